@@ -1,0 +1,20 @@
+package berth
+
+import "time"
+
+// Token is an API token as it is stored: never the token itself.
+type Token struct {
+	ID        string
+	Name      string
+	Prefix    string // its first characters, so that a person can tell tokens apart
+	Role      string // viewer, operator or admin
+	CreatedAt time.Time
+	ExpiresAt *time.Time
+	RevokedAt *time.Time
+	Valid     bool // neither revoked nor expired, by the database's clock
+}
+
+// AuditEntry says who did what, and how it went.
+type AuditEntry struct {
+	Actor, Action, Object, IP, Result string
+}

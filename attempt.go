@@ -1,0 +1,81 @@
+package berth
+
+import "time"
+
+// AttemptState is where an attempt stands (docs/state_machine.md).
+type AttemptState string
+
+// The states of an attempt.
+const (
+	AttemptPlaced    AttemptState = "placed"    // holds a lease; its container is not known yet
+	AttemptRunning   AttemptState = "running"   // its container was started
+	AttemptFinished  AttemptState = "finished"  // has its one outcome
+	AttemptAbandoned AttemptState = "abandoned" // fenced: its host was lost and a newer attempt took over
+)
+
+// Purpose says what an attempt is for.
+type Purpose string
+
+// The purposes.
+const (
+	PurposeRun   Purpose = "run"
+	PurposeProbe Purpose = "probe" // measures its shape too; with mode short its result is thrown away
+)
+
+// StageMain is the only stage there is today.
+const StageMain = "main"
+
+// Attempt is one container launch of a trial. Its id comes from the workflow:
+// Temporal's retry of an activity is the same attempt (rule R1).
+type Attempt struct {
+	ID          string       `json:"id"`
+	TrialID     string       `json:"trial_id"`
+	Number      int          `json:"number"` // from 1 in its trial
+	Stage       string       `json:"stage"`
+	Purpose     Purpose      `json:"purpose"`
+	State       AttemptState `json:"state"`
+	HostID      string       `json:"host_id"`
+	DeviceID    string       `json:"device_id,omitempty"`
+	Token       int64        `json:"token"`
+	Demand      Demand       `json:"demand"` // what was reserved
+	ContainerID string       `json:"container_id,omitempty"`
+	Kind        FailureKind  `json:"failure_kind,omitempty"`
+	Message     string       `json:"message,omitempty"`
+	ExitCode    *int         `json:"exit_code,omitempty"`
+	Value       *float64     `json:"value,omitempty"` // of the objective; nil unless Kind is ok
+	Usage       Usage        `json:"usage"`
+	PlacedAt    time.Time    `json:"placed_at"`
+	StartedAt   *time.Time   `json:"started_at,omitempty"`
+	FinishedAt  *time.Time   `json:"finished_at,omitempty"`
+}
+
+// SweepAttempt is an attempt among all those of a sweep.
+type SweepAttempt struct {
+	Attempt
+	TrialNumber int
+	ShapeKey    string
+}
+
+// Outcome is the one result of an attempt.
+type Outcome struct {
+	Kind       FailureKind `json:"failure_kind"`
+	Message    string      `json:"message"` // in plain words, with the next step
+	ExitCode   *int        `json:"exit_code,omitempty"`
+	Value      *float64    `json:"value,omitempty"` // of the objective; nil unless Kind is ok
+	Usage      Usage       `json:"usage"`
+	StartedAt  time.Time   `json:"started_at"`
+	FinishedAt time.Time   `json:"finished_at"`
+}
+
+// Result is the one outcome of an attempt, with what it taught about its shape.
+type Result struct {
+	AttemptID string
+	TrialID   string
+	SweepID   string
+	ShapeKey  string
+	Token     int64
+	Reserved  Demand
+	Outcome   Outcome
+	Source    FootprintSource // how the usage was measured
+	Proof     string          // why the reservation can be freed (rule R3), such as "container exited"
+}

@@ -1,0 +1,114 @@
+package berth
+
+import "time"
+
+// Launch is everything that decides a container. Its hash is a label, so that
+// a container found later can be told from one of another launch (rule R2).
+type Launch struct {
+	AttemptID   string            `json:"attempt_id"`
+	SweepID     string            `json:"sweep_id"`
+	TrialID     string            `json:"trial_id"`
+	LeaseID     string            `json:"lease_id"`
+	Token       int64             `json:"token"`
+	Image       string            `json:"image"` // digest or image id; never a tag
+	Command     []string          `json:"command"`
+	Workdir     string            `json:"workdir,omitempty"`
+	Environment map[string]string `json:"environment,omitempty"`
+	Mounts      []Mount           `json:"mounts,omitempty"`
+	MemoryBytes int64             `json:"memory_bytes"` // limit of memory and of memory plus swap
+	ShmBytes    int64             `json:"shm_bytes"`
+	CPUMilli    int64             `json:"cpu_milli"`
+	Network     bool              `json:"network,omitempty"`
+	User        string            `json:"user,omitempty"` // uid:gid; empty = the image's, or an unprivileged one
+}
+
+// Mount binds a host path into a container.
+type Mount struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+}
+
+// ContainerState is Docker's word for where a container stands.
+type ContainerState string
+
+// The states Berth tells apart.
+const (
+	ContainerCreated ContainerState = "created"
+	ContainerRunning ContainerState = "running"
+	ContainerExited  ContainerState = "exited"
+)
+
+// Container is one container of this Berth instance, as Docker reports it.
+type Container struct {
+	ID         string
+	Name       string
+	AttemptID  string
+	SweepID    string
+	TrialID    string
+	LeaseID    string
+	Token      int64
+	SpecHash   string // of the launch, without its identity
+	BootID     string // of the host when the container was created
+	State      ContainerState
+	PID        int  // of its first process on the host; 0 unless running
+	Adopted    bool // it was there before Ensure was called
+	CreatedAt  time.Time
+	StartedAt  time.Time
+	FinishedAt time.Time // zero unless exited
+	ExitCode   int
+	OOMKilled  bool   // the kernel's memory killer struck in its cgroup; the program may still have ended well
+	Error      string // Docker's own, when the container could not start
+	DaemonLost bool   // Docker went away while we waited and the container ended about then; the exit code may be Docker's doing
+}
+
+// StartError says why a container could not be started, when the reason is the
+// launch itself: Kind is image_missing or bad_command; infra for the rest.
+type StartError struct {
+	Kind FailureKind
+	Err  error
+}
+
+func (e *StartError) Error() string { return e.Err.Error() }
+
+func (e *StartError) Unwrap() error { return e.Err }
+
+// LogChunk is a piece of a container's output: a line, or at most 16 KiB of a
+// longer one. At is Docker's stamp, made unique: within a stream it increases
+// from chunk to chunk. Keep its nanoseconds; a timestamptz rounds them away.
+type LogChunk struct {
+	Stream string // stdout or stderr
+	At     time.Time
+	Data   []byte // valid until the callback returns
+}
+
+// The streams of a container.
+const (
+	Stdout = "stdout"
+	Stderr = "stderr"
+)
+
+// LogPosition is the At of the last chunk a reader kept of each stream; zero =
+// none. Two are needed: a progress bar that never ends its line carries the
+// stamp of its first piece, however late its last one comes.
+type LogPosition struct {
+	Stdout time.Time
+	Stderr time.Time
+}
+
+// Image is a resolved image on a host.
+type Image struct {
+	ID     string // sha256:…
+	Digest string // of the registry when there is one, else the ID
+	User   string
+	Env    []string
+}
+
+// MemorySample is one reading of a container's cgroup.
+type MemorySample struct {
+	WorkingSetBytes int64 // anonymous + shared + kernel; page cache is not need
+	CPU             time.Duration
+	OOMKills        int
+	LimitBytes      int64 // 0 = none
+	At              time.Time
+}

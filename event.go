@@ -1,0 +1,31 @@
+package berth
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Event is one thing that changed, for those who watch.
+type Event struct {
+	Sequence  int64     `json:"sequence"` // increases in the order of commits
+	Kind      string    `json:"kind"`     // such as trial.state
+	SweepID   string    `json:"sweep_id,omitempty"`
+	Subject   string    `json:"subject"` // id of the thing
+	Data      any       `json:"data,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Kinds of outbox messages.
+const (
+	OutboxStartSweep = "start_sweep"
+	OutboxPlaced     = "placed"
+)
+
+// OutboxMessage is something Temporal has to be told.
+type OutboxMessage struct {
+	ID         int64
+	Kind       string
+	WorkflowID string
+	Payload    json.RawMessage
+	Tries      int
+}

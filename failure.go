@@ -1,0 +1,70 @@
+package berth
+
+// FailureKind says how an attempt ended. The classifier is internal/failure.
+type FailureKind string
+
+// The closed set of kinds (DESIGN.md section 7).
+const (
+	FailureOK             FailureKind = "ok"              // exit 0 and the objective metric is there
+	FailureHostOOM        FailureKind = "host_oom"        // the kernel killed a process of the container for memory
+	FailureDeviceOOM      FailureKind = "device_oom"      // an allocation on the GPU failed
+	FailureDeviceBusy     FailureKind = "device_busy"     // the GPU was full before the first step; wait, do not grow
+	FailureTooBig         FailureKind = "too_big"         // does not fit any machine, even alone
+	FailureUserError      FailureKind = "user_error"      // the program ended with an error of its own
+	FailureBadConfig      FailureKind = "bad_config"      // exit 78: these values cannot work; never retried
+	FailureCrashed        FailureKind = "crashed"         // abort, segmentation fault and the like
+	FailureKilled         FailureKind = "killed"          // SIGKILL that neither we nor the kernel's memory killer sent
+	FailurePreempted      FailureKind = "preempted"       // stopped on our request and resumable
+	FailureTimedOut       FailureKind = "timed_out"       // ran longer than max_trial_duration
+	FailureNoResult       FailureKind = "no_result"       // exit 0 without the objective metric
+	FailureNotFinite      FailureKind = "not_finite"      // the objective is NaN or infinite
+	FailureNoDevice       FailureKind = "no_device"       // a GPU was asked for and not touched
+	FailureImageMissing   FailureKind = "image_missing"   // the image is not on the host
+	FailureBadCommand     FailureKind = "bad_command"     // the entry point does not exist or cannot run
+	FailureNeighbourFault FailureKind = "neighbour_fault" // another client of the same GPU took it down
+	FailureInfra          FailureKind = "infra"           // Docker, the host or Berth failed, not the program
+	FailureCanceled       FailureKind = "canceled"        // a person or the sweep stopped it
+	FailurePruned         FailureKind = "pruned"          // early stopping
+)
+
+// NextStep says what a trial does after an attempt of some kind.
+type NextStep string
+
+// The next steps.
+const (
+	NextDone   NextStep = "done"   // the trial ends
+	NextRetry  NextStep = "retry"  // again, with the same demand
+	NextGrow   NextStep = "grow"   // again, with a larger reservation
+	NextRemove NextStep = "remove" // the trial ends as infeasible; the search is told
+)
+
+// FailurePolicy is what Berth does about one kind.
+type FailurePolicy struct {
+	Next    NextStep
+	Charges bool // counts against retry.max_attempts; others may repeat up to MaxFreeRetries
+}
+
+// MaxFreeRetries bounds the attempts that were not the trial's fault, so that a
+// broken machine cannot repeat a trial for ever (reliability.md, failure 33).
+const MaxFreeRetries = 10
+
+// Policy returns what happens after an attempt of this kind.
+func (k FailureKind) Policy() FailurePolicy {
+	switch k {
+	case FailureHostOOM, FailureDeviceOOM:
+		return FailurePolicy{Next: NextGrow, Charges: true}
+	case FailureCrashed, FailureKilled:
+		return FailurePolicy{Next: NextRetry, Charges: true}
+	case FailureDeviceBusy, FailurePreempted, FailureNeighbourFault, FailureInfra:
+		return FailurePolicy{Next: NextRetry}
+	case FailureTooBig:
+		return FailurePolicy{Next: NextRemove, Charges: true}
+	default:
+		return FailurePolicy{Next: NextDone, Charges: true}
+	}
+}
+
+// OutOfMemory reports whether a larger reservation is the answer.
+func (k FailureKind) OutOfMemory() bool {
+	return k == FailureHostOOM || k == FailureDeviceOOM
+}

@@ -1,0 +1,95 @@
+package berth
+
+import "time"
+
+// HostState says whether new attempts may be placed on a host.
+type HostState string
+
+// The states of a host.
+const (
+	HostReady    HostState = "ready"    // takes attempts
+	HostDraining HostState = "draining" // a person asked for no new attempts
+	HostLost     HostState = "lost"     // its worker has not been heard of for HostLostAfter
+)
+
+// HostLostAfter is how long a silent worker keeps getting attempts: three
+// missed heartbeats of 15 s.
+const HostLostAfter = 45 * time.Second
+
+// Host is a machine with a worker. Totals are what Berth may hand out at most;
+// headroom is kept free on purpose; reserved is what leases hold.
+type Host struct {
+	ID                  string    `json:"id"`   // UUID, kept in the worker's data directory
+	Name                string    `json:"name"` // of the machine
+	BootID              string    `json:"boot_id"`
+	State               HostState `json:"state"`
+	CPUMilli            int64     `json:"cpu_milli"`
+	CPUMilliReserved    int64     `json:"cpu_milli_reserved"`
+	MemoryBytes         int64     `json:"memory_bytes"`
+	MemoryHeadroomBytes int64     `json:"memory_headroom_bytes"`
+	MemoryReservedBytes int64     `json:"memory_reserved_bytes"`
+	MemoryFreeBytes     int64     `json:"memory_free_bytes"` // total less what processes outside Berth use now
+	MaxAttempts         int       `json:"max_attempts"`      // 0 = no limit
+	Attempts            int       `json:"attempts"`          // unreleased leases
+	Exclusive           bool      `json:"exclusive"`         // one of them wants the host for itself
+	Devices             []Device  `json:"devices"`
+	LastSeenAt          time.Time `json:"last_seen_at"`
+}
+
+// Device is one GPU of a host.
+type Device struct {
+	ID               string `json:"id"` // UUID as NVML reports it
+	HostID           string `json:"host_id"`
+	Model            string `json:"model"`
+	MemoryBytes      int64  `json:"memory_bytes"`
+	HeadroomBytes    int64  `json:"headroom_bytes"`
+	ReservedBytes    int64  `json:"reserved_bytes"`
+	FreeBytes        int64  `json:"free_bytes"` // as the driver says now; foreign processes count
+	MaxContexts      int    `json:"max_contexts"`
+	ContextsReserved int    `json:"contexts_reserved"`
+}
+
+// Demand is what an attempt needs, and what a lease holds.
+type Demand struct {
+	MemoryBytes int64 `json:"memory_bytes"` // of the host; limit of the container
+	CPUMilli    int64 `json:"cpu_milli"`
+	DeviceBytes int64 `json:"device_bytes,omitempty"` // > 0 = wants a GPU
+	Contexts    int   `json:"contexts,omitempty"`     // MPS client contexts
+	Exclusive   bool  `json:"exclusive,omitempty"`    // alone on its device, or alone on a host without one
+}
+
+// Dimension is one axis of a demand.
+type Dimension string
+
+// The dimensions, in the order in which a rejection names them.
+const (
+	DimensionState       Dimension = "state" // the host takes no attempts
+	DimensionMemory      Dimension = "memory"
+	DimensionFreeMemory  Dimension = "free_memory" // measured, not booked
+	DimensionCPU         Dimension = "cpu"
+	DimensionAttempts    Dimension = "attempts"
+	DimensionDevice      Dimension = "device" // no GPU there
+	DimensionDeviceBytes Dimension = "device_memory"
+	DimensionContexts    Dimension = "contexts"
+	DimensionExclusive   Dimension = "exclusive"
+	DimensionSweep       Dimension = "sweep" // paused, or its max_parallel is reached
+)
+
+// Placement is where an attempt goes.
+type Placement struct {
+	HostID   string `json:"host_id"`
+	DeviceID string `json:"device_id,omitempty"` // empty = CPU
+}
+
+// Rejection is why an attempt does not go to one candidate. Needed and Free
+// are in the unit of the dimension: bytes, thousandths of a core, or a count.
+type Rejection struct {
+	HostID    string    `json:"host_id,omitempty"` // empty = not about a host
+	HostName  string    `json:"host_name,omitempty"`
+	DeviceID  string    `json:"device_id,omitempty"`
+	Dimension Dimension `json:"dimension"`
+	Needed    int64     `json:"needed"`
+	Free      int64     `json:"free"`
+	Never     bool      `json:"never,omitempty"` // would not fit even when the candidate is empty
+	Reason    string    `json:"reason"`          // in plain words, such as "host a: needs 1,310 MiB, 1,120 free"
+}

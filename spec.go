@@ -1,0 +1,279 @@
+package berth
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Spec is a decoded, defaulted and validated sweep file (SPEC.md). It marshals
+// to a document that decodes to the same Spec.
+type Spec struct {
+	Version              int               `json:"version"` // 1
+	Name                 string            `json:"name"`    // 1-200 characters
+	Image                string            `json:"image"`   // reference as the user wrote it
+	Command              []string          `json:"command"` // argv with {{name}} placeholders; never a shell
+	Workdir              string            `json:"workdir,omitempty"`
+	EnvironmentVariables map[string]string `json:"environment_variables,omitempty"`
+	Parameters           []Parameter       `json:"parameters,omitempty"`
+	Forbid               []string          `json:"forbid,omitempty"`  // boolean expressions; true = never tried
+	Enqueue              []Assignment      `json:"enqueue,omitempty"` // tried first, in this order
+	Search               SearchSpec        `json:"search"`
+	Objective            *Objective        `json:"objective,omitempty"`
+	Limits               Limits            `json:"limits"`
+	Resources            Resources         `json:"resources"`
+	Probe                ProbeSpec         `json:"probe"`
+	Metrics              MetricsSpec       `json:"metrics"`
+	Retry                RetrySpec         `json:"retry"`
+	Network              bool              `json:"network,omitempty"` // true = the container may reach the network
+	Datasets             []DatasetMount    `json:"datasets,omitempty"`
+	Secrets              []SecretMount     `json:"secrets,omitempty"`
+	Labels               map[string]string `json:"labels,omitempty"`
+}
+
+// Search algorithms that exist today.
+const (
+	SearchGrid   = "grid"
+	SearchRandom = "random"
+	SearchList   = "list" // only what Enqueue says
+)
+
+// SearchSpec chooses the algorithm.
+type SearchSpec struct {
+	Algorithm string `json:"algorithm"` // grid, random or list; default random
+	Seed      int64  `json:"seed"`      // default 0
+}
+
+// Goal is the direction of an objective.
+type Goal string
+
+// The two goals.
+const (
+	GoalMaximize Goal = "maximize"
+	GoalMinimize Goal = "minimize"
+)
+
+// Strategy says which of a metric's reported values counts for a trial.
+type Strategy string
+
+// The strategies; a "final" record overrides them all.
+const (
+	StrategyLast Strategy = "last"
+	StrategyBest Strategy = "best"
+	StrategyMean Strategy = "mean"
+)
+
+// Objective is what the search improves.
+type Objective struct {
+	Metric   string   `json:"metric"`
+	Goal     Goal     `json:"goal"`             // default maximize
+	Target   *float64 `json:"target,omitempty"` // reached = the sweep ends with success
+	Strategy Strategy `json:"strategy"`         // default last
+}
+
+// Better reports whether a is better than b for this goal.
+func (o Objective) Better(a, b float64) bool {
+	if o.Goal == GoalMinimize {
+		return a < b
+	}
+
+	return a > b
+}
+
+// Limits end a sweep. Zero means no limit unless said otherwise.
+type Limits struct {
+	MaxTrials        int      `json:"max_trials,omitempty"`        // 1-100,000; 0 = until the space is exhausted
+	MaxParallel      Parallel `json:"max_parallel"`                // 0 = auto: whatever the machines hold
+	MaxFailedTrials  int      `json:"max_failed_trials,omitempty"` // more than this many failed trials end the sweep; 0 = no limit
+	MaxDuration      Duration `json:"max_duration,omitempty"`      // of the sweep
+	MaxTrialDuration Duration `json:"max_trial_duration"`          // of one attempt; default 24h, at most 7 days
+}
+
+// DeviceWanted says what a trial computes on.
+type DeviceWanted string
+
+// The devices a spec may ask for.
+const (
+	DeviceAuto DeviceWanted = "auto" // a GPU when a host has one, else the CPU
+	DeviceGPU  DeviceWanted = "gpu"
+	DeviceCPU  DeviceWanted = "cpu"
+)
+
+// Resources are what one attempt may use. Zero sizes mean auto: measured by a probe.
+type Resources struct {
+	Device     DeviceWanted `json:"device"`
+	GPUMemory  Size         `json:"gpu_memory"`
+	Memory     Size         `json:"memory"`   // host memory, limit of the container
+	CPUs       CPUs         `json:"cpus"`     // thousandths of a core
+	ShmSize    Size         `json:"shm_size"` // of /dev/shm, counted inside Memory; default 64 MiB
+	GPUSharing string       `json:"gpu_sharing"`
+}
+
+// DefaultCPUMilli is one core: small TensorFlow jobs gain little from a second
+// thread, and one each packs best (25.2 s against 118.8 s unpinned for four
+// jobs on two cores, reference measurement of 2026-11-21).
+const DefaultCPUMilli = 1000
+
+// ThreadCapMilli is how many threads an attempt's libraries may use, in
+// thousandths of a core: what the spec says, or one.
+func (r Resources) ThreadCapMilli() int64 {
+	if r.CPUs == 0 {
+		return DefaultCPUMilli
+	}
+
+	return int64(r.CPUs)
+}
+
+// ProbeMode says how a shape is measured before it is packed.
+type ProbeMode string
+
+// The probe modes.
+const (
+	ProbeAuto  ProbeMode = "auto"  // full with a time cap; short if the cap is hit
+	ProbeFull  ProbeMode = "full"  // the shape's first trial runs to its end and its result counts
+	ProbeShort ProbeMode = "short" // two epochs under the Keras caps, thrown away
+	ProbeOff   ProbeMode = "off"   // reserve what the spec says, measure nothing
+)
+
+// ProbeSpec is the probing policy.
+type ProbeSpec struct {
+	Mode        ProbeMode `json:"mode"`
+	MaxDuration Duration  `json:"max_duration"` // default 2m
+}
+
+// Metric sources.
+const (
+	MetricsFile        = "file"
+	MetricsStdout      = "stdout"
+	MetricsTensorBoard = "tensorboard"
+)
+
+// MetricsSpec says where metrics come from.
+type MetricsSpec struct {
+	Source  string `json:"source"`            // file or stdout; default file
+	Pattern string `json:"pattern,omitempty"` // stdout: regular expression with groups name and value; default name=value and name: value
+}
+
+// RetrySpec bounds attempts.
+type RetrySpec struct {
+	MaxAttempts int `json:"max_attempts"` // 1-10; default 3; only attempts that were the trial's own fault count
+}
+
+// DatasetMount names a path an administrator mapped; always read-only.
+type DatasetMount struct {
+	Name   string `json:"name"`
+	Target string `json:"target"`
+}
+
+// SecretMount names a secret an administrator stored; mounted as a file.
+type SecretMount struct {
+	Name string `json:"name"`
+	File string `json:"file"`
+}
+
+const auto = `"auto"`
+
+// Size is a number of bytes; zero is auto. It marshals to "auto" or a number.
+type Size int64
+
+// MarshalJSON writes "auto" or bytes.
+func (s Size) MarshalJSON() ([]byte, error) { return marshalAuto(int64(s)) }
+
+// UnmarshalJSON reads "auto" or bytes.
+func (s *Size) UnmarshalJSON(data []byte) error { return unmarshalAuto(data, (*int64)(s)) }
+
+// CPUs is thousandths of a core; zero is auto. It marshals to "auto" or cores.
+type CPUs int64
+
+// MarshalJSON writes "auto" or cores, such as 1.5.
+func (c CPUs) MarshalJSON() ([]byte, error) {
+	if c == 0 {
+		return []byte(auto), nil
+	}
+
+	return []byte(strconv.FormatFloat(float64(c)/1000, 'f', -1, 64)), nil
+}
+
+// UnmarshalJSON reads "auto" or cores.
+func (c *CPUs) UnmarshalJSON(data []byte) error {
+	if string(data) == auto {
+		*c = 0
+
+		return nil
+	}
+
+	var cores float64
+	if err := json.Unmarshal(data, &cores); err != nil {
+		return fmt.Errorf("reading cpus: %w", err)
+	}
+
+	*c = CPUs(cores*1000 + 0.5)
+
+	return nil
+}
+
+// Parallel is a number of trials at once; zero is auto.
+type Parallel int
+
+// MarshalJSON writes "auto" or a number.
+func (p Parallel) MarshalJSON() ([]byte, error) { return marshalAuto(int64(p)) }
+
+// UnmarshalJSON reads "auto" or a number.
+func (p *Parallel) UnmarshalJSON(data []byte) error {
+	var n int64
+	if err := unmarshalAuto(data, &n); err != nil {
+		return err
+	}
+
+	*p = Parallel(n)
+
+	return nil
+}
+
+// Duration is a time.Duration that marshals to text such as "1h30m0s".
+type Duration time.Duration
+
+// MarshalJSON writes the text of time.Duration.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return json.Marshal(time.Duration(d).String())
+}
+
+// UnmarshalJSON reads the text of time.ParseDuration.
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return fmt.Errorf("reading duration: %w", err)
+	}
+
+	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("reading duration: %w", err)
+	}
+
+	*d = Duration(parsed)
+
+	return nil
+}
+
+func marshalAuto(n int64) ([]byte, error) {
+	if n == 0 {
+		return []byte(auto), nil
+	}
+
+	return strconv.AppendInt(nil, n, 10), nil
+}
+
+func unmarshalAuto(data []byte, n *int64) error {
+	if string(data) == auto {
+		*n = 0
+
+		return nil
+	}
+
+	if err := json.Unmarshal(data, n); err != nil {
+		return fmt.Errorf("reading a number or \"auto\": %w", err)
+	}
+
+	return nil
+}

@@ -1,0 +1,87 @@
+package berth
+
+import "time"
+
+// SweepState is where a sweep stands (docs/state_machine.md).
+type SweepState string
+
+// The states of a sweep.
+const (
+	SweepPending   SweepState = "pending"   // accepted; its workflow starts in a moment
+	SweepRunning   SweepState = "running"   // starts trials
+	SweepPaused    SweepState = "paused"    // starts no trial until resumed; running ones go on
+	SweepStopping  SweepState = "stopping"  // starts no trial any more; running ones finish
+	SweepCanceling SweepState = "canceling" // stops its containers
+	SweepSucceeded SweepState = "succeeded" // ended by its own rules
+	SweepFailed    SweepState = "failed"    // too many failed trials, or none succeeded
+	SweepStopped   SweepState = "stopped"   // a person stopped it; what ran has finished
+	SweepCanceled  SweepState = "canceled"  // a person canceled it
+)
+
+// Terminal reports whether the sweep has ended for good.
+func (s SweepState) Terminal() bool {
+	switch s {
+	case SweepSucceeded, SweepFailed, SweepStopped, SweepCanceled:
+		return true
+	default:
+		return false
+	}
+}
+
+// Sweep is one search over a space of training settings.
+type Sweep struct {
+	ID          string     `json:"id"`
+	Name        string     `json:"name"`
+	Spec        Spec       `json:"spec"`
+	ImageDigest string     `json:"image_digest"`
+	State       SweepState `json:"state"`
+	Reason      string     `json:"reason,omitempty"` // why it ended, or what a person must do
+	MaxParallel int        `json:"max_parallel"`     // live value; 0 = auto
+	CreatedBy   string     `json:"created_by"`
+	CreatedAt   time.Time  `json:"created_at"`
+	StartedAt   *time.Time `json:"started_at,omitempty"`
+	FinishedAt  *time.Time `json:"finished_at,omitempty"`
+	Counts      Counts     `json:"counts"`
+	BestTrial   int        `json:"best_trial,omitempty"` // number; 0 = none yet
+	BestValue   *float64   `json:"best_value,omitempty"`
+}
+
+// Counts are the trials of a sweep by state.
+type Counts struct {
+	Total      int `json:"total"`   // created so far
+	Planned    int `json:"planned"` // at the end, when it is known; else 0
+	Waiting    int `json:"waiting"`
+	Running    int `json:"running"`
+	Succeeded  int `json:"succeeded"`
+	Failed     int `json:"failed"`
+	Infeasible int `json:"infeasible"`
+	Canceled   int `json:"canceled"`
+	OOMRetries int `json:"oom_retries"` // attempts that ran out of memory and were followed by another
+}
+
+// Finished is the number of trials in a terminal state.
+func (c Counts) Finished() int {
+	return c.Succeeded + c.Failed + c.Infeasible + c.Canceled
+}
+
+// NewSweep is a sweep to be accepted.
+type NewSweep struct {
+	ID          string
+	Spec        Spec
+	ImageDigest string
+	Planned     int // trials in all, when known; else 0
+	CreatedBy   string
+
+	// Idempotency: the same key with the same body answers with the first
+	// sweep; with another body it is a conflict. An empty key is never looked up.
+	Route    string
+	Key      string
+	BodyHash []byte
+}
+
+// SweepUse is a sweep as the placer sees it.
+type SweepUse struct {
+	MaxParallel int // 0 = no limit
+	Running     int // unreleased leases
+	State       SweepState
+}

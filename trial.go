@@ -1,0 +1,64 @@
+package berth
+
+import "time"
+
+// TrialState is where a trial stands (docs/state_machine.md).
+type TrialState string
+
+// The states of a trial.
+const (
+	TrialPending    TrialState = "pending"    // suggested; nothing asked for yet
+	TrialProbing    TrialState = "probing"    // waits for another trial to measure its shape
+	TrialWaiting    TrialState = "waiting"    // asked for a place; the reasons are stored
+	TrialRunning    TrialState = "running"    // an attempt holds a lease
+	TrialSucceeded  TrialState = "succeeded"  // has its one result
+	TrialFailed     TrialState = "failed"     // ended without a result by its own fault
+	TrialInfeasible TrialState = "infeasible" // needs more memory than it can get; the search is told
+	TrialCanceled   TrialState = "canceled"   // stopped by a person or the sweep
+)
+
+// Terminal reports whether the trial has ended for good.
+func (s TrialState) Terminal() bool {
+	switch s {
+	case TrialSucceeded, TrialFailed, TrialInfeasible, TrialCanceled:
+		return true
+	default:
+		return false
+	}
+}
+
+// Trial is one assignment of values. Trials are numbered from 1 in their sweep
+// and stored before anything runs.
+type Trial struct {
+	ID         string      `json:"id"`
+	SweepID    string      `json:"sweep_id"`
+	Number     int         `json:"number"`
+	Params     Assignment  `json:"params"`
+	ShapeKey   string      `json:"shape_key"`
+	State      TrialState  `json:"state"`
+	Kind       FailureKind `json:"failure_kind,omitempty"` // of the attempt that decided
+	Message    string      `json:"message,omitempty"`      // in plain words, with the next step
+	Value      *float64    `json:"value,omitempty"`        // of the objective
+	Attempts   int         `json:"attempts"`
+	CreatedAt  time.Time   `json:"created_at"`
+	StartedAt  *time.Time  `json:"started_at,omitempty"`
+	FinishedAt *time.Time  `json:"finished_at,omitempty"`
+	Waiting    []Rejection `json:"waiting,omitempty"` // why it is not running, candidate by candidate
+}
+
+// NewTrial is a suggestion to be stored before anything runs.
+type NewTrial struct {
+	ID     string
+	Params Assignment
+	Shape  Shape
+}
+
+// TrialUpdate is a trial's next state. Value is set only with succeeded.
+type TrialUpdate struct {
+	TrialID string
+	SweepID string
+	State   TrialState
+	Kind    FailureKind
+	Message string
+	Value   *float64
+}
