@@ -1,0 +1,57 @@
+package spec
+
+import (
+	"fmt"
+
+	"github.com/berthml/berth"
+)
+
+// Capacity is the most that one host offers to one trial, over all hosts, and
+// the most that a user may run at once. A zero quota means no limit.
+type Capacity struct {
+	MemoryBytes     int64
+	CPUMilli        int64
+	GPUs            int   // on the host that has most
+	LargestGPUBytes int64 // memory of the largest GPU
+	MaxParallel     int   // quota of trials at once
+	MaxTrials       int   // quota of trials of a sweep
+}
+
+// CheckCapacity says what a valid spec asks for and no host can ever give.
+func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
+	var out []berth.Problem
+
+	add := func(code, pointer, format string, args ...any) {
+		out = append(out, berth.Problem{Code: code, Pointer: pointer, Message: fmt.Sprintf(format, args...)})
+	}
+
+	l, r := s.Limits, s.Resources
+
+	if has.MaxTrials > 0 && l.MaxTrials > has.MaxTrials {
+		add(CodeQuota, "/limits/max_trials", "%d trials are more than the %d you may make", l.MaxTrials, has.MaxTrials)
+	}
+
+	if has.MaxParallel > 0 && int(l.MaxParallel) > has.MaxParallel {
+		add(CodeQuota, "/limits/max_parallel", "%d at once are more than the %d you may run", l.MaxParallel, has.MaxParallel)
+	}
+
+	switch {
+	case r.Device == berth.DeviceGPU && has.GPUs == 0:
+		add(CodeUnsatisfiable, "/resources/device", "no host has a GPU; write auto or cpu")
+	case r.Device != berth.DeviceCPU && has.GPUs > 0 && int64(r.GPUMemory) > has.LargestGPUBytes:
+		add(CodeUnsatisfiable, "/resources/gpu_memory", "%s is more than the largest GPU has: %s",
+			bytesText(int64(r.GPUMemory)), bytesText(has.LargestGPUBytes))
+	}
+
+	if int64(r.Memory) > has.MemoryBytes {
+		add(CodeUnsatisfiable, "/resources/memory", "%s is more than the largest host has: %s",
+			bytesText(int64(r.Memory)), bytesText(has.MemoryBytes))
+	}
+
+	if int64(r.CPUs) > has.CPUMilli {
+		add(CodeUnsatisfiable, "/resources/cpus", "%g cores are more than the largest host has: %g",
+			float64(r.CPUs)/1000, float64(has.CPUMilli)/1000)
+	}
+
+	return out
+}

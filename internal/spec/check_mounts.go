@@ -1,0 +1,133 @@
+package spec
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var (
+	envName   = regexp.MustCompile(`^[A-Z_][A-Z0-9_]{0,63}$`)
+	mountName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+)
+
+const datasetHint = "name a dataset that an administrator has mapped, such as {name: flowers, target: /data/flowers}"
+
+// deniedEnv are prefixes of variables a job may not set, with the reason.
+var deniedEnv = []struct{ prefix, reason string }{
+	{"LD_", "it loads foreign code into every program of the container"},
+	{"NVIDIA_", "Berth chooses the device; write resources.device"},
+	{"CUDA_MPS_", "Berth sets the limits of the shared device; write resources.gpu_memory"},
+	{"CUDA_VISIBLE_DEVICES", "Berth chooses the device; write resources.device"},
+	{"TRIAL_", "Berth sets these for the job to read"},
+}
+
+// fixedEnv are variables with the one value under which trials can share a
+// device; any other would break packing.
+var fixedEnv = map[string]string{
+	"TF_FORCE_GPU_ALLOW_GROWTH":     "true",
+	"XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+}
+
+func (c *checker) checkEnvironment() {
+	env := c.spec.EnvironmentVariables
+	if len(env) > maxEntries {
+		c.add("/environment_variables", codeTooMany, "there are %d variables; at most %d are passed", len(env), maxEntries)
+
+		return
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		at, value := "/environment_variables"+pointer(name), env[name]
+
+		if !envName.MatchString(name) {
+			c.add(at, codeEnvName, "a variable's name has 1 to 64 of A-Z 0-9 _ and begins with no digit")
+		}
+
+		for _, denied := range deniedEnv {
+			if strings.HasPrefix(name, denied.prefix) {
+				c.add(at, codeEnvDenied, "%s cannot be set: %s", name, denied.reason)
+			}
+		}
+
+		if want, ok := fixedEnv[name]; ok && value != want {
+			c.add(at, codeEnvDenied, "%s must be %q or left out: with %q one trial would take the memory of all on its device",
+				name, want, shorten(value))
+		}
+
+		if len(value) > 32<<10 {
+			c.add(at, codeEnvDenied, "the value has %d bytes; at most 32768 are passed", len(value))
+		}
+	}
+}
+
+func (c *checker) checkMounts() {
+	if n := len(c.spec.Datasets) + len(c.spec.Secrets); n > maxEntries {
+		c.add("/datasets", codeTooMany, "there are %d mounts; at most %d are made", n, maxEntries)
+
+		return
+	}
+
+	used := map[string]string{}
+
+	for i, d := range c.spec.Datasets {
+		at := "/datasets/" + strconv.Itoa(i)
+
+		switch {
+		case path.IsAbs(d.Name) || strings.HasSuffix(d.Name, ".sock"):
+			c.add(at+"/name", codeMountDenied, "%q is a path of the host, which cannot be mounted; %s", shorten(d.Name), datasetHint)
+		case !mountName.MatchString(d.Name):
+			c.add(at+"/name", codeDataset, "%q is no name of a dataset; %s", shorten(d.Name), datasetHint)
+		}
+
+		c.checkTarget(at+"/target", d.Target, used)
+	}
+
+	for i, s := range c.spec.Secrets {
+		at := "/secrets/" + strconv.Itoa(i)
+		if !mountName.MatchString(s.Name) {
+			c.add(at+"/name", codeSecret, "%q is no name of a secret; name one that an administrator has stored", shorten(s.Name))
+		}
+
+		c.checkTarget(at+"/file", s.File, used)
+	}
+}
+
+// reserved are directories of the container that a mount may not hide.
+var reserved = []string{
+	"/proc", "/sys", "/dev", "/trial", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/var/run",
+}
+
+// checkTarget checks a path in the container; used maps the targets so far to
+// their pointers.
+func (c *checker) checkTarget(at, target string, used map[string]string) {
+	switch {
+	case strings.HasSuffix(target, "docker.sock"), strings.HasSuffix(target, "containerd.sock"):
+		c.add(at, codeMountDenied, "the container engine is never mounted: its socket is root on the host")
+
+		return
+	case !path.IsAbs(target) || path.Clean(target) != target || target == "/" || len(target) > 1024:
+		c.add(at, codeMountTarget, "write an absolute path in the container without .. or a slash at the end, such as /data/flowers")
+
+		return
+	}
+
+	for _, dir := range reserved {
+		if (target == dir || strings.HasPrefix(target, dir+"/")) && !strings.HasPrefix(target, "/run/secrets/") {
+			c.add(at, codeMountTarget, "%s belongs to the system or to Berth; mount under /data or /run/secrets", dir)
+
+			return
+		}
+	}
+
+	if first, ok := used[target]; ok {
+		c.add(at, codeMountDup, "%s is already the target of %s; give each mount its own", shorten(target), first)
+
+		return
+	}
+
+	used[target] = at
+}

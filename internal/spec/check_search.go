@@ -1,0 +1,248 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/expr"
+)
+
+const (
+	maxEnqueue        = 10_000
+	maxEnqueueForbids = 1_000 // entries whose forbid conditions are evaluated here; the search checks all
+)
+
+// checkSearch checks that the search has something to do and comes to an end.
+func (c *checker) checkSearch() {
+	if !c.reader.clean("/parameters") || !c.reader.clean("/search/algorithm") {
+		return
+	}
+
+	searched := 0
+
+	for _, p := range c.spec.Parameters {
+		if p.Searched() {
+			searched++
+		}
+	}
+
+	switch c.spec.Search.Algorithm {
+	case berth.SearchList:
+		if len(c.spec.Enqueue) == 0 {
+			c.add("/enqueue", codeSpaceEmpty, "the list algorithm tries what enqueue says; list at least one assignment there")
+		}
+	case berth.SearchGrid:
+		if searched == 0 {
+			c.add("/parameters", codeSpaceEmpty, "a grid needs at least one parameter with a range or values")
+		}
+
+		c.checkGrid()
+	default:
+		c.checkRandom()
+	}
+}
+
+func (c *checker) checkGrid() {
+	product := int64(1)
+
+	for i, p := range c.spec.Parameters {
+		if !p.Searched() {
+			continue
+		}
+
+		n, ok := p.Points(berth.SearchGrid)
+		if !ok {
+			c.add("/parameters/"+strconv.Itoa(i), codeGrid, "a grid cannot list all of %q; write step, count or values", p.Name)
+
+			return
+		}
+
+		if n > math.MaxInt64/product {
+			c.add("/parameters", codeTooMany, "the grid has more than 2^63 points; use random search with max_trials")
+
+			return
+		}
+
+		product *= n
+	}
+
+	if product > maxTrials {
+		c.add("/parameters", codeTooMany, "the grid has %d points; a sweep has at most %d trials: take fewer points, or random search "+
+			"with max_trials", product, maxTrials)
+	}
+}
+
+func (c *checker) checkRandom() {
+	if c.spec.Limits.MaxTrials > 0 {
+		return
+	}
+
+	product := int64(1)
+
+	for _, p := range c.spec.Parameters {
+		if !p.Searched() {
+			continue
+		}
+
+		n, ok := p.Points(berth.SearchRandom)
+		if !ok {
+			c.add("/limits/max_trials", codeTrials, "random search over %q never runs out of values; say how many trials to make, "+
+				"such as max_trials: 50", p.Name)
+
+			return
+		}
+
+		if product *= min(n, maxTrials+1); product > maxTrials {
+			c.add("/limits/max_trials", codeTrials, "random search has more than %d values to try; say how many trials to make, "+
+				"such as max_trials: 50", maxTrials)
+
+			return
+		}
+	}
+}
+
+func (c *checker) checkResources() {
+	r, l, p := c.spec.Resources, c.spec.Limits, c.spec.Probe
+
+	if r.Memory > 0 && r.ShmSize > r.Memory {
+		c.add("/resources/shm_size", codeRange, "shm_size is part of memory and cannot be larger; memory is %s", bytesText(int64(r.Memory)))
+	}
+
+	if p.Mode == berth.ProbeOff && r.Memory == 0 {
+		c.add("/resources/memory", codeMem, "without a probe nothing measures the memory; write a size here, or probe.mode: auto")
+	}
+
+	if p.MaxDuration > l.MaxTrialDuration {
+		c.add("/probe/max_duration", codeTimeout, "a probe of %s cannot be longer than a trial; limits.max_trial_duration is %s",
+			time.Duration(p.MaxDuration), time.Duration(l.MaxTrialDuration))
+	}
+}
+
+// checkEnqueue checks the assignments that are tried first: every value is one
+// its parameter can take, and every active parameter without a default has one.
+func (c *checker) checkEnqueue(parameters map[string]berth.Parameter) {
+	if len(c.spec.Enqueue) > maxEnqueue {
+		c.add("/enqueue", codeTooMany, "there are %d assignments; at most %d are tried first", len(c.spec.Enqueue), maxEnqueue)
+
+		return
+	}
+
+	forbid := c.compileForbid()
+	choices := make(map[string]typed, len(parameters))
+
+	for name, p := range parameters {
+		choices[name] = typedOf(p)
+	}
+
+	for i, a := range c.spec.Enqueue {
+		if c.reader.full() {
+			return
+		}
+
+		at := "/enqueue/" + strconv.Itoa(i)
+		full := c.completed(a)
+
+		for _, name := range slices.Sorted(maps.Keys(a)) {
+			if problem := c.enqueuedProblem(name, full, parameters, choices[name]); problem != "" {
+				c.add(at+pointer(name), codeEnqueue, "%s", problem)
+			}
+		}
+
+		if !c.reader.clean(at) {
+			continue
+		}
+
+		for _, p := range c.spec.Parameters {
+			if _, ok := full[p.Name]; !ok && p.Searched() && p.Active(full) {
+				c.add(at, codeEnqueue, "no value for %q, which has no default; add it", p.Name)
+			}
+		}
+
+		if i < maxEnqueueForbids {
+			c.checkForbidden(at, full, forbid)
+		}
+	}
+}
+
+func (c *checker) checkForbidden(at string, a berth.Assignment, forbid []*expr.Program) {
+	for i, program := range forbid {
+		if !program.Ready(a) {
+			continue
+		}
+
+		if bad, err := program.Bool(a); err != nil {
+			c.add(at, codeEnqueue, "forbid cannot be computed for this assignment: %v", err)
+		} else if bad {
+			c.add(at, codeEnqueue, "forbid excludes this assignment: %s", shorten(c.spec.Forbid[i]))
+		}
+	}
+}
+
+func (c *checker) enqueuedProblem(
+	name string, a berth.Assignment, parameters map[string]berth.Parameter, choices typed,
+) string {
+	p, ok := parameters[name]
+
+	switch {
+	case !ok:
+		return fmt.Sprintf("there is no parameter %q%s", shorten(name), c.suggestName(name))
+	case !p.Searched():
+		return fmt.Sprintf("%q is %s, so its value is not chosen; leave it out", name, p.Type)
+	case p.Type == berth.ParameterCategorical && !choices.has(a[name]), // a long list of choices is not scanned
+		p.Type != berth.ParameterCategorical && !contains(p, a[name]):
+		return fmt.Sprintf("%q cannot be %s", name, shorten(a[name].String()))
+	case len(p.When) > 0 && !p.Active(a):
+		return fmt.Sprintf("%q is not active with these values; leave it out", name)
+	default:
+		return ""
+	}
+}
+
+// completed adds the fixed values and defaults that the search would add, so
+// that conditions can be looked at.
+func (c *checker) completed(a berth.Assignment) berth.Assignment {
+	out, cloned := a, false
+
+	for changed := true; changed; {
+		changed = false
+
+		for _, p := range c.spec.Parameters {
+			v := p.Default
+			if p.Type == berth.ParameterFixed {
+				v = p.Value
+			}
+
+			if _, ok := out[p.Name]; !ok && v != nil && p.Active(out) {
+				if !cloned {
+					out, cloned = maps.Clone(a), true
+				}
+
+				out[p.Name], changed = *v, true
+			}
+		}
+	}
+
+	return out
+}
+
+func (c *checker) compileForbid() []*expr.Program {
+	scope := expr.Scope{}
+	for _, p := range c.spec.Parameters {
+		scope[p.Name] = expr.TypeOf(p)
+	}
+
+	var out []*expr.Program
+
+	for _, source := range c.spec.Forbid {
+		if program, err := expr.Compile(source, expr.Bool, scope); err == nil {
+			out = append(out, program)
+		}
+	}
+
+	return out
+}

@@ -1,0 +1,231 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/spec"
+)
+
+func decode(t *testing.T, doc string) berth.Spec {
+	t.Helper()
+
+	s, err := spec.Decode([]byte(doc), "")
+	require.NoError(t, err, doc)
+
+	return s
+}
+
+func TestExample(t *testing.T) {
+	t.Parallel()
+
+	data, err := os.ReadFile("testdata/example.yaml")
+	require.NoError(t, err)
+
+	s := decode(t, string(data))
+	require.Equal(t, "digits-transfer", s.Name)
+	require.Equal(t, []string{"python3", "train.py", "--lr={{lr}}", "--batch={{batch}}", "--width={{width}}"}, s.Command)
+	require.Len(t, s.Parameters, 7)
+	require.InDelta(t, 1e-4, *s.Parameters[0].Min, 0)
+	require.Equal(t, berth.FloatValue(0.001), *s.Parameters[0].Default)
+	require.Equal(t, berth.ParameterDerived, s.Parameters[6].Type)
+	require.Equal(t, `{"batch":32,"lr":0.001,"optimizer":"adam","width":64}`, s.Enqueue[0].Key())
+	require.Equal(t, berth.Duration(2*time.Hour), s.Limits.MaxDuration)
+	require.InDelta(t, 0.995, *s.Objective.Target, 0)
+	require.Equal(t, berth.Size(64<<20), s.Resources.ShmSize)
+	require.Len(t, spec.Warnings(s), 2, "momentum and optimizer are not in the command")
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+
+	s := decode(t, base)
+	low, high := 0.001, 0.1
+
+	require.Equal(t, berth.Spec{
+		Version: 1, Name: "digits", Image: "berth-examples/digits:1",
+		Command:    []string{"python3", "train.py", "--lr={{lr}}"},
+		Parameters: []berth.Parameter{{Name: "lr", Type: berth.ParameterFloat, Min: &low, Max: &high, Log: true}},
+		Search:     berth.SearchSpec{Algorithm: berth.SearchRandom},
+		Limits:     berth.Limits{MaxTrials: 5, MaxTrialDuration: berth.Duration(24 * time.Hour)},
+		Resources:  berth.Resources{Device: berth.DeviceAuto, ShmSize: 64 << 20, GPUSharing: "auto"},
+		Probe:      berth.ProbeSpec{Mode: berth.ProbeAuto, MaxDuration: berth.Duration(2 * time.Minute)},
+		Metrics:    berth.MetricsSpec{Source: berth.MetricsFile},
+		Retry:      berth.RetrySpec{MaxAttempts: 3},
+	}, s)
+}
+
+func TestTypesAreInferred(t *testing.T) {
+	t.Parallel()
+
+	for entry, want := range map[string]berth.ParameterType{
+		"{name: a, min: 1, max: 5}":              berth.ParameterInt,
+		"{name: a, min: 1, max: 5, log: true}":   berth.ParameterInt,
+		"{name: a, min: 1, max: 5, step: 0.5}":   berth.ParameterFloat,
+		"{name: a, min: 1, max: 5.0}":            berth.ParameterFloat,
+		"{name: a, min: 1e-4, max: 1}":           berth.ParameterFloat,
+		"{name: a, values: [1, 2]}":              berth.ParameterCategorical,
+		"{name: a, value: 3}":                    berth.ParameterFixed,
+		"{name: a, expr: '1 + 1'}":               berth.ParameterDerived,
+		"{name: a, type: float, min: 1, max: 5}": berth.ParameterFloat,
+	} {
+		require.Equal(t, want, decode(t, parameters(entry)).Parameters[0].Type, entry)
+	}
+}
+
+func TestValuesTakeTheTypeOfTheirParameter(t *testing.T) {
+	t.Parallel()
+
+	s := decode(t, with(
+		"parameters: [{name: lr, min: 0.0, max: 2, default: 1}, {name: n, min: 1, max: 9, default: 2.0}, "+
+			"{name: c, values: [1.0, 2]}, {name: x, value: 1, when: {n: [3.0], c: 1}}]",
+		"enqueue: [{lr: 1, n: 4.0, c: 1}]", "command: [train]"))
+
+	require.Equal(t, berth.FloatValue(1), *s.Parameters[0].Default)
+	require.Equal(t, berth.IntValue(2), *s.Parameters[1].Default)
+	require.Equal(t, berth.Values{berth.IntValue(3)}, s.Parameters[3].When["n"])
+	require.Equal(t, berth.Values{berth.FloatValue(1)}, s.Parameters[3].When["c"])
+	require.Equal(t, berth.Assignment{"lr": berth.FloatValue(1), "n": berth.IntValue(4), "c": berth.FloatValue(1)}, s.Enqueue[0])
+}
+
+func TestEnqueueAloneDeclaresItsParameters(t *testing.T) {
+	t.Parallel()
+
+	s := decode(t, "name: a\nimage: b\ncommand: [train, '--lr={{lr}}']\nenqueue: [{lr: 0.1, n: 1}, {lr: 0.2, n: 1}]\n")
+	require.Equal(t, berth.SearchList, s.Search.Algorithm)
+	require.Equal(t, []berth.Parameter{
+		{Name: "lr", Type: berth.ParameterCategorical, Values: berth.Values{berth.FloatValue(0.1), berth.FloatValue(0.2)}},
+		{Name: "n", Type: berth.ParameterCategorical, Values: berth.Values{berth.IntValue(1)}},
+	}, s.Parameters)
+}
+
+func TestSizesAndDurations(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]berth.Size{
+		"1200MiB": 1200 << 20, "2GB": 2e9, "1.5GiB": 3 << 29, "16777216": 16 << 20, "'33554432'": 32 << 20,
+		"64 MiB": 64 << 20, "auto": 0, "null": 0, "20000KB": 2e7, "1TiB": 1 << 40, "16777216B": 16 << 20,
+	} {
+		s := decode(t, with("resources: {memory: "+text+", shm_size: 1MiB}"))
+		require.Equal(t, want, s.Resources.Memory, text)
+	}
+
+	for text, want := range map[string]time.Duration{
+		"90s": 90 * time.Second, "10m": 10 * time.Minute, "1h30m": 90 * time.Minute, "1d": 24 * time.Hour,
+		"1.5d": 36 * time.Hour, "1d12h": 36 * time.Hour, "1500ms": 1500 * time.Millisecond,
+	} {
+		s := decode(t, with("limits: {max_trials: 1, max_trial_duration: "+text+"}"))
+		require.Equal(t, berth.Duration(want), s.Limits.MaxTrialDuration, text)
+	}
+
+	require.Equal(t, berth.CPUs(1500), decode(t, with("resources: {cpus: 1.5}")).Resources.CPUs)
+}
+
+func TestAccepted(t *testing.T) {
+	t.Parallel()
+
+	for _, section := range []string{
+		"image: registry.example.com:5000/team/a-b_c/d.e:Tag-1@sha256:" + strings.Repeat("0a", 32),
+		"image: localhost/a",
+		"image: tensorflow/tensorflow:2.19.0-gpu",
+		`command: [sh, "-c", "echo ';rm -rf /' {{lr}}"]`, // case 33: nothing interprets it
+		`command: [train, '{"a": {"b": 1}}', "{}", "x={{ lr }}"]`,
+		"environment_variables: {TF_FORCE_GPU_ALLOW_GROWTH: 'true', OMP_NUM_THREADS: '2'}",
+		"name: Ümläut sweep (v2), lr=1",
+		"resources: {gpus: 1, gpu_memory: 2GB}",
+		"limits:\n  max_trials: 3\n  max_parallel: auto",
+		"metrics: {source: stdout, pattern: '(?P<name>\\w+)=(?P<value>\\S+)'}",
+		"probe: {mode: off}\nresources: {memory: 1GiB}",
+		"secrets: [{name: hub_token, file: /run/secrets/hub}]",
+		"labels:",
+		"search: {early_stop: }",
+		"network: true",
+	} {
+		decode(t, with(section))
+	}
+}
+
+func TestContentTypes(t *testing.T) {
+	t.Parallel()
+
+	yaml := []byte(base)
+	jsonText, err := json.Marshal(decode(t, base))
+	require.NoError(t, err)
+
+	for _, contentType := range []string{"", "application/json", "application/json; charset=utf-8"} {
+		_, err := spec.Decode(jsonText, contentType)
+		require.NoError(t, err)
+	}
+
+	for _, contentType := range []string{"", "application/yaml", "application/x-yaml", "text/yaml; charset=UTF-8"} {
+		_, err := spec.Decode(yaml, contentType)
+		require.NoError(t, err)
+	}
+
+	_, err = spec.Decode(yaml, "application/json")
+	require.ErrorContains(t, err, "E_JSON")
+
+	_, err = spec.Decode([]byte(" {name: flow, image: a, command: [b]}"), "") // YAML all the same
+	require.NoError(t, err)
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+
+	codes := func(doc string) []string {
+		var out []string
+		for _, w := range spec.Warnings(decode(t, doc)) {
+			out = append(out, w.Code+" "+w.Pointer)
+		}
+
+		return out
+	}
+
+	two := "parameters: [{name: lr, min: 0.0, max: 1}, {name: n, min: 1, max: 5}]"
+	require.Empty(t, codes(base))
+	require.Equal(t, []string{"E_PARAM_UNUSED /parameters/1", "W_MEMORY_MARKS /parameters"}, codes(with(two)))
+	require.Equal(t, []string{"W_MEMORY_MARKS /parameters"}, codes(with(two, "command: [train]")))
+	require.Empty(t, codes(with(
+		"parameters: [{name: n, min: 1, max: 5, memory: true}, {name: d, expr: n * 2}]", `command: [train, "{{d}}"]`)))
+}
+
+func TestCapacity(t *testing.T) {
+	t.Parallel()
+
+	s := decode(t, with("resources: {device: gpu, gpu_memory: 80GiB, memory: 64GiB, cpus: 16}",
+		"limits: {max_trials: 100, max_parallel: 50}"))
+
+	pointers := func(has spec.Capacity) []string {
+		var out []string
+		for _, p := range spec.CheckCapacity(s, has) {
+			out = append(out, p.Code+" "+p.Pointer)
+		}
+
+		return out
+	}
+
+	require.Equal(t, []string{
+		"E_QUOTA /limits/max_trials", "E_QUOTA /limits/max_parallel", "E_UNSATISFIABLE /resources/device",
+		"E_UNSATISFIABLE /resources/memory", "E_UNSATISFIABLE /resources/cpus",
+	}, pointers(spec.Capacity{MemoryBytes: 32 << 30, CPUMilli: 8000, MaxParallel: 10, MaxTrials: 10}))
+	require.Equal(t, []string{"E_UNSATISFIABLE /resources/gpu_memory"},
+		pointers(spec.Capacity{MemoryBytes: 64 << 30, CPUMilli: 16000, GPUs: 1, LargestGPUBytes: 40 << 30}))
+	require.Empty(t, pointers(spec.Capacity{MemoryBytes: 64 << 30, CPUMilli: 16000, GPUs: 1, LargestGPUBytes: 80 << 30}))
+}
+
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+
+	s := decode(t, base)
+	require.Empty(t, spec.CheckPolicy(s, spec.Policy{}))
+	require.Equal(t, spec.CodeImageDigest, spec.CheckPolicy(s, spec.Policy{RequireDigest: true})[0].Code) // case 23
+
+	s.Image = "a@sha256:" + strings.Repeat("0", 64)
+	require.Empty(t, spec.CheckPolicy(s, spec.Policy{RequireDigest: true}))
+}

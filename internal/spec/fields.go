@@ -1,0 +1,154 @@
+package spec
+
+import (
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/spec/document"
+)
+
+// Limits of the format.
+const (
+	maxTrials        = 100_000
+	maxTrialDuration = 7 * day
+	maxSweepDuration = 366 * day
+	minMemory        = 16 * mib // less is a unit that was forgotten
+)
+
+// spec reads the whole document. What is not written stays zero where
+// defaults.go decides, and takes its default here otherwise.
+func (r *reader) spec(root *document.Node) berth.Spec {
+	o := r.open(root, "")
+
+	s := berth.Spec{
+		Version:              int(o.integer("version", bounds{1, 1, codeVersion}, 1)),
+		Name:                 o.text("name"),
+		Image:                o.text("image"),
+		Command:              o.texts("command"),
+		Workdir:              o.text("workdir"),
+		EnvironmentVariables: o.textMap("environment_variables"),
+		Parameters:           o.parameters(),
+		Forbid:               o.texts("forbid"),
+		Enqueue:              o.enqueue(),
+		Search:               o.search(),
+		Objective:            o.objective(),
+		Limits:               o.limits(),
+		Resources:            o.resources(),
+		Probe:                o.probe(),
+		Metrics:              o.metrics(),
+		Retry:                o.retry(),
+		Network:              o.truth("network"),
+		Datasets:             o.datasets(),
+		Secrets:              o.secrets(),
+		Labels:               o.textMap("labels"),
+	}
+	o.finish()
+
+	return s
+}
+
+func (o *object) limits() berth.Limits {
+	l := o.object("limits")
+	defer l.finish()
+
+	return berth.Limits{
+		MaxTrials:        int(l.integer("max_trials", bounds{1, maxTrials, codeTrials}, 0)),
+		MaxParallel:      berth.Parallel(l.integerOrAuto("max_parallel", bounds{1, 10_000, codeConcurrency})),
+		MaxFailedTrials:  int(l.integer("max_failed_trials", bounds{1, maxTrials, codeRange}, 0)),
+		MaxDuration:      l.duration("max_duration", time.Second, maxSweepDuration, codeTimeout, 0),
+		MaxTrialDuration: l.duration("max_trial_duration", time.Second, maxTrialDuration, codeTimeout, day),
+	}
+}
+
+func (o *object) resources() berth.Resources {
+	r := o.object("resources")
+	defer r.finish()
+
+	resources := berth.Resources{
+		Device:     berth.DeviceWanted(r.enum("device", codeValue, "auto", "gpu", "cpu")),
+		GPUMemory:  r.size("gpu_memory", minMemory, codeMem, 0),
+		Memory:     r.size("memory", minMemory, codeMem, 0),
+		CPUs:       r.cpus("cpus"),
+		ShmSize:    r.size("shm_size", 4096, codeRange, 0),
+		GPUSharing: r.enum("gpu_sharing", codeValue, "auto", "mps", "time_slicing", "exclusive"),
+	}
+
+	if n := r.fieldOf("gpus", document.Number); n != nil && n.Text != "1" {
+		r.add(n.Offset, r.at("gpus"), codeUnsupported, "a trial uses one GPU today; leave gpus out, or write device: cpu")
+	}
+
+	return resources
+}
+
+func (o *object) probe() berth.ProbeSpec {
+	p := o.object("probe")
+	defer p.finish()
+
+	return berth.ProbeSpec{
+		Mode:        berth.ProbeMode(p.enum("mode", codeValue, "auto", "full", "short", "off")),
+		MaxDuration: p.duration("max_duration", time.Second, maxTrialDuration, codeTimeout, 0),
+	}
+}
+
+// metrics reads where metrics come from. TensorBoard files are part of the
+// format and not read yet.
+func (o *object) metrics() berth.MetricsSpec {
+	m := o.object("metrics")
+	defer m.finish()
+
+	if n := m.field("source"); n != nil && n.Kind == document.String && n.Text == berth.MetricsTensorBoard {
+		m.add(n.Offset, m.at("source"), codeUnsupported, "tensorboard files are not read yet; write file or stdout")
+	}
+
+	source := m.field("source")
+	spec := berth.MetricsSpec{Source: berth.MetricsFile, Pattern: m.text("pattern")}
+
+	if source == nil || source.Text != berth.MetricsTensorBoard {
+		spec.Source = m.enum("source", codeValue, berth.MetricsFile, berth.MetricsStdout)
+	}
+
+	return spec
+}
+
+func (o *object) retry() berth.RetrySpec {
+	r := o.object("retry")
+	defer r.finish()
+
+	return berth.RetrySpec{MaxAttempts: int(r.integer("max_attempts", bounds{1, 10, codeRetries}, 3))}
+}
+
+// datasets reads mounts by name. The keys under which other tools take a path
+// of the host get their own answer.
+func (o *object) datasets() []berth.DatasetMount {
+	var out []berth.DatasetMount
+
+	o.each("datasets", func(n *document.Node, pointer string) {
+		d := o.open(n, pointer)
+		out = append(out, berth.DatasetMount{Name: d.text("name"), Target: d.text("target")})
+
+		named := d.known
+		for _, key := range []string{"source", "path", "host_path"} {
+			if f := d.field(key); f != nil {
+				d.add(f.Offset, d.at(key), codeMountDenied, "paths of the host cannot be mounted; "+datasetHint)
+				named = append(named, key)
+			}
+		}
+
+		d.known = named
+		d.finish()
+	})
+
+	return out
+}
+
+func (o *object) secrets() []berth.SecretMount {
+	var out []berth.SecretMount
+
+	o.each("secrets", func(n *document.Node, pointer string) {
+		s := o.open(n, pointer)
+		out = append(out, berth.SecretMount{Name: s.text("name"), File: s.text("file")})
+		s.finish()
+	})
+
+	return out
+}

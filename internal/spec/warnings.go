@@ -1,0 +1,83 @@
+package spec
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/expr"
+)
+
+// Warnings says what a valid spec may have forgotten, in the order of its
+// fields; the preview shows it. Nothing here stops a sweep.
+func Warnings(s berth.Spec) []berth.Problem {
+	var out []berth.Problem
+
+	used := usedNames(s)
+
+	for i, p := range s.Parameters {
+		if len(used) > 0 && p.Searched() && !used[p.Name] {
+			out = append(out, berth.Problem{
+				Code: CodeParamUnused, Pointer: "/parameters/" + strconv.Itoa(i),
+				Message: "the command uses other parameters and not " + strconv.Quote(p.Name) +
+					"; add {{" + p.Name + "}}, unless the program reads TRIAL_PARAMS_FILE",
+			})
+		}
+	}
+
+	marked := slices.ContainsFunc(s.Parameters, func(p berth.Parameter) bool { return p.Memory })
+	decides := slices.ContainsFunc(s.Parameters, func(p berth.Parameter) bool {
+		return p.Type == berth.ParameterInt || p.Type == berth.ParameterCategorical
+	})
+
+	if !marked && decides && s.Probe.Mode != berth.ProbeOff {
+		out = append(out, berth.Problem{
+			Code: CodeMemoryMarks, Pointer: "/parameters",
+			Message: "no parameter is marked memory: true, so every int and categorical parameter is taken to change " +
+				"the memory and each combination is probed; mark those that do",
+		})
+	}
+
+	return out
+}
+
+// usedNames are the parameters the command uses, itself or through derived
+// values and conditions; empty when the command uses none at all.
+func usedNames(s berth.Spec) map[string]bool {
+	used := map[string]bool{}
+	for _, name := range placeholders(s.Command) {
+		used[name] = true
+	}
+
+	if len(used) == 0 {
+		return used
+	}
+
+	scope := expr.Scope{}
+	for _, p := range s.Parameters {
+		scope[p.Name] = expr.TypeOf(p)
+	}
+
+	for size := 0; size != len(used); { // until a round adds nothing
+		size = len(used)
+
+		for _, p := range s.Parameters {
+			if !used[p.Name] {
+				continue
+			}
+
+			for _, parent := range slices.Collect(maps.Keys(p.When)) {
+				used[parent] = true
+			}
+
+			if program, err := expr.Compile(p.Expr, expr.Number, scope); p.Expr != "" && err == nil {
+				for _, name := range program.Names() {
+					used[name] = true
+				}
+			}
+		}
+	}
+
+	return used
+}
