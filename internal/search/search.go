@@ -1,0 +1,127 @@
+package search
+
+import (
+	"math"
+
+	"github.com/berthml/berth"
+)
+
+// maxWalk bounds the spaces that are enumerated, in points before conditions
+// and forbid are looked at. A sweep has at most 100,000 trials.
+const maxWalk = 1 << 18
+
+// Seen holds the keys of assignments that were tried. A nil Seen is empty.
+type Seen map[string]struct{}
+
+// SeenOf makes a Seen of earlier trials.
+func SeenOf(history []berth.Assignment) Seen {
+	seen := make(Seen, len(history))
+	for _, a := range history {
+		seen[a.Key()] = struct{}{}
+	}
+
+	return seen
+}
+
+// Searcher suggests assignments for one sweep. It is immutable and safe for
+// concurrent use.
+type Searcher struct {
+	spec     berth.Spec
+	space    *space
+	enqueue  []berth.Assignment // complete, without duplicates and forbidden ones
+	enqueued map[string]bool    // their keys
+	excluded []int64            // grid: the enqueued points, ascending
+}
+
+// New prepares a search over a valid spec. It fails on one that spec.Decode
+// would have refused.
+func New(s berth.Spec) (*Searcher, error) {
+	sp, err := newSpace(s)
+	if err != nil {
+		return nil, err
+	}
+
+	searcher := &Searcher{spec: s, space: sp, enqueued: map[string]bool{}}
+
+	if s.Search.Algorithm == berth.SearchGrid && (!sp.finite || sp.points > maxWalk) {
+		return nil, berth.Errorf(berth.KindInvalid, "a grid must have at most %d points", maxWalk)
+	}
+
+	return searcher, searcher.prepareEnqueue()
+}
+
+// NeedsSeen says whether Next looks at the earlier assignments at all, so that
+// the caller need not load them.
+func (s *Searcher) NeedsSeen() bool {
+	return s.spec.Search.Algorithm == berth.SearchRandom && s.space.finite
+}
+
+// Next suggests the assignments of the next trials, at most limit: first what
+// is enqueued, then what the algorithm says. made is the number of trials so
+// far, with those from enqueue; seen holds their assignments (see NeedsSeen).
+// exhausted means that there is nothing to suggest after these, because the
+// space is used up or limits.max_trials is reached.
+func (s *Searcher) Next(made int, seen Seen, limit int) (suggestions []berth.Assignment, exhausted bool) {
+	if most := s.spec.Limits.MaxTrials; most > 0 && limit >= most-made {
+		limit, exhausted = most-made, true
+	}
+
+	for limit > len(suggestions) && made+len(suggestions) < len(s.enqueue) {
+		suggestions = append(suggestions, s.enqueue[made+len(suggestions)])
+	}
+
+	limit -= len(suggestions)
+	made += len(suggestions)
+
+	if limit <= 0 {
+		return suggestions, exhausted
+	}
+
+	var more []berth.Assignment
+
+	switch s.spec.Search.Algorithm {
+	case berth.SearchGrid:
+		more = s.nextGrid(int64(made-len(s.enqueue)), limit)
+	case berth.SearchRandom:
+		more = s.nextRandom(made, seen, limit)
+	}
+
+	return append(suggestions, more...), exhausted || len(more) < limit
+}
+
+// Size counts the distinct assignments a sweep can try, with those enqueued
+// beside the space. forbid and conditions are taken into account when the
+// space has at most 262,144 points; otherwise n is an upper bound, at most
+// math.MaxInt64. finite is false when random search never runs out. It does
+// not look at limits.max_trials. A spec that New refuses has size 0.
+func Size(s berth.Spec) (n int64, finite bool) {
+	searcher, err := New(s)
+	if err != nil {
+		return 0, true
+	}
+
+	sp := searcher.space
+	beside := int64(len(searcher.enqueue))
+
+	switch {
+	case s.Search.Algorithm == berth.SearchList:
+		return beside, true
+	case !sp.finite:
+		return 0, false
+	case sp.points > maxWalk:
+		return min(sp.points, math.MaxInt64-beside) + beside, true
+	}
+
+	on := int64(len(searcher.excluded))
+	if sp.plain() {
+		return sp.points + beside - on, true
+	}
+
+	sp.walk(func(int64, berth.Assignment) bool {
+		n++
+
+		return true
+	})
+
+	return n + beside - on, true
+}

@@ -1,0 +1,297 @@
+package search_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/search"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func floatRange(name string, low, high float64) berth.Parameter {
+	return berth.Parameter{Name: name, Type: berth.ParameterFloat, Min: &low, Max: &high}
+}
+
+func intRange(name string, low, high float64) berth.Parameter {
+	return berth.Parameter{Name: name, Type: berth.ParameterInt, Min: &low, Max: &high}
+}
+
+func choice(name string, values ...string) berth.Parameter {
+	p := berth.Parameter{Name: name, Type: berth.ParameterCategorical}
+	for _, v := range values {
+		p.Values = append(p.Values, berth.StringValue(v))
+	}
+
+	return p
+}
+
+func derived(name, expr string) berth.Parameter {
+	return berth.Parameter{Name: name, Type: berth.ParameterDerived, Expr: expr}
+}
+
+func spec(algorithm string, parameters ...berth.Parameter) berth.Spec {
+	return berth.Spec{Search: berth.SearchSpec{Algorithm: algorithm}, Parameters: parameters}
+}
+
+// all asks for suggestions in batches until the search ends.
+func all(t *testing.T, s berth.Spec, batch int) []berth.Assignment {
+	t.Helper()
+
+	searcher, err := search.New(s)
+	require.NoError(t, err)
+
+	var out []berth.Assignment
+
+	for range 10_000 {
+		more, exhausted := searcher.Next(len(out), search.SeenOf(out), batch)
+		out = append(out, more...)
+
+		if exhausted {
+			return out
+		}
+
+		require.NotEmpty(t, more)
+	}
+
+	require.Fail(t, "the search does not end")
+
+	return nil
+}
+
+func keys(assignments []berth.Assignment) []string {
+	out := make([]string, 0, len(assignments))
+	for _, a := range assignments {
+		out = append(out, a.Key())
+	}
+
+	return out
+}
+
+// conditional is a space with 2 × 3 points for sgd and 3 for adam, of which
+// forbid takes one.
+func conditional(algorithm string) berth.Spec {
+	momentum := floatRange("momentum", 0, 0.5)
+	momentum.Step = ptr(0.5)
+	momentum.When = map[string]berth.Values{"optimizer": {berth.StringValue("sgd")}}
+
+	s := spec(algorithm, momentum, choice("optimizer", "sgd", "adam"), intRange("batch", 1, 3),
+		derived("double", "batch * 2"))
+	s.Forbid = []string{`momentum > 0 and double == 6`}
+
+	return s
+}
+
+func TestGridOrder(t *testing.T) {
+	t.Parallel()
+
+	batch := intRange("batch", 16, 64)
+	batch.Step = ptr(16.0)
+	lr := floatRange("lr", 1e-4, 1e-1)
+	lr.Log, lr.Count = true, 4
+
+	got := all(t, spec(berth.SearchGrid, lr, batch), 5)
+	require.Len(t, got, 16)
+	require.Equal(t, `{"batch":16,"lr":0.0001}`, got[0].Key())
+	require.Equal(t, `{"batch":32,"lr":0.0001}`, got[1].Key())
+	require.Equal(t, `{"batch":16,"lr":0.001}`, got[4].Key())
+	require.Equal(t, `{"batch":64,"lr":0.1}`, got[15].Key())
+}
+
+func TestGridWithConditions(t *testing.T) {
+	t.Parallel()
+
+	got := keys(all(t, conditional(berth.SearchGrid), 2))
+	require.Equal(t, []string{
+		`{"batch":1,"double":2,"momentum":0.0,"optimizer":"sgd"}`,
+		`{"batch":2,"double":4,"momentum":0.0,"optimizer":"sgd"}`,
+		`{"batch":3,"double":6,"momentum":0.0,"optimizer":"sgd"}`,
+		`{"batch":1,"double":2,"optimizer":"adam"}`,
+		`{"batch":2,"double":4,"optimizer":"adam"}`,
+		`{"batch":3,"double":6,"optimizer":"adam"}`,
+		`{"batch":1,"double":2,"momentum":0.5,"optimizer":"sgd"}`,
+		`{"batch":2,"double":4,"momentum":0.5,"optimizer":"sgd"}`,
+	}, got)
+}
+
+func TestEnqueueComesFirstAndOnce(t *testing.T) {
+	t.Parallel()
+
+	for _, algorithm := range []string{berth.SearchGrid, berth.SearchRandom, berth.SearchList} {
+		s := conditional(algorithm)
+		s.Enqueue = []berth.Assignment{
+			{"optimizer": berth.StringValue("adam"), "batch": berth.IntValue(2)},
+			{"optimizer": berth.StringValue("sgd"), "batch": berth.IntValue(1), "momentum": berth.FloatValue(0.3)},
+			{"optimizer": berth.StringValue("adam"), "batch": berth.IntValue(2)},
+			{"optimizer": berth.StringValue("sgd"), "batch": berth.IntValue(3), "momentum": berth.FloatValue(0.5)},
+		}
+
+		got := keys(all(t, s, 3))
+		require.Equal(t, []string{
+			`{"batch":2,"double":4,"optimizer":"adam"}`,
+			`{"batch":1,"double":2,"momentum":0.3,"optimizer":"sgd"}`,
+		}, got[:2])
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(got))), len(got))
+
+		if algorithm == berth.SearchList {
+			require.Len(t, got, 2)
+		} else {
+			require.Len(t, got, 9)
+		}
+
+		n, finite := search.Size(s)
+		require.True(t, finite)
+		require.EqualValues(t, len(got), n)
+	}
+}
+
+func TestEnqueueOnAPlainGrid(t *testing.T) {
+	t.Parallel()
+
+	s := spec(berth.SearchGrid, intRange("a", 1, 3), intRange("b", 1, 3))
+	for _, n := range []int64{1, 2, 3} {
+		s.Enqueue = append(s.Enqueue, berth.Assignment{"a": berth.IntValue(n), "b": berth.IntValue(n)})
+	}
+
+	for _, batch := range []int{1, 2, 9, 50} {
+		got := keys(all(t, s, batch))
+		require.Len(t, got, 9)
+		require.Equal(t, `{"a":1,"b":2}`, got[3])
+		require.Equal(t, `{"a":3,"b":2}`, got[8])
+	}
+}
+
+func TestListOnly(t *testing.T) {
+	t.Parallel()
+
+	s := spec(berth.SearchList, floatRange("lr", 0, 1))
+	s.Enqueue = []berth.Assignment{{"lr": berth.FloatValue(0.5)}, {"lr": berth.FloatValue(0.25)}}
+
+	require.Equal(t, []string{`{"lr":0.5}`, `{"lr":0.25}`}, keys(all(t, s, 1)))
+}
+
+func TestMaxTrialsEndsTheSearch(t *testing.T) {
+	t.Parallel()
+
+	s := spec(berth.SearchRandom, floatRange("lr", 0, 1))
+	s.Limits.MaxTrials = 7
+
+	require.Len(t, all(t, s, 3), 7)
+}
+
+func TestNothingToSearchIsOneTrial(t *testing.T) {
+	t.Parallel()
+
+	fixed := berth.Parameter{Name: "epochs", Type: berth.ParameterFixed, Value: ptr(berth.IntValue(5))}
+	got := all(t, spec(berth.SearchRandom, derived("warmup", "ceil(0.1 * epochs)"), fixed), 10)
+	require.Equal(t, []string{`{"epochs":5,"warmup":1}`}, keys(got))
+}
+
+func TestEverythingForbiddenEnds(t *testing.T) {
+	t.Parallel()
+
+	for _, p := range []berth.Parameter{floatRange("x", 1, 2), intRange("x", 1, 5), intRange("x", 1, 1e15)} {
+		s := spec(berth.SearchRandom, p)
+		s.Forbid = []string{"x > 0"}
+
+		require.Empty(t, all(t, s, 4))
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+
+	child := choice("a", "x")
+	child.When = map[string]berth.Values{"b": {berth.StringValue("x")}}
+
+	for want, s := range map[string]berth.Spec{
+		"waits for itself or for one that is missing": spec(berth.SearchRandom, child),
+		"at most 262144 points":                       spec(berth.SearchGrid, floatRange("lr", 0, 1)),
+		"compiling parameter":                         spec(berth.SearchRandom, derived("d", "1 +")),
+		"has no values":                               spec(berth.SearchRandom, choice("c")),
+		"no value for \"a\"": {
+			Search: berth.SearchSpec{Algorithm: berth.SearchList}, Parameters: []berth.Parameter{choice("a", "x")},
+			Enqueue: []berth.Assignment{{}},
+		},
+	} {
+		_, err := search.New(s)
+		require.ErrorContains(t, err, want)
+		require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+	}
+}
+
+func TestSize(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name   string
+		spec   berth.Spec
+		n      int64
+		finite bool
+	}{
+		{"infinite", spec(berth.SearchRandom, floatRange("lr", 0, 1)), 0, false},
+		{"product", spec(berth.SearchRandom, intRange("a", 1, 10), choice("b", "x", "y")), 20, true},
+		{"conditions", conditional(berth.SearchRandom), 8, true},
+		{"bound", spec(berth.SearchRandom, intRange("a", 1, 1e15), intRange("b", 1, 1e15)), math.MaxInt64, true},
+		{"empty", spec(berth.SearchRandom), 1, true},
+	}
+
+	for _, test := range tests {
+		n, finite := search.Size(test.spec)
+		require.Equal(t, test.n, n, test.name)
+		require.Equal(t, test.finite, finite, test.name)
+	}
+}
+
+func TestShape(t *testing.T) {
+	t.Parallel()
+
+	s := spec(berth.SearchRandom, floatRange("lr", 0, 1), intRange("batch", 1, 8), choice("optimizer", "sgd", "adam"))
+	a := berth.Assignment{"lr": berth.FloatValue(0.1), "batch": berth.IntValue(4)}
+
+	require.Equal(t, []string{"batch", "optimizer"}, search.MemoryParameters(s))
+	require.Equal(t, `{"batch":4}`, search.ShapeValues(s, a).Key())
+
+	s.Parameters[0].Memory = true
+	require.Equal(t, []string{"lr"}, search.MemoryParameters(s))
+	require.Equal(t, `{"lr":0.1}`, search.ShapeValues(s, a).Key())
+}
+
+// TestRandomIsPinned fails when a change would give running sweeps other values.
+func TestRandomIsPinned(t *testing.T) {
+	t.Parallel()
+
+	lr := floatRange("lr", 1e-5, 0.1)
+	lr.Log = true
+
+	s := spec(berth.SearchRandom, lr, intRange("batch", 1, 128), choice("optimizer", "sgd", "adam"))
+	s.Search.Seed = 7
+	s.Limits.MaxTrials = 3
+
+	require.Equal(t, []string{
+		`{"batch":49,"lr":0.000540776738069,"optimizer":"adam"}`,
+		`{"batch":7,"lr":0.000999882479976,"optimizer":"sgd"}`,
+		`{"batch":91,"lr":0.0763544134728,"optimizer":"adam"}`,
+	}, keys(all(t, s, 3)))
+}
+
+func BenchmarkGridTail(b *testing.B) {
+	for _, forbid := range [][]string{nil, {"a * b > 5000000"}} {
+		s := spec(berth.SearchGrid, intRange("a", 1, 1000), intRange("b", 1, 100))
+		s.Forbid = forbid
+
+		searcher, err := search.New(s)
+		require.NoError(b, err)
+
+		b.Run(fmt.Sprint(len(forbid)), func(b *testing.B) {
+			for b.Loop() {
+				searcher.Next(99_900, nil, 50)
+			}
+		})
+	}
+}

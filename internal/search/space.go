@@ -1,0 +1,186 @@
+package search
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/expr"
+)
+
+// space is a search space, prepared: its parameters in an order in which a
+// parent comes before its children and an operand before what it computes.
+type space struct {
+	algorithm string
+	steps     []step // every parameter
+	searched  []dim  // the searched ones, in the order of the document
+	forbid    []*expr.Program
+	points    int64 // product of the dims, at most math.MaxInt64
+	finite    bool
+}
+
+// step gives one parameter its value.
+type step struct {
+	berth.Parameter
+	dim     int           // index into searched; -1 when fixed or derived
+	program *expr.Program // derived
+}
+
+// dim is a searched parameter. Points are numbered as the digits of a number:
+// the first parameter of the document is the most significant one.
+type dim struct {
+	berth.Parameter
+	points int64
+	stride int64
+	finite bool
+}
+
+func newSpace(s berth.Spec) (*space, error) {
+	sp := &space{algorithm: s.Search.Algorithm, points: 1, finite: true}
+	scope := expr.Scope{}
+
+	for _, p := range s.Parameters {
+		scope[p.Name] = expr.TypeOf(p)
+	}
+
+	if err := sp.order(s.Parameters, scope); err != nil {
+		return nil, err
+	}
+
+	for i := len(sp.searched) - 1; i >= 0; i-- {
+		d := &sp.searched[i]
+		d.points, d.finite = d.Points(sp.algorithm)
+		d.stride = sp.points
+
+		switch {
+		case !d.finite:
+			sp.finite = false
+		case d.points <= 0:
+			return nil, berth.Errorf(berth.KindInvalid, "parameter %q has no values", d.Name)
+		case d.points > math.MaxInt64/sp.points:
+			sp.points = math.MaxInt64
+		default:
+			sp.points *= d.points
+		}
+	}
+
+	for _, source := range s.Forbid {
+		program, err := expr.Compile(source, expr.Bool, scope)
+		if err != nil {
+			return nil, berth.Errorf(berth.KindInvalid, "compiling forbid %q: %w", source, err)
+		}
+
+		sp.forbid = append(sp.forbid, program)
+	}
+
+	return sp, nil
+}
+
+// order fills steps and searched.
+func (sp *space) order(parameters []berth.Parameter, scope expr.Scope) error {
+	waiting := make([]step, 0, len(parameters))
+
+	for _, p := range parameters {
+		st := step{Parameter: p, dim: -1}
+
+		switch {
+		case p.Searched():
+			st.dim = len(sp.searched)
+			sp.searched = append(sp.searched, dim{Parameter: p})
+		case p.Type == berth.ParameterDerived:
+			program, err := expr.Compile(p.Expr, expr.Number, scope)
+			if err != nil {
+				return berth.Errorf(berth.KindInvalid, "compiling parameter %q: %w", p.Name, err)
+			}
+
+			st.program = program
+		case p.Value == nil:
+			return berth.Errorf(berth.KindInvalid, "parameter %q has no value", p.Name)
+		}
+
+		waiting = append(waiting, st)
+	}
+
+	known := map[string]bool{}
+
+	for len(waiting) > 0 {
+		var later []step
+
+		for _, st := range waiting {
+			if !st.ready(known) {
+				later = append(later, st)
+
+				continue
+			}
+
+			known[st.Name] = true
+			sp.steps = append(sp.steps, st)
+		}
+
+		if len(later) == len(waiting) {
+			return berth.Errorf(berth.KindInvalid, "parameter %q waits for itself or for one that is missing", later[0].Name)
+		}
+
+		waiting = later
+	}
+
+	return nil
+}
+
+// ready says whether everything the parameter depends on is known.
+func (st step) ready(known map[string]bool) bool {
+	needs := slices.Collect(maps.Keys(st.When))
+	if st.program != nil {
+		needs = append(needs, st.program.Names()...)
+	}
+
+	return !slices.ContainsFunc(needs, func(name string) bool { return !known[name] })
+}
+
+// plain says whether every point is an assignment of its own.
+func (sp *space) plain() bool {
+	conditional := slices.ContainsFunc(sp.steps, func(st step) bool { return len(st.When) > 0 || st.program != nil })
+
+	return !conditional && len(sp.forbid) == 0
+}
+
+// fill gives a, which is empty, the value of every active parameter; pick
+// chooses that of a searched one. It reports whether the result may be tried:
+// nothing forbids it and every derived value can be computed. A derived value
+// of an inactive parameter is absent like its operand, and a condition that
+// names one does not apply. A condition that cannot be computed, such as a
+// division by zero, forbids.
+func (sp *space) fill(a berth.Assignment, pick func(st step) berth.Value) bool {
+	for _, st := range sp.steps {
+		if !st.Active(a) {
+			continue
+		}
+
+		switch {
+		case st.dim >= 0:
+			a[st.Name] = pick(st)
+		case st.program == nil:
+			a[st.Name] = *st.Value
+		case st.program.Ready(a):
+			v, err := st.program.Number(a)
+			if err != nil {
+				return false
+			}
+
+			a[st.Name] = v
+		}
+	}
+
+	for _, program := range sp.forbid {
+		if !program.Ready(a) {
+			continue
+		}
+
+		if bad, err := program.Bool(a); bad || err != nil {
+			return false
+		}
+	}
+
+	return true
+}

@@ -1,0 +1,35 @@
+package search
+
+import "github.com/berthml/berth"
+
+// walk calls yield for the assignments of a finite space that may be tried,
+// each once and in order, until it returns false. The assignment is reused:
+// a caller that keeps it clones it.
+func (sp *space) walk(yield func(point int64, a berth.Assignment) bool) {
+	a := berth.Assignment{}
+
+	for point := range sp.points {
+		clear(a)
+
+		if sp.at(point, a) && !yield(point, a) {
+			return
+		}
+	}
+}
+
+// at fills a with the assignment of one point. It reports false when nothing
+// may be tried there. Points that differ only in parameters that are inactive
+// are the same assignment; the one whose inactive digits are zero stands for all.
+func (sp *space) at(point int64, a berth.Assignment) bool {
+	used := int64(0)
+
+	ok := sp.fill(a, func(st step) berth.Value {
+		d := &sp.searched[st.dim]
+		digit := point / d.stride % d.points
+		used += digit * d.stride
+
+		return d.Point(sp.algorithm, digit)
+	})
+
+	return ok && used == point
+}
