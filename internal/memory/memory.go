@@ -1,0 +1,127 @@
+// Package memory turns what was measured of a shape into what is reserved for
+// its next attempt. It is pure arithmetic over bytes; the rules are DESIGN.md
+// section 7 and the reasons docs/packing.md.
+package memory
+
+import "github.com/berthml/berth"
+
+// MiB is 2^20 bytes.
+const MiB = 1 << 20
+
+const (
+	// granule is what reservations are rounded up to, so that two runs of one
+	// shape that differ by noise reserve the same.
+	granule = 64 * MiB
+	// hostFloor is the least margin over a measured peak of host memory: the
+	// spread of one TensorFlow shape over repeated runs stays below 30 MiB
+	// (629-648 MiB, 2 cores, 2026-11-21).
+	hostFloor = 64 * MiB
+	// deviceFloor covers the choice of cuDNN algorithm and lazily loaded
+	// modules (reference measurement, one H200, 2026-11-21).
+	deviceFloor = 256 * MiB
+	// enoughSamples is how many measured attempts earn the narrow margin.
+	enoughSamples = 3
+	// probeBytes is what a shape gets while nothing is known of it: twice what
+	// the largest Keras example of our measurements needed on a CPU.
+	probeBytes = 4096 * MiB
+	// oomStep is the least growth after an out-of-memory.
+	oomStep = 512 * MiB
+	// minCPUMilli is the least share of a core that is booked, so that a job
+	// that mostly waits is not packed without bound.
+	minCPUMilli = 100
+)
+
+// Reserve returns the bytes of host memory to reserve for a shape with this
+// footprint: the peak with a margin of 10 % (5 % from three samples on, 20 %
+// for a partial measurement), at least 64 MiB over it, and more than any
+// reservation that already ran out of memory. Zero when nothing was measured.
+func Reserve(f berth.Footprint) int64 {
+	need := int64(0)
+	if f.MemoryPeakBytes > 0 {
+		need = max(withMargin(f.MemoryPeakBytes, f), f.MemoryPeakBytes+hostFloor)
+	}
+
+	if f.MemoryFloorBytes > 0 {
+		need = max(need, Grow(f.MemoryFloorBytes, 0))
+	}
+
+	return roundUp(need)
+}
+
+// ReserveDevice is Reserve for the memory of a GPU, with its larger floor.
+func ReserveDevice(f berth.Footprint) int64 {
+	if f.DevicePeakBytes == 0 {
+		return 0
+	}
+
+	return roundUp(max(withMargin(f.DevicePeakBytes, f), f.DevicePeakBytes+deviceFloor))
+}
+
+func withMargin(peak int64, f berth.Footprint) int64 {
+	percent := int64(10)
+
+	switch {
+	case f.Source == berth.FootprintPartial || f.Source == berth.FootprintShort:
+		percent = 20
+	case f.Samples >= enoughSamples:
+		percent = 5
+	}
+
+	return peak + peak*percent/100
+}
+
+// ReserveCPU returns the thousandths of a core to book for a footprint: the
+// measured mean plus 10 %, in steps of 0.05 core, never above the thread cap
+// the job was measured under.
+func ReserveCPU(f berth.Footprint, threadCapMilli int64) int64 {
+	if f.CPUMilli == 0 {
+		return threadCapMilli
+	}
+
+	const step = 50
+	booked := (f.CPUMilli*110/100 + step - 1) / step * step
+
+	return min(max(booked, minCPUMilli), threadCapMilli)
+}
+
+// ForProbe returns the bytes to reserve for a shape nobody has measured: 4 GiB,
+// or a quarter of the largest host when that is less, so that probes of
+// several shapes run side by side.
+func ForProbe(capacityBytes int64) int64 {
+	if capacityBytes <= 0 {
+		return probeBytes
+	}
+
+	return max(roundDown(min(probeBytes, capacityBytes/4)), granule)
+}
+
+// Grow returns the next reservation after one ran out of memory with the given
+// observed peak: the largest of 1.5 times the reservation, 1.25 times the peak
+// and 512 MiB more.
+func Grow(reservedBytes, peakBytes int64) int64 {
+	return roundUp(max(reservedBytes+reservedBytes/2, peakBytes+peakBytes/4, reservedBytes+oomStep))
+}
+
+// AfterOOM returns the demand of the attempt that follows an out-of-memory of
+// host memory. ooms counts the trial's out-of-memory attempts so far and
+// maxAttempts bounds them; the last one gets a host for itself and all it has.
+// ok is false when there is nothing larger to try: the trial is infeasible.
+func AfterOOM(last berth.Demand, peakBytes int64, ooms, maxAttempts int, capacityBytes int64) (next berth.Demand, ok bool) {
+	if ooms >= maxAttempts || last.MemoryBytes >= capacityBytes {
+		return last, false
+	}
+
+	next = last
+	next.MemoryBytes = min(Grow(last.MemoryBytes, peakBytes), capacityBytes)
+
+	if ooms == maxAttempts-1 {
+		next.Exclusive = true
+		next.MemoryBytes = capacityBytes
+	}
+
+	return next, true
+}
+
+func roundUp(n int64) int64 { return (n + granule - 1) / granule * granule }
+
+func roundDown(n int64) int64 { return n / granule * granule }

@@ -1,0 +1,14 @@
+// Package packing decides who runs where, and says why not. It is pure: the
+// same hosts and requests give the same decisions in any order of input.
+//
+// Hard constraints, each a Dimension of a Rejection: the host takes attempts;
+// reserved + demand ≤ total − headroom in memory, CPU and device memory;
+// memory measured free now covers it too; limits on attempts and contexts;
+// exclusive attempts are alone. A sweep's own limits come first.
+//
+// Order: requests that waited longer than DrainAfter, oldest first; then the
+// longest expected run weighted by its dominant share (longest processing time
+// first), so that long runs do not start last; then the oldest. Smaller ones
+// fill the gaps behind those that do not fit (backfill). Nothing starves: what
+// waited for DrainAfter keeps a host from taking anything younger.
+package packing
