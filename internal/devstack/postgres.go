@@ -1,0 +1,329 @@
+package devstack
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// Postgres is a running PostgreSQL of our own.
+type Postgres struct {
+	URL     string // of the database berth, with its password
+	Port    int
+	process *process
+}
+
+// PostgresConfig says where and how to run it.
+type PostgresConfig struct {
+	Dir  string // data, password and log live below it; made when missing
+	Port int    // preferred; another is taken when it is not free
+	// Volatile trades durability for speed: tests only.
+	Volatile bool
+}
+
+const (
+	postgresStart = 60 * time.Second // recovery after a crash takes its time
+	postgresStop  = 30 * time.Second
+	database      = "berth"
+)
+
+// StartPostgres runs the installed PostgreSQL on the loopback interface with
+// a data directory of its own, made on first use. As root it runs as the user
+// postgres, or nobody: PostgreSQL refuses root. Errors say what to install.
+func StartPostgres(ctx context.Context, config PostgresConfig) (*Postgres, error) {
+	bin, err := findPostgres()
+	if err != nil {
+		return nil, err
+	}
+
+	as, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+
+	c := cluster{bin: bin, as: as, dir: config.Dir, data: filepath.Join(config.Dir, "data"), volatile: config.Volatile}
+
+	password, err := c.init(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := c.stopLeftover(); err != nil {
+		return nil, err
+	}
+
+	port, err := FreePort(config.Port)
+	if err != nil {
+		return nil, err
+	}
+
+	process, err := c.start(port)
+	if err != nil {
+		return nil, err
+	}
+
+	p := &Postgres{
+		URL:     fmt.Sprintf("postgres://berth:%s@127.0.0.1:%d/%s?sslmode=disable", password, port, database),
+		Port:    port,
+		process: process,
+	}
+
+	if err := c.createDatabase(ctx, p, password); err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+
+	return p, nil
+}
+
+// Stop shuts the server down: sessions are ended, nothing is lost.
+func (p *Postgres) Stop() error {
+	return p.process.stop(syscall.SIGINT, postgresStop)
+}
+
+// PID is the server's process id.
+func (p *Postgres) PID() int { return p.process.cmd.Process.Pid }
+
+// findPostgres returns the folder of the newest installed server.
+func findPostgres() (string, error) {
+	var found []string
+	if path, err := exec.LookPath("initdb"); err == nil {
+		found = append(found, filepath.Dir(path))
+	}
+
+	debian, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	for _, path := range slices.Backward(debian) {
+		found = append(found, filepath.Dir(path))
+	}
+
+	for _, dir := range found {
+		if complete(dir) {
+			return dir, nil
+		}
+	}
+
+	return "", berth.Errorf(berth.KindUnavailable,
+		"no PostgreSQL server is installed: on Debian or Ubuntu, run `apt-get install postgresql`; or give --postgres-url")
+}
+
+// complete reports whether a folder holds all programs we need.
+func complete(dir string) bool {
+	for _, program := range []string{"postgres", "initdb", "pg_isready", "createdb"} {
+		if _, err := os.Stat(filepath.Join(dir, program)); err != nil {
+			return false
+		}
+	}
+
+	return true
+}
+
+// unprivileged returns whom to run as; nil = as we are.
+func unprivileged() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil //nolint:nilnil // nil is a credential's "as we are"
+	}
+
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+
+		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+
+		if uidErr == nil && gidErr == nil {
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+		}
+	}
+
+	return nil, berth.Errorf(berth.KindUnavailable, "PostgreSQL refuses to run as root, and there is no user postgres or nobody to run it as")
+}
+
+// cluster is a data directory and how to run it.
+type cluster struct {
+	bin, dir, data string
+	as             *syscall.Credential
+	volatile       bool
+}
+
+func (c cluster) command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, program), args...) //nolint:gosec // G204: installed programs
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.as}
+
+	return cmd
+}
+
+// init makes the data directory on first use and returns its password.
+func (c cluster) init(ctx context.Context) (string, error) {
+	secret := filepath.Join(c.dir, "password")
+
+	if password, err := os.ReadFile(secret); err == nil { //nolint:gosec // G304: our own file
+		if _, err := os.Stat(filepath.Join(c.data, "PG_VERSION")); err == nil {
+			return strings.TrimSpace(string(password)), nil
+		}
+	}
+
+	if err := c.mkdirs(); err != nil {
+		return "", err
+	}
+
+	random := make([]byte, 16)
+	_, _ = rand.Read(random) // never fails (crypto/rand)
+	password := hex.EncodeToString(random)
+
+	if err := os.WriteFile(secret, []byte(password+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("writing database password: %w", err)
+	}
+
+	if err := c.chown(secret); err != nil {
+		return "", err
+	}
+
+	out, err := c.command(ctx, "initdb", "--pgdata", c.data, "--username", "berth", "--pwfile", secret,
+		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync").CombinedOutput()
+	if err != nil {
+		return "", berth.Errorf(berth.KindUnavailable, "making database in %s: %w: %s", c.data, err, strings.TrimSpace(string(out)))
+	}
+
+	return password, nil
+}
+
+func (c cluster) mkdirs() error {
+	if err := os.RemoveAll(c.data); err != nil { // half made: initdb wants it empty
+		return fmt.Errorf("making database directory: %w", err)
+	}
+
+	if err := os.MkdirAll(c.dir, 0o755); err != nil { //nolint:gosec // G301: PostgreSQL's user must pass through
+		return fmt.Errorf("making database directory: %w", err)
+	}
+
+	if err := os.MkdirAll(c.data, 0o700); err != nil {
+		return fmt.Errorf("making database directory: %w", err)
+	}
+
+	return errors.Join(c.chown(c.dir), c.chown(c.data))
+}
+
+func (c cluster) chown(path string) error {
+	if c.as == nil {
+		return nil
+	}
+
+	if err := os.Chown(path, int(c.as.Uid), int(c.as.Gid)); err != nil {
+		return fmt.Errorf("giving %s to PostgreSQL's user: %w", path, err)
+	}
+
+	return nil
+}
+
+// stopLeftover ends a server that an earlier, killed process left on this
+// data directory. The pid file is believed only when that process is one.
+func (c cluster) stopLeftover() error {
+	content, err := os.ReadFile(filepath.Join(c.data, "postmaster.pid"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+
+	if err != nil {
+		return fmt.Errorf("reading postmaster.pid: %w", err)
+	}
+
+	first, _, _ := strings.Cut(string(content), "\n")
+
+	pid, err := strconv.Atoi(strings.TrimSpace(first))
+	if err != nil {
+		return nil //nolint:nilerr // PostgreSQL itself judges an unreadable pid file
+	}
+
+	deadline := time.Now().Add(postgresStop)
+
+	for c.isOurs(pid) {
+		_ = syscall.Kill(pid, syscall.SIGINT)
+
+		if time.Now().After(deadline) {
+			return berth.Errorf(berth.KindConflict, "another PostgreSQL (process %d) uses %s and does not stop", pid, c.data)
+		}
+
+		time.Sleep(100 * time.Millisecond) // until that process has ended
+	}
+
+	return nil
+}
+
+func (c cluster) isOurs(pid int) bool {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+
+	return err == nil && strings.Contains(string(line), c.data)
+}
+
+func (c cluster) start(port int) (*process, error) {
+	settings := map[string]string{
+		"listen_addresses":        "127.0.0.1",
+		"port":                    strconv.Itoa(port),
+		"unix_socket_directories": "",
+		"max_connections":         "100",
+		"shared_buffers":          "128MB",
+		"log_min_messages":        "warning",
+	}
+	if c.volatile {
+		settings["fsync"], settings["synchronous_commit"], settings["full_page_writes"] = "off", "off", "off"
+	}
+
+	args := []string{"-D", c.data}
+	for name, value := range settings {
+		args = append(args, "-c", name+"="+value)
+	}
+
+	logFile := filepath.Join(c.dir, "postgres.log")
+
+	// SIGQUIT: it goes down at once, as in a power cut, and recovers on the next start.
+	process, err := start("PostgreSQL", c.command(context.Background(), "postgres", args...), logFile, syscall.SIGQUIT)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := process.await(postgresStart, logFile, func() error { return c.ready(port) }); err != nil {
+		return nil, errors.Join(err, process.stop(syscall.SIGQUIT, postgresStop))
+	}
+
+	return process, nil
+}
+
+func (c cluster) ready(port int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+
+	if err := c.command(ctx, "pg_isready", "-q", "-h", "127.0.0.1", "-p", strconv.Itoa(port)).Run(); err != nil {
+		return fmt.Errorf("asking pg_isready: %w", err)
+	}
+
+	return nil
+}
+
+// createDatabase makes the database berth unless it is there.
+func (c cluster) createDatabase(ctx context.Context, p *Postgres, password string) error {
+	cmd := c.command(ctx, "createdb", "-h", "127.0.0.1", "-p", strconv.Itoa(p.Port), "-U", "berth", database)
+	cmd.Env = append(os.Environ(), "PGPASSWORD="+password)
+
+	out, err := cmd.CombinedOutput()
+	if err != nil && !strings.Contains(string(out), "already exists") {
+		return berth.Errorf(berth.KindUnavailable, "making database %q: %w: %s", database, err, strings.TrimSpace(string(out)))
+	}
+
+	return nil
+}

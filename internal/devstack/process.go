@@ -1,0 +1,131 @@
+// Package devstack starts what Berth depends on, PostgreSQL and a Temporal
+// development server, as children of this process: for `berth dev` and for
+// tests. Nothing it starts outlives the process, even when that is killed.
+package devstack
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// process is a child that ends when we do.
+type process struct {
+	name string
+	cmd  *exec.Cmd
+	done chan struct{} // closed once it has ended
+	err  error         // why, once done is closed
+}
+
+// start runs a program with its output in a file. The child gets a signal when
+// this process dies, and its own process group, so that Ctrl-C on a terminal
+// reaches only us, who stop it in order.
+func start(name string, cmd *exec.Cmd, logFile string, lastWill syscall.Signal) (*process, error) {
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // G302,G304: our own log
+	if err != nil {
+		return nil, fmt.Errorf("opening log of %s: %w", name, err)
+	}
+
+	cmd.Stdout, cmd.Stderr = log, log
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+
+	cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr.Pdeathsig = lastWill
+
+	p := &process{name: name, cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+
+	go func() { // ends with the child; Pdeathsig fires when the thread that started it ends, so it keeps one
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(p.done)
+		defer log.Close() //nolint:errcheck // the child has written
+
+		err := cmd.Start()
+		started <- err
+
+		if err == nil {
+			p.err = cmd.Wait()
+		}
+	}()
+
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+
+	return p, nil
+}
+
+// stop asks the child to end, and makes it when it does not within patience.
+func (p *process) stop(ask syscall.Signal, patience time.Duration) error {
+	_ = p.cmd.Process.Signal(ask) // it may have ended
+
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(patience):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+
+		return berth.Errorf(berth.KindInternal, "%s did not stop within %s and was killed", p.name, patience)
+	}
+}
+
+// await calls ready until it succeeds, the child ends, or patience is over.
+func (p *process) await(patience time.Duration, logFile string, ready func() error) error {
+	deadline := time.Now().Add(patience)
+
+	for {
+		err := ready()
+		if err == nil {
+			return nil
+		}
+
+		select {
+		case <-p.done:
+			return berth.Errorf(berth.KindUnavailable, "%s ended at once (%w); its output is in %s", p.name, errors.Join(p.err, err), logFile)
+		case <-time.After(50 * time.Millisecond):
+		}
+
+		if time.Now().After(deadline) {
+			return berth.Errorf(berth.KindUnavailable, "%s was not ready after %s: %w; its output is in %s", p.name, patience, err, logFile)
+		}
+	}
+}
+
+// FreePort returns a TCP port of the loopback interface that is free now,
+// preferring the wanted one.
+func FreePort(wanted int) (int, error) {
+	for _, port := range []int{wanted, 0} {
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // closed at once
+		if err != nil {
+			continue
+		}
+
+		got := listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is a TCP listener
+
+		return got, listener.Close()
+	}
+
+	return 0, berth.Errorf(berth.KindUnavailable, "no free TCP port on the loopback interface")
+}
+
+// dialable reports whether something listens on a port.
+func dialable(port int) error {
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), time.Second) //nolint:noctx // bounded by its timeout
+	if err != nil {
+		return err
+	}
+
+	return conn.Close()
+}

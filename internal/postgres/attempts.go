@@ -1,0 +1,243 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/memory"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// Assignee returns everything a host needs to run an attempt. Errors: not_found.
+func (s *Store) Assignee(ctx context.Context, attemptID string) (berth.Assignee, error) {
+	row, err := s.q.GetAssignee(ctx, s.pool, attemptID)
+	if err != nil {
+		return berth.Assignee{}, translate(err, "reading attempt "+attemptID)
+	}
+
+	end, err := s.q.LogEnd(ctx, s.pool, attemptID)
+	if err != nil {
+		return berth.Assignee{}, translate(err, "reading log of attempt "+attemptID)
+	}
+
+	a := berth.Assignee{
+		Attempt: toAttempt(dbsqlc.Attempt{
+			ID: row.ID, TrialID: row.TrialID, Number: row.Number, Stage: row.Stage, Purpose: row.Purpose, State: row.State,
+			HostID: row.HostID, DeviceID: row.DeviceID, Token: row.Token, MemoryBytes: row.MemoryBytes, CpuMilli: row.CpuMilli,
+			DeviceBytes: row.DeviceBytes, Contexts: row.Contexts, Exclusive: row.Exclusive, ContainerID: row.ContainerID,
+			FailureKind: row.FailureKind, Message: row.Message, ExitCode: row.ExitCode, Value: row.Value,
+			MemoryPeakBytes: row.MemoryPeakBytes, DevicePeakBytes: row.DevicePeakBytes, CpuNs: row.CpuNs, WallNs: row.WallNs,
+			Samples: row.Samples, OomKills: row.OomKills,
+			PlacedAt: row.PlacedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
+		}),
+		LeaseID:     row.LeaseID,
+		SweepID:     row.SweepID,
+		ImageDigest: row.ImageDigest,
+		Trial: berth.Trial{
+			ID: row.TrialID, SweepID: row.SweepID, Number: int(row.TrialNumber), ShapeKey: row.ShapeKey,
+			State: berth.TrialState(row.TrialState),
+		},
+		LogOffset: end.Size,
+		LogAt:     end.LastAt.UTC(),
+		Resume:    row.Resume,
+	}
+
+	if err := decode(row.Spec, &a.Spec, "spec of sweep "+row.SweepID); err != nil {
+		return a, err
+	}
+
+	err = decode(row.Params, &a.Trial.Params, "values of trial "+row.TrialID)
+
+	return a, err
+}
+
+// AttemptRunning records the container of an attempt. Errors: fenced when the
+// token is not the current one or the attempt has ended.
+func (s *Store) AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error {
+	rows, err := s.q.MarkAttemptRunning(ctx, s.pool, &dbsqlc.MarkAttemptRunningParams{
+		ID: attemptID, Token: token, ContainerID: containerID, StartedAt: &startedAt,
+	})
+
+	return fenced(rows, err, attemptID, token)
+}
+
+// FinishAttempt commits an attempt's result, frees its lease and teaches the
+// footprint of its shape, all in one transaction. Repeating it with the same
+// token is harmless. Errors: fenced.
+func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
+	return s.inTx(ctx, "finishing attempt "+r.AttemptID, func(tx pgx.Tx) error {
+		o := r.Outcome
+		params := &dbsqlc.FinishAttemptParams{
+			ID: r.AttemptID, Token: r.Token, FailureKind: string(o.Kind), Message: o.Message, Value: o.Value,
+			MemoryPeakBytes: o.Usage.MemoryPeakBytes, DevicePeakBytes: o.Usage.DevicePeakBytes,
+			CpuNs: int64(o.Usage.CPU), WallNs: int64(o.Usage.Wall), Samples: int32Of(o.Usage.Samples), OomKills: int32Of(o.Usage.OOMKills),
+			FinishedAt: &o.FinishedAt,
+		}
+
+		if !o.StartedAt.IsZero() {
+			params.StartedAt = &o.StartedAt
+		}
+
+		if o.ExitCode != nil {
+			code := int32Of(*o.ExitCode)
+			params.ExitCode = &code
+		}
+
+		rows, err := s.q.FinishAttempt(ctx, tx, params)
+		if err != nil {
+			return err
+		}
+
+		if rows == 0 {
+			return s.finishedBefore(ctx, tx, r)
+		}
+
+		if _, err := s.q.ReleaseLease(ctx, tx, r.Proof, r.AttemptID); err != nil {
+			return err
+		}
+
+		if err := s.observe(ctx, tx, r); err != nil {
+			return err
+		}
+
+		return s.notify(ctx, tx, berth.Event{
+			Kind: "attempt.finished", SweepID: r.SweepID, Subject: r.AttemptID, Data: o.Kind,
+		}, channelPlacer)
+	})
+}
+
+// finishedBefore tells a repeated commit, which is fine, from a fenced one.
+func (s *Store) finishedBefore(ctx context.Context, tx pgx.Tx, r berth.Result) error {
+	row, err := s.q.GetAttempt(ctx, tx, r.AttemptID)
+	if err != nil {
+		return err
+	}
+
+	if row.State == string(berth.AttemptFinished) && row.Token == r.Token {
+		return nil
+	}
+
+	return fenced(0, nil, r.AttemptID, r.Token)
+}
+
+func fenced(rows int64, err error, attemptID string, token int64) error {
+	if err != nil {
+		return translate(err, "writing attempt "+attemptID)
+	}
+
+	if rows == 0 {
+		return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
+	}
+
+	return nil
+}
+
+// observe merges the attempt's usage into the footprint of its shape, and
+// raises what waiting siblings ask for when it ran out of memory.
+func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result) error {
+	if err := s.q.LockShapeKey(ctx, tx, r.ShapeKey); err != nil {
+		return err
+	}
+
+	prior, err := s.footprint(ctx, tx, r.ShapeKey)
+	if err != nil {
+		return err
+	}
+
+	f, ok := memory.Observe(prior, r.ShapeKey, r.Source, r.Outcome.Kind, r.Outcome.Usage, r.Reserved.MemoryBytes)
+	if !ok {
+		return nil
+	}
+
+	if err := s.q.UpsertFootprint(ctx, tx, &dbsqlc.UpsertFootprintParams{
+		ShapeKey: f.ShapeKey, Source: string(f.Source), Samples: int32Of(f.Samples),
+		MemoryPeakBytes: f.MemoryPeakBytes, MemoryFloorBytes: f.MemoryFloorBytes, DevicePeakBytes: f.DevicePeakBytes,
+		CpuMilli: f.CPUMilli, DurationNs: int64(f.Duration),
+	}); err != nil {
+		return err
+	}
+
+	if r.Outcome.Kind != berth.FailureHostOOM {
+		return nil
+	}
+
+	_, err = s.q.RaiseWaitingDemand(ctx, tx, memory.Reserve(f), r.ShapeKey)
+
+	return err
+}
+
+// Footprint returns what is known of a shape, or nil.
+func (s *Store) Footprint(ctx context.Context, shapeKey string) (*berth.Footprint, error) {
+	f, err := s.footprint(ctx, s.pool, shapeKey)
+
+	return f, translate(err, "reading footprint")
+}
+
+func (s *Store) footprint(ctx context.Context, db dbsqlc.DBTX, shapeKey string) (*berth.Footprint, error) {
+	rows, err := s.q.FootprintsOfShapes(ctx, db, []string{shapeKey})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+
+	f := toFootprint(rows[0])
+
+	return &f, nil
+}
+
+// GetAttempt returns an attempt. Errors: not_found.
+func (s *Store) GetAttempt(ctx context.Context, id string) (berth.Attempt, error) {
+	row, err := s.q.GetAttempt(ctx, s.pool, id)
+
+	return toAttempt(row), translate(err, "reading attempt "+id)
+}
+
+// ListAttempts returns a trial's attempts, first to last.
+func (s *Store) ListAttempts(ctx context.Context, trialID string) ([]berth.Attempt, error) {
+	rows, err := s.q.ListAttempts(ctx, s.pool, trialID)
+	if err != nil {
+		return nil, translate(err, "listing attempts of trial "+trialID)
+	}
+
+	return convertAll(rows, func(row dbsqlc.Attempt) (berth.Attempt, error) { return toAttempt(row), nil })
+}
+
+// ListSweepAttempts returns a sweep's attempts by trial and number, those after
+// the given one first.
+func (s *Store) ListSweepAttempts(ctx context.Context, sweepID string, afterTrial, afterNumber, limit int) ([]berth.SweepAttempt, error) {
+	rows, err := s.q.ListSweepAttempts(ctx, s.pool, &dbsqlc.ListSweepAttemptsParams{
+		SweepID: sweepID, AfterTrial: int32Of(afterTrial), AfterNumber: int32Of(afterNumber), MaxRows: int32Of(limit),
+	})
+	if err != nil {
+		return nil, translate(err, "listing attempts of sweep "+sweepID)
+	}
+
+	return convertAll(rows, func(row dbsqlc.ListSweepAttemptsRow) (berth.SweepAttempt, error) {
+		return berth.SweepAttempt{
+			Attempt: toAttempt(dbsqlc.Attempt{
+				ID: row.ID, TrialID: row.TrialID, Number: row.Number, Stage: row.Stage, Purpose: row.Purpose, State: row.State,
+				HostID: row.HostID, DeviceID: row.DeviceID, Token: row.Token, MemoryBytes: row.MemoryBytes, CpuMilli: row.CpuMilli,
+				DeviceBytes: row.DeviceBytes, Contexts: row.Contexts, Exclusive: row.Exclusive, ContainerID: row.ContainerID,
+				FailureKind: row.FailureKind, Message: row.Message, ExitCode: row.ExitCode, Value: row.Value,
+				MemoryPeakBytes: row.MemoryPeakBytes, DevicePeakBytes: row.DevicePeakBytes, CpuNs: row.CpuNs, WallNs: row.WallNs,
+				Samples: row.Samples, OomKills: row.OomKills,
+				PlacedAt: row.PlacedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
+			}),
+			TrialNumber: int(row.TrialNumber),
+			ShapeKey:    row.ShapeKey,
+		}, nil
+	})
+}
+
+// AbandonAttempt fences an attempt whose host was lost: its token changes, so
+// that the old host's writes are refused. Its lease stays booked until there
+// is proof that its memory is free (rule R3).
+func (s *Store) AbandonAttempt(ctx context.Context, attemptID string, message string) error {
+	_, err := s.q.AbandonAttempt(ctx, s.pool, &dbsqlc.AbandonAttemptParams{
+		ID: attemptID, FailureKind: string(berth.FailureInfra), Message: message,
+	})
+
+	return translate(err, "abandoning attempt "+attemptID)
+}

@@ -1,0 +1,181 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+func toSweep(row dbsqlc.Sweep) (berth.Sweep, error) {
+	sweep := berth.Sweep{
+		ID:          row.ID,
+		Name:        row.Name,
+		ImageDigest: row.ImageDigest,
+		State:       berth.SweepState(row.State),
+		Reason:      row.Reason,
+		MaxParallel: int(row.MaxParallel),
+		CreatedBy:   row.CreatedBy,
+		CreatedAt:   row.CreatedAt.UTC(),
+		StartedAt:   row.StartedAt,
+		FinishedAt:  row.FinishedAt,
+		Counts:      berth.Counts{Planned: int(row.Planned)},
+	}
+
+	err := decode(row.Spec, &sweep.Spec, "spec of sweep "+row.ID)
+
+	return sweep, err
+}
+
+func toTrial(row dbsqlc.Trial) (berth.Trial, error) {
+	trial := berth.Trial{
+		ID:         row.ID,
+		SweepID:    row.SweepID,
+		Number:     int(row.Number),
+		ShapeKey:   row.ShapeKey,
+		State:      berth.TrialState(row.State),
+		Kind:       berth.FailureKind(row.FailureKind),
+		Message:    row.Message,
+		Value:      row.Value,
+		CreatedAt:  row.CreatedAt.UTC(),
+		StartedAt:  row.StartedAt,
+		FinishedAt: row.FinishedAt,
+	}
+
+	err := decode(row.Params, &trial.Params, "values of trial "+row.ID)
+
+	return trial, err
+}
+
+func toAttempt(row dbsqlc.Attempt) berth.Attempt {
+	a := berth.Attempt{
+		ID:          row.ID,
+		TrialID:     row.TrialID,
+		Number:      int(row.Number),
+		Stage:       row.Stage,
+		Purpose:     berth.Purpose(row.Purpose),
+		State:       berth.AttemptState(row.State),
+		HostID:      row.HostID,
+		DeviceID:    deref(row.DeviceID),
+		Token:       row.Token,
+		ContainerID: row.ContainerID,
+		Kind:        berth.FailureKind(row.FailureKind),
+		Message:     row.Message,
+		Value:       row.Value,
+		Demand: berth.Demand{
+			MemoryBytes: row.MemoryBytes,
+			CPUMilli:    row.CpuMilli,
+			DeviceBytes: row.DeviceBytes,
+			Contexts:    int(row.Contexts),
+			Exclusive:   row.Exclusive,
+		},
+		Usage: berth.Usage{
+			MemoryPeakBytes: row.MemoryPeakBytes,
+			DevicePeakBytes: row.DevicePeakBytes,
+			CPU:             berth.Duration(row.CpuNs),
+			Wall:            berth.Duration(row.WallNs),
+			Samples:         int(row.Samples),
+			OOMKills:        int(row.OomKills),
+		},
+		PlacedAt:   row.PlacedAt.UTC(),
+		StartedAt:  row.StartedAt,
+		FinishedAt: row.FinishedAt,
+	}
+
+	if row.ExitCode != nil {
+		code := int(*row.ExitCode)
+		a.ExitCode = &code
+	}
+
+	return a
+}
+
+func toFootprint(row dbsqlc.Footprint) berth.Footprint {
+	return berth.Footprint{
+		ShapeKey:         row.ShapeKey,
+		Source:           berth.FootprintSource(row.Source),
+		Samples:          int(row.Samples),
+		MemoryPeakBytes:  row.MemoryPeakBytes,
+		MemoryFloorBytes: row.MemoryFloorBytes,
+		DevicePeakBytes:  row.DevicePeakBytes,
+		CPUMilli:         row.CpuMilli,
+		Duration:         berth.Duration(row.DurationNs),
+		MeasuredAt:       row.MeasuredAt.UTC(),
+	}
+}
+
+func toHost(row dbsqlc.ListHostsRow) berth.Host {
+	host := berth.Host{
+		ID:                  row.ID,
+		Name:                row.Name,
+		BootID:              row.BootID,
+		State:               berth.HostState(row.State),
+		CPUMilli:            row.CpuMilli,
+		CPUMilliReserved:    row.CpuMilliReserved,
+		MemoryBytes:         row.MemoryBytes,
+		MemoryHeadroomBytes: row.MemoryHeadroomBytes,
+		MemoryReservedBytes: row.MemoryReservedBytes,
+		MemoryFreeBytes:     row.MemoryFreeBytes,
+		MaxAttempts:         int(row.MaxAttempts),
+		Attempts:            int(row.Attempts),
+		Exclusive:           row.Exclusive,
+		LastSeenAt:          row.LastSeenAt.UTC(),
+	}
+
+	if row.Lost {
+		host.State = berth.HostLost
+	}
+
+	return host
+}
+
+func encode(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil { // our own types always marshal; a value that does not is a bug
+		panic(fmt.Sprintf("postgres: encoding %T: %v", v, err))
+	}
+
+	return data
+}
+
+func decode(data json.RawMessage, into any, what string) error {
+	if err := json.Unmarshal(data, into); err != nil {
+		return berth.Errorf(berth.KindInternal, "decoding %s: %w", what, err)
+	}
+
+	return nil
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+
+	return *s
+}
+
+func refOrNil(s string) *string {
+	if s == "" {
+		return nil
+	}
+
+	return &s
+}
+
+func int32Of(n int) int32 { return int32(n) } //nolint:gosec // G115: counts and limits far below 2^31
+
+func convertAll[R, T any](rows []R, convert func(R) (T, error)) ([]T, error) {
+	out := make([]T, 0, len(rows))
+
+	for _, row := range rows {
+		v, err := convert(row)
+		if err != nil {
+			return nil, err
+		}
+
+		out = append(out, v)
+	}
+
+	return out, nil
+}

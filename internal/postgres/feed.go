@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// Channels of LISTEN. A notification is a hint that something may be there;
+// whoever listens polls as well.
+const (
+	channelEvents = "berth_events"
+	channelPlacer = "berth_placer"
+	channelOutbox = "berth_outbox"
+
+	channelPublished = "berth_published"
+)
+
+// notify writes an event and wakes those who listen, once the transaction commits.
+func (s *Store) notify(ctx context.Context, tx pgx.Tx, e berth.Event, channels ...string) error {
+	if err := s.q.InsertEvent(ctx, tx, &dbsqlc.InsertEventParams{
+		Kind: e.Kind, SweepID: refOrNil(e.SweepID), Subject: e.Subject, Data: encode(e.Data),
+	}); err != nil {
+		return err
+	}
+
+	for _, channel := range append(channels, channelEvents) {
+		if err := wake(ctx, tx, channel); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func wake(ctx context.Context, db dbsqlc.DBTX, channel string) error {
+	_, err := db.Exec(ctx, "SELECT pg_notify($1, '')", channel)
+
+	return err
+}
+
+// DeliverOutbox hands up to limit due messages to deliver, which returns the
+// ids it delivered. Those are deleted; the rest are tried again later, with
+// growing pauses of at most a minute. Messages are locked meanwhile, so two
+// relays never deliver the same one at once.
+func (s *Store) DeliverOutbox(ctx context.Context, limit int, deliver func(ctx context.Context, messages []berth.OutboxMessage) (delivered []int64)) (int, error) {
+	taken := 0
+
+	err := s.inTx(ctx, "delivering the outbox", func(tx pgx.Tx) error {
+		rows, err := s.q.TakeOutbox(ctx, tx, int32Of(limit))
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+
+		taken = len(rows)
+		messages := make([]berth.OutboxMessage, len(rows))
+		waiting := make(map[int64]bool, len(rows))
+
+		for i, row := range rows {
+			messages[i] = berth.OutboxMessage{
+				ID: row.ID, Kind: row.Kind, WorkflowID: row.WorkflowID, Payload: row.Payload, Tries: int(row.Attempts),
+			}
+			waiting[row.ID] = true
+		}
+
+		delivered := deliver(ctx, messages)
+		for _, id := range delivered {
+			delete(waiting, id)
+		}
+
+		if err := s.q.DeleteOutbox(ctx, tx, delivered); err != nil {
+			return err
+		}
+
+		late := make([]int64, 0, len(waiting))
+		for id := range waiting {
+			late = append(late, id)
+		}
+
+		return s.q.DelayOutbox(ctx, tx, late)
+	})
+
+	return taken, err
+}
+
+// OutboxBacklog returns how many messages wait and how old the oldest is.
+func (s *Store) OutboxBacklog(ctx context.Context) (int, time.Duration, error) {
+	row, err := s.q.CountOutbox(ctx, s.pool)
+
+	return int(row.Waiting), time.Duration(row.OldestSeconds * float64(time.Second)), translate(err, "counting the outbox")
+}
+
+// PublishEvents stamps committed events with their sequence and wakes those
+// who read them. Only the one publisher may call it.
+func (s *Store) PublishEvents(ctx context.Context, limit int) (int, error) {
+	stamped, err := s.q.StampEvents(ctx, s.pool, int32Of(limit))
+	if err != nil || len(stamped) == 0 {
+		return 0, translate(err, "publishing events")
+	}
+
+	return len(stamped), translate(wake(ctx, s.pool, channelPublished), "announcing events")
+}
+
+// ListEvents returns published events after a sequence, oldest first. An empty
+// sweepID means all sweeps.
+func (s *Store) ListEvents(ctx context.Context, after int64, sweepID string, limit int) ([]berth.Event, error) {
+	rows, err := s.q.ListEvents(ctx, s.pool, &dbsqlc.ListEventsParams{
+		AfterSequence: after, SweepID: refOrNil(sweepID), MaxRows: int32Of(limit),
+	})
+	if err != nil {
+		return nil, translate(err, "listing events")
+	}
+
+	return convertAll(rows, func(row dbsqlc.ListEventsRow) (berth.Event, error) {
+		return berth.Event{
+			Sequence: row.Sequence, Kind: row.Kind, SweepID: deref(row.SweepID), Subject: row.Subject,
+			Data: row.Data, CreatedAt: row.CreatedAt.UTC(),
+		}, nil
+	})
+}
+
+// EventRange returns the first and last published sequence that is kept.
+func (s *Store) EventRange(ctx context.Context) (first, last int64, err error) {
+	if first, err = s.q.FirstEventSequence(ctx, s.pool); err != nil {
+		return 0, 0, translate(err, "reading events")
+	}
+
+	last, err = s.q.LastEventSequence(ctx, s.pool)
+
+	return first, last, translate(err, "reading events")
+}
+
+// Prune deletes events older than keep and idempotency keys older than a day.
+func (s *Store) Prune(ctx context.Context, keep time.Duration) error {
+	if _, err := s.q.DeleteOldEvents(ctx, s.pool, keep); err != nil {
+		return translate(err, "deleting old events")
+	}
+
+	_, err := s.q.DeleteOldIdempotencyKeys(ctx, s.pool, 24*time.Hour) // as the API promises
+
+	return translate(err, "deleting old idempotency keys")
+}
+
+// Listen calls wake whenever something was announced on one of the channels,
+// and at least once each poll, until ctx ends. A lost connection is replaced;
+// meanwhile polling goes on.
+func (s *Store) Listen(ctx context.Context, poll time.Duration, wake func(), channels ...string) error {
+	for ctx.Err() == nil {
+		if err := s.listenOnce(ctx, poll, wake, channels); err != nil && ctx.Err() == nil {
+			wake()
+
+			select {
+			case <-ctx.Done():
+			case <-time.After(poll):
+			}
+		}
+	}
+
+	return ctx.Err()
+}
+
+func (s *Store) listenOnce(ctx context.Context, poll time.Duration, wake func(), channels []string) error {
+	pooled, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return translate(err, "listening")
+	}
+
+	conn := pooled.Hijack() // a listening connection must not go back to the pool
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+
+	for _, channel := range channels {
+		if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+			return translate(err, "listening")
+		}
+	}
+
+	for {
+		wake()
+
+		waitCtx, cancel := context.WithTimeout(ctx, poll)
+		_, err := conn.WaitForNotification(waitCtx)
+
+		cancel()
+
+		if err != nil && (ctx.Err() != nil || waitCtx.Err() == nil) {
+			return translate(err, "listening")
+		}
+	}
+}
+
+// ListenPlacer, ListenOutbox and ListenEvents are Listen on what one loop needs.
+func (s *Store) ListenPlacer(ctx context.Context, poll time.Duration, wake func()) error {
+	return s.Listen(ctx, poll, wake, channelPlacer)
+}
+
+// ListenOutbox wakes when a message was put into the outbox.
+func (s *Store) ListenOutbox(ctx context.Context, poll time.Duration, wake func()) error {
+	return s.Listen(ctx, poll, wake, channelOutbox)
+}
+
+// ListenEvents wakes when an event was written.
+func (s *Store) ListenEvents(ctx context.Context, poll time.Duration, wake func()) error {
+	return s.Listen(ctx, poll, wake, channelEvents)
+}
+
+// ListenPublished wakes when events got their sequence.
+func (s *Store) ListenPublished(ctx context.Context, poll time.Duration, wake func()) error {
+	return s.Listen(ctx, poll, wake, channelPublished)
+}

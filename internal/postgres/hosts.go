@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// RegisterHost stores what a worker says of its machine. Totals never fall
+// below what leases hold.
+func (s *Store) RegisterHost(ctx context.Context, h berth.Host, version string) error {
+	return translate(s.q.RegisterHost(ctx, s.pool, &dbsqlc.RegisterHostParams{
+		ID: h.ID, Name: h.Name, BootID: h.BootID, CpuMilli: h.CPUMilli, MemoryBytes: h.MemoryBytes,
+		MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryFreeBytes: h.MemoryFreeBytes,
+		MaxAttempts: int32Of(h.MaxAttempts), Version: version,
+	}), "registering host "+h.Name)
+}
+
+// TouchHost says the worker is alive, renews the leases of the attempts whose
+// containers it has seen, and wakes the placer. Errors: not_found.
+func (s *Store) TouchHost(ctx context.Context, hostID string, memoryFreeBytes int64, attemptIDs []string) error {
+	rows, err := s.q.TouchHost(ctx, s.pool, memoryFreeBytes, hostID)
+	if err := must(rows, err, "touching host "+hostID, "the host is not registered"); err != nil {
+		return err
+	}
+
+	_, err = s.q.RenewLeases(ctx, s.pool, &dbsqlc.RenewLeasesParams{
+		HostID: hostID, AttemptIds: append([]string{}, attemptIDs...), Term: berth.LeaseTerm,
+	})
+	if err != nil {
+		return translate(err, "renewing leases of host "+hostID)
+	}
+
+	return translate(wake(ctx, s.pool, channelPlacer), "waking the placer")
+}
+
+// SuspectLeases marks leases that were not renewed in time. They keep what
+// they hold. It returns the attempts concerned.
+func (s *Store) SuspectLeases(ctx context.Context) ([]string, error) {
+	rows, err := s.q.SuspectLeases(ctx, s.pool)
+	if err != nil {
+		return nil, translate(err, "looking for expired leases")
+	}
+
+	ids := make([]string, len(rows))
+	for i, row := range rows {
+		ids[i] = row.AttemptID
+	}
+
+	return ids, nil
+}
+
+// ReleaseLease frees what a lease holds, on proof. It does nothing when the
+// lease is free already.
+func (s *Store) ReleaseLease(ctx context.Context, attemptID, proof string) error {
+	_, err := s.q.ReleaseLease(ctx, s.pool, proof, attemptID)
+	if err != nil {
+		return translate(err, "releasing lease of attempt "+attemptID)
+	}
+
+	return translate(wake(ctx, s.pool, channelPlacer), "waking the placer")
+}
+
+// HostLeases returns the unreleased leases of a host, oldest first.
+func (s *Store) HostLeases(ctx context.Context, hostID string) ([]berth.HostLease, error) {
+	rows, err := s.q.ListHostLeases(ctx, s.pool, hostID)
+	if err != nil {
+		return nil, translate(err, "listing leases of host "+hostID)
+	}
+
+	return convertAll(rows, func(row dbsqlc.ListHostLeasesRow) (berth.HostLease, error) {
+		return berth.HostLease{
+			AttemptID: row.AttemptID, State: berth.LeaseState(row.State), Token: row.Token, Current: row.AttemptToken,
+			AttemptState: berth.AttemptState(row.AttemptState), ContainerID: row.ContainerID,
+			Age: time.Duration(row.AgeSeconds * float64(time.Second)),
+		}, nil
+	})
+}
+
+// ListHosts returns all hosts with their devices, by name.
+func (s *Store) ListHosts(ctx context.Context) ([]berth.Host, error) {
+	hosts, err := s.hosts(ctx, s.pool)
+
+	return hosts, translate(err, "listing hosts")
+}
+
+func (s *Store) hosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, error) {
+	rows, err := s.q.ListHosts(ctx, db, berth.HostLostAfter)
+	if err != nil {
+		return nil, err
+	}
+
+	devices, err := s.q.ListDevices(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+
+	hosts := make([]berth.Host, len(rows))
+	for i, row := range rows {
+		hosts[i] = toHost(row)
+		hosts[i].Devices = []berth.Device{}
+
+		for _, d := range devices {
+			if d.HostID == row.ID {
+				hosts[i].Devices = append(hosts[i].Devices, berth.Device{
+					ID: d.ID, HostID: d.HostID, Model: d.Model, MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes,
+					ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
+					MaxContexts: int(d.MaxContexts), ContextsReserved: int(d.ContextsReserved),
+				})
+			}
+		}
+	}
+
+	return hosts, nil
+}
+
+// SetHostState lets a host take attempts (ready) or not (draining).
+func (s *Store) SetHostState(ctx context.Context, hostID string, state berth.HostState) error {
+	rows, err := s.q.SetHostState(ctx, s.pool, string(state), hostID)
+	if err := must(rows, err, "setting state of host", "no host "+hostID); err != nil {
+		return err
+	}
+
+	return translate(wake(ctx, s.pool, channelPlacer), "waking the placer")
+}

@@ -1,0 +1,244 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/postgres"
+)
+
+const gib = 1 << 30
+
+// bundle is a store with a host of 4 cores and 8 GiB, and a sweep.
+type bundle struct {
+	store *postgres.Store
+	host  berth.Host
+	sweep string
+	trial int
+}
+
+func setup(t *testing.T) *bundle {
+	t.Helper()
+
+	b := &bundle{store: pgtest.Store(t), sweep: uuid.NewString()}
+	b.host = berth.Host{
+		ID: uuid.NewString(), Name: "a", BootID: "boot", CPUMilli: 4000,
+		MemoryBytes: 8 * gib, MemoryFreeBytes: 8 * gib,
+	}
+	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+
+	_, created, err := b.store.CreateSweep(t.Context(), berth.NewSweep{
+		ID: b.sweep, Spec: berth.Spec{Name: "s", Objective: &berth.Objective{Metric: "acc", Goal: berth.GoalMaximize}},
+		ImageDigest: "sha256:x", CreatedBy: "local",
+	})
+	require.NoError(t, err)
+	require.True(t, created)
+
+	return b
+}
+
+// request makes a trial and asks for a place.
+func (b *bundle) request(t *testing.T, memory int64) berth.PlacementRequest {
+	t.Helper()
+
+	b.trial++
+
+	shape := berth.Shape{ImageDigest: "sha256:x", Command: []string{"run"}}
+	trial := uuid.NewString()
+
+	_, _, err := b.store.Suggest(t.Context(), b.sweep, b.trial, false,
+		func(int, []berth.Assignment) ([]berth.NewTrial, bool, error) {
+			return []berth.NewTrial{{ID: trial, Params: berth.Assignment{"lr": berth.FloatValue(1e15)}, Shape: shape}}, false, nil
+		})
+	require.NoError(t, err)
+
+	r := berth.PlacementRequest{
+		AttemptID: uuid.NewString(), SweepID: b.sweep, TrialID: trial, WorkflowID: "w", Number: 1,
+		Stage: berth.StageMain, Purpose: berth.PurposeRun, ShapeKey: shape.Key(),
+		Demand: berth.Demand{MemoryBytes: memory, CPUMilli: 1000},
+	}
+
+	status, err := b.store.RequestPlacement(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, berth.RequestWaiting, status.State)
+
+	return r
+}
+
+func (b *bundle) place(t *testing.T, r berth.PlacementRequest) berth.PlacementStatus {
+	t.Helper()
+
+	placed, err := b.store.Place(t.Context(), map[string]berth.Placement{r.AttemptID: {HostID: b.host.ID}})
+	require.NoError(t, err)
+	require.Equal(t, []string{r.AttemptID}, placed)
+
+	status, err := b.store.PlacementStatus(t.Context(), r.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, berth.RequestPlaced, status.State)
+
+	return status
+}
+
+func (b *bundle) reserved(t *testing.T) (memory, cpu int64) {
+	t.Helper()
+
+	hosts, err := b.store.ListHosts(t.Context())
+	require.NoError(t, err)
+
+	return hosts[0].MemoryReservedBytes, hosts[0].CPUMilliReserved
+}
+
+func result(r berth.PlacementRequest, token int64, o berth.Outcome) berth.Result {
+	return berth.Result{
+		AttemptID: r.AttemptID, TrialID: r.TrialID, SweepID: r.SweepID, ShapeKey: r.ShapeKey, Token: token,
+		Reserved: r.Demand, Outcome: o, Source: berth.FootprintFull, Proof: "container exited",
+	}
+}
+
+func TestPlace_BooksOnceAndReleasesOnce(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	r := b.request(t, 2*gib)
+	status := b.place(t, r)
+
+	memory, cpu := b.reserved(t)
+	require.Equal(t, int64(2*gib), memory)
+	require.Equal(t, int64(1000), cpu)
+
+	again, err := b.store.Place(t.Context(), map[string]berth.Placement{r.AttemptID: {HostID: b.host.ID}})
+	require.NoError(t, err)
+	require.Empty(t, again)
+
+	value := 0.9
+	now := time.Now().UTC()
+	done := result(r, status.Token, berth.Outcome{
+		Kind: berth.FailureOK, Message: "ok", Value: &value, StartedAt: now.Add(-10 * time.Second), FinishedAt: now,
+		Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 5, CPU: berth.Duration(5 * time.Second), Wall: berth.Duration(10 * time.Second)},
+	})
+	require.NoError(t, b.store.FinishAttempt(t.Context(), done))
+	require.NoError(t, b.store.FinishAttempt(t.Context(), done), "a repeated commit is harmless")
+
+	memory, cpu = b.reserved(t)
+	require.Zero(t, memory)
+	require.Zero(t, cpu)
+
+	f, err := b.store.Footprint(t.Context(), r.ShapeKey)
+	require.NoError(t, err)
+	require.Equal(t, 1, f.Samples, "a repeated commit teaches once")
+	require.Equal(t, int64(gib), f.MemoryPeakBytes)
+	require.Equal(t, int64(500), f.CPUMilli)
+}
+
+func TestPlace_DatabaseRefusesDoubleBooking(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.place(t, b.request(t, 6*gib))
+
+	second := b.request(t, 6*gib)
+	_, err := b.store.Place(t.Context(), map[string]berth.Placement{second.AttemptID: {HostID: b.host.ID}})
+	require.Equal(t, berth.KindExhausted, berth.KindOf(err))
+
+	status, err := b.store.PlacementStatus(t.Context(), second.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, berth.RequestWaiting, status.State, "nothing of a refused booking stays")
+}
+
+func TestFinishAttempt_FencedByAnAbandonedToken(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	r := b.request(t, gib)
+	status := b.place(t, r)
+
+	require.NoError(t, b.store.AbandonAttempt(t.Context(), r.AttemptID, "host lost"))
+
+	err := b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{Kind: berth.FailureOK, FinishedAt: time.Now()}))
+	require.Equal(t, berth.KindFenced, berth.KindOf(err))
+
+	memory, _ := b.reserved(t)
+	require.Equal(t, int64(gib), memory, "the memory of an abandoned attempt stays booked until there is proof")
+
+	require.NoError(t, b.store.ReleaseLease(t.Context(), r.AttemptID, "no container"))
+	require.NoError(t, b.store.ReleaseLease(t.Context(), r.AttemptID, "no container"))
+
+	memory, _ = b.reserved(t)
+	require.Zero(t, memory)
+}
+
+func TestFinishAttempt_OutOfMemoryRaisesWaitingSiblings(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	r := b.request(t, gib)
+	sibling := b.request(t, gib)
+	status := b.place(t, r)
+
+	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
+		Kind: berth.FailureHostOOM, Message: "oom", FinishedAt: time.Now(),
+		Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 3, OOMKills: 1},
+	})))
+
+	_, waiting, _, err := b.store.Queue(t.Context(), 10)
+	require.NoError(t, err)
+	require.Len(t, waiting, 1)
+	require.Equal(t, sibling.AttemptID, waiting[0].AttemptID)
+	require.Greater(t, waiting[0].Demand.MemoryBytes, int64(gib))
+}
+
+func TestSuggest_RetryReturnsTheSameTrials(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	first := b.request(t, gib)
+
+	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 1, true,
+		func(int, []berth.Assignment) ([]berth.NewTrial, bool, error) {
+			t.Error("a repeated call must not ask the search again")
+
+			return nil, false, nil
+		})
+	require.NoError(t, err)
+	require.Equal(t, []int{1}, numbers)
+
+	trial, err := b.store.GetTrial(t.Context(), b.sweep, 1)
+	require.NoError(t, err)
+	require.Equal(t, first.TrialID, trial.ID)
+	require.Equal(t, berth.FloatValue(1e15), trial.Params["lr"], "a float stays a float")
+}
+
+func TestCreateSweep_IdempotencyKey(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	n := berth.NewSweep{ID: uuid.NewString(), Spec: berth.Spec{Name: "s"}, CreatedBy: "me", Route: "POST /sweeps", Key: "k", BodyHash: []byte{1}}
+
+	id, created, err := b.store.CreateSweep(t.Context(), n)
+	require.NoError(t, err)
+	require.True(t, created)
+
+	n.ID = uuid.NewString()
+	again, created, err := b.store.CreateSweep(t.Context(), n)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, id, again)
+
+	n.BodyHash = []byte{2}
+	_, _, err = b.store.CreateSweep(t.Context(), n)
+	require.Equal(t, berth.KindConflict, berth.KindOf(err))
+}
+
+func TestMigrate_UpDownUp(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	require.NoError(t, postgres.MigrateDown(t.Context(), url))
+	require.NoError(t, postgres.Migrate(t.Context(), url))
+	require.NoError(t, postgres.Migrate(t.Context(), url))
+}

@@ -1,0 +1,235 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// RequestPlacement asks for a place and returns what became of the request,
+// which may be an answer that an earlier call got.
+func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error) {
+	err := s.inTx(ctx, "requesting a place for attempt "+r.AttemptID, func(tx pgx.Tx) error {
+		rows, err := s.q.InsertPlacementRequest(ctx, tx, &dbsqlc.InsertPlacementRequestParams{
+			AttemptID: r.AttemptID, SweepID: r.SweepID, TrialID: r.TrialID, WorkflowID: r.WorkflowID,
+			Number: int32Of(r.Number), Stage: r.Stage, Purpose: string(r.Purpose), ShapeKey: r.ShapeKey,
+			MemoryBytes: r.Demand.MemoryBytes, CpuMilli: r.Demand.CPUMilli, DeviceBytes: r.Demand.DeviceBytes,
+			Contexts: int32Of(r.Demand.Contexts), Exclusive: r.Demand.Exclusive, ExpectedNs: r.Expected.Nanoseconds(),
+		})
+		if err != nil || rows == 0 {
+			return err
+		}
+
+		if _, err := s.q.SetTrialState(ctx, tx, &dbsqlc.SetTrialStateParams{ID: r.TrialID, State: string(berth.TrialWaiting)}); err != nil {
+			return err
+		}
+
+		return s.notify(ctx, tx, berth.Event{
+			Kind: "trial.state", SweepID: r.SweepID, Subject: r.TrialID, Data: berth.TrialWaiting,
+		}, channelPlacer)
+	})
+	if err != nil {
+		return berth.PlacementStatus{}, err
+	}
+
+	return s.PlacementStatus(ctx, r.AttemptID)
+}
+
+// PlacementStatus returns what became of a request. Errors: not_found.
+func (s *Store) PlacementStatus(ctx context.Context, attemptID string) (berth.PlacementStatus, error) {
+	row, err := s.q.GetPlacementRequest(ctx, s.pool, attemptID)
+	if err != nil {
+		return berth.PlacementStatus{}, translate(err, "reading placement of attempt "+attemptID)
+	}
+
+	status := berth.PlacementStatus{AttemptID: attemptID, State: berth.RequestState(row.State)}
+
+	var reasons []berth.Rejection
+	if err := decode(row.Reasons, &reasons, "reasons of attempt "+attemptID); err != nil {
+		return status, err
+	}
+
+	for _, reason := range reasons {
+		status.Reasons = append(status.Reasons, reason.Reason)
+	}
+
+	if status.State != berth.RequestPlaced {
+		return status, nil
+	}
+
+	attempt, err := s.q.GetAttempt(ctx, s.pool, attemptID)
+	if err != nil {
+		return status, translate(err, "reading attempt "+attemptID)
+	}
+
+	a := toAttempt(attempt)
+	status.HostID, status.DeviceID, status.Token, status.Demand = a.HostID, a.DeviceID, a.Token, a.Demand
+	status.HostName, err = s.q.GetHostName(ctx, s.pool, a.HostID)
+
+	return status, translate(err, "reading host "+a.HostID)
+}
+
+// WithdrawRequest takes back a request that still waits; a request that was
+// placed in the meantime stays placed. It returns what the request is now.
+func (s *Store) WithdrawRequest(ctx context.Context, attemptID string) (berth.PlacementStatus, error) {
+	if _, err := s.q.WithdrawRequest(ctx, s.pool, attemptID); err != nil {
+		return berth.PlacementStatus{}, translate(err, "withdrawing attempt "+attemptID)
+	}
+
+	status, err := s.PlacementStatus(ctx, attemptID)
+	if berth.KindOf(err) == berth.KindNotFound { // it was never stored
+		return berth.PlacementStatus{AttemptID: attemptID, State: berth.RequestWithdrawn}, nil
+	}
+
+	return status, err
+}
+
+// Queue returns the hosts, the requests that wait (oldest first, at most
+// limit) and the use of every sweep that has one.
+func (s *Store) Queue(ctx context.Context, limit int) (hosts []berth.Host, waiting []berth.WaitingRequest, use map[string]berth.SweepUse, err error) {
+	err = s.inTx(ctx, "reading the queue", func(tx pgx.Tx) error {
+		rows, err := s.q.ListWaitingRequests(ctx, tx, int32Of(limit))
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+
+		if hosts, err = s.hosts(ctx, tx); err != nil {
+			return err
+		}
+
+		running, err := s.q.CountRunningBySweep(ctx, tx)
+		if err != nil {
+			return err
+		}
+
+		waiting, use, err = toQueue(rows, running)
+
+		return err
+	})
+
+	return hosts, waiting, use, err
+}
+
+func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunningBySweepRow) ([]berth.WaitingRequest, map[string]berth.SweepUse, error) {
+	use := make(map[string]berth.SweepUse)
+	waiting := make([]berth.WaitingRequest, 0, len(rows))
+
+	for _, row := range rows {
+		use[row.SweepID] = berth.SweepUse{MaxParallel: int(row.MaxParallel), State: berth.SweepState(row.SweepState)}
+		request := berth.WaitingRequest{
+			AttemptID: row.AttemptID, SweepID: row.SweepID, WorkflowID: row.WorkflowID, TrialNumber: int(row.TrialNumber),
+			Demand: berth.Demand{
+				MemoryBytes: row.MemoryBytes, CPUMilli: row.CpuMilli, DeviceBytes: row.DeviceBytes,
+				Contexts: int(row.Contexts), Exclusive: row.Exclusive,
+			},
+			Expected: time.Duration(row.ExpectedNs),
+			Waited:   time.Duration(row.WaitedSeconds * float64(time.Second)),
+		}
+
+		if err := decode(row.Reasons, &request.Reasons, "reasons"); err != nil {
+			return nil, nil, err
+		}
+
+		waiting = append(waiting, request)
+	}
+
+	for _, row := range running {
+		if u, ok := use[row.SweepID]; ok {
+			u.Running = int(row.Attempts)
+			use[row.SweepID] = u
+		}
+	}
+
+	return waiting, use, nil
+}
+
+// Place turns waiting requests into attempts with leases, books their hosts
+// and devices, and puts the news for their workflows into the outbox: all or
+// nothing. It returns the attempts that were placed: those that did not wait
+// any more are left out. Errors: exhausted when a CHECK refused the booking,
+// because the decision was made on numbers that have changed.
+func (s *Store) Place(ctx context.Context, decisions map[string]berth.Placement) ([]string, error) {
+	params := &dbsqlc.PlaceRequestsParams{Term: berth.LeaseTerm}
+	for attemptID, p := range decisions {
+		params.AttemptIds = append(params.AttemptIds, attemptID)
+		params.HostIds = append(params.HostIds, p.HostID)
+		params.DeviceIds = append(params.DeviceIds, p.DeviceID)
+	}
+
+	var placed []string
+
+	err := s.inTx(ctx, "placing attempts", func(tx pgx.Tx) error {
+		rows, err := s.q.PlaceRequests(ctx, tx, params)
+		if err != nil {
+			return err
+		}
+
+		for _, row := range rows {
+			placed = append(placed, row.AttemptID)
+		}
+
+		if err := wake(ctx, tx, channelEvents); err != nil {
+			return err
+		}
+
+		return wake(ctx, tx, channelOutbox)
+	})
+	if full(err) {
+		return nil, berth.Errorf(berth.KindExhausted, "placing attempts: the database refused to book more than there is: %w", err)
+	}
+
+	return placed, err
+}
+
+// full reports whether a booking was refused by a capacity CHECK.
+func full(err error) bool {
+	var pg interface{ SQLState() string }
+
+	return errors.As(err, &pg) && pg.SQLState() == codeCheckViolation
+}
+
+// RefuseRequest ends a request that no machine could ever hold.
+func (s *Store) RefuseRequest(ctx context.Context, attemptID string, reasons []berth.Rejection) error {
+	return s.inTx(ctx, "refusing attempt "+attemptID, func(tx pgx.Tx) error {
+		rows, err := s.q.MarkImpossible(ctx, tx, encode(reasons), attemptID)
+		if err != nil || rows == 0 {
+			return err
+		}
+
+		row, err := s.q.GetPlacementRequest(ctx, tx, attemptID)
+		if err != nil {
+			return err
+		}
+
+		return s.tellPlaced(ctx, tx, row, berth.TrialWaiting)
+	})
+}
+
+func (s *Store) tellPlaced(ctx context.Context, tx pgx.Tx, r dbsqlc.PlacementRequest, state berth.TrialState) error {
+	if err := s.q.InsertOutbox(ctx, tx, &dbsqlc.InsertOutboxParams{
+		Kind: berth.OutboxPlaced, WorkflowID: r.WorkflowID, Payload: encode(map[string]string{"attempt_id": r.AttemptID}),
+	}); err != nil {
+		return err
+	}
+
+	return s.notify(ctx, tx, berth.Event{Kind: "trial.state", SweepID: r.SweepID, Subject: r.TrialID, Data: state}, channelOutbox)
+}
+
+// StoreReasons writes why requests still wait, by attempt.
+func (s *Store) StoreReasons(ctx context.Context, reasons map[string][]berth.Rejection) error {
+	ids := make([]string, 0, len(reasons))
+	all := make([]json.RawMessage, 0, len(reasons))
+
+	for id, list := range reasons {
+		ids = append(ids, id)
+		all = append(all, encode(list))
+	}
+
+	return translate(s.q.StoreReasons(ctx, s.pool, ids, all), "storing reasons")
+}

@@ -1,0 +1,43 @@
+-- name: GetAttempt :one
+SELECT * FROM attempts WHERE id = @id;
+
+-- name: ListAttempts :many
+SELECT * FROM attempts WHERE trial_id = @trial_id ORDER BY stage, number;
+
+-- name: ListSweepAttempts :many
+SELECT a.*, t.number AS trial_number, t.shape_key
+FROM attempts a JOIN trials t ON t.id = a.trial_id
+WHERE t.sweep_id = @sweep_id AND (t.number, a.number) > (@after_trial::integer, @after_number::integer)
+ORDER BY t.number, a.number
+LIMIT @max_rows;
+
+-- name: MarkAttemptRunning :execrows
+UPDATE attempts SET state = 'running', container_id = @container_id, started_at = coalesce(started_at, @started_at)
+WHERE id = @id AND token = @token AND state IN ('placed', 'running');
+
+-- name: FinishAttempt :execrows
+UPDATE attempts
+SET state = 'finished', failure_kind = @failure_kind, message = @message, exit_code = @exit_code, value = @value,
+    memory_peak_bytes = @memory_peak_bytes, device_peak_bytes = @device_peak_bytes, cpu_ns = @cpu_ns,
+    wall_ns = @wall_ns, samples = @samples, oom_kills = @oom_kills,
+    started_at = coalesce(started_at, @started_at), finished_at = @finished_at
+WHERE id = @id AND token = @token AND state IN ('placed', 'running');
+
+-- name: AbandonAttempt :execrows
+-- The new token fences the old host: whatever it still writes about the attempt finds no row.
+UPDATE attempts
+SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = @failure_kind, message = @message, finished_at = now()
+WHERE id = @id AND state IN ('placed', 'running');
+
+-- name: GetAssignee :one
+SELECT a.*, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
+    s.spec, s.image_digest,
+    EXISTS (SELECT 1 FROM attempts e WHERE e.trial_id = a.trial_id AND e.number < a.number AND e.started_at IS NOT NULL) AS resume
+FROM attempts a
+JOIN leases l ON l.attempt_id = a.id
+JOIN trials t ON t.id = a.trial_id
+JOIN sweeps s ON s.id = t.sweep_id
+WHERE a.id = @id;
+
+-- name: LockShapeKey :exec
+SELECT pg_advisory_xact_lock(hashtextextended('shape:' || @shape_key::text, 0));

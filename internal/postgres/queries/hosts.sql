@@ -1,0 +1,31 @@
+-- name: RegisterHost :exec
+-- A host that comes back smaller keeps what its leases hold: totals never fall below what is reserved.
+INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, max_attempts, version)
+VALUES (@id, @name, @boot_id, @cpu_milli, @memory_bytes, @memory_headroom_bytes, @memory_free_bytes, @max_attempts, @version)
+ON CONFLICT (id) DO UPDATE SET
+    name = excluded.name,
+    boot_id = excluded.boot_id,
+    cpu_milli = greatest(excluded.cpu_milli, h.cpu_milli_reserved),
+    memory_bytes = greatest(excluded.memory_bytes, h.memory_reserved_bytes + excluded.memory_headroom_bytes),
+    memory_headroom_bytes = excluded.memory_headroom_bytes,
+    memory_free_bytes = excluded.memory_free_bytes,
+    max_attempts = CASE WHEN excluded.max_attempts = 0 THEN 0 ELSE greatest(excluded.max_attempts, h.attempts) END,
+    version = excluded.version,
+    last_seen_at = now();
+
+-- name: TouchHost :execrows
+UPDATE hosts SET last_seen_at = now(), memory_free_bytes = @memory_free_bytes WHERE id = @id;
+
+-- name: ListHosts :many
+SELECT h.*, (now() - h.last_seen_at > @lost_after::interval)::boolean AS lost,
+    EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
+FROM hosts h ORDER BY h.name, h.id;
+
+-- name: ListDevices :many
+SELECT * FROM devices ORDER BY host_id, id;
+
+-- name: SetHostState :execrows
+UPDATE hosts SET state = @state WHERE id = @id;
+
+-- name: GetHostName :one
+SELECT name FROM hosts WHERE id = @id;

@@ -1,0 +1,34 @@
+-- name: RenewLeases :execrows
+UPDATE leases SET expires_at = now() + @term::interval, state = 'held'
+WHERE host_id = @host_id AND attempt_id = ANY (@attempt_ids::uuid[]) AND state <> 'released';
+
+-- name: SuspectLeases :many
+UPDATE leases SET state = 'suspect' WHERE state = 'held' AND expires_at < now() RETURNING attempt_id, host_id;
+
+-- name: ReleaseLease :execrows
+-- Frees what the lease held, once, in the statement that records the proof (rule R3).
+WITH released AS (
+    UPDATE leases SET state = 'released', released_at = now(), proof = @proof
+    WHERE attempt_id = @attempt_id AND state <> 'released'
+    RETURNING *
+), device AS (
+    UPDATE devices d SET reserved_bytes = d.reserved_bytes - r.device_bytes, contexts_reserved = d.contexts_reserved - r.contexts
+    FROM released r WHERE d.id = r.device_id
+)
+UPDATE hosts h
+SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
+    memory_reserved_bytes = h.memory_reserved_bytes - r.memory_bytes,
+    attempts = h.attempts - 1
+FROM released r WHERE h.id = r.host_id;
+
+-- name: ListHostLeases :many
+SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id,
+    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds
+FROM leases l JOIN attempts a ON a.id = l.attempt_id
+WHERE l.host_id = @host_id AND l.state <> 'released'
+ORDER BY l.created_at;
+
+-- name: LeaseTotals :many
+SELECT host_id, coalesce(sum(memory_bytes), 0)::bigint AS memory_bytes, coalesce(sum(cpu_milli), 0)::bigint AS cpu_milli,
+    count(*)::integer AS attempts
+FROM leases WHERE state <> 'released' GROUP BY host_id;

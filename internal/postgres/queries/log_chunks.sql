@@ -1,0 +1,14 @@
+-- name: InsertLogChunk :exec
+INSERT INTO log_chunks (attempt_id, "offset", stream, at, data)
+VALUES (@attempt_id, @chunk_offset, @stream, @at, @data)
+ON CONFLICT (attempt_id, "offset") DO NOTHING;
+
+-- name: LogEnd :one
+SELECT coalesce(max("offset" + length(data)), 0)::bigint AS size, coalesce(max(at), 'epoch')::timestamptz AS last_at
+FROM log_chunks WHERE attempt_id = @attempt_id AND stream <> 'berth';
+
+-- name: ReadLog :many
+SELECT "offset", stream, at, data FROM log_chunks
+WHERE attempt_id = @attempt_id AND "offset" + length(data) > @from_offset::bigint
+ORDER BY "offset"
+LIMIT @max_rows;

@@ -1,0 +1,12 @@
+-- name: UpsertMetrics :exec
+INSERT INTO metrics (attempt_id, name, step, value, status, final, at)
+SELECT @attempt_id::uuid, unnest(@names::text[]), unnest(@steps::bigint[]), unnest(@metric_values::double precision[]),
+    unnest(@statuses::text[]), unnest(@finals::boolean[]), unnest(@ats::timestamptz[])
+ON CONFLICT (attempt_id, name, step) DO UPDATE SET
+    value = excluded.value, status = excluded.status, final = excluded.final, at = excluded.at;
+
+-- name: ListMetrics :many
+SELECT name, step, value, status, final, at FROM metrics
+WHERE attempt_id = @attempt_id AND (@only_name::text = '' OR name = @only_name)
+ORDER BY name, step
+LIMIT @max_rows;

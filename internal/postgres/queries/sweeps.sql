@@ -1,0 +1,50 @@
+-- name: InsertSweep :exec
+INSERT INTO sweeps (id, name, spec, image_digest, max_parallel, planned, created_by)
+VALUES (@id, @name, @spec, @image_digest, @max_parallel, @planned, @created_by);
+
+-- name: GetSweep :one
+SELECT * FROM sweeps WHERE id = @id;
+
+-- name: ListSweeps :many
+SELECT * FROM sweeps
+WHERE (created_at, id) < (@before_time::timestamptz, @before_id::uuid)
+  AND (cardinality(@states::text[]) = 0 OR state = ANY (@states::text[]))
+ORDER BY created_at DESC, id DESC
+LIMIT @max_rows;
+
+-- name: FindSweepsByPrefix :many
+SELECT id FROM sweeps WHERE id::text LIKE @prefix::text || '%' ORDER BY created_at DESC LIMIT 2;
+
+-- name: CountTrials :many
+SELECT sweep_id, state, count(*) AS trials FROM trials
+WHERE sweep_id = ANY (@sweep_ids::uuid[])
+GROUP BY sweep_id, state;
+
+-- name: CountOOMRetries :many
+SELECT t.sweep_id, count(*) AS retries
+FROM attempts a JOIN trials t ON t.id = a.trial_id
+WHERE t.sweep_id = ANY (@sweep_ids::uuid[]) AND a.failure_kind IN ('host_oom', 'device_oom')
+  AND EXISTS (SELECT 1 FROM attempts later WHERE later.trial_id = a.trial_id AND later.number > a.number)
+GROUP BY t.sweep_id;
+
+-- name: BestTrials :many
+SELECT DISTINCT ON (t.sweep_id) t.sweep_id, t.number, t.value
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+WHERE t.sweep_id = ANY (@sweep_ids::uuid[]) AND t.value IS NOT NULL
+ORDER BY t.sweep_id,
+    CASE WHEN s.spec -> 'objective' ->> 'goal' = 'minimize' THEN t.value ELSE -t.value END,
+    t.number;
+
+-- name: SetSweepState :execrows
+-- A sweep that has ended does not change any more.
+UPDATE sweeps
+SET state = @state, reason = @reason,
+    started_at = CASE WHEN @state <> 'pending' THEN coalesce(started_at, now()) ELSE started_at END,
+    finished_at = CASE WHEN @state IN ('succeeded', 'failed', 'stopped', 'canceled') THEN now() END
+WHERE id = @id AND finished_at IS NULL;
+
+-- name: SetSweepMaxParallel :execrows
+UPDATE sweeps SET max_parallel = @max_parallel WHERE id = @id AND finished_at IS NULL;
+
+-- name: LockSweep :exec
+SELECT pg_advisory_xact_lock(hashtextextended('sweep:' || @id::text, 0));

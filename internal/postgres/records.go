@@ -1,0 +1,136 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// PutMetrics stores points; one with the same name and step is replaced.
+func (s *Store) PutMetrics(ctx context.Context, attemptID string, points []berth.MetricPoint) error {
+	if len(points) == 0 {
+		return nil
+	}
+
+	p := &dbsqlc.UpsertMetricsParams{AttemptID: attemptID}
+	seen := make(map[string]map[int64]int, 4)
+
+	for _, point := range points {
+		if i, ok := seen[point.Name][point.Step]; ok { // one statement must not touch a row twice
+			p.MetricValues[i], p.Statuses[i], p.Finals[i], p.Ats[i] = point.Value, string(point.Status), point.Final, point.At
+
+			continue
+		}
+
+		if seen[point.Name] == nil {
+			seen[point.Name] = make(map[int64]int)
+		}
+
+		seen[point.Name][point.Step] = len(p.Names)
+		p.Names = append(p.Names, point.Name)
+		p.Steps = append(p.Steps, point.Step)
+		p.MetricValues = append(p.MetricValues, point.Value)
+		p.Statuses = append(p.Statuses, string(point.Status))
+		p.Finals = append(p.Finals, point.Final)
+		p.Ats = append(p.Ats, point.At)
+	}
+
+	return translate(s.q.UpsertMetrics(ctx, s.pool, p), "storing metrics of attempt "+attemptID)
+}
+
+// ListMetrics returns points by name and step. An empty name means all.
+func (s *Store) ListMetrics(ctx context.Context, attemptID, name string, limit int) ([]berth.MetricPoint, error) {
+	rows, err := s.q.ListMetrics(ctx, s.pool, &dbsqlc.ListMetricsParams{AttemptID: attemptID, OnlyName: name, MaxRows: int32Of(limit)})
+	if err != nil {
+		return nil, translate(err, "listing metrics of attempt "+attemptID)
+	}
+
+	return convertAll(rows, func(row dbsqlc.ListMetricsRow) (berth.MetricPoint, error) {
+		return berth.MetricPoint{
+			Name: row.Name, Step: row.Step, Value: row.Value, Status: berth.MetricStatus(row.Status),
+			Final: row.Final, At: row.At.UTC(),
+		}, nil
+	})
+}
+
+// PutLog stores a piece; the same offset is stored once.
+func (s *Store) PutLog(ctx context.Context, attemptID string, piece berth.LogPiece) error {
+	return translate(s.q.InsertLogChunk(ctx, s.pool, &dbsqlc.InsertLogChunkParams{
+		AttemptID: attemptID, ChunkOffset: piece.Offset, Stream: piece.Stream, At: piece.At, Data: piece.Data,
+	}), "storing log of attempt "+attemptID)
+}
+
+// ReadLog returns at most limit pieces that reach beyond the offset.
+func (s *Store) ReadLog(ctx context.Context, attemptID string, offset int64, limit int) ([]berth.LogPiece, error) {
+	rows, err := s.q.ReadLog(ctx, s.pool, &dbsqlc.ReadLogParams{AttemptID: attemptID, FromOffset: offset, MaxRows: int32Of(limit)})
+	if err != nil {
+		return nil, translate(err, "reading log of attempt "+attemptID)
+	}
+
+	return convertAll(rows, func(row dbsqlc.ReadLogRow) (berth.LogPiece, error) {
+		return berth.LogPiece{Offset: row.Offset, Stream: row.Stream, At: row.At.UTC(), Data: row.Data}, nil
+	})
+}
+
+// ListFootprints returns footprints by shape key, those after the given one.
+func (s *Store) ListFootprints(ctx context.Context, after string, limit int) ([]berth.ProbedShape, error) {
+	rows, err := s.q.ListFootprints(ctx, s.pool, after, int32Of(limit))
+	if err != nil {
+		return nil, translate(err, "listing footprints")
+	}
+
+	return convertAll(rows, toProbedShape)
+}
+
+// FindFootprint returns the one footprint whose shape key starts with prefix.
+// Errors: not_found; conflict when several do.
+func (s *Store) FindFootprint(ctx context.Context, prefix string) (berth.ProbedShape, error) {
+	rows, err := s.q.FindFootprints(ctx, s.pool, prefix)
+
+	switch {
+	case err != nil:
+		return berth.ProbedShape{}, translate(err, "finding footprint")
+	case len(rows) == 0:
+		return berth.ProbedShape{}, berth.Errorf(berth.KindNotFound, "no shape with a key that starts with %q was measured", prefix)
+	case len(rows) > 1:
+		return berth.ProbedShape{}, berth.Errorf(berth.KindConflict, "several shapes have a key that starts with %q; give more of it", prefix)
+	default:
+		return toProbedShape(dbsqlc.ListFootprintsRow(rows[0]))
+	}
+}
+
+func toProbedShape(row dbsqlc.ListFootprintsRow) (berth.ProbedShape, error) {
+	p := berth.ProbedShape{Footprint: toFootprint(dbsqlc.Footprint{
+		ShapeKey: row.ShapeKey, Source: row.Source, Samples: row.Samples, MemoryPeakBytes: row.MemoryPeakBytes,
+		MemoryFloorBytes: row.MemoryFloorBytes, DevicePeakBytes: row.DevicePeakBytes, CpuMilli: row.CpuMilli,
+		DurationNs: row.DurationNs, MeasuredAt: row.MeasuredAt,
+	})}
+
+	err := decode(row.Shape, &p.Shape, "shape "+row.ShapeKey)
+
+	return p, err
+}
+
+// Footprints returns what is known of several shapes, by key.
+func (s *Store) Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprint, error) {
+	rows, err := s.q.FootprintsOfShapes(ctx, s.pool, append([]string{}, shapeKeys...))
+	if err != nil {
+		return nil, translate(err, "reading footprints")
+	}
+
+	known := make(map[string]berth.Footprint, len(rows))
+	for _, row := range rows {
+		known[row.ShapeKey] = toFootprint(row)
+	}
+
+	return known, nil
+}
+
+// ForgetFootprint deletes a footprint, so that the shape is probed anew.
+// Errors: not_found.
+func (s *Store) ForgetFootprint(ctx context.Context, shapeKey string) error {
+	rows, err := s.q.DeleteFootprint(ctx, s.pool, shapeKey)
+
+	return must(rows, err, "forgetting footprint", "no footprint "+shapeKey)
+}

@@ -1,0 +1,161 @@
+// Package postgres keeps everything Berth must not lose. It is the home of
+// pgx: foreign errors are translated here and nowhere else.
+//
+// Every database error is ambiguous, the work may be done (rule R8): so writes
+// have natural keys, repeat without harm, and put what Temporal must be told
+// into the outbox of the same transaction.
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// Config says which database to use and how patiently. Zero values are defaults.
+type Config struct {
+	URL          string        // postgres://…; required
+	MaxConns     int           // of the pool; default 8
+	QueryTimeout time.Duration // statement_timeout; default 5s, for a statement that a person may wait for
+}
+
+// The timeouts of every connection, as pgxpool's own defaults wait for ever
+// (reference measurement: a black hole hangs a query until its context ends).
+const (
+	connectTimeout = 3 * time.Second
+	pingTimeout    = 2 * time.Second
+	lockTimeout    = 2 * time.Second
+	idleInTxLimit  = 10 * time.Second
+	connLifetime   = time.Hour
+	connJitter     = 5 * time.Minute
+)
+
+// Store is the database. It is safe for concurrent use.
+type Store struct {
+	pool *pgxpool.Pool
+	q    *dbsqlc.Queries
+}
+
+// Open connects and checks that the database answers.
+func Open(ctx context.Context, config Config) (*Store, error) {
+	pc, err := pgxpool.ParseConfig(config.URL)
+	if err != nil {
+		return nil, berth.Errorf(berth.KindInvalid, "reading database URL: %w", err)
+	}
+
+	pc.MaxConns = int32(cmp.Or(config.MaxConns, 8)) //nolint:gosec // G115: a pool size
+	pc.PingTimeout = pingTimeout
+	pc.MaxConnLifetime = connLifetime
+	pc.MaxConnLifetimeJitter = connJitter
+	setTimeouts(pc.ConnConfig, cmp.Or(config.QueryTimeout, 5*time.Second))
+
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, translate(err, "connecting to PostgreSQL")
+	}
+
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+
+		return nil, translate(err, "connecting to PostgreSQL")
+	}
+
+	return &Store{pool: pool, q: dbsqlc.New()}, nil
+}
+
+func setTimeouts(c *pgx.ConnConfig, statement time.Duration) {
+	c.ConnectTimeout = connectTimeout
+	c.RuntimeParams["application_name"] = "berth"
+	c.RuntimeParams["statement_timeout"] = milliseconds(statement)
+	c.RuntimeParams["lock_timeout"] = milliseconds(lockTimeout)
+	c.RuntimeParams["idle_in_transaction_session_timeout"] = milliseconds(idleInTxLimit)
+	c.RuntimeParams["timezone"] = "UTC"
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// Close waits for borrowed connections and closes the pool.
+func (s *Store) Close() { s.pool.Close() }
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	return translate(s.pool.Ping(ctx), "asking PostgreSQL")
+}
+
+// inTx runs work in one transaction, which is rolled back when work fails.
+func (s *Store) inTx(ctx context.Context, doing string, work func(tx pgx.Tx) error) error {
+	return translate(pgx.BeginFunc(ctx, s.pool, work), doing)
+}
+
+// SQLSTATE codes that are told apart (PostgreSQL manual, appendix A).
+const (
+	codeUniqueViolation     = "23505"
+	codeCheckViolation      = "23514"
+	codeForeignKeyViolation = "23503"
+	codeDiskFull            = "53100"
+	codeQueryCanceled       = "57014"
+	codeLockNotAvailable    = "55P03"
+)
+
+// translate turns a foreign error into one of Berth's, saying what was being
+// done. Errors that have a kind already and nil pass through.
+func translate(err error, doing string) error {
+	var (
+		ours *berth.Error
+		pg   *pgconn.PgError
+	)
+
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &ours):
+		return fmt.Errorf("%s: %w", doing, err)
+	case errors.Is(err, pgx.ErrNoRows):
+		return berth.Errorf(berth.KindNotFound, "%s: no such row", doing)
+	case errors.As(err, &pg):
+		return berth.Errorf(kindOfCode(pg.Code), "%s: %w", doing, err)
+	default: // refused, reset, timed out: the work may be done or not
+		return berth.Errorf(berth.KindUnavailable, "%s: %w", doing, err)
+	}
+}
+
+func kindOfCode(code string) berth.Kind {
+	switch code {
+	case codeUniqueViolation:
+		return berth.KindConflict
+	case codeCheckViolation, codeForeignKeyViolation:
+		return berth.KindInternal
+	case codeDiskFull, codeQueryCanceled, codeLockNotAvailable:
+		return berth.KindUnavailable
+	}
+
+	switch code[:2] {
+	case "08", "53", "57", "40": // connection, resources, operator intervention, rollback
+		return berth.KindUnavailable
+	default:
+		return berth.KindInternal
+	}
+}
+
+// must wraps the common "exactly one row" rule: zero rows is not_found.
+func must(rows int64, err error, doing, what string) error {
+	if err != nil {
+		return translate(err, doing)
+	}
+
+	if rows == 0 {
+		return berth.Errorf(berth.KindNotFound, "%s: %s", doing, what)
+	}
+
+	return nil
+}

@@ -1,0 +1,215 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// CreateSweep stores a sweep and asks for its workflow in one transaction. The
+// returned id is the sweep's own, or that of the sweep an earlier call with
+// the same idempotency key made; created tells which.
+func (s *Store) CreateSweep(ctx context.Context, n berth.NewSweep) (id string, created bool, err error) {
+	err = s.inTx(ctx, "storing sweep", func(tx pgx.Tx) error {
+		id, created = n.ID, true
+
+		if n.Key != "" {
+			prior, err := s.claimKey(ctx, tx, n)
+			if err != nil {
+				return err
+			}
+
+			if prior != "" {
+				id, created = prior, false
+
+				return nil
+			}
+		}
+
+		if err := s.q.InsertSweep(ctx, tx, &dbsqlc.InsertSweepParams{
+			ID: n.ID, Name: n.Spec.Name, Spec: encode(n.Spec), ImageDigest: n.ImageDigest,
+			MaxParallel: int32Of(int(n.Spec.Limits.MaxParallel)), Planned: int32Of(n.Planned), CreatedBy: n.CreatedBy,
+		}); err != nil {
+			return err
+		}
+
+		if err := s.q.InsertOutbox(ctx, tx, &dbsqlc.InsertOutboxParams{
+			Kind: berth.OutboxStartSweep, WorkflowID: "sweep-" + n.ID, Payload: encode(map[string]string{"sweep_id": n.ID}),
+		}); err != nil {
+			return err
+		}
+
+		return s.notify(ctx, tx, berth.Event{Kind: "sweep.state", SweepID: n.ID, Subject: n.ID, Data: berth.SweepPending}, channelOutbox)
+	})
+
+	return id, created, err
+}
+
+// claimKey takes the idempotency key, or returns the sweep that has it.
+func (s *Store) claimKey(ctx context.Context, tx pgx.Tx, n berth.NewSweep) (prior string, err error) {
+	rows, err := s.q.InsertIdempotencyKey(ctx, tx, &dbsqlc.InsertIdempotencyKeyParams{
+		Principal: n.CreatedBy, Route: n.Route, Key: n.Key, BodyHash: n.BodyHash, SweepID: n.ID,
+	})
+	if err != nil || rows == 1 {
+		return "", err
+	}
+
+	row, err := s.q.GetIdempotencyKey(ctx, tx, &dbsqlc.GetIdempotencyKeyParams{Principal: n.CreatedBy, Route: n.Route, Key: n.Key})
+	if err != nil {
+		return "", err
+	}
+
+	if !bytes.Equal(row.BodyHash, n.BodyHash) {
+		return "", berth.Errorf(berth.KindConflict,
+			"Idempotency-Key %q was used for another body; use a new key for a new sweep", n.Key)
+	}
+
+	return row.SweepID, nil
+}
+
+// GetSweep returns a sweep with its counts. Errors: not_found.
+func (s *Store) GetSweep(ctx context.Context, id string) (berth.Sweep, error) {
+	row, err := s.q.GetSweep(ctx, s.pool, id)
+	if err != nil {
+		return berth.Sweep{}, translate(err, "reading sweep "+id)
+	}
+
+	sweeps, err := s.withCounts(ctx, []dbsqlc.Sweep{row})
+	if err != nil {
+		return berth.Sweep{}, err
+	}
+
+	return sweeps[0], nil
+}
+
+// FindSweep returns the id of the one sweep whose id starts with prefix.
+// Errors: not_found; conflict when several do.
+func (s *Store) FindSweep(ctx context.Context, prefix string) (string, error) {
+	ids, err := s.q.FindSweepsByPrefix(ctx, s.pool, prefix)
+
+	switch {
+	case err != nil:
+		return "", translate(err, "finding sweep")
+	case len(ids) == 0:
+		return "", berth.Errorf(berth.KindNotFound, "no sweep has an id that starts with %q", prefix)
+	case len(ids) > 1:
+		return "", berth.Errorf(berth.KindConflict, "several sweeps have an id that starts with %q; give more of it", prefix)
+	default:
+		return ids[0], nil
+	}
+}
+
+// ListSweeps returns sweeps newest first, after the given one: the zero time
+// starts at the newest. An empty states means all.
+func (s *Store) ListSweeps(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error) {
+	if before.IsZero() {
+		before, beforeID = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff"
+	}
+
+	rows, err := s.q.ListSweeps(ctx, s.pool, &dbsqlc.ListSweepsParams{
+		BeforeTime: before, BeforeID: beforeID, States: append([]string{}, states...), MaxRows: int32Of(limit),
+	})
+	if err != nil {
+		return nil, translate(err, "listing sweeps")
+	}
+
+	return s.withCounts(ctx, rows)
+}
+
+func (s *Store) withCounts(ctx context.Context, rows []dbsqlc.Sweep) ([]berth.Sweep, error) {
+	sweeps, err := convertAll(rows, toSweep)
+	if err != nil || len(sweeps) == 0 {
+		return sweeps, err
+	}
+
+	ids := make([]string, len(sweeps))
+	index := make(map[string]*berth.Sweep, len(sweeps))
+
+	for i := range sweeps {
+		ids[i] = sweeps[i].ID
+		index[sweeps[i].ID] = &sweeps[i]
+	}
+
+	counts, err := s.q.CountTrials(ctx, s.pool, ids)
+	if err != nil {
+		return nil, translate(err, "counting trials")
+	}
+
+	for _, c := range counts {
+		count(&index[c.SweepID].Counts, berth.TrialState(c.State), int(c.Trials))
+	}
+
+	retries, err := s.q.CountOOMRetries(ctx, s.pool, ids)
+	if err != nil {
+		return nil, translate(err, "counting out-of-memory retries")
+	}
+
+	for _, r := range retries {
+		index[r.SweepID].Counts.OOMRetries = int(r.Retries)
+	}
+
+	best, err := s.q.BestTrials(ctx, s.pool, ids)
+	if err != nil {
+		return nil, translate(err, "finding best trials")
+	}
+
+	for _, b := range best {
+		index[b.SweepID].BestTrial = int(b.Number)
+		index[b.SweepID].BestValue = b.Value
+	}
+
+	return sweeps, nil
+}
+
+func count(c *berth.Counts, state berth.TrialState, n int) {
+	c.Total += n
+
+	switch state {
+	case berth.TrialRunning:
+		c.Running += n
+	case berth.TrialSucceeded:
+		c.Succeeded += n
+	case berth.TrialFailed:
+		c.Failed += n
+	case berth.TrialInfeasible:
+		c.Infeasible += n
+	case berth.TrialCanceled:
+		c.Canceled += n
+	case berth.TrialPending, berth.TrialProbing, berth.TrialWaiting:
+		c.Waiting += n
+	}
+}
+
+// SetSweepState moves a sweep on. A sweep that has ended stays as it is, and
+// changed is false.
+func (s *Store) SetSweepState(ctx context.Context, id string, state berth.SweepState, reason string) (changed bool, err error) {
+	err = s.inTx(ctx, "setting state of sweep "+id, func(tx pgx.Tx) error {
+		rows, err := s.q.SetSweepState(ctx, tx, &dbsqlc.SetSweepStateParams{ID: id, State: string(state), Reason: reason})
+		if err != nil || rows == 0 {
+			return err
+		}
+
+		changed = true
+
+		return s.notify(ctx, tx, berth.Event{Kind: "sweep.state", SweepID: id, Subject: id, Data: state}, channelPlacer)
+	})
+
+	return changed, err
+}
+
+// SetMaxParallel changes a sweep's limit for the placer; 0 = no limit.
+func (s *Store) SetMaxParallel(ctx context.Context, id string, n int) error {
+	return s.inTx(ctx, "setting max_parallel of sweep "+id, func(tx pgx.Tx) error {
+		rows, err := s.q.SetSweepMaxParallel(ctx, tx, int32Of(n), id)
+		if err := must(rows, err, "setting max_parallel", "sweep "+id+" has ended or does not exist"); err != nil {
+			return err
+		}
+
+		return s.notify(ctx, tx, berth.Event{Kind: "sweep.max_parallel", SweepID: id, Subject: id, Data: n}, channelPlacer)
+	})
+}

@@ -1,0 +1,160 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// Suggest stores the trials of a sweep from number first on, which suggest
+// makes from the number of trials before and, when withHistory is set, their
+// values. A repeated call finds what the earlier one stored and returns just
+// that, so that an activity's retry yields the same trials. exhausted is
+// suggest's own word, true when there is no more.
+func (s *Store) Suggest(
+	ctx context.Context, sweepID string, first int, withHistory bool,
+	suggest func(made int, history []berth.Assignment) (trials []berth.NewTrial, exhausted bool, err error),
+) (numbers []int, exhausted bool, err error) {
+	err = s.inTx(ctx, "suggesting trials of sweep "+sweepID, func(tx pgx.Tx) error {
+		if err := s.q.LockSweep(ctx, tx, sweepID); err != nil {
+			return err
+		}
+
+		made, err := s.q.CountSweepTrials(ctx, tx, sweepID)
+		if err != nil {
+			return err
+		}
+
+		if int(made) >= first {
+			numbers = sequence(first, int(made))
+
+			return nil
+		}
+
+		history, err := s.history(ctx, tx, sweepID, withHistory)
+		if err != nil {
+			return err
+		}
+
+		trials, done, err := suggest(int(made), history)
+		if err != nil {
+			return err
+		}
+
+		exhausted = done
+		numbers = sequence(first, int(made)+len(trials))
+
+		return s.insertTrials(ctx, tx, sweepID, first, trials)
+	})
+
+	return numbers, exhausted, err
+}
+
+func (s *Store) history(ctx context.Context, tx pgx.Tx, sweepID string, wanted bool) ([]berth.Assignment, error) {
+	if !wanted {
+		return nil, nil
+	}
+
+	stored, err := s.q.ListTrialParams(ctx, tx, sweepID)
+	if err != nil {
+		return nil, err
+	}
+
+	return convertAll(stored, func(row dbsqlc.ListTrialParamsRow) (berth.Assignment, error) {
+		var a berth.Assignment
+
+		err := decode(row.Params, &a, "values of a trial")
+
+		return a, err
+	})
+}
+
+func sequence(first, last int) []int {
+	numbers := make([]int, 0, max(last-first+1, 0))
+	for n := first; n <= last; n++ {
+		numbers = append(numbers, n)
+	}
+
+	return numbers
+}
+
+func (s *Store) insertTrials(ctx context.Context, tx pgx.Tx, sweepID string, first int, trials []berth.NewTrial) error {
+	for i, trial := range trials {
+		key := trial.Shape.Key()
+		if err := s.q.InsertShape(ctx, tx, key, encode(trial.Shape)); err != nil {
+			return err
+		}
+
+		if err := s.q.InsertTrial(ctx, tx, &dbsqlc.InsertTrialParams{
+			ID: trial.ID, SweepID: sweepID, Number: int32Of(first + i), Params: encode(trial.Params), ShapeKey: key,
+		}); err != nil {
+			return err
+		}
+	}
+
+	return s.notify(ctx, tx, berth.Event{Kind: "sweep.trials", SweepID: sweepID, Subject: sweepID, Data: first + len(trials) - 1})
+}
+
+// GetTrial returns a trial by its number. Errors: not_found.
+func (s *Store) GetTrial(ctx context.Context, sweepID string, number int) (berth.Trial, error) {
+	trials, err := s.ListTrials(ctx, sweepID, nil, number-1, 1)
+	if err != nil {
+		return berth.Trial{}, err
+	}
+
+	if len(trials) == 0 || trials[0].Number != number {
+		return berth.Trial{}, berth.Errorf(berth.KindNotFound, "sweep %s has no trial %d", sweepID, number)
+	}
+
+	return trials[0], nil
+}
+
+// ListTrials returns trials by number, those after the given one first. An
+// empty states means all.
+func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error) {
+	rows, err := s.q.ListTrials(ctx, s.pool, &dbsqlc.ListTrialsParams{
+		SweepID: sweepID, AfterNumber: int32Of(after), States: append([]string{}, states...), MaxRows: int32Of(limit),
+	})
+	if err != nil {
+		return nil, translate(err, "listing trials of sweep "+sweepID)
+	}
+
+	return convertAll(rows, func(row dbsqlc.ListTrialsRow) (berth.Trial, error) {
+		trial, err := toTrial(dbsqlc.Trial{
+			ID: row.ID, SweepID: row.SweepID, Number: row.Number, Params: row.Params, ShapeKey: row.ShapeKey,
+			State: row.State, FailureKind: row.FailureKind, Message: row.Message, Value: row.Value,
+			CreatedAt: row.CreatedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
+		})
+		if err != nil {
+			return trial, err
+		}
+
+		trial.Attempts = int(row.Attempts)
+
+		err = decode(row.Reasons, &trial.Waiting, "reasons of trial "+row.ID)
+
+		return trial, err
+	})
+}
+
+// SetTrialState moves a trial on. The first terminal state wins; changed is
+// false when the trial had ended before.
+func (s *Store) SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error) {
+	err = s.inTx(ctx, "setting state of trial "+u.TrialID, func(tx pgx.Tx) error {
+		rows, err := s.q.SetTrialState(ctx, tx, &dbsqlc.SetTrialStateParams{
+			ID: u.TrialID, State: string(u.State), FailureKind: string(u.Kind), Message: u.Message, Value: u.Value,
+		})
+		if err != nil || rows == 0 {
+			return err
+		}
+
+		changed = true
+
+		return s.notify(ctx, tx, berth.Event{Kind: "trial.state", SweepID: u.SweepID, Subject: u.TrialID, Data: u.State})
+	})
+
+	return changed, err
+}
