@@ -1,0 +1,64 @@
+// Package activities holds the steps that workflows take in the world. Each is
+// thin: it calls one small interface, heartbeats where it is long, and turns
+// Berth's errors into Temporal's by the one table in errors.go.
+package activities
+
+import (
+	"context"
+
+	"github.com/berthml/berth"
+)
+
+// Sweeps is what the steps of a sweep need of the database.
+type Sweeps interface {
+	GetSweep(ctx context.Context, id string) (berth.Sweep, error)
+	Suggest(ctx context.Context, sweepID string, first int, withHistory bool,
+		suggest func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error)) (numbers []int, exhausted bool, err error)
+	SetSweepState(ctx context.Context, id string, state berth.SweepState, reason string) (changed bool, err error)
+	SetMaxParallel(ctx context.Context, id string, n int) error
+}
+
+// Trials is what the steps of a trial need of the database.
+type Trials interface {
+	GetTrial(ctx context.Context, sweepID string, number int) (berth.Trial, error)
+	SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error)
+	Footprint(ctx context.Context, shapeKey string) (*berth.Footprint, error)
+	AbandonAttempt(ctx context.Context, attemptID, message string) error
+}
+
+// Placements is the ledger as a trial sees it.
+type Placements interface {
+	ListHosts(ctx context.Context) ([]berth.Host, error)
+	RequestPlacement(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error)
+	PlacementStatus(ctx context.Context, attemptID string) (berth.PlacementStatus, error)
+	WithdrawRequest(ctx context.Context, attemptID string) (berth.PlacementStatus, error)
+}
+
+// Probes starts the workflow that measures a shape, or joins the one that runs.
+type Probes interface {
+	JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string) error
+}
+
+// Executor runs one attempt on this host from where it stands: it starts the
+// container or adopts the one that runs. It returns the attempt's outcome once
+// that is committed. When ctx ends, context.Cause decides (rule R5): ErrStop
+// stops the container and has an outcome; anything else leaves it running.
+type Executor interface {
+	Run(ctx context.Context, order Order, beat func(Progress)) (berth.Outcome, error)
+}
+
+// Images is this host's Docker as far as images go.
+type Images interface {
+	ResolveImage(ctx context.Context, ref string) (berth.Image, error)
+}
+
+// Activities are all steps. A field may be nil where its steps never run: only
+// hosts have an Executor.
+type Activities struct {
+	Sweeps     Sweeps
+	Trials     Trials
+	Placements Placements
+	Probes     Probes
+	Executor   Executor
+	Images     Images
+}

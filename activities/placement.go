@@ -1,0 +1,122 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/memory"
+)
+
+// PlaceInput asks for a place for an attempt.
+type PlaceInput struct {
+	SweepID    string        `json:"sweep_id"`
+	Trial      int           `json:"trial"`
+	WorkflowID string        `json:"workflow_id"`
+	AttemptID  string        `json:"attempt_id"`
+	Number     int           `json:"number"` // of the attempt
+	Purpose    berth.Purpose `json:"purpose"`
+	Last       *LastOOM      `json:"last,omitempty"` // the trial's attempts so far ran out of memory
+}
+
+// LastOOM is the trial's newest out-of-memory.
+type LastOOM struct {
+	Demand    berth.Demand `json:"demand"` // what it had
+	PeakBytes int64        `json:"peak_bytes"`
+	Count     int          `json:"count"`        // out-of-memory attempts of the trial so far
+	Max       int          `json:"max_attempts"` // of the trial
+}
+
+// PlaceResult is where the request stands. Demand is what was asked for.
+type PlaceResult struct {
+	Status     berth.PlacementStatus `json:"status"`
+	Asked      berth.Demand          `json:"asked"`
+	Infeasible bool                  `json:"infeasible,omitempty"` // there is nothing larger to ask for
+}
+
+// RequestPlacement computes the demand of an attempt from the spec, the
+// footprint of its shape and the trial's out-of-memory so far, and asks for it.
+func (a *Activities) RequestPlacement(ctx context.Context, in PlaceInput) (PlaceResult, error) {
+	sweep, err := a.Sweeps.GetSweep(ctx, in.SweepID)
+	if err != nil {
+		return PlaceResult{}, translate(err)
+	}
+
+	trial, err := a.Trials.GetTrial(ctx, in.SweepID, in.Trial)
+	if err != nil {
+		return PlaceResult{}, translate(err)
+	}
+
+	footprint, err := a.Trials.Footprint(ctx, trial.ShapeKey)
+	if err != nil {
+		return PlaceResult{}, translate(err)
+	}
+
+	hosts, err := a.Placements.ListHosts(ctx)
+	if err != nil {
+		return PlaceResult{}, translate(err)
+	}
+
+	demand, ok := demandOf(sweep.Spec.Resources, footprint, in.Last, largest(hosts))
+	if !ok {
+		return PlaceResult{Asked: demand, Infeasible: true}, nil
+	}
+
+	request := berth.PlacementRequest{
+		AttemptID: in.AttemptID, SweepID: in.SweepID, TrialID: trial.ID, WorkflowID: in.WorkflowID,
+		Number: in.Number, Stage: berth.StageMain, Purpose: in.Purpose, ShapeKey: trial.ShapeKey, Demand: demand,
+	}
+	if footprint != nil {
+		request.Expected = time.Duration(footprint.Duration)
+	}
+
+	status, err := a.Placements.RequestPlacement(ctx, request)
+
+	return PlaceResult{Status: status, Asked: demand}, translate(err)
+}
+
+func demandOf(r berth.Resources, f *berth.Footprint, last *LastOOM, capacityBytes int64) (berth.Demand, bool) {
+	d := memory.Demand(r, f, capacityBytes)
+	if last == nil {
+		return d, true
+	}
+
+	grown, ok := memory.AfterOOM(last.Demand, last.PeakBytes, last.Count, last.Max, capacityBytes)
+	if !ok {
+		return last.Demand, false
+	}
+
+	grown.MemoryBytes = min(max(grown.MemoryBytes, d.MemoryBytes), capacityBytes)
+	grown.CPUMilli = d.CPUMilli
+
+	return grown, true
+}
+
+// largest returns the most host memory that one attempt could ever get.
+func largest(hosts []berth.Host) int64 {
+	most := int64(0)
+	for _, h := range hosts {
+		most = max(most, h.MemoryBytes-h.MemoryHeadroomBytes)
+	}
+
+	return most
+}
+
+// AttemptRef names an attempt.
+type AttemptRef struct {
+	AttemptID string `json:"attempt_id"`
+}
+
+// CheckPlacement returns what became of a request.
+func (a *Activities) CheckPlacement(ctx context.Context, in AttemptRef) (berth.PlacementStatus, error) {
+	status, err := a.Placements.PlacementStatus(ctx, in.AttemptID)
+
+	return status, translate(err)
+}
+
+// WithdrawPlacement takes back a request unless it was placed meanwhile.
+func (a *Activities) WithdrawPlacement(ctx context.Context, in AttemptRef) (berth.PlacementStatus, error) {
+	status, err := a.Placements.WithdrawRequest(ctx, in.AttemptID)
+
+	return status, translate(err)
+}

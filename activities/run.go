@@ -1,0 +1,127 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/berthml/berth"
+)
+
+// Order tells a host to run an attempt.
+type Order struct {
+	AttemptID string   `json:"attempt_id"`
+	Token     int64    `json:"token"`
+	Short     bool     `json:"short,omitempty"` // a short probe: two epochs, result thrown away
+	Stop      bool     `json:"stop,omitempty"`  // do not start it: stop what runs and give the place back
+	Progress  Progress `json:"-"`               // what the heartbeat of an earlier run said
+}
+
+// Progress is what a heartbeat carries: enough for the next run of the same
+// attempt to go on without losing what was measured.
+type Progress struct {
+	ContainerID string      `json:"container_id"`
+	StartedAt   time.Time   `json:"started_at"`
+	Usage       berth.Usage `json:"usage"`
+}
+
+const (
+	// beatEvery is how often progress is recorded. The SDK sends at most one
+	// in MaxHeartbeatThrottleInterval, which worker sets to 2 s.
+	beatEvery = time.Second
+	// detachDelay is when Temporal offers a detached attempt again: at once,
+	// for the successor of a worker that is being replaced.
+	detachDelay = 500 * time.Millisecond
+)
+
+// errDetach is the cause with which a run's context ends when its container
+// stays and another worker goes on with it.
+var errDetach = errors.New("the worker is stopping")
+
+// RunTrial runs one attempt on this host. Whatever ends the activity but a
+// cancellation by the server leaves the container running (rule R5); the retry
+// of the activity is the same attempt and adopts it (rule R1). An attempt that
+// did not end well is a non-retryable error whose type is the failure kind.
+func (a *Activities) RunTrial(ctx context.Context, order Order) (berth.Outcome, error) {
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &order.Progress); err != nil {
+			activity.GetLogger(ctx).Warn("heartbeat of the earlier run is unreadable", "attempt", order.AttemptID, "error", err)
+		}
+	}
+
+	runCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+
+	beats := make(chan Progress, 1)
+	done := make(chan struct{})
+
+	go func() { // ends with the run, below
+		defer close(done)
+		heartbeat(ctx, runCtx, end, order.Progress, beats)
+	}()
+
+	outcome, err := a.Executor.Run(runCtx, order, func(p Progress) {
+		select {
+		case <-beats:
+		default:
+		}
+		beats <- p
+	})
+
+	end(nil)
+	<-done
+
+	switch {
+	case err != nil && errors.Is(context.Cause(runCtx), errDetach):
+		return berth.Outcome{}, temporal.NewApplicationErrorWithOptions("detached: the container goes on and the next worker adopts it",
+			"Detached", temporal.ApplicationErrorOptions{NextRetryDelay: detachDelay, Category: temporal.ApplicationErrorCategoryBenign})
+	case err != nil:
+		return berth.Outcome{}, translate(err)
+	case outcome.Kind == berth.FailureCanceled:
+		return outcome, temporal.NewCanceledError(outcome)
+	case outcome.Kind != berth.FailureOK:
+		return outcome, failed(outcome)
+	default:
+		return outcome, nil
+	}
+}
+
+// heartbeat records progress every second and ends the run's context when the
+// activity or the worker ends, with the cause that says what to do.
+func heartbeat(ctx, run context.Context, end context.CancelCauseFunc, p Progress, beats <-chan Progress) {
+	ticker := time.NewTicker(beatEvery)
+	defer ticker.Stop()
+
+	for {
+		activity.RecordHeartbeat(ctx, p)
+
+		select {
+		case <-run.Done():
+			return
+		case p = <-beats:
+		case <-ticker.C:
+		case <-activity.GetWorkerStopChannel(ctx):
+			end(errDetach)
+
+			return
+		case <-ctx.Done():
+			end(causeOf(ctx))
+
+			return
+		}
+	}
+}
+
+// causeOf tells an order to stop from everything else that ends a context:
+// shutdown, a lost connection, a timeout of the heartbeat.
+func causeOf(ctx context.Context) error {
+	var canceled *temporal.CanceledError
+	if errors.As(context.Cause(ctx), &canceled) {
+		return ErrStop
+	}
+
+	return errDetach
+}

@@ -1,0 +1,197 @@
+package activities
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/search"
+)
+
+// SweepPlan is what a sweep's workflow has to know of its spec.
+type SweepPlan struct {
+	Name            string           `json:"name"`
+	State           berth.SweepState `json:"state"`
+	Planned         int              `json:"planned"` // 0 = not known
+	MaxTrials       int              `json:"max_trials"`
+	MaxParallel     int              `json:"max_parallel"`
+	MaxFailedTrials int              `json:"max_failed_trials"`
+	MaxDuration     berth.Duration   `json:"max_duration"`
+	Objective       *berth.Objective `json:"objective,omitempty"`
+}
+
+// SweepRef names a sweep.
+type SweepRef struct {
+	SweepID string `json:"sweep_id"`
+}
+
+// BeginSweep moves a sweep to running and returns its plan.
+func (a *Activities) BeginSweep(ctx context.Context, in SweepRef) (SweepPlan, error) {
+	sweep, err := a.Sweeps.GetSweep(ctx, in.SweepID)
+	if err != nil {
+		return SweepPlan{}, translate(err)
+	}
+
+	if sweep.State == berth.SweepPending {
+		if _, err := a.Sweeps.SetSweepState(ctx, in.SweepID, berth.SweepRunning, ""); err != nil {
+			return SweepPlan{}, translate(err)
+		}
+
+		sweep.State = berth.SweepRunning
+	}
+
+	limits := sweep.Spec.Limits
+
+	return SweepPlan{
+		Name:            sweep.Name,
+		State:           sweep.State,
+		Planned:         sweep.Counts.Planned,
+		MaxTrials:       limits.MaxTrials,
+		MaxParallel:     sweep.MaxParallel,
+		MaxFailedTrials: limits.MaxFailedTrials,
+		MaxDuration:     limits.MaxDuration,
+		Objective:       sweep.Spec.Objective,
+	}, nil
+}
+
+// SuggestInput asks for trials First to First+Count-1.
+type SuggestInput struct {
+	SweepID string `json:"sweep_id"`
+	First   int    `json:"first"`
+	Count   int    `json:"count"`
+}
+
+// SuggestResult is what the search answered.
+type SuggestResult struct {
+	Numbers   []int `json:"numbers"` // of the stored trials, ascending
+	Exhausted bool  `json:"exhausted"`
+	Capacity  int   `json:"capacity"` // attempts that the machines hold at once, estimated by CPU
+}
+
+// SuggestTrials asks the search for the next trials and stores them before
+// anything runs. A retry gets the same trials.
+func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (SuggestResult, error) {
+	sweep, err := a.Sweeps.GetSweep(ctx, in.SweepID)
+	if err != nil {
+		return SuggestResult{}, translate(err)
+	}
+
+	searcher, err := search.New(sweep.Spec)
+	if err != nil {
+		return SuggestResult{}, translate(err)
+	}
+
+	hosts, err := a.Placements.ListHosts(ctx)
+	if err != nil {
+		return SuggestResult{}, translate(err)
+	}
+
+	numbers, exhausted, err := a.Sweeps.Suggest(ctx, in.SweepID, in.First, searcher.NeedsSeen(),
+		func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error) {
+			values, done := searcher.Next(made, search.SeenOf(history), in.Count)
+			trials := make([]berth.NewTrial, len(values))
+
+			for i, v := range values {
+				trials[i] = berth.NewTrial{ID: trialID(in.SweepID, in.First+i), Params: v, Shape: search.ShapeOf(sweep.Spec, sweep.ImageDigest, v)}
+			}
+
+			return trials, done, nil
+		})
+	if err != nil {
+		return SuggestResult{}, translate(err)
+	}
+
+	return SuggestResult{Numbers: numbers, Exhausted: exhausted, Capacity: capacity(hosts)}, nil
+}
+
+// trialID derives a trial's id from its sweep and number, so that it is the
+// same whoever computes it.
+func trialID(sweepID string, number int) string {
+	return uuid.NewSHA1(uuid.MustParse(sweepID), []byte{byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number)}).String()
+}
+
+func capacity(hosts []berth.Host) int {
+	total := 0
+
+	for _, h := range hosts {
+		if h.State == berth.HostReady {
+			total += int(h.CPUMilli / berth.DefaultCPUMilli)
+		}
+	}
+
+	return total
+}
+
+// SweepStateInput moves a sweep to a state.
+type SweepStateInput struct {
+	SweepID string           `json:"sweep_id"`
+	State   berth.SweepState `json:"state"`
+	Reason  string           `json:"reason,omitempty"`
+}
+
+// SetSweepState moves a sweep on; one that has ended stays as it is.
+func (a *Activities) SetSweepState(ctx context.Context, in SweepStateInput) error {
+	_, err := a.Sweeps.SetSweepState(ctx, in.SweepID, in.State, in.Reason)
+
+	return translate(err)
+}
+
+// MaxParallelInput changes a sweep's limit; 0 = none.
+type MaxParallelInput struct {
+	SweepID     string `json:"sweep_id"`
+	MaxParallel int    `json:"max_parallel"`
+}
+
+// SetMaxParallel changes how many attempts of a sweep the placer runs at once.
+func (a *Activities) SetMaxParallel(ctx context.Context, in MaxParallelInput) error {
+	return translate(a.Sweeps.SetMaxParallel(ctx, in.SweepID, in.MaxParallel))
+}
+
+// FinishSweep ends a sweep: it succeeded when at least one trial did, unless
+// the input says otherwise. It returns the final counts.
+func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth.Sweep, error) {
+	sweep, err := a.Sweeps.GetSweep(ctx, in.SweepID)
+	if err != nil {
+		return berth.Sweep{}, translate(err)
+	}
+
+	if in.State == berth.SweepSucceeded && sweep.Counts.Succeeded == 0 {
+		in.State, in.Reason = berth.SweepFailed, "no trial succeeded; look at the message of any of them"
+	}
+
+	if _, err := a.Sweeps.SetSweepState(ctx, in.SweepID, in.State, in.Reason); err != nil {
+		return berth.Sweep{}, translate(err)
+	}
+
+	sweep, err = a.Sweeps.GetSweep(ctx, in.SweepID)
+	sweep.Spec = berth.Spec{Objective: sweep.Spec.Objective} // workflows carry ids and scalars, not documents
+
+	return sweep, translate(err)
+}
+
+// OpenTrials returns which of the given trials have not ended, by the database:
+// the answer to a signal that never came.
+func (a *Activities) OpenTrials(ctx context.Context, in OpenTrialsInput) ([]int, error) {
+	open := make([]int, 0, len(in.Numbers))
+
+	for _, number := range slices.Sorted(slices.Values(in.Numbers)) {
+		trial, err := a.Trials.GetTrial(ctx, in.SweepID, number)
+		if err != nil {
+			return nil, translate(err)
+		}
+
+		if !trial.State.Terminal() {
+			open = append(open, number)
+		}
+	}
+
+	return open, nil
+}
+
+// OpenTrialsInput names trials of a sweep.
+type OpenTrialsInput struct {
+	SweepID string `json:"sweep_id"`
+	Numbers []int  `json:"numbers"`
+}

@@ -1,0 +1,131 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/memory"
+)
+
+// TrialRef names a trial.
+type TrialRef struct {
+	SweepID string `json:"sweep_id"`
+	Number  int    `json:"number"`
+}
+
+// TrialBrief is what a trial's workflow has to know.
+type TrialBrief struct {
+	TrialID          string           `json:"trial_id"`
+	State            berth.TrialState `json:"state"`
+	Values           string           `json:"values"` // in plain words, such as batch=16, lr=0.001
+	ShapeKey         string           `json:"shape_key"`
+	NeedsProbe       bool             `json:"needs_probe"`
+	ProbeMode        berth.ProbeMode  `json:"probe_mode"`
+	ProbeMaxDuration berth.Duration   `json:"probe_max_duration"`
+	MaxAttempts      int              `json:"max_attempts"`
+	MaxDuration      berth.Duration   `json:"max_duration"` // of one attempt
+	HasObjective     bool             `json:"has_objective"`
+}
+
+// BeginTrial returns what the workflow of a trial has to know.
+func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, error) {
+	sweep, err := a.Sweeps.GetSweep(ctx, in.SweepID)
+	if err != nil {
+		return TrialBrief{}, translate(err)
+	}
+
+	trial, err := a.Trials.GetTrial(ctx, in.SweepID, in.Number)
+	if err != nil {
+		return TrialBrief{}, translate(err)
+	}
+
+	footprint, err := a.Trials.Footprint(ctx, trial.ShapeKey)
+	if err != nil {
+		return TrialBrief{}, translate(err)
+	}
+
+	spec := sweep.Spec
+
+	return TrialBrief{
+		TrialID:          trial.ID,
+		State:            trial.State,
+		Values:           describe(trial.Params),
+		ShapeKey:         trial.ShapeKey,
+		NeedsProbe:       spec.Probe.Mode != berth.ProbeOff && !memory.Known(footprint),
+		ProbeMode:        spec.Probe.Mode,
+		ProbeMaxDuration: spec.Probe.MaxDuration,
+		MaxAttempts:      spec.Retry.MaxAttempts,
+		MaxDuration:      spec.Limits.MaxTrialDuration,
+		HasObjective:     spec.Objective != nil,
+	}, nil
+}
+
+// describe renders an assignment on one line, at most 120 bytes, for summaries.
+func describe(values berth.Assignment) string {
+	const longest = 120
+
+	parts := make([]string, 0, len(values))
+	for _, name := range values.Names() {
+		parts = append(parts, fmt.Sprintf("%s=%s", name, values[name]))
+	}
+
+	text := strings.Join(parts, ", ")
+	if len(text) > longest {
+		text = strings.ToValidUTF8(text[:longest-1], "") + "…"
+	}
+
+	return text
+}
+
+// ProbeRef names a trial that waits for the footprint of its shape.
+type ProbeRef struct {
+	SweepID    string `json:"sweep_id"`
+	TrialID    string `json:"trial_id"`
+	ShapeKey   string `json:"shape_key"`
+	WorkflowID string `json:"workflow_id"`
+}
+
+// JoinProbe makes a trial wait for, or carry out, the probe of its shape.
+func (a *Activities) JoinProbe(ctx context.Context, in ProbeRef) error {
+	if _, err := a.Trials.SetTrialState(ctx, berth.TrialUpdate{
+		TrialID: in.TrialID, SweepID: in.SweepID, State: berth.TrialProbing,
+		Message: "waits for the probe of its shape, " + berth.ShortKey(in.ShapeKey),
+	}); err != nil {
+		return translate(err)
+	}
+
+	return translate(a.Probes.JoinProbe(ctx, in.ShapeKey, in.WorkflowID))
+}
+
+// ShapeRef names a shape.
+type ShapeRef struct {
+	ShapeKey string `json:"shape_key"`
+}
+
+// FootprintKnown reports whether a shape can be packed without a probe.
+func (a *Activities) FootprintKnown(ctx context.Context, in ShapeRef) (bool, error) {
+	f, err := a.Trials.Footprint(ctx, in.ShapeKey)
+
+	return memory.Known(f), translate(err)
+}
+
+// SettleTrial writes a trial's end. The first end wins.
+func (a *Activities) SettleTrial(ctx context.Context, in berth.TrialUpdate) error {
+	_, err := a.Trials.SetTrialState(ctx, in)
+
+	return translate(err)
+}
+
+// AbandonInput names an attempt whose host does not answer.
+type AbandonInput struct {
+	AttemptID string `json:"attempt_id"`
+	Message   string `json:"message"`
+}
+
+// AbandonAttempt fences an attempt whose host was lost. Its memory stays
+// booked until there is proof that it is free.
+func (a *Activities) AbandonAttempt(ctx context.Context, in AbandonInput) error {
+	return translate(a.Trials.AbandonAttempt(ctx, in.AttemptID, in.Message))
+}

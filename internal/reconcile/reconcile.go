@@ -1,0 +1,218 @@
+// Package reconcile is a host's own loop: it says that the machine is there,
+// renews the leases of what runs on it, and mends every difference between the
+// ledger and Docker (rule R7).
+//
+//	container   lease of its token   what happens
+//	yes         held                 renew
+//	yes         fenced               stop and remove the container, release the lease
+//	yes         none                 stop and remove, once older than the grace
+//	no          attempt ended        release the lease: the absence is the proof
+//	no          attempt open         nothing: its activity is about to start it
+//
+// Containers are listed before the ledger is read, so that one that is being
+// started is never taken for an orphan: its lease came first.
+package reconcile
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berthml/berth"
+)
+
+// Containers is the Docker of this host.
+type Containers interface {
+	List(ctx context.Context) ([]berth.Container, error)
+	Stop(ctx context.Context, id string, grace time.Duration) error
+	Remove(ctx context.Context, id string) error
+}
+
+// Ledger is what the database knows of this host.
+type Ledger interface {
+	RegisterHost(ctx context.Context, h berth.Host, version string) error
+	TouchHost(ctx context.Context, hostID string, memoryFreeBytes int64, attemptIDs []string) error
+	HostLeases(ctx context.Context, hostID string) ([]berth.HostLease, error)
+	ReleaseLease(ctx context.Context, attemptID, proof string) error
+}
+
+// Config are the loop's settings.
+type Config struct {
+	Host    berth.Host
+	Version string
+	Free    func(running []berth.Container) int64 // memory that programs outside Berth leave
+	Every   time.Duration                         // default berth.LeaseRenewEvery
+	Grace   time.Duration                         // default 1 minute
+	DryRun  bool                                  // log what would be done to containers and leases
+}
+
+const (
+	defaultGrace = time.Minute
+	// stopGrace is what an orphan gets between SIGTERM and SIGKILL.
+	stopGrace    = 10 * time.Second
+	roundTimeout = 30 * time.Second
+)
+
+// Reconciler runs the loop.
+type Reconciler struct {
+	containers Containers
+	ledger     Ledger
+	config     Config
+	log        *slog.Logger
+	started    time.Time
+}
+
+// New returns a reconciler.
+func New(containers Containers, ledger Ledger, config Config, log *slog.Logger) *Reconciler {
+	if config.Every == 0 {
+		config.Every = berth.LeaseRenewEvery
+	}
+
+	if config.Grace == 0 {
+		config.Grace = defaultGrace
+	}
+
+	return &Reconciler{containers: containers, ledger: ledger, config: config, log: log}
+}
+
+// Register says what the machine is.
+func (r *Reconciler) Register(ctx context.Context) error {
+	return r.ledger.RegisterHost(ctx, r.config.Host, r.config.Version)
+}
+
+// Run reconciles until ctx ends. A round that fails is logged and repeated.
+func (r *Reconciler) Run(ctx context.Context) error {
+	r.started = time.Now()
+
+	ticker := time.NewTicker(r.config.Every)
+	defer ticker.Stop()
+
+	for {
+		if err := r.Round(ctx); err != nil && ctx.Err() == nil {
+			r.log.Warn("reconciling", "error", err)
+		}
+
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Round reconciles once. Nothing is stopped or released within one grace
+// period of the start, when activities are still adopting what they left.
+func (r *Reconciler) Round(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+
+	containers, err := r.containers.List(ctx)
+	if err != nil {
+		return err
+	}
+
+	seen := make([]string, 0, len(containers))
+	for _, c := range containers {
+		seen = append(seen, c.AttemptID)
+	}
+
+	if err := r.touch(ctx, containers, seen); err != nil {
+		return err
+	}
+
+	if time.Since(r.started) < r.config.Grace {
+		return nil
+	}
+
+	leases, err := r.ledger.HostLeases(ctx, r.config.Host.ID)
+	if err != nil {
+		return err
+	}
+
+	return r.mend(ctx, containers, leases)
+}
+
+// touch renews; a host that a person deleted registers anew.
+func (r *Reconciler) touch(ctx context.Context, containers []berth.Container, seen []string) error {
+	err := r.ledger.TouchHost(ctx, r.config.Host.ID, r.config.Free(containers), seen)
+	if berth.KindOf(err) == berth.KindNotFound {
+		return r.Register(ctx)
+	}
+
+	return err
+}
+
+func (r *Reconciler) mend(ctx context.Context, containers []berth.Container, leases []berth.HostLease) error {
+	byAttempt := make(map[string]berth.HostLease, len(leases))
+	for _, l := range leases {
+		byAttempt[l.AttemptID] = l
+	}
+
+	present := make(map[string]bool, len(containers))
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8) // stopping takes up to stopGrace each
+
+	for _, c := range containers {
+		present[c.AttemptID] = true
+
+		if why := r.unwanted(c, byAttempt); why != "" {
+			group.Go(func() error { return r.remove(ctx, c, why) })
+		}
+	}
+
+	for _, l := range leases {
+		over := l.AttemptState == berth.AttemptFinished || l.AttemptState == berth.AttemptAbandoned
+		if over && !present[l.AttemptID] && l.Age > r.config.Grace {
+			group.Go(func() error { return r.release(ctx, l.AttemptID, "no container of the attempt is on its host") })
+		}
+	}
+
+	return group.Wait()
+}
+
+// unwanted says why a container must go; empty = it stays.
+func (r *Reconciler) unwanted(c berth.Container, leases map[string]berth.HostLease) string {
+	lease, held := leases[c.AttemptID]
+
+	switch {
+	case held && lease.Current == c.Token:
+		return ""
+	case held:
+		return "a newer attempt has taken over"
+	case time.Since(c.CreatedAt) < r.config.Grace:
+		return ""
+	default:
+		return "no lease holds a place for it"
+	}
+}
+
+func (r *Reconciler) remove(ctx context.Context, c berth.Container, why string) error {
+	r.log.Warn("removing container", "container", c.Name, "attempt", c.AttemptID, "reason", why, "dry_run", r.config.DryRun)
+
+	if r.config.DryRun {
+		return nil
+	}
+
+	if err := r.containers.Stop(ctx, c.ID, stopGrace); err != nil {
+		return err
+	}
+
+	if err := r.containers.Remove(ctx, c.ID); err != nil {
+		return err
+	}
+
+	return r.release(ctx, c.AttemptID, "its container was removed: "+why)
+}
+
+func (r *Reconciler) release(ctx context.Context, attemptID, proof string) error {
+	r.log.Info("releasing lease", "attempt", attemptID, "proof", proof, "dry_run", r.config.DryRun)
+
+	if r.config.DryRun {
+		return nil
+	}
+
+	return r.ledger.ReleaseLease(ctx, attemptID, proof)
+}

@@ -1,0 +1,168 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
+)
+
+// Client starts and steers workflows. It is the one home of Temporal's client.
+type Client struct {
+	temporal  client.Client
+	namespace string
+}
+
+// NewClient wraps a connected Temporal client of a namespace.
+func NewClient(c client.Client, namespace string) *Client {
+	return &Client{temporal: c, namespace: namespace}
+}
+
+// RegisterSearchAttributes makes the search attributes known to the namespace.
+// Doing it again is harmless.
+func (c *Client) RegisterSearchAttributes(ctx context.Context) error {
+	operator := c.temporal.OperatorService()
+
+	known, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: c.namespace})
+	if err != nil {
+		return fmt.Errorf("listing search attributes of namespace %q: %w", c.namespace, err)
+	}
+
+	missing := SearchAttributes()
+	for name := range known.GetCustomAttributes() {
+		delete(missing, name)
+	}
+
+	if len(missing) == 0 {
+		return nil
+	}
+
+	_, err = operator.AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
+		Namespace: c.namespace, SearchAttributes: missing,
+	})
+
+	var exists *serviceerror.AlreadyExists
+	if err != nil && !errors.As(err, &exists) {
+		return fmt.Errorf("registering search attributes in namespace %q: %w", c.namespace, err)
+	}
+
+	return nil
+}
+
+// StartSweep starts the workflow of a sweep; one that runs or ran is left as it is.
+func (c *Client) StartSweep(ctx context.Context, sweepID string) error {
+	_, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID:                       SweepWorkflowID(sweepID),
+		TaskQueue:                TaskQueue,
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		StaticSummary:            "hyperparameter sweep " + sweepID,
+		TypedSearchAttributes:    temporal.NewSearchAttributes(attrSweepID.ValueSet(sweepID)),
+	}, SweepWorkflow, SweepInput{SweepID: sweepID})
+
+	var started *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &started) {
+		return nil
+	}
+
+	return translate(err, "starting sweep "+sweepID)
+}
+
+// SignalPlaced tells a trial that its placement request was decided. A trial
+// that has ended needs no telling.
+func (c *Client) SignalPlaced(ctx context.Context, workflowID, attemptID string) error {
+	err := c.temporal.SignalWorkflow(ctx, workflowID, "", SignalPlaced, Placed{AttemptID: attemptID})
+
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) {
+		return nil
+	}
+
+	return translate(err, "signaling "+workflowID)
+}
+
+// JoinProbe starts the probe of a shape, or joins the one that runs.
+func (c *Client) JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string) error {
+	id := ProbeWorkflowID(shapeKey)
+	_, err := c.temporal.SignalWithStartWorkflow(ctx, id, SignalWant, ProbeWanted{WorkflowID: trialWorkflowID},
+		client.StartWorkflowOptions{
+			ID: id, TaskQueue: TaskQueue,
+			StaticSummary:         "memory probe of shape " + berth.ShortKey(shapeKey),
+			TypedSearchAttributes: temporal.NewSearchAttributes(attrShapeKey.ValueSet(berth.ShortKey(shapeKey))),
+		}, ProbeWorkflow, ProbeInput{ShapeKey: shapeKey})
+
+	return translate(err, "joining probe of shape "+berth.ShortKey(shapeKey))
+}
+
+// Update sends one of the sweep updates and waits for its answer. Errors:
+// conflict or invalid with the validator's reason; not_found when the sweep's
+// workflow has ended.
+func (c *Client) Update(ctx context.Context, sweepID, update string, args ...any) (SweepView, error) {
+	var view SweepView
+
+	handle, err := c.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: SweepWorkflowID(sweepID), UpdateName: update, Args: args,
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(ctx, &view)
+	}
+
+	var refused *temporal.ApplicationError
+	if errors.As(err, &refused) {
+		return view, berth.Errorf(berth.KindConflict, "%s", refused.Message())
+	}
+
+	return view, translate(err, update+" of sweep "+sweepID)
+}
+
+// Cancel cancels a sweep: its containers are stopped. Errors: not_found.
+func (c *Client) Cancel(ctx context.Context, sweepID string) error {
+	return translate(c.temporal.CancelWorkflow(ctx, SweepWorkflowID(sweepID), ""), "canceling sweep "+sweepID)
+}
+
+// Ping reports whether Temporal answers.
+func (c *Client) Ping(ctx context.Context) error {
+	_, err := c.temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
+
+	return translate(err, "asking Temporal")
+}
+
+// translate turns one of Temporal's errors into Berth's.
+func translate(err error, doing string) error {
+	var (
+		gone    *serviceerror.NotFound
+		invalid *serviceerror.InvalidArgument
+	)
+
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &gone):
+		return berth.Errorf(berth.KindNotFound, "%s: its workflow has ended or does not exist: %w", doing, err)
+	case errors.As(err, &invalid):
+		return berth.Errorf(berth.KindInternal, "%s: %w", doing, err)
+	default:
+		return berth.Errorf(berth.KindUnavailable, "%s: %w", doing, err)
+	}
+}
+
+func trialOptions(sweepID, sweepName string, number int) workflow.ChildWorkflowOptions {
+	return workflow.ChildWorkflowOptions{
+		WorkflowID:            TrialWorkflowID(sweepID, number),
+		TaskQueue:             TaskQueue,
+		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		StaticSummary:         fmt.Sprintf("trial %d of %s", number, sweepName),
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			attrSweepID.ValueSet(sweepID), attrTrialStatus.ValueSet(string(berth.TrialPending))),
+	}
+}

@@ -1,0 +1,69 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+)
+
+// imagePatience is how long a person who submits a sweep waits for a machine
+// to say what an image is.
+const imagePatience = 10 * time.Second
+
+// ImageWorkflow asks any machine what an image is: the server has no Docker.
+func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, error) {
+	var (
+		a     *activities.Activities
+		image berth.Image
+	)
+
+	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: imagePatience,
+		Summary:                "look up image " + in.Image,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: retryFirst},
+	}), a.ResolveImage, in).Get(ctx, &image)
+
+	return image, err
+}
+
+// ResolveImage finds the digest of an image on one of the machines. Errors: a
+// *berth.SpecError when it is not there or must not be used; unavailable when
+// no machine answers.
+func (c *Client) ResolveImage(ctx context.Context, ref string) (berth.Image, error) {
+	run, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: "image-" + uuid.NewString(), TaskQueue: TaskQueue,
+		WorkflowExecutionTimeout: imagePatience + 2*time.Second,
+		StaticSummary:            "look up image " + ref,
+	}, ImageWorkflow, activities.ImageRef{Image: ref})
+	if err != nil {
+		return berth.Image{}, translate(err, "looking up image "+ref)
+	}
+
+	var image berth.Image
+
+	err = run.Get(ctx, &image)
+
+	var (
+		app      *temporal.ApplicationError
+		problems []berth.Problem
+	)
+
+	if errors.As(err, &app) && app.HasDetails() && app.Details(&problems) == nil {
+		return image, &berth.SpecError{Problems: problems}
+	}
+
+	if err != nil {
+		return image, berth.Errorf(berth.KindUnavailable,
+			"looking up image %q: no machine answered; is `berth worker` running?", ref)
+	}
+
+	return image, nil
+}

@@ -1,0 +1,86 @@
+package workflows
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/berthml/berth"
+)
+
+// TaskQueue is where workflows and their short steps run. Attempts run on the
+// queue of their host.
+const TaskQueue = "berth"
+
+// HostQueue is the task queue of one host. It is stable, so that a restarted
+// worker finds what it left.
+func HostQueue(hostID string) string { return "host-" + hostID }
+
+// SweepWorkflowID, TrialWorkflowID and ProbeWorkflowID name workflows by what
+// they are about, so that starting one twice is starting it once.
+func SweepWorkflowID(sweepID string) string { return "sweep-" + sweepID }
+
+// TrialWorkflowID names the workflow of one trial.
+func TrialWorkflowID(sweepID string, number int) string {
+	return fmt.Sprintf("%s/trial-%d", SweepWorkflowID(sweepID), number)
+}
+
+// ProbeWorkflowID names the workflow that measures one shape.
+func ProbeWorkflowID(shapeKey string) string { return "probe-" + shapeKey }
+
+// AttemptID derives an attempt's id from its trial's workflow, so that a
+// replay or retry computes the same (rule R1).
+func AttemptID(trialWorkflowID string, number int) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, fmt.Appendf(nil, "%s/attempt-%d", trialWorkflowID, number)).String()
+}
+
+// Signals.
+const (
+	SignalPlaced        = "placed"         // to a trial: look at your placement request
+	SignalProbe         = "probe"          // to a trial: ProbeRole
+	SignalStop          = "stop"           // to a trial: do not start another attempt
+	SignalTrialFinished = "trial_finished" // to a sweep: TrialFinished
+	SignalWant          = "want"           // to a probe: ProbeWanted
+	SignalMeasured      = "measured"       // to a probe: ProbeMeasured
+)
+
+// Updates of a SweepWorkflow. Each answers with the sweep's new state, and is
+// refused with a reason when the sweep cannot take it.
+const (
+	UpdatePause          = "pause"
+	UpdateResume         = "resume"
+	UpdateStop           = "stop"
+	UpdateSetMaxParallel = "set_max_parallel"
+)
+
+// QueryState answers with a SweepView.
+const QueryState = "state"
+
+// Placed tells a trial that its placement request was decided.
+type Placed struct {
+	AttemptID string `json:"attempt_id"`
+}
+
+// TrialFinished tells a sweep that one of its trials ended.
+type TrialFinished struct {
+	Number int              `json:"number"`
+	State  berth.TrialState `json:"state"`
+	Value  *float64         `json:"value,omitempty"`
+}
+
+// ProbeWanted tells a probe that a trial waits for the footprint.
+type ProbeWanted struct {
+	WorkflowID string `json:"workflow_id"`
+}
+
+// ProbeRole tells a waiting trial what it does about the probe.
+type ProbeRole struct {
+	Ready bool `json:"ready"` // the footprint is there: go on; false = your run measures the shape
+	Short bool `json:"short"` // measure by a short run that is thrown away
+}
+
+// ProbeMeasured tells a probe how its carrier's run went.
+type ProbeMeasured struct {
+	WorkflowID string `json:"workflow_id"`
+	Capped     bool   `json:"capped"` // still running, but longer than probe.max_duration
+}

@@ -1,0 +1,52 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
+)
+
+// The time limits of the steps. Sources: reference measurements of Temporal
+// (reference/temporal.md sections 1 and 2) and DESIGN.md section 5.
+const (
+	stepTimeout      = 15 * time.Second    // one try of a step: a few statements of at most 5 s
+	stepPatience     = 30 * 24 * time.Hour // all tries: a sweep outlives any outage of the database
+	retryFirst       = 200 * time.Millisecond
+	retryLongest     = 30 * time.Second
+	heartbeatTimeout = 60 * time.Second // a worker silent for so long is gone or cut off
+	hostPatience     = 2 * time.Minute  // an attempt no worker picks up for so long goes elsewhere
+	runMargin        = 10 * time.Minute // over max_trial_duration: start, grace, collecting
+	recheckFirst     = 30 * time.Second // signals are only ever a shortcut
+	recheckLongest   = 10 * time.Minute
+)
+
+// steps returns the options of short steps, run as local activities: they cost
+// a third of a normal activity's round trips (reference/temporal.md, 13).
+func steps(ctx workflow.Context) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout:    stepTimeout,
+		ScheduleToCloseTimeout: stepPatience,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: retryFirst, BackoffCoefficient: 2, MaximumInterval: retryLongest,
+		},
+	})
+}
+
+// onHost returns the options of an attempt on its host. Retries are the same
+// attempt, and go on for as long as the host answers.
+func onHost(ctx workflow.Context, hostID, summary string, maxDuration berth.Duration) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              HostQueue(hostID),
+		ScheduleToStartTimeout: hostPatience,
+		StartToCloseTimeout:    time.Duration(maxDuration) + runMargin,
+		HeartbeatTimeout:       heartbeatTimeout,
+		WaitForCancellation:    true,
+		Summary:                summary,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
+		},
+	})
+}

@@ -1,0 +1,11 @@
+package workflows
+
+import "go.temporal.io/sdk/worker"
+
+// Register makes a worker serve all workflows.
+func Register(r worker.WorkflowRegistry) {
+	r.RegisterWorkflow(SweepWorkflow)
+	r.RegisterWorkflow(TrialWorkflow)
+	r.RegisterWorkflow(ProbeWorkflow)
+	r.RegisterWorkflow(ImageWorkflow)
+}

@@ -1,0 +1,387 @@
+package workflows
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+)
+
+const (
+	// windowMin is the least number of open trials, so that several shapes are
+	// probed at once on a small machine.
+	windowMin = 16
+	// windowMax keeps a sweep's history and pending children far below
+	// Temporal's limit of 2,000 pending children.
+	windowMax = 500
+	// lostCheck is how long a sweep with open trials waits without news before
+	// it looks the trials up, in case a signal was lost or a person terminated one.
+	lostCheck = 5 * time.Minute
+)
+
+// SweepInput names the sweep of a SweepWorkflow; the rest is carried over by
+// continue-as-new.
+type SweepInput struct {
+	SweepID string      `json:"sweep_id"`
+	Carried *SweepState `json:"carried,omitempty"`
+}
+
+// SweepState is what a SweepWorkflow remembers: ids and counts only.
+type SweepState struct {
+	StartedAt time.Time `json:"started_at"`
+	Created   int       `json:"created"` // trials suggested so far; the last number
+	Open      []int     `json:"open"`    // numbers of trials that have not ended, ascending
+	Succeeded int       `json:"succeeded"`
+	Failed    int       `json:"failed"` // infeasible ones included
+	Canceled  int       `json:"canceled"`
+	Exhausted bool      `json:"exhausted"` // the search has no more
+	Capacity  int       `json:"capacity"`
+	Paused    bool      `json:"paused"`
+	Ending    Ending    `json:"ending"` // zero until the sweep starts no more trials
+	Best      *float64  `json:"best,omitempty"`
+	BestTrial int       `json:"best_trial,omitempty"`
+}
+
+// Ending says why a sweep starts no more trials, and how it ends.
+type Ending struct {
+	State  berth.SweepState `json:"state,omitempty"` // empty = goes on
+	Reason string           `json:"reason,omitempty"`
+	Soft   bool             `json:"soft,omitempty"` // nothing is left to suggest, but open trials still start
+}
+
+// SweepView answers the state query and the updates.
+type SweepView struct {
+	State       berth.SweepState `json:"state"`
+	Created     int              `json:"created"`
+	Open        int              `json:"open"`
+	MaxParallel int              `json:"max_parallel"`
+}
+
+// SweepWorkflow keeps a window of a sweep's trials open until its rules, the
+// search or a person end it. Canceling it cancels its trials.
+func SweepWorkflow(ctx workflow.Context, in SweepInput) (SweepView, error) {
+	s := &sweep{id: in.SweepID}
+	if in.Carried != nil {
+		s.SweepState = *in.Carried
+	} else {
+		s.StartedAt = workflow.Now(ctx)
+	}
+
+	var a *activities.Activities
+
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.BeginSweep, activities.SweepRef{SweepID: in.SweepID}).Get(ctx, &s.plan); err != nil {
+		return SweepView{}, err
+	}
+
+	tag(ctx, attrSweepID.ValueSet(in.SweepID))
+
+	if err := s.handle(ctx); err != nil {
+		return SweepView{}, err
+	}
+
+	err := s.run(ctx)
+
+	switch {
+	case workflow.IsContinueAsNewError(err):
+		return SweepView{}, err
+	case temporal.IsCanceledError(err):
+		return s.cancel(ctx)
+	case err != nil:
+		return SweepView{}, err
+	}
+
+	return s.finish(ctx)
+}
+
+// sweep is the state of one SweepWorkflow run.
+type sweep struct {
+	SweepState
+
+	id   string
+	plan activities.SweepPlan
+}
+
+// run starts trials and takes in their ends until none is open and none is to
+// come.
+func (s *sweep) run(ctx workflow.Context) error {
+	finished := workflow.GetSignalChannel(ctx, SignalTrialFinished)
+
+	for {
+		for s.receive(ctx, finished) {
+		}
+
+		s.decide(ctx)
+
+		if s.Ending.State != "" && len(s.Open) == 0 {
+			return nil
+		}
+
+		if err := s.fill(ctx); err != nil {
+			return err
+		}
+
+		s.say(ctx)
+
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			return s.continueAsNew(ctx, finished)
+		}
+
+		if err := s.await(ctx, finished); err != nil {
+			return err
+		}
+	}
+}
+
+// await waits until there is something to do. Without news for long, it asks
+// the database which of the open trials have ended.
+func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel) error {
+	created, ending, paused, parallel := s.Created, s.Ending, s.Paused, s.plan.MaxParallel
+
+	patience := lostCheck
+	if left := s.timeLeft(ctx); left > 0 {
+		patience = min(patience, left)
+	}
+
+	news, err := workflow.AwaitWithTimeout(ctx, patience, func() bool {
+		return finished.Len() > 0 || s.Ending != ending || s.Paused != paused || s.plan.MaxParallel != parallel ||
+			(s.room() > 0 && s.Created == created && len(s.Open) == 0)
+	})
+	if err != nil || news || len(s.Open) == 0 {
+		return err
+	}
+
+	return s.lookUp(ctx)
+}
+
+func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) bool {
+	var news TrialFinished
+	if !finished.ReceiveAsync(&news) {
+		return false
+	}
+
+	s.end(ctx, news)
+
+	return true
+}
+
+// end counts a trial that ended, once.
+func (s *sweep) end(ctx workflow.Context, news TrialFinished) {
+	i := slices.Index(s.Open, news.Number)
+	if i < 0 {
+		return
+	}
+
+	s.Open = slices.Delete(s.Open, i, i+1)
+
+	switch news.State {
+	case berth.TrialSucceeded:
+		s.Succeeded++
+	case berth.TrialCanceled:
+		s.Canceled++
+	default:
+		s.Failed++
+	}
+
+	if o := s.plan.Objective; o != nil && news.Value != nil && (s.Best == nil || o.Better(*news.Value, *s.Best)) {
+		s.Best, s.BestTrial = news.Value, news.Number
+		tag(ctx, attrObjective.ValueSet(*news.Value))
+	}
+}
+
+// decide ends the sweep when one of its rules says so. The first reason stays.
+func (s *sweep) decide(ctx workflow.Context) {
+	if s.ended() {
+		return
+	}
+
+	plan := s.plan
+
+	switch {
+	case plan.Objective != nil && plan.Objective.Target != nil && s.Best != nil && !plan.Objective.Better(*plan.Objective.Target, *s.Best):
+		s.stop(ctx, berth.SweepSucceeded, fmt.Sprintf("trial %d reached the target: %g", s.BestTrial, *s.Best))
+	case plan.MaxFailedTrials > 0 && s.Failed > plan.MaxFailedTrials:
+		s.stop(ctx, berth.SweepFailed, fmt.Sprintf("%d trials failed, more than limits.max_failed_trials (%d)", s.Failed, plan.MaxFailedTrials))
+	case plan.MaxDuration > 0 && s.timeLeft(ctx) <= 0:
+		s.stop(ctx, berth.SweepSucceeded, "limits.max_duration was reached")
+	case s.Exhausted:
+		s.Ending = Ending{State: berth.SweepSucceeded, Reason: "every combination was tried", Soft: true}
+	case plan.MaxTrials > 0 && s.Created >= plan.MaxTrials:
+		s.Ending = Ending{State: berth.SweepSucceeded, Reason: "limits.max_trials was reached", Soft: true}
+	}
+}
+
+// ended reports whether the sweep starts nothing any more, for good.
+func (s *sweep) ended() bool { return s.Ending.State != "" && !s.Ending.Soft }
+
+// timeLeft is what limits.max_duration leaves; 0 without a limit or when it is over.
+func (s *sweep) timeLeft(ctx workflow.Context) time.Duration {
+	if s.plan.MaxDuration == 0 {
+		return 0
+	}
+
+	return max(time.Duration(s.plan.MaxDuration)-workflow.Now(ctx).Sub(s.StartedAt), 0)
+}
+
+// stop ends the sweep early: trials that have not started do not start.
+func (s *sweep) stop(ctx workflow.Context, state berth.SweepState, reason string) {
+	s.Ending = Ending{State: state, Reason: reason}
+
+	for _, number := range s.Open {
+		workflow.SignalExternalWorkflow(ctx, TrialWorkflowID(s.id, number), "", SignalStop, nil)
+	}
+}
+
+// room is how many more trials may be opened now.
+func (s *sweep) room() int {
+	if s.Paused || s.Ending.State != "" {
+		return 0
+	}
+
+	room := s.window() - len(s.Open)
+	if s.plan.MaxTrials > 0 {
+		room = min(room, s.plan.MaxTrials-s.Created)
+	}
+
+	return max(room, 0)
+}
+
+// window is how many trials are open at once: half again what can run, so that
+// a place that frees is filled at once.
+func (s *sweep) window() int {
+	running := s.Capacity
+	if s.plan.MaxParallel > 0 {
+		running = min(max(running, 1), s.plan.MaxParallel)
+	}
+
+	return min(max(running*3/2, windowMin), windowMax)
+}
+
+// fill suggests and starts trials while there is room.
+func (s *sweep) fill(ctx workflow.Context) error {
+	var (
+		a      *activities.Activities
+		result activities.SuggestResult
+	)
+
+	room := s.room()
+	if room == 0 {
+		return nil
+	}
+
+	in := activities.SuggestInput{SweepID: s.id, First: s.Created + 1, Count: room}
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.SuggestTrials, in).Get(ctx, &result); err != nil {
+		return err
+	}
+
+	s.Exhausted, s.Capacity = result.Exhausted, result.Capacity
+
+	for _, number := range result.Numbers {
+		s.Created = max(s.Created, number)
+		s.Open = append(s.Open, number)
+
+		if err := s.start(ctx, number); err != nil {
+			return err
+		}
+	}
+
+	s.decide(ctx)
+
+	return nil
+}
+
+// start starts a trial's workflow. It outlives this run of the sweep.
+func (s *sweep) start(ctx workflow.Context, number int) error {
+	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, trialOptions(s.id, s.plan.Name, number)),
+		TrialWorkflow, TrialInput{SweepID: s.id, Number: number})
+
+	err := child.GetChildWorkflowExecution().Get(ctx, nil)
+	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+		return nil
+	}
+
+	return err
+}
+
+// lookUp asks the database which open trials have ended without a word.
+func (s *sweep) lookUp(ctx workflow.Context) error {
+	var (
+		a    *activities.Activities
+		open []int
+	)
+
+	in := activities.OpenTrialsInput{SweepID: s.id, Numbers: s.Open}
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.OpenTrials, in).Get(ctx, &open); err != nil {
+		return err
+	}
+
+	for _, number := range slices.Clone(s.Open) {
+		if !slices.Contains(open, number) {
+			s.end(ctx, TrialFinished{Number: number, State: berth.TrialCanceled})
+		}
+	}
+
+	return nil
+}
+
+// continueAsNew starts over with a short history. Signals that are here are
+// taken in first; those that come later reach the new run.
+func (s *sweep) continueAsNew(ctx workflow.Context, finished workflow.ReceiveChannel) error {
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+		return err
+	}
+
+	for s.receive(ctx, finished) {
+	}
+
+	return workflow.NewContinueAsNewError(ctx, SweepWorkflow, SweepInput{SweepID: s.id, Carried: &s.SweepState})
+}
+
+// cancel cancels all open trials, waits for their ends and ends the sweep.
+func (s *sweep) cancel(ctx workflow.Context) (SweepView, error) {
+	var a *activities.Activities
+
+	clean, _ := workflow.NewDisconnectedContext(ctx)
+	s.Ending = Ending{State: berth.SweepCanceled, Reason: "canceled"}
+
+	in := activities.SweepStateInput{SweepID: s.id, State: berth.SweepCanceling}
+	if err := workflow.ExecuteLocalActivity(steps(clean), a.SetSweepState, in).Get(clean, nil); err != nil {
+		return SweepView{}, err
+	}
+
+	for _, number := range s.Open {
+		workflow.RequestCancelExternalWorkflow(clean, TrialWorkflowID(s.id, number), "")
+	}
+
+	if err := s.run(clean); err != nil {
+		return SweepView{}, err
+	}
+
+	return s.finish(clean)
+}
+
+// finish writes the sweep's end.
+func (s *sweep) finish(ctx workflow.Context) (SweepView, error) {
+	var (
+		a   *activities.Activities
+		end berth.Sweep
+	)
+
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+		return SweepView{}, err
+	}
+
+	in := activities.SweepStateInput{SweepID: s.id, State: s.Ending.State, Reason: s.Ending.Reason}
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.FinishSweep, in).Get(ctx, &end); err != nil {
+		return SweepView{}, err
+	}
+
+	s.Ending = Ending{State: end.State, Reason: end.Reason}
+	s.say(ctx)
+
+	return s.view(), nil
+}

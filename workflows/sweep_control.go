@@ -1,0 +1,173 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+)
+
+// handle registers what a person can ask of a running sweep. Validators refuse
+// with a reason and leave no history.
+func (s *sweep) handle(ctx workflow.Context) error {
+	if err := workflow.SetQueryHandler(ctx, QueryState, func() (SweepView, error) { return s.view(), nil }); err != nil {
+		return err
+	}
+
+	if err := workflow.SetUpdateHandlerWithOptions(ctx, UpdatePause, s.pause, workflow.UpdateHandlerOptions{
+		Description: "start no trial until resumed; running ones go on", Validator: s.mayPause,
+	}); err != nil {
+		return err
+	}
+
+	if err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateResume, s.resume, workflow.UpdateHandlerOptions{
+		Description: "start trials again after a pause", Validator: s.mayResume,
+	}); err != nil {
+		return err
+	}
+
+	if err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateStop, s.stopNow, workflow.UpdateHandlerOptions{
+		Description: "start no trial any more; running ones finish", Validator: s.mayStop,
+	}); err != nil {
+		return err
+	}
+
+	return workflow.SetUpdateHandlerWithOptions(ctx, UpdateSetMaxParallel, s.setMaxParallel, workflow.UpdateHandlerOptions{
+		Description: "change how many trials run at once; 0 = as many as fit", Validator: s.maySetMaxParallel,
+	})
+}
+
+func (s *sweep) mayPause() error {
+	if s.ended() {
+		return s.over("pause")
+	}
+
+	if s.Paused {
+		return berth.Errorf(berth.KindConflict, "the sweep is paused already")
+	}
+
+	return nil
+}
+
+func (s *sweep) mayResume() error {
+	if !s.Paused {
+		return berth.Errorf(berth.KindConflict, "the sweep is not paused")
+	}
+
+	return nil
+}
+
+func (s *sweep) mayStop() error {
+	if s.ended() {
+		return s.over("stop")
+	}
+
+	return nil
+}
+
+func (s *sweep) maySetMaxParallel(n int) error {
+	if n < 0 {
+		return berth.Errorf(berth.KindInvalid, "max_parallel must be 0 (as many as fit) or more, got %d", n)
+	}
+
+	return nil
+}
+
+func (s *sweep) over(what string) error {
+	return berth.Errorf(berth.KindConflict, "cannot %s: the sweep is ending (%s)", what, s.Ending.Reason)
+}
+
+func (s *sweep) pause(ctx workflow.Context) (SweepView, error) {
+	if err := s.setState(ctx, berth.SweepPaused, "paused by a person; resume it to go on"); err != nil {
+		return SweepView{}, err
+	}
+
+	s.Paused = true
+	s.say(ctx)
+
+	return s.view(), nil
+}
+
+func (s *sweep) resume(ctx workflow.Context) (SweepView, error) {
+	if err := s.setState(ctx, berth.SweepRunning, ""); err != nil {
+		return SweepView{}, err
+	}
+
+	s.Paused = false
+
+	return s.view(), nil
+}
+
+func (s *sweep) stopNow(ctx workflow.Context) (SweepView, error) {
+	if err := s.setState(ctx, berth.SweepStopping, "stopped by a person; running trials finish"); err != nil {
+		return SweepView{}, err
+	}
+
+	s.Paused = false
+	s.stop(ctx, berth.SweepStopped, "stopped by a person")
+
+	return s.view(), nil
+}
+
+func (s *sweep) setMaxParallel(ctx workflow.Context, n int) (SweepView, error) {
+	var a *activities.Activities
+
+	in := activities.MaxParallelInput{SweepID: s.id, MaxParallel: n}
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.SetMaxParallel, in).Get(ctx, nil); err != nil {
+		return SweepView{}, err
+	}
+
+	s.plan.MaxParallel = n
+
+	return s.view(), nil
+}
+
+// setState writes the state where the placer sees it, which is what keeps
+// trials that already wait from starting.
+func (s *sweep) setState(ctx workflow.Context, state berth.SweepState, reason string) error {
+	var a *activities.Activities
+
+	in := activities.SweepStateInput{SweepID: s.id, State: state, Reason: reason}
+
+	return workflow.ExecuteLocalActivity(steps(ctx), a.SetSweepState, in).Get(ctx, nil)
+}
+
+func (s *sweep) view() SweepView {
+	state := berth.SweepRunning
+
+	switch {
+	case s.Ending.State != "" && len(s.Open) == 0:
+		state = s.Ending.State
+	case s.Ending.State == berth.SweepStopped:
+		state = berth.SweepStopping
+	case s.Ending.State == berth.SweepCanceled:
+		state = berth.SweepCanceling
+	case s.Paused:
+		state = berth.SweepPaused
+	}
+
+	return SweepView{State: state, Created: s.Created, Open: len(s.Open), MaxParallel: s.plan.MaxParallel}
+}
+
+// say shows the sweep's progress on its page in Temporal's UI.
+func (s *sweep) say(ctx workflow.Context) {
+	planned := ""
+	if s.plan.Planned > 0 {
+		planned = fmt.Sprintf(" of %d", s.plan.Planned)
+	}
+
+	best := "none yet"
+	if s.Best != nil && s.plan.Objective != nil {
+		best = fmt.Sprintf("trial %d with %s = %g", s.BestTrial, s.plan.Objective.Metric, *s.Best)
+	}
+
+	text := fmt.Sprintf("**%s** is %s.\n\n%d%s trials ended: %d succeeded, %d failed, %d canceled; %d open.\n\nBest: %s.",
+		s.plan.Name, s.view().State, s.Succeeded+s.Failed+s.Canceled, planned, s.Succeeded, s.Failed, s.Canceled, len(s.Open), best)
+	if s.Ending.Reason != "" {
+		text += "\n\n" + s.Ending.Reason
+	}
+
+	workflow.SetCurrentDetails(ctx, text)
+}

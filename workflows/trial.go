@@ -1,0 +1,456 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+)
+
+// TrialInput names the trial of a TrialWorkflow.
+type TrialInput struct {
+	SweepID string `json:"sweep_id"`
+	Number  int    `json:"number"`
+}
+
+// TrialResult is how a trial ended.
+type TrialResult struct {
+	State    berth.TrialState `json:"state"`
+	Message  string           `json:"message,omitempty"`
+	Value    *float64         `json:"value,omitempty"`
+	Attempts int              `json:"attempts"`
+}
+
+// TrialWorkflow takes one trial to its end: waits for or carries out the probe
+// of its shape, asks for a place, runs, and asks again with more memory when
+// it ran out. Canceling it stops its container.
+func TrialWorkflow(ctx workflow.Context, in TrialInput) (TrialResult, error) {
+	t := &trial{in: in, id: workflow.GetInfo(ctx).WorkflowExecution.ID}
+	t.listen(ctx)
+
+	end, err := t.run(ctx)
+	if err != nil && !temporal.IsCanceledError(err) {
+		return TrialResult{}, err
+	}
+
+	if err != nil {
+		end = berth.TrialUpdate{State: berth.TrialCanceled, Kind: berth.FailureCanceled, Message: "canceled"}
+	}
+
+	return t.settle(ctx, end)
+}
+
+// trial is the state of one TrialWorkflow.
+type trial struct {
+	in    TrialInput
+	id    string // of the workflow
+	brief activities.TrialBrief
+
+	placed  workflow.ReceiveChannel
+	probe   workflow.ReceiveChannel
+	stopped bool // the sweep starts nothing any more
+
+	attempts int // made so far
+	charged  int // of those, the ones that were the trial's own fault
+	ooms     int
+	last     *activities.LastOOM
+	carries  bool // this trial's run measures its shape
+	short    bool // by a short run
+	peak     int64
+}
+
+// listen receives stop signals whenever they come.
+func (t *trial) listen(ctx workflow.Context) {
+	t.placed = workflow.GetSignalChannel(ctx, SignalPlaced)
+	t.probe = workflow.GetSignalChannel(ctx, SignalProbe)
+	stop := workflow.GetSignalChannel(ctx, SignalStop)
+
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		stop.Receive(ctx, nil)
+		t.stopped = true
+	})
+}
+
+func (t *trial) run(ctx workflow.Context) (berth.TrialUpdate, error) {
+	var a *activities.Activities
+
+	ref := activities.TrialRef{SweepID: t.in.SweepID, Number: t.in.Number}
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.BeginTrial, ref).Get(ctx, &t.brief); err != nil {
+		return berth.TrialUpdate{}, err
+	}
+
+	t.say(ctx, "starting", attrShapeKey.ValueSet(berth.ShortKey(t.brief.ShapeKey)))
+
+	if t.brief.NeedsProbe {
+		if err := t.awaitProbe(ctx); err != nil {
+			return berth.TrialUpdate{}, err
+		}
+	}
+
+	for {
+		if t.stopped {
+			return notStarted, nil
+		}
+
+		end, done, err := t.attempt(ctx)
+		if err != nil || done {
+			return end, err
+		}
+	}
+}
+
+// notStarted is the end of a trial whose sweep was stopped before it ran.
+var notStarted = berth.TrialUpdate{
+	State: berth.TrialCanceled, Kind: berth.FailureCanceled, Message: "the sweep was stopped before this trial ran",
+}
+
+// attempt makes one attempt and says whether the trial has ended with it.
+func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool, err error) {
+	t.attempts++
+
+	place, err := t.place(ctx)
+	if err != nil || place.end != nil {
+		t.measured(ctx, false)
+
+		if place.end != nil {
+			end = *place.end
+		}
+
+		return end, true, err
+	}
+
+	outcome, err := t.execute(ctx, place.status)
+	if err != nil {
+		t.measured(ctx, false)
+
+		return end, true, err
+	}
+
+	t.peak = max(t.peak, outcome.Usage.MemoryPeakBytes)
+	policy := outcome.Kind.Policy()
+
+	if policy.Charges {
+		t.charged++
+	}
+
+	if t.carries && policy.Next == berth.NextDone {
+		t.measured(ctx, false)
+	}
+
+	if t.short && outcome.Kind == berth.FailureOK {
+		t.short, t.charged = false, t.charged-1 // only the measurement counted
+
+		return end, false, nil
+	}
+
+	if outcome.Kind.OutOfMemory() {
+		t.ooms++
+		t.last = &activities.LastOOM{
+			Demand: place.asked, PeakBytes: outcome.Usage.MemoryPeakBytes, Count: t.ooms, Max: t.brief.MaxAttempts,
+		}
+	}
+
+	end, done = t.judge(outcome, policy)
+
+	return end, done, nil
+}
+
+// judge says whether a trial ends after an attempt with this outcome.
+func (t *trial) judge(o berth.Outcome, policy berth.FailurePolicy) (berth.TrialUpdate, bool) {
+	end := berth.TrialUpdate{State: berth.TrialFailed, Kind: o.Kind, Message: o.Message}
+
+	switch {
+	case o.Kind == berth.FailureOK:
+		return berth.TrialUpdate{State: berth.TrialSucceeded, Kind: o.Kind, Message: o.Message, Value: o.Value}, true
+	case o.Kind == berth.FailureCanceled:
+		end.State = berth.TrialCanceled
+
+		return end, true
+	case policy.Next == berth.NextRemove:
+		end.State = berth.TrialInfeasible
+
+		return end, true
+	case policy.Next == berth.NextDone:
+		return end, true
+	case policy.Charges && t.charged >= t.brief.MaxAttempts:
+		if o.Kind.OutOfMemory() {
+			return *t.infeasible(t.last.Demand), true
+		}
+
+		end.Message = fmt.Sprintf("gave up after %d attempts; the last one: %s", t.attempts, o.Message)
+
+		return end, true
+	case t.attempts-t.charged >= berth.MaxFreeRetries:
+		end.Message = fmt.Sprintf("gave up after %d attempts that failed through no fault of the trial; the last one: %s", t.attempts, o.Message)
+
+		return end, true
+	default:
+		return end, false
+	}
+}
+
+// placing is a place, or the end of the trial for want of one.
+type placing struct {
+	status berth.PlacementStatus
+	asked  berth.Demand
+	end    *berth.TrialUpdate
+}
+
+// place asks for a place and waits for it. The signal is a shortcut: a timer
+// looks at the request too, less and less often.
+func (t *trial) place(ctx workflow.Context) (placing, error) {
+	var (
+		a      *activities.Activities
+		result activities.PlaceResult
+	)
+
+	in := activities.PlaceInput{
+		SweepID: t.in.SweepID, Trial: t.in.Number, WorkflowID: t.id,
+		AttemptID: AttemptID(t.id, t.attempts), Number: t.attempts, Purpose: t.purpose(), Last: t.last,
+	}
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.RequestPlacement, in).Get(ctx, &result); err != nil {
+		return placing{}, err
+	}
+
+	if result.Infeasible {
+		return placing{end: t.infeasible(result.Asked)}, nil
+	}
+
+	t.say(ctx, "waiting for a place: "+demandText(result.Asked), attrTrialStatus.ValueSet("waiting"))
+
+	status, err := t.awaitPlacement(ctx, in.AttemptID, result.Status)
+	if err != nil {
+		return placing{}, err
+	}
+
+	switch status.State {
+	case berth.RequestPlaced:
+		return placing{status: status, asked: status.Demand}, nil
+	case berth.RequestImpossible:
+		return placing{end: &berth.TrialUpdate{
+			State: berth.TrialInfeasible, Kind: berth.FailureTooBig,
+			Message: "no machine could ever hold it: " + firstOf(status.Reasons),
+		}}, nil
+	default:
+		return placing{end: &notStarted}, nil
+	}
+}
+
+func (t *trial) awaitPlacement(ctx workflow.Context, attemptID string, status berth.PlacementStatus) (berth.PlacementStatus, error) {
+	var a *activities.Activities
+
+	ref := activities.AttemptRef{AttemptID: attemptID}
+	check := func(ctx workflow.Context, step any) error {
+		return workflow.ExecuteLocalActivity(steps(ctx), step, ref).Get(ctx, &status)
+	}
+
+	for pause := recheckFirst; status.State == berth.RequestWaiting; pause = min(2*pause, recheckLongest) {
+		signaled := false
+
+		_, err := workflow.AwaitWithTimeout(ctx, pause, func() bool {
+			signaled = signaled || t.placed.ReceiveAsync(nil)
+
+			return signaled || t.stopped
+		})
+		if err != nil { // canceled: the request must not be placed any more
+			clean, _ := workflow.NewDisconnectedContext(ctx)
+			if withdrawn := check(clean, a.WithdrawPlacement); withdrawn != nil {
+				return status, withdrawn
+			}
+
+			if status.State != berth.RequestPlaced {
+				return status, err
+			}
+
+			return status, nil // its activity is canceled at once, which frees the lease on proof
+		}
+
+		step := any(a.CheckPlacement)
+		if t.stopped {
+			step = a.WithdrawPlacement
+		}
+
+		if err := check(ctx, step); err != nil {
+			return status, err
+		}
+	}
+
+	return status, nil
+}
+
+// execute runs the placed attempt on its host.
+func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Outcome, error) {
+	var a *activities.Activities
+
+	summary := fmt.Sprintf("attempt %d on %s with %s", t.attempts, p.HostName, demandText(p.Demand))
+	t.say(ctx, summary, attrTrialStatus.ValueSet("running"), attrHostID.ValueSet(p.HostID), attrDeviceID.ValueSet(p.DeviceID))
+
+	var outcome berth.Outcome
+
+	order := activities.Order{AttemptID: p.AttemptID, Token: p.Token, Short: t.short}
+
+	runCtx := ctx
+	if ctx.Err() != nil { // canceled while it was being placed: run it to have it stopped and its lease freed
+		return t.release(ctx, p, order)
+	}
+
+	running := workflow.ExecuteActivity(onHost(runCtx, p.HostID, summary, t.brief.MaxDuration), a.RunTrial, order)
+
+	if t.carries && !t.short && t.brief.ProbeMode == berth.ProbeAuto {
+		t.watchCap(ctx, running)
+	}
+
+	err := running.Get(ctx, &outcome)
+
+	return t.outcomeOf(ctx, p, outcome, err)
+}
+
+// release has the host give back a lease that was won after cancellation.
+func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order activities.Order) (berth.Outcome, error) {
+	var a *activities.Activities
+
+	order.Stop = true
+	clean, _ := workflow.NewDisconnectedContext(ctx)
+
+	var outcome berth.Outcome
+
+	err := workflow.ExecuteActivity(onHost(clean, p.HostID, "give back a place that is not wanted any more", t.brief.MaxDuration), a.RunTrial, order).
+		Get(clean, &outcome)
+
+	return t.outcomeOf(clean, p, outcome, err)
+}
+
+// outcomeOf reads what became of the activity. A host that does not answer is
+// fenced, and the attempt repeated elsewhere.
+func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome berth.Outcome, err error) (berth.Outcome, error) {
+	var (
+		a       *activities.Activities
+		timeout *temporal.TimeoutError
+		cancel  *temporal.CanceledError
+	)
+
+	switch {
+	case err == nil:
+		return outcome, nil
+	case errors.As(err, &timeout):
+		message := fmt.Sprintf("host %s did not answer (%s); the attempt goes elsewhere", p.HostName, timeout.TimeoutType())
+		clean, _ := workflow.NewDisconnectedContext(ctx)
+
+		in := activities.AbandonInput{AttemptID: p.AttemptID, Message: message}
+		if err := workflow.ExecuteLocalActivity(steps(clean), a.AbandonAttempt, in).Get(clean, nil); err != nil {
+			return berth.Outcome{}, err
+		}
+
+		return berth.Outcome{Kind: berth.FailureInfra, Message: message}, nil
+	case errors.As(err, &cancel):
+		return berth.Outcome{Kind: berth.FailureCanceled, Message: "canceled; the container was stopped"}, nil
+	}
+
+	if o, ok := activities.OutcomeOf(err); ok {
+		return o, nil
+	}
+
+	return berth.Outcome{Kind: berth.FailureInfra, Message: err.Error()}, nil
+}
+
+// settle writes the trial's end and tells its sweep. It goes on when the
+// workflow was canceled.
+func (t *trial) settle(ctx workflow.Context, end berth.TrialUpdate) (TrialResult, error) {
+	var a *activities.Activities
+
+	clean, _ := workflow.NewDisconnectedContext(ctx)
+	end.TrialID, end.SweepID = t.brief.TrialID, t.in.SweepID
+
+	if end.TrialID != "" { // empty when canceled before the first step
+		if err := workflow.ExecuteLocalActivity(steps(clean), a.SettleTrial, end).Get(clean, nil); err != nil {
+			return TrialResult{}, err
+		}
+	}
+
+	t.say(clean, string(end.State)+": "+end.Message,
+		attrTrialStatus.ValueSet(string(end.State)), attrPeakMiB.ValueSet(t.peak>>20), attrOOMRetries.ValueSet(int64(t.retriesAfterOOM())))
+
+	if end.Value != nil {
+		tag(clean, attrObjective.ValueSet(*end.Value))
+	}
+
+	news := TrialFinished{Number: t.in.Number, State: end.State, Value: end.Value}
+
+	err := workflow.SignalExternalWorkflow(clean, SweepWorkflowID(t.in.SweepID), "", SignalTrialFinished, news).Get(clean, nil)
+	if err != nil { // the sweep is gone; the trial's result is safe
+		workflow.GetLogger(ctx).Warn("telling the sweep", "sweep_id", t.in.SweepID, "error", err)
+	}
+
+	return TrialResult{State: end.State, Message: end.Message, Value: end.Value, Attempts: t.attempts}, nil
+}
+
+func (t *trial) retriesAfterOOM() int {
+	if t.attempts > t.ooms {
+		return t.ooms
+	}
+
+	return max(t.ooms-1, 0)
+}
+
+func (t *trial) purpose() berth.Purpose {
+	if t.carries {
+		return berth.PurposeProbe
+	}
+
+	return berth.PurposeRun
+}
+
+func (t *trial) infeasible(asked berth.Demand) *berth.TrialUpdate {
+	return &berth.TrialUpdate{
+		State: berth.TrialInfeasible, Kind: berth.FailureTooBig,
+		Message: fmt.Sprintf("ran out of memory in %d attempts, the last with %s; "+
+			"make the trial smaller, or give resources.memory and a machine that has as much", t.ooms, demandText(asked)),
+	}
+}
+
+// say shows where the trial stands on its page in Temporal's UI.
+func (t *trial) say(ctx workflow.Context, what string, updates ...temporal.SearchAttributeUpdate) {
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**Trial %d** (%s)\n\n%s\n\nshape %s, attempt %d, %d out of memory",
+		t.in.Number, t.brief.Values, what, berth.ShortKey(t.brief.ShapeKey), t.attempts, t.ooms))
+
+	if len(updates) > 0 {
+		tag(ctx, updates...)
+	}
+}
+
+func demandText(d berth.Demand) string {
+	text := fmt.Sprintf("%d MiB of memory and %g cores", d.MemoryBytes>>20, float64(d.CPUMilli)/1000)
+	if d.DeviceBytes > 0 {
+		text += fmt.Sprintf(", %d MiB of GPU memory", d.DeviceBytes>>20)
+	}
+
+	if d.Exclusive {
+		text += ", alone"
+	}
+
+	return text
+}
+
+func firstOf(reasons []string) string {
+	if len(reasons) == 0 {
+		return "no reason was stored"
+	}
+
+	return reasons[0]
+}
+
+// watchCap tells the probe when its carrier runs longer than the cap, so that
+// a short probe goes beside it.
+func (t *trial) watchCap(ctx workflow.Context, running workflow.Future) {
+	limit := time.Duration(t.brief.ProbeMaxDuration)
+
+	ended, err := workflow.AwaitWithTimeout(ctx, limit, running.IsReady)
+	if err == nil && !ended {
+		t.measured(ctx, true)
+	}
+}
