@@ -294,8 +294,11 @@ func (s *sweep) fill(ctx workflow.Context) error {
 	return nil
 }
 
-// start starts a trial's workflow. It outlives this run of the sweep.
+// start starts a trial's workflow. It outlives this run of the sweep. A
+// cancellation does not interrupt it: the trial is stored, so it must come to
+// an end, and cancel asks it to.
 func (s *sweep) start(ctx workflow.Context, number int) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, trialOptions(s.id, s.plan.Name, number)),
 		TrialWorkflow, TrialInput{SweepID: s.id, Number: number})
 

@@ -1,0 +1,140 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/workflows"
+)
+
+// probeBundle is a probe whose waiting trials are faked.
+type probeBundle struct {
+	env   *testsuite.TestWorkflowEnvironment
+	known bool
+	dead  map[string]bool // trials that have ended
+	told  []told
+}
+
+type told struct {
+	trial string
+	role  workflows.ProbeRole
+}
+
+func probeSetup(t *testing.T) *probeBundle {
+	t.Helper()
+
+	var (
+		suite testsuite.WorkflowTestSuite
+		a     *activities.Activities
+	)
+
+	b := &probeBundle{env: suite.NewTestWorkflowEnvironment(), dead: map[string]bool{}}
+	b.env.RegisterActivity(&activities.Activities{})
+	b.env.OnActivity(a.FootprintKnown, mock.Anything, mock.Anything).Return(
+		func(context.Context, activities.ShapeRef) (bool, error) { return b.known, nil })
+	b.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, workflows.SignalProbe, mock.Anything).Return(
+		func(_, id, _, _ string, arg any) error {
+			if b.dead[id] {
+				return berth.Errorf(berth.KindNotFound, "workflow has ended")
+			}
+
+			b.told = append(b.told, told{id, arg.(workflows.ProbeRole)}) //nolint:forcetypeassert // our own signal
+
+			return nil
+		})
+
+	return b
+}
+
+func (b *probeBundle) want(after time.Duration, trials ...string) {
+	b.env.RegisterDelayedCallback(func() {
+		for _, trial := range trials {
+			b.env.SignalWorkflow(workflows.SignalWant, workflows.ProbeWanted{WorkflowID: trial})
+		}
+	}, after)
+}
+
+func (b *probeBundle) measured(after time.Duration, trial string, known, capped bool) {
+	b.env.RegisterDelayedCallback(func() {
+		b.known = known
+		b.env.SignalWorkflow(workflows.SignalMeasured, workflows.ProbeMeasured{WorkflowID: trial, Capped: capped})
+	}, after)
+}
+
+func (b *probeBundle) execute(t *testing.T) workflows.ProbeResult {
+	t.Helper()
+
+	b.env.ExecuteWorkflow(workflows.ProbeWorkflow, workflows.ProbeInput{ShapeKey: shapeKey})
+	require.NoError(t, b.env.GetWorkflowError())
+
+	var result workflows.ProbeResult
+	require.NoError(t, b.env.GetWorkflowResult(&result))
+
+	return result
+}
+
+func TestProbe_OneMeasuresAndAllGoOn(t *testing.T) {
+	t.Parallel()
+
+	b := probeSetup(t)
+	b.want(0, "a", "b", "b", "c")
+	b.measured(time.Minute, "a", true, false)
+
+	require.True(t, b.execute(t).Known)
+	require.Equal(t, []told{{"a", workflows.ProbeRole{}}, {"b", workflows.ProbeRole{Ready: true}}, {"c", workflows.ProbeRole{Ready: true}}}, b.told)
+}
+
+func TestProbe_TheNextTakesOverAfterAFailure(t *testing.T) {
+	t.Parallel()
+
+	b := probeSetup(t)
+	b.want(0, "a", "b")
+	b.measured(time.Minute, "a", false, false)
+	b.measured(2*time.Minute, "b", true, false)
+
+	require.True(t, b.execute(t).Known)
+	require.Equal(t, []told{{"a", workflows.ProbeRole{}}, {"b", workflows.ProbeRole{}}}, b.told)
+}
+
+func TestProbe_SkipsTrialsThatHaveEnded(t *testing.T) {
+	t.Parallel()
+
+	b := probeSetup(t)
+	b.dead["a"] = true
+	b.want(0, "a", "b")
+	b.measured(time.Minute, "b", true, false)
+
+	require.True(t, b.execute(t).Known)
+	require.Equal(t, []told{{"b", workflows.ProbeRole{}}}, b.told)
+}
+
+func TestProbe_AfterTheCapTheNextMeasuresShort(t *testing.T) {
+	t.Parallel()
+
+	b := probeSetup(t)
+	b.want(0, "a", "b", "c")
+	b.measured(2*time.Minute, "a", false, true)
+	b.measured(3*time.Minute, "b", true, false)
+
+	require.True(t, b.execute(t).Known)
+	require.Equal(t, []told{
+		{"a", workflows.ProbeRole{}}, {"b", workflows.ProbeRole{Short: true}}, {"c", workflows.ProbeRole{Ready: true}},
+	}, b.told)
+}
+
+func TestProbe_NobodyLeftEndsItUnknown(t *testing.T) {
+	t.Parallel()
+
+	b := probeSetup(t)
+	b.want(0, "a")
+	b.measured(time.Minute, "a", false, false)
+
+	require.False(t, b.execute(t).Known)
+}

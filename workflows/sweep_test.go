@@ -1,0 +1,303 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/workflows"
+)
+
+// sweepBundle is a sweep's workflow whose steps are faked and whose trials
+// take a minute each and end as result says.
+type sweepBundle struct {
+	env    *testsuite.TestWorkflowEnvironment
+	plan   activities.SweepPlan
+	total  int // trials the search has
+	result func(number int) workflows.TrialFinished
+
+	running, most int // trials open now, and at most
+	started       []int
+	states        []activities.SweepStateInput
+	finished      activities.SweepStateInput
+}
+
+func sweepSetup(t *testing.T) *sweepBundle {
+	t.Helper()
+
+	var (
+		suite testsuite.WorkflowTestSuite
+		a     *activities.Activities
+	)
+
+	b := &sweepBundle{env: suite.NewTestWorkflowEnvironment(), total: 40, plan: activities.SweepPlan{
+		Name: "s", State: berth.SweepRunning, Objective: &berth.Objective{Metric: "acc", Goal: berth.GoalMaximize},
+	}}
+	b.result = func(n int) workflows.TrialFinished {
+		value := float64(n)
+
+		return workflows.TrialFinished{Number: n, State: berth.TrialSucceeded, Value: &value}
+	}
+	b.env.RegisterActivity(&activities.Activities{})
+	b.env.RegisterWorkflow(workflows.TrialWorkflow)
+	b.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.SweepWorkflowID(sweepID)})
+	b.env.OnWorkflow(workflows.TrialWorkflow, mock.Anything, mock.Anything).Return(b.trial).Maybe()
+
+	b.env.OnActivity(a.BeginSweep, mock.Anything, mock.Anything).Return(
+		func(context.Context, activities.SweepRef) (activities.SweepPlan, error) { return b.plan, nil })
+	b.env.OnActivity(a.SuggestTrials, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.SuggestInput) (activities.SuggestResult, error) {
+			r := activities.SuggestResult{Capacity: 2}
+			for n := in.First; n < in.First+in.Count && n <= b.total; n++ {
+				r.Numbers = append(r.Numbers, n)
+			}
+
+			r.Exhausted = len(r.Numbers) < in.Count
+
+			return r, nil
+		}).Maybe()
+	b.env.OnActivity(a.SetSweepState, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.SweepStateInput) error {
+			b.states = append(b.states, in)
+
+			return nil
+		}).Maybe()
+	b.env.OnActivity(a.SetMaxParallel, mock.Anything, mock.Anything).Return(nil).Maybe()
+	b.env.OnActivity(a.FinishSweep, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.SweepStateInput) (berth.Sweep, error) {
+			b.finished = in
+
+			return berth.Sweep{State: in.State, Reason: in.Reason}, nil
+		}).Maybe()
+
+	return b
+}
+
+// trial stands for TrialWorkflow: a minute of work, or an early end.
+func (b *sweepBundle) trial(ctx workflow.Context, in workflows.TrialInput) (workflows.TrialResult, error) {
+	b.started = append(b.started, in.Number)
+	b.running++
+	b.most = max(b.most, b.running)
+
+	stop := workflow.GetSignalChannel(ctx, workflows.SignalStop)
+	_, err := workflow.AwaitWithTimeout(ctx, time.Minute, func() bool { return stop.Len() > 0 })
+
+	b.running--
+
+	news := b.result(in.Number)
+	if err != nil || stop.Len() > 0 {
+		news = workflows.TrialFinished{Number: in.Number, State: berth.TrialCanceled}
+	}
+
+	clean, _ := workflow.NewDisconnectedContext(ctx)
+
+	return workflows.TrialResult{State: news.State},
+		workflow.SignalExternalWorkflow(clean, workflows.SweepWorkflowID(in.SweepID), "", workflows.SignalTrialFinished, news).Get(clean, nil)
+}
+
+func (b *sweepBundle) execute(t *testing.T) workflows.SweepView {
+	t.Helper()
+
+	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID})
+	require.True(t, b.env.IsWorkflowCompleted())
+	require.NoError(t, b.env.GetWorkflowError())
+
+	var view workflows.SweepView
+	require.NoError(t, b.env.GetWorkflowResult(&view))
+
+	return view
+}
+
+func TestSweep_RunsAllThroughAWindow(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	view := b.execute(t)
+
+	require.Equal(t, berth.SweepSucceeded, view.State)
+	require.Len(t, b.started, 40)
+	require.LessOrEqual(t, b.most, 16)
+	require.Equal(t, "every combination was tried", b.finished.Reason)
+}
+
+func TestSweep_EndsByItsRules(t *testing.T) {
+	t.Parallel()
+
+	target := 20.0
+
+	for _, tt := range []struct {
+		name   string
+		change func(b *sweepBundle)
+		state  berth.SweepState
+		reason string
+		most   int // trials started
+	}{
+		{
+			"max_trials", func(b *sweepBundle) { b.plan.MaxTrials = 10 },
+			berth.SweepSucceeded, "limits.max_trials was reached", 10,
+		},
+		{
+			"target", func(b *sweepBundle) { b.plan.Objective.Target = &target },
+			berth.SweepSucceeded, "reached the target", 40,
+		},
+		{
+			"max_failed_trials", func(b *sweepBundle) {
+				b.plan.MaxFailedTrials = 3
+				b.result = func(n int) workflows.TrialFinished {
+					return workflows.TrialFinished{Number: n, State: berth.TrialFailed}
+				}
+			}, berth.SweepFailed, "more than limits.max_failed_trials (3)", 32,
+		},
+		{
+			"max_duration", func(b *sweepBundle) { b.plan.MaxDuration = berth.Duration(90 * time.Second) },
+			berth.SweepSucceeded, "limits.max_duration was reached", 32,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			b := sweepSetup(t)
+			tt.change(b)
+
+			require.Equal(t, tt.state, b.execute(t).State)
+			require.Contains(t, b.finished.Reason, tt.reason)
+			require.LessOrEqual(t, len(b.started), tt.most)
+			require.Zero(t, b.running, "no trial is left behind")
+		})
+	}
+}
+
+// update sends an update and keeps how it went.
+func (b *sweepBundle) update(after time.Duration, name string, args ...any) *error {
+	var result error
+
+	b.env.RegisterDelayedCallback(func() {
+		b.env.UpdateWorkflow(name, name+after.String(), &testsuite.TestUpdateCallback{
+			OnAccept:   func() {},
+			OnReject:   func(err error) { result = err },
+			OnComplete: func(_ any, err error) { result = err },
+		}, args...)
+	}, after)
+
+	return &result
+}
+
+func TestSweep_PauseAndResume(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	paused := b.update(30*time.Second, workflows.UpdatePause)
+	again := b.update(40*time.Second, workflows.UpdatePause)
+
+	var during int
+
+	b.env.RegisterDelayedCallback(func() { during = len(b.started) }, time.Hour)
+
+	resumed := b.update(2*time.Hour, workflows.UpdateResume)
+
+	require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
+	require.NoError(t, *paused)
+	require.ErrorContains(t, *again, "paused already")
+	require.NoError(t, *resumed)
+	require.Equal(t, 16, during, "no trial starts while paused")
+	require.Len(t, b.started, 40)
+	require.Equal(t, berth.SweepPaused, b.states[0].State)
+	require.Equal(t, berth.SweepRunning, b.states[1].State)
+}
+
+func TestSweep_Stop(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	stopped := b.update(30*time.Second, workflows.UpdateStop)
+
+	require.Equal(t, berth.SweepStopped, b.execute(t).State)
+	require.NoError(t, *stopped)
+	require.Len(t, b.started, 16)
+}
+
+func TestSweep_MaxParallelChangesTheWindow(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	refused := b.update(10*time.Second, workflows.UpdateSetMaxParallel, -1)
+	changed := b.update(20*time.Second, workflows.UpdateSetMaxParallel, 1)
+
+	require.Equal(t, 1, b.execute(t).MaxParallel)
+	require.ErrorContains(t, *refused, "must be 0")
+	require.NoError(t, *changed)
+}
+
+func TestSweep_CancelEndsAllTrials(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	b.env.RegisterDelayedCallback(b.env.CancelWorkflow, 30*time.Second)
+
+	canceled := 0
+	b.env.OnRequestCancelExternalWorkflow(mock.Anything, mock.Anything, mock.Anything).Return(func(_, _, _ string) error {
+		canceled++
+
+		return nil
+	})
+
+	view := b.execute(t)
+	require.Equal(t, berth.SweepCanceled, view.State)
+	require.Len(t, b.started, canceled, "every open trial is canceled")
+	require.Zero(t, b.running)
+	require.Equal(t, berth.SweepCanceling, b.states[0].State)
+	require.Equal(t, berth.SweepCanceled, b.finished.State)
+}
+
+func TestSweep_ContinuesAsNewAndForgetsNothing(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	b.env.RegisterDelayedCallback(func() { b.env.SetContinueAsNewSuggested(true) }, 30*time.Second)
+	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID})
+
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, b.env.GetWorkflowError(), &next)
+
+	in := decodeContinued(t, b.env.GetWorkflowError())
+	require.NotNil(t, in.Carried)
+	require.GreaterOrEqual(t, in.Carried.Created, 16)
+	require.Equal(t, in.Carried.Created, in.Carried.Succeeded+len(in.Carried.Open))
+}
+
+func decodeContinued(t *testing.T, err error) workflows.SweepInput {
+	t.Helper()
+
+	var next *workflow.ContinueAsNewError
+	require.True(t, errors.As(err, &next))
+
+	var in workflows.SweepInput
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))
+
+	return in
+}
+
+func TestSweep_LooksUpTrialsThatEndedWithoutAWord(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := sweepSetup(t)
+	b.total = 3
+	b.env.OnWorkflow(workflows.TrialWorkflow, mock.Anything, mock.MatchedBy(func(in workflows.TrialInput) bool { return in.Number == 2 })).
+		Return(workflows.TrialResult{}, temporal.NewApplicationError("terminated", "terminated"))
+	b.env.OnActivity(a.OpenTrials, mock.Anything, mock.Anything).Return([]int{}, nil)
+
+	require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
+}

@@ -1,0 +1,365 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/workflows"
+)
+
+const (
+	sweepID  = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+	shapeKey = "0123456789abcdef"
+	mib      = 1 << 20
+)
+
+// trialBundle is a trial's workflow with every step faked. Tests change what
+// they are about.
+type trialBundle struct {
+	env   *testsuite.TestWorkflowEnvironment
+	brief activities.TrialBrief
+
+	waiting bool // requests wait instead of being placed at once
+
+	requests []activities.PlaceInput
+	settled  berth.TrialUpdate
+	measured []workflows.ProbeMeasured
+}
+
+func trialSetup(t *testing.T) *trialBundle {
+	t.Helper()
+
+	var (
+		suite testsuite.WorkflowTestSuite
+		a     *activities.Activities
+	)
+
+	b := &trialBundle{env: suite.NewTestWorkflowEnvironment(), brief: activities.TrialBrief{
+		TrialID: "trial", Values: "lr=0.1", ShapeKey: shapeKey, MaxAttempts: 3, HasObjective: true,
+		ProbeMode: berth.ProbeFull, MaxDuration: berth.Duration(time.Hour), ProbeMaxDuration: berth.Duration(2 * time.Minute),
+	}}
+	b.env.RegisterActivity(&activities.Activities{})
+	b.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.TrialWorkflowID(sweepID, 1)})
+
+	b.env.OnActivity(a.BeginTrial, mock.Anything, mock.Anything).Return(
+		func(context.Context, activities.TrialRef) (activities.TrialBrief, error) { return b.brief, nil }).Maybe()
+	b.env.OnActivity(a.RequestPlacement, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
+			b.requests = append(b.requests, in)
+			asked := berth.Demand{MemoryBytes: 512 * mib, CPUMilli: 1000}
+			if in.Last != nil {
+				asked.MemoryBytes = in.Last.Demand.MemoryBytes * 2
+			}
+
+			state := berth.RequestPlaced
+			if b.waiting {
+				state = berth.RequestWaiting
+			}
+
+			return activities.PlaceResult{Asked: asked, Status: b.status(in.AttemptID, state, asked)}, nil
+		}).Maybe()
+	b.env.OnActivity(a.SettleTrial, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, u berth.TrialUpdate) error {
+			b.settled = u
+
+			return nil
+		}).Maybe()
+	b.env.OnSignalExternalWorkflow(mock.Anything, workflows.SweepWorkflowID(sweepID), mock.Anything,
+		workflows.SignalTrialFinished, mock.Anything).Return(nil).Maybe()
+	b.env.OnSignalExternalWorkflow(mock.Anything, workflows.ProbeWorkflowID(shapeKey), mock.Anything,
+		workflows.SignalMeasured, mock.Anything).Return(func(_, _, _, _ string, arg any) error {
+		b.measured = append(b.measured, arg.(workflows.ProbeMeasured)) //nolint:forcetypeassert // our own signal
+
+		return nil
+	}).Maybe()
+
+	return b
+}
+
+func (b *trialBundle) status(attempt string, state berth.RequestState, d berth.Demand) berth.PlacementStatus {
+	return berth.PlacementStatus{AttemptID: attempt, State: state, HostID: "h", HostName: "host", Token: 7, Demand: d}
+}
+
+// runs makes the attempts end with these outcomes, one after the other.
+func (b *trialBundle) runs(outcomes ...berth.Outcome) {
+	var a *activities.Activities
+
+	n := 0
+	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
+		func(context.Context, activities.Order) (berth.Outcome, error) {
+			o := outcomes[min(n, len(outcomes)-1)]
+			n++
+
+			if o.Kind == berth.FailureOK {
+				return o, nil
+			}
+
+			return o, temporal.NewApplicationErrorWithOptions(o.Message, string(o.Kind),
+				temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{o}})
+		})
+}
+
+func (b *trialBundle) execute(t *testing.T) workflows.TrialResult {
+	t.Helper()
+
+	b.env.ExecuteWorkflow(workflows.TrialWorkflow, workflows.TrialInput{SweepID: sweepID, Number: 1})
+	require.True(t, b.env.IsWorkflowCompleted())
+	require.NoError(t, b.env.GetWorkflowError())
+
+	var result workflows.TrialResult
+	require.NoError(t, b.env.GetWorkflowResult(&result))
+
+	return result
+}
+
+func ok(value float64) berth.Outcome {
+	return berth.Outcome{Kind: berth.FailureOK, Message: "finished", Value: &value}
+}
+
+func bad(kind berth.FailureKind) berth.Outcome {
+	return berth.Outcome{Kind: kind, Message: string(kind), Usage: berth.Usage{MemoryPeakBytes: 500 * mib}}
+}
+
+func TestTrial_SucceedsAtOnce(t *testing.T) {
+	t.Parallel()
+
+	b := trialSetup(t)
+	b.runs(ok(0.9))
+
+	result := b.execute(t)
+	require.Equal(t, berth.TrialSucceeded, result.State)
+	require.InDelta(t, 0.9, *result.Value, 0)
+	require.Equal(t, berth.TrialSucceeded, b.settled.State)
+	require.Len(t, b.requests, 1)
+	require.Equal(t, berth.PurposeRun, b.requests[0].Purpose)
+	require.Equal(t, workflows.AttemptID(workflows.TrialWorkflowID(sweepID, 1), 1), b.requests[0].AttemptID)
+}
+
+func TestTrial_GrowsAfterOutOfMemory(t *testing.T) {
+	t.Parallel()
+
+	b := trialSetup(t)
+	b.runs(bad(berth.FailureHostOOM), ok(0.9))
+
+	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+	require.Len(t, b.requests, 2)
+	require.Nil(t, b.requests[0].Last)
+	require.Equal(t, &activities.LastOOM{
+		Demand: berth.Demand{MemoryBytes: 512 * mib, CPUMilli: 1000}, PeakBytes: 500 * mib, Count: 1, Max: 3,
+	}, b.requests[1].Last)
+	require.NotEqual(t, b.requests[0].AttemptID, b.requests[1].AttemptID)
+}
+
+func TestTrial_EndsAccordingToKind(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name     string
+		kinds    []berth.FailureKind // the last repeats
+		want     berth.TrialState
+		kind     berth.FailureKind
+		attempts int
+	}{
+		{"user error is not repeated", []berth.FailureKind{berth.FailureUserError}, berth.TrialFailed, berth.FailureUserError, 1},
+		{"bad command is not repeated", []berth.FailureKind{berth.FailureBadCommand}, berth.TrialFailed, berth.FailureBadCommand, 1},
+		{"missing result is not repeated", []berth.FailureKind{berth.FailureNoResult}, berth.TrialFailed, berth.FailureNoResult, 1},
+		{"crash is repeated until attempts are used up", []berth.FailureKind{berth.FailureCrashed}, berth.TrialFailed, berth.FailureCrashed, 3},
+		{"out of memory for ever is infeasible", []berth.FailureKind{berth.FailureHostOOM}, berth.TrialInfeasible, berth.FailureTooBig, 3},
+		{"infrastructure is free, but not for ever", []berth.FailureKind{berth.FailureInfra}, berth.TrialFailed, berth.FailureInfra, 10},
+		{
+			"infrastructure does not use up attempts",
+			[]berth.FailureKind{berth.FailureInfra, berth.FailureInfra, berth.FailureCrashed},
+			berth.TrialFailed, berth.FailureCrashed, 5,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			b := trialSetup(t)
+
+			outcomes := make([]berth.Outcome, len(tt.kinds))
+			for i, kind := range tt.kinds {
+				outcomes[i] = bad(kind)
+			}
+
+			b.runs(outcomes...)
+
+			result := b.execute(t)
+			require.Equal(t, tt.want, result.State)
+			require.Equal(t, tt.attempts, result.Attempts)
+			require.Equal(t, tt.kind, b.settled.Kind)
+			require.NotEmpty(t, b.settled.Message)
+		})
+	}
+}
+
+func TestTrial_LostHostIsFencedAndReplaced(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := trialSetup(t)
+	n := 0
+	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
+		func(context.Context, activities.Order) (berth.Outcome, error) {
+			if n++; n == 1 {
+				return berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+			}
+
+			return ok(0.5), nil
+		})
+
+	var abandoned activities.AbandonInput
+
+	b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.AbandonInput) error {
+			abandoned = in
+
+			return nil
+		}).Once()
+
+	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+	require.Equal(t, b.requests[0].AttemptID, abandoned.AttemptID)
+	require.Len(t, b.requests, 2)
+}
+
+func TestTrial_WaitsForTheSignalAndLooksAnyway(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name   string
+		signal bool
+	}{{"signaled", true}, {"signal lost", false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var a *activities.Activities
+
+			b := trialSetup(t)
+			b.waiting = true
+			b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).
+				Return(b.status("x", berth.RequestPlaced, berth.Demand{MemoryBytes: mib}), nil).Once()
+			b.runs(ok(1))
+
+			if tt.signal {
+				b.env.RegisterDelayedCallback(func() {
+					b.env.SignalWorkflow(workflows.SignalPlaced, workflows.Placed{AttemptID: "x"})
+				}, time.Second)
+			}
+
+			start := b.env.Now()
+			require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+
+			waited := b.env.Now().Sub(start)
+			if tt.signal {
+				require.Less(t, waited, 10*time.Second)
+			} else {
+				require.GreaterOrEqual(t, waited, 30*time.Second)
+			}
+		})
+	}
+}
+
+func TestTrial_StopOrCancelWhileWaiting(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name string
+		end  func(env *testsuite.TestWorkflowEnvironment)
+	}{
+		{"stop", func(env *testsuite.TestWorkflowEnvironment) { env.SignalWorkflow(workflows.SignalStop, nil) }},
+		{"cancel", func(env *testsuite.TestWorkflowEnvironment) { env.CancelWorkflow() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var a *activities.Activities
+
+			b := trialSetup(t)
+			b.waiting = true
+			b.env.OnActivity(a.WithdrawPlacement, mock.Anything, mock.Anything).
+				Return(berth.PlacementStatus{State: berth.RequestWithdrawn}, nil).Once()
+			b.env.RegisterDelayedCallback(func() { tt.end(b.env) }, time.Second)
+
+			require.Equal(t, berth.TrialCanceled, b.execute(t).State)
+			require.Equal(t, berth.TrialCanceled, b.settled.State)
+			b.env.AssertExpectations(t)
+		})
+	}
+}
+
+func TestTrial_CarriesTheProbe(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := trialSetup(t)
+	b.brief.NeedsProbe = true
+	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
+	b.runs(bad(berth.FailureHostOOM), ok(0.9))
+	b.env.RegisterDelayedCallback(func() {
+		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{})
+	}, time.Second)
+
+	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+	require.Equal(t, berth.PurposeProbe, b.requests[0].Purpose)
+	require.Equal(t, berth.PurposeProbe, b.requests[1].Purpose, "it goes on measuring until it knows")
+	require.Equal(t, []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}, b.measured, "told once")
+}
+
+func TestTrial_ShortProbeIsThrownAway(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := trialSetup(t)
+	b.brief.NeedsProbe, b.brief.ProbeMode = true, berth.ProbeShort
+	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
+
+	var orders []activities.Order
+
+	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, o activities.Order) (berth.Outcome, error) {
+			orders = append(orders, o)
+
+			return ok(float64(len(orders))), nil
+		})
+	b.env.RegisterDelayedCallback(func() {
+		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{})
+	}, time.Second)
+
+	result := b.execute(t)
+	require.InDelta(t, 2.0, *result.Value, 0, "the second run's result counts")
+	require.True(t, orders[0].Short)
+	require.False(t, orders[1].Short)
+	require.Len(t, b.measured, 1)
+}
+
+func TestTrial_SlowProbeIsCapped(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := trialSetup(t)
+	b.brief.NeedsProbe, b.brief.ProbeMode = true, berth.ProbeAuto
+	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
+	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).After(10*time.Minute).Return(ok(1), nil)
+	b.env.RegisterDelayedCallback(func() {
+		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{})
+	}, time.Second)
+
+	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+	require.Len(t, b.measured, 2)
+	require.True(t, b.measured[0].Capped, "the others are told not to wait")
+	require.False(t, b.measured[1].Capped)
+}
