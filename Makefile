@@ -1,0 +1,84 @@
+# Everything a person does with this repository. `make` lists it.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+BIN := .build
+GO ?= go
+# Packages of this module, without what only tools need.
+PACKAGES := ./...
+
+.PHONY: help
+help: ## List what can be made
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-zA-Z\/_-]*:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: $(BIN)/temporal ## Build berth, with Temporal's command line tool beside it
+	$(GO) build -o $(BIN)/berth ./cmd/berth
+
+$(BIN)/temporal: tools/temporal/go.mod tools/temporal/go.sum
+	@echo "building Temporal's command line tool (2-3 minutes the first time)"
+	cd tools/temporal && $(GO) build -o ../../$(BIN)/temporal github.com/temporalio/cli/cmd/temporal
+
+.PHONY: demo
+demo: ## Set up everything, run a real sweep, show the result, stop what was started
+	@scripts/demo
+
+.PHONY: dev
+dev: build ## Run everything on this machine until Ctrl-C
+	@scripts/docker-up
+	$(BIN)/berth dev
+
+.PHONY: images
+images: ## Build the images of the examples and of the tests
+	@scripts/docker-up
+	@scripts/base-image
+	@scripts/example-images
+	@scripts/test-image
+
+.PHONY: test
+test: ## Set up what is missing and run every test
+	@scripts/test
+
+.PHONY: test/unit
+test/unit: ## Run the tests that need neither Docker nor Temporal
+	$(GO) test $(PACKAGES)
+
+.PHONY: test/race
+test/race: ## Run those under the race detector
+	$(GO) test -race -shuffle=on $(PACKAGES)
+
+.PHONY: test/integration
+test/integration: build images ## Run the tests on real Docker and Temporal
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) test -tags integration -count=1 $(PACKAGES)
+
+.PHONY: lint
+lint: ## Run golangci-lint and workflowcheck
+	cd tools/lint && $(GO) build -o ../../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	$(BIN)/golangci-lint run --build-tags integration
+	cd tools && $(GO) build -o ../$(BIN)/workflowcheck go.temporal.io/sdk/contrib/tools/workflowcheck
+	$(BIN)/workflowcheck ./workflows/...
+
+.PHONY: generate
+generate: ## Regenerate the code made from SQL and from the API's description
+	cd tools && $(GO) build -o ../$(BIN)/sqlc github.com/sqlc-dev/sqlc/cmd/sqlc
+	cd internal/postgres && ../../$(BIN)/sqlc generate
+	cd tools && $(GO) build -o ../$(BIN)/oapi-codegen github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) generate ./api/...
+
+.PHONY: verify
+verify: generate ## Fail when generated code is not what its source makes
+	@git diff --exit-code -- api internal/postgres/dbsqlc || { echo "generated code is stale: commit what 'make generate' made" >&2; exit 1; }
+	$(GO) mod tidy -diff
+
+.PHONY: bench/overhead
+bench/overhead: build images ## Compare a sweep with a plain docker run loop
+	@scripts/bench-overhead
+
+.PHONY: bench/placement
+bench/placement: ## Time placement decisions and leases through PostgreSQL
+	$(GO) test -run '^$$' -bench 'BenchmarkDecide' -benchtime 10x ./internal/packing
+	$(GO) test -run '^$$' -bench 'BenchmarkPlace' -benchtime 5x ./internal/postgres
+
+.PHONY: clean
+clean: ## Remove what was built here (not the caches)
+	rm -rf $(BIN)

@@ -1,0 +1,171 @@
+// Package cgroup reads from the kernel what containers and their host use:
+// memory, processor time and out-of-memory kills, of cgroup version 1 and 2.
+// It needs no daemon and costs a few file reads.
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// ErrGone means that the cgroup does not exist any more: its container ended,
+// and its memory was given back.
+var ErrGone = errors.New("cgroup is gone")
+
+// FS says where the kernel's trees are mounted. The zero value means /proc,
+// /sys/fs/cgroup and /dev/kmsg.
+type FS struct {
+	Proc   string
+	Cgroup string
+	Kmsg   string // the kernel's log
+}
+
+// Meter reads one container's cgroup. It holds no file open; it is not safe
+// for concurrent use.
+type Meter struct {
+	read func() (berth.MemorySample, error)
+}
+
+// Open finds the cgroup of a running container. pid is its first process as
+// Docker reports it; the path must name the container, so that a process that
+// took over the number is not metered instead. Where the process cannot be
+// seen (a worker in a container of its own) it looks where Docker puts cgroups.
+// ErrGone when there is none.
+func (f FS) Open(containerID string, pid int) (*Meter, error) {
+	paths, err := f.paths(strconv.Itoa(pid))
+	if err != nil && !isGone(err) {
+		return nil, fmt.Errorf("finding the cgroup of container %q: %w", containerID, err)
+	}
+
+	if strings.Contains(paths.memory, containerID) {
+		return f.meter(paths), nil
+	}
+
+	paths, found := f.guess(containerID)
+	if !found {
+		return nil, fmt.Errorf("finding the cgroup of container %q: %w", containerID, ErrGone)
+	}
+
+	return f.meter(paths), nil
+}
+
+// Read takes one sample. ErrGone when the container has ended; the counts of
+// the last sample are then all there will ever be.
+func (m *Meter) Read() (berth.MemorySample, error) {
+	sample, err := m.read()
+	if isGone(err) {
+		return berth.MemorySample{}, ErrGone
+	}
+
+	if err != nil {
+		return berth.MemorySample{}, fmt.Errorf("reading cgroup: %w", err)
+	}
+
+	sample.At = time.Now()
+
+	return sample, nil
+}
+
+func (f FS) meter(p paths) *Meter {
+	if p.version == 1 {
+		return &Meter{read: v1{
+			memory: f.cgroup("memory", p.memory),
+			cpu:    f.cgroup("cpuacct", p.cpu),
+		}.read}
+	}
+
+	return &Meter{read: v2{dir: f.cgroup(p.memory)}.read}
+}
+
+// paths are where a process is in the hierarchies, from each one's root.
+type paths struct {
+	version int
+	memory  string
+	cpu     string // as memory in version 2
+}
+
+// paths reads /proc/<pid>/cgroup, lines of "number:controllers:path". A machine
+// with both versions mounted has the memory controller in one of them.
+func (f FS) paths(pid string) (paths, error) {
+	data, err := os.ReadFile(f.proc(pid, "cgroup"))
+	if err != nil {
+		return paths{}, err
+	}
+
+	var v1, v2 paths
+
+	for line := range strings.Lines(string(data)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 {
+			continue
+		}
+
+		if fields[0] == "0" && fields[1] == "" {
+			v2 = paths{version: 2, memory: fields[2], cpu: fields[2]}
+		}
+
+		for controller := range strings.SplitSeq(fields[1], ",") {
+			switch controller {
+			case "memory":
+				v1.version, v1.memory = 1, fields[2]
+			case "cpuacct":
+				v1.cpu = fields[2]
+			}
+		}
+	}
+
+	if v1.version == 1 {
+		return v1, nil
+	}
+
+	return v2, nil
+}
+
+// guess looks where Docker's two cgroup drivers put a container.
+func (f FS) guess(containerID string) (paths, bool) {
+	for _, path := range []string{
+		"docker/" + containerID,
+		"system.slice/docker-" + containerID + ".scope",
+	} {
+		if _, err := os.Stat(f.cgroup("memory", path)); err == nil {
+			return paths{version: 1, memory: path, cpu: path}, true
+		}
+
+		if _, err := os.Stat(f.cgroup(path, "memory.stat")); err == nil {
+			return paths{version: 2, memory: path, cpu: path}, true
+		}
+	}
+
+	return paths{}, false
+}
+
+func (f FS) proc(elem ...string) string {
+	if f.Proc == "" {
+		f.Proc = "/proc"
+	}
+
+	return filepath.Join(append([]string{f.Proc}, elem...)...)
+}
+
+func (f FS) cgroup(elem ...string) string {
+	if f.Cgroup == "" {
+		f.Cgroup = "/sys/fs/cgroup"
+	}
+
+	return filepath.Join(append([]string{f.Cgroup}, elem...)...)
+}
+
+// isGone: opening a file of a removed cgroup fails with ENOENT, reading one
+// that was open with ENODEV; a process that ended has ESRCH.
+func isGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ESRCH)
+}

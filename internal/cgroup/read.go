@@ -1,0 +1,59 @@
+package cgroup
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// readKeys reads a file of "key value" lines and returns the values of keys, in
+// their order; 0 for one that is not there.
+func readKeys(path string, keys ...string) ([]int64, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+
+	values := make([]int64, len(keys))
+
+	for line := range bytes.Lines(data) {
+		name, rest, found := bytes.Cut(line, []byte(" "))
+		if !found {
+			continue
+		}
+
+		for i, key := range keys {
+			if string(name) != key {
+				continue
+			}
+
+			values[i], err = strconv.ParseInt(string(bytes.TrimSpace(rest)), 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("reading %q of %q: %w", key, path, err)
+			}
+		}
+	}
+
+	return values, nil
+}
+
+// readInt reads a file that holds one number; "max" is 0.
+func readInt(path string) (int64, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+
+	text := string(bytes.TrimSpace(data))
+	if text == "max" {
+		return 0, nil
+	}
+
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading %q: %w", path, err)
+	}
+
+	return n, nil
+}

@@ -1,0 +1,52 @@
+package cgroup
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// v2 reads cgroup version 2. All its counts include descendants.
+type v2 struct {
+	dir string
+}
+
+func (c v2) read() (berth.MemorySample, error) {
+	var sample berth.MemorySample
+
+	// "kernel" exists since Linux 5.18; before, its large parts stand alone.
+	stat, err := readKeys(filepath.Join(c.dir, "memory.stat"),
+		"anon", "shmem", "kernel", "kernel_stack", "pagetables", "slab")
+	if err != nil {
+		return sample, err
+	}
+
+	kernel := stat[2]
+	if kernel == 0 {
+		kernel = stat[3] + stat[4] + stat[5]
+	}
+
+	sample.WorkingSetBytes = stat[0] + stat[1] + kernel
+
+	events, err := readKeys(filepath.Join(c.dir, "memory.events"), "oom_kill")
+	if err != nil {
+		return sample, err
+	}
+
+	sample.OOMKills = int(events[0])
+
+	sample.LimitBytes, err = readInt(filepath.Join(c.dir, "memory.max")) // "max" reads as 0
+	if err != nil {
+		return sample, err
+	}
+
+	cpu, err := readKeys(filepath.Join(c.dir, "cpu.stat"), "usage_usec")
+	if err != nil {
+		return sample, err
+	}
+
+	sample.CPU = time.Duration(cpu[0]) * time.Microsecond
+
+	return sample, nil
+}

@@ -1,0 +1,208 @@
+package docker
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+
+	"github.com/berthml/berth"
+)
+
+// daemonLostWindow is how near to the loss of the daemon an exit must be to be
+// put down to it (reliability.md, failure 5).
+const daemonLostWindow = 30 * time.Second
+
+// Inspect returns the container with this ID or name; KindNotFound when there
+// is none.
+func (d *Docker) Inspect(ctx context.Context, id string) (berth.Container, error) {
+	got, err := d.short.ContainerInspect(ctx, id)
+	if err != nil {
+		return berth.Container{}, translate(ctx, err, "inspecting container %q", id)
+	}
+
+	c := fromLabels(got.Config.Labels)
+	c.ID = got.ID
+	c.Name = strings.TrimPrefix(got.Name, "/")
+	c.CreatedAt = parseTime(got.Created)
+	c.State = state(got.State.Status)
+	c.StartedAt = parseTime(got.State.StartedAt)
+	c.OOMKilled = got.State.OOMKilled
+	c.Error = got.State.Error
+
+	if c.State == berth.ContainerRunning {
+		c.PID = got.State.Pid
+	} else {
+		c.ExitCode = got.State.ExitCode
+		c.FinishedAt = parseTime(got.State.FinishedAt)
+		c.OOMKilled = c.OOMKilled || d.config.KernelKilled != nil && d.config.KernelKilled(c.ID)
+	}
+
+	return c, nil
+}
+
+// List returns all containers of this instance on this host, by name, whatever
+// their state. It tells who they are; times of start and end, exit codes and
+// process ids are Inspect's.
+func (d *Docker) List(ctx context.Context) ([]berth.Container, error) {
+	got, err := d.short.ContainerList(ctx, container.ListOptions{
+		All: true,
+		Filters: filters.NewArgs(
+			filters.Arg("label", labelInstance+"="+d.config.Instance),
+			filters.Arg("label", labelHost+"="+d.config.HostID),
+		),
+	})
+	if err != nil {
+		return nil, translate(ctx, err, "listing containers")
+	}
+
+	list := make([]berth.Container, 0, len(got))
+
+	for _, summary := range got {
+		c := fromLabels(summary.Labels)
+		c.ID = summary.ID
+		c.Name = strings.TrimPrefix(strings.Join(summary.Names, ","), "/")
+		c.CreatedAt = time.Unix(summary.Created, 0).UTC()
+		c.State = state(summary.State)
+		list = append(list, c)
+	}
+
+	slices.SortFunc(list, func(a, b berth.Container) int { return cmp.Compare(a.Name, b.Name) })
+
+	return list, nil
+}
+
+// Wait returns when the container has ended. A broken connection is no exit:
+// it looks again, and when Docker stays away for APITimeout the error is
+// KindUnavailable and the container may well run on.
+func (d *Docker) Wait(ctx context.Context, id string) (berth.Container, error) {
+	var lost time.Time // when the daemon went away last
+
+	for {
+		// Both end when ctx is done. Not selecting on ctx as well lets the
+		// client's goroutine hand over what it has, and end.
+		exited, failed := d.long.ContainerWait(ctx, id, container.WaitConditionNotRunning)
+
+		var waitErr error
+		select {
+		case <-exited:
+		case waitErr = <-failed:
+		}
+
+		if waitErr != nil {
+			if ctx.Err() != nil || cerrdefs.IsNotFound(waitErr) {
+				return berth.Container{}, translate(ctx, waitErr, "waiting for container %q", id)
+			}
+
+			lost = time.Now()
+		}
+
+		c, err := d.inspectPatiently(ctx, id)
+		if err != nil {
+			return berth.Container{}, err
+		}
+
+		if c.State == berth.ContainerExited {
+			c.DaemonLost = !lost.IsZero() && lost.Sub(c.FinishedAt).Abs() < daemonLostWindow
+
+			return c, nil
+		}
+
+		if err := pause(ctx); err != nil {
+			return berth.Container{}, err
+		}
+	}
+}
+
+// inspectPatiently inspects until the daemon answers, APITimeout at most.
+func (d *Docker) inspectPatiently(ctx context.Context, id string) (berth.Container, error) {
+	deadline := time.Now().Add(d.config.APITimeout)
+
+	for {
+		c, err := d.Inspect(ctx, id)
+		if err == nil || berth.KindOf(err) != berth.KindUnavailable || time.Now().After(deadline) {
+			return c, err
+		}
+
+		if err := pause(ctx); err != nil {
+			return berth.Container{}, err
+		}
+	}
+}
+
+// Stop sends SIGTERM, and SIGKILL when grace is over, and returns when the
+// container has ended. An absent or ended container is fine: cancel races with
+// completion (reliability.md, failure 38).
+func (d *Docker) Stop(ctx context.Context, id string, grace time.Duration) error {
+	bounded, cancel := context.WithTimeout(ctx, grace+launchTimeout)
+	defer cancel()
+
+	seconds := int(math.Ceil(grace.Seconds()))
+
+	err := d.long.ContainerStop(bounded, id, container.StopOptions{Timeout: &seconds})
+	if cerrdefs.IsNotFound(err) {
+		return nil
+	}
+
+	return translate(ctx, err, "stopping container %q", id)
+}
+
+// Remove removes a container that does not run; KindConflict for one that
+// does. An absent one is fine.
+func (d *Docker) Remove(ctx context.Context, id string) error {
+	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
+	defer cancel()
+
+	err := d.long.ContainerRemove(bounded, id, container.RemoveOptions{RemoveVolumes: true})
+	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress") {
+		return nil
+	}
+
+	return translate(ctx, err, "removing container %q", id)
+}
+
+func fromLabels(labels map[string]string) berth.Container {
+	token, err := strconv.ParseInt(labels[labelToken], 10, 64)
+	if err != nil {
+		token = 0 // of no lease: such a container is adopted by no one
+	}
+
+	return berth.Container{
+		AttemptID: labels[labelAttempt],
+		SweepID:   labels[labelSweep],
+		TrialID:   labels[labelTrial],
+		LeaseID:   labels[labelLease],
+		Token:     token,
+		SpecHash:  labels[labelSpecHash],
+		BootID:    labels[labelBootID],
+	}
+}
+
+// state folds Docker's seven words into three: what holds memory is running.
+func state(docker string) berth.ContainerState {
+	switch docker {
+	case "created":
+		return berth.ContainerCreated
+	case "running", "paused", "restarting":
+		return berth.ContainerRunning
+	default: // exited, dead, removing
+		return berth.ContainerExited
+	}
+}
+
+// parseTime reads Docker's times; its "0001-01-01T00:00:00Z" is the zero time.
+func parseTime(text string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}
+	}
+
+	return t.UTC()
+}

@@ -1,0 +1,333 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/berthml/berth"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func setup(t *testing.T) *Docker {
+	t.Helper()
+
+	d, err := New(Config{Instance: "test", HostID: "host-1", BootID: "boot-1"})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+
+	return d
+}
+
+func launch() berth.Launch {
+	return berth.Launch{
+		AttemptID: "a1", SweepID: "s1", TrialID: "t1", LeaseID: "l1", Token: 42,
+		Image:       "sha256:0123",
+		Command:     []string{"python3", "train.py", "--lr=0.1"},
+		Workdir:     "/app",
+		Environment: map[string]string{"TRIAL_ID": "t1", "HOME": "/tmp"},
+		Mounts: []berth.Mount{
+			{Source: "/data/a1/in", Target: "/trial/in", ReadOnly: true},
+			{Source: "/data/a1/out", Target: "/trial/out"},
+		},
+		MemoryBytes: 640 << 20,
+		ShmBytes:    64 << 20,
+		CPUMilli:    1000,
+	}
+}
+
+// TestGolden holds every line of what Docker is told. Read a change of the file
+// as a change of the fence around other people's programs.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+
+	d := setup(t)
+
+	got, err := json.MarshalIndent(map[string]any{
+		"name":        d.Name("a1"),
+		"config":      containerConfig(launch(), ResolveUser("", "").Name, d.labels(launch())),
+		"host_config": hostConfig(launch()),
+	}, "", "  ")
+	require.NoError(t, err)
+
+	const path = "testdata/container.json"
+	if *update {
+		require.NoError(t, os.WriteFile(path, append(got, '\n'), 0o600))
+	}
+
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got)+"\n")
+}
+
+func TestHostConfigChoices(t *testing.T) {
+	t.Parallel()
+
+	l := launch()
+	l.Network = true
+	l.CPUMilli = 2500
+	host := hostConfig(l)
+	require.EqualValues(t, "bridge", host.NetworkMode)
+	require.EqualValues(t, 2560, host.CPUShares)
+	require.EqualValues(t, 4*cpuPeriod, host.CPUQuota, "1.25 x 2.5 = 3.1 cores, rounded up")
+
+	l.CPUMilli, l.ShmBytes = 0, 0
+	host = hostConfig(l)
+	require.Zero(t, host.CPUQuota)
+	require.EqualValues(t, defaultShmBytes, host.ShmSize)
+
+	l.CPUMilli = 1
+	require.EqualValues(t, minShares, hostConfig(l).CPUShares)
+	require.EqualValues(t, cpuPeriod, hostConfig(l).CPUQuota)
+}
+
+func TestSpecHash(t *testing.T) {
+	t.Parallel()
+
+	base := specHash(launch())
+
+	same := launch()
+	same.AttemptID, same.SweepID, same.TrialID, same.LeaseID, same.Token = "x", "x", "x", "x", 1
+	require.Equal(t, base, specHash(same), "whose it is, is not part of it")
+
+	for name, change := range map[string]func(*berth.Launch){
+		"image":   func(l *berth.Launch) { l.Image = "x" },
+		"command": func(l *berth.Launch) { l.Command = []string{"x"} },
+		"env":     func(l *berth.Launch) { l.Environment = nil },
+		"mounts":  func(l *berth.Launch) { l.Mounts[0].ReadOnly = false },
+		"memory":  func(l *berth.Launch) { l.MemoryBytes++ },
+		"network": func(l *berth.Launch) { l.Network = true },
+		"user":    func(l *berth.Launch) { l.User = "1:1" },
+	} {
+		changed := launch()
+		change(&changed)
+		require.NotEqual(t, base, specHash(changed), name)
+	}
+}
+
+func TestCheckLaunch(t *testing.T) {
+	t.Parallel()
+
+	require.NoError(t, checkLaunch(launch()))
+
+	for name, change := range map[string]func(*berth.Launch){
+		"no image":       func(l *berth.Launch) { l.Image = "" },
+		"no command":     func(l *berth.Launch) { l.Command = nil },
+		"no memory":      func(l *berth.Launch) { l.MemoryBytes = 0 },
+		"bad id":         func(l *berth.Launch) { l.AttemptID = "../x" },
+		"relative mount": func(l *berth.Launch) { l.Mounts[0].Source = "data" },
+	} {
+		changed := launch()
+		change(&changed)
+		require.Equal(t, berth.KindInvalid, berth.KindOf(checkLaunch(changed)), name)
+	}
+
+	_, err := New(Config{Instance: "a/b"})
+	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+}
+
+func TestLabelsComeBack(t *testing.T) {
+	t.Parallel()
+
+	c := fromLabels(setup(t).labels(launch()))
+	require.Equal(t, berth.Container{
+		AttemptID: "a1", SweepID: "s1", TrialID: "t1", LeaseID: "l1", Token: 42,
+		SpecHash: specHash(launch()), BootID: "boot-1",
+	}, c)
+}
+
+func TestResolveUser(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct {
+		image, wanted string
+		want          User
+	}{
+		{"", "", User{"65532:65532", 65532, 65532}},
+		{"root", "", User{"65532:65532", 65532, 65532}},
+		{"0:0", "", User{"65532:65532", 65532, 65532}},
+		{"1000:100", "", User{"1000:100", 1000, 100}},
+		{"1000", "", User{"1000", 1000, -1}},
+		{"trial", "", User{"trial", -1, -1}},
+		{"trial", "5:6", User{"5:6", 5, 6}},
+		{"", "0:0", User{"0:0", 0, 0}},
+	} {
+		require.Equal(t, test.want, ResolveUser(test.image, test.wanted), "%q %q", test.image, test.wanted)
+	}
+}
+
+func TestDigest(t *testing.T) {
+	t.Parallel()
+
+	digests := []string{"z/other@sha256:1", "team/image@sha256:2"}
+	require.Equal(t, "sha256:id", digest("team/image:1", "sha256:id", nil))
+	require.Equal(t, "team/image@sha256:2", digest("team/image:1", "sha256:id", digests))
+	require.Equal(t, "team/image@sha256:2", digest("sha256:id", "sha256:id", digests))
+	require.Equal(t, "z/other@sha256:1", digest("z/other", "sha256:id", digests))
+}
+
+func TestStartError(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]berth.FailureKind{
+		`OCI runtime create failed: exec: "nope": executable file not found in $PATH: unknown`: berth.FailureBadCommand,
+		`exec: "/busy/x": stat /busy/x: no such file or directory: unknown`:                    berth.FailureBadCommand,
+		`unable to find user nobody2: no matching entries in passwd file`:                      berth.FailureBadCommand,
+		`error mounting "/data/in" to rootfs: no such file or directory: unknown`:              berth.FailureInfra,
+		`failed to create shim task: context deadline exceeded: unknown`:                       berth.FailureInfra,
+	} {
+		var start *berth.StartError
+
+		require.ErrorAs(t, startError(errors.New(text), "c"), &start) //nolint:err113 // Docker's
+		require.Equal(t, want, start.Kind, text)
+	}
+}
+
+func TestTranslate(t *testing.T) {
+	t.Parallel()
+
+	ctx := t.Context()
+	require.NoError(t, translate(ctx, nil, "x"))
+	require.Equal(t, berth.KindUnavailable, berth.KindOf(translate(ctx, io.ErrUnexpectedEOF, "x")))
+	require.Equal(t, berth.KindInternal, berth.KindOf(translate(ctx, os.ErrInvalid, "x")))
+
+	done, cancel := context.WithCancelCause(ctx)
+	cause := errors.New("shutting down") //nolint:err113 // of the test
+	cancel(cause)
+	require.ErrorIs(t, translate(done, io.EOF, "x"), cause, "a done context keeps its cause")
+}
+
+func TestDaemonAway(t *testing.T) {
+	t.Setenv("DOCKER_HOST", "unix://"+t.TempDir()+"/none.sock")
+
+	d := setup(t)
+	d.config.APITimeout = 300 * time.Millisecond
+
+	for name, call := range map[string]func() error{
+		"inspect": func() error { _, err := d.Inspect(t.Context(), "x"); return err },
+		"list":    func() error { _, err := d.List(t.Context()); return err },
+		"ensure":  func() error { _, err := d.Ensure(t.Context(), launch()); return err },
+		"wait":    func() error { _, err := d.Wait(t.Context(), "x"); return err },
+		"stop":    func() error { return d.Stop(t.Context(), "x", time.Second) },
+		"info":    func() error { _, err := d.Info(t.Context()); return err },
+		"logs": func() error {
+			return d.Logs(t.Context(), "x", berth.LogPosition{}, true, func(berth.LogChunk) error { return nil })
+		},
+	} {
+		err := call()
+		require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "%s: %v", name, err)
+	}
+}
+
+// frame is one frame of Docker's log stream.
+func frame(stream byte, at time.Time, data string) []byte {
+	body := at.Format(time.RFC3339Nano) + " " + data
+	head := []byte{stream, 0, 0, 0, 0, 0, 0, 0}
+	binary.BigEndian.PutUint32(head[4:], uint32(len(body))) //nolint:gosec // small
+
+	return append(head, body...)
+}
+
+// TestLogResume reads a log with a long line that shares one stamp, from every
+// position a reader can stop at.
+func TestLogResume(t *testing.T) {
+	t.Parallel()
+
+	base := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	log := bytes.Join([][]byte{
+		frame(1, base, "first\n"),
+		frame(2, base.Add(10), "bar 10%\r"),
+		frame(1, base.Add(time.Second), "second\n"),
+		frame(2, base.Add(10), "bar 20%\r"), // Docker keeps the stamp of the line's first piece
+		frame(1, base.Add(2*time.Second), "third\n"),
+		frame(2, base.Add(10), "bar 30%"), // as Docker 20.10 writes it; newer ones end the line
+		frame(2, base.Add(3*time.Second), "done\n"),
+		frame(1, base.Add(3*time.Second), "\x00\xff"),
+	}, nil)
+
+	read := func(from berth.LogPosition, limit int) (pieces []string, to berth.LogPosition) {
+		to = from
+		err := readFrames(bytes.NewReader(log), newStamper(from), func(c berth.LogChunk) error {
+			if len(pieces) == limit {
+				return io.EOF
+			}
+
+			pieces = append(pieces, c.Stream+" "+string(c.Data))
+
+			if c.Stream == berth.Stdout {
+				require.True(t, c.At.After(to.Stdout))
+				to.Stdout = c.At
+			} else {
+				require.True(t, c.At.After(to.Stderr))
+				to.Stderr = c.At
+			}
+
+			return nil
+		})
+		if err != nil {
+			require.ErrorIs(t, err, io.EOF)
+		}
+
+		return pieces, to
+	}
+
+	all, _ := read(berth.LogPosition{}, 100)
+	require.Len(t, all, 8)
+	require.Equal(t, "stderr \ndone\n", all[6])
+
+	for stop := range all {
+		before, position := read(berth.LogPosition{}, stop)
+		after, _ := read(position, 100)
+		require.Equal(t, all, append(before, after...), "stopped after %d", stop)
+	}
+}
+
+func TestMalformedLog(t *testing.T) {
+	t.Parallel()
+
+	for name, data := range map[string][]byte{
+		"huge frame":  {1, 0, 0, 0, 0xff, 0, 0, 0},
+		"bad stream":  {9, 0, 0, 0, 0, 0, 0, 1, 'x'},
+		"no stamp":    {1, 0, 0, 0, 0, 0, 0, 1, 'x'},
+		"cut header":  {1, 0},
+		"cut payload": {1, 0, 0, 0, 0, 0, 0, 9, 'x'},
+		"bad stamp":   {1, 0, 0, 0, 0, 0, 0, 3, 'x', ' ', 'y'},
+	} {
+		err := readFrames(bytes.NewReader(data), newStamper(berth.LogPosition{}), func(berth.LogChunk) error { return nil })
+		require.Error(t, err, name)
+	}
+}
+
+func FuzzReadFrames(f *testing.F) {
+	f.Add(frame(1, time.Unix(1, 2).UTC(), "hello"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		err := readFrames(bytes.NewReader(data), newStamper(berth.LogPosition{}), func(c berth.LogChunk) error {
+			require.Contains(t, []string{berth.Stdout, berth.Stderr}, c.Stream)
+
+			return nil
+		})
+		_ = fmt.Sprint(err)
+	})
+}
+
+func TestInfoWarnings(t *testing.T) {
+	t.Parallel()
+
+	require.Empty(t, Info{LiveRestore: true, MemoryLimit: true, SwapLimit: true, PidsLimit: true}.warn())
+	require.Len(t, Info{}.warn(), 3)
+	require.Len(t, Info{MemoryLimit: true}.warn(), 3)
+}

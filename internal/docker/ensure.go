@@ -1,0 +1,181 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+
+	"github.com/berthml/berth"
+)
+
+// ensureTries bounds how often Ensure looks again when a container of its name
+// appears or disappears under its hands.
+const ensureTries = 10
+
+// Ensure makes sure that the launch's container was started, once and only
+// once, however often it is called (rule R2). What is there with the same hash
+// and token is adopted: started when it was only created, left alone when it
+// runs, handed back with its exit when it ended. Anything else under that name
+// is a KindConflict.
+//
+// A *berth.StartError says that the launch itself is at fault; the container,
+// when there is one, is returned with it. KindUnavailable is ambiguous: the
+// container may run, and the next call finds it.
+func (d *Docker) Ensure(ctx context.Context, l berth.Launch) (berth.Container, error) {
+	if err := checkLaunch(l); err != nil {
+		return berth.Container{}, err
+	}
+
+	var last error
+
+	for range ensureTries {
+		found, err := d.Inspect(ctx, d.Name(l.AttemptID))
+		if err == nil {
+			return d.adopt(ctx, found, l)
+		}
+
+		if berth.KindOf(err) != berth.KindNotFound {
+			return berth.Container{}, err
+		}
+
+		made, err := d.create(ctx, l)
+		if err == nil {
+			return d.start(ctx, made)
+		}
+
+		// Someone else took the name, or the one who had it is still going.
+		if berth.KindOf(err) != berth.KindConflict {
+			return berth.Container{}, err
+		}
+
+		last = err
+		if err := pause(ctx); err != nil {
+			return berth.Container{}, err
+		}
+	}
+
+	return berth.Container{}, last
+}
+
+func (d *Docker) adopt(ctx context.Context, found berth.Container, l berth.Launch) (berth.Container, error) {
+	found.Adopted = true
+
+	if found.SpecHash != specHash(l) || found.Token != l.Token {
+		return berth.Container{}, berth.Errorf(berth.KindConflict,
+			"E_NAME_COLLISION: container %q belongs to another launch (token %d, ours is %d)",
+			found.Name, found.Token, l.Token)
+	}
+
+	if found.State == berth.ContainerCreated {
+		return d.start(ctx, found)
+	}
+
+	return found, nil
+}
+
+func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, error) {
+	image, err := d.ResolveImage(ctx, l.Image)
+	if spec, ok := errors.AsType[*berth.SpecError](err); ok {
+		return berth.Container{}, &berth.StartError{
+			Kind: berth.FailureImageMissing,
+			Err:  berth.Errorf(berth.KindInvalid, "%s", spec.Problems[0].Message),
+		}
+	}
+
+	if err != nil {
+		return berth.Container{}, err
+	}
+
+	user := ResolveUser(image.User, l.User)
+
+	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
+	defer cancel()
+
+	name := d.Name(l.AttemptID)
+
+	made, err := d.long.ContainerCreate(bounded, containerConfig(l, user.Name, d.labels(l)), hostConfig(l), nil, nil, name)
+	if cerrdefs.IsInvalidArgument(err) {
+		return berth.Container{}, startError(err, name)
+	}
+
+	if err != nil {
+		return berth.Container{}, translate(ctx, err, "creating container %q", name)
+	}
+
+	return berth.Container{ID: made.ID, Name: name, AttemptID: l.AttemptID}, nil
+}
+
+// start starts a created container; one that runs already is fine.
+func (d *Docker) start(ctx context.Context, c berth.Container) (berth.Container, error) {
+	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
+	defer cancel()
+
+	err := d.long.ContainerStart(bounded, c.ID, container.StartOptions{})
+
+	switch {
+	case err == nil:
+	case ctx.Err() != nil, bounded.Err() != nil, berth.KindOf(translate(ctx, err, "")) == berth.KindUnavailable:
+		return c, translate(ctx, err, "starting container %q", c.Name)
+	default:
+		return c, startError(err, c.Name)
+	}
+
+	started, err := d.Inspect(ctx, c.ID)
+	if err != nil {
+		return c, err
+	}
+
+	started.Adopted = c.Adopted
+
+	return started, nil
+}
+
+// badCommand are the texts of runc and dockerd for a command that cannot run,
+// Docker 20.10 to 28. With an init process most such commands start and end
+// with 126 or 127 instead, which internal/failure reads.
+var badCommand = []string{
+	"executable file not found",
+	"no such file or directory: unknown", // stat of the command's path
+	"permission denied: unknown",
+	"is a directory",
+	"exec format error",
+	"unable to find user",
+	"chdir to cwd",
+	"is not a directory",
+	"working directory",
+	"invalid argument: unknown",
+}
+
+// startError tells a bad launch from a bad machine. Mounts are ours, so what
+// is wrong with them is not the user's fault.
+func startError(err error, name string) error {
+	text := err.Error()
+	kind := berth.FailureInfra
+
+	if !strings.Contains(text, "mount") {
+		for _, sign := range badCommand {
+			if strings.Contains(text, sign) {
+				kind = berth.FailureBadCommand
+			}
+		}
+	}
+
+	return &berth.StartError{Kind: kind, Err: berth.Errorf(berth.KindInvalid, "starting container %q: %w", name, err)}
+}
+
+// pause waits retryEvery, or returns the context's cause.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(retryEvery)
+	defer timer.Stop()
+
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,64 @@
+//go:build integration
+
+package docker
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"crypto/rand"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// TestEnsureStartsWhatWasCreated is the worker that died between create and
+// start (reliability.md, failure 3).
+func TestEnsureStartsWhatWasCreated(t *testing.T) {
+	t.Parallel()
+
+	d := setup(t)
+	l := launch()
+	l.AttemptID = strings.ToLower(rand.Text())
+	l.Image, l.Command, l.Workdir, l.Mounts = "berth-test/busy:1", []string{"/busy", "exit", "4"}, "", nil
+
+	made, err := d.create(t.Context(), l)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		require.NoError(t, d.Stop(ctx, made.ID, 0))
+		require.NoError(t, d.Remove(ctx, made.ID))
+	})
+
+	found, err := d.Inspect(t.Context(), made.ID)
+	require.NoError(t, err)
+	require.Equal(t, berth.ContainerCreated, found.State)
+
+	c, err := d.Ensure(t.Context(), l)
+	require.NoError(t, err)
+	require.True(t, c.Adopted)
+	require.Equal(t, made.ID, c.ID)
+
+	ended, err := d.Wait(t.Context(), c.ID)
+	require.NoError(t, err)
+	require.Equal(t, 4, ended.ExitCode)
+}
+
+// TestCreateTwice: the name is taken, whoever asks.
+func TestCreateTwice(t *testing.T) {
+	t.Parallel()
+
+	d := setup(t)
+	l := launch()
+	l.AttemptID = strings.ToLower(rand.Text())
+	l.Image, l.Command, l.Workdir, l.Mounts = "berth-test/busy:1", []string{"/busy", "exit", "0"}, "", nil
+
+	made, err := d.create(t.Context(), l)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Remove(context.WithoutCancel(t.Context()), made.ID)) })
+
+	_, err = d.create(t.Context(), l)
+	require.Equal(t, berth.KindConflict, berth.KindOf(err), "%v", err)
+}

@@ -1,0 +1,151 @@
+package docker
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/go-units"
+
+	"github.com/berthml/berth"
+)
+
+const (
+	defaultShmBytes = 64 << 20 // Docker's own default
+	pidsLimit       = 512      // a TensorFlow trial has about 60 threads; a fork bomb stops here
+	openFiles       = 16384    // a trial opens tens; more than the daemon's own limit fails in a nested Docker
+	cpuPeriod       = 100_000  // µs; the kernel's default
+	sharesPerCore   = 1024     // Docker's default weight of a container
+	minShares       = 2        // the kernel's minimum
+)
+
+// overrides are variables an image may set and Berth decides. CUDA's official
+// images ask for every GPU; "void" gives none where NVIDIA's runtime is the
+// default one.
+var overrides = map[string]string{
+	"NVIDIA_VISIBLE_DEVICES":     "void",
+	"NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+}
+
+// containerConfig is the part of a container that travels with its image.
+// Command is the whole argv: an image's entrypoint could be a shell.
+func containerConfig(l berth.Launch, user string, labels map[string]string) *container.Config {
+	env := maps.Clone(overrides)
+	maps.Copy(env, l.Environment)
+
+	lines := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		lines = append(lines, name+"="+env[name])
+	}
+
+	return &container.Config{
+		Hostname:    "trial",
+		User:        user,
+		Image:       l.Image,
+		Entrypoint:  l.Command,
+		WorkingDir:  l.Workdir,
+		Env:         lines,
+		Labels:      labels,
+		StopSignal:  "SIGTERM",
+		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+	}
+}
+
+// hostConfig is the fence around a container (reliability.md section 3). The
+// golden test holds every line of it.
+//
+// Memory is the limit of memory plus swap, so a trial that needs more is
+// killed and retried with more, never slowed down by swap. CPU is a weight, in
+// proportion to what is reserved; the hard cap is a quarter above, rounded up
+// to whole cores, so that an idle machine is not left idle but thread pools
+// cannot drown the neighbours.
+func hostConfig(l berth.Launch) *container.HostConfig {
+	pids := int64(pidsLimit)
+	initProcess := true // a Python as process 1 would ignore SIGTERM
+
+	host := &container.HostConfig{
+		AutoRemove:      false, // the exit is evidence until the result is committed
+		CapDrop:         []string{"ALL"},
+		CgroupnsMode:    container.CgroupnsModePrivate,
+		Init:            &initProcess,
+		IpcMode:         container.IPCModePrivate,
+		LogConfig:       logConfig(),
+		NetworkMode:     "none",
+		Privileged:      false,
+		ReadonlyRootfs:  true,
+		RestartPolicy:   container.RestartPolicy{Name: container.RestartPolicyDisabled},
+		SecurityOpt:     []string{"no-new-privileges"},
+		ShmSize:         cmp.Or(l.ShmBytes, defaultShmBytes),
+		Tmpfs:           map[string]string{"/tmp": tmpOptions(l.MemoryBytes)},
+		Mounts:          mounts(l.Mounts),
+		PublishAllPorts: false,
+		Resources: container.Resources{
+			Memory:     l.MemoryBytes,
+			MemorySwap: l.MemoryBytes,
+			PidsLimit:  &pids,
+			Ulimits: []*units.Ulimit{
+				{Name: "core", Soft: 0, Hard: 0},
+				{Name: "nofile", Soft: openFiles, Hard: openFiles},
+			},
+		},
+	}
+
+	if l.Network {
+		host.NetworkMode = "bridge"
+	}
+
+	if l.CPUMilli > 0 {
+		host.CPUShares = max(l.CPUMilli*sharesPerCore/1000, minShares)
+		host.CPUPeriod = cpuPeriod
+		host.CPUQuota = capCores(l.CPUMilli) * cpuPeriod
+	}
+
+	return host
+}
+
+// capCores is 1.25 times the reserved cores, rounded up. It may exceed what the
+// machine has, which the quota, unlike NanoCPUs, allows.
+func capCores(cpuMilli int64) int64 {
+	return (cpuMilli*125 + 99_999) / 100_000
+}
+
+// tmpOptions sizes /tmp at half of the memory limit, which it counts against.
+// noexec: TensorFlow does not need it (measured, 2.21 on CPU); Triton, which
+// compiles what it runs, must be pointed at /trial/out.
+func tmpOptions(memoryBytes int64) string {
+	return "rw,noexec,nosuid,nodev,mode=1777,size=" + strconv.FormatInt(memoryBytes/2, 10)
+}
+
+// logConfig bounds what a container can write: 30 MiB on disk, 4 MiB waiting
+// in memory. When Docker cannot keep up, lines are lost rather than the trial
+// slowed (reliability.md, failure 28); results are files (rule R6).
+func logConfig() container.LogConfig {
+	return container.LogConfig{
+		Type: "local",
+		Config: map[string]string{
+			"max-size":        "10m",
+			"max-file":        "3",
+			"mode":            "non-blocking",
+			"max-buffer-size": "4m",
+		},
+	}
+}
+
+func mounts(list []berth.Mount) []mount.Mount {
+	out := make([]mount.Mount, 0, len(list))
+
+	for _, m := range list {
+		out = append(out, mount.Mount{
+			Type:        mount.TypeBind, // fails when the source is missing, unlike Binds
+			Source:      m.Source,
+			Target:      m.Target,
+			ReadOnly:    m.ReadOnly,
+			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate},
+		})
+	}
+
+	return out
+}

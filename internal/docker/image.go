@@ -1,0 +1,106 @@
+package docker
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+
+	"github.com/berthml/berth"
+)
+
+// unprivileged is the uid and gid of trials whose image names no user:
+// "nonroot" of the distroless images, and no one on the host.
+const unprivileged = 65532
+
+// ResolveImage finds an image on this host; it never pulls. The digest is a
+// registry's, as repository@sha256:…, when there is one; a locally built image
+// has its ID only. Errors are a *berth.SpecError: E_IMAGE_MISSING, or
+// E_IMAGE_ENV for an image that preloads a library into every process
+// (CVE-2025-23266 came that way).
+func (d *Docker) ResolveImage(ctx context.Context, ref string) (berth.Image, error) {
+	got, err := d.short.ImageInspect(ctx, ref)
+
+	switch {
+	case cerrdefs.IsNotFound(err):
+		return berth.Image{}, imageProblem("E_IMAGE_MISSING", "image "+strconv.Quote(ref)+
+			" is not on this host; build or pull it there first")
+	case err != nil:
+		return berth.Image{}, translate(ctx, err, "inspecting image %q", ref)
+	}
+
+	image := berth.Image{ID: got.ID, Digest: digest(ref, got.ID, got.RepoDigests)}
+	if got.Config != nil {
+		image.User, image.Env = got.Config.User, got.Config.Env
+	}
+
+	for _, line := range image.Env {
+		name, _, _ := strings.Cut(line, "=")
+		if name == "LD_PRELOAD" || name == "LD_AUDIT" {
+			return berth.Image{}, imageProblem("E_IMAGE_ENV", "image "+strconv.Quote(ref)+" sets "+name+
+				", which loads code into every process; build it without")
+		}
+	}
+
+	return image, nil
+}
+
+// digest picks the registry digest of ref's own repository, else the first in
+// order, else the ID.
+func digest(ref, id string, digests []string) string {
+	if len(digests) == 0 {
+		return id
+	}
+
+	sorted := slices.Sorted(slices.Values(digests))
+	for _, candidate := range sorted {
+		repository, _, _ := strings.Cut(candidate, "@")
+		if ref == repository || strings.HasPrefix(ref, repository+":") || strings.HasPrefix(ref, repository+"@") {
+			return candidate
+		}
+	}
+
+	return sorted[0]
+}
+
+// User is who a container runs as. UID and GID are -1 when only the image
+// knows them: directories for such a container must be open to all.
+type User struct {
+	Name string // as Docker takes it
+	UID  int
+	GID  int
+}
+
+// ResolveUser says who a container runs as: wanted, when it is not empty; else
+// the image's user; else, when that is root, an unprivileged one.
+func ResolveUser(imageUser, wanted string) User {
+	name := wanted
+	if name == "" {
+		name = imageUser
+	}
+
+	user, group, hasGroup := strings.Cut(name, ":")
+	if wanted == "" && (user == "" || user == "root" || user == "0") {
+		id := strconv.Itoa(unprivileged)
+
+		return User{Name: id + ":" + id, UID: unprivileged, GID: unprivileged}
+	}
+
+	uid, err := strconv.Atoi(user)
+	if err != nil {
+		return User{Name: name, UID: -1, GID: -1}
+	}
+
+	gid := -1
+	if n, err := strconv.Atoi(group); hasGroup && err == nil {
+		gid = n
+	}
+
+	return User{Name: name, UID: uid, GID: gid}
+}
+
+func imageProblem(code, message string) error {
+	return &berth.SpecError{Problems: []berth.Problem{{Code: code, Pointer: "/image", Message: message}}}
+}

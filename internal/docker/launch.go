@@ -1,0 +1,85 @@
+package docker
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"path"
+	"strconv"
+
+	"github.com/berthml/berth"
+)
+
+// The labels of every container (rule R2).
+const (
+	labelInstance = "berth.instance"
+	labelHost     = "berth.host"
+	labelBootID   = "berth.boot-id"
+	labelSweep    = "berth.sweep"
+	labelTrial    = "berth.trial"
+	labelAttempt  = "berth.attempt"
+	labelLease    = "berth.lease"
+	labelToken    = "berth.token"
+	labelSpecHash = "berth.spec-hash"
+)
+
+// minMemoryBytes is the smallest limit Docker takes.
+const minMemoryBytes = 6 << 20
+
+// Name is the name of an attempt's container in this instance.
+func (d *Docker) Name(attemptID string) string {
+	return "berth-" + d.config.Instance + "-" + attemptID
+}
+
+// labels are what makes a container recognizable after everything else is lost.
+func (d *Docker) labels(l berth.Launch) map[string]string {
+	return map[string]string{
+		labelInstance: d.config.Instance,
+		labelHost:     d.config.HostID,
+		labelBootID:   d.config.BootID,
+		labelSweep:    l.SweepID,
+		labelTrial:    l.TrialID,
+		labelAttempt:  l.AttemptID,
+		labelLease:    l.LeaseID,
+		labelToken:    strconv.FormatInt(l.Token, 10),
+		labelSpecHash: specHash(l),
+	}
+}
+
+// specHash is the SHA-256, in hex, of what a launch runs: everything but whose
+// it is, which the name and the token say.
+func specHash(l berth.Launch) string {
+	l.AttemptID, l.SweepID, l.TrialID, l.LeaseID, l.Token = "", "", "", "", 0
+
+	data, err := json.Marshal(l) // map keys are sorted
+	if err != nil {
+		panic("docker: launch cannot be marshalled: " + err.Error())
+	}
+
+	sum := sha256.Sum256(data)
+
+	return hex.EncodeToString(sum[:])
+}
+
+// checkLaunch refuses what would become a container without its fences.
+func checkLaunch(l berth.Launch) error {
+	switch {
+	case !namePattern.MatchString(l.AttemptID):
+		return berth.Errorf(berth.KindInvalid, "attempt id %q must be letters, digits and _.-", l.AttemptID)
+	case l.Image == "":
+		return berth.Errorf(berth.KindInvalid, "attempt %q has no image", l.AttemptID)
+	case len(l.Command) == 0:
+		return berth.Errorf(berth.KindInvalid, "attempt %q has no command", l.AttemptID)
+	case l.MemoryBytes < minMemoryBytes:
+		return berth.Errorf(berth.KindInvalid, "attempt %q is limited to %d bytes of memory; the least is %d",
+			l.AttemptID, l.MemoryBytes, minMemoryBytes)
+	}
+
+	for _, m := range l.Mounts {
+		if !path.IsAbs(m.Source) || !path.IsAbs(m.Target) {
+			return berth.Errorf(berth.KindInvalid, "mount %q to %q: both must be absolute paths", m.Source, m.Target)
+		}
+	}
+
+	return nil
+}

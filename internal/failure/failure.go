@@ -1,0 +1,99 @@
+// Package failure says how an attempt ended, from evidence: who asked it to
+// stop, its exit code, what the kernel and the driver recorded, and what it
+// printed last. It does not guess: a kind that costs the trial a retry with
+// more memory needs the kernel's word, an exit code of the contract, or the
+// framework's own error.
+//
+// The order of the rules decides, because several may match: reasons of our
+// own come before the program's, exceptions before exit codes, and text that
+// may mean several things only counts together with a memory reading
+// (reference/jobs.md section 3, reliability.md failures 5 and 24-27).
+package failure
+
+import "github.com/berthml/berth"
+
+// Intent is why Berth itself asked the container to stop.
+type Intent string
+
+// The intents. The first one recorded for an attempt stands.
+const (
+	IntentNone    Intent = ""
+	IntentCancel  Intent = "cancel"  // a person or the sweep
+	IntentStop    Intent = "stop"    // to run again later: a drain, a preemption
+	IntentTimeout Intent = "timeout" // max_trial_duration
+	IntentPrune   Intent = "prune"   // early stopping
+)
+
+// Evidence is all that is known of an attempt that ended. Zero values mean
+// "not seen" or "not measured".
+type Evidence struct {
+	Intent Intent
+
+	StartKind    berth.FailureKind // of the berth.StartError, when it could not start
+	StartMessage string
+	ReportedKind berth.FailureKind // the shim's error record in the metrics file
+	ExitCode     int
+	LogTail      []string // last 200 lines of both streams, oldest first
+
+	OOMKilled        bool // Docker's flag
+	OOMEvent         bool // Docker's event
+	OOMKills         int  // the cgroup's counter, last read
+	MemoryLimitBytes int64
+	PeakBytes        int64 // working set
+	DaemonLost       bool  // Docker went away at about the time of the exit
+	HostRestarted    bool  // the container belongs to an earlier boot
+
+	Objective       string // metric of the sweep; empty = it has none
+	HasObjective    bool   // a value was reported
+	ObjectiveStatus berth.MetricStatus
+
+	Device DeviceEvidence
+}
+
+// DeviceEvidence is what is known of the GPU side; zero on the CPU.
+type DeviceEvidence struct {
+	Asked         bool  // the attempt was given a GPU
+	Measured      bool  // PeakBytes is a measurement
+	PeakBytes     int64 // the process' largest use
+	LimitBytes    int64 // its reservation or cap
+	FreeMeasured  bool  // FreeBytes is a measurement
+	FreeBytes     int64 // the least the whole device had free in the last 10 s
+	Stepped       bool  // a training step was reported
+	AloneOOMs     int   // earlier attempts that ran out of memory with the device to themselves
+	Alone         bool  // so had this one
+	NeighbourFail int   // other attempts of the device that failed within 5 s
+}
+
+// Classify returns how the attempt ended, and why in plain words with the next
+// step. It never returns an empty kind or message.
+func Classify(e Evidence) (berth.FailureKind, string) {
+	for _, rule := range rules {
+		if kind, message := rule(e); kind != "" {
+			return kind, message
+		}
+	}
+
+	return userError(e)
+}
+
+// rules in order; the first that names a kind decides.
+var rules = []func(Evidence) (berth.FailureKind, string){
+	notStarted,
+	intended,
+	succeeded,
+	reported,
+	contractCode,
+	kernelOOM,
+	infrastructure,
+	hostOOMText,
+	deviceOOMText,
+	ambiguousText,
+	neighbourFault,
+	exitCode,
+}
+
+// outOfHostMemory reports whether the kernel killed a process of the container.
+// Docker's flag alone is true as well when only a child died.
+func (e Evidence) outOfHostMemory() bool {
+	return e.OOMKilled || e.OOMEvent || e.OOMKills > 0
+}

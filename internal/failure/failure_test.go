@@ -1,0 +1,265 @@
+package failure_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/failure"
+)
+
+const mib = 1 << 20
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// onGPU is an attempt in the middle of training, with room on its device.
+func onGPU(exit int, lines ...string) failure.Evidence {
+	return failure.Evidence{
+		ExitCode: exit, LogTail: lines,
+		Device: failure.DeviceEvidence{
+			Asked: true, Measured: true, PeakBytes: 900 * mib, LimitBytes: 1280 * mib,
+			FreeMeasured: true, FreeBytes: 4000 * mib, Stepped: true,
+		},
+	}
+}
+
+func with(e failure.Evidence, change func(*failure.Evidence)) failure.Evidence {
+	change(&e)
+
+	return e
+}
+
+func traceback(last string) []string {
+	return []string{
+		"Epoch 1/5", "Traceback (most recent call last):",
+		`  File "/app/train.py", line 57, in <module>`, "    main()", last, "",
+	}
+}
+
+const (
+	tfGPU  = "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[64,1024] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"
+	tfCPU  = "ResourceExhaustedError: OOM when allocating tensor with shape[64,1024] and type float on /job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu"
+	tfInit = "failed call to cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY: out of memory"
+	tfWarn = "failed to allocate 735.56M (771293184 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory"
+	tfSoft = "Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.20GiB with freed_by_count=0. The caller indicates that this is not a failure, but this may mean that there could be performance gains if more memory were available."
+)
+
+// TestClassify has every row of jobs.md section 3 and of reliability.md
+// failures 5 and 24-27 and 31.
+func TestClassify(t *testing.T) {
+	t.Parallel()
+
+	objective := failure.Evidence{Objective: "val_accuracy", HasObjective: true, ObjectiveStatus: berth.MetricFinite}
+
+	for name, test := range map[string]struct {
+		evidence failure.Evidence
+		want     berth.FailureKind
+		says     string // part of the message
+	}{
+		// Reasons of our own come first.
+		"image missing":    {failure.Evidence{StartKind: berth.FailureImageMissing, StartMessage: "No such image"}, berth.FailureImageMissing, "pull it there"},
+		"bad entry point":  {failure.Evidence{StartKind: berth.FailureBadCommand, ExitCode: 127}, berth.FailureBadCommand, "check command"},
+		"start failed":     {failure.Evidence{StartKind: berth.FailureInfra}, berth.FailureInfra, "tries again"},
+		"canceled":         {failure.Evidence{Intent: failure.IntentCancel, ExitCode: 137}, berth.FailureCanceled, "canceled"},
+		"canceled and OOM": {failure.Evidence{Intent: failure.IntentCancel, ExitCode: 137, OOMKilled: true}, berth.FailureCanceled, "canceled"},
+		"preempted":        {failure.Evidence{Intent: failure.IntentStop, ExitCode: 143}, berth.FailurePreempted, "checkpoint"},
+		"timed out":        {failure.Evidence{Intent: failure.IntentTimeout, ExitCode: 137}, berth.FailureTimedOut, "max_trial_duration"},
+		"pruned":           {failure.Evidence{Intent: failure.IntentPrune, ExitCode: 75}, berth.FailurePruned, "early"},
+
+		// Exit 0.
+		"ok":                {objective, berth.FailureOK, "finished"},
+		"ok, no objective":  {failure.Evidence{}, berth.FailureOK, "finished"},
+		"no result":         {failure.Evidence{Objective: "val_accuracy"}, berth.FailureNoResult, `"val_accuracy"`},
+		"NaN":               {failure.Evidence{Objective: "loss", HasObjective: true, ObjectiveStatus: berth.MetricNaN}, berth.FailureNotFinite, "= nan"},
+		"child OOM, exit 0": {with(objective, func(e *failure.Evidence) { e.OOMKilled = true }), berth.FailureOK, "data loader"},
+		"scratch refused, exit 0": {
+			with(onGPU(0, tfSoft, tfWarn), func(e *failure.Evidence) { e.Device.PeakBytes = e.Device.LimitBytes }),
+			berth.FailureOK, "finished",
+		},
+		"no device":           {with(onGPU(0), func(e *failure.Evidence) { e.Device.PeakBytes = 0 }), berth.FailureNoDevice, "fell back to the CPU"},
+		"device not measured": {with(onGPU(0), func(e *failure.Evidence) { e.Device.Measured = false; e.Device.PeakBytes = 0 }), berth.FailureOK, ""},
+
+		// Exit codes of the contract, and the shim's record.
+		"75":            {failure.Evidence{ExitCode: 75}, berth.FailurePreempted, "75"},
+		"78":            {failure.Evidence{ExitCode: 78, LogTail: []string{"width must be even"}}, berth.FailureBadConfig, "width must be even"},
+		"86":            {onGPU(86), berth.FailureDeviceOOM, "with 1,280 MiB reserved (exit code 86)"},
+		"86 on the CPU": {failure.Evidence{ExitCode: 86}, berth.FailureUserError, "86"},
+		"87":            {failure.Evidence{ExitCode: 87}, berth.FailureHostOOM, "87"},
+		"reported":      {with(onGPU(1), func(e *failure.Evidence) { e.ReportedKind = berth.FailureDeviceOOM }), berth.FailureDeviceOOM, "reported"},
+		"reported, host": {
+			failure.Evidence{ExitCode: 1, ReportedKind: berth.FailureHostOOM}, berth.FailureHostOOM, "reported",
+		},
+
+		// The kernel's memory killer.
+		"OOM": {
+			failure.Evidence{ExitCode: 137, OOMKilled: true, MemoryLimitBytes: 640 * mib}, berth.FailureHostOOM,
+			"ran out of host memory: the container was limited to 640 MiB and the kernel killed it; Berth retries with more",
+		},
+		"child OOM, exit 3":   {failure.Evidence{ExitCode: 3, OOMKilled: true}, berth.FailureHostOOM, ""},
+		"OOM by event only":   {failure.Evidence{ExitCode: 137, OOMEvent: true}, berth.FailureHostOOM, ""},
+		"OOM by counter only": {failure.Evidence{ExitCode: 137, OOMKills: 1}, berth.FailureHostOOM, ""},
+		"docker kill":         {failure.Evidence{ExitCode: 137}, berth.FailureKilled, "from outside"},
+		"MemoryError":         {failure.Evidence{ExitCode: 1, LogTail: traceback("MemoryError")}, berth.FailureHostOOM, "MemoryError"},
+		"numpy MemoryError": {
+			failure.Evidence{ExitCode: 1, LogTail: traceback("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 GiB")},
+			berth.FailureHostOOM, "8.00 GiB",
+		},
+		"talks of MemoryError": {
+			failure.Evidence{ExitCode: 1, LogTail: traceback("ValueError: not a MemoryError at all")}, berth.FailureUserError, "ValueError",
+		},
+		"bad_alloc": {
+			failure.Evidence{ExitCode: 134, LogTail: []string{"terminate called after throwing an instance of 'std::bad_alloc'"}},
+			berth.FailureHostOOM, "std::bad_alloc",
+		},
+		"data loader": {
+			failure.Evidence{ExitCode: 1, LogTail: traceback("RuntimeError: DataLoader worker (pid 41) is killed by signal: Killed.")},
+			berth.FailureHostOOM, "DataLoader",
+		},
+		"TF, CPU tensor": {failure.Evidence{ExitCode: 1, LogTail: traceback(tfCPU)}, berth.FailureHostOOM, "CPU:0"},
+		"TF, CPU tensor, GPU given": {
+			onGPU(1, traceback(tfCPU)...), berth.FailureHostOOM, "CPU:0",
+		},
+
+		// Docker and the host.
+		"Docker restarted":            {failure.Evidence{ExitCode: 2, DaemonLost: true}, berth.FailureInfra, "live-restore"},
+		"Docker restarted, 137":       {failure.Evidence{ExitCode: 137, DaemonLost: true}, berth.FailureInfra, "again"},
+		"Docker restarted, OOM":       {failure.Evidence{ExitCode: 137, DaemonLost: true, OOMKilled: true}, berth.FailureHostOOM, ""},
+		"Docker restarted, exit 0":    {with(objective, func(e *failure.Evidence) { e.DaemonLost = true }), berth.FailureOK, ""},
+		"host restarted":              {failure.Evidence{ExitCode: 255, HostRestarted: true}, berth.FailureInfra, "restarted"},
+		"entry point of init, 127":    {failure.Evidence{ExitCode: 127, LogTail: []string{"[FATAL tini (7)] exec pyhton3 failed: No such file or directory"}}, berth.FailureBadCommand, "pyhton3"},
+		"entry point not runnable":    {failure.Evidence{ExitCode: 126}, berth.FailureBadCommand, "126"},
+		"asked to stop from outside":  {failure.Evidence{ExitCode: 143}, berth.FailurePreempted, "143"},
+		"abort":                       {failure.Evidence{ExitCode: 134, LogTail: []string{"F0000 check failed"}}, berth.FailureCrashed, "check failed"},
+		"segmentation fault":          {failure.Evidence{ExitCode: 139}, berth.FailureCrashed, "signal 11"},
+		"bus error":                   {failure.Evidence{ExitCode: 135}, berth.FailureCrashed, "shm_size"},
+		"exception":                   {failure.Evidence{ExitCode: 1, LogTail: traceback("ValueError: Shapes (32,) and (64,) are incompatible")}, berth.FailureUserError, "ValueError: Shapes (32,) and (64,) are incompatible"},
+		"exception, then output":      {failure.Evidence{ExitCode: 1, LogTail: append(traceback("KeyError: 'lr'"), "W0000 shutting down")}, berth.FailureUserError, "KeyError: 'lr'"},
+		"chained exceptions":          {failure.Evidence{ExitCode: 1, LogTail: append(traceback("KeyError: 'lr'"), traceback("SystemError: second")...)}, berth.FailureUserError, "SystemError: second"},
+		"no words":                    {failure.Evidence{ExitCode: 1}, berth.FailureUserError, "printed nothing"},
+		"read-only root":              {failure.Evidence{ExitCode: 1, LogTail: traceback("OSError: [Errno 30] Read-only file system: '/app/x'")}, berth.FailureUserError, "/trial/out"},
+		"no network":                  {failure.Evidence{ExitCode: 1, LogTail: traceback("URLError: <urlopen error [Errno -3] Temporary failure in name resolution>")}, berth.FailureUserError, "network: true"},
+		"GPU words on the CPU":        {failure.Evidence{ExitCode: 1, LogTail: []string{tfInit}}, berth.FailureUserError, ""},
+		"exit code of the program":    {failure.Evidence{ExitCode: 42, LogTail: []string{"bye"}}, berth.FailureUserError, "exit code 42"},
+		"control characters in quote": {failure.Evidence{ExitCode: 1, LogTail: []string{"\x1b[31mred\x1b[0m\xff"}}, berth.FailureUserError, "[31mred[0m"},
+
+		// GPU memory: the framework's own error.
+		"TF":             {onGPU(1, traceback(tfGPU)...), berth.FailureDeviceOOM, "GPU_0_bfc"},
+		"TF copy":        {onGPU(1, "InternalError: Failed copying input tensor from CPU:0 to GPU:0 in order to run _EagerConst: Dst tensor is not initialized."), berth.FailureDeviceOOM, "Dst tensor"},
+		"TF fatal":       {onGPU(134, "EigenAllocator for GPU ran out of memory when allocating 4096"), berth.FailureDeviceOOM, "Eigen"},
+		"JAX":            {onGPU(1, "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 5.51GiB."), berth.FailureDeviceOOM, "5.51GiB"},
+		"JAX, older":     {onGPU(1, "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory"), berth.FailureDeviceOOM, ""},
+		"PyTorch":        {onGPU(1, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of"), berth.FailureDeviceOOM, ""},
+		"PyTorch, older": {onGPU(1, "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB"), berth.FailureDeviceOOM, ""},
+		"cuDNN alloc":    {onGPU(1, "CUDNN_STATUS_ALLOC_FAILED"), berth.FailureDeviceOOM, ""},
+		"cuBLAS alloc":   {onGPU(1, "failed to create cublas handle: CUBLAS_STATUS_ALLOC_FAILED"), berth.FailureDeviceOOM, ""},
+		"GPU full at start": {
+			with(onGPU(1, tfInit), func(e *failure.Evidence) { e.Device.Stepped = false }), berth.FailureDeviceBusy, "waits for room",
+		},
+		"GPU full before the first step": {
+			with(onGPU(1, tfGPU), func(e *failure.Evidence) { e.Device.Stepped = false; e.Device.FreeBytes = 100 * mib }),
+			berth.FailureDeviceBusy, "waits for room",
+		},
+		"out of its own share before the first step": {
+			with(onGPU(1, tfGPU), func(e *failure.Evidence) {
+				e.Device.Stepped = false
+				e.Device.PeakBytes = 1270 * mib
+				e.Device.FreeBytes = 100 * mib
+			}),
+			berth.FailureDeviceOOM, "",
+		},
+		"alone once":  {with(onGPU(1, tfGPU), func(e *failure.Evidence) { e.Device.Alone = true }), berth.FailureDeviceOOM, ""},
+		"alone twice": {with(onGPU(1, tfGPU), func(e *failure.Evidence) { e.Device.Alone = true; e.Device.AloneOOMs = 1 }), berth.FailureTooBig, "2 times"},
+
+		// Text that may mean several things.
+		"ambiguous, room":         {onGPU(1, "CUDNN_STATUS_INTERNAL_ERROR"), berth.FailureCrashed, "fit the driver"},
+		"ambiguous, device full":  {with(onGPU(1, "CUDNN_STATUS_EXECUTION_FAILED"), func(e *failure.Evidence) { e.Device.FreeBytes = 300 * mib }), berth.FailureDeviceOOM, "full"},
+		"ambiguous, at its limit": {with(onGPU(1, "CUBLAS_STATUS_NOT_INITIALIZED"), func(e *failure.Evidence) { e.Device.PeakBytes = 1260 * mib }), berth.FailureDeviceOOM, "full"},
+		"ambiguous, not measured": {with(onGPU(1, "No algorithm worked!"), func(e *failure.Evidence) { e.Device = failure.DeviceEvidence{Asked: true, Stepped: true} }), berth.FailureCrashed, ""},
+		"warning alone":           {onGPU(1, tfWarn, "KeyError: 'x'"), berth.FailureUserError, "KeyError"},
+		"warning and full":        {with(onGPU(1, tfWarn), func(e *failure.Evidence) { e.Device.FreeBytes = 300 * mib }), berth.FailureDeviceOOM, "735.56M"},
+
+		// Neighbours under MPS.
+		"neighbours fell too": {with(onGPU(1, "CUDA_ERROR_ILLEGAL_ADDRESS"), func(e *failure.Evidence) { e.Device.NeighbourFail = 2 }), berth.FailureNeighbourFault, "2 other"},
+		"fault alone":         {onGPU(1, "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure"), berth.FailureCrashed, "its own"},
+		"MPS code":            {with(onGPU(1, "cudaError 810"), func(e *failure.Evidence) { e.Device.NeighbourFail = 1 }), berth.FailureNeighbourFault, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			kind, message := failure.Classify(test.evidence)
+			require.Equal(t, test.want, kind, message)
+			require.Contains(t, message, test.says)
+		})
+	}
+}
+
+func TestLongLineIsCut(t *testing.T) {
+	t.Parallel()
+
+	_, message := failure.Classify(failure.Evidence{ExitCode: 1, LogTail: []string{strings.Repeat("ä", 100_000)}})
+	require.Less(t, len(message), 1000)
+}
+
+func evidence(t *rapid.T) failure.Evidence {
+	lines := []string{tfGPU, tfCPU, tfInit, tfWarn, tfSoft, "", "CUDNN_STATUS_INTERNAL_ERROR", "MemoryError", "std::bad_alloc", "all well"}
+
+	return failure.Evidence{
+		Intent: rapid.SampledFrom([]failure.Intent{
+			failure.IntentNone, failure.IntentNone, failure.IntentCancel, failure.IntentStop, failure.IntentTimeout, failure.IntentPrune,
+		}).Draw(t, "intent"),
+		ExitCode:     rapid.IntRange(0, 255).Draw(t, "exit"),
+		LogTail:      rapid.SliceOf(rapid.OneOf(rapid.SampledFrom(lines), rapid.String())).Draw(t, "log"),
+		OOMKilled:    rapid.Bool().Draw(t, "killed"),
+		OOMEvent:     rapid.Bool().Draw(t, "event"),
+		OOMKills:     rapid.IntRange(0, 3).Draw(t, "kills"),
+		DaemonLost:   rapid.Bool().Draw(t, "lost"),
+		Objective:    rapid.SampledFrom([]string{"", "loss"}).Draw(t, "objective"),
+		HasObjective: rapid.Bool().Draw(t, "has"),
+		Device: failure.DeviceEvidence{
+			Asked:        rapid.Bool().Draw(t, "asked"),
+			Measured:     rapid.Bool().Draw(t, "measured"),
+			PeakBytes:    rapid.Int64Range(0, 2000*mib).Draw(t, "peak"),
+			LimitBytes:   rapid.Int64Range(0, 2000*mib).Draw(t, "limit"),
+			FreeMeasured: rapid.Bool().Draw(t, "free measured"),
+			FreeBytes:    rapid.Int64Range(0, 2000*mib).Draw(t, "free"),
+		},
+	}
+}
+
+func TestProperties(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		e := evidence(t)
+		kind, message := failure.Classify(e)
+
+		require.NotEmpty(t, kind)
+		require.NotEmpty(t, message)
+
+		again, _ := failure.Classify(e)
+		require.Equal(t, kind, again)
+
+		if e.ExitCode == 0 && e.Intent == failure.IntentNone {
+			require.False(t, kind.OutOfMemory(), "exit 0 is never out of memory")
+			require.Equal(t, berth.NextDone, kind.Policy().Next)
+		}
+
+		if e.Intent != failure.IntentNone {
+			require.False(t, kind.OutOfMemory(), "what we stopped did not run out of memory")
+		}
+
+		if !e.Device.Asked {
+			require.NotEqual(t, berth.FailureDeviceOOM, kind)
+		}
+
+		text := strings.Join(e.LogTail, "\n")
+		if kind == berth.FailureHostOOM {
+			require.True(t, e.OOMKilled || e.OOMEvent || e.OOMKills > 0 || e.ExitCode == 87 ||
+				strings.Contains(text, "MemoryError") || strings.Contains(text, "std::bad_alloc") || strings.Contains(text, "CPU:0"))
+		}
+	})
+}

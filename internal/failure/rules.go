@@ -1,0 +1,288 @@
+package failure
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/berthml/berth"
+)
+
+// Exit codes of CONTRACT.md, and those of a shell, of Docker and of signals.
+const (
+	exitResumable = 75
+	exitBadConfig = 78
+	exitDeviceOOM = 86
+	exitHostOOM   = 87
+
+	exitNotRunnable = 126
+	exitNotFound    = 127
+	exitDocker      = 125
+	exitSignal      = 128 // plus the signal's number
+
+	sigill, sigtrap, sigabrt, sigbus, sigfpe, sigkill, sigsegv, sigterm, sigsys = 4, 5, 6, 7, 8, 9, 11, 15, 31
+)
+
+const (
+	// fullDeviceBytes free or less is a full GPU: what a cuDNN handle and a
+	// first workspace need (jobs.md section 3).
+	fullDeviceBytes = 500 << 20
+
+	// fullPercent of its limit or more is a process that had no room left.
+	fullPercent = 95
+
+	// tooBigAfter this many times out of memory alone, a GPU is too small.
+	tooBigAfter = 2
+)
+
+func notStarted(e Evidence) (berth.FailureKind, string) {
+	switch e.StartKind {
+	case "":
+		return "", ""
+	case berth.FailureImageMissing:
+		return e.StartKind, "the image is not on the host; build or pull it there and run the sweep again: " + e.StartMessage
+	case berth.FailureBadCommand:
+		return e.StartKind, "the command cannot be run in this image; check command and workdir: " + e.StartMessage
+	default:
+		return e.StartKind, "the container could not be started; Berth tries again: " + e.StartMessage
+	}
+}
+
+func intended(e Evidence) (berth.FailureKind, string) {
+	switch e.Intent {
+	case IntentCancel:
+		return berth.FailureCanceled, "canceled"
+	case IntentPrune:
+		return berth.FailurePruned, "stopped early: its intermediate values were worse than others'"
+	case IntentTimeout:
+		return berth.FailureTimedOut, "ran longer than limits.max_trial_duration; raise it or make the trial shorter"
+	case IntentStop:
+		return berth.FailurePreempted, "stopped on Berth's request; Berth runs it again, from its checkpoint if it wrote one"
+	default:
+		return "", ""
+	}
+}
+
+// succeeded: exit 0 is no failure of memory, whatever happened to a child.
+func succeeded(e Evidence) (berth.FailureKind, string) {
+	if e.ExitCode != 0 {
+		return "", ""
+	}
+
+	warning := ""
+	if e.outOfHostMemory() {
+		warning = "; but the kernel killed a process of it for memory on the way" + e.limit() +
+			"; set resources.memory higher if a data loader died"
+	}
+
+	switch {
+	case e.Device.Asked && e.Device.Measured && e.Device.PeakBytes == 0:
+		return berth.FailureNoDevice, "was given a GPU and did not touch it: the framework fell back to the CPU; " +
+			"look for \"Could not find cuda drivers\" or \"Cannot dlopen\" in the log, or set resources.device: cpu"
+	case e.Objective == "":
+		return berth.FailureOK, "finished" + warning
+	case !e.HasObjective:
+		return berth.FailureNoResult, fmt.Sprintf("ended well but never reported %q; check objective.metric and metrics.source%s",
+			e.Objective, warning)
+	case e.ObjectiveStatus != "" && e.ObjectiveStatus != berth.MetricFinite:
+		return berth.FailureNotFinite, fmt.Sprintf("ended with %q = %s; the training diverged%s",
+			e.Objective, e.ObjectiveStatus, warning)
+	default:
+		return berth.FailureOK, "finished" + warning
+	}
+}
+
+func reported(e Evidence) (berth.FailureKind, string) {
+	switch e.ReportedKind {
+	case "":
+		return "", ""
+	case berth.FailureHostOOM:
+		return e.ReportedKind, e.hostOOM(" (the program reported it)")
+	case berth.FailureDeviceOOM:
+		if !e.Device.Asked {
+			return "", ""
+		}
+
+		return deviceOOM(e, "the program reported it")
+	default:
+		return e.ReportedKind, "the program reported: " + e.lastWords()
+	}
+}
+
+func contractCode(e Evidence) (berth.FailureKind, string) {
+	switch e.ExitCode {
+	case exitResumable:
+		return berth.FailurePreempted, "stopped by itself and can be resumed (exit code 75); Berth runs it again"
+	case exitBadConfig:
+		return berth.FailureBadConfig, "the program refused these values (exit code 78): " + e.lastWords()
+	case exitDeviceOOM:
+		if e.Device.Asked { // else it is a code like any other
+			return deviceOOM(e, "exit code 86")
+		}
+	case exitHostOOM:
+		return berth.FailureHostOOM, e.hostOOM(" (exit code 87)")
+	}
+
+	return "", ""
+}
+
+func kernelOOM(e Evidence) (berth.FailureKind, string) {
+	if !e.outOfHostMemory() {
+		return "", ""
+	}
+
+	return berth.FailureHostOOM, e.hostOOM(" and the kernel killed it")
+}
+
+// infrastructure: a restarting Docker without live-restore ends containers with
+// codes such as 2, 137 or 143 that look like the program's.
+func infrastructure(e Evidence) (berth.FailureKind, string) {
+	switch {
+	case e.HostRestarted:
+		return berth.FailureInfra, "the host was restarted under it; Berth runs it again"
+	case e.DaemonLost:
+		return berth.FailureInfra, "Docker went away when it ended; Berth runs it again (turn on Docker's live-restore)"
+	default:
+		return "", ""
+	}
+}
+
+func hostOOMText(e Evidence) (berth.FailureKind, string) {
+	if line := e.find(hostOOMSigns); line != "" {
+		return berth.FailureHostOOM, e.hostOOM(" (it said: " + line + ")")
+	}
+
+	return "", ""
+}
+
+func deviceOOMText(e Evidence) (berth.FailureKind, string) {
+	if !e.Device.Asked {
+		return "", ""
+	}
+
+	if line := e.find(deviceFullSigns); line != "" && !e.Device.Stepped {
+		return deviceBusy(line)
+	}
+
+	if line := e.find(deviceOOMSigns); line != "" {
+		return deviceOOM(e, "it said: "+line)
+	}
+
+	return "", ""
+}
+
+// ambiguousText may mean a full GPU or a broken driver: a reading decides.
+func ambiguousText(e Evidence) (berth.FailureKind, string) {
+	if !e.Device.Asked {
+		return "", ""
+	}
+
+	line := e.find(ambiguousSigns)
+
+	switch {
+	case e.Device.full() && line != "":
+		return deviceOOM(e, "the GPU was full and it said: "+line)
+	case e.Device.full() && e.find(allocatorWarnings) != "":
+		return deviceOOM(e, "the GPU was full and it said: "+e.find(allocatorWarnings))
+	case line == "":
+		return "", ""
+	default:
+		return berth.FailureCrashed, "a GPU library failed although memory was free; " +
+			"check that the image's CUDA and cuDNN fit the driver; it said: " + line
+	}
+}
+
+func neighbourFault(e Evidence) (berth.FailureKind, string) {
+	if !e.Device.Asked {
+		return "", ""
+	}
+
+	line := e.find(faultSigns)
+
+	switch {
+	case line == "":
+		return "", ""
+	case e.Device.NeighbourFail > 0:
+		return berth.FailureNeighbourFault, fmt.Sprintf(
+			"a fault on the GPU took %d other trial(s) with it; Berth runs them again; it said: %s", e.Device.NeighbourFail, line)
+	default:
+		return berth.FailureCrashed, "a fault on the GPU that is its own: no other trial was hit; it said: " + line
+	}
+}
+
+func exitCode(e Evidence) (berth.FailureKind, string) {
+	switch e.ExitCode {
+	case exitDocker, exitNotRunnable, exitNotFound:
+		return berth.FailureBadCommand, fmt.Sprintf("the command was not found or cannot be run (exit code %d); "+
+			"check command and workdir: %s", e.ExitCode, e.lastWords())
+	case exitSignal + sigbus:
+		return berth.FailureCrashed, "crashed with a bus error (exit code 135); " +
+			"if it uses data loader processes, raise resources.shm_size; Berth tries again"
+	case exitSignal + sigill, exitSignal + sigtrap, exitSignal + sigabrt, exitSignal + sigfpe,
+		exitSignal + sigsegv, exitSignal + sigsys:
+		return berth.FailureCrashed, fmt.Sprintf("crashed with signal %d (exit code %d); Berth tries again: %s",
+			e.ExitCode-exitSignal, e.ExitCode, e.lastWords())
+	case exitSignal + sigkill:
+		return berth.FailureKilled, "was killed from outside (exit code 137), neither by Berth nor by its memory limit; " +
+			"if the whole machine ran out of memory, give Berth less of it; Berth tries again"
+	case exitSignal + sigterm:
+		return berth.FailurePreempted, "was asked to stop from outside (exit code 143); Berth runs it again"
+	default:
+		return "", ""
+	}
+}
+
+func userError(e Evidence) (berth.FailureKind, string) {
+	return berth.FailureUserError, fmt.Sprintf("the program failed (exit code %d): %s%s", e.ExitCode, e.lastWords(), e.hint())
+}
+
+func deviceBusy(line string) (berth.FailureKind, string) {
+	return berth.FailureDeviceBusy, "the GPU was full before the first step; Berth waits for room; it said: " + line
+}
+
+func deviceOOM(e Evidence, why string) (berth.FailureKind, string) {
+	alone := e.Device.AloneOOMs
+	if e.Device.Alone {
+		alone++
+	}
+
+	switch {
+	case alone >= tooBigAfter:
+		return berth.FailureTooBig, fmt.Sprintf("ran out of GPU memory %d times with a GPU to itself (%s); "+
+			"make the batch or the model smaller", alone, why)
+	case !e.Device.Stepped && e.Device.FreeMeasured && e.Device.FreeBytes < fullDeviceBytes && !e.Device.atLimit():
+		return deviceBusy(strings.TrimPrefix(why, "it said: "))
+	default:
+		limit := ""
+		if e.Device.LimitBytes > 0 {
+			limit = ", with " + mebibytes(e.Device.LimitBytes) + " reserved"
+		}
+
+		return berth.FailureDeviceOOM, "ran out of GPU memory" + limit + " (" + why + "); Berth retries with more"
+	}
+}
+
+// full reports whether there was no room: on the device, or under its limit.
+func (d DeviceEvidence) full() bool {
+	return d.FreeMeasured && d.FreeBytes < fullDeviceBytes || d.atLimit()
+}
+
+func (d DeviceEvidence) atLimit() bool {
+	return d.Measured && d.LimitBytes > 0 && d.PeakBytes >= d.LimitBytes/100*fullPercent
+}
+
+func (e Evidence) hostOOM(why string) string {
+	return "ran out of host memory" + e.limit() + why + "; Berth retries with more"
+}
+
+func (e Evidence) limit() string {
+	if e.MemoryLimitBytes <= 0 {
+		return ""
+	}
+
+	used := ""
+	if e.PeakBytes > 0 && e.PeakBytes < e.MemoryLimitBytes {
+		used = " (" + mebibytes(e.PeakBytes) + " when last measured)"
+	}
+
+	return ": the container was limited to " + mebibytes(e.MemoryLimitBytes) + used
+}

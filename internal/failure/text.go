@@ -1,0 +1,182 @@
+package failure
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// maxQuote is how many characters of the log a message quotes.
+const maxQuote = 300
+
+// Texts of frameworks, as in jobs.md section 3 unless said otherwise. Each is
+// the framework's own error, not a word that a program may print in passing.
+var (
+	hostOOMSigns = compile(
+		`^(?:[\w.]+\.)?_?(?:Array)?MemoryError\b`, // Python, numpy; at the start of a line: an exception, not prose
+		`\bstd::bad_alloc\b`,
+		`DataLoader worker \(pid.*\) is killed by signal`,
+		`OOM when allocating tensor.*device:CPU`,
+		`OOM when allocating tensor.*by allocator (?:mkl)?cpu`,
+	)
+
+	deviceOOMSigns = compile(
+		`OOM when allocating tensor.*(?:device:GPU|GPU_\d+_bfc)`,
+		`Dst tensor is not initialized`,
+		`EigenAllocator for GPU ran out of memory`,
+		`(?:JaxRuntimeError|XlaRuntimeError).*RESOURCE_EXHAUSTED`,
+		`RESOURCE_EXHAUSTED: Out of memory while trying to allocate`,
+		`(?:torch\.|torch\.cuda\.)OutOfMemoryError`,
+		`CUDA out of memory\. Tried to allocate`,
+		`CUDNN_STATUS_ALLOC_FAILED`,
+		`CUBLAS_STATUS_ALLOC_FAILED`,
+	)
+
+	// deviceFullSigns: the GPU was full when the framework first touched it.
+	deviceFullSigns = compile(
+		`cuDevicePrimaryCtxRetain.*CUDA_ERROR_OUT_OF_MEMORY`,
+	)
+
+	// ambiguousSigns: a full GPU, or a broken driver.
+	ambiguousSigns = compile(
+		`CUDNN_STATUS_INTERNAL_ERROR`,
+		`CUDNN_STATUS_NOT_INITIALIZED`,
+		`CUBLAS_STATUS_NOT_INITIALIZED`,
+		`CUDNN_STATUS_EXECUTION_FAILED`,
+		`DNN library initialization failed`,
+		`No algorithm worked!`,
+		`(?i)cusolver.*(?:internal error|INTERNAL_ERROR)`,
+	)
+
+	// allocatorWarnings are harmless alone: TensorFlow tries a smaller piece or
+	// another algorithm and goes on. They count when the GPU was full.
+	allocatorWarnings = compile(
+		`failed to allocate .* from device: (?:CUDA_ERROR_OUT_OF_MEMORY|RESOURCE_EXHAUSTED)`,
+		`Allocator \(GPU_\d+_bfc\) ran out of memory trying to allocate`,
+	)
+
+	// faultSigns reach every client of an MPS server.
+	faultSigns = compile(
+		`CUDA_ERROR_ILLEGAL_ADDRESS`,
+		`CUDA_ERROR_LAUNCH_FAILED`,
+		`an illegal memory access was encountered`,
+		`CUDA_ERROR_MPS_\w+`,
+		`\bcudaError(?:Mps\w+)?\D{0,3}(?:80[5-9]|810)\b`,
+	)
+)
+
+// hints say what to do about errors that Berth's own fences cause.
+var hints = []struct {
+	sign *regexp.Regexp
+	hint string
+}{
+	{
+		regexp.MustCompile(`\[Errno 30\]|Read-only file system`),
+		"; only /trial/out, /trial/checkpoint and /tmp can be written",
+	},
+	{
+		regexp.MustCompile(`Temporary failure in name resolution|Network is unreachable|Name or service not known`),
+		"; trials have no network unless the sweep says network: true",
+	},
+	{
+		regexp.MustCompile(`\[Errno 28\]|No space left on device`),
+		"; /tmp holds half of resources.memory, /dev/shm what resources.shm_size says",
+	},
+	{
+		regexp.MustCompile(`can't start new thread|Resource temporarily unavailable|BlockingIOError: \[Errno 11\]`),
+		"; a trial may have 512 processes and threads",
+	},
+}
+
+func compile(patterns ...string) []*regexp.Regexp {
+	compiled := make([]*regexp.Regexp, 0, len(patterns))
+	for _, p := range patterns {
+		compiled = append(compiled, regexp.MustCompile(p))
+	}
+
+	return compiled
+}
+
+// find returns the last line of the log with one of the signs, to be quoted.
+func (e Evidence) find(signs []*regexp.Regexp) string {
+	for _, line := range slices.Backward(e.LogTail) {
+		for _, sign := range signs {
+			if sign.MatchString(line) {
+				return quote(line)
+			}
+		}
+	}
+
+	return ""
+}
+
+func (e Evidence) hint() string {
+	words := e.lastWords()
+	for _, h := range hints {
+		if h.sign.MatchString(words) {
+			return h.hint
+		}
+	}
+
+	return ""
+}
+
+// lastWords is the line that says why a program ended: the exception of the
+// last Python traceback, else the last line that is not blank.
+func (e Evidence) lastWords() string {
+	last, exception, inTraceback := "", "", false
+
+	for _, line := range e.LogTail {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+
+		last = line
+
+		switch {
+		case strings.HasPrefix(line, "Traceback (most recent call last)"):
+			inTraceback = true
+		case inTraceback && !unicode.IsSpace(rune(line[0])):
+			exception, inTraceback = line, false
+		}
+	}
+
+	switch {
+	case exception != "":
+		return quote(exception)
+	case last != "":
+		return quote(last)
+	default:
+		return "it printed nothing"
+	}
+}
+
+// quote makes a line of someone else's output fit for a message.
+func quote(line string) string {
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return -1
+		}
+
+		return r
+	}, strings.ToValidUTF8(line, ""))
+
+	runes := []rune(strings.TrimSpace(clean))
+	if len(runes) > maxQuote {
+		return string(runes[:maxQuote]) + "…"
+	}
+
+	return string(runes)
+}
+
+// mebibytes renders bytes as "1,310 MiB".
+func mebibytes(bytes int64) string {
+	text := strconv.FormatInt(bytes>>20, 10)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+
+	return text + " MiB"
+}

@@ -1,0 +1,334 @@
+//go:build integration
+
+package runtimetest_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/runtimetest"
+)
+
+const (
+	mib      = 1 << 20
+	patience = 30 * time.Second
+	tick     = 20 * time.Millisecond
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T) *docker.Docker {
+	t.Helper()
+
+	config := docker.Config{Instance: "runtimetest", HostID: "host-1", BootID: "boot-1"}
+
+	if log, err := (cgroup.FS{}).OpenKillLog(); err == nil {
+		t.Cleanup(func() { require.NoError(t, log.Close()) })
+
+		config.KernelKilled = log.Killed
+	}
+
+	d, err := docker.New(config)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+
+	return d
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	runtimetest.Run(t, func(t *testing.T) runtimetest.Runtime {
+		t.Helper()
+
+		return open(t)
+	})
+}
+
+// finish runs busy to its end and returns how it ended and what it printed.
+func finish(t *testing.T, d *docker.Docker, l berth.Launch) (berth.Container, string) {
+	t.Helper()
+
+	c, out := runtimetest.Finish(t, d, l)
+
+	return c, out[berth.Stdout] + out[berth.Stderr]
+}
+
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+
+	c, _ := finish(t, d, runtimetest.Launch("alloc", "200"))
+	require.Equal(t, 137, c.ExitCode)
+	require.True(t, c.OOMKilled)
+}
+
+func TestOutOfMemoryInChild(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+
+	c, _ := finish(t, d, runtimetest.Launch("child", "200", "0"))
+	require.Zero(t, c.ExitCode)
+	require.True(t, c.OOMKilled, "the flag alone is no failure")
+
+	c, _ = finish(t, d, runtimetest.Launch("child", "200", "3"))
+	require.Equal(t, 3, c.ExitCode)
+	require.True(t, c.OOMKilled)
+}
+
+func TestOutOfMemoryEvent(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+	l := runtimetest.Launch("alloc", "200")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	seen := make(chan docker.OOMEvent, 100)
+	done := make(chan error, 1)
+
+	go func() { done <- d.WatchOOM(ctx, func(e docker.OOMEvent) { seen <- e }) }()
+
+	c, _ := finish(t, d, l)
+
+	require.Eventually(t, func() bool {
+		select {
+		case e := <-seen:
+			return e.AttemptID == l.AttemptID && e.ContainerID == c.ID
+		default:
+			return false
+		}
+	}, patience, tick)
+
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+}
+
+// TestFence reads from inside what the kernel grants.
+func TestFence(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+
+	c, status := finish(t, d, runtimetest.Launch("cat", "/proc/self/status"))
+	require.Zero(t, c.ExitCode)
+
+	for _, line := range []string{
+		"Uid:\t65532\t65532\t65532\t65532", "Gid:\t65532\t65532\t65532\t65532",
+		"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
+		"CapBnd:\t0000000000000000", "CapAmb:\t0000000000000000",
+		"NoNewPrivs:\t1", "Seccomp:\t2",
+	} {
+		require.Contains(t, status, line)
+	}
+
+	_, limits := finish(t, d, runtimetest.Launch("cat", "/proc/self/limits"))
+	require.Regexp(t, `Max core file size +0 +0`, limits)
+	require.Regexp(t, `Max open files +16384 +16384`, limits)
+
+	c, out := finish(t, d, runtimetest.Launch("write", "/x", "text"))
+	require.NotZero(t, c.ExitCode)
+	require.Contains(t, out, "read-only file system")
+
+	c, _ = finish(t, d, runtimetest.Launch("write", "/tmp/x", "text"))
+	require.Zero(t, c.ExitCode)
+
+	_, mounts := finish(t, d, runtimetest.Launch("cat", "/proc/mounts"))
+	require.Regexp(t, `tmpfs /tmp tmpfs rw,nosuid,nodev,noexec,relatime,size=32768k`, mounts)
+
+	_, env := finish(t, d, runtimetest.Launch("env"))
+	require.Contains(t, env, "NVIDIA_VISIBLE_DEVICES=void")
+}
+
+func TestNoNetwork(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+
+	_, routes := finish(t, d, runtimetest.Launch("cat", "/proc/net/dev"))
+	require.NotContains(t, routes, "eth0")
+
+	c, out := finish(t, d, runtimetest.Launch("dial", "192.0.2.1:80"))
+	require.NotZero(t, c.ExitCode)
+	require.Contains(t, out, "network is unreachable")
+}
+
+func TestForkBombStops(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+	l := runtimetest.Launch("forkbomb")
+	l.MemoryBytes = 1024 * mib // so that it is the processes, not the memory, that end it
+
+	c, out := finish(t, d, l)
+	require.Zero(t, c.ExitCode, out)
+
+	children, err := strconv.Atoi(strings.Fields(out)[len(strings.Fields(out))-2])
+	require.NoError(t, err, out)
+	require.Less(t, children, 512)
+}
+
+// TestLogIsBounded: lines that take 40 MB of log, of which Docker keeps 30.
+func TestLogIsBounded(t *testing.T) {
+	t.Parallel()
+
+	const lines = 1_200_000
+
+	d := open(t)
+	c := runtimetest.Start(t, d, runtimetest.Launch("spam", strconv.Itoa(lines)))
+
+	ended, err := d.Wait(t.Context(), c.ID)
+	require.NoError(t, err)
+	require.Zero(t, ended.ExitCode)
+
+	kept := 0
+
+	require.NoError(t, d.Logs(t.Context(), c.ID, berth.LogPosition{}, false, func(berth.LogChunk) error {
+		kept++
+
+		return nil
+	}))
+	require.Positive(t, kept)
+	require.Less(t, kept, lines, "non-blocking and three files")
+}
+
+func TestMounts(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+	in, out := t.TempDir(), t.TempDir()
+	user := docker.ResolveUser("", "")
+	require.NoError(t, os.Chown(out, user.UID, user.GID))
+	require.NoError(t, os.Chmod(in, 0o755))                             //nolint:gosec // another user reads it
+	require.NoError(t, os.WriteFile(in+"/params", []byte("{}"), 0o644)) //nolint:gosec // the same
+
+	mounts := []berth.Mount{{Source: in, Target: "/trial/in", ReadOnly: true}, {Source: out, Target: "/trial/out"}}
+	run := func(args ...string) int {
+		l := runtimetest.Launch(args...)
+		l.Mounts = mounts
+		c, _ := finish(t, d, l)
+
+		return c.ExitCode
+	}
+
+	require.Zero(t, run("cat", "/trial/in/params"))
+	require.NotZero(t, run("write", "/trial/in/x", "text"))
+	require.Zero(t, run("write", "/trial/out/x", "text"))
+
+	data, err := os.ReadFile(out + "/x")
+	require.NoError(t, err)
+	require.Equal(t, "text", string(data))
+
+	l := runtimetest.Launch("exit", "0")
+	l.Mounts = []berth.Mount{{Source: in + "/missing", Target: "/trial/in"}}
+	_, err = d.Ensure(t.Context(), l)
+
+	var start *berth.StartError
+
+	require.ErrorAs(t, err, &start)
+	require.Equal(t, berth.FailureInfra, start.Kind, "mounts are ours")
+}
+
+func TestMeter(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+	l := runtimetest.Launch("alloc", "100")
+	l.MemoryBytes = 256 * mib
+	c := runtimetest.Start(t, d, l)
+
+	meter, err := cgroup.FS{}.Open(c.ID, c.PID)
+	require.NoError(t, err)
+	runtimetest.AwaitReady(t, d, c.ID)
+
+	sample, err := meter.Read()
+	require.NoError(t, err)
+	require.InDelta(t, 105*mib, sample.WorkingSetBytes, 10*mib)
+	require.EqualValues(t, 256*mib, sample.LimitBytes)
+	require.Positive(t, sample.CPU)
+	require.Zero(t, sample.OOMKills)
+
+	require.NoError(t, d.Stop(t.Context(), c.ID, 0))
+	require.Eventually(t, func() bool { _, err := meter.Read(); return err != nil }, patience, tick)
+
+	_, err = meter.Read()
+	require.ErrorIs(t, err, cgroup.ErrGone)
+}
+
+func TestMeterCountsKills(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+	l := runtimetest.Launch("child-and-sleep", "200")
+	c := runtimetest.Start(t, d, l)
+
+	meter, err := cgroup.FS{}.Open(c.ID, c.PID)
+	require.NoError(t, err)
+
+	require.Eventually(t, func() bool {
+		sample, err := meter.Read()
+
+		return err == nil && sample.OOMKills > 0
+	}, patience, tick)
+}
+
+func TestResolveImage(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+
+	image, err := d.ResolveImage(t.Context(), runtimetest.Image)
+	require.NoError(t, err)
+	require.Regexp(t, `^sha256:[0-9a-f]{64}$`, image.ID)
+	require.Equal(t, image.ID, image.Digest, "not from a registry")
+
+	l := runtimetest.Launch("exit", "0")
+	l.Image = image.Digest
+	c, _ := finish(t, d, l)
+	require.Zero(t, c.ExitCode)
+
+	_, err = d.ResolveImage(t.Context(), "berth-test/no-such-image:1")
+
+	var spec *berth.SpecError
+
+	require.ErrorAs(t, err, &spec)
+	require.Equal(t, "E_IMAGE_MISSING", spec.Problems[0].Code)
+}
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+
+	info, err := open(t).Info(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, info.Version)
+	require.Contains(t, []string{"1", "2"}, info.CgroupVersion)
+	require.Positive(t, info.CPUs)
+	require.True(t, info.MemoryLimit)
+}
+
+// BenchmarkContainer is the whole life of a container: what a trial costs
+// before its program's first instruction.
+func BenchmarkContainer(b *testing.B) {
+	d, err := docker.New(docker.Config{Instance: "bench", HostID: "host-1", BootID: "boot-1"})
+	require.NoError(b, err)
+
+	defer d.Close()
+
+	for b.Loop() {
+		c, err := d.Ensure(b.Context(), runtimetest.Launch("exit", "0"))
+		require.NoError(b, err)
+		_, err = d.Wait(b.Context(), c.ID)
+		require.NoError(b, err)
+		require.NoError(b, d.Remove(b.Context(), c.ID))
+	}
+}

@@ -1,0 +1,86 @@
+package runtrial
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/berthml/berth"
+)
+
+// Where a job sees its directories (CONTRACT.md).
+const (
+	mountIn         = "/trial/in"
+	mountOut        = "/trial/out"
+	mountCheckpoint = "/trial/checkpoint"
+	paramsName      = "params.json"
+	metricsName     = "metrics.jsonl"
+)
+
+// dirs are the host's directories of one attempt.
+type dirs struct {
+	in         string // read-only for the job
+	out        string // metrics and artifacts
+	checkpoint string // of the trial; survives attempts
+}
+
+func (e *Executor) dirs(who berth.Assignee) dirs {
+	attempt := filepath.Join(e.config.DataDir, "attempts", who.Attempt.ID)
+
+	return dirs{
+		in:         filepath.Join(attempt, "in"),
+		out:        filepath.Join(attempt, "out"),
+		checkpoint: filepath.Join(e.config.DataDir, "checkpoints", who.Trial.ID),
+	}
+}
+
+// make creates the directories and the parameters file. Doing it again, as
+// after a crash, changes nothing the job may have written. The job's user is
+// the image's business, so what it writes is open to all users; the parents
+// are closed, which keeps everyone else on the host out.
+func (d dirs) make(params berth.Assignment) error {
+	data, err := json.Marshal(params)
+	if err != nil {
+		return berth.Errorf(berth.KindInternal, "encoding parameters: %w", err)
+	}
+
+	for _, dir := range []string{d.out, d.checkpoint, d.in} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("making directory: %w", err)
+		}
+	}
+
+	for dir, mode := range map[string]os.FileMode{d.out: 0o777, d.checkpoint: 0o777, d.in: 0o755} {
+		if err := os.Chmod(dir, mode); err != nil {
+			return fmt.Errorf("opening directory to the job: %w", err)
+		}
+	}
+
+	return writeFile(filepath.Join(d.in, paramsName), data)
+}
+
+// writeFile writes to a temporary name and renames, so that a reader never
+// sees half a file.
+func writeFile(path string, data []byte) error {
+	temporary := path + ".tmp"
+	if err := os.WriteFile(temporary, data, 0o644); err != nil { //nolint:gosec // G306: the job's user must read it
+		return fmt.Errorf("writing %q: %w", path, err)
+	}
+
+	if err := os.Rename(temporary, path); err != nil {
+		return fmt.Errorf("writing %q: %w", path, err)
+	}
+
+	return nil
+}
+
+// clean removes the attempt's input. Its output stays until the sweep is
+// deleted: it holds the artifacts.
+func (d dirs) clean() error {
+	if err := os.RemoveAll(d.in); err != nil {
+		return fmt.Errorf("removing %q: %w", d.in, err)
+	}
+
+	return nil
+}

@@ -1,0 +1,282 @@
+package runtrial
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/failure"
+)
+
+// Containers is the Docker of this host.
+type Containers interface {
+	// Ensure starts the attempt's container, or adopts the one that is there.
+	// A start that can never work is a *berth.StartError.
+	Ensure(ctx context.Context, l berth.Launch) (berth.Container, error)
+	// Wait returns when the container has exited. Its context may be long.
+	Wait(ctx context.Context, id string) (berth.Container, error)
+	// Stop sends SIGTERM, and SIGKILL after grace. An absent container is a success.
+	Stop(ctx context.Context, id string, grace time.Duration) error
+	Remove(ctx context.Context, id string) error
+	// Logs calls take with the output after from, in order. With follow it ends
+	// when the container has exited.
+	Logs(ctx context.Context, id string, from berth.LogPosition, follow bool, take func(berth.LogChunk) error) error
+}
+
+// Records is what the database keeps of attempts.
+type Records interface {
+	Assignee(ctx context.Context, attemptID string) (berth.Assignee, error)
+	AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error
+	FinishAttempt(ctx context.Context, r berth.Result) error
+	PutMetrics(ctx context.Context, attemptID string, points []berth.MetricPoint) error
+	PutLog(ctx context.Context, attemptID string, piece berth.LogPiece) error
+}
+
+// Meter reads a running container's cgroup. It fails once the container is gone.
+type Meter interface {
+	Read() (berth.MemorySample, error)
+}
+
+// Config are an executor's settings. Zero values are defaults.
+type Config struct {
+	DataDir     string        // for the attempts' directories; required
+	Grace       time.Duration // between SIGTERM and SIGKILL; default 30s (CONTRACT.md)
+	LogLimit    int64         // bytes of log kept per attempt; default 16 MiB
+	SampleEvery time.Duration // of memory; default 200ms: growth-mode footprints only rise, so 5 Hz suffices
+	BootID      string        // of this host; a container of another boot died with it
+
+	// CPUIdle returns how much of the host's processor time was idle since boot,
+	// and how much there was, in any unit. Nil = not known: readings of CPU then
+	// count as made on a full host.
+	CPUIdle func() (idle, total int64, err error)
+}
+
+// Executor runs attempts in containers of this host.
+type Executor struct {
+	containers Containers
+	records    Records
+	meter      OpenMeter
+	config     Config
+	log        *slog.Logger
+	ooms       sync.Map // attempt id → true: Docker announced an out-of-memory
+}
+
+// OpenMeter finds the cgroup of a running container.
+type OpenMeter func(c berth.Container) (Meter, error)
+
+// New returns an executor.
+func New(containers Containers, records Records, meter OpenMeter, config Config, log *slog.Logger) *Executor {
+	config.Grace = cmp.Or(config.Grace, 30*time.Second)
+	config.LogLimit = cmp.Or(config.LogLimit, 16<<20)
+	config.SampleEvery = cmp.Or(config.SampleEvery, 200*time.Millisecond)
+
+	return &Executor{containers: containers, records: records, meter: meter, config: config, log: log}
+}
+
+// NoteOOM keeps Docker's word that the kernel killed a process of an attempt
+// for memory: the cgroup that proves it is gone once the container has exited.
+func (e *Executor) NoteOOM(attemptID string) { e.ooms.Store(attemptID, true) }
+
+// Order tells the executor to run an attempt.
+type Order struct {
+	AttemptID string
+	Token     int64
+	Short     bool         // a short probe
+	Stop      bool         // stop what runs and free the place; start nothing
+	Known     berth.Usage  // what an earlier run of the same attempt measured
+	StopCause error        // the cause of ctx's end that means: stop the container
+	Beat      func(Beaten) // told of progress; must not block
+}
+
+// Beaten is progress of an attempt.
+type Beaten struct {
+	ContainerID string
+	StartedAt   time.Time
+	Usage       berth.Usage
+}
+
+// ErrDetached is returned when ctx ended and the container goes on without us.
+var ErrDetached = errors.New("detached from the attempt; its container goes on")
+
+// Run runs an attempt to its committed outcome. Running it again, also while
+// or after another Run of the same attempt was cut off, goes on from where it
+// stands. Errors: ErrDetached; fenced when the attempt is not ours any more;
+// unavailable when Docker or the database does not answer.
+func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) {
+	who, err := e.records.Assignee(ctx, order.AttemptID)
+	if err != nil {
+		return berth.Outcome{}, err
+	}
+
+	attempt := who.Attempt
+	if attempt.State == berth.AttemptFinished && attempt.Token == order.Token {
+		e.tidy(who, attempt.ContainerID)
+
+		return storedOutcome(attempt), nil
+	}
+
+	if attempt.Token != order.Token || attempt.State == berth.AttemptAbandoned {
+		return berth.Outcome{}, berth.Errorf(berth.KindFenced, "attempt %s is not ours any more", order.AttemptID)
+	}
+
+	run := &run{Executor: e, order: order, who: who, dirs: e.dirs(who)}
+
+	if order.Stop {
+		return run.giveBack(ctx)
+	}
+
+	return run.attempt(ctx)
+}
+
+// storedOutcome is the outcome of an attempt that was committed before.
+func storedOutcome(a berth.Attempt) berth.Outcome {
+	o := berth.Outcome{Kind: a.Kind, Message: a.Message, ExitCode: a.ExitCode, Value: a.Value, Usage: a.Usage}
+	if a.StartedAt != nil {
+		o.StartedAt = *a.StartedAt
+	}
+
+	if a.FinishedAt != nil {
+		o.FinishedAt = *a.FinishedAt
+	}
+
+	return o
+}
+
+// run is one Run of one attempt.
+type run struct {
+	*Executor
+
+	order     Order
+	who       berth.Assignee
+	dirs      dirs
+	container berth.Container
+	startedAt time.Time
+	intent    failure.Intent
+}
+
+// attempt takes the attempt through its life.
+func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
+	launch, err := r.prepare()
+	if err != nil {
+		return berth.Outcome{}, err
+	}
+
+	r.container, err = r.containers.Ensure(ctx, launch)
+
+	var start *berth.StartError
+	if errors.As(err, &start) {
+		return r.commit(ctx, r.concludeStart(start))
+	}
+
+	if err != nil {
+		return berth.Outcome{}, cutOff(ctx, err)
+	}
+
+	r.startedAt = r.container.StartedAt
+
+	if err := r.records.AttemptRunning(ctx, r.who.Attempt.ID, r.order.Token, r.container.ID, r.startedAt); err != nil {
+		if berth.KindOf(err) == berth.KindFenced {
+			r.abandon()
+		}
+
+		return berth.Outcome{}, cutOff(ctx, err)
+	}
+
+	r.log.Info("attempt runs", "sweep_id", r.who.SweepID, "trial", r.who.Trial.Number, "attempt", r.who.Attempt.ID,
+		"container", r.container.ID[:12], "adopted", r.container.Adopted)
+
+	seen, err := r.watch(ctx)
+	if err != nil {
+		return berth.Outcome{}, cutOff(ctx, err)
+	}
+
+	return r.commit(ctx, r.conclude(seen))
+}
+
+// cutOff turns the errors of a context that ended into ErrDetached.
+func cutOff(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w (%w)", ErrDetached, context.Cause(ctx))
+	}
+
+	return err
+}
+
+// commit stores the outcome and then removes the container. Once the container
+// has exited nothing must cut this short, so it has a deadline of its own.
+func (r *run) commit(ctx context.Context, o berth.Outcome) (berth.Outcome, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+
+	source := berth.FootprintFull
+	if r.order.Short {
+		source = berth.FootprintShort
+	}
+
+	err := r.records.FinishAttempt(ctx, berth.Result{
+		AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, SweepID: r.who.SweepID, ShapeKey: r.who.Trial.ShapeKey,
+		Token: r.order.Token, Reserved: r.who.Attempt.Demand, Outcome: o, Source: source,
+		Proof: "container exited or never started",
+	})
+	if berth.KindOf(err) == berth.KindFenced {
+		r.abandon()
+	}
+
+	if err != nil {
+		return berth.Outcome{}, err
+	}
+
+	r.tidy(r.who, r.container.ID)
+
+	return o, nil
+}
+
+// commitTimeout bounds the commit of a result; Temporal repeats it after that.
+const commitTimeout = 30 * time.Second
+
+// abandon removes the container of an attempt that a newer one has replaced.
+func (r *run) abandon() {
+	r.log.Warn("attempt is fenced; removing its container", "attempt", r.who.Attempt.ID, "container", r.container.ID)
+	r.tidy(r.who, r.container.ID)
+}
+
+// giveBack stops what runs, if anything does, and frees the place.
+func (r *run) giveBack(ctx context.Context) (berth.Outcome, error) {
+	name := r.who.Attempt.ContainerID
+	if name != "" {
+		if err := r.containers.Stop(ctx, name, r.config.Grace); err != nil {
+			return berth.Outcome{}, err
+		}
+	}
+
+	r.container.ID = name
+	now := time.Now().UTC()
+
+	return r.commit(ctx, berth.Outcome{
+		Kind: berth.FailureCanceled, Message: "canceled before it started", StartedAt: now, FinishedAt: now,
+	})
+}
+
+// tidy removes what an attempt leaves on the host. What it cannot remove now,
+// the reconciler removes later.
+func (e *Executor) tidy(who berth.Assignee, containerID string) {
+	e.ooms.Delete(who.Attempt.ID)
+
+	if containerID != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+		defer cancel()
+
+		if err := e.containers.Remove(ctx, containerID); err != nil {
+			e.log.Warn("removing container; the reconciler tries again", "container", containerID, "error", err)
+		}
+	}
+
+	if err := e.dirs(who).clean(); err != nil {
+		e.log.Warn("removing directories of attempt", "attempt", who.Attempt.ID, "error", err)
+	}
+}

@@ -1,0 +1,133 @@
+package runtrial
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/spec"
+)
+
+// prepare makes the attempt's directories and says what its container is.
+func (r *run) prepare() (berth.Launch, error) {
+	s := r.who.Spec
+
+	if err := r.dirs.make(r.who.Trial.Params); err != nil {
+		return berth.Launch{}, berth.Errorf(berth.KindUnavailable, "preparing attempt %s: %w", r.who.Attempt.ID, err)
+	}
+
+	command, err := spec.Render(s, r.who.Trial.Params)
+	if err != nil {
+		return berth.Launch{}, err
+	}
+
+	demand := r.who.Attempt.Demand
+
+	return berth.Launch{
+		AttemptID:   r.who.Attempt.ID,
+		SweepID:     r.who.SweepID,
+		TrialID:     r.who.Trial.ID,
+		LeaseID:     r.who.LeaseID,
+		Token:       r.order.Token,
+		Image:       r.who.ImageDigest,
+		Command:     command,
+		Workdir:     s.Workdir,
+		Environment: r.environment(),
+		Mounts: []berth.Mount{
+			{Source: r.dirs.in, Target: mountIn, ReadOnly: true},
+			{Source: r.dirs.out, Target: mountOut},
+			{Source: r.dirs.checkpoint, Target: mountCheckpoint},
+		},
+		MemoryBytes: demand.MemoryBytes,
+		ShmBytes:    int64(s.Resources.ShmSize),
+		CPUMilli:    demand.CPUMilli,
+		Network:     s.Network,
+	}, nil
+}
+
+// environment is what CONTRACT.md promises. What the user set wins over what
+// is injected only so that unchanged scripts behave; identity and paths are
+// ours (the validator refuses TRIAL_* and what would break packing).
+func (r *run) environment() map[string]string {
+	env := frameworkDefaults(r.threads())
+	maps.Copy(env, r.who.Spec.EnvironmentVariables)
+
+	trial := r.who.Trial
+	mode := "run"
+
+	if r.order.Short {
+		mode = "probe"
+		// Keras ≥ 3.10 ends after two short epochs: train, validate, checkpoint,
+		// second epoch (reference/jobs.md section 1).
+		env["KERAS_MAX_EPOCHS"] = "2"
+		env["KERAS_MAX_STEPS_PER_EPOCH"] = "30"
+	}
+
+	maps.Copy(env, map[string]string{
+		"TRIAL_SWEEP":        r.who.SweepID,
+		"TRIAL_ID":           trial.ID,
+		"TRIAL_NUMBER":       strconv.Itoa(trial.Number),
+		"TRIAL_ATTEMPT":      strconv.Itoa(r.who.Attempt.Number),
+		"TRIAL_STAGE":        r.who.Attempt.Stage,
+		"TRIAL_SEED":         strconv.FormatInt(trialSeed(r.who.Spec.Search.Seed, trial.Number), 10),
+		"TRIAL_MODE":         mode,
+		"TRIAL_CPUS":         strconv.FormatFloat(float64(r.who.Attempt.Demand.CPUMilli)/1000, 'f', -1, 64),
+		"TRIAL_PARAMS_FILE":  mountIn + "/" + paramsName,
+		"TRIAL_METRICS_FILE": mountOut + "/" + metricsName,
+	})
+
+	if r.who.Attempt.Demand.DeviceBytes > 0 {
+		env["TRIAL_DEVICE_MEMORY_MIB"] = strconv.FormatInt(r.who.Attempt.Demand.DeviceBytes>>20, 10)
+	}
+
+	if r.who.Resume {
+		env["TRIAL_RESUME"] = "1"
+	}
+
+	for name, value := range trial.Params {
+		env["TRIAL_PARAM_"+strings.ToUpper(name)] = value.String()
+	}
+
+	return env
+}
+
+// threads is how many threads libraries may start: the reserved cores, rounded
+// up. Unpinned jobs on a full machine are five times slower (118.8 s against
+// 25.2 s, reference/jobs.md section 4).
+func (r *run) threads() string {
+	cores := float64(r.who.Spec.Resources.ThreadCapMilli()) / 1000
+
+	return strconv.Itoa(max(int(math.Ceil(cores)), 1))
+}
+
+func frameworkDefaults(threads string) map[string]string {
+	return map[string]string{
+		"TF_FORCE_GPU_ALLOW_GROWTH":      "true",
+		"TF_DEVICE_MIN_SYS_MEMORY_IN_MB": "128",
+		"TF_CUDNN_WORKSPACE_LIMIT_IN_MB": "256",
+		"XLA_PYTHON_CLIENT_PREALLOCATE":  "false",
+		"OMP_NUM_THREADS":                threads,
+		"OPENBLAS_NUM_THREADS":           threads,
+		"MKL_NUM_THREADS":                threads,
+		"TF_NUM_INTRAOP_THREADS":         threads,
+		"TF_NUM_INTEROP_THREADS":         threads,
+		"OMP_WAIT_POLICY":                "PASSIVE",
+		"TF_CPP_MIN_LOG_LEVEL":           "1",
+		"HOME":                           "/tmp",
+		"PYTHONDONTWRITEBYTECODE":        "1",
+		"PYTHONUNBUFFERED":               "1", // so that metrics on stdout arrive while the job runs
+	}
+}
+
+// trialSeed derives a trial's seed from its sweep's: not negative, below 2^31
+// as NumPy wants it, and the same for every attempt.
+func trialSeed(sweepSeed int64, number int) int64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d/%d", sweepSeed, number)
+
+	return int64(h.Sum64() & math.MaxInt32) //nolint:gosec // G115: masked to 31 bits
+}

@@ -1,0 +1,223 @@
+package runtrial
+
+import (
+	"encoding/json"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/berthml/berth"
+)
+
+// record is a line of the metrics file (CONTRACT.md).
+type record struct {
+	Type    string         `json:"type"`
+	Step    *float64       `json:"step"`
+	Epoch   *float64       `json:"epoch"`
+	Metrics map[string]any `json:"metrics"`
+}
+
+// parseRecord reads a line of the metrics file. A line that is no record, or
+// one of another type, gives nothing.
+func parseRecord(line []byte, at time.Time) []berth.MetricPoint {
+	var r record
+	if json.Unmarshal(quoteNonFinite(line), &r) != nil || (r.Type != "metric" && r.Type != "final" && r.Type != "") {
+		return nil
+	}
+
+	step := int64(0)
+	if chosen := firstSet(r.Step, r.Epoch); chosen != nil {
+		step = int64(*chosen)
+	}
+
+	points := make([]berth.MetricPoint, 0, len(r.Metrics))
+
+	for name, raw := range r.Metrics {
+		if p, ok := point(name, step, raw, at); ok {
+			p.Final = r.Type == "final"
+			points = append(points, p)
+		}
+	}
+
+	return points
+}
+
+func firstSet(values ...*float64) *float64 {
+	for _, v := range values {
+		if v != nil && !math.IsNaN(*v) && math.Abs(*v) < 1<<53 {
+			return v
+		}
+	}
+
+	return nil
+}
+
+// nameBytes is the longest metric name that is kept.
+const nameBytes = 200
+
+// point makes a metric point of a decoded JSON value: a number, or the text
+// that quoteNonFinite made of NaN and the infinities.
+func point(name string, step int64, raw any, at time.Time) (berth.MetricPoint, bool) {
+	p := berth.MetricPoint{Name: name, Step: step, At: at, Status: berth.MetricFinite}
+	if name == "" || len(name) > nameBytes || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+		return p, false
+	}
+
+	switch v := raw.(type) {
+	case float64:
+		p.Value = v
+	case string:
+		status, ok := nonFinite[v]
+		p.Status = status
+
+		return p, ok
+	default:
+		return p, false
+	}
+
+	return p, true
+}
+
+var nonFinite = map[string]berth.MetricStatus{
+	"NaN": berth.MetricNaN, "Infinity": berth.MetricPosInfinity, "-Infinity": berth.MetricNegInfinity,
+}
+
+var (
+	bareNonFinite = regexp.MustCompile(`-?\bInfinity\b|\bNaN\b`)
+	quotedText    = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+)
+
+// quoteNonFinite makes JSON of what Python writes for NaN and infinities, which
+// encoding/json refuses. Text inside quotes is left alone.
+func quoteNonFinite(line []byte) []byte {
+	if !bareNonFinite.Match(line) {
+		return line
+	}
+
+	var out []byte
+
+	at := 0
+
+	for _, span := range append(quotedText.FindAllIndex(line, -1), []int{len(line), len(line)}) {
+		out = append(out, bareNonFinite.ReplaceAll(line[at:span[0]], []byte(`"$0"`))...)
+		out = append(out, line[span[0]:span[1]]...)
+		at = span[1]
+	}
+
+	return out
+}
+
+// defaultPattern finds name=value and name: value (Katib's, with NaN,
+// infinities and a name that starts with a letter).
+var defaultPattern = regexp.MustCompile(
+	`(?P<name>[A-Za-z_][\w./|-]*)\s*[=:]\s*(?P<value>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?i:nan|inf(?:inity)?))(?:$|[\s,;)\]%])`)
+
+// lineParser finds metrics in what a job prints.
+type lineParser struct {
+	pattern     *regexp.Regexp
+	name, value int
+	counts      map[string]int64 // points so far by name: the step where a line names none
+}
+
+// newLineParser uses the spec's pattern, which validation has compiled before
+// and found to have the groups name and value.
+func newLineParser(pattern string) *lineParser {
+	re := defaultPattern
+
+	if pattern != "" {
+		if custom, err := regexp.Compile(pattern); err == nil {
+			re = custom
+		}
+	}
+
+	return &lineParser{
+		pattern: re, name: re.SubexpIndex("name"), value: re.SubexpIndex("value"), counts: make(map[string]int64),
+	}
+}
+
+// parse reads one line of output, of which a carriage return shows only the
+// last part: a JSON object's numbers, or what the pattern finds.
+func (l *lineParser) parse(text string, at time.Time) []berth.MetricPoint {
+	text = strings.TrimRight(text, "\r\n")
+	if i := strings.LastIndexByte(text, '\r'); i >= 0 {
+		text = text[i+1:]
+	}
+
+	text = strings.TrimSpace(text)
+	if strings.HasPrefix(text, "{") {
+		return l.parseObject(text, at)
+	}
+
+	var points []berth.MetricPoint
+
+	for _, match := range l.pattern.FindAllStringSubmatch(text, -1) {
+		if l.name < 0 || l.value < 0 {
+			break
+		}
+
+		if p, ok := point(match[l.name], l.next(match[l.name]), numberOrText(match[l.value]), at); ok {
+			points = append(points, p)
+		}
+	}
+
+	return points
+}
+
+func (l *lineParser) parseObject(text string, at time.Time) []berth.MetricPoint {
+	var object map[string]any
+	if json.Unmarshal(quoteNonFinite([]byte(text)), &object) != nil {
+		return nil
+	}
+
+	step, named := int64(0), false
+
+	for _, key := range []string{"step", "epoch"} {
+		if n, ok := object[key].(float64); ok && !named {
+			step, named = int64(n), true
+		}
+
+		delete(object, key)
+	}
+
+	points := make([]berth.MetricPoint, 0, len(object))
+
+	for name, raw := range object {
+		s := step
+		if !named {
+			s = l.next(name)
+		}
+
+		if p, ok := point(name, s, raw, at); ok {
+			points = append(points, p)
+		}
+	}
+
+	return points
+}
+
+func (l *lineParser) next(name string) int64 {
+	l.counts[name]++
+
+	return l.counts[name]
+}
+
+// numberOrText gives point what a matched value is.
+func numberOrText(text string) any {
+	n, err := strconv.ParseFloat(text, 64)
+
+	switch {
+	case err != nil && !math.IsInf(n, 0):
+		return nil
+	case math.IsNaN(n):
+		return "NaN"
+	case math.IsInf(n, 1):
+		return "Infinity"
+	case math.IsInf(n, -1):
+		return "-Infinity"
+	default:
+		return n
+	}
+}

@@ -1,0 +1,194 @@
+package runtrial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/failure"
+)
+
+const (
+	// flushEvery is how often metrics and log pieces are written.
+	flushEvery = 500 * time.Millisecond
+	// drainTimeout bounds how long the rest of the log and metrics is waited
+	// for once the container has exited.
+	drainTimeout = 10 * time.Second
+)
+
+// observation is what was seen of a container from start or adoption to exit.
+type observation struct {
+	exit    berth.Container
+	usage   berth.Usage
+	tail    []string // last lines of both streams
+	metrics *series
+}
+
+// watch follows a container to its exit. It stops the container when it runs
+// too long or when ctx ends with the order's StopCause; any other end of ctx
+// detaches.
+func (r *run) watch(ctx context.Context) (observation, error) {
+	// Followers outlive ctx when the container is being stopped.
+	followCtx, detach := context.WithCancel(context.WithoutCancel(ctx))
+	defer detach()
+
+	sampler := &sampler{usage: r.order.Known, every: r.config.SampleEvery}
+	before := r.cpuIdle()
+	output := newOutput(r)
+
+	group, followCtx := errgroup.WithContext(followCtx)
+	exited := make(chan struct{})
+
+	logCtx, endLog := context.WithCancel(followCtx)
+	defer endLog()
+
+	var exit berth.Container
+
+	group.Go(func() error { // the wait decides when all others end
+		var err error
+		exit, err = r.containers.Wait(followCtx, r.container.ID)
+
+		close(exited)
+		time.AfterFunc(drainTimeout, endLog) // harmless when the log has ended
+
+		return err
+	})
+	group.Go(func() error { return r.sample(followCtx, exited, sampler) })
+	group.Go(func() error { return output.follow(logCtx, exited) })
+	group.Go(func() error { return output.tail(followCtx, exited) })
+	group.Go(func() error { return output.flush(followCtx, exited) })
+	group.Go(func() error { return r.supervise(ctx, followCtx, exited) })
+
+	if err := group.Wait(); err != nil {
+		return observation{}, err
+	}
+
+	if err := output.finish(context.WithoutCancel(ctx)); err != nil {
+		return observation{}, err
+	}
+
+	sampler.usage.CPUContended = contended(before, r.cpuIdle())
+
+	return observation{exit: exit, usage: sampler.usage, tail: output.lastLines(), metrics: output.metrics}, nil
+}
+
+// supervise stops the container for a reason of ours, or ends the followers
+// with ErrDetached when it has to go on without us.
+func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}) error {
+	limit := time.Duration(r.who.Spec.Limits.MaxTrialDuration)
+	tooLong := time.NewTimer(time.Until(r.startedAt.Add(limit)))
+
+	defer tooLong.Stop()
+
+	if limit == 0 {
+		tooLong.Stop()
+	}
+
+	select {
+	case <-exited:
+		return nil
+	case <-followCtx.Done():
+		return nil
+	case <-tooLong.C:
+		r.intent = failure.IntentTimeout
+	case <-ctx.Done():
+		if !errors.Is(context.Cause(ctx), r.order.StopCause) {
+			return fmt.Errorf("%w (%w)", ErrDetached, context.Cause(ctx))
+		}
+
+		r.intent = failure.IntentCancel
+	}
+
+	return r.containers.Stop(followCtx, r.container.ID, r.config.Grace)
+}
+
+// sampler keeps the largest of what was measured.
+type sampler struct {
+	usage berth.Usage
+	every time.Duration
+}
+
+// sample reads the container's cgroup until it is gone, and reports progress
+// about once a second. Not being able to measure does not end an attempt: its
+// usage then says zero samples.
+func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) error {
+	meter, err := r.meter(r.container)
+	if err != nil {
+		if r.container.State == berth.ContainerRunning {
+			r.log.Warn("cannot measure the container", "attempt", r.who.Attempt.ID, "error", err)
+		}
+
+		meter = nil
+	}
+
+	ticker := time.NewTicker(s.every)
+	defer ticker.Stop()
+
+	r.beat(s.usage)
+
+	for n := 1; ; n++ {
+		if meter != nil {
+			if m, err := meter.Read(); err == nil {
+				s.add(m)
+			}
+		}
+
+		if n%max(int(time.Second/s.every), 1) == 0 {
+			r.beat(s.usage)
+		}
+
+		select {
+		case <-ticker.C:
+		case <-exited:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (s *sampler) add(m berth.MemorySample) {
+	s.usage.Samples++
+	s.usage.MemoryPeakBytes = max(s.usage.MemoryPeakBytes, m.WorkingSetBytes)
+	s.usage.CPU = max(s.usage.CPU, berth.Duration(m.CPU))
+	s.usage.OOMKills = max(s.usage.OOMKills, m.OOMKills)
+}
+
+// idleTime is a reading of the host's processor time.
+type idleTime struct {
+	idle, total int64
+	known       bool
+}
+
+func (r *run) cpuIdle() idleTime {
+	if r.config.CPUIdle == nil {
+		return idleTime{}
+	}
+
+	idle, total, err := r.config.CPUIdle()
+	if err != nil {
+		r.log.Warn("reading the host's processor time", "error", err)
+	}
+
+	return idleTime{idle: idle, total: total, known: err == nil}
+}
+
+// spare is the part of a host's processor time that must have been idle for a
+// job to have got all the CPU it wanted.
+const spare = 0.10
+
+func contended(before, after idleTime) bool {
+	total := after.total - before.total
+
+	return !before.known || !after.known || total <= 0 || float64(after.idle-before.idle) < spare*float64(total)
+}
+
+func (r *run) beat(u berth.Usage) {
+	if r.order.Beat != nil {
+		r.order.Beat(Beaten{ContainerID: r.container.ID, StartedAt: r.startedAt, Usage: u})
+	}
+}
