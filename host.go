@@ -47,6 +47,7 @@ type Device struct {
 	FreeBytes        int64  `json:"free_bytes"` // as the driver says now; foreign processes count
 	MaxContexts      int    `json:"max_contexts"`
 	ContextsReserved int    `json:"contexts_reserved"`
+	Exclusive        bool   `json:"exclusive"` // one of the attempts wants the device for itself
 }
 
 // Demand is what an attempt needs, and what a lease holds.

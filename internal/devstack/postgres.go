@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
@@ -232,43 +231,9 @@ func (c cluster) chown(path string) error {
 }
 
 // stopLeftover ends a server that an earlier, killed process left on this
-// data directory. The pid file is believed only when that process is one.
+// data directory.
 func (c cluster) stopLeftover() error {
-	content, err := os.ReadFile(filepath.Join(c.data, "postmaster.pid"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-
-	if err != nil {
-		return fmt.Errorf("reading postmaster.pid: %w", err)
-	}
-
-	first, _, _ := strings.Cut(string(content), "\n")
-
-	pid, err := strconv.Atoi(strings.TrimSpace(first))
-	if err != nil {
-		return nil //nolint:nilerr // PostgreSQL itself judges an unreadable pid file
-	}
-
-	deadline := time.Now().Add(postgresStop)
-
-	for c.isOurs(pid) {
-		_ = syscall.Kill(pid, syscall.SIGINT)
-
-		if time.Now().After(deadline) {
-			return berth.Errorf(berth.KindConflict, "another PostgreSQL (process %d) uses %s and does not stop", pid, c.data)
-		}
-
-		time.Sleep(100 * time.Millisecond) // until that process has ended
-	}
-
-	return nil
-}
-
-func (c cluster) isOurs(pid int) bool {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-
-	return err == nil && strings.Contains(string(line), c.data)
+	return endLeftover("PostgreSQL", filepath.Join(c.data, "postmaster.pid"), c.data, syscall.SIGINT)
 }
 
 func (c cluster) start(port int) (*process, error) {

@@ -6,11 +6,13 @@ package devstack
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -101,6 +103,47 @@ func (p *process) await(patience time.Duration, logFile string, ready func() err
 			return berth.Errorf(berth.KindUnavailable, "%s was not ready after %s: %w; its output is in %s", p.name, patience, err, logFile)
 		}
 	}
+}
+
+// leftoverPatience is how long a server of an earlier run may take to end.
+const leftoverPatience = 30 * time.Second
+
+// endLeftover ends the process whose number the first line of a file holds, if
+// it still runs: an earlier process of ours was killed and its child is not
+// gone yet. The number is believed only when that process' command line has
+// the marker, such as its data directory.
+func endLeftover(name, pidFile, marker string, ask syscall.Signal) error {
+	content, err := os.ReadFile(pidFile) //nolint:gosec // G304: our own file
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+
+	if err != nil {
+		return fmt.Errorf("reading %q: %w", pidFile, err)
+	}
+
+	first, _, _ := strings.Cut(string(content), "\n")
+
+	pid, err := strconv.Atoi(strings.TrimSpace(first))
+	if err != nil {
+		return nil //nolint:nilerr // whoever wrote it judges an unreadable pid file
+	}
+
+	for deadline := time.Now().Add(leftoverPatience); isOurs(pid, marker); time.Sleep(50 * time.Millisecond) {
+		_ = syscall.Kill(pid, ask) // it may end meanwhile
+
+		if time.Now().After(deadline) {
+			return berth.Errorf(berth.KindConflict, "another %s (process %d) uses %s and does not stop", name, pid, marker)
+		}
+	}
+
+	return nil
+}
+
+func isOurs(pid int, marker string) bool {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+
+	return err == nil && strings.Contains(string(line), marker)
 }
 
 // FreePort returns a TCP port of the loopback interface that is free now,

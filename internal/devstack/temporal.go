@@ -50,6 +50,11 @@ func StartTemporal(config TemporalConfig) (*Temporal, error) {
 		return nil, fmt.Errorf("making Temporal's directory: %w", err)
 	}
 
+	pidFile := filepath.Join(config.Dir, "temporal.pid")
+	if err := endLeftover("Temporal", pidFile, config.Dir, syscall.SIGTERM); err != nil {
+		return nil, err
+	}
+
 	port, err := FreePort(config.Port)
 	if err != nil {
 		return nil, err
@@ -63,9 +68,15 @@ func StartTemporal(config TemporalConfig) (*Temporal, error) {
 	logFile := filepath.Join(config.Dir, "temporal.log")
 	cmd := exec.CommandContext(context.Background(), binary, temporalArgs(config, port, uiPort)...) //nolint:gosec // G204: see findTemporal
 
-	process, err := start("Temporal", cmd, logFile, syscall.SIGTERM)
+	// SIGKILL: its database is one file that recovers, and nothing of an orderly
+	// stop is worth the second it takes when we are gone already.
+	process, err := start("Temporal", cmd, logFile, syscall.SIGKILL)
 	if err != nil {
 		return nil, err
+	}
+
+	if err := os.WriteFile(pidFile, []byte(strconv.Itoa(process.cmd.Process.Pid)+"\n"), 0o644); err != nil { //nolint:gosec // G306: nothing secret
+		return nil, errors.Join(fmt.Errorf("writing Temporal's process id: %w", err), process.stop(syscall.SIGTERM, temporalStop))
 	}
 
 	if err := process.await(temporalStart, logFile, func() error { return dialable(port) }); err != nil {

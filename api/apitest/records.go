@@ -1,0 +1,211 @@
+package apitest
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// ListMetrics is api.Records.
+func (s *Store) ListMetrics(_ context.Context, attemptID, name string, limit int) ([]berth.MetricPoint, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return take(s.Metrics[attemptID], limit, func(m berth.MetricPoint) bool { return name == "" || m.Name == name }), nil
+}
+
+// ReadLog is api.Records.
+func (s *Store) ReadLog(_ context.Context, attemptID string, offset int64, limit int) ([]berth.LogPiece, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return take(s.Logs[attemptID], limit, func(p berth.LogPiece) bool { return p.Offset+int64(len(p.Data)) > offset }), nil
+}
+
+// Write appends to the log of an attempt.
+func (s *Store) Write(attemptID, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if s.Logs == nil {
+		s.Logs = make(map[string][]berth.LogPiece)
+	}
+
+	offset := int64(0)
+	if pieces := s.Logs[attemptID]; len(pieces) > 0 {
+		last := pieces[len(pieces)-1]
+		offset = last.Offset + int64(len(last.Data))
+	}
+
+	s.Logs[attemptID] = append(s.Logs[attemptID], berth.LogPiece{Offset: offset, Stream: berth.Stdout, At: Start, Data: []byte(text)})
+}
+
+// ListFootprints is api.Records.
+func (s *Store) ListFootprints(_ context.Context, after string, limit int) ([]berth.ProbedShape, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return take(s.Probes, limit, func(p berth.ProbedShape) bool { return p.Footprint.ShapeKey > after }), nil
+}
+
+// FindFootprint is api.Records.
+func (s *Store) FindFootprint(_ context.Context, prefix string) (berth.ProbedShape, error) {
+	return find(s, s.Probes, "footprint", func(p berth.ProbedShape) bool { return strings.HasPrefix(p.Footprint.ShapeKey, prefix) })
+}
+
+// Footprints is api.Records.
+func (s *Store) Footprints(_ context.Context, shapeKeys []string) (map[string]berth.Footprint, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	known := make(map[string]berth.Footprint)
+
+	for _, p := range s.Probes {
+		if wanted(shapeKeys, p.Footprint.ShapeKey) {
+			known[p.Footprint.ShapeKey] = p.Footprint
+		}
+	}
+
+	return known, nil
+}
+
+// ForgetFootprint is api.Records.
+func (s *Store) ForgetFootprint(_ context.Context, shapeKey string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.Probes = take(s.Probes, len(s.Probes), func(p berth.ProbedShape) bool { return p.Footprint.ShapeKey != shapeKey })
+
+	return nil
+}
+
+// ListHosts is api.Hosts.
+func (s *Store) ListHosts(context.Context) ([]berth.Host, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return append([]berth.Host(nil), s.Hosts...), nil
+}
+
+// SetHostState is api.Hosts.
+func (s *Store) SetHostState(_ context.Context, hostID string, state berth.HostState) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for i := range s.Hosts {
+		if s.Hosts[i].ID == hostID {
+			s.Hosts[i].State = state
+		}
+	}
+
+	return nil
+}
+
+// ListEvents is api.Events.
+func (s *Store) ListEvents(_ context.Context, after int64, sweepID string, limit int) ([]berth.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return take(s.Events, limit, func(e berth.Event) bool { return e.Sequence > after && (sweepID == "" || e.SweepID == sweepID) }), nil
+}
+
+// EventRange is api.Events.
+func (s *Store) EventRange(context.Context) (first, last int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if len(s.Events) == 0 {
+		return 0, 0, nil
+	}
+
+	return s.Events[0].Sequence, s.Events[len(s.Events)-1].Sequence, nil
+}
+
+// ListenPublished is api.Events.
+func (s *Store) ListenPublished(ctx context.Context, _ time.Duration, wake func()) error {
+	for {
+		s.mu.Lock()
+		if s.wake == nil {
+			s.wake = make(chan struct{})
+		}
+
+		published := s.wake
+		s.mu.Unlock()
+
+		wake()
+
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-published:
+		}
+	}
+}
+
+// CreateToken is api.Access.
+func (s *Store) CreateToken(_ context.Context, t berth.Token, hash []byte) (berth.Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	t.ID, t.CreatedAt, t.Valid = NewID(1000+len(s.Tokens)), Start, true
+	s.Tokens = append(s.Tokens, t)
+
+	if s.hashes == nil {
+		s.hashes = make(map[string]string)
+	}
+
+	s.hashes[string(hash)] = t.ID
+
+	return t, nil
+}
+
+// TokenByHash is api.Access.
+func (s *Store) TokenByHash(_ context.Context, hash []byte) (berth.Token, error) {
+	s.mu.Lock()
+	id := s.hashes[string(hash)]
+	s.mu.Unlock()
+
+	return find(s, s.Tokens, "token", func(t berth.Token) bool { return t.ID == id })
+}
+
+// ListTokens is api.Access.
+func (s *Store) ListTokens(context.Context) ([]berth.Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return append([]berth.Token(nil), s.Tokens...), nil
+}
+
+// RevokeToken is api.Access.
+func (s *Store) RevokeToken(_ context.Context, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for i := range s.Tokens {
+		if s.Tokens[i].ID == id {
+			s.Tokens[i].RevokedAt, s.Tokens[i].Valid = &Start, false
+		}
+	}
+
+	return nil
+}
+
+// CountTokens is api.Access.
+func (s *Store) CountTokens(context.Context) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return len(take(s.Tokens, len(s.Tokens), func(t berth.Token) bool { return t.Valid })), nil
+}
+
+// Audit is api.Access.
+func (s *Store) Audit(_ context.Context, e berth.AuditEntry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.Audits = append(s.Audits, e)
+
+	return nil
+}

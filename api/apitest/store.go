@@ -1,0 +1,297 @@
+// Package apitest is an in-memory database and control for tests of the API
+// and of its clients. It keeps what it is given and has no rules of its own.
+package apitest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/workflows"
+)
+
+// Start is when everything in the store was made, unless a test says otherwise.
+var Start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// Store is api.Store, api.Control and api.Images in memory. Change its fields
+// before it serves, or under Change.
+type Store struct {
+	mu sync.Mutex
+
+	Sweeps     []berth.Sweep
+	Trials     []berth.Trial
+	Attempts   []berth.Attempt
+	Metrics    map[string][]berth.MetricPoint
+	Logs       map[string][]berth.LogPiece
+	Probes     []berth.ProbedShape
+	Hosts      []berth.Host
+	Events     []berth.Event
+	Dropped    int64 // events up to this sequence are not kept any more
+	Tokens     []berth.Token
+	Audits     []berth.AuditEntry
+	Updates    []string // such as "pause <sweep>"
+	ImageErr   error
+	ControlErr func() error // asked before every update and cancel; nil = none
+	Down       error        // what Ping answers
+
+	hashes map[string]string // of tokens, to their ids
+	keys   map[string]keyed
+	wake   chan struct{}
+}
+
+type keyed struct {
+	id   string
+	hash string
+}
+
+// Change changes the store while it serves.
+func (s *Store) Change(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	change()
+}
+
+// Publish appends an event with the next sequence and wakes those who listen.
+func (s *Store) Publish(kind, sweepID, subject string, data any) {
+	text, err := json.Marshal(data)
+	if err != nil {
+		panic(err)
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	last := s.Dropped
+	if len(s.Events) > 0 {
+		last = s.Events[len(s.Events)-1].Sequence
+	}
+
+	s.Events = append(s.Events, berth.Event{
+		Sequence: last + 1, Kind: kind, SweepID: sweepID, Subject: subject, Data: json.RawMessage(text), CreatedAt: Start,
+	})
+
+	if s.wake != nil {
+		close(s.wake)
+		s.wake = nil
+	}
+}
+
+// Ping is api.Pinger.
+func (s *Store) Ping(context.Context) error { return s.Down }
+
+// ResolveImage is api.Images.
+func (s *Store) ResolveImage(_ context.Context, ref string) (berth.Image, error) {
+	return berth.Image{ID: "sha256:1", Digest: ref + "@sha256:" + strings.Repeat("1", 64)}, s.ImageErr
+}
+
+// Update is api.Control.
+func (s *Store) Update(_ context.Context, sweepID, update string, args ...any) (workflows.SweepView, error) {
+	states := map[string]berth.SweepState{
+		workflows.UpdatePause: berth.SweepPaused, workflows.UpdateResume: berth.SweepRunning, workflows.UpdateStop: berth.SweepStopping,
+	}
+
+	return workflows.SweepView{}, s.steer(sweepID, update, func(sweep *berth.Sweep) {
+		if update == workflows.UpdateSetMaxParallel {
+			sweep.MaxParallel, _ = args[0].(int)
+		} else {
+			sweep.State = states[update]
+		}
+	})
+}
+
+// Cancel is api.Control.
+func (s *Store) Cancel(_ context.Context, sweepID string) error {
+	return s.steer(sweepID, "cancel", func(sweep *berth.Sweep) { sweep.State = berth.SweepCanceling })
+}
+
+func (s *Store) steer(sweepID, what string, change func(*berth.Sweep)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if s.ControlErr != nil {
+		if err := s.ControlErr(); err != nil {
+			return err
+		}
+	}
+
+	s.Updates = append(s.Updates, what+" "+sweepID)
+
+	for i := range s.Sweeps {
+		if s.Sweeps[i].ID == sweepID {
+			change(&s.Sweeps[i])
+		}
+	}
+
+	return nil
+}
+
+// CreateSweep is api.Sweeps.
+func (s *Store) CreateSweep(_ context.Context, n berth.NewSweep) (string, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	key := n.CreatedBy + " " + n.Route + " " + n.Key
+	if prior, ok := s.keys[key]; ok && n.Key != "" {
+		if prior.hash != string(n.BodyHash) {
+			return "", false, berth.Errorf(berth.KindConflict, "Idempotency-Key %q was used for another body; use a new key for a new sweep", n.Key)
+		}
+
+		return prior.id, false, nil
+	}
+
+	if s.keys == nil {
+		s.keys = make(map[string]keyed)
+	}
+
+	s.keys[key] = keyed{id: n.ID, hash: string(n.BodyHash)}
+	s.Sweeps = append(s.Sweeps, berth.Sweep{
+		ID: n.ID, Name: n.Spec.Name, Spec: n.Spec, ImageDigest: n.ImageDigest, State: berth.SweepPending,
+		MaxParallel: int(n.Spec.Limits.MaxParallel), CreatedBy: n.CreatedBy, CreatedAt: Start, Counts: berth.Counts{Planned: n.Planned},
+	})
+
+	return n.ID, true, nil
+}
+
+// GetSweep is api.Sweeps.
+func (s *Store) GetSweep(_ context.Context, id string) (berth.Sweep, error) {
+	return find(s, s.Sweeps, "sweep "+id, func(sweep berth.Sweep) bool { return sweep.ID == id })
+}
+
+// FindSweep is api.Sweeps.
+func (s *Store) FindSweep(_ context.Context, prefix string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	found := ""
+
+	for _, sweep := range s.Sweeps {
+		if strings.HasPrefix(sweep.ID, prefix) {
+			if found != "" {
+				return "", berth.Errorf(berth.KindConflict, "several sweeps have an id that starts with %q; give more of it", prefix)
+			}
+
+			found = sweep.ID
+		}
+	}
+
+	if found == "" {
+		return "", berth.Errorf(berth.KindNotFound, "no sweep has an id that starts with %q", prefix)
+	}
+
+	return found, nil
+}
+
+// ListSweeps is api.Sweeps.
+func (s *Store) ListSweeps(_ context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	newest := slices.Clone(s.Sweeps)
+	slices.SortFunc(newest, func(a, b berth.Sweep) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(b.ID, a.ID))
+	})
+
+	return take(newest, limit, func(sweep berth.Sweep) bool {
+		after := before.IsZero() || sweep.CreatedAt.Before(before) || sweep.CreatedAt.Equal(before) && sweep.ID < beforeID
+
+		return after && wanted(states, string(sweep.State))
+	}), nil
+}
+
+// GetTrial is api.Trials.
+func (s *Store) GetTrial(_ context.Context, sweepID string, number int) (berth.Trial, error) {
+	return find(s, s.Trials, "trial "+strconv.Itoa(number), func(t berth.Trial) bool { return t.SweepID == sweepID && t.Number == number })
+}
+
+// ListTrials is api.Trials.
+func (s *Store) ListTrials(_ context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return take(s.Trials, limit, func(t berth.Trial) bool {
+		return t.SweepID == sweepID && t.Number > after && wanted(states, string(t.State))
+	}), nil
+}
+
+// GetAttempt is api.Trials.
+func (s *Store) GetAttempt(_ context.Context, id string) (berth.Attempt, error) {
+	return find(s, s.Attempts, "attempt "+id, func(a berth.Attempt) bool { return a.ID == id })
+}
+
+// ListAttempts is api.Trials.
+func (s *Store) ListAttempts(_ context.Context, trialID string) ([]berth.Attempt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return take(s.Attempts, len(s.Attempts), func(a berth.Attempt) bool { return a.TrialID == trialID }), nil
+}
+
+// ListSweepAttempts is api.Trials.
+func (s *Store) ListSweepAttempts(_ context.Context, sweepID string, afterTrial, afterNumber, limit int) ([]berth.SweepAttempt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	var all []berth.SweepAttempt
+
+	for _, t := range s.Trials {
+		for _, a := range s.Attempts {
+			if t.SweepID == sweepID && a.TrialID == t.ID {
+				all = append(all, berth.SweepAttempt{Attempt: a, TrialNumber: t.Number, ShapeKey: t.ShapeKey})
+			}
+		}
+	}
+
+	slices.SortFunc(all, func(a, b berth.SweepAttempt) int {
+		return cmp.Or(cmp.Compare(a.TrialNumber, b.TrialNumber), cmp.Compare(a.Number, b.Number))
+	})
+
+	return take(all, limit, func(a berth.SweepAttempt) bool {
+		return a.TrialNumber > afterTrial || a.TrialNumber == afterTrial && a.Number > afterNumber
+	}), nil
+}
+
+// find returns a copy of the one row that is wanted.
+func find[T any](s *Store, rows []T, what string, is func(T) bool) (T, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for _, row := range rows {
+		if is(row) {
+			return row, nil
+		}
+	}
+
+	var none T
+
+	return none, berth.Errorf(berth.KindNotFound, "reading %s: no such row", what)
+}
+
+func take[T any](rows []T, limit int, is func(T) bool) []T {
+	var out []T
+
+	for _, row := range rows {
+		if len(out) < limit && is(row) {
+			out = append(out, row)
+		}
+	}
+
+	return out
+}
+
+func wanted(states []string, state string) bool {
+	return len(states) == 0 || slices.Contains(states, state)
+}
+
+// NewID is a fixed id, so that golden files stay as they are.
+func NewID(n int) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(strconv.Itoa(n))).String()
+}

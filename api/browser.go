@@ -1,0 +1,160 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"net"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/berthml/berth"
+)
+
+// protect wraps everything in what no route may be without, from the outside:
+// request id, recovery, security headers, Host allow-list, cross-origin
+// protection. The allow-list is what stops DNS rebinding, which looks like the
+// same origin to a browser (CVE-2025-62593 of Ray).
+func (s *Server) protect(next http.Handler) http.Handler {
+	crossOrigin := http.NewCrossOriginProtection()
+	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, &httpError{
+			status: http.StatusForbidden, code: codeCrossOrigin,
+			detail: "The request comes from a page of another origin.",
+		})
+	}))
+
+	return s.identify(s.recovered(s.allowHost(crossOrigin.Handler(next))))
+}
+
+type contextKey int
+
+const (
+	requestIDKey contextKey = iota
+	principalKey
+)
+
+// goodRequestID is what is taken over from a caller.
+var goodRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// identify gives the request an id and the response its fixed headers.
+func (s *Server) identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get("X-Request-ID")
+		if !goodRequestID.MatchString(id) {
+			var random [8]byte
+
+			_, _ = rand.Read(random[:]) // never fails (crypto/rand)
+			id = hex.EncodeToString(random[:])
+		}
+
+		header := w.Header()
+		header.Set("X-Request-ID", id)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Content-Security-Policy", "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; "+
+			"img-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'")
+
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey, id)))
+	})
+}
+
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey).(string)
+
+	return id
+}
+
+// recovered turns a panic into a problem, or breaks the connection when the
+// answer has begun.
+func (s *Server) recovered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		watched := &startedWriter{ResponseWriter: w}
+
+		defer func() {
+			reason := recover()
+			if reason == nil {
+				return
+			}
+
+			if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(reason)
+			}
+
+			s.log.Error("panic in a handler", "path", r.URL.Path, "request_id", requestID(r.Context()),
+				"panic", reason, "stack", string(debug.Stack()))
+
+			if watched.started {
+				panic(http.ErrAbortHandler)
+			}
+
+			s.fail(w, r, berth.Errorf(berth.KindInternal, "panic: %v", reason))
+		}()
+
+		next.ServeHTTP(watched, r)
+	})
+}
+
+// startedWriter knows whether the answer has begun.
+type startedWriter struct {
+	http.ResponseWriter
+	started bool
+}
+
+func (w *startedWriter) WriteHeader(status int) {
+	w.started = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *startedWriter) Write(data []byte) (int, error) {
+	w.started = true
+
+	return w.ResponseWriter.Write(data)
+}
+
+// Flush is what gin's writer asks for.
+func (w *startedWriter) Flush() {
+	w.started = true
+
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // the next write finds out that nobody is there
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *startedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// allowHost refuses requests for any name that is not ours.
+func (s *Server) allowHost(next http.Handler) http.Handler {
+	allowed := append([]string{"localhost", "127.0.0.1", "::1"}, s.config.AllowedHosts...)
+
+	if host, _, err := net.SplitHostPort(s.config.Address); err == nil && host != "" {
+		allowed = append(allowed, host)
+	}
+
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !slices.Contains(allowed, hostName(r.Host)) {
+			s.fail(w, r, &httpError{
+				status: http.StatusMisdirectedRequest, code: codeHost,
+				detail: "Berth is not known as " + strings.ToValidUTF8(r.Host, "?") + " here; start the server with --allowed-hosts to add a name.",
+			})
+
+			return
+		}
+
+		next.ServeHTTP(w, r)
+	})
+}
+
+// hostName is a Host header without its port, in lower case.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/workflows"
+)
+
+// A sweep is accepted before its workflow runs: a person who pauses it at once
+// waits this long for it.
+const (
+	startPatience = 5 * time.Second
+	startRetry    = 100 * time.Millisecond
+)
+
+// PauseSweep is POST /sweeps/{id}/pause.
+func (h *handlers) PauseSweep(ctx context.Context, r openapi.PauseSweepRequestObject) (openapi.PauseSweepResponseObject, error) {
+	sweep, err := h.update(ctx, r.ID, workflows.UpdatePause)
+
+	return openapi.PauseSweep200JSONResponse{SweepJSONResponse: sweep}, err
+}
+
+// ResumeSweep is POST /sweeps/{id}/resume.
+func (h *handlers) ResumeSweep(ctx context.Context, r openapi.ResumeSweepRequestObject) (openapi.ResumeSweepResponseObject, error) {
+	sweep, err := h.update(ctx, r.ID, workflows.UpdateResume)
+
+	return openapi.ResumeSweep200JSONResponse{SweepJSONResponse: sweep}, err
+}
+
+// StopSweep is POST /sweeps/{id}/stop.
+func (h *handlers) StopSweep(ctx context.Context, r openapi.StopSweepRequestObject) (openapi.StopSweepResponseObject, error) {
+	sweep, err := h.update(ctx, r.ID, workflows.UpdateStop)
+
+	return openapi.StopSweep200JSONResponse{SweepJSONResponse: sweep}, err
+}
+
+// UpdateSweep is PATCH /sweeps/{id}.
+func (h *handlers) UpdateSweep(ctx context.Context, r openapi.UpdateSweepRequestObject) (openapi.UpdateSweepResponseObject, error) {
+	sweep, err := h.update(ctx, r.ID, workflows.UpdateSetMaxParallel, r.Body.MaxParallel)
+
+	return openapi.UpdateSweep200JSONResponse{SweepJSONResponse: sweep}, err
+}
+
+// CancelSweep is POST /sweeps/{id}/cancel.
+func (h *handlers) CancelSweep(ctx context.Context, r openapi.CancelSweepRequestObject) (openapi.CancelSweepResponseObject, error) {
+	sweep, err := h.steer(ctx, r.ID, "cancel", func(id string) error { return h.deps.Control.Cancel(ctx, id) })
+
+	return openapi.CancelSweep202JSONResponse(sweep), err
+}
+
+func (h *handlers) update(ctx context.Context, id, update string, args ...any) (openapi.SweepJSONResponse, error) {
+	return h.steer(ctx, id, update, func(id string) error {
+		_, err := h.deps.Control.Update(ctx, id, update, args...)
+
+		return err
+	})
+}
+
+// steer tells a sweep's workflow something and answers with the sweep as it is
+// then. A workflow that is not there yet is waited for; one that has ended is
+// a conflict.
+func (h *handlers) steer(ctx context.Context, id, what string, tell func(id string) error) (openapi.SweepJSONResponse, error) {
+	none := openapi.SweepJSONResponse{}
+
+	for deadline := time.Now().Add(startPatience); ; {
+		sweep, err := h.sweep(ctx, id)
+		if err != nil {
+			return none, err
+		}
+
+		if sweep.State.Terminal() {
+			return none, berth.Errorf(berth.KindConflict, "cannot %s: the sweep has ended (%s)", what, sweep.State)
+		}
+
+		err = tell(sweep.ID)
+		if err == nil {
+			return h.sweepOut(ctx, sweep.ID)
+		}
+
+		if berth.KindOf(err) != berth.KindNotFound {
+			return none, err
+		}
+
+		if time.Now().After(deadline) {
+			return none, berth.Errorf(berth.KindConflict, "cannot %s: the sweep is %s and its workflow does not run; try again in a moment", what, sweep.State)
+		}
+
+		select {
+		case <-ctx.Done():
+			return none, berth.Errorf(berth.KindUnavailable, "waiting for the workflow of sweep %s: %w", sweep.ID, ctx.Err())
+		case <-time.After(startRetry):
+		}
+	}
+}

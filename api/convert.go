@@ -1,0 +1,158 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/memory"
+)
+
+// toSweep converts a sweep; its spec, which may be long, only when asked for.
+func toSweep(s berth.Sweep, withSpec bool) (openapi.Sweep, error) {
+	out := openapi.Sweep{
+		ID: s.ID, Name: s.Name, Image: s.Spec.Image, ImageDigest: s.ImageDigest, State: openapi.SweepState(s.State),
+		Reason: s.Reason, MaxParallel: s.MaxParallel, CreatedBy: s.CreatedBy, CreatedAt: s.CreatedAt,
+		StartedAt: utc(s.StartedAt), FinishedAt: utc(s.FinishedAt),
+		Counts: openapi.Counts{
+			Total: s.Counts.Total, Planned: s.Counts.Planned, Waiting: s.Counts.Waiting, Running: s.Counts.Running,
+			Succeeded: s.Counts.Succeeded, Failed: s.Counts.Failed, Infeasible: s.Counts.Infeasible,
+			Canceled: s.Counts.Canceled, OomRetries: s.Counts.OOMRetries,
+		},
+	}
+
+	if o := s.Spec.Objective; o != nil {
+		out.Objective = &openapi.Objective{Metric: o.Metric, Goal: string(o.Goal), Target: o.Target}
+	}
+
+	if s.BestValue != nil {
+		out.Best = &openapi.Best{Trial: s.BestTrial, Value: *s.BestValue}
+	}
+
+	if !withSpec {
+		return out, nil
+	}
+
+	data, err := json.Marshal(s.Spec)
+	if err != nil {
+		return out, berth.Errorf(berth.KindInternal, "marshaling the spec of sweep %s: %w", s.ID, err)
+	}
+
+	out.Spec = data
+
+	return out, nil
+}
+
+func toTrial(t berth.Trial) openapi.Trial {
+	out := openapi.Trial{
+		ID: t.ID, SweepID: t.SweepID, Number: t.Number, Params: t.Params, ShapeKey: t.ShapeKey,
+		State: openapi.TrialState(t.State), FailureKind: string(t.Kind), Message: t.Message, Value: t.Value,
+		Attempts: t.Attempts, CreatedAt: t.CreatedAt, StartedAt: utc(t.StartedAt), FinishedAt: utc(t.FinishedAt),
+	}
+
+	for _, r := range t.Waiting {
+		out.Waiting = append(out.Waiting, openapi.Rejection{
+			HostID: r.HostID, HostName: r.HostName, DeviceID: r.DeviceID, Dimension: string(r.Dimension),
+			Needed: r.Needed, Free: r.Free, Never: r.Never, Reason: r.Reason,
+		})
+	}
+
+	return out
+}
+
+func toAttempt(a berth.Attempt) openapi.Attempt {
+	return openapi.Attempt{
+		ID: a.ID, TrialID: a.TrialID, Number: a.Number, Stage: a.Stage, Purpose: string(a.Purpose),
+		State: openapi.AttemptState(a.State), HostID: a.HostID, DeviceID: a.DeviceID, ContainerID: a.ContainerID,
+		Demand: openapi.Demand{
+			MemoryBytes: a.Demand.MemoryBytes, CPUMilli: a.Demand.CPUMilli, DeviceBytes: a.Demand.DeviceBytes,
+			Contexts: a.Demand.Contexts, Exclusive: a.Demand.Exclusive,
+		},
+		FailureKind: string(a.Kind), Message: a.Message, ExitCode: a.ExitCode, Value: a.Value,
+		Usage: openapi.Usage{
+			MemoryPeakBytes: a.Usage.MemoryPeakBytes, DevicePeakBytes: a.Usage.DevicePeakBytes,
+			CPUSeconds: seconds(a.Usage.CPU), WallSeconds: seconds(a.Usage.Wall),
+			Samples: a.Usage.Samples, OomKills: a.Usage.OOMKills,
+		},
+		PlacedAt: a.PlacedAt, StartedAt: utc(a.StartedAt), FinishedAt: utc(a.FinishedAt),
+	}
+}
+
+func toMetric(m berth.MetricPoint) openapi.Metric {
+	out := openapi.Metric{Name: m.Name, Step: m.Step, Status: string(m.Status), Final: m.Final, At: m.At}
+	if m.Status == berth.MetricFinite {
+		out.Value = &m.Value
+	}
+
+	return out
+}
+
+func toProbe(p berth.ProbedShape) openapi.Probe {
+	f := p.Footprint
+
+	return openapi.Probe{
+		ShapeKey: f.ShapeKey, Source: string(f.Source), Samples: f.Samples, MemoryPeakBytes: f.MemoryPeakBytes,
+		MemoryFloorBytes: f.MemoryFloorBytes, DevicePeakBytes: f.DevicePeakBytes, CPUMilli: f.CPUMilli,
+		DurationSeconds: seconds(f.Duration), MeasuredAt: f.MeasuredAt, ReservedBytes: memory.Reserve(f),
+		Shape: openapi.Shape{
+			ImageDigest: p.Shape.ImageDigest, Command: p.Shape.Command, Values: p.Shape.Values, Stage: p.Shape.Stage,
+			DeviceModel: p.Shape.DeviceModel, Environment: p.Shape.Environment, CPUMilli: p.Shape.CPUMilli,
+		},
+	}
+}
+
+func toHost(h berth.Host) openapi.Host {
+	out := openapi.Host{
+		ID: h.ID, Name: h.Name, State: string(h.State), CPUMilli: h.CPUMilli, CPUMilliReserved: h.CPUMilliReserved,
+		MemoryBytes: h.MemoryBytes, MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryReservedBytes: h.MemoryReservedBytes,
+		MemoryFreeBytes: h.MemoryFreeBytes, MaxAttempts: h.MaxAttempts, Attempts: h.Attempts, Exclusive: h.Exclusive,
+		Devices: []openapi.Device{}, LastSeenAt: h.LastSeenAt,
+	}
+
+	for _, d := range h.Devices {
+		out.Devices = append(out.Devices, openapi.Device{
+			ID: d.ID, HostID: d.HostID, Model: d.Model, MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes,
+			ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes, MaxContexts: d.MaxContexts, ContextsReserved: d.ContextsReserved,
+		})
+	}
+
+	return out
+}
+
+func toToken(t berth.Token) openapi.Token {
+	return openapi.Token{
+		ID: t.ID, Name: t.Name, Prefix: t.Prefix, Role: openapi.TokenRole(t.Role), CreatedAt: t.CreatedAt,
+		ExpiresAt: utc(t.ExpiresAt), RevokedAt: utc(t.RevokedAt), Valid: t.Valid,
+	}
+}
+
+func toEvent(e berth.Event) (openapi.Event, error) {
+	data, err := json.Marshal(e.Data)
+
+	return openapi.Event{
+		Sequence: e.Sequence, Kind: e.Kind, SweepID: e.SweepID, Subject: e.Subject, Data: data, CreatedAt: e.CreatedAt,
+	}, err
+}
+
+// all converts a list; the result is never nil, so that it is [] in JSON.
+func all[A, B any](list []A, convert func(A) B) []B {
+	out := make([]B, len(list))
+	for i, v := range list {
+		out[i] = convert(v)
+	}
+
+	return out
+}
+
+func seconds(d berth.Duration) float64 { return time.Duration(d).Seconds() }
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+
+	at := t.UTC()
+
+	return &at
+}

@@ -1,0 +1,125 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/spec"
+)
+
+// maxRerun is how many trials one rerun takes: what a sweep file may enqueue.
+const maxRerun = 10_000
+
+// CloneSweep is POST /sweeps/{id}/clone.
+func (h *handlers) CloneSweep(ctx context.Context, r openapi.CloneSweepRequestObject) (openapi.CloneSweepResponseObject, error) {
+	old, err := h.sweep(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	sweep, created, err := h.submitCopy(ctx, old, "clone", r.Params.IdempotencyKey, r.Body, old.Spec)
+	if err != nil {
+		return nil, err
+	}
+
+	if !created {
+		return openapi.CloneSweep200JSONResponse{SweepJSONResponse: openapi.SweepJSONResponse(sweep)}, nil
+	}
+
+	return openapi.CloneSweep201JSONResponse{NewSweepJSONResponse: newSweep(sweep)}, nil
+}
+
+// RerunFailedTrials is POST /sweeps/{id}/rerun-failed.
+func (h *handlers) RerunFailedTrials(ctx context.Context, r openapi.RerunFailedTrialsRequestObject) (openapi.RerunFailedTrialsResponseObject, error) {
+	old, err := h.sweep(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	trials, err := h.deps.Store.ListTrials(ctx, old.ID, []string{
+		string(berth.TrialFailed), string(berth.TrialInfeasible), string(berth.TrialCanceled),
+	}, 0, maxRerun+1)
+	if err != nil {
+		return nil, err
+	}
+
+	switch {
+	case len(trials) == 0:
+		return nil, berth.Errorf(berth.KindConflict, "sweep %s has no failed, infeasible or canceled trial to run again", old.ID)
+	case len(trials) > maxRerun:
+		return nil, berth.Errorf(berth.KindConflict, "more than %d trials failed; correct the cause and clone the sweep instead", maxRerun)
+	}
+
+	sweep, created, err := h.submitCopy(ctx, old, "rerun-failed", r.Params.IdempotencyKey, r.Body, only(old.Spec, trials))
+	if err != nil {
+		return nil, err
+	}
+
+	if !created {
+		return openapi.RerunFailedTrials200JSONResponse{SweepJSONResponse: openapi.SweepJSONResponse(sweep)}, nil
+	}
+
+	return openapi.RerunFailedTrials201JSONResponse{NewSweepJSONResponse: newSweep(sweep)}, nil
+}
+
+func newSweep(sweep openapi.Sweep) openapi.NewSweepJSONResponse {
+	return openapi.NewSweepJSONResponse{Body: sweep, Headers: openapi.NewSweepResponseHeaders{Location: location(sweep.ID)}}
+}
+
+// only is a spec that tries exactly the values of these trials.
+func only(s berth.Spec, trials []berth.Trial) berth.Spec {
+	s.Search.Algorithm = berth.SearchList
+	s.Limits.MaxTrials = 0
+	s.Enqueue = make([]berth.Assignment, len(trials))
+	parameters := make([]berth.Parameter, len(s.Parameters))
+
+	for i, p := range s.Parameters {
+		p.Count = 0 // is about grids only
+		parameters[i] = p
+	}
+
+	s.Parameters = parameters
+
+	for i, t := range trials {
+		s.Enqueue[i] = berth.Assignment{}
+
+		for _, p := range s.Parameters {
+			if v, active := t.Params[p.Name]; active && p.Searched() {
+				s.Enqueue[i][p.Name] = v
+			}
+		}
+	}
+
+	return s
+}
+
+// submitCopy submits a spec that was made from another sweep's, after reading
+// it like any other: the rules may be stricter than when that was submitted.
+func (h *handlers) submitCopy(
+	ctx context.Context, old berth.Sweep, verb, key string, change *openapi.SweepCopy, copied berth.Spec,
+) (openapi.Sweep, bool, error) {
+	if change != nil && change.Name != "" {
+		copied.Name = change.Name
+	}
+
+	body, err := json.Marshal(copied)
+	if err != nil {
+		return openapi.Sweep{}, false, berth.Errorf(berth.KindInternal, "marshaling the spec of sweep %s: %w", old.ID, err)
+	}
+
+	decoded, err := spec.Decode(body, "application/json")
+	if err != nil {
+		return openapi.Sweep{}, false, err
+	}
+
+	sweep, created, err := h.submit(ctx, submission{spec: decoded, route: "POST " + location(old.ID) + "/" + verb, key: key, body: body})
+	if err != nil {
+		return openapi.Sweep{}, false, err
+	}
+
+	out, err := toSweep(sweep, true)
+
+	return out, created, err
+}

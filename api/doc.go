@@ -1,0 +1,21 @@
+// Package api serves the REST API of Berth, which api/openapi.yaml describes:
+// its types and its routes are generated from that file into api/openapi, and
+// requests are validated against it before a handler sees them.
+//
+//	server.go     Deps, Config, Server: listen, serve, stop
+//	routes.go     the way of a request through everything below
+//	browser.go    Host allow-list, cross-origin protection, recovery, request ids
+//	auth.go       who calls (tokens), and what each role may do; audit.go
+//	validate.go   requests against the description
+//	errors.go     the one table from berth.Kind to HTTP, and problem+json
+//
+//	submit.go     new sweeps: create, clone, rerun; validate and preview
+//	sweeps.go control.go trials.go probes.go hosts.go tokens.go health.go
+//	stream.go     server-sent events; feed.go what they say; log.go follows a log
+//	publisher.go  gives committed events their sequence
+//	convert.go    domain to response types
+//
+// Handlers are the generated strict interface: a context of the request and a
+// decoded request in, a response or an error out. What streams, or reads a
+// sweep file byte by byte, is registered by hand.
+package api

@@ -1,0 +1,121 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+// streamEvents is GET /events.
+func (s *Server) streamEvents(c *gin.Context) {
+	ctx := c.Request.Context()
+
+	sweepID, err := s.watchedSweep(ctx, c.Query("sweep_id"))
+	if err != nil {
+		s.fail(c.Writer, c.Request, err)
+
+		return
+	}
+
+	first, last, err := s.deps.Store.EventRange(ctx)
+	if err != nil {
+		s.fail(c.Writer, c.Request, err)
+
+		return
+	}
+
+	after, missed := last, false
+	if id := c.GetHeader("Last-Event-ID"); id != "" {
+		after, err = strconv.ParseInt(id, 10, 64)
+		missed = err != nil || after < first-1 || after > last // also when the database is another one
+	}
+
+	if missed {
+		after = last
+	}
+
+	out, err := newStream(c.Writer, strconv.FormatInt(after, 10))
+	if err == nil && missed {
+		err = out.event("reset", strconv.FormatInt(after, 10), []byte(`{"reason":"events were missed that are not kept any more; read everything anew"}`))
+	}
+
+	if err == nil {
+		err = s.sendEvents(ctx, out, c.Request, after, sweepID)
+	}
+
+	if err != nil {
+		s.log.Debug("event stream ended", "request_id", requestID(ctx), "error", err)
+	}
+}
+
+func (s *Server) watchedSweep(ctx context.Context, id string) (string, error) {
+	if id == "" {
+		return "", nil
+	}
+
+	sweep, err := s.sweep(ctx, id)
+
+	return sweep.ID, err
+}
+
+// sendEvents writes what follows until the caller goes or the server stops. A
+// token that is not valid any more ends the stream within recheck.
+func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, after int64, sweepID string) error {
+	idle := time.NewTicker(streamIdle)
+	defer idle.Stop()
+
+	recheck := time.NewTicker(recheckCaller)
+	defer recheck.Stop()
+
+	for {
+		events, grown, err := s.feed.after(ctx, after, sweepID)
+		if err != nil {
+			return err
+		}
+
+		for _, e := range events {
+			event, err := toEvent(e)
+			if err != nil {
+				return err
+			}
+
+			data, err := json.Marshal(event)
+			if err != nil {
+				return err
+			}
+
+			if err := out.event("change", strconv.FormatInt(e.Sequence, 10), data); err != nil {
+				return err
+			}
+
+			after = e.Sequence
+		}
+
+		if len(events) > 0 {
+			continue // there may be more than a batch
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.stopping:
+			return nil
+		case <-grown:
+		case <-recheck.C:
+			if _, err := s.principal(r); err != nil {
+				return err
+			}
+		case <-idle.C:
+			if err := out.comment(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// recheckCaller is how long a stream outlives its token.
+const recheckCaller = time.Minute

@@ -1,0 +1,199 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
+)
+
+const (
+	logPieces  = 256 // read from the database at once
+	logLimit   = 1 << 20
+	logFollow  = 300 * time.Millisecond // between looks for more
+	maxFollow  = 12 * time.Hour
+	nextOffset = "X-Next-Offset"
+)
+
+// readLog is GET /attempts/{id}/log.
+func (s *Server) readLog(c *gin.Context) {
+	ctx := c.Request.Context()
+
+	attempt, err := s.attempt(ctx, c.Param("id"))
+	if err != nil {
+		s.fail(c.Writer, c.Request, err)
+
+		return
+	}
+
+	offset, limit := int64(0), int64(logLimit) // validation has read both already
+	if text := c.Query("offset"); text != "" {
+		offset, _ = strconv.ParseInt(text, 10, 64)
+	}
+
+	if text := c.Query("limit"); text != "" {
+		limit, _ = strconv.ParseInt(text, 10, 64)
+	}
+
+	if c.Query("follow") == "true" {
+		if id, err := strconv.ParseInt(c.GetHeader("Last-Event-ID"), 10, 64); err == nil {
+			offset = max(offset, id)
+		}
+
+		if err := s.followLog(ctx, c.Writer, attempt.ID, offset); err != nil {
+			s.log.Debug("log stream ended", "attempt_id", attempt.ID, "error", err)
+		}
+
+		return
+	}
+
+	page, data, err := s.logPage(ctx, attempt, offset, limit)
+	if err != nil {
+		s.fail(c.Writer, c.Request, err)
+
+		return
+	}
+
+	c.Header(nextOffset, strconv.FormatInt(page.NextOffset, 10))
+
+	if strings.Contains(c.GetHeader("Accept"), "application/json") {
+		c.JSON(http.StatusOK, page)
+
+		return
+	}
+
+	c.Data(http.StatusOK, "text/plain; charset=utf-8", data)
+}
+
+// logPage reads at most limit bytes from offset on, as pieces and as bytes.
+func (s *Server) logPage(ctx context.Context, attempt berth.Attempt, offset, limit int64) (openapi.LogPage, []byte, error) {
+	page := openapi.LogPage{Data: []openapi.LogPiece{}, NextOffset: offset}
+	ended := attempt.State == berth.AttemptFinished || attempt.State == berth.AttemptAbandoned
+
+	var data []byte
+
+	for int64(len(data)) < limit {
+		pieces, err := s.deps.Store.ReadLog(ctx, attempt.ID, page.NextOffset, logPieces)
+		if err != nil {
+			return page, nil, err
+		}
+
+		for _, piece := range pieces {
+			piece = cut(piece, page.NextOffset, limit-int64(len(data)))
+			if len(piece.Data) == 0 {
+				break
+			}
+
+			data = append(data, piece.Data...)
+			page.Data = append(page.Data, toLogPiece(piece))
+			page.NextOffset = piece.Offset + int64(len(piece.Data))
+		}
+
+		if len(pieces) < logPieces {
+			page.Complete = ended && int64(len(data)) < limit
+
+			break
+		}
+	}
+
+	return page, data, nil
+}
+
+// cut keeps what of a piece is at or behind offset, at most limit bytes.
+func cut(piece berth.LogPiece, offset, limit int64) berth.LogPiece {
+	if before := offset - piece.Offset; before > 0 {
+		piece.Data = piece.Data[min(before, int64(len(piece.Data))):]
+		piece.Offset = offset
+	}
+
+	piece.Data = piece.Data[:max(min(limit, int64(len(piece.Data))), 0)]
+
+	return piece
+}
+
+func toLogPiece(p berth.LogPiece) openapi.LogPiece {
+	return openapi.LogPiece{
+		Offset: p.Offset, Length: int64(len(p.Data)), Stream: p.Stream, At: p.At, Text: strings.ToValidUTF8(string(p.Data), "\ufffd"),
+	}
+}
+
+// followLog streams the log until the attempt has ended and all was sent.
+func (s *Server) followLog(ctx context.Context, w http.ResponseWriter, attemptID string, offset int64) error {
+	ctx, cancel := context.WithTimeout(ctx, maxFollow)
+	defer cancel()
+
+	out, err := newStream(w, strconv.FormatInt(offset, 10))
+	if err != nil {
+		return err
+	}
+
+	quiet := time.Now()
+
+	for {
+		attempt, err := s.deps.Store.GetAttempt(ctx, attemptID) // first, so that what it wrote before it ended is read after
+		if err != nil {
+			return err
+		}
+
+		page, _, err := s.logPage(ctx, attempt, offset, logLimit)
+		if err != nil {
+			return err
+		}
+
+		for _, piece := range page.Data {
+			if err := sendPiece(out, piece); err != nil {
+				return err
+			}
+		}
+
+		offset = page.NextOffset
+
+		switch {
+		case page.Complete:
+			return sendEnd(out, attempt)
+		case len(page.Data) > 0:
+			quiet = time.Now()
+
+			continue
+		case time.Since(quiet) > streamIdle:
+			quiet = time.Now()
+
+			if err := out.comment(); err != nil {
+				return err
+			}
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.stopping:
+			return nil
+		case <-time.After(logFollow):
+		}
+	}
+}
+
+func sendPiece(out *stream, piece openapi.LogPiece) error {
+	data, err := json.Marshal(piece)
+	if err != nil {
+		return err
+	}
+
+	return out.event("piece", strconv.FormatInt(piece.Offset+piece.Length, 10), data)
+}
+
+func sendEnd(out *stream, attempt berth.Attempt) error {
+	data, err := json.Marshal(map[string]string{"state": string(attempt.State), "failure_kind": string(attempt.Kind)})
+	if err != nil {
+		return err
+	}
+
+	return out.event("end", "", data)
+}

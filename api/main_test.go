@@ -1,0 +1,154 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/workflows"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The real database and Temporal are what the API needs.
+var (
+	_ api.Store   = (*postgres.Store)(nil)
+	_ api.Outbox  = (*postgres.Store)(nil)
+	_ api.Control = (*workflows.Client)(nil)
+	_ api.Images  = (*workflows.Client)(nil)
+	_ api.Pinger  = (*workflows.Client)(nil)
+)
+
+// running is a server on a port of its own.
+type running struct {
+	t      *testing.T
+	server *api.Server
+	url    string
+	client *http.Client
+	stop   func() error // ends it and returns what Run returned
+}
+
+func setup(t *testing.T, store *apitest.Store, change ...func(*api.Config)) *running {
+	t.Helper()
+
+	config := api.Config{Address: "127.0.0.1:0"}
+	for _, c := range change {
+		c(&config)
+	}
+
+	server, err := api.New(api.Deps{
+		Store: store, Control: store, Images: store, Temporal: &apitest.Store{}, Log: slog.New(slog.DiscardHandler),
+	}, config)
+	require.NoError(t, err)
+	require.NoError(t, server.Listen(t.Context()))
+
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+
+	go func() { done <- server.Run(ctx) }()
+
+	transport := &http.Transport{}
+	r := &running{
+		t: t, server: server, url: "http://" + server.Addr(), client: &http.Client{Transport: transport, Timeout: 20 * time.Second},
+	}
+
+	var result error
+
+	stopped := false
+	r.stop = func() error {
+		if !stopped {
+			stopped = true
+
+			cancel()
+
+			result = <-done
+
+			transport.CloseIdleConnections()
+		}
+
+		return result
+	}
+
+	t.Cleanup(func() { require.NoError(t, r.stop()) })
+
+	return r
+}
+
+// call makes a request; headers are "Name: value".
+func (r *running) call(method, path, body string, headers ...string) *http.Response {
+	r.t.Helper()
+
+	request, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, strings.NewReader(body))
+	require.NoError(r.t, err)
+
+	request.Header.Set("X-Request-ID", "test")
+
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		if name == "Host" {
+			request.Host = value
+		} else {
+			request.Header.Set(name, value)
+		}
+	}
+
+	response, err := r.client.Do(request)
+	require.NoError(r.t, err)
+	r.t.Cleanup(func() { _ = response.Body.Close() })
+
+	return response
+}
+
+// text makes a request and returns its status and body.
+func (r *running) text(method, path, body string, headers ...string) (int, string) {
+	r.t.Helper()
+
+	response := r.call(method, path, body, headers...)
+	data, err := io.ReadAll(response.Body)
+	require.NoError(r.t, err)
+
+	return response.StatusCode, string(data)
+}
+
+// requireGolden compares with a file, or writes it with -update.
+func requireGolden(t *testing.T, name, got string) {
+	t.Helper()
+
+	path := "testdata/" + name
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+
+	want, err := os.ReadFile(path) //nolint:gosec // G304: a file of ours
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+const (
+	asYAML = "Content-Type: application/yaml"
+	asJSON = "Content-Type: application/json"
+)
+
+func lines(parts ...string) string {
+	var b bytes.Buffer
+	for _, part := range parts {
+		b.WriteString(strings.TrimRight(part, "\n") + "\n")
+	}
+
+	return b.String()
+}

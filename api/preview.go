@@ -1,0 +1,154 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/preview"
+	"github.com/berthml/berth/internal/spec"
+)
+
+// maxPreviewShapes is how many shapes a preview lists; all are counted.
+const maxPreviewShapes = 200
+
+// codeImageUnknown is the warning of a preview that could not look at the image.
+const codeImageUnknown = "W_IMAGE_UNKNOWN"
+
+// validateSweep is POST /sweep-validations: everything that is wrong with a
+// sweep file, without an image to look at and without storing anything.
+func (s *Server) validateSweep(c *gin.Context) {
+	decoded, _, err := readSweepFile(c.Request)
+
+	var broken *berth.SpecError
+
+	switch {
+	case errors.As(err, &broken) && specStatus(broken) != http.StatusRequestEntityTooLarge &&
+		specStatus(broken) != http.StatusUnsupportedMediaType:
+		c.JSON(http.StatusOK, openapi.Validation{Problems: toItems(broken.Problems), Warnings: []openapi.ProblemItem{}})
+
+		return
+	case err != nil:
+		s.fail(c.Writer, c.Request, err)
+
+		return
+	}
+
+	problems, _, err := s.problems(c.Request.Context(), decoded)
+	if err != nil {
+		s.fail(c.Writer, c.Request, err)
+
+		return
+	}
+
+	full, err := toSweep(berth.Sweep{Spec: decoded}, true)
+	if err != nil {
+		s.fail(c.Writer, c.Request, err)
+
+		return
+	}
+
+	c.JSON(http.StatusOK, openapi.Validation{
+		Valid: len(problems) == 0, Problems: toItems(problems), Warnings: toItems(spec.Warnings(decoded)), Spec: full.Spec,
+	})
+}
+
+// previewSweep is POST /sweep-previews.
+func (s *Server) previewSweep(c *gin.Context) {
+	decoded, _, err := readSweepFile(c.Request)
+	if err != nil {
+		s.fail(c.Writer, c.Request, err)
+
+		return
+	}
+
+	out, err := s.preview(c.Request.Context(), decoded)
+	if err != nil {
+		s.fail(c.Writer, c.Request, err)
+
+		return
+	}
+
+	c.JSON(http.StatusOK, out)
+}
+
+func (s *Server) preview(ctx context.Context, want berth.Spec) (openapi.Preview, error) {
+	problems, hosts, err := s.problems(ctx, want)
+	if err != nil {
+		return openapi.Preview{}, err
+	}
+
+	if len(problems) > 0 {
+		return openapi.Preview{}, &berth.SpecError{Problems: problems}
+	}
+
+	digest, unknown, err := s.digest(ctx, want.Image)
+	if err != nil {
+		return openapi.Preview{}, err
+	}
+
+	sketch, err := preview.Enumerate(want, digest)
+	if err != nil {
+		return openapi.Preview{}, err
+	}
+
+	known, err := s.deps.Store.Footprints(ctx, sketch.Keys())
+	if err != nil {
+		return openapi.Preview{}, err
+	}
+
+	out := toPreview(sketch.Preview(hosts, known))
+	out.Image, out.ImageDigest = want.Image, digest
+	out.Warnings = append(toItems(unknown), out.Warnings...)
+
+	return out, nil
+}
+
+// digest looks at the image. That it is not there, or that no machine answers,
+// is no reason not to preview the rest.
+func (s *Server) digest(ctx context.Context, ref string) (digest string, warnings []berth.Problem, err error) {
+	image, err := s.deps.Images.ResolveImage(ctx, ref)
+
+	var broken *berth.SpecError
+
+	switch {
+	case err == nil:
+		return image.Digest, nil, nil
+	case errors.As(err, &broken):
+		return "", broken.Problems, nil
+	case berth.KindOf(err) == berth.KindUnavailable && ctx.Err() == nil:
+		return "", []berth.Problem{{Code: codeImageUnknown, Pointer: "/image", Message: err.Error()}}, nil
+	default:
+		return "", nil, err
+	}
+}
+
+func toPreview(p preview.Preview) openapi.Preview {
+	out := openapi.Preview{
+		Trials: p.Trials, Enumerated: p.Enumerated, Complete: p.Complete, ShapesTotal: len(p.Shapes),
+		ProbesNeeded: p.ProbesNeeded, ProbesCached: p.ProbesCached, AtOnce: p.AtOnce, Why: p.Why, Waves: p.Waves,
+		Warnings: toItems(p.Warnings), Hosts: []openapi.PreviewHost{},
+	}
+
+	out.Shapes = all(p.Shapes[:min(len(p.Shapes), maxPreviewShapes)], func(s preview.Shape) openapi.PreviewShape {
+		return openapi.PreviewShape{
+			Key: s.Key, Values: s.Values, Trials: s.Trials, Cached: s.Cached, MemoryBytes: s.Demand.MemoryBytes,
+			CPUMilli: s.Demand.CPUMilli, MemoryPeakBytes: s.Known.MemoryPeakBytes,
+			SizedBy: openapi.PreviewShapeSizedBy(s.SizedBy), DurationSeconds: s.Duration.Seconds(),
+		}
+	})
+
+	for _, h := range p.Hosts {
+		out.Hosts = append(out.Hosts, openapi.PreviewHost{ID: h.ID, Name: h.Name, AtOnce: h.AtOnce, Binds: h.Binds, Why: h.Why})
+	}
+
+	if p.Duration != nil {
+		out.Duration = &openapi.PreviewDuration{MinSeconds: p.Duration.Min.Seconds(), MaxSeconds: p.Duration.Max.Seconds()}
+	}
+
+	return out
+}

@@ -1,0 +1,187 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/spec"
+)
+
+// Deps are what the API needs of the rest of Berth.
+type Deps struct {
+	Store    Store
+	Control  Control // steers sweeps: workflows.Client
+	Images   Images  // says what an image is: workflows.Client
+	Temporal Pinger  // workflows.Client
+	Web      fs.FS   // the web interface; nil = none
+	Log      *slog.Logger
+}
+
+// Config says where and for whom the API is. Zero values are defaults.
+type Config struct {
+	Address      string        // default 127.0.0.1:8080; not loopback only with a token
+	AllowedHosts []string      // names, beside localhost, under which callers may reach it
+	Policy       spec.Policy   // what an administrator asks of every spec
+	Grace        time.Duration // for requests in flight when it stops; default 10s
+}
+
+const defaultAddress = "127.0.0.1:8080"
+
+// Limits of a connection. A stream moves its own write deadline.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 30 * time.Second
+	writeTimeout      = 60 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+	defaultGrace      = 10 * time.Second
+)
+
+// Server serves the API. Make one with New, then Run it.
+type Server struct {
+	deps     Deps
+	config   Config
+	log      *slog.Logger
+	handler  http.Handler
+	feed     *feed
+	stopping chan struct{} // closed when streams must end
+	stopOnce sync.Once
+
+	mu       sync.Mutex
+	listener net.Listener
+}
+
+// New prepares a server. It fails only on a description that cannot be read.
+func New(deps Deps, config Config) (*Server, error) {
+	config.Address = cmp.Or(config.Address, defaultAddress)
+	config.Grace = cmp.Or(config.Grace, defaultGrace)
+
+	s := &Server{
+		deps: deps, config: config, log: cmp.Or(deps.Log, slog.Default()),
+		feed: newFeed(deps.Store), stopping: make(chan struct{}),
+	}
+
+	engine, err := s.routes()
+	if err != nil {
+		return nil, err
+	}
+
+	s.handler = s.protect(engine)
+
+	return s, nil
+}
+
+// Handler is the whole API, for a server of one's own.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Addr is where the server listens; empty before Listen.
+func (s *Server) Addr() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if s.listener == nil {
+		return ""
+	}
+
+	return s.listener.Addr().String()
+}
+
+// Listen opens the address, so that Addr is known before Run. Errors: invalid
+// for an address that others can reach while no token exists.
+func (s *Server) Listen(ctx context.Context) error {
+	address, err := net.ResolveTCPAddr("tcp", s.config.Address)
+	if err != nil {
+		return berth.Errorf(berth.KindInvalid, "reading the address %q: %w", s.config.Address, err)
+	}
+
+	if !address.IP.IsLoopback() {
+		tokens, err := s.deps.Store.CountTokens(ctx)
+		if err != nil {
+			return err
+		}
+
+		if tokens == 0 {
+			return berth.Errorf(berth.KindInvalid, "refusing to listen on %s, which other machines can reach, while no API token exists: "+
+				"start on 127.0.0.1, run `berth token create --role admin`, then start here", s.config.Address)
+		}
+	}
+
+	var config net.ListenConfig
+
+	listener, err := config.Listen(ctx, "tcp", address.String())
+	if err != nil {
+		return berth.Errorf(berth.KindUnavailable, "listening on %s: %w", s.config.Address, err)
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.listener = listener
+
+	return nil
+}
+
+// Run serves until ctx ends, then lets requests in flight finish for
+// Config.Grace. It listens unless Listen did.
+func (s *Server) Run(ctx context.Context) error {
+	if s.Addr() == "" {
+		if err := s.Listen(ctx); err != nil {
+			return err
+		}
+	}
+
+	server := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	server.RegisterOnShutdown(s.endStreams)
+
+	s.log.Info("API listens", "address", s.Addr())
+
+	group, groupCtx := errgroup.WithContext(ctx)
+
+	group.Go(func() error { return s.feed.run(groupCtx) })
+	group.Go(func() error {
+		err := server.Serve(s.listener)
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+
+		return berth.Errorf(berth.KindUnavailable, "serving the API: %w", err)
+	})
+	group.Go(func() error {
+		<-groupCtx.Done()
+
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Grace)
+		defer cancel()
+
+		if err := server.Shutdown(grace); err != nil {
+			return errors.Join(berth.Errorf(berth.KindUnavailable, "stopping the API: %w", err), server.Close())
+		}
+
+		return nil
+	})
+
+	return group.Wait()
+}
+
+// endStreams ends what would otherwise never end.
+func (s *Server) endStreams() {
+	s.stopOnce.Do(func() { close(s.stopping) })
+}

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/workflows"
+)
+
+// Store is the database as the API sees it: *postgres.Store.
+type Store interface {
+	Sweeps
+	Trials
+	Records
+	Hosts
+	Events
+	Access
+	Pinger
+}
+
+// Sweeps are the sweeps in the database.
+type Sweeps interface {
+	CreateSweep(ctx context.Context, n berth.NewSweep) (id string, created bool, err error)
+	GetSweep(ctx context.Context, id string) (berth.Sweep, error)
+	FindSweep(ctx context.Context, prefix string) (string, error)
+	ListSweeps(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error)
+}
+
+// Trials are the trials and attempts in the database.
+type Trials interface {
+	GetTrial(ctx context.Context, sweepID string, number int) (berth.Trial, error)
+	ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error)
+	GetAttempt(ctx context.Context, id string) (berth.Attempt, error)
+	ListAttempts(ctx context.Context, trialID string) ([]berth.Attempt, error)
+	ListSweepAttempts(ctx context.Context, sweepID string, afterTrial, afterNumber, limit int) ([]berth.SweepAttempt, error)
+}
+
+// Records are what attempts left: metrics, logs and footprints.
+type Records interface {
+	ListMetrics(ctx context.Context, attemptID, name string, limit int) ([]berth.MetricPoint, error)
+	ReadLog(ctx context.Context, attemptID string, offset int64, limit int) ([]berth.LogPiece, error)
+	ListFootprints(ctx context.Context, after string, limit int) ([]berth.ProbedShape, error)
+	FindFootprint(ctx context.Context, prefix string) (berth.ProbedShape, error)
+	Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprint, error)
+	ForgetFootprint(ctx context.Context, shapeKey string) error
+}
+
+// Hosts are the machines in the database.
+type Hosts interface {
+	ListHosts(ctx context.Context) ([]berth.Host, error)
+	SetHostState(ctx context.Context, hostID string, state berth.HostState) error
+}
+
+// Events are the published events.
+type Events interface {
+	ListEvents(ctx context.Context, after int64, sweepID string, limit int) ([]berth.Event, error)
+	EventRange(ctx context.Context) (first, last int64, err error)
+	ListenPublished(ctx context.Context, poll time.Duration, wake func()) error
+}
+
+// Access is who may call, and who called.
+type Access interface {
+	CreateToken(ctx context.Context, t berth.Token, hash []byte) (berth.Token, error)
+	TokenByHash(ctx context.Context, hash []byte) (berth.Token, error)
+	ListTokens(ctx context.Context) ([]berth.Token, error)
+	RevokeToken(ctx context.Context, id string) error
+	CountTokens(ctx context.Context) (int, error)
+	Audit(ctx context.Context, e berth.AuditEntry) error
+}
+
+// Control steers running sweeps.
+type Control interface {
+	Update(ctx context.Context, sweepID, update string, args ...any) (workflows.SweepView, error)
+	Cancel(ctx context.Context, sweepID string) error
+}
+
+// Images says what an image is, by asking a machine.
+type Images interface {
+	ResolveImage(ctx context.Context, ref string) (berth.Image, error)
+}
+
+// Pinger is a part that may be down.
+type Pinger interface {
+	Ping(ctx context.Context) error
+}

@@ -1,0 +1,201 @@
+package api_test
+
+import (
+	"bufio"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/apitest"
+)
+
+// subscription reads events as "kind id data".
+type subscription struct {
+	t     *testing.T
+	lines *bufio.Scanner
+	close func() error
+}
+
+func (r *running) subscribe(path string, headers ...string) *subscription {
+	r.t.Helper()
+
+	response := r.call("GET", path, "", headers...)
+	require.Equal(r.t, http.StatusOK, response.StatusCode)
+	require.Equal(r.t, "text/event-stream; charset=utf-8", response.Header.Get("Content-Type"))
+
+	return &subscription{t: r.t, lines: bufio.NewScanner(response.Body), close: response.Body.Close}
+}
+
+// block is the next lines up to an empty one; empty at the end of the stream.
+func (s *subscription) block() []string {
+	var block []string
+
+	for s.lines.Scan() {
+		if s.lines.Text() == "" {
+			return block
+		}
+
+		block = append(block, s.lines.Text())
+	}
+
+	return nil
+}
+
+func (s *subscription) requireEvent(kind, id, data string) {
+	s.t.Helper()
+
+	block := s.block()
+	require.NotEmpty(s.t, block)
+	require.Contains(s.t, block, "event: "+kind)
+
+	if id != "" {
+		require.Contains(s.t, block, "id: "+id)
+	}
+
+	require.Contains(s.t, block[len(block)-1], data)
+}
+
+func TestEventsGoOnWhereTheyWereCut(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	for i := range 5 {
+		store.Publish("trial.state", apitest.NewID(1), apitest.NewID(i), "running")
+	}
+
+	r := setup(t, store)
+
+	first := r.subscribe("/api/v1/events")
+	require.Equal(t, []string{"retry: 3000", "id: 5"}, first.block()) // from now on
+
+	store.Publish("trial.state", apitest.NewID(1), "a", "succeeded")
+	first.requireEvent("change", "6", `"subject":"a"`)
+	require.NoError(t, first.close())
+
+	store.Publish("trial.state", apitest.NewID(1), "b", "succeeded")
+	store.Publish("trial.state", apitest.NewID(2), "c", "succeeded")
+
+	again := r.subscribe("/api/v1/events", "Last-Event-ID: 6")
+	require.Equal(t, []string{"retry: 3000", "id: 6"}, again.block())
+	again.requireEvent("change", "7", `"data":"succeeded"`)
+	again.requireEvent("change", "8", `"subject":"c"`)
+
+	only := r.subscribe("/api/v1/events?sweep_id="+apitest.NewID(1)[:6], "Last-Event-ID: 5")
+	only.block()
+	only.requireEvent("change", "6", `"subject":"a"`)
+	only.requireEvent("change", "7", `"subject":"b"`)
+
+	store.Publish("trial.state", apitest.NewID(2), "d", "succeeded")
+	store.Publish("trial.state", apitest.NewID(1), "e", "succeeded")
+	only.requireEvent("change", "10", `"subject":"e"`)
+}
+
+func TestEventsThatAreNotKept(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Dropped = 100
+	store.Publish("trial.state", apitest.NewID(1), "a", "running")
+
+	r := setup(t, store)
+
+	for _, id := range []string{"7", "99", "5000", "nonsense"} {
+		s := r.subscribe("/api/v1/events", "Last-Event-ID: "+id)
+		s.block()
+		s.requireEvent("reset", "101", "read everything anew")
+		require.NoError(t, s.close())
+	}
+
+	s := r.subscribe("/api/v1/events", "Last-Event-ID: 100")
+	s.block()
+	s.requireEvent("change", "101", `"subject":"a"`)
+}
+
+func TestManyEventsArriveInOrder(t *testing.T) {
+	t.Parallel()
+
+	const events = 3000 // more than the feed keeps
+
+	store := apitest.Sample()
+	r := setup(t, store)
+
+	late := r.subscribe("/api/v1/events")
+	late.block()
+
+	for i := range events {
+		store.Publish("trial.state", apitest.NewID(1), strconv.Itoa(i), "running")
+	}
+
+	for i := range events {
+		late.requireEvent("change", strconv.Itoa(i+1), `"subject":"`+strconv.Itoa(i)+`"`)
+	}
+}
+
+func TestStopEndsStreams(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Attempts[0].State = berth.AttemptRunning
+	r := setup(t, store)
+
+	events := r.subscribe("/api/v1/events")
+	log := r.subscribe("/api/v1/attempts/" + store.Attempts[0].ID + "/log?follow=true")
+	events.block()
+	log.block()
+
+	begin := time.Now()
+	require.NoError(t, r.stop())
+	require.Less(t, time.Since(begin), 5*time.Second)
+	require.Empty(t, events.block())
+	require.Empty(t, log.block())
+}
+
+func TestFollowLog(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Attempts[0].State = berth.AttemptRunning
+	id := store.Attempts[0].ID
+	store.Write(id, "one\n")
+	r := setup(t, store)
+
+	s := r.subscribe("/api/v1/attempts/" + id + "/log?follow=true")
+	require.Equal(t, []string{"retry: 3000", "id: 0"}, s.block())
+	s.requireEvent("piece", "4", `"text":"one\n"`)
+	store.Write(id, "two\n")
+	s.requireEvent("piece", "8", `"text":"two\n"`)
+	require.NoError(t, s.close())
+
+	store.Write(id, "three\n")
+
+	s = r.subscribe("/api/v1/attempts/"+id+"/log?follow=true", "Last-Event-ID: 6") // in the middle of a piece
+	s.block()
+	s.requireEvent("piece", "8", `"text":"o\n"`)
+	s.requireEvent("piece", "14", `"text":"three\n"`)
+	store.Change(func() { store.Attempts[0].State = berth.AttemptFinished })
+	s.requireEvent("end", "", `{"failure_kind":"ok","state":"finished"}`)
+	require.Empty(t, s.block())
+}
+
+func TestDocsPageAsksNobody(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t, apitest.Sample())
+
+	response := r.call("GET", "/api/docs", "")
+	require.Contains(t, response.Header.Get("Content-Security-Policy"), "default-src 'self'")
+
+	status, body := r.text("GET", "/api/docs", "")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "/api/v1/sweeps/{id}/rerun-failed")
+	require.NotContains(t, body, "<script")
+	require.NotContains(t, body, "https://")
+
+	_, body = r.text("GET", "/api/v1/openapi.yaml", "")
+	require.True(t, strings.HasPrefix(body, "# The source of the REST API"))
+}

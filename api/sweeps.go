@@ -1,0 +1,110 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
+)
+
+// idPrefix is what the id of a row may begin with; anything else is no id, and
+// must not reach a LIKE.
+var (
+	idPrefix = regexp.MustCompile(`^[0-9a-f-]{1,36}$`)
+	fullID   = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+)
+
+// sweepID completes the beginning of a sweep's id. Errors: not_found, conflict.
+func (s *Server) sweepID(ctx context.Context, id string) (string, error) {
+	id = strings.ToLower(id)
+
+	switch {
+	case !idPrefix.MatchString(id):
+		return "", berth.Errorf(berth.KindNotFound, "no sweep has an id that starts with %q", id)
+	case fullID.MatchString(id):
+		return id, nil
+	default:
+		return s.deps.Store.FindSweep(ctx, id)
+	}
+}
+
+func (s *Server) sweep(ctx context.Context, id string) (berth.Sweep, error) {
+	full, err := s.sweepID(ctx, id)
+	if err != nil {
+		return berth.Sweep{}, err
+	}
+
+	sweep, err := s.deps.Store.GetSweep(ctx, full)
+	if berth.KindOf(err) == berth.KindNotFound && err != nil {
+		return sweep, berth.Errorf(berth.KindNotFound, "there is no sweep %s", full)
+	}
+
+	return sweep, err
+}
+
+// sweepCursor is where a page of sweeps ended.
+type sweepCursor struct {
+	At time.Time `json:"t"`
+	ID string    `json:"i"`
+}
+
+// ListSweeps is GET /sweeps.
+func (h *handlers) ListSweeps(ctx context.Context, r openapi.ListSweepsRequestObject) (openapi.ListSweepsResponseObject, error) {
+	var after sweepCursor
+	if err := readCursor(r.Params.Cursor, &after); err != nil {
+		return nil, err
+	}
+
+	limit := cmp.Or(r.Params.Limit, defaultLimit)
+
+	sweeps, err := h.deps.Store.ListSweeps(ctx, words(r.Params.State), after.At, after.ID, limit)
+	if err != nil {
+		return nil, err
+	}
+
+	out := openapi.SweepList{Data: make([]openapi.Sweep, len(sweeps))}
+
+	for i, sweep := range sweeps {
+		if out.Data[i], err = toSweep(sweep, false); err != nil {
+			return nil, err
+		}
+	}
+
+	if len(sweeps) == limit {
+		last := sweeps[limit-1]
+		out.NextCursor = writeCursor(sweepCursor{At: last.CreatedAt, ID: last.ID})
+	}
+
+	return openapi.ListSweeps200JSONResponse(out), nil
+}
+
+// defaultLimit is the one of the description.
+const defaultLimit = 100
+
+// words are the texts of a filter.
+func words[T ~string](filter []T) []string {
+	return all(filter, func(v T) string { return string(v) })
+}
+
+// GetSweep is GET /sweeps/{id}.
+func (h *handlers) GetSweep(ctx context.Context, r openapi.GetSweepRequestObject) (openapi.GetSweepResponseObject, error) {
+	sweep, err := h.sweepOut(ctx, r.ID)
+
+	return openapi.GetSweep200JSONResponse{SweepJSONResponse: sweep}, err
+}
+
+// sweepOut reads a sweep for an answer.
+func (h *handlers) sweepOut(ctx context.Context, id string) (openapi.SweepJSONResponse, error) {
+	sweep, err := h.sweep(ctx, id)
+	if err != nil {
+		return openapi.SweepJSONResponse{}, err
+	}
+
+	out, err := toSweep(sweep, true)
+
+	return openapi.SweepJSONResponse(out), err
+}

@@ -1,0 +1,254 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/spec"
+)
+
+func read[T any](t *testing.T, body string) T {
+	t.Helper()
+
+	var v T
+	require.NoError(t, json.Unmarshal([]byte(body), &v), body)
+
+	return v
+}
+
+func TestCreateSweepOnce(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	r := setup(t, store)
+
+	response := r.call("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
+	require.Equal(t, http.StatusCreated, response.StatusCode)
+
+	made := store.Sweeps[1]
+	require.Equal(t, "/api/v1/sweeps/"+made.ID, response.Header.Get("Location"))
+	require.Equal(t, 4, made.Counts.Planned)
+	require.Contains(t, made.ImageDigest, "@sha256:")
+	require.Equal(t, "local", made.CreatedBy)
+
+	status, body := r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, made.ID, read[openapi.Sweep](t, body).ID)
+
+	status, body = r.text("POST", "/api/v1/sweeps", apitest.SweepFile+"\n", asYAML, "Idempotency-Key: one")
+	require.Equal(t, http.StatusConflict, status)
+	require.Equal(t, "E_IDEMPOTENCY", read[openapi.Problem](t, body).Code)
+
+	status, _ = r.text("POST", "/api/v1/sweeps", apitest.SweepFile, "Idempotency-Key: two") // the text shows what it is
+	require.Equal(t, http.StatusCreated, status)
+	require.Len(t, store.Sweeps, 3)
+	require.Equal(t, made.ID, store.Audits[0].Object)
+}
+
+func TestImageIsMissing(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.ImageErr = &berth.SpecError{Problems: []berth.Problem{{Code: "E_IMAGE_MISSING", Pointer: "/image", Message: "not here"}}}
+	r := setup(t, store)
+
+	status, body := r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	require.Equal(t, []openapi.ProblemItem{{Code: "E_IMAGE_MISSING", Pointer: "/image", Detail: "not here"}}, read[openapi.Problem](t, body).Errors)
+
+	status, body = r.text("POST", "/api/v1/sweep-previews", apitest.SweepFile, asYAML) // is no reason not to preview
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "E_IMAGE_MISSING", read[openapi.Preview](t, body).Warnings[0].Code)
+}
+
+func TestRerunFailed(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Trials[1].State, store.Trials[2].State = berth.TrialFailed, berth.TrialInfeasible
+	r := setup(t, store)
+
+	status, body := r.text("POST", "/api/v1/sweeps/"+apitest.NewID(1)[:6]+"/rerun-failed", `{"name":"again"}`, asJSON)
+	require.Equal(t, http.StatusCreated, status, body)
+
+	again := store.Sweeps[1].Spec
+	require.Equal(t, "again", again.Name)
+	require.Equal(t, berth.SearchList, again.Search.Algorithm)
+	require.Equal(t, []berth.Assignment{store.Trials[1].Params, store.Trials[2].Params}, again.Enqueue)
+	require.Equal(t, 2, store.Sweeps[1].Counts.Planned)
+
+	document := read[openapi.Sweep](t, body).Spec
+	_, err := spec.Decode(document, "application/json")
+	require.NoError(t, err)
+
+	status, body = r.text("POST", "/api/v1/sweeps/"+apitest.NewID(1)+"/clone", "", "Idempotency-Key: k")
+	require.Equal(t, http.StatusCreated, status, body)
+	require.Equal(t, store.Sweeps[0].Spec, store.Sweeps[2].Spec)
+
+	status, _ = r.text("POST", "/api/v1/sweeps/"+apitest.NewID(1)+"/clone", "", "Idempotency-Key: k")
+	require.Equal(t, http.StatusOK, status)
+}
+
+func TestSteering(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Sweeps[0].State = berth.SweepPending
+	missing := 3
+	store.ControlErr = func() error { // the outbox is not relayed yet
+		if missing--; missing >= 0 {
+			return berth.Errorf(berth.KindNotFound, "no workflow")
+		}
+
+		return nil
+	}
+	r := setup(t, store)
+	id := apitest.NewID(1)
+
+	for _, verb := range []string{"pause", "resume", "stop"} {
+		status, body := r.text("POST", "/api/v1/sweeps/"+id+"/"+verb, "")
+		require.Equal(t, http.StatusOK, status, body)
+	}
+
+	status, body := r.text("PATCH", "/api/v1/sweeps/"+id, `{"max_parallel":3}`, asJSON)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Equal(t, 3, read[openapi.Sweep](t, body).MaxParallel)
+
+	status, body = r.text("POST", "/api/v1/sweeps/"+id+"/cancel", "")
+	require.Equal(t, http.StatusAccepted, status, body)
+	require.Equal(t, openapi.SweepStateCanceling, read[openapi.Sweep](t, body).State)
+	require.Equal(t, []string{"pause " + id, "resume " + id, "stop " + id, "set_max_parallel " + id, "cancel " + id}, store.Updates)
+}
+
+func TestListsHavePages(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	for i := range 7 {
+		sweep := store.Sweeps[0]
+		sweep.ID, sweep.CreatedAt = apitest.NewID(500+i), apitest.Start.Add(time.Duration(i/2)*time.Second)
+		store.Sweeps = append(store.Sweeps, sweep)
+	}
+
+	r := setup(t, store)
+	id := apitest.NewID(1)
+
+	for path, want := range map[string]int{
+		"/api/v1/sweeps?": 8, "/api/v1/sweeps?state=succeeded,failed&": 8, "/api/v1/sweeps?state=running&": 0,
+		"/api/v1/sweeps/" + id + "/trials?": 4, "/api/v1/sweeps/" + id + "/attempts?": 5, "/api/v1/probes?": 2,
+	} {
+		seen := map[string]bool{}
+
+		for cursor := ""; ; {
+			status, body := r.text("GET", path+"limit=2"+cursor, "")
+			require.Equal(t, http.StatusOK, status, body)
+
+			page := read[struct {
+				Data []struct {
+					ID       string `json:"id"`
+					ShapeKey string `json:"shape_key"`
+				} `json:"data"`
+				NextCursor string `json:"next_cursor"`
+			}](t, body)
+			require.NotNil(t, page.Data)
+
+			for _, row := range page.Data {
+				require.False(t, seen[row.ID+row.ShapeKey], path)
+				seen[row.ID+row.ShapeKey] = true
+			}
+
+			if page.NextCursor == "" {
+				break
+			}
+
+			cursor = "&cursor=" + page.NextCursor
+		}
+
+		require.Len(t, seen, want, path)
+	}
+}
+
+// TestAnswers keeps the form of every answer.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	attempt := store.Attempts[0].ID
+	store.Metrics = map[string][]berth.MetricPoint{attempt: {
+		{Name: "loss", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: apitest.Start},
+		{Name: "loss", Step: 2, Status: berth.MetricNaN, At: apitest.Start},
+	}}
+	store.Write(attempt, "epoch 1\n")
+	store.Write(attempt, "epoch \xff2\n")
+	store.Trials[3].State, store.Trials[3].Value = berth.TrialWaiting, nil
+	store.Trials[3].Waiting = []berth.Rejection{{HostID: "h", HostName: "laptop", Dimension: berth.DimensionCPU, Needed: 1000, Reason: "host laptop: needs 1 cores, 0 free"}}
+
+	r := setup(t, store)
+	sweep := "/api/v1/sweeps/" + apitest.NewID(1)
+
+	var got []string
+
+	for _, path := range []string{
+		"/api/v1/sweeps", sweep, sweep + "/trials", sweep + "/trials/4", sweep + "/trials/3/attempts", sweep + "/attempts?limit=1",
+		"/api/v1/attempts/" + attempt, "/api/v1/attempts/" + attempt + "/metrics", "/api/v1/attempts/" + attempt + "/log",
+		"/api/v1/attempts/" + attempt + "/log?offset=3&limit=8", "/api/v1/probes/aaaa", "/api/v1/hosts", "/api/v1/hosts/laptop",
+		"/api/v1/tokens", "/livez", "/readyz",
+	} {
+		status, body := r.text("GET", path, "")
+		got = append(got, fmt.Sprintf("## GET %s: %d", path, status), body)
+	}
+
+	status, body := r.text("GET", "/api/v1/attempts/"+attempt+"/log?offset=3", "", "Accept: application/json")
+	got = append(got, fmt.Sprintf("## GET log as JSON: %d", status), body)
+
+	for _, path := range []string{"/api/v1/sweep-previews", "/api/v1/sweep-validations"} {
+		status, body := r.text("POST", path, apitest.SweepFile, asYAML)
+		got = append(got, fmt.Sprintf("## POST %s: %d", path, status), body)
+	}
+
+	status, body = r.text("POST", "/api/v1/sweep-validations", "name: 1\n", asYAML)
+	got = append(got, fmt.Sprintf("## POST a bad file: %d", status), body)
+
+	requireGolden(t, "answers.golden", lines(got...))
+}
+
+func TestReadyNamesWhatIsDown(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Down = berth.Errorf(berth.KindUnavailable, "asking PostgreSQL: refused")
+	r := setup(t, store)
+
+	status, body := r.text("GET", "/readyz", "")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.JSONEq(t, `{"ready":false,"parts":{"database":"asking PostgreSQL: refused","temporal":"ok"}}`, body)
+
+	status, _ = r.text("GET", "/livez", "")
+	require.Equal(t, http.StatusOK, status)
+}
+
+func TestHostsAndProbesChange(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	r := setup(t, store)
+
+	status, body := r.text("PATCH", "/api/v1/hosts/"+apitest.NewID(100)[:5], `{"state":"draining"}`, asJSON)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Equal(t, "draining", read[openapi.Host](t, body).State)
+
+	status, body = r.text("DELETE", "/api/v1/probes/aaaa", "")
+	require.Equal(t, http.StatusNoContent, status, body)
+	require.Len(t, store.Probes, 1)
+
+	status, _ = r.text("DELETE", "/api/v1/probes/aaaa", "")
+	require.Equal(t, http.StatusNotFound, status)
+}

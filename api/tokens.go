@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
+)
+
+// ListTokens is GET /tokens.
+func (h *handlers) ListTokens(ctx context.Context, _ openapi.ListTokensRequestObject) (openapi.ListTokensResponseObject, error) {
+	tokens, err := h.deps.Store.ListTokens(ctx)
+
+	return openapi.ListTokens200JSONResponse{Data: all(tokens, toToken)}, err
+}
+
+// CreateToken is POST /tokens. The first token must be an admin's: from then
+// on every call needs one, and only an admin's can make more.
+func (h *handlers) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObject) (openapi.CreateTokenResponseObject, error) {
+	if r.Body.Role != openapi.Admin {
+		tokens, err := h.deps.Store.CountTokens(ctx)
+		if err != nil {
+			return nil, err
+		}
+
+		if tokens == 0 {
+			return nil, berth.Errorf(berth.KindConflict, "the first token must have the role admin: from then on every call needs a token, "+
+				"and only an admin's can make more")
+		}
+	}
+
+	text, hash, prefix := NewToken()
+	token := berth.Token{Name: r.Body.Name, Prefix: prefix, Role: string(r.Body.Role)}
+
+	if r.Body.ExpiresInSeconds > 0 {
+		at := time.Now().UTC().Add(time.Duration(r.Body.ExpiresInSeconds) * time.Second)
+		token.ExpiresAt = &at
+	}
+
+	token, err := h.deps.Store.CreateToken(ctx, token, hash)
+
+	return openapi.CreateToken201JSONResponse{Token: toToken(token), Secret: text}, err
+}
+
+// RevokeToken is DELETE /tokens/{id}.
+func (h *handlers) RevokeToken(ctx context.Context, r openapi.RevokeTokenRequestObject) (openapi.RevokeTokenResponseObject, error) {
+	tokens, err := h.deps.Store.ListTokens(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	var found []berth.Token
+
+	for _, token := range tokens {
+		if strings.HasPrefix(token.ID, strings.ToLower(r.ID)) {
+			found = append(found, token)
+		}
+	}
+
+	token, err := one(found, "token", r.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	return openapi.RevokeToken204Response{}, h.deps.Store.RevokeToken(ctx, token.ID)
+}

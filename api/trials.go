@@ -1,0 +1,147 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
+)
+
+// ListTrials is GET /sweeps/{id}/trials.
+func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestObject) (openapi.ListTrialsResponseObject, error) {
+	after := 0
+	if err := readCursor(r.Params.Cursor, &after); err != nil {
+		return nil, err
+	}
+
+	sweep, err := h.sweep(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	limit := cmp.Or(r.Params.Limit, defaultLimit)
+
+	trials, err := h.deps.Store.ListTrials(ctx, sweep.ID, words(r.Params.State), after, limit)
+	if err != nil {
+		return nil, err
+	}
+
+	out := openapi.TrialList{Data: all(trials, toTrial)}
+	if len(trials) == limit {
+		out.NextCursor = writeCursor(trials[limit-1].Number)
+	}
+
+	return openapi.ListTrials200JSONResponse(out), nil
+}
+
+// GetTrial is GET /sweeps/{id}/trials/{number}.
+func (h *handlers) GetTrial(ctx context.Context, r openapi.GetTrialRequestObject) (openapi.GetTrialResponseObject, error) {
+	trial, err := h.trial(ctx, r.ID, r.Number)
+
+	return openapi.GetTrial200JSONResponse(toTrial(trial)), err
+}
+
+func (h *handlers) trial(ctx context.Context, id string, number int) (berth.Trial, error) {
+	sweep, err := h.sweep(ctx, id)
+	if err != nil {
+		return berth.Trial{}, err
+	}
+
+	return h.deps.Store.GetTrial(ctx, sweep.ID, number)
+}
+
+// ListTrialAttempts is GET /sweeps/{id}/trials/{number}/attempts.
+func (h *handlers) ListTrialAttempts(ctx context.Context, r openapi.ListTrialAttemptsRequestObject) (openapi.ListTrialAttemptsResponseObject, error) {
+	trial, err := h.trial(ctx, r.ID, r.Number)
+	if err != nil {
+		return nil, err
+	}
+
+	attempts, err := h.deps.Store.ListAttempts(ctx, trial.ID)
+
+	return openapi.ListTrialAttempts200JSONResponse{Data: all(attempts, func(a berth.Attempt) openapi.Attempt {
+		return toSweepAttempt(berth.SweepAttempt{Attempt: a, TrialNumber: trial.Number, ShapeKey: trial.ShapeKey})
+	})}, err
+}
+
+func toSweepAttempt(a berth.SweepAttempt) openapi.Attempt {
+	out := toAttempt(a.Attempt)
+	out.TrialNumber, out.ShapeKey = a.TrialNumber, a.ShapeKey
+
+	return out
+}
+
+// attemptCursor is where a page of a sweep's attempts ended.
+type attemptCursor struct {
+	Trial  int `json:"t"`
+	Number int `json:"n"`
+}
+
+// ListSweepAttempts is GET /sweeps/{id}/attempts.
+func (h *handlers) ListSweepAttempts(ctx context.Context, r openapi.ListSweepAttemptsRequestObject) (openapi.ListSweepAttemptsResponseObject, error) {
+	var after attemptCursor
+	if err := readCursor(r.Params.Cursor, &after); err != nil {
+		return nil, err
+	}
+
+	sweep, err := h.sweep(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	limit := cmp.Or(r.Params.Limit, defaultLimit)
+
+	attempts, err := h.deps.Store.ListSweepAttempts(ctx, sweep.ID, after.Trial, after.Number, limit)
+	if err != nil {
+		return nil, err
+	}
+
+	out := openapi.AttemptList{Data: all(attempts, toSweepAttempt)}
+
+	if len(attempts) == limit {
+		last := attempts[limit-1]
+		out.NextCursor = writeCursor(attemptCursor{Trial: last.TrialNumber, Number: last.Number})
+	}
+
+	return openapi.ListSweepAttempts200JSONResponse(out), nil
+}
+
+// attempt reads an attempt. Errors: not_found, also for what is no id at all.
+func (s *Server) attempt(ctx context.Context, id string) (berth.Attempt, error) {
+	missing := berth.Errorf(berth.KindNotFound, "there is no attempt %q; give its whole id", id)
+
+	if !fullID.MatchString(strings.ToLower(id)) {
+		return berth.Attempt{}, missing
+	}
+
+	attempt, err := s.deps.Store.GetAttempt(ctx, strings.ToLower(id))
+	if err != nil && berth.KindOf(err) == berth.KindNotFound {
+		return attempt, missing
+	}
+
+	return attempt, err
+}
+
+// GetAttempt is GET /attempts/{id}.
+func (h *handlers) GetAttempt(ctx context.Context, r openapi.GetAttemptRequestObject) (openapi.GetAttemptResponseObject, error) {
+	attempt, err := h.attempt(ctx, r.ID)
+
+	return openapi.GetAttempt200JSONResponse(toAttempt(attempt)), err
+}
+
+// defaultMetrics is how many points are listed unless the caller says.
+const defaultMetrics = 10_000
+
+// ListMetrics is GET /attempts/{id}/metrics.
+func (h *handlers) ListMetrics(ctx context.Context, r openapi.ListMetricsRequestObject) (openapi.ListMetricsResponseObject, error) {
+	attempt, err := h.attempt(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	points, err := h.deps.Store.ListMetrics(ctx, attempt.ID, r.Params.Name, cmp.Or(r.Params.Limit, defaultMetrics))
+
+	return openapi.ListMetrics200JSONResponse{Data: all(points, toMetric)}, err
+}

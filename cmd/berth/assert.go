@@ -1,0 +1,32 @@
+package main
+
+import (
+	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/placer"
+	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/reconcile"
+	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/workflows"
+)
+
+// The adapters are what their users need, although neither knows the other.
+var (
+	_ activities.Sweeps     = (*postgres.Store)(nil)
+	_ activities.Trials     = (*postgres.Store)(nil)
+	_ activities.Placements = (*postgres.Store)(nil)
+	_ activities.Probes     = (*workflows.Client)(nil)
+	_ activities.Images     = (*docker.Docker)(nil)
+	_ activities.Executor   = executorBridge{}
+	_ placer.Ledger         = (*postgres.Store)(nil)
+	_ reconcile.Ledger      = (*postgres.Store)(nil)
+	_ reconcile.Containers  = (*docker.Docker)(nil)
+	_ runtrial.Records      = (*postgres.Store)(nil)
+	_ runtrial.Containers   = (*docker.Docker)(nil)
+	_ workflows.Outbox      = (*postgres.Store)(nil)
+	_ api.Store             = (*postgres.Store)(nil)
+	_ api.Outbox            = (*postgres.Store)(nil)
+	_ api.Control           = (*workflows.Client)(nil)
+	_ api.Images            = (*workflows.Client)(nil)
+)

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	temporallog "go.temporal.io/sdk/log"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/workflows"
+)
+
+// backends says where the database and Temporal are.
+type backends struct {
+	postgresURL       string
+	temporalAddress   string
+	temporalNamespace string
+}
+
+func (b *backends) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&b.postgresURL, "postgres-url", "", "database, such as postgres://user:password@host/berth (required)")
+	flags.StringVar(&b.temporalAddress, "temporal-address", "", "host:port of Temporal; default: TEMPORAL_ADDRESS, else 127.0.0.1:7233")
+	flags.StringVar(&b.temporalNamespace, "temporal-namespace", "", "default: TEMPORAL_NAMESPACE, else default")
+}
+
+// connectPatience is how long a starting process waits for the services it
+// needs, which often start at the same time.
+const connectPatience = 60 * time.Second
+
+// store connects to the database, waiting for it to come up.
+func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store, error) {
+	if b.postgresURL == "" {
+		return nil, berth.Errorf(berth.KindInvalid, "no database: give --postgres-url or BERTH_POSTGRES_URL, or use `berth dev`")
+	}
+
+	var store *postgres.Store
+
+	err := retry(ctx, log, "PostgreSQL", func() (err error) {
+		store, err = postgres.Open(ctx, postgres.Config{URL: b.postgresURL})
+
+		return err
+	})
+
+	return store, err
+}
+
+// temporal connects to Temporal, waiting for it to come up, and makes its
+// search attributes known. TLS and keys come from Temporal's own environment
+// variables.
+func (b *backends) temporal(ctx context.Context, log *slog.Logger) (client.Client, *workflows.Client, error) {
+	options, err := envconfig.LoadDefaultClientOptions()
+	if err != nil {
+		return nil, nil, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
+	}
+
+	if b.temporalAddress != "" {
+		options.HostPort = b.temporalAddress
+	}
+
+	if b.temporalNamespace != "" {
+		options.Namespace = b.temporalNamespace
+	}
+
+	if options.Namespace == "" {
+		options.Namespace = client.DefaultNamespace
+	}
+
+	options.Logger = temporallog.NewStructuredLogger(log)
+
+	var (
+		raw     client.Client
+		wrapped *workflows.Client
+	)
+
+	err = retry(ctx, log, "Temporal", func() (err error) {
+		if raw == nil {
+			if raw, err = client.DialContext(ctx, options); err != nil {
+				return fmt.Errorf("connecting to Temporal at %s: %w", options.HostPort, err)
+			}
+
+			wrapped = workflows.NewClient(raw, options.Namespace)
+		}
+
+		return wrapped.RegisterSearchAttributes(ctx)
+	})
+
+	return raw, wrapped, err
+}
+
+// retry repeats connect until it succeeds or patience is over.
+func retry(ctx context.Context, log *slog.Logger, what string, connect func() error) error {
+	deadline := time.Now().Add(connectPatience)
+
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		err := connect()
+		if err == nil || berth.KindOf(err) == berth.KindInvalid || time.Now().After(deadline) {
+			return err
+		}
+
+		log.Debug("waiting for "+what, "error", err)
+
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/devstack"
+	"github.com/berthml/berth/internal/postgres"
+)
+
+// development is what `berth dev` may be told beside server and machine.
+type development struct {
+	backends
+	machine
+	serving
+
+	temporalBinary string
+	temporalPort   int
+	temporalUIPort int
+	noWorker       bool
+}
+
+func devCommand() *cobra.Command {
+	var d development
+
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run everything on this machine: database, Temporal, server and worker",
+		Long: "Runs PostgreSQL, Temporal's development server, the Berth server and a worker, with all\n" +
+			"data below one directory. Ctrl-C stops all; starting again resumes all, also after a crash.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logger(cmd.Flags())
+			if err != nil {
+				return err
+			}
+
+			return ended(cmd.Context(), d.run(cmd.Context(), cmd.ErrOrStderr(), log))
+		},
+	}
+
+	flags := cmd.Flags()
+	d.machine.bind(flags)
+	d.serving.bind(flags)
+	flags.StringVar(&d.dataDir, "data-dir", defaultDataDir(), "everything is kept below it")
+	flags.StringVar(&d.postgresURL, "postgres-url", "", "use this database instead of one of our own")
+	flags.StringVar(&d.temporalAddress, "temporal-address", "", "use this Temporal instead of one of our own")
+	flags.StringVar(&d.temporalNamespace, "temporal-namespace", "", "default: default")
+	flags.StringVar(&d.temporalBinary, "temporal-binary", "", "Temporal's command line tool; default: beside berth, or on PATH")
+	flags.IntVar(&d.temporalPort, "temporal-port", 7233, "preferred port of our own Temporal")
+	flags.IntVar(&d.temporalUIPort, "temporal-ui-port", 8233, "preferred port of its web UI")
+	flags.BoolVar(&d.noWorker, "no-worker", false, "leave out the worker, to run `berth worker` beside it")
+
+	return cmd
+}
+
+// run starts the parts in the order in which they need each other and stops
+// them in the reverse order.
+func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) (err error) {
+	unlock, err := lockDir(d.dataDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	_ = os.Remove(filepath.Join(d.dataDir, "url")) // of an earlier run; it is there again once we serve
+
+	stopPostgres, err := d.startPostgres(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopPostgres()) }()
+
+	if err := postgres.Migrate(ctx, d.postgresURL); err != nil {
+		return err
+	}
+
+	stopTemporal, err := d.startTemporal(log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopTemporal()) }()
+
+	if err := d.tellBackends(); err != nil {
+		return err
+	}
+
+	store, err := d.store(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+
+	raw, wrapped, err := d.temporal(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return runServer(ctx, d.serving, store, wrapped, log, d.announce(out)) })
+
+	if !d.noWorker {
+		group.Go(func() error { return runWorker(ctx, d.machine, store, raw, wrapped, log) })
+	}
+
+	return group.Wait()
+}
+
+func (d *development) startPostgres(ctx context.Context, log *slog.Logger) (stop func() error, err error) {
+	if d.postgresURL != "" {
+		return func() error { return nil }, nil
+	}
+
+	p, err := devstack.StartPostgres(ctx, devstack.PostgresConfig{Dir: filepath.Join(d.dataDir, "postgres")})
+	if err != nil {
+		return nil, err
+	}
+
+	log.Info("PostgreSQL runs", "port", p.Port)
+
+	d.postgresURL = p.URL
+
+	return p.Stop, nil
+}
+
+func (d *development) startTemporal(log *slog.Logger) (stop func() error, err error) {
+	if d.temporalAddress != "" {
+		return func() error { return nil }, nil
+	}
+
+	t, err := devstack.StartTemporal(devstack.TemporalConfig{
+		Dir: filepath.Join(d.dataDir, "temporal"), Binary: d.temporalBinary, Port: d.temporalPort, UIPort: d.temporalUIPort,
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	log.Info("Temporal runs", "address", t.Address, "ui", t.UI)
+
+	d.temporalAddress, d.temporalUI = t.Address, t.UI
+
+	return t.Stop, nil
+}
+
+// tellBackends writes where database and Temporal are, for `berth worker`
+// processes beside this one. The file holds the database's password.
+func (d *development) tellBackends() error {
+	text := d.postgresURL + "\n" + d.temporalAddress + "\n"
+	if err := os.WriteFile(filepath.Join(d.dataDir, "backends"), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("writing addresses: %w", err)
+	}
+
+	return nil
+}
+
+// announce says where everything is, once the server listens.
+func (d *development) announce(out io.Writer) func(url string) {
+	return func(url string) {
+		if err := os.WriteFile(filepath.Join(d.dataDir, "url"), []byte(url+"\n"), 0o644); err != nil { //nolint:gosec // G306: nothing secret
+			fmt.Fprintln(out, "berth: writing the server's URL: "+err.Error())
+		}
+
+		fmt.Fprintf(out, "\nBerth is ready.\n  API          %s/api/v1   (documentation: %s/api/docs)\n", url, url)
+
+		if d.temporalUI != "" {
+			fmt.Fprintf(out, "  Temporal UI  %s\n", d.temporalUI)
+		}
+
+		fmt.Fprintf(out, "  data         %s\n\nTry: berth sweep submit -f sweep.yaml --wait   (Ctrl-C here stops all; starting again resumes)\n\n", d.dataDir)
+	}
+}
+
+// lockDir keeps a second `berth dev` away from the same data.
+func lockDir(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: PostgreSQL's user must pass through
+		return nil, fmt.Errorf("making data directory: %w", err)
+	}
+
+	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644) //nolint:gosec // G302,G304: our own lock
+	if err != nil {
+		return nil, fmt.Errorf("locking data directory: %w", err)
+	}
+
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = file.Close()
+
+		return nil, berth.Errorf(berth.KindConflict, "another `berth dev` uses %s: stop it, or give another --data-dir", dir)
+	}
+
+	return func() { _ = file.Close() }, nil // closing unlocks
+}

@@ -1,0 +1,78 @@
+// Command berth is all of Berth in one binary: server, worker, everything for
+// one machine (dev), and the client commands.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/berthml/berth/internal/cli"
+	"github.com/berthml/berth/internal/config"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := root().ExecuteContext(ctx)
+
+	stop()
+
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "berth: "+err.Error())
+	}
+
+	os.Exit(cli.ExitCode(err))
+}
+
+func root() *cobra.Command {
+	var logLevel string
+
+	cmd := &cobra.Command{
+		Use:           "berth",
+		Short:         "Hyperparameter sweeps of small training jobs, packed by measured memory",
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return config.Apply(cmd.Flags(), os.Getenv)
+		},
+	}
+
+	cmd.PersistentFlags().StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")
+	cmd.AddCommand(serverCommand(), workerCommand(), devCommand(), migrateCommand(), doctorCommand())
+	cmd.AddCommand(cli.Commands()...)
+
+	return cmd
+}
+
+// logger writes to standard error, so that standard output stays data.
+func logger(flags *pflag.FlagSet) (*slog.Logger, error) {
+	text, err := flags.GetString("log-level")
+	if err != nil {
+		return nil, fmt.Errorf("reading --log-level: %w", err)
+	}
+
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(text)); err != nil {
+		return nil, fmt.Errorf("--log-level must be debug, info, warn or error: %w", err)
+	}
+
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})), nil
+}
+
+// version is the module's, as the build recorded it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+
+	return info.Main.Version
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/internal/placer"
+	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/workflows"
+)
+
+// serving is what the server may be told.
+type serving struct {
+	listen     string
+	hosts      []string
+	temporalUI string
+}
+
+func (s *serving) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address of the API; another than loopback needs a token first")
+	flags.StringSliceVar(&s.hosts, "allowed-hosts", nil, "names by which clients may call the server, beside localhost")
+	flags.StringVar(&s.temporalUI, "temporal-ui", "", "URL of Temporal's web UI, for links")
+}
+
+func serverCommand() *cobra.Command {
+	var (
+		b backends
+		s serving
+	)
+
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Serve the API and place trials: needs the database and Temporal, never Docker",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logger(cmd.Flags())
+			if err != nil {
+				return err
+			}
+
+			store, err := b.store(cmd.Context(), log)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+
+			raw, wrapped, err := b.temporal(cmd.Context(), log)
+			if err != nil {
+				return err
+			}
+			defer raw.Close()
+
+			return ended(cmd.Context(), runServer(cmd.Context(), s, store, wrapped, log, func(url string) {
+				log.Info("API serves", "url", url)
+			}))
+		},
+	}
+
+	b.bind(cmd.Flags())
+	s.bind(cmd.Flags())
+
+	return cmd
+}
+
+// runServer serves until ctx ends. Several servers may run: one of them places
+// and publishes, all answer and relay.
+func runServer(ctx context.Context, s serving, store *postgres.Store, temporal *workflows.Client, log *slog.Logger, ready func(url string)) error {
+	server, err := api.New(api.Deps{Store: store, Control: temporal, Images: temporal, Temporal: temporal, Log: log},
+		api.Config{Address: s.listen, AllowedHosts: s.hosts})
+	if err != nil {
+		return err
+	}
+
+	if err := server.Listen(ctx); err != nil {
+		return err
+	}
+
+	relay := &workflows.Relay{Outbox: store, Client: temporal, Log: log}
+	publisher := &api.Publisher{Outbox: store, Log: log}
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return relay.Run(ctx) })
+	group.Go(func() error { return placer.New(store, log).Run(ctx) })
+	group.Go(func() error { return publisher.Run(ctx) })
+	group.Go(func() error { return server.Run(ctx) })
+
+	ready("http://" + server.Addr())
+
+	return group.Wait()
+}

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/docker/go-units"
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/reconcile"
+	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/worker"
+	"github.com/berthml/berth/workflows"
+)
+
+// machine is what a worker may be told of its machine.
+type machine struct {
+	dataDir     string
+	instance    string
+	name        string
+	memory      string
+	cpus        float64
+	maxAttempts int
+	grace       time.Duration
+}
+
+func (m *machine) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&m.instance, "instance", "main", "name of this Berth among several that share the machine's Docker")
+	flags.StringVar(&m.name, "host-name", "", "how people call this machine; default: its host name")
+	flags.StringVar(&m.memory, "memory", "", "memory to hand out, such as 16GiB; default: 85 % of the machine's")
+	flags.Float64Var(&m.cpus, "cpus", 0, "cores to hand out; default: all of the machine's")
+	flags.IntVar(&m.maxAttempts, "max-attempts", 0, "attempts at once; 0 = as many as fit")
+	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")
+}
+
+func workerCommand() *cobra.Command {
+	var (
+		b backends
+		m machine
+	)
+
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Run trials on this machine: needs Docker, the database and Temporal",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logger(cmd.Flags())
+			if err != nil {
+				return err
+			}
+
+			store, err := b.store(cmd.Context(), log)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+
+			raw, wrapped, err := b.temporal(cmd.Context(), log)
+			if err != nil {
+				return err
+			}
+			defer raw.Close()
+
+			return ended(cmd.Context(), runWorker(cmd.Context(), m, store, raw, wrapped, log))
+		},
+	}
+
+	b.bind(cmd.Flags())
+	m.bind(cmd.Flags())
+	cmd.Flags().StringVar(&m.dataDir, "data-dir", defaultDataDir(), "for the attempts' directories and this machine's id")
+
+	return cmd
+}
+
+// ended turns the errors of an orderly end into none.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return nil
+	}
+
+	return err
+}
+
+// defaultDataDir is where a person's own data belongs, and /var/lib/berth for
+// root, whose home other users (PostgreSQL's) cannot enter.
+func defaultDataDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/berth"
+	}
+
+	if dir := os.Getenv("XDG_DATA_HOME"); dir != "" {
+		return filepath.Join(dir, "berth")
+	}
+
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "berth-data"
+	}
+
+	return filepath.Join(home, ".local", "share", "berth")
+}
+
+// runWorker serves this machine until ctx ends. It owns the machine's name in
+// the ledger: a second worker of the same machine is refused.
+func runWorker(ctx context.Context, m machine, store *postgres.Store, raw client.Client, wrapped *workflows.Client, log *slog.Logger) error {
+	kernel := cgroup.FS{}
+
+	host, err := m.describe(kernel)
+	if err != nil {
+		return err
+	}
+
+	config := docker.Config{Instance: m.instance, HostID: host.ID, BootID: host.BootID}
+
+	// Docker's own word on out-of-memory is sometimes lost when a container
+	// exits right after the kill; the kernel's log has it too.
+	if kills, err := kernel.OpenKillLog(); err != nil {
+		log.Warn("cannot read the kernel's log: some out-of-memory kills may be taken for others", "error", err)
+	} else {
+		defer kills.Close() //nolint:errcheck // only read
+
+		config.KernelKilled = kills.Killed
+	}
+
+	d, err := docker.New(config)
+	if err != nil {
+		return err
+	}
+	defer d.Close() //nolint:errcheck // only idle connections
+
+	info, err := d.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("asking Docker, which a worker cannot do without: %w", err)
+	}
+
+	for _, warning := range info.Warnings {
+		log.Warn(warning)
+	}
+
+	executor := runtrial.New(d, store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
+		runtrial.Config{DataDir: filepath.Join(m.dataDir, "host"), Grace: m.grace, BootID: host.BootID, CPUIdle: kernel.CPUIdle}, log)
+
+	reconciler := reconcile.New(d, store, reconcile.Config{
+		Host: host, Version: version(), Free: func(running []berth.Container) int64 { return freeFor(kernel, host, running, log) },
+	}, log)
+
+	serve := &worker.Worker{Client: raw, HostID: host.ID, Log: log, Activities: &activities.Activities{
+		Sweeps: store, Trials: store, Placements: store, Probes: wrapped, Images: d, Executor: executorBridge{executor},
+	}}
+
+	return store.Own(ctx, "host "+host.ID, ownPatience, func(ctx context.Context) error {
+		if err := reconciler.Register(ctx); err != nil {
+			return err
+		}
+
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return serve.Run(ctx) })
+		group.Go(func() error { return reconciler.Run(ctx) })
+		group.Go(func() error {
+			return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) })
+		})
+
+		return group.Wait()
+	})
+}
+
+// ownPatience is how long a starting worker waits for the lock of a
+// predecessor that was killed: PostgreSQL notices a dead peer at once, a lost
+// one by its keep-alives.
+const ownPatience = 30 * time.Second
+
+// memoryShare is the part of a machine's memory that trials may have; the rest
+// is for the system, Docker and Berth (reference/gpu.md section 7.3).
+const memoryShare = 0.85
+
+// describe says what the machine is. Its id is kept in the data directory.
+func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
+	memory, err := kernel.HostMemory()
+	if err != nil {
+		return berth.Host{}, err
+	}
+
+	boot, err := kernel.BootID()
+	if err != nil {
+		return berth.Host{}, err
+	}
+
+	id, err := m.hostID()
+	if err != nil {
+		return berth.Host{}, err
+	}
+
+	host := berth.Host{
+		ID: id, Name: m.name, BootID: boot, State: berth.HostReady, MaxAttempts: m.maxAttempts,
+		CPUMilli: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory.TotalBytes, MemoryFreeBytes: memory.AvailableBytes,
+	}
+	host.MemoryHeadroomBytes = memory.TotalBytes - int64(float64(memory.TotalBytes)*memoryShare)
+
+	if m.cpus > 0 {
+		host.CPUMilli = int64(m.cpus * 1000)
+	}
+
+	if m.memory != "" {
+		bytes, err := units.RAMInBytes(m.memory)
+		if err != nil || bytes <= 0 || bytes > memory.TotalBytes {
+			return host, berth.Errorf(berth.KindInvalid, "--memory %q must be a size of at most the machine's %d MiB, such as 16GiB",
+				m.memory, memory.TotalBytes>>20)
+		}
+
+		host.MemoryHeadroomBytes = memory.TotalBytes - bytes
+	}
+
+	if host.Name == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return host, fmt.Errorf("reading host name: %w", err)
+		}
+
+		host.Name = name
+	}
+
+	return host, nil
+}
+
+// hostID reads the machine's id, or makes one.
+func (m *machine) hostID() (string, error) {
+	path := filepath.Join(m.dataDir, "host-id")
+
+	if data, err := os.ReadFile(path); err == nil { //nolint:gosec // G304: our own file
+		id, err := uuid.Parse(strings.TrimSpace(string(data)))
+		if err != nil {
+			return "", berth.Errorf(berth.KindInvalid, "%s must hold this machine's id, a UUID: %w", path, err)
+		}
+
+		return id.String(), nil
+	}
+
+	if err := os.MkdirAll(m.dataDir, 0o755); err != nil { //nolint:gosec // G301: PostgreSQL's directory is below it
+		return "", fmt.Errorf("making data directory: %w", err)
+	}
+
+	id := uuid.NewString()
+	if err := os.WriteFile(path, []byte(id+"\n"), 0o644); err != nil { //nolint:gosec // G306: nothing secret
+		return "", fmt.Errorf("writing host id: %w", err)
+	}
+
+	return id, nil
+}
+
+// freeFor is the memory that programs outside Berth leave: what is available
+// now, and what our own containers use of it.
+func freeFor(kernel cgroup.FS, host berth.Host, running []berth.Container, log *slog.Logger) int64 {
+	memory, err := kernel.HostMemory()
+	if err != nil {
+		log.Warn("reading the machine's memory", "error", err)
+
+		return host.MemoryFreeBytes
+	}
+
+	free := memory.AvailableBytes
+
+	for _, c := range running {
+		if meter, err := kernel.Open(c.ID, c.PID); err == nil {
+			if sample, err := meter.Read(); err == nil {
+				free += sample.WorkingSetBytes
+			}
+		}
+	}
+
+	return min(free, host.MemoryBytes)
+}
+
+// executorBridge lets activities drive runtrial, which do not know each other.
+type executorBridge struct{ *runtrial.Executor }
+
+func (e executorBridge) Run(ctx context.Context, order activities.Order, beat func(activities.Progress)) (berth.Outcome, error) {
+	return e.Executor.Run(ctx, runtrial.Order{
+		AttemptID: order.AttemptID, Token: order.Token, Short: order.Short, Stop: order.Stop,
+		Known: order.Progress.Usage, StopCause: activities.ErrStop,
+		Beat: func(b runtrial.Beaten) {
+			beat(activities.Progress{ContainerID: b.ContainerID, StartedAt: b.StartedAt, Usage: b.Usage})
+		},
+	})
+}

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// callTimeout bounds one call: looking up an image may take the server 12 s.
+const callTimeout = 60 * time.Second
+
+// maxProblem bounds what is read of an answer that is no JSON.
+const maxProblem = 64 << 10
+
+// remote is the server: calls that answer, and streams that may last for days.
+type remote struct {
+	*client.Client
+	streams *client.Client
+	server  string
+}
+
+func (o *options) connect() (*remote, error) {
+	server := strings.TrimSuffix(first(o.server, o.getenv("BERTH_SERVER"), defaultServer), "/")
+	if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+
+	token := first(o.token, o.getenv("BERTH_TOKEN"))
+	authorize := client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+
+		r.Header.Set("User-Agent", "berth-cli")
+
+		return nil
+	})
+
+	calls, err := client.NewClient(server+"/api/v1", authorize, client.WithHTTPClient(&http.Client{Timeout: callTimeout}))
+	if err != nil {
+		return nil, exitf(ExitUsage, "reading --server %q: %w", server, err)
+	}
+
+	streams, err := client.NewClient(server+"/api/v1", authorize, client.WithHTTPClient(&http.Client{}))
+
+	return &remote{Client: calls, streams: streams, server: server}, err
+}
+
+// answer reads a call's result, or says why there is none.
+func answer[T any](response *http.Response, err error) (T, error) {
+	var result T
+
+	if err != nil {
+		return result, unreachable(err)
+	}
+
+	defer func() { _ = response.Body.Close() }()
+
+	if response.StatusCode >= http.StatusBadRequest {
+		return result, problemIn(response)
+	}
+
+	if response.StatusCode == http.StatusNoContent {
+		return result, nil
+	}
+
+	if err := json.NewDecoder(response.Body).Decode(&result); err != nil {
+		return result, unreachable(err)
+	}
+
+	return result, nil
+}
+
+// problemIn reads the problem of a refused call.
+func problemIn(response *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxProblem))
+	if err != nil {
+		return unreachable(err)
+	}
+
+	problem := &problemError{}
+	if json.Unmarshal(body, &problem.Problem) != nil || problem.Detail == "" {
+		problem.Status = response.StatusCode
+		problem.Detail = "the server answered " + response.Status + ", and not as Berth does; is --server right?"
+	}
+
+	return problem
+}
+
+// unreachable says that there was no answer; an interrupt stays one.
+func unreachable(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return exitf(ExitInterrupt, "interrupted")
+	}
+
+	return exitf(ExitUnreachable, "no answer from the server: %w; is `berth dev` or `berth server` running? (--server says where)", err)
+}
+
+// refusedToConnect reports whether the request never reached the server.
+func refusedToConnect(err error) bool {
+	var op *net.OpError
+
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// pages reads every page of a list, or as many rows as wanted (0 = all).
+func pages[T any](wanted int, page func(cursor string, limit int) (rows []T, next string, err error)) ([]T, error) {
+	const most = 500
+
+	var (
+		all    []T
+		cursor string
+	)
+
+	for {
+		limit := most
+		if wanted > 0 {
+			limit = min(most, wanted-len(all))
+		}
+
+		rows, next, err := page(cursor, limit)
+		if err != nil {
+			return all, err
+		}
+
+		all = append(all, rows...)
+		if next == "" || wanted > 0 && len(all) >= wanted {
+			return all, nil
+		}
+
+		cursor = next
+	}
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Commands are the client commands, to be added to the root.
+func Commands() []*cobra.Command { return newOptions().commands() }
+
+func (o *options) commands() []*cobra.Command {
+	nouns := []*cobra.Command{
+		o.noun("sweep", "Submit, watch and steer sweeps",
+			o.submitCommand(), o.validateCommand(), o.previewCommand(), o.listSweepsCommand(), o.getSweepCommand(), o.watchCommand(),
+			o.trialsCommand(), o.bestCommand(),
+			o.steerCommand("pause", "Start no trial until resumed; running ones go on", (*remote).pause),
+			o.steerCommand("resume", "Start trials again after a pause", (*remote).resume),
+			o.steerCommand("stop", "Start no trial any more; running ones finish", (*remote).stop),
+			o.steerCommand("cancel", "Stop the containers of a sweep and end it", (*remote).cancel),
+			o.setCommand(), o.copyCommand("clone", "Submit the same spec as a new sweep", (*remote).clone),
+			o.copyCommand("rerun-failed", "Submit the values of the failed, infeasible and canceled trials as a new sweep", (*remote).rerunFailed)),
+		o.noun("trial", "Look at one trial",
+			o.getTrialCommand(), o.attemptsCommand(), o.logsCommand(), o.metricsCommand()),
+		o.noun("probe", "What was measured of each memory shape",
+			o.listProbesCommand(), o.getProbeCommand(), o.forgetProbeCommand()),
+		o.noun("host", "Machines that run trials",
+			o.listHostsCommand(), o.hostStateCommand("drain", "Place nothing new on a machine; what runs there goes on", "draining"),
+			o.hostStateCommand("ready", "Place trials on a machine again", "ready")),
+		o.noun("device", "GPUs", o.listDevicesCommand()),
+		o.noun("token", "Who may use the API",
+			o.createTokenCommand(), o.listTokensCommand(), o.revokeTokenCommand()),
+		o.eventsCommand(),
+	}
+
+	for _, cmd := range nouns {
+		o.bind(cmd)
+		cmd.SetFlagErrorFunc(usageFlags)
+	}
+
+	return nouns
+}
+
+// noun is a command that only has verbs.
+func (o *options) noun(name, about string, verbs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: name, Short: about, Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(verbs...)
+
+	return cmd
+}
+
+// verb runs with a connection.
+func (o *options) verb(use, about string, args cobra.PositionalArgs, run func(cmd *cobra.Command, to *remote, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: about, Args: usage(args),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			to, err := o.connect()
+			if err != nil {
+				return err
+			}
+
+			return run(cmd, to, args)
+		},
+	}
+}
+
+// completeTimeout bounds what a pressed tab key waits for.
+const completeTimeout = time.Second
+
+// completeFirst completes the first argument from a list of "id\tabout".
+func (o *options) completeFirst(cmd *cobra.Command, list func(ctx context.Context, to *remote) ([]string, error)) *cobra.Command {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		to, err := o.connect()
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
+		defer cancel()
+
+		words, err := list(ctx, to)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	return cmd
+}

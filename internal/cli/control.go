@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/berthml/berth/api/client"
+)
+
+func (r *remote) pause(ctx context.Context, id string) (*http.Response, error) {
+	return r.PauseSweep(ctx, id)
+}
+
+func (r *remote) resume(ctx context.Context, id string) (*http.Response, error) {
+	return r.ResumeSweep(ctx, id)
+}
+
+func (r *remote) stop(ctx context.Context, id string) (*http.Response, error) {
+	return r.StopSweep(ctx, id)
+}
+
+func (r *remote) cancel(ctx context.Context, id string) (*http.Response, error) {
+	return r.CancelSweep(ctx, id)
+}
+
+func (r *remote) clone(ctx context.Context, id, key string, change client.SweepCopy) (*http.Response, error) {
+	return r.CloneSweep(ctx, id, &client.CloneSweepParams{IdempotencyKey: key}, change)
+}
+
+func (r *remote) rerunFailed(ctx context.Context, id, key string, change client.SweepCopy) (*http.Response, error) {
+	return r.RerunFailedTrials(ctx, id, &client.RerunFailedTrialsParams{IdempotencyKey: key}, change)
+}
+
+// steerCommand asks something of a running sweep.
+func (o *options) steerCommand(verb, about string, ask func(to *remote, ctx context.Context, id string) (*http.Response, error)) *cobra.Command {
+	return o.completeSweep(o.verb(verb+" SWEEP", about, cobra.ExactArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
+		sweep, err := answer[client.Sweep](ask(to, cmd.Context(), args[0]))
+		if err != nil {
+			return err
+		}
+
+		return o.printSweepState(cmd, sweep)
+	}))
+}
+
+// printSweepState shows the sweep as it is after a change.
+func (o *options) printSweepState(cmd *cobra.Command, sweep client.Sweep) error {
+	return o.print(cmd.OutOrStdout(), sweep, func() table {
+		return table{rows: [][]string{{short(sweep.ID), sweep.Name, string(sweep.State)}}}
+	})
+}
+
+func (o *options) setCommand() *cobra.Command {
+	var parallel int
+
+	cmd := o.verb("set SWEEP --max-parallel N", "Change how many trials of a sweep run at once", cobra.ExactArgs(1),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			if !cmd.Flags().Changed("max-parallel") || parallel < 0 {
+				return exitf(ExitUsage, "say how many with --max-parallel N; 0 = as many as fit")
+			}
+
+			sweep, err := answer[client.Sweep](to.UpdateSweep(cmd.Context(), args[0], client.SweepPatch{MaxParallel: parallel}))
+			if err != nil {
+				return err
+			}
+
+			return o.printSweepState(cmd, sweep)
+		})
+	cmd.Flags().IntVar(&parallel, "max-parallel", 0, "trials at once; 0 = as many as fit")
+
+	return o.completeSweep(cmd)
+}
+
+// copyCommand makes a new sweep of an old one.
+func (o *options) copyCommand(
+	verb, about string, ask func(to *remote, ctx context.Context, id, key string, change client.SweepCopy) (*http.Response, error),
+) *cobra.Command {
+	var (
+		name, key string
+		follow    following
+	)
+
+	cmd := o.verb(verb+" SWEEP", about, cobra.ExactArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
+		sweep, err := answer[client.Sweep](ask(to, cmd.Context(), args[0], first(key, uuid.NewString()), client.SweepCopy{Name: name}))
+		if err != nil {
+			return err
+		}
+
+		return o.submitted(cmd, to, sweep, follow)
+	})
+	cmd.Flags().StringVar(&name, "name", "", "name of the new sweep; default: the old one's")
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "makes a repeated call answer with the same new sweep")
+	follow.bind(cmd)
+
+	return o.completeSweep(cmd)
+}
+
+// submitted says that a sweep was accepted, and waits for its end when asked to.
+func (o *options) submitted(cmd *cobra.Command, to *remote, sweep client.Sweep, follow following) error {
+	if follow.wait {
+		fmt.Fprintf(cmd.ErrOrStderr(), "sweep %s (%s) submitted\n", sweep.ID, sweep.Name)
+
+		return o.follow(cmd, to, sweep.ID, follow)
+	}
+
+	return o.print(cmd.OutOrStdout(), sweep, func() table {
+		return table{rows: [][]string{{sweep.ID, sweep.Name, string(sweep.State)}}}
+	})
+}

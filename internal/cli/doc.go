@@ -1,0 +1,12 @@
+// Package cli is the client commands of berth: noun and verb over the
+// generated REST client (api/client). Data goes to standard output, all else
+// to standard error, and the exit code says how it went.
+//
+//	commands.go   the tree; options.go its common flags
+//	client.go     calls and their problems; exit.go what an error exits with
+//	output.go     table, json, yaml and csv; format.go numbers for people
+//	sweep*.go trial.go probe.go host.go token.go events.go    the commands
+//	sse.go        server-sent events, across lost connections
+//	watch.go      a sweep as it goes; progress.go and lines.go show it
+//	summary.go    what a sweep came to; summary_text.go shows it
+package cli

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berthml/berth/api/client"
+)
+
+func asText(_ context.Context, r *http.Request) error {
+	r.Header.Set("Accept", "text/plain")
+
+	return nil
+}
+
+// events subscribes to what changes, of one sweep or of all.
+func (r *remote) events(sweepID string) *stream {
+	return &stream{open: func(ctx context.Context, lastID string) (*http.Response, error) {
+		return r.streams.StreamEvents(ctx, &client.StreamEventsParams{SweepID: sweepID, LastEventID: lastID})
+	}}
+}
+
+// followLog prints a log as it grows, until the attempt has ended.
+func (r *remote) followLog(cmd *cobra.Command, attemptID string) error {
+	s := &stream{open: func(ctx context.Context, lastID string) (*http.Response, error) {
+		return r.streams.ReadLog(ctx, attemptID, &client.ReadLogParams{Follow: true, LastEventID: lastID})
+	}}
+	s.lost = notice(cmd)
+
+	return s.run(cmd.Context(), func(e serverEvent) error {
+		if e.kind == "end" {
+			return errStreamEnd
+		}
+
+		var piece client.LogPiece
+		if err := json.Unmarshal([]byte(e.data), &piece); err != nil {
+			return fmt.Errorf("reading the log: %w", err)
+		}
+
+		_, err := fmt.Fprint(cmd.OutOrStdout(), piece.Text)
+
+		return err
+	})
+}
+
+// notice tells the user that the connection was lost, once until it is back.
+func notice(cmd *cobra.Command) func(error) {
+	told := time.Time{}
+
+	return func(err error) {
+		if time.Since(told) > time.Minute {
+			told = time.Now()
+
+			fmt.Fprintf(cmd.ErrOrStderr(), "lost the server (%v); trying again, what runs goes on\n", err)
+		}
+	}
+}
+
+func (o *options) eventsCommand() *cobra.Command {
+	var sweepID string
+
+	cmd := o.verb("events", "Follow what changes, one line or JSON object per event, until interrupted", cobra.NoArgs,
+		func(cmd *cobra.Command, to *remote, _ []string) error {
+			s := to.events(sweepID)
+			s.lost = notice(cmd)
+
+			return s.run(cmd.Context(), func(e serverEvent) error {
+				if e.kind == "reset" {
+					fmt.Fprintln(cmd.ErrOrStderr(), "some events were missed: they are not kept that long")
+
+					return nil
+				}
+
+				if o.output == formatJSON {
+					_, err := fmt.Fprintln(cmd.OutOrStdout(), e.data)
+
+					return err
+				}
+
+				var event client.Event
+				if err := json.Unmarshal([]byte(e.data), &event); err != nil {
+					return fmt.Errorf("reading an event: %w", err)
+				}
+
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  %-18s %s  %s  %s\n", event.CreatedAt.Local().Format(time.TimeOnly),
+					event.Kind, first(short(event.SweepID), none), event.Subject, event.Data)
+
+				return err
+			})
+		})
+	cmd.Flags().StringVar(&sweepID, "sweep", "", "only events of this sweep")
+
+	return cmd
+}

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// Exit codes; docs/cli.md promises them.
+const (
+	ExitOK          = 0
+	ExitError       = 1
+	ExitUsage       = 2
+	ExitNotFound    = 3
+	ExitValidation  = 4
+	ExitAuth        = 5
+	ExitConflict    = 6
+	ExitUnreachable = 7
+	ExitSweepFailed = 8 // the sweep ended, but not well
+	ExitTimeout     = 124
+	ExitInterrupt   = 130 // by Ctrl-C; what was watched goes on
+)
+
+// exitError is an error with an exit code of its own.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func exitf(code int, format string, args ...any) error {
+	return &exitError{code: code, err: fmt.Errorf(format, args...)}
+}
+
+// ExitCode is what the process exits with after err; nil is 0.
+func ExitCode(err error) int {
+	var (
+		own     *exitError
+		problem *problemError
+	)
+
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &own):
+		return own.code
+	case errors.As(err, &problem):
+		return codeOfStatus(problem.Status)
+	case errors.Is(err, context.Canceled):
+		return ExitInterrupt
+	case errors.Is(err, context.DeadlineExceeded):
+		return ExitTimeout
+	case strings.HasPrefix(err.Error(), "unknown command"), // cobra has no type for it
+		strings.HasPrefix(err.Error(), "unknown flag"):
+		return ExitUsage
+	default:
+		return ExitError
+	}
+}
+
+func codeOfStatus(status int) int {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
+		return ExitValidation
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return ExitAuth
+	case http.StatusNotFound:
+		return ExitNotFound
+	case http.StatusConflict:
+		return ExitConflict
+	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return ExitUnreachable
+	default:
+		return ExitError
+	}
+}
+
+// problemError is what the server answered when it refused.
+type problemError struct {
+	client.Problem
+	file *sweepFile // the document the pointers are about; nil = none
+}
+
+func (e *problemError) Error() string {
+	lines := []string{e.Detail}
+	for _, item := range e.Errors {
+		lines = append(lines, "  "+problemLine(e.file, item))
+	}
+
+	if e.Status >= http.StatusInternalServerError {
+		lines = append(lines, "  request id "+e.RequestID)
+	}
+
+	return strings.Join(lines, "\n")
+}
+
+// problemLine is such as sweep.yaml:12: E_LOG_RANGE /parameters/0/min: ….
+func problemLine(file *sweepFile, item client.ProblemItem) string {
+	text := item.Code
+	if item.Pointer != "" {
+		text += " " + item.Pointer
+	}
+
+	return file.place(item.Pointer) + text + ": " + item.Detail
+}
+
+// usage makes a wrong use of a command exit with 2.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return exitf(ExitUsage, "%w; see `%s --help`", err, cmd.CommandPath())
+		}
+
+		return nil
+	}
+}
+
+func usageFlags(cmd *cobra.Command, err error) error {
+	return exitf(ExitUsage, "%w; see `%s --help`", err, cmd.CommandPath())
+}

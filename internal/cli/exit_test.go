@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/api/apitest"
+)
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	server := serve(t, store)
+	sweep := apitest.NewID(1)[:8]
+
+	for command, want := range map[string]int{
+		"sweep list":                                ExitOK,
+		"sweep":                                     ExitOK,
+		"sweep odd":                                 ExitUsage,
+		"odd":                                       ExitUsage,
+		"sweep list --odd":                          ExitUsage,
+		"sweep get":                                 ExitUsage,
+		"sweep list -o xml":                         ExitUsage,
+		"sweep set " + sweep:                        ExitUsage,
+		"trial get " + sweep + " one":               ExitUsage,
+		"sweep submit":                              ExitUsage,
+		"sweep submit -f /nonexistent.yaml":         ExitUsage,
+		"sweep get ffff":                            ExitNotFound,
+		"trial get " + sweep + " 99":                ExitNotFound,
+		"sweep list --state odd":                    ExitValidation,
+		"sweep pause " + sweep:                      ExitConflict,
+		"sweep rerun-failed " + sweep:               ExitConflict,
+		"sweep list --server http://127.0.0.1:1":    ExitUnreachable,
+		"sweep submit -f - --server 127.0.0.1:1":    ExitUnreachable,
+		"sweep watch x --server http://127.0.0.1:1": ExitUnreachable,
+	} {
+		result := execute(t.Context(), server, strings.Fields(command)...)
+		require.Equal(t, want, result.code, "%s: %s", command, result.stderr)
+	}
+}
+
+func TestExitCodesOfTokens(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	text, hash, _ := api.NewToken()
+	_, err := store.CreateToken(t.Context(), berth.Token{Role: "viewer"}, hash)
+	require.NoError(t, err)
+
+	server := serve(t, store)
+
+	require.Equal(t, ExitAuth, execute(t.Context(), server, "sweep", "list").code)
+	require.Equal(t, ExitAuth, execute(t.Context(), server, "host", "drain", "laptop", "--token", text).code)
+	require.Equal(t, ExitOK, execute(t.Context(), server, "sweep", "list", "--token", text).code)
+}
+
+func TestProblemsNameTheirLines(t *testing.T) {
+	t.Parallel()
+
+	server := serve(t, apitest.Sample())
+	path := filepath.Join(t.TempDir(), "sweep.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(`name: digits
+image: UPPER
+command: [train, "--lr={{lr}}"]
+parameters:
+  - name: lr
+    min: 0
+    max: 1
+    log: true
+limits:
+  max_trials: 0
+`), 0o600))
+
+	result := execute(t.Context(), server, "sweep", "submit", "-f", path)
+	require.Equal(t, ExitValidation, result.code)
+	require.Empty(t, result.stdout)
+
+	text := strings.ReplaceAll(result.stderr, path, "sweep.yaml")
+	require.Contains(t, text, "  sweep.yaml:2: E_IMAGE /image: ")
+	require.Contains(t, text, "  sweep.yaml:6: E_LOG_RANGE /parameters/0/min: ")
+	require.Contains(t, text, "  sweep.yaml:10: E_TRIALS /limits/max_trials: ")
+
+	result = execute(t.Context(), server, "sweep", "validate", path)
+	require.Equal(t, ExitValidation, result.code)
+	require.Contains(t, strings.ReplaceAll(result.stdout, path, "sweep.yaml"), "sweep.yaml:6: E_LOG_RANGE /parameters/0/min: ")
+}
+
+func TestWatchingEndsBeforeTheSweep(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Sweeps[0].State, store.Sweeps[0].FinishedAt = berth.SweepRunning, nil
+	server := serve(t, store)
+
+	result := execute(t.Context(), server, "sweep", "watch", apitest.NewID(1), "--timeout", "200ms")
+	require.Equal(t, ExitTimeout, result.code, result.stderr)
+	require.Contains(t, result.stderr, "goes on")
+
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, nil)
+	defer cancel()
+
+	interrupted, interrupt := context.WithCancel(t.Context())
+	go func() {
+		<-ctx.Done()
+		interrupt()
+	}()
+
+	result = execute(interrupted, server, "sweep", "watch", apitest.NewID(1))
+	require.Equal(t, ExitInterrupt, result.code, result.stderr)
+	require.Empty(t, store.Updates)
+}
+
+func TestFailedSweepExitsWith8(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Sweeps[0].State, store.Sweeps[0].Reason = berth.SweepFailed, "more than 6 trials failed"
+	server := serve(t, store)
+
+	result := execute(t.Context(), server, "sweep", "watch", apitest.NewID(1))
+	require.Equal(t, ExitSweepFailed, result.code)
+	require.Contains(t, result.stderr, "more than 6 trials failed")
+	require.Contains(t, result.stdout, "best: trial 2")
+
+	store.Change(func() { store.Sweeps[0].State, store.Sweeps[0].Counts.Failed = berth.SweepSucceeded, 1 })
+
+	result = execute(t.Context(), server, "sweep", "watch", apitest.NewID(1))
+	require.Equal(t, ExitSweepFailed, result.code)
+	require.Contains(t, result.stderr, "1 trial did not")
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/spec/document"
+)
+
+// sweepFile is a sweep file as the user wrote it.
+type sweepFile struct {
+	name        string
+	data        []byte
+	contentType string
+}
+
+// readSweepFile reads the file of -f or of the one argument; - is standard input.
+func readSweepFile(cmd *cobra.Command, name string, args []string) (*sweepFile, error) {
+	if name == "" && len(args) == 1 {
+		name, args = args[0], nil
+	}
+
+	if name == "" || len(args) > 0 {
+		return nil, exitf(ExitUsage, "name one sweep file, such as `%s -f sweep.yaml`; - reads standard input", cmd.CommandPath())
+	}
+
+	in := cmd.InOrStdin()
+
+	if name != "-" {
+		file, err := os.Open(name) //nolint:gosec // G304: the user names a file of their own
+		if err != nil {
+			return nil, exitf(ExitUsage, "reading the sweep file: %w", err)
+		}
+		defer func() { _ = file.Close() }()
+
+		in = file
+	}
+
+	data, err := io.ReadAll(io.LimitReader(in, spec.MaxBytes+1)) // the server says that it is too large
+	if err != nil {
+		return nil, exitf(ExitUsage, "reading the sweep file %q: %w", name, err)
+	}
+
+	f := &sweepFile{name: name, data: data, contentType: "application/yaml"}
+	if name == "-" {
+		f.name = "stdin"
+	}
+
+	if strings.EqualFold(filepath.Ext(name), ".json") {
+		f.contentType = "application/json"
+	}
+
+	return f, nil
+}
+
+func (f *sweepFile) reader() io.Reader { return bytes.NewReader(f.data) }
+
+// place is where a pointer leads, such as "sweep.yaml:12: "; empty when there
+// is no file.
+func (f *sweepFile) place(pointer string) string {
+	if f == nil {
+		return ""
+	}
+
+	line, ok := f.line(pointer)
+	if !ok {
+		return f.name + ": "
+	}
+
+	return fmt.Sprintf("%s:%d: ", f.name, line)
+}
+
+// line finds the line of what a JSON pointer leads to, or of the nearest thing
+// around it.
+func (f *sweepFile) line(pointer string) (int, bool) {
+	parse := document.ParseYAML
+	if f.contentType == "application/json" {
+		parse = document.ParseJSON
+	}
+
+	node, err := parse(f.data)
+	if err != nil || pointer == "" {
+		return 0, false
+	}
+
+	offset := node.Offset
+
+	for _, part := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+
+		next := child(node, part, &offset)
+		if next == nil {
+			break
+		}
+
+		node = next
+	}
+
+	return 1 + bytes.Count(f.data[:min(offset, len(f.data))], []byte("\n")), true
+}
+
+// child is one step of a pointer; offset moves to where it is written.
+func child(node *document.Node, part string, offset *int) *document.Node {
+	for i := range node.Fields {
+		if node.Fields[i].Name == part {
+			*offset = node.Fields[i].Offset
+
+			return &node.Fields[i].Value
+		}
+	}
+
+	i, err := strconv.Atoi(part)
+	if err != nil || i < 0 || i >= len(node.Items) {
+		return nil
+	}
+
+	*offset = node.Items[i].Offset
+
+	return &node.Items[i]
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// lines shows a sweep as one plain line per change, for logs and for screens
+// that are no terminal.
+type lines struct {
+	w   io.Writer
+	now func() time.Time
+
+	state  client.SweepState
+	trials map[int]seen
+}
+
+// seen is what was said of a trial.
+type seen struct {
+	state   client.TrialState
+	attempt int
+}
+
+func (l *lines) say(format string, args ...any) {
+	fmt.Fprintf(l.w, "%s  %s\n", l.now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+}
+
+func (l *lines) show(b board) {
+	if l.state != b.sweep.State {
+		l.state = b.sweep.State
+		l.say("sweep %s %s, %s", short(b.sweep.ID), withReason(b.sweep), countsText(b.sweep.Counts))
+	}
+
+	if l.trials == nil {
+		l.trials = make(map[int]seen)
+	}
+
+	newest := b.newest()
+
+	for _, trial := range b.trials {
+		attempt := newest[trial.Number]
+		now := seen{state: trial.State, attempt: attempt.Number}
+		before := l.trials[trial.Number]
+		l.trials[trial.Number] = now
+
+		if text := changeText(b, trial, attempt, before, now); text != "" {
+			l.say("%s", text)
+		}
+	}
+}
+
+func (l *lines) close() {}
+
+func withReason(s client.Sweep) string {
+	if s.Reason == "" {
+		return "is " + string(s.State)
+	}
+
+	return "is " + string(s.State) + " (" + s.Reason + ")"
+}
+
+// changeText says what happened to a trial, if anything that matters did.
+func changeText(b board, trial client.Trial, attempt client.Attempt, before, now seen) string {
+	if before == now {
+		return ""
+	}
+
+	name := fmt.Sprintf("trial %d", trial.Number)
+
+	switch trial.State {
+	case client.TrialStateRunning:
+		again := ""
+		if attempt.Number > 1 {
+			again = " again"
+		}
+
+		return fmt.Sprintf("%s runs%s: %s; %s", name, again, attemptText(attempt), assignment(trial.Params))
+	case client.TrialStateSucceeded:
+		return fmt.Sprintf("%s succeeded: %s, %s", name, valueText(b.sweep, trial), usageText(attempt))
+	case client.TrialStateFailed, client.TrialStateInfeasible, client.TrialStateCanceled:
+		if before.state == trial.State {
+			return ""
+		}
+
+		return fmt.Sprintf("%s %s: %s", name, trial.State, first(trial.Message, trial.FailureKind, "no reason given"))
+	default:
+		return ""
+	}
+}
+
+func attemptText(a client.Attempt) string {
+	if a.Number == 0 {
+		return "placed"
+	}
+
+	text := fmt.Sprintf("attempt %d, ", a.Number)
+	if a.Purpose == "probe" {
+		text += "measures its shape, "
+	}
+
+	return text + "reserves " + mib(a.Demand.MemoryBytes)
+}
+
+func valueText(s client.Sweep, t client.Trial) string {
+	name := "value"
+	if s.Objective != nil {
+		name = s.Objective.Metric
+	}
+
+	if t.Value == nil {
+		return "done"
+	}
+
+	return name + " " + number(*t.Value)
+}
+
+func usageText(a client.Attempt) string {
+	return fmt.Sprintf("%s, peak %s of %s", span(seconds(a.Usage.WallSeconds)), mib(a.Usage.MemoryPeakBytes), mib(a.Demand.MemoryBytes))
+}
+
+// countsText is such as 12/24 done, 2 running, 10 waiting, 1 failed.
+func countsText(c client.Counts) string {
+	text := fmt.Sprintf("%s done, %d running, %d waiting", progress(c), c.Running, c.Waiting)
+
+	if failed := c.Failed + c.Infeasible; failed > 0 {
+		text += fmt.Sprintf(", %d failed", failed)
+	}
+
+	if c.OomRetries > 0 {
+		text += fmt.Sprintf(", %d out of memory", c.OomRetries)
+	}
+
+	return text
+}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/api/apitest"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve runs the real API over an in-memory store and returns its URL.
+func serve(t *testing.T, store *apitest.Store) string {
+	t.Helper()
+
+	server, err := api.New(api.Deps{
+		Store: store, Control: store, Images: store, Temporal: store, Log: slog.New(slog.DiscardHandler),
+	}, api.Config{Address: "127.0.0.1:0"})
+	require.NoError(t, err)
+	require.NoError(t, server.Listen(t.Context()))
+
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+
+	go func() { done <- server.Run(ctx) }()
+
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+
+	return "http://" + server.Addr()
+}
+
+// outcome is what a command did.
+type outcome struct {
+	stdout, stderr string
+	code           int
+	err            error
+}
+
+// execute runs a command as the binary would.
+func execute(ctx context.Context, server string, args ...string) outcome {
+	var out, errs bytes.Buffer
+
+	o := &options{
+		getenv: func(name string) string { return map[string]string{"BERTH_SERVER": server}[name] },
+		now:    func() time.Time { return apitest.Start.Add(2 * time.Minute) },
+	}
+
+	root := &cobra.Command{Use: "berth", SilenceUsage: true, SilenceErrors: true}
+	root.AddCommand(o.commands()...)
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(&errs)
+	root.SetIn(strings.NewReader(apitest.SweepFile))
+
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintln(&errs, "berth: "+err.Error())
+	}
+
+	return outcome{stdout: out.String(), stderr: errs.String(), code: ExitCode(err), err: err}
+}
+
+// requireGolden compares with a file, or writes it with -update.
+func requireGolden(t *testing.T, name, got string) {
+	t.Helper()
+
+	path := "testdata/" + name
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+
+	want, err := os.ReadFile(path) //nolint:gosec // G304: a file of ours
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}

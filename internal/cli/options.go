@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+const defaultServer = "http://127.0.0.1:8080"
+
+// options are the flags that every client command has.
+type options struct {
+	server string
+	token  string
+	output string
+
+	getenv func(string) string
+	now    func() time.Time
+}
+
+func newOptions() *options {
+	return &options{getenv: os.Getenv, now: time.Now}
+}
+
+func (o *options) bind(cmd *cobra.Command) {
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&o.server, "server", "", "where Berth is; default: BERTH_SERVER, else "+defaultServer)
+	flags.StringVar(&o.token, "token", "", "API token; default: BERTH_TOKEN, which other users of the machine cannot see")
+	flags.StringVarP(&o.output, "output", "o", "table", "table, json, yaml or csv")
+
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions( // fails only for a flag that is not there
+		[]string{formatTable, formatJSON, formatYAML, formatCSV}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// first is the first text that is not empty.
+func first(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+
+	return ""
+}

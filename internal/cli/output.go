@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/goccy/go-yaml"
+)
+
+// The formats of -o.
+const (
+	formatTable = "table"
+	formatJSON  = "json"
+	formatYAML  = "yaml"
+	formatCSV   = "csv"
+)
+
+// table is rows for people, and for CSV.
+type table struct {
+	header []string
+	rows   [][]string
+	long   [][]string // rows of CSV where they hold more; nil = rows
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// print writes data in the wanted format; rows makes the table of it.
+func (o *options) print(w io.Writer, data any, rows func() table) error {
+	switch o.output {
+	case formatJSON:
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+
+		return encoder.Encode(data)
+	case formatYAML:
+		return printYAML(w, data)
+	case formatCSV:
+		return printCSV(w, rows())
+	case formatTable, "":
+		return printTable(w, rows())
+	default:
+		return exitf(ExitUsage, "--output must be table, json, yaml or csv, got %q", o.output)
+	}
+}
+
+// printYAML goes through JSON, so that both have the same names.
+func printYAML(w io.Writer, data any) error {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("writing YAML: %w", err)
+	}
+
+	out, err := yaml.JSONToYAML(text)
+	if err != nil {
+		return fmt.Errorf("writing YAML: %w", err)
+	}
+
+	_, err = w.Write(out)
+
+	return err
+}
+
+func printTable(w io.Writer, t table) error {
+	const gap = 2
+
+	columns := tabwriter.NewWriter(w, 0, 0, gap, ' ', 0)
+	if len(t.header) > 0 {
+		fmt.Fprintln(columns, strings.ToUpper(strings.Join(t.header, "\t")))
+	}
+
+	for _, row := range t.rows {
+		clean := make([]string, len(row))
+		for i, cell := range row {
+			clean[i] = strings.Join(strings.Fields(cell), " ") // a cell is one line
+		}
+
+		fmt.Fprintln(columns, strings.TrimRight(strings.Join(clean, "\t"), "\t"))
+	}
+
+	return columns.Flush()
+}
+
+// printCSV keeps spreadsheets from taking a cell for a formula.
+func printCSV(w io.Writer, t table) error {
+	out := csv.NewWriter(w)
+
+	rows := t.rows
+	if t.long != nil {
+		rows = t.long
+	}
+
+	for _, row := range append([][]string{t.header}, rows...) {
+		safe := make([]string, len(row))
+
+		for i, cell := range row {
+			if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) && !isNumber(cell) {
+				cell = "'" + cell
+			}
+
+			safe[i] = cell
+		}
+
+		if err := out.Write(safe); err != nil {
+			return fmt.Errorf("writing CSV: %w", err)
+		}
+	}
+
+	out.Flush()
+
+	return out.Error()
+}

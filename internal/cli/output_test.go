@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/apitest"
+)
+
+// TestOutput keeps what people and scripts read.
+func TestOutput(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Trials[2].State, store.Trials[2].Value = berth.TrialFailed, nil
+	store.Trials[2].Message = "=the program ended with 1\nlook at its log"
+	store.Write(store.Attempts[0].ID, "epoch 1\n")
+	store.Metrics = map[string][]berth.MetricPoint{store.Attempts[0].ID: {
+		{Name: "loss", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: apitest.Start},
+	}}
+	store.Hosts[0].Devices = []berth.Device{{ID: "GPU-1", Model: "H200", MemoryBytes: 141 << 30, FreeBytes: 100 << 30, MaxContexts: 48}}
+
+	server := serve(t, store)
+	sweep := apitest.NewID(1)[:8]
+
+	var got strings.Builder
+
+	for _, command := range []string{
+		"sweep list", "sweep list -o csv", "sweep get " + sweep, "sweep trials " + sweep, "sweep trials " + sweep + " -o csv",
+		"sweep trials " + sweep + " --state failed -o json", "sweep best " + sweep, "sweep best " + sweep + " -o yaml", "sweep watch " + sweep,
+		"sweep validate -f -", "sweep preview -f -", "trial get " + sweep + " 3", "trial attempts " + sweep + " 3", "trial logs " + sweep + " 1",
+		"trial logs -f " + sweep + " 1", "trial metrics " + sweep + " 1", "probe list", "probe get aaaa", "host list",
+		"host drain laptop", "device list", "token list",
+	} {
+		result := execute(t.Context(), server, strings.Fields(command)...)
+		fmt.Fprintf(&got, "$ berth %s\n%s%s[%d]\n\n", command, result.stdout, prefixed(result.stderr), result.code)
+	}
+
+	requireGolden(t, "output.golden", got.String())
+}
+
+// prefixed marks what went to standard error.
+func prefixed(text string) string {
+	if text == "" {
+		return ""
+	}
+
+	return "! " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n! ") + "\n"
+}
+
+func TestSubmitPrintsTheSweep(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	server := serve(t, store)
+
+	first := execute(t.Context(), server, "sweep", "submit", "-f", "-", "--idempotency-key", "k", "-o", "json")
+	require.Zero(t, first.code, first.stderr)
+	require.Contains(t, first.stdout, `"state": "pending"`)
+
+	again := execute(t.Context(), server, "sweep", "submit", "-f", "-", "--idempotency-key", "k", "-o", "json")
+	require.Equal(t, first, again)
+	require.Len(t, store.Sweeps, 2)
+}

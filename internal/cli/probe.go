@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berthml/berth/api/client"
+)
+
+func (r *remote) probes(ctx context.Context, limit int) ([]client.Probe, error) {
+	return pages(limit, func(cursor string, limit int) ([]client.Probe, string, error) {
+		page, err := answer[client.ProbeList](r.ListProbes(ctx, &client.ListProbesParams{Cursor: cursor, Limit: limit}))
+
+		return page.Data, page.NextCursor, err
+	})
+}
+
+func (o *options) completeProbe(cmd *cobra.Command) *cobra.Command {
+	return o.completeFirst(cmd, func(ctx context.Context, to *remote) ([]string, error) {
+		probes, err := to.probes(ctx, 100)
+		words := make([]string, len(probes))
+
+		for i, p := range probes {
+			words[i] = shortKey(p.ShapeKey) + "\t" + assignment(p.Shape.Values)
+		}
+
+		return words, err
+	})
+}
+
+func (o *options) listProbesCommand() *cobra.Command {
+	var limit int
+
+	cmd := o.verb("list", "List what was measured of each shape", cobra.NoArgs, func(cmd *cobra.Command, to *remote, _ []string) error {
+		probes, err := to.probes(cmd.Context(), limit)
+		if err != nil {
+			return err
+		}
+
+		return o.print(cmd.OutOrStdout(), listOf(probes), func() table { return o.probeTable(probes) })
+	})
+	cmd.Aliases = []string{"ls"}
+	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most; 0 = all")
+
+	return cmd
+}
+
+func (o *options) probeTable(probes []client.Probe) table {
+	t := table{header: []string{"shape", "values", "peak", "reserves", "cores used", "takes", "runs", "how", "measured"}}
+
+	for _, p := range probes {
+		t.add(shortKey(p.ShapeKey), assignment(p.Shape.Values), mib(p.MemoryPeakBytes), mib(p.ReservedBytes), cores(p.CPUMilli),
+			span(seconds(p.DurationSeconds)), strconv.Itoa(p.Samples), p.Source, o.ago(p.MeasuredAt))
+	}
+
+	return t
+}
+
+func (o *options) getProbeCommand() *cobra.Command {
+	return o.completeProbe(o.verb("get SHAPE", "Show what was measured of one shape", cobra.ExactArgs(1),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			probe, err := answer[client.Probe](to.GetProbe(cmd.Context(), args[0]))
+			if err != nil {
+				return err
+			}
+
+			return o.print(cmd.OutOrStdout(), probe, func() table { return o.probeDetails(probe) })
+		}))
+}
+
+func (o *options) probeDetails(p client.Probe) table {
+	var t table
+
+	t.add("shape", p.ShapeKey)
+	t.add("image", p.Shape.ImageDigest)
+	t.add("command", strings.Join(p.Shape.Command, " "))
+	t.add("values", assignment(p.Shape.Values))
+	t.add("peak", mib(p.MemoryPeakBytes))
+
+	if p.MemoryFloorBytes > 0 {
+		t.add("too small", mib(p.MemoryFloorBytes)+" ran out of memory")
+	}
+
+	t.add("reserves", mib(p.ReservedBytes))
+	t.add("cores used", cores(p.CPUMilli))
+	t.add("takes", span(seconds(p.DurationSeconds)))
+	t.add("measured", fmt.Sprintf("%s, %s, %s", plural(p.Samples, "run", "runs"), p.Source, o.ago(p.MeasuredAt)))
+
+	return t
+}
+
+func (o *options) forgetProbeCommand() *cobra.Command {
+	return o.completeProbe(o.verb("forget SHAPE", "Forget what was measured, so that the shape is probed anew", cobra.ExactArgs(1),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			if _, err := answer[struct{}](to.ForgetProbe(cmd.Context(), args[0])); err != nil {
+				return err
+			}
+
+			fmt.Fprintf(cmd.ErrOrStderr(), "forgotten: the next trial of shape %s measures it anew\n", shortKey(args[0]))
+
+			return nil
+		}))
+}

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// A submission whose answer was lost is repeated with the same key, so that it
+// is one sweep however often.
+const (
+	submitTries = 3
+	submitPause = time.Second
+)
+
+func (o *options) submitCommand() *cobra.Command {
+	var (
+		name, key string
+		follow    following
+	)
+
+	cmd := o.verb("submit -f FILE", "Submit a sweep file", cobra.MaximumNArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
+		file, err := readSweepFile(cmd, name, args)
+		if err != nil {
+			return err
+		}
+
+		sweep, err := to.submit(cmd.Context(), file, first(key, uuid.NewString()))
+		if err != nil {
+			return err
+		}
+
+		return o.submitted(cmd, to, sweep, follow)
+	})
+	cmd.Aliases = []string{"create"}
+	fileFlag(cmd, &name)
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "makes a repeated submission of the same file one sweep; default: a new one")
+	follow.bind(cmd)
+
+	return cmd
+}
+
+func fileFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVarP(name, "file", "f", "", "the sweep file, YAML or JSON; - reads standard input")
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json") // fails only for a flag that is not there
+}
+
+func (r *remote) submit(ctx context.Context, file *sweepFile, key string) (client.Sweep, error) {
+	for try := 1; ; try++ {
+		sweep, err := answer[client.Sweep](r.CreateSweepWithBody(ctx, &client.CreateSweepParams{IdempotencyKey: key}, file.contentType, file.reader()))
+		if err == nil || ExitCode(err) != ExitUnreachable || refusedToConnect(err) || try == submitTries {
+			return sweep, about(file, err)
+		}
+
+		select {
+		case <-ctx.Done():
+			return sweep, err
+		case <-time.After(submitPause):
+		}
+	}
+}
+
+// about notes which file a problem is about.
+func about(file *sweepFile, err error) error {
+	var problem *problemError
+	if errors.As(err, &problem) {
+		problem.file = file
+	}
+
+	return err
+}
+
+func (o *options) validateCommand() *cobra.Command {
+	var name string
+
+	cmd := o.verb("validate -f FILE", "Say everything that is wrong with a sweep file", cobra.MaximumNArgs(1),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			file, err := readSweepFile(cmd, name, args)
+			if err != nil {
+				return err
+			}
+
+			result, err := answer[client.Validation](to.ValidateSweepWithBody(cmd.Context(), file.contentType, file.reader()))
+			if err != nil {
+				return about(file, err)
+			}
+
+			if err := o.print(cmd.OutOrStdout(), result, func() table { return validationTable(file, result) }); err != nil {
+				return err
+			}
+
+			if !result.Valid {
+				return exitf(ExitValidation, "%s has %s", file.name, plural(len(result.Problems), "problem", "problems"))
+			}
+
+			return nil
+		})
+	fileFlag(cmd, &name)
+
+	return cmd
+}
+
+func validationTable(file *sweepFile, v client.Validation) table {
+	var t table
+
+	for _, item := range v.Problems {
+		t.add(problemLine(file, item))
+	}
+
+	for _, item := range v.Warnings {
+		t.add("warning: " + problemLine(file, item))
+	}
+
+	if v.Valid {
+		t.add(file.name + " is valid")
+	}
+
+	return t
+}
+
+func (o *options) previewCommand() *cobra.Command {
+	var name string
+
+	cmd := o.verb("preview -f FILE", "Say what a sweep would do: trials, shapes, how many at once and why, how long", cobra.MaximumNArgs(1),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			file, err := readSweepFile(cmd, name, args)
+			if err != nil {
+				return err
+			}
+
+			preview, err := answer[client.Preview](to.PreviewSweepWithBody(cmd.Context(), file.contentType, file.reader()))
+			if err != nil {
+				return about(file, err)
+			}
+
+			if o.output != formatTable {
+				return o.print(cmd.OutOrStdout(), preview, func() table { return shapeTable(preview) })
+			}
+
+			out := cmd.OutOrStdout()
+			fmt.Fprint(out, previewText(file, preview))
+
+			return printTable(out, shapeTable(preview))
+		})
+	fileFlag(cmd, &name)
+
+	return cmd
+}
+
+// previewText is a preview in sentences; its shapes follow as a table.
+func previewText(file *sweepFile, p client.Preview) string {
+	trials := "an unknown number of trials"
+	if p.Trials > 0 {
+		trials = plural(p.Trials, "trial", "trials")
+	}
+
+	shapes := plural(p.ShapesTotal, "memory shape", "memory shapes")
+	if !p.Complete {
+		shapes = "at least " + shapes
+	}
+
+	text := fmt.Sprintf("%s in %s: %s needed, %d known\n", trials, shapes, plural(p.ProbesNeeded, "probe", "probes"), p.ProbesCached)
+	text += p.Why + "\n"
+
+	if p.Waves > 0 {
+		text += plural(p.Waves, "wave", "waves")
+
+		if p.Duration != nil {
+			text += fmt.Sprintf(", %s to %s in all", span(seconds(p.Duration.MinSeconds)), span(seconds(p.Duration.MaxSeconds)))
+		} else {
+			text += "; nothing is measured yet, so nobody knows how long"
+		}
+
+		text += "\n"
+	}
+
+	for _, item := range p.Warnings {
+		text += "warning: " + problemLine(file, item) + "\n"
+	}
+
+	return text + "\n"
+}
+
+func shapeTable(p client.Preview) table {
+	t := table{header: []string{"shape", "values", "trials", "reserves", "cores", "sized by", "peak", "each takes"}}
+
+	for _, s := range p.Shapes {
+		each := none
+		if s.DurationSeconds > 0 {
+			each = span(seconds(s.DurationSeconds))
+		}
+
+		t.add(shortKey(s.Key), assignment(s.Values), strconv.Itoa(s.Trials), mib(s.MemoryBytes), cores(s.CPUMilli),
+			string(s.SizedBy), mib(s.MemoryPeakBytes), each)
+	}
+
+	return t
+}
+
+// shortKey is as much of a shape's key as people need.
+func shortKey(key string) string { return key[:min(len(key), 12)] }

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/client"
+)
+
+// summary is what a sweep came to.
+type summary struct {
+	Sweep       client.Sweep   `json:"sweep"`
+	Best        *client.Trial  `json:"best,omitempty"`
+	Shapes      []shapeSummary `json:"shapes"`
+	Failed      []client.Trial `json:"failed,omitempty"` // and infeasible ones
+	Attempts    int            `json:"attempts"`
+	OOMRetries  int            `json:"oom_retries"`
+	MaxAtOnce   int            `json:"max_at_once"`
+	WorkSeconds float64        `json:"work_seconds"` // of all attempts, one after the other
+	WallSeconds float64        `json:"wall_seconds"` // from the first start to the last end
+	AtOnce      float64        `json:"at_once"`      // work / wall
+}
+
+// shapeSummary is what was reserved and measured of one shape in the sweep.
+type shapeSummary struct {
+	Key               string           `json:"key"`
+	Values            berth.Assignment `json:"values"`
+	Trials            int              `json:"trials"`
+	Attempts          int              `json:"attempts"`
+	OOMs              int              `json:"out_of_memory"`
+	ProbePeakBytes    int64            `json:"probe_peak_bytes"`    // 0 = it was known before
+	MeasuredPeakBytes int64            `json:"measured_peak_bytes"` // over all attempts
+	ReservedMinBytes  int64            `json:"reserved_min_bytes"`  // of attempts that are no probe
+	ReservedMaxBytes  int64            `json:"reserved_max_bytes"`
+}
+
+// maxShapeLookups bounds the calls for the values of shapes.
+const maxShapeLookups = 50
+
+// summarize adds up a sweep that has ended.
+func (r *remote) summarize(ctx context.Context, b board) (summary, error) {
+	s := newSummary(b)
+
+	for i := range s.Shapes[:min(len(s.Shapes), maxShapeLookups)] {
+		probe, err := answer[client.Probe](r.GetProbe(ctx, s.Shapes[i].Key))
+
+		switch {
+		case err == nil:
+			s.Shapes[i].Values = probe.Shape.Values
+		case ExitCode(err) != ExitNotFound: // nothing was measured
+			return s, err
+		}
+	}
+
+	return s, nil
+}
+
+func newSummary(b board) summary {
+	s := summary{Sweep: b.sweep, Attempts: len(b.attempts), OOMRetries: b.sweep.Counts.OomRetries, Shapes: []shapeSummary{}}
+
+	for i := range b.trials {
+		trial := b.trials[i]
+
+		if b.sweep.Best != nil && trial.Number == b.sweep.Best.Trial {
+			s.Best = &trial
+		}
+
+		if trial.State == client.TrialStateFailed || trial.State == client.TrialStateInfeasible {
+			s.Failed = append(s.Failed, trial)
+		}
+	}
+
+	s.addShapes(b)
+	s.addTimes(b.attempts)
+
+	return s
+}
+
+func (s *summary) addShapes(b board) {
+	index := make(map[string]*shapeSummary)
+
+	for _, trial := range b.trials {
+		shape := index[trial.ShapeKey]
+		if shape == nil {
+			shape = &shapeSummary{Key: trial.ShapeKey}
+			index[trial.ShapeKey] = shape
+		}
+
+		shape.Trials++
+	}
+
+	for _, a := range b.attempts {
+		if shape := index[a.ShapeKey]; shape != nil {
+			shape.add(a)
+		}
+	}
+
+	for _, shape := range index {
+		s.Shapes = append(s.Shapes, *shape)
+	}
+
+	slices.SortFunc(s.Shapes, func(a, b shapeSummary) int {
+		return cmp.Or(cmp.Compare(a.MeasuredPeakBytes, b.MeasuredPeakBytes), cmp.Compare(a.Key, b.Key))
+	})
+}
+
+func (s *shapeSummary) add(a client.Attempt) {
+	s.Attempts++
+	s.MeasuredPeakBytes = max(s.MeasuredPeakBytes, a.Usage.MemoryPeakBytes)
+
+	if berth.FailureKind(a.FailureKind).OutOfMemory() {
+		s.OOMs++
+	}
+
+	if a.Purpose == string(berth.PurposeProbe) {
+		s.ProbePeakBytes = max(s.ProbePeakBytes, a.Usage.MemoryPeakBytes)
+
+		return
+	}
+
+	if s.ReservedMinBytes == 0 || a.Demand.MemoryBytes < s.ReservedMinBytes {
+		s.ReservedMinBytes = a.Demand.MemoryBytes
+	}
+
+	s.ReservedMaxBytes = max(s.ReservedMaxBytes, a.Demand.MemoryBytes)
+}
+
+// addTimes finds how much work there was, how long it took, and the most that
+// ran at one moment.
+func (s *summary) addTimes(attempts []client.Attempt) {
+	type edge struct {
+		at    time.Time
+		delta int
+	}
+
+	var edges []edge
+
+	for _, a := range attempts {
+		if a.StartedAt == nil || a.FinishedAt == nil {
+			continue
+		}
+
+		s.WorkSeconds += a.FinishedAt.Sub(*a.StartedAt).Seconds()
+		edges = append(edges, edge{*a.StartedAt, 1}, edge{*a.FinishedAt, -1})
+	}
+
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.delta, b.delta)) })
+
+	running := 0
+	for _, e := range edges {
+		running += e.delta
+		s.MaxAtOnce = max(s.MaxAtOnce, running)
+	}
+
+	if len(edges) > 0 {
+		s.WallSeconds = edges[len(edges)-1].at.Sub(edges[0].at).Seconds()
+	}
+
+	if s.WallSeconds > 0 {
+		s.AtOnce = s.WorkSeconds / s.WallSeconds
+	}
+}
+
+// verdict is the error that a sweep which did not end well exits with.
+func (s *summary) verdict() error {
+	failed := s.Sweep.Counts.Failed + s.Sweep.Counts.Infeasible
+
+	switch {
+	case s.Sweep.State != client.SweepStateSucceeded:
+		return exitf(ExitSweepFailed, "sweep %s %s", short(s.Sweep.ID), withReason(s.Sweep))
+	case failed > 0:
+		return exitf(ExitSweepFailed, "sweep %s succeeded, but %s", short(s.Sweep.ID), plural(failed, "trial did not", "trials did not"))
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// trialNumber reads the second argument of a trial command.
+func trialNumber(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, exitf(ExitUsage, "a trial is named by its number in the sweep, from 1, not %q", text)
+	}
+
+	return n, nil
+}
+
+func (o *options) getTrialCommand() *cobra.Command {
+	return o.completeSweep(o.verb("get SWEEP NUMBER", "Show a trial", cobra.ExactArgs(2),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			n, err := trialNumber(args[1])
+			if err != nil {
+				return err
+			}
+
+			trial, err := answer[client.Trial](to.GetTrial(cmd.Context(), args[0], n))
+			if err != nil {
+				return err
+			}
+
+			return o.print(cmd.OutOrStdout(), trial, func() table { return trialDetails(trial) })
+		}))
+}
+
+func trialDetails(trial client.Trial) table {
+	var t table
+
+	t.add("trial", strconv.Itoa(trial.Number))
+	t.add("state", string(trial.State), trial.FailureKind)
+	t.add("value", maybeNumber(trial.Value))
+
+	if trial.Message != "" {
+		t.add("message", trial.Message)
+	}
+
+	for _, reason := range trial.Waiting {
+		t.add("waits", reason.Reason)
+	}
+
+	t.add("attempts", strconv.Itoa(trial.Attempts))
+	t.add("took", took(trial))
+	t.add("shape", shortKey(trial.ShapeKey))
+
+	for _, name := range trial.Params.Names() {
+		t.add(name, trial.Params[name].String())
+	}
+
+	return t
+}
+
+func (r *remote) attempts(ctx context.Context, sweep string, number int) ([]client.Attempt, error) {
+	list, err := answer[client.AttemptList](r.ListTrialAttempts(ctx, sweep, number))
+
+	return list.Data, err
+}
+
+func (o *options) attemptsCommand() *cobra.Command {
+	return o.completeSweep(o.verb("attempts SWEEP NUMBER", "List the attempts of a trial: reserved, measured, how each ended", cobra.ExactArgs(2),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			n, err := trialNumber(args[1])
+			if err != nil {
+				return err
+			}
+
+			attempts, err := to.attempts(cmd.Context(), args[0], n)
+			if err != nil {
+				return err
+			}
+
+			return o.print(cmd.OutOrStdout(), listOf(attempts), func() table { return attemptTable(attempts) })
+		}))
+}
+
+func attemptTable(attempts []client.Attempt) table {
+	t := table{header: []string{"attempt", "purpose", "state", "ended", "exit", "reserved", "peak", "cores", "took", "id", "message"}}
+
+	for _, a := range attempts {
+		exit := none
+		if a.ExitCode != nil {
+			exit = strconv.Itoa(*a.ExitCode)
+		}
+
+		took := none
+		if a.Usage.WallSeconds > 0 {
+			took = span(seconds(a.Usage.WallSeconds))
+		}
+
+		t.add(strconv.Itoa(a.Number), a.Purpose, string(a.State), first(a.FailureKind, none), exit, mib(a.Demand.MemoryBytes),
+			mib(a.Usage.MemoryPeakBytes), cores(a.Demand.CPUMilli), took, a.ID, a.Message)
+	}
+
+	return t
+}
+
+// attempt is the wanted attempt of a trial; 0 = the last.
+func (r *remote) attempt(ctx context.Context, args []string, wanted int) (client.Attempt, error) {
+	var none client.Attempt
+
+	n, err := trialNumber(args[1])
+	if err != nil {
+		return none, err
+	}
+
+	attempts, err := r.attempts(ctx, args[0], n)
+	if err != nil {
+		return none, err
+	}
+
+	for i := len(attempts) - 1; i >= 0; i-- {
+		if wanted == 0 || attempts[i].Number == wanted {
+			return attempts[i], nil
+		}
+	}
+
+	if wanted == 0 {
+		return none, exitf(ExitNotFound, "trial %d has not started yet", n)
+	}
+
+	return none, exitf(ExitNotFound, "trial %d has no attempt %d", n, wanted)
+}
+
+func (o *options) logsCommand() *cobra.Command {
+	var (
+		wanted int
+		follow bool
+	)
+
+	cmd := o.verb("logs SWEEP NUMBER", "Print what a trial wrote", cobra.ExactArgs(2), func(cmd *cobra.Command, to *remote, args []string) error {
+		attempt, err := to.attempt(cmd.Context(), args, wanted)
+		if err != nil {
+			return err
+		}
+
+		if follow {
+			return to.followLog(cmd, attempt.ID)
+		}
+
+		return to.printLog(cmd.Context(), cmd.OutOrStdout(), attempt.ID)
+	})
+	cmd.Flags().IntVar(&wanted, "attempt", 0, "which attempt; default: the last")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as it writes, until it ends")
+
+	return o.completeSweep(cmd)
+}
+
+// printLog reads the whole log, piece by piece.
+func (r *remote) printLog(ctx context.Context, w io.Writer, attemptID string) error {
+	for offset := int64(0); ; {
+		response, err := r.ReadLog(ctx, attemptID, &client.ReadLogParams{Offset: offset}, asText)
+		if err != nil {
+			return unreachable(err)
+		}
+
+		if response.StatusCode >= 400 {
+			defer func() { _ = response.Body.Close() }()
+
+			return problemIn(response)
+		}
+
+		n, err := io.Copy(w, response.Body)
+		_ = response.Body.Close()
+
+		if err != nil {
+			return unreachable(err)
+		}
+
+		if n == 0 {
+			return nil
+		}
+
+		offset += n
+	}
+}
+
+func (o *options) metricsCommand() *cobra.Command {
+	var (
+		wanted int
+		name   string
+	)
+
+	cmd := o.verb("metrics SWEEP NUMBER", "List the values a trial reported", cobra.ExactArgs(2),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			attempt, err := to.attempt(cmd.Context(), args, wanted)
+			if err != nil {
+				return err
+			}
+
+			list, err := answer[client.MetricList](to.ListMetrics(cmd.Context(), attempt.ID, &client.ListMetricsParams{Name: name, Limit: 100_000}))
+			if err != nil {
+				return err
+			}
+
+			return o.print(cmd.OutOrStdout(), listOf(list.Data), func() table { return metricTable(list.Data) })
+		})
+	cmd.Flags().IntVar(&wanted, "attempt", 0, "which attempt; default: the last")
+	cmd.Flags().StringVar(&name, "name", "", "only this metric")
+
+	return o.completeSweep(cmd)
+}
+
+func metricTable(points []client.Metric) table {
+	t := table{header: []string{"metric", "step", "value", "at"}}
+
+	for _, p := range points {
+		value := p.Status
+		if p.Value != nil {
+			value = fmt.Sprint(*p.Value)
+		}
+
+		t.add(p.Name, strconv.FormatInt(p.Step, 10), value, p.At.Format(time.RFC3339))
+	}
+
+	return t
+}

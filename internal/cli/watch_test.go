@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vbauerster/mpb/v8"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/api/client"
+)
+
+// TestSubmitAndWait plays a sweep while the command watches it.
+func TestSubmitAndWait(t *testing.T) {
+	t.Parallel()
+
+	played := apitest.Sample()
+	store := &apitest.Store{Hosts: played.Hosts, Probes: played.Probes}
+	server := serve(t, store)
+
+	var acts sync.WaitGroup
+
+	acts.Go(func() {
+		id := ""
+		for id == "" {
+			time.Sleep(10 * time.Millisecond)
+			store.Change(func() {
+				if len(store.Sweeps) > 0 {
+					id = store.Sweeps[0].ID
+				}
+			})
+		}
+
+		act := func(change func()) {
+			time.Sleep(600 * time.Millisecond)
+			store.Change(change)
+			store.Publish("trial.state", id, "x", "running")
+		}
+
+		act(func() {
+			store.Sweeps[0].State = berth.SweepRunning
+			store.Sweeps[0].Counts = berth.Counts{Planned: 4, Total: 1, Running: 1}
+			trial := played.Trials[2]
+			trial.SweepID, trial.State, trial.Value = id, berth.TrialRunning, nil
+			store.Trials = []berth.Trial{trial}
+			store.Attempts = played.Attempts[2:3]
+		})
+		act(func() { store.Attempts = played.Attempts[2:4] })
+		act(func() {
+			store.Trials[0].State, store.Trials[0].Value = berth.TrialSucceeded, played.Trials[2].Value
+			store.Sweeps[0].State, store.Sweeps[0].StartedAt = berth.SweepSucceeded, &apitest.Start
+			store.Sweeps[0].BestTrial, store.Sweeps[0].BestValue = 3, played.Trials[2].Value
+			store.Sweeps[0].Counts = berth.Counts{Planned: 4, Total: 1, Succeeded: 1, OOMRetries: 1}
+		})
+	})
+
+	result := execute(t.Context(), server, "sweep", "submit", "-f", "-", "--wait")
+	acts.Wait()
+
+	require.Zero(t, result.code, result.stderr)
+	require.Contains(t, result.stderr, "submitted\n")
+	require.Contains(t, result.stderr, "trial 3 runs: attempt 1, measures its shape, reserves 768 MiB; lr=0.01 width=64\n")
+	require.Contains(t, result.stderr, "trial 3 runs again: attempt 2, reserves 1,280 MiB; lr=0.01 width=64\n")
+	require.Contains(t, result.stderr, "trial 3 succeeded: val_accuracy 0.95, 40 s, peak 900 MiB of 1,280 MiB\n")
+	require.Contains(t, result.stdout, "best: trial 3, val_accuracy 0.95: lr=0.01 width=64\n")
+	require.Contains(t, result.stdout, "1 attempt ran out of memory and was tried again with more\n")
+}
+
+// TestStreamsGoOn cuts a stream after every event.
+func TestStreamsGoOn(t *testing.T) {
+	t.Parallel()
+
+	var asked []string
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("Last-Event-ID"))
+
+		if len(asked) == 2 { // a proxy without a server behind it
+			w.WriteHeader(http.StatusBadGateway)
+
+			return
+		}
+
+		fmt.Fprintf(w, "retry: 1\nid: 0\n\n:\n\nevent: change\nid: %d\ndata: {\ndata: }\n\nevent: change\nid: 99\ndata: cut", len(asked))
+	}))
+	defer server.Close()
+
+	losses := 0
+	s := &stream{
+		lost: func(error) { losses++ },
+		open: func(ctx context.Context, lastID string) (*http.Response, error) {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+			require.NoError(t, err)
+			request.Header.Set("Last-Event-ID", lastID)
+
+			return server.Client().Do(request)
+		},
+	}
+
+	var events []serverEvent
+
+	require.NoError(t, s.run(t.Context(), func(e serverEvent) error {
+		events = append(events, e)
+		if len(events) == 3 {
+			return errStreamEnd
+		}
+
+		return nil
+	}))
+
+	require.Equal(t, []serverEvent{{"change", "{\n}"}, {"change", "{\n}"}, {"change", "{\n}"}}, events)
+	require.Equal(t, []string{"", "1", "1", "3"}, asked)
+	require.Equal(t, 3, losses)
+}
+
+func TestStreamsEndWhenRefused(t *testing.T) {
+	t.Parallel()
+
+	server := serve(t, apitest.Sample())
+	o := &options{getenv: func(string) string { return server }, token: "wrong", now: time.Now}
+	to, err := o.connect()
+	require.NoError(t, err)
+	require.Equal(t, ExitAuth, ExitCode(to.events("").run(t.Context(), func(serverEvent) error { return nil })))
+}
+
+// safeBuffer is written to by the bars' own goroutine.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.b.String()
+}
+
+func TestBars(t *testing.T) {
+	t.Parallel()
+
+	var out safeBuffer
+
+	b := newBars(&out, func() time.Time { return apitest.Start.Add(12 * time.Second) }, mpb.WithAutoRefresh(), mpb.WithWidth(120))
+	best := 0.5
+	running := board{
+		sweep: client.Sweep{Counts: client.Counts{Planned: 24, Total: 20, Running: 14, Succeeded: 6}, Best: &client.Best{Trial: 1, Value: best}},
+	}
+
+	for i := 1; i <= 14; i++ {
+		running.trials = append(running.trials, client.Trial{Number: i, State: client.TrialStateRunning, ShapeKey: "a"})
+		running.attempts = append(running.attempts, client.Attempt{
+			TrialNumber: i, Number: 1, ShapeKey: "a", StartedAt: &apitest.Start,
+			Demand: client.Demand{MemoryBytes: 704 << 20}, Usage: client.Usage{MemoryPeakBytes: 610 << 20},
+		})
+	}
+
+	b.show(running)
+	require.Eventually(t, func() bool {
+		return bytes.Contains([]byte(out.String()), []byte("and 3 more"))
+	}, 5*time.Second, 10*time.Millisecond)
+
+	require.Contains(t, out.String(), "6/24 done, 14 running, 0 waiting, best 0.5")
+	require.Contains(t, out.String(), "trial 11   attempt 1, reserves 704 MiB, shape's peak 610 MiB, 12 s")
+	require.NotContains(t, out.String(), "trial 12")
+
+	running.sweep.Counts = client.Counts{Planned: 24, Total: 24, Succeeded: 24}
+	running.trials = nil
+	b.show(running)
+	b.close()
+}

@@ -1,0 +1,124 @@
+//go:build integration
+
+package e2e
+
+import (
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+)
+
+func TestDeath_KilledWorkerAdoptsItsContainers(t *testing.T) {
+	t.Parallel()
+
+	s := start(t)
+	id := s.submit(busy(4, 20_000, small))
+	s.until(id, time.Minute, running(2))
+
+	before := s.twoRunning()
+
+	stop(s.worker, syscall.SIGKILL)
+	require.Len(t, s.containers(), 2, "containers go on without their worker")
+	s.startWorker()
+
+	sweep := s.until(id, 3*time.Minute, ended)
+	require.Equal(t, 4, sweep.Counts.Succeeded)
+
+	// The same containers, each started once, each with one result.
+	attempts := s.attempts(id)
+	require.Len(t, attempts, 4)
+
+	ids := map[string]bool{}
+	for _, a := range attempts {
+		ids[a.ContainerID] = true
+		require.Equal(t, "ok", a.FailureKind)
+	}
+
+	for _, c := range before {
+		require.True(t, ids[c.id], "container %s was not adopted", c.name)
+	}
+
+	s.requireQuiet()
+}
+
+// twoRunning waits until two containers run.
+func (s *stack) twoRunning() []container {
+	s.t.Helper()
+
+	var all []container
+
+	require.Eventually(s.t, func() bool {
+		all = s.containers()
+
+		return len(all) == 2 && all[0].state == "running" && all[1].state == "running"
+	}, 30*time.Second, tick)
+
+	return all
+}
+
+func TestDeath_StoppedWorkerDetachesAndSuccessorAdoptsAtOnce(t *testing.T) {
+	t.Parallel()
+
+	s := start(t)
+	id := s.submit(busy(2, 8_000, small))
+	s.until(id, time.Minute, running(2))
+
+	before := s.twoRunning()
+
+	stop(s.worker, syscall.SIGTERM)
+
+	for _, c := range s.containers() {
+		require.Equal(t, "running", c.state, "an orderly stop leaves containers running")
+	}
+
+	s.startWorker()
+	require.Equal(t, 2, s.until(id, time.Minute, ended).Counts.Succeeded)
+
+	ids := map[string]bool{}
+	for _, a := range s.attempts(id) {
+		ids[a.ContainerID] = true
+	}
+
+	for _, c := range before {
+		require.True(t, ids[c.id])
+	}
+}
+
+func TestDeath_KilledServerDatabaseAndTemporalResume(t *testing.T) {
+	t.Parallel()
+
+	s := start(t)
+	id := s.submit(busy(6, 3_000, small))
+	s.until(id, time.Minute, running(2))
+
+	// Everything but the containers: the database and Temporal die with their parent.
+	stop(s.worker, syscall.SIGKILL)
+	stop(s.dev, syscall.SIGKILL)
+
+	s.startDev()
+	s.startWorker()
+
+	sweep := s.until(id, 3*time.Minute, ended)
+	require.Equal(t, client.SweepStateSucceeded, sweep.State)
+	require.Equal(t, 6, sweep.Counts.Succeeded)
+	require.Len(t, s.attempts(id), 6, "no attempt was repeated")
+}
+
+func TestDeath_SecondWorkerOfOneHostIsRefused(t *testing.T) {
+	t.Parallel()
+
+	s := start(t)
+	data := strings.Fields(readFile(t, s.dir+"/backends"))
+	cmd := exec.Command(binary, "worker", "--instance", s.instance, "--data-dir", s.dir, //nolint:noctx,gosec // G204: ends by itself
+		"--postgres-url", data[0], "--temporal-address", data[1])
+
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "has another owner")
+}

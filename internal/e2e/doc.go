@@ -1,0 +1,4 @@
+// Package e2e tests Berth as its users meet it: the real binary with a real
+// PostgreSQL, Temporal and Docker, through the REST API. The tests have the
+// build tag integration.
+package e2e

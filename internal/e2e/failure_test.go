@@ -1,0 +1,142 @@
+//go:build integration
+
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+)
+
+func TestFailure_MissingImageIsRefused(t *testing.T) {
+	t.Parallel()
+
+	s := start(t)
+	file := strings.Replace(busy(1, 100, small), "berth-test/busy:1", "berth-test/absent:1", 1)
+
+	response, err := s.api.CreateSweepWithBodyWithResponse(t.Context(),
+		&client.CreateSweepParams{IdempotencyKey: uuid.NewString()}, "application/yaml", strings.NewReader(file))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusUnprocessableEntity, response.StatusCode(), string(response.Body))
+	require.Contains(t, string(response.Body), "E_IMAGE_MISSING")
+}
+
+func TestFailure_EachEndsWithItsKind(t *testing.T) {
+	t.Parallel()
+
+	s := start(t, "--cpus", "4")
+
+	for _, tt := range []struct {
+		name, command string
+		kind          string
+		attempts      int
+		message       string
+	}{
+		{"entry point does not exist", "[/absent]", "bad_command", 1, "absent"},
+		{"exit 0 without the metric", "[/busy, exit, '0']", "no_result", 1, "val"},
+		{"error of its own", "[/busy, exit, '3']", "user_error", 1, "3"},
+		{"bad configuration", "[/busy, exit, '78']", "bad_config", 1, ""},
+		{"crash", "[/busy, exit, '139']", "crashed", 3, "3 attempts"},
+		{"not a number", "[/busy, train, '10', NaN]", "not_finite", 1, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			id := s.submit(`
+name: failing
+image: berth-test/busy:1
+command: ` + tt.command + `
+parameters: [{name: n, values: [1]}]
+search: {algorithm: grid}
+objective: {metric: val}
+metrics: {source: stdout}
+` + small + "\n")
+
+			sweep := s.until(id, time.Minute, ended)
+			require.Equal(t, client.SweepStateFailed, sweep.State)
+
+			trial := s.trials(id)[0]
+			require.Equal(t, client.TrialStateFailed, trial.State, trial.Message)
+			require.Equal(t, tt.kind, trial.FailureKind, trial.Message)
+			require.Contains(t, trial.Message, tt.message)
+			require.Len(t, s.attempts(id), tt.attempts)
+		})
+	}
+}
+
+func TestOutOfMemory_GrowsAndTellsSiblings(t *testing.T) {
+	t.Parallel()
+
+	s := start(t, "--memory", "3GiB", "--cpus", "2")
+	// The first trial of the shape is small; the others need far more than its footprint says.
+	id := s.submit(`
+name: oom
+image: berth-test/busy:1
+command: [/busy, train, "1500", "1", "{{mib}}"]
+parameters: [{name: mib, values: [10, 300, 301, 302, 303]}, {name: shape, values: [1], memory: true}]
+search: {algorithm: grid}
+objective: {metric: val}
+metrics: {source: stdout}
+probe: {mode: full}
+limits: {max_parallel: 1}
+`)
+	sweep := s.until(id, 2*time.Minute, ended)
+	require.Equal(t, client.SweepStateSucceeded, sweep.State)
+	require.Equal(t, 5, sweep.Counts.Succeeded)
+	require.Equal(t, 1, sweep.Counts.OomRetries, "siblings do not repeat the mistake")
+
+	var killed, grown client.Attempt
+
+	for _, a := range s.attempts(id) {
+		switch {
+		case a.FailureKind == "host_oom":
+			killed = a
+		case a.TrialNumber == killed.TrialNumber:
+			grown = a
+		}
+	}
+
+	require.NotEmpty(t, killed.ID)
+	require.Equal(t, 137, *killed.ExitCode)
+	require.Greater(t, grown.Demand.MemoryBytes, killed.Demand.MemoryBytes)
+	require.Contains(t, killed.Message, "kernel")
+}
+
+func TestOutOfMemory_ThatNeverFitsIsInfeasible(t *testing.T) {
+	t.Parallel()
+
+	s := start(t, "--memory", "1GiB")
+	id := s.submit(`
+name: never-fits
+image: berth-test/busy:1
+command: [/busy, alloc, "{{mib}}"]
+parameters: [{name: mib, values: [8192]}]
+search: {algorithm: grid}
+objective: {metric: val}
+metrics: {source: stdout}
+resources: {memory: 64MiB}
+probe: {mode: 'off'}
+`)
+	s.until(id, time.Minute, ended)
+
+	trial := s.trials(id)[0]
+	require.Equal(t, client.TrialStateInfeasible, trial.State)
+	require.Equal(t, "too_big", trial.FailureKind)
+	require.Contains(t, trial.Message, "1024 MiB")
+
+	attempts := s.attempts(id)
+	require.LessOrEqual(t, len(attempts), 3)
+
+	for _, a := range attempts {
+		require.Equal(t, "host_oom", a.FailureKind)
+	}
+
+	require.True(t, attempts[len(attempts)-1].Demand.Exclusive || attempts[len(attempts)-1].Demand.MemoryBytes == 1<<30)
+	s.requireQuiet()
+}

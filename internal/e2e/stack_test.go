@@ -1,0 +1,205 @@
+//go:build integration
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// binary is the berth that all tests run.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "berth-e2e-")
+	if err != nil {
+		panic(err)
+	}
+
+	binary = filepath.Join(dir, "berth")
+
+	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", binary, "github.com/berthml/berth/cmd/berth").CombinedOutput()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, string(out))
+		os.Exit(1)
+	}
+
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+
+	os.Exit(code)
+}
+
+const (
+	// startTimeout covers the start of PostgreSQL and Temporal on a busy machine.
+	startTimeout = time.Minute
+	tick         = 50 * time.Millisecond
+)
+
+// stack is a Berth of a test's own: `berth dev --no-worker` and a worker
+// beside it, with containers of an instance of its own.
+type stack struct {
+	t        *testing.T
+	dir      string
+	instance string
+	dev      *exec.Cmd
+	worker   *exec.Cmd
+	url      string
+	api      *client.ClientWithResponses
+	flags    []string // of the worker
+}
+
+// start runs a stack whose worker hands out the given memory and two cores.
+func start(t *testing.T, workerFlags ...string) *stack {
+	t.Helper()
+
+	dir, err := os.MkdirTemp("", "berth-e2e-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
+
+	s := &stack{t: t, dir: dir, instance: "e2e-" + uuid.NewString()[:8], flags: workerFlags}
+
+	t.Cleanup(s.clean)
+	s.startDev()
+	s.startWorker()
+
+	return s
+}
+
+// startDev runs database, Temporal and server, and waits until it answers.
+func (s *stack) startDev() {
+	s.t.Helper()
+
+	_ = os.Remove(filepath.Join(s.dir, "url")) // of an earlier run
+
+	s.dev = s.run("dev", "--no-worker", "--listen", "127.0.0.1:0", "--temporal-port", "0", "--temporal-ui-port", "0")
+
+	require.Eventually(s.t, func() bool {
+		url, err := os.ReadFile(filepath.Join(s.dir, "url"))
+		s.url = strings.TrimSpace(string(url))
+
+		return err == nil && s.url != ""
+	}, startTimeout, tick, "berth dev did not start: %s", s.output("dev"))
+
+	var err error
+	s.api, err = client.NewClientWithResponses(s.url + "/api/v1")
+	require.NoError(s.t, err)
+}
+
+// startWorker runs the worker and waits until its host is ready.
+func (s *stack) startWorker() {
+	s.t.Helper()
+
+	urls, err := os.ReadFile(filepath.Join(s.dir, "backends"))
+	require.NoError(s.t, err)
+
+	backends := strings.Fields(string(urls))
+	s.worker = s.run(append([]string{
+		"worker", "--instance", s.instance, "--postgres-url", backends[0], "--temporal-address", backends[1], "--grace", "3s",
+	}, s.flags...)...)
+
+	require.Eventually(s.t, func() bool {
+		hosts, err := s.api.ListHostsWithResponse(s.t.Context())
+
+		return err == nil && hosts.JSON200 != nil && len(hosts.JSON200.Data) == 1 && strings.Contains(s.output("worker"), "worker serves")
+	}, startTimeout, tick, "berth worker did not start: %s", s.output("worker"))
+}
+
+// run starts berth with its output in a file named after the command.
+func (s *stack) run(args ...string) *exec.Cmd {
+	s.t.Helper()
+
+	out, err := os.Create(filepath.Join(s.dir, args[0]+".log"))
+	require.NoError(s.t, err)
+
+	defer out.Close() //nolint:errcheck // the child has its own descriptor
+
+	cmd := exec.Command(binary, append(args, "--data-dir", s.dir)...) //nolint:noctx,gosec // G204: stopped by clean
+	cmd.Stdout, cmd.Stderr = out, out
+	require.NoError(s.t, cmd.Start())
+
+	return cmd
+}
+
+func (s *stack) output(name string) string {
+	data, err := os.ReadFile(filepath.Join(s.dir, name+".log"))
+	if err != nil {
+		return err.Error()
+	}
+
+	return string(data)
+}
+
+// stop sends a signal and waits for the end.
+func stop(cmd *exec.Cmd, signal syscall.Signal) {
+	if cmd == nil || cmd.ProcessState != nil {
+		return
+	}
+
+	_ = cmd.Process.Signal(signal)
+	_ = cmd.Wait()
+}
+
+// clean stops everything, says what happened when the test failed, and checks
+// that nothing is left.
+func (s *stack) clean() {
+	stop(s.worker, syscall.SIGTERM)
+	stop(s.dev, syscall.SIGTERM)
+
+	left := s.containers()
+	for _, c := range left {
+		_ = exec.Command("docker", "rm", "--force", c.id).Run() //nolint:noctx,gosec // G204: our own container
+	}
+
+	if s.t.Failed() {
+		s.t.Logf("dev:\n%s", s.output("dev"))
+		s.t.Logf("worker:\n%s", s.output("worker"))
+	}
+
+	_ = os.RemoveAll(s.dir)
+}
+
+// container is what Docker says of one of our containers.
+type container struct {
+	id, name, state string
+}
+
+// containers lists this stack's containers, running or not.
+func (s *stack) containers() []container {
+	out, err := exec.Command("docker", "ps", "--all", "--no-trunc", "--filter", "label=berth.instance="+s.instance, //nolint:noctx,gosec // G204
+		"--format", "{{.ID}} {{.Names}} {{.State}}").Output()
+	if err != nil {
+		s.t.Errorf("listing containers: %v", err)
+	}
+
+	var all []container
+
+	for line := range strings.Lines(string(out)) {
+		if f := strings.Fields(line); len(f) == 3 {
+			all = append(all, container{f[0], f[1], f[2]})
+		}
+	}
+
+	return all
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+
+	return string(data)
+}

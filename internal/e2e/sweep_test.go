@@ -1,0 +1,135 @@
+//go:build integration
+
+package e2e
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// submit sends a sweep file and returns the sweep's id.
+func (s *stack) submit(file string) string {
+	s.t.Helper()
+
+	response, err := s.api.CreateSweepWithBodyWithResponse(s.t.Context(),
+		&client.CreateSweepParams{IdempotencyKey: uuid.NewString()}, "application/yaml", strings.NewReader(file))
+	require.NoError(s.t, err)
+	require.Equal(s.t, http.StatusCreated, response.StatusCode(), string(response.Body))
+
+	return response.JSON201.ID
+}
+
+func (s *stack) sweep(id string) client.Sweep {
+	s.t.Helper()
+
+	response, err := s.api.GetSweepWithResponse(s.t.Context(), id)
+	require.NoError(s.t, err)
+	require.NotNil(s.t, response.JSON200, string(response.Body))
+
+	return *response.JSON200
+}
+
+// until polls a sweep until the condition holds.
+func (s *stack) until(id string, patience time.Duration, condition func(client.Sweep) bool) client.Sweep {
+	s.t.Helper()
+
+	var last client.Sweep
+
+	require.Eventually(s.t, func() bool {
+		last = s.sweep(id)
+
+		return condition(last)
+	}, patience, tick, "sweep stays %+v", &last)
+
+	return last
+}
+
+func ended(sweep client.Sweep) bool { return sweep.FinishedAt != nil }
+
+func running(n int) func(client.Sweep) bool {
+	return func(sweep client.Sweep) bool { return sweep.Counts.Running >= n }
+}
+
+func (s *stack) trials(id string) []client.Trial {
+	s.t.Helper()
+
+	response, err := s.api.ListTrialsWithResponse(s.t.Context(), id, &client.ListTrialsParams{Limit: 500})
+	require.NoError(s.t, err)
+	require.NotNil(s.t, response.JSON200, string(response.Body))
+
+	return response.JSON200.Data
+}
+
+func (s *stack) attempts(id string) []client.Attempt {
+	s.t.Helper()
+
+	response, err := s.api.ListSweepAttemptsWithResponse(s.t.Context(), id, &client.ListSweepAttemptsParams{Limit: 500})
+	require.NoError(s.t, err)
+	require.NotNil(s.t, response.JSON200, string(response.Body))
+
+	return response.JSON200.Data
+}
+
+// requireQuiet checks that nothing is left of a sweep: no container, nothing reserved.
+func (s *stack) requireQuiet() {
+	s.t.Helper()
+
+	require.Eventually(s.t, func() bool {
+		hosts, err := s.api.ListHostsWithResponse(s.t.Context())
+		if err != nil || hosts.JSON200 == nil {
+			return false
+		}
+
+		h := hosts.JSON200.Data[0]
+
+		return h.MemoryReservedBytes == 0 && h.CPUMilliReserved == 0 && len(s.containers()) == 0
+	}, 10*time.Second, tick, "containers or reservations are left: %v", s.containers())
+}
+
+// busy is a sweep of n trials of the test program: each works for ms and
+// reports its number. Extra lines go into the file as they are.
+func busy(n, ms int, extra ...string) string {
+	var numbers []string
+	for i := range n {
+		numbers = append(numbers, strconv.Itoa(i+1))
+	}
+
+	file := `
+name: busy
+image: berth-test/busy:1
+command: [/busy, train, "` + strconv.Itoa(ms) + `", "{{n}}"]
+parameters: [{name: n, values: [` + strings.Join(numbers, ", ") + `]}, {name: shape, type: fixed, value: 1}]
+search: {algorithm: grid}
+objective: {metric: val, goal: maximize}
+metrics: {source: stdout}
+`
+
+	return file + strings.Join(extra, "\n") + "\n"
+}
+
+func TestSweep_RunsToItsEnd(t *testing.T) {
+	t.Parallel()
+
+	s := start(t)
+	id := s.submit(busy(6, 200, "resources: {memory: 64MiB}", "probe: {mode: 'off'}"))
+	sweep := s.until(id, time.Minute, ended)
+
+	require.Equal(t, client.SweepStateSucceeded, sweep.State)
+	require.Equal(t, 6, sweep.Counts.Succeeded)
+	require.InDelta(t, 6.0, sweep.Best.Value, 0)
+
+	for _, attempt := range s.attempts(id) {
+		require.Equal(t, "ok", attempt.FailureKind)
+		require.Equal(t, int64(64<<20), attempt.Demand.MemoryBytes)
+	}
+
+	s.requireQuiet()
+}

@@ -1,0 +1,249 @@
+package preview
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/memory"
+	"github.com/berthml/berth/internal/search"
+)
+
+// MaxEnumerated is how many trials are looked at to find the shapes: enough
+// for every grid people write by hand, and a few milliseconds of work.
+const MaxEnumerated = 2000
+
+// launchOverhead is what a container adds to a trial: 0.2-0.3 s to start it
+// and as much to collect it (reference measurement, 2026-11-21).
+const launchOverhead = 500 * time.Millisecond
+
+// Preview is what a sweep would do on the machines as they are now.
+type Preview struct {
+	Trials       int  // in all; 0 = not known
+	Enumerated   int  // trials that were looked at
+	Complete     bool // those are all
+	Shapes       []Shape
+	ProbesNeeded int
+	ProbesCached int
+	AtOnce       int    // when the machines are otherwise idle; 0 = none can
+	Why          string // why no more
+	Hosts        []HostFit
+	Waves        int       // 0 = not known
+	Duration     *Duration // nil = nothing was measured
+	Warnings     []berth.Problem
+}
+
+// SizedBy says where a reservation comes from.
+type SizedBy string
+
+// The sources of a reservation.
+const (
+	SizedBySpec       SizedBy = "spec"       // resources.memory
+	SizedByMeasured   SizedBy = "measured"   // a footprint with its margin
+	SizedByUnmeasured SizedBy = "unmeasured" // what a probe gets; it shrinks once the shape is measured
+)
+
+// Shape is one memory shape of the sweep.
+type Shape struct {
+	Key      string
+	Values   berth.Assignment
+	Trials   int // among those enumerated
+	Cached   bool
+	Demand   berth.Demand
+	SizedBy  SizedBy
+	Known    berth.Footprint // zero when nothing is known
+	Duration time.Duration   // of one attempt; 0 = not known
+}
+
+// Duration is a range of wall-clock time: packed perfectly, and wave by wave.
+type Duration struct {
+	Min, Max time.Duration
+}
+
+// Sketch is a sweep's trials by shape, before anything is known of them.
+type Sketch struct {
+	spec     berth.Spec
+	trials   []int // index into shapes, trial by trial
+	shapes   []Shape
+	complete bool
+}
+
+// Planned is the number of trials a sweep will make, when that is known, else 0.
+func Planned(s berth.Spec) int {
+	limit := s.Limits.MaxTrials
+	size, finite := search.Size(s)
+
+	switch {
+	case !finite:
+		return limit
+	case limit > 0 && int64(limit) < size:
+		return limit
+	default:
+		return int(min(size, 1<<31-1))
+	}
+}
+
+// Enumerate runs the search over at most MaxEnumerated trials.
+func Enumerate(s berth.Spec, imageDigest string) (*Sketch, error) {
+	searcher, err := search.New(s)
+	if err != nil {
+		return nil, err
+	}
+
+	values, exhausted := searcher.Next(0, nil, MaxEnumerated)
+	sketch := &Sketch{spec: s, complete: exhausted}
+	index := map[string]int{}
+
+	for _, a := range values {
+		shape := search.ShapeOf(s, imageDigest, a)
+		key := shape.Key()
+
+		i, seen := index[key]
+		if !seen {
+			i = len(sketch.shapes)
+			index[key] = i
+			sketch.shapes = append(sketch.shapes, Shape{Key: key, Values: shape.Values})
+		}
+
+		sketch.shapes[i].Trials++
+		sketch.trials = append(sketch.trials, i)
+	}
+
+	return sketch, nil
+}
+
+// Keys are the shapes whose footprints Preview wants.
+func (k *Sketch) Keys() []string {
+	keys := make([]string, len(k.shapes))
+	for i, shape := range k.shapes {
+		keys[i] = shape.Key
+	}
+
+	return keys
+}
+
+// Preview says what the sweep would do on these hosts, knowing this.
+func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprint) Preview {
+	p := Preview{Trials: Planned(k.spec), Enumerated: len(k.trials), Complete: k.complete, Shapes: slices.Clone(k.shapes)}
+	capacity := largest(hosts)
+
+	for i := range p.Shapes {
+		k.size(&p.Shapes[i], known, capacity)
+
+		switch {
+		case p.Shapes[i].Cached:
+			p.ProbesCached++
+		case k.spec.Probe.Mode != berth.ProbeOff:
+			p.ProbesNeeded++
+		}
+	}
+
+	fit := fitAll(hosts, k.demands(p), int(k.spec.Limits.MaxParallel))
+	p.AtOnce, p.Hosts, p.Why = fit.atOnce, fit.hosts, fit.why
+
+	if p.Trials > 0 && p.AtOnce > 0 {
+		p.Waves = (p.Trials + p.AtOnce - 1) / p.AtOnce
+		p.Duration = k.duration(p)
+	}
+
+	p.Warnings = k.warnings(p, hosts, capacity)
+
+	return p
+}
+
+// size decides what each trial of a shape would reserve, as its workflow will.
+func (k *Sketch) size(shape *Shape, known map[string]berth.Footprint, capacity int64) {
+	var f *berth.Footprint
+
+	if found, ok := known[shape.Key]; ok {
+		f = &found
+		shape.Known = found
+	}
+
+	shape.Cached = memory.Known(f)
+	shape.Demand = memory.Demand(k.spec.Resources, f, capacity)
+	shape.SizedBy = SizedByUnmeasured
+
+	switch {
+	case k.spec.Resources.Memory > 0 && shape.Demand.MemoryBytes == int64(k.spec.Resources.Memory):
+		shape.SizedBy = SizedBySpec
+	case f != nil:
+		shape.SizedBy = SizedByMeasured
+	}
+
+	if shape.Cached {
+		shape.Duration = time.Duration(shape.Known.Duration)
+	}
+}
+
+func (k *Sketch) demands(p Preview) []berth.Demand {
+	demands := make([]berth.Demand, len(k.trials))
+	for i, shape := range k.trials {
+		demands[i] = p.Shapes[shape].Demand
+	}
+
+	return demands
+}
+
+// duration bounds the wall-clock time: at least the work spread evenly over
+// what runs at once, at most every wave as long as its longest trial. Shapes
+// nobody measured are taken to be like the measured ones.
+func (k *Sketch) duration(p Preview) *Duration {
+	var shortest, longest, work time.Duration
+
+	measured := 0
+
+	for _, shape := range p.Shapes {
+		if shape.Duration == 0 {
+			continue
+		}
+
+		each := shape.Duration + launchOverhead
+		if measured == 0 || each < shortest {
+			shortest = each
+		}
+
+		longest = max(longest, each)
+		work += each * time.Duration(shape.Trials)
+		measured += shape.Trials
+	}
+
+	if measured == 0 {
+		return nil
+	}
+
+	work += shortest * time.Duration(p.Trials-measured)
+
+	d := &Duration{
+		Min: max(work/time.Duration(p.AtOnce), longest),
+		Max: longest * time.Duration(p.Waves),
+	}
+	d.Max = max(d.Min, d.Max)
+
+	return d
+}
+
+// largest is the most memory that one host offers, as the placer sees it.
+func largest(hosts []berth.Host) int64 {
+	most := int64(0)
+	for _, h := range hosts {
+		most = max(most, h.MemoryBytes-h.MemoryHeadroomBytes)
+	}
+
+	return most
+}
+
+// sortedValues is a shape's values in words, such as batch=32, width=64.
+func sortedValues(a berth.Assignment) string {
+	text := ""
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		if text != "" {
+			text += ", "
+		}
+
+		text += name + "=" + a[name].String()
+	}
+
+	return text
+}

@@ -1,0 +1,63 @@
+package preview
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/spec"
+)
+
+// Codes of the warnings that depend on the machines; those of the spec alone
+// are internal/spec's.
+const (
+	CodeNoHost      = "W_NO_HOST"
+	CodeTooBig      = "W_TOO_BIG"
+	CodeMaxParallel = "W_MAX_PARALLEL"
+	CodeProbeOff    = "W_PROBE_OFF"
+	CodeManyShapes  = "W_MANY_SHAPES"
+	CodeDuration    = "W_DURATION"
+)
+
+// warnings are what a person would want to know before launching. Nothing here
+// stops a sweep.
+func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth.Problem {
+	out := spec.Warnings(k.spec)
+	add := func(code, pointer, format string, args ...any) {
+		out = append(out, berth.Problem{Code: code, Pointer: pointer, Message: fmt.Sprintf(format, args...)})
+	}
+
+	if len(hosts) == 0 {
+		add(CodeNoHost, "", "no machine is connected, so nothing can run; start `berth worker` on one")
+	}
+
+	for _, shape := range p.Shapes {
+		if len(hosts) > 0 && shape.Demand.MemoryBytes > capacity {
+			add(CodeTooBig, "/parameters", "trials with %s need %s, which no machine has (%s): they will be infeasible",
+				sortedValues(shape.Values), mib(shape.Demand.MemoryBytes), mib(capacity))
+		}
+	}
+
+	wanted := int(k.spec.Limits.MaxParallel)
+	if wanted > p.AtOnce && p.AtOnce > 0 && (p.Trials == 0 || wanted <= p.Trials) {
+		add(CodeMaxParallel, "/limits/max_parallel", "%d at once are more than the machines hold now: %s", wanted, p.Why)
+	}
+
+	if k.spec.Probe.Mode == berth.ProbeOff {
+		add(CodeProbeOff, "/probe/mode", "nothing is measured first: each trial reserves %s, as the spec says, whether it needs it or not",
+			mib(int64(k.spec.Resources.Memory)))
+	}
+
+	if p.ProbesNeeded > 1 && 2*p.ProbesNeeded > p.Enumerated {
+		add(CodeManyShapes, "/parameters", "%d of %d trials have a shape of their own, so most are measured and few gain; "+
+			"mark with memory: true only what changes memory", p.ProbesNeeded, p.Enumerated)
+	}
+
+	limit := time.Duration(k.spec.Limits.MaxDuration)
+	if p.Duration != nil && limit > 0 && limit < p.Duration.Min {
+		add(CodeDuration, "/limits/max_duration", "the sweep takes at least %s, so it will be ended after %s before all trials ran",
+			p.Duration.Min.Round(time.Second), limit)
+	}
+
+	return out
+}
