@@ -147,7 +147,7 @@ func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel) er
 		patience = min(patience, left)
 	}
 
-	news, err := workflow.AwaitWithTimeout(ctx, patience, func() bool {
+	news, err := awaitFor(ctx, patience, "look up trials that ended without a word", func() bool {
 		return finished.Len() > 0 || s.Ending != ending || s.Paused != paused || s.plan.MaxParallel != parallel ||
 			(s.room() > 0 && s.Created == created && len(s.Open) == 0)
 	})
@@ -303,11 +303,15 @@ func (s *sweep) start(ctx workflow.Context, number int) error {
 		TrialWorkflow, TrialInput{SweepID: s.id, Number: number})
 
 	err := child.GetChildWorkflowExecution().Get(ctx, nil)
-	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
-		return nil
+	if err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+		return err
 	}
 
-	return err
+	if s.ended() { // stopped while this trial was being started
+		workflow.SignalExternalWorkflow(ctx, TrialWorkflowID(s.id, number), "", SignalStop, nil)
+	}
+
+	return nil
 }
 
 // lookUp asks the database which open trials have ended without a word.

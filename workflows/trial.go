@@ -252,7 +252,7 @@ func (t *trial) awaitPlacement(ctx workflow.Context, attemptID string, status be
 	for pause := recheckFirst; status.State == berth.RequestWaiting; pause = min(2*pause, recheckLongest) {
 		signaled := false
 
-		_, err := workflow.AwaitWithTimeout(ctx, pause, func() bool {
+		_, err := awaitFor(ctx, pause, "look at the placement request", func() bool {
 			signaled = signaled || t.placed.ReceiveAsync(nil)
 
 			return signaled || t.stopped
@@ -449,7 +449,7 @@ func firstOf(reasons []string) string {
 func (t *trial) watchCap(ctx workflow.Context, running workflow.Future) {
 	limit := time.Duration(t.brief.ProbeMaxDuration)
 
-	ended, err := workflow.AwaitWithTimeout(ctx, limit, running.IsReady)
+	ended, err := awaitFor(ctx, limit, "probe.max_duration", running.IsReady)
 	if err == nil && !ended {
 		t.measured(ctx, true)
 	}

@@ -30,7 +30,7 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 
 		answered := false
 
-		if _, err := workflow.AwaitWithTimeout(ctx, pause, func() bool {
+		if _, err := awaitFor(ctx, pause, "look for the footprint", func() bool {
 			answered = answered || t.probe.ReceiveAsync(&role)
 
 			return answered || t.stopped
@@ -210,7 +210,7 @@ func (p *probe) tell(ctx workflow.Context, workflowID string, role ProbeRole) bo
 func (p *probe) await(ctx workflow.Context) error {
 	want, done := workflow.GetSignalChannel(ctx, SignalWant), workflow.GetSignalChannel(ctx, SignalMeasured)
 
-	got, err := workflow.AwaitWithTimeout(ctx, recheckLongest, func() bool { return want.Len() > 0 || done.Len() > 0 })
+	got, err := awaitFor(ctx, recheckLongest, "offer the measuring run again", func() bool { return want.Len() > 0 || done.Len() > 0 })
 	if err != nil || got {
 		return err
 	}
