@@ -424,7 +424,12 @@ func (t *trial) say(ctx workflow.Context, what string, updates ...temporal.Searc
 }
 
 func demandText(d berth.Demand) string {
-	text := fmt.Sprintf("%d MiB of memory and %g cores", d.MemoryBytes>>20, float64(d.CPUMilli)/1000)
+	cores := "cores"
+	if d.CPUMilli == 1000 {
+		cores = "core"
+	}
+
+	text := fmt.Sprintf("%d MiB of memory and %g %s", d.MemoryBytes>>20, float64(d.CPUMilli)/1000, cores)
 	if d.DeviceBytes > 0 {
 		text += fmt.Sprintf(", %d MiB of GPU memory", d.DeviceBytes>>20)
 	}

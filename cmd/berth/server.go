@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
+	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/internal/placer"
 	"github.com/berthml/berth/internal/postgres"
@@ -19,11 +23,13 @@ type serving struct {
 	listen     string
 	hosts      []string
 	temporalUI string
+	firstToken bool
 }
 
 func (s *serving) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address of the API; another than loopback needs a token first")
 	flags.StringSliceVar(&s.hosts, "allowed-hosts", nil, "names by which clients may call the server, beside localhost")
+	flags.BoolVar(&s.firstToken, "first-token", false, "when no token exists, make an admin's and print it once on standard error")
 	flags.StringVar(&s.temporalUI, "temporal-ui", "", "URL of Temporal's web UI, for links")
 }
 
@@ -76,6 +82,12 @@ func runServer(ctx context.Context, s serving, store *postgres.Store, temporal *
 		return err
 	}
 
+	if s.firstToken {
+		if err := makeFirstToken(ctx, store, os.Stderr); err != nil {
+			return err
+		}
+	}
+
 	if err := server.Listen(ctx); err != nil {
 		return err
 	}
@@ -92,4 +104,22 @@ func runServer(ctx context.Context, s serving, store *postgres.Store, temporal *
 	ready("http://" + server.Addr())
 
 	return group.Wait()
+}
+
+// makeFirstToken lets a person into a server that nobody can reach without a
+// token, such as one in a container. There is no default password.
+func makeFirstToken(ctx context.Context, store *postgres.Store, out io.Writer) error {
+	tokens, err := store.CountTokens(ctx)
+	if err != nil || tokens > 0 {
+		return err
+	}
+
+	text, hash, prefix := api.NewToken()
+	if _, err := store.CreateToken(ctx, berth.Token{Name: "first", Prefix: prefix, Role: "admin"}, hash); err != nil {
+		return err
+	}
+
+	fmt.Fprintf(out, "\nThe first token, an admin's, shown once: %s\nUse it as BERTH_TOKEN; make others by `berth token create`.\n\n", text)
+
+	return nil
 }
