@@ -58,12 +58,16 @@ var (
 // Error says why and where a text could not be read. It matches one of the
 // sentinels above.
 type Error struct {
-	Line, Column int // from 1; the column counts characters
+	Line, Column int // from 1; the column counts characters, and is 0 when only the line is known
 	Message      string
 	cause        error
 }
 
 func (e *Error) Error() string {
+	if e.Column == 0 {
+		return fmt.Sprintf("line %d: %s", e.Line, e.Message)
+	}
+
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 

@@ -1,6 +1,15 @@
 package document
 
-import "strings"
+import (
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
 
 // ParseYAML reads one YAML document of the kind doc.go describes.
 func ParseYAML(data []byte) (*Node, error) {
@@ -13,178 +22,170 @@ func ParseYAML(data []byte) (*Node, error) {
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	}
 
-	p := &yamlParser{text: text}
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	b := &yamlBuilder{text: text, lines: lineStarts(text)}
 
-	root, err := p.document()
-	if err != nil {
-		return nil, err
+	var document yaml.Node
+
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF): // nothing but comments
+		return &Node{Kind: Null}, nil
+	case err != nil:
+		return nil, b.syntax(err)
 	}
 
-	return &root, nil
-}
-
-// yamlParser walks the text once. start is the first byte of the current
-// line, so at-start is the indentation that YAML cares about.
-type yamlParser struct {
-	text  string
-	at    int
-	start int
-	depth int
-	nodes int
-}
-
-func (p *yamlParser) fail(format string, args ...any) error {
-	return fail(ErrSyntax, p.text, p.at, format, args...)
-}
-
-func (p *yamlParser) end() bool { return p.at >= len(p.text) }
-
-// peek is the byte i places ahead, or a line end behind the text.
-func (p *yamlParser) peek(i int) byte {
-	if p.at+i < len(p.text) {
-		return p.text[p.at+i]
+	root := b.node(&document, 0)
+	if b.err != nil {
+		return nil, b.err
 	}
 
-	return '\n'
-}
+	var second yaml.Node
 
-func (p *yamlParser) column() int { return p.at - p.start }
-
-// blankAt says whether the byte i places ahead separates words.
-func (p *yamlParser) blankAt(i int) bool {
-	c := p.peek(i)
-
-	return c == ' ' || c == '\t' || c == '\n'
-}
-
-// marker says whether the line is --- or ..., which ends every block.
-func (p *yamlParser) marker() bool {
-	return p.column() == 0 && (strings.HasPrefix(p.text[p.at:], "---") || strings.HasPrefix(p.text[p.at:], "...")) && p.blankAt(3)
-}
-
-// skip passes blanks, comments and line ends up to the next content.
-func (p *yamlParser) skip() error {
-	for !p.end() {
-		switch c := p.peek(0); {
-		case c == '\n':
-			p.at++
-			p.start = p.at
-		case c == ' ':
-			p.at++
-		case c == '\t':
-			if err := p.tab(); err != nil {
-				return err
-			}
-		case c == '#' && (p.at == p.start || p.text[p.at-1] == ' ' || p.text[p.at-1] == '\t'):
-			p.toLineEnd()
-		default:
-			return nil
-		}
-	}
-
-	return nil
-}
-
-// tab refuses a tab that would be indentation.
-func (p *yamlParser) tab() error {
-	indent := strings.Trim(p.text[p.start:p.at], " \t") == ""
-
-	at := p.at
-	for p.peek(0) == '\t' || p.peek(0) == ' ' {
-		p.at++
-		if p.end() {
-			return nil
-		}
-	}
-
-	if indent && p.peek(0) != '\n' && p.peek(0) != '#' {
-		p.at = at
-
-		return p.fail("a tab cannot indent; use spaces")
-	}
-
-	return nil
-}
-
-func (p *yamlParser) toLineEnd() {
-	if i := strings.IndexByte(p.text[p.at:], '\n'); i >= 0 {
-		p.at += i
-	} else {
-		p.at = len(p.text)
-	}
-}
-
-func (p *yamlParser) document() (Node, error) {
-	if err := p.skip(); err != nil {
-		return Node{}, err
-	}
-
-	if p.peek(0) == '%' {
-		return Node{}, p.fail("directives are not accepted; leave the line out")
-	}
-
-	if !p.end() && p.marker() && p.peek(0) == '-' {
-		p.at += 3
-	}
-
-	root, err := p.block(-1)
-	if err != nil {
-		return Node{}, err
-	}
-
-	if err := p.skip(); err != nil {
-		return Node{}, err
-	}
-
-	if !p.end() && p.marker() && p.peek(0) == '.' {
-		p.at += 3
-
-		if err := p.skip(); err != nil {
-			return Node{}, err
-		}
-	}
-
-	switch {
-	case p.end():
-		return root, nil
-	case p.marker():
-		return Node{}, p.fail("a second document begins; one file holds one sweep")
+	switch err := decoder.Decode(&second); {
+	case errors.Is(err, io.EOF):
+		return &root, nil
+	case err != nil:
+		return nil, b.syntax(err)
 	default:
-		return Node{}, p.fail("this line fits no block above it; check its indentation")
+		return nil, fail(ErrSyntax, text, b.offset(&second), "a second document begins; one file holds one sweep")
 	}
 }
 
-// enter counts one more level and one more value.
-func (p *yamlParser) enter() error {
-	p.nodes++
-	p.depth++
+// yamlBuilder turns the library's nodes into ours.
+type yamlBuilder struct {
+	text  string
+	lines []int // offset of each line's first byte
+	last  place
+	nodes int
+	err   error // the first; the rest of the tree is then unfinished
+}
+
+func lineStarts(text string) []int {
+	starts := []int{0}
+
+	for i := range len(text) {
+		if text[i] == '\n' {
+			starts = append(starts, i+1)
+		}
+	}
+
+	return starts
+}
+
+// place is a position in a line, in the library's count and in bytes.
+type place struct {
+	line, column, offset int
+}
+
+// offset is the byte at which a node begins. The library counts columns in
+// characters. Nodes come in the order of the text, so counting goes on where
+// it ended.
+func (b *yamlBuilder) offset(n *yaml.Node) int {
+	line := min(max(n.Line, 1), len(b.lines))
+	at := b.last
+
+	if at.line != line || at.column > n.Column {
+		at = place{line: line, column: 1, offset: b.lines[line-1]}
+	}
+
+	for at.column < n.Column && at.offset < len(b.text) {
+		_, size := utf8.DecodeRuneInString(b.text[at.offset:])
+		at.offset += size
+		at.column++
+	}
+
+	b.last = at
+
+	return at.offset
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+// syntax gives the library's error its place.
+func (b *yamlBuilder) syntax(err error) error {
+	match := yamlLine.FindStringSubmatch(err.Error())
+	if match == nil {
+		return fail(ErrSyntax, b.text, 0, "%v", err)
+	}
+
+	cause := ErrSyntax
+	if strings.Contains(match[2], "exceeded max depth") {
+		cause = ErrDepth
+	}
+
+	line, _ := strconv.Atoi(match[1]) // empty = the first
+
+	return &Error{Line: max(line, 1), Message: match[2] + "; check the indentation and the quotes up to here", cause: cause}
+}
+
+func (b *yamlBuilder) refuse(cause error, n *yaml.Node, format string, args ...any) Node {
+	if b.err == nil {
+		b.err = fail(cause, b.text, b.offset(n), format, args...)
+	}
+
+	return Node{}
+}
+
+// node builds one value and what is below it.
+func (b *yamlBuilder) node(n *yaml.Node, depth int) Node {
+	b.nodes++
 
 	switch {
-	case p.depth > MaxDepth+1:
-		return fail(ErrDepth, p.text, p.at, "nested deeper than %d", MaxDepth)
-	case p.nodes > MaxNodes:
-		return fail(ErrSize, p.text, p.at, "more than %d values", MaxNodes)
+	case b.err != nil:
+		return Node{}
+	case n.Kind == yaml.DocumentNode:
+		return b.node(n.Content[0], depth)
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		return b.refuse(ErrDepth, n, "anchors and aliases are not accepted; write the value out")
+	case n.Style&yaml.TaggedStyle != 0:
+		return b.refuse(ErrSyntax, n, "tags are not accepted; quote the value to make it a text")
+	case depth > MaxDepth:
+		return b.refuse(ErrDepth, n, "nested deeper than %d", MaxDepth)
+	case b.nodes > MaxNodes:
+		return b.refuse(ErrSize, n, "more than %d values", MaxNodes)
 	}
 
-	return nil
+	out := Node{Offset: b.offset(n)}
+
+	switch n.Kind {
+	case yaml.MappingNode:
+		b.object(&out, n, depth)
+	case yaml.SequenceNode:
+		out.Kind = List
+		for _, item := range n.Content {
+			out.Items = append(out.Items, b.node(item, depth+1))
+		}
+	default:
+		b.scalar(&out, n)
+	}
+
+	return out
 }
 
-func (p *yamlParser) leave() { p.depth-- }
+func (b *yamlBuilder) object(out *Node, n *yaml.Node, depth int) {
+	out.Kind = Object
 
-// unsupported refuses what doc.go lists, at the first byte of a value.
-func (p *yamlParser) unsupported() error {
-	switch c := p.peek(0); {
-	case c == '&' || c == '*':
-		return fail(ErrDepth, p.text, p.at, "anchors and aliases are not accepted; write the value out")
-	case c == '!':
-		return p.fail("tags are not accepted; quote the value to make it a text")
-	case c == '?' && p.blankAt(1):
-		return p.fail("keys that begin with ? are not accepted; write key: value")
-	case c == '@' || c == '`' || c == '%':
-		return p.fail("a value cannot begin with %q; quote it", c)
-	case strings.IndexByte(",]}", c) >= 0:
-		return p.fail("unexpected %q", c)
+	for i := 0; i+1 < len(n.Content) && b.err == nil; i += 2 {
+		key := n.Content[i]
+		if key.Kind != yaml.ScalarNode {
+			b.refuse(ErrSyntax, key, "a key must be a text")
+
+			return
+		}
+
+		out.Fields = append(out.Fields, Field{Name: key.Value, Offset: b.offset(key), Value: b.node(n.Content[i+1], depth+1)})
+	}
+}
+
+// scalar gives an unquoted scalar its kind by the core schema of YAML 1.2; the
+// library would go by that of YAML 1.1, where 010 is eight.
+func (b *yamlBuilder) scalar(out *Node, n *yaml.Node) {
+	quoted := yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	if n.Style&quoted != 0 {
+		out.Kind, out.Text = String, n.Value
+
+		return
 	}
 
-	return nil
+	resolve(out, n.Value)
 }
