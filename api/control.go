@@ -47,6 +47,9 @@ func (h *handlers) UpdateSweep(ctx context.Context, r openapi.UpdateSweepRequest
 // CancelSweep is POST /sweeps/{id}/cancel.
 func (h *handlers) CancelSweep(ctx context.Context, r openapi.CancelSweepRequestObject) (openapi.CancelSweepResponseObject, error) {
 	sweep, err := h.steer(ctx, r.ID, "cancel", func(id string) error { return h.deps.Control.Cancel(ctx, id) })
+	if !berth.SweepState(sweep.State).Terminal() {
+		sweep.State = openapi.SweepStateCanceling // its workflow says so in a moment
+	}
 
 	return openapi.CancelSweep202JSONResponse(sweep), err
 }

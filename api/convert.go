@@ -73,7 +73,7 @@ func toAttempt(a berth.Attempt) openapi.Attempt {
 		Usage: openapi.Usage{
 			MemoryPeakBytes: a.Usage.MemoryPeakBytes, DevicePeakBytes: a.Usage.DevicePeakBytes,
 			CPUSeconds: seconds(a.Usage.CPU), WallSeconds: seconds(a.Usage.Wall),
-			Samples: a.Usage.Samples, OomKills: a.Usage.OOMKills,
+			Samples: a.Usage.Samples, CPUContended: a.Usage.CPUContended, OomKills: a.Usage.OOMKills,
 		},
 		PlacedAt: a.PlacedAt, StartedAt: utc(a.StartedAt), FinishedAt: utc(a.FinishedAt),
 	}
@@ -155,4 +155,14 @@ func utc(t *time.Time) *time.Time {
 	at := t.UTC()
 
 	return &at
+}
+
+// given is an optional parameter, zero when the caller left it out.
+func given[T any](p *T) T {
+	var none T
+	if p == nil {
+		return none
+	}
+
+	return *p
 }

@@ -19,7 +19,7 @@ func (h *handlers) CloneSweep(ctx context.Context, r openapi.CloneSweepRequestOb
 		return nil, err
 	}
 
-	sweep, created, err := h.submitCopy(ctx, old, "clone", r.Params.IdempotencyKey, r.Body, old.Spec)
+	sweep, created, err := h.submitCopy(ctx, old, "clone", given(r.Params.IdempotencyKey), r.Body, old.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (h *handlers) RerunFailedTrials(ctx context.Context, r openapi.RerunFailedT
 		return nil, berth.Errorf(berth.KindConflict, "more than %d trials failed; correct the cause and clone the sweep instead", maxRerun)
 	}
 
-	sweep, created, err := h.submitCopy(ctx, old, "rerun-failed", r.Params.IdempotencyKey, r.Body, only(old.Spec, trials))
+	sweep, created, err := h.submitCopy(ctx, old, "rerun-failed", given(r.Params.IdempotencyKey), r.Body, only(old.Spec, trials))
 	if err != nil {
 		return nil, err
 	}

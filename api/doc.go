@@ -9,8 +9,9 @@
 //	validate.go   requests against the description
 //	errors.go     the one table from berth.Kind to HTTP, and problem+json
 //
-//	submit.go     new sweeps: create, clone, rerun; validate and preview
+//	submit.go     new sweeps; copy.go clones and reruns; preview.go validates and previews
 //	sweeps.go control.go trials.go probes.go hosts.go tokens.go health.go
+//	docs.go       the page that renders the description; web.go the web interface
 //	stream.go     server-sent events; feed.go what they say; log.go follows a log
 //	publisher.go  gives committed events their sequence
 //	convert.go    domain to response types

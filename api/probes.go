@@ -15,11 +15,11 @@ var keyPrefix = regexp.MustCompile(`^[0-9a-f]{1,64}$`)
 // ListProbes is GET /probes.
 func (h *handlers) ListProbes(ctx context.Context, r openapi.ListProbesRequestObject) (openapi.ListProbesResponseObject, error) {
 	after := ""
-	if err := readCursor(r.Params.Cursor, &after); err != nil {
+	if err := readCursor(given(r.Params.Cursor), &after); err != nil {
 		return nil, err
 	}
 
-	limit := cmp.Or(r.Params.Limit, defaultLimit)
+	limit := cmp.Or(given(r.Params.Limit), defaultLimit)
 
 	probes, err := h.deps.Store.ListFootprints(ctx, after, limit)
 	if err != nil {

@@ -55,13 +55,13 @@ type sweepCursor struct {
 // ListSweeps is GET /sweeps.
 func (h *handlers) ListSweeps(ctx context.Context, r openapi.ListSweepsRequestObject) (openapi.ListSweepsResponseObject, error) {
 	var after sweepCursor
-	if err := readCursor(r.Params.Cursor, &after); err != nil {
+	if err := readCursor(given(r.Params.Cursor), &after); err != nil {
 		return nil, err
 	}
 
-	limit := cmp.Or(r.Params.Limit, defaultLimit)
+	limit := cmp.Or(given(r.Params.Limit), defaultLimit)
 
-	sweeps, err := h.deps.Store.ListSweeps(ctx, words(r.Params.State), after.At, after.ID, limit)
+	sweeps, err := h.deps.Store.ListSweeps(ctx, words(given(r.Params.State)), after.At, after.ID, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 // ListTrials is GET /sweeps/{id}/trials.
 func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestObject) (openapi.ListTrialsResponseObject, error) {
 	after := 0
-	if err := readCursor(r.Params.Cursor, &after); err != nil {
+	if err := readCursor(given(r.Params.Cursor), &after); err != nil {
 		return nil, err
 	}
 
@@ -21,9 +21,9 @@ func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestOb
 		return nil, err
 	}
 
-	limit := cmp.Or(r.Params.Limit, defaultLimit)
+	limit := cmp.Or(given(r.Params.Limit), defaultLimit)
 
-	trials, err := h.deps.Store.ListTrials(ctx, sweep.ID, words(r.Params.State), after, limit)
+	trials, err := h.deps.Store.ListTrials(ctx, sweep.ID, words(given(r.Params.State)), after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ type attemptCursor struct {
 // ListSweepAttempts is GET /sweeps/{id}/attempts.
 func (h *handlers) ListSweepAttempts(ctx context.Context, r openapi.ListSweepAttemptsRequestObject) (openapi.ListSweepAttemptsResponseObject, error) {
 	var after attemptCursor
-	if err := readCursor(r.Params.Cursor, &after); err != nil {
+	if err := readCursor(given(r.Params.Cursor), &after); err != nil {
 		return nil, err
 	}
 
@@ -91,7 +91,7 @@ func (h *handlers) ListSweepAttempts(ctx context.Context, r openapi.ListSweepAtt
 		return nil, err
 	}
 
-	limit := cmp.Or(r.Params.Limit, defaultLimit)
+	limit := cmp.Or(given(r.Params.Limit), defaultLimit)
 
 	attempts, err := h.deps.Store.ListSweepAttempts(ctx, sweep.ID, after.Trial, after.Number, limit)
 	if err != nil {
@@ -141,7 +141,7 @@ func (h *handlers) ListMetrics(ctx context.Context, r openapi.ListMetricsRequest
 		return nil, err
 	}
 
-	points, err := h.deps.Store.ListMetrics(ctx, attempt.ID, r.Params.Name, cmp.Or(r.Params.Limit, defaultMetrics))
+	points, err := h.deps.Store.ListMetrics(ctx, attempt.ID, given(r.Params.Name), cmp.Or(given(r.Params.Limit), defaultMetrics))
 
 	return openapi.ListMetrics200JSONResponse{Data: all(points, toMetric)}, err
 }

@@ -488,7 +488,7 @@ type PreviewShapeSizedBy string
 
 // Probe defines model for Probe.
 type Probe struct {
-	// CPUMilli Mean cores used, in thousandths
+	// CPUMilli Mean cores used, in thousandths; 0 = not known, because the machine was crowded
 	CPUMilli        int64 `json:"cpu_milli"`
 	DevicePeakBytes int64 `json:"device_peak_bytes,omitempty"`
 
@@ -698,6 +698,8 @@ type TrialState string
 
 // Usage What was measured
 type Usage struct {
+	// CPUContended The machine had no cores to spare, so cpu_seconds may be less than needed
+	CPUContended    bool    `json:"cpu_contended,omitempty"`
 	CPUSeconds      float64 `json:"cpu_seconds"`
 	DevicePeakBytes int64   `json:"device_peak_bytes,omitempty"`
 
@@ -767,64 +769,64 @@ type SweepFile map[string]interface{}
 // ListMetricsParams defines parameters for ListMetrics.
 type ListMetricsParams struct {
 	// Name Only this metric
-	Name string `form:"name,omitempty" json:"name,omitempty"`
+	Name *string `form:"name,omitempty" json:"name,omitempty"`
 
 	// Limit How many points at most
-	Limit int `form:"limit,omitempty" json:"limit,omitempty"`
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListProbesParams defines parameters for ListProbes.
 type ListProbesParams struct {
 	// Cursor next_cursor of the page before
-	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
-	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListSweepsParams defines parameters for ListSweeps.
 type ListSweepsParams struct {
 	// Cursor next_cursor of the page before
-	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
-	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// State Only sweeps in one of these states
-	State []SweepState `form:"state,omitempty" json:"state,omitempty"`
+	State *[]SweepState `form:"state,omitempty" json:"state,omitempty"`
 }
 
 // ListSweepAttemptsParams defines parameters for ListSweepAttempts.
 type ListSweepAttemptsParams struct {
 	// Cursor next_cursor of the page before
-	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
-	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // CloneSweepParams defines parameters for CloneSweep.
 type CloneSweepParams struct {
 	// IdempotencyKey Chosen by the caller, kept for 24 hours; a repeated call answers with the first sweep
-	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty"`
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // RerunFailedTrialsParams defines parameters for RerunFailedTrials.
 type RerunFailedTrialsParams struct {
 	// IdempotencyKey Chosen by the caller, kept for 24 hours; a repeated call answers with the first sweep
-	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty"`
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListTrialsParams defines parameters for ListTrials.
 type ListTrialsParams struct {
 	// Cursor next_cursor of the page before
-	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
-	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// State Only trials in one of these states
-	State []TrialState `form:"state,omitempty" json:"state,omitempty"`
+	State *[]TrialState `form:"state,omitempty" json:"state,omitempty"`
 }
 
 // UpdateHostJSONRequestBody defines body for UpdateHost for application/json ContentType.
@@ -1341,7 +1343,7 @@ func (siw *ServerInterfaceWrapper) CloneSweep(c *gin.Context) {
 			return
 		}
 
-		params.IdempotencyKey = IdempotencyKey
+		params.IdempotencyKey = &IdempotencyKey
 
 	}
 
@@ -1415,7 +1417,7 @@ func (siw *ServerInterfaceWrapper) RerunFailedTrials(c *gin.Context) {
 			return
 		}
 
-		params.IdempotencyKey = IdempotencyKey
+		params.IdempotencyKey = &IdempotencyKey
 
 	}
 

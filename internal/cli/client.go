@@ -110,6 +110,30 @@ func refusedToConnect(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
+// some is an optional parameter; the zero value is left out.
+func some[T comparable](v T) *T {
+	var none T
+	if v == none {
+		return nil
+	}
+
+	return &v
+}
+
+// states is an optional filter.
+func states[T ~string](words []string) *[]T {
+	if len(words) == 0 {
+		return nil
+	}
+
+	filter := make([]T, len(words))
+	for i, word := range words {
+		filter[i] = T(word)
+	}
+
+	return &filter
+}
+
 // pages reads every page of a list, or as many rows as wanted (0 = all).
 func pages[T any](wanted int, page func(cursor string, limit int) (rows []T, next string, err error)) ([]T, error) {
 	const most = 500

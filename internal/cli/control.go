@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -28,11 +27,11 @@ func (r *remote) cancel(ctx context.Context, id string) (*http.Response, error) 
 }
 
 func (r *remote) clone(ctx context.Context, id, key string, change client.SweepCopy) (*http.Response, error) {
-	return r.CloneSweep(ctx, id, &client.CloneSweepParams{IdempotencyKey: key}, change)
+	return r.CloneSweep(ctx, id, &client.CloneSweepParams{IdempotencyKey: some(key)}, change)
 }
 
 func (r *remote) rerunFailed(ctx context.Context, id, key string, change client.SweepCopy) (*http.Response, error) {
-	return r.RerunFailedTrials(ctx, id, &client.RerunFailedTrialsParams{IdempotencyKey: key}, change)
+	return r.RerunFailedTrials(ctx, id, &client.RerunFailedTrialsParams{IdempotencyKey: some(key)}, change)
 }
 
 // steerCommand asks something of a running sweep.
@@ -102,7 +101,7 @@ func (o *options) copyCommand(
 // submitted says that a sweep was accepted, and waits for its end when asked to.
 func (o *options) submitted(cmd *cobra.Command, to *remote, sweep client.Sweep, follow following) error {
 	if follow.wait {
-		fmt.Fprintf(cmd.ErrOrStderr(), "sweep %s (%s) submitted\n", sweep.ID, sweep.Name)
+		say(cmd.ErrOrStderr(), "sweep %s (%s) submitted\n", sweep.ID, sweep.Name)
 
 		return o.follow(cmd, to, sweep.ID, follow)
 	}

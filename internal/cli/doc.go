@@ -5,7 +5,8 @@
 //	commands.go   the tree; options.go its common flags
 //	client.go     calls and their problems; exit.go what an error exits with
 //	output.go     table, json, yaml and csv; format.go numbers for people
-//	sweep*.go trial.go probe.go host.go token.go events.go    the commands
+//	submit.go sweep.go trials.go control.go trial.go probe.go machines.go token.go events.go    the commands
+//	file.go       a sweep file, and the line a JSON pointer leads to
 //	sse.go        server-sent events, across lost connections
 //	watch.go      a sweep as it goes; progress.go and lines.go show it
 //	summary.go    what a sweep came to; summary_text.go shows it

@@ -21,14 +21,14 @@ func asText(_ context.Context, r *http.Request) error {
 // events subscribes to what changes, of one sweep or of all.
 func (r *remote) events(sweepID string) *stream {
 	return &stream{open: func(ctx context.Context, lastID string) (*http.Response, error) {
-		return r.streams.StreamEvents(ctx, &client.StreamEventsParams{SweepID: sweepID, LastEventID: lastID})
+		return r.streams.StreamEvents(ctx, &client.StreamEventsParams{SweepID: some(sweepID), LastEventID: some(lastID)})
 	}}
 }
 
 // followLog prints a log as it grows, until the attempt has ended.
 func (r *remote) followLog(cmd *cobra.Command, attemptID string) error {
 	s := &stream{open: func(ctx context.Context, lastID string) (*http.Response, error) {
-		return r.streams.ReadLog(ctx, attemptID, &client.ReadLogParams{Follow: true, LastEventID: lastID})
+		return r.streams.ReadLog(ctx, attemptID, &client.ReadLogParams{Follow: some(true), LastEventID: some(lastID)})
 	}}
 	s.lost = notice(cmd)
 
@@ -56,7 +56,7 @@ func notice(cmd *cobra.Command) func(error) {
 		if time.Since(told) > time.Minute {
 			told = time.Now()
 
-			fmt.Fprintf(cmd.ErrOrStderr(), "lost the server (%v); trying again, what runs goes on\n", err)
+			say(cmd.ErrOrStderr(), "lost the server (%v); trying again, what runs goes on\n", err)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func (o *options) eventsCommand() *cobra.Command {
 
 			return s.run(cmd.Context(), func(e serverEvent) error {
 				if e.kind == "reset" {
-					fmt.Fprintln(cmd.ErrOrStderr(), "some events were missed: they are not kept that long")
+					say(cmd.ErrOrStderr(), "some events were missed: they are not kept that long\n")
 
 					return nil
 				}

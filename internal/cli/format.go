@@ -22,6 +22,15 @@ func mib(bytes int64) string {
 	return grouped(int64(math.Round(float64(bytes)/(1<<20)))) + " MiB"
 }
 
+// mibOrZero is mib where zero is a number, and not what nobody knows.
+func mibOrZero(bytes int64) string {
+	if bytes == 0 {
+		return "0 MiB"
+	}
+
+	return mib(bytes)
+}
+
 // grouped writes 1234567 as 1,234,567.
 func grouped(n int64) string {
 	text := strconv.FormatInt(n, 10)
@@ -35,6 +44,16 @@ func grouped(n int64) string {
 
 func cores(milli int64) string {
 	return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64)
+}
+
+// coresUsed is cores where zero says that it could not be measured, because
+// the machine was crowded.
+func coresUsed(milli int64) string {
+	if milli == 0 {
+		return none
+	}
+
+	return cores(milli)
 }
 
 // number writes a value with at most six significant digits.

@@ -25,13 +25,12 @@ type seen struct {
 }
 
 func (l *lines) say(format string, args ...any) {
-	fmt.Fprintf(l.w, "%s  %s\n", l.now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+	say(l.w, "%s  %s\n", l.now().Format(time.TimeOnly), oneLine(fmt.Sprintf(format, args...)))
 }
 
 func (l *lines) show(b board) {
-	if l.state != b.sweep.State {
-		l.state = b.sweep.State
-		l.say("sweep %s %s, %s", short(b.sweep.ID), withReason(b.sweep), countsText(b.sweep.Counts))
+	if !ended(b.sweep.State) {
+		l.sweep(b.sweep)
 	}
 
 	if l.trials == nil {
@@ -50,16 +49,25 @@ func (l *lines) show(b board) {
 			l.say("%s", text)
 		}
 	}
+
+	l.sweep(b.sweep) // its end comes after the last trial's
+}
+
+func (l *lines) sweep(s client.Sweep) {
+	if l.state != s.State {
+		l.state = s.State
+		l.say("sweep %s: %s, %s", short(s.ID), withReason(s), countsText(s.Counts))
+	}
 }
 
 func (l *lines) close() {}
 
 func withReason(s client.Sweep) string {
 	if s.Reason == "" {
-		return "is " + string(s.State)
+		return string(s.State)
 	}
 
-	return "is " + string(s.State) + " (" + s.Reason + ")"
+	return string(s.State) + " (" + s.Reason + ")"
 }
 
 // changeText says what happened to a trial, if anything that matters did.

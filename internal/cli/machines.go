@@ -31,7 +31,7 @@ func (o *options) hostTable(hosts []client.Host) table {
 	for _, h := range hosts {
 		t.add(h.Name, short(h.ID), h.State, strconv.Itoa(h.Attempts),
 			cores(h.CPUMilliReserved)+" of "+cores(h.CPUMilli),
-			first(mib(h.MemoryReservedBytes))+" of "+mib(h.MemoryBytes-h.MemoryHeadroomBytes),
+			mibOrZero(h.MemoryReservedBytes)+" of "+mib(h.MemoryBytes-h.MemoryHeadroomBytes),
 			mib(h.MemoryFreeBytes), strconv.Itoa(len(h.Devices)), o.ago(h.LastSeenAt))
 	}
 
@@ -73,7 +73,7 @@ func (o *options) listDevicesCommand() *cobra.Command {
 		for _, h := range hosts.Data {
 			for _, d := range h.Devices {
 				devices = append(devices, d)
-				t.add(d.ID, h.Name, d.Model, mib(d.ReservedBytes), mib(d.MemoryBytes-d.HeadroomBytes), mib(d.FreeBytes),
+				t.add(d.ID, h.Name, d.Model, mibOrZero(d.ReservedBytes), mib(d.MemoryBytes-d.HeadroomBytes), mib(d.FreeBytes),
 					fmt.Sprintf("%d of %d", d.ContextsReserved, d.MaxContexts))
 			}
 		}

@@ -23,10 +23,14 @@ const (
 type table struct {
 	header []string
 	rows   [][]string
-	long   [][]string // rows of CSV where they hold more; nil = rows
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// say writes for people; when nobody reads it any more there is nobody to tell.
+func say(w io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(w, format, args...)
+}
 
 // print writes data in the wanted format; rows makes the table of it.
 func (o *options) print(w io.Writer, data any, rows func() table) error {
@@ -70,34 +74,36 @@ func printTable(w io.Writer, t table) error {
 
 	columns := tabwriter.NewWriter(w, 0, 0, gap, ' ', 0)
 	if len(t.header) > 0 {
-		fmt.Fprintln(columns, strings.ToUpper(strings.Join(t.header, "\t")))
+		say(columns, "%s\n", strings.ToUpper(strings.Join(t.header, "\t")))
 	}
 
 	for _, row := range t.rows {
 		clean := make([]string, len(row))
 		for i, cell := range row {
-			clean[i] = strings.Join(strings.Fields(cell), " ") // a cell is one line
+			clean[i] = oneLine(cell)
 		}
 
-		fmt.Fprintln(columns, strings.TrimRight(strings.Join(clean, "\t"), "\t"))
+		say(columns, "%s\n", strings.TrimRight(strings.Join(clean, "\t"), "\t"))
 	}
 
 	return columns.Flush()
 }
 
+// oneLine is a text without line ends.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
 // printCSV keeps spreadsheets from taking a cell for a formula.
 func printCSV(w io.Writer, t table) error {
 	out := csv.NewWriter(w)
 
-	rows := t.rows
-	if t.long != nil {
-		rows = t.long
-	}
-
-	for _, row := range append([][]string{t.header}, rows...) {
+	for _, row := range append([][]string{t.header}, t.rows...) {
 		safe := make([]string, len(row))
 
 		for i, cell := range row {
+			if cell == none {
+				cell = ""
+			}
+
 			if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) && !isNumber(cell) {
 				cell = "'" + cell
 			}

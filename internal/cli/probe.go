@@ -13,7 +13,7 @@ import (
 
 func (r *remote) probes(ctx context.Context, limit int) ([]client.Probe, error) {
 	return pages(limit, func(cursor string, limit int) ([]client.Probe, string, error) {
-		page, err := answer[client.ProbeList](r.ListProbes(ctx, &client.ListProbesParams{Cursor: cursor, Limit: limit}))
+		page, err := answer[client.ProbeList](r.ListProbes(ctx, &client.ListProbesParams{Cursor: some(cursor), Limit: some(limit)}))
 
 		return page.Data, page.NextCursor, err
 	})
@@ -53,7 +53,7 @@ func (o *options) probeTable(probes []client.Probe) table {
 	t := table{header: []string{"shape", "values", "peak", "reserves", "cores used", "takes", "runs", "how", "measured"}}
 
 	for _, p := range probes {
-		t.add(shortKey(p.ShapeKey), assignment(p.Shape.Values), mib(p.MemoryPeakBytes), mib(p.ReservedBytes), cores(p.CPUMilli),
+		t.add(shortKey(p.ShapeKey), assignment(p.Shape.Values), mib(p.MemoryPeakBytes), mib(p.ReservedBytes), coresUsed(p.CPUMilli),
 			span(seconds(p.DurationSeconds)), strconv.Itoa(p.Samples), p.Source, o.ago(p.MeasuredAt))
 	}
 
@@ -86,7 +86,7 @@ func (o *options) probeDetails(p client.Probe) table {
 	}
 
 	t.add("reserves", mib(p.ReservedBytes))
-	t.add("cores used", cores(p.CPUMilli))
+	t.add("cores used", coresUsed(p.CPUMilli))
 	t.add("takes", span(seconds(p.DurationSeconds)))
 	t.add("measured", fmt.Sprintf("%s, %s, %s", plural(p.Samples, "run", "runs"), p.Source, o.ago(p.MeasuredAt)))
 
@@ -100,7 +100,7 @@ func (o *options) forgetProbeCommand() *cobra.Command {
 				return err
 			}
 
-			fmt.Fprintf(cmd.ErrOrStderr(), "forgotten: the next trial of shape %s measures it anew\n", shortKey(args[0]))
+			say(cmd.ErrOrStderr(), "forgotten: the next trial of shape %s measures it anew\n", shortKey(args[0]))
 
 			return nil
 		}))

@@ -55,7 +55,7 @@ func (s *stream) run(ctx context.Context, handle func(serverEvent) error) error 
 		case errors.As(err, &own):
 			return own.err
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return unreachable(ctx.Err())
 		case errors.As(err, &problem) && codeOfStatus(problem.Status) != ExitUnreachable:
 			return err
 		}
@@ -66,7 +66,7 @@ func (s *stream) run(ctx context.Context, handle func(serverEvent) error) error 
 
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return unreachable(ctx.Err())
 		case <-time.After(s.pausing):
 			s.pausing = min(2*s.pausing, reconnectMost)
 		}

@@ -145,7 +145,7 @@ func (o *options) previewCommand() *cobra.Command {
 			}
 
 			out := cmd.OutOrStdout()
-			fmt.Fprint(out, previewText(file, preview))
+			say(out, "%s", previewText(file, preview))
 
 			return printTable(out, shapeTable(preview))
 		})

@@ -170,7 +170,7 @@ func (s *summary) verdict() error {
 
 	switch {
 	case s.Sweep.State != client.SweepStateSucceeded:
-		return exitf(ExitSweepFailed, "sweep %s %s", short(s.Sweep.ID), withReason(s.Sweep))
+		return exitf(ExitSweepFailed, "sweep %s: %s", short(s.Sweep.ID), withReason(s.Sweep))
 	case failed > 0:
 		return exitf(ExitSweepFailed, "sweep %s succeeded, but %s", short(s.Sweep.ID), plural(failed, "trial did not", "trials did not"))
 	default:

@@ -16,7 +16,7 @@ func (o *options) printSummary(w io.Writer, s summary) error {
 		return o.print(w, s, func() table { return summaryTable(s) })
 	}
 
-	fmt.Fprint(w, summaryHead(s))
+	say(w, "%s", summaryHead(s))
 
 	if err := printTable(w, summaryTable(s)); err != nil {
 		return err
@@ -58,7 +58,7 @@ func summaryHead(s summary) string {
 			break
 		}
 
-		text += fmt.Sprintf("trial %d %s: %s\n", t.Number, t.State, first(t.Message, t.FailureKind))
+		text += fmt.Sprintf("trial %d %s: %s\n", t.Number, t.State, oneLine(first(t.Message, t.FailureKind)))
 	}
 
 	return text + "\n"

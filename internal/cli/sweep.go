@@ -3,24 +3,19 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 )
 
 // sweeps reads the newest sweeps.
-func (r *remote) sweeps(ctx context.Context, states []string, limit int) ([]client.Sweep, error) {
+func (r *remote) sweeps(ctx context.Context, filter []string, limit int) ([]client.Sweep, error) {
 	return pages(limit, func(cursor string, limit int) ([]client.Sweep, string, error) {
-		params := &client.ListSweepsParams{Cursor: cursor, Limit: limit}
-		for _, state := range states {
-			params.State = append(params.State, client.SweepState(state))
-		}
-
-		page, err := answer[client.SweepList](r.ListSweeps(ctx, params))
+		page, err := answer[client.SweepList](r.ListSweeps(ctx, &client.ListSweepsParams{
+			Cursor: some(cursor), Limit: some(limit), State: states[client.SweepState](filter),
+		}))
 
 		return page.Data, page.NextCursor, err
 	})
@@ -46,12 +41,12 @@ func (o *options) completeSweep(cmd *cobra.Command) *cobra.Command {
 
 func (o *options) listSweepsCommand() *cobra.Command {
 	var (
-		states []string
+		filter []string
 		limit  int
 	)
 
 	cmd := o.verb("list", "List sweeps, newest first", cobra.NoArgs, func(cmd *cobra.Command, to *remote, _ []string) error {
-		sweeps, err := to.sweeps(cmd.Context(), states, limit)
+		sweeps, err := to.sweeps(cmd.Context(), filter, limit)
 		if err != nil {
 			return err
 		}
@@ -59,7 +54,7 @@ func (o *options) listSweepsCommand() *cobra.Command {
 		return o.print(cmd.OutOrStdout(), listOf(sweeps), func() table { return o.sweepTable(sweeps) })
 	})
 	cmd.Aliases = []string{"ls"}
-	cmd.Flags().StringSliceVar(&states, "state", nil, "only sweeps in these states, such as running,paused")
+	cmd.Flags().StringSliceVar(&filter, "state", nil, "only sweeps in these states, such as running,paused")
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many at most; 0 = all")
 
 	return cmd
@@ -143,132 +138,6 @@ func (o *options) sweepDetails(s client.Sweep) table {
 
 	if s.StartedAt != nil && s.FinishedAt != nil {
 		t.add("took", span(s.FinishedAt.Sub(*s.StartedAt)))
-	}
-
-	return t
-}
-
-func (r *remote) trials(ctx context.Context, sweep string, states []string, limit int) ([]client.Trial, error) {
-	return pages(limit, func(cursor string, limit int) ([]client.Trial, string, error) {
-		params := &client.ListTrialsParams{Cursor: cursor, Limit: limit}
-		for _, state := range states {
-			params.State = append(params.State, client.TrialState(state))
-		}
-
-		page, err := answer[client.TrialList](r.ListTrials(ctx, sweep, params))
-
-		return page.Data, page.NextCursor, err
-	})
-}
-
-func (o *options) trialsCommand() *cobra.Command {
-	var (
-		states []string
-		limit  int
-	)
-
-	cmd := o.verb("trials SWEEP", "List the trials of a sweep with their values", cobra.ExactArgs(1),
-		func(cmd *cobra.Command, to *remote, args []string) error {
-			trials, err := to.trials(cmd.Context(), args[0], states, limit)
-			if err != nil {
-				return err
-			}
-
-			return o.print(cmd.OutOrStdout(), listOf(trials), func() table { return trialTable(trials) })
-		})
-	cmd.Flags().StringSliceVar(&states, "state", nil, "only trials in these states, such as failed,infeasible")
-	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most; 0 = all")
-
-	return o.completeSweep(cmd)
-}
-
-// trialTable has a column for each parameter; CSV knows more of each trial.
-func trialTable(trials []client.Trial) table {
-	var names []string
-
-	for _, t := range trials {
-		for _, name := range t.Params.Names() {
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-
-	slices.Sort(names)
-
-	t := table{header: append(append([]string{"trial", "state", "value", "attempts", "took"}, names...), "message")}
-
-	for _, trial := range trials {
-		row := []string{strconv.Itoa(trial.Number), string(trial.State), maybeNumber(trial.Value), strconv.Itoa(trial.Attempts), took(trial)}
-
-		for _, name := range names {
-			value := none
-			if v, active := trial.Params[name]; active {
-				value = v.String()
-			}
-
-			row = append(row, value)
-		}
-
-		t.rows = append(t.rows, append(row, why(trial)))
-	}
-
-	return t
-}
-
-func took(t client.Trial) string {
-	if t.StartedAt == nil || t.FinishedAt == nil {
-		return none
-	}
-
-	return span(t.FinishedAt.Sub(*t.StartedAt))
-}
-
-// why is what a trial says of itself, or why it waits.
-func why(t client.Trial) string {
-	if t.Message == "" && len(t.Waiting) > 0 {
-		return t.Waiting[0].Reason
-	}
-
-	if t.State == client.TrialStateSucceeded {
-		return ""
-	}
-
-	return t.Message
-}
-
-func (o *options) bestCommand() *cobra.Command {
-	return o.completeSweep(o.verb("best SWEEP", "Show the best trial of a sweep", cobra.ExactArgs(1),
-		func(cmd *cobra.Command, to *remote, args []string) error {
-			sweep, err := to.sweep(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-
-			if sweep.Best == nil {
-				return exitf(ExitNotFound, "sweep %s has no trial with a value yet", short(sweep.ID))
-			}
-
-			trial, err := answer[client.Trial](to.GetTrial(cmd.Context(), sweep.ID, sweep.Best.Trial))
-			if err != nil {
-				return err
-			}
-
-			return o.print(cmd.OutOrStdout(), trial, func() table { return bestTable(sweep, trial) })
-		}))
-}
-
-func bestTable(sweep client.Sweep, trial client.Trial) table {
-	var t table
-
-	t.add("trial", strconv.Itoa(trial.Number))
-
-	if sweep.Objective != nil {
-		t.add(sweep.Objective.Metric, number(sweep.Best.Value))
-	}
-
-	for _, name := range berth.Assignment(trial.Params).Names() {
-		t.add(name, trial.Params[name].String())
 	}
 
 	return t

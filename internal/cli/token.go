@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +23,7 @@ func (o *options) createTokenCommand() *cobra.Command {
 				return err
 			}
 
-			fmt.Fprintf(cmd.ErrOrStderr(), "token %s (%s); it cannot be shown again. From now on every call needs a token: "+
+			say(cmd.ErrOrStderr(), "token %s (%s); it cannot be shown again. From now on every call needs a token: "+
 				"export BERTH_TOKEN=…\n", created.Token.Name, created.Token.Role)
 
 			return o.print(cmd.OutOrStdout(), created, func() table { return table{rows: [][]string{{created.Secret}}} })
@@ -76,7 +75,7 @@ func (o *options) revokeTokenCommand() *cobra.Command {
 			return err
 		}
 
-		fmt.Fprintf(cmd.ErrOrStderr(), "token %s is revoked\n", args[0])
+		say(cmd.ErrOrStderr(), "token %s is revoked\n", args[0])
 
 		return nil
 	})

@@ -163,7 +163,7 @@ func (o *options) logsCommand() *cobra.Command {
 // printLog reads the whole log, piece by piece.
 func (r *remote) printLog(ctx context.Context, w io.Writer, attemptID string) error {
 	for offset := int64(0); ; {
-		response, err := r.ReadLog(ctx, attemptID, &client.ReadLogParams{Offset: offset}, asText)
+		response, err := r.ReadLog(ctx, attemptID, &client.ReadLogParams{Offset: some(offset)}, asText)
 		if err != nil {
 			return unreachable(err)
 		}
@@ -202,7 +202,7 @@ func (o *options) metricsCommand() *cobra.Command {
 				return err
 			}
 
-			list, err := answer[client.MetricList](to.ListMetrics(cmd.Context(), attempt.ID, &client.ListMetricsParams{Name: name, Limit: 100_000}))
+			list, err := answer[client.MetricList](to.ListMetrics(cmd.Context(), attempt.ID, &client.ListMetricsParams{Name: some(name), Limit: some(100_000)}))
 			if err != nil {
 				return err
 			}

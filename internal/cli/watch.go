@@ -239,7 +239,7 @@ func (r *remote) board(ctx context.Context, id string) (board, error) {
 
 func (r *remote) sweepAttempts(ctx context.Context, id string) ([]client.Attempt, error) {
 	return pages(0, func(cursor string, limit int) ([]client.Attempt, string, error) {
-		page, err := answer[client.AttemptList](r.ListSweepAttempts(ctx, id, &client.ListSweepAttemptsParams{Cursor: cursor, Limit: limit}))
+		page, err := answer[client.AttemptList](r.ListSweepAttempts(ctx, id, &client.ListSweepAttemptsParams{Cursor: some(cursor), Limit: some(limit)}))
 
 		return page.Data, page.NextCursor, err
 	})

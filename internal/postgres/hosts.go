@@ -107,7 +107,7 @@ func (s *Store) hosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, error)
 				hosts[i].Devices = append(hosts[i].Devices, berth.Device{
 					ID: d.ID, HostID: d.HostID, Model: d.Model, MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes,
 					ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
-					MaxContexts: int(d.MaxContexts), ContextsReserved: int(d.ContextsReserved),
+					MaxContexts: int(d.MaxContexts), ContextsReserved: int(d.ContextsReserved), Exclusive: d.Exclusive,
 				})
 			}
 		}

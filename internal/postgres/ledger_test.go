@@ -192,6 +192,43 @@ func TestFinishAttempt_OutOfMemoryRaisesWaitingSiblings(t *testing.T) {
 	require.Greater(t, waiting[0].Demand.MemoryBytes, int64(gib))
 }
 
+// A sibling that asked for more than any host has would be ended as impossible.
+func TestFinishAttempt_RaisesSiblingsToNoMoreThanThereIs(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	r := b.request(t, 7*gib)
+	sibling := b.request(t, gib)
+
+	alone := b.request(t, 2*gib)
+	_, err := b.store.WithdrawRequest(t.Context(), alone.AttemptID)
+	require.NoError(t, err)
+
+	alone.AttemptID, alone.Number, alone.Demand.Exclusive = uuid.NewString(), 2, true
+	_, err = b.store.RequestPlacement(t.Context(), alone)
+	require.NoError(t, err)
+
+	status := b.place(t, r)
+	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
+		Kind: berth.FailureHostOOM, Message: "oom", FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: 7 * gib, Samples: 3},
+	})))
+
+	_, waiting, _, err := b.store.Queue(t.Context(), 10)
+	require.NoError(t, err)
+	require.Len(t, waiting, 2)
+
+	for _, w := range waiting {
+		want := int64(8 * gib)
+		if w.AttemptID == alone.AttemptID {
+			want = 2 * gib // a last attempt has a whole host already
+		}
+
+		require.Equal(t, want, w.Demand.MemoryBytes)
+	}
+
+	require.Equal(t, sibling.AttemptID, waiting[0].AttemptID)
+}
+
 func TestSuggest_RetryReturnsTheSameTrials(t *testing.T) {
 	t.Parallel()
 

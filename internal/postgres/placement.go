@@ -15,6 +15,10 @@ import (
 // RequestPlacement asks for a place and returns what became of the request,
 // which may be an answer that an earlier call got.
 func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error) {
+	if r.Demand.DeviceBytes > 0 {
+		r.Demand.Contexts = max(r.Demand.Contexts, 1) // what packing books for it
+	}
+
 	err := s.inTx(ctx, "requesting a place for attempt "+r.AttemptID, func(tx pgx.Tx) error {
 		rows, err := s.q.InsertPlacementRequest(ctx, tx, &dbsqlc.InsertPlacementRequestParams{
 			AttemptID: r.AttemptID, SweepID: r.SweepID, TrialID: r.TrialID, WorkflowID: r.WorkflowID,

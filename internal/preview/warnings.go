@@ -32,9 +32,10 @@ func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth
 	}
 
 	for _, shape := range p.Shapes {
-		if len(hosts) > 0 && shape.Demand.MemoryBytes > capacity {
+		// A reservation is never above the largest machine, so the peak decides.
+		if need := max(shape.Demand.MemoryBytes, shape.Known.MemoryPeakBytes); len(hosts) > 0 && need > capacity {
 			add(CodeTooBig, "/parameters", "trials with %s need %s, which no machine has (%s): they will be infeasible",
-				sortedValues(shape.Values), mib(shape.Demand.MemoryBytes), mib(capacity))
+				sortedValues(shape.Values), mib(need), mib(capacity))
 		}
 	}
 

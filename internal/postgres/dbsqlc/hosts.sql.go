@@ -22,18 +22,32 @@ func (q *Queries) GetHostName(ctx context.Context, db DBTX, id string) (string, 
 }
 
 const listDevices = `-- name: ListDevices :many
-SELECT id, host_id, model, memory_bytes, headroom_bytes, reserved_bytes, free_bytes, max_contexts, contexts_reserved FROM devices ORDER BY host_id, id
+SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, EXISTS (SELECT 1 FROM leases l WHERE l.device_id = d.id AND l.state <> 'released' AND l.exclusive) AS exclusive
+FROM devices d ORDER BY d.host_id, d.id
 `
 
-func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]Device, error) {
+type ListDevicesRow struct {
+	ID               string
+	HostID           string
+	Model            string
+	MemoryBytes      int64
+	HeadroomBytes    int64
+	ReservedBytes    int64
+	FreeBytes        int64
+	MaxContexts      int32
+	ContextsReserved int32
+	Exclusive        bool
+}
+
+func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, error) {
 	rows, err := db.Query(ctx, listDevices)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Device
+	var items []ListDevicesRow
 	for rows.Next() {
-		var i Device
+		var i ListDevicesRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.HostID,
@@ -44,6 +58,7 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]Device, error) {
 			&i.FreeBytes,
 			&i.MaxContexts,
 			&i.ContextsReserved,
+			&i.Exclusive,
 		); err != nil {
 			return nil, err
 		}

@@ -292,13 +292,15 @@ func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequests
 }
 
 const raiseWaitingDemand = `-- name: RaiseWaitingDemand :execrows
-UPDATE placement_requests SET memory_bytes = $1
-WHERE shape_key = $2 AND state = 'waiting' AND memory_bytes < $1
+UPDATE placement_requests r SET memory_bytes = most.bytes
+FROM (SELECT least($2::bigint, max(memory_bytes - memory_headroom_bytes))::bigint AS bytes FROM hosts) most
+WHERE r.shape_key = $1 AND r.state = 'waiting' AND NOT r.exclusive AND r.memory_bytes < most.bytes
 `
 
-// After an out-of-memory, siblings that still wait ask for the larger size at once.
-func (q *Queries) RaiseWaitingDemand(ctx context.Context, db DBTX, memoryBytes int64, shapeKey string) (int64, error) {
-	result, err := db.Exec(ctx, raiseWaitingDemand, memoryBytes, shapeKey)
+// After an out-of-memory, siblings that still wait ask for the larger size at once, but for no more than there is:
+// what no host could hold would end them. Last attempts ask for a whole host already.
+func (q *Queries) RaiseWaitingDemand(ctx context.Context, db DBTX, shapeKey string, memoryBytes int64) (int64, error) {
+	result, err := db.Exec(ctx, raiseWaitingDemand, shapeKey, memoryBytes)
 	if err != nil {
 		return 0, err
 	}

@@ -22,7 +22,8 @@ SELECT h.*, (now() - h.last_seen_at > @lost_after::interval)::boolean AS lost,
 FROM hosts h ORDER BY h.name, h.id;
 
 -- name: ListDevices :many
-SELECT * FROM devices ORDER BY host_id, id;
+SELECT d.*, EXISTS (SELECT 1 FROM leases l WHERE l.device_id = d.id AND l.state <> 'released' AND l.exclusive) AS exclusive
+FROM devices d ORDER BY d.host_id, d.id;
 
 -- name: SetHostState :execrows
 UPDATE hosts SET state = @state WHERE id = @id;

@@ -78,6 +78,8 @@ UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons =
 WHERE attempt_id = @attempt_id AND state = 'waiting';
 
 -- name: RaiseWaitingDemand :execrows
--- After an out-of-memory, siblings that still wait ask for the larger size at once.
-UPDATE placement_requests SET memory_bytes = @memory_bytes
-WHERE shape_key = @shape_key AND state = 'waiting' AND memory_bytes < @memory_bytes;
+-- After an out-of-memory, siblings that still wait ask for the larger size at once, but for no more than there is:
+-- what no host could hold would end them. Last attempts ask for a whole host already.
+UPDATE placement_requests r SET memory_bytes = most.bytes
+FROM (SELECT least(@memory_bytes::bigint, max(memory_bytes - memory_headroom_bytes))::bigint AS bytes FROM hosts) most
+WHERE r.shape_key = @shape_key AND r.state = 'waiting' AND NOT r.exclusive AND r.memory_bytes < most.bytes;

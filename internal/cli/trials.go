@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berthml/berth/api/client"
+)
+
+func (r *remote) trials(ctx context.Context, sweep string, filter []string, limit int) ([]client.Trial, error) {
+	return pages(limit, func(cursor string, limit int) ([]client.Trial, string, error) {
+		page, err := answer[client.TrialList](r.ListTrials(ctx, sweep, &client.ListTrialsParams{
+			Cursor: some(cursor), Limit: some(limit), State: states[client.TrialState](filter),
+		}))
+
+		return page.Data, page.NextCursor, err
+	})
+}
+
+func (o *options) trialsCommand() *cobra.Command {
+	var (
+		filter []string
+		limit  int
+	)
+
+	cmd := o.verb("trials SWEEP", "List the trials of a sweep with their values", cobra.ExactArgs(1),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			trials, err := to.trials(cmd.Context(), args[0], filter, limit)
+			if err != nil {
+				return err
+			}
+
+			return o.print(cmd.OutOrStdout(), listOf(trials), func() table {
+				if o.output == formatCSV {
+					return trialCSV(trials)
+				}
+
+				return trialTable(trials)
+			})
+		})
+	cmd.Flags().StringSliceVar(&filter, "state", nil, "only trials in these states, such as failed,infeasible")
+	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most; 0 = all")
+
+	return o.completeSweep(cmd)
+}
+
+// parameterNames are the parameters of any of the trials, in ascending order.
+func parameterNames(trials []client.Trial) []string {
+	var names []string
+
+	for _, t := range trials {
+		for _, name := range t.Params.Names() {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+
+	slices.Sort(names)
+
+	return names
+}
+
+func parameterCells(t client.Trial, names []string) []string {
+	cells := make([]string, len(names))
+
+	for i, name := range names {
+		cells[i] = none
+		if v, active := t.Params[name]; active {
+			cells[i] = v.String()
+		}
+	}
+
+	return cells
+}
+
+// trialTable has a column for each parameter.
+func trialTable(trials []client.Trial) table {
+	names := parameterNames(trials)
+	t := table{header: append(append([]string{"trial", "state", "value", "attempts", "took"}, names...), "message")}
+
+	for _, trial := range trials {
+		row := []string{strconv.Itoa(trial.Number), string(trial.State), maybeNumber(trial.Value), strconv.Itoa(trial.Attempts), took(trial)}
+		t.rows = append(t.rows, append(append(row, parameterCells(trial, names)...), why(trial)))
+	}
+
+	return t
+}
+
+// trialCSV is for programs: whole ids and numbers.
+func trialCSV(trials []client.Trial) table {
+	names := parameterNames(trials)
+	t := table{header: []string{"trial", "state", "failure_kind", "value", "attempts", "seconds", "shape_key"}}
+	t.header = append(append(t.header, names...), "message")
+
+	for _, trial := range trials {
+		value, seconds := none, none
+		if trial.Value != nil {
+			value = fmt.Sprint(*trial.Value)
+		}
+
+		if trial.StartedAt != nil && trial.FinishedAt != nil {
+			seconds = fmt.Sprint(trial.FinishedAt.Sub(*trial.StartedAt).Seconds())
+		}
+
+		row := []string{strconv.Itoa(trial.Number), string(trial.State), trial.FailureKind, value, strconv.Itoa(trial.Attempts), seconds, trial.ShapeKey}
+		t.rows = append(t.rows, append(append(row, parameterCells(trial, names)...), why(trial)))
+	}
+
+	return t
+}
+
+func took(t client.Trial) string {
+	if t.StartedAt == nil || t.FinishedAt == nil {
+		return none
+	}
+
+	return span(t.FinishedAt.Sub(*t.StartedAt))
+}
+
+// why is what a trial says of itself, or why it waits.
+func why(t client.Trial) string {
+	if t.Message == "" && len(t.Waiting) > 0 {
+		return t.Waiting[0].Reason
+	}
+
+	if t.State == client.TrialStateSucceeded {
+		return ""
+	}
+
+	return t.Message
+}
+
+func (o *options) bestCommand() *cobra.Command {
+	return o.completeSweep(o.verb("best SWEEP", "Show the best trial of a sweep", cobra.ExactArgs(1),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			sweep, err := to.sweep(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+
+			if sweep.Best == nil {
+				return exitf(ExitNotFound, "sweep %s has no trial with a value yet", short(sweep.ID))
+			}
+
+			trial, err := answer[client.Trial](to.GetTrial(cmd.Context(), sweep.ID, sweep.Best.Trial))
+			if err != nil {
+				return err
+			}
+
+			return o.print(cmd.OutOrStdout(), trial, func() table { return bestTable(sweep, trial) })
+		}))
+}
+
+func bestTable(sweep client.Sweep, trial client.Trial) table {
+	var t table
+
+	t.add("trial", strconv.Itoa(trial.Number))
+
+	if sweep.Objective != nil {
+		t.add(sweep.Objective.Metric, number(sweep.Best.Value))
+	}
+
+	for _, name := range trial.Params.Names() {
+		t.add(name, trial.Params[name].String())
+	}
+
+	return t
+}

@@ -1,0 +1,361 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/postgres"
+)
+
+// violations says which invariants of the ledger do not hold, in one statement
+// and so of one moment (DESIGN.md section 9, I1 to I3).
+const violations = `
+WITH held AS (
+    SELECT host_id, sum(memory_bytes) AS memory, sum(cpu_milli) AS cpu, count(*) AS attempts
+    FROM leases WHERE state <> 'released' GROUP BY host_id
+), held_devices AS (
+    SELECT device_id, sum(device_bytes) AS bytes, sum(contexts) AS contexts
+    FROM leases WHERE state <> 'released' AND device_id IS NOT NULL GROUP BY device_id
+)
+SELECT 'host ' || h.id || ' does not hold the sum of its leases'
+FROM hosts h LEFT JOIN held l ON l.host_id = h.id
+WHERE (h.memory_reserved_bytes, h.cpu_milli_reserved, h.attempts)
+    IS DISTINCT FROM (coalesce(l.memory, 0)::bigint, coalesce(l.cpu, 0)::bigint, coalesce(l.attempts, 0)::integer)
+UNION ALL
+SELECT 'host ' || id || ' is over its capacity' FROM hosts
+WHERE memory_reserved_bytes > memory_bytes - memory_headroom_bytes OR cpu_milli_reserved > cpu_milli
+    OR (max_attempts > 0 AND attempts > max_attempts) OR memory_reserved_bytes < 0 OR cpu_milli_reserved < 0
+UNION ALL
+SELECT 'device ' || d.id || ' does not hold the sum of its leases, or too much'
+FROM devices d LEFT JOIN held_devices l ON l.device_id = d.id
+WHERE (d.reserved_bytes, d.contexts_reserved) IS DISTINCT FROM (coalesce(l.bytes, 0)::bigint, coalesce(l.contexts, 0)::integer)
+    OR d.reserved_bytes > d.memory_bytes - d.headroom_bytes OR d.contexts_reserved > d.max_contexts
+UNION ALL
+SELECT 'trial ' || trial_id || ' has several live attempts' FROM attempts
+WHERE state IN ('placed', 'running') GROUP BY trial_id, stage HAVING count(*) > 1
+UNION ALL
+SELECT 'attempt ' || a.id || ' lives without a lease' FROM attempts a
+WHERE a.state IN ('placed', 'running') AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.attempt_id = a.id AND l.token = a.token)
+UNION ALL
+SELECT 'attempt ' || a.id || ' is finished and still books' FROM attempts a JOIN leases l ON l.attempt_id = a.id
+WHERE a.state = 'finished' AND l.state <> 'released'
+UNION ALL
+SELECT 'request ' || r.attempt_id || ' and its attempt disagree' FROM placement_requests r LEFT JOIN attempts a ON a.id = r.attempt_id
+WHERE (r.state = 'placed') <> (a.id IS NOT NULL)
+UNION ALL
+SELECT 'request ' || r.attempt_id || ' was not told once' FROM placement_requests r
+WHERE (r.state IN ('placed', 'impossible'))::integer <>
+    (SELECT count(*) FROM outbox o WHERE o.kind = 'placed' AND o.payload ->> 'attempt_id' = r.attempt_id::text)`
+
+// ledger is a machine that does random things to a store.
+type ledger struct {
+	store *postgres.Store
+	pool  *pgxpool.Pool
+	hosts []string
+	sweep string
+
+	rand     *rand.Rand
+	requests []berth.PlacementRequest
+	placed   []berth.PlacementRequest // oldest first
+	tokens   map[string]int64         // of the attempts that were placed
+	steps    map[string]int           // that did something
+}
+
+func newLedger(t *testing.T, store *postgres.Store, pool *pgxpool.Pool, hosts []string, seed uint64) *ledger {
+	t.Helper()
+
+	l := &ledger{
+		store: store, pool: pool, hosts: hosts, sweep: uuid.NewString(),
+		rand: rand.New(rand.NewPCG(seed, 1)), tokens: map[string]int64{}, steps: map[string]int{},
+	}
+	_, _, err := store.CreateSweep(t.Context(), berth.NewSweep{ID: l.sweep, Spec: berth.Spec{Name: "s"}, ImageDigest: "sha256:x", CreatedBy: "me"})
+	require.NoError(t, err)
+
+	return l
+}
+
+// step does one random thing. What a store may refuse is no error.
+func (l *ledger) step(ctx context.Context) error {
+	names := []string{"ask", "ask", "ask", "place", "place", "place", "run", "finish", "finish", "finish", "abandon", "release", "release", "again", "again", "withdraw", "refuse", "register"}
+	name := names[l.rand.IntN(len(names))]
+
+	did, err := map[string]func(context.Context) (bool, error){
+		"ask": l.ask, "place": l.place, "run": l.run, "finish": l.finish, "abandon": l.abandon, "release": l.release,
+		"again": l.again, "withdraw": l.withdraw, "refuse": l.refuse, "register": l.register,
+	}[name](ctx)
+
+	switch kind := berth.KindOf(err); {
+	case err == nil && did:
+		l.steps[name]++
+	case err != nil && (kind == berth.KindExhausted || kind == berth.KindFenced):
+		l.steps[name+" refused: "+string(kind)]++
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, err)
+	}
+
+	return l.check(ctx)
+}
+
+func (l *ledger) check(ctx context.Context) error {
+	rows, err := l.pool.Query(ctx, violations)
+	if err != nil {
+		return err
+	}
+
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err == nil && len(found) > 0 {
+		err = berth.Errorf(berth.KindInternal, "%s", strings.Join(found, "\n"))
+	}
+
+	return err
+}
+
+// pick returns one of the newest.
+func (l *ledger) pick(from []berth.PlacementRequest) (berth.PlacementRequest, bool) {
+	if len(from) == 0 {
+		return berth.PlacementRequest{}, false
+	}
+
+	return from[max(len(from)-1-l.rand.IntN(10), 0)], true
+}
+
+func (l *ledger) ask(ctx context.Context) (bool, error) {
+	trial, number := uuid.NewString(), len(l.requests)+1
+	shape := berth.Shape{ImageDigest: "sha256:x", Command: []string{fmt.Sprint(l.rand.IntN(3))}}
+
+	_, _, err := l.store.Suggest(ctx, l.sweep, number, false, func(int, []berth.Assignment) ([]berth.NewTrial, bool, error) {
+		return []berth.NewTrial{{ID: trial, Params: berth.Assignment{}, Shape: shape}}, false, nil
+	})
+	if err != nil {
+		return false, err
+	}
+
+	r := berth.PlacementRequest{
+		SweepID: l.sweep, TrialID: trial, WorkflowID: "w", Stage: berth.StageMain, Purpose: berth.PurposeRun, ShapeKey: shape.Key(),
+	}
+	l.requests = append(l.requests, r)
+
+	return l.request(ctx, len(l.requests)-1)
+}
+
+// request asks for the next attempt of a trial.
+func (l *ledger) request(ctx context.Context, i int) (bool, error) {
+	r := &l.requests[i]
+	r.AttemptID = uuid.NewString()
+	r.Number++
+	r.Demand = berth.Demand{MemoryBytes: (1 + l.rand.Int64N(8)) * gib / 4, CPUMilli: 50 * (1 + l.rand.Int64N(10)), Exclusive: l.rand.IntN(8) == 0}
+
+	if l.rand.IntN(3) == 0 {
+		r.Demand.DeviceBytes, r.Demand.Contexts = (1+l.rand.Int64N(3))*gib, l.rand.IntN(3)
+	}
+
+	_, err := l.store.RequestPlacement(ctx, *r)
+
+	return true, err
+}
+
+// again asks for another attempt of a trial, whatever became of the last one.
+func (l *ledger) again(ctx context.Context) (bool, error) {
+	if len(l.requests) == 0 {
+		return false, nil
+	}
+
+	i := l.rand.IntN(len(l.requests))
+
+	attempt, err := l.store.GetAttempt(ctx, l.requests[i].AttemptID)
+	if err != nil || attempt.State != berth.AttemptFinished && attempt.State != berth.AttemptAbandoned {
+		return false, nil //nolint:nilerr // it was not placed
+	}
+
+	return l.request(ctx, i)
+}
+
+// place books up to three at random, often more than there is.
+func (l *ledger) place(ctx context.Context) (bool, error) {
+	decisions := map[string]berth.Placement{}
+
+	for range 1 + l.rand.IntN(3) {
+		if r, ok := l.pick(l.requests); ok {
+			host := l.hosts[l.rand.IntN(len(l.hosts))]
+			decisions[r.AttemptID] = berth.Placement{HostID: host}
+
+			if r.Demand.DeviceBytes > 0 {
+				decisions[r.AttemptID] = berth.Placement{HostID: host, DeviceID: "GPU-" + host}
+			}
+		}
+	}
+
+	placed, err := l.store.Place(ctx, decisions)
+	if err != nil {
+		return false, err
+	}
+
+	for _, id := range placed {
+		l.placed = append(l.placed, l.requests[slices.IndexFunc(l.requests, func(r berth.PlacementRequest) bool { return r.AttemptID == id })])
+
+		status, err := l.store.PlacementStatus(ctx, id)
+		if err != nil {
+			return false, err
+		}
+
+		l.tokens[id] = status.Token
+	}
+
+	return len(placed) > 0, nil
+}
+
+func (l *ledger) run(ctx context.Context) (bool, error) {
+	r, ok := l.pick(l.placed)
+	if !ok {
+		return false, nil
+	}
+
+	return true, l.store.AttemptRunning(ctx, r.AttemptID, l.tokens[r.AttemptID], "container", time.Now())
+}
+
+// finish commits with the token it got, which is stale when it was abandoned.
+func (l *ledger) finish(ctx context.Context) (bool, error) {
+	r, ok := l.pick(l.placed)
+	if !ok {
+		return false, nil
+	}
+
+	kinds := []berth.FailureKind{berth.FailureOK, berth.FailureHostOOM, berth.FailureUserError, berth.FailureCanceled}
+
+	return true, l.store.FinishAttempt(ctx, result(r, l.tokens[r.AttemptID], berth.Outcome{
+		Kind: kinds[l.rand.IntN(len(kinds))], Message: "m", FinishedAt: time.Now(),
+		Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 1, Wall: berth.Duration(time.Second)},
+	}))
+}
+
+func (l *ledger) abandon(ctx context.Context) (bool, error) {
+	r, ok := l.pick(l.placed)
+	if !ok {
+		return false, nil
+	}
+
+	return true, l.store.AbandonAttempt(ctx, r.AttemptID, "host lost")
+}
+
+// release is for what was abandoned: the reconciler's proof.
+func (l *ledger) release(ctx context.Context) (bool, error) {
+	if len(l.placed) == 0 {
+		return false, nil
+	}
+
+	id := l.placed[l.rand.IntN(len(l.placed))].AttemptID
+
+	attempt, err := l.store.GetAttempt(ctx, id)
+	if err != nil || attempt.State != berth.AttemptAbandoned {
+		return false, err
+	}
+
+	return true, l.store.ReleaseLease(ctx, id, "no container")
+}
+
+func (l *ledger) withdraw(ctx context.Context) (bool, error) {
+	r, ok := l.pick(l.requests)
+	if !ok {
+		return false, nil
+	}
+
+	_, err := l.store.WithdrawRequest(ctx, r.AttemptID)
+
+	return true, err
+}
+
+func (l *ledger) refuse(ctx context.Context) (bool, error) {
+	r, ok := l.pick(l.requests)
+	if !ok || l.rand.IntN(3) > 0 {
+		return false, nil
+	}
+
+	return true, l.store.RefuseRequest(ctx, r.AttemptID, []berth.Rejection{{Dimension: berth.DimensionMemory, Never: true}})
+}
+
+// register lets a host come back with another size, also a smaller one.
+func (l *ledger) register(ctx context.Context) (bool, error) {
+	return true, l.store.RegisterHost(ctx, machine(l.hosts[l.rand.IntN(len(l.hosts))], l.rand), "test")
+}
+
+func machine(id string, r *rand.Rand) berth.Host {
+	return berth.Host{
+		ID: id, Name: "h", BootID: "boot", CPUMilli: 1000 * (1 + r.Int64N(6)), MemoryBytes: (4 + r.Int64N(20)) * gib,
+		MemoryHeadroomBytes: r.Int64N(3) * gib, MemoryFreeBytes: gib, MaxAttempts: []int{0, 8, 16}[r.IntN(3)],
+	}
+}
+
+// TestLedger_HoldsWhateverHappens lets several do random things to one ledger
+// at once and looks at the invariants after every step.
+func TestLedger_HoldsWhateverHappens(t *testing.T) {
+	t.Parallel()
+
+	const writers, steps = 4, 250
+
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+
+	url := pgtest.URL(t)
+	store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
+	require.NoError(t, err)
+	t.Cleanup(store.Close)
+
+	pool, err := pgxpool.New(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+
+	hosts := []string{uuid.NewString(), uuid.NewString()}
+	random := rand.New(rand.NewPCG(seed, 0))
+
+	for _, id := range hosts {
+		require.NoError(t, store.RegisterHost(t.Context(), machine(id, random), "test"))
+		_, err := pool.Exec(t.Context(), `INSERT INTO devices (id, host_id, model, memory_bytes, headroom_bytes, free_bytes, max_contexts)
+			VALUES ($1, $2, 'm', $3, $4, $3, 3)`, "GPU-"+id, id, int64(8*gib), int64(gib))
+		require.NoError(t, err)
+	}
+
+	group, ctx := errgroup.WithContext(t.Context())
+	ledgers := make([]*ledger, writers)
+
+	for i := range ledgers {
+		ledgers[i] = newLedger(t, store, pool, hosts, seed+uint64(i))
+
+		group.Go(func() error {
+			for range steps {
+				if err := ledgers[i].step(ctx); err != nil {
+					return err
+				}
+			}
+
+			return nil
+		})
+	}
+
+	require.NoError(t, group.Wait())
+
+	did := map[string]int{}
+	for _, l := range ledgers {
+		for name, n := range l.steps {
+			did[name] += n
+		}
+	}
+
+	t.Logf("did %v", did)
+
+	for _, name := range []string{"ask", "place", "place refused: exhausted", "run", "finish", "finish refused: fenced", "abandon", "release", "again", "withdraw", "refuse", "register"} {
+		require.Positive(t, did[name], "%s was never tried", name)
+	}
+}

@@ -1,0 +1,206 @@
+package preview_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/preview"
+	"github.com/berthml/berth/internal/spec"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+const base = `
+name: digits
+image: berth-examples/digits:1
+command: [python3, train.py, "--lr={{lr}}", "--width={{width}}"]
+parameters:
+  - {name: lr, values: [0.001, 0.01, 0.1]}
+  - {name: width, values: [32, 64], memory: true}
+search: {algorithm: grid}
+`
+
+func decode(t require.TestingT, more string) berth.Spec {
+	s, err := spec.Decode([]byte(base+more), "")
+	require.NoError(t, err)
+
+	return s
+}
+
+func host(name string, cores int64, memory int64) berth.Host {
+	return berth.Host{ID: name, Name: name, State: berth.HostReady, CPUMilli: cores * 1000, MemoryBytes: memory, MemoryFreeBytes: memory}
+}
+
+// see previews a spec on hosts, with the first measured shapes as given.
+func see(t *testing.T, s berth.Spec, hosts []berth.Host, measured ...berth.Footprint) preview.Preview {
+	t.Helper()
+
+	sketch, err := preview.Enumerate(s, "sha256:1")
+	require.NoError(t, err)
+
+	known := map[string]berth.Footprint{}
+
+	for i, f := range measured {
+		f.ShapeKey = sketch.Keys()[i]
+		known[f.ShapeKey] = f
+	}
+
+	return sketch.Preview(hosts, known)
+}
+
+func full(peak int64, took time.Duration) berth.Footprint {
+	return berth.Footprint{Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: peak, CPUMilli: 1000, Duration: berth.Duration(took)}
+}
+
+func codes(problems []berth.Problem) []string {
+	list := make([]string, len(problems))
+	for i, p := range problems {
+		list[i] = p.Code
+	}
+
+	return list
+}
+
+func TestNothingMeasured(t *testing.T) {
+	t.Parallel()
+
+	p := see(t, decode(t, ""), []berth.Host{host("a", 2, 32*gib)})
+
+	require.Equal(t, 6, p.Trials)
+	require.True(t, p.Complete)
+	require.Len(t, p.Shapes, 2)
+	require.Equal(t, 3, p.Shapes[0].Trials)
+	require.Equal(t, preview.SizedByUnmeasured, p.Shapes[0].SizedBy)
+	require.Equal(t, 2, p.ProbesNeeded)
+	require.Equal(t, 2, p.AtOnce)
+	require.Equal(t, 3, p.Waves)
+	require.Nil(t, p.Duration)
+	require.Equal(t, "2 at once: CPU binds (2 cores, 1 each); memory would hold 8", p.Why)
+	require.Empty(t, p.Warnings)
+}
+
+func TestMeasured(t *testing.T) {
+	t.Parallel()
+
+	p := see(t, decode(t, ""), []berth.Host{host("a", 8, 2*gib)}, full(600*mib, 10*time.Second), full(600*mib, 20*time.Second))
+
+	require.Equal(t, 2, p.ProbesCached)
+	require.Equal(t, preview.SizedByMeasured, p.Shapes[0].SizedBy)
+	require.EqualValues(t, 704*mib, p.Shapes[0].Demand.MemoryBytes)
+	require.Equal(t, 2, p.AtOnce)
+	require.Equal(t, "2 at once: memory binds (2,048 MiB, 704 MiB each); CPU would hold 8", p.Why)
+	require.Equal(t, &preview.Duration{Min: 46500 * time.Millisecond, Max: 61500 * time.Millisecond}, p.Duration)
+}
+
+func TestWhyNoMore(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		spec   string
+		hosts  []berth.Host
+		atOnce int
+		why    string
+		codes  []string
+	}{
+		"no machine":  {"", nil, 0, "none can run: no machine is connected; start `berth worker` on one", []string{preview.CodeNoHost}},
+		"two":         {"", []berth.Host{host("a", 2, 32*gib), host("b", 1, 32*gib)}, 3, "3 at once: 2 on a (CPU binds (2 cores, 1 each); memory would hold 8), 1 on b (CPU binds (1 core, 1 each); memory would hold 8)", nil},
+		"all":         {"", []berth.Host{host("a", 64, 64*gib)}, 6, "6 at once: these are all the trials", nil},
+		"max":         {"limits: {max_parallel: 1}", []berth.Host{host("a", 2, 32*gib)}, 1, "1 at once: the sweep's max_parallel is 1", nil},
+		"more than":   {"limits: {max_parallel: 5}", []berth.Host{host("a", 2, 32*gib)}, 2, "2 at once: CPU binds (2 cores, 1 each); memory would hold 8", []string{preview.CodeMaxParallel}},
+		"half a core": {"resources: {cpus: 0.5}", []berth.Host{host("a", 1, 32*gib)}, 2, "2 at once: CPU binds (1 core, 0.5 each); memory would hold 8", nil},
+		"off":         {"probe: {mode: off}\nresources: {memory: 1GiB}", []berth.Host{host("a", 64, 2*gib)}, 2, "2 at once: memory binds (2,048 MiB, 1,024 MiB each); CPU would hold 64", []string{preview.CodeProbeOff}},
+	} {
+		p := see(t, decode(t, test.spec), test.hosts)
+		require.Equal(t, test.atOnce, p.AtOnce, name)
+		require.Equal(t, test.why, p.Why, name)
+		require.ElementsMatch(t, test.codes, codes(p.Warnings), name)
+	}
+}
+
+func TestBusyAndForeign(t *testing.T) {
+	t.Parallel()
+
+	busy := host("a", 4, 32*gib)
+	busy.CPUMilliReserved, busy.MemoryReservedBytes, busy.Attempts = 4000, 30*gib, 4 // ours: they end
+	require.Equal(t, 4, see(t, decode(t, ""), []berth.Host{busy}).AtOnce)
+
+	busy.MemoryFreeBytes = 5 * gib // others': they may stay
+	p := see(t, decode(t, ""), []berth.Host{busy})
+	require.Equal(t, 1, p.AtOnce)
+	require.Equal(t, "1 at once: memory binds (programs outside Berth leave 5,120 MiB, 4,096 MiB each); CPU would hold 4", p.Why)
+
+	busy.State = berth.HostDraining
+	require.Zero(t, see(t, decode(t, ""), []berth.Host{busy}).AtOnce)
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+
+	big := see(t, decode(t, ""), []berth.Host{host("a", 2, 2*gib)}, full(600*mib, time.Second), full(8*gib, time.Second))
+	require.Equal(t, []string{preview.CodeTooBig}, codes(big.Warnings))
+	require.Contains(t, big.Warnings[0].Message, "width=64")
+
+	late := see(t, decode(t, "limits: {max_duration: 30s, max_trial_duration: 30s}\nprobe: {max_duration: 10s}"),
+		[]berth.Host{host("a", 2, 4*gib)}, full(600*mib, 20*time.Second), full(600*mib, 20*time.Second))
+	require.Equal(t, []string{preview.CodeDuration}, codes(late.Warnings))
+}
+
+func TestPlanned(t *testing.T) {
+	t.Parallel()
+
+	require.Equal(t, 6, preview.Planned(decode(t, "")))
+	require.Equal(t, 4, preview.Planned(decode(t, "limits: {max_trials: 4}")))
+	require.Equal(t, 6, preview.Planned(decode(t, "limits: {max_trials: 40}")))
+}
+
+// TestEveryPreviewAddsUp holds for any machine and any footprint.
+func TestEveryPreviewAddsUp(t *testing.T) {
+	t.Parallel()
+
+	s := decode(t, "")
+
+	rapid.Check(t, func(rt *rapid.T) {
+		var hosts []berth.Host
+		for i := range rapid.IntRange(0, 3).Draw(rt, "hosts") {
+			hosts = append(hosts, host(string(rune('a'+i)), rapid.Int64Range(1, 8).Draw(rt, "cores"), rapid.Int64Range(gib, 64*gib).Draw(rt, "memory")))
+		}
+
+		sketch, err := preview.Enumerate(s, "sha256:1")
+		require.NoError(rt, err)
+
+		known := map[string]berth.Footprint{}
+		for _, key := range sketch.Keys() {
+			if rapid.Bool().Draw(rt, "known") {
+				known[key] = full(rapid.Int64Range(mib, 80*gib).Draw(rt, "peak"), time.Duration(rapid.Int64Range(1, math.MaxInt32).Draw(rt, "took")))
+			}
+		}
+
+		p := sketch.Preview(hosts, known)
+		require.Equal(rt, len(p.Shapes), p.ProbesCached+p.ProbesNeeded)
+		require.Len(rt, p.Hosts, len(hosts))
+		require.NotEmpty(rt, p.Why)
+
+		onHosts := 0
+		for _, h := range p.Hosts {
+			onHosts += h.AtOnce
+		}
+
+		require.Equal(rt, p.AtOnce, onHosts)
+		require.Equal(rt, p.AtOnce > 0, p.Waves > 0)
+
+		if p.Duration != nil {
+			require.LessOrEqual(rt, p.Duration.Min, p.Duration.Max)
+		}
+	})
+}
