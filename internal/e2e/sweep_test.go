@@ -61,7 +61,7 @@ func running(n int) func(client.Sweep) bool {
 func (s *stack) trials(id string) []client.Trial {
 	s.t.Helper()
 
-	response, err := s.api.ListTrialsWithResponse(s.t.Context(), id, &client.ListTrialsParams{Limit: 500})
+	response, err := s.api.ListTrialsWithResponse(s.t.Context(), id, &client.ListTrialsParams{Limit: new(client.Limit(500))})
 	require.NoError(s.t, err)
 	require.NotNil(s.t, response.JSON200, string(response.Body))
 
@@ -71,7 +71,7 @@ func (s *stack) trials(id string) []client.Trial {
 func (s *stack) attempts(id string) []client.Attempt {
 	s.t.Helper()
 
-	response, err := s.api.ListSweepAttemptsWithResponse(s.t.Context(), id, &client.ListSweepAttemptsParams{Limit: 500})
+	response, err := s.api.ListSweepAttemptsWithResponse(s.t.Context(), id, &client.ListSweepAttemptsParams{Limit: new(client.Limit(500))})
 	require.NoError(s.t, err)
 	require.NotNil(s.t, response.JSON200, string(response.Body))
 
