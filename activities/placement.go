@@ -57,7 +57,7 @@ func (a *Activities) RequestPlacement(ctx context.Context, in PlaceInput) (Place
 		return PlaceResult{}, translate(err)
 	}
 
-	demand, ok := demandOf(sweep.Spec.Resources, footprint, in.Last, largest(hosts))
+	demand, ok := demandOf(sweep.Spec.Resources, footprint, in.Last, roomOf(hosts))
 	if !ok {
 		return PlaceResult{Asked: demand, Infeasible: true}, nil
 	}
@@ -75,28 +75,34 @@ func (a *Activities) RequestPlacement(ctx context.Context, in PlaceInput) (Place
 	return PlaceResult{Status: status, Asked: demand}, translate(err)
 }
 
-func demandOf(r berth.Resources, f *berth.Footprint, last *LastOOM, capacityBytes int64) (berth.Demand, bool) {
-	d := memory.Demand(r, f, capacityBytes)
+func demandOf(r berth.Resources, f *berth.Footprint, last *LastOOM, room memory.Room) (berth.Demand, bool) {
+	d := memory.Demand(r, f, room.CapacityBytes)
 	if last == nil {
 		return d, true
 	}
 
-	grown, ok := memory.AfterOOM(last.Demand, last.PeakBytes, last.Count, last.Max, capacityBytes)
+	grown, ok := memory.AfterOOM(last.Demand, last.PeakBytes, last.Count, last.Max, room)
 	if !ok {
 		return last.Demand, false
 	}
 
-	grown.MemoryBytes = min(max(grown.MemoryBytes, d.MemoryBytes), capacityBytes)
+	grown.MemoryBytes = min(max(grown.MemoryBytes, d.MemoryBytes), room.CapacityBytes)
 	grown.CPUMilli = d.CPUMilli
 
 	return grown, true
 }
 
-// largest returns the most host memory that one attempt could ever get.
-func largest(hosts []berth.Host) int64 {
-	most := int64(0)
+// roomOf returns the most host memory that one attempt could ever get, and get now.
+func roomOf(hosts []berth.Host) memory.Room {
+	var most memory.Room
+
 	for _, h := range hosts {
-		most = max(most, h.MemoryBytes-h.MemoryHeadroomBytes)
+		capacity := h.MemoryBytes - h.MemoryHeadroomBytes
+		most.CapacityBytes = max(most.CapacityBytes, capacity)
+
+		if h.State == berth.HostReady {
+			most.FreeBytes = max(most.FreeBytes, min(capacity, h.MemoryFreeBytes))
+		}
 	}
 
 	return most

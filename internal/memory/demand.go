@@ -4,7 +4,7 @@ import "github.com/berthml/berth"
 
 // Demand is what the next attempt of a shape needs when none ran out of
 // memory: what the spec says, else the footprint with its margin, else what an
-// unmeasured shape gets.
+// unmeasured shape gets. capacityBytes is the most a host has; 0 = not known.
 func Demand(r berth.Resources, f *berth.Footprint, capacityBytes int64) berth.Demand {
 	d := berth.Demand{MemoryBytes: int64(r.Memory), CPUMilli: r.ThreadCapMilli()}
 
@@ -17,8 +17,8 @@ func Demand(r berth.Resources, f *berth.Footprint, capacityBytes int64) berth.De
 		d.MemoryBytes = ForProbe(capacityBytes)
 	}
 
-	if capacityBytes > 0 && r.Memory == 0 {
-		d.MemoryBytes = min(d.MemoryBytes, capacityBytes)
+	if capacityBytes > 0 { // only what the spec says may be more than there is
+		d.MemoryBytes = max(min(d.MemoryBytes, capacityBytes), int64(r.Memory))
 	}
 
 	return d

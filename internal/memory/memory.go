@@ -26,6 +26,9 @@ const (
 	probeBytes = 4096 * MiB
 	// oomStep is the least growth after an out-of-memory.
 	oomStep = 512 * MiB
+	// freeSpare is the fraction, one in so many, of the memory that programs
+	// outside Berth leave now which the last attempt does not count on.
+	freeSpare = 20
 	// minCPUMilli is the least share of a core that is booked, so that a job
 	// that mostly waits is not packed without bound.
 	minCPUMilli = 100
@@ -102,24 +105,41 @@ func Grow(reservedBytes, peakBytes int64) int64 {
 	return roundUp(max(reservedBytes+reservedBytes/2, peakBytes+peakBytes/4, reservedBytes+oomStep))
 }
 
+// Room is what the machines offer to one attempt.
+type Room struct {
+	CapacityBytes int64 // the most that a host gives when nothing else is there
+	FreeBytes     int64 // the same less what programs outside Berth use now; 0 = not known
+}
+
 // AfterOOM returns the demand of the attempt that follows an out-of-memory of
 // host memory. ooms counts the trial's out-of-memory attempts so far and
 // maxAttempts bounds them; the last one gets a host for itself and all it has.
 // ok is false when there is nothing larger to try: the trial is infeasible.
-func AfterOOM(last berth.Demand, peakBytes int64, ooms, maxAttempts int, capacityBytes int64) (next berth.Demand, ok bool) {
-	if ooms >= maxAttempts || last.MemoryBytes >= capacityBytes {
+func AfterOOM(last berth.Demand, peakBytes int64, ooms, maxAttempts int, room Room) (next berth.Demand, ok bool) {
+	if ooms >= maxAttempts || last.MemoryBytes >= room.CapacityBytes {
 		return last, false
 	}
 
 	next = last
-	next.MemoryBytes = min(Grow(last.MemoryBytes, peakBytes), capacityBytes)
+	next.MemoryBytes = min(Grow(last.MemoryBytes, peakBytes), room.CapacityBytes)
 
 	if ooms == maxAttempts-1 {
 		next.Exclusive = true
-		next.MemoryBytes = capacityBytes
+		next.MemoryBytes = max(next.MemoryBytes, room.all())
 	}
 
 	return next, true
+}
+
+// all is what an attempt alone on a host can have: not what programs outside
+// Berth use, or it would wait for them to end, and a little less than what they
+// leave now, as they come and go.
+func (r Room) all() int64 {
+	if r.FreeBytes <= 0 || r.FreeBytes >= r.CapacityBytes {
+		return r.CapacityBytes
+	}
+
+	return roundDown(r.FreeBytes - r.FreeBytes/freeSpare)
 }
 
 func roundUp(n int64) int64 { return (n + granule - 1) / granule * granule }

@@ -30,7 +30,7 @@ func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, k
 		f.MemoryPeakBytes = max(f.MemoryPeakBytes, u.MemoryPeakBytes)
 		f.DevicePeakBytes = max(f.DevicePeakBytes, u.DevicePeakBytes)
 		f.CPUMilli = cpuNeed(f.CPUMilli, u)
-		f.Duration = berth.Duration(mean(int64(f.Duration), f.Samples, int64(u.Wall)))
+		f.Duration = duration(f, source, u.Wall)
 		f.Samples++
 		f.Source = better(f.Source, source)
 	default:
@@ -54,8 +54,16 @@ func better(old, recent berth.FootprintSource) berth.FootprintSource {
 	return recent
 }
 
-func mean(old int64, samples int, recent int64) int64 {
-	return (old*int64(samples) + recent) / int64(samples+1)
+// duration is the mean over whole runs. Until one was seen, a short one has to do.
+func duration(f berth.Footprint, source berth.FootprintSource, wall berth.Duration) berth.Duration {
+	switch {
+	case f.Source != berth.FootprintFull:
+		return wall
+	case source != berth.FootprintFull:
+		return f.Duration
+	default:
+		return (f.Duration*berth.Duration(f.Samples) + wall) / berth.Duration(f.Samples+1)
+	}
 }
 
 // cpuNeed is the larger of what earlier attempts and this one used. On a full

@@ -14,6 +14,13 @@ const (
 	// DrainAfterExclusive is the same for a request that needs a host or device
 	// for itself, which backfilling would otherwise never let happen.
 	DrainAfterExclusive = time.Minute
+	// keptFraction is the part of the hosts that is kept free at once, one at
+	// least: a long queue must not stop the small ones on every machine.
+	keptFraction = 4
+	// unknownRun stands for the run time of a shape that nobody has measured:
+	// longer than any, so that it comes first and others need not wait for its
+	// footprint at the end.
+	unknownRun = 7 * 24 * time.Hour
 )
 
 // Request is an attempt that waits for a place.
@@ -24,6 +31,7 @@ type Request struct {
 	Demand    berth.Demand
 	Expected  time.Duration // of the whole attempt; 0 = unknown
 	Waited    time.Duration
+	KeptHost  string // what the last Decide kept free for it; empty = none
 }
 
 // SweepLimit is what a sweep's owner allows.
@@ -38,27 +46,29 @@ type Decision struct {
 	AttemptID  string
 	Placed     bool
 	Placement  berth.Placement
-	Rejections []berth.Rejection // one for each candidate host; nil when placed; shared between decisions
-	Impossible bool              // no host could ever hold it, even when empty
+	Impossible bool   // no host could ever hold it, even when empty
+	KeptHost   string // takes nothing younger until this request fits; empty = none
+
+	demand berth.Demand
+	ledger *ledger         // as the round left it
+	sweep  berth.Rejection // of the sweep's own limit; zero = none
 }
 
 // Decide answers every request once, in the order it decided them. It does not
 // change its arguments.
 func Decide(hosts []berth.Host, sweeps map[string]SweepLimit, requests []Request) []Decision {
 	r := &round{
-		ledger:   newLedger(hosts),
-		sweeps:   make(map[string]SweepLimit, len(sweeps)),
-		rejected: make(map[berth.Demand][]berth.Rejection),
+		ledger: newLedger(hosts),
+		sweeps: make(map[string]SweepLimit, len(sweeps)),
+		full:   make(map[berth.Demand]bool),
 	}
 	for id, limit := range sweeps {
 		r.sweeps[id] = limit
 	}
 
-	ordered := r.order(requests)
-	decisions := make([]Decision, 0, len(ordered))
-
-	for _, request := range ordered {
-		decisions = append(decisions, r.decide(request))
+	decisions := make([]Decision, 0, len(requests))
+	for _, i := range r.order(requests) {
+		decisions = append(decisions, r.decide(&requests[i]))
 	}
 
 	return decisions
@@ -66,119 +76,91 @@ func Decide(hosts []berth.Host, sweeps map[string]SweepLimit, requests []Request
 
 // round is one pass over all waiting requests.
 type round struct {
-	ledger   *ledger
-	sweeps   map[string]SweepLimit
-	rejected map[berth.Demand][]berth.Rejection // demands that fit nowhere since the last placement or drain
+	ledger *ledger
+	sweeps map[string]SweepLimit
+	full   map[berth.Demand]bool // demands that fit nowhere; room only shrinks in a round
 }
 
-func (r *round) decide(request Request) Decision {
-	d := Decision{AttemptID: request.AttemptID}
+func (r *round) decide(request *Request) Decision {
+	d := Decision{AttemptID: request.AttemptID, demand: request.Demand, ledger: r.ledger}
 	limit := r.sweeps[request.SweepID]
 
-	if reason, ok := sweepRejection(limit); ok {
-		d.Rejections = []berth.Rejection{reason}
-
+	if d.sweep = sweepRejection(limit); d.sweep.Dimension != "" {
 		return d
 	}
 
-	rejections, known := r.rejected[request.Demand]
-	if !known {
-		placement, fresh, ok := r.ledger.place(request.Demand)
-		if ok {
+	if !r.full[d.demand] {
+		if d.Placement, d.Placed = r.ledger.place(&d.demand); d.Placed {
 			limit.Running++
 			r.sweeps[request.SweepID] = limit
-			d.Placed, d.Placement = true, placement
 
 			return d
 		}
 
-		rejections = fresh
-		r.rejected[request.Demand] = rejections
+		r.full[d.demand] = true
 	}
 
-	d.Rejections = rejections
-	d.Impossible = impossible(rejections)
+	d.Impossible = r.ledger.impossible(&d.demand)
 
-	if !d.Impossible && overdue(request) && r.ledger.drain(rejections) {
-		clear(r.rejected)
+	if !d.Impossible && overdue(request) {
+		d.KeptHost = r.ledger.keep(&d.demand, request.KeptHost)
 	}
 
 	return d
 }
 
-// order sorts overdue requests first, by age, then by weight.
-func (r *round) order(requests []Request) []Request {
-	type weighed struct {
-		Request
+// order returns the indexes of requests: overdue ones first, by age, then by
+// weight.
+func (r *round) order(requests []Request) []int {
+	type key struct {
+		index   int
 		overdue bool
 		weight  float64
+		waited  time.Duration
 	}
 
-	all := make([]weighed, len(requests))
-	for i, request := range requests {
-		all[i] = weighed{
-			Request: request,
-			overdue: overdue(request),
-			weight:  request.Expected.Seconds() * r.ledger.dominantShare(request.Demand),
+	largest := r.ledger.largest()
+	keys := make([]key, len(requests))
+
+	for i := range requests {
+		request := &requests[i]
+		keys[i] = key{
+			index: i, overdue: overdue(request), waited: request.Waited,
+			weight: cmp.Or(request.Expected, unknownRun).Seconds() * largest.dominantShare(request.Demand),
 		}
 	}
 
-	slices.SortFunc(all, func(a, b weighed) int {
+	slices.SortFunc(keys, func(a, b key) int {
 		switch {
-		case a.overdue && !b.overdue:
-			return -1
-		case b.overdue && !a.overdue:
+		case a.overdue != b.overdue:
+			if a.overdue {
+				return -1
+			}
+
 			return 1
-		case a.overdue:
-			return cmp.Or(cmp.Compare(b.Waited, a.Waited), cmp.Compare(a.AttemptID, b.AttemptID))
+		case !a.overdue && a.weight != b.weight:
+			return cmp.Compare(b.weight, a.weight)
+		case a.waited != b.waited:
+			return cmp.Compare(b.waited, a.waited)
 		}
 
-		return cmp.Or(
-			cmp.Compare(b.weight, a.weight),
-			cmp.Compare(b.Waited, a.Waited),
-			cmp.Compare(a.Number, b.Number),
-			cmp.Compare(a.AttemptID, b.AttemptID),
-		)
+		x, y := &requests[a.index], &requests[b.index]
+
+		return cmp.Or(cmp.Compare(x.Number, y.Number), cmp.Compare(x.AttemptID, y.AttemptID))
 	})
 
-	ordered := make([]Request, len(all))
-	for i, w := range all {
-		ordered[i] = w.Request
+	ordered := make([]int, len(keys))
+	for i, k := range keys {
+		ordered[i] = k.index
 	}
 
 	return ordered
 }
 
-func overdue(request Request) bool {
+func overdue(request *Request) bool {
 	if request.Demand.Exclusive {
 		return request.Waited >= DrainAfterExclusive
 	}
 
 	return request.Waited >= DrainAfter
-}
-
-func sweepRejection(limit SweepLimit) (berth.Rejection, bool) {
-	switch {
-	case limit.Paused:
-		return berth.Rejection{Dimension: berth.DimensionSweep, Reason: "the sweep takes no new trials now"}, true
-	case limit.MaxParallel > 0 && limit.Running >= limit.MaxParallel:
-		return berth.Rejection{
-			Dimension: berth.DimensionSweep,
-			Needed:    int64(limit.Running) + 1,
-			Free:      int64(limit.MaxParallel),
-			Reason:    "the sweep's max_parallel is reached",
-		}, true
-	default:
-		return berth.Rejection{}, false
-	}
-}
-
-func impossible(rejections []berth.Rejection) bool {
-	for _, rejection := range rejections {
-		if !rejection.Never {
-			return false
-		}
-	}
-
-	return len(rejections) > 0
 }

@@ -9,6 +9,9 @@
 // Order: requests that waited longer than DrainAfter, oldest first; then the
 // longest expected run weighted by its dominant share (longest processing time
 // first), so that long runs do not start last; then the oldest. Smaller ones
-// fill the gaps behind those that do not fit (backfill). Nothing starves: what
-// waited for DrainAfter keeps a host from taking anything younger.
+// fill the gaps behind those that do not fit (backfill).
+//
+// Nothing starves: for what waited for DrainAfter a host is kept free, the same
+// in every round, until the attempts on it have ended. Not where programs
+// outside Berth hold what it needs, and at most a quarter of the hosts at once.
 package packing

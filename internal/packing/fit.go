@@ -1,128 +1,154 @@
 package packing
 
 import (
-	"fmt"
+	"slices"
 
 	"github.com/berthml/berth"
 )
 
-// fitsHost checks every hard constraint of a host, the ones that can never be
-// met first, and returns the first that is broken.
-func fitsHost(h *berth.Host, d berth.Demand, drained bool) (berth.Rejection, bool) {
-	total := capacity(h)
+// rule is the first hard constraint that a demand breaks.
+type rule uint8
 
+const (
+	fits rule = iota
+	breaksState
+	breaksKept
+	breaksExclusive
+	breaksMemory
+	breaksFreeMemory
+	breaksCPU
+	breaksAttempts
+	breaksDevice // it has none, or the device says more
+)
+
+// check returns the first constraint of the host that is broken, those that
+// can never be met first. Of the devices it only asks whether one has room.
+func (s *site) check(d *berth.Demand) rule {
 	switch {
-	case d.MemoryBytes > total:
-		return reject(h, "", berth.DimensionMemory, d.MemoryBytes, total, true), false
-	case d.CPUMilli > h.CPUMilli:
-		return reject(h, "", berth.DimensionCPU, d.CPUMilli, h.CPUMilli, true), false
-	case h.State != berth.HostReady:
-		return reject(h, "", berth.DimensionState, 0, 0, false), false
-	case drained:
-		return berth.Rejection{
-			HostID: h.ID, HostName: h.Name, Dimension: berth.DimensionState,
-			Reason: "host " + h.Name + ": kept free for an attempt that has waited longer",
-		}, false
-	case h.Exclusive || (d.Exclusive && d.DeviceBytes == 0 && h.Attempts > 0):
-		return reject(h, "", berth.DimensionExclusive, 0, int64(h.Attempts), false), false
-	case h.MemoryReservedBytes+d.MemoryBytes > total:
-		return reject(h, "", berth.DimensionMemory, d.MemoryBytes, total-h.MemoryReservedBytes, false), false
-	case h.CPUMilliReserved+d.CPUMilli > h.CPUMilli:
-		return reject(h, "", berth.DimensionCPU, d.CPUMilli, h.CPUMilli-h.CPUMilliReserved, false), false
-	case h.MaxAttempts > 0 && h.Attempts >= h.MaxAttempts:
-		return reject(h, "", berth.DimensionAttempts, 1, 0, false), false
-	case h.MemoryReservedBytes+d.MemoryBytes > h.MemoryFreeBytes:
-		return reject(h, "", berth.DimensionFreeMemory, d.MemoryBytes, max(h.MemoryFreeBytes-h.MemoryReservedBytes, 0), false), false
+	case d.MemoryBytes > s.capacity:
+		return breaksMemory
+	case d.CPUMilli > s.CPUMilli:
+		return breaksCPU
+	case d.DeviceBytes > 0 && !s.hasDeviceFor(d):
+		return breaksDevice
+	case s.State != berth.HostReady:
+		return breaksState
+	case s.kept:
+		return breaksKept
+	case s.Exclusive || d.Exclusive && d.DeviceBytes == 0 && s.Attempts > 0:
+		return breaksExclusive
+	case s.MemoryReservedBytes+d.MemoryBytes > s.capacity:
+		return breaksMemory
+	case s.CPUMilliReserved+d.CPUMilli > s.CPUMilli:
+		return breaksCPU
+	case s.MaxAttempts > 0 && s.Attempts >= s.MaxAttempts:
+		return breaksAttempts
+	case s.MemoryReservedBytes+d.MemoryBytes > s.MemoryFreeBytes:
+		return breaksFreeMemory
+	case d.DeviceBytes > s.room:
+		return breaksDevice
 	default:
-		return berth.Rejection{}, true
+		return fits
 	}
 }
 
-// fitsDevice is fitsHost for one GPU.
-func fitsDevice(h *berth.Host, dev *berth.Device, d berth.Demand) (berth.Rejection, bool) {
-	total := dev.MemoryBytes - dev.HeadroomBytes
-	contexts := max(d.Contexts, 1)
-
-	switch {
-	case d.DeviceBytes > total:
-		return reject(h, dev.ID, berth.DimensionDeviceBytes, d.DeviceBytes, total, true), false
-	case d.Exclusive && dev.ContextsReserved > 0:
-		return reject(h, dev.ID, berth.DimensionExclusive, 0, int64(dev.ContextsReserved), false), false
-	case dev.ReservedBytes+d.DeviceBytes > total:
-		return reject(h, dev.ID, berth.DimensionDeviceBytes, d.DeviceBytes, total-dev.ReservedBytes, false), false
-	case dev.ReservedBytes+d.DeviceBytes > dev.FreeBytes:
-		return reject(h, dev.ID, berth.DimensionFreeMemory, d.DeviceBytes, max(dev.FreeBytes-dev.ReservedBytes, 0), false), false
-	case dev.ContextsReserved+contexts > dev.MaxContexts:
-		return reject(h, dev.ID, berth.DimensionContexts, int64(contexts), int64(dev.MaxContexts-dev.ContextsReserved), false), false
-	default:
-		return berth.Rejection{}, true
-	}
+// holds reports whether the host would hold the demand with nothing else on it.
+func (s *site) holds(d *berth.Demand) bool {
+	return d.MemoryBytes <= s.capacity && d.CPUMilli <= s.CPUMilli && (d.DeviceBytes == 0 || s.hasDeviceFor(d))
 }
 
-func reject(h *berth.Host, deviceID string, dim berth.Dimension, needed, free int64, never bool) berth.Rejection {
-	return berth.Rejection{
-		HostID: h.ID, HostName: h.Name, DeviceID: deviceID,
-		Dimension: dim, Needed: needed, Free: free, Never: never,
+// hasDeviceFor reports whether an empty GPU of the host would hold the demand.
+func (s *site) hasDeviceFor(d *berth.Demand) bool {
+	for i := range s.Devices {
+		if deviceHolds(&s.Devices[i], d) {
+			return true
+		}
 	}
+
+	return false
 }
 
-// Explain returns the rejection in plain words. It is apart from the decision
-// because only what is stored needs a text.
-func Explain(r berth.Rejection) string {
-	if r.Reason != "" {
-		return r.Reason
-	}
-
-	where := "host " + r.HostName
-	if r.DeviceID != "" {
-		where += ", GPU " + r.DeviceID
-	}
-
-	return where + ": " + explainDimension(r)
+func deviceHolds(dev *berth.Device, d *berth.Demand) bool {
+	return d.DeviceBytes <= deviceCapacity(dev) && contexts(d) <= dev.MaxContexts
 }
 
-func explainDimension(r berth.Rejection) string {
-	free := "free"
-	if r.Never {
-		free = "there at all"
-	}
-
-	switch r.Dimension {
-	case berth.DimensionState:
-		return "takes no attempts now (draining, or its worker is silent)"
-	case berth.DimensionMemory:
-		return fmt.Sprintf("needs %s of memory, %s %s", mib(r.Needed), mib(r.Free), free)
-	case berth.DimensionFreeMemory:
-		return fmt.Sprintf("needs %s of memory, but programs outside Berth leave %s", mib(r.Needed), mib(r.Free))
-	case berth.DimensionCPU:
-		return fmt.Sprintf("needs %s cores, %s %s", cores(r.Needed), cores(r.Free), free)
-	case berth.DimensionAttempts:
-		return "already runs as many attempts as it may"
-	case berth.DimensionDevice:
-		return "has no GPU"
-	case berth.DimensionDeviceBytes:
-		return fmt.Sprintf("needs %s of GPU memory, %s %s", mib(r.Needed), mib(r.Free), free)
-	case berth.DimensionContexts:
-		return fmt.Sprintf("needs %d GPU context(s), %d free", r.Needed, r.Free)
-	case berth.DimensionExclusive:
-		return "one of the attempts must be alone there"
-	case berth.DimensionSweep:
-		return "the sweep's own limit"
-	default:
-		return string(r.Dimension)
-	}
+// fitsDevice checks every constraint of one GPU.
+func fitsDevice(dev *berth.Device, d *berth.Demand) bool {
+	return !dev.Exclusive && !(d.Exclusive && dev.ContextsReserved > 0) &&
+		dev.ReservedBytes+d.DeviceBytes <= min(deviceCapacity(dev), dev.FreeBytes) &&
+		dev.ContextsReserved+contexts(d) <= dev.MaxContexts
 }
 
-// mib renders bytes as people read them, such as 1,310 MiB.
-func mib(bytes int64) string {
-	n := bytes / (1 << 20)
-	if n < 1000 {
-		return fmt.Sprintf("%d MiB", n)
-	}
-
-	return fmt.Sprintf("%d,%03d MiB", n/1000, n%1000)
+// holdsWhenDone reports whether the demand fits once the attempts of the host
+// have ended. Where programs outside Berth hold what it needs, waiting for
+// them would only block the host.
+func (s *site) holdsWhenDone(d *berth.Demand) bool {
+	return s.State == berth.HostReady && s.holds(d) && d.MemoryBytes <= s.MemoryFreeBytes &&
+		(d.DeviceBytes == 0 || slices.ContainsFunc(s.Devices, func(dev berth.Device) bool { return deviceHoldsWhenDone(&dev, d) }))
 }
 
-func cores(milli int64) string {
-	return fmt.Sprintf("%g", float64(milli)/1000)
+func deviceHoldsWhenDone(dev *berth.Device, d *berth.Demand) bool {
+	return deviceHolds(dev, d) && d.DeviceBytes <= dev.FreeBytes
+}
+
+// shortage is the part of a host, in its scarcest dimension, that must become
+// free before the demand fits: 0 to 1.
+func (s *site) shortage(d *berth.Demand) float64 {
+	memory := s.MemoryReservedBytes + d.MemoryBytes - min(s.capacity, s.MemoryFreeBytes)
+	cpu := s.CPUMilliReserved + d.CPUMilli - s.CPUMilli
+
+	if s.Exclusive || d.Exclusive && d.DeviceBytes == 0 { // everything has to end
+		memory, cpu = s.MemoryReservedBytes, s.CPUMilliReserved
+	}
+
+	short := max(share(memory, s.capacity), share(cpu, s.CPUMilli), 0)
+
+	if s.MaxAttempts > 0 && s.Attempts >= s.MaxAttempts {
+		short = max(short, share(1, int64(s.MaxAttempts)))
+	}
+
+	if d.DeviceBytes > 0 {
+		short = max(short, s.deviceShortage(d))
+	}
+
+	return short
+}
+
+// deviceShortage is the shortage of the GPU that is nearest to fitting.
+func (s *site) deviceShortage(d *berth.Demand) float64 {
+	least := 1.0
+
+	for i := range s.Devices {
+		dev := &s.Devices[i]
+		if !deviceHoldsWhenDone(dev, d) {
+			continue
+		}
+
+		total := min(deviceCapacity(dev), dev.FreeBytes)
+		bytes := share(dev.ReservedBytes+d.DeviceBytes-total, total)
+		slots := share(int64(dev.ContextsReserved+contexts(d)-dev.MaxContexts), int64(dev.MaxContexts))
+
+		if dev.Exclusive || d.Exclusive {
+			bytes, slots = share(dev.ReservedBytes, total), 0
+		}
+
+		least = min(least, max(bytes, slots, 0))
+	}
+
+	return least
+}
+
+// contexts is what a demand takes of a GPU: a process has one at least.
+func contexts(d *berth.Demand) int { return max(d.Contexts, 1) }
+
+// deviceCapacity is what leases on a GPU may hold together.
+func deviceCapacity(dev *berth.Device) int64 { return dev.MemoryBytes - dev.HeadroomBytes }
+
+// share is a part of a whole; 0 when there is none.
+func share(part, whole int64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+
+	return float64(part) / float64(whole)
 }

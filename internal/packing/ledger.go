@@ -9,21 +9,50 @@ import (
 
 // ledger is a working copy of the hosts on which placements are tried.
 type ledger struct {
-	hosts   []berth.Host // by id
-	drained map[string]bool
+	hosts   []site // by id
+	mayKeep int    // hosts that may still be kept free
+}
+
+// site is a host with what every try needs of it.
+type site struct {
+	berth.Host
+
+	capacity int64 // bytes that leases may hold together
+	kept     bool  // for an attempt that has waited longer
+	roomiest int   // index of the device with the most room
+	room     int64 // bytes free there; 0 or less = no device takes anything
 }
 
 func newLedger(hosts []berth.Host) *ledger {
-	l := &ledger{hosts: slices.Clone(hosts), drained: make(map[string]bool)}
+	l := &ledger{hosts: make([]site, len(hosts)), mayKeep: max(len(hosts)/keptFraction, 1)}
 
-	for i := range l.hosts {
-		l.hosts[i].Devices = slices.Clone(l.hosts[i].Devices)
-		slices.SortFunc(l.hosts[i].Devices, func(a, b berth.Device) int { return cmp.Compare(a.ID, b.ID) })
+	for i, h := range hosts {
+		h.Devices = slices.Clone(h.Devices)
+		slices.SortFunc(h.Devices, func(a, b berth.Device) int { return cmp.Compare(a.ID, b.ID) })
+
+		l.hosts[i] = site{Host: h, capacity: h.MemoryBytes - h.MemoryHeadroomBytes}
+		l.hosts[i].findRoom()
 	}
 
-	slices.SortFunc(l.hosts, func(a, b berth.Host) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(l.hosts, func(a, b site) int { return cmp.Compare(a.ID, b.ID) })
 
 	return l
+}
+
+// findRoom looks for the device with the most room.
+func (s *site) findRoom() {
+	s.roomiest, s.room = 0, 0
+
+	for i := range s.Devices {
+		dev := &s.Devices[i]
+		if dev.Exclusive || dev.ContextsReserved >= dev.MaxContexts {
+			continue
+		}
+
+		if room := min(deviceCapacity(dev), dev.FreeBytes) - dev.ReservedBytes; room > s.room {
+			s.roomiest, s.room = i, room
+		}
+	}
 }
 
 // candidate is a place that fits, with what decides between several.
@@ -33,156 +62,156 @@ type candidate struct {
 	slack        int64   // memory left afterwards; the least wins: best fit
 }
 
-// place books the demand on the best candidate, or says for every host why not.
-func (l *ledger) place(d berth.Demand) (berth.Placement, []berth.Rejection, bool) {
+func (c candidate) better(than candidate) bool {
+	return c.load < than.load || c.load == than.load && c.slack < than.slack
+}
+
+// place books the demand on the best candidate, if there is one.
+func (l *ledger) place(d *berth.Demand) (berth.Placement, bool) {
 	var (
-		best       candidate
-		found      bool
-		rejections []berth.Rejection
+		best  candidate
+		found bool
 	)
 
 	for i := range l.hosts {
-		c, rejection, ok := l.try(i, d)
-		if !ok {
-			rejections = append(rejections, rejection)
-
+		if l.hosts[i].check(d) != fits {
 			continue
 		}
 
-		if !found || c.load < best.load || (c.load == best.load && c.slack < best.slack) {
+		c, ok := l.hosts[i].candidate(d)
+		if c.host = i; ok && (!found || c.better(best)) {
 			best, found = c, true
 		}
 	}
 
 	if !found {
-		if len(l.hosts) == 0 {
-			rejections = []berth.Rejection{{
-				Dimension: berth.DimensionState,
-				Reason:    "no machine is connected; start `berth worker` on one",
-			}}
-		}
-
-		return berth.Placement{}, rejections, false
+		return berth.Placement{}, false
 	}
 
-	return l.book(best, d), nil, true
+	return l.book(best, d), true
 }
 
-// try checks one host and, when a GPU is wanted, its devices.
-func (l *ledger) try(i int, d berth.Demand) (candidate, berth.Rejection, bool) {
-	h := &l.hosts[i]
-
-	if rejection, ok := fitsHost(h, d, l.drained[h.ID]); !ok {
-		return candidate{}, rejection, false
-	}
-
-	c := candidate{
-		host:   i,
-		device: -1,
-		load:   hostLoad(h, d),
-		slack:  capacity(h) - h.MemoryReservedBytes - d.MemoryBytes,
-	}
+// candidate is the best place on a host that passed check.
+func (s *site) candidate(d *berth.Demand) (candidate, bool) {
 	if d.DeviceBytes == 0 {
-		return c, berth.Rejection{}, true
+		memory := s.MemoryReservedBytes + d.MemoryBytes
+		load := max(share(memory, s.capacity), share(s.CPUMilliReserved+d.CPUMilli, s.CPUMilli))
+
+		return candidate{device: -1, load: load, slack: s.capacity - memory}, true
 	}
 
-	rejection := reject(h, "", berth.DimensionDevice, 1, 0, true)
-	found := false
+	var (
+		best  candidate
+		found bool
+	)
 
-	for j := range h.Devices {
-		dev := &h.Devices[j]
-
-		why, ok := fitsDevice(h, dev, d)
-		if !ok {
-			if !found && (rejection.DeviceID == "" || !why.Never) {
-				rejection = why
-			}
-
+	for i := range s.Devices {
+		dev := &s.Devices[i]
+		if !fitsDevice(dev, d) {
 			continue
 		}
 
-		load := float64(dev.ReservedBytes+d.DeviceBytes) / float64(dev.MemoryBytes-dev.HeadroomBytes)
-		slack := dev.MemoryBytes - dev.HeadroomBytes - dev.ReservedBytes - d.DeviceBytes
+		reserved, total := dev.ReservedBytes+d.DeviceBytes, deviceCapacity(dev)
+		c := candidate{device: i, load: share(reserved, total), slack: total - reserved}
 
-		if !found || load < c.load || (load == c.load && slack < c.slack) {
-			c.device, c.load, c.slack, found = j, load, slack, true
+		if !found || c.better(best) {
+			best, found = c, true
 		}
 	}
 
-	return c, rejection, found
+	return best, found
 }
 
-func (l *ledger) book(c candidate, d berth.Demand) berth.Placement {
+func (l *ledger) book(c candidate, d *berth.Demand) berth.Placement {
 	h := &l.hosts[c.host]
 	h.CPUMilliReserved += d.CPUMilli
 	h.MemoryReservedBytes += d.MemoryBytes
 	h.Attempts++
-	h.Exclusive = h.Exclusive || (d.Exclusive && c.device < 0)
+	h.Exclusive = h.Exclusive || d.Exclusive && c.device < 0
 
 	placement := berth.Placement{HostID: h.ID}
 
 	if c.device >= 0 {
 		dev := &h.Devices[c.device]
 		dev.ReservedBytes += d.DeviceBytes
-		dev.ContextsReserved += max(d.Contexts, 1)
+		dev.ContextsReserved += contexts(d)
+		dev.Exclusive = dev.Exclusive || d.Exclusive
 		placement.DeviceID = dev.ID
+		h.findRoom()
 	}
 
 	return placement
 }
 
-// drain keeps the host that is nearest to fitting from taking anything else in
-// this round. It reports whether it found one.
-func (l *ledger) drain(rejections []berth.Rejection) bool {
-	best := -1
+// impossible reports whether no host could ever hold the demand. Without hosts
+// nobody knows.
+func (l *ledger) impossible(d *berth.Demand) bool {
+	for i := range l.hosts {
+		if l.hosts[i].holds(d) {
+			return false
+		}
+	}
 
-	for i, r := range rejections {
-		if r.HostID == "" || r.Never || r.Dimension == berth.DimensionState || l.drained[r.HostID] {
+	return len(l.hosts) > 0
+}
+
+// keep keeps a host from taking anything else in this round: the one that was
+// kept in the last round, so that its attempts come to an end, else the one
+// that is nearest to fitting. It returns its id, or nothing when there is none.
+func (l *ledger) keep(d *berth.Demand, before string) string {
+	if l.mayKeep == 0 {
+		return ""
+	}
+
+	best, least := -1, 0.0
+
+	for i := range l.hosts {
+		s := &l.hosts[i]
+		if s.kept || !s.holdsWhenDone(d) {
 			continue
 		}
 
-		if best < 0 || r.Needed-r.Free < rejections[best].Needed-rejections[best].Free {
+		if s.ID == before {
 			best = i
+
+			break
+		}
+
+		if short := s.shortage(d); best < 0 || short < least {
+			best, least = i, short
 		}
 	}
 
 	if best < 0 {
-		return false
+		return ""
 	}
 
-	l.drained[rejections[best].HostID] = true
+	l.mayKeep--
+	l.hosts[best].kept = true
 
-	return true
+	return l.hosts[best].ID
 }
 
-// dominantShare is the largest fraction of any one host dimension that the
-// demand takes of the largest host; 0 without hosts.
-func (l *ledger) dominantShare(d berth.Demand) float64 {
-	var memory, cpu, device int64
+// size is the largest that any one host or device has of each dimension.
+type size struct{ memory, cpu, device int64 }
+
+func (l *ledger) largest() size {
+	var most size
 
 	for i := range l.hosts {
-		memory = max(memory, capacity(&l.hosts[i]))
-		cpu = max(cpu, l.hosts[i].CPUMilli)
+		most.memory = max(most.memory, l.hosts[i].capacity)
+		most.cpu = max(most.cpu, l.hosts[i].CPUMilli)
 
 		for j := range l.hosts[i].Devices {
-			device = max(device, l.hosts[i].Devices[j].MemoryBytes)
+			most.device = max(most.device, deviceCapacity(&l.hosts[i].Devices[j]))
 		}
 	}
 
-	return max(share(d.MemoryBytes, memory), share(d.CPUMilli, cpu), share(d.DeviceBytes, device))
+	return most
 }
 
-func share(part, whole int64) float64 {
-	if whole <= 0 {
-		return 0
-	}
-
-	return float64(part) / float64(whole)
-}
-
-// capacity is what leases on a host may hold together.
-func capacity(h *berth.Host) int64 { return h.MemoryBytes - h.MemoryHeadroomBytes }
-
-func hostLoad(h *berth.Host, d berth.Demand) float64 {
-	return max(share(h.MemoryReservedBytes+d.MemoryBytes, capacity(h)), share(h.CPUMilliReserved+d.CPUMilli, h.CPUMilli))
+// dominantShare is the largest fraction that the demand takes of any dimension;
+// 0 without hosts.
+func (s size) dominantShare(d berth.Demand) float64 {
+	return max(share(d.MemoryBytes, s.memory), share(d.CPUMilli, s.cpu), share(d.DeviceBytes, s.device))
 }

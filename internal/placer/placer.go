@@ -32,7 +32,9 @@ const (
 	queueLimit = 10_000
 	// batch is how many placements one statement commits.
 	batch = 200
-	// reasonsEvery is how often reasons are rewritten: they are for people.
+	// reasonsEvery is how often reasons are rewritten, and as much longer for
+	// every thousand requests that wait: they are for people, and numbers of
+	// what is free change with every placement.
 	reasonsEvery = time.Second
 	// reasonsKept is how many candidates a stored reason names.
 	reasonsKept = 8
@@ -45,6 +47,7 @@ type Placer struct {
 	ledger    Ledger
 	log       *slog.Logger
 	explained time.Time
+	kept      map[string]string // attempt to the host that is kept free for it
 }
 
 // New returns a placer.
@@ -84,7 +87,8 @@ func (p *Placer) Round(ctx context.Context) error {
 		return err
 	}
 
-	decisions := packing.Decide(hosts, limits(use), requests(waiting))
+	decisions := packing.Decide(hosts, limits(use), p.requests(waiting))
+	p.keep(decisions)
 
 	if err := p.commit(ctx, decisions); err != nil {
 		return err
@@ -105,16 +109,28 @@ func limits(use map[string]berth.SweepUse) map[string]packing.SweepLimit {
 	return out
 }
 
-func requests(waiting []berth.WaitingRequest) []packing.Request {
+func (p *Placer) requests(waiting []berth.WaitingRequest) []packing.Request {
 	out := make([]packing.Request, len(waiting))
 	for i, w := range waiting {
 		out[i] = packing.Request{
 			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber,
-			Demand: w.Demand, Expected: w.Expected, Waited: w.Waited,
+			Demand: w.Demand, Expected: w.Expected, Waited: w.Waited, KeptHost: p.kept[w.AttemptID],
 		}
 	}
 
 	return out
+}
+
+// keep remembers which hosts are kept free, for the next round. A new leader
+// does not know and may choose others: that only takes longer.
+func (p *Placer) keep(decisions []packing.Decision) {
+	p.kept = make(map[string]string)
+
+	for _, d := range decisions {
+		if d.KeptHost != "" {
+			p.kept[d.AttemptID] = d.KeptHost
+		}
+	}
 }
 
 // commit books placements and ends what is impossible.
@@ -127,7 +143,7 @@ func (p *Placer) commit(ctx context.Context, decisions []packing.Decision) error
 		}
 
 		if d.Impossible {
-			if err := p.ledger.RefuseRequest(ctx, d.AttemptID, readable(d.Rejections)); err != nil {
+			if err := p.ledger.RefuseRequest(ctx, d.AttemptID, readable(d)); err != nil {
 				return err
 			}
 		}
@@ -161,10 +177,9 @@ func (p *Placer) place(ctx context.Context, placements map[string]berth.Placemen
 	return err
 }
 
-// explain stores why requests still wait, where that has changed, at most once
-// a second.
+// explain stores why requests still wait, where that has changed, from time to time.
 func (p *Placer) explain(ctx context.Context, waiting []berth.WaitingRequest, decisions []packing.Decision) error {
-	if time.Since(p.explained) < reasonsEvery {
+	if time.Since(p.explained) < reasonsEvery*time.Duration(1+len(waiting)/1000) {
 		return nil
 	}
 
@@ -182,7 +197,7 @@ func (p *Placer) explain(ctx context.Context, waiting []berth.WaitingRequest, de
 			continue
 		}
 
-		if reasons := readable(d.Rejections); !slices.Equal(reasons, stored[d.AttemptID]) {
+		if reasons := readable(d); !slices.Equal(reasons, stored[d.AttemptID]) {
 			changed[d.AttemptID] = reasons
 		}
 	}
@@ -194,9 +209,9 @@ func (p *Placer) explain(ctx context.Context, waiting []berth.WaitingRequest, de
 	return p.ledger.StoreReasons(ctx, changed)
 }
 
-// readable adds the words to rejections and keeps the first few.
-func readable(rejections []berth.Rejection) []berth.Rejection {
-	out := slices.Clone(rejections[:min(len(rejections), reasonsKept)])
+// readable is why a request waits, in words; the first few candidates.
+func readable(d packing.Decision) []berth.Rejection {
+	out := d.Rejections(reasonsKept)
 	for i := range out {
 		out[i].Reason = packing.Explain(out[i])
 	}

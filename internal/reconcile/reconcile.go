@@ -152,7 +152,8 @@ func (r *Reconciler) mend(ctx context.Context, containers []berth.Container, lea
 
 	present := make(map[string]bool, len(containers))
 
-	group, ctx := errgroup.WithContext(ctx)
+	var group errgroup.Group // one that cannot be mended must not keep the others from it
+
 	group.SetLimit(8) // stopping takes up to stopGrace each
 
 	for _, c := range containers {

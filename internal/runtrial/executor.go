@@ -13,8 +13,10 @@ import (
 	"github.com/berthml/berth/internal/failure"
 )
 
-// Containers is the Docker of this host.
+// Containers is the Docker of this host. An id may also be a name.
 type Containers interface {
+	// Name is what the attempt's container is called, whether or not it is there.
+	Name(attemptID string) string
 	// Ensure starts the attempt's container, or adopts the one that is there.
 	// A start that can never work is a *berth.StartError.
 	Ensure(ctx context.Context, l berth.Launch) (berth.Container, error)
@@ -22,6 +24,7 @@ type Containers interface {
 	Wait(ctx context.Context, id string) (berth.Container, error)
 	// Stop sends SIGTERM, and SIGKILL after grace. An absent container is a success.
 	Stop(ctx context.Context, id string, grace time.Duration) error
+	// Remove removes a container that does not run. An absent one is a success.
 	Remove(ctx context.Context, id string) error
 	// Logs calls take with the output after from, in order. With follow it ends
 	// when the container has exited.
@@ -115,7 +118,7 @@ func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) 
 
 	attempt := who.Attempt
 	if attempt.State == berth.AttemptFinished && attempt.Token == order.Token {
-		e.tidy(who, attempt.ContainerID)
+		e.tidy(who)
 
 		return storedOutcome(attempt), nil
 	}
@@ -130,7 +133,17 @@ func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) 
 		return run.giveBack(ctx)
 	}
 
-	return run.attempt(ctx)
+	outcome, err := run.attempt(ctx)
+	if err != nil && stopped(ctx, order) && berth.KindOf(err) != berth.KindFenced {
+		return run.giveBack(context.WithoutCancel(ctx)) // nobody asks again
+	}
+
+	return outcome, err
+}
+
+// stopped reports whether ctx ended with the order to stop.
+func stopped(ctx context.Context, order Order) bool {
+	return ctx.Err() != nil && order.StopCause != nil && errors.Is(context.Cause(ctx), order.StopCause)
 }
 
 // storedOutcome is the outcome of an attempt that was committed before.
@@ -188,7 +201,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	}
 
 	r.log.Info("attempt runs", "sweep_id", r.who.SweepID, "trial", r.who.Trial.Number, "attempt", r.who.Attempt.ID,
-		"container", r.container.ID[:12], "adopted", r.container.Adopted)
+		"container", berth.ShortKey(r.container.ID), "adopted", r.container.Adopted)
 
 	seen, err := r.watch(ctx)
 	if err != nil {
@@ -218,10 +231,12 @@ func (r *run) commit(ctx context.Context, o berth.Outcome) (berth.Outcome, error
 		source = berth.FootprintShort
 	}
 
-	err := r.records.FinishAttempt(ctx, berth.Result{
-		AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, SweepID: r.who.SweepID, ShapeKey: r.who.Trial.ShapeKey,
-		Token: r.order.Token, Reserved: r.who.Attempt.Demand, Outcome: o, Source: source,
-		Proof: "container exited or never started",
+	err := patiently(ctx, func() error {
+		return r.records.FinishAttempt(ctx, berth.Result{
+			AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, SweepID: r.who.SweepID, ShapeKey: r.who.Trial.ShapeKey,
+			Token: r.order.Token, Reserved: r.who.Attempt.Demand, Outcome: o, Source: source,
+			Proof: "container exited or never started",
+		})
 	})
 	if berth.KindOf(err) == berth.KindFenced {
 		r.abandon()
@@ -231,49 +246,86 @@ func (r *run) commit(ctx context.Context, o berth.Outcome) (berth.Outcome, error
 		return berth.Outcome{}, err
 	}
 
-	r.tidy(r.who, r.container.ID)
+	r.tidy(r.who)
 
 	return o, nil
 }
 
-// commitTimeout bounds the commit of a result; Temporal repeats it after that.
-const commitTimeout = 30 * time.Second
+const (
+	// commitTimeout bounds the commit of a result; Temporal repeats it after that.
+	commitTimeout = 30 * time.Second
+	// stopPatience bounds how long a container that must stop is asked to while
+	// Docker does not answer. By then Temporal has missed our heartbeats, and the
+	// attempt is fenced: the reconciler stops it.
+	stopPatience = 2 * time.Minute
+	// abandonGrace is what a container has that a newer attempt has replaced.
+	abandonGrace = 5 * time.Second
+	retryEvery   = time.Second
+)
+
+// patiently repeats what failed because something did not answer, until ctx ends.
+func patiently(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if berth.KindOf(err) != berth.KindUnavailable {
+			return err
+		}
+
+		select {
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// stop stops the container.
+func (r *run) stop(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+
+	return patiently(ctx, func() error { return r.containers.Stop(ctx, id, r.config.Grace) })
+}
 
 // abandon removes the container of an attempt that a newer one has replaced.
 func (r *run) abandon() {
 	r.log.Warn("attempt is fenced; removing its container", "attempt", r.who.Attempt.ID, "container", r.container.ID)
-	r.tidy(r.who, r.container.ID)
-}
 
-// giveBack stops what runs, if anything does, and frees the place.
-func (r *run) giveBack(ctx context.Context) (berth.Outcome, error) {
-	name := r.who.Attempt.ContainerID
-	if name != "" {
-		if err := r.containers.Stop(ctx, name, r.config.Grace); err != nil {
-			return berth.Outcome{}, err
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	defer cancel()
+
+	name := r.containers.Name(r.who.Attempt.ID)
+	if err := r.containers.Stop(ctx, name, abandonGrace); err != nil {
+		r.log.Warn("stopping container; the reconciler tries again", "container", name, "error", err)
 	}
 
-	r.container.ID = name
-	now := time.Now().UTC()
+	r.tidy(r.who)
+}
 
-	return r.commit(ctx, berth.Outcome{
-		Kind: berth.FailureCanceled, Message: "canceled before it started", StartedAt: now, FinishedAt: now,
-	})
+// giveBack stops what runs, if anything does, and frees the place. The
+// container is known by its name: it may run without being recorded.
+func (r *run) giveBack(ctx context.Context) (berth.Outcome, error) {
+	if err := r.stop(ctx, r.containers.Name(r.who.Attempt.ID)); err != nil {
+		return berth.Outcome{}, err
+	}
+
+	now := time.Now().UTC()
+	kind, message := failure.Classify(failure.Evidence{Intent: failure.IntentCancel})
+
+	return r.commit(ctx, berth.Outcome{Kind: kind, Message: message, StartedAt: now, FinishedAt: now})
 }
 
 // tidy removes what an attempt leaves on the host. What it cannot remove now,
 // the reconciler removes later.
-func (e *Executor) tidy(who berth.Assignee, containerID string) {
+func (e *Executor) tidy(who berth.Assignee) {
 	e.ooms.Delete(who.Attempt.ID)
 
-	if containerID != "" {
-		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
-		defer cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	defer cancel()
 
-		if err := e.containers.Remove(ctx, containerID); err != nil {
-			e.log.Warn("removing container; the reconciler tries again", "container", containerID, "error", err)
-		}
+	name := e.containers.Name(who.Attempt.ID)
+	if err := e.containers.Remove(ctx, name); err != nil {
+		e.log.Warn("removing container; the reconciler tries again", "container", name, "error", err)
 	}
 
 	if err := e.dirs(who).clean(); err != nil {

@@ -20,7 +20,7 @@ const (
 	tailLines   = 200                    // kept for the classifier (reference/jobs.md section 3)
 	lineBytes   = 4 << 10                // of one line kept for the classifier
 	readAtOnce  = 1 << 20
-	longestLine = 1 << 20 // of the metrics file; a longer one is skipped
+	longestLine = 1 << 20 // with metrics; a longer one is skipped, or its beginning
 )
 
 // output is what a container says: its log and its metrics. Everything is read
@@ -29,14 +29,18 @@ const (
 type output struct {
 	run     *run
 	metrics *series
-	parser  *lineParser // nil unless metrics come from stdout
+	stdout  *lineParser   // nil unless metrics come from there
+	file    *recordParser // nil when they do
 
-	mu       sync.Mutex
-	offset   int64 // of the next byte of the log
-	piece    berth.LogPiece
-	pieces   []berth.LogPiece
-	cut      bool // the log limit was reached
-	lines    []string
+	mu     sync.Mutex
+	offset int64 // of the next byte of the log
+	piece  berth.LogPiece
+	pieces []berth.LogPiece
+	cut    bool // the log limit was reached
+	lines  []string
+
+	line     []byte // unfinished last line of stdout
+	lineAt   time.Time
 	fileTail []byte // unfinished last line of the metrics file
 	fileAt   int64
 }
@@ -44,7 +48,9 @@ type output struct {
 func newOutput(r *run) *output {
 	o := &output{run: r, metrics: newSeries()}
 	if r.who.Spec.Metrics.Source == berth.MetricsStdout {
-		o.parser = newLineParser(r.who.Spec.Metrics.Pattern)
+		o.stdout = newLineParser(r.who.Spec.Metrics.Pattern)
+	} else {
+		o.file = newRecordParser()
 	}
 
 	return o
@@ -75,21 +81,38 @@ func (o *output) follow(ctx context.Context, exited <-chan struct{}) error {
 
 // take adds a chunk to the log, to the classifier's tail and to the metrics.
 func (o *output) take(c berth.LogChunk) {
-	text := strings.ToValidUTF8(string(c.Data), "\uFFFD")
-
-	if o.parser != nil && c.Stream == berth.Stdout {
-		o.metrics.add(o.parser.parse(text, c.At)...)
+	if o.stdout != nil && c.Stream == berth.Stdout {
+		o.takeStdout(c)
 	}
 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	if line := strings.TrimRight(text, "\r\n"); line != "" {
-		o.lines = append(o.lines, line[:min(len(line), lineBytes)])
+	if line := bytes.TrimRight(c.Data, "\r\n"); len(line) > 0 {
+		o.lines = append(o.lines, strings.ToValidUTF8(string(line[:min(len(line), lineBytes)]), "\uFFFD"))
 		o.lines = o.lines[max(len(o.lines)-tailLines, 0):]
 	}
 
 	o.store(c)
+}
+
+// takeStdout parses the lines that a chunk ends. A progress bar rewrites its
+// line by carriage returns, for longer than Docker keeps a line in one piece:
+// only what is after the last of them can be part of what it shows in the end.
+func (o *output) takeStdout(c berth.LogChunk) {
+	line := append(o.line, c.Data...)
+	if !bytes.HasSuffix(line, []byte("\n")) {
+		if i := bytes.LastIndexByte(bytes.TrimRight(line, "\r"), '\r'); i >= 0 {
+			line = line[i+1:]
+		}
+
+		o.line, o.lineAt = append([]byte(nil), line[max(len(line)-longestLine, 0):]...), c.At
+
+		return
+	}
+
+	o.line = nil
+	o.metrics.add(o.stdout.parse(string(line), c.At)...)
 }
 
 // store queues the part of a chunk that is not in the database yet.
@@ -133,7 +156,7 @@ func (o *output) push() {
 
 // tail follows the metrics file, if metrics come from there.
 func (o *output) tail(ctx context.Context, exited <-chan struct{}) error {
-	if o.parser != nil {
+	if o.file == nil {
 		return nil
 	}
 
@@ -156,8 +179,8 @@ func (o *output) tail(ctx context.Context, exited <-chan struct{}) error {
 }
 
 // readFile takes in the whole lines that were appended. The file is the job's:
-// it is opened below the attempt's directory only, must be a regular file, and
-// cannot block.
+// it is opened below the attempt's directory only (a link cannot lead out of
+// it), must be a regular file, and cannot block.
 func (o *output) readFile() {
 	root, err := os.OpenRoot(o.run.dirs.out)
 	if err != nil {
@@ -165,15 +188,19 @@ func (o *output) readFile() {
 	}
 	defer root.Close() //nolint:errcheck // only read
 
-	file, err := root.OpenFile(metricsName, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	file, err := root.OpenFile(metricsName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return // not there yet
 	}
 	defer file.Close() //nolint:errcheck // only read
 
 	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() <= o.fileAt {
+	if err != nil || !info.Mode().IsRegular() {
 		return
+	}
+
+	if info.Size() < o.fileAt { // the job began it anew
+		o.fileAt, o.fileTail, o.file = 0, nil, newRecordParser()
 	}
 
 	buffer := make([]byte, readAtOnce)
@@ -202,7 +229,7 @@ func (o *output) takeLines(data []byte) {
 			break
 		}
 
-		o.metrics.add(parseRecord(data[:end], time.Now().UTC())...)
+		o.metrics.add(o.file.parse(data[:end], time.Now().UTC())...)
 		data = data[end+1:]
 	}
 
@@ -239,7 +266,11 @@ func (o *output) finish(ctx context.Context) error {
 	defer cancel()
 
 	if len(o.fileTail) > 0 { // the job's last line may lack its end
-		o.metrics.add(parseRecord(o.fileTail, time.Now().UTC())...)
+		o.metrics.add(o.file.parse(o.fileTail, time.Now().UTC())...)
+	}
+
+	if len(o.line) > 0 {
+		o.metrics.add(o.stdout.parse(string(o.line), o.lineAt)...)
 	}
 
 	return o.write(ctx)

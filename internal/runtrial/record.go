@@ -20,48 +20,70 @@ type record struct {
 	Metrics map[string]any `json:"metrics"`
 }
 
-// parseRecord reads a line of the metrics file. A line that is no record, or
-// one of another type, gives nothing.
-func parseRecord(line []byte, at time.Time) []berth.MetricPoint {
+// steps gives a metric its next step where the job names none. An adopted job
+// is read from its start, so a line gets the same step again.
+type steps map[string]int64
+
+func (s steps) of(name string, named *int64) int64 {
+	step := s[name] + 1
+	if named != nil {
+		step = *named
+	}
+
+	s[name] = max(s[name], step)
+
+	return step
+}
+
+// recordParser reads the metrics file.
+type recordParser struct{ steps steps }
+
+func newRecordParser() *recordParser { return &recordParser{steps: make(steps)} }
+
+// parse reads a line of the metrics file. A line that is no record, or one of
+// another type, gives nothing.
+func (p *recordParser) parse(line []byte, at time.Time) []berth.MetricPoint {
 	var r record
 	if json.Unmarshal(quoteNonFinite(line), &r) != nil || (r.Type != "metric" && r.Type != "final" && r.Type != "") {
 		return nil
 	}
 
-	step := int64(0)
-	if chosen := firstSet(r.Step, r.Epoch); chosen != nil {
-		step = int64(*chosen)
+	step := whole(r.Step)
+	if step == nil {
+		step = whole(r.Epoch)
 	}
 
 	points := make([]berth.MetricPoint, 0, len(r.Metrics))
 
 	for name, raw := range r.Metrics {
-		if p, ok := point(name, step, raw, at); ok {
-			p.Final = r.Type == "final"
-			points = append(points, p)
+		if point, ok := newPoint(name, raw, at); ok {
+			point.Step = p.steps.of(name, step)
+			point.Final = r.Type == "final"
+			points = append(points, point)
 		}
 	}
 
 	return points
 }
 
-func firstSet(values ...*float64) *float64 {
-	for _, v := range values {
-		if v != nil && !math.IsNaN(*v) && math.Abs(*v) < 1<<53 {
-			return v
-		}
+// whole is a step as jobs write it; nil when it is none.
+func whole(v *float64) *int64 {
+	if v == nil || math.IsNaN(*v) || math.Abs(*v) >= 1<<53 {
+		return nil
 	}
 
-	return nil
+	n := int64(*v)
+
+	return &n
 }
 
 // nameBytes is the longest metric name that is kept.
 const nameBytes = 200
 
-// point makes a metric point of a decoded JSON value: a number, or the text
-// that quoteNonFinite made of NaN and the infinities.
-func point(name string, step int64, raw any, at time.Time) (berth.MetricPoint, bool) {
-	p := berth.MetricPoint{Name: name, Step: step, At: at, Status: berth.MetricFinite}
+// newPoint makes a metric point of a decoded JSON value: a number, or the text
+// that quoteNonFinite made of NaN and the infinities. Its step is zero.
+func newPoint(name string, raw any, at time.Time) (berth.MetricPoint, bool) {
+	p := berth.MetricPoint{Name: name, At: at, Status: berth.MetricFinite}
 	if name == "" || len(name) > nameBytes || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
 		return p, false
 	}
@@ -119,7 +141,7 @@ var defaultPattern = regexp.MustCompile(
 type lineParser struct {
 	pattern     *regexp.Regexp
 	name, value int
-	counts      map[string]int64 // points so far by name: the step where a line names none
+	steps       steps
 }
 
 // newLineParser uses the spec's pattern, which validation has compiled before
@@ -133,9 +155,7 @@ func newLineParser(pattern string) *lineParser {
 		}
 	}
 
-	return &lineParser{
-		pattern: re, name: re.SubexpIndex("name"), value: re.SubexpIndex("value"), counts: make(map[string]int64),
-	}
+	return &lineParser{pattern: re, name: re.SubexpIndex("name"), value: re.SubexpIndex("value"), steps: make(steps)}
 }
 
 // parse reads one line of output, of which a carriage return shows only the
@@ -158,7 +178,8 @@ func (l *lineParser) parse(text string, at time.Time) []berth.MetricPoint {
 			break
 		}
 
-		if p, ok := point(match[l.name], l.next(match[l.name]), numberOrText(match[l.value]), at); ok {
+		if p, ok := newPoint(match[l.name], numberOrText(match[l.value]), at); ok {
+			p.Step = l.steps.of(p.Name, nil)
 			points = append(points, p)
 		}
 	}
@@ -172,11 +193,11 @@ func (l *lineParser) parseObject(text string, at time.Time) []berth.MetricPoint 
 		return nil
 	}
 
-	step, named := int64(0), false
+	var step *int64
 
 	for _, key := range []string{"step", "epoch"} {
-		if n, ok := object[key].(float64); ok && !named {
-			step, named = int64(n), true
+		if n, ok := object[key].(float64); ok && step == nil {
+			step = whole(&n)
 		}
 
 		delete(object, key)
@@ -185,12 +206,8 @@ func (l *lineParser) parseObject(text string, at time.Time) []berth.MetricPoint 
 	points := make([]berth.MetricPoint, 0, len(object))
 
 	for name, raw := range object {
-		s := step
-		if !named {
-			s = l.next(name)
-		}
-
-		if p, ok := point(name, s, raw, at); ok {
+		if p, ok := newPoint(name, raw, at); ok {
+			p.Step = l.steps.of(name, step)
 			points = append(points, p)
 		}
 	}
@@ -198,13 +215,7 @@ func (l *lineParser) parseObject(text string, at time.Time) []berth.MetricPoint 
 	return points
 }
 
-func (l *lineParser) next(name string) int64 {
-	l.counts[name]++
-
-	return l.counts[name]
-}
-
-// numberOrText gives point what a matched value is.
+// numberOrText gives newPoint what a matched value is.
 func numberOrText(text string) any {
 	n, err := strconv.ParseFloat(text, 64)
 

@@ -2,7 +2,6 @@ package runtrial
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -96,14 +95,14 @@ func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}) 
 	case <-tooLong.C:
 		r.intent = failure.IntentTimeout
 	case <-ctx.Done():
-		if !errors.Is(context.Cause(ctx), r.order.StopCause) {
+		if !stopped(ctx, r.order) {
 			return fmt.Errorf("%w (%w)", ErrDetached, context.Cause(ctx))
 		}
 
 		r.intent = failure.IntentCancel
 	}
 
-	return r.containers.Stop(followCtx, r.container.ID, r.config.Grace)
+	return r.stop(followCtx, r.container.ID)
 }
 
 // sampler keeps the largest of what was measured.

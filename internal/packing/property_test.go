@@ -1,0 +1,355 @@
+package packing_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/packing"
+)
+
+// world is what a decision is made on.
+type world struct {
+	hosts    []berth.Host
+	sweeps   map[string]packing.SweepLimit
+	requests []packing.Request
+}
+
+func (w world) decide() []packing.Decision { return packing.Decide(w.hosts, w.sweeps, w.requests) }
+
+func (w world) copy() world {
+	out := world{hosts: slices.Clone(w.hosts), sweeps: map[string]packing.SweepLimit{}, requests: slices.Clone(w.requests)}
+	for i := range out.hosts {
+		out.hosts[i].Devices = slices.Clone(out.hosts[i].Devices)
+	}
+
+	for id, limit := range w.sweeps {
+		out.sweeps[id] = limit
+	}
+
+	return out
+}
+
+func (w world) demand(attempt string) berth.Demand {
+	i := slices.IndexFunc(w.requests, func(r packing.Request) bool { return r.AttemptID == attempt })
+
+	return w.requests[i].Demand
+}
+
+// drawWorld draws few small numbers, so that ties and full hosts are common.
+func drawWorld(t *rapid.T) world {
+	w := world{sweeps: map[string]packing.SweepLimit{
+		"free":    {},
+		"paused":  {Paused: true},
+		"limited": {MaxParallel: rapid.IntRange(1, 4).Draw(t, "max parallel"), Running: rapid.IntRange(0, 4).Draw(t, "running")},
+	}}
+
+	for i := range rapid.IntRange(0, 5).Draw(t, "hosts") {
+		w.hosts = append(w.hosts, drawHost(t, fmt.Sprintf("h%d", i)))
+	}
+
+	for i := range rapid.IntRange(0, 20).Draw(t, "requests") {
+		w.requests = append(w.requests, packing.Request{
+			AttemptID: fmt.Sprintf("a%02d", i),
+			SweepID:   rapid.SampledFrom([]string{"free", "unknown", "limited", "limited", "paused"}).Draw(t, "sweep"),
+			Number:    rapid.IntRange(1, 3).Draw(t, "number"),
+			Demand:    drawDemand(t),
+			Expected:  time.Duration(rapid.IntRange(0, 3).Draw(t, "expected")) * time.Minute,
+			Waited:    time.Duration(rapid.IntRange(0, 12).Draw(t, "waited")) * time.Minute,
+			KeptHost:  rapid.SampledFrom([]string{"", "h0", "h1", "gone"}).Draw(t, "kept"),
+		})
+	}
+
+	return w
+}
+
+func drawHost(t *rapid.T, id string) berth.Host {
+	h := host(id, rapid.Int64Range(1, 8).Draw(t, "cores"), rapid.Int64Range(1, 8).Draw(t, "GiB"))
+	h.State = rapid.SampledFrom([]berth.HostState{
+		berth.HostReady, berth.HostReady, berth.HostReady, berth.HostReady, berth.HostDraining, berth.HostLost,
+	}).Draw(t, "state")
+	h.MemoryHeadroomBytes = gib / 8 * rapid.Int64Range(0, 4).Draw(t, "headroom")
+	h.MemoryFreeBytes = min(gib*rapid.Int64Range(0, 16).Draw(t, "free"), h.MemoryBytes)
+	h.MemoryReservedBytes = (h.MemoryBytes - h.MemoryHeadroomBytes) / 4 * rapid.SampledFrom([]int64{0, 0, 1, 2, 4}).Draw(t, "reserved")
+	h.CPUMilliReserved = h.CPUMilli / 4 * rapid.SampledFrom([]int64{0, 0, 1, 2, 4}).Draw(t, "CPU reserved")
+	h.Attempts = rapid.IntRange(0, 3).Draw(t, "attempts")
+	h.MaxAttempts = rapid.SampledFrom([]int{0, 3, 6}).Draw(t, "max attempts")
+	h.Exclusive = h.Attempts == 1 && rapid.Bool().Draw(t, "exclusive")
+
+	h = withDevices(h, rapid.IntRange(0, 3).Draw(t, "devices"), rapid.Int64Range(1, 8).Draw(t, "device GiB"))
+
+	for i := range h.Devices {
+		dev := &h.Devices[i]
+		dev.HeadroomBytes = gib / 4 * rapid.Int64Range(0, 2).Draw(t, "device headroom")
+		dev.MaxContexts = rapid.IntRange(0, 4).Draw(t, "max contexts")
+		dev.ContextsReserved = rapid.IntRange(0, dev.MaxContexts).Draw(t, "contexts")
+		dev.ReservedBytes = (dev.MemoryBytes - dev.HeadroomBytes) / 4 * rapid.SampledFrom([]int64{0, 0, 1, 2, 4}).Draw(t, "device reserved")
+		dev.FreeBytes = gib * rapid.Int64Range(0, 8).Draw(t, "device free")
+		dev.Exclusive = dev.ContextsReserved == 1 && rapid.Bool().Draw(t, "device exclusive")
+	}
+
+	return h
+}
+
+func drawDemand(t *rapid.T) berth.Demand {
+	d := berth.Demand{
+		MemoryBytes: gib / 4 * rapid.Int64Range(1, 12).Draw(t, "memory"),
+		CPUMilli:    250 * rapid.Int64Range(1, 12).Draw(t, "CPU"),
+		Exclusive:   rapid.IntRange(0, 4).Draw(t, "exclusive") == 0,
+	}
+
+	if rapid.Bool().Draw(t, "wants a GPU") {
+		d.DeviceBytes = gib / 4 * rapid.Int64Range(1, 12).Draw(t, "device bytes")
+		d.Contexts = rapid.IntRange(0, 3).Draw(t, "contexts")
+	}
+
+	return d
+}
+
+// book applies placements the way the database does.
+func book(t require.TestingT, w world, decisions []packing.Decision) []berth.Host {
+	hosts := w.copy().hosts
+
+	for _, d := range decisions {
+		if !d.Placed {
+			continue
+		}
+
+		demand := w.demand(d.AttemptID)
+		i := slices.IndexFunc(hosts, func(h berth.Host) bool { return h.ID == d.Placement.HostID })
+		require.GreaterOrEqual(t, i, 0, "the host is one of those given")
+
+		h := &hosts[i]
+		h.MemoryReservedBytes += demand.MemoryBytes
+		h.CPUMilliReserved += demand.CPUMilli
+		h.Attempts++
+
+		require.Equal(t, berth.HostReady, h.State)
+		require.False(t, h.Exclusive, "nothing joins an exclusive attempt")
+		require.Equal(t, demand.DeviceBytes > 0, d.Placement.DeviceID != "")
+
+		if demand.DeviceBytes == 0 {
+			h.Exclusive = demand.Exclusive
+			require.False(t, demand.Exclusive && h.Attempts > 1, "an exclusive attempt joins nothing")
+
+			continue
+		}
+
+		j := slices.IndexFunc(h.Devices, func(dev berth.Device) bool { return dev.ID == d.Placement.DeviceID })
+		require.GreaterOrEqual(t, j, 0, "the device is one of the host")
+
+		dev := &h.Devices[j]
+		require.False(t, dev.Exclusive)
+		require.False(t, demand.Exclusive && dev.ContextsReserved > 0)
+
+		dev.ReservedBytes += demand.DeviceBytes
+		dev.ContextsReserved += max(demand.Contexts, 1)
+		dev.Exclusive = demand.Exclusive
+	}
+
+	return hosts
+}
+
+func TestDecide_NeverOverCapacity(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		after := book(t, w, w.decide())
+
+		for i, h := range after {
+			if h.Attempts == w.hosts[i].Attempts {
+				continue // nothing of ours came to it
+			}
+
+			require.LessOrEqual(t, h.MemoryReservedBytes, h.MemoryBytes-h.MemoryHeadroomBytes)
+			require.LessOrEqual(t, h.MemoryReservedBytes, h.MemoryFreeBytes)
+			require.LessOrEqual(t, h.CPUMilliReserved, h.CPUMilli)
+			require.True(t, h.MaxAttempts == 0 || h.Attempts <= h.MaxAttempts)
+
+			for j, dev := range h.Devices {
+				if dev.ContextsReserved == w.hosts[i].Devices[j].ContextsReserved {
+					continue
+				}
+
+				require.LessOrEqual(t, dev.ReservedBytes, dev.MemoryBytes-dev.HeadroomBytes)
+				require.LessOrEqual(t, dev.ReservedBytes, dev.FreeBytes)
+				require.LessOrEqual(t, dev.ContextsReserved, dev.MaxContexts)
+			}
+		}
+	})
+}
+
+func TestDecide_IsPureAndIndependentOfOrder(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		before := w.copy()
+		decisions := w.decide()
+
+		require.Equal(t, before, w.copy(), "the arguments are as they were")
+		require.Equal(t, facts(decisions), facts(w.decide()), "again gives the same")
+
+		shuffled := w.copy()
+		shuffled.hosts = rapid.Permutation(shuffled.hosts).Draw(t, "hosts shuffled")
+		shuffled.requests = rapid.Permutation(shuffled.requests).Draw(t, "requests shuffled")
+
+		for i := range shuffled.hosts {
+			slices.Reverse(shuffled.hosts[i].Devices)
+		}
+
+		require.Equal(t, facts(decisions), facts(shuffled.decide()))
+	})
+}
+
+// fact is all that a decision says.
+type fact struct {
+	attempt    string
+	placement  berth.Placement
+	rejections []berth.Rejection
+	impossible bool
+	kept       string
+}
+
+func facts(decisions []packing.Decision) []fact {
+	out := make([]fact, len(decisions))
+	for i, d := range decisions {
+		out[i] = fact{d.AttemptID, d.Placement, d.Rejections(0), d.Impossible, d.KeptHost}
+	}
+
+	return out
+}
+
+func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		decisions := w.decide()
+		after := book(t, w, decisions)
+		answered := map[string]bool{}
+
+		for _, d := range decisions {
+			require.False(t, answered[d.AttemptID])
+			answered[d.AttemptID] = true
+
+			rejections := d.Rejections(0)
+			require.Equal(t, d.Placed, len(rejections) == 0)
+			require.LessOrEqual(t, len(d.Rejections(2)), 2)
+
+			never := 0
+
+			for _, r := range rejections {
+				require.NotEmpty(t, packing.Explain(r))
+
+				if r.HostID == "" {
+					continue
+				}
+
+				i := slices.IndexFunc(after, func(h berth.Host) bool { return h.ID == r.HostID })
+				requireTruth(t, r, after[i], w.demand(d.AttemptID))
+
+				if r.Never {
+					never++
+				}
+			}
+
+			require.Equal(t, len(w.hosts) > 0 && never == len(w.hosts), d.Impossible)
+		}
+
+		require.Len(t, answered, len(w.requests))
+	})
+}
+
+// requireTruth checks a rejection against the host as the round left it.
+func requireTruth(t *rapid.T, r berth.Rejection, h berth.Host, d berth.Demand) {
+	alone := world{hosts: []berth.Host{empty(h)}, requests: []packing.Request{{AttemptID: "a", Demand: d}}}
+	require.Equal(t, !alone.decide()[0].Placed, r.Never, "never = not even on the empty host")
+
+	switch r.Dimension {
+	case berth.DimensionState:
+		require.True(t, h.State != berth.HostReady || r.Reason != "", "the state says so, or the host is kept free")
+	case berth.DimensionExclusive:
+		dev := slices.IndexFunc(h.Devices, func(dev berth.Device) bool { return dev.ID == r.DeviceID })
+		require.True(t, h.Exclusive || d.Exclusive || h.Devices[dev].Exclusive)
+	case berth.DimensionMemory, berth.DimensionFreeMemory, berth.DimensionCPU, berth.DimensionAttempts,
+		berth.DimensionDevice, berth.DimensionDeviceBytes, berth.DimensionContexts, berth.DimensionSweep:
+		require.Greater(t, r.Needed, r.Free)
+		require.GreaterOrEqual(t, r.Free, int64(0))
+	default:
+		require.Fail(t, "unknown dimension", r.Dimension)
+	}
+}
+
+// empty is a host that nothing uses.
+func empty(h berth.Host) berth.Host {
+	h.State, h.Exclusive, h.Attempts, h.MemoryReservedBytes, h.CPUMilliReserved = berth.HostReady, false, 0, 0, 0
+	h.MemoryFreeBytes = h.MemoryBytes
+	h.Devices = slices.Clone(h.Devices)
+
+	for i := range h.Devices {
+		dev := &h.Devices[i]
+		dev.ReservedBytes, dev.ContextsReserved, dev.FreeBytes, dev.Exclusive = 0, 0, dev.MemoryBytes, false
+	}
+
+	return h
+}
+
+func TestDecide_RespectsSweepLimits(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		running := map[string]int{}
+
+		for id, limit := range w.sweeps {
+			running[id] = limit.Running
+		}
+
+		for _, d := range w.decide() {
+			sweep := w.requests[slices.IndexFunc(w.requests, func(r packing.Request) bool { return r.AttemptID == d.AttemptID })].SweepID
+
+			if !d.Placed {
+				continue
+			}
+
+			running[sweep]++
+
+			require.NotEqual(t, "paused", sweep)
+			require.True(t, sweep != "limited" || running[sweep] <= w.sweeps[sweep].MaxParallel)
+		}
+	})
+}
+
+// TestDecide_LeavesNothingThatFits: what is not placed fits nowhere in the end,
+// unless its sweep or a kept host forbids it (backfill).
+func TestDecide_LeavesNothingThatFits(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		decisions := w.decide()
+		kept := map[string]bool{}
+
+		for _, d := range decisions {
+			kept[d.KeptHost] = true
+		}
+
+		open := slices.DeleteFunc(book(t, w, decisions), func(h berth.Host) bool { return kept[h.ID] })
+
+		for _, d := range decisions {
+			if d.Placed || d.Rejections(1)[0].Dimension == berth.DimensionSweep {
+				continue
+			}
+
+			again := packing.Decide(open, nil, []packing.Request{{AttemptID: "a", Demand: w.demand(d.AttemptID)}})
+			require.False(t, again[0].Placed, "%s would fit", d.AttemptID)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package packing
+
+import "github.com/berthml/berth"
+
+// Rejections says for each candidate host why the request is not there, by
+// host id, the first limit of them (0 = all); nil when it is placed. A limit of
+// the sweep is a single rejection. What is free is what the whole round leaves,
+// which is never more than what the request saw.
+func (d Decision) Rejections(limit int) []berth.Rejection {
+	switch {
+	case d.Placed:
+		return nil
+	case d.sweep.Dimension != "":
+		return []berth.Rejection{d.sweep}
+	case len(d.ledger.hosts) == 0:
+		return []berth.Rejection{{
+			Dimension: berth.DimensionState,
+			Reason:    "no machine is connected; start `berth worker` on one",
+		}}
+	}
+
+	if limit <= 0 || limit > len(d.ledger.hosts) {
+		limit = len(d.ledger.hosts)
+	}
+
+	rejections := make([]berth.Rejection, limit)
+	for i := range rejections {
+		s := d.ledger.hosts[i]
+		s.kept = s.kept && s.ID != d.KeptHost
+		rejections[i] = s.reject(&d.demand)
+	}
+
+	return rejections
+}
+
+func sweepRejection(limit SweepLimit) berth.Rejection {
+	switch {
+	case limit.Paused:
+		return berth.Rejection{Dimension: berth.DimensionSweep, Reason: "the sweep takes no new trials now"}
+	case limit.MaxParallel > 0 && limit.Running >= limit.MaxParallel:
+		return berth.Rejection{
+			Dimension: berth.DimensionSweep,
+			Needed:    int64(limit.Running) + 1,
+			Free:      int64(limit.MaxParallel),
+			Reason:    "the sweep's max_parallel is reached",
+		}
+	default:
+		return berth.Rejection{}
+	}
+}
+
+// reject says which constraint check found broken, and by how much.
+func (s *site) reject(d *berth.Demand) berth.Rejection {
+	r := berth.Rejection{HostID: s.ID, HostName: s.Name, Never: !s.holds(d)}
+	reserved := *s
+
+	if r.Never {
+		reserved.MemoryReservedBytes, reserved.CPUMilliReserved = 0, 0
+	}
+
+	switch s.check(d) {
+	case breaksState:
+		r.Dimension = berth.DimensionState
+	case breaksKept:
+		r.Dimension = berth.DimensionState
+		r.Reason = "host " + s.Name + ": kept free for an attempt that has waited longer"
+	case breaksExclusive:
+		r.Dimension, r.Needed = berth.DimensionExclusive, 1
+	case breaksMemory:
+		r.Dimension, r.Needed, r.Free = berth.DimensionMemory, d.MemoryBytes, s.capacity-reserved.MemoryReservedBytes
+	case breaksFreeMemory:
+		r.Dimension, r.Needed, r.Free = berth.DimensionFreeMemory, d.MemoryBytes, s.MemoryFreeBytes-s.MemoryReservedBytes
+	case breaksCPU:
+		r.Dimension, r.Needed, r.Free = berth.DimensionCPU, d.CPUMilli, s.CPUMilli-reserved.CPUMilliReserved
+	case breaksAttempts:
+		r.Dimension, r.Needed = berth.DimensionAttempts, 1
+	case breaksDevice, fits: // room on the roomiest device is not all that a device must have
+		s.rejectDevice(d, &r)
+	}
+
+	r.Free = max(r.Free, 0)
+
+	return r
+}
+
+// rejectDevice says why not the GPU with the most room, or that there is none.
+func (s *site) rejectDevice(d *berth.Demand, r *berth.Rejection) {
+	if len(s.Devices) == 0 {
+		r.Dimension, r.Needed = berth.DimensionDevice, 1
+
+		return
+	}
+
+	dev := s.Devices[s.roomiest]
+	if r.Never {
+		dev = s.widest()
+		dev.ReservedBytes, dev.ContextsReserved, dev.Exclusive, dev.FreeBytes = 0, 0, false, dev.MemoryBytes
+	}
+
+	r.DeviceID = dev.ID
+
+	switch capacity := deviceCapacity(&dev); {
+	case dev.Exclusive || d.Exclusive && dev.ContextsReserved > 0:
+		r.Dimension, r.Needed = berth.DimensionExclusive, 1
+	case dev.ReservedBytes+d.DeviceBytes > capacity:
+		r.Dimension, r.Needed, r.Free = berth.DimensionDeviceBytes, d.DeviceBytes, capacity-dev.ReservedBytes
+	case dev.ReservedBytes+d.DeviceBytes > dev.FreeBytes:
+		r.Dimension, r.Needed, r.Free = berth.DimensionFreeMemory, d.DeviceBytes, dev.FreeBytes-dev.ReservedBytes
+	default:
+		r.Dimension, r.Needed, r.Free = berth.DimensionContexts, int64(contexts(d)), int64(dev.MaxContexts-dev.ContextsReserved)
+	}
+}
+
+// widest is the largest GPU of the host.
+func (s *site) widest() berth.Device {
+	best := s.Devices[0]
+	for _, dev := range s.Devices {
+		if deviceCapacity(&dev) > deviceCapacity(&best) {
+			best = dev
+		}
+	}
+
+	return best
+}

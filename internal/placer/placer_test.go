@@ -1,0 +1,258 @@
+package placer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/berthml/berth"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const gib = 1 << 30
+
+// fake is a ledger with a queue.
+type fake struct {
+	hosts    []berth.Host
+	waiting  []berth.WaitingRequest
+	use      map[string]berth.SweepUse
+	suspects []string
+
+	placed  []map[string]berth.Placement
+	refused map[string][]berth.Rejection
+	reasons []map[string][]berth.Rejection
+	errs    map[string]error // of what fails
+	rounds  int
+}
+
+func (f *fake) Queue(context.Context, int) ([]berth.Host, []berth.WaitingRequest, map[string]berth.SweepUse, error) {
+	return f.hosts, f.waiting, f.use, f.errs["queue"]
+}
+
+func (f *fake) Place(_ context.Context, decisions map[string]berth.Placement) ([]string, error) {
+	kept := make(map[string]berth.Placement)
+	for id, p := range decisions {
+		kept[id] = p
+	}
+
+	f.placed = append(f.placed, kept)
+
+	return nil, f.errs["place"]
+}
+
+func (f *fake) RefuseRequest(_ context.Context, attemptID string, reasons []berth.Rejection) error {
+	if f.refused == nil {
+		f.refused = make(map[string][]berth.Rejection)
+	}
+
+	f.refused[attemptID] = reasons
+
+	return f.errs["refuse"]
+}
+
+func (f *fake) StoreReasons(_ context.Context, reasons map[string][]berth.Rejection) error {
+	f.reasons = append(f.reasons, reasons)
+
+	return f.errs["reasons"]
+}
+
+func (f *fake) SuspectLeases(context.Context) ([]string, error) {
+	return f.suspects, f.errs["suspects"]
+}
+
+func (f *fake) ListenPlacer(ctx context.Context, _ time.Duration, wake func()) error {
+	for range f.rounds {
+		wake()
+	}
+
+	return ctx.Err()
+}
+
+func (f *fake) Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error {
+	f.suspects = append(f.suspects, name)
+
+	return lead(ctx)
+}
+
+func request(id string, memory int64) berth.WaitingRequest {
+	return berth.WaitingRequest{
+		AttemptID: id, SweepID: "s", Demand: berth.Demand{MemoryBytes: memory, CPUMilli: 1000}, Waited: time.Second,
+	}
+}
+
+func setup(t *testing.T, waiting ...berth.WaitingRequest) (*Placer, *fake) {
+	t.Helper()
+
+	f := &fake{
+		hosts:   []berth.Host{{ID: "h", Name: "host", State: berth.HostReady, CPUMilli: 2000, MemoryBytes: 8 * gib, MemoryFreeBytes: 8 * gib}},
+		waiting: waiting,
+		use:     map[string]berth.SweepUse{"s": {State: berth.SweepRunning}},
+		errs:    map[string]error{},
+	}
+
+	return New(f, slog.New(slog.DiscardHandler)), f
+}
+
+func TestRound_PlacesRefusesAndExplains(t *testing.T) {
+	t.Parallel()
+
+	p, f := setup(t, request("a", gib), request("b", 2*gib), request("c", 7*gib), request("huge", 9*gib))
+	require.NoError(t, p.Round(t.Context()))
+
+	require.Equal(t, []map[string]berth.Placement{{"a": {HostID: "h"}, "b": {HostID: "h"}}}, f.placed)
+	require.Equal(t, "host host: needs 9,216 MiB of memory, 8,192 MiB there at all", f.refused["huge"][0].Reason)
+	require.Len(t, f.refused, 1)
+	require.Len(t, f.reasons, 1)
+	require.Equal(t, map[string][]berth.Rejection{"c": {{
+		HostID: "h", HostName: "host", Dimension: berth.DimensionMemory, Needed: 7 * gib, Free: 5 * gib,
+		Reason: "host host: needs 7,168 MiB of memory, 5,120 MiB free",
+	}}}, f.reasons[0])
+}
+
+func TestRound_StoresReasonsOnlyWhenTheyChanged(t *testing.T) {
+	t.Parallel()
+
+	p, f := setup(t, request("c", 7*gib))
+	f.hosts[0].MemoryReservedBytes = 2 * gib
+	require.NoError(t, p.Round(t.Context()))
+	require.Len(t, f.reasons, 1)
+
+	f.hosts[0].MemoryReservedBytes = 3 * gib
+	require.NoError(t, p.Round(t.Context()))
+	require.Len(t, f.reasons, 1, "not twice in a second")
+
+	p.explained = time.Time{}
+	f.waiting[0].Reasons = f.reasons[0]["c"]
+	f.hosts[0].MemoryReservedBytes = 2 * gib
+	require.NoError(t, p.Round(t.Context()))
+	require.Len(t, f.reasons, 1, "nothing new")
+
+	p.explained = time.Time{}
+	f.hosts[0].MemoryReservedBytes = 3 * gib
+	require.NoError(t, p.Round(t.Context()))
+	require.Len(t, f.reasons, 2)
+}
+
+func TestRound_StoresTheFirstFewReasons(t *testing.T) {
+	t.Parallel()
+
+	p, f := setup(t, request("c", 7*gib))
+	f.hosts[0].MemoryReservedBytes = 2 * gib
+
+	for i := range 20 {
+		h := f.hosts[0]
+		h.ID = fmt.Sprintf("h%02d", i)
+		f.hosts = append(f.hosts, h)
+	}
+
+	require.NoError(t, p.Round(t.Context()))
+	require.Len(t, f.reasons[0]["c"], reasonsKept)
+}
+
+func TestRound_RespectsTheSweep(t *testing.T) {
+	t.Parallel()
+
+	for state, places := range map[berth.SweepState]bool{
+		berth.SweepPending: true, berth.SweepRunning: true,
+		berth.SweepPaused: false, berth.SweepStopping: false, berth.SweepCanceling: false, berth.SweepStopped: false,
+	} {
+		p, f := setup(t, request("a", gib))
+		f.use["s"] = berth.SweepUse{State: state}
+		require.NoError(t, p.Round(t.Context()))
+		require.Equal(t, places, len(f.placed) == 1, "%s", state)
+	}
+
+	p, f := setup(t, request("a", gib))
+	f.use["s"] = berth.SweepUse{State: berth.SweepRunning, MaxParallel: 2, Running: 2}
+	require.NoError(t, p.Round(t.Context()))
+	require.Empty(t, f.placed)
+	require.Equal(t, "the sweep's max_parallel is reached", f.reasons[0]["a"][0].Reason)
+}
+
+func TestRound_CommitsInBatchesAndSurvivesAChangedLedger(t *testing.T) {
+	t.Parallel()
+
+	p, f := setup(t)
+	f.hosts[0].CPUMilli, f.hosts[0].MemoryBytes, f.hosts[0].MemoryFreeBytes = 1e9, 1<<50, 1<<50
+
+	for i := range 2*batch + 1 {
+		f.waiting = append(f.waiting, request(fmt.Sprint(i), gib))
+	}
+
+	f.errs["place"] = berth.Errorf(berth.KindExhausted, "the database refused to book more than there is")
+	require.NoError(t, p.Round(t.Context()), "the next round decides anew")
+
+	sizes := make([]int, 0, 3)
+	for _, placed := range f.placed {
+		sizes = append(sizes, len(placed))
+	}
+
+	require.Equal(t, []int{batch, batch, 1}, sizes)
+
+	f.errs["place"] = berth.Errorf(berth.KindUnavailable, "the database is away")
+	require.ErrorIs(t, p.Round(t.Context()), f.errs["place"])
+}
+
+func TestRound_KeepsTheSameHostFree(t *testing.T) {
+	t.Parallel()
+
+	large := request("large", 7*gib)
+	large.Waited = time.Hour
+
+	p, f := setup(t, large)
+	second := f.hosts[0]
+	second.ID = "second"
+	f.hosts = append(f.hosts, second)
+	f.hosts[0].MemoryReservedBytes, f.hosts[1].MemoryReservedBytes = 4*gib, 3*gib
+
+	require.NoError(t, p.Round(t.Context()))
+	require.Equal(t, map[string]string{"large": "second"}, p.kept)
+
+	f.hosts[0].MemoryReservedBytes = 2 * gib // nearer now
+	require.NoError(t, p.Round(t.Context()))
+	require.Equal(t, map[string]string{"large": "second"}, p.kept)
+
+	f.hosts[1].MemoryReservedBytes = 0
+	require.NoError(t, p.Round(t.Context()))
+	require.Empty(t, p.kept)
+	require.Equal(t, []map[string]berth.Placement{{"large": {HostID: "second"}}}, f.placed)
+}
+
+func TestRound_SaysWhatFailed(t *testing.T) {
+	t.Parallel()
+
+	for _, what := range []string{"queue", "suspects", "refuse", "reasons"} {
+		p, f := setup(t, request("huge", 9*gib), request("c", 7*gib))
+		f.hosts[0].MemoryReservedBytes = 4 * gib
+		f.errs[what] = berth.Errorf(berth.KindUnavailable, "%s failed", what)
+		require.ErrorIs(t, p.Round(t.Context()), f.errs[what])
+	}
+}
+
+func TestRound_NothingWaits(t *testing.T) {
+	t.Parallel()
+
+	p, f := setup(t)
+	f.suspects = []string{"a"}
+	require.NoError(t, p.Round(t.Context()))
+	require.Empty(t, f.placed)
+	require.Empty(t, f.reasons)
+}
+
+func TestRun_LeadsAndOutlivesAFailedRound(t *testing.T) {
+	t.Parallel()
+
+	p, f := setup(t, request("a", gib))
+	f.rounds = 2
+	f.errs["place"] = berth.Errorf(berth.KindUnavailable, "the database is away")
+
+	require.NoError(t, p.Run(t.Context()))
+	require.Equal(t, []string{"placer"}, f.suspects)
+	require.Len(t, f.placed, 2)
+}

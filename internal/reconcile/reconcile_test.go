@@ -1,0 +1,230 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/reconcile"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a host's Docker and its part of the ledger. What is done to it is
+// written down in order.
+type fake struct {
+	mu         sync.Mutex
+	containers []berth.Container
+	leases     []berth.HostLease
+	did        []string
+	touched    [][]string
+	fail       map[string]error // by what is done
+	afterList  func()
+}
+
+func (f *fake) note(what string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	f.did = append(f.did, what)
+
+	return f.fail[what]
+}
+
+func (f *fake) List(context.Context) ([]berth.Container, error) {
+	listed := slices.Clone(f.containers)
+	if f.afterList != nil {
+		f.afterList()
+	}
+
+	return listed, f.fail["list"]
+}
+
+func (f *fake) Stop(_ context.Context, id string, _ time.Duration) error { return f.note("stop " + id) }
+
+func (f *fake) Remove(_ context.Context, id string) error { return f.note("remove " + id) }
+
+func (f *fake) RegisterHost(_ context.Context, h berth.Host, version string) error {
+	return f.note("register " + h.Name + " " + version)
+}
+
+func (f *fake) TouchHost(_ context.Context, _ string, free int64, attempts []string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	f.touched = append(f.touched, attempts)
+
+	if free != int64(len(attempts)) {
+		return errors.New("the memory that is free was measured on other containers")
+	}
+
+	return f.fail["touch"]
+}
+
+func (f *fake) HostLeases(context.Context, string) ([]berth.HostLease, error) {
+	return f.leases, f.fail["leases"]
+}
+
+func (f *fake) ReleaseLease(_ context.Context, attempt, proof string) error {
+	if proof == "" {
+		return errors.New("no proof")
+	}
+
+	return f.note("release " + attempt)
+}
+
+const old = time.Hour
+
+// box is a container of attempt a with token 7.
+func box(age time.Duration) berth.Container {
+	return berth.Container{ID: "c", Name: "berth-x-a", AttemptID: "a", Token: 7, CreatedAt: time.Now().Add(-age)}
+}
+
+// lease is one of attempt a, whose token is now this.
+func lease(current int64, state berth.AttemptState, age time.Duration) berth.HostLease {
+	return berth.HostLease{AttemptID: "a", Token: 7, Current: current, AttemptState: state, State: berth.LeaseHeld, Age: age}
+}
+
+func setup(f *fake, change ...func(*reconcile.Config)) *reconcile.Reconciler {
+	config := reconcile.Config{
+		Host: berth.Host{ID: "h", Name: "host"}, Version: "v1",
+		Free: func(running []berth.Container) int64 { return int64(len(running)) },
+	}
+	for _, c := range change {
+		c(&config)
+	}
+
+	return reconcile.New(f, f, config, slog.New(slog.DiscardHandler))
+}
+
+// TestRound_Table is the table of the package comment.
+func TestRound_Table(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		containers []berth.Container
+		leases     []berth.HostLease
+		want       []string
+	}{
+		"held": {[]berth.Container{box(old)}, []berth.HostLease{lease(7, berth.AttemptRunning, old)}, nil},
+		"held, not yet noted as running": {
+			[]berth.Container{box(old)}, []berth.HostLease{lease(7, berth.AttemptPlaced, old)}, nil,
+		},
+		"fenced": {
+			[]berth.Container{box(old)}, []berth.HostLease{lease(8, berth.AttemptAbandoned, old)},
+			[]string{"stop c", "remove c", "release a"},
+		},
+		"fenced, young": {
+			[]berth.Container{box(0)}, []berth.HostLease{lease(8, berth.AttemptAbandoned, 0)},
+			[]string{"stop c", "remove c", "release a"},
+		},
+		"orphan":                {[]berth.Container{box(old)}, nil, []string{"stop c", "remove c", "release a"}},
+		"orphan, young":         {[]berth.Container{box(0)}, nil, nil},
+		"ended, gone":           {nil, []berth.HostLease{lease(8, berth.AttemptAbandoned, old)}, []string{"release a"}},
+		"finished, gone":        {nil, []berth.HostLease{lease(7, berth.AttemptFinished, old)}, []string{"release a"}},
+		"ended, gone, young":    {nil, []berth.HostLease{lease(8, berth.AttemptAbandoned, 0)}, nil},
+		"open, not yet started": {nil, []berth.HostLease{lease(7, berth.AttemptPlaced, old)}, nil},
+		"open, gone":            {nil, []berth.HostLease{lease(7, berth.AttemptRunning, old)}, nil},
+		"nothing":               {nil, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f := &fake{containers: c.containers, leases: c.leases}
+			require.NoError(t, setup(f).Round(t.Context()))
+			require.Equal(t, c.want, f.did)
+
+			if len(c.containers) > 0 {
+				require.Equal(t, [][]string{{"a"}}, f.touched, "what is there is renewed")
+			}
+
+			f = &fake{containers: c.containers, leases: c.leases}
+			require.NoError(t, setup(f, func(c *reconcile.Config) { c.DryRun = true }).Round(t.Context()))
+			require.Empty(t, f.did, "a dry run only says so")
+		})
+	}
+}
+
+func TestRound_ReadsTheLedgerAfterDocker(t *testing.T) {
+	t.Parallel()
+
+	f := &fake{containers: []berth.Container{box(old)}}
+	f.afterList = func() { f.leases = []berth.HostLease{lease(7, berth.AttemptPlaced, 0)} }
+
+	require.NoError(t, setup(f).Round(t.Context()))
+	require.Empty(t, f.did)
+}
+
+func TestRound_OneThatCannotBeMendedKeepsNoOtherFromIt(t *testing.T) {
+	t.Parallel()
+
+	stuck, other := box(old), box(old)
+	stuck.ID, stuck.AttemptID = "stuck", "s"
+
+	f := &fake{
+		containers: []berth.Container{stuck, other},
+		fail:       map[string]error{"stop stuck": berth.Errorf(berth.KindUnavailable, "does not answer")},
+	}
+
+	require.ErrorIs(t, setup(f).Round(t.Context()), f.fail["stop stuck"])
+	slices.Sort(f.did)
+	require.Equal(t, []string{"release a", "remove c", "stop c", "stop stuck"}, f.did, "what was not stopped is not released")
+}
+
+func TestRound_DoesNothingWhenItCannotSee(t *testing.T) {
+	t.Parallel()
+
+	for _, what := range []string{"list", "touch", "leases"} {
+		f := &fake{
+			containers: []berth.Container{box(old)}, leases: []berth.HostLease{lease(8, berth.AttemptAbandoned, old)},
+			fail: map[string]error{what: berth.Errorf(berth.KindUnavailable, "away")},
+		}
+		require.Error(t, setup(f).Round(t.Context()), what)
+		require.Empty(t, f.did, what)
+	}
+}
+
+func TestRound_RegistersAHostThatWasDeleted(t *testing.T) {
+	t.Parallel()
+
+	f := &fake{fail: map[string]error{"touch": berth.Errorf(berth.KindNotFound, "no such host")}}
+	require.NoError(t, setup(f).Round(t.Context()))
+	require.Equal(t, []string{"register host v1"}, f.did)
+}
+
+func TestRun_WaitsForTheGraceBeforeItMends(t *testing.T) {
+	t.Parallel()
+
+	run := func(grace time.Duration, until func(f *fake) bool) *fake {
+		f := &fake{containers: []berth.Container{box(old)}}
+		r := setup(f, func(c *reconcile.Config) { c.Every, c.Grace = time.Millisecond, grace })
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+
+		go func() { ended <- r.Run(ctx) }()
+
+		require.Eventually(t, func() bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+
+			return until(f)
+		}, 10*time.Second, time.Millisecond)
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+
+		return f
+	}
+
+	f := run(time.Hour/2, func(f *fake) bool { return len(f.touched) > 5 })
+	require.Empty(t, f.did, "activities may still be adopting what they left")
+
+	run(time.Nanosecond, func(f *fake) bool { return len(f.did) >= 3 })
+}

@@ -1,0 +1,400 @@
+package runtrial
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+func TestRun_StartToFinish(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	beats := make(chan Beaten, 1000)
+	order := r.order()
+	order.Beat = func(b Beaten) {
+		select {
+		case beats <- b:
+		default:
+		}
+	}
+
+	ended := r.start(t.Context(), order)
+	box := r.docks.started(t)
+	r.docks.print(box, "epoch 1 acc=0.5\n")
+	require.Equal(t, box.ID, (<-beats).ContainerID)
+	r.docks.print(box, "epoch 2 acc=0.75\n")
+	require.Eventually(t, func() bool { return (<-beats).Usage.MemoryPeakBytes == 300<<20 }, 10*time.Second, time.Millisecond)
+	r.docks.exit(box, 0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureOK, got.outcome.Kind)
+	require.InDelta(t, 0.75, *got.outcome.Value, 0)
+	require.Zero(t, *got.outcome.ExitCode)
+	require.Positive(t, got.outcome.Usage.Samples)
+	require.Equal(t, berth.Duration(time.Second), got.outcome.Usage.CPU)
+	require.False(t, got.outcome.Usage.CPUContended, "half of the host was idle")
+
+	result := r.books.result(t)
+	require.Equal(t, got.outcome, result.Outcome)
+	require.Equal(t, token, result.Token)
+	require.Equal(t, "shape", result.ShapeKey)
+	require.Equal(t, berth.FootprintFull, result.Source)
+	require.Equal(t, r.books.assignee.Attempt.Demand, result.Reserved)
+	require.NotEmpty(t, result.Proof)
+
+	require.Equal(t, "epoch 1 acc=0.5\nepoch 2 acc=0.75\n", r.books.text(t))
+	require.Len(t, r.books.metrics, 2)
+	require.Equal(t, []string{box.ID}, r.books.running)
+	require.Empty(t, r.docks.boxes, "the container is removed once the result is committed")
+	require.NoDirExists(t, filepath.Join(r.dir, "attempts", attemptID, "in"))
+	require.DirExists(t, filepath.Join(r.dir, "attempts", attemptID, "out"), "the artifacts stay")
+}
+
+func TestRun_AgainReturnsTheStoredOutcome(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	r.docks.print(box, "acc=1\n")
+	r.docks.exit(box, 0)
+
+	first := await(t, ended)
+	require.NoError(t, first.err)
+
+	again, err := r.Run(t.Context(), r.order())
+	require.NoError(t, err)
+	require.Equal(t, first.outcome.Kind, again.Kind)
+	require.Equal(t, first.outcome.Value, again.Value)
+	require.Equal(t, 1, r.docks.made)
+	require.Len(t, r.books.results, 1)
+}
+
+func TestRun_DetachesAndAdopts(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	ctx, shutdown := context.WithCancelCause(t.Context())
+	ended := r.start(ctx, r.order())
+	box := r.docks.started(t)
+	r.docks.print(box, "acc=0.25\nx=1\n")
+	require.Eventually(t, func() bool {
+		r.books.mu.Lock()
+		defer r.books.mu.Unlock()
+
+		return len(r.books.log) > 0
+	}, 10*time.Second, time.Millisecond)
+
+	shutdown(errors.New("the worker stops"))
+
+	got := await(t, ended)
+	require.ErrorIs(t, got.err, ErrDetached)
+	require.Empty(t, r.docks.called(), "the container goes on")
+	require.Equal(t, berth.ContainerRunning, box.State)
+
+	order := r.order()
+	order.Known = berth.Usage{MemoryPeakBytes: 900 << 20, Samples: 5}
+
+	ended = r.start(t.Context(), order)
+	require.Eventually(t, func() bool {
+		r.books.mu.Lock()
+		defer r.books.mu.Unlock()
+
+		return len(r.books.running) == 2
+	}, 10*time.Second, time.Millisecond)
+	r.docks.print(box, "acc=0.5\n")
+	r.docks.exit(box, 0)
+
+	got = await(t, ended)
+	require.NoError(t, got.err)
+	require.InDelta(t, 0.5, *got.outcome.Value, 0)
+	require.Equal(t, int64(900<<20), got.outcome.Usage.MemoryPeakBytes, "what was measured before counts")
+	require.Equal(t, 1, r.docks.made)
+	require.Equal(t, "acc=0.25\nx=1\nacc=0.5\n", r.books.text(t), "nothing twice")
+	require.Len(t, r.books.metrics, 3)
+}
+
+func TestRun_TheLaunchIsTheSameAgain(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.assignee.Resume = true
+	first, second := r.launch(t), r.launch(t)
+	require.Equal(t, first, second)
+
+	r.books.assignee.Attempt.State = berth.AttemptRunning
+	require.Equal(t, first, r.launch(t), "nor does its own start change it")
+}
+
+// launch is what the attempt would start now.
+func (r *rig) launch(t *testing.T) berth.Launch {
+	t.Helper()
+
+	who, err := r.books.Assignee(t.Context(), attemptID)
+	require.NoError(t, err)
+
+	l, err := (&run{Executor: r.Executor, order: r.order(), who: who, dirs: r.dirs(who)}).prepare()
+	require.NoError(t, err)
+
+	return l
+}
+
+func TestRun_CollectsWhatExitedBeforeTheCommit(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.finishErrs = []error{berth.Errorf(berth.KindInternal, "crashed here")}
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	r.docks.print(box, "acc=0.9\n")
+	r.docks.exit(box, 0)
+	require.Error(t, await(t, ended).err)
+	require.Len(t, r.docks.boxes, 1, "no commit, no removal")
+
+	got := await(t, r.start(t.Context(), r.order()))
+	require.NoError(t, got.err)
+	require.InDelta(t, 0.9, *got.outcome.Value, 0)
+	require.Equal(t, 1, r.docks.made, "it is not run again")
+	require.Equal(t, "acc=0.9\n", r.books.text(t))
+	require.Empty(t, r.docks.boxes)
+}
+
+func TestRun_CommitOutlivesAShortOutage(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.finishErrs = []error{berth.Errorf(berth.KindUnavailable, "the database restarts")}
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	r.docks.print(box, "acc=0.9\n")
+	r.docks.exit(box, 0)
+	require.NoError(t, await(t, ended).err)
+	r.books.result(t)
+}
+
+func TestRun_StopsOnTheOrdersCause(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.docks.stopErrs = []error{berth.Errorf(berth.KindUnavailable, "Docker restarts")}
+	r.docks.onStop = func(b *box) { r.docks.print(b, "saved\n") }
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := r.start(ctx, r.order())
+	box := r.docks.started(t)
+	r.docks.print(box, "acc=0.9\n")
+	cancel(errStop)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureCanceled, got.outcome.Kind)
+	require.Nil(t, got.outcome.Value)
+	require.Equal(t, berth.FailureCanceled, r.books.result(t).Outcome.Kind)
+	require.Equal(t, "acc=0.9\nsaved\n", r.books.text(t), "what it says while it stops is kept")
+	require.Empty(t, r.docks.boxes)
+}
+
+// A cancellation may come while the container is being started: nobody would
+// stop it later.
+func TestRun_StopsWhatWasBeingStarted(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	r.docks.ensured = func() { cancel(errStop) }
+	r.docks.ensureErr = berth.Errorf(berth.KindUnavailable, "context canceled")
+
+	got := await(t, r.start(ctx, r.order()))
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureCanceled, got.outcome.Kind)
+	require.Equal(t, []string{"stop berth-test-" + attemptID, "remove berth-test-" + attemptID}, r.docks.called())
+	require.Empty(t, r.docks.boxes)
+}
+
+func TestRun_DetachesWhileStarting(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	ctx, shutdown := context.WithCancelCause(t.Context())
+	r.docks.ensured = func() { shutdown(errors.New("the worker stops")) }
+	r.docks.ensureErr = berth.Errorf(berth.KindUnavailable, "context canceled")
+
+	require.ErrorIs(t, await(t, r.start(ctx, r.order())).err, ErrDetached)
+	require.Len(t, r.docks.boxes, 1)
+	require.Empty(t, r.books.results)
+}
+
+func TestRun_TimesOut(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.assignee.Spec.Limits.MaxTrialDuration = berth.Duration(20 * time.Millisecond)
+
+	got := await(t, r.start(t.Context(), r.order()))
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureTimedOut, got.outcome.Kind)
+	require.Empty(t, r.docks.boxes)
+}
+
+func TestRun_StartError(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.docks.ensureErr = &berth.StartError{Kind: berth.FailureBadCommand, Err: errors.New("no such file: pyton")}
+	r.docks.ensured = func() { r.docks.boxes[r.docks.Name(attemptID)].State = berth.ContainerCreated }
+
+	got := await(t, r.start(t.Context(), r.order()))
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureBadCommand, got.outcome.Kind)
+	require.Contains(t, got.outcome.Message, "pyton")
+	require.Equal(t, berth.FailureBadCommand, r.books.result(t).Outcome.Kind)
+	require.Empty(t, r.docks.boxes, "nor does the container that could not start stay")
+}
+
+func TestRun_FencedBeforeItStarts(t *testing.T) {
+	t.Parallel()
+
+	for name, change := range map[string]func(*berth.Attempt){
+		"newer token": func(a *berth.Attempt) { a.Token++ },
+		"abandoned":   func(a *berth.Attempt) { a.State = berth.AttemptAbandoned },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			change(&r.books.assignee.Attempt)
+
+			_, err := r.Run(t.Context(), r.order())
+			require.Equal(t, berth.KindFenced, berth.KindOf(err))
+			require.Zero(t, r.docks.made)
+		})
+	}
+}
+
+func TestRun_FencedAtStartRemovesTheContainer(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.runningErr = berth.Errorf(berth.KindFenced, "not ours any more")
+
+	_, err := r.Run(t.Context(), r.order())
+	require.Equal(t, berth.KindFenced, berth.KindOf(err))
+	require.Empty(t, r.docks.boxes, "it runs, so it is stopped first")
+	require.Empty(t, r.books.results)
+}
+
+func TestRun_FencedAtCommitRemovesTheContainer(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.finishErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
+	ended := r.start(t.Context(), r.order())
+	r.docks.exit(r.docks.started(t), 0)
+	require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
+	require.Empty(t, r.docks.boxes)
+}
+
+func TestRun_GivesBack(t *testing.T) {
+	t.Parallel()
+
+	order := Order{AttemptID: attemptID, Token: token, Stop: true}
+
+	for name, before := range map[string]func(t *testing.T, r *rig){
+		"nothing runs": func(*testing.T, *rig) {},
+		"it runs and nobody wrote that down": func(t *testing.T, r *rig) {
+			t.Helper()
+
+			_, err := r.docks.Ensure(t.Context(), berth.Launch{AttemptID: attemptID, Token: token})
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			before(t, r)
+			made := r.docks.made
+
+			outcome, err := r.Run(t.Context(), order)
+			require.NoError(t, err)
+			require.Equal(t, berth.FailureCanceled, outcome.Kind)
+			require.Equal(t, made, r.docks.made, "nothing is started")
+			require.Empty(t, r.docks.boxes)
+			require.Equal(t, berth.FailureCanceled, r.books.result(t).Outcome.Kind)
+		})
+	}
+}
+
+func TestRun_OutOfMemory(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	r.NoteOOM(attemptID)
+	r.docks.exit(box, 137)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureHostOOM, got.outcome.Kind)
+
+	_, kept := r.ooms.Load(attemptID)
+	require.False(t, kept)
+}
+
+func TestRun_ShortProbeNeedsNoObjective(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	order := r.order()
+	order.Short = true
+	ended := r.start(t.Context(), order)
+	box := r.docks.started(t)
+	require.Equal(t, "probe", box.launch.Environment["TRIAL_MODE"])
+	r.docks.exit(box, 0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureOK, got.outcome.Kind)
+	require.Equal(t, berth.FootprintShort, r.books.result(t).Source)
+}
+
+func TestRun_DockerGoneIsNoExit(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	ended := r.start(t.Context(), r.order())
+	r.docks.started(t)
+	close(r.docks.gone)
+	require.Equal(t, berth.KindUnavailable, berth.KindOf(await(t, ended).err))
+	require.Empty(t, r.books.results)
+	require.Len(t, r.docks.boxes, 1)
+}
+
+func TestRun_MetricsFile(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.assignee.Spec.Metrics.Source = berth.MetricsFile
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	i := slices.IndexFunc(box.launch.Mounts, func(m berth.Mount) bool { return m.Target == mountOut })
+	file := filepath.Join(box.launch.Mounts[i].Source, metricsName)
+
+	require.NoError(t, os.WriteFile(file, []byte("{\"step\":1,\"metrics\":{\"acc\":0.5}}\n{\"step\":2,\"metrics\":{\"acc\":0.7}}"), 0o600))
+	r.docks.print(box, "acc=99\n")
+	r.docks.exit(box, 0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.InDelta(t, 0.7, *got.outcome.Value, 0, "the last line lacks its end, and stdout is not asked")
+}

@@ -1,0 +1,178 @@
+package runtrial
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// TestLaunch_Environment is the table of CONTRACT.md.
+func TestLaunch_Environment(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	env := r.launch(t).Environment
+
+	for name, want := range map[string]string{
+		"TRIAL_PARAMS_FILE":              "/trial/in/params.json",
+		"TRIAL_METRICS_FILE":             "/trial/out/metrics.jsonl",
+		"TRIAL_PARAM_LR":                 "0.1",
+		"TRIAL_PARAM_UNITS":              "8",
+		"TRIAL_SWEEP":                    "sweep",
+		"TRIAL_ID":                       "trial",
+		"TRIAL_NUMBER":                   "3",
+		"TRIAL_ATTEMPT":                  "1",
+		"TRIAL_STAGE":                    "main",
+		"TRIAL_MODE":                     "run",
+		"TRIAL_CPUS":                     "0.5",
+		"TF_FORCE_GPU_ALLOW_GROWTH":      "true",
+		"TF_DEVICE_MIN_SYS_MEMORY_IN_MB": "128",
+		"TF_CUDNN_WORKSPACE_LIMIT_IN_MB": "256",
+		"XLA_PYTHON_CLIENT_PREALLOCATE":  "false",
+		"OMP_NUM_THREADS":                "1",
+		"OPENBLAS_NUM_THREADS":           "1",
+		"MKL_NUM_THREADS":                "1",
+		"TF_NUM_INTRAOP_THREADS":         "1",
+		"TF_NUM_INTEROP_THREADS":         "1",
+		"OMP_WAIT_POLICY":                "PASSIVE",
+		"TF_CPP_MIN_LOG_LEVEL":           "1",
+		"HOME":                           "/tmp",
+		"PYTHONDONTWRITEBYTECODE":        "1",
+	} {
+		require.Equal(t, want, env[name], name)
+	}
+
+	require.Regexp(t, `^\d{1,10}$`, env["TRIAL_SEED"])
+
+	for _, name := range []string{"TRIAL_RESUME", "TRIAL_DEVICE_MEMORY_MIB", "KERAS_MAX_EPOCHS"} {
+		require.NotContains(t, env, name)
+	}
+}
+
+func TestLaunch_EnvironmentOfOtherAttempts(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	seed := r.launch(t).Environment["TRIAL_SEED"]
+
+	who := &r.books.assignee
+	who.Attempt.Number, who.Resume = 2, true
+	who.Attempt.Demand.DeviceBytes = 3 << 30
+	who.Spec.Resources.CPUs = 2500
+
+	env := r.launch(t).Environment
+	require.Equal(t, seed, env["TRIAL_SEED"], "the seed is the trial's")
+	require.Equal(t, "2", env["TRIAL_ATTEMPT"])
+	require.Equal(t, "1", env["TRIAL_RESUME"])
+	require.Equal(t, "3072", env["TRIAL_DEVICE_MEMORY_MIB"])
+	require.Equal(t, "3", env["OMP_NUM_THREADS"], "whole threads for 2.5 cores")
+
+	who.Trial.Number++
+	require.NotEqual(t, seed, r.launch(t).Environment["TRIAL_SEED"])
+}
+
+func TestLaunch_UsersVariables(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.assignee.Spec.EnvironmentVariables = map[string]string{
+		"OMP_NUM_THREADS": "4", "HOME": "/home/me", "MINE": "x", "TRIAL_ID": "forged", "TRIAL_PARAM_LR": "9",
+	}
+
+	env := r.launch(t).Environment
+	require.Equal(t, "4", env["OMP_NUM_THREADS"], "the user's wins over what is injected")
+	require.Equal(t, "/home/me", env["HOME"])
+	require.Equal(t, "x", env["MINE"])
+	require.Equal(t, "trial", env["TRIAL_ID"], "but not over the identity")
+	require.Equal(t, "0.1", env["TRIAL_PARAM_LR"])
+}
+
+func TestLaunch(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	who := &r.books.assignee
+	who.Spec.Workdir, who.Spec.Network, who.Spec.Resources.ShmSize = "/src", true, 64<<20
+
+	l := r.launch(t)
+	attempt := filepath.Join(r.dir, "attempts", attemptID)
+
+	require.Equal(t, []string{"python", "train.py", "--lr=0.1"}, l.Command)
+	require.Equal(t, []berth.Mount{
+		{Source: filepath.Join(attempt, "in"), Target: "/trial/in", ReadOnly: true},
+		{Source: filepath.Join(attempt, "out"), Target: "/trial/out"},
+		{Source: filepath.Join(r.dir, "checkpoints", "trial"), Target: "/trial/checkpoint"},
+	}, l.Mounts)
+
+	l.Command, l.Mounts, l.Environment = nil, nil, nil
+	require.Equal(t, berth.Launch{
+		AttemptID: attemptID, SweepID: "sweep", TrialID: "trial", LeaseID: "lease", Token: token, Image: "sha256:x", Workdir: "/src",
+		MemoryBytes: 1 << 30, ShmBytes: 64 << 20, CPUMilli: 500, Network: true,
+	}, l)
+}
+
+func TestDirs_Make(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	d := r.newRun(t).dirs
+	params := berth.Assignment{"n": berth.IntValue(1), "lr": berth.FloatValue(1)}
+	require.NoError(t, d.make(params))
+	require.NoError(t, os.WriteFile(filepath.Join(d.checkpoint, "model"), []byte("x"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(d.out, "plot"), []byte("x"), 0o600))
+	require.NoError(t, d.make(params), "again, as after a crash")
+
+	for dir, mode := range map[string]os.FileMode{d.in: 0o755, d.out: 0o777, d.checkpoint: 0o777, filepath.Dir(d.in): 0o700} {
+		info, err := os.Stat(dir)
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode().Perm(), dir)
+	}
+
+	data, err := os.ReadFile(filepath.Join(d.in, paramsName))
+	require.NoError(t, err)
+
+	var got berth.Assignment
+
+	require.NoError(t, json.Unmarshal(data, &got))
+	require.Equal(t, params, got, "a whole float is still a float")
+
+	entries, err := os.ReadDir(d.in)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "no temporary file stays")
+
+	require.NoError(t, d.clean())
+	require.NoDirExists(t, d.in)
+	require.FileExists(t, filepath.Join(d.out, "plot"))
+	require.FileExists(t, filepath.Join(d.checkpoint, "model"))
+	require.NoError(t, d.clean())
+}
+
+// A reader of the parameters sees the old file or the new one, never half of one.
+func TestWriteFile_ReplacesWhole(t *testing.T) {
+	t.Parallel()
+
+	path := filepath.Join(t.TempDir(), "params.json")
+	require.NoError(t, writeFile(path, []byte("old")))
+
+	reader, err := os.Open(path)
+	require.NoError(t, err)
+
+	defer reader.Close() //nolint:errcheck // only read
+
+	require.NoError(t, writeFile(path, []byte("newer")))
+
+	opened := make([]byte, 8)
+	n, err := reader.Read(opened)
+	require.NoError(t, err)
+	require.Equal(t, "old", string(opened[:n]), "what was open is not written over")
+
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "newer", string(data))
+	require.Error(t, writeFile(filepath.Join(path, "below"), nil))
+}

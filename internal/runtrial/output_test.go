@@ -1,0 +1,275 @@
+package runtrial
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/berthml/berth"
+)
+
+// newRun is a run whose container was not started.
+func (r *rig) newRun(t require.TestingT) *run {
+	who, err := r.books.Assignee(nil, attemptID) //nolint:staticcheck // SA1012: the fake does not look
+	require.NoError(t, err)
+
+	return &run{Executor: r.Executor, order: r.order(), who: who, dirs: r.dirs(who)}
+}
+
+func chunk(stream, text string, second int) berth.LogChunk {
+	return berth.LogChunk{Stream: stream, At: noon.Add(time.Duration(second) * time.Second), Data: []byte(text)}
+}
+
+func TestOutput_LogPieces(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	o := newOutput(r.newRun(t))
+	o.take(chunk(berth.Stdout, "one\n", 1))
+	o.take(chunk(berth.Stdout, "two\n", 2))
+	o.take(chunk(berth.Stderr, "err \xff\x00\n", 3))
+	o.take(chunk(berth.Stdout, strings.Repeat("x", pieceBytes-2)+"\n", 4))
+	o.take(chunk(berth.Stdout, "next piece\n", 5))
+	require.NoError(t, o.write(t.Context()))
+
+	require.Equal(t, "one\ntwo\nerr \xff\x00\n"+strings.Repeat("x", pieceBytes-2)+"\nnext piece\n", r.books.text(t))
+	require.Equal(t, berth.LogPiece{Offset: 0, Stream: berth.Stdout, At: noon.Add(2 * time.Second), Data: []byte("one\ntwo\n")}, r.books.log[0])
+	require.Equal(t, berth.Stderr, r.books.log[8].Stream)
+
+	for offset, p := range r.books.log {
+		require.LessOrEqual(t, len(p.Data), pieceBytes, "piece at %d", offset)
+	}
+
+	require.Equal(t, "err \uFFFD\x00", o.lastLines()[2], "the classifier reads valid text")
+}
+
+func TestOutput_KeepsTheLastLinesForTheClassifier(t *testing.T) {
+	t.Parallel()
+
+	o := newOutput(setup(t).newRun(t))
+	for i := range tailLines + 5 {
+		o.take(chunk(berth.Stderr, fmt.Sprintf("line %d\n", i), i))
+	}
+
+	o.take(chunk(berth.Stderr, "\n", 1))
+	o.take(chunk(berth.Stdout, strings.Repeat("é", lineBytes), 1))
+
+	lines := o.lastLines()
+	require.Len(t, lines, tailLines)
+	require.Equal(t, "line 6", lines[0])
+	require.LessOrEqual(t, len(lines[tailLines-1]), lineBytes+2)
+}
+
+func TestOutput_StoresUpToTheLimit(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.config.LogLimit = 10
+
+	read := func() {
+		o := newOutput(r.newRun(t))
+		for i := range 5 {
+			o.take(chunk(berth.Stdout, "123456\n", i))
+		}
+
+		require.NoError(t, o.write(t.Context()))
+	}
+
+	read()
+	require.Equal(t, "123456\n123456\n\n[berth: the log limit is reached; the rest is not kept]\n", r.books.text(t))
+
+	read()
+	require.Len(t, r.books.log, 2, "an adopting run does not mark it again")
+}
+
+func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(rt *rapid.T) {
+		r := setup(t)
+		r.config.LogLimit = int64(rapid.IntRange(1, 60).Draw(rt, "limit"))
+
+		var (
+			chunks []berth.LogChunk
+			whole  bytes.Buffer
+		)
+
+		for i, text := range rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 1, 8), 0, 12).Draw(rt, "chunks") {
+			chunks = append(chunks, chunk(rapid.SampledFrom([]string{berth.Stdout, berth.Stderr}).Draw(rt, "stream"), string(text), i))
+			whole.Write(text)
+		}
+
+		for range rapid.IntRange(1, 4).Draw(rt, "runs") {
+			o := newOutput(r.newRun(rt))
+			stop := rapid.IntRange(0, len(chunks)).Draw(rt, "cut off after")
+
+			for _, c := range chunks[:stop] {
+				o.take(c)
+
+				if rapid.IntRange(0, 2).Draw(rt, "flush") == 0 {
+					require.NoError(rt, o.write(t.Context()))
+				}
+			}
+		}
+
+		o := newOutput(r.newRun(rt))
+		for _, c := range chunks {
+			o.take(c)
+		}
+
+		r.books.logErrs = []error{nil, berth.Errorf(berth.KindUnavailable, "away")}
+		_ = o.write(t.Context())
+		r.books.logErrs = nil
+		require.NoError(rt, o.write(t.Context()))
+
+		stored := r.books.text(t)
+		text, marked := strings.CutSuffix(stored, "\n[berth: the log limit is reached; the rest is not kept]\n")
+		require.True(rt, strings.HasPrefix(whole.String(), text))
+		require.Equal(rt, marked, len(text) < whole.Len(), "all is there, or it says that not")
+		require.Less(rt, len(text), int(r.config.LogLimit)+8, "the limit holds up to one chunk")
+	})
+}
+
+func TestOutput_StdoutLinesMayComeInPieces(t *testing.T) {
+	t.Parallel()
+
+	o := newOutput(setup(t).newRun(t))
+	for i, text := range []string{"acc=0.", "5\n", "1/2 acc: 0.1\r2/2 acc", ": 0.7\r", "\n", "acc=\xe2\x82", "\xac acc=0.25"} {
+		o.take(chunk(berth.Stdout, text, i))
+	}
+
+	o.take(chunk(berth.Stderr, "acc=99\n", 9))
+	require.NoError(t, o.finish(t.Context()))
+
+	value := func(step int) float64 { return o.run.records.(*books).metrics["acc/"+strings.Repeat("i", step)].Value } //nolint:forcetypeassert // it is the fake
+	require.InDelta(t, 0.5, value(1), 0)
+	require.InDelta(t, 0.7, value(2), 0)
+	require.InDelta(t, 0.25, value(3), 0, "the last line lacks its end")
+	require.Len(t, o.run.records.(*books).metrics, 3) //nolint:forcetypeassert // it is the fake
+}
+
+func TestOutput_KeepsMetricsThatCouldNotBeStored(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.metricErrs = []error{berth.Errorf(berth.KindUnavailable, "away")}
+
+	o := newOutput(r.newRun(t))
+	o.take(chunk(berth.Stdout, "acc=1\n", 1))
+	require.Error(t, o.write(t.Context()))
+	require.Empty(t, r.books.log, "metrics come first")
+	require.NoError(t, o.write(t.Context()))
+	require.Len(t, r.books.metrics, 1)
+	require.Len(t, r.books.log, 1)
+}
+
+// fileOutput is one that reads a metrics file, and where that file goes.
+func fileOutput(t *testing.T) (*output, string) {
+	t.Helper()
+
+	r := setup(t)
+	r.books.assignee.Spec.Metrics.Source = berth.MetricsFile
+	run := r.newRun(t)
+	require.NoError(t, run.dirs.make(run.who.Trial.Params))
+
+	return newOutput(run), filepath.Join(run.dirs.out, metricsName)
+}
+
+func (o *output) steps(t *testing.T) []int64 {
+	t.Helper()
+
+	o.readFile()
+
+	var steps []int64
+	for _, p := range o.metrics.pending() {
+		steps = append(steps, p.Step)
+	}
+
+	return steps
+}
+
+func appendTo(t *testing.T, path, text string) {
+	t.Helper()
+
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	_, err = f.WriteString(text)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+func TestReadFile_FollowsWholeLines(t *testing.T) {
+	t.Parallel()
+
+	o, path := fileOutput(t)
+	require.Empty(t, o.steps(t), "not there yet")
+
+	appendTo(t, path, "{\"step\":1,\"metrics\":{\"a\":1}}\n{\"step\":2,\"met")
+	require.Equal(t, []int64{1}, o.steps(t))
+	require.Empty(t, o.steps(t))
+
+	appendTo(t, path, "rics\":{\"a\":1}}\ngarbage\n{\"step\":3,\"metrics\":{\"a\":1}}\n")
+	require.Equal(t, []int64{2, 3}, o.steps(t))
+
+	require.NoError(t, os.WriteFile(path, []byte("{\"metrics\":{\"a\":1}}\n"), 0o600))
+	require.Equal(t, []int64{1}, o.steps(t), "a file that was begun anew is read anew")
+}
+
+func TestReadFile_SkipsALineWithoutEnd(t *testing.T) {
+	t.Parallel()
+
+	o, path := fileOutput(t)
+	appendTo(t, path, strings.Repeat("x", 3*longestLine)+"\n{\"step\":1,\"metrics\":{\"a\":1}}\n")
+	require.Equal(t, []int64{1}, o.steps(t))
+	require.LessOrEqual(t, len(o.fileTail), longestLine)
+}
+
+// The file is the job's: it must not make us read another file, nor wait.
+func TestReadFile_IsNotLedOutAndDoesNotBlock(t *testing.T) {
+	t.Parallel()
+
+	record := []byte("{\"step\":1,\"metrics\":{\"a\":1}}\n")
+
+	for name, plant := range map[string]func(t *testing.T, path string){
+		"symbolic link": func(t *testing.T, path string) {
+			t.Helper()
+
+			secret := filepath.Join(t.TempDir(), "secret")
+			require.NoError(t, os.WriteFile(secret, record, 0o600))
+			require.NoError(t, os.Symlink(secret, path))
+		},
+		"link by parents": func(t *testing.T, path string) {
+			t.Helper()
+
+			secret := filepath.Join(filepath.Dir(filepath.Dir(path)), "secret")
+			require.NoError(t, os.WriteFile(secret, record, 0o600))
+			require.NoError(t, os.Symlink("../secret", path))
+		},
+		"pipe": func(t *testing.T, path string) {
+			t.Helper()
+
+			require.NoError(t, syscall.Mkfifo(path, 0o600))
+		},
+		"directory": func(t *testing.T, path string) {
+			t.Helper()
+
+			require.NoError(t, os.Mkdir(path, 0o700))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			o, path := fileOutput(t)
+			plant(t, path)
+			require.Empty(t, o.steps(t))
+		})
+	}
+}

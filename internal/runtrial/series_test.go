@@ -1,0 +1,89 @@
+package runtrial
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+func TestSeries_Objective(t *testing.T) {
+	t.Parallel()
+
+	falling := []berth.MetricPoint{metric("m", 1, 4), metric("m", 2, 1), metric("m", 3, 2.5)}
+	diverged := append(falling[:len(falling):len(falling)], odd("m", 4, berth.MetricNaN))
+	lost := []berth.MetricPoint{odd("m", 1, berth.MetricNaN), odd("m", 2, berth.MetricPosInfinity)}
+	finals := append(diverged[:len(diverged):len(diverged)], final(metric("m", 9, 42)), odd("m", 10, berth.MetricNaN))
+
+	for _, c := range []struct {
+		points   []berth.MetricPoint
+		strategy berth.Strategy
+		goal     berth.Goal
+		want     float64
+		status   berth.MetricStatus
+	}{
+		{falling, berth.StrategyLast, berth.GoalMaximize, 2.5, berth.MetricFinite},
+		{falling, "", "", 2.5, berth.MetricFinite},
+		{falling, berth.StrategyBest, berth.GoalMaximize, 4, berth.MetricFinite},
+		{falling, berth.StrategyBest, berth.GoalMinimize, 1, berth.MetricFinite},
+		{falling, berth.StrategyMean, berth.GoalMaximize, 2.5, berth.MetricFinite},
+		{diverged, berth.StrategyLast, berth.GoalMaximize, 0, berth.MetricNaN},
+		{diverged, berth.StrategyBest, berth.GoalMaximize, 4, berth.MetricFinite},
+		{diverged, berth.StrategyMean, berth.GoalMinimize, 2.5, berth.MetricFinite},
+		{lost, berth.StrategyBest, berth.GoalMaximize, 0, berth.MetricPosInfinity},
+		{lost, berth.StrategyMean, berth.GoalMaximize, 0, berth.MetricPosInfinity},
+		{finals, berth.StrategyLast, berth.GoalMaximize, 42, berth.MetricFinite},
+		{finals, berth.StrategyBest, berth.GoalMinimize, 42, berth.MetricFinite},
+		{[]berth.MetricPoint{final(metric("m", 1, 7))}, berth.StrategyBest, berth.GoalMinimize, 7, berth.MetricFinite},
+		{[]berth.MetricPoint{metric("m", 1, 7), final(odd("m", 2, berth.MetricNaN))}, berth.StrategyLast, berth.GoalMinimize, 0, berth.MetricNaN},
+		{[]berth.MetricPoint{metric("other", 1, 7)}, berth.StrategyLast, berth.GoalMinimize, 0, ""},
+		{nil, berth.StrategyBest, berth.GoalMinimize, 0, ""},
+	} {
+		s := newSeries()
+		s.add(c.points...)
+
+		value, status := s.objective(berth.Objective{Metric: "m", Strategy: c.strategy, Goal: c.goal})
+		require.Equal(t, c.status, status, "%+v", c)
+
+		if c.status != berth.MetricFinite {
+			require.Nil(t, value, "what cannot be ranked is no value")
+
+			continue
+		}
+
+		require.NotNil(t, value)
+		require.InDelta(t, c.want, *value, 0, "%+v", c)
+	}
+}
+
+func TestSeries_PendingAndRestoreKeepTheOrder(t *testing.T) {
+	t.Parallel()
+
+	s := newSeries()
+	s.add(metric("a", 1, 1), metric("a", 2, 2))
+
+	taken := s.pending()
+	require.Len(t, taken, 2)
+	require.Empty(t, s.pending())
+
+	s.add(metric("a", 3, 3))
+	s.restore(taken)
+	require.Equal(t, []berth.MetricPoint{metric("a", 1, 1), metric("a", 2, 2), metric("a", 3, 3)}, s.pending())
+}
+
+func TestSeries_BoundsTheNames(t *testing.T) {
+	t.Parallel()
+
+	s := newSeries()
+	for i := range maxNames + 10 {
+		s.add(metric(fmt.Sprint("m", i), 1, 1))
+	}
+
+	s.add(metric("m0", 2, 5))
+	require.Len(t, s.pending(), maxNames+1, "known names go on")
+
+	_, status := s.objective(berth.Objective{Metric: fmt.Sprint("m", maxNames+1)})
+	require.Empty(t, status)
+}
