@@ -78,7 +78,8 @@ func TestDecide_Order(t *testing.T) {
 		order = append(order, d.AttemptID)
 	}
 
-	require.Equal(t, []string{"later", "late", "wide", "long", "old", "z", "y"}, order)
+	// Those of which nobody knows how long they take come before those that are known.
+	require.Equal(t, []string{"later", "late", "old", "z", "y", "wide", "long"}, order)
 }
 
 func TestDecide_BackfillsBehindWhatDoesNotFit(t *testing.T) {

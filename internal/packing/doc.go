@@ -8,7 +8,8 @@
 //
 // Order: requests that waited longer than DrainAfter, oldest first; then the
 // longest expected run weighted by its dominant share (longest processing time
-// first), so that long runs do not start last; then the oldest. Smaller ones
+// first), so that long runs do not start last, and what nobody has measured
+// before all of them; then the oldest. Smaller ones
 // fill the gaps behind those that do not fit (backfill).
 //
 // Nothing starves: for what waited for DrainAfter a host is kept free, the same

@@ -105,13 +105,13 @@ func TestRound_PlacesRefusesAndExplains(t *testing.T) {
 	p, f := setup(t, request("a", gib), request("b", 2*gib), request("c", 7*gib), request("huge", 9*gib))
 	require.NoError(t, p.Round(t.Context()))
 
-	require.Equal(t, []map[string]berth.Placement{{"a": {HostID: "h"}, "b": {HostID: "h"}}}, f.placed)
+	require.Equal(t, []map[string]berth.Placement{{"a": {HostID: "h"}, "c": {HostID: "h"}}}, f.placed)
 	require.Equal(t, "host host: needs 9,216 MiB of memory, 8,192 MiB there at all", f.refused["huge"][0].Reason)
 	require.Len(t, f.refused, 1)
 	require.Len(t, f.reasons, 1)
-	require.Equal(t, map[string][]berth.Rejection{"c": {{
-		HostID: "h", HostName: "host", Dimension: berth.DimensionMemory, Needed: 7 * gib, Free: 5 * gib,
-		Reason: "host host: needs 7,168 MiB of memory, 5,120 MiB free",
+	require.Equal(t, map[string][]berth.Rejection{"b": {{
+		HostID: "h", HostName: "host", Dimension: berth.DimensionMemory, Needed: 2 * gib, Free: 0,
+		Reason: "host host: needs 2,048 MiB of memory, 0 MiB free",
 	}}}, f.reasons[0])
 }
 
