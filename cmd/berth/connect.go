@@ -33,6 +33,9 @@ func (b *backends) bind(flags *pflag.FlagSet) {
 // needs, which often start at the same time.
 const connectPatience = 60 * time.Second
 
+// tryTimeout bounds one try of connecting to Temporal.
+const tryTimeout = 5 * time.Second
+
 // store connects to the database, waiting for it to come up.
 func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store, error) {
 	if b.postgresURL == "" {
@@ -79,6 +82,9 @@ func (b *backends) temporal(ctx context.Context, log *slog.Logger) (client.Clien
 	)
 
 	err = retry(ctx, log, "Temporal", func() (err error) {
+		ctx, cancel := context.WithTimeout(ctx, tryTimeout) // a server that is starting may take a call and never answer
+		defer cancel()
+
 		if raw == nil {
 			if raw, err = client.DialContext(ctx, options); err != nil {
 				return fmt.Errorf("connecting to Temporal at %s: %w", options.HostPort, err)
@@ -103,7 +109,7 @@ func retry(ctx context.Context, log *slog.Logger, what string, connect func() er
 			return err
 		}
 
-		log.Debug("waiting for "+what, "error", err)
+		log.Info("waiting for "+what, "error", err)
 
 		select {
 		case <-ctx.Done():

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 
 const (
 	// startTimeout covers the start of PostgreSQL and Temporal on a busy machine.
-	startTimeout = time.Minute
+	startTimeout = 90 * time.Second
 	tick         = 50 * time.Millisecond
 )
 
@@ -166,6 +166,7 @@ func (s *stack) clean() {
 	if s.t.Failed() {
 		s.t.Logf("dev:\n%s", s.output("dev"))
 		s.t.Logf("worker:\n%s", s.output("worker"))
+		s.t.Logf("temporal:\n%s", s.output("temporal/temporal"))
 	}
 
 	_ = os.RemoveAll(s.dir)
