@@ -1,0 +1,58 @@
+//go:build integration
+
+package e2e
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// TestExample_OutOfMemory runs examples/oom: real TensorFlow in which some
+// trials need three times what the first of their shape needed.
+func TestExample_OutOfMemory(t *testing.T) {
+	t.Parallel()
+
+	file, err := os.ReadFile("../../examples/oom/sweep.yaml")
+	require.NoError(t, err)
+
+	s := start(t, "--memory", "6GiB")
+	id := s.submit(string(file))
+	sweep := s.until(id, 10*time.Minute, ended)
+	require.Equal(t, client.SweepStateSucceeded, sweep.State, sweep.Reason)
+	require.Equal(t, 8, sweep.Counts.Succeeded)
+	require.Positive(t, sweep.Counts.OomRetries)
+
+	reserved := map[string]int64{} // what an attempt that was killed had, by shape
+	last := map[int]client.Attempt{}
+
+	for _, a := range s.attempts(id) {
+		if before, ok := last[a.TrialNumber]; ok {
+			require.Equal(t, "host_oom", before.FailureKind, "only an out-of-memory was repeated: %s", before.Message)
+			require.Greater(t, a.Demand.MemoryBytes, before.Demand.MemoryBytes)
+		}
+
+		if a.FailureKind == "host_oom" {
+			require.Contains(t, a.Message, "the kernel killed it")
+			require.LessOrEqual(t, a.Usage.MemoryPeakBytes, a.Demand.MemoryBytes)
+			reserved[a.ShapeKey] = max(reserved[a.ShapeKey], a.Demand.MemoryBytes)
+		}
+
+		last[a.TrialNumber] = a
+	}
+
+	// Whoever was placed after the shape had learned asked for more than what was too little.
+	for _, a := range last {
+		require.Equal(t, "ok", a.FailureKind)
+
+		if a.Number == 1 && a.Purpose == "run" {
+			require.Greater(t, a.Demand.MemoryBytes, reserved[a.ShapeKey], "trial %d", a.TrialNumber)
+		}
+	}
+
+	s.requireQuiet()
+}
