@@ -5,17 +5,19 @@
 //	lowest   or ||
 //	         and &&
 //	         not !
-//	         == != < <= > >=           one per comparison, no chains
+//	         == != < <= > >= in        one per comparison, no chains
 //	         + -
 //	         * / // %                  // and % round down, as in Python
 //	         - (sign)
-//	highest  ** (to the right)         calls, parentheses, names, literals
+//	highest  ** (to the right)         calls, parentheses, lists, names, literals
 //
 // Functions: abs ceil exp floor log max min pow round sqrt. Whole numbers stay
 // whole under + - * // % **, abs, min and max; ceil, floor and round make them.
 //
-// It is written here rather than taken from a library because the input comes
-// from anyone who may submit a sweep: there are no loops, no allocation that
-// grows with a value, and at most MaxLength characters, so an evaluation is
-// bounded by the length of its text.
+// github.com/expr-lang/expr reads and computes them. The input comes from
+// anyone who may submit a sweep, so check lets through only the words above:
+// no loops, variables, ranges or patterns of that language, hence nothing
+// whose cost grows faster than the text, which MaxLength bounds. Arithmetic
+// is ours (functions.go), because the library's whole numbers overflow
+// silently and its % refuses fractions.
 package expr

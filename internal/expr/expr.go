@@ -1,8 +1,19 @@
 package expr
 
 import (
+	"errors"
 	"fmt"
-	"math"
+	"reflect"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/compiler"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/types"
+	"github.com/expr-lang/expr/vm"
 
 	"github.com/berthml/berth"
 )
@@ -10,23 +21,21 @@ import (
 // MaxLength bounds the text of an expression, in bytes.
 const MaxLength = 1024
 
-// maxDepth bounds nesting, so that a page of brackets cannot exhaust the stack.
-const maxDepth = 64
-
 // Type is what a name or an expression can be.
 type Type int
 
 // The types. Any is a name whose choices are of several types; it is checked
-// at evaluation.
+// at evaluation. No name is a List; [1, 2] is one.
 const (
 	Number Type = iota
 	Bool
 	String
 	Any
+	List
 )
 
 func (t Type) String() string {
-	return [...]string{"a number", "true or false", "a text", "a value"}[t]
+	return [...]string{"a number", "true or false", "a text", "a value", "a list"}[t]
 }
 
 // Scope gives each name an expression may use its type.
@@ -75,10 +84,29 @@ func typeOfValue(v berth.Value) Type {
 	}
 }
 
+// typeOf is the Type of what the library computes.
+func typeOf(t reflect.Type) Type {
+	switch t.Kind() {
+	case reflect.Bool:
+		return Bool
+	case reflect.String:
+		return String
+	case reflect.Interface:
+		return Any
+	case reflect.Slice:
+		return List
+	default:
+		return Number
+	}
+}
+
+// goTypes are the library's words for ours. A Number may be an int64, too.
+var goTypes = map[Type]types.Type{Number: types.Float64, Bool: types.Bool, String: types.String, Any: types.Any}
+
 // Program is a compiled expression. It is immutable and safe for concurrent use.
 type Program struct {
-	root  *node
-	names []string
+	program *vm.Program
+	names   []string
 }
 
 // Compile reads an expression whose result must be a Number or a Bool. The
@@ -88,23 +116,52 @@ func Compile(source string, want Type, scope Scope) (*Program, error) {
 		return nil, invalid("is %d bytes long; at most %d are read", len(source), MaxLength)
 	}
 
-	p := &parser{lexer: lexer{source: source}, scope: scope}
+	source, floors := roundDown(source)
 
-	root, err := p.parse()
+	names, err := check(source, scope)
 	if err != nil {
 		return nil, err
 	}
 
-	got, err := check(root)
+	program, err := compile(source, names, scope, floors)
 	if err != nil {
-		return nil, err
+		return nil, refused(err)
 	}
 
-	if got != want && got != Any {
+	if got := typeOf(program.Node().Type()); got != want && got != Any {
 		return nil, invalid("gives %s where %s is needed", got, want)
 	}
 
-	return &Program{root: root, names: p.names}, nil
+	return &Program{program: program, names: names}, nil
+}
+
+// compile takes the library's steps one by one. Its own Compile, given a
+// patcher, loses what is wrong inside a call (1.17.8).
+func compile(source string, names []string, scope Scope, floors map[int]bool) (*vm.Program, error) {
+	environment := types.Map{}
+	for _, name := range names {
+		environment[name] = goTypes[scope[name]]
+	}
+
+	config := conf.New(environment)
+	expr.DisableAllBuiltins()(config)
+
+	for name, f := range functions {
+		config.Functions[inside(name)] = f.library(name)
+	}
+
+	tree, err := parser.ParseWithConfig(source, config)
+	if err != nil {
+		return nil, err
+	}
+
+	ast.Walk(&tree.Node, patcher{floors: floors})
+
+	if _, err := checker.Check(tree, config); err != nil {
+		return nil, err
+	}
+
+	return compiler.Compile(tree, config)
 }
 
 // Names returns the parameters the expression uses, in order of appearance,
@@ -127,34 +184,66 @@ func (p *Program) Ready(a berth.Assignment) bool {
 // operations, else to a float64 Value. It fails on a missing name, a wrong
 // type and a result that is not finite.
 func (p *Program) Number(a berth.Assignment) (berth.Value, error) {
-	r, err := eval(p.root, a)
+	result, err := p.run(a)
 	if err != nil {
 		return berth.Value{}, err
 	}
 
-	if r.kind != Number {
-		return berth.Value{}, invalid("gives %s where a number is needed", r.kind)
+	switch v := result.(type) {
+	case int: // a literal
+		return berth.IntValue(int64(v)), nil
+	case int64:
+		return berth.IntValue(v), nil
+	case float64:
+		return berth.FloatValue(v + 0), nil // + 0 turns -0 into 0
+	default:
+		return berth.Value{}, invalid("gives %v where a number is needed", result)
 	}
-
-	if r.whole && math.Abs(r.number) <= maxWhole {
-		return berth.IntValue(int64(r.number)), nil
-	}
-
-	return berth.FloatValue(r.number), nil
 }
 
 // Bool evaluates a condition. It fails as Number does.
 func (p *Program) Bool(a berth.Assignment) (bool, error) {
-	r, err := eval(p.root, a)
+	result, err := p.run(a)
 	if err != nil {
 		return false, err
 	}
 
-	if r.kind != Bool {
-		return false, invalid("gives %s where true or false is needed", r.kind)
+	truth, ok := result.(bool)
+	if !ok {
+		return false, invalid("gives %v where true or false is needed", result)
 	}
 
-	return r.truth, nil
+	return truth, nil
+}
+
+func (p *Program) run(a berth.Assignment) (any, error) {
+	environment := make(map[string]any, len(p.names))
+
+	for _, name := range p.names {
+		v, ok := a[name]
+		if !ok {
+			return nil, invalid("uses %q, which has no value in this trial", name)
+		}
+
+		environment[name] = v.Any()
+	}
+
+	result, err := expr.Run(p.program, environment)
+	if err != nil {
+		return nil, refused(err)
+	}
+
+	return result, nil
+}
+
+// refused is an error of the library without its drawing of the source.
+func refused(err error) error {
+	var at *file.Error
+	if !errors.As(err, &at) {
+		return invalid("cannot be read: %w", err)
+	}
+
+	return invalid("fails at character %d: %s", at.From+1, at.Message)
 }
 
 func invalid(format string, args ...any) error {

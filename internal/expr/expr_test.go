@@ -81,6 +81,12 @@ func TestBool(t *testing.T) {
 		"not batch == 32":                      false,
 		"(batch > 1) == (epochs > 1)":          true,
 		"batch * 2 > epochs + 1 || epochs > 9": true,
+		"not batch + 1 > 3 * epochs":           false,
+		"not not amp == true":                  true,
+		`optimizer in ["sgd", "adam"]`:         true,
+		"batch not in [1, 2.0, 32.0]":          false,
+		`optimizer == "//"`:                    false,
+		`"é" == 'é' and 7 // 2 == 3`:           true,
 	}
 
 	for source, want := range tests {
@@ -101,29 +107,39 @@ func TestCompileRefuses(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]string{
-		"":                        "is empty",
-		"1 +":                     "ends too early",
-		"(1 + 2":                  `ends before a closing ")"`,
-		"1 2":                     `unexpected "2" at character 3`,
-		"nosuch + 1":              `uses "nosuch", which is no parameter; there are: amp, batch`,
-		"batch > 1":               "gives true or false where a number is needed",
-		`optimizer + 1`:           `has a text where "+" at character 11 needs a number`,
-		`optimizer == 1`:          "never equal",
-		"1 < batch < 3":           "chains comparisons",
-		"system(1)":               "no function; there are: abs, ceil",
-		"ceil(1, 2)":              "it takes 1",
-		"min()":                   "it takes 1 to 32",
-		"ceil(amp)":               "needs numbers",
-		"1e999":                   "no finite number",
-		"1.2.3":                   "no finite number",
-		"batch $ 2":               `has '$' at character 7`,
-		"batch = 2":               `has '=' at character 7`,
-		`"open`:                   "never ends",
-		strings.Repeat("(", 200):  "nested deeper",
-		strings.Repeat("-", 200):  "nested deeper",
-		strings.Repeat("1+", 600): "at most 1024",
-		"min(1,)":                 `unexpected ")"`,
-		")":                       `unexpected ")"`,
+		"":                              "is empty",
+		"1 +":                           "ends too early",
+		"(1 + 2":                        "ends before a bracket is closed",
+		"1 2":                           "fails at character 3: unexpected token Number",
+		"nosuch + 1":                    `uses "nosuch", which is no parameter; there are: amp, batch`,
+		"batch > 1":                     "gives true or false where a number is needed",
+		`optimizer + 1`:                 `fails at character 11: a text where "+" needs a number`,
+		`optimizer == 1`:                "fails at character 11: invalid operation: == (mismatched types string and int)",
+		"1 < batch < 3":                 "chains comparisons",
+		"system(1)":                     "no function; there are: abs, ceil",
+		"ceil(1, 2)":                    "2 values for ceil, which takes 1",
+		"min()":                         "0 values for min, which takes 1 to 32",
+		"ceil(amp)":                     `true or false where "ceil" needs a number`,
+		"1e999":                         "value out of range",
+		"1.2.3":                         "fails at character 4",
+		"batch $ 2":                     `uses "$"`,
+		"batch = 2":                     `has "=" at character 7`,
+		`"open`:                         "literal not terminated",
+		strings.Repeat("(", 1024):       "ends before a bracket is closed",
+		strings.Repeat("1+", 600):       "at most 1024",
+		")":                             `unexpected token Bracket(")")`,
+		"[batch, 2]":                    "gives a list where a number is needed",
+		"1 ** true * 2":                 `true or false where "**" needs a number`,
+		"1 < (1 < (1 < 2 < 3) < 4) < 5": "chains comparisons",
+		`"and" < "a" < "b"`:             "chains comparisons",
+		"let a = 1; a":                  `has "let"`,
+		"batch; 2":                      `has ";"`,
+		"amp ? 1 : 2":                   `has "?"`,
+		"len(1..999999999)":             "which is no function",
+		"[1..999999999]":                `has ".."`,
+		"optimizer matches '.*'":        `has "matches"`,
+		"$env":                          `uses "$env"`,
+		"nil":                           `uses "nil"`,
 	}
 
 	for source, want := range tests {
@@ -137,7 +153,7 @@ func TestEvaluateRefuses(t *testing.T) {
 	t.Parallel()
 
 	for source, want := range map[string]string{
-		"1 / (epochs - 5)":   `no finite result for "/" at character 3`,
+		"1 / (epochs - 5)":   `fails at character 3: no finite result for "/"`,
 		"log(0 * batch)":     `no finite result for "log"`,
 		"10 ** 400":          "no finite result",
 		"mixed and true":     "",
@@ -162,6 +178,19 @@ func TestEvaluateRefuses(t *testing.T) {
 	}
 }
 
+// TestParametersNamedAsFunctions: a bracket makes a call.
+func TestParametersNamedAsFunctions(t *testing.T) {
+	t.Parallel()
+
+	program, err := expr.Compile("max(log, 2) + min + count", expr.Number, expr.Scope{"log": expr.Number, "min": expr.Number, "count": expr.Number})
+	require.NoError(t, err)
+	require.Equal(t, []string{"log", "min", "count"}, program.Names())
+
+	got, err := program.Number(berth.Assignment{"log": berth.IntValue(3), "min": berth.FloatValue(0.5), "count": berth.IntValue(1)})
+	require.NoError(t, err)
+	require.Equal(t, berth.FloatValue(4.5), got)
+}
+
 func TestNamesAndReady(t *testing.T) {
 	t.Parallel()
 
@@ -183,6 +212,15 @@ func TestTypeOf(t *testing.T) {
 	require.Equal(t, expr.String, expr.TypeOf(choices(berth.StringValue("a"))))
 	require.Equal(t, expr.Any, expr.TypeOf(choices(berth.StringValue("a"), berth.IntValue(1))))
 	require.Equal(t, expr.Number, expr.TypeOf(berth.Parameter{Type: berth.ParameterFloat}))
+}
+
+func BenchmarkBool(b *testing.B) {
+	program, err := expr.Compile(`batch * epochs > 65536 and optimizer == "adam"`, expr.Bool, scope)
+	require.NoError(b, err)
+
+	for b.Loop() {
+		_, _ = program.Bool(values)
+	}
 }
 
 func FuzzCompile(f *testing.F) {

@@ -27,7 +27,7 @@ func parameter(t *rapid.T, name string, finite bool) berth.Parameter {
 		return p
 	case finite:
 		p := floatRange(name, low, high)
-		p.Step = ptr(0.5)
+		p.Step = new(0.5)
 
 		return p
 	default:
@@ -157,7 +157,7 @@ func TestFiniteSpacesAreTriedWhole(t *testing.T) {
 		n, finite := search.Size(s)
 		require.True(t, finite)
 		require.Len(t, distinct, len(first))
-		require.EqualValues(t, n, len(first))
+		require.Len(t, first, int(n))
 	})
 }
 

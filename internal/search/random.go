@@ -37,6 +37,7 @@ func (s *Searcher) nextRandom(made int, seen Seen, limit int) []berth.Assignment
 // drawer is one call of nextRandom.
 type drawer struct {
 	*Searcher
+
 	seen   Seen
 	batch  map[string]bool // keys drawn in this call
 	left   []int64         // points not tried, ascending, once walked

@@ -12,8 +12,6 @@ import (
 	"github.com/berthml/berth/internal/search"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 func floatRange(name string, low, high float64) berth.Parameter {
 	return berth.Parameter{Name: name, Type: berth.ParameterFloat, Min: &low, Max: &high}
 }
@@ -77,7 +75,7 @@ func keys(assignments []berth.Assignment) []string {
 // forbid takes one.
 func conditional(algorithm string) berth.Spec {
 	momentum := floatRange("momentum", 0, 0.5)
-	momentum.Step = ptr(0.5)
+	momentum.Step = new(0.5)
 	momentum.When = map[string]berth.Values{"optimizer": {berth.StringValue("sgd")}}
 
 	s := spec(algorithm, momentum, choice("optimizer", "sgd", "adam"), intRange("batch", 1, 3),
@@ -91,7 +89,7 @@ func TestGridOrder(t *testing.T) {
 	t.Parallel()
 
 	batch := intRange("batch", 16, 64)
-	batch.Step = ptr(16.0)
+	batch.Step = new(16.0)
 	lr := floatRange("lr", 1e-4, 1e-1)
 	lr.Log, lr.Count = true, 4
 
@@ -187,7 +185,7 @@ func TestMaxTrialsEndsTheSearch(t *testing.T) {
 func TestNothingToSearchIsOneTrial(t *testing.T) {
 	t.Parallel()
 
-	fixed := berth.Parameter{Name: "epochs", Type: berth.ParameterFixed, Value: ptr(berth.IntValue(5))}
+	fixed := berth.Parameter{Name: "epochs", Type: berth.ParameterFixed, Value: new(berth.IntValue(5))}
 	got := all(t, spec(berth.SearchRandom, derived("warmup", "ceil(0.1 * epochs)"), fixed), 10)
 	require.Equal(t, []string{`{"epochs":5,"warmup":1}`}, keys(got))
 }

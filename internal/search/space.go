@@ -23,6 +23,7 @@ type space struct {
 // step gives one parameter its value.
 type step struct {
 	berth.Parameter
+
 	dim     int           // index into searched; -1 when fixed or derived
 	program *expr.Program // derived
 }
@@ -31,6 +32,7 @@ type step struct {
 // the first parameter of the document is the most significant one.
 type dim struct {
 	berth.Parameter
+
 	points int64
 	stride int64
 	finite bool

@@ -1,7 +1,6 @@
 package spec_test
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -217,7 +216,7 @@ func TestManyProblemsAreCounted(t *testing.T) {
 	_, err := spec.Decode([]byte(doc.String()), "")
 
 	var refused *berth.SpecError
-	require.True(t, errors.As(err, &refused))
+	require.ErrorAs(t, err, &refused)
 	require.Len(t, refused.Problems, 101)
 	require.Equal(t, "E_MORE", refused.Problems[100].Code)
 }
@@ -232,7 +231,7 @@ func TestCodesAreExplained(t *testing.T) {
 	source, err := os.ReadFile("codes.go")
 	require.NoError(t, err)
 
-	for _, line := range strings.Split(string(source), "\n") {
+	for line := range strings.SplitSeq(string(source), "\n") {
 		if _, code, ok := strings.Cut(line, `= "`); ok {
 			code, _, _ = strings.Cut(code, `"`)
 			require.Contains(t, string(docs), "`"+code+"`")

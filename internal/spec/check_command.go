@@ -2,6 +2,7 @@ package spec
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -101,7 +102,7 @@ func (c *checker) suggestName(wrong string) string {
 func dashes(p berth.Parameter) bool {
 	values := p.Values
 	if p.Value != nil {
-		values = append(values[:len(values):len(values)], *p.Value)
+		values = append(slices.Clip(values), *p.Value)
 	}
 
 	for _, v := range values {

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -200,13 +201,7 @@ func wholeBound(v float64) bool { return v == math.Trunc(v) && math.Abs(v) <= ma
 // known good value may be tried although the search would not find it.
 func contains(p berth.Parameter, v berth.Value) bool {
 	if p.Type == berth.ParameterCategorical {
-		for _, choice := range p.Values {
-			if choice == v {
-				return true
-			}
-		}
-
-		return false
+		return slices.Contains(p.Values, v)
 	}
 
 	number, ok := v.Number()

@@ -35,7 +35,7 @@ func TestExample(t *testing.T) {
 	require.InDelta(t, 1e-4, *s.Parameters[0].Min, 0)
 	require.Equal(t, berth.FloatValue(0.001), *s.Parameters[0].Default)
 	require.Equal(t, berth.ParameterDerived, s.Parameters[6].Type)
-	require.Equal(t, `{"batch":32,"lr":0.001,"optimizer":"adam","width":64}`, s.Enqueue[0].Key())
+	require.JSONEq(t, `{"batch":32,"lr":0.001,"optimizer":"adam","width":64}`, s.Enqueue[0].Key())
 	require.Equal(t, berth.Duration(2*time.Hour), s.Limits.MaxDuration)
 	require.InDelta(t, 0.995, *s.Objective.Target, 0)
 	require.Equal(t, berth.Size(64<<20), s.Resources.ShmSize)

@@ -16,6 +16,7 @@ import (
 // accessor makes its name known, so that finish can refuse the others.
 type object struct {
 	*reader
+
 	node    *document.Node // nil when the value was no object
 	pointer string
 	known   []string

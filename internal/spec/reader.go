@@ -15,6 +15,7 @@ const maxProblems = 100
 // placed is a problem and where it stands in the text.
 type placed struct {
 	berth.Problem
+
 	offset int
 }
 

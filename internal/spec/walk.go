@@ -46,6 +46,7 @@ func (r *reader) walk(n *document.Node, at *place) {
 		}
 	case document.Number:
 		r.walkNumber(n, at)
+	case document.Null, document.Bool:
 	}
 }
 
