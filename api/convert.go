@@ -2,41 +2,46 @@ package api
 
 import (
 	"encoding/json"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
 	"github.com/berthml/berth/internal/memory"
+	"github.com/berthml/berth/workflows"
 )
 
 // toSweep converts a sweep; its spec, which may be long, only when asked for.
-func toSweep(s berth.Sweep, withSpec bool) (openapi.Sweep, error) {
+func (s *Server) toSweep(sweep berth.Sweep, withSpec bool) (openapi.Sweep, error) {
 	out := openapi.Sweep{
-		ID: s.ID, Name: s.Name, Image: s.Spec.Image, ImageDigest: s.ImageDigest, State: openapi.SweepState(s.State),
-		Reason: s.Reason, MaxParallel: s.MaxParallel, CreatedBy: s.CreatedBy, CreatedAt: s.CreatedAt,
-		StartedAt: utc(s.StartedAt), FinishedAt: utc(s.FinishedAt),
+		ID: sweep.ID, Name: sweep.Name, Image: sweep.Spec.Image, ImageDigest: sweep.ImageDigest, State: openapi.SweepState(sweep.State),
+		Reason: sweep.Reason, MaxParallel: sweep.MaxParallel, CreatedBy: sweep.CreatedBy, CreatedAt: sweep.CreatedAt,
+		StartedAt: utc(sweep.StartedAt), FinishedAt: utc(sweep.FinishedAt),
 		Counts: openapi.Counts{
-			Total: s.Counts.Total, Planned: s.Counts.Planned, Waiting: s.Counts.Waiting, Running: s.Counts.Running,
-			Succeeded: s.Counts.Succeeded, Failed: s.Counts.Failed, Infeasible: s.Counts.Infeasible,
-			Canceled: s.Counts.Canceled, OomRetries: s.Counts.OOMRetries,
+			Total: sweep.Counts.Total, Planned: sweep.Counts.Planned, Waiting: sweep.Counts.Waiting, Running: sweep.Counts.Running,
+			Succeeded: sweep.Counts.Succeeded, Failed: sweep.Counts.Failed, Infeasible: sweep.Counts.Infeasible,
+			Canceled: sweep.Counts.Canceled, OomRetries: sweep.Counts.OOMRetries,
 		},
 	}
 
-	if o := s.Spec.Objective; o != nil {
+	if o := sweep.Spec.Objective; o != nil {
 		out.Objective = &openapi.Objective{Metric: o.Metric, Goal: string(o.Goal), Target: o.Target}
 	}
 
-	if s.BestValue != nil {
-		out.Best = &openapi.Best{Trial: s.BestTrial, Value: *s.BestValue}
+	if sweep.BestValue != nil {
+		out.Best = &openapi.Best{Trial: sweep.BestTrial, Value: *sweep.BestValue}
 	}
+
+	out.TemporalURL = s.temporalURL(workflows.SweepWorkflowID(sweep.ID))
 
 	if !withSpec {
 		return out, nil
 	}
 
-	data, err := json.Marshal(s.Spec)
+	data, err := json.Marshal(sweep.Spec)
 	if err != nil {
-		return out, berth.Errorf(berth.KindInternal, "marshaling the spec of sweep %s: %w", s.ID, err)
+		return out, berth.Errorf(berth.KindInternal, "marshaling the spec of sweep %s: %w", sweep.ID, err)
 	}
 
 	out.Spec = data
@@ -44,11 +49,12 @@ func toSweep(s berth.Sweep, withSpec bool) (openapi.Sweep, error) {
 	return out, nil
 }
 
-func toTrial(t berth.Trial) openapi.Trial {
+func (s *Server) toTrial(t berth.Trial) openapi.Trial {
 	out := openapi.Trial{
 		ID: t.ID, SweepID: t.SweepID, Number: t.Number, Params: t.Params, ShapeKey: t.ShapeKey,
 		State: openapi.TrialState(t.State), FailureKind: string(t.Kind), Message: t.Message, Value: t.Value,
 		Attempts: t.Attempts, CreatedAt: t.CreatedAt, StartedAt: utc(t.StartedAt), FinishedAt: utc(t.FinishedAt),
+		TemporalURL: s.temporalURL(workflows.TrialWorkflowID(t.SweepID, t.Number)),
 	}
 
 	for _, r := range t.Waiting {
@@ -59,6 +65,17 @@ func toTrial(t berth.Trial) openapi.Trial {
 	}
 
 	return out
+}
+
+// temporalURL is where Temporal's web UI shows a workflow; empty when nobody
+// said where the UI is.
+func (s *Server) temporalURL(workflowID string) string {
+	if s.config.TemporalUI == "" {
+		return ""
+	}
+
+	return strings.TrimSuffix(s.config.TemporalUI, "/") +
+		"/namespaces/" + url.PathEscape(s.config.TemporalNamespace) + "/workflows/" + url.PathEscape(workflowID)
 }
 
 func toAttempt(a berth.Attempt) openapi.Attempt {

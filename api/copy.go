@@ -119,7 +119,7 @@ func (h *handlers) submitCopy(
 		return openapi.Sweep{}, false, err
 	}
 
-	out, err := toSweep(sweep, true)
+	out, err := h.toSweep(sweep, true)
 
 	return out, created, err
 }

@@ -45,7 +45,7 @@ func (s *Server) validateSweep(c *gin.Context) {
 		return
 	}
 
-	full, err := toSweep(berth.Sweep{Spec: decoded}, true)
+	full, err := s.toSweep(berth.Sweep{Spec: decoded}, true)
 	if err != nil {
 		s.fail(c.Writer, c.Request, err)
 

@@ -33,9 +33,15 @@ type Config struct {
 	AllowedHosts []string      // names, beside localhost, under which callers may reach it
 	Policy       spec.Policy   // what an administrator asks of every spec
 	Grace        time.Duration // for requests in flight when it stops; default 10s
+
+	TemporalUI        string // URL of Temporal's web UI, for links; empty = no links
+	TemporalNamespace string // where the workflows are; default "default"
 }
 
-const defaultAddress = "127.0.0.1:8080"
+const (
+	defaultAddress   = "127.0.0.1:8080"
+	defaultNamespace = "default" // of Temporal
+)
 
 // Limits of a connection. A stream moves its own write deadline.
 const (
@@ -65,6 +71,7 @@ type Server struct {
 func New(deps Deps, config Config) (*Server, error) {
 	config.Address = cmp.Or(config.Address, defaultAddress)
 	config.Grace = cmp.Or(config.Grace, defaultGrace)
+	config.TemporalNamespace = cmp.Or(config.TemporalNamespace, defaultNamespace)
 
 	s := &Server{
 		deps: deps, config: config, log: cmp.Or(deps.Log, slog.Default()),

@@ -126,7 +126,7 @@ func (s *Server) createSweep(c *gin.Context) {
 		return
 	}
 
-	out, err := toSweep(sweep, true)
+	out, err := s.toSweep(sweep, true)
 	if err != nil {
 		s.fail(c.Writer, c.Request, err)
 

@@ -69,7 +69,7 @@ func (h *handlers) ListSweeps(ctx context.Context, r openapi.ListSweepsRequestOb
 	out := openapi.SweepList{Data: make([]openapi.Sweep, len(sweeps))}
 
 	for i, sweep := range sweeps {
-		if out.Data[i], err = toSweep(sweep, false); err != nil {
+		if out.Data[i], err = h.toSweep(sweep, false); err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +104,7 @@ func (h *handlers) sweepOut(ctx context.Context, id string) (openapi.SweepJSONRe
 		return openapi.SweepJSONResponse{}, err
 	}
 
-	out, err := toSweep(sweep, true)
+	out, err := h.toSweep(sweep, true)
 
 	return openapi.SweepJSONResponse(out), err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/openapi"
 	"github.com/berthml/berth/internal/spec"
@@ -51,6 +52,22 @@ func TestCreateSweepOnce(t *testing.T) {
 	require.Equal(t, http.StatusCreated, status)
 	require.Len(t, store.Sweeps, 3)
 	require.Equal(t, made.ID, store.Audits[0].Object)
+}
+
+func TestLinksToTemporal(t *testing.T) {
+	t.Parallel()
+
+	id := apitest.NewID(1)
+	r := setup(t, apitest.Sample(), func(c *api.Config) { c.TemporalUI = "http://localhost:8233/" })
+
+	_, body := r.text("GET", "/api/v1/sweeps/"+id, "")
+	require.Equal(t, "http://localhost:8233/namespaces/default/workflows/sweep-"+id, read[openapi.Sweep](t, body).TemporalURL)
+
+	_, body = r.text("GET", "/api/v1/sweeps/"+id+"/trials/2", "")
+	require.Equal(t, "http://localhost:8233/namespaces/default/workflows/sweep-"+id+"%2Ftrial-2", read[openapi.Trial](t, body).TemporalURL)
+
+	_, body = setup(t, apitest.Sample()).text("GET", "/api/v1/sweeps/"+id, "")
+	require.Empty(t, read[openapi.Sweep](t, body).TemporalURL)
 }
 
 func TestImageIsMissing(t *testing.T) {

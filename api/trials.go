@@ -28,7 +28,7 @@ func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestOb
 		return nil, err
 	}
 
-	out := openapi.TrialList{Data: all(trials, toTrial)}
+	out := openapi.TrialList{Data: all(trials, h.toTrial)}
 	if len(trials) == limit {
 		out.NextCursor = writeCursor(trials[limit-1].Number)
 	}
@@ -40,7 +40,7 @@ func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestOb
 func (h *handlers) GetTrial(ctx context.Context, r openapi.GetTrialRequestObject) (openapi.GetTrialResponseObject, error) {
 	trial, err := h.trial(ctx, r.ID, r.Number)
 
-	return openapi.GetTrial200JSONResponse(toTrial(trial)), err
+	return openapi.GetTrial200JSONResponse(h.toTrial(trial)), err
 }
 
 func (h *handlers) trial(ctx context.Context, id string, number int) (berth.Trial, error) {

@@ -26,6 +26,9 @@ func NewClient(c client.Client, namespace string) *Client {
 	return &Client{temporal: c, namespace: namespace}
 }
 
+// Namespace is where the workflows are.
+func (c *Client) Namespace() string { return c.namespace }
+
 // RegisterSearchAttributes makes the search attributes known to the namespace.
 // Doing it again is harmless.
 func (c *Client) RegisterSearchAttributes(ctx context.Context) error {
@@ -68,8 +71,7 @@ func (c *Client) StartSweep(ctx context.Context, sweepID string) error {
 		TypedSearchAttributes:    temporal.NewSearchAttributes(attrSweepID.ValueSet(sweepID)),
 	}, SweepWorkflow, SweepInput{SweepID: sweepID})
 
-	var started *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &started) {
+	if _, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
 		return nil
 	}
 
@@ -81,8 +83,7 @@ func (c *Client) StartSweep(ctx context.Context, sweepID string) error {
 func (c *Client) SignalPlaced(ctx context.Context, workflowID, attemptID string) error {
 	err := c.temporal.SignalWorkflow(ctx, workflowID, "", SignalPlaced, Placed{AttemptID: attemptID})
 
-	var gone *serviceerror.NotFound
-	if errors.As(err, &gone) {
+	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
 		return nil
 	}
 
@@ -116,8 +117,7 @@ func (c *Client) Update(ctx context.Context, sweepID, update string, args ...any
 		err = handle.Get(ctx, &view)
 	}
 
-	var refused *temporal.ApplicationError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return view, berth.Errorf(berth.KindConflict, "%s", refused.Message())
 	}
 

@@ -611,6 +611,9 @@ type Sweep struct {
 	Spec      SweepSpec  `json:"spec,omitempty"`
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	State     SweepState `json:"state"`
+
+	// TemporalURL Its workflow in Temporal's web UI, when the server knows where that is
+	TemporalURL string `json:"temporal_url,omitempty"`
 }
 
 // SweepCopy defines model for SweepCopy.
@@ -681,7 +684,10 @@ type Trial struct {
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	State     TrialState `json:"state"`
 	SweepID   string     `json:"sweep_id"`
-	Value     *float64   `json:"value,omitempty"`
+
+	// TemporalURL Its workflow in Temporal's web UI, when the server knows where that is
+	TemporalURL string   `json:"temporal_url,omitempty"`
+	Value       *float64 `json:"value,omitempty"`
 
 	// Waiting Why it does not run, candidate by candidate
 	Waiting []Rejection `json:"waiting,omitempty"`

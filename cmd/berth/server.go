@@ -77,7 +77,7 @@ func serverCommand() *cobra.Command {
 // and publishes, all answer and relay.
 func runServer(ctx context.Context, s serving, store *postgres.Store, temporal *workflows.Client, log *slog.Logger, ready func(url string)) error {
 	server, err := api.New(api.Deps{Store: store, Control: temporal, Images: temporal, Temporal: temporal, Log: log},
-		api.Config{Address: s.listen, AllowedHosts: s.hosts})
+		api.Config{Address: s.listen, AllowedHosts: s.hosts, TemporalUI: s.temporalUI, TemporalNamespace: temporal.Namespace()})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ const maxProblem = 64 << 10
 // remote is the server: calls that answer, and streams that may last for days.
 type remote struct {
 	*client.Client
+
 	streams *client.Client
 	server  string
 }
@@ -30,6 +32,10 @@ func (o *options) connect() (*remote, error) {
 	server := strings.TrimSuffix(first(o.server, o.getenv("BERTH_SERVER"), defaultServer), "/")
 	if !strings.Contains(server, "://") {
 		server = "http://" + server
+	}
+
+	if at, err := url.Parse(server); err != nil || at.Host == "" {
+		return nil, exitf(ExitUsage, "--server %q is no URL; write such as %s", server, defaultServer)
 	}
 
 	token := first(o.token, o.getenv("BERTH_TOKEN"))

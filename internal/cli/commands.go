@@ -45,7 +45,7 @@ func (o *options) commands() []*cobra.Command {
 // noun is a command that only has verbs.
 func (o *options) noun(name, about string, verbs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: name, Short: about, Args: usage(cobra.NoArgs),
+		Use: name, Short: about, Args: onlyVerbs, SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(verbs...)

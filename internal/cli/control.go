@@ -102,7 +102,13 @@ func (o *options) copyCommand(
 func (o *options) submitted(cmd *cobra.Command, to *remote, sweep client.Sweep, follow following) error {
 	if follow.wait {
 		say(cmd.ErrOrStderr(), "sweep %s (%s) submitted\n", sweep.ID, sweep.Name)
+	}
 
+	if sweep.TemporalURL != "" && (follow.wait || o.output == formatTable) {
+		say(cmd.ErrOrStderr(), "in Temporal: %s\n", sweep.TemporalURL)
+	}
+
+	if follow.wait {
 		return o.follow(cmd, to, sweep.ID, follow)
 	}
 

@@ -87,11 +87,20 @@ func codeOfStatus(status int) int {
 // problemError is what the server answered when it refused.
 type problemError struct {
 	client.Problem
+
 	file *sweepFile // the document the pointers are about; nil = none
 }
 
 func (e *problemError) Error() string {
 	lines := []string{e.Detail}
+
+	switch problems := plural(len(e.Errors), "problem", "problems"); {
+	case len(e.Errors) > 0 && e.file != nil: // the detail is for who reads JSON
+		lines[0] = fmt.Sprintf("%s has %s:", e.file.name, problems)
+	case len(e.Errors) > 0:
+		lines[0] = fmt.Sprintf("the request has %s:", problems)
+	}
+
 	for _, item := range e.Errors {
 		lines = append(lines, "  "+problemLine(e.file, item))
 	}
@@ -117,13 +126,34 @@ func problemLine(file *sweepFile, item client.ProblemItem) string {
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return exitf(ExitUsage, "%w; see `%s --help`", err, cmd.CommandPath())
+			return exitf(ExitUsage, "%w; write `%s`, or see `%s --help`", err, cmd.UseLine(), cmd.CommandPath())
 		}
 
 		return nil
 	}
 }
 
+// onlyVerbs refuses a verb that a noun does not have.
+func onlyVerbs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+
+	text := fmt.Sprintf("there is no `%s %s`", cmd.CommandPath(), args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		text += fmt.Sprintf("; did you mean `%s %s`?", cmd.CommandPath(), near[0])
+	}
+
+	return exitf(ExitUsage, "%s; see `%s --help`", text, cmd.CommandPath())
+}
+
+// usageFlags explains a wrong flag, unless the verb before it is wrong already.
 func usageFlags(cmd *cobra.Command, err error) error {
+	if cmd.HasSubCommands() {
+		if err := onlyVerbs(cmd, cmd.Flags().Args()); err != nil {
+			return err
+		}
+	}
+
 	return exitf(ExitUsage, "%w; see `%s --help`", err, cmd.CommandPath())
 }

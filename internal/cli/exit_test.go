@@ -48,6 +48,25 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+func TestMistakesAreExplained(t *testing.T) {
+	t.Parallel()
+
+	server := serve(t, apitest.Sample())
+
+	for command, want := range map[string]string{
+		"sweep sumbit -f x.yaml":                 "there is no `berth sweep sumbit`; did you mean `berth sweep submit`?",
+		"sweep odd":                              "there is no `berth sweep odd`; see `berth sweep --help`",
+		"sweep watch":                            "write `berth sweep watch SWEEP [flags]`",
+		"sweep list --odd":                       "unknown flag: --odd; see `berth sweep list --help`",
+		"sweep list --state odd":                 "the request has 1 problem:\n  invalid_request state: ",
+		"sweep list --server http://127.0.0.1:1": "is `berth dev` or `berth server` running?",
+		"sweep list --server http://[":           `--server "http://[" is no URL; write such as http://127.0.0.1:8080`,
+		"sweep submit -f /nonexistent.yaml":      "open /nonexistent.yaml: no such file",
+	} {
+		require.Contains(t, execute(t.Context(), server, strings.Fields(command)...).stderr, want, command)
+	}
+}
+
 func TestExitCodesOfTokens(t *testing.T) {
 	t.Parallel()
 
@@ -85,6 +104,7 @@ limits:
 	require.Empty(t, result.stdout)
 
 	text := strings.ReplaceAll(result.stderr, path, "sweep.yaml")
+	require.Contains(t, text, "berth: sweep.yaml has 3 problems:\n")
 	require.Contains(t, text, "  sweep.yaml:2: E_IMAGE /image: ")
 	require.Contains(t, text, "  sweep.yaml:6: E_LOG_RANGE /parameters/0/min: ")
 	require.Contains(t, text, "  sweep.yaml:10: E_TRIALS /limits/max_trials: ")

@@ -93,7 +93,7 @@ func (f *sweepFile) line(pointer string) (int, bool) {
 
 	offset := node.Offset
 
-	for _, part := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 
 		next := child(node, part, &offset)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v3"
 )
 
 // The formats of -o.
@@ -52,21 +52,38 @@ func (o *options) print(w io.Writer, data any, rows func() table) error {
 	}
 }
 
-// printYAML goes through JSON, so that both have the same names.
+// printYAML goes through JSON, which is YAML, so that both have the same names.
 func printYAML(w io.Writer, data any) error {
+	const indent = 2
+
 	text, err := json.Marshal(data)
 	if err != nil {
 		return fmt.Errorf("writing YAML: %w", err)
 	}
 
-	out, err := yaml.JSONToYAML(text)
-	if err != nil {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
 		return fmt.Errorf("writing YAML: %w", err)
 	}
 
-	_, err = w.Write(out)
+	plain(&document)
 
-	return err
+	encoder := yaml.NewEncoder(w)
+	encoder.SetIndent(indent)
+
+	if err := encoder.Encode(&document); err != nil {
+		return fmt.Errorf("writing YAML: %w", err)
+	}
+
+	return encoder.Close()
+}
+
+// plain drops the brackets and quotes of JSON where YAML needs none.
+func plain(n *yaml.Node) {
+	n.Style = 0
+	for _, kid := range n.Content {
+		plain(kid)
+	}
 }
 
 func printTable(w io.Writer, t table) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 )
 
@@ -27,41 +28,38 @@ type bars struct {
 
 	mu    sync.Mutex // mpb draws on its own
 	head  string
-	texts []string
+	lines []runningLine
 }
 
 func newBars(w io.Writer, now func() time.Time, options ...mpb.ContainerOption) *bars {
-	b := &bars{now: now, texts: make([]string, barSlots)}
+	b := &bars{now: now}
 	b.progress = mpb.New(append([]mpb.ContainerOption{mpb.WithOutput(w)}, options...)...)
-	b.total = b.progress.New(0, mpb.BarStyle(), mpb.BarWidth(barWidth), mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
-		b.mu.Lock()
-		defer b.mu.Unlock()
+	b.total = b.progress.New(0, mpb.BarStyle(), mpb.BarWidth(barWidth),
+		// mpb draws anew from the column where the cursor is, and a terminal
+		// moves it by echoing ^C.
+		mpb.PrependDecorators(decor.Name("\r")),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
+			b.mu.Lock()
+			defer b.mu.Unlock()
 
-		return b.head
-	})))
+			return b.head
+		})))
 
 	return b
 }
 
 func (b *bars) show(s board) {
-	texts := runningTexts(s, b.now(), barSlots)
-
 	b.mu.Lock()
+	b.lines = runningLines(s, barSlots)
 	b.head = countsText(s.sweep.Counts)
+	needed := len(b.lines)
 
 	if s.sweep.Best != nil {
 		b.head += ", best " + number(s.sweep.Best.Value)
 	}
-
-	for i := range b.texts {
-		b.texts[i] = ""
-		if i < len(texts) {
-			b.texts[i] = texts[i]
-		}
-	}
 	b.mu.Unlock()
 
-	for len(b.slots) < len(texts) {
+	for len(b.slots) < needed {
 		b.slots = append(b.slots, b.slot(len(b.slots)))
 	}
 
@@ -74,7 +72,11 @@ func (b *bars) slot(i int) *mpb.Bar {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 
-		return b.texts[i]
+		if i >= len(b.lines) {
+			return ""
+		}
+
+		return b.lines[i].text(b.now())
 	})))
 }
 
@@ -88,35 +90,68 @@ func (b *bars) close() {
 	b.progress.Wait()
 }
 
-// runningTexts is a line for each running trial: its attempt, what is reserved,
-// and what its shape was measured to need.
-func runningTexts(s board, now time.Time, most int) []string {
+// runningLine is what is shown of a running trial, the most telling first, as
+// a narrow terminal cuts the rest off.
+type runningLine struct {
+	name    string
+	started *time.Time // nil = its container does not run yet
+	about   string
+}
+
+func (l runningLine) text(now time.Time) string {
+	took := ""
+	if l.started != nil {
+		took = span(max(now.Sub(*l.started), 0))
+	}
+
+	return fmt.Sprintf("  %-10s %7s  %s", l.name, took, l.about)
+}
+
+// runningLines is a line for each running trial, or one less and how many more
+// there are.
+func runningLines(s board, most int) []runningLine {
 	newest, peaks := s.newest(), s.peaks()
 
-	var texts []string
+	var lines []runningLine
 
 	for _, trial := range s.trials {
 		if trial.State != client.TrialStateRunning {
 			continue
 		}
 
-		if len(texts) == most-1 && s.sweep.Counts.Running > most {
-			return append(texts, fmt.Sprintf("  and %d more", s.sweep.Counts.Running-len(texts)))
+		if len(lines) == most-1 && s.sweep.Counts.Running > most {
+			return append(lines, runningLine{name: fmt.Sprintf("and %d more", s.sweep.Counts.Running-len(lines))})
 		}
 
 		a := newest[trial.Number]
-		text := fmt.Sprintf("  trial %-4d %s", trial.Number, attemptText(a))
-
-		if peak := peaks[trial.ShapeKey]; peak > 0 {
-			text += ", shape's peak " + mib(peak)
-		}
-
-		if a.StartedAt != nil {
-			text += ", " + span(max(now.Sub(*a.StartedAt), 0))
-		}
-
-		texts = append(texts, text+"  "+assignment(trial.Params))
+		lines = append(lines, runningLine{
+			name: fmt.Sprintf("trial %d", trial.Number), started: a.StartedAt,
+			about: runningText(a, peaks[trial.ShapeKey]) + "  " + assignment(trial.Params),
+		})
 	}
 
-	return texts
+	return lines
+}
+
+// runningText is such as probe, reserves 4,096 MiB, peak 21 MiB. The peak is
+// the largest that was measured of the shape.
+func runningText(a client.Attempt, peak int64) string {
+	if a.Number == 0 {
+		return "placed"
+	}
+
+	text := "reserves " + mib(a.Demand.MemoryBytes)
+	if a.Purpose == string(berth.PurposeProbe) {
+		text = "probe, " + text
+	}
+
+	if peak > 0 {
+		text += ", shape's peak " + mib(peak)
+	}
+
+	if a.Number > 1 {
+		text += fmt.Sprintf(", attempt %d", a.Number)
+	}
+
+	return text
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -69,8 +70,7 @@ func (r *remote) submit(ctx context.Context, file *sweepFile, key string) (clien
 
 // about notes which file a problem is about.
 func about(file *sweepFile, err error) error {
-	var problem *problemError
-	if errors.As(err, &problem) {
+	if problem, ok := errors.AsType[*problemError](err); ok {
 		problem.file = file
 	}
 
@@ -181,11 +181,12 @@ func previewText(file *sweepFile, p client.Preview) string {
 		text += "\n"
 	}
 
-	for _, item := range p.Warnings {
-		text += "warning: " + problemLine(file, item) + "\n"
+	warnings := make([]string, len(p.Warnings))
+	for i, item := range p.Warnings {
+		warnings[i] = "warning: " + problemLine(file, item) + "\n"
 	}
 
-	return text + "\n"
+	return text + strings.Join(warnings, "") + "\n"
 }
 
 func shapeTable(p client.Preview) table {

@@ -19,9 +19,11 @@ type summary struct {
 	Attempts    int            `json:"attempts"`
 	OOMRetries  int            `json:"oom_retries"`
 	MaxAtOnce   int            `json:"max_at_once"`
-	WorkSeconds float64        `json:"work_seconds"` // of all attempts, one after the other
-	WallSeconds float64        `json:"wall_seconds"` // from the first start to the last end
-	AtOnce      float64        `json:"at_once"`      // work / wall
+	Waves       int            `json:"waves"`                    // attempts / max at once, rounded up
+	Expected    int            `json:"expected_waves,omitempty"` // of the preview; 0 = not known
+	WorkSeconds float64        `json:"work_seconds"`             // of all attempts, one after the other
+	WallSeconds float64        `json:"wall_seconds"`             // from the first start to the last end
+	AtOnce      float64        `json:"at_once"`                  // work / wall
 }
 
 // shapeSummary is what was reserved and measured of one shape in the sweep.
@@ -31,7 +33,8 @@ type shapeSummary struct {
 	Trials            int              `json:"trials"`
 	Attempts          int              `json:"attempts"`
 	OOMs              int              `json:"out_of_memory"`
-	ProbePeakBytes    int64            `json:"probe_peak_bytes"`    // 0 = it was known before
+	ProbePeakBytes    int64            `json:"probe_peak_bytes"`    // 0 = not probed in this sweep
+	KnownPeakBytes    int64            `json:"known_peak_bytes"`    // of the footprint as it is now; 0 = none
 	MeasuredPeakBytes int64            `json:"measured_peak_bytes"` // over all attempts
 	ReservedMinBytes  int64            `json:"reserved_min_bytes"`  // of attempts that are no probe
 	ReservedMaxBytes  int64            `json:"reserved_max_bytes"`
@@ -40,16 +43,18 @@ type shapeSummary struct {
 // maxShapeLookups bounds the calls for the values of shapes.
 const maxShapeLookups = 50
 
-// summarize adds up a sweep that has ended.
-func (r *remote) summarize(ctx context.Context, b board) (summary, error) {
+// summarize adds up a sweep that has ended; expected is how many waves its
+// preview told, 0 when nobody asked.
+func (r *remote) summarize(ctx context.Context, b board, expected int) (summary, error) {
 	s := newSummary(b)
+	s.Expected = expected
 
 	for i := range s.Shapes[:min(len(s.Shapes), maxShapeLookups)] {
 		probe, err := answer[client.Probe](r.GetProbe(ctx, s.Shapes[i].Key))
 
 		switch {
 		case err == nil:
-			s.Shapes[i].Values = probe.Shape.Values
+			s.Shapes[i].Values, s.Shapes[i].KnownPeakBytes = probe.Shape.Values, probe.MemoryPeakBytes
 		case ExitCode(err) != ExitNotFound: // nothing was measured
 			return s, err
 		}
@@ -128,8 +133,8 @@ func (s *shapeSummary) add(a client.Attempt) {
 	s.ReservedMaxBytes = max(s.ReservedMaxBytes, a.Demand.MemoryBytes)
 }
 
-// addTimes finds how much work there was, how long it took, and the most that
-// ran at one moment.
+// addTimes finds how much work there was, how long it took, the most that ran
+// at one moment, and how many times the machines were filled so.
 func (s *summary) addTimes(attempts []client.Attempt) {
 	type edge struct {
 		at    time.Time
@@ -156,6 +161,10 @@ func (s *summary) addTimes(attempts []client.Attempt) {
 	}
 
 	if len(edges) > 0 {
+		const edgesOfOne = 2
+
+		ran := len(edges) / edgesOfOne
+		s.Waves = (ran + s.MaxAtOnce - 1) / s.MaxAtOnce
 		s.WallSeconds = edges[len(edges)-1].at.Sub(edges[0].at).Seconds()
 	}
 

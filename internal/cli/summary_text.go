@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-
-	"github.com/berthml/berth/api/client"
+	"strings"
 )
 
-// failedShown is how many failed trials a summary names.
+// failedShown is how many reasons, and how many trials of each, a summary names.
 const failedShown = 5
 
 func (o *options) printSummary(w io.Writer, s summary) error {
@@ -30,18 +29,18 @@ func (o *options) printSummary(w io.Writer, s summary) error {
 // summaryHead is the result: how it ended, and the best trial.
 func summaryHead(s summary) string {
 	c := s.Sweep.Counts
-	text := fmt.Sprintf("\n%s (%s) %s: %s succeeded", s.Sweep.Name, short(s.Sweep.ID), s.Sweep.State, plural(c.Succeeded, "trial", "trials"))
+	ends := []string{plural(c.Succeeded, "trial", "trials") + " succeeded"}
 
 	for _, part := range []struct {
 		n    int
 		what string
 	}{{c.Failed, "failed"}, {c.Infeasible, "infeasible"}, {c.Canceled, "canceled"}} {
 		if part.n > 0 {
-			text += fmt.Sprintf(", %d %s", part.n, part.what)
+			ends = append(ends, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
 
-	text += "\n"
+	text := fmt.Sprintf("\n%s (%s) %s: %s\n", s.Sweep.Name, short(s.Sweep.ID), s.Sweep.State, strings.Join(ends, ", "))
 
 	if s.Sweep.Reason != "" {
 		text += s.Sweep.Reason + "\n"
@@ -51,22 +50,51 @@ func summaryHead(s summary) string {
 		text += fmt.Sprintf("best: trial %d, %s: %s\n", s.Best.Number, valueText(s.Sweep, *s.Best), assignment(s.Best.Params))
 	}
 
-	for i, t := range s.Failed {
-		if i == failedShown {
-			text += fmt.Sprintf("and %d more: berth sweep trials %s --state failed,infeasible\n", len(s.Failed)-failedShown, short(s.Sweep.ID))
+	return text + failedText(s) + "\n"
+}
 
-			break
+// failedText names why trials failed, once each.
+func failedText(s summary) string {
+	var (
+		lines  []string
+		whys   []string
+		trials = make(map[string][]string)
+	)
+
+	for _, t := range s.Failed {
+		why := fmt.Sprintf("%s: %s\n", t.State, oneLine(first(t.Message, t.FailureKind)))
+		if trials[why] == nil {
+			whys = append(whys, why)
 		}
 
-		text += fmt.Sprintf("trial %d %s: %s\n", t.Number, t.State, oneLine(first(t.Message, t.FailureKind)))
+		trials[why] = append(trials[why], strconv.Itoa(t.Number))
 	}
 
-	return text + "\n"
+	for _, why := range whys[:min(len(whys), failedShown)] {
+		lines = append(lines, trialNames(trials[why])+" "+why)
+	}
+
+	if len(s.Failed) > failedShown {
+		lines = append(lines, fmt.Sprintf("more: berth sweep trials %s --state failed,infeasible\n", short(s.Sweep.ID)))
+	}
+
+	return strings.Join(lines, "")
+}
+
+func trialNames(numbers []string) string {
+	switch n := len(numbers); {
+	case n == 1:
+		return "trial " + numbers[0]
+	case n > failedShown:
+		return fmt.Sprintf("trials %s and %d more", strings.Join(numbers[:failedShown], ", "), n-failedShown)
+	default:
+		return "trials " + strings.Join(numbers, ", ")
+	}
 }
 
 // summaryTable is the number Berth is about: reserved against measured.
 func summaryTable(s summary) table {
-	t := table{header: []string{"shape", "values", "trials", "attempts", "probe peak", "reserved", "measured peak", "out of memory"}}
+	t := table{header: []string{"shape", "values", "trials", "attempts", "probe peak", "reserved", "measured peak", "oom"}}
 
 	for _, shape := range s.Shapes {
 		reserved := mib(shape.ReservedMinBytes)
@@ -75,10 +103,19 @@ func summaryTable(s summary) table {
 		}
 
 		t.add(shortKey(shape.Key), first(assignment(shape.Values), none), strconv.Itoa(shape.Trials), strconv.Itoa(shape.Attempts),
-			mib(shape.ProbePeakBytes), reserved, mib(shape.MeasuredPeakBytes), strconv.Itoa(shape.OOMs))
+			probePeak(shape), reserved, mib(shape.MeasuredPeakBytes), strconv.Itoa(shape.OOMs))
 	}
 
 	return t
+}
+
+// probePeak is what the probe measured, in this sweep or before it.
+func probePeak(s shapeSummary) string {
+	if s.ProbePeakBytes == 0 && s.KnownPeakBytes > 0 {
+		return mib(s.KnownPeakBytes) + " (known)"
+	}
+
+	return mib(s.ProbePeakBytes)
 }
 
 // summaryFoot is how well it was packed.
@@ -87,15 +124,12 @@ func summaryFoot(s summary) string {
 		return "\nnothing ran\n"
 	}
 
-	oom := "nothing ran out of memory"
-	if s.OOMRetries > 0 {
-		oom = plural(s.OOMRetries, "attempt ran out of memory and was tried again with more", "attempts ran out of memory and were tried again with more")
+	expected := ""
+	if s.Expected > 0 {
+		expected = fmt.Sprintf(", %d expected", s.Expected)
 	}
 
-	return fmt.Sprintf("\n%s, %s of work in %s: %.1f at once (%d at most)\n%s\n",
-		plural(countRun(s.Sweep.Counts), "trial", "trials"), span(seconds(s.WorkSeconds)), span(seconds(s.WallSeconds)),
-		s.AtOnce, s.MaxAtOnce, oom)
+	return fmt.Sprintf("\nwaves: %d%s (%s, %d at once at most, %.1f on average)\nwall time: %s, against %s of all trials one after the other\nout-of-memory retries: %d\n",
+		s.Waves, expected, plural(s.Attempts, "attempt", "attempts"), s.MaxAtOnce, s.AtOnce,
+		span(seconds(s.WallSeconds)), span(seconds(s.WorkSeconds)), s.OOMRetries)
 }
-
-// countRun is the trials that came to an end of their own.
-func countRun(c client.Counts) int { return c.Succeeded + c.Failed + c.Infeasible }

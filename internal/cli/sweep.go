@@ -140,5 +140,9 @@ func (o *options) sweepDetails(s client.Sweep) table {
 		t.add("took", span(s.FinishedAt.Sub(*s.StartedAt)))
 	}
 
+	if s.TemporalURL != "" {
+		t.add("temporal", s.TemporalURL)
+	}
+
 	return t
 }

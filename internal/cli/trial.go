@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -60,6 +61,10 @@ func trialDetails(trial client.Trial) table {
 
 	for _, name := range trial.Params.Names() {
 		t.add(name, trial.Params[name].String())
+	}
+
+	if trial.TemporalURL != "" {
+		t.add("temporal", trial.TemporalURL)
 	}
 
 	return t
@@ -123,9 +128,9 @@ func (r *remote) attempt(ctx context.Context, args []string, wanted int) (client
 		return none, err
 	}
 
-	for i := len(attempts) - 1; i >= 0; i-- {
-		if wanted == 0 || attempts[i].Number == wanted {
-			return attempts[i], nil
+	for _, attempt := range slices.Backward(attempts) {
+		if wanted == 0 || attempt.Number == wanted {
+			return attempt, nil
 		}
 	}
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -20,6 +21,8 @@ const (
 	// watchAttempts is up to how many trials every look reads all attempts;
 	// beyond, only the end does.
 	watchAttempts = 1000
+	// previewTimeout bounds what the view waits for at the beginning.
+	previewTimeout = 2 * time.Second
 )
 
 // following is whether and how long a command waits for the end of a sweep.
@@ -78,6 +81,7 @@ func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following)
 		return detached(ctx, id, err)
 	}
 
+	expected := to.expectedWaves(ctx, sweep)
 	shown := o.viewFor(cmd.ErrOrStderr())
 	last, err := to.watch(ctx, sweep.ID, shown, notice(cmd))
 
@@ -87,7 +91,7 @@ func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following)
 		return detached(ctx, sweep.ID, err)
 	}
 
-	summary, err := to.summarize(ctx, last)
+	summary, err := to.summarize(ctx, last, expected)
 	if err != nil {
 		return detached(ctx, sweep.ID, err)
 	}
@@ -97,6 +101,24 @@ func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following)
 	}
 
 	return summary.verdict()
+}
+
+// expectedWaves is how many waves a preview tells of a sweep that has just
+// begun; 0 when it is too late to say, or the server does not say in time.
+func (r *remote) expectedWaves(ctx context.Context, sweep client.Sweep) int {
+	if ended(sweep.State) || finished(sweep.Counts) > 0 || len(sweep.Spec) == 0 {
+		return 0
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
+	defer cancel()
+
+	preview, err := answer[client.Preview](r.PreviewSweepWithBody(ctx, "application/json", bytes.NewReader(sweep.Spec)))
+	if err != nil {
+		return 0
+	}
+
+	return preview.Waves
 }
 
 // detached says that watching ended before the sweep did, when that is so.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -71,7 +72,8 @@ func TestSubmitAndWait(t *testing.T) {
 	require.Contains(t, result.stderr, "trial 3 runs again: attempt 2, reserves 1,280 MiB; lr=0.01 width=64\n")
 	require.Contains(t, result.stderr, "trial 3 succeeded: val_accuracy 0.95, 40 s, peak 900 MiB of 1,280 MiB\n")
 	require.Contains(t, result.stdout, "best: trial 3, val_accuracy 0.95: lr=0.01 width=64\n")
-	require.Contains(t, result.stdout, "1 attempt ran out of memory and was tried again with more\n")
+	require.Contains(t, result.stdout, "\nwaves: 2, 2 expected (2 attempts, 1 at once at most, 1.0 on average)\n")
+	require.Contains(t, result.stdout, "\nout-of-memory retries: 1\n")
 }
 
 // TestStreamsGoOn cuts a stream after every event.
@@ -172,11 +174,11 @@ func TestBars(t *testing.T) {
 
 	b.show(running)
 	require.Eventually(t, func() bool {
-		return bytes.Contains([]byte(out.String()), []byte("and 3 more"))
+		return strings.Contains(out.String(), "and 3 more")
 	}, 5*time.Second, 10*time.Millisecond)
 
 	require.Contains(t, out.String(), "6/24 done, 14 running, 0 waiting, best 0.5")
-	require.Contains(t, out.String(), "trial 11   attempt 1, reserves 704 MiB, shape's peak 610 MiB, 12 s")
+	require.Contains(t, out.String(), "trial 11      12 s  reserves 704 MiB, shape's peak 610 MiB")
 	require.NotContains(t, out.String(), "trial 12")
 
 	running.sweep.Counts = client.Counts{Planned: 24, Total: 24, Succeeded: 24}
