@@ -52,6 +52,7 @@ type Attempt struct {
 // SweepAttempt is an attempt among all those of a sweep.
 type SweepAttempt struct {
 	Attempt
+
 	TrialNumber int
 	ShapeKey    string
 }

@@ -43,13 +43,11 @@ func Errorf(kind Kind, format string, args ...any) error {
 // KindOf returns the kind of the first *Error in err's chain: KindInvalid for
 // a SpecError, KindInternal otherwise.
 func KindOf(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 
-	var spec *SpecError
-	if errors.As(err, &spec) {
+	if _, ok := errors.AsType[*SpecError](err); ok {
 		return KindInvalid
 	}
 

@@ -114,10 +114,10 @@ func (p Parameter) steps() int64 {
 func (p Parameter) countPoint(i, n int64) Value {
 	low, high := *p.Min, *p.Max
 
-	switch {
-	case i == 0:
+	switch i {
+	case 0:
 		return p.number(low, 17)
-	case i == n-1:
+	case n - 1:
 		return p.number(high, 17)
 	}
 

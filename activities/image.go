@@ -19,8 +19,7 @@ type ImageRef struct {
 func (a *Activities) ResolveImage(ctx context.Context, in ImageRef) (berth.Image, error) {
 	image, err := a.Images.ResolveImage(ctx, in.Image)
 
-	var refused *berth.SpecError
-	if errors.As(err, &refused) { // its problems travel as details
+	if refused, ok := errors.AsType[*berth.SpecError](err); ok { // its problems travel as details
 		return image, temporal.NewApplicationErrorWithOptions(err.Error(), string(berth.KindInvalid),
 			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{refused.Problems}})
 	}

@@ -118,8 +118,7 @@ func heartbeat(ctx, run context.Context, end context.CancelCauseFunc, p Progress
 // causeOf tells an order to stop from everything else that ends a context:
 // shutdown, a lost connection, a timeout of the heartbeat.
 func causeOf(ctx context.Context) error {
-	var canceled *temporal.CanceledError
-	if errors.As(context.Cause(ctx), &canceled) {
+	if _, ok := errors.AsType[*temporal.CanceledError](context.Cause(ctx)); ok {
 		return ErrStop
 	}
 

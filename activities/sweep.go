@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 
 	"github.com/google/uuid"
@@ -109,7 +110,7 @@ func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (Sugges
 // trialID derives a trial's id from its sweep and number, so that it is the
 // same whoever computes it.
 func trialID(sweepID string, number int) string {
-	return uuid.NewSHA1(uuid.MustParse(sweepID), []byte{byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number)}).String()
+	return uuid.NewSHA1(uuid.MustParse(sweepID), binary.BigEndian.AppendUint32(nil, uint32(number))).String() //nolint:gosec // G115: at most 100,000
 }
 
 func capacity(hosts []berth.Host) int {

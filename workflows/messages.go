@@ -16,7 +16,7 @@ const TaskQueue = "berth"
 // worker finds what it left.
 func HostQueue(hostID string) string { return "host-" + hostID }
 
-// SweepWorkflowID, TrialWorkflowID and ProbeWorkflowID name workflows by what
+// SweepWorkflowID names the workflow of a sweep. Workflows are named by what
 // they are about, so that starting one twice is starting it once.
 func SweepWorkflowID(sweepID string) string { return "sweep-" + sweepID }
 

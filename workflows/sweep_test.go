@@ -2,7 +2,6 @@ package workflows_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -280,7 +279,7 @@ func decodeContinued(t *testing.T, err error) workflows.SweepInput {
 	t.Helper()
 
 	var next *workflow.ContinueAsNewError
-	require.True(t, errors.As(err, &next))
+	require.ErrorAs(t, err, &next)
 
 	var in workflows.SweepInput
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -150,10 +151,8 @@ func (p *probe) receive(ctx workflow.Context) {
 }
 
 func (p *probe) join(workflowID string) {
-	for _, id := range p.waiting {
-		if id == workflowID {
-			return
-		}
+	if slices.Contains(p.waiting, workflowID) {
+		return
 	}
 
 	if workflowID == p.carrier { // it lost its role; let it have it again

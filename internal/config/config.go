@@ -3,7 +3,6 @@
 package config
 
 import (
-	"fmt"
 	"os"
 	"strings"
 
@@ -39,8 +38,8 @@ func Apply(flags *pflag.FlagSet, getenv func(string) string) error {
 
 		if value := getenv(Variable(f.Name)); value != "" {
 			first = set(flags, f.Name, value, "environment variable "+Variable(f.Name))
-		} else if value, ok := file[f.Name]; ok {
-			first = set(flags, f.Name, fmt.Sprint(value), "key "+f.Name+" of "+getenv(FileVariable))
+		} else if node, ok := file[f.Name]; ok && node.Tag != "!!null" {
+			first = set(flags, f.Name, text(node), "key "+f.Name+" of "+getenv(FileVariable))
 		}
 	})
 
@@ -55,9 +54,24 @@ func set(flags *pflag.FlagSet, name, value, source string) error {
 	return nil
 }
 
-func read(path string) (map[string]any, error) {
+// text is a value as it stands in the file, or a list's with commas between, as
+// a person would give it to the flag.
+func text(node yaml.Node) string {
+	if node.Kind != yaml.SequenceNode {
+		return node.Value
+	}
+
+	items := make([]string, len(node.Content))
+	for i, item := range node.Content {
+		items[i] = item.Value
+	}
+
+	return strings.Join(items, ",")
+}
+
+func read(path string) (map[string]yaml.Node, error) {
 	if path == "" {
-		return map[string]any{}, nil
+		return map[string]yaml.Node{}, nil
 	}
 
 	data, err := os.ReadFile(path) //nolint:gosec // G304: the user names it
@@ -65,7 +79,7 @@ func read(path string) (map[string]any, error) {
 		return nil, berth.Errorf(berth.KindInvalid, "reading configuration file: %w", err)
 	}
 
-	values := make(map[string]any)
+	values := make(map[string]yaml.Node)
 	if err := yaml.Unmarshal(data, &values); err != nil {
 		return nil, berth.Errorf(berth.KindInvalid, "reading configuration file %q: %w", path, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
@@ -70,7 +71,7 @@ func StartPostgres(ctx context.Context, config PostgresConfig) (*Postgres, error
 		return nil, err
 	}
 
-	process, err := c.start(port)
+	process, err := c.start(port) //nolint:contextcheck // the server outlives ctx
 	if err != nil {
 		return nil, err
 	}
@@ -167,17 +168,24 @@ func (c cluster) command(ctx context.Context, program string, args ...string) *e
 	return cmd
 }
 
-// init makes the data directory on first use and returns its password.
+// init makes the data directory on first use and returns its password. It is
+// made under another name, so that what stands at its own is complete; and what
+// stands there is never removed.
 func (c cluster) init(ctx context.Context) (string, error) {
 	secret := filepath.Join(c.dir, "password")
 
-	if password, err := os.ReadFile(secret); err == nil { //nolint:gosec // G304: our own file
-		if _, err := os.Stat(filepath.Join(c.data, "PG_VERSION")); err == nil {
-			return strings.TrimSpace(string(password)), nil
+	if _, err := os.Stat(c.data); !errors.Is(err, fs.ErrNotExist) {
+		password, err := os.ReadFile(secret) //nolint:gosec // G304: our own file
+		if err != nil {
+			return "", berth.Errorf(berth.KindConflict,
+				"there is a database in %s and its password cannot be read; bring the file back, or use another directory: %w", c.data, err)
 		}
+
+		return strings.TrimSpace(string(password)), nil
 	}
 
-	if err := c.mkdirs(); err != nil {
+	fresh := c.data + ".new"
+	if err := c.mkdirs(fresh); err != nil {
 		return "", err
 	}
 
@@ -193,17 +201,22 @@ func (c cluster) init(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	out, err := c.command(ctx, "initdb", "--pgdata", c.data, "--username", "berth", "--pwfile", secret,
+	out, err := c.command(ctx, "initdb", "--pgdata", fresh, "--username", "berth", "--pwfile", secret,
 		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync").CombinedOutput()
 	if err != nil {
-		return "", berth.Errorf(berth.KindUnavailable, "making database in %s: %w: %s", c.data, err, strings.TrimSpace(string(out)))
+		return "", berth.Errorf(berth.KindUnavailable, "making database in %s: %w: %s", fresh, err, strings.TrimSpace(string(out)))
+	}
+
+	if err := os.Rename(fresh, c.data); err != nil {
+		return "", fmt.Errorf("making database directory: %w", err)
 	}
 
 	return password, nil
 }
 
-func (c cluster) mkdirs() error {
-	if err := os.RemoveAll(c.data); err != nil { // half made: initdb wants it empty
+// mkdirs makes our directory, and in it an empty one for a database.
+func (c cluster) mkdirs(data string) error {
+	if err := os.RemoveAll(data); err != nil { // half made
 		return fmt.Errorf("making database directory: %w", err)
 	}
 
@@ -211,11 +224,11 @@ func (c cluster) mkdirs() error {
 		return fmt.Errorf("making database directory: %w", err)
 	}
 
-	if err := os.MkdirAll(c.data, 0o700); err != nil {
+	if err := os.Mkdir(data, 0o700); err != nil {
 		return fmt.Errorf("making database directory: %w", err)
 	}
 
-	return errors.Join(c.chown(c.dir), c.chown(c.data))
+	return errors.Join(c.chown(c.dir), c.chown(data))
 }
 
 func (c cluster) chown(path string) error {

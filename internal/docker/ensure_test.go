@@ -4,10 +4,9 @@ package docker
 
 import (
 	"context"
+	"crypto/rand"
 	"strings"
 	"testing"
-
-	"crypto/rand"
 
 	"github.com/stretchr/testify/require"
 

@@ -52,7 +52,7 @@ func (d *Docker) watchOnce(ctx context.Context, since time.Time, fn func(OOMEven
 		case m := <-messages:
 			since = time.Unix(0, m.TimeNano).UTC()
 			fn(OOMEvent{ContainerID: m.Actor.ID, AttemptID: m.Actor.Attributes[labelAttempt], At: since})
-		case <-failed:
+		case <-failed: //nolint:errcheck // whatever broke the stream, it is opened again
 			return since
 		}
 	}

@@ -96,7 +96,8 @@ func TestClassify(t *testing.T) {
 
 		// The kernel's memory killer.
 		"OOM": {
-			failure.Evidence{ExitCode: 137, OOMKilled: true, MemoryLimitBytes: 640 * mib}, berth.FailureHostOOM,
+			failure.Evidence{ExitCode: 137, OOMKilled: true, MemoryLimitBytes: 640 * mib},
+			berth.FailureHostOOM,
 			"ran out of host memory: the container was limited to 640 MiB and the kernel killed it; Berth retries with more",
 		},
 		"child OOM, exit 3":   {failure.Evidence{ExitCode: 3, OOMKilled: true}, berth.FailureHostOOM, ""},

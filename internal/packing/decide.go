@@ -2,6 +2,7 @@ package packing
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -62,9 +63,7 @@ func Decide(hosts []berth.Host, sweeps map[string]SweepLimit, requests []Request
 		sweeps: make(map[string]SweepLimit, len(sweeps)),
 		full:   make(map[berth.Demand]bool),
 	}
-	for id, limit := range sweeps {
-		r.sweeps[id] = limit
-	}
+	maps.Copy(r.sweeps, sweeps)
 
 	decisions := make([]Decision, 0, len(requests))
 	for _, i := range r.order(requests) {

@@ -74,7 +74,7 @@ func deviceHolds(dev *berth.Device, d *berth.Demand) bool {
 
 // fitsDevice checks every constraint of one GPU.
 func fitsDevice(dev *berth.Device, d *berth.Demand) bool {
-	return !dev.Exclusive && !(d.Exclusive && dev.ContextsReserved > 0) &&
+	return !dev.Exclusive && (!d.Exclusive || dev.ContextsReserved <= 0) &&
 		dev.ReservedBytes+d.DeviceBytes <= min(deviceCapacity(dev), dev.FreeBytes) &&
 		dev.ContextsReserved+contexts(d) <= dev.MaxContexts
 }

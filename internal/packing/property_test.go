@@ -2,6 +2,7 @@ package packing_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -28,9 +29,7 @@ func (w world) copy() world {
 		out.hosts[i].Devices = slices.Clone(out.hosts[i].Devices)
 	}
 
-	for id, limit := range w.sweeps {
-		out.sweeps[id] = limit
-	}
+	maps.Copy(out.sweeps, w.sweeps)
 
 	return out
 }

@@ -2,6 +2,7 @@ package packing_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -168,10 +169,8 @@ func TestDecide_NothingStarves(t *testing.T) {
 				s.arrive(packing.Request{AttemptID: "large", Demand: large.demand})
 
 				for began := s.now; ; {
-					for _, id := range s.round(longest) {
-						if id == "large" {
-							return
-						}
+					if slices.Contains(s.round(longest), "large") {
+						return
 					}
 
 					require.LessOrEqual(t, s.now-began, large.drain+longest+2*roundEvery, "still not placed")

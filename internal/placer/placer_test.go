@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"testing"
 	"time"
 
@@ -37,9 +38,7 @@ func (f *fake) Queue(context.Context, int) ([]berth.Host, []berth.WaitingRequest
 
 func (f *fake) Place(_ context.Context, decisions map[string]berth.Placement) ([]string, error) {
 	kept := make(map[string]berth.Placement)
-	for id, p := range decisions {
-		kept[id] = p
-	}
+	maps.Copy(kept, decisions)
 
 	f.placed = append(f.placed, kept)
 

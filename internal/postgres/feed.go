@@ -192,7 +192,7 @@ func (s *Store) listenOnce(ctx context.Context, poll time.Duration, wake func(),
 	}
 }
 
-// ListenPlacer, ListenOutbox and ListenEvents are Listen on what one loop needs.
+// ListenPlacer wakes when something waits or became free.
 func (s *Store) ListenPlacer(ctx context.Context, poll time.Duration, wake func()) error {
 	return s.Listen(ctx, poll, wake, channelPlacer)
 }

@@ -91,7 +91,7 @@ func (s *Store) leadOnce(ctx context.Context, name string, lead func(ctx context
 		case <-ticker.C:
 			if !alive(ctx, conn) {
 				lose(errNotLeader)
-				<-done
+				<-done //nolint:errcheck // it ends because the lead was lost
 
 				return errNotLeader
 			}

@@ -119,11 +119,13 @@ func TestRound_Table(t *testing.T) {
 			[]berth.Container{box(old)}, []berth.HostLease{lease(7, berth.AttemptPlaced, old)}, nil,
 		},
 		"fenced": {
-			[]berth.Container{box(old)}, []berth.HostLease{lease(8, berth.AttemptAbandoned, old)},
+			[]berth.Container{box(old)},
+			[]berth.HostLease{lease(8, berth.AttemptAbandoned, old)},
 			[]string{"stop c", "remove c", "release a"},
 		},
 		"fenced, young": {
-			[]berth.Container{box(0)}, []berth.HostLease{lease(8, berth.AttemptAbandoned, 0)},
+			[]berth.Container{box(0)},
+			[]berth.HostLease{lease(8, berth.AttemptAbandoned, 0)},
 			[]string{"stop c", "remove c", "release a"},
 		},
 		"orphan":                {[]berth.Container{box(old)}, nil, []string{"stop c", "remove c", "release a"}},

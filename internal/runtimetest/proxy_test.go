@@ -107,7 +107,7 @@ func (p *proxy) connect(client net.Conn) {
 
 	p.group.Go(func() {
 		_, _ = io.Copy(server, client)
-		_ = server.(*net.UnixConn).CloseWrite()
+		_ = server.(*net.UnixConn).CloseWrite() //nolint:forcetypeassert // it was dialed as one
 	})
 
 	buffer := make([]byte, 32<<10)
@@ -255,7 +255,7 @@ func TestLostAnswers(t *testing.T) {
 	for range 6 {
 		p.set(loseNext)
 
-		c, err = d.Ensure(t.Context(), l)
+		_, err = d.Ensure(t.Context(), l)
 		if err != nil {
 			require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "%v", err)
 		}

@@ -118,7 +118,7 @@ func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) 
 
 	attempt := who.Attempt
 	if attempt.State == berth.AttemptFinished && attempt.Token == order.Token {
-		e.tidy(who)
+		e.tidy(ctx, who)
 
 		return storedOutcome(attempt), nil
 	}
@@ -181,8 +181,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 
 	r.container, err = r.containers.Ensure(ctx, launch)
 
-	var start *berth.StartError
-	if errors.As(err, &start) {
+	if start, ok := errors.AsType[*berth.StartError](err); ok {
 		return r.commit(ctx, r.concludeStart(start))
 	}
 
@@ -194,7 +193,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 
 	if err := r.records.AttemptRunning(ctx, r.who.Attempt.ID, r.order.Token, r.container.ID, r.startedAt); err != nil {
 		if berth.KindOf(err) == berth.KindFenced {
-			r.abandon()
+			r.abandon(ctx)
 		}
 
 		return berth.Outcome{}, cutOff(ctx, err)
@@ -239,14 +238,14 @@ func (r *run) commit(ctx context.Context, o berth.Outcome) (berth.Outcome, error
 		})
 	})
 	if berth.KindOf(err) == berth.KindFenced {
-		r.abandon()
+		r.abandon(ctx)
 	}
 
 	if err != nil {
 		return berth.Outcome{}, err
 	}
 
-	r.tidy(r.who)
+	r.tidy(ctx, r.who)
 
 	return o, nil
 }
@@ -288,10 +287,10 @@ func (r *run) stop(ctx context.Context, id string) error {
 }
 
 // abandon removes the container of an attempt that a newer one has replaced.
-func (r *run) abandon() {
+func (r *run) abandon(ctx context.Context) {
 	r.log.Warn("attempt is fenced; removing its container", "attempt", r.who.Attempt.ID, "container", r.container.ID)
 
-	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 
 	name := r.containers.Name(r.who.Attempt.ID)
@@ -299,7 +298,7 @@ func (r *run) abandon() {
 		r.log.Warn("stopping container; the reconciler tries again", "container", name, "error", err)
 	}
 
-	r.tidy(r.who)
+	r.tidy(ctx, r.who)
 }
 
 // giveBack stops what runs, if anything does, and frees the place. The
@@ -317,10 +316,10 @@ func (r *run) giveBack(ctx context.Context) (berth.Outcome, error) {
 
 // tidy removes what an attempt leaves on the host. What it cannot remove now,
 // the reconciler removes later.
-func (e *Executor) tidy(who berth.Assignee) {
+func (e *Executor) tidy(ctx context.Context, who berth.Assignee) {
 	e.ooms.Delete(who.Attempt.ID)
 
-	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 
 	name := e.containers.Name(who.Attempt.ID)

@@ -380,6 +380,38 @@ func TestRun_DockerGoneIsNoExit(t *testing.T) {
 	require.Len(t, r.docks.boxes, 1)
 }
 
+func TestRun_ReadsOnWhenTheLogBreaks(t *testing.T) {
+	t.Parallel()
+
+	for name, broken := range map[string]error{
+		"with an error": berth.Errorf(berth.KindUnavailable, "Docker restarts"), "as if it had ended": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			ended := r.start(t.Context(), r.order())
+			box := r.docks.started(t)
+			r.docks.print(box, "acc=0.1\n")
+			require.Eventually(t, func() bool {
+				r.books.mu.Lock()
+				defer r.books.mu.Unlock()
+
+				return len(r.books.log) > 0
+			}, 10*time.Second, time.Millisecond)
+
+			r.docks.breakLogs(broken)
+			r.docks.print(box, "acc=0.2\n")
+			r.docks.exit(box, 0)
+
+			got := await(t, ended)
+			require.NoError(t, got.err)
+			require.InDelta(t, 0.2, *got.outcome.Value, 0)
+			require.Equal(t, "acc=0.1\nacc=0.2\n", r.books.text(t))
+		})
+	}
+}
+
 func TestRun_MetricsFile(t *testing.T) {
 	t.Parallel()
 

@@ -39,14 +39,15 @@ type docks struct {
 	ensureErr error         // once the box is there
 	ensured   func()        // called in Ensure, when the box is there
 	stopErrs  []error       // of the next calls of Stop
-	ignores   bool          // SIGTERM
 	exitCode  int           // after a Stop
 	onStop    func(b *box)  // what the job does on SIGTERM
 	gone      chan struct{} // closed = Wait's connection breaks
+	logBreaks chan struct{} // closed = those of Logs break with logErr
+	logErr    error
 }
 
 func newDocks() *docks {
-	return &docks{boxes: make(map[string]*box), exitCode: 143, gone: make(chan struct{})}
+	return &docks{boxes: make(map[string]*box), exitCode: 143, gone: make(chan struct{}), logBreaks: make(chan struct{})}
 }
 
 func (d *docks) Name(attemptID string) string { return "berth-test-" + attemptID }
@@ -164,7 +165,11 @@ func (d *docks) Remove(_ context.Context, id string) error {
 	return nil
 }
 
-func (d *docks) Logs(ctx context.Context, id string, _ berth.LogPosition, _ bool, take func(berth.LogChunk) error) error {
+func (d *docks) Logs(ctx context.Context, id string, from berth.LogPosition, _ bool, take func(berth.LogChunk) error) error {
+	d.mu.Lock()
+	broken := d.logBreaks
+	d.mu.Unlock()
+
 	for at := 0; ; {
 		d.mu.Lock()
 		b := d.find(id)
@@ -180,6 +185,10 @@ func (d *docks) Logs(ctx context.Context, id string, _ berth.LogPosition, _ bool
 		d.mu.Unlock()
 
 		for _, c := range chunks {
+			if !c.At.After(from.Stdout) {
+				continue
+			}
+
 			if err := take(c); err != nil {
 				return err
 			}
@@ -195,10 +204,22 @@ func (d *docks) Logs(ctx context.Context, id string, _ berth.LogPosition, _ bool
 
 		select {
 		case <-more:
+		case <-broken:
+			return d.logErr
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+// breakLogs ends the connections that read a log now.
+func (d *docks) breakLogs(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	d.logErr = err
+	close(d.logBreaks)
+	d.logBreaks = make(chan struct{})
 }
 
 // print adds to a container's output.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,6 +40,8 @@ type output struct {
 	cut    bool // the log limit was reached
 	lines  []string
 
+	position berth.LogPosition // of what was read
+
 	line     []byte // unfinished last line of stdout
 	lineAt   time.Time
 	fileTail []byte // unfinished last line of the metrics file
@@ -56,33 +59,49 @@ func newOutput(r *run) *output {
 	return o
 }
 
-// follow reads the container's log to its end.
+// follow reads the container's log to its end. A connection that breaks is not
+// the end: Docker may restart under a container that goes on.
 func (o *output) follow(ctx context.Context, exited <-chan struct{}) error {
-	err := o.run.containers.Logs(ctx, o.run.container.ID, berth.LogPosition{}, true, func(c berth.LogChunk) error {
-		o.take(c)
+	for last := false; ; {
+		select {
+		case <-exited:
+			last = true
+		default:
+		}
 
-		return nil
-	})
+		err := o.run.containers.Logs(ctx, o.run.container.ID, o.position, true, func(c berth.LogChunk) error {
+			o.take(c)
 
-	select {
-	case <-exited:
-	default:
-		if ctx.Err() != nil {
 			return nil
+		})
+		if ctx.Err() != nil || last && err == nil {
+			return nil //nolint:nilerr // who ended ctx knows why
+		}
+
+		if err != nil {
+			o.run.log.Warn("reading log; trying again", "attempt", o.run.who.Attempt.ID, "error", err)
+		}
+
+		ended := exited
+		if last {
+			ended = nil // it was looked at: pause
+		}
+
+		select {
+		case <-ended:
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
 		}
 	}
-
-	if err != nil && ctx.Err() == nil {
-		o.run.log.Warn("reading log", "attempt", o.run.who.Attempt.ID, "error", err)
-	}
-
-	return nil
 }
 
 // take adds a chunk to the log, to the classifier's tail and to the metrics.
 func (o *output) take(c berth.LogChunk) {
-	if o.stdout != nil && c.Stream == berth.Stdout {
+	if c.Stream == berth.Stdout {
+		o.position.Stdout = c.At
 		o.takeStdout(c)
+	} else {
+		o.position.Stderr = c.At
 	}
 
 	o.mu.Lock()
@@ -96,17 +115,21 @@ func (o *output) take(c berth.LogChunk) {
 	o.store(c)
 }
 
-// takeStdout parses the lines that a chunk ends. A progress bar rewrites its
+// takeStdout parses the line that a chunk ends, if metrics come from there. A progress bar rewrites its
 // line by carriage returns, for longer than Docker keeps a line in one piece:
 // only what is after the last of them can be part of what it shows in the end.
 func (o *output) takeStdout(c berth.LogChunk) {
-	line := append(o.line, c.Data...)
+	if o.stdout == nil {
+		return
+	}
+
+	line := slices.Concat(o.line, c.Data)
 	if !bytes.HasSuffix(line, []byte("\n")) {
 		if i := bytes.LastIndexByte(bytes.TrimRight(line, "\r"), '\r'); i >= 0 {
 			line = line[i+1:]
 		}
 
-		o.line, o.lineAt = append([]byte(nil), line[max(len(line)-longestLine, 0):]...), c.At
+		o.line, o.lineAt = line[max(len(line)-longestLine, 0):], c.At
 
 		return
 	}

@@ -2,6 +2,7 @@ package runtrial
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,9 +14,9 @@ func TestSeries_Objective(t *testing.T) {
 	t.Parallel()
 
 	falling := []berth.MetricPoint{metric("m", 1, 4), metric("m", 2, 1), metric("m", 3, 2.5)}
-	diverged := append(falling[:len(falling):len(falling)], odd("m", 4, berth.MetricNaN))
+	diverged := append(slices.Clip(falling), odd("m", 4, berth.MetricNaN))
 	lost := []berth.MetricPoint{odd("m", 1, berth.MetricNaN), odd("m", 2, berth.MetricPosInfinity)}
-	finals := append(diverged[:len(diverged):len(diverged)], final(metric("m", 9, 42)), odd("m", 10, berth.MetricNaN))
+	finals := append(slices.Clip(diverged), final(metric("m", 9, 42)), odd("m", 10, berth.MetricNaN))
 
 	for _, c := range []struct {
 		points   []berth.MetricPoint

@@ -1,0 +1,176 @@
+package lawtest_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/berthml/berth"
+
+// rows is the table of docs/architecture.md, lowest first: a package imports
+// from rows below its own and never from its own. What is generated, and the
+// two that spec and search share, stand just above the root.
+var rows = [][]string{
+	{""},
+	{"internal/expr", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client"},
+	{"internal/spec", "internal/search", "internal/packing", "internal/memory", "internal/failure"},
+	{
+		"activities", "internal/docker", "internal/cgroup", "internal/postgres", "internal/placer", "internal/reconcile",
+		"internal/runtrial", "internal/preview", "internal/devstack", "internal/config",
+	},
+	{"workflows"},
+	{"worker", "api", "internal/cli"},
+	{"cmd/"},
+}
+
+// support is for tests: it may know everything, and nothing else knows it.
+var support = []string{"internal/pgtest", "internal/runtimetest", "internal/e2e", "internal/lawtest", "api/apitest"}
+
+// only narrows what the rows allow, by prefix of the importer.
+var only = map[string][]string{
+	"workflows": {"activities", ""},              // method references and inputs
+	"worker":    {"activities", "workflows", ""}, // it registers, and is given the rest
+	"internal/cli": {
+		"api/client", "internal/spec", "internal/spec/document", "", // a client of the API like any other
+	},
+}
+
+// homes says who may import a third-party library: one home each, and tests.
+var homes = map[string][]string{
+	"github.com/docker/docker":             {"internal/docker"},
+	"github.com/jackc/pgx":                 {"internal/postgres", "internal/postgres/dbsqlc"},
+	"github.com/golang-migrate":            {"internal/postgres"},
+	"github.com/gin-gonic/gin":             {"api", "api/openapi"},
+	"github.com/getkin/kin-openapi":        {"api", "api/openapi"},
+	"github.com/expr-lang/expr":            {"internal/expr"},
+	"github.com/spf13/cobra":               {"internal/cli", "cmd/"},
+	"github.com/vbauerster/mpb":            {"internal/cli"},
+	"go.temporal.io/sdk/client":            {"workflows", "worker", "cmd/"},
+	"go.temporal.io/sdk/worker":            {"workflows", "worker"},
+	"go.temporal.io/sdk/workflow":          {"workflows"},
+	"go.temporal.io/sdk":                   {"activities", "workflows", "worker", "cmd/"},
+	"github.com/stretchr/testify":          {},
+	"go.uber.org/goleak":                   {},
+	"pgregory.net/rapid":                   {},
+	"github.com/oapi-codegen/runtime":      {"api/client", "api/openapi"},
+	"go.temporal.io/sdk/contrib/envconfig": {"cmd/"},
+}
+
+// impure is what a pure package must not touch. The clock and the global random
+// source are the linter's business: time.Duration and a seeded source are fine.
+var impure = []string{"os", "net", "database/sql", "log", "crypto/rand", "sync", "runtime", "syscall", "io/fs", "context"}
+
+// imports are what the packages of the module import, without their tests.
+func imports(t *testing.T) map[string][]string {
+	t.Helper()
+
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	require.NoError(t, err)
+
+	found := make(map[string][]string)
+
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		found[ours(fields[0])] = fields[1:]
+	}
+
+	require.Contains(t, found, "internal/lawtest")
+
+	return found
+}
+
+// ours is a package's path in the module.
+func ours(path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+}
+
+// row is where a package stands; -1 = nowhere.
+func row(path string) int {
+	return slices.IndexFunc(rows, func(names []string) bool { return in(names, path) })
+}
+
+// in reports whether a path is one of the names; one that ends with a slash
+// stands for all below it.
+func in(names []string, path string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return path == name || strings.HasSuffix(name, "/") && strings.HasPrefix(path, name)
+	})
+}
+
+// forTests reports whether a package, or one below it, is test support.
+func forTests(path string) bool {
+	return slices.ContainsFunc(support, func(name string) bool { return path == name || strings.HasPrefix(path, name+"/") })
+}
+
+func TestLaw_ImportsPointDown(t *testing.T) {
+	t.Parallel()
+
+	for path, list := range imports(t) {
+		if forTests(path) {
+			continue
+		}
+
+		require.GreaterOrEqual(t, row(path), 0, "%s has no row: give it one in docs/architecture.md and here", path)
+
+		for _, imported := range list {
+			if imported != module && !strings.HasPrefix(imported, module+"/") {
+				continue
+			}
+
+			below := ours(imported)
+			require.False(t, forTests(below), "%s imports %s, which is for tests", path, below)
+			require.Less(t, row(below), row(path), "%s imports %s, which is not below it", path, below)
+
+			if allowed, narrow := only[path]; narrow {
+				require.True(t, in(allowed, below), "%s imports %s; it may know %v", path, below, allowed)
+			}
+		}
+	}
+}
+
+func TestLaw_OneHomeForEachLibrary(t *testing.T) {
+	t.Parallel()
+
+	for path, list := range imports(t) {
+		if forTests(path) {
+			continue
+		}
+
+		for _, imported := range list {
+			for library, home := range homes {
+				if imported == library || strings.HasPrefix(imported, library+"/") {
+					require.True(t, in(home, path), "%s imports %s, whose home is %v", path, imported, home)
+				}
+			}
+		}
+	}
+}
+
+func TestLaw_TheRootKnowsTheStandardLibraryOnly(t *testing.T) {
+	t.Parallel()
+
+	for _, imported := range imports(t)[""] {
+		first, _, _ := strings.Cut(imported, "/")
+		require.NotContains(t, first, ".", "the root package imports %s", imported)
+	}
+}
+
+func TestLaw_PurePackagesTouchNothing(t *testing.T) {
+	t.Parallel()
+
+	all := imports(t)
+
+	for _, path := range slices.Concat(rows[2], []string{"", "internal/expr", "internal/spec/document"}) {
+		for _, imported := range all[path] {
+			for _, bad := range impure {
+				require.False(t, imported == bad || strings.HasPrefix(imported, bad+"/"), "%s imports %s and is pure", path, imported)
+			}
+		}
+	}
+}
