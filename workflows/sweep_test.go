@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -244,16 +245,18 @@ func TestSweep_CancelEndsAllTrials(t *testing.T) {
 	b := sweepSetup(t)
 	b.env.RegisterDelayedCallback(b.env.CancelWorkflow, 30*time.Second)
 
-	canceled := 0
+	var canceled atomic.Int64 // the environment calls from several goroutines
+
 	b.env.OnRequestCancelExternalWorkflow(mock.Anything, mock.Anything, mock.Anything).Return(func(_, _, _ string) error {
-		canceled++
+		canceled.Add(1)
 
 		return nil
 	})
 
 	view := b.execute(t)
 	require.Equal(t, berth.SweepCanceled, view.State)
-	require.Len(t, b.started, canceled, "every open trial is canceled")
+	require.Eventually(t, func() bool { return canceled.Load() == int64(len(b.started)) }, 10*time.Second, time.Millisecond,
+		"every open trial is canceled")
 	require.Zero(t, b.running)
 	require.Equal(t, berth.SweepCanceling, b.states[0].State)
 	require.Equal(t, berth.SweepCanceled, b.finished.State)

@@ -306,6 +306,13 @@ func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Ou
 	}
 
 	err := running.Get(ctx, &outcome)
+	if err != nil && ctx.Err() != nil && !temporal.IsCanceledError(err) {
+		if _, told := activities.OutcomeOf(err); !told {
+			// Canceled, and the host could not stop it at once: Temporal does not
+			// repeat a canceled activity, so the place is given back by another.
+			return t.release(ctx, p, order)
+		}
+	}
 
 	return t.outcomeOf(ctx, p, outcome, err)
 }
