@@ -119,7 +119,7 @@ func (s *Server) Listen(ctx context.Context) error {
 
 		if tokens == 0 {
 			return berth.Errorf(berth.KindInvalid, "refusing to listen on %s, which other machines can reach, while no API token exists: "+
-				"start on 127.0.0.1, run `berth token create --role admin`, then start here", s.config.Address)
+				"start on 127.0.0.1, run `berth token create NAME --role admin`, then start here", s.config.Address)
 		}
 	}
 
