@@ -27,10 +27,12 @@ func TestExample_OutOfMemory(t *testing.T) {
 	require.Equal(t, 8, sweep.Counts.Succeeded)
 	require.Positive(t, sweep.Counts.OomRetries)
 
-	reserved := map[string]int64{} // what an attempt that was killed had, by shape
-	last := map[int]client.Attempt{}
+	var killed []client.Attempt
 
-	for _, a := range s.attempts(id) {
+	last := map[int]client.Attempt{}
+	attempts := s.attempts(id)
+
+	for _, a := range attempts {
 		if before, ok := last[a.TrialNumber]; ok {
 			require.Equal(t, "host_oom", before.FailureKind, "only an out-of-memory was repeated: %s", before.Message)
 			require.Greater(t, a.Demand.MemoryBytes, before.Demand.MemoryBytes)
@@ -39,18 +41,22 @@ func TestExample_OutOfMemory(t *testing.T) {
 		if a.FailureKind == "host_oom" {
 			require.Contains(t, a.Message, "the kernel killed it")
 			require.LessOrEqual(t, a.Usage.MemoryPeakBytes, a.Demand.MemoryBytes)
-			reserved[a.ShapeKey] = max(reserved[a.ShapeKey], a.Demand.MemoryBytes)
+			killed = append(killed, a)
 		}
 
 		last[a.TrialNumber] = a
 	}
 
-	// Whoever was placed after the shape had learned asked for more than what was too little.
 	for _, a := range last {
 		require.Equal(t, "ok", a.FailureKind)
+	}
 
-		if a.Number == 1 && a.Purpose == "run" {
-			require.Greater(t, a.Demand.MemoryBytes, reserved[a.ShapeKey], "trial %d", a.TrialNumber)
+	// Whoever was placed after the shape had learned has more than what was too little.
+	for _, k := range killed {
+		for _, a := range attempts {
+			if a.ShapeKey == k.ShapeKey && a.PlacedAt.After(*k.FinishedAt) {
+				require.Greater(t, a.Demand.MemoryBytes, k.Demand.MemoryBytes, "trial %d after trial %d", a.TrialNumber, k.TrialNumber)
+			}
 		}
 	}
 
