@@ -36,6 +36,30 @@ const connectPatience = 60 * time.Second
 // tryTimeout bounds one try of connecting to Temporal.
 const tryTimeout = 5 * time.Second
 
+// connections are open connections to both.
+type connections struct {
+	store    *postgres.Store
+	raw      client.Client
+	temporal *workflows.Client
+}
+
+// connected calls use with connections to both, and closes them after it.
+func (b *backends) connected(ctx context.Context, log *slog.Logger, use func(connections) error) error {
+	store, err := b.store(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+
+	raw, wrapped, err := b.temporal(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+
+	return use(connections{store: store, raw: raw, temporal: wrapped})
+}
+
 // store connects to the database, waiting for it to come up.
 func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store, error) {
 	if b.postgresURL == "" {

@@ -95,26 +95,16 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 		return err
 	}
 
-	store, err := d.store(ctx, log)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
+	return d.connected(ctx, log, func(c connections) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return runServer(ctx, d.serving, c.store, c.temporal, log, d.announce(out)) })
 
-	raw, wrapped, err := d.temporal(ctx, log)
-	if err != nil {
-		return err
-	}
-	defer raw.Close()
+		if !d.noWorker {
+			group.Go(func() error { return runWorker(ctx, d.machine, c.store, c.raw, c.temporal, log) })
+		}
 
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return runServer(ctx, d.serving, store, wrapped, log, d.announce(out)) })
-
-	if !d.noWorker {
-		group.Go(func() error { return runWorker(ctx, d.machine, store, raw, wrapped, log) })
-	}
-
-	return group.Wait()
+		return group.Wait()
+	})
 }
 
 func (d *development) startPostgres(ctx context.Context, log *slog.Logger) (stop func() error, err error) {

@@ -49,20 +49,8 @@ func serverCommand() *cobra.Command {
 				return err
 			}
 
-			store, err := b.store(cmd.Context(), log)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
-
-			raw, wrapped, err := b.temporal(cmd.Context(), log)
-			if err != nil {
-				return err
-			}
-			defer raw.Close()
-
-			return ended(cmd.Context(), runServer(cmd.Context(), s, store, wrapped, log, func(url string) {
-				log.Info("API serves", "url", url)
+			return ended(cmd.Context(), b.connected(cmd.Context(), log, func(c connections) error {
+				return runServer(cmd.Context(), s, c.store, c.temporal, log, func(url string) { log.Info("API serves", "url", url) })
 			}))
 		},
 	}

@@ -65,19 +65,9 @@ func workerCommand() *cobra.Command {
 				return err
 			}
 
-			store, err := b.store(cmd.Context(), log)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
-
-			raw, wrapped, err := b.temporal(cmd.Context(), log)
-			if err != nil {
-				return err
-			}
-			defer raw.Close()
-
-			return ended(cmd.Context(), runWorker(cmd.Context(), m, store, raw, wrapped, log))
+			return ended(cmd.Context(), b.connected(cmd.Context(), log, func(c connections) error {
+				return runWorker(cmd.Context(), m, c.store, c.raw, c.temporal, log)
+			}))
 		},
 	}
 

@@ -1,0 +1,97 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+)
+
+// placing is a place, or the end of the trial for want of one.
+type placing struct {
+	status berth.PlacementStatus
+	asked  berth.Demand
+	end    *berth.TrialUpdate
+}
+
+// place asks for a place and waits for it. The signal is a shortcut: a timer
+// looks at the request too, less and less often.
+func (t *trial) place(ctx workflow.Context) (placing, error) {
+	var (
+		a      *activities.Activities
+		result activities.PlaceResult
+	)
+
+	in := activities.PlaceInput{
+		SweepID: t.in.SweepID, Trial: t.in.Number, WorkflowID: t.id,
+		AttemptID: AttemptID(t.id, t.attempts), Number: t.attempts, Purpose: t.purpose(), Last: t.last,
+	}
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.RequestPlacement, in).Get(ctx, &result); err != nil {
+		return placing{}, err
+	}
+
+	if result.Infeasible {
+		return placing{end: t.infeasible(result.Asked)}, nil
+	}
+
+	t.say(ctx, "waiting for a place: "+demandText(result.Asked), attrTrialStatus.ValueSet("waiting"))
+
+	status, err := t.awaitPlacement(ctx, in.AttemptID, result.Status)
+	if err != nil {
+		return placing{}, err
+	}
+
+	switch status.State {
+	case berth.RequestPlaced:
+		return placing{status: status, asked: status.Demand}, nil
+	case berth.RequestImpossible:
+		return placing{end: &berth.TrialUpdate{
+			State: berth.TrialInfeasible, Kind: berth.FailureTooBig,
+			Message: "no machine could ever hold it: " + firstOf(status.Reasons),
+		}}, nil
+	default:
+		return placing{end: &notStarted}, nil
+	}
+}
+
+func (t *trial) awaitPlacement(ctx workflow.Context, attemptID string, status berth.PlacementStatus) (berth.PlacementStatus, error) {
+	var a *activities.Activities
+
+	ref := activities.AttemptRef{AttemptID: attemptID}
+	check := func(ctx workflow.Context, step any) error {
+		return workflow.ExecuteLocalActivity(steps(ctx), step, ref).Get(ctx, &status)
+	}
+
+	for pause := recheckFirst; status.State == berth.RequestWaiting; pause = min(2*pause, recheckLongest) {
+		signaled := false
+
+		_, err := awaitFor(ctx, pause, "look at the placement request", func() bool {
+			signaled = signaled || t.placed.ReceiveAsync(nil)
+
+			return signaled || t.stopped
+		})
+		if err != nil { // canceled: the request must not be placed any more
+			clean, _ := workflow.NewDisconnectedContext(ctx)
+			if withdrawn := check(clean, a.WithdrawPlacement); withdrawn != nil {
+				return status, withdrawn
+			}
+
+			if status.State != berth.RequestPlaced {
+				return status, err
+			}
+
+			return status, nil // its activity is canceled at once, which frees the lease on proof
+		}
+
+		step := any(a.CheckPlacement)
+		if t.stopped {
+			step = a.WithdrawPlacement
+		}
+
+		if err := check(ctx, step); err != nil {
+			return status, err
+		}
+	}
+
+	return status, nil
+}

@@ -1,0 +1,105 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+)
+
+// execute runs the placed attempt on its host.
+func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Outcome, error) {
+	var a *activities.Activities
+
+	summary := fmt.Sprintf("attempt %d on %s with %s", t.attempts, p.HostName, demandText(p.Demand))
+	t.say(ctx, summary, attrTrialStatus.ValueSet("running"), attrHostID.ValueSet(p.HostID), attrDeviceID.ValueSet(p.DeviceID))
+
+	var outcome berth.Outcome
+
+	order := activities.Order{AttemptID: p.AttemptID, Token: p.Token, Short: t.short}
+
+	if ctx.Err() != nil { // canceled while it was being placed: run it to have it stopped and its lease freed
+		return t.release(ctx, p, order)
+	}
+
+	running := workflow.ExecuteActivity(onHost(ctx, p.HostID, summary, t.brief.MaxDuration), a.RunTrial, order)
+
+	if t.carries && !t.short && t.brief.ProbeMode == berth.ProbeAuto {
+		t.watchCap(ctx, running)
+	}
+
+	err := running.Get(ctx, &outcome)
+	if err != nil && ctx.Err() != nil && !temporal.IsCanceledError(err) {
+		if _, told := activities.OutcomeOf(err); !told {
+			// Canceled, and the host could not stop it at once: Temporal does not
+			// repeat a canceled activity, so the place is given back by another.
+			return t.release(ctx, p, order)
+		}
+	}
+
+	return t.outcomeOf(ctx, p, outcome, err)
+}
+
+// release has the host give back a lease that was won after cancellation.
+func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order activities.Order) (berth.Outcome, error) {
+	var a *activities.Activities
+
+	order.Stop = true
+	clean, _ := workflow.NewDisconnectedContext(ctx)
+
+	var outcome berth.Outcome
+
+	err := workflow.ExecuteActivity(onHost(clean, p.HostID, "give back a place that is not wanted any more", t.brief.MaxDuration), a.RunTrial, order).
+		Get(clean, &outcome)
+
+	return t.outcomeOf(clean, p, outcome, err)
+}
+
+// outcomeOf reads what became of the activity. A host that does not answer is
+// fenced, and the attempt repeated elsewhere.
+func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome berth.Outcome, err error) (berth.Outcome, error) {
+	var (
+		a       *activities.Activities
+		timeout *temporal.TimeoutError
+		cancel  *temporal.CanceledError
+	)
+
+	switch {
+	case err == nil:
+		return outcome, nil
+	case errors.As(err, &timeout):
+		message := fmt.Sprintf("host %s did not answer (%s); the attempt goes elsewhere", p.HostName, timeout.TimeoutType())
+		clean, _ := workflow.NewDisconnectedContext(ctx)
+
+		in := activities.AbandonInput{AttemptID: p.AttemptID, Message: message}
+		if err := workflow.ExecuteLocalActivity(steps(clean), a.AbandonAttempt, in).Get(clean, nil); err != nil {
+			return berth.Outcome{}, err
+		}
+
+		return berth.Outcome{Kind: berth.FailureInfra, Message: message}, nil
+	case errors.As(err, &cancel):
+		return berth.Outcome{Kind: berth.FailureCanceled, Message: "canceled; the container was stopped"}, nil
+	}
+
+	if o, ok := activities.OutcomeOf(err); ok {
+		return o, nil
+	}
+
+	return berth.Outcome{Kind: berth.FailureInfra, Message: err.Error()}, nil
+}
+
+// watchCap tells the probe when its carrier runs longer than the cap, so that
+// a short probe goes beside it.
+func (t *trial) watchCap(ctx workflow.Context, running workflow.Future) {
+	limit := time.Duration(t.brief.ProbeMaxDuration)
+
+	ended, err := awaitFor(ctx, limit, "probe.max_duration", running.IsReady)
+	if err == nil && !ended {
+		t.measured(ctx, true)
+	}
+}
