@@ -17,8 +17,9 @@ type Event struct {
 
 // Kinds of outbox messages.
 const (
-	OutboxStartSweep = "start_sweep"
-	OutboxPlaced     = "placed"
+	OutboxStartSweep    = "start_sweep"    // start the workflow of sweep_id
+	OutboxPlaced        = "placed"         // tell a trial that the request of attempt_id was decided
+	OutboxTrialFinished = "trial_finished" // tell a sweep of a TrialEnd
 )
 
 // OutboxMessage is something Temporal has to be told.

@@ -53,12 +53,32 @@ type NewTrial struct {
 	Shape  Shape
 }
 
+// PlannedTrial is a trial with all that decides how it runs.
+type PlannedTrial struct {
+	Trial
+
+	Spec      Spec
+	Footprint *Footprint // of its shape; nil = never measured
+}
+
 // TrialUpdate is a trial's next state. Value is set only with succeeded.
 type TrialUpdate struct {
 	TrialID string
 	SweepID string
+	Number  int
 	State   TrialState
 	Kind    FailureKind
 	Message string
 	Value   *float64
+
+	// SweepRun is the run of the sweep's workflow that started the trial and
+	// hears of its end from Temporal itself; empty = none does.
+	SweepRun string
+}
+
+// TrialEnd says how a trial ended.
+type TrialEnd struct {
+	Number int        `json:"number"`
+	State  TrialState `json:"state"`
+	Value  *float64   `json:"value,omitempty"`
 }

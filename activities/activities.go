@@ -11,6 +11,8 @@ import (
 
 // Sweeps is what the steps of a sweep need of the database.
 type Sweeps interface {
+	BeginSweepRun(ctx context.Context, id, runID string) (berth.Sweep, error)
+	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
 	GetSweep(ctx context.Context, id string) (berth.Sweep, error)
 	Suggest(ctx context.Context, sweepID string, first int, withHistory bool,
 		suggest func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error)) (numbers []int, exhausted bool, err error)
@@ -20,7 +22,8 @@ type Sweeps interface {
 
 // Trials is what the steps of a trial need of the database.
 type Trials interface {
-	GetTrial(ctx context.Context, sweepID string, number int) (berth.Trial, error)
+	PlannedTrial(ctx context.Context, sweepID string, number int) (berth.PlannedTrial, error)
+	EndedTrials(ctx context.Context, sweepID string, numbers []int) ([]berth.TrialEnd, error)
 	SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error)
 	Footprint(ctx context.Context, shapeKey string) (*berth.Footprint, error)
 	AbandonAttempt(ctx context.Context, attemptID, message string) error
@@ -34,9 +37,12 @@ type Placements interface {
 	WithdrawRequest(ctx context.Context, attemptID string) (berth.PlacementStatus, error)
 }
 
-// Probes starts the workflow that measures a shape, or joins the one that runs.
-type Probes interface {
+// Workflows is what the steps need of Temporal itself.
+type Workflows interface {
+	// JoinProbe starts the workflow that measures a shape, or joins the one that runs.
 	JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string) error
+	// TrialClosed reports whether the workflow of a trial has ended, however it did.
+	TrialClosed(ctx context.Context, sweepID string, number int) (bool, error)
 }
 
 // Executor runs one attempt on this host from where it stands: it starts the
@@ -58,7 +64,7 @@ type Activities struct {
 	Sweeps     Sweeps
 	Trials     Trials
 	Placements Placements
-	Probes     Probes
+	Workflows  Workflows
 	Executor   Executor
 	Images     Images
 }

@@ -37,17 +37,7 @@ type PlaceResult struct {
 // RequestPlacement computes the demand of an attempt from the spec, the
 // footprint of its shape and the trial's out-of-memory so far, and asks for it.
 func (a *Activities) RequestPlacement(ctx context.Context, in PlaceInput) (PlaceResult, error) {
-	sweep, err := a.Sweeps.GetSweep(ctx, in.SweepID)
-	if err != nil {
-		return PlaceResult{}, translate(err)
-	}
-
-	trial, err := a.Trials.GetTrial(ctx, in.SweepID, in.Trial)
-	if err != nil {
-		return PlaceResult{}, translate(err)
-	}
-
-	footprint, err := a.Trials.Footprint(ctx, trial.ShapeKey)
+	trial, err := a.Trials.PlannedTrial(ctx, in.SweepID, in.Trial)
 	if err != nil {
 		return PlaceResult{}, translate(err)
 	}
@@ -57,7 +47,7 @@ func (a *Activities) RequestPlacement(ctx context.Context, in PlaceInput) (Place
 		return PlaceResult{}, translate(err)
 	}
 
-	demand, ok := demandOf(sweep.Spec.Resources, footprint, in.Last, roomOf(hosts))
+	demand, ok := demandOf(trial.Spec.Resources, trial.Footprint, in.Last, roomOf(hosts))
 	if !ok {
 		return PlaceResult{Asked: demand, Infeasible: true}, nil
 	}
@@ -66,8 +56,8 @@ func (a *Activities) RequestPlacement(ctx context.Context, in PlaceInput) (Place
 		AttemptID: in.AttemptID, SweepID: in.SweepID, TrialID: trial.ID, WorkflowID: in.WorkflowID,
 		Number: in.Number, Stage: berth.StageMain, Purpose: in.Purpose, ShapeKey: trial.ShapeKey, Demand: demand,
 	}
-	if footprint != nil {
-		request.Expected = time.Duration(footprint.Duration)
+	if trial.Footprint != nil {
+		request.Expected = time.Duration(trial.Footprint.Duration)
 	}
 
 	status, err := a.Placements.RequestPlacement(ctx, request)

@@ -23,24 +23,17 @@ type SweepPlan struct {
 	Objective       *berth.Objective `json:"objective,omitempty"`
 }
 
-// SweepRef names a sweep.
-type SweepRef struct {
+// SweepRun names a run of a sweep's workflow.
+type SweepRun struct {
 	SweepID string `json:"sweep_id"`
+	RunID   string `json:"run_id"`
 }
 
-// BeginSweep moves a sweep to running and returns its plan.
-func (a *Activities) BeginSweep(ctx context.Context, in SweepRef) (SweepPlan, error) {
-	sweep, err := a.Sweeps.GetSweep(ctx, in.SweepID)
+// BeginSweep moves a pending sweep to running and returns its plan.
+func (a *Activities) BeginSweep(ctx context.Context, in SweepRun) (SweepPlan, error) {
+	sweep, err := a.Sweeps.BeginSweepRun(ctx, in.SweepID, in.RunID)
 	if err != nil {
 		return SweepPlan{}, translate(err)
-	}
-
-	if sweep.State == berth.SweepPending {
-		if _, err := a.Sweeps.SetSweepState(ctx, in.SweepID, berth.SweepRunning, ""); err != nil {
-			return SweepPlan{}, translate(err)
-		}
-
-		sweep.State = berth.SweepRunning
 	}
 
 	limits := sweep.Spec.Limits
@@ -74,7 +67,7 @@ type SuggestResult struct {
 // SuggestTrials asks the search for the next trials and stores them before
 // anything runs. A retry gets the same trials.
 func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (SuggestResult, error) {
-	sweep, err := a.Sweeps.GetSweep(ctx, in.SweepID)
+	sweep, err := a.Sweeps.SweepRecord(ctx, in.SweepID)
 	if err != nil {
 		return SuggestResult{}, translate(err)
 	}
@@ -172,27 +165,48 @@ func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth
 	return sweep, translate(err)
 }
 
-// OpenTrials returns which of the given trials have not ended, by the database:
-// the answer to a signal that never came.
-func (a *Activities) OpenTrials(ctx context.Context, in OpenTrialsInput) ([]int, error) {
-	open := make([]int, 0, len(in.Numbers))
+// EndedInput names trials of a sweep that are thought to be open.
+type EndedInput struct {
+	SweepID string `json:"sweep_id"`
+	Numbers []int  `json:"numbers"`
+	Closed  bool   `json:"closed"` // ask Temporal, too, whether their workflows are there
+}
 
-	for _, number := range slices.Sorted(slices.Values(in.Numbers)) {
-		trial, err := a.Trials.GetTrial(ctx, in.SweepID, number)
+// EndedTrials returns which of the given trials have ended, by the database:
+// the answer to news that never came. With Closed, a trial whose workflow a
+// person ended in Temporal is canceled.
+func (a *Activities) EndedTrials(ctx context.Context, in EndedInput) ([]berth.TrialEnd, error) {
+	ended, err := a.Trials.EndedTrials(ctx, in.SweepID, in.Numbers)
+	if err != nil || !in.Closed {
+		return ended, translate(err)
+	}
+
+	for _, number := range in.Numbers {
+		if slices.ContainsFunc(ended, func(e berth.TrialEnd) bool { return e.Number == number }) {
+			continue
+		}
+
+		closed, err := a.Workflows.TrialClosed(ctx, in.SweepID, number)
 		if err != nil {
 			return nil, translate(err)
 		}
 
-		if !trial.State.Terminal() {
-			open = append(open, number)
+		if !closed {
+			continue
 		}
+
+		end := berth.TrialEnd{Number: number, State: berth.TrialCanceled}
+		if err := a.SettleTrial(ctx, berth.TrialUpdate{
+			SweepID: in.SweepID, Number: number, State: end.State, Kind: berth.FailureCanceled, Message: EndedInTemporal,
+		}); err != nil {
+			return nil, err
+		}
+
+		ended = append(ended, end)
 	}
 
-	return open, nil
+	return ended, nil
 }
 
-// OpenTrialsInput names trials of a sweep.
-type OpenTrialsInput struct {
-	SweepID string `json:"sweep_id"`
-	Numbers []int  `json:"numbers"`
-}
+// EndedInTemporal is the message of a trial whose workflow was ended from outside.
+const EndedInTemporal = "its workflow was ended in Temporal; its container, if it had one, is stopped"

@@ -17,48 +17,34 @@ type TrialRef struct {
 
 // TrialBrief is what a trial's workflow has to know.
 type TrialBrief struct {
-	TrialID          string           `json:"trial_id"`
-	State            berth.TrialState `json:"state"`
-	Values           string           `json:"values"` // in plain words, such as batch=16, lr=0.001
-	ShapeKey         string           `json:"shape_key"`
-	NeedsProbe       bool             `json:"needs_probe"`
-	ProbeMode        berth.ProbeMode  `json:"probe_mode"`
-	ProbeMaxDuration berth.Duration   `json:"probe_max_duration"`
-	MaxAttempts      int              `json:"max_attempts"`
-	MaxDuration      berth.Duration   `json:"max_duration"` // of one attempt
-	HasObjective     bool             `json:"has_objective"`
+	TrialID          string          `json:"trial_id"`
+	Values           string          `json:"values"` // in plain words, such as batch=16, lr=0.001
+	ShapeKey         string          `json:"shape_key"`
+	NeedsProbe       bool            `json:"needs_probe"`
+	ProbeMode        berth.ProbeMode `json:"probe_mode"`
+	ProbeMaxDuration berth.Duration  `json:"probe_max_duration"`
+	MaxAttempts      int             `json:"max_attempts"`
+	MaxDuration      berth.Duration  `json:"max_duration"` // of one attempt
 }
 
 // BeginTrial returns what the workflow of a trial has to know.
 func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, error) {
-	sweep, err := a.Sweeps.GetSweep(ctx, in.SweepID)
+	trial, err := a.Trials.PlannedTrial(ctx, in.SweepID, in.Number)
 	if err != nil {
 		return TrialBrief{}, translate(err)
 	}
 
-	trial, err := a.Trials.GetTrial(ctx, in.SweepID, in.Number)
-	if err != nil {
-		return TrialBrief{}, translate(err)
-	}
-
-	footprint, err := a.Trials.Footprint(ctx, trial.ShapeKey)
-	if err != nil {
-		return TrialBrief{}, translate(err)
-	}
-
-	spec := sweep.Spec
+	spec := trial.Spec
 
 	return TrialBrief{
 		TrialID:          trial.ID,
-		State:            trial.State,
 		Values:           describe(trial.Params),
 		ShapeKey:         trial.ShapeKey,
-		NeedsProbe:       spec.Probe.Mode != berth.ProbeOff && !memory.Known(footprint),
+		NeedsProbe:       spec.Probe.Mode != berth.ProbeOff && !memory.Known(trial.Footprint),
 		ProbeMode:        spec.Probe.Mode,
 		ProbeMaxDuration: spec.Probe.MaxDuration,
 		MaxAttempts:      spec.Retry.MaxAttempts,
 		MaxDuration:      spec.Limits.MaxTrialDuration,
-		HasObjective:     spec.Objective != nil,
 	}, nil
 }
 
@@ -96,7 +82,7 @@ func (a *Activities) JoinProbe(ctx context.Context, in ProbeRef) error {
 		return translate(err)
 	}
 
-	return translate(a.Probes.JoinProbe(ctx, in.ShapeKey, in.WorkflowID))
+	return translate(a.Workflows.JoinProbe(ctx, in.ShapeKey, in.WorkflowID))
 }
 
 // ShapeRef names a shape.
@@ -113,6 +99,8 @@ func (a *Activities) FootprintKnown(ctx context.Context, in ShapeRef) (bool, err
 
 // SettleTrial writes a trial's end. The first end wins.
 func (a *Activities) SettleTrial(ctx context.Context, in berth.TrialUpdate) error {
+	in.TrialID = trialID(in.SweepID, in.Number)
+
 	_, err := a.Trials.SetTrialState(ctx, in)
 
 	return translate(err)

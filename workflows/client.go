@@ -78,16 +78,32 @@ func (c *Client) StartSweep(ctx context.Context, sweepID string) error {
 	return translate(err, "starting sweep "+sweepID)
 }
 
-// SignalPlaced tells a trial that its placement request was decided. A trial
-// that has ended needs no telling.
-func (c *Client) SignalPlaced(ctx context.Context, workflowID, attemptID string) error {
-	err := c.temporal.SignalWorkflow(ctx, workflowID, "", SignalPlaced, Placed{AttemptID: attemptID})
+// signal sends a signal. A workflow that has ended needs none.
+func (c *Client) signal(ctx context.Context, workflowID, name string, payload any) error {
+	err := c.temporal.SignalWorkflow(ctx, workflowID, "", name, payload)
 
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
 		return nil
 	}
 
 	return translate(err, "signaling "+workflowID)
+}
+
+// TrialClosed reports whether the workflow of a trial has ended, or is not
+// known any more.
+func (c *Client) TrialClosed(ctx context.Context, sweepID string, number int) (bool, error) {
+	id := TrialWorkflowID(sweepID, number)
+
+	got, err := c.temporal.DescribeWorkflowExecution(ctx, id, "")
+	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
+		return true, nil
+	}
+
+	if err != nil {
+		return false, translate(err, "looking up "+id)
+	}
+
+	return got.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
 // JoinProbe starts the probe of a shape, or joins the one that runs.
@@ -163,6 +179,6 @@ func trialOptions(sweepID, sweepName string, number int) workflow.ChildWorkflowO
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		StaticSummary:         fmt.Sprintf("trial %d of %s", number, sweepName),
 		TypedSearchAttributes: temporal.NewSearchAttributes(
-			attrSweepID.ValueSet(sweepID), attrTrialStatus.ValueSet(string(berth.TrialPending))),
+			attrSweepID.ValueSet(sweepID), attrTrialStatus.ValueSet(string(berth.TrialWaiting))),
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
-
-	"github.com/berthml/berth"
 )
 
 // TaskQueue is where workflows and their short steps run. Attempts run on the
@@ -39,7 +37,7 @@ const (
 	SignalPlaced        = "placed"         // to a trial: look at your placement request
 	SignalProbe         = "probe"          // to a trial: ProbeRole
 	SignalStop          = "stop"           // to a trial: do not start another attempt
-	SignalTrialFinished = "trial_finished" // to a sweep: TrialFinished
+	SignalTrialFinished = "trial_finished" // to a sweep: berth.TrialEnd, of a trial that an earlier run started
 	SignalWant          = "want"           // to a probe: ProbeWanted
 	SignalMeasured      = "measured"       // to a probe: ProbeMeasured
 )
@@ -59,13 +57,6 @@ const QueryState = "state"
 // Placed tells a trial that its placement request was decided.
 type Placed struct {
 	AttemptID string `json:"attempt_id"`
-}
-
-// TrialFinished tells a sweep that one of its trials ended.
-type TrialFinished struct {
-	Number int              `json:"number"`
-	State  berth.TrialState `json:"state"`
-	Value  *float64         `json:"value,omitempty"`
 }
 
 // ProbeWanted tells a probe that a trial waits for the footprint.

@@ -19,7 +19,7 @@ const (
 	heartbeatTimeout = 60 * time.Second // a worker silent for so long is gone or cut off
 	hostPatience     = 2 * time.Minute  // an attempt no worker picks up for so long goes elsewhere
 	runMargin        = 10 * time.Minute // over max_trial_duration: start, grace, collecting
-	recheckFirst     = 30 * time.Second // signals are only ever a shortcut
+	recheckFirst     = time.Minute      // signals are only ever a shortcut
 	recheckLongest   = 10 * time.Minute
 )
 

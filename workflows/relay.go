@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/berthml/berth"
 )
 
@@ -18,6 +20,9 @@ type Outbox interface {
 const (
 	relayBatch = 100
 	relayPoll  = time.Second // a notification is only a hint
+
+	// relayAtOnce is how many calls to Temporal are under way; each takes a few milliseconds.
+	relayAtOnce = 16
 )
 
 // Relay delivers the outbox to Temporal. Several may run: a message is locked
@@ -45,16 +50,32 @@ func (r *Relay) Run(ctx context.Context) error {
 }
 
 func (r *Relay) deliver(ctx context.Context, messages []berth.OutboxMessage) []int64 {
+	sent := make([]bool, len(messages))
+
+	var group errgroup.Group
+
+	group.SetLimit(relayAtOnce)
+
+	for i, m := range messages {
+		group.Go(func() error {
+			if err := r.send(ctx, m); err != nil {
+				r.Log.Warn("telling Temporal", "kind", m.Kind, "workflow", m.WorkflowID, "tries", m.Tries, "error", err)
+			} else {
+				sent[i] = true
+			}
+
+			return nil
+		})
+	}
+
+	_ = group.Wait() // none returns an error
+
 	delivered := make([]int64, 0, len(messages))
 
-	for _, m := range messages {
-		if err := r.send(ctx, m); err != nil {
-			r.Log.Warn("telling Temporal", "kind", m.Kind, "workflow", m.WorkflowID, "tries", m.Tries, "error", err)
-
-			continue
+	for i, m := range messages {
+		if sent[i] {
+			delivered = append(delivered, m.ID)
 		}
-
-		delivered = append(delivered, m.ID)
 	}
 
 	return delivered
@@ -62,6 +83,8 @@ func (r *Relay) deliver(ctx context.Context, messages []berth.OutboxMessage) []i
 
 func (r *Relay) send(ctx context.Context, m berth.OutboxMessage) error {
 	var payload struct {
+		berth.TrialEnd
+
 		SweepID   string `json:"sweep_id"`
 		AttemptID string `json:"attempt_id"`
 	}
@@ -73,7 +96,9 @@ func (r *Relay) send(ctx context.Context, m berth.OutboxMessage) error {
 	case berth.OutboxStartSweep:
 		return r.Client.StartSweep(ctx, payload.SweepID)
 	case berth.OutboxPlaced:
-		return r.Client.SignalPlaced(ctx, m.WorkflowID, payload.AttemptID)
+		return r.Client.signal(ctx, m.WorkflowID, SignalPlaced, Placed{AttemptID: payload.AttemptID})
+	case berth.OutboxTrialFinished:
+		return r.Client.signal(ctx, m.WorkflowID, SignalTrialFinished, payload.TrialEnd)
 	default:
 		return berth.Errorf(berth.KindInternal, "outbox message %d has the unknown kind %q", m.ID, m.Kind)
 	}

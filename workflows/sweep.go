@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,8 +20,13 @@ const (
 	// windowMax keeps a sweep's history and pending children far below
 	// Temporal's limit of 2,000 pending children.
 	windowMax = 500
+	// historyMax is how many events a run may have before the next one starts.
+	// It leaves room for a whole window to be started and to end below the 4,096
+	// at which Temporal suggests as much.
+	historyMax = 2000
 	// lostCheck is how long a sweep with open trials waits without news before
-	// it looks the trials up, in case a signal was lost or a person terminated one.
+	// it looks up those that earlier runs started: a person may have ended one
+	// in Temporal.
 	lostCheck = 5 * time.Minute
 )
 
@@ -74,7 +80,8 @@ func SweepWorkflow(ctx workflow.Context, in SweepInput) (SweepView, error) {
 
 	var a *activities.Activities
 
-	if err := workflow.ExecuteLocalActivity(steps(ctx), a.BeginSweep, activities.SweepRef{SweepID: in.SweepID}).Get(ctx, &s.plan); err != nil {
+	run := activities.SweepRun{SweepID: in.SweepID, RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.BeginSweep, run).Get(ctx, &s.plan); err != nil {
 		return SweepView{}, err
 	}
 
@@ -84,7 +91,10 @@ func SweepWorkflow(ctx workflow.Context, in SweepInput) (SweepView, error) {
 		return SweepView{}, err
 	}
 
-	err := s.run(ctx)
+	err := s.lookUp(ctx, false) // what ended between two runs told the earlier one
+	if err == nil {
+		err = s.run(ctx)
+	}
 
 	switch {
 	case workflow.IsContinueAsNewError(err):
@@ -104,6 +114,7 @@ type sweep struct {
 
 	id   string
 	plan activities.SweepPlan
+	news []berth.TrialEnd // of trials that this run started
 }
 
 // run starts trials and takes in their ends until none is open and none is to
@@ -112,9 +123,7 @@ func (s *sweep) run(ctx workflow.Context) error {
 	finished := workflow.GetSignalChannel(ctx, SignalTrialFinished)
 
 	for {
-		for s.receive(ctx, finished) {
-		}
-
+		s.receive(ctx, finished)
 		s.decide(ctx)
 
 		if s.Ending.State != "" && len(s.Open) == 0 {
@@ -127,7 +136,7 @@ func (s *sweep) run(ctx workflow.Context) error {
 
 		s.say(ctx)
 
-		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+		if info := workflow.GetInfo(ctx); info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > historyMax {
 			return s.continueAsNew(ctx, finished)
 		}
 
@@ -148,29 +157,33 @@ func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel) er
 	}
 
 	news, err := awaitFor(ctx, patience, "look up trials that ended without a word", func() bool {
-		return finished.Len() > 0 || s.Ending != ending || s.Paused != paused || s.plan.MaxParallel != parallel ||
+		return finished.Len() > 0 || len(s.news) > 0 || s.Ending != ending || s.Paused != paused || s.plan.MaxParallel != parallel ||
 			(s.room() > 0 && s.Created == created && len(s.Open) == 0)
 	})
 	if err != nil || news || len(s.Open) == 0 {
 		return err
 	}
 
-	return s.lookUp(ctx)
+	return s.lookUp(ctx, true)
 }
 
-func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) bool {
-	var news TrialFinished
-	if !finished.ReceiveAsync(&news) {
-		return false
+// receive takes in the ends of trials.
+func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) {
+	var end berth.TrialEnd
+	for finished.ReceiveAsync(&end) {
+		s.news = append(s.news, end)
 	}
 
-	s.end(ctx, news)
+	news := s.news
+	s.news = nil
 
-	return true
+	for _, end := range news {
+		s.end(ctx, end)
+	}
 }
 
 // end counts a trial that ended, once.
-func (s *sweep) end(ctx workflow.Context, news TrialFinished) {
+func (s *sweep) end(ctx workflow.Context, news berth.TrialEnd) {
 	i := slices.Index(s.Open, news.Number)
 	if i < 0 {
 		return
@@ -283,10 +296,10 @@ func (s *sweep) fill(ctx workflow.Context) error {
 	for _, number := range result.Numbers {
 		s.Created = max(s.Created, number)
 		s.Open = append(s.Open, number)
+	}
 
-		if err := s.start(ctx, number); err != nil {
-			return err
-		}
+	if err := s.start(ctx, result.Numbers); err != nil {
+		return err
 	}
 
 	s.decide(ctx)
@@ -294,43 +307,86 @@ func (s *sweep) fill(ctx workflow.Context) error {
 	return nil
 }
 
-// start starts a trial's workflow. It outlives this run of the sweep. A
-// cancellation does not interrupt it: the trial is stored, so it must come to
-// an end, and cancel asks it to.
-func (s *sweep) start(ctx workflow.Context, number int) error {
+// start starts the workflows of trials, which outlive this run of the sweep. A
+// cancellation does not interrupt it: the trials are stored, so they must come
+// to an end, and cancel asks them to.
+func (s *sweep) start(ctx workflow.Context, numbers []int) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, trialOptions(s.id, s.plan.Name, number)),
-		TrialWorkflow, TrialInput{SweepID: s.id, Number: number})
+	children := make([]workflow.ChildWorkflowFuture, len(numbers))
 
-	err := child.GetChildWorkflowExecution().Get(ctx, nil)
-	if err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
-		return err
+	for i, number := range numbers { // all in one workflow task
+		children[i] = workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, trialOptions(s.id, s.plan.Name, number)),
+			TrialWorkflow, TrialInput{SweepID: s.id, Number: number})
 	}
 
-	if s.ended() { // stopped while this trial was being started
-		workflow.SignalExternalWorkflow(ctx, TrialWorkflowID(s.id, number), "", SignalStop, nil)
+	for i, number := range numbers {
+		err := children[i].GetChildWorkflowExecution().Get(ctx, nil)
+
+		switch {
+		case temporal.IsWorkflowExecutionAlreadyStartedError(err): // by an earlier run of this sweep
+		case err != nil:
+			return err
+		default:
+			workflow.Go(ctx, func(ctx workflow.Context) { s.attend(ctx, number, children[i]) })
+		}
+
+		if s.ended() { // stopped while this trial was being started
+			workflow.SignalExternalWorkflow(ctx, TrialWorkflowID(s.id, number), "", SignalStop, nil)
+		}
 	}
 
 	return nil
 }
 
-// lookUp asks the database which open trials have ended without a word.
-func (s *sweep) lookUp(ctx workflow.Context) error {
+// attend waits for a trial's end. One that ended without settling, because its
+// workflow was terminated or broke, is settled here.
+func (s *sweep) attend(ctx workflow.Context, number int, child workflow.ChildWorkflowFuture) {
 	var (
-		a    *activities.Activities
-		open []int
+		a      *activities.Activities
+		result TrialResult
 	)
 
-	in := activities.OpenTrialsInput{SweepID: s.id, Numbers: s.Open}
-	if err := workflow.ExecuteLocalActivity(steps(ctx), a.OpenTrials, in).Get(ctx, &open); err != nil {
+	err := child.Get(ctx, &result)
+	if err == nil {
+		s.news = append(s.news, berth.TrialEnd{Number: number, State: result.State, Value: result.Value})
+
+		return
+	}
+
+	update := berth.TrialUpdate{
+		SweepID: s.id, Number: number, SweepRun: workflow.GetInfo(ctx).WorkflowExecution.RunID,
+		State: berth.TrialFailed, Kind: berth.FailureInfra, Message: "its workflow failed: " + err.Error(),
+	}
+
+	if _, ok := errors.AsType[*temporal.TerminatedError](err); ok || temporal.IsCanceledError(err) {
+		update.State, update.Kind, update.Message = berth.TrialCanceled, berth.FailureCanceled, activities.EndedInTemporal
+	}
+
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.SettleTrial, update).Get(ctx, nil); err != nil {
+		workflow.GetLogger(ctx).Error("settling a trial whose workflow ended", "trial", number, "error", err)
+	}
+
+	s.news = append(s.news, berth.TrialEnd{Number: number, State: update.State})
+}
+
+// lookUp asks the database which open trials have ended without a word, and
+// with closed also Temporal.
+func (s *sweep) lookUp(ctx workflow.Context, closed bool) error {
+	var (
+		a     *activities.Activities
+		ended []berth.TrialEnd
+	)
+
+	if len(s.Open) == 0 {
+		return nil
+	}
+
+	in := activities.EndedInput{SweepID: s.id, Numbers: slices.Clone(s.Open), Closed: closed}
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.EndedTrials, in).Get(ctx, &ended); err != nil {
 		return err
 	}
 
-	for _, number := range slices.Clone(s.Open) {
-		if !slices.Contains(open, number) {
-			s.end(ctx, TrialFinished{Number: number, State: berth.TrialCanceled})
-		}
-	}
+	s.news = append(s.news, ended...)
 
 	return nil
 }
@@ -342,8 +398,7 @@ func (s *sweep) continueAsNew(ctx workflow.Context, finished workflow.ReceiveCha
 		return err
 	}
 
-	for s.receive(ctx, finished) {
-	}
+	s.receive(ctx, finished)
 
 	return workflow.NewContinueAsNewError(ctx, SweepWorkflow, SweepInput{SweepID: s.id, Carried: &s.SweepState})
 }

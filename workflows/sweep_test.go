@@ -25,7 +25,8 @@ type sweepBundle struct {
 	env    *testsuite.TestWorkflowEnvironment
 	plan   activities.SweepPlan
 	total  int // trials the search has
-	result func(number int) workflows.TrialFinished
+	result func(number int) berth.TrialEnd
+	broken map[int]error // trials whose workflow ends so
 
 	running, most int // trials open now, and at most
 	started       []int
@@ -44,10 +45,10 @@ func sweepSetup(t *testing.T) *sweepBundle {
 	b := &sweepBundle{env: suite.NewTestWorkflowEnvironment(), total: 40, plan: activities.SweepPlan{
 		Name: "s", State: berth.SweepRunning, Objective: &berth.Objective{Metric: "acc", Goal: berth.GoalMaximize},
 	}}
-	b.result = func(n int) workflows.TrialFinished {
+	b.result = func(n int) berth.TrialEnd {
 		value := float64(n)
 
-		return workflows.TrialFinished{Number: n, State: berth.TrialSucceeded, Value: &value}
+		return berth.TrialEnd{Number: n, State: berth.TrialSucceeded, Value: &value}
 	}
 	b.env.RegisterActivity(&activities.Activities{})
 	b.env.RegisterWorkflow(workflows.TrialWorkflow)
@@ -55,7 +56,7 @@ func sweepSetup(t *testing.T) *sweepBundle {
 	b.env.OnWorkflow(workflows.TrialWorkflow, mock.Anything, mock.Anything).Return(b.trial).Maybe()
 
 	b.env.OnActivity(a.BeginSweep, mock.Anything, mock.Anything).Return(
-		func(context.Context, activities.SweepRef) (activities.SweepPlan, error) { return b.plan, nil })
+		func(context.Context, activities.SweepRun) (activities.SweepPlan, error) { return b.plan, nil })
 	b.env.OnActivity(a.SuggestTrials, mock.Anything, mock.Anything).Return(
 		func(_ context.Context, in activities.SuggestInput) (activities.SuggestResult, error) {
 			r := activities.SuggestResult{Capacity: 2}
@@ -87,6 +88,11 @@ func sweepSetup(t *testing.T) *sweepBundle {
 // trial stands for TrialWorkflow: a minute of work, or an early end.
 func (b *sweepBundle) trial(ctx workflow.Context, in workflows.TrialInput) (workflows.TrialResult, error) {
 	b.started = append(b.started, in.Number)
+
+	if err := b.broken[in.Number]; err != nil {
+		return workflows.TrialResult{}, err
+	}
+
 	b.running++
 	b.most = max(b.most, b.running)
 
@@ -97,13 +103,10 @@ func (b *sweepBundle) trial(ctx workflow.Context, in workflows.TrialInput) (work
 
 	news := b.result(in.Number)
 	if err != nil || stop.Len() > 0 {
-		news = workflows.TrialFinished{Number: in.Number, State: berth.TrialCanceled}
+		news = berth.TrialEnd{Number: in.Number, State: berth.TrialCanceled}
 	}
 
-	clean, _ := workflow.NewDisconnectedContext(ctx)
-
-	return workflows.TrialResult{State: news.State},
-		workflow.SignalExternalWorkflow(clean, workflows.SweepWorkflowID(in.SweepID), "", workflows.SignalTrialFinished, news).Get(clean, nil)
+	return workflows.TrialResult{State: news.State, Value: news.Value}, nil
 }
 
 func (b *sweepBundle) execute(t *testing.T) workflows.SweepView {
@@ -154,8 +157,8 @@ func TestSweep_EndsByItsRules(t *testing.T) {
 		{
 			"max_failed_trials", func(b *sweepBundle) {
 				b.plan.MaxFailedTrials = 3
-				b.result = func(n int) workflows.TrialFinished {
-					return workflows.TrialFinished{Number: n, State: berth.TrialFailed}
+				b.result = func(n int) berth.TrialEnd {
+					return berth.TrialEnd{Number: n, State: berth.TrialFailed}
 				}
 			}, berth.SweepFailed, "more than limits.max_failed_trials (3)", 32,
 		},
@@ -290,16 +293,73 @@ func decodeContinued(t *testing.T, err error) workflows.SweepInput {
 	return in
 }
 
-func TestSweep_LooksUpTrialsThatEndedWithoutAWord(t *testing.T) {
+func TestSweep_SettlesTrialsWhoseWorkflowsBroke(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
+	for name, tt := range map[string]struct {
+		err   error
+		state berth.TrialState
+	}{
+		"failed":     {temporal.NewApplicationError("broken", "broken"), berth.TrialFailed},
+		"terminated": {temporal.NewCanceledError(), berth.TrialCanceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var (
+				a       *activities.Activities
+				settled berth.TrialUpdate
+			)
+
+			b := sweepSetup(t)
+			b.total = 3
+			b.broken = map[int]error{2: tt.err}
+			b.env.OnActivity(a.SettleTrial, mock.Anything, mock.Anything).Return(func(_ context.Context, u berth.TrialUpdate) error {
+				settled = u
+
+				return nil
+			}).Once()
+
+			require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
+			require.Equal(t, 2, settled.Number)
+			require.Equal(t, tt.state, settled.State)
+		})
+	}
+}
+
+// A run takes over what an earlier one started: what ended between the two, by
+// the database; what ends later, by signals; what a person ended, by looking.
+func TestSweep_TakesOverTheTrialsOfAnEarlierRun(t *testing.T) {
+	t.Parallel()
+
+	var (
+		a     *activities.Activities
+		looks []activities.EndedInput
+	)
 
 	b := sweepSetup(t)
-	b.total = 3
-	b.env.OnWorkflow(workflows.TrialWorkflow, mock.Anything, mock.MatchedBy(func(in workflows.TrialInput) bool { return in.Number == 2 })).
-		Return(workflows.TrialResult{}, temporal.NewApplicationError("terminated", "terminated"))
-	b.env.OnActivity(a.OpenTrials, mock.Anything, mock.Anything).Return([]int{}, nil)
+	b.total = 0
+	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.EndedInput) ([]berth.TrialEnd, error) {
+			looks = append(looks, in)
+			if !in.Closed {
+				return []berth.TrialEnd{{Number: 1, State: berth.TrialSucceeded, Value: new(0.5)}}, nil
+			}
 
-	require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
+			return []berth.TrialEnd{{Number: 3, State: berth.TrialCanceled}}, nil
+		})
+	b.env.RegisterDelayedCallback(func() {
+		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{Number: 2, State: berth.TrialSucceeded, Value: new(0.7)})
+		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{Number: 1, State: berth.TrialFailed}) // late; 1 is counted
+	}, time.Minute)
+
+	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.SweepState{
+		Created: 3, Open: []int{1, 2, 3}, Exhausted: true,
+	}})
+	require.NoError(t, b.env.GetWorkflowError())
+	require.Empty(t, b.started)
+	require.Equal(t, []activities.EndedInput{
+		{SweepID: sweepID, Numbers: []int{1, 2, 3}},
+		{SweepID: sweepID, Numbers: []int{3}, Closed: true},
+	}, looks)
 }

@@ -28,7 +28,7 @@ type TrialResult struct {
 // of its shape, asks for a place, runs, and asks again with more memory when
 // it ran out. Canceling it stops its container.
 func TrialWorkflow(ctx workflow.Context, in TrialInput) (TrialResult, error) {
-	t := &trial{in: in, id: workflow.GetInfo(ctx).WorkflowExecution.ID}
+	t := &trial{in: in, id: workflow.GetInfo(ctx).WorkflowExecution.ID, status: berth.TrialWaiting}
 	t.listen(ctx)
 
 	end, err := t.run(ctx)
@@ -60,6 +60,7 @@ type trial struct {
 	carries  bool // this trial's run measures its shape
 	short    bool // by a short run
 	peak     int64
+	status   berth.TrialState // as the search attribute says; a trial starts as waiting
 }
 
 // listen receives stop signals whenever they come.
@@ -81,8 +82,6 @@ func (t *trial) run(ctx workflow.Context) (berth.TrialUpdate, error) {
 	if err := workflow.ExecuteLocalActivity(steps(ctx), a.BeginTrial, ref).Get(ctx, &t.brief); err != nil {
 		return berth.TrialUpdate{}, err
 	}
-
-	t.say(ctx, "starting", attrShapeKey.ValueSet(berth.ShortKey(t.brief.ShapeKey)))
 
 	if t.brief.NeedsProbe {
 		if err := t.awaitProbe(ctx); err != nil {
@@ -192,33 +191,30 @@ func (t *trial) judge(o berth.Outcome, policy berth.FailurePolicy) (berth.TrialU
 	}
 }
 
-// settle writes the trial's end and tells its sweep. It goes on when the
-// workflow was canceled.
+// settle writes the trial's end, which also tells its sweep. It goes on when
+// the workflow was canceled.
 func (t *trial) settle(ctx workflow.Context, end berth.TrialUpdate) (TrialResult, error) {
 	var a *activities.Activities
 
 	clean, _ := workflow.NewDisconnectedContext(ctx)
-	end.TrialID, end.SweepID = t.brief.TrialID, t.in.SweepID
+	end.SweepID, end.Number = t.in.SweepID, t.in.Number
 
-	if end.TrialID != "" { // empty when canceled before the first step
-		if err := workflow.ExecuteLocalActivity(steps(clean), a.SettleTrial, end).Get(clean, nil); err != nil {
-			return TrialResult{}, err
-		}
+	if parent := workflow.GetInfo(ctx).ParentWorkflowExecution; parent != nil {
+		end.SweepRun = parent.RunID
 	}
 
-	t.say(clean, string(end.State)+": "+end.Message,
-		attrTrialStatus.ValueSet(string(end.State)), attrPeakMiB.ValueSet(t.peak>>20), attrOOMRetries.ValueSet(int64(t.retriesAfterOOM())))
+	if err := workflow.ExecuteLocalActivity(steps(clean), a.SettleTrial, end).Get(clean, nil); err != nil {
+		return TrialResult{}, err
+	}
 
+	tags := []temporal.SearchAttributeUpdate{
+		attrPeakMiB.ValueSet(t.peak >> 20), attrOOMRetries.ValueSet(int64(t.retriesAfterOOM())),
+	}
 	if end.Value != nil {
-		tag(clean, attrObjective.ValueSet(*end.Value))
+		tags = append(tags, attrObjective.ValueSet(*end.Value))
 	}
 
-	news := TrialFinished{Number: t.in.Number, State: end.State, Value: end.Value}
-
-	err := workflow.SignalExternalWorkflow(clean, SweepWorkflowID(t.in.SweepID), "", SignalTrialFinished, news).Get(clean, nil)
-	if err != nil { // the sweep is gone; the trial's result is safe
-		workflow.GetLogger(ctx).Warn("telling the sweep", "sweep_id", t.in.SweepID, "error", err)
-	}
+	t.say(clean, end.State, string(end.State)+": "+end.Message, tags...)
 
 	return TrialResult{State: end.State, Message: end.Message, Value: end.Value, Attempts: t.attempts}, nil
 }
@@ -247,13 +243,19 @@ func (t *trial) infeasible(asked berth.Demand) *berth.TrialUpdate {
 	}
 }
 
-// say shows where the trial stands on its page in Temporal's UI.
-func (t *trial) say(ctx workflow.Context, what string, updates ...temporal.SearchAttributeUpdate) {
+// say shows where the trial stands on its page in Temporal's UI. Search
+// attributes are set only when something changed: each write is a transaction.
+func (t *trial) say(ctx workflow.Context, status berth.TrialState, what string, tags ...temporal.SearchAttributeUpdate) {
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**Trial %d** (%s)\n\n%s\n\nshape %s, attempt %d, %d out of memory",
 		t.in.Number, t.brief.Values, what, berth.ShortKey(t.brief.ShapeKey), t.attempts, t.ooms))
 
-	if len(updates) > 0 {
-		tag(ctx, updates...)
+	if status != t.status {
+		t.status = status
+		tags = append(tags, attrTrialStatus.ValueSet(string(status)))
+	}
+
+	if len(tags) > 0 {
+		tag(ctx, tags...)
 	}
 }
 

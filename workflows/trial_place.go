@@ -34,7 +34,7 @@ func (t *trial) place(ctx workflow.Context) (placing, error) {
 		return placing{end: t.infeasible(result.Asked)}, nil
 	}
 
-	t.say(ctx, "waiting for a place: "+demandText(result.Asked), attrTrialStatus.ValueSet("waiting"))
+	t.say(ctx, berth.TrialWaiting, "waiting for a place: "+demandText(result.Asked))
 
 	status, err := t.awaitPlacement(ctx, in.AttemptID, result.Status)
 	if err != nil {

@@ -20,7 +20,7 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 		SweepID: t.in.SweepID, TrialID: t.brief.TrialID, ShapeKey: t.brief.ShapeKey, WorkflowID: t.id,
 	}
 
-	t.say(ctx, "waiting for the probe of its shape", attrTrialStatus.ValueSet("probing"))
+	t.say(ctx, berth.TrialProbing, "waiting for the probe of its shape", attrShapeKey.ValueSet(berth.ShortKey(t.brief.ShapeKey)))
 
 	for pause := recheckFirst; !t.stopped; pause = min(2*pause, recheckLongest) {
 		if err := workflow.ExecuteLocalActivity(steps(ctx), a.JoinProbe, ref).Get(ctx, nil); err != nil {

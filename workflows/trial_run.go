@@ -17,7 +17,8 @@ func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Ou
 	var a *activities.Activities
 
 	summary := fmt.Sprintf("attempt %d on %s with %s", t.attempts, p.HostName, demandText(p.Demand))
-	t.say(ctx, summary, attrTrialStatus.ValueSet("running"), attrHostID.ValueSet(p.HostID), attrDeviceID.ValueSet(p.DeviceID))
+	t.say(ctx, berth.TrialRunning, summary, attrShapeKey.ValueSet(berth.ShortKey(t.brief.ShapeKey)),
+		attrHostID.ValueSet(p.HostID), attrDeviceID.ValueSet(p.DeviceID))
 
 	var outcome berth.Outcome
 

@@ -45,7 +45,7 @@ func trialSetup(t *testing.T) *trialBundle {
 	)
 
 	b := &trialBundle{env: suite.NewTestWorkflowEnvironment(), brief: activities.TrialBrief{
-		TrialID: "trial", Values: "lr=0.1", ShapeKey: shapeKey, MaxAttempts: 3, HasObjective: true,
+		TrialID: "trial", Values: "lr=0.1", ShapeKey: shapeKey, MaxAttempts: 3,
 		ProbeMode: berth.ProbeFull, MaxDuration: berth.Duration(time.Hour), ProbeMaxDuration: berth.Duration(2 * time.Minute),
 	}}
 	b.env.RegisterActivity(&activities.Activities{})
@@ -74,8 +74,6 @@ func trialSetup(t *testing.T) *trialBundle {
 
 			return nil
 		}).Maybe()
-	b.env.OnSignalExternalWorkflow(mock.Anything, workflows.SweepWorkflowID(sweepID), mock.Anything,
-		workflows.SignalTrialFinished, mock.Anything).Return(nil).Maybe()
 	b.env.OnSignalExternalWorkflow(mock.Anything, workflows.ProbeWorkflowID(shapeKey), mock.Anything,
 		workflows.SignalMeasured, mock.Anything).Return(func(_, _, _, _ string, arg any) error {
 		b.measured = append(b.measured, arg.(workflows.ProbeMeasured)) //nolint:forcetypeassert // our own signal

@@ -16,7 +16,7 @@ var (
 	_ activities.Sweeps     = (*postgres.Store)(nil)
 	_ activities.Trials     = (*postgres.Store)(nil)
 	_ activities.Placements = (*postgres.Store)(nil)
-	_ activities.Probes     = (*workflows.Client)(nil)
+	_ activities.Workflows  = (*workflows.Client)(nil)
 	_ activities.Images     = (*docker.Docker)(nil)
 	_ activities.Executor   = executorBridge{}
 	_ placer.Ledger         = (*postgres.Store)(nil)

@@ -85,7 +85,7 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 		return err
 	}
 
-	stopTemporal, err := d.startTemporal(log)
+	stopTemporal, err := d.startTemporal(log) //nolint:contextcheck // it outlives ctx, so that workers can detach
 	if err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func runWorker(ctx context.Context, m machine, store *postgres.Store, raw client
 	}, log)
 
 	serve := &worker.Worker{Client: raw, HostID: host.ID, Log: log, Activities: &activities.Activities{
-		Sweeps: store, Trials: store, Placements: store, Probes: wrapped, Images: d, Executor: executorBridge{executor},
+		Sweeps: store, Trials: store, Placements: store, Workflows: wrapped, Images: d, Executor: executorBridge{executor},
 	}}
 
 	return store.Own(ctx, "host "+host.ID, ownPatience, func(ctx context.Context) error {

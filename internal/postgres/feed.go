@@ -20,21 +20,14 @@ const (
 	channelPublished = "berth_published"
 )
 
-// notify writes an event and wakes those who listen, once the transaction commits.
+// notify writes an event and wakes those who listen, once the transaction
+// commits. It is one round trip.
 func (s *Store) notify(ctx context.Context, tx pgx.Tx, e berth.Event, channels ...string) error {
-	if err := s.q.InsertEvent(ctx, tx, &dbsqlc.InsertEventParams{
-		Kind: e.Kind, SweepID: refOrNil(e.SweepID), Subject: e.Subject, Data: encode(e.Data),
-	}); err != nil {
-		return err
-	}
+	channels = append(channels, channelEvents)
 
-	for _, channel := range append(channels, channelEvents) {
-		if err := wake(ctx, tx, channel); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return s.q.Announce(ctx, tx, &dbsqlc.AnnounceParams{
+		Kind: e.Kind, SweepID: refOrNil(e.SweepID), Subject: e.Subject, Data: encode(e.Data), Channels: channels,
+	})
 }
 
 func wake(ctx context.Context, db dbsqlc.DBTX, channel string) error {

@@ -39,7 +39,7 @@ func (s *Store) CreateSweep(ctx context.Context, n berth.NewSweep) (id string, c
 		}
 
 		if err := s.q.InsertOutbox(ctx, tx, &dbsqlc.InsertOutboxParams{
-			Kind: berth.OutboxStartSweep, WorkflowID: "sweep-" + n.ID, Payload: encode(map[string]string{"sweep_id": n.ID}),
+			Kind: berth.OutboxStartSweep, WorkflowID: sweepWorkflow(n.ID), Payload: encode(map[string]string{"sweep_id": n.ID}),
 		}); err != nil {
 			return err
 		}
@@ -49,6 +49,9 @@ func (s *Store) CreateSweep(ctx context.Context, n berth.NewSweep) (id string, c
 
 	return id, created, err
 }
+
+// sweepWorkflow names a sweep's workflow, as workflows.SweepWorkflowID does.
+func sweepWorkflow(sweepID string) string { return "sweep-" + sweepID }
 
 // claimKey takes the idempotency key, or returns the sweep that has it.
 func (s *Store) claimKey(ctx context.Context, tx pgx.Tx, n berth.NewSweep) (prior string, err error) {
@@ -85,6 +88,40 @@ func (s *Store) GetSweep(ctx context.Context, id string) (berth.Sweep, error) {
 	}
 
 	return sweeps[0], nil
+}
+
+// SweepRecord returns a sweep without its counts, which take longer the more
+// trials it has. Errors: not_found.
+func (s *Store) SweepRecord(ctx context.Context, id string) (berth.Sweep, error) {
+	row, err := s.q.GetSweep(ctx, s.pool, id)
+	if err != nil {
+		return berth.Sweep{}, translate(err, "reading sweep "+id)
+	}
+
+	return toSweep(row)
+}
+
+// BeginSweepRun notes which run of its workflow carries a sweep on, moves a
+// pending one to running, and returns it without its counts. From its return
+// on, the ends of trials that other runs started come by the outbox.
+// Errors: not_found.
+func (s *Store) BeginSweepRun(ctx context.Context, id, runID string) (berth.Sweep, error) {
+	var sweep berth.Sweep
+
+	err := s.inTx(ctx, "beginning a run of sweep "+id, func(tx pgx.Tx) error {
+		row, err := s.q.BeginSweepRun(ctx, tx, runID, id)
+		if err != nil {
+			return err
+		}
+
+		if sweep, err = toSweep(row); err != nil {
+			return err
+		}
+
+		return s.notify(ctx, tx, berth.Event{Kind: "sweep.state", SweepID: id, Subject: id, Data: sweep.State}, channelPlacer)
+	})
+
+	return sweep, err
 }
 
 // FindSweep returns the id of the one sweep whose id starts with prefix.

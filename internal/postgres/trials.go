@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -112,6 +113,45 @@ func (s *Store) GetTrial(ctx context.Context, sweepID string, number int) (berth
 	return trials[0], nil
 }
 
+// PlannedTrial returns a trial with what decides how it runs. Errors: not_found.
+func (s *Store) PlannedTrial(ctx context.Context, sweepID string, number int) (berth.PlannedTrial, error) {
+	row, err := s.q.GetPlannedTrial(ctx, s.pool, sweepID, int32Of(number))
+	if err != nil {
+		return berth.PlannedTrial{}, translate(err, fmt.Sprintf("reading trial %d of sweep %s", number, sweepID))
+	}
+
+	var planned berth.PlannedTrial
+
+	if planned.Trial, err = toTrial(row.Trial); err != nil {
+		return planned, err
+	}
+
+	if err := decode(row.Spec, &planned.Spec, "spec of sweep "+sweepID); err != nil {
+		return planned, err
+	}
+
+	planned.Footprint, err = s.Footprint(ctx, planned.ShapeKey)
+
+	return planned, err
+}
+
+// EndedTrials returns which of a sweep's trials have ended, and how.
+func (s *Store) EndedTrials(ctx context.Context, sweepID string, numbers []int) ([]berth.TrialEnd, error) {
+	wanted := make([]int32, len(numbers))
+	for i, n := range numbers {
+		wanted[i] = int32Of(n)
+	}
+
+	rows, err := s.q.ListEndedTrials(ctx, s.pool, sweepID, wanted)
+	if err != nil {
+		return nil, translate(err, "listing ended trials of sweep "+sweepID)
+	}
+
+	return convertAll(rows, func(row dbsqlc.ListEndedTrialsRow) (berth.TrialEnd, error) {
+		return berth.TrialEnd{Number: int(row.Number), State: berth.TrialState(row.State), Value: row.Value}, nil
+	})
+}
+
 // ListTrials returns trials by number, those after the given one first. An
 // empty states means all.
 func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error) {
@@ -141,7 +181,8 @@ func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string,
 }
 
 // SetTrialState moves a trial on. The first terminal state wins; changed is
-// false when the trial had ended before.
+// false when the trial had ended before. An end is told to the sweep's workflow
+// by the outbox unless SweepRun, which hears from Temporal, is its current run.
 func (s *Store) SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error) {
 	err = s.inTx(ctx, "setting state of trial "+u.TrialID, func(tx pgx.Tx) error {
 		rows, err := s.q.SetTrialState(ctx, tx, &dbsqlc.SetTrialStateParams{
@@ -153,8 +194,30 @@ func (s *Store) SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed
 
 		changed = true
 
-		return s.notify(ctx, tx, berth.Event{Kind: "trial.state", SweepID: u.SweepID, Subject: u.TrialID, Data: u.State})
+		channels, err := s.tellSweep(ctx, tx, u)
+		if err != nil {
+			return err
+		}
+
+		return s.notify(ctx, tx, berth.Event{Kind: "trial.state", SweepID: u.SweepID, Subject: u.TrialID, Data: u.State}, channels...)
 	})
 
 	return changed, err
+}
+
+// tellSweep returns the channels to wake.
+func (s *Store) tellSweep(ctx context.Context, tx pgx.Tx, u berth.TrialUpdate) (channels []string, err error) {
+	if !u.State.Terminal() {
+		return nil, nil
+	}
+
+	told, err := s.q.TellSweep(ctx, tx, &dbsqlc.TellSweepParams{
+		SweepID: u.SweepID, RunID: u.SweepRun, WorkflowID: sweepWorkflow(u.SweepID),
+		Payload: encode(berth.TrialEnd{Number: u.Number, State: u.State, Value: u.Value}),
+	})
+	if err != nil || told == 0 {
+		return nil, err
+	}
+
+	return []string{channelOutbox}, nil
 }

@@ -11,6 +11,33 @@ import (
 	"time"
 )
 
+const announce = `-- name: Announce :exec
+WITH event AS (
+    INSERT INTO events (kind, sweep_id, subject, data) VALUES ($2, $3::uuid, $4, $5)
+)
+SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel
+`
+
+type AnnounceParams struct {
+	Channels []string
+	Kind     string
+	SweepID  *string
+	Subject  string
+	Data     json.RawMessage
+}
+
+// Writes an event and wakes those who listen on the channels, once the transaction commits.
+func (q *Queries) Announce(ctx context.Context, db DBTX, arg *AnnounceParams) error {
+	_, err := db.Exec(ctx, announce,
+		arg.Channels,
+		arg.Kind,
+		arg.SweepID,
+		arg.Subject,
+		arg.Data,
+	)
+	return err
+}
+
 const deleteOldEvents = `-- name: DeleteOldEvents :execrows
 DELETE FROM events WHERE sequence IS NOT NULL AND created_at < now() - $1::interval
 `
@@ -32,27 +59,6 @@ func (q *Queries) FirstEventSequence(ctx context.Context, db DBTX) (int64, error
 	var column_1 int64
 	err := row.Scan(&column_1)
 	return column_1, err
-}
-
-const insertEvent = `-- name: InsertEvent :exec
-INSERT INTO events (kind, sweep_id, subject, data) VALUES ($1, $2, $3, $4)
-`
-
-type InsertEventParams struct {
-	Kind    string
-	SweepID *string
-	Subject string
-	Data    json.RawMessage
-}
-
-func (q *Queries) InsertEvent(ctx context.Context, db DBTX, arg *InsertEventParams) error {
-	_, err := db.Exec(ctx, insertEvent,
-		arg.Kind,
-		arg.SweepID,
-		arg.Subject,
-		arg.Data,
-	)
-	return err
 }
 
 const lastEventSequence = `-- name: LastEventSequence :one

@@ -107,27 +107,6 @@ func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []s
 	return items, nil
 }
 
-const getFootprint = `-- name: GetFootprint :one
-SELECT shape_key, source, samples, memory_peak_bytes, memory_floor_bytes, device_peak_bytes, cpu_milli, duration_ns, measured_at FROM footprints WHERE shape_key = $1
-`
-
-func (q *Queries) GetFootprint(ctx context.Context, db DBTX, shapeKey string) (Footprint, error) {
-	row := db.QueryRow(ctx, getFootprint, shapeKey)
-	var i Footprint
-	err := row.Scan(
-		&i.ShapeKey,
-		&i.Source,
-		&i.Samples,
-		&i.MemoryPeakBytes,
-		&i.MemoryFloorBytes,
-		&i.DevicePeakBytes,
-		&i.CpuMilli,
-		&i.DurationNs,
-		&i.MeasuredAt,
-	)
-	return i, err
-}
-
 const listFootprints = `-- name: ListFootprints :many
 SELECT f.shape_key, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.device_peak_bytes, f.cpu_milli, f.duration_ns, f.measured_at, s.shape FROM footprints f JOIN shapes s ON s.key = f.shape_key
 WHERE f.shape_key > $1
@@ -177,27 +156,6 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 		return nil, err
 	}
 	return items, nil
-}
-
-const lockFootprint = `-- name: LockFootprint :one
-SELECT shape_key, source, samples, memory_peak_bytes, memory_floor_bytes, device_peak_bytes, cpu_milli, duration_ns, measured_at FROM footprints WHERE shape_key = $1 FOR UPDATE
-`
-
-func (q *Queries) LockFootprint(ctx context.Context, db DBTX, shapeKey string) (Footprint, error) {
-	row := db.QueryRow(ctx, lockFootprint, shapeKey)
-	var i Footprint
-	err := row.Scan(
-		&i.ShapeKey,
-		&i.Source,
-		&i.Samples,
-		&i.MemoryPeakBytes,
-		&i.MemoryFloorBytes,
-		&i.DevicePeakBytes,
-		&i.CpuMilli,
-		&i.DurationNs,
-		&i.MeasuredAt,
-	)
-	return i, err
 }
 
 const upsertFootprint = `-- name: UpsertFootprint :exec

@@ -10,44 +10,6 @@ import (
 	"time"
 )
 
-const leaseTotals = `-- name: LeaseTotals :many
-SELECT host_id, coalesce(sum(memory_bytes), 0)::bigint AS memory_bytes, coalesce(sum(cpu_milli), 0)::bigint AS cpu_milli,
-    count(*)::integer AS attempts
-FROM leases WHERE state <> 'released' GROUP BY host_id
-`
-
-type LeaseTotalsRow struct {
-	HostID      string
-	MemoryBytes int64
-	CpuMilli    int64
-	Attempts    int32
-}
-
-func (q *Queries) LeaseTotals(ctx context.Context, db DBTX) ([]LeaseTotalsRow, error) {
-	rows, err := db.Query(ctx, leaseTotals)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LeaseTotalsRow
-	for rows.Next() {
-		var i LeaseTotalsRow
-		if err := rows.Scan(
-			&i.HostID,
-			&i.MemoryBytes,
-			&i.CpuMilli,
-			&i.Attempts,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const listHostLeases = `-- name: ListHostLeases :many
 SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, a.state AS attempt_state, a.token AS attempt_token, a.container_id,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds

@@ -210,6 +210,7 @@ type Sweep struct {
 	CreatedAt   time.Time
 	StartedAt   *time.Time
 	FinishedAt  *time.Time
+	RunID       string
 }
 
 type Trial struct {

@@ -91,3 +91,31 @@ func (q *Queries) TakeOutbox(ctx context.Context, db DBTX, maxRows int32) ([]Out
 	}
 	return items, nil
 }
+
+const tellSweep = `-- name: TellSweep :execrows
+WITH sweep AS MATERIALIZED (SELECT s.run_id FROM sweeps s WHERE s.id = $4 FOR SHARE)
+INSERT INTO outbox (kind, workflow_id, payload)
+SELECT 'trial_finished', $1::text, $2::jsonb FROM sweep WHERE sweep.run_id <> $3::text
+`
+
+type TellSweepParams struct {
+	WorkflowID string
+	Payload    json.RawMessage
+	RunID      string
+	SweepID    string
+}
+
+// Tells a sweep of a trial that an earlier run of its workflow started: the current one hears from Temporal itself. The
+// lock keeps a new run from beginning between the look and the commit.
+func (q *Queries) TellSweep(ctx context.Context, db DBTX, arg *TellSweepParams) (int64, error) {
+	result, err := db.Exec(ctx, tellSweep,
+		arg.WorkflowID,
+		arg.Payload,
+		arg.RunID,
+		arg.SweepID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}

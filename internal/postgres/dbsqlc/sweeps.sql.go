@@ -10,6 +10,36 @@ import (
 	"time"
 )
 
+const beginSweepRun = `-- name: BeginSweepRun :one
+UPDATE sweeps
+SET run_id = $1, state = CASE WHEN state = 'pending' THEN 'running' ELSE state END,
+    started_at = coalesce(started_at, now())
+WHERE id = $2
+RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id
+`
+
+// Waits for trials that are ending and have read the earlier run (TellSweep).
+func (q *Queries) BeginSweepRun(ctx context.Context, db DBTX, runID string, iD string) (Sweep, error) {
+	row := db.QueryRow(ctx, beginSweepRun, runID, iD)
+	var i Sweep
+	err := row.Scan(
+		&i.ID,
+		&i.Name,
+		&i.Spec,
+		&i.ImageDigest,
+		&i.State,
+		&i.Reason,
+		&i.MaxParallel,
+		&i.Planned,
+		&i.CreatedBy,
+		&i.CreatedAt,
+		&i.StartedAt,
+		&i.FinishedAt,
+		&i.RunID,
+	)
+	return i, err
+}
+
 const bestTrials = `-- name: BestTrials :many
 SELECT DISTINCT ON (t.sweep_id) t.sweep_id, t.number, t.value
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
@@ -135,7 +165,7 @@ func (q *Queries) FindSweepsByPrefix(ctx context.Context, db DBTX, prefix string
 }
 
 const getSweep = `-- name: GetSweep :one
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at FROM sweeps WHERE id = $1
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id FROM sweeps WHERE id = $1
 `
 
 func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, error) {
@@ -154,6 +184,7 @@ func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, erro
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
+		&i.RunID,
 	)
 	return i, err
 }
@@ -187,7 +218,7 @@ func (q *Queries) InsertSweep(ctx context.Context, db DBTX, arg *InsertSweepPara
 }
 
 const listSweeps = `-- name: ListSweeps :many
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at FROM sweeps
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id FROM sweeps
 WHERE (created_at, id) < ($1::timestamptz, $2::uuid)
   AND (cardinality($3::text[]) = 0 OR state = ANY ($3::text[]))
 ORDER BY created_at DESC, id DESC
@@ -228,6 +259,7 @@ func (q *Queries) ListSweeps(ctx context.Context, db DBTX, arg *ListSweepsParams
 			&i.CreatedAt,
 			&i.StartedAt,
 			&i.FinishedAt,
+			&i.RunID,
 		); err != nil {
 			return nil, err
 		}

@@ -22,61 +22,33 @@ func (q *Queries) CountSweepTrials(ctx context.Context, db DBTX, sweepID string)
 	return column_1, err
 }
 
-const getShape = `-- name: GetShape :one
-SELECT shape FROM shapes WHERE key = $1
+const getPlannedTrial = `-- name: GetPlannedTrial :one
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, s.spec FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+WHERE t.sweep_id = $1 AND t.number = $2
 `
 
-func (q *Queries) GetShape(ctx context.Context, db DBTX, key string) ([]byte, error) {
-	row := db.QueryRow(ctx, getShape, key)
-	var shape []byte
-	err := row.Scan(&shape)
-	return shape, err
+type GetPlannedTrialRow struct {
+	Trial Trial
+	Spec  []byte
 }
 
-const getTrial = `-- name: GetTrial :one
-SELECT id, sweep_id, number, params, shape_key, state, failure_kind, message, value, created_at, started_at, finished_at FROM trials WHERE sweep_id = $1 AND number = $2
-`
-
-func (q *Queries) GetTrial(ctx context.Context, db DBTX, sweepID string, number int32) (Trial, error) {
-	row := db.QueryRow(ctx, getTrial, sweepID, number)
-	var i Trial
+func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, number int32) (GetPlannedTrialRow, error) {
+	row := db.QueryRow(ctx, getPlannedTrial, sweepID, number)
+	var i GetPlannedTrialRow
 	err := row.Scan(
-		&i.ID,
-		&i.SweepID,
-		&i.Number,
-		&i.Params,
-		&i.ShapeKey,
-		&i.State,
-		&i.FailureKind,
-		&i.Message,
-		&i.Value,
-		&i.CreatedAt,
-		&i.StartedAt,
-		&i.FinishedAt,
-	)
-	return i, err
-}
-
-const getTrialByID = `-- name: GetTrialByID :one
-SELECT id, sweep_id, number, params, shape_key, state, failure_kind, message, value, created_at, started_at, finished_at FROM trials WHERE id = $1
-`
-
-func (q *Queries) GetTrialByID(ctx context.Context, db DBTX, id string) (Trial, error) {
-	row := db.QueryRow(ctx, getTrialByID, id)
-	var i Trial
-	err := row.Scan(
-		&i.ID,
-		&i.SweepID,
-		&i.Number,
-		&i.Params,
-		&i.ShapeKey,
-		&i.State,
-		&i.FailureKind,
-		&i.Message,
-		&i.Value,
-		&i.CreatedAt,
-		&i.StartedAt,
-		&i.FinishedAt,
+		&i.Trial.ID,
+		&i.Trial.SweepID,
+		&i.Trial.Number,
+		&i.Trial.Params,
+		&i.Trial.ShapeKey,
+		&i.Trial.State,
+		&i.Trial.FailureKind,
+		&i.Trial.Message,
+		&i.Trial.Value,
+		&i.Trial.CreatedAt,
+		&i.Trial.StartedAt,
+		&i.Trial.FinishedAt,
+		&i.Spec,
 	)
 	return i, err
 }
@@ -114,23 +86,31 @@ func (q *Queries) InsertTrial(ctx context.Context, db DBTX, arg *InsertTrialPara
 	return err
 }
 
-const listTrialNumbers = `-- name: ListTrialNumbers :many
-SELECT number FROM trials WHERE sweep_id = $1 AND number >= $2 ORDER BY number
+const listEndedTrials = `-- name: ListEndedTrials :many
+SELECT number, state, value FROM trials
+WHERE sweep_id = $1 AND number = ANY ($2::integer[]) AND finished_at IS NOT NULL
+ORDER BY number
 `
 
-func (q *Queries) ListTrialNumbers(ctx context.Context, db DBTX, sweepID string, firstNumber int32) ([]int32, error) {
-	rows, err := db.Query(ctx, listTrialNumbers, sweepID, firstNumber)
+type ListEndedTrialsRow struct {
+	Number int32
+	State  string
+	Value  *float64
+}
+
+func (q *Queries) ListEndedTrials(ctx context.Context, db DBTX, sweepID string, numbers []int32) ([]ListEndedTrialsRow, error) {
+	rows, err := db.Query(ctx, listEndedTrials, sweepID, numbers)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int32
+	var items []ListEndedTrialsRow
 	for rows.Next() {
-		var number int32
-		if err := rows.Scan(&number); err != nil {
+		var i ListEndedTrialsRow
+		if err := rows.Scan(&i.Number, &i.State, &i.Value); err != nil {
 			return nil, err
 		}
-		items = append(items, number)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -242,12 +222,24 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 	return items, nil
 }
 
-const setTrialState = `-- name: SetTrialState :execrows
-UPDATE trials
-SET state = $1, failure_kind = $2, message = $3, value = $4,
-    started_at = CASE WHEN $1 = 'running' THEN coalesce(started_at, now()) ELSE started_at END,
-    finished_at = CASE WHEN $1 IN ('succeeded', 'failed', 'infeasible', 'canceled') THEN now() END
-WHERE id = $5 AND finished_at IS NULL
+const setTrialState = `-- name: SetTrialState :one
+WITH changed AS (
+    UPDATE trials
+    SET state = $1, failure_kind = $2, message = $3, value = $4,
+        started_at = CASE WHEN $1 = 'running' THEN coalesce(started_at, now()) ELSE started_at END,
+        finished_at = CASE WHEN $1 IN ('succeeded', 'failed', 'infeasible', 'canceled') THEN now() END
+    WHERE trials.id = $5 AND finished_at IS NULL
+    RETURNING trials.id, trials.finished_at
+), withdrawn AS (
+    UPDATE placement_requests r SET state = 'withdrawn', decided_at = now(), reasons = '[]'
+    FROM changed c WHERE r.trial_id = c.id AND c.finished_at IS NOT NULL AND r.state = 'waiting'
+), fenced AS (
+    UPDATE attempts a
+    SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = 'canceled',
+        message = 'its trial ended without it', finished_at = now()
+    FROM changed c WHERE a.trial_id = c.id AND c.finished_at IS NOT NULL AND a.state IN ('placed', 'running')
+)
+SELECT count(*) FROM changed
 `
 
 type SetTrialStateParams struct {
@@ -258,17 +250,17 @@ type SetTrialStateParams struct {
 	ID          string
 }
 
-// The first terminal state wins; a trial that has ended does not change any more.
+// The first terminal state wins; a trial that has ended does not change any more. With its end, whatever of it still
+// waits is withdrawn, and whatever still runs is fenced, for its host to stop: nothing runs for a trial that has ended.
 func (q *Queries) SetTrialState(ctx context.Context, db DBTX, arg *SetTrialStateParams) (int64, error) {
-	result, err := db.Exec(ctx, setTrialState,
+	row := db.QueryRow(ctx, setTrialState,
 		arg.State,
 		arg.FailureKind,
 		arg.Message,
 		arg.Value,
 		arg.ID,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }

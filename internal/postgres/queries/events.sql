@@ -1,5 +1,9 @@
--- name: InsertEvent :exec
-INSERT INTO events (kind, sweep_id, subject, data) VALUES (@kind, @sweep_id, @subject, @data);
+-- name: Announce :exec
+-- Writes an event and wakes those who listen on the channels, once the transaction commits.
+WITH event AS (
+    INSERT INTO events (kind, sweep_id, subject, data) VALUES (@kind, sqlc.narg('sweep_id')::uuid, @subject, @data)
+)
+SELECT pg_notify(channel, '') FROM unnest(@channels::text[]) AS channel;
 
 -- name: StampEvents :many
 WITH unstamped AS (

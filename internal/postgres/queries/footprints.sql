@@ -1,9 +1,3 @@
--- name: GetFootprint :one
-SELECT * FROM footprints WHERE shape_key = @shape_key;
-
--- name: LockFootprint :one
-SELECT * FROM footprints WHERE shape_key = @shape_key FOR UPDATE;
-
 -- name: ListFootprints :many
 SELECT f.*, s.shape FROM footprints f JOIN shapes s ON s.key = f.shape_key
 WHERE f.shape_key > @after_key

@@ -27,8 +27,3 @@ SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id,
 FROM leases l JOIN attempts a ON a.id = l.attempt_id
 WHERE l.host_id = @host_id AND l.state <> 'released'
 ORDER BY l.created_at;
-
--- name: LeaseTotals :many
-SELECT host_id, coalesce(sum(memory_bytes), 0)::bigint AS memory_bytes, coalesce(sum(cpu_milli), 0)::bigint AS cpu_milli,
-    count(*)::integer AS attempts
-FROM leases WHERE state <> 'released' GROUP BY host_id;

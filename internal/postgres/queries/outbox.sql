@@ -13,3 +13,10 @@ WHERE id = ANY (@ids::bigint[]);
 
 -- name: CountOutbox :one
 SELECT count(*)::integer AS waiting, coalesce(extract(epoch FROM now() - min(created_at)), 0)::double precision AS oldest_seconds FROM outbox;
+
+-- name: TellSweep :execrows
+-- Tells a sweep of a trial that an earlier run of its workflow started: the current one hears from Temporal itself. The
+-- lock keeps a new run from beginning between the look and the commit.
+WITH sweep AS MATERIALIZED (SELECT s.run_id FROM sweeps s WHERE s.id = @sweep_id FOR SHARE)
+INSERT INTO outbox (kind, workflow_id, payload)
+SELECT 'trial_finished', @workflow_id::text, @payload::jsonb FROM sweep WHERE sweep.run_id <> @run_id::text;

@@ -48,3 +48,11 @@ UPDATE sweeps SET max_parallel = @max_parallel WHERE id = @id AND finished_at IS
 
 -- name: LockSweep :exec
 SELECT pg_advisory_xact_lock(hashtextextended('sweep:' || @id::text, 0));
+
+-- name: BeginSweepRun :one
+-- Waits for trials that are ending and have read the earlier run (TellSweep).
+UPDATE sweeps
+SET run_id = @run_id, state = CASE WHEN state = 'pending' THEN 'running' ELSE state END,
+    started_at = coalesce(started_at, now())
+WHERE id = @id
+RETURNING *;

@@ -1,18 +1,18 @@
 -- name: InsertShape :exec
 INSERT INTO shapes (key, shape) VALUES (@key, @shape) ON CONFLICT (key) DO NOTHING;
 
--- name: GetShape :one
-SELECT shape FROM shapes WHERE key = @key;
-
 -- name: InsertTrial :exec
 INSERT INTO trials (id, sweep_id, number, params, shape_key)
 VALUES (@id, @sweep_id, @number, @params, @shape_key);
 
--- name: GetTrial :one
-SELECT * FROM trials WHERE sweep_id = @sweep_id AND number = @number;
+-- name: GetPlannedTrial :one
+SELECT sqlc.embed(t), s.spec FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+WHERE t.sweep_id = @sweep_id AND t.number = @number;
 
--- name: GetTrialByID :one
-SELECT * FROM trials WHERE id = @id;
+-- name: ListEndedTrials :many
+SELECT number, state, value FROM trials
+WHERE sweep_id = @sweep_id AND number = ANY (@numbers::integer[]) AND finished_at IS NOT NULL
+ORDER BY number;
 
 -- name: ListTrials :many
 SELECT t.*, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
@@ -27,16 +27,26 @@ LIMIT @max_rows;
 -- name: ListTrialParams :many
 SELECT number, params FROM trials WHERE sweep_id = @sweep_id ORDER BY number;
 
--- name: ListTrialNumbers :many
-SELECT number FROM trials WHERE sweep_id = @sweep_id AND number >= @first_number ORDER BY number;
-
 -- name: CountSweepTrials :one
 SELECT count(*)::integer FROM trials WHERE sweep_id = @sweep_id;
 
--- name: SetTrialState :execrows
--- The first terminal state wins; a trial that has ended does not change any more.
-UPDATE trials
-SET state = @state, failure_kind = @failure_kind, message = @message, value = @value,
-    started_at = CASE WHEN @state = 'running' THEN coalesce(started_at, now()) ELSE started_at END,
-    finished_at = CASE WHEN @state IN ('succeeded', 'failed', 'infeasible', 'canceled') THEN now() END
-WHERE id = @id AND finished_at IS NULL;
+-- name: SetTrialState :one
+-- The first terminal state wins; a trial that has ended does not change any more. With its end, whatever of it still
+-- waits is withdrawn, and whatever still runs is fenced, for its host to stop: nothing runs for a trial that has ended.
+WITH changed AS (
+    UPDATE trials
+    SET state = @state, failure_kind = @failure_kind, message = @message, value = @value,
+        started_at = CASE WHEN @state = 'running' THEN coalesce(started_at, now()) ELSE started_at END,
+        finished_at = CASE WHEN @state IN ('succeeded', 'failed', 'infeasible', 'canceled') THEN now() END
+    WHERE trials.id = @id AND finished_at IS NULL
+    RETURNING trials.id, trials.finished_at
+), withdrawn AS (
+    UPDATE placement_requests r SET state = 'withdrawn', decided_at = now(), reasons = '[]'
+    FROM changed c WHERE r.trial_id = c.id AND c.finished_at IS NOT NULL AND r.state = 'waiting'
+), fenced AS (
+    UPDATE attempts a
+    SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = 'canceled',
+        message = 'its trial ended without it', finished_at = now()
+    FROM changed c WHERE a.trial_id = c.id AND c.finished_at IS NOT NULL AND a.state IN ('placed', 'running')
+)
+SELECT count(*) FROM changed;
