@@ -49,6 +49,20 @@ type Attempt struct {
 	FinishedAt  *time.Time   `json:"finished_at,omitempty"`
 }
 
+// Outcome is what is stored of how the attempt ended.
+func (a Attempt) Outcome() Outcome {
+	o := Outcome{Kind: a.Kind, Message: a.Message, ExitCode: a.ExitCode, Value: a.Value, Usage: a.Usage}
+	if a.StartedAt != nil {
+		o.StartedAt = *a.StartedAt
+	}
+
+	if a.FinishedAt != nil {
+		o.FinishedAt = *a.FinishedAt
+	}
+
+	return o
+}
+
 // SweepAttempt is an attempt among all those of a sweep.
 type SweepAttempt struct {
 	Attempt

@@ -5,6 +5,7 @@ package activities
 
 import (
 	"context"
+	"time"
 
 	"github.com/berthml/berth"
 )
@@ -26,7 +27,9 @@ type Trials interface {
 	EndedTrials(ctx context.Context, sweepID string, numbers []int) ([]berth.TrialEnd, error)
 	SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error)
 	Footprint(ctx context.Context, shapeKey string) (*berth.Footprint, error)
+	// AbandonAttempt fences an attempt. One that has ended stays as it is.
 	AbandonAttempt(ctx context.Context, attemptID, message string) error
+	GetAttempt(ctx context.Context, id string) (berth.Attempt, error)
 }
 
 // Placements is the ledger as a trial sees it.
@@ -58,9 +61,22 @@ type Images interface {
 	ResolveImage(ctx context.Context, ref string) (berth.Image, error)
 }
 
+// Patience is how long a silent worker is waited for. Zero values are defaults.
+type Patience struct {
+	Heartbeat time.Duration // without a word, a worker is gone or cut off: its attempts are offered to its successor
+	Host      time.Duration // that nobody picks up for so long go elsewhere; the old places stay booked until there is proof
+}
+
+// Defaults of Patience (DESIGN.md section 5).
+const (
+	DefaultHeartbeatPatience = time.Minute
+	DefaultHostPatience      = 2 * time.Minute
+)
+
 // Activities are all steps. A field may be nil where its steps never run: only
 // hosts have an Executor.
 type Activities struct {
+	Patience   Patience
 	Sweeps     Sweeps
 	Trials     Trials
 	Placements Placements

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -25,6 +26,8 @@ type TrialBrief struct {
 	ProbeMaxDuration berth.Duration  `json:"probe_max_duration"`
 	MaxAttempts      int             `json:"max_attempts"`
 	MaxDuration      berth.Duration  `json:"max_duration"` // of one attempt
+	Heartbeat        berth.Duration  `json:"heartbeat"`    // see Patience
+	HostPatience     berth.Duration  `json:"host_patience"`
 }
 
 // BeginTrial returns what the workflow of a trial has to know.
@@ -45,6 +48,8 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 		ProbeMaxDuration: spec.Probe.MaxDuration,
 		MaxAttempts:      spec.Retry.MaxAttempts,
 		MaxDuration:      spec.Limits.MaxTrialDuration,
+		Heartbeat:        berth.Duration(cmp.Or(a.Patience.Heartbeat, DefaultHeartbeatPatience)),
+		HostPatience:     berth.Duration(cmp.Or(a.Patience.Host, DefaultHostPatience)),
 	}, nil
 }
 
@@ -112,8 +117,24 @@ type AbandonInput struct {
 	Message   string `json:"message"`
 }
 
+// Abandoned says what became of an attempt whose host does not answer.
+type Abandoned struct {
+	Finished *berth.Outcome `json:"finished,omitempty"` // it had committed this before
+}
+
 // AbandonAttempt fences an attempt whose host was lost. Its memory stays
 // booked until there is proof that it is free.
-func (a *Activities) AbandonAttempt(ctx context.Context, in AbandonInput) error {
-	return translate(a.Trials.AbandonAttempt(ctx, in.AttemptID, in.Message))
+func (a *Activities) AbandonAttempt(ctx context.Context, in AbandonInput) (Abandoned, error) {
+	if err := a.Trials.AbandonAttempt(ctx, in.AttemptID, in.Message); err != nil {
+		return Abandoned{}, translate(err)
+	}
+
+	attempt, err := a.Trials.GetAttempt(ctx, in.AttemptID)
+	if err != nil || attempt.State != berth.AttemptFinished {
+		return Abandoned{}, translate(err)
+	}
+
+	outcome := attempt.Outcome()
+
+	return Abandoned{Finished: &outcome}, nil
 }

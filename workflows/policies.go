@@ -6,21 +6,19 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
 )
 
 // The time limits of the steps. Sources: reference measurements of Temporal
 // (reference/temporal.md sections 1 and 2) and DESIGN.md section 5.
 const (
-	stepTimeout      = 15 * time.Second    // one try of a step: a few statements of at most 5 s
-	stepPatience     = 30 * 24 * time.Hour // all tries: a sweep outlives any outage of the database
-	retryFirst       = 200 * time.Millisecond
-	retryLongest     = 30 * time.Second
-	heartbeatTimeout = 60 * time.Second // a worker silent for so long is gone or cut off
-	hostPatience     = 2 * time.Minute  // an attempt no worker picks up for so long goes elsewhere
-	runMargin        = 10 * time.Minute // over max_trial_duration: start, grace, collecting
-	recheckFirst     = time.Minute      // signals are only ever a shortcut
-	recheckLongest   = 10 * time.Minute
+	stepTimeout    = 15 * time.Second    // one try of a step: a few statements of at most 5 s
+	stepPatience   = 30 * 24 * time.Hour // all tries: a sweep outlives any outage of the database
+	retryFirst     = 200 * time.Millisecond
+	retryLongest   = 30 * time.Second
+	runMargin      = 10 * time.Minute // over max_trial_duration: start, grace, collecting
+	recheckFirst   = time.Minute      // signals are only ever a shortcut
+	recheckLongest = 10 * time.Minute
 )
 
 // steps returns the options of short steps, run as local activities: they cost
@@ -37,12 +35,12 @@ func steps(ctx workflow.Context) workflow.Context {
 
 // onHost returns the options of an attempt on its host. Retries are the same
 // attempt, and go on for as long as the host answers.
-func onHost(ctx workflow.Context, hostID, summary string, maxDuration berth.Duration) workflow.Context {
+func onHost(ctx workflow.Context, hostID, summary string, brief activities.TrialBrief) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              HostQueue(hostID),
-		ScheduleToStartTimeout: hostPatience,
-		StartToCloseTimeout:    time.Duration(maxDuration) + runMargin,
-		HeartbeatTimeout:       heartbeatTimeout,
+		ScheduleToStartTimeout: time.Duration(brief.HostPatience),
+		StartToCloseTimeout:    time.Duration(brief.MaxDuration) + runMargin,
+		HeartbeatTimeout:       time.Duration(brief.Heartbeat),
 		WaitForCancellation:    true,
 		Summary:                summary,
 		RetryPolicy: &temporal.RetryPolicy{

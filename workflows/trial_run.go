@@ -28,7 +28,7 @@ func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Ou
 		return t.release(ctx, p, order)
 	}
 
-	running := workflow.ExecuteActivity(onHost(ctx, p.HostID, summary, t.brief.MaxDuration), a.RunTrial, order)
+	running := workflow.ExecuteActivity(onHost(ctx, p.HostID, summary, t.brief), a.RunTrial, order)
 
 	if t.carries && !t.short && t.brief.ProbeMode == berth.ProbeAuto {
 		t.watchCap(ctx, running)
@@ -55,7 +55,7 @@ func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order act
 
 	var outcome berth.Outcome
 
-	err := workflow.ExecuteActivity(onHost(clean, p.HostID, "give back a place that is not wanted any more", t.brief.MaxDuration), a.RunTrial, order).
+	err := workflow.ExecuteActivity(onHost(clean, p.HostID, "give back a place that is not wanted any more", t.brief), a.RunTrial, order).
 		Get(clean, &outcome)
 
 	return t.outcomeOf(clean, p, outcome, err)
@@ -77,9 +77,15 @@ func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome
 		message := fmt.Sprintf("host %s did not answer (%s); the attempt goes elsewhere", p.HostName, timeout.TimeoutType())
 		clean, _ := workflow.NewDisconnectedContext(ctx)
 
+		var abandoned activities.Abandoned
+
 		in := activities.AbandonInput{AttemptID: p.AttemptID, Message: message}
-		if err := workflow.ExecuteLocalActivity(steps(clean), a.AbandonAttempt, in).Get(clean, nil); err != nil {
+		if err := workflow.ExecuteLocalActivity(steps(clean), a.AbandonAttempt, in).Get(clean, &abandoned); err != nil {
 			return berth.Outcome{}, err
+		}
+
+		if abandoned.Finished != nil { // only Temporal did not hear of it
+			return *abandoned.Finished, nil
 		}
 
 		return berth.Outcome{Kind: berth.FailureInfra, Message: message}, nil

@@ -46,7 +46,8 @@ func trialSetup(t *testing.T) *trialBundle {
 
 	b := &trialBundle{env: suite.NewTestWorkflowEnvironment(), brief: activities.TrialBrief{
 		TrialID: "trial", Values: "lr=0.1", ShapeKey: shapeKey, MaxAttempts: 3,
-		ProbeMode: berth.ProbeFull, MaxDuration: berth.Duration(time.Hour), ProbeMaxDuration: berth.Duration(2 * time.Minute),
+		ProbeMode: berth.ProbeFull, MaxDuration: berth.Duration(time.Hour), Heartbeat: berth.Duration(time.Minute),
+		HostPatience: berth.Duration(2 * time.Minute), ProbeMaxDuration: berth.Duration(2 * time.Minute),
 	}}
 	b.env.RegisterActivity(&activities.Activities{})
 	b.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.TrialWorkflowID(sweepID, 1)})
@@ -220,15 +221,34 @@ func TestTrial_LostHostIsFencedAndReplaced(t *testing.T) {
 	var abandoned activities.AbandonInput
 
 	b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, in activities.AbandonInput) error {
+		func(_ context.Context, in activities.AbandonInput) (activities.Abandoned, error) {
 			abandoned = in
 
-			return nil
+			return activities.Abandoned{}, nil
 		}).Once()
 
 	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
 	require.Equal(t, b.requests[0].AttemptID, abandoned.AttemptID)
 	require.Len(t, b.requests, 2)
+}
+
+// A host that is cut off from Temporal alone commits what it has.
+func TestTrial_LostHostThatHadCommittedKeepsItsResult(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := trialSetup(t)
+	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
+		berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)).Once()
+
+	finished := ok(0.5)
+	b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(activities.Abandoned{Finished: &finished}, nil).Once()
+
+	result := b.execute(t)
+	require.Equal(t, berth.TrialSucceeded, result.State)
+	require.Equal(t, 0.5, *result.Value) //nolint:testifylint // the very same
+	require.Len(t, b.requests, 1, "nothing is repeated")
 }
 
 func TestTrial_WaitsForTheSignalAndLooksAnyway(t *testing.T) {

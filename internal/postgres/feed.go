@@ -176,10 +176,11 @@ func (s *Store) listenOnce(ctx context.Context, poll time.Duration, wake func(),
 
 		waitCtx, cancel := context.WithTimeout(ctx, poll)
 		_, err := conn.WaitForNotification(waitCtx)
+		polled := waitCtx.Err() != nil // before cancel, which would make it so
 
 		cancel()
 
-		if err != nil && (ctx.Err() != nil || waitCtx.Err() == nil) {
+		if err != nil && (ctx.Err() != nil || !polled) {
 			return translate(err, "listening")
 		}
 	}

@@ -6,9 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/postgres"
 )
 
 // outbox takes everything out of the outbox.
@@ -111,4 +114,89 @@ func TestPlannedTrial(t *testing.T) {
 
 	_, err = b.store.PlannedTrial(t.Context(), b.sweep, 2)
 	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
+}
+
+// A listener whose connection is cut comes back, and does not spin meanwhile.
+func TestListen_ReplacesALostConnection(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
+	require.NoError(t, err)
+	t.Cleanup(store.Close)
+
+	ctx, stop := context.WithCancel(t.Context())
+	wakes := make(chan struct{}, 1000)
+	ended := make(chan error, 1)
+
+	go func() {
+		ended <- store.Listen(ctx, time.Hour, func() { wakes <- struct{}{} }, "news")
+	}()
+
+	<-wakes // it listens
+
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // read only once more
+
+	_, err = conn.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE query LIKE 'LISTEN%' AND datname = current_database()`)
+	require.NoError(t, err)
+
+	<-wakes // something may have been missed
+	require.LessOrEqual(t, len(wakes), 2)
+
+	stop()
+	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+// What is owned goes on while the database is away, and is owned again after.
+func TestOwn_OutlivesALostConnection(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
+	require.NoError(t, err)
+	t.Cleanup(store.Close)
+
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // read only once more
+
+	holder := func() (pid int) { // 0 = none
+		require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(max(l.pid), 0) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+			WHERE l.locktype = 'advisory' AND d.datname = current_database()`).Scan(&pid))
+
+		return pid
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	owned, ended := make(chan struct{}), make(chan error, 1)
+
+	go func() {
+		ended <- store.Own(ctx, "machine", time.Minute, func(ctx context.Context) error {
+			close(owned)
+			<-ctx.Done()
+
+			return ctx.Err()
+		})
+	}()
+
+	<-owned
+
+	first := holder()
+	_, err = conn.Exec(t.Context(), `SELECT pg_terminate_backend($1)`, first)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { second := holder(); return second != 0 && second != first }, 20*time.Second, 50*time.Millisecond,
+		"the lock is taken again")
+	require.Empty(t, ended, "and what is owned went on")
+
+	err = store.Own(t.Context(), "machine", 0, func(context.Context) error { return nil })
+	require.Equal(t, berth.KindConflict, berth.KindOf(err), "nobody else may own it")
+
+	stop()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.Eventually(t, func() bool { return holder() == 0 }, 20*time.Second, 50*time.Millisecond)
 }

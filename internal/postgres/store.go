@@ -38,6 +38,10 @@ const (
 	idleInTxLimit  = 10 * time.Second
 	connLifetime   = time.Hour
 	connJitter     = 5 * time.Minute
+
+	// A peer that is gone without a word is noticed after keepIdle + 3 * keepEvery.
+	keepIdle  = 10 * time.Second
+	keepEvery = 5 * time.Second
 )
 
 // Store is the database. It is safe for concurrent use.
@@ -79,6 +83,9 @@ func setTimeouts(c *pgx.ConnConfig, statement time.Duration) {
 	c.RuntimeParams["statement_timeout"] = milliseconds(statement)
 	c.RuntimeParams["lock_timeout"] = milliseconds(lockTimeout)
 	c.RuntimeParams["idle_in_transaction_session_timeout"] = milliseconds(idleInTxLimit)
+	c.RuntimeParams["tcp_keepalives_idle"] = strconv.Itoa(int(keepIdle.Seconds()))
+	c.RuntimeParams["tcp_keepalives_interval"] = strconv.Itoa(int(keepEvery.Seconds()))
+	c.RuntimeParams["tcp_keepalives_count"] = "3"
 	c.RuntimeParams["timezone"] = "UTC"
 }
 
