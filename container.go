@@ -102,6 +102,10 @@ type Image struct {
 	Digest string // of the registry when there is one, else the ID
 	User   string
 	Env    []string
+
+	// Volumes are the paths that the image wants writable and outside of its
+	// layers, sorted.
+	Volumes []string
 }
 
 // MemorySample is one reading of a container's cgroup.

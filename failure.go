@@ -25,6 +25,8 @@ const (
 	FailureInfra          FailureKind = "infra"           // Docker, the host or Berth failed, not the program
 	FailureCanceled       FailureKind = "canceled"        // a person or the sweep stopped it
 	FailurePruned         FailureKind = "pruned"          // early stopping
+	FailureLogFlood       FailureKind = "log_flood"       // printed faster than allowed for too long; never retried
+	FailureDiskQuota      FailureKind = "disk_quota"      // wrote more files than an attempt may keep; never retried
 )
 
 // NextStep says what a trial does after an attempt of some kind.

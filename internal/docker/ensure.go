@@ -80,8 +80,13 @@ func (d *Docker) adopt(ctx context.Context, found berth.Container, l berth.Launc
 func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, error) {
 	image, err := d.ResolveImage(ctx, l.Image)
 	if spec, ok := errors.AsType[*berth.SpecError](err); ok {
+		kind := berth.FailureImageMissing
+		if spec.Problems[0].Code == codeImageEnv {
+			kind = berth.FailureBadCommand
+		}
+
 		return berth.Container{}, &berth.StartError{
-			Kind: berth.FailureImageMissing,
+			Kind: kind,
 			Err:  berth.Errorf(berth.KindInvalid, "%s", spec.Problems[0].Message),
 		}
 	}
@@ -97,7 +102,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 
 	name := d.Name(l.AttemptID)
 
-	made, err := d.long.ContainerCreate(bounded, containerConfig(l, user.Name, d.labels(l)), hostConfig(l), nil, nil, name)
+	made, err := d.long.ContainerCreate(bounded, containerConfig(l, user.Name, d.labels(l)), sealed(hostConfig(l), l.MemoryBytes, image.Volumes), nil, nil, name)
 	if cerrdefs.IsInvalidArgument(err) {
 		return berth.Container{}, startError(err, name)
 	}

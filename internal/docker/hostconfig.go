@@ -134,6 +134,23 @@ func logConfig() container.LogConfig {
 	}
 }
 
+// sealed gives the volumes that an image declares what /tmp is: memory, which
+// the trial's limit bounds. By itself Docker would make each a directory of the
+// host without a limit, in spite of the read-only root file system. What the
+// image has there is not seen.
+func sealed(host *container.HostConfig, memoryBytes int64, volumes []string) *container.HostConfig {
+	for _, target := range volumes {
+		_, temporary := host.Tmpfs[target]
+		if temporary || slices.ContainsFunc(host.Mounts, func(m mount.Mount) bool { return m.Target == target }) {
+			continue
+		}
+
+		host.Tmpfs[target] = tmpOptions(memoryBytes)
+	}
+
+	return host
+}
+
 func mounts(list []berth.Mount) []mount.Mount {
 	out := make([]mount.Mount, 0, len(list))
 

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,9 @@ import (
 // unprivileged is the uid and gid of trials whose image names no user:
 // "nonroot" of the distroless images, and no one on the host.
 const unprivileged = 65532
+
+// codeImageEnv is the code of an image whose environment is refused.
+const codeImageEnv = "E_IMAGE_ENV"
 
 // ResolveImage finds an image on this host; it never pulls. The digest is a
 // registry's, as repository@sha256:…, when there is one; a locally built image
@@ -34,12 +38,18 @@ func (d *Docker) ResolveImage(ctx context.Context, ref string) (berth.Image, err
 	image := berth.Image{ID: got.ID, Digest: digest(ref, got.ID, got.RepoDigests)}
 	if got.Config != nil {
 		image.User, image.Env = got.Config.User, got.Config.Env
+
+		for volume := range got.Config.Volumes {
+			image.Volumes = append(image.Volumes, path.Clean(volume))
+		}
+
+		slices.Sort(image.Volumes)
 	}
 
 	for _, line := range image.Env {
 		name, _, _ := strings.Cut(line, "=")
 		if name == "LD_PRELOAD" || name == "LD_AUDIT" {
-			return berth.Image{}, imageProblem("E_IMAGE_ENV", "image "+strconv.Quote(ref)+" sets "+name+
+			return berth.Image{}, imageProblem(codeImageEnv, "image "+strconv.Quote(ref)+" sets "+name+
 				", which loads code into every process; build it without")
 		}
 	}

@@ -10,7 +10,11 @@
 // (reference/jobs.md section 3, reliability.md failures 5 and 24-27).
 package failure
 
-import "github.com/berthml/berth"
+import (
+	"time"
+
+	"github.com/berthml/berth"
+)
 
 // Intent is why Berth itself asked the container to stop.
 type Intent string
@@ -22,6 +26,8 @@ const (
 	IntentStop    Intent = "stop"    // to run again later: a drain, a preemption
 	IntentTimeout Intent = "timeout" // max_trial_duration
 	IntentPrune   Intent = "prune"   // early stopping
+	IntentFlood   Intent = "flood"   // its log came faster than Limits.LogRateBytes
+	IntentQuota   Intent = "quota"   // its files are larger than Limits.OutputBytes
 )
 
 // Evidence is all that is known of an attempt that ended. Zero values mean
@@ -47,7 +53,15 @@ type Evidence struct {
 	HasObjective    bool   // a value was reported
 	ObjectiveStatus berth.MetricStatus
 
+	Limits Limits
 	Device DeviceEvidence
+}
+
+// Limits are what an attempt was allowed, for the message when it took more.
+type Limits struct {
+	LogRateBytes int64         // of log per second
+	LogFloodFor  time.Duration // during which it came faster
+	OutputBytes  int64         // of files in /trial/out and /trial/checkpoint
 }
 
 // DeviceEvidence is what is known of the GPU side; zero on the CPU.

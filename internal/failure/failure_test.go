@@ -3,6 +3,7 @@ package failure_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -69,6 +70,17 @@ func TestClassify(t *testing.T) {
 		"preempted":        {failure.Evidence{Intent: failure.IntentStop, ExitCode: 143}, berth.FailurePreempted, "checkpoint"},
 		"timed out":        {failure.Evidence{Intent: failure.IntentTimeout, ExitCode: 137}, berth.FailureTimedOut, "max_trial_duration"},
 		"pruned":           {failure.Evidence{Intent: failure.IntentPrune, ExitCode: 75}, berth.FailurePruned, "early"},
+
+		"log flood": {
+			failure.Evidence{
+				Intent: failure.IntentFlood, ExitCode: 137, Limits: failure.Limits{LogRateBytes: 5 * mib, LogFloodFor: 30 * time.Second},
+			},
+			berth.FailureLogFlood, "printed more than 5 MiB of log a second for 30s, a short line counted as 1 KiB, and was stopped; print less",
+		},
+		"disk quota": {
+			failure.Evidence{Intent: failure.IntentQuota, ExitCode: 1, LogTail: traceback("OSError"), Limits: failure.Limits{OutputBytes: 10_240 * mib}},
+			berth.FailureDiskQuota, "wrote more than 10,240 MiB to /trial/out and /trial/checkpoint",
+		},
 
 		// Exit 0.
 		"ok":                {objective, berth.FailureOK, "finished"},
@@ -211,6 +223,7 @@ func evidence(t *rapid.T) failure.Evidence {
 	return failure.Evidence{
 		Intent: rapid.SampledFrom([]failure.Intent{
 			failure.IntentNone, failure.IntentNone, failure.IntentCancel, failure.IntentStop, failure.IntentTimeout, failure.IntentPrune,
+			failure.IntentFlood, failure.IntentQuota,
 		}).Draw(t, "intent"),
 		ExitCode:     rapid.IntRange(0, 255).Draw(t, "exit"),
 		LogTail:      rapid.SliceOf(rapid.OneOf(rapid.SampledFrom(lines), rapid.String())).Draw(t, "log"),

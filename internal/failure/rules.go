@@ -57,6 +57,12 @@ func intended(e Evidence) (berth.FailureKind, string) {
 		return berth.FailureTimedOut, "ran longer than limits.max_trial_duration; raise it or make the trial shorter"
 	case IntentStop:
 		return berth.FailurePreempted, "stopped on Berth's request; Berth runs it again, from its checkpoint if it wrote one"
+	case IntentFlood:
+		return berth.FailureLogFlood, fmt.Sprintf("printed more than %s of log a second for %s, a short line counted as 1 KiB, and was stopped; "+
+			"print less, or write a file to /trial/out; an administrator may raise --log-rate", amount(e.Limits.LogRateBytes), e.Limits.LogFloodFor)
+	case IntentQuota:
+		return berth.FailureDiskQuota, fmt.Sprintf("wrote more than %s to /trial/out and /trial/checkpoint; its files were removed; "+
+			"write less, or keep only the last checkpoint; an administrator may raise --output-limit", amount(e.Limits.OutputBytes))
 	default:
 		return "", ""
 	}

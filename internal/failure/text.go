@@ -171,6 +171,15 @@ func quote(line string) string {
 	return string(runes)
 }
 
+// amount is a size in words: MiB, or bytes when it is no whole number of them.
+func amount(bytes int64) string {
+	if bytes%(1<<20) != 0 {
+		return strconv.FormatInt(bytes, 10) + " bytes"
+	}
+
+	return mebibytes(bytes)
+}
+
 // mebibytes renders bytes as "1,310 MiB".
 func mebibytes(bytes int64) string {
 	text := strconv.FormatInt(bytes>>20, 10)

@@ -11,10 +11,17 @@
 //
 // Containers are listed before the ledger is read, so that one that is being
 // started is never taken for an orphan: its lease came first.
+//
+// A release is the other way round. An executor that read the ledger just
+// before the attempt was fenced may start the container just after Docker was
+// asked. So absence is proof only when nobody here is at the attempt any more
+// and Docker is asked again after that; who begins later finds the attempt
+// fenced.
 package reconcile
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -38,18 +45,32 @@ type Ledger interface {
 	ReleaseLease(ctx context.Context, attemptID, proof string) error
 }
 
+// Attempts is this host's executor, as far as it is in the way of mending, or
+// has left something behind.
+type Attempts interface {
+	// Busy reports whether the executor is at the attempt.
+	Busy(attemptID string) bool
+	// Leftovers are the attempts that have files here that go when they are over.
+	Leftovers() ([]string, error)
+	// Clean removes those of one attempt, unless the executor is at it.
+	Clean(attemptID string) error
+}
+
 // Config are the loop's settings.
 type Config struct {
-	Host    berth.Host
-	Version string
-	Free    func(running []berth.Container) int64 // memory that programs outside Berth leave
-	Every   time.Duration                         // default berth.LeaseRenewEvery
-	Grace   time.Duration                         // default 1 minute
-	DryRun  bool                                  // log what would be done to containers and leases
+	Host     berth.Host
+	Version  string
+	Attempts Attempts                              // nil = nobody starts containers here but by the ledger's leave
+	Free     func(running []berth.Container) int64 // memory that programs outside Berth leave
+	Every    time.Duration                         // default berth.LeaseRenewEvery
+	Grace    time.Duration                         // default 1 minute
+	DryRun   bool                                  // log what would be done to containers and leases
 }
 
 const (
-	defaultGrace = time.Minute
+	// DefaultGrace is longer than a worker takes to adopt what it left, and
+	// than Docker takes to make a container of a lease.
+	DefaultGrace = time.Minute
 	// stopGrace is what an orphan gets between SIGTERM and SIGKILL.
 	stopGrace    = 10 * time.Second
 	roundTimeout = 30 * time.Second
@@ -62,7 +83,15 @@ type Reconciler struct {
 	config     Config
 	log        *slog.Logger
 	started    time.Time
+	clean      bool // nothing was found on disk since the last attempt that ended here
 }
+
+// idle is the executor of a host that has none.
+type idle struct{}
+
+func (idle) Busy(string) bool             { return false }
+func (idle) Leftovers() ([]string, error) { return nil, nil }
+func (idle) Clean(string) error           { return nil }
 
 // New returns a reconciler.
 func New(containers Containers, ledger Ledger, config Config, log *slog.Logger) *Reconciler {
@@ -71,7 +100,11 @@ func New(containers Containers, ledger Ledger, config Config, log *slog.Logger) 
 	}
 
 	if config.Grace == 0 {
-		config.Grace = defaultGrace
+		config.Grace = DefaultGrace
+	}
+
+	if config.Attempts == nil {
+		config.Attempts = idle{}
 	}
 
 	return &Reconciler{containers: containers, ledger: ledger, config: config, log: log}
@@ -79,6 +112,9 @@ func New(containers Containers, ledger Ledger, config Config, log *slog.Logger) 
 
 // Register says what the machine is.
 func (r *Reconciler) Register(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+
 	return r.ledger.RegisterHost(ctx, r.config.Host, r.config.Version)
 }
 
@@ -108,6 +144,8 @@ func (r *Reconciler) Round(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
+	leftovers := r.leftovers() // as containers, before the ledger is read
+
 	containers, err := r.containers.List(ctx)
 	if err != nil {
 		return err
@@ -130,6 +168,8 @@ func (r *Reconciler) Round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
+	r.sweepDisk(leftovers, leases)
 
 	return r.mend(ctx, containers, leases)
 }
@@ -160,18 +200,93 @@ func (r *Reconciler) mend(ctx context.Context, containers []berth.Container, lea
 		present[c.AttemptID] = true
 
 		if why := r.unwanted(c, byAttempt); why != "" {
+			r.clean = false
+
 			group.Go(func() error { return r.remove(ctx, c, why) })
 		}
 	}
 
+	err := group.Wait()
+
+	return errors.Join(err, r.free(ctx, present, leases))
+}
+
+// free releases what attempts hold that are over and have no container, on the
+// proof that the package comment describes. One whose container was removed in
+// this round need not be older than the grace.
+func (r *Reconciler) free(ctx context.Context, removed map[string]bool, leases []berth.HostLease) error {
+	var over []berth.HostLease
+
 	for _, l := range leases {
-		over := l.AttemptState == berth.AttemptFinished || l.AttemptState == berth.AttemptAbandoned
-		if over && !present[l.AttemptID] && l.Age > r.config.Grace {
-			group.Go(func() error { return r.release(ctx, l.AttemptID, "no container of the attempt is on its host") })
+		ended := l.AttemptState == berth.AttemptFinished || l.AttemptState == berth.AttemptAbandoned
+		if ended && (removed[l.AttemptID] || l.Age > r.config.Grace) && !r.config.Attempts.Busy(l.AttemptID) {
+			over = append(over, l)
 		}
 	}
 
-	return group.Wait()
+	if len(over) == 0 {
+		return nil
+	}
+
+	containers, err := r.containers.List(ctx)
+	if err != nil {
+		return err
+	}
+
+	there := make(map[string]bool, len(containers))
+	for _, c := range containers {
+		there[c.AttemptID] = true
+	}
+
+	var all error
+
+	for _, l := range over {
+		if !there[l.AttemptID] {
+			all = errors.Join(all, r.release(ctx, l.AttemptID, "no container of the attempt is on its host"))
+		}
+	}
+
+	return all
+}
+
+// leftovers are the attempts with files on disk, looked for at the start and
+// after an attempt has ended here: executors clean up after themselves, unless
+// they were killed, or the attempt was fenced while nobody was at it.
+func (r *Reconciler) leftovers() []string {
+	if r.clean {
+		return nil
+	}
+
+	left, err := r.config.Attempts.Leftovers()
+	if err != nil {
+		r.log.Warn("looking for what attempts left on disk", "error", err)
+	}
+
+	return left
+}
+
+// sweepDisk removes what is left of attempts that hold no place here. Their
+// files were there before the ledger was read, and a lease precedes them.
+func (r *Reconciler) sweepDisk(leftovers []string, leases []berth.HostLease) {
+	holds := make(map[string]bool, len(leases))
+	for _, l := range leases {
+		holds[l.AttemptID] = true
+	}
+
+	r.clean = true
+
+	for _, id := range leftovers {
+		switch {
+		case holds[id]: // its executor cleans up, or its release lets us look again
+		case r.config.DryRun, r.config.Attempts.Busy(id):
+			r.clean = false
+		default:
+			if err := r.config.Attempts.Clean(id); err != nil {
+				r.clean = false
+				r.log.Warn("removing what an attempt left on disk", "attempt", id, "error", err)
+			}
+		}
+	}
 }
 
 // unwanted says why a container must go; empty = it stays.
@@ -201,11 +316,7 @@ func (r *Reconciler) remove(ctx context.Context, c berth.Container, why string) 
 		return err
 	}
 
-	if err := r.containers.Remove(ctx, c.ID); err != nil {
-		return err
-	}
-
-	return r.release(ctx, c.AttemptID, "its container was removed: "+why)
+	return r.containers.Remove(ctx, c.ID)
 }
 
 func (r *Reconciler) release(ctx context.Context, attemptID, proof string) error {
@@ -214,6 +325,8 @@ func (r *Reconciler) release(ctx context.Context, attemptID, proof string) error
 	if r.config.DryRun {
 		return nil
 	}
+
+	r.clean = false
 
 	return r.ledger.ReleaseLease(ctx, attemptID, proof)
 }

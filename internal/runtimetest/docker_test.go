@@ -4,7 +4,9 @@ package runtimetest_test
 
 import (
 	"context"
+	"crypto/rand"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -305,6 +307,70 @@ func TestResolveImage(t *testing.T) {
 
 	require.ErrorAs(t, err, &spec)
 	require.Equal(t, "E_IMAGE_MISSING", spec.Problems[0].Code)
+}
+
+// derive makes an image of the test image's files with a change to its
+// configuration.
+func derive(t *testing.T, change string) string {
+	t.Helper()
+
+	image := "berth-test/derived:" + strings.ToLower(rand.Text())
+	out, err := exec.CommandContext(t.Context(), "bash", "-c", `
+		set -e -o pipefail
+		id=$(docker create "$1")
+		docker export "$id" | docker import --change "$2" - "$3"
+		docker rm "$id"`, "bash", runtimetest.Image, change, image).CombinedOutput()
+	require.NoError(t, err, string(out))
+	t.Cleanup(func() { _ = exec.Command("docker", "rmi", image).Run() }) //nolint:noctx // answers at once
+
+	return image
+}
+
+// TestVolumesOfAnImage: they would be directories of the host without a limit.
+func TestVolumesOfAnImage(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+	image := derive(t, `VOLUME ["/data/", "/tmp", "/trial/out"]`)
+	out := t.TempDir()
+	require.NoError(t, os.Chmod(out, 0o777)) //nolint:gosec // G302: another user writes there
+
+	run := func(args ...string) (berth.Container, string) {
+		l := runtimetest.Launch(args...)
+		l.Image, l.Mounts = image, []berth.Mount{{Source: out, Target: "/trial/out"}}
+
+		return finish(t, d, l)
+	}
+
+	_, mounts := run("cat", "/proc/mounts")
+	require.Regexp(t, `tmpfs /data tmpfs rw,nosuid,nodev,noexec,relatime,size=32768k`, mounts)
+	require.Regexp(t, `tmpfs /tmp tmpfs rw,nosuid,nodev,noexec,relatime,size=32768k`, mounts)
+
+	c, text := run("write", "/trial/out/x", "text")
+	require.Zero(t, c.ExitCode, text)
+	require.FileExists(t, out+"/x", "ours, not the image's")
+}
+
+func TestImageThatPreloads(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+
+	for _, variable := range []string{"LD_PRELOAD", "LD_AUDIT"} {
+		image := derive(t, "ENV "+variable+"=/evil.so")
+		_, err := d.ResolveImage(t.Context(), image)
+		require.ErrorContains(t, err, "E_IMAGE_ENV")
+		require.ErrorContains(t, err, variable)
+
+		l := runtimetest.Launch("exit", "0")
+		l.Image = image
+		_, err = d.Ensure(t.Context(), l)
+
+		var start *berth.StartError
+
+		require.ErrorAs(t, err, &start, "nor does it start where it was not asked about")
+		require.Equal(t, berth.FailureBadCommand, start.Kind)
+	}
 }
 
 func TestInfo(t *testing.T) {

@@ -122,6 +122,8 @@ func Run(t *testing.T, open func(t *testing.T) Runtime) {
 		"stop":            testStop,
 		"stop ignored":    testStopIgnored,
 		"stop absent":     testStopAbsent,
+		"absent":          testAbsent,
+		"by name":         testByName,
 		"remove running":  testRemoveRunning,
 		"wait canceled":   testWaitCanceled,
 		"image missing":   testImageMissing,
@@ -276,6 +278,29 @@ func testStopAbsent(t *testing.T, r Runtime) {
 
 	c, _ := Finish(t, r, Launch("exit", "0"))
 	require.NoError(t, r.Stop(t.Context(), c.ID, time.Second), "twice is once")
+}
+
+func testAbsent(t *testing.T, r Runtime) {
+	_, err := r.Wait(t.Context(), "berth-test-no-such-container")
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err), "%v", err)
+
+	err = r.Logs(t.Context(), "berth-test-no-such-container", berth.LogPosition{}, true, func(berth.LogChunk) error { return nil })
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err), "%v", err)
+}
+
+// testByName: whoever has lost the id still knows the name.
+func testByName(t *testing.T, r Runtime) {
+	c := Start(t, r, Launch("sleep"))
+	AwaitReady(t, r, c.Name)
+	require.NoError(t, r.Stop(t.Context(), c.Name, patience))
+
+	ended, err := r.Wait(t.Context(), c.Name)
+	require.NoError(t, err)
+	require.Equal(t, c.ID, ended.ID)
+	require.NoError(t, r.Remove(t.Context(), c.Name))
+
+	_, err = r.Inspect(t.Context(), c.ID)
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 }
 
 func testRemoveRunning(t *testing.T, r Runtime) {

@@ -18,22 +18,29 @@ const (
 	metricsName     = "metrics.jsonl"
 )
 
+// ours is what of an attempt's directory goes when its result is committed.
+var ours = []string{"in", verdictName, verdictName + ".tmp", usageName, usageName + ".tmp"}
+
 // dirs are the host's directories of one attempt.
 type dirs struct {
+	attempt    string // holds in and out, and the verdict and usage, which are ours
 	in         string // read-only for the job
 	out        string // metrics and artifacts
 	checkpoint string // of the trial; survives attempts
 }
 
 func (e *Executor) dirs(who berth.Assignee) dirs {
-	attempt := filepath.Join(e.config.DataDir, "attempts", who.Attempt.ID)
+	attempt := filepath.Join(e.attemptsDir(), who.Attempt.ID)
 
 	return dirs{
+		attempt:    attempt,
 		in:         filepath.Join(attempt, "in"),
 		out:        filepath.Join(attempt, "out"),
 		checkpoint: filepath.Join(e.config.DataDir, "checkpoints", who.Trial.ID),
 	}
 }
+
+func (e *Executor) attemptsDir() string { return filepath.Join(e.config.DataDir, "attempts") }
 
 // make creates the directories and the parameters file. Doing it again, as
 // after a crash, changes nothing the job may have written. The job's user is
@@ -75,12 +82,16 @@ func writeFile(path string, data []byte) error {
 	return nil
 }
 
-// clean removes the attempt's input. Its output stays until the sweep is
+// clean removes all but the attempt's output, which stays until the sweep is
 // deleted: it holds the artifacts.
 func (d dirs) clean() error {
-	if err := os.RemoveAll(d.in); err != nil {
-		return fmt.Errorf("removing %q: %w", d.in, err)
+	for _, name := range ours {
+		if err := os.RemoveAll(filepath.Join(d.attempt, name)); err != nil {
+			return fmt.Errorf("removing %q of attempt: %w", name, err)
+		}
 	}
+
+	_ = os.Remove(d.attempt) // is empty when the attempt never started; else it stays
 
 	return nil
 }

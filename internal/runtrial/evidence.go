@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"strings"
 	"time"
 
 	"github.com/berthml/berth"
@@ -10,6 +11,7 @@ import (
 // conclude turns what was seen of the container into its outcome.
 func (r *run) conclude(seen observation) berth.Outcome {
 	code := seen.exit.ExitCode
+	r.recallTimeout(seen.exit)
 	_, announced := r.ooms.Load(r.who.Attempt.ID)
 
 	evidence := failure.Evidence{
@@ -22,6 +24,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		MemoryLimitBytes: r.who.Attempt.Demand.MemoryBytes,
 		PeakBytes:        seen.usage.MemoryPeakBytes,
 		DaemonLost:       seen.exit.DaemonLost,
+		Limits:           r.config.Bounds.allowed(),
 		HostRestarted:    r.config.BootID != "" && seen.exit.BootID != "" && seen.exit.BootID != r.config.BootID,
 	}
 
@@ -38,11 +41,37 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		value = nil
 	}
 
+	if len(seen.notes) > 0 {
+		message += "; " + strings.Join(seen.notes, "; ")
+	}
+
 	started, finished := r.startedAt.UTC(), seen.exit.FinishedAt.UTC()
 	seen.usage.Wall = berth.Duration(max(finished.Sub(started), 0))
 
 	return berth.Outcome{
 		Kind: kind, Message: message, ExitCode: &code, Value: value, Usage: seen.usage, StartedAt: started, FinishedAt: finished,
+	}
+}
+
+// recallTimeout finds again what an earlier run intended that was killed
+// between the stop and the verdict: a container that ended by a signal after
+// its time was up had been told to.
+func (r *run) recallTimeout(exit berth.Container) {
+	const sigkill, sigterm = 128 + 9, 128 + 15
+
+	limit := time.Duration(r.who.Spec.Limits.MaxTrialDuration)
+	if r.intent == failure.IntentNone && limit > 0 && exit.FinishedAt.Sub(r.startedAt) >= limit &&
+		(exit.ExitCode == sigkill || exit.ExitCode == sigterm) {
+		r.intent = failure.IntentTimeout
+	}
+}
+
+// concludeGone is the outcome of a container that somebody removed, whom
+// nothing keeps from it. How it ended nobody can tell any more.
+func (r *run) concludeGone() berth.Outcome {
+	return berth.Outcome{
+		Kind: berth.FailureInfra, Message: "its container was removed by somebody else; Berth runs it again",
+		Usage: most(r.order.Known, r.dirs.usage(r.order.Token)), StartedAt: r.startedAt.UTC(), FinishedAt: time.Now().UTC(),
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/berthml/berth/internal/failure"
 )
 
-// Containers is the Docker of this host. An id may also be a name.
+// Containers is the Docker of this host. An id may also be a name. Every call
+// but Wait and Logs ends by itself when Docker hangs.
 type Containers interface {
 	// Name is what the attempt's container is called, whether or not it is there.
 	Name(attemptID string) string
@@ -31,7 +32,9 @@ type Containers interface {
 	Logs(ctx context.Context, id string, from berth.LogPosition, follow bool, take func(berth.LogChunk) error) error
 }
 
-// Records is what the database keeps of attempts.
+// Records is what the database keeps of attempts. Every error of kind
+// unavailable is ambiguous, the work may be done (rule R8): repeating a call
+// that was done is harmless.
 type Records interface {
 	Assignee(ctx context.Context, attemptID string) (berth.Assignee, error)
 	AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error
@@ -49,9 +52,9 @@ type Meter interface {
 type Config struct {
 	DataDir     string        // for the attempts' directories; required
 	Grace       time.Duration // between SIGTERM and SIGKILL; default 30s (CONTRACT.md)
-	LogLimit    int64         // bytes of log kept per attempt; default 16 MiB
 	SampleEvery time.Duration // of memory; default 200ms: growth-mode footprints only rise, so 5 Hz suffices
 	BootID      string        // of this host; a container of another boot died with it
+	Bounds      Bounds        // of what an attempt may take
 
 	// CPUIdle returns how much of the host's processor time was idle since boot,
 	// and how much there was, in any unit. Nil = not known: readings of CPU then
@@ -67,6 +70,9 @@ type Executor struct {
 	config     Config
 	log        *slog.Logger
 	ooms       sync.Map // attempt id → true: Docker announced an out-of-memory
+
+	mu     sync.Mutex
+	claims map[string]*claim // by attempt: what a Run is at
 }
 
 // OpenMeter finds the cgroup of a running container.
@@ -75,10 +81,12 @@ type OpenMeter func(c berth.Container) (Meter, error)
 // New returns an executor.
 func New(containers Containers, records Records, meter OpenMeter, config Config, log *slog.Logger) *Executor {
 	config.Grace = cmp.Or(config.Grace, 30*time.Second)
-	config.LogLimit = cmp.Or(config.LogLimit, 16<<20)
 	config.SampleEvery = cmp.Or(config.SampleEvery, 200*time.Millisecond)
+	config.Bounds = config.Bounds.orDefault()
 
-	return &Executor{containers: containers, records: records, meter: meter, config: config, log: log}
+	return &Executor{
+		containers: containers, records: timely{records}, meter: meter, config: config, log: log, claims: make(map[string]*claim),
+	}
 }
 
 // NoteOOM keeps Docker's word that the kernel killed a process of an attempt
@@ -108,9 +116,16 @@ var ErrDetached = errors.New("detached from the attempt; its container goes on")
 
 // Run runs an attempt to its committed outcome. Running it again, also while
 // or after another Run of the same attempt was cut off, goes on from where it
-// stands. Errors: ErrDetached; fenced when the attempt is not ours any more;
-// unavailable when Docker or the database does not answer.
+// stands; a verdict that was written down is committed without Docker. Errors:
+// ErrDetached; fenced when the attempt is not ours any more; unavailable when
+// Docker or the database does not answer.
 func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) {
+	ctx, yield, err := e.claim(ctx, order.AttemptID)
+	if err != nil {
+		return berth.Outcome{}, err
+	}
+	defer yield()
+
 	who, err := e.records.Assignee(ctx, order.AttemptID)
 	if err != nil {
 		return berth.Outcome{}, err
@@ -120,7 +135,7 @@ func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) 
 	if attempt.State == berth.AttemptFinished && attempt.Token == order.Token {
 		e.tidy(ctx, who)
 
-		return storedOutcome(attempt), nil
+		return attempt.Outcome(), nil
 	}
 
 	if attempt.Token != order.Token || attempt.State == berth.AttemptAbandoned {
@@ -128,6 +143,10 @@ func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) 
 	}
 
 	run := &run{Executor: e, order: order, who: who, dirs: e.dirs(who)}
+
+	if v, found := run.verdict(); found {
+		return run.commit(ctx, v)
+	}
 
 	if order.Stop {
 		return run.giveBack(ctx)
@@ -144,20 +163,6 @@ func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) 
 // stopped reports whether ctx ended with the order to stop.
 func stopped(ctx context.Context, order Order) bool {
 	return ctx.Err() != nil && order.StopCause != nil && errors.Is(context.Cause(ctx), order.StopCause)
-}
-
-// storedOutcome is the outcome of an attempt that was committed before.
-func storedOutcome(a berth.Attempt) berth.Outcome {
-	o := berth.Outcome{Kind: a.Kind, Message: a.Message, ExitCode: a.ExitCode, Value: a.Value, Usage: a.Usage}
-	if a.StartedAt != nil {
-		o.StartedAt = *a.StartedAt
-	}
-
-	if a.FinishedAt != nil {
-		o.FinishedAt = *a.FinishedAt
-	}
-
-	return o
 }
 
 // run is one Run of one attempt.
@@ -182,7 +187,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	r.container, err = r.containers.Ensure(ctx, launch)
 
 	if start, ok := errors.AsType[*berth.StartError](err); ok {
-		return r.commit(ctx, r.concludeStart(start))
+		return r.settle(ctx, verdict{Outcome: r.concludeStart(start)})
 	}
 
 	if err != nil {
@@ -191,23 +196,24 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 
 	r.startedAt = r.container.StartedAt
 
-	if err := r.records.AttemptRunning(ctx, r.who.Attempt.ID, r.order.Token, r.container.ID, r.startedAt); err != nil {
-		if berth.KindOf(err) == berth.KindFenced {
-			r.abandon(ctx)
-		}
-
-		return berth.Outcome{}, cutOff(ctx, err)
-	}
-
 	r.log.Info("attempt runs", "sweep_id", r.who.SweepID, "trial", r.who.Trial.Number, "attempt", r.who.Attempt.ID,
 		"container", berth.ShortKey(r.container.ID), "adopted", r.container.Adopted)
 
 	seen, err := r.watch(ctx)
+
+	switch berth.KindOf(err) {
+	case berth.KindFenced:
+		r.abandon(ctx)
+	case berth.KindNotFound:
+		return r.settle(ctx, verdict{Outcome: r.concludeGone()})
+	default:
+	}
+
 	if err != nil {
 		return berth.Outcome{}, cutOff(ctx, err)
 	}
 
-	return r.commit(ctx, r.conclude(seen))
+	return r.settle(ctx, verdict{Outcome: r.conclude(seen), Tail: seen.tail, Points: seen.points, Pieces: seen.pieces})
 }
 
 // cutOff turns the errors of a context that ended into ErrDetached.
@@ -219,24 +225,45 @@ func cutOff(ctx context.Context, err error) error {
 	return err
 }
 
-// commit stores the outcome and then removes the container. Once the container
-// has exited nothing must cut this short, so it has a deadline of its own.
-func (r *run) commit(ctx context.Context, o berth.Outcome) (berth.Outcome, error) {
+// verdict returns the one that an earlier Run wrote down.
+func (r *run) verdict() (verdict, bool) {
+	v, found, err := r.dirs.verdict(r.order.Token)
+	if err != nil {
+		r.log.Warn("reading verdict; the container is judged anew", "attempt", r.who.Attempt.ID, "error", err)
+	}
+
+	return v, found
+}
+
+// settle writes a verdict down, if there is none yet, and commits the one that
+// stands. A disk that takes no more loses nothing: the container stays.
+func (r *run) settle(ctx context.Context, v verdict) (berth.Outcome, error) {
+	if first, found := r.verdict(); found {
+		return r.commit(ctx, first)
+	}
+
+	v.AttemptID, v.Token, v.Source = r.who.Attempt.ID, r.order.Token, berth.FootprintFull
+	if r.order.Short {
+		v.Source = berth.FootprintShort
+	}
+
+	if err := r.dirs.keepVerdict(v); err != nil {
+		r.log.Warn("writing verdict down; it is committed from memory", "attempt", v.AttemptID, "error", err)
+	}
+
+	return r.commit(ctx, v)
+}
+
+// commit stores a verdict and then removes the container and the file. Once
+// the container has exited nothing must cut this short, so it has a deadline
+// of its own; what is left when that is over, the next Run commits.
+func (r *run) commit(ctx context.Context, v verdict) (berth.Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 
-	source := berth.FootprintFull
-	if r.order.Short {
-		source = berth.FootprintShort
-	}
+	r.emptyExcess(v.Outcome.Kind)
 
-	err := patiently(ctx, func() error {
-		return r.records.FinishAttempt(ctx, berth.Result{
-			AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, SweepID: r.who.SweepID, ShapeKey: r.who.Trial.ShapeKey,
-			Token: r.order.Token, Reserved: r.who.Attempt.Demand, Outcome: o, Source: source,
-			Proof: "container exited or never started",
-		})
-	})
+	err := patiently(ctx, func() error { return r.store(ctx, &v) })
 	if berth.KindOf(err) == berth.KindFenced {
 		r.abandon(ctx)
 	}
@@ -247,11 +274,64 @@ func (r *run) commit(ctx context.Context, o berth.Outcome) (berth.Outcome, error
 
 	r.tidy(ctx, r.who)
 
-	return o, nil
+	return v.Outcome, nil
+}
+
+// store writes what the database lacks of a verdict: its result last, for then
+// the attempt is over.
+func (r *run) store(ctx context.Context, v *verdict) error {
+	if err := r.storeOutput(ctx, v); err != nil {
+		return err
+	}
+
+	return r.records.FinishAttempt(ctx, berth.Result{
+		AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, SweepID: r.who.SweepID, ShapeKey: r.who.Trial.ShapeKey,
+		Token: r.order.Token, Reserved: r.who.Attempt.Demand, Outcome: v.Outcome, Source: v.Source,
+		Proof: "container exited or never started",
+	})
+}
+
+// storeOutput takes out of the verdict what it has stored, or what can never be
+// stored: the result counts more. Errors: unavailable.
+func (r *run) storeOutput(ctx context.Context, v *verdict) error {
+	for len(v.Points) > 0 {
+		batch := v.Points[:min(len(v.Points), pointsAtOnce)]
+		if err := r.storable(r.records.PutMetrics(ctx, v.AttemptID, batch)); err != nil {
+			return err
+		}
+
+		v.Points = v.Points[len(batch):]
+	}
+
+	for len(v.Pieces) > 0 {
+		piece := v.Pieces[0]
+
+		// An earlier try may have stored it; a mark of ours counts in no offset.
+		if piece.Stream == streamBerth || piece.Offset+int64(len(piece.Data)) > r.who.LogOffset {
+			if err := r.storable(r.records.PutLog(ctx, v.AttemptID, piece)); err != nil {
+				return err
+			}
+		}
+
+		v.Pieces = v.Pieces[1:]
+	}
+
+	return nil
+}
+
+// storable passes on the errors that may pass, and logs the others.
+func (r *run) storable(err error) error {
+	if err == nil || berth.KindOf(err) == berth.KindUnavailable {
+		return err
+	}
+
+	r.log.Error("the database refuses metrics or log", "attempt", r.who.Attempt.ID, "error", err)
+
+	return nil
 }
 
 const (
-	// commitTimeout bounds the commit of a result; Temporal repeats it after that.
+	// commitTimeout bounds the commit of a verdict; Temporal repeats it after that.
 	commitTimeout = 30 * time.Second
 	// stopPatience bounds how long a container that must stop is asked to while
 	// Docker does not answer. By then Temporal has missed our heartbeats, and the
@@ -311,7 +391,9 @@ func (r *run) giveBack(ctx context.Context) (berth.Outcome, error) {
 	now := time.Now().UTC()
 	kind, message := failure.Classify(failure.Evidence{Intent: failure.IntentCancel})
 
-	return r.commit(ctx, berth.Outcome{Kind: kind, Message: message, StartedAt: now, FinishedAt: now})
+	return r.settle(ctx, verdict{Outcome: berth.Outcome{
+		Kind: kind, Message: message, Usage: most(r.order.Known, r.dirs.usage(r.order.Token)), StartedAt: now, FinishedAt: now,
+	}})
 }
 
 // tidy removes what an attempt leaves on the host. What it cannot remove now,

@@ -4,15 +4,19 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/failure"
 )
 
 const (
@@ -21,14 +25,27 @@ const (
 	tailLines   = 200                    // kept for the classifier (reference/jobs.md section 3)
 	lineBytes   = 4 << 10                // of one line kept for the classifier
 	readAtOnce  = 1 << 20
+	readPerLook = 8 << 20 // of the metrics file: 32 MB/s, so that a sparse one does not keep us
 	longestLine = 1 << 20 // with metrics; a longer one is skipped, or its beginning
+	// metricsFileBytes of the metrics file are read: a million points and more.
+	metricsFileBytes = 256 << 20
+	// pointsAtOnce go into one statement: 0.1 s (reliability.md section 5).
+	pointsAtOnce = 10_000
+	// streamBerth is the stream of what Berth itself says in a log.
+	streamBerth = "berth"
 )
 
 // output is what a container says: its log and its metrics. Everything is read
 // from the start, also by a run that adopts the container, so that the metrics
 // are whole; what is stored already is stored once.
+//
+// While the database is away, what could not be written waits in memory, which
+// Bounds keep small: 16 MiB of log, and 36 MB of metrics for an hour of a job
+// that reports as many as it may. What still waits when the container has
+// exited goes into the verdict.
 type output struct {
 	run     *run
+	writing chan struct{} // holds one token: who has it writes
 	metrics *series
 	stdout  *lineParser   // nil unless metrics come from there
 	file    *recordParser // nil when they do
@@ -38,18 +55,29 @@ type output struct {
 	piece  berth.LogPiece
 	pieces []berth.LogPiece
 	cut    bool // the log limit was reached
+	torn   bool // the end of the log cannot be read
 	lines  []string
 
 	position berth.LogPosition // of what was read
+
+	pace   *pace
+	readAt atomic.Int64          // when the last chunk was, Unix time in ns
+	flood  chan<- failure.Intent // told once when the log is a flood; nil = nobody asks
 
 	line     []byte // unfinished last line of stdout
 	lineAt   time.Time
 	fileTail []byte // unfinished last line of the metrics file
 	fileAt   int64
+
+	fileLimit int64 // bytes of the metrics file that may still be read
+	fileCut   bool  // there were more
 }
 
 func newOutput(r *run) *output {
-	o := &output{run: r, metrics: newSeries()}
+	o := &output{
+		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds), fileLimit: metricsFileBytes,
+		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt))),
+	}
 	if r.who.Spec.Metrics.Source == berth.MetricsStdout {
 		o.stdout = newLineParser(r.who.Spec.Metrics.Pattern)
 	} else {
@@ -60,25 +88,43 @@ func newOutput(r *run) *output {
 }
 
 // follow reads the container's log to its end. A connection that breaks is not
-// the end: Docker may restart under a container that goes on.
+// the end: Docker may restart under a container that goes on. Errors:
+// errLogStuck, as ctx's cause; not_found when the container was removed before
+// its metrics were read.
 func (o *output) follow(ctx context.Context, exited <-chan struct{}) error {
-	for last := false; ; {
-		select {
-		case <-exited:
-			last = true
-		default:
-		}
+	for {
+		last := isOver(exited)
 
 		err := o.run.containers.Logs(ctx, o.run.container.ID, o.position, true, func(c berth.LogChunk) error {
 			o.take(c)
 
+			if o.flood != nil && o.pace.floods(c) {
+				o.flood <- failure.IntentFlood
+				o.flood = nil
+			}
+
+			o.pace.wait(ctx, exited, c)
+			o.readAt.Store(time.Now().UnixNano())
+
 			return nil
 		})
-		if ctx.Err() != nil || last && err == nil {
-			return nil //nolint:nilerr // who ended ctx knows why
-		}
 
-		if err != nil {
+		switch {
+		case errors.Is(context.Cause(ctx), errLogStuck):
+			return errLogStuck
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // who ended ctx knows why
+		case last && err == nil:
+			return nil
+		case last && berth.KindOf(err) == berth.KindNotFound && o.stdout != nil:
+			return err // its metrics are gone with the container
+		case last && berth.KindOf(err) != berth.KindUnavailable:
+			o.run.log.Error("the end of the log cannot be read", "attempt", o.run.who.Attempt.ID, "error", err)
+
+			o.torn = true
+
+			return nil
+		case err != nil:
 			o.run.log.Warn("reading log; trying again", "attempt", o.run.who.Attempt.ID, "error", err)
 		}
 
@@ -92,6 +138,15 @@ func (o *output) follow(ctx context.Context, exited <-chan struct{}) error {
 		case <-time.After(retryEvery):
 		case <-ctx.Done():
 		}
+	}
+}
+
+func isOver(exited <-chan struct{}) bool {
+	select {
+	case <-exited:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -149,11 +204,11 @@ func (o *output) store(c berth.LogChunk) {
 
 	data := c.Data[max(o.run.who.LogOffset-from, 0):]
 
-	if from >= o.run.config.LogLimit {
+	if from >= o.run.config.Bounds.LogLimit {
 		o.cut = true
 		o.push()
 		o.pieces = append(o.pieces, berth.LogPiece{
-			Offset: from, Stream: "berth", At: c.At, Data: []byte("\n[berth: the log limit is reached; the rest is not kept]\n"),
+			Offset: from, Stream: streamBerth, At: c.At, Data: []byte("\n[berth: the log limit is reached; the rest is not kept]\n"),
 		})
 
 		return
@@ -187,12 +242,12 @@ func (o *output) tail(ctx context.Context, exited <-chan struct{}) error {
 	defer ticker.Stop()
 
 	for {
-		o.readFile()
+		o.readFile(readPerLook)
 
 		select {
 		case <-ticker.C:
 		case <-exited:
-			o.readFile()
+			o.readFile(math.MaxInt64)
 
 			return nil
 		case <-ctx.Done():
@@ -201,10 +256,10 @@ func (o *output) tail(ctx context.Context, exited <-chan struct{}) error {
 	}
 }
 
-// readFile takes in the whole lines that were appended. The file is the job's:
-// it is opened below the attempt's directory only (a link cannot lead out of
-// it), must be a regular file, and cannot block.
-func (o *output) readFile() {
+// readFile takes in the whole lines that were appended, of at most so many
+// bytes. The file is the job's: it is opened below the attempt's directory only
+// (a link cannot lead out of it), must be a regular file, and cannot block.
+func (o *output) readFile(most int64) {
 	root, err := os.OpenRoot(o.run.dirs.out)
 	if err != nil {
 		return
@@ -228,9 +283,17 @@ func (o *output) readFile() {
 
 	buffer := make([]byte, readAtOnce)
 
-	for {
-		n, err := file.ReadAt(buffer, o.fileAt)
+	for most > 0 {
+		if o.fileLimit <= 0 {
+			o.fileCut = o.fileCut || info.Size() > o.fileAt
+
+			return
+		}
+
+		n, err := file.ReadAt(buffer[:min(readAtOnce, o.fileLimit)], o.fileAt)
 		o.fileAt += int64(n)
+		o.fileLimit -= int64(n)
+		most -= int64(n)
 		o.takeLines(buffer[:n])
 
 		if err != nil {
@@ -264,7 +327,7 @@ func (o *output) takeLines(data []byte) {
 }
 
 // flush writes what has gathered, every half second. A database that is away
-// does not end the attempt: the rest is written at the end.
+// does not end the attempt: the rest waits, and is part of the verdict.
 func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
@@ -283,11 +346,10 @@ func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
 	}
 }
 
-// finish writes everything that is left.
-func (o *output) finish(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
-
+// finish takes in what the last lines hold, says in the log what is missing,
+// and returns everything that is not in the database. Nobody reads or writes
+// any more.
+func (o *output) finish() ([]berth.MetricPoint, []berth.LogPiece) {
 	if len(o.fileTail) > 0 { // the job's last line may lack its end
 		o.metrics.add(o.file.parse(o.fileTail, time.Now().UTC())...)
 	}
@@ -296,17 +358,74 @@ func (o *output) finish(ctx context.Context) error {
 		o.metrics.add(o.stdout.parse(string(o.line), o.lineAt)...)
 	}
 
-	return o.write(ctx)
+	o.metrics.end()
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	o.push()
+
+	for _, note := range o.notes() {
+		o.mark(note)
+	}
+
+	return o.metrics.pending(), o.pieces
 }
 
+// notes say what was left out.
+func (o *output) notes() []string {
+	notes := o.metrics.notes(o.run.config.Bounds)
+
+	if o.stdout != nil && o.pace.lossy {
+		notes = append(notes, "it printed faster than Docker keeps, so lines with metrics may be lost; write them to the file that TRIAL_METRICS_FILE names")
+	}
+
+	if o.fileCut {
+		notes = append(notes, fmt.Sprintf("its metrics file is larger than %d MiB and was read so far only", metricsFileBytes>>20))
+	}
+
+	if o.torn {
+		notes = append(notes, "the end of its log could not be read")
+	}
+
+	return notes
+}
+
+// mark says something in the log, at its end. Marks there are one piece: an
+// offset is stored once.
+func (o *output) mark(text string) {
+	data := []byte("\n[berth: " + text + "]\n")
+
+	if last := len(o.pieces) - 1; last >= 0 && o.pieces[last].Stream == streamBerth && o.pieces[last].Offset == o.offset {
+		o.pieces[last].Data = append(o.pieces[last].Data, data...)
+
+		return
+	}
+
+	o.pieces = append(o.pieces, berth.LogPiece{Offset: o.offset, Stream: streamBerth, At: time.Now().UTC(), Data: data})
+}
+
+// write stores what waits: one at a time, so that pieces arrive in order.
 func (o *output) write(ctx context.Context) error {
+	select {
+	case o.writing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+
+	defer func() { <-o.writing }()
+
 	attempt := o.run.who.Attempt.ID
 
-	points := o.metrics.pending()
-	if err := o.run.records.PutMetrics(ctx, attempt, points); err != nil {
-		o.metrics.restore(points)
+	for points := o.metrics.pending(); len(points) > 0; {
+		batch := points[:min(len(points), pointsAtOnce)]
+		if err := o.run.records.PutMetrics(ctx, attempt, batch); err != nil {
+			o.metrics.restore(points)
 
-		return err
+			return err
+		}
+
+		points = points[len(batch):]
 	}
 
 	o.mu.Lock()

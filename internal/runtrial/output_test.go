@@ -3,6 +3,7 @@ package runtrial
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,7 +73,7 @@ func TestOutput_StoresUpToTheLimit(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	r.config.LogLimit = 10
+	r.config.Bounds.LogLimit = 10
 
 	read := func() {
 		o := newOutput(r.newRun(t))
@@ -95,7 +96,7 @@ func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 
 	rapid.Check(t, func(rt *rapid.T) {
 		r := setup(t)
-		r.config.LogLimit = int64(rapid.IntRange(1, 60).Draw(rt, "limit"))
+		r.config.Bounds.LogLimit = int64(rapid.IntRange(1, 60).Draw(rt, "limit"))
 
 		var (
 			chunks []berth.LogChunk
@@ -134,26 +135,29 @@ func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 		text, marked := strings.CutSuffix(stored, "\n[berth: the log limit is reached; the rest is not kept]\n")
 		require.True(rt, strings.HasPrefix(whole.String(), text))
 		require.Equal(rt, marked, len(text) < whole.Len(), "all is there, or it says that not")
-		require.Less(rt, len(text), int(r.config.LogLimit)+8, "the limit holds up to one chunk")
+		require.Less(rt, len(text), int(r.config.Bounds.LogLimit)+8, "the limit holds up to one chunk")
 	})
 }
 
 func TestOutput_StdoutLinesMayComeInPieces(t *testing.T) {
 	t.Parallel()
 
-	o := newOutput(setup(t).newRun(t))
+	r := setup(t)
+
+	o := newOutput(r.newRun(t))
 	for i, text := range []string{"acc=0.", "5\n", "1/2 acc: 0.1\r2/2 acc", ": 0.7\r", "\n", "acc=\xe2\x82", "\xac acc=0.25"} {
 		o.take(chunk(berth.Stdout, text, i))
 	}
 
 	o.take(chunk(berth.Stderr, "acc=99\n", 9))
-	require.NoError(t, o.finish(t.Context()))
+	points, _ := o.finish()
+	require.NoError(t, r.records.PutMetrics(t.Context(), attemptID, points))
 
-	value := func(step int) float64 { return o.run.records.(*books).metrics["acc/"+strings.Repeat("i", step)].Value } //nolint:forcetypeassert // it is the fake
+	value := func(step int) float64 { return r.books.metrics["acc/"+strings.Repeat("i", step)].Value }
 	require.InDelta(t, 0.5, value(1), 0)
 	require.InDelta(t, 0.7, value(2), 0)
 	require.InDelta(t, 0.25, value(3), 0, "the last line lacks its end")
-	require.Len(t, o.run.records.(*books).metrics, 3) //nolint:forcetypeassert // it is the fake
+	require.Len(t, r.books.metrics, 3)
 }
 
 func TestOutput_KeepsMetricsThatCouldNotBeStored(t *testing.T) {
@@ -186,7 +190,7 @@ func fileOutput(t *testing.T) (*output, string) {
 func (o *output) steps(t *testing.T) []int64 {
 	t.Helper()
 
-	o.readFile()
+	o.readFile(math.MaxInt64)
 
 	var steps []int64
 	for _, p := range o.metrics.pending() {

@@ -1,8 +1,11 @@
 package runtrial
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/berthml/berth"
 )
@@ -16,6 +19,9 @@ type series struct {
 	mu     sync.Mutex
 	byName map[string]*history
 	queue  []berth.MetricPoint // not in the database yet
+	thin   *thinner
+	more   bool // there were more names than maxNames
+	ended  bool // nothing is held back any more
 }
 
 // history is what is kept of one metric.
@@ -27,7 +33,7 @@ type history struct {
 	final          *berth.MetricPoint
 }
 
-func newSeries() *series { return &series{byName: make(map[string]*history)} }
+func newSeries(thin *thinner) *series { return &series{byName: make(map[string]*history), thin: thin} }
 
 func (s *series) add(points ...berth.MetricPoint) {
 	s.mu.Lock()
@@ -37,6 +43,8 @@ func (s *series) add(points ...berth.MetricPoint) {
 		h := s.byName[p.Name]
 		if h == nil {
 			if len(s.byName) >= maxNames {
+				s.more = true
+
 				continue
 			}
 
@@ -45,8 +53,37 @@ func (s *series) add(points ...berth.MetricPoint) {
 		}
 
 		h.add(p)
-		s.queue = append(s.queue, p)
+
+		if s.thin.add(p) {
+			s.queue = append(s.queue, p)
+		}
 	}
+}
+
+// end lets everything go that was held back.
+func (s *series) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.ended = true
+}
+
+// notes say what was left out.
+func (s *series) notes(b Bounds) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	var notes []string
+
+	if s.more {
+		notes = append(notes, fmt.Sprintf("it reported more than %d metrics by name; the others were left out", maxNames))
+	}
+
+	if note := s.thin.note(b); note != "" {
+		notes = append(notes, note)
+	}
+
+	return notes
 }
 
 func (h *history) add(p berth.MetricPoint) {
@@ -70,7 +107,7 @@ func (s *series) pending() []berth.MetricPoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	queue := s.queue
+	queue := slices.Concat(s.queue, s.thin.release(time.Now(), s.ended))
 	s.queue = nil
 
 	return queue
@@ -81,7 +118,7 @@ func (s *series) restore(points []berth.MetricPoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.queue = append(points, s.queue...)
+	s.queue = slices.Concat(points, s.queue)
 }
 
 // objective returns the value that counts for the trial: a final record's, or

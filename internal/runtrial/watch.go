@@ -14,8 +14,12 @@ import (
 const (
 	// flushEvery is how often metrics and log pieces are written.
 	flushEvery = 500 * time.Millisecond
-	// drainTimeout bounds how long the rest of the log and metrics is waited
-	// for once the container has exited.
+	// keepUsageEvery is how often what was measured is written to disk: what a
+	// killed worker measured since is lost, but peaks are measured again.
+	keepUsageEvery = 5 * time.Second
+	// drainTimeout bounds how long the rest of the log is waited for once the
+	// container has exited: that no piece of it comes, for all of it may take
+	// longer (750,000 short lines, of which Docker passes on 20,000 a second).
 	drainTimeout = 10 * time.Second
 )
 
@@ -25,7 +29,14 @@ type observation struct {
 	usage   berth.Usage
 	tail    []string // last lines of both streams
 	metrics *series
+	notes   []string            // what was left out of them
+	points  []berth.MetricPoint // not in the database yet
+	pieces  []berth.LogPiece    // the same of the log
 }
+
+// errLogStuck is when Docker has not given the rest of a log in time. The
+// container stays, so the next Run reads it from the start.
+var errLogStuck = berth.Errorf(berth.KindUnavailable, "Docker has given no more of the log for %s, nor its end", drainTimeout)
 
 // watch follows a container to its exit. It stops the container when it runs
 // too long or when ctx ends with the order's StopCause; any other end of ctx
@@ -35,15 +46,17 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	followCtx, detach := context.WithCancel(context.WithoutCancel(ctx))
 	defer detach()
 
-	sampler := &sampler{usage: r.order.Known, every: r.config.SampleEvery}
+	sampler := &sampler{usage: most(r.order.Known, r.dirs.usage(r.order.Token)), every: r.config.SampleEvery}
 	before := r.cpuIdle()
 	output := newOutput(r)
+	excess := make(chan failure.Intent, 2) // one place for each that may send
+	output.flood = excess
 
 	group, followCtx := errgroup.WithContext(followCtx)
 	exited := make(chan struct{})
 
-	logCtx, endLog := context.WithCancel(followCtx)
-	defer endLog()
+	logCtx, endLog := context.WithCancelCause(followCtx)
+	defer endLog(nil)
 
 	var exit berth.Container
 
@@ -52,32 +65,60 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 		exit, err = r.containers.Wait(followCtx, r.container.ID)
 
 		close(exited)
-		time.AfterFunc(drainTimeout, endLog) // harmless when the log has ended
+		output.endWhenStuck(func() { endLog(errLogStuck) }) // harmless when the log has ended
 
 		return err
 	})
+	group.Go(func() error { return r.announce(followCtx, exited) })
 	group.Go(func() error { return r.sample(followCtx, exited, sampler) })
 	group.Go(func() error { return output.follow(logCtx, exited) })
 	group.Go(func() error { return output.tail(followCtx, exited) })
 	group.Go(func() error { return output.flush(followCtx, exited) })
-	group.Go(func() error { return r.supervise(ctx, followCtx, exited) })
+	group.Go(func() error { return r.watchSize(followCtx, exited, excess) })
+	group.Go(func() error { return r.supervise(ctx, followCtx, exited, excess) })
 
 	if err := group.Wait(); err != nil {
 		return observation{}, err
 	}
 
-	if err := output.finish(context.WithoutCancel(ctx)); err != nil {
-		return observation{}, err
-	}
-
 	sampler.usage.CPUContended = contended(before, r.cpuIdle())
+	r.settleExcess(excess)
 
-	return observation{exit: exit, usage: sampler.usage, tail: output.lastLines(), metrics: output.metrics}, nil
+	seen := observation{exit: exit, usage: sampler.usage, tail: output.lastLines(), metrics: output.metrics}
+	seen.points, seen.pieces = output.finish()
+	seen.notes = output.notes()
+
+	return seen, nil
+}
+
+// announce writes down that the container runs, however long the database is
+// away: measuring goes on meanwhile. Errors: fenced.
+func (r *run) announce(ctx context.Context, exited <-chan struct{}) error {
+	for {
+		err := r.records.AttemptRunning(ctx, r.who.Attempt.ID, r.order.Token, r.container.ID, r.startedAt)
+		if berth.KindOf(err) == berth.KindFenced {
+			return err
+		}
+
+		if err == nil || ctx.Err() != nil {
+			return nil //nolint:nilerr // who ended ctx knows why
+		}
+
+		r.log.Warn("noting that the attempt runs; trying again", "attempt", r.who.Attempt.ID, "error", err)
+
+		select {
+		case <-time.After(retryEvery):
+		case <-exited: // the result says it, too
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // supervise stops the container for a reason of ours, or ends the followers
 // with ErrDetached when it has to go on without us.
-func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}) error {
+func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, excess <-chan failure.Intent) error {
 	limit := time.Duration(r.who.Spec.Limits.MaxTrialDuration)
 	tooLong := time.NewTimer(time.Until(r.startedAt.Add(limit)))
 
@@ -92,6 +133,8 @@ func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}) 
 		return nil
 	case <-followCtx.Done():
 		return nil
+	case why := <-excess:
+		return r.stopExcess(followCtx, why)
 	case <-tooLong.C:
 		r.intent = failure.IntentTimeout
 	case <-ctx.Done():
@@ -108,6 +151,7 @@ func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}) 
 // sampler keeps the largest of what was measured.
 type sampler struct {
 	usage berth.Usage
+	kept  berth.Usage // what is on disk
 	every time.Duration
 }
 
@@ -128,6 +172,7 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 	defer ticker.Stop()
 
 	r.beat(s.usage)
+	defer r.keepUsage(s) // for whoever adopts the container
 
 	for n := 1; ; n++ {
 		if meter != nil {
@@ -140,6 +185,10 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 			r.beat(s.usage)
 		}
 
+		if n%max(int(keepUsageEvery/s.every), 1) == 0 {
+			r.keepUsage(s)
+		}
+
 		select {
 		case <-ticker.C:
 		case <-exited:
@@ -148,6 +197,22 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 			return nil
 		}
 	}
+}
+
+// keepUsage writes down what was measured: Temporal's heartbeat, which says it
+// too, is lost with an attempt of the activity that ended without one.
+func (r *run) keepUsage(s *sampler) {
+	if s.usage == s.kept {
+		return
+	}
+
+	if err := r.dirs.keepUsage(r.order.Token, s.usage); err != nil {
+		r.log.Warn("writing usage down", "attempt", r.who.Attempt.ID, "error", err)
+
+		return
+	}
+
+	s.kept = s.usage
 }
 
 func (s *sampler) add(m berth.MemorySample) {

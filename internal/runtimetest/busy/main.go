@@ -17,6 +17,18 @@
 //	dial ADDRESS      connects by TCP; prints why not
 //	env               prints the environment
 //	train MS VALUE [MIB]  takes memory, works for a while and prints {"val": VALUE}
+//
+// What jobs do wrong is in misdeeds.go:
+//
+//	flood SECONDS [BYTES]  prints lines of BYTES (128) as fast as it can (0 = for ever), then {"val": bytes printed}
+//	noise BYTES       prints random bytes, none of which ends a line
+//	bomb SECONDS      starts children for so long, then ends with code 9
+//	fill DIR MIB      writes files there until it is refused or has written MIB, then sleeps
+//	metrics POINTS NAMES  reports so many values of so many metrics as fast as it can, "val" last
+//	trick KIND        replaces its metrics file by a fifo, symlink, directory or sparse file
+//	args …            prints its arguments as a JSON list, then {"val": 1}
+//	fence             prints what it sees of the host, then {"val": 1}
+//	work MS           computes for so long of its own processor time; prints {"val": seconds it took}
 package main
 
 import (
@@ -92,6 +104,8 @@ func run(args []string) (int, error) {
 		return 0, dial(arg[0])
 	case "train":
 		return train(number(arg[0]), arg[1], number(append(arg, "0")[2]))
+	case "flood", "noise", "bomb", "fill", "metrics", "trick", "args", "fence", "work":
+		return misbehave(args[0], args[1:])
 	case "env":
 		say(strings.Join(os.Environ(), "\n"))
 

@@ -1,0 +1,75 @@
+package runtrial
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/failure"
+)
+
+// Bounds are what one attempt may take of the host and of the database. Zero
+// values are defaults. The reasons are in reliability.md, failures 28, 30, 34.
+type Bounds struct {
+	LogLimit    int64         // bytes of log kept; default 16 MiB
+	LogRate     int64         // bytes of log a second, on average over LogFloodFor, a line at least chunkCost; default 5 MiB
+	LogFloodFor time.Duration // an attempt that is faster for so long is stopped; default 30s
+	OutputLimit int64         // bytes of files in /trial/out and /trial/checkpoint; default 10 GiB
+	MetricRate  int           // metric points kept a second; default 100, and 100 s' worth at once
+	MetricLimit int           // metric points kept in all; default 1,000,000
+}
+
+func (b Bounds) orDefault() Bounds {
+	return Bounds{
+		LogLimit:    cmp.Or(b.LogLimit, 16<<20),
+		LogRate:     cmp.Or(b.LogRate, 5<<20),
+		LogFloodFor: cmp.Or(b.LogFloodFor, 30*time.Second),
+		OutputLimit: cmp.Or(b.OutputLimit, 10<<30),
+		MetricRate:  cmp.Or(b.MetricRate, 100),
+		MetricLimit: cmp.Or(b.MetricLimit, 1_000_000),
+	}
+}
+
+// allowed is what the classifier tells the user of them.
+func (b Bounds) allowed() failure.Limits {
+	return failure.Limits{LogRateBytes: b.LogRate, LogFloodFor: b.LogFloodFor, OutputBytes: b.OutputLimit}
+}
+
+// excessGrace is what a job has between SIGTERM and SIGKILL that takes more
+// than it may: each second is a gigabyte more.
+const excessGrace = time.Second
+
+// stopExcess stops a container that takes more than it may.
+func (r *run) stopExcess(ctx context.Context, why failure.Intent) error {
+	r.intent = why
+	r.log.Warn("attempt takes more than it may; stopping it", "attempt", r.who.Attempt.ID, "why", why)
+
+	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+
+	return patiently(ctx, func() error { return r.containers.Stop(ctx, r.container.ID, excessGrace) })
+}
+
+// settleExcess takes in what was found out at the exit, when nothing was left
+// to stop.
+func (r *run) settleExcess(excess <-chan failure.Intent) {
+	select {
+	case why := <-excess:
+		r.intent = cmp.Or(r.intent, why)
+	default:
+	}
+}
+
+// emptyExcess removes the files of a job that wrote too many: hundreds of such
+// trials would fill the disk for all. Only once the verdict is written down:
+// without the files nobody could come to it again.
+func (r *run) emptyExcess(kind berth.FailureKind) {
+	if kind != berth.FailureDiskQuota {
+		return
+	}
+
+	if err := r.dirs.empty(); err != nil {
+		r.log.Warn("removing the files of an attempt", "attempt", r.who.Attempt.ID, "error", err)
+	}
+}

@@ -1,0 +1,315 @@
+package runtrial
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+func TestPace_FloodIsAnAverageOverTime(t *testing.T) {
+	t.Parallel()
+
+	const mib = 1 << 20
+
+	bounds := Bounds{LogRate: 5 * mib, LogFloodFor: 30 * time.Second}.orDefault()
+
+	for name, test := range map[string]struct {
+		bytes func(second int) int // printed in each second
+		want  int                  // second in which it is a flood; -1 = never
+	}{
+		"just within the rate": {func(int) int { return 5 * mib }, -1},
+		"100 MiB a second":     {func(int) int { return 100 * mib }, 30},
+		"a short burst":        {func(s int) int { return map[bool]int{true: 100 * mib}[s < 1] }, -1},
+		"bursts with pauses":   {func(s int) int { return map[bool]int{true: 20 * mib}[s%5 == 0] }, -1},
+		"a little too fast":    {func(int) int { return 6 * mib }, 34}, // the burst lasts 4 s
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			p, got, data := newPace(bounds), -1, make([]byte, 16<<10)
+
+			for second := range 60 {
+				left := test.bytes(second)
+				for i := 0; left > 0; i++ {
+					c := berth.LogChunk{At: noon.Add(time.Duration(second)*time.Second + time.Duration(i)), Data: data}
+					left -= len(c.Data)
+
+					if p.floods(c) && got < 0 {
+						got = second
+					}
+				}
+
+				if p.floods(berth.LogChunk{At: noon.Add(time.Duration(second)*time.Second + 999*time.Millisecond), Data: []byte("x")}) && got < 0 {
+					got = second
+				}
+			}
+
+			if test.want < 0 {
+				require.Equal(t, -1, got)
+			} else {
+				require.InDelta(t, test.want, got, 2)
+			}
+		})
+	}
+}
+
+func TestPace_ShortLinesCost(t *testing.T) {
+	t.Parallel()
+
+	p := newPace(Bounds{LogRate: 1 << 20, LogFloodFor: time.Second}.orDefault())
+	flood := false
+
+	for i := range 10_000 { // 20 kB in 4 s
+		flood = flood || p.floods(berth.LogChunk{At: noon.Add(time.Duration(i) * 400 * time.Microsecond), Data: []byte("x\n")})
+	}
+
+	require.True(t, flood)
+}
+
+func TestRun_FloodIsStopped(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.config.Bounds.LogRate, r.config.Bounds.LogFloodFor = 1<<20, 100*time.Millisecond
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	r.docks.flood(box, 40, 64<<10, 10*time.Millisecond)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureLogFlood, got.outcome.Kind)
+	require.Contains(t, got.outcome.Message, "more than 1 MiB of log a second for 100ms")
+	require.Equal(t, []string{"stop " + box.ID, "remove " + box.Name}, r.docks.called())
+}
+
+// flood adds chunks that Docker stamped one after the other, so far apart.
+func (d *docks) flood(b *box, chunks, size int, apart time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	for i := range chunks {
+		b.log = append(b.log, berth.LogChunk{
+			Stream: berth.Stdout, At: noon.Add(time.Duration(i+1) * apart), Data: []byte(strings.Repeat("x", size-1) + "\n"),
+		})
+	}
+
+	close(b.more)
+	b.more = make(chan struct{})
+}
+
+func TestRun_SaysThatLinesMayBeLost(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.config.Bounds.LogRate = 1 << 20
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	r.docks.flood(box, 40, 64<<10, time.Millisecond)
+	r.docks.exit(box, 0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureNoResult, got.outcome.Kind)
+	require.Contains(t, got.outcome.Message, `never reported "acc"`)
+	require.Contains(t, got.outcome.Message, "lines with metrics may be lost; write them to the file that TRIAL_METRICS_FILE names")
+}
+
+func TestRun_FilesOverTheQuota(t *testing.T) {
+	t.Parallel()
+
+	for name, dir := range map[string]func(dirs) string{
+		"output":     func(d dirs) string { return d.out },
+		"checkpoint": func(d dirs) string { return d.checkpoint },
+	} {
+		for _, exits := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", exits by itself: ", exits), func(t *testing.T) {
+				t.Parallel()
+
+				r := setup(t)
+				r.config.Bounds.OutputLimit = 1 << 20
+				place := dir(r.dirs(r.books.assignee))
+				ended := r.start(t.Context(), r.order())
+				box := r.docks.started(t)
+				r.docks.print(box, "acc=1\n")
+
+				below := filepath.Join(place, "deep", "er")
+				require.NoError(t, os.MkdirAll(below, 0o700))
+				require.NoError(t, os.WriteFile(filepath.Join(below, "model"), make([]byte, 2<<20), 0o600))
+
+				if exits {
+					r.docks.exit(box, 0)
+				}
+
+				got := await(t, ended)
+				require.NoError(t, got.err)
+				require.Equal(t, berth.FailureDiskQuota, got.outcome.Kind)
+				require.Contains(t, got.outcome.Message, "more than 1 MiB to /trial/out")
+				require.Nil(t, got.outcome.Value)
+				require.NoDirExists(t, below)
+				require.DirExists(t, place)
+			})
+		}
+	}
+}
+
+func TestDirs_Larger(t *testing.T) {
+	t.Parallel()
+
+	setup := func(t *testing.T) dirs {
+		t.Helper()
+
+		d := setup(t).newRun(t).dirs
+		require.False(t, d.larger(t.Context(), 1), "not there yet")
+		require.NoError(t, d.make(nil))
+
+		return d
+	}
+
+	t.Run("a hole takes nothing", func(t *testing.T) {
+		t.Parallel()
+
+		d := setup(t)
+		require.NoError(t, os.WriteFile(filepath.Join(d.out, "sparse"), nil, 0o600))
+		require.NoError(t, os.Truncate(filepath.Join(d.out, "sparse"), 10<<30))
+		require.False(t, d.larger(t.Context(), 1<<20))
+	})
+
+	t.Run("many empty files take something", func(t *testing.T) {
+		t.Parallel()
+
+		d := setup(t)
+		for i := range 300 {
+			require.NoError(t, os.WriteFile(filepath.Join(d.out, fmt.Sprint(i)), nil, 0o600))
+		}
+
+		require.True(t, d.larger(t.Context(), 1<<20))
+	})
+
+	t.Run("a link counts itself only", func(t *testing.T) {
+		t.Parallel()
+
+		d, outside := setup(t), t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(outside, "large"), make([]byte, 2<<20), 0o600))
+		require.NoError(t, os.Symlink(outside, filepath.Join(d.out, "out")))
+		require.NoError(t, os.Symlink(filepath.Join(outside, "large"), filepath.Join(d.out, "file")))
+		require.False(t, d.larger(t.Context(), 1<<20))
+		require.NoError(t, d.empty())
+		require.FileExists(t, filepath.Join(outside, "large"), "what a link leads to is not ours to remove")
+	})
+}
+
+func TestThinner_KeepsWhatIsWithinTheRate(t *testing.T) {
+	t.Parallel()
+
+	bounds := Bounds{MetricRate: 10, MetricLimit: 2000}.orDefault()
+	thin := newThinner(bounds, 0)
+
+	for i := range 1500 { // 1,000 at once, then 5 a second
+		at := noon.Add(time.Duration(max(i-999, 0)) * 200 * time.Millisecond)
+		require.True(t, thin.add(berth.MetricPoint{Name: "m", Step: int64(i), At: at}), i)
+	}
+
+	require.Empty(t, thin.note(bounds))
+}
+
+func TestThinner_LeavesNoMetricOut(t *testing.T) {
+	t.Parallel()
+
+	bounds := Bounds{MetricRate: 10, MetricLimit: 5000}.orDefault()
+	s := newSeries(newThinner(bounds, 0))
+	last := map[string]int64{}
+	kept := 0
+
+	for step := range 1000 { // 100 metrics a second, ten times what may be
+		for i := range 100 {
+			p := metric(fmt.Sprint("m", i), int64(step), float64(step))
+			p.At = noon.Add(time.Duration(step) * time.Second)
+			s.add(p)
+		}
+
+		s.thin.clock = noon.Add(time.Duration(step) * time.Second)
+		kept += len(s.queue) + len(s.thin.release(s.thin.clock, false))
+		s.queue = nil
+	}
+
+	s.end()
+
+	for _, p := range s.pending() {
+		last[p.Name] = p.Step
+	}
+
+	require.InDelta(t, 11_000, kept, 6500, "a thousand at once, then ten a second, at most 5,000 in all")
+	require.LessOrEqual(t, kept, 5000)
+	require.Len(t, last, 100, "the last value of each is there")
+	require.EqualValues(t, 999, last["m7"])
+
+	value, status := s.objective(berth.Objective{Metric: "m3", Strategy: berth.StrategyMean})
+	require.Equal(t, berth.MetricFinite, status)
+	require.InDelta(t, 499.5, *value, 0, "all of them counted")
+	require.Contains(t, s.notes(bounds)[0], "metric points were left out")
+	require.Contains(t, s.notes(bounds)[0], "10 a second and 5000 in all")
+}
+
+func TestThinner_AdoptedAttemptIsReadAtOnce(t *testing.T) {
+	t.Parallel()
+
+	bounds := Bounds{MetricRate: 10}.orDefault()
+	thin := newThinner(bounds, time.Hour)
+
+	for i := range 36_000 { // what an hour held
+		require.True(t, thin.add(berth.MetricPoint{Name: "m", Step: int64(i), At: noon}), i)
+	}
+}
+
+func TestReadFile_IsNotKeptByALargeFile(t *testing.T) {
+	t.Parallel()
+
+	o, path := fileOutput(t)
+	o.fileLimit = 32 << 20
+	appendTo(t, path, "{\"step\":1,\"metrics\":{\"a\":1}}\n")
+	require.NoError(t, os.Truncate(path, 10<<40)) // ten terabytes of nothing
+
+	o.readFile(readPerLook)
+	require.EqualValues(t, readPerLook, o.fileAt)
+	require.Equal(t, []int64{1}, o.steps(t), "reads on, and ends")
+	require.EqualValues(t, 32<<20, o.fileAt)
+	require.LessOrEqual(t, len(o.fileTail), longestLine)
+	require.Equal(t, []string{"its metrics file is larger than 256 MiB and was read so far only"}, o.notes())
+
+	for range 3 { // beginning it anew again and again does not help
+		require.NoError(t, os.WriteFile(path, []byte("{\"step\":2,\"metrics\":{\"a\":1}}\n"), 0o600))
+		require.Empty(t, o.steps(t))
+	}
+}
+
+func TestRun_SaysWhatWasLeftOut(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.config.Bounds.MetricLimit = 3
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+
+	for i := range 10 {
+		r.docks.print(box, fmt.Sprintf("acc=%d\n", i))
+	}
+
+	r.docks.exit(box, 0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureOK, got.outcome.Kind)
+	require.InDelta(t, 9, *got.outcome.Value, 0)
+	require.Contains(t, got.outcome.Message, "finished; 6 metric points were left out of its curves")
+	require.Len(t, r.books.metrics, 4)
+}

@@ -1,0 +1,53 @@
+package runtrial
+
+import (
+	"context"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// recordTimeout bounds one call of the database: its statements end after 5 s,
+// connecting takes 3 s and asking a connection whether it lives 2 s at most
+// (internal/postgres). A connection into a black hole ends by nothing else
+// (reliability.md section 2, pgxpool defaults).
+const recordTimeout = 10 * time.Second
+
+// timely gives every call of the records a deadline, so that none can hold an
+// attempt for ever.
+type timely struct{ records Records }
+
+func (t timely) Assignee(ctx context.Context, attemptID string) (berth.Assignee, error) {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.Assignee(ctx, attemptID)
+}
+
+func (t timely) AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.AttemptRunning(ctx, attemptID, token, containerID, startedAt)
+}
+
+func (t timely) FinishAttempt(ctx context.Context, r berth.Result) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.FinishAttempt(ctx, r)
+}
+
+func (t timely) PutMetrics(ctx context.Context, attemptID string, points []berth.MetricPoint) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.PutMetrics(ctx, attemptID, points)
+}
+
+func (t timely) PutLog(ctx context.Context, attemptID string, piece berth.LogPiece) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.PutLog(ctx, attemptID, piece)
+}

@@ -1,0 +1,124 @@
+package runtrial
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/berthml/berth/internal/failure"
+)
+
+const (
+	// sizeEvery is how often the files of a job are measured: by looking, because
+	// ext4 knows no quota per directory without a mount option (reliability.md,
+	// failure 34).
+	sizeEvery = time.Second
+	// sizeShare keeps the measuring of a million files below 5 % of a core.
+	sizeShare = 20
+	// entryBytes is what a file or directory counts at least: its inode and name.
+	entryBytes = 4 << 10
+	// blockBytes is the unit of st_blocks (stat(2)), whatever the file system's is.
+	blockBytes = 512
+)
+
+// watchSize tells excess once when the job's files take more than they may. A
+// last look after the exit makes the limit the same for a quick job.
+func (r *run) watchSize(ctx context.Context, exited <-chan struct{}, excess chan<- failure.Intent) error {
+	for last := false; ; {
+		began := time.Now()
+
+		if r.dirs.larger(ctx, r.config.Bounds.OutputLimit) {
+			excess <- failure.IntentQuota
+
+			return nil
+		}
+
+		if last {
+			return nil
+		}
+
+		select {
+		case <-time.After(max(sizeEvery, sizeShare*time.Since(began))):
+		case <-exited:
+			last = true
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+var errEnough = errors.New("larger than that")
+
+// larger reports whether what the job wrote takes more than limit on the disk.
+// Holes of sparse files take nothing. Links are not followed, and what cannot
+// be read counts as empty.
+func (d dirs) larger(ctx context.Context, limit int64) bool {
+	var total int64
+
+	for _, dir := range []string{d.out, d.checkpoint} {
+		if walkBelow(dir, func(info fs.FileInfo) error {
+			total += max(diskBytes(info), entryBytes)
+
+			if total > limit {
+				return errEnough
+			}
+
+			return ctx.Err()
+		}) != nil {
+			break
+		}
+	}
+
+	return total > limit
+}
+
+// walkBelow calls fn for everything below dir, however the job moves it about
+// meanwhile: it never leaves dir.
+func walkBelow(dir string, fn func(fs.FileInfo) error) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil // not there: nothing below it
+	}
+	defer root.Close() //nolint:errcheck // only read
+
+	return fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || path == "." {
+			return nil //nolint:nilerr // gone, or closed to us
+		}
+
+		info, err := entry.Info()
+		if err != nil {
+			return nil //nolint:nilerr // gone
+		}
+
+		return fn(info)
+	})
+}
+
+func diskBytes(info fs.FileInfo) int64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return stat.Blocks * blockBytes
+	}
+
+	return info.Size()
+}
+
+// empty removes what the job wrote.
+func (d dirs) empty() error {
+	var all error
+
+	for _, dir := range []string{d.out, d.checkpoint} {
+		entries, err := os.ReadDir(dir)
+		all = errors.Join(all, err)
+
+		for _, entry := range entries {
+			all = errors.Join(all, os.RemoveAll(filepath.Join(dir, entry.Name())))
+		}
+	}
+
+	return all
+}

@@ -1,0 +1,150 @@
+package runtrial
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/berthml/berth"
+)
+
+// What an attempt's directory holds beside the job's directories. The job sees
+// neither.
+const (
+	verdictName = "verdict.json" // its outcome, until that is committed
+	usageName   = "usage.json"   // what was measured so far
+)
+
+// verdict is an attempt's outcome, written down before the database is told
+// (rule R6), with what else a commit needs once the container and its log are
+// gone. The first one written stands.
+type verdict struct {
+	AttemptID string                `json:"attempt_id"`
+	Token     int64                 `json:"token"`
+	Outcome   berth.Outcome         `json:"outcome"`
+	Source    berth.FootprintSource `json:"source"`
+	Tail      []string              `json:"tail,omitempty"`   // last lines of both streams, by which it was judged
+	Points    []berth.MetricPoint   `json:"points,omitempty"` // not in the database yet
+	Pieces    []berth.LogPiece      `json:"pieces,omitempty"` // of the log, the same
+}
+
+// keptUsage is what was measured of an attempt when it was last written down.
+type keptUsage struct {
+	Token int64       `json:"token"`
+	Usage berth.Usage `json:"usage"`
+}
+
+// keepVerdict writes a verdict so that neither a killed worker nor a power cut
+// loses it: a temporary name, fsync, rename, fsync of the directory.
+func (d dirs) keepVerdict(v verdict) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return berth.Errorf(berth.KindInternal, "encoding verdict: %w", err)
+	}
+
+	if err := os.MkdirAll(d.attempt, 0o700); err != nil {
+		return fmt.Errorf("making directory: %w", err)
+	}
+
+	path := filepath.Join(d.attempt, verdictName)
+	temporary := path + ".tmp"
+
+	if err := writeSynced(temporary, data); err != nil {
+		return fmt.Errorf("writing %q: %w", path, err)
+	}
+
+	if err := os.Rename(temporary, path); err != nil {
+		return fmt.Errorf("writing %q: %w", path, err)
+	}
+
+	return syncDir(d.attempt)
+}
+
+// verdict returns what was written down for this token. That of another token
+// is nobody's any more and is removed, and so is one that cannot be read: the
+// container, which stays until the commit, is then judged anew.
+func (d dirs) verdict(token int64) (v verdict, found bool, err error) {
+	path := filepath.Join(d.attempt, verdictName)
+
+	data, err := os.ReadFile(path) //nolint:gosec // G304: below our data directory
+	if errors.Is(err, fs.ErrNotExist) {
+		return v, false, nil
+	}
+
+	if err != nil {
+		return v, false, fmt.Errorf("reading verdict: %w", err)
+	}
+
+	if err = json.Unmarshal(data, &v); err == nil && v.Token == token {
+		return v, true, nil
+	}
+
+	return verdict{}, false, os.Remove(path)
+}
+
+// keepUsage writes down what was measured. It is not synced: a power cut ends
+// the container as well.
+func (d dirs) keepUsage(token int64, u berth.Usage) error {
+	data, err := json.Marshal(keptUsage{Token: token, Usage: u})
+	if err != nil {
+		return berth.Errorf(berth.KindInternal, "encoding usage: %w", err)
+	}
+
+	return writeFile(filepath.Join(d.attempt, usageName), data)
+}
+
+// usage is what was written down; zero when nothing was for this token.
+func (d dirs) usage(token int64) berth.Usage {
+	data, err := os.ReadFile(filepath.Join(d.attempt, usageName))
+	if err != nil {
+		return berth.Usage{}
+	}
+
+	var kept keptUsage
+	if json.Unmarshal(data, &kept) != nil || kept.Token != token {
+		return berth.Usage{}
+	}
+
+	return kept.Usage
+}
+
+// most is the larger of two readings of one attempt, figure by figure.
+func most(a, b berth.Usage) berth.Usage {
+	return berth.Usage{
+		MemoryPeakBytes: max(a.MemoryPeakBytes, b.MemoryPeakBytes),
+		DevicePeakBytes: max(a.DevicePeakBytes, b.DevicePeakBytes),
+		CPU:             max(a.CPU, b.CPU),
+		Wall:            max(a.Wall, b.Wall),
+		Samples:         max(a.Samples, b.Samples),
+		CPUContended:    a.CPUContended || b.CPUContended,
+		OOMKills:        max(a.OOMKills, b.OOMKills),
+	}
+}
+
+func writeSynced(path string, data []byte) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // G304: below our data directory
+	if err != nil {
+		return err
+	}
+
+	_, err = file.Write(data)
+
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// syncDir makes a rename in a directory survive a power cut.
+func syncDir(path string) error {
+	dir, err := os.Open(path) //nolint:gosec // G304: below our data directory
+	if err != nil {
+		return fmt.Errorf("opening %q: %w", path, err)
+	}
+
+	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+		return fmt.Errorf("syncing %q: %w", path, err)
+	}
+
+	return nil
+}

@@ -1,0 +1,509 @@
+package runtrial
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+var errAway = berth.Errorf(berth.KindUnavailable, "the database is away")
+
+// awayFor is a database that fails so many calls.
+func awayFor(calls int) []error { return slices.Repeat([]error{errAway}, calls) }
+
+// finish runs the attempt of a job that prints text and ends well.
+func (r *rig) finish(t *testing.T, text string) answer {
+	t.Helper()
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	r.docks.print(box, text)
+	r.docks.exit(box, 0)
+
+	return <-ended
+}
+
+func (r *rig) file(name string) string { return filepath.Join(r.dir, "attempts", attemptID, name) }
+
+// losesDocker takes the container and everything Docker knew of it away.
+func (r *rig) losesDocker() {
+	r.docks.mu.Lock()
+	defer r.docks.mu.Unlock()
+
+	clear(r.docks.boxes)
+	r.docks.ensureErr = errors.New("nobody may ask Docker for anything")
+}
+
+func TestVerdict_IsCommittedWithoutDocker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.books.finishErrs = awayFor(1000)
+
+		began := time.Now()
+		got := r.finish(t, "acc=0.5\nacc=0.75\n")
+		require.Equal(t, berth.KindUnavailable, berth.KindOf(got.err))
+		require.Greater(t, time.Since(began), commitTimeout/2, "it tried for a while")
+		require.FileExists(t, r.file(verdictName))
+		require.NoFileExists(t, r.file(verdictName+".tmp"))
+		require.Len(t, r.docks.boxes, 1, "no commit, no removal")
+
+		r.losesDocker()
+		r.books.finishErrs = nil
+		made := r.docks.made
+
+		outcome, err := r.Run(t.Context(), r.order())
+		require.NoError(t, err)
+		require.Equal(t, berth.FailureOK, outcome.Kind)
+		require.InDelta(t, 0.75, *outcome.Value, 0)
+		require.Equal(t, int64(300<<20), outcome.Usage.MemoryPeakBytes)
+		require.Equal(t, made, r.docks.made, "nothing is started")
+		require.Equal(t, outcome, r.books.result(t).Outcome)
+		require.Equal(t, berth.FootprintFull, r.books.result(t).Source)
+		require.NoFileExists(t, r.file(verdictName), "it is committed")
+		require.NoFileExists(t, r.file(usageName))
+	})
+}
+
+// The database may be away from the first line to long after the exit.
+func TestVerdict_HoldsWhatCouldNotBeStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.books.metricErrs, r.books.logErrs = awayFor(10_000), awayFor(10_000)
+
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+		r.docks.print(box, "acc=0.5\n")
+		time.Sleep(time.Hour)
+		r.docks.print(box, "acc=0.75\nbye\n")
+		r.docks.exit(box, 0)
+		require.Equal(t, berth.KindUnavailable, berth.KindOf((<-ended).err))
+		require.Empty(t, r.books.metrics)
+		require.Empty(t, r.books.results, "the result comes last")
+
+		r.losesDocker()
+		r.books.metricErrs, r.books.logErrs = awayFor(2), awayFor(2)
+
+		_, err := r.Run(t.Context(), r.order())
+		require.NoError(t, err)
+		require.Equal(t, "acc=0.5\nacc=0.75\nbye\n", r.books.text(t))
+		require.Len(t, r.books.metrics, 2)
+	})
+}
+
+// What the database can never take must not keep the result from it.
+func TestVerdict_ResultCountsMoreThanItsOutput(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.books.metricErrs = slices.Repeat([]error{berth.Errorf(berth.KindInternal, "a constraint is violated")}, 1000)
+
+		got := r.finish(t, "acc=1\n")
+		require.NoError(t, got.err)
+		require.Equal(t, "acc=1\n", r.books.text(t))
+		r.books.result(t)
+	})
+}
+
+func TestVerdict_FirstOneStands(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.books.finishErrs = awayFor(1000)
+		require.Error(t, r.finish(t, "acc=0.5\n").err)
+		r.books.finishErrs = nil
+
+		order := r.order()
+		order.Stop = true
+
+		outcome, err := r.Run(t.Context(), order)
+		require.NoError(t, err)
+		require.Equal(t, berth.FailureOK, outcome.Kind, "it had ended before it was canceled")
+		require.Equal(t, berth.FailureOK, r.books.result(t).Outcome.Kind)
+	})
+}
+
+func TestVerdict_CanceledWhileItCannotBeCommitted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.books.finishErrs = awayFor(40)
+
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := r.start(ctx, r.order())
+		box := r.docks.started(t)
+		r.docks.print(box, "acc=0.5\n")
+		r.docks.exit(box, 0)
+		time.Sleep(time.Second)
+		cancel(errStop)
+
+		got := <-ended
+		require.NoError(t, got.err)
+		require.Equal(t, berth.FailureOK, got.outcome.Kind)
+	})
+}
+
+func TestVerdict_OfNobodyIsRemoved(t *testing.T) {
+	t.Parallel()
+
+	for name, text := range map[string]string{
+		"another token":   `{"attempt_id":"` + attemptID + `","token":6,"outcome":{"failure_kind":"user_error"}}`,
+		"half a file":     `{"token":7,"outc`,
+		"of another kind": `[]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			require.NoError(t, os.MkdirAll(filepath.Dir(r.file(verdictName)), 0o700))
+			require.NoError(t, os.WriteFile(r.file(verdictName), []byte(text), 0o600))
+
+			ended := r.start(t.Context(), r.order())
+			box := r.docks.started(t)
+			require.NoFileExists(t, r.file(verdictName))
+			r.docks.print(box, "acc=0.5\n")
+			r.docks.exit(box, 0)
+
+			got := await(t, ended)
+			require.NoError(t, got.err)
+			require.Equal(t, berth.FailureOK, got.outcome.Kind, "the container was judged")
+		})
+	}
+}
+
+func TestVerdict_FencedOneIsRemoved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.books.finishErrs = awayFor(1000)
+		require.Error(t, r.finish(t, "acc=0.5\n").err)
+
+		r.books.finishErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
+		_, err := r.Run(t.Context(), r.order())
+		require.Equal(t, berth.KindFenced, berth.KindOf(err))
+		require.NoFileExists(t, r.file(verdictName))
+		require.Empty(t, r.docks.boxes)
+		require.Empty(t, r.books.results)
+	})
+}
+
+// A disk that takes nothing more must not lose what is known.
+func TestVerdict_ThatCannotBeWrittenIsCommitted(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	require.NoError(t, os.Mkdir(r.file(verdictName+".tmp"), 0o700)) // in the way
+	r.docks.print(box, "acc=0.5\n")
+	r.docks.exit(box, 0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureOK, r.books.result(t).Outcome.Kind)
+}
+
+func TestVerdict_SurvivesItsFile(t *testing.T) {
+	t.Parallel()
+
+	code, value := 0, 0.1+0.2
+	want := verdict{
+		AttemptID: attemptID, Token: token, Source: berth.FootprintShort, Tail: []string{"one", "\uFFFD"},
+		Outcome: berth.Outcome{
+			Kind: berth.FailureOK, Message: "finished", ExitCode: &code, Value: &value, StartedAt: noon, FinishedAt: noon.Add(123456789),
+			Usage: berth.Usage{MemoryPeakBytes: 1 << 40, CPU: 123456789, Wall: 987654321, Samples: 3, CPUContended: true, OOMKills: 1},
+		},
+		Points: []berth.MetricPoint{metric("acc", 1, 0.1), odd("loss", 2, berth.MetricNaN), final(metric("acc", 3, -1e-300))},
+		Pieces: []berth.LogPiece{{Offset: 5, Stream: berth.Stderr, At: noon, Data: []byte("\x00\xff\n")}},
+	}
+
+	d := dirs{attempt: filepath.Join(t.TempDir(), "a")}
+	require.NoError(t, d.keepVerdict(want))
+
+	got, found, err := d.verdict(token)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, want, got)
+}
+
+// The heartbeat of an activity that was cut off may never have arrived.
+func TestUsage_SurvivesTheWorker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		ctx, shutdown := context.WithCancelCause(t.Context())
+		ended := r.start(ctx, r.order())
+		box := r.docks.started(t)
+		time.Sleep(keepUsageEvery + time.Second)
+		require.FileExists(t, r.file(usageName), "also for one that will be killed")
+		shutdown(errors.New("the worker stops"))
+		require.ErrorIs(t, (<-ended).err, ErrDetached)
+
+		r.meter = func(berth.Container) (Meter, error) { return gauge{berth.MemorySample{WorkingSetBytes: 1 << 20}}, nil }
+		order := r.order()
+		order.Known = berth.Usage{CPU: berth.Duration(time.Hour)} // and half of it may have
+		ended = r.start(t.Context(), order)
+
+		time.Sleep(time.Second)
+		r.docks.print(box, "acc=1\n")
+		r.docks.exit(box, 0)
+
+		got := <-ended
+		require.NoError(t, got.err)
+		require.Equal(t, int64(300<<20), got.outcome.Usage.MemoryPeakBytes)
+		require.Equal(t, berth.Duration(time.Hour), got.outcome.Usage.CPU)
+	})
+}
+
+func TestUsage_OfAnotherTokenCountsNothing(t *testing.T) {
+	t.Parallel()
+
+	d := dirs{attempt: t.TempDir()}
+	require.NoError(t, d.keepUsage(token, berth.Usage{Samples: 3}))
+	require.Equal(t, 3, d.usage(token).Samples)
+	require.Zero(t, d.usage(token+1))
+	require.Zero(t, dirs{attempt: t.TempDir()}.usage(token))
+}
+
+// A container starts although the database is away, and is measured meanwhile.
+func TestRun_StartsWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.books.runningErr = errAway
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+		time.Sleep(time.Minute)
+
+		r.books.mu.Lock()
+		r.books.runningErr = nil
+		r.books.mu.Unlock()
+		time.Sleep(2 * retryEvery)
+
+		r.books.mu.Lock()
+		require.Equal(t, []string{box.ID}, r.books.running)
+		r.books.mu.Unlock()
+
+		r.docks.print(box, "acc=1\n")
+		r.docks.exit(box, 0)
+		require.NoError(t, (<-ended).err)
+	})
+}
+
+// blackHole is a database that takes every call and says nothing.
+type blackHole struct {
+	*books
+
+	swallows bool
+}
+
+func (b *blackHole) PutMetrics(ctx context.Context, attemptID string, points []berth.MetricPoint) error {
+	if !b.swallows {
+		return b.books.PutMetrics(ctx, attemptID, points)
+	}
+
+	<-ctx.Done()
+
+	return berth.Errorf(berth.KindUnavailable, "storing metrics: %w", ctx.Err())
+}
+
+func TestRun_CallThatHangsHoldsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		hole := &blackHole{books: r.books, swallows: true}
+		r.records = timely{hole}
+
+		got := r.finish(t, "acc=1\n")
+		require.Equal(t, berth.KindUnavailable, berth.KindOf(got.err))
+
+		hole.swallows = false
+
+		_, err := r.Run(t.Context(), r.order())
+		require.NoError(t, err)
+		require.Len(t, r.books.metrics, 1)
+	})
+}
+
+// mute is a Docker that gives a log half-way.
+type mute struct {
+	*docks
+
+	err error // nil = it says nothing more
+}
+
+func (m mute) Logs(ctx context.Context, id string, from berth.LogPosition, _ bool, take func(berth.LogChunk) error) error {
+	if err := m.docks.Logs(ctx, id, from, false, take); err != nil || m.err != nil {
+		return errors.Join(m.err, err)
+	}
+
+	<-ctx.Done()
+
+	return ctx.Err()
+}
+
+// A job must not be judged by half of what it said.
+func TestRun_WaitsForTheRestOfTheLog(t *testing.T) {
+	t.Parallel()
+
+	for name, err := range map[string]error{"Docker is away": errAway, "Docker hangs": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				r.containers = mute{r.docks, err}
+
+				got := r.finish(t, "acc=1\n")
+				require.Equal(t, berth.KindUnavailable, berth.KindOf(got.err))
+				require.NoFileExists(t, r.file(verdictName))
+				require.Empty(t, r.books.results)
+
+				r.containers = r.docks
+				outcome, err := r.Run(t.Context(), r.order())
+				require.NoError(t, err)
+				require.Equal(t, berth.FailureOK, outcome.Kind)
+				require.Equal(t, "acc=1\n", r.books.text(t))
+			})
+		})
+	}
+}
+
+func TestRun_SaysThatTheLogCannotBeRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.containers = mute{r.docks, berth.Errorf(berth.KindInternal, "malformed log frame")}
+
+		got := r.finish(t, "acc=1\n")
+		require.NoError(t, got.err)
+		require.Equal(t, "acc=1\n\n[berth: the end of its log could not be read]\n", r.books.text(t))
+		require.Contains(t, got.outcome.Message, "the end of its log could not be read")
+	})
+}
+
+// A worker that was killed between the stop and the verdict knows no intent.
+func TestRun_RecallsThatTheTimeWasUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.books.assignee.Spec.Limits.MaxTrialDuration = berth.Duration(time.Minute)
+
+		ctx, crash := context.WithCancelCause(t.Context())
+		ended := r.start(ctx, r.order())
+		box := r.docks.started(t)
+		crash(errors.New("the worker was killed"))
+		require.ErrorIs(t, (<-ended).err, ErrDetached)
+		time.Sleep(time.Minute)
+		r.docks.exit(box, 143)
+
+		got := <-r.start(t.Context(), r.order())
+		require.NoError(t, got.err)
+		require.Equal(t, berth.FailureTimedOut, got.outcome.Kind)
+	})
+}
+
+func TestRun_ContainerThatSomebodyRemoved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+		time.Sleep(time.Second)
+
+		r.docks.mu.Lock()
+		clear(r.docks.boxes)
+		r.docks.mu.Unlock()
+		r.docks.print(box, "") // wakes who waits
+
+		got := <-ended
+		require.NoError(t, got.err)
+		require.Equal(t, berth.FailureInfra, got.outcome.Kind)
+		require.Equal(t, int64(300<<20), got.outcome.Usage.MemoryPeakBytes)
+		require.Equal(t, 1, r.docks.made, "it is another attempt that runs it again")
+	})
+}
+
+func TestRun_NewerRunTakesOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		first := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+		require.True(t, r.Busy(attemptID))
+
+		second := r.start(t.Context(), r.order())
+		require.ErrorIs(t, (<-first).err, ErrDetached)
+		time.Sleep(time.Second)
+		require.Equal(t, berth.ContainerRunning, box.State)
+
+		r.docks.print(box, "acc=1\n")
+		r.docks.exit(box, 0)
+		require.NoError(t, (<-second).err)
+		require.Equal(t, 1, r.docks.made)
+		require.False(t, r.Busy(attemptID))
+	})
+}
+
+// Two that end at once must not start anew what one of them has just removed.
+func TestRun_TwoAtOnceStartOneContainer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		first := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+		r.docks.print(box, "acc=1\n")
+		r.docks.exit(box, 0)
+
+		second := r.start(t.Context(), r.order())
+		a, b := <-first, <-second
+		require.NoError(t, b.err)
+
+		if a.err != nil { // it was cut off before it had committed
+			require.ErrorIs(t, a.err, ErrDetached)
+		}
+
+		require.Equal(t, berth.FailureOK, b.outcome.Kind)
+		require.Equal(t, 1, r.docks.made)
+		r.books.result(t)
+	})
+}
+
+func TestClean_RemovesWhatIsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+
+		left, err := r.Leftovers()
+		require.NoError(t, err)
+		require.Empty(t, left, "nothing ran here yet")
+
+		ctx, shutdown := context.WithCancelCause(t.Context())
+		ended := r.start(ctx, r.order())
+		r.docks.started(t)
+
+		left, err = r.Leftovers()
+		require.NoError(t, err)
+		require.Equal(t, []string{attemptID}, left)
+		require.NoError(t, r.Clean(attemptID))
+		require.DirExists(t, r.file("in"), "a run is at it")
+
+		shutdown(errors.New("the worker stops"))
+		require.ErrorIs(t, (<-ended).err, ErrDetached)
+		require.NoError(t, r.Clean(attemptID))
+
+		left, err = r.Leftovers()
+		require.NoError(t, err)
+		require.Empty(t, left)
+		require.DirExists(t, r.file("out"), "the artifacts stay")
+	})
+}
