@@ -21,6 +21,7 @@ var rows = [][]string{
 	{
 		"activities", "internal/docker", "internal/cgroup", "internal/postgres", "internal/placer", "internal/reconcile",
 		"internal/runtrial", "internal/preview", "internal/devstack", "internal/config",
+		"internal/simulate",
 	},
 	{"workflows"},
 	{"worker", "api", "internal/cli"},
@@ -28,7 +29,7 @@ var rows = [][]string{
 }
 
 // support is for tests: it may know everything, and nothing else knows it.
-var support = []string{"internal/pgtest", "internal/runtimetest", "internal/e2e", "internal/lawtest", "api/apitest"}
+var support = []string{"internal/pgtest", "internal/runtimetest", "internal/ledgertest", "internal/fake", "internal/fault", "internal/e2e", "internal/lawtest", "api/apitest"}
 
 // only narrows what the rows allow, by prefix of the importer.
 var only = map[string][]string{

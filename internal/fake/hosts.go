@@ -1,0 +1,181 @@
+package fake
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/berthml/berth"
+)
+
+// RegisterHost stores what a worker says of its machine. Totals never fall
+// below what leases hold.
+func (l *Ledger) RegisterHost(ctx context.Context, h berth.Host, _ string) error {
+	return l.do(ctx, "registering host "+h.Name, func() error {
+		h.State, h.LastSeenAt = berth.HostReady, l.now()
+
+		if old := l.hosts[h.ID]; old != nil {
+			h.State, h.Attempts = old.State, old.Attempts
+			h.CPUMilliReserved, h.MemoryReservedBytes = old.CPUMilliReserved, old.MemoryReservedBytes
+			h.CPUMilli = max(h.CPUMilli, old.CPUMilliReserved)
+			h.MemoryBytes = max(h.MemoryBytes, old.MemoryReservedBytes+h.MemoryHeadroomBytes)
+
+			if h.MaxAttempts > 0 {
+				h.MaxAttempts = max(h.MaxAttempts, old.Attempts)
+			}
+		}
+
+		l.hosts[h.ID] = &h
+
+		return nil
+	})
+}
+
+// TouchHost says the worker is alive and renews the leases of these attempts.
+// Errors: not_found.
+func (l *Ledger) TouchHost(ctx context.Context, hostID string, memoryFreeBytes int64, attemptIDs []string) error {
+	return l.do(ctx, "touching host "+hostID, func() error {
+		h := l.hosts[hostID]
+		if h == nil {
+			return berth.Errorf(berth.KindNotFound, "the host is not registered")
+		}
+
+		h.LastSeenAt, h.MemoryFreeBytes = l.now(), memoryFreeBytes
+
+		for _, id := range attemptIDs {
+			if lease := l.leases[id]; lease != nil && lease.HostID == hostID && lease.State != berth.LeaseReleased {
+				lease.State, lease.ExpiresAt = berth.LeaseHeld, l.now().Add(berth.LeaseTerm)
+			}
+		}
+
+		return nil
+	})
+}
+
+// SuspectLeases marks leases that were not renewed in time. They keep what they
+// hold. It returns the attempts concerned.
+func (l *Ledger) SuspectLeases(ctx context.Context) (ids []string, err error) {
+	err = l.do(ctx, "looking for expired leases", func() error {
+		for id, lease := range l.leases {
+			if lease.State == berth.LeaseHeld && lease.ExpiresAt.Before(l.now()) {
+				lease.State = berth.LeaseSuspect
+				ids = append(ids, id)
+			}
+		}
+
+		return nil
+	})
+
+	return ids, err
+}
+
+// ReleaseLease frees what a lease holds, once, on proof.
+func (l *Ledger) ReleaseLease(ctx context.Context, attemptID, proof string) error {
+	return l.do(ctx, "releasing lease of attempt "+attemptID, func() error { return l.release(attemptID, proof) })
+}
+
+// release frees a lease, in the transaction of who calls it.
+func (l *Ledger) release(attemptID, proof string) error {
+	lease := l.leases[attemptID]
+	if lease == nil || lease.State == berth.LeaseReleased {
+		return nil
+	}
+
+	if proof == "" {
+		return berth.Errorf(berth.KindInternal, "a lease is released with proof only")
+	}
+
+	host := l.hosts[lease.HostID]
+	host.MemoryReservedBytes -= lease.Demand.MemoryBytes
+	host.CPUMilliReserved -= lease.Demand.CPUMilli
+	host.Attempts--
+	lease.State, lease.proof = berth.LeaseReleased, proof
+
+	return nil
+}
+
+// HostLeases returns the unreleased leases of a host, oldest first.
+func (l *Ledger) HostLeases(ctx context.Context, hostID string) (leases []berth.HostLease, err error) {
+	err = l.do(ctx, "listing leases of host "+hostID, func() error {
+		var open []*lease
+
+		for _, lease := range l.leases {
+			if lease.HostID == hostID && lease.State != berth.LeaseReleased {
+				open = append(open, lease)
+			}
+		}
+
+		slices.SortFunc(open, func(a, b *lease) int { return cmp.Compare(a.number, b.number) })
+
+		for _, lease := range open {
+			a := l.attempts[lease.AttemptID]
+			leases = append(leases, berth.HostLease{
+				AttemptID: lease.AttemptID, State: lease.State, Token: lease.Token, Current: a.Token, AttemptState: a.State,
+				ContainerID: a.ContainerID, Age: l.now().Sub(lease.created),
+			})
+		}
+
+		return nil
+	})
+
+	return leases, err
+}
+
+// ListHosts returns all hosts by name.
+func (l *Ledger) ListHosts(ctx context.Context) (hosts []berth.Host, err error) {
+	err = l.do(ctx, "listing hosts", func() error {
+		for _, h := range l.hosts {
+			host := *h
+			if l.now().Sub(host.LastSeenAt) > berth.HostLostAfter {
+				host.State = berth.HostLost
+			}
+
+			hosts = append(hosts, host)
+		}
+
+		return nil
+	})
+
+	slices.SortFunc(hosts, func(a, b berth.Host) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+
+	return hosts, err
+}
+
+// Result is the one result of an attempt, if there is one.
+func (l *Ledger) Result(attemptID string) (berth.Result, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	r, found := l.results[attemptID]
+
+	return r, found
+}
+
+// Snapshot is the ledger at one moment, for who checks it.
+type Snapshot struct {
+	Hosts    []berth.Host
+	Attempts []berth.Attempt
+	Leases   []berth.Lease // also released ones
+}
+
+// Snapshot returns everything that invariants are about, in no order.
+func (l *Ledger) Snapshot() Snapshot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	var s Snapshot
+
+	for _, h := range l.hosts {
+		s.Hosts = append(s.Hosts, *h)
+	}
+
+	for _, a := range l.attempts {
+		s.Attempts = append(s.Attempts, *a)
+	}
+
+	for _, lease := range l.leases {
+		s.Leases = append(s.Leases, lease.Lease)
+	}
+
+	return s
+}

@@ -1,0 +1,287 @@
+package fault
+
+import (
+	"context"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// Kind is what happens to a call.
+type Kind string
+
+// The kinds. None is the call as it is.
+const (
+	None   Kind = ""
+	Before Kind = "before"
+	After  Kind = "after"
+	Half   Kind = "half"
+	Hang   Kind = "hang"
+	Slow   Kind = "slow"
+)
+
+// Odds are how likely a call fails each way, from 0 to 1.
+type Odds struct{ Before, After, Half, Hang, Slow float64 }
+
+// slowest is how long a slow call takes at most, before and again after its
+// work: long enough for others to do things in between.
+const slowest = 4 * time.Second
+
+// Port is what a wrapper stands before.
+type Port string
+
+// The ports.
+const (
+	Docker Port = "docker"
+	Ledger Port = "ledger"
+)
+
+// limits are how long a call hangs whose context does not end: Docker's adapter
+// bounds create and start by a minute, while TCP gives a connection into a
+// black hole up after about a quarter of an hour (tcp(7), tcp_retries2).
+var limits = map[Port]time.Duration{Docker: time.Minute, Ledger: 15 * time.Minute}
+
+// Injector decides what fails. It is safe for concurrent use: the decision
+// about the nth call of a method for a subject depends on nothing else, so that
+// goroutines that overtake each other change little.
+type Injector struct {
+	seed  uint64
+	odds  Odds
+	trace func(text string)
+
+	mu       sync.Mutex
+	quiet    bool
+	away     map[Port]bool
+	calls    map[string]uint64
+	injected map[string]map[Kind]int
+}
+
+// New returns an injector. trace is told of every fault; nil = nobody is.
+func New(seed uint64, odds Odds, trace func(string)) *Injector {
+	if trace == nil {
+		trace = func(string) {}
+	}
+
+	return &Injector{
+		seed: seed, odds: odds, trace: trace,
+		away: make(map[Port]bool), calls: make(map[string]uint64), injected: make(map[string]map[Kind]int),
+	}
+}
+
+// Quiet ends all faults.
+func (i *Injector) Quiet() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	i.quiet = true
+}
+
+// Away takes a whole port away, or gives it back: every call fails before it is
+// done, or hangs.
+func (i *Injector) Away(port Port, away bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	i.away[port] = away
+}
+
+// Injected counts the faults by method and kind.
+func (i *Injector) Injected() map[string]map[Kind]int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	counts := make(map[string]map[Kind]int, len(i.injected))
+	for method, kinds := range i.injected {
+		counts[method] = maps.Clone(kinds)
+	}
+
+	return counts
+}
+
+// decide says what becomes of the next call of a method for a subject. What
+// cannot be done by half is done.
+func (i *Injector) decide(port Port, method, subject string, halves bool) (kind Kind, random *rand.Rand) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	key := method + " " + subject
+	n := i.calls[key]
+	i.calls[key]++
+
+	if i.quiet {
+		return None, nil
+	}
+
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(key)) // a hash takes everything
+
+	random = rand.New(rand.NewPCG(i.seed, h.Sum64()+n)) //nolint:gosec // G404: it must repeat
+
+	kind = i.odds.draw(random, i.away[port])
+	if kind == None {
+		return None, nil
+	}
+
+	if kind == Half && !halves {
+		kind = After
+	}
+
+	if i.injected[method] == nil {
+		i.injected[method] = make(map[Kind]int)
+	}
+
+	i.injected[method][kind]++
+	i.trace(method + " " + subject + ": fault " + string(kind))
+
+	return kind, random
+}
+
+// draw picks a kind; of a port that is away one in five calls hangs.
+func (o Odds) draw(r *rand.Rand, away bool) Kind {
+	x := r.Float64()
+
+	if away {
+		if x < 0.2 {
+			return Hang
+		}
+
+		return Before
+	}
+
+	for _, choice := range []struct {
+		kind Kind
+		odds float64
+	}{{Before, o.Before}, {After, o.After}, {Half, o.Half}, {Hang, o.Hang}, {Slow, o.Slow}} {
+		if x < choice.odds {
+			return choice.kind
+		}
+
+		x -= choice.odds
+	}
+
+	return None
+}
+
+// Life is that of a process. The zero value is no life; use NewLife.
+type Life struct {
+	ended  chan struct{}
+	buried chan struct{}
+	once   sync.Once
+}
+
+// NewLife returns the life of a process that starts now.
+func NewLife() *Life { return &Life{ended: make(chan struct{}), buried: make(chan struct{})} }
+
+// Kill ends the process as SIGKILL does: none of its calls returns any more,
+// and what it does next is not done.
+func (l *Life) Kill() { l.once.Do(func() { close(l.ended) }) }
+
+// Ended is closed when the process was killed.
+func (l *Life) Ended() <-chan struct{} { return l.ended }
+
+// Bury lets the calls of a killed process return, with errors, so that its
+// goroutines end.
+func (l *Life) Bury() {
+	l.Kill()
+	close(l.buried)
+}
+
+// alive returns at once for a living process, and false, after the burial, for
+// a dead one.
+func (l *Life) alive() bool {
+	select {
+	case <-l.ended:
+		<-l.buried
+
+		return false
+	default:
+		return true
+	}
+}
+
+// errDead is what the calls of a dead process end with.
+var errDead = berth.Errorf(berth.KindUnavailable, "the process was killed")
+
+// call does one call of a port.
+func call[T any](ctx context.Context, i *Injector, life *Life, port Port, method, subject string, work, half func() (T, error)) (T, error) {
+	var none T
+
+	if !life.alive() {
+		return none, errDead
+	}
+
+	var (
+		got T
+		err error
+	)
+
+	kind, random := i.decide(port, method, subject, half != nil)
+
+	switch kind {
+	case Before:
+		err = berth.Errorf(berth.KindUnavailable, "%s: injected, nothing was done", method)
+	case Half:
+		_, _ = half() // its reply is lost
+		err = berth.Errorf(berth.KindUnavailable, "%s: injected, half of it was done", method)
+	case After:
+		_, _ = work() // the same
+		err = berth.Errorf(berth.KindUnavailable, "%s: injected, the reply is lost", method)
+	case Hang:
+		err = hang(ctx, life, port, method)
+	case Slow:
+		if err = pause(ctx, life, random, method); err == nil && life.alive() {
+			got, err = work()
+			err = first(err, pause(ctx, life, random, method))
+		}
+	case None:
+		got, err = work()
+	}
+
+	if !life.alive() {
+		return none, errDead
+	}
+
+	return got, err
+}
+
+// first is the first error of the two.
+func first(a, b error) error {
+	if a != nil {
+		return a
+	}
+
+	return b
+}
+
+// pause lets others go first. A context that ends meanwhile is a lost reply.
+func pause(ctx context.Context, life *Life, random *rand.Rand, method string) error {
+	timer := time.NewTimer(time.Duration(random.Int64N(int64(slowest))))
+	defer timer.Stop()
+
+	select {
+	case <-timer.C:
+		return nil
+	case <-life.Ended():
+		return errDead
+	case <-ctx.Done():
+		return berth.Errorf(berth.KindUnavailable, "%s: injected, it was slow: %w", method, context.Cause(ctx))
+	}
+}
+
+// hang says nothing for a long time.
+func hang(ctx context.Context, life *Life, port Port, method string) error {
+	timer := time.NewTimer(limits[port])
+	defer timer.Stop()
+
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-life.Ended():
+	}
+
+	return berth.Errorf(berth.KindUnavailable, "%s: injected, it hung: %w", method, context.Cause(ctx))
+}
