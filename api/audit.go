@@ -20,11 +20,12 @@ const auditTimeout = 2 * time.Second
 // harmless are the routes that change nothing although they are no GET.
 var harmless = map[string]bool{base + "/sweep-validations": true, base + "/sweep-previews": true}
 
-// audit notes every call that changes something, also one that was refused.
+// audit notes every call that changes something, also one that was refused;
+// but not one that came too often, or a flood would fill the audit log.
 func (s *Server) audit(c *gin.Context) {
 	c.Next()
 
-	if c.Request.Method == http.MethodGet || harmless[c.FullPath()] {
+	if c.Request.Method == http.MethodGet || harmless[c.FullPath()] || c.Writer.Status() == http.StatusTooManyRequests {
 		return
 	}
 

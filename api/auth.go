@@ -28,8 +28,9 @@ var roles = map[string]role{"viewer": roleViewer, "operator": roleOperator, "adm
 
 // principal is who calls.
 type principal struct {
-	name string
-	role role
+	name  string
+	role  role
+	token string // id; empty for local
 }
 
 // local is who calls on a workstation where nobody made a token.
@@ -111,7 +112,7 @@ func (s *Server) principal(r *http.Request) (principal, error) {
 		case err != nil:
 			return principal{}, err
 		default:
-			return principal{name: token.Name, role: roles[token.Role]}, nil
+			return principal{name: token.Name, role: roles[token.Role], token: token.ID}, nil
 		}
 	}
 

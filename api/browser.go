@@ -75,7 +75,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		watched := &startedWriter{ResponseWriter: w}
 
-		defer func() {
+		defer func() { //nolint:contextcheck // fail takes it from the request
 			reason := recover()
 			if reason == nil {
 				return
@@ -102,6 +102,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 // startedWriter knows whether the answer has begun.
 type startedWriter struct {
 	http.ResponseWriter
+
 	started bool
 }
 

@@ -3,8 +3,10 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
@@ -43,6 +45,8 @@ type httpError struct {
 	code   string
 	detail string
 	items  []openapi.ProblemItem
+
+	retryAfter time.Duration // zero = the default of the status
 }
 
 func (e *httpError) Error() string { return e.detail }
@@ -67,7 +71,7 @@ func problemOf(err error, requestID string) openapi.Problem {
 		}
 	case errors.As(err, &large):
 		p = openapi.Problem{
-			Status: http.StatusRequestEntityTooLarge, Code: spec.CodeBodyTooLarge, Detail: "The body is larger than 1 MiB.",
+			Status: http.StatusRequestEntityTooLarge, Code: spec.CodeBodyTooLarge, Detail: tooLarge(large.Limit),
 		}
 	default:
 		kind := berth.KindOf(err)
@@ -131,10 +135,33 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusUnauthorized:
 		header.Set("WWW-Authenticate", `Bearer realm="berth"`)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		header.Set("Retry-After", "2")
+		header.Set("Retry-After", retryAfter(pause(err)))
 	}
 
 	w.WriteHeader(p.Status)
 
-	_ = json.NewEncoder(w).Encode(p) // the caller may be gone
+	if err := json.NewEncoder(w).Encode(p); err != nil {
+		s.log.Debug("the caller is gone", "request_id", p.RequestID, "error", err)
+	}
+}
+
+// defaultPause is when to ask again where nothing says when it may work.
+const defaultPause = 2 * time.Second
+
+// pause is after what time the same call may work.
+func pause(err error) time.Duration {
+	if own, ok := errors.AsType[*httpError](err); ok && own.retryAfter > 0 {
+		return own.retryAfter
+	}
+
+	return defaultPause
+}
+
+// tooLarge says how large a body may be.
+func tooLarge(limit int64) string {
+	if limit%(1<<20) == 0 {
+		return fmt.Sprintf("The body is larger than %d MiB.", limit>>20)
+	}
+
+	return fmt.Sprintf("The body is larger than %d bytes.", limit)
 }

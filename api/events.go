@@ -21,6 +21,14 @@ func (s *Server) streamEvents(c *gin.Context) {
 		return
 	}
 
+	done, err := s.openStream(ctx)
+	if err != nil {
+		s.fail(c.Writer, c.Request, err)
+
+		return
+	}
+	defer done()
+
 	first, last, err := s.deps.Store.EventRange(ctx)
 	if err != nil {
 		s.fail(c.Writer, c.Request, err)

@@ -43,6 +43,14 @@ func (s *Server) readLog(c *gin.Context) {
 	}
 
 	if c.Query("follow") == "true" {
+		done, err := s.openStream(ctx)
+		if err != nil {
+			s.fail(c.Writer, c.Request, err)
+
+			return
+		}
+		defer done()
+
 		if id, err := strconv.ParseInt(c.GetHeader("Last-Event-ID"), 10, 64); err == nil {
 			offset = max(offset, id)
 		}

@@ -22,7 +22,7 @@ const codeImageUnknown = "W_IMAGE_UNKNOWN"
 // validateSweep is POST /sweep-validations: everything that is wrong with a
 // sweep file, without an image to look at and without storing anything.
 func (s *Server) validateSweep(c *gin.Context) {
-	decoded, _, err := readSweepFile(c.Request)
+	decoded, _, err := s.readSweepFile(c.Request)
 
 	var broken *berth.SpecError
 
@@ -59,7 +59,7 @@ func (s *Server) validateSweep(c *gin.Context) {
 
 // previewSweep is POST /sweep-previews.
 func (s *Server) previewSweep(c *gin.Context) {
-	decoded, _, err := readSweepFile(c.Request)
+	decoded, _, err := s.readSweepFile(c.Request)
 	if err != nil {
 		s.fail(c.Writer, c.Request, err)
 

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"regexp"
 
@@ -19,7 +18,10 @@ func (h *handlers) ListProbes(ctx context.Context, r openapi.ListProbesRequestOb
 		return nil, err
 	}
 
-	limit := cmp.Or(given(r.Params.Limit), defaultLimit)
+	limit, err := h.page(given(r.Params.Limit))
+	if err != nil {
+		return nil, err
+	}
 
 	probes, err := h.deps.Store.ListFootprints(ctx, after, limit)
 	if err != nil {

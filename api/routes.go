@@ -19,7 +19,8 @@ const base = "/api/v1"
 //go:embed openapi.yaml
 var description []byte
 
-// routes is the engine: who calls, the audit log, validation, then a handler.
+// routes is the engine: who calls, the audit log, how often, validation, then
+// a handler.
 func (s *Server) routes() (*gin.Engine, error) {
 	gin.SetMode(gin.ReleaseMode)
 
@@ -46,9 +47,9 @@ func (s *Server) routes() (*gin.Engine, error) {
 	engine.GET("/livez", s.live)
 	engine.GET("/readyz", s.ready)
 
-	engine.GET("/api/docs", s.authenticate, docs.serve)
+	engine.GET("/api/docs", s.authenticate, s.throttle, docs.serve)
 
-	guarded := engine.Group("", s.audit, s.authenticate, check.check)
+	guarded := engine.Group("", s.audit, s.authenticate, s.throttle, check.check)
 	s.registerByHand(guarded.Group(base))
 
 	bad := func(c *gin.Context, err error) {

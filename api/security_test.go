@@ -7,7 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/gin-gonic/gin"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
@@ -15,24 +17,81 @@ import (
 	"github.com/berthml/berth/api/apitest"
 )
 
-// public are the routes that ask nobody who they are.
-var public = map[string]bool{"/livez": true, "/readyz": true}
+// needs is who may use each route: nobody is asked for the first two. A route
+// that is not here fails the test, so that none is forgotten.
+var needs = map[string]string{
+	"GET /livez":  "",
+	"GET /readyz": "",
+
+	"GET /api/docs":                                  "viewer",
+	"GET /api/v1/attempts/:id":                       "viewer",
+	"GET /api/v1/attempts/:id/log":                   "viewer",
+	"GET /api/v1/attempts/:id/metrics":               "viewer",
+	"GET /api/v1/events":                             "viewer",
+	"GET /api/v1/hosts":                              "viewer",
+	"GET /api/v1/hosts/:id":                          "viewer",
+	"GET /api/v1/openapi.yaml":                       "viewer",
+	"GET /api/v1/probes":                             "viewer",
+	"GET /api/v1/probes/:id":                         "viewer",
+	"GET /api/v1/sweeps":                             "viewer",
+	"GET /api/v1/sweeps/:id":                         "viewer",
+	"GET /api/v1/sweeps/:id/attempts":                "viewer",
+	"GET /api/v1/sweeps/:id/trials":                  "viewer",
+	"GET /api/v1/sweeps/:id/trials/:number":          "viewer",
+	"GET /api/v1/sweeps/:id/trials/:number/attempts": "viewer",
+	"DELETE /api/v1/probes/:id":                      "operator",
+	"PATCH /api/v1/hosts/:id":                        "operator",
+	"PATCH /api/v1/sweeps/:id":                       "operator",
+	"POST /api/v1/sweep-previews":                    "operator",
+	"POST /api/v1/sweep-validations":                 "operator",
+	"POST /api/v1/sweeps":                            "operator",
+	"POST /api/v1/sweeps/:id/cancel":                 "operator",
+	"POST /api/v1/sweeps/:id/clone":                  "operator",
+	"POST /api/v1/sweeps/:id/pause":                  "operator",
+	"POST /api/v1/sweeps/:id/rerun-failed":           "operator",
+	"POST /api/v1/sweeps/:id/resume":                 "operator",
+	"POST /api/v1/sweeps/:id/stop":                   "operator",
+	"GET /api/v1/tokens":                             "admin",
+	"POST /api/v1/tokens":                            "admin",
+	"DELETE /api/v1/tokens/:id":                      "admin",
+}
 
 var parameter = regexp.MustCompile(`:[a-z]+`)
 
-// token makes a token of a role, valid or not.
-func token(t *testing.T, store *apitest.Store, role string, valid bool) string {
+// token makes a token of a role, changed before it is stored.
+func token(t *testing.T, store *apitest.Store, role string, change ...func(*berth.Token)) string {
 	t.Helper()
 
 	text, hash, prefix := api.NewToken()
-	made, err := store.CreateToken(t.Context(), berth.Token{Name: role, Prefix: prefix, Role: role}, hash)
-	require.NoError(t, err)
+	made := berth.Token{Name: role, Prefix: prefix, Role: role}
 
-	if !valid {
-		require.NoError(t, store.RevokeToken(t.Context(), made.ID))
+	for _, c := range change {
+		c(&made)
 	}
 
+	_, err := store.CreateToken(t.Context(), made, hash)
+	require.NoError(t, err)
+
 	return "Authorization: Bearer " + text
+}
+
+func revoked(token *berth.Token) { token.RevokedAt = &apitest.Start }
+
+func expired(token *berth.Token) { token.ExpiresAt = new(time.Now().Add(-time.Second)) }
+
+// routes are all that are registered.
+func (r *running) routes() map[string]gin.RouteInfo {
+	r.t.Helper()
+
+	list, err := api.Routes(r.server)
+	require.NoError(r.t, err)
+
+	routes := make(map[string]gin.RouteInfo)
+	for _, route := range list {
+		routes[route.Method+" "+route.Path] = route
+	}
+
+	return routes
 }
 
 // TestEveryRouteIsGuarded walks all registered routes with every way to be
@@ -41,17 +100,23 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	t.Parallel()
 
 	store := apitest.Sample()
-	viewer, operator := token(t, store, "viewer", true), token(t, store, "operator", true)
-	revoked := token(t, store, "admin", false)
+	viewer, operator, admin := token(t, store, "viewer"), token(t, store, "operator"), token(t, store, "admin")
+	wrong := map[string]string{
+		"none":        "X-Nothing: here",
+		"unknown":     "Authorization: Bearer berth_wrong",
+		"empty":       "Authorization: Bearer ",
+		"other kind":  "Authorization: Basic YTpi",
+		"revoked":     token(t, store, "admin", revoked),
+		"expired":     token(t, store, "admin", expired),
+		"as a cookie": strings.Replace(admin, "Authorization: Bearer ", "Cookie: token=", 1),
+	}
 	r := setup(t, store)
 
-	routes, err := api.Routes(r.server)
-	require.NoError(t, err)
-	require.Greater(t, len(routes), 25)
+	for name, route := range r.routes() {
+		role, listed := needs[name]
+		require.True(t, listed, "say in needs who may use %s", name)
 
-	for _, route := range routes {
 		path := parameter.ReplaceAllString(route.Path, "1")
-		name := route.Method + " " + route.Path
 		status := func(headers ...string) int {
 			got, body := r.text(route.Method, path, "{}", append(headers, asJSON)...)
 			require.Contains(t, body, `"request_id"`, name)
@@ -59,24 +124,104 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			return got
 		}
 
-		require.Equal(t, http.StatusMisdirectedRequest, status("Host: rebound.example", operator), name)
+		require.Equal(t, http.StatusMisdirectedRequest, status("Host: rebound.example", admin), name)
 
 		if route.Method != http.MethodGet {
-			require.Equal(t, http.StatusForbidden, status("Origin: https://evil.example", operator), name)
-			require.Equal(t, http.StatusForbidden, status("Sec-Fetch-Site: cross-site", operator), name)
-			require.Equal(t, http.StatusForbidden, status(viewer), name)
+			require.Equal(t, http.StatusForbidden, status("Origin: https://evil.example", admin), name)
+			require.Equal(t, http.StatusForbidden, status("Sec-Fetch-Site: cross-site", admin), name)
+			require.Equal(t, http.StatusForbidden, status("Sec-Fetch-Site: same-site", admin), name)
 		}
 
-		if public[route.Path] {
+		if role == "" {
 			continue
 		}
 
-		require.Equal(t, http.StatusUnauthorized, status(), name)
-		require.Equal(t, http.StatusUnauthorized, status(revoked), name)
-		require.Equal(t, http.StatusUnauthorized, status("Authorization: Bearer berth_wrong"), name)
+		for who, header := range wrong {
+			require.Equal(t, http.StatusUnauthorized, status(header), "%s with a token that is: %s", name, who)
+		}
 
-		if strings.Contains(route.Path, "/tokens") {
+		if role != "viewer" {
+			require.Equal(t, http.StatusForbidden, status(viewer), name)
+		}
+
+		if role == "admin" {
 			require.Equal(t, http.StatusForbidden, status(operator), name)
+		}
+	}
+
+	for name := range needs {
+		require.Contains(t, r.routes(), name)
+	}
+
+	require.Empty(t, store.Updates)
+	require.Len(t, store.Sweeps, 1)
+}
+
+// TestLoopbackWithoutTokens: whoever is on the machine is its owner, but a page
+// in the owner's browser is not, whatever method it uses (CVE-2026-27482 of Ray
+// was a DELETE that was forgotten).
+func TestLoopbackWithoutTokens(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	r := setup(t, store)
+
+	for name, route := range r.routes() {
+		path := parameter.ReplaceAllString(route.Path, "1")
+		status := func(headers ...string) int {
+			got, _ := r.text(route.Method, path, "{}", append(headers, asJSON)...)
+
+			return got
+		}
+
+		for _, host := range []string{"rebound.example", "rebound.example:8080", "127.0.0.1.rebound.example", "localhost.example", "169.254.169.254", "[::2]:1"} {
+			require.Equal(t, http.StatusMisdirectedRequest, status("Host: "+host), "%s %s", name, host)
+		}
+
+		if route.Method != http.MethodGet {
+			require.Equal(t, http.StatusForbidden, status("Origin: https://evil.example"), name)
+			require.Equal(t, http.StatusForbidden, status("Origin: null"), name)
+			require.Equal(t, http.StatusForbidden, status("Sec-Fetch-Site: cross-site"), name)
+			require.Equal(t, http.StatusForbidden, status("Origin: http://localhost:1"), "%s from another port", name)
+		}
+	}
+
+	require.Empty(t, store.Updates)
+	require.Len(t, store.Tokens, 0) //nolint:testifylint // a long list would be printed
+	require.Len(t, store.Sweeps, 1)
+
+	for _, host := range []string{"localhost", "LOCALHOST:1", "127.0.0.1:1", "[::1]:80", "localhost."} {
+		got, body := r.text("GET", "/api/v1/sweeps", "", "Host: "+host)
+		require.Equal(t, http.StatusOK, got, body)
+	}
+}
+
+// TestUnknownIDs: what is not there is not found, on each resource, and an id
+// that is none is no error of ours.
+func TestUnknownIDs(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	r := setup(t, store)
+
+	bodies := map[string]string{
+		"PATCH /api/v1/sweeps/:id": `{"max_parallel":2}`,
+		"PATCH /api/v1/hosts/:id":  `{"state":"ready"}`,
+	}
+
+	for name, route := range r.routes() {
+		if !strings.Contains(route.Path, ":id") {
+			continue
+		}
+
+		for _, id := range []string{apitest.NewID(99), "ffffffff", "0", "..%2f..%2fetc", "%00", "'", "%25", strings.Repeat("f", 300), "-1", "NaN"} {
+			path := strings.Replace(strings.Replace(route.Path, ":id", id, 1), ":number", "1", 1)
+			status, body := r.text(route.Method, path, bodies[name], asJSON, "Idempotency-Key: 1")
+			require.Contains(t, []int{http.StatusNotFound, http.StatusBadRequest}, status, "%s %s: %s", name, id, body)
+
+			if id == apitest.NewID(99) {
+				require.Equal(t, http.StatusNotFound, status, "%s: %s", name, body)
+			}
 		}
 	}
 
@@ -89,7 +234,7 @@ func TestRoles(t *testing.T) {
 
 	store := apitest.Sample()
 	store.Sweeps[0].State = berth.SweepRunning
-	viewer, operator, admin := token(t, store, "viewer", true), token(t, store, "operator", true), token(t, store, "admin", true)
+	viewer, operator, admin := token(t, store, "viewer"), token(t, store, "operator"), token(t, store, "admin")
 	r := setup(t, store)
 	pause := "/api/v1/sweeps/" + apitest.NewID(1) + "/pause"
 
@@ -161,7 +306,7 @@ func TestOtherAddressNeedsToken(t *testing.T) {
 	require.ErrorContains(t, err, "berth token create")
 	require.Empty(t, server.Addr())
 
-	admin := token(t, store, "admin", true)
+	admin := token(t, store, "admin")
 	r := setup(t, store, func(c *api.Config) {
 		c.Address = "0.0.0.0:0"
 		c.AllowedHosts = []string{"berth.lan"}

@@ -32,6 +32,7 @@ type Config struct {
 	Address      string        // default 127.0.0.1:8080; not loopback only with a token
 	AllowedHosts []string      // names, beside localhost, under which callers may reach it
 	Policy       spec.Policy   // what an administrator asks of every spec
+	Limits       Limits        // of what callers may take
 	Grace        time.Duration // for requests in flight when it stops; default 10s
 
 	TemporalUI        string // URL of Temporal's web UI, for links; empty = no links
@@ -60,6 +61,7 @@ type Server struct {
 	log      *slog.Logger
 	handler  http.Handler
 	feed     *feed
+	usage    usage
 	stopping chan struct{} // closed when streams must end
 	stopOnce sync.Once
 
@@ -67,12 +69,19 @@ type Server struct {
 	listener net.Listener
 }
 
-// New prepares a server. It fails only on a description that cannot be read.
+// New prepares a server. Errors: invalid for limits that cannot be; otherwise
+// it fails only on a description that cannot be read.
 func New(deps Deps, config Config) (*Server, error) {
 	config.Address = cmp.Or(config.Address, defaultAddress)
 	config.Grace = cmp.Or(config.Grace, defaultGrace)
 	config.TemporalNamespace = cmp.Or(config.TemporalNamespace, defaultNamespace)
 
+	limits, err := config.Limits.orDefault()
+	if err != nil {
+		return nil, err
+	}
+
+	config.Limits = limits
 	s := &Server{
 		deps: deps, config: config, log: cmp.Or(deps.Log, slog.Default()),
 		feed: newFeed(deps.Store), stopping: make(chan struct{}),

@@ -34,6 +34,10 @@ func (s *Server) submit(ctx context.Context, want submission) (sweep berth.Sweep
 		return sweep, false, &berth.SpecError{Problems: problems}
 	}
 
+	if err := s.checkQuota(ctx, want); err != nil {
+		return sweep, false, err
+	}
+
 	image, err := s.deps.Images.ResolveImage(ctx, want.spec.Image)
 	if err != nil {
 		return sweep, false, err
@@ -90,7 +94,7 @@ func capacity(hosts []berth.Host) spec.Capacity {
 }
 
 // readSweepFile reads and decodes the body. Errors: a *berth.SpecError.
-func readSweepFile(r *http.Request) (berth.Spec, []byte, error) {
+func (s *Server) readSweepFile(r *http.Request) (berth.Spec, []byte, error) {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return berth.Spec{}, nil, &httpError{
 			status: http.StatusUnsupportedMediaType, code: spec.CodeContentType,
@@ -103,6 +107,10 @@ func readSweepFile(r *http.Request) (berth.Spec, []byte, error) {
 		return berth.Spec{}, nil, err
 	}
 
+	if most := s.config.Limits.SpecBytes; int64(len(body)) > most {
+		return berth.Spec{}, nil, &httpError{status: http.StatusRequestEntityTooLarge, code: spec.CodeBodyTooLarge, detail: tooLarge(most)}
+	}
+
 	decoded, err := spec.Decode(body, r.Header.Get("Content-Type"))
 
 	return decoded, body, err
@@ -110,7 +118,7 @@ func readSweepFile(r *http.Request) (berth.Spec, []byte, error) {
 
 // createSweep is POST /sweeps.
 func (s *Server) createSweep(c *gin.Context) {
-	decoded, body, err := readSweepFile(c.Request)
+	decoded, body, err := s.readSweepFile(c.Request)
 	if err != nil {
 		s.fail(c.Writer, c.Request, err)
 

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"regexp"
 	"strings"
@@ -59,7 +58,10 @@ func (h *handlers) ListSweeps(ctx context.Context, r openapi.ListSweepsRequestOb
 		return nil, err
 	}
 
-	limit := cmp.Or(given(r.Params.Limit), defaultLimit)
+	limit, err := h.page(given(r.Params.Limit))
+	if err != nil {
+		return nil, err
+	}
 
 	sweeps, err := h.deps.Store.ListSweeps(ctx, words(given(r.Params.State)), after.At, after.ID, limit)
 	if err != nil {

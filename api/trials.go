@@ -21,7 +21,10 @@ func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestOb
 		return nil, err
 	}
 
-	limit := cmp.Or(given(r.Params.Limit), defaultLimit)
+	limit, err := h.page(given(r.Params.Limit))
+	if err != nil {
+		return nil, err
+	}
 
 	trials, err := h.deps.Store.ListTrials(ctx, sweep.ID, words(given(r.Params.State)), after, limit)
 	if err != nil {
@@ -91,7 +94,10 @@ func (h *handlers) ListSweepAttempts(ctx context.Context, r openapi.ListSweepAtt
 		return nil, err
 	}
 
-	limit := cmp.Or(given(r.Params.Limit), defaultLimit)
+	limit, err := h.page(given(r.Params.Limit))
+	if err != nil {
+		return nil, err
+	}
 
 	attempts, err := h.deps.Store.ListSweepAttempts(ctx, sweep.ID, after.Trial, after.Number, limit)
 	if err != nil {

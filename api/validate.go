@@ -51,7 +51,7 @@ func (v *validator) check(c *gin.Context) {
 	}
 
 	operation := item.GetOperation(c.Request.Method)
-	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, spec.MaxBytes+1)
+	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, v.server.config.Limits.BodyBytes)
 
 	if err := v.validate(c, &routers.Route{
 		Spec: v.doc, Server: v.doc.Servers[0], Path: path, PathItem: item, Method: c.Request.Method, Operation: operation,
@@ -88,8 +88,7 @@ func (v *validator) validate(c *gin.Context, route *routers.Route) error {
 		return nil
 	}
 
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return large
 	}
 

@@ -149,7 +149,7 @@ func (s *Store) CreateToken(_ context.Context, t berth.Token, hash []byte) (bert
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	t.ID, t.CreatedAt, t.Valid = NewID(1000+len(s.Tokens)), Start, true
+	t.ID, t.CreatedAt, t.Valid = NewID(1000+len(s.Tokens)), Start, valid(t)
 	s.Tokens = append(s.Tokens, t)
 
 	if s.hashes == nil {
@@ -167,7 +167,14 @@ func (s *Store) TokenByHash(_ context.Context, hash []byte) (berth.Token, error)
 	id := s.hashes[string(hash)]
 	s.mu.Unlock()
 
-	return find(s, s.Tokens, "token", func(t berth.Token) bool { return t.ID == id })
+	token, err := find(s, s.Tokens, "token", func(t berth.Token) bool { return t.ID == id })
+	token.Valid = valid(token)
+
+	return token, err
+}
+
+func valid(t berth.Token) bool {
+	return t.RevokedAt == nil && (t.ExpiresAt == nil || t.ExpiresAt.After(time.Now()))
 }
 
 // ListTokens is api.Access.
@@ -197,7 +204,7 @@ func (s *Store) CountTokens(context.Context) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return len(take(s.Tokens, len(s.Tokens), func(t berth.Token) bool { return t.Valid })), nil
+	return len(take(s.Tokens, len(s.Tokens), valid)), nil
 }
 
 // Audit is api.Access.

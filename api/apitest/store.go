@@ -166,6 +166,22 @@ func (s *Store) GetSweep(_ context.Context, id string) (berth.Sweep, error) {
 	return find(s, s.Sweeps, "sweep "+id, func(sweep berth.Sweep) bool { return sweep.ID == id })
 }
 
+// OpenSweeps is api.Sweeps.
+func (s *Store) OpenSweeps(_ context.Context, person, route, key string) (open int, known bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for _, sweep := range s.Sweeps {
+		if sweep.CreatedBy == person && sweep.FinishedAt == nil {
+			open++
+		}
+	}
+
+	_, known = s.keys[person+" "+route+" "+key]
+
+	return open, known && key != "", nil
+}
+
 // FindSweep is api.Sweeps.
 func (s *Store) FindSweep(_ context.Context, prefix string) (string, error) {
 	s.mu.Lock()

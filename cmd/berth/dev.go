@@ -16,6 +16,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/devstack"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/workflows"
 )
 
 // development is what `berth dev` may be told beside server and machine.
@@ -131,6 +132,7 @@ func (d *development) startTemporal(log *slog.Logger) (stop func() error, err er
 
 	t, err := devstack.StartTemporal(devstack.TemporalConfig{
 		Dir: filepath.Join(d.dataDir, "temporal"), Binary: d.temporalBinary, Port: d.temporalPort, UIPort: d.temporalUIPort,
+		Search: searchAttributes(),
 	})
 	if err != nil {
 		return nil, err
@@ -141,6 +143,16 @@ func (d *development) startTemporal(log *slog.Logger) (stop func() error, err er
 	d.temporalAddress, d.temporalUI = t.Address, t.UI
 
 	return t.Stop, nil
+}
+
+// searchAttributes names the types as Temporal's command line wants them.
+func searchAttributes() map[string]string {
+	named := make(map[string]string)
+	for name, kind := range workflows.SearchAttributes() {
+		named[name] = kind.String()
+	}
+
+	return named
 }
 
 // tellBackends writes where database and Temporal are, for `berth worker`

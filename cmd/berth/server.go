@@ -24,6 +24,7 @@ type serving struct {
 	hosts      []string
 	temporalUI string
 	firstToken bool
+	limits     api.Limits
 }
 
 func (s *serving) bind(flags *pflag.FlagSet) {
@@ -31,6 +32,7 @@ func (s *serving) bind(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&s.hosts, "allowed-hosts", nil, "names by which clients may call the server, beside localhost")
 	flags.BoolVar(&s.firstToken, "first-token", false, "when no token exists, make an admin's and print it once on standard error")
 	flags.StringVar(&s.temporalUI, "temporal-ui", "", "URL of Temporal's web UI, for links")
+	bindLimits(flags, &s.limits)
 }
 
 func serverCommand() *cobra.Command {
@@ -65,7 +67,7 @@ func serverCommand() *cobra.Command {
 // and publishes, all answer and relay.
 func runServer(ctx context.Context, s serving, store *postgres.Store, temporal *workflows.Client, log *slog.Logger, ready func(url string)) error {
 	server, err := api.New(api.Deps{Store: store, Control: temporal, Images: temporal, Temporal: temporal, Log: log},
-		api.Config{Address: s.listen, AllowedHosts: s.hosts, TemporalUI: s.temporalUI, TemporalNamespace: temporal.Namespace()})
+		api.Config{Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, TemporalUI: s.temporalUI, TemporalNamespace: temporal.Namespace()})
 	if err != nil {
 		return err
 	}

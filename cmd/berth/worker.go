@@ -21,7 +21,6 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/cgroup"
-	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/reconcile"
 	"github.com/berthml/berth/internal/runtrial"
@@ -38,6 +37,11 @@ type machine struct {
 	cpus        float64
 	maxAttempts int
 	grace       time.Duration
+	bounds      runtrial.Bounds
+	patience    activities.Patience
+	every       time.Duration // of the reconciler
+	settle      time.Duration // before the reconciler takes anything away
+	simulate    time.Duration // attempts last so long and nothing runs; 0 = they are real
 }
 
 func (m *machine) bind(flags *pflag.FlagSet) {
@@ -47,6 +51,18 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.Float64Var(&m.cpus, "cpus", 0, "cores to hand out; default: all of the machine's")
 	flags.IntVar(&m.maxAttempts, "max-attempts", 0, "attempts at once; 0 = as many as fit")
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")
+	bindBounds(flags, &m.bounds)
+	flags.DurationVar(&m.patience.Heartbeat, "heartbeat-timeout", activities.DefaultHeartbeatPatience,
+		"a worker silent for so long is gone: its attempts wait for its successor")
+	flags.DurationVar(&m.patience.Host, "host-patience", activities.DefaultHostPatience,
+		"attempts that no worker of their machine picks up for so long go elsewhere")
+	flags.DurationVar(&m.every, "reconcile-every", berth.LeaseRenewEvery, "how often containers and ledger are compared")
+	flags.DurationVar(&m.settle, "reconcile-grace", reconcile.DefaultGrace, "nothing younger is taken for an orphan or for lost")
+	flags.DurationVar(&m.simulate, "simulate", 0, "run no containers: every attempt lasts so long and succeeds; to measure Berth itself")
+
+	if err := flags.MarkHidden("simulate"); err != nil {
+		panic(err) // there is no such flag
+	}
 }
 
 func workerCommand() *cobra.Command {
@@ -116,42 +132,18 @@ func runWorker(ctx context.Context, m machine, store *postgres.Store, raw client
 		return err
 	}
 
-	config := docker.Config{Instance: m.instance, HostID: host.ID, BootID: host.BootID}
-
-	// Docker's own word on out-of-memory is sometimes lost when a container
-	// exits right after the kill; the kernel's log has it too.
-	if kills, err := kernel.OpenKillLog(); err != nil {
-		log.Warn("cannot read the kernel's log: some out-of-memory kills may be taken for others", "error", err)
-	} else {
-		defer kills.Close() //nolint:errcheck // only read
-
-		config.KernelKilled = kills.Killed
-	}
-
-	d, err := docker.New(config)
+	machinery, err := m.runtime(ctx, kernel, host, store, log)
 	if err != nil {
 		return err
 	}
-	defer d.Close() //nolint:errcheck // only idle connections
+	defer machinery.close()
 
-	info, err := d.Info(ctx)
-	if err != nil {
-		return fmt.Errorf("asking Docker, which a worker cannot do without: %w", err)
-	}
-
-	for _, warning := range info.Warnings {
-		log.Warn(warning)
-	}
-
-	executor := runtrial.New(d, store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
-		runtrial.Config{DataDir: filepath.Join(m.dataDir, "host"), Grace: m.grace, BootID: host.BootID, CPUIdle: kernel.CPUIdle}, log)
-
-	reconciler := reconcile.New(d, store, reconcile.Config{
-		Host: host, Version: version(), Free: func(running []berth.Container) int64 { return freeFor(kernel, host, running, log) },
+	reconciler := reconcile.New(machinery.containers, store, reconcile.Config{
+		Host: host, Version: version(), Free: machinery.free, Attempts: machinery.attempts, Every: m.every, Grace: m.settle,
 	}, log)
 
 	serve := &worker.Worker{Client: raw, HostID: host.ID, Log: log, Activities: &activities.Activities{
-		Sweeps: store, Trials: store, Placements: store, Workflows: wrapped, Images: d, Executor: executorBridge{executor},
+		Patience: m.patience, Sweeps: store, Trials: store, Placements: store, Workflows: wrapped, Images: machinery.images, Executor: machinery.executor,
 	}}
 
 	return store.Own(ctx, "host "+host.ID, ownPatience, func(ctx context.Context) error {
@@ -162,9 +154,7 @@ func runWorker(ctx context.Context, m machine, store *postgres.Store, raw client
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return serve.Run(ctx) })
 		group.Go(func() error { return reconciler.Run(ctx) })
-		group.Go(func() error {
-			return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) })
-		})
+		group.Go(func() error { return machinery.watch(ctx) })
 
 		return group.Wait()
 	})
@@ -251,40 +241,4 @@ func (m *machine) hostID() (string, error) {
 	}
 
 	return id, nil
-}
-
-// freeFor is the memory that programs outside Berth leave: what is available
-// now, and what our own containers use of it.
-func freeFor(kernel cgroup.FS, host berth.Host, running []berth.Container, log *slog.Logger) int64 {
-	memory, err := kernel.HostMemory()
-	if err != nil {
-		log.Warn("reading the machine's memory", "error", err)
-
-		return host.MemoryFreeBytes
-	}
-
-	free := memory.AvailableBytes
-
-	for _, c := range running {
-		if meter, err := kernel.Open(c.ID, c.PID); err == nil {
-			if sample, err := meter.Read(); err == nil {
-				free += sample.WorkingSetBytes
-			}
-		}
-	}
-
-	return min(free, host.MemoryBytes)
-}
-
-// executorBridge lets activities drive runtrial, which do not know each other.
-type executorBridge struct{ *runtrial.Executor }
-
-func (e executorBridge) Run(ctx context.Context, order activities.Order, beat func(activities.Progress)) (berth.Outcome, error) {
-	return e.Executor.Run(ctx, runtrial.Order{
-		AttemptID: order.AttemptID, Token: order.Token, Short: order.Short, Stop: order.Stop,
-		Known: order.Progress.Usage, StopCause: activities.ErrStop,
-		Beat: func(b runtrial.Beaten) {
-			beat(activities.Progress{ContainerID: b.ContainerID, StartedAt: b.StartedAt, Usage: b.Usage})
-		},
-	})
 }

@@ -115,6 +115,10 @@ func temporalArgs(config TemporalConfig, port, uiPort int) []string {
 		args = append(args, "--search-attribute", name+"="+kind)
 	}
 
+	if len(config.Search) > 0 { // known from the start: the server need not look them up at every write
+		args = append(args, "--dynamic-config-value", "system.forceSearchAttributesCacheRefreshOnRead=false")
+	}
+
 	return args
 }
 

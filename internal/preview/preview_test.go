@@ -38,7 +38,7 @@ func decode(t require.TestingT, more string) berth.Spec {
 	return s
 }
 
-func host(name string, cores int64, memory int64) berth.Host {
+func host(name string, cores, memory int64) berth.Host {
 	return berth.Host{ID: name, Name: name, State: berth.HostReady, CPUMilli: cores * 1000, MemoryBytes: memory, MemoryFreeBytes: memory}
 }
 

@@ -1,0 +1,182 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"golang.org/x/time/rate"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/spec"
+)
+
+// Limits are what callers may take. Zero values are defaults. A person is who
+// a token is named after; on a workstation without tokens, everybody.
+type Limits struct {
+	BodyBytes  int64   // of a request; default 1 MiB
+	SpecBytes  int64   // of a sweep file; default and most 1 MiB (spec.MaxBytes)
+	Streams    int     // event and log streams open at once, per person; default 50
+	OpenSweeps int     // sweeps that have not ended, per person; default 1,000
+	Rate       float64 // requests a second, per token; default 200
+	Burst      int     // requests at once, per token; default 400
+	PageRows   int     // of a list; default and most 500 (openapi.yaml)
+}
+
+// maxPage is the largest page that the description allows.
+const maxPage = 500
+
+// Codes of limits that are reached; docs/errors.md explains them.
+const (
+	codeRate    = "E_RATE"
+	codeStreams = "E_STREAMS"
+	codeQuota   = "E_QUOTA"
+	codePage    = "E_PAGE"
+)
+
+// streamRetryAfter is when a person with too many streams may ask again: one
+// of them may have ended by then.
+const streamRetryAfter = 10 * time.Second
+
+// orDefault fills in what is not set. Errors: invalid for what cannot be.
+func (l Limits) orDefault() (Limits, error) {
+	if min(l.BodyBytes, l.SpecBytes, int64(l.Streams), int64(l.OpenSweeps), int64(l.Burst), int64(l.PageRows)) < 0 || l.Rate < 0 {
+		return l, berth.Errorf(berth.KindInvalid, "a limit of the API is negative: %+v", l)
+	}
+
+	if l.SpecBytes > spec.MaxBytes || l.PageRows > maxPage {
+		return l, berth.Errorf(berth.KindInvalid, "a sweep file has at most %d bytes and a page %d rows; %d and %d were asked for",
+			int64(spec.MaxBytes), maxPage, l.SpecBytes, l.PageRows)
+	}
+
+	return Limits{
+		BodyBytes:  cmp.Or(l.BodyBytes, spec.MaxBytes),
+		SpecBytes:  cmp.Or(l.SpecBytes, spec.MaxBytes),
+		Streams:    cmp.Or(l.Streams, 50),
+		OpenSweeps: cmp.Or(l.OpenSweeps, 1000),
+		Rate:       cmp.Or(l.Rate, 200),
+		Burst:      cmp.Or(l.Burst, 400),
+		PageRows:   cmp.Or(l.PageRows, maxPage),
+	}, nil
+}
+
+// usage is what callers take now.
+type usage struct {
+	mu      sync.Mutex
+	streams map[string]int           // by person
+	rates   map[string]*rate.Limiter // by token
+}
+
+// throttle refuses a caller that asks too often. It stands behind
+// authenticate, so that nobody can use up what is another's.
+func (s *Server) throttle(c *gin.Context) {
+	limits := s.config.Limits
+
+	delay := s.usage.take(caller(c.Request.Context()).token, limits)
+	if delay == 0 {
+		return
+	}
+
+	s.fail(c.Writer, c.Request, &httpError{
+		status: http.StatusTooManyRequests, code: codeRate, retryAfter: delay,
+		detail: fmt.Sprintf("More than %v requests a second, or %d at once; ask again after Retry-After.", limits.Rate, limits.Burst),
+	})
+	c.Abort()
+}
+
+// take counts a request of a token; when it is one too many, it is not counted
+// and the time is returned after which there is room.
+func (u *usage) take(token string, l Limits) time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	limiter := u.rates[token]
+	if limiter == nil {
+		if u.rates == nil {
+			u.rates = make(map[string]*rate.Limiter)
+		}
+
+		limiter = rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
+		u.rates[token] = limiter
+	}
+
+	reservation := limiter.Reserve()
+
+	delay := reservation.Delay()
+	if delay > 0 {
+		reservation.Cancel()
+	}
+
+	return delay
+}
+
+// openStream counts a stream of the caller; close gives its place back.
+func (s *Server) openStream(ctx context.Context) (done func(), err error) {
+	u, person, most := &s.usage, caller(ctx).name, s.config.Limits.Streams
+
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	if u.streams[person] >= most {
+		return nil, &httpError{
+			status: http.StatusTooManyRequests, code: codeStreams, retryAfter: streamRetryAfter,
+			detail: fmt.Sprintf("You have %d streams open, which is the most; close one. "+
+				"One stream of /api/v1/events shows all sweeps.", most),
+		}
+	}
+
+	if u.streams == nil {
+		u.streams = make(map[string]int)
+	}
+
+	u.streams[person]++
+
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+
+		if u.streams[person]--; u.streams[person] == 0 {
+			delete(u.streams, person)
+		}
+	}, nil
+}
+
+// checkQuota refuses one open sweep too many, but not the repetition of a call
+// that has made its sweep already. Calls at the same moment may pass together.
+func (s *Server) checkQuota(ctx context.Context, want submission) error {
+	most, person := s.config.Limits.OpenSweeps, caller(ctx).name
+
+	open, known, err := s.deps.Store.OpenSweeps(ctx, person, want.route, want.key)
+	if err != nil || known || open < most {
+		return err
+	}
+
+	return &httpError{
+		status: http.StatusConflict, code: codeQuota,
+		detail: fmt.Sprintf("You have %d sweeps that have not ended, which is the most; wait for one to end or cancel one.", open),
+	}
+}
+
+// page is how many rows a list may have: what was asked for, or the default.
+func (s *Server) page(asked int) (int, error) {
+	most := s.config.Limits.PageRows
+	if asked > most {
+		return 0, &httpError{
+			status: http.StatusBadRequest, code: codePage,
+			detail: fmt.Sprintf("A page has at most %d rows here, not %d; follow next_cursor for more.", most, asked),
+		}
+	}
+
+	return cmp.Or(asked, min(defaultLimit, most)), nil
+}
+
+// retryAfter is a time as the header says it: whole seconds, at least one.
+func retryAfter(d time.Duration) string {
+	return strconv.Itoa(int(max(math.Ceil(d.Seconds()), 1)))
+}

@@ -1,0 +1,178 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/api/openapi"
+)
+
+// limited is a server with limits.
+func limited(t *testing.T, store *apitest.Store, limits api.Limits) *running {
+	t.Helper()
+
+	return setup(t, store, func(c *api.Config) { c.Limits = limits })
+}
+
+// requireProblem makes a request and checks how it is refused.
+func (r *running) requireProblem(status int, code, says, method, path, body string, headers ...string) http.Header {
+	r.t.Helper()
+
+	response := r.call(method, path, body, headers...)
+	require.Equal(r.t, "application/problem+json", response.Header.Get("Content-Type"))
+
+	var problem openapi.Problem
+
+	require.NoError(r.t, json.NewDecoder(response.Body).Decode(&problem))
+	require.Equal(r.t, status, response.StatusCode, problem.Detail)
+	require.Equal(r.t, code, problem.Code)
+	require.Contains(r.t, problem.Detail, says)
+
+	return response.Header
+}
+
+func TestLimit_Body(t *testing.T) {
+	t.Parallel()
+
+	r := limited(t, apitest.Sample(), api.Limits{BodyBytes: 2000, SpecBytes: 1000})
+
+	// A sweep file, which has a limit of its own, and any other body.
+	file := apitest.SweepFile + strings.Repeat("#\n", 400)
+	r.requireProblem(413, "E_BODY_TOO_LARGE", "larger than 1000 bytes", "POST", "/api/v1/sweeps", file, asYAML, "Idempotency-Key: 1")
+	r.requireProblem(413, "E_BODY_TOO_LARGE", "larger than 1000 bytes", "POST", "/api/v1/sweep-previews", file, asYAML)
+	r.requireProblem(413, "E_BODY_TOO_LARGE", "larger than 1000 bytes", "POST", "/api/v1/sweep-validations", file, asYAML)
+
+	body := `{"name":"` + strings.Repeat("x", 3000) + `","role":"admin"}`
+	r.requireProblem(413, "E_BODY_TOO_LARGE", "larger than 2000 bytes", "POST", "/api/v1/tokens", body, asJSON)
+
+	status, text := r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: 1")
+	require.Equal(t, http.StatusCreated, status, text)
+}
+
+func TestLimit_Streams(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	one, other := token(t, store, "viewer"), token(t, store, "operator")
+	r := limited(t, store, api.Limits{Streams: 2})
+	log := "/api/v1/attempts/" + apitest.NewID(100) + "/log?follow=true"
+
+	store.Change(func() { store.Attempts[0].ID, store.Attempts[0].State = apitest.NewID(100), berth.AttemptRunning })
+
+	first := r.subscribe("/api/v1/events", one)
+	second := r.subscribe(log, one)
+
+	for _, path := range []string{"/api/v1/events", log} {
+		header := r.requireProblem(429, "E_STREAMS", "2 streams open", "GET", path, "", one)
+		require.Equal(t, "10", header.Get("Retry-After"))
+	}
+
+	r.subscribe("/api/v1/events", other) // another person's are another's
+
+	status, _ := r.text("GET", "/api/v1/sweeps", "", one)
+	require.Equal(t, http.StatusOK, status, "other requests go on")
+
+	require.NoError(t, first.close())
+	require.NoError(t, second.close())
+	require.Eventually(t, func() bool {
+		response := r.call("GET", "/api/v1/events", "", one)
+
+		return response.StatusCode == http.StatusOK
+	}, 10*time.Second, 10*time.Millisecond, "a stream that ended gives its place back")
+}
+
+func TestLimit_OpenSweeps(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	one, other := token(t, store, "operator"), token(t, store, "admin")
+	r := limited(t, store, api.Limits{OpenSweeps: 2})
+
+	submit := func(who, key string) int {
+		status, _ := r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, who, "Idempotency-Key: "+key)
+
+		return status
+	}
+
+	require.Equal(t, http.StatusCreated, submit(one, "1"))
+	require.Equal(t, http.StatusCreated, submit(one, "2"))
+	r.requireProblem(409, "E_QUOTA", "2 sweeps that have not ended", "POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, one, "Idempotency-Key: 3")
+	r.requireProblem(409, "E_QUOTA", "2 sweeps", "POST", "/api/v1/sweeps/"+apitest.NewID(1)+"/clone", "", one, "Idempotency-Key: 3")
+
+	require.Equal(t, http.StatusOK, submit(one, "2"), "the same call again is no new sweep")
+	require.Equal(t, http.StatusCreated, submit(other, "1"), "another person's are another's")
+
+	store.Change(func() { store.Sweeps[1].FinishedAt = &apitest.Start })
+	require.Equal(t, http.StatusCreated, submit(one, "3"))
+}
+
+func TestLimit_Rate(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	one, other := token(t, store, "operator"), token(t, store, "viewer")
+	r := limited(t, store, api.Limits{Rate: 0.01, Burst: 3})
+
+	for range 3 {
+		status, body := r.text("GET", "/api/v1/sweeps", "", one)
+		require.Equal(t, http.StatusOK, status, body)
+	}
+
+	header := r.requireProblem(429, "E_RATE", "0.01 requests a second, or 3 at once", "GET", "/api/v1/sweeps", "", one)
+	seconds, err := strconv.Atoi(header.Get("Retry-After"))
+	require.NoError(t, err)
+	require.InDelta(t, 100, seconds, 5)
+
+	r.requireProblem(429, "E_RATE", "at once", "POST", "/api/v1/sweeps/"+apitest.NewID(1)+"/pause", "", one)
+	r.requireProblem(429, "E_RATE", "at once", "GET", "/api/docs", "", one)
+	require.Empty(t, store.Audits, "a flood does not fill the audit log")
+
+	status, _ := r.text("GET", "/api/v1/sweeps", "", other)
+	require.Equal(t, http.StatusOK, status, "another token's are another's")
+
+	status, _ = r.text("GET", "/livez", "")
+	require.Equal(t, http.StatusOK, status, "whether it lives may be asked at any time")
+
+	status, _ = r.text("GET", "/api/v1/sweeps", "", "Authorization: Bearer berth_wrong")
+	require.Equal(t, http.StatusUnauthorized, status)
+}
+
+func TestLimit_Page(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	r := limited(t, store, api.Limits{PageRows: 2})
+	sweep := "/api/v1/sweeps/" + apitest.NewID(1)
+
+	for _, path := range []string{"/api/v1/sweeps", "/api/v1/probes", sweep + "/trials", sweep + "/attempts"} {
+		r.requireProblem(400, "E_PAGE", "at most 2 rows here, not 3; follow next_cursor", "GET", path+"?limit=3", "")
+	}
+
+	_, body := r.text("GET", sweep+"/trials", "")
+	require.Len(t, read[openapi.TrialList](t, body).Data, 2, "less than the default")
+	require.NotEmpty(t, read[openapi.TrialList](t, body).NextCursor)
+
+	status, _ := r.text("GET", sweep+"/trials?limit=2", "")
+	require.Equal(t, http.StatusOK, status)
+}
+
+func TestLimits_ThatCannotBe(t *testing.T) {
+	t.Parallel()
+
+	for _, limits := range []api.Limits{
+		{Streams: -1}, {Rate: -1}, {BodyBytes: -1}, {SpecBytes: 2 << 20}, {PageRows: 501},
+	} {
+		_, err := api.New(api.Deps{Store: apitest.Sample()}, api.Config{Limits: limits})
+		require.Equal(t, berth.KindInvalid, berth.KindOf(err), fmt.Sprint(limits))
+	}
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/reconcile"
+	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/simulate"
+)
+
+// containerRuntime is what runs this machine's attempts.
+type containerRuntime struct {
+	containers reconcile.Containers
+	images     activities.Images
+	executor   activities.Executor
+	attempts   reconcile.Attempts                    // what the executor is doing; nil when simulated
+	free       func(running []berth.Container) int64 // memory that programs outside Berth leave
+	watch      func(ctx context.Context) error       // runs until ctx ends
+	close      func()
+}
+
+// runtime returns Docker, or what stands in for it.
+func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host, store *postgres.Store, log *slog.Logger) (containerRuntime, error) {
+	if m.simulate > 0 {
+		log.Warn("simulating: no container runs and every attempt succeeds", "each", m.simulate)
+
+		return simulated(simulate.New(store, m.simulate), host), nil
+	}
+
+	config := docker.Config{Instance: m.instance, HostID: host.ID, BootID: host.BootID}
+
+	// Docker's own word on out-of-memory is sometimes lost when a container
+	// exits right after the kill; the kernel's log has it too.
+	kills, err := kernel.OpenKillLog()
+	if err != nil {
+		log.Warn("cannot read the kernel's log: some out-of-memory kills may be taken for others", "error", err)
+	} else {
+		config.KernelKilled = kills.Killed
+	}
+
+	d, err := docker.New(config)
+	if err != nil {
+		return containerRuntime{}, err
+	}
+
+	info, err := d.Info(ctx)
+	if err != nil {
+		return containerRuntime{}, fmt.Errorf("asking Docker, which a worker cannot do without: %w", err)
+	}
+
+	for _, warning := range info.Warnings {
+		log.Warn(warning)
+	}
+
+	executor := runtrial.New(d, store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
+		runtrial.Config{
+			DataDir: filepath.Join(m.dataDir, "host"), Grace: m.grace, BootID: host.BootID, Bounds: m.bounds, CPUIdle: kernel.CPUIdle,
+		}, log)
+
+	return containerRuntime{
+		containers: d,
+		images:     d,
+		executor:   executorBridge{executor},
+		attempts:   executor,
+		free:       func(running []berth.Container) int64 { return freeFor(kernel, host, running, log) },
+		watch: func(ctx context.Context) error {
+			return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) })
+		},
+		close: func() {
+			_ = d.Close() // only idle connections
+
+			if kills != nil {
+				_ = kills.Close() // only read
+			}
+		},
+	}, nil
+}
+
+// freeFor is the memory that programs outside Berth leave: what is available
+// now, and what our own containers use of it.
+func freeFor(kernel cgroup.FS, host berth.Host, running []berth.Container, log *slog.Logger) int64 {
+	memory, err := kernel.HostMemory()
+	if err != nil {
+		log.Warn("reading the machine's memory", "error", err)
+
+		return host.MemoryFreeBytes
+	}
+
+	free := memory.AvailableBytes
+
+	for _, c := range running {
+		if meter, err := kernel.Open(c.ID, c.PID); err == nil {
+			if sample, err := meter.Read(); err == nil {
+				free += sample.WorkingSetBytes
+			}
+		}
+	}
+
+	return min(free, host.MemoryBytes)
+}
+
+// executorBridge lets activities drive runtrial, which do not know each other.
+type executorBridge struct{ *runtrial.Executor }
+
+func (e executorBridge) Run(ctx context.Context, order activities.Order, beat func(activities.Progress)) (berth.Outcome, error) {
+	return e.Executor.Run(ctx, runtrial.Order{
+		AttemptID: order.AttemptID, Token: order.Token, Short: order.Short, Stop: order.Stop,
+		Known: order.Progress.Usage, StopCause: activities.ErrStop,
+		Beat: func(b runtrial.Beaten) {
+			beat(activities.Progress{ContainerID: b.ContainerID, StartedAt: b.StartedAt, Usage: b.Usage})
+		},
+	})
+}
+
+// simulated is a runtime that runs nothing.
+func simulated(s *simulate.Machine, host berth.Host) containerRuntime {
+	return containerRuntime{
+		containers: s,
+		images:     s,
+		executor:   simulationBridge{s},
+		free:       func([]berth.Container) int64 { return host.MemoryBytes },
+		watch:      func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		close:      func() {},
+	}
+}
+
+type simulationBridge struct{ *simulate.Machine }
+
+func (s simulationBridge) Run(ctx context.Context, order activities.Order, _ func(activities.Progress)) (berth.Outcome, error) {
+	return s.Machine.Run(ctx, order.AttemptID, order.Token, order.Stop, activities.ErrStop)
+}

@@ -1,0 +1,138 @@
+// Package simulate stands in for a machine's Docker: attempts take their places
+// in the real ledger, last as long as they are told to and succeed, but nothing
+// runs. What is left is what Berth itself costs, which `make bench/throughput`
+// measures.
+package simulate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// Records is what the database keeps of attempts.
+type Records interface {
+	Assignee(ctx context.Context, attemptID string) (berth.Assignee, error)
+	AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error
+	FinishAttempt(ctx context.Context, r berth.Result) error
+}
+
+// Machine simulates. It is safe for concurrent use.
+type Machine struct {
+	records Records
+	lasts   time.Duration // of every attempt
+
+	mu      sync.Mutex
+	running map[string]berth.Container // by attempt
+}
+
+// New returns a machine on which every attempt lasts so long.
+func New(records Records, lasts time.Duration) *Machine {
+	return &Machine{records: records, lasts: lasts, running: make(map[string]berth.Container)}
+}
+
+// peakBytes is what an attempt is said to have needed.
+const peakBytes = 16 << 20
+
+// Run takes an attempt to its committed outcome, whose value is the trial's
+// number. Stop and the cause of ctx's end that means it give the place back.
+func (m *Machine) Run(ctx context.Context, attemptID string, token int64, stop bool, stopCause error) (berth.Outcome, error) {
+	who, err := m.records.Assignee(ctx, attemptID)
+	if err != nil {
+		return berth.Outcome{}, err
+	}
+
+	started := time.Now()
+	value := float64(who.Trial.Number)
+	end := berth.Outcome{
+		Kind: berth.FailureOK, Message: "simulated", Value: &value, StartedAt: started,
+		Usage: berth.Usage{MemoryPeakBytes: peakBytes, Wall: berth.Duration(m.lasts), Samples: 1},
+	}
+
+	if !stop {
+		if err := m.records.AttemptRunning(ctx, attemptID, token, attemptID, started); err != nil {
+			return berth.Outcome{}, err
+		}
+
+		if err := m.last(ctx, who); err != nil {
+			if !errors.Is(err, stopCause) {
+				return berth.Outcome{}, err
+			}
+
+			stop = true
+		}
+	}
+
+	if stop {
+		end.Kind, end.Message, end.Value = berth.FailureCanceled, "canceled", nil
+	}
+
+	end.FinishedAt = time.Now()
+
+	return end, m.records.FinishAttempt(context.WithoutCancel(ctx), berth.Result{
+		AttemptID: attemptID, TrialID: who.Trial.ID, SweepID: who.SweepID, ShapeKey: who.Trial.ShapeKey, Token: token,
+		Reserved: who.Attempt.Demand, Outcome: end, Source: berth.FootprintFull, Proof: "simulated",
+	})
+}
+
+// last waits as long as an attempt lasts.
+func (m *Machine) last(ctx context.Context, who berth.Assignee) error {
+	m.mu.Lock()
+	m.running[who.Attempt.ID] = berth.Container{
+		ID: who.Attempt.ID, Name: who.Attempt.ID, AttemptID: who.Attempt.ID, SweepID: who.SweepID, TrialID: who.Trial.ID,
+		Token: who.Attempt.Token, State: berth.ContainerRunning, CreatedAt: time.Now(),
+	}
+	m.mu.Unlock()
+
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+
+		delete(m.running, who.Attempt.ID)
+	}()
+
+	timer := time.NewTimer(m.lasts)
+	defer timer.Stop()
+
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// List returns what runs, as Docker would.
+func (m *Machine) List(context.Context) ([]berth.Container, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	list := make([]berth.Container, 0, len(m.running))
+	for _, c := range m.running {
+		list = append(list, c)
+	}
+
+	slices.SortFunc(list, func(a, b berth.Container) int { return a.CreatedAt.Compare(b.CreatedAt) })
+
+	return list, nil
+}
+
+// Stop does nothing: a simulated container ends by itself.
+func (m *Machine) Stop(context.Context, string, time.Duration) error { return nil }
+
+// Remove does nothing.
+func (m *Machine) Remove(context.Context, string) error { return nil }
+
+// ResolveImage says that every image is there.
+func (m *Machine) ResolveImage(_ context.Context, ref string) (berth.Image, error) {
+	sum := sha256.Sum256([]byte(ref))
+	id := "sha256:" + hex.EncodeToString(sum[:])
+
+	return berth.Image{ID: id, Digest: id}, nil
+}
