@@ -51,6 +51,15 @@ test/race: ## Run those under the race detector
 test/integration: build images ## Run the tests on real Docker and Temporal
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) test -tags integration -count=1 $(PACKAGES)
 
+.PHONY: test/lost-replies
+test/lost-replies: ## Play 10,000 worlds of killed workers and lost replies (SEEDS=, SEED= plays one again)
+	$(GO) test -run TestLostReplies -count=1 -timeout 30m ./internal/fault -seeds=$(or $(SEEDS),$(if $(SEED),1,10000)) -seed=$(or $(SEED),0)
+
+.PHONY: test/chaos
+test/chaos: build images ## Random sweeps under random faults, then the invariants (SEED=, DURATION=60s, RUNS=1)
+	PATH="$(CURDIR)/$(BIN):$$PATH" CHAOS_SEED=$(SEED) CHAOS_DURATION=$(DURATION) \
+		$(GO) test -tags integration -count=$(or $(RUNS),1) -timeout 0 -v -run '^TestChaos$$' ./internal/e2e
+
 .PHONY: lint
 lint: ## Run golangci-lint and workflowcheck
 	cd tools/lint && $(GO) build -o ../../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -73,6 +82,15 @@ verify: generate ## Fail when generated code is not what its source makes
 .PHONY: bench/overhead
 bench/overhead: build images ## Compare a sweep with a plain docker run loop
 	@scripts/bench-overhead
+
+.PHONY: bench/throughput
+bench/throughput: build ## Run trials that do nothing through everything but containers (TRIALS=, TEMPORAL=memory|file|server)
+	@scripts/bench-throughput
+
+.PHONY: bench/logs
+bench/logs: build ## Run a trial that prints as fast as it can, and say what that costs its neighbour
+	@scripts/test-image
+	@scripts/bench-logs
 
 .PHONY: bench/placement
 bench/placement: ## Time placement decisions and leases through PostgreSQL

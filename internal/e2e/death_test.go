@@ -115,7 +115,7 @@ func TestDeath_SecondWorkerOfOneHostIsRefused(t *testing.T) {
 
 	s := start(t)
 	data := strings.Fields(readFile(t, s.dir+"/backends"))
-	cmd := exec.Command(binary, "worker", "--instance", s.instance, "--data-dir", s.dir, //nolint:noctx,gosec // G204: ends by itself
+	cmd := exec.Command(binary, "worker", "--instance", s.instance, "--data-dir", s.dir, //nolint:noctx // ends by itself
 		"--postgres-url", data[0], "--temporal-address", data[1])
 
 	out, err := cmd.CombinedOutput()

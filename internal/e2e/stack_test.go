@@ -65,7 +65,7 @@ type stack struct {
 func start(t *testing.T, workerFlags ...string) *stack {
 	t.Helper()
 
-	dir, err := os.MkdirTemp("", "berth-e2e-")
+	dir, err := os.MkdirTemp("", "berth-e2e-") //nolint:usetesting // a test's own directory is closed to PostgreSQL's user
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
 
@@ -84,7 +84,8 @@ func (s *stack) startDev() {
 
 	_ = os.Remove(filepath.Join(s.dir, "url")) // of an earlier run
 
-	s.dev = s.run("dev", "--no-worker", "--listen", "127.0.0.1:0", "--temporal-port", "0", "--temporal-ui-port", "0")
+	s.dev = s.run("dev", "--no-worker", "--listen", "127.0.0.1:0", "--temporal-port", "0", "--temporal-ui-port", "0",
+		"--rate", "10000", "--rate-burst", "10000") // a test asks every 50 ms, and many of them share a stack
 
 	require.Eventually(s.t, func() bool {
 		url, err := os.ReadFile(filepath.Join(s.dir, "url"))
@@ -126,7 +127,7 @@ func (s *stack) run(args ...string) *exec.Cmd {
 
 	defer out.Close() //nolint:errcheck // the child has its own descriptor
 
-	cmd := exec.Command(binary, append(args, "--data-dir", s.dir)...) //nolint:noctx,gosec // G204: stopped by clean
+	cmd := exec.Command(binary, append(args, "--data-dir", s.dir)...) //nolint:noctx // stopped by clean
 	cmd.Stdout, cmd.Stderr = out, out
 	require.NoError(s.t, cmd.Start())
 
@@ -160,7 +161,7 @@ func (s *stack) clean() {
 
 	left := s.containers()
 	for _, c := range left {
-		_ = exec.Command("docker", "rm", "--force", c.id).Run() //nolint:noctx,gosec // G204: our own container
+		_ = exec.Command("docker", "rm", "--force", c.id).Run() //nolint:noctx // our own container
 	}
 
 	if s.t.Failed() {
@@ -179,7 +180,7 @@ type container struct {
 
 // containers lists this stack's containers, running or not.
 func (s *stack) containers() []container {
-	out, err := exec.Command("docker", "ps", "--all", "--no-trunc", "--filter", "label=berth.instance="+s.instance, //nolint:noctx,gosec // G204
+	out, err := exec.Command("docker", "ps", "--all", "--no-trunc", "--filter", "label=berth.instance="+s.instance, //nolint:noctx // answers at once
 		"--format", "{{.ID}} {{.Names}} {{.State}}").Output()
 	if err != nil {
 		s.t.Errorf("listing containers: %v", err)

@@ -19,9 +19,18 @@ import (
 func (s *stack) submit(file string) string {
 	s.t.Helper()
 
-	response, err := s.api.CreateSweepWithBodyWithResponse(s.t.Context(),
-		&client.CreateSweepParams{IdempotencyKey: uuid.NewString()}, "application/yaml", strings.NewReader(file))
-	require.NoError(s.t, err)
+	key := uuid.NewString()
+
+	var response *client.CreateSweepResponse
+
+	require.Eventually(s.t, func() bool { // a machine that is busy may not say in time what an image is
+		var err error
+
+		response, err = s.api.CreateSweepWithBodyWithResponse(s.t.Context(),
+			&client.CreateSweepParams{IdempotencyKey: key}, "application/yaml", strings.NewReader(file))
+
+		return err == nil && response.StatusCode() != http.StatusServiceUnavailable
+	}, time.Minute, tick)
 	require.Equal(s.t, http.StatusCreated, response.StatusCode(), string(response.Body))
 
 	return response.JSON201.ID

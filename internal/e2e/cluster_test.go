@@ -1,0 +1,285 @@
+//go:build integration
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/devstack"
+	"github.com/berthml/berth/internal/postgres"
+)
+
+// Patience of a cluster's workers, short so that a test need not wait minutes.
+const (
+	fastHeartbeat = 5 * time.Second
+	fastHost      = 8 * time.Second
+	fastReconcile = time.Second
+	fastGrace     = 4 * time.Second
+)
+
+// cluster is a production-like Berth of a test's own, every part a process
+// that can be killed by itself: PostgreSQL, Temporal, a server, and workers of
+// several hosts that share this machine's Docker. What each worker says to
+// PostgreSQL and Temporal goes through proxies that can be cut.
+type cluster struct {
+	stack // its worker and dev are not used
+
+	postgres *devstack.Postgres
+	temporal *devstack.Temporal
+	proxies  *toxiproxy.ApiServer
+	server   *exec.Cmd
+	listen   string
+	hosts    []*host
+}
+
+// host is one machine, as far as Berth can tell.
+type host struct {
+	name     string
+	dir      string
+	flags    []string
+	postgres *toxiproxy.Proxy
+	temporal *toxiproxy.Proxy
+	worker   *exec.Cmd
+	away     bool // dead or frozen, on purpose
+	cut      bool // from PostgreSQL, Temporal or both
+}
+
+// startCluster runs a cluster of so many hosts of 2 cores and the given memory.
+func startCluster(t *testing.T, hosts int, memory string) *cluster {
+	t.Helper()
+
+	dir, err := os.MkdirTemp("", "berth-e2e-") //nolint:usetesting // a test's own directory is closed to PostgreSQL's user
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
+
+	c := &cluster{
+		stack:   stack{t: t, dir: dir, instance: "e2e-" + uuid.NewString()[:8]},
+		proxies: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop()),
+		listen:  "127.0.0.1:" + strconv.Itoa(freePort(t)),
+	}
+
+	t.Cleanup(c.clean)
+	c.startPostgres()
+	require.NoError(t, postgres.Migrate(t.Context(), c.postgres.URL))
+	c.startTemporal()
+	c.startServer()
+
+	for i := range hosts {
+		h := &host{name: fmt.Sprintf("host-%d", i+1), dir: filepath.Join(dir, fmt.Sprintf("host-%d", i+1)), flags: []string{"--memory", memory}}
+		h.postgres = c.proxy(h.name+"-postgres", fmt.Sprintf("127.0.0.1:%d", c.postgres.Port))
+		h.temporal = c.proxy(h.name+"-temporal", c.temporal.Address)
+		c.hosts = append(c.hosts, h)
+		c.startHost(h)
+	}
+
+	c.awaitHosts()
+
+	return c
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+
+	port, err := devstack.FreePort(0)
+	require.NoError(t, err)
+
+	return port
+}
+
+func (c *cluster) proxy(name, upstream string) *toxiproxy.Proxy {
+	p := toxiproxy.NewProxy(c.proxies, name, "127.0.0.1:0", upstream)
+	require.NoError(c.t, p.Start())
+
+	return p
+}
+
+// startPostgres starts the database, the second time on the same port.
+func (c *cluster) startPostgres() {
+	port := 0
+	if c.postgres != nil {
+		port = c.postgres.Port
+	}
+
+	p, err := devstack.StartPostgres(c.t.Context(), devstack.PostgresConfig{Dir: filepath.Join(c.dir, "postgres"), Port: port})
+	require.NoError(c.t, err)
+	require.True(c.t, port == 0 || p.Port == port, "the port was taken meanwhile")
+
+	c.postgres = p
+}
+
+// crashPostgres is `pg_ctl stop -m immediate`, as in a power cut, and a start.
+func (c *cluster) crashPostgres() {
+	_ = syscall.Kill(c.postgres.PID(), syscall.SIGQUIT)
+	_ = c.postgres.Stop() // waits
+	c.startPostgres()
+}
+
+func (c *cluster) startTemporal() {
+	port := 0
+	if c.temporal != nil {
+		port, _ = strconv.Atoi(c.temporal.Address[strings.LastIndex(c.temporal.Address, ":")+1:])
+	}
+
+	started, err := devstack.StartTemporal(devstack.TemporalConfig{Dir: filepath.Join(c.dir, "temporal"), Port: port, Headless: true})
+	require.NoError(c.t, err)
+
+	c.temporal = started
+}
+
+func (c *cluster) killTemporal() {
+	_ = syscall.Kill(c.temporal.PID(), syscall.SIGKILL)
+	_ = c.temporal.Stop() // waits
+}
+
+// startServer starts the server, the second time on the same port.
+func (c *cluster) startServer() {
+	c.server = c.spawn("server", "server", "--listen", c.listen, "--postgres-url", c.postgres.URL, "--temporal-address", c.temporal.Address)
+
+	c.url = "http://" + c.listen
+
+	var err error
+	c.api, err = client.NewClientWithResponses(c.url + "/api/v1")
+	require.NoError(c.t, err)
+
+	require.Eventually(c.t, func() bool {
+		answer, err := c.api.ListHostsWithResponse(c.t.Context())
+
+		return err == nil && answer.JSON200 != nil
+	}, startTimeout, tick, "berth server did not start: %s", c.output("server"))
+}
+
+// startHost starts the worker of a host, and does not wait for it.
+func (c *cluster) startHost(h *host) {
+	h.worker = c.spawn(h.name, append([]string{
+		"worker", "--instance", c.instance, "--data-dir", h.dir, "--host-name", h.name, "--cpus", "2", "--grace", "2s",
+		"--postgres-url", c.through(h.postgres), "--temporal-address", h.temporal.Listen,
+		"--heartbeat-timeout", fastHeartbeat.String(), "--host-patience", fastHost.String(),
+		"--reconcile-every", fastReconcile.String(), "--reconcile-grace", fastGrace.String(),
+	}, h.flags...)...)
+}
+
+// through is the database's URL by way of a proxy.
+func (c *cluster) through(p *toxiproxy.Proxy) string {
+	u, err := url.Parse(c.postgres.URL)
+	require.NoError(c.t, err)
+
+	u.Host = p.Listen
+
+	return u.String()
+}
+
+// awaitHosts waits until every host's worker serves.
+func (c *cluster) awaitHosts() {
+	require.Eventually(c.t, func() bool {
+		for _, h := range c.hosts {
+			if !strings.Contains(c.output(h.name), "worker serves") {
+				return false
+			}
+		}
+
+		return true
+	}, startTimeout, tick, "workers did not start: %s", c.output("host-1"))
+}
+
+// spawn runs berth with its output appended to the file of that name.
+func (c *cluster) spawn(name string, args ...string) *exec.Cmd {
+	out, err := os.OpenFile(filepath.Join(c.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // G302: our own log
+	require.NoError(c.t, err)
+
+	defer out.Close() //nolint:errcheck // the child has its own descriptor
+
+	cmd := exec.Command(binary, args...) //nolint:noctx // stopped by clean
+	cmd.Stdout, cmd.Stderr = out, out
+	require.NoError(c.t, cmd.Start())
+
+	return cmd
+}
+
+// cut makes a connection a black hole: what is sent is swallowed, nothing
+// answers, and nothing is closed.
+func (c *cluster) cut(p *toxiproxy.Proxy) {
+	for _, stream := range []string{"upstream", "downstream"} {
+		toxic, err := json.Marshal(map[string]any{
+			"name": stream, "type": "timeout", "stream": stream, "attributes": map[string]any{"timeout": 0},
+		})
+		require.NoError(c.t, err)
+
+		_, err = p.Toxics.AddToxicJson(strings.NewReader(string(toxic)))
+		require.NoError(c.t, err)
+	}
+}
+
+// heal ends a cut. Connections of before stay dead, as after a real partition.
+func (c *cluster) heal(p *toxiproxy.Proxy) {
+	p.Toxics.ResetToxics(c.t.Context())
+}
+
+// running lists the cluster's containers that run.
+func (c *cluster) running() []container {
+	var all []container
+
+	for _, one := range c.containers() {
+		if one.state == "running" {
+			all = append(all, one)
+		}
+	}
+
+	return all
+}
+
+// clean stops everything, says what happened when the test failed, and leaves
+// no container.
+func (c *cluster) clean() {
+	for _, h := range c.hosts {
+		if h.worker != nil && h.worker.ProcessState == nil {
+			_ = h.worker.Process.Signal(syscall.SIGCONT)
+		}
+
+		c.heal(h.postgres)
+		c.heal(h.temporal)
+		stop(h.worker, syscall.SIGTERM)
+		h.postgres.Stop()
+		h.temporal.Stop()
+	}
+
+	stop(c.server, syscall.SIGTERM)
+
+	if c.temporal != nil {
+		_ = c.temporal.Stop()
+	}
+
+	if c.postgres != nil {
+		_ = c.postgres.Stop()
+	}
+
+	for _, one := range c.containers() {
+		_ = exec.Command("docker", "rm", "--force", one.id).Run() //nolint:noctx // our own container
+	}
+
+	if c.t.Failed() {
+		c.t.Logf("server:\n%s", c.output("server"))
+
+		for _, h := range c.hosts {
+			c.t.Logf("%s:\n%s", h.name, c.output(h.name))
+		}
+	}
+
+	_ = os.RemoveAll(c.dir)
+}

@@ -1,0 +1,220 @@
+//go:build integration
+
+package e2e
+
+import (
+	"context"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// half is a small trial of half a core, so that a host of two cores runs four.
+const half = "resources: {memory: 64MiB, cpus: 0.5}\nprobe: {mode: 'off'}"
+
+// requireTidy waits until the ledger is as it must be once all has ended
+// (invariants I1 to I5), and no container is left.
+func (c *cluster) requireTidy() {
+	c.t.Helper()
+
+	inspector, err := pgtest.Inspect(c.t.Context(), c.postgres.URL)
+	require.NoError(c.t, err)
+
+	defer inspector.Close(context.WithoutCancel(c.t.Context()))
+
+	var broken []string
+
+	require.Eventually(c.t, func() bool {
+		broken, err = inspector.Broken(c.t.Context(), true)
+
+		return err == nil && len(broken) == 0 && len(c.containers()) == 0
+	}, 30*time.Second, tick, "broken: %v, containers: %v", &broken, c.containers())
+}
+
+// requireOnce checks that a sweep succeeded, each trial by its first attempt.
+func (c *cluster) requireOnce(id string, trials int) {
+	c.t.Helper()
+
+	sweep := c.until(id, 3*time.Minute, ended)
+	require.Equal(c.t, client.SweepStateSucceeded, sweep.State, "%+v", sweep)
+	require.Equal(c.t, trials, sweep.Counts.Succeeded)
+
+	attempts := c.attempts(id)
+	require.Len(c.t, attempts, trials, "an attempt was repeated")
+
+	for _, a := range attempts {
+		require.Equal(c.t, "ok", a.FailureKind)
+	}
+}
+
+// ids are the containers' ids by name.
+func ids(all []container) map[string]string {
+	found := make(map[string]string, len(all))
+	for _, c := range all {
+		found[c.name] = c.id
+	}
+
+	return found
+}
+
+func TestLoss_WorkerKilledTwentyTimes(t *testing.T) {
+	t.Parallel()
+
+	c := startCluster(t, 1, "1GiB")
+	h := c.hosts[0]
+	id := c.submit(busy(6, 12_000, half))
+	c.until(id, time.Minute, running(4))
+	require.Eventually(t, func() bool { return len(c.running()) == 4 }, 30*time.Second, tick)
+
+	before := ids(c.running())
+
+	for range 20 {
+		stop(h.worker, syscall.SIGKILL)
+		c.startHost(h)
+
+		select { // at a random point of its start, adoption or work
+		case <-time.After(time.Duration(rand.IntN(900)) * time.Millisecond): //nolint:gosec // G404: any point will do
+		case <-t.Context().Done():
+		}
+	}
+
+	c.requireOnce(id, 6)
+
+	after := map[string]bool{}
+	for _, a := range c.attempts(id) {
+		after[a.ContainerID] = true
+	}
+
+	for name, container := range before {
+		require.True(t, after[container], "container %s was restarted or replaced", name)
+	}
+
+	c.requireTidy()
+}
+
+// Each part dies alone, in the middle of a sweep.
+func TestLoss_EachPartAlone(t *testing.T) {
+	t.Parallel()
+
+	c := startCluster(t, 1, "1GiB")
+
+	for _, tt := range []struct {
+		name string
+		kill func()
+	}{
+		{"server", func() {
+			stop(c.server, syscall.SIGKILL)
+			c.startServer()
+		}},
+		{"temporal", func() {
+			c.killTemporal()
+			c.startTemporal()
+		}},
+		{"postgres", c.crashPostgres},
+	} {
+		id := c.submit(busy(6, 2500, half))
+		c.until(id, time.Minute, running(4))
+		tt.kill()
+		c.requireOnce(id, 6)
+		c.requireTidy()
+	}
+}
+
+// What is cut off and comes back in time repeats nothing.
+func TestLoss_Partition(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name               string
+		postgres, temporal bool
+		lasts              time.Duration
+	}{
+		// Longer than the trials: they end, and their results wait on the host.
+		{"postgres only", true, false, 9 * time.Second},
+		// Shorter than the host is waited for; longer than its heartbeat.
+		{"temporal only", false, true, 7 * time.Second},
+		{"both", true, true, 7 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			c := startCluster(t, 1, "1GiB")
+			h := c.hosts[0]
+			id := c.submit(busy(8, 4000, half))
+			c.until(id, time.Minute, running(4))
+			require.Eventually(t, func() bool { return len(c.running()) == 4 }, 30*time.Second, tick)
+
+			if tt.postgres {
+				c.cut(h.postgres)
+			}
+
+			if tt.temporal {
+				c.cut(h.temporal)
+			}
+
+			known := ids(c.containers())
+			over := time.Now().Add(tt.lasts)
+
+			require.Eventually(t, func() bool {
+				for _, one := range c.containers() {
+					require.Contains(t, known, one.name, "something started that nobody may have asked for")
+				}
+
+				return time.Now().After(over)
+			}, time.Minute, tick)
+
+			c.heal(h.postgres)
+			c.heal(h.temporal)
+			c.requireOnce(id, 8)
+			c.requireTidy()
+		})
+	}
+}
+
+// A host that is gone for good: its trials go elsewhere, and what it holds
+// stays booked until it says itself that nothing runs there.
+func TestLoss_HostGoneForEver(t *testing.T) {
+	t.Parallel()
+
+	c := startCluster(t, 2, "1GiB")
+	gone := c.hosts[0]
+	id := c.submit(busy(8, 6000, half))
+	c.until(id, time.Minute, running(8))
+	stop(gone.worker, syscall.SIGKILL)
+
+	sweep := c.until(id, 3*time.Minute, ended)
+	require.Equal(t, 8, sweep.Counts.Succeeded, "%+v", sweep)
+
+	hosts, err := c.api.ListHostsWithResponse(t.Context())
+	require.NoError(t, err)
+
+	byName := map[string]client.Host{}
+	for _, h := range hosts.JSON200.Data {
+		byName[h.Name] = h
+	}
+
+	require.EqualValues(t, 4*64<<20, byName[gone.name].MemoryReservedBytes, "nobody proved that it is free")
+	require.Zero(t, byName["host-2"].MemoryReservedBytes)
+
+	lost := 0
+
+	for _, a := range c.attempts(id) {
+		if a.HostID == byName[gone.name].ID {
+			require.Equal(t, "infra", a.FailureKind, a.Message)
+
+			lost++
+		}
+	}
+
+	require.Equal(t, 4, lost)
+
+	// It comes back after all: its worker proves what is free.
+	c.startHost(gone)
+	c.requireTidy()
+}
