@@ -70,25 +70,61 @@ metrics: {source: stdout}
 	}
 }
 
+// Failure 33: a sweep whose jobs all fail does not burn through its space.
+func TestFailure_PoisonSweepPausesItself(t *testing.T) {
+	t.Parallel()
+
+	s := start(t)
+	id := s.submit(`
+name: poison
+image: berth-test/busy:1
+command: [/busy, exit, '3', "{{n}}"]
+parameters: [{name: n, values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]}]
+search: {algorithm: grid}
+objective: {metric: val}
+metrics: {source: stdout}
+limits: {max_parallel: 2}
+` + small + "\n")
+
+	sweep := s.until(id, time.Minute, func(sweep client.Sweep) bool { return sweep.State == client.SweepStatePaused && sweep.Counts.Running == 0 })
+	require.Contains(t, sweep.Reason, "trials all failed with user_error")
+	require.Contains(t, sweep.Reason, "resume")
+	require.LessOrEqual(t, sweep.Counts.Failed, 8, "five, and what ran")
+
+	resumed, err := s.api.ResumeSweepWithResponse(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, resumed.StatusCode(), string(resumed.Body))
+
+	sweep = s.until(id, time.Minute, ended)
+	require.Equal(t, client.SweepStateFailed, sweep.State)
+	require.Equal(t, 14, sweep.Counts.Failed)
+}
+
 func TestOutOfMemory_GrowsAndTellsSiblings(t *testing.T) {
 	t.Parallel()
 
 	s := start(t, "--memory", "3GiB", "--cpus", "2")
-	// The first trial of the shape is small; the others need far more than its footprint says.
-	id := s.submit(`
+	// A first sweep measures the shape by a small trial; the trials of a second
+	// need far more than its footprint says.
+	file := func(mib string) string {
+		return `
 name: oom
 image: berth-test/busy:1
 command: [/busy, train, "1500", "1", "{{mib}}"]
-parameters: [{name: mib, values: [10, 300, 301, 302, 303]}, {name: shape, values: [1], memory: true}]
+parameters: [{name: mib, values: ` + mib + `}, {name: shape, values: [1], memory: true}]
 search: {algorithm: grid}
 objective: {metric: val}
 metrics: {source: stdout}
 probe: {mode: full}
 limits: {max_parallel: 1}
-`)
+`
+	}
+	require.Equal(t, 1, s.until(s.submit(file("[10]")), time.Minute, ended).Counts.Succeeded)
+
+	id := s.submit(file("[300, 301, 302, 303]"))
 	sweep := s.until(id, 2*time.Minute, ended)
 	require.Equal(t, client.SweepStateSucceeded, sweep.State)
-	require.Equal(t, 5, sweep.Counts.Succeeded)
+	require.Equal(t, 4, sweep.Counts.Succeeded)
 	require.Equal(t, 1, sweep.Counts.OomRetries, "siblings do not repeat the mistake")
 
 	var killed, grown client.Attempt

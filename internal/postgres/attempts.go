@@ -234,7 +234,7 @@ func (s *Store) ListSweepAttempts(ctx context.Context, sweepID string, afterTria
 
 // AbandonAttempt fences an attempt whose host was lost: its token changes, so
 // that the old host's writes are refused. Its lease stays booked until there
-// is proof that its memory is free (rule R3).
+// is proof that its memory is free (rule R3). One that has ended stays as it is.
 func (s *Store) AbandonAttempt(ctx context.Context, attemptID, message string) error {
 	_, err := s.q.AbandonAttempt(ctx, s.pool, &dbsqlc.AbandonAttemptParams{
 		ID: attemptID, FailureKind: string(berth.FailureInfra), Message: message,
