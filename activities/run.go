@@ -89,20 +89,21 @@ func (a *Activities) RunTrial(ctx context.Context, order Order) (berth.Outcome, 
 	}
 }
 
-// heartbeat records progress every second and ends the run's context when the
-// activity or the worker ends, with the cause that says what to do.
+// heartbeat records progress every second, the first time after one: a start
+// is news to nobody, and costs Temporal a transaction. It ends the run's context
+// when the activity or the worker ends, with the cause that says what to do.
 func heartbeat(ctx, run context.Context, end context.CancelCauseFunc, p Progress, beats <-chan Progress) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
 
 	for {
-		activity.RecordHeartbeat(ctx, p)
-
 		select {
 		case <-run.Done():
 			return
 		case p = <-beats:
+			continue // told with the next beat
 		case <-ticker.C:
+			activity.RecordHeartbeat(ctx, p)
 		case <-activity.GetWorkerStopChannel(ctx):
 			end(errDetach)
 

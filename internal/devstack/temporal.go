@@ -108,7 +108,10 @@ func temporalArgs(config TemporalConfig, port, uiPort int) []string {
 	}
 
 	if !config.InMemory {
-		args = append(args, "--db-filename", filepath.Join(config.Dir, "temporal.db"))
+		// A write-ahead log takes one sync per commit instead of three, and FULL
+		// loses none of them in a power cut.
+		args = append(args, "--db-filename", filepath.Join(config.Dir, "temporal.db"),
+			"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=FULL")
 	}
 
 	for name, kind := range config.Search {
