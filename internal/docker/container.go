@@ -25,7 +25,7 @@ const daemonLostWindow = 30 * time.Second
 func (d *Docker) Inspect(ctx context.Context, id string) (berth.Container, error) {
 	got, err := d.short.ContainerInspect(ctx, id)
 	if err != nil {
-		return berth.Container{}, translate(ctx, err, "inspecting container %q", id)
+		return berth.Container{}, d.translate(ctx, err, "inspecting container %q", id)
 	}
 
 	c := fromLabels(got.Config.Labels)
@@ -60,7 +60,7 @@ func (d *Docker) List(ctx context.Context) ([]berth.Container, error) {
 		),
 	})
 	if err != nil {
-		return nil, translate(ctx, err, "listing containers")
+		return nil, d.translate(ctx, err, "listing containers")
 	}
 
 	list := make([]berth.Container, 0, len(got))
@@ -83,8 +83,6 @@ func (d *Docker) List(ctx context.Context) ([]berth.Container, error) {
 // it looks again, and when Docker stays away for APITimeout the error is
 // KindUnavailable and the container may well run on.
 func (d *Docker) Wait(ctx context.Context, id string) (berth.Container, error) {
-	var lost time.Time // when the daemon went away last
-
 	for {
 		// Both end when ctx is done. Not selecting on ctx as well lets the
 		// client's goroutine hand over what it has, and end.
@@ -98,10 +96,10 @@ func (d *Docker) Wait(ctx context.Context, id string) (berth.Container, error) {
 
 		if waitErr != nil {
 			if ctx.Err() != nil || cerrdefs.IsNotFound(waitErr) {
-				return berth.Container{}, translate(ctx, waitErr, "waiting for container %q", id)
+				return berth.Container{}, d.translate(ctx, waitErr, "waiting for container %q", id)
 			}
 
-			lost = time.Now()
+			d.away.note(time.Now())
 		}
 
 		c, err := d.inspectPatiently(ctx, id)
@@ -110,7 +108,7 @@ func (d *Docker) Wait(ctx context.Context, id string) (berth.Container, error) {
 		}
 
 		if c.State == berth.ContainerExited {
-			c.DaemonLost = !lost.IsZero() && lost.Sub(c.FinishedAt).Abs() < daemonLostWindow
+			c.DaemonLost = d.away.covers(c.FinishedAt) || c.ExitCode != 0 && d.leaving(ctx)
 
 			return c, nil
 		}
@@ -151,7 +149,7 @@ func (d *Docker) Stop(ctx context.Context, id string, grace time.Duration) error
 		return nil
 	}
 
-	return translate(ctx, err, "stopping container %q", id)
+	return d.translate(ctx, err, "stopping container %q", id)
 }
 
 // Remove removes a container that does not run; KindConflict for one that
@@ -165,7 +163,7 @@ func (d *Docker) Remove(ctx context.Context, id string) error {
 		return nil
 	}
 
-	return translate(ctx, err, "removing container %q", id)
+	return d.translate(ctx, err, "removing container %q", id)
 }
 
 func fromLabels(labels map[string]string) berth.Container {

@@ -62,6 +62,7 @@ type Docker struct {
 	config Config
 	short  *client.Client // ends every request after APITimeout
 	long   *client.Client // for wait, logs, events and stop: the caller's context ends those
+	away   absence
 }
 
 // New returns a Docker. It does not talk to the daemon yet, which may be down.
@@ -112,7 +113,7 @@ type Info struct {
 func (d *Docker) Info(ctx context.Context) (Info, error) {
 	got, err := d.short.Info(ctx)
 	if err != nil {
-		return Info{}, translate(ctx, err, "asking Docker about itself")
+		return Info{}, d.translate(ctx, err, "asking Docker about itself")
 	}
 
 	info := Info{
@@ -155,6 +156,17 @@ func (i Info) warn() []string {
 	}
 
 	return warnings
+}
+
+// translate is the function of that name, and remembers when the daemon was
+// away. One that is only slow, or frozen, has killed nothing.
+func (d *Docker) translate(ctx context.Context, err error, format string, args ...any) error {
+	err = translate(ctx, err, format, args...)
+	if berth.KindOf(err) == berth.KindUnavailable && !errors.Is(err, context.DeadlineExceeded) {
+		d.away.note(time.Now())
+	}
+
+	return err
 }
 
 // translate gives a Docker error its kind. A done context keeps its cause, so

@@ -108,7 +108,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 	}
 
 	if err != nil {
-		return berth.Container{}, translate(ctx, err, "creating container %q", name)
+		return berth.Container{}, d.translate(ctx, err, "creating container %q", name)
 	}
 
 	return berth.Container{ID: made.ID, Name: name, AttemptID: l.AttemptID}, nil
@@ -123,8 +123,10 @@ func (d *Docker) start(ctx context.Context, c berth.Container) (berth.Container,
 
 	switch {
 	case err == nil:
-	case ctx.Err() != nil, bounded.Err() != nil, berth.KindOf(translate(ctx, err, "")) == berth.KindUnavailable:
-		return c, translate(ctx, err, "starting container %q", c.Name)
+	case ctx.Err() != nil, bounded.Err() != nil, berth.KindOf(d.translate(ctx, err, "")) == berth.KindUnavailable:
+		return c, d.translate(ctx, err, "starting container %q", c.Name)
+	case d.away.covers(time.Now()), d.leaving(ctx): // what it says of a start then is not about the launch
+		return c, berth.Errorf(berth.KindUnavailable, "starting container %q: Docker is stopping or has just come back: %w", c.Name, err)
 	default:
 		return c, startError(err, c.Name)
 	}

@@ -32,7 +32,7 @@ func (d *Docker) ResolveImage(ctx context.Context, ref string) (berth.Image, err
 		return berth.Image{}, imageProblem("E_IMAGE_MISSING", "image "+strconv.Quote(ref)+
 			" is not on this host; build or pull it there first")
 	case err != nil:
-		return berth.Image{}, translate(ctx, err, "inspecting image %q", ref)
+		return berth.Image{}, d.translate(ctx, err, "inspecting image %q", ref)
 	}
 
 	image := berth.Image{ID: got.ID, Digest: digest(ref, got.ID, got.RepoDigests)}

@@ -44,7 +44,7 @@ func (d *Docker) Logs(ctx context.Context, id string, from berth.LogPosition, fo
 
 	body, err := d.long.ContainerLogs(ctx, id, options)
 	if err != nil {
-		return translate(ctx, err, "reading the log of container %q", id)
+		return d.translate(ctx, err, "reading the log of container %q", id)
 	}
 	defer body.Close() //nolint:errcheck // only read
 
@@ -59,7 +59,7 @@ func (d *Docker) Logs(ctx context.Context, id string, from berth.LogPosition, fo
 		return consumerErr
 	}
 
-	return translate(ctx, err, "reading the log of container %q", id)
+	return d.translate(ctx, err, "reading the log of container %q", id)
 }
 
 // start is where a resumed read begins: at the older of the two positions.

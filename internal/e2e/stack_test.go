@@ -51,7 +51,7 @@ const (
 // stack is a Berth of a test's own: `berth dev --no-worker` and a worker
 // beside it, with containers of an instance of its own.
 type stack struct {
-	t        *testing.T
+	t        testing.TB
 	dir      string
 	instance string
 	dev      *exec.Cmd
@@ -59,17 +59,25 @@ type stack struct {
 	url      string
 	api      *client.ClientWithResponses
 	flags    []string // of the worker
+	env      []string // of the worker and of the docker command, beside our own
 }
 
 // start runs a stack whose worker hands out the given memory and two cores.
-func start(t *testing.T, workerFlags ...string) *stack {
+func start(t testing.TB, workerFlags ...string) *stack {
+	t.Helper()
+
+	return startOn(t, nil, workerFlags...)
+}
+
+// startOn runs a stack with further environment variables, such as DOCKER_HOST.
+func startOn(t testing.TB, env []string, workerFlags ...string) *stack {
 	t.Helper()
 
 	dir, err := os.MkdirTemp("", "berth-e2e-") //nolint:usetesting // a test's own directory is closed to PostgreSQL's user
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
 
-	s := &stack{t: t, dir: dir, instance: "e2e-" + uuid.NewString()[:8], flags: workerFlags}
+	s := &stack{t: t, dir: dir, instance: "e2e-" + uuid.NewString()[:8], flags: workerFlags, env: env}
 
 	t.Cleanup(s.clean)
 	s.startDev()
@@ -128,7 +136,7 @@ func (s *stack) run(args ...string) *exec.Cmd {
 	defer out.Close() //nolint:errcheck // the child has its own descriptor
 
 	cmd := exec.Command(binary, append(args, "--data-dir", s.dir)...) //nolint:noctx // stopped by clean
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), s.env...)
 	require.NoError(s.t, cmd.Start())
 
 	return cmd
@@ -161,7 +169,7 @@ func (s *stack) clean() {
 
 	left := s.containers()
 	for _, c := range left {
-		_ = exec.Command("docker", "rm", "--force", c.id).Run() //nolint:noctx // our own container
+		_ = s.docker("rm", "--force", c.id).Run() // our own container
 	}
 
 	if s.t.Failed() {
@@ -173,6 +181,14 @@ func (s *stack) clean() {
 	_ = os.RemoveAll(s.dir)
 }
 
+// docker is the docker command, for the daemon that the worker uses.
+func (s *stack) docker(args ...string) *exec.Cmd {
+	cmd := exec.Command("docker", args...) //nolint:noctx // answers at once
+	cmd.Env = append(os.Environ(), s.env...)
+
+	return cmd
+}
+
 // container is what Docker says of one of our containers.
 type container struct {
 	id, name, state string
@@ -180,7 +196,7 @@ type container struct {
 
 // containers lists this stack's containers, running or not.
 func (s *stack) containers() []container {
-	out, err := exec.Command("docker", "ps", "--all", "--no-trunc", "--filter", "label=berth.instance="+s.instance, //nolint:noctx // answers at once
+	out, err := s.docker("ps", "--all", "--no-trunc", "--filter", "label=berth.instance="+s.instance,
 		"--format", "{{.ID}} {{.Names}} {{.State}}").Output()
 	if err != nil {
 		s.t.Errorf("listing containers: %v", err)
@@ -197,7 +213,20 @@ func (s *stack) containers() []container {
 	return all
 }
 
-func readFile(t *testing.T, path string) string {
+// running lists those that run.
+func (s *stack) running() []container {
+	var all []container
+
+	for _, one := range s.containers() {
+		if one.state == "running" {
+			all = append(all, one)
+		}
+	}
+
+	return all
+}
+
+func readFile(t testing.TB, path string) string {
 	t.Helper()
 
 	data, err := os.ReadFile(path)

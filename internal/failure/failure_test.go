@@ -138,26 +138,27 @@ func TestClassify(t *testing.T) {
 		},
 
 		// Docker and the host.
-		"Docker restarted":            {failure.Evidence{ExitCode: 2, DaemonLost: true}, berth.FailureInfra, "live-restore"},
-		"Docker restarted, 137":       {failure.Evidence{ExitCode: 137, DaemonLost: true}, berth.FailureInfra, "again"},
-		"Docker restarted, OOM":       {failure.Evidence{ExitCode: 137, DaemonLost: true, OOMKilled: true}, berth.FailureHostOOM, ""},
-		"Docker restarted, exit 0":    {with(objective, func(e *failure.Evidence) { e.DaemonLost = true }), berth.FailureOK, ""},
-		"host restarted":              {failure.Evidence{ExitCode: 255, HostRestarted: true}, berth.FailureInfra, "restarted"},
-		"entry point of init, 127":    {failure.Evidence{ExitCode: 127, LogTail: []string{"[FATAL tini (7)] exec pyhton3 failed: No such file or directory"}}, berth.FailureBadCommand, "pyhton3"},
-		"entry point not runnable":    {failure.Evidence{ExitCode: 126}, berth.FailureBadCommand, "126"},
-		"asked to stop from outside":  {failure.Evidence{ExitCode: 143}, berth.FailurePreempted, "143"},
-		"abort":                       {failure.Evidence{ExitCode: 134, LogTail: []string{"F0000 check failed"}}, berth.FailureCrashed, "check failed"},
-		"segmentation fault":          {failure.Evidence{ExitCode: 139}, berth.FailureCrashed, "signal 11"},
-		"bus error":                   {failure.Evidence{ExitCode: 135}, berth.FailureCrashed, "shm_size"},
-		"exception":                   {failure.Evidence{ExitCode: 1, LogTail: traceback("ValueError: Shapes (32,) and (64,) are incompatible")}, berth.FailureUserError, "ValueError: Shapes (32,) and (64,) are incompatible"},
-		"exception, then output":      {failure.Evidence{ExitCode: 1, LogTail: append(traceback("KeyError: 'lr'"), "W0000 shutting down")}, berth.FailureUserError, "KeyError: 'lr'"},
-		"chained exceptions":          {failure.Evidence{ExitCode: 1, LogTail: append(traceback("KeyError: 'lr'"), traceback("SystemError: second")...)}, berth.FailureUserError, "SystemError: second"},
-		"no words":                    {failure.Evidence{ExitCode: 1}, berth.FailureUserError, "printed nothing"},
-		"read-only root":              {failure.Evidence{ExitCode: 1, LogTail: traceback("OSError: [Errno 30] Read-only file system: '/app/x'")}, berth.FailureUserError, "/trial/out"},
-		"no network":                  {failure.Evidence{ExitCode: 1, LogTail: traceback("URLError: <urlopen error [Errno -3] Temporary failure in name resolution>")}, berth.FailureUserError, "network: true"},
-		"GPU words on the CPU":        {failure.Evidence{ExitCode: 1, LogTail: []string{tfInit}}, berth.FailureUserError, ""},
-		"exit code of the program":    {failure.Evidence{ExitCode: 42, LogTail: []string{"bye"}}, berth.FailureUserError, "exit code 42"},
-		"control characters in quote": {failure.Evidence{ExitCode: 1, LogTail: []string{"\x1b[31mred\x1b[0m\xff"}}, berth.FailureUserError, "[31mred[0m"},
+		"Docker restarted":                    {failure.Evidence{ExitCode: 2, DaemonLost: true}, berth.FailureInfra, "live-restore"},
+		"Docker restarted, 137":               {failure.Evidence{ExitCode: 137, DaemonLost: true}, berth.FailureInfra, "again"},
+		"Docker restarted, OOM":               {failure.Evidence{ExitCode: 137, DaemonLost: true, OOMKilled: true}, berth.FailureHostOOM, ""},
+		"Docker restarted, exit 0, no result": {failure.Evidence{DaemonLost: true, Objective: "loss"}, berth.FailureInfra, "output"},
+		"Docker restarted, exit 0":            {with(objective, func(e *failure.Evidence) { e.DaemonLost = true }), berth.FailureOK, ""},
+		"host restarted":                      {failure.Evidence{ExitCode: 255, HostRestarted: true}, berth.FailureInfra, "restarted"},
+		"entry point of init, 127":            {failure.Evidence{ExitCode: 127, LogTail: []string{"[FATAL tini (7)] exec pyhton3 failed: No such file or directory"}}, berth.FailureBadCommand, "pyhton3"},
+		"entry point not runnable":            {failure.Evidence{ExitCode: 126}, berth.FailureBadCommand, "126"},
+		"asked to stop from outside":          {failure.Evidence{ExitCode: 143}, berth.FailurePreempted, "143"},
+		"abort":                               {failure.Evidence{ExitCode: 134, LogTail: []string{"F0000 check failed"}}, berth.FailureCrashed, "check failed"},
+		"segmentation fault":                  {failure.Evidence{ExitCode: 139}, berth.FailureCrashed, "signal 11"},
+		"bus error":                           {failure.Evidence{ExitCode: 135}, berth.FailureCrashed, "shm_size"},
+		"exception":                           {failure.Evidence{ExitCode: 1, LogTail: traceback("ValueError: Shapes (32,) and (64,) are incompatible")}, berth.FailureUserError, "ValueError: Shapes (32,) and (64,) are incompatible"},
+		"exception, then output":              {failure.Evidence{ExitCode: 1, LogTail: append(traceback("KeyError: 'lr'"), "W0000 shutting down")}, berth.FailureUserError, "KeyError: 'lr'"},
+		"chained exceptions":                  {failure.Evidence{ExitCode: 1, LogTail: append(traceback("KeyError: 'lr'"), traceback("SystemError: second")...)}, berth.FailureUserError, "SystemError: second"},
+		"no words":                            {failure.Evidence{ExitCode: 1}, berth.FailureUserError, "printed nothing"},
+		"read-only root":                      {failure.Evidence{ExitCode: 1, LogTail: traceback("OSError: [Errno 30] Read-only file system: '/app/x'")}, berth.FailureUserError, "/trial/out"},
+		"no network":                          {failure.Evidence{ExitCode: 1, LogTail: traceback("URLError: <urlopen error [Errno -3] Temporary failure in name resolution>")}, berth.FailureUserError, "network: true"},
+		"GPU words on the CPU":                {failure.Evidence{ExitCode: 1, LogTail: []string{tfInit}}, berth.FailureUserError, ""},
+		"exit code of the program":            {failure.Evidence{ExitCode: 42, LogTail: []string{"bye"}}, berth.FailureUserError, "exit code 42"},
+		"control characters in quote":         {failure.Evidence{ExitCode: 1, LogTail: []string{"\x1b[31mred\x1b[0m\xff"}}, berth.FailureUserError, "[31mred[0m"},
 
 		// GPU memory: the framework's own error.
 		"TF":             {onGPU(1, traceback(tfGPU)...), berth.FailureDeviceOOM, "GPU_0_bfc"},
@@ -259,7 +260,9 @@ func TestProperties(t *testing.T) {
 
 		if e.ExitCode == 0 && e.Intent == failure.IntentNone {
 			require.False(t, kind.OutOfMemory(), "exit 0 is never out of memory")
-			require.Equal(t, berth.NextDone, kind.Policy().Next)
+
+			lost := e.DaemonLost && e.Objective != "" && !e.HasObjective // its output may be
+			require.Equal(t, lost && kind == berth.FailureInfra, kind.Policy().Next != berth.NextDone)
 		}
 
 		if e.Intent != failure.IntentNone {

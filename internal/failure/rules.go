@@ -86,6 +86,9 @@ func succeeded(e Evidence) (berth.FailureKind, string) {
 			"look for \"Could not find cuda drivers\" or \"Cannot dlopen\" in the log, or set resources.device: cpu"
 	case e.Objective == "":
 		return berth.FailureOK, "finished" + warning
+	case !e.HasObjective && e.DaemonLost: // measured: with live-restore, the last lines of those that end meanwhile are lost
+		return berth.FailureInfra, fmt.Sprintf("ended well while Docker was away, and its report of %q was lost with its output; "+
+			"Berth runs it again (a metrics file is not lost: metrics.source)", e.Objective)
 	case !e.HasObjective:
 		return berth.FailureNoResult, fmt.Sprintf("ended well but never reported %q; check objective.metric and metrics.source%s",
 			e.Objective, warning)
