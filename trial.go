@@ -78,7 +78,8 @@ type TrialUpdate struct {
 
 // TrialEnd says how a trial ended.
 type TrialEnd struct {
-	Number int        `json:"number"`
-	State  TrialState `json:"state"`
-	Value  *float64   `json:"value,omitempty"`
+	Number int         `json:"number"`
+	State  TrialState  `json:"state"`
+	Kind   FailureKind `json:"kind,omitempty"`
+	Value  *float64    `json:"value,omitempty"`
 }

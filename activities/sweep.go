@@ -195,9 +195,9 @@ func (a *Activities) EndedTrials(ctx context.Context, in EndedInput) ([]berth.Tr
 			continue
 		}
 
-		end := berth.TrialEnd{Number: number, State: berth.TrialCanceled}
+		end := berth.TrialEnd{Number: number, State: berth.TrialCanceled, Kind: berth.FailureCanceled}
 		if err := a.SettleTrial(ctx, berth.TrialUpdate{
-			SweepID: in.SweepID, Number: number, State: end.State, Kind: berth.FailureCanceled, Message: EndedInTemporal,
+			SweepID: in.SweepID, Number: number, State: end.State, Kind: end.Kind, Message: EndedInTemporal,
 		}); err != nil {
 			return nil, err
 		}

@@ -18,6 +18,10 @@ import (
 // to say what an image is.
 const imagePatience = 10 * time.Second
 
+// startPatience is how long Temporal may take to accept that question: ms when
+// it is there. The caller waits for it in vain while it is not.
+const startPatience = 3 * time.Second
+
 // ImageWorkflow asks any machine what an image is: the server has no Docker.
 func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, error) {
 	var (
@@ -38,7 +42,13 @@ func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, e
 // *berth.SpecError when it is not there or must not be used; unavailable when
 // no machine answers.
 func (c *Client) ResolveImage(ctx context.Context, ref string) (berth.Image, error) {
-	run, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	ctx, cancel := context.WithTimeout(ctx, imagePatience+2*time.Second)
+	defer cancel()
+
+	starting, stop := context.WithTimeout(ctx, startPatience)
+	defer stop()
+
+	run, err := c.temporal.ExecuteWorkflow(starting, client.StartWorkflowOptions{
 		ID: "image-" + uuid.NewString(), TaskQueue: TaskQueue,
 		WorkflowExecutionTimeout: imagePatience + 2*time.Second,
 		StaticSummary:            "look up image " + ref,

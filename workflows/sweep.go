@@ -51,6 +51,7 @@ type SweepState struct {
 	Ending    Ending    `json:"ending"` // zero until the sweep starts no more trials
 	Best      *float64  `json:"best,omitempty"`
 	BestTrial int       `json:"best_trial,omitempty"`
+	Doubt     Doubt     `json:"doubt,omitzero"`
 }
 
 // Ending says why a sweep starts no more trials, and how it ends.
@@ -130,6 +131,10 @@ func (s *sweep) run(ctx workflow.Context) error {
 			return nil
 		}
 
+		if err := s.doubt(ctx); err != nil {
+			return err
+		}
+
 		if err := s.fill(ctx); err != nil {
 			return err
 		}
@@ -199,6 +204,8 @@ func (s *sweep) end(ctx workflow.Context, news berth.TrialEnd) {
 	default:
 		s.Failed++
 	}
+
+	s.Doubt.count(news)
 
 	if o := s.plan.Objective; o != nil && news.Value != nil && (s.Best == nil || o.Better(*news.Value, *s.Best)) {
 		s.Best, s.BestTrial = news.Value, news.Number
@@ -348,7 +355,7 @@ func (s *sweep) attend(ctx workflow.Context, number int, child workflow.ChildWor
 
 	err := child.Get(ctx, &result)
 	if err == nil {
-		s.news = append(s.news, berth.TrialEnd{Number: number, State: result.State, Value: result.Value})
+		s.news = append(s.news, berth.TrialEnd{Number: number, State: result.State, Kind: result.Kind, Value: result.Value})
 
 		return
 	}
@@ -366,7 +373,7 @@ func (s *sweep) attend(ctx workflow.Context, number int, child workflow.ChildWor
 		workflow.GetLogger(ctx).Error("settling a trial whose workflow ended", "trial", number, "error", err)
 	}
 
-	s.news = append(s.news, berth.TrialEnd{Number: number, State: update.State})
+	s.news = append(s.news, berth.TrialEnd{Number: number, State: update.State, Kind: update.Kind})
 }
 
 // lookUp asks the database which open trials have ended without a word, and

@@ -95,7 +95,7 @@ func (s *sweep) resume(ctx workflow.Context) (SweepView, error) {
 		return SweepView{}, err
 	}
 
-	s.Paused = false
+	s.Paused, s.Doubt.Why = false, ""
 
 	return s.view(), nil
 }
@@ -105,7 +105,7 @@ func (s *sweep) stopNow(ctx workflow.Context) (SweepView, error) {
 		return SweepView{}, err
 	}
 
-	s.Paused = false
+	s.Paused, s.Doubt.Why = false, ""
 	s.stop(ctx, berth.SweepStopped, "stopped by a person")
 
 	return s.view(), nil
@@ -165,6 +165,10 @@ func (s *sweep) say(ctx workflow.Context) {
 
 	text := fmt.Sprintf("**%s** is %s.\n\n%d%s trials ended: %d succeeded, %d failed, %d canceled; %d open.\n\nBest: %s.",
 		s.plan.Name, s.view().State, s.Succeeded+s.Failed+s.Canceled, planned, s.Succeeded, s.Failed, s.Canceled, len(s.Open), best)
+	if s.Doubt.Why != "" {
+		text += "\n\n" + s.Doubt.Why
+	}
+
 	if s.Ending.Reason != "" {
 		text += "\n\n" + s.Ending.Reason
 	}

@@ -106,7 +106,7 @@ func (b *sweepBundle) trial(ctx workflow.Context, in workflows.TrialInput) (work
 		news = berth.TrialEnd{Number: in.Number, State: berth.TrialCanceled}
 	}
 
-	return workflows.TrialResult{State: news.State, Value: news.Value}, nil
+	return workflows.TrialResult{State: news.State, Kind: news.Kind, Value: news.Value}, nil
 }
 
 func (b *sweepBundle) execute(t *testing.T) workflows.SweepView {

@@ -18,10 +18,11 @@ type TrialInput struct {
 
 // TrialResult is how a trial ended.
 type TrialResult struct {
-	State    berth.TrialState `json:"state"`
-	Message  string           `json:"message,omitempty"`
-	Value    *float64         `json:"value,omitempty"`
-	Attempts int              `json:"attempts"`
+	State    berth.TrialState  `json:"state"`
+	Kind     berth.FailureKind `json:"kind,omitempty"`
+	Message  string            `json:"message,omitempty"`
+	Value    *float64          `json:"value,omitempty"`
+	Attempts int               `json:"attempts"`
 }
 
 // TrialWorkflow takes one trial to its end: waits for or carries out the probe
@@ -216,7 +217,7 @@ func (t *trial) settle(ctx workflow.Context, end berth.TrialUpdate) (TrialResult
 
 	t.say(clean, end.State, string(end.State)+": "+end.Message, tags...)
 
-	return TrialResult{State: end.State, Message: end.Message, Value: end.Value, Attempts: t.attempts}, nil
+	return TrialResult{State: end.State, Kind: end.Kind, Message: end.Message, Value: end.Value, Attempts: t.attempts}, nil
 }
 
 func (t *trial) retriesAfterOOM() int {

@@ -25,6 +25,7 @@ var (
 	_ runtrial.Records      = (*postgres.Store)(nil)
 	_ runtrial.Containers   = (*docker.Docker)(nil)
 	_ workflows.Outbox      = (*postgres.Store)(nil)
+	_ workflows.OpenLedger  = (*postgres.Store)(nil)
 	_ api.Store             = (*postgres.Store)(nil)
 	_ api.Outbox            = (*postgres.Store)(nil)
 	_ api.Control           = (*workflows.Client)(nil)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -60,6 +61,66 @@ func (b *backends) connected(ctx context.Context, log *slog.Logger, use func(con
 	return use(connections{store: store, raw: raw, temporal: wrapped})
 }
 
+// served is connected for what has to answer while Temporal is away: it is
+// connected to when it is needed, and told of the search attributes when it
+// comes up.
+func (b *backends) served(ctx context.Context, log *slog.Logger, use func(connections) error) error {
+	store, err := b.store(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+
+	options, err := b.temporalOptions(log)
+	if err != nil {
+		return err
+	}
+
+	raw, err := client.NewLazyClient(options)
+	if err != nil {
+		return berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
+	}
+	defer raw.Close()
+
+	wrapped := workflows.NewClient(raw, options.Namespace)
+	registering, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+
+	go func() { // joined below
+		defer close(done)
+		register(registering, wrapped, log)
+	}()
+
+	defer func() {
+		stop()
+		<-done
+	}()
+
+	return use(connections{store: store, raw: raw, temporal: wrapped})
+}
+
+// register repeats until Temporal knows the search attributes or ctx ends.
+func register(ctx context.Context, temporal *workflows.Client, log *slog.Logger) {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, tryTimeout) {
+		try, cancel := context.WithTimeout(ctx, tryTimeout)
+		err := temporal.RegisterSearchAttributes(try)
+
+		cancel()
+
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+
+		log.Warn("Temporal does not answer; sweeps wait until it does", "error", err)
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
 // store connects to the database, waiting for it to come up.
 func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store, error) {
 	if b.postgresURL == "" {
@@ -77,28 +138,28 @@ func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store
 	return store, err
 }
 
-// temporal connects to Temporal, waiting for it to come up, and makes its
-// search attributes known. TLS and keys come from Temporal's own environment
-// variables.
-func (b *backends) temporal(ctx context.Context, log *slog.Logger) (client.Client, *workflows.Client, error) {
+// temporalOptions are flags over Temporal's own environment variables, from
+// which TLS and keys come.
+func (b *backends) temporalOptions(log *slog.Logger) (client.Options, error) {
 	options, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {
-		return nil, nil, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
+		return options, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
 	}
 
-	if b.temporalAddress != "" {
-		options.HostPort = b.temporalAddress
-	}
-
-	if b.temporalNamespace != "" {
-		options.Namespace = b.temporalNamespace
-	}
-
-	if options.Namespace == "" {
-		options.Namespace = client.DefaultNamespace
-	}
-
+	options.HostPort = cmp.Or(b.temporalAddress, options.HostPort)
+	options.Namespace = cmp.Or(b.temporalNamespace, options.Namespace, client.DefaultNamespace)
 	options.Logger = temporallog.NewStructuredLogger(log)
+
+	return options, nil
+}
+
+// temporal connects to Temporal, waiting for it to come up, and makes its
+// search attributes known.
+func (b *backends) temporal(ctx context.Context, log *slog.Logger) (client.Client, *workflows.Client, error) {
+	options, err := b.temporalOptions(log)
+	if err != nil {
+		return nil, nil, err
+	}
 
 	var (
 		raw     client.Client

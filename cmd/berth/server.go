@@ -51,7 +51,7 @@ func serverCommand() *cobra.Command {
 				return err
 			}
 
-			return ended(cmd.Context(), b.connected(cmd.Context(), log, func(c connections) error {
+			return ended(cmd.Context(), b.served(cmd.Context(), log, func(c connections) error {
 				return runServer(cmd.Context(), s, c.store, c.temporal, log, func(url string) { log.Info("API serves", "url", url) })
 			}))
 		},
@@ -84,11 +84,13 @@ func runServer(ctx context.Context, s serving, store *postgres.Store, temporal *
 
 	relay := &workflows.Relay{Outbox: store, Client: temporal, Log: log}
 	publisher := &api.Publisher{Outbox: store, Log: log}
+	orphans := &workflows.Orphans{Ledger: store, Client: temporal, Log: log}
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return relay.Run(ctx) })
 	group.Go(func() error { return placer.New(store, log).Run(ctx) })
 	group.Go(func() error { return publisher.Run(ctx) })
+	group.Go(func() error { return orphans.Run(ctx) })
 	group.Go(func() error { return server.Run(ctx) })
 
 	ready("http://" + server.Addr())

@@ -86,7 +86,9 @@ metrics: {source: stdout}
 limits: {max_parallel: 2}
 ` + small + "\n")
 
-	sweep := s.until(id, time.Minute, func(sweep client.Sweep) bool { return sweep.State == client.SweepStatePaused && sweep.Counts.Running == 0 })
+	sweep := s.until(id, time.Minute, func(sweep client.Sweep) bool {
+		return sweep.State == client.SweepStatePaused && sweep.Counts.Running == 0
+	})
 	require.Contains(t, sweep.Reason, "trials all failed with user_error")
 	require.Contains(t, sweep.Reason, "resume")
 	require.LessOrEqual(t, sweep.Counts.Failed, 8, "five, and what ran")

@@ -68,11 +68,11 @@ func TestSetTrialState_TellsASweepOnlyOfTrialsOfEarlierRuns(t *testing.T) {
 
 	var news berth.TrialEnd
 	require.NoError(t, json.Unmarshal(told[0].Payload, &news))
-	require.Equal(t, berth.TrialEnd{Number: 2, State: berth.TrialSucceeded, Value: new(0.2)}, news)
+	require.Equal(t, berth.TrialEnd{Number: 2, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: new(0.2)}, news)
 
 	ended, err := b.store.EndedTrials(t.Context(), b.sweep, []int{1, 2, 3})
 	require.NoError(t, err)
-	require.Equal(t, []berth.TrialEnd{{Number: 1, State: berth.TrialSucceeded, Value: new(0.1)}, news}, ended)
+	require.Equal(t, []berth.TrialEnd{{Number: 1, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: new(0.1)}, news}, ended)
 }
 
 func TestSetTrialState_LeavesNothingRunningOfATrialThatEnded(t *testing.T) {

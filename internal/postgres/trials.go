@@ -148,7 +148,7 @@ func (s *Store) EndedTrials(ctx context.Context, sweepID string, numbers []int) 
 	}
 
 	return convertAll(rows, func(row dbsqlc.ListEndedTrialsRow) (berth.TrialEnd, error) {
-		return berth.TrialEnd{Number: int(row.Number), State: berth.TrialState(row.State), Value: row.Value}, nil
+		return berth.TrialEnd{Number: int(row.Number), State: berth.TrialState(row.State), Kind: berth.FailureKind(row.FailureKind), Value: row.Value}, nil
 	})
 }
 
@@ -213,7 +213,7 @@ func (s *Store) tellSweep(ctx context.Context, tx pgx.Tx, u berth.TrialUpdate) (
 
 	told, err := s.q.TellSweep(ctx, tx, &dbsqlc.TellSweepParams{
 		SweepID: u.SweepID, RunID: u.SweepRun, WorkflowID: sweepWorkflow(u.SweepID),
-		Payload: encode(berth.TrialEnd{Number: u.Number, State: u.State, Value: u.Value}),
+		Payload: encode(berth.TrialEnd{Number: u.Number, State: u.State, Kind: u.Kind, Value: u.Value}),
 	})
 	if err != nil || told == 0 {
 		return nil, err

@@ -87,15 +87,16 @@ func (q *Queries) InsertTrial(ctx context.Context, db DBTX, arg *InsertTrialPara
 }
 
 const listEndedTrials = `-- name: ListEndedTrials :many
-SELECT number, state, value FROM trials
+SELECT number, state, failure_kind, value FROM trials
 WHERE sweep_id = $1 AND number = ANY ($2::integer[]) AND finished_at IS NOT NULL
 ORDER BY number
 `
 
 type ListEndedTrialsRow struct {
-	Number int32
-	State  string
-	Value  *float64
+	Number      int32
+	State       string
+	FailureKind string
+	Value       *float64
 }
 
 func (q *Queries) ListEndedTrials(ctx context.Context, db DBTX, sweepID string, numbers []int32) ([]ListEndedTrialsRow, error) {
@@ -107,7 +108,12 @@ func (q *Queries) ListEndedTrials(ctx context.Context, db DBTX, sweepID string, 
 	var items []ListEndedTrialsRow
 	for rows.Next() {
 		var i ListEndedTrialsRow
-		if err := rows.Scan(&i.Number, &i.State, &i.Value); err != nil {
+		if err := rows.Scan(
+			&i.Number,
+			&i.State,
+			&i.FailureKind,
+			&i.Value,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

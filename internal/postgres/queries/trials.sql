@@ -10,7 +10,7 @@ SELECT sqlc.embed(t), s.spec FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = @sweep_id AND t.number = @number;
 
 -- name: ListEndedTrials :many
-SELECT number, state, value FROM trials
+SELECT number, state, failure_kind, value FROM trials
 WHERE sweep_id = @sweep_id AND number = ANY (@numbers::integer[]) AND finished_at IS NOT NULL
 ORDER BY number;
 

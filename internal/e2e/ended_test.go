@@ -1,0 +1,171 @@
+//go:build integration
+
+package e2e
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/workflows"
+)
+
+// terminate ends a workflow as a person does in Temporal's web interface.
+func (c *cluster) terminate(workflowID string) {
+	c.t.Helper()
+
+	connected, err := temporal.DialContext(c.t.Context(), temporal.Options{HostPort: c.temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	require.NoError(c.t, err)
+
+	defer connected.Close()
+
+	require.NoError(c.t, connected.TerminateWorkflow(c.t.Context(), workflowID, "", "a test"))
+}
+
+// Failure 42: the workflow of a trial, and then that of a sweep, is terminated.
+// Nobody is left to end them, so others do: containers are stopped, leases are
+// released, and the rows say why.
+func TestEnded_InTemporal(t *testing.T) {
+	t.Parallel()
+
+	c := startCluster(t, 1, "1GiB")
+	id := c.submit(busy(4, 7000, half))
+	c.until(id, time.Minute, running(4))
+	c.terminate(workflows.TrialWorkflowID(id, 1))
+
+	sweep := c.until(id, time.Minute, ended)
+	require.Equal(t, client.SweepStateSucceeded, sweep.State, "%+v", sweep)
+	require.Equal(t, 3, sweep.Counts.Succeeded)
+
+	trial := c.trials(id)[0]
+	require.Equal(t, client.TrialStateCanceled, trial.State)
+	require.Contains(t, trial.Message, "ended in Temporal")
+	c.requireTidy()
+
+	id = c.submit(busy(6, 600_000, half))
+	c.until(id, time.Minute, running(4))
+	c.terminate(workflows.SweepWorkflowID(id))
+
+	sweep = c.until(id, 90*time.Second, ended)
+	require.Equal(t, client.SweepStateCanceled, sweep.State)
+	require.Contains(t, sweep.Reason, "ended in Temporal")
+	require.Equal(t, 6, sweep.Counts.Canceled)
+	c.requireTidy()
+}
+
+// Failures 38 and 39, on everything: cancel comes before, while and after a trial ends.
+func TestRace_CancelCompletionAndRepetition(t *testing.T) {
+	t.Parallel()
+
+	s := start(t, "--cpus", "4")
+	file := busy(1, 100, small)
+	ids := make([]string, 30)
+
+	var group sync.WaitGroup
+
+	for i := range ids {
+		ids[i] = s.submit(file)
+
+		group.Go(func() {
+			select {
+			case <-time.After(time.Duration(rand.IntN(5000)) * time.Millisecond):
+			case <-t.Context().Done():
+			}
+
+			if _, err := s.api.CancelSweepWithResponse(t.Context(), ids[i]); err != nil {
+				t.Errorf("canceling: %v", err)
+			}
+		})
+	}
+
+	group.Wait()
+
+	states := map[client.SweepState]int{}
+
+	for _, id := range ids {
+		sweep := s.until(id, time.Minute, ended)
+		states[sweep.State]++
+
+		for _, trial := range s.trials(id) {
+			succeeded := 0
+
+			for _, a := range s.attempts(id) {
+				require.NotNil(t, a.FinishedAt)
+
+				if a.FailureKind == "ok" {
+					succeeded++
+				}
+			}
+
+			require.NotEmpty(t, trial.FailureKind, "an end has a cause")
+
+			if trial.State == client.TrialStateSucceeded {
+				require.Equal(t, 1, succeeded)
+			}
+		}
+	}
+
+	t.Logf("30 cancels: %v", states)
+	s.requireQuiet()
+	s.requireOneOfFifty(file)
+}
+
+// requireOneOfFifty is failure 39, on everything: fifty calls at once with one
+// key are one sweep, and another body under that key is refused.
+func (s *stack) requireOneOfFifty(file string) {
+	s.t.Helper()
+
+	key := uuid.NewString()
+	post := func(file string) (*client.CreateSweepResponse, error) {
+		return s.api.CreateSweepWithBodyWithResponse(s.t.Context(),
+			&client.CreateSweepParams{IdempotencyKey: key}, "application/yaml", strings.NewReader(file))
+	}
+
+	answers := make([]*client.CreateSweepResponse, 50)
+	failed := make([]error, len(answers))
+
+	var group sync.WaitGroup
+
+	for i := range answers {
+		group.Go(func() { answers[i], failed[i] = post(file) })
+	}
+
+	group.Wait()
+
+	made, found := map[string]bool{}, 0
+
+	for i, answer := range answers {
+		require.NoError(s.t, failed[i])
+
+		switch {
+		case answer.JSON201 != nil:
+			made[answer.JSON201.ID] = true
+		case answer.JSON200 != nil:
+			made[answer.JSON200.ID] = true
+			found++
+		default:
+			require.Fail(s.t, "refused", "%s", answer.Body)
+		}
+	}
+
+	require.Len(s.t, made, 1)
+	require.Equal(s.t, 49, found, "one made it")
+
+	other, err := post(file + "# another\n")
+	require.NoError(s.t, err)
+	require.Equal(s.t, http.StatusConflict, other.StatusCode())
+
+	for id := range made {
+		s.until(id, time.Minute, ended)
+	}
+}

@@ -1,0 +1,96 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
+)
+
+// When a sweep pauses itself (reliability.md, failure 33).
+const (
+	doubtAlike = 5  // so many trials, from the first on, failed with one kind and none ended otherwise
+	doubtFirst = 20 // or more than half of so many failed
+	// doubtLeft is how many trials must be left: a pause that saves less than
+	// was lost helps nobody.
+	doubtLeft = doubtAlike
+)
+
+// Doubt is what a sweep knows of its first trials, to notice that they fail
+// whatever their values are. Infeasible and canceled trials count for nothing:
+// of the first the search is told, the others somebody wanted.
+type Doubt struct {
+	Ended  int               `json:"ended,omitempty"` // trials that succeeded or failed, up to doubtFirst
+	Failed int               `json:"failed,omitempty"`
+	Alike  int               `json:"alike,omitempty"` // of them, from the first on, that failed with one kind
+	Kind   berth.FailureKind `json:"kind,omitempty"`  // of the last that failed
+	Trial  int               `json:"trial,omitempty"` // its number
+	Told   bool              `json:"told,omitempty"`  // the sweep has paused itself: it does so once, for then a person has looked
+	Why    string            `json:"why,omitempty"`   // why it is paused now; empty when it is not, or by a person
+}
+
+// count takes in the end of a trial.
+func (d *Doubt) count(end berth.TrialEnd) {
+	if d.Told || d.Ended >= doubtFirst || end.State != berth.TrialSucceeded && end.State != berth.TrialFailed {
+		return
+	}
+
+	if end.State == berth.TrialFailed {
+		if d.Alike == d.Ended && (d.Ended == 0 || d.Kind == end.Kind) {
+			d.Alike++
+		}
+
+		d.Failed++
+		d.Kind, d.Trial = end.Kind, end.Number
+	}
+
+	d.Ended++
+}
+
+// reason says why the sweep should pause, and what a person does then; empty =
+// it should not.
+func (d *Doubt) reason() string {
+	const then = "look at the message and the log of trial %d, then resume the sweep to go on as it is, or cancel it and submit a corrected one"
+
+	switch {
+	case d.Told:
+		return ""
+	case d.Alike >= doubtAlike && d.Alike == d.Ended:
+		return fmt.Sprintf("paused by Berth: the first %d trials all failed with %s; "+then, d.Ended, d.Kind, d.Trial)
+	case d.Failed > doubtFirst/2:
+		return fmt.Sprintf("paused by Berth: %d of the first %d trials failed, the last with %s; "+then, d.Failed, d.Ended, d.Kind, d.Trial)
+	default:
+		return ""
+	}
+}
+
+// doubt pauses the sweep when its first trials say that all will fail.
+func (s *sweep) doubt(ctx workflow.Context) error {
+	why := s.Doubt.reason()
+	if why == "" || s.Paused || s.ended() || !s.manyLeft() {
+		return nil
+	}
+
+	s.Doubt.Told = true
+
+	if workflow.GetVersion(ctx, "doubt", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return nil // this run went on here before sweeps had doubts
+	}
+
+	s.Paused, s.Doubt.Why = true, why // before the step: a resume meanwhile counts
+
+	return s.setState(ctx, berth.SweepPaused, why)
+}
+
+// manyLeft reports whether doubtLeft trials or more have not ended.
+func (s *sweep) manyLeft() bool {
+	switch {
+	case s.Ending.State != "": // everything is suggested
+		return len(s.Open) >= doubtLeft
+	case s.plan.Planned == 0:
+		return true
+	default:
+		return s.plan.Planned-s.Succeeded-s.Failed-s.Canceled >= doubtLeft
+	}
+}
