@@ -87,6 +87,11 @@ bench/overhead: build images ## Compare a sweep with a plain docker run loop
 bench/throughput: build ## Run trials that do nothing through everything but containers (TRIALS=, TEMPORAL=memory|file|server)
 	@scripts/bench-throughput
 
+.PHONY: bench/latency
+bench/latency: build images ## Time a place's next container, containers a second, the API at 500 requests/s, metric points a second
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) test -tags integration -run '^$$' -bench . -benchtime 1x -timeout 20m ./internal/e2e
+	$(GO) test -run '^$$' -bench BenchmarkPutMetrics -benchtime 1000x ./internal/postgres
+
 .PHONY: bench/logs
 bench/logs: build ## Run a trial that prints as fast as it can, and say what that costs its neighbour
 	@scripts/test-image

@@ -114,12 +114,13 @@ func (h *handlers) submitCopy(
 		return openapi.Sweep{}, false, err
 	}
 
-	sweep, created, err := h.submit(ctx, submission{spec: decoded, route: "POST " + location(old.ID) + "/" + verb, key: key, body: body})
+	done, err := h.submit(ctx, submission{spec: decoded, route: "POST " + location(old.ID) + "/" + verb, key: key, body: body})
 	if err != nil {
 		return openapi.Sweep{}, false, err
 	}
 
-	out, err := h.toSweep(sweep, true)
+	out, err := h.toSweep(done.sweep, true)
+	out.Warnings = toItems(done.warnings)
 
-	return out, created, err
+	return out, done.created, err
 }

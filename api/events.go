@@ -79,7 +79,7 @@ func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, a
 	recheck := time.NewTicker(recheckCaller)
 	defer recheck.Stop()
 
-	for {
+	for era := s.feed.era(); era == s.feed.era(); {
 		events, grown, err := s.feed.after(ctx, after, sweepID)
 		if err != nil {
 			return err
@@ -123,6 +123,8 @@ func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, a
 			}
 		}
 	}
+
+	return nil
 }
 
 // recheckCaller is how long a stream outlives its token.

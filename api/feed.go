@@ -24,6 +24,7 @@ type feed struct {
 	last   int64
 	ready  bool
 	grown  chan struct{} // closed when last moves
+	eras   int           // how often the database came back with less than it had published
 }
 
 func newFeed(store Events) *feed {
@@ -52,12 +53,49 @@ func (f *feed) read(ctx context.Context) {
 		f.mu.Unlock()
 
 		events, err := f.store.ListEvents(ctx, last, "", feedBatch)
-		if err != nil || len(events) == 0 {
+		if err != nil {
+			return
+		}
+
+		if len(events) == 0 {
+			f.rewind(ctx)
+
 			return
 		}
 
 		f.add(events)
 	}
+}
+
+// rewind starts over when the database was restored from an older copy: it
+// gives the same sequences to other events. Streams end with their era, and
+// whoever comes back is told to read everything anew.
+func (f *feed) rewind(ctx context.Context) {
+	_, newest, err := f.store.EventRange(ctx)
+	if err != nil {
+		return
+	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	if newest >= f.last {
+		return
+	}
+
+	f.events, f.from, f.last = nil, newest, newest
+	f.eras++
+
+	close(f.grown)
+	f.grown = make(chan struct{})
+}
+
+// era changes when the database was restored from an older copy.
+func (f *feed) era() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	return f.eras
 }
 
 // begin starts at the newest event there is.

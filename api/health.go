@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/berthml/berth"
 )
 
 // pingTimeout bounds the question to one part.
@@ -29,6 +31,54 @@ func (s *Server) ready(c *gin.Context) {
 	}
 
 	c.JSON(status, gin.H{"ready": status == http.StatusOK, "parts": parts})
+}
+
+// health is GET /healthz: each part with what is seen of it and the next
+// step, for a person at three in the morning. It is 503 when something is wrong.
+func (s *Server) health(c *gin.Context) {
+	var findings []berth.Finding
+
+	for _, part := range []struct {
+		name, next string
+		part       Pinger
+	}{
+		{"database", "start PostgreSQL, or free its disk; running trials go on and keep their results on their hosts", s.deps.Store},
+		{"temporal", "start Temporal; running trials go on, and sweeps are accepted and start when it is back", s.deps.Temporal},
+	} {
+		finding := berth.Finding{OK: true, Part: part.name, What: "answers"}
+		if err := ping(c.Request.Context(), part.part); err != nil {
+			finding = berth.Finding{Part: part.name, What: err.Error(), Next: part.next}
+		}
+
+		findings = append(findings, finding)
+	}
+
+	if ctx := c.Request.Context(); caller(ctx).name != "" {
+		if health, err := s.deps.Store.Health(ctx); err == nil { // else the database's own line says so
+			findings = append(findings, health.Findings()...)
+		}
+	}
+
+	status := http.StatusOK
+
+	for _, f := range findings {
+		if !f.OK {
+			status = http.StatusServiceUnavailable
+		}
+	}
+
+	c.JSON(status, gin.H{"ok": status == http.StatusOK, "findings": findings})
+}
+
+// authenticateUnlessDown is authenticate, but lets callers through while the
+// database, which knows the tokens, does not answer. They are told then what
+// /readyz tells everybody, and what to do.
+func (s *Server) authenticateUnlessDown(c *gin.Context) {
+	if _, err := s.principal(c.Request); berth.KindOf(err) == berth.KindUnavailable {
+		return
+	}
+
+	s.authenticate(c)
 }
 
 func ping(ctx context.Context, part Pinger) error {

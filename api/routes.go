@@ -47,6 +47,7 @@ func (s *Server) routes() (*gin.Engine, error) {
 	engine.GET("/livez", s.live)
 	engine.GET("/readyz", s.ready)
 
+	engine.GET("/healthz", s.authenticateUnlessDown, s.throttle, s.health)
 	engine.GET("/api/docs", s.authenticate, s.throttle, docs.serve)
 
 	guarded := engine.Group("", s.audit, s.authenticate, s.throttle, check.check)

@@ -28,6 +28,7 @@ var needs = map[string]string{
 	"GET /api/v1/attempts/:id/log":                   "viewer",
 	"GET /api/v1/attempts/:id/metrics":               "viewer",
 	"GET /api/v1/events":                             "viewer",
+	"GET /healthz":                                   "viewer",
 	"GET /api/v1/hosts":                              "viewer",
 	"GET /api/v1/hosts/:id":                          "viewer",
 	"GET /api/v1/openapi.yaml":                       "viewer",

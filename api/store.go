@@ -16,6 +16,8 @@ type Store interface {
 	Hosts
 	Events
 	Access
+	KnownImages
+	Healthy
 	Pinger
 }
 
@@ -70,6 +72,13 @@ type Access interface {
 	Audit(ctx context.Context, e berth.AuditEntry) error
 }
 
+// KnownImages is what the machines said of images.
+type KnownImages interface {
+	RememberImage(ctx context.Context, ref, digest string) error
+	// RecallImage returns what was remembered last. Errors: not_found.
+	RecallImage(ctx context.Context, ref string) (digest string, resolvedAt time.Time, err error)
+}
+
 // Control steers running sweeps.
 type Control interface {
 	Update(ctx context.Context, sweepID, update string, args ...any) (workflows.SweepView, error)
@@ -79,6 +88,11 @@ type Control interface {
 // Images says what an image is, by asking a machine.
 type Images interface {
 	ResolveImage(ctx context.Context, ref string) (berth.Image, error)
+}
+
+// Healthy says what is late or silent.
+type Healthy interface {
+	Health(ctx context.Context) (berth.Health, error)
 }
 
 // Pinger is a part that may be down.

@@ -3,8 +3,10 @@ package api
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/google/uuid"
@@ -22,45 +24,97 @@ type submission struct {
 	body  []byte // what the key stands for
 }
 
+// submitted is a sweep that was accepted.
+type submitted struct {
+	sweep    berth.Sweep
+	created  bool // false = an earlier call with the same key made it
+	warnings []berth.Problem
+}
+
 // submit checks what only the machines can tell, resolves the image and stores
-// the sweep. created is false when an earlier call with the same key made it.
-func (s *Server) submit(ctx context.Context, want submission) (sweep berth.Sweep, created bool, err error) {
+// the sweep. Temporal need not answer: its workflow is started from the outbox.
+func (s *Server) submit(ctx context.Context, want submission) (done submitted, err error) {
 	problems, _, err := s.problems(ctx, want.spec)
 	if err != nil {
-		return sweep, false, err
+		return done, err
 	}
 
 	if len(problems) > 0 {
-		return sweep, false, &berth.SpecError{Problems: problems}
+		return done, &berth.SpecError{Problems: problems}
 	}
 
 	if err := s.checkQuota(ctx, want); err != nil {
-		return sweep, false, err
+		return done, err
 	}
 
-	image, err := s.deps.Images.ResolveImage(ctx, want.spec.Image)
+	digest, warnings, err := s.resolve(ctx, want.spec.Image)
 	if err != nil {
-		return sweep, false, err
+		return done, err
 	}
 
 	hash := sha256.Sum256(want.body)
 
 	id, created, err := s.deps.Store.CreateSweep(ctx, berth.NewSweep{
-		ID: uuid.NewString(), Spec: want.spec, ImageDigest: image.Digest, Planned: preview.Planned(want.spec),
+		ID: uuid.NewString(), Spec: want.spec, ImageDigest: digest, Planned: preview.Planned(want.spec),
 		CreatedBy: caller(ctx).name, Route: want.route, Key: want.key, BodyHash: hash[:],
 	})
 	if berth.KindOf(err) == berth.KindConflict && want.key != "" {
-		return sweep, false, &httpError{status: http.StatusConflict, code: codeIdempotency, detail: err.Error()}
+		return done, &httpError{status: http.StatusConflict, code: codeIdempotency, detail: err.Error()}
 	}
 
 	if err != nil {
-		return sweep, false, err
+		return done, err
 	}
 
-	sweep, err = s.deps.Store.GetSweep(ctx, id)
+	sweep, err := s.deps.Store.GetSweep(ctx, id)
 
-	return sweep, created, err
+	return submitted{sweep: sweep, created: created, warnings: warnings}, err
 }
+
+// codeImageOld is the warning of a sweep whose image nobody could look at now.
+const codeImageOld = "W_IMAGE_OLD"
+
+// codeUnavailable is when a part does not answer and nothing stands in for it.
+const codeUnavailable = "E_UNAVAILABLE"
+
+// resolve finds the digest of an image: by a machine, or, when none can be
+// asked now, as one said before. The sweep then runs just that, and a machine
+// that has another image under the name will say so.
+func (s *Server) resolve(ctx context.Context, ref string) (digest string, warnings []berth.Problem, err error) {
+	image, err := s.deps.Images.ResolveImage(ctx, ref)
+	if err == nil {
+		if err := s.deps.Store.RememberImage(ctx, ref, image.Digest); err != nil {
+			s.log.Warn("remembering an image", "image", ref, "error", err)
+		}
+
+		return image.Digest, nil, nil
+	}
+
+	if berth.KindOf(err) != berth.KindUnavailable || ctx.Err() != nil {
+		return "", nil, err
+	}
+
+	digest, at, recallErr := s.deps.Store.RecallImage(ctx, ref)
+
+	switch {
+	case recallErr == nil:
+		return digest, []berth.Problem{{Code: codeImageOld, Pointer: "/image", Message: fmt.Sprintf(
+			"no machine could be asked what %q is now (%s); the sweep runs what it was on %s, and starts when Temporal and a machine answer",
+			ref, err, at.Format(time.RFC1123))}}, nil
+	case berth.KindOf(recallErr) == berth.KindNotFound:
+		return "", nil, &httpError{
+			status: http.StatusServiceUnavailable, code: codeUnavailable, retryAfter: imagePause,
+			detail: fmt.Sprintf("No machine could be asked what image %q is, and none ever was, so the sweep was not stored: %s. "+
+				"Send it again in a moment; `berth doctor` on the server says what is down.", ref, err),
+		}
+	default:
+		return "", nil, recallErr
+	}
+}
+
+// imagePause is when to submit again where no machine answered: about what
+// Temporal takes to start.
+const imagePause = 10 * time.Second
 
 // problems are what the administrator and the machines say about a valid spec.
 func (s *Server) problems(ctx context.Context, want berth.Spec) ([]berth.Problem, []berth.Host, error) {
@@ -125,7 +179,7 @@ func (s *Server) createSweep(c *gin.Context) {
 		return
 	}
 
-	sweep, created, err := s.submit(c.Request.Context(), submission{
+	done, err := s.submit(c.Request.Context(), submission{
 		spec: decoded, route: "POST " + base + "/sweeps", key: c.GetHeader("Idempotency-Key"), body: body,
 	})
 	if err != nil {
@@ -134,20 +188,22 @@ func (s *Server) createSweep(c *gin.Context) {
 		return
 	}
 
-	out, err := s.toSweep(sweep, true)
+	out, err := s.toSweep(done.sweep, true)
 	if err != nil {
 		s.fail(c.Writer, c.Request, err)
 
 		return
 	}
 
-	if !created {
+	out.Warnings = toItems(done.warnings)
+
+	if !done.created {
 		c.JSON(http.StatusOK, out)
 
 		return
 	}
 
-	c.Header("Location", location(sweep.ID))
+	c.Header("Location", location(done.sweep.ID))
 	c.JSON(http.StatusCreated, out)
 }
 

@@ -86,6 +86,51 @@ func TestImageIsMissing(t *testing.T) {
 	require.Equal(t, "E_IMAGE_MISSING", read[openapi.Preview](t, body).Warnings[0].Code)
 }
 
+// Failure 14: nobody can be asked what an image is, so a sweep runs what it was.
+func TestImageWhileTemporalIsDown(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	r := setup(t, store)
+
+	down := func(err error) { store.Change(func() { store.ImageErr = err }) }
+	down(berth.Errorf(berth.KindUnavailable, "asking Temporal: refused"))
+
+	response := r.call("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	require.Equal(t, "10", response.Header.Get("Retry-After"))
+
+	status, body := r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+
+	problem := read[openapi.Problem](t, body)
+	require.Equal(t, "E_UNAVAILABLE", problem.Code)
+	require.Contains(t, problem.Detail, "was not stored")
+	require.Len(t, store.Sweeps, 1)
+
+	down(nil)
+
+	status, body = r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
+	require.Equal(t, http.StatusCreated, status)
+	require.Empty(t, read[openapi.Sweep](t, body).Warnings)
+
+	down(berth.Errorf(berth.KindUnavailable, "asking Temporal: refused"))
+
+	status, body = r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: two")
+	require.Equal(t, http.StatusCreated, status)
+
+	sweep := read[openapi.Sweep](t, body)
+	require.Equal(t, store.Sweeps[1].ImageDigest, sweep.ImageDigest)
+	require.Len(t, sweep.Warnings, 1)
+	require.Equal(t, "W_IMAGE_OLD", sweep.Warnings[0].Code)
+	require.Contains(t, sweep.Warnings[0].Detail, "12:00:00", "of when it is")
+
+	down(&berth.SpecError{Problems: []berth.Problem{{Code: "E_IMAGE_MISSING", Pointer: "/image", Message: "not here"}}})
+
+	status, _ = r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: three")
+	require.Equal(t, http.StatusUnprocessableEntity, status, "a machine that says no is believed")
+}
+
 func TestRerunFailed(t *testing.T) {
 	t.Parallel()
 
@@ -250,6 +295,31 @@ func TestReadyNamesWhatIsDown(t *testing.T) {
 
 	status, _ = r.text("GET", "/livez", "")
 	require.Equal(t, http.StatusOK, status)
+}
+
+func TestHealthSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Unwell = berth.Health{Hosts: 2, Answering: 1}
+	r := setup(t, store)
+
+	status, body := r.text("GET", "/healthz", "")
+	require.Equal(t, http.StatusOK, status, body)
+
+	store.Change(func() { store.Unwell.SilentHosts = []string{"laptop"} })
+
+	status, body = r.text("GET", "/healthz", "")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, body, `"part":"hosts"`)
+	require.Contains(t, body, "holding places: laptop")
+
+	store.Change(func() { store.Down = berth.Errorf(berth.KindUnavailable, "asking PostgreSQL: refused") })
+
+	status, body = r.text("GET", "/healthz", "")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, body, "start PostgreSQL")
+	require.NotContains(t, body, "laptop", "the ledger cannot be read")
 }
 
 func TestHostsAndProbesChange(t *testing.T) {

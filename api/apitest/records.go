@@ -204,7 +204,7 @@ func (s *Store) CountTokens(context.Context) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return len(take(s.Tokens, len(s.Tokens), valid)), nil
+	return len(take(s.Tokens, len(s.Tokens), valid)), s.Down
 }
 
 // Audit is api.Access.

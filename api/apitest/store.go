@@ -39,8 +39,10 @@ type Store struct {
 	Audits     []berth.AuditEntry
 	Updates    []string // such as "pause <sweep>"
 	ImageErr   error
-	ControlErr func() error // asked before every update and cancel; nil = none
-	Down       error        // what Ping answers
+	Known      map[string]string // digests by image
+	ControlErr func() error      // asked before every update and cancel; nil = none
+	Down       error             // what Ping, and whoever asks for tokens, is answered
+	Unwell     berth.Health      // what Health answers
 
 	hashes map[string]string // of tokens, to their ids
 	keys   map[string]keyed
@@ -86,11 +88,53 @@ func (s *Store) Publish(kind, sweepID, subject string, data any) {
 }
 
 // Ping is api.Pinger.
-func (s *Store) Ping(context.Context) error { return s.Down }
+func (s *Store) Ping(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.Down
+}
+
+// Health is api.Healthy.
+func (s *Store) Health(context.Context) (berth.Health, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.Unwell, s.Down
+}
 
 // ResolveImage is api.Images.
 func (s *Store) ResolveImage(_ context.Context, ref string) (berth.Image, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
 	return berth.Image{ID: "sha256:1", Digest: ref + "@sha256:" + strings.Repeat("1", 64)}, s.ImageErr
+}
+
+// RememberImage is api.KnownImages.
+func (s *Store) RememberImage(_ context.Context, ref, digest string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if s.Known == nil {
+		s.Known = make(map[string]string)
+	}
+
+	s.Known[ref] = digest
+
+	return nil
+}
+
+// RecallImage is api.KnownImages.
+func (s *Store) RecallImage(_ context.Context, ref string) (string, time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if digest, ok := s.Known[ref]; ok {
+		return digest, Start, nil
+	}
+
+	return "", time.Time{}, berth.Errorf(berth.KindNotFound, "image %s was never resolved", ref)
 }
 
 // Update is api.Control.

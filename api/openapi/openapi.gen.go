@@ -614,6 +614,9 @@ type Sweep struct {
 
 	// TemporalURL Its workflow in Temporal's web UI, when the server knows where that is
 	TemporalURL string `json:"temporal_url,omitempty"`
+
+	// Warnings What the caller who made it should know; in the answer to that call only
+	Warnings []ProblemItem `json:"warnings,omitempty"`
 }
 
 // SweepCopy defines model for SweepCopy.

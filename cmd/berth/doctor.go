@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os/exec"
 	"runtime"
 	"time"
@@ -106,7 +107,36 @@ func checkBackends(ctx context.Context, b backends) []finding {
 	}
 	defer store.Close()
 
-	return []finding{{ok: true, what: "PostgreSQL answers"}}
+	findings := append([]finding{{ok: true, what: "PostgreSQL answers"}}, checkTemporal(ctx, b)...)
+
+	health, err := store.Health(ctx)
+	if err != nil {
+		return append(findings, finding{what: "the ledger cannot be read", fix: "run `berth migrate`: " + err.Error()})
+	}
+
+	for _, f := range health.Findings() {
+		findings = append(findings, finding{ok: f.OK, what: f.Part + ": " + f.What, fix: f.Next})
+	}
+
+	return findings
+}
+
+// checkTemporal asks once, without waiting for it to come up.
+func checkTemporal(ctx context.Context, b backends) []finding {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+
+	raw, wrapped, err := b.temporal(ctx, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return []finding{{what: "Temporal does not answer", fix: "start it, or give --temporal-address: " + err.Error()}}
+	}
+	defer raw.Close()
+
+	if err := wrapped.Ping(ctx); err != nil {
+		return []finding{{what: "Temporal does not answer", fix: "start it, or give --temporal-address: " + err.Error()}}
+	}
+
+	return []finding{{ok: true, what: "Temporal answers"}}
 }
 
 // checkInstalled looks for what `berth dev` starts itself.

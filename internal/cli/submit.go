@@ -38,6 +38,10 @@ func (o *options) submitCommand() *cobra.Command {
 			return err
 		}
 
+		for _, warning := range sweep.Warnings {
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s: %s\n", warning.Code, warning.Detail)
+		}
+
 		return o.submitted(cmd, to, sweep, follow)
 	})
 	cmd.Aliases = []string{"create"}

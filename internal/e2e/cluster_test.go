@@ -47,6 +47,7 @@ type cluster struct {
 	server   *exec.Cmd
 	listen   string
 	hosts    []*host
+	undo     []func() // what clean does last, once nothing runs
 }
 
 // host is one machine, as far as Berth can tell.
@@ -62,7 +63,8 @@ type host struct {
 }
 
 // startCluster runs a cluster of so many hosts of 2 cores and the given memory.
-func startCluster(t *testing.T, hosts int, memory string) *cluster {
+// prepare is called while only an empty PostgreSQL runs.
+func startCluster(t *testing.T, hosts int, memory string, prepare ...func(*cluster)) *cluster {
 	t.Helper()
 
 	dir, err := os.MkdirTemp("", "berth-e2e-") //nolint:usetesting // a test's own directory is closed to PostgreSQL's user
@@ -77,6 +79,11 @@ func startCluster(t *testing.T, hosts int, memory string) *cluster {
 
 	t.Cleanup(c.clean)
 	c.startPostgres()
+
+	for _, do := range prepare {
+		do(c)
+	}
+
 	require.NoError(t, postgres.Migrate(t.Context(), c.postgres.URL))
 	c.startTemporal()
 	c.startServer()
@@ -231,19 +238,6 @@ func (c *cluster) heal(p *toxiproxy.Proxy) {
 	p.Toxics.ResetToxics(c.t.Context())
 }
 
-// running lists the cluster's containers that run.
-func (c *cluster) running() []container {
-	var all []container
-
-	for _, one := range c.containers() {
-		if one.state == "running" {
-			all = append(all, one)
-		}
-	}
-
-	return all
-}
-
 // clean stops everything, says what happened when the test failed, and leaves
 // no container.
 func (c *cluster) clean() {
@@ -279,6 +273,10 @@ func (c *cluster) clean() {
 		for _, h := range c.hosts {
 			c.t.Logf("%s:\n%s", h.name, c.output(h.name))
 		}
+	}
+
+	for _, do := range c.undo {
+		do()
 	}
 
 	_ = os.RemoveAll(c.dir)

@@ -38,18 +38,18 @@ func (c *cluster) requireTidy() {
 }
 
 // requireOnce checks that a sweep succeeded, each trial by its first attempt.
-func (c *cluster) requireOnce(id string, trials int) {
-	c.t.Helper()
+func (s *stack) requireOnce(id string, trials int) {
+	s.t.Helper()
 
-	sweep := c.until(id, 3*time.Minute, ended)
-	require.Equal(c.t, client.SweepStateSucceeded, sweep.State, "%+v", sweep)
-	require.Equal(c.t, trials, sweep.Counts.Succeeded)
+	sweep := s.until(id, 3*time.Minute, ended)
+	require.Equal(s.t, client.SweepStateSucceeded, sweep.State, "%+v", sweep)
+	require.Equal(s.t, trials, sweep.Counts.Succeeded)
 
-	attempts := c.attempts(id)
-	require.Len(c.t, attempts, trials, "an attempt was repeated")
+	attempts := s.attempts(id)
+	require.Len(s.t, attempts, trials, "an attempt was repeated")
 
 	for _, a := range attempts {
-		require.Equal(c.t, "ok", a.FailureKind)
+		require.Equal(s.t, "ok", a.FailureKind)
 	}
 }
 
@@ -61,6 +61,52 @@ func ids(all []container) map[string]string {
 	}
 
 	return found
+}
+
+// A worker that is frozen for longer than it is waited for is fenced: its
+// trials run elsewhere, what it held stays booked, and what it writes when it
+// thaws finds no row.
+func TestLoss_FrozenWorkerIsFenced(t *testing.T) {
+	t.Parallel()
+
+	c := startCluster(t, 2, "1GiB")
+	frozen := c.hosts[0]
+	id := c.submit(busy(8, 8000, half)) // both hosts are full: nothing more goes to the frozen one
+	c.until(id, time.Minute, running(8))
+
+	host := func() client.Host {
+		hosts, err := c.api.ListHostsWithResponse(t.Context())
+		require.NoError(t, err)
+
+		for _, h := range hosts.JSON200.Data {
+			if h.Name == frozen.name {
+				return h
+			}
+		}
+
+		return client.Host{}
+	}
+	held := host().MemoryReservedBytes
+	require.Positive(t, held)
+	require.NoError(t, frozen.worker.Process.Signal(syscall.SIGSTOP))
+
+	fenced := func() (n int) {
+		for _, a := range c.attempts(id) {
+			if a.HostID == host().ID && a.FailureKind == "infra" {
+				n++
+			}
+		}
+
+		return n
+	}
+	require.Eventually(t, func() bool { return int64(fenced())*64<<20 == held }, time.Minute, tick)
+	require.Equal(t, held, host().MemoryReservedBytes, "nobody proved that it is free")
+	require.NoError(t, frozen.worker.Process.Signal(syscall.SIGCONT))
+
+	sweep := c.until(id, 2*time.Minute, ended)
+	require.Equal(t, 8, sweep.Counts.Succeeded, "%+v", sweep)
+	c.requireTidy()
+	require.Equal(t, held, int64(fenced())*64<<20, "what it thought it had to say changed nothing")
 }
 
 func TestLoss_WorkerKilledTwentyTimes(t *testing.T) {

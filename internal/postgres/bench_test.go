@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -166,4 +167,37 @@ func (f *fleet) release(b *testing.B, placed []string) {
 	for _, id := range placed {
 		require.NoError(b, f.store.ReleaseLease(b.Context(), id, "bench"))
 	}
+}
+
+// BenchmarkPutMetrics measures metric points per second as a worker writes
+// them: 100 points of 10 metrics in one call.
+func BenchmarkPutMetrics(b *testing.B) {
+	const points, names = 100, 10
+
+	url := durable(b)
+	store, err := postgres.Open(b.Context(), postgres.Config{URL: url})
+	require.NoError(b, err)
+
+	defer store.Close()
+
+	f := newFleet(b, url)
+	placed := f.ask(b)[:1]
+	f.place(b, placed, 1)
+
+	step := int64(0)
+
+	for b.Loop() {
+		batch := make([]berth.MetricPoint, points)
+		for i := range batch {
+			if i%names == 0 {
+				step++
+			}
+
+			batch[i] = berth.MetricPoint{Name: fmt.Sprintf("m%d", i%names), Step: step, Value: float64(i), Status: berth.MetricFinite, At: time.Now()}
+		}
+
+		require.NoError(b, store.PutMetrics(b.Context(), placed[0], batch))
+	}
+
+	b.ReportMetric(float64(b.N*points)/b.Elapsed().Seconds(), "points/s")
 }

@@ -25,7 +25,18 @@ type bundle struct {
 func setup(t *testing.T) *bundle {
 	t.Helper()
 
-	b := &bundle{store: pgtest.Store(t), sweep: uuid.NewString()}
+	return setupOn(t, pgtest.URL(t))
+}
+
+// setupOn is setup on a database that the test looks at itself.
+func setupOn(t *testing.T, url string) *bundle {
+	t.Helper()
+
+	store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
+	require.NoError(t, err)
+	t.Cleanup(store.Close)
+
+	b := &bundle{store: store, sweep: uuid.NewString()}
 	b.host = berth.Host{
 		ID: uuid.NewString(), Name: "a", BootID: "boot", CPUMilli: 4000,
 		MemoryBytes: 8 * gib, MemoryFreeBytes: 8 * gib,

@@ -129,6 +129,8 @@ func translate(err error, doing string) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	case errors.Is(err, pgx.ErrNoRows):
 		return berth.Errorf(berth.KindNotFound, "%s: no such row", doing)
+	case errors.As(err, &pg) && pg.Code == codeDiskFull:
+		return berth.Errorf(berth.KindUnavailable, "%s: the disk of the database is full; free space there, Berth goes on by itself: %w", doing, err)
 	case errors.As(err, &pg):
 		return berth.Errorf(kindOfCode(pg.Code), "%s: %w", doing, err)
 	default: // refused, reset, timed out: the work may be done or not

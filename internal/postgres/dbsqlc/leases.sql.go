@@ -10,6 +10,17 @@ import (
 	"time"
 )
 
+const countSuspectLeases = `-- name: CountSuspectLeases :one
+SELECT count(*)::integer FROM leases WHERE state = 'suspect' OR (state = 'held' AND expires_at < now())
+`
+
+func (q *Queries) CountSuspectLeases(ctx context.Context, db DBTX) (int32, error) {
+	row := db.QueryRow(ctx, countSuspectLeases)
+	var column_1 int32
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const listHostLeases = `-- name: ListHostLeases :many
 SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, a.state AS attempt_state, a.token AS attempt_token, a.container_id,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds

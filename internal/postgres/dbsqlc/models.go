@@ -123,6 +123,12 @@ type IdempotencyKey struct {
 	CreatedAt time.Time
 }
 
+type ImageDigest struct {
+	Ref        string
+	Digest     string
+	ResolvedAt time.Time
+}
+
 type Lease struct {
 	ID          string
 	AttemptID   string

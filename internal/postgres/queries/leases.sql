@@ -5,6 +5,9 @@ WHERE host_id = @host_id AND attempt_id = ANY (@attempt_ids::uuid[]) AND state <
 -- name: SuspectLeases :many
 UPDATE leases SET state = 'suspect' WHERE state = 'held' AND expires_at < now() RETURNING attempt_id, host_id;
 
+-- name: CountSuspectLeases :one
+SELECT count(*)::integer FROM leases WHERE state = 'suspect' OR (state = 'held' AND expires_at < now());
+
 -- name: ReleaseLease :execrows
 -- Frees what the lease held, once, in the statement that records the proof (rule R3).
 WITH released AS (

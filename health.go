@@ -1,0 +1,61 @@
+package berth
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Health is what the ledger says of Berth's parts at one moment.
+type Health struct {
+	OutboxWaiting int           // messages that Temporal was not told yet
+	OutboxOldest  time.Duration // how long the oldest waits
+	Hosts         int           // all that ever were
+	Answering     int           // of them, those heard of within HostLostAfter
+	SilentHosts   []string      // names of the others that hold leases; one that was retired holds none
+	SuspectLeases int           // not renewed in time; they keep what they hold (rule R3)
+}
+
+// Finding is one line about a part: fine, or what is wrong and what to do next.
+type Finding struct {
+	OK   bool   `json:"ok"`
+	Part string `json:"part"`           // such as "outbox"
+	What string `json:"what"`           // what is seen
+	Next string `json:"next,omitempty"` // what a person does about it; empty when ok
+}
+
+// outboxLate is when the outbox is late: it is delivered within milliseconds,
+// and a message that failed is tried again within a minute.
+const outboxLate = 2 * time.Minute
+
+// Findings says it in words, one line for each part, always in this order.
+func (h Health) Findings() []Finding {
+	outbox := Finding{OK: true, Part: "outbox", What: fmt.Sprintf("%d messages wait for Temporal", h.OutboxWaiting)}
+	if h.OutboxOldest > outboxLate {
+		outbox = Finding{
+			Part: "outbox", What: fmt.Sprintf("%d messages wait for Temporal, the oldest for %s", h.OutboxWaiting, h.OutboxOldest.Round(time.Second)),
+			Next: "see whether Temporal answers and a `berth server` runs; the log of the server says why it cannot deliver",
+		}
+	}
+
+	hosts := Finding{OK: true, Part: "hosts", What: fmt.Sprintf("%d of %d hosts answer", h.Answering, h.Hosts)}
+
+	switch {
+	case h.Answering == 0:
+		hosts.OK, hosts.Next = false, "start `berth worker` on a machine with Docker: nothing can run"
+	case len(h.SilentHosts) > 0:
+		hosts.OK = false
+		hosts.What += "; not heard of, and holding places: " + strings.Join(h.SilentHosts, ", ")
+		hosts.Next = "start `berth worker` there again: it finds its containers; until then what the host holds stays booked"
+	}
+
+	leases := Finding{OK: true, Part: "leases", What: "every lease was renewed in time"}
+	if h.SuspectLeases > 0 {
+		leases = Finding{
+			Part: "leases", What: fmt.Sprintf("%d leases were not renewed in time and keep what they hold", h.SuspectLeases),
+			Next: "bring their host's worker back, which renews them or proves that nothing runs; `berth host list` says which is silent",
+		}
+	}
+
+	return []Finding{outbox, hosts, leases}
+}

@@ -1,0 +1,47 @@
+package berth_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		health berth.Health
+		bad    []string // parts
+		says   string
+	}{
+		"all is well":      {berth.Health{Hosts: 3, Answering: 2, OutboxWaiting: 3, OutboxOldest: time.Second}, nil, ""},
+		"nobody is there":  {berth.Health{}, []string{"hosts"}, "berth worker"},
+		"a host is silent": {berth.Health{Hosts: 2, Answering: 1, SilentHosts: []string{"gpu-1"}, SuspectLeases: 4}, []string{"hosts", "leases"}, "holding places: gpu-1"},
+		"Temporal is away": {berth.Health{Hosts: 1, Answering: 1, OutboxWaiting: 7, OutboxOldest: 3 * time.Minute}, []string{"outbox"}, "the oldest for 3m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var (
+				bad  []string
+				text string
+			)
+
+			for _, f := range tt.health.Findings() {
+				require.Equal(t, f.OK, f.Next == "", "what is wrong has a next step")
+
+				text += f.What + f.Next
+
+				if !f.OK {
+					bad = append(bad, f.Part)
+				}
+			}
+
+			require.Equal(t, tt.bad, bad)
+			require.Contains(t, text, tt.says)
+		})
+	}
+}

@@ -1,0 +1,316 @@
+//go:build integration
+
+package e2e
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// once posts a sweep file, once.
+func (s *stack) once(file string) *client.CreateSweepResponse {
+	s.t.Helper()
+
+	answer, err := s.api.CreateSweepWithBodyWithResponse(s.t.Context(),
+		&client.CreateSweepParams{IdempotencyKey: uuid.NewString()}, "application/yaml", strings.NewReader(file))
+	require.NoError(s.t, err)
+
+	return answer
+}
+
+// requireRefused checks that an answer says that Berth cannot now, and when to
+// ask again.
+func requireRefused(t *testing.T, response *http.Response, body []byte) {
+	t.Helper()
+
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode, string(body))
+	require.NotEmpty(t, response.Header.Get("Retry-After"))
+}
+
+// Failure 14: a sweep is accepted while Temporal is down, when its image is
+// known, and starts when Temporal is back.
+func TestParts_SubmitWhileTemporalIsDown(t *testing.T) {
+	t.Parallel()
+
+	c := startCluster(t, 1, "1GiB")
+	first := c.submit(busy(4, 5000, half))
+	c.until(first, time.Minute, running(4))
+	c.killTemporal()
+
+	answer := c.once(busy(2, 200, half))
+	require.Equal(t, http.StatusCreated, answer.StatusCode(), string(answer.Body))
+	require.Len(t, answer.JSON201.Warnings, 1)
+	require.Equal(t, "W_IMAGE_OLD", answer.JSON201.Warnings[0].Code)
+
+	unknown := c.once(strings.Replace(busy(2, 200, half), "berth-test/busy:1", "berth-test/other:1", 1))
+	requireRefused(t, unknown.HTTPResponse, unknown.Body)
+	require.Contains(t, string(unknown.Body), "E_UNAVAILABLE")
+	require.Equal(t, client.SweepStatePending, c.sweep(answer.JSON201.ID).State)
+
+	c.startTemporal()
+	c.requireOnce(first, 4)
+	c.requireOnce(answer.JSON201.ID, 2)
+	c.requireTidy()
+}
+
+// Failure 10: other clients take all of PostgreSQL's connections. Who asks is
+// told when to ask again; trials run on, and all ends well once they leave.
+func TestParts_ConnectionStorm(t *testing.T) {
+	t.Parallel()
+
+	c := startCluster(t, 1, "1GiB")
+	id := c.submit(busy(4, 4000, half))
+	c.until(id, time.Minute, running(4))
+
+	crowd, err := pgtest.Gather(t.Context(), c.postgres.URL)
+	require.NoError(t, err)
+	t.Cleanup(crowd.Leave)
+	require.Eventually(t, func() bool { return crowd.Size() >= 99 }, 30*time.Second, tick, "the server has 100")
+
+	var callers sync.WaitGroup
+
+	answers := make([]*client.GetSweepResponse, 200)
+	failed := make([]error, len(answers))
+
+	for i := range answers {
+		callers.Go(func() { answers[i], failed[i] = c.api.GetSweepWithResponse(t.Context(), id) })
+	}
+
+	callers.Wait()
+
+	refused := 0
+
+	for i, answer := range answers {
+		require.NoError(t, failed[i])
+
+		if answer.StatusCode() != http.StatusOK {
+			requireRefused(t, answer.HTTPResponse, answer.Body)
+
+			refused++
+		}
+	}
+
+	t.Logf("%d of %d callers were refused", refused, len(answers))
+	require.Positive(t, refused)
+	require.Eventually(t, func() bool { return len(c.running()) == 0 }, time.Minute, tick, "trials run on to their ends")
+	require.Nil(t, c.server.ProcessState)
+
+	crowd.Leave()
+	c.requireOnce(id, 4)
+	c.requireTidy()
+}
+
+// smallDisk moves PostgreSQL's tables, but not its journal, to a disk of so
+// many MiB: a file that is mounted. It returns the disk's directory.
+func (c *cluster) smallDisk(mib int64) string {
+	image, disk := filepath.Join(c.dir, "disk.img"), filepath.Join(c.dir, "disk")
+	base := filepath.Join(c.dir, "postgres", "data", "base")
+
+	require.NoError(c.t, os.WriteFile(image, nil, 0o600))
+	require.NoError(c.t, os.Truncate(image, mib<<20))
+	require.NoError(c.t, os.Mkdir(disk, 0o755)) //nolint:gosec // G301: PostgreSQL's user must pass through
+
+	for _, command := range [][]string{{"mkfs.ext4", "-q", "-F", "-m", "0", image}, {"mount", "-o", "loop", image, disk}} {
+		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil { //nolint:noctx // ends at once
+			c.t.Skipf("a small disk needs root and a loop device: %s: %s", command[0], out)
+		}
+	}
+
+	c.undo = append(c.undo, func() {
+		if err := syscall.Unmount(disk, 0); err != nil {
+			c.t.Errorf("unmounting the small disk: %v", err)
+		}
+	})
+
+	require.NoError(c.t, c.postgres.Stop())
+
+	for _, command := range [][]string{{"cp", "-a", base, disk}, {"rm", "-r", base}, {"ln", "-s", filepath.Join(disk, "base"), base}} {
+		out, err := exec.Command(command[0], command[1:]...).CombinedOutput() //nolint:noctx // ends at once
+		require.NoError(c.t, err, string(out))
+	}
+
+	c.startPostgres()
+
+	return disk
+}
+
+// fill writes a file until the disk takes no more.
+func fill(t *testing.T, path string) {
+	t.Helper()
+
+	file, err := os.Create(path)
+	require.NoError(t, err)
+
+	defer file.Close() //nolint:errcheck // it is full on purpose
+
+	for size := 1 << 20; size > 0; {
+		if _, err = file.Write(make([]byte, size)); errors.Is(err, syscall.ENOSPC) {
+			size /= 2
+		} else {
+			require.NoError(t, err)
+		}
+	}
+
+	require.NoError(t, file.Sync())
+}
+
+// Failure 11: PostgreSQL's disk is full. New sweeps are refused and say why;
+// what runs ends, its results wait on the host, and all is stored once there
+// is room.
+func TestParts_DatabaseDiskFull(t *testing.T) {
+	t.Parallel()
+
+	if os.Geteuid() != 0 {
+		t.Skip("a small disk needs root and a loop device")
+	}
+
+	var disk string
+
+	c := startCluster(t, 1, "1GiB", func(c *cluster) { disk = c.smallDisk(96) })
+	id := c.submit(busy(4, 5000, half))
+	c.until(id, time.Minute, running(4))
+	fill(t, filepath.Join(disk, "filler"))
+
+	noise := make([]byte, 15_000) // does not compress; free places in pages that are there are used up first
+	accepted := []string{}
+
+	require.Eventually(t, func() bool {
+		_, _ = rand.Read(noise)
+
+		answer := c.once(busy(1, 10, half, "environment_variables: {NOISE: x"+hex.EncodeToString(noise)+"}"))
+		if answer.StatusCode() == http.StatusCreated {
+			accepted = append(accepted, answer.JSON201.ID)
+
+			return false
+		}
+
+		requireRefused(t, answer.HTTPResponse, answer.Body)
+
+		return strings.Contains(string(answer.Body), "disk of the database is full")
+	}, time.Minute, tick)
+
+	require.Eventually(t, func() bool { return len(c.running()) == 0 }, time.Minute, tick, "trials run on to their ends")
+	require.NoError(t, os.Remove(filepath.Join(disk, "filler")))
+	c.requireOnce(id, 4)
+
+	for _, id := range accepted {
+		c.requireOnce(id, 1)
+	}
+
+	c.requireTidy()
+}
+
+// Failure 40: everything is replaced, one after the other, while a sweep runs.
+func TestParts_RollingRestart(t *testing.T) {
+	t.Parallel()
+
+	c := startCluster(t, 2, "1GiB")
+	id := c.submit(busy(16, 3000, half))
+	c.until(id, time.Minute, running(8))
+
+	for _, h := range c.hosts {
+		served := strings.Count(c.output(h.name), "worker serves")
+
+		stop(h.worker, syscall.SIGTERM)
+		require.Zero(t, h.worker.ProcessState.ExitCode(), "an orderly end")
+		c.startHost(h)
+		require.Eventually(t, func() bool { return strings.Count(c.output(h.name), "worker serves") > served }, startTimeout, tick)
+	}
+
+	stop(c.server, syscall.SIGTERM)
+	require.Zero(t, c.server.ProcessState.ExitCode(), "an orderly end")
+	c.startServer()
+
+	c.requireOnce(id, 16)
+	c.requireTidy()
+}
+
+// backup copies the database as it is now, and returns where to.
+func (c *cluster) backup() string {
+	c.t.Helper()
+
+	u, err := url.Parse(c.postgres.URL)
+	require.NoError(c.t, err)
+
+	password, _ := u.User.Password()
+	dir := filepath.Join(c.dir, "backup")
+
+	cmd := exec.CommandContext(c.t.Context(), "pg_basebackup", "--pgdata", dir, "--host", u.Hostname(), "--port", u.Port(),
+		"--username", u.User.Username(), "--checkpoint", "fast", "--no-sync")
+	cmd.Env = append(os.Environ(), "PGPASSWORD="+password)
+
+	out, err := cmd.CombinedOutput()
+	require.NoError(c.t, err, string(out))
+
+	return dir
+}
+
+// restore puts a backup in the database's place.
+func (c *cluster) restore(backup string) {
+	c.t.Helper()
+
+	data := filepath.Join(c.dir, "postgres", "data")
+
+	_ = syscall.Kill(c.postgres.PID(), syscall.SIGQUIT)
+	_ = c.postgres.Stop() // waits
+
+	for _, command := range [][]string{{"chown", "--recursive", "--reference", data, backup}, {"rm", "-r", data}, {"mv", backup, data}} {
+		out, err := exec.Command(command[0], command[1:]...).CombinedOutput() //nolint:noctx // ends at once
+		require.NoError(c.t, err, string(out))
+	}
+
+	c.startPostgres()
+}
+
+// Failure 9: PostgreSQL comes back without what it had acknowledged last.
+// Containers of sweeps that it does not know are removed; a sweep that is open
+// again, although all of it has ended, is ended; nothing stays booked, and
+// what is submitted then runs.
+func TestParts_OlderDatabase(t *testing.T) {
+	t.Parallel()
+
+	if _, err := exec.LookPath("pg_basebackup"); err != nil {
+		t.Skip("needs pg_basebackup")
+	}
+
+	c := startCluster(t, 1, "1GiB")
+	old := c.submit(busy(4, 4000, half))
+	c.until(old, time.Minute, running(4))
+	backup := c.backup()
+	c.requireOnce(old, 4)
+
+	lost := c.submit(busy(6, 600_000, half))
+	c.until(lost, time.Minute, running(4))
+	require.Eventually(t, func() bool { return len(c.running()) == 4 }, 30*time.Second, tick)
+	c.restore(backup)
+
+	require.Eventually(t, func() bool {
+		answer, err := c.api.GetSweepWithResponse(t.Context(), lost)
+
+		return err == nil && answer.StatusCode() == http.StatusNotFound
+	}, time.Minute, tick)
+	require.Eventually(t, func() bool { return len(c.containers()) == 0 }, time.Minute, tick, "nobody owns them")
+
+	require.NotEmpty(t, c.until(old, time.Minute, ended).Reason)
+
+	again := c.submit(busy(4, 200, half))
+	c.requireOnce(again, 4)
+	c.requireTidy()
+}

@@ -1,0 +1,125 @@
+package postgres_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// ledgerTimes are the columns by which it is decided who may do what, and the
+// ways in which a statement could take them from outside (rule R9).
+var ledgerTimes = regexp.MustCompile(`(?i)\b(expires_at|last_seen_at|released_at|requested_at|decided_at|placed_at|not_before|resolved_at)\s*(=|<|>|<=|>=)\s*@\w+(::\w+)?`)
+
+// Failure 18: a host's clock decides nothing. Every such time is written and
+// compared by the database.
+func TestQueries_LedgerTimesAreTheDatabases(t *testing.T) {
+	t.Parallel()
+
+	files, err := filepath.Glob("queries/*.sql")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+
+		for _, found := range ledgerTimes.FindAllString(string(text), -1) {
+			require.True(t, strings.HasSuffix(found, "::interval"), "%s: %s takes a time of the ledger from its caller: use now()", file, found)
+		}
+	}
+}
+
+// What a host with a wrong clock says about its attempts changes no lease.
+func TestLeases_ExpireByTheDatabasesClock(t *testing.T) {
+	t.Parallel()
+
+	for name, wrong := range map[string]time.Duration{"an hour behind": -time.Hour, "right": 0, "an hour ahead": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			url := pgtest.URL(t)
+			b := setupOn(t, url)
+
+			conn, err := pgx.Connect(t.Context(), url)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = conn.Close(t.Context()) })
+
+			clock := time.Now().Add(wrong)
+			r := b.request(t, gib)
+			status := b.place(t, r)
+			require.NoError(t, b.store.AttemptRunning(t.Context(), r.AttemptID, status.Token, "c", clock))
+			require.NoError(t, b.store.TouchHost(t.Context(), b.host.ID, gib, []string{r.AttemptID}))
+
+			suspects, err := b.store.SuspectLeases(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, suspects)
+
+			var left time.Duration
+			require.NoError(t, conn.QueryRow(t.Context(), `SELECT expires_at - now() FROM leases`).Scan(&left))
+			require.InDelta(t, berth.LeaseTerm.Seconds(), left.Seconds(), 30)
+
+			hosts, err := b.store.ListHosts(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, berth.HostReady, hosts[0].State)
+
+			_, err = conn.Exec(t.Context(), `UPDATE leases SET expires_at = now() - interval '1 second'`) // the database's time passes
+			require.NoError(t, err)
+
+			health, err := b.store.Health(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, 1, health.SuspectLeases)
+
+			suspects, err = b.store.SuspectLeases(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []string{r.AttemptID}, suspects)
+
+			require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
+				Kind: berth.FailureOK, Value: new(0.5), StartedAt: clock, FinishedAt: clock.Add(time.Second),
+				Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 1, Wall: berth.Duration(time.Second)},
+			})))
+
+			memory, _ := b.reserved(t)
+			require.Zero(t, memory, "a suspect that turns out well is released like any other")
+		})
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+
+	health, err := b.store.Health(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, health.Hosts)
+	require.Equal(t, 1, health.Answering)
+	require.Empty(t, health.SilentHosts)
+	require.Equal(t, 1, health.OutboxWaiting, "the start of the sweep")
+}
+
+func TestImages(t *testing.T) {
+	t.Parallel()
+
+	store := pgtest.Store(t)
+
+	_, _, err := store.RecallImage(t.Context(), "a:1")
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
+
+	for _, digest := range []string{"sha256:1", "sha256:2"} {
+		require.NoError(t, store.RememberImage(t.Context(), "a:1", digest))
+
+		got, at, err := store.RecallImage(t.Context(), "a:1")
+		require.NoError(t, err)
+		require.Equal(t, digest, got)
+		require.WithinDuration(t, time.Now(), at, time.Minute)
+	}
+}

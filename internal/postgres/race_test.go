@@ -1,0 +1,273 @@
+package postgres_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/postgres"
+)
+
+// race is one attempt that ends and is canceled at the same time.
+type race struct {
+	*ledger
+
+	request berth.PlacementRequest
+	token   int64
+}
+
+// begin places the attempt of a new trial.
+func (l *ledger) begin(ctx context.Context) (race, error) {
+	if _, err := l.ask(ctx); err != nil {
+		return race{}, err
+	}
+
+	// What ask asked for at random may fit nowhere.
+	r := &l.requests[len(l.requests)-1]
+	if _, err := l.store.WithdrawRequest(ctx, r.AttemptID); err != nil {
+		return race{}, err
+	}
+
+	r.AttemptID, r.Number, r.Demand = uuid.NewString(), 2, berth.Demand{MemoryBytes: gib, CPUMilli: 1000}
+	if _, err := l.store.RequestPlacement(ctx, *r); err != nil {
+		return race{}, err
+	}
+
+	if _, err := l.store.Place(ctx, map[string]berth.Placement{r.AttemptID: {HostID: l.hosts[0]}}); err != nil {
+		return race{}, err
+	}
+
+	status, err := l.store.PlacementStatus(ctx, r.AttemptID)
+
+	return race{ledger: l, request: *r, token: status.Token}, err
+}
+
+// run lets the host commit a result and the workflow settle by it, a person
+// cancel, Temporal lose sight of the host, and the reconciler look, all at
+// once, and each after a moment of its own.
+func (r race) run(ctx context.Context) error {
+	end := func(state berth.TrialState, kind berth.FailureKind, value *float64) error {
+		_, err := r.store.SetTrialState(ctx, berth.TrialUpdate{
+			TrialID: r.request.TrialID, SweepID: r.sweep, Number: len(r.requests), State: state, Kind: kind, Message: "m", Value: value,
+		})
+
+		return err
+	}
+
+	contenders := []func() error{
+		func() error { // the host, and then the trial's workflow
+			err := r.store.FinishAttempt(ctx, result(r.request, r.token, berth.Outcome{
+				Kind: berth.FailureOK, Message: "ok", Value: new(0.5), FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 1},
+			}))
+			if berth.KindOf(err) == berth.KindFenced {
+				return nil
+			}
+
+			if err != nil {
+				return err
+			}
+
+			return end(berth.TrialSucceeded, berth.FailureOK, new(0.5))
+		},
+		func() error { return end(berth.TrialCanceled, berth.FailureCanceled, nil) },
+		func() error {
+			if r.rand.IntN(3) > 0 {
+				return nil
+			}
+
+			return r.store.AbandonAttempt(ctx, r.request.AttemptID, "host lost")
+		},
+		func() error { // the reconciler, which finds no container of an attempt that is over
+			attempt, err := r.store.GetAttempt(ctx, r.request.AttemptID)
+			if err != nil || attempt.FinishedAt == nil {
+				return err
+			}
+
+			return r.store.ReleaseLease(ctx, r.request.AttemptID, "no container")
+		},
+	}
+
+	moments := make([]time.Duration, len(contenders))
+	for i := range moments {
+		moments[i] = time.Duration(r.rand.IntN(12_000)) * time.Microsecond
+	}
+
+	var group errgroup.Group
+
+	moments[0] /= 6 // what takes longest begins sooner
+
+	for i, contend := range contenders {
+		group.Go(func() error {
+			timer := time.NewTimer(moments[i])
+			defer timer.Stop()
+
+			<-timer.C
+
+			return patiently(contend)
+		})
+	}
+
+	return group.Wait()
+}
+
+// patiently repeats what the database refused because it was busy, such as one
+// of two that waited for each other, as all callers do.
+func patiently(do func() error) error {
+	for tries := 0; ; tries++ {
+		err := do()
+		if berth.KindOf(err) != berth.KindUnavailable || tries == 20 {
+			return err
+		}
+	}
+}
+
+// settled returns the trial's end, after checking that it is one.
+func (r race) settled(ctx context.Context) (berth.TrialState, error) {
+	trial, err := r.store.GetTrial(ctx, r.sweep, len(r.requests))
+	if err != nil {
+		return "", err
+	}
+
+	attempt, err := r.store.GetAttempt(ctx, r.request.AttemptID)
+
+	switch {
+	case err != nil:
+		return "", err
+	case !trial.State.Terminal() || attempt.FinishedAt == nil:
+		return "", berth.Errorf(berth.KindInternal, "the trial is %s, its attempt %s", trial.State, attempt.State)
+	case trial.State == berth.TrialSucceeded && attempt.Kind != berth.FailureOK:
+		return "", berth.Errorf(berth.KindInternal, "a trial succeeded whose attempt ended as %s", attempt.Kind)
+	case trial.State == berth.TrialCanceled && trial.Value != nil:
+		return "", berth.Errorf(berth.KindInternal, "a canceled trial has a value")
+	}
+
+	return trial.State, r.store.ReleaseLease(ctx, r.request.AttemptID, "no container")
+}
+
+// Failure 38: the first end wins, whatever else comes when, and nothing stays
+// booked. A thousand times, eight at once.
+func TestRace_CancelAndCompletion(t *testing.T) {
+	t.Parallel()
+
+	const players, rounds = 8, 125
+
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+
+	url := pgtest.URL(t)
+	store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
+	require.NoError(t, err)
+	t.Cleanup(store.Close)
+
+	pool, err := pgxpool.New(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+
+	hosts := []string{uuid.NewString()}
+	require.NoError(t, store.RegisterHost(t.Context(), berth.Host{
+		ID: hosts[0], Name: "h", BootID: "boot", CPUMilli: 64_000, MemoryBytes: 64 * gib, MemoryFreeBytes: 64 * gib,
+	}, "test"))
+
+	var (
+		mu   sync.Mutex
+		ends = map[berth.TrialState]int{}
+	)
+
+	group, ctx := errgroup.WithContext(t.Context())
+	ledgers := make([]*ledger, players)
+
+	for i := range players {
+		l := newLedger(t, store, pool, hosts, seed+uint64(i))
+		ledgers[i] = l
+
+		group.Go(func() error {
+			for range rounds {
+				r, err := l.begin(ctx)
+				if err != nil {
+					return err
+				}
+
+				if err := r.run(ctx); err != nil {
+					return err
+				}
+
+				state, err := r.settled(ctx)
+				if err != nil {
+					return err
+				}
+
+				mu.Lock()
+				ends[state]++
+				mu.Unlock()
+			}
+
+			return nil
+		})
+	}
+
+	require.NoError(t, group.Wait())
+	require.NoError(t, ledgers[0].check(t.Context()))
+	t.Logf("ends: %v", ends)
+	require.Greater(t, ends[berth.TrialSucceeded], 50, "completion never won")
+	require.Greater(t, ends[berth.TrialCanceled], 50, "cancel never won")
+
+	all, err := store.ListHosts(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, all[0].MemoryReservedBytes)
+}
+
+// Failure 39: fifty calls at once with one key make one sweep, and one with
+// another body is a conflict.
+func TestRace_OneKeyFiftyTimes(t *testing.T) {
+	t.Parallel()
+
+	store := pgtest.Store(t)
+	submit := func(body byte) (string, bool, error) {
+		return store.CreateSweep(t.Context(), berth.NewSweep{
+			ID: uuid.NewString(), Spec: berth.Spec{Name: "s"}, ImageDigest: "sha256:1", CreatedBy: "me", Route: "POST /sweeps", Key: "k", BodyHash: []byte{body},
+		})
+	}
+
+	var (
+		group errgroup.Group
+		mu    sync.Mutex
+		ids   = map[string]bool{}
+		made  int
+	)
+
+	for range 50 {
+		group.Go(func() error {
+			id, created, err := submit(1)
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			ids[id] = true
+
+			if created {
+				made++
+			}
+
+			return err
+		})
+	}
+
+	require.NoError(t, group.Wait())
+	require.Len(t, ids, 1)
+	require.Equal(t, 1, made)
+
+	_, _, err := submit(2)
+	require.Equal(t, berth.KindConflict, berth.KindOf(err))
+
+	sweeps, err := store.ListSweeps(t.Context(), nil, time.Time{}, "", 100)
+	require.NoError(t, err)
+	require.Len(t, sweeps, 1)
+}
