@@ -125,7 +125,7 @@ func TestLoss_WorkerKilledTwentyTimes(t *testing.T) {
 		c.startHost(h)
 
 		select { // at a random point of its start, adoption or work
-		case <-time.After(time.Duration(rand.IntN(900)) * time.Millisecond): //nolint:gosec // G404: any point will do
+		case <-time.After(time.Duration(rand.IntN(900)) * time.Millisecond):
 		case <-t.Context().Done():
 		}
 	}

@@ -3,6 +3,7 @@ package pgtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -62,7 +63,7 @@ func (i *Inspector) Close(ctx context.Context) { _ = i.conn.Close(ctx) }
 func (i *Inspector) Broken(ctx context.Context, ended bool) ([]string, error) {
 	invariants := always
 	if ended {
-		invariants = append(always[:len(always):len(always)], quiet...)
+		invariants = slices.Concat(always, quiet)
 	}
 
 	var broken []string
