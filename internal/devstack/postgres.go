@@ -66,12 +66,7 @@ func StartPostgres(ctx context.Context, config PostgresConfig) (*Postgres, error
 		return nil, err
 	}
 
-	port, err := FreePort(config.Port)
-	if err != nil {
-		return nil, err
-	}
-
-	process, err := c.start(port) //nolint:contextcheck // the server outlives ctx
+	port, process, err := c.startOnFreePort(config.Port) //nolint:contextcheck // the server outlives ctx
 	if err != nil {
 		return nil, err
 	}
@@ -247,6 +242,22 @@ func (c cluster) chown(path string) error {
 // data directory.
 func (c cluster) stopLeftover() error {
 	return endLeftover("PostgreSQL", filepath.Join(c.data, "postmaster.pid"), c.data, syscall.SIGINT)
+}
+
+// startOnFreePort tries again when somebody takes the port between our look
+// and the server's start.
+func (c cluster) startOnFreePort(wanted int) (port int, p *process, err error) {
+	for range portTries {
+		if port, err = FreePort(wanted); err != nil {
+			return 0, nil, err
+		}
+
+		if p, err = c.start(port); berth.KindOf(err) != berth.KindUnavailable {
+			break
+		}
+	}
+
+	return port, p, err
 }
 
 func (c cluster) start(port int) (*process, error) {

@@ -55,6 +55,19 @@ func StartTemporal(config TemporalConfig) (*Temporal, error) {
 		return nil, err
 	}
 
+	for try := 1; ; try++ {
+		t, err := startTemporal(config, binary, pidFile)
+		if berth.KindOf(err) != berth.KindUnavailable || try == portTries {
+			return t, err
+		}
+	}
+}
+
+// portTries is how often the server is started when it ends at once: somebody
+// may take a port between our look and its start.
+const portTries = 3
+
+func startTemporal(config TemporalConfig, binary, pidFile string) (*Temporal, error) {
 	port, err := FreePort(config.Port)
 	if err != nil {
 		return nil, err
@@ -79,8 +92,17 @@ func StartTemporal(config TemporalConfig) (*Temporal, error) {
 		return nil, errors.Join(fmt.Errorf("writing Temporal's process id: %w", err), process.stop(syscall.SIGTERM, temporalStop))
 	}
 
-	if err := process.await(temporalStart, logFile, func() error { return dialable(port) }); err != nil {
-		return nil, errors.Join(err, process.stop(syscall.SIGTERM, temporalStop))
+	ready := func() error {
+		if config.Headless {
+			return dialable(port)
+		}
+
+		return errors.Join(dialable(port), dialable(uiPort))
+	}
+	if err := process.await(temporalStart, logFile, ready); err != nil {
+		_ = process.stop(syscall.SIGTERM, temporalStop) // it has ended, or is late
+
+		return nil, err
 	}
 
 	t := &Temporal{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), process: process}
