@@ -71,6 +71,8 @@ func (a *Activities) RunTrial(ctx context.Context, order Order) (berth.Outcome, 
 		beats <- p
 	})
 
+	stopped := errors.Is(context.Cause(runCtx), ErrStop)
+
 	end(nil)
 	<-done
 
@@ -80,8 +82,10 @@ func (a *Activities) RunTrial(ctx context.Context, order Order) (berth.Outcome, 
 			"Detached", temporal.ApplicationErrorOptions{NextRetryDelay: detachDelay, Category: temporal.ApplicationErrorCategoryBenign})
 	case err != nil:
 		return berth.Outcome{}, translate(err)
-	case outcome.Kind == berth.FailureCanceled:
+	case outcome.Kind == berth.FailureCanceled && stopped:
 		return outcome, temporal.NewCanceledError(outcome)
+	case outcome.Kind == berth.FailureCanceled:
+		return outcome, nil // nobody canceled this activity: Temporal would take the error for a failure, and repeat it for ever
 	case outcome.Kind != berth.FailureOK:
 		return outcome, failed(outcome)
 	default:
