@@ -67,7 +67,8 @@ func TestEnded_InTemporal(t *testing.T) {
 func TestRace_CancelCompletionAndRepetition(t *testing.T) {
 	t.Parallel()
 
-	s := start(t, "--cpus", "4")
+	// A place that is given while its trial is being canceled is freed on proof: by the reconciler.
+	s := start(t, "--cpus", "4", "--reconcile-every", fastReconcile.String(), "--reconcile-grace", fastGrace.String())
 	file := busy(1, 100, small)
 	ids := make([]string, 30)
 
