@@ -241,6 +241,10 @@ func (c *cluster) heal(p *toxiproxy.Proxy) {
 // clean stops everything, says what happened when the test failed, and leaves
 // no container.
 func (c *cluster) clean() {
+	if c.t.Failed() && c.postgres != nil && c.temporal != nil {
+		c.diagnose(c.postgres.URL, c.temporal.Address)
+	}
+
 	for _, h := range c.hosts {
 		if h.worker != nil && h.worker.ProcessState == nil {
 			_ = h.worker.Process.Signal(syscall.SIGCONT)

@@ -111,12 +111,9 @@ func (s *stack) startDev() {
 func (s *stack) startWorker() {
 	s.t.Helper()
 
-	urls, err := os.ReadFile(filepath.Join(s.dir, "backends"))
-	require.NoError(s.t, err)
-
-	backends := strings.Fields(string(urls))
+	postgresURL, temporalAddress := s.backends()
 	s.worker = s.run(append([]string{
-		"worker", "--instance", s.instance, "--postgres-url", backends[0], "--temporal-address", backends[1], "--grace", "3s",
+		"worker", "--instance", s.instance, "--postgres-url", postgresURL, "--temporal-address", temporalAddress, "--grace", "3s",
 	}, s.flags...)...)
 
 	require.Eventually(s.t, func() bool {
@@ -164,6 +161,10 @@ func stop(cmd *exec.Cmd, signal syscall.Signal) {
 // clean stops everything, says what happened when the test failed, and checks
 // that nothing is left.
 func (s *stack) clean() {
+	if s.t.Failed() && s.url != "" {
+		s.diagnose(s.backends())
+	}
+
 	stop(s.worker, syscall.SIGTERM)
 	stop(s.dev, syscall.SIGTERM)
 

@@ -1,0 +1,147 @@
+//go:build integration
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.temporal.io/api/workflowservice/v1"
+	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+)
+
+const (
+	diagnosisTimeout = 20 * time.Second
+	lastEvents       = 12 // of each open workflow
+)
+
+// openRows are the rows of the ledger that wait for something.
+var openRows = []string{
+	"SELECT id, state, reason, created_at FROM sweeps WHERE finished_at IS NULL",
+	"SELECT sweep_id, number, state, message FROM trials WHERE finished_at IS NULL",
+	"SELECT id, trial_id, number, state, host_id, container_id, failure_kind, message FROM attempts WHERE state <> 'finished'",
+	"SELECT attempt_id, state, reasons, requested_at FROM placement_requests WHERE state = 'waiting'",
+	"SELECT attempt_id, host_id, state, expires_at FROM leases WHERE state <> 'released'",
+	"SELECT kind, workflow_id, attempts, not_before FROM outbox",
+}
+
+// diagnose logs what a failed test's Berth still waits for: the open rows of
+// the ledger, its containers, and the open workflows with their last events.
+func (s *stack) diagnose(postgresURL, temporalAddress string) {
+	ctx, cancel := context.WithTimeout(context.Background(), diagnosisTimeout)
+	defer cancel()
+
+	var text strings.Builder
+
+	for _, one := range s.containers() {
+		fmt.Fprintf(&text, "container %s %s %s\n", one.id[:12], one.name, one.state)
+	}
+
+	if err := describeLedger(ctx, &text, postgresURL); err != nil {
+		fmt.Fprintf(&text, "ledger: %v\n", err)
+	}
+
+	if err := describeWorkflows(ctx, &text, temporalAddress); err != nil {
+		fmt.Fprintf(&text, "workflows: %v\n", err)
+	}
+
+	s.t.Logf("still open at %s:\n%s", time.Now().UTC().Format(time.RFC3339Nano), text.String())
+}
+
+func describeLedger(ctx context.Context, text *strings.Builder, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // the test is over
+
+	for _, query := range openRows {
+		rows, err := conn.Query(ctx, "SELECT row_to_json(r)::text FROM ("+query+") r")
+		if err != nil {
+			return err
+		}
+
+		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+
+		fmt.Fprintf(text, "%s: %d\n", query, len(found))
+
+		for _, row := range found {
+			fmt.Fprintf(text, "  %s\n", row)
+		}
+	}
+
+	return nil
+}
+
+func describeWorkflows(ctx context.Context, text *strings.Builder, address string) error {
+	connected, err := temporal.DialContext(ctx, temporal.Options{
+		HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
+	if err != nil {
+		return err
+	}
+	defer connected.Close()
+
+	open, err := connected.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Running'"})
+	if err != nil {
+		return err
+	}
+
+	for _, info := range open.GetExecutions() {
+		at := info.GetExecution()
+
+		described, err := connected.DescribeWorkflowExecution(ctx, at.GetWorkflowId(), at.GetRunId())
+		if err != nil {
+			return err
+		}
+
+		fmt.Fprintf(text, "workflow %s (%s)\n", at.GetWorkflowId(), info.GetType().GetName())
+
+		if task := described.GetPendingWorkflowTask(); task != nil {
+			fmt.Fprintf(text, "  pending workflow task: %v\n", task)
+		}
+
+		for _, activity := range described.GetPendingActivities() {
+			fmt.Fprintf(text, "  pending activity %s: %s, attempt %d, started %s, last failure %s\n", activity.GetActivityType().GetName(),
+				activity.GetState(), activity.GetAttempt(), activity.GetLastStartedTime().AsTime().Format(time.TimeOnly+".000"),
+				activity.GetLastFailure().GetMessage())
+		}
+
+		for _, child := range described.GetPendingChildren() {
+			fmt.Fprintf(text, "  pending child %s\n", child.GetWorkflowId())
+		}
+
+		var events []string
+
+		for history := connected.GetWorkflowHistory(ctx, at.GetWorkflowId(), at.GetRunId(), false, 0); history.HasNext(); {
+			event, err := history.Next()
+			if err != nil {
+				return err
+			}
+
+			events = append(events, fmt.Sprintf("  %d %s %s", event.GetEventId(),
+				event.GetEventTime().AsTime().Format(time.TimeOnly+".000"), event.GetEventType()))
+		}
+
+		text.WriteString(strings.Join(events[max(0, len(events)-lastEvents):], "\n") + "\n")
+	}
+
+	return nil
+}
+
+// backends are the addresses that `berth dev` wrote for a worker: of
+// PostgreSQL and of Temporal.
+func (s *stack) backends() (postgresURL, temporalAddress string) {
+	fields := strings.Fields(readFile(s.t, filepath.Join(s.dir, "backends")))
+
+	return fields[0], fields[1]
+}
