@@ -21,7 +21,6 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth/api/client"
 	"github.com/berthml/berth/internal/devstack"
 	"github.com/berthml/berth/internal/postgres"
 )
@@ -160,10 +159,7 @@ func (c *cluster) startServer() {
 	c.server = c.spawn("server", "server", "--listen", c.listen, "--postgres-url", c.postgres.URL, "--temporal-address", c.temporal.Address)
 
 	c.url = "http://" + c.listen
-
-	var err error
-	c.api, err = client.NewClientWithResponses(c.url + "/api/v1")
-	require.NoError(c.t, err)
+	c.connect()
 
 	require.Eventually(c.t, func() bool {
 		answer, err := c.api.ListHostsWithResponse(c.t.Context())
@@ -272,6 +268,7 @@ func (c *cluster) clean() {
 	}
 
 	if c.t.Failed() {
+		c.t.Logf("temporal:\n%s", c.output("temporal/temporal"))
 		c.t.Logf("server:\n%s", c.output("server"))
 
 		for _, h := range c.hosts {

@@ -27,7 +27,7 @@ func TestControl_PauseAndResume(t *testing.T) {
 	require.Equal(t, http.StatusOK, paused.StatusCode(), string(paused.Body))
 
 	// What runs goes on; nothing new starts.
-	last := s.until(id, 10*time.Second, func(sweep client.Sweep) bool { return sweep.Counts.Running == 0 })
+	last := s.until(id, time.Minute, func(sweep client.Sweep) bool { return sweep.Counts.Running == 0 })
 	require.Equal(t, client.SweepStatePaused, last.State)
 	require.Positive(t, last.Counts.Waiting)
 
@@ -38,7 +38,7 @@ func TestControl_PauseAndResume(t *testing.T) {
 		require.Len(t, s.attempts(id), started, "an attempt started during the pause")
 
 		return time.Now().After(deadline)
-	}, 10*time.Second, tick)
+	}, time.Minute, tick)
 
 	again, err := s.api.PauseSweepWithResponse(t.Context(), id)
 	require.NoError(t, err)

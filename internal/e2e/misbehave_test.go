@@ -207,7 +207,7 @@ func (s *stack) ignoreSIGTERM(id string) {
 		return false
 	}
 
-	require.Eventually(s.t, mine, 10*time.Second, tick)
+	require.Eventually(s.t, mine, 30*time.Second, tick)
 
 	asked := time.Now()
 	canceled, err := s.api.CancelSweepWithResponse(s.t.Context(), id)

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,7 +46,9 @@ func TestMain(m *testing.M) {
 const (
 	// startTimeout covers the start of PostgreSQL and Temporal on a busy machine.
 	startTimeout = 90 * time.Second
-	tick         = 50 * time.Millisecond
+	tick         = 100 * time.Millisecond
+	// answerTimeout tells a server that does not answer from a sweep that does not end.
+	answerTimeout = 30 * time.Second
 )
 
 // stack is a Berth of a test's own: `berth dev --no-worker` and a worker
@@ -102,8 +105,15 @@ func (s *stack) startDev() {
 		return err == nil && s.url != ""
 	}, startTimeout, tick, "berth dev did not start: %s", s.output("dev"))
 
+	s.connect()
+}
+
+// connect makes the client of the API.
+func (s *stack) connect() {
+	s.t.Helper()
+
 	var err error
-	s.api, err = client.NewClientWithResponses(s.url + "/api/v1")
+	s.api, err = client.NewClientWithResponses(s.url+"/api/v1", client.WithHTTPClient(&http.Client{Timeout: answerTimeout}))
 	require.NoError(s.t, err)
 }
 

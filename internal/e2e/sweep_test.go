@@ -100,7 +100,7 @@ func (s *stack) requireQuiet() {
 		h := hosts.JSON200.Data[0]
 
 		return h.MemoryReservedBytes == 0 && h.CPUMilliReserved == 0 && len(s.containers()) == 0
-	}, 10*time.Second, tick, "containers or reservations are left: %v", s.containers())
+	}, 30*time.Second, tick, "containers or reservations are left: %v", s.containers())
 }
 
 // busy is a sweep of n trials of the test program: each works for ms and
