@@ -124,6 +124,7 @@ func (s *sweep) run(ctx workflow.Context) error {
 	finished := workflow.GetSignalChannel(ctx, SignalTrialFinished)
 
 	for {
+		acted := s.wishes() // what changes from here on is acted upon in the next round
 		s.receive(ctx, finished)
 		s.decide(ctx)
 
@@ -145,25 +146,32 @@ func (s *sweep) run(ctx workflow.Context) error {
 			return s.continueAsNew(ctx, finished)
 		}
 
-		if err := s.await(ctx, finished); err != nil {
+		if err := s.await(ctx, finished, acted); err != nil {
 			return err
 		}
 	}
 }
 
-// await waits until there is something to do. Without news for long, it asks
-// the database which of the open trials have ended.
-func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel) error {
-	created, ending, paused, parallel := s.Created, s.Ending, s.Paused, s.plan.MaxParallel
+// wishes are what a person or a rule may change while a step is under way.
+type wishes struct {
+	ending      Ending
+	paused      bool
+	maxParallel int
+}
 
+func (s *sweep) wishes() wishes { return wishes{s.Ending, s.Paused, s.plan.MaxParallel} }
+
+// await waits until there is something to do: news, or other wishes than those
+// that were acted upon. Without news for long, it asks the database which of
+// the open trials have ended.
+func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel, acted wishes) error {
 	patience := lostCheck
 	if left := s.timeLeft(ctx); left > 0 {
 		patience = min(patience, left)
 	}
 
 	news, err := awaitFor(ctx, patience, "look up trials that ended without a word", func() bool {
-		return finished.Len() > 0 || len(s.news) > 0 || s.Ending != ending || s.Paused != paused || s.plan.MaxParallel != parallel ||
-			(s.room() > 0 && s.Created == created && len(s.Open) == 0)
+		return finished.Len() > 0 || len(s.news) > 0 || s.wishes() != acted || (s.room() > 0 && len(s.Open) == 0)
 	})
 	if err != nil || news || len(s.Open) == 0 {
 		return err

@@ -363,3 +363,25 @@ func TestSweep_TakesOverTheTrialsOfAnEarlierRun(t *testing.T) {
 		{SweepID: sweepID, Numbers: []int{3}, Closed: true},
 	}, looks)
 }
+
+// The search says that it has no more only when it is asked for more than
+// there is. When every trial has ended by then, the sweep ends at once.
+func TestSweep_EndsWhenAllEndedBeforeTheSearchSaidSo(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := sweepSetup(t)
+	b.total = 2
+	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(
+		[]berth.TrialEnd{{Number: 1, State: berth.TrialSucceeded}, {Number: 2, State: berth.TrialSucceeded}}, nil)
+
+	began := b.env.Now()
+
+	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.SweepState{
+		Created: 2, Open: []int{1, 2},
+	}})
+	require.NoError(t, b.env.GetWorkflowError())
+	require.Equal(t, berth.SweepSucceeded, b.finished.State)
+	require.Less(t, b.env.Now().Sub(began), time.Minute, "it waited for news that could not come")
+}
