@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"golang.org/x/sync/errgroup"
 
@@ -43,6 +44,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		Identity:                         "berth-" + w.HostID,
 		WorkerStopTimeout:                stopTimeout,
 		MaxConcurrentWorkflowTaskPollers: pollers,
+		Interceptors:                     []interceptor.WorkerInterceptor{workflows.LogFailures()},
 	})
 	workflows.Register(shared)
 	shared.RegisterActivity(w.Activities)

@@ -10,26 +10,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"go.temporal.io/api/workflowservice/v1"
 	temporal "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
+
+	"github.com/berthml/berth/internal/pgtest"
 )
 
 const (
 	diagnosisTimeout = 20 * time.Second
 	lastEvents       = 12 // of each open workflow
 )
-
-// openRows are the rows of the ledger that wait for something.
-var openRows = []string{
-	"SELECT id, state, reason, created_at FROM sweeps WHERE finished_at IS NULL",
-	"SELECT sweep_id, number, state, message FROM trials WHERE finished_at IS NULL",
-	"SELECT id, trial_id, number, state, host_id, container_id, failure_kind, message FROM attempts WHERE state <> 'finished'",
-	"SELECT attempt_id, state, reasons, requested_at FROM placement_requests WHERE state = 'waiting'",
-	"SELECT attempt_id, host_id, state, expires_at FROM leases WHERE state <> 'released'",
-	"SELECT kind, workflow_id, attempts, not_before FROM outbox",
-}
 
 // diagnose logs what a failed test's Berth still waits for: the open rows of
 // the ledger, its containers, and the open workflows with their last events.
@@ -54,32 +45,20 @@ func (s *stack) diagnose(postgresURL, temporalAddress string) {
 	s.t.Logf("still open at %s:\n%s", time.Now().UTC().Format(time.RFC3339Nano), text.String())
 }
 
+// describeLedger writes what is not as it must be once everything has ended.
 func describeLedger(ctx context.Context, text *strings.Builder, url string) error {
-	conn, err := pgx.Connect(ctx, url)
+	inspector, err := pgtest.Inspect(ctx, url)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx) //nolint:errcheck // the test is over
+	defer inspector.Close(ctx)
 
-	for _, query := range openRows {
-		rows, err := conn.Query(ctx, "SELECT row_to_json(r)::text FROM ("+query+") r")
-		if err != nil {
-			return err
-		}
-
-		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return err
-		}
-
-		fmt.Fprintf(text, "%s: %d\n", query, len(found))
-
-		for _, row := range found {
-			fmt.Fprintf(text, "  %s\n", row)
-		}
+	open, err := inspector.Broken(ctx, true)
+	for _, one := range open {
+		fmt.Fprintf(text, "ledger: %s\n", one)
 	}
 
-	return nil
+	return err
 }
 
 func describeWorkflows(ctx context.Context, text *strings.Builder, address string) error {
