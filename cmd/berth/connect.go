@@ -3,8 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -30,12 +30,15 @@ func (b *backends) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&b.temporalNamespace, "temporal-namespace", "", "default: TEMPORAL_NAMESPACE, else default")
 }
 
-// connectPatience is how long a starting process waits for the services it
-// needs, which often start at the same time.
-const connectPatience = 60 * time.Second
-
-// tryTimeout bounds one try of connecting to Temporal.
-const tryTimeout = 5 * time.Second
+const (
+	// connectPatience is how long a starting process waits for the services it
+	// needs, which often start at the same time.
+	connectPatience = 60 * time.Second
+	// forEver is the patience of a server, which answers while Temporal is away.
+	forEver = time.Duration(math.MaxInt64)
+	// tryTimeout bounds one try of asking Temporal.
+	tryTimeout = 5 * time.Second
+)
 
 // connections are open connections to both.
 type connections struct {
@@ -44,81 +47,67 @@ type connections struct {
 	temporal *workflows.Client
 }
 
-// connected calls use with connections to both, and closes them after it.
+// connected calls use with connections to both once both answer, and closes
+// them after it.
 func (b *backends) connected(ctx context.Context, log *slog.Logger, use func(connections) error) error {
-	store, err := b.store(ctx, log)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
+	return b.open(ctx, log, func(c connections) error {
+		if err := register(ctx, c.temporal, connectPatience, log); err != nil {
+			return err
+		}
 
-	raw, wrapped, err := b.temporal(ctx, log)
-	if err != nil {
-		return err
-	}
-	defer raw.Close()
-
-	return use(connections{store: store, raw: raw, temporal: wrapped})
+		return use(c)
+	})
 }
 
-// served is connected for what has to answer while Temporal is away: it is
-// connected to when it is needed, and told of the search attributes when it
-// comes up.
+// served is connected for what has to answer while Temporal is away.
 func (b *backends) served(ctx context.Context, log *slog.Logger, use func(connections) error) error {
+	return b.open(ctx, log, func(c connections) error {
+		ctx, stop := context.WithCancel(ctx)
+		done := make(chan struct{})
+
+		go func() { // joined below
+			defer close(done)
+
+			if err := register(ctx, c.temporal, forEver, log); err != nil && ctx.Err() == nil {
+				log.Error("making Berth's search attributes known to Temporal", "error", err)
+			}
+		}()
+
+		defer func() {
+			stop()
+			<-done
+		}()
+
+		return use(c)
+	})
+}
+
+// open calls use with a connection to the database, and one to Temporal that
+// is made when it is first used.
+func (b *backends) open(ctx context.Context, log *slog.Logger, use func(connections) error) error {
 	store, err := b.store(ctx, log)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
 
-	options, err := b.temporalOptions(log)
+	raw, wrapped, err := b.temporal(log)
 	if err != nil {
 		return err
 	}
-
-	raw, err := client.NewLazyClient(options)
-	if err != nil {
-		return berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
-	}
 	defer raw.Close()
-
-	wrapped := workflows.NewClient(raw, options.Namespace)
-	registering, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-
-	go func() { // joined below
-		defer close(done)
-		register(registering, wrapped, log)
-	}()
-
-	defer func() {
-		stop()
-		<-done
-	}()
 
 	return use(connections{store: store, raw: raw, temporal: wrapped})
 }
 
-// register repeats until Temporal knows the search attributes or ctx ends.
-func register(ctx context.Context, temporal *workflows.Client, log *slog.Logger) {
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, tryTimeout) {
-		try, cancel := context.WithTimeout(ctx, tryTimeout)
-		err := temporal.RegisterSearchAttributes(try)
+// register makes Berth's search attributes known to Temporal once it answers.
+func register(ctx context.Context, temporal *workflows.Client, patience time.Duration, log *slog.Logger) error {
+	return retry(ctx, log, "Temporal", patience, func() error {
+		try, cancel := context.WithTimeout(ctx, tryTimeout) // a server that is starting may take a call and never answer
+		defer cancel()
 
-		cancel()
-
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-
-		log.Warn("Temporal does not answer; sweeps wait until it does", "error", err)
-
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-	}
+		return temporal.RegisterSearchAttributes(try)
+	})
 }
 
 // store connects to the database, waiting for it to come up.
@@ -129,7 +118,7 @@ func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store
 
 	var store *postgres.Store
 
-	err := retry(ctx, log, "PostgreSQL", func() (err error) {
+	err := retry(ctx, log, "PostgreSQL", connectPatience, func() (err error) {
 		store, err = postgres.Open(ctx, postgres.Config{URL: b.postgresURL})
 
 		return err
@@ -138,59 +127,33 @@ func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store
 	return store, err
 }
 
-// temporalOptions are flags over Temporal's own environment variables, from
-// which TLS and keys come.
-func (b *backends) temporalOptions(log *slog.Logger) (client.Options, error) {
+// temporal prepares a client of Temporal. Flags go over Temporal's own
+// environment variables, from which TLS and keys come.
+func (b *backends) temporal(log *slog.Logger) (client.Client, *workflows.Client, error) {
 	options, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {
-		return options, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
+		return nil, nil, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
 	}
 
 	options.HostPort = cmp.Or(b.temporalAddress, options.HostPort)
 	options.Namespace = cmp.Or(b.temporalNamespace, options.Namespace, client.DefaultNamespace)
 	options.Logger = temporallog.NewStructuredLogger(log)
 
-	return options, nil
-}
-
-// temporal connects to Temporal, waiting for it to come up, and makes its
-// search attributes known.
-func (b *backends) temporal(ctx context.Context, log *slog.Logger) (client.Client, *workflows.Client, error) {
-	options, err := b.temporalOptions(log)
+	raw, err := client.NewLazyClient(options)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
 	}
 
-	var (
-		raw     client.Client
-		wrapped *workflows.Client
-	)
-
-	err = retry(ctx, log, "Temporal", func() (err error) {
-		ctx, cancel := context.WithTimeout(ctx, tryTimeout) // a server that is starting may take a call and never answer
-		defer cancel()
-
-		if raw == nil {
-			if raw, err = client.DialContext(ctx, options); err != nil {
-				return fmt.Errorf("connecting to Temporal at %s: %w", options.HostPort, err)
-			}
-
-			wrapped = workflows.NewClient(raw, options.Namespace)
-		}
-
-		return wrapped.RegisterSearchAttributes(ctx)
-	})
-
-	return raw, wrapped, err
+	return raw, workflows.NewClient(raw, options.Namespace), nil
 }
 
 // retry repeats connect until it succeeds or patience is over.
-func retry(ctx context.Context, log *slog.Logger, what string, connect func() error) error {
-	deadline := time.Now().Add(connectPatience)
+func retry(ctx context.Context, log *slog.Logger, what string, patience time.Duration, connect func() error) error {
+	began := time.Now()
 
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := connect()
-		if err == nil || berth.KindOf(err) == berth.KindInvalid || time.Now().After(deadline) {
+		if err == nil || berth.KindOf(err) == berth.KindInvalid || time.Since(began) > patience {
 			return err
 		}
 

@@ -123,14 +123,14 @@ func checkBackends(ctx context.Context, b backends) []finding {
 
 // checkTemporal asks once, without waiting for it to come up.
 func checkTemporal(ctx context.Context, b backends) []finding {
-	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
-	defer cancel()
-
-	raw, wrapped, err := b.temporal(ctx, slog.New(slog.DiscardHandler))
+	raw, wrapped, err := b.temporal(slog.New(slog.DiscardHandler))
 	if err != nil {
-		return []finding{{what: "Temporal does not answer", fix: "start it, or give --temporal-address: " + err.Error()}}
+		return []finding{{what: "Temporal", fix: err.Error()}}
 	}
 	defer raw.Close()
+
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
 
 	if err := wrapped.Ping(ctx); err != nil {
 		return []finding{{what: "Temporal does not answer", fix: "start it, or give --temporal-address: " + err.Error()}}

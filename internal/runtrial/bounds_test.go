@@ -274,15 +274,15 @@ func TestReadFile_IsNotKeptByALargeFile(t *testing.T) {
 	t.Parallel()
 
 	o, path := fileOutput(t)
-	o.fileLimit = 32 << 20
+	o.file.left = 32 << 20
 	appendTo(t, path, "{\"step\":1,\"metrics\":{\"a\":1}}\n")
 	require.NoError(t, os.Truncate(path, 10<<40)) // ten terabytes of nothing
 
-	o.readFile(readPerLook)
-	require.EqualValues(t, readPerLook, o.fileAt)
+	o.file.read(readPerLook)
+	require.EqualValues(t, readPerLook, o.file.at)
 	require.Equal(t, []int64{1}, o.steps(t), "reads on, and ends")
-	require.EqualValues(t, 32<<20, o.fileAt)
-	require.LessOrEqual(t, len(o.fileTail), longestLine)
+	require.EqualValues(t, 32<<20, o.file.at)
+	require.LessOrEqual(t, len(o.file.rest), longestLine)
 	require.Equal(t, []string{"its metrics file is larger than 256 MiB and was read so far only"}, o.notes())
 
 	for range 3 { // beginning it anew again and again does not help

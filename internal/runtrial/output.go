@@ -5,14 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/berthml/berth"
@@ -20,15 +16,10 @@ import (
 )
 
 const (
-	tailEvery   = 250 * time.Millisecond // of the metrics file
-	pieceBytes  = 64 << 10               // of log, at most, in one row
-	tailLines   = 200                    // kept for the classifier (reference/jobs.md section 3)
-	lineBytes   = 4 << 10                // of one line kept for the classifier
-	readAtOnce  = 1 << 20
-	readPerLook = 8 << 20 // of the metrics file: 32 MB/s, so that a sparse one does not keep us
-	longestLine = 1 << 20 // with metrics; a longer one is skipped, or its beginning
-	// metricsFileBytes of the metrics file are read: a million points and more.
-	metricsFileBytes = 256 << 20
+	pieceBytes  = 64 << 10 // of log, at most, in one row
+	tailLines   = 200      // kept for the classifier (reference/jobs.md section 3)
+	lineBytes   = 4 << 10  // of one line kept for the classifier
+	longestLine = 1 << 20  // with metrics; a longer one is skipped, or its beginning
 	// pointsAtOnce go into one statement: 0.1 s (reliability.md section 5).
 	pointsAtOnce = 10_000
 	// streamBerth is the stream of what Berth itself says in a log.
@@ -47,8 +38,8 @@ type output struct {
 	run     *run
 	writing chan struct{} // holds one token: who has it writes
 	metrics *series
-	stdout  *lineParser   // nil unless metrics come from there
-	file    *recordParser // nil when they do
+	stdout  *lineParser  // nil unless metrics come from there
+	file    *metricsFile // nil when they do
 
 	mu     sync.Mutex
 	offset int64 // of the next byte of the log
@@ -64,24 +55,19 @@ type output struct {
 	readAt atomic.Int64          // when the last chunk was, Unix time in ns
 	flood  chan<- failure.Intent // told once when the log is a flood; nil = nobody asks
 
-	line     []byte // unfinished last line of stdout
-	lineAt   time.Time
-	fileTail []byte // unfinished last line of the metrics file
-	fileAt   int64
-
-	fileLimit int64 // bytes of the metrics file that may still be read
-	fileCut   bool  // there were more
+	line   []byte // unfinished last line of stdout
+	lineAt time.Time
 }
 
 func newOutput(r *run) *output {
 	o := &output{
-		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds), fileLimit: metricsFileBytes,
+		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds),
 		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt))),
 	}
 	if r.who.Spec.Metrics.Source == berth.MetricsStdout {
 		o.stdout = newLineParser(r.who.Spec.Metrics.Pattern)
 	} else {
-		o.file = newRecordParser()
+		o.file = &metricsFile{run: r, metrics: o.metrics, parser: newRecordParser(), left: metricsFileBytes}
 	}
 
 	return o
@@ -170,9 +156,10 @@ func (o *output) take(c berth.LogChunk) {
 	o.store(c)
 }
 
-// takeStdout parses the line that a chunk ends, if metrics come from there. A progress bar rewrites its
-// line by carriage returns, for longer than Docker keeps a line in one piece:
-// only what is after the last of them can be part of what it shows in the end.
+// takeStdout parses the line that a chunk ends, if metrics come from there. A
+// progress bar rewrites its line by carriage returns, for longer than Docker
+// keeps a line in one piece: only what is after the last of them can be part
+// of what it shows in the end.
 func (o *output) takeStdout(c berth.LogChunk) {
 	if o.stdout == nil {
 		return
@@ -232,100 +219,6 @@ func (o *output) push() {
 	o.piece = berth.LogPiece{}
 }
 
-// tail follows the metrics file, if metrics come from there.
-func (o *output) tail(ctx context.Context, exited <-chan struct{}) error {
-	if o.file == nil {
-		return nil
-	}
-
-	ticker := time.NewTicker(tailEvery)
-	defer ticker.Stop()
-
-	for {
-		o.readFile(readPerLook)
-
-		select {
-		case <-ticker.C:
-		case <-exited:
-			o.readFile(math.MaxInt64)
-
-			return nil
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// readFile takes in the whole lines that were appended, of at most so many
-// bytes. The file is the job's: it is opened below the attempt's directory only
-// (a link cannot lead out of it), must be a regular file, and cannot block.
-func (o *output) readFile(most int64) {
-	root, err := os.OpenRoot(o.run.dirs.out)
-	if err != nil {
-		return
-	}
-	defer root.Close() //nolint:errcheck // only read
-
-	file, err := root.OpenFile(metricsName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return // not there yet
-	}
-	defer file.Close() //nolint:errcheck // only read
-
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return
-	}
-
-	if info.Size() < o.fileAt { // the job began it anew
-		o.fileAt, o.fileTail, o.file = 0, nil, newRecordParser()
-	}
-
-	buffer := make([]byte, readAtOnce)
-
-	for most > 0 {
-		if o.fileLimit <= 0 {
-			o.fileCut = o.fileCut || info.Size() > o.fileAt
-
-			return
-		}
-
-		n, err := file.ReadAt(buffer[:min(readAtOnce, o.fileLimit)], o.fileAt)
-		o.fileAt += int64(n)
-		o.fileLimit -= int64(n)
-		most -= int64(n)
-		o.takeLines(buffer[:n])
-
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				o.run.log.Warn("reading metrics", "attempt", o.run.who.Attempt.ID, "error", err)
-			}
-
-			return
-		}
-	}
-}
-
-func (o *output) takeLines(data []byte) {
-	data = append(o.fileTail, data...)
-
-	for {
-		end := bytes.IndexByte(data, '\n')
-		if end < 0 {
-			break
-		}
-
-		o.metrics.add(o.file.parse(data[:end], time.Now().UTC())...)
-		data = data[end+1:]
-	}
-
-	if len(data) > longestLine {
-		data = nil
-	}
-
-	o.fileTail = bytes.Clone(data)
-}
-
 // flush writes what has gathered, every half second. A database that is away
 // does not end the attempt: the rest waits, and is part of the verdict.
 func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
@@ -350,8 +243,8 @@ func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
 // and returns everything that is not in the database. Nobody reads or writes
 // any more.
 func (o *output) finish() ([]berth.MetricPoint, []berth.LogPiece) {
-	if len(o.fileTail) > 0 { // the job's last line may lack its end
-		o.metrics.add(o.file.parse(o.fileTail, time.Now().UTC())...)
+	if o.file != nil {
+		o.file.end()
 	}
 
 	if len(o.line) > 0 {
@@ -380,7 +273,7 @@ func (o *output) notes() []string {
 		notes = append(notes, "it printed faster than Docker keeps, so lines with metrics may be lost; write them to the file that TRIAL_METRICS_FILE names")
 	}
 
-	if o.fileCut {
+	if o.file != nil && o.file.cut {
 		notes = append(notes, fmt.Sprintf("its metrics file is larger than %d MiB and was read so far only", metricsFileBytes>>20))
 	}
 

@@ -190,7 +190,7 @@ func fileOutput(t *testing.T) (*output, string) {
 func (o *output) steps(t *testing.T) []int64 {
 	t.Helper()
 
-	o.readFile(math.MaxInt64)
+	o.file.read(math.MaxInt64)
 
 	var steps []int64
 	for _, p := range o.metrics.pending() {
@@ -233,7 +233,7 @@ func TestReadFile_SkipsALineWithoutEnd(t *testing.T) {
 	o, path := fileOutput(t)
 	appendTo(t, path, strings.Repeat("x", 3*longestLine)+"\n{\"step\":1,\"metrics\":{\"a\":1}}\n")
 	require.Equal(t, []int64{1}, o.steps(t))
-	require.LessOrEqual(t, len(o.fileTail), longestLine)
+	require.LessOrEqual(t, len(o.file.rest), longestLine)
 }
 
 // The file is the job's: it must not make us read another file, nor wait.

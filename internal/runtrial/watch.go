@@ -72,7 +72,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	group.Go(func() error { return r.announce(followCtx, exited) })
 	group.Go(func() error { return r.sample(followCtx, exited, sampler) })
 	group.Go(func() error { return output.follow(logCtx, exited) })
-	group.Go(func() error { return output.tail(followCtx, exited) })
+	group.Go(func() error { return output.file.follow(followCtx, exited) })
 	group.Go(func() error { return output.flush(followCtx, exited) })
 	group.Go(func() error { return r.watchSize(followCtx, exited, excess) })
 	group.Go(func() error { return r.supervise(ctx, followCtx, exited, excess) })
