@@ -216,8 +216,16 @@ func (t *trial) settle(ctx workflow.Context, end berth.TrialUpdate) (TrialResult
 	}
 
 	t.say(clean, end.State, string(end.State)+": "+end.Message, tags...)
+	t.drain()
 
 	return TrialResult{State: end.State, Kind: end.Kind, Message: end.Message, Value: end.Value, Attempts: t.attempts}, nil
+}
+
+// drain takes in signals that came too late to matter: the SDK warns of those
+// that a workflow leaves.
+func (t *trial) drain() {
+	for t.placed.ReceiveAsync(nil) || t.probe.ReceiveAsync(nil) {
+	}
 }
 
 func (t *trial) retriesAfterOOM() int {
