@@ -19,6 +19,7 @@ type probeBundle struct {
 	env   *testsuite.TestWorkflowEnvironment
 	known bool
 	dead  map[string]bool // trials that have ended
+	late  []string        // trials that join while the first is told that all is measured
 	told  []told
 }
 
@@ -45,7 +46,13 @@ func probeSetup(t *testing.T) *probeBundle {
 				return berth.Errorf(berth.KindNotFound, "workflow has ended")
 			}
 
-			b.told = append(b.told, told{id, arg.(workflows.ProbeRole)}) //nolint:forcetypeassert // our own signal
+			role := arg.(workflows.ProbeRole) //nolint:forcetypeassert // our own signal
+			b.told = append(b.told, told{id, role})
+
+			for role.Ready && len(b.late) > 0 {
+				b.env.SignalWorkflow(workflows.SignalWant, workflows.ProbeWanted{WorkflowID: b.late[0]})
+				b.late = b.late[1:]
+			}
 
 			return nil
 		})
@@ -137,4 +144,16 @@ func TestProbe_NobodyLeftEndsItUnknown(t *testing.T) {
 	b.measured(time.Minute, "a", false, false)
 
 	require.False(t, b.execute(t).Known)
+}
+
+func TestProbe_HearsOfTrialsThatJoinAtItsEnd(t *testing.T) {
+	t.Parallel()
+
+	b := probeSetup(t)
+	b.late = []string{"c"}
+	b.want(0, "a", "b")
+	b.measured(time.Minute, "a", true, false)
+
+	require.True(t, b.execute(t).Known)
+	require.Equal(t, []told{{"a", workflows.ProbeRole{}}, {"b", workflows.ProbeRole{Ready: true}}, {"c", workflows.ProbeRole{Ready: true}}}, b.told)
 }

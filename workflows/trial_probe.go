@@ -92,10 +92,13 @@ type ProbeResult struct {
 // mode its result counts and probing costs nothing. When the run fails without
 // a measurement, the next trial that waits takes over.
 func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
-	p := &probe{key: in.ShapeKey, waiting: in.Waiting}
+	p := &probe{
+		key: in.ShapeKey, waiting: in.Waiting,
+		want: workflow.GetSignalChannel(ctx, SignalWant), done: workflow.GetSignalChannel(ctx, SignalMeasured),
+	}
 
 	for {
-		p.receive(ctx)
+		p.receive()
 
 		known, err := p.known(ctx)
 		if err != nil {
@@ -107,6 +110,10 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 		}
 
 		if len(p.waiting) == 0 && (p.carrier == "" || known) {
+			if p.news() {
+				continue // it came during the steps above, and nobody else would hear of it
+			}
+
 			return ProbeResult{Known: known}, nil
 		}
 
@@ -124,24 +131,29 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 
 // probe is the state of one ProbeWorkflow.
 type probe struct {
-	key     string
+	key        string
+	want, done workflow.ReceiveChannel
+
 	waiting []string // workflow ids, in order of arrival
 	carrier string   // the trial whose run measures; empty = none
 	capped  bool     // the carrier runs longer than it may; the next one measures short
 }
 
+// news reports whether a signal waits.
+func (p *probe) news() bool { return p.want.Len() > 0 || p.done.Len() > 0 }
+
 // receive takes in all signals that are there.
-func (p *probe) receive(ctx workflow.Context) {
+func (p *probe) receive() {
 	var (
 		want ProbeWanted
 		done ProbeMeasured
 	)
 
-	for workflow.GetSignalChannel(ctx, SignalWant).ReceiveAsync(&want) {
+	for p.want.ReceiveAsync(&want) {
 		p.join(want.WorkflowID)
 	}
 
-	for workflow.GetSignalChannel(ctx, SignalMeasured).ReceiveAsync(&done) {
+	for p.done.ReceiveAsync(&done) {
 		p.capped = p.capped || done.Capped
 
 		if done.WorkflowID == p.carrier {
@@ -207,9 +219,7 @@ func (p *probe) tell(ctx workflow.Context, workflowID string, role ProbeRole) bo
 // await waits for a signal. Now and then it offers the role anew, in case the
 // carrier died without a word: a live one ignores the offer.
 func (p *probe) await(ctx workflow.Context) error {
-	want, done := workflow.GetSignalChannel(ctx, SignalWant), workflow.GetSignalChannel(ctx, SignalMeasured)
-
-	got, err := awaitFor(ctx, recheckLongest, "offer the measuring run again", func() bool { return want.Len() > 0 || done.Len() > 0 })
+	got, err := awaitFor(ctx, recheckLongest, "offer the measuring run again", p.news)
 	if err != nil || got {
 		return err
 	}
