@@ -128,6 +128,8 @@ func BenchmarkAPI(b *testing.B) {
 	ticker := time.NewTicker(time.Second / rate)
 	defer ticker.Stop()
 
+	began := time.Now()
+
 	for range int(lasts.Seconds()) * rate {
 		due := <-ticker.C
 
@@ -154,6 +156,7 @@ func BenchmarkAPI(b *testing.B) {
 	}
 
 	group.Wait()
+	b.ReportMetric(float64(len(times))/time.Since(began).Seconds(), "requests/s")
 	report(b, times, "get")
 	b.ReportMetric(0, "ns/op")
 }
