@@ -95,8 +95,8 @@ func (s *Server) logPage(ctx context.Context, attempt berth.Attempt, offset, lim
 
 		for _, piece := range pieces {
 			piece = cut(piece, page.NextOffset, limit-int64(len(data)))
-			if len(piece.Data) == 0 {
-				break
+			if len(piece.Data) == 0 { // the limit is reached, or others held all of it
+				continue
 			}
 
 			data = append(data, piece.Data...)

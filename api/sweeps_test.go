@@ -339,3 +339,22 @@ func TestHostsAndProbesChange(t *testing.T) {
 	status, _ = r.text("DELETE", "/api/v1/probes/aaaa", "")
 	require.Equal(t, http.StatusNotFound, status)
 }
+
+// Two runs of an attempt may cut its log at different places.
+func TestLog_IsWholeWherePiecesOverlap(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	id := store.Attempts[0].ID
+	store.Logs = map[string][]berth.LogPiece{id: {
+		{Offset: 0, Stream: berth.Stdout, Data: []byte("one\ntwo\n")},
+		{Offset: 4, Stream: berth.Stdout, Data: []byte("two\n")},
+		{Offset: 4, Stream: berth.Stdout, Data: []byte("two\nthree\n")},
+	}}
+	r := setup(t, store)
+
+	for query, want := range map[string]string{"": "one\ntwo\nthree\n", "?offset=5": "wo\nthree\n", "?limit=9": "one\ntwo\nt"} {
+		_, body := r.text("GET", "/api/v1/attempts/"+id+"/log"+query, "")
+		require.Equal(t, want, body, query)
+	}
+}

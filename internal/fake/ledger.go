@@ -398,7 +398,8 @@ func (l *Ledger) ListMetrics(ctx context.Context, attemptID, name string, limit 
 	return points[:min(limit, len(points))], err
 }
 
-// PutLog stores a piece; the same offset is stored once.
+// PutLog stores a piece. Of two at one offset the longer stays: a run that took
+// over cuts the same log elsewhere.
 func (l *Ledger) PutLog(ctx context.Context, attemptID string, piece berth.LogPiece) error {
 	return l.do(ctx, "storing log of attempt "+attemptID, func() error {
 		if l.attempts[attemptID] == nil {
@@ -409,7 +410,7 @@ func (l *Ledger) PutLog(ctx context.Context, attemptID string, piece berth.LogPi
 			l.logs[attemptID] = make(map[int64]berth.LogPiece)
 		}
 
-		if _, there := l.logs[attemptID][piece.Offset]; !there {
+		if first, there := l.logs[attemptID][piece.Offset]; !there || first.Stream == piece.Stream && len(first.Data) < len(piece.Data) {
 			piece.Data = slices.Clone(piece.Data)
 			l.logs[attemptID][piece.Offset] = piece
 		}

@@ -518,8 +518,10 @@ func testLog(t *testing.T, b *bench) {
 	}
 
 	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(4, berth.Stderr, "two\x00\xff\n")))
-	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(0, berth.Stdout, "one\n")))
-	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(0, berth.Stdout, "other")))
+	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(0, berth.Stdout, "on")))
+	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(0, berth.Stdout, "one\n")), "a longer piece of the same")
+	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(0, berth.Stdout, "one")), "the answer to the first was lost")
+	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(0, "berth", "[no mark hides a log]")))
 	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(10, "berth", "[a mark]")))
 
 	pieces, err := b.ReadLog(ctx, r.AttemptID, 0, 10)

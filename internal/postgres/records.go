@@ -54,7 +54,8 @@ func (s *Store) ListMetrics(ctx context.Context, attemptID, name string, limit i
 	})
 }
 
-// PutLog stores a piece; the same offset is stored once.
+// PutLog stores a piece. Of two at one offset the longer stays: a run that took
+// over cuts the same log elsewhere.
 func (s *Store) PutLog(ctx context.Context, attemptID string, piece berth.LogPiece) error {
 	return translate(s.q.InsertLogChunk(ctx, s.pool, &dbsqlc.InsertLogChunkParams{
 		AttemptID: attemptID, ChunkOffset: piece.Offset, Stream: piece.Stream, At: piece.At, Data: piece.Data,

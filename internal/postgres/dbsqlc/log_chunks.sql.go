@@ -13,7 +13,8 @@ import (
 const insertLogChunk = `-- name: InsertLogChunk :exec
 INSERT INTO log_chunks (attempt_id, "offset", stream, at, data)
 VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (attempt_id, "offset") DO NOTHING
+ON CONFLICT (attempt_id, "offset") DO UPDATE SET at = excluded.at, data = excluded.data
+WHERE log_chunks.stream = excluded.stream AND length(log_chunks.data) < length(excluded.data)
 `
 
 type InsertLogChunkParams struct {

@@ -1,7 +1,8 @@
 -- name: InsertLogChunk :exec
 INSERT INTO log_chunks (attempt_id, "offset", stream, at, data)
 VALUES (@attempt_id, @chunk_offset, @stream, @at, @data)
-ON CONFLICT (attempt_id, "offset") DO NOTHING;
+ON CONFLICT (attempt_id, "offset") DO UPDATE SET at = excluded.at, data = excluded.data
+WHERE log_chunks.stream = excluded.stream AND length(log_chunks.data) < length(excluded.data);
 
 -- name: LogEnd :one
 SELECT coalesce(max("offset" + length(data)), 0)::bigint AS size, coalesce(max(at), 'epoch')::timestamptz AS last_at
