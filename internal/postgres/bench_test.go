@@ -99,13 +99,8 @@ type fleet struct {
 func newFleet(b *testing.B, url string) *fleet {
 	b.Helper()
 
-	store, err := postgres.Open(b.Context(), postgres.Config{URL: url})
-	require.NoError(b, err)
-	b.Cleanup(store.Close)
-
-	pool, err := pgxpool.New(b.Context(), url)
-	require.NoError(b, err)
-	b.Cleanup(pool.Close)
+	store := open(b, url)
+	pool := openPool(b, url)
 
 	f := &fleet{store: store, pool: pool, sweep: uuid.NewString(), shape: uuid.NewString()}
 
@@ -116,7 +111,7 @@ func newFleet(b *testing.B, url string) *fleet {
 		}, "bench"))
 	}
 
-	_, _, err = store.CreateSweep(b.Context(), berth.NewSweep{ID: f.sweep, Spec: berth.Spec{Name: "s"}, ImageDigest: "sha256:x", CreatedBy: "me"})
+	_, _, err := store.CreateSweep(b.Context(), berth.NewSweep{ID: f.sweep, Spec: berth.Spec{Name: "s"}, ImageDigest: "sha256:x", CreatedBy: "me"})
 	require.NoError(b, err)
 	_, err = pool.Exec(b.Context(), `INSERT INTO shapes (key, shape) VALUES ($1, '{}')`, f.shape)
 	require.NoError(b, err)
@@ -175,10 +170,7 @@ func BenchmarkPutMetrics(b *testing.B) {
 	const points, names = 100, 10
 
 	url := durable(b)
-	store, err := postgres.Open(b.Context(), postgres.Config{URL: url})
-	require.NoError(b, err)
-
-	defer store.Close()
+	store := open(b, url)
 
 	f := newFleet(b, url)
 	placed := f.ask(b)[:1]

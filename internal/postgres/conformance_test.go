@@ -5,13 +5,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/ledgertest"
 	"github.com/berthml/berth/internal/pgtest"
-	"github.com/berthml/berth/internal/postgres"
 )
 
 func TestLedger_Conformance(t *testing.T) {
@@ -20,16 +18,11 @@ func TestLedger_Conformance(t *testing.T) {
 		t.Helper()
 
 		url := pgtest.URL(t)
-		store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
-		require.NoError(t, err)
-		t.Cleanup(store.Close)
-
-		pool, err := pgxpool.New(t.Context(), url)
-		require.NoError(t, err)
-		t.Cleanup(pool.Close)
+		store := open(t, url)
+		pool := openPool(t, url)
 
 		sweep, trials := uuid.NewString(), 0
-		_, _, err = store.CreateSweep(t.Context(), berth.NewSweep{ID: sweep, Spec: berth.Spec{Name: "s"}, ImageDigest: "sha256:x", CreatedBy: "me"})
+		_, _, err := store.CreateSweep(t.Context(), berth.NewSweep{ID: sweep, Spec: berth.Spec{Name: "s"}, ImageDigest: "sha256:x", CreatedBy: "me"})
 		require.NoError(t, err)
 
 		return ledgertest.Bench{

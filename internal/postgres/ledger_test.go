@@ -32,9 +32,7 @@ func setup(t *testing.T) *bundle {
 func setupOn(t *testing.T, url string) *bundle {
 	t.Helper()
 
-	store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
-	require.NoError(t, err)
-	t.Cleanup(store.Close)
+	store := open(t, url)
 
 	b := &bundle{store: store, sweep: uuid.NewString()}
 	b.host = berth.Host{

@@ -309,13 +309,8 @@ func TestLedger_HoldsWhateverHappens(t *testing.T) {
 	t.Logf("seed %d", seed)
 
 	url := pgtest.URL(t)
-	store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
-	require.NoError(t, err)
-	t.Cleanup(store.Close)
-
-	pool, err := pgxpool.New(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	store := open(t, url)
+	pool := openPool(t, url)
 
 	hosts := []string{uuid.NewString(), uuid.NewString()}
 	random := rand.New(rand.NewPCG(seed, 0))

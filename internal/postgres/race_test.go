@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/pgtest"
-	"github.com/berthml/berth/internal/postgres"
 )
 
 // race is one attempt that ends and is canceled at the same time.
@@ -163,13 +161,8 @@ func TestRace_CancelAndCompletion(t *testing.T) {
 	t.Logf("seed %d", seed)
 
 	url := pgtest.URL(t)
-	store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
-	require.NoError(t, err)
-	t.Cleanup(store.Close)
-
-	pool, err := pgxpool.New(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	store := open(t, url)
+	pool := openPool(t, url)
 
 	hosts := []string{uuid.NewString()}
 	require.NoError(t, store.RegisterHost(t.Context(), berth.Host{

@@ -11,7 +11,6 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/pgtest"
-	"github.com/berthml/berth/internal/postgres"
 )
 
 // outbox takes everything out of the outbox.
@@ -121,9 +120,7 @@ func TestListen_ReplacesALostConnection(t *testing.T) {
 	t.Parallel()
 
 	url := pgtest.URL(t)
-	store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
-	require.NoError(t, err)
-	t.Cleanup(store.Close)
+	store := open(t, url)
 
 	ctx, stop := context.WithCancel(t.Context())
 	wakes := make(chan struct{}, 1000)
@@ -156,9 +153,7 @@ func TestOwn_OutlivesALostConnection(t *testing.T) {
 	t.Parallel()
 
 	url := pgtest.URL(t)
-	store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
-	require.NoError(t, err)
-	t.Cleanup(store.Close)
+	store := open(t, url)
 
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
