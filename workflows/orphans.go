@@ -36,7 +36,7 @@ const (
 // was restored from an older copy (reliability.md, failures 9 and 42). Their
 // trials' workflows are asked to cancel, which stops containers; a trial whose
 // workflow is gone, too, is settled here, which fences its attempt for the
-// host to stop.
+// host to stop. A sweep that is pending and was never started is started.
 type Orphans struct {
 	Ledger OpenLedger
 	Client *Client
@@ -69,10 +69,9 @@ func (o *Orphans) Run(ctx context.Context) error {
 	})
 }
 
-// openStates are those of a sweep whose workflow should be there. That of a
-// pending one starts from the outbox, in a moment.
+// openStates are those of a sweep that has not ended.
 var openStates = []string{
-	string(berth.SweepRunning), string(berth.SweepPaused), string(berth.SweepStopping), string(berth.SweepCanceling),
+	string(berth.SweepPending), string(berth.SweepRunning), string(berth.SweepPaused), string(berth.SweepStopping), string(berth.SweepCanceling),
 }
 
 // Round looks once at every open sweep. One that cannot be ended now is looked
@@ -104,6 +103,12 @@ func (o *Orphans) Round(ctx context.Context) error {
 // look ends a sweep whose workflow has ended without it. A workflow writes the
 // end of its sweep before its own, so one that is closed will not do it.
 func (o *Orphans) look(ctx context.Context, sweep berth.Sweep) error {
+	if sweep.State == berth.SweepPending { // nothing has run: start it, if that was lost; one that ran is left as it is
+		if err := o.Client.StartSweep(ctx, sweep.ID); err != nil {
+			return err
+		}
+	}
+
 	state, reason, closed, err := o.Client.sweepClosed(ctx, sweep.ID)
 	if err != nil || !closed {
 		return err

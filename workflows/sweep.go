@@ -79,10 +79,7 @@ func SweepWorkflow(ctx workflow.Context, in SweepInput) (SweepView, error) {
 		s.StartedAt = workflow.Now(ctx)
 	}
 
-	var a *activities.Activities
-
-	run := activities.SweepRun{SweepID: in.SweepID, RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
-	if err := workflow.ExecuteLocalActivity(steps(ctx), a.BeginSweep, run).Get(ctx, &s.plan); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return SweepView{}, err
 	}
 
@@ -107,6 +104,17 @@ func SweepWorkflow(ctx workflow.Context, in SweepInput) (SweepView, error) {
 	}
 
 	return s.finish(ctx)
+}
+
+// begin takes the sweep over for this run, also when it is canceled already:
+// its end has to be written.
+func (s *sweep) begin(ctx workflow.Context) error {
+	var a *activities.Activities
+
+	clean, _ := workflow.NewDisconnectedContext(ctx)
+	run := activities.SweepRun{SweepID: s.id, RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
+
+	return workflow.ExecuteLocalActivity(steps(clean), a.BeginSweep, run).Get(clean, &s.plan)
 }
 
 // sweep is the state of one SweepWorkflow run.

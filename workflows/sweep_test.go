@@ -28,6 +28,8 @@ type sweepBundle struct {
 	result func(number int) berth.TrialEnd
 	broken map[int]error // trials whose workflow ends so
 
+	beginning func() // called when the sweep begins
+
 	running, most int // trials open now, and at most
 	started       []int
 	states        []activities.SweepStateInput
@@ -56,7 +58,13 @@ func sweepSetup(t *testing.T) *sweepBundle {
 	b.env.OnWorkflow(workflows.TrialWorkflow, mock.Anything, mock.Anything).Return(b.trial).Maybe()
 
 	b.env.OnActivity(a.BeginSweep, mock.Anything, mock.Anything).Return(
-		func(context.Context, activities.SweepRun) (activities.SweepPlan, error) { return b.plan, nil })
+		func(context.Context, activities.SweepRun) (activities.SweepPlan, error) {
+			if b.beginning != nil {
+				b.beginning()
+			}
+
+			return b.plan, nil
+		})
 	b.env.OnActivity(a.SuggestTrials, mock.Anything, mock.Anything).Return(
 		func(_ context.Context, in activities.SuggestInput) (activities.SuggestResult, error) {
 			r := activities.SuggestResult{Capacity: 2}
@@ -384,4 +392,16 @@ func TestSweep_EndsWhenAllEndedBeforeTheSearchSaidSo(t *testing.T) {
 	require.NoError(t, b.env.GetWorkflowError())
 	require.Equal(t, berth.SweepSucceeded, b.finished.State)
 	require.Less(t, b.env.Now().Sub(began), time.Minute, "it waited for news that could not come")
+}
+
+// A sweep that is canceled in the moment in which it begins ends like any other.
+func TestSweep_CanceledWhileItBegins(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	b.beginning = b.env.CancelWorkflow
+
+	require.Equal(t, berth.SweepCanceled, b.execute(t).State)
+	require.Equal(t, berth.SweepCanceled, b.finished.State)
+	require.Empty(t, b.started)
 }

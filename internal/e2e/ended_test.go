@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,12 +25,19 @@ import (
 func (c *cluster) terminate(workflowID string) {
 	c.t.Helper()
 
+	require.True(c.t, c.terminated(workflowID), workflowID)
+}
+
+// terminated ends a workflow if it is there.
+func (c *cluster) terminated(workflowID string) bool {
+	c.t.Helper()
+
 	connected, err := temporal.DialContext(c.t.Context(), temporal.Options{HostPort: c.temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	require.NoError(c.t, err)
 
 	defer connected.Close()
 
-	require.NoError(c.t, connected.TerminateWorkflow(c.t.Context(), workflowID, "", "a test"))
+	return connected.TerminateWorkflow(c.t.Context(), workflowID, "", "a test") == nil
 }
 
 // Failure 42: the workflow of a trial, and then that of a sweep, is terminated.
@@ -60,6 +68,16 @@ func TestEnded_InTemporal(t *testing.T) {
 	require.Equal(t, client.SweepStateCanceled, sweep.State)
 	require.Contains(t, sweep.Reason, "ended in Temporal")
 	require.Equal(t, 6, sweep.Counts.Canceled)
+	c.requireTidy()
+
+	// And that of a sweep which nobody has begun yet.
+	stop(c.hosts[0].worker, syscall.SIGTERM)
+	id = c.submit(busy(1, 100, half))
+	require.Eventually(t, func() bool { return c.terminated(workflows.SweepWorkflowID(id)) }, 30*time.Second, tick)
+
+	sweep = c.until(id, time.Minute, ended)
+	require.Equal(t, client.SweepStateCanceled, sweep.State)
+	require.Contains(t, sweep.Reason, "ended in Temporal")
 	c.requireTidy()
 }
 
