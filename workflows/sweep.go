@@ -297,7 +297,8 @@ func (s *sweep) window() int {
 	return min(max(running*3/2, windowMin), windowMax)
 }
 
-// fill suggests and starts trials while there is room.
+// fill suggests and starts trials while there is room. A cancellation does not
+// interrupt it.
 func (s *sweep) fill(ctx workflow.Context) error {
 	var (
 		a      *activities.Activities
@@ -305,12 +306,15 @@ func (s *sweep) fill(ctx workflow.Context) error {
 	)
 
 	room := s.room()
-	if room == 0 {
-		return nil
+	if room == 0 || ctx.Err() != nil {
+		return ctx.Err()
 	}
 
+	// Trials that are stored must come to an end, and cancel asks those to that it knows of.
+	clean, _ := workflow.NewDisconnectedContext(ctx)
 	in := activities.SuggestInput{SweepID: s.id, First: s.Created + 1, Count: room}
-	if err := workflow.ExecuteLocalActivity(steps(ctx), a.SuggestTrials, in).Get(ctx, &result); err != nil {
+
+	if err := workflow.ExecuteLocalActivity(steps(clean), a.SuggestTrials, in).Get(clean, &result); err != nil {
 		return err
 	}
 
@@ -321,7 +325,7 @@ func (s *sweep) fill(ctx workflow.Context) error {
 		s.Open = append(s.Open, number)
 	}
 
-	if err := s.start(ctx, result.Numbers); err != nil {
+	if err := s.start(clean, result.Numbers); err != nil {
 		return err
 	}
 
@@ -330,11 +334,8 @@ func (s *sweep) fill(ctx workflow.Context) error {
 	return nil
 }
 
-// start starts the workflows of trials, which outlive this run of the sweep. A
-// cancellation does not interrupt it: the trials are stored, so they must come
-// to an end, and cancel asks them to.
+// start starts the workflows of trials, which outlive this run of the sweep.
 func (s *sweep) start(ctx workflow.Context, numbers []int) error {
-	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	children := make([]workflow.ChildWorkflowFuture, len(numbers))
 
 	for i, number := range numbers { // all in one workflow task

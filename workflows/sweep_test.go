@@ -28,7 +28,7 @@ type sweepBundle struct {
 	result func(number int) berth.TrialEnd
 	broken map[int]error // trials whose workflow ends so
 
-	beginning func() // called when the sweep begins
+	beginning, suggesting func() // called in these steps
 
 	running, most int // trials open now, and at most
 	started       []int
@@ -67,6 +67,10 @@ func sweepSetup(t *testing.T) *sweepBundle {
 		})
 	b.env.OnActivity(a.SuggestTrials, mock.Anything, mock.Anything).Return(
 		func(_ context.Context, in activities.SuggestInput) (activities.SuggestResult, error) {
+			if b.suggesting != nil {
+				b.suggesting()
+			}
+
 			r := activities.SuggestResult{Capacity: 2}
 			for n := in.First; n < in.First+in.Count && n <= b.total; n++ {
 				r.Numbers = append(r.Numbers, n)
@@ -404,4 +408,18 @@ func TestSweep_CanceledWhileItBegins(t *testing.T) {
 	require.Equal(t, berth.SweepCanceled, b.execute(t).State)
 	require.Equal(t, berth.SweepCanceled, b.finished.State)
 	require.Empty(t, b.started)
+}
+
+// Trials that were stored while their sweep was being canceled are started, and
+// canceled: nobody else would end them.
+func TestSweep_CanceledWhileItSuggests(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	b.total = 3
+	b.suggesting = b.env.CancelWorkflow
+	b.env.OnRequestCancelExternalWorkflow(mock.Anything, mock.Anything, mock.Anything).Return(nil)
+
+	require.Equal(t, berth.SweepCanceled, b.execute(t).State)
+	require.ElementsMatch(t, []int{1, 2, 3}, b.started)
 }

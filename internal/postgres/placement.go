@@ -30,20 +30,32 @@ func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) 
 			return err
 		}
 
-		if _, err := s.q.SetTrialState(ctx, tx, &dbsqlc.SetTrialStateParams{ID: r.TrialID, State: string(berth.TrialWaiting)}); err != nil {
+		open, err := s.q.SetTrialState(ctx, tx, &dbsqlc.SetTrialStateParams{ID: r.TrialID, State: string(berth.TrialWaiting)})
+		if err != nil {
 			return err
+		}
+
+		if open == 0 {
+			return errTrialEnded
 		}
 
 		return s.notify(ctx, tx, berth.Event{
 			Kind: "trial.state", SweepID: r.SweepID, Subject: r.TrialID, Data: berth.TrialWaiting,
 		}, channelPlacer)
 	})
+	if errors.Is(err, errTrialEnded) {
+		return berth.PlacementStatus{AttemptID: r.AttemptID, State: berth.RequestWithdrawn}, nil
+	}
+
 	if err != nil {
 		return berth.PlacementStatus{}, err
 	}
 
 	return s.PlacementStatus(ctx, r.AttemptID)
 }
+
+// errTrialEnded undoes a request that came too late.
+var errTrialEnded = errors.New("the trial has ended")
 
 // PlacementStatus returns what became of a request. Errors: not_found.
 func (s *Store) PlacementStatus(ctx context.Context, attemptID string) (berth.PlacementStatus, error) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
@@ -97,6 +98,15 @@ func TestSetTrialState_LeavesNothingRunningOfATrialThatEnded(t *testing.T) {
 	status, err := b.store.PlacementStatus(t.Context(), waiting.AttemptID)
 	require.NoError(t, err)
 	require.Equal(t, berth.RequestWithdrawn, status.State)
+
+	late := waiting // a step that was canceled may still be at work
+	late.AttemptID = uuid.NewString()
+	status, err = b.store.RequestPlacement(t.Context(), late)
+	require.NoError(t, err)
+	require.Equal(t, berth.RequestWithdrawn, status.State)
+
+	_, err = b.store.PlacementStatus(t.Context(), late.AttemptID)
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 }
 
 func TestPlannedTrial(t *testing.T) {
