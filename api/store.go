@@ -25,6 +25,7 @@ type Store interface {
 type Sweeps interface {
 	CreateSweep(ctx context.Context, n berth.NewSweep) (id string, created bool, err error)
 	GetSweep(ctx context.Context, id string) (berth.Sweep, error)
+	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
 	FindSweep(ctx context.Context, prefix string) (string, error)
 	OpenSweeps(ctx context.Context, person, route, key string) (open int, known bool, err error)
 	ListSweeps(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error)

@@ -31,18 +31,42 @@ func (s *Server) sweepID(ctx context.Context, id string) (string, error) {
 	}
 }
 
+// sweep reads a sweep without its counts, which take longer the more trials it
+// has. Errors: not_found, conflict.
 func (s *Server) sweep(ctx context.Context, id string) (berth.Sweep, error) {
+	return s.readSweep(ctx, id, s.deps.Store.SweepRecord)
+}
+
+func (s *Server) readSweep(ctx context.Context, id string, read func(context.Context, string) (berth.Sweep, error)) (berth.Sweep, error) {
 	full, err := s.sweepID(ctx, id)
 	if err != nil {
 		return berth.Sweep{}, err
 	}
 
-	sweep, err := s.deps.Store.GetSweep(ctx, full)
+	sweep, err := read(ctx, full)
 	if berth.KindOf(err) == berth.KindNotFound && err != nil {
 		return sweep, berth.Errorf(berth.KindNotFound, "there is no sweep %s", full)
 	}
 
 	return sweep, err
+}
+
+// listOf reads a page of what belongs to a sweep. Only of an empty one, which
+// is rare, is it asked whether the sweep is there.
+func listOf[T any](ctx context.Context, s *Server, id string, read func(sweepID string) ([]T, error)) ([]T, error) {
+	full, err := s.sweepID(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+
+	page, err := read(full)
+	if err != nil || len(page) > 0 {
+		return page, err
+	}
+
+	_, err = s.sweep(ctx, full)
+
+	return nil, err
 }
 
 // sweepCursor is where a page of sweeps ended.
@@ -101,7 +125,7 @@ func (h *handlers) GetSweep(ctx context.Context, r openapi.GetSweepRequestObject
 
 // sweepOut reads a sweep for an answer.
 func (h *handlers) sweepOut(ctx context.Context, id string) (openapi.SweepJSONResponse, error) {
-	sweep, err := h.sweep(ctx, id)
+	sweep, err := h.readSweep(ctx, id, h.deps.Store.GetSweep)
 	if err != nil {
 		return openapi.SweepJSONResponse{}, err
 	}

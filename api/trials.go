@@ -16,17 +16,14 @@ func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestOb
 		return nil, err
 	}
 
-	sweep, err := h.sweep(ctx, r.ID)
-	if err != nil {
-		return nil, err
-	}
-
 	limit, err := h.page(given(r.Params.Limit))
 	if err != nil {
 		return nil, err
 	}
 
-	trials, err := h.deps.Store.ListTrials(ctx, sweep.ID, words(given(r.Params.State)), after, limit)
+	trials, err := listOf(ctx, h.Server, r.ID, func(sweepID string) ([]berth.Trial, error) {
+		return h.deps.Store.ListTrials(ctx, sweepID, words(given(r.Params.State)), after, limit)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +44,19 @@ func (h *handlers) GetTrial(ctx context.Context, r openapi.GetTrialRequestObject
 }
 
 func (h *handlers) trial(ctx context.Context, id string, number int) (berth.Trial, error) {
-	sweep, err := h.sweep(ctx, id)
+	sweepID, err := h.sweepID(ctx, id)
 	if err != nil {
 		return berth.Trial{}, err
 	}
 
-	return h.deps.Store.GetTrial(ctx, sweep.ID, number)
+	trial, err := h.deps.Store.GetTrial(ctx, sweepID, number)
+	if err != nil && berth.KindOf(err) == berth.KindNotFound {
+		if _, missing := h.sweep(ctx, sweepID); missing != nil {
+			return trial, missing
+		}
+	}
+
+	return trial, err
 }
 
 // ListTrialAttempts is GET /sweeps/{id}/trials/{number}/attempts.
@@ -89,17 +93,14 @@ func (h *handlers) ListSweepAttempts(ctx context.Context, r openapi.ListSweepAtt
 		return nil, err
 	}
 
-	sweep, err := h.sweep(ctx, r.ID)
-	if err != nil {
-		return nil, err
-	}
-
 	limit, err := h.page(given(r.Params.Limit))
 	if err != nil {
 		return nil, err
 	}
 
-	attempts, err := h.deps.Store.ListSweepAttempts(ctx, sweep.ID, after.Trial, after.Number, limit)
+	attempts, err := listOf(ctx, h.Server, r.ID, func(sweepID string) ([]berth.SweepAttempt, error) {
+		return h.deps.Store.ListSweepAttempts(ctx, sweepID, after.Trial, after.Number, limit)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -205,6 +205,14 @@ func (s *Store) CreateSweep(_ context.Context, n berth.NewSweep) (string, bool, 
 	return n.ID, true, nil
 }
 
+// SweepRecord is api.Sweeps.
+func (s *Store) SweepRecord(ctx context.Context, id string) (berth.Sweep, error) {
+	sweep, err := s.GetSweep(ctx, id)
+	sweep.Counts, sweep.BestTrial, sweep.BestValue = berth.Counts{Planned: sweep.Counts.Planned}, 0, nil
+
+	return sweep, err
+}
+
 // GetSweep is api.Sweeps.
 func (s *Store) GetSweep(_ context.Context, id string) (berth.Sweep, error) {
 	return find(s, s.Sweeps, "sweep "+id, func(sweep berth.Sweep) bool { return sweep.ID == id })
