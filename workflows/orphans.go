@@ -17,7 +17,7 @@ import (
 // OpenLedger is the sweeps and trials that have not ended, and how they do.
 type OpenLedger interface {
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
-	ListSweeps(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error)
+	ListSweepRecords(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error)
 	ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error)
 	SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error)
 	SetSweepState(ctx context.Context, id string, state berth.SweepState, reason string) (changed bool, err error)
@@ -41,18 +41,12 @@ type Orphans struct {
 	Ledger OpenLedger
 	Client *Client
 	Log    *slog.Logger
-	Every  time.Duration // zero = orphanEvery
 }
 
 // Run looks for orphans while it leads, until ctx ends.
 func (o *Orphans) Run(ctx context.Context) error {
-	every := o.Every
-	if every == 0 {
-		every = orphanEvery
-	}
-
 	return o.Ledger.Lead(ctx, "orphans", func(ctx context.Context) error {
-		ticker := time.NewTicker(every) //nolint:forbidigo // a loop of the server, not a workflow
+		ticker := time.NewTicker(orphanEvery) //nolint:forbidigo // a loop of the server, not a workflow
 		defer ticker.Stop()
 
 		for {
@@ -84,7 +78,7 @@ func (o *Orphans) Round(ctx context.Context) error {
 	)
 
 	for {
-		sweeps, err := o.Ledger.ListSweeps(ctx, openStates, before, beforeID, orphanPage)
+		sweeps, err := o.Ledger.ListSweepRecords(ctx, openStates, before, beforeID, orphanPage)
 		if err != nil {
 			return errors.Join(all, err)
 		}

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"os/exec"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -114,9 +113,9 @@ func TestDeath_SecondWorkerOfOneHostIsRefused(t *testing.T) {
 	t.Parallel()
 
 	s := start(t)
-	data := strings.Fields(readFile(t, s.dir+"/backends"))
+	postgresURL, temporalAddress := s.backends()
 	cmd := exec.Command(binary, "worker", "--instance", s.instance, "--data-dir", s.dir, //nolint:noctx // ends by itself
-		"--postgres-url", data[0], "--temporal-address", data[1])
+		"--postgres-url", postgresURL, "--temporal-address", temporalAddress)
 
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err)

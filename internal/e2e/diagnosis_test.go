@@ -61,10 +61,15 @@ func describeLedger(ctx context.Context, text *strings.Builder, url string) erro
 	return err
 }
 
-func describeWorkflows(ctx context.Context, text *strings.Builder, address string) error {
-	connected, err := temporal.DialContext(ctx, temporal.Options{
+// dialTemporal connects to Temporal and logs nothing.
+func dialTemporal(ctx context.Context, address string) (temporal.Client, error) {
+	return temporal.DialContext(ctx, temporal.Options{
 		HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 	})
+}
+
+func describeWorkflows(ctx context.Context, text *strings.Builder, address string) error {
+	connected, err := dialTemporal(ctx, address)
 	if err != nil {
 		return err
 	}

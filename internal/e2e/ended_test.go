@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -14,8 +13,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
-	temporal "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 
 	"github.com/berthml/berth/api/client"
 	"github.com/berthml/berth/workflows"
@@ -32,7 +29,7 @@ func (c *cluster) terminate(workflowID string) {
 func (c *cluster) terminated(workflowID string) bool {
 	c.t.Helper()
 
-	connected, err := temporal.DialContext(c.t.Context(), temporal.Options{HostPort: c.temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	connected, err := dialTemporal(c.t.Context(), c.temporal.Address)
 	require.NoError(c.t, err)
 
 	defer connected.Close()

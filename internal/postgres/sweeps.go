@@ -77,12 +77,12 @@ func (s *Store) claimKey(ctx context.Context, tx pgx.Tx, n berth.NewSweep) (prio
 
 // GetSweep returns a sweep with its counts. Errors: not_found.
 func (s *Store) GetSweep(ctx context.Context, id string) (berth.Sweep, error) {
-	row, err := s.q.GetSweep(ctx, s.pool, id)
+	sweep, err := s.SweepRecord(ctx, id)
 	if err != nil {
-		return berth.Sweep{}, translate(err, "reading sweep "+id)
+		return berth.Sweep{}, err
 	}
 
-	sweeps, err := s.withCounts(ctx, []dbsqlc.Sweep{row})
+	sweeps, err := s.withCounts(ctx, []berth.Sweep{sweep})
 	if err != nil {
 		return berth.Sweep{}, err
 	}
@@ -144,6 +144,17 @@ func (s *Store) FindSweep(ctx context.Context, prefix string) (string, error) {
 // ListSweeps returns sweeps newest first, after the given one: the zero time
 // starts at the newest. An empty states means all.
 func (s *Store) ListSweeps(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error) {
+	sweeps, err := s.ListSweepRecords(ctx, states, before, beforeID, limit)
+	if err != nil {
+		return nil, err
+	}
+
+	return s.withCounts(ctx, sweeps)
+}
+
+// ListSweepRecords is ListSweeps without the counts, which take longer the more
+// trials the sweeps have.
+func (s *Store) ListSweepRecords(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error) {
 	if before.IsZero() {
 		before, beforeID = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff"
 	}
@@ -155,13 +166,12 @@ func (s *Store) ListSweeps(ctx context.Context, states []string, before time.Tim
 		return nil, translate(err, "listing sweeps")
 	}
 
-	return s.withCounts(ctx, rows)
+	return convertAll(rows, toSweep)
 }
 
-func (s *Store) withCounts(ctx context.Context, rows []dbsqlc.Sweep) ([]berth.Sweep, error) {
-	sweeps, err := convertAll(rows, toSweep)
-	if err != nil || len(sweeps) == 0 {
-		return sweeps, err
+func (s *Store) withCounts(ctx context.Context, sweeps []berth.Sweep) ([]berth.Sweep, error) {
+	if len(sweeps) == 0 {
+		return sweeps, nil
 	}
 
 	ids := make([]string, len(sweeps))
