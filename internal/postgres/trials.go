@@ -24,7 +24,7 @@ func (s *Store) Suggest(
 			return err
 		}
 
-		made, err := s.q.CountSweepTrials(ctx, tx, sweepID)
+		made, err := s.q.LastTrialNumber(ctx, tx, sweepID)
 		if err != nil {
 			return err
 		}

@@ -123,12 +123,16 @@ func (q *Queries) ListEvents(ctx context.Context, db DBTX, arg *ListEventsParams
 
 const stampEvents = `-- name: StampEvents :many
 WITH unstamped AS (
-    SELECT id FROM events WHERE sequence IS NULL ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
+    SELECT unnest(ARRAY(SELECT id FROM events WHERE sequence IS NULL ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)) AS id
+), numbered AS MATERIALIZED (
+    SELECT id, nextval('event_sequence') AS sequence FROM unstamped
 )
-UPDATE events e SET sequence = nextval('event_sequence') FROM unstamped u WHERE e.id = u.id
+UPDATE events e SET sequence = n.sequence FROM numbered n WHERE e.id = n.id
 RETURNING e.sequence
 `
 
+// Numbers what is committed, in the order of ids. Of an unnested array the planner expects few rows and looks each up by
+// its id; of a plain LIMIT it expects so many that it reads the whole table each time.
 func (q *Queries) StampEvents(ctx context.Context, db DBTX, maxRows int32) ([]*int64, error) {
 	rows, err := db.Query(ctx, stampEvents, maxRows)
 	if err != nil {

@@ -41,12 +41,20 @@ func (q *Queries) BeginSweepRun(ctx context.Context, db DBTX, runID string, iD s
 }
 
 const bestTrials = `-- name: BestTrials :many
-SELECT DISTINCT ON (t.sweep_id) t.sweep_id, t.number, t.value
-FROM trials t JOIN sweeps s ON s.id = t.sweep_id
-WHERE t.sweep_id = ANY ($1::uuid[]) AND t.value IS NOT NULL
-ORDER BY t.sweep_id,
-    CASE WHEN s.spec -> 'objective' ->> 'goal' = 'minimize' THEN t.value ELSE -t.value END,
-    t.number
+SELECT s.id AS sweep_id, t.number, t.value
+FROM sweeps s
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN s.spec -> 'objective' ->> 'goal' = 'minimize'
+        THEN (SELECT min(value) FROM trials WHERE sweep_id = s.id)
+        ELSE (SELECT max(value) FROM trials WHERE sweep_id = s.id) END AS value
+) best
+CROSS JOIN LATERAL (
+    SELECT number, value FROM trials
+    WHERE sweep_id = s.id AND value = best.value
+    ORDER BY number
+    LIMIT 1
+) t
+WHERE s.id = ANY ($1::uuid[])
 `
 
 type BestTrialsRow struct {
@@ -55,6 +63,7 @@ type BestTrialsRow struct {
 	Value   *float64
 }
 
+// Of equals the first. Two looks at an index, however many trials there are.
 func (q *Queries) BestTrials(ctx context.Context, db DBTX, sweepIds []string) ([]BestTrialsRow, error) {
 	rows, err := db.Query(ctx, bestTrials, sweepIds)
 	if err != nil {

@@ -11,17 +11,6 @@ import (
 	"time"
 )
 
-const countSweepTrials = `-- name: CountSweepTrials :one
-SELECT count(*)::integer FROM trials WHERE sweep_id = $1
-`
-
-func (q *Queries) CountSweepTrials(ctx context.Context, db DBTX, sweepID string) (int32, error) {
-	row := db.QueryRow(ctx, countSweepTrials, sweepID)
-	var column_1 int32
-	err := row.Scan(&column_1)
-	return column_1, err
-}
-
 const getPlannedTrial = `-- name: GetPlannedTrial :one
 SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, s.spec FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = $1 AND t.number = $2
@@ -84,6 +73,18 @@ func (q *Queries) InsertTrial(ctx context.Context, db DBTX, arg *InsertTrialPara
 		arg.ShapeKey,
 	)
 	return err
+}
+
+const lastTrialNumber = `-- name: LastTrialNumber :one
+SELECT coalesce(max(number), 0)::integer FROM trials WHERE sweep_id = $1
+`
+
+// Numbers have no gaps, so this is also how many there are.
+func (q *Queries) LastTrialNumber(ctx context.Context, db DBTX, sweepID string) (int32, error) {
+	row := db.QueryRow(ctx, lastTrialNumber, sweepID)
+	var column_1 int32
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const listEndedTrials = `-- name: ListEndedTrials :many

@@ -6,10 +6,14 @@ WITH event AS (
 SELECT pg_notify(channel, '') FROM unnest(@channels::text[]) AS channel;
 
 -- name: StampEvents :many
+-- Numbers what is committed, in the order of ids. Of an unnested array the planner expects few rows and looks each up by
+-- its id; of a plain LIMIT it expects so many that it reads the whole table each time.
 WITH unstamped AS (
-    SELECT id FROM events WHERE sequence IS NULL ORDER BY id LIMIT @max_rows FOR UPDATE SKIP LOCKED
+    SELECT unnest(ARRAY(SELECT id FROM events WHERE sequence IS NULL ORDER BY id LIMIT @max_rows FOR UPDATE SKIP LOCKED)) AS id
+), numbered AS MATERIALIZED (
+    SELECT id, nextval('event_sequence') AS sequence FROM unstamped
 )
-UPDATE events e SET sequence = nextval('event_sequence') FROM unstamped u WHERE e.id = u.id
+UPDATE events e SET sequence = n.sequence FROM numbered n WHERE e.id = n.id
 RETURNING e.sequence;
 
 -- name: ListEvents :many

@@ -28,12 +28,21 @@ WHERE t.sweep_id = ANY (@sweep_ids::uuid[]) AND a.failure_kind IN ('host_oom', '
 GROUP BY t.sweep_id;
 
 -- name: BestTrials :many
-SELECT DISTINCT ON (t.sweep_id) t.sweep_id, t.number, t.value
-FROM trials t JOIN sweeps s ON s.id = t.sweep_id
-WHERE t.sweep_id = ANY (@sweep_ids::uuid[]) AND t.value IS NOT NULL
-ORDER BY t.sweep_id,
-    CASE WHEN s.spec -> 'objective' ->> 'goal' = 'minimize' THEN t.value ELSE -t.value END,
-    t.number;
+-- Of equals the first. Two looks at an index, however many trials there are.
+SELECT s.id AS sweep_id, t.number, t.value
+FROM sweeps s
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN s.spec -> 'objective' ->> 'goal' = 'minimize'
+        THEN (SELECT min(value) FROM trials WHERE sweep_id = s.id)
+        ELSE (SELECT max(value) FROM trials WHERE sweep_id = s.id) END AS value
+) best
+CROSS JOIN LATERAL (
+    SELECT number, value FROM trials
+    WHERE sweep_id = s.id AND value = best.value
+    ORDER BY number
+    LIMIT 1
+) t
+WHERE s.id = ANY (@sweep_ids::uuid[]);
 
 -- name: SetSweepState :execrows
 -- A sweep that has ended does not change any more.

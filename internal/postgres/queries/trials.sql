@@ -27,8 +27,9 @@ LIMIT @max_rows;
 -- name: ListTrialParams :many
 SELECT number, params FROM trials WHERE sweep_id = @sweep_id ORDER BY number;
 
--- name: CountSweepTrials :one
-SELECT count(*)::integer FROM trials WHERE sweep_id = @sweep_id;
+-- name: LastTrialNumber :one
+-- Numbers have no gaps, so this is also how many there are.
+SELECT coalesce(max(number), 0)::integer FROM trials WHERE sweep_id = @sweep_id;
 
 -- name: SetTrialState :one
 -- The first terminal state wins; a trial that has ended does not change any more. With its end, whatever of it still

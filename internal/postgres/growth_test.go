@@ -1,0 +1,267 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// past is how many trials a grown ledger holds that ended long ago.
+const past = 4000
+
+// grow writes past trials of the bundle's sweep, with everything that trials
+// leave behind, and lets PostgreSQL look at its tables as it does now and then.
+func (b *bundle) grow(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+
+	for _, statement := range []string{
+		`INSERT INTO shapes (key, shape) VALUES ('past', '{}')`,
+		`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, failure_kind, value, started_at, finished_at)
+		SELECT gen_random_uuid(), '%[1]s', n, '{}', 'past', 'succeeded', 'ok', n %% 100, now(), now() FROM generate_series(1, %[3]d) n`,
+		`INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key,
+			memory_bytes, cpu_milli, state, decided_at)
+		SELECT gen_random_uuid(), sweep_id, id, 'w', 1, 'main', 'run', shape_key, 1, 1, 'placed', now() FROM trials`,
+		`INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, token, memory_bytes, cpu_milli, failure_kind, finished_at)
+		SELECT attempt_id, trial_id, number, stage, purpose, 'finished', '%[2]s', nextval('lease_tokens'), 1, 1, 'ok', now() FROM placement_requests`,
+		`INSERT INTO leases (attempt_id, sweep_id, host_id, memory_bytes, cpu_milli, state, expires_at, released_at, proof)
+		SELECT attempt_id, sweep_id, '%[2]s', 1, 1, 'released', now(), now(), 'container exited' FROM placement_requests`,
+		`INSERT INTO events (sequence, kind, sweep_id, subject)
+		SELECT nextval('event_sequence'), 'trial.state', '%[1]s', 'x' FROM generate_series(1, 4 * %[3]d)`,
+		`INSERT INTO events (kind, subject) SELECT 'trial.state', 'x' FROM generate_series(1, 200)`,
+		`ANALYZE`,
+	} {
+		_, err := pool.Exec(t.Context(), fmt.Sprintf(statement+" -- %[1]s %[2]s %[3]d", b.sweep, b.host.ID, past))
+		require.NoError(t, err)
+	}
+
+	b.trial = past
+}
+
+// round takes the bundle's next trial from its suggestion to its end, with
+// everything that server, placer and worker ask meanwhile.
+func (b *bundle) round(t *testing.T) {
+	t.Helper()
+
+	ctx := t.Context()
+	must := func(err error) { t.Helper(); require.NoError(t, err) }
+
+	r := b.request(t, gib)
+	_, err := b.store.PlannedTrial(ctx, b.sweep, b.trial)
+	must(err)
+
+	_, err = b.store.SuspectLeases(ctx)
+	must(err)
+
+	_, waiting, _, err := b.store.Queue(ctx, 100)
+	must(err)
+	require.Len(t, waiting, 1)
+	must(b.store.StoreReasons(ctx, map[string][]berth.Rejection{r.AttemptID: {{HostName: "a", Reason: "full"}}}))
+
+	token := b.place(t, r).Token
+	_, err = b.store.Assignee(ctx, r.AttemptID)
+	must(err)
+
+	now := time.Now()
+	must(b.store.AttemptRunning(ctx, r.AttemptID, token, "c", now))
+	_, err = b.store.HostLeases(ctx, b.host.ID)
+	must(err)
+	must(b.store.TouchHost(ctx, b.host.ID, gib, []string{r.AttemptID}))
+
+	must(b.store.FinishAttempt(ctx, result(r, token, berth.Outcome{
+		Kind: berth.FailureOK, Message: "ok", Value: new(0.9), StartedAt: now, FinishedAt: now,
+		Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 3},
+	})))
+	_, err = b.store.SetTrialState(ctx, berth.TrialUpdate{
+		TrialID: r.TrialID, SweepID: b.sweep, Number: b.trial, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: new(0.9),
+	})
+	must(err)
+
+	_, err = b.store.EndedTrials(ctx, b.sweep, []int{b.trial})
+	must(err)
+
+	b.outbox(t)
+	_, err = b.store.PublishEvents(ctx, 500)
+	must(err)
+
+	first, last, err := b.store.EventRange(ctx)
+	must(err)
+	require.Less(t, first, last)
+	_, err = b.store.ListEvents(ctx, last-10, b.sweep, 100)
+	must(err)
+
+	_, err = b.store.ListTrials(ctx, b.sweep, nil, b.trial-20, 50)
+	must(err)
+}
+
+// A trial must cost the same whether it is a sweep's tenth or its hundred
+// thousandth: nothing on its way reads a table that grows from end to end.
+// Only the summary of a sweep, which counts its trials, does.
+func TestQueries_DoNotReadWholeTables(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	pool := openPool(t, url)
+	b := setupOn(t, url)
+	b.grow(t, pool)
+
+	before := scans(t, pool)
+
+	for range 10 { // PostgreSQL plans anew until the sixth time
+		b.round(t)
+	}
+
+	b.store.Close() // its connections' statistics are complete once they are gone
+
+	require.Eventually(t, func() bool { return alone(t, pool) }, 20*time.Second, 20*time.Millisecond)
+	require.Equal(t, before, scans(t, pool), "scans of the whole table")
+}
+
+// scans counts how often each table that grows was read from end to end.
+func scans(t *testing.T, pool *pgxpool.Pool) map[string]int64 {
+	t.Helper()
+
+	rows, err := pool.Query(t.Context(), `SELECT relname, seq_scan FROM pg_stat_user_tables
+		WHERE relname IN ('trials', 'placement_requests', 'attempts', 'leases', 'events')`)
+	require.NoError(t, err)
+
+	var (
+		table string
+		n     int64
+		all   = make(map[string]int64)
+	)
+
+	for rows.Next() {
+		require.NoError(t, rows.Scan(&table, &n))
+		all[table] = n
+	}
+
+	require.NoError(t, rows.Err())
+
+	return all
+}
+
+// alone reports whether the pool's is the only connection.
+func alone(t *testing.T, pool *pgxpool.Pool) bool {
+	t.Helper()
+
+	var n int
+
+	require.NoError(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&n))
+
+	return n == 0
+}
+
+// Readers follow the sequence, so within a batch it must not turn around what
+// became of one thing.
+func TestPublishEvents_KeepsTheOrder(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	pool := openPool(t, url)
+	b := setupOn(t, url)
+
+	_, err := pool.Exec(t.Context(), `INSERT INTO events (kind, sweep_id, subject, data)
+		SELECT 'trial.state', $1, 'x', to_jsonb(n) FROM generate_series(1, 25) n`, b.sweep)
+	require.NoError(t, err)
+
+	for {
+		n, err := b.store.PublishEvents(t.Context(), 10)
+		require.NoError(t, err)
+
+		if n < 10 {
+			break
+		}
+	}
+
+	events, err := b.store.ListEvents(t.Context(), 0, b.sweep, 100)
+	require.NoError(t, err)
+
+	got := make([]string, 0, 25)
+	for _, e := range events {
+		if e.Subject == "x" {
+			got = append(got, fmt.Sprintf("%s", e.Data))
+		}
+	}
+
+	require.Len(t, got, 25)
+
+	for i, data := range got {
+		require.Equal(t, fmt.Sprint(i+1), data)
+	}
+}
+
+func TestGetSweep_Summary(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct {
+		goal   berth.Goal
+		values []float64
+		best   int
+	}{
+		{berth.GoalMaximize, []float64{0.5, 0.9, 0.9, -1}, 2},
+		{berth.GoalMinimize, []float64{0.5, -1, 0.9, -1}, 2},
+		{berth.GoalMinimize, nil, 0},
+	} {
+		b := setup(t)
+		sweep := uuid.NewString()
+		_, _, err := b.store.CreateSweep(t.Context(), berth.NewSweep{
+			ID: sweep, Spec: berth.Spec{Name: "s", Objective: &berth.Objective{Metric: "acc", Goal: test.goal}},
+			ImageDigest: "sha256:x", CreatedBy: "local",
+		})
+		require.NoError(t, err)
+
+		other := b.request(t, gib) // of another sweep
+		_, err = b.store.SetTrialState(t.Context(), berth.TrialUpdate{
+			TrialID: other.TrialID, SweepID: b.sweep, Number: 1, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: new(100.0),
+		})
+		require.NoError(t, err)
+
+		b.sweep, b.trial = sweep, 0
+
+		for i, value := range test.values {
+			r := b.request(t, gib)
+			_, err := b.store.SetTrialState(t.Context(), berth.TrialUpdate{
+				TrialID: r.TrialID, SweepID: sweep, Number: i + 1, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: &value,
+			})
+			require.NoError(t, err)
+		}
+
+		waits := b.request(t, gib) // it has no value
+		placed := b.place(t, waits)
+		require.NoError(t, b.store.FinishAttempt(t.Context(), result(waits, placed.Token, berth.Outcome{
+			Kind: berth.FailureHostOOM, Message: "oom", FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 3, OOMKills: 1},
+		})))
+
+		got, err := b.store.GetSweep(t.Context(), sweep)
+		require.NoError(t, err)
+		require.Equal(t, test.best, got.BestTrial)
+		require.Zero(t, got.Counts.OOMRetries, "it was not tried again yet")
+
+		again := waits
+		again.AttemptID, again.Number = uuid.NewString(), 2
+		_, err = b.store.RequestPlacement(t.Context(), again)
+		require.NoError(t, err)
+		b.place(t, again)
+
+		got, err = b.store.GetSweep(t.Context(), sweep)
+		require.NoError(t, err)
+		require.Equal(t, 1, got.Counts.OOMRetries)
+		require.Equal(t, len(test.values), got.Counts.Succeeded)
+
+		if test.best == 0 {
+			require.Nil(t, got.BestValue)
+
+			continue
+		}
+
+		require.InDelta(t, test.values[test.best-1], *got.BestValue, 0)
+	}
+}

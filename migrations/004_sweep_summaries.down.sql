@@ -1,0 +1,1 @@
+DROP INDEX trials_by_value, attempts_out_of_memory;
