@@ -110,7 +110,7 @@ func register(ctx context.Context, temporal *workflows.Client, patience time.Dur
 	})
 }
 
-// store connects to the database, waiting for it to come up.
+// store connects to the database, waiting for it to come up and for its schema.
 func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store, error) {
 	if b.postgresURL == "" {
 		return nil, berth.Errorf(berth.KindInvalid, "no database: give --postgres-url or BERTH_POSTGRES_URL, or use `berth dev`")
@@ -119,9 +119,17 @@ func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store
 	var store *postgres.Store
 
 	err := retry(ctx, log, "PostgreSQL", connectPatience, func() (err error) {
-		store, err = postgres.Open(ctx, postgres.Config{URL: b.postgresURL})
+		if store, err = postgres.Open(ctx, postgres.Config{URL: b.postgresURL}); err != nil {
+			return err
+		}
 
-		return err
+		if err := store.CheckSchema(ctx); err != nil {
+			store.Close()
+
+			return err
+		}
+
+		return nil
 	})
 
 	return store, err

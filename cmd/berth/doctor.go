@@ -109,9 +109,13 @@ func checkBackends(ctx context.Context, b backends) []finding {
 
 	findings := append([]finding{{ok: true, what: "PostgreSQL answers"}}, checkTemporal(ctx, b)...)
 
+	if err := store.CheckSchema(ctx); err != nil {
+		return append(findings, finding{what: "the database's schema", fix: err.Error()})
+	}
+
 	health, err := store.Health(ctx)
 	if err != nil {
-		return append(findings, finding{what: "the ledger cannot be read", fix: "run `berth migrate`: " + err.Error()})
+		return append(findings, finding{what: "the ledger cannot be read", fix: err.Error()})
 	}
 
 	for _, f := range health.Findings() {

@@ -279,12 +279,3 @@ func TestCreateSweep_IdempotencyKey(t *testing.T) {
 	_, _, err = b.store.CreateSweep(t.Context(), n)
 	require.Equal(t, berth.KindConflict, berth.KindOf(err))
 }
-
-func TestMigrate_UpDownUp(t *testing.T) {
-	t.Parallel()
-
-	url := pgtest.URL(t)
-	require.NoError(t, postgres.MigrateDown(t.Context(), url))
-	require.NoError(t, postgres.Migrate(t.Context(), url))
-	require.NoError(t, postgres.Migrate(t.Context(), url))
-}

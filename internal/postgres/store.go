@@ -109,6 +109,7 @@ const (
 	codeUniqueViolation     = "23505"
 	codeCheckViolation      = "23514"
 	codeForeignKeyViolation = "23503"
+	codeUndefinedTable      = "42P01"
 	codeDiskFull            = "53100"
 	codeQueryCanceled       = "57014"
 	codeLockNotAvailable    = "55P03"
