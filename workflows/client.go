@@ -177,6 +177,7 @@ func trialOptions(sweepID, sweepName string, number int) workflow.ChildWorkflowO
 		TaskQueue:             TaskQueue,
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WaitForCancellation:   true, // it has ended when it says so, not when it is asked to
 		StaticSummary:         fmt.Sprintf("trial %d of %s", number, sweepName),
 		TypedSearchAttributes: temporal.NewSearchAttributes(
 			attrSweepID.ValueSet(sweepID), attrTrialStatus.ValueSet(string(berth.TrialWaiting))),

@@ -20,6 +20,11 @@ const (
 	// windowMax keeps a sweep's history and pending children far below
 	// Temporal's limit of 2,000 pending children.
 	windowMax = 500
+	// startMax is how many trials are started at once. Each start takes Temporal's
+	// lock on the sweep's workflow, for up to 50 ms on a busy server; what waits
+	// 500 ms for it is put off for seconds (its history.cacheNonUserContextLockTimeout
+	// and 3 s of back-off), and nothing else starts meanwhile.
+	startMax = 8
 	// historyMax is how many events a run may have before the next one starts.
 	// It leaves room for a whole window to be started and to end below the 4,096
 	// at which Temporal suggests as much.
@@ -144,7 +149,8 @@ func (s *sweep) run(ctx workflow.Context) error {
 			return err
 		}
 
-		if err := s.fill(ctx); err != nil {
+		more, err := s.fill(ctx)
+		if err != nil {
 			return err
 		}
 
@@ -152,6 +158,10 @@ func (s *sweep) run(ctx workflow.Context) error {
 
 		if info := workflow.GetInfo(ctx); info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > historyMax {
 			return s.continueAsNew(ctx, finished)
+		}
+
+		if more {
+			continue // with what has ended meanwhile
 		}
 
 		if err := s.await(ctx, finished, acted); err != nil {
@@ -181,7 +191,7 @@ func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel, ac
 	news, err := awaitFor(ctx, patience, "look up trials that ended without a word", func() bool {
 		return finished.Len() > 0 || len(s.news) > 0 || s.wishes() != acted || (s.room() > 0 && len(s.Open) == 0)
 	})
-	if err != nil || news || len(s.Open) == 0 {
+	if err != nil || news || patience < lostCheck || len(s.Open) == 0 {
 		return err
 	}
 
@@ -195,16 +205,20 @@ func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) 
 		s.news = append(s.news, end)
 	}
 
-	news := s.news
+	news, best := s.news, s.BestTrial
 	s.news = nil
 
 	for _, end := range news {
-		s.end(ctx, end)
+		s.end(end)
+	}
+
+	if s.BestTrial != best {
+		tag(ctx, attrObjective.ValueSet(*s.Best))
 	}
 }
 
 // end counts a trial that ended, once.
-func (s *sweep) end(ctx workflow.Context, news berth.TrialEnd) {
+func (s *sweep) end(news berth.TrialEnd) {
 	i := slices.Index(s.Open, news.Number)
 	if i < 0 {
 		return
@@ -225,7 +239,6 @@ func (s *sweep) end(ctx workflow.Context, news berth.TrialEnd) {
 
 	if o := s.plan.Objective; o != nil && news.Value != nil && (s.Best == nil || o.Better(*news.Value, *s.Best)) {
 		s.Best, s.BestTrial = news.Value, news.Number
-		tag(ctx, attrObjective.ValueSet(*news.Value))
 	}
 }
 
@@ -297,9 +310,10 @@ func (s *sweep) window() int {
 	return min(max(running*3/2, windowMin), windowMax)
 }
 
-// fill suggests and starts trials while there is room. A cancellation does not
+// fill suggests and starts trials when there is room, and reports whether there
+// is room for more than may be started at once. A cancellation does not
 // interrupt it.
-func (s *sweep) fill(ctx workflow.Context) error {
+func (s *sweep) fill(ctx workflow.Context) (more bool, err error) {
 	var (
 		a      *activities.Activities
 		result activities.SuggestResult
@@ -307,15 +321,15 @@ func (s *sweep) fill(ctx workflow.Context) error {
 
 	room := s.room()
 	if room == 0 || ctx.Err() != nil {
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 
 	// Trials that are stored must come to an end, and cancel asks those to that it knows of.
 	clean, _ := workflow.NewDisconnectedContext(ctx)
-	in := activities.SuggestInput{SweepID: s.id, First: s.Created + 1, Count: room}
+	in := activities.SuggestInput{SweepID: s.id, First: s.Created + 1, Count: min(room, startMax)}
 
 	if err := workflow.ExecuteLocalActivity(steps(clean), a.SuggestTrials, in).Get(clean, &result); err != nil {
-		return err
+		return false, err
 	}
 
 	s.Exhausted, s.Capacity = result.Exhausted, result.Capacity
@@ -326,12 +340,12 @@ func (s *sweep) fill(ctx workflow.Context) error {
 	}
 
 	if err := s.start(clean, result.Numbers); err != nil {
-		return err
+		return false, err
 	}
 
 	s.decide(ctx)
 
-	return nil
+	return room > in.Count && !s.Exhausted, nil
 }
 
 // start starts the workflows of trials, which outlive this run of the sweep.
