@@ -34,8 +34,8 @@ func Migrate(_ context.Context, url string) error {
 		case err != nil:
 			return err
 		case dirty:
-			return cutOff(int(version)) //nolint:gosec // G115: a small number
-		case int(version) > newest: //nolint:gosec // G115: a small number
+			return cutOff(int(version))
+		case int(version) > newest:
 			return berth.Errorf(berth.KindInvalid,
 				"the database's schema is version %d, newer than the %d of this berth: use the newer berth", version, newest)
 		}
