@@ -90,20 +90,29 @@ func (c *Client) signal(ctx context.Context, workflowID, name string, payload an
 }
 
 // TrialClosed reports whether the workflow of a trial has ended, or is not
-// known any more.
+// there any more.
 func (c *Client) TrialClosed(ctx context.Context, sweepID string, number int) (bool, error) {
-	id := TrialWorkflowID(sweepID, number)
+	status, err := c.status(ctx, TrialWorkflowID(sweepID, number))
 
+	return err == nil && !open(status), err
+}
+
+// status is what Temporal says of the newest run of a workflow; unspecified
+// when there is none any more.
+func (c *Client) status(ctx context.Context, id string) (enums.WorkflowExecutionStatus, error) {
 	got, err := c.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
-		return true, nil
+		return enums.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED, nil
 	}
 
-	if err != nil {
-		return false, translate(err, "looking up "+id)
-	}
+	return got.GetWorkflowExecutionInfo().GetStatus(), translate(err, "looking up "+id)
+}
 
-	return got.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+// open reports whether a workflow goes on, also one that a person has paused
+// in Temporal.
+func open(status enums.WorkflowExecutionStatus) bool {
+	return status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING || status == enums.WORKFLOW_EXECUTION_STATUS_PAUSED ||
+		status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 }
 
 // JoinProbe starts the probe of a shape, or joins the one that runs.

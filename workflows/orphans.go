@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
@@ -167,22 +166,18 @@ func (o *Orphans) endTrials(ctx context.Context, sweepID string) (open int, err 
 func (c *Client) sweepClosed(ctx context.Context, sweepID string) (state berth.SweepState, reason string, closed bool, err error) {
 	id := SweepWorkflowID(sweepID)
 
-	got, err := c.temporal.DescribeWorkflowExecution(ctx, id, "")
-	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
+	status, err := c.status(ctx, id)
+	if err != nil || open(status) {
+		return "", "", false, err
+	}
+
+	switch status {
+	case enums.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED:
 		return berth.SweepCanceled, "its workflow is not in Temporal any more; submit the sweep again", true, nil
-	}
-
-	if err != nil {
-		return "", "", false, translate(err, "looking up "+id)
-	}
-
-	switch status := got.GetWorkflowExecutionInfo().GetStatus(); status {
 	case enums.WORKFLOW_EXECUTION_STATUS_FAILED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
 		return berth.SweepFailed, fmt.Sprintf("its workflow ended in Temporal (%s); the page of %s there says why", status, id), true, nil
-	case enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, enums.WORKFLOW_EXECUTION_STATUS_CANCELED, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+	default:
 		return berth.SweepCanceled, fmt.Sprintf("its workflow was ended in Temporal (%s)", status), true, nil
-	default: // it is there
-		return "", "", false, nil
 	}
 }
 
