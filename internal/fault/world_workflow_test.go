@@ -1,0 +1,286 @@
+package fault_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/runtrial"
+)
+
+// answer is what a run came to.
+type answer struct {
+	outcome berth.Outcome
+	err     error
+}
+
+// run starts a run of an attempt in a worker.
+func (w *world) run(p *worker, tr *trial, order runtrial.Order, stop, givenUp <-chan struct{}) <-chan answer {
+	ended := make(chan answer, 1)
+	ctx, end := context.WithCancelCause(p.ctx)
+
+	tr.mu.Lock()
+	known := tr.known[order.AttemptID]
+	tr.mu.Unlock()
+
+	if w.draw(2) == 0 {
+		known = 0 // the heartbeats were lost
+	}
+
+	measured, since := int64(0), time.Now()
+
+	order.Known.MemoryPeakBytes = known
+	order.StopCause = errStop
+	order.Beat = func(b runtrial.Beaten) {
+		if b.Usage.MemoryPeakBytes < known {
+			w.fail("I6: the measured peak of %s went back from %d to %d", order.AttemptID, known, b.Usage.MemoryPeakBytes)
+		}
+
+		select {
+		case <-givenUp: // the server does not take it any more
+		case <-p.Ended():
+		default:
+			tr.mu.Lock()
+			defer tr.mu.Unlock()
+
+			tr.known[order.AttemptID] = max(tr.known[order.AttemptID], b.Usage.MemoryPeakBytes)
+
+			if b.Usage.MemoryPeakBytes > measured {
+				measured, since = b.Usage.MemoryPeakBytes, time.Now()
+			}
+
+			if time.Since(since) > keptWithin {
+				tr.kept[order.AttemptID] = max(tr.kept[order.AttemptID], measured)
+			}
+		}
+	}
+
+	p.group.Go(func() {
+		outcome, err := p.executor.Run(ctx, order)
+		end(nil)
+
+		ended <- answer{outcome, err}
+	})
+	p.group.Go(func() {
+		select {
+		case <-stop:
+			end(errStop)
+		case <-givenUp: // it learns so by its next heartbeat
+			time.Sleep(2 * time.Second)
+			end(errGivenUp)
+		case <-ctx.Done():
+		}
+	})
+
+	return ended
+}
+
+// activity is Temporal's activity RunTrial: it is offered until it has an
+// answer that stands. An error says that nobody asks again.
+func (w *world) activity(tr *trial, order runtrial.Order, stop, lost <-chan struct{}) (berth.Outcome, error) {
+	for {
+		p := w.running()
+		givenUp := make(chan struct{})
+		what := order.AttemptID
+
+		if order.Stop {
+			what += " (stop)"
+		}
+
+		w.note("%s is handed to the worker", what)
+
+		if w.verdict(order.AttemptID) {
+			w.count("verdict committed later")
+		}
+
+		ended := w.run(p, tr, order, stop, givenUp)
+
+		select {
+		case a := <-ended:
+			w.note("%s: %s %v", what, a.outcome.Kind, a.err)
+
+			switch {
+			case a.err == nil && w.draw(20) == 0:
+				w.note("%s: the worker's answer is lost", what)
+
+				tr.mu.Lock()
+				tr.told[order.AttemptID] = a.outcome // it was said, to whoever
+				tr.mu.Unlock()
+			case a.err == nil, berth.KindOf(a.err) == berth.KindFenced:
+				return a.outcome, a.err
+			case isClosed(stop) && !order.Stop:
+				return a.outcome, a.err // a canceled activity is not repeated
+			}
+		case <-p.Ended():
+			w.note("%s: the worker is not heard of", what)
+			time.Sleep(w.seconds(1, 60))
+		case <-tr.again:
+			w.note("%s: offered again", what)
+			w.count("offered again")
+			close(givenUp)
+
+			continue
+		case <-lost:
+			w.count("lost")
+			close(givenUp)
+
+			return berth.Outcome{}, errGivenUp
+		}
+
+		if isClosed(lost) {
+			return berth.Outcome{}, errGivenUp
+		}
+
+		time.Sleep(w.seconds(0, 3))
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// insist repeats what must be done: a step of a workflow.
+func insist(do func(ctx context.Context) error) {
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		err := do(ctx)
+
+		cancel()
+
+		if err == nil {
+			return
+		}
+
+		time.Sleep(time.Second)
+	}
+}
+
+// place asks for a place until there is one; false = canceled before.
+func (w *world) place(tr *trial, attemptID string, number int) (token int64, placed bool) {
+	request := berth.PlacementRequest{
+		AttemptID: attemptID, TrialID: tr.id, Number: number, Stage: berth.StageMain, Purpose: berth.PurposeRun,
+		Demand: berth.Demand{MemoryBytes: int64(1+w.draw(3)) * gib, CPUMilli: 1000},
+	}
+
+	for {
+		var status berth.PlacementStatus
+
+		insist(func(ctx context.Context) (err error) {
+			status, err = w.server.RequestPlacement(ctx, request)
+
+			return err
+		})
+
+		if status.State == berth.RequestPlaced {
+			return status.Token, true
+		}
+
+		if isClosed(tr.canceled) {
+			return 0, false
+		}
+
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		_, _ = w.server.Place(ctx, map[string]berth.Placement{attemptID: {HostID: host}}) // refused or lost: the status says
+
+		cancel()
+		time.Sleep(time.Second)
+	}
+}
+
+// lead is the workflow of a trial.
+func (w *world) lead(tr *trial) {
+	const attempts = 6
+
+	for number := 1; number <= attempts; number++ {
+		id := fmt.Sprintf("%s-%d", tr.id, number)
+
+		token, placed := w.place(tr, id, number)
+		if !placed {
+			tr.end("canceled while it waited")
+
+			return
+		}
+
+		lost := make(chan struct{})
+
+		tr.mu.Lock()
+		tr.current, tr.lost = id, lost
+		tr.mu.Unlock()
+
+		if w.draw(6) == 0 { // it is lost while it starts
+			soon := time.AfterFunc(w.seconds(0, 8), func() { tr.lose(id) })
+			defer soon.Stop()
+		}
+
+		order := runtrial.Order{AttemptID: id, Token: token}
+		outcome, err := w.activity(tr, order, tr.canceled, lost)
+
+		if err != nil && !errors.Is(err, errGivenUp) && berth.KindOf(err) != berth.KindFenced { // canceled: give the place back
+			order.Stop = true
+			outcome, err = w.activity(tr, order, nil, lost)
+		}
+
+		tr.mu.Lock()
+		tr.current = ""
+		tr.mu.Unlock()
+
+		if err != nil {
+			w.note("%s is abandoned", id)
+			insist(func(ctx context.Context) error { return w.server.AbandonAttempt(ctx, id, "host lost") })
+
+			if isClosed(tr.canceled) {
+				tr.end("canceled")
+
+				return
+			}
+
+			continue
+		}
+
+		w.heard(tr, id, outcome)
+
+		if outcome.Kind.Policy().Next != berth.NextRetry {
+			tr.end(string(outcome.Kind))
+
+			return
+		}
+	}
+
+	tr.end("too many attempts")
+}
+
+// heard checks an answer against what was said before, and keeps it.
+func (w *world) heard(tr *trial, id string, outcome berth.Outcome) {
+	tr.mu.Lock()
+	before, said := tr.told[id]
+	tr.told[id] = outcome
+	tr.mu.Unlock()
+
+	if said && !same(before, outcome) {
+		w.fail("I3: %s was said to be %s, then %s", id, before.Kind, outcome.Kind)
+	}
+}
+
+// lose takes the host of an attempt for lost, if the attempt is still the one.
+func (tr *trial) lose(attemptID string) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+
+	if attemptID != "" && tr.current == attemptID && !isClosed(tr.lost) {
+		close(tr.lost)
+	}
+}
+
+func (tr *trial) end(how string) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+
+	tr.ended = how
+}

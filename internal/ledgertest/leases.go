@@ -1,0 +1,117 @@
+package ledgertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+func testRelease(t *testing.T, b *bench) {
+	r, _ := b.place(t, 2)
+	ctx := t.Context()
+
+	require.NoError(t, b.AbandonAttempt(ctx, r.AttemptID, "host lost"))
+	require.Error(t, b.ReleaseLease(ctx, r.AttemptID, ""), "only with proof")
+	b.requireReserved(t, 2, 1)
+
+	require.NoError(t, b.ReleaseLease(ctx, r.AttemptID, "no container"))
+	require.NoError(t, b.ReleaseLease(ctx, r.AttemptID, "no container"))
+	require.NoError(t, b.ReleaseLease(ctx, uuid.NewString(), "no container"))
+	b.requireReserved(t, 0, 0)
+
+	leases, err := b.HostLeases(ctx, b.host.ID)
+	require.NoError(t, err)
+	require.Empty(t, leases)
+}
+
+func testLeasesExpire(t *testing.T, b *bench) {
+	renewed, _ := b.place(t, 1)
+	silent, _ := b.place(t, 1)
+	ctx := t.Context()
+
+	suspects, err := b.SuspectLeases(ctx)
+	require.NoError(t, err)
+	require.Empty(t, suspects)
+
+	b.Pass(t, berth.LeaseTerm-time.Second)
+	require.NoError(t, b.TouchHost(ctx, b.host.ID, gib, []string{renewed.AttemptID, uuid.NewString()}))
+	b.Pass(t, 2*time.Second)
+
+	suspects, err = b.SuspectLeases(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{silent.AttemptID}, suspects)
+	b.requireReserved(t, 2, 2)
+
+	suspects, err = b.SuspectLeases(ctx)
+	require.NoError(t, err)
+	require.Empty(t, suspects, "once is enough")
+
+	require.NoError(t, b.TouchHost(ctx, b.host.ID, gib, []string{silent.AttemptID}))
+
+	leases, err := b.HostLeases(ctx, b.host.ID)
+	require.NoError(t, err)
+
+	for _, l := range leases {
+		require.Equal(t, berth.LeaseHeld, l.State, "seen again")
+	}
+
+	require.Equal(t, berth.KindNotFound, berth.KindOf(b.TouchHost(ctx, uuid.NewString(), gib, nil)))
+}
+
+func testHostLeases(t *testing.T, b *bench) {
+	first, firstToken := b.place(t, 1)
+	ctx := t.Context()
+
+	b.Pass(t, time.Minute)
+
+	second, secondToken := b.place(t, 1)
+	require.NoError(t, b.AttemptRunning(ctx, first.AttemptID, firstToken, "c", noon))
+	require.NoError(t, b.AbandonAttempt(ctx, second.AttemptID, "host lost"))
+
+	leases, err := b.HostLeases(ctx, b.host.ID)
+	require.NoError(t, err)
+	require.Len(t, leases, 2)
+
+	require.GreaterOrEqual(t, leases[0].Age, time.Minute)
+	require.Less(t, leases[1].Age, time.Minute)
+
+	leases[0].Age, leases[1].Age = 0, 0
+	require.Equal(t, []berth.HostLease{
+		{
+			AttemptID: first.AttemptID, State: berth.LeaseHeld, Token: firstToken, Current: firstToken,
+			AttemptState: berth.AttemptRunning, ContainerID: "c",
+		},
+		{
+			AttemptID: second.AttemptID, State: berth.LeaseHeld, Token: secondToken, Current: b.attempt(t, second.AttemptID).Token,
+			AttemptState: berth.AttemptAbandoned,
+		},
+	}, leases)
+
+	leases, err = b.HostLeases(ctx, uuid.NewString())
+	require.NoError(t, err)
+	require.Empty(t, leases)
+}
+
+func testHostComesBack(t *testing.T, b *bench) {
+	b.place(t, 3)
+
+	b.host.BootID, b.host.MemoryBytes, b.host.CPUMilli = "boot-2", 2*gib, 500
+	require.NoError(t, b.RegisterHost(t.Context(), b.host, "test"))
+
+	hosts, err := b.ListHosts(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "boot-2", hosts[0].BootID)
+	require.Equal(t, int64(4*gib), hosts[0].MemoryBytes, "what leases hold, and the headroom")
+	require.Equal(t, int64(1000), hosts[0].CPUMilli)
+	b.requireReserved(t, 3, 1)
+
+	b.Pass(t, berth.HostLostAfter+time.Second)
+
+	hosts, err = b.ListHosts(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, berth.HostLost, hosts[0].State)
+}
