@@ -39,6 +39,7 @@ type Worker struct {
 }
 
 // Run serves until ctx ends, then lets attempts detach from their containers.
+// It fails when Temporal does not answer at its start, and may be called again.
 func (w *Worker) Run(ctx context.Context) error {
 	shared := worker.New(w.Client, workflows.TaskQueue, worker.Options{
 		Identity:                         "berth-" + w.HostID,

@@ -147,12 +147,16 @@ func runWorker(ctx context.Context, m machine, store *postgres.Store, raw client
 	}}
 
 	return store.Own(ctx, "host "+host.ID, ownPatience, func(ctx context.Context) error {
-		if err := reconciler.Register(ctx); err != nil {
+		// Either may go away again in just this moment: nobody else may be there to start the worker anew.
+		register := func() error { return reconciler.Register(ctx) }
+		if err := retry(ctx, log, "PostgreSQL", connectPatience, register); err != nil {
 			return err
 		}
 
 		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() error { return serve.Run(ctx) })
+		group.Go(func() error {
+			return retry(ctx, log, "Temporal", connectPatience, func() error { return serve.Run(ctx) })
+		})
 		group.Go(func() error { return reconciler.Run(ctx) })
 		group.Go(func() error { return machinery.watch(ctx) })
 
