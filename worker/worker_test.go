@@ -4,7 +4,6 @@ package worker_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"strconv"
@@ -49,7 +48,7 @@ func TestRun_MayBeCalledAgain(t *testing.T) {
 
 	go func() {
 		for { // the connection may still believe that nobody is there
-			if err := w.Run(ctx); err == nil || errors.Is(err, context.Canceled) || ctx.Err() != nil {
+			if err := w.Run(ctx); err == nil || ctx.Err() != nil {
 				ended <- err
 
 				return

@@ -148,8 +148,7 @@ func runWorker(ctx context.Context, m machine, store *postgres.Store, raw client
 
 	return store.Own(ctx, "host "+host.ID, ownPatience, func(ctx context.Context) error {
 		// Either may go away again in just this moment: nobody else may be there to start the worker anew.
-		register := func() error { return reconciler.Register(ctx) }
-		if err := retry(ctx, log, "PostgreSQL", connectPatience, register); err != nil {
+		if err := retry(ctx, log, "PostgreSQL", connectPatience, func() error { return reconciler.Register(ctx) }); err != nil {
 			return err
 		}
 
