@@ -1,0 +1,173 @@
+package workflows
+
+import (
+	"errors"
+	"slices"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+)
+
+// What a sweep does with its trials: how many it opens, how it starts them, and
+// how it learns of their ends.
+
+const (
+	// windowMin is the least number of open trials, so that several shapes are
+	// probed at once on a small machine.
+	windowMin = 16
+	// windowMax keeps a sweep's history and pending children far below
+	// Temporal's limit of 2,000 pending children.
+	windowMax = 500
+	// startMax is how many trials are started at once. Each start takes Temporal's
+	// lock on the sweep's workflow, for up to 50 ms on a busy server; what waits
+	// 500 ms for it is put off for seconds (its history.cacheNonUserContextLockTimeout
+	// and 3 s of back-off), and nothing else starts meanwhile.
+	startMax = 8
+)
+
+// room is how many more trials may be opened now.
+func (s *sweep) room() int {
+	if s.Paused || s.Ending.State != "" {
+		return 0
+	}
+
+	room := s.window() - len(s.Open)
+	if s.plan.MaxTrials > 0 {
+		room = min(room, s.plan.MaxTrials-s.Created)
+	}
+
+	return max(room, 0)
+}
+
+// window is how many trials are open at once: half again what can run, so that
+// a place that frees is filled at once.
+func (s *sweep) window() int {
+	running := s.Capacity
+	if s.plan.MaxParallel > 0 {
+		running = min(max(running, 1), s.plan.MaxParallel)
+	}
+
+	return min(max(running*3/2, windowMin), windowMax)
+}
+
+// fill suggests and starts trials when there is room, and reports whether there
+// is room for more than may be started at once. A cancellation does not
+// interrupt it.
+func (s *sweep) fill(ctx workflow.Context) (more bool, err error) {
+	var (
+		a      *activities.Activities
+		result activities.SuggestResult
+	)
+
+	room := s.room()
+	if room == 0 || ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+
+	// Trials that are stored must come to an end, and cancel asks those to that it knows of.
+	clean, _ := workflow.NewDisconnectedContext(ctx)
+	in := activities.SuggestInput{SweepID: s.id, First: s.Created + 1, Count: min(room, startMax)}
+
+	if err := workflow.ExecuteLocalActivity(steps(clean), a.SuggestTrials, in).Get(clean, &result); err != nil {
+		return false, err
+	}
+
+	s.Exhausted, s.Capacity = result.Exhausted, result.Capacity
+
+	for _, number := range result.Numbers {
+		s.Created = max(s.Created, number)
+		s.Open = append(s.Open, number)
+	}
+
+	if err := s.start(clean, result.Numbers); err != nil {
+		return false, err
+	}
+
+	s.decide(ctx)
+
+	return room > in.Count && !s.Exhausted, nil
+}
+
+// start starts the workflows of trials, which outlive this run of the sweep.
+func (s *sweep) start(ctx workflow.Context, numbers []int) error {
+	children := make([]workflow.ChildWorkflowFuture, len(numbers))
+
+	for i, number := range numbers { // all in one workflow task
+		children[i] = workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, trialOptions(s.id, s.plan.Name, number)),
+			TrialWorkflow, TrialInput{SweepID: s.id, Number: number})
+	}
+
+	for i, number := range numbers {
+		err := children[i].GetChildWorkflowExecution().Get(ctx, nil)
+
+		switch {
+		case temporal.IsWorkflowExecutionAlreadyStartedError(err): // by an earlier run of this sweep
+		case err != nil:
+			return err
+		default:
+			workflow.Go(ctx, func(ctx workflow.Context) { s.attend(ctx, number, children[i]) })
+		}
+
+		if s.ended() { // stopped while this trial was being started
+			workflow.SignalExternalWorkflow(ctx, TrialWorkflowID(s.id, number), "", SignalStop, nil)
+		}
+	}
+
+	return nil
+}
+
+// attend waits for a trial's end. One that ended without settling, because its
+// workflow was terminated or broke, is settled here.
+func (s *sweep) attend(ctx workflow.Context, number int, child workflow.ChildWorkflowFuture) {
+	var (
+		a      *activities.Activities
+		result TrialResult
+	)
+
+	err := child.Get(ctx, &result)
+	if err == nil {
+		s.news = append(s.news, berth.TrialEnd{Number: number, State: result.State, Kind: result.Kind, Value: result.Value})
+
+		return
+	}
+
+	update := berth.TrialUpdate{
+		SweepID: s.id, Number: number, SweepRun: workflow.GetInfo(ctx).WorkflowExecution.RunID,
+		State: berth.TrialFailed, Kind: berth.FailureInfra, Message: "its workflow failed: " + err.Error(),
+	}
+
+	if _, ok := errors.AsType[*temporal.TerminatedError](err); ok || temporal.IsCanceledError(err) {
+		update.State, update.Kind, update.Message = berth.TrialCanceled, berth.FailureCanceled, activities.EndedInTemporal
+	}
+
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.SettleTrial, update).Get(ctx, nil); err != nil {
+		workflow.GetLogger(ctx).Error("settling a trial whose workflow ended", "trial", number, "error", err)
+	}
+
+	s.news = append(s.news, berth.TrialEnd{Number: number, State: update.State, Kind: update.Kind})
+}
+
+// lookUp asks the database which open trials have ended without a word, and
+// with closed also Temporal.
+func (s *sweep) lookUp(ctx workflow.Context, closed bool) error {
+	var (
+		a     *activities.Activities
+		ended []berth.TrialEnd
+	)
+
+	if len(s.Open) == 0 {
+		return nil
+	}
+
+	in := activities.EndedInput{SweepID: s.id, Numbers: slices.Clone(s.Open), Closed: closed}
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.EndedTrials, in).Get(ctx, &ended); err != nil {
+		return err
+	}
+
+	s.news = append(s.news, ended...)
+
+	return nil
+}
