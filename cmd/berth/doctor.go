@@ -110,7 +110,7 @@ func checkBackends(ctx context.Context, b backends) []finding {
 	findings := append([]finding{{ok: true, what: "PostgreSQL answers"}}, checkTemporal(ctx, b)...)
 
 	if err := store.CheckSchema(ctx); err != nil {
-		return append(findings, finding{what: "the database's schema", fix: err.Error()})
+		return append(findings, finding{what: "schema", fix: err.Error()})
 	}
 
 	health, err := store.Health(ctx)
@@ -147,14 +147,14 @@ func checkTemporal(ctx context.Context, b backends) []finding {
 func checkInstalled() []finding {
 	var findings []finding
 
-	for program, fix := range map[string]string{
-		"initdb":   "install PostgreSQL (apt-get install postgresql), or give --postgres-url",
-		"temporal": "run `make build`, which builds it beside berth, or go install github.com/temporalio/cli/cmd/temporal@v1.5.1",
+	for _, need := range []struct{ program, fix string }{
+		{"initdb", "install PostgreSQL (apt-get install postgresql), or give --postgres-url"},
+		{"temporal", "run `make build`, which builds it beside berth, or go install github.com/temporalio/cli/cmd/temporal@v1.5.1"},
 	} {
-		if path, err := exec.LookPath(program); err == nil {
-			findings = append(findings, finding{ok: true, what: program + " is installed: " + path})
+		if path, err := exec.LookPath(need.program); err == nil {
+			findings = append(findings, finding{ok: true, what: need.program + " is installed: " + path})
 		} else {
-			findings = append(findings, finding{what: program + " is not on PATH", fix: fix})
+			findings = append(findings, finding{what: need.program + " is not on PATH", fix: need.fix})
 		}
 	}
 
