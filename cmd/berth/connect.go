@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
-	temporallog "go.temporal.io/sdk/log"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/postgres"
@@ -145,7 +144,7 @@ func (b *backends) temporal(log *slog.Logger) (client.Client, *workflows.Client,
 
 	options.HostPort = cmp.Or(b.temporalAddress, options.HostPort)
 	options.Namespace = cmp.Or(b.temporalNamespace, options.Namespace, client.DefaultNamespace)
-	options.Logger = temporallog.NewStructuredLogger(log)
+	options.Logger = newSDKLog(log)
 
 	raw, err := client.NewLazyClient(options)
 	if err != nil {

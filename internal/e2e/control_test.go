@@ -87,6 +87,7 @@ func TestControl_CancelStopsContainers(t *testing.T) {
 	sweep := s.until(id, 30*time.Second, ended)
 	require.Equal(t, client.SweepStateCanceled, sweep.State)
 	require.Equal(t, sweep.Counts.Total, sweep.Counts.Canceled)
+	require.NotContains(t, s.output("worker"), "level=ERROR", "what was asked for is no error")
 	s.requireQuiet()
 }
 
