@@ -13,6 +13,7 @@ type Health struct {
 	Hosts         int           // all that ever were
 	Answering     int           // of them, those heard of within HostLostAfter
 	SilentHosts   []string      // names of the others that hold leases; one that was retired holds none
+	FullDisks     []string      // names of hosts that answer and whose disk is nearly full
 	SuspectLeases int           // not renewed in time; they keep what they hold (rule R3)
 }
 
@@ -49,6 +50,14 @@ func (h Health) Findings() []Finding {
 		hosts.Next = "start `berth worker` there again: it finds its containers; until then what the host holds stays booked"
 	}
 
+	disks := Finding{OK: true, Part: "disks", What: "every host has room for files"}
+	if len(h.FullDisks) > 0 {
+		disks = Finding{
+			Part: "disks", What: "less is free than the hosts keep: " + strings.Join(h.FullDisks, ", "),
+			Next: "free space there (`docker system prune`, results of old sweeps); they start nothing new until then, and go on by themselves",
+		}
+	}
+
 	leases := Finding{OK: true, Part: "leases", What: "every lease was renewed in time"}
 	if h.SuspectLeases > 0 {
 		leases = Finding{
@@ -57,5 +66,5 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, hosts, leases}
+	return []Finding{outbox, hosts, disks, leases}
 }

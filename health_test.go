@@ -20,6 +20,7 @@ func TestHealth(t *testing.T) {
 		"all is well":      {berth.Health{Hosts: 3, Answering: 2, OutboxWaiting: 3, OutboxOldest: time.Second}, nil, ""},
 		"nobody is there":  {berth.Health{}, []string{"hosts"}, "berth worker"},
 		"a host is silent": {berth.Health{Hosts: 2, Answering: 1, SilentHosts: []string{"gpu-1"}, SuspectLeases: 4}, []string{"hosts", "leases"}, "holding places: gpu-1"},
+		"a disk is full":   {berth.Health{Hosts: 2, Answering: 2, FullDisks: []string{"gpu-2"}}, []string{"disks"}, "than the hosts keep: gpu-2"},
 		"Temporal is away": {berth.Health{Hosts: 1, Answering: 1, OutboxWaiting: 7, OutboxOldest: 3 * time.Minute}, []string{"outbox"}, "the oldest for 3m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {

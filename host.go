@@ -17,7 +17,8 @@ const (
 const HostLostAfter = 45 * time.Second
 
 // Host is a machine with a worker. Totals are what Berth may hand out at most;
-// headroom is kept free on purpose; reserved is what leases hold.
+// headroom is kept free on purpose; reserved is what leases hold. Of its disk
+// nothing is reserved: while less is free than the headroom, nothing new starts.
 type Host struct {
 	ID                  string    `json:"id"`   // UUID, kept in the worker's data directory
 	Name                string    `json:"name"` // of the machine
@@ -29,12 +30,23 @@ type Host struct {
 	MemoryHeadroomBytes int64     `json:"memory_headroom_bytes"`
 	MemoryReservedBytes int64     `json:"memory_reserved_bytes"`
 	MemoryFreeBytes     int64     `json:"memory_free_bytes"` // total less what processes outside Berth use now
-	MaxAttempts         int       `json:"max_attempts"`      // 0 = no limit
-	Attempts            int       `json:"attempts"`          // unreleased leases
-	Exclusive           bool      `json:"exclusive"`         // one of them wants the host for itself
+	DiskFreeBytes       int64     `json:"disk_free_bytes"`   // measured, where trials keep files and Docker its containers
+	DiskHeadroomBytes   int64     `json:"disk_headroom_bytes"`
+	MaxAttempts         int       `json:"max_attempts"` // 0 = no limit
+	Attempts            int       `json:"attempts"`     // unreleased leases
+	Exclusive           bool      `json:"exclusive"`    // one of them wants the host for itself
 	Devices             []Device  `json:"devices"`
 	LastSeenAt          time.Time `json:"last_seen_at"`
 }
+
+// HostFree is what a host has to give away at one moment, as measured there.
+type HostFree struct {
+	MemoryBytes int64 // total less what processes outside Berth use
+	DiskBytes   int64 // on the fuller of the disks that trials write to
+}
+
+// DiskLow reports whether the host starts nothing new for want of disk.
+func (h Host) DiskLow() bool { return h.DiskFreeBytes < h.DiskHeadroomBytes }
 
 // Device is one GPU of a host.
 type Device struct {
@@ -67,6 +79,7 @@ const (
 	DimensionState       Dimension = "state" // the host takes no attempts
 	DimensionMemory      Dimension = "memory"
 	DimensionFreeMemory  Dimension = "free_memory" // measured, not booked
+	DimensionDisk        Dimension = "disk"        // measured, too
 	DimensionCPU         Dimension = "cpu"
 	DimensionAttempts    Dimension = "attempts"
 	DimensionDevice      Dimension = "device" // no GPU there

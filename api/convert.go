@@ -123,7 +123,7 @@ func toHost(h berth.Host) openapi.Host {
 	out := openapi.Host{
 		ID: h.ID, Name: h.Name, State: string(h.State), CPUMilli: h.CPUMilli, CPUMilliReserved: h.CPUMilliReserved,
 		MemoryBytes: h.MemoryBytes, MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryReservedBytes: h.MemoryReservedBytes,
-		MemoryFreeBytes: h.MemoryFreeBytes, MaxAttempts: h.MaxAttempts, Attempts: h.Attempts, Exclusive: h.Exclusive,
+		MemoryFreeBytes: h.MemoryFreeBytes, DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes, MaxAttempts: h.MaxAttempts, Attempts: h.Attempts, Exclusive: h.Exclusive,
 		Devices: []openapi.Device{}, LastSeenAt: h.LastSeenAt,
 	}
 

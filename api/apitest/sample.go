@@ -65,7 +65,7 @@ func Sample() *Store {
 func SampleHost() berth.Host {
 	return berth.Host{
 		ID: NewID(100), Name: "laptop", BootID: "boot", State: berth.HostReady, CPUMilli: 2000, MemoryBytes: 32 << 30,
-		MemoryHeadroomBytes: 1 << 30, MemoryFreeBytes: 30 << 30, Devices: []berth.Device{}, LastSeenAt: Start,
+		MemoryHeadroomBytes: 1 << 30, MemoryFreeBytes: 30 << 30, DiskFreeBytes: 200 << 30, DiskHeadroomBytes: 2 << 30, Devices: []berth.Device{}, LastSeenAt: Start,
 	}
 }
 

@@ -314,6 +314,12 @@ type Host struct {
 	CPUMilliReserved int64    `json:"cpu_milli_reserved"`
 	Devices          []Device `json:"devices"`
 
+	// DiskFreeBytes On the fuller of the disks that trials write to
+	DiskFreeBytes int64 `json:"disk_free_bytes"`
+
+	// DiskHeadroomBytes Kept free on purpose; with less, nothing new starts
+	DiskHeadroomBytes int64 `json:"disk_headroom_bytes"`
+
 	// Exclusive One of them has the host for itself
 	Exclusive  bool      `json:"exclusive,omitempty"`
 	ID         string    `json:"id"`

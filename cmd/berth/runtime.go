@@ -21,9 +21,9 @@ type containerRuntime struct {
 	containers reconcile.Containers
 	images     activities.Images
 	executor   activities.Executor
-	attempts   reconcile.Attempts                    // what the executor is doing; nil when simulated
-	free       func(running []berth.Container) int64 // memory that programs outside Berth leave
-	watch      func(ctx context.Context) error       // runs until ctx ends
+	attempts   reconcile.Attempts                             // what the executor is doing; nil when simulated
+	free       func(running []berth.Container) berth.HostFree // what programs outside Berth leave
+	watch      func(ctx context.Context) error                // runs until ctx ends
 	close      func()
 }
 
@@ -70,7 +70,12 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		images:     d,
 		executor:   executorBridge{executor},
 		attempts:   executor,
-		free:       func(running []berth.Container) int64 { return freeFor(kernel, host, running, log) },
+		free: func(running []berth.Container) berth.HostFree {
+			return berth.HostFree{
+				MemoryBytes: freeMemory(kernel, host, running, log),
+				DiskBytes:   freeDisk(log, host, m.dataDir, info.RootDir),
+			}
+		},
 		watch: func(ctx context.Context) error {
 			return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) })
 		},
@@ -84,9 +89,9 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 	}, nil
 }
 
-// freeFor is the memory that programs outside Berth leave: what is available
+// freeMemory is the memory that programs outside Berth leave: what is available
 // now, and what our own containers use of it.
-func freeFor(kernel cgroup.FS, host berth.Host, running []berth.Container, log *slog.Logger) int64 {
+func freeMemory(kernel cgroup.FS, host berth.Host, running []berth.Container, log *slog.Logger) int64 {
 	memory, err := kernel.HostMemory()
 	if err != nil {
 		log.Warn("reading the machine's memory", "error", err)
@@ -126,9 +131,11 @@ func simulated(s *simulate.Machine, host berth.Host) containerRuntime {
 		containers: s,
 		images:     s,
 		executor:   simulationBridge{s},
-		free:       func([]berth.Container) int64 { return host.MemoryBytes },
-		watch:      func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
-		close:      func() {},
+		free: func([]berth.Container) berth.HostFree {
+			return berth.HostFree{MemoryBytes: host.MemoryBytes, DiskBytes: host.DiskHeadroomBytes}
+		},
+		watch: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		close: func() {},
 	}
 }
 

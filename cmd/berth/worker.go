@@ -34,6 +34,7 @@ type machine struct {
 	instance    string
 	name        string
 	memory      string
+	disk        int64 // bytes kept free on the disks
 	cpus        float64
 	maxAttempts int
 	grace       time.Duration
@@ -48,6 +49,8 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&m.instance, "instance", "main", "name of this Berth among several that share the machine's Docker")
 	flags.StringVar(&m.name, "host-name", "", "how people call this machine; default: its host name")
 	flags.StringVar(&m.memory, "memory", "", "memory to hand out, such as 16GiB; default: 85 % of the machine's")
+	m.disk = defaultDiskHeadroom
+	flags.Var((*size)(&m.disk), "disk-headroom", "with less free on the disk of the data directory or of Docker, nothing new starts here")
 	flags.Float64Var(&m.cpus, "cpus", 0, "cores to hand out; default: all of the machine's")
 	flags.IntVar(&m.maxAttempts, "max-attempts", 0, "attempts at once; 0 = as many as fit")
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")
@@ -192,6 +195,7 @@ func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 	host := berth.Host{
 		ID: id, Name: m.name, BootID: boot, State: berth.HostReady, MaxAttempts: m.maxAttempts,
 		CPUMilli: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory.TotalBytes, MemoryFreeBytes: memory.AvailableBytes,
+		DiskHeadroomBytes: m.disk,
 	}
 	host.MemoryHeadroomBytes = memory.TotalBytes - int64(float64(memory.TotalBytes)*memoryShare)
 

@@ -26,13 +26,13 @@ func (o *options) listHostsCommand() *cobra.Command {
 }
 
 func (o *options) hostTable(hosts []client.Host) table {
-	t := table{header: []string{"name", "id", "state", "attempts", "cores reserved", "memory reserved", "others leave", "gpus", "seen"}}
+	t := table{header: []string{"name", "id", "state", "attempts", "cores reserved", "memory reserved", "others leave", "disk free", "gpus", "seen"}}
 
 	for _, h := range hosts {
 		t.add(h.Name, short(h.ID), h.State, strconv.Itoa(h.Attempts),
 			cores(h.CPUMilliReserved)+" of "+cores(h.CPUMilli),
 			mibOrZero(h.MemoryReservedBytes)+" of "+mib(h.MemoryBytes-h.MemoryHeadroomBytes),
-			mib(h.MemoryFreeBytes), strconv.Itoa(len(h.Devices)), o.ago(h.LastSeenAt))
+			mib(h.MemoryFreeBytes), mibOrZero(h.DiskFreeBytes), strconv.Itoa(len(h.Devices)), o.ago(h.LastSeenAt))
 	}
 
 	return t

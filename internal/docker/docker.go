@@ -100,6 +100,7 @@ type Info struct {
 	APIVersion    string // negotiated
 	CgroupVersion string // 1 or 2
 	CgroupDriver  string // cgroupfs or systemd
+	RootDir       string // of images and containers, on the daemon's machine
 	CPUs          int
 	MemoryBytes   int64
 	LiveRestore   bool // containers outlive a restart of the daemon
@@ -121,6 +122,7 @@ func (d *Docker) Info(ctx context.Context) (Info, error) {
 		APIVersion:    d.short.ClientVersion(),
 		CgroupVersion: got.CgroupVersion,
 		CgroupDriver:  got.CgroupDriver,
+		RootDir:       got.DockerRootDir,
 		CPUs:          got.NCPU,
 		MemoryBytes:   got.MemTotal,
 		LiveRestore:   got.LiveRestoreEnabled,

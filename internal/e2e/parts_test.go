@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -117,11 +118,10 @@ func TestParts_ConnectionStorm(t *testing.T) {
 	c.requireTidy()
 }
 
-// smallDisk moves PostgreSQL's tables, but not its journal, to a disk of so
-// many MiB: a file that is mounted. It returns the disk's directory.
-func (c *cluster) smallDisk(mib int64) string {
-	image, disk := filepath.Join(c.dir, "disk.img"), filepath.Join(c.dir, "disk")
-	base := filepath.Join(c.dir, "postgres", "data", "base")
+// smallDisk mounts a disk of so many MiB, which is a file, at a new directory
+// of the cluster, and returns it.
+func (c *cluster) smallDisk(name string, mib int64) string {
+	image, disk := filepath.Join(c.dir, name+".img"), filepath.Join(c.dir, name)
 
 	require.NoError(c.t, os.WriteFile(image, nil, 0o600))
 	require.NoError(c.t, os.Truncate(image, mib<<20))
@@ -139,6 +139,13 @@ func (c *cluster) smallDisk(mib int64) string {
 		}
 	})
 
+	return disk
+}
+
+// moveTables moves PostgreSQL's tables, but not its journal, to another disk.
+func (c *cluster) moveTables(disk string) {
+	base := filepath.Join(c.dir, "postgres", "data", "base")
+
 	require.NoError(c.t, c.postgres.Stop())
 
 	for _, command := range [][]string{{"cp", "-a", base, disk}, {"rm", "-r", base}, {"ln", "-s", filepath.Join(disk, "base"), base}} {
@@ -147,8 +154,6 @@ func (c *cluster) smallDisk(mib int64) string {
 	}
 
 	c.startPostgres()
-
-	return disk
 }
 
 // fill writes a file until the disk takes no more.
@@ -171,6 +176,21 @@ func fill(t *testing.T, path string) {
 	require.NoError(t, file.Sync())
 }
 
+// fillTo writes a file until so many bytes are free on the disk.
+func fillTo(t *testing.T, path string, left int64) {
+	t.Helper()
+
+	file, err := os.Create(path)
+	require.NoError(t, err)
+
+	defer file.Close() //nolint:errcheck // nothing is written but zeros
+
+	var stat syscall.Statfs_t
+
+	require.NoError(t, syscall.Fstatfs(int(file.Fd()), &stat))
+	require.NoError(t, syscall.Fallocate(int(file.Fd()), 0, 0, int64(stat.Bavail)*stat.Bsize-left)) //nolint:gosec // G115: a small disk
+}
+
 // Failure 11: PostgreSQL's disk is full. New sweeps are refused and say why;
 // what runs ends, its results wait on the host, and all is stored once there
 // is room.
@@ -183,7 +203,10 @@ func TestParts_DatabaseDiskFull(t *testing.T) {
 
 	var disk string
 
-	c := startCluster(t, 1, "1GiB", func(c *cluster) { disk = c.smallDisk(96) })
+	c := startCluster(t, 1, "1GiB", func(c *cluster) {
+		disk = c.smallDisk("disk", 96)
+		c.moveTables(disk)
+	})
 	id := c.submit(busy(4, 5000, half))
 	c.until(id, time.Minute, running(4))
 	fill(t, filepath.Join(disk, "filler"))
@@ -215,6 +238,77 @@ func TestParts_DatabaseDiskFull(t *testing.T) {
 	}
 
 	c.requireTidy()
+}
+
+// Failure 34, of the whole machine: less than the headroom is free on the disk
+// of a host. It starts nothing new and says so, what runs has the headroom to
+// end in, and it goes on by itself once there is room.
+func TestParts_HostDiskFull(t *testing.T) {
+	t.Parallel()
+
+	if os.Geteuid() != 0 {
+		t.Skip("a small disk needs root and a loop device")
+	}
+
+	var disk string
+
+	c := startCluster(t, 1, "1GiB", func(c *cluster) { disk = c.smallDisk("host-1", 192) })
+	h := c.hosts[0]
+	told := func() bool { return strings.Contains(c.health(), "less is free than the hosts keep: host-1") }
+	waits := func(n int) func(client.Sweep) bool {
+		return func(s client.Sweep) bool { return s.Counts.Waiting == n && s.Counts.Running == 0 }
+	}
+
+	id := c.submit(busy(8, 4000, half))
+	c.until(id, time.Minute, waits(8))
+	require.Eventually(t, told, time.Minute, tick, "the disk is smaller than what is kept free by default")
+	require.Eventually(t, func() bool { return strings.Contains(c.why(id, 1), "of disk are free, and it keeps 2,048 MiB") }, time.Minute, tick)
+
+	stop(h.worker, syscall.SIGTERM)
+
+	h.flags = append(h.flags, "--disk-headroom", "64MiB")
+	c.startHost(h)
+	c.until(id, time.Minute, running(4))
+	fillTo(t, filepath.Join(disk, "filler"), 32<<20)
+
+	c.until(id, time.Minute, waits(4))
+	require.True(t, told())
+	require.Equal(t, 4, c.sweep(id).Counts.Succeeded, "what ran kept its results")
+
+	require.NoError(t, os.Remove(filepath.Join(disk, "filler")))
+	c.requireOnce(id, 8)
+	require.Eventually(t, func() bool { return !told() }, time.Minute, tick)
+	c.requireTidy()
+}
+
+// health is what the server says of all parts.
+func (c *cluster) health() string {
+	request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.url+"/healthz", nil)
+	require.NoError(c.t, err)
+
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(c.t, err)
+
+	defer answer.Body.Close() //nolint:errcheck // only read
+
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(c.t, err)
+
+	return string(body)
+}
+
+// why is what keeps a trial waiting, host by host.
+func (c *cluster) why(sweepID string, number int) string {
+	answer, err := c.api.GetTrialWithResponse(c.t.Context(), sweepID, number)
+	require.NoError(c.t, err)
+	require.NotNil(c.t, answer.JSON200, string(answer.Body))
+
+	var reasons []string
+	for _, r := range answer.JSON200.Waiting {
+		reasons = append(reasons, r.Reason)
+	}
+
+	return strings.Join(reasons, "; ")
 }
 
 // Failure 40: everything is replaced, one after the other, while a sweep runs.

@@ -33,14 +33,14 @@ func (l *Ledger) RegisterHost(ctx context.Context, h berth.Host, _ string) error
 
 // TouchHost says the worker is alive and renews the leases of these attempts.
 // Errors: not_found.
-func (l *Ledger) TouchHost(ctx context.Context, hostID string, memoryFreeBytes int64, attemptIDs []string) error {
+func (l *Ledger) TouchHost(ctx context.Context, hostID string, free berth.HostFree, attemptIDs []string) error {
 	return l.do(ctx, "touching host "+hostID, func() error {
 		h := l.hosts[hostID]
 		if h == nil {
 			return berth.Errorf(berth.KindNotFound, "the host is not registered")
 		}
 
-		h.LastSeenAt, h.MemoryFreeBytes = l.now(), memoryFreeBytes
+		h.LastSeenAt, h.MemoryFreeBytes, h.DiskFreeBytes = l.now(), free.MemoryBytes, free.DiskBytes
 
 		for _, id := range attemptIDs {
 			if lease := l.leases[id]; lease != nil && lease.HostID == hostID && lease.State != berth.LeaseReleased {

@@ -81,8 +81,8 @@ func (r *Records) RegisterHost(ctx context.Context, h berth.Host, version string
 }
 
 // TouchHost is next's, or fails.
-func (r *Records) TouchHost(ctx context.Context, hostID string, memoryFreeBytes int64, attemptIDs []string) error {
-	return r.tell(ctx, "TouchHost", hostID, func() error { return r.next.TouchHost(ctx, hostID, memoryFreeBytes, attemptIDs) })
+func (r *Records) TouchHost(ctx context.Context, hostID string, free berth.HostFree, attemptIDs []string) error {
+	return r.tell(ctx, "TouchHost", hostID, func() error { return r.next.TouchHost(ctx, hostID, free, attemptIDs) })
 }
 
 // HostLeases is next's, or fails.

@@ -15,7 +15,6 @@ import (
 func (w *world) machine() berth.Host {
 	return berth.Host{
 		ID: host, Name: host, BootID: fmt.Sprintf("boot-%d", w.boot), CPUMilli: 4000, MemoryBytes: 5 * gib, MemoryHeadroomBytes: gib,
-		MemoryFreeBytes: 4 * gib,
 	}
 }
 
@@ -34,7 +33,7 @@ func (w *world) begin() {
 		runtrial.Config{DataDir: w.dir, Grace: 5 * time.Second, SampleEvery: time.Second, BootID: w.machine().BootID}, log)
 
 	reconciler := reconcile.New(docker, ledger, reconcile.Config{
-		Host: w.machine(), Attempts: p.executor, Free: func([]berth.Container) int64 { return gib },
+		Host: w.machine(), Attempts: p.executor, Free: func([]berth.Container) berth.HostFree { return berth.HostFree{MemoryBytes: 4 * gib} },
 		Every: w.every, Grace: w.grace,
 	}, log)
 

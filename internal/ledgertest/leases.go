@@ -38,7 +38,7 @@ func testLeasesExpire(t *testing.T, b *bench) {
 	require.Empty(t, suspects)
 
 	b.Pass(t, berth.LeaseTerm-time.Second)
-	require.NoError(t, b.TouchHost(ctx, b.host.ID, gib, []string{renewed.AttemptID, uuid.NewString()}))
+	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, []string{renewed.AttemptID, uuid.NewString()}))
 	b.Pass(t, 2*time.Second)
 
 	suspects, err = b.SuspectLeases(ctx)
@@ -50,7 +50,7 @@ func testLeasesExpire(t *testing.T, b *bench) {
 	require.NoError(t, err)
 	require.Empty(t, suspects, "once is enough")
 
-	require.NoError(t, b.TouchHost(ctx, b.host.ID, gib, []string{silent.AttemptID}))
+	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, []string{silent.AttemptID}))
 
 	leases, err := b.HostLeases(ctx, b.host.ID)
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func testLeasesExpire(t *testing.T, b *bench) {
 		require.Equal(t, berth.LeaseHeld, l.State, "seen again")
 	}
 
-	require.Equal(t, berth.KindNotFound, berth.KindOf(b.TouchHost(ctx, uuid.NewString(), gib, nil)))
+	require.Equal(t, berth.KindNotFound, berth.KindOf(b.TouchHost(ctx, uuid.NewString(), berth.HostFree{MemoryBytes: gib}, nil)))
 }
 
 func testHostLeases(t *testing.T, b *bench) {
@@ -109,9 +109,11 @@ func testHostComesBack(t *testing.T, b *bench) {
 	require.Equal(t, int64(1000), hosts[0].CPUMilli)
 	b.requireReserved(t, 3, 1)
 
+	require.NoError(t, b.TouchHost(t.Context(), b.host.ID, berth.HostFree{MemoryBytes: 3 * gib, DiskBytes: 7 * gib}, nil))
 	b.Pass(t, berth.HostLostAfter+time.Second)
 
 	hosts, err = b.ListHosts(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, berth.HostLost, hosts[0].State)
+	require.Equal(t, []int64{3 * gib, 7 * gib, gib}, []int64{hosts[0].MemoryFreeBytes, hosts[0].DiskFreeBytes, hosts[0].DiskHeadroomBytes})
 }

@@ -96,6 +96,7 @@ func setup(t *testing.T, made Bench) *bench {
 
 	b := &bench{Bench: made, Ledger: made.Ledger, host: berth.Host{
 		ID: uuid.NewString(), Name: "a", BootID: "boot-1", CPUMilli: 4000, MemoryBytes: 9 * gib, MemoryHeadroomBytes: gib, MemoryFreeBytes: 8 * gib,
+		DiskFreeBytes: 8 * gib, DiskHeadroomBytes: gib,
 	}}
 	require.NoError(t, b.RegisterHost(t.Context(), b.host, "test"))
 

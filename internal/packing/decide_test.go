@@ -166,6 +166,9 @@ func TestDecide_Impossible(t *testing.T) {
 	lost := host("a", 4, 8)
 	lost.State = berth.HostLost
 
+	full := host("a", 4, 8)
+	full.DiskHeadroomBytes, full.DiskFreeBytes = 2*gib, 2*gib-1
+
 	gpu := ask("gpu", 1, 1)
 	gpu.Demand.DeviceBytes = gib
 
@@ -186,6 +189,7 @@ func TestDecide_Impossible(t *testing.T) {
 		"too many contexts": {[]berth.Host{few}, contexts, true, "host host-a, GPU GPU-a-0: needs 3 GPU context(s), 2 there at all"},
 		"lost host":         {[]berth.Host{lost}, ask("1", 8, 4), false, "host host-a: takes no attempts now (draining, or its worker is silent)"},
 		"one would hold it": {[]berth.Host{lost, host("b", 1, 1)}, ask("1", 8, 4), false, "host host-a: takes no attempts now (draining, or its worker is silent)"},
+		"full disk":         {[]berth.Host{full}, ask("1", 8, 4), false, "host host-a: 2,047 MiB of disk are free, and it keeps 2,048 MiB: free space there"},
 		"nobody is there":   {nil, ask("1", 8, 4), false, "no machine is connected; start `berth worker` on one"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,6 +37,8 @@ func explainDimension(r berth.Rejection) string {
 		return fmt.Sprintf("needs %s of memory, %s %s", needed(r.Needed), mib(r.Free), free)
 	case berth.DimensionFreeMemory:
 		return fmt.Sprintf("needs %s of memory, %s free beside what programs outside Berth use", needed(r.Needed), mib(r.Free))
+	case berth.DimensionDisk:
+		return fmt.Sprintf("%s of disk are free, and it keeps %s: free space there", mib(r.Free), needed(r.Needed))
 	case berth.DimensionCPU:
 		return fmt.Sprintf("needs %s cores, %s %s", cores(r.Needed), cores(r.Free), free)
 	case berth.DimensionAttempts:

@@ -16,6 +16,7 @@ const (
 	breaksExclusive
 	breaksMemory
 	breaksFreeMemory
+	breaksDisk
 	breaksCPU
 	breaksAttempts
 	breaksDevice // it has none, or the device says more
@@ -33,6 +34,8 @@ func (s *site) check(d *berth.Demand) rule {
 		return breaksDevice
 	case s.State != berth.HostReady:
 		return breaksState
+	case s.DiskLow():
+		return breaksDisk
 	case s.kept:
 		return breaksKept
 	case s.Exclusive || d.Exclusive && d.DeviceBytes == 0 && s.Attempts > 0:
@@ -80,10 +83,10 @@ func fitsDevice(dev *berth.Device, d *berth.Demand) bool {
 }
 
 // holdsWhenDone reports whether the demand fits once the attempts of the host
-// have ended. Where programs outside Berth hold what it needs, waiting for
-// them would only block the host.
+// have ended. Where programs outside Berth hold what it needs, or files fill the
+// disk, waiting for that would only block the host.
 func (s *site) holdsWhenDone(d *berth.Demand) bool {
-	return s.State == berth.HostReady && s.holds(d) && d.MemoryBytes <= s.MemoryFreeBytes &&
+	return s.State == berth.HostReady && !s.DiskLow() && s.holds(d) && d.MemoryBytes <= s.MemoryFreeBytes &&
 		(d.DeviceBytes == 0 || slices.ContainsFunc(s.Devices, func(dev berth.Device) bool { return deviceHoldsWhenDone(&dev, d) }))
 }
 

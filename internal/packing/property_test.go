@@ -75,6 +75,8 @@ func drawHost(t *rapid.T, id string) berth.Host {
 	h.MemoryHeadroomBytes = gib / 8 * rapid.Int64Range(0, 4).Draw(t, "headroom")
 	h.MemoryFreeBytes = min(gib*rapid.Int64Range(0, 16).Draw(t, "free"), h.MemoryBytes)
 	h.MemoryReservedBytes = (h.MemoryBytes - h.MemoryHeadroomBytes) / 4 * rapid.SampledFrom([]int64{0, 0, 1, 2, 4}).Draw(t, "reserved")
+	h.DiskHeadroomBytes = 2 * gib
+	h.DiskFreeBytes = gib * rapid.SampledFrom([]int64{2, 2, 3, 8, 1, 0}).Draw(t, "disk free")
 	h.CPUMilliReserved = h.CPUMilli / 4 * rapid.SampledFrom([]int64{0, 0, 1, 2, 4}).Draw(t, "CPU reserved")
 	h.Attempts = rapid.IntRange(0, 3).Draw(t, "attempts")
 	h.MaxAttempts = rapid.SampledFrom([]int{0, 3, 6}).Draw(t, "max attempts")
@@ -169,6 +171,7 @@ func TestDecide_NeverOverCapacity(t *testing.T) {
 			require.LessOrEqual(t, h.MemoryReservedBytes, h.MemoryBytes-h.MemoryHeadroomBytes)
 			require.LessOrEqual(t, h.MemoryReservedBytes, h.MemoryFreeBytes)
 			require.LessOrEqual(t, h.CPUMilliReserved, h.CPUMilli)
+			require.GreaterOrEqual(t, h.DiskFreeBytes, h.DiskHeadroomBytes)
 			require.True(t, h.MaxAttempts == 0 || h.Attempts <= h.MaxAttempts)
 
 			for j, dev := range h.Devices {
@@ -277,7 +280,7 @@ func requireTruth(t *rapid.T, r berth.Rejection, h berth.Host, d berth.Demand) {
 	case berth.DimensionExclusive:
 		dev := slices.IndexFunc(h.Devices, func(dev berth.Device) bool { return dev.ID == r.DeviceID })
 		require.True(t, h.Exclusive || d.Exclusive || h.Devices[dev].Exclusive)
-	case berth.DimensionMemory, berth.DimensionFreeMemory, berth.DimensionCPU, berth.DimensionAttempts,
+	case berth.DimensionMemory, berth.DimensionFreeMemory, berth.DimensionDisk, berth.DimensionCPU, berth.DimensionAttempts,
 		berth.DimensionDevice, berth.DimensionDeviceBytes, berth.DimensionContexts, berth.DimensionSweep:
 		require.Greater(t, r.Needed, r.Free)
 		require.GreaterOrEqual(t, r.Free, int64(0))
@@ -289,7 +292,7 @@ func requireTruth(t *rapid.T, r berth.Rejection, h berth.Host, d berth.Demand) {
 // empty is a host that nothing uses.
 func empty(h berth.Host) berth.Host {
 	h.State, h.Exclusive, h.Attempts, h.MemoryReservedBytes, h.CPUMilliReserved = berth.HostReady, false, 0, 0, 0
-	h.MemoryFreeBytes = h.MemoryBytes
+	h.MemoryFreeBytes, h.DiskFreeBytes = h.MemoryBytes, h.DiskHeadroomBytes
 	h.Devices = slices.Clone(h.Devices)
 
 	for i := range h.Devices {

@@ -64,6 +64,8 @@ func (s *site) reject(d *berth.Demand) berth.Rejection {
 	case breaksKept:
 		r.Dimension = berth.DimensionState
 		r.Reason = "host " + s.Name + ": kept free for an attempt that has waited longer"
+	case breaksDisk:
+		r.Dimension, r.Needed, r.Free = berth.DimensionDisk, s.DiskHeadroomBytes, s.DiskFreeBytes
 	case breaksExclusive:
 		r.Dimension, r.Needed = berth.DimensionExclusive, 1
 	case breaksMemory:

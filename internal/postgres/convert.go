@@ -115,6 +115,8 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		CPUMilliReserved:    row.CpuMilliReserved,
 		MemoryBytes:         row.MemoryBytes,
 		MemoryHeadroomBytes: row.MemoryHeadroomBytes,
+		DiskFreeBytes:       row.DiskFreeBytes,
+		DiskHeadroomBytes:   row.DiskHeadroomBytes,
 		MemoryReservedBytes: row.MemoryReservedBytes,
 		MemoryFreeBytes:     row.MemoryFreeBytes,
 		MaxAttempts:         int(row.MaxAttempts),

@@ -28,6 +28,10 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 	h = berth.Health{OutboxWaiting: waiting, OutboxOldest: oldest, Hosts: len(hosts), SuspectLeases: int(suspects)}
 
 	for _, host := range hosts {
+		if host.State != berth.HostLost && host.DiskLow() {
+			h.FullDisks = append(h.FullDisks, host.Name)
+		}
+
 		switch {
 		case host.State != berth.HostLost:
 			h.Answering++

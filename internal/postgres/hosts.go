@@ -14,14 +14,17 @@ func (s *Store) RegisterHost(ctx context.Context, h berth.Host, version string) 
 	return translate(s.q.RegisterHost(ctx, s.pool, &dbsqlc.RegisterHostParams{
 		ID: h.ID, Name: h.Name, BootID: h.BootID, CpuMilli: h.CPUMilli, MemoryBytes: h.MemoryBytes,
 		MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryFreeBytes: h.MemoryFreeBytes,
+		DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes,
 		MaxAttempts: int32Of(h.MaxAttempts), Version: version,
 	}), "registering host "+h.Name)
 }
 
 // TouchHost says the worker is alive, renews the leases of the attempts whose
 // containers it has seen, and wakes the placer. Errors: not_found.
-func (s *Store) TouchHost(ctx context.Context, hostID string, memoryFreeBytes int64, attemptIDs []string) error {
-	rows, err := s.q.TouchHost(ctx, s.pool, memoryFreeBytes, hostID)
+func (s *Store) TouchHost(ctx context.Context, hostID string, free berth.HostFree, attemptIDs []string) error {
+	rows, err := s.q.TouchHost(ctx, s.pool, &dbsqlc.TouchHostParams{
+		ID: hostID, MemoryFreeBytes: free.MemoryBytes, DiskFreeBytes: free.DiskBytes,
+	})
 	if err := must(rows, err, "touching host "+hostID, "the host is not registered"); err != nil {
 		return err
 	}

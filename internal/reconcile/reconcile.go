@@ -40,7 +40,7 @@ type Containers interface {
 // Ledger is what the database knows of this host.
 type Ledger interface {
 	RegisterHost(ctx context.Context, h berth.Host, version string) error
-	TouchHost(ctx context.Context, hostID string, memoryFreeBytes int64, attemptIDs []string) error
+	TouchHost(ctx context.Context, hostID string, free berth.HostFree, attemptIDs []string) error
 	HostLeases(ctx context.Context, hostID string) ([]berth.HostLease, error)
 	ReleaseLease(ctx context.Context, attemptID, proof string) error
 }
@@ -60,11 +60,11 @@ type Attempts interface {
 type Config struct {
 	Host     berth.Host
 	Version  string
-	Attempts Attempts                              // nil = nobody starts containers here but by the ledger's leave
-	Free     func(running []berth.Container) int64 // memory that programs outside Berth leave
-	Every    time.Duration                         // default berth.LeaseRenewEvery
-	Grace    time.Duration                         // default 1 minute
-	DryRun   bool                                  // log what would be done to containers and leases
+	Attempts Attempts                                       // nil = nobody starts containers here but by the ledger's leave
+	Free     func(running []berth.Container) berth.HostFree // what programs outside Berth leave
+	Every    time.Duration                                  // default berth.LeaseRenewEvery
+	Grace    time.Duration                                  // default 1 minute
+	DryRun   bool                                           // log what would be done to containers and leases
 }
 
 const (
@@ -110,12 +110,15 @@ func New(containers Containers, ledger Ledger, config Config, log *slog.Logger) 
 	return &Reconciler{containers: containers, ledger: ledger, config: config, log: log}
 }
 
-// Register says what the machine is.
+// Register says what the machine is and has free.
 func (r *Reconciler) Register(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
-	return r.ledger.RegisterHost(ctx, r.config.Host, r.config.Version)
+	host, free := r.config.Host, r.config.Free(nil)
+	host.MemoryFreeBytes, host.DiskFreeBytes = free.MemoryBytes, free.DiskBytes
+
+	return r.ledger.RegisterHost(ctx, host, r.config.Version)
 }
 
 // Run reconciles until ctx ends. A round that fails is logged and repeated.

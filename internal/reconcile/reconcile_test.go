@@ -67,13 +67,13 @@ func (f *fake) RegisterHost(_ context.Context, h berth.Host, version string) err
 	return f.note("register " + h.Name + " " + version)
 }
 
-func (f *fake) TouchHost(_ context.Context, _ string, free int64, attempts []string) error {
+func (f *fake) TouchHost(_ context.Context, _ string, free berth.HostFree, attempts []string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
 	f.touched = append(f.touched, attempts)
 
-	if free != int64(len(attempts)) {
+	if free.MemoryBytes != int64(len(attempts)) {
 		return errors.New("the memory that is free was measured on other containers")
 	}
 
@@ -107,7 +107,9 @@ func lease(current int64, state berth.AttemptState, age time.Duration) berth.Hos
 func setup(f *fake, change ...func(*reconcile.Config)) *reconcile.Reconciler {
 	config := reconcile.Config{
 		Host: berth.Host{ID: "h", Name: "host"}, Version: "v1",
-		Free: func(running []berth.Container) int64 { return int64(len(running)) },
+		Free: func(running []berth.Container) berth.HostFree {
+			return berth.HostFree{MemoryBytes: int64(len(running))}
+		},
 	}
 	for _, c := range change {
 		c(&config)

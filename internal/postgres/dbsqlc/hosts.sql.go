@@ -71,7 +71,7 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, e
 }
 
 const listHosts = `-- name: ListHosts :many
-SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
+SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
     EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
 FROM hosts h ORDER BY h.name, h.id
 `
@@ -92,6 +92,8 @@ type ListHostsRow struct {
 	Version             string
 	RegisteredAt        time.Time
 	LastSeenAt          time.Time
+	DiskFreeBytes       int64
+	DiskHeadroomBytes   int64
 	Lost                bool
 	Exclusive           bool
 }
@@ -121,6 +123,8 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.Version,
 			&i.RegisteredAt,
 			&i.LastSeenAt,
+			&i.DiskFreeBytes,
+			&i.DiskHeadroomBytes,
 			&i.Lost,
 			&i.Exclusive,
 		); err != nil {
@@ -135,8 +139,8 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 }
 
 const registerHost = `-- name: RegisterHost :exec
-INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, max_attempts, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name,
     boot_id = excluded.boot_id,
@@ -144,6 +148,8 @@ ON CONFLICT (id) DO UPDATE SET
     memory_bytes = greatest(excluded.memory_bytes, h.memory_reserved_bytes + excluded.memory_headroom_bytes),
     memory_headroom_bytes = excluded.memory_headroom_bytes,
     memory_free_bytes = excluded.memory_free_bytes,
+    disk_free_bytes = excluded.disk_free_bytes,
+    disk_headroom_bytes = excluded.disk_headroom_bytes,
     max_attempts = CASE WHEN excluded.max_attempts = 0 THEN 0 ELSE greatest(excluded.max_attempts, h.attempts) END,
     version = excluded.version,
     last_seen_at = now()
@@ -157,6 +163,8 @@ type RegisterHostParams struct {
 	MemoryBytes         int64
 	MemoryHeadroomBytes int64
 	MemoryFreeBytes     int64
+	DiskFreeBytes       int64
+	DiskHeadroomBytes   int64
 	MaxAttempts         int32
 	Version             string
 }
@@ -171,6 +179,8 @@ func (q *Queries) RegisterHost(ctx context.Context, db DBTX, arg *RegisterHostPa
 		arg.MemoryBytes,
 		arg.MemoryHeadroomBytes,
 		arg.MemoryFreeBytes,
+		arg.DiskFreeBytes,
+		arg.DiskHeadroomBytes,
 		arg.MaxAttempts,
 		arg.Version,
 	)
@@ -190,11 +200,17 @@ func (q *Queries) SetHostState(ctx context.Context, db DBTX, state string, iD st
 }
 
 const touchHost = `-- name: TouchHost :execrows
-UPDATE hosts SET last_seen_at = now(), memory_free_bytes = $1 WHERE id = $2
+UPDATE hosts SET last_seen_at = now(), memory_free_bytes = $1, disk_free_bytes = $2 WHERE id = $3
 `
 
-func (q *Queries) TouchHost(ctx context.Context, db DBTX, memoryFreeBytes int64, iD string) (int64, error) {
-	result, err := db.Exec(ctx, touchHost, memoryFreeBytes, iD)
+type TouchHostParams struct {
+	MemoryFreeBytes int64
+	DiskFreeBytes   int64
+	ID              string
+}
+
+func (q *Queries) TouchHost(ctx context.Context, db DBTX, arg *TouchHostParams) (int64, error) {
+	result, err := db.Exec(ctx, touchHost, arg.MemoryFreeBytes, arg.DiskFreeBytes, arg.ID)
 	if err != nil {
 		return 0, err
 	}

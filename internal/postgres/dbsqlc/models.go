@@ -112,6 +112,8 @@ type Host struct {
 	Version             string
 	RegisteredAt        time.Time
 	LastSeenAt          time.Time
+	DiskFreeBytes       int64
+	DiskHeadroomBytes   int64
 }
 
 type IdempotencyKey struct {

@@ -1,7 +1,7 @@
 -- name: RegisterHost :exec
 -- A host that comes back smaller keeps what its leases hold: totals never fall below what is reserved.
-INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, max_attempts, version)
-VALUES (@id, @name, @boot_id, @cpu_milli, @memory_bytes, @memory_headroom_bytes, @memory_free_bytes, @max_attempts, @version)
+INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version)
+VALUES (@id, @name, @boot_id, @cpu_milli, @memory_bytes, @memory_headroom_bytes, @memory_free_bytes, @disk_free_bytes, @disk_headroom_bytes, @max_attempts, @version)
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name,
     boot_id = excluded.boot_id,
@@ -9,12 +9,14 @@ ON CONFLICT (id) DO UPDATE SET
     memory_bytes = greatest(excluded.memory_bytes, h.memory_reserved_bytes + excluded.memory_headroom_bytes),
     memory_headroom_bytes = excluded.memory_headroom_bytes,
     memory_free_bytes = excluded.memory_free_bytes,
+    disk_free_bytes = excluded.disk_free_bytes,
+    disk_headroom_bytes = excluded.disk_headroom_bytes,
     max_attempts = CASE WHEN excluded.max_attempts = 0 THEN 0 ELSE greatest(excluded.max_attempts, h.attempts) END,
     version = excluded.version,
     last_seen_at = now();
 
 -- name: TouchHost :execrows
-UPDATE hosts SET last_seen_at = now(), memory_free_bytes = @memory_free_bytes WHERE id = @id;
+UPDATE hosts SET last_seen_at = now(), memory_free_bytes = @memory_free_bytes, disk_free_bytes = @disk_free_bytes WHERE id = @id;
 
 -- name: ListHosts :many
 SELECT h.*, (now() - h.last_seen_at > @lost_after::interval)::boolean AS lost,

@@ -1,0 +1,1 @@
+ALTER TABLE hosts DROP disk_free_bytes, DROP disk_headroom_bytes;
