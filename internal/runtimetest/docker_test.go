@@ -114,7 +114,15 @@ func TestOutOfMemoryEvent(t *testing.T) {
 			return false
 		}
 	}
-	require.True(t, told() || told() || told(), "three out-of-memory kills, and no word of any")
+
+	const kills = 3
+
+	silent := 0
+	for silent < kills && !told() {
+		silent++
+	}
+
+	require.Less(t, silent, kills, "so many out-of-memory kills, and no word of any")
 
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
