@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os/exec"
 	"runtime"
 	"time"
 
@@ -12,16 +11,10 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/devstack"
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/postgres"
 )
-
-// finding is one line of the doctor's report.
-type finding struct {
-	ok   bool
-	what string
-	fix  string // what a person should do; empty when ok
-}
 
 func doctorCommand() *cobra.Command {
 	var b backends
@@ -39,15 +32,15 @@ func doctorCommand() *cobra.Command {
 
 			for _, f := range findings {
 				mark := "ok   "
-				if !f.ok {
+				if !f.OK {
 					mark = "FIX  "
 					bad++
 				}
 
-				fmt.Fprintln(cmd.OutOrStdout(), mark+f.what)
+				fmt.Fprintln(cmd.OutOrStdout(), mark+f.Part+": "+f.What)
 
-				if f.fix != "" {
-					fmt.Fprintln(cmd.OutOrStdout(), "     → "+f.fix)
+				if f.Next != "" {
+					fmt.Fprintln(cmd.OutOrStdout(), "     → "+f.Next)
 				}
 			}
 
@@ -64,72 +57,89 @@ func doctorCommand() *cobra.Command {
 	return cmd
 }
 
-func checkMachine(ctx context.Context) []finding {
-	var findings []finding
+func checkMachine(ctx context.Context) []berth.Finding {
+	var findings []berth.Finding
 
 	memory, err := cgroup.FS{}.HostMemory()
 	if err != nil {
-		findings = append(findings, finding{what: "memory of the machine", fix: err.Error()})
+		findings = append(findings, broken("machine", "its memory cannot be read", err.Error()))
 	} else {
-		findings = append(findings, finding{ok: true, what: fmt.Sprintf("machine: %d cores, %d MiB of memory, %d MiB available",
-			runtime.NumCPU(), memory.TotalBytes>>20, memory.AvailableBytes>>20)})
+		findings = append(findings, fine("machine", fmt.Sprintf("%d cores, %d MiB of memory, %d MiB available",
+			runtime.NumCPU(), memory.TotalBytes>>20, memory.AvailableBytes>>20)))
 	}
 
 	d, err := docker.New(docker.Config{Instance: "doctor"})
 	if err != nil {
-		return append(findings, finding{what: "Docker", fix: err.Error()})
+		return append(findings, broken("Docker", "cannot be asked", err.Error()))
 	}
 	defer d.Close() //nolint:errcheck // only idle connections
 
 	info, err := d.Info(ctx)
 	if err != nil {
-		return append(findings, finding{what: "Docker does not answer", fix: "install and start Docker: " + err.Error()})
+		return append(findings, broken("Docker", "does not answer", "install and start Docker: "+err.Error()))
 	}
 
-	findings = append(findings, finding{ok: true, what: fmt.Sprintf("Docker %s, API %s, cgroup v%s (%s)",
-		info.Version, info.APIVersion, info.CgroupVersion, info.CgroupDriver)})
+	findings = append(findings, fine("Docker", fmt.Sprintf("%s, API %s, cgroup v%s (%s)",
+		info.Version, info.APIVersion, info.CgroupVersion, info.CgroupDriver)))
 
 	for _, warning := range info.Warnings {
-		findings = append(findings, finding{what: "Docker setting", fix: warning})
+		findings = append(findings, broken("Docker", "a setting", warning))
 	}
 
-	return findings
+	return append(findings, checkDisk(info.RootDir))
 }
 
-func checkBackends(ctx context.Context, b backends) []finding {
+// checkDisk looks at what a worker with default flags looks at.
+func checkDisk(dockerDir string) berth.Finding {
+	free, err := leastFree(defaultDataDir(), dockerDir)
+
+	switch {
+	case err != nil:
+		return broken("disk", "cannot be asked", err.Error())
+	case free < defaultDiskHeadroom:
+		return broken("disk", fmt.Sprintf("%d MiB free, and a worker keeps %d", free>>20, int64(defaultDiskHeadroom)>>20),
+			"free space where Docker and "+defaultDataDir()+" are, or give the worker another --disk-headroom")
+	default:
+		return fine("disk", fmt.Sprintf("%d MiB free", free>>20))
+	}
+}
+
+func fine(part, what string) berth.Finding { return berth.Finding{OK: true, Part: part, What: what} }
+
+func broken(part, what, next string) berth.Finding {
+	return berth.Finding{Part: part, What: what, Next: next}
+}
+
+func checkBackends(ctx context.Context, b backends) []berth.Finding {
 	if b.postgresURL == "" {
-		return checkInstalled()
+		return []berth.Finding{installed("PostgreSQL", devstack.FindPostgres), installed("Temporal", devstack.FindTemporal)}
 	}
 
 	store, err := postgres.Open(ctx, postgres.Config{URL: b.postgresURL})
 	if err != nil {
-		return []finding{{what: "PostgreSQL", fix: err.Error()}}
+		return []berth.Finding{broken("PostgreSQL", "does not answer", err.Error())}
 	}
 	defer store.Close()
 
-	findings := append([]finding{{ok: true, what: "PostgreSQL answers"}}, checkTemporal(ctx, b)...)
+	findings := []berth.Finding{fine("PostgreSQL", "answers"), checkTemporal(ctx, b)}
 
 	if err := store.CheckSchema(ctx); err != nil {
-		return append(findings, finding{what: "schema", fix: err.Error()})
+		return append(findings, broken("schema", "does not fit this berth", err.Error()))
 	}
 
 	health, err := store.Health(ctx)
 	if err != nil {
-		return append(findings, finding{what: "the ledger cannot be read", fix: err.Error()})
+		return append(findings, broken("ledger", "cannot be read", err.Error()))
 	}
 
-	for _, f := range health.Findings() {
-		findings = append(findings, finding{ok: f.OK, what: f.Part + ": " + f.What, fix: f.Next})
-	}
-
-	return findings
+	return append(findings, health.Findings()...)
 }
 
 // checkTemporal asks once, without waiting for it to come up.
-func checkTemporal(ctx context.Context, b backends) []finding {
+func checkTemporal(ctx context.Context, b backends) berth.Finding {
 	raw, wrapped, err := b.temporal(slog.New(slog.DiscardHandler))
 	if err != nil {
-		return []finding{{what: "Temporal", fix: err.Error()}}
+		return broken("Temporal", "cannot be asked", err.Error())
 	}
 	defer raw.Close()
 
@@ -137,26 +147,18 @@ func checkTemporal(ctx context.Context, b backends) []finding {
 	defer cancel()
 
 	if err := wrapped.Ping(ctx); err != nil {
-		return []finding{{what: "Temporal does not answer", fix: "start it, or give --temporal-address: " + err.Error()}}
+		return broken("Temporal", "does not answer", "start it, or give --temporal-address: "+err.Error())
 	}
 
-	return []finding{{ok: true, what: "Temporal answers"}}
+	return fine("Temporal", "answers")
 }
 
-// checkInstalled looks for what `berth dev` starts itself.
-func checkInstalled() []finding {
-	var findings []finding
-
-	for _, need := range []struct{ program, fix string }{
-		{"initdb", "install PostgreSQL (apt-get install postgresql), or give --postgres-url"},
-		{"temporal", "run `make build`, which builds it beside berth, or go install github.com/temporalio/cli/cmd/temporal@v1.5.1"},
-	} {
-		if path, err := exec.LookPath(need.program); err == nil {
-			findings = append(findings, finding{ok: true, what: need.program + " is installed: " + path})
-		} else {
-			findings = append(findings, finding{what: need.program + " is not on PATH", fix: need.fix})
-		}
+// installed looks for what `berth dev` starts itself, where that looks for it.
+func installed(part string, find func() (string, error)) berth.Finding {
+	path, err := find()
+	if err != nil {
+		return broken(part, "is not installed", err.Error())
 	}
 
-	return findings
+	return fine(part, "is installed: "+path)
 }

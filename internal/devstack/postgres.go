@@ -45,7 +45,7 @@ const (
 // a data directory of its own, made on first use. As root it runs as the user
 // postgres, or nobody: PostgreSQL refuses root. Errors say what to install.
 func StartPostgres(ctx context.Context, config PostgresConfig) (*Postgres, error) {
-	bin, err := findPostgres()
+	bin, err := FindPostgres()
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +92,9 @@ func (p *Postgres) Stop() error {
 // PID is the server's process id.
 func (p *Postgres) PID() int { return p.process.cmd.Process.Pid }
 
-// findPostgres returns the folder of the newest installed server.
-func findPostgres() (string, error) {
+// FindPostgres returns the folder of the newest installed server's programs.
+// Errors: unavailable, with what to install.
+func FindPostgres() (string, error) {
 	var found []string
 	if path, err := exec.LookPath("initdb"); err == nil {
 		found = append(found, filepath.Dir(path))

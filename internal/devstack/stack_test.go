@@ -56,7 +56,7 @@ func beKilled(dir string) error {
 
 // query asks the server by its own command line tool.
 func query(p *Postgres, sql string) (string, error) {
-	bin, err := findPostgres()
+	bin, err := FindPostgres()
 	if err != nil {
 		return "", err
 	}
@@ -133,10 +133,13 @@ func TestTemporal_StartsTwiceOnOneDirectory(t *testing.T) {
 }
 
 func TestTemporal_NotFound(t *testing.T) {
-	t.Parallel()
+	t.Setenv("PATH", t.TempDir())
 
-	_, err := StartTemporal(TemporalConfig{Dir: t.TempDir(), Binary: "/nowhere/temporal"})
+	_, err := StartTemporal(TemporalConfig{Dir: t.TempDir()})
 	require.ErrorContains(t, err, "make build")
+
+	_, err = StartTemporal(TemporalConfig{Dir: t.TempDir(), Binary: "/nowhere/temporal"})
+	require.ErrorContains(t, err, "--temporal-binary")
 }
 
 // Nothing outlives a parent that is killed, and its directory can be used again.

@@ -41,7 +41,7 @@ const (
 // StartTemporal runs the development server on the loopback interface. Errors
 // say what to install.
 func StartTemporal(config TemporalConfig) (*Temporal, error) {
-	binary, err := findTemporal(config.Binary)
+	binary, err := config.binary()
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func startTemporal(config TemporalConfig, binary, pidFile string) (*Temporal, er
 	}
 
 	logFile := filepath.Join(config.Dir, "temporal.log")
-	cmd := exec.CommandContext(context.Background(), binary, temporalArgs(config, port, uiPort)...) //nolint:gosec // G204: see findTemporal
+	cmd := exec.CommandContext(context.Background(), binary, temporalArgs(config, port, uiPort)...) //nolint:gosec // G204: see binary
 
 	// SIGKILL: its database is one file that recovers, and nothing of an orderly
 	// stop is worth the second it takes when we are gone already.
@@ -147,25 +147,31 @@ func temporalArgs(config TemporalConfig, port, uiPort int) []string {
 	return args
 }
 
-// findTemporal looks where the user said, beside our own binary, and on PATH.
-func findTemporal(wanted string) (string, error) {
-	candidates := []string{wanted}
-	if wanted == "" {
-		candidates = nil
+// binary is the program that the user named, or the one that is there.
+func (c TemporalConfig) binary() (string, error) {
+	if c.Binary == "" {
+		return FindTemporal()
+	}
 
-		if self, err := os.Executable(); err == nil {
-			candidates = append(candidates, filepath.Join(filepath.Dir(self), "temporal"))
-		}
+	path, err := exec.LookPath(c.Binary)
+	if err != nil {
+		return "", berth.Errorf(berth.KindInvalid, "--temporal-binary must name Temporal's command line tool: %w", err)
+	}
 
-		if path, err := exec.LookPath("temporal"); err == nil {
-			candidates = append(candidates, path)
+	return path, nil
+}
+
+// FindTemporal returns Temporal's command line tool, beside our own binary or on
+// PATH. Errors: unavailable, with what to run.
+func FindTemporal() (string, error) {
+	if self, err := os.Executable(); err == nil {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), "temporal")); err == nil {
+			return path, nil
 		}
 	}
 
-	for _, path := range candidates {
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return path, nil
-		}
+	if path, err := exec.LookPath("temporal"); err == nil {
+		return path, nil
 	}
 
 	return "", berth.Errorf(berth.KindUnavailable,
