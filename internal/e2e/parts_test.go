@@ -38,7 +38,7 @@ func (s *stack) once(file string) *client.CreateSweepResponse {
 
 // requireRefused checks that an answer says that Berth cannot now, and when to
 // ask again.
-func requireRefused(t *testing.T, response *http.Response, body []byte) {
+func requireRefused(t testing.TB, response *http.Response, body []byte) {
 	t.Helper()
 
 	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode, string(body))

@@ -46,14 +46,25 @@ func (s *stack) sweep(id string) client.Sweep {
 	return *response.JSON200
 }
 
-// until polls a sweep until the condition holds.
+// until polls a sweep until the condition holds. A 503 is an answer, too: a
+// database that has just restarted may end a connection in the middle of a call.
 func (s *stack) until(id string, patience time.Duration, condition func(client.Sweep) bool) client.Sweep {
 	s.t.Helper()
 
 	var last client.Sweep
 
 	require.Eventually(s.t, func() bool {
-		last = s.sweep(id)
+		response, err := s.api.GetSweepWithResponse(s.t.Context(), id)
+		require.NoError(s.t, err)
+
+		if response.StatusCode() == http.StatusServiceUnavailable {
+			requireRefused(s.t, response.HTTPResponse, response.Body)
+
+			return false
+		}
+
+		require.NotNil(s.t, response.JSON200, string(response.Body))
+		last = *response.JSON200
 
 		return condition(last)
 	}, patience, tick, "sweep stays %+v", &last)
