@@ -95,12 +95,12 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			return s.finishedBefore(ctx, tx, r)
 		}
 
-		// Requests before hosts, as in Place: the other order could deadlock with it.
+		// Before the lease, as requests come before hosts.
 		if err := s.observe(ctx, tx, r); err != nil {
 			return err
 		}
 
-		if _, err := s.q.ReleaseLease(ctx, tx, r.Proof, r.AttemptID); err != nil {
+		if err := s.q.ReleaseLease(ctx, tx, r.Proof, r.AttemptID); err != nil {
 			return err
 		}
 
@@ -165,7 +165,7 @@ func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result) error {
 		return nil
 	}
 
-	_, err = s.q.RaiseWaitingDemand(ctx, tx, r.ShapeKey, memory.Reserve(f))
+	_, err = s.q.RaiseWaitingDemand(ctx, tx, memory.Reserve(f), r.ShapeKey)
 
 	return err
 }

@@ -58,8 +58,7 @@ func (s *Store) SuspectLeases(ctx context.Context) ([]string, error) {
 // ReleaseLease frees what a lease holds, on proof. It does nothing when the
 // lease is free already.
 func (s *Store) ReleaseLease(ctx context.Context, attemptID, proof string) error {
-	_, err := s.q.ReleaseLease(ctx, s.pool, proof, attemptID)
-	if err != nil {
+	if err := s.q.ReleaseLease(ctx, s.pool, proof, attemptID); err != nil {
 		return translate(err, "releasing lease of attempt "+attemptID)
 	}
 

@@ -74,27 +74,70 @@ type ledger struct {
 	steps    map[string]int           // that did something
 }
 
-func newLedger(t *testing.T, store *postgres.Store, pool *pgxpool.Pool, hosts []string, seed uint64) *ledger {
+// newLedgers registers the hosts in one database and returns n machines on it,
+// each with a sweep and a part of the seed of its own.
+func newLedgers(t *testing.T, seed uint64, n int, hosts ...berth.Host) []*ledger {
 	t.Helper()
+	t.Logf("seed %d", seed)
 
-	l := &ledger{
-		store: store, pool: pool, hosts: hosts, sweep: uuid.NewString(),
-		rand: rand.New(rand.NewPCG(seed, 1)), tokens: map[string]int64{}, steps: map[string]int{},
+	url := pgtest.URL(t)
+	store, pool, ids := open(t, url), openPool(t, url), make([]string, 0, len(hosts))
+
+	for _, h := range hosts {
+		require.NoError(t, store.RegisterHost(t.Context(), h, "test"))
+
+		ids = append(ids, h.ID)
 	}
-	_, _, err := store.CreateSweep(t.Context(), berth.NewSweep{ID: l.sweep, Spec: berth.Spec{Name: "s"}, ImageDigest: "sha256:x", CreatedBy: "me"})
-	require.NoError(t, err)
 
-	return l
+	ledgers := make([]*ledger, n)
+
+	for i := range ledgers {
+		ledgers[i] = &ledger{
+			store: store, pool: pool, hosts: ids, sweep: uuid.NewString(),
+			rand: rand.New(rand.NewPCG(seed, uint64(i+1))), tokens: map[string]int64{}, steps: map[string]int{},
+		}
+		_, _, err := store.CreateSweep(t.Context(), berth.NewSweep{ID: ledgers[i].sweep, Spec: berth.Spec{Name: "s"}, ImageDigest: "sha256:x", CreatedBy: "me"})
+		require.NoError(t, err)
+	}
+
+	return ledgers
 }
 
-// step does one random thing. What a store may refuse is no error.
-func (l *ledger) step(ctx context.Context) error {
-	names := []string{"ask", "ask", "ask", "place", "place", "place", "run", "finish", "finish", "finish", "abandon", "release", "release", "again", "again", "withdraw", "refuse", "register"}
+// atOnce lets every machine do something several times, all at the same time.
+func atOnce(t *testing.T, ledgers []*ledger, times int, do func(context.Context, *ledger) error) {
+	t.Helper()
+
+	group, ctx := errgroup.WithContext(t.Context())
+
+	for _, l := range ledgers {
+		group.Go(func() error {
+			for range times {
+				if err := do(ctx, l); err != nil {
+					return err
+				}
+			}
+
+			return nil
+		})
+	}
+
+	require.NoError(t, group.Wait())
+}
+
+// everything is what a ledger may do at random, what it does more often several times.
+var everything = []string{
+	"ask", "ask", "ask", "place", "place", "place", "run", "run", "finish", "finish", "finish", "abandon", "release", "release",
+	"again", "again", "withdraw", "refuse", "register", "cancel", "expire", "suspect", "suspect", "renew", "explain",
+}
+
+// step does one of the named things at random. What a store may refuse is no error.
+func (l *ledger) step(ctx context.Context, names []string) error {
 	name := names[l.rand.IntN(len(names))]
 
 	did, err := map[string]func(context.Context) (bool, error){
 		"ask": l.ask, "place": l.place, "run": l.run, "finish": l.finish, "abandon": l.abandon, "release": l.release,
 		"again": l.again, "withdraw": l.withdraw, "refuse": l.refuse, "register": l.register,
+		"cancel": l.cancel, "expire": l.expire, "suspect": l.suspect, "renew": l.renew, "explain": l.explain,
 	}[name](ctx)
 
 	switch kind := berth.KindOf(err); {
@@ -106,7 +149,7 @@ func (l *ledger) step(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 
-	return l.check(ctx)
+	return nil
 }
 
 func (l *ledger) check(ctx context.Context) error {
@@ -291,6 +334,60 @@ func (l *ledger) register(ctx context.Context) (bool, error) {
 	return true, l.store.RegisterHost(ctx, machine(l.hosts[l.rand.IntN(len(l.hosts))], l.rand), "test")
 }
 
+// cancel ends a trial, whatever becomes of it meanwhile.
+func (l *ledger) cancel(ctx context.Context) (bool, error) {
+	r, ok := l.pick(l.requests)
+	if !ok {
+		return false, nil
+	}
+
+	_, err := l.store.SetTrialState(ctx, berth.TrialUpdate{
+		TrialID: r.TrialID, SweepID: l.sweep, Number: 1, State: berth.TrialCanceled, Kind: berth.FailureCanceled,
+	})
+
+	return true, err
+}
+
+// expire is what happens to a lease while its host is away.
+func (l *ledger) expire(ctx context.Context) (bool, error) {
+	r, ok := l.pick(l.placed)
+	if !ok {
+		return false, nil
+	}
+
+	_, err := l.pool.Exec(ctx, "UPDATE leases SET expires_at = now() - interval '1s' WHERE attempt_id = $1", r.AttemptID)
+
+	return true, err
+}
+
+func (l *ledger) suspect(ctx context.Context) (bool, error) {
+	suspects, err := l.store.SuspectLeases(ctx)
+
+	return len(suspects) > 0, err
+}
+
+func (l *ledger) renew(ctx context.Context) (bool, error) {
+	ids := make([]string, len(l.placed))
+	for i, r := range l.placed {
+		ids[i] = r.AttemptID
+	}
+
+	return len(ids) > 0, l.store.TouchHost(ctx, l.hosts[l.rand.IntN(len(l.hosts))], berth.HostFree{MemoryBytes: gib}, ids)
+}
+
+// explain stores why several wait.
+func (l *ledger) explain(ctx context.Context) (bool, error) {
+	reasons := map[string][]berth.Rejection{}
+
+	for range 3 {
+		if r, ok := l.pick(l.requests); ok {
+			reasons[r.AttemptID] = []berth.Rejection{{Dimension: berth.DimensionMemory, Reason: "full"}}
+		}
+	}
+
+	return len(reasons) > 0, l.store.StoreReasons(ctx, reasons)
+}
+
 func machine(id string, r *rand.Rand) berth.Host {
 	return berth.Host{
 		ID: id, Name: "h", BootID: "boot", CPUMilli: 1000 * (1 + r.Int64N(6)), MemoryBytes: (4 + r.Int64N(20)) * gib,
@@ -303,43 +400,60 @@ func machine(id string, r *rand.Rand) berth.Host {
 func TestLedger_HoldsWhateverHappens(t *testing.T) {
 	t.Parallel()
 
-	const writers, steps = 4, 250
+	const writers, steps = 4, 400
 
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-
-	url := pgtest.URL(t)
-	store := open(t, url)
-	pool := openPool(t, url)
-
-	hosts := []string{uuid.NewString(), uuid.NewString()}
 	random := rand.New(rand.NewPCG(seed, 0))
+	ledgers := newLedgers(t, seed, writers, machine(uuid.NewString(), random), machine(uuid.NewString(), random))
 
-	for _, id := range hosts {
-		require.NoError(t, store.RegisterHost(t.Context(), machine(id, random), "test"))
-		_, err := pool.Exec(t.Context(), `INSERT INTO devices (id, host_id, model, memory_bytes, headroom_bytes, free_bytes, max_contexts)
-			VALUES ($1, $2, 'm', $3, $4, $3, 3)`, "GPU-"+id, id, int64(8*gib), int64(gib))
+	ledgers[0].addDevices(t, 8*gib, 3)
+
+	atOnce(t, ledgers, steps, func(ctx context.Context, l *ledger) error {
+		if err := l.step(ctx, everything); err != nil {
+			return err
+		}
+
+		return l.check(ctx)
+	})
+
+	requireAll(t, ledgers, append(everything, "place refused: exhausted", "finish refused: fenced"))
+}
+
+// TestLedger_NobodyWaitsInACircle books, frees, raises and cancels the same
+// rows from all sides as fast as it goes, on hosts where all of it fits: a
+// deadlock is an error.
+func TestLedger_NobodyWaitsInACircle(t *testing.T) {
+	t.Parallel()
+
+	const writers, steps = 8, 400
+
+	host := func() berth.Host {
+		return berth.Host{ID: uuid.NewString(), Name: "h", BootID: "boot", CPUMilli: 1 << 40, MemoryBytes: 1 << 50, MemoryFreeBytes: gib}
+	}
+
+	ledgers := newLedgers(t, uint64(time.Now().UnixNano()), writers, host(), host())
+	ledgers[0].addDevices(t, 1<<50, 1<<20)
+
+	busy := []string{"ask", "ask", "ask", "place", "place", "place", "place", "finish", "finish", "abandon", "release", "release", "cancel", "expire", "suspect", "renew", "explain"}
+	atOnce(t, ledgers, steps, func(ctx context.Context, l *ledger) error { return l.step(ctx, busy) })
+	require.NoError(t, ledgers[0].check(t.Context()))
+	requireAll(t, ledgers, busy)
+}
+
+// addDevices gives each host one.
+func (l *ledger) addDevices(t *testing.T, bytes int64, contexts int) {
+	t.Helper()
+
+	for _, id := range l.hosts {
+		_, err := l.pool.Exec(t.Context(), `INSERT INTO devices (id, host_id, model, memory_bytes, headroom_bytes, free_bytes, max_contexts)
+			VALUES ($1, $2, 'm', $3, $4, $3, $5)`, "GPU-"+id, id, bytes, int64(gib), contexts)
 		require.NoError(t, err)
 	}
+}
 
-	group, ctx := errgroup.WithContext(t.Context())
-	ledgers := make([]*ledger, writers)
-
-	for i := range ledgers {
-		ledgers[i] = newLedger(t, store, pool, hosts, seed+uint64(i))
-
-		group.Go(func() error {
-			for range steps {
-				if err := ledgers[i].step(ctx); err != nil {
-					return err
-				}
-			}
-
-			return nil
-		})
-	}
-
-	require.NoError(t, group.Wait())
+// requireAll checks that each of the named things was done.
+func requireAll(t *testing.T, ledgers []*ledger, names []string) {
+	t.Helper()
 
 	did := map[string]int{}
 	for _, l := range ledgers {
@@ -350,7 +464,7 @@ func TestLedger_HoldsWhateverHappens(t *testing.T) {
 
 	t.Logf("did %v", did)
 
-	for _, name := range []string{"ask", "place", "place refused: exhausted", "run", "finish", "finish refused: fenced", "abandon", "release", "again", "withdraw", "refuse", "register"} {
+	for _, name := range names {
 		require.Positive(t, did[name], "%s was never tried", name)
 	}
 }

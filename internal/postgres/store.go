@@ -4,6 +4,10 @@
 // Every database error is ambiguous, the work may be done (rule R8): so writes
 // have natural keys, repeat without harm, and put what Temporal must be told
 // into the outbox of the same transaction.
+//
+// Rows are locked in one order, so that nobody waits in a circle: trials (with
+// the attempts that a trial's end fences), requests, leases, hosts, devices,
+// and several of one table by their ids.
 package postgres
 
 import (

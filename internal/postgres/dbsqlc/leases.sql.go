@@ -93,29 +93,28 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 	return items, nil
 }
 
-const releaseLease = `-- name: ReleaseLease :execrows
+const releaseLease = `-- name: ReleaseLease :exec
 WITH released AS (
     UPDATE leases SET state = 'released', released_at = now(), proof = $1
     WHERE attempt_id = $2 AND state <> 'released'
     RETURNING id, attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, token, state, expires_at, created_at, released_at, proof
-), device AS (
-    UPDATE devices d SET reserved_bytes = d.reserved_bytes - r.device_bytes, contexts_reserved = d.contexts_reserved - r.contexts
-    FROM released r WHERE d.id = r.device_id
+), host AS (
+    UPDATE hosts h
+    SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
+        memory_reserved_bytes = h.memory_reserved_bytes - r.memory_bytes,
+        attempts = h.attempts - 1
+    FROM released r WHERE h.id = r.host_id
+    RETURNING r.device_id, r.device_bytes, r.contexts
 )
-UPDATE hosts h
-SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
-    memory_reserved_bytes = h.memory_reserved_bytes - r.memory_bytes,
-    attempts = h.attempts - 1
-FROM released r WHERE h.id = r.host_id
+UPDATE devices d SET reserved_bytes = d.reserved_bytes - h.device_bytes, contexts_reserved = d.contexts_reserved - h.contexts
+FROM host h WHERE d.id = h.device_id
 `
 
-// Frees what the lease held, once, in the statement that records the proof (rule R3).
-func (q *Queries) ReleaseLease(ctx context.Context, db DBTX, proof string, attemptID string) (int64, error) {
-	result, err := db.Exec(ctx, releaseLease, proof, attemptID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+// Frees what the lease held, once, in the statement that records the proof (rule R3): its device after its host, whose
+// update it reads for that reason (store.go).
+func (q *Queries) ReleaseLease(ctx context.Context, db DBTX, proof string, attemptID string) error {
+	_, err := db.Exec(ctx, releaseLease, proof, attemptID)
+	return err
 }
 
 const renewLeases = `-- name: RenewLeases :execrows
@@ -138,7 +137,10 @@ func (q *Queries) RenewLeases(ctx context.Context, db DBTX, arg *RenewLeasesPara
 }
 
 const suspectLeases = `-- name: SuspectLeases :many
-UPDATE leases SET state = 'suspect' WHERE state = 'held' AND expires_at < now() RETURNING attempt_id, host_id
+WITH expired AS (
+    SELECT id FROM leases WHERE state = 'held' AND expires_at < now() FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE leases l SET state = 'suspect' FROM expired e WHERE l.id = e.id RETURNING l.attempt_id, l.host_id
 `
 
 type SuspectLeasesRow struct {
@@ -146,6 +148,7 @@ type SuspectLeasesRow struct {
 	HostID    string
 }
 
+// One that somebody holds at this moment is being renewed or released.
 func (q *Queries) SuspectLeases(ctx context.Context, db DBTX) ([]SuspectLeasesRow, error) {
 	rows, err := db.Query(ctx, suspectLeases)
 	if err != nil {

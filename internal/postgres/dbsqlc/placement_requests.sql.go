@@ -210,10 +210,19 @@ func (q *Queries) MarkImpossible(ctx context.Context, db DBTX, reasons json.RawM
 const placeRequests = `-- name: PlaceRequests :many
 WITH decided AS (
     SELECT unnest($1::uuid[]) AS attempt_id, unnest($2::uuid[]) AS host_id, unnest($3::text[]) AS device_id
+), locked_trials AS (
+    SELECT id FROM trials
+    WHERE id IN (SELECT trial_id FROM placement_requests WHERE attempt_id = ANY ($1::uuid[]) AND state = 'waiting')
+    ORDER BY id FOR NO KEY UPDATE
+), locked_requests AS (
+    SELECT r.attempt_id, d.host_id, d.device_id
+    FROM decided d JOIN placement_requests r ON r.attempt_id = d.attempt_id JOIN locked_trials t ON t.id = r.trial_id
+    WHERE r.state = 'waiting'
+    ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
 ), placed AS (
     UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]'
-    FROM decided d
-    WHERE r.attempt_id = d.attempt_id AND r.state = 'waiting'
+    FROM locked_requests d
+    WHERE r.attempt_id = d.attempt_id
     RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, d.host_id, nullif(d.device_id, '') AS device_id, nextval('lease_tokens') AS token
 ), new_attempts AS (
     INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, token,
@@ -225,19 +234,22 @@ WITH decided AS (
         token, expires_at)
     SELECT attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
         token, now() + $4::interval FROM placed
+), locked_hosts AS (
+    SELECT id FROM hosts WHERE id IN (SELECT host_id FROM placed) ORDER BY id FOR NO KEY UPDATE
 ), booked_hosts AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved + p.cpu_milli,
         memory_reserved_bytes = h.memory_reserved_bytes + p.memory_bytes,
         attempts = h.attempts + p.attempts
-    FROM (SELECT host_id, sum(cpu_milli)::bigint AS cpu_milli, sum(memory_bytes)::bigint AS memory_bytes, count(*)::integer AS attempts
-        FROM placed GROUP BY host_id) p
+    FROM locked_hosts l JOIN (SELECT host_id, sum(cpu_milli)::bigint AS cpu_milli, sum(memory_bytes)::bigint AS memory_bytes, count(*)::integer AS attempts
+        FROM placed GROUP BY host_id) p ON p.host_id = l.id
     WHERE h.id = p.host_id
+    RETURNING h.id
 ), booked_devices AS (
     UPDATE devices d
     SET reserved_bytes = d.reserved_bytes + p.device_bytes, contexts_reserved = d.contexts_reserved + p.contexts
-    FROM (SELECT device_id, sum(device_bytes)::bigint AS device_bytes, sum(contexts)::integer AS contexts
-        FROM placed WHERE device_id IS NOT NULL GROUP BY device_id) p
+    FROM booked_hosts b JOIN (SELECT host_id, device_id, sum(device_bytes)::bigint AS device_bytes, sum(contexts)::integer AS contexts
+        FROM placed WHERE device_id IS NOT NULL GROUP BY host_id, device_id) p ON p.host_id = b.id
     WHERE d.id = p.device_id
 ), running_trials AS (
     UPDATE trials t SET state = 'running', started_at = coalesce(t.started_at, now())
@@ -266,6 +278,7 @@ type PlaceRequestsRow struct {
 
 // Turns waiting requests into attempts with leases, books their hosts and devices, and puts the news for their
 // workflows into the outbox, in one statement. The CHECKs of hosts and devices refuse the whole when it is too much.
+// PostgreSQL runs these parts in any order, so each reads the one whose rows must be locked before its own (store.go).
 func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequestsParams) ([]PlaceRequestsRow, error) {
 	rows, err := db.Query(ctx, placeRequests,
 		arg.AttemptIds,
@@ -292,15 +305,19 @@ func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequests
 }
 
 const raiseWaitingDemand = `-- name: RaiseWaitingDemand :execrows
-UPDATE placement_requests r SET memory_bytes = most.bytes
-FROM (SELECT least($2::bigint, max(memory_bytes - memory_headroom_bytes))::bigint AS bytes FROM hosts) most
-WHERE r.shape_key = $1 AND r.state = 'waiting' AND NOT r.exclusive AND r.memory_bytes < most.bytes
+WITH locked AS (
+    SELECT r.attempt_id, most.bytes
+    FROM placement_requests r, (SELECT least($1::bigint, max(memory_bytes - memory_headroom_bytes))::bigint AS bytes FROM hosts) most
+    WHERE r.shape_key = $2 AND r.state = 'waiting' AND NOT r.exclusive AND r.memory_bytes < most.bytes
+    ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
+)
+UPDATE placement_requests r SET memory_bytes = l.bytes FROM locked l WHERE r.attempt_id = l.attempt_id
 `
 
 // After an out-of-memory, siblings that still wait ask for the larger size at once, but for no more than there is:
 // what no host could hold would end them. Last attempts ask for a whole host already.
-func (q *Queries) RaiseWaitingDemand(ctx context.Context, db DBTX, shapeKey string, memoryBytes int64) (int64, error) {
-	result, err := db.Exec(ctx, raiseWaitingDemand, shapeKey, memoryBytes)
+func (q *Queries) RaiseWaitingDemand(ctx context.Context, db DBTX, memoryBytes int64, shapeKey string) (int64, error) {
+	result, err := db.Exec(ctx, raiseWaitingDemand, memoryBytes, shapeKey)
 	if err != nil {
 		return 0, err
 	}
@@ -308,9 +325,13 @@ func (q *Queries) RaiseWaitingDemand(ctx context.Context, db DBTX, shapeKey stri
 }
 
 const storeReasons = `-- name: StoreReasons :exec
-UPDATE placement_requests r SET reasons = u.reasons
-FROM (SELECT unnest($1::uuid[]) AS attempt_id, unnest($2::jsonb[]) AS reasons) u
-WHERE r.attempt_id = u.attempt_id AND r.state = 'waiting'
+WITH locked AS (
+    SELECT r.attempt_id, u.reasons
+    FROM placement_requests r JOIN (SELECT unnest($1::uuid[]) AS attempt_id, unnest($2::jsonb[]) AS reasons) u USING (attempt_id)
+    WHERE r.state = 'waiting'
+    ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
+)
+UPDATE placement_requests r SET reasons = l.reasons FROM locked l WHERE r.attempt_id = l.attempt_id
 `
 
 func (q *Queries) StoreReasons(ctx context.Context, db DBTX, attemptIds []string, allReasons []json.RawMessage) error {

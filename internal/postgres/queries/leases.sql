@@ -3,26 +3,32 @@ UPDATE leases SET expires_at = now() + @term::interval, state = 'held'
 WHERE host_id = @host_id AND attempt_id = ANY (@attempt_ids::uuid[]) AND state <> 'released';
 
 -- name: SuspectLeases :many
-UPDATE leases SET state = 'suspect' WHERE state = 'held' AND expires_at < now() RETURNING attempt_id, host_id;
+-- One that somebody holds at this moment is being renewed or released.
+WITH expired AS (
+    SELECT id FROM leases WHERE state = 'held' AND expires_at < now() FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE leases l SET state = 'suspect' FROM expired e WHERE l.id = e.id RETURNING l.attempt_id, l.host_id;
 
 -- name: CountSuspectLeases :one
 SELECT count(*)::integer FROM leases WHERE state = 'suspect' OR (state = 'held' AND expires_at < now());
 
--- name: ReleaseLease :execrows
--- Frees what the lease held, once, in the statement that records the proof (rule R3).
+-- name: ReleaseLease :exec
+-- Frees what the lease held, once, in the statement that records the proof (rule R3): its device after its host, whose
+-- update it reads for that reason (store.go).
 WITH released AS (
     UPDATE leases SET state = 'released', released_at = now(), proof = @proof
     WHERE attempt_id = @attempt_id AND state <> 'released'
     RETURNING *
-), device AS (
-    UPDATE devices d SET reserved_bytes = d.reserved_bytes - r.device_bytes, contexts_reserved = d.contexts_reserved - r.contexts
-    FROM released r WHERE d.id = r.device_id
+), host AS (
+    UPDATE hosts h
+    SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
+        memory_reserved_bytes = h.memory_reserved_bytes - r.memory_bytes,
+        attempts = h.attempts - 1
+    FROM released r WHERE h.id = r.host_id
+    RETURNING r.device_id, r.device_bytes, r.contexts
 )
-UPDATE hosts h
-SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
-    memory_reserved_bytes = h.memory_reserved_bytes - r.memory_bytes,
-    attempts = h.attempts - 1
-FROM released r WHERE h.id = r.host_id;
+UPDATE devices d SET reserved_bytes = d.reserved_bytes - h.device_bytes, contexts_reserved = d.contexts_reserved - h.contexts
+FROM host h WHERE d.id = h.device_id;
 
 -- name: ListHostLeases :many
 SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id,
