@@ -203,16 +203,9 @@ func (c *cluster) awaitHosts() {
 
 // spawn runs berth with its output appended to the file of that name.
 func (c *cluster) spawn(name string, args ...string) *exec.Cmd {
-	out, err := os.OpenFile(filepath.Join(c.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // G302: our own log
-	require.NoError(c.t, err)
-
-	defer out.Close() //nolint:errcheck // the child has its own descriptor
-
 	cmd := exec.Command(binary, args...) //nolint:noctx // stopped by clean
-	cmd.Stdout, cmd.Stderr = out, out
-	require.NoError(c.t, cmd.Start())
 
-	return cmd
+	return launch(c.t, cmd, filepath.Join(c.dir, name+".log"), os.O_APPEND)
 }
 
 // cut makes a connection a black hole: what is sent is swallowed, nothing

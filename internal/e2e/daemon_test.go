@@ -63,11 +63,6 @@ func (d *daemon) host() string { return "unix://" + filepath.Join(d.dir, "docker
 func (d *daemon) start() {
 	d.t.Helper()
 
-	out, err := os.OpenFile(filepath.Join(d.dir, "dockerd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // G302: our own log
-	require.NoError(d.t, err)
-
-	defer out.Close() //nolint:errcheck // the child has its own descriptor
-
 	// Those of one that was killed.
 	_ = os.Remove(filepath.Join(d.dir, "docker.pid"))
 	_ = os.Remove(filepath.Join(d.dir, "exec", "containerd", "containerd.pid"))
@@ -82,9 +77,8 @@ func (d *daemon) start() {
 		args = append(args, "--live-restore")
 	}
 
-	d.cmd = exec.Command("unshare", args...) //nolint:noctx // stopped by clean
-	d.cmd.Stdout, d.cmd.Stderr = out, out
-	require.NoError(d.t, d.cmd.Start())
+	cmd := exec.Command("unshare", args...) //nolint:noctx // stopped by clean
+	d.cmd = launch(d.t, cmd, filepath.Join(d.dir, "dockerd.log"), os.O_APPEND)
 
 	require.Eventually(d.t, func() bool {
 		return exec.Command("docker", "--host", d.host(), "version").Run() == nil //nolint:noctx // answers or fails at once

@@ -137,16 +137,10 @@ func (s *stack) startWorker() {
 func (s *stack) run(args ...string) *exec.Cmd {
 	s.t.Helper()
 
-	out, err := os.Create(filepath.Join(s.dir, args[0]+".log"))
-	require.NoError(s.t, err)
-
-	defer out.Close() //nolint:errcheck // the child has its own descriptor
-
 	cmd := exec.Command(binary, append(args, "--data-dir", s.dir)...) //nolint:noctx // stopped by clean
-	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), s.env...)
-	require.NoError(s.t, cmd.Start())
+	cmd.Env = append(os.Environ(), s.env...)
 
-	return cmd
+	return launch(s.t, cmd, filepath.Join(s.dir, args[0]+".log"), os.O_TRUNC)
 }
 
 func (s *stack) output(name string) string {
@@ -156,16 +150,6 @@ func (s *stack) output(name string) string {
 	}
 
 	return string(data)
-}
-
-// stop sends a signal and waits for the end.
-func stop(cmd *exec.Cmd, signal syscall.Signal) {
-	if cmd == nil || cmd.ProcessState != nil {
-		return
-	}
-
-	_ = cmd.Process.Signal(signal)
-	_ = cmd.Wait()
 }
 
 // clean stops everything, says what happened when the test failed, and checks

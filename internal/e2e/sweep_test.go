@@ -36,14 +36,11 @@ func (s *stack) submit(file string) string {
 	return response.JSON201.ID
 }
 
+// sweep returns a sweep as it is now.
 func (s *stack) sweep(id string) client.Sweep {
 	s.t.Helper()
 
-	response, err := s.api.GetSweepWithResponse(s.t.Context(), id)
-	require.NoError(s.t, err)
-	require.NotNil(s.t, response.JSON200, string(response.Body))
-
-	return *response.JSON200
+	return s.until(id, time.Minute, func(client.Sweep) bool { return true })
 }
 
 // until polls a sweep until the condition holds. A 503 is an answer, too: a
