@@ -29,7 +29,7 @@ func (s *Server) streamEvents(c *gin.Context) {
 	}
 	defer done()
 
-	first, last, err := s.deps.Store.EventRange(ctx)
+	era, first, last, err := s.eventRange(ctx)
 	if err != nil {
 		s.fail(c.Writer, c.Request, err)
 
@@ -52,12 +52,25 @@ func (s *Server) streamEvents(c *gin.Context) {
 	}
 
 	if err == nil {
-		err = s.sendEvents(ctx, out, c.Request, after, sweepID)
+		err = s.sendEvents(ctx, out, c.Request, era, after, sweepID)
 	}
 
 	if err != nil {
 		s.log.Debug("event stream ended", "request_id", requestID(ctx), "error", err)
 	}
+}
+
+// eventRange returns the feed's era, and the first and the last event there is
+// in it: were it read later, it could be that of a database restored meanwhile.
+func (s *Server) eventRange(ctx context.Context) (era int, first, last int64, err error) {
+	if err := s.feed.begin(ctx); err != nil {
+		return 0, 0, 0, err
+	}
+
+	era = s.feed.era()
+	first, last, err = s.deps.Store.EventRange(ctx)
+
+	return era, first, last, err
 }
 
 func (s *Server) watchedSweep(ctx context.Context, id string) (string, error) {
@@ -70,16 +83,16 @@ func (s *Server) watchedSweep(ctx context.Context, id string) (string, error) {
 	return sweep.ID, err
 }
 
-// sendEvents writes what follows until the caller goes or the server stops. A
-// token that is not valid any more ends the stream within recheck.
-func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, after int64, sweepID string) error {
+// sendEvents writes what follows until the caller goes, the server stops or the
+// era ends. A token that is not valid any more ends the stream within recheck.
+func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, era int, after int64, sweepID string) error {
 	idle := time.NewTicker(streamIdle)
 	defer idle.Stop()
 
 	recheck := time.NewTicker(recheckCaller)
 	defer recheck.Stop()
 
-	for era := s.feed.era(); era == s.feed.era(); {
+	for era == s.feed.era() {
 		events, grown, err := s.feed.after(ctx, after, sweepID)
 		if err != nil {
 			return err

@@ -43,7 +43,7 @@ func (f *feed) run(ctx context.Context) error {
 
 // read takes over what was published since; trouble shows at the next poll.
 func (f *feed) read(ctx context.Context) {
-	if !f.begin(ctx) {
+	if f.begin(ctx) != nil {
 		return
 	}
 
@@ -98,27 +98,31 @@ func (f *feed) era() int {
 	return f.eras
 }
 
-// begin starts at the newest event there is.
-func (f *feed) begin(ctx context.Context) bool {
+// begin starts at the newest event there is, once. Who begins before it asks
+// the database for a place to read from has one of the feed's era, and hears
+// when that ends.
+func (f *feed) begin(ctx context.Context) error {
 	f.mu.Lock()
 	ready := f.ready
 	f.mu.Unlock()
 
 	if ready {
-		return true
+		return nil
 	}
 
 	_, last, err := f.store.EventRange(ctx)
 	if err != nil {
-		return false
+		return err
 	}
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	f.from, f.last, f.ready = last, last, true
+	if !f.ready { // another may have been quicker
+		f.from, f.last, f.ready = last, last, true
+	}
 
-	return true
+	return nil
 }
 
 func (f *feed) add(events []berth.Event) {

@@ -125,6 +125,14 @@ func (s *Store) EventRange(context.Context) (first, last int64, err error) {
 
 // ListenPublished is api.Events.
 func (s *Store) ListenPublished(ctx context.Context, _ time.Duration, wake func()) error {
+	if s.Deaf != nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.Deaf:
+		}
+	}
+
 	for {
 		s.mu.Lock()
 		if s.wake == nil {

@@ -43,6 +43,7 @@ type Store struct {
 	ControlErr func() error      // asked before every update and cancel; nil = none
 	Down       error             // what Ping, and whoever asks for tokens, is answered
 	Unwell     berth.Health      // what Health answers
+	Deaf       <-chan struct{}   // nobody hears of events until it is closed; nil = at once
 
 	hashes map[string]string // of tokens, to their ids
 	keys   map[string]keyed
