@@ -180,8 +180,8 @@ func TestRace_CancelAndCompletion(t *testing.T) {
 
 	require.NoError(t, ledgers[0].check(t.Context()))
 	t.Logf("ends: %v", ends)
-	require.Positive(t, ends[berth.TrialSucceeded], "completion never won")
-	require.Positive(t, ends[berth.TrialCanceled], "cancel never won")
+	require.Greater(t, ends[berth.TrialSucceeded], 50, "completion never won")
+	require.Greater(t, ends[berth.TrialCanceled], 50, "cancel never won")
 
 	all, err := ledgers[0].store.ListHosts(t.Context())
 	require.NoError(t, err)
