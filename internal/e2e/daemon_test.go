@@ -166,11 +166,11 @@ func TestDaemon_WithLiveRestoreNoTrialNotices(t *testing.T) {
 
 	// What ends while the daemon is away keeps its exit code and may lose its
 	// last words, among them the result: then it runs again.
-	id := s.submit(busy(2, 2000, small, "retry: {max_attempts: 1}"))
+	id := s.submit(busy(2, 4000, small, "retry: {max_attempts: 1}"))
 	s.until(id, time.Minute, running(2))
 	s.twoRunning()
 	d.stop(syscall.SIGKILL)
-	d.away(4 * time.Second)
+	d.away(6 * time.Second)
 	d.start()
 	s.requireAgain(id, 2)
 
@@ -218,7 +218,7 @@ func TestDaemon_WithoutLiveRestoreTrialsRunAgain(t *testing.T) {
 		away   time.Duration
 		lasts  int // of a trial, ms: longer, for a killed daemon ends its containers when it is back
 	}{
-		{"SIGTERM", syscall.SIGTERM, 0, 3000},
+		{"SIGTERM", syscall.SIGTERM, 0, 6000},
 		{"SIGKILL, away for longer than a question may take", syscall.SIGKILL, 11 * time.Second, 13_000},
 	} {
 		id := s.submit(busy(2, tt.lasts, small, "retry: {max_attempts: 1}"))

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
@@ -20,11 +19,7 @@ func TestFailure_MissingImageIsRefused(t *testing.T) {
 	s := start(t)
 	file := strings.Replace(busy(1, 100, small), "berth-test/busy:1", "berth-test/absent:1", 1)
 
-	response, err := s.api.CreateSweepWithBodyWithResponse(t.Context(),
-		&client.CreateSweepParams{IdempotencyKey: uuid.NewString()}, "application/yaml", strings.NewReader(file))
-	require.NoError(t, err)
-	require.Equal(t, http.StatusUnprocessableEntity, response.StatusCode(), string(response.Body))
-	require.Contains(t, string(response.Body), "E_IMAGE_MISSING")
+	require.Contains(t, s.refused(file), "E_IMAGE_MISSING")
 }
 
 func TestFailure_EachEndsWithItsKind(t *testing.T) {

@@ -149,18 +149,6 @@ func (s *stack) literally() {
 	}
 }
 
-// refused submits a sweep that must be, and returns why.
-func (s *stack) refused(file string) string {
-	s.t.Helper()
-
-	response, err := s.api.CreateSweepWithBodyWithResponse(s.t.Context(),
-		&client.CreateSweepParams{IdempotencyKey: uuid.NewString()}, "application/yaml", strings.NewReader(file))
-	require.NoError(s.t, err)
-	require.Equal(s.t, http.StatusUnprocessableEntity, response.StatusCode(), string(response.Body))
-
-	return string(response.Body)
-}
-
 // unknown asks the real database for what it does not have.
 func (s *stack) unknown() {
 	s.t.Helper()

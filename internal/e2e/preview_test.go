@@ -13,12 +13,22 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
+// preview asks until a machine has said in time what the image is: without its
+// digest no shape is known.
 func (s *stack) preview(file string) client.Preview {
 	s.t.Helper()
 
-	response, err := s.api.PreviewSweepWithBodyWithResponse(s.t.Context(), "application/yaml", strings.NewReader(file))
-	require.NoError(s.t, err)
-	require.Equal(s.t, http.StatusOK, response.StatusCode(), string(response.Body))
+	var response *client.PreviewSweepResponse
+
+	require.Eventually(s.t, func() bool {
+		var err error
+
+		response, err = s.api.PreviewSweepWithBodyWithResponse(s.t.Context(), "application/yaml", strings.NewReader(file))
+		require.NoError(s.t, err)
+		require.Equal(s.t, http.StatusOK, response.StatusCode(), string(response.Body))
+
+		return response.JSON200.ImageDigest != ""
+	}, time.Minute, tick)
 
 	return *response.JSON200
 }

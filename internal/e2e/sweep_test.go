@@ -15,25 +15,44 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// submit sends a sweep file and returns the sweep's id.
-func (s *stack) submit(file string) string {
+// post sends a sweep file, as a person would again and again: a machine that is
+// busy may not say in time what an image is.
+func (s *stack) post(file string) *client.CreateSweepResponse {
 	s.t.Helper()
 
-	key := uuid.NewString()
+	params := &client.CreateSweepParams{IdempotencyKey: uuid.NewString()}
 
 	var response *client.CreateSweepResponse
 
-	require.Eventually(s.t, func() bool { // a machine that is busy may not say in time what an image is
+	require.Eventually(s.t, func() bool {
 		var err error
 
-		response, err = s.api.CreateSweepWithBodyWithResponse(s.t.Context(),
-			&client.CreateSweepParams{IdempotencyKey: key}, "application/yaml", strings.NewReader(file))
+		response, err = s.api.CreateSweepWithBodyWithResponse(s.t.Context(), params, "application/yaml", strings.NewReader(file))
 
 		return err == nil && response.StatusCode() != http.StatusServiceUnavailable
 	}, time.Minute, tick)
+
+	return response
+}
+
+// submit posts a sweep file and returns the sweep's id.
+func (s *stack) submit(file string) string {
+	s.t.Helper()
+
+	response := s.post(file)
 	require.Equal(s.t, http.StatusCreated, response.StatusCode(), string(response.Body))
 
 	return response.JSON201.ID
+}
+
+// refused posts a sweep file that must be, and returns why.
+func (s *stack) refused(file string) string {
+	s.t.Helper()
+
+	response := s.post(file)
+	require.Equal(s.t, http.StatusUnprocessableEntity, response.StatusCode(), string(response.Body))
+
+	return string(response.Body)
 }
 
 // sweep returns a sweep as it is now.
