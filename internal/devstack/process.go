@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -146,21 +148,39 @@ func isOurs(pid int, marker string) bool {
 	return err == nil && strings.Contains(string(line), marker)
 }
 
-// FreePort returns a TCP port of the loopback interface that is free now,
-// preferring the wanted one.
-func FreePort(wanted int) (int, error) {
-	for _, port := range []int{wanted, 0} {
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // closed at once
-		if err != nil {
-			continue
+// Ports that FreePort takes: below 32768, where Linux by default begins to give
+// ports to outgoing connections and to listeners that name none
+// (net.ipv4.ip_local_port_range; elsewhere it is 49152), and below 30000, where
+// Kubernetes' node ports begin. So nobody takes such a port by chance, not
+// between the look and a server's start, nor while a server restarts.
+const (
+	firstPort = 20000
+	lastPort  = 29999
+	// portLooks is how many of them are tried. Few are ever taken.
+	portLooks = 100
+)
+
+// FreePort returns a TCP port of the loopback interface that is free now: the
+// wanted one, or when that is 0 or taken, another, but none that is promised to
+// somebody already. Errors: unavailable.
+func FreePort(wanted int, promised ...int) (int, error) {
+	port := wanted
+
+	for range portLooks {
+		if port != 0 && !slices.Contains(promised, port) && listenable(port) {
+			return port, nil
 		}
 
-		got := listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is a TCP listener
-
-		return got, listener.Close()
+		port = firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // G404: no secret
 	}
 
-	return 0, berth.Errorf(berth.KindUnavailable, "no free TCP port on the loopback interface")
+	return 0, berth.Errorf(berth.KindUnavailable, "no free TCP port on the loopback interface among %d of %d to %d", portLooks, firstPort, lastPort)
+}
+
+func listenable(port int) bool {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // closed at once
+
+	return err == nil && listener.Close() == nil
 }
 
 // dialable reports whether something listens on a port.

@@ -132,10 +132,20 @@ func TestFreePort(t *testing.T) {
 	defer taken.Close() //nolint:errcheck // of no further use
 
 	wanted := taken.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is a TCP listener
-	got, err := FreePort(wanted)
-	require.NoError(t, err)
-	require.NotEqual(t, wanted, got)
-	require.NotZero(t, got)
-	require.NoError(t, dialable(wanted))
-	require.Error(t, dialable(got))
+	require.False(t, listenable(wanted))
+
+	for _, want := range []int{0, wanted} {
+		got, err := FreePort(want)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, got, firstPort)
+		require.LessOrEqual(t, got, lastPort)
+
+		again, err := FreePort(got)
+		require.NoError(t, err)
+		require.Equal(t, got, again, "a wanted port that is free")
+
+		other, err := FreePort(got, got)
+		require.NoError(t, err)
+		require.NotEqual(t, got, other, "it is promised to somebody")
+	}
 }

@@ -73,7 +73,7 @@ func startTemporal(config TemporalConfig, binary, pidFile string) (*Temporal, er
 		return nil, err
 	}
 
-	uiPort, err := FreePort(config.UIPort)
+	uiPort, err := FreePort(config.UIPort, port)
 	if err != nil {
 		return nil, err
 	}

@@ -137,6 +137,7 @@ func (c *cluster) crashPostgres() {
 	c.startPostgres()
 }
 
+// startTemporal starts Temporal, the second time on the same port.
 func (c *cluster) startTemporal() {
 	port := 0
 	if c.temporal != nil {
@@ -145,6 +146,7 @@ func (c *cluster) startTemporal() {
 
 	started, err := devstack.StartTemporal(devstack.TemporalConfig{Dir: filepath.Join(c.dir, "temporal"), Port: port, Headless: true})
 	require.NoError(c.t, err)
+	require.True(c.t, port == 0 || strings.HasSuffix(started.Address, ":"+strconv.Itoa(port)), "the port was taken meanwhile")
 
 	c.temporal = started
 }
