@@ -174,7 +174,7 @@ func FreePort(wanted int, promised ...int) (int, error) {
 		port = firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // G404: no secret
 	}
 
-	return 0, berth.Errorf(berth.KindUnavailable, "no free TCP port on the loopback interface among %d of %d to %d", portLooks, firstPort, lastPort)
+	return 0, berth.Errorf(berth.KindUnavailable, "no free TCP port on the loopback interface after %d looks from %d to %d", portLooks, firstPort, lastPort)
 }
 
 func listenable(port int) bool {

@@ -132,11 +132,13 @@ func TestFreePort(t *testing.T) {
 	defer taken.Close() //nolint:errcheck // of no further use
 
 	wanted := taken.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is a TCP listener
-	require.False(t, listenable(wanted))
+	require.NoError(t, dialable(wanted))
 
 	for _, want := range []int{0, wanted} {
 		got, err := FreePort(want)
 		require.NoError(t, err)
+		require.NotEqual(t, wanted, got)
+		require.Error(t, dialable(got))
 		require.GreaterOrEqual(t, got, firstPort)
 		require.LessOrEqual(t, got, lastPort)
 

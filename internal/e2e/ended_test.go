@@ -5,7 +5,6 @@ package e2e
 import (
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -142,18 +141,13 @@ func (s *stack) requireOneOfFifty(file string) {
 	s.t.Helper()
 
 	key := uuid.NewString()
-	post := func(file string) (*client.CreateSweepResponse, error) {
-		return s.api.CreateSweepWithBodyWithResponse(s.t.Context(),
-			&client.CreateSweepParams{IdempotencyKey: key}, "application/yaml", strings.NewReader(file))
-	}
-
 	answers := make([]*client.CreateSweepResponse, 50)
 	failed := make([]error, len(answers))
 
 	var group sync.WaitGroup
 
 	for i := range answers {
-		group.Go(func() { answers[i], failed[i] = post(file) })
+		group.Go(func() { answers[i], failed[i] = s.send(file, key) })
 	}
 
 	group.Wait()
@@ -177,7 +171,7 @@ func (s *stack) requireOneOfFifty(file string) {
 	require.Len(s.t, made, 1)
 	require.Equal(s.t, 49, found, "one made it")
 
-	other, err := post(file + "# another\n")
+	other, err := s.send(file+"# another\n", key)
 	require.NoError(s.t, err)
 	require.Equal(s.t, http.StatusConflict, other.StatusCode())
 

@@ -35,11 +35,15 @@ func TestExample_OutOfMemory(t *testing.T) {
 	require.Positive(t, sweep.Counts.OomRetries)
 
 	last := map[int]client.Attempt{}
+	again := [][2]client.Attempt{} // the one that was killed, and the next of its trial
+	attempts := s.attempts(id)
 
-	for _, a := range s.attempts(id) {
+	for _, a := range attempts {
 		if before, ok := last[a.TrialNumber]; ok {
 			require.Equal(t, "host_oom", before.FailureKind, "only an out-of-memory was repeated: %s", before.Message)
 			require.Greater(t, a.Demand.MemoryBytes, before.Demand.MemoryBytes)
+
+			again = append(again, [2]client.Attempt{before, a})
 		}
 
 		if a.FailureKind == "host_oom" {
@@ -52,6 +56,18 @@ func TestExample_OutOfMemory(t *testing.T) {
 
 	for _, a := range last {
 		require.Equal(t, "ok", a.FailureKind)
+	}
+
+	// A trial asks again once its shape has learned: whoever was placed since then
+	// has more than what was too little.
+	for _, pair := range again {
+		killed, next := pair[0], pair[1]
+
+		for _, a := range attempts {
+			if a.ShapeKey == killed.ShapeKey && !a.PlacedAt.Before(next.PlacedAt) {
+				require.Greater(t, a.Demand.MemoryBytes, killed.Demand.MemoryBytes, "trial %d after trial %d", a.TrialNumber, killed.TrialNumber)
+			}
+		}
 	}
 
 	s.requireQuiet()

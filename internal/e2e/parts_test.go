@@ -25,12 +25,11 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
-// once posts a sweep file, once.
+// once posts a sweep file and returns the first answer.
 func (s *stack) once(file string) *client.CreateSweepResponse {
 	s.t.Helper()
 
-	answer, err := s.api.CreateSweepWithBodyWithResponse(s.t.Context(),
-		&client.CreateSweepParams{IdempotencyKey: uuid.NewString()}, "application/yaml", strings.NewReader(file))
+	answer, err := s.send(file, uuid.NewString())
 	require.NoError(s.t, err)
 
 	return answer

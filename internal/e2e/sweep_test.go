@@ -15,19 +15,25 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
+// send posts a sweep file once.
+func (s *stack) send(file, key string) (*client.CreateSweepResponse, error) {
+	return s.api.CreateSweepWithBodyWithResponse(s.t.Context(),
+		&client.CreateSweepParams{IdempotencyKey: key}, "application/yaml", strings.NewReader(file))
+}
+
 // post sends a sweep file, as a person would again and again: a machine that is
 // busy may not say in time what an image is.
 func (s *stack) post(file string) *client.CreateSweepResponse {
 	s.t.Helper()
 
-	params := &client.CreateSweepParams{IdempotencyKey: uuid.NewString()}
+	key := uuid.NewString()
 
 	var response *client.CreateSweepResponse
 
 	require.Eventually(s.t, func() bool {
 		var err error
 
-		response, err = s.api.CreateSweepWithBodyWithResponse(s.t.Context(), params, "application/yaml", strings.NewReader(file))
+		response, err = s.send(file, key)
 
 		return err == nil && response.StatusCode() != http.StatusServiceUnavailable
 	}, time.Minute, tick)
