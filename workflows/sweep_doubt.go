@@ -74,7 +74,7 @@ func (s *sweep) doubt(ctx workflow.Context) error {
 
 	s.Doubt.Told = true
 
-	if workflow.GetVersion(ctx, "doubt", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if workflow.GetVersion(ctx, changeDoubt, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return nil // this run went on here before sweeps had doubts
 	}
 

@@ -61,11 +61,11 @@ func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order act
 	return t.outcomeOf(clean, p, outcome, err)
 }
 
-// outcomeOf reads what became of the activity. A host that does not answer is
-// fenced, and the attempt repeated elsewhere.
+// outcomeOf reads what became of the activity. An attempt without an outcome,
+// because its host does not answer or could not carry it out, is closed in the
+// ledger before the next one asks for a place: a trial has one live attempt.
 func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome berth.Outcome, err error) (berth.Outcome, error) {
 	var (
-		a       *activities.Activities
 		timeout *temporal.TimeoutError
 		cancel  *temporal.CanceledError
 	)
@@ -74,21 +74,7 @@ func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome
 	case err == nil:
 		return outcome, nil
 	case errors.As(err, &timeout):
-		message := fmt.Sprintf("host %s did not answer (%s); the attempt goes elsewhere", p.HostName, timeout.TimeoutType())
-		clean, _ := workflow.NewDisconnectedContext(ctx)
-
-		var abandoned activities.Abandoned
-
-		in := activities.AbandonInput{AttemptID: p.AttemptID, Message: message}
-		if err := workflow.ExecuteLocalActivity(steps(clean), a.AbandonAttempt, in).Get(clean, &abandoned); err != nil {
-			return berth.Outcome{}, err
-		}
-
-		if abandoned.Finished != nil { // only Temporal did not hear of it
-			return *abandoned.Finished, nil
-		}
-
-		return berth.Outcome{Kind: berth.FailureInfra, Message: message}, nil
+		return t.abandon(ctx, p, fmt.Sprintf("host %s did not answer (%s); the attempt goes elsewhere", p.HostName, timeout.TimeoutType()))
 	case errors.As(err, &cancel):
 		return berth.Outcome{Kind: berth.FailureCanceled, Message: "canceled; the container was stopped"}, nil
 	}
@@ -97,7 +83,43 @@ func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome
 		return o, nil
 	}
 
-	return berth.Outcome{Kind: berth.FailureInfra, Message: err.Error()}, nil
+	if workflow.GetVersion(ctx, changeAbandonFailed, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return berth.Outcome{Kind: berth.FailureInfra, Message: err.Error()}, nil
+	}
+
+	return t.abandon(ctx, p, fmt.Sprintf("host %s could not carry the attempt out: %s", p.HostName, reasonOf(err)))
+}
+
+// abandon fences an attempt that has no outcome, so that another may follow.
+// Its memory stays booked until there is proof that it is free.
+func (t *trial) abandon(ctx workflow.Context, p berth.PlacementStatus, message string) (berth.Outcome, error) {
+	var (
+		a         *activities.Activities
+		abandoned activities.Abandoned
+	)
+
+	clean, _ := workflow.NewDisconnectedContext(ctx)
+
+	in := activities.AbandonInput{AttemptID: p.AttemptID, Message: message}
+	if err := workflow.ExecuteLocalActivity(steps(clean), a.AbandonAttempt, in).Get(clean, &abandoned); err != nil {
+		return berth.Outcome{}, err
+	}
+
+	if abandoned.Finished != nil { // only Temporal did not hear of it
+		return *abandoned.Finished, nil
+	}
+
+	return berth.Outcome{Kind: berth.FailureInfra, Message: message}, nil
+}
+
+// reasonOf is the text of an activity's error without Temporal's own words
+// around it.
+func reasonOf(err error) string {
+	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+		return app.Message()
+	}
+
+	return err.Error()
 }
 
 // watchCap tells the probe when its carrier runs longer than the cap, so that

@@ -381,3 +381,38 @@ func TestTrial_SlowProbeIsCapped(t *testing.T) {
 	require.True(t, b.measured[0].Capped, "the others are told not to wait")
 	require.False(t, b.measured[1].Capped)
 }
+
+// An attempt that its host refuses has no outcome. The ledger takes no second
+// live attempt of a trial, so the first is closed before the next one is placed.
+func TestTrial_RefusedAttemptIsClosedBeforeTheNext(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := trialSetup(t)
+	n := 0
+	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
+		func(context.Context, activities.Order) (berth.Outcome, error) {
+			if n++; n == 1 {
+				return berth.Outcome{}, temporal.NewNonRetryableApplicationError("container belongs to another launch", string(berth.KindConflict), nil)
+			}
+
+			return ok(0.5), nil
+		})
+
+	var closed []activities.AbandonInput
+
+	b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.AbandonInput) (activities.Abandoned, error) {
+			require.Len(t, b.requests, 1, "closed before the next one asks")
+
+			closed = append(closed, in)
+
+			return activities.Abandoned{}, nil
+		})
+
+	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+	require.Len(t, closed, 1)
+	require.Equal(t, b.requests[0].AttemptID, closed[0].AttemptID)
+	require.Equal(t, "host host could not carry the attempt out: container belongs to another launch", closed[0].Message)
+}

@@ -180,13 +180,11 @@ type run struct {
 // attempt takes the attempt through its life.
 func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	launch, err := r.prepare()
-	if err != nil {
-		return berth.Outcome{}, err
+	if err == nil {
+		r.container, err = r.containers.Ensure(ctx, launch)
 	}
 
-	r.container, err = r.containers.Ensure(ctx, launch)
-
-	if start, ok := errors.AsType[*berth.StartError](err); ok {
+	if start := refusal(err); start != nil {
 		return r.settle(ctx, verdict{Outcome: r.concludeStart(start)})
 	}
 
@@ -214,6 +212,21 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	}
 
 	return r.settle(ctx, verdict{Outcome: r.conclude(seen), Tail: seen.tail, Points: seen.points, Pieces: seen.pieces})
+}
+
+// refusal is the reason why no container can ever be started for a launch: Docker
+// refused it, or it is wrong in itself, which no other host and no retry mends.
+// Nil = the error may pass.
+func refusal(err error) *berth.StartError {
+	if start, ok := errors.AsType[*berth.StartError](err); ok {
+		return start
+	}
+
+	if err != nil && berth.KindOf(err) == berth.KindInvalid {
+		return &berth.StartError{Kind: berth.FailureBadCommand, Err: err}
+	}
+
+	return nil
 }
 
 // cutOff turns the errors of a context that ended into ErrDetached.

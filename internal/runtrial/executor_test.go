@@ -260,6 +260,39 @@ func TestRun_StartError(t *testing.T) {
 	require.Empty(t, r.docks.boxes, "nor does the container that could not start stay")
 }
 
+// A launch that is wrong in itself ends the attempt with its reason: without an
+// outcome its row stayed live, and the ledger took no other attempt of the trial.
+func TestRun_WrongLaunchHasAnOutcome(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name   string
+		change func(r *rig)
+		says   string
+	}{
+		{"a value that reads as an option", func(r *rig) {
+			r.books.assignee.Spec.Command = []string{"python", "train.py", "{{lr}}"}
+			r.books.assignee.Trial.Params["lr"] = berth.FloatValue(-0.1)
+		}, "--x={{name}}"},
+		{"what Docker's adapter refuses", func(r *rig) {
+			r.docks.ensureErr = berth.Errorf(berth.KindInvalid, "mount %q: must be an absolute path", "data")
+		}, "must be an absolute path"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			tt.change(r)
+
+			got := await(t, r.start(t.Context(), r.order()))
+			require.NoError(t, got.err)
+			require.Equal(t, berth.FailureBadCommand, got.outcome.Kind)
+			require.Contains(t, got.outcome.Message, tt.says)
+			require.Equal(t, berth.FailureBadCommand, r.books.result(t).Outcome.Kind)
+		})
+	}
+}
+
 func TestRun_FencedBeforeItStarts(t *testing.T) {
 	t.Parallel()
 

@@ -1,0 +1,13 @@
+package workflows
+
+// Changes of the commands that a workflow issues. A run that began before a
+// change replays without it: workflow.GetVersion returns DefaultVersion there.
+// A change that only answers a signal, or a field that older versions never
+// send, needs none. TestReplay holds the histories of earlier versions to this.
+const (
+	changeDoubt         = "doubt"          // a sweep pauses itself when its first trials fail alike
+	changeAbandonFailed = "abandon-failed" // an attempt that ended without an outcome is closed in the ledger
+	changeBeside        = "beside"         // trials of a shape that is being measured run beside the probe
+	changeClock         = "clock"          // max_duration counts from the first trial that runs
+	changeInfeasible    = "infeasible"     // infeasible trials do not count for max_failed_trials
+)
