@@ -36,6 +36,8 @@ type Trials interface {
 type Placements interface {
 	ListHosts(ctx context.Context) ([]berth.Host, error)
 	RequestPlacement(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error)
+	// ResizeRequest changes the demand of a request that still waits.
+	ResizeRequest(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error)
 	PlacementStatus(ctx context.Context, attemptID string) (berth.PlacementStatus, error)
 	WithdrawRequest(ctx context.Context, attemptID string) (berth.PlacementStatus, error)
 }

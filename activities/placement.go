@@ -37,6 +37,24 @@ type PlaceResult struct {
 // RequestPlacement computes the demand of an attempt from the spec, the
 // footprint of its shape and the trial's out-of-memory so far, and asks for it.
 func (a *Activities) RequestPlacement(ctx context.Context, in PlaceInput) (PlaceResult, error) {
+	return a.request(ctx, in, a.Placements.RequestPlacement)
+}
+
+// ResizePlacement computes the demand of an attempt anew and changes its
+// request, if that still waits: its shape was measured meanwhile.
+func (a *Activities) ResizePlacement(ctx context.Context, in PlaceInput) (PlaceResult, error) {
+	result, err := a.request(ctx, in, a.Placements.ResizeRequest)
+	if err == nil && result.Infeasible { // there is nothing larger: the request stays as it is
+		result.Status, err = a.CheckPlacement(ctx, AttemptRef{AttemptID: in.AttemptID})
+	}
+
+	return result, err
+}
+
+// request computes a demand and asks for it in one of the two ways.
+func (a *Activities) request(ctx context.Context, in PlaceInput,
+	ask func(context.Context, berth.PlacementRequest) (berth.PlacementStatus, error),
+) (PlaceResult, error) {
 	trial, err := a.Trials.PlannedTrial(ctx, in.SweepID, in.Trial)
 	if err != nil {
 		return PlaceResult{}, translate(err)
@@ -60,7 +78,7 @@ func (a *Activities) RequestPlacement(ctx context.Context, in PlaceInput) (Place
 		request.Expected = time.Duration(trial.Footprint.Duration)
 	}
 
-	status, err := a.Placements.RequestPlacement(ctx, request)
+	status, err := ask(ctx, request)
 
 	return PlaceResult{Status: status, Asked: demand}, translate(err)
 }

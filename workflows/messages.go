@@ -66,8 +66,9 @@ type ProbeWanted struct {
 
 // ProbeRole tells a waiting trial what it does about the probe.
 type ProbeRole struct {
-	Ready bool `json:"ready"` // the footprint is there: go on; false = your run measures the shape
-	Short bool `json:"short"` // measure by a short run that is thrown away
+	Ready  bool `json:"ready"`            // the footprint is there: go on
+	Short  bool `json:"short"`            // measure by a short run that is thrown away
+	Beside bool `json:"beside,omitempty"` // run at the unmeasured size meanwhile; none of these = your run measures the shape
 }
 
 // ProbeMeasured tells a probe how its carrier's run went.

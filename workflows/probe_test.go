@@ -87,7 +87,13 @@ func (b *probeBundle) execute(t *testing.T) workflows.ProbeResult {
 	return result
 }
 
-func TestProbe_OneMeasuresAndAllGoOn(t *testing.T) {
+var (
+	carry  = workflows.ProbeRole{}
+	beside = workflows.ProbeRole{Beside: true}
+	ready  = workflows.ProbeRole{Ready: true}
+)
+
+func TestProbe_OneMeasuresTheOthersRunBeside(t *testing.T) {
 	t.Parallel()
 
 	b := probeSetup(t)
@@ -95,53 +101,79 @@ func TestProbe_OneMeasuresAndAllGoOn(t *testing.T) {
 	b.measured(time.Minute, "a", true, false)
 
 	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{{"a", workflows.ProbeRole{}}, {"b", workflows.ProbeRole{Ready: true}}, {"c", workflows.ProbeRole{Ready: true}}}, b.told)
+	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"c", beside}, {"b", ready}, {"c", ready}}, b.told)
 }
 
-func TestProbe_TheNextTakesOverAfterAFailure(t *testing.T) {
+// A carrier whose sweep is paused measures nothing, maybe for days. Trials of
+// other sweeps do not wait for it, and the first that ends measures the shape.
+func TestProbe_WhoeverEndsFirstMeasures(t *testing.T) {
+	t.Parallel()
+
+	b := probeSetup(t)
+	b.want(0, "paused", "b", "c")
+	b.measured(time.Minute, "b", true, false)
+
+	require.True(t, b.execute(t).Known)
+	require.Equal(t, []told{{"paused", carry}, {"b", beside}, {"c", beside}, {"c", ready}}, b.told)
+}
+
+func TestProbe_TheNextThatJoinsTakesOverAfterAFailure(t *testing.T) {
 	t.Parallel()
 
 	b := probeSetup(t)
 	b.want(0, "a", "b")
 	b.measured(time.Minute, "a", false, false)
-	b.measured(2*time.Minute, "b", true, false)
+	b.want(2*time.Minute, "c")
+	b.measured(3*time.Minute, "c", true, false)
 
 	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{{"a", workflows.ProbeRole{}}, {"b", workflows.ProbeRole{}}}, b.told)
+	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"c", carry}, {"b", ready}}, b.told)
 }
 
 func TestProbe_SkipsTrialsThatHaveEnded(t *testing.T) {
 	t.Parallel()
 
 	b := probeSetup(t)
-	b.dead["a"] = true
-	b.want(0, "a", "b")
+	b.dead["a"], b.dead["c"] = true, true
+	b.want(0, "a", "b", "c")
 	b.measured(time.Minute, "b", true, false)
 
 	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{{"b", workflows.ProbeRole{}}}, b.told)
+	require.Equal(t, []told{{"b", carry}}, b.told)
 }
 
 func TestProbe_AfterTheCapTheNextMeasuresShort(t *testing.T) {
 	t.Parallel()
 
 	b := probeSetup(t)
-	b.want(0, "a", "b", "c")
+	b.want(0, "a", "b")
 	b.measured(2*time.Minute, "a", false, true)
-	b.measured(3*time.Minute, "b", true, false)
+	b.want(3*time.Minute, "c")
+	b.measured(4*time.Minute, "c", true, false)
 
 	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{
-		{"a", workflows.ProbeRole{}}, {"b", workflows.ProbeRole{Short: true}}, {"c", workflows.ProbeRole{Ready: true}},
-	}, b.told)
+	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"c", workflows.ProbeRole{Short: true}}, {"b", ready}}, b.told)
 }
 
-func TestProbe_NobodyLeftEndsItUnknown(t *testing.T) {
+func TestProbe_TrialThatDidNotHearOfItsRoleIsToldAgain(t *testing.T) {
 	t.Parallel()
 
 	b := probeSetup(t)
-	b.want(0, "a")
+	b.want(0, "a", "b")
+	b.want(time.Minute, "b")
+	b.measured(2*time.Minute, "a", true, false)
+
+	require.True(t, b.execute(t).Known)
+	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"b", beside}, {"b", ready}}, b.told)
+}
+
+func TestProbe_NoTrialLeftEndsItUnknown(t *testing.T) {
+	t.Parallel()
+
+	b := probeSetup(t)
+	b.want(0, "a", "b")
 	b.measured(time.Minute, "a", false, false)
+	b.measured(time.Minute, "b", false, false)
 
 	require.False(t, b.execute(t).Known)
 }
@@ -155,5 +187,5 @@ func TestProbe_HearsOfTrialsThatJoinAtItsEnd(t *testing.T) {
 	b.measured(time.Minute, "a", true, false)
 
 	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{{"a", workflows.ProbeRole{}}, {"b", workflows.ProbeRole{Ready: true}}, {"c", workflows.ProbeRole{Ready: true}}}, b.told)
+	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"b", ready}, {"c", ready}}, b.told)
 }

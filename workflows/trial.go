@@ -60,6 +60,7 @@ type trial struct {
 	last     *activities.LastOOM
 	carries  bool // this trial's run measures its shape
 	short    bool // by a short run
+	beside   bool // it runs while another one's run measures its shape
 	peak     int64
 	status   berth.TrialState // as the search attribute says; a trial starts as waiting
 }
@@ -136,7 +137,7 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 		t.charged++
 	}
 
-	if t.carries && policy.Next == berth.NextDone {
+	if policy.Next == berth.NextDone {
 		t.measured(ctx, false)
 	}
 
@@ -216,6 +217,7 @@ func (t *trial) settle(ctx workflow.Context, end berth.TrialUpdate) (TrialResult
 	}
 
 	t.say(clean, end.State, string(end.State)+": "+end.Message, tags...)
+	t.measured(clean, false) // after all its attempts: the shape waits for none of them any more
 	t.drain()
 
 	return TrialResult{State: end.State, Kind: end.Kind, Message: end.Message, Value: end.Value, Attempts: t.attempts}, nil

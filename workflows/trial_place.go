@@ -36,7 +36,7 @@ func (t *trial) place(ctx workflow.Context) (placing, error) {
 
 	t.say(ctx, berth.TrialWaiting, "waiting for a place: "+demandText(result.Asked))
 
-	status, err := t.awaitPlacement(ctx, in.AttemptID, result.Status)
+	status, err := t.awaitPlacement(ctx, in, result.Status)
 	if err != nil {
 		return placing{}, err
 	}
@@ -54,21 +54,21 @@ func (t *trial) place(ctx workflow.Context) (placing, error) {
 	}
 }
 
-func (t *trial) awaitPlacement(ctx workflow.Context, attemptID string, status berth.PlacementStatus) (berth.PlacementStatus, error) {
+func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, status berth.PlacementStatus) (berth.PlacementStatus, error) {
 	var a *activities.Activities
 
-	ref := activities.AttemptRef{AttemptID: attemptID}
+	ref := activities.AttemptRef{AttemptID: in.AttemptID}
 	check := func(ctx workflow.Context, step any) error {
 		return workflow.ExecuteLocalActivity(steps(ctx), step, ref).Get(ctx, &status)
 	}
 
 	for pause := recheckFirst; status.State == berth.RequestWaiting; pause = min(2*pause, recheckLongest) {
-		signaled := false
+		signaled, unmeasured := false, t.beside
 
 		_, err := awaitFor(ctx, pause, "look at the placement request", func() bool {
 			signaled = signaled || t.placed.ReceiveAsync(nil)
 
-			return signaled || t.stopped
+			return signaled || t.stopped || (unmeasured && t.released())
 		})
 		if err != nil { // canceled: the request must not be placed any more
 			clean, _ := workflow.NewDisconnectedContext(ctx)
@@ -83,15 +83,35 @@ func (t *trial) awaitPlacement(ctx workflow.Context, attemptID string, status be
 			return status, nil // its activity is canceled at once, which frees the lease on proof
 		}
 
-		step := any(a.CheckPlacement)
-		if t.stopped {
-			step = a.WithdrawPlacement
+		switch {
+		case t.stopped:
+			err = check(ctx, a.WithdrawPlacement)
+		case unmeasured && !t.beside:
+			status, err = t.resize(ctx, in)
+		default:
+			err = check(ctx, a.CheckPlacement)
 		}
 
-		if err := check(ctx, step); err != nil {
+		if err != nil {
 			return status, err
 		}
 	}
 
 	return status, nil
+}
+
+// resize has a request that waits at the unmeasured size ask for what the shape
+// was measured to need.
+func (t *trial) resize(ctx workflow.Context, in activities.PlaceInput) (berth.PlacementStatus, error) {
+	var (
+		a      *activities.Activities
+		result activities.PlaceResult
+	)
+
+	err := workflow.ExecuteLocalActivity(steps(ctx), a.ResizePlacement, in).Get(ctx, &result)
+	if err == nil && result.Status.State == berth.RequestWaiting {
+		t.say(ctx, berth.TrialWaiting, "waiting for a place: "+demandText(result.Asked))
+	}
+
+	return result.Status, err
 }

@@ -416,3 +416,64 @@ func TestTrial_RefusedAttemptIsClosedBeforeTheNext(t *testing.T) {
 	require.Equal(t, b.requests[0].AttemptID, closed[0].AttemptID)
 	require.Equal(t, "host host could not carry the attempt out: container belongs to another launch", closed[0].Message)
 }
+
+// A trial of a shape that another one measures asks for a place at once, at the
+// unmeasured size, and for what was measured as soon as that is known.
+func TestTrial_RunsBesideTheProbe(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := trialSetup(t)
+	b.brief.NeedsProbe, b.waiting = true, true
+	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
+	b.runs(ok(0.9))
+
+	var resized []activities.PlaceInput
+
+	b.env.OnActivity(a.ResizePlacement, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
+			resized = append(resized, in)
+
+			return activities.PlaceResult{Status: b.status(in.AttemptID, berth.RequestPlaced, berth.Demand{MemoryBytes: mib})}, nil
+		})
+	b.env.RegisterDelayedCallback(func() {
+		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Beside: true})
+	}, time.Second)
+	b.env.RegisterDelayedCallback(func() {
+		require.Len(t, b.requests, 1, "it asks before the shape is measured")
+		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Ready: true})
+	}, 10*time.Second)
+
+	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+	require.Equal(t, berth.PurposeRun, b.requests[0].Purpose)
+	require.Equal(t, b.requests, resized, "the same request, computed anew")
+	require.Empty(t, b.measured, "the probe does not wait for it any more")
+}
+
+// Whichever run ends first measures the shape, and the probe has to hear of it.
+func TestTrial_RunBesideTheProbeTellsItsEnd(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name    string
+		outcome berth.Outcome
+	}{{"measured", ok(0.9)}, {"out of memory to the end", bad(berth.FailureHostOOM)}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var a *activities.Activities
+
+			b := trialSetup(t)
+			b.brief.NeedsProbe = true
+			b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
+			b.runs(tt.outcome)
+			b.env.RegisterDelayedCallback(func() {
+				b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Beside: true})
+			}, time.Second)
+
+			b.execute(t)
+			require.Equal(t, []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}, b.measured)
+		})
+	}
+}

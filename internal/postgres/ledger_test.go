@@ -279,3 +279,32 @@ func TestCreateSweep_IdempotencyKey(t *testing.T) {
 	_, _, err = b.store.CreateSweep(t.Context(), n)
 	require.Equal(t, berth.KindConflict, berth.KindOf(err))
 }
+
+// A request that was made before its shape was measured asks for what was
+// measured, while it waits. One that was placed keeps what it got.
+func TestResizeRequest(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	placed, waiting := b.request(t, 2*gib), b.request(t, 2*gib)
+	b.place(t, placed)
+
+	for _, r := range []berth.PlacementRequest{placed, waiting} {
+		r.Demand.MemoryBytes, r.Demand.CPUMilli, r.Expected = gib/2, 300, time.Minute
+
+		status, err := b.store.ResizeRequest(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, r.AttemptID == placed.AttemptID, status.State == berth.RequestPlaced)
+	}
+
+	attempt, err := b.store.GetAttempt(t.Context(), placed.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, int64(2*gib), attempt.Demand.MemoryBytes)
+
+	_, queue, _, err := b.store.Queue(t.Context(), 10)
+	require.NoError(t, err)
+	require.Len(t, queue, 1)
+	require.Equal(t, int64(gib/2), queue[0].Demand.MemoryBytes)
+	require.Equal(t, int64(300), queue[0].Demand.CPUMilli)
+	require.Equal(t, time.Minute, queue[0].Expected)
+}

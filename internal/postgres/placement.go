@@ -15,16 +15,12 @@ import (
 // RequestPlacement asks for a place and returns what became of the request,
 // which may be an answer that an earlier call got.
 func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error) {
-	if r.Demand.DeviceBytes > 0 {
-		r.Demand.Contexts = max(r.Demand.Contexts, 1) // what packing books for it
-	}
-
 	err := s.inTx(ctx, "requesting a place for attempt "+r.AttemptID, func(tx pgx.Tx) error {
 		rows, err := s.q.InsertPlacementRequest(ctx, tx, &dbsqlc.InsertPlacementRequestParams{
 			AttemptID: r.AttemptID, SweepID: r.SweepID, TrialID: r.TrialID, WorkflowID: r.WorkflowID,
 			Number: int32Of(r.Number), Stage: r.Stage, Purpose: string(r.Purpose), ShapeKey: r.ShapeKey,
 			MemoryBytes: r.Demand.MemoryBytes, CpuMilli: r.Demand.CPUMilli, DeviceBytes: r.Demand.DeviceBytes,
-			Contexts: int32Of(r.Demand.Contexts), Exclusive: r.Demand.Exclusive, ExpectedNs: r.Expected.Nanoseconds(),
+			Contexts: int32Of(contexts(r.Demand)), Exclusive: r.Demand.Exclusive, ExpectedNs: r.Expected.Nanoseconds(),
 		})
 		if err != nil || rows == 0 {
 			return err
@@ -52,6 +48,36 @@ func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) 
 	}
 
 	return s.PlacementStatus(ctx, r.AttemptID)
+}
+
+// ResizeRequest changes the demand of a request that still waits, and returns
+// what became of the request. Errors: not_found.
+func (s *Store) ResizeRequest(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error) {
+	err := s.inTx(ctx, "resizing the request of attempt "+r.AttemptID, func(tx pgx.Tx) error {
+		rows, err := s.q.ResizeRequest(ctx, tx, &dbsqlc.ResizeRequestParams{
+			AttemptID: r.AttemptID, MemoryBytes: r.Demand.MemoryBytes, CpuMilli: r.Demand.CPUMilli,
+			DeviceBytes: r.Demand.DeviceBytes, Contexts: int32Of(contexts(r.Demand)), ExpectedNs: r.Expected.Nanoseconds(),
+		})
+		if err != nil || rows == 0 {
+			return err
+		}
+
+		return wake(ctx, tx, channelPlacer)
+	})
+	if err != nil {
+		return berth.PlacementStatus{}, err
+	}
+
+	return s.PlacementStatus(ctx, r.AttemptID)
+}
+
+// contexts is how many contexts packing books for a demand.
+func contexts(d berth.Demand) int {
+	if d.DeviceBytes > 0 {
+		return max(d.Contexts, 1)
+	}
+
+	return d.Contexts
 }
 
 // errTrialEnded undoes a request that came too late.

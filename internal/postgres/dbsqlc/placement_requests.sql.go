@@ -324,6 +324,36 @@ func (q *Queries) RaiseWaitingDemand(ctx context.Context, db DBTX, memoryBytes i
 	return result.RowsAffected(), nil
 }
 
+const resizeRequest = `-- name: ResizeRequest :execrows
+UPDATE placement_requests
+SET memory_bytes = $1, cpu_milli = $2, device_bytes = $3, contexts = $4, expected_ns = $5
+WHERE attempt_id = $6 AND state = 'waiting'
+`
+
+type ResizeRequestParams struct {
+	MemoryBytes int64
+	CpuMilli    int64
+	DeviceBytes int64
+	Contexts    int32
+	ExpectedNs  int64
+	AttemptID   string
+}
+
+func (q *Queries) ResizeRequest(ctx context.Context, db DBTX, arg *ResizeRequestParams) (int64, error) {
+	result, err := db.Exec(ctx, resizeRequest,
+		arg.MemoryBytes,
+		arg.CpuMilli,
+		arg.DeviceBytes,
+		arg.Contexts,
+		arg.ExpectedNs,
+		arg.AttemptID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const storeReasons = `-- name: StoreReasons :exec
 WITH locked AS (
     SELECT r.attempt_id, u.reasons

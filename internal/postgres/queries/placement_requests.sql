@@ -5,6 +5,11 @@ VALUES (@attempt_id, @sweep_id, @trial_id, @workflow_id, @number, @stage, @purpo
     @memory_bytes, @cpu_milli, @device_bytes, @contexts, @exclusive, @expected_ns)
 ON CONFLICT (attempt_id) DO NOTHING;
 
+-- name: ResizeRequest :execrows
+UPDATE placement_requests
+SET memory_bytes = @memory_bytes, cpu_milli = @cpu_milli, device_bytes = @device_bytes, contexts = @contexts, expected_ns = @expected_ns
+WHERE attempt_id = @attempt_id AND state = 'waiting';
+
 -- name: GetPlacementRequest :one
 SELECT * FROM placement_requests WHERE attempt_id = @attempt_id;
 

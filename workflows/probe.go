@@ -1,0 +1,225 @@
+package workflows
+
+import (
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+)
+
+// ProbeInput names the shape of a ProbeWorkflow; the rest is carried over by
+// continue-as-new.
+type ProbeInput struct {
+	ShapeKey string   `json:"shape_key"`
+	Waiting  []string `json:"waiting,omitempty"`
+	Beside   []string `json:"beside,omitempty"`
+	Carrier  string   `json:"carrier,omitempty"`
+	Capped   bool     `json:"capped,omitempty"`
+}
+
+// ProbeResult says how a probe ended.
+type ProbeResult struct {
+	Known bool `json:"known"` // the footprint is there
+}
+
+// ProbeWorkflow makes one of the trials that wait for a shape measure it and
+// tells the others when it is done. It is shared by all sweeps.
+//
+// The measuring run is the chosen trial's own first attempt, so that in full
+// mode its result counts and probing costs nothing. The others run beside it at
+// the size of a shape that is not measured, where that fits: no machine idles
+// for a carrier that waits, is paused or is slow, and whichever run ends first
+// measures the shape. When the measuring run fails, the next trial takes over.
+func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
+	p := &probe{
+		key: in.ShapeKey, waiting: in.Waiting, beside: in.Beside, carrier: in.Carrier, capped: in.Capped,
+		want: workflow.GetSignalChannel(ctx, SignalWant), done: workflow.GetSignalChannel(ctx, SignalMeasured),
+		shares: workflow.GetVersion(ctx, changeBeside, workflow.DefaultVersion, 1) != workflow.DefaultVersion,
+	}
+
+	for {
+		p.receive()
+
+		known, err := p.known(ctx)
+		if err != nil {
+			return ProbeResult{}, err
+		}
+
+		if known {
+			p.release(ctx)
+		}
+
+		if len(p.waiting) == 0 && (p.carrier == "" || known) {
+			if p.news() {
+				continue // it came during the steps above, and nobody else would hear of it
+			}
+
+			return ProbeResult{Known: known}, nil
+		}
+
+		if p.carrier == "" && p.candidate() >= 0 {
+			p.elect(ctx)
+
+			continue
+		}
+
+		p.spread(ctx)
+
+		if p.shares && workflow.GetInfo(ctx).GetContinueAsNewSuggested() && !p.news() {
+			return ProbeResult{}, workflow.NewContinueAsNewError(ctx, ProbeWorkflow, ProbeInput{
+				ShapeKey: p.key, Waiting: p.waiting, Beside: p.beside, Carrier: p.carrier, Capped: p.capped,
+			})
+		}
+
+		if err := p.await(ctx); err != nil {
+			return ProbeResult{}, err
+		}
+	}
+}
+
+// probe is the state of one ProbeWorkflow.
+type probe struct {
+	key        string
+	want, done workflow.ReceiveChannel
+
+	waiting []string // workflow ids of trials that want to know of the footprint, in order of arrival
+	beside  []string // of those, the ones that were told to run meanwhile
+	carrier string   // the trial whose run measures; empty = none
+	capped  bool     // the carrier runs longer than it may; the next one measures short
+	shares  bool     // others run beside the carrier; false in runs of earlier versions
+}
+
+// news reports whether a signal waits.
+func (p *probe) news() bool { return p.want.Len() > 0 || p.done.Len() > 0 }
+
+// receive takes in all signals that are there.
+func (p *probe) receive() {
+	var (
+		want ProbeWanted
+		done ProbeMeasured
+	)
+
+	for p.want.ReceiveAsync(&want) {
+		p.join(want.WorkflowID)
+	}
+
+	for p.done.ReceiveAsync(&done) {
+		p.capped = p.capped || done.Capped
+
+		if done.WorkflowID == p.carrier {
+			p.carrier = ""
+		}
+
+		if p.shares {
+			p.leave(done.WorkflowID)
+		}
+	}
+}
+
+func (p *probe) join(workflowID string) {
+	p.beside = without(p.beside, workflowID) // it did not hear of its role
+
+	if slices.Contains(p.waiting, workflowID) {
+		return
+	}
+
+	if workflowID == p.carrier { // it lost its role; let it have it again
+		p.carrier = ""
+	}
+
+	p.waiting = append(p.waiting, workflowID)
+}
+
+// leave forgets a trial that does not wait for the footprint any more.
+func (p *probe) leave(workflowID string) {
+	p.waiting, p.beside = without(p.waiting, workflowID), without(p.beside, workflowID)
+}
+
+func (p *probe) known(ctx workflow.Context) (bool, error) {
+	var (
+		a     *activities.Activities
+		known bool
+	)
+
+	err := workflow.ExecuteLocalActivity(steps(ctx), a.FootprintKnown, activities.ShapeRef{ShapeKey: p.key}).Get(ctx, &known)
+
+	return known, err
+}
+
+// release tells all that wait to go on with what was measured.
+func (p *probe) release(ctx workflow.Context) {
+	for _, id := range p.waiting {
+		p.tell(ctx, id, ProbeRole{Ready: true})
+	}
+
+	p.waiting, p.beside = nil, nil
+}
+
+// candidate is the index of the first trial that may be given the measuring
+// run; -1 = none. Those that run beside it do not take it.
+func (p *probe) candidate() int {
+	return slices.IndexFunc(p.waiting, func(id string) bool { return !slices.Contains(p.beside, id) })
+}
+
+// elect gives the measuring run to the first candidate, if it still lives.
+func (p *probe) elect(ctx workflow.Context) {
+	next := p.waiting[p.candidate()]
+	p.leave(next)
+
+	if p.tell(ctx, next, ProbeRole{Short: p.capped}) {
+		p.carrier = next
+	}
+
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**Shape %s**\n\n%s measures it; %d trial(s) wait.",
+		berth.ShortKey(p.key), p.carrier, len(p.waiting)))
+}
+
+// spread has the trials that wait run beside the one that measures.
+func (p *probe) spread(ctx workflow.Context) {
+	for p.shares {
+		i := p.candidate()
+		if i < 0 {
+			return
+		}
+
+		if id := p.waiting[i]; p.tell(ctx, id, ProbeRole{Beside: true}) {
+			p.beside = append(p.beside, id)
+		} else {
+			p.leave(id)
+		}
+	}
+}
+
+func (p *probe) tell(ctx workflow.Context, workflowID string, role ProbeRole) bool {
+	err := workflow.SignalExternalWorkflow(ctx, workflowID, "", SignalProbe, role).Get(ctx, nil)
+	if err != nil { // it has ended; it does not wait any more
+		workflow.GetLogger(ctx).Info("a trial that waited has ended", "workflow", workflowID)
+	}
+
+	return err == nil
+}
+
+// await waits for a signal. Now and then it tells every trial its role anew,
+// in case one died without a word: a live one ignores that.
+func (p *probe) await(ctx workflow.Context) error {
+	got, err := awaitFor(ctx, recheckLongest, "offer the measuring run again", p.news)
+	if err != nil || got {
+		return err
+	}
+
+	if p.carrier != "" && !p.tell(ctx, p.carrier, ProbeRole{Short: p.capped}) {
+		p.carrier = ""
+	}
+
+	p.beside = nil
+
+	return nil
+}
+
+// without is a list less one of its entries.
+func without(list []string, entry string) []string {
+	return slices.DeleteFunc(list, func(s string) bool { return s == entry })
+}
