@@ -19,6 +19,8 @@ type Sweeps interface {
 		suggest func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error)) (numbers []int, exhausted bool, err error)
 	SetSweepState(ctx context.Context, id string, state berth.SweepState, reason string) (changed bool, err error)
 	SetMaxParallel(ctx context.Context, id string, n int) error
+	// FirstTrialRan is when a sweep's first trial got its place; zero while none has.
+	FirstTrialRan(ctx context.Context, id string) (time.Time, error)
 }
 
 // Trials is what the steps of a trial need of the database.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -152,7 +153,7 @@ func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth
 	}
 
 	if in.State == berth.SweepSucceeded && sweep.Counts.Succeeded == 0 {
-		in.State, in.Reason = berth.SweepFailed, "no trial succeeded; look at the message of any of them"
+		in.State, in.Reason = berth.SweepFailed, in.Reason+"; no trial succeeded: look at the message of any of them"
 	}
 
 	if _, err := a.Sweeps.SetSweepState(ctx, in.SweepID, in.State, in.Reason); err != nil {
@@ -163,6 +164,19 @@ func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth
 	sweep.Spec = berth.Spec{Objective: sweep.Spec.Objective} // workflows carry ids and scalars, not documents
 
 	return sweep, translate(err)
+}
+
+// SweepRef names a sweep.
+type SweepRef struct {
+	SweepID string `json:"sweep_id"`
+}
+
+// FirstTrialRan returns when the first trial of a sweep got its place; the zero
+// time while none has.
+func (a *Activities) FirstTrialRan(ctx context.Context, in SweepRef) (time.Time, error) {
+	began, err := a.Sweeps.FirstTrialRan(ctx, in.SweepID)
+
+	return began, translate(err)
 }
 
 // EndedInput names trials of a sweep that are thought to be open.

@@ -36,15 +36,19 @@ type SweepState struct {
 	Created   int       `json:"created"` // trials suggested so far; the last number
 	Open      []int     `json:"open"`    // numbers of trials that have not ended, ascending
 	Succeeded int       `json:"succeeded"`
-	Failed    int       `json:"failed"` // infeasible ones included
-	Canceled  int       `json:"canceled"`
-	Exhausted bool      `json:"exhausted"` // the search has no more
-	Capacity  int       `json:"capacity"`
-	Paused    bool      `json:"paused"`
-	Ending    Ending    `json:"ending"` // zero until the sweep starts no more trials
-	Best      *float64  `json:"best,omitempty"`
-	BestTrial int       `json:"best_trial,omitempty"`
-	Doubt     Doubt     `json:"doubt,omitzero"`
+	Failed    int       `json:"failed"`
+	// Infeasible trials need more memory than there is: the search is told, and
+	// limits.max_failed_trials does not count them.
+	Infeasible int      `json:"infeasible,omitempty"`
+	Canceled   int      `json:"canceled"`
+	Exhausted  bool     `json:"exhausted"` // the search has no more
+	Capacity   int      `json:"capacity"`
+	Paused     bool     `json:"paused"`
+	Ending     Ending   `json:"ending"` // zero until the sweep starts no more trials
+	Best       *float64 `json:"best,omitempty"`
+	BestTrial  int      `json:"best_trial,omitempty"`
+	Doubt      Doubt    `json:"doubt,omitzero"`
+	Clock      Clock    `json:"clock,omitzero"`
 }
 
 // Ending says why a sweep starts no more trials, and how it ends.
@@ -116,7 +120,8 @@ type sweep struct {
 
 	id   string
 	plan activities.SweepPlan
-	news []berth.TrialEnd // of trials that this run started
+	news []berth.TrialEnd  // of trials that this run started
+	sent []workflow.Future // requests to trials; Temporal drops those that a run leaves unanswered
 }
 
 // run starts trials and takes in their ends until none is open and none is to
@@ -127,6 +132,11 @@ func (s *sweep) run(ctx workflow.Context) error {
 	for {
 		acted := s.wishes() // what changes from here on is acted upon in the next round
 		s.receive(ctx, finished)
+
+		if err := s.readClock(ctx); err != nil {
+			return err
+		}
+
 		s.decide(ctx)
 
 		if s.Ending.State != "" && len(s.Open) == 0 {
@@ -197,7 +207,7 @@ func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) 
 	s.news = nil
 
 	for _, end := range news {
-		s.end(end)
+		s.end(ctx, end)
 	}
 
 	if s.BestTrial != best {
@@ -206,7 +216,7 @@ func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) 
 }
 
 // end counts a trial that ended, once.
-func (s *sweep) end(news berth.TrialEnd) {
+func (s *sweep) end(ctx workflow.Context, news berth.TrialEnd) {
 	i := slices.Index(s.Open, news.Number)
 	if i < 0 {
 		return
@@ -219,6 +229,12 @@ func (s *sweep) end(news berth.TrialEnd) {
 		s.Succeeded++
 	case berth.TrialCanceled:
 		s.Canceled++
+	case berth.TrialInfeasible:
+		if workflow.GetVersion(ctx, changeInfeasible, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+			s.Failed++
+		} else {
+			s.Infeasible++
+		}
 	default:
 		s.Failed++
 	}
@@ -243,7 +259,7 @@ func (s *sweep) decide(ctx workflow.Context) {
 		s.stop(ctx, berth.SweepSucceeded, fmt.Sprintf("trial %d reached the target: %g", s.BestTrial, *s.Best))
 	case plan.MaxFailedTrials > 0 && s.Failed > plan.MaxFailedTrials:
 		s.stop(ctx, berth.SweepFailed, fmt.Sprintf("%d trials failed, more than limits.max_failed_trials (%d)", s.Failed, plan.MaxFailedTrials))
-	case plan.MaxDuration > 0 && s.timeLeft(ctx) <= 0:
+	case s.timeUp(ctx):
 		s.stop(ctx, berth.SweepSucceeded, "limits.max_duration was reached")
 	case s.Exhausted:
 		s.Ending = Ending{State: berth.SweepSucceeded, Reason: "every combination was tried", Soft: true}
@@ -255,34 +271,42 @@ func (s *sweep) decide(ctx workflow.Context) {
 // ended reports whether the sweep starts nothing any more, for good.
 func (s *sweep) ended() bool { return s.Ending.State != "" && !s.Ending.Soft }
 
-// timeLeft is what limits.max_duration leaves; 0 without a limit or when it is over.
-func (s *sweep) timeLeft(ctx workflow.Context) time.Duration {
-	if s.plan.MaxDuration == 0 {
-		return 0
-	}
-
-	return max(time.Duration(s.plan.MaxDuration)-workflow.Now(ctx).Sub(s.StartedAt), 0)
-}
-
 // stop ends the sweep early: trials that have not started do not start.
 func (s *sweep) stop(ctx workflow.Context, state berth.SweepState, reason string) {
 	s.Ending = Ending{State: state, Reason: reason}
 
 	for _, number := range s.Open {
-		workflow.SignalExternalWorkflow(ctx, TrialWorkflowID(s.id, number), "", SignalStop, nil)
+		s.signalStop(ctx, number)
 	}
 }
 
+func (s *sweep) signalStop(ctx workflow.Context, number int) {
+	s.sent = append(s.sent, workflow.SignalExternalWorkflow(ctx, TrialWorkflowID(s.id, number), "", SignalStop, nil))
+}
+
 // continueAsNew starts over with a short history. Signals that are here are
-// taken in first; those that come later reach the new run.
+// taken in first; those that come later reach the new run. Requests to trials
+// are waited for, and a cancellation is carried out by this run: Temporal passes
+// neither on.
 func (s *sweep) continueAsNew(ctx workflow.Context, finished workflow.ReceiveChannel) error {
-	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+	err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) && s.answered() })
+	if err == nil {
+		err = ctx.Err()
+	}
+
+	if err != nil {
 		return err
 	}
 
 	s.receive(ctx, finished)
 
 	return workflow.NewContinueAsNewError(ctx, SweepWorkflow, SweepInput{SweepID: s.id, Carried: &s.SweepState})
+}
+
+// answered reports whether every request to a trial has reached it, or found
+// that it has ended.
+func (s *sweep) answered() bool {
+	return !slices.ContainsFunc(s.sent, func(f workflow.Future) bool { return !f.IsReady() })
 }
 
 // cancel cancels all open trials, waits for their ends and ends the sweep.
@@ -298,7 +322,7 @@ func (s *sweep) cancel(ctx workflow.Context) (SweepView, error) {
 	}
 
 	for _, number := range s.Open {
-		workflow.RequestCancelExternalWorkflow(clean, TrialWorkflowID(s.id, number), "")
+		s.sent = append(s.sent, workflow.RequestCancelExternalWorkflow(clean, TrialWorkflowID(s.id, number), ""))
 	}
 
 	if err := s.run(clean); err != nil {

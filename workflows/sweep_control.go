@@ -87,6 +87,10 @@ func (s *sweep) pause(ctx workflow.Context) (SweepView, error) {
 	s.Paused = true
 	s.say(ctx)
 
+	if err := s.pauseClock(ctx); err != nil {
+		return SweepView{}, err
+	}
+
 	return s.view(), nil
 }
 
@@ -96,6 +100,7 @@ func (s *sweep) resume(ctx workflow.Context) (SweepView, error) {
 	}
 
 	s.Paused, s.Doubt.Why = false, ""
+	s.Clock.resume(workflow.Now(ctx))
 
 	return s.view(), nil
 }
@@ -151,6 +156,9 @@ func (s *sweep) view() SweepView {
 	return SweepView{State: state, Created: s.Created, Open: len(s.Open), MaxParallel: s.plan.MaxParallel}
 }
 
+// finished is how many trials have ended.
+func (s *SweepState) finished() int { return s.Succeeded + s.Failed + s.Infeasible + s.Canceled }
+
 // say shows the sweep's progress on its page in Temporal's UI.
 func (s *sweep) say(ctx workflow.Context) {
 	planned := ""
@@ -163,8 +171,8 @@ func (s *sweep) say(ctx workflow.Context) {
 		best = fmt.Sprintf("trial %d with %s = %g", s.BestTrial, s.plan.Objective.Metric, *s.Best)
 	}
 
-	text := fmt.Sprintf("**%s** is %s.\n\n%d%s trials ended: %d succeeded, %d failed, %d canceled; %d open.\n\nBest: %s.",
-		s.plan.Name, s.view().State, s.Succeeded+s.Failed+s.Canceled, planned, s.Succeeded, s.Failed, s.Canceled, len(s.Open), best)
+	text := fmt.Sprintf("**%s** is %s.\n\n%d%s trials ended: %d succeeded, %d failed, %d infeasible, %d canceled; %d open.\n\nBest: %s.",
+		s.plan.Name, s.view().State, s.finished(), planned, s.Succeeded, s.Failed, s.Infeasible, s.Canceled, len(s.Open), best)
 	if s.Doubt.Why != "" {
 		text += "\n\n" + s.Doubt.Why
 	}

@@ -80,7 +80,11 @@ func (s *sweep) doubt(ctx workflow.Context) error {
 
 	s.Paused, s.Doubt.Why = true, why // before the step: a resume meanwhile counts
 
-	return s.setState(ctx, berth.SweepPaused, why)
+	if err := s.setState(ctx, berth.SweepPaused, why); err != nil || !s.Paused {
+		return err
+	}
+
+	return s.pauseClock(ctx)
 }
 
 // manyLeft reports whether doubtLeft trials or more have not ended.
@@ -91,6 +95,6 @@ func (s *sweep) manyLeft() bool {
 	case s.plan.Planned == 0:
 		return true
 	default:
-		return s.plan.Planned-s.Succeeded-s.Failed-s.Canceled >= doubtLeft
+		return s.plan.Planned-s.finished() >= doubtLeft
 	}
 }

@@ -29,6 +29,7 @@ type sweepBundle struct {
 	asked  []int // how many trials the search was asked for
 	result func(number int) berth.TrialEnd
 	broken map[int]error // trials whose workflow ends so
+	takes  time.Duration // that a trial runs
 
 	beginning, suggesting func() // called in these steps
 
@@ -47,7 +48,7 @@ func sweepSetup(t *testing.T) *sweepBundle {
 		a     *activities.Activities
 	)
 
-	b := &sweepBundle{env: suite.NewTestWorkflowEnvironment(), total: 40, holds: 2, plan: activities.SweepPlan{
+	b := &sweepBundle{env: suite.NewTestWorkflowEnvironment(), total: 40, holds: 2, takes: time.Minute, plan: activities.SweepPlan{
 		Name: "s", State: berth.SweepRunning, Objective: &berth.Objective{Metric: "acc", Goal: berth.GoalMaximize},
 	}}
 	b.result = func(n int) berth.TrialEnd {
@@ -114,7 +115,7 @@ func (b *sweepBundle) trial(ctx workflow.Context, in workflows.TrialInput) (work
 	b.most = max(b.most, b.running)
 
 	stop := workflow.GetSignalChannel(ctx, workflows.SignalStop)
-	_, err := workflow.AwaitWithTimeout(ctx, time.Minute, func() bool { return stop.Len() > 0 })
+	_, err := workflow.AwaitWithTimeout(ctx, b.takes, func() bool { return stop.Len() > 0 })
 
 	b.running--
 
@@ -184,7 +185,10 @@ func TestSweep_EndsByItsRules(t *testing.T) {
 			}, berth.SweepFailed, "more than limits.max_failed_trials (3)", 32,
 		},
 		{
-			"max_duration", func(b *sweepBundle) { b.plan.MaxDuration = berth.Duration(90 * time.Second) },
+			"max_duration", func(b *sweepBundle) {
+				b.plan.MaxDuration = berth.Duration(90 * time.Second)
+				b.runsFirst(0)
+			},
 			berth.SweepSucceeded, "limits.max_duration was reached", 32,
 		},
 	} {
@@ -292,6 +296,65 @@ func TestSweep_ContinuesAsNewAndForgetsNothing(t *testing.T) {
 	require.NotNil(t, in.Carried)
 	require.GreaterOrEqual(t, in.Carried.Created, 16)
 	require.Equal(t, in.Carried.Created, in.Carried.Succeeded+len(in.Carried.Open))
+}
+
+// Temporal passes a cancellation on to no later run: the one that hears of it
+// carries it out, also in the step in which it would continue as new.
+func TestSweep_CanceledWhileItContinuesAsNew(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	b.total = 3
+	b.suggesting = func() {
+		b.env.SetContinueAsNewSuggested(true)
+		b.env.CancelWorkflow()
+	}
+	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID})
+
+	// The run that ends the trials may continue as new while it waits for them.
+	require.ErrorContains(t, b.env.GetWorkflowError(), "continue as new")
+	require.Equal(t, berth.SweepCanceled, decodeContinued(t, b.env.GetWorkflowError()).Carried.Ending.State)
+	require.Equal(t, berth.SweepCanceling, b.states[0].State)
+}
+
+// A run that continues as new before its requests have reached the trials drops
+// them, and the trials would go on for ever.
+func TestSweep_ContinuesAsNewOnceItsTrialsHaveHeard(t *testing.T) {
+	t.Parallel()
+
+	const slow = 10 * time.Second
+
+	for _, tt := range []struct {
+		name string
+		end  func(b *sweepBundle)
+	}{
+		{"stop", func(b *sweepBundle) { b.update(30*time.Second, workflows.UpdateStop) }},
+		{"cancel", func(b *sweepBundle) { b.env.RegisterDelayedCallback(b.env.CancelWorkflow, 30*time.Second) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var a *activities.Activities
+
+			b := sweepSetup(t)
+			b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(nil, nil)
+			b.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, workflows.SignalStop, mock.Anything).
+				After(slow).Return(nil)
+			b.env.OnRequestCancelExternalWorkflow(mock.Anything, mock.Anything, mock.Anything).After(slow).Return(nil)
+			b.env.RegisterDelayedCallback(func() { b.env.SetContinueAsNewSuggested(true) }, 30*time.Second)
+			tt.end(b)
+
+			var asked time.Time
+
+			b.env.RegisterDelayedCallback(func() { asked = b.env.Now() }, 30*time.Second)
+			b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{
+				SweepID: sweepID, Carried: &workflows.SweepState{Created: 2, Open: []int{1, 2}, Exhausted: true},
+			})
+
+			require.Equal(t, []int{1, 2}, decodeContinued(t, b.env.GetWorkflowError()).Carried.Open)
+			require.GreaterOrEqual(t, b.env.Now().Sub(asked), slow)
+		})
+	}
 }
 
 func decodeContinued(t *testing.T, err error) workflows.SweepInput {

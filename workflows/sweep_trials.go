@@ -112,7 +112,7 @@ func (s *sweep) start(ctx workflow.Context, numbers []int) error {
 		}
 
 		if s.ended() { // stopped while this trial was being started
-			workflow.SignalExternalWorkflow(ctx, TrialWorkflowID(s.id, number), "", SignalStop, nil)
+			s.signalStop(ctx, number)
 		}
 	}
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -259,4 +260,18 @@ func (s *Store) SetMaxParallel(ctx context.Context, id string, n int) error {
 
 		return s.notify(ctx, tx, berth.Event{Kind: "sweep.max_parallel", SweepID: id, Subject: id, Data: n}, channelPlacer)
 	})
+}
+
+// FirstTrialRan is when a sweep's first trial got its place; zero while none has.
+func (s *Store) FirstTrialRan(ctx context.Context, id string) (time.Time, error) {
+	began, err := s.q.FirstTrialRan(ctx, s.pool, id)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && began == nil {
+		return time.Time{}, nil
+	}
+
+	if err != nil {
+		return time.Time{}, translate(err, "reading when sweep "+id+" began to run")
+	}
+
+	return *began, nil
 }

@@ -77,3 +77,24 @@ func TestGetSweep_Summary(t *testing.T) {
 		require.InDelta(t, test.values[test.best-1], *got.BestValue, 0)
 	}
 }
+
+func TestFirstTrialRan(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	r := b.request(t, gib)
+
+	began, err := b.store.FirstTrialRan(t.Context(), r.SweepID)
+	require.NoError(t, err)
+	require.Zero(t, began, "a trial that waits does not run")
+
+	b.place(t, r)
+	b.place(t, b.request(t, gib))
+
+	trial, err := b.store.GetTrial(t.Context(), r.SweepID, 1)
+	require.NoError(t, err)
+
+	began, err = b.store.FirstTrialRan(t.Context(), r.SweepID)
+	require.NoError(t, err)
+	require.Equal(t, *trial.StartedAt, began)
+}

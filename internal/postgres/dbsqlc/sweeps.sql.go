@@ -173,6 +173,17 @@ func (q *Queries) FindSweepsByPrefix(ctx context.Context, db DBTX, prefix string
 	return items, nil
 }
 
+const firstTrialRan = `-- name: FirstTrialRan :one
+SELECT started_at FROM trials WHERE sweep_id = $1 AND started_at IS NOT NULL ORDER BY started_at LIMIT 1
+`
+
+func (q *Queries) FirstTrialRan(ctx context.Context, db DBTX, sweepID string) (*time.Time, error) {
+	row := db.QueryRow(ctx, firstTrialRan, sweepID)
+	var started_at *time.Time
+	err := row.Scan(&started_at)
+	return started_at, err
+}
+
 const getSweep = `-- name: GetSweep :one
 SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id FROM sweeps WHERE id = $1
 `

@@ -65,3 +65,6 @@ SET run_id = @run_id, state = CASE WHEN state = 'pending' THEN 'running' ELSE st
     started_at = coalesce(started_at, now())
 WHERE id = @id
 RETURNING *;
+
+-- name: FirstTrialRan :one
+SELECT started_at FROM trials WHERE sweep_id = @sweep_id AND started_at IS NOT NULL ORDER BY started_at LIMIT 1;

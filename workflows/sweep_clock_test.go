@@ -1,0 +1,86 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/workflows"
+)
+
+// runsFirst fakes when the first trial of the sweep runs.
+func (b *sweepBundle) runsFirst(after time.Duration) {
+	var a *activities.Activities
+
+	start := b.env.Now()
+	b.env.OnActivity(a.FirstTrialRan, mock.Anything, mock.Anything).Return(
+		func(context.Context, activities.SweepRef) (time.Time, error) {
+			if b.env.Now().Sub(start) < after {
+				return time.Time{}, nil
+			}
+
+			return start.Add(after), nil
+		}).Maybe()
+	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(nil, nil).Maybe()
+}
+
+// max_duration counts the time in which the sweep can run: not the backlog
+// before its first trial, and no pause.
+func TestSweep_MaxDurationCountsTheTimeInWhichItRuns(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name           string
+		first          time.Duration // when the first trial runs
+		paused, resume time.Duration // when a person acts; 0 = never
+		end            time.Duration // when the sweep ends
+	}{
+		{"at once", 0, 0, 0, 2 * time.Hour},
+		{"behind a backlog", 5 * time.Hour, 0, 0, 7 * time.Hour},
+		{"paused", 0, time.Hour, 60 * time.Hour, 61 * time.Hour},
+		{"paused behind a backlog", 5 * time.Hour, time.Hour, 4 * time.Hour, 7 * time.Hour},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			b := sweepSetup(t)
+			b.takes = 100 * time.Hour // until it is told to stop
+			b.plan.MaxDuration = berth.Duration(2 * time.Hour)
+			b.runsFirst(tt.first)
+
+			if tt.paused > 0 {
+				b.update(tt.paused, workflows.UpdatePause)
+				b.update(tt.resume, workflows.UpdateResume)
+			}
+
+			start := b.env.Now()
+
+			require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
+			require.Contains(t, b.finished.Reason, "limits.max_duration")
+			require.InDelta(t, tt.end.Minutes(), b.env.Now().Sub(start).Minutes(), 6)
+		})
+	}
+}
+
+// Infeasible trials are told to the search; a person limits trials that fail.
+func TestSweep_InfeasibleTrialsDoNotCountAsFailed(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	b.plan.MaxFailedTrials = 3
+	b.result = func(n int) berth.TrialEnd {
+		if n <= 20 {
+			return berth.TrialEnd{Number: n, State: berth.TrialInfeasible, Kind: berth.FailureTooBig}
+		}
+
+		return berth.TrialEnd{Number: n, State: berth.TrialSucceeded}
+	}
+
+	require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
+	require.Len(t, b.started, 40)
+}
