@@ -80,8 +80,12 @@ verify: generate ## Fail when generated code is not what its source makes
 	$(GO) mod tidy -diff
 
 .PHONY: bench/overhead
-bench/overhead: build images ## Compare a sweep with a plain docker run loop
+bench/overhead: build images ## Compare a sweep of TensorFlow trials with a docker run loop of the same flags (ROUNDS=4)
 	@scripts/bench-overhead
+
+.PHONY: bench/wide
+bench/wide: build images ## The same for 96 trials that sleep, 16 at once
+	@scripts/bench-wide
 
 .PHONY: bench/throughput
 bench/throughput: build ## Run trials that do nothing through everything but containers (TRIALS=, TEMPORAL=memory|file|server)
