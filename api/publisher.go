@@ -11,15 +11,11 @@ type Outbox interface {
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
 	ListenEvents(ctx context.Context, poll time.Duration, wake func()) error
 	PublishEvents(ctx context.Context, limit int) (int, error)
-	Prune(ctx context.Context, keep time.Duration) error
 }
 
 const (
 	publishPoll  = time.Second // a notification is only a hint
 	publishBatch = 500
-	pruneEvery   = 10 * time.Minute
-	// eventsKept is how long a watcher may be away and still miss nothing.
-	eventsKept = 24 * time.Hour
 )
 
 // Publisher gives committed events their sequence. Ids commit out of order, so
@@ -35,19 +31,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	return p.Outbox.Lead(ctx, "events", func(ctx context.Context) error {
 		p.Log.Info("event publisher leads")
 
-		pruned := time.Now()
-
-		return p.Outbox.ListenEvents(ctx, publishPoll, func() {
-			p.publish(ctx)
-
-			if time.Since(pruned) > pruneEvery {
-				pruned = time.Now()
-
-				if err := p.Outbox.Prune(ctx, eventsKept); err != nil && ctx.Err() == nil {
-					p.Log.Warn("pruning events", "error", err)
-				}
-			}
-		})
+		return p.Outbox.ListenEvents(ctx, publishPoll, func() { p.publish(ctx) })
 	})
 }
 

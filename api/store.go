@@ -26,6 +26,7 @@ type Sweeps interface {
 	CreateSweep(ctx context.Context, n berth.NewSweep) (id string, created bool, err error)
 	GetSweep(ctx context.Context, id string) (berth.Sweep, error)
 	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
+	DeleteSweep(ctx context.Context, id string) error
 	FindSweep(ctx context.Context, prefix string) (string, error)
 	OpenSweeps(ctx context.Context, person, route, key string) (open int, known bool, err error)
 	ListSweeps(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error)

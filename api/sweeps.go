@@ -134,3 +134,13 @@ func (h *handlers) sweepOut(ctx context.Context, id string) (openapi.SweepJSONRe
 
 	return openapi.SweepJSONResponse(out), err
 }
+
+// DeleteSweep is DELETE /sweeps/{id}.
+func (h *handlers) DeleteSweep(ctx context.Context, r openapi.DeleteSweepRequestObject) (openapi.DeleteSweepResponseObject, error) {
+	sweep, err := h.sweep(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	return openapi.DeleteSweep204Response{}, h.deps.Store.DeleteSweep(ctx, sweep.ID)
+}

@@ -358,3 +358,28 @@ func TestLog_IsWholeWherePiecesOverlap(t *testing.T) {
 		require.Equal(t, want, body, query)
 	}
 }
+
+func TestDeleteSweep(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	r := setup(t, store)
+	path := "/api/v1/sweeps/" + store.Sweeps[0].ID
+
+	store.Sweeps[0].State = berth.SweepRunning
+
+	status, body := r.text("DELETE", path, "")
+	require.Equal(t, http.StatusConflict, status)
+	require.Contains(t, body, "stop or cancel it first")
+
+	store.Change(func() { store.Sweeps[0].State = berth.SweepCanceled })
+
+	status, body = r.text("DELETE", path, "")
+	require.Equal(t, http.StatusNoContent, status, body)
+
+	status, _ = r.text("GET", path, "")
+	require.Equal(t, http.StatusNotFound, status)
+
+	status, _ = r.text("DELETE", path, "")
+	require.Equal(t, http.StatusNotFound, status)
+}

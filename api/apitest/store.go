@@ -364,3 +364,22 @@ func wanted(states []string, state string) bool {
 func NewID(n int) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(strconv.Itoa(n))).String()
 }
+
+// DeleteSweep is api.Sweeps.
+func (s *Store) DeleteSweep(_ context.Context, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	i := slices.IndexFunc(s.Sweeps, func(sweep berth.Sweep) bool { return sweep.ID == id })
+
+	switch {
+	case i < 0:
+		return berth.Errorf(berth.KindNotFound, "there is no sweep %q", id)
+	case !s.Sweeps[i].State.Terminal():
+		return berth.Errorf(berth.KindConflict, "the sweep is %s; stop or cancel it first", s.Sweeps[i].State)
+	}
+
+	s.Sweeps = slices.Delete(s.Sweeps, i, i+1)
+
+	return nil
+}

@@ -1101,6 +1101,13 @@ type ClientInterface interface {
 	// Corresponds with POST /sweeps (the `CreateSweep` operationId).
 	CreateSweep(ctx context.Context, params *CreateSweepParams, body CreateSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// DeleteSweep Delete a sweep that has ended, with its trials, results, logs and files
+	//
+	// The sweep is not shown from this moment on. Its rows and the files on its hosts go soon after. One that goes on is a conflict (409).
+	//
+	// Corresponds with DELETE /sweeps/{id} (the `DeleteSweep` operationId).
+	DeleteSweep(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetSweep Get a sweep
 	//
 	// Corresponds with GET /sweeps/{id} (the `GetSweep` operationId).
@@ -1516,6 +1523,23 @@ func (c *Client) CreateSweepWithBody(ctx context.Context, params *CreateSweepPar
 // Corresponds with POST /sweeps (the `CreateSweep` operationId).
 func (c *Client) CreateSweep(ctx context.Context, params *CreateSweepParams, body CreateSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCreateSweepRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteSweep Delete a sweep that has ended, with its trials, results, logs and files
+//
+// The sweep is not shown from this moment on. Its rows and the files on its hosts go soon after. One that goes on is a conflict (409).
+//
+// Corresponds with DELETE /sweeps/{id} (the `DeleteSweep` operationId).
+func (c *Client) DeleteSweep(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteSweepRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -2587,6 +2611,40 @@ func NewCreateSweepRequestWithBody(server string, params *CreateSweepParams, con
 	return req, nil
 }
 
+// NewDeleteSweepRequest constructs an http.Request for the DeleteSweep method
+func NewDeleteSweepRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sweeps/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetSweepRequest constructs an http.Request for the GetSweep method
 func NewGetSweepRequest(server string, id ID) (*http.Request, error) {
 	var err error
@@ -3454,6 +3512,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /sweeps (the `CreateSweep` operationId).
 	CreateSweepWithResponse(ctx context.Context, params *CreateSweepParams, body CreateSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateSweepResponse, error)
 
+	// DeleteSweepWithResponse Delete a sweep that has ended, with its trials, results, logs and files
+	//
+	// The sweep is not shown from this moment on. Its rows and the files on its hosts go soon after. One that goes on is a conflict (409).
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /sweeps/{id} (the `DeleteSweep` operationId).
+	DeleteSweepWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*DeleteSweepResponse, error)
+
 	// GetSweepWithResponse Get a sweep
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -4313,6 +4380,47 @@ func (r CreateSweepResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r CreateSweepResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type DeleteSweepResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r DeleteSweepResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r DeleteSweepResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteSweepResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteSweepResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DeleteSweepResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -5315,6 +5423,21 @@ func (c *ClientWithResponses) CreateSweepWithResponse(ctx context.Context, param
 	return ParseCreateSweepResponse(rsp)
 }
 
+// DeleteSweepWithResponse Delete a sweep that has ended, with its trials, results, logs and files
+//
+// The sweep is not shown from this moment on. Its rows and the files on its hosts go soon after. One that goes on is a conflict (409).
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /sweeps/{id} (the `DeleteSweep` operationId).
+func (c *ClientWithResponses) DeleteSweepWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*DeleteSweepResponse, error) {
+	rsp, err := c.DeleteSweep(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteSweepResponse(rsp)
+}
+
 // GetSweepWithResponse Get a sweep
 //
 // Returns a wrapper object for the known response body format(s).
@@ -6081,6 +6204,35 @@ func ParseCreateSweepResponse(rsp *http.Response) (*CreateSweepResponse, error) 
 			headers.Location = value
 		}
 		response.Headers201 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseDeleteSweepResponse parses an HTTP response from a DeleteSweepWithResponse call
+func ParseDeleteSweepResponse(rsp *http.Response) (*DeleteSweepResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteSweepResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
 	}
 
 	return response, nil

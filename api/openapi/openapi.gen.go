@@ -888,6 +888,9 @@ type ServerInterface interface {
 	// ListSweeps List sweeps, newest first, without their specs
 	// (GET /sweeps)
 	ListSweeps(c *gin.Context, params ListSweepsParams)
+	// DeleteSweep Delete a sweep that has ended, with its trials, results, logs and files
+	// (DELETE /sweeps/{id})
+	DeleteSweep(c *gin.Context, id ID)
 	// GetSweep Get a sweep
 	// (GET /sweeps/{id})
 	GetSweep(c *gin.Context, id ID)
@@ -1202,6 +1205,31 @@ func (siw *ServerInterfaceWrapper) ListSweeps(c *gin.Context) {
 	}
 
 	siw.Handler.ListSweeps(c, params)
+}
+
+// DeleteSweep operation middleware
+func (siw *ServerInterfaceWrapper) DeleteSweep(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.DeleteSweep(c, id)
 }
 
 // GetSweep operation middleware
@@ -1695,6 +1723,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	}
 
 	router.GET(options.BaseURL+"/sweeps", wrapper.ListSweeps)
+	router.DELETE(options.BaseURL+"/sweeps/:id", wrapper.DeleteSweep)
 	router.GET(options.BaseURL+"/sweeps/:id", wrapper.GetSweep)
 	router.PATCH(options.BaseURL+"/sweeps/:id", wrapper.UpdateSweep)
 	router.POST(options.BaseURL+"/sweeps/:id/pause", wrapper.PauseSweep)
@@ -2068,6 +2097,39 @@ type ListSweepsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListSweepsdefaultApplicationProblemPlusJSONResponse) VisitListSweepsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteSweepRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DeleteSweepResponseObject interface {
+	VisitDeleteSweepResponse(w http.ResponseWriter) error
+}
+
+type DeleteSweep204Response struct {
+}
+
+func (response DeleteSweep204Response) VisitDeleteSweepResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteSweepdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteSweepdefaultApplicationProblemPlusJSONResponse) VisitDeleteSweepResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2725,6 +2787,9 @@ type StrictServerInterface interface {
 	// ListSweeps List sweeps, newest first, without their specs
 	// (GET /sweeps)
 	ListSweeps(ctx context.Context, request ListSweepsRequestObject) (ListSweepsResponseObject, error)
+	// DeleteSweep Delete a sweep that has ended, with its trials, results, logs and files
+	// (DELETE /sweeps/{id})
+	DeleteSweep(ctx context.Context, request DeleteSweepRequestObject) (DeleteSweepResponseObject, error)
 	// GetSweep Get a sweep
 	// (GET /sweeps/{id})
 	GetSweep(ctx context.Context, request GetSweepRequestObject) (GetSweepResponseObject, error)
@@ -3073,6 +3138,32 @@ func (sh *strictHandler) ListSweeps(ctx *gin.Context, params ListSweepsParams) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListSweepsResponseObject); ok {
 		if err := validResponse.VisitListSweepsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteSweep operation middleware
+func (sh *strictHandler) DeleteSweep(ctx *gin.Context, id ID) {
+	var request DeleteSweepRequestObject
+
+	request.ID = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteSweep(ctx.Request.Context(), request.(DeleteSweepRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteSweep")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(DeleteSweepResponseObject); ok {
+		if err := validResponse.VisitDeleteSweepResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/berthml/berth/internal/placer"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/reconcile"
+	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/internal/runtrial"
 	"github.com/berthml/berth/workflows"
 )
@@ -22,6 +23,9 @@ var (
 	_ placer.Ledger         = (*postgres.Store)(nil)
 	_ reconcile.Ledger      = (*postgres.Store)(nil)
 	_ reconcile.Containers  = (*docker.Docker)(nil)
+	_ retention.Ledger      = (*postgres.Store)(nil)
+	_ retention.Removals    = (*postgres.Store)(nil)
+	_ retention.Files       = (*runtrial.Executor)(nil)
 	_ runtrial.Records      = (*postgres.Store)(nil)
 	_ runtrial.Containers   = (*docker.Docker)(nil)
 	_ workflows.Outbox      = (*postgres.Store)(nil)

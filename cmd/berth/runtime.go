@@ -12,6 +12,7 @@ import (
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/reconcile"
+	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/internal/runtrial"
 	"github.com/berthml/berth/internal/simulate"
 )
@@ -22,6 +23,7 @@ type containerRuntime struct {
 	images     activities.Images
 	executor   activities.Executor
 	attempts   reconcile.Attempts                             // what the executor is doing; nil when simulated
+	files      retention.Files                                // of attempts on this machine; nil when simulated
 	free       func(running []berth.Container) berth.HostFree // what programs outside Berth leave
 	watch      func(ctx context.Context) error                // runs until ctx ends
 	close      func()
@@ -70,6 +72,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		images:     d,
 		executor:   executorBridge{executor},
 		attempts:   executor,
+		files:      executor,
 		free: func(running []berth.Container) berth.HostFree {
 			return berth.HostFree{
 				MemoryBytes: freeMemory(kernel, host, running, log),

@@ -15,6 +15,7 @@ import (
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/internal/placer"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -25,6 +26,7 @@ type serving struct {
 	temporalUI string
 	firstToken bool
 	limits     api.Limits
+	keep       berth.Retention
 }
 
 func (s *serving) bind(flags *pflag.FlagSet) {
@@ -33,6 +35,7 @@ func (s *serving) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.firstToken, "first-token", false, "when no token exists, make an admin's and print it once on standard error")
 	flags.StringVar(&s.temporalUI, "temporal-ui", "", "URL of Temporal's web UI, for links")
 	bindLimits(flags, &s.limits)
+	bindRetention(flags, &s.keep)
 }
 
 func serverCommand() *cobra.Command {
@@ -84,12 +87,14 @@ func runServer(ctx context.Context, s serving, store *postgres.Store, temporal *
 
 	relay := &workflows.Relay{Outbox: store, Client: temporal, Log: log}
 	publisher := &api.Publisher{Outbox: store, Log: log}
+	keeper := &retention.Keeper{Ledger: store, Keep: s.keep, Log: log}
 	orphans := &workflows.Orphans{Ledger: store, Client: temporal, Log: log}
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return relay.Run(ctx) })
 	group.Go(func() error { return placer.New(store, log).Run(ctx) })
 	group.Go(func() error { return publisher.Run(ctx) })
+	group.Go(func() error { return keeper.Run(ctx) })
 	group.Go(func() error { return orphans.Run(ctx) })
 	group.Go(func() error { return server.Run(ctx) })
 

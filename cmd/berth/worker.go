@@ -23,6 +23,7 @@ import (
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/reconcile"
+	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/internal/runtrial"
 	"github.com/berthml/berth/worker"
 	"github.com/berthml/berth/workflows"
@@ -161,6 +162,11 @@ func runWorker(ctx context.Context, m machine, store *postgres.Store, raw client
 		})
 		group.Go(func() error { return reconciler.Run(ctx) })
 		group.Go(func() error { return machinery.watch(ctx) })
+
+		if machinery.files != nil {
+			remover := &retention.Remover{Removals: store, Files: machinery.files, HostID: host.ID, Every: m.every, Log: log}
+			group.Go(func() error { return remover.Run(ctx) })
+		}
 
 		return group.Wait()
 	})

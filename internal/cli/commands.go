@@ -19,7 +19,7 @@ func (o *options) commands() []*cobra.Command {
 			o.steerCommand("resume", "Start trials again after a pause", (*remote).resume),
 			o.steerCommand("stop", "Start no trial any more; running ones finish", (*remote).stop),
 			o.steerCommand("cancel", "Stop the containers of a sweep and end it", (*remote).cancel),
-			o.setCommand(), o.copyCommand("clone", "Submit the same spec as a new sweep", (*remote).clone),
+			o.deleteSweepsCommand(), o.setCommand(), o.copyCommand("clone", "Submit the same spec as a new sweep", (*remote).clone),
 			o.copyCommand("rerun-failed", "Submit the values of the failed, infeasible and canceled trials as a new sweep", (*remote).rerunFailed)),
 		o.noun("trial", "Look at one trial",
 			o.getTrialCommand(), o.attemptsCommand(), o.logsCommand(), o.metricsCommand()),

@@ -53,6 +53,37 @@ func (o *options) printSweepState(cmd *cobra.Command, sweep client.Sweep) error 
 	})
 }
 
+// deleteSweepsCommand deletes for good, so it takes a word for it.
+func (o *options) deleteSweepsCommand() *cobra.Command {
+	var yes bool
+
+	cmd := o.verb("delete SWEEP...", "Delete ended sweeps with their trials, results, logs and files", cobra.MinimumNArgs(1),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			if !yes {
+				return exitf(ExitUsage, "this deletes results, logs and files for good; add --yes to do it")
+			}
+
+			for _, id := range args {
+				sweep, err := to.sweep(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+
+				if _, err := answer[struct{}](to.DeleteSweep(cmd.Context(), sweep.ID)); err != nil {
+					return err
+				}
+
+				say(cmd.ErrOrStderr(), "deleted sweep %s (%s)\n", short(sweep.ID), sweep.Name)
+			}
+
+			return nil
+		})
+	cmd.Aliases = []string{"rm"}
+	cmd.Flags().BoolVar(&yes, "yes", false, "delete for good")
+
+	return o.completeSweep(cmd)
+}
+
 func (o *options) setCommand() *cobra.Command {
 	var parallel int
 

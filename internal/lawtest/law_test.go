@@ -19,7 +19,7 @@ var rows = [][]string{
 	{"internal/expr", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client"},
 	{"internal/spec", "internal/search", "internal/packing", "internal/memory", "internal/failure"},
 	{
-		"activities", "internal/docker", "internal/cgroup", "internal/postgres", "internal/placer", "internal/reconcile",
+		"activities", "internal/docker", "internal/cgroup", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention",
 		"internal/runtrial", "internal/preview", "internal/devstack", "internal/config",
 		"internal/simulate",
 	},

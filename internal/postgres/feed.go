@@ -127,17 +127,6 @@ func (s *Store) EventRange(ctx context.Context) (first, last int64, err error) {
 	return first, last, translate(err, "reading events")
 }
 
-// Prune deletes events older than keep and idempotency keys older than a day.
-func (s *Store) Prune(ctx context.Context, keep time.Duration) error {
-	if _, err := s.q.DeleteOldEvents(ctx, s.pool, keep); err != nil {
-		return translate(err, "deleting old events")
-	}
-
-	_, err := s.q.DeleteOldIdempotencyKeys(ctx, s.pool, 24*time.Hour) // as the API promises
-
-	return translate(err, "deleting old idempotency keys")
-}
-
 // Listen calls wake whenever something was announced on one of the channels,
 // and at least once each poll, until ctx ends. A lost connection is replaced;
 // meanwhile polling goes on.

@@ -39,11 +39,15 @@ func (q *Queries) Announce(ctx context.Context, db DBTX, arg *AnnounceParams) er
 }
 
 const deleteOldEvents = `-- name: DeleteOldEvents :execrows
-DELETE FROM events WHERE sequence IS NOT NULL AND created_at < now() - $1::interval
+DELETE FROM events WHERE id IN (
+    SELECT e.id FROM events e
+    WHERE e.created_at < now() - $1::interval AND e.sequence < (SELECT max(sequence) FROM events)
+    ORDER BY e.created_at LIMIT $2)
 `
 
-func (q *Queries) DeleteOldEvents(ctx context.Context, db DBTX, keep time.Duration) (int64, error) {
-	result, err := db.Exec(ctx, deleteOldEvents, keep)
+// The newest stays, so that a stream that read it is not told that something is missing.
+func (q *Queries) DeleteOldEvents(ctx context.Context, db DBTX, keep time.Duration, maxRows int32) (int64, error) {
+	result, err := db.Exec(ctx, deleteOldEvents, keep, maxRows)
 	if err != nil {
 		return 0, err
 	}

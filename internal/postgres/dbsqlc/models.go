@@ -178,6 +178,13 @@ type Outbox struct {
 	CreatedAt  time.Time
 }
 
+type OutputRemoval struct {
+	HostID    string
+	AttemptID string
+	TrialID   string
+	AskedAt   time.Time
+}
+
 type PlacementRequest struct {
 	AttemptID   string
 	SweepID     string
@@ -206,19 +213,23 @@ type Shape struct {
 }
 
 type Sweep struct {
-	ID          string
-	Name        string
-	Spec        []byte
-	ImageDigest string
-	State       string
-	Reason      string
-	MaxParallel int32
-	Planned     int32
-	CreatedBy   string
-	CreatedAt   time.Time
-	StartedAt   *time.Time
-	FinishedAt  *time.Time
-	RunID       string
+	ID               string
+	Name             string
+	Spec             []byte
+	ImageDigest      string
+	State            string
+	Reason           string
+	MaxParallel      int32
+	Planned          int32
+	CreatedBy        string
+	CreatedAt        time.Time
+	StartedAt        *time.Time
+	FinishedAt       *time.Time
+	RunID            string
+	DeletedAt        *time.Time
+	OutputsRemovedAt *time.Time
+	LogsRemovedAt    *time.Time
+	MetricsRemovedAt *time.Time
 }
 
 type Trial struct {

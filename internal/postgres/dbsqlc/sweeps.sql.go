@@ -15,7 +15,7 @@ UPDATE sweeps
 SET run_id = $1, state = CASE WHEN state = 'pending' THEN 'running' ELSE state END,
     started_at = coalesce(started_at, now())
 WHERE id = $2
-RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id
+RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at
 `
 
 // Waits for trials that are ending and have read the earlier run (TellSweep).
@@ -36,6 +36,10 @@ func (q *Queries) BeginSweepRun(ctx context.Context, db DBTX, runID string, iD s
 		&i.StartedAt,
 		&i.FinishedAt,
 		&i.RunID,
+		&i.DeletedAt,
+		&i.OutputsRemovedAt,
+		&i.LogsRemovedAt,
+		&i.MetricsRemovedAt,
 	)
 	return i, err
 }
@@ -150,7 +154,7 @@ func (q *Queries) CountTrials(ctx context.Context, db DBTX, sweepIds []string) (
 }
 
 const findSweepsByPrefix = `-- name: FindSweepsByPrefix :many
-SELECT id FROM sweeps WHERE id::text LIKE $1::text || '%' ORDER BY created_at DESC LIMIT 2
+SELECT id FROM sweeps WHERE id::text LIKE $1::text || '%' AND deleted_at IS NULL ORDER BY created_at DESC LIMIT 2
 `
 
 func (q *Queries) FindSweepsByPrefix(ctx context.Context, db DBTX, prefix string) ([]string, error) {
@@ -185,7 +189,7 @@ func (q *Queries) FirstTrialRan(ctx context.Context, db DBTX, sweepID string) (*
 }
 
 const getSweep = `-- name: GetSweep :one
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id FROM sweeps WHERE id = $1
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at FROM sweeps WHERE id = $1 AND deleted_at IS NULL
 `
 
 func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, error) {
@@ -205,6 +209,10 @@ func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, erro
 		&i.StartedAt,
 		&i.FinishedAt,
 		&i.RunID,
+		&i.DeletedAt,
+		&i.OutputsRemovedAt,
+		&i.LogsRemovedAt,
+		&i.MetricsRemovedAt,
 	)
 	return i, err
 }
@@ -238,8 +246,8 @@ func (q *Queries) InsertSweep(ctx context.Context, db DBTX, arg *InsertSweepPara
 }
 
 const listSweeps = `-- name: ListSweeps :many
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id FROM sweeps
-WHERE (created_at, id) < ($1::timestamptz, $2::uuid)
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at FROM sweeps
+WHERE (created_at, id) < ($1::timestamptz, $2::uuid) AND deleted_at IS NULL
   AND (cardinality($3::text[]) = 0 OR state = ANY ($3::text[]))
 ORDER BY created_at DESC, id DESC
 LIMIT $4
@@ -280,6 +288,10 @@ func (q *Queries) ListSweeps(ctx context.Context, db DBTX, arg *ListSweepsParams
 			&i.StartedAt,
 			&i.FinishedAt,
 			&i.RunID,
+			&i.DeletedAt,
+			&i.OutputsRemovedAt,
+			&i.LogsRemovedAt,
+			&i.MetricsRemovedAt,
 		); err != nil {
 			return nil, err
 		}

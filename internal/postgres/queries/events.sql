@@ -29,4 +29,8 @@ SELECT coalesce(max(sequence), 0)::bigint FROM events;
 SELECT coalesce(min(sequence), 0)::bigint FROM events;
 
 -- name: DeleteOldEvents :execrows
-DELETE FROM events WHERE sequence IS NOT NULL AND created_at < now() - @keep::interval;
+-- The newest stays, so that a stream that read it is not told that something is missing.
+DELETE FROM events WHERE id IN (
+    SELECT e.id FROM events e
+    WHERE e.created_at < now() - @keep::interval AND e.sequence < (SELECT max(sequence) FROM events)
+    ORDER BY e.created_at LIMIT @max_rows);

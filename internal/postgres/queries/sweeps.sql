@@ -3,17 +3,17 @@ INSERT INTO sweeps (id, name, spec, image_digest, max_parallel, planned, created
 VALUES (@id, @name, @spec, @image_digest, @max_parallel, @planned, @created_by);
 
 -- name: GetSweep :one
-SELECT * FROM sweeps WHERE id = @id;
+SELECT * FROM sweeps WHERE id = @id AND deleted_at IS NULL;
 
 -- name: ListSweeps :many
 SELECT * FROM sweeps
-WHERE (created_at, id) < (@before_time::timestamptz, @before_id::uuid)
+WHERE (created_at, id) < (@before_time::timestamptz, @before_id::uuid) AND deleted_at IS NULL
   AND (cardinality(@states::text[]) = 0 OR state = ANY (@states::text[]))
 ORDER BY created_at DESC, id DESC
 LIMIT @max_rows;
 
 -- name: FindSweepsByPrefix :many
-SELECT id FROM sweeps WHERE id::text LIKE @prefix::text || '%' ORDER BY created_at DESC LIMIT 2;
+SELECT id FROM sweeps WHERE id::text LIKE @prefix::text || '%' AND deleted_at IS NULL ORDER BY created_at DESC LIMIT 2;
 
 -- name: CountTrials :many
 SELECT sweep_id, state, count(*) AS trials FROM trials

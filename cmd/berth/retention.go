@@ -1,0 +1,72 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/berthml/berth"
+)
+
+const day = 24 * time.Hour
+
+// bindRetention adds what an administrator may set of how long things are kept.
+func bindRetention(flags *pflag.FlagSet, k *berth.Retention) {
+	*k = berth.Retention{Audit: 365 * day, Events: day}
+
+	flags.Var((*age)(&k.Sweeps), "keep-sweeps", "how long after its end a sweep is kept with all that belongs to it; default: for ever")
+	flags.Var((*age)(&k.Outputs), "keep-outputs", "how long after the end of its sweep a trial's files are kept; default: as long as the sweep")
+	flags.Var((*age)(&k.Logs), "keep-logs", "the same for logs")
+	flags.Var((*age)(&k.Metrics), "keep-metrics", "the same for metric points; each trial keeps its result")
+	flags.Var((*age)(&k.Audit), "keep-audit", "how long entries of the audit log are kept")
+	flags.Var((*age)(&k.Events), "keep-events", "how long a watcher may be away and miss no event")
+	flags.Var((*size)(&k.LogBytes), "keep-log-bytes", "most log of all ended sweeps, the oldest goes first; default: without limit")
+	flags.Int64Var(&k.MetricPoints, "keep-metric-points", 0, "most metric points of all ended sweeps, the oldest go first; 0 = without limit")
+	flags.Int64Var(&k.AuditRows, "keep-audit-rows", 1_000_000, "most entries of the audit log; 0 = without limit")
+	flags.Int64Var(&k.EventRows, "keep-event-rows", 5_000_000, "most events; 0 = without limit")
+}
+
+// age is a flag that takes a time as people write it: 90d, 12h; 0 = for ever.
+type age time.Duration
+
+// String is empty for ever.
+func (a *age) String() string {
+	switch d := time.Duration(*a); {
+	case d == 0:
+		return ""
+	case d%day == 0:
+		return strconv.Itoa(int(d/day)) + "d"
+	default:
+		return d.String()
+	}
+}
+
+// Set is pflag.Value. Errors: invalid.
+func (a *age) Set(text string) error {
+	var (
+		d   time.Duration
+		err error
+	)
+
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n int
+
+		n, err = strconv.Atoi(days)
+		d = time.Duration(n) * day
+	} else if text != "0" {
+		d, err = time.ParseDuration(text)
+	}
+
+	if err != nil || d < 0 || d > 100*365*day {
+		return berth.Errorf(berth.KindInvalid, "%q is no time such as 90d or 12h", text)
+	}
+
+	*a = age(d)
+
+	return nil
+}
+
+// Type is pflag.Value.
+func (a *age) Type() string { return "time" }

@@ -1,0 +1,90 @@
+-- name: DeleteSweep :execrows
+-- Hides a sweep that has ended and holds nothing any more. Its rows go later, in small steps.
+UPDATE sweeps s SET deleted_at = now()
+WHERE s.id = @id AND s.finished_at IS NOT NULL AND s.deleted_at IS NULL
+  AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released');
+
+-- name: OldSweeps :many
+-- Sweeps that ended longer ago than keep and hold nothing any more, oldest first.
+SELECT s.id FROM sweeps s
+WHERE s.deleted_at IS NULL AND s.finished_at < now() - @keep::interval
+  AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+ORDER BY s.finished_at LIMIT @max_rows;
+
+-- name: SweepsWithOldOutputs :many
+SELECT s.id FROM sweeps s
+WHERE s.outputs_removed_at IS NULL AND s.finished_at < now() - @keep::interval
+  AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+ORDER BY s.finished_at LIMIT @max_rows;
+
+-- name: SweepsWithOldLogs :many
+SELECT id FROM sweeps WHERE logs_removed_at IS NULL AND finished_at < now() - @keep::interval ORDER BY finished_at LIMIT @max_rows;
+
+-- name: SweepsWithOldMetrics :many
+SELECT id FROM sweeps WHERE metrics_removed_at IS NULL AND finished_at < now() - @keep::interval ORDER BY finished_at LIMIT @max_rows;
+
+-- name: EndedSweeps :many
+-- Newest first, for limits of size: what is newest is kept.
+SELECT id, finished_at, logs_removed_at, metrics_removed_at FROM sweeps
+WHERE finished_at IS NOT NULL AND finished_at < @before_time::timestamptz ORDER BY finished_at DESC LIMIT @max_rows;
+
+-- name: DeletedSweeps :many
+SELECT id FROM sweeps WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT @max_rows;
+
+-- name: AskOutputRemoval :execrows
+-- Asks the hosts to remove the files of a sweep's attempts, checkpoints included.
+WITH asked AS (
+    INSERT INTO output_removals (host_id, attempt_id, trial_id)
+    SELECT a.host_id, a.id, a.trial_id FROM attempts a JOIN trials t ON t.id = a.trial_id
+    WHERE t.sweep_id = @sweep_id
+    ON CONFLICT DO NOTHING
+)
+UPDATE sweeps s SET outputs_removed_at = now() WHERE s.id = @sweep_id AND s.outputs_removed_at IS NULL;
+
+-- name: OutputRemovals :many
+SELECT attempt_id, trial_id FROM output_removals WHERE host_id = @host_id ORDER BY asked_at, attempt_id LIMIT @max_rows;
+
+-- name: OutputsRemoved :exec
+DELETE FROM output_removals WHERE host_id = @host_id AND attempt_id = ANY (@attempt_ids::uuid[]);
+
+-- name: DeleteSweepLogs :execrows
+DELETE FROM log_chunks WHERE (attempt_id, "offset") IN (
+    SELECT l.attempt_id, l."offset" FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
+    WHERE t.sweep_id = @sweep_id LIMIT @max_rows);
+
+-- name: DeleteSweepMetrics :execrows
+DELETE FROM metrics WHERE (attempt_id, name, step) IN (
+    SELECT m.attempt_id, m.name, m.step FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id
+    WHERE t.sweep_id = @sweep_id LIMIT @max_rows);
+
+-- name: SweepLogBytes :one
+SELECT coalesce(sum(octet_length(l.data)), 0)::bigint
+FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @sweep_id;
+
+-- name: SweepMetricPoints :one
+SELECT count(*)::bigint
+FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @sweep_id;
+
+-- name: MarkLogsRemoved :exec
+UPDATE sweeps SET logs_removed_at = now() WHERE id = @id AND logs_removed_at IS NULL;
+
+-- name: MarkMetricsRemoved :exec
+UPDATE sweeps SET metrics_removed_at = now() WHERE id = @id AND metrics_removed_at IS NULL;
+
+-- name: DeleteSweepTrials :execrows
+DELETE FROM trials WHERE id IN (SELECT t.id FROM trials t WHERE t.sweep_id = @sweep_id LIMIT @max_rows);
+
+-- name: DeleteSweepRow :execrows
+DELETE FROM sweeps WHERE id = @id AND deleted_at IS NOT NULL;
+
+-- name: DeleteOldAudit :execrows
+DELETE FROM audit_log WHERE id IN (SELECT a.id FROM audit_log a WHERE a.at < now() - @keep::interval ORDER BY a.at LIMIT @max_rows);
+
+-- name: DeleteExcessAudit :execrows
+-- Keeps the newest max_kept.
+DELETE FROM audit_log WHERE id IN (SELECT a.id FROM audit_log a ORDER BY a.id DESC OFFSET @max_kept::bigint LIMIT @max_rows);
+
+-- name: DeleteExcessEvents :execrows
+-- Keeps the newest max_kept.
+DELETE FROM events WHERE sequence <= (SELECT max(sequence) FROM events) - @max_kept::bigint AND id IN (
+    SELECT e.id FROM events e WHERE e.sequence IS NOT NULL ORDER BY e.sequence LIMIT @max_rows);

@@ -1,0 +1,301 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+const (
+	// retainStep is how many rows one statement deletes: well within a
+	// statement's five seconds, with all that hangs on them.
+	retainStep = 2000
+	// retainTrials is the same for trials, each with attempts and their rows.
+	retainTrials = 50
+	// retainSweeps is how many sweeps one call looks at.
+	retainSweeps = 200
+	// keysKept is how long an Idempotency-Key is known, as the API promises.
+	keysKept = 24 * time.Hour
+)
+
+// DeleteSweep hides a sweep that has ended. Its rows and files go soon after.
+// Errors: not_found; conflict while it goes on or holds a place.
+func (s *Store) DeleteSweep(ctx context.Context, id string) error {
+	return s.inTx(ctx, "deleting sweep "+id, func(tx pgx.Tx) error {
+		row, err := s.q.GetSweep(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+
+		if state := berth.SweepState(row.State); !state.Terminal() {
+			return berth.Errorf(berth.KindConflict, "the sweep is %s; stop or cancel it first", state)
+		}
+
+		rows, err := s.q.DeleteSweep(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+
+		if rows == 0 {
+			return berth.Errorf(berth.KindConflict, "containers of the sweep are still being removed; try again in a moment, "+
+				"or see with `berth host list` which host does not answer")
+		}
+
+		return s.notify(ctx, tx, berth.Event{Kind: "sweep.deleted", SweepID: id, Subject: id})
+	})
+}
+
+// Retain deletes what is over its limit, a bounded number of rows, and says
+// whether there may be more. Each kind is tried although another one failed.
+func (s *Store) Retain(ctx context.Context, keep berth.Retention) (more bool, err error) {
+	for _, step := range []func(context.Context, berth.Retention) (bool, error){
+		s.expireSweeps, s.purgeSweeps, s.expireOutputs, s.expireLogs, s.expireMetrics, s.pruneAudit, s.pruneEvents, s.pruneKeys,
+	} {
+		again, stepErr := step(ctx, keep)
+		more, err = more || again, errors.Join(err, stepErr)
+	}
+
+	return more, err
+}
+
+// expireSweeps deletes sweeps that ended too long ago.
+func (s *Store) expireSweeps(ctx context.Context, keep berth.Retention) (bool, error) {
+	if keep.Sweeps <= 0 {
+		return false, nil
+	}
+
+	return each(s.q.OldSweeps(ctx, s.pool, keep.Sweeps, retainSweeps))(func(id string) error {
+		err := s.DeleteSweep(ctx, id)
+		if kind := berth.KindOf(err); kind == berth.KindNotFound || kind == berth.KindConflict { // a person was faster
+			return nil
+		}
+
+		return err
+	})
+}
+
+// purgeSweeps removes the rows of deleted sweeps, after the hosts were asked
+// to remove the files.
+func (s *Store) purgeSweeps(ctx context.Context, _ berth.Retention) (bool, error) {
+	more := false
+
+	_, err := each(s.q.DeletedSweeps(ctx, s.pool, retainSweeps))(func(id string) error {
+		if _, err := s.q.AskOutputRemoval(ctx, s.pool, id); err != nil {
+			return translate(err, "asking for the removal of the files of sweep "+id)
+		}
+
+		for _, part := range []func() (int64, error){
+			func() (int64, error) { return s.q.DeleteSweepLogs(ctx, s.pool, id, retainStep) },
+			func() (int64, error) { return s.q.DeleteSweepMetrics(ctx, s.pool, id, retainStep) },
+			func() (int64, error) { return s.q.DeleteSweepTrials(ctx, s.pool, id, retainTrials) },
+		} {
+			rows, err := part()
+			if err != nil || rows > 0 {
+				more = true
+
+				return translate(err, "removing rows of sweep "+id)
+			}
+		}
+
+		_, err := s.q.DeleteSweepRow(ctx, s.pool, id)
+
+		return translate(err, "removing sweep "+id)
+	})
+
+	return more, err
+}
+
+func (s *Store) expireOutputs(ctx context.Context, keep berth.Retention) (bool, error) {
+	if keep.Outputs <= 0 {
+		return false, nil
+	}
+
+	return each(s.q.SweepsWithOldOutputs(ctx, s.pool, keep.Outputs, retainSweeps))(func(id string) error {
+		_, err := s.q.AskOutputRemoval(ctx, s.pool, id)
+
+		return translate(err, "asking for the removal of the files of sweep "+id)
+	})
+}
+
+// part is what a sweep has of one kind, as far as limits go.
+type part struct {
+	remove func(ctx context.Context, db dbsqlc.DBTX, sweepID string, maxRows int32) (int64, error)
+	mark   func(ctx context.Context, db dbsqlc.DBTX, sweepID string) error
+	size   func(ctx context.Context, db dbsqlc.DBTX, sweepID string) (int64, error)
+	gone   func(dbsqlc.EndedSweepsRow) bool
+}
+
+func (s *Store) expireLogs(ctx context.Context, keep berth.Retention) (bool, error) {
+	logs := part{
+		remove: s.q.DeleteSweepLogs, mark: s.q.MarkLogsRemoved, size: s.q.SweepLogBytes,
+		gone: func(row dbsqlc.EndedSweepsRow) bool { return row.LogsRemovedAt != nil },
+	}
+
+	var (
+		old []string
+		err error
+	)
+
+	if keep.Logs > 0 {
+		old, err = s.q.SweepsWithOldLogs(ctx, s.pool, keep.Logs, retainSweeps)
+	}
+
+	return s.expire(ctx, logs, old, err, keep.LogBytes)
+}
+
+func (s *Store) expireMetrics(ctx context.Context, keep berth.Retention) (bool, error) {
+	metrics := part{
+		remove: s.q.DeleteSweepMetrics, mark: s.q.MarkMetricsRemoved, size: s.q.SweepMetricPoints,
+		gone: func(row dbsqlc.EndedSweepsRow) bool { return row.MetricsRemovedAt != nil },
+	}
+
+	var (
+		old []string
+		err error
+	)
+
+	if keep.Metrics > 0 {
+		old, err = s.q.SweepsWithOldMetrics(ctx, s.pool, keep.Metrics, retainSweeps)
+	}
+
+	return s.expire(ctx, metrics, old, err, keep.MetricPoints)
+}
+
+// expire removes a part of the sweeps that are too old, and of those that the
+// newer ones leave no room for.
+func (s *Store) expire(ctx context.Context, p part, old []string, err error, limit int64) (bool, error) {
+	if err == nil && limit > 0 {
+		var excess []string
+		excess, err = s.excess(ctx, p, limit)
+		old = append(old, excess...)
+	}
+
+	more := false
+
+	_, err = each(old, err)(func(id string) error {
+		rows, err := p.remove(ctx, s.pool, id, retainStep)
+		if err != nil || rows > 0 {
+			more = more || rows > 0
+
+			return translate(err, "removing old rows of sweep "+id)
+		}
+
+		return translate(p.mark(ctx, s.pool, id), "marking sweep "+id)
+	})
+
+	return more, err
+}
+
+// excess are the ended sweeps, from the newest on, with which a part is larger
+// than its limit.
+func (s *Store) excess(ctx context.Context, p part, limit int64) (ids []string, err error) {
+	total := int64(0)
+
+	for before := time.Now().UTC().AddDate(1, 0, 0); ; {
+		rows, err := s.q.EndedSweeps(ctx, s.pool, before, retainSweeps)
+		if err != nil {
+			return nil, err
+		}
+
+		for _, row := range rows {
+			if p.gone(row) {
+				continue
+			}
+
+			size, err := p.size(ctx, s.pool, row.ID)
+			if err != nil {
+				return nil, err
+			}
+
+			if total += size; total > limit {
+				ids = append(ids, row.ID)
+			}
+		}
+
+		if len(rows) < retainSweeps || len(ids) > 0 {
+			return ids, nil
+		}
+
+		before = *rows[len(rows)-1].FinishedAt
+	}
+}
+
+func (s *Store) pruneAudit(ctx context.Context, keep berth.Retention) (bool, error) {
+	return prune(keep.Audit, keep.AuditRows,
+		func() (int64, error) { return s.q.DeleteOldAudit(ctx, s.pool, keep.Audit, retainStep) },
+		func() (int64, error) { return s.q.DeleteExcessAudit(ctx, s.pool, keep.AuditRows, retainStep) })
+}
+
+func (s *Store) pruneEvents(ctx context.Context, keep berth.Retention) (bool, error) {
+	return prune(keep.Events, keep.EventRows,
+		func() (int64, error) { return s.q.DeleteOldEvents(ctx, s.pool, keep.Events, retainStep) },
+		func() (int64, error) { return s.q.DeleteExcessEvents(ctx, s.pool, keep.EventRows, retainStep) })
+}
+
+func (s *Store) pruneKeys(ctx context.Context, _ berth.Retention) (bool, error) {
+	_, err := s.q.DeleteOldIdempotencyKeys(ctx, s.pool, keysKept)
+
+	return false, translate(err, "deleting old idempotency keys")
+}
+
+// prune deletes rows that are too old, and those that are too many.
+func prune(age time.Duration, most int64, old, excess func() (int64, error)) (more bool, err error) {
+	if age > 0 {
+		rows, err := old()
+		if err != nil {
+			return false, translate(err, "deleting old rows")
+		}
+
+		more = rows == retainStep
+	}
+
+	if most > 0 {
+		rows, err := excess()
+		if err != nil {
+			return false, translate(err, "deleting rows above the limit")
+		}
+
+		more = more || rows == retainStep
+	}
+
+	return more, nil
+}
+
+// each calls do for every sweep and says whether there may be more of them. One
+// that fails keeps no other from it.
+func each(ids []string, err error) func(do func(id string) error) (bool, error) {
+	return func(do func(id string) error) (bool, error) {
+		if err != nil {
+			return false, translate(err, "looking for what is over its limit")
+		}
+
+		var all error
+		for _, id := range ids {
+			all = errors.Join(all, do(id))
+		}
+
+		return len(ids) == retainSweeps, all
+	}
+}
+
+// OutputRemovals are attempts whose files a host still has to remove, at most limit.
+func (s *Store) OutputRemovals(ctx context.Context, hostID string, limit int) ([]berth.OutputRemoval, error) {
+	rows, err := s.q.OutputRemovals(ctx, s.pool, hostID, int32Of(limit))
+	if err != nil {
+		return nil, translate(err, "reading which files to remove")
+	}
+
+	return convertAll(rows, func(row dbsqlc.OutputRemovalsRow) (berth.OutputRemoval, error) {
+		return berth.OutputRemoval{AttemptID: row.AttemptID, TrialID: row.TrialID}, nil
+	})
+}
+
+// OutputsRemoved notes that a host has removed the files of attempts.
+func (s *Store) OutputsRemoved(ctx context.Context, hostID string, attemptIDs []string) error {
+	return translate(s.q.OutputsRemoved(ctx, s.pool, hostID, attemptIDs), "noting which files were removed")
+}

@@ -1,0 +1,240 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// retained is a sweep with a finished attempt that left metrics, a log and files.
+type retained struct {
+	*bundle
+
+	url     string
+	request berth.PlacementRequest
+}
+
+func retainedSetup(t *testing.T) *retained {
+	t.Helper()
+
+	url := pgtest.URL(t)
+	r := &retained{bundle: setupOn(t, url), url: url}
+	r.request = r.bundle.request(t, gib)
+	status := r.place(t, r.request)
+
+	require.NoError(t, r.store.PutMetrics(t.Context(), r.request.AttemptID, []berth.MetricPoint{
+		{Name: "acc", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: time.Now()},
+		{Name: "acc", Step: 2, Value: 0.6, Status: berth.MetricFinite, At: time.Now()},
+	}))
+	require.NoError(t, r.store.PutLog(t.Context(), r.request.AttemptID, berth.LogPiece{
+		Stream: "stdout", At: time.Now(), Data: []byte("0123456789"),
+	}))
+	require.NoError(t, r.store.FinishAttempt(t.Context(), result(r.request, status.Token, berth.Outcome{
+		Kind: berth.FailureOK, Message: "finished", Value: new(0.6), FinishedAt: time.Now(),
+		Usage: berth.Usage{MemoryPeakBytes: gib / 2, Samples: 3, Wall: berth.Duration(time.Minute)},
+	})))
+
+	_, err := r.store.SetTrialState(t.Context(), berth.TrialUpdate{
+		TrialID: r.request.TrialID, SweepID: r.sweep, Number: 1, State: berth.TrialSucceeded, Value: new(0.6),
+	})
+	require.NoError(t, err)
+
+	return r
+}
+
+// end ends the sweep, so long ago.
+func (r *retained) end(t *testing.T, ago time.Duration) {
+	t.Helper()
+
+	_, err := r.store.SetSweepState(t.Context(), r.sweep, berth.SweepSucceeded, "done")
+	require.NoError(t, err)
+	r.exec(t, "UPDATE sweeps SET finished_at = now() - $1::interval", ago)
+}
+
+func (r *retained) exec(t *testing.T, query string, args ...any) {
+	t.Helper()
+
+	conn, err := pgx.Connect(t.Context(), r.url)
+	require.NoError(t, err)
+
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // only this statement
+
+	_, err = conn.Exec(t.Context(), query, args...)
+	require.NoError(t, err)
+}
+
+func (r *retained) rows(t *testing.T, table string) (n int) {
+	t.Helper()
+
+	conn, err := pgx.Connect(t.Context(), r.url)
+	require.NoError(t, err)
+
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // only this statement
+
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&n))
+
+	return n
+}
+
+// retain deletes until nothing is over its limit.
+func (r *retained) retain(t *testing.T, keep berth.Retention) {
+	t.Helper()
+
+	for step := 0; ; step++ {
+		more, err := r.store.Retain(t.Context(), keep)
+		require.NoError(t, err)
+
+		if !more {
+			return
+		}
+
+		require.Less(t, step, 100, "it finds no end")
+	}
+}
+
+func TestDeleteSweep(t *testing.T) {
+	t.Parallel()
+
+	r := retainedSetup(t)
+
+	err := r.store.DeleteSweep(t.Context(), r.sweep)
+	require.Equal(t, berth.KindConflict, berth.KindOf(err), "it goes on")
+	require.ErrorContains(t, err, "stop or cancel it first")
+
+	waiting := r.bundle.request(t, gib)
+	r.place(t, waiting)
+	r.end(t, 0)
+
+	err = r.store.DeleteSweep(t.Context(), r.sweep)
+	require.Equal(t, berth.KindConflict, berth.KindOf(err), "a container of it may run")
+
+	require.NoError(t, r.store.AbandonAttempt(t.Context(), waiting.AttemptID, "gone"))
+	require.NoError(t, r.store.ReleaseLease(t.Context(), waiting.AttemptID, "no container"))
+	require.NoError(t, r.store.DeleteSweep(t.Context(), r.sweep))
+
+	_, err = r.store.GetSweep(t.Context(), r.sweep)
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err), "it is not shown from this moment on")
+
+	_, err = r.store.FindSweep(t.Context(), r.sweep[:8])
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
+
+	sweeps, err := r.store.ListSweeps(t.Context(), nil, time.Time{}, "", 10)
+	require.NoError(t, err)
+	require.Empty(t, sweeps)
+
+	require.Equal(t, berth.KindNotFound, berth.KindOf(r.store.DeleteSweep(t.Context(), r.sweep)))
+
+	r.retain(t, berth.Retention{})
+
+	for _, table := range []string{"sweeps", "trials", "attempts", "leases", "metrics", "log_chunks", "placement_requests"} {
+		require.Zero(t, r.rows(t, table), table)
+	}
+
+	require.Equal(t, 1, r.rows(t, "footprints"), "what was measured serves other sweeps")
+
+	asked, err := r.store.OutputRemovals(t.Context(), r.host.ID, 10)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []berth.OutputRemoval{
+		{AttemptID: r.request.AttemptID, TrialID: r.request.TrialID}, {AttemptID: waiting.AttemptID, TrialID: waiting.TrialID},
+	}, asked, "its host removes the files")
+
+	require.NoError(t, r.store.OutputsRemoved(t.Context(), r.host.ID, []string{r.request.AttemptID, waiting.AttemptID}))
+
+	asked, err = r.store.OutputRemovals(t.Context(), r.host.ID, 10)
+	require.NoError(t, err)
+	require.Empty(t, asked)
+}
+
+func TestRetain(t *testing.T) {
+	t.Parallel()
+
+	const month = 30 * 24 * time.Hour
+
+	all := map[string]int{"sweeps": 1, "trials": 1, "attempts": 1, "metrics": 2, "log_chunks": 1, "output_removals": 0}
+	gone := map[string]int{"sweeps": 0, "trials": 0, "attempts": 0, "metrics": 0, "log_chunks": 0, "output_removals": 1}
+
+	for _, tt := range []struct {
+		name  string
+		ended time.Duration // ago; negative = it goes on
+		keep  berth.Retention
+		left  map[string]int // beside what is as before
+	}{
+		{"no limit deletes nothing", 100 * month, berth.Retention{}, nil},
+		{"sweeps", 2 * month, berth.Retention{Sweeps: month}, gone},
+		{"younger sweeps stay", month / 2, berth.Retention{Sweeps: month, Outputs: month, Logs: month, Metrics: month}, nil},
+		{"what goes on stays", -1, berth.Retention{Sweeps: 1, Outputs: 1, Logs: 1, Metrics: 1, LogBytes: 1, MetricPoints: 1}, nil},
+		{"outputs", 2 * month, berth.Retention{Outputs: month}, map[string]int{"output_removals": 1}},
+		{"logs", 2 * month, berth.Retention{Logs: month}, map[string]int{"log_chunks": 0}},
+		{"metrics", 2 * month, berth.Retention{Metrics: month}, map[string]int{"metrics": 0}},
+		{"logs within their size", month, berth.Retention{LogBytes: 10}, nil},
+		{"logs above their size", month, berth.Retention{LogBytes: 9}, map[string]int{"log_chunks": 0}},
+		{"metrics above their number", month, berth.Retention{MetricPoints: 1}, map[string]int{"metrics": 0}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			r := retainedSetup(t)
+			if tt.ended >= 0 {
+				r.end(t, tt.ended)
+			}
+
+			r.retain(t, tt.keep)
+			r.retain(t, tt.keep) // once more changes nothing
+
+			for table, n := range all {
+				if left, changed := tt.left[table]; changed {
+					n = left
+				}
+
+				require.Equal(t, n, r.rows(t, table), table)
+			}
+
+			if r.rows(t, "sweeps") == 0 {
+				return
+			}
+
+			trial, err := r.store.GetTrial(t.Context(), r.sweep, 1)
+			require.NoError(t, err)
+			require.InDelta(t, 0.6, *trial.Value, 0, "the result stays")
+		})
+	}
+}
+
+// The newest event stays: a stream that has read all would else be told that
+// something is missing.
+func TestRetain_EventsAndAudit(t *testing.T) {
+	t.Parallel()
+
+	r := retainedSetup(t)
+	for range 3 {
+		require.NoError(t, r.store.Audit(t.Context(), berth.AuditEntry{Actor: "a", Action: "POST", Object: "/", IP: "::1", Result: "200"}))
+	}
+
+	_, err := r.store.PublishEvents(t.Context(), 100)
+	require.NoError(t, err)
+
+	_, last, err := r.store.EventRange(t.Context())
+	require.NoError(t, err)
+
+	r.retain(t, berth.Retention{Audit: time.Hour, Events: time.Hour})
+	require.Equal(t, 3, r.rows(t, "audit_log"), "they are young")
+
+	r.retain(t, berth.Retention{AuditRows: 2, EventRows: 2})
+	require.Equal(t, 2, r.rows(t, "audit_log"))
+	require.Equal(t, 2, r.rows(t, "events"))
+
+	r.exec(t, "UPDATE audit_log SET at = now() - interval '2 hours'")
+	r.exec(t, "UPDATE events SET created_at = now() - interval '2 hours'")
+	r.retain(t, berth.Retention{Audit: time.Hour, Events: time.Hour})
+	require.Zero(t, r.rows(t, "audit_log"))
+
+	first, still, err := r.store.EventRange(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []int64{last, last}, []int64{first, still})
+}

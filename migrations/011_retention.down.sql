@@ -1,0 +1,11 @@
+DROP TABLE output_removals;
+DROP INDEX events_created;
+DROP INDEX audit_log_at;
+DROP INDEX sweeps_finished;
+DROP INDEX sweeps_deleted;
+ALTER TABLE sweeps
+    DROP CONSTRAINT sweeps_deleted_once_ended,
+    DROP COLUMN deleted_at,
+    DROP COLUMN outputs_removed_at,
+    DROP COLUMN logs_removed_at,
+    DROP COLUMN metrics_removed_at;

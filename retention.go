@@ -1,0 +1,26 @@
+package berth
+
+import "time"
+
+// Retention says what is kept, and for how long after the end of its sweep.
+// Zero means without a limit. Nothing is deleted by default but what no person
+// made: events and the audit log.
+type Retention struct {
+	Sweeps  time.Duration // the sweep with all that belongs to it
+	Outputs time.Duration // files of its attempts on their hosts, checkpoints included
+	Logs    time.Duration
+	Metrics time.Duration
+	Audit   time.Duration // since the entry was made
+	Events  time.Duration // since the event; a watcher may be away for so long and miss nothing
+
+	LogBytes     int64 // of the logs of all ended sweeps; the oldest go first
+	MetricPoints int64 // of all ended sweeps; the oldest go first
+	AuditRows    int64 // the newest are kept
+	EventRows    int64 // the newest are kept
+}
+
+// OutputRemoval names an attempt whose files its host removes.
+type OutputRemoval struct {
+	AttemptID string
+	TrialID   string
+}
