@@ -15,6 +15,20 @@ type Health struct {
 	SilentHosts   []string      // names of the others that hold leases; one that was retired holds none
 	FullDisks     []string      // names of hosts that answer and whose disk is nearly full
 	SuspectLeases int           // not renewed in time; they keep what they hold (rule R3)
+	Stuck         []StuckTrial  // trials whose request for a place is set aside, longest first; the first few
+	StuckTrials   int           // all of them
+}
+
+// StuckTrial is a trial that waits although there may be room for it.
+type StuckTrial struct {
+	SweepID   string
+	SweepName string
+	Number    int    // of the trial
+	Reason    string // in plain words
+}
+
+func (t StuckTrial) String() string {
+	return fmt.Sprintf("trial %d of sweep %s (%s): %s", t.Number, t.SweepName, t.SweepID, t.Reason)
 }
 
 // Finding is one line about a part: fine, or what is wrong and what to do next.
@@ -66,5 +80,23 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, hosts, disks, leases}
+	return []Finding{outbox, hosts, disks, leases, h.requests()}
+}
+
+// requests is the finding about requests for a place.
+func (h Health) requests() Finding {
+	if h.StuckTrials == 0 {
+		return Finding{OK: true, Part: "requests", What: "the placer can place every request"}
+	}
+
+	stuck := make([]string, len(h.Stuck))
+	for i, t := range h.Stuck {
+		stuck[i] = t.String()
+	}
+
+	return Finding{
+		Part: "requests", What: fmt.Sprintf("%d trials cannot be placed: %s", h.StuckTrials, strings.Join(stuck, "; ")),
+		Next: "the placer tries them again by itself, and places all others meanwhile; when it lasts, cancel the sweep with " +
+			"`berth sweep cancel` and report the reason",
+	}
 }

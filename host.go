@@ -87,6 +87,7 @@ const (
 	DimensionContexts    Dimension = "contexts"
 	DimensionExclusive   Dimension = "exclusive"
 	DimensionSweep       Dimension = "sweep" // paused, or its max_parallel is reached
+	DimensionTrial       Dimension = "trial" // an earlier attempt of it is open, or the ledger refuses the request
 )
 
 // Placement is where an attempt goes.

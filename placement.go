@@ -38,6 +38,7 @@ type WaitingRequest struct {
 	Expected    time.Duration
 	Waited      time.Duration
 	Reasons     []Rejection // as stored
+	Blocked     string      // why it cannot be placed wherever there is room; empty = it can
 }
 
 // PlacementStatus is what became of a request, and all a trial needs to go on.

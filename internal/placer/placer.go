@@ -1,10 +1,14 @@
 // Package placer is the loop that turns waiting requests into leases. It reads
 // the ledger, has packing decide, and commits the decision in one statement;
 // one placer leads at a time, by an advisory lock of the database.
+//
+// One bad request stops no other: what the ledger refuses in a batch is found by
+// halving the batch, and set aside with its reason.
 package placer
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -16,9 +20,14 @@ import (
 // Ledger is what the placer needs of the database.
 type Ledger interface {
 	Queue(ctx context.Context, limit int) (hosts []berth.Host, waiting []berth.WaitingRequest, use map[string]berth.SweepUse, err error)
+	// Place books all or nothing. Errors: exhausted when a host has less by now;
+	// conflict when the ledger refuses one of the requests.
 	Place(ctx context.Context, decisions map[string]berth.Placement) ([]string, error)
+	// RefuseRequest and StoreReasons fail with a conflict for the same reason.
 	RefuseRequest(ctx context.Context, attemptID string, reasons []berth.Rejection) error
 	StoreReasons(ctx context.Context, reasons map[string][]berth.Rejection) error
+	// SetAside keeps a request out of the queue for a while and stores why.
+	SetAside(ctx context.Context, attemptID, why string) error
 	SuspectLeases(ctx context.Context) ([]string, error)
 	ListenPlacer(ctx context.Context, poll time.Duration, wake func()) error
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
@@ -68,33 +77,34 @@ func (p *Placer) Run(ctx context.Context) error {
 	})
 }
 
-// Round decides once over everything that waits.
+// Round decides once over everything that waits. A request that the ledger
+// refuses is set aside, and a step that fails does not keep the next ones from
+// being done: Round returns what failed of them.
 func (p *Placer) Round(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
-	suspects, err := p.ledger.SuspectLeases(ctx)
-	if err != nil {
-		return err
-	}
-
-	for _, attempt := range suspects {
-		p.log.Warn("lease was not renewed in time; what it holds stays booked until there is proof", "attempt", attempt)
-	}
+	suspected := p.suspect(ctx)
 
 	hosts, waiting, use, err := p.ledger.Queue(ctx, queueLimit)
 	if err != nil || len(waiting) == 0 {
-		return err
+		return errors.Join(suspected, err)
 	}
 
 	decisions := packing.Decide(hosts, limits(use), p.requests(waiting))
 	p.keep(decisions)
 
-	if err := p.commit(ctx, decisions); err != nil {
-		return err
+	return errors.Join(suspected, p.commit(ctx, decisions), p.refuse(ctx, decisions), p.explain(ctx, waiting, decisions))
+}
+
+func (p *Placer) suspect(ctx context.Context) error {
+	suspects, err := p.ledger.SuspectLeases(ctx)
+
+	for _, attempt := range suspects {
+		p.log.Warn("lease was not renewed in time; what it holds stays booked until there is proof", "attempt", attempt)
 	}
 
-	return p.explain(ctx, waiting, decisions)
+	return err
 }
 
 func limits(use map[string]berth.SweepUse) map[string]packing.SweepLimit {
@@ -110,12 +120,17 @@ func limits(use map[string]berth.SweepUse) map[string]packing.SweepLimit {
 }
 
 func (p *Placer) requests(waiting []berth.WaitingRequest) []packing.Request {
-	out := make([]packing.Request, len(waiting))
-	for i, w := range waiting {
-		out[i] = packing.Request{
+	out := make([]packing.Request, 0, len(waiting))
+
+	for _, w := range waiting {
+		if w.Blocked != "" {
+			continue
+		}
+
+		out = append(out, packing.Request{
 			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber,
 			Demand: w.Demand, Expected: w.Expected, Waited: w.Waited, KeptHost: p.kept[w.AttemptID],
-		}
+		})
 	}
 
 	return out
@@ -133,48 +148,95 @@ func (p *Placer) keep(decisions []packing.Decision) {
 	}
 }
 
-// commit books placements and ends what is impossible.
+// commit books the placements, batch by batch.
 func (p *Placer) commit(ctx context.Context, decisions []packing.Decision) error {
-	placements := make(map[string]berth.Placement)
+	placed := make([]packing.Decision, 0, len(decisions))
 
 	for _, d := range decisions {
 		if d.Placed {
+			placed = append(placed, d)
+		}
+	}
+
+	for some := range slices.Chunk(placed, batch) {
+		if err := apart(some, p.place(ctx), p.setAside(ctx)); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (p *Placer) place(ctx context.Context) func([]packing.Decision) error {
+	return func(decisions []packing.Decision) error {
+		placements := make(map[string]berth.Placement, len(decisions))
+		for _, d := range decisions {
 			placements[d.AttemptID] = d.Placement
 		}
 
-		if d.Impossible {
-			if err := p.ledger.RefuseRequest(ctx, d.AttemptID, readable(d)); err != nil {
-				return err
-			}
-		}
+		_, err := p.ledger.Place(ctx, placements)
 
-		if len(placements) == batch {
-			if err := p.place(ctx, placements); err != nil {
-				return err
-			}
-		}
+		return err
 	}
-
-	return p.place(ctx, placements)
 }
 
-// place commits and empties placements. A booking that the database refuses
-// was decided on numbers that have changed: the next round decides anew.
-func (p *Placer) place(ctx context.Context, placements map[string]berth.Placement) error {
-	if len(placements) == 0 {
-		return nil
+// refuse ends what is impossible.
+func (p *Placer) refuse(ctx context.Context, decisions []packing.Decision) error {
+	refuse := func(one []packing.Decision) error {
+		return p.ledger.RefuseRequest(ctx, one[0].AttemptID, readable(one[0]))
 	}
 
-	defer clear(placements)
+	for i, d := range decisions {
+		if !d.Impossible {
+			continue
+		}
 
-	_, err := p.ledger.Place(ctx, placements)
-	if berth.KindOf(err) == berth.KindExhausted {
-		p.log.Info("the ledger changed meanwhile; deciding again", "error", err)
-
-		return nil
+		if err := apart(decisions[i:i+1], refuse, p.setAside(ctx)); err != nil {
+			return err
+		}
 	}
 
-	return err
+	return nil
+}
+
+// setAside lets a request that the ledger refused wait for longer. A booking
+// that found less room than the decision saw needs no pause: the next round
+// decides anew.
+func (p *Placer) setAside(ctx context.Context) func(packing.Decision, error) error {
+	return func(d packing.Decision, why error) error {
+		if berth.KindOf(why) == berth.KindExhausted {
+			p.log.Info("the ledger changed meanwhile; deciding again", "attempt", d.AttemptID, "error", why)
+
+			return nil
+		}
+
+		p.log.Warn("the ledger refuses a request; it is set aside and tried again", "attempt", d.AttemptID, "error", why)
+
+		return p.ledger.SetAside(ctx, d.AttemptID, why.Error())
+	}
+}
+
+// apart does items together. When the ledger refuses one of them it does them
+// in halves, so that the refused one is found and all others are done. An error
+// that is not about an item ends it.
+func apart[T any](items []T, do func([]T) error, refused func(T, error) error) error {
+	err := do(items)
+
+	switch kind := berth.KindOf(err); {
+	case err == nil:
+		return nil
+	case kind != berth.KindExhausted && kind != berth.KindConflict:
+		return err
+	case len(items) == 1:
+		return refused(items[0], err)
+	}
+
+	half := len(items) / 2
+	if err := apart(items[:half], do, refused); err != nil {
+		return err
+	}
+
+	return apart(items[half:], do, refused)
 }
 
 // explain stores why requests still wait, where that has changed, from time to time.
@@ -185,20 +247,25 @@ func (p *Placer) explain(ctx context.Context, waiting []berth.WaitingRequest, de
 
 	p.explained = time.Now()
 
-	stored := make(map[string][]berth.Rejection, len(waiting))
-	for _, w := range waiting {
-		stored[w.AttemptID] = w.Reasons
-	}
-
-	changed := make(map[string][]berth.Rejection)
+	reasons := make(map[string][]berth.Rejection, len(decisions))
 
 	for _, d := range decisions {
-		if d.Placed || d.Impossible {
-			continue
+		if !d.Placed && !d.Impossible {
+			reasons[d.AttemptID] = readable(d)
+		}
+	}
+
+	var changed []berth.WaitingRequest
+
+	for _, w := range waiting {
+		now, still := reasons[w.AttemptID]
+		if w.Blocked != "" {
+			now, still = []berth.Rejection{{Dimension: berth.DimensionTrial, Reason: w.Blocked}}, true
 		}
 
-		if reasons := readable(d); !slices.Equal(reasons, stored[d.AttemptID]) {
-			changed[d.AttemptID] = reasons
+		if still && !slices.Equal(now, w.Reasons) {
+			w.Reasons = now
+			changed = append(changed, w)
 		}
 	}
 
@@ -206,7 +273,22 @@ func (p *Placer) explain(ctx context.Context, waiting []berth.WaitingRequest, de
 		return nil
 	}
 
-	return p.ledger.StoreReasons(ctx, changed)
+	return apart(changed, p.store(ctx), func(w berth.WaitingRequest, err error) error {
+		p.log.Warn("why a request waits cannot be stored", "attempt", w.AttemptID, "error", err)
+
+		return nil
+	})
+}
+
+func (p *Placer) store(ctx context.Context) func([]berth.WaitingRequest) error {
+	return func(waiting []berth.WaitingRequest) error {
+		reasons := make(map[string][]berth.Rejection, len(waiting))
+		for _, w := range waiting {
+			reasons[w.AttemptID] = w.Reasons
+		}
+
+		return p.ledger.StoreReasons(ctx, reasons)
+	}
 }
 
 // readable is why a request waits, in words; the first few candidates.

@@ -28,8 +28,27 @@ type fake struct {
 	placed  []map[string]berth.Placement
 	refused map[string][]berth.Rejection
 	reasons []map[string][]berth.Rejection
+	aside   map[string]string
 	errs    map[string]error // of what fails
+	bad     map[string]error // of requests that are refused, wherever they are
 	rounds  int
+}
+
+// refuses is the error about the first bad request of a batch.
+func refuses[T any](f *fake, batch map[string]T) error {
+	for id := range batch {
+		if err := f.bad[id]; err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (f *fake) SetAside(_ context.Context, attemptID, why string) error {
+	f.aside[attemptID] = why
+
+	return f.errs["aside"]
 }
 
 func (f *fake) Queue(context.Context, int) ([]berth.Host, []berth.WaitingRequest, map[string]berth.SweepUse, error) {
@@ -37,6 +56,10 @@ func (f *fake) Queue(context.Context, int) ([]berth.Host, []berth.WaitingRequest
 }
 
 func (f *fake) Place(_ context.Context, decisions map[string]berth.Placement) ([]string, error) {
+	if err := refuses(f, decisions); err != nil {
+		return nil, err
+	}
+
 	kept := make(map[string]berth.Placement)
 	maps.Copy(kept, decisions)
 
@@ -46,6 +69,10 @@ func (f *fake) Place(_ context.Context, decisions map[string]berth.Placement) ([
 }
 
 func (f *fake) RefuseRequest(_ context.Context, attemptID string, reasons []berth.Rejection) error {
+	if err := f.bad[attemptID]; err != nil {
+		return err
+	}
+
 	if f.refused == nil {
 		f.refused = make(map[string][]berth.Rejection)
 	}
@@ -56,6 +83,10 @@ func (f *fake) RefuseRequest(_ context.Context, attemptID string, reasons []bert
 }
 
 func (f *fake) StoreReasons(_ context.Context, reasons map[string][]berth.Rejection) error {
+	if err := refuses(f, reasons); err != nil {
+		return err
+	}
+
 	f.reasons = append(f.reasons, reasons)
 
 	return f.errs["reasons"]
@@ -93,6 +124,8 @@ func setup(t *testing.T, waiting ...berth.WaitingRequest) (*Placer, *fake) {
 		waiting: waiting,
 		use:     map[string]berth.SweepUse{"s": {State: berth.SweepRunning}},
 		errs:    map[string]error{},
+		bad:     map[string]error{},
+		aside:   map[string]string{},
 	}
 
 	return New(f, slog.New(slog.DiscardHandler)), f
@@ -186,6 +219,10 @@ func TestRound_CommitsInBatchesAndSurvivesAChangedLedger(t *testing.T) {
 
 	f.errs["place"] = berth.Errorf(berth.KindExhausted, "the database refused to book more than there is")
 	require.NoError(t, p.Round(t.Context()), "the next round decides anew")
+	require.Empty(t, f.aside, "without a pause")
+
+	f.errs["place"], f.placed = nil, nil
+	require.NoError(t, p.Round(t.Context()))
 
 	sizes := make([]int, 0, 3)
 	for _, placed := range f.placed {
@@ -196,6 +233,66 @@ func TestRound_CommitsInBatchesAndSurvivesAChangedLedger(t *testing.T) {
 
 	f.errs["place"] = berth.Errorf(berth.KindUnavailable, "the database is away")
 	require.ErrorIs(t, p.Round(t.Context()), f.errs["place"])
+}
+
+// all is every attempt that was placed.
+func (f *fake) all() map[string]bool {
+	ids := map[string]bool{}
+
+	for _, placed := range f.placed {
+		for id := range placed {
+			ids[id] = true
+		}
+	}
+
+	return ids
+}
+
+func TestRound_SetsARefusedRequestAside(t *testing.T) {
+	t.Parallel()
+
+	conflict := berth.Errorf(berth.KindConflict, "the ledger refuses it")
+
+	p, f := setup(t, request("huge", 1<<50), request("fits", gib))
+	f.hosts[0].CPUMilli, f.hosts[0].MemoryBytes, f.hosts[0].MemoryFreeBytes = 1e9, 1<<49, 1<<49
+	f.bad["3"], f.bad["huge"], f.bad["late"] = conflict, conflict, conflict
+
+	late := request("late", gib) // only why it waits cannot be stored
+	late.Blocked = "an attempt is open"
+	f.waiting = append(f.waiting, late)
+
+	for i := range batch {
+		f.waiting = append(f.waiting, request(fmt.Sprint(i), gib))
+	}
+
+	blocked := request("blocked", gib)
+	blocked.Blocked = "attempt 1 of the trial is still open on host a"
+	f.waiting = append(f.waiting, blocked)
+
+	require.NoError(t, p.Round(t.Context()))
+
+	require.Len(t, f.all(), batch, "all but one of the numbered ones, and one more")
+	require.NotContains(t, f.all(), "3")
+	require.Equal(t, map[string]string{"3": conflict.Error(), "huge": conflict.Error()}, f.aside)
+	require.Equal(t, []map[string][]berth.Rejection{
+		{"blocked": {{Dimension: berth.DimensionTrial, Reason: blocked.Blocked}}},
+	}, f.reasons)
+}
+
+// A step that fails must not keep the others from being done.
+func TestRound_EveryStepIsDone(t *testing.T) {
+	t.Parallel()
+
+	for _, what := range []string{"suspects", "refuse", "place", "reasons"} {
+		p, f := setup(t, request("huge", 9*gib), request("fits", gib), request("waits", 8*gib))
+		f.hosts[0].MemoryReservedBytes = gib
+		f.errs[what] = berth.Errorf(berth.KindInternal, "%s failed", what)
+
+		require.ErrorIs(t, p.Round(t.Context()), f.errs[what])
+		require.Equal(t, map[string]bool{"fits": true}, f.all(), what)
+		require.Contains(t, f.refused, "huge", what)
+		require.Len(t, f.reasons, 1, what)
+	}
 }
 
 func TestRound_KeepsTheSameHostFree(t *testing.T) {

@@ -132,6 +132,17 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 	return host
 }
 
+// toReasons are stored reasons. They only explain, and the placer writes them
+// anew: reasons that cannot be read count as none.
+func toReasons(data json.RawMessage) []berth.Rejection {
+	var reasons []berth.Rejection
+	if err := decode(data, &reasons, "reasons"); err != nil {
+		return nil
+	}
+
+	return reasons
+}
+
 func encode(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil { // our own types always marshal; a value that does not is a bug

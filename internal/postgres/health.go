@@ -2,8 +2,17 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/berthml/berth"
+)
+
+const (
+	// stuckAfter is when a request that waits for another attempt of its trial is
+	// worth a person's look: such an attempt ends within seconds.
+	stuckAfter = time.Minute
+	// stuckNamed is how many stuck trials are named.
+	stuckNamed = 5
 )
 
 // Health looks at what is late or silent.
@@ -38,6 +47,18 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 		case host.Attempts > 0:
 			h.SilentHosts = append(h.SilentHosts, host.Name)
 		}
+	}
+
+	stuck, err := s.q.ListStuckRequests(ctx, s.pool, stuckAfter, stuckNamed)
+	if err != nil {
+		return h, translate(err, "looking for stuck requests")
+	}
+
+	for _, row := range stuck {
+		h.StuckTrials = int(row.Requests)
+		h.Stuck = append(h.Stuck, berth.StuckTrial{
+			SweepID: row.SweepID, SweepName: row.SweepName, Number: int(row.TrialNumber), Reason: row.Reason,
+		})
 	}
 
 	return h, nil

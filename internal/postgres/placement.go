@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
@@ -92,12 +94,7 @@ func (s *Store) PlacementStatus(ctx context.Context, attemptID string) (berth.Pl
 
 	status := berth.PlacementStatus{AttemptID: attemptID, State: berth.RequestState(row.State)}
 
-	var reasons []berth.Rejection
-	if err := decode(row.Reasons, &reasons, "reasons of attempt "+attemptID); err != nil {
-		return status, err
-	}
-
-	for _, reason := range reasons {
+	for _, reason := range toReasons(row.Reasons) {
 		status.Reasons = append(status.Reasons, reason.Reason)
 	}
 
@@ -150,15 +147,15 @@ func (s *Store) Queue(ctx context.Context, limit int) (hosts []berth.Host, waiti
 			return err
 		}
 
-		waiting, use, err = toQueue(rows, running)
+		waiting, use = toQueue(rows, running)
 
-		return err
+		return nil
 	})
 
 	return hosts, waiting, use, err
 }
 
-func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunningBySweepRow) ([]berth.WaitingRequest, map[string]berth.SweepUse, error) {
+func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunningBySweepRow) ([]berth.WaitingRequest, map[string]berth.SweepUse) {
 	use := make(map[string]berth.SweepUse)
 	waiting := make([]berth.WaitingRequest, 0, len(rows))
 
@@ -172,10 +169,11 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 			},
 			Expected: time.Duration(row.ExpectedNs),
 			Waited:   time.Duration(row.WaitedSeconds * float64(time.Second)),
+			Reasons:  toReasons(row.Reasons),
 		}
 
-		if err := decode(row.Reasons, &request.Reasons, "reasons"); err != nil {
-			return nil, nil, err
+		if row.OpenNumber > 0 {
+			request.Blocked = fmt.Sprintf("attempt %d of the trial is still open on host %s", row.OpenNumber, row.OpenHost)
 		}
 
 		waiting = append(waiting, request)
@@ -188,14 +186,15 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 		}
 	}
 
-	return waiting, use, nil
+	return waiting, use
 }
 
 // Place turns waiting requests into attempts with leases, books their hosts
 // and devices, and puts the news for their workflows into the outbox: all or
 // nothing. It returns the attempts that were placed: those that did not wait
 // any more are left out. Errors: exhausted when a CHECK refused the booking,
-// because the decision was made on numbers that have changed.
+// because the decision was made on numbers that have changed; conflict when a
+// request cannot be stored as an attempt.
 func (s *Store) Place(ctx context.Context, decisions map[string]berth.Placement) ([]string, error) {
 	params := &dbsqlc.PlaceRequestsParams{Term: berth.LeaseTerm}
 	for attemptID, p := range decisions {
@@ -222,23 +221,41 @@ func (s *Store) Place(ctx context.Context, decisions map[string]berth.Placement)
 
 		return wake(ctx, tx, channelOutbox)
 	})
-	if full(err) {
-		return nil, berth.Errorf(berth.KindExhausted, "placing attempts: the database refused to book more than there is: %w", err)
+	return placed, refusal(err, "placing attempts")
+}
+
+// refusal tells an error about the rows of a statement from one about the
+// database. Errors: exhausted for the capacity of a host or device, conflict
+// for any other row; the rest as it is.
+func refusal(err error, doing string) error {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+
+	switch {
+	case !ok:
+		return err
+	case pg.Code == codeCheckViolation && (pg.TableName == "hosts" || pg.TableName == "devices"):
+		return berth.Errorf(berth.KindExhausted, "%s: the database refused to book more than there is: %w", doing, pg)
+	case pg.Code[:2] == classData || pg.Code[:2] == classIntegrity:
+		return berth.Errorf(berth.KindConflict, "%s: the ledger refuses a request: %w", doing, pg)
+	default:
+		return err
 	}
-
-	return placed, err
 }
 
-// full reports whether a booking was refused by a capacity CHECK.
-func full(err error) bool {
-	var pg interface{ SQLState() string }
+// SetAside keeps a request that the ledger refused out of the queue for a
+// while, longer each time, and stores why.
+func (s *Store) SetAside(ctx context.Context, attemptID, why string) error {
+	reasons := []berth.Rejection{{Dimension: berth.DimensionTrial, Reason: why}}
 
-	return errors.As(err, &pg) && pg.SQLState() == codeCheckViolation
+	return translate(s.q.SetRequestAside(ctx, s.pool, &dbsqlc.SetRequestAsideParams{
+		AttemptID: attemptID, Refusal: why, Reasons: encode(reasons),
+	}), "setting aside attempt "+attemptID)
 }
 
-// RefuseRequest ends a request that no machine could ever hold.
+// RefuseRequest ends a request that no machine could ever hold. Errors: conflict
+// when the request cannot be stored like that.
 func (s *Store) RefuseRequest(ctx context.Context, attemptID string, reasons []berth.Rejection) error {
-	return s.inTx(ctx, "refusing attempt "+attemptID, func(tx pgx.Tx) error {
+	err := s.inTx(ctx, "refusing attempt "+attemptID, func(tx pgx.Tx) error {
 		rows, err := s.q.MarkImpossible(ctx, tx, encode(reasons), attemptID)
 		if err != nil || rows == 0 {
 			return err
@@ -251,6 +268,8 @@ func (s *Store) RefuseRequest(ctx context.Context, attemptID string, reasons []b
 
 		return s.tellPlaced(ctx, tx, row, berth.TrialWaiting)
 	})
+
+	return refusal(err, "refusing attempt "+attemptID)
 }
 
 func (s *Store) tellPlaced(ctx context.Context, tx pgx.Tx, r dbsqlc.PlacementRequest, state berth.TrialState) error {
@@ -263,7 +282,8 @@ func (s *Store) tellPlaced(ctx context.Context, tx pgx.Tx, r dbsqlc.PlacementReq
 	return s.notify(ctx, tx, berth.Event{Kind: "trial.state", SweepID: r.SweepID, Subject: r.TrialID, Data: state}, channelOutbox)
 }
 
-// StoreReasons writes why requests still wait, by attempt.
+// StoreReasons writes why requests still wait, by attempt, all or nothing.
+// Errors: conflict when one of them cannot be stored.
 func (s *Store) StoreReasons(ctx context.Context, reasons map[string][]berth.Rejection) error {
 	ids := make([]string, 0, len(reasons))
 	all := make([]json.RawMessage, 0, len(reasons))
@@ -273,5 +293,5 @@ func (s *Store) StoreReasons(ctx context.Context, reasons map[string][]berth.Rej
 		all = append(all, encode(list))
 	}
 
-	return translate(s.q.StoreReasons(ctx, s.pool, ids, all), "storing reasons")
+	return refusal(translate(s.q.StoreReasons(ctx, s.pool, ids, all), "storing reasons"), "storing reasons")
 }

@@ -117,6 +117,9 @@ const (
 	codeDiskFull            = "53100"
 	codeQueryCanceled       = "57014"
 	codeLockNotAvailable    = "55P03"
+
+	classData      = "22" // a value that cannot be stored
+	classIntegrity = "23" // a row that breaks a constraint
 )
 
 // translate turns a foreign error into one of Berth's, saying what was being

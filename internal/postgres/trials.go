@@ -172,11 +172,9 @@ func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string,
 			return trial, err
 		}
 
-		trial.Attempts = int(row.Attempts)
+		trial.Attempts, trial.Waiting = int(row.Attempts), toReasons(row.Reasons)
 
-		err = decode(row.Reasons, &trial.Waiting, "reasons of trial "+row.ID)
-
-		return trial, err
+		return trial, nil
 	})
 }
 

@@ -71,7 +71,7 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, e
 }
 
 const listHosts = `-- name: ListHosts :many
-SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
+SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
     EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
 FROM hosts h ORDER BY h.name, h.id
 `
@@ -94,6 +94,17 @@ type ListHostsRow struct {
 	LastSeenAt          time.Time
 	DiskFreeBytes       int64
 	DiskHeadroomBytes   int64
+	CpuMilliTarget      *int64
+	MemoryBytesTarget   *int64
+	MaxAttemptsTarget   *int32
+	RemovedAt           *time.Time
+	FailedTrials        []string
+	FailedSweeps        []string
+	FailedAt            *time.Time
+	CordonedAt          *time.Time
+	CordonReason        string
+	Tests               int32
+	TestAt              *time.Time
 	Lost                bool
 	Exclusive           bool
 }
@@ -125,6 +136,17 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.LastSeenAt,
 			&i.DiskFreeBytes,
 			&i.DiskHeadroomBytes,
+			&i.CpuMilliTarget,
+			&i.MemoryBytesTarget,
+			&i.MaxAttemptsTarget,
+			&i.RemovedAt,
+			&i.FailedTrials,
+			&i.FailedSweeps,
+			&i.FailedAt,
+			&i.CordonedAt,
+			&i.CordonReason,
+			&i.Tests,
+			&i.TestAt,
 			&i.Lost,
 			&i.Exclusive,
 		); err != nil {

@@ -114,6 +114,17 @@ type Host struct {
 	LastSeenAt          time.Time
 	DiskFreeBytes       int64
 	DiskHeadroomBytes   int64
+	CpuMilliTarget      *int64
+	MemoryBytesTarget   *int64
+	MaxAttemptsTarget   *int32
+	RemovedAt           *time.Time
+	FailedTrials        []string
+	FailedSweeps        []string
+	FailedAt            *time.Time
+	CordonedAt          *time.Time
+	CordonReason        string
+	Tests               int32
+	TestAt              *time.Time
 }
 
 type IdempotencyKey struct {
@@ -204,6 +215,9 @@ type PlacementRequest struct {
 	Reasons     json.RawMessage
 	RequestedAt time.Time
 	DecidedAt   *time.Time
+	Tries       int32
+	Refusal     string
+	NotBefore   time.Time
 }
 
 type Shape struct {

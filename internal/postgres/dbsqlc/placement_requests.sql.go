@@ -41,7 +41,7 @@ func (q *Queries) CountRunningBySweep(ctx context.Context, db DBTX) ([]CountRunn
 }
 
 const getPlacementRequest = `-- name: GetPlacementRequest :one
-SELECT attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, state, reasons, requested_at, decided_at FROM placement_requests WHERE attempt_id = $1
+SELECT attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, state, reasons, requested_at, decided_at, tries, refusal, not_before FROM placement_requests WHERE attempt_id = $1
 `
 
 func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID string) (PlacementRequest, error) {
@@ -66,6 +66,9 @@ func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID st
 		&i.Reasons,
 		&i.RequestedAt,
 		&i.DecidedAt,
+		&i.Tries,
+		&i.Refusal,
+		&i.NotBefore,
 	)
 	return i, err
 }
@@ -118,11 +121,62 @@ func (q *Queries) InsertPlacementRequest(ctx context.Context, db DBTX, arg *Inse
 	return result.RowsAffected(), nil
 }
 
-const listWaitingRequests = `-- name: ListWaitingRequests :many
-SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, t.number AS trial_number, s.max_parallel, s.state AS sweep_state, extract(epoch FROM now() - r.requested_at)::double precision AS waited_seconds
+const listStuckRequests = `-- name: ListStuckRequests :many
+SELECT r.sweep_id, s.name AS sweep_name, t.number AS trial_number,
+    CASE WHEN r.refusal <> '' THEN r.refusal ELSE 'attempt ' || open.number || ' of the trial is still open on host ' || h.name END::text AS reason,
+    count(*) OVER ()::integer AS requests
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
-WHERE r.state = 'waiting'
-ORDER BY r.requested_at, r.attempt_id
+LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
+LEFT JOIN hosts h ON h.id = open.host_id
+WHERE r.state = 'waiting' AND (r.refusal <> '' OR (open.id IS NOT NULL AND r.requested_at < now() - $1::interval))
+ORDER BY r.requested_at
+LIMIT $2
+`
+
+type ListStuckRequestsRow struct {
+	SweepID     string
+	SweepName   string
+	TrialNumber int32
+	Reason      string
+	Requests    int32
+}
+
+// Requests that the ledger refuses, and those that have waited for another attempt of their trial too long.
+func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Duration, maxRows int32) ([]ListStuckRequestsRow, error) {
+	rows, err := db.Query(ctx, listStuckRequests, late, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListStuckRequestsRow
+	for rows.Next() {
+		var i ListStuckRequestsRow
+		if err := rows.Scan(
+			&i.SweepID,
+			&i.SweepName,
+			&i.TrialNumber,
+			&i.Reason,
+			&i.Requests,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listWaitingRequests = `-- name: ListWaitingRequests :many
+SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
+    extract(epoch FROM now() - r.requested_at)::double precision AS waited_seconds,
+    coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host
+FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
+LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
+LEFT JOIN hosts h ON h.id = open.host_id
+WHERE r.state = 'waiting' AND r.not_before <= now()
+ORDER BY s.state IN ('pending', 'running') DESC, r.requested_at, r.attempt_id
 LIMIT $1
 `
 
@@ -145,12 +199,19 @@ type ListWaitingRequestsRow struct {
 	Reasons       json.RawMessage
 	RequestedAt   time.Time
 	DecidedAt     *time.Time
+	Tries         int32
+	Refusal       string
+	NotBefore     time.Time
 	TrialNumber   int32
 	MaxParallel   int32
 	SweepState    string
 	WaitedSeconds float64
+	OpenNumber    int32
+	OpenHost      string
 }
 
+// Those that may be placed now, the ones of sweeps that take trials first: paused ones must not fill the queue. A trial
+// has one open attempt at most, so a request whose trial has one waits for its end.
 func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, maxRows int32) ([]ListWaitingRequestsRow, error) {
 	rows, err := db.Query(ctx, listWaitingRequests, maxRows)
 	if err != nil {
@@ -179,10 +240,15 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, maxRows int3
 			&i.Reasons,
 			&i.RequestedAt,
 			&i.DecidedAt,
+			&i.Tries,
+			&i.Refusal,
+			&i.NotBefore,
 			&i.TrialNumber,
 			&i.MaxParallel,
 			&i.SweepState,
 			&i.WaitedSeconds,
+			&i.OpenNumber,
+			&i.OpenHost,
 		); err != nil {
 			return nil, err
 		}
@@ -220,10 +286,10 @@ WITH decided AS (
     WHERE r.state = 'waiting'
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
 ), placed AS (
-    UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]'
+    UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = ''
     FROM locked_requests d
     WHERE r.attempt_id = d.attempt_id
-    RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, d.host_id, nullif(d.device_id, '') AS device_id, nextval('lease_tokens') AS token
+    RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, d.host_id, nullif(d.device_id, '') AS device_id, nextval('lease_tokens') AS token
 ), new_attempts AS (
     INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, token,
         memory_bytes, cpu_milli, device_bytes, contexts, exclusive)
@@ -352,6 +418,24 @@ func (q *Queries) ResizeRequest(ctx context.Context, db DBTX, arg *ResizeRequest
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const setRequestAside = `-- name: SetRequestAside :exec
+UPDATE placement_requests
+SET tries = tries + 1, refusal = $1, reasons = $2, not_before = now() + least(300, 2 ^ least(tries, 9)) * interval '1 second'
+WHERE attempt_id = $3 AND state = 'waiting'
+`
+
+type SetRequestAsideParams struct {
+	Refusal   string
+	Reasons   json.RawMessage
+	AttemptID string
+}
+
+// The pauses grow from a second to five minutes.
+func (q *Queries) SetRequestAside(ctx context.Context, db DBTX, arg *SetRequestAsideParams) error {
+	_, err := db.Exec(ctx, setRequestAside, arg.Refusal, arg.Reasons, arg.AttemptID)
+	return err
 }
 
 const storeReasons = `-- name: StoreReasons :exec

@@ -14,10 +14,16 @@ WHERE attempt_id = @attempt_id AND state = 'waiting';
 SELECT * FROM placement_requests WHERE attempt_id = @attempt_id;
 
 -- name: ListWaitingRequests :many
-SELECT r.*, t.number AS trial_number, s.max_parallel, s.state AS sweep_state, extract(epoch FROM now() - r.requested_at)::double precision AS waited_seconds
+-- Those that may be placed now, the ones of sweeps that take trials first: paused ones must not fill the queue. A trial
+-- has one open attempt at most, so a request whose trial has one waits for its end.
+SELECT r.*, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
+    extract(epoch FROM now() - r.requested_at)::double precision AS waited_seconds,
+    coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
-WHERE r.state = 'waiting'
-ORDER BY r.requested_at, r.attempt_id
+LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
+LEFT JOIN hosts h ON h.id = open.host_id
+WHERE r.state = 'waiting' AND r.not_before <= now()
+ORDER BY s.state IN ('pending', 'running') DESC, r.requested_at, r.attempt_id
 LIMIT @max_rows;
 
 -- name: CountRunningBySweep :many
@@ -39,7 +45,7 @@ WITH decided AS (
     WHERE r.state = 'waiting'
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
 ), placed AS (
-    UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]'
+    UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = ''
     FROM locked_requests d
     WHERE r.attempt_id = d.attempt_id
     RETURNING r.*, d.host_id, nullif(d.device_id, '') AS device_id, nextval('lease_tokens') AS token
@@ -94,6 +100,24 @@ WITH locked AS (
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
 )
 UPDATE placement_requests r SET reasons = l.reasons FROM locked l WHERE r.attempt_id = l.attempt_id;
+
+-- name: SetRequestAside :exec
+-- The pauses grow from a second to five minutes.
+UPDATE placement_requests
+SET tries = tries + 1, refusal = @refusal, reasons = @reasons, not_before = now() + least(300, 2 ^ least(tries, 9)) * interval '1 second'
+WHERE attempt_id = @attempt_id AND state = 'waiting';
+
+-- name: ListStuckRequests :many
+-- Requests that the ledger refuses, and those that have waited for another attempt of their trial too long.
+SELECT r.sweep_id, s.name AS sweep_name, t.number AS trial_number,
+    CASE WHEN r.refusal <> '' THEN r.refusal ELSE 'attempt ' || open.number || ' of the trial is still open on host ' || h.name END::text AS reason,
+    count(*) OVER ()::integer AS requests
+FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
+LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
+LEFT JOIN hosts h ON h.id = open.host_id
+WHERE r.state = 'waiting' AND (r.refusal <> '' OR (open.id IS NOT NULL AND r.requested_at < now() - @late::interval))
+ORDER BY r.requested_at
+LIMIT @max_rows;
 
 -- name: WithdrawRequest :execrows
 UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons = '[]'
