@@ -17,7 +17,8 @@ const (
 const HostLostAfter = 45 * time.Second
 
 // Host is a machine with a worker. Totals are what Berth may hand out at most;
-// headroom is kept free on purpose; reserved is what leases hold. Of its disk
+// headroom is kept free on purpose; reserved is what leases hold, which is more
+// than the totals for a while when the worker came back with smaller ones. Of its disk
 // nothing is reserved: while less is free than the headroom, nothing new starts.
 type Host struct {
 	ID                  string    `json:"id"`   // UUID, kept in the worker's data directory

@@ -8,27 +8,34 @@ import (
 	"github.com/berthml/berth"
 )
 
-// RegisterHost stores what a worker says of its machine. Totals never fall
-// below what leases hold.
+// RegisterHost stores what a worker says of its machine. What its leases hold
+// beyond smaller totals stays booked until they end.
 func (l *Ledger) RegisterHost(ctx context.Context, h berth.Host, _ string) error {
 	return l.do(ctx, "registering host "+h.Name, func() error {
 		h.State, h.LastSeenAt = berth.HostReady, l.now()
+		l.targets[h.ID] = h
 
 		if old := l.hosts[h.ID]; old != nil {
 			h.State, h.Attempts = old.State, old.Attempts
 			h.CPUMilliReserved, h.MemoryReservedBytes = old.CPUMilliReserved, old.MemoryReservedBytes
-			h.CPUMilli = max(h.CPUMilli, old.CPUMilliReserved)
-			h.MemoryBytes = max(h.MemoryBytes, old.MemoryReservedBytes+h.MemoryHeadroomBytes)
-
-			if h.MaxAttempts > 0 {
-				h.MaxAttempts = max(h.MaxAttempts, old.Attempts)
-			}
 		}
 
 		l.hosts[h.ID] = &h
+		l.fit(&h)
 
 		return nil
 	})
+}
+
+// fit makes a host's totals what its worker said, but no less than its leases hold.
+func (l *Ledger) fit(h *berth.Host) {
+	target := l.targets[h.ID]
+	h.CPUMilli = max(target.CPUMilli, h.CPUMilliReserved)
+	h.MemoryBytes = max(target.MemoryBytes, h.MemoryReservedBytes+h.MemoryHeadroomBytes)
+
+	if target.MaxAttempts > 0 {
+		h.MaxAttempts = max(target.MaxAttempts, h.Attempts)
+	}
 }
 
 // TouchHost says the worker is alive and renews the leases of these attempts.
@@ -89,6 +96,7 @@ func (l *Ledger) release(attemptID, proof string) error {
 	host.MemoryReservedBytes -= lease.Demand.MemoryBytes
 	host.CPUMilliReserved -= lease.Demand.CPUMilli
 	host.Attempts--
+	l.fit(host)
 	lease.State, lease.proof = berth.LeaseReleased, proof
 
 	return nil
@@ -125,7 +133,9 @@ func (l *Ledger) HostLeases(ctx context.Context, hostID string) (leases []berth.
 func (l *Ledger) ListHosts(ctx context.Context) (hosts []berth.Host, err error) {
 	err = l.do(ctx, "listing hosts", func() error {
 		for _, h := range l.hosts {
-			host := *h
+			host, target := *h, l.targets[h.ID]
+			host.CPUMilli, host.MemoryBytes, host.MaxAttempts = target.CPUMilli, target.MemoryBytes, target.MaxAttempts
+
 			if l.now().Sub(host.LastSeenAt) > berth.HostLostAfter {
 				host.State = berth.HostLost
 			}

@@ -22,6 +22,7 @@ type Ledger struct {
 	later    time.Duration // added to the clock
 	tokens   int64
 	hosts    map[string]*berth.Host
+	targets  map[string]berth.Host // what workers said of them last
 	trials   map[string]Trial
 	requests map[string]*request
 	attempts map[string]*berth.Attempt
@@ -66,7 +67,7 @@ func NewLedger(changed func()) *Ledger {
 	}
 
 	return &Ledger{
-		changed: changed, hosts: map[string]*berth.Host{}, trials: map[string]Trial{}, requests: map[string]*request{},
+		changed: changed, hosts: map[string]*berth.Host{}, targets: map[string]berth.Host{}, trials: map[string]Trial{}, requests: map[string]*request{},
 		attempts: map[string]*berth.Attempt{}, leases: map[string]*lease{}, results: map[string]berth.Result{},
 		metrics: map[string]map[metricKey]berth.MetricPoint{}, logs: map[string]map[int64]berth.LogPiece{},
 	}

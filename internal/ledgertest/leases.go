@@ -97,23 +97,50 @@ func testHostLeases(t *testing.T, b *bench) {
 }
 
 func testHostComesBack(t *testing.T, b *bench) {
-	b.place(t, 3)
+	large, token := b.place(t, 3)
+	small, _ := b.place(t, 1)
 
-	b.host.BootID, b.host.MemoryBytes, b.host.CPUMilli = "boot-2", 2*gib, 500
+	b.host.BootID, b.host.MemoryBytes, b.host.CPUMilli, b.host.MaxAttempts = "boot-2", 3*gib, 1000, 1
 	require.NoError(t, b.RegisterHost(t.Context(), b.host, "test"))
 
-	hosts, err := b.ListHosts(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, "boot-2", hosts[0].BootID)
-	require.Equal(t, int64(4*gib), hosts[0].MemoryBytes, "what leases hold, and the headroom")
-	require.Equal(t, int64(1000), hosts[0].CPUMilli)
-	b.requireReserved(t, 3, 1)
+	b.requireTotals(t, "boot-2", 3, 1000, 1)
+	b.requireReserved(t, 4, 2)
+
+	// What fits the totals fits the ledger, once the leases have shrunk to it.
+	second := b.ask(t, 1)
+	_, err := b.Place(t.Context(), b.here(second))
+	require.Equal(t, berth.KindExhausted, berth.KindOf(err), "%v", err)
+
+	require.NoError(t, b.AbandonAttempt(t.Context(), small.AttemptID, "host lost"))
+	require.NoError(t, b.ReleaseLease(t.Context(), small.AttemptID, "no container"))
+
+	_, err = b.Place(t.Context(), b.here(second))
+	require.Equal(t, berth.KindExhausted, berth.KindOf(err), "3 of 2 GiB are still held: %v", err)
+
+	require.NoError(t, b.FinishAttempt(t.Context(), result(large, token, 1)))
+
+	_, err = b.Place(t.Context(), b.here(b.ask(t, 3)))
+	require.Equal(t, berth.KindExhausted, berth.KindOf(err), "the old totals are gone: %v", err)
+	b.put(t, second)
+	b.requireReserved(t, 1, 1)
+	b.requireTotals(t, "boot-2", 3, 1000, 1)
 
 	require.NoError(t, b.TouchHost(t.Context(), b.host.ID, berth.HostFree{MemoryBytes: 3 * gib, DiskBytes: 7 * gib}, nil))
 	b.Pass(t, berth.HostLostAfter+time.Second)
 
-	hosts, err = b.ListHosts(t.Context())
+	hosts, err := b.ListHosts(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, berth.HostLost, hosts[0].State)
 	require.Equal(t, []int64{3 * gib, 7 * gib, gib}, []int64{hosts[0].MemoryFreeBytes, hosts[0].DiskFreeBytes, hosts[0].DiskHeadroomBytes})
+}
+
+// requireTotals checks what the host may hand out, in gibibytes, thousandths of
+// a core and attempts.
+func (b *bench) requireTotals(t *testing.T, bootID string, memory, cpu int64, attempts int) {
+	t.Helper()
+
+	hosts, err := b.ListHosts(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, bootID, hosts[0].BootID)
+	require.Equal(t, []int64{memory * gib, cpu, int64(attempts)}, []int64{hosts[0].MemoryBytes, hosts[0].CPUMilli, int64(hosts[0].MaxAttempts)})
 }

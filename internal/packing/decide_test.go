@@ -227,3 +227,17 @@ func TestExplain(t *testing.T) {
 		require.Equal(t, want, packing.Explain(r))
 	}
 }
+
+// A worker that came back with smaller totals still holds what it held; nothing
+// new comes beside it.
+func TestDecide_PlacesNothingOnAHostThatHoldsMoreThanItHas(t *testing.T) {
+	t.Parallel()
+
+	h := host("a", 1, 2)
+	h.MemoryReservedBytes, h.CPUMilliReserved, h.Attempts = 6*gib, 3000, 3
+
+	d := packing.Decide([]berth.Host{h}, nil, []packing.Request{ask("1", 1, 1)})[0]
+	require.False(t, d.Placed)
+	require.False(t, d.Impossible, "it fits once they have ended")
+	require.Equal(t, "host host-a: needs 1,024 MiB of memory, 0 MiB free", packing.Explain(d.Rejections(1)[0]))
+}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -111,15 +112,15 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		Name:                row.Name,
 		BootID:              row.BootID,
 		State:               berth.HostState(row.State),
-		CPUMilli:            row.CpuMilli,
+		CPUMilli:            cmp.Or(deref(row.CpuMilliTarget), row.CpuMilli),
 		CPUMilliReserved:    row.CpuMilliReserved,
-		MemoryBytes:         row.MemoryBytes,
+		MemoryBytes:         cmp.Or(deref(row.MemoryBytesTarget), row.MemoryBytes),
 		MemoryHeadroomBytes: row.MemoryHeadroomBytes,
 		DiskFreeBytes:       row.DiskFreeBytes,
 		DiskHeadroomBytes:   row.DiskHeadroomBytes,
 		MemoryReservedBytes: row.MemoryReservedBytes,
 		MemoryFreeBytes:     row.MemoryFreeBytes,
-		MaxAttempts:         int(row.MaxAttempts),
+		MaxAttempts:         int(cmp.Or(deref(row.MaxAttemptsTarget), row.MaxAttempts)),
 		Attempts:            int(row.Attempts),
 		Exclusive:           row.Exclusive,
 		LastSeenAt:          row.LastSeenAt.UTC(),
@@ -160,12 +161,14 @@ func decode(data json.RawMessage, into any, what string) error {
 	return nil
 }
 
-func deref(s *string) string {
-	if s == nil {
-		return ""
+// deref is what v points to, or zero.
+func deref[T any](v *T) T {
+	var zero T
+	if v == nil {
+		return zero
 	}
 
-	return *s
+	return *v
 }
 
 func refOrNil(s string) *string {

@@ -8,8 +8,8 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// RegisterHost stores what a worker says of its machine. Totals never fall
-// below what leases hold.
+// RegisterHost stores what a worker says of its machine. What its leases hold
+// beyond smaller totals stays booked until they end; nothing new is placed there.
 func (s *Store) RegisterHost(ctx context.Context, h berth.Host, version string) error {
 	return translate(s.q.RegisterHost(ctx, s.pool, &dbsqlc.RegisterHostParams{
 		ID: h.ID, Name: h.Name, BootID: h.BootID, CpuMilli: h.CPUMilli, MemoryBytes: h.MemoryBytes,

@@ -102,7 +102,10 @@ WITH released AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
         memory_reserved_bytes = h.memory_reserved_bytes - r.memory_bytes,
-        attempts = h.attempts - 1
+        attempts = h.attempts - 1,
+        cpu_milli = greatest(coalesce(h.cpu_milli_target, h.cpu_milli), h.cpu_milli_reserved - r.cpu_milli),
+        memory_bytes = greatest(coalesce(h.memory_bytes_target, h.memory_bytes), h.memory_reserved_bytes - r.memory_bytes + h.memory_headroom_bytes),
+        max_attempts = CASE WHEN h.max_attempts_target IS NULL THEN h.max_attempts ELSE greatest(h.max_attempts_target, h.attempts - 1) END
     FROM released r WHERE h.id = r.host_id
     RETURNING r.device_id, r.device_bytes, r.contexts
 )
@@ -111,7 +114,7 @@ FROM host h WHERE d.id = h.device_id
 `
 
 // Frees what the lease held, once, in the statement that records the proof (rule R3): its device after its host, whose
-// update it reads for that reason (store.go).
+// update it reads for that reason (store.go). Totals of the host fall towards their targets.
 func (q *Queries) ReleaseLease(ctx context.Context, db DBTX, proof string, attemptID string) error {
 	_, err := db.Exec(ctx, releaseLease, proof, attemptID)
 	return err

@@ -1,5 +1,6 @@
 -- name: RegisterHost :exec
--- A host that comes back smaller keeps what its leases hold: totals never fall below what is reserved.
+-- A host that comes back smaller keeps what its leases hold: totals never fall below what is reserved. The smaller totals
+-- are targets, which count for placements at once and become the totals as leases end.
 INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version)
 VALUES (@id, @name, @boot_id, @cpu_milli, @memory_bytes, @memory_headroom_bytes, @memory_free_bytes, @disk_free_bytes, @disk_headroom_bytes, @max_attempts, @version)
 ON CONFLICT (id) DO UPDATE SET
@@ -12,6 +13,9 @@ ON CONFLICT (id) DO UPDATE SET
     disk_free_bytes = excluded.disk_free_bytes,
     disk_headroom_bytes = excluded.disk_headroom_bytes,
     max_attempts = CASE WHEN excluded.max_attempts = 0 THEN 0 ELSE greatest(excluded.max_attempts, h.attempts) END,
+    cpu_milli_target = CASE WHEN excluded.cpu_milli < h.cpu_milli_reserved THEN excluded.cpu_milli END,
+    memory_bytes_target = CASE WHEN excluded.memory_bytes < h.memory_reserved_bytes + excluded.memory_headroom_bytes THEN excluded.memory_bytes END,
+    max_attempts_target = CASE WHEN excluded.max_attempts > 0 AND excluded.max_attempts < h.attempts THEN excluded.max_attempts END,
     version = excluded.version,
     last_seen_at = now();
 

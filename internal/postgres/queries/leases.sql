@@ -14,7 +14,7 @@ SELECT count(*)::integer FROM leases WHERE state = 'suspect' OR (state = 'held' 
 
 -- name: ReleaseLease :exec
 -- Frees what the lease held, once, in the statement that records the proof (rule R3): its device after its host, whose
--- update it reads for that reason (store.go).
+-- update it reads for that reason (store.go). Totals of the host fall towards their targets.
 WITH released AS (
     UPDATE leases SET state = 'released', released_at = now(), proof = @proof
     WHERE attempt_id = @attempt_id AND state <> 'released'
@@ -23,7 +23,10 @@ WITH released AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
         memory_reserved_bytes = h.memory_reserved_bytes - r.memory_bytes,
-        attempts = h.attempts - 1
+        attempts = h.attempts - 1,
+        cpu_milli = greatest(coalesce(h.cpu_milli_target, h.cpu_milli), h.cpu_milli_reserved - r.cpu_milli),
+        memory_bytes = greatest(coalesce(h.memory_bytes_target, h.memory_bytes), h.memory_reserved_bytes - r.memory_bytes + h.memory_headroom_bytes),
+        max_attempts = CASE WHEN h.max_attempts_target IS NULL THEN h.max_attempts ELSE greatest(h.max_attempts_target, h.attempts - 1) END
     FROM released r WHERE h.id = r.host_id
     RETURNING r.device_id, r.device_bytes, r.contexts
 )
