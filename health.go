@@ -61,7 +61,8 @@ func (h Health) Findings() []Finding {
 	case len(h.SilentHosts) > 0:
 		hosts.OK = false
 		hosts.What += "; not heard of, and holding places: " + strings.Join(h.SilentHosts, ", ")
-		hosts.Next = "start `berth worker` there again: it finds its containers; until then what the host holds stays booked"
+		hosts.Next = "start `berth worker` there again: it finds its containers; until then what the host holds stays booked. " +
+			"When the machine is gone for good, `berth host remove` frees it"
 	}
 
 	disks := Finding{OK: true, Part: "disks", What: "every host has room for files"}

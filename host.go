@@ -38,6 +38,26 @@ type Host struct {
 	Exclusive           bool      `json:"exclusive"`    // one of them wants the host for itself
 	Devices             []Device  `json:"devices"`
 	LastSeenAt          time.Time `json:"last_seen_at"`
+
+	// A host that failed to start several trials in a row is cordoned: but for a
+	// test attempt now and then it takes none, until one of them starts.
+	FailedStarts int        `json:"failed_starts,omitempty"` // different trials, since a container last started there
+	CordonedAt   *time.Time `json:"cordoned_at,omitempty"`
+	CordonReason string     `json:"cordon_reason,omitempty"` // the last failure
+	CordonSweep  string     `json:"cordon_sweep,omitempty"`  // only this sweep is kept away, as only its trials failed; empty = all are
+	TestDue      bool       `json:"-"`                       // the next test attempt may be placed
+}
+
+// HostCordonAfter is how many different trials a host fails to start in a row,
+// with less than HostCordonWindow between two, before it is cordoned.
+const (
+	HostCordonAfter  = 3
+	HostCordonWindow = 10 * time.Minute
+)
+
+// CordonedFor reports whether the host takes only test attempts of a sweep.
+func (h Host) CordonedFor(sweepID string) bool {
+	return h.CordonedAt != nil && (h.CordonSweep == "" || h.CordonSweep == sweepID)
 }
 
 // HostFree is what a host has to give away at one moment, as measured there.

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/berthml/berth"
@@ -65,7 +66,7 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 		return PlaceResult{}, translate(err)
 	}
 
-	demand, ok := demandOf(trial.Spec.Resources, trial.Footprint, in.Last, roomOf(hosts))
+	demand, ok := sizeFor(trial.Spec.Resources, trial.Footprint, in.Last, hosts)
 	if !ok {
 		return PlaceResult{Asked: demand, Infeasible: true}, nil
 	}
@@ -81,6 +82,21 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 	status, err := ask(ctx, request)
 
 	return PlaceResult{Status: status, Asked: demand}, translate(err)
+}
+
+// sizeFor computes the demand from the hosts that take attempts now. What is
+// known to need more than they have, and all demands while there are no such
+// hosts, are sized by every host, and wait for one to come back.
+func sizeFor(r berth.Resources, f *berth.Footprint, last *LastOOM, hosts []berth.Host) (berth.Demand, bool) {
+	ready := roomOf(slices.DeleteFunc(slices.Clone(hosts), func(h berth.Host) bool { return h.State != berth.HostReady }))
+
+	if f == nil || memory.Demand(r, f, 0).MemoryBytes <= ready.CapacityBytes {
+		if d, ok := demandOf(r, f, last, ready); ok && ready.CapacityBytes > 0 {
+			return d, true
+		}
+	}
+
+	return demandOf(r, f, last, roomOf(hosts))
 }
 
 func demandOf(r berth.Resources, f *berth.Footprint, last *LastOOM, room memory.Room) (berth.Demand, bool) {
@@ -100,7 +116,7 @@ func demandOf(r berth.Resources, f *berth.Footprint, last *LastOOM, room memory.
 	return grown, true
 }
 
-// roomOf returns the most host memory that one attempt could ever get, and get now.
+// roomOf returns the most memory that one of the hosts has for one attempt, and has now.
 func roomOf(hosts []berth.Host) memory.Room {
 	var most memory.Room
 

@@ -125,6 +125,7 @@ func toHost(h berth.Host) openapi.Host {
 		MemoryBytes: h.MemoryBytes, MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryReservedBytes: h.MemoryReservedBytes,
 		MemoryFreeBytes: h.MemoryFreeBytes, DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes, MaxAttempts: h.MaxAttempts, Attempts: h.Attempts, Exclusive: h.Exclusive,
 		Devices: []openapi.Device{}, LastSeenAt: h.LastSeenAt,
+		CordonedAt: utc(h.CordonedAt), CordonReason: h.CordonReason, CordonSweep: h.CordonSweep,
 	}
 
 	for _, d := range h.Devices {

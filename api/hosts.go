@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
@@ -38,26 +40,58 @@ func (h *handlers) UpdateHost(ctx context.Context, r openapi.UpdateHostRequestOb
 	return openapi.UpdateHost200JSONResponse(toHost(host)), err
 }
 
-// host finds a host by its id, its name, or a beginning of its id.
+// RemoveHost is DELETE /hosts/{id}.
+func (h *handlers) RemoveHost(ctx context.Context, r openapi.RemoveHostRequestObject) (openapi.RemoveHostResponseObject, error) {
+	host, err := h.host(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	force := r.Params.Force != nil && *r.Params.Force
+
+	return openapi.RemoveHost204Response{}, h.deps.Store.RemoveHost(ctx, host.ID, force)
+}
+
+// host finds a host by its id, its name, or a beginning of its id. A name that
+// several hosts have is refused: a command for one must not reach the other.
 func (h *handlers) host(ctx context.Context, id string) (berth.Host, error) {
 	hosts, err := h.deps.Store.ListHosts(ctx)
 	if err != nil {
 		return berth.Host{}, err
 	}
 
-	var found []berth.Host
+	var named, found []berth.Host
 
 	for _, host := range hosts {
-		if host.ID == id || host.Name == id {
+		switch {
+		case host.ID == id:
 			return host, nil
-		}
-
-		if strings.HasPrefix(host.ID, strings.ToLower(id)) {
+		case host.Name == id:
+			named = append(named, host)
+		case strings.HasPrefix(host.ID, strings.ToLower(id)):
 			found = append(found, host)
 		}
 	}
 
-	return one(found, "host", id)
+	switch len(named) {
+	case 0:
+		return one(found, "host", id)
+	case 1:
+		return named[0], nil
+	default:
+		return berth.Host{}, sameName(named)
+	}
+}
+
+// sameName says which hosts share a name.
+func sameName(hosts []berth.Host) error {
+	all := make([]string, len(hosts))
+	for i, host := range hosts {
+		all[i] = fmt.Sprintf("%s (%s, last seen %s)", host.ID, host.State, host.LastSeenAt.UTC().Format(time.RFC3339))
+	}
+
+	return berth.Errorf(berth.KindConflict, "%d hosts are called %q: %s; give the id, and remove the one that is gone with `berth host remove ID`",
+		len(hosts), hosts[0].Name, strings.Join(all, ", "))
 }
 
 // one is the only thing that was found. Errors: not_found, conflict.

@@ -40,6 +40,7 @@ var needs = map[string]string{
 	"GET /api/v1/sweeps/:id/trials":                  "viewer",
 	"GET /api/v1/sweeps/:id/trials/:number":          "viewer",
 	"GET /api/v1/sweeps/:id/trials/:number/attempts": "viewer",
+	"DELETE /api/v1/hosts/:id":                       "operator",
 	"DELETE /api/v1/probes/:id":                      "operator",
 	"DELETE /api/v1/sweeps/:id":                      "operator",
 	"PATCH /api/v1/hosts/:id":                        "operator",

@@ -55,6 +55,9 @@ type Records interface {
 type Hosts interface {
 	ListHosts(ctx context.Context) ([]berth.Host, error)
 	SetHostState(ctx context.Context, hostID string, state berth.HostState) error
+	// RemoveHost frees what a host holds that will not come back. Errors: conflict
+	// without force while its worker answers.
+	RemoveHost(ctx context.Context, hostID string, force bool) error
 }
 
 // Events are the published events.

@@ -340,6 +340,51 @@ func TestHostsAndProbesChange(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
+func TestRemoveHost(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	r := setup(t, store)
+
+	status, body := r.text("DELETE", "/api/v1/hosts/laptop", "")
+	require.Equal(t, http.StatusConflict, status, body)
+	require.Contains(t, body, "its worker answers")
+
+	store.Hosts[0].State = berth.HostLost
+
+	status, body = r.text("DELETE", "/api/v1/hosts/laptop", "")
+	require.Equal(t, http.StatusNoContent, status, body)
+	require.Empty(t, store.Hosts)
+}
+
+// A command for one of two hosts of a name must not reach the other.
+func TestHosts_OfOneName(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	r := setup(t, store)
+
+	other := store.Hosts[0]
+	other.ID, other.State = apitest.NewID(101), berth.HostLost
+	store.Hosts = append(store.Hosts, other)
+
+	status, body := r.text("PATCH", "/api/v1/hosts/laptop", `{"state":"draining"}`, asJSON)
+	require.Equal(t, http.StatusConflict, status, body)
+
+	for _, said := range []string{"2 hosts are called", store.Hosts[0].ID + " (ready, last seen", other.ID + " (lost, last seen", "berth host remove"} {
+		require.Contains(t, body, said)
+	}
+
+	require.Equal(t, berth.HostReady, store.Hosts[0].State)
+
+	status, body = r.text("DELETE", "/api/v1/hosts/"+other.ID, "")
+	require.Equal(t, http.StatusNoContent, status, body)
+
+	status, body = r.text("PATCH", "/api/v1/hosts/laptop", `{"state":"draining"}`, asJSON)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Equal(t, berth.HostDraining, store.Hosts[0].State)
+}
+
 // Two runs of an attempt may cut its log at different places.
 func TestLog_IsWholeWherePiecesOverlap(t *testing.T) {
 	t.Parallel()

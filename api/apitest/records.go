@@ -2,6 +2,7 @@ package apitest
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,6 +100,21 @@ func (s *Store) SetHostState(_ context.Context, hostID string, state berth.HostS
 			s.Hosts[i].State = state
 		}
 	}
+
+	return nil
+}
+
+// RemoveHost is api.Hosts.
+func (s *Store) RemoveHost(_ context.Context, hostID string, force bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	i := slices.IndexFunc(s.Hosts, func(h berth.Host) bool { return h.ID == hostID })
+	if s.Hosts[i].State != berth.HostLost && !force {
+		return berth.Errorf(berth.KindConflict, "removing host %s: its worker answers", hostID)
+	}
+
+	s.Hosts = slices.Delete(s.Hosts, i, i+1)
 
 	return nil
 }

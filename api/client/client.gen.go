@@ -310,6 +310,15 @@ type Host struct {
 	// Attempts That hold a reservation
 	Attempts int `json:"attempts"`
 
+	// CordonReason The last of these failures
+	CordonReason string `json:"cordon_reason,omitempty"`
+
+	// CordonSweep Only this sweep is kept away, because only its trials failed; absent = all are
+	CordonSweep string `json:"cordon_sweep,omitempty"`
+
+	// CordonedAt Since when it takes only test attempts, because it failed to start several trials in a row
+	CordonedAt *time.Time `json:"cordoned_at,omitempty"`
+
 	// CPUMilli Thousandths of a core
 	CPUMilli         int64    `json:"cpu_milli"`
 	CPUMilliReserved int64    `json:"cpu_milli_reserved"`
@@ -815,6 +824,12 @@ type StreamEventsParams struct {
 	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
 }
 
+// RemoveHostParams defines parameters for RemoveHost.
+type RemoveHostParams struct {
+	// Force Remove it although its worker answers; the caller makes sure that no trial runs there
+	Force *bool `form:"force,omitempty" json:"force,omitempty"`
+}
+
 // ListProbesParams defines parameters for ListProbes.
 type ListProbesParams struct {
 	// Cursor next_cursor of the page before
@@ -1010,6 +1025,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /hosts (the `ListHosts` operationId).
 	ListHosts(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RemoveHost Remove a machine that will not come back
+	//
+	// Frees everything that it holds and repeats its attempts elsewhere. A machine whose worker answers is removed only by force (409). A removed machine that comes back registers again; its old attempts stay fenced.
+	//
+	// Corresponds with DELETE /hosts/{id} (the `RemoveHost` operationId).
+	RemoveHost(ctx context.Context, id HostID, params *RemoveHostParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetHost Get a machine
 	//
@@ -1293,6 +1315,23 @@ func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, r
 // Corresponds with GET /hosts (the `ListHosts` operationId).
 func (c *Client) ListHosts(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListHostsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RemoveHost Remove a machine that will not come back
+//
+// Frees everything that it holds and repeats its attempts elsewhere. A machine whose worker answers is removed only by force (409). A removed machine that comes back registers again; its old attempts stay fenced.
+//
+// Corresponds with DELETE /hosts/{id} (the `RemoveHost` operationId).
+func (c *Client) RemoveHost(ctx context.Context, id HostID, params *RemoveHostParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRemoveHostRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2151,6 +2190,67 @@ func NewListHostsRequest(server string) (*http.Request, error) {
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRemoveHostRequest constructs an http.Request for the RemoveHost method
+func NewRemoveHostRequest(server string, id HostID, params *RemoveHostParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/hosts/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Force != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "force", *params.Force, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -3410,6 +3510,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /hosts (the `ListHosts` operationId).
 	ListHostsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListHostsResponse, error)
 
+	// RemoveHostWithResponse Remove a machine that will not come back
+	//
+	// Frees everything that it holds and repeats its attempts elsewhere. A machine whose worker answers is removed only by force (409). A removed machine that comes back registers again; its old attempts stay fenced.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /hosts/{id} (the `RemoveHost` operationId).
+	RemoveHostWithResponse(ctx context.Context, id HostID, params *RemoveHostParams, reqEditors ...RequestEditorFn) (*RemoveHostResponse, error)
+
 	// GetHostWithResponse Get a machine
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -3893,6 +4002,47 @@ func (r ListHostsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListHostsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RemoveHostResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RemoveHostResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RemoveHostResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RemoveHostResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RemoveHostResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RemoveHostResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -5237,6 +5387,21 @@ func (c *ClientWithResponses) ListHostsWithResponse(ctx context.Context, reqEdit
 	return ParseListHostsResponse(rsp)
 }
 
+// RemoveHostWithResponse Remove a machine that will not come back
+//
+// Frees everything that it holds and repeats its attempts elsewhere. A machine whose worker answers is removed only by force (409). A removed machine that comes back registers again; its old attempts stay fenced.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /hosts/{id} (the `RemoveHost` operationId).
+func (c *ClientWithResponses) RemoveHostWithResponse(ctx context.Context, id HostID, params *RemoveHostParams, reqEditors ...RequestEditorFn) (*RemoveHostResponse, error) {
+	rsp, err := c.RemoveHost(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRemoveHostResponse(rsp)
+}
+
 // GetHostWithResponse Get a machine
 //
 // Returns a wrapper object for the known response body format(s).
@@ -5850,6 +6015,35 @@ func ParseListHostsResponse(rsp *http.Response) (*ListHostsResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRemoveHostResponse parses an HTTP response from a RemoveHostWithResponse call
+func ParseRemoveHostResponse(rsp *http.Response) (*RemoveHostResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RemoveHostResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

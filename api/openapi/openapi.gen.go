@@ -309,6 +309,15 @@ type Host struct {
 	// Attempts That hold a reservation
 	Attempts int `json:"attempts"`
 
+	// CordonReason The last of these failures
+	CordonReason string `json:"cordon_reason,omitempty"`
+
+	// CordonSweep Only this sweep is kept away, because only its trials failed; absent = all are
+	CordonSweep string `json:"cordon_sweep,omitempty"`
+
+	// CordonedAt Since when it takes only test attempts, because it failed to start several trials in a row
+	CordonedAt *time.Time `json:"cordoned_at,omitempty"`
+
 	// CPUMilli Thousandths of a core
 	CPUMilli         int64    `json:"cpu_milli"`
 	CPUMilliReserved int64    `json:"cpu_milli_reserved"`
@@ -790,6 +799,12 @@ type ListMetricsParams struct {
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// RemoveHostParams defines parameters for RemoveHost.
+type RemoveHostParams struct {
+	// Force Remove it although its worker answers; the caller makes sure that no trial runs there
+	Force *bool `form:"force,omitempty" json:"force,omitempty"`
+}
+
 // ListProbesParams defines parameters for ListProbes.
 type ListProbesParams struct {
 	// Cursor next_cursor of the page before
@@ -870,6 +885,9 @@ type ServerInterface interface {
 	// ListHosts List the machines with their GPUs, by name
 	// (GET /hosts)
 	ListHosts(c *gin.Context)
+	// RemoveHost Remove a machine that will not come back
+	// (DELETE /hosts/{id})
+	RemoveHost(c *gin.Context, id HostID, params RemoveHostParams)
 	// GetHost Get a machine
 	// (GET /hosts/{id})
 	GetHost(c *gin.Context, id HostID)
@@ -1027,6 +1045,42 @@ func (siw *ServerInterfaceWrapper) ListHosts(c *gin.Context) {
 	}
 
 	siw.Handler.ListHosts(c)
+}
+
+// RemoveHost operation middleware
+func (siw *ServerInterfaceWrapper) RemoveHost(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id HostID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RemoveHostParams
+
+	// ------------- Optional query parameter "force" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "force", c.Request.URL.Query(), &params.Force, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter force: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.RemoveHost(c, id, params)
 }
 
 // GetHost operation middleware
@@ -1742,6 +1796,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.DELETE(options.BaseURL+"/probes/:id", wrapper.ForgetProbe)
 	router.GET(options.BaseURL+"/probes/:id", wrapper.GetProbe)
 	router.GET(options.BaseURL+"/hosts", wrapper.ListHosts)
+	router.DELETE(options.BaseURL+"/hosts/:id", wrapper.RemoveHost)
 	router.GET(options.BaseURL+"/hosts/:id", wrapper.GetHost)
 	router.PATCH(options.BaseURL+"/hosts/:id", wrapper.UpdateHost)
 	router.GET(options.BaseURL+"/tokens", wrapper.ListTokens)
@@ -1868,6 +1923,40 @@ type ListHostsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListHostsdefaultApplicationProblemPlusJSONResponse) VisitListHostsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RemoveHostRequestObject struct {
+	ID     HostID `json:"id"`
+	Params RemoveHostParams
+}
+
+type RemoveHostResponseObject interface {
+	VisitRemoveHostResponse(w http.ResponseWriter) error
+}
+
+type RemoveHost204Response struct {
+}
+
+func (response RemoveHost204Response) VisitRemoveHostResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type RemoveHostdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RemoveHostdefaultApplicationProblemPlusJSONResponse) VisitRemoveHostResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2769,6 +2858,9 @@ type StrictServerInterface interface {
 	// ListHosts List the machines with their GPUs, by name
 	// (GET /hosts)
 	ListHosts(ctx context.Context, request ListHostsRequestObject) (ListHostsResponseObject, error)
+	// RemoveHost Remove a machine that will not come back
+	// (DELETE /hosts/{id})
+	RemoveHost(ctx context.Context, request RemoveHostRequestObject) (RemoveHostResponseObject, error)
 	// GetHost Get a machine
 	// (GET /hosts/{id})
 	GetHost(ctx context.Context, request GetHostRequestObject) (GetHostResponseObject, error)
@@ -2964,6 +3056,33 @@ func (sh *strictHandler) ListHosts(ctx *gin.Context) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListHostsResponseObject); ok {
 		if err := validResponse.VisitListHostsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RemoveHost operation middleware
+func (sh *strictHandler) RemoveHost(ctx *gin.Context, id HostID, params RemoveHostParams) {
+	var request RemoveHostRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RemoveHost(ctx.Request.Context(), request.(RemoveHostRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RemoveHost")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(RemoveHostResponseObject); ok {
+		if err := validResponse.VisitRemoveHostResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

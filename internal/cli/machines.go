@@ -29,7 +29,7 @@ func (o *options) hostTable(hosts []client.Host) table {
 	t := table{header: []string{"name", "id", "state", "attempts", "cores reserved", "memory reserved", "others leave", "disk free", "gpus", "seen"}}
 
 	for _, h := range hosts {
-		t.add(h.Name, short(h.ID), h.State, strconv.Itoa(h.Attempts),
+		t.add(h.Name, short(h.ID), hostState(h), strconv.Itoa(h.Attempts),
 			cores(h.CPUMilliReserved)+" of "+cores(h.CPUMilli),
 			mibOrZero(h.MemoryReservedBytes)+" of "+mib(h.MemoryBytes-h.MemoryHeadroomBytes),
 			mib(h.MemoryFreeBytes), mibOrZero(h.DiskFreeBytes), strconv.Itoa(len(h.Devices)), o.ago(h.LastSeenAt))
@@ -48,16 +48,62 @@ func (o *options) hostStateCommand(verb, about, state string) *cobra.Command {
 		return o.print(cmd.OutOrStdout(), host, func() table { return o.hostTable([]client.Host{host}) })
 	})
 
-	return o.completeFirst(cmd, func(ctx context.Context, to *remote) ([]string, error) {
-		hosts, err := answer[client.HostList](to.ListHosts(ctx))
-		words := make([]string, len(hosts.Data))
+	return o.completeFirst(cmd, hostWords)
+}
 
-		for i, h := range hosts.Data {
-			words[i] = h.Name + "\t" + h.State
+func (o *options) removeHostCommand() *cobra.Command {
+	var force bool
+
+	cmd := o.verb("remove HOST", "Remove a machine that will not come back; its trials run again elsewhere", cobra.ExactArgs(1),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			params := &client.RemoveHostParams{}
+			if force {
+				params.Force = &force
+			}
+
+			if _, err := answer[struct{}](to.RemoveHost(cmd.Context(), args[0], params)); err != nil {
+				return err
+			}
+
+			say(cmd.ErrOrStderr(), "host %s is removed; what it held is free\n", args[0])
+
+			return nil
+		})
+	cmd.Flags().BoolVar(&force, "force", false, "remove it although its worker answers: you make sure that no trial runs there")
+
+	return o.completeFirst(cmd, hostWords)
+}
+
+// hostWords completes a host: its name, or its id where the name is not its own.
+func hostWords(ctx context.Context, to *remote) ([]string, error) {
+	hosts, err := answer[client.HostList](to.ListHosts(ctx))
+	named := make(map[string]int, len(hosts.Data))
+
+	for _, h := range hosts.Data {
+		named[h.Name]++
+	}
+
+	words := make([]string, len(hosts.Data))
+
+	for i, h := range hosts.Data {
+		word := h.Name
+		if named[word] > 1 {
+			word = h.ID
 		}
 
-		return words, err
-	})
+		words[i] = word + "\t" + hostState(h)
+	}
+
+	return words, err
+}
+
+// hostState is a host's state in one word.
+func hostState(h client.Host) string {
+	if h.CordonedAt != nil && h.State == "ready" {
+		return "cordoned"
+	}
+
+	return h.State
 }
 
 func (o *options) listDevicesCommand() *cobra.Command {

@@ -82,6 +82,20 @@ func TestDecide_Order(t *testing.T) {
 	require.Equal(t, []string{"later", "late", "old", "z", "y", "wide", "long"}, order)
 }
 
+// The weight of a request is its share of the hosts that are there.
+func TestDecide_OrderIgnoresLostHosts(t *testing.T) {
+	t.Parallel()
+
+	lost := host("b", 4, 800)
+	lost.State = berth.HostLost
+
+	memory, cpu := ask("memory", 6, 1), ask("cpu", 1, 2)
+	memory.Expected, cpu.Expected = time.Hour, time.Hour
+
+	decisions := packing.Decide([]berth.Host{host("a", 4, 8), lost}, nil, []packing.Request{cpu, memory})
+	require.Equal(t, "memory", decisions[0].AttemptID)
+}
+
 func TestDecide_BackfillsBehindWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 
@@ -166,6 +180,9 @@ func TestDecide_Impossible(t *testing.T) {
 	lost := host("a", 4, 8)
 	lost.State = berth.HostLost
 
+	draining := host("a", 4, 8)
+	draining.State = berth.HostDraining
+
 	full := host("a", 4, 8)
 	full.DiskHeadroomBytes, full.DiskFreeBytes = 2*gib, 2*gib-1
 
@@ -187,8 +204,9 @@ func TestDecide_Impossible(t *testing.T) {
 		"too many cores":    {[]berth.Host{lost}, ask("1", 1, 5), true, "host host-a: needs 5 cores, 4 there at all"},
 		"no GPU":            {[]berth.Host{lost}, gpu, true, "host host-a: has no GPU"},
 		"too many contexts": {[]berth.Host{few}, contexts, true, "host host-a, GPU GPU-a-0: needs 3 GPU context(s), 2 there at all"},
-		"lost host":         {[]berth.Host{lost}, ask("1", 8, 4), false, "host host-a: takes no attempts now (draining, or its worker is silent)"},
-		"one would hold it": {[]berth.Host{lost, host("b", 1, 1)}, ask("1", 8, 4), false, "host host-a: takes no attempts now (draining, or its worker is silent)"},
+		"lost host":         {[]berth.Host{lost}, ask("1", 8, 4), false, "host host-a: its worker does not answer; the trial waits for it to come back"},
+		"one would hold it": {[]berth.Host{host("0", 1, 1), lost}, ask("1", 8, 4), false, "host host-a: its worker does not answer; the trial waits for it to come back"},
+		"draining host":     {[]berth.Host{draining}, ask("1", 8, 4), false, "host host-a: drained; `berth host ready host-a` lets it take attempts"},
 		"full disk":         {[]berth.Host{full}, ask("1", 8, 4), false, "host host-a: 2,047 MiB of disk are free, and it keeps 2,048 MiB: free space there"},
 		"nobody is there":   {nil, ask("1", 8, 4), false, "no machine is connected; start `berth worker` on one"},
 	} {
@@ -212,14 +230,14 @@ func TestExplain(t *testing.T) {
 		"host a: needs 512 MiB of memory, 64 MiB free beside what programs outside Berth use": {
 			Dimension: berth.DimensionFreeMemory, Needed: 512 << 20, Free: 64 << 20,
 		},
-		"host a: needs 1.5 cores, 0.05 free":                                {Dimension: berth.DimensionCPU, Needed: 1500, Free: 50},
-		"host a: already runs as many attempts as it may":                   {Dimension: berth.DimensionAttempts, Needed: 1},
-		"host a, GPU g: needs 1,024 MiB of GPU memory, 1,000 MiB free":      {DeviceID: "g", Dimension: berth.DimensionDeviceBytes, Needed: 1 << 30, Free: 1000 << 20},
-		"host a, GPU g: needs 1 GPU context(s), 0 free":                     {DeviceID: "g", Dimension: berth.DimensionContexts, Needed: 1},
-		"host a: one of the attempts must be alone there":                   {Dimension: berth.DimensionExclusive},
-		"host a: has no GPU":                                                {Dimension: berth.DimensionDevice, Needed: 1},
-		"host a: the sweep's own limit":                                     {Dimension: berth.DimensionSweep},
-		"host a: takes no attempts now (draining, or its worker is silent)": {Dimension: berth.DimensionState},
+		"host a: needs 1.5 cores, 0.05 free":                                      {Dimension: berth.DimensionCPU, Needed: 1500, Free: 50},
+		"host a: already runs as many attempts as it may":                         {Dimension: berth.DimensionAttempts, Needed: 1},
+		"host a, GPU g: needs 1,024 MiB of GPU memory, 1,000 MiB free":            {DeviceID: "g", Dimension: berth.DimensionDeviceBytes, Needed: 1 << 30, Free: 1000 << 20},
+		"host a, GPU g: needs 1 GPU context(s), 0 free":                           {DeviceID: "g", Dimension: berth.DimensionContexts, Needed: 1},
+		"host a: one of the attempts must be alone there":                         {Dimension: berth.DimensionExclusive},
+		"host a: has no GPU":                                                      {Dimension: berth.DimensionDevice, Needed: 1},
+		"host a: the sweep's own limit":                                           {Dimension: berth.DimensionSweep},
+		"host a: takes no attempts now (draining, or its worker does not answer)": {Dimension: berth.DimensionState},
 		"as it says":  {Dimension: berth.DimensionState, Reason: "as it says"},
 		"host a: new": {Dimension: "new"},
 	} {

@@ -32,7 +32,7 @@ func explainDimension(r berth.Rejection) string {
 
 	switch r.Dimension {
 	case berth.DimensionState:
-		return "takes no attempts now (draining, or its worker is silent)"
+		return "takes no attempts now (draining, or its worker does not answer)"
 	case berth.DimensionMemory:
 		return fmt.Sprintf("needs %s of memory, %s %s", needed(r.Needed), mib(r.Free), free)
 	case berth.DimensionFreeMemory:

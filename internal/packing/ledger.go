@@ -24,9 +24,14 @@ type site struct {
 }
 
 func newLedger(hosts []berth.Host) *ledger {
-	l := &ledger{hosts: make([]site, len(hosts)), mayKeep: max(len(hosts)/keptFraction, 1)}
+	l := &ledger{hosts: make([]site, len(hosts))}
+	ready := 0
 
 	for i, h := range hosts {
+		if h.State == berth.HostReady {
+			ready++
+		}
+
 		h.Devices = slices.Clone(h.Devices)
 		slices.SortFunc(h.Devices, func(a, b berth.Device) int { return cmp.Compare(a.ID, b.ID) })
 
@@ -34,6 +39,7 @@ func newLedger(hosts []berth.Host) *ledger {
 		l.hosts[i].findRoom()
 	}
 
+	l.mayKeep = max(ready/keptFraction, 1)
 	slices.SortFunc(l.hosts, func(a, b site) int { return cmp.Compare(a.ID, b.ID) })
 
 	return l
@@ -143,8 +149,9 @@ func (l *ledger) book(c candidate, d *berth.Demand) berth.Placement {
 	return placement
 }
 
-// impossible reports whether no host could ever hold the demand. Without hosts
-// nobody knows.
+// impossible reports whether no host could ever hold the demand, even when it
+// is empty. A lost host counts: it may come back, until it is removed. Without
+// hosts nothing is known to be impossible.
 func (l *ledger) impossible(d *berth.Demand) bool {
 	for i := range l.hosts {
 		if l.hosts[i].holds(d) {
@@ -195,23 +202,36 @@ func (l *ledger) keep(d *berth.Demand, before string) string {
 // size is the largest that any one host or device has of each dimension.
 type size struct{ memory, cpu, device int64 }
 
+// largest is the size of the hosts that take attempts now; of all, when none does.
 func (l *ledger) largest() size {
-	var most size
+	var ready, all size
 
 	for i := range l.hosts {
-		most.memory = max(most.memory, l.hosts[i].capacity)
-		most.cpu = max(most.cpu, l.hosts[i].CPUMilli)
+		s := &l.hosts[i]
+		all.include(s)
 
-		for j := range l.hosts[i].Devices {
-			most.device = max(most.device, deviceCapacity(&l.hosts[i].Devices[j]))
+		if s.State == berth.HostReady {
+			ready.include(s)
 		}
 	}
 
-	return most
+	if ready == (size{}) {
+		return all
+	}
+
+	return ready
+}
+
+func (z *size) include(s *site) {
+	z.memory, z.cpu = max(z.memory, s.capacity), max(z.cpu, s.CPUMilli)
+
+	for i := range s.Devices {
+		z.device = max(z.device, deviceCapacity(&s.Devices[i]))
+	}
 }
 
 // dominantShare is the largest fraction that the demand takes of any dimension;
 // 0 without hosts.
-func (s size) dominantShare(d berth.Demand) float64 {
-	return max(share(d.MemoryBytes, s.memory), share(d.CPUMilli, s.cpu), share(d.DeviceBytes, s.device))
+func (z *size) dominantShare(d berth.Demand) float64 {
+	return max(share(d.MemoryBytes, z.memory), share(d.CPUMilli, z.cpu), share(d.DeviceBytes, z.device))
 }

@@ -2,8 +2,9 @@ package packing
 
 import "github.com/berthml/berth"
 
-// Rejections says for each candidate host why the request is not there, by
-// host id, the first limit of them (0 = all); nil when it is placed. A limit of
+// Rejections says for each candidate host why the request is not there, the
+// hosts that could hold it first, then by host id, the first limit of them (0 =
+// all); nil when it is placed. A limit of
 // the sweep is a single rejection. What is free is what the whole round leaves,
 // which is never more than what the request saw.
 func (d Decision) Rejections(limit int) []berth.Rejection {
@@ -23,14 +24,27 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 		limit = len(d.ledger.hosts)
 	}
 
-	rejections := make([]berth.Rejection, limit)
-	for i := range rejections {
-		s := d.ledger.hosts[i]
-		s.kept = s.kept && s.ID != d.KeptHost
-		rejections[i] = s.reject(&d.demand)
+	rejections := make([]berth.Rejection, 0, limit)
+
+	for _, could := range []bool{true, false} {
+		for i := 0; i < len(d.ledger.hosts) && len(rejections) < limit; i++ {
+			if s := d.ledger.hosts[i]; s.holds(&d.demand) == could {
+				s.kept = s.kept && s.ID != d.KeptHost
+				rejections = append(rejections, s.reject(&d.demand))
+			}
+		}
 	}
 
 	return rejections
+}
+
+// stateReason says why the host takes no attempts, and what lets it take some.
+func (s *site) stateReason() string {
+	if s.State == berth.HostLost {
+		return "host " + s.Name + ": its worker does not answer; the trial waits for it to come back"
+	}
+
+	return "host " + s.Name + ": drained; `berth host ready " + s.Name + "` lets it take attempts"
 }
 
 func sweepRejection(limit SweepLimit) berth.Rejection {
@@ -60,7 +74,7 @@ func (s *site) reject(d *berth.Demand) berth.Rejection {
 
 	switch s.check(d) {
 	case breaksState:
-		r.Dimension = berth.DimensionState
+		r.Dimension, r.Reason = berth.DimensionState, s.stateReason()
 	case breaksKept:
 		r.Dimension = berth.DimensionState
 		r.Reason = "host " + s.Name + ": kept free for an attempt that has waited longer"

@@ -165,7 +165,9 @@ func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result) error {
 		return nil
 	}
 
-	_, err = s.q.RaiseWaitingDemand(ctx, tx, memory.Reserve(f), r.ShapeKey)
+	_, err = s.q.RaiseWaitingDemand(ctx, tx, &dbsqlc.RaiseWaitingDemandParams{
+		MemoryBytes: memory.Reserve(f), ShapeKey: r.ShapeKey, LostAfter: berth.HostLostAfter,
+	})
 
 	return err
 }

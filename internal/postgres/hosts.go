@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
@@ -126,4 +128,49 @@ func (s *Store) SetHostState(ctx context.Context, hostID string, state berth.Hos
 	}
 
 	return translate(wake(ctx, s.pool, channelPlacer), "waking the placer")
+}
+
+// removedProof is what an operator's word proves (rule R3).
+const removedProof = "an operator says that the machine is gone"
+
+// RemoveHost takes a host out of the ledger that will not come back: it fences
+// its attempts, frees what they hold, and lists it no more. Its worker, should
+// it come back, registers anew and finds its attempts fenced. Without force
+// only a lost host is removed. Errors: not_found; conflict when its worker
+// answers, or when an attempt was placed there meanwhile.
+func (s *Store) RemoveHost(ctx context.Context, hostID string, force bool) error {
+	doing := "removing host " + hostID
+
+	err := s.inTx(ctx, doing, func(tx pgx.Tx) error {
+		lost, err := s.q.HostLost(ctx, tx, berth.HostLostAfter, hostID)
+		if err != nil {
+			return err
+		}
+
+		if !lost && !force {
+			return berth.Errorf(berth.KindConflict,
+				"its worker answers; stop the worker and its containers first, or remove the host by force when you are sure that nothing runs there")
+		}
+
+		if err := s.q.AbandonHostAttempts(ctx, tx, &dbsqlc.AbandonHostAttemptsParams{
+			HostID: hostID, FailureKind: string(berth.FailureInfra), Message: "its host was removed; the attempt goes elsewhere",
+		}); err != nil {
+			return err
+		}
+
+		if err := s.q.ReleaseHostLeases(ctx, tx, hostID, removedProof); err != nil {
+			return err
+		}
+
+		if err := s.q.RemoveHost(ctx, tx, hostID); err != nil {
+			return err
+		}
+
+		return wake(ctx, tx, channelPlacer)
+	})
+	if berth.KindOf(refusal(err, doing)) == berth.KindExhausted {
+		return berth.Errorf(berth.KindConflict, "%s: an attempt was placed there meanwhile; drain it and try again", doing)
+	}
+
+	return err
 }

@@ -142,7 +142,7 @@ func (s *Store) Queue(ctx context.Context, limit int) (hosts []berth.Host, waiti
 			return err
 		}
 
-		running, err := s.q.CountRunningBySweep(ctx, tx)
+		running, err := s.q.CountRunningBySweep(ctx, tx, berth.HostLostAfter)
 		if err != nil {
 			return err
 		}

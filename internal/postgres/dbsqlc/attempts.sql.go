@@ -31,6 +31,29 @@ func (q *Queries) AbandonAttempt(ctx context.Context, db DBTX, arg *AbandonAttem
 	return result.RowsAffected(), nil
 }
 
+const abandonHostAttempts = `-- name: AbandonHostAttempts :exec
+WITH locked AS (
+    SELECT a.id FROM attempts a
+    WHERE a.id IN (SELECT l.attempt_id FROM leases l WHERE l.host_id = $3 AND l.state <> 'released') AND a.state IN ('placed', 'running')
+    ORDER BY a.id FOR NO KEY UPDATE OF a
+)
+UPDATE attempts a
+SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = $1, message = $2, finished_at = now()
+FROM locked l WHERE a.id = l.id
+`
+
+type AbandonHostAttemptsParams struct {
+	FailureKind string
+	Message     string
+	HostID      string
+}
+
+// AbandonAttempt for all open attempts of a host.
+func (q *Queries) AbandonHostAttempts(ctx context.Context, db DBTX, arg *AbandonHostAttemptsParams) error {
+	_, err := db.Exec(ctx, abandonHostAttempts, arg.FailureKind, arg.Message, arg.HostID)
+	return err
+}
+
 const finishAttempt = `-- name: FinishAttempt :execrows
 UPDATE attempts
 SET state = 'finished', failure_kind = $1, message = $2, exit_code = $3, value = $4,

@@ -21,6 +21,17 @@ func (q *Queries) GetHostName(ctx context.Context, db DBTX, id string) (string, 
 	return name, err
 }
 
+const hostLost = `-- name: HostLost :one
+SELECT (now() - last_seen_at > $1::interval)::boolean AS lost FROM hosts WHERE id = $2
+`
+
+func (q *Queries) HostLost(ctx context.Context, db DBTX, lostAfter time.Duration, iD string) (bool, error) {
+	row := db.QueryRow(ctx, hostLost, lostAfter, iD)
+	var lost bool
+	err := row.Scan(&lost)
+	return lost, err
+}
+
 const listDevices = `-- name: ListDevices :many
 SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, EXISTS (SELECT 1 FROM leases l WHERE l.device_id = d.id AND l.state <> 'released' AND l.exclusive) AS exclusive
 FROM devices d ORDER BY d.host_id, d.id
@@ -73,7 +84,9 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, e
 const listHosts = `-- name: ListHosts :many
 SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
     EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
-FROM hosts h ORDER BY h.name, h.id
+FROM hosts h
+WHERE h.removed_at IS NULL OR h.removed_at < h.last_seen_at
+ORDER BY h.name, h.id
 `
 
 type ListHostsRow struct {
@@ -177,6 +190,7 @@ ON CONFLICT (id) DO UPDATE SET
     memory_bytes_target = CASE WHEN excluded.memory_bytes < h.memory_reserved_bytes + excluded.memory_headroom_bytes THEN excluded.memory_bytes END,
     max_attempts_target = CASE WHEN excluded.max_attempts > 0 AND excluded.max_attempts < h.attempts THEN excluded.max_attempts END,
     version = excluded.version,
+    removed_at = NULL,
     last_seen_at = now()
 `
 
@@ -213,6 +227,16 @@ func (q *Queries) RegisterHost(ctx context.Context, db DBTX, arg *RegisterHostPa
 	return err
 }
 
+const removeHost = `-- name: RemoveHost :exec
+UPDATE hosts SET removed_at = greatest(now(), last_seen_at) WHERE id = $1
+`
+
+// Its row stays for the attempts that ran there. hosts_removed_holds_nothing refuses it while a lease holds something.
+func (q *Queries) RemoveHost(ctx context.Context, db DBTX, id string) error {
+	_, err := db.Exec(ctx, removeHost, id)
+	return err
+}
+
 const setHostState = `-- name: SetHostState :execrows
 UPDATE hosts SET state = $1 WHERE id = $2
 `
@@ -226,7 +250,8 @@ func (q *Queries) SetHostState(ctx context.Context, db DBTX, state string, iD st
 }
 
 const touchHost = `-- name: TouchHost :execrows
-UPDATE hosts SET last_seen_at = now(), memory_free_bytes = $1, disk_free_bytes = $2 WHERE id = $3
+UPDATE hosts SET last_seen_at = now(), memory_free_bytes = $1, disk_free_bytes = $2
+WHERE id = $3 AND (removed_at IS NULL OR removed_at < last_seen_at)
 `
 
 type TouchHostParams struct {

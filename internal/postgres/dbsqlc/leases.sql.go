@@ -93,6 +93,34 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 	return items, nil
 }
 
+const releaseHostLeases = `-- name: ReleaseHostLeases :exec
+WITH locked AS (
+    SELECT o.id FROM leases o WHERE o.host_id = $1 AND o.state <> 'released' ORDER BY o.id FOR NO KEY UPDATE
+), released AS (
+    UPDATE leases l SET state = 'released', released_at = now(), proof = $2
+    FROM locked WHERE l.id = locked.id
+    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof
+), host AS (
+    UPDATE hosts h
+    SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
+        memory_reserved_bytes = h.memory_reserved_bytes - r.memory_bytes,
+        attempts = h.attempts - r.attempts
+    FROM (SELECT host_id, sum(cpu_milli)::bigint AS cpu_milli, sum(memory_bytes)::bigint AS memory_bytes, count(*)::integer AS attempts
+        FROM released GROUP BY host_id) r WHERE h.id = r.host_id
+    RETURNING h.id
+)
+UPDATE devices d SET reserved_bytes = d.reserved_bytes - r.device_bytes, contexts_reserved = d.contexts_reserved - r.contexts
+FROM host h JOIN (SELECT host_id, device_id, sum(device_bytes)::bigint AS device_bytes, sum(contexts)::integer AS contexts
+    FROM released WHERE device_id IS NOT NULL GROUP BY host_id, device_id) r ON r.host_id = h.id
+WHERE d.id = r.device_id
+`
+
+// ReleaseLease for all that a host holds.
+func (q *Queries) ReleaseHostLeases(ctx context.Context, db DBTX, hostID string, proof string) error {
+	_, err := db.Exec(ctx, releaseHostLeases, hostID, proof)
+	return err
+}
+
 const releaseLease = `-- name: ReleaseLease :exec
 WITH released AS (
     UPDATE leases SET state = 'released', released_at = now(), proof = $1

@@ -12,7 +12,10 @@ import (
 )
 
 const countRunningBySweep = `-- name: CountRunningBySweep :many
-SELECT sweep_id, count(*)::integer AS attempts FROM leases WHERE state <> 'released' GROUP BY sweep_id
+SELECT l.sweep_id, count(*)::integer AS attempts
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN hosts h ON h.id = l.host_id
+WHERE l.state <> 'released' AND NOT (a.state = 'abandoned' AND now() - h.last_seen_at > $1::interval)
+GROUP BY l.sweep_id
 `
 
 type CountRunningBySweepRow struct {
@@ -20,8 +23,10 @@ type CountRunningBySweepRow struct {
 	Attempts int32
 }
 
-func (q *Queries) CountRunningBySweep(ctx context.Context, db DBTX) ([]CountRunningBySweepRow, error) {
-	rows, err := db.Query(ctx, countRunningBySweep)
+// What counts for max_parallel: leases, but not those of attempts that go on elsewhere because their host is lost. These
+// only keep their host's memory booked.
+func (q *Queries) CountRunningBySweep(ctx context.Context, db DBTX, lostAfter time.Duration) ([]CountRunningBySweepRow, error) {
+	rows, err := db.Query(ctx, countRunningBySweep, lostAfter)
 	if err != nil {
 		return nil, err
 	}
@@ -371,19 +376,32 @@ func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequests
 }
 
 const raiseWaitingDemand = `-- name: RaiseWaitingDemand :execrows
-WITH locked AS (
+WITH capacity AS (
+    SELECT coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS bytes,
+        state = 'ready' AND now() - last_seen_at <= $1::interval AS ready
+    FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at
+), most AS (
+    SELECT least($2::bigint, coalesce(max(bytes) FILTER (WHERE ready), max(bytes)))::bigint AS bytes FROM capacity
+), locked AS (
     SELECT r.attempt_id, most.bytes
-    FROM placement_requests r, (SELECT least($1::bigint, max(memory_bytes - memory_headroom_bytes))::bigint AS bytes FROM hosts) most
-    WHERE r.shape_key = $2 AND r.state = 'waiting' AND NOT r.exclusive AND r.memory_bytes < most.bytes
+    FROM placement_requests r, most
+    WHERE r.shape_key = $3 AND r.state = 'waiting' AND NOT r.exclusive AND r.memory_bytes < most.bytes
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
 )
 UPDATE placement_requests r SET memory_bytes = l.bytes FROM locked l WHERE r.attempt_id = l.attempt_id
 `
 
-// After an out-of-memory, siblings that still wait ask for the larger size at once, but for no more than there is:
-// what no host could hold would end them. Last attempts ask for a whole host already.
-func (q *Queries) RaiseWaitingDemand(ctx context.Context, db DBTX, memoryBytes int64, shapeKey string) (int64, error) {
-	result, err := db.Exec(ctx, raiseWaitingDemand, memoryBytes, shapeKey)
+type RaiseWaitingDemandParams struct {
+	LostAfter   time.Duration
+	MemoryBytes int64
+	ShapeKey    string
+}
+
+// After an out-of-memory, siblings that still wait ask for the larger size at once, but for no more than the hosts have
+// that take attempts now, or than any host has when there is none: what no host could hold would end them. Last attempts
+// ask for a whole host already.
+func (q *Queries) RaiseWaitingDemand(ctx context.Context, db DBTX, arg *RaiseWaitingDemandParams) (int64, error) {
+	result, err := db.Exec(ctx, raiseWaitingDemand, arg.LostAfter, arg.MemoryBytes, arg.ShapeKey)
 	if err != nil {
 		return 0, err
 	}

@@ -29,6 +29,17 @@ UPDATE attempts
 SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = @failure_kind, message = @message, finished_at = now()
 WHERE id = @id AND state IN ('placed', 'running');
 
+-- name: AbandonHostAttempts :exec
+-- AbandonAttempt for all open attempts of a host.
+WITH locked AS (
+    SELECT a.id FROM attempts a
+    WHERE a.id IN (SELECT l.attempt_id FROM leases l WHERE l.host_id = @host_id AND l.state <> 'released') AND a.state IN ('placed', 'running')
+    ORDER BY a.id FOR NO KEY UPDATE OF a
+)
+UPDATE attempts a
+SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = @failure_kind, message = @message, finished_at = now()
+FROM locked l WHERE a.id = l.id;
+
 -- name: GetAssignee :one
 SELECT a.*, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
     s.spec, s.image_digest,

@@ -33,6 +33,28 @@ WITH released AS (
 UPDATE devices d SET reserved_bytes = d.reserved_bytes - h.device_bytes, contexts_reserved = d.contexts_reserved - h.contexts
 FROM host h WHERE d.id = h.device_id;
 
+-- name: ReleaseHostLeases :exec
+-- ReleaseLease for all that a host holds.
+WITH locked AS (
+    SELECT o.id FROM leases o WHERE o.host_id = @host_id AND o.state <> 'released' ORDER BY o.id FOR NO KEY UPDATE
+), released AS (
+    UPDATE leases l SET state = 'released', released_at = now(), proof = @proof
+    FROM locked WHERE l.id = locked.id
+    RETURNING l.*
+), host AS (
+    UPDATE hosts h
+    SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
+        memory_reserved_bytes = h.memory_reserved_bytes - r.memory_bytes,
+        attempts = h.attempts - r.attempts
+    FROM (SELECT host_id, sum(cpu_milli)::bigint AS cpu_milli, sum(memory_bytes)::bigint AS memory_bytes, count(*)::integer AS attempts
+        FROM released GROUP BY host_id) r WHERE h.id = r.host_id
+    RETURNING h.id
+)
+UPDATE devices d SET reserved_bytes = d.reserved_bytes - r.device_bytes, contexts_reserved = d.contexts_reserved - r.contexts
+FROM host h JOIN (SELECT host_id, device_id, sum(device_bytes)::bigint AS device_bytes, sum(contexts)::integer AS contexts
+    FROM released WHERE device_id IS NOT NULL GROUP BY host_id, device_id) r ON r.host_id = h.id
+WHERE d.id = r.device_id;
+
 -- name: ListHostLeases :many
 SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds

@@ -27,7 +27,12 @@ ORDER BY s.state IN ('pending', 'running') DESC, r.requested_at, r.attempt_id
 LIMIT @max_rows;
 
 -- name: CountRunningBySweep :many
-SELECT sweep_id, count(*)::integer AS attempts FROM leases WHERE state <> 'released' GROUP BY sweep_id;
+-- What counts for max_parallel: leases, but not those of attempts that go on elsewhere because their host is lost. These
+-- only keep their host's memory booked.
+SELECT l.sweep_id, count(*)::integer AS attempts
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN hosts h ON h.id = l.host_id
+WHERE l.state <> 'released' AND NOT (a.state = 'abandoned' AND now() - h.last_seen_at > @lost_after::interval)
+GROUP BY l.sweep_id;
 
 -- name: PlaceRequests :many
 -- Turns waiting requests into attempts with leases, books their hosts and devices, and puts the news for their
@@ -124,11 +129,18 @@ UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons =
 WHERE attempt_id = @attempt_id AND state = 'waiting';
 
 -- name: RaiseWaitingDemand :execrows
--- After an out-of-memory, siblings that still wait ask for the larger size at once, but for no more than there is:
--- what no host could hold would end them. Last attempts ask for a whole host already.
-WITH locked AS (
+-- After an out-of-memory, siblings that still wait ask for the larger size at once, but for no more than the hosts have
+-- that take attempts now, or than any host has when there is none: what no host could hold would end them. Last attempts
+-- ask for a whole host already.
+WITH capacity AS (
+    SELECT coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS bytes,
+        state = 'ready' AND now() - last_seen_at <= @lost_after::interval AS ready
+    FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at
+), most AS (
+    SELECT least(@memory_bytes::bigint, coalesce(max(bytes) FILTER (WHERE ready), max(bytes)))::bigint AS bytes FROM capacity
+), locked AS (
     SELECT r.attempt_id, most.bytes
-    FROM placement_requests r, (SELECT least(@memory_bytes::bigint, max(memory_bytes - memory_headroom_bytes))::bigint AS bytes FROM hosts) most
+    FROM placement_requests r, most
     WHERE r.shape_key = @shape_key AND r.state = 'waiting' AND NOT r.exclusive AND r.memory_bytes < most.bytes
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
 )

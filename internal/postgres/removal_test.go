@@ -1,0 +1,167 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// lose lets the bundle's host fall silent.
+func (b *bundle) lose(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+
+	_, err := pool.Exec(t.Context(), "UPDATE hosts SET last_seen_at = now() - interval '1 hour' WHERE id = $1", b.host.ID)
+	require.NoError(t, err)
+}
+
+// running is how many attempts of the bundle's sweep count for max_parallel.
+func (b *bundle) running(t *testing.T) int {
+	t.Helper()
+
+	_, _, use, err := b.store.Queue(t.Context(), 10)
+	require.NoError(t, err)
+
+	return use[b.sweep].Running
+}
+
+// What a lost host still holds must not keep the sweep from going on elsewhere.
+func TestQueue_MaxParallelLeavesOutWhatWasLost(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	lost, open := b.request(t, gib), b.request(t, gib)
+	b.place(t, lost)
+	b.place(t, open)
+	b.request(t, gib)
+
+	require.Equal(t, 2, b.running(t))
+
+	require.NoError(t, b.store.AbandonAttempt(t.Context(), lost.AttemptID, "host lost"))
+	require.Equal(t, 2, b.running(t), "its container may still run there")
+
+	b.lose(t, pool)
+	require.Equal(t, 1, b.running(t), "the other attempt goes on, for all that is known")
+
+	memory, _ := b.reserved(t)
+	require.Equal(t, int64(2*gib), memory, "what it holds stays booked")
+}
+
+// Siblings of what ran out of memory must not ask for what only a lost host has.
+func TestFinishAttempt_RaisesSiblingsToWhatIsThere(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+
+	large := b.host
+	large.ID, large.Name, large.MemoryBytes = uuid.NewString(), "large", 64*gib
+	require.NoError(t, b.store.RegisterHost(t.Context(), large, "test"))
+	_, err := pool.Exec(t.Context(), "UPDATE hosts SET last_seen_at = now() - interval '1 hour' WHERE id = $1", large.ID)
+	require.NoError(t, err)
+
+	r := b.request(t, 8*gib)
+	status := b.place(t, r)
+	b.request(t, gib)
+
+	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
+		Kind: berth.FailureHostOOM, Message: "oom", FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: 8 * gib, Samples: 3},
+	})))
+
+	_, waiting, _, err := b.store.Queue(t.Context(), 10)
+	require.NoError(t, err)
+	require.Equal(t, int64(8*gib), waiting[0].Demand.MemoryBytes)
+}
+
+func TestRemoveHost(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	ctx := t.Context()
+
+	_, err := pool.Exec(ctx, `INSERT INTO devices (id, host_id, model, memory_bytes, headroom_bytes, free_bytes, max_contexts)
+		VALUES ('gpu', $1, 'm', $2, 0, $2, 4)`, b.host.ID, int64(8*gib))
+	require.NoError(t, err)
+
+	open, done, waiting := b.request(t, gib), b.request(t, gib), b.request(t, gib)
+	_, err = pool.Exec(ctx, "UPDATE placement_requests SET device_bytes = 1024, contexts = 1 WHERE attempt_id = $1", open.AttemptID)
+	require.NoError(t, err)
+	_, err = b.store.Place(ctx, map[string]berth.Placement{open.AttemptID: {HostID: b.host.ID, DeviceID: "gpu"}})
+	require.NoError(t, err)
+
+	status, err := b.store.PlacementStatus(ctx, open.AttemptID)
+	require.NoError(t, err)
+
+	ended := b.place(t, done)
+	require.NoError(t, b.store.FinishAttempt(ctx, result(done, ended.Token, berth.Outcome{Kind: berth.FailureOK, FinishedAt: time.Now()})))
+
+	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.RemoveHost(ctx, uuid.NewString(), true)))
+	require.Equal(t, berth.KindConflict, berth.KindOf(b.store.RemoveHost(ctx, b.host.ID, false)), "its worker answers")
+
+	b.lose(t, pool)
+	require.NoError(t, b.store.RemoveHost(ctx, b.host.ID, false))
+
+	hosts, err := b.store.ListHosts(ctx)
+	require.NoError(t, err)
+	require.Empty(t, hosts)
+
+	attempt, err := b.store.GetAttempt(ctx, open.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, berth.AttemptAbandoned, attempt.State)
+	require.Equal(t, berth.KindFenced, berth.KindOf(b.store.AttemptRunning(ctx, open.AttemptID, status.Token, "c", time.Now())))
+
+	kept, err := b.store.GetAttempt(ctx, done.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, berth.AttemptFinished, kept.State, "history stays")
+
+	_, err = b.store.Place(ctx, map[string]berth.Placement{waiting.AttemptID: {HostID: b.host.ID}})
+	require.Equal(t, berth.KindExhausted, berth.KindOf(err), "nothing is placed on a removed host: %v", err)
+
+	// The machine comes back after all: its worker registers, with nothing booked.
+	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.TouchHost(ctx, b.host.ID, berth.HostFree{}, nil)))
+	require.NoError(t, b.store.RegisterHost(ctx, b.host, "test"))
+	require.NoError(t, b.store.TouchHost(ctx, b.host.ID, berth.HostFree{}, nil))
+
+	memory, cpu := b.reserved(t)
+	require.Zero(t, memory)
+	require.Zero(t, cpu)
+
+	var device, contexts int64
+
+	require.NoError(t, pool.QueryRow(ctx, "SELECT reserved_bytes, contexts_reserved FROM devices").Scan(&device, &contexts))
+	require.Zero(t, device)
+	require.Zero(t, contexts)
+
+	b.place(t, waiting)
+
+	require.NoError(t, b.store.RemoveHost(ctx, b.host.ID, true), "by force, although it answers")
+
+	leases, err := b.store.HostLeases(ctx, b.host.ID)
+	require.NoError(t, err)
+	require.Empty(t, leases)
+}
+
+// A worker of the version before knows no removal: that it is heard of suffices.
+func TestRemoveHost_ComesBackWithAnOlderWorker(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	require.NoError(t, b.store.RemoveHost(t.Context(), b.host.ID, true))
+
+	_, err := pool.Exec(t.Context(), "UPDATE hosts SET last_seen_at = clock_timestamp() + interval '1s'")
+	require.NoError(t, err)
+
+	b.place(t, b.request(t, gib))
+
+	hosts, err := b.store.ListHosts(t.Context())
+	require.NoError(t, err)
+	require.Len(t, hosts, 1)
+}
