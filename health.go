@@ -15,6 +15,7 @@ type Health struct {
 	SilentHosts   []string      // names of the others that hold leases; one that was retired holds none
 	FullDisks     []string      // names of hosts that answer and whose disk is nearly full
 	SuspectLeases int           // not renewed in time; they keep what they hold (rule R3)
+	Cordoned      []string      // hosts that fail to start containers: name and last failure of each
 	Stuck         []StuckTrial  // trials whose request for a place is set aside, longest first; the first few
 	StuckTrials   int           // all of them
 }
@@ -81,7 +82,20 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, hosts, disks, leases, h.requests()}
+	return []Finding{outbox, hosts, disks, leases, h.starts(), h.requests()}
+}
+
+// starts is the finding about hosts that cannot start containers.
+func (h Health) starts() Finding {
+	if len(h.Cordoned) == 0 {
+		return Finding{OK: true, Part: "starts", What: "no host fails to start containers"}
+	}
+
+	return Finding{
+		Part: "starts", What: "cordoned, as trials failed to start there one after the other: " + strings.Join(h.Cordoned, "; "),
+		Next: "see whether `docker run --rm` starts a container there, and mend Docker; Berth tests the host by itself now and then, " +
+			"or at once after `berth host ready`",
+	}
 }
 
 // requests is the finding about requests for a place.

@@ -38,6 +38,7 @@ type WaitingRequest struct {
 	Expected    time.Duration
 	Waited      time.Duration
 	Reasons     []Rejection // as stored
+	FailedHosts []string    // where earlier attempts of the trial failed through no fault of its own
 	Blocked     string      // why it cannot be placed wherever there is room; empty = it can
 }
 

@@ -88,7 +88,7 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 // known to need more than they have, and all demands while there are no such
 // hosts, are sized by every host, and wait for one to come back.
 func sizeFor(r berth.Resources, f *berth.Footprint, last *LastOOM, hosts []berth.Host) (berth.Demand, bool) {
-	ready := roomOf(slices.DeleteFunc(slices.Clone(hosts), func(h berth.Host) bool { return h.State != berth.HostReady }))
+	ready := roomOf(slices.DeleteFunc(slices.Clone(hosts), func(h berth.Host) bool { return h.State != berth.HostReady || h.CordonedFor("") }))
 
 	if f == nil || memory.Demand(r, f, 0).MemoryBytes <= ready.CapacityBytes {
 		if d, ok := demandOf(r, f, last, ready); ok && ready.CapacityBytes > 0 {

@@ -33,6 +33,8 @@ type Request struct {
 	Expected  time.Duration // of the whole attempt; 0 = unknown
 	Waited    time.Duration
 	KeptHost  string // what the last Decide kept free for it; empty = none
+
+	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own: the last choice
 }
 
 // SweepLimit is what a sweep's owner allows.
@@ -50,9 +52,9 @@ type Decision struct {
 	Impossible bool   // no host could ever hold it, even when empty
 	KeptHost   string // takes nothing younger until this request fits; empty = none
 
-	demand berth.Demand
-	ledger *ledger         // as the round left it
-	sweep  berth.Rejection // of the sweep's own limit; zero = none
+	request *Request
+	ledger  *ledger         // as the round left it
+	sweep   berth.Rejection // of the sweep's own limit; zero = none
 }
 
 // Decide answers every request once, in the order it decided them. It does not
@@ -61,7 +63,7 @@ func Decide(hosts []berth.Host, sweeps map[string]SweepLimit, requests []Request
 	r := &round{
 		ledger: newLedger(hosts),
 		sweeps: make(map[string]SweepLimit, len(sweeps)),
-		full:   make(map[berth.Demand]bool),
+		full:   make(map[need]bool),
 	}
 	maps.Copy(r.sweeps, sweeps)
 
@@ -77,32 +79,43 @@ func Decide(hosts []berth.Host, sweeps map[string]SweepLimit, requests []Request
 type round struct {
 	ledger *ledger
 	sweeps map[string]SweepLimit
-	full   map[berth.Demand]bool // demands that fit nowhere; room only shrinks in a round
+	full   map[need]bool // what fits nowhere; room only shrinks in a round
+}
+
+// need is what decides whether a request fits somewhere.
+type need struct {
+	demand berth.Demand
+	sweep  string // where a host is cordoned for this sweep alone; else empty
 }
 
 func (r *round) decide(request *Request) Decision {
-	d := Decision{AttemptID: request.AttemptID, demand: request.Demand, ledger: r.ledger}
+	d := Decision{AttemptID: request.AttemptID, request: request, ledger: r.ledger}
 	limit := r.sweeps[request.SweepID]
 
 	if d.sweep = sweepRejection(limit); d.sweep.Dimension != "" {
 		return d
 	}
 
-	if !r.full[d.demand] {
-		if d.Placement, d.Placed = r.ledger.place(&d.demand); d.Placed {
+	needed := need{demand: request.Demand}
+	if r.ledger.cordoned[request.SweepID] {
+		needed.sweep = request.SweepID
+	}
+
+	if !r.full[needed] {
+		if d.Placement, d.Placed = r.ledger.place(request); d.Placed {
 			limit.Running++
 			r.sweeps[request.SweepID] = limit
 
 			return d
 		}
 
-		r.full[d.demand] = true
+		r.full[needed] = true
 	}
 
-	d.Impossible = r.ledger.impossible(&d.demand)
+	d.Impossible = r.ledger.impossible(&request.Demand)
 
 	if !d.Impossible && overdue(request) {
-		d.KeptHost = r.ledger.keep(&d.demand, request.KeptHost)
+		d.KeptHost = r.ledger.keep(request)
 	}
 
 	return d

@@ -15,4 +15,8 @@
 // Nothing starves: for what waited for DrainAfter a host is kept free, the same
 // in every round, until the attempts on it have ended. Not where programs
 // outside Berth hold what it needs, and at most a quarter of the hosts at once.
+//
+// A host that fails to start containers wins nothing by being empty: hosts that
+// are healthy come first, and for a retry those where the trial has not failed.
+// A cordoned host takes one test attempt when it is due, and nothing else.
 package packing

@@ -12,6 +12,7 @@ type rule uint8
 const (
 	fits rule = iota
 	breaksState
+	breaksCordon
 	breaksKept
 	breaksExclusive
 	breaksMemory
@@ -24,7 +25,9 @@ const (
 
 // check returns the first constraint of the host that is broken, those that
 // can never be met first. Of the devices it only asks whether one has room.
-func (s *site) check(d *berth.Demand) rule {
+func (s *site) check(r *Request) rule {
+	d := &r.Demand
+
 	switch {
 	case d.MemoryBytes > s.capacity:
 		return breaksMemory
@@ -34,6 +37,8 @@ func (s *site) check(d *berth.Demand) rule {
 		return breaksDevice
 	case s.State != berth.HostReady:
 		return breaksState
+	case s.CordonedFor(r.SweepID) && !s.TestDue:
+		return breaksCordon
 	case s.DiskLow():
 		return breaksDisk
 	case s.kept:
@@ -82,11 +87,13 @@ func fitsDevice(dev *berth.Device, d *berth.Demand) bool {
 		dev.ContextsReserved+contexts(d) <= dev.MaxContexts
 }
 
-// holdsWhenDone reports whether the demand fits once the attempts of the host
-// have ended. Where programs outside Berth hold what it needs, or files fill the
-// disk, waiting for that would only block the host.
-func (s *site) holdsWhenDone(d *berth.Demand) bool {
-	return s.State == berth.HostReady && !s.DiskLow() && s.holds(d) && d.MemoryBytes <= s.MemoryFreeBytes &&
+// holdsWhenDone reports whether the request fits once the attempts of the host
+// have ended. Where programs outside Berth hold what it needs, files fill the
+// disk, or containers do not start, waiting for that would only block the host.
+func (s *site) holdsWhenDone(r *Request) bool {
+	d := &r.Demand
+
+	return s.State == berth.HostReady && !s.CordonedFor(r.SweepID) && !s.DiskLow() && s.holds(d) && d.MemoryBytes <= s.MemoryFreeBytes &&
 		(d.DeviceBytes == 0 || slices.ContainsFunc(s.Devices, func(dev berth.Device) bool { return deviceHoldsWhenDone(&dev, d) }))
 }
 

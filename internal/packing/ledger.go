@@ -9,8 +9,9 @@ import (
 
 // ledger is a working copy of the hosts on which placements are tried.
 type ledger struct {
-	hosts   []site // by id
-	mayKeep int    // hosts that may still be kept free
+	hosts    []site          // by id
+	mayKeep  int             // hosts that may still be kept free
+	cordoned map[string]bool // sweeps that a host is cordoned for alone
 }
 
 // site is a host with what every try needs of it.
@@ -24,12 +25,16 @@ type site struct {
 }
 
 func newLedger(hosts []berth.Host) *ledger {
-	l := &ledger{hosts: make([]site, len(hosts))}
+	l := &ledger{hosts: make([]site, len(hosts)), cordoned: make(map[string]bool)}
 	ready := 0
 
 	for i, h := range hosts {
 		if h.State == berth.HostReady {
 			ready++
+		}
+
+		if h.CordonSweep != "" {
+			l.cordoned[h.CordonSweep] = true
 		}
 
 		h.Devices = slices.Clone(h.Devices)
@@ -64,28 +69,59 @@ func (s *site) findRoom() {
 // candidate is a place that fits, with what decides between several.
 type candidate struct {
 	host, device int     // device is -1 for the CPU
+	trust        trust   // the most wins, whatever the load: a host that fails at once is always the emptiest
 	load         float64 // dominant share in use afterwards; the least wins: spread first, pack when needed
 	slack        int64   // memory left afterwards; the least wins: best fit
 }
 
 func (c candidate) better(than candidate) bool {
+	if c.trust != than.trust {
+		return c.trust > than.trust
+	}
+
 	return c.load < than.load || c.load == than.load && c.slack < than.slack
 }
 
-// place books the demand on the best candidate, if there is one.
-func (l *ledger) place(d *berth.Demand) (berth.Placement, bool) {
+// trust says how likely a host is to start a container.
+type trust int8
+
+const (
+	failedIt trust = iota // an earlier attempt of the trial failed there
+	failing               // the last containers did not start there
+	healthy
+	tested // a cordoned host whose test attempt is due: a test that never comes never ends the cordon
+)
+
+func (s *site) trust(r *Request) trust {
+	switch {
+	case slices.Contains(r.FailedHosts, s.ID):
+		return failedIt
+	case s.CordonedFor(r.SweepID):
+		return tested
+	case s.FailedStarts > 0:
+		return failing
+	default:
+		return healthy
+	}
+}
+
+// place books the request on the best candidate, if there is one.
+func (l *ledger) place(r *Request) (berth.Placement, bool) {
 	var (
 		best  candidate
 		found bool
 	)
 
 	for i := range l.hosts {
-		if l.hosts[i].check(d) != fits {
+		s := &l.hosts[i]
+		if s.check(r) != fits {
 			continue
 		}
 
-		c, ok := l.hosts[i].candidate(d)
-		if c.host = i; ok && (!found || c.better(best)) {
+		c, ok := s.candidate(&r.Demand)
+		c.host, c.trust = i, s.trust(r)
+
+		if ok && (!found || c.better(best)) {
 			best, found = c, true
 		}
 	}
@@ -94,7 +130,7 @@ func (l *ledger) place(d *berth.Demand) (berth.Placement, bool) {
 		return berth.Placement{}, false
 	}
 
-	return l.book(best, d), true
+	return l.book(best, r), true
 }
 
 // candidate is the best place on a host that passed check.
@@ -128,8 +164,9 @@ func (s *site) candidate(d *berth.Demand) (candidate, bool) {
 	return best, found
 }
 
-func (l *ledger) book(c candidate, d *berth.Demand) berth.Placement {
-	h := &l.hosts[c.host]
+func (l *ledger) book(c candidate, r *Request) berth.Placement {
+	h, d := &l.hosts[c.host], &r.Demand
+	h.TestDue = h.TestDue && !h.CordonedFor(r.SweepID) // one test attempt at a time
 	h.CPUMilliReserved += d.CPUMilli
 	h.MemoryReservedBytes += d.MemoryBytes
 	h.Attempts++
@@ -165,7 +202,7 @@ func (l *ledger) impossible(d *berth.Demand) bool {
 // keep keeps a host from taking anything else in this round: the one that was
 // kept in the last round, so that its attempts come to an end, else the one
 // that is nearest to fitting. It returns its id, or nothing when there is none.
-func (l *ledger) keep(d *berth.Demand, before string) string {
+func (l *ledger) keep(r *Request) string {
 	if l.mayKeep == 0 {
 		return ""
 	}
@@ -174,17 +211,17 @@ func (l *ledger) keep(d *berth.Demand, before string) string {
 
 	for i := range l.hosts {
 		s := &l.hosts[i]
-		if s.kept || !s.holdsWhenDone(d) {
+		if s.kept || !s.holdsWhenDone(r) {
 			continue
 		}
 
-		if s.ID == before {
+		if s.ID == r.KeptHost {
 			best = i
 
 			break
 		}
 
-		if short := s.shortage(d); best < 0 || short < least {
+		if short := s.shortage(&r.Demand); best < 0 || short < least {
 			best, least = i, short
 		}
 	}

@@ -28,9 +28,9 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 
 	for _, could := range []bool{true, false} {
 		for i := 0; i < len(d.ledger.hosts) && len(rejections) < limit; i++ {
-			if s := d.ledger.hosts[i]; s.holds(&d.demand) == could {
+			if s := d.ledger.hosts[i]; s.holds(&d.request.Demand) == could {
 				s.kept = s.kept && s.ID != d.KeptHost
-				rejections = append(rejections, s.reject(&d.demand))
+				rejections = append(rejections, s.reject(d.request))
 			}
 		}
 	}
@@ -64,7 +64,8 @@ func sweepRejection(limit SweepLimit) berth.Rejection {
 }
 
 // reject says which constraint check found broken, and by how much.
-func (s *site) reject(d *berth.Demand) berth.Rejection {
+func (s *site) reject(request *Request) berth.Rejection {
+	d := &request.Demand
 	r := berth.Rejection{HostID: s.ID, HostName: s.Name, Never: !s.holds(d)}
 	reserved := *s
 
@@ -72,9 +73,12 @@ func (s *site) reject(d *berth.Demand) berth.Rejection {
 		reserved.MemoryReservedBytes, reserved.CPUMilliReserved = 0, 0
 	}
 
-	switch s.check(d) {
+	switch s.check(request) {
 	case breaksState:
 		r.Dimension, r.Reason = berth.DimensionState, s.stateReason()
+	case breaksCordon:
+		r.Dimension = berth.DimensionState
+		r.Reason = "host " + s.Name + ": cordoned, as it failed to start several trials in a row; Berth tests it now and then. The last failure: " + s.CordonReason
 	case breaksKept:
 		r.Dimension = berth.DimensionState
 		r.Reason = "host " + s.Name + ": kept free for an attempt that has waited longer"

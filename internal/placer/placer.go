@@ -130,6 +130,7 @@ func (p *Placer) requests(waiting []berth.WaitingRequest) []packing.Request {
 		out = append(out, packing.Request{
 			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber,
 			Demand: w.Demand, Expected: w.Expected, Waited: w.Waited, KeptHost: p.kept[w.AttemptID],
+			FailedHosts: w.FailedHosts,
 		})
 	}
 

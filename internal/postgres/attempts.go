@@ -104,9 +104,25 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			return err
 		}
 
+		if err := s.noteStart(ctx, tx, r); err != nil {
+			return err
+		}
+
 		return s.notify(ctx, tx, berth.Event{
 			Kind: "attempt.finished", SweepID: r.SweepID, Subject: r.AttemptID, Data: o.Kind,
 		}, channelPlacer)
+	})
+}
+
+// noteStart counts it against the host when a container could not be started
+// through no fault of the trial. The host's row is locked, as the lease was released.
+func (s *Store) noteStart(ctx context.Context, tx pgx.Tx, r berth.Result) error {
+	if r.Outcome.Kind != berth.FailureInfra {
+		return nil
+	}
+
+	return s.q.NoteFailedStart(ctx, tx, &dbsqlc.NoteFailedStartParams{
+		AttemptID: r.AttemptID, Reason: r.Outcome.Message, CordonAfter: berth.HostCordonAfter, Within: berth.HostCordonWindow,
 	})
 }
 

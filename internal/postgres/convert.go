@@ -126,6 +126,16 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		LastSeenAt:          row.LastSeenAt.UTC(),
 	}
 
+	host.FailedStarts, host.TestDue = len(row.FailedTrials), row.TestDue
+
+	if row.CordonedAt != nil {
+		host.CordonedAt, host.CordonReason = new(row.CordonedAt.UTC()), row.CordonReason
+
+		if len(row.FailedSweeps) == 1 {
+			host.CordonSweep = row.FailedSweeps[0]
+		}
+	}
+
 	if row.Lost {
 		host.State = berth.HostLost
 	}

@@ -41,6 +41,10 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 			h.FullDisks = append(h.FullDisks, host.Name)
 		}
 
+		if host.CordonedAt != nil {
+			h.Cordoned = append(h.Cordoned, host.Name+" ("+host.CordonReason+")")
+		}
+
 		switch {
 		case host.State != berth.HostLost:
 			h.Answering++

@@ -170,6 +170,8 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 			Expected: time.Duration(row.ExpectedNs),
 			Waited:   time.Duration(row.WaitedSeconds * float64(time.Second)),
 			Reasons:  toReasons(row.Reasons),
+
+			FailedHosts: row.FailedHosts,
 		}
 
 		if row.OpenNumber > 0 {

@@ -406,8 +406,17 @@ func (q *Queries) LockShapeKey(ctx context.Context, db DBTX, shapeKey string) er
 }
 
 const markAttemptRunning = `-- name: MarkAttemptRunning :execrows
-UPDATE attempts SET state = 'running', container_id = $1, started_at = coalesce(started_at, $2)
-WHERE id = $3 AND token = $4 AND state IN ('placed', 'running')
+WITH running AS (
+    UPDATE attempts u SET state = 'running', container_id = $1, started_at = coalesce(u.started_at, $2)
+    WHERE u.id = $3 AND u.token = $4 AND u.state IN ('placed', 'running')
+    RETURNING u.id, u.host_id
+), healthy AS (
+    UPDATE hosts h
+    SET failed_trials = '{}', failed_sweeps = '{}', failed_at = NULL, cordoned_at = NULL, cordon_reason = '', test_at = NULL, tests = 0
+    FROM running r
+    WHERE h.id = r.host_id AND h.failed_at IS NOT NULL AND EXISTS (SELECT 1 FROM attempts a WHERE a.id = $3 AND a.state = 'placed')
+)
+SELECT running.id FROM running
 `
 
 type MarkAttemptRunningParams struct {
@@ -417,6 +426,7 @@ type MarkAttemptRunningParams struct {
 	Token       int64
 }
 
+// A container that starts is the proof that its host can start one: it ends the host's streak of failures.
 func (q *Queries) MarkAttemptRunning(ctx context.Context, db DBTX, arg *MarkAttemptRunningParams) (int64, error) {
 	result, err := db.Exec(ctx, markAttemptRunning,
 		arg.ContainerID,

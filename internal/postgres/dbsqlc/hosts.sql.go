@@ -82,7 +82,7 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, e
 }
 
 const listHosts = `-- name: ListHosts :many
-SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
+SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, (now() - h.last_seen_at > $1::interval)::boolean AS lost, coalesce(h.test_at <= now(), false)::boolean AS test_due,
     EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
 FROM hosts h
 WHERE h.removed_at IS NULL OR h.removed_at < h.last_seen_at
@@ -119,6 +119,7 @@ type ListHostsRow struct {
 	Tests               int32
 	TestAt              *time.Time
 	Lost                bool
+	TestDue             bool
 	Exclusive           bool
 }
 
@@ -161,6 +162,7 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.Tests,
 			&i.TestAt,
 			&i.Lost,
+			&i.TestDue,
 			&i.Exclusive,
 		); err != nil {
 			return nil, err
@@ -171,6 +173,49 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 		return nil, err
 	}
 	return items, nil
+}
+
+const noteFailedStart = `-- name: NoteFailedStart :exec
+UPDATE hosts h
+SET failed_trials = s.trials, failed_sweeps = s.sweeps, failed_at = now(),
+    cordoned_at = CASE WHEN s.cordon THEN coalesce(h.cordoned_at, now()) END,
+    cordon_reason = $1,
+    test_at = CASE WHEN s.cordon THEN coalesce(h.test_at, now() + interval '1 minute') END,
+    tests = CASE WHEN h.cordoned_at IS NULL THEN 0 ELSE h.tests END
+FROM (
+    SELECT p.id, f.trials, f.sweeps, p.cordoned OR cardinality(f.trials) >= $2::integer AS cordon
+    FROM (
+        SELECT o.id, a.trial_id, t.sweep_id, o.cordoned_at IS NOT NULL AS cordoned,
+            CASE WHEN o.cordoned_at IS NULL AND o.failed_at < now() - $3::interval THEN '{}' ELSE o.failed_trials END AS trials,
+            CASE WHEN o.cordoned_at IS NULL AND o.failed_at < now() - $3::interval THEN '{}' ELSE o.failed_sweeps END AS sweeps
+        FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN hosts o ON o.id = a.host_id
+        WHERE a.id = $4 AND a.container_id = ''
+    ) p CROSS JOIN LATERAL (
+        SELECT CASE WHEN p.trial_id = ANY (p.trials) OR cardinality(p.trials) >= 16 THEN p.trials ELSE p.trials || p.trial_id END AS trials,
+            CASE WHEN p.sweep_id = ANY (p.sweeps) OR cardinality(p.sweeps) >= 16 THEN p.sweeps ELSE p.sweeps || p.sweep_id END AS sweeps
+    ) f
+) s
+WHERE h.id = s.id
+`
+
+type NoteFailedStartParams struct {
+	Reason      string
+	CordonAfter int32
+	Within      time.Duration
+	AttemptID   string
+}
+
+// Counts a trial whose container the host could not start. After so many different ones in a row the host is cordoned:
+// for the sweep of theirs when they have one in common, as its own fault may be what it is, else for all. Run it with the
+// host's row locked.
+func (q *Queries) NoteFailedStart(ctx context.Context, db DBTX, arg *NoteFailedStartParams) error {
+	_, err := db.Exec(ctx, noteFailedStart,
+		arg.Reason,
+		arg.CordonAfter,
+		arg.Within,
+		arg.AttemptID,
+	)
+	return err
 }
 
 const registerHost = `-- name: RegisterHost :exec
@@ -191,6 +236,7 @@ ON CONFLICT (id) DO UPDATE SET
     max_attempts_target = CASE WHEN excluded.max_attempts > 0 AND excluded.max_attempts < h.attempts THEN excluded.max_attempts END,
     version = excluded.version,
     removed_at = NULL,
+    test_at = CASE WHEN h.cordoned_at IS NOT NULL THEN now() END, -- a new worker may have been mended
     last_seen_at = now()
 `
 
@@ -238,9 +284,16 @@ func (q *Queries) RemoveHost(ctx context.Context, db DBTX, id string) error {
 }
 
 const setHostState = `-- name: SetHostState :execrows
-UPDATE hosts SET state = $1 WHERE id = $2
+UPDATE hosts SET state = $1,
+    failed_trials = CASE WHEN $1 = 'ready' THEN '{}' ELSE failed_trials END,
+    failed_sweeps = CASE WHEN $1 = 'ready' THEN '{}' ELSE failed_sweeps END,
+    cordoned_at = CASE WHEN $1 = 'ready' THEN NULL ELSE cordoned_at END,
+    test_at = CASE WHEN $1 = 'ready' THEN NULL ELSE test_at END,
+    tests = CASE WHEN $1 = 'ready' THEN 0 ELSE tests END
+WHERE id = $2
 `
 
+// An operator who lets a host take attempts says that it is mended.
 func (q *Queries) SetHostState(ctx context.Context, db DBTX, state string, iD string) (int64, error) {
 	result, err := db.Exec(ctx, setHostState, state, iD)
 	if err != nil {

@@ -176,7 +176,8 @@ func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Dura
 const listWaitingRequests = `-- name: ListWaitingRequests :many
 SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
     extract(epoch FROM now() - r.requested_at)::double precision AS waited_seconds,
-    coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host
+    coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
+    ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
@@ -213,6 +214,7 @@ type ListWaitingRequestsRow struct {
 	WaitedSeconds float64
 	OpenNumber    int32
 	OpenHost      string
+	FailedHosts   []string
 }
 
 // Those that may be placed now, the ones of sweeps that take trials first: paused ones must not fill the queue. A trial
@@ -254,6 +256,7 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, maxRows int3
 			&i.WaitedSeconds,
 			&i.OpenNumber,
 			&i.OpenHost,
+			&i.FailedHosts,
 		); err != nil {
 			return nil, err
 		}
@@ -311,9 +314,12 @@ WITH decided AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved + p.cpu_milli,
         memory_reserved_bytes = h.memory_reserved_bytes + p.memory_bytes,
-        attempts = h.attempts + p.attempts
-    FROM locked_hosts l JOIN (SELECT host_id, sum(cpu_milli)::bigint AS cpu_milli, sum(memory_bytes)::bigint AS memory_bytes, count(*)::integer AS attempts
-        FROM placed GROUP BY host_id) p ON p.host_id = l.id
+        attempts = h.attempts + p.attempts,
+        tests = CASE WHEN p.sweeps && h.failed_sweeps OR cardinality(h.failed_sweeps) > 1 THEN h.tests + 1 ELSE h.tests END,
+        test_at = CASE WHEN h.cordoned_at IS NOT NULL AND (p.sweeps && h.failed_sweeps OR cardinality(h.failed_sweeps) > 1)
+            THEN now() + least(30, 2 ^ least(h.tests + 1, 5)) * interval '1 minute' ELSE h.test_at END
+    FROM locked_hosts l JOIN (SELECT host_id, sum(cpu_milli)::bigint AS cpu_milli, sum(memory_bytes)::bigint AS memory_bytes, count(*)::integer AS attempts,
+        array_agg(sweep_id) AS sweeps FROM placed GROUP BY host_id) p ON p.host_id = l.id
     WHERE h.id = p.host_id
     RETURNING h.id
 ), booked_devices AS (
@@ -349,6 +355,7 @@ type PlaceRequestsRow struct {
 
 // Turns waiting requests into attempts with leases, books their hosts and devices, and puts the news for their
 // workflows into the outbox, in one statement. The CHECKs of hosts and devices refuse the whole when it is too much.
+// What comes to a cordoned host is its test attempt: the next one may come after a pause of two minutes to half an hour.
 // PostgreSQL runs these parts in any order, so each reads the one whose rows must be locked before its own (store.go).
 func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequestsParams) ([]PlaceRequestsRow, error) {
 	rows, err := db.Query(ctx, placeRequests,
@@ -378,7 +385,7 @@ func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequests
 const raiseWaitingDemand = `-- name: RaiseWaitingDemand :execrows
 WITH capacity AS (
     SELECT coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS bytes,
-        state = 'ready' AND now() - last_seen_at <= $1::interval AS ready
+        state = 'ready' AND cordoned_at IS NULL AND now() - last_seen_at <= $1::interval AS ready
     FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at
 ), most AS (
     SELECT least($2::bigint, coalesce(max(bytes) FILTER (WHERE ready), max(bytes)))::bigint AS bytes FROM capacity

@@ -12,8 +12,18 @@ ORDER BY t.number, a.number
 LIMIT @max_rows;
 
 -- name: MarkAttemptRunning :execrows
-UPDATE attempts SET state = 'running', container_id = @container_id, started_at = coalesce(started_at, @started_at)
-WHERE id = @id AND token = @token AND state IN ('placed', 'running');
+-- A container that starts is the proof that its host can start one: it ends the host's streak of failures.
+WITH running AS (
+    UPDATE attempts u SET state = 'running', container_id = @container_id, started_at = coalesce(u.started_at, @started_at)
+    WHERE u.id = @id AND u.token = @token AND u.state IN ('placed', 'running')
+    RETURNING u.id, u.host_id
+), healthy AS (
+    UPDATE hosts h
+    SET failed_trials = '{}', failed_sweeps = '{}', failed_at = NULL, cordoned_at = NULL, cordon_reason = '', test_at = NULL, tests = 0
+    FROM running r
+    WHERE h.id = r.host_id AND h.failed_at IS NOT NULL AND EXISTS (SELECT 1 FROM attempts a WHERE a.id = @id AND a.state = 'placed')
+)
+SELECT running.id FROM running;
 
 -- name: FinishAttempt :execrows
 UPDATE attempts

@@ -18,6 +18,7 @@ ON CONFLICT (id) DO UPDATE SET
     max_attempts_target = CASE WHEN excluded.max_attempts > 0 AND excluded.max_attempts < h.attempts THEN excluded.max_attempts END,
     version = excluded.version,
     removed_at = NULL,
+    test_at = CASE WHEN h.cordoned_at IS NOT NULL THEN now() END, -- a new worker may have been mended
     last_seen_at = now();
 
 -- name: TouchHost :execrows
@@ -25,7 +26,7 @@ UPDATE hosts SET last_seen_at = now(), memory_free_bytes = @memory_free_bytes, d
 WHERE id = @id AND (removed_at IS NULL OR removed_at < last_seen_at);
 
 -- name: ListHosts :many
-SELECT h.*, (now() - h.last_seen_at > @lost_after::interval)::boolean AS lost,
+SELECT h.*, (now() - h.last_seen_at > @lost_after::interval)::boolean AS lost, coalesce(h.test_at <= now(), false)::boolean AS test_due,
     EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
 FROM hosts h
 WHERE h.removed_at IS NULL OR h.removed_at < h.last_seen_at
@@ -43,7 +44,39 @@ SELECT (now() - last_seen_at > @lost_after::interval)::boolean AS lost FROM host
 UPDATE hosts SET removed_at = greatest(now(), last_seen_at) WHERE id = @id;
 
 -- name: SetHostState :execrows
-UPDATE hosts SET state = @state WHERE id = @id;
+-- An operator who lets a host take attempts says that it is mended.
+UPDATE hosts SET state = @state,
+    failed_trials = CASE WHEN @state = 'ready' THEN '{}' ELSE failed_trials END,
+    failed_sweeps = CASE WHEN @state = 'ready' THEN '{}' ELSE failed_sweeps END,
+    cordoned_at = CASE WHEN @state = 'ready' THEN NULL ELSE cordoned_at END,
+    test_at = CASE WHEN @state = 'ready' THEN NULL ELSE test_at END,
+    tests = CASE WHEN @state = 'ready' THEN 0 ELSE tests END
+WHERE id = @id;
+
+-- name: NoteFailedStart :exec
+-- Counts a trial whose container the host could not start. After so many different ones in a row the host is cordoned:
+-- for the sweep of theirs when they have one in common, as its own fault may be what it is, else for all. Run it with the
+-- host's row locked.
+UPDATE hosts h
+SET failed_trials = s.trials, failed_sweeps = s.sweeps, failed_at = now(),
+    cordoned_at = CASE WHEN s.cordon THEN coalesce(h.cordoned_at, now()) END,
+    cordon_reason = @reason,
+    test_at = CASE WHEN s.cordon THEN coalesce(h.test_at, now() + interval '1 minute') END,
+    tests = CASE WHEN h.cordoned_at IS NULL THEN 0 ELSE h.tests END
+FROM (
+    SELECT p.id, f.trials, f.sweeps, p.cordoned OR cardinality(f.trials) >= @cordon_after::integer AS cordon
+    FROM (
+        SELECT o.id, a.trial_id, t.sweep_id, o.cordoned_at IS NOT NULL AS cordoned,
+            CASE WHEN o.cordoned_at IS NULL AND o.failed_at < now() - @within::interval THEN '{}' ELSE o.failed_trials END AS trials,
+            CASE WHEN o.cordoned_at IS NULL AND o.failed_at < now() - @within::interval THEN '{}' ELSE o.failed_sweeps END AS sweeps
+        FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN hosts o ON o.id = a.host_id
+        WHERE a.id = @attempt_id AND a.container_id = ''
+    ) p CROSS JOIN LATERAL (
+        SELECT CASE WHEN p.trial_id = ANY (p.trials) OR cardinality(p.trials) >= 16 THEN p.trials ELSE p.trials || p.trial_id END AS trials,
+            CASE WHEN p.sweep_id = ANY (p.sweeps) OR cardinality(p.sweeps) >= 16 THEN p.sweeps ELSE p.sweeps || p.sweep_id END AS sweeps
+    ) f
+) s
+WHERE h.id = s.id;
 
 -- name: GetHostName :one
 SELECT name FROM hosts WHERE id = @id;

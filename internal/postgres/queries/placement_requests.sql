@@ -18,7 +18,8 @@ SELECT * FROM placement_requests WHERE attempt_id = @attempt_id;
 -- has one open attempt at most, so a request whose trial has one waits for its end.
 SELECT r.*, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
     extract(epoch FROM now() - r.requested_at)::double precision AS waited_seconds,
-    coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host
+    coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
+    ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
@@ -37,6 +38,7 @@ GROUP BY l.sweep_id;
 -- name: PlaceRequests :many
 -- Turns waiting requests into attempts with leases, books their hosts and devices, and puts the news for their
 -- workflows into the outbox, in one statement. The CHECKs of hosts and devices refuse the whole when it is too much.
+-- What comes to a cordoned host is its test attempt: the next one may come after a pause of two minutes to half an hour.
 -- PostgreSQL runs these parts in any order, so each reads the one whose rows must be locked before its own (store.go).
 WITH decided AS (
     SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@host_ids::uuid[]) AS host_id, unnest(@device_ids::text[]) AS device_id
@@ -70,9 +72,12 @@ WITH decided AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved + p.cpu_milli,
         memory_reserved_bytes = h.memory_reserved_bytes + p.memory_bytes,
-        attempts = h.attempts + p.attempts
-    FROM locked_hosts l JOIN (SELECT host_id, sum(cpu_milli)::bigint AS cpu_milli, sum(memory_bytes)::bigint AS memory_bytes, count(*)::integer AS attempts
-        FROM placed GROUP BY host_id) p ON p.host_id = l.id
+        attempts = h.attempts + p.attempts,
+        tests = CASE WHEN p.sweeps && h.failed_sweeps OR cardinality(h.failed_sweeps) > 1 THEN h.tests + 1 ELSE h.tests END,
+        test_at = CASE WHEN h.cordoned_at IS NOT NULL AND (p.sweeps && h.failed_sweeps OR cardinality(h.failed_sweeps) > 1)
+            THEN now() + least(30, 2 ^ least(h.tests + 1, 5)) * interval '1 minute' ELSE h.test_at END
+    FROM locked_hosts l JOIN (SELECT host_id, sum(cpu_milli)::bigint AS cpu_milli, sum(memory_bytes)::bigint AS memory_bytes, count(*)::integer AS attempts,
+        array_agg(sweep_id) AS sweeps FROM placed GROUP BY host_id) p ON p.host_id = l.id
     WHERE h.id = p.host_id
     RETURNING h.id
 ), booked_devices AS (
@@ -134,7 +139,7 @@ WHERE attempt_id = @attempt_id AND state = 'waiting';
 -- ask for a whole host already.
 WITH capacity AS (
     SELECT coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS bytes,
-        state = 'ready' AND now() - last_seen_at <= @lost_after::interval AS ready
+        state = 'ready' AND cordoned_at IS NULL AND now() - last_seen_at <= @lost_after::interval AS ready
     FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at
 ), most AS (
     SELECT least(@memory_bytes::bigint, coalesce(max(bytes) FILTER (WHERE ready), max(bytes)))::bigint AS bytes FROM capacity

@@ -1,0 +1,84 @@
+package packing_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/packing"
+)
+
+// cordoned is a host that takes no attempt of the sweep, or of any when it is empty.
+func cordoned(id, sweep string, testDue bool) berth.Host {
+	h := host(id, 4, 8)
+	h.FailedStarts, h.CordonedAt, h.CordonReason, h.CordonSweep, h.TestDue = 3, new(time.Unix(0, 0)), "runc: no", sweep, testDue
+
+	return h
+}
+
+// of gives a request to a sweep.
+func of(sweep string, r packing.Request) packing.Request {
+	r.SweepID = sweep
+
+	return r
+}
+
+func TestDecide_ACordonedHostTakesOneTestAttempt(t *testing.T) {
+	t.Parallel()
+
+	busy := host("b", 4, 8)
+	busy.MemoryReservedBytes, busy.CPUMilliReserved, busy.Attempts = 4*gib, 2000, 2
+
+	for name, tt := range map[string]struct {
+		sick     berth.Host
+		requests []packing.Request
+		want     map[string]string
+	}{
+		"none is due":                    {cordoned("a", "", false), []packing.Request{ask("1", 1, 1), ask("2", 1, 1), ask("3", 1, 1)}, map[string]string{"1": "b", "2": "b"}},
+		"one is due":                     {cordoned("a", "", true), []packing.Request{ask("1", 1, 1), ask("2", 1, 1), ask("3", 1, 1)}, map[string]string{"1": "a", "2": "b", "3": "b"}},
+		"it is another sweep's":          {cordoned("a", "x", false), []packing.Request{of("x", ask("1", 2, 1)), of("x", ask("2", 2, 1)), of("x", ask("3", 2, 1)), of("y", ask("4", 2, 1))}, map[string]string{"1": "b", "2": "b", "4": "a"}},
+		"another sweep is not kept away": {cordoned("a", "x", true), []packing.Request{of("x", ask("1", 1, 1)), of("y", ask("0", 8, 2))}, map[string]string{"1": "b", "0": "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, where(packing.Decide([]berth.Host{tt.sick, busy}, nil, tt.requests)))
+		})
+	}
+}
+
+func TestDecide_SaysThatAHostIsCordoned(t *testing.T) {
+	t.Parallel()
+
+	late := ask("1", 1, 1)
+	late.Waited = time.Hour
+
+	d := packing.Decide([]berth.Host{cordoned("a", "", false)}, nil, []packing.Request{late})[0]
+	require.False(t, d.Impossible)
+	require.Empty(t, d.KeptHost)
+	require.Equal(t, "host host-a: cordoned, as it failed to start several trials in a row; Berth tests it now and then. The last failure: runc: no",
+		packing.Explain(d.Rejections(1)[0]))
+}
+
+// A host that fails each start at once is the emptiest of all, and a trial that
+// failed there would come back to it for ever.
+func TestDecide_PrefersHostsThatStartContainers(t *testing.T) {
+	t.Parallel()
+
+	failing := host("a", 4, 8)
+	failing.FailedStarts = 1
+
+	busy := host("b", 4, 8)
+	busy.MemoryReservedBytes, busy.CPUMilliReserved, busy.Attempts = 4*gib, 3000, 3
+
+	got := where(packing.Decide([]berth.Host{failing, busy}, nil, []packing.Request{ask("1", 1, 1), ask("2", 1, 1)}))
+	require.Equal(t, map[string]string{"1": "b", "2": "a"}, got, "a is better than no host")
+
+	again := ask("1", 1, 1)
+	again.FailedHosts = []string{"a"}
+
+	healthy := host("a", 4, 8)
+	require.Equal(t, map[string]string{"1": "b"}, where(packing.Decide([]berth.Host{healthy, busy}, nil, []packing.Request{again})))
+	require.Equal(t, map[string]string{"1": "a"}, where(packing.Decide([]berth.Host{healthy}, nil, []packing.Request{again})))
+}

@@ -1,0 +1,203 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// sick is a host whose Docker fails starts.
+type sick struct {
+	*bundle
+
+	pool *pgxpool.Pool
+}
+
+func setupSick(t *testing.T) *sick {
+	t.Helper()
+
+	url := pgtest.URL(t)
+
+	return &sick{bundle: setupOn(t, url), pool: openPool(t, url)}
+}
+
+// fail places an attempt that the host fails to start, of the request's trial.
+func (s *sick) fail(t *testing.T, r berth.PlacementRequest, kind berth.FailureKind) {
+	t.Helper()
+
+	status := s.place(t, r)
+	now := time.Now()
+	require.NoError(t, s.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
+		Kind: kind, Message: "runc: permission denied", StartedAt: now, FinishedAt: now,
+	})))
+}
+
+// other gives the bundle another sweep.
+func (s *sick) other(t *testing.T) {
+	t.Helper()
+
+	s.sweep, s.trial = uuid.NewString(), 0
+	_, _, err := s.store.CreateSweep(t.Context(), berth.NewSweep{ID: s.sweep, Spec: berth.Spec{Name: "other"}, ImageDigest: "sha256:x", CreatedBy: "local"})
+	require.NoError(t, err)
+}
+
+func (s *sick) now(t *testing.T) berth.Host {
+	t.Helper()
+
+	hosts, err := s.store.ListHosts(t.Context())
+	require.NoError(t, err)
+
+	return hosts[0]
+}
+
+// pass lets time pass for the host's failures and tests.
+func (s *sick) pass(t *testing.T, d time.Duration) {
+	t.Helper()
+
+	_, err := s.pool.Exec(t.Context(), "UPDATE hosts SET failed_at = failed_at - $1::interval, test_at = test_at - $1::interval", d)
+	require.NoError(t, err)
+}
+
+// start places an attempt that starts.
+func (s *sick) start(t *testing.T, r berth.PlacementRequest) {
+	t.Helper()
+	require.NoError(t, s.store.AttemptRunning(t.Context(), r.AttemptID, s.place(t, r).Token, "container", time.Now()))
+}
+
+func TestCordon_AHostThatFailsSeveralTrialsInARow(t *testing.T) {
+	t.Parallel()
+
+	s := setupSick(t)
+	first := s.request(t, gib)
+	s.fail(t, first, berth.FailureInfra)
+
+	for n := 2; n < 5; n++ {
+		first = s.again(t, first, n)
+		s.fail(t, first, berth.FailureInfra)
+	}
+
+	require.Equal(t, 1, s.now(t).FailedStarts, "one trial may be at fault itself")
+
+	s.fail(t, s.request(t, gib), berth.FailureInfra)
+	require.Nil(t, s.now(t).CordonedAt)
+
+	s.fail(t, s.request(t, gib), berth.FailureInfra)
+	require.True(t, s.now(t).CordonedFor(s.sweep))
+	require.Equal(t, s.sweep, s.now(t).CordonSweep, "so may the sweep be")
+	require.Equal(t, "runc: permission denied", s.now(t).CordonReason)
+	require.False(t, s.now(t).TestDue)
+
+	health, err := s.store.Health(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"a (runc: permission denied)"}, health.Cordoned)
+
+	s.other(t)
+	require.False(t, s.now(t).CordonedFor(s.sweep))
+
+	bad := s.request(t, gib)
+	s.fail(t, bad, berth.FailureInfra)
+	require.True(t, s.now(t).CordonedFor(s.sweep), "it is the host")
+
+	_, waiting, _, err := s.store.Queue(t.Context(), 10)
+	require.NoError(t, err)
+	require.Empty(t, waiting)
+
+	s.again(t, bad, 2)
+
+	_, waiting, _, err = s.store.Queue(t.Context(), 10)
+	require.NoError(t, err)
+	require.Equal(t, []string{s.host.ID}, waiting[0].FailedHosts)
+
+	s.start(t, s.request(t, gib))
+	require.Nil(t, s.now(t).CordonedAt, "a container started")
+	require.Zero(t, s.now(t).FailedStarts)
+}
+
+func TestCordon_TestsWithGrowingPauses(t *testing.T) {
+	t.Parallel()
+
+	s := setupSick(t)
+	for range berth.HostCordonAfter {
+		s.fail(t, s.request(t, gib), berth.FailureInfra)
+	}
+
+	s.pass(t, 50*time.Second)
+	require.False(t, s.now(t).TestDue)
+	s.pass(t, 10*time.Second)
+	require.True(t, s.now(t).TestDue, "after a minute")
+
+	for _, pause := range []time.Duration{2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute, 30 * time.Minute} {
+		r := s.request(t, gib)
+		s.place(t, r)
+		require.False(t, s.now(t).TestDue, "one at a time")
+
+		s.pass(t, pause-10*time.Second)
+		require.False(t, s.now(t).TestDue, pause)
+		s.pass(t, 10*time.Second)
+		require.True(t, s.now(t).TestDue, pause)
+		require.NoError(t, s.store.AbandonAttempt(t.Context(), r.AttemptID, "over"))
+		require.NoError(t, s.store.ReleaseLease(t.Context(), r.AttemptID, "no container"))
+	}
+
+	require.NoError(t, s.store.SetHostState(t.Context(), s.host.ID, berth.HostReady))
+	require.Nil(t, s.now(t).CordonedAt, "the operator says that it is mended")
+}
+
+func TestCordon_CountsOnlyTheHostsFaults(t *testing.T) {
+	t.Parallel()
+
+	s := setupSick(t)
+
+	for range 2 * berth.HostCordonAfter {
+		s.fail(t, s.request(t, gib), berth.FailureBadCommand)
+	}
+
+	require.Zero(t, s.now(t).FailedStarts, "the trials' fault")
+
+	for range 2 * berth.HostCordonAfter { // Docker fails what runs
+		r := s.request(t, gib)
+		s.start(t, r)
+
+		status, err := s.store.PlacementStatus(t.Context(), r.AttemptID)
+		require.NoError(t, err)
+		require.NoError(t, s.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{Kind: berth.FailureInfra, FinishedAt: time.Now()})))
+	}
+
+	require.Zero(t, s.now(t).FailedStarts, "they started")
+
+	for range 2 * berth.HostCordonAfter {
+		s.fail(t, s.request(t, gib), berth.FailureInfra)
+		s.pass(t, berth.HostCordonWindow+time.Second)
+	}
+
+	require.Equal(t, 1, s.now(t).FailedStarts, "now and then is no streak")
+	require.Nil(t, s.now(t).CordonedAt)
+}
+
+// An adopted container is no start.
+func TestCordon_StaysWhileAWorkerAdopts(t *testing.T) {
+	t.Parallel()
+
+	s := setupSick(t)
+	r := s.request(t, gib)
+	token := s.place(t, r).Token
+	require.NoError(t, s.store.AttemptRunning(t.Context(), r.AttemptID, token, "container", time.Now()))
+
+	for range berth.HostCordonAfter {
+		s.fail(t, s.request(t, gib), berth.FailureInfra)
+	}
+
+	require.NotNil(t, s.now(t).CordonedAt)
+	require.NoError(t, s.store.AttemptRunning(t.Context(), r.AttemptID, token, "container", time.Now()))
+	require.NotNil(t, s.now(t).CordonedAt)
+
+	require.NoError(t, s.store.RegisterHost(t.Context(), s.host, "test"))
+	require.NotNil(t, s.now(t).CordonedAt)
+	require.True(t, s.now(t).TestDue, "its worker started again")
+}
