@@ -183,16 +183,29 @@ func TestDigest(t *testing.T) {
 func TestStartError(t *testing.T) {
 	t.Parallel()
 
+	l := berth.Launch{Command: []string{"/busy/x"}, Workdir: "/work"}
+
 	for text, want := range map[string]berth.FailureKind{
-		`OCI runtime create failed: exec: "nope": executable file not found in $PATH: unknown`: berth.FailureBadCommand,
-		`exec: "/busy/x": stat /busy/x: no such file or directory: unknown`:                    berth.FailureBadCommand,
-		`unable to find user nobody2: no matching entries in passwd file`:                      berth.FailureBadCommand,
-		`error mounting "/data/in" to rootfs: no such file or directory: unknown`:              berth.FailureInfra,
-		`failed to create shim task: context deadline exceeded: unknown`:                       berth.FailureInfra,
+		`OCI runtime create failed: exec: "/busy/x": executable file not found in $PATH: unknown`: berth.FailureBadCommand,
+		`exec: "/busy/x": stat /busy/x: no such file or directory: unknown`:                       berth.FailureBadCommand,
+		`exec: "/busy/x": permission denied: unknown`:                                             berth.FailureBadCommand,
+		`unable to find user nobody2: no matching entries in passwd file`:                         berth.FailureBadCommand,
+		`chdir to cwd ("/work") set in config.json failed: permission denied: unknown`:            berth.FailureBadCommand,
+		`cannot mkdir: /work is not a directory: unknown`:                                         berth.FailureBadCommand,
+		`error mounting "/data/in" to rootfs: no such file or directory: unknown`:                 berth.FailureInfra,
+		`failed to create shim task: context deadline exceeded: unknown`:                          berth.FailureInfra,
+
+		// A sick host, in the words of a bad command.
+		`OCI runtime create failed: unable to retrieve OCI runtime error: fork/exec /usr/bin/runc: permission denied: unknown`: berth.FailureInfra,
+		`failed to create shim task: exec: "runc": executable file not found in $PATH: unknown`:                                berth.FailureInfra,
+		`exec: "/sbin/docker-init": stat /sbin/docker-init: no such file or directory: unknown`:                                berth.FailureInfra,
+		`unable to apply apparmor profile: write /proc/self/attr/apparmor/exec: no such file or directory: unknown`:            berth.FailureInfra,
+		`error creating overlay: /var/lib/docker/overlay2/1/merged: invalid argument: unknown`:                                 berth.FailureInfra,
+		`open /sys/fs/cgroup/docker/1/cgroup.procs: is not a directory: unknown`:                                               berth.FailureInfra,
 	} {
 		var start *berth.StartError
 
-		require.ErrorAs(t, startError(errors.New(text), "c"), &start) //nolint:err113 // Docker's
+		require.ErrorAs(t, startError(errors.New(text), "c", l), &start) //nolint:err113 // Docker's
 		require.Equal(t, want, start.Kind, text)
 	}
 }

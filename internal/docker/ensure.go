@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,7 +45,7 @@ func (d *Docker) Ensure(ctx context.Context, l berth.Launch) (berth.Container, e
 
 		made, err := d.create(ctx, l)
 		if err == nil {
-			return d.start(ctx, made)
+			return d.start(ctx, made, l)
 		}
 
 		// Someone else took the name, or the one who had it is still going.
@@ -71,7 +72,7 @@ func (d *Docker) adopt(ctx context.Context, found berth.Container, l berth.Launc
 	}
 
 	if found.State == berth.ContainerCreated {
-		return d.start(ctx, found)
+		return d.start(ctx, found, l)
 	}
 
 	return found, nil
@@ -104,7 +105,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 
 	made, err := d.long.ContainerCreate(bounded, containerConfig(l, user.Name, d.labels(l)), sealed(hostConfig(l), l.MemoryBytes, image.Volumes), nil, nil, name)
 	if cerrdefs.IsInvalidArgument(err) {
-		return berth.Container{}, startError(err, name)
+		return berth.Container{}, startError(err, name, l)
 	}
 
 	if err != nil {
@@ -115,7 +116,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 }
 
 // start starts a created container; one that runs already is fine.
-func (d *Docker) start(ctx context.Context, c berth.Container) (berth.Container, error) {
+func (d *Docker) start(ctx context.Context, c berth.Container, l berth.Launch) (berth.Container, error) {
 	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
 
@@ -128,7 +129,7 @@ func (d *Docker) start(ctx context.Context, c berth.Container) (berth.Container,
 	case d.away.covers(time.Now()), d.leaving(ctx): // what it says of a start then is not about the launch
 		return c, berth.Errorf(berth.KindUnavailable, "starting container %q: Docker is stopping or has just come back: %w", c.Name, err)
 	default:
-		return c, startError(err, c.Name)
+		return c, startError(err, c.Name, l)
 	}
 
 	started, err := d.Inspect(ctx, c.ID)
@@ -141,33 +142,44 @@ func (d *Docker) start(ctx context.Context, c berth.Container) (berth.Container,
 	return started, nil
 }
 
-// badCommand are the texts of runc and dockerd for a command that cannot run,
-// Docker 20.10 to 28. With an init process most such commands start and end
-// with 126 or 127 instead, which internal/failure reads.
-var badCommand = []string{
-	"executable file not found",
-	"no such file or directory: unknown", // stat of the command's path
-	"permission denied: unknown",
-	"is a directory",
-	"exec format error",
-	"unable to find user",
-	"chdir to cwd",
-	"is not a directory",
-	"working directory",
-	"invalid argument: unknown",
+// badLaunch are the words of runc and dockerd, Docker 20.10 to 28, for a launch
+// that can start on no host, by the part of the launch that they must name
+// beside them. A sick host (runc, its security module, its file system) says
+// the same words of files of its own. With an init process most bad commands
+// start and end with 126 or 127 instead, which internal/failure reads.
+var badLaunch = []struct {
+	names func(l berth.Launch) string // as the text spells it
+	words []string
+}{
+	{
+		names: func(l berth.Launch) string { return `exec: "` + l.Command[0] + `"` },
+		words: []string{
+			"executable file not found", "no such file or directory", "permission denied", "is a directory", "not a directory",
+			"exec format error", "invalid argument",
+		},
+	},
+	{
+		names: func(l berth.Launch) string { return l.Workdir },
+		words: []string{"chdir to cwd", "working directory", "is not a directory"},
+	},
+	{
+		names: func(berth.Launch) string { return "unable to find" },
+		words: []string{"unable to find user", "unable to find group"},
+	},
 }
 
 // startError tells a bad launch from a bad machine. Mounts are ours, so what
 // is wrong with them is not the user's fault.
-func startError(err error, name string) error {
+func startError(err error, name string, l berth.Launch) error {
 	text := err.Error()
 	kind := berth.FailureInfra
 
-	if !strings.Contains(text, "mount") {
-		for _, sign := range badCommand {
-			if strings.Contains(text, sign) {
-				kind = berth.FailureBadCommand
-			}
+	for _, bad := range badLaunch {
+		named := bad.names(l)
+		says := func(word string) bool { return strings.Contains(text, word) }
+
+		if named != "" && says(named) && slices.ContainsFunc(bad.words, says) && !says("mount") {
+			kind = berth.FailureBadCommand
 		}
 	}
 
