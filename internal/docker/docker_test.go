@@ -191,7 +191,10 @@ func TestStartError(t *testing.T) {
 		`exec: "/busy/x": permission denied: unknown`:                                             berth.FailureBadCommand,
 		`unable to find user nobody2: no matching entries in passwd file`:                         berth.FailureBadCommand,
 		`chdir to cwd ("/work") set in config.json failed: permission denied: unknown`:            berth.FailureBadCommand,
-		`cannot mkdir: /work is not a directory: unknown`:                                         berth.FailureBadCommand,
+		`Cannot mkdir: /work is not a directory`:                                                  berth.FailureBadCommand,
+		`error during container init: mkdir /work: no such file or directory: unknown`:            berth.FailureBadCommand,
+		`the working directory '/work' is invalid, it needs to be an absolute path`:               berth.FailureBadCommand,
+		`open /var/lib/docker/overlay2/work: is not a directory: unknown`:                         berth.FailureInfra,
 		`error mounting "/data/in" to rootfs: no such file or directory: unknown`:                 berth.FailureInfra,
 		`failed to create shim task: context deadline exceeded: unknown`:                          berth.FailureInfra,
 

@@ -142,45 +142,39 @@ func (d *Docker) start(ctx context.Context, c berth.Container, l berth.Launch) (
 	return started, nil
 }
 
-// badLaunch are the words of runc and dockerd, Docker 20.10 to 28, for a launch
-// that can start on no host, by the part of the launch that they must name
-// beside them. A sick host (runc, its security module, its file system) says
-// the same words of files of its own. With an init process most bad commands
-// start and end with 126 or 127 instead, which internal/failure reads.
-var badLaunch = []struct {
-	names func(l berth.Launch) string // as the text spells it
-	words []string
-}{
-	{
-		names: func(l berth.Launch) string { return `exec: "` + l.Command[0] + `"` },
-		words: []string{
-			"executable file not found", "no such file or directory", "permission denied", "is a directory", "not a directory",
-			"exec format error", "invalid argument",
-		},
-	},
-	{
-		names: func(l berth.Launch) string { return l.Workdir },
-		words: []string{"chdir to cwd", "working directory", "is not a directory"},
-	},
-	{
-		names: func(berth.Launch) string { return "unable to find" },
-		words: []string{"unable to find user", "unable to find group"},
-	},
+// badCommand are the words of runc for a command that cannot run. A sick host
+// (runc, its security module, its file system) says the same of files of its
+// own. With an init process most bad commands start and end with 126 or 127
+// instead, which internal/failure reads.
+var badCommand = []string{
+	"executable file not found",
+	"no such file or directory",
+	"permission denied",
+	"is a directory",
+	"not a directory",
+	"exec format error",
+	"invalid argument",
+}
+
+// badLaunch reports whether the launch could start on no host: runc or dockerd,
+// Docker 20.10 to 28, names its command, directory or user.
+func badLaunch(text string, l berth.Launch) bool {
+	says := func(words string) bool { return strings.Contains(text, words) }
+
+	return says(`exec: "`+l.Command[0]+`"`) && slices.ContainsFunc(badCommand, says) ||
+		l.Workdir != "" && slices.ContainsFunc([]string{
+			`chdir to cwd ("` + l.Workdir + `")`, "mkdir " + l.Workdir + ":",
+			"mkdir: " + l.Workdir + " is not a directory", "working directory '" + l.Workdir + "'",
+		}, says) ||
+		says("unable to find user") || says("unable to find group")
 }
 
 // startError tells a bad launch from a bad machine. Mounts are ours, so what
 // is wrong with them is not the user's fault.
 func startError(err error, name string, l berth.Launch) error {
-	text := err.Error()
 	kind := berth.FailureInfra
-
-	for _, bad := range badLaunch {
-		named := bad.names(l)
-		says := func(word string) bool { return strings.Contains(text, word) }
-
-		if named != "" && says(named) && slices.ContainsFunc(bad.words, says) && !says("mount") {
-			kind = berth.FailureBadCommand
-		}
+	if text := err.Error(); badLaunch(text, l) && !strings.Contains(text, "mount") {
+		kind = berth.FailureBadCommand
 	}
 
 	return &berth.StartError{Kind: kind, Err: berth.Errorf(berth.KindInvalid, "starting container %q: %w", name, err)}
