@@ -20,6 +20,10 @@ const (
 	channelPublished = "berth_published"
 )
 
+// drainTime is how long notifications are gathered after the first: long
+// against reading one from a socket, short against a round of the placer.
+const drainTime = 2 * time.Millisecond
+
 // notify writes an event and wakes those who listen, once the transaction
 // commits. It is one round trip.
 func (s *Store) notify(ctx context.Context, tx pgx.Tx, e berth.Event, channels ...string) error {
@@ -171,6 +175,23 @@ func (s *Store) listenOnce(ctx context.Context, poll time.Duration, wake func(),
 
 		if err != nil && (ctx.Err() != nil || !polled) {
 			return translate(err, "listening")
+		}
+
+		if err == nil {
+			drain(ctx, conn)
+		}
+	}
+}
+
+// drain takes in the notifications that have come already, so that many of them
+// wake once. An error shows at the next wait.
+func drain(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+
+	for {
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			return
 		}
 	}
 }

@@ -1,8 +1,11 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,4 +49,42 @@ func TestPublishEvents_KeepsTheOrder(t *testing.T) {
 	for i, data := range got {
 		require.Equal(t, fmt.Sprint(i+1), data)
 	}
+}
+
+// Many notifications that came while a round ran wake once or twice, not each.
+func TestListen_GathersNotifications(t *testing.T) {
+	t.Parallel()
+
+	const notifications, most = 300, 20
+
+	url := pgtest.URL(t)
+	store, pool := open(t, url), openPool(t, url)
+	ctx, stop := context.WithCancel(t.Context())
+	listening, sent, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+
+	var wakes atomic.Int64
+
+	go func() {
+		done <- store.ListenPlacer(ctx, time.Minute, func() {
+			if wakes.Add(1) == 1 {
+				close(listening)
+				<-sent
+			}
+		})
+	}()
+
+	<-listening
+
+	for range notifications {
+		_, err := pool.Exec(t.Context(), "SELECT pg_notify('berth_placer', '')")
+		require.NoError(t, err)
+	}
+
+	close(sent)
+
+	require.Eventually(t, func() bool { return wakes.Load() > 1 }, 10*time.Second, time.Millisecond)
+	require.Never(t, func() bool { return wakes.Load() > most }, 300*time.Millisecond, 10*time.Millisecond)
+
+	stop()
+	require.ErrorIs(t, <-done, context.Canceled)
 }
