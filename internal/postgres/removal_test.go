@@ -53,6 +53,27 @@ func TestQueue_MaxParallelLeavesOutWhatWasLost(t *testing.T) {
 	require.Equal(t, int64(2*gib), memory, "what it holds stays booked")
 }
 
+// Requests of paused sweeps, however old, must not fill the queue.
+func TestQueue_PausedSweepsComeLast(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.request(t, gib)
+
+	_, err := b.store.SetSweepState(t.Context(), b.sweep, berth.SweepPaused, "")
+	require.NoError(t, err)
+
+	b.sweep, b.trial = uuid.NewString(), 0
+	_, _, err = b.store.CreateSweep(t.Context(), berth.NewSweep{ID: b.sweep, Spec: berth.Spec{Name: "other"}, ImageDigest: "sha256:x", CreatedBy: "local"})
+	require.NoError(t, err)
+
+	running := b.request(t, gib)
+
+	_, waiting, _, err := b.store.Queue(t.Context(), 1)
+	require.NoError(t, err)
+	require.Equal(t, running.AttemptID, waiting[0].AttemptID)
+}
+
 // Siblings of what ran out of memory must not ask for what only a lost host has.
 func TestFinishAttempt_RaisesSiblingsToWhatIsThere(t *testing.T) {
 	t.Parallel()
