@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -63,6 +64,7 @@ type stack struct {
 	api      *client.ClientWithResponses
 	flags    []string // of the worker
 	env      []string // of the worker and of the docker command, beside our own
+	program  string   // the berth that runs; empty = the one of all tests
 }
 
 // start runs a stack whose worker hands out the given memory and two cores.
@@ -137,7 +139,7 @@ func (s *stack) startWorker() {
 func (s *stack) run(args ...string) *exec.Cmd {
 	s.t.Helper()
 
-	cmd := exec.Command(binary, append(args, "--data-dir", s.dir)...) //nolint:noctx // stopped by clean
+	cmd := exec.Command(cmp.Or(s.program, binary), append(args, "--data-dir", s.dir)...) //nolint:noctx // stopped by clean
 	cmd.Env = append(os.Environ(), s.env...)
 
 	return launch(s.t, cmd, filepath.Join(s.dir, args[0]+".log"), os.O_TRUNC)

@@ -1,0 +1,117 @@
+//go:build integration
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// previous is the binary of the version before this one.
+func previous(t *testing.T) string {
+	t.Helper()
+
+	cmd := exec.Command("../../scripts/previous-berth") //nolint:noctx // builds within a minute or two
+	cmd.Stderr = os.Stderr
+
+	out, err := cmd.Output()
+	require.NoError(t, err)
+
+	return strings.TrimSpace(string(out))
+}
+
+// startWith is start with another berth.
+func startWith(t *testing.T, program string, workerFlags ...string) *stack {
+	t.Helper()
+
+	dir, err := os.MkdirTemp("", "berth-e2e-") //nolint:usetesting // a test's own directory is closed to PostgreSQL's user
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
+
+	s := &stack{t: t, dir: dir, instance: "e2e-" + uuid.NewString()[:8], flags: workerFlags, program: program}
+
+	t.Cleanup(s.clean)
+	s.startDev()
+	s.startWorker()
+
+	return s
+}
+
+// swap replaces the berth that runs, as an upgrade or a roll-back does. Its
+// containers go on meanwhile.
+func (s *stack) swap(program string, signal syscall.Signal) {
+	s.t.Helper()
+
+	stop(s.worker, signal)
+	stop(s.dev, syscall.SIGTERM)
+
+	s.program = program
+	s.startDev()
+	s.startWorker()
+}
+
+// unmeasured is a sweep whose shape nobody has measured: its trials probe.
+func unmeasured(ms string) string {
+	return "name: upgraded\nimage: berth-test/busy:1\ncommand: [/busy, train, \"" + ms + "\", \"{{n}}\"]\n" +
+		"parameters: [{name: n, type: float, min: 0, max: 1}]\nsearch: {algorithm: random}\nlimits: {max_trials: 6}\n" +
+		"objective: {metric: val}\nmetrics: {source: stdout}\n"
+}
+
+// What the version before began, this one carries on: containers that run,
+// sweeps and trials that wait, a probe that is under way, a sweep that is
+// paused. Nothing is repeated and nothing is lost.
+func TestUpgrade_CarriesOnWhatThePreviousVersionBegan(t *testing.T) {
+	t.Parallel()
+
+	for name, signal := range map[string]syscall.Signal{"stopped": syscall.SIGTERM, "killed": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := startWith(t, previous(t))
+			paused := s.submit(busy(2, 200, small))
+			_, err := s.api.PauseSweepWithResponse(t.Context(), paused)
+			require.NoError(t, err)
+
+			id := s.submit(busy(4, 15_000, small))
+			s.until(id, time.Minute, running(2))
+			probing := s.submit(unmeasured("300"))
+			before := s.twoRunning()
+
+			s.swap("", signal)
+
+			sweep := s.until(id, 3*time.Minute, ended)
+			require.Equal(t, 4, sweep.Counts.Succeeded)
+
+			attempts := s.attempts(id)
+			require.Len(t, attempts, 4, "no attempt was repeated")
+
+			ids := map[string]bool{}
+			for _, a := range attempts {
+				ids[a.ContainerID] = true
+			}
+
+			for _, c := range before {
+				require.True(t, ids[c.id], "container %s was not adopted", c.name)
+			}
+
+			require.Equal(t, 6, s.until(probing, time.Minute, ended).Counts.Succeeded)
+
+			waits := s.until(paused, time.Minute, func(client.Sweep) bool { return true })
+			if waits.State == client.SweepStatePaused { // it may have ended before the pause
+				_, err = s.api.ResumeSweepWithResponse(t.Context(), paused)
+				require.NoError(t, err)
+			}
+
+			require.Equal(t, 2, s.until(paused, time.Minute, ended).Counts.Succeeded)
+		})
+	}
+}
