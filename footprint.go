@@ -9,18 +9,19 @@ type FootprintSource string
 const (
 	FootprintFull    FootprintSource = "full"    // a whole run
 	FootprintShort   FootprintSource = "short"   // two epochs under the Keras caps
-	FootprintPartial FootprintSource = "partial" // a run that was cut off by the probe's time cap
-	FootprintRaised  FootprintSource = "raised"  // lifted after an out-of-memory; the peak is a lower bound
+	FootprintPartial FootprintSource = "partial" // a run that was cut off by the probe's time cap, or of which a part was not measured
+	FootprintRaised  FootprintSource = "raised"  // nothing but an out-of-memory was seen
 )
 
 // Footprint is what is known of a shape's needs. Peaks are the largest seen in
-// any attempt of the shape, and grow as attempts finish.
+// any attempt of the shape that ran to its end, and grow as attempts finish.
 type Footprint struct {
 	ShapeKey         string          `json:"shape_key"`
 	Source           FootprintSource `json:"source"`
 	Samples          int             `json:"samples"`                      // finished attempts that were measured
 	MemoryPeakBytes  int64           `json:"memory_peak_bytes"`            // working set of the container: anonymous + shared + kernel
-	MemoryFloorBytes int64           `json:"memory_floor_bytes,omitempty"` // a reservation below this ran out of memory
+	MemoryFloorBytes int64           `json:"memory_floor_bytes,omitempty"` // this reservation ran out of memory; 0 = none did, or the shape has shown since that it needs less
+	FloorPassed      int             `json:"floor_passed,omitempty"`       // whole runs that succeeded since MemoryFloorBytes was set
 	DevicePeakBytes  int64           `json:"device_peak_bytes,omitempty"`
 	CPUMilli         int64           `json:"cpu_milli"` // mean cores used, in thousandths; 0 = never measured with cores to spare
 	Duration         Duration        `json:"duration"`  // mean wall time of a whole attempt
@@ -36,6 +37,22 @@ type Usage struct {
 	Samples         int      `json:"samples"`
 	CPUContended    bool     `json:"cpu_contended,omitempty"` // the host had no cores to spare: the job may need more than it got
 	OOMKills        int      `json:"oom_kills,omitempty"`     // processes the kernel killed in the container's cgroup
+
+	// Unseen is the part of Wall in which nothing was measured: the worker was
+	// away or came late. 0 = it was measured throughout. While it is not, the
+	// peak is a lower bound and the CPU time may be too small.
+	Unseen Duration `json:"unseen,omitempty"`
+}
+
+// nearLimitPercent of its limit, or more, is a container that had no room left.
+// The working set leaves out page cache that the kernel could not take back in
+// time, and a sample comes only five times a second, so it is less than 100.
+const nearLimitPercent = 90
+
+// NearMemoryLimit reports whether a measured peak of host memory shows that a
+// container came to its limit. False when either is not known (0).
+func NearMemoryLimit(peakBytes, limitBytes int64) bool {
+	return peakBytes > 0 && limitBytes > 0 && peakBytes >= limitBytes/100*nearLimitPercent
 }
 
 // ProbedShape is a shape with its footprint.

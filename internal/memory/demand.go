@@ -2,40 +2,40 @@ package memory
 
 import "github.com/berthml/berth"
 
-// Demand is what the next attempt of a shape needs when none ran out of
-// memory: what the spec says, else the footprint with its margin, else what an
-// unmeasured shape gets. capacityBytes is the most a host has; 0 = not known.
+// Demand is what the next attempt of a shape needs when its trial has not run
+// out of memory. What the spec says stands, whatever other trials of the shape
+// met. Otherwise it is what the footprint says, and at least what an unmeasured
+// shape gets as long as no run was measured throughout. capacityBytes is the
+// most a host has; 0 = not known.
 func Demand(r berth.Resources, f *berth.Footprint, capacityBytes int64) berth.Demand {
 	d := berth.Demand{MemoryBytes: int64(r.Memory), CPUMilli: r.ThreadCapMilli()}
 
 	if f != nil {
-		d.MemoryBytes = max(d.MemoryBytes, floorOnly(r, *f))
 		d.CPUMilli = cpuOf(r, *f)
 	}
 
 	if d.MemoryBytes == 0 {
-		d.MemoryBytes = ForProbe(capacityBytes)
-	}
-
-	if capacityBytes > 0 { // only what the spec says may be more than there is
-		d.MemoryBytes = max(min(d.MemoryBytes, capacityBytes), int64(r.Memory))
+		d.MemoryBytes = measured(f, capacityBytes)
 	}
 
 	return d
 }
 
-// floorOnly is the footprint's reservation. Where the spec names a size, only
-// an out-of-memory under that size may raise it.
-func floorOnly(r berth.Resources, f berth.Footprint) int64 {
-	if r.Memory > 0 {
-		f.MemoryPeakBytes = 0
+func measured(f *berth.Footprint, capacityBytes int64) int64 {
+	need := int64(0)
+	if f != nil {
+		need = Reserve(*f)
 	}
 
-	if f.MemoryPeakBytes > 0 || f.MemoryFloorBytes > 0 {
-		return Reserve(f)
+	if !Known(f) || f.MemoryPeakBytes == 0 {
+		need = max(need, ForProbe(capacityBytes))
 	}
 
-	return 0
+	if capacityBytes > 0 {
+		need = min(need, capacityBytes)
+	}
+
+	return need
 }
 
 func cpuOf(r berth.Resources, f berth.Footprint) int64 {

@@ -26,6 +26,11 @@ const (
 	probeBytes = 4096 * MiB
 	// oomStep is the least growth after an out-of-memory.
 	oomStep = 512 * MiB
+	// raiseFactor bounds how far an out-of-memory lifts siblings above what the
+	// shape was measured to need. Trials of one shape in examples/oom need three
+	// times what the first of them measured (885 against 299 MiB). A trial that
+	// needs more than four times as much is an outlier, and grows alone.
+	raiseFactor = 4
 	// freeSpare is the fraction, one in so many, of the memory that programs
 	// outside Berth leave now which the last attempt does not count on.
 	freeSpare = 20
@@ -36,20 +41,30 @@ const (
 
 // Reserve returns the bytes of host memory to reserve for a shape with this
 // footprint: the peak with a margin of 10 % (5 % from three samples on, 20 %
-// for a partial measurement), at least 64 MiB over it, and more than any
-// reservation that already ran out of memory. Zero when nothing was measured.
+// for a partial measurement), at least 64 MiB over it. A reservation of the
+// shape that ran out of memory raises that to the next step of Grow; once a run
+// was measured, to no more than mostRaised allows. Zero when nothing is known.
 func Reserve(f berth.Footprint) int64 {
 	need := int64(0)
 	if f.MemoryPeakBytes > 0 {
-		need = max(withMargin(f.MemoryPeakBytes, f), f.MemoryPeakBytes+hostFloor)
+		need = roundUp(max(withMargin(f.MemoryPeakBytes, f), f.MemoryPeakBytes+hostFloor))
 	}
 
-	if f.MemoryFloorBytes > 0 {
-		need = max(need, Grow(f.MemoryFloorBytes, 0))
+	if f.MemoryFloorBytes == 0 {
+		return need
 	}
 
-	return roundUp(need)
+	raised := Grow(f.MemoryFloorBytes, 0)
+	if Known(&f) && need > 0 {
+		raised = min(raised, mostRaised(need))
+	}
+
+	return max(need, raised)
 }
+
+// mostRaised is the most that one trial's out-of-memory may make others of the
+// shape reserve who were measured to need so much.
+func mostRaised(need int64) int64 { return max(need*raiseFactor, need+oomStep) }
 
 // ReserveDevice is Reserve for the memory of a GPU, with its larger floor.
 func ReserveDevice(f berth.Footprint) int64 {

@@ -6,11 +6,22 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Observe returns the footprint after one more attempt of the shape: peaks
-// only rise, means are over all samples. prior is nil for the first attempt.
-// An attempt that measured nothing and did not run out of memory changes
-// nothing and returns ok false when there was no prior.
-func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, kind berth.FailureKind, u berth.Usage, reservedBytes int64) (f berth.Footprint, ok bool) {
+// floorRuns is how many whole runs must succeed after an out-of-memory before
+// the shape forgets it. It equals enoughSamples: as many runs as earn the narrow
+// margin also outweigh one trial that needed more.
+const floorRuns = enoughSamples
+
+// Observe returns the footprint after one more attempt of the shape. prior is
+// nil for the first attempt. ok is false when there is nothing to store: the
+// attempt taught nothing and there was no prior.
+//
+//   - A run that ended well raises the peaks, enters the means, and ages the
+//     floor.
+//   - A run that ended well and was not measured throughout (u.Unseen) only
+//     raises the peaks: the shape needs at least that much, and the next run has
+//     to complete the measurement.
+//   - An out-of-memory sets the floor, when it says something about the shape.
+func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, kind berth.FailureKind, u berth.Usage, reserved berth.Demand) (f berth.Footprint, ok bool) {
 	if prior != nil {
 		f = *prior
 	}
@@ -19,20 +30,27 @@ func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, k
 	whole := kind == berth.FailureOK || kind == berth.FailureNoResult || kind == berth.FailureNotFinite
 
 	switch {
-	case kind == berth.FailureHostOOM:
-		f.MemoryFloorBytes = max(f.MemoryFloorBytes, reservedBytes)
-		f.MemoryPeakBytes = max(f.MemoryPeakBytes, u.MemoryPeakBytes)
+	case kind == berth.FailureHostOOM && setsFloor(f, u, reserved):
+		f.MemoryFloorBytes, f.FloorPassed = max(f.MemoryFloorBytes, reserved.MemoryBytes), 0
 
-		if f.Samples == 0 {
+		if f.Samples == 0 && f.MemoryPeakBytes == 0 {
 			f.Source = berth.FootprintRaised
 		}
 	case whole && u.Samples > 0:
 		f.MemoryPeakBytes = max(f.MemoryPeakBytes, u.MemoryPeakBytes)
 		f.DevicePeakBytes = max(f.DevicePeakBytes, u.DevicePeakBytes)
+
+		if u.Unseen > 0 {
+			f.Source = better(f.Source, berth.FootprintPartial)
+
+			break
+		}
+
 		f.CPUMilli = cpuNeed(f.CPUMilli, u)
 		f.Duration = duration(f, source, u.Wall)
 		f.Samples++
 		f.Source = better(f.Source, source)
+		ageFloor(&f, source, u)
 	default:
 		return f, prior != nil
 	}
@@ -40,14 +58,45 @@ func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, k
 	return f, true
 }
 
-// Known reports whether a footprint can size a reservation without a probe.
+// setsFloor reports whether an out-of-memory tells what other trials of the
+// shape need. It does not
+//
+//   - when nothing shows that the container came to its limit: the program only
+//     said so;
+//   - when the attempt had a machine for itself: that is the end of one trial's
+//     retries, and says that this trial is infeasible;
+//   - when a run of the shape has succeeded with more: the peak says it already.
+func setsFloor(f berth.Footprint, u berth.Usage, reserved berth.Demand) bool {
+	atLimit := u.OOMKills > 0 || berth.NearMemoryLimit(u.MemoryPeakBytes, reserved.MemoryBytes)
+
+	return atLimit && !reserved.Exclusive && reserved.MemoryBytes > f.MemoryPeakBytes
+}
+
+// ageFloor forgets an out-of-memory once a run has succeeded with more than ran
+// out, because the peak then says it better, or once floorRuns whole runs have
+// succeeded since. Short runs do not count: they may end before memory peaks.
+func ageFloor(f *berth.Footprint, source berth.FootprintSource, u berth.Usage) {
+	if f.MemoryFloorBytes == 0 || source != berth.FootprintFull {
+		return
+	}
+
+	f.FloorPassed++
+
+	if u.MemoryPeakBytes >= f.MemoryFloorBytes || f.FloorPassed >= floorRuns {
+		f.MemoryFloorBytes, f.FloorPassed = 0, 0
+	}
+}
+
+// Known reports whether a footprint can size a reservation without a probe: at
+// least one run was measured throughout.
 func Known(f *berth.Footprint) bool {
 	return f != nil && f.Samples > 0
 }
 
-// better keeps the more trusted source: a full run replaces a short one.
+// better keeps the more trusted source: a full run replaces a short one, and a
+// short one is not replaced by a run with a gap.
 func better(old, recent berth.FootprintSource) berth.FootprintSource {
-	if old == berth.FootprintFull {
+	if old == berth.FootprintFull || (old == berth.FootprintShort && recent == berth.FootprintPartial) {
 		return old
 	}
 

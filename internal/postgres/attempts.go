@@ -30,7 +30,7 @@ func (s *Store) Assignee(ctx context.Context, attemptID string) (berth.Assignee,
 			DeviceBytes: row.DeviceBytes, Contexts: row.Contexts, Exclusive: row.Exclusive, ContainerID: row.ContainerID,
 			FailureKind: row.FailureKind, Message: row.Message, ExitCode: row.ExitCode, Value: row.Value,
 			MemoryPeakBytes: row.MemoryPeakBytes, DevicePeakBytes: row.DevicePeakBytes, CpuNs: row.CpuNs, WallNs: row.WallNs,
-			Samples: row.Samples, OomKills: row.OomKills,
+			Samples: row.Samples, OomKills: row.OomKills, UnseenNs: row.UnseenNs,
 			PlacedAt: row.PlacedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
 		}),
 		LeaseID:     row.LeaseID,
@@ -74,6 +74,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			ID: r.AttemptID, Token: r.Token, FailureKind: string(o.Kind), Message: o.Message, Value: o.Value,
 			MemoryPeakBytes: o.Usage.MemoryPeakBytes, DevicePeakBytes: o.Usage.DevicePeakBytes,
 			CpuNs: int64(o.Usage.CPU), WallNs: int64(o.Usage.Wall), Samples: int32Of(o.Usage.Samples), OomKills: int32Of(o.Usage.OOMKills),
+			UnseenNs:   int64(o.Usage.Unseen),
 			FinishedAt: &o.FinishedAt,
 		}
 
@@ -153,7 +154,7 @@ func fenced(rows int64, err error, attemptID string, token int64) error {
 }
 
 // observe merges the attempt's usage into the footprint of its shape, and
-// raises what waiting siblings ask for when it ran out of memory.
+// resizes what siblings wait for when the shape turned out to need more or less.
 func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result) error {
 	if err := s.q.LockShapeKey(ctx, tx, r.ShapeKey); err != nil {
 		return err
@@ -164,25 +165,26 @@ func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result) error {
 		return err
 	}
 
-	f, ok := memory.Observe(prior, r.ShapeKey, r.Source, r.Outcome.Kind, r.Outcome.Usage, r.Reserved.MemoryBytes)
+	f, ok := memory.Observe(prior, r.ShapeKey, r.Source, r.Outcome.Kind, r.Outcome.Usage, r.Reserved)
 	if !ok {
 		return nil
 	}
 
 	if err := s.q.UpsertFootprint(ctx, tx, &dbsqlc.UpsertFootprintParams{
 		ShapeKey: f.ShapeKey, Source: string(f.Source), Samples: int32Of(f.Samples),
-		MemoryPeakBytes: f.MemoryPeakBytes, MemoryFloorBytes: f.MemoryFloorBytes, DevicePeakBytes: f.DevicePeakBytes,
-		CpuMilli: f.CPUMilli, DurationNs: int64(f.Duration),
+		MemoryPeakBytes: f.MemoryPeakBytes, MemoryFloorBytes: f.MemoryFloorBytes, FloorPassed: int32Of(f.FloorPassed),
+		DevicePeakBytes: f.DevicePeakBytes, CpuMilli: f.CPUMilli, DurationNs: int64(f.Duration),
 	}); err != nil {
 		return err
 	}
 
-	if r.Outcome.Kind != berth.FailureHostOOM {
+	need := memory.Reserve(f)
+	if need == 0 || (prior != nil && need == memory.Reserve(*prior) && memory.Known(prior) == memory.Known(&f)) {
 		return nil
 	}
 
-	_, err = s.q.RaiseWaitingDemand(ctx, tx, &dbsqlc.RaiseWaitingDemandParams{
-		MemoryBytes: memory.Reserve(f), ShapeKey: r.ShapeKey, LostAfter: berth.HostLostAfter,
+	_, err = s.q.ResizeWaitingDemand(ctx, tx, &dbsqlc.ResizeWaitingDemandParams{
+		ShapeKey: r.ShapeKey, MemoryBytes: need, Known: memory.Known(&f), LostAfter: berth.HostLostAfter,
 	})
 
 	return err
@@ -241,7 +243,7 @@ func (s *Store) ListSweepAttempts(ctx context.Context, sweepID string, afterTria
 				DeviceBytes: row.DeviceBytes, Contexts: row.Contexts, Exclusive: row.Exclusive, ContainerID: row.ContainerID,
 				FailureKind: row.FailureKind, Message: row.Message, ExitCode: row.ExitCode, Value: row.Value,
 				MemoryPeakBytes: row.MemoryPeakBytes, DevicePeakBytes: row.DevicePeakBytes, CpuNs: row.CpuNs, WallNs: row.WallNs,
-				Samples: row.Samples, OomKills: row.OomKills,
+				Samples: row.Samples, OomKills: row.OomKills, UnseenNs: row.UnseenNs,
 				PlacedAt: row.PlacedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
 			}),
 			TrialNumber: int(row.TrialNumber),

@@ -104,7 +104,7 @@ func (s *Store) FindFootprint(ctx context.Context, prefix string) (berth.ProbedS
 func toProbedShape(row dbsqlc.ListFootprintsRow) (berth.ProbedShape, error) {
 	p := berth.ProbedShape{Footprint: toFootprint(dbsqlc.Footprint{
 		ShapeKey: row.ShapeKey, Source: row.Source, Samples: row.Samples, MemoryPeakBytes: row.MemoryPeakBytes,
-		MemoryFloorBytes: row.MemoryFloorBytes, DevicePeakBytes: row.DevicePeakBytes, CpuMilli: row.CpuMilli,
+		MemoryFloorBytes: row.MemoryFloorBytes, FloorPassed: row.FloorPassed, DevicePeakBytes: row.DevicePeakBytes, CpuMilli: row.CpuMilli,
 		DurationNs: row.DurationNs, MeasuredAt: row.MeasuredAt,
 	})}
 

@@ -58,9 +58,9 @@ const finishAttempt = `-- name: FinishAttempt :execrows
 UPDATE attempts
 SET state = 'finished', failure_kind = $1, message = $2, exit_code = $3, value = $4,
     memory_peak_bytes = $5, device_peak_bytes = $6, cpu_ns = $7,
-    wall_ns = $8, samples = $9, oom_kills = $10,
-    started_at = coalesce(started_at, $11), finished_at = $12
-WHERE id = $13 AND token = $14 AND state IN ('placed', 'running')
+    wall_ns = $8, samples = $9, oom_kills = $10, unseen_ns = $11,
+    started_at = coalesce(started_at, $12), finished_at = $13
+WHERE id = $14 AND token = $15 AND state IN ('placed', 'running')
 `
 
 type FinishAttemptParams struct {
@@ -74,6 +74,7 @@ type FinishAttemptParams struct {
 	WallNs          int64
 	Samples         int32
 	OomKills        int32
+	UnseenNs        int64
 	StartedAt       *time.Time
 	FinishedAt      *time.Time
 	ID              string
@@ -92,6 +93,7 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 		arg.WallNs,
 		arg.Samples,
 		arg.OomKills,
+		arg.UnseenNs,
 		arg.StartedAt,
 		arg.FinishedAt,
 		arg.ID,
@@ -104,7 +106,7 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 }
 
 const getAssignee = `-- name: GetAssignee :one
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
     s.spec, s.image_digest,
     EXISTS (SELECT 1 FROM attempts e WHERE e.trial_id = a.trial_id AND e.number < a.number AND e.started_at IS NOT NULL) AS resume
 FROM attempts a
@@ -143,6 +145,7 @@ type GetAssigneeRow struct {
 	PlacedAt        time.Time
 	StartedAt       *time.Time
 	FinishedAt      *time.Time
+	UnseenNs        int64
 	LeaseID         string
 	SweepID         string
 	TrialNumber     int32
@@ -186,6 +189,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.PlacedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
+		&i.UnseenNs,
 		&i.LeaseID,
 		&i.SweepID,
 		&i.TrialNumber,
@@ -200,7 +204,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 }
 
 const getAttempt = `-- name: GetAttempt :one
-SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at FROM attempts WHERE id = $1
+SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns FROM attempts WHERE id = $1
 `
 
 func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, error) {
@@ -235,12 +239,13 @@ func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, 
 		&i.PlacedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
+		&i.UnseenNs,
 	)
 	return i, err
 }
 
 const listAttempts = `-- name: ListAttempts :many
-SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at FROM attempts WHERE trial_id = $1 ORDER BY stage, number
+SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns FROM attempts WHERE trial_id = $1 ORDER BY stage, number
 `
 
 func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]Attempt, error) {
@@ -281,6 +286,7 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 			&i.PlacedAt,
 			&i.StartedAt,
 			&i.FinishedAt,
+			&i.UnseenNs,
 		); err != nil {
 			return nil, err
 		}
@@ -293,7 +299,7 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 }
 
 const listSweepAttempts = `-- name: ListSweepAttempts :many
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, t.number AS trial_number, t.shape_key
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, t.number AS trial_number, t.shape_key
 FROM attempts a JOIN trials t ON t.id = a.trial_id
 WHERE t.sweep_id = $1 AND (t.number, a.number) > ($2::integer, $3::integer)
 ORDER BY t.number, a.number
@@ -336,6 +342,7 @@ type ListSweepAttemptsRow struct {
 	PlacedAt        time.Time
 	StartedAt       *time.Time
 	FinishedAt      *time.Time
+	UnseenNs        int64
 	TrialNumber     int32
 	ShapeKey        string
 }
@@ -383,6 +390,7 @@ func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweep
 			&i.PlacedAt,
 			&i.StartedAt,
 			&i.FinishedAt,
+			&i.UnseenNs,
 			&i.TrialNumber,
 			&i.ShapeKey,
 		); err != nil {

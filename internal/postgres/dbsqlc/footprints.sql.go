@@ -23,7 +23,7 @@ func (q *Queries) DeleteFootprint(ctx context.Context, db DBTX, shapeKey string)
 }
 
 const findFootprints = `-- name: FindFootprints :many
-SELECT f.shape_key, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.device_peak_bytes, f.cpu_milli, f.duration_ns, f.measured_at, s.shape FROM footprints f JOIN shapes s ON s.key = f.shape_key
+SELECT f.shape_key, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.device_peak_bytes, f.cpu_milli, f.duration_ns, f.measured_at, f.floor_passed, s.shape FROM footprints f JOIN shapes s ON s.key = f.shape_key
 WHERE f.shape_key LIKE $1::text || '%'
 ORDER BY f.shape_key
 LIMIT 2
@@ -39,6 +39,7 @@ type FindFootprintsRow struct {
 	CpuMilli         int64
 	DurationNs       int64
 	MeasuredAt       time.Time
+	FloorPassed      int32
 	Shape            []byte
 }
 
@@ -61,6 +62,7 @@ func (q *Queries) FindFootprints(ctx context.Context, db DBTX, prefix string) ([
 			&i.CpuMilli,
 			&i.DurationNs,
 			&i.MeasuredAt,
+			&i.FloorPassed,
 			&i.Shape,
 		); err != nil {
 			return nil, err
@@ -74,7 +76,7 @@ func (q *Queries) FindFootprints(ctx context.Context, db DBTX, prefix string) ([
 }
 
 const footprintsOfShapes = `-- name: FootprintsOfShapes :many
-SELECT shape_key, source, samples, memory_peak_bytes, memory_floor_bytes, device_peak_bytes, cpu_milli, duration_ns, measured_at FROM footprints WHERE shape_key = ANY ($1::text[])
+SELECT shape_key, source, samples, memory_peak_bytes, memory_floor_bytes, device_peak_bytes, cpu_milli, duration_ns, measured_at, floor_passed FROM footprints WHERE shape_key = ANY ($1::text[])
 `
 
 func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []string) ([]Footprint, error) {
@@ -96,6 +98,7 @@ func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []s
 			&i.CpuMilli,
 			&i.DurationNs,
 			&i.MeasuredAt,
+			&i.FloorPassed,
 		); err != nil {
 			return nil, err
 		}
@@ -108,7 +111,7 @@ func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []s
 }
 
 const listFootprints = `-- name: ListFootprints :many
-SELECT f.shape_key, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.device_peak_bytes, f.cpu_milli, f.duration_ns, f.measured_at, s.shape FROM footprints f JOIN shapes s ON s.key = f.shape_key
+SELECT f.shape_key, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.device_peak_bytes, f.cpu_milli, f.duration_ns, f.measured_at, f.floor_passed, s.shape FROM footprints f JOIN shapes s ON s.key = f.shape_key
 WHERE f.shape_key > $1
 ORDER BY f.shape_key
 LIMIT $2
@@ -124,6 +127,7 @@ type ListFootprintsRow struct {
 	CpuMilli         int64
 	DurationNs       int64
 	MeasuredAt       time.Time
+	FloorPassed      int32
 	Shape            []byte
 }
 
@@ -146,6 +150,7 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 			&i.CpuMilli,
 			&i.DurationNs,
 			&i.MeasuredAt,
+			&i.FloorPassed,
 			&i.Shape,
 		); err != nil {
 			return nil, err
@@ -159,11 +164,11 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 }
 
 const upsertFootprint = `-- name: UpsertFootprint :exec
-INSERT INTO footprints (shape_key, source, samples, memory_peak_bytes, memory_floor_bytes, device_peak_bytes, cpu_milli, duration_ns)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO footprints (shape_key, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes, cpu_milli, duration_ns)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (shape_key) DO UPDATE SET
     source = excluded.source, samples = excluded.samples, memory_peak_bytes = excluded.memory_peak_bytes,
-    memory_floor_bytes = excluded.memory_floor_bytes, device_peak_bytes = excluded.device_peak_bytes,
+    memory_floor_bytes = excluded.memory_floor_bytes, floor_passed = excluded.floor_passed, device_peak_bytes = excluded.device_peak_bytes,
     cpu_milli = excluded.cpu_milli, duration_ns = excluded.duration_ns, measured_at = now()
 `
 
@@ -173,6 +178,7 @@ type UpsertFootprintParams struct {
 	Samples          int32
 	MemoryPeakBytes  int64
 	MemoryFloorBytes int64
+	FloorPassed      int32
 	DevicePeakBytes  int64
 	CpuMilli         int64
 	DurationNs       int64
@@ -185,6 +191,7 @@ func (q *Queries) UpsertFootprint(ctx context.Context, db DBTX, arg *UpsertFootp
 		arg.Samples,
 		arg.MemoryPeakBytes,
 		arg.MemoryFloorBytes,
+		arg.FloorPassed,
 		arg.DevicePeakBytes,
 		arg.CpuMilli,
 		arg.DurationNs,

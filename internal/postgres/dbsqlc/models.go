@@ -50,6 +50,7 @@ type Attempt struct {
 	PlacedAt        time.Time
 	StartedAt       *time.Time
 	FinishedAt      *time.Time
+	UnseenNs        int64
 }
 
 type AuditLog struct {
@@ -94,6 +95,7 @@ type Footprint struct {
 	CpuMilli         int64
 	DurationNs       int64
 	MeasuredAt       time.Time
+	FloorPassed      int32
 }
 
 type Host struct {

@@ -29,7 +29,7 @@ SELECT running.id FROM running;
 UPDATE attempts
 SET state = 'finished', failure_kind = @failure_kind, message = @message, exit_code = @exit_code, value = @value,
     memory_peak_bytes = @memory_peak_bytes, device_peak_bytes = @device_peak_bytes, cpu_ns = @cpu_ns,
-    wall_ns = @wall_ns, samples = @samples, oom_kills = @oom_kills,
+    wall_ns = @wall_ns, samples = @samples, oom_kills = @oom_kills, unseen_ns = @unseen_ns,
     started_at = coalesce(started_at, @started_at), finished_at = @finished_at
 WHERE id = @id AND token = @token AND state IN ('placed', 'running');
 

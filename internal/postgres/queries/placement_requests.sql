@@ -133,20 +133,28 @@ LIMIT @max_rows;
 UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons = '[]'
 WHERE attempt_id = @attempt_id AND state = 'waiting';
 
--- name: RaiseWaitingDemand :execrows
--- After an out-of-memory, siblings that still wait ask for the larger size at once, but for no more than the hosts have
--- that take attempts now, or than any host has when there is none: what no host could hold would end them. Last attempts
--- ask for a whole host already.
+-- name: ResizeWaitingDemand :execrows
+-- Requests that still wait ask for what their shape is now known to need, but for no more than the hosts have that take
+-- attempts now, or than any host has when there is none: what no host could hold would end them. Until a run was measured
+-- (NOT @known), and for a trial that ran out of memory itself, a request only grows. A size that the user wrote stays, and
+-- last attempts ask for a whole host already.
 WITH capacity AS (
     SELECT coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS bytes,
         state = 'ready' AND cordoned_at IS NULL AND now() - last_seen_at <= @lost_after::interval AS ready
     FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at
 ), most AS (
     SELECT least(@memory_bytes::bigint, coalesce(max(bytes) FILTER (WHERE ready), max(bytes)))::bigint AS bytes FROM capacity
+), resized AS (
+    SELECT r.attempt_id, r.memory_bytes, CASE
+        WHEN @known::boolean AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = r.trial_id AND a.failure_kind = 'host_oom') THEN most.bytes
+        ELSE greatest(most.bytes, r.memory_bytes) END AS bytes
+    FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id, most
+    WHERE r.shape_key = @shape_key AND r.state = 'waiting' AND NOT r.exclusive
+        AND coalesce(s.spec #>> '{resources,memory}', 'auto') = 'auto'
 ), locked AS (
-    SELECT r.attempt_id, most.bytes
-    FROM placement_requests r, most
-    WHERE r.shape_key = @shape_key AND r.state = 'waiting' AND NOT r.exclusive AND r.memory_bytes < most.bytes
+    SELECT r.attempt_id, n.bytes
+    FROM placement_requests r JOIN resized n ON n.attempt_id = r.attempt_id
+    WHERE r.state = 'waiting' AND n.bytes <> n.memory_bytes
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
 )
 UPDATE placement_requests r SET memory_bytes = l.bytes FROM locked l WHERE r.attempt_id = l.attempt_id;
