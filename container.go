@@ -57,10 +57,21 @@ type Container struct {
 	StartedAt  time.Time
 	FinishedAt time.Time // zero unless exited
 	ExitCode   int
-	OOMKilled  bool   // the kernel's memory killer struck in its cgroup; the program may still have ended well
+	OOMKilled  bool // the kernel's memory killer struck in its cgroup; the program may still have ended well
+	OOMCause   OOMCause
 	Error      string // Docker's own, when the container could not start
 	DaemonLost bool   // Docker went away while we waited and the container ended about then; the exit code may be Docker's doing
 }
+
+// OOMCause says whose memory ran out when the kernel killed a process of a
+// container, as the kernel's log has it; empty = the log does not tell.
+type OOMCause string
+
+// The causes.
+const (
+	OOMLimit   OOMCause = "limit"   // the container was at its own limit
+	OOMMachine OOMCause = "machine" // the machine, or a cgroup above the container's, had nothing left
+)
 
 // StartError says why a container could not be started, when the reason is the
 // launch itself: Kind is image_missing or bad_command; infra for the rest.
@@ -112,7 +123,14 @@ type Image struct {
 type MemorySample struct {
 	WorkingSetBytes int64 // anonymous + shared + kernel; page cache is not need
 	CPU             time.Duration
-	OOMKills        int
-	LimitBytes      int64 // 0 = none
-	At              time.Time
+	OOMKills        int // processes killed for memory, whosever memory ran out
+
+	// AtLimit counts how often the cgroup was at its own limit: with nothing left
+	// to take back in version 2, and at all in version 1, which counts page cache.
+	// Kills without it were not for this cgroup's limit.
+	AtLimit int64
+
+	LimitBytes     int64 // 0 = none
+	HighWaterBytes int64 // most that was ever charged, page cache included: no peak was above it; 0 = the kernel does not say
+	At             time.Time
 }

@@ -45,7 +45,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 	if err != nil {
 		log.Warn("cannot read the kernel's log: some out-of-memory kills may be taken for others", "error", err)
 	} else {
-		config.KernelKilled = kills.Killed
+		config.KernelKilled = kills.Cause
 	}
 
 	d, err := docker.New(config)

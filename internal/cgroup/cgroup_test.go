@@ -51,6 +51,9 @@ func version1() map[string]string {
 		"cgroup/memory/docker/" + container + "/memory.kmem.usage_in_bytes": "757760\n",
 		"cgroup/memory/docker/" + container + "/memory.oom_control":         "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
 		"cgroup/memory/docker/" + container + "/memory.limit_in_bytes":      "314572800\n",
+		"cgroup/memory/docker/" + container + "/memory.failcnt":             "1\n",
+		"cgroup/memory/docker/" + container + "/memory.memsw.failcnt":       "2\n",
+		"cgroup/memory/docker/" + container + "/memory.max_usage_in_bytes":  "209715200\n",
 		"cgroup/cpuacct/docker/" + container + "/cpuacct.usage":             "1500000000\n",
 	}
 }
@@ -64,6 +67,7 @@ func version2() map[string]string {
 		dir + "memory.stat":   "anon 104857600\nfile 52428800\nkernel 757760\nkernel_stack 1\nshmem 4096\nslab 9\n",
 		dir + "memory.events": "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n",
 		dir + "memory.max":    "314572800\n",
+		dir + "memory.peak":   "209715200\n",
 		dir + "cpu.stat":      "usage_usec 1500000\nuser_usec 1000000\nsystem_usec 500000\n",
 	}
 }
@@ -93,7 +97,9 @@ func TestRead(t *testing.T) {
 				WorkingSetBytes: test.want,
 				CPU:             1500 * time.Millisecond,
 				OOMKills:        2,
+				AtLimit:         3,
 				LimitBytes:      314572800,
+				HighWaterBytes:  209715200,
 			}, sample)
 		})
 	}
@@ -102,15 +108,17 @@ func TestRead(t *testing.T) {
 func TestReadWithoutOptionalFiles(t *testing.T) {
 	t.Parallel()
 
-	t.Run("version 1 kernel without kmem, no limit", func(t *testing.T) {
+	t.Run("version 1 kernel without kmem and swap accounting, no limit", func(t *testing.T) {
 		t.Parallel()
 
 		files := version1()
 		delete(files, "cgroup/memory/docker/"+container+"/memory.kmem.usage_in_bytes")
+		delete(files, "cgroup/memory/docker/"+container+"/memory.memsw.failcnt")
 		files["cgroup/memory/docker/"+container+"/memory.limit_in_bytes"] = "9223372036854771712\n"
 
 		sample := read(t, files)
 		require.EqualValues(t, 105598976+4096, sample.WorkingSetBytes)
+		require.EqualValues(t, 1, sample.AtLimit)
 		require.Zero(t, sample.LimitBytes)
 	})
 
@@ -121,9 +129,11 @@ func TestReadWithoutOptionalFiles(t *testing.T) {
 		dir := "cgroup/system.slice/docker-" + container + ".scope/"
 		files[dir+"memory.stat"] = "anon 100\nshmem 20\nkernel_stack 3\npagetables 4\nslab 5\n"
 		files[dir+"memory.max"] = "max\n"
+		delete(files, dir+"memory.peak")
 
 		sample := read(t, files)
 		require.EqualValues(t, 132, sample.WorkingSetBytes)
+		require.Zero(t, sample.HighWaterBytes)
 		require.Zero(t, sample.LimitBytes)
 	})
 }
@@ -272,29 +282,37 @@ func TestKillLog(t *testing.T) {
 
 	const other = "15916f4ee74597e45b5f6b7944230d992b426669f78b0afb30efa7580828895b"
 
-	line := func(constraint, memcg string) string {
+	line := func(constraint, full, memcg string) string {
 		return "6,4166,864951,-;oom-kill:constraint=" + constraint + ",nodemask=(null),cpuset=" + other +
-			",mems_allowed=0,oom_memcg=" + memcg + ",task_memcg=" + memcg + ",task=busy,pid=21757,uid=65532\n"
+			",mems_allowed=0," + full + ",task_memcg=" + memcg + ",task=busy,pid=21757,uid=65532\n"
 	}
 	path := filepath.Join(t.TempDir(), "kmsg")
-	require.NoError(t, os.WriteFile(path, []byte("6,1,1,-;Linux version\n"+line("CONSTRAINT_NONE", "/docker/"+other)), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte("6,1,1,-;Linux version\n"+line("CONSTRAINT_NONE", "global_oom", "/docker/"+other)), 0o600))
 
 	log, err := cgroup.FS{Kmsg: path}.OpenKillLog()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, log.Close()) })
 
-	require.False(t, log.Killed(container))
-	require.False(t, log.Killed(other), "the machine was out of memory, not the container")
+	more := func(text string) {
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = file.WriteString(text)
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+	}
 
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = file.WriteString(line("CONSTRAINT_MEMCG", "/system.slice/docker-"+container+".scope"))
-	require.NoError(t, err)
-	require.NoError(t, file.Close())
+	scope := "/system.slice/docker-" + container + ".scope"
 
-	require.True(t, log.Killed(container))
-	require.True(t, log.Killed(container), "it stays true")
-	require.False(t, log.Killed(other), "only the cpuset named it")
+	require.Empty(t, log.Cause(container))
+	require.Equal(t, berth.OOMMachine, log.Cause(other), "the machine was out of memory, not the container")
+
+	more(line("CONSTRAINT_MEMCG", "oom_memcg=/system.slice", scope))
+	require.Equal(t, berth.OOMMachine, log.Cause(container), "the cgroup above was full")
+
+	more(line("CONSTRAINT_MEMCG", "oom_memcg="+scope, scope))
+	require.Equal(t, berth.OOMLimit, log.Cause(container))
+	require.Equal(t, berth.OOMLimit, log.Cause(container), "it stays so")
+	require.Equal(t, berth.OOMMachine, log.Cause(other), "later lines name it only as the cpuset")
 
 	_, err = cgroup.FS{Kmsg: path + ".none"}.OpenKillLog()
 	require.ErrorIs(t, err, fs.ErrNotExist)

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/berthml/berth"
 )
 
 // KillLog finds in the kernel's log which containers its memory killer struck.
@@ -18,13 +21,26 @@ import (
 type KillLog struct {
 	mu     sync.Mutex
 	fd     int
-	killed map[string]struct{} // container ids; a few per boot, never dropped
+	causes map[string]berth.OOMCause // by container id, of the last kill; a few per boot, never dropped
 }
 
-// killLine is the kernel's summary of a kill (Linux 4.19 and newer). Only
-// CONSTRAINT_MEMCG is a container at its own limit: in a machine out of memory
-// the victim may be anyone. A container's id is 64 hex digits of the path.
-var killLine = regexp.MustCompile(`oom-kill:constraint=CONSTRAINT_MEMCG,\S*?task_memcg=[^,\s]*?([0-9a-f]{64})`)
+// killLine is the kernel's summary of a kill (Linux 4.19 and newer): the
+// constraint, what stands between it and the victim's cgroup, and the victim.
+// A container's id is 64 hex digits of the path.
+var killLine = regexp.MustCompile(`oom-kill:constraint=(\w+),(\S*?)task_memcg=[^,\s]*?([0-9a-f]{64})`)
+
+// causeOf tells a container at its own limit, whose cgroup the line names as
+// the one that was full, from a machine or a cgroup above that was.
+func causeOf(constraint, between, id string) berth.OOMCause {
+	_, full, found := strings.Cut(between, "oom_memcg=")
+	full, _, _ = strings.Cut(full, ",")
+
+	if constraint == "CONSTRAINT_MEMCG" && found && strings.Contains(full, id) {
+		return berth.OOMLimit
+	}
+
+	return berth.OOMMachine
+}
 
 // maxRecordBytes is above the kernel's longest record (8 KiB); a shorter buffer
 // would fail to read it.
@@ -43,19 +59,18 @@ func (f FS) OpenKillLog() (*KillLog, error) {
 		return nil, fmt.Errorf("opening the kernel's log %q: %w", path, err)
 	}
 
-	return &KillLog{fd: fd, killed: map[string]struct{}{}}, nil
+	return &KillLog{fd: fd, causes: map[string]berth.OOMCause{}}, nil
 }
 
-// Killed reports whether a process of the container was killed because the
-// container was at its memory limit, as far as the log tells by now.
-func (k *KillLog) Killed(containerID string) bool {
+// Cause says whose memory ran out when a process of the container was killed;
+// empty when the log tells of no such kill by now.
+func (k *KillLog) Cause(containerID string) berth.OOMCause {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 
 	k.drain()
-	_, killed := k.killed[containerID]
 
-	return killed
+	return k.causes[containerID]
 }
 
 // Close closes the log.
@@ -82,7 +97,8 @@ func (k *KillLog) drain() {
 		}
 
 		for _, match := range killLine.FindAllSubmatch(record[:n], -1) {
-			k.killed[string(match[1])] = struct{}{}
+			id := string(match[3])
+			k.causes[id] = causeOf(string(match[1]), string(match[2]), id)
 		}
 	}
 }

@@ -2,7 +2,9 @@ package cgroup
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 )
@@ -56,4 +58,14 @@ func readInt(path string) (int64, error) {
 	}
 
 	return n, nil
+}
+
+// readOptional is readInt of a file that not every kernel has; 0 without.
+func readOptional(path string) (int64, error) {
+	n, err := readInt(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+
+	return n, err
 }

@@ -1,8 +1,6 @@
 package cgroup
 
 import (
-	"errors"
-	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -32,8 +30,8 @@ func (c v1) read() (berth.MemorySample, error) {
 
 	sample.WorkingSetBytes = stat[0] + stat[1]
 
-	kernel, err := readInt(filepath.Join(c.memory, "memory.kmem.usage_in_bytes"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // some kernels are built without
+	kernel, err := readOptional(filepath.Join(c.memory, "memory.kmem.usage_in_bytes")) // some kernels are built without
+	if err != nil {
 		return sample, err
 	}
 
@@ -46,13 +44,8 @@ func (c v1) read() (berth.MemorySample, error) {
 
 	sample.OOMKills = int(control[0])
 
-	limit, err := readInt(filepath.Join(c.memory, "memory.limit_in_bytes"))
-	if err != nil {
+	if err := c.readLimits(&sample); err != nil {
 		return sample, err
-	}
-
-	if limit < unlimited {
-		sample.LimitBytes = limit
 	}
 
 	nanoseconds, err := readInt(filepath.Join(c.cpu, "cpuacct.usage"))
@@ -63,4 +56,31 @@ func (c v1) read() (berth.MemorySample, error) {
 	sample.CPU = time.Duration(nanoseconds)
 
 	return sample, nil
+}
+
+// readLimits reads the limit and how near the cgroup came to it.
+func (c v1) readLimits(sample *berth.MemorySample) error {
+	limit, err := readInt(filepath.Join(c.memory, "memory.limit_in_bytes"))
+	if err != nil {
+		return err
+	}
+
+	if limit < unlimited {
+		sample.LimitBytes = limit
+	}
+
+	// Memory plus swap is charged first. Docker sets both limits alike, and a
+	// container at its limit then fails at that of memory plus swap.
+	for _, name := range []string{"memory.failcnt", "memory.memsw.failcnt"} {
+		failures, err := readOptional(filepath.Join(c.memory, name))
+		if err != nil {
+			return err
+		}
+
+		sample.AtLimit += failures
+	}
+
+	sample.HighWaterBytes, err = readOptional(filepath.Join(c.memory, "memory.max_usage_in_bytes"))
+
+	return err
 }

@@ -29,14 +29,19 @@ func (c v2) read() (berth.MemorySample, error) {
 
 	sample.WorkingSetBytes = stat[0] + stat[1] + kernel
 
-	events, err := readKeys(filepath.Join(c.dir, "memory.events"), "oom_kill")
+	events, err := readKeys(filepath.Join(c.dir, "memory.events"), "oom_kill", "oom")
 	if err != nil {
 		return sample, err
 	}
 
-	sample.OOMKills = int(events[0])
+	sample.OOMKills, sample.AtLimit = int(events[0]), events[1]
 
 	sample.LimitBytes, err = readInt(filepath.Join(c.dir, "memory.max")) // "max" reads as 0
+	if err != nil {
+		return sample, err
+	}
+
+	sample.HighWaterBytes, err = readOptional(filepath.Join(c.dir, "memory.peak")) // since Linux 5.19
 	if err != nil {
 		return sample, err
 	}

@@ -42,7 +42,11 @@ func (d *Docker) Inspect(ctx context.Context, id string) (berth.Container, error
 	} else {
 		c.ExitCode = got.State.ExitCode
 		c.FinishedAt = parseTime(got.State.FinishedAt)
-		c.OOMKilled = c.OOMKilled || d.config.KernelKilled != nil && d.config.KernelKilled(c.ID)
+
+		if d.config.KernelKilled != nil {
+			c.OOMCause = d.config.KernelKilled(c.ID)
+			c.OOMKilled = c.OOMKilled || c.OOMCause == berth.OOMLimit
+		}
 	}
 
 	return c, nil

@@ -53,7 +53,7 @@ type Config struct {
 	// KernelKilled is a further witness of the kernel's memory killer, asked
 	// about containers that ended: Docker's own flag is lost now and then, when
 	// a container ends at once after the kill. nil = none.
-	KernelKilled func(containerID string) bool
+	KernelKilled func(containerID string) berth.OOMCause
 }
 
 // Docker talks to the daemon that DOCKER_HOST names, or the local one. It is

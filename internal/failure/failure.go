@@ -2,7 +2,7 @@
 // stop, its exit code, what the kernel and the driver recorded, and what it
 // printed last. It does not guess: a kind that costs the trial a retry with
 // more memory needs the kernel's word, an exit code of the contract, or the
-// framework's own error.
+// framework's own error together with a measured peak near the limit.
 //
 // The order of the rules decides, because several may match: reasons of our
 // own come before the program's, exceptions before exit codes, and text that
@@ -41,13 +41,16 @@ type Evidence struct {
 	ExitCode     int
 	LogTail      []string // last 200 lines of both streams, oldest first
 
-	OOMKilled        bool // Docker's flag
-	OOMEvent         bool // Docker's event
-	OOMKills         int  // the cgroup's counter, last read
+	OOMKilled        bool  // Docker's flag
+	OOMEvent         bool  // Docker's event
+	OOMKills         int   // the cgroup's counter, last read
+	AtLimit          int64 // the same of how often the cgroup was at its limit
+	OOMCause         berth.OOMCause
 	MemoryLimitBytes int64
 	PeakBytes        int64 // working set
-	DaemonLost       bool  // Docker went away at about the time of the exit
-	HostRestarted    bool  // the container belongs to an earlier boot
+	Host             HostEvidence
+	DaemonLost       bool // Docker went away at about the time of the exit
+	HostRestarted    bool // the container belongs to an earlier boot
 
 	Objective       string // metric of the sweep; empty = it has none
 	HasObjective    bool   // a value was reported
@@ -62,6 +65,12 @@ type Limits struct {
 	LogRateBytes int64         // of log per second
 	LogFloodFor  time.Duration // during which it came faster
 	OutputBytes  int64         // of files in /trial/out and /trial/checkpoint
+}
+
+// HostEvidence is what is known of the machine's memory.
+type HostEvidence struct {
+	Measured       bool  // AvailableBytes is a measurement
+	AvailableBytes int64 // what programs could still take when the container was last sampled
 }
 
 // DeviceEvidence is what is known of the GPU side; zero on the CPU.
@@ -97,6 +106,7 @@ var rules = []func(Evidence) (berth.FailureKind, string){
 	succeeded,
 	reported,
 	contractCode,
+	machineOOM,
 	kernelOOM,
 	infrastructure,
 	hostOOMText,
@@ -110,4 +120,34 @@ var rules = []func(Evidence) (berth.FailureKind, string){
 // Docker's flag alone is true as well when only a child died.
 func (e Evidence) outOfHostMemory() bool {
 	return e.OOMKilled || e.OOMEvent || e.OOMKills > 0
+}
+
+// nearLimit reports whether the container came to its own limit.
+func (e Evidence) nearLimit() bool {
+	return berth.NearMemoryLimit(e.PeakBytes, e.MemoryLimitBytes)
+}
+
+// machineRanOut reports whether the memory killer struck because the machine
+// had no memory left, and not the container under its limit. The kernel's log
+// says so. Without it:
+//
+//   - a container whose counter of kills was read, and which was never at its
+//     limit, was killed for others;
+//   - a container that could still take more under its limit than the machine
+//     had left was stopped by the machine first. The peak alone does not tell: a
+//     program can take gigabytes between two samples.
+func (e Evidence) machineRanOut() bool {
+	switch {
+	case e.OOMCause == berth.OOMMachine:
+		return true
+	case e.OOMCause == berth.OOMLimit || e.nearLimit() || e.AtLimit > 0:
+		return false
+	case e.OOMKills > 0:
+		return true
+	default:
+		killed := e.outOfHostMemory() || e.ExitCode == exitSignal+sigkill
+		room := e.MemoryLimitBytes - e.PeakBytes
+
+		return killed && e.Host.Measured && e.PeakBytes > 0 && e.Host.AvailableBytes < room
+	}
 }

@@ -28,6 +28,11 @@ func onGPU(exit int, lines ...string) failure.Evidence {
 	}
 }
 
+// used is an attempt whose peak and limit, in MiB, were these.
+func used(peak, limit int64, exit int, lines ...string) failure.Evidence {
+	return failure.Evidence{ExitCode: exit, LogTail: lines, PeakBytes: peak * mib, MemoryLimitBytes: limit * mib}
+}
+
 func with(e failure.Evidence, change func(*failure.Evidence)) failure.Evidence {
 	change(&e)
 
@@ -101,7 +106,11 @@ func TestClassify(t *testing.T) {
 		"86":            {onGPU(86), berth.FailureDeviceOOM, "with 1,280 MiB reserved (exit code 86)"},
 		"86 on the CPU": {failure.Evidence{ExitCode: 86}, berth.FailureUserError, "86"},
 		"87":            {failure.Evidence{ExitCode: 87}, berth.FailureHostOOM, "87"},
-		"reported":      {with(onGPU(1), func(e *failure.Evidence) { e.ReportedKind = berth.FailureDeviceOOM }), berth.FailureDeviceOOM, "reported"},
+		"87, far from the limit": {
+			used(6, 4096, 87), berth.FailureHostOOM,
+			"limited to 4,096 MiB (6 MiB when last measured) (exit code 87); Berth retries with more; nothing but its own word says so, so other trials of its shape keep their size",
+		},
+		"reported": {with(onGPU(1), func(e *failure.Evidence) { e.ReportedKind = berth.FailureDeviceOOM }), berth.FailureDeviceOOM, "reported"},
 		"reported, host": {
 			failure.Evidence{ExitCode: 1, ReportedKind: berth.FailureHostOOM}, berth.FailureHostOOM, "reported",
 		},
@@ -114,27 +123,111 @@ func TestClassify(t *testing.T) {
 		},
 		"child OOM, exit 3":   {failure.Evidence{ExitCode: 3, OOMKilled: true}, berth.FailureHostOOM, ""},
 		"OOM by event only":   {failure.Evidence{ExitCode: 137, OOMEvent: true}, berth.FailureHostOOM, ""},
-		"OOM by counter only": {failure.Evidence{ExitCode: 137, OOMKills: 1}, berth.FailureHostOOM, ""},
+		"OOM by counter only": {failure.Evidence{ExitCode: 137, OOMKills: 1, AtLimit: 1}, berth.FailureHostOOM, ""},
 		"docker kill":         {failure.Evidence{ExitCode: 137}, berth.FailureKilled, "from outside"},
-		"MemoryError":         {failure.Evidence{ExitCode: 1, LogTail: traceback("MemoryError")}, berth.FailureHostOOM, "MemoryError"},
+
+		// An allocation that was refused counts with a peak near the limit only.
+		"MemoryError at the limit": {used(950, 1024, 1, traceback("MemoryError")...), berth.FailureHostOOM, "MemoryError"},
+		"MemoryError": {
+			used(6, 4096, 1, traceback("MemoryError")...), berth.FailureUserError,
+			"could not get memory, which was not for its limit (6 MiB of 4,096 MiB when last measured); make the array, the batch or the model smaller",
+		},
+		"MemoryError, not measured": {
+			used(0, 4096, 1, traceback("MemoryError")...), berth.FailureUserError, "not for its limit (of 4,096 MiB)",
+		},
+		"MemoryError that the program got over": {
+			used(6, 4096, 3, append(traceback("MemoryError"), traceback("KeyError: 'lr'")...)...), berth.FailureUserError, "(exit code 3): KeyError: 'lr'",
+		},
+		"MemoryError, then a crash of another kind": {
+			used(6, 4096, 139, append(traceback("MemoryError"), traceback("KeyError: 'lr'")...)...), berth.FailureCrashed, "signal 11",
+		},
 		"numpy MemoryError": {
-			failure.Evidence{ExitCode: 1, LogTail: traceback("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 GiB")},
-			berth.FailureHostOOM, "8.00 GiB",
+			used(6, 4096, 1, traceback("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7.00 TiB for an array with shape (962072674304,)")...),
+			berth.FailureUserError, "asked for 7.00 TiB of memory at once",
+		},
+		"torch on the CPU": {
+			used(6, 4096, 1, traceback("RuntimeError: [enforce fail at alloc_cpu.cpp:121] err == 0. "+
+				"DefaultCPUAllocator: can't allocate memory: you tried to allocate 7696581394432 bytes. Error code 12 (Cannot allocate memory)")...),
+			berth.FailureUserError, "asked for 7696581394432 bytes of memory at once",
+		},
+		"MemoryError after a kill": {
+			with(used(6, 4096, 1, traceback("MemoryError")...), func(e *failure.Evidence) { e.OOMKilled = true }), berth.FailureHostOOM, "the kernel killed it",
 		},
 		"talks of MemoryError": {
 			failure.Evidence{ExitCode: 1, LogTail: traceback("ValueError: not a MemoryError at all")}, berth.FailureUserError, "ValueError",
 		},
 		"bad_alloc": {
-			failure.Evidence{ExitCode: 134, LogTail: []string{"terminate called after throwing an instance of 'std::bad_alloc'"}},
+			used(1000, 1024, 134, "terminate called after throwing an instance of 'std::bad_alloc'"),
 			berth.FailureHostOOM, "std::bad_alloc",
+		},
+		"bad_alloc far from the limit": {
+			used(100, 1024, 134, "terminate called after throwing an instance of 'std::bad_alloc'", "Aborted"),
+			berth.FailureUserError, "std::bad_alloc",
 		},
 		"data loader": {
 			failure.Evidence{ExitCode: 1, LogTail: traceback("RuntimeError: DataLoader worker (pid 41) is killed by signal: Killed.")},
 			berth.FailureHostOOM, "DataLoader",
 		},
-		"TF, CPU tensor": {failure.Evidence{ExitCode: 1, LogTail: traceback(tfCPU)}, berth.FailureHostOOM, "CPU:0"},
+		"data loader, shared memory": {
+			used(100, 1024, 1, traceback("RuntimeError: DataLoader worker (pid 41) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.")...),
+			berth.FailureUserError, "raise resources.shm_size",
+		},
+		"TF, CPU tensor":                    {used(1000, 1024, 1, traceback(tfCPU)...), berth.FailureHostOOM, "CPU:0"},
+		"TF, CPU tensor far from the limit": {used(100, 1024, 1, traceback(tfCPU)...), berth.FailureUserError, "CPU:0"},
 		"TF, CPU tensor, GPU given": {
-			onGPU(1, traceback(tfCPU)...), berth.FailureHostOOM, "CPU:0",
+			with(onGPU(1, traceback(tfCPU)...), func(e *failure.Evidence) { e.PeakBytes, e.MemoryLimitBytes = 1000*mib, 1024*mib }),
+			berth.FailureHostOOM, "CPU:0",
+		},
+
+		// The machine's memory ran out, and the kernel chose a process of the trial.
+		"machine out of memory, says the log": {
+			with(used(300, 4096, 137), func(e *failure.Evidence) { e.OOMKilled, e.OOMCause = true, berth.OOMMachine }), berth.FailureInfra,
+			"the machine ran out of memory, and the kernel killed a process of the trial, which was not at its limit (300 MiB of 4,096 MiB when last measured)",
+		},
+		"the same without Docker's word": {
+			with(used(300, 4096, 137), func(e *failure.Evidence) { e.OOMCause = berth.OOMMachine }), berth.FailureInfra, "--memory",
+		},
+		"its own limit, says the log": {
+			with(used(6, 4096, 137), func(e *failure.Evidence) {
+				e.OOMKilled, e.OOMCause, e.Host = true, berth.OOMLimit, failure.HostEvidence{Measured: true, AvailableBytes: 1}
+			}),
+			berth.FailureHostOOM, "the kernel killed it",
+		},
+		"a kill, and never at its limit": {
+			with(used(300, 4096, 1), func(e *failure.Evidence) { e.OOMKilled, e.OOMKills = true, 1 }), berth.FailureInfra, "machine",
+		},
+		"a kill, and at its limit": {
+			with(used(300, 4096, 1), func(e *failure.Evidence) { e.OOMKilled, e.OOMKills, e.AtLimit = true, 1, 1 }), berth.FailureHostOOM, "",
+		},
+		"killed between two samples": {
+			with(used(6, 4096, 137), func(e *failure.Evidence) {
+				e.OOMKilled, e.Host = true, failure.HostEvidence{Measured: true, AvailableBytes: 20_000 * mib}
+			}),
+			berth.FailureHostOOM, "",
+		},
+		"killed where the machine had less left than the limit": {
+			with(used(300, 4096, 137), func(e *failure.Evidence) {
+				e.OOMKilled, e.Host = true, failure.HostEvidence{Measured: true, AvailableBytes: 200 * mib}
+			}),
+			berth.FailureInfra, "machine",
+		},
+		"killed at its limit on a full machine": {
+			with(used(4000, 4096, 137), func(e *failure.Evidence) {
+				e.OOMKilled, e.Host = true, failure.HostEvidence{Measured: true, AvailableBytes: 0}
+			}),
+			berth.FailureHostOOM, "",
+		},
+		"SIGKILL on a full machine": {
+			with(used(300, 4096, 137), func(e *failure.Evidence) { e.Host = failure.HostEvidence{Measured: true, AvailableBytes: 50 * mib} }),
+			berth.FailureInfra, "machine",
+		},
+		"SIGKILL on a machine with room": {
+			with(used(300, 4096, 137), func(e *failure.Evidence) { e.Host = failure.HostEvidence{Measured: true, AvailableBytes: 9000 * mib} }),
+			berth.FailureKilled, "from outside",
+		},
+		"exit 3 on a full machine": {
+			with(used(300, 4096, 3), func(e *failure.Evidence) { e.Host = failure.HostEvidence{Measured: true, AvailableBytes: 50 * mib} }),
+			berth.FailureUserError, "",
 		},
 
 		// Docker and the host.
@@ -226,14 +319,21 @@ func evidence(t *rapid.T) failure.Evidence {
 			failure.IntentNone, failure.IntentNone, failure.IntentCancel, failure.IntentStop, failure.IntentTimeout, failure.IntentPrune,
 			failure.IntentFlood, failure.IntentQuota,
 		}).Draw(t, "intent"),
-		ExitCode:     rapid.IntRange(0, 255).Draw(t, "exit"),
-		LogTail:      rapid.SliceOf(rapid.OneOf(rapid.SampledFrom(lines), rapid.String())).Draw(t, "log"),
-		OOMKilled:    rapid.Bool().Draw(t, "killed"),
-		OOMEvent:     rapid.Bool().Draw(t, "event"),
-		OOMKills:     rapid.IntRange(0, 3).Draw(t, "kills"),
-		DaemonLost:   rapid.Bool().Draw(t, "lost"),
-		Objective:    rapid.SampledFrom([]string{"", "loss"}).Draw(t, "objective"),
-		HasObjective: rapid.Bool().Draw(t, "has"),
+		ExitCode:  rapid.IntRange(0, 255).Draw(t, "exit"),
+		LogTail:   rapid.SliceOf(rapid.OneOf(rapid.SampledFrom(lines), rapid.String())).Draw(t, "log"),
+		OOMKilled: rapid.Bool().Draw(t, "killed"),
+		OOMEvent:  rapid.Bool().Draw(t, "event"),
+		OOMKills:  rapid.IntRange(0, 3).Draw(t, "kills"),
+		AtLimit:   rapid.Int64Range(0, 2).Draw(t, "at limit"),
+		OOMCause:  rapid.SampledFrom([]berth.OOMCause{"", berth.OOMLimit, berth.OOMMachine}).Draw(t, "cause"),
+		PeakBytes: rapid.Int64Range(0, 2000*mib).Draw(t, "host peak"),
+		Host: failure.HostEvidence{
+			Measured: rapid.Bool().Draw(t, "host measured"), AvailableBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "available"),
+		},
+		MemoryLimitBytes: rapid.Int64Range(0, 2000*mib).Draw(t, "host limit"),
+		DaemonLost:       rapid.Bool().Draw(t, "lost"),
+		Objective:        rapid.SampledFrom([]string{"", "loss"}).Draw(t, "objective"),
+		HasObjective:     rapid.Bool().Draw(t, "has"),
 		Device: failure.DeviceEvidence{
 			Asked:        rapid.Bool().Draw(t, "asked"),
 			Measured:     rapid.Bool().Draw(t, "measured"),
@@ -273,10 +373,12 @@ func TestProperties(t *testing.T) {
 			require.NotEqual(t, berth.FailureDeviceOOM, kind)
 		}
 
-		text := strings.Join(e.LogTail, "\n")
+		near := berth.NearMemoryLimit(e.PeakBytes, e.MemoryLimitBytes)
+		killed := e.OOMKilled || e.OOMEvent || e.OOMKills > 0
+
 		if kind == berth.FailureHostOOM {
-			require.True(t, e.OOMKilled || e.OOMEvent || e.OOMKills > 0 || e.ExitCode == 87 ||
-				strings.Contains(text, "MemoryError") || strings.Contains(text, "std::bad_alloc") || strings.Contains(text, "CPU:0"))
+			require.True(t, killed || near || e.ExitCode == 87, "text alone is no evidence")
+			require.True(t, e.ExitCode == 87 || e.OOMCause != berth.OOMMachine, "it is its own memory that ran out")
 		}
 	})
 }

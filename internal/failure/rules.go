@@ -75,7 +75,10 @@ func succeeded(e Evidence) (berth.FailureKind, string) {
 	}
 
 	warning := ""
-	if e.outOfHostMemory() {
+	switch {
+	case e.outOfHostMemory() && e.machineRanOut():
+		warning = "; but the machine ran out of memory on the way and the kernel killed a process of it"
+	case e.outOfHostMemory():
 		warning = "; but the kernel killed a process of it for memory on the way" + e.limit() +
 			"; set resources.memory higher if a data loader died"
 	}
@@ -134,6 +137,17 @@ func contractCode(e Evidence) (berth.FailureKind, string) {
 	return "", ""
 }
 
+// machineOOM: what others use is not the trial's fault, and a larger
+// reservation would not help.
+func machineOOM(e Evidence) (berth.FailureKind, string) {
+	if !e.machineRanOut() {
+		return "", ""
+	}
+
+	return berth.FailureInfra, "the machine ran out of memory, and the kernel killed a process of the trial, which was not at its limit" +
+		e.used() + "; Berth runs it again; give Berth less of the machine (--memory of its worker) or stop what else uses it"
+}
+
 func kernelOOM(e Evidence) (berth.FailureKind, string) {
 	if !e.outOfHostMemory() {
 		return "", ""
@@ -156,11 +170,36 @@ func infrastructure(e Evidence) (berth.FailureKind, string) {
 }
 
 func hostOOMText(e Evidence) (berth.FailureKind, string) {
-	if line := e.find(hostOOMSigns); line != "" {
+	if line := e.find(killedSigns); line != "" {
 		return berth.FailureHostOOM, e.hostOOM(" (it said: " + line + ")")
 	}
 
-	return "", ""
+	line := e.find(refusedSigns)
+	_, exception := e.lastLines()
+
+	switch {
+	case line == "":
+		return "", ""
+	case e.nearLimit():
+		return berth.FailureHostOOM, e.hostOOM(" (it said: " + line + ")")
+	case exception != "" && quote(exception) != line: // it got over that one
+		return "", ""
+	default:
+		return berth.FailureUserError, e.refused(line)
+	}
+}
+
+// refused is the message for an allocation that failed although the limit of
+// the container was not the reason.
+func (e Evidence) refused(line string) string {
+	what := "could not get memory"
+	if size := asked(line); size != "" {
+		what = "asked for " + size + " of memory at once and did not get it"
+	}
+
+	return fmt.Sprintf("the program failed (exit code %d): it %s, which was not for its limit%s; "+
+		"make the array, the batch or the model smaller, or set resources.memory to what it needs; it said: %s",
+		e.ExitCode, what, e.used(), line)
 }
 
 func deviceOOMText(e Evidence) (berth.FailureKind, string) {
@@ -280,7 +319,24 @@ func (d DeviceEvidence) atLimit() bool {
 }
 
 func (e Evidence) hostOOM(why string) string {
-	return "ran out of host memory" + e.limit() + why + "; Berth retries with more"
+	others := ""
+	if !e.outOfHostMemory() && !e.nearLimit() {
+		others = "; nothing but its own word says so, so other trials of its shape keep their size"
+	}
+
+	return "ran out of host memory" + e.limit() + why + "; Berth retries with more" + others
+}
+
+// used says how much of its limit was used, as far as both are known.
+func (e Evidence) used() string {
+	switch {
+	case e.MemoryLimitBytes <= 0:
+		return ""
+	case e.PeakBytes <= 0:
+		return " (of " + mebibytes(e.MemoryLimitBytes) + ")"
+	default:
+		return " (" + mebibytes(e.PeakBytes) + " of " + mebibytes(e.MemoryLimitBytes) + " when last measured)"
+	}
 }
 
 func (e Evidence) limit() string {

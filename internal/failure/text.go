@@ -14,10 +14,18 @@ const maxQuote = 300
 // Texts of frameworks, as in jobs.md section 3 unless said otherwise. Each is
 // the framework's own error, not a word that a program may print in passing.
 var (
-	hostOOMSigns = compile(
+	// killedSigns: the kernel killed a process of the program, says its parent.
+	killedSigns = compile(
+		`DataLoader worker \(pid.*\) is killed by signal: Killed`,
+	)
+
+	// refusedSigns: an allocation was refused. A container at its limit is killed
+	// and refused nothing, so these count only with a peak near the limit: alone,
+	// the program asked for more at once than any machine has.
+	refusedSigns = compile(
 		`^(?:[\w.]+\.)?_?(?:Array)?MemoryError\b`, // Python, numpy; at the start of a line: an exception, not prose
 		`\bstd::bad_alloc\b`,
-		`DataLoader worker \(pid.*\) is killed by signal`,
+		`DefaultCPUAllocator: can't allocate memory`, // PyTorch
 		`OOM when allocating tensor.*device:CPU`,
 		`OOM when allocating tensor.*by allocator (?:mkl)?cpu`,
 	)
@@ -88,6 +96,10 @@ var hints = []struct {
 		regexp.MustCompile(`can't start new thread|Resource temporarily unavailable|BlockingIOError: \[Errno 11\]`),
 		"; a trial may have 512 processes and threads",
 	},
+	{
+		regexp.MustCompile(`out of shared memory|killed by signal: Bus error`),
+		"; raise resources.shm_size, or use fewer data loader processes",
+	},
 }
 
 func compile(patterns ...string) []*regexp.Regexp {
@@ -123,10 +135,38 @@ func (e Evidence) hint() string {
 	return ""
 }
 
+// askedSize is the amount in an allocation's error, such as "Unable to allocate
+// 7.00 TiB for an array" or "you tried to allocate 7696581394432 bytes".
+var askedSize = regexp.MustCompile(`(?i)allocate (\d+(?:\.\d+)? ?(?:[KMGTPE]i?B|bytes))`)
+
+// asked returns the size that a line says was asked for; empty when it says none.
+func asked(line string) string {
+	if match := askedSize.FindStringSubmatch(line); match != nil {
+		return match[1]
+	}
+
+	return ""
+}
+
 // lastWords is the line that says why a program ended: the exception of the
 // last Python traceback, else the last line that is not blank.
 func (e Evidence) lastWords() string {
-	last, exception, inTraceback := "", "", false
+	last, exception := e.lastLines()
+
+	switch {
+	case exception != "":
+		return quote(exception)
+	case last != "":
+		return quote(last)
+	default:
+		return "it printed nothing"
+	}
+}
+
+// lastLines returns the last line that is not blank, and the exception of the
+// last Python traceback.
+func (e Evidence) lastLines() (last, exception string) {
+	inTraceback := false
 
 	for _, line := range e.LogTail {
 		if strings.TrimSpace(line) == "" {
@@ -143,14 +183,7 @@ func (e Evidence) lastWords() string {
 		}
 	}
 
-	switch {
-	case exception != "":
-		return quote(exception)
-	case last != "":
-		return quote(last)
-	default:
-		return "it printed nothing"
-	}
+	return last, exception
 }
 
 // quote makes a line of someone else's output fit for a message.

@@ -37,7 +37,7 @@ func open(t *testing.T) *docker.Docker {
 	if log, err := (cgroup.FS{}).OpenKillLog(); err == nil {
 		t.Cleanup(func() { require.NoError(t, log.Close()) })
 
-		config.KernelKilled = log.Killed
+		config.KernelKilled = log.Cause
 	}
 
 	d, err := docker.New(config)
