@@ -37,11 +37,16 @@ type Usage struct {
 	Samples         int      `json:"samples"`
 	CPUContended    bool     `json:"cpu_contended,omitempty"` // the host had no cores to spare: the job may need more than it got
 	OOMKills        int      `json:"oom_kills,omitempty"`     // processes the kernel killed in the container's cgroup
+	AtLimit         int64    `json:"at_limit,omitempty"`      // MemorySample.AtLimit, last read
 
 	// Unseen is the part of Wall in which nothing was measured: the worker was
 	// away or came late. 0 = it was measured throughout. While it is not, the
 	// peak is a lower bound and the CPU time may be too small.
 	Unseen Duration `json:"unseen,omitempty"`
+
+	// SeenUntil is when something was measured last, while the attempt runs. The
+	// next worker finds by it how long nothing was. Zero in an outcome.
+	SeenUntil time.Time `json:"seen_until,omitzero"`
 }
 
 // nearLimitPercent of its limit, or more, is a container that had no room left.

@@ -65,6 +65,11 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 	executor := runtrial.New(d, store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
 		runtrial.Config{
 			DataDir: filepath.Join(m.dataDir, "host"), Grace: m.grace, BootID: host.BootID, Bounds: m.bounds, CPUIdle: kernel.CPUIdle,
+			Available: func() (int64, error) {
+				memory, err := kernel.HostMemory()
+
+				return memory.AvailableBytes, err
+			},
 		}, log)
 
 	return containerRuntime{

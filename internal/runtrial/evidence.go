@@ -11,6 +11,10 @@ import (
 // conclude turns what was seen of the container into its outcome.
 func (r *run) conclude(seen observation) berth.Outcome {
 	code := seen.exit.ExitCode
+	started, finished := r.startedAt.UTC(), seen.exit.FinishedAt.UTC()
+	seen.usage.Wall = berth.Duration(max(finished.Sub(started), 0))
+	r.coverage().ended(&seen.usage, finished)
+
 	r.recallTimeout(seen.exit)
 	_, announced := r.ooms.Load(r.who.Attempt.ID)
 
@@ -21,6 +25,9 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		OOMKilled:        seen.exit.OOMKilled,
 		OOMEvent:         announced,
 		OOMKills:         seen.usage.OOMKills,
+		AtLimit:          seen.usage.AtLimit,
+		OOMCause:         seen.exit.OOMCause,
+		Host:             seen.host,
 		MemoryLimitBytes: r.who.Attempt.Demand.MemoryBytes,
 		PeakBytes:        seen.usage.MemoryPeakBytes,
 		DaemonLost:       seen.exit.DaemonLost,
@@ -45,8 +52,13 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		message += "; " + strings.Join(seen.notes, "; ")
 	}
 
-	started, finished := r.startedAt.UTC(), seen.exit.FinishedAt.UTC()
-	seen.usage.Wall = berth.Duration(max(finished.Sub(started), 0))
+	if evidence.OOMKilled || evidence.OOMEvent { // the cgroup's counter is gone with its container
+		seen.usage.OOMKills = max(seen.usage.OOMKills, 1)
+	}
+
+	if note := gapNote(kind, seen.usage); note != "" {
+		message += "; " + note
+	}
 
 	return berth.Outcome{
 		Kind: kind, Message: message, ExitCode: &code, Value: value, Usage: seen.usage, StartedAt: started, FinishedAt: finished,
@@ -71,7 +83,7 @@ func (r *run) recallTimeout(exit berth.Container) {
 func (r *run) concludeGone() berth.Outcome {
 	return berth.Outcome{
 		Kind: berth.FailureInfra, Message: "its container was removed by somebody else; Berth runs it again",
-		Usage: most(r.order.Known, r.dirs.usage(r.order.Token)), StartedAt: r.startedAt.UTC(), FinishedAt: time.Now().UTC(),
+		Usage: r.measured(), StartedAt: r.startedAt.UTC(), FinishedAt: time.Now().UTC(),
 	}
 }
 

@@ -56,6 +56,11 @@ type Config struct {
 	BootID      string        // of this host; a container of another boot died with it
 	Bounds      Bounds        // of what an attempt may take
 
+	// Available returns the bytes of memory that programs on this host could take
+	// now. Nil = not known: a kill for the machine's want of memory is then told
+	// from one for the container's limit by the kernel's log and counters alone.
+	Available func() (int64, error)
+
 	// CPUIdle returns how much of the host's processor time was idle since boot,
 	// and how much there was, in any unit. Nil = not known: readings of CPU then
 	// count as made on a full host.
@@ -255,10 +260,7 @@ func (r *run) settle(ctx context.Context, v verdict) (berth.Outcome, error) {
 		return r.commit(ctx, first)
 	}
 
-	v.AttemptID, v.Token, v.Source = r.who.Attempt.ID, r.order.Token, berth.FootprintFull
-	if r.order.Short {
-		v.Source = berth.FootprintShort
-	}
+	v.AttemptID, v.Token, v.Source = r.who.Attempt.ID, r.order.Token, sourceOf(v.Outcome.Usage, r.order.Short)
 
 	if err := r.dirs.keepVerdict(v); err != nil {
 		r.log.Warn("writing verdict down; it is committed from memory", "attempt", v.AttemptID, "error", err)
@@ -405,7 +407,7 @@ func (r *run) giveBack(ctx context.Context) (berth.Outcome, error) {
 	kind, message := failure.Classify(failure.Evidence{Intent: failure.IntentCancel})
 
 	return r.settle(ctx, verdict{Outcome: berth.Outcome{
-		Kind: kind, Message: message, Usage: most(r.order.Known, r.dirs.usage(r.order.Token)), StartedAt: now, FinishedAt: now,
+		Kind: kind, Message: message, Usage: r.measured(), StartedAt: now, FinishedAt: now,
 	}})
 }
 

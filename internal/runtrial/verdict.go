@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/berthml/berth"
 )
@@ -111,8 +112,22 @@ func (d dirs) usage(token int64) berth.Usage {
 	return kept.Usage
 }
 
-// most is the larger of two readings of one attempt, figure by figure.
+// measured is what earlier Runs measured of an attempt that is over.
+func (r *run) measured() berth.Usage {
+	u := most(r.order.Known, r.dirs.usage(r.order.Token))
+	u.SeenUntil = time.Time{}
+
+	return u
+}
+
+// most is the larger of two readings of one attempt, figure by figure. Of what
+// was measured when, the later one knows all.
 func most(a, b berth.Usage) berth.Usage {
+	later := a
+	if b.SeenUntil.After(a.SeenUntil) {
+		later = b
+	}
+
 	return berth.Usage{
 		MemoryPeakBytes: max(a.MemoryPeakBytes, b.MemoryPeakBytes),
 		DevicePeakBytes: max(a.DevicePeakBytes, b.DevicePeakBytes),
@@ -121,6 +136,9 @@ func most(a, b berth.Usage) berth.Usage {
 		Samples:         max(a.Samples, b.Samples),
 		CPUContended:    a.CPUContended || b.CPUContended,
 		OOMKills:        max(a.OOMKills, b.OOMKills),
+		AtLimit:         max(a.AtLimit, b.AtLimit),
+		Unseen:          later.Unseen,
+		SeenUntil:       later.SeenUntil,
 	}
 }
 

@@ -15,7 +15,7 @@ const (
 	// flushEvery is how often metrics and log pieces are written.
 	flushEvery = 500 * time.Millisecond
 	// keepUsageEvery is how often what was measured is written to disk: what a
-	// killed worker measured since is lost, but peaks are measured again.
+	// killed worker measured since is lost, and counts as not measured.
 	keepUsageEvery = 5 * time.Second
 	// drainTimeout bounds how long the rest of the log is waited for once the
 	// container has exited: that no piece of it comes, for all of it may take
@@ -27,6 +27,7 @@ const (
 type observation struct {
 	exit    berth.Container
 	usage   berth.Usage
+	host    failure.HostEvidence
 	tail    []string // last lines of both streams
 	metrics *series
 	notes   []string            // what was left out of them
@@ -46,7 +47,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	followCtx, detach := context.WithCancel(context.WithoutCancel(ctx))
 	defer detach()
 
-	sampler := &sampler{usage: most(r.order.Known, r.dirs.usage(r.order.Token)), every: r.config.SampleEvery}
+	sampler := &sampler{usage: most(r.order.Known, r.dirs.usage(r.order.Token)), coverage: r.coverage()}
 	before := r.cpuIdle()
 	output := newOutput(r)
 	excess := make(chan failure.Intent, 2) // one place for each that may send
@@ -84,7 +85,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	sampler.usage.CPUContended = contended(before, r.cpuIdle())
 	r.settleExcess(excess)
 
-	seen := observation{exit: exit, usage: sampler.usage, tail: output.lastLines(), metrics: output.metrics}
+	seen := observation{exit: exit, usage: sampler.usage, host: sampler.host, tail: output.lastLines(), metrics: output.metrics}
 	seen.points, seen.pieces = output.finish()
 	seen.notes = output.notes()
 
@@ -150,9 +151,15 @@ func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, 
 
 // sampler keeps the largest of what was measured.
 type sampler struct {
+	coverage
+
 	usage berth.Usage
-	kept  berth.Usage // what is on disk
-	every time.Duration
+	kept  berth.Usage          // what is on disk
+	host  failure.HostEvidence // when it was read last
+}
+
+func (r *run) coverage() coverage {
+	return coverage{startedAt: r.startedAt, every: r.config.SampleEvery}
 }
 
 // sample reads the container's cgroup until it is gone, and reports progress
@@ -171,17 +178,19 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 	ticker := time.NewTicker(s.every)
 	defer ticker.Stop()
 
+	s.host = r.available()
 	r.beat(s.usage)
 	defer r.keepUsage(s) // for whoever adopts the container
 
 	for n := 1; ; n++ {
 		if meter != nil {
 			if m, err := meter.Read(); err == nil {
-				s.add(m)
+				s.add(m, time.Now())
 			}
 		}
 
 		if n%max(int(time.Second/s.every), 1) == 0 {
+			s.host = r.available()
 			r.beat(s.usage)
 		}
 
@@ -215,11 +224,28 @@ func (r *run) keepUsage(s *sampler) {
 	s.kept = s.usage
 }
 
-func (s *sampler) add(m berth.MemorySample) {
+func (s *sampler) add(m berth.MemorySample, at time.Time) {
+	s.seen(&s.usage, at)
 	s.usage.Samples++
 	s.usage.MemoryPeakBytes = max(s.usage.MemoryPeakBytes, m.WorkingSetBytes)
 	s.usage.CPU = max(s.usage.CPU, berth.Duration(m.CPU))
 	s.usage.OOMKills = max(s.usage.OOMKills, m.OOMKills)
+	s.usage.AtLimit = max(s.usage.AtLimit, m.AtLimit)
+	closeGaps(&s.usage, m.HighWaterBytes)
+}
+
+// available reads the memory that the host has left.
+func (r *run) available() failure.HostEvidence {
+	if r.config.Available == nil {
+		return failure.HostEvidence{}
+	}
+
+	bytes, err := r.config.Available()
+	if err != nil {
+		r.log.Warn("reading the host's available memory", "error", err)
+	}
+
+	return failure.HostEvidence{Measured: err == nil, AvailableBytes: bytes}
 }
 
 // idleTime is a reading of the host's processor time.

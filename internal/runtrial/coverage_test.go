@@ -1,0 +1,277 @@
+package runtrial
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// dial is a meter whose reading tests turn.
+type dial struct {
+	mu     sync.Mutex
+	sample berth.MemorySample
+	err    error
+}
+
+func (d *dial) Read() (berth.MemorySample, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return d.sample, d.err
+}
+
+// turn sets the reading, in MiB.
+func (d *dial) turn(workingSet, highWater int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	d.sample.WorkingSetBytes, d.sample.HighWaterBytes = workingSet<<20, highWater<<20
+}
+
+// fail makes readings fail with err; nil = no more.
+func (d *dial) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	d.err = err
+}
+
+// metered is a rig with a dial that reads 155 MiB, sampled as in production.
+func metered(t *testing.T) (*rig, *dial) {
+	t.Helper()
+
+	r, d := setup(t), &dial{sample: berth.MemorySample{WorkingSetBytes: 155 << 20, CPU: time.Second}}
+	r.meter = func(berth.Container) (Meter, error) { return d, nil }
+	r.config.SampleEvery = 200 * time.Millisecond
+
+	return r, d
+}
+
+// measuredFor runs the attempt for a while and then takes the worker away.
+func (r *rig) measuredFor(t *testing.T, d time.Duration) *box {
+	t.Helper()
+
+	ctx, shutdown := context.WithCancelCause(t.Context())
+	ended := r.start(ctx, r.order())
+	b := r.docks.started(t)
+
+	time.Sleep(d)
+	shutdown(errors.New("the worker is killed"))
+	require.ErrorIs(t, (<-ended).err, ErrDetached)
+
+	return b
+}
+
+func TestGap_WorkerAway(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		away      time.Duration
+		highWater int64 // as the kernel says after it, MiB; 0 = it does not
+		later     int64 // working set after it, MiB
+		unseen    time.Duration
+	}{
+		"for a moment":                          {away: time.Second, later: 100},
+		"for a minute":                          {away: time.Minute, later: 100, unseen: time.Minute},
+		"the kernel saw more":                   {away: time.Minute, later: 100, highWater: 289, unseen: time.Minute},
+		"the kernel proves that it was no more": {away: time.Minute, later: 100, highWater: 160},
+		"it came to as much again":              {away: time.Minute, later: 289, highWater: 300},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r, dial := metered(t)
+				b := r.measuredFor(t, time.Minute)
+
+				time.Sleep(test.away)
+
+				dial.turn(test.later, test.highWater)
+				ended := r.start(t.Context(), r.order())
+
+				time.Sleep(time.Minute)
+				r.docks.print(b, "acc=1\n")
+				r.docks.exit(b, 0)
+				require.NoError(t, (<-ended).err)
+
+				got := r.books.result(t)
+				require.Equal(t, max(test.later, 155)<<20, got.Outcome.Usage.MemoryPeakBytes)
+				require.InDelta(t, test.unseen, time.Duration(got.Outcome.Usage.Unseen), float64(time.Second))
+				require.Zero(t, got.Outcome.Usage.SeenUntil)
+
+				if test.unseen == 0 {
+					require.Equal(t, berth.FootprintFull, got.Source)
+					require.Equal(t, "finished", got.Outcome.Message)
+
+					return
+				}
+
+				require.Equal(t, berth.FootprintPartial, got.Source)
+				require.Contains(t, got.Outcome.Message, "its memory was not measured for 1m0s of 3m0s")
+			})
+		})
+	}
+}
+
+// The exit comes while nothing looks: what was used before it is not known.
+func TestGap_ExitWhileTheWorkerIsAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, dial := metered(t)
+		dial.turn(155, 155)
+		b := r.measuredFor(t, time.Minute)
+
+		time.Sleep(20 * time.Second)
+		r.docks.print(b, "acc=1\n")
+		r.docks.exit(b, 0)
+		time.Sleep(time.Hour)
+
+		dial.fail(errors.New("the cgroup is gone"))
+
+		require.NoError(t, (<-r.start(t.Context(), r.order())).err)
+
+		got := r.books.result(t)
+		require.Equal(t, berth.FootprintPartial, got.Source)
+		require.InDelta(t, 20*time.Second, time.Duration(got.Outcome.Usage.Unseen), float64(time.Second), "it ran so long unseen, not an hour")
+	})
+}
+
+// What a killed worker measured and did not write down counts as not measured:
+// only its heartbeat, which is older, is left.
+func TestGap_CountsFromWhatWasKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := metered(t)
+		b := r.measuredFor(t, time.Minute)
+		kept := r.dirs(r.books.assignee).usage(token)
+
+		older := kept
+		older.SeenUntil = kept.SeenUntil.Add(-4 * time.Second)
+		require.NoError(t, r.dirs(r.books.assignee).keepUsage(token, older))
+
+		ended := r.start(t.Context(), r.order())
+
+		time.Sleep(time.Minute)
+		r.docks.exit(b, 0)
+		require.NoError(t, (<-ended).err)
+		require.InDelta(t, 4*time.Second, time.Duration(r.books.result(t).Outcome.Usage.Unseen), float64(time.Second))
+	})
+}
+
+func TestGap_SamplesMissing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, dial := metered(t)
+		ended := r.start(t.Context(), r.order())
+		b := r.docks.started(t)
+
+		time.Sleep(time.Minute)
+
+		dial.fail(errors.New("the machine is too busy"))
+
+		time.Sleep(30 * time.Second)
+
+		dial.fail(nil)
+
+		time.Sleep(time.Minute)
+		r.docks.exit(b, 0)
+		require.NoError(t, (<-ended).err)
+
+		got := r.books.result(t)
+		require.Equal(t, berth.FootprintPartial, got.Source)
+		require.InDelta(t, 30*time.Second, time.Duration(got.Outcome.Usage.Unseen), float64(time.Second))
+	})
+}
+
+func TestMost_KnowsTheGapsOfTheLaterReading(t *testing.T) {
+	t.Parallel()
+
+	early := berth.Usage{MemoryPeakBytes: 9, Unseen: 5, SeenUntil: noon}
+	late := berth.Usage{MemoryPeakBytes: 7, SeenUntil: noon.Add(time.Second)} // the kernel closed the gap meanwhile
+	want := berth.Usage{MemoryPeakBytes: 9, SeenUntil: noon.Add(time.Second)}
+
+	require.Equal(t, want, most(early, late))
+	require.Equal(t, want, most(late, early))
+}
+
+// The kernel's memory killer strikes when the machine has nothing left.
+func TestRun_MachineOutOfMemory(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		left int64 // of the machine's memory, MiB
+		want berth.FailureKind
+	}{
+		"it had less left than the limit": {50, berth.FailureInfra},
+		"it had room":                     {20_000, berth.FailureHostOOM},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			measured := r.tellsMeasured()
+			r.config.Available = func() (int64, error) { return test.left << 20, nil }
+			ended := r.start(t.Context(), r.order())
+			box := r.docks.started(t)
+			<-measured
+			r.NoteOOM(attemptID)
+			r.docks.exit(box, 137)
+
+			got := await(t, ended)
+			require.NoError(t, got.err)
+			require.Equal(t, test.want, got.outcome.Kind, got.outcome.Message)
+			require.Equal(t, 1, got.outcome.Usage.OOMKills, "the kernel's word is kept with the usage")
+		})
+	}
+}
+
+// Asking for more than any machine has is the program's own error.
+func TestRun_MemoryErrorFarFromTheLimit(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	measured := r.tellsMeasured()
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	<-measured
+	r.docks.print(box, "Traceback (most recent call last):\n")
+	r.docks.print(box, "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7.00 TiB for an array\n")
+	r.docks.exit(box, 1)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureUserError, got.outcome.Kind)
+	require.Contains(t, got.outcome.Message, "asked for 7.00 TiB of memory at once")
+	require.Contains(t, got.outcome.Message, "300 MiB of 1,024 MiB")
+}
+
+// twice is a meter that tells when it is read again: the first reading counts by then.
+type twice struct {
+	gauge
+
+	reads atomic.Int32
+	told  chan struct{}
+}
+
+func (m *twice) Read() (berth.MemorySample, error) {
+	if m.reads.Add(1) == 2 {
+		close(m.told)
+	}
+
+	return m.gauge.Read()
+}
+
+// tellsMeasured makes the rig's meter read 300 MiB; the channel closes when it was.
+func (r *rig) tellsMeasured() <-chan struct{} {
+	m := &twice{gauge: gauge{berth.MemorySample{WorkingSetBytes: 300 << 20}}, told: make(chan struct{})}
+	r.meter = func(berth.Container) (Meter, error) { return m, nil }
+
+	return m.told
+}
