@@ -125,10 +125,9 @@ type MemorySample struct {
 	CPU             time.Duration
 	OOMKills        int // processes killed for memory, whosever memory ran out
 
-	// AtLimit counts how often the cgroup was at its own limit: with nothing left
-	// to take back in version 2, and at all in version 1, which counts page cache.
-	// Kills without it were not for this cgroup's limit.
-	AtLimit int64
+	// BelowLimit is true when the kernel's own counters say that the cgroup never
+	// was at its limit: its kills were not for that.
+	BelowLimit bool
 
 	LimitBytes     int64 // 0 = none
 	HighWaterBytes int64 // most that was ever charged, page cache included: no peak was above it; 0 = the kernel does not say

@@ -37,7 +37,7 @@ type Usage struct {
 	Samples         int      `json:"samples"`
 	CPUContended    bool     `json:"cpu_contended,omitempty"` // the host had no cores to spare: the job may need more than it got
 	OOMKills        int      `json:"oom_kills,omitempty"`     // processes the kernel killed in the container's cgroup
-	AtLimit         int64    `json:"at_limit,omitempty"`      // MemorySample.AtLimit, last read
+	BelowLimit      bool     `json:"below_limit,omitempty"`   // MemorySample.BelowLimit, last read
 
 	// Unseen is the part of Wall in which nothing was measured: the worker was
 	// away or came late. 0 = it was measured throughout. While it is not, the

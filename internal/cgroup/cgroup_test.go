@@ -51,9 +51,7 @@ func version1() map[string]string {
 		"cgroup/memory/docker/" + container + "/memory.kmem.usage_in_bytes": "757760\n",
 		"cgroup/memory/docker/" + container + "/memory.oom_control":         "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
 		"cgroup/memory/docker/" + container + "/memory.limit_in_bytes":      "314572800\n",
-		"cgroup/memory/docker/" + container + "/memory.failcnt":             "1\n",
-		"cgroup/memory/docker/" + container + "/memory.memsw.failcnt":       "2\n",
-		"cgroup/memory/docker/" + container + "/memory.max_usage_in_bytes":  "209715200\n",
+		"cgroup/memory/docker/" + container + "/memory.max_usage_in_bytes":  "314568704\n",
 		"cgroup/cpuacct/docker/" + container + "/cpuacct.usage":             "1500000000\n",
 	}
 }
@@ -67,7 +65,7 @@ func version2() map[string]string {
 		dir + "memory.stat":   "anon 104857600\nfile 52428800\nkernel 757760\nkernel_stack 1\nshmem 4096\nslab 9\n",
 		dir + "memory.events": "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n",
 		dir + "memory.max":    "314572800\n",
-		dir + "memory.peak":   "209715200\n",
+		dir + "memory.peak":   "314568704\n",
 		dir + "cpu.stat":      "usage_usec 1500000\nuser_usec 1000000\nsystem_usec 500000\n",
 	}
 }
@@ -97,9 +95,8 @@ func TestRead(t *testing.T) {
 				WorkingSetBytes: test.want,
 				CPU:             1500 * time.Millisecond,
 				OOMKills:        2,
-				AtLimit:         3,
 				LimitBytes:      314572800,
-				HighWaterBytes:  209715200,
+				HighWaterBytes:  314568704,
 			}, sample)
 		})
 	}
@@ -108,17 +105,16 @@ func TestRead(t *testing.T) {
 func TestReadWithoutOptionalFiles(t *testing.T) {
 	t.Parallel()
 
-	t.Run("version 1 kernel without kmem and swap accounting, no limit", func(t *testing.T) {
+	t.Run("version 1 kernel without kmem, no limit", func(t *testing.T) {
 		t.Parallel()
 
 		files := version1()
 		delete(files, "cgroup/memory/docker/"+container+"/memory.kmem.usage_in_bytes")
-		delete(files, "cgroup/memory/docker/"+container+"/memory.memsw.failcnt")
 		files["cgroup/memory/docker/"+container+"/memory.limit_in_bytes"] = "9223372036854771712\n"
 
 		sample := read(t, files)
 		require.EqualValues(t, 105598976+4096, sample.WorkingSetBytes)
-		require.EqualValues(t, 1, sample.AtLimit)
+		require.False(t, sample.BelowLimit)
 		require.Zero(t, sample.LimitBytes)
 	})
 
@@ -136,6 +132,24 @@ func TestReadWithoutOptionalFiles(t *testing.T) {
 		require.Zero(t, sample.HighWaterBytes)
 		require.Zero(t, sample.LimitBytes)
 	})
+}
+
+// A kill in a cgroup that never was at its limit was for the want of others.
+func TestReadBelowLimit(t *testing.T) {
+	t.Parallel()
+
+	one, two := version1(), version2()
+	require.False(t, read(t, one).BelowLimit)
+	require.False(t, read(t, two).BelowLimit)
+
+	one["cgroup/memory/docker/"+container+"/memory.max_usage_in_bytes"] = "209715200\n"
+	two["cgroup/system.slice/docker-"+container+".scope/memory.events"] = "low 0\nhigh 0\nmax 12\noom 0\noom_kill 2\n"
+
+	require.True(t, read(t, one).BelowLimit)
+	require.True(t, read(t, two).BelowLimit)
+
+	delete(one, "cgroup/memory/docker/"+container+"/memory.max_usage_in_bytes")
+	require.False(t, read(t, one).BelowLimit, "not known")
 }
 
 func read(t *testing.T, files map[string]string) berth.MemorySample {

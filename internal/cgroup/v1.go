@@ -69,18 +69,11 @@ func (c v1) readLimits(sample *berth.MemorySample) error {
 		sample.LimitBytes = limit
 	}
 
-	// Memory plus swap is charged first. Docker sets both limits alike, and a
-	// container at its limit then fails at that of memory plus swap.
-	for _, name := range []string{"memory.failcnt", "memory.memsw.failcnt"} {
-		failures, err := readOptional(filepath.Join(c.memory, name))
-		if err != nil {
-			return err
-		}
-
-		sample.AtLimit += failures
-	}
-
+	// Not memory.failcnt: it stays 0 after a kill at the limit (measured, Linux
+	// 6.18), while the high-water mark is the limit then.
 	sample.HighWaterBytes, err = readOptional(filepath.Join(c.memory, "memory.max_usage_in_bytes"))
+	sample.BelowLimit = sample.HighWaterBytes > 0 && sample.LimitBytes > 0 &&
+		!berth.NearMemoryLimit(sample.HighWaterBytes, sample.LimitBytes)
 
 	return err
 }

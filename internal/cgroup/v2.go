@@ -34,7 +34,7 @@ func (c v2) read() (berth.MemorySample, error) {
 		return sample, err
 	}
 
-	sample.OOMKills, sample.AtLimit = int(events[0]), events[1]
+	sample.OOMKills, sample.BelowLimit = int(events[0]), events[1] == 0
 
 	sample.LimitBytes, err = readInt(filepath.Join(c.dir, "memory.max")) // "max" reads as 0
 	if err != nil {

@@ -41,10 +41,10 @@ type Evidence struct {
 	ExitCode     int
 	LogTail      []string // last 200 lines of both streams, oldest first
 
-	OOMKilled        bool  // Docker's flag
-	OOMEvent         bool  // Docker's event
-	OOMKills         int   // the cgroup's counter, last read
-	AtLimit          int64 // the same of how often the cgroup was at its limit
+	OOMKilled        bool // Docker's flag
+	OOMEvent         bool // Docker's event
+	OOMKills         int  // the cgroup's counter, last read
+	BelowLimit       bool // the kernel says that the cgroup never was at its limit, when OOMKills was read
 	OOMCause         berth.OOMCause
 	MemoryLimitBytes int64
 	PeakBytes        int64 // working set
@@ -131,8 +131,8 @@ func (e Evidence) nearLimit() bool {
 // had no memory left, and not the container under its limit. The kernel's log
 // says so. Without it:
 //
-//   - a container whose counter of kills was read, and which was never at its
-//     limit, was killed for others;
+//   - a container with kills in its cgroup that never was at its limit was killed
+//     for others;
 //   - a container that could still take more under its limit than the machine
 //     had left was stopped by the machine first. The peak alone does not tell: a
 //     program can take gigabytes between two samples.
@@ -140,10 +140,10 @@ func (e Evidence) machineRanOut() bool {
 	switch {
 	case e.OOMCause == berth.OOMMachine:
 		return true
-	case e.OOMCause == berth.OOMLimit || e.nearLimit() || e.AtLimit > 0:
+	case e.OOMCause == berth.OOMLimit || e.nearLimit():
 		return false
 	case e.OOMKills > 0:
-		return true
+		return e.BelowLimit
 	default:
 		killed := e.outOfHostMemory() || e.ExitCode == exitSignal+sigkill
 		room := e.MemoryLimitBytes - e.PeakBytes

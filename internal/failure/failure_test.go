@@ -123,7 +123,7 @@ func TestClassify(t *testing.T) {
 		},
 		"child OOM, exit 3":   {failure.Evidence{ExitCode: 3, OOMKilled: true}, berth.FailureHostOOM, ""},
 		"OOM by event only":   {failure.Evidence{ExitCode: 137, OOMEvent: true}, berth.FailureHostOOM, ""},
-		"OOM by counter only": {failure.Evidence{ExitCode: 137, OOMKills: 1, AtLimit: 1}, berth.FailureHostOOM, ""},
+		"OOM by counter only": {failure.Evidence{ExitCode: 137, OOMKills: 1}, berth.FailureHostOOM, ""},
 		"docker kill":         {failure.Evidence{ExitCode: 137}, berth.FailureKilled, "from outside"},
 
 		// An allocation that was refused counts with a peak near the limit only.
@@ -194,10 +194,10 @@ func TestClassify(t *testing.T) {
 			berth.FailureHostOOM, "the kernel killed it",
 		},
 		"a kill, and never at its limit": {
-			with(used(300, 4096, 1), func(e *failure.Evidence) { e.OOMKilled, e.OOMKills = true, 1 }), berth.FailureInfra, "machine",
+			with(used(300, 4096, 1), func(e *failure.Evidence) { e.OOMKilled, e.OOMKills, e.BelowLimit = true, 1, true }), berth.FailureInfra, "machine",
 		},
 		"a kill, and at its limit": {
-			with(used(300, 4096, 1), func(e *failure.Evidence) { e.OOMKilled, e.OOMKills, e.AtLimit = true, 1, 1 }), berth.FailureHostOOM, "",
+			with(used(300, 4096, 1), func(e *failure.Evidence) { e.OOMKilled, e.OOMKills = true, 1 }), berth.FailureHostOOM, "",
 		},
 		"killed between two samples": {
 			with(used(6, 4096, 137), func(e *failure.Evidence) {
@@ -319,14 +319,14 @@ func evidence(t *rapid.T) failure.Evidence {
 			failure.IntentNone, failure.IntentNone, failure.IntentCancel, failure.IntentStop, failure.IntentTimeout, failure.IntentPrune,
 			failure.IntentFlood, failure.IntentQuota,
 		}).Draw(t, "intent"),
-		ExitCode:  rapid.IntRange(0, 255).Draw(t, "exit"),
-		LogTail:   rapid.SliceOf(rapid.OneOf(rapid.SampledFrom(lines), rapid.String())).Draw(t, "log"),
-		OOMKilled: rapid.Bool().Draw(t, "killed"),
-		OOMEvent:  rapid.Bool().Draw(t, "event"),
-		OOMKills:  rapid.IntRange(0, 3).Draw(t, "kills"),
-		AtLimit:   rapid.Int64Range(0, 2).Draw(t, "at limit"),
-		OOMCause:  rapid.SampledFrom([]berth.OOMCause{"", berth.OOMLimit, berth.OOMMachine}).Draw(t, "cause"),
-		PeakBytes: rapid.Int64Range(0, 2000*mib).Draw(t, "host peak"),
+		ExitCode:   rapid.IntRange(0, 255).Draw(t, "exit"),
+		LogTail:    rapid.SliceOf(rapid.OneOf(rapid.SampledFrom(lines), rapid.String())).Draw(t, "log"),
+		OOMKilled:  rapid.Bool().Draw(t, "killed"),
+		OOMEvent:   rapid.Bool().Draw(t, "event"),
+		OOMKills:   rapid.IntRange(0, 3).Draw(t, "kills"),
+		BelowLimit: rapid.Bool().Draw(t, "below limit"),
+		OOMCause:   rapid.SampledFrom([]berth.OOMCause{"", berth.OOMLimit, berth.OOMMachine}).Draw(t, "cause"),
+		PeakBytes:  rapid.Int64Range(0, 2000*mib).Draw(t, "host peak"),
 		Host: failure.HostEvidence{
 			Measured: rapid.Bool().Draw(t, "host measured"), AvailableBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "available"),
 		},

@@ -25,7 +25,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		OOMKilled:        seen.exit.OOMKilled,
 		OOMEvent:         announced,
 		OOMKills:         seen.usage.OOMKills,
-		AtLimit:          seen.usage.AtLimit,
+		BelowLimit:       seen.usage.BelowLimit,
 		OOMCause:         seen.exit.OOMCause,
 		Host:             seen.host,
 		MemoryLimitBytes: r.who.Attempt.Demand.MemoryBytes,

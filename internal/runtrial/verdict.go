@@ -120,8 +120,8 @@ func (r *run) measured() berth.Usage {
 	return u
 }
 
-// most is the larger of two readings of one attempt, figure by figure. Of what
-// was measured when, the later one knows all.
+// most is the larger of two readings of one attempt, figure by figure. Gaps
+// and counters that may change are those of the later one.
 func most(a, b berth.Usage) berth.Usage {
 	later := a
 	if b.SeenUntil.After(a.SeenUntil) {
@@ -136,7 +136,7 @@ func most(a, b berth.Usage) berth.Usage {
 		Samples:         max(a.Samples, b.Samples),
 		CPUContended:    a.CPUContended || b.CPUContended,
 		OOMKills:        max(a.OOMKills, b.OOMKills),
-		AtLimit:         max(a.AtLimit, b.AtLimit),
+		BelowLimit:      later.BelowLimit,
 		Unseen:          later.Unseen,
 		SeenUntil:       later.SeenUntil,
 	}

@@ -230,7 +230,7 @@ func (s *sampler) add(m berth.MemorySample, at time.Time) {
 	s.usage.MemoryPeakBytes = max(s.usage.MemoryPeakBytes, m.WorkingSetBytes)
 	s.usage.CPU = max(s.usage.CPU, berth.Duration(m.CPU))
 	s.usage.OOMKills = max(s.usage.OOMKills, m.OOMKills)
-	s.usage.AtLimit = max(s.usage.AtLimit, m.AtLimit)
+	s.usage.BelowLimit = m.BelowLimit
 	closeGaps(&s.usage, m.HighWaterBytes)
 }
 
