@@ -141,6 +141,33 @@ limits: {max_parallel: 1}
 	require.Contains(t, killed.Message, "kernel")
 }
 
+// A program that asks for more at once than any machine has is refused, not
+// killed: a larger reservation would not help it.
+func TestMemoryError_IsTheProgramsOwn(t *testing.T) {
+	t.Parallel()
+
+	s := start(t, "--memory", "1GiB")
+	id := s.submit(`
+name: asks-for-too-much
+image: berth-examples/python:3.11
+command: [python3, -c, "bytearray(7 << 40)", "{{n}}"]
+parameters: [{name: n, values: [1]}]
+search: {algorithm: grid}
+objective: {metric: val}
+metrics: {source: stdout}
+resources: {memory: 256MiB}
+probe: {mode: 'off'}
+`)
+	s.until(id, time.Minute, ended)
+
+	trial := s.trials(id)[0]
+	require.Equal(t, client.TrialStateFailed, trial.State, trial.Message)
+	require.Equal(t, "user_error", trial.FailureKind)
+	require.Contains(t, trial.Message, "MemoryError")
+	require.Contains(t, trial.Message, "resources.memory")
+	require.Len(t, s.attempts(id), 1)
+}
+
 func TestOutOfMemory_ThatNeverFitsIsInfeasible(t *testing.T) {
 	t.Parallel()
 

@@ -73,6 +73,7 @@ func TestOutOfMemory(t *testing.T) {
 	c, _ := finish(t, d, runtimetest.Launch("alloc", "200"))
 	require.Equal(t, 137, c.ExitCode)
 	require.True(t, c.OOMKilled)
+	require.NotEqual(t, berth.OOMMachine, c.OOMCause)
 }
 
 func TestOutOfMemoryInChild(t *testing.T) {
@@ -271,6 +272,11 @@ func TestMeter(t *testing.T) {
 	require.EqualValues(t, 256*mib, sample.LimitBytes)
 	require.Positive(t, sample.CPU)
 	require.Zero(t, sample.OOMKills)
+	require.True(t, sample.BelowLimit)
+
+	if sample.HighWaterBytes > 0 { // version 2 has it since Linux 5.19
+		require.GreaterOrEqual(t, sample.HighWaterBytes, int64(100*mib))
+	}
 
 	require.NoError(t, d.Stop(t.Context(), c.ID, 0))
 	require.Eventually(t, func() bool { _, err := meter.Read(); return err != nil }, patience, tick)
@@ -292,7 +298,13 @@ func TestMeterCountsKills(t *testing.T) {
 	require.Eventually(t, func() bool {
 		sample, err := meter.Read()
 
-		return err == nil && sample.OOMKills > 0
+		if err != nil || sample.OOMKills == 0 {
+			return false
+		}
+
+		require.False(t, sample.BelowLimit, "it was killed at its own limit")
+
+		return true
 	}, patience, tick)
 }
 
