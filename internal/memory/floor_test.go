@@ -122,6 +122,11 @@ func TestFloor_Stories(t *testing.T) {
 			needs: []int64{2560, 2560},
 			want:  []ladder{{[]int64{320, 832, host}, true}, fine(2816)},
 		},
+		"several sizes in one shape": {
+			prior: &berth.Footprint{Source: berth.FootprintFull, Samples: 1, MemoryPeakBytes: 299 * mib},
+			needs: []int64{640, 885, 299, 885},
+			want:  []ladder{{[]int64{384, 896}, true}, fine(896), fine(960), fine(960)},
+		},
 		// What the user writes stands.
 		"a size in the file": {
 			prior:     &berth.Footprint{Source: berth.FootprintFull, Samples: 1, MemoryPeakBytes: 175 * mib, MemoryFloorBytes: host * mib},

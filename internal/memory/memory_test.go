@@ -301,14 +301,13 @@ func TestObserve(t *testing.T) {
 	}, observe(nil, oom))
 
 	require.Equal(t, &berth.Footprint{
-		ShapeKey: "key", Source: berth.FootprintFull, Samples: 1, MemoryPeakBytes: 1500 * mib,
+		ShapeKey: "key", Source: berth.FootprintFull, Samples: 1, MemoryPeakBytes: 1500 * mib, MemoryFloorBytes: 1024 * mib, FloorPassed: 1,
 		CPUMilli: 800, Duration: berth.Duration(time.Minute),
-	}, observe(nil, oom, full(usage(1500*mib, time.Minute, 800))), "the peak says it better")
+	}, observe(nil, oom, full(usage(1500*mib, time.Minute, 800))))
 
 	require.Equal(t, &berth.Footprint{
-		ShapeKey: "key", Source: berth.FootprintFull, Samples: 1, MemoryPeakBytes: 500 * mib, MemoryFloorBytes: 1024 * mib, FloorPassed: 1,
-		CPUMilli: 800, Duration: berth.Duration(time.Minute),
-	}, observe(nil, oom, full(usage(500*mib, time.Minute, 800))))
+		ShapeKey: "key", Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: 500 * mib, CPUMilli: 800, Duration: berth.Duration(time.Minute),
+	}, observe(nil, oom, full(usage(500*mib, time.Minute, 800)), full(usage(500*mib, time.Minute, 800)), full(usage(500*mib, time.Minute, 800))))
 
 	probed := observe(nil, short(usage(500*mib, time.Second, 800)))
 	require.Equal(t, berth.FootprintShort, probed.Source)

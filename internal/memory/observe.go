@@ -50,7 +50,7 @@ func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, k
 		f.Duration = duration(f, source, u.Wall)
 		f.Samples++
 		f.Source = better(f.Source, source)
-		ageFloor(&f, source, u)
+		ageFloor(&f, source)
 	default:
 		return f, prior != nil
 	}
@@ -72,17 +72,17 @@ func setsFloor(f berth.Footprint, u berth.Usage, reserved berth.Demand) bool {
 	return atLimit && !reserved.Exclusive && reserved.MemoryBytes > f.MemoryPeakBytes
 }
 
-// ageFloor forgets an out-of-memory once a run has succeeded with more than ran
-// out, because the peak then says it better, or once floorRuns whole runs have
-// succeeded since. Short runs do not count: they may end before memory peaks.
-func ageFloor(f *berth.Footprint, source berth.FootprintSource, u berth.Usage) {
+// ageFloor forgets an out-of-memory once floorRuns whole runs have succeeded
+// since. What they needed is in the peak by then. Short runs do not count: they
+// may end before memory peaks.
+func ageFloor(f *berth.Footprint, source berth.FootprintSource) {
 	if f.MemoryFloorBytes == 0 || source != berth.FootprintFull {
 		return
 	}
 
 	f.FloorPassed++
 
-	if u.MemoryPeakBytes >= f.MemoryFloorBytes || f.FloorPassed >= floorRuns {
+	if f.FloorPassed >= floorRuns {
 		f.MemoryFloorBytes, f.FloorPassed = 0, 0
 	}
 }
