@@ -53,7 +53,7 @@ func devCommand() *cobra.Command {
 	flags := cmd.Flags()
 	d.machine.bind(flags)
 	d.serving.bind(flags)
-	flags.StringVar(&d.dataDir, "data-dir", defaultDataDir(), "everything is kept below it")
+	bindDirectory(flags, &d.dataDir, "data-dir", defaultDataDir(), "everything is kept below it")
 	flags.StringVar(&d.postgresURL, "postgres-url", "", "use this database instead of one of our own")
 	flags.StringVar(&d.temporalAddress, "temporal-address", "", "use this Temporal instead of one of our own")
 	flags.StringVar(&d.temporalNamespace, "temporal-namespace", "", "default: default")

@@ -93,7 +93,7 @@ func workerCommand() *cobra.Command {
 
 	b.bind(cmd.Flags())
 	m.bind(cmd.Flags())
-	cmd.Flags().StringVar(&m.dataDir, "data-dir", defaultDataDir(), "for the attempts' directories and this machine's id")
+	bindDirectory(cmd.Flags(), &m.dataDir, "data-dir", defaultDataDir(), "for the attempts' directories and this machine's id")
 
 	return cmd
 }
