@@ -2,8 +2,9 @@ package berth
 
 import "time"
 
-// Launch is everything that decides a container. Its hash is a label, so that
-// a container found later can be told from one of another launch (rule R2).
+// Launch is everything that decides a container. The attempt and its token say
+// which container belongs to it; the hash is a label, so that a container found
+// later can be told from a foreign one (rule R2).
 type Launch struct {
 	AttemptID   string            `json:"attempt_id"`
 	SweepID     string            `json:"sweep_id"`
@@ -20,6 +21,11 @@ type Launch struct {
 	CPUMilli    int64             `json:"cpu_milli"`
 	Network     bool              `json:"network,omitempty"`
 	User        string            `json:"user,omitempty"` // uid:gid; empty = the image's, or an unprivileged one
+
+	// SpecHash is the hash on the label of the container that this launch made.
+	// Empty = not known: then attempt and token alone identify the container,
+	// because another version of Berth hashes another launch.
+	SpecHash string `json:"-"`
 }
 
 // Mount binds a host path into a container.
@@ -48,8 +54,9 @@ type Container struct {
 	TrialID    string
 	LeaseID    string
 	Token      int64
-	SpecHash   string // of the launch, without its identity
-	BootID     string // of the host when the container was created
+	SpecHash   string  // of the launch, without its identity
+	BootID     string  // of the host when the container was created
+	Mounts     []Mount // what is bound into it; Inspect alone tells
 	State      ContainerState
 	PID        int  // of its first process on the host; 0 unless running
 	Adopted    bool // it was there before Ensure was called

@@ -64,5 +64,5 @@ type Assignee struct {
 	Trial       Trial
 	LogOffset   int64     // bytes of the log stored already
 	LogAt       time.Time // of the last stored piece
-	Resume      bool      // an earlier attempt of the trial ran
+	Resume      bool      // an earlier attempt that counts, not a probe that was thrown away, had this host
 }

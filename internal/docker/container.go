@@ -12,6 +12,7 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/mount"
 
 	"github.com/berthml/berth"
 )
@@ -36,6 +37,12 @@ func (d *Docker) Inspect(ctx context.Context, id string) (berth.Container, error
 	c.StartedAt = parseTime(got.State.StartedAt)
 	c.OOMKilled = got.State.OOMKilled
 	c.Error = got.State.Error
+
+	for _, m := range got.Mounts {
+		if m.Type == mount.TypeBind {
+			c.Mounts = append(c.Mounts, berth.Mount{Source: m.Source, Target: m.Destination, ReadOnly: !m.RW})
+		}
+	}
 
 	if c.State == berth.ContainerRunning {
 		c.PID = got.State.Pid

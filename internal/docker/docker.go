@@ -6,7 +6,7 @@
 //
 //	absent ── Ensure ──▶ created ── start ──▶ running ──▶ exited ── Remove ──▶ absent
 //	                        ▲ start               ▲ adopt     ▲ collect
-//	                        └───────── Ensure, same hash and token ─────────┘
+//	                        └──────── Ensure, same attempt and token ───────┘
 //
 // Nothing here stops a container because a context is done (rule R5).
 package docker

@@ -18,10 +18,12 @@ import (
 const ensureTries = 10
 
 // Ensure makes sure that the launch's container was started, once and only
-// once, however often it is called (rule R2). What is there with the same hash
+// once, however often it is called (rule R2). The container of the same attempt
 // and token is adopted: started when it was only created, left alone when it
-// runs, handed back with its exit when it ended. Anything else under that name
-// is a KindConflict.
+// runs, handed back with its exit when it ended. Its hash must be the one that
+// the launch names, if the launch names one: an upgraded Berth computes another
+// hash and adopts the container all the same. Anything else under that name is
+// a KindConflict.
 //
 // A *berth.StartError says that the launch itself is at fault; the container,
 // when there is one, is returned with it. KindUnavailable is ambiguous: the
@@ -65,7 +67,7 @@ func (d *Docker) Ensure(ctx context.Context, l berth.Launch) (berth.Container, e
 func (d *Docker) adopt(ctx context.Context, found berth.Container, l berth.Launch) (berth.Container, error) {
 	found.Adopted = true
 
-	if found.SpecHash != specHash(l) || found.Token != l.Token {
+	if found.AttemptID != l.AttemptID || found.Token != l.Token || l.SpecHash != "" && found.SpecHash != l.SpecHash {
 		return berth.Container{}, berth.Errorf(berth.KindConflict,
 			"E_NAME_COLLISION: container %q belongs to another launch (token %d, ours is %d)",
 			found.Name, found.Token, l.Token)

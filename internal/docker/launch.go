@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -42,7 +43,7 @@ func (d *Docker) labels(l berth.Launch) map[string]string {
 		labelAttempt:  l.AttemptID,
 		labelLease:    l.LeaseID,
 		labelToken:    strconv.FormatInt(l.Token, 10),
-		labelSpecHash: specHash(l),
+		labelSpecHash: cmp.Or(l.SpecHash, specHash(l)),
 	}
 }
 

@@ -193,7 +193,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (*box, error) {
 	}
 
 	if b := d.box[name]; b != nil {
-		if b.SpecHash != hash(l) || b.Token != l.Token {
+		if b.Token != l.Token || l.SpecHash != "" && b.SpecHash != l.SpecHash {
 			return nil, berth.Errorf(berth.KindConflict, "container %q belongs to another launch (token %d, ours is %d)", name, b.Token, l.Token)
 		}
 
@@ -212,7 +212,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (*box, error) {
 		more: make(chan struct{}), terminated: make(chan struct{}), killed: make(chan struct{}),
 		Container: berth.Container{
 			ID: hex.EncodeToString(id[:]), Name: name, AttemptID: l.AttemptID, SweepID: l.SweepID, TrialID: l.TrialID,
-			LeaseID: l.LeaseID, Token: l.Token, SpecHash: hash(l), BootID: d.boot, State: berth.ContainerCreated, CreatedAt: time.Now().UTC(),
+			LeaseID: l.LeaseID, Token: l.Token, SpecHash: cmp.Or(l.SpecHash, hash(l)), BootID: d.boot, Mounts: l.Mounts, State: berth.ContainerCreated, CreatedAt: time.Now().UTC(),
 		},
 	}
 	d.box[name] = b

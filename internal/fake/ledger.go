@@ -259,14 +259,33 @@ func (l *Ledger) Assignee(ctx context.Context, attemptID string) (who berth.Assi
 			}
 		}
 
-		for _, other := range l.attempts {
-			who.Resume = who.Resume || other.TrialID == a.TrialID && other.Number < a.Number && other.StartedAt != nil
-		}
+		who.Resume = l.resumes(a)
 
 		return nil
 	})
 
 	return who, err
+}
+
+// resumes reports whether an earlier attempt that counts had the same host. An
+// attempt that ended well and was followed by another one was a short probe,
+// and so were those before it.
+func (l *Ledger) resumes(a *berth.Attempt) bool {
+	probes := 0
+
+	for _, other := range l.attempts {
+		if other.TrialID == a.TrialID && other.Number < a.Number && other.Kind == berth.FailureOK {
+			probes = max(probes, other.Number)
+		}
+	}
+
+	for _, other := range l.attempts {
+		if other.TrialID == a.TrialID && other.HostID == a.HostID && other.Number < a.Number && other.Number > probes {
+			return true
+		}
+	}
+
+	return false
 }
 
 // current finds an attempt that may still be written with this token. Errors: fenced.

@@ -33,15 +33,54 @@ func testAssignee(t *testing.T, b *bench) {
 	require.NoError(t, b.AttemptRunning(t.Context(), first.AttemptID, token, "c", noon))
 	require.NoError(t, b.AbandonAttempt(t.Context(), first.AttemptID, "host lost"))
 
-	second := first
-	second.AttemptID, second.Number = uuid.NewString(), 2
-	_, err = b.RequestPlacement(t.Context(), second)
-	require.NoError(t, err)
-	b.put(t, second)
+	second, token := b.again(t, first, 2, b.host)
+	require.True(t, b.resumes(t, second), "an earlier attempt had this host")
 
-	who, err = b.Assignee(t.Context(), second.AttemptID)
+	// An attempt that ended well and is followed by another one was thrown away.
+	require.NoError(t, b.FinishAttempt(t.Context(), result(second, token, 1)))
+
+	third, token := b.again(t, first, 3, b.host)
+	require.False(t, b.resumes(t, third), "the earlier attempts were short probes")
+	require.NoError(t, b.AttemptRunning(t.Context(), third.AttemptID, token, "c", noon))
+	require.NoError(t, b.AbandonAttempt(t.Context(), third.AttemptID, "host lost"))
+
+	other := b.host
+	other.ID, other.Name = uuid.NewString(), "other"
+	require.NoError(t, b.RegisterHost(t.Context(), other, "test"))
+
+	fourth, _ := b.again(t, first, 4, other)
+	require.False(t, b.resumes(t, fourth), "no attempt had that host: its checkpoint directory is empty")
+	require.NoError(t, b.AbandonAttempt(t.Context(), fourth.AttemptID, "host lost"))
+
+	fifth, _ := b.again(t, first, 5, b.host)
+	require.True(t, b.resumes(t, fifth), "the third attempt had this host")
+}
+
+// again places one more attempt of a trial on a host.
+func (b *bench) again(t *testing.T, of berth.PlacementRequest, number int, host berth.Host) (berth.PlacementRequest, int64) {
+	t.Helper()
+
+	of.AttemptID, of.Number = uuid.NewString(), number
+	_, err := b.RequestPlacement(t.Context(), of)
 	require.NoError(t, err)
-	require.True(t, who.Resume, "an earlier attempt ran")
+
+	placed, err := b.Place(t.Context(), map[string]berth.Placement{of.AttemptID: {HostID: host.ID}})
+	require.NoError(t, err)
+	require.Equal(t, []string{of.AttemptID}, placed)
+
+	status, err := b.PlacementStatus(t.Context(), of.AttemptID)
+	require.NoError(t, err)
+
+	return of, status.Token
+}
+
+func (b *bench) resumes(t *testing.T, r berth.PlacementRequest) bool {
+	t.Helper()
+
+	who, err := b.Assignee(t.Context(), r.AttemptID)
+	require.NoError(t, err)
+
+	return who.Resume
 }
 
 func testRunning(t *testing.T, b *bench) {

@@ -119,6 +119,7 @@ func Run(t *testing.T, open func(t *testing.T) Runtime) {
 		"collect":         testCollect,
 		"ensure at once":  testEnsureAtOnce,
 		"conflict":        testConflict,
+		"upgrade":         testUpgrade,
 		"stop":            testStop,
 		"stop ignored":    testStopIgnored,
 		"stop absent":     testStopAbsent,
@@ -223,6 +224,28 @@ func testEnsureAtOnce(t *testing.T, r Runtime) {
 	Discard(t, r, results[0].ID)
 }
 
+// testUpgrade: another version of Berth injects another variable and keeps its
+// data elsewhere. The attempt and its token still say that the container is its own.
+func testUpgrade(t *testing.T, r Runtime) {
+	before := Launch("sleep")
+	first := Start(t, r, before)
+	require.NotEmpty(t, first.SpecHash)
+
+	after := before
+	after.Environment = map[string]string{"NEW": "1"}
+
+	again, err := r.Ensure(t.Context(), after)
+	require.NoError(t, err)
+	require.True(t, again.Adopted)
+	require.Equal(t, first.ID, again.ID)
+	require.Equal(t, first.SpecHash, again.SpecHash)
+
+	after.SpecHash = first.SpecHash
+	again, err = r.Ensure(t.Context(), after)
+	require.NoError(t, err, "the hash that is known counts, not the one that would be computed now")
+	require.Equal(t, first.ID, again.ID)
+}
+
 func testConflict(t *testing.T, r Runtime) {
 	l := Launch("sleep")
 	first := Start(t, r, l)
@@ -232,9 +255,9 @@ func testConflict(t *testing.T, r Runtime) {
 	_, err := r.Ensure(t.Context(), newer)
 	require.Equal(t, berth.KindConflict, berth.KindOf(err), "%v", err)
 
-	other := l
-	other.Command = []string{"/busy", "exit", "0"}
-	_, err = r.Ensure(t.Context(), other)
+	foreign := l
+	foreign.SpecHash = "of another container"
+	_, err = r.Ensure(t.Context(), foreign)
 	require.Equal(t, berth.KindConflict, berth.KindOf(err), "%v", err)
 
 	c, err := r.Inspect(t.Context(), first.ID)

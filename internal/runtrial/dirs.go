@@ -2,6 +2,7 @@ package runtrial
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,14 +20,14 @@ const (
 )
 
 // ours is what of an attempt's directory goes when its result is committed.
-var ours = []string{"in", verdictName, verdictName + ".tmp", usageName, usageName + ".tmp"}
+var ours = []string{"in", launchName, launchName + ".tmp", verdictName, verdictName + ".tmp", usageName, usageName + ".tmp"}
 
 // dirs are the host's directories of one attempt.
 type dirs struct {
 	attempt    string // holds in and out, and the verdict and usage, which are ours
 	in         string // read-only for the job
 	out        string // metrics and artifacts
-	checkpoint string // of the trial; survives attempts
+	checkpoint string // of the trial; survives attempts, but a short probe has its own
 }
 
 func (e *Executor) dirs(who berth.Assignee) dirs {
@@ -83,15 +84,22 @@ func writeFile(path string, data []byte) error {
 }
 
 // clean removes all but the attempt's output, which stays until the sweep is
-// deleted: it holds the artifacts.
+// deleted: it holds the artifacts. Of a short probe nothing stays.
 func (d dirs) clean() error {
-	for _, name := range ours {
+	names := ours
+	if d.thrownAway() { // its mark goes after its output
+		names = append([]string{"out", probeCheckpoint}, ours...)
+	}
+
+	var all error
+
+	for _, name := range names {
 		if err := os.RemoveAll(filepath.Join(d.attempt, name)); err != nil {
-			return fmt.Errorf("removing %q of attempt: %w", name, err)
+			all = errors.Join(all, fmt.Errorf("removing %q of attempt: %w", name, err))
 		}
 	}
 
-	_ = os.Remove(d.attempt) // is empty when the attempt never started; else it stays
+	_ = os.Remove(d.attempt) // is empty when the attempt never started or was a short probe; else it stays
 
-	return nil
+	return all
 }

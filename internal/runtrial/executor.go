@@ -147,7 +147,7 @@ func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) 
 		return berth.Outcome{}, berth.Errorf(berth.KindFenced, "attempt %s is not ours any more", order.AttemptID)
 	}
 
-	run := &run{Executor: e, order: order, who: who, dirs: e.dirs(who)}
+	run := e.open(order, who)
 
 	if v, found := run.verdict(); found {
 		return run.commit(ctx, v)
@@ -182,6 +182,16 @@ type run struct {
 	intent    failure.Intent
 }
 
+// open returns a run of an attempt. A short probe has directories of its own.
+func (e *Executor) open(order Order, who berth.Assignee) *run {
+	d := e.dirs(who)
+	if order.Short {
+		d = d.ofProbe()
+	}
+
+	return &run{Executor: e, order: order, who: who, dirs: d}
+}
+
 // attempt takes the attempt through its life.
 func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	launch, err := r.prepare()
@@ -197,6 +207,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 		return berth.Outcome{}, cutOff(ctx, err)
 	}
 
+	r.noteContainer(launch)
 	r.startedAt = r.container.StartedAt
 
 	r.log.Info("attempt runs", "sweep_id", r.who.SweepID, "trial", r.who.Trial.Number, "attempt", r.who.Attempt.ID,

@@ -134,6 +134,12 @@ func TestRun_TheLaunchIsTheSameAgain(t *testing.T) {
 
 	r.books.assignee.Attempt.State = berth.AttemptRunning
 	require.Equal(t, first, r.launch(t), "nor does its own start change it")
+
+	r.writeCheckpoint(t, "of-this-very-attempt")
+	require.Equal(t, first, r.launch(t), "nor what it writes")
+
+	r.books.assignee.Spec.EnvironmentVariables = map[string]string{"INJECTED_BY_ANOTHER_VERSION": "1"}
+	require.Equal(t, first, r.launch(t), "nor an upgrade of Berth")
 }
 
 // launch is what the attempt would start now.
@@ -143,7 +149,17 @@ func (r *rig) launch(t *testing.T) berth.Launch {
 	who, err := r.books.Assignee(t.Context(), attemptID)
 	require.NoError(t, err)
 
-	l, err := (&run{Executor: r.Executor, order: r.order(), who: who, dirs: r.dirs(who)}).prepare()
+	return r.launchOf(t, Order{AttemptID: who.Attempt.ID, Token: token})
+}
+
+// launchOf is what an order would start now.
+func (r *rig) launchOf(t *testing.T, order Order) berth.Launch {
+	t.Helper()
+
+	who, err := r.books.Assignee(t.Context(), order.AttemptID)
+	require.NoError(t, err)
+
+	l, err := r.open(order, who).prepare()
 	require.NoError(t, err)
 
 	return l

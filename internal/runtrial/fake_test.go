@@ -20,6 +20,12 @@ const (
 	token     = int64(7)
 )
 
+// Tests look this often, and so long at most.
+const (
+	tick     = time.Millisecond
+	patience = 10 * time.Second
+)
+
 // box is a container of the fake.
 type box struct {
 	berth.Container
@@ -35,6 +41,8 @@ type docks struct {
 	boxes map[string]*box // by name
 	calls []string        // Stop and Remove, with their argument
 	made  int
+	hash  string         // of the next container's label
+	asked []berth.Launch // of Ensure
 
 	ensureErr error         // once the box is there
 	ensured   func()        // called in Ensure, when the box is there
@@ -47,7 +55,7 @@ type docks struct {
 }
 
 func newDocks() *docks {
-	return &docks{boxes: make(map[string]*box), exitCode: 143, gone: make(chan struct{}), logBreaks: make(chan struct{})}
+	return &docks{boxes: make(map[string]*box), exitCode: 143, hash: "hash", gone: make(chan struct{}), logBreaks: make(chan struct{})}
 }
 
 func (d *docks) Name(attemptID string) string { return "berth-test-" + attemptID }
@@ -71,7 +79,7 @@ func (d *docks) Ensure(_ context.Context, l berth.Launch) (berth.Container, erro
 		d.made++
 		b = &box{launch: l, more: make(chan struct{}), Container: berth.Container{
 			ID: strings.Repeat("c", 64), Name: d.Name(l.AttemptID), AttemptID: l.AttemptID, Token: l.Token, BootID: "boot",
-			State: berth.ContainerRunning, StartedAt: time.Now().UTC(),
+			State: berth.ContainerRunning, StartedAt: time.Now().UTC(), SpecHash: cmp.Or(l.SpecHash, d.hash), Mounts: l.Mounts,
 		}}
 		d.boxes[b.Name] = b
 	} else {
@@ -82,7 +90,9 @@ func (d *docks) Ensure(_ context.Context, l berth.Launch) (berth.Container, erro
 		d.ensured()
 	}
 
-	if b.Token != l.Token {
+	d.asked = append(d.asked, l)
+
+	if b.Token != l.Token || l.SpecHash != "" && l.SpecHash != b.SpecHash {
 		return berth.Container{}, berth.Errorf(berth.KindConflict, "belongs to another launch")
 	}
 
@@ -251,6 +261,14 @@ func (d *docks) called() []string {
 	defer d.mu.Unlock()
 
 	return slices.Clone(d.calls)
+}
+
+// launches are those that Ensure was asked for.
+func (d *docks) launches() []berth.Launch {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return slices.Clone(d.asked)
 }
 
 // started waits for the attempt's container.

@@ -12,13 +12,53 @@ import (
 	"github.com/berthml/berth/internal/spec"
 )
 
-// prepare makes the attempt's directories and says what its container is.
+// prepare makes the attempt's directories and says what its container is: the
+// same at every call, however the host and Berth change in between.
 func (r *run) prepare() (berth.Launch, error) {
-	s := r.who.Spec
+	launch, found := r.dirs.launch(r.order.Token)
+
+	if !found {
+		if err := r.dropProbeFiles(); err != nil {
+			return berth.Launch{}, err
+		}
+
+		var err error
+		if launch, err = r.newLaunch(); err != nil {
+			return berth.Launch{}, err
+		}
+
+		r.keepLaunch(launch)
+	}
 
 	if err := r.dirs.make(r.who.Trial.Params); err != nil {
 		return berth.Launch{}, berth.Errorf(berth.KindUnavailable, "preparing attempt %s: %w", r.who.Attempt.ID, err)
 	}
+
+	return launch, nil
+}
+
+// keepLaunch writes the launch down. Without the file the next call makes a new
+// launch, and the token alone identifies the container.
+func (r *run) keepLaunch(l berth.Launch) {
+	if err := r.dirs.keepLaunch(l); err != nil {
+		r.log.Warn("writing launch down", "attempt", r.who.Attempt.ID, "error", err)
+	}
+}
+
+// noteContainer keeps what the launch made, or found: the hash on its label, by
+// which it is known again, and the directories that it has.
+func (r *run) noteContainer(l berth.Launch) {
+	r.dirs = r.dirs.mounted(r.container.Mounts)
+
+	if l.SpecHash == "" && r.container.SpecHash != "" {
+		l.SpecHash = r.container.SpecHash
+		r.keepLaunch(l)
+	}
+}
+
+// newLaunch is what the attempt's container is, computed anew.
+func (r *run) newLaunch() (berth.Launch, error) {
+	s := r.who.Spec
 
 	command, err := spec.Render(s, r.who.Trial.Params)
 	if err != nil {
@@ -84,7 +124,7 @@ func (r *run) environment() map[string]string {
 		env["TRIAL_DEVICE_MEMORY_MIB"] = strconv.FormatInt(r.who.Attempt.Demand.DeviceBytes>>20, 10)
 	}
 
-	if r.who.Resume {
+	if r.resumes() {
 		env["TRIAL_RESUME"] = "1"
 	}
 

@@ -59,9 +59,10 @@ func TestLaunch_EnvironmentOfOtherAttempts(t *testing.T) {
 
 	r := setup(t)
 	seed := r.launch(t).Environment["TRIAL_SEED"]
+	r.writeCheckpoint(t, "model")
 
 	who := &r.books.assignee
-	who.Attempt.Number, who.Resume = 2, true
+	who.Attempt.ID, who.Attempt.Number, who.Resume = "second", 2, true
 	who.Attempt.Demand.DeviceBytes = 3 << 30
 	who.Spec.Resources.CPUs = 2500
 
@@ -72,6 +73,7 @@ func TestLaunch_EnvironmentOfOtherAttempts(t *testing.T) {
 	require.Equal(t, "3072", env["TRIAL_DEVICE_MEMORY_MIB"])
 	require.Equal(t, "3", env["OMP_NUM_THREADS"], "whole threads for 2.5 cores")
 
+	who.Attempt.ID = "third"
 	who.Trial.Number++
 	require.NotEqual(t, seed, r.launch(t).Environment["TRIAL_SEED"])
 }

@@ -51,9 +51,19 @@ SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = @failur
 FROM locked l WHERE a.id = l.id;
 
 -- name: GetAssignee :one
+-- resume: an earlier attempt that counts had the same host. A short probe does not count. The ledger does not name
+-- short probes, but an attempt that ended well and was followed by another one was a short probe, and so were the
+-- attempts before it.
 SELECT a.*, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
     s.spec, s.image_digest,
-    EXISTS (SELECT 1 FROM attempts e WHERE e.trial_id = a.trial_id AND e.number < a.number AND e.started_at IS NOT NULL) AS resume
+    EXISTS (
+        SELECT 1 FROM attempts e
+        WHERE e.trial_id = a.trial_id AND e.host_id = a.host_id AND e.number < a.number
+            AND NOT EXISTS (
+                SELECT 1 FROM attempts p
+                WHERE p.trial_id = a.trial_id AND p.number >= e.number AND p.number < a.number AND p.failure_kind = 'ok'
+            )
+    ) AS resume
 FROM attempts a
 JOIN leases l ON l.attempt_id = a.id
 JOIN trials t ON t.id = a.trial_id

@@ -1,0 +1,77 @@
+package runtrial
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/berthml/berth"
+)
+
+// probeCheckpoint is the checkpoint directory of a short probe, inside the
+// attempt's own directory. That it is there marks an attempt whose files are
+// thrown away.
+const probeCheckpoint = "checkpoint"
+
+// ofProbe are the directories of a short probe. It shares nothing with the
+// trial: what it writes goes when it ends.
+func (d dirs) ofProbe() dirs {
+	d.checkpoint = filepath.Join(d.attempt, probeCheckpoint)
+
+	return d
+}
+
+// thrownAway reports whether the directories are those of a short probe.
+func (d dirs) thrownAway() bool {
+	_, err := os.Lstat(filepath.Join(d.attempt, probeCheckpoint))
+
+	return err == nil
+}
+
+// hasCheckpoint reports whether a file lies in the checkpoint directory. A
+// directory that is closed to Berth counts as one: the job made it.
+func (d dirs) hasCheckpoint() bool {
+	found := false
+
+	_ = filepath.WalkDir(d.checkpoint, func(path string, entry fs.DirEntry, err error) error { // what fails was found
+		switch {
+		case err != nil:
+			found = path != d.checkpoint
+		case !entry.IsDir():
+			found = true
+		default:
+			return nil
+		}
+
+		return fs.SkipAll
+	})
+
+	return found
+}
+
+// resumes reports whether the container finds files of an earlier attempt of
+// its trial. A short probe starts from nothing.
+func (r *run) resumes() bool {
+	return !r.order.Short && r.who.Resume && r.dirs.hasCheckpoint()
+}
+
+// dropProbeFiles removes the checkpoints of a short probe that an earlier
+// version of Berth ran in the trial's own directory. No attempt that counts had
+// this host before, so no other files can lie there. They are moved aside
+// first: below them may be directories that only the job's user can empty.
+func (r *run) dropProbeFiles() error {
+	if r.order.Short || r.who.Resume || r.who.Attempt.ContainerID != "" || r.dirs.prepared() || !r.dirs.hasCheckpoint() {
+		return nil
+	}
+
+	aside := filepath.Join(filepath.Dir(r.dirs.checkpoint), "probe-"+r.who.Attempt.ID)
+	if err := os.Rename(r.dirs.checkpoint, aside); err != nil {
+		return berth.Errorf(berth.KindUnavailable, "moving the checkpoints of a probe aside: %w", err)
+	}
+
+	if err := os.RemoveAll(aside); err != nil {
+		r.log.Warn("removing the checkpoints of a probe; remove them by hand", "dir", aside, "error", err)
+	}
+
+	return nil
+}

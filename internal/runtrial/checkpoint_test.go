@@ -1,0 +1,189 @@
+package runtrial
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// checkpoints is where the attempts that count of the rig's trial have theirs.
+func (r *rig) checkpoints() string { return filepath.Join(r.dir, "checkpoints", "trial") }
+
+// writeCheckpoint is what a job leaves in the trial's checkpoint directory.
+func (r *rig) writeCheckpoint(t *testing.T, name string) {
+	t.Helper()
+
+	require.NoError(t, os.MkdirAll(r.checkpoints(), 0o750))
+	require.NoError(t, os.WriteFile(filepath.Join(r.checkpoints(), name), []byte("weights"), 0o600))
+}
+
+func mountOf(t *testing.T, l berth.Launch, target string) string {
+	t.Helper()
+
+	for _, m := range l.Mounts {
+		if m.Target == target {
+			return m.Source
+		}
+	}
+
+	require.Fail(t, "no mount", target)
+
+	return ""
+}
+
+// A short probe that leaves a checkpoint must not become the real run's start.
+func TestRun_ShortProbeLeavesNothing(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	order := r.order()
+	order.Short = true
+
+	ended := r.start(t.Context(), order)
+	box := r.docks.started(t)
+	require.NotContains(t, box.launch.Environment, "TRIAL_RESUME")
+
+	checkpoint := mountOf(t, box.launch, "/trial/checkpoint")
+	require.NotEqual(t, r.checkpoints(), checkpoint)
+	require.NoError(t, os.WriteFile(filepath.Join(checkpoint, "two-epochs"), []byte("weights"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(mountOf(t, box.launch, "/trial/out"), "plot"), nil, 0o600))
+	r.docks.exit(box, 0)
+	require.NoError(t, await(t, ended).err)
+	require.NoDirExists(t, filepath.Join(r.dir, "attempts", attemptID), "nothing of it stays")
+
+	who := &r.books.assignee // the ledger says of a short probe that it does not count
+	who.Attempt.ID, who.Attempt.Number, who.Attempt.State = "second", 2, berth.AttemptPlaced
+
+	l := r.launchOf(t, Order{AttemptID: "second", Token: token})
+	require.NotContains(t, l.Environment, "TRIAL_RESUME")
+	require.Equal(t, r.checkpoints(), mountOf(t, l, "/trial/checkpoint"))
+
+	entries, err := os.ReadDir(r.checkpoints())
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+func TestLaunch_Resumes(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		earlier bool // an attempt that counts had this host
+		short   bool
+		files   func(t *testing.T, r *rig)
+		want    bool
+	}{
+		"first attempt":          {},
+		"an earlier one wrote":   {earlier: true, files: func(t *testing.T, r *rig) { t.Helper(); r.writeCheckpoint(t, "model") }, want: true},
+		"an earlier one did not": {earlier: true},
+		"only empty directories": {earlier: true, files: func(t *testing.T, r *rig) {
+			t.Helper()
+			require.NoError(t, os.MkdirAll(filepath.Join(r.checkpoints(), "a", "b"), 0o750))
+		}},
+		"a file below": {earlier: true, files: func(t *testing.T, r *rig) {
+			t.Helper()
+			require.NoError(t, os.MkdirAll(filepath.Join(r.checkpoints(), "a"), 0o750))
+			r.writeCheckpoint(t, "a/model")
+		}, want: true},
+		"a probe, after a run":  {earlier: true, short: true, files: func(t *testing.T, r *rig) { t.Helper(); r.writeCheckpoint(t, "model") }},
+		"files of nobody's run": {files: func(t *testing.T, r *rig) { t.Helper(); r.writeCheckpoint(t, "of-a-probe-of-an-earlier-version") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			r.books.assignee.Resume = c.earlier
+
+			if c.files != nil {
+				c.files(t, r)
+			}
+
+			l := r.launchOf(t, Order{AttemptID: attemptID, Token: token, Short: c.short})
+			_, resumes := l.Environment["TRIAL_RESUME"]
+			require.Equal(t, c.want, resumes)
+		})
+	}
+}
+
+// An earlier version ran short probes in the trial's own directory.
+func TestLaunch_DropsTheFilesOfAnEarlierVersionsProbe(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.writeCheckpoint(t, "two-epochs")
+	r.launch(t)
+	require.NoFileExists(t, filepath.Join(r.checkpoints(), "two-epochs"))
+
+	entries, err := os.ReadDir(filepath.Dir(r.checkpoints()))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "nothing is left aside")
+}
+
+// Files of an attempt that runs are never taken away, whoever started it.
+func TestLaunch_KeepsTheFilesOfWhatRuns(t *testing.T) {
+	t.Parallel()
+
+	for name, before := range map[string]func(t *testing.T, r *rig){
+		"prepared by this version": func(t *testing.T, r *rig) {
+			t.Helper()
+			r.launch(t)
+		},
+		"prepared by an earlier version, which kept no launch": func(t *testing.T, r *rig) {
+			t.Helper()
+			r.launch(t)
+			require.NoError(t, os.Remove(r.file(launchName)))
+		},
+		"the ledger knows its container": func(t *testing.T, r *rig) {
+			t.Helper()
+
+			r.books.assignee.Attempt.ContainerID = "c"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			before(t, r)
+			r.writeCheckpoint(t, "model")
+			r.launch(t)
+			require.FileExists(t, filepath.Join(r.checkpoints(), "model"))
+		})
+	}
+}
+
+// A container of an earlier version, which kept no launch and injected other
+// variables, is adopted, and known by its own hash from then on.
+func TestRun_AdoptsAContainerOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	elsewhere := t.TempDir() // its data directory was another one
+	_, err := r.docks.Ensure(t.Context(), berth.Launch{
+		AttemptID: attemptID, Token: token, SpecHash: "of the earlier version", Mounts: []berth.Mount{{Source: elsewhere, Target: "/trial/out"}},
+	})
+	require.NoError(t, err)
+
+	r.books.assignee.Spec.Metrics.Source = berth.MetricsFile
+	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, "metrics.jsonl"), []byte(`{"metrics":{"acc":0.5}}`+"\n"), 0o600))
+
+	ctx, shutdown := context.WithCancelCause(t.Context())
+	ended := r.start(ctx, r.order())
+	require.Eventually(t, func() bool { return r.Busy(attemptID) && len(r.docks.launches()) == 2 }, patience, tick)
+	shutdown(errors.New("the worker stops"))
+	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+
+	ended = r.start(t.Context(), r.order())
+	require.Eventually(t, func() bool { return len(r.docks.launches()) == 3 }, patience, tick)
+	require.Equal(t, "of the earlier version", r.docks.launches()[2].SpecHash)
+	r.docks.exit(r.docks.started(t), 0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, 1, r.docks.made)
+	require.InDelta(t, 0.5, *got.outcome.Value, 0, "read where the container writes")
+}
