@@ -28,6 +28,7 @@ const (
 	IntentPrune   Intent = "prune"   // early stopping
 	IntentFlood   Intent = "flood"   // its log came faster than Limits.LogRateBytes
 	IntentQuota   Intent = "quota"   // its files are larger than Limits.OutputBytes
+	IntentProbed  Intent = "probed"  // a short probe ran for Limits.ProbeFor
 )
 
 // Evidence is all that is known of an attempt that ended. Zero values mean
@@ -65,6 +66,7 @@ type Limits struct {
 	LogRateBytes int64         // of log per second
 	LogFloodFor  time.Duration // during which it came faster
 	OutputBytes  int64         // of files in /trial/out and /trial/checkpoint
+	ProbeFor     time.Duration // how long a short probe may run
 }
 
 // HostEvidence is what is known of the machine's memory.

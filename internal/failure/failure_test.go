@@ -74,7 +74,10 @@ func TestClassify(t *testing.T) {
 		"canceled and OOM": {failure.Evidence{Intent: failure.IntentCancel, ExitCode: 137, OOMKilled: true}, berth.FailureCanceled, "canceled"},
 		"preempted":        {failure.Evidence{Intent: failure.IntentStop, ExitCode: 143}, berth.FailurePreempted, "checkpoint"},
 		"timed out":        {failure.Evidence{Intent: failure.IntentTimeout, ExitCode: 137}, berth.FailureTimedOut, "max_trial_duration"},
-		"pruned":           {failure.Evidence{Intent: failure.IntentPrune, ExitCode: 75}, berth.FailurePruned, "early"},
+		"probed for long enough": {
+			failure.Evidence{Intent: failure.IntentProbed, ExitCode: 143, Limits: failure.Limits{ProbeFor: 2 * time.Minute}}, berth.FailureOK, "2m0s",
+		},
+		"pruned": {failure.Evidence{Intent: failure.IntentPrune, ExitCode: 75}, berth.FailurePruned, "early"},
 
 		"log flood": {
 			failure.Evidence{

@@ -55,6 +55,9 @@ func intended(e Evidence) (berth.FailureKind, string) {
 		return berth.FailurePruned, "stopped early: its intermediate values were worse than others'"
 	case IntentTimeout:
 		return berth.FailureTimedOut, "ran longer than limits.max_trial_duration; raise it or make the trial shorter"
+	case IntentProbed: // its purpose is reached, whatever the program says of being stopped
+		return berth.FailureOK, fmt.Sprintf("the short probe ran for %s and was stopped; what it used until then was measured, "+
+			"and the trial now runs in full (probe.max_duration)", e.Limits.ProbeFor)
 	case IntentStop:
 		return berth.FailurePreempted, "stopped on Berth's request; Berth runs it again, from its checkpoint if it wrote one"
 	case IntentFlood:

@@ -75,15 +75,3 @@ func gapNote(kind berth.FailureKind, u berth.Usage) string {
 	return fmt.Sprintf("its memory was not measured for %s of %s, so another run has to measure its shape",
 		time.Duration(u.Unseen).Round(time.Second), time.Duration(u.Wall).Round(time.Second))
 }
-
-// sourceOf says how far a measurement can be trusted.
-func sourceOf(u berth.Usage, short bool) berth.FootprintSource {
-	switch {
-	case u.Unseen > 0:
-		return berth.FootprintPartial
-	case short:
-		return berth.FootprintShort
-	default:
-		return berth.FootprintFull
-	}
-}

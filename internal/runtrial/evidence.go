@@ -31,7 +31,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		MemoryLimitBytes: r.who.Attempt.Demand.MemoryBytes,
 		PeakBytes:        seen.usage.MemoryPeakBytes,
 		DaemonLost:       seen.exit.DaemonLost,
-		Limits:           r.config.Bounds.allowed(),
+		Limits:           r.limits(),
 		HostRestarted:    r.config.BootID != "" && seen.exit.BootID != "" && seen.exit.BootID != r.config.BootID,
 	}
 
@@ -71,10 +71,10 @@ func (r *run) conclude(seen observation) berth.Outcome {
 func (r *run) recallTimeout(exit berth.Container) {
 	const sigkill, sigterm = 128 + 9, 128 + 15
 
-	limit := time.Duration(r.who.Spec.Limits.MaxTrialDuration)
+	limit, why := r.allowed()
 	if r.intent == failure.IntentNone && limit > 0 && exit.FinishedAt.Sub(r.startedAt) >= limit &&
 		(exit.ExitCode == sigkill || exit.ExitCode == sigterm) {
-		r.intent = failure.IntentTimeout
+		r.intent = why
 	}
 }
 

@@ -271,7 +271,7 @@ func (r *run) settle(ctx context.Context, v verdict) (berth.Outcome, error) {
 		return r.commit(ctx, first)
 	}
 
-	v.AttemptID, v.Token, v.Source = r.who.Attempt.ID, r.order.Token, sourceOf(v.Outcome.Usage, r.order.Short)
+	v.AttemptID, v.Token, v.Source = r.who.Attempt.ID, r.order.Token, r.source(v.Outcome.Usage)
 
 	if err := r.dirs.keepVerdict(v); err != nil {
 		r.log.Warn("writing verdict down; it is committed from memory", "attempt", v.AttemptID, "error", err)

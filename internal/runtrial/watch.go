@@ -120,7 +120,7 @@ func (r *run) announce(ctx context.Context, exited <-chan struct{}) error {
 // supervise stops the container for a reason of ours, or ends the followers
 // with ErrDetached when it has to go on without us.
 func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, excess <-chan failure.Intent) error {
-	limit := time.Duration(r.who.Spec.Limits.MaxTrialDuration)
+	limit, why := r.allowed()
 	tooLong := time.NewTimer(time.Until(r.startedAt.Add(limit)))
 
 	defer tooLong.Stop()
@@ -137,7 +137,7 @@ func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, 
 	case why := <-excess:
 		return r.stopExcess(followCtx, why)
 	case <-tooLong.C:
-		r.intent = failure.IntentTimeout
+		r.intent = why
 	case <-ctx.Done():
 		if !stopped(ctx, r.order) {
 			return fmt.Errorf("%w (%w)", ErrDetached, context.Cause(ctx))
