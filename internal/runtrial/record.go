@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,14 +12,6 @@ import (
 
 	"github.com/berthml/berth"
 )
-
-// record is a line of the metrics file (CONTRACT.md).
-type record struct {
-	Type    string         `json:"type"`
-	Step    *float64       `json:"step"`
-	Epoch   *float64       `json:"epoch"`
-	Metrics map[string]any `json:"metrics"`
-}
 
 // steps gives a metric its next step where the job names none. An adopted job
 // is read from its start, so a line gets the same step again.
@@ -35,30 +28,38 @@ func (s steps) of(name string, named *int64) int64 {
 	return step
 }
 
-// recordParser reads the metrics file.
+// The types of a record that holds metrics. One without a type does, too.
+const (
+	typeMetric = "metric"
+	typeFinal  = "final"
+)
+
+// reserved are the types of records that hold something else: the shim's.
+var reserved = []string{"hello", "memory", "error"}
+
+// recordParser reads JSON objects, from the metrics file and from standard
+// output alike: nested ones, {"step":3,"metrics":{"loss":0.2}}, and flat ones,
+// {"epoch":3,"loss":0.2}.
 type recordParser struct{ steps steps }
 
 func newRecordParser() *recordParser { return &recordParser{steps: make(steps)} }
 
-// parse reads a line of the metrics file. A line that is no record, or one of
-// another type, gives nothing.
+// parse reads one line. A line that is no object, or holds no metrics, gives
+// nothing.
 func (p *recordParser) parse(line []byte, at time.Time) []berth.MetricPoint {
-	var r record
-	if json.Unmarshal(quoteNonFinite(line), &r) != nil || (r.Type != "metric" && r.Type != "final" && r.Type != "") {
+	var object map[string]any
+	if json.Unmarshal(quoteNonFinite(line), &object) != nil {
 		return nil
 	}
 
-	step := whole(r.Step)
-	if step == nil {
-		step = whole(r.Epoch)
-	}
+	step := stepOf(object)
+	kind, metrics := metricsOf(object)
+	points := make([]berth.MetricPoint, 0, len(metrics))
 
-	points := make([]berth.MetricPoint, 0, len(r.Metrics))
-
-	for name, raw := range r.Metrics {
+	for name, raw := range metrics {
 		if point, ok := newPoint(name, raw, at); ok {
 			point.Step = p.steps.of(name, step)
-			point.Final = r.Type == "final"
+			point.Final = kind == typeFinal
 			points = append(points, point)
 		}
 	}
@@ -66,13 +67,51 @@ func (p *recordParser) parse(line []byte, at time.Time) []berth.MetricPoint {
 	return points
 }
 
+// metricsOf returns a record's type, and its metrics by name: what "metrics"
+// holds, else all fields but those with a meaning of their own. A flat record
+// may have any type that is not reserved: many programs log a "type".
+func metricsOf(object map[string]any) (kind string, metrics map[string]any) {
+	kind, _ = object["type"].(string)
+
+	if nested, ok := object["metrics"].(map[string]any); ok {
+		if kind == "" || kind == typeMetric || kind == typeFinal {
+			return kind, nested
+		}
+
+		return kind, nil
+	}
+
+	if slices.Contains(reserved, kind) {
+		return kind, nil
+	}
+
+	for _, name := range []string{"step", "epoch", "type"} {
+		delete(object, name)
+	}
+
+	return kind, object
+}
+
+// stepOf is the step that a record names, else its epoch; nil when it names none.
+func stepOf(object map[string]any) *int64 {
+	for _, name := range []string{"step", "epoch"} {
+		if n, ok := object[name].(float64); ok {
+			if step := whole(n); step != nil {
+				return step
+			}
+		}
+	}
+
+	return nil
+}
+
 // whole is a step as jobs write it; nil when it is none.
-func whole(v *float64) *int64 {
-	if v == nil || math.IsNaN(*v) || math.Abs(*v) >= 1<<53 {
+func whole(v float64) *int64 {
+	if math.IsNaN(v) || math.Abs(v) >= 1<<53 {
 		return nil
 	}
 
-	n := int64(*v)
+	n := int64(v)
 
 	return &n
 }
@@ -141,7 +180,7 @@ var defaultPattern = regexp.MustCompile(
 type lineParser struct {
 	pattern     *regexp.Regexp
 	name, value int
-	steps       steps
+	records     *recordParser // for lines that are JSON objects
 }
 
 // newLineParser uses the spec's pattern, which validation has compiled before
@@ -155,11 +194,11 @@ func newLineParser(pattern string) *lineParser {
 		}
 	}
 
-	return &lineParser{pattern: re, name: re.SubexpIndex("name"), value: re.SubexpIndex("value"), steps: make(steps)}
+	return &lineParser{pattern: re, name: re.SubexpIndex("name"), value: re.SubexpIndex("value"), records: newRecordParser()}
 }
 
 // parse reads one line of output, of which a carriage return shows only the
-// last part: a JSON object's numbers, or what the pattern finds.
+// last part: a record, or what the pattern finds.
 func (l *lineParser) parse(text string, at time.Time) []berth.MetricPoint {
 	text = strings.TrimRight(text, "\r\n")
 	if i := strings.LastIndexByte(text, '\r'); i >= 0 {
@@ -168,7 +207,7 @@ func (l *lineParser) parse(text string, at time.Time) []berth.MetricPoint {
 
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "{") {
-		return l.parseObject(text, at)
+		return l.records.parse([]byte(text), at)
 	}
 
 	var points []berth.MetricPoint
@@ -179,35 +218,7 @@ func (l *lineParser) parse(text string, at time.Time) []berth.MetricPoint {
 		}
 
 		if p, ok := newPoint(match[l.name], numberOrText(match[l.value]), at); ok {
-			p.Step = l.steps.of(p.Name, nil)
-			points = append(points, p)
-		}
-	}
-
-	return points
-}
-
-func (l *lineParser) parseObject(text string, at time.Time) []berth.MetricPoint {
-	var object map[string]any
-	if json.Unmarshal(quoteNonFinite([]byte(text)), &object) != nil {
-		return nil
-	}
-
-	var step *int64
-
-	for _, key := range []string{"step", "epoch"} {
-		if n, ok := object[key].(float64); ok && step == nil {
-			step = whole(&n)
-		}
-
-		delete(object, key)
-	}
-
-	points := make([]berth.MetricPoint, 0, len(object))
-
-	for name, raw := range object {
-		if p, ok := newPoint(name, raw, at); ok {
-			p.Step = l.steps.of(name, step)
+			p.Step = l.records.steps.of(p.Name, nil)
 			points = append(points, p)
 		}
 	}

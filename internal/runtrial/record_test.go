@@ -69,6 +69,16 @@ func TestRecordParser(t *testing.T) {
 		"name too long":      {`{"step":3,"metrics":{"` + strings.Repeat("a", nameBytes+1) + `":1}}`, []berth.MetricPoint{}},
 		"out of range":       {`{"step":3,"metrics":{"loss":1e999}}`, nil},
 		"hello of the shim":  {`{"type":"hello","metrics":{"loss":1}}`, nil},
+		"flat":               {`{"epoch":3,"val_accuracy":0.91,"loss":NaN}`, []berth.MetricPoint{odd("loss", 3, berth.MetricNaN), metric("val_accuracy", 3, 0.91)}},
+		"flat, no step":      {`{"loss":1}`, []berth.MetricPoint{metric("loss", 1, 1)}},
+		"flat, typed":        {`{"type":"metric","step":3,"loss":1}`, []berth.MetricPoint{metric("loss", 3, 1)}},
+		"flat and final":     {`{"type":"final","loss":1}`, []berth.MetricPoint{final(metric("loss", 1, 1))}},
+		"flat, own type":     {`{"type":"train","loss":1}`, []berth.MetricPoint{metric("loss", 1, 1)}},
+		"flat of the shim":   {`{"type":"hello","v":1,"pid":7}`, nil},
+		"nested, own type":   {`{"type":"train","metrics":{"loss":1}}`, nil},
+		"nested goes first":  {`{"lr":0.1,"metrics":{"loss":1}}`, []berth.MetricPoint{metric("loss", 1, 1)}},
+		"metric's own name":  {`{"metrics":3}`, []berth.MetricPoint{metric("metrics", 1, 3)}},
+		"step is text":       {`{"step":"x","epoch":2,"loss":1}`, []berth.MetricPoint{metric("loss", 2, 1)}},
 		"half a line":        {`{"step":3,"metrics":{"loss":`, nil},
 		"no record":          {`loss = 3`, nil},
 		"empty":              {``, nil},
@@ -89,6 +99,21 @@ func TestRecordParser(t *testing.T) {
 
 			require.Equal(t, c.want, byName(got))
 		})
+	}
+}
+
+// What a program writes to the file it may print as well.
+func TestRecords_AreReadAlikeFromFileAndStdout(t *testing.T) {
+	t.Parallel()
+
+	for _, line := range []string{
+		`{"epoch":3,"val_accuracy":0.91,"loss":NaN}`, `{"step":3,"metrics":{"val_accuracy":0.91,"loss":NaN}}`,
+		`{"loss":1}`, `{"metrics":{"loss":1}}`, `{"type":"final","metrics":{"loss":1}}`, `{"type":"final","loss":1}`,
+		`{"type":"hello","pid":1}`, `{"loss":`, `{}`,
+	} {
+		file := newRecordParser().parse([]byte(line), noon)
+		stdout := newLineParser("").parse(line+"\n", noon)
+		require.Equal(t, byName(file), byName(stdout), line)
 	}
 }
 
