@@ -68,6 +68,8 @@ func checkMachine(ctx context.Context) []berth.Finding {
 			runtime.NumCPU(), memory.TotalBytes>>20, memory.AvailableBytes>>20)))
 	}
 
+	findings = append(findings, checkCgroups(cgroup.FS{}))
+
 	d, err := docker.New(docker.Config{Instance: "doctor"})
 	if err != nil {
 		return append(findings, broken("Docker", "cannot be asked", err.Error()))
@@ -87,6 +89,15 @@ func checkMachine(ctx context.Context) []berth.Finding {
 	}
 
 	return append(findings, checkDisk(info.RootDir))
+}
+
+// checkCgroups looks whether the cgroups of containers can be read from here.
+func checkCgroups(kernel cgroup.FS) berth.Finding {
+	if err := kernel.CheckNamespace(); err != nil {
+		return broken("cgroups", "containers cannot be measured, and a worker does not start here", err.Error())
+	}
+
+	return fine("cgroups", "are those of the machine")
 }
 
 // checkDisk looks at what a worker with default flags looks at.

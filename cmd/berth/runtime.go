@@ -37,6 +37,10 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		return simulated(simulate.New(store, m.simulate), host), nil
 	}
 
+	if err := kernel.CheckNamespace(); err != nil {
+		return containerRuntime{}, err
+	}
+
 	config := docker.Config{Instance: m.instance, HostID: host.ID, BootID: host.BootID}
 
 	// Docker's own word on out-of-memory is sometimes lost when a container
@@ -62,6 +66,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		log.Warn(warning)
 	}
 
+	memory := &freeMemory{kernel: kernel, inspect: d.Inspect, log: log}
 	executor := runtrial.New(d, store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
 		runtrial.Config{
 			DataDir: filepath.Join(m.dataDir, "host"), Grace: m.grace, BootID: host.BootID, Bounds: m.bounds, CPUIdle: kernel.CPUIdle,
@@ -80,7 +85,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		files:      executor,
 		free: func(running []berth.Container) berth.HostFree {
 			return berth.HostFree{
-				MemoryBytes: freeMemory(kernel, host, running, log),
+				MemoryBytes: memory.read(ctx, host, running),
 				DiskBytes:   freeDisk(log, host, m.dataDir, info.RootDir),
 			}
 		},
@@ -95,29 +100,6 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			}
 		},
 	}, nil
-}
-
-// freeMemory is the memory that programs outside Berth leave: what is available
-// now, and what our own containers use of it.
-func freeMemory(kernel cgroup.FS, host berth.Host, running []berth.Container, log *slog.Logger) int64 {
-	memory, err := kernel.HostMemory()
-	if err != nil {
-		log.Warn("reading the machine's memory", "error", err)
-
-		return host.MemoryFreeBytes
-	}
-
-	free := memory.AvailableBytes
-
-	for _, c := range running {
-		if meter, err := kernel.Open(c.ID, c.PID); err == nil {
-			if sample, err := meter.Read(); err == nil {
-				free += sample.WorkingSetBytes
-			}
-		}
-	}
-
-	return min(free, host.MemoryBytes)
 }
 
 // executorBridge lets activities drive runtrial, which do not know each other.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,6 +190,101 @@ func TestOpenWithoutTheProcess(t *testing.T) {
 		_, err := tree(t, map[string]string{"cgroup/memory/docker/other/memory.stat": ""}).Open(container, pid)
 		require.ErrorIs(t, err, cgroup.ErrGone)
 	})
+}
+
+// The kernel says where a container is, not Docker's defaults.
+func TestOpenBelowAnotherParent(t *testing.T) {
+	t.Parallel()
+
+	for name, parent := range map[string]string{
+		"cgroupfs, --cgroup-parent": "/training/" + container,
+		"systemd, --cgroup-parent":  "/training.slice/docker-" + container + ".scope",
+		"rootless":                  "/user.slice/user-1000.slice/user@1000.service/user.slice/docker-" + container + ".scope",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			files := map[string]string{"proc/4711/cgroup": "0::" + parent + "\n"}
+			for file, content := range version2() {
+				if filepath.Dir(file) != "proc/4711" {
+					files[filepath.Join("cgroup", parent, filepath.Base(file))] = content
+				}
+			}
+
+			require.Equal(t, 2, read(t, files).OOMKills)
+
+			_, err := tree(t, files).Open(container, 0)
+			require.ErrorIs(t, err, cgroup.ErrGone, "without the process it cannot be found")
+		})
+	}
+
+	t.Run("version 1", func(t *testing.T) {
+		t.Parallel()
+
+		files := map[string]string{}
+		for file, content := range version1() {
+			files[strings.ReplaceAll(file, "/docker/", "/training/")] = strings.ReplaceAll(content, "/docker/", "/training/")
+		}
+
+		require.Equal(t, 2, read(t, files).OOMKills)
+	})
+}
+
+// In a container without `cgroup: host`, on cgroup version 2.
+func TestOpenInAnotherNamespace(t *testing.T) {
+	t.Parallel()
+
+	for name, files := range map[string]map[string]string{
+		"version 2": {
+			"proc/4711/cgroup": "0::/../docker-" + container + ".scope\n",
+			"proc/1/cgroup":    "0::/../../init.scope\n",
+		},
+		"version 1": {
+			"proc/4711/cgroup": "4:memory:/../" + container + "\n2:cpu,cpuacct:/../" + container + "\n",
+			"proc/1/cgroup":    "4:memory:/../..\n",
+		},
+		"in the parent itself": {
+			"proc/4711/cgroup": "0::/../" + container + "\n",
+			"proc/1/cgroup":    "0::/..\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			kernel := tree(t, files)
+
+			_, err := kernel.Open(container, pid)
+			require.ErrorContains(t, err, "cgroup: host")
+			require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+
+			err = kernel.CheckNamespace()
+			require.ErrorContains(t, err, "cgroup: host")
+			require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+		})
+	}
+}
+
+func TestCheckNamespace(t *testing.T) {
+	t.Parallel()
+
+	for name, files := range map[string]map[string]string{
+		"a machine, version 2":      {"proc/1/cgroup": "0::/init.scope\n"},
+		"a machine, version 1":      {"proc/1/cgroup": "4:memory:/\n2:cpuacct:/\n0::/init.scope\n"},
+		"a container of its own":    {"proc/1/cgroup": "0::/\n"},
+		"a name that begins so":     {"proc/1/cgroup": "0::/..init\n"},
+		"process 1 is hidden":       {"proc/4711/cgroup": "0::/\n"},
+		"a machine without cgroups": {"proc/1/cgroup": ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			require.NoError(t, tree(t, files).CheckNamespace())
+		})
+	}
+
+	if _, err := os.Stat("/proc/1/cgroup"); err == nil {
+		require.NoError(t, cgroup.FS{}.CheckNamespace(), "this machine")
+	}
 }
 
 func TestReadGone(t *testing.T) {

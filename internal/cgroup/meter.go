@@ -36,10 +36,13 @@ type Meter struct {
 }
 
 // Open finds the cgroup of a running container. pid is its first process as
-// Docker reports it; the path must name the container, so that a process that
-// took over the number is not metered instead. Where the process cannot be
-// seen (a worker in a container of its own) it looks where Docker puts cgroups.
-// ErrGone when there is none.
+// Docker reports it: the kernel alone knows where Docker's cgroup driver and
+// its cgroup parent put the container. The path must name the container, so
+// that a process that took over the number is not metered instead. Where the
+// process cannot be seen (pid 0, or a worker in a container of its own) it looks
+// where Docker puts cgroups by default.
+// Errors: ErrGone when there is none; invalid when this process is in another
+// cgroup namespace.
 func (f FS) Open(containerID string, pid int) (*Meter, error) {
 	paths, err := f.paths(strconv.Itoa(pid))
 	if err != nil && !isGone(err) {
@@ -47,6 +50,10 @@ func (f FS) Open(containerID string, pid int) (*Meter, error) {
 	}
 
 	if strings.Contains(paths.memory, containerID) {
+		if err := paths.visible(); err != nil {
+			return nil, fmt.Errorf("finding the cgroup of container %q: %w", containerID, err)
+		}
+
 		return f.meter(paths), nil
 	}
 

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/cgroup"
+)
+
+// inspectFor bounds how long one reading asks Docker about containers that it
+// has not seen before.
+const inspectFor = 5 * time.Second
+
+// freeMemory reads what programs outside Berth leave of a machine's memory.
+type freeMemory struct {
+	kernel  cgroup.FS
+	inspect func(ctx context.Context, id string) (berth.Container, error)
+	log     *slog.Logger
+
+	mu     sync.Mutex
+	meters map[string]*cgroup.Meter // by container; nil = it could not be measured, which was logged
+}
+
+// read returns the memory that programs outside Berth leave: what is available
+// now, and what our own containers use of it, each by its own cgroup. list is
+// Docker's list, which names containers of every state.
+func (f *freeMemory) read(ctx context.Context, host berth.Host, list []berth.Container) int64 {
+	memory, err := f.kernel.HostMemory()
+	if err != nil {
+		f.log.Warn("reading the machine's memory", "error", err)
+
+		return host.MemoryFreeBytes
+	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	f.follow(ctx, list)
+
+	free := memory.AvailableBytes
+
+	for id, meter := range f.meters {
+		if meter == nil {
+			continue
+		}
+
+		if sample, err := meter.Read(); err == nil {
+			free += sample.WorkingSetBytes
+		} else {
+			delete(f.meters, id) // it ended, or is looked for again
+		}
+	}
+
+	return min(free, host.MemoryBytes)
+}
+
+// follow opens meters for the containers that run now. A list does not say where
+// a container's cgroup is: its first process does, which Docker knows.
+func (f *freeMemory) follow(ctx context.Context, list []berth.Container) {
+	ctx, cancel := context.WithTimeout(ctx, inspectFor)
+	defer cancel()
+
+	known := f.meters
+	f.meters = make(map[string]*cgroup.Meter, len(list))
+
+	for _, c := range list {
+		if c.State != berth.ContainerRunning {
+			continue
+		}
+
+		meter, logged := known[c.ID]
+		if meter == nil {
+			seen, err := f.inspect(ctx, c.ID)
+			if err != nil || seen.State != berth.ContainerRunning {
+				continue // it ended, or Docker does not answer: the next reading asks again
+			}
+
+			if meter, err = f.kernel.Open(seen.ID, seen.PID); err != nil && !logged {
+				f.log.Warn("cannot measure a container: its memory counts as that of programs outside Berth",
+					"attempt", c.AttemptID, "error", err)
+			}
+		}
+
+		f.meters[c.ID] = meter
+	}
+}
