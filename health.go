@@ -44,6 +44,13 @@ type Finding struct {
 // and a message that failed is tried again within a minute.
 const outboxLate = 2 * time.Minute
 
+// FreeDisk says how to free space on a host without harm. Images that no
+// container uses may be pinned by a paused sweep, under a tag that has moved on,
+// and an ended container may hold a result that was not read yet: what removes
+// those by the dozen is not named.
+const FreeDisk = "free space there: `docker builder prune`, `docker container prune --filter label!=berth.instance`, " +
+	"outputs of old sweeps; keep the images of sweeps that have not ended, and Berth's own containers"
+
 // Findings says it in words, one line for each part, always in this order.
 func (h Health) Findings() []Finding {
 	outbox := Finding{OK: true, Part: "outbox", What: fmt.Sprintf("%d messages wait for Temporal", h.OutboxWaiting)}
@@ -70,7 +77,7 @@ func (h Health) Findings() []Finding {
 	if len(h.FullDisks) > 0 {
 		disks = Finding{
 			Part: "disks", What: "less is free than the hosts keep: " + strings.Join(h.FullDisks, ", "),
-			Next: "free space there (`docker system prune`, results of old sweeps); they start nothing new until then, and go on by themselves",
+			Next: FreeDisk + "; they start nothing new until then, and go on by themselves",
 		}
 	}
 

@@ -9,6 +9,23 @@ import (
 	"github.com/berthml/berth"
 )
 
+// The image of a paused sweep has no container, and its tag may have moved on;
+// a container that ended may hold the only copy of a result.
+func TestHealth_AdvisesNothingThatHarms(t *testing.T) {
+	t.Parallel()
+
+	var text string
+	for _, f := range (berth.Health{FullDisks: []string{"gpu-2"}}).Findings() {
+		text += f.Next
+	}
+
+	for _, harmful := range []string{"system prune", "image prune", "volume prune", "container prune`"} {
+		require.NotContains(t, text, harmful)
+	}
+
+	require.Contains(t, text, "docker container prune --filter label!=berth.instance")
+}
+
 func TestHealth(t *testing.T) {
 	t.Parallel()
 

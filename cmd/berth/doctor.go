@@ -109,7 +109,7 @@ func checkDisk(dockerDir string) berth.Finding {
 		return broken("disk", "cannot be asked", err.Error())
 	case free < defaultDiskHeadroom:
 		return broken("disk", fmt.Sprintf("%d MiB free, and a worker keeps %d", free>>20, int64(defaultDiskHeadroom)>>20),
-			"free space where Docker and "+defaultDataDir()+" are, or give the worker another --disk-headroom")
+			"Docker and "+defaultDataDir()+" are there; "+berth.FreeDisk+"; or give the worker another --disk-headroom")
 	default:
 		return fine("disk", fmt.Sprintf("%d MiB free", free>>20))
 	}

@@ -24,6 +24,7 @@ type containerRuntime struct {
 	executor   activities.Executor
 	attempts   reconcile.Attempts                             // what the executor is doing; nil when simulated
 	files      retention.Files                                // of attempts on this machine; nil when simulated
+	waiting    func() []string                                // attempts that wait for their image; nil when simulated
 	free       func(running []berth.Container) berth.HostFree // what programs outside Berth leave
 	watch      func(ctx context.Context) error                // runs until ctx ends
 	close      func()
@@ -69,7 +70,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 	memory := &freeMemory{kernel: kernel, inspect: d.Inspect, log: log}
 	executor := runtrial.New(d, store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
 		runtrial.Config{
-			DataDir: filepath.Join(m.dataDir, "host"), Grace: m.grace, BootID: host.BootID, Bounds: m.bounds, CPUIdle: kernel.CPUIdle,
+			DataDir: filepath.Join(m.dataDir, "host"), Grace: m.grace, HostName: host.Name, BootID: host.BootID, Bounds: m.bounds, CPUIdle: kernel.CPUIdle,
 			Available: func() (int64, error) {
 				memory, err := kernel.HostMemory()
 
@@ -83,6 +84,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		executor:   executorBridge{executor},
 		attempts:   executor,
 		files:      executor,
+		waiting:    executor.Waiting,
 		free: func(running []berth.Container) berth.HostFree {
 			return berth.HostFree{
 				MemoryBytes: memory.read(ctx, host, running),

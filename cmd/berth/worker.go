@@ -143,7 +143,7 @@ func runWorker(ctx context.Context, m machine, store *postgres.Store, raw client
 	defer machinery.close()
 
 	reconciler := reconcile.New(machinery.containers, store, reconcile.Config{
-		Host: host, Version: version(), Free: machinery.free, Attempts: machinery.attempts, Every: m.every, Grace: m.settle,
+		Host: host, Version: version(), Free: machinery.free, Attempts: machinery.attempts, Waiting: machinery.waiting, Every: m.every, Grace: m.settle,
 	}, log)
 
 	serve := &worker.Worker{Client: raw, HostID: host.ID, Log: log, Activities: &activities.Activities{

@@ -67,7 +67,10 @@ func TestClassify(t *testing.T) {
 		says     string // part of the message
 	}{
 		// Reasons of our own come first.
-		"image missing":    {failure.Evidence{StartKind: berth.FailureImageMissing, StartMessage: "No such image"}, berth.FailureImageMissing, "pull it there"},
+		"image missing": {
+			failure.Evidence{StartKind: berth.FailureImageMissing, StartMessage: "No such image", Image: "digits:1", Host: "gpu-1"},
+			berth.FailureInfra, `image "digits:1" is not on host "gpu-1" any more; pull or load it there`,
+		},
 		"bad entry point":  {failure.Evidence{StartKind: berth.FailureBadCommand, ExitCode: 127}, berth.FailureBadCommand, "check command"},
 		"start failed":     {failure.Evidence{StartKind: berth.FailureInfra}, berth.FailureInfra, "tries again"},
 		"canceled":         {failure.Evidence{Intent: failure.IntentCancel, ExitCode: 137}, berth.FailureCanceled, "canceled"},

@@ -61,6 +61,7 @@ type Config struct {
 	Host     berth.Host
 	Version  string
 	Attempts Attempts                                       // nil = nobody starts containers here but by the ledger's leave
+	Waiting  func() []string                                // attempts without a container that keep their place; nil = none
 	Free     func(running []berth.Container) berth.HostFree // what programs outside Berth leave
 	Every    time.Duration                                  // default berth.LeaseRenewEvery
 	Grace    time.Duration                                  // default 1 minute
@@ -157,6 +158,10 @@ func (r *Reconciler) Round(ctx context.Context) error {
 	seen := make([]string, 0, len(containers))
 	for _, c := range containers {
 		seen = append(seen, c.AttemptID)
+	}
+
+	if r.config.Waiting != nil {
+		seen = append(seen, r.config.Waiting()...)
 	}
 
 	if err := r.touch(ctx, containers, seen); err != nil {

@@ -118,6 +118,20 @@ func setup(f *fake, change ...func(*reconcile.Config)) *reconcile.Reconciler {
 	return reconcile.New(f, f, config, slog.New(slog.DiscardHandler))
 }
 
+// An attempt that waits for its image has no container, and keeps its place.
+func TestRound_RenewsWhatWaits(t *testing.T) {
+	t.Parallel()
+
+	f := &fake{}
+	r := setup(f, func(c *reconcile.Config) {
+		c.Waiting = func() []string { return []string{"waits"} }
+		c.Free = func([]berth.Container) berth.HostFree { return berth.HostFree{MemoryBytes: 1} }
+	})
+
+	require.NoError(t, r.Round(t.Context()))
+	require.Equal(t, [][]string{{"waits"}}, f.touched)
+}
+
 // TestRound_Table is the table of the package comment.
 func TestRound_Table(t *testing.T) {
 	t.Parallel()

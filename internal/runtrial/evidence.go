@@ -90,7 +90,9 @@ func (r *run) concludeGone() berth.Outcome {
 // concludeStart is the outcome of a container that could not start.
 func (r *run) concludeStart(start *berth.StartError) berth.Outcome {
 	now := time.Now().UTC()
-	kind, message := failure.Classify(failure.Evidence{StartKind: start.Kind, StartMessage: start.Error()})
+	kind, message := failure.Classify(failure.Evidence{
+		StartKind: start.Kind, StartMessage: start.Error(), Image: r.who.Spec.Image, Host: r.config.HostName,
+	})
 
 	return berth.Outcome{Kind: kind, Message: message, StartedAt: now, FinishedAt: now}
 }

@@ -53,6 +53,7 @@ type Config struct {
 	DataDir     string        // for the attempts' directories; required
 	Grace       time.Duration // between SIGTERM and SIGKILL; default 30s (CONTRACT.md)
 	SampleEvery time.Duration // of memory; default 200ms: growth-mode footprints only rise, so 5 Hz suffices
+	HostName    string        // as people call this host
 	BootID      string        // of this host; a container of another boot died with it
 	Bounds      Bounds        // of what an attempt may take
 
@@ -75,6 +76,7 @@ type Executor struct {
 	config     Config
 	log        *slog.Logger
 	ooms       sync.Map // attempt id → true: Docker announced an out-of-memory
+	waiting    sync.Map // attempt id → true: its image is missing
 
 	mu     sync.Mutex
 	claims map[string]*claim // by attempt: what a Run is at
@@ -196,7 +198,7 @@ func (e *Executor) open(order Order, who berth.Assignee) *run {
 func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	launch, err := r.prepare()
 	if err == nil {
-		r.container, err = r.containers.Ensure(ctx, launch)
+		r.container, err = r.ensure(ctx, launch)
 	}
 
 	if start := refusal(err); start != nil {
