@@ -24,8 +24,10 @@ demo: ## Set up everything, run a real sweep, show the result, stop what was sta
 	@scripts/demo
 
 .PHONY: dev
-dev: build ## Run everything on this machine until Ctrl-C
+dev: build ## Run everything on this machine until Ctrl-C, with the examples' images built
+	@scripts/need-postgres
 	@scripts/docker-up
+	@scripts/example-images || echo "the images of the examples are missing: their sweeps are refused until 'make images' works" >&2
 	$(BIN)/berth dev
 
 .PHONY: images
