@@ -39,7 +39,7 @@ type Evidence struct {
 	StartKind    berth.FailureKind // of the berth.StartError, when it could not start
 	StartMessage string
 	Image        string            // as the sweep file names it
-	Host         string            // name of the machine
+	HostName     string            // of the machine
 	ReportedKind berth.FailureKind // the shim's error record in the metrics file
 	ExitCode     int
 	LogTail      []string // last 200 lines of both streams, oldest first

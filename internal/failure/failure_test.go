@@ -68,7 +68,7 @@ func TestClassify(t *testing.T) {
 	}{
 		// Reasons of our own come first.
 		"image missing": {
-			failure.Evidence{StartKind: berth.FailureImageMissing, StartMessage: "No such image", Image: "digits:1", Host: "gpu-1"},
+			failure.Evidence{StartKind: berth.FailureImageMissing, StartMessage: "No such image", Image: "digits:1", HostName: "gpu-1"},
 			berth.FailureInfra, `image "digits:1" is not on host "gpu-1" any more; pull or load it there`,
 		},
 		"bad entry point":  {failure.Evidence{StartKind: berth.FailureBadCommand, ExitCode: 127}, berth.FailureBadCommand, "check command"},

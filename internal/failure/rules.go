@@ -42,7 +42,7 @@ func notStarted(e Evidence) (berth.FailureKind, string) {
 		// Somebody removed it since the sweep was accepted: no fault of the trial.
 		return berth.FailureInfra, fmt.Sprintf("image %q is not on host %q any more; pull or load it there (docker pull, docker load), "+
 			"and Berth goes on by itself; a sweep keeps to the image that it was submitted with: "+
-			"where that one is gone for good, submit the sweep again: %s", e.Image, e.Host, e.StartMessage)
+			"where that one is gone for good, submit the sweep again: %s", e.Image, e.HostName, e.StartMessage)
 	case berth.FailureBadCommand:
 		return e.StartKind, "the command cannot be run in this image; check command and workdir: " + e.StartMessage
 	default:

@@ -91,7 +91,7 @@ func (r *run) concludeGone() berth.Outcome {
 func (r *run) concludeStart(start *berth.StartError) berth.Outcome {
 	now := time.Now().UTC()
 	kind, message := failure.Classify(failure.Evidence{
-		StartKind: start.Kind, StartMessage: start.Error(), Image: r.who.Spec.Image, Host: r.config.HostName,
+		StartKind: start.Kind, StartMessage: start.Error(), Image: r.who.Spec.Image, HostName: r.config.HostName,
 	})
 
 	return berth.Outcome{Kind: kind, Message: message, StartedAt: now, FinishedAt: now}
