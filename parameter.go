@@ -83,8 +83,14 @@ func (p Parameter) Point(algorithm string, i int64) Value {
 	}
 
 	n, _ := p.Points(algorithm)
-	if steps := p.steps(); n != steps { // Count chooses among the range
+	steps := p.steps()
+
+	switch {
+	case n == steps:
+	case p.Step == nil: // Count chooses among the range
 		return p.countPoint(i, n)
+	default: // Count chooses among the steps
+		i = int64(math.Round(float64(i) * float64(steps-1) / float64(n-1)))
 	}
 
 	step := 1.0

@@ -22,18 +22,22 @@ func TestPoints(t *testing.T) {
 		count          int
 		want           string // of a grid
 	}{
-		"int":               {min: 1, max: 3, kind: berth.ParameterInt, want: "1 2 3"},
-		"int step":          {min: 16, max: 70, step: 16, kind: berth.ParameterInt, want: "16 32 48 64"},
-		"int count":         {min: 0, max: 10, count: 3, kind: berth.ParameterInt, want: "0 5 10"},
-		"int count of all":  {min: 0, max: 2, count: 9, kind: berth.ParameterInt, want: "0 1 2"},
-		"int log count":     {min: 1, max: 1000, count: 4, log: true, kind: berth.ParameterInt, want: "1 10 100 1000"},
-		"int log crowded":   {min: 1, max: 6, count: 5, log: true, kind: berth.ParameterInt, want: "1 2 3 4 6"},
-		"float step":        {min: 0.1, max: 0.5, step: 0.1, kind: berth.ParameterFloat, want: "0.1 0.2 0.3 0.4 0.5"},
-		"float step short":  {min: 0, max: 1, step: 0.4, kind: berth.ParameterFloat, want: "0 0.4 0.8"},
-		"float count":       {min: 0, max: 1, count: 3, kind: berth.ParameterFloat, want: "0 0.5 1"},
-		"float log count":   {min: 1e-4, max: 0.1, count: 4, log: true, kind: berth.ParameterFloat, want: "0.0001 0.001 0.01 0.1"},
-		"float no end":      {min: 0, max: 1, kind: berth.ParameterFloat, want: ""},
-		"float step, count": {min: 0, max: 1, step: 0.1, count: 2, kind: berth.ParameterFloat, want: "0 1"},
+		"int":                     {min: 1, max: 3, kind: berth.ParameterInt, want: "1 2 3"},
+		"int step":                {min: 16, max: 70, step: 16, kind: berth.ParameterInt, want: "16 32 48 64"},
+		"int count":               {min: 0, max: 10, count: 3, kind: berth.ParameterInt, want: "0 5 10"},
+		"int count of all":        {min: 0, max: 2, count: 9, kind: berth.ParameterInt, want: "0 1 2"},
+		"int log count":           {min: 1, max: 1000, count: 4, log: true, kind: berth.ParameterInt, want: "1 10 100 1000"},
+		"int log crowded":         {min: 1, max: 6, count: 5, log: true, kind: berth.ParameterInt, want: "1 2 3 4 6"},
+		"float step":              {min: 0.1, max: 0.5, step: 0.1, kind: berth.ParameterFloat, want: "0.1 0.2 0.3 0.4 0.5"},
+		"float step short":        {min: 0, max: 1, step: 0.4, kind: berth.ParameterFloat, want: "0 0.4 0.8"},
+		"float count":             {min: 0, max: 1, count: 3, kind: berth.ParameterFloat, want: "0 0.5 1"},
+		"float log count":         {min: 1e-4, max: 0.1, count: 4, log: true, kind: berth.ParameterFloat, want: "0.0001 0.001 0.01 0.1"},
+		"float no end":            {min: 0, max: 1, kind: berth.ParameterFloat, want: ""},
+		"float step, count":       {min: 0, max: 1, step: 0.1, count: 2, kind: berth.ParameterFloat, want: "0 1"},
+		"float on steps":          {min: 0, max: 1, step: 0.25, count: 3, kind: berth.ParameterFloat, want: "0 0.5 1"},
+		"float step short, count": {min: 0, max: 1, step: 0.3, count: 3, kind: berth.ParameterFloat, want: "0 0.6 0.9"},
+		"int on steps":            {min: 16, max: 128, step: 16, count: 4, kind: berth.ParameterInt, want: "16 48 96 128"},
+		"int step short, count":   {min: 0, max: 10, step: 4, count: 2, kind: berth.ParameterInt, want: "0 8"},
 	}
 
 	for name, test := range tests {

@@ -60,9 +60,10 @@ type SuggestInput struct {
 
 // SuggestResult is what the search answered.
 type SuggestResult struct {
-	Numbers   []int `json:"numbers"` // of the stored trials, ascending
-	Exhausted bool  `json:"exhausted"`
-	Capacity  int   `json:"capacity"` // attempts that the machines hold at once, estimated by CPU
+	Numbers   []int  `json:"numbers"`          // of the stored trials, ascending
+	Exhausted bool   `json:"exhausted"`        // the search finds no other combination; limits.max_trials alone does not make it true
+	Reason    string `json:"reason,omitempty"` // why nothing follows these trials, for the user; empty = the search goes on
+	Capacity  int    `json:"capacity"`         // attempts that the machines hold at once, estimated by CPU
 }
 
 // SuggestTrials asks the search for the next trials and stores them before
@@ -83,22 +84,26 @@ func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (Sugges
 		return SuggestResult{}, translate(err)
 	}
 
+	var end search.End // stays EndNone on a retry, and the next call says it
+
 	numbers, exhausted, err := a.Sweeps.Suggest(ctx, in.SweepID, in.First, searcher.NeedsSeen(),
 		func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error) {
-			values, done := searcher.Next(made, search.SeenOf(history), in.Count)
+			var values []berth.Assignment
+
+			values, end = searcher.Next(made, search.SeenOf(history), in.Count)
 			trials := make([]berth.NewTrial, len(values))
 
 			for i, v := range values {
 				trials[i] = berth.NewTrial{ID: trialID(in.SweepID, in.First+i), Params: v, Shape: search.ShapeOf(sweep.Spec, sweep.ImageDigest, v)}
 			}
 
-			return trials, done, nil
+			return trials, end == search.EndSpace || end == search.EndDraws, nil
 		})
 	if err != nil {
 		return SuggestResult{}, translate(err)
 	}
 
-	return SuggestResult{Numbers: numbers, Exhausted: exhausted, Capacity: capacity(hosts)}, nil
+	return SuggestResult{Numbers: numbers, Exhausted: exhausted, Reason: end.String(), Capacity: capacity(hosts)}, nil
 }
 
 // trialID derives a trial's id from its sweep and number, so that it is the

@@ -122,7 +122,7 @@ func TestSpecHash(t *testing.T) {
 func TestCheckLaunch(t *testing.T) {
 	t.Parallel()
 
-	require.NoError(t, checkLaunch(launch()))
+	require.NoError(t, CheckLaunch(launch()))
 
 	for name, change := range map[string]func(*berth.Launch){
 		"no image":       func(l *berth.Launch) { l.Image = "" },
@@ -133,7 +133,7 @@ func TestCheckLaunch(t *testing.T) {
 	} {
 		changed := launch()
 		change(&changed)
-		require.Equal(t, berth.KindInvalid, berth.KindOf(checkLaunch(changed)), name)
+		require.Equal(t, berth.KindInvalid, berth.KindOf(CheckLaunch(changed)), name)
 	}
 
 	_, err := New(Config{Instance: "a/b"})

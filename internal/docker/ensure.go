@@ -29,7 +29,7 @@ const ensureTries = 10
 // when there is one, is returned with it. KindUnavailable is ambiguous: the
 // container may run, and the next call finds it.
 func (d *Docker) Ensure(ctx context.Context, l berth.Launch) (berth.Container, error) {
-	if err := checkLaunch(l); err != nil {
+	if err := CheckLaunch(l); err != nil {
 		return berth.Container{}, err
 	}
 

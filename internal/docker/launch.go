@@ -62,8 +62,9 @@ func specHash(l berth.Launch) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// checkLaunch refuses what would become a container without its fences.
-func checkLaunch(l berth.Launch) error {
+// CheckLaunch refuses what would become a container without its fences.
+// Errors: invalid.
+func CheckLaunch(l berth.Launch) error {
 	switch {
 	case !namePattern.MatchString(l.AttemptID):
 		return berth.Errorf(berth.KindInvalid, "attempt id %q must be letters, digits and _.-", l.AttemptID)

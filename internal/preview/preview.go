@@ -91,8 +91,8 @@ func Enumerate(s berth.Spec, imageDigest string) (*Sketch, error) {
 		return nil, err
 	}
 
-	values, exhausted := searcher.Next(0, nil, MaxEnumerated)
-	sketch := &Sketch{spec: s, complete: exhausted}
+	values, end := searcher.Next(0, nil, MaxEnumerated)
+	sketch := &Sketch{spec: s, complete: end != search.EndNone}
 	index := map[string]int{}
 
 	for _, a := range values {

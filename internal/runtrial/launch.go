@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/argv"
 )
 
 // prepare makes the attempt's directories and says what its container is: the
@@ -60,7 +60,7 @@ func (r *run) noteContainer(l berth.Launch) {
 func (r *run) newLaunch() (berth.Launch, error) {
 	s := r.who.Spec
 
-	command, err := spec.Render(s, r.who.Trial.Params)
+	command, err := argv.Render(s, r.who.Trial.Params)
 	if err != nil {
 		return berth.Launch{}, err
 	}

@@ -7,33 +7,18 @@ import (
 )
 
 // prepareEnqueue completes the assignments that are tried first with defaults,
-// fixed and derived values. It leaves out repeated and forbidden ones.
+// fixed and derived values. It leaves out repeated ones and those that may not
+// be tried.
 func (s *Searcher) prepareEnqueue() error {
 	index := s.index()
 
 	for i, given := range s.spec.Enqueue {
-		a, missing := berth.Assignment{}, ""
-
-		ok := s.space.fill(a, func(st step) berth.Value {
-			v, has := given[st.Name]
-
-			switch {
-			case has:
-				return v
-			case st.Default != nil:
-				return *st.Default
-			default:
-				missing = st.Name
-
-				return berth.Value{}
-			}
-		})
-
+		a, v, missing := s.complete(given)
 		if missing != "" {
 			return berth.Errorf(berth.KindInvalid, "enqueued assignment %d has no value for %q", i, missing)
 		}
 
-		if key := a.Key(); ok && !s.enqueued[key] {
+		if key := a.Key(); v.ok() && !s.enqueued[key] {
 			s.enqueued[key] = true
 			s.enqueue = append(s.enqueue, a)
 

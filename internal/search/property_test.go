@@ -125,14 +125,14 @@ func run(t *rapid.T, s berth.Spec, name string) []string {
 		require.NoError(t, err)
 
 		batch := rapid.IntRange(1, 40).Draw(t, name)
-		more, exhausted := searcher.Next(len(history), search.SeenOf(history), batch)
+		more, end := searcher.Next(len(history), search.SeenOf(history), batch)
 		history = append(history, more...)
 
 		for _, a := range more {
 			checkValid(t, s, a)
 		}
 
-		if exhausted {
+		if end != search.EndNone {
 			return keys(history)
 		}
 
@@ -189,8 +189,8 @@ func TestDistributions(t *testing.T) {
 	searcher, err := search.New(s)
 	require.NoError(t, err)
 
-	suggestions, exhausted := searcher.Next(0, nil, trials)
-	require.False(t, exhausted)
+	suggestions, end := searcher.Next(0, nil, trials)
+	require.Equal(t, search.EndNone, end)
 
 	var small, narrow, sgd, negative float64
 

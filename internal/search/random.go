@@ -10,28 +10,42 @@ import (
 )
 
 const (
-	drawsBeforeWalk = 100    // then a space small enough is enumerated
-	drawsInAll      = 10_000 // then the search gives up: forbid leaves (almost) nothing
+	drawsBeforeWalk = 100 // then a space small enough is enumerated
+	// drawsInAll bounds the draws of one call, 0.2 s with one forbid condition
+	// (2 cores, 2026-11-22). A combination that one draw in
+	// 20,000 hits is missed by all of them once in 150 trials.
+	drawsInAll = 100_000
+	// drawsApart is how many numbers of the first stream belong to one trial.
+	// Later draws take further streams.
+	drawsApart = 10_000
+	// plentiful is how many values of a number make a repeated draw too rare to
+	// look for: a sweep of 1,000 trials draws one twice with chance 1 in 2,000.
+	plentiful = 1e9
+	// drawDigits is how many digits of a drawn float count.
+	drawDigits = 12
 )
 
-// nextRandom draws the trials after the first made ones. In a finite space no
-// assignment comes twice; when the lot keeps falling on old ones, it is cast
-// among those that are left, so the last ones are found too.
-func (s *Searcher) nextRandom(made int, seen Seen, limit int) []berth.Assignment {
+// nextRandom draws the trials after the first made ones. No assignment comes
+// twice. When chance keeps falling on old ones in a space small enough, it is
+// cast among those that are left, so the last ones are found too. stop says
+// why there are fewer than limit.
+func (s *Searcher) nextRandom(made int, seen Seen, limit int) (out []berth.Assignment, stop End) {
 	d := &drawer{Searcher: s, seen: seen, batch: map[string]bool{}}
 
-	var out []berth.Assignment
-
 	for len(out) < limit {
-		a, ok := d.next(made + len(out))
-		if !ok {
-			break
-		}
+		a, end := d.next(made + len(out))
 
-		out = append(out, a)
+		switch {
+		case end == EndNone:
+			out = append(out, a)
+		case end == EndDraws && len(out) > 0:
+			return out, EndNone // the next call has all draws for the next trial
+		default:
+			return out, end
+		}
 	}
 
-	return out
+	return out, EndNone
 }
 
 // drawer is one call of nextRandom.
@@ -40,35 +54,38 @@ type drawer struct {
 
 	seen   Seen
 	batch  map[string]bool // keys drawn in this call
+	draws  int             // made in this call
 	left   []int64         // points not tried, ascending, once walked
 	walked bool
 }
 
-func (d *drawer) next(number int) (berth.Assignment, bool) {
+// next draws the assignment of one trial; another end than EndNone says why
+// there is none.
+func (d *drawer) next(number int) (berth.Assignment, End) {
 	sp := d.space
+	small := sp.finite && sp.points <= maxWalk
+	a := berth.Assignment{}
 
-	for try := range drawsInAll {
-		if try == drawsBeforeWalk && sp.finite && sp.points <= maxWalk {
+	for try := 0; small || d.draws < drawsInAll; try++ {
+		if small && try == drawsBeforeWalk {
 			return d.fromLeft(number)
 		}
 
-		a := berth.Assignment{}
+		d.draws++
 
-		point, ok := sp.draw(source(d.spec.Search.Seed, number, try), a)
-		if ok && d.take(a, point) {
-			return a, true
+		clear(a)
+
+		point, v := sp.draw(source(d.spec.Search.Seed, number, try), a)
+		if v.ok() && d.take(a, point) {
+			return a, EndNone
 		}
 	}
 
-	return nil, false
+	return nil, EndDraws
 }
 
 // take notes an assignment unless it was tried before.
 func (d *drawer) take(a berth.Assignment, point int64) bool {
-	if !d.space.finite {
-		return true
-	}
-
 	key := a.Key()
 	if d.old(key) {
 		return false
@@ -90,7 +107,7 @@ func (d *drawer) old(key string) bool {
 }
 
 // fromLeft casts the lot among the points that are left.
-func (d *drawer) fromLeft(number int) (berth.Assignment, bool) {
+func (d *drawer) fromLeft(number int) (berth.Assignment, End) {
 	if !d.walked {
 		d.walked = true
 
@@ -104,18 +121,23 @@ func (d *drawer) fromLeft(number int) (berth.Assignment, bool) {
 	}
 
 	if len(d.left) == 0 {
-		return nil, false
+		return nil, EndSpace
 	}
 
 	lot := source(d.spec.Search.Seed, number, drawsBeforeWalk).IntN(len(d.left))
 	point, a := d.left[lot], berth.Assignment{}
 
-	return a, d.space.at(point, a) && d.take(a, point)
+	d.space.at(point, a)
+	d.take(a, point)
+
+	return a, EndNone
 }
 
 // source is the random numbers of one draw for one trial.
 func source(seed int64, number, try int) *rand.Rand {
-	return rand.New(rand.NewPCG(mix(uint64(seed)), mix(uint64(number)*drawsInAll+uint64(try)))) //nolint:gosec // a search, not a secret
+	stream, place := uint64(try/drawsApart), uint64(try%drawsApart) //nolint:gosec // G115: neither is negative
+
+	return rand.New(rand.NewPCG(mix(uint64(seed))+stream, mix(uint64(number)*drawsApart+place))) //nolint:gosec // a search, not a secret
 }
 
 // mix spreads neighbouring numbers over all 64 bits (the finalizer of SplitMix64,
@@ -128,10 +150,10 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// draw fills a with random values and reports whether it may be tried. point
+// draw fills a with random values and says whether it may be tried. point
 // is its number in a finite space.
-func (sp *space) draw(random *rand.Rand, a berth.Assignment) (point int64, ok bool) {
-	ok = sp.fill(a, func(st step) berth.Value {
+func (sp *space) draw(random *rand.Rand, a berth.Assignment) (point int64, v verdict) {
+	v = sp.fill(a, func(st step) berth.Value {
 		d := &sp.searched[st.dim]
 		if !d.finite {
 			return berth.FloatValue(d.drawFloat(random))
@@ -143,7 +165,7 @@ func (sp *space) draw(random *rand.Rand, a berth.Assignment) (point int64, ok bo
 		return d.Point(sp.algorithm, i)
 	})
 
-	return point, ok
+	return point, v
 }
 
 // drawFloat is uniform over the range, or over its logarithm. It keeps 12
@@ -158,11 +180,23 @@ func (d *dim) drawFloat(random *rand.Rand) float64 {
 		v = math.Exp(math.Log(low) + part*(math.Log(high)-math.Log(low)))
 	}
 
-	if rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 12, 64), 64); err == nil {
+	if rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', drawDigits, 64), 64); err == nil {
 		v = rounded
 	}
 
 	return min(max(v, low), high)
+}
+
+// plenty says whether drawFloat can yield plentiful values.
+func (d dim) plenty() bool {
+	if d.finite {
+		return false
+	}
+
+	most := max(math.Abs(*d.Min), math.Abs(*d.Max))
+	apart := math.Pow(10, math.Floor(math.Log10(most))-drawDigits+1)
+
+	return (*d.Max-*d.Min)/apart >= plentiful
 }
 
 // drawIndex is the number of a point: by its probability for a choice,

@@ -53,17 +53,43 @@ func New(s berth.Spec) (*Searcher, error) {
 // NeedsSeen says whether Next looks at the earlier assignments at all, so that
 // the caller need not load them.
 func (s *Searcher) NeedsSeen() bool {
-	return s.spec.Search.Algorithm == berth.SearchRandom && s.space.finite
+	return s.spec.Search.Algorithm == berth.SearchRandom && s.space.repeats()
+}
+
+// End says why a search suggests nothing more.
+type End int
+
+// The ends of a search.
+const (
+	EndNone  End = iota // it goes on
+	EndLimit            // limits.max_trials is reached
+	EndSpace            // the space holds no other assignment that may be tried
+	EndDraws            // chance found no other one in DrawsInAll draws
+)
+
+// String is the end as a reason for the user.
+func (e End) String() string {
+	switch e {
+	case EndLimit:
+		return "limits.max_trials was reached"
+	case EndSpace:
+		return "every combination was tried"
+	case EndDraws:
+		return "no further combination was found in 100,000 draws; forbid leaves too few"
+	default:
+		return ""
+	}
 }
 
 // Next suggests the assignments of the next trials, at most limit: first what
 // is enqueued, then what the algorithm says. made is the number of trials so
 // far, with those from enqueue; seen holds their assignments (see NeedsSeen).
-// exhausted means that there is nothing to suggest after these, because the
-// space is used up or limits.max_trials is reached.
-func (s *Searcher) Next(made int, seen Seen, limit int) (suggestions []berth.Assignment, exhausted bool) {
+// end says why nothing follows these. While it is EndNone there is at least
+// one suggestion, and fewer than limit only where forbid leaves so little that
+// one call cannot find more.
+func (s *Searcher) Next(made int, seen Seen, limit int) (suggestions []berth.Assignment, end End) {
 	if most := s.spec.Limits.MaxTrials; most > 0 && limit >= most-made {
-		limit, exhausted = most-made, true
+		limit, end = most-made, EndLimit
 	}
 
 	for limit > len(suggestions) && made+len(suggestions) < len(s.enqueue) {
@@ -74,7 +100,7 @@ func (s *Searcher) Next(made int, seen Seen, limit int) (suggestions []berth.Ass
 	made += len(suggestions)
 
 	if limit <= 0 {
-		return suggestions, exhausted
+		return suggestions, end
 	}
 
 	var more []berth.Assignment
@@ -82,11 +108,20 @@ func (s *Searcher) Next(made int, seen Seen, limit int) (suggestions []berth.Ass
 	switch s.spec.Search.Algorithm {
 	case berth.SearchGrid:
 		more = s.nextGrid(int64(made-len(s.enqueue)), limit)
+		if len(more) < limit {
+			end = EndSpace
+		}
 	case berth.SearchRandom:
-		more = s.nextRandom(made, seen, limit)
+		var stop End
+
+		if more, stop = s.nextRandom(made, seen, limit); len(more) < limit {
+			end = stop
+		}
+	default:
+		end = EndSpace
 	}
 
-	return append(suggestions, more...), exhausted || len(more) < limit
+	return append(suggestions, more...), end
 }
 
 // Size counts the distinct assignments a sweep can try, with those enqueued

@@ -47,10 +47,10 @@ func all(t *testing.T, s berth.Spec, batch int) []berth.Assignment {
 	var out []berth.Assignment
 
 	for range 10_000 {
-		more, exhausted := searcher.Next(len(out), search.SeenOf(out), batch)
+		more, end := searcher.Next(len(out), search.SeenOf(out), batch)
 		out = append(out, more...)
 
-		if exhausted {
+		if end != search.EndNone {
 			return out
 		}
 
@@ -190,6 +190,117 @@ func TestNothingToSearchIsOneTrial(t *testing.T) {
 	require.Equal(t, []string{`{"epochs":5,"warmup":1}`}, keys(got))
 }
 
+// TestTightForbidKeepsDrawing leaves 1 in 5,000 of the draws.
+func TestTightForbidKeepsDrawing(t *testing.T) {
+	t.Parallel()
+
+	for name, p := range map[string]berth.Parameter{"infinite": floatRange("x", 0, 1), "finite": intRange("x", 1, 1e9)} {
+		s := spec(berth.SearchRandom, p, choice("y", "a", "b"))
+		s.Limits.MaxTrials = 30
+		s.Forbid = []string{map[string]string{"infinite": "x > 1 / 5000", "finite": "x > 1000000000 / 5000"}[name]}
+
+		first := keys(all(t, s, 50))
+		require.Len(t, first, 30, name)
+		require.Equal(t, first, keys(all(t, s, 7)), "batches must not matter: %s", name)
+	}
+}
+
+func TestEndsSayWhy(t *testing.T) {
+	t.Parallel()
+
+	limited := spec(berth.SearchRandom, floatRange("x", 0, 1))
+	limited.Limits.MaxTrials = 3
+	grid := spec(berth.SearchGrid, intRange("x", 1, 3))
+	small := spec(berth.SearchRandom, intRange("x", 1, 3))
+	more := grid
+	more.Limits.MaxTrials = 9
+	none := spec(berth.SearchRandom, floatRange("x", 1, 2))
+	none.Forbid = []string{"x > 0"}
+	large := spec(berth.SearchRandom, intRange("x", 1, 1e15))
+	large.Forbid = []string{"x > 0"}
+
+	for _, test := range []struct {
+		name    string
+		spec    berth.Spec
+		made, n int
+		end     search.End
+		why     string
+	}{
+		{"max_trials", limited, 3, 0, search.EndLimit, "limits.max_trials was reached"},
+		{"grid", grid, 3, 0, search.EndSpace, "every combination was tried"},
+		{"grid below max_trials", more, 3, 0, search.EndSpace, "every combination was tried"},
+		{"finite", small, 0, 3, search.EndSpace, "every combination was tried"},
+		{"infinite", none, 0, 0, search.EndDraws, "no further combination was found in 100,000 draws; forbid leaves too few"},
+		{"too large to list", large, 0, 0, search.EndDraws, "no further combination was found in 100,000 draws; forbid leaves too few"},
+		{"goes on", limited, 0, 2, search.EndNone, ""},
+	} {
+		searcher, err := search.New(test.spec)
+		require.NoError(t, err)
+
+		limit := 5
+		if test.end == search.EndNone {
+			limit = test.n
+		}
+
+		got, end := searcher.Next(test.made, nil, limit)
+		require.Len(t, got, test.n, test.name)
+		require.Equal(t, test.end, end, test.name)
+		require.Equal(t, test.why, end.String(), test.name)
+	}
+}
+
+// TestMixedSpacesDoNotRepeat has a number in some trials only, or one of few
+// values: the trials without it would come again and again.
+func TestMixedSpacesDoNotRepeat(t *testing.T) {
+	t.Parallel()
+
+	momentum := floatRange("momentum", 0, 0.99)
+	momentum.When = map[string]berth.Values{"optimizer": {berth.StringValue("sgd")}}
+
+	for name, s := range map[string]berth.Spec{
+		"conditional": spec(berth.SearchRandom, choice("optimizer", "sgd", "adam", "lion"), momentum),
+		"narrow":      spec(berth.SearchRandom, floatRange("x", 1, 1.000000001)),
+	} {
+		s.Limits.MaxTrials = 100
+
+		got := keys(all(t, s, 8))
+		require.Len(t, got, 100, name)
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(got))), 100, name)
+	}
+}
+
+// TestUnrenderedIsNotSuggested: a value that begins with - would be read as an
+// option, so the search leaves its trial out as forbid does.
+func TestUnrenderedIsNotSuggested(t *testing.T) {
+	t.Parallel()
+
+	for _, algorithm := range []string{berth.SearchGrid, berth.SearchRandom, berth.SearchList} {
+		s := spec(algorithm, intRange("n", 1, 9), derived("z", "n - 5"))
+		s.Command = []string{"train", "{{z}}"}
+		s.Enqueue = []berth.Assignment{{"n": berth.IntValue(2)}, {"n": berth.IntValue(7)}}
+
+		got := all(t, s, 2)
+		for _, a := range got {
+			z, _ := a["z"].Number()
+			require.GreaterOrEqual(t, z, 0.0, a.Key())
+		}
+
+		want := 5
+		if algorithm == berth.SearchList {
+			want = 1
+		}
+
+		require.Len(t, got, want, algorithm)
+
+		n, finite := search.Size(s)
+		require.True(t, finite)
+		require.EqualValues(t, want, n)
+
+		s.Command = []string{"train", "--z={{z}}"}
+		require.Len(t, all(t, s, 2), map[bool]int{true: 2, false: 9}[algorithm == berth.SearchList])
+	}
+}
+
 func TestEverythingForbiddenEnds(t *testing.T) {
 	t.Parallel()
 
@@ -291,5 +402,19 @@ func BenchmarkGridTail(b *testing.B) {
 				searcher.Next(99_900, nil, 50)
 			}
 		})
+	}
+}
+
+// BenchmarkTightForbid is the most that one call can take.
+func BenchmarkTightForbid(b *testing.B) {
+	s := spec(berth.SearchRandom, floatRange("x", 0, 1), floatRange("y", 0, 1), derived("d", "x + y"))
+	s.Forbid = []string{"d * x > 0"}
+
+	searcher, err := search.New(s)
+	require.NoError(b, err)
+
+	for b.Loop() {
+		_, end := searcher.Next(0, nil, 8)
+		require.Equal(b, search.EndDraws, end)
 	}
 }

@@ -6,18 +6,21 @@ import (
 	"slices"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/argv"
 	"github.com/berthml/berth/internal/expr"
 )
 
 // space is a search space, prepared: its parameters in an order in which a
 // parent comes before its children and an operand before what it computes.
 type space struct {
+	spec      berth.Spec
 	algorithm string
 	steps     []step // every parameter
 	searched  []dim  // the searched ones, in the order of the document
 	forbid    []*expr.Program
 	points    int64 // product of the dims, at most math.MaxInt64
 	finite    bool
+	renders   bool // every assignment does; else each is looked at
 }
 
 // step gives one parameter its value.
@@ -39,7 +42,7 @@ type dim struct {
 }
 
 func newSpace(s berth.Spec) (*space, error) {
-	sp := &space{algorithm: s.Search.Algorithm, points: 1, finite: true}
+	sp := &space{spec: s, algorithm: s.Search.Algorithm, points: 1, finite: true, renders: len(s.Command) == 0 || argv.Sure(s)}
 	scope := expr.Scope{}
 
 	for _, p := range s.Parameters {
@@ -144,16 +147,16 @@ func (st step) ready(known map[string]bool) bool {
 func (sp *space) plain() bool {
 	conditional := slices.ContainsFunc(sp.steps, func(st step) bool { return len(st.When) > 0 || st.program != nil })
 
-	return !conditional && len(sp.forbid) == 0
+	return !conditional && len(sp.forbid) == 0 && sp.renders
 }
 
 // fill gives a, which is empty, the value of every active parameter; pick
 // chooses that of a searched one. It reports whether the result may be tried:
-// nothing forbids it and every derived value can be computed. A derived value
-// of an inactive parameter is absent like its operand, and a condition that
-// names one does not apply. A condition that cannot be computed, such as a
-// division by zero, forbids.
-func (sp *space) fill(a berth.Assignment, pick func(st step) berth.Value) bool {
+// nothing forbids it, every derived value can be computed and the command can
+// be rendered. A derived value of an inactive parameter is absent like its
+// operand, and a condition that names one does not apply. A condition that
+// cannot be computed, such as a division by zero, forbids.
+func (sp *space) fill(a berth.Assignment, pick func(st step) berth.Value) verdict {
 	for _, st := range sp.steps {
 		if !st.Active(a) {
 			continue
@@ -167,22 +170,28 @@ func (sp *space) fill(a berth.Assignment, pick func(st step) berth.Value) bool {
 		case st.program.Ready(a):
 			v, err := st.program.Number(a)
 			if err != nil {
-				return false
+				return verdict{cause: uncomputable, name: st.Name, err: err}
 			}
 
 			a[st.Name] = v
 		}
 	}
 
-	for _, program := range sp.forbid {
+	for i, program := range sp.forbid {
 		if !program.Ready(a) {
 			continue
 		}
 
 		if bad, err := program.Bool(a); bad || err != nil {
-			return false
+			return verdict{cause: forbidden, name: sp.spec.Forbid[i], err: err}
 		}
 	}
 
-	return true
+	if !sp.renders {
+		if _, err := argv.Render(sp.spec, a); err != nil {
+			return verdict{cause: unrendered, err: err}
+		}
+	}
+
+	return verdict{}
 }

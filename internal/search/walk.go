@@ -18,12 +18,20 @@ func (sp *space) walk(yield func(point int64, a berth.Assignment) bool) {
 }
 
 // at fills a with the assignment of one point. It reports false when nothing
-// may be tried there. Points that differ only in parameters that are inactive
-// are the same assignment; the one whose inactive digits are zero stands for all.
+// may be tried there.
 func (sp *space) at(point int64, a berth.Assignment) bool {
+	v, own := sp.judge(point, a)
+
+	return own && v.ok()
+}
+
+// judge fills a with the assignment of one point. Points that differ only in
+// parameters that are inactive are the same assignment; the one whose inactive
+// digits are zero stands for all, and own is false for the others.
+func (sp *space) judge(point int64, a berth.Assignment) (v verdict, own bool) {
 	used := int64(0)
 
-	ok := sp.fill(a, func(st step) berth.Value {
+	v = sp.fill(a, func(st step) berth.Value {
 		d := &sp.searched[st.dim]
 		digit := point / d.stride % d.points
 		used += digit * d.stride
@@ -31,5 +39,5 @@ func (sp *space) at(point int64, a berth.Assignment) bool {
 		return d.Point(sp.algorithm, digit)
 	})
 
-	return ok && used == point
+	return v, used == point
 }

@@ -40,12 +40,12 @@ func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
 		add(CodeUnsatisfiable, "/resources/device", "no host has a GPU; write auto or cpu")
 	case r.Device != berth.DeviceCPU && has.GPUs > 0 && int64(r.GPUMemory) > has.LargestGPUBytes:
 		add(CodeUnsatisfiable, "/resources/gpu_memory", "%s is more than the largest GPU has: %s",
-			bytesText(int64(r.GPUMemory)), bytesText(has.LargestGPUBytes))
+			berth.BytesText(int64(r.GPUMemory)), berth.BytesText(has.LargestGPUBytes))
 	}
 
 	if int64(r.Memory) > has.MemoryBytes {
 		add(CodeUnsatisfiable, "/resources/memory", "%s is more than the largest host has: %s",
-			bytesText(int64(r.Memory)), bytesText(has.MemoryBytes))
+			berth.BytesText(int64(r.Memory)), berth.BytesText(has.MemoryBytes))
 	}
 
 	if int64(r.CPUs) > has.CPUMilli {

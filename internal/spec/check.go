@@ -31,6 +31,7 @@ func (c *checker) run() {
 	c.checkSearch()
 	c.checkResources()
 	c.checkMetrics()
+	c.checkDrawn()
 }
 
 func (c *checker) add(pointer, code, format string, args ...any) {

@@ -2,11 +2,10 @@ package spec
 
 import (
 	"path"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/argv"
 )
 
 func (c *checker) checkCommand() {
@@ -19,14 +18,12 @@ func (c *checker) checkCommand() {
 		c.add("/command/0", codeCmd, "the first element is the program; it cannot be empty")
 	}
 
-	size := 0
-	for _, element := range command {
-		size += len(element) + 1
-	}
+	known := c.reader.clean("/parameters")
+	parameters := c.byName()
 
-	if size > maxCommandBytes {
-		c.add("/command", codeCmdSize, "the command has %d bytes; at most %d are passed; put data into a file or dataset",
-			size, maxCommandBytes)
+	if size := argv.Longest(command, parameters); size > argv.MaxBytes {
+		c.add("/command", codeCmdSize, "the command and its values can have %s; at most %s are passed; put data into a file",
+			berth.BytesText(int64(size)), berth.BytesText(argv.MaxBytes))
 
 		return
 	}
@@ -35,15 +32,14 @@ func (c *checker) checkCommand() {
 		c.add("/workdir", codeWorkdir, "write an absolute path without .. or a slash at the end, such as /app")
 	}
 
-	if !c.reader.clean("/parameters") {
+	if !known {
 		return // the names are not known
 	}
 
-	parameters := c.byName()
 	absent := c.maybeAbsent()
 
 	for i, element := range command {
-		c.checkElement("/command/"+strconv.Itoa(i), element, parameters, absent)
+		c.checkElement(i, element, parameters, absent)
 	}
 }
 
@@ -56,31 +52,43 @@ func (c *checker) byName() map[string]berth.Parameter {
 	return out
 }
 
-func (c *checker) checkElement(at, element string, parameters map[string]berth.Parameter, absent map[string]bool) {
-	parts, broken := parseTemplate(element)
+func (c *checker) checkElement(i int, element string, parameters map[string]berth.Parameter, absent map[string]bool) {
+	at := "/command/" + strconv.Itoa(i)
+
+	parts, broken := argv.Parse(element)
 	if broken != "" {
 		c.add(at, codeTemplate, "%q begins no placeholder; write {{name}} with the name of a parameter", shorten(broken))
 
 		return
 	}
 
-	for i, part := range parts {
-		if part.name == "" {
-			continue
-		}
-
-		p, ok := parameters[part.name]
-
-		switch {
-		case !ok:
-			c.add(at, codeTemplateParam, "there is no parameter %q%s", part.name, c.suggestName(part.name))
-		case i == 0 && dashes(p):
+	for _, p := range argv.Leading(parts, parameters) {
+		if argv.CanDash(p) {
 			c.add(at, codeArgDash, "a value of %q begins with - and would be read as an option; write --%s={{%s}}",
 				p.Name, p.Name, p.Name)
+		}
+	}
+
+	empty := i == 0 && element != "" // checkCommand speaks of one that is written empty
+
+	for j, part := range parts {
+		p, ok := parameters[part.Name]
+		empty = empty && ok && argv.CanBeEmpty(p)
+
+		switch {
+		case part.Name == "":
+		case !ok:
+			c.add(at, codeTemplateParam, "there is no parameter %q%s", part.Name, c.suggestName(part.Name))
 		case i == 0 && absent[p.Name]:
+			c.add(at, codeCond, "%q is not in every trial, and the others would have no program; name the program without it", p.Name)
+		case j == 0 && absent[p.Name]:
 			c.add(at, codeCond, "%q is not in every trial, and then this element is left out; write --%s={{%s}} "+
 				"so that its option goes with it", p.Name, p.Name, p.Name)
 		}
+	}
+
+	if empty {
+		c.add(at, codeCmd, "the first element is the program, and with these values it can be empty; leave the empty value out")
 	}
 }
 
@@ -95,21 +103,4 @@ func (c *checker) suggestName(wrong string) string {
 	}
 
 	return "; declare it under parameters"
-}
-
-// dashes says whether a value of p can be seen to begin with "-". Derived
-// values are only known when a trial is rendered.
-func dashes(p berth.Parameter) bool {
-	values := p.Values
-	if p.Value != nil {
-		values = append(slices.Clip(values), *p.Value)
-	}
-
-	for _, v := range values {
-		if strings.HasPrefix(v.String(), "-") {
-			return true
-		}
-	}
-
-	return p.Searched() && p.Min != nil && *p.Min < 0
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/berthml/berth"
 )
 
 var (
@@ -58,8 +60,8 @@ func (c *checker) checkEnvironment() {
 				name, want, shorten(value))
 		}
 
-		if len(value) > 32<<10 {
-			c.add(at, codeEnvDenied, "the value has %d bytes; at most 32768 are passed", len(value))
+		if len(value) > maxValueBytes {
+			c.add(at, codeEnvDenied, tooLong, berth.BytesText(int64(len(value))), berth.BytesText(maxValueBytes))
 		}
 	}
 }

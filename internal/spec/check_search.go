@@ -9,13 +9,9 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/expr"
 )
 
-const (
-	maxEnqueue        = 10_000
-	maxEnqueueForbids = 1_000 // entries whose forbid conditions are evaluated here; the search checks all
-)
+const maxEnqueue = 10_000
 
 // checkSearch checks that the search has something to do and comes to an end.
 func (c *checker) checkSearch() {
@@ -110,7 +106,7 @@ func (c *checker) checkResources() {
 	r, l, p := c.spec.Resources, c.spec.Limits, c.spec.Probe
 
 	if r.Memory > 0 && r.ShmSize > r.Memory {
-		c.add("/resources/shm_size", codeRange, "shm_size is part of memory and cannot be larger; memory is %s", bytesText(int64(r.Memory)))
+		c.add("/resources/shm_size", codeRange, "shm_size is part of memory and cannot be larger; memory is %s", berth.BytesText(int64(r.Memory)))
 	}
 
 	if p.Mode == berth.ProbeOff && r.Memory == 0 {
@@ -132,7 +128,6 @@ func (c *checker) checkEnqueue(parameters map[string]berth.Parameter) {
 		return
 	}
 
-	forbid := c.compileForbid()
 	choices := make(map[string]typed, len(parameters))
 
 	for name, p := range parameters {
@@ -161,24 +156,6 @@ func (c *checker) checkEnqueue(parameters map[string]berth.Parameter) {
 			if _, ok := full[p.Name]; !ok && p.Searched() && p.Active(full) {
 				c.add(at, codeEnqueue, "no value for %q, which has no default; add it", p.Name)
 			}
-		}
-
-		if i < maxEnqueueForbids {
-			c.checkForbidden(at, full, forbid)
-		}
-	}
-}
-
-func (c *checker) checkForbidden(at string, a berth.Assignment, forbid []*expr.Program) {
-	for i, program := range forbid {
-		if !program.Ready(a) {
-			continue
-		}
-
-		if bad, err := program.Bool(a); err != nil {
-			c.add(at, codeEnqueue, "forbid cannot be computed for this assignment: %v", err)
-		} else if bad {
-			c.add(at, codeEnqueue, "forbid excludes this assignment: %s", shorten(c.spec.Forbid[i]))
 		}
 	}
 }
@@ -224,23 +201,6 @@ func (c *checker) completed(a berth.Assignment) berth.Assignment {
 
 				out[p.Name], changed = *v, true
 			}
-		}
-	}
-
-	return out
-}
-
-func (c *checker) compileForbid() []*expr.Program {
-	scope := expr.Scope{}
-	for _, p := range c.spec.Parameters {
-		scope[p.Name] = expr.TypeOf(p)
-	}
-
-	var out []*expr.Program
-
-	for _, source := range c.spec.Forbid {
-		if program, err := expr.Compile(source, expr.Bool, scope); err == nil {
-			out = append(out, program)
 		}
 	}
 

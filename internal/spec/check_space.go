@@ -7,9 +7,16 @@ import (
 	"strings"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/argv"
 )
 
-const maxChoices = 10_000
+const (
+	maxChoices = 10_000
+	// maxValueBytes bounds a text that the job also gets as an environment
+	// variable, as environment_variables does.
+	maxValueBytes = 32 << 10
+	tooLong       = "the value has %s; at most %s are passed; put data into a file"
+)
 
 // checkParameters checks each parameter by itself, then what ties them.
 func (c *checker) checkParameters() {
@@ -27,7 +34,7 @@ func (c *checker) checkParameters() {
 			continue
 		}
 
-		if !parameterName.MatchString(p.Name) {
+		if !argv.IsName(p.Name) {
 			c.add(at+"/name", codeParamName, "%q is no name of a parameter; write 1 to 64 letters, digits and _, no digit first",
 				shorten(p.Name))
 		}
@@ -78,8 +85,11 @@ func (c *checker) checkParameter(at string, p berth.Parameter) {
 	case "":
 		c.add(at+"/type", codeParam, "say what it can be: min and max, values, value or expr")
 	case berth.ParameterFixed:
-		if p.Value == nil {
+		switch {
+		case p.Value == nil:
 			c.add(at+"/value", codeParam, "a fixed parameter needs a value")
+		case len(p.Value.String()) > maxValueBytes:
+			c.add(at+"/value", codeParam, tooLong, berth.BytesText(int64(len(p.Value.String()))), berth.BytesText(maxValueBytes))
 		}
 	case berth.ParameterDerived:
 		if p.Expr == "" {
@@ -111,6 +121,10 @@ func (c *checker) checkChoices(at string, p berth.Parameter) {
 	seen := make(map[berth.Value]bool, len(p.Values))
 
 	for i, v := range p.Values {
+		if n := len(v.String()); n > maxValueBytes {
+			c.add(at+"/values/"+strconv.Itoa(i), codeChoice, tooLong, berth.BytesText(int64(n)), berth.BytesText(maxValueBytes))
+		}
+
 		if seen[identity(v)] {
 			c.add(at+"/values/"+strconv.Itoa(i), codeChoiceDup, "the value %s is listed twice; use probabilities to prefer one",
 				shorten(v.String()))

@@ -47,7 +47,7 @@ func (o *object) size(name string, low int64, code string, fallback berth.Size) 
 		o.add(n.Offset, o.at(name), codeUnit, "%q is no size; %s", shorten(n.Text), unitHint)
 	case v*factor < float64(low):
 		o.add(n.Offset, o.at(name), code, "%s is too small; at least %s are needed: %s",
-			shorten(n.Text), bytesText(low), unitHint)
+			shorten(n.Text), berth.BytesText(low), unitHint)
 	case v*factor > pib:
 		o.add(n.Offset, o.at(name), codeRange, "%s is more than any machine has", shorten(n.Text))
 	default:
@@ -92,15 +92,6 @@ func durationText(d time.Duration) string {
 	}
 
 	return d.String()
-}
-
-// bytesText writes whole mebibytes as such.
-func bytesText(n int64) string {
-	if n%mib == 0 {
-		return strconv.FormatInt(n/mib, 10) + "MiB"
-	}
-
-	return strconv.FormatInt(n, 10) + " bytes"
 }
 
 // parseDuration is time.ParseDuration with leading days.

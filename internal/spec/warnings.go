@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/argv"
 	"github.com/berthml/berth/internal/expr"
 )
 
@@ -46,7 +47,7 @@ func Warnings(s berth.Spec) []berth.Problem {
 // values and conditions; empty when the command uses none at all.
 func usedNames(s berth.Spec) map[string]bool {
 	used := map[string]bool{}
-	for _, name := range placeholders(s.Command) {
+	for _, name := range argv.Names(s.Command) {
 		used[name] = true
 	}
 

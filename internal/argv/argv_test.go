@@ -1,4 +1,4 @@
-package spec_test
+package argv_test
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/argv"
 )
 
 func TestRender(t *testing.T) {
@@ -36,14 +36,17 @@ func TestRender(t *testing.T) {
 		{command: []string{"train", "{{empty}}{{dash}}"}, err: "would be read as an option"},
 		{command: []string{"train", "{{nobody}}"}, err: `there is no parameter "nobody"`},
 		{command: []string{"train", "{{lr}"}, err: "no placeholder begins at"},
-		{command: []string{"{{inactive}}"}, err: "nothing is left"},
+		{command: []string{"{{inactive}}"}, err: "no program is left"},
+		{command: []string{"{{empty}}", "x"}, err: "no program is left"},
+		{command: []string{"bin/{{inactive}}", "x"}, err: "no program is left"},
+		{command: nil, err: "it is empty"},
 		{command: []string{strings.Repeat("x", 200_000)}, err: "longer than"},
 	}
 
 	for _, test := range tests {
 		s := berth.Spec{Command: test.command, Parameters: []berth.Parameter{{Name: "inactive"}}}
 
-		got, err := spec.Render(s, a)
+		got, err := argv.Render(s, a)
 		if test.err != "" {
 			require.ErrorContains(t, err, test.err)
 			require.Equal(t, berth.KindInvalid, berth.KindOf(err))
@@ -54,4 +57,28 @@ func TestRender(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, test.want, got)
 	}
+}
+
+func TestSure(t *testing.T) {
+	t.Parallel()
+
+	low, high, below := 0.0, 9.0, -1.0
+	parameters := []berth.Parameter{
+		{Name: "n", Type: berth.ParameterInt, Min: &low, Max: &high},
+		{Name: "below", Type: berth.ParameterFloat, Min: &below, Max: &high},
+		{Name: "maybe", Type: berth.ParameterCategorical, Values: berth.Values{berth.StringValue(""), berth.StringValue("x")}},
+		{Name: "big", Type: berth.ParameterFixed, Value: new(berth.StringValue(strings.Repeat("x", 100_000)))},
+		{Name: "z", Type: berth.ParameterDerived, Expr: "n - 5"},
+	}
+
+	for element, want := range map[string]bool{
+		"x": true, "{{n}}": true, "--x={{below}}": true, "--x={{z}}": true, "{{maybe}}{{n}}": true, "x{{maybe}}{{z}}": true,
+		"{{big}}": true, "{{n}}{{z}}": true, "{{z}}": false, "{{below}}": false, "{{maybe}}{{below}}": false, "{{maybe}}{{z}}": false,
+		"{{big}}{{big}}": false, "{{": false,
+	} {
+		s := berth.Spec{Command: []string{"train", element}, Parameters: parameters}
+		require.Equal(t, want, argv.Sure(s), element)
+	}
+
+	require.False(t, argv.Sure(berth.Spec{Command: []string{"{{maybe}}"}, Parameters: parameters}), "the program may be empty")
 }
