@@ -32,13 +32,19 @@ type Parameter struct {
 	Value         *Value            `json:"value,omitempty"`         // fixed
 	Expr          string            `json:"expr,omitempty"`          // derived; arithmetic over other parameters
 	Default       *Value            `json:"default,omitempty"`
-	When          map[string]Values `json:"when,omitempty"` // active iff every parent has one of these values
-	Memory        bool              `json:"memory,omitempty"`
+	When          map[string]Values `json:"when,omitempty"`   // active iff every parent has one of these values
+	Memory        *bool             `json:"memory,omitempty"` // whether the value changes the memory a trial needs; nil = not said
 }
 
 // Searched reports whether the search chooses the value.
 func (p Parameter) Searched() bool {
 	return p.Type != ParameterFixed && p.Type != ParameterDerived
+}
+
+// Marked reports whether the user says that the value changes memory, and
+// whether they say that it does not. Both are false when they say nothing.
+func (p Parameter) Marked() (changes, keeps bool) {
+	return p.Memory != nil && *p.Memory, p.Memory != nil && !*p.Memory
 }
 
 // Active reports whether every parent the parameter waits for has one of the

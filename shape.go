@@ -11,7 +11,8 @@ import (
 type Shape struct {
 	ImageDigest string            `json:"image_digest"`
 	Command     []string          `json:"command"` // template, with its placeholders
-	Values      Assignment        `json:"values"`  // of the parameters that decide memory
+	Workdir     string            `json:"workdir,omitempty"`
+	Values      Assignment        `json:"values"` // of the parameters that decide memory, fixed and derived ones included
 	Stage       string            `json:"stage"`
 	DeviceModel string            `json:"device_model"` // empty = CPU
 	Environment map[string]string `json:"environment,omitempty"`

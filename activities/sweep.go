@@ -84,6 +84,8 @@ func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (Sugges
 		return SuggestResult{}, translate(err)
 	}
 
+	shapes := search.NewShapes(sweep.Spec, sweep.ImageDigest)
+
 	var end search.End // stays EndNone on a retry, and the next call says it
 
 	numbers, exhausted, err := a.Sweeps.Suggest(ctx, in.SweepID, in.First, searcher.NeedsSeen(),
@@ -94,7 +96,7 @@ func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (Sugges
 			trials := make([]berth.NewTrial, len(values))
 
 			for i, v := range values {
-				trials[i] = berth.NewTrial{ID: trialID(in.SweepID, in.First+i), Params: v, Shape: search.ShapeOf(sweep.Spec, sweep.ImageDigest, v)}
+				trials[i] = berth.NewTrial{ID: trialID(in.SweepID, in.First+i), Params: v, Shape: shapes.Of(v)}
 			}
 
 			return trials, end == search.EndSpace || end == search.EndDraws, nil

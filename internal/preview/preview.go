@@ -94,9 +94,10 @@ func Enumerate(s berth.Spec, imageDigest string) (*Sketch, error) {
 	values, end := searcher.Next(0, nil, MaxEnumerated)
 	sketch := &Sketch{spec: s, complete: end != search.EndNone}
 	index := map[string]int{}
+	shapes := search.NewShapes(s, imageDigest)
 
 	for _, a := range values {
-		shape := search.ShapeOf(s, imageDigest, a)
+		shape := shapes.Of(a)
 		key := shape.Key()
 
 		i, seen := index[key]

@@ -357,20 +357,6 @@ func TestSize(t *testing.T) {
 	}
 }
 
-func TestShape(t *testing.T) {
-	t.Parallel()
-
-	s := spec(berth.SearchRandom, floatRange("lr", 0, 1), intRange("batch", 1, 8), choice("optimizer", "sgd", "adam"))
-	a := berth.Assignment{"lr": berth.FloatValue(0.1), "batch": berth.IntValue(4)}
-
-	require.Equal(t, []string{"batch", "optimizer"}, search.MemoryParameters(s))
-	require.Equal(t, `{"batch":4}`, search.ShapeValues(s, a).Key())
-
-	s.Parameters[0].Memory = true
-	require.Equal(t, []string{"lr"}, search.MemoryParameters(s))
-	require.Equal(t, `{"lr":0.1}`, search.ShapeValues(s, a).Key())
-}
-
 // TestRandomIsPinned fails when a change would give running sweeps other values.
 func TestRandomIsPinned(t *testing.T) {
 	t.Parallel()

@@ -1,52 +1,108 @@
 package search
 
-import "github.com/berthml/berth"
+import (
+	"slices"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/expr"
+)
 
 // MemoryParameters names the parameters whose values decide memory, in the
-// order of the document: those marked memory: true or, when none is, every int
-// and categorical parameter.
+// order of the document. What the user marks with memory: true counts, and what
+// they mark with memory: false does not. Of the others
+//
+//   - a searched one counts when nothing is marked true and it is an int or a
+//     categorical;
+//   - a fixed one counts, so that editing it makes another shape;
+//   - a derived one counts unless it is computed from a searched or derived one
+//     that does not: then it would only repeat what was said not to matter.
 func MemoryParameters(s berth.Spec) []string {
-	var marked, assumed []string
+	marked := slices.ContainsFunc(s.Parameters, func(p berth.Parameter) bool {
+		changes, _ := p.Marked()
+
+		return changes
+	})
+	scope := expr.Scope{}
 
 	for _, p := range s.Parameters {
-		if p.Memory {
-			marked = append(marked, p.Name)
-		}
+		scope[p.Name] = expr.TypeOf(p)
+	}
 
-		if p.Type == berth.ParameterInt || p.Type == berth.ParameterCategorical {
-			assumed = append(assumed, p.Name)
+	blocked := map[string]bool{} // searched and derived ones that do not count
+
+	for size := -1; size != len(blocked); { // until a round adds nothing
+		size = len(blocked)
+
+		for _, p := range s.Parameters {
+			if p.Type != berth.ParameterFixed && !counts(p, marked, blocked, scope) {
+				blocked[p.Name] = true
+			}
 		}
 	}
 
-	if len(marked) > 0 {
-		return marked
+	var names []string
+
+	for _, p := range s.Parameters {
+		if counts(p, marked, blocked, scope) {
+			names = append(names, p.Name)
+		}
 	}
 
-	return assumed
+	return names
 }
 
-// ShapeValues is the part of an assignment that decides memory. Inactive
-// parameters are absent, so that trials with and without one differ.
-func ShapeValues(s berth.Spec, a berth.Assignment) berth.Assignment {
-	shape := berth.Assignment{}
+// counts says whether a parameter decides memory, as far as it is known which
+// others do not.
+func counts(p berth.Parameter, marked bool, blocked map[string]bool, scope expr.Scope) bool {
+	switch changes, keeps := p.Marked(); {
+	case changes || keeps:
+		return changes
+	case p.Type == berth.ParameterFixed:
+		return true
+	case p.Type == berth.ParameterDerived:
+		program, err := expr.Compile(p.Expr, expr.Number, scope)
 
-	for _, name := range MemoryParameters(s) {
+		return err == nil && !slices.ContainsFunc(program.Names(), func(name string) bool { return blocked[name] })
+	default:
+		return !marked && (p.Type == berth.ParameterInt || p.Type == berth.ParameterCategorical)
+	}
+}
+
+// Shapes makes the shapes of a sweep's trials. Trials of one shape share a probe.
+type Shapes struct {
+	spec   berth.Spec
+	digest string
+	names  []string
+}
+
+// NewShapes prepares the shapes of a valid spec that runs the given image.
+func NewShapes(s berth.Spec, imageDigest string) Shapes {
+	return Shapes{spec: s, digest: imageDigest, names: MemoryParameters(s)}
+}
+
+// Of is the shape of one trial. Inactive parameters are absent, so that trials
+// with and without one differ.
+func (h Shapes) Of(a berth.Assignment) berth.Shape {
+	values := berth.Assignment{}
+
+	for _, name := range h.names {
 		if v, ok := a[name]; ok {
-			shape[name] = v
+			values[name] = v
 		}
 	}
 
-	return shape
+	return berth.Shape{
+		ImageDigest: h.digest,
+		Command:     h.spec.Command,
+		Workdir:     h.spec.Workdir,
+		Values:      values,
+		Stage:       berth.StageMain,
+		Environment: h.spec.EnvironmentVariables,
+		CPUMilli:    h.spec.Resources.ThreadCapMilli(),
+	}
 }
 
-// ShapeOf returns the shape of one assignment: trials of one shape share a probe.
-func ShapeOf(s berth.Spec, imageDigest string, values berth.Assignment) berth.Shape {
-	return berth.Shape{
-		ImageDigest: imageDigest,
-		Command:     s.Command,
-		Values:      ShapeValues(s, values),
-		Stage:       berth.StageMain,
-		Environment: s.EnvironmentVariables,
-		CPUMilli:    s.Resources.ThreadCapMilli(),
-	}
+// ShapeOf is the shape of one trial of a valid spec.
+func ShapeOf(s berth.Spec, imageDigest string, a berth.Assignment) berth.Shape {
+	return NewShapes(s, imageDigest).Of(a)
 }

@@ -126,7 +126,7 @@ func (o *object) parameter(n *document.Node, at string) berth.Parameter {
 		Value:  p.value("value"),
 		Expr:   p.text("expr"),
 		When:   p.when(),
-		Memory: p.truth("memory"),
+		Memory: p.maybe("memory"),
 	}
 	parameter.Default = p.value("default")
 

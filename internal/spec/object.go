@@ -101,6 +101,18 @@ func (o *object) truth(name string) bool {
 	return n != nil && n.Text == "true"
 }
 
+// maybe is truth that tells false from nothing written, which is nil.
+func (o *object) maybe(name string) *bool {
+	n := o.fieldOf(name, document.Bool)
+	if n == nil {
+		return nil
+	}
+
+	truth := n.Text == "true"
+
+	return &truth
+}
+
 // enum reads one of the words; the first is the default.
 func (o *object) enum(name, code string, words ...string) string {
 	n := o.fieldOf(name, document.String)

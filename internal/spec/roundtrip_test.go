@@ -43,14 +43,14 @@ func TestRoundTrip(t *testing.T) {
 		maybe := func(name, text string) string { return pick(name, "", text) }
 
 		doc := with(
-			fmt.Sprintf("parameters: [{name: a, min: %d, max: %g%s%s}, {name: b, values: [x, %s]%s}, {name: c, value: %s%s}, %s]",
+			fmt.Sprintf("parameters: [{name: a, min: %d, max: %g%s%s}, {name: b, values: [x, %s]%s%s}, {name: c, value: %s%s}, %s]",
 				low, float64(low)+span, maybe("log", ", log: true"), maybe("count", ", count: 7"),
-				value(t), maybe("probabilities", ", probabilities: [0.25, 0.75]"), value(t), maybe("when", ", when: {b: x}"),
+				value(t), maybe("probabilities", ", probabilities: [0.25, 0.75]"), pick("memory", "", ", memory: true", ", memory: false"), value(t), maybe("when", ", when: {b: x}"),
 				pick("derived", "{name: d, expr: 'a * 2', memory: true}", "{name: n, min: 0, max: 8, step: 2, default: 4}")),
 			"command: [train]",
 			"search: {algorithm: random, seed: "+fmt.Sprint(rapid.Int64Range(-1<<53, 1<<53).Draw(t, "seed"))+"}",
 			pick("objective", "objective: ", "objective: {metric: m, goal: minimize, target: -1.5e-7}"),
-			"resources: {cpus: "+pick("cpus", "auto", "0.01", "1.5", "3")+", memory: "+pick("memory", "auto", "1.5GiB", "999MB")+"}",
+			"resources: {cpus: "+pick("cpus", "auto", "0.01", "1.5", "3")+", memory: "+pick("size", "auto", "1.5GiB", "999MB")+"}",
 			"limits: {max_trials: 3, max_duration: "+pick("duration", "null", "1d", "90s", "1h0.5s")+"}",
 			"labels: "+pick("labels", "{}", "{a: b, team/x: 'ü'}"),
 			"environment_variables: "+pick("env", "{}", "{A: '', B: \"x\\ny\"}"),

@@ -27,7 +27,7 @@ func Warnings(s berth.Spec) []berth.Problem {
 		}
 	}
 
-	marked := slices.ContainsFunc(s.Parameters, func(p berth.Parameter) bool { return p.Memory })
+	marked := slices.ContainsFunc(s.Parameters, func(p berth.Parameter) bool { return p.Memory != nil })
 	decides := slices.ContainsFunc(s.Parameters, func(p berth.Parameter) bool {
 		return p.Type == berth.ParameterInt || p.Type == berth.ParameterCategorical
 	})
@@ -35,7 +35,7 @@ func Warnings(s berth.Spec) []berth.Problem {
 	if !marked && decides && s.Probe.Mode != berth.ProbeOff {
 		out = append(out, berth.Problem{
 			Code: CodeMemoryMarks, Pointer: "/parameters",
-			Message: "no parameter is marked memory: true, so every int and categorical parameter is taken to change " +
+			Message: "no parameter is marked memory: true or false, so every int and categorical parameter is taken to change " +
 				"the memory and each combination is probed; mark those that do",
 		})
 	}
