@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -119,12 +121,26 @@ func (s *Server) digest(ctx context.Context, ref string) (digest string, warning
 	case err == nil:
 		return image.Digest, nil, nil
 	case errors.As(err, &broken):
-		return "", broken.Problems, nil
+		return "", asWarnings(broken.Problems), nil
 	case berth.KindOf(err) == berth.KindUnavailable && ctx.Err() == nil:
 		return "", []berth.Problem{{Code: codeImageUnknown, Pointer: "/image", Message: err.Error()}}, nil
 	default:
 		return "", nil, err
 	}
+}
+
+// asWarnings gives problems that stop a sweep, and not its preview, the codes
+// of warnings: W_IMAGE_MISSING for E_IMAGE_MISSING.
+func asWarnings(problems []berth.Problem) []berth.Problem {
+	warnings := slices.Clone(problems)
+
+	for i := range warnings {
+		if name, ok := strings.CutPrefix(warnings[i].Code, "E_"); ok {
+			warnings[i].Code = "W_" + name
+		}
+	}
+
+	return warnings
 }
 
 func toPreview(p preview.Preview) openapi.Preview {

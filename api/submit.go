@@ -137,11 +137,6 @@ func capacity(hosts []berth.Host) spec.Capacity {
 	for _, h := range hosts {
 		most.MemoryBytes = max(most.MemoryBytes, h.MemoryBytes-h.MemoryHeadroomBytes)
 		most.CPUMilli = max(most.CPUMilli, h.CPUMilli)
-		most.GPUs = max(most.GPUs, len(h.Devices))
-
-		for _, d := range h.Devices {
-			most.LargestGPUBytes = max(most.LargestGPUBytes, d.MemoryBytes-d.HeadroomBytes)
-		}
 	}
 
 	return most

@@ -83,7 +83,7 @@ func TestImageIsMissing(t *testing.T) {
 
 	status, body = r.text("POST", "/api/v1/sweep-previews", apitest.SweepFile, asYAML) // is no reason not to preview
 	require.Equal(t, http.StatusOK, status)
-	require.Equal(t, "E_IMAGE_MISSING", read[openapi.Preview](t, body).Warnings[0].Code)
+	require.Equal(t, "W_IMAGE_MISSING", read[openapi.Preview](t, body).Warnings[0].Code)
 }
 
 // Failure 14: nobody can be asked what an image is, so a sweep runs what it was.

@@ -67,17 +67,38 @@ type Sketch struct {
 	trials   []int // index into shapes, trial by trial
 	shapes   []Shape
 	complete bool
+	planned  int  // trials in all; 0 = not known
+	tight    bool // forbid leaves less than the search can be relied on to find
 }
+
+// fewFound is how many trials one call of the search must find for its next
+// trials to be relied on. With ten in all its draws, a call misses the next one
+// with chance exp(-10), once in 22,000 calls.
+const fewFound = 10
 
 // Planned is the number of trials a sweep will make, when that is known, else 0.
 func Planned(s berth.Spec) int {
+	searcher, err := search.New(s)
+	if err != nil {
+		return 0
+	}
+
+	values, end := searcher.Next(0, nil, MaxEnumerated)
+
+	return planned(s, values, end)
+}
+
+// planned judges by the first trials, of which MaxEnumerated were asked for.
+func planned(s berth.Spec, values []berth.Assignment, end search.End) int {
 	limit := s.Limits.MaxTrials
 	size, finite := search.Size(s)
 
 	switch {
-	case !finite:
-		return limit
-	case limit > 0 && int64(limit) < size:
+	case end != search.EndNone:
+		return len(values)
+	case len(values) < fewFound: // forbid leaves next to nothing
+		return 0
+	case !finite || limit > 0 && int64(limit) < size:
 		return limit
 	default:
 		return int(min(size, 1<<31-1))
@@ -92,7 +113,10 @@ func Enumerate(s berth.Spec, imageDigest string) (*Sketch, error) {
 	}
 
 	values, end := searcher.Next(0, nil, MaxEnumerated)
-	sketch := &Sketch{spec: s, complete: end != search.EndNone}
+	sketch := &Sketch{
+		spec: s, complete: end != search.EndNone, planned: planned(s, values, end),
+		tight: end == search.EndDraws || end == search.EndNone && len(values) < fewFound,
+	}
 	index := map[string]int{}
 	shapes := search.NewShapes(s, imageDigest)
 
@@ -126,7 +150,7 @@ func (k *Sketch) Keys() []string {
 
 // Preview says what the sweep would do on these hosts, knowing this.
 func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprint) Preview {
-	p := Preview{Trials: Planned(k.spec), Enumerated: len(k.trials), Complete: k.complete, Shapes: slices.Clone(k.shapes)}
+	p := Preview{Trials: k.planned, Enumerated: len(k.trials), Complete: k.complete, Shapes: slices.Clone(k.shapes)}
 	capacity := largest(hosts)
 
 	for i := range p.Shapes {

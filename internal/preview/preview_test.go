@@ -64,9 +64,9 @@ func full(peak int64, took time.Duration) berth.Footprint {
 }
 
 func codes(problems []berth.Problem) []string {
-	list := make([]string, len(problems))
-	for i, p := range problems {
-		list[i] = p.Code
+	var list []string
+	for _, p := range problems {
+		list = append(list, p.Code)
 	}
 
 	return list
@@ -162,6 +162,31 @@ func TestPlanned(t *testing.T) {
 	require.Equal(t, 6, preview.Planned(decode(t, "")))
 	require.Equal(t, 4, preview.Planned(decode(t, "limits: {max_trials: 4}")))
 	require.Equal(t, 6, preview.Planned(decode(t, "limits: {max_trials: 40}")))
+}
+
+// TestPlannedKeepsToForbid promises no more trials than there are.
+func TestPlannedKeepsToForbid(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		parameters string
+		trials     int
+		codes      []string
+	}{
+		"finite and small":   {"[{name: x, min: 1, max: 1000}]\nforbid: [x > 7]", 7, []string{"W_MEMORY_MARKS", "W_MANY_SHAPES"}},
+		"without end":        {"[{name: x, min: 0.5, max: 1}]\nforbid: [x < 0.9]", 300, nil},
+		"nothing is left":    {"[{name: x, min: 0.5, max: 1}]\nforbid: [x < 0.999999999]", 0, []string{"W_TIGHT_FORBID"}},
+		"next to nothing":    {"[{name: x, min: 0.0, max: 1}]\nforbid: [x < 0.99999]", 0, []string{"W_TIGHT_FORBID"}},
+		"little, but enough": {"[{name: x, min: 0.0, max: 1}]\nforbid: [x < 0.999]", 300, nil},
+	} {
+		s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train]\nlimits: {max_trials: 300}\nparameters: "+test.parameters), "")
+		require.NoError(t, err, name)
+
+		p := see(t, s, []berth.Host{host("a", 4, 32*gib)})
+		require.Equal(t, test.trials, p.Trials, name)
+		require.Equal(t, test.trials, preview.Planned(s), name)
+		require.Equal(t, test.codes, codes(p.Warnings), name)
+	}
 }
 
 // TestEveryPreviewAddsUp holds for any machine and any footprint.

@@ -16,6 +16,7 @@ const (
 	CodeMaxParallel = "W_MAX_PARALLEL"
 	CodeProbeOff    = "W_PROBE_OFF"
 	CodeManyShapes  = "W_MANY_SHAPES"
+	CodeTightForbid = "W_TIGHT_FORBID"
 	CodeDuration    = "W_DURATION"
 )
 
@@ -52,6 +53,11 @@ func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth
 	if p.ProbesNeeded > 1 && 2*p.ProbesNeeded > p.Enumerated {
 		add(CodeManyShapes, "/parameters", "%d of %d trials have a shape of their own, so most are measured and few gain; "+
 			"mark with memory: true only what changes memory", p.ProbesNeeded, p.Enumerated)
+	}
+
+	if k.tight {
+		add(CodeTightForbid, "/forbid", "random search found %d of the trials in 100,000 draws, because forbid leaves so little; "+
+			"the sweep may end before limits.max_trials: narrow the ranges of the parameters", p.Enumerated)
 	}
 
 	limit := time.Duration(k.spec.Limits.MaxDuration)

@@ -9,12 +9,10 @@ import (
 // Capacity is the most that one host offers to one trial, over all hosts, and
 // the most that a user may run at once. A zero quota means no limit.
 type Capacity struct {
-	MemoryBytes     int64
-	CPUMilli        int64
-	GPUs            int   // on the host that has most
-	LargestGPUBytes int64 // memory of the largest GPU
-	MaxParallel     int   // quota of trials at once
-	MaxTrials       int   // quota of trials of a sweep
+	MemoryBytes int64
+	CPUMilli    int64
+	MaxParallel int // quota of trials at once
+	MaxTrials   int // quota of trials of a sweep
 }
 
 // CheckCapacity says what a valid spec asks for and no host can ever give.
@@ -35,17 +33,14 @@ func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
 		add(CodeQuota, "/limits/max_parallel", "%d at once are more than the %d you may run", l.MaxParallel, has.MaxParallel)
 	}
 
-	switch {
-	case r.Device == berth.DeviceGPU && has.GPUs == 0:
-		add(CodeUnsatisfiable, "/resources/device", "no host has a GPU; write auto or cpu")
-	case r.Device != berth.DeviceCPU && has.GPUs > 0 && int64(r.GPUMemory) > has.LargestGPUBytes:
-		add(CodeUnsatisfiable, "/resources/gpu_memory", "%s is more than the largest GPU has: %s",
-			berth.BytesText(int64(r.GPUMemory)), berth.BytesText(has.LargestGPUBytes))
-	}
-
 	if int64(r.Memory) > has.MemoryBytes {
 		add(CodeUnsatisfiable, "/resources/memory", "%s is more than the largest host has: %s",
 			berth.BytesText(int64(r.Memory)), berth.BytesText(has.MemoryBytes))
+	}
+
+	if int64(r.ShmSize) > has.MemoryBytes {
+		add(CodeUnsatisfiable, "/resources/shm_size", "%s is more than the largest host has: %s",
+			berth.BytesText(int64(r.ShmSize)), berth.BytesText(has.MemoryBytes))
 	}
 
 	if int64(r.CPUs) > has.CPUMilli {

@@ -7,8 +7,9 @@ const (
 	CodeQuota         = "E_QUOTA"
 	CodeUnsatisfiable = "E_UNSATISFIABLE"
 	CodeImageDigest   = "E_IMAGE_DIGEST"
-	CodeParamUnused   = "E_PARAM_UNUSED" // a warning
+	CodeParamUnused   = "W_PARAM_UNUSED" // a warning
 	CodeMemoryMarks   = "W_MEMORY_MARKS" // a warning
+	CodeFieldUnused   = "W_FIELD_UNUSED" // a warning
 )
 
 // The other codes, in the order of docs/errors.md.

@@ -138,11 +138,12 @@ func TestAccepted(t *testing.T) {
 		`command: [train, '{"a": {"b": 1}}', "{}", "x={{ lr }}"]`,
 		"environment_variables: {TF_FORCE_GPU_ALLOW_GROWTH: 'true', OMP_NUM_THREADS: '2'}",
 		"name: Ümläut sweep (v2), lr=1",
-		"resources: {gpus: 1, gpu_memory: 2GB}",
+		"resources: {device: auto, gpu_memory: auto, gpu_sharing: auto, gpu_memory_spill: false}",
+		"resources: {device: cpu}",
 		"limits:\n  max_trials: 3\n  max_parallel: auto",
 		"metrics: {source: stdout, pattern: '(?P<name>\\w+)=(?P<value>\\S+)'}",
 		"probe: {mode: off}\nresources: {memory: 1GiB}",
-		"secrets: [{name: hub_token, file: /run/secrets/hub}]",
+		"secrets: []\ndatasets: []",
 		"labels:",
 		"search: {early_stop: }",
 		"network: true",
@@ -187,9 +188,14 @@ func TestWarnings(t *testing.T) {
 		return out
 	}
 
+	require.Equal(t, []string{"W_FIELD_UNUSED /parameters/0/count"}, codes(with(
+		"parameters: [{name: lr, min: 0.1, max: 1, count: 3}]", `command: [train, "--lr={{lr}}"]`)))
+	require.Equal(t, []string{"W_FIELD_UNUSED /parameters/0/probabilities"}, codes(with("search: {algorithm: grid}",
+		"parameters: [{name: o, values: [a, b], probabilities: [0.5, 0.5], memory: true}]", `command: [train, "{{o}}"]`)))
+
 	two := "parameters: [{name: lr, min: 0.0, max: 1}, {name: n, min: 1, max: 5}]"
 	require.Empty(t, codes(base))
-	require.Equal(t, []string{"E_PARAM_UNUSED /parameters/1", "W_MEMORY_MARKS /parameters"}, codes(with(two)))
+	require.Equal(t, []string{"W_PARAM_UNUSED /parameters/1", "W_MEMORY_MARKS /parameters"}, codes(with(two)))
 	require.Equal(t, []string{"W_MEMORY_MARKS /parameters"}, codes(with(two, "command: [train]")))
 	require.Empty(t, codes(with("parameters: [{name: n, min: 1, max: 5, memory: false}]", "command: [train]")))
 	require.Empty(t, codes(with(
@@ -199,25 +205,25 @@ func TestWarnings(t *testing.T) {
 func TestCapacity(t *testing.T) {
 	t.Parallel()
 
-	s := decode(t, with("resources: {device: gpu, gpu_memory: 80GiB, memory: 64GiB, cpus: 16}",
-		"limits: {max_trials: 100, max_parallel: 50}"))
+	s := decode(t, with("resources: {memory: 64GiB, shm_size: 48GiB, cpus: 16}", "limits: {max_trials: 100, max_parallel: 50}"))
 
-	pointers := func(has spec.Capacity) []string {
+	problems := func(has spec.Capacity) []string {
 		var out []string
 		for _, p := range spec.CheckCapacity(s, has) {
-			out = append(out, p.Code+" "+p.Pointer)
+			out = append(out, p.Code+" "+p.Pointer+" "+p.Message)
 		}
 
 		return out
 	}
 
 	require.Equal(t, []string{
-		"E_QUOTA /limits/max_trials", "E_QUOTA /limits/max_parallel", "E_UNSATISFIABLE /resources/device",
-		"E_UNSATISFIABLE /resources/memory", "E_UNSATISFIABLE /resources/cpus",
-	}, pointers(spec.Capacity{MemoryBytes: 32 << 30, CPUMilli: 8000, MaxParallel: 10, MaxTrials: 10}))
-	require.Equal(t, []string{"E_UNSATISFIABLE /resources/gpu_memory"},
-		pointers(spec.Capacity{MemoryBytes: 64 << 30, CPUMilli: 16000, GPUs: 1, LargestGPUBytes: 40 << 30}))
-	require.Empty(t, pointers(spec.Capacity{MemoryBytes: 64 << 30, CPUMilli: 16000, GPUs: 1, LargestGPUBytes: 80 << 30}))
+		"E_QUOTA /limits/max_trials 100 trials are more than the 10 you may make",
+		"E_QUOTA /limits/max_parallel 50 at once are more than the 10 you may run",
+		"E_UNSATISFIABLE /resources/memory 65,536 MiB is more than the largest host has: 20,490 MiB",
+		"E_UNSATISFIABLE /resources/shm_size 49,152 MiB is more than the largest host has: 20,490 MiB",
+		"E_UNSATISFIABLE /resources/cpus 16 cores are more than the largest host has: 8",
+	}, problems(spec.Capacity{MemoryBytes: 21485026713, CPUMilli: 8000, MaxParallel: 10, MaxTrials: 10}))
+	require.Empty(t, problems(spec.Capacity{MemoryBytes: 64 << 30, CPUMilli: 16000}))
 }
 
 func TestPolicy(t *testing.T) {

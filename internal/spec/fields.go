@@ -73,11 +73,34 @@ func (o *object) resources() berth.Resources {
 		GPUSharing: r.enum("gpu_sharing", codeValue, "auto", "mps", "time_slicing", "exclusive"),
 	}
 
-	if n := r.fieldOf("gpus", document.Number); n != nil && n.Text != "1" {
-		r.add(n.Offset, r.at("gpus"), codeUnsupported, "a trial uses one GPU today; leave gpus out, or write device: cpu")
+	if resources.Device == berth.DeviceGPU {
+		r.unsupported("device", "trials do not run on GPUs yet; write auto or cpu")
+	}
+
+	if resources.GPUMemory != 0 {
+		r.unsupported("gpu_memory", noGPU)
+	}
+
+	if resources.GPUSharing != auto {
+		r.unsupported("gpu_sharing", noGPU)
+	}
+
+	if r.truth("gpu_memory_spill") {
+		r.unsupported("gpu_memory_spill", noGPU)
+	}
+
+	if r.field("gpus") != nil {
+		r.unsupported("gpus", noGPU)
 	}
 
 	return resources
+}
+
+const noGPU = "trials do not run on GPUs yet; leave it out"
+
+// unsupported refuses a member that the format has and this version cannot do.
+func (o *object) unsupported(name, format string, args ...any) {
+	o.add(o.field(name).Offset, o.at(name), codeUnsupported, format, args...)
 }
 
 func (o *object) probe() berth.ProbeSpec {

@@ -18,6 +18,8 @@ func Warnings(s berth.Spec) []berth.Problem {
 	used := usedNames(s)
 
 	for i, p := range s.Parameters {
+		out = append(out, unusedFields(s.Search.Algorithm, p, "/parameters/"+strconv.Itoa(i))...)
+
 		if len(used) > 0 && p.Searched() && !used[p.Name] {
 			out = append(out, berth.Problem{
 				Code: CodeParamUnused, Pointer: "/parameters/" + strconv.Itoa(i),
@@ -38,6 +40,28 @@ func Warnings(s berth.Spec) []berth.Problem {
 			Message: "no parameter is marked memory: true or false, so every int and categorical parameter is taken to change " +
 				"the memory and each combination is probed; mark those that do",
 		})
+	}
+
+	return out
+}
+
+// unusedFields are those that mean something to another algorithm only.
+func unusedFields(algorithm string, p berth.Parameter, at string) []berth.Problem {
+	var out []berth.Problem
+
+	add := func(name, algorithms string) {
+		out = append(out, berth.Problem{
+			Code: CodeFieldUnused, Pointer: at + "/" + name,
+			Message: name + " is for " + algorithms + " search; " + algorithm + " search does not look at it",
+		})
+	}
+
+	if p.Count > 0 && algorithm != berth.SearchGrid {
+		add("count", berth.SearchGrid)
+	}
+
+	if len(p.Probabilities) > 0 && algorithm != berth.SearchRandom {
+		add("probabilities", berth.SearchRandom)
 	}
 
 	return out
