@@ -104,7 +104,7 @@ func (f *sweepFile) line(pointer string) (int, bool) {
 		node = next
 	}
 
-	return 1 + bytes.Count(f.data[:min(offset, len(f.data))], []byte("\n")), true
+	return document.Line(string(f.data), offset), true
 }
 
 // child is one step of a pointer; offset moves to where it is written.

@@ -29,6 +29,7 @@ func ParseJSON(data []byte) (*Node, error) {
 
 	b := &jsonBuilder{text: text}
 	root := b.value(0)
+	root.move(len(data) - len(text))
 
 	return &root, b.err
 }

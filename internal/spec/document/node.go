@@ -3,6 +3,7 @@ package document
 import (
 	"errors"
 	"fmt"
+	"sort"
 	"strings"
 	"unicode/utf8"
 )
@@ -35,7 +36,7 @@ func (k Kind) String() string {
 type Node struct {
 	Kind   Kind
 	Text   string  // String: the text. Number: as strconv reads it. Bool: true or false
-	Offset int     // of its first byte
+	Offset int     // of its first byte in the document as it was given
 	Items  []Node  // List
 	Fields []Field // Object, in the order of the document; names may repeat
 }
@@ -76,20 +77,61 @@ func (e *Error) Unwrap() error { return e.cause }
 // fail makes the error for the byte at offset.
 func fail(cause error, text string, offset int, format string, args ...any) error {
 	offset = min(max(offset, 0), len(text))
-	before := text[:offset]
-	start := strings.LastIndexByte(before, '\n') + 1
+	line := Line(text, offset)
+	start := lineStarts(text, breaks)[line-1]
 
 	return &Error{
-		Line:    strings.Count(before, "\n") + 1,
-		Column:  utf8.RuneCountInString(before[start:]) + 1,
+		Line:    line,
+		Column:  utf8.RuneCountInString(text[start:offset]) + 1,
 		Message: fmt.Sprintf(format, args...),
 		cause:   cause,
 	}
 }
 
-// Line is the line, from 1, of a byte of the text.
+// Line is the line, from 1, of a byte of the text, as editors count: a line
+// ends with a line feed, a carriage return or both.
 func Line(text string, offset int) int {
-	return strings.Count(text[:min(offset, len(text))], "\n") + 1
+	return max(sort.SearchInts(lineStarts(text, breaks), offset+1), 1)
+}
+
+// What ends a line, beside a carriage return before a line feed.
+const (
+	breaks     = "\r\n"
+	yamlBreaks = "\r\n\u0085\u2028\u2029" // as the YAML library counts
+)
+
+// lineStarts are the offsets of each line's first byte.
+func lineStarts(text, ends string) []int {
+	starts := []int{0}
+
+	for i, r := range text {
+		if !strings.ContainsRune(ends, r) || r == '\r' && strings.HasPrefix(text[i+1:], "\n") {
+			continue
+		}
+
+		starts = append(starts, i+utf8.RuneLen(r))
+	}
+
+	return starts
+}
+
+// move adds to the offset of everything in a tree, such as the byte order mark
+// in front of the text.
+func (n *Node) move(by int) {
+	if by == 0 {
+		return
+	}
+
+	n.Offset += by
+
+	for i := range n.Items {
+		n.Items[i].move(by)
+	}
+
+	for i := range n.Fields {
+		n.Fields[i].Offset += by
+		n.Fields[i].Value.move(by)
+	}
 }
 
 // decodeText drops a byte order mark and checks that the text is UTF-8.

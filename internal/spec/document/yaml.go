@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,12 +19,9 @@ func ParseYAML(data []byte) (*Node, error) {
 		return nil, err
 	}
 
-	if strings.Contains(text, "\r") {
-		text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
-	}
-
-	decoder := yaml.NewDecoder(strings.NewReader(text))
-	b := &yamlBuilder{text: text, lines: lineStarts(text)}
+	b := &yamlBuilder{text: text, lines: lineStarts(text, yamlBreaks)}
+	reader := &lineReader{text: text, lines: b.lines}
+	decoder := yaml.NewDecoder(reader)
 
 	var document yaml.Node
 
@@ -31,7 +29,7 @@ func ParseYAML(data []byte) (*Node, error) {
 	case errors.Is(err, io.EOF): // nothing but comments
 		return &Node{Kind: Null}, nil
 	case err != nil:
-		return nil, b.syntax(err)
+		return nil, b.syntax(err, reader.read)
 	}
 
 	root := b.node(&document, 0)
@@ -43,9 +41,11 @@ func ParseYAML(data []byte) (*Node, error) {
 
 	switch err := decoder.Decode(&second); {
 	case errors.Is(err, io.EOF):
+		root.move(len(data) - len(text))
+
 		return &root, nil
 	case err != nil:
-		return nil, b.syntax(err)
+		return nil, b.syntax(err, reader.read)
 	default:
 		return nil, fail(ErrSyntax, text, b.offset(&second), "a second document begins; one file holds one sweep")
 	}
@@ -60,16 +60,28 @@ type yamlBuilder struct {
 	err   error // the first; the rest of the tree is then unfinished
 }
 
-func lineStarts(text string) []int {
-	starts := []int{0}
+// lineReader hands out one line at a time, so that what was read tells how far
+// the library came.
+type lineReader struct {
+	text  string
+	lines []int
+	read  int // bytes handed out
+}
 
-	for i := range len(text) {
-		if text[i] == '\n' {
-			starts = append(starts, i+1)
-		}
+func (r *lineReader) Read(p []byte) (int, error) {
+	if r.read == len(r.text) {
+		return 0, io.EOF
 	}
 
-	return starts
+	end := len(r.text)
+	if next := sort.SearchInts(r.lines, r.read+1); next < len(r.lines) {
+		end = r.lines[next]
+	}
+
+	n := copy(p, r.text[r.read:end])
+	r.read += n
+
+	return n, nil
 }
 
 // place is a position in a line, in the library's count and in bytes.
@@ -101,8 +113,13 @@ func (b *yamlBuilder) offset(n *yaml.Node) int {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// syntax gives the library's error its place.
-func (b *yamlBuilder) syntax(err error) error {
+// expected are the errors of the library's parser, without those of its
+// scanner. It gives them the line before the one at which the enclosing list or
+// object begins.
+var expected = regexp.MustCompile(`^did not find expected (<document start>|<stream-start>|node content|key|'-' indicator|',' or '[]}]')$`)
+
+// syntax gives the library's error its place; read is how many bytes it took.
+func (b *yamlBuilder) syntax(err error, read int) error {
 	match := yamlLine.FindStringSubmatch(err.Error())
 	if match == nil {
 		return fail(ErrSyntax, b.text, 0, "%v", err)
@@ -113,9 +130,61 @@ func (b *yamlBuilder) syntax(err error) error {
 		cause = ErrDepth
 	}
 
-	line, _ := strconv.Atoi(match[1]) // empty = the first
+	at := 0 // without a line it is the first
 
-	return &Error{Line: max(line, 1), Message: match[2] + "; check the indentation and the quotes up to here", cause: cause}
+	if line, convErr := strconv.Atoi(match[1]); convErr == nil {
+		at = b.lines[min(max(line, 1), len(b.lines))-1]
+	}
+
+	if expected.MatchString(match[2]) {
+		at = b.lines[b.lastLine(match[2], read)-1]
+	}
+
+	return &Error{Line: Line(b.text, at), Message: match[2] + "; check the indentation and the quotes up to here", cause: cause}
+}
+
+// lastLine is the line, from 1, at which the parser gives up. Its scanner has
+// read on, so lines are taken away while the text still fails alike, however it
+// goes on.
+func (b *yamlBuilder) lastLine(message string, read int) int {
+	const most = 3 // the scanner is seldom further ahead; each try reads the text twice
+
+	line := max(sort.SearchInts(b.lines, read), 1)
+
+	for range most {
+		for line > 1 && b.blank(line) {
+			line--
+		}
+
+		if line == 1 || !b.fails(b.lines[line-1], message, "") || !b.fails(b.lines[line-1], message, "x: 1\n") {
+			break
+		}
+
+		line--
+	}
+
+	return line
+}
+
+// blank says whether a line holds nothing, or a comment only.
+func (b *yamlBuilder) blank(line int) bool {
+	end := len(b.text)
+	if line < len(b.lines) {
+		end = b.lines[line]
+	}
+
+	text := strings.TrimSpace(b.text[b.lines[line-1]:end])
+
+	return text == "" || text[0] == '#'
+}
+
+// fails says whether the text up to an offset, and then rest, has the error.
+func (b *yamlBuilder) fails(end int, message, rest string) bool {
+	var n yaml.Node
+
+	err := yaml.NewDecoder(strings.NewReader(b.text[:end] + rest)).Decode(&n)
+
+	return err != nil && strings.HasSuffix(err.Error(), message)
 }
 
 func (b *yamlBuilder) refuse(cause error, n *yaml.Node, format string, args ...any) Node {

@@ -188,6 +188,51 @@ func TestYAMLRefuses(t *testing.T) {
 	}
 }
 
+// TestYAMLLines names the line that an editor shows, whatever ends the lines.
+func TestYAMLLines(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]string{
+		"a:\n  b: 1\n c: 2\n":                     "line 3: did not find expected key",
+		"x: 1\na:\n  b: 1\n  c: 2\n d: 3\ne: 4\n": "line 5: did not find expected key",
+		"a: 1\nb: [1,\n  2,,3]\nc: 4\n":           "line 3: did not find expected node content",
+		"a: 1\ny: {a: 1\nz: 2\nb: 1\n":            "line 2: did not find expected ',' or '}'",
+		"a: 1\nb: [1\n":                           "line 2: did not find expected ',' or ']'",
+		"a: 1\n\nb: c: d\n":                       "line 3: mapping values are not allowed",
+		"a: 1\nb: &x 1\n":                         "line 2, column 4: anchors",
+		"t: \"a\u2028b\u0085c\"\na: 1\nb: &x 1\n": "line 3, column 4: anchors",
+	} {
+		for _, end := range []string{"\n", "\r\n", "\r"} {
+			for _, mark := range []string{"", "\ufeff"} {
+				_, err := document.ParseYAML([]byte(mark + strings.ReplaceAll(text, "\n", end)))
+				require.ErrorContains(t, err, want, "%q with %q", text, end)
+			}
+		}
+	}
+}
+
+// TestOffsetsAreOfTheDocumentAsGiven finds every value where it is written.
+func TestOffsetsAreOfTheDocumentAsGiven(t *testing.T) {
+	t.Parallel()
+
+	for _, end := range []string{"\n", "\r\n", "\r"} {
+		for _, mark := range []string{"", "\ufeff"} {
+			text := mark + strings.ReplaceAll("{\"one\": 1,\n\"list\": [2,\n3],\n\"ünï\": 4}\n", "\n", end)
+
+			for name, parse := range map[string]func([]byte) (*document.Node, error){"JSON": document.ParseJSON, "YAML": document.ParseYAML} {
+				root, err := parse([]byte(text))
+				require.NoError(t, err, "%s %q", name, text)
+
+				for i, at := range []int{root.Fields[0].Value.Offset, root.Fields[1].Value.Items[0].Offset, root.Fields[1].Value.Items[1].Offset, root.Fields[2].Value.Offset} {
+					require.Equal(t, strconv.Itoa(i+1), text[at:at+1], "%s %q", name, text)
+				}
+
+				require.Equal(t, 4, document.Line(text, root.Fields[2].Value.Offset), "%s %q", name, text)
+			}
+		}
+	}
+}
+
 func FuzzYAML(f *testing.F) {
 	for _, text := range accepted {
 		f.Add(text)
