@@ -124,9 +124,9 @@ func binding(h *berth.Host, dimension string, each berth.Demand) string {
 	case berth.DimensionCPU:
 		return fmt.Sprintf("CPU binds (%s, %s each); %s", cores(h.CPUMilli), number(each.CPUMilli), byMemory)
 	case berth.DimensionMemory:
-		return fmt.Sprintf("memory binds (%s, %s each); %s", mib(room), mib(each.MemoryBytes), byCPU)
+		return fmt.Sprintf("memory binds (%s, %s each); %s", berth.BytesText(room), berth.BytesText(each.MemoryBytes), byCPU)
 	case berth.DimensionFreeMemory:
-		return fmt.Sprintf("memory binds (programs outside Berth leave %s, %s each); %s", mib(room), mib(each.MemoryBytes), byCPU)
+		return fmt.Sprintf("memory binds (programs outside Berth leave %s, %s each); %s", berth.BytesText(room), berth.BytesText(each.MemoryBytes), byCPU)
 	case berth.DimensionAttempts:
 		return fmt.Sprintf("the host's limit of %d attempts binds; %s, %s", h.MaxAttempts, byCPU, byMemory)
 	default:
@@ -184,16 +184,6 @@ func why(f fit, reasons []berth.Rejection, maxParallel int) string {
 	}
 
 	return head + strings.Join(parts, ", ")
-}
-
-// mib renders bytes as people read them, such as 1,310 MiB.
-func mib(bytes int64) string {
-	n := bytes >> 20
-	if n < 1000 {
-		return fmt.Sprintf("%d MiB", n)
-	}
-
-	return fmt.Sprintf("%d,%03d MiB", n/1000, n%1000)
 }
 
 func cores(milli int64) string {

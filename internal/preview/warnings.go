@@ -36,7 +36,7 @@ func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth
 		// A reservation is never above the largest machine, so the peak decides.
 		if need := max(shape.Demand.MemoryBytes, shape.Known.MemoryPeakBytes); len(hosts) > 0 && need > capacity {
 			add(CodeTooBig, "/parameters", "trials with %s need %s, which no machine has (%s): they will be infeasible",
-				sortedValues(shape.Values), mib(need), mib(capacity))
+				sortedValues(shape.Values), berth.BytesText(need), berth.BytesText(capacity))
 		}
 	}
 
@@ -47,7 +47,7 @@ func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth
 
 	if k.spec.Probe.Mode == berth.ProbeOff {
 		add(CodeProbeOff, "/probe/mode", "nothing is measured first: each trial reserves %s, as the spec says, whether it needs it or not",
-			mib(int64(k.spec.Resources.Memory)))
+			berth.BytesText(int64(k.spec.Resources.Memory)))
 	}
 
 	if p.ProbesNeeded > 1 && 2*p.ProbesNeeded > p.Enumerated {

@@ -8,7 +8,7 @@
 //	fields.go     one function per section of the file; parameters.go the search space
 //	defaults.go   what is meant when nothing is written
 //	check*.go     rules that need more than one field
-//	template.go   {{name}} in the command; render.go makes a trial's argv
+//	check_drawn.go  what is only known of assignments as the search completes them
 //	warnings.go   what is allowed but probably not meant
 //	capacity.go   what no machine here can hold; policy.go what the administrator refuses
 //
