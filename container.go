@@ -55,6 +55,7 @@ type Container struct {
 	LeaseID    string
 	Token      int64
 	SpecHash   string  // of the launch, without its identity
+	HostID     string  // of the worker that created it; empty = the one that lists it
 	BootID     string  // of the host when the container was created
 	Mounts     []Mount // what is bound into it; Inspect alone tells
 	State      ContainerState

@@ -18,6 +18,7 @@ type Health struct {
 	Cordoned      []string      // hosts that fail to start containers: name and last failure of each
 	Stuck         []StuckTrial  // trials whose request for a place is set aside, longest first; the first few
 	StuckTrials   int           // all of them
+	Alarm         string        // what only a person can decide, see Installation; empty = nothing
 }
 
 // StuckTrial is a trial that waits although there may be room for it.
@@ -50,6 +51,10 @@ const outboxLate = 2 * time.Minute
 // those by the dozen is not named.
 const FreeDisk = "free space there: `docker builder prune`, `docker container prune --filter label!=berth.instance`, " +
 	"outputs of old sweeps; keep the images of sweeps that have not ended, and Berth's own containers"
+
+// alarmNext is what a person does about an alarm.
+const alarmNext = "bring back the Temporal that has the workflows (its address, namespace or backup), and Berth goes on by itself; " +
+	"or run `berth adopt-temporal`, and the open sweeps go on in this Temporal from what the database knows"
 
 // Findings says it in words, one line for each part, always in this order.
 func (h Health) Findings() []Finding {
@@ -89,7 +94,7 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, hosts, disks, leases, h.starts(), h.requests()}
+	return []Finding{outbox, hosts, disks, leases, h.starts(), h.requests(), h.alarm()}
 }
 
 // starts is the finding about hosts that cannot start containers.
@@ -121,4 +126,13 @@ func (h Health) requests() Finding {
 		Next: "the placer tries them again by itself, and places all others meanwhile; when it lasts, cancel the sweep with " +
 			"`berth sweep cancel` and report the reason",
 	}
+}
+
+// alarm is the finding about what only a person can decide.
+func (h Health) alarm() Finding {
+	if h.Alarm != "" {
+		return Finding{Part: "workflows", What: h.Alarm, Next: alarmNext}
+	}
+
+	return Finding{OK: true, Part: "workflows", What: "every open sweep has its workflow in Temporal"}
 }

@@ -24,6 +24,8 @@ type Host struct {
 	ID                  string    `json:"id"`   // UUID, kept in the worker's data directory
 	Name                string    `json:"name"` // of the machine
 	BootID              string    `json:"boot_id"`
+	MachineID           string    `json:"machine_id,omitempty"` // two hosts of one machine and boot are refused; empty = not known
+	DataDir             string    `json:"data_dir,omitempty"`   // of its worker
 	State               HostState `json:"state"`
 	CPUMilli            int64     `json:"cpu_milli"`
 	CPUMilliReserved    int64     `json:"cpu_milli_reserved"`
@@ -64,6 +66,16 @@ func (h Host) CordonedFor(sweepID string) bool {
 type HostFree struct {
 	MemoryBytes int64 // total less what processes outside Berth use
 	DiskBytes   int64 // on the fuller of the disks that trials write to
+}
+
+// MachineHost is another host that a worker of the same machine registered in
+// the machine's current boot.
+type MachineHost struct {
+	ID       string
+	Name     string
+	DataDir  string
+	Attempts int  // unreleased leases
+	Served   bool // its worker runs
 }
 
 // DiskLow reports whether the host starts nothing new for want of disk.

@@ -116,17 +116,37 @@ func (l *Ledger) HostLeases(ctx context.Context, hostID string) (leases []berth.
 		slices.SortFunc(open, func(a, b *lease) int { return cmp.Compare(a.number, b.number) })
 
 		for _, lease := range open {
-			a := l.attempts[lease.AttemptID]
-			leases = append(leases, berth.HostLease{
-				AttemptID: lease.AttemptID, State: lease.State, Token: lease.Token, Current: a.Token, AttemptState: a.State,
-				ContainerID: a.ContainerID, Age: l.now().Sub(lease.created),
-			})
+			leases = append(leases, l.hostLease(lease))
 		}
 
 		return nil
 	})
 
 	return leases, err
+}
+
+// LeasesOf returns the unreleased leases of these attempts, whatever their host.
+func (l *Ledger) LeasesOf(ctx context.Context, attemptIDs []string) (leases []berth.HostLease, err error) {
+	err = l.do(ctx, "listing leases of attempts", func() error {
+		for _, id := range attemptIDs {
+			if lease := l.leases[id]; lease != nil && lease.State != berth.LeaseReleased {
+				leases = append(leases, l.hostLease(lease))
+			}
+		}
+
+		return nil
+	})
+
+	return leases, err
+}
+
+func (l *Ledger) hostLease(lease *lease) berth.HostLease {
+	a := l.attempts[lease.AttemptID]
+
+	return berth.HostLease{
+		AttemptID: lease.AttemptID, State: lease.State, Token: lease.Token, Current: a.Token, AttemptState: a.State,
+		ContainerID: a.ContainerID, Age: l.now().Sub(lease.created),
+	}
 }
 
 // ListHosts returns all hosts by name.

@@ -94,6 +94,17 @@ func testHostLeases(t *testing.T, b *bench) {
 	leases, err = b.HostLeases(ctx, uuid.NewString())
 	require.NoError(t, err)
 	require.Empty(t, leases)
+
+	leases, err = b.LeasesOf(ctx, []string{second.AttemptID, uuid.NewString()})
+	require.NoError(t, err)
+	require.Len(t, leases, 1)
+	require.Equal(t, second.AttemptID, leases[0].AttemptID)
+
+	require.NoError(t, b.ReleaseLease(ctx, second.AttemptID, "no container"))
+
+	leases, err = b.LeasesOf(ctx, []string{second.AttemptID})
+	require.NoError(t, err)
+	require.Empty(t, leases)
 }
 
 func testHostComesBack(t *testing.T, b *bench) {

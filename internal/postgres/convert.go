@@ -113,6 +113,8 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		ID:                  row.ID,
 		Name:                row.Name,
 		BootID:              row.BootID,
+		MachineID:           row.MachineID,
+		DataDir:             row.DataDir,
 		State:               berth.HostState(row.State),
 		CPUMilli:            cmp.Or(deref(row.CpuMilliTarget), row.CpuMilli),
 		CPUMilliReserved:    row.CpuMilliReserved,

@@ -34,7 +34,14 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 		return h, translate(err, "counting suspect leases")
 	}
 
-	h = berth.Health{OutboxWaiting: waiting, OutboxOldest: oldest, Hosts: len(hosts), SuspectLeases: int(suspects)}
+	installation, err := s.q.GetInstallation(ctx, s.pool)
+	if err != nil {
+		return h, translate(err, "reading the installation")
+	}
+
+	h = berth.Health{
+		OutboxWaiting: waiting, OutboxOldest: oldest, Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm,
+	}
 
 	for _, host := range hosts {
 		if host.State != berth.HostLost && host.DiskLow() {

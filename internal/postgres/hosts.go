@@ -12,13 +12,74 @@ import (
 
 // RegisterHost stores what a worker says of its machine. What its leases hold
 // beyond smaller totals stays booked until they end; nothing new is placed there.
+// Errors: conflict when another host of the same machine is served or holds
+// places, because the machine's cores and memory would be handed out twice.
 func (s *Store) RegisterHost(ctx context.Context, h berth.Host, version string) error {
-	return translate(s.q.RegisterHost(ctx, s.pool, &dbsqlc.RegisterHostParams{
-		ID: h.ID, Name: h.Name, BootID: h.BootID, CpuMilli: h.CPUMilli, MemoryBytes: h.MemoryBytes,
-		MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryFreeBytes: h.MemoryFreeBytes,
-		DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes,
-		MaxAttempts: int32Of(h.MaxAttempts), Version: version,
-	}), "registering host "+h.Name)
+	return s.inTx(ctx, "registering host "+h.Name, func(tx pgx.Tx) error {
+		if err := s.checkMachine(ctx, tx, h); err != nil {
+			return err
+		}
+
+		return s.q.RegisterHost(ctx, tx, &dbsqlc.RegisterHostParams{
+			ID: h.ID, Name: h.Name, BootID: h.BootID, CpuMilli: h.CPUMilli, MemoryBytes: h.MemoryBytes,
+			MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryFreeBytes: h.MemoryFreeBytes,
+			DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes,
+			MaxAttempts: int32Of(h.MaxAttempts), Version: version, MachineID: h.MachineID, DataDir: h.DataDir,
+		})
+	})
+}
+
+func (s *Store) checkMachine(ctx context.Context, tx pgx.Tx, h berth.Host) error {
+	if h.MachineID == "" {
+		return nil
+	}
+
+	others, err := s.machineHosts(ctx, tx, h)
+	if err != nil {
+		return err
+	}
+
+	for _, other := range others {
+		switch {
+		case other.Served:
+			return berth.Errorf(berth.KindConflict, "this machine has a worker already: host %q (%s) with the data directory %s; "+
+				"stop that worker first, or give both another --machine-id with --cpus and --memory to split the machine", other.Name, other.ID, other.DataDir)
+		case other.Attempts > 0:
+			return berth.Errorf(berth.KindConflict, "host %q (%s) of this machine still holds %d places for trials; "+
+				"start the worker with its data directory, --data-dir %s, and it goes on with them", other.Name, other.ID, other.Attempts, other.DataDir)
+		}
+	}
+
+	return nil
+}
+
+// MachineHosts returns the other hosts that workers of h's machine registered
+// in its current boot, the one with the most attempts first.
+func (s *Store) MachineHosts(ctx context.Context, h berth.Host) (hosts []berth.MachineHost, err error) {
+	err = s.inTx(ctx, "looking for other hosts of this machine", func(tx pgx.Tx) error {
+		hosts, err = s.machineHosts(ctx, tx, h)
+
+		return err
+	})
+
+	return hosts, err
+}
+
+// machineHosts holds the machine until tx ends: of two workers that start at
+// once, the second sees the first.
+func (s *Store) machineHosts(ctx context.Context, tx pgx.Tx, h berth.Host) ([]berth.MachineHost, error) {
+	if err := s.q.LockMachine(ctx, tx, h.MachineID); err != nil {
+		return nil, err
+	}
+
+	rows, err := s.q.ListMachineHosts(ctx, tx, &dbsqlc.ListMachineHostsParams{MachineID: h.MachineID, BootID: h.BootID, ID: h.ID})
+	if err != nil {
+		return nil, err
+	}
+
+	return convertAll(rows, func(row dbsqlc.ListMachineHostsRow) (berth.MachineHost, error) {
+		return berth.MachineHost{ID: row.ID, Name: row.Name, DataDir: row.DataDir, Attempts: int(row.Attempts), Served: row.Served}, nil
+	})
 }
 
 // TouchHost says the worker is alive, renews the leases of the attempts whose
@@ -75,11 +136,28 @@ func (s *Store) HostLeases(ctx context.Context, hostID string) ([]berth.HostLeas
 	}
 
 	return convertAll(rows, func(row dbsqlc.ListHostLeasesRow) (berth.HostLease, error) {
-		return berth.HostLease{
-			AttemptID: row.AttemptID, State: berth.LeaseState(row.State), Token: row.Token, Current: row.AttemptToken,
-			AttemptState: berth.AttemptState(row.AttemptState), ContainerID: row.ContainerID,
-			Age: time.Duration(row.AgeSeconds * float64(time.Second)),
-		}, nil
+		return toHostLease(row), nil
+	})
+}
+
+func toHostLease(row dbsqlc.ListHostLeasesRow) berth.HostLease {
+	return berth.HostLease{
+		AttemptID: row.AttemptID, State: berth.LeaseState(row.State), Token: row.Token, Current: row.AttemptToken,
+		AttemptState: berth.AttemptState(row.AttemptState), ContainerID: row.ContainerID,
+		Age: time.Duration(row.AgeSeconds * float64(time.Second)),
+	}
+}
+
+// LeasesOf returns the unreleased leases of these attempts, whatever their
+// host, oldest first.
+func (s *Store) LeasesOf(ctx context.Context, attemptIDs []string) ([]berth.HostLease, error) {
+	rows, err := s.q.ListLeasesOf(ctx, s.pool, attemptIDs)
+	if err != nil {
+		return nil, translate(err, "listing leases of attempts")
+	}
+
+	return convertAll(rows, func(row dbsqlc.ListLeasesOfRow) (berth.HostLease, error) {
+		return toHostLease(dbsqlc.ListHostLeasesRow(row)), nil
 	})
 }
 

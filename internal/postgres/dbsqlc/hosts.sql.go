@@ -82,7 +82,7 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, e
 }
 
 const listHosts = `-- name: ListHosts :many
-SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, (now() - h.last_seen_at > $1::interval)::boolean AS lost, coalesce(h.test_at <= now(), false)::boolean AS test_due,
+SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, (now() - h.last_seen_at > $1::interval)::boolean AS lost, coalesce(h.test_at <= now(), false)::boolean AS test_due,
     EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
 FROM hosts h
 WHERE h.removed_at IS NULL OR h.removed_at < h.last_seen_at
@@ -118,6 +118,8 @@ type ListHostsRow struct {
 	CordonReason        string
 	Tests               int32
 	TestAt              *time.Time
+	MachineID           string
+	DataDir             string
 	Lost                bool
 	TestDue             bool
 	Exclusive           bool
@@ -161,6 +163,8 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.CordonReason,
 			&i.Tests,
 			&i.TestAt,
+			&i.MachineID,
+			&i.DataDir,
 			&i.Lost,
 			&i.TestDue,
 			&i.Exclusive,
@@ -173,6 +177,65 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 		return nil, err
 	}
 	return items, nil
+}
+
+const listMachineHosts = `-- name: ListMachineHosts :many
+SELECT id, name, data_dir, attempts, boot_id, (NOT pg_try_advisory_xact_lock(hashtextextended('lead:host ' || id::text, 0)))::boolean AS served
+FROM hosts WHERE machine_id = $1 AND boot_id = $2 AND id <> $3
+ORDER BY attempts DESC, last_seen_at DESC
+`
+
+type ListMachineHostsParams struct {
+	MachineID string
+	BootID    string
+	ID        string
+}
+
+type ListMachineHostsRow struct {
+	ID       string
+	Name     string
+	DataDir  string
+	Attempts int32
+	BootID   string
+	Served   bool
+}
+
+// The other hosts of one machine in its current boot, the one with the most attempts first. A worker holds its host's lock for as long as it
+// runs (Store.Own), so a lock that this transaction gets belongs to no running worker.
+func (q *Queries) ListMachineHosts(ctx context.Context, db DBTX, arg *ListMachineHostsParams) ([]ListMachineHostsRow, error) {
+	rows, err := db.Query(ctx, listMachineHosts, arg.MachineID, arg.BootID, arg.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListMachineHostsRow
+	for rows.Next() {
+		var i ListMachineHostsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.DataDir,
+			&i.Attempts,
+			&i.BootID,
+			&i.Served,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const lockMachine = `-- name: LockMachine :exec
+SELECT pg_advisory_xact_lock(hashtextextended('machine:' || $1::text, 0))
+`
+
+func (q *Queries) LockMachine(ctx context.Context, db DBTX, machineID string) error {
+	_, err := db.Exec(ctx, lockMachine, machineID)
+	return err
 }
 
 const noteFailedStart = `-- name: NoteFailedStart :exec
@@ -219,8 +282,8 @@ func (q *Queries) NoteFailedStart(ctx context.Context, db DBTX, arg *NoteFailedS
 }
 
 const registerHost = `-- name: RegisterHost :exec
-INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version, machine_id, data_dir)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name,
     boot_id = excluded.boot_id,
@@ -237,6 +300,8 @@ ON CONFLICT (id) DO UPDATE SET
     version = excluded.version,
     removed_at = NULL,
     test_at = CASE WHEN h.cordoned_at IS NOT NULL THEN now() END, -- a new worker may have been mended
+    machine_id = excluded.machine_id,
+    data_dir = excluded.data_dir,
     last_seen_at = now()
 `
 
@@ -252,6 +317,8 @@ type RegisterHostParams struct {
 	DiskHeadroomBytes   int64
 	MaxAttempts         int32
 	Version             string
+	MachineID           string
+	DataDir             string
 }
 
 // A host that comes back smaller keeps what its leases hold: totals never fall below what is reserved. The smaller totals
@@ -269,6 +336,8 @@ func (q *Queries) RegisterHost(ctx context.Context, db DBTX, arg *RegisterHostPa
 		arg.DiskHeadroomBytes,
 		arg.MaxAttempts,
 		arg.Version,
+		arg.MachineID,
+		arg.DataDir,
 	)
 	return err
 }

@@ -93,6 +93,79 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 	return items, nil
 }
 
+const listLeasesOf = `-- name: ListLeasesOf :many
+SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, a.state AS attempt_state, a.token AS attempt_token, a.container_id,
+    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds
+FROM leases l JOIN attempts a ON a.id = l.attempt_id
+WHERE l.attempt_id = ANY ($1::uuid[]) AND l.state <> 'released'
+ORDER BY l.created_at
+`
+
+type ListLeasesOfRow struct {
+	ID           string
+	AttemptID    string
+	SweepID      string
+	HostID       string
+	DeviceID     *string
+	MemoryBytes  int64
+	CpuMilli     int64
+	DeviceBytes  int64
+	Contexts     int32
+	Exclusive    bool
+	Token        int64
+	State        string
+	ExpiresAt    time.Time
+	CreatedAt    time.Time
+	ReleasedAt   *time.Time
+	Proof        string
+	AttemptState string
+	AttemptToken int64
+	ContainerID  string
+	AgeSeconds   float64
+}
+
+// The unreleased leases of these attempts, whatever their host.
+func (q *Queries) ListLeasesOf(ctx context.Context, db DBTX, attemptIds []string) ([]ListLeasesOfRow, error) {
+	rows, err := db.Query(ctx, listLeasesOf, attemptIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListLeasesOfRow
+	for rows.Next() {
+		var i ListLeasesOfRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.AttemptID,
+			&i.SweepID,
+			&i.HostID,
+			&i.DeviceID,
+			&i.MemoryBytes,
+			&i.CpuMilli,
+			&i.DeviceBytes,
+			&i.Contexts,
+			&i.Exclusive,
+			&i.Token,
+			&i.State,
+			&i.ExpiresAt,
+			&i.CreatedAt,
+			&i.ReleasedAt,
+			&i.Proof,
+			&i.AttemptState,
+			&i.AttemptToken,
+			&i.ContainerID,
+			&i.AgeSeconds,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const releaseHostLeases = `-- name: ReleaseHostLeases :exec
 WITH locked AS (
     SELECT o.id FROM leases o WHERE o.host_id = $1 AND o.state <> 'released' ORDER BY o.id FOR NO KEY UPDATE

@@ -127,6 +127,8 @@ type Host struct {
 	CordonReason        string
 	Tests               int32
 	TestAt              *time.Time
+	MachineID           string
+	DataDir             string
 }
 
 type IdempotencyKey struct {
@@ -142,6 +144,15 @@ type ImageDigest struct {
 	Ref        string
 	Digest     string
 	ResolvedAt time.Time
+}
+
+type Installation struct {
+	OnlyRow         bool
+	ID              string
+	CreatedAt       time.Time
+	TemporalBoundAt *time.Time
+	Alarm           string
+	AlarmAt         *time.Time
 }
 
 type Lease struct {

@@ -1,8 +1,8 @@
 -- name: RegisterHost :exec
 -- A host that comes back smaller keeps what its leases hold: totals never fall below what is reserved. The smaller totals
 -- are targets, which count for placements at once and become the totals as leases end.
-INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version)
-VALUES (@id, @name, @boot_id, @cpu_milli, @memory_bytes, @memory_headroom_bytes, @memory_free_bytes, @disk_free_bytes, @disk_headroom_bytes, @max_attempts, @version)
+INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version, machine_id, data_dir)
+VALUES (@id, @name, @boot_id, @cpu_milli, @memory_bytes, @memory_headroom_bytes, @memory_free_bytes, @disk_free_bytes, @disk_headroom_bytes, @max_attempts, @version, @machine_id, @data_dir)
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name,
     boot_id = excluded.boot_id,
@@ -19,6 +19,8 @@ ON CONFLICT (id) DO UPDATE SET
     version = excluded.version,
     removed_at = NULL,
     test_at = CASE WHEN h.cordoned_at IS NOT NULL THEN now() END, -- a new worker may have been mended
+    machine_id = excluded.machine_id,
+    data_dir = excluded.data_dir,
     last_seen_at = now();
 
 -- name: TouchHost :execrows
@@ -80,3 +82,13 @@ WHERE h.id = s.id;
 
 -- name: GetHostName :one
 SELECT name FROM hosts WHERE id = @id;
+
+-- name: LockMachine :exec
+SELECT pg_advisory_xact_lock(hashtextextended('machine:' || @machine_id::text, 0));
+
+-- name: ListMachineHosts :many
+-- The other hosts of one machine in its current boot, the one with the most attempts first. A worker holds its host's lock for as long as it
+-- runs (Store.Own), so a lock that this transaction gets belongs to no running worker.
+SELECT id, name, data_dir, attempts, boot_id, (NOT pg_try_advisory_xact_lock(hashtextextended('lead:host ' || id::text, 0)))::boolean AS served
+FROM hosts WHERE machine_id = @machine_id AND boot_id = @boot_id AND id <> @id
+ORDER BY attempts DESC, last_seen_at DESC;

@@ -61,3 +61,11 @@ SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id,
 FROM leases l JOIN attempts a ON a.id = l.attempt_id
 WHERE l.host_id = @host_id AND l.state <> 'released'
 ORDER BY l.created_at;
+
+-- name: ListLeasesOf :many
+-- The unreleased leases of these attempts, whatever their host.
+SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id,
+    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds
+FROM leases l JOIN attempts a ON a.id = l.attempt_id
+WHERE l.attempt_id = ANY (@attempt_ids::uuid[]) AND l.state <> 'released'
+ORDER BY l.created_at;

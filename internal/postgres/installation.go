@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/berthml/berth"
+)
+
+// codeInsufficientPrivilege: some hosted databases hide the cluster's identity.
+const codeInsufficientPrivilege = "42501"
+
+// Installation returns which installation the database is of.
+func (s *Store) Installation(ctx context.Context) (berth.Installation, error) {
+	row, err := s.q.GetInstallation(ctx, s.pool)
+	if err != nil {
+		return berth.Installation{}, translate(err, "reading the installation")
+	}
+
+	database, err := s.identity(ctx)
+
+	return berth.Installation{ID: row.ID, Database: database, BoundAt: row.TemporalBoundAt, Alarm: row.Alarm}, err
+}
+
+// identity names the cluster and the database in it. A copy that was restored
+// from a dump has another one; a standby that took over has the same.
+func (s *Store) identity(ctx context.Context) (name string, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT c.system_identifier || '/' || d.oid FROM pg_control_system() c, pg_database d
+		WHERE d.datname = current_database()`).Scan(&name)
+
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == codeInsufficientPrivilege {
+		return "", nil
+	}
+
+	return name, translate(err, "reading the identity of the database")
+}
+
+// BindTemporal notes that a namespace of Temporal keeps the installation's id
+// from now on.
+func (s *Store) BindTemporal(ctx context.Context) error {
+	return translate(s.q.BindTemporal(ctx, s.pool), "noting that Temporal is bound")
+}
+
+// SetAlarm stores what only a person can decide, and empties it when it is
+// over. A change is an event.
+func (s *Store) SetAlarm(ctx context.Context, text string) (changed bool, err error) {
+	err = s.inTx(ctx, "setting the alarm", func(tx pgx.Tx) error {
+		rows, err := s.q.SetAlarm(ctx, tx, text)
+		if err != nil || rows == 0 {
+			return err
+		}
+
+		changed = true
+
+		return s.notify(ctx, tx, berth.Event{Kind: "installation.alarm", Subject: "installation", Data: text})
+	})
+
+	return changed, err
+}
