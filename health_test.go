@@ -34,10 +34,10 @@ func TestHealth(t *testing.T) {
 		bad    []string // parts
 		says   string
 	}{
-		"all is well":      {berth.Health{Hosts: 3, Answering: 2, OutboxWaiting: 3, OutboxOldest: time.Second}, nil, ""},
-		"nobody is there":  {berth.Health{}, []string{"hosts"}, "berth worker"},
-		"a host is silent": {berth.Health{Hosts: 2, Answering: 1, SilentHosts: []string{"gpu-1"}, SuspectLeases: 4}, []string{"hosts", "leases"}, "holding places: gpu-1"},
-		"a disk is full":   {berth.Health{Hosts: 2, Answering: 2, FullDisks: []string{"gpu-2"}}, []string{"disks"}, "than the hosts keep: gpu-2"},
+		"all is well":        {berth.Health{Hosts: 3, Answering: 2, OutboxWaiting: 3, OutboxOldest: time.Second}, nil, ""},
+		"nobody is there":    {berth.Health{}, []string{"hosts"}, "berth worker"},
+		"a host is silent":   {berth.Health{Hosts: 2, Answering: 1, SilentHosts: []string{"gpu-1"}, SuspectLeases: 4}, []string{"hosts", "leases"}, "holding places: gpu-1"},
+		"a disk is full":     {berth.Health{Hosts: 2, Answering: 2, FullDisks: []string{"gpu-2"}}, []string{"disks"}, "than the hosts keep: gpu-2"},
 		"a host is cordoned": {berth.Health{Hosts: 2, Answering: 2, Cordoned: []string{"gpu-1 (runc: no)"}}, []string{"starts"}, "one after the other: gpu-1 (runc: no)"},
 		"a trial is stuck": {berth.Health{Hosts: 1, Answering: 1, StuckTrials: 3, Stuck: []berth.StuckTrial{
 			{SweepID: "1f", SweepName: "digits", Number: 4, Reason: "the ledger refuses it"},

@@ -60,14 +60,15 @@ func (d *Docker) Inspect(ctx context.Context, id string) (berth.Container, error
 }
 
 // List returns all containers of this instance on this host, by name, whatever
-// their state. It tells who they are; times of start and end, exit codes and
+// their state, and those that other hosts of the installation made on the same
+// Docker: a worker that lost its id, or one that shares the machine. Those of
+// another installation are not ours to judge. It tells who they are; times of start and end, exit codes and
 // process ids are Inspect's.
 func (d *Docker) List(ctx context.Context) ([]berth.Container, error) {
 	got, err := d.short.ContainerList(ctx, container.ListOptions{
 		All: true,
 		Filters: filters.NewArgs(
 			filters.Arg("label", labelInstance+"="+d.config.Instance),
-			filters.Arg("label", labelHost+"="+d.config.HostID),
 		),
 	})
 	if err != nil {
@@ -78,6 +79,10 @@ func (d *Docker) List(ctx context.Context) ([]berth.Container, error) {
 
 	for _, summary := range got {
 		c := fromLabels(summary.Labels)
+		if c.HostID != d.config.HostID && (d.config.InstallationID == "" || summary.Labels[labelInstallation] != d.config.InstallationID) {
+			continue
+		}
+
 		c.ID = summary.ID
 		c.Name = strings.TrimPrefix(strings.Join(summary.Names, ","), "/")
 		c.CreatedAt = time.Unix(summary.Created, 0).UTC()
@@ -190,6 +195,7 @@ func fromLabels(labels map[string]string) berth.Container {
 		LeaseID:   labels[labelLease],
 		Token:     token,
 		SpecHash:  labels[labelSpecHash],
+		HostID:    labels[labelHost],
 		BootID:    labels[labelBootID],
 	}
 }

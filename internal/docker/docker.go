@@ -45,10 +45,11 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 // Config says whose containers these are. Two Berths on one machine must have
 // different instances.
 type Config struct {
-	Instance   string        // part of every name; never empty
-	HostID     string        // label; List returns this host's containers only
-	BootID     string        // label; tells containers of an earlier boot
-	APITimeout time.Duration // of one question; default 10 s
+	Instance       string        // part of every name; never empty
+	InstallationID string        // label; List returns its containers of other hosts, too; empty = of none
+	HostID         string        // label; List returns this host's containers
+	BootID         string        // label; tells containers of an earlier boot
+	APITimeout     time.Duration // of one question; default 10 s
 
 	// KernelKilled is a further witness of the kernel's memory killer, asked
 	// about containers that ended: Docker's own flag is lost now and then, when
@@ -96,6 +97,7 @@ func (d *Docker) Close() error {
 
 // Info is what the daemon and its machine can do.
 type Info struct {
+	ID            string // of the daemon; it outlives restarts
 	Version       string
 	APIVersion    string // negotiated
 	CgroupVersion string // 1 or 2
@@ -118,6 +120,7 @@ func (d *Docker) Info(ctx context.Context) (Info, error) {
 	}
 
 	info := Info{
+		ID:            got.ID,
 		Version:       got.ServerVersion,
 		APIVersion:    d.short.ClientVersion(),
 		CgroupVersion: got.CgroupVersion,

@@ -13,15 +13,16 @@ import (
 
 // The labels of every container (rule R2).
 const (
-	labelInstance = "berth.instance"
-	labelHost     = "berth.host"
-	labelBootID   = "berth.boot-id"
-	labelSweep    = "berth.sweep"
-	labelTrial    = "berth.trial"
-	labelAttempt  = "berth.attempt"
-	labelLease    = "berth.lease"
-	labelToken    = "berth.token"
-	labelSpecHash = "berth.spec-hash"
+	labelInstance     = "berth.instance"
+	labelInstallation = "berth.installation"
+	labelHost         = "berth.host"
+	labelBootID       = "berth.boot-id"
+	labelSweep        = "berth.sweep"
+	labelTrial        = "berth.trial"
+	labelAttempt      = "berth.attempt"
+	labelLease        = "berth.lease"
+	labelToken        = "berth.token"
+	labelSpecHash     = "berth.spec-hash"
 )
 
 // minMemoryBytes is the smallest limit Docker takes.
@@ -35,15 +36,16 @@ func (d *Docker) Name(attemptID string) string {
 // labels are what makes a container recognizable after everything else is lost.
 func (d *Docker) labels(l berth.Launch) map[string]string {
 	return map[string]string{
-		labelInstance: d.config.Instance,
-		labelHost:     d.config.HostID,
-		labelBootID:   d.config.BootID,
-		labelSweep:    l.SweepID,
-		labelTrial:    l.TrialID,
-		labelAttempt:  l.AttemptID,
-		labelLease:    l.LeaseID,
-		labelToken:    strconv.FormatInt(l.Token, 10),
-		labelSpecHash: cmp.Or(l.SpecHash, specHash(l)),
+		labelInstance:     d.config.Instance,
+		labelInstallation: d.config.InstallationID,
+		labelHost:         d.config.HostID,
+		labelBootID:       d.config.BootID,
+		labelSweep:        l.SweepID,
+		labelTrial:        l.TrialID,
+		labelAttempt:      l.AttemptID,
+		labelLease:        l.LeaseID,
+		labelToken:        strconv.FormatInt(l.Token, 10),
+		labelSpecHash:     cmp.Or(l.SpecHash, specHash(l)),
 	}
 }
 

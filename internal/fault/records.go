@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/berthml/berth"
@@ -88,6 +89,11 @@ func (r *Records) TouchHost(ctx context.Context, hostID string, free berth.HostF
 // HostLeases is next's, or fails.
 func (r *Records) HostLeases(ctx context.Context, hostID string) ([]berth.HostLease, error) {
 	return ask(ctx, r, "HostLeases", hostID, func() ([]berth.HostLease, error) { return r.next.HostLeases(ctx, hostID) })
+}
+
+// LeasesOf is next's, or fails.
+func (r *Records) LeasesOf(ctx context.Context, attemptIDs []string) ([]berth.HostLease, error) {
+	return ask(ctx, r, "LeasesOf", strings.Join(attemptIDs, " "), func() ([]berth.HostLease, error) { return r.next.LeasesOf(ctx, attemptIDs) })
 }
 
 // ReleaseLease is next's, or fails.

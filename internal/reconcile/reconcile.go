@@ -9,6 +9,10 @@
 //	no          attempt ended        release the lease: the absence is the proof
 //	no          attempt open         nothing: its activity is about to start it
 //
+// A container that another host of the installation made on this machine's
+// Docker is left alone while a lease holds a place for its attempt, wherever.
+// Without one it is removed: a host that lost its id is not there to do it.
+//
 // Containers are listed before the ledger is read, so that one that is being
 // started is never taken for an orphan: its lease came first.
 //
@@ -42,6 +46,7 @@ type Ledger interface {
 	RegisterHost(ctx context.Context, h berth.Host, version string) error
 	TouchHost(ctx context.Context, hostID string, free berth.HostFree, attemptIDs []string) error
 	HostLeases(ctx context.Context, hostID string) ([]berth.HostLease, error)
+	LeasesOf(ctx context.Context, attemptIDs []string) ([]berth.HostLease, error)
 	ReleaseLease(ctx context.Context, attemptID, proof string) error
 }
 
@@ -150,10 +155,12 @@ func (r *Reconciler) Round(ctx context.Context) error {
 
 	leftovers := r.leftovers() // as containers, before the ledger is read
 
-	containers, err := r.containers.List(ctx)
+	all, err := r.containers.List(ctx)
 	if err != nil {
 		return err
 	}
+
+	containers, foreign := r.split(all)
 
 	seen := make([]string, 0, len(containers))
 	for _, c := range containers {
@@ -179,7 +186,54 @@ func (r *Reconciler) Round(ctx context.Context) error {
 
 	r.sweepDisk(leftovers, leases)
 
-	return r.mend(ctx, containers, leases)
+	return errors.Join(r.mend(ctx, containers, leases), r.mendForeign(ctx, foreign))
+}
+
+// split tells this host's containers from those of others. The executor's are
+// counted, measured and renewed.
+func (r *Reconciler) split(all []berth.Container) (ours, foreign []berth.Container) {
+	for _, c := range all {
+		if c.HostID == "" || c.HostID == r.config.Host.ID {
+			ours = append(ours, c)
+		} else {
+			foreign = append(foreign, c)
+		}
+	}
+
+	return ours, foreign
+}
+
+// mendForeign removes containers of other hosts that no lease holds a place
+// for. Whether one that has a lease is fenced is for its host to say.
+func (r *Reconciler) mendForeign(ctx context.Context, foreign []berth.Container) error {
+	if len(foreign) == 0 {
+		return nil
+	}
+
+	ids := make([]string, len(foreign))
+	for i, c := range foreign {
+		ids[i] = c.AttemptID
+	}
+
+	leases, err := r.ledger.LeasesOf(ctx, ids)
+	if err != nil {
+		return err
+	}
+
+	holds := make(map[string]bool, len(leases))
+	for _, l := range leases {
+		holds[l.AttemptID] = true
+	}
+
+	var all error
+
+	for _, c := range foreign {
+		if !holds[c.AttemptID] && time.Since(c.CreatedAt) >= r.config.Grace {
+			all = errors.Join(all, r.remove(ctx, c, "another host of this machine made it, and no lease holds a place for it"))
+		}
+	}
+
+	return all
 }
 
 // touch renews; a host that a person deleted registers anew.
@@ -236,7 +290,7 @@ func (r *Reconciler) free(ctx context.Context, removed map[string]bool, leases [
 		return nil
 	}
 
-	containers, err := r.containers.List(ctx)
+	containers, err := r.containers.List(ctx) // of other hosts, too: absent is absent from the machine
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type fake struct {
 	mu         sync.Mutex
 	containers []berth.Container
 	leases     []berth.HostLease
+	elsewhere  []berth.HostLease // of other hosts
 	did        []string
 	touched    [][]string
 	fail       map[string]error // by what is done
@@ -82,6 +83,18 @@ func (f *fake) TouchHost(_ context.Context, _ string, free berth.HostFree, attem
 
 func (f *fake) HostLeases(context.Context, string) ([]berth.HostLease, error) {
 	return f.leases, f.fail["leases"]
+}
+
+func (f *fake) LeasesOf(_ context.Context, attempts []string) ([]berth.HostLease, error) {
+	var leases []berth.HostLease
+
+	for _, l := range f.elsewhere {
+		if slices.Contains(attempts, l.AttemptID) {
+			leases = append(leases, l)
+		}
+	}
+
+	return leases, f.fail["leases of"]
 }
 
 func (f *fake) ReleaseLease(_ context.Context, attempt, proof string) error {
@@ -178,6 +191,46 @@ func TestRound_Table(t *testing.T) {
 			f = &fake{containers: c.containers, leases: c.leases}
 			require.NoError(t, setup(f, func(c *reconcile.Config) { c.DryRun = true }).Round(t.Context()))
 			require.Empty(t, f.did, "a dry run only says so")
+		})
+	}
+}
+
+// What another host of the installation made on this machine's Docker goes
+// when no lease holds a place for it, and is neither renewed nor measured here.
+func TestRound_ContainersOfAnotherHost(t *testing.T) {
+	t.Parallel()
+
+	foreign := func(age time.Duration) berth.Container {
+		c := box(age)
+		c.HostID = "other"
+
+		return c
+	}
+
+	for name, c := range map[string]struct {
+		container berth.Container
+		elsewhere []berth.HostLease
+		fail      string
+		want      []string
+	}{
+		"its host lost its id":   {container: foreign(old), want: []string{"stop c", "remove c"}},
+		"young":                  {container: foreign(0)},
+		"its host is there":      {container: foreign(old), elsewhere: []berth.HostLease{lease(7, berth.AttemptRunning, old)}},
+		"fenced, its host's own": {container: foreign(old), elsewhere: []berth.HostLease{lease(8, berth.AttemptAbandoned, old)}},
+		"the ledger is away":     {container: foreign(old), fail: "leases of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f := &fake{containers: []berth.Container{c.container}, elsewhere: c.elsewhere}
+			if c.fail != "" {
+				f.fail = map[string]error{c.fail: errors.New("away")}
+			}
+
+			err := setup(f).Round(t.Context())
+			require.Equal(t, c.fail != "", err != nil)
+			require.Equal(t, c.want, f.did)
+			require.Equal(t, [][]string{{}}, f.touched)
 		})
 	}
 }
