@@ -1,5 +1,6 @@
 // Package worker runs a machine's part of Berth: the workflow queue that all
-// workers share, and the queue of this host, on which its attempts run.
+// workers of the installation share, and the queue of this host, on which its
+// attempts run.
 package worker
 
 import (
@@ -30,18 +31,53 @@ const (
 	pollers      = 5
 )
 
-// Worker serves the two queues.
+// Worker serves its queues.
 type Worker struct {
-	Client     client.Client
-	HostID     string
-	Activities *activities.Activities
-	Log        *slog.Logger
+	Client         client.Client
+	InstallationID string // the namespace must belong to it
+	HostID         string
+	Activities     *activities.Activities
+	Log            *slog.Logger
+}
+
+// service is a worker of one queue.
+type service interface {
+	Start() error
+	Stop()
 }
 
 // Run serves until ctx ends, then lets attempts detach from their containers.
 // It fails when Temporal does not answer at its start, and may be called again.
 func (w *Worker) Run(ctx context.Context) error {
-	shared := worker.New(w.Client, workflows.TaskQueue, worker.Options{
+	services := map[string]service{
+		workflows.SharedQueue(w.InstallationID): w.shared(workflows.SharedQueue(w.InstallationID)),
+		workflows.LegacyQueue:                   w.shared(workflows.LegacyQueue),
+		workflows.HostQueue(w.HostID):           w.host(),
+	}
+
+	var group errgroup.Group
+
+	defer group.Wait() //nolint:errcheck // none returns an error
+
+	for queue, one := range services {
+		if err := one.Start(); err != nil {
+			return fmt.Errorf("starting worker of queue %q: %w", queue, err)
+		}
+
+		defer group.Go(func() error { one.Stop(); return nil }) // all at once: each waits for its activities
+	}
+
+	w.Log.Info("worker serves", "host_id", w.HostID)
+
+	<-ctx.Done()
+
+	return nil
+}
+
+// shared serves workflows. Those that a version without installation ids began
+// are on a queue of their own for as long as they last.
+func (w *Worker) shared(queue string) service {
+	shared := worker.New(w.Client, queue, worker.Options{
 		Identity:                         "berth-" + w.HostID,
 		WorkerStopTimeout:                stopTimeout,
 		MaxConcurrentWorkflowTaskPollers: pollers,
@@ -50,6 +86,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	workflows.Register(shared)
 	shared.RegisterActivity(w.Activities)
 
+	return shared
+}
+
+// host serves the attempts of this host.
+func (w *Worker) host() service {
 	host := worker.New(w.Client, workflows.HostQueue(w.HostID), worker.Options{
 		Identity:                           "host-" + w.HostID,
 		DisableWorkflowWorker:              true,
@@ -60,24 +101,5 @@ func (w *Worker) Run(ctx context.Context) error {
 	})
 	host.RegisterActivity(w.Activities)
 
-	if err := shared.Start(); err != nil {
-		return fmt.Errorf("starting worker of queue %q: %w", workflows.TaskQueue, err)
-	}
-
-	if err := host.Start(); err != nil {
-		shared.Stop()
-
-		return fmt.Errorf("starting worker of host %q: %w", w.HostID, err)
-	}
-
-	w.Log.Info("worker serves", "host_id", w.HostID)
-
-	<-ctx.Done()
-
-	var group errgroup.Group
-
-	group.Go(func() error { host.Stop(); return nil })
-	group.Go(func() error { shared.Stop(); return nil })
-
-	return group.Wait()
+	return host
 }

@@ -36,7 +36,7 @@ func TestRun_MayBeCalledAgain(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(connection.Close)
 
-	w := &worker.Worker{Client: connection, HostID: "h", Activities: &activities.Activities{}, Log: silent}
+	w := &worker.Worker{Client: connection, InstallationID: "i", HostID: "h", Activities: &activities.Activities{}, Log: silent}
 	require.ErrorContains(t, w.Run(t.Context()), "starting worker")
 
 	temporal, err := devstack.StartTemporal(devstack.TemporalConfig{Dir: t.TempDir(), Port: port, InMemory: true, Headless: true})
@@ -56,11 +56,17 @@ func TestRun_MayBeCalledAgain(t *testing.T) {
 		}
 	}()
 
-	require.Eventually(t, func() bool {
-		got, err := connection.DescribeTaskQueue(t.Context(), workflows.HostQueue("h"), enums.TASK_QUEUE_TYPE_ACTIVITY)
+	for queue, kind := range map[string]enums.TaskQueueType{
+		workflows.HostQueue("h"): enums.TASK_QUEUE_TYPE_ACTIVITY,
+		"berth-i":                enums.TASK_QUEUE_TYPE_WORKFLOW,
+		"berth":                  enums.TASK_QUEUE_TYPE_WORKFLOW, // what an earlier version began goes on
+	} {
+		require.Eventually(t, func() bool {
+			got, err := connection.DescribeTaskQueue(t.Context(), queue, kind)
 
-		return err == nil && len(got.GetPollers()) > 0
-	}, 30*time.Second, 100*time.Millisecond)
+			return err == nil && len(got.GetPollers()) > 0
+		}, 30*time.Second, 100*time.Millisecond, queue)
+	}
 
 	stop()
 	require.NoError(t, <-ended)

@@ -19,11 +19,13 @@ import (
 type Client struct {
 	temporal  client.Client
 	namespace string
+	queue     string // of the workflows that it starts
 }
 
-// NewClient wraps a connected Temporal client of a namespace.
-func NewClient(c client.Client, namespace string) *Client {
-	return &Client{temporal: c, namespace: namespace}
+// NewClient wraps a connected Temporal client of a namespace. The workflows
+// that it starts run on the queue of the installation.
+func NewClient(c client.Client, namespace, installationID string) *Client {
+	return &Client{temporal: c, namespace: namespace, queue: SharedQueue(installationID)}
 }
 
 // Namespace is where the workflows are.
@@ -62,20 +64,7 @@ func (c *Client) RegisterSearchAttributes(ctx context.Context) error {
 
 // StartSweep starts the workflow of a sweep; one that runs or ran is left as it is.
 func (c *Client) StartSweep(ctx context.Context, sweepID string) error {
-	_, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID:                       SweepWorkflowID(sweepID),
-		TaskQueue:                TaskQueue,
-		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            "hyperparameter sweep " + sweepID,
-		TypedSearchAttributes:    temporal.NewSearchAttributes(attrSweepID.ValueSet(sweepID)),
-	}, SweepWorkflow, SweepInput{SweepID: sweepID})
-
-	if _, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
-		return nil
-	}
-
-	return translate(err, "starting sweep "+sweepID)
+	return c.startSweep(ctx, SweepInput{SweepID: sweepID}, enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
 }
 
 // signal sends a signal. A workflow that has ended needs none.
@@ -120,7 +109,7 @@ func (c *Client) JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string
 	id := ProbeWorkflowID(shapeKey)
 	_, err := c.temporal.SignalWithStartWorkflow(ctx, id, SignalWant, ProbeWanted{WorkflowID: trialWorkflowID},
 		client.StartWorkflowOptions{
-			ID: id, TaskQueue: TaskQueue,
+			ID: id, TaskQueue: c.queue,
 			StaticSummary:         "memory probe of shape " + berth.ShortKey(shapeKey),
 			TypedSearchAttributes: temporal.NewSearchAttributes(attrShapeKey.ValueSet(berth.ShortKey(shapeKey))),
 		}, ProbeWorkflow, ProbeInput{ShapeKey: shapeKey})
@@ -180,10 +169,10 @@ func translate(err error, doing string) error {
 	}
 }
 
+// trialOptions are those of a trial, which runs on the queue of its sweep.
 func trialOptions(sweepID, sweepName string, number int) workflow.ChildWorkflowOptions {
 	return workflow.ChildWorkflowOptions{
 		WorkflowID:            TrialWorkflowID(sweepID, number),
-		TaskQueue:             TaskQueue,
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WaitForCancellation:   true, // it has ended when it says so, not when it is asked to

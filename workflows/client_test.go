@@ -31,7 +31,7 @@ func TestTrialClosed(t *testing.T) {
 				WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enums.WorkflowExecutionStatus(number)},
 			}, nil)
 
-		closed, err := workflows.NewClient(temporal, "default").TrialClosed(t.Context(), sweepID, 1)
+		closed, err := workflows.NewClient(temporal, "default", "i").TrialClosed(t.Context(), sweepID, 1)
 		require.NoError(t, err)
 		require.NotEqual(t, closed, slices.Contains(open, enums.WorkflowExecutionStatus(number)), name)
 	}
@@ -43,7 +43,7 @@ func TestTrialClosed(t *testing.T) {
 		temporal := mocks.NewClient(t)
 		temporal.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, "").Return(nil, answer.err)
 
-		closed, err := workflows.NewClient(temporal, "default").TrialClosed(t.Context(), sweepID, 1)
+		closed, err := workflows.NewClient(temporal, "default", "i").TrialClosed(t.Context(), sweepID, 1)
 		require.Equal(t, answer.closed, closed)
 		require.Equal(t, answer.closed, err == nil)
 	}

@@ -49,7 +49,7 @@ func (c *Client) ResolveImage(ctx context.Context, ref string) (berth.Image, err
 	defer stop()
 
 	run, err := c.temporal.ExecuteWorkflow(starting, client.StartWorkflowOptions{
-		ID: "image-" + uuid.NewString(), TaskQueue: TaskQueue,
+		ID: "image-" + uuid.NewString(), TaskQueue: c.queue,
 		WorkflowExecutionTimeout: imagePatience + 2*time.Second,
 		StaticSummary:            "look up image " + ref,
 	}, ImageWorkflow, activities.ImageRef{Image: ref})

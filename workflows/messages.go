@@ -6,12 +6,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// TaskQueue is where workflows and their short steps run. Attempts run on the
-// queue of their host.
-const TaskQueue = "berth"
+// LegacyQueue is the shared queue of the versions before installations had
+// ids. Workflows that they began go on there.
+const LegacyQueue = "berth"
+
+// SharedQueue is where workflows of an installation and their short steps run.
+// Attempts run on the queue of their host. The id keeps a worker of another
+// installation from taking steps that its database knows nothing of.
+func SharedQueue(installationID string) string { return LegacyQueue + "-" + installationID }
 
 // HostQueue is the task queue of one host. It is stable, so that a restarted
-// worker finds what it left.
+// worker finds what it left. A host's id is a UUID, which no two
+// installations share.
 func HostQueue(hostID string) string { return "host-" + hostID }
 
 // SweepWorkflowID names the workflow of a sweep. Workflows are named by what

@@ -15,9 +15,9 @@ import (
 
 // OpenLedger is the sweeps and trials that have not ended, and how they do.
 type OpenLedger interface {
+	SweepLedger
+
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
-	ListSweepRecords(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error)
-	ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error)
 	SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error)
 	SetSweepState(ctx context.Context, id string, state berth.SweepState, reason string) (changed bool, err error)
 }
@@ -36,10 +36,15 @@ const (
 // trials' workflows are asked to cancel, which stops containers; a trial whose
 // workflow is gone, too, is settled here, which fences its attempt for the
 // host to stop. A sweep that is pending and was never started is started.
+//
+// It ends a few at most. When many are gone at once, or Temporal knows none of
+// the open ones, the fault is more likely Temporal's than theirs: that is an
+// alarm for a person, and nothing is ended.
 type Orphans struct {
-	Ledger OpenLedger
-	Client *Client
-	Log    *slog.Logger
+	Ledger   OpenLedger
+	Identity *Identity
+	Client   *Client
+	Log      *slog.Logger
 }
 
 // Run looks for orphans while it leads, until ctx ends.
@@ -67,54 +72,116 @@ var openStates = []string{
 	string(berth.SweepPending), string(berth.SweepRunning), string(berth.SweepPaused), string(berth.SweepStopping), string(berth.SweepCanceling),
 }
 
+// endedAtOnce is how many sweeps a person ends in Temporal within one round,
+// by hand. Ten of them at once are no person's doing.
+const endedAtOnce = 3
+
+// orphan is an open sweep whose workflow has ended without it, and how its
+// sweep ends then.
+type orphan struct {
+	sweep  berth.Sweep
+	state  berth.SweepState
+	reason string
+	gone   bool // Temporal knows nothing of it
+}
+
 // Round looks once at every open sweep. One that cannot be ended now is looked
 // at again in the next round.
 func (o *Orphans) Round(ctx context.Context) error {
-	var (
-		all      error
-		before   time.Time
-		beforeID string
-	)
+	looked := 0
 
-	for {
-		sweeps, err := o.Ledger.ListSweepRecords(ctx, openStates, before, beforeID, orphanPage)
-		if err != nil {
-			return errors.Join(all, err)
+	var orphans []orphan
+
+	err := eachOpenSweep(ctx, o.Ledger, func(sweep berth.Sweep) error {
+		looked++
+
+		found, err := o.look(ctx, sweep)
+		if found != nil {
+			orphans = append(orphans, *found)
 		}
 
-		for _, sweep := range sweeps {
-			all = errors.Join(all, o.look(ctx, sweep))
-			before, beforeID = sweep.CreatedAt, sweep.ID
-		}
+		return err
+	})
 
-		if len(sweeps) < orphanPage {
-			return all
-		}
+	// Asked after the sweeps: a store that knows the installation now was not
+	// an empty one when it knew nothing of a sweep.
+	bound, checked := o.Identity.Check(ctx)
+	if checked != nil || !bound {
+		return errors.Join(err, checked)
 	}
+
+	alarm := suspicion(orphans, looked)
+	if told := o.Identity.alarm(ctx, alarm); told != nil || alarm != "" {
+		return errors.Join(err, told)
+	}
+
+	for _, orphan := range orphans {
+		err = errors.Join(err, o.end(ctx, orphan))
+	}
+
+	return err
 }
 
-// look ends a sweep whose workflow has ended without it. A workflow writes the
-// end of its sweep before its own, so one that is closed will not do it.
-func (o *Orphans) look(ctx context.Context, sweep berth.Sweep) error {
-	if sweep.State == berth.SweepPending { // nothing has run: start it, if that was lost; one that ran is left as it is
+// suspicion says why so many sweeps without a workflow are not believed to
+// have ended; empty = they are believed. Those that are being ended were judged
+// before. looked is how many sweeps are open.
+func suspicion(orphans []orphan, looked int) string {
+	fresh, gone := 0, 0
+
+	for _, orphan := range orphans {
+		if orphan.sweep.State == berth.SweepCanceling {
+			looked--
+
+			continue
+		}
+
+		fresh++
+
+		if orphan.gone {
+			gone++
+		}
+	}
+
+	if fresh > endedAtOnce || gone > 0 && gone == looked {
+		return fmt.Sprintf("%d of %d open sweeps have no workflow in Temporal any more, all at once: "+
+			"Berth ends none of them, and containers go on", fresh, looked)
+	}
+
+	return ""
+}
+
+// look returns a sweep whose workflow has ended without it; nil = it goes on. A
+// workflow writes the end of its sweep before its own, so one that is closed
+// will not do it.
+func (o *Orphans) look(ctx context.Context, sweep berth.Sweep) (*orphan, error) {
+	if sweep.State == berth.SweepPending && o.Identity.Bound() { // nothing has run: start it, if that was lost; one that ran is left as it is
 		if err := o.Client.StartSweep(ctx, sweep.ID); err != nil {
+			return nil, err
+		}
+	}
+
+	return o.Client.sweepClosed(ctx, sweep)
+}
+
+// end ends a sweep, once its trials have ended. That takes several rounds:
+// the sweep's state says meanwhile that it was judged.
+func (o *Orphans) end(ctx context.Context, orphan orphan) error {
+	id := orphan.sweep.ID
+
+	if orphan.sweep.State != berth.SweepCanceling {
+		if _, err := o.Ledger.SetSweepState(ctx, id, berth.SweepCanceling, orphan.reason); err != nil {
 			return err
 		}
 	}
 
-	state, reason, closed, err := o.Client.sweepClosed(ctx, sweep.ID)
-	if err != nil || !closed {
-		return err
-	}
-
-	open, err := o.endTrials(ctx, sweep.ID)
+	open, err := o.endTrials(ctx, id)
 	if err != nil || open > 0 {
 		return err // trials whose workflows are being canceled end first
 	}
 
-	changed, err := o.Ledger.SetSweepState(ctx, sweep.ID, state, reason)
+	changed, err := o.Ledger.SetSweepState(ctx, id, orphan.state, orphan.reason)
 	if changed {
-		o.Log.Warn("ended a sweep without a workflow", "sweep_id", sweep.ID, "state", state, "reason", reason)
+		o.Log.Warn("ended a sweep without a workflow", "sweep_id", id, "state", orphan.state, "reason", orphan.reason)
 	}
 
 	return err
@@ -161,23 +228,23 @@ func (o *Orphans) endTrials(ctx context.Context, sweepID string) (open int, err 
 	}
 }
 
-// sweepClosed reports whether the workflow of a sweep is not there any more,
-// and how its sweep ends then.
-func (c *Client) sweepClosed(ctx context.Context, sweepID string) (state berth.SweepState, reason string, closed bool, err error) {
-	id := SweepWorkflowID(sweepID)
+// sweepClosed returns a sweep whose workflow is not there any more; nil when
+// it is.
+func (c *Client) sweepClosed(ctx context.Context, sweep berth.Sweep) (*orphan, error) {
+	id := SweepWorkflowID(sweep.ID)
 
 	status, err := c.status(ctx, id)
 	if err != nil || open(status) {
-		return "", "", false, err
+		return nil, err
 	}
 
 	switch status {
 	case enums.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED:
-		return berth.SweepCanceled, "its workflow is not in Temporal any more; submit the sweep again", true, nil
+		return &orphan{sweep, berth.SweepCanceled, "its workflow is not in Temporal any more; submit the sweep again", true}, nil
 	case enums.WORKFLOW_EXECUTION_STATUS_FAILED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
-		return berth.SweepFailed, fmt.Sprintf("its workflow ended in Temporal (%s); the page of %s there says why", status, id), true, nil
+		return &orphan{sweep, berth.SweepFailed, fmt.Sprintf("its workflow ended in Temporal (%s); the page of %s there says why", status, id), false}, nil
 	default:
-		return berth.SweepCanceled, fmt.Sprintf("its workflow was ended in Temporal (%s)", status), true, nil
+		return &orphan{sweep, berth.SweepCanceled, fmt.Sprintf("its workflow was ended in Temporal (%s)", status), false}, nil
 	}
 }
 

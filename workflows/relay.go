@@ -28,9 +28,10 @@ const (
 // Relay delivers the outbox to Temporal. Several may run: a message is locked
 // while it is being delivered.
 type Relay struct {
-	Outbox Outbox
-	Client *Client
-	Log    *slog.Logger
+	Outbox   Outbox
+	Identity *Identity
+	Client   *Client
+	Log      *slog.Logger
 }
 
 // Run delivers until ctx ends.
@@ -50,6 +51,10 @@ func (r *Relay) Run(ctx context.Context) error {
 }
 
 func (r *Relay) deliver(ctx context.Context, messages []berth.OutboxMessage) []int64 {
+	if !r.Identity.Bound() {
+		return nil // a workflow that is not there now may come back with Temporal's store: what it is told must not be lost
+	}
+
 	sent := make([]bool, len(messages))
 
 	var group errgroup.Group

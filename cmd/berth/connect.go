@@ -41,16 +41,27 @@ const (
 
 // connections are open connections to both.
 type connections struct {
-	store    *postgres.Store
-	raw      client.Client
-	temporal *workflows.Client
+	store        *postgres.Store
+	installation berth.Installation
+	raw          client.Client
+	temporal     *workflows.Client
+	identity     *workflows.Identity
 }
 
-// connected calls use with connections to both once both answer, and closes
-// them after it.
+// connected calls use with connections to both once both answer and belong
+// together, and closes them after it.
 func (b *backends) connected(ctx context.Context, log *slog.Logger, use func(connections) error) error {
 	return b.open(ctx, log, func(c connections) error {
 		if err := register(ctx, c.temporal, connectPatience, log); err != nil {
+			return err
+		}
+
+		err := retry(ctx, log, "Temporal", connectPatience, func() error {
+			_, err := c.identity.Check(ctx) // a namespace that was lost is the server's alarm; this machine's containers go on
+
+			return err
+		})
+		if err != nil {
 			return err
 		}
 
@@ -90,13 +101,21 @@ func (b *backends) open(ctx context.Context, log *slog.Logger, use func(connecti
 	}
 	defer store.Close()
 
-	raw, wrapped, err := b.temporal(log)
+	installation, err := store.Installation(ctx)
+	if err != nil {
+		return err
+	}
+
+	raw, wrapped, err := b.temporal(log, installation)
 	if err != nil {
 		return err
 	}
 	defer raw.Close()
 
-	return use(connections{store: store, raw: raw, temporal: wrapped})
+	return use(connections{
+		store: store, installation: installation, raw: raw, temporal: wrapped,
+		identity: &workflows.Identity{Ledger: store, Client: wrapped, Log: log},
+	})
 }
 
 // register makes Berth's search attributes known to Temporal once it answers.
@@ -136,7 +155,7 @@ func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store
 
 // temporal prepares a client of Temporal. Flags go over Temporal's own
 // environment variables, from which TLS and keys come.
-func (b *backends) temporal(log *slog.Logger) (client.Client, *workflows.Client, error) {
+func (b *backends) temporal(log *slog.Logger, installation berth.Installation) (client.Client, *workflows.Client, error) {
 	options, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {
 		return nil, nil, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
@@ -151,7 +170,7 @@ func (b *backends) temporal(log *slog.Logger) (client.Client, *workflows.Client,
 		return nil, nil, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
 	}
 
-	return raw, workflows.NewClient(raw, options.Namespace), nil
+	return raw, workflows.NewClient(raw, options.Namespace, installation.ID), nil
 }
 
 // retry repeats connect until it succeeds or patience is over.
@@ -160,8 +179,8 @@ func retry(ctx context.Context, log *slog.Logger, what string, patience time.Dur
 
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := connect()
-		if err == nil || berth.KindOf(err) == berth.KindInvalid || time.Since(began) > patience {
-			return err
+		if kind := berth.KindOf(err); err == nil || kind == berth.KindInvalid || kind == berth.KindConflict || time.Since(began) > patience {
+			return err // waiting mends neither a wrong setting nor what another holds
 		}
 
 		log.Info("waiting for "+what, "error", err)

@@ -8,12 +8,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/devstack"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/workflows"
@@ -68,7 +66,7 @@ func devCommand() *cobra.Command {
 // run starts the parts in the order in which they need each other and stops
 // them in the reverse order.
 func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) (err error) {
-	unlock, err := lockDir(d.dataDir)
+	unlock, err := lockDir(d.dataDir, devLock, "berth dev")
 	if err != nil {
 		return err
 	}
@@ -98,10 +96,10 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 
 	return d.connected(ctx, log, func(c connections) error {
 		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() error { return runServer(ctx, d.serving, c.store, c.temporal, log, d.announce(out)) })
+		group.Go(func() error { return runServer(ctx, d.serving, c, log, d.announce(out)) })
 
 		if !d.noWorker {
-			group.Go(func() error { return runWorker(ctx, d.machine, c.store, c.raw, c.temporal, log) })
+			group.Go(func() error { return runWorker(ctx, d.machine, c, log) })
 		}
 
 		return group.Wait()
@@ -159,7 +157,7 @@ func searchAttributes() map[string]string {
 // processes beside this one. The file holds the database's password.
 func (d *development) tellBackends() error {
 	text := d.postgresURL + "\n" + d.temporalAddress + "\n"
-	if err := os.WriteFile(filepath.Join(d.dataDir, "backends"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(d.dataDir, backendsFile), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("writing addresses: %w", err)
 	}
 
@@ -181,24 +179,4 @@ func (d *development) announce(out io.Writer) func(url string) {
 
 		fmt.Fprintf(out, "  data         %s\n\nTry: berth sweep submit -f sweep.yaml --wait   (Ctrl-C here stops all; starting again resumes)\n\n", d.dataDir)
 	}
-}
-
-// lockDir keeps a second `berth dev` away from the same data.
-func lockDir(dir string) (unlock func(), err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: PostgreSQL's user must pass through
-		return nil, fmt.Errorf("making data directory: %w", err)
-	}
-
-	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644) //nolint:gosec // G302,G304: our own lock
-	if err != nil {
-		return nil, fmt.Errorf("locking data directory: %w", err)
-	}
-
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = file.Close()
-
-		return nil, berth.Errorf(berth.KindConflict, "another `berth dev` uses %s: stop it, or give another --data-dir", dir)
-	}
-
-	return func() { _ = file.Close() }, nil // closing unlocks
 }

@@ -132,11 +132,13 @@ func checkBackends(ctx context.Context, b backends) []berth.Finding {
 	}
 	defer store.Close()
 
-	findings := []berth.Finding{fine("PostgreSQL", "answers"), checkTemporal(ctx, b)}
+	findings := []berth.Finding{fine("PostgreSQL", "answers")}
 
 	if err := store.CheckSchema(ctx); err != nil {
 		return append(findings, broken("schema", "does not fit this berth", err.Error()))
 	}
+
+	findings = append(findings, checkTemporal(ctx, b, store))
 
 	health, err := store.Health(ctx)
 	if err != nil {
@@ -147,8 +149,13 @@ func checkBackends(ctx context.Context, b backends) []berth.Finding {
 }
 
 // checkTemporal asks once, without waiting for it to come up.
-func checkTemporal(ctx context.Context, b backends) berth.Finding {
-	raw, wrapped, err := b.temporal(slog.New(slog.DiscardHandler))
+func checkTemporal(ctx context.Context, b backends, store *postgres.Store) berth.Finding {
+	installation, err := store.Installation(ctx)
+	if err != nil {
+		return broken("PostgreSQL", "cannot be read", err.Error())
+	}
+
+	raw, wrapped, err := b.temporal(slog.New(slog.DiscardHandler), installation)
 	if err != nil {
 		return broken("Temporal", "cannot be asked", err.Error())
 	}
@@ -159,6 +166,10 @@ func checkTemporal(ctx context.Context, b backends) berth.Finding {
 
 	if err := wrapped.Ping(ctx); err != nil {
 		return broken("Temporal", "does not answer", "start it, or give --temporal-address: "+err.Error())
+	}
+
+	if err := wrapped.BelongsTo(ctx, installation); err != nil {
+		return broken("Temporal", "answers, and is not this installation's", err.Error())
 	}
 
 	return fine("Temporal", "answers")

@@ -10,7 +10,6 @@ import (
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/reconcile"
 	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/internal/runtrial"
@@ -31,18 +30,18 @@ type containerRuntime struct {
 }
 
 // runtime returns Docker, or what stands in for it.
-func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host, store *postgres.Store, log *slog.Logger) (containerRuntime, error) {
+func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host, c connections, log *slog.Logger) (containerRuntime, error) {
 	if m.simulate > 0 {
 		log.Warn("simulating: no container runs and every attempt succeeds", "each", m.simulate)
 
-		return simulated(simulate.New(store, m.simulate), host), nil
+		return simulated(simulate.New(c.store, m.simulate), host), nil
 	}
 
 	if err := kernel.CheckNamespace(); err != nil {
 		return containerRuntime{}, err
 	}
 
-	config := docker.Config{Instance: m.instance, HostID: host.ID, BootID: host.BootID}
+	config := docker.Config{Instance: m.instance, InstallationID: c.installation.ID, HostID: host.ID, BootID: host.BootID}
 
 	// Docker's own word on out-of-memory is sometimes lost when a container
 	// exits right after the kill; the kernel's log has it too.
@@ -68,7 +67,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 	}
 
 	memory := &freeMemory{kernel: kernel, inspect: d.Inspect, log: log}
-	executor := runtrial.New(d, store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
+	executor := runtrial.New(d, c.store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
 		runtrial.Config{
 			DataDir: filepath.Join(m.dataDir, "host"), Grace: m.grace, HostName: host.Name, BootID: host.BootID, Bounds: m.bounds, CPUIdle: kernel.CPUIdle,
 			Available: func() (int64, error) {

@@ -55,7 +55,7 @@ func serverCommand() *cobra.Command {
 			}
 
 			return ended(cmd.Context(), b.served(cmd.Context(), log, func(c connections) error {
-				return runServer(cmd.Context(), s, c.store, c.temporal, log, func(url string) { log.Info("API serves", "url", url) })
+				return runServer(cmd.Context(), s, c, log, func(url string) { log.Info("API serves", "url", url) })
 			}))
 		},
 	}
@@ -68,7 +68,9 @@ func serverCommand() *cobra.Command {
 
 // runServer serves until ctx ends. Several servers may run: one of them places
 // and publishes, all answer and relay.
-func runServer(ctx context.Context, s serving, store *postgres.Store, temporal *workflows.Client, log *slog.Logger, ready func(url string)) error {
+func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, ready func(url string)) error {
+	store, temporal := c.store, c.temporal
+
 	server, err := api.New(api.Deps{Store: store, Control: temporal, Images: temporal, Temporal: temporal, Log: log},
 		api.Config{Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, TemporalUI: s.temporalUI, TemporalNamespace: temporal.Namespace()})
 	if err != nil {
@@ -85,12 +87,13 @@ func runServer(ctx context.Context, s serving, store *postgres.Store, temporal *
 		return err
 	}
 
-	relay := &workflows.Relay{Outbox: store, Client: temporal, Log: log}
+	relay := &workflows.Relay{Outbox: store, Identity: c.identity, Client: temporal, Log: log}
 	publisher := &api.Publisher{Outbox: store, Log: log}
 	keeper := &retention.Keeper{Ledger: store, Keep: s.keep, Log: log}
-	orphans := &workflows.Orphans{Ledger: store, Client: temporal, Log: log}
+	orphans := &workflows.Orphans{Ledger: store, Identity: c.identity, Client: temporal, Log: log}
 
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.identity.Run(ctx) })
 	group.Go(func() error { return relay.Run(ctx) })
 	group.Go(func() error { return placer.New(store, log).Run(ctx) })
 	group.Go(func() error { return publisher.Run(ctx) })

@@ -8,25 +8,23 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/docker/go-units"
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/reconcile"
 	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/internal/runtrial"
 	"github.com/berthml/berth/worker"
-	"github.com/berthml/berth/workflows"
 )
 
 // machine is what a worker may be told of its machine.
@@ -34,6 +32,7 @@ type machine struct {
 	dataDir     string
 	instance    string
 	name        string
+	machineID   string // empty = Docker's own id
 	memory      string
 	disk        int64 // bytes kept free on the disks
 	cpus        float64
@@ -49,6 +48,7 @@ type machine struct {
 func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&m.instance, "instance", "main", "name of this Berth among several that share the machine's Docker")
 	flags.StringVar(&m.name, "host-name", "", "how people call this machine; default: its host name")
+	flags.StringVar(&m.machineID, "machine-id", "", "for a worker that has a share of a machine, beside other workers: a name of the share; needs --cpus and --memory")
 	flags.StringVar(&m.memory, "memory", "", "memory to hand out, such as 16GiB; default: 85 % of the machine's")
 	m.disk = defaultDiskHeadroom
 	flags.Var((*size)(&m.disk), "disk-headroom", "with less free on the disk of the data directory or of Docker, nothing new starts here")
@@ -86,7 +86,7 @@ func workerCommand() *cobra.Command {
 			}
 
 			return ended(cmd.Context(), b.connected(cmd.Context(), log, func(c connections) error {
-				return runWorker(cmd.Context(), m, c.store, c.raw, c.temporal, log)
+				return runWorker(cmd.Context(), m, c, log)
 			}))
 		},
 	}
@@ -126,31 +126,49 @@ func defaultDataDir() string {
 	return filepath.Join(home, ".local", "share", "berth")
 }
 
-// runWorker serves this machine until ctx ends. It owns the machine's name in
-// the ledger: a second worker of the same machine is refused.
-func runWorker(ctx context.Context, m machine, store *postgres.Store, raw client.Client, wrapped *workflows.Client, log *slog.Logger) error {
+// runWorker serves this machine until ctx ends. It owns its data directory on
+// this machine, and the machine's name in the ledger: a second worker of either
+// is refused.
+func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) error {
 	kernel := cgroup.FS{}
+
+	unlock, err := lockDir(m.dataDir, workerLock, "berth worker")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	if err := claimDir(m.dataDir, c.installation.ID, m.instance); err != nil {
+		return err
+	}
 
 	host, err := m.describe(kernel)
 	if err != nil {
 		return err
 	}
 
-	machinery, err := m.runtime(ctx, kernel, host, store, log)
+	if err := m.identify(ctx, c.store, &host, log); err != nil {
+		return err
+	}
+
+	machinery, err := m.runtime(ctx, kernel, host, c, log)
 	if err != nil {
 		return err
 	}
 	defer machinery.close()
 
-	reconciler := reconcile.New(machinery.containers, store, reconcile.Config{
+	reconciler := reconcile.New(machinery.containers, c.store, reconcile.Config{
 		Host: host, Version: version(), Free: machinery.free, Attempts: machinery.attempts, Waiting: machinery.waiting, Every: m.every, Grace: m.settle,
 	}, log)
 
-	serve := &worker.Worker{Client: raw, HostID: host.ID, Log: log, Activities: &activities.Activities{
-		Patience: m.patience, Sweeps: store, Trials: store, Placements: store, Workflows: wrapped, Images: machinery.images, Executor: machinery.executor,
-	}}
+	serve := &worker.Worker{
+		Client: c.raw, InstallationID: c.installation.ID, HostID: host.ID, Log: log, Activities: &activities.Activities{
+			Patience: m.patience, Sweeps: c.store, Trials: c.store, Placements: c.store, Workflows: c.temporal,
+			Images: machinery.images, Executor: machinery.executor,
+		},
+	}
 
-	return store.Own(ctx, "host "+host.ID, ownPatience, func(ctx context.Context) error {
+	return c.store.Own(ctx, "host "+host.ID, ownPatience, func(ctx context.Context) error {
 		// Either may go away again in just this moment: nobody else may be there to start the worker anew.
 		if err := retry(ctx, log, "PostgreSQL", connectPatience, func() error { return reconciler.Register(ctx) }); err != nil {
 			return err
@@ -164,7 +182,7 @@ func runWorker(ctx context.Context, m machine, store *postgres.Store, raw client
 		group.Go(func() error { return machinery.watch(ctx) })
 
 		if machinery.files != nil {
-			remover := &retention.Remover{Removals: store, Files: machinery.files, HostID: host.ID, Every: m.every, Log: log}
+			remover := &retention.Remover{Removals: c.store, Files: machinery.files, HostID: host.ID, Every: m.every, Log: log}
 			group.Go(func() error { return remover.Run(ctx) })
 		}
 
@@ -181,7 +199,7 @@ const ownPatience = 30 * time.Second
 // is for the system, Docker and Berth (reference/gpu.md section 7.3).
 const memoryShare = 0.85
 
-// describe says what the machine is. Its id is kept in the data directory.
+// describe says what the machine is, but for its id and its identity.
 func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 	memory, err := kernel.HostMemory()
 	if err != nil {
@@ -193,13 +211,13 @@ func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 		return berth.Host{}, err
 	}
 
-	id, err := m.hostID()
+	dir, err := filepath.Abs(m.dataDir)
 	if err != nil {
-		return berth.Host{}, err
+		return berth.Host{}, fmt.Errorf("finding data directory: %w", err)
 	}
 
 	host := berth.Host{
-		ID: id, Name: m.name, BootID: boot, State: berth.HostReady, MaxAttempts: m.maxAttempts,
+		Name: m.name, DataDir: dir, BootID: boot, State: berth.HostReady, MaxAttempts: m.maxAttempts,
 		CPUMilli: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory.TotalBytes, MemoryFreeBytes: memory.AvailableBytes,
 		DiskHeadroomBytes: m.disk,
 	}
@@ -231,27 +249,71 @@ func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 	return host, nil
 }
 
-// hostID reads the machine's id, or makes one.
-func (m *machine) hostID() (string, error) {
-	path := filepath.Join(m.dataDir, "host-id")
+// identify gives the host its machine and its id. The id is kept in the data
+// directory. A directory that was emptied gets back the id under which this
+// machine's containers run, as long as the machine was not restarted.
+func (m *machine) identify(ctx context.Context, store *postgres.Store, host *berth.Host, log *slog.Logger) (err error) {
+	if m.machineID != "" && (m.cpus == 0 || m.memory == "") {
+		return berth.Errorf(berth.KindInvalid, "--machine-id %q names a share of this machine: say by --cpus and --memory how much that is", m.machineID)
+	}
 
-	if data, err := os.ReadFile(path); err == nil { //nolint:gosec // G304: our own file
-		id, err := uuid.Parse(strings.TrimSpace(string(data)))
-		if err != nil {
-			return "", berth.Errorf(berth.KindInvalid, "%s must hold this machine's id, a UUID: %w", path, err)
+	if host.MachineID, err = m.machine(ctx); err != nil {
+		return err
+	}
+
+	if host.ID, err = readHostID(m.dataDir); err != nil || host.ID != "" {
+		return err
+	}
+
+	if host.ID, err = m.lostID(ctx, store, *host, log); err != nil {
+		return err
+	}
+
+	return writeHostID(m.dataDir, host.ID)
+}
+
+// lostID is the id that this data directory had before it was emptied, or a
+// new one.
+func (m *machine) lostID(ctx context.Context, store *postgres.Store, host berth.Host, log *slog.Logger) (string, error) {
+	host.ID = uuid.NewString()
+	if host.MachineID == "" {
+		return host.ID, nil
+	}
+
+	others, err := store.MachineHosts(ctx, host)
+	if err != nil {
+		return "", err
+	}
+
+	for _, other := range others {
+		if !other.Served && other.Attempts > 0 && other.DataDir == host.DataDir {
+			log.Warn("the data directory was emptied: taking over the host that it was of, whose containers may still run",
+				"host_id", other.ID, "attempts", other.Attempts)
+
+			return other.ID, nil
 		}
-
-		return id.String(), nil
 	}
 
-	if err := os.MkdirAll(m.dataDir, 0o755); err != nil { //nolint:gosec // G301: PostgreSQL's directory is below it
-		return "", fmt.Errorf("making data directory: %w", err)
+	return host.ID, nil
+}
+
+// machine is what two workers of one machine have in common: its Docker. It is
+// empty, which is compared with nothing, where no container runs.
+func (m *machine) machine(ctx context.Context) (string, error) {
+	if m.machineID != "" || m.simulate > 0 {
+		return m.machineID, nil
 	}
 
-	id := uuid.NewString()
-	if err := os.WriteFile(path, []byte(id+"\n"), 0o644); err != nil { //nolint:gosec // G306: nothing secret
-		return "", fmt.Errorf("writing host id: %w", err)
+	d, err := docker.New(docker.Config{Instance: m.instance})
+	if err != nil {
+		return "", err
+	}
+	defer d.Close() //nolint:errcheck // only idle connections
+
+	info, err := d.Info(ctx)
+	if err != nil {
+		return "", fmt.Errorf("asking Docker, which a worker cannot do without: %w", err)
 	}
 
-	return id, nil
+	return info.ID, nil
 }

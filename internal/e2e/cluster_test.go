@@ -174,7 +174,7 @@ func (c *cluster) startServer() {
 // startHost starts the worker of a host, and does not wait for it.
 func (c *cluster) startHost(h *host) {
 	h.worker = c.spawn(h.name, append([]string{
-		"worker", "--instance", c.instance, "--data-dir", h.dir, "--host-name", h.name, "--cpus", "2", "--grace", "2s",
+		"worker", "--instance", c.instance, "--data-dir", h.dir, "--host-name", h.name, "--machine-id", h.name, "--cpus", "2", "--grace", "2s",
 		"--postgres-url", c.through(h.postgres), "--temporal-address", h.temporal.Listen,
 		"--heartbeat-timeout", fastHeartbeat.String(), "--host-patience", fastHost.String(),
 		"--reconcile-every", fastReconcile.String(), "--reconcile-grace", fastGrace.String(),

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -109,15 +110,52 @@ func TestDeath_KilledServerDatabaseAndTemporalResume(t *testing.T) {
 	require.Len(t, s.attempts(id), 6, "no attempt was repeated")
 }
 
-func TestDeath_SecondWorkerOfOneHostIsRefused(t *testing.T) {
+// Two Berths on one data directory, one machine or one namespace of Temporal
+// refuse each other with a sentence.
+func TestDeath_SecondOfOneIsRefused(t *testing.T) {
 	t.Parallel()
 
 	s := start(t)
 	postgresURL, temporalAddress := s.backends()
-	cmd := exec.Command(binary, "worker", "--instance", s.instance, "--data-dir", s.dir, //nolint:noctx // ends by itself
-		"--postgres-url", postgresURL, "--temporal-address", temporalAddress)
 
-	out, err := cmd.CombinedOutput()
-	require.Error(t, err)
-	require.Contains(t, string(out), "has another owner")
+	other := func() string {
+		dir, err := os.MkdirTemp("", "berth-e2e-") //nolint:usetesting // a test's own directory is closed to PostgreSQL's user
+		require.NoError(t, err)
+		require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+
+		return dir
+	}
+	worker := []string{"worker", "--instance", s.instance, "--postgres-url", postgresURL, "--temporal-address", temporalAddress}
+
+	for name, test := range map[string]struct {
+		args []string
+		says []string
+	}{
+		"data directory": {append(worker, "--data-dir", s.dir), []string{"another `berth worker` uses " + s.dir, "give another --data-dir"}},
+		"machine":        {append(worker, "--data-dir", other()), []string{"this machine has a worker already", s.dir, "stop that worker first"}},
+		"namespace": {
+			[]string{"dev", "--no-worker", "--listen", "127.0.0.1:0", "--data-dir", other(), "--temporal-address", temporalAddress},
+			[]string{"belongs to installation", "give another --temporal-namespace"},
+		},
+	} {
+		cmd := exec.Command(binary, test.args...) //nolint:noctx // ends by itself
+
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err, name)
+
+		for _, text := range test.says {
+			require.Contains(t, string(out), text, name)
+		}
+	}
+
+	s.requireOneTrial()
+}
+
+// requireOneTrial checks that a sweep of one trial succeeds.
+func (s *stack) requireOneTrial() {
+	s.t.Helper()
+
+	sweep := s.until(s.submit(busy(1, 100, half)), time.Minute, ended)
+	require.Equal(s.t, client.SweepStateSucceeded, sweep.State, "%+v", sweep)
 }

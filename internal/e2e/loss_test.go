@@ -5,6 +5,10 @@ package e2e
 import (
 	"context"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -263,4 +267,44 @@ func TestLoss_HostGoneForEver(t *testing.T) {
 	// It comes back after all: its worker proves what is free.
 	c.startHost(gone)
 	c.requireTidy()
+}
+
+// Temporal's store is lost in the middle of a sweep: nothing is ended for that,
+// and a person is told. At the person's word the sweep goes on: the containers
+// that ran are adopted, and no trial is repeated.
+func TestLoss_TemporalsStore(t *testing.T) {
+	t.Parallel()
+
+	c := startCluster(t, 1, "1GiB")
+	id := c.submit(busy(6, 20_000, half))
+	c.until(id, time.Minute, running(4))
+	require.Eventually(t, func() bool { return len(c.running()) == 4 }, 30*time.Second, tick)
+
+	before := ids(c.running())
+
+	c.killTemporal()
+	require.NoError(t, os.RemoveAll(filepath.Join(c.dir, "temporal")))
+	c.startTemporal()
+
+	var health string
+
+	require.Eventually(t, func() bool {
+		health = c.health()
+
+		return strings.Contains(health, "its store was lost")
+	}, time.Minute, tick, "no alarm: %s", &health)
+	require.Contains(t, health, "berth adopt-temporal")
+
+	sweep := c.until(id, time.Minute, func(client.Sweep) bool { return true })
+	require.Equal(t, client.SweepStateRunning, sweep.State, sweep.Reason)
+	require.Equal(t, before, ids(c.containers()), "containers go on")
+
+	out, err := exec.CommandContext(t.Context(), binary, "adopt-temporal", //nolint:gosec // G204: our own binary
+		"--postgres-url", c.postgres.URL, "--temporal-address", c.temporal.Address).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "Started again: 1 sweeps with")
+
+	c.requireOnce(id, 6)
+	c.requireTidy()
+	require.NotContains(t, c.health(), "its store was lost")
 }

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berthml/berth"
+)
+
+// backendsFile says where `berth dev` has its database and its Temporal.
+const backendsFile = "backends"
+
+func adoptCommand() *cobra.Command {
+	var (
+		b       backends
+		dataDir string
+	)
+
+	cmd := &cobra.Command{
+		Use:   "adopt-temporal",
+		Short: "Go on with an empty Temporal after its store was lost, or with a restored database",
+		Long: "Berth ends no sweep because Temporal has forgotten it. When the store of Temporal is lost for good, this\n" +
+			"command makes the namespace this installation's again and starts the workflows of all open sweeps from\n" +
+			"what the database knows: containers that run are adopted, trials that have ended are not repeated.\n" +
+			"A database that was restored from a backup needs it, too, before it replaces the original.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logger(cmd.Flags())
+			if err != nil {
+				return err
+			}
+
+			if b.postgresURL == "" {
+				if err := b.ofDev(dataDir); err != nil {
+					return err
+				}
+			}
+
+			return b.open(cmd.Context(), log, func(c connections) error {
+				if err := register(cmd.Context(), c.temporal, connectPatience, log); err != nil {
+					return err
+				}
+
+				done, err := c.identity.Adopt(cmd.Context(), c.store)
+				if err != nil {
+					return err
+				}
+
+				fmt.Fprintf(cmd.OutOrStdout(), "Namespace %q of Temporal belongs to installation %s. Started again: %d sweeps with %d open trials.\n",
+					c.temporal.Namespace(), c.installation.ID, done.Sweeps, done.Trials)
+
+				return nil
+			})
+		},
+	}
+
+	b.bind(cmd.Flags())
+	cmd.Flags().StringVar(&dataDir, "data-dir", defaultDataDir(), "of the `berth dev` that runs, when no --postgres-url is given")
+
+	return cmd
+}
+
+// ofDev reads where a running `berth dev` has its database and its Temporal.
+func (b *backends) ofDev(dataDir string) error {
+	path := filepath.Join(dataDir, backendsFile)
+
+	text, err := os.ReadFile(path) //nolint:gosec // G304: the user's own
+	if err != nil {
+		return berth.Errorf(berth.KindInvalid, "no database: give --postgres-url, or the --data-dir of a `berth dev` that runs: %w", err)
+	}
+
+	lines := strings.SplitN(strings.TrimSpace(string(text)), "\n", 3)
+	if len(lines) < 2 {
+		return berth.Errorf(berth.KindInvalid, "%s must hold the addresses of PostgreSQL and Temporal: start `berth dev` again", path)
+	}
+
+	b.postgresURL, b.temporalAddress = lines[0], cmp.Or(b.temporalAddress, lines[1])
+
+	return nil
+}

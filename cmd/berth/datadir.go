@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/google/uuid"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/cgroup"
+)
+
+// Files of a data directory. `berth dev` and a worker may share one directory,
+// so each has a lock of its own.
+const (
+	devLock       = "lock"
+	workerLock    = "host.lock"
+	hostIDFile    = "host-id"
+	hostOwnerFile = "host-owner" // whose attempts are below the directory
+)
+
+// holder is what a lock file says of the process that holds it, for machines
+// that share a directory over a network and do not see each other's locks.
+type holder struct {
+	BootID    string `json:"boot_id"`    // of the kernel: its own locks can be trusted
+	MachineID string `json:"machine_id"` // outlives the boot; empty = not known
+	Host      string `json:"host"`
+	PID       int    `json:"pid"`
+}
+
+// lockDir takes a lock of a data directory, which is made when missing. Errors:
+// conflict while another process has it, also one on another machine.
+func lockDir(dir, name, what string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: PostgreSQL's user must pass through
+		return nil, fmt.Errorf("making data directory: %w", err)
+	}
+
+	path := filepath.Join(dir, name)
+
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644) //nolint:gosec // G302,G304: our own lock
+	if err != nil {
+		return nil, fmt.Errorf("locking data directory: %w", err)
+	}
+
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = file.Close()
+
+		return nil, berth.Errorf(berth.KindConflict, "another `%s` uses %s: stop it, or give another --data-dir", what, dir)
+	}
+
+	if err := sign(file, thisProcess(), path, what); err != nil {
+		_ = file.Close()
+
+		return nil, err
+	}
+
+	return func() {
+		_ = file.Truncate(0) // an orderly end: no other machine need ask whether we live
+		_ = file.Close()     // unlocks
+	}, nil
+}
+
+// sign writes into the lock who holds it, unless another machine does.
+func sign(file *os.File, self holder, path, what string) error {
+	text, err := io.ReadAll(file)
+	if err != nil {
+		return fmt.Errorf("reading lock of data directory: %w", err)
+	}
+
+	var last holder
+	if json.Unmarshal(text, &last) == nil && last.BootID != self.BootID && // else unreadable, of an older version or empty
+		last.MachineID != "" && self.MachineID != "" && last.MachineID != self.MachineID {
+		return berth.Errorf(berth.KindConflict, "a `%s` on machine %q (process %d) uses %s, or did not end in order: "+
+			"give another --data-dir; if it does not run any more, remove %s", what, last.Host, last.PID, filepath.Dir(path), path)
+	}
+
+	if text, err = json.Marshal(self); err != nil {
+		return err
+	}
+
+	if err := file.Truncate(0); err != nil {
+		return fmt.Errorf("writing lock of data directory: %w", err)
+	}
+
+	if _, err := file.WriteAt(append(text, '\n'), 0); err != nil {
+		return fmt.Errorf("writing lock of data directory: %w", err)
+	}
+
+	return nil
+}
+
+// thisProcess leaves empty what cannot be read: in a container there may be no
+// machine id.
+func thisProcess() holder {
+	boot, _ := cgroup.FS{}.BootID()              //nolint:errcheck // see above
+	name, _ := os.Hostname()                     //nolint:errcheck // only for people
+	machine, _ := os.ReadFile("/etc/machine-id") //nolint:errcheck // see above
+
+	return holder{BootID: boot, MachineID: strings.TrimSpace(string(machine)), Host: name, PID: os.Getpid()}
+}
+
+// readHostID reads the machine's id; empty when the directory has none.
+func readHostID(dir string) (string, error) {
+	path := filepath.Join(dir, hostIDFile)
+
+	data, err := os.ReadFile(path) //nolint:gosec // G304: our own file
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+
+	if err != nil {
+		return "", fmt.Errorf("reading host id: %w", err)
+	}
+
+	id, err := uuid.Parse(strings.TrimSpace(string(data)))
+	if err != nil {
+		return "", berth.Errorf(berth.KindInvalid, "%s must hold this machine's id, a UUID: %w", path, err)
+	}
+
+	return id.String(), nil
+}
+
+func writeHostID(dir, id string) error {
+	if err := os.WriteFile(filepath.Join(dir, hostIDFile), []byte(id+"\n"), 0o644); err != nil { //nolint:gosec // G306: nothing secret
+		return fmt.Errorf("writing host id: %w", err)
+	}
+
+	return nil
+}
+
+// claimDir notes whose attempts are below a data directory, and refuses one of
+// another: to a worker with another database or instance, files and verdicts
+// of the neighbor's attempts look like leftovers. Errors: conflict.
+func claimDir(dir, installationID, instance string) error {
+	path := filepath.Join(dir, hostOwnerFile)
+	owner := installationID + " " + instance
+
+	data, err := os.ReadFile(path) //nolint:gosec // G304: our own file
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.WriteFile(path, []byte(owner+"\n"), 0o644); err != nil { //nolint:gosec // G306: nothing secret
+			return fmt.Errorf("writing the owner of the data directory: %w", err)
+		}
+
+		return nil
+	}
+
+	if err != nil {
+		return fmt.Errorf("reading the owner of the data directory: %w", err)
+	}
+
+	if last := strings.TrimSpace(string(data)); last != owner {
+		return berth.Errorf(berth.KindConflict, "%s holds attempts of installation and instance %q, and this worker is of %q: "+
+			"give another --data-dir; if the other is gone for good, remove %s", dir, last, owner, path)
+	}
+
+	return nil
+}

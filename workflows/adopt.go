@@ -1,0 +1,225 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/berthml/berth"
+)
+
+// SweepLedger is what the database knows of sweeps that have not ended.
+type SweepLedger interface {
+	ListSweepRecords(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error)
+	ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error)
+	GetSweep(ctx context.Context, id string) (berth.Sweep, error)
+}
+
+// Adopted is what Adopt started.
+type Adopted struct {
+	Sweeps, Trials int // workflows
+}
+
+// Adopt makes the namespace the installation's by a person's word: after
+// Temporal's store was lost, or when this database is a restored copy that
+// replaces the original. Every open sweep that has no workflow there gets one
+// that goes on from what the database knows, and so do its open trials: an
+// attempt that runs is adopted, one that has ended is not repeated. The binding
+// comes last, so that a server ends none of the sweeps meanwhile. Adopt may be
+// repeated after it was cut off. Errors: invalid when the namespace belongs to
+// another installation.
+func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger) (Adopted, error) {
+	var done Adopted
+
+	ours, err := i.Ledger.Installation(ctx)
+	if err != nil {
+		return done, err
+	}
+
+	there, err := i.Client.binding(ctx)
+	if err != nil {
+		return done, err
+	}
+
+	if there != nil && there.id != ours.ID {
+		return done, i.Client.refusal(there, ours)
+	}
+
+	if err := eachOpenSweep(ctx, sweeps, func(sweep berth.Sweep) error {
+		return i.Client.revive(ctx, sweeps, sweep.ID, &done)
+	}); err != nil {
+		return done, err
+	}
+
+	if there != nil && there.open && there.foreign(ours) {
+		if err := i.Client.unbind(ctx); err != nil {
+			return done, err
+		}
+	}
+
+	if there == nil || !there.open || there.foreign(ours) {
+		if err := i.Client.bind(ctx, ours); err != nil {
+			return done, err
+		}
+	}
+
+	if err := i.Ledger.BindTemporal(ctx); err != nil {
+		return done, err
+	}
+
+	return done, i.alarm(ctx, "")
+}
+
+// eachOpenSweep calls do with every sweep that has not ended, and returns all
+// errors: one sweep keeps no other from it.
+func eachOpenSweep(ctx context.Context, ledger SweepLedger, do func(berth.Sweep) error) error {
+	var (
+		all      error
+		before   time.Time
+		beforeID string
+	)
+
+	for {
+		sweeps, err := ledger.ListSweepRecords(ctx, openStates, before, beforeID, orphanPage)
+		if err != nil {
+			return errors.Join(all, err)
+		}
+
+		for _, sweep := range sweeps {
+			all = errors.Join(all, do(sweep))
+			before, beforeID = sweep.CreatedAt, sweep.ID
+		}
+
+		if len(sweeps) < orphanPage {
+			return all
+		}
+	}
+}
+
+// revive starts the workflow of a sweep that has none any more, and those of
+// its open trials first: the sweep believes them to be there.
+func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string, done *Adopted) error {
+	status, err := c.status(ctx, SweepWorkflowID(sweepID))
+	if err != nil || open(status) {
+		return err
+	}
+
+	sweep, err := ledger.GetSweep(ctx, sweepID)
+	if err != nil {
+		return err
+	}
+
+	state := stateOf(sweep)
+
+	for after := 0; ; {
+		trials, err := ledger.ListTrials(ctx, sweepID, openTrials, after, orphanPage)
+		if err != nil {
+			return err
+		}
+
+		for _, trial := range trials {
+			after = trial.Number
+			state.Open = append(state.Open, trial.Number)
+
+			if err := c.reviveTrial(ctx, sweep, trial.Number); err != nil {
+				return err
+			}
+
+			done.Trials++
+		}
+
+		if len(trials) < orphanPage {
+			break
+		}
+	}
+
+	in := SweepInput{SweepID: sweepID}
+	if sweep.State != berth.SweepPending {
+		in.Carried = &state
+	}
+
+	if err := c.startSweep(ctx, in, enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE); err != nil {
+		return err
+	}
+
+	done.Sweeps++
+
+	if sweep.State == berth.SweepCanceling {
+		return c.Cancel(ctx, sweepID)
+	}
+
+	return nil
+}
+
+// stateOf is what the workflow of a sweep would remember, as far as the
+// database knows it. What a sweep thinks of its first trials is lost: it does
+// not pause itself again.
+func stateOf(sweep berth.Sweep) SweepState {
+	n := sweep.Counts
+	state := SweepState{
+		StartedAt: sweep.CreatedAt, Created: n.Total,
+		Succeeded: n.Succeeded, Failed: n.Failed + n.Infeasible, Canceled: n.Canceled,
+		Paused: sweep.State == berth.SweepPaused, Best: sweep.BestValue, BestTrial: sweep.BestTrial,
+		Doubt: Doubt{Told: n.Finished() > 0},
+	}
+
+	if sweep.StartedAt != nil {
+		state.StartedAt = *sweep.StartedAt
+	}
+
+	if sweep.State == berth.SweepStopping {
+		state.Ending = Ending{State: berth.SweepStopped, Reason: sweep.Reason}
+	}
+
+	return state
+}
+
+// reviveTrial starts the workflow of a trial unless it runs. Attempt ids come
+// from the workflow's id, so it goes through the attempts of before without
+// making any of them anew.
+func (c *Client) reviveTrial(ctx context.Context, sweep berth.Sweep, number int) error {
+	id := TrialWorkflowID(sweep.ID, number)
+	options := client.StartWorkflowOptions{
+		ID: id, TaskQueue: c.queue,
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		StaticSummary:            fmt.Sprintf("trial %d of %s", number, sweep.Name),
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			attrSweepID.ValueSet(sweep.ID), attrTrialStatus.ValueSet(string(berth.TrialWaiting))),
+	}
+	in := TrialInput{SweepID: sweep.ID, Number: number}
+
+	var err error
+	if sweep.State == berth.SweepStopping {
+		_, err = c.temporal.SignalWithStartWorkflow(ctx, id, SignalStop, nil, options, TrialWorkflow, in)
+	} else {
+		_, err = c.temporal.ExecuteWorkflow(ctx, options, TrialWorkflow, in)
+	}
+
+	return translate(err, fmt.Sprintf("starting trial %d of sweep %s", number, sweep.ID))
+}
+
+// startSweep starts the workflow of a sweep unless it runs, or, as reuse says,
+// ran.
+func (c *Client) startSweep(ctx context.Context, in SweepInput, reuse enums.WorkflowIdReusePolicy) error {
+	_, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID:                       SweepWorkflowID(in.SweepID),
+		TaskQueue:                c.queue,
+		WorkflowIDReusePolicy:    reuse,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		StaticSummary:            "hyperparameter sweep " + in.SweepID,
+		TypedSearchAttributes:    temporal.NewSearchAttributes(attrSweepID.ValueSet(in.SweepID)),
+	}, SweepWorkflow, in)
+
+	if _, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
+		return nil
+	}
+
+	return translate(err, "starting sweep "+in.SweepID)
+}

@@ -1,0 +1,465 @@
+//go:build integration
+
+package workflows_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	temporallog "go.temporal.io/sdk/log"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/devstack"
+	"github.com/berthml/berth/workflows"
+)
+
+// startTemporal runs a Temporal that keeps nothing, and connects to it.
+func startTemporal(t *testing.T) client.Client {
+	t.Helper()
+
+	server, err := devstack.StartTemporal(devstack.TemporalConfig{Dir: t.TempDir(), InMemory: true, Headless: true, Search: searchTypes()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+
+	c, err := client.Dial(client.Options{
+		HostPort: server.Address, Logger: temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+
+	return c
+}
+
+func searchTypes() map[string]string {
+	named := make(map[string]string)
+	for name, kind := range workflows.SearchAttributes() {
+		named[name] = kind.String()
+	}
+
+	return named
+}
+
+// database is what an installation's database says.
+type database struct {
+	mu           sync.Mutex
+	installation berth.Installation
+	sweeps       []berth.Sweep
+	trials       map[string][]berth.Trial
+	ended        map[string]berth.SweepState
+}
+
+func newDatabase(sweeps ...berth.Sweep) *database {
+	return &database{
+		installation: berth.Installation{ID: uuid.NewString(), Database: "cluster/1"}, sweeps: sweeps,
+		trials: make(map[string][]berth.Trial), ended: make(map[string]berth.SweepState),
+	}
+}
+
+// identity is a process of the installation, as it starts.
+func (d *database) identity(c client.Client) *workflows.Identity {
+	return &workflows.Identity{
+		Ledger: d, Client: workflows.NewClient(c, "default", d.installation.ID), Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func (d *database) orphans(c client.Client) *workflows.Orphans {
+	identity := d.identity(c)
+
+	return &workflows.Orphans{Ledger: d, Identity: identity, Client: identity.Client, Log: identity.Log}
+}
+
+func (d *database) Installation(context.Context) (berth.Installation, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return d.installation, nil
+}
+
+func (d *database) BindTemporal(context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	now := time.Now()
+	d.installation.BoundAt = &now
+
+	return nil
+}
+
+func (d *database) SetAlarm(_ context.Context, text string) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	changed := d.installation.Alarm != text
+	d.installation.Alarm = text
+
+	return changed, nil
+}
+
+func (d *database) SweepRecord(_ context.Context, id string) (berth.Sweep, error) {
+	for _, s := range d.sweeps {
+		if s.ID == id {
+			return s, nil
+		}
+	}
+
+	return berth.Sweep{}, berth.Errorf(berth.KindNotFound, "no sweep %s", id)
+}
+
+func (d *database) GetSweep(ctx context.Context, id string) (berth.Sweep, error) {
+	return d.SweepRecord(ctx, id)
+}
+
+func (d *database) Lead(ctx context.Context, _ string, lead func(ctx context.Context) error) error {
+	return lead(ctx)
+}
+
+func (d *database) ListSweepRecords(_ context.Context, _ []string, _ time.Time, beforeID string, _ int) ([]berth.Sweep, error) {
+	if beforeID != "" {
+		return nil, nil
+	}
+
+	var open []berth.Sweep
+
+	for _, s := range d.sweeps {
+		if !s.State.Terminal() {
+			open = append(open, s)
+		}
+	}
+
+	return open, nil
+}
+
+func (d *database) ListTrials(_ context.Context, sweepID string, _ []string, after, _ int) ([]berth.Trial, error) {
+	var open []berth.Trial
+
+	for _, trial := range d.trials[sweepID] {
+		if !trial.State.Terminal() && trial.Number > after {
+			open = append(open, trial)
+		}
+	}
+
+	return open, nil
+}
+
+func (d *database) SetTrialState(_ context.Context, u berth.TrialUpdate) (bool, error) {
+	for i, trial := range d.trials[u.SweepID] {
+		if trial.Number == u.Number {
+			d.trials[u.SweepID][i].State = u.State
+		}
+	}
+
+	return true, nil
+}
+
+func (d *database) SetSweepState(_ context.Context, id string, state berth.SweepState, reason string) (bool, error) {
+	for i := range d.sweeps {
+		if d.sweeps[i].ID == id {
+			d.sweeps[i].State, d.sweeps[i].Reason = state, reason
+		}
+	}
+
+	return true, nil
+}
+
+func (d *database) states() []berth.SweepState {
+	states := make([]berth.SweepState, len(d.sweeps))
+	for i, s := range d.sweeps {
+		states[i] = s.State
+	}
+
+	return states
+}
+
+func running(n int) []berth.Sweep {
+	sweeps := make([]berth.Sweep, n)
+	for i := range sweeps {
+		sweeps[i] = berth.Sweep{ID: uuid.NewString(), Name: fmt.Sprintf("s%d", i), State: berth.SweepRunning, CreatedAt: time.Now().UTC().Round(0)}
+	}
+
+	return sweeps
+}
+
+// begin starts the workflows of sweeps, on a queue that no worker serves.
+func begin(t *testing.T, c client.Client, installation string, sweeps ...berth.Sweep) {
+	t.Helper()
+
+	for _, s := range sweeps {
+		require.NoError(t, workflows.NewClient(c, "default", installation).StartSweep(t.Context(), s.ID))
+	}
+}
+
+// Two installations in one namespace refuse each other with a sentence.
+func TestIdentity_OneInstallationInANamespace(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+	first, second := newDatabase(), newDatabase()
+
+	for range 2 { // at the first start, and at every later one
+		bound, err := first.identity(c).Check(t.Context())
+		require.NoError(t, err)
+		require.True(t, bound)
+		require.NotNil(t, first.installation.BoundAt)
+	}
+
+	_, err := second.identity(c).Check(t.Context())
+	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+
+	for _, text := range []string{first.installation.ID, second.installation.ID, "--temporal-namespace", "--postgres-url"} {
+		require.ErrorContains(t, err, text)
+	}
+
+	require.Nil(t, second.installation.BoundAt)
+
+	_, err = second.identity(c).Adopt(t.Context(), second)
+	require.Equal(t, berth.KindInvalid, berth.KindOf(err), "a person's word does not take a namespace from another")
+
+	// A restored copy of the database is another one until a person says that it replaces the first.
+	restored := newDatabase()
+	restored.installation = first.installation
+	restored.installation.Database = "cluster/2"
+
+	_, err = restored.identity(c).Check(t.Context())
+	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+	require.ErrorContains(t, err, "another copy of this database")
+	require.ErrorContains(t, err, "berth adopt-temporal")
+
+	_, err = restored.identity(c).Adopt(t.Context(), restored)
+	require.NoError(t, err)
+
+	bound, err := restored.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	require.True(t, bound)
+
+	_, err = first.identity(c).Check(t.Context())
+	require.ErrorContains(t, err, "another copy of this database", "the replaced one")
+}
+
+// A person may end the workflow that keeps the id: it tells whose the namespace
+// was, and is started again.
+func TestIdentity_TheKeeperWasTerminated(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+	d := newDatabase()
+
+	_, err := d.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, c.TerminateWorkflow(t.Context(), "berth-installation", "", "a test"))
+
+	_, err = newDatabase().identity(c).Check(t.Context())
+	require.ErrorContains(t, err, d.installation.ID)
+
+	bound, err := d.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	require.True(t, bound)
+
+	got, err := c.DescribeWorkflowExecution(t.Context(), "berth-installation", "")
+	require.NoError(t, err)
+	require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_RUNNING, got.GetWorkflowExecutionInfo().GetStatus())
+}
+
+// A namespace that an earlier version used keeps no id; its sweeps say whose it is.
+func TestIdentity_SweepsOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+	sweeps := running(2)
+	begin(t, c, "an-earlier-version", sweeps...)
+
+	other := newDatabase()
+
+	require.Eventually(t, func() bool { // what runs is listed a moment after it began
+		_, err := other.identity(c).Check(t.Context())
+
+		return berth.KindOf(err) == berth.KindInvalid && err != nil
+	}, 10*time.Second, 50*time.Millisecond)
+	require.Nil(t, other.installation.BoundAt)
+
+	bound, err := newDatabase(sweeps...).identity(c).Check(t.Context())
+	require.NoError(t, err)
+	require.True(t, bound)
+}
+
+// Temporal's store was lost: nothing is ended for that. At a person's word all
+// goes on from what the database knows.
+func TestOrphans_LostStore(t *testing.T) {
+	t.Parallel()
+
+	for _, n := range []int{1, 5} {
+		t.Run(fmt.Sprintf("%d sweeps", n), func(t *testing.T) {
+			t.Parallel()
+
+			c := startTemporal(t)
+			d := newDatabase(running(n)...)
+			first := &d.sweeps[0]
+			first.Counts = berth.Counts{Total: 3, Succeeded: 1, Infeasible: 1, Running: 1}
+			d.trials[first.ID] = []berth.Trial{
+				{Number: 1, State: berth.TrialSucceeded}, {Number: 2, State: berth.TrialInfeasible}, {Number: 3, State: berth.TrialRunning},
+			}
+			require.NoError(t, d.BindTemporal(t.Context())) // to the store that is lost
+
+			before := d.states()
+			orphans := d.orphans(c)
+			require.NoError(t, orphans.Round(t.Context()))
+			require.Equal(t, before, d.states())
+			require.Equal(t, berth.TrialRunning, d.trials[first.ID][2].State)
+			require.Contains(t, d.installation.Alarm, "its store was lost")
+			require.False(t, orphans.Identity.Bound())
+
+			done, err := d.identity(c).Adopt(t.Context(), d)
+			require.NoError(t, err)
+			require.Equal(t, workflows.Adopted{Sweeps: n, Trials: 1}, done)
+			require.Empty(t, d.installation.Alarm)
+
+			require.NoError(t, orphans.Round(t.Context()))
+			require.Equal(t, before, d.states())
+			require.Empty(t, d.installation.Alarm)
+			require.True(t, orphans.Identity.Bound())
+
+			require.Equal(t, workflows.SweepState{
+				StartedAt: first.CreatedAt, Created: 3, Open: []int{3}, Succeeded: 1, Failed: 1, Doubt: workflows.Doubt{Told: true},
+			}, carried(t, c, first.ID))
+
+			trial, err := c.DescribeWorkflowExecution(t.Context(), workflows.TrialWorkflowID(first.ID, 3), "")
+			require.NoError(t, err)
+			require.Equal(t, "berth-"+d.installation.ID, trial.GetWorkflowExecutionInfo().GetTaskQueue())
+
+			done, err = d.identity(c).Adopt(t.Context(), d)
+			require.NoError(t, err)
+			require.Zero(t, done, "all is there")
+		})
+	}
+}
+
+// carried is the state with which the workflow of a sweep began.
+func carried(t *testing.T, c client.Client, sweepID string) workflows.SweepState {
+	t.Helper()
+
+	history := c.GetWorkflowHistory(t.Context(), workflows.SweepWorkflowID(sweepID), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	require.True(t, history.HasNext())
+
+	event, err := history.Next()
+	require.NoError(t, err)
+
+	var in workflows.SweepInput
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(event.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in))
+	require.NotNil(t, in.Carried)
+
+	return *in.Carried
+}
+
+// Many that vanish at once, or all, are an alarm, also in a namespace that
+// knows the installation: its store was restored from an older copy, or
+// something broke them all. A few that a person ended are ended.
+func TestOrphans_ManyAtOnce(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+
+	end := func(sweeps ...berth.Sweep) {
+		for _, s := range sweeps {
+			require.NoError(t, c.TerminateWorkflow(t.Context(), workflows.SweepWorkflowID(s.ID), "", "a test"))
+		}
+	}
+
+	d := newDatabase(running(6)...)
+	begin(t, c, d.installation.ID, d.sweeps...)
+
+	orphans := d.orphans(c)
+	require.NoError(t, orphans.Round(t.Context()))
+	require.Empty(t, d.installation.Alarm)
+
+	end(d.sweeps[:4]...)
+
+	for range 2 {
+		require.NoError(t, orphans.Round(t.Context()))
+		require.Equal(t, newStates(6, 0), d.states())
+		require.Contains(t, d.installation.Alarm, "4 of 6 open sweeps have no workflow")
+	}
+
+	done, err := d.identity(c).Adopt(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, 4, done.Sweeps)
+	require.NoError(t, orphans.Round(t.Context()))
+	require.Empty(t, d.installation.Alarm)
+
+	end(d.sweeps[:2]...)
+	require.NoError(t, orphans.Round(t.Context()))
+	require.Equal(t, newStates(6, 2), d.states())
+	require.Contains(t, d.sweeps[0].Reason, "ended in Temporal")
+	require.Empty(t, d.installation.Alarm)
+
+	// The only one, and Temporal does not even know it.
+	d.sweeps = running(1)
+	require.NoError(t, orphans.Round(t.Context()))
+	require.Equal(t, newStates(1, 0), d.states())
+	require.Contains(t, d.installation.Alarm, "1 of 1 open sweeps")
+}
+
+// newStates are those of so many sweeps, the first of them canceled.
+func newStates(n, canceled int) []berth.SweepState {
+	states := make([]berth.SweepState, n)
+
+	for i := range states {
+		states[i] = berth.SweepRunning
+		if i < canceled {
+			states[i] = berth.SweepCanceled
+		}
+	}
+
+	return states
+}
+
+// A relay tells an empty namespace nothing: what it told would be taken for
+// delivered, and Temporal's store may come back.
+func TestRelay_HoldsWhatAnEmptyNamespaceWouldSwallow(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+	d := newDatabase()
+	require.NoError(t, d.BindTemporal(t.Context()))
+
+	identity := d.identity(c)
+	box := &outbox{message: berth.OutboxMessage{ID: 7, Kind: berth.OutboxPlaced, WorkflowID: "sweep-x/trial-1", Payload: []byte(`{}`)}}
+	relay := &workflows.Relay{Outbox: box, Identity: identity, Client: identity.Client, Log: identity.Log}
+
+	_, err := identity.Check(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, relay.Run(t.Context()))
+	require.Empty(t, box.delivered)
+
+	_, err = identity.Adopt(t.Context(), d)
+	require.NoError(t, err)
+	_, err = identity.Check(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, relay.Run(t.Context()))
+	require.Equal(t, []int64{7}, box.delivered)
+}
+
+// outbox has one message and wakes its relay once.
+type outbox struct {
+	message   berth.OutboxMessage
+	delivered []int64
+}
+
+func (o *outbox) DeliverOutbox(ctx context.Context, _ int, deliver func(context.Context, []berth.OutboxMessage) []int64) (int, error) {
+	o.delivered = append(o.delivered, deliver(ctx, []berth.OutboxMessage{o.message})...)
+
+	return 1, nil
+}
+
+func (o *outbox) ListenOutbox(_ context.Context, _ time.Duration, wake func()) error {
+	wake()
+
+	return nil
+}
