@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/docker/go-units"
@@ -273,28 +274,40 @@ func (m *machine) identify(ctx context.Context, store *postgres.Store, host *ber
 }
 
 // lostID is the id that this data directory had before it was emptied, or a
-// new one.
+// new one. The lock of a worker that was killed may last a moment longer than
+// the worker.
 func (m *machine) lostID(ctx context.Context, store *postgres.Store, host berth.Host, log *slog.Logger) (string, error) {
 	host.ID = uuid.NewString()
 	if host.MachineID == "" {
 		return host.ID, nil
 	}
 
-	others, err := store.MachineHosts(ctx, host)
-	if err != nil {
-		return "", err
-	}
+	for began := time.Now(); ; {
+		others, err := store.MachineHosts(ctx, host)
+		if err != nil {
+			return "", err
+		}
 
-	for _, other := range others {
-		if !other.Served && other.Attempts > 0 && other.DataDir == host.DataDir {
-			log.Warn("the data directory was emptied: taking over the host that it was of, whose containers may still run",
-				"host_id", other.ID, "attempts", other.Attempts)
+		i := slices.IndexFunc(others, func(other berth.MachineHost) bool { return other.DataDir == host.DataDir })
 
-			return other.ID, nil
+		switch {
+		case i < 0:
+			return host.ID, nil
+		case !others[i].Served:
+			log.Warn("the data directory was emptied: taking over the host that it was of", "host_id", others[i].ID, "attempts", others[i].Attempts)
+
+			return others[i].ID, nil
+		case time.Since(began) > ownPatience:
+			return "", berth.Errorf(berth.KindConflict, "host %q (%s) of this machine has a worker already, with a directory of the same name %s; "+
+				"stop that worker first", others[i].Name, others[i].ID, host.DataDir)
+		}
+
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(time.Second):
 		}
 	}
-
-	return host.ID, nil
 }
 
 // machine is what two workers of one machine have in common: its Docker. It is

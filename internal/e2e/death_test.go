@@ -5,6 +5,7 @@ package e2e
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -108,6 +109,36 @@ func TestDeath_KilledServerDatabaseAndTemporalResume(t *testing.T) {
 	require.Equal(t, client.SweepStateSucceeded, sweep.State)
 	require.Equal(t, 6, sweep.Counts.Succeeded)
 	require.Len(t, s.attempts(id), 6, "no attempt was repeated")
+}
+
+// A worker whose data directory lost the machine's id is the same host: it finds
+// its containers, and the machine's cores are not handed out twice.
+func TestDeath_LostHostID(t *testing.T) {
+	t.Parallel()
+
+	s := start(t)
+	id := s.submit(busy(4, 20_000, small))
+	s.until(id, time.Minute, running(2))
+
+	before := s.twoRunning()
+
+	stop(s.worker, syscall.SIGKILL)
+	require.NoError(t, os.Remove(filepath.Join(s.dir, "host-id")))
+	s.startWorker() // expects one host
+	require.Contains(t, s.output("worker"), "taking over the host")
+
+	sweep := s.until(id, 3*time.Minute, ended)
+	require.Equal(t, 4, sweep.Counts.Succeeded)
+	require.Len(t, s.attempts(id), 4, "no attempt was repeated")
+
+	after := map[string]bool{}
+	for _, a := range s.attempts(id) {
+		after[a.ContainerID] = true
+	}
+
+	for _, one := range before {
+		require.True(t, after[one.id], "container %s was replaced", one.name)
+	}
 }
 
 // Two Berths on one data directory, one machine or one namespace of Temporal
