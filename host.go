@@ -10,6 +10,7 @@ const (
 	HostReady    HostState = "ready"    // takes attempts
 	HostDraining HostState = "draining" // a person asked for no new attempts
 	HostLost     HostState = "lost"     // its worker has not been heard of for HostLostAfter
+	HostUnready  HostState = "unready"  // its worker answers and says what is wrong: Problem
 )
 
 // HostLostAfter is how long a silent worker keeps getting attempts: three
@@ -40,6 +41,7 @@ type Host struct {
 	Exclusive           bool      `json:"exclusive"`    // one of them wants the host for itself
 	Devices             []Device  `json:"devices"`
 	LastSeenAt          time.Time `json:"last_seen_at"`
+	Problem             string    `json:"problem,omitempty"` // why its worker takes no attempts, in plain words; empty = it takes them
 
 	// A host that failed to start several trials in a row is cordoned: but for a
 	// test attempt now and then it takes none, until one of them starts.
@@ -63,9 +65,11 @@ func (h Host) CordonedFor(sweepID string) bool {
 }
 
 // HostFree is what a host has to give away at one moment, as measured there.
+// With a Problem it gives nothing away.
 type HostFree struct {
 	MemoryBytes int64 // total less what processes outside Berth use
 	DiskBytes   int64 // on the fuller of the disks that trials write to
+	Problem     string
 }
 
 // MachineHost is another host that a worker of the same machine registered in

@@ -18,6 +18,11 @@ const (
 const (
 	LeaseTerm       = 60 * time.Second
 	LeaseRenewEvery = 15 * time.Second
+	// ReviveWithin is how long after a renewal an abandoned attempt may go back
+	// to its host: the host has just shown the container, so it is there again.
+	// It is one renewal and its delay, and shorter than an attempt waits for
+	// its host, so that a host that has just died gets nothing back.
+	ReviveWithin = LeaseRenewEvery + 5*time.Second
 )
 
 // Lease is the fenced claim that holds an attempt's reservation.
@@ -35,10 +40,17 @@ type Lease struct {
 // HostLease is an unreleased lease as a host's reconciler sees it.
 type HostLease struct {
 	AttemptID    string
+	SweepID      string
+	TrialID      string
+	TrialNumber  int
+	Number       int // of the attempt in its trial
 	State        LeaseState
 	Token        int64 // of the lease
 	Current      int64 // of the attempt; another number means the attempt was fenced
 	AttemptState AttemptState
 	ContainerID  string
 	Age          time.Duration
+	// Revivable says that the attempt was abandoned and that its trial has
+	// neither ended nor got a newer attempt: the host may take it back.
+	Revivable bool
 }

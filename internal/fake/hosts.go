@@ -47,12 +47,16 @@ func (l *Ledger) TouchHost(ctx context.Context, hostID string, free berth.HostFr
 			return berth.Errorf(berth.KindNotFound, "the host is not registered")
 		}
 
-		h.LastSeenAt, h.MemoryFreeBytes, h.DiskFreeBytes = l.now(), free.MemoryBytes, free.DiskBytes
+		h.LastSeenAt, h.MemoryFreeBytes, h.DiskFreeBytes, h.Problem = l.now(), free.MemoryBytes, free.DiskBytes, free.Problem
 
 		for _, id := range attemptIDs {
 			if lease := l.leases[id]; lease != nil && lease.HostID == hostID && lease.State != berth.LeaseReleased {
 				lease.State, lease.ExpiresAt = berth.LeaseHeld, l.now().Add(berth.LeaseTerm)
 			}
+		}
+
+		if free.Problem == "" {
+			l.revive(func(a *berth.Attempt) bool { return a.HostID == hostID })
 		}
 
 		return nil
@@ -81,15 +85,17 @@ func (l *Ledger) ReleaseLease(ctx context.Context, attemptID, proof string) erro
 	return l.do(ctx, "releasing lease of attempt "+attemptID, func() error { return l.release(attemptID, proof) })
 }
 
-// release frees a lease, in the transaction of who calls it.
+var errNoProof = berth.Errorf(berth.KindInternal, "a lease is released with proof only")
+
+// release frees a lease of an attempt that is over, in the transaction of who calls it.
 func (l *Ledger) release(attemptID, proof string) error {
 	lease := l.leases[attemptID]
-	if lease == nil || lease.State == berth.LeaseReleased {
+	if lease == nil || lease.State == berth.LeaseReleased || !over(l.attempts[attemptID]) {
 		return nil
 	}
 
 	if proof == "" {
-		return berth.Errorf(berth.KindInternal, "a lease is released with proof only")
+		return errNoProof
 	}
 
 	host := l.hosts[lease.HostID]
@@ -144,7 +150,8 @@ func (l *Ledger) hostLease(lease *lease) berth.HostLease {
 	a := l.attempts[lease.AttemptID]
 
 	return berth.HostLease{
-		AttemptID: lease.AttemptID, State: lease.State, Token: lease.Token, Current: a.Token, AttemptState: a.State,
+		AttemptID: lease.AttemptID, SweepID: l.trials[a.TrialID].SweepID, TrialID: a.TrialID, TrialNumber: l.trials[a.TrialID].Number,
+		Number: a.Number, Revivable: l.revivable(a), State: lease.State, Token: lease.Token, Current: a.Token, AttemptState: a.State,
 		ContainerID: a.ContainerID, Age: l.now().Sub(lease.created),
 	}
 }
@@ -156,8 +163,11 @@ func (l *Ledger) ListHosts(ctx context.Context) (hosts []berth.Host, err error) 
 			host, target := *h, l.targets[h.ID]
 			host.CPUMilli, host.MemoryBytes, host.MaxAttempts = target.CPUMilli, target.MemoryBytes, target.MaxAttempts
 
-			if l.now().Sub(host.LastSeenAt) > berth.HostLostAfter {
+			switch {
+			case l.now().Sub(host.LastSeenAt) > berth.HostLostAfter:
 				host.State = berth.HostLost
+			case host.Problem != "":
+				host.State = berth.HostUnready
 			}
 
 			hosts = append(hosts, host)
@@ -169,6 +179,43 @@ func (l *Ledger) ListHosts(ctx context.Context) (hosts []berth.Host, err error) 
 	slices.SortFunc(hosts, func(a, b berth.Host) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 
 	return hosts, err
+}
+
+// revivable reports whether an attempt was abandoned and is the newest
+// of its trial, which has not ended.
+func (l *Ledger) revivable(a *berth.Attempt) bool {
+	for _, other := range l.attempts {
+		if other.TrialID == a.TrialID && other.Number > a.Number {
+			return false
+		}
+	}
+
+	return a.State == berth.AttemptAbandoned && l.trials[a.TrialID].FinishedAt == nil
+}
+
+// revive gives abandoned attempts back to the host that has them, instead of
+// the attempts that wait.
+func (l *Ledger) revive(wanted func(a *berth.Attempt) bool) {
+	for _, r := range l.requests {
+		if r.state != berth.RequestWaiting {
+			continue
+		}
+
+		for _, a := range l.attempts {
+			lease := l.leases[a.ID]
+			if a.TrialID != r.TrialID || a.Number >= r.Number || !l.revivable(a) || !wanted(a) ||
+				lease.State != berth.LeaseHeld || lease.ExpiresAt.Before(l.now().Add(berth.LeaseTerm-berth.ReviveWithin)) {
+				continue
+			}
+
+			r.state, r.revives = berth.RequestPlaced, a.ID
+			a.State, a.Token, a.Kind, a.Message, a.FinishedAt = berth.AttemptPlaced, lease.Token, "", "", nil
+
+			if a.StartedAt != nil {
+				a.State = berth.AttemptRunning
+			}
+		}
+	}
 }
 
 // Result is the one result of an attempt, if there is one.

@@ -43,7 +43,8 @@ type Trial struct {
 type request struct {
 	berth.PlacementRequest
 
-	state berth.RequestState
+	state   berth.RequestState
+	revives string // the abandoned attempt that is the answer; empty = a new one
 }
 
 type lease struct {
@@ -108,6 +109,37 @@ func (l *Ledger) AddTrial(t Trial) {
 	l.trials[t.ID] = t
 }
 
+// EndTrial ends a trial: what of it waits is withdrawn, what lives is fenced.
+func (l *Ledger) EndTrial(id string) {
+	l.mu.Lock()
+
+	trial, now := l.trials[id], l.now()
+	trial.FinishedAt = &now
+	l.trials[id] = trial
+
+	for _, r := range l.requests {
+		if r.TrialID == id && r.state == berth.RequestWaiting {
+			r.state = berth.RequestWithdrawn
+		}
+	}
+
+	for _, a := range l.attempts {
+		if a.TrialID == id && !over(a) {
+			l.abandon(a, berth.FailureCanceled, "its trial ended without it")
+		}
+	}
+
+	l.mu.Unlock()
+	l.changed()
+}
+
+// abandon fences an attempt.
+func (l *Ledger) abandon(a *berth.Attempt, kind berth.FailureKind, message string) {
+	l.tokens++
+	now := l.now()
+	a.State, a.Token, a.Kind, a.Message, a.FinishedAt = berth.AttemptAbandoned, l.tokens, kind, message, &now
+}
+
 // RequestPlacement asks for a place and returns what became of the request.
 func (l *Ledger) RequestPlacement(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error) {
 	if r.Demand.DeviceBytes > 0 {
@@ -121,6 +153,9 @@ func (l *Ledger) RequestPlacement(ctx context.Context, r berth.PlacementRequest)
 
 		if l.requests[r.AttemptID] == nil {
 			l.requests[r.AttemptID] = &request{PlacementRequest: r, state: berth.RequestWaiting}
+			l.revive(func(a *berth.Attempt) bool {
+				return a.TrialID == r.TrialID && l.hosts[a.HostID].Problem == ""
+			})
 		}
 
 		return nil
@@ -140,8 +175,8 @@ func (l *Ledger) PlacementStatus(ctx context.Context, attemptID string) (status 
 			return berth.Errorf(berth.KindNotFound, "no such row")
 		}
 
-		status = berth.PlacementStatus{AttemptID: attemptID, State: r.state}
-		if a := l.attempts[attemptID]; a != nil {
+		status = berth.PlacementStatus{AttemptID: cmp.Or(r.revives, attemptID), State: r.state}
+		if a := l.attempts[status.AttemptID]; a != nil {
 			status.HostID, status.DeviceID, status.Token, status.Demand = a.HostID, a.DeviceID, a.Token, a.Demand
 			status.HostName = l.hosts[a.HostID].Name
 		}
@@ -261,6 +296,12 @@ func (l *Ledger) Assignee(ctx context.Context, attemptID string) (who berth.Assi
 
 		who.Resume = l.resumes(a)
 
+		for _, other := range l.attempts {
+			if other.TrialID == a.TrialID && other.Number < a.Number && other.HostID == a.HostID && l.leases[other.ID].State != berth.LeaseReleased {
+				who.Earlier = append(who.Earlier, other.ID)
+			}
+		}
+
 		return nil
 	})
 
@@ -328,8 +369,8 @@ func (l *Ledger) FinishAttempt(ctx context.Context, r berth.Result) error {
 			return err
 		}
 
-		if err := l.release(r.AttemptID, r.Proof); err != nil {
-			return err
+		if r.Proof == "" {
+			return errNoProof
 		}
 
 		o := r.Outcome
@@ -343,7 +384,7 @@ func (l *Ledger) FinishAttempt(ctx context.Context, r berth.Result) error {
 
 		l.results[r.AttemptID] = r
 
-		return nil
+		return l.release(r.AttemptID, r.Proof)
 	})
 }
 
@@ -351,9 +392,7 @@ func (l *Ledger) FinishAttempt(ctx context.Context, r berth.Result) error {
 func (l *Ledger) AbandonAttempt(ctx context.Context, attemptID, message string) error {
 	return l.do(ctx, "abandoning attempt "+attemptID, func() error {
 		if a := l.attempts[attemptID]; a != nil && !over(a) {
-			l.tokens++
-			now := l.now()
-			a.State, a.Token, a.Kind, a.Message, a.FinishedAt = berth.AttemptAbandoned, l.tokens, berth.FailureInfra, message, &now
+			l.abandon(a, berth.FailureInfra, message)
 		}
 
 		return nil

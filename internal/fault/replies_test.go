@@ -126,7 +126,7 @@ func (c *tally) report(t *testing.T, many int) {
 		"fault in HostLeases", "fault in ReleaseLease", "fault in TouchHost", "fault in Place", "fault in AbandonAttempt",
 		"attempt finished ok", "attempt finished user_error", "attempt finished canceled", "attempt finished timed_out",
 		"attempt finished infra", "attempt finished killed", "attempt abandoned infra",
-		"killed", "stopped", "restarted", "away", "pruned", "canceled", "lost", "offered again", "verdict committed later",
+		"killed", "stopped", "restarted", "away", "pruned", "canceled", "lost", "offered again", "revived", "verdict committed later",
 	} {
 		require.Positive(t, c.counts[what], "%q never happened", what)
 	}
@@ -206,11 +206,11 @@ func (w *world) check() {
 	w.compare(s.Attempts)
 }
 
-// order is how far an attempt is.
-var order = map[berth.AttemptState]int{berth.AttemptPlaced: 1, berth.AttemptRunning: 2, berth.AttemptFinished: 3, berth.AttemptAbandoned: 3}
+// order is how far an attempt is. One that was abandoned may be revived.
+var order = map[berth.AttemptState]int{berth.AttemptPlaced: 1, berth.AttemptRunning: 2, berth.AttemptAbandoned: 3, berth.AttemptFinished: 4}
 
 // compare holds attempts to what was seen of them before. Observers may
-// overtake each other, so only what has ended is looked at.
+// overtake each other, so only what has its result is looked at.
 func (w *world) compare(attempts []berth.Attempt) {
 	w.mu.Lock()
 	seen := make([]berth.Attempt, 0, len(attempts))
@@ -225,7 +225,7 @@ func (w *world) compare(attempts []berth.Attempt) {
 	w.mu.Unlock()
 
 	for i, a := range attempts {
-		if b := seen[i]; order[a.State] == 3 && (a.State != b.State || a.Kind != b.Kind || a.Token != b.Token) {
+		if b := seen[i]; a.State == berth.AttemptFinished && (a.State != b.State || a.Kind != b.Kind || a.Token != b.Token) {
 			w.fail("I3: %s ended as %s %s, and as %s %s", a.ID, b.State, b.Kind, a.State, a.Kind)
 		}
 	}

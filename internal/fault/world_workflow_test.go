@@ -162,8 +162,9 @@ func insist(do func(ctx context.Context) error) {
 	}
 }
 
-// place asks for a place until there is one; false = canceled before.
-func (w *world) place(tr *trial, attemptID string, number int) (token int64, placed bool) {
+// place asks for a place until there is one, which may be an earlier attempt's
+// that its host takes back; false = canceled before.
+func (w *world) place(tr *trial, attemptID string, number int) (order runtrial.Order, placed bool) {
 	request := berth.PlacementRequest{
 		AttemptID: attemptID, TrialID: tr.id, Number: number, Stage: berth.StageMain, Purpose: berth.PurposeRun,
 		Demand: berth.Demand{MemoryBytes: int64(1+w.draw(3)) * gib, CPUMilli: 1000},
@@ -179,11 +180,16 @@ func (w *world) place(tr *trial, attemptID string, number int) (token int64, pla
 		})
 
 		if status.State == berth.RequestPlaced {
-			return status.Token, true
+			if status.AttemptID != attemptID {
+				w.note("%s is revived instead of %s", status.AttemptID, attemptID)
+				w.count("revived")
+			}
+
+			return runtrial.Order{AttemptID: status.AttemptID, Token: status.Token}, true
 		}
 
 		if isClosed(tr.canceled) {
-			return 0, false
+			return order, false
 		}
 
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -201,13 +207,14 @@ func (w *world) lead(tr *trial) {
 	for number := 1; number <= attempts; number++ {
 		id := fmt.Sprintf("%s-%d", tr.id, number)
 
-		token, placed := w.place(tr, id, number)
+		order, placed := w.place(tr, id, number)
 		if !placed {
-			tr.end("canceled while it waited")
+			w.end(tr, "canceled while it waited")
 
 			return
 		}
 
+		id = order.AttemptID
 		lost := make(chan struct{})
 
 		tr.mu.Lock()
@@ -219,7 +226,6 @@ func (w *world) lead(tr *trial) {
 			defer soon.Stop()
 		}
 
-		order := runtrial.Order{AttemptID: id, Token: token}
 		outcome, err := w.activity(tr, order, tr.canceled, lost)
 
 		if err != nil && !errors.Is(err, errGivenUp) && berth.KindOf(err) != berth.KindFenced { // canceled: give the place back
@@ -236,7 +242,7 @@ func (w *world) lead(tr *trial) {
 			insist(func(ctx context.Context) error { return w.server.AbandonAttempt(ctx, id, "host lost") })
 
 			if isClosed(tr.canceled) {
-				tr.end("canceled")
+				w.end(tr, "canceled")
 
 				return
 			}
@@ -247,13 +253,13 @@ func (w *world) lead(tr *trial) {
 		w.heard(tr, id, outcome)
 
 		if outcome.Kind.Policy().Next != berth.NextRetry {
-			tr.end(string(outcome.Kind))
+			w.end(tr, string(outcome.Kind))
 
 			return
 		}
 	}
 
-	tr.end("too many attempts")
+	w.end(tr, "too many attempts")
 }
 
 // heard checks an answer against what was said before, and keeps it.
@@ -278,7 +284,9 @@ func (tr *trial) lose(attemptID string) {
 	}
 }
 
-func (tr *trial) end(how string) {
+// end ends a trial, in the ledger too.
+func (w *world) end(tr *trial, how string) {
+	w.ledger.EndTrial(tr.id)
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 

@@ -31,10 +31,15 @@ func testAssignee(t *testing.T, b *bench) {
 	require.False(t, who.Resume)
 
 	require.NoError(t, b.AttemptRunning(t.Context(), first.AttemptID, token, "c", noon))
+	b.Pass(t, time.Minute)
 	require.NoError(t, b.AbandonAttempt(t.Context(), first.AttemptID, "host lost"))
 
 	second, token := b.again(t, first, 2, b.host)
 	require.True(t, b.resumes(t, second), "an earlier attempt had this host")
+
+	who, err = b.Assignee(t.Context(), second.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, []string{first.AttemptID}, who.Earlier, "its lease is not released")
 
 	// An attempt that ended well and is followed by another one was thrown away.
 	require.NoError(t, b.FinishAttempt(t.Context(), result(second, token, 1)))

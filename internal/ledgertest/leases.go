@@ -82,11 +82,12 @@ func testHostLeases(t *testing.T, b *bench) {
 	leases[0].Age, leases[1].Age = 0, 0
 	require.Equal(t, []berth.HostLease{
 		{
-			AttemptID: first.AttemptID, State: berth.LeaseHeld, Token: firstToken, Current: firstToken,
+			AttemptID: first.AttemptID, SweepID: first.SweepID, TrialID: first.TrialID, TrialNumber: leases[0].TrialNumber, Number: 1, State: berth.LeaseHeld, Token: firstToken, Current: firstToken,
 			AttemptState: berth.AttemptRunning, ContainerID: "c",
 		},
 		{
-			AttemptID: second.AttemptID, State: berth.LeaseHeld, Token: secondToken, Current: b.attempt(t, second.AttemptID).Token,
+			AttemptID: second.AttemptID, SweepID: second.SweepID, TrialID: second.TrialID, TrialNumber: leases[1].TrialNumber, Number: 1,
+			Revivable: true, State: berth.LeaseHeld, Token: secondToken, Current: b.attempt(t, second.AttemptID).Token,
 			AttemptState: berth.AttemptAbandoned,
 		},
 	}, leases)

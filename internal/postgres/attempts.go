@@ -43,6 +43,7 @@ func (s *Store) Assignee(ctx context.Context, attemptID string) (berth.Assignee,
 		LogOffset: end.Size,
 		LogAt:     end.LastAt.UTC(),
 		Resume:    row.Resume,
+		Earlier:   row.Earlier,
 	}
 
 	if err := decode(row.Spec, &a.Spec, "spec of sweep "+row.SweepID); err != nil {
@@ -101,7 +102,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			return err
 		}
 
-		if err := s.q.ReleaseLease(ctx, tx, r.Proof, r.AttemptID); err != nil {
+		if err := s.q.ReleaseLease(ctx, tx, r.AttemptID, r.Proof); err != nil {
 			return err
 		}
 

@@ -128,6 +128,7 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		Attempts:            int(row.Attempts),
 		Exclusive:           row.Exclusive,
 		LastSeenAt:          row.LastSeenAt.UTC(),
+		Problem:             row.Problem,
 	}
 
 	host.FailedStarts, host.TestDue = len(row.FailedTrials), row.TestDue
@@ -140,8 +141,11 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		}
 	}
 
-	if row.Lost {
+	switch {
+	case row.Lost:
 		host.State = berth.HostLost
+	case row.Problem != "":
+		host.State = berth.HostUnready
 	}
 
 	return host

@@ -52,6 +52,10 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 			h.Cordoned = append(h.Cordoned, host.Name+" ("+host.CordonReason+")")
 		}
 
+		if host.State == berth.HostUnready {
+			h.Unready = append(h.Unready, host.Name+": "+host.Problem)
+		}
+
 		switch {
 		case host.State != berth.HostLost:
 			h.Answering++

@@ -83,23 +83,54 @@ func (s *Store) machineHosts(ctx context.Context, tx pgx.Tx, h berth.Host) ([]be
 }
 
 // TouchHost says the worker is alive, renews the leases of the attempts whose
-// containers it has seen, and wakes the placer. Errors: not_found.
+// containers it has seen, and wakes the placer. A host without a problem gets
+// abandoned attempts back that it still has and that no other host took: before
+// it counts as alive, so that the placer places nothing in their stead.
+// Errors: not_found.
 func (s *Store) TouchHost(ctx context.Context, hostID string, free berth.HostFree, attemptIDs []string) error {
-	rows, err := s.q.TouchHost(ctx, s.pool, &dbsqlc.TouchHostParams{
-		ID: hostID, MemoryFreeBytes: free.MemoryBytes, DiskFreeBytes: free.DiskBytes,
-	})
-	if err := must(rows, err, "touching host "+hostID, "the host is not registered"); err != nil {
-		return err
-	}
-
-	_, err = s.q.RenewLeases(ctx, s.pool, &dbsqlc.RenewLeasesParams{
+	_, err := s.q.RenewLeases(ctx, s.pool, &dbsqlc.RenewLeasesParams{
 		HostID: hostID, AttemptIds: append([]string{}, attemptIDs...), Term: berth.LeaseTerm,
 	})
 	if err != nil {
 		return translate(err, "renewing leases of host "+hostID)
 	}
 
+	if free.Problem == "" && len(attemptIDs) > 0 {
+		if err := s.inTx(ctx, "reviving attempts of host "+hostID, func(tx pgx.Tx) error {
+			return s.revive(ctx, tx, hostID, noID)
+		}); err != nil {
+			return err
+		}
+	}
+
+	rows, err := s.q.TouchHost(ctx, s.pool, &dbsqlc.TouchHostParams{
+		ID: hostID, MemoryFreeBytes: free.MemoryBytes, DiskFreeBytes: free.DiskBytes, Problem: free.Problem,
+	})
+	if err := must(rows, err, "touching host "+hostID, "the host is not registered"); err != nil {
+		return err
+	}
+
 	return translate(wake(ctx, s.pool, channelPlacer), "waking the placer")
+}
+
+// noID is the id of nothing.
+const noID = "00000000-0000-0000-0000-000000000000"
+
+// revive gives abandoned attempts back to a host, or that of one trial to the
+// host that has it, and tells their workflows, which wait for a place.
+func (s *Store) revive(ctx context.Context, tx pgx.Tx, hostID, trialID string) error {
+	revived, err := s.q.ReviveAttempts(ctx, tx, &dbsqlc.ReviveAttemptsParams{
+		HostID: hostID, TrialID: trialID, Fresh: berth.LeaseTerm - berth.ReviveWithin,
+	})
+	if err != nil || len(revived) == 0 {
+		return err
+	}
+
+	if err := wake(ctx, tx, channelEvents); err != nil {
+		return err
+	}
+
+	return wake(ctx, tx, channelOutbox)
 }
 
 // SuspectLeases marks leases that were not renewed in time. They keep what
@@ -121,7 +152,7 @@ func (s *Store) SuspectLeases(ctx context.Context) ([]string, error) {
 // ReleaseLease frees what a lease holds, on proof. It does nothing when the
 // lease is free already.
 func (s *Store) ReleaseLease(ctx context.Context, attemptID, proof string) error {
-	if err := s.q.ReleaseLease(ctx, s.pool, proof, attemptID); err != nil {
+	if err := s.q.ReleaseLease(ctx, s.pool, attemptID, proof); err != nil {
 		return translate(err, "releasing lease of attempt "+attemptID)
 	}
 
@@ -142,9 +173,10 @@ func (s *Store) HostLeases(ctx context.Context, hostID string) ([]berth.HostLeas
 
 func toHostLease(row dbsqlc.ListHostLeasesRow) berth.HostLease {
 	return berth.HostLease{
-		AttemptID: row.AttemptID, State: berth.LeaseState(row.State), Token: row.Token, Current: row.AttemptToken,
+		AttemptID: row.AttemptID, SweepID: row.SweepID, TrialID: row.TrialID, TrialNumber: int(row.TrialNumber), Number: int(row.Number),
+		State: berth.LeaseState(row.State), Token: row.Token, Current: row.AttemptToken,
 		AttemptState: berth.AttemptState(row.AttemptState), ContainerID: row.ContainerID,
-		Age: time.Duration(row.AgeSeconds * float64(time.Second)),
+		Age: time.Duration(row.AgeSeconds * float64(time.Second)), Revivable: row.Revivable,
 	}
 }
 

@@ -53,7 +53,7 @@ UNION ALL
 SELECT 'attempt ' || a.id || ' is finished and still books' FROM attempts a JOIN leases l ON l.attempt_id = a.id
 WHERE a.state = 'finished' AND l.state <> 'released'
 UNION ALL
-SELECT 'request ' || r.attempt_id || ' and its attempt disagree' FROM placement_requests r LEFT JOIN attempts a ON a.id = r.attempt_id
+SELECT 'request ' || r.attempt_id || ' and its attempt disagree' FROM placement_requests r LEFT JOIN attempts a ON a.id = coalesce(r.revives, r.attempt_id)
 WHERE (r.state = 'placed') <> (a.id IS NOT NULL)
 UNION ALL
 SELECT 'request ' || r.attempt_id || ' was not told once' FROM placement_requests r

@@ -15,7 +15,8 @@ import (
 )
 
 // RequestPlacement asks for a place and returns what became of the request,
-// which may be an answer that an earlier call got.
+// which may be an answer that an earlier call got. When the attempt before it
+// was abandoned and its host is there again, that attempt is the answer.
 func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error) {
 	err := s.inTx(ctx, "requesting a place for attempt "+r.AttemptID, func(tx pgx.Tx) error {
 		rows, err := s.q.InsertPlacementRequest(ctx, tx, &dbsqlc.InsertPlacementRequestParams{
@@ -35,6 +36,10 @@ func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) 
 
 		if open == 0 {
 			return errTrialEnded
+		}
+
+		if err := s.revive(ctx, tx, noID, r.TrialID); err != nil {
+			return err
 		}
 
 		return s.notify(ctx, tx, berth.Event{
@@ -85,7 +90,8 @@ func contexts(d berth.Demand) int {
 // errTrialEnded undoes a request that came too late.
 var errTrialEnded = errors.New("the trial has ended")
 
-// PlacementStatus returns what became of a request. Errors: not_found.
+// PlacementStatus returns what became of a request. Its attempt is an earlier
+// one when that was revived. Errors: not_found.
 func (s *Store) PlacementStatus(ctx context.Context, attemptID string) (berth.PlacementStatus, error) {
 	row, err := s.q.GetPlacementRequest(ctx, s.pool, attemptID)
 	if err != nil {
@@ -102,9 +108,13 @@ func (s *Store) PlacementStatus(ctx context.Context, attemptID string) (berth.Pl
 		return status, nil
 	}
 
-	attempt, err := s.q.GetAttempt(ctx, s.pool, attemptID)
+	if row.Revives != nil {
+		status.AttemptID = *row.Revives
+	}
+
+	attempt, err := s.q.GetAttempt(ctx, s.pool, status.AttemptID)
 	if err != nil {
-		return status, translate(err, "reading attempt "+attemptID)
+		return status, translate(err, "reading attempt "+status.AttemptID)
 	}
 
 	a := toAttempt(attempt)

@@ -82,7 +82,7 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, e
 }
 
 const listHosts = `-- name: ListHosts :many
-SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, (now() - h.last_seen_at > $1::interval)::boolean AS lost, coalesce(h.test_at <= now(), false)::boolean AS test_due,
+SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, (now() - h.last_seen_at > $1::interval)::boolean AS lost, coalesce(h.test_at <= now(), false)::boolean AS test_due,
     EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
 FROM hosts h
 WHERE h.removed_at IS NULL OR h.removed_at < h.last_seen_at
@@ -120,6 +120,7 @@ type ListHostsRow struct {
 	TestAt              *time.Time
 	MachineID           string
 	DataDir             string
+	Problem             string
 	Lost                bool
 	TestDue             bool
 	Exclusive           bool
@@ -165,6 +166,7 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.TestAt,
 			&i.MachineID,
 			&i.DataDir,
+			&i.Problem,
 			&i.Lost,
 			&i.TestDue,
 			&i.Exclusive,
@@ -372,18 +374,25 @@ func (q *Queries) SetHostState(ctx context.Context, db DBTX, state string, iD st
 }
 
 const touchHost = `-- name: TouchHost :execrows
-UPDATE hosts SET last_seen_at = now(), memory_free_bytes = $1, disk_free_bytes = $2
-WHERE id = $3 AND (removed_at IS NULL OR removed_at < last_seen_at)
+UPDATE hosts
+SET last_seen_at = now(), memory_free_bytes = $1, disk_free_bytes = $2, problem = $3
+WHERE id = $4 AND (removed_at IS NULL OR removed_at < last_seen_at)
 `
 
 type TouchHostParams struct {
 	MemoryFreeBytes int64
 	DiskFreeBytes   int64
+	Problem         string
 	ID              string
 }
 
 func (q *Queries) TouchHost(ctx context.Context, db DBTX, arg *TouchHostParams) (int64, error) {
-	result, err := db.Exec(ctx, touchHost, arg.MemoryFreeBytes, arg.DiskFreeBytes, arg.ID)
+	result, err := db.Exec(ctx, touchHost,
+		arg.MemoryFreeBytes,
+		arg.DiskFreeBytes,
+		arg.Problem,
+		arg.ID,
+	)
 	if err != nil {
 		return 0, err
 	}

@@ -22,9 +22,11 @@ func (q *Queries) CountSuspectLeases(ctx context.Context, db DBTX) (int32, error
 }
 
 const listHostLeases = `-- name: ListHostLeases :many
-SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, a.state AS attempt_state, a.token AS attempt_token, a.container_id,
-    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds
-FROM leases l JOIN attempts a ON a.id = l.attempt_id
+SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
+    (a.state = 'abandoned' AND t.finished_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
 WHERE l.host_id = $1 AND l.state <> 'released'
 ORDER BY l.created_at
 `
@@ -49,9 +51,14 @@ type ListHostLeasesRow struct {
 	AttemptState string
 	AttemptToken int64
 	ContainerID  string
+	TrialID      string
+	Number       int32
+	TrialNumber  int32
 	AgeSeconds   float64
+	Revivable    bool
 }
 
+// revivable: the attempt was abandoned, and its trial, which has not ended, has no newer one.
 func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([]ListHostLeasesRow, error) {
 	rows, err := db.Query(ctx, listHostLeases, hostID)
 	if err != nil {
@@ -81,7 +88,11 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 			&i.AttemptState,
 			&i.AttemptToken,
 			&i.ContainerID,
+			&i.TrialID,
+			&i.Number,
+			&i.TrialNumber,
 			&i.AgeSeconds,
+			&i.Revivable,
 		); err != nil {
 			return nil, err
 		}
@@ -94,9 +105,11 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 }
 
 const listLeasesOf = `-- name: ListLeasesOf :many
-SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, a.state AS attempt_state, a.token AS attempt_token, a.container_id,
-    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds
-FROM leases l JOIN attempts a ON a.id = l.attempt_id
+SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
+    (a.state = 'abandoned' AND t.finished_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
 WHERE l.attempt_id = ANY ($1::uuid[]) AND l.state <> 'released'
 ORDER BY l.created_at
 `
@@ -121,10 +134,14 @@ type ListLeasesOfRow struct {
 	AttemptState string
 	AttemptToken int64
 	ContainerID  string
+	TrialID      string
+	Number       int32
+	TrialNumber  int32
 	AgeSeconds   float64
+	Revivable    bool
 }
 
-// The unreleased leases of these attempts, whatever their host.
+// ListHostLeases for these attempts, whatever their host.
 func (q *Queries) ListLeasesOf(ctx context.Context, db DBTX, attemptIds []string) ([]ListLeasesOfRow, error) {
 	rows, err := db.Query(ctx, listLeasesOf, attemptIds)
 	if err != nil {
@@ -154,7 +171,11 @@ func (q *Queries) ListLeasesOf(ctx context.Context, db DBTX, attemptIds []string
 			&i.AttemptState,
 			&i.AttemptToken,
 			&i.ContainerID,
+			&i.TrialID,
+			&i.Number,
+			&i.TrialNumber,
 			&i.AgeSeconds,
+			&i.Revivable,
 		); err != nil {
 			return nil, err
 		}
@@ -195,10 +216,12 @@ func (q *Queries) ReleaseHostLeases(ctx context.Context, db DBTX, hostID string,
 }
 
 const releaseLease = `-- name: ReleaseLease :exec
-WITH released AS (
-    UPDATE leases SET state = 'released', released_at = now(), proof = $1
-    WHERE attempt_id = $2 AND state <> 'released'
-    RETURNING id, attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, token, state, expires_at, created_at, released_at, proof
+WITH ended AS (
+    SELECT a.id FROM attempts a WHERE a.id = $1 AND a.state IN ('finished', 'abandoned') FOR NO KEY UPDATE
+), released AS (
+    UPDATE leases l SET state = 'released', released_at = now(), proof = $2
+    FROM ended e WHERE l.attempt_id = e.id AND l.state <> 'released'
+    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof
 ), host AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
@@ -215,9 +238,10 @@ FROM host h WHERE d.id = h.device_id
 `
 
 // Frees what the lease held, once, in the statement that records the proof (rule R3): its device after its host, whose
-// update it reads for that reason (store.go). Totals of the host fall towards their targets.
-func (q *Queries) ReleaseLease(ctx context.Context, db DBTX, proof string, attemptID string) error {
-	_, err := db.Exec(ctx, releaseLease, proof, attemptID)
+// update it reads for that reason (store.go). Totals of the host fall towards their targets. An attempt that was revived since the proof was found keeps its lease: the
+// lock on its row sees that.
+func (q *Queries) ReleaseLease(ctx context.Context, db DBTX, attemptID string, proof string) error {
+	_, err := db.Exec(ctx, releaseLease, attemptID, proof)
 	return err
 }
 

@@ -129,6 +129,7 @@ type Host struct {
 	TestAt              *time.Time
 	MachineID           string
 	DataDir             string
+	Problem             string
 }
 
 type IdempotencyKey struct {
@@ -231,6 +232,7 @@ type PlacementRequest struct {
 	Tries       int32
 	Refusal     string
 	NotBefore   time.Time
+	Revives     *string
 }
 
 type Shape struct {

@@ -46,7 +46,7 @@ func (q *Queries) CountRunningBySweep(ctx context.Context, db DBTX, lostAfter ti
 }
 
 const getPlacementRequest = `-- name: GetPlacementRequest :one
-SELECT attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, state, reasons, requested_at, decided_at, tries, refusal, not_before FROM placement_requests WHERE attempt_id = $1
+SELECT attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, state, reasons, requested_at, decided_at, tries, refusal, not_before, revives FROM placement_requests WHERE attempt_id = $1
 `
 
 func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID string) (PlacementRequest, error) {
@@ -74,6 +74,7 @@ func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID st
 		&i.Tries,
 		&i.Refusal,
 		&i.NotBefore,
+		&i.Revives,
 	)
 	return i, err
 }
@@ -174,7 +175,7 @@ func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Dura
 }
 
 const listWaitingRequests = `-- name: ListWaitingRequests :many
-SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
+SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
     extract(epoch FROM now() - r.requested_at)::double precision AS waited_seconds,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
     ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts
@@ -208,6 +209,7 @@ type ListWaitingRequestsRow struct {
 	Tries         int32
 	Refusal       string
 	NotBefore     time.Time
+	Revives       *string
 	TrialNumber   int32
 	MaxParallel   int32
 	SweepState    string
@@ -250,6 +252,7 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, maxRows int3
 			&i.Tries,
 			&i.Refusal,
 			&i.NotBefore,
+			&i.Revives,
 			&i.TrialNumber,
 			&i.MaxParallel,
 			&i.SweepState,
@@ -297,7 +300,7 @@ WITH decided AS (
     UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = ''
     FROM locked_requests d
     WHERE r.attempt_id = d.attempt_id
-    RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, d.host_id, nullif(d.device_id, '') AS device_id, nextval('lease_tokens') AS token
+    RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, d.host_id, nullif(d.device_id, '') AS device_id, nextval('lease_tokens') AS token
 ), new_attempts AS (
     INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, token,
         memory_bytes, cpu_milli, device_bytes, contexts, exclusive)

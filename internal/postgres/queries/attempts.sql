@@ -63,7 +63,10 @@ SELECT a.*, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.
                 SELECT 1 FROM attempts p
                 WHERE p.trial_id = a.trial_id AND p.number >= e.number AND p.number < a.number AND p.failure_kind = 'ok'
             )
-    ) AS resume
+    ) AS resume,
+    ARRAY(SELECT e.id FROM attempts e JOIN leases o ON o.attempt_id = e.id
+        WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id AND o.state <> 'released'
+        ORDER BY e.number)::uuid[] AS earlier
 FROM attempts a
 JOIN leases l ON l.attempt_id = a.id
 JOIN trials t ON t.id = a.trial_id
@@ -72,3 +75,48 @@ WHERE a.id = @id;
 
 -- name: LockShapeKey :exec
 SELECT pg_advisory_xact_lock(hashtextextended('shape:' || @shape_key::text, 0));
+
+-- name: ReviveAttempts :many
+-- Gives abandoned attempts back to their host instead of placing new ones: that of one trial, or all of one host. Their
+-- leases were renewed just now, no newer attempt was placed, and the trial waits for one. The attempt gets the token of its lease back, which its container carries: what was fenced is in force again.
+WITH candidates AS (
+    SELECT a.id, a.trial_id, a.number, l.token
+    FROM attempts a JOIN leases l ON l.attempt_id = a.id JOIN hosts h ON h.id = l.host_id
+    WHERE a.state = 'abandoned' AND l.state = 'held' AND l.expires_at > now() + @fresh::interval
+      AND (l.host_id = @host_id OR (a.trial_id = @trial_id AND h.problem = ''))
+), locked_trials AS (
+    SELECT id FROM trials WHERE id IN (SELECT trial_id FROM candidates) AND finished_at IS NULL ORDER BY id FOR NO KEY UPDATE
+), locked_requests AS (
+    SELECT r.attempt_id, c.id AS revives, c.token
+    FROM locked_trials t JOIN candidates c ON c.trial_id = t.id JOIN placement_requests r ON r.trial_id = t.id
+    WHERE r.state = 'waiting' AND r.number > c.number
+      AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = t.id AND n.number > c.number)
+    ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
+), locked_attempts AS (
+    SELECT a.id, q.attempt_id, q.token
+    FROM locked_requests q JOIN attempts a ON a.id = q.revives
+    WHERE a.state = 'abandoned' ORDER BY a.id FOR NO KEY UPDATE OF a
+), locked_leases AS ( -- one that was released meanwhile, on proof that nothing is there, is left out
+    SELECT q.id, q.attempt_id, q.token
+    FROM locked_attempts q JOIN leases l ON l.attempt_id = q.id
+    WHERE l.state = 'held' ORDER BY l.id FOR NO KEY UPDATE OF l
+), revived AS (
+    UPDATE attempts a
+    SET state = CASE WHEN a.started_at IS NULL THEN 'placed' ELSE 'running' END, token = q.token,
+        failure_kind = '', message = '', finished_at = NULL
+    FROM locked_leases q WHERE a.id = q.id
+), decided AS (
+    UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', revives = q.id
+    FROM locked_leases q WHERE r.attempt_id = q.attempt_id
+    RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.revives
+), running_trials AS (
+    UPDATE trials t SET state = 'running', started_at = coalesce(t.started_at, now())
+    FROM decided d WHERE t.id = d.trial_id
+), told AS (
+    INSERT INTO outbox (kind, workflow_id, payload)
+    SELECT 'placed', workflow_id, jsonb_build_object('attempt_id', attempt_id) FROM decided
+), announced AS (
+    INSERT INTO events (kind, sweep_id, subject, data)
+    SELECT 'trial.state', sweep_id, trial_id::text, '"running"'::jsonb FROM decided
+)
+SELECT revives::uuid AS attempt_id FROM decided;

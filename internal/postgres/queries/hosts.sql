@@ -24,7 +24,8 @@ ON CONFLICT (id) DO UPDATE SET
     last_seen_at = now();
 
 -- name: TouchHost :execrows
-UPDATE hosts SET last_seen_at = now(), memory_free_bytes = @memory_free_bytes, disk_free_bytes = @disk_free_bytes
+UPDATE hosts
+SET last_seen_at = now(), memory_free_bytes = @memory_free_bytes, disk_free_bytes = @disk_free_bytes, problem = @problem
 WHERE id = @id AND (removed_at IS NULL OR removed_at < last_seen_at);
 
 -- name: ListHosts :many

@@ -14,11 +14,14 @@ SELECT count(*)::integer FROM leases WHERE state = 'suspect' OR (state = 'held' 
 
 -- name: ReleaseLease :exec
 -- Frees what the lease held, once, in the statement that records the proof (rule R3): its device after its host, whose
--- update it reads for that reason (store.go). Totals of the host fall towards their targets.
-WITH released AS (
-    UPDATE leases SET state = 'released', released_at = now(), proof = @proof
-    WHERE attempt_id = @attempt_id AND state <> 'released'
-    RETURNING *
+-- update it reads for that reason (store.go). Totals of the host fall towards their targets. An attempt that was revived since the proof was found keeps its lease: the
+-- lock on its row sees that.
+WITH ended AS (
+    SELECT a.id FROM attempts a WHERE a.id = @attempt_id AND a.state IN ('finished', 'abandoned') FOR NO KEY UPDATE
+), released AS (
+    UPDATE leases l SET state = 'released', released_at = now(), proof = @proof
+    FROM ended e WHERE l.attempt_id = e.id AND l.state <> 'released'
+    RETURNING l.*
 ), host AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
@@ -56,16 +59,21 @@ FROM host h JOIN (SELECT host_id, device_id, sum(device_bytes)::bigint AS device
 WHERE d.id = r.device_id;
 
 -- name: ListHostLeases :many
-SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id,
-    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds
-FROM leases l JOIN attempts a ON a.id = l.attempt_id
+-- revivable: the attempt was abandoned, and its trial, which has not ended, has no newer one.
+SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
+    (a.state = 'abandoned' AND t.finished_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
 WHERE l.host_id = @host_id AND l.state <> 'released'
 ORDER BY l.created_at;
 
 -- name: ListLeasesOf :many
--- The unreleased leases of these attempts, whatever their host.
-SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id,
-    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds
-FROM leases l JOIN attempts a ON a.id = l.attempt_id
+-- ListHostLeases for these attempts, whatever their host.
+SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
+    (a.state = 'abandoned' AND t.finished_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
 WHERE l.attempt_id = ANY (@attempt_ids::uuid[]) AND l.state <> 'released'
 ORDER BY l.created_at;

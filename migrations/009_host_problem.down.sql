@@ -1,0 +1,2 @@
+ALTER TABLE placement_requests DROP revives;
+ALTER TABLE hosts DROP problem;
