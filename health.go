@@ -13,6 +13,7 @@ type Health struct {
 	Hosts         int           // all that ever were
 	Answering     int           // of them, those heard of within HostLostAfter
 	SilentHosts   []string      // names of the others that hold leases; one that was retired holds none
+	Unready       []string      // hosts that answer and take no attempts, such as "a: Docker does not answer"
 	FullDisks     []string      // names of hosts that answer and whose disk is nearly full
 	SuspectLeases int           // not renewed in time; they keep what they hold (rule R3)
 	Cordoned      []string      // hosts that fail to start containers: name and last failure of each
@@ -76,6 +77,12 @@ func (h Health) Findings() []Finding {
 		hosts.What += "; not heard of, and holding places: " + strings.Join(h.SilentHosts, ", ")
 		hosts.Next = "start `berth worker` there again: it finds its containers; until then what the host holds stays booked. " +
 			"When the machine is gone for good, `berth host remove` frees it"
+	}
+
+	if len(h.Unready) > 0 {
+		hosts.OK = false
+		hosts.What += "; answering, but taking no attempts: " + strings.Join(h.Unready, ", ")
+		hosts.Next = strings.TrimPrefix(hosts.Next+"; ", "; ") + "restore what the host lacks: it takes attempts again by itself, and its worker needs no restart"
 	}
 
 	disks := Finding{OK: true, Part: "disks", What: "every host has room for files"}

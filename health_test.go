@@ -42,7 +42,11 @@ func TestHealth(t *testing.T) {
 		"a trial is stuck": {berth.Health{Hosts: 1, Answering: 1, StuckTrials: 3, Stuck: []berth.StuckTrial{
 			{SweepID: "1f", SweepName: "digits", Number: 4, Reason: "the ledger refuses it"},
 		}}, []string{"requests"}, "3 trials cannot be placed: trial 4 of sweep digits (1f): the ledger refuses it"},
-		"a store is lost":  {berth.Health{Hosts: 1, Answering: 1, Alarm: "2 of 2 sweeps are gone"}, []string{"workflows"}, "berth adopt-temporal"},
+		"a store is lost": {berth.Health{Hosts: 1, Answering: 1, Alarm: "2 of 2 sweeps are gone"}, []string{"workflows"}, "berth adopt-temporal"},
+		"a host is unready": {
+			berth.Health{Hosts: 1, Answering: 1, Unready: []string{"gpu-1: Docker does not answer"}},
+			[]string{"hosts"}, "taking no attempts: gpu-1: Docker does not answer",
+		},
 		"Temporal is away": {berth.Health{Hosts: 1, Answering: 1, OutboxWaiting: 7, OutboxOldest: 3 * time.Minute}, []string{"outbox"}, "the oldest for 3m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -55,7 +55,8 @@ type Workflows interface {
 // Executor runs one attempt on this host from where it stands: it starts the
 // container or adopts the one that runs. It returns the attempt's outcome once
 // that is committed. When ctx ends, context.Cause decides (rule R5): ErrStop
-// stops the container and has an outcome; anything else leaves it running.
+// stops the container and has an outcome, or ErrNotStopped when Docker does not
+// answer; anything else leaves it running.
 type Executor interface {
 	Run(ctx context.Context, order Order, beat func(Progress)) (berth.Outcome, error)
 }

@@ -12,6 +12,10 @@ import (
 // stop, because a person or the sweep canceled the trial.
 var ErrStop = errors.New("the trial was canceled")
 
+// ErrNotStopped says that a canceled attempt's container was asked to stop and
+// that Docker did not answer.
+var ErrNotStopped = errors.New("the container could not be stopped")
+
 // retryable says, for every kind, whether Temporal repeats the activity. An
 // attempt that ran out of memory is not repeated: its workflow asks for more.
 var retryable = map[berth.Kind]bool{

@@ -35,6 +35,8 @@ const (
 	// detachDelay is when Temporal offers a detached attempt again: at once,
 	// for the successor of a worker that is being replaced.
 	detachDelay = 500 * time.Millisecond
+	// letGoTimeout bounds the statement that fences an attempt.
+	letGoTimeout = 10 * time.Second
 )
 
 // errDetach is the cause with which a run's context ends when its container
@@ -76,6 +78,10 @@ func (a *Activities) RunTrial(ctx context.Context, order Order) (berth.Outcome, 
 	end(nil)
 	<-done
 
+	if errors.Is(err, ErrNotStopped) {
+		outcome, err = a.letGo(runCtx, order)
+	}
+
 	switch {
 	case err != nil && errors.Is(context.Cause(runCtx), errDetach):
 		return berth.Outcome{}, temporal.NewApplicationErrorWithOptions("detached: the container goes on and the next worker adopts it",
@@ -91,6 +97,24 @@ func (a *Activities) RunTrial(ctx context.Context, order Order) (berth.Outcome, 
 	default:
 		return outcome, nil
 	}
+}
+
+// letGo ends a canceled attempt whose container could not be stopped: it is
+// fenced, its place stays booked, and the host's reconciler stops the container
+// once Docker answers. The trial need not wait for that.
+func (a *Activities) letGo(ctx context.Context, order Order) (berth.Outcome, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), letGoTimeout)
+	defer cancel()
+
+	const message = "canceled; Docker on the host does not answer: the container is stopped once it does, and its place stays booked until then"
+
+	if err := a.Trials.AbandonAttempt(ctx, order.AttemptID, message); err != nil {
+		return berth.Outcome{}, err
+	}
+
+	now := time.Now().UTC()
+
+	return berth.Outcome{Kind: berth.FailureCanceled, Message: message, StartedAt: now, FinishedAt: now}, nil
 }
 
 // heartbeat records progress every second, the first time after one: a start

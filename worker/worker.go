@@ -7,13 +7,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/workflows"
 )
@@ -34,65 +37,41 @@ const (
 // Worker serves its queues.
 type Worker struct {
 	Client         client.Client
+	Namespace      string // of the client
 	InstallationID string // the namespace must belong to it
 	HostID         string
 	Activities     *activities.Activities
 	Log            *slog.Logger
+	// Leases returns what the ledger has placed on a host; nil = a worker takes
+	// nothing over from the one before it.
+	Leases func(ctx context.Context, hostID string) ([]berth.HostLease, error)
+	// Database fails while the database does not answer; nil = it always does.
+	Database func(ctx context.Context) error
+
+	hostIdentity   string // of this process, on the host's queue
+	sharedIdentity string // and on the shared ones
+	answered       atomic.Int64
 }
 
-// service is a worker of one queue.
-type service interface {
-	Start() error
-	Stop()
-}
+// hostIdentity and sharedIdentity are what the identities of all workers of a
+// host begin with: each process adds an id of its own, by which its activities
+// are told from those that an earlier one left.
+func hostIdentity(hostID string) string   { return "host-" + hostID }
+func sharedIdentity(hostID string) string { return "berth-" + hostID }
 
 // Run serves until ctx ends, then lets attempts detach from their containers.
 // It fails when Temporal does not answer at its start, and may be called again.
 func (w *Worker) Run(ctx context.Context) error {
-	services := map[string]service{
-		workflows.SharedQueue(w.InstallationID): w.shared(workflows.SharedQueue(w.InstallationID)),
-		workflows.LegacyQueue:                   w.shared(workflows.LegacyQueue),
-		workflows.HostQueue(w.HostID):           w.host(),
+	process := "@" + uuid.NewString()[:8]
+	w.hostIdentity, w.sharedIdentity = hostIdentity(w.HostID)+process, sharedIdentity(w.HostID)+process
+
+	shared, err := w.startShared()
+	if err != nil {
+		return err
 	}
 
-	var group errgroup.Group
-
-	defer group.Wait() //nolint:errcheck // none returns an error
-
-	for queue, one := range services {
-		if err := one.Start(); err != nil {
-			return fmt.Errorf("starting worker of queue %q: %w", queue, err)
-		}
-
-		defer group.Go(func() error { one.Stop(); return nil }) // all at once: each waits for its activities
-	}
-
-	w.Log.Info("worker serves", "host_id", w.HostID)
-
-	<-ctx.Done()
-
-	return nil
-}
-
-// shared serves workflows. Those that a version without installation ids began
-// are on a queue of their own for as long as they last.
-func (w *Worker) shared(queue string) service {
-	shared := worker.New(w.Client, queue, worker.Options{
-		Identity:                         "berth-" + w.HostID,
-		WorkerStopTimeout:                stopTimeout,
-		MaxConcurrentWorkflowTaskPollers: pollers,
-		Interceptors:                     []interceptor.WorkerInterceptor{workflows.LogFailures()},
-	})
-	workflows.Register(shared)
-	shared.RegisterActivity(w.Activities)
-
-	return shared
-}
-
-// host serves the attempts of this host.
-func (w *Worker) host() service {
 	host := worker.New(w.Client, workflows.HostQueue(w.HostID), worker.Options{
-		Identity:                           "host-" + w.HostID,
+		Identity:                           w.hostIdentity,
 		DisableWorkflowWorker:              true,
 		WorkerStopTimeout:                  stopTimeout,
 		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
@@ -101,5 +80,66 @@ func (w *Worker) host() service {
 	})
 	host.RegisterActivity(w.Activities)
 
-	return host
+	if err := host.Start(); err != nil {
+		shared.Stop()
+
+		return fmt.Errorf("starting worker of host %q: %w", w.HostID, err)
+	}
+
+	w.Log.Info("worker serves", "host_id", w.HostID)
+
+	var group errgroup.Group
+
+	if w.Leases != nil {
+		group.Go(func() error { w.inherit(ctx); return nil })
+	}
+
+	group.Go(func() error { w.watchTemporal(ctx); return nil })
+	group.Go(func() error { w.keepShared(ctx, shared); return nil })
+
+	<-ctx.Done()
+	group.Go(func() error { host.Stop(); return nil })
+
+	return group.Wait()
+}
+
+// sharedServices serve the queues of all workers.
+type sharedServices []worker.Worker
+
+// Stop stops them at once: each waits for its steps.
+func (s sharedServices) Stop() {
+	var group errgroup.Group
+
+	for _, one := range s {
+		group.Go(func() error { one.Stop(); return nil })
+	}
+
+	_ = group.Wait() // none returns an error
+}
+
+// startShared starts serving the queues of all workers: the installation's, and
+// the one on which workflows of a version without installation ids go on.
+func (w *Worker) startShared() (sharedServices, error) {
+	var started sharedServices
+
+	for _, queue := range []string{workflows.SharedQueue(w.InstallationID), workflows.LegacyQueue} {
+		shared := worker.New(w.Client, queue, worker.Options{
+			Identity:                         w.sharedIdentity,
+			WorkerStopTimeout:                stopTimeout,
+			MaxConcurrentWorkflowTaskPollers: pollers,
+			Interceptors:                     []interceptor.WorkerInterceptor{workflows.LogFailures()},
+		})
+		workflows.Register(shared)
+		shared.RegisterActivity(w.Activities)
+
+		if err := shared.Start(); err != nil {
+			started.Stop()
+
+			return nil, fmt.Errorf("starting worker of queue %q: %w", queue, err)
+		}
+
+		started = append(started, shared)
+	}
+
+	return started, nil
 }

@@ -86,6 +86,39 @@ func (c *Client) TrialClosed(ctx context.Context, sweepID string, number int) (b
 	return err == nil && !open(status), err
 }
 
+// TrialRun is what Temporal says of the workflow of a trial.
+type TrialRun struct {
+	Known  bool         // there is, or was, such a workflow
+	Open   bool         // it goes on
+	Runs   bool         // one of its attempts is, or will be, offered to a host
+	Result *TrialResult // of one that completed
+}
+
+// TrialRun looks up the workflow of a trial.
+func (c *Client) TrialRun(ctx context.Context, sweepID string, number int) (TrialRun, error) {
+	id := TrialWorkflowID(sweepID, number)
+
+	got, err := c.temporal.DescribeWorkflowExecution(ctx, id, "")
+	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
+		return TrialRun{}, nil
+	}
+
+	if err != nil {
+		return TrialRun{}, translate(err, "looking up "+id)
+	}
+
+	status := got.GetWorkflowExecutionInfo().GetStatus()
+	run := TrialRun{Known: true, Open: open(status), Runs: len(got.GetPendingActivities()) > 0}
+
+	if status != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		return run, nil
+	}
+
+	run.Result = new(TrialResult)
+
+	return run, translate(c.temporal.GetWorkflow(ctx, id, "").Get(ctx, run.Result), "reading the result of "+id)
+}
+
 // status is what Temporal says of the newest run of a workflow; unspecified
 // when there is none any more.
 func (c *Client) status(ctx context.Context, id string) (enums.WorkflowExecutionStatus, error) {

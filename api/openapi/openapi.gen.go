@@ -346,7 +346,10 @@ type Host struct {
 	MemoryReservedBytes int64  `json:"memory_reserved_bytes"`
 	Name                string `json:"name"`
 
-	// State ready, draining or lost
+	// Problem Why the host's worker takes no attempts, when it is unready
+	Problem string `json:"problem,omitempty"`
+
+	// State ready, draining, unready or lost
 	State string `json:"state"`
 }
 

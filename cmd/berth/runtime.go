@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -107,13 +108,18 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 type executorBridge struct{ *runtrial.Executor }
 
 func (e executorBridge) Run(ctx context.Context, order activities.Order, beat func(activities.Progress)) (berth.Outcome, error) {
-	return e.Executor.Run(ctx, runtrial.Order{
+	outcome, err := e.Executor.Run(ctx, runtrial.Order{
 		AttemptID: order.AttemptID, Token: order.Token, Short: order.Short, Stop: order.Stop,
 		Known: order.Progress.Usage, StopCause: activities.ErrStop,
 		Beat: func(b runtrial.Beaten) {
 			beat(activities.Progress{ContainerID: b.ContainerID, StartedAt: b.StartedAt, Usage: b.Usage})
 		},
 	})
+	if errors.Is(err, runtrial.ErrNotStopped) {
+		err = fmt.Errorf("%w: %w", activities.ErrNotStopped, err)
+	}
+
+	return outcome, err
 }
 
 // simulated is a runtime that runs nothing.

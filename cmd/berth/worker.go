@@ -158,16 +158,19 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 	}
 	defer machinery.close()
 
-	reconciler := reconcile.New(machinery.containers, c.store, reconcile.Config{
-		Host: host, Version: version(), Free: machinery.free, Attempts: machinery.attempts, Waiting: machinery.waiting, Every: m.every, Grace: m.settle,
-	}, log)
-
 	serve := &worker.Worker{
-		Client: c.raw, InstallationID: c.installation.ID, HostID: host.ID, Log: log, Activities: &activities.Activities{
+		Client: c.raw, Namespace: c.temporal.Namespace(), InstallationID: c.installation.ID, HostID: host.ID, Log: log,
+		Leases: c.store.HostLeases, Database: c.store.Ping,
+		Activities: &activities.Activities{
 			Patience: m.patience, Sweeps: c.store, Trials: c.store, Placements: c.store, Workflows: c.temporal,
 			Images: machinery.images, Executor: machinery.executor,
 		},
 	}
+
+	reconciler := reconcile.New(machinery.containers, c.store, reconcile.Config{
+		Host: host, Version: version(), Free: machinery.free, Attempts: machinery.attempts, Waiting: machinery.waiting, Every: m.every, Grace: m.settle,
+		Problem: serve.Trouble, Workflows: &worker.Settler{Runs: c.temporal, Ledger: c.store, Log: log},
+	}, log)
 
 	return c.store.Own(ctx, "host "+host.ID, ownPatience, func(ctx context.Context) error {
 		// Either may go away again in just this moment: nobody else may be there to start the worker anew.

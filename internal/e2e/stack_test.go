@@ -60,6 +60,7 @@ type stack struct {
 	instance string
 	dev      *exec.Cmd
 	worker   *exec.Cmd
+	started  time.Time // of the worker's newest process, where that was measured
 	url      string
 	api      *client.ClientWithResponses
 	flags    []string // of the worker

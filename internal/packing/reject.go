@@ -40,6 +40,10 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 
 // stateReason says why the host takes no attempts, and what lets it take some.
 func (s *site) stateReason() string {
+	if s.Problem != "" {
+		return "host " + s.Name + ": " + s.Problem
+	}
+
 	if s.State == berth.HostLost {
 		return "host " + s.Name + ": its worker does not answer; the trial waits for it to come back"
 	}

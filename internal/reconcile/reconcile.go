@@ -4,10 +4,12 @@
 //
 //	container   lease of its token   what happens
 //	yes         held                 renew
+//	yes         fenced, revivable    nothing: the ledger gives it back, or a newer attempt takes over
 //	yes         fenced               stop and remove the container, release the lease
 //	yes         none                 stop and remove, once older than the grace
 //	no          attempt ended        release the lease: the absence is the proof
-//	no          attempt open         nothing: its activity is about to start it
+//	no          attempt open         nothing: its activity is about to start it; after two
+//	                                 graces Temporal is asked whether there is an activity
 //
 // A container that another host of the installation made on this machine's
 // Docker is left alone while a lease holds a place for its attempt, wherever.
@@ -50,6 +52,13 @@ type Ledger interface {
 	ReleaseLease(ctx context.Context, attemptID, proof string) error
 }
 
+// Workflows is what Temporal knows of attempts.
+type Workflows interface {
+	// Settle ends an attempt in the ledger when nothing will ever run it: its
+	// trial's workflow has ended, or is past it. Otherwise it does nothing.
+	Settle(ctx context.Context, lease berth.HostLease) error
+}
+
 // Attempts is this host's executor, as far as it is in the way of mending, or
 // has left something behind.
 type Attempts interface {
@@ -65,12 +74,17 @@ type Attempts interface {
 type Config struct {
 	Host     berth.Host
 	Version  string
-	Attempts Attempts                                       // nil = nobody starts containers here but by the ledger's leave
-	Waiting  func() []string                                // attempts without a container that keep their place; nil = none
-	Free     func(running []berth.Container) berth.HostFree // what programs outside Berth leave
-	Every    time.Duration                                  // default berth.LeaseRenewEvery
-	Grace    time.Duration                                  // default 1 minute
-	DryRun   bool                                           // log what would be done to containers and leases
+	Attempts Attempts        // nil = nobody starts containers here but by the ledger's leave
+	Waiting  func() []string // attempts without a container that keep their place; nil = none
+	// Workflows is asked about attempts without a container; nil = nobody is.
+	Workflows Workflows
+	// Problem says why the host takes no attempts, in plain words; empty = it
+	// takes them. Nil = it always does.
+	Problem func() string
+	Free    func(running []berth.Container) berth.HostFree // what programs outside Berth leave
+	Every   time.Duration                                  // default berth.LeaseRenewEvery
+	Grace   time.Duration                                  // default 1 minute
+	DryRun  bool                                           // log what would be done to containers and leases
 }
 
 const (
@@ -80,6 +94,8 @@ const (
 	// stopGrace is what an orphan gets between SIGTERM and SIGKILL.
 	stopGrace    = 10 * time.Second
 	roundTimeout = 30 * time.Second
+	// noDocker is the problem of a host whose Docker is dead or hangs.
+	noDocker = "Docker does not answer"
 )
 
 // Reconciler runs the loop.
@@ -89,7 +105,8 @@ type Reconciler struct {
 	config     Config
 	log        *slog.Logger
 	started    time.Time
-	clean      bool // nothing was found on disk since the last attempt that ended here
+	clean      bool                 // nothing was found on disk since the last attempt that ended here
+	missing    map[string]time.Time // open attempts without a container, and since when
 }
 
 // idle is the executor of a host that has none.
@@ -113,14 +130,36 @@ func New(containers Containers, ledger Ledger, config Config, log *slog.Logger) 
 		config.Attempts = idle{}
 	}
 
-	return &Reconciler{containers: containers, ledger: ledger, config: config, log: log}
+	if config.Problem == nil {
+		config.Problem = func() string { return "" }
+	}
+
+	return &Reconciler{containers: containers, ledger: ledger, config: config, log: log, missing: map[string]time.Time{}}
 }
 
-// Register says what the machine is and has free.
+// Register says what the machine is, has free, and runs. What runs comes first:
+// attempts that were given up while the machine was away go back to it before
+// it counts as ready, so that nothing is placed in their stead.
 func (r *Reconciler) Register(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
+	all, err := r.containers.List(ctx)
+	if err != nil {
+		return err
+	}
+
+	containers, _ := r.split(all)
+
+	err = r.ledger.TouchHost(ctx, r.config.Host.ID, r.free(containers), attemptsOf(containers))
+	if err != nil && berth.KindOf(err) != berth.KindNotFound {
+		return err
+	}
+
+	return r.register(ctx)
+}
+
+func (r *Reconciler) register(ctx context.Context) error {
 	host, free := r.config.Host, r.config.Free(nil)
 	host.MemoryFreeBytes, host.DiskFreeBytes = free.MemoryBytes, free.DiskBytes
 
@@ -153,31 +192,22 @@ func (r *Reconciler) Round(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
-	leftovers := r.leftovers() // as containers, before the ledger is read
-
 	all, err := r.containers.List(ctx)
 	if err != nil {
-		return err
+		return errors.Join(err, r.reportNoDocker(ctx))
 	}
 
 	containers, foreign := r.split(all)
 
-	seen := make([]string, 0, len(containers))
-	for _, c := range containers {
-		seen = append(seen, c.AttemptID)
-	}
-
-	if r.config.Waiting != nil {
-		seen = append(seen, r.config.Waiting()...)
-	}
-
-	if err := r.touch(ctx, containers, seen); err != nil {
+	if err := r.touch(ctx, containers); err != nil {
 		return err
 	}
 
 	if time.Since(r.started) < r.config.Grace {
 		return nil
 	}
+
+	leftovers := r.leftovers() // as containers, before the ledger is read
 
 	leases, err := r.ledger.HostLeases(ctx, r.config.Host.ID)
 	if err != nil {
@@ -186,7 +216,7 @@ func (r *Reconciler) Round(ctx context.Context) error {
 
 	r.sweepDisk(leftovers, leases)
 
-	return errors.Join(r.mend(ctx, containers, leases), r.mendForeign(ctx, foreign))
+	return errors.Join(r.mend(ctx, containers, leases), r.mendForeign(ctx, foreign), r.settle(ctx, containers, leases))
 }
 
 // split tells this host's containers from those of others. The executor's are
@@ -237,13 +267,86 @@ func (r *Reconciler) mendForeign(ctx context.Context, foreign []berth.Container)
 }
 
 // touch renews; a host that a person deleted registers anew.
-func (r *Reconciler) touch(ctx context.Context, containers []berth.Container, seen []string) error {
-	err := r.ledger.TouchHost(ctx, r.config.Host.ID, r.config.Free(containers), seen)
+func (r *Reconciler) touch(ctx context.Context, containers []berth.Container) error {
+	seen := attemptsOf(containers)
+	if r.config.Waiting != nil {
+		seen = append(seen, r.config.Waiting()...)
+	}
+
+	err := r.ledger.TouchHost(ctx, r.config.Host.ID, r.free(containers), seen)
 	if berth.KindOf(err) == berth.KindNotFound {
-		return r.Register(ctx)
+		return r.register(ctx)
 	}
 
 	return err
+}
+
+// reportNoDocker says that the worker is alive and its Docker is not: nothing
+// new is placed, and the leases of what may still run are not renewed.
+func (r *Reconciler) reportNoDocker(ctx context.Context) error {
+	free := r.config.Free(nil)
+	free.Problem = noDocker
+
+	return r.ledger.TouchHost(ctx, r.config.Host.ID, free, nil)
+}
+
+// free is what the host has to give away.
+func (r *Reconciler) free(running []berth.Container) berth.HostFree {
+	free := r.config.Free(running)
+	free.Problem = r.config.Problem()
+
+	return free
+}
+
+func attemptsOf(containers []berth.Container) []string {
+	ids := make([]string, 0, len(containers))
+	for _, c := range containers {
+		ids = append(ids, c.AttemptID)
+	}
+
+	return ids
+}
+
+// settle ends what the ledger believes to run here and nothing runs any more:
+// a database that came back with an older state believes that of attempts that
+// have ended since. Absence alone is no proof, their activity may be about to
+// start them; so Temporal is asked about those that stay absent for a grace.
+func (r *Reconciler) settle(ctx context.Context, containers []berth.Container, leases []berth.HostLease) error {
+	if r.config.Workflows == nil || r.config.DryRun {
+		return nil
+	}
+
+	present := make(map[string]bool, len(containers))
+	for _, c := range containers {
+		present[c.AttemptID] = true
+	}
+
+	var all error
+
+	missing := make(map[string]time.Time)
+
+	for _, l := range leases {
+		open := l.AttemptState == berth.AttemptPlaced || l.AttemptState == berth.AttemptRunning
+		if !open || present[l.AttemptID] || l.Age < r.config.Grace || r.config.Attempts.Busy(l.AttemptID) {
+			continue
+		}
+
+		since, known := r.missing[l.AttemptID]
+		if !known {
+			since = time.Now()
+		}
+
+		if known && time.Since(since) >= r.config.Grace {
+			all = errors.Join(all, r.config.Workflows.Settle(ctx, l))
+			since = time.Now() // asked again after another grace
+		}
+
+		missing[l.AttemptID] = since
+	}
+
+	r.missing = missing
+
+	return all
 }
 
 func (r *Reconciler) mend(ctx context.Context, containers []berth.Container, leases []berth.HostLease) error {
@@ -270,13 +373,13 @@ func (r *Reconciler) mend(ctx context.Context, containers []berth.Container, lea
 
 	err := group.Wait()
 
-	return errors.Join(err, r.free(ctx, present, leases))
+	return errors.Join(err, r.release(ctx, present, leases))
 }
 
-// free releases what attempts hold that are over and have no container, on the
+// release frees what attempts hold that are over and have no container, on the
 // proof that the package comment describes. One whose container was removed in
 // this round need not be older than the grace.
-func (r *Reconciler) free(ctx context.Context, removed map[string]bool, leases []berth.HostLease) error {
+func (r *Reconciler) release(ctx context.Context, removed map[string]bool, leases []berth.HostLease) error {
 	var over []berth.HostLease
 
 	for _, l := range leases {
@@ -304,7 +407,7 @@ func (r *Reconciler) free(ctx context.Context, removed map[string]bool, leases [
 
 	for _, l := range over {
 		if !there[l.AttemptID] {
-			all = errors.Join(all, r.release(ctx, l.AttemptID, "no container of the attempt is on its host"))
+			all = errors.Join(all, r.releaseOne(ctx, l.AttemptID, "no container of the attempt is on its host"))
 		}
 	}
 
@@ -356,7 +459,7 @@ func (r *Reconciler) unwanted(c berth.Container, leases map[string]berth.HostLea
 	lease, held := leases[c.AttemptID]
 
 	switch {
-	case held && lease.Current == c.Token:
+	case held && (lease.Current == c.Token || lease.Revivable):
 		return ""
 	case held:
 		return "a newer attempt has taken over"
@@ -381,7 +484,7 @@ func (r *Reconciler) remove(ctx context.Context, c berth.Container, why string) 
 	return r.containers.Remove(ctx, c.ID)
 }
 
-func (r *Reconciler) release(ctx context.Context, attemptID, proof string) error {
+func (r *Reconciler) releaseOne(ctx context.Context, attemptID, proof string) error {
 	r.log.Info("releasing lease", "attempt", attemptID, "proof", proof, "dry_run", r.config.DryRun)
 
 	if r.config.DryRun {

@@ -121,11 +121,15 @@ type Beaten struct {
 // ErrDetached is returned when ctx ended and the container goes on without us.
 var ErrDetached = errors.New("detached from the attempt; its container goes on")
 
+// ErrNotStopped is returned when a container had to stop and Docker did not
+// answer. Once the attempt is fenced, the reconciler stops it when Docker is back.
+var ErrNotStopped = errors.New("Docker did not answer to the order to stop the container")
+
 // Run runs an attempt to its committed outcome. Running it again, also while
 // or after another Run of the same attempt was cut off, goes on from where it
 // stands; a verdict that was written down is committed without Docker. Errors:
-// ErrDetached; fenced when the attempt is not ours any more; unavailable when
-// Docker or the database does not answer.
+// ErrDetached; ErrNotStopped; fenced when the attempt is not ours any more;
+// unavailable when Docker or the database does not answer.
 func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) {
 	ctx, yield, err := e.claim(ctx, order.AttemptID)
 	if err != nil {
@@ -160,7 +164,7 @@ func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) 
 	}
 
 	outcome, err := run.attempt(ctx)
-	if err != nil && stopped(ctx, order) && berth.KindOf(err) != berth.KindFenced {
+	if err != nil && stopped(ctx, order) && berth.KindOf(err) != berth.KindFenced && !errors.Is(err, ErrNotStopped) {
 		return run.giveBack(context.WithoutCancel(ctx)) // nobody asks again
 	}
 
@@ -196,6 +200,10 @@ func (e *Executor) open(order Order, who berth.Assignee) *run {
 
 // attempt takes the attempt through its life.
 func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
+	if err := r.clear(ctx); err != nil {
+		return berth.Outcome{}, cutOff(ctx, err)
+	}
+
 	launch, err := r.prepare()
 	if err == nil {
 		r.container, err = r.ensure(ctx, launch)
@@ -242,6 +250,24 @@ func refusal(err error) *berth.StartError {
 
 	if err != nil && berth.KindOf(err) == berth.KindInvalid {
 		return &berth.StartError{Kind: berth.FailureBadCommand, Err: err}
+	}
+
+	return nil
+}
+
+// clear removes what runs here of earlier attempts of the trial, which were
+// abandoned: they would write to the same checkpoint.
+func (r *run) clear(ctx context.Context) error {
+	for _, earlier := range r.who.Earlier {
+		name := r.containers.Name(earlier)
+
+		if err := r.containers.Stop(ctx, name, abandonGrace); err != nil {
+			return err
+		}
+
+		if err := r.containers.Remove(ctx, name); err != nil {
+			return err
+		}
 	}
 
 	return nil
@@ -361,10 +387,9 @@ func (r *run) storable(err error) error {
 const (
 	// commitTimeout bounds the commit of a verdict; Temporal repeats it after that.
 	commitTimeout = 30 * time.Second
-	// stopPatience bounds how long a container that must stop is asked to while
-	// Docker does not answer. By then Temporal has missed our heartbeats, and the
-	// attempt is fenced: the reconciler stops it.
-	stopPatience = 2 * time.Minute
+	// stopPatience is how long beyond its grace a container that must stop is
+	// asked to while Docker does not answer: three questions of 10 s each.
+	stopPatience = 30 * time.Second
 	// abandonGrace is what a container has that a newer attempt has replaced.
 	abandonGrace = 5 * time.Second
 	retryEvery   = time.Second
@@ -386,12 +411,17 @@ func patiently(ctx context.Context, do func() error) error {
 	}
 }
 
-// stop stops the container.
+// stop stops the container. Errors: ErrNotStopped when Docker does not answer.
 func (r *run) stop(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	ctx, cancel := context.WithTimeout(ctx, r.config.Grace+stopPatience)
 	defer cancel()
 
-	return patiently(ctx, func() error { return r.containers.Stop(ctx, id, r.config.Grace) })
+	err := patiently(ctx, func() error { return r.containers.Stop(ctx, id, r.config.Grace) })
+	if berth.KindOf(err) == berth.KindUnavailable {
+		return fmt.Errorf("%w: %w", ErrNotStopped, err)
+	}
+
+	return err
 }
 
 // abandon removes the container of an attempt that a newer one has replaced.

@@ -1,0 +1,138 @@
+//go:build integration
+
+package e2e
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// patient is a worker that Temporal and Berth wait for much longer than a test
+// lasts: what recovers within a test did not wait for either.
+var patient = []string{"--heartbeat-timeout", "10m", "--host-patience", "10m"}
+
+// longest a killed worker's successor may take, from its start, until it has
+// adopted its containers and filled the free places.
+const recoverWithin = 5 * time.Second
+
+// A killed worker's successor adopts its containers and fills the places of
+// those that have ended within seconds of its start, without waiting for the
+// heartbeats that Temporal misses.
+func TestRecovery_KilledWorkerIsReplacedAtOnce(t *testing.T) {
+	t.Parallel()
+
+	s := start(t, patient...)
+	id := s.submit(busy(4, 6_000, small))
+	s.until(id, time.Minute, running(2))
+
+	before := ids(s.twoRunning())
+
+	stop(s.worker, syscall.SIGKILL)
+	s.startWorkerProcess()
+
+	adopted, _ := s.recovered(before)
+	require.LessOrEqual(t, adopted, recoverWithin)
+
+	// Both have ended when the next worker starts: it collects them and goes on.
+	stop(s.worker, syscall.SIGKILL)
+	require.Eventually(t, func() bool { return len(s.running()) == 0 }, time.Minute, tick)
+	s.startWorkerProcess()
+
+	_, filled := s.recovered(map[string]string{})
+	require.LessOrEqual(t, filled, recoverWithin)
+
+	s.requireOnce(id, 4)
+}
+
+// startWorkerProcess starts a worker and does not wait for it.
+func (s *stack) startWorkerProcess() {
+	s.t.Helper()
+
+	postgresURL, temporalAddress := s.backends()
+	s.started = time.Now()
+	s.worker = s.run(append([]string{
+		"worker", "--instance", s.instance, "--postgres-url", postgresURL, "--temporal-address", temporalAddress, "--grace", "3s",
+	}, s.flags...)...)
+}
+
+// recovered waits until the worker that was just started has adopted those of
+// the containers that still run, and until two containers run, one of which may
+// be new. It returns how long each took from the worker's start.
+func (s *stack) recovered(before map[string]string) (adopted, filled time.Duration) {
+	s.t.Helper()
+
+	require.Eventually(s.t, func() bool {
+		now := ids(s.running())
+		took := time.Since(s.started)
+		log := s.output("worker")
+		all := true
+
+		for name, id := range before {
+			if now[name] != "" && !strings.Contains(log, id[:12]) {
+				all = false // it runs and its worker does not follow it
+			}
+		}
+
+		if all && adopted == 0 && strings.Contains(log, "worker serves") {
+			adopted = took
+		}
+
+		if len(now) == 2 && filled == 0 {
+			filled = took
+		}
+
+		return adopted != 0 && filled != 0
+	}, 2*time.Minute, 20*time.Millisecond, "worker: %s", s.output("worker"))
+
+	return adopted, filled
+}
+
+// BenchmarkRecovery kills the worker at random moments of a sweep and starts it
+// again at once: how long until it has adopted what runs, and until every place
+// is filled.
+func BenchmarkRecovery(b *testing.B) {
+	runs := 20
+	if n, err := strconv.Atoi(os.Getenv("RUNS")); err == nil && n > 0 {
+		runs = n
+	}
+
+	s := start(b)
+	id := s.submit(busy(500, 20_000, small))
+	s.until(id, time.Minute, running(2))
+
+	var adopted, filled []time.Duration
+
+	for range runs {
+		select {
+		case <-time.After(time.Duration(rand.IntN(22_000)) * time.Millisecond):
+		case <-b.Context().Done():
+		}
+
+		before := ids(s.running())
+
+		stop(s.worker, syscall.SIGKILL)
+		s.startWorkerProcess()
+
+		a, f := s.recovered(before)
+		adopted, filled = append(adopted, a), append(filled, f)
+		b.Logf("adopted %s, filled %s after the start", a.Round(time.Millisecond), f.Round(time.Millisecond))
+	}
+
+	for name, times := range map[string][]time.Duration{"adopted": adopted, "filled": filled} {
+		b.ReportMetric(percentile(times, 0.5).Seconds(), name+"-p50-s")
+		b.ReportMetric(slices.Max(times).Seconds(), name+"-max-s")
+	}
+
+	b.ReportMetric(0, "ns/op")
+
+	_, err := s.api.CancelSweepWithResponse(b.Context(), id)
+	require.NoError(b, err)
+}
