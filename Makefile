@@ -98,6 +98,10 @@ bench/latency: build images ## Time a place's next container, containers a secon
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) test -tags integration -run '^$$' -bench . -benchtime 1x -timeout 20m ./internal/e2e
 	$(GO) test -run '^$$' -bench BenchmarkPutMetrics -benchtime 1000x ./internal/postgres
 
+.PHONY: bench/recovery
+bench/recovery: build images ## Kill the worker at random moments and time its successor (RUNS=20)
+	PATH="$(CURDIR)/$(BIN):$$PATH" RUNS=$(RUNS) $(GO) test -tags integration -run '^$$' -bench '^BenchmarkRecovery$$' -benchtime 1x -timeout 60m ./internal/e2e
+
 .PHONY: bench/logs
 bench/logs: build ## Run a trial that prints as fast as it can, and say what that costs its neighbour
 	@scripts/test-image

@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,4 +57,41 @@ func TestRunTrial_FailureIsNotRepeated(t *testing.T) {
 	outcome, ok := activities.OutcomeOf(err)
 	require.True(t, ok)
 	require.Equal(t, berth.FailureUserError, outcome.Kind)
+}
+
+// letting records which attempts are fenced.
+type letting struct {
+	activities.Trials
+
+	abandoned []string
+}
+
+func (l *letting) AbandonAttempt(_ context.Context, id, _ string) error {
+	l.abandoned = append(l.abandoned, id)
+
+	return nil
+}
+
+// A cancellation does not wait for a Docker that does not answer: the attempt
+// is fenced, for the reconciler to stop.
+func TestRunTrial_CancellationDoesNotWaitForDocker(t *testing.T) {
+	t.Parallel()
+
+	var suite testsuite.WorkflowTestSuite
+
+	trials := &letting{}
+	a := &activities.Activities{Trials: trials, Executor: executor(func(context.Context, activities.Order) (berth.Outcome, error) {
+		return berth.Outcome{}, fmt.Errorf("%w: hangs", activities.ErrNotStopped)
+	})}
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(a)
+
+	value, err := env.ExecuteActivity(a.RunTrial, activities.Order{AttemptID: "a", Token: 1, Stop: true})
+	require.NoError(t, err)
+
+	var outcome berth.Outcome
+	require.NoError(t, value.Get(&outcome))
+	require.Equal(t, berth.FailureCanceled, outcome.Kind)
+	require.Contains(t, outcome.Message, "Docker on the host does not answer")
+	require.Equal(t, []string{"a"}, trials.abandoned)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -27,6 +28,8 @@ type fake struct {
 	elsewhere  []berth.HostLease // of other hosts
 	did        []string
 	touched    [][]string
+	problems   []string         // as the touches said
+	settled    []string         // attempts that Temporal was asked about
 	fail       map[string]error // by what is done
 	afterList  func()
 }
@@ -72,13 +75,19 @@ func (f *fake) TouchHost(_ context.Context, _ string, free berth.HostFree, attem
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	f.touched = append(f.touched, attempts)
+	f.touched, f.problems = append(f.touched, attempts), append(f.problems, free.Problem)
 
 	if free.MemoryBytes != int64(len(attempts)) {
 		return errors.New("the memory that is free was measured on other containers")
 	}
 
 	return f.fail["touch"]
+}
+
+func (f *fake) Settle(_ context.Context, l berth.HostLease) error {
+	f.settled = append(f.settled, l.AttemptID)
+
+	return nil
 }
 
 func (f *fake) HostLeases(context.Context, string) ([]berth.HostLease, error) {
@@ -162,6 +171,11 @@ func TestRound_Table(t *testing.T) {
 			[]berth.Container{box(old)},
 			[]berth.HostLease{lease(8, berth.AttemptAbandoned, old)},
 			[]string{"stop c", "remove c", "release a"},
+		},
+		"fenced, and no newer attempt was placed": {
+			[]berth.Container{box(old)},
+			[]berth.HostLease{{AttemptID: "a", Token: 7, Current: 8, AttemptState: berth.AttemptAbandoned, Age: old, Revivable: true}},
+			nil,
 		},
 		"fenced, young": {
 			[]berth.Container{box(0)},
@@ -389,4 +403,82 @@ func TestRun_WaitsForTheGraceBeforeItMends(t *testing.T) {
 	require.Empty(t, f.did, "activities may still be adopting what they left")
 
 	run(time.Nanosecond, func(f *fake) bool { return len(f.did) >= 2 })
+}
+
+// A worker whose Docker is dead says so: it is not silent, and takes nothing.
+func TestRound_SaysThatDockerDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+
+	f := &fake{containers: []berth.Container{box(old)}, fail: map[string]error{"list": berth.Errorf(berth.KindUnavailable, "away")}}
+	r := setup(f)
+	require.ErrorIs(t, r.Round(t.Context()), f.fail["list"])
+	require.Equal(t, []string{"Docker does not answer"}, f.problems)
+	require.Equal(t, [][]string{nil}, f.touched, "what cannot be seen is not renewed")
+
+	f.fail = nil
+	require.NoError(t, r.Round(t.Context()))
+	require.Equal(t, []string{"Docker does not answer", ""}, f.problems)
+}
+
+func TestRound_SaysTheProblemOfItsWorker(t *testing.T) {
+	t.Parallel()
+
+	f := &fake{}
+	require.NoError(t, setup(f, func(c *reconcile.Config) { c.Problem = func() string { return "no Temporal" } }).Round(t.Context()))
+	require.Equal(t, []string{"no Temporal"}, f.problems)
+}
+
+// A machine that comes back shows what runs there before it counts as ready.
+func TestRegister_ShowsContainersFirst(t *testing.T) {
+	t.Parallel()
+
+	f := &fake{containers: []berth.Container{box(old)}}
+	require.NoError(t, setup(f).Register(t.Context()))
+	require.Equal(t, [][]string{{"a"}}, f.touched)
+	require.Equal(t, []string{"register host v1"}, f.did)
+
+	unknown := &fake{fail: map[string]error{"touch": berth.Errorf(berth.KindNotFound, "no such host")}}
+	require.NoError(t, setup(unknown).Register(t.Context()))
+	require.Equal(t, []string{"register host v1"}, unknown.did)
+}
+
+// Only what stays without a container is asked about, and again after a grace.
+func TestRound_AsksAboutAttemptsWithoutAContainer(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{leases: []berth.HostLease{lease(7, berth.AttemptRunning, old)}}
+		e := &executor{busy: map[string]bool{"a": true}}
+		r := setup(f, with(e), func(c *reconcile.Config) { c.Workflows, c.Grace = f, time.Minute })
+		round := func() {
+			require.NoError(t, r.Round(t.Context()))
+			time.Sleep(30 * time.Second)
+		}
+
+		for range 4 {
+			round()
+		}
+
+		require.Empty(t, f.settled, "the executor is at it")
+
+		e.busy = nil
+
+		round()
+		round()
+		require.Empty(t, f.settled, "its activity may be about to start it")
+		round()
+		require.Equal(t, []string{"a"}, f.settled)
+		round()
+		require.Equal(t, []string{"a"}, f.settled)
+		round()
+		require.Equal(t, []string{"a", "a"}, f.settled)
+
+		f.containers = []berth.Container{box(old)}
+
+		for range 4 {
+			round()
+		}
+
+		require.Len(t, f.settled, 2)
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -478,4 +479,46 @@ func TestRun_MetricsFile(t *testing.T) {
 	got := await(t, ended)
 	require.NoError(t, got.err)
 	require.InDelta(t, 0.7, *got.outcome.Value, 0, "the last line lacks its end, and stdout is not asked")
+}
+
+// An earlier attempt of the trial that was abandoned and still runs here would
+// write to the same checkpoint: it goes before the next one starts.
+func TestRun_RemovesEarlierAttemptsFirst(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.assignee.Earlier = []string{"earlier"}
+	name := r.docks.Name("earlier")
+	r.docks.boxes[name] = &box{more: make(chan struct{}), Container: berth.Container{ID: "e", Name: name, State: berth.ContainerRunning}}
+
+	alone := make(chan bool, 1)
+	r.docks.ensured = func() { alone <- r.docks.boxes[name] == nil }
+
+	ended := r.start(t.Context(), r.order())
+	require.True(t, <-alone, "two containers of the trial at once")
+
+	r.docks.exit(r.docks.started(t), 0)
+	require.NoError(t, await(t, ended).err)
+}
+
+// Docker hangs while a container must stop: the run says so and does not begin
+// anew, for the trial has ended.
+func TestRun_SaysThatItCouldNotStop(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+
+		for range 1000 {
+			r.docks.stopErrs = append(r.docks.stopErrs, berth.Errorf(berth.KindUnavailable, "hangs"))
+		}
+
+		began := time.Now()
+		order := r.order()
+		order.Stop = true
+
+		_, err := r.Run(t.Context(), order)
+		require.ErrorIs(t, err, ErrNotStopped)
+		require.LessOrEqual(t, time.Since(began), 2*time.Minute)
+	})
 }

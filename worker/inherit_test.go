@@ -1,0 +1,201 @@
+//go:build integration
+
+package worker_test
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	temporallog "go.temporal.io/sdk/log"
+	sdkworker "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/internal/devstack"
+	"github.com/berthml/berth/worker"
+	"github.com/berthml/berth/workflows"
+)
+
+// connect starts a Temporal of the test's own and returns a client of it.
+func connect(t *testing.T) (client.Client, *devstack.Temporal) {
+	t.Helper()
+
+	temporal, err := devstack.StartTemporal(devstack.TemporalConfig{Dir: t.TempDir(), InMemory: true, Headless: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = temporal.Stop() })
+
+	connection, err := client.NewLazyClient(client.Options{
+		HostPort: temporal.Address, Logger: temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
+	require.NoError(t, err)
+	t.Cleanup(connection.Close)
+
+	return connection, temporal
+}
+
+// serve runs a worker until the test ends.
+func serve(t *testing.T, w *worker.Worker) {
+	t.Helper()
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+
+	go func() {
+		for {
+			if err := w.Run(ctx); err == nil || ctx.Err() != nil {
+				ended <- err
+
+				return
+			}
+		}
+	}()
+
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+	})
+}
+
+// adopter notes the orders of the attempts that it runs.
+type adopter struct{ orders chan activities.Order }
+
+func (a *adopter) Run(_ context.Context, order activities.Order, _ func(activities.Progress)) (berth.Outcome, error) {
+	a.orders <- order
+
+	return berth.Outcome{Kind: berth.FailureOK}, nil
+}
+
+// running is a workflow that has an attempt run on host h.
+func running(ctx workflow.Context) error {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue: workflows.HostQueue("h"), StartToCloseTimeout: time.Hour, HeartbeatTimeout: time.Hour,
+	})
+
+	return workflow.ExecuteActivity(ctx, "RunTrial", activities.Order{AttemptID: "a", Token: 7}).Get(ctx, nil)
+}
+
+// A worker that was killed with an attempt, which Temporal believes to run for
+// another hour: its successor runs it at once, and knows what was measured.
+func TestRun_TakesOverWhatAKilledWorkerLeft(t *testing.T) {
+	t.Parallel()
+
+	connection, _ := connect(t)
+	service := connection.WorkflowService()
+
+	decider := sdkworker.New(connection, "test", sdkworker.Options{})
+	decider.RegisterWorkflow(running)
+	require.NoError(t, decider.Start())
+	t.Cleanup(decider.Stop)
+
+	run, err := connection.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: workflows.TrialWorkflowID("s", 1), TaskQueue: "test"}, running)
+	require.NoError(t, err)
+
+	// The worker that is killed takes the attempt, says how far it is, and is not heard of again.
+	var task *workflowservice.PollActivityTaskQueueResponse
+
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // without a deadline Temporal refuses to wait
+		defer cancel()
+
+		task, err = service.PollActivityTaskQueue(ctx, &workflowservice.PollActivityTaskQueueRequest{
+			Namespace: client.DefaultNamespace, TaskQueue: &taskqueue.TaskQueue{Name: workflows.HostQueue("h")}, Identity: "host-h@killed",
+		})
+
+		return err == nil && len(task.GetTaskToken()) > 0
+	}, time.Minute, time.Millisecond)
+
+	details, err := converter.GetDefaultDataConverter().ToPayloads(activities.Progress{Usage: berth.Usage{MemoryPeakBytes: 42}})
+	require.NoError(t, err)
+	_, err = service.RecordActivityTaskHeartbeat(t.Context(), &workflowservice.RecordActivityTaskHeartbeatRequest{
+		Namespace: client.DefaultNamespace, TaskToken: task.GetTaskToken(), Details: details,
+	})
+	require.NoError(t, err)
+
+	successor := &adopter{orders: make(chan activities.Order, 1)}
+	serve(t, &worker.Worker{
+		Client: connection, Namespace: client.DefaultNamespace, HostID: "h", Log: slog.New(slog.DiscardHandler),
+		Activities: &activities.Activities{Executor: successor},
+		Leases: func(context.Context, string) ([]berth.HostLease, error) {
+			return []berth.HostLease{{AttemptID: "a", SweepID: "s", TrialNumber: 1, AttemptState: berth.AttemptRunning}}, nil
+		},
+	})
+
+	select {
+	case order := <-successor.orders:
+		require.Equal(t, "a", order.AttemptID)
+		require.Equal(t, int64(42), order.Progress.Usage.MemoryPeakBytes, "what the heartbeat said survives")
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "nobody took the attempt over")
+	}
+
+	require.NoError(t, run.Get(t.Context(), nil))
+}
+
+// Without the database a worker leaves workflow tasks to the workers of other
+// hosts, and serves again when it is back; without Temporal its host is not ready.
+func TestRun_ServesOnlyWhatItCan(t *testing.T) {
+	t.Parallel()
+
+	connection, temporal := connect(t)
+
+	var away atomic.Bool
+
+	w := &worker.Worker{
+		Client: connection, Namespace: client.DefaultNamespace, HostID: "h", Log: slog.New(slog.DiscardHandler), Activities: &activities.Activities{},
+		Database: func(context.Context) error {
+			if away.Load() {
+				return berth.Errorf(berth.KindUnavailable, "away")
+			}
+
+			return nil
+		},
+	}
+	serve(t, w)
+
+	serves := func() bool { // asks a workflow that any worker answers that serves the queue at all
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+
+		run, err := connection.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: workflows.TaskQueue}, "NoSuchWorkflow")
+		if err != nil {
+			return false
+		}
+
+		defer func() { _ = connection.TerminateWorkflow(t.Context(), run.GetID(), "", "asked") }()
+
+		history := connection.GetWorkflowHistory(ctx, run.GetID(), "", true, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for history.HasNext() {
+			event, err := history.Next()
+			if err != nil {
+				return false
+			}
+
+			if event.GetWorkflowTaskStartedEventAttributes() != nil || event.GetWorkflowTaskFailedEventAttributes() != nil {
+				return true
+			}
+		}
+
+		return false
+	}
+
+	require.Eventually(t, serves, 30*time.Second, 10*time.Millisecond)
+	away.Store(true)
+	require.Eventually(t, func() bool { return !serves() }, time.Minute, 10*time.Millisecond)
+	require.False(t, serves())
+	away.Store(false)
+	require.Eventually(t, serves, time.Minute, 10*time.Millisecond)
+
+	require.Empty(t, w.Trouble())
+	require.NoError(t, temporal.Stop())
+	require.Eventually(t, func() bool { return w.Trouble() != "" }, time.Minute, 100*time.Millisecond)
+}
