@@ -123,7 +123,7 @@ func TestRun_TakesOverWhatAKilledWorkerLeft(t *testing.T) {
 
 	successor := &adopter{orders: make(chan activities.Order, 1)}
 	serve(t, &worker.Worker{
-		Client: connection, Namespace: client.DefaultNamespace, HostID: "h", Log: slog.New(slog.DiscardHandler),
+		Client: connection, Namespace: client.DefaultNamespace, InstallationID: "i", HostID: "h", Log: slog.New(slog.DiscardHandler),
 		Activities: &activities.Activities{Executor: successor},
 		Leases: func(context.Context, string) ([]berth.HostLease, error) {
 			return []berth.HostLease{{AttemptID: "a", SweepID: "s", TrialNumber: 1, AttemptState: berth.AttemptRunning}}, nil
@@ -151,7 +151,7 @@ func TestRun_ServesOnlyWhatItCan(t *testing.T) {
 	var away atomic.Bool
 
 	w := &worker.Worker{
-		Client: connection, Namespace: client.DefaultNamespace, HostID: "h", Log: slog.New(slog.DiscardHandler), Activities: &activities.Activities{},
+		Client: connection, Namespace: client.DefaultNamespace, InstallationID: "i", HostID: "h", Log: slog.New(slog.DiscardHandler), Activities: &activities.Activities{},
 		Database: func(context.Context) error {
 			if away.Load() {
 				return berth.Errorf(berth.KindUnavailable, "away")
@@ -166,7 +166,7 @@ func TestRun_ServesOnlyWhatItCan(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 
-		run, err := connection.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: workflows.TaskQueue}, "NoSuchWorkflow")
+		run, err := connection.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: workflows.SharedQueue("i")}, "NoSuchWorkflow")
 		if err != nil {
 			return false
 		}
