@@ -30,3 +30,10 @@ type OutboxMessage struct {
 	Payload    json.RawMessage
 	Tries      int
 }
+
+// Delivery is what became of outbox messages, by their ids.
+type Delivery struct {
+	Delivered []int64
+	Failed    map[int64]error
+	Untried   []int64
+}

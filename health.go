@@ -10,6 +10,7 @@ import (
 type Health struct {
 	OutboxWaiting int           // messages that Temporal was not told yet
 	OutboxOldest  time.Duration // how long the oldest waits
+	OutboxReason  string        // why one of them was not delivered at its last try; empty when none has failed
 	Hosts         int           // all that ever were
 	Answering     int           // of them, those heard of within HostLostAfter
 	SilentHosts   []string      // names of the others that hold leases; one that was retired holds none
@@ -64,6 +65,10 @@ func (h Health) Findings() []Finding {
 		outbox = Finding{
 			Part: "outbox", What: fmt.Sprintf("%d messages wait for Temporal, the oldest for %s", h.OutboxWaiting, h.OutboxOldest.Round(time.Second)),
 			Next: "see whether Temporal answers and a `berth server` runs; the log of the server says why it cannot deliver",
+		}
+
+		if h.OutboxReason != "" {
+			outbox.What += "; the last try failed: " + h.OutboxReason
 		}
 	}
 

@@ -3,6 +3,7 @@ package workflows
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 
 // Outbox is what Temporal still has to be told.
 type Outbox interface {
-	DeliverOutbox(ctx context.Context, limit int, deliver func(ctx context.Context, messages []berth.OutboxMessage) (delivered []int64)) (int, error)
+	ClaimOutbox(ctx context.Context, limit int, claim time.Duration) ([]berth.OutboxMessage, error)
+	SettleOutbox(ctx context.Context, d berth.Delivery) error
 	ListenOutbox(ctx context.Context, poll time.Duration, wake func()) error
 }
 
@@ -23,10 +25,18 @@ const (
 
 	// relayAtOnce is how many calls to Temporal are under way; each takes a few milliseconds.
 	relayAtOnce = 16
+
+	// A claim outlasts the tries of its batch and the settling, so that no other
+	// relay tells the same meanwhile: a relay that died leaves its messages for
+	// that long.
+	relayClaim  = 30 * time.Second
+	relayTime   = 20 * time.Second // of a batch; what is not begun by then is given back
+	relayTry    = 5 * time.Second  // of one message
+	relaySettle = 5 * time.Second  // for the database, also while stopping
 )
 
-// Relay delivers the outbox to Temporal. Several may run: a message is locked
-// while it is being delivered.
+// Relay delivers the outbox to Temporal. Several may run: each claims what it
+// delivers.
 type Relay struct {
 	Outbox   Outbox
 	Identity *Identity
@@ -38,7 +48,7 @@ type Relay struct {
 func (r *Relay) Run(ctx context.Context) error {
 	return r.Outbox.ListenOutbox(ctx, relayPoll, func() {
 		for ctx.Err() == nil {
-			n, err := r.Outbox.DeliverOutbox(ctx, relayBatch, r.deliver)
+			n, err := r.round(ctx)
 			if err != nil && ctx.Err() == nil {
 				r.Log.Warn("delivering the outbox", "error", err)
 			}
@@ -50,12 +60,34 @@ func (r *Relay) Run(ctx context.Context) error {
 	})
 }
 
-func (r *Relay) deliver(ctx context.Context, messages []berth.OutboxMessage) []int64 {
+// round delivers one batch and returns how many messages that was: none while
+// Temporal's store is lost or not ours, as a workflow that is not there now may
+// come back with it, and what it is told must not be lost.
+func (r *Relay) round(ctx context.Context) (int, error) {
 	if !r.Identity.Bound() {
-		return nil // a workflow that is not there now may come back with Temporal's store: what it is told must not be lost
+		return 0, nil
 	}
 
-	sent := make([]bool, len(messages))
+	messages, err := r.Outbox.ClaimOutbox(ctx, relayBatch, relayClaim)
+	if err != nil || len(messages) == 0 {
+		return 0, err
+	}
+
+	delivery := r.deliver(ctx, messages)
+
+	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), relaySettle)
+	defer cancel()
+
+	return len(messages), r.Outbox.SettleOutbox(settling, delivery)
+}
+
+// deliver tries each message once. One that fails or hangs is no other's
+// trouble.
+func (r *Relay) deliver(ctx context.Context, messages []berth.OutboxMessage) berth.Delivery {
+	batch, cancel := context.WithTimeout(ctx, relayTime)
+	defer cancel()
+
+	results := make([]error, len(messages))
 
 	var group errgroup.Group
 
@@ -63,11 +95,7 @@ func (r *Relay) deliver(ctx context.Context, messages []berth.OutboxMessage) []i
 
 	for i, m := range messages {
 		group.Go(func() error {
-			if err := r.send(ctx, m); err != nil {
-				r.Log.Warn("telling Temporal", "kind", m.Kind, "workflow", m.WorkflowID, "tries", m.Tries, "error", err)
-			} else {
-				sent[i] = true
-			}
+			results[i] = r.try(batch, m)
 
 			return nil
 		})
@@ -75,15 +103,35 @@ func (r *Relay) deliver(ctx context.Context, messages []berth.OutboxMessage) []i
 
 	_ = group.Wait() // none returns an error
 
-	delivered := make([]int64, 0, len(messages))
+	delivery := berth.Delivery{Failed: make(map[int64]error)}
 
 	for i, m := range messages {
-		if sent[i] {
-			delivered = append(delivered, m.ID)
+		switch err := results[i]; {
+		case err == nil:
+			delivery.Delivered = append(delivery.Delivered, m.ID)
+		case errors.Is(err, errUntried), ctx.Err() != nil: // we are stopping: it is not the message's fault
+			delivery.Untried = append(delivery.Untried, m.ID)
+		default:
+			delivery.Failed[m.ID] = err
+			r.Log.Warn("telling Temporal", "kind", m.Kind, "workflow", m.WorkflowID, "tries", m.Tries, "error", err)
 		}
 	}
 
-	return delivered
+	return delivery
+}
+
+// errUntried is the result of a message that was not begun in its batch's time.
+var errUntried = errors.New("not tried")
+
+func (r *Relay) try(batch context.Context, m berth.OutboxMessage) error {
+	if batch.Err() != nil {
+		return errUntried
+	}
+
+	ctx, cancel := context.WithTimeout(batch, relayTry)
+	defer cancel()
+
+	return r.send(ctx, m)
 }
 
 func (r *Relay) send(ctx context.Context, m berth.OutboxMessage) error {

@@ -40,57 +40,6 @@ func wake(ctx context.Context, db dbsqlc.DBTX, channel string) error {
 	return err
 }
 
-// DeliverOutbox hands up to limit due messages to deliver, which returns the
-// ids it delivered. Those are deleted; the rest are tried again later, with
-// growing pauses of at most a minute. Messages are locked meanwhile, so two
-// relays never deliver the same one at once.
-func (s *Store) DeliverOutbox(ctx context.Context, limit int, deliver func(ctx context.Context, messages []berth.OutboxMessage) (delivered []int64)) (int, error) {
-	taken := 0
-
-	err := s.inTx(ctx, "delivering the outbox", func(tx pgx.Tx) error {
-		rows, err := s.q.TakeOutbox(ctx, tx, int32Of(limit))
-		if err != nil || len(rows) == 0 {
-			return err
-		}
-
-		taken = len(rows)
-		messages := make([]berth.OutboxMessage, len(rows))
-		waiting := make(map[int64]bool, len(rows))
-
-		for i, row := range rows {
-			messages[i] = berth.OutboxMessage{
-				ID: row.ID, Kind: row.Kind, WorkflowID: row.WorkflowID, Payload: row.Payload, Tries: int(row.Attempts),
-			}
-			waiting[row.ID] = true
-		}
-
-		delivered := deliver(ctx, messages)
-		for _, id := range delivered {
-			delete(waiting, id)
-		}
-
-		if err := s.q.DeleteOutbox(ctx, tx, delivered); err != nil {
-			return err
-		}
-
-		late := make([]int64, 0, len(waiting))
-		for id := range waiting {
-			late = append(late, id)
-		}
-
-		return s.q.DelayOutbox(ctx, tx, late)
-	})
-
-	return taken, err
-}
-
-// OutboxBacklog returns how many messages wait and how old the oldest is.
-func (s *Store) OutboxBacklog(ctx context.Context) (int, time.Duration, error) {
-	row, err := s.q.CountOutbox(ctx, s.pool)
-
-	return int(row.Waiting), time.Duration(row.OldestSeconds * float64(time.Second)), translate(err, "counting the outbox")
-}
-
 // PublishEvents stamps committed events with their sequence and wakes those
 // who read them. Only the one publisher may call it.
 func (s *Store) PublishEvents(ctx context.Context, limit int) (int, error) {

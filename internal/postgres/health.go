@@ -19,7 +19,7 @@ const (
 func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 	var h berth.Health
 
-	waiting, oldest, err := s.OutboxBacklog(ctx)
+	outbox, err := s.outboxBacklog(ctx)
 	if err != nil {
 		return h, err
 	}
@@ -40,7 +40,8 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 	}
 
 	h = berth.Health{
-		OutboxWaiting: waiting, OutboxOldest: oldest, Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm,
+		OutboxWaiting: int(outbox.Waiting), OutboxOldest: time.Duration(outbox.OldestSeconds * float64(time.Second)), OutboxReason: outbox.Reason,
+		Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm,
 	}
 
 	for _, host := range hosts {

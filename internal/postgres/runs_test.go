@@ -18,19 +18,15 @@ import (
 func (b *bundle) outbox(t *testing.T) []berth.OutboxMessage {
 	t.Helper()
 
-	var all []berth.OutboxMessage
-
-	_, err := b.store.DeliverOutbox(t.Context(), 100, func(_ context.Context, messages []berth.OutboxMessage) []int64 {
-		ids := make([]int64, len(messages))
-		for i, m := range messages {
-			ids[i] = m.ID
-		}
-
-		all = messages
-
-		return ids
-	})
+	all, err := b.store.ClaimOutbox(t.Context(), 100, time.Minute)
 	require.NoError(t, err)
+
+	ids := make([]int64, len(all))
+	for i, m := range all {
+		ids[i] = m.ID
+	}
+
+	require.NoError(t, b.store.SettleOutbox(t.Context(), berth.Delivery{Delivered: ids}))
 
 	return all
 }

@@ -201,6 +201,7 @@ type Outbox struct {
 	Attempts   int32
 	NotBefore  time.Time
 	CreatedAt  time.Time
+	LastError  string
 }
 
 type OutputRemoval struct {
@@ -233,6 +234,11 @@ type PlacementRequest struct {
 	Refusal     string
 	NotBefore   time.Time
 	Revives     *string
+}
+
+type SchemaCompat struct {
+	Version    int64
+	MinVersion int64
 }
 
 type Shape struct {

@@ -8,31 +8,83 @@ package dbsqlc
 import (
 	"context"
 	"encoding/json"
+
+	"time"
 )
 
+const claimOutbox = `-- name: ClaimOutbox :many
+WITH due AS (
+    SELECT id FROM outbox WHERE not_before <= now() ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
+)
+UPDATE outbox o SET not_before = now() + $1::interval FROM due d WHERE o.id = d.id
+RETURNING o.id, o.kind, o.workflow_id, o.payload, o.attempts
+`
+
+type ClaimOutboxRow struct {
+	ID         int64
+	Kind       string
+	WorkflowID string
+	Payload    json.RawMessage
+	Attempts   int32
+}
+
+// Takes due messages for as long as the claim lasts: nobody else takes them meanwhile, and when the claimer dies, they
+// are due again at its end.
+func (q *Queries) ClaimOutbox(ctx context.Context, db DBTX, claim time.Duration, maxRows int32) ([]ClaimOutboxRow, error) {
+	rows, err := db.Query(ctx, claimOutbox, claim, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ClaimOutboxRow
+	for rows.Next() {
+		var i ClaimOutboxRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Kind,
+			&i.WorkflowID,
+			&i.Payload,
+			&i.Attempts,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const countOutbox = `-- name: CountOutbox :one
-SELECT count(*)::integer AS waiting, coalesce(extract(epoch FROM now() - min(created_at)), 0)::double precision AS oldest_seconds FROM outbox
+SELECT count(*)::integer AS waiting, coalesce(extract(epoch FROM now() - min(created_at)), 0)::double precision AS oldest_seconds,
+    coalesce((array_agg(last_error ORDER BY id) FILTER (WHERE last_error <> ''))[1], '')::text AS reason
+FROM outbox
 `
 
 type CountOutboxRow struct {
 	Waiting       int32
 	OldestSeconds float64
+	Reason        string
 }
 
+// The reason is that of the oldest message that has one.
 func (q *Queries) CountOutbox(ctx context.Context, db DBTX) (CountOutboxRow, error) {
 	row := db.QueryRow(ctx, countOutbox)
 	var i CountOutboxRow
-	err := row.Scan(&i.Waiting, &i.OldestSeconds)
+	err := row.Scan(&i.Waiting, &i.OldestSeconds, &i.Reason)
 	return i, err
 }
 
 const delayOutbox = `-- name: DelayOutbox :exec
-UPDATE outbox SET attempts = attempts + 1, not_before = now() + least(60, 0.2 * 2 ^ least(attempts, 9)) * interval '1 second'
-WHERE id = ANY ($1::bigint[])
+UPDATE outbox o
+SET attempts = attempts + 1, not_before = now() + least(60, 0.2 * 2 ^ least(attempts, 9)) * interval '1 second', last_error = f.reason
+FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::text[]) AS reason) f
+WHERE o.id = f.id
 `
 
-func (q *Queries) DelayOutbox(ctx context.Context, db DBTX, ids []int64) error {
-	_, err := db.Exec(ctx, delayOutbox, ids)
+func (q *Queries) DelayOutbox(ctx context.Context, db DBTX, ids []int64, reasons []string) error {
+	_, err := db.Exec(ctx, delayOutbox, ids, reasons)
 	return err
 }
 
@@ -60,36 +112,14 @@ func (q *Queries) InsertOutbox(ctx context.Context, db DBTX, arg *InsertOutboxPa
 	return err
 }
 
-const takeOutbox = `-- name: TakeOutbox :many
-SELECT id, kind, workflow_id, payload, attempts, not_before, created_at FROM outbox WHERE not_before <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
+const returnOutbox = `-- name: ReturnOutbox :exec
+UPDATE outbox SET not_before = now() WHERE id = ANY ($1::bigint[])
 `
 
-func (q *Queries) TakeOutbox(ctx context.Context, db DBTX, maxRows int32) ([]Outbox, error) {
-	rows, err := db.Query(ctx, takeOutbox, maxRows)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Outbox
-	for rows.Next() {
-		var i Outbox
-		if err := rows.Scan(
-			&i.ID,
-			&i.Kind,
-			&i.WorkflowID,
-			&i.Payload,
-			&i.Attempts,
-			&i.NotBefore,
-			&i.CreatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// Gives back what was claimed and not tried.
+func (q *Queries) ReturnOutbox(ctx context.Context, db DBTX, ids []int64) error {
+	_, err := db.Exec(ctx, returnOutbox, ids)
+	return err
 }
 
 const tellSweep = `-- name: TellSweep :execrows

@@ -1,18 +1,33 @@
 -- name: InsertOutbox :exec
 INSERT INTO outbox (kind, workflow_id, payload) VALUES (@kind, @workflow_id, @payload);
 
--- name: TakeOutbox :many
-SELECT * FROM outbox WHERE not_before <= now() ORDER BY id LIMIT @max_rows FOR UPDATE SKIP LOCKED;
+-- name: ClaimOutbox :many
+-- Takes due messages for as long as the claim lasts: nobody else takes them meanwhile, and when the claimer dies, they
+-- are due again at its end.
+WITH due AS (
+    SELECT id FROM outbox WHERE not_before <= now() ORDER BY id LIMIT @max_rows FOR UPDATE SKIP LOCKED
+)
+UPDATE outbox o SET not_before = now() + @claim::interval FROM due d WHERE o.id = d.id
+RETURNING o.id, o.kind, o.workflow_id, o.payload, o.attempts;
 
 -- name: DeleteOutbox :exec
 DELETE FROM outbox WHERE id = ANY (@ids::bigint[]);
 
 -- name: DelayOutbox :exec
-UPDATE outbox SET attempts = attempts + 1, not_before = now() + least(60, 0.2 * 2 ^ least(attempts, 9)) * interval '1 second'
-WHERE id = ANY (@ids::bigint[]);
+UPDATE outbox o
+SET attempts = attempts + 1, not_before = now() + least(60, 0.2 * 2 ^ least(attempts, 9)) * interval '1 second', last_error = f.reason
+FROM (SELECT unnest(@ids::bigint[]) AS id, unnest(@reasons::text[]) AS reason) f
+WHERE o.id = f.id;
+
+-- name: ReturnOutbox :exec
+-- Gives back what was claimed and not tried.
+UPDATE outbox SET not_before = now() WHERE id = ANY (@ids::bigint[]);
 
 -- name: CountOutbox :one
-SELECT count(*)::integer AS waiting, coalesce(extract(epoch FROM now() - min(created_at)), 0)::double precision AS oldest_seconds FROM outbox;
+-- The reason is that of the oldest message that has one.
+SELECT count(*)::integer AS waiting, coalesce(extract(epoch FROM now() - min(created_at)), 0)::double precision AS oldest_seconds,
+    coalesce((array_agg(last_error ORDER BY id) FILTER (WHERE last_error <> ''))[1], '')::text AS reason
+FROM outbox;
 
 -- name: TellSweep :execrows
 -- Tells a sweep of a trial that an earlier run of its workflow started: the current one hears from Temporal itself. The

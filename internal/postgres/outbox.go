@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// outboxReason is how much of an error is kept beside its message, in bytes.
+const outboxReason = 500
+
+// ClaimOutbox takes up to limit due messages, oldest first, for as long as the
+// claim lasts. No other relay takes them meanwhile. No transaction stays open:
+// telling Temporal may take longer than PostgreSQL lets one idle. SettleOutbox
+// says what became of them; without it they are due again when the claim ends.
+func (s *Store) ClaimOutbox(ctx context.Context, limit int, claim time.Duration) ([]berth.OutboxMessage, error) {
+	rows, err := s.q.ClaimOutbox(ctx, s.pool, claim, int32Of(limit))
+	if err != nil {
+		return nil, translate(err, "claiming the outbox")
+	}
+
+	messages := make([]berth.OutboxMessage, len(rows))
+	for i, row := range rows {
+		messages[i] = berth.OutboxMessage{
+			ID: row.ID, Kind: row.Kind, WorkflowID: row.WorkflowID, Payload: row.Payload, Tries: int(row.Attempts),
+		}
+	}
+
+	slices.SortFunc(messages, func(a, b berth.OutboxMessage) int { return cmp.Compare(a.ID, b.ID) })
+
+	return messages, nil
+}
+
+// SettleOutbox says what became of claimed messages: delivered ones are
+// deleted, failed ones keep the reason and are tried again after a pause that
+// grows to a minute, untried ones are due at once.
+func (s *Store) SettleOutbox(ctx context.Context, d berth.Delivery) error {
+	ids := make([]int64, 0, len(d.Failed))
+	reasons := make([]string, 0, len(d.Failed))
+
+	for id, failure := range d.Failed {
+		text := failure.Error()
+		ids, reasons = append(ids, id), append(reasons, strings.ToValidUTF8(text[:min(len(text), outboxReason)], ""))
+	}
+
+	return s.inTx(ctx, "settling the outbox", func(tx pgx.Tx) error {
+		if err := s.q.DeleteOutbox(ctx, tx, d.Delivered); err != nil {
+			return err
+		}
+
+		if err := s.q.DelayOutbox(ctx, tx, ids, reasons); err != nil {
+			return err
+		}
+
+		return s.q.ReturnOutbox(ctx, tx, d.Untried)
+	})
+}
+
+// outboxBacklog is what waits to be told to Temporal.
+func (s *Store) outboxBacklog(ctx context.Context) (dbsqlc.CountOutboxRow, error) {
+	row, err := s.q.CountOutbox(ctx, s.pool)
+
+	return row, translate(err, "counting the outbox")
+}
