@@ -14,6 +14,13 @@ type Token struct {
 	Valid     bool // neither revoked nor expired, by the database's clock
 }
 
+// TokenCount is how many API tokens there are. Rows are never deleted, so Made
+// says whether access was ever given to anyone.
+type TokenCount struct {
+	Made  int // ever, expired and revoked ones included
+	Valid int // now, by the database's clock
+}
+
 // AuditEntry says who did what, and how it went.
 type AuditEntry struct {
 	Actor, Action, Object, IP, Result string

@@ -20,8 +20,13 @@ const auditTimeout = 2 * time.Second
 // harmless are the routes that change nothing although they are no GET.
 var harmless = map[string]bool{base + "/sweep-validations": true, base + "/sweep-previews": true}
 
-// audit notes every call that changes something, also one that was refused;
-// but not one that came too often, or a flood would fill the audit log.
+// auditObject is how many bytes of what was acted on the audit log keeps: more
+// than any id or name of ours has, and less than a path may have.
+const auditObject = 200
+
+// audit notes every call of a known caller that changes something, also one
+// that was refused; but not one that came too often, or a flood would fill the
+// audit log.
 func (s *Server) audit(c *gin.Context) {
 	c.Next()
 
@@ -31,20 +36,32 @@ func (s *Server) audit(c *gin.Context) {
 
 	object := cmp.Or(c.Param("id"), strings.TrimPrefix(c.Writer.Header().Get("Location"), base+"/sweeps/"))
 
-	ip, _, err := net.SplitHostPort(c.Request.RemoteAddr)
-	if err != nil {
-		ip = c.Request.RemoteAddr
-	}
+	ip := remoteIP(c.Request)
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), auditTimeout)
 	defer cancel()
 
 	entry := berth.AuditEntry{
-		Actor:  cmp.Or(caller(c.Request.Context()).name, "unknown"),
+		Actor:  caller(c.Request.Context()).name,
 		Action: c.Request.Method + " " + c.FullPath(),
-		Object: object, IP: ip, Result: strconv.Itoa(c.Writer.Status()),
+		Object: bounded(object), IP: ip, Result: strconv.Itoa(c.Writer.Status()),
 	}
 	if err := s.deps.Store.Audit(ctx, entry); err != nil {
-		s.log.Error("writing the audit log", "actor", entry.Actor, "action", entry.Action, "object", object, "error", err)
+		s.log.Error("writing the audit log", "actor", entry.Actor, "action", entry.Action, "object", entry.Object, "error", err)
 	}
+}
+
+// bounded is text of at most auditObject bytes, whole characters.
+func bounded(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), auditObject)], "")
+}
+
+// remoteIP is the address that a request came from.
+func remoteIP(r *http.Request) string {
+	ip, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+
+	return ip
 }

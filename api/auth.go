@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -33,7 +35,7 @@ type principal struct {
 	token string // id; empty for local
 }
 
-// local is who calls on a workstation where nobody made a token.
+// local is who calls on a workstation where no token was ever made.
 var local = principal{name: "local", role: roleAdmin}
 
 const (
@@ -58,21 +60,33 @@ func hashToken(text string) []byte {
 	return sum[:]
 }
 
-// authenticate finds out who calls and refuses what their role may not do:
-// viewers read, operators also change things, admins also see and make tokens.
+// authenticate finds out who calls. A caller without a valid token is refused,
+// and soon told to wait: what stands behind authenticate has a known caller.
 func (s *Server) authenticate(c *gin.Context) {
 	who, err := s.principal(c.Request)
-	if err == nil && who.role < needed(c.Request.Method, c.FullPath()) {
-		err = &httpError{
-			status: http.StatusForbidden, code: codeForbidden,
-			detail: "The token's role does not allow this.",
-		}
-	}
 
-	c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), principalKey, who))
+	if denied, ok := errors.AsType[*httpError](err); ok && denied.status == http.StatusUnauthorized {
+		err = s.refuse(c, denied)
+	}
 
 	if err != nil {
 		s.fail(c.Writer, c.Request, err)
+		c.Abort()
+
+		return
+	}
+
+	c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), principalKey, who))
+}
+
+// authorize refuses what the caller's role may not do: viewers read, operators
+// also change things, admins also see and make tokens.
+func (s *Server) authorize(c *gin.Context) {
+	if caller(c.Request.Context()).role < needed(c.Request.Method, c.FullPath()) {
+		s.fail(c.Writer, c.Request, &httpError{
+			status: http.StatusForbidden, code: codeForbidden,
+			detail: "The token's role does not allow this.",
+		})
 		c.Abort()
 	}
 }
@@ -89,31 +103,23 @@ func needed(method, path string) role {
 	}
 }
 
+// recovery is how a person gets in where no token is known: by the database,
+// whose address only the machine's administrator has.
+const recovery = "On the server's machine, `berth token create NAME --role admin --postgres-url URL` makes one."
+
+// unauthorized is the answer to a caller without a valid token.
+func unauthorized(detail string) error {
+	return &httpError{status: http.StatusUnauthorized, code: codeUnauthorized, detail: detail}
+}
+
 // principal finds the caller by the token it sent. Without one, a loopback
-// server on which no valid token exists takes the caller for its owner.
+// server for which no token was ever made takes the caller for its owner. That
+// the last token ended gives its rights to no other caller.
 func (s *Server) principal(r *http.Request) (principal, error) {
 	ctx := r.Context()
-	denied := &httpError{
-		status: http.StatusUnauthorized, code: codeUnauthorized,
-		detail: "Send Authorization: Bearer with a valid token; an administrator makes one with `berth token create`.",
-	}
 
 	if header := r.Header.Get("Authorization"); header != "" {
-		kind, text, _ := strings.Cut(header, " ")
-		if !strings.EqualFold(kind, "Bearer") || !strings.HasPrefix(text, tokenPrefix) {
-			return principal{}, denied
-		}
-
-		token, err := s.deps.Store.TokenByHash(ctx, hashToken(text))
-
-		switch {
-		case berth.KindOf(err) == berth.KindNotFound, err == nil && !token.Valid:
-			return principal{}, denied
-		case err != nil:
-			return principal{}, err
-		default:
-			return principal{name: token.Name, role: roles[token.Role], token: token.ID}, nil
-		}
+		return s.bearer(ctx, header)
 	}
 
 	tokens, err := s.deps.Store.CountTokens(ctx)
@@ -121,11 +127,49 @@ func (s *Server) principal(r *http.Request) (principal, error) {
 	switch {
 	case err != nil:
 		return principal{}, err
-	case tokens > 0 || !s.loopback():
-		return principal{}, denied
+	case tokens.Valid > 0:
+		return principal{}, unauthorized(sendToken)
+	case tokens.Made > 0:
+		return principal{}, unauthorized("No token is valid any more: each has expired or was revoked. " + recovery)
+	case !s.loopback():
+		return principal{}, unauthorized("There is no token yet. " + recovery)
+	case proxied(r):
+		return principal{}, unauthorized("There is no token yet, and a call that came through a proxy or under another name than localhost needs one. " + recovery)
 	default:
 		return local, nil
 	}
+}
+
+const sendToken = "Send Authorization: Bearer with a valid token; an administrator makes one with `berth token create`."
+
+// bearer finds the caller by an Authorization header.
+func (s *Server) bearer(ctx context.Context, header string) (principal, error) {
+	kind, text, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(kind, "Bearer") || !strings.HasPrefix(text, tokenPrefix) {
+		return principal{}, unauthorized(sendToken)
+	}
+
+	token, err := s.deps.Store.TokenByHash(ctx, hashToken(text))
+
+	switch {
+	case berth.KindOf(err) == berth.KindNotFound, err == nil && !token.Valid:
+		return principal{}, unauthorized(sendToken)
+	case err != nil:
+		return principal{}, err
+	default:
+		return principal{name: token.Name, role: roles[token.Role], token: token.ID}, nil
+	}
+}
+
+// proxyHeaders are what proxies add to a request (RFC 7239, RFC 9110 section
+// 7.6.3, and what nginx, Caddy, Traefik and load balancers send).
+var proxyHeaders = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
+
+// proxied reports whether a request that came from loopback may be another
+// machine's: a proxy passed it on, or it names a host that is not loopback.
+func proxied(r *http.Request) bool {
+	return !slices.Contains(loopbackNames, hostName(r.Host)) ||
+		slices.ContainsFunc(proxyHeaders, func(name string) bool { return len(r.Header.Values(name)) > 0 })
 }
 
 // loopback reports whether only this machine can reach the server.

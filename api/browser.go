@@ -127,9 +127,12 @@ func (w *startedWriter) Flush() {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *startedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// loopbackNames are by what a caller on this machine knows it.
+var loopbackNames = []string{"localhost", "127.0.0.1", "::1"}
+
 // allowHost refuses requests for any name that is not ours.
 func (s *Server) allowHost(next http.Handler) http.Handler {
-	allowed := append([]string{"localhost", "127.0.0.1", "::1"}, s.config.AllowedHosts...)
+	allowed := slices.Concat(loopbackNames, s.config.AllowedHosts)
 
 	if host, _, err := net.SplitHostPort(s.config.Address); err == nil && host != "" {
 		allowed = append(allowed, host)

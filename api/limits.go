@@ -27,6 +27,9 @@ type Limits struct {
 	Rate       float64 // requests a second, per token; default 200
 	Burst      int     // requests at once, per token; default 400
 	PageRows   int     // of a list; default and most 500 (openapi.yaml)
+
+	Refused      float64 // tries without a valid token a second, per address; default 1
+	RefusedBurst int     // the same, at once; default 30
 }
 
 // maxPage is the largest page that the description allows.
@@ -46,7 +49,7 @@ const streamRetryAfter = 10 * time.Second
 
 // orDefault fills in what is not set. Errors: invalid for what cannot be.
 func (l Limits) orDefault() (Limits, error) {
-	if min(l.BodyBytes, l.SpecBytes, int64(l.Streams), int64(l.OpenSweeps), int64(l.Burst), int64(l.PageRows)) < 0 || l.Rate < 0 {
+	if min(l.BodyBytes, l.SpecBytes, int64(l.Streams), int64(l.OpenSweeps), int64(l.Burst), int64(l.PageRows), int64(l.RefusedBurst)) < 0 || min(l.Rate, l.Refused) < 0 {
 		return l, berth.Errorf(berth.KindInvalid, "a limit of the API is negative: %+v", l)
 	}
 
@@ -63,6 +66,9 @@ func (l Limits) orDefault() (Limits, error) {
 		Rate:       cmp.Or(l.Rate, 200),
 		Burst:      cmp.Or(l.Burst, 400),
 		PageRows:   cmp.Or(l.PageRows, maxPage),
+
+		Refused:      cmp.Or(l.Refused, 1),
+		RefusedBurst: cmp.Or(l.RefusedBurst, 30),
 	}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,13 +47,39 @@ type running struct {
 func setup(t *testing.T, store *apitest.Store, change ...func(*api.Config)) *running {
 	t.Helper()
 
+	return setupLogged(t, store, io.Discard, change...)
+}
+
+// safeLog keeps what a server logs.
+type safeLog struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *safeLog) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.b.Write(p)
+}
+
+func (s *safeLog) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.b.String()
+}
+
+func setupLogged(t *testing.T, store *apitest.Store, log io.Writer, change ...func(*api.Config)) *running {
+	t.Helper()
+
 	config := api.Config{Address: "127.0.0.1:0"}
 	for _, c := range change {
 		c(&config)
 	}
 
 	server, err := api.New(api.Deps{
-		Store: store, Control: store, Images: store, Temporal: &apitest.Store{}, Log: slog.New(slog.DiscardHandler),
+		Store: store, Control: store, Images: store, Temporal: &apitest.Store{}, Log: slog.New(slog.NewTextHandler(log, nil)),
 	}, config)
 	require.NoError(t, err)
 	require.NoError(t, server.Listen(t.Context()))

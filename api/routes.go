@@ -19,8 +19,8 @@ const base = "/api/v1"
 //go:embed openapi.yaml
 var description []byte
 
-// routes is the engine: who calls, the audit log, how often, validation, then
-// a handler.
+// routes is the engine: who calls, how often, the audit log, what the caller
+// may, validation, then a handler. What is before the audit log leaves nothing.
 func (s *Server) routes() (*gin.Engine, error) {
 	gin.SetMode(gin.ReleaseMode)
 
@@ -50,7 +50,7 @@ func (s *Server) routes() (*gin.Engine, error) {
 	engine.GET("/healthz", s.authenticateUnlessDown, s.throttle, s.health)
 	engine.GET("/api/docs", s.authenticate, s.throttle, docs.serve)
 
-	guarded := engine.Group("", s.audit, s.authenticate, s.throttle, check.check)
+	guarded := engine.Group("", s.authenticate, s.throttle, s.audit, s.authorize, check.check)
 	s.registerByHand(guarded.Group(base))
 
 	bad := func(c *gin.Context, err error) {

@@ -113,7 +113,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		"expired":     token(t, store, "admin", expired),
 		"as a cookie": strings.Replace(admin, "Authorization: Bearer ", "Cookie: token=", 1),
 	}
-	r := setup(t, store)
+	r := setup(t, store, func(c *api.Config) { c.Limits.RefusedBurst = 10_000 })
 
 	for name, route := range r.routes() {
 		role, listed := needs[name]
@@ -293,8 +293,65 @@ func TestTokenLifeEndsLocalAccess(t *testing.T) {
 	status, _ = r.text("GET", "/api/v1/sweeps", "", "Authorization: Bearer "+secret)
 	require.Equal(t, http.StatusUnauthorized, status)
 
-	status, _ = r.text("GET", "/api/v1/sweeps", "")
+	status, body = r.text("GET", "/api/v1/sweeps", "")
+	require.Equal(t, http.StatusUnauthorized, status, "the end of the last token makes no caller an administrator")
+	require.Contains(t, body, "berth token create NAME --role admin --postgres-url")
+}
+
+// TestLocalTrustEndsAtAProxy: a proxy on the machine calls from loopback for
+// anybody, so what came through one needs a token even where none exists.
+func TestLocalTrustEndsAtAProxy(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t, apitest.Sample(), func(c *api.Config) { c.AllowedHosts = []string{"berth.lan"} })
+
+	for _, header := range []string{
+		"X-Forwarded-For: 203.0.113.9", "X-Forwarded-Host: berth.lan", "X-Forwarded-Proto: https", "X-Real-Ip: 203.0.113.9",
+		"Forwarded: for=203.0.113.9", "Via: 1.1 proxy", "Host: berth.lan",
+	} {
+		status, body := r.text("GET", "/api/v1/sweeps", "", header)
+		require.Equal(t, http.StatusUnauthorized, status, header)
+		require.Contains(t, body, "berth token create", header)
+	}
+
+	status, _ := r.text("GET", "/api/v1/sweeps", "")
 	require.Equal(t, http.StatusOK, status)
+}
+
+// TestRefusedCallersLeaveNothing: who has no token can neither fill the audit
+// log nor try tokens as fast as the server answers, and is not in the way of
+// callers that have one.
+func TestRefusedCallersLeaveNothing(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	operator := token(t, store, "operator")
+
+	var log safeLog
+
+	r := setupLogged(t, store, &log)
+	long := "/api/v1/sweeps/" + strings.Repeat("f", 60<<10) + "/pause"
+	counts := map[int]int{}
+
+	for range 100 {
+		response := r.call("POST", long, "", "Authorization: Bearer berth_wrong")
+		counts[response.StatusCode]++
+
+		if response.StatusCode == http.StatusTooManyRequests {
+			require.NotEmpty(t, response.Header.Get("Retry-After"))
+		}
+	}
+
+	require.Zero(t, len(store.Audits)) //nolint:testifylint // a long list would be printed
+	require.Equal(t, 100, counts[http.StatusUnauthorized]+counts[http.StatusTooManyRequests])
+	require.Greater(t, counts[http.StatusTooManyRequests], 50)
+	require.True(t, strings.Count(log.String(), "refused callers without a valid token") == 1, "one line a minute")
+	require.Less(t, len(log.String()), 4<<10)
+
+	status, _ := r.text("POST", long, "", operator)
+	require.NotEqual(t, http.StatusTooManyRequests, status)
+	require.Equal(t, 1, len(store.Audits)) //nolint:testifylint // a long list would be printed
+	require.LessOrEqual(t, len(store.Audits[0].Object), 200)
 }
 
 func TestOtherAddressNeedsToken(t *testing.T) {

@@ -62,6 +62,7 @@ type Server struct {
 	handler  http.Handler
 	feed     *feed
 	usage    usage
+	refusals refusals
 	stopping chan struct{} // closed when streams must end
 	stopOnce sync.Once
 
@@ -113,7 +114,7 @@ func (s *Server) Addr() string {
 }
 
 // Listen opens the address, so that Addr is known before Run. Errors: invalid
-// for an address that others can reach while no token exists.
+// for an address that others can reach before a token was ever made.
 func (s *Server) Listen(ctx context.Context) error {
 	address, err := net.ResolveTCPAddr("tcp", s.config.Address)
 	if err != nil {
@@ -126,9 +127,13 @@ func (s *Server) Listen(ctx context.Context) error {
 			return err
 		}
 
-		if tokens == 0 {
+		if tokens.Made == 0 {
 			return berth.Errorf(berth.KindInvalid, "refusing to listen on %s, which other machines can reach, while no API token exists: "+
 				"start on 127.0.0.1, run `berth token create NAME --role admin`, then start here", s.config.Address)
+		}
+
+		if tokens.Valid == 0 {
+			s.log.Warn("no API token is valid any more, so every call is refused", "next", recovery)
 		}
 	}
 

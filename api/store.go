@@ -73,7 +73,7 @@ type Access interface {
 	TokenByHash(ctx context.Context, hash []byte) (berth.Token, error)
 	ListTokens(ctx context.Context) ([]berth.Token, error)
 	RevokeToken(ctx context.Context, id string) error
-	CountTokens(ctx context.Context) (int, error)
+	CountTokens(ctx context.Context) (berth.TokenCount, error)
 	Audit(ctx context.Context, e berth.AuditEntry) error
 }
 

@@ -25,7 +25,7 @@ func (h *handlers) CreateToken(ctx context.Context, r openapi.CreateTokenRequest
 			return nil, err
 		}
 
-		if tokens == 0 {
+		if tokens.Made == 0 {
 			return nil, berth.Errorf(berth.KindConflict, "the first token must have the role admin: from then on every call needs a token, "+
 				"and only an admin's can make more")
 		}

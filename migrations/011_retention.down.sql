@@ -1,6 +1,5 @@
 DROP TABLE output_removals;
 DROP INDEX events_created;
-DROP INDEX audit_log_at;
 DROP INDEX sweeps_finished;
 DROP INDEX sweeps_deleted;
 ALTER TABLE sweeps

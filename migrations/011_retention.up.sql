@@ -10,7 +10,6 @@ ALTER TABLE sweeps
 
 CREATE INDEX sweeps_deleted ON sweeps (deleted_at) WHERE deleted_at IS NOT NULL;
 CREATE INDEX sweeps_finished ON sweeps (finished_at) WHERE finished_at IS NOT NULL;
-CREATE INDEX audit_log_at ON audit_log (at);
 CREATE INDEX events_created ON events (created_at);
 
 CREATE TABLE output_removals (

@@ -224,11 +224,11 @@ func (s *Store) RevokeToken(_ context.Context, id string) error {
 }
 
 // CountTokens is api.Access.
-func (s *Store) CountTokens(context.Context) (int, error) {
+func (s *Store) CountTokens(context.Context) (berth.TokenCount, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return len(take(s.Tokens, len(s.Tokens), valid)), s.Down
+	return berth.TokenCount{Made: len(s.Tokens), Valid: len(take(s.Tokens, len(s.Tokens), valid))}, s.Down
 }
 
 // Audit is api.Access.

@@ -32,7 +32,7 @@ type serving struct {
 func (s *serving) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address of the API; another than loopback needs a token first")
 	flags.StringSliceVar(&s.hosts, "allowed-hosts", nil, "names by which clients may call the server, beside localhost")
-	flags.BoolVar(&s.firstToken, "first-token", false, "when no token exists, make an admin's and print it once on standard error")
+	flags.BoolVar(&s.firstToken, "first-token", false, "when no token was ever made, make an admin's and print it once on standard error")
 	flags.StringVar(&s.temporalUI, "temporal-ui", "", "URL of Temporal's web UI, for links")
 	bindLimits(flags, &s.limits)
 	bindRetention(flags, &s.keep)
@@ -110,7 +110,7 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 // token, such as one in a container. There is no default password.
 func makeFirstToken(ctx context.Context, store *postgres.Store, out io.Writer) error {
 	tokens, err := store.CountTokens(ctx)
-	if err != nil || tokens > 0 {
+	if err != nil || tokens.Made > 0 {
 		return err
 	}
 

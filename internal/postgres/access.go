@@ -52,11 +52,11 @@ func (s *Store) RevokeToken(ctx context.Context, id string) error {
 	return must(rows, err, "revoking token", "no valid token "+id)
 }
 
-// CountTokens returns how many tokens are valid.
-func (s *Store) CountTokens(ctx context.Context) (int, error) {
-	n, err := s.q.CountTokens(ctx, s.pool)
+// CountTokens returns how many tokens were ever made, and how many are valid.
+func (s *Store) CountTokens(ctx context.Context) (berth.TokenCount, error) {
+	row, err := s.q.CountTokens(ctx, s.pool)
 
-	return int(n), translate(err, "counting tokens")
+	return berth.TokenCount{Made: int(row.Made), Valid: int(row.Valid)}, translate(err, "counting tokens")
 }
 
 // Audit appends to the audit log.

@@ -11,14 +11,22 @@ import (
 )
 
 const countTokens = `-- name: CountTokens :one
-SELECT count(*)::integer FROM api_tokens WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+SELECT count(*)::integer AS made,
+    (count(*) FILTER (WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())))::integer AS valid
+FROM api_tokens
 `
 
-func (q *Queries) CountTokens(ctx context.Context, db DBTX) (int32, error) {
+type CountTokensRow struct {
+	Made  int32
+	Valid int32
+}
+
+// All that were ever made, and those that are valid.
+func (q *Queries) CountTokens(ctx context.Context, db DBTX) (CountTokensRow, error) {
 	row := db.QueryRow(ctx, countTokens)
-	var column_1 int32
-	err := row.Scan(&column_1)
-	return column_1, err
+	var i CountTokensRow
+	err := row.Scan(&i.Made, &i.Valid)
+	return i, err
 }
 
 const deleteOldIdempotencyKeys = `-- name: DeleteOldIdempotencyKeys :execrows

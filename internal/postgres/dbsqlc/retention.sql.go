@@ -30,10 +30,11 @@ func (q *Queries) AskOutputRemoval(ctx context.Context, db DBTX, sweepID string)
 }
 
 const deleteExcessAudit = `-- name: DeleteExcessAudit :execrows
-DELETE FROM audit_log WHERE id IN (SELECT a.id FROM audit_log a ORDER BY a.id DESC OFFSET $1::bigint LIMIT $2)
+DELETE FROM audit_log WHERE id <= (SELECT max(id) FROM audit_log) - $1::bigint
+    AND id IN (SELECT a.id FROM audit_log a ORDER BY a.id LIMIT $2)
 `
 
-// Keeps the newest max_kept.
+// Keeps the newest max_kept, by their numbers.
 func (q *Queries) DeleteExcessAudit(ctx context.Context, db DBTX, maxKept int64, maxRows int32) (int64, error) {
 	result, err := db.Exec(ctx, deleteExcessAudit, maxKept, maxRows)
 	if err != nil {
@@ -57,9 +58,10 @@ func (q *Queries) DeleteExcessEvents(ctx context.Context, db DBTX, maxKept int64
 }
 
 const deleteOldAudit = `-- name: DeleteOldAudit :execrows
-DELETE FROM audit_log WHERE id IN (SELECT a.id FROM audit_log a WHERE a.at < now() - $1::interval ORDER BY a.at LIMIT $2)
+DELETE FROM audit_log WHERE at < now() - $1::interval AND id IN (SELECT a.id FROM audit_log a ORDER BY a.id LIMIT $2)
 `
 
+// Looks at the oldest rows, by the key in whose order they were written, so that no index on the time is needed.
 func (q *Queries) DeleteOldAudit(ctx context.Context, db DBTX, keep time.Duration, maxRows int32) (int64, error) {
 	result, err := db.Exec(ctx, deleteOldAudit, keep, maxRows)
 	if err != nil {

@@ -23,7 +23,10 @@ SELECT * FROM api_tokens ORDER BY created_at, id;
 UPDATE api_tokens SET revoked_at = now() WHERE id = @id AND revoked_at IS NULL;
 
 -- name: CountTokens :one
-SELECT count(*)::integer FROM api_tokens WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+-- All that were ever made, and those that are valid.
+SELECT count(*)::integer AS made,
+    (count(*) FILTER (WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())))::integer AS valid
+FROM api_tokens;
 
 -- name: InsertAudit :exec
 INSERT INTO audit_log (actor, action, object, ip, result) VALUES (@actor, @action, @object, @ip, @result);

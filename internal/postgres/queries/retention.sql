@@ -78,11 +78,13 @@ DELETE FROM trials WHERE id IN (SELECT t.id FROM trials t WHERE t.sweep_id = @sw
 DELETE FROM sweeps WHERE id = @id AND deleted_at IS NOT NULL;
 
 -- name: DeleteOldAudit :execrows
-DELETE FROM audit_log WHERE id IN (SELECT a.id FROM audit_log a WHERE a.at < now() - @keep::interval ORDER BY a.at LIMIT @max_rows);
+-- Looks at the oldest rows, by the key in whose order they were written, so that no index on the time is needed.
+DELETE FROM audit_log WHERE at < now() - @keep::interval AND id IN (SELECT a.id FROM audit_log a ORDER BY a.id LIMIT @max_rows);
 
 -- name: DeleteExcessAudit :execrows
--- Keeps the newest max_kept.
-DELETE FROM audit_log WHERE id IN (SELECT a.id FROM audit_log a ORDER BY a.id DESC OFFSET @max_kept::bigint LIMIT @max_rows);
+-- Keeps the newest max_kept, by their numbers.
+DELETE FROM audit_log WHERE id <= (SELECT max(id) FROM audit_log) - @max_kept::bigint
+    AND id IN (SELECT a.id FROM audit_log a ORDER BY a.id LIMIT @max_rows);
 
 -- name: DeleteExcessEvents :execrows
 -- Keeps the newest max_kept.

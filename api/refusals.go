@@ -1,0 +1,130 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"golang.org/x/time/rate"
+)
+
+const (
+	// refusalsLogged is the time between two lines in the log about callers
+	// without a valid token: a flood of them does not become a flood of lines.
+	refusalsLogged = time.Minute
+	// refusedAddresses is of how many addresses the tries are counted one by
+	// one; about 2 MiB. Beyond that, all share what they may try.
+	refusedAddresses = 10_000
+)
+
+// refusals counts callers without a valid token. They leave nothing else: no
+// row in the audit log, and one line a minute in the log.
+type refusals struct {
+	mu     sync.Mutex
+	tries  map[string]*rate.Limiter // by address
+	count  int                      // since the last line
+	logged time.Time                // when that was
+}
+
+// refuse answers a caller without a valid token: unauthorized, or when its
+// address tried too often, to wait. A valid token passes before this, so no
+// address is locked out by what others on it try.
+func (s *Server) refuse(c *gin.Context, denied error) error {
+	from, limits, now := remoteIP(c.Request), s.config.Limits, time.Now()
+
+	if count := s.refusals.add(now); count > 0 {
+		s.log.Warn("refused callers without a valid token", "count", count, "last_address", from, "last_route", c.FullPath())
+	}
+
+	delay := s.refusals.take(from, now, limits)
+	if delay == 0 {
+		return denied
+	}
+
+	return &httpError{
+		status: http.StatusTooManyRequests, code: codeRate, retryAfter: delay,
+		detail: fmt.Sprintf("More than %v tries a second without a valid token, or %d at once; ask again after Retry-After, with a token.",
+			limits.Refused, limits.RefusedBurst),
+	}
+}
+
+// add counts a refusal. When a line is due it returns how many were refused
+// since the last line.
+func (r *refusals) add(now time.Time) (due int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.count++
+
+	if now.Sub(r.logged) < refusalsLogged {
+		return 0
+	}
+
+	due, r.count, r.logged = r.count, 0, now
+
+	return due
+}
+
+// take counts a try of an address. When it is one too many, it returns after
+// what time there is room for another.
+func (r *refusals) take(address string, now time.Time, l Limits) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	key := network(address)
+	if _, known := r.tries[key]; !known && len(r.tries) >= refusedAddresses {
+		r.forget(now, l)
+
+		if len(r.tries) >= refusedAddresses {
+			key = ""
+		}
+	}
+
+	limiter := r.tries[key]
+	if limiter == nil {
+		if r.tries == nil {
+			r.tries = make(map[string]*rate.Limiter)
+		}
+
+		limiter = rate.NewLimiter(rate.Limit(l.Refused), l.RefusedBurst)
+		r.tries[key] = limiter
+	}
+
+	reservation := limiter.ReserveN(now, 1)
+
+	delay := reservation.DelayFrom(now)
+	if delay > 0 {
+		reservation.CancelAt(now)
+	}
+
+	return delay
+}
+
+// forget drops the addresses that have not tried for so long that they may try
+// as often as a new one.
+func (r *refusals) forget(now time.Time, l Limits) {
+	for key, limiter := range r.tries {
+		if limiter.TokensAt(now) >= float64(l.RefusedBurst) {
+			delete(r.tries, key)
+		}
+	}
+}
+
+// network is whose tries are counted together: an IPv4 address, or the /64 that
+// one customer of an IPv6 provider has (RFC 6177).
+func network(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil || ip.Unmap().Is4() {
+		return address
+	}
+
+	prefix, err := ip.WithZone("").Prefix(64)
+	if err != nil {
+		return address
+	}
+
+	return prefix.String()
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/internal/postgres"
+)
+
+// allowRecovery lets `token create` write to the database itself. That is how
+// the administrator of the machine gets in when no token is valid any more and
+// the server answers nobody.
+func allowRecovery(root *cobra.Command) {
+	cmd, _, err := root.Find([]string{"token", "create"})
+	if err != nil {
+		panic(err) // there is no such command
+	}
+
+	var url string
+
+	cmd.Flags().StringVar(&url, "postgres-url", "", "write to this database and ask no server: for when no token is valid any more")
+
+	viaServer := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if url == "" {
+			return viaServer(cmd, args)
+		}
+
+		role, err := cmd.Flags().GetString("role")
+		if err != nil {
+			return fmt.Errorf("reading --role: %w", err)
+		}
+
+		expires, err := cmd.Flags().GetDuration("expires-in")
+		if err != nil {
+			return fmt.Errorf("reading --expires-in: %w", err)
+		}
+
+		return createToken(cmd.Context(), backends{postgresURL: url}, berth.Token{Name: args[0], Role: role}, expires, cmd.OutOrStdout())
+	}
+}
+
+// createToken stores a token and prints its text.
+func createToken(ctx context.Context, b backends, token berth.Token, expires time.Duration, out io.Writer) error {
+	switch token.Role {
+	case "viewer", "operator", "admin":
+	default:
+		return berth.Errorf(berth.KindInvalid, "--role %q must be viewer, operator or admin", token.Role)
+	}
+
+	if expires < 0 {
+		return berth.Errorf(berth.KindInvalid, "--expires-in %s is in the past", expires)
+	}
+
+	if expires > 0 {
+		at := time.Now().UTC().Add(expires)
+		token.ExpiresAt = &at
+	}
+
+	store, err := postgres.Open(ctx, postgres.Config{URL: b.postgresURL})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+
+	if err := store.CheckSchema(ctx); err != nil {
+		return err
+	}
+
+	tokens, err := store.CountTokens(ctx)
+	if err != nil {
+		return err
+	}
+
+	if tokens.Made == 0 && token.Role != "admin" {
+		return berth.Errorf(berth.KindConflict, "the first token must have --role admin: from then on every call needs a token, and only an admin's makes more")
+	}
+
+	text, hash, prefix := api.NewToken()
+	token.Prefix = prefix
+
+	created, err := store.CreateToken(ctx, token, hash)
+	if err != nil {
+		return err
+	}
+
+	entry := berth.AuditEntry{Actor: "database", Action: "token create", Object: created.ID, Result: "201"}
+	if err := store.Audit(ctx, entry); err != nil { // the token is there, and is shown only now
+		fmt.Fprintln(out, text)
+
+		return err
+	}
+
+	fmt.Fprintln(out, text)
+
+	return nil
+}
