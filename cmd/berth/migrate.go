@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -9,39 +12,86 @@ import (
 	"github.com/berthml/berth/internal/postgres"
 )
 
+// migration is what `berth migrate` is told.
+type migration struct {
+	url        string
+	to         int // version; unset = the newest
+	toSet      bool
+	down, sure bool
+}
+
 func migrateCommand() *cobra.Command {
-	var (
-		url        string
-		down, sure bool
-	)
+	var m migration
 
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database's schema to this version",
-		Args:  cobra.NoArgs,
+		Short: "Bring the database's schema to this version, or back to an older one",
+		Long: "Brings the schema to the newest version that this berth knows. A newer schema on which this\n" +
+			"berth can work stays as it is. Each step is one transaction: one that fails or is interrupted\n" +
+			"changes nothing, and the next `berth migrate` continues there.\n\n" +
+			"Before an older berth runs its own `migrate` again, take the schema back with the newer one:\n" +
+			"stop its servers and workers (containers go on), then `berth migrate --to VERSION --yes`.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case url == "":
-				return berth.Errorf(berth.KindInvalid, "no database: give --postgres-url or BERTH_POSTGRES_URL")
-			case down && !sure:
-				return berth.Errorf(berth.KindInvalid, "--down deletes every sweep, trial and result: add --yes if you mean it")
-			case down:
-				return postgres.MigrateDown(cmd.Context(), url)
-			}
+			m.toSet = cmd.Flags().Changed("to")
 
-			if err := postgres.Migrate(cmd.Context(), url); err != nil {
-				return err
-			}
-
-			fmt.Fprintln(cmd.ErrOrStderr(), "the schema is up to date")
-
-			return nil
+			return m.run(cmd.Context(), cmd.ErrOrStderr())
 		},
 	}
 
-	cmd.Flags().StringVar(&url, "postgres-url", "", "database, such as postgres://user:password@host/berth (required)")
-	cmd.Flags().BoolVar(&down, "down", false, "remove the schema with everything in it")
-	cmd.Flags().BoolVar(&sure, "yes", false, "confirm --down")
+	cmd.Flags().StringVar(&m.url, "postgres-url", "", "database, such as postgres://user:password@host/berth (required)")
+	cmd.Flags().IntVar(&m.to, "to", 0, "version to bring the schema to, also back; 0 removes it with everything in it; default: the newest")
+	cmd.Flags().BoolVar(&m.down, "down", false, "the same as --to 0")
+	cmd.Flags().BoolVar(&m.sure, "yes", false, "confirm that going back loses what belongs to the newer steps")
 
 	return cmd
+}
+
+func (m migration) run(ctx context.Context, out io.Writer) error {
+	if m.url == "" {
+		return berth.Errorf(berth.KindInvalid, "no database: give --postgres-url or BERTH_POSTGRES_URL")
+	}
+
+	if m.down && m.toSet {
+		return berth.Errorf(berth.KindInvalid, "give --to or --down, not both")
+	}
+
+	migrator, err := postgres.NewMigrator(m.url)
+	if err != nil {
+		return err
+	}
+
+	migrator.Report = func(text string) { fmt.Fprintln(out, text) }
+
+	if m.toSet || m.down {
+		return m.move(ctx, migrator)
+	}
+
+	version, err := migrator.Up(ctx)
+	if err != nil {
+		return err
+	}
+
+	if newest := migrator.Newest(); version > newest {
+		fmt.Fprintf(out, "the schema is version %d, newer than the %d of this berth, which can work on it: left as it is\n", version, newest)
+	} else {
+		fmt.Fprintf(out, "the schema is up to date, version %d\n", version)
+	}
+
+	return nil
+}
+
+// move goes to a version, but back only when the person is sure.
+func (m migration) move(ctx context.Context, migrator *postgres.Migrator) error {
+	losses, err := migrator.Losses(ctx, m.to)
+	if err != nil {
+		return err
+	}
+
+	if len(losses) > 0 && !m.sure {
+		return berth.Errorf(berth.KindInvalid, "going back to version %d loses:\n  %s\nStop every server and worker of this version first "+
+			"(containers go on), back up the database, and add --yes if you mean it", m.to, strings.Join(losses, "\n  "))
+	}
+
+	return migrator.To(ctx, m.to)
 }

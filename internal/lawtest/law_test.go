@@ -44,7 +44,6 @@ var only = map[string][]string{
 var homes = map[string][]string{
 	"github.com/docker/docker":             {"internal/docker"},
 	"github.com/jackc/pgx":                 {"internal/postgres", "internal/postgres/dbsqlc"},
-	"github.com/golang-migrate":            {"internal/postgres"},
 	"github.com/gin-gonic/gin":             {"api", "api/openapi"},
 	"github.com/getkin/kin-openapi":        {"api", "api/openapi"},
 	"github.com/expr-lang/expr":            {"internal/expr"},

@@ -1,0 +1,45 @@
+package postgres
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/berthml/berth"
+)
+
+// OldestServer is the oldest major version of PostgreSQL that Berth runs on: it
+// is the first with idle_session_timeout, which takes a lock away from a process
+// that was cut off (PostgreSQL 14 release notes, E.23.3.1.9).
+const OldestServer = 14
+
+// codesDuplicate are PostgreSQL's ways to say that something exists already.
+var codesDuplicate = []string{codeDuplicateTable, codeDuplicateColumn, codeDuplicateObject}
+
+// checkServer refuses a server that is too old. It asks nothing: a server says
+// its version when it is connected to. Errors: invalid.
+func checkServer(conn *pgconn.PgConn) error {
+	text := conn.ParameterStatus("server_version")
+
+	major, known := majorVersion(text)
+	if known && major < OldestServer {
+		return berth.Errorf(berth.KindInvalid, "this is PostgreSQL %s, and Berth needs version %d or newer: upgrade the server, "+
+			"or give the address of another by --postgres-url", text, OldestServer)
+	}
+
+	return nil
+}
+
+// majorVersion is the first number of a version such as "16.2 (Debian …)",
+// "17beta1" or "9.6.24".
+func majorVersion(text string) (major int, known bool) {
+	digits := strings.IndexFunc(text, func(r rune) bool { return r < '0' || '9' < r })
+	if digits < 0 {
+		digits = len(text)
+	}
+
+	major, err := strconv.Atoi(text[:digits])
+
+	return major, err == nil
+}
