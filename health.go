@@ -11,6 +11,8 @@ type Health struct {
 	OutboxWaiting int           // messages that Temporal was not told yet
 	OutboxOldest  time.Duration // how long the oldest waits
 	OutboxReason  string        // why one of them was not delivered at its last try; empty when none has failed
+	NoPlacer      bool          // no process holds the placer's lock: nothing new starts
+	PlacerReason  string        // why the asked process cannot hold it; empty when it does not try
 	Hosts         int           // all that ever were
 	Answering     int           // of them, those heard of within HostLostAfter
 	SilentHosts   []string      // names of the others that hold leases; one that was retired holds none
@@ -72,6 +74,18 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
+	placer := Finding{OK: true, Part: "placer", What: "one server places trials"}
+	if h.NoPlacer {
+		placer = Finding{
+			Part: "placer", What: "no server places trials: nothing new starts, what runs goes on",
+			Next: "start `berth server`, or see its log for why it does not lead",
+		}
+
+		if h.PlacerReason != "" {
+			placer.What += "; the last try to lead failed: " + h.PlacerReason
+		}
+	}
+
 	hosts := Finding{OK: true, Part: "hosts", What: fmt.Sprintf("%d of %d hosts answer", h.Answering, h.Hosts)}
 
 	switch {
@@ -106,7 +120,7 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, hosts, disks, leases, h.starts(), h.requests(), h.alarm()}
+	return []Finding{outbox, placer, hosts, disks, leases, h.starts(), h.requests(), h.alarm()}
 }
 
 // starts is the finding about hosts that cannot start containers.

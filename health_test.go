@@ -47,7 +47,8 @@ func TestHealth(t *testing.T) {
 			berth.Health{Hosts: 1, Answering: 1, Unready: []string{"gpu-1: Docker does not answer"}},
 			[]string{"hosts"}, "taking no attempts: gpu-1: Docker does not answer",
 		},
-		"Temporal is away": {berth.Health{Hosts: 1, Answering: 1, OutboxWaiting: 7, OutboxOldest: 3 * time.Minute}, []string{"outbox"}, "the oldest for 3m0s"},
+		"nobody places":    {berth.Health{Hosts: 1, Answering: 1, NoPlacer: true, PlacerReason: "no locks"}, []string{"placer"}, "failed: no locks"},
+		"Temporal is away": {berth.Health{Hosts: 1, Answering: 1, OutboxWaiting: 7, OutboxOldest: 3 * time.Minute, OutboxReason: "no shard"}, []string{"outbox"}, "the oldest for 3m0s; the last try failed: no shard"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

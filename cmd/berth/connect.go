@@ -137,7 +137,7 @@ func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store
 	var store *postgres.Store
 
 	err := retry(ctx, log, "PostgreSQL", connectPatience, func() (err error) {
-		if store, err = postgres.Open(ctx, postgres.Config{URL: b.postgresURL}); err != nil {
+		if store, err = postgres.Open(ctx, postgres.Config{URL: b.postgresURL, Log: log}); err != nil {
 			return err
 		}
 

@@ -127,6 +127,10 @@ func checkBackends(ctx context.Context, b backends) []berth.Finding {
 	}
 
 	store, err := postgres.Open(ctx, postgres.Config{URL: b.postgresURL})
+	if berth.KindOf(err) == berth.KindInvalid {
+		return []berth.Finding{broken("PostgreSQL", "cannot be used", err.Error())}
+	}
+
 	if err != nil {
 		return []berth.Finding{broken("PostgreSQL", "does not answer", err.Error())}
 	}

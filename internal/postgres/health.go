@@ -39,7 +39,13 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 		return h, translate(err, "reading the installation")
 	}
 
+	led, reason, err := s.placerLed(ctx)
+	if err != nil {
+		return h, err
+	}
+
 	h = berth.Health{
+		NoPlacer: !led, PlacerReason: reason,
 		OutboxWaiting: int(outbox.Waiting), OutboxOldest: time.Duration(outbox.OldestSeconds * float64(time.Second)), OutboxReason: outbox.Reason,
 		Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm,
 	}

@@ -21,10 +21,24 @@ const (
 // Lead calls lead while this process holds the named advisory lock, and tries
 // to get the lock otherwise, until ctx ends. The lock belongs to a connection
 // of its own: when that is lost, lead's context ends at once and another
-// process may lead.
+// process may lead. That the lock cannot be asked for is logged, and Health
+// says why.
 func (s *Store) Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error {
+	trouble := trouble{store: s, name: name}
+	defer trouble.end()
+
 	for ctx.Err() == nil {
-		if err := s.leadOnce(ctx, name, lead); err != nil && ctx.Err() == nil && !errors.Is(err, errNotLeader) {
+		err := s.leadOnce(ctx, name, lead, trouble.end)
+
+		var unlockable *lockError
+
+		switch {
+		case ctx.Err() != nil:
+		case errors.As(err, &unlockable):
+			trouble.note(unlockable)
+		case errors.Is(err, errNotLeader):
+			trouble.end()
+		case err != nil:
 			return err
 		}
 
@@ -96,15 +110,24 @@ func (s *Store) keep(ctx context.Context, lock *pgx.Conn, name string, patience 
 // long as that takes, and for another owner as long as patience.
 func (s *Store) claim(ctx context.Context, name string, patience time.Duration) (*pgx.Conn, error) {
 	refused := time.Time{} // since when another holds it
+	trouble := trouble{store: s, name: name}
+
+	defer trouble.end()
 
 	for {
-		conn, held, err := s.lock(ctx, name)
+		conn, err := s.lock(ctx, name)
+
+		var unlockable *lockError
 
 		switch {
 		case err == nil:
 			return conn, nil
-		case !held:
+		case errors.As(err, &unlockable):
 			refused = time.Time{}
+
+			if ctx.Err() == nil {
+				trouble.note(unlockable)
+			}
 		case refused.IsZero():
 			refused = time.Now()
 		case time.Since(refused) > patience:
@@ -121,11 +144,21 @@ func (s *Store) claim(ctx context.Context, name string, patience time.Duration) 
 
 var errNotLeader = errors.New("another process leads, or the connection was lost")
 
-func (s *Store) leadOnce(ctx context.Context, name string, lead func(ctx context.Context) error) error {
-	conn, _, err := s.lock(ctx, name)
+// lockError is that a lock could not be asked for.
+type lockError struct{ err error }
+
+func (e *lockError) Error() string { return e.err.Error() }
+
+func (e *lockError) Unwrap() error { return e.err }
+
+// leadOnce leads if no other process does. It calls got once it has the lock.
+func (s *Store) leadOnce(ctx context.Context, name string, lead func(ctx context.Context) error, got func()) error {
+	conn, err := s.lock(ctx, name)
 	if err != nil {
 		return err
 	}
+
+	got()
 
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 
@@ -159,29 +192,110 @@ func (s *Store) leadOnce(ctx context.Context, name string, lead func(ctx context
 	return err
 }
 
-// lock takes the named lock on a connection of its own. held says that another
-// process has it. The server ends the connection, and with it the lock, when
-// it hears nothing for lockIdle: whoever is cut off or frozen does not keep it.
-func (s *Store) lock(ctx context.Context, name string) (conn *pgx.Conn, held bool, err error) {
+// lock takes the named lock on a connection of its own. The server ends the
+// connection, and with it the lock, when it hears nothing for lockIdle: a
+// process that is cut off or frozen does not keep it. Errors: errNotLeader when
+// another process has the lock, lockError when it cannot be asked for.
+func (s *Store) lock(ctx context.Context, name string) (*pgx.Conn, error) {
 	pooled, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return nil, false, errNotLeader
+		return nil, &lockError{translate(err, "connecting for the lock "+name)}
 	}
 
-	conn = pooled.Hijack()
+	conn := pooled.Hijack()
 
 	var got bool
 	if _, err = conn.Exec(ctx, "SET idle_session_timeout = "+milliseconds(lockIdle)); err == nil {
-		err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", "lead:"+name).Scan(&got)
+		err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", lockName(name)).Scan(&got)
 	}
 
-	if err != nil || !got {
-		_ = conn.Close(context.WithoutCancel(ctx))
-
-		return nil, err == nil, errNotLeader
+	if err == nil && got {
+		return conn, nil
 	}
 
-	return conn, false, nil
+	_ = conn.Close(context.WithoutCancel(ctx))
+
+	if err != nil {
+		return nil, &lockError{translate(err, "taking the lock "+name)}
+	}
+
+	return nil, errNotLeader
+}
+
+// lockName is what is hashed to a lock's number.
+func lockName(name string) string { return "lead:" + name }
+
+// led reports whether any process holds a named lock (how pg_locks shows a lock
+// of 64 bits: PostgreSQL manual, section 54.12).
+func (s *Store) led(ctx context.Context, name string) (bool, error) {
+	var held bool
+
+	err := s.pool.QueryRow(ctx, `SELECT EXISTS (
+		SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+		WHERE d.datname = current_database() AND l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+			AND ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended($1, 0))`, lockName(name)).Scan(&held)
+
+	return held, translate(err, "looking who leads")
+}
+
+// placerLed reports whether any process places, and if not, why this one does
+// not; empty when it never tried or just begins. It asks again before it says
+// no: a successor needs a moment to take over.
+func (s *Store) placerLed(ctx context.Context) (led bool, reason string, err error) {
+	for try := 0; ; try++ {
+		if led, err = s.led(ctx, placerLock); err != nil || led {
+			return led, "", err
+		}
+
+		if why, found := s.troubles.Load(placerLock); found {
+			return false, why.(string), nil //nolint:forcetypeassert // only note stores
+		}
+
+		if try > 0 {
+			return false, "", nil
+		}
+
+		select {
+		case <-ctx.Done():
+			return false, "", ctx.Err()
+		case <-time.After(leadRetry + leadRetry/2):
+		}
+	}
+}
+
+// placerLock is by what name the placer leads.
+const placerLock = "placer"
+
+// trouble is a series of failures to ask for a lock. It is logged after 1, 2,
+// 4, 8 … failures, and then at least once a minute.
+type trouble struct {
+	store  *Store
+	name   string
+	times  int
+	due    int       // the count at which it is logged next
+	logged time.Time // last
+}
+
+// troubleLogged is the longest time between two lines about one trouble.
+const troubleLogged = time.Minute
+
+func (t *trouble) note(err error) {
+	t.times++
+	t.store.troubles.Store(t.name, err.Error())
+
+	if t.times > t.due || time.Since(t.logged) > troubleLogged {
+		t.due, t.logged = 2*t.times-1, time.Now()
+		t.store.log.Warn("cannot ask for a lock; trying again", "lock", t.name, "tries", t.times, "error", err)
+	}
+}
+
+func (t *trouble) end() {
+	if t.times > 0 {
+		t.store.log.Info("the lock can be asked for again", "lock", t.name, "tries", t.times)
+	}
+
+	t.times, t.due = 0, 0
+	t.store.troubles.Delete(t.name)
 }
 
 // hold returns when the lock's connection is lost or ctx ends.

@@ -177,12 +177,16 @@ func (m *Migrator) session(ctx context.Context, use func(conn *pgx.Conn, version
 
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return translate(err, "connecting to PostgreSQL to migrate")
+		return translate(refusal(err), "connecting to PostgreSQL to migrate")
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // closing gives the lock back
 
 	if err := checkServer(conn.PgConn()); err != nil {
 		return err
+	}
+
+	if err := checkDirect(ctx, conn); err != nil {
+		return translate(err, "connecting to PostgreSQL to migrate")
 	}
 
 	if err := prepare(ctx, conn); err != nil {

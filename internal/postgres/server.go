@@ -1,9 +1,12 @@
 package postgres
 
 import (
+	"context"
+	"errors"
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/berthml/berth"
@@ -29,6 +32,38 @@ func checkServer(conn *pgconn.PgConn) error {
 	}
 
 	return nil
+}
+
+// detour is what a connection pooler in the way means.
+const detour = "the database is behind a connection pooler such as pgbouncer, which may give Berth's locks to others: " +
+	"give the address of PostgreSQL itself by --postgres-url"
+
+// checkDirect refuses a connection pooler between us and PostgreSQL. In its
+// transaction mode a lock of ours would be another's, and a machine could have
+// two owners. A pooler gives its clients a process id of its own making, with
+// which they cancel. Errors: invalid.
+func checkDirect(ctx context.Context, conn *pgx.Conn) error {
+	var pid uint32
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		return err
+	}
+
+	if pid != conn.PgConn().PID() {
+		return berth.Errorf(berth.KindInvalid, detour)
+	}
+
+	return nil
+}
+
+// refusal explains a connection that was refused: a pooler does not take the
+// settings with which Berth connects, and calls that a violation.
+func refusal(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == codeProtocolViolation {
+		return berth.Errorf(berth.KindInvalid, detour+" (%w)", err)
+	}
+
+	return err
 }
 
 // majorVersion is the first number of a version such as "16.2 (Debian …)",

@@ -15,7 +15,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,6 +33,7 @@ type Config struct {
 	URL          string        // postgres://…; required
 	MaxConns     int           // of the pool; default 8
 	QueryTimeout time.Duration // statement_timeout; default 5s, for a statement that a person may wait for
+	Log          *slog.Logger  // default: none
 }
 
 // The timeouts of every connection, as pgxpool's own defaults wait for ever
@@ -50,11 +53,14 @@ const (
 
 // Store is the database. It is safe for concurrent use.
 type Store struct {
-	pool *pgxpool.Pool
-	q    *dbsqlc.Queries
+	pool     *pgxpool.Pool
+	q        *dbsqlc.Queries
+	log      *slog.Logger
+	troubles sync.Map // why a lead's lock cannot be asked for: string by the lead's name
 }
 
-// Open connects and checks that the database answers.
+// Open connects, and checks that the database answers and that Berth can run on
+// it. Errors: invalid for a server that it cannot run on.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	pc, err := pgxpool.ParseConfig(config.URL)
 	if err != nil {
@@ -65,6 +71,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	pc.PingTimeout = pingTimeout
 	pc.MaxConnLifetime = connLifetime
 	pc.MaxConnLifetimeJitter = connJitter
+	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { return checkServer(conn.PgConn()) }
 	setTimeouts(pc.ConnConfig, cmp.Or(config.QueryTimeout, 5*time.Second))
 
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
@@ -72,13 +79,14 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, translate(err, "connecting to PostgreSQL")
 	}
 
-	if err := pool.Ping(ctx); err != nil {
+	err = pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return checkDirect(ctx, conn.Conn()) })
+	if err != nil {
 		pool.Close()
 
-		return nil, translate(err, "connecting to PostgreSQL")
+		return nil, translate(refusal(err), "connecting to PostgreSQL")
 	}
 
-	return &Store{pool: pool, q: dbsqlc.New()}, nil
+	return &Store{pool: pool, q: dbsqlc.New(), log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))}, nil
 }
 
 func setTimeouts(c *pgx.ConnConfig, statement time.Duration) {
@@ -120,6 +128,7 @@ const (
 	codeDiskFull            = "53100"
 	codeQueryCanceled       = "57014"
 	codeLockNotAvailable    = "55P03"
+	codeProtocolViolation   = "08P01"
 
 	classData      = "22" // a value that cannot be stored
 	classIntegrity = "23" // a row that breaks a constraint

@@ -1,0 +1,149 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/postgres"
+)
+
+// A server on which Berth cannot run is refused at once, with a sentence.
+func TestOpen_RefusesServersItCannotRunOn(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		rewrite func(kind byte, body []byte) []byte
+		says    string
+	}{
+		"too old":              {ofVersion("13.14 (Debian 13.14-1.pgdg110+2)"), "this is PostgreSQL 13.14 (Debian 13.14-1.pgdg110+2), and Berth needs version 14 or newer"},
+		"far too old":          {ofVersion("9.6.24"), "needs version 14"},
+		"old enough":           {ofVersion("14.0"), ""},
+		"new":                  {ofVersion("18beta1"), ""},
+		"one that hides it":    {ofVersion("unknown"), ""},
+		"behind a pooler":      {pooled, "behind a connection pooler"},
+		"one that is ordinary": {func(_ byte, body []byte) []byte { return body }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			url := disguise(t, pgtest.URL(t), test.rewrite)
+			store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
+
+			if err == nil {
+				store.Close()
+			}
+
+			requireSays(t, err, test.says)
+
+			if test.says != "" {
+				require.Equal(t, berth.KindInvalid, berth.KindOf(err), "it is not tried again")
+				require.Error(t, postgres.Migrate(t.Context(), url))
+			}
+		})
+	}
+}
+
+// safeLog keeps what is logged.
+type safeLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeLog) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.b.Write(p)
+}
+
+func (s *safeLog) count(text string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return strings.Count(s.b.String(), text)
+}
+
+// A process that cannot ask for its lock says so, and healthz does; it leads as
+// soon as it can.
+func TestLead_SaysWhyItDoesNotLead(t *testing.T) {
+	t.Parallel()
+
+	var log safeLog
+
+	url := pgtest.URL(t)
+	pool := openPool(t, url)
+	store, err := postgres.Open(t.Context(), postgres.Config{URL: url, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	t.Cleanup(store.Close)
+
+	health, err := store.Health(t.Context())
+	require.NoError(t, err)
+	require.True(t, health.NoPlacer)
+
+	// What PostgreSQL 13 answers to a setting that it does not know, here to a function that is gone.
+	_, err = pool.Exec(t.Context(), `CREATE FUNCTION pg_try_advisory_lock(bigint) RETURNS boolean LANGUAGE plpgsql AS
+		$$ BEGIN RAISE EXCEPTION 'no locks today'; END $$;
+		ALTER DATABASE `+databaseOf(url)+` SET search_path = public, pg_catalog`)
+	require.NoError(t, err)
+
+	broken, err := postgres.Open(t.Context(), postgres.Config{URL: url, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	t.Cleanup(broken.Close)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	led, done := make(chan struct{}), make(chan error, 1)
+
+	go func() {
+		done <- broken.Lead(ctx, "placer", func(ctx context.Context) error {
+			close(led)
+			<-ctx.Done()
+
+			return ctx.Err()
+		})
+	}()
+
+	require.Eventually(t, func() bool { return log.count("no locks today") > 0 }, 20*time.Second, 10*time.Millisecond)
+
+	health, err = broken.Health(t.Context())
+	require.NoError(t, err)
+	require.True(t, health.NoPlacer)
+	require.Contains(t, health.PlacerReason, "no locks today")
+
+	_, err = pool.Exec(t.Context(), "DROP FUNCTION public.pg_try_advisory_lock(bigint)")
+	require.NoError(t, err)
+
+	<-led
+
+	health, err = store.Health(t.Context())
+	require.NoError(t, err)
+	require.False(t, health.NoPlacer, "also a process that does not lead sees that another does")
+
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	require.Less(t, log.count("no locks today"), 10)
+}
+
+func databaseOf(url string) string {
+	name := url[strings.LastIndex(url, "/")+1:]
+	name, _, _ = strings.Cut(name, "?")
+
+	return name
+}
+
+// What the leader's work returns is the caller's, not a reason to try again.
+func TestLead_ReturnsWhatLeadingReturns(t *testing.T) {
+	t.Parallel()
+
+	failure := errors.New("failed")
+	require.ErrorIs(t, pgtest.Store(t).Lead(t.Context(), "x", func(context.Context) error { return failure }), failure)
+}
