@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -123,7 +124,7 @@ func broken(part, what, next string) berth.Finding {
 
 func checkBackends(ctx context.Context, b backends) []berth.Finding {
 	if b.postgresURL == "" {
-		return []berth.Finding{installed("PostgreSQL", devstack.FindPostgres), installed("Temporal", devstack.FindTemporal)}
+		return []berth.Finding{installed("PostgreSQL", findPostgres), installed("Temporal", devstack.FindTemporal)}
 	}
 
 	store, err := postgres.Open(ctx, postgres.Config{URL: b.postgresURL})
@@ -187,4 +188,9 @@ func installed(part string, find func() (string, error)) berth.Finding {
 	}
 
 	return fine(part, "is installed: "+path)
+}
+
+// findPostgres looks for what `berth dev` with default flags would run.
+func findPostgres() (string, error) {
+	return devstack.FindPostgres(filepath.Join(defaultDataDir(), "postgres"))
 }

@@ -45,7 +45,12 @@ const (
 // a data directory of its own, made on first use. As root it runs as the user
 // postgres, or nobody: PostgreSQL refuses root. Errors say what to install.
 func StartPostgres(ctx context.Context, config PostgresConfig) (*Postgres, error) {
-	bin, err := FindPostgres()
+	dir, err := filepath.Abs(config.Dir) // our programs run elsewhere
+	if err != nil {
+		return nil, fmt.Errorf("reading database directory: %w", err)
+	}
+
+	bin, err := FindPostgres(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +60,11 @@ func StartPostgres(ctx context.Context, config PostgresConfig) (*Postgres, error
 		return nil, err
 	}
 
-	c := cluster{bin: bin, as: as, dir: config.Dir, data: filepath.Join(config.Dir, "data"), volatile: config.Volatile}
+	c := cluster{bin: bin, as: as, dir: dir, data: filepath.Join(dir, "data"), volatile: config.Volatile}
+
+	if err := c.house(ctx); err != nil {
+		return nil, err
+	}
 
 	password, err := c.init(ctx)
 	if err != nil {
@@ -91,40 +100,6 @@ func (p *Postgres) Stop() error {
 
 // PID is the server's process id.
 func (p *Postgres) PID() int { return p.process.cmd.Process.Pid }
-
-// FindPostgres returns the folder of the newest installed server's programs.
-// Errors: unavailable, with what to install.
-func FindPostgres() (string, error) {
-	var found []string
-	if path, err := exec.LookPath("initdb"); err == nil {
-		found = append(found, filepath.Dir(path))
-	}
-
-	debian, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	for _, path := range slices.Backward(debian) {
-		found = append(found, filepath.Dir(path))
-	}
-
-	for _, dir := range found {
-		if complete(dir) {
-			return dir, nil
-		}
-	}
-
-	return "", berth.Errorf(berth.KindUnavailable,
-		"no PostgreSQL server is installed: on Debian or Ubuntu, run `apt-get install postgresql`; or give --postgres-url")
-}
-
-// complete reports whether a folder holds all programs we need.
-func complete(dir string) bool {
-	for _, program := range []string{"postgres", "initdb", "pg_isready", "createdb"} {
-		if _, err := os.Stat(filepath.Join(dir, program)); err != nil {
-			return false
-		}
-	}
-
-	return true
-}
 
 // unprivileged returns whom to run as; nil = as we are.
 func unprivileged() (*syscall.Credential, error) {
@@ -210,13 +185,61 @@ func (c cluster) init(ctx context.Context) (string, error) {
 	return password, nil
 }
 
-// mkdirs makes our directory, and in it an empty one for a database.
-func (c cluster) mkdirs(data string) error {
-	if err := os.RemoveAll(data); err != nil { // half made
+// house makes our directory, which PostgreSQL's user owns and can enter.
+func (c cluster) house(ctx context.Context) error {
+	if err := os.MkdirAll(c.dir, 0o755); err != nil { //nolint:gosec // G301: PostgreSQL's user must pass through
 		return fmt.Errorf("making database directory: %w", err)
 	}
 
-	if err := os.MkdirAll(c.dir, 0o755); err != nil { //nolint:gosec // G301: PostgreSQL's user must pass through
+	if err := c.chown(c.dir); err != nil {
+		return err
+	}
+
+	return c.checkWay(ctx)
+}
+
+// checkWay looks whether PostgreSQL's user can enter every directory on the way
+// to ours. It tries, so that access lists count. Errors: invalid, with what to
+// change.
+func (c cluster) checkWay(ctx context.Context) error {
+	if c.as == nil {
+		return nil // we made it ourselves
+	}
+
+	name := strconv.FormatUint(uint64(c.as.Uid), 10)
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
+	}
+
+	way := []string{c.dir}
+	for dir := c.dir; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		way = append(way, filepath.Dir(dir))
+	}
+
+	for _, dir := range slices.Backward(way) { // from / on
+		cmd := c.command(ctx, "postgres", "--version")
+		cmd.Dir = dir
+
+		err := cmd.Run()
+
+		switch {
+		case err == nil:
+		case errors.Is(err, fs.ErrPermission) && dir == "/":
+			return berth.Errorf(berth.KindUnavailable, "the user %s, as which PostgreSQL runs, may not run %s: %w", name, filepath.Join(c.bin, "postgres"), err)
+		case errors.Is(err, fs.ErrPermission):
+			return berth.Errorf(berth.KindInvalid, "the user %s, as which PostgreSQL runs, cannot enter %s: run `chmod o+x %s`, "+
+				"or keep the data elsewhere by --data-dir, such as /var/lib/berth", name, dir, dir)
+		default:
+			return fmt.Errorf("trying to enter %s as the user %s: %w", dir, name, err)
+		}
+	}
+
+	return nil
+}
+
+// mkdirs makes an empty directory for a database.
+func (c cluster) mkdirs(data string) error {
+	if err := os.RemoveAll(data); err != nil { // half made
 		return fmt.Errorf("making database directory: %w", err)
 	}
 
@@ -224,7 +247,7 @@ func (c cluster) mkdirs(data string) error {
 		return fmt.Errorf("making database directory: %w", err)
 	}
 
-	return errors.Join(c.chown(c.dir), c.chown(data))
+	return c.chown(data)
 }
 
 func (c cluster) chown(path string) error {

@@ -1,0 +1,191 @@
+package devstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// oldestPostgres is the oldest major version that Berth runs on
+// (postgres.OldestServer).
+const oldestPostgres = 14
+
+// installation is the programs of one installed PostgreSQL server.
+type installation struct {
+	bin   string // folder
+	major int    // 9 for 9.6, which is too old anyhow
+}
+
+// machinePrograms is where distributions put each major version's programs:
+// Debian and Ubuntu; Red Hat and its kin; SUSE; Homebrew.
+var machinePrograms = []string{
+	"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib/postgresql*/bin", "/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin",
+}
+
+// FindPostgres returns the folder of the installed programs that fit the
+// data directory below dir; those of the newest version when there is none yet.
+// Errors: unavailable, with what to install.
+func FindPostgres(dir string) (string, error) {
+	found, err := findPostgres(machinePrograms, filepath.Join(dir, "data"))
+
+	return found.bin, err
+}
+
+func findPostgres(patterns []string, data string) (installation, error) {
+	all := installations(patterns)
+
+	wanted, err := dataVersion(data)
+	if err != nil {
+		return installation{}, err
+	}
+
+	for _, i := range all { // newest first
+		if i.major >= oldestPostgres && (wanted == 0 || i.major == wanted) {
+			return i, nil
+		}
+	}
+
+	return installation{}, missing(all, wanted, data)
+}
+
+// missing explains why none of the installed programs fit. Wanted is the
+// version of the data; 0 = there is no data yet.
+func missing(all []installation, wanted int, data string) error {
+	const elsewhere = "or give --postgres-url"
+
+	switch {
+	case wanted != 0 && wanted < oldestPostgres:
+		return berth.Errorf(berth.KindUnavailable, "the database in %s is of PostgreSQL %d, and Berth needs %d or newer: upgrade it with pg_upgrade, %s",
+			data, wanted, oldestPostgres, elsewhere)
+	case wanted != 0 && len(all) == 0:
+		return berth.Errorf(berth.KindUnavailable, "the database in %s is of PostgreSQL %d, and no PostgreSQL server is installed: "+
+			"on Debian or Ubuntu, run `apt-get install postgresql-%d`; %s", data, wanted, wanted, elsewhere)
+	case wanted != 0:
+		return berth.Errorf(berth.KindUnavailable, "the database in %s is of PostgreSQL %d, which is not installed (%s is): "+
+			"on Debian or Ubuntu, run `apt-get install postgresql-%d`, and nothing else changes; %s", data, wanted, versions(all), wanted, upgrade(all, wanted, data))
+	case len(all) > 0:
+		return berth.Errorf(berth.KindUnavailable, "only PostgreSQL %s is installed, and Berth needs %d or newer: "+
+			"install a newer one, %s", versions(all), oldestPostgres, elsewhere)
+	default:
+		return berth.Errorf(berth.KindUnavailable,
+			"no PostgreSQL server is installed: on Debian or Ubuntu, run `apt-get install postgresql`; %s", elsewhere)
+	}
+}
+
+// upgrade is the commands that bring data to the newest installed version. They
+// need the old programs, too.
+func upgrade(all []installation, from int, data string) string {
+	to := all[0]
+	if to.major < from {
+		return "data cannot go back to an older version"
+	}
+
+	fresh := fmt.Sprintf("%s.%d", data, to.major)
+	secret := filepath.Join(filepath.Dir(data), "password")
+
+	return fmt.Sprintf("to move the data to PostgreSQL %[1]d once both are installed, run as the user that owns %[2]s, in a directory which it may write: "+
+		"`%[3]s/initdb -D %[4]s -U berth --pwfile %[5]s -A scram-sha-256 -E UTF8 --locale C.UTF-8`, then "+
+		"`PGPASSWORD=$(cat %[5]s) %[3]s/pg_upgrade -U berth -b /usr/lib/postgresql/%[6]d/bin -B %[3]s -d %[2]s -D %[4]s`, then "+
+		"`mv %[2]s %[2]s.%[6]d && mv %[4]s %[2]s`", to.major, data, to.bin, fresh, secret, from)
+}
+
+func versions(all []installation) string {
+	words := make([]string, len(all))
+	for i, one := range all {
+		words[i] = strconv.Itoa(one.major)
+	}
+
+	return strings.Join(slices.Compact(words), ", ")
+}
+
+// dataVersion is the major version that made a data directory; 0 = there is none.
+func dataVersion(data string) (int, error) {
+	text, err := os.ReadFile(filepath.Join(data, "PG_VERSION")) //nolint:gosec // G304: our own directory
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+
+	if err != nil {
+		return 0, fmt.Errorf("reading the version of the database: %w", err)
+	}
+
+	major, known := leadingNumber(strings.TrimSpace(string(text)))
+	if !known {
+		return 0, berth.Errorf(berth.KindConflict, "%s/PG_VERSION holds %q, which is no version: is this a database of PostgreSQL?", data, text)
+	}
+
+	return major, nil
+}
+
+// installations are the servers on PATH and below the patterns, newest first.
+// Those on PATH come first of one version.
+func installations(patterns []string) []installation {
+	var folders []string
+	if path, err := exec.LookPath("initdb"); err == nil {
+		folders = append(folders, filepath.Dir(path))
+	}
+
+	for _, pattern := range patterns {
+		found, _ := filepath.Glob(pattern) // fails only for a wrong pattern
+		folders = append(folders, found...)
+	}
+
+	var all []installation
+
+	for _, folder := range folders {
+		if major, ok := serverVersion(folder); ok {
+			all = append(all, installation{bin: folder, major: major})
+		}
+	}
+
+	slices.SortStableFunc(all, func(a, b installation) int { return b.major - a.major })
+
+	return all
+}
+
+// versionTimeout bounds asking a program for its version.
+const versionTimeout = 5 * time.Second
+
+// serverVersion asks a server's programs for their major version. It is not ok
+// where a program is missing that we need: a client's package holds some.
+func serverVersion(folder string) (major int, ok bool) {
+	for _, program := range []string{"postgres", "initdb", "pg_isready", "createdb"} {
+		if _, err := os.Stat(filepath.Join(folder, program)); err != nil {
+			return 0, false
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), versionTimeout)
+	defer cancel()
+
+	out, err := exec.CommandContext(ctx, filepath.Join(folder, "postgres"), "--version").Output() //nolint:gosec // G204: an installed program
+	if err != nil {
+		return 0, false
+	}
+
+	_, number, _ := strings.Cut(string(out), "(PostgreSQL) ") // postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)
+
+	return leadingNumber(number)
+}
+
+// leadingNumber is what a version begins with.
+func leadingNumber(text string) (int, bool) {
+	end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || '9' < r })
+	if end < 0 {
+		end = len(text)
+	}
+
+	number, err := strconv.Atoi(text[:end])
+
+	return number, err == nil
+}

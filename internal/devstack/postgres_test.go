@@ -1,0 +1,53 @@
+package devstack
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// As root PostgreSQL runs as another user, which is told apart from us by the
+// directories that it cannot enter.
+func TestStartPostgres_SaysWhichDirectoryIsClosed(t *testing.T) {
+	t.Parallel()
+
+	if os.Geteuid() != 0 {
+		t.Skip("only root runs PostgreSQL as another user")
+	}
+
+	root, err := os.MkdirTemp("", "berth-devstack-") //nolint:usetesting // the parents of t.TempDir are closed
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+
+	closed := filepath.Join(root, "closed")
+	require.NoError(t, os.Chmod(root, 0o755)) //nolint:gosec // G302: open, on purpose
+	require.NoError(t, os.Mkdir(closed, 0o700))
+
+	_, err = StartPostgres(t.Context(), PostgresConfig{Dir: filepath.Join(closed, "berth", "postgres"), Volatile: true})
+	require.ErrorContains(t, err, "cannot enter "+closed+": run `chmod o+x "+closed+"`, or keep the data elsewhere by --data-dir")
+	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+
+	require.NoError(t, os.Chmod(closed, 0o711)) //nolint:gosec // G302: as the message says
+
+	server, err := StartPostgres(t.Context(), PostgresConfig{Dir: filepath.Join(closed, "berth", "postgres"), Volatile: true})
+	require.NoError(t, err)
+	require.NoError(t, server.Stop())
+}
+
+// A relative directory is one below where Berth runs, not where PostgreSQL does.
+func TestStartPostgres_RelativeDirectory(t *testing.T) {
+	root, err := os.MkdirTemp("", "berth-devstack-") //nolint:usetesting // the parents of t.TempDir are closed
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	require.NoError(t, os.Chmod(root, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
+	t.Chdir(root)
+
+	server, err := StartPostgres(t.Context(), PostgresConfig{Dir: "below", Volatile: true})
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(root, "below", "data", "PG_VERSION"))
+	require.NoError(t, server.Stop())
+}
