@@ -97,6 +97,8 @@ func problemIn(response *http.Response) error {
 		problem.Detail = "the server answered " + response.Status + ", and not as Berth does; is --server right?"
 	}
 
+	problem.retryAfter = retryAfter(response.Header.Get("Retry-After"), time.Now())
+
 	return problem
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,9 +51,14 @@ func (r *remote) followLog(cmd *cobra.Command, attemptID string) error {
 
 // notice tells the user that the connection was lost, once until it is back.
 func notice(cmd *cobra.Command) func(error) {
+	var mu sync.Mutex
+
 	told := time.Time{}
 
 	return func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+
 		if time.Since(told) > time.Minute {
 			told = time.Now()
 

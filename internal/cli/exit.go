@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,7 @@ const (
 	ExitValidation  = 4
 	ExitAuth        = 5
 	ExitConflict    = 6
-	ExitUnreachable = 7
+	ExitUnreachable = 7 // or too busy, or broken: the same may work later
 	ExitSweepFailed = 8 // the sweep ended, but not well
 	ExitTimeout     = 124
 	ExitInterrupt   = 130 // by Ctrl-C; what was watched goes on
@@ -77,18 +78,21 @@ func codeOfStatus(status int) int {
 		return ExitNotFound
 	case http.StatusConflict:
 		return ExitConflict
-	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
-		return ExitUnreachable
-	default:
-		return ExitError
 	}
+
+	if temporaryStatus(status) {
+		return ExitUnreachable
+	}
+
+	return ExitError
 }
 
 // problemError is what the server answered when it refused.
 type problemError struct {
 	client.Problem
 
-	file *sweepFile // the document the pointers are about; nil = none
+	file       *sweepFile    // the document the pointers are about; nil = none
+	retryAfter time.Duration // when the server asks to be asked again; 0 = it does not say
 }
 
 func (e *problemError) Error() string {

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"github.com/berthml/berth/internal/spec"
@@ -44,8 +47,16 @@ func readSweepFile(cmd *cobra.Command, name string, args []string) (*sweepFile, 
 		in = file
 	}
 
-	data, err := io.ReadAll(io.LimitReader(in, spec.MaxBytes+1)) // the server says that it is too large
-	if err != nil {
+	if file, ok := in.(*os.File); ok && name == "-" && isatty.IsTerminal(file.Fd()) {
+		say(cmd.ErrOrStderr(), "reading the sweep file from the terminal; end it with Ctrl-D on a line of its own\n")
+	}
+
+	data, err := readAll(cmd.Context(), in)
+
+	switch {
+	case errors.Is(err, context.Canceled):
+		return nil, exitf(ExitInterrupt, "interrupted")
+	case err != nil:
 		return nil, exitf(ExitUsage, "reading the sweep file %q: %w", name, err)
 	}
 
@@ -59,6 +70,29 @@ func readSweepFile(cmd *cobra.Command, name string, args []string) (*sweepFile, 
 	}
 
 	return f, nil
+}
+
+// readAll reads a file to its end, or until ctx ends: a terminal or a pipe may
+// never come to one. A read that goes on then ends with the process.
+func readAll(ctx context.Context, in io.Reader) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+
+	done := make(chan result, 1)
+
+	go func() { // see above
+		data, err := io.ReadAll(io.LimitReader(in, spec.MaxBytes+1)) // the server says that it is too large
+		done <- result{data: data, err: err}
+	}()
+
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-done:
+		return r.data, r.err
+	}
 }
 
 func (f *sweepFile) reader() io.Reader { return bytes.NewReader(f.data) }

@@ -16,31 +16,25 @@ type serverEvent struct {
 	data string
 }
 
-// Pauses between tries to connect again.
-const (
-	reconnectFirst = 500 * time.Millisecond
-	reconnectMost  = 10 * time.Second
-	maxEventBytes  = 4 << 20
-)
+// maxEventBytes is the longest line of a stream.
+const maxEventBytes = 4 << 20
 
 // errStreamEnd ends a stream from inside.
 var errStreamEnd = errors.New("end of stream")
 
 // stream is a subscription that outlives its connections.
 type stream struct {
-	open    func(ctx context.Context, lastID string) (*http.Response, error)
-	lost    func(err error) // told once for each loss; may be nil
-	regain  func()          // told once it is connected, also the first time; may be nil
-	lastID  string
-	pausing time.Duration
+	open   func(ctx context.Context, lastID string) (*http.Response, error)
+	lost   func(err error) // told once for each loss; may be nil
+	regain func()          // told once it is connected, also the first time; may be nil
+	lastID string
+	waits  patience
 }
 
 // run hands events to handle until it returns an error, ctx ends, or the
 // server refuses. A lost connection is opened again after the last event that
 // was seen. errStreamEnd ends it without an error.
 func (s *stream) run(ctx context.Context, handle func(serverEvent) error) error {
-	s.pausing = reconnectFirst
-
 	for {
 		err := s.once(ctx, handle)
 
@@ -56,7 +50,7 @@ func (s *stream) run(ctx context.Context, handle func(serverEvent) error) error 
 			return own.err
 		case ctx.Err() != nil:
 			return unreachable(ctx.Err())
-		case errors.As(err, &problem) && codeOfStatus(problem.Status) != ExitUnreachable:
+		case errors.As(err, &problem) && !temporaryStatus(problem.Status):
 			return err
 		}
 
@@ -67,8 +61,7 @@ func (s *stream) run(ctx context.Context, handle func(serverEvent) error) error 
 		select {
 		case <-ctx.Done():
 			return unreachable(ctx.Err())
-		case <-time.After(s.pausing):
-			s.pausing = min(2*s.pausing, reconnectMost)
+		case <-time.After(s.waits.pause(err)):
 		}
 	}
 }
@@ -91,7 +84,8 @@ func (s *stream) once(ctx context.Context, handle func(serverEvent) error) error
 		return problemIn(response)
 	}
 
-	s.pausing = reconnectFirst
+	s.waits.reset()
+
 	if s.regain != nil {
 		s.regain()
 	}

@@ -14,12 +14,10 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// A submission whose answer was lost is repeated with the same key, so that it
-// is one sweep however often.
-const (
-	submitTries = 3
-	submitPause = time.Second
-)
+// submitTries is how often a submission is tried whose answer was lost, or that
+// the server could not take just then. All tries have one key, so that it is
+// one sweep.
+const submitTries = 4
 
 func (o *options) submitCommand() *cobra.Command {
 	var (
@@ -58,16 +56,18 @@ func fileFlag(cmd *cobra.Command, name *string) {
 }
 
 func (r *remote) submit(ctx context.Context, file *sweepFile, key string) (client.Sweep, error) {
+	var p patience
+
 	for try := 1; ; try++ {
 		sweep, err := answer[client.Sweep](r.CreateSweepWithBody(ctx, &client.CreateSweepParams{IdempotencyKey: key}, file.contentType, file.reader()))
-		if err == nil || ExitCode(err) != ExitUnreachable || refusedToConnect(err) || try == submitTries {
+		if err == nil || !temporary(err) || refusedToConnect(err) || try == submitTries {
 			return sweep, about(file, err)
 		}
 
 		select {
 		case <-ctx.Done():
 			return sweep, err
-		case <-time.After(submitPause):
+		case <-time.After(p.pause(err)):
 		}
 	}
 }

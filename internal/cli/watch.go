@@ -76,14 +76,20 @@ func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following)
 		defer cancel()
 	}
 
-	sweep, err := to.sweep(ctx, id) // a wrong id is said at once
+	lost := notice(cmd)
+
+	sweep, err := to.sweep(ctx, id) // a wrong id or server is said at once
+	if err != nil && (f.wait || !refusedToConnect(err)) {
+		sweep, err = patiently(ctx, lost, func() (client.Sweep, error) { return to.sweep(ctx, id) })
+	}
+
 	if err != nil {
 		return detached(ctx, id, err)
 	}
 
 	expected := to.expectedWaves(ctx, sweep)
 	shown := o.viewFor(cmd.ErrOrStderr())
-	last, err := to.watch(ctx, sweep.ID, shown, notice(cmd))
+	last, err := to.watch(ctx, sweep.ID, shown, lost)
 
 	shown.close()
 
@@ -91,7 +97,7 @@ func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following)
 		return detached(ctx, sweep.ID, err)
 	}
 
-	summary, err := to.summarize(ctx, last, expected)
+	summary, err := patiently(ctx, lost, func() (summary, error) { return to.summarize(ctx, last, expected) })
 	if err != nil {
 		return detached(ctx, sweep.ID, err)
 	}
@@ -181,7 +187,7 @@ func (r *remote) watch(ctx context.Context, id string, shown view, lost func(err
 
 		var err error
 
-		last, err = r.look(ctx, id, shown, changed)
+		last, err = r.look(ctx, id, shown, changed, lost)
 
 		return err
 	})
@@ -191,24 +197,25 @@ func (r *remote) watch(ctx context.Context, id string, shown view, lost func(err
 	return last, err
 }
 
-// look reads the sweep whenever something changed.
-func (r *remote) look(ctx context.Context, id string, shown view, changed <-chan struct{}) (board, error) {
+// look reads the sweep whenever something changed. The sweep goes on while the
+// server is in trouble, and so does look.
+func (r *remote) look(ctx context.Context, id string, shown view, changed <-chan struct{}, lost func(error)) (board, error) {
 	poll := time.NewTicker(watchPoll)
 	defer poll.Stop()
 
 	for {
-		b, err := r.board(ctx, id)
+		b, err := patiently(ctx, lost, func() (board, error) { return r.board(ctx, id) })
 
 		switch {
-		case err == nil:
-			shown.show(b)
 		case ctx.Err() != nil:
 			return b, ctx.Err()
-		case ExitCode(err) != ExitUnreachable:
+		case err != nil:
 			return b, err
 		}
 
-		if err == nil && ended(b.sweep.State) {
+		shown.show(b)
+
+		if ended(b.sweep.State) {
 			return b, nil
 		}
 

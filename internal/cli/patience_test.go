@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/apitest"
+)
+
+// troubled passes calls on to a server, but lets trouble answer some instead:
+// trouble gets how many calls of this method and path there were before.
+func troubled(t *testing.T, server string, trouble func(w http.ResponseWriter, r *http.Request, before int) (answered bool)) string {
+	t.Helper()
+
+	target, err := url.Parse(server)
+	require.NoError(t, err)
+
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.FlushInterval = -1
+	director := proxy.Director
+	proxy.Director = func(r *http.Request) {
+		director(r)
+
+		r.Host = target.Host
+		r.Header["X-Forwarded-For"] = nil // it stands for the network, not for a proxy
+	}
+
+	var (
+		mu    sync.Mutex
+		calls = map[string]int{}
+	)
+
+	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := r.Method + " " + r.URL.Path
+
+		mu.Lock()
+		before := calls[key]
+		calls[key]++
+		mu.Unlock()
+
+		if !trouble(w, r, before) {
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(func() {
+		between.CloseClientConnections()
+		between.Close()
+	})
+
+	return between.URL
+}
+
+// fail answers with one kind of trouble after the other.
+func fail(w http.ResponseWriter, nth int64) (answered bool) {
+	switch nth % 4 {
+	case 0:
+		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, `{"status":429,"code":"E_RATE","detail":"too often"}`)
+	case 1:
+		w.WriteHeader(http.StatusInternalServerError)
+	case 2:
+		w.WriteHeader(http.StatusServiceUnavailable)
+	default:
+		panic(http.ErrAbortHandler) // the connection is reset
+	}
+
+	return true
+}
+
+// Watching goes on whatever the server's trouble is, because the sweep does.
+func TestWatchOutlastsTrouble(t *testing.T) {
+	t.Parallel()
+
+	var kinds atomic.Int64
+
+	server := troubled(t, serve(t, apitest.Sample()), func(w http.ResponseWriter, _ *http.Request, before int) bool {
+		return before == 0 && fail(w, kinds.Add(1)-1) // the first call of everything
+	})
+
+	result := execute(t.Context(), server, "sweep", "watch", apitest.NewID(1))
+	require.Equal(t, ExitOK, result.code, result.stderr)
+	require.Contains(t, result.stdout, "best: trial 2")
+	require.Contains(t, result.stderr, "lost the server")
+
+	result = execute(t.Context(), server, "sweep", "submit", "-f", "-")
+	require.Equal(t, ExitOK, result.code, result.stderr)
+}
+
+// What the server refuses for good ends the watch, with the code that says so.
+func TestWatchEndsWhenItIsRefused(t *testing.T) {
+	t.Parallel()
+
+	for status, want := range map[int]int{
+		http.StatusUnauthorized: ExitAuth, http.StatusForbidden: ExitAuth, http.StatusNotFound: ExitNotFound, http.StatusBadRequest: ExitValidation,
+	} {
+		store := apitest.Sample()
+		store.Sweeps[0].State, store.Sweeps[0].FinishedAt = berth.SweepRunning, nil
+		server := troubled(t, serve(t, store), func(w http.ResponseWriter, _ *http.Request, before int) bool {
+			if before > 0 {
+				w.WriteHeader(status)
+			}
+
+			return before > 0
+		})
+
+		result := execute(t.Context(), server, "sweep", "watch", apitest.NewID(1), "--timeout", "30s")
+		require.Equal(t, want, result.code, "%d: %s", status, result.stderr)
+	}
+}
+
+func TestTroubleHasOneExitCode(t *testing.T) {
+	t.Parallel()
+
+	for _, status := range []int{429, 500, 502, 503, 504} {
+		server := troubled(t, "http://127.0.0.1:1", func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+			w.WriteHeader(status)
+
+			return true
+		})
+		require.Equal(t, ExitUnreachable, execute(t.Context(), server, "sweep", "list").code, status)
+	}
+}
+
+func TestPatience(t *testing.T) {
+	t.Parallel()
+
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+	for header, want := range map[string]time.Duration{
+		"": 0, "7": 7 * time.Second, "-1": 0, "soon": 0, "Sun, 22 Nov 2026 12:00:30 GMT": 30 * time.Second, "Sun, 22 Nov 2026 11:00:30 GMT": 0,
+	} {
+		require.Equal(t, want, retryAfter(header, now), header)
+	}
+
+	var p patience
+
+	require.Equal(t, reconnectFirst, p.pause(nil))
+	require.Equal(t, 2*reconnectFirst, p.pause(nil))
+	require.Equal(t, 40*time.Second, p.pause(&problemError{retryAfter: 40 * time.Second}))
+	require.Equal(t, reconnectPatience, p.pause(&problemError{retryAfter: time.Hour}), "no server makes us wait for ever")
+
+	for range 10 {
+		require.LessOrEqual(t, p.pause(nil), reconnectMost)
+	}
+
+	require.Equal(t, reconnectMost, p.pause(nil))
+	p.reset()
+	require.Equal(t, reconnectFirst, p.pause(nil))
+}
+
+// Reading a sweep file from a terminal can be interrupted.
+func TestReadingStandardInputIsInterrupted(t *testing.T) {
+	t.Parallel()
+
+	in, hold := io.Pipe()
+	defer hold.Close() //nolint:errcheck // ends the read
+
+	ctx, interrupt := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+
+	go func() {
+		cmd := &cobra.Command{}
+		cmd.SetIn(in)
+		cmd.SetErr(&bytes.Buffer{})
+		cmd.SetContext(ctx)
+
+		_, err := readSweepFile(cmd, "-", nil)
+		done <- err
+	}()
+
+	_, err := hold.Write([]byte("name: digits\n"))
+	require.NoError(t, err)
+	interrupt()
+
+	select {
+	case err := <-done:
+		require.Equal(t, ExitInterrupt, ExitCode(err))
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "it still reads")
+	}
+}
