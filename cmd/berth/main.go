@@ -5,11 +5,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,7 +21,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(context.Background(), os.Stderr)
 	err := root().ExecuteContext(ctx)
 
 	stop()
@@ -29,6 +31,22 @@ func main() {
 	}
 
 	os.Exit(cli.ExitCode(err))
+}
+
+// stoppingHint is how long after the first signal a person is told of the second.
+const stoppingHint = time.Second
+
+// interruptible ends the context at the first Ctrl-C or SIGTERM, for an orderly
+// end. The second ends the process at once, as if we caught none.
+func interruptible(ctx context.Context, out io.Writer) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+
+	context.AfterFunc(ctx, func() {
+		stop()
+		time.AfterFunc(stoppingHint, func() { fmt.Fprintln(out, "berth: stopping; once more ends it at once") })
+	})
+
+	return ctx, stop
 }
 
 func root() *cobra.Command {
