@@ -58,7 +58,13 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		return containerRuntime{}, err
 	}
 
-	info, err := d.Info(ctx)
+	var info docker.Info
+
+	err = retry(ctx, log, "Docker", connectPatience, func() error { // at boot it may start after us
+		info, err = d.Info(ctx)
+
+		return err
+	})
 	if err != nil {
 		return containerRuntime{}, fmt.Errorf("asking Docker, which a worker cannot do without: %w", err)
 	}
