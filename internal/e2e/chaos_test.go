@@ -14,29 +14,37 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
-	"github.com/berthml/berth/internal/pgtest"
 )
 
 const (
 	chaosDefault = 60 * time.Second
 	// chaosQuiet is how long everything may take to end once the faults are over.
 	chaosQuiet = 4 * time.Minute
+	// chaosStuck without a change, nothing changes any more: longer than any
+	// time after which a lost signal is made good.
+	chaosStuck = 75 * time.Second
 	// chaosLook is how often the invariants are looked at while it lasts.
-	chaosLook = 300 * time.Millisecond
+	chaosLook = 500 * time.Millisecond
+	// canaryPatience is how long a canary may wait while a host that is known to
+	// be healthy has room, and everything that placing needs is up.
+	canaryPatience = 20 * time.Second
 )
 
 // TestChaos runs random sweeps while random parts die, hang and lose sight of
-// each other, and then looks at the invariants of DESIGN.md section 9.
-// CHAOS_SEED repeats a schedule of faults; CHAOS_DURATION, such as 30m, makes
-// it long. A failure prints the seed and what happened when.
+// each other, and compares how every trial ends with how it must end (O1 to
+// O4) and the ledger with its invariants (I1 to I7).
+//
+// CHAOS_SEED repeats a schedule; CHAOS_DURATION, such as 30m, makes it long.
+// CHAOS_JOBS, CHAOS_SCENES and CHAOS_KINDS name what is drawn from, separated
+// by commas ("none" = nothing of it); CHAOS_OTHER_BINARY is a berth that
+// workers now and then run instead. A failure prints the seed and what
+// happened when.
 func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the machine to itself
 	seed := rand.Uint64()
 	if text := os.Getenv("CHAOS_SEED"); text != "" {
@@ -53,11 +61,15 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 	}
 
 	x := &chaos{
-		cluster: startCluster(t, 2, "1GiB"), seed: seed, random: rand.New(rand.NewPCG(seed, seed)),
-		began: time.Now(), injected: map[string]int{}, sweeps: map[string]bool{}, removed: map[string]bool{}, seen: map[string]string{},
+		cluster: startParts(t), seed: seed, plan: schedule(seed, lasts, plot{named("CHAOS_JOBS"), named("CHAOS_SCENES"), named("CHAOS_KINDS")}),
+		other: os.Getenv("CHAOS_OTHER_BINARY"), docker: map[string]*dockerProxy{},
+		began: time.Now(), injected: map[string]int{}, removed: map[string]bool{}, hit: map[string]bool{}, seen: map[string]string{},
+		results: map[string]string{}, healthy: map[string]time.Time{}, waited: map[string]time.Duration{},
 	}
 
 	defer x.report()
+
+	x.startAll()
 
 	ctx, endWatch := context.WithCancel(t.Context())
 	watched := make(chan struct{})
@@ -67,8 +79,11 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 		x.watch(ctx)
 	}()
 
-	x.storm(lasts)
-	x.calm()
+	x.storm()
+
+	if !x.emptied {
+		x.calm()
+	}
 
 	endWatch()
 	<-watched
@@ -76,31 +91,100 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 	require.Empty(t, x.broken, "invariants were broken (CHAOS_SEED=%d)", seed)
 }
 
-// chaos is one run. Only the storm draws random numbers, so that a seed
-// repeats a schedule.
+// named reads names from the environment; nil = all.
+func named(variable string) []string {
+	if text := os.Getenv(variable); text != "" {
+		return strings.Split(text, ",")
+	}
+
+	return nil
+}
+
+// chaos is one run.
 type chaos struct {
 	*cluster
 
-	seed   uint64
-	random *rand.Rand
-	began  time.Time
-	due    []repair
-	sweeps map[string]bool // acknowledged; true = a person ended it early
+	seed    uint64
+	plan    []event
+	other   string // another berth, for workers; empty = none
+	began   time.Time
+	apis    []*client.ClientWithResponses
+	second  *exec.Cmd // the other server
+	docker  map[string]*dockerProxy
+	due     []repair
+	emptied bool // Temporal came back without what it knew: nothing goes on by itself
 
 	mu       sync.Mutex
+	sweeps   []*ordered // of the schedule, by number
+	extra    []*ordered // of canaries and scenes
 	timeline []string
 	injected map[string]int
 	removed  map[string]bool   // containers that we removed, by name
+	hit      map[string]bool   // attempts whose container a person killed or removed
 	seen     map[string]string // container ids, by name
+	results  map[string]string // what had ended, by name
+	counters map[string]int64  // what must not go back
+	graced   time.Time         // until then, containers without a lease are no fault: the database is an older one
+	lost     []string          // names of hosts that never return
+	healthy  map[string]time.Time
+	waited   map[string]time.Duration // of canaries, while they need not have
 	broken   []string
 	looks    int
 }
+
+// ordered is a sweep of the storm, and what was done to it.
+type ordered struct {
+	order order
+	key   string // of its submission
+	id    string // empty until it was acknowledged
+	acked client.Sweep
+	deeds deeds
+	// forgettable: acknowledged after the copy of the database that came back.
+	forgettable bool
+	refused     bool
+}
+
+func (o *ordered) String() string { return fmt.Sprintf("%.8s (%s)", o.id, o.order.Name) }
 
 // repair ends a fault.
 type repair struct {
 	at   time.Time
 	what string
 	do   func()
+}
+
+// startAll runs both servers and the hosts, of unequal sizes.
+func (x *chaos) startAll() {
+	x.apis = []*client.ClientWithResponses{x.api}
+	x.startSecond()
+
+	for _, flags := range [][]string{{"--memory", "1GiB"}, {"--memory", "768MiB"}, {"--memory", "512MiB", "--cpus", "1"}} {
+		h := x.addHost(flags...)
+		x.docker[h.name] = x.proxyDocker(h)
+		x.startWorker(h, binary)
+	}
+
+	x.awaitHosts()
+
+	for _, part := range []string{"server", "second server", "PostgreSQL", "Temporal"} {
+		x.recovered(part)
+	}
+}
+
+// all are the sweeps that were acknowledged.
+func (x *chaos) all() []*ordered {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	var found []*ordered
+
+	for _, o := range slices.Concat(x.sweeps, x.extra) {
+		if o.id != "" {
+			found = append(found, o)
+		}
+	}
+
+	return found
 }
 
 // note writes a line of the timeline.
@@ -121,24 +205,45 @@ func (x *chaos) fault(kind, whom string, lasts time.Duration, mend func()) {
 	}
 }
 
-// between draws a time.
-func (x *chaos) between(from, to time.Duration) time.Duration {
-	return from + time.Duration(x.random.Int64N(int64(to-from)))
+// storm plays the schedule. What takes long moves all that follows.
+func (x *chaos) storm() {
+	began := time.Now()
+
+	for _, e := range x.plan {
+		for x.t.Context().Err() == nil && time.Since(began) < e.At {
+			x.mend(false)
+			pause(x.t.Context(), min(e.At-time.Since(began), 100*time.Millisecond))
+		}
+
+		x.act(e)
+
+		if late := time.Since(began) - e.At; late > time.Second {
+			began = began.Add(late)
+		}
+	}
 }
 
-// storm injects faults and starts sweeps until time is over.
-func (x *chaos) storm(lasts time.Duration) {
-	x.submit()
+func pause(ctx context.Context, lasts time.Duration) {
+	select {
+	case <-time.After(lasts):
+	case <-ctx.Done():
+	}
+}
 
-	for end := time.Now().Add(lasts); time.Now().Before(end); {
-		x.mend(false)
-		x.act()
-
-		select {
-		case <-time.After(x.between(100*time.Millisecond, 1500*time.Millisecond)):
-		case <-x.t.Context().Done():
-			return
+// until polls until the condition holds, or patience is over, and ends faults
+// whose time has come meanwhile.
+func (x *chaos) until(patience time.Duration, condition func() bool) bool {
+	for deadline := time.Now().Add(patience); ; {
+		if condition() {
+			return true
 		}
+
+		if time.Now().After(deadline) || x.t.Context().Err() != nil {
+			return false
+		}
+
+		x.mend(false)
+		pause(x.t.Context(), 100*time.Millisecond)
 	}
 }
 
@@ -149,319 +254,181 @@ func (x *chaos) mend(all bool) {
 			continue
 		}
 
-		x.note("%s", x.due[i].what)
-		x.due[i].do()
+		due := x.due[i]
 		x.due = slices.Delete(x.due, i, i+1)
 		i--
+
+		x.note("%s", due.what)
+		due.do()
 	}
 }
 
-// act does one thing. The weights are by how often such things happen, and by
-// what they cost: a stopped database stops everything.
-func (x *chaos) act() {
-	h := x.hosts[x.random.IntN(len(x.hosts))]
-	draw := x.random.IntN(100)
-
+// act does what an event says.
+func (x *chaos) act(e event) {
 	switch {
-	case draw < 22:
-		x.submit()
-	case draw < 32:
-		x.steer()
-	case draw < 46:
-		x.endWorker(h, "kill -9 of worker", syscall.SIGKILL)
-	case draw < 54:
-		x.endWorker(h, "SIGTERM of worker", syscall.SIGTERM)
-	case draw < 61:
-		x.freezeWorker(h)
-	case draw < 68:
-		x.partition(h, "cut from PostgreSQL", true, false)
-	case draw < 75:
-		x.partition(h, "cut from Temporal", false, true)
-	case draw < 79:
-		x.partition(h, "cut from both", true, true)
-	case draw < 85:
-		x.killServer()
-	case draw < 89:
-		x.note("crash of PostgreSQL")
-		x.injected["crash of PostgreSQL"]++
-		x.crashPostgres()
-	case draw < 93:
-		x.killTemporal()
-		x.fault("kill -9", "Temporal", x.between(0, 3*time.Second), x.startTemporal)
-	case draw < 97:
-		x.hitContainer("docker kill", "kill")
+	case e.Kind == submission:
+		x.mu.Lock()
+		o := &ordered{order: e.Order}
+		x.sweeps = append(x.sweeps, o)
+		x.mu.Unlock()
+		x.submit(o)
+	case e.Kind == "canary":
+		x.submitExtra(e.Order)
+	case slices.Contains(steering, e.Kind):
+		x.steer(e)
+	case slices.ContainsFunc(scenes, func(s scene) bool { return s.name == e.Kind }):
+		x.play(e)
 	default:
-		x.hitContainer("docker rm --force", "rm", "--force")
+		x.inject(e)
 	}
 }
 
-// up reports whether a worker runs and is not being broken already.
-func (h *host) up() bool {
-	return h.worker != nil && !h.away
-}
-
-func (x *chaos) endWorker(h *host, kind string, signal syscall.Signal) {
-	if !h.up() {
-		return
-	}
-
-	h.away = true
-
-	stop(h.worker, signal)
-	x.fault(kind, h.name, x.between(0, 4*time.Second), func() {
-		h.away = false
-		x.startHost(h)
-	})
-}
-
-// freezeWorker stops a worker for longer than it may be silent, or shorter.
-func (x *chaos) freezeWorker(h *host) {
-	if !h.up() {
-		return
-	}
-
-	h.away = true
-	_ = h.worker.Process.Signal(syscall.SIGSTOP)
-
-	x.fault("SIGSTOP of worker", h.name, x.between(time.Second, 3*fastHeartbeat), func() {
-		h.away = false
-		_ = h.worker.Process.Signal(syscall.SIGCONT)
-	})
-}
-
-func (x *chaos) partition(h *host, kind string, fromPostgres, fromTemporal bool) {
-	if h.cut {
-		return
-	}
-
-	h.cut = true
-
-	if fromPostgres {
-		x.cut(h.postgres)
-	}
-
-	if fromTemporal {
-		x.cut(h.temporal)
-	}
-
-	x.fault(kind, h.name, x.between(500*time.Millisecond, 2*fastHost), func() {
-		h.cut = false
-		x.heal(h.postgres)
-		x.heal(h.temporal)
-	})
-}
-
-func (x *chaos) killServer() {
-	if x.server == nil {
-		return
-	}
-
-	stop(x.server, syscall.SIGKILL)
-	x.server = nil
-	x.fault("kill -9", "server", x.between(0, 3*time.Second), x.startServer)
-}
-
-// hitContainer does something to a container that only a person would do.
-func (x *chaos) hitContainer(kind string, args ...string) {
-	all := x.running()
-	if len(all) == 0 {
-		return
-	}
-
-	one := all[x.random.IntN(len(all))]
+// submitExtra submits a sweep that no event of the schedule steers.
+func (x *chaos) submitExtra(o order) *ordered {
+	one := &ordered{order: o}
 
 	x.mu.Lock()
-	x.removed[one.name] = true
+	x.extra = append(x.extra, one)
 	x.mu.Unlock()
 
-	_ = exec.Command("docker", append(args, one.id)...).Run() //nolint:noctx // it may have ended
-	x.fault(kind, one.name, 0, nil)
+	x.submit(one)
+
+	return one
 }
 
-// jobs are what the sweeps of a storm run: each its command, its parameters
-// and what it asks for.
-var jobs = []string{
-	"command: [/busy, train, '{{ms}}', '0.5', '8']\nresources: {memory: 64MiB, cpus: 0.5}",
-	"command: [/busy, train, '{{ms}}', '0.5', '8']\nresources: {cpus: 0.5, memory: 32MiB}\nprobe: {mode: full}",
-	"command: [/busy, train, '{{ms}}', '0.5', '90']\nresources: {memory: 64MiB, cpus: 0.5}", // the kernel kills it first
-	"command: [/busy, exit, '3', '{{ms}}']\nresources: {memory: 64MiB, cpus: 0.5}",          // its own fault
-	"command: [/busy, exit, '0', '{{ms}}']\nresources: {memory: 64MiB, cpus: 0.5}",          // without a result
-	"command: [/busy, ignore, '{{ms}}']\nresources: {memory: 64MiB, cpus: 0.5}\nlimits: {max_trial_duration: 4s}",
-}
+// submitTries bounds how often one submission is repeated, at one server and
+// then at the other.
+const submitTries = 4
 
 // submit posts a sweep until it is acknowledged: with one Idempotency-Key, so
 // that a lost answer makes no second one.
-func (x *chaos) submit() {
-	job := jobs[min(x.random.IntN(2*len(jobs)), len(jobs)-1)%len(jobs)]
-	if x.random.IntN(3) > 0 {
-		job = jobs[0]
+func (x *chaos) submit(o *ordered) {
+	if o.key == "" {
+		o.key = fmt.Sprintf("%d %s", x.seed, o.order.Name)
 	}
 
-	times := make([]string, 2+x.random.IntN(7))
-	for i := range times {
-		times[i] = strconv.Itoa(200 + 10*i + x.random.IntN(3000)/10*10)
-	}
-
-	slices.Sort(times)
-	times = slices.Compact(times)
-
-	file := fmt.Sprintf("name: chaos\nimage: berth-test/busy:1\nparameters: [{name: ms, values: [%s]}]\n%s\n"+
-		"search: {algorithm: grid}\nobjective: {metric: val}\nmetrics: {source: stdout}\n", strings.Join(times, ", "), job)
-	if !strings.Contains(job, "probe:") {
-		file += "probe: {mode: 'off'}\n"
-	}
-
-	id := x.post(file, 2)
-	if id == "" {
-		x.note("a sweep was not accepted")
-
-		return
-	}
-
-	x.sweeps[id] = false
-	x.note("sweep %s of %d trials: %s", id[:8], len(times), strings.SplitN(job, "\n", 2)[0])
-}
-
-// post returns the sweep's id, or nothing when the server does not answer.
-func (x *chaos) post(file string, tries int) string {
-	key := uuid.NewString()
-
-	for range tries {
+	for try := range submitTries {
 		ctx, cancel := context.WithTimeout(x.t.Context(), 3*time.Second)
-		answer, err := x.api.CreateSweepWithBodyWithResponse(ctx, &client.CreateSweepParams{IdempotencyKey: key}, "application/yaml", strings.NewReader(file))
+		answer, err := x.apis[try%len(x.apis)].CreateSweepWithBodyWithResponse(ctx,
+			&client.CreateSweepParams{IdempotencyKey: o.key}, "application/yaml", strings.NewReader(o.order.file()))
 
 		cancel()
 
-		if err != nil {
-			continue
-		}
-
-		switch answer.StatusCode() {
-		case http.StatusCreated:
-			return answer.JSON201.ID
-		case http.StatusOK:
-			return answer.JSON200.ID
-		case http.StatusUnprocessableEntity, http.StatusBadRequest:
-			require.NotContains(x.t, string(answer.Body), "E_", "the sweep file of a storm is wrong")
+		if err == nil && x.take(o, answer) {
+			return
 		}
 	}
 
-	return ""
+	x.note("%s was not accepted", o.order.Name)
+}
+
+// take reads the answer to a submission; false = ask again.
+func (x *chaos) take(o *ordered, answer *client.CreateSweepResponse) bool {
+	switch code := answer.StatusCode(); {
+	case code == http.StatusCreated:
+		x.accepted(o, *answer.JSON201)
+	case code == http.StatusOK:
+		x.accepted(o, *answer.JSON200)
+	case code == http.StatusServiceUnavailable, code == http.StatusTooManyRequests:
+		return false
+	case code >= http.StatusInternalServerError:
+		x.breaks("O4: submitting %s was answered with %d: %s", o.order.Name, code, answer.Body)
+		x.refused(o)
+	case jobNamed(o.order.Job).refusable:
+		x.note("%s was refused: %.160s", o.order.Name, answer.Body)
+		x.refused(o)
+	default:
+		x.breaks("O1: %s was refused: %s", o.order.Name, answer.Body)
+		x.refused(o)
+	}
+
+	return true
+}
+
+// refused notes the file, and that it need not be submitted again.
+func (x *chaos) refused(o *ordered) {
+	o.refused = true
+	x.note("%q", o.order.file())
+}
+
+func (x *chaos) accepted(o *ordered, s client.Sweep) {
+	x.mu.Lock()
+	o.id, o.acked = s.ID, s
+	x.mu.Unlock()
+	x.note("sweep %s accepted: %+v", o, o.order)
 }
 
 // steer does to a sweep what a person may.
-func (x *chaos) steer() {
-	ids := slices.Sorted(maps.Keys(x.sweeps))
-	if len(ids) == 0 {
+func (x *chaos) steer(e event) {
+	if e.Sweep >= len(x.sweeps) || x.sweeps[e.Sweep].id == "" {
 		return
 	}
 
-	id, draw := ids[x.random.IntN(len(ids))], x.random.IntN(6)
-	ctx, cancel := context.WithTimeout(x.t.Context(), 3*time.Second)
+	o := x.sweeps[e.Sweep]
+	x.injected[e.Kind]++
 
-	defer cancel()
-
-	var (
-		what string
-		err  error
-	)
-
-	switch draw {
-	case 0, 1:
-		what = "pause"
-		_, err = x.api.PauseSweepWithResponse(ctx, id)
-	case 2, 3:
-		what = "resume"
-		_, err = x.api.ResumeSweepWithResponse(ctx, id)
-	case 4:
-		what = "stop"
-		_, err = x.api.StopSweepWithResponse(ctx, id)
-		x.sweeps[id] = true
+	switch e.Kind {
+	case "terminate sweep":
+		x.terminateSweep(o)
+	case "terminate trial":
+		x.terminateTrial(o, 1+int(e.Pick%uint64(max(o.order.planned(), 1)))) //nolint:gosec // G115: a few trials
 	default:
-		what = "cancel"
-		_, err = x.api.CancelSweepWithResponse(ctx, id)
-		x.sweeps[id] = true
-	}
-
-	x.note("%s of sweep %s: %v", what, id[:8], err)
-}
-
-// calm ends all faults and waits until everything has ended and is tidy.
-func (x *chaos) calm() {
-	x.mend(true)
-	x.note("calm")
-
-	var left string
-
-	ok := waitFor(chaosQuiet, func() bool {
-		left = x.unfinished()
-
-		return left == ""
-	})
-	if !ok {
-		x.breaks("I4: still open after %s: %s", chaosQuiet, left)
-
-		return
-	}
-
-	// Two periods of the reconciler, its grace, and what two rounds take.
-	var broken []string
-
-	waitFor(2*fastReconcile+fastGrace+10*time.Second, func() bool {
-		broken = x.ledger(true)
-		for _, c := range x.containers() {
-			broken = append(broken, "I5 no container is left: "+c.name+" is "+c.state)
-		}
-
-		return len(broken) == 0
-	})
-
-	for _, text := range broken {
-		x.breaks("%s", text)
+		x.steerTo(o, e.Kind)
 	}
 }
 
-// unfinished says which sweeps are still open. Paused ones are resumed.
-func (x *chaos) unfinished() string {
-	var left []string
+// steerTo asks for pause, resume, stop or cancel, and notes that a person did:
+// what was not acknowledged may have happened nevertheless.
+func (x *chaos) steerTo(o *ordered, what string) (acknowledged bool) {
+	var err error
 
-	for _, id := range slices.Sorted(maps.Keys(x.sweeps)) {
-		answer, err := x.api.GetSweepWithResponse(x.t.Context(), id)
-		if err != nil || answer.JSON200 == nil {
-			if answer != nil && answer.StatusCode() == http.StatusNotFound {
-				x.breaks("I7: sweep %s was acknowledged and is gone", id)
+	code := 0
+
+	for _, api := range x.apis {
+		ctx, cancel := context.WithTimeout(x.t.Context(), 3*time.Second)
+
+		switch what {
+		case "pause":
+			var answer *client.PauseSweepResponse
+			if answer, err = api.PauseSweepWithResponse(ctx, o.id); err == nil {
+				code = answer.StatusCode()
 			}
-
-			left = append(left, id[:8]+" does not answer")
-
-			continue
+		case "resume":
+			var answer *client.ResumeSweepResponse
+			if answer, err = api.ResumeSweepWithResponse(ctx, o.id); err == nil {
+				code = answer.StatusCode()
+			}
+		case "stop":
+			var answer *client.StopSweepResponse
+			if answer, err = api.StopSweepWithResponse(ctx, o.id); err == nil {
+				code = answer.StatusCode()
+			}
+		case "cancel":
+			var answer *client.CancelSweepResponse
+			if answer, err = api.CancelSweepWithResponse(ctx, o.id); err == nil {
+				code = answer.StatusCode()
+			}
 		}
 
-		if answer.JSON200.State == client.SweepStatePaused {
-			_, _ = x.api.ResumeSweepWithResponse(x.t.Context(), id) // asked again next time
-		}
+		cancel()
 
-		if answer.JSON200.FinishedAt == nil {
-			left = append(left, fmt.Sprintf("%s is %s", id[:8], answer.JSON200.State))
+		if err == nil && code < http.StatusInternalServerError {
+			break
 		}
 	}
 
-	return strings.Join(left, ", ")
-}
-
-// waitFor polls until the condition holds or patience is over.
-func waitFor(patience time.Duration, condition func() bool) bool {
-	for deadline := time.Now().Add(patience); ; {
-		if condition() {
-			return true
-		}
-
-		if time.Now().After(deadline) {
-			return false
-		}
-
-		<-time.After(chaosLook)
+	switch what {
+	case "pause":
+		o.deeds.Paused = true
+	case "stop":
+		o.deeds.Stopped = true
+	case "cancel":
+		o.deeds.Canceled = true
 	}
+
+	x.note("%s of sweep %s: %d %v", what, o, code, err)
+
+	return err == nil && code < http.StatusMultipleChoices
 }
 
 // breaks notes that an invariant is broken, once.
@@ -481,112 +448,9 @@ func (x *chaos) breaks(format string, args ...any) {
 	}
 }
 
-// watch looks at the invariants that hold at every moment, until ctx ends.
-func (x *chaos) watch(ctx context.Context) {
-	last := map[string]int64{}
-
-	for ctx.Err() == nil {
-		x.look(ctx, last)
-
-		select {
-		case <-time.After(chaosLook):
-		case <-ctx.Done():
-		}
-	}
-}
-
-func (x *chaos) look(ctx context.Context, last map[string]int64) {
-	live := x.running()
-	attempts := make([]string, len(live))
-
-	x.mu.Lock()
-	for i, c := range live {
-		attempts[i] = strings.TrimPrefix(c.name, "berth-"+x.instance+"-")
-
-		if before, ok := x.seen[c.name]; ok && before != c.id && !x.removed[c.name] {
-			x.broken = append(x.broken, "R1: attempt "+attempts[i]+" had two containers")
-		}
-
-		x.seen[c.name] = c.id
-	}
-	x.mu.Unlock()
-
-	inspector, err := pgtest.Inspect(ctx, x.postgres.URL)
-	if err != nil {
-		return // the database is down
-	}
-	defer inspector.Close(context.WithoutCancel(ctx))
-
-	broken, err := inspector.Broken(ctx, false)
-	if err != nil {
-		return
-	}
-
-	unleased, err := inspector.Unleased(ctx, attempts)
-	if err != nil {
-		return
-	}
-
-	counters, err := inspector.Counters(ctx)
-	if err != nil {
-		return
-	}
-
-	for _, text := range broken {
-		x.breaks("%s", text)
-	}
-
-	for _, attempt := range unleased { // released while it was listed, unless it still runs
-		if x.lives("berth-" + x.instance + "-" + attempt) {
-			x.breaks("I2: the container of attempt %s runs without a lease", attempt)
-		}
-	}
-
-	for name, value := range counters {
-		if value < last[name] {
-			x.breaks("I6: %s went back from %d to %d", name, last[name], value)
-		}
-
-		last[name] = value
-	}
-
-	x.looks++
-}
-
-// lives asks for a container's own state: in the list, one that has exited is
-// running until Docker has written that down.
-func (x *chaos) lives(name string) bool {
-	out, err := exec.Command("docker", "inspect", "--format", "{{.State.Running}}", name).Output() //nolint:noctx // answers at once
-
-	return err == nil && strings.TrimSpace(string(out)) == "true"
-}
-
-// ledger returns what is broken in the ledger now.
-func (x *chaos) ledger(ended bool) []string {
-	inspector, err := pgtest.Inspect(x.t.Context(), x.postgres.URL)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	defer inspector.Close(context.WithoutCancel(x.t.Context()))
-
-	broken, err := inspector.Broken(x.t.Context(), ended)
-	if err != nil {
-		return []string{err.Error()}
-	}
-
-	return broken
-}
-
-// report prints the figures, and after a failure what happened when.
+// report prints the figures, and after a failure the schedule and what
+// happened when.
 func (x *chaos) report() {
-	trials := 0
-
-	for id := range x.sweeps {
-		if answer, err := x.api.GetSweepWithResponse(context.WithoutCancel(x.t.Context()), id); err == nil && answer.JSON200 != nil {
-			trials += answer.JSON200.Counts.Total
-		}
-	}
-
 	x.mu.Lock()
 	defer x.mu.Unlock()
 
@@ -595,10 +459,19 @@ func (x *chaos) report() {
 		faults = append(faults, fmt.Sprintf("%d %s", x.injected[kind], kind))
 	}
 
-	x.t.Logf("seed %d, %s: %d sweeps, %d trials, %d containers seen, invariants looked at %d times; faults: %s",
-		x.seed, time.Since(x.began).Round(time.Second), len(x.sweeps), trials, len(x.seen), x.looks, strings.Join(faults, ", "))
+	byJob := map[string]int{}
 
-	if x.t.Failed() || testing.Verbose() {
+	for _, o := range slices.Concat(x.sweeps, x.extra) {
+		if o.id != "" {
+			byJob[o.order.Job]++
+		}
+	}
+
+	x.t.Logf("seed %d, %s: sweeps %v, %d containers seen, %d results compared, invariants looked at %d times; events: %s",
+		x.seed, time.Since(x.began).Round(time.Second), byJob, len(x.seen), len(x.results), x.looks, strings.Join(faults, ", "))
+
+	if x.t.Failed() || len(x.broken) > 0 || testing.Verbose() {
+		x.t.Logf("schedule:\n%s", lines(x.plan))
 		x.t.Logf("what happened when:\n%s", strings.Join(x.timeline, "\n"))
 	}
 }

@@ -66,6 +66,21 @@ type host struct {
 func startCluster(t *testing.T, hosts int, memory string, prepare ...func(*cluster)) *cluster {
 	t.Helper()
 
+	c := startParts(t, prepare...)
+
+	for range hosts {
+		c.startHost(c.addHost("--memory", memory))
+	}
+
+	c.awaitHosts()
+
+	return c
+}
+
+// startParts runs all of a cluster but its hosts.
+func startParts(t *testing.T, prepare ...func(*cluster)) *cluster {
+	t.Helper()
+
 	dir, err := os.MkdirTemp("", "berth-e2e-") //nolint:usetesting // a test's own directory is closed to PostgreSQL's user
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
@@ -87,20 +102,21 @@ func startCluster(t *testing.T, hosts int, memory string, prepare ...func(*clust
 	c.startTemporal()
 	c.startServer()
 
-	for i := range hosts {
-		h := &host{name: fmt.Sprintf("host-%d", i+1), dir: filepath.Join(dir, fmt.Sprintf("host-%d", i+1)), flags: []string{"--memory", memory}}
-		h.postgres = c.proxy(h.name+"-postgres", fmt.Sprintf("127.0.0.1:%d", c.postgres.Port))
-		h.temporal = c.proxy(h.name+"-temporal", c.temporal.Address)
-		c.hosts = append(c.hosts, h)
-		c.startHost(h)
-	}
-
-	c.awaitHosts()
-
 	return c
 }
 
-func freePort(t *testing.T) int {
+// addHost adds a machine, whose worker does not run yet.
+func (c *cluster) addHost(flags ...string) *host {
+	h := &host{name: fmt.Sprintf("host-%d", len(c.hosts)+1), flags: flags}
+	h.dir = filepath.Join(c.dir, h.name)
+	h.postgres = c.proxy(h.name+"-postgres", fmt.Sprintf("127.0.0.1:%d", c.postgres.Port))
+	h.temporal = c.proxy(h.name+"-temporal", c.temporal.Address)
+	c.hosts = append(c.hosts, h)
+
+	return h
+}
+
+func freePort(t testing.TB) int {
 	t.Helper()
 
 	port, err := devstack.FreePort(0)
@@ -173,12 +189,17 @@ func (c *cluster) startServer() {
 
 // startHost starts the worker of a host, and does not wait for it.
 func (c *cluster) startHost(h *host) {
-	h.worker = c.spawn(h.name, append([]string{
+	h.worker = c.spawn(h.name, c.workerArgs(h)...)
+}
+
+// workerArgs is the command line of a host's worker.
+func (c *cluster) workerArgs(h *host) []string {
+	return append([]string{
 		"worker", "--instance", c.instance, "--data-dir", h.dir, "--host-name", h.name, "--machine-id", h.name, "--cpus", "2", "--grace", "2s",
 		"--postgres-url", c.through(h.postgres), "--temporal-address", h.temporal.Listen,
 		"--heartbeat-timeout", fastHeartbeat.String(), "--host-patience", fastHost.String(),
 		"--reconcile-every", fastReconcile.String(), "--reconcile-grace", fastGrace.String(),
-	}, h.flags...)...)
+	}, h.flags...)
 }
 
 // through is the database's URL by way of a proxy.

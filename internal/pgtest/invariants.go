@@ -24,11 +24,27 @@ var always = []struct{ name, query string }{
 		SELECT name || ' has ' || memory_reserved_bytes || ' of ' || memory_bytes - memory_headroom_bytes FROM hosts
 		WHERE memory_reserved_bytes > memory_bytes - memory_headroom_bytes OR cpu_milli_reserved > cpu_milli`},
 	{"I3 one result per trial", `
-		SELECT trial_id || ' has ' || count(*) || ' results' FROM attempts WHERE failure_kind = 'ok'
-		GROUP BY trial_id HAVING count(*) > 1`},
+		SELECT t.sweep_id || ' trial ' || t.number || ' has ' || count(*) || ' results'
+		FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
+		WHERE a.failure_kind = 'ok'
+		GROUP BY t.id, s.spec -> 'probe' ->> 'mode'
+		HAVING count(*) FILTER (WHERE a.purpose = 'run') > 1 OR count(*) FILTER (WHERE a.purpose = 'probe') > 1
+			OR count(*) > 1 AND s.spec -> 'probe' ->> 'mode' NOT IN ('short', 'auto') -- a short probe is thrown away`},
 	{"I3 a trial that succeeded has its result", `
 		SELECT t.id::text FROM trials t WHERE t.state = 'succeeded'
 			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok')`},
+	{"I3 a result was written with the lease's token", `
+		SELECT a.id || ' of sweep ' || t.sweep_id || ' trial ' || t.number || ' finished with token ' || a.token || ', its lease has ' || l.token
+		FROM attempts a JOIN leases l ON l.attempt_id = a.id JOIN trials t ON t.id = a.trial_id
+		WHERE a.state IN ('placed', 'running', 'finished') AND a.token <> l.token`},
+	{"I3 an abandoned attempt is fenced", `
+		SELECT a.id || ' of sweep ' || t.sweep_id || ' trial ' || t.number || ' is abandoned and keeps token ' || a.token
+		FROM attempts a JOIN leases l ON l.attempt_id = a.id JOIN trials t ON t.id = a.trial_id
+		WHERE a.state = 'abandoned' AND a.token = l.token`},
+	{"I3 the result of a trial is that of its attempt", `
+		SELECT t.sweep_id || ' trial ' || t.number || ' has ' || coalesce(t.value::text, 'none') || ', its attempt ' || coalesce(a.value::text, 'none')
+		FROM trials t JOIN LATERAL (SELECT value FROM attempts WHERE trial_id = t.id AND failure_kind = 'ok' ORDER BY number DESC LIMIT 1) a ON true
+		WHERE t.state = 'succeeded' AND t.value IS DISTINCT FROM a.value`},
 	{"I4 an end has a cause", `SELECT id::text FROM trials WHERE finished_at IS NOT NULL AND failure_kind = ''`},
 }
 
@@ -36,14 +52,19 @@ var always = []struct{ name, query string }{
 var quiet = []struct{ name, query string }{
 	{"I4 every trial ends", `SELECT sweep_id || ' trial ' || number || ' is ' || state FROM trials WHERE finished_at IS NULL`},
 	{"I4 every sweep ends", `SELECT id || ' is ' || state FROM sweeps WHERE finished_at IS NULL`},
-	{"I5 no lease is left", `SELECT attempt_id || ' is ' || state FROM leases WHERE state <> 'released'`},
 	{"I5 no attempt is left", `SELECT id || ' is ' || state FROM attempts WHERE finished_at IS NULL`},
 	{"I5 no request is left", `SELECT attempt_id::text FROM placement_requests WHERE state = 'waiting'`},
 	{"I5 nothing is left to tell", `SELECT kind || ' to ' || workflow_id FROM outbox`},
 }
 
 // Inspector looks at a ledger from outside, as a test's oracle.
-type Inspector struct{ conn *pgx.Conn }
+type Inspector struct {
+	// Lost are the names of hosts that never come back: what they hold stays
+	// booked until there is proof (R3).
+	Lost []string
+
+	conn *pgx.Conn
+}
 
 // Inspect connects to a database.
 func Inspect(ctx context.Context, url string) (*Inspector, error) {
@@ -70,6 +91,15 @@ func (i *Inspector) Broken(ctx context.Context, ended bool) ([]string, error) {
 
 	// One snapshot: rows of different moments contradict each other.
 	err := pgx.BeginTxFunc(ctx, i.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if ended {
+			left, err := i.leases(ctx, tx)
+			if err != nil {
+				return err
+			}
+
+			broken = append(broken, left...)
+		}
+
 		for _, invariant := range invariants {
 			rows, err := tx.Query(ctx, invariant.query)
 			if err != nil {
@@ -90,6 +120,27 @@ func (i *Inspector) Broken(ctx context.Context, ended bool) ([]string, error) {
 	})
 
 	return broken, err
+}
+
+// leases says which leases are left on hosts that are there.
+func (i *Inspector) leases(ctx context.Context, tx pgx.Tx) ([]string, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT l.attempt_id || ' of sweep ' || l.sweep_id || ' on ' || h.name || ' is ' || l.state
+		FROM leases l JOIN hosts h ON h.id = l.host_id WHERE l.state <> 'released' AND h.name <> ALL ($1::text[])`, append([]string{}, i.Lost...))
+	if err != nil {
+		return nil, fmt.Errorf("I5 no lease is left: %w", err)
+	}
+
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("I5 no lease is left: %w", err)
+	}
+
+	if len(found) == 0 {
+		return nil, nil
+	}
+
+	return []string{"I5 no lease is left: " + strings.Join(found, "; ")}, nil
 }
 
 // Unleased returns which of the attempts have no lease that is not released.
@@ -138,6 +189,79 @@ func (i *Inspector) Counters(ctx context.Context) (map[string]int64, error) {
 	found := make(map[string]int64, len(counters))
 	for n, c := range counters {
 		found[c.name] = values[n]
+	}
+
+	return found, nil
+}
+
+// Results returns what has ended, by name, in words that must never change
+// (I3): trials with their results, attempts with their results and tokens.
+func (i *Inspector) Results(ctx context.Context) (map[string]string, error) {
+	rows, err := i.conn.Query(ctx, `
+		SELECT 'attempt ' || a.number || ' of sweep ' || t.sweep_id || ' trial ' || t.number,
+			a.state || ' ' || a.failure_kind || ' ' || coalesce(a.value::text, 'without value') || ', token ' || a.token
+		FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE a.finished_at IS NOT NULL
+		UNION ALL
+		SELECT 'sweep ' || sweep_id || ' trial ' || number, state || ' ' || failure_kind || ' ' || coalesce(value::text, 'without value')
+		FROM trials WHERE finished_at IS NOT NULL
+		UNION ALL
+		SELECT 'sweep ' || id, state FROM sweeps WHERE finished_at IS NOT NULL`)
+	if err != nil {
+		return nil, fmt.Errorf("reading results: %w", err)
+	}
+
+	found := map[string]string{}
+
+	var name, result string
+
+	_, err = pgx.ForEachRow(rows, []any{&name, &result}, func() error {
+		found[name] = result
+
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading results: %w", err)
+	}
+
+	return found, nil
+}
+
+// Roomy returns the names of the hosts that take new attempts and have at least
+// that much room. A request for a whole host may have one of them kept free.
+func (i *Inspector) Roomy(ctx context.Context, memoryBytes, cpuMilli int64) (names []string, wholeHostWanted bool, err error) {
+	rows, err := i.conn.Query(ctx, `
+		SELECT name FROM hosts h
+		WHERE state = 'ready' AND memory_bytes - memory_headroom_bytes - memory_reserved_bytes >= $1 AND cpu_milli - cpu_milli_reserved >= $2
+			AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.exclusive AND l.state <> 'released')
+		ORDER BY name`, memoryBytes, cpuMilli)
+	if err != nil {
+		return nil, false, fmt.Errorf("looking for room: %w", err)
+	}
+
+	if names, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		return nil, false, fmt.Errorf("looking for room: %w", err)
+	}
+
+	if err := i.conn.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM placement_requests WHERE state = 'waiting' AND exclusive)`).
+		Scan(&wholeHostWanted); err != nil {
+		return nil, false, fmt.Errorf("looking for room: %w", err)
+	}
+
+	return names, wholeHostWanted, nil
+}
+
+// Unplaced returns which of the sweeps are open and had no attempt yet.
+func (i *Inspector) Unplaced(ctx context.Context, sweepIDs []string) ([]string, error) {
+	rows, err := i.conn.Query(ctx, `
+		SELECT id::text FROM sweeps s WHERE id = ANY ($1::uuid[]) AND finished_at IS NULL
+			AND NOT EXISTS (SELECT 1 FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id)`, sweepIDs)
+	if err != nil {
+		return nil, fmt.Errorf("looking for sweeps that wait: %w", err)
+	}
+
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("looking for sweeps that wait: %w", err)
 	}
 
 	return found, nil

@@ -18,6 +18,12 @@
 //	env               prints the environment
 //	train MS VALUE [MIB]  takes memory, works for a while and prints {"val": VALUE}
 //
+// Scripts that save, grow or catch errors are in training.go:
+//
+//	checkpoint MS     resumes and saves; prints {"val": 1}, 2 after a probe's checkpoint, 3 when told to resume from nothing
+//	late MS VALUE MIB  takes memory after 60 % of its time; prints {"val": VALUE}
+//	caught MS         prints a MemoryError that its script caught; ends with code 1
+//
 // What jobs do wrong is in misdeeds.go:
 //
 //	flood SECONDS [BYTES]  prints lines of BYTES (128) as fast as it can (0 = for ever), then {"val": bytes printed}
@@ -104,6 +110,12 @@ func run(args []string) (int, error) {
 		return 0, dial(arg[0])
 	case "train":
 		return train(number(arg[0]), arg[1], number(append(arg, "0")[2]))
+	case "checkpoint":
+		return checkpoint(milliseconds(arg[0]))
+	case "late":
+		return late(milliseconds(arg[0]), arg[1], number(append(arg, "0")[2]))
+	case "caught":
+		return caught(milliseconds(arg[0])), nil
 	case "flood", "noise", "bomb", "fill", "metrics", "trick", "args", "fence", "work":
 		return misbehave(args[0], args[1:])
 	case "env":
@@ -125,6 +137,8 @@ func number(text string) int {
 
 	return n
 }
+
+func milliseconds(text string) time.Duration { return time.Duration(number(text)) * time.Millisecond }
 
 func sleep() int {
 	signals := make(chan os.Signal, 1)

@@ -1,0 +1,521 @@
+//go:build integration
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// watch looks at the invariants that hold at every moment, until ctx ends.
+func (x *chaos) watch(ctx context.Context) {
+	before := time.Now()
+
+	for ctx.Err() == nil {
+		now := time.Now()
+		x.look(ctx, min(now.Sub(before), 2*chaosLook))
+		before = now
+
+		pause(ctx, chaosLook)
+	}
+}
+
+// look looks once; passed is the time since the last look.
+func (x *chaos) look(ctx context.Context, passed time.Duration) {
+	attempts := x.liveAttempts()
+
+	inspector, err := pgtest.Inspect(ctx, x.postgres.URL)
+	if err != nil {
+		return // the database is down
+	}
+	defer inspector.Close(context.WithoutCancel(ctx))
+
+	broken, err := inspector.Broken(ctx, false)
+	if err != nil {
+		return
+	}
+
+	unleased, err := inspector.Unleased(ctx, attempts)
+	if err != nil {
+		return
+	}
+
+	for _, text := range broken {
+		x.breaks("%s", text)
+	}
+
+	for _, attempt := range unleased { // released while it was listed, unless it still runs
+		if time.Now().After(x.grace()) && x.lives("berth-"+x.instance+"-"+attempt) {
+			x.breaks("I2: the container of attempt %s runs without a lease", attempt)
+		}
+	}
+
+	if x.remember(ctx, inspector) && x.lookAtCanaries(ctx, inspector, passed) == nil {
+		x.looks++
+	}
+}
+
+func (x *chaos) grace() time.Time {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	return x.graced
+}
+
+// liveAttempts are the attempts whose containers run, each with one container
+// for ever (R1).
+func (x *chaos) liveAttempts() []string {
+	var attempts []string
+
+	all := x.ps()
+
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	for _, c := range all {
+		if c.state != "running" {
+			continue
+		}
+
+		attempt := x.attemptOf(c.name)
+		attempts = append(attempts, attempt)
+
+		if text := "R1: attempt " + attempt + " of sweep " + c.sweep + " had two containers"; x.seen[c.name] != "" && x.seen[c.name] != c.id &&
+			!x.removed[c.name] && !slices.Contains(x.broken, text) {
+			x.broken = append(x.broken, text)
+		}
+
+		x.seen[c.name] = c.id
+	}
+
+	return attempts
+}
+
+// remember compares what has ended, and what only counts up, with what was
+// there before (I3, I6).
+func (x *chaos) remember(ctx context.Context, inspector *pgtest.Inspector) bool {
+	results, err := inspector.Results(ctx)
+	if err != nil {
+		return false
+	}
+
+	counters, err := inspector.Counters(ctx)
+	if err != nil {
+		return false
+	}
+
+	var broken []string
+
+	x.mu.Lock()
+
+	if time.Now().After(x.graced) {
+		for name, result := range x.results {
+			if now, ok := results[name]; !ok || now != result {
+				broken = append(broken, fmt.Sprintf("I3: the end of %s changed from %q to %q", name, result, now))
+			}
+		}
+
+		for name, n := range counters {
+			if n < x.counters[name] {
+				broken = append(broken, fmt.Sprintf("I6: %s went back from %d to %d", name, x.counters[name], n))
+			}
+		}
+	}
+
+	x.results, x.counters = results, counters
+	x.mu.Unlock()
+
+	for _, text := range broken {
+		x.breaks("%s", text)
+	}
+
+	return true
+}
+
+// canaryRoom is what a canary needs.
+const (
+	canaryBytes    = 16 << 20
+	canaryCPUMilli = 100
+)
+
+// lookAtCanaries counts how long canaries wait although they need not (O2).
+func (x *chaos) lookAtCanaries(ctx context.Context, inspector *pgtest.Inspector, passed time.Duration) error {
+	var ids []string
+
+	canaries := map[string]*ordered{}
+
+	x.mu.Lock()
+	for _, o := range x.extra {
+		if o.id != "" && o.order.Job == "canary" {
+			canaries[o.id], ids = o, append(ids, o.id)
+		}
+	}
+	x.mu.Unlock()
+
+	unplaced, err := inspector.Unplaced(ctx, ids)
+	if err != nil || len(unplaced) == 0 {
+		return err
+	}
+
+	roomy, wanted, err := inspector.Roomy(ctx, canaryBytes, canaryCPUMilli)
+	if err != nil {
+		return err
+	}
+
+	if roomy = x.reachable(roomy); len(roomy) == 0 || wanted && len(roomy) == 1 {
+		return nil
+	}
+
+	for _, id := range unplaced {
+		x.mu.Lock()
+		x.waited[id] += passed
+		waited := x.waited[id]
+		x.mu.Unlock()
+
+		if waited >= canaryPatience && waited-passed < canaryPatience {
+			x.breaks("O2: %s waited %s to be placed while %s was healthy and had room%s",
+				canaries[id], canaryPatience, roomy[0], x.stuckPlacing(ctx))
+		}
+	}
+
+	return nil
+}
+
+// stuckPlacing names what the servers said last about placing, which is what
+// stops everybody's placements.
+func (x *chaos) stuckPlacing(context.Context) string {
+	for _, log := range []string{x.output("server")} {
+		all := strings.Split(log, "\n")
+		for _, line := range slices.Backward(all) {
+			if strings.Contains(line, "msg=placing") || strings.Contains(line, `"placing"`) {
+				return "; the server says: " + line
+			}
+		}
+	}
+
+	return ""
+}
+
+// reachable are those of the hosts that are known to be healthy, when all that
+// placing needs is up for long enough to have found itself again.
+func (x *chaos) reachable(hosts []string) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	for part, settles := range map[string]time.Duration{"PostgreSQL": 6 * time.Second, "Temporal": 8 * time.Second} {
+		if since, ok := x.healthy[part]; !ok || time.Since(since) < settles {
+			return nil
+		}
+	}
+
+	settled := func(part string, settles time.Duration) bool {
+		since, ok := x.healthy[part]
+
+		return ok && time.Since(since) >= settles
+	}
+
+	// When one server dies the other takes over once the database has missed it.
+	if !settled("server", 12*time.Second) || !settled("second server", 12*time.Second) {
+		return nil
+	}
+
+	var found []string
+
+	for _, h := range hosts {
+		if settled(h, 8*time.Second) {
+			found = append(found, h)
+		}
+	}
+
+	return found
+}
+
+// lives asks for a container's own state: in the list, one that has exited is
+// running until Docker has written that down.
+func (x *chaos) lives(name string) bool {
+	out, err := exec.Command("docker", "inspect", "--format", "{{.State.Running}}", name).Output() //nolint:noctx // answers at once
+
+	return err == nil && strings.TrimSpace(string(out)) == "true"
+}
+
+// calm ends all faults, lets everything end, and compares what came of it with
+// what must have. Nothing is cured before it was looked at: sweeps that a
+// person paused stay paused until all others have ended.
+func (x *chaos) calm() {
+	x.mend(true)
+	x.note("calm")
+	x.submitExtra(order{Job: "canary", Name: "canary of the calm", Group: 1_000_000, Probe: "off", Times: []int{100}})
+
+	for _, o := range slices.Concat(x.sweeps, x.extra) {
+		if o.id == "" && !o.refused { // its answer may have been lost
+			x.submit(o)
+		}
+	}
+
+	x.await("while the paused ones stay paused", func(s client.Sweep) bool { return s.State == client.SweepStatePaused })
+	x.modest()
+
+	for _, o := range x.all() {
+		if s, ok := x.read(o); ok && s.State == client.SweepStatePaused {
+			if wrong := judgePause(o.deeds, sweepRecord{State: string(s.State), Reason: s.Reason}); wrong != "" {
+				x.breaks("O1: sweep %s %s", o, wrong)
+			}
+
+			x.note("resume of sweep %s", o)
+			x.steerTo(o, "resume")
+		}
+	}
+
+	x.await("after all were resumed", func(client.Sweep) bool { return false })
+	x.judge()
+	x.tidy()
+}
+
+// modest submits a sweep of the shape of each greedy one.
+func (x *chaos) modest() {
+	for i, o := range x.all() {
+		if o.order.Job == "greedy" {
+			x.submitExtra(order{Job: "modest", Name: fmt.Sprintf("modest %d after %s", i, o.order.Name), Group: o.order.Group, Times: []int{200}})
+		}
+	}
+
+	x.await("which came later", func(s client.Sweep) bool { return s.State == client.SweepStatePaused })
+}
+
+// await waits until every sweep has ended that may not stay as it is. When
+// nothing has changed for long, each of them is wronged.
+func (x *chaos) await(when string, mayStay func(client.Sweep) bool) {
+	var (
+		open    map[*ordered]client.Sweep
+		before  string
+		changed = time.Now()
+	)
+
+	began := time.Now()
+
+	for time.Since(began) < chaosQuiet && time.Since(changed) < chaosStuck {
+		open = map[*ordered]client.Sweep{}
+		state := ""
+
+		for _, o := range x.all() {
+			s, ok := x.read(o)
+			if !ok || s.FinishedAt != nil || mayStay(s) && s.Counts.Running == 0 {
+				continue
+			}
+
+			open[o] = s
+			state += fmt.Sprintf("%s %+v %s\n", o.id, s.Counts, s.State)
+		}
+
+		if len(open) == 0 {
+			return
+		}
+
+		if state != before {
+			before, changed = state, time.Now()
+		}
+
+		pause(x.t.Context(), chaosLook)
+	}
+
+	for o, s := range open {
+		x.breaks("I4: sweep %s is still %s %s; nothing changed for %s: %s%s", o, s.State, when, time.Since(changed).Round(time.Second), x.openTrials(o), x.pausedNow())
+	}
+}
+
+// openTrials says where each open trial of a sweep stands.
+func (x *chaos) openTrials(o *ordered) string {
+	var texts []string
+
+	for _, t := range x.trialsOf(o) {
+		if t.FinishedAt != nil {
+			continue
+		}
+
+		text := fmt.Sprintf("trial %d is %s", t.Number, t.State)
+		for _, r := range t.Waiting {
+			text += " (" + r.Reason + ")"
+
+			break
+		}
+
+		texts = append(texts, text)
+	}
+
+	return strings.Join(texts, ", ")
+}
+
+// pausedNow names the paused sweeps, for one of them may hold up another.
+func (x *chaos) pausedNow() string {
+	var texts []string
+
+	for _, o := range x.all() {
+		if s, ok := x.read(o); ok && s.State == client.SweepStatePaused {
+			texts = append(texts, o.String())
+		}
+	}
+
+	if len(texts) == 0 {
+		return ""
+	}
+
+	return "; paused are " + strings.Join(texts, ", ")
+}
+
+// read returns a sweep as it is now; false when the server does not say, or
+// when it is gone. One that is gone and was acknowledged breaks I7.
+func (x *chaos) read(o *ordered) (client.Sweep, bool) {
+	answer, err := x.api.GetSweepWithResponse(x.t.Context(), o.id)
+	if err != nil {
+		return client.Sweep{}, false
+	}
+
+	if answer.StatusCode() == http.StatusNotFound && !o.forgettable {
+		x.breaks("I7: sweep %s was acknowledged and is gone", o)
+	}
+
+	if answer.JSON200 == nil {
+		return client.Sweep{}, false
+	}
+
+	return *answer.JSON200, true
+}
+
+// listLimit is the most rows that the API gives at once; no sweep of a storm
+// has as many.
+const listLimit = 500
+
+func (x *chaos) trialsOf(o *ordered) []client.Trial {
+	answer, err := x.api.ListTrialsWithResponse(x.t.Context(), o.id, &client.ListTrialsParams{Limit: new(client.Limit(listLimit))})
+	if err != nil || answer.JSON200 == nil {
+		return nil
+	}
+
+	return answer.JSON200.Data
+}
+
+// record is all that the oracle looks at of a sweep.
+func (x *chaos) record(o *ordered, s client.Sweep) sweepRecord {
+	r := sweepRecord{State: string(s.State), Reason: s.Reason, Planned: o.order.planned()}
+
+	attempts := map[string][]attemptRecord{}
+
+	answer, err := x.api.ListSweepAttemptsWithResponse(x.t.Context(), o.id, &client.ListSweepAttemptsParams{Limit: new(client.Limit(listLimit))})
+	if err == nil && answer.JSON200 != nil {
+		x.mu.Lock()
+		for _, a := range answer.JSON200.Data {
+			attempts[a.TrialID] = append(attempts[a.TrialID], attemptRecord{
+				Number: a.Number, Kind: a.FailureKind, Message: a.Message, ReservedBytes: a.Demand.MemoryBytes, Hit: x.hit[a.ID],
+			})
+		}
+		x.mu.Unlock()
+	}
+
+	for _, t := range x.trialsOf(o) {
+		values := map[string]string{}
+		for name, v := range t.Params {
+			values[name] = v.String()
+		}
+
+		r.Trials = append(r.Trials, trialRecord{
+			Number: t.Number, State: string(t.State), Kind: t.FailureKind, Message: t.Message, Value: t.Value,
+			Values: values, Attempts: attempts[t.ID],
+		})
+	}
+
+	return r
+}
+
+// judge compares every sweep that has ended with the oracle (O1), and with
+// what was acknowledged (I7).
+func (x *chaos) judge() {
+	for _, o := range x.all() {
+		s, ok := x.read(o)
+		if !ok {
+			continue
+		}
+
+		if s.Name != o.acked.Name || !sameJSON(s.Spec, o.acked.Spec) {
+			x.breaks("I7: sweep %s was acknowledged as %q %s and is %q %s", o, o.acked.Name, o.acked.Spec, s.Name, s.Spec)
+		}
+
+		if s.FinishedAt == nil {
+			continue
+		}
+
+		for _, wrong := range judgeSweep(o.order, o.deeds, x.record(o, s)) {
+			x.breaks("O1: sweep %s %s", o, wrong)
+		}
+	}
+}
+
+// sameJSON compares documents, whatever the order of their keys.
+func sameJSON(a, b []byte) bool {
+	var left, right any
+	if len(b) == 0 || json.Unmarshal(a, &left) != nil || json.Unmarshal(b, &right) != nil {
+		return true // the acknowledgement has none
+	}
+
+	one, _ := json.Marshal(left)
+	other, _ := json.Marshal(right)
+
+	return bytes.Equal(one, other)
+}
+
+// tidy looks whether anything is left two periods of the reconciler, its
+// grace, and what two rounds take after the end of all.
+func (x *chaos) tidy() {
+	var broken []string
+
+	x.until(2*fastReconcile+fastGrace+10*time.Second, func() bool {
+		broken = x.ledger()
+		for _, c := range x.containers() {
+			broken = append(broken, "I5 no container is left: "+c.name+" is "+c.state)
+		}
+
+		return len(broken) == 0
+	})
+
+	for _, text := range broken {
+		x.breaks("%s", text)
+	}
+}
+
+// ledger returns what is broken in the ledger now that all has ended.
+func (x *chaos) ledger() []string {
+	inspector, err := pgtest.Inspect(x.t.Context(), x.postgres.URL)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer inspector.Close(context.WithoutCancel(x.t.Context()))
+
+	x.mu.Lock()
+	inspector.Lost = slices.Clone(x.lost)
+	x.mu.Unlock()
+
+	broken, err := inspector.Broken(x.t.Context(), true)
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	return broken
+}
+
+// ended are the results of now.
+func (x *chaos) endedNow() map[string]string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	return maps.Clone(x.results)
+}

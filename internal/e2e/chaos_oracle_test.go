@@ -1,0 +1,153 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func value(v float64) *float64 { return &v }
+
+// good is a trial of a steady sweep as it must end.
+func good(edit func(*trialRecord)) trialRecord {
+	t := trialRecord{
+		Number: 1, State: "succeeded", Kind: "ok", Value: value(0.5),
+		Attempts: []attemptRecord{{Number: 1, Kind: "ok", ReservedBytes: 64 * mib}},
+	}
+	if edit != nil {
+		edit(&t)
+	}
+
+	return t
+}
+
+func TestOracle_Trial(t *testing.T) {
+	t.Parallel()
+
+	infra := attemptRecord{Number: 1, Kind: "infra", ReservedBytes: 64 * mib}
+	hit := attemptRecord{Number: 1, Kind: "killed", Hit: true, ReservedBytes: 64 * mib}
+
+	for name, c := range map[string]struct {
+		job   string
+		deeds deeds
+		edit  func(*trialRecord)
+		want  string // a part of the verdict; empty = none
+	}{
+		"as expected":     {job: "steady"},
+		"wrong value":     {job: "steady", edit: func(t *trialRecord) { t.Value = value(0.25) }, want: "reported 0.25, expected succeeded 0.5"},
+		"no value":        {job: "steady", edit: func(t *trialRecord) { t.Value = nil }, want: "reported nothing"},
+		"a machine fault": {job: "steady", edit: func(t *trialRecord) { t.State, t.Kind, t.Message = "failed", "infra", "gave up" }, want: "ended failed infra (gave up), expected succeeded 0.5"},
+		"blamed for the machine": {
+			job: "steady", edit: func(t *trialRecord) { t.State, t.Kind = "failed", "bad_command" }, want: "ended failed bad_command",
+		},
+		"repeated after a machine fault": {job: "steady", edit: func(t *trialRecord) { t.Attempts = []attemptRecord{infra, {Number: 2, Kind: "ok"}} }},
+		"killed by a person once":        {job: "steady", edit: func(t *trialRecord) { t.Attempts = []attemptRecord{hit, {Number: 2, Kind: "ok"}} }},
+		"killed by a person three times": {job: "steady", edit: func(t *trialRecord) {
+			t.State, t.Kind, t.Value, t.Attempts = "failed", "killed", nil, []attemptRecord{hit, hit, hit}
+		}},
+		"gave up after one kill": {job: "steady", edit: func(t *trialRecord) {
+			t.State, t.Kind, t.Value, t.Attempts = "failed", "killed", nil, []attemptRecord{hit}
+		}, want: "ended failed killed"},
+		"canceled by a person":           {job: "steady", deeds: deeds{Canceled: true}, edit: canceled},
+		"canceled by a stop":             {job: "steady", deeds: deeds{Stopped: true}, edit: canceled},
+		"canceled by Berth":              {job: "steady", edit: canceled, want: "was canceled (gone), and no person asked for it"},
+		"canceled while paused":          {job: "steady", deeds: deeds{Paused: true}, edit: canceled, want: "was canceled"},
+		"its workflow ended":             {job: "steady", deeds: deeds{TrialsEnded: map[int]bool{1: true}}, edit: canceled},
+		"the workflow of another ended":  {job: "steady", deeds: deeds{TrialsEnded: map[int]bool{2: true}}, edit: canceled, want: "was canceled"},
+		"out of memory in a small shape": {job: "shared", edit: func(t *trialRecord) { t.Attempts[0].Kind = "host_oom" }, want: "ran out of memory in attempt 1 with 64 MiB"},
+		"reserves a whole host":          {job: "shared", edit: func(t *trialRecord) { t.Attempts[0].ReservedBytes = 1024 * mib }, want: "reserved 1024 MiB in attempt 1, expected at most 320"},
+		"out of memory as declared":      {job: "grows", edit: func(t *trialRecord) { t.Attempts[0].Kind = "host_oom" }},
+		"fails as declared":              {job: "caught", edit: failed("user_error", 1)},
+		"fails after three attempts":     {job: "caught", edit: failed("user_error", 3), want: "was charged for 3 attempts"},
+		"fails otherwise":                {job: "caught", edit: failed("host_oom", 1), want: "ended failed host_oom"},
+		"succeeds against expectation":   {job: "caught", want: "ended succeeded ok (), expected failed user_error"},
+		"small sibling":                  {job: "greedy", edit: func(t *trialRecord) { t.Values = map[string]string{"want": "16"} }},
+		"small sibling is infeasible": {job: "greedy", edit: func(t *trialRecord) {
+			t.State, t.Kind, t.Value, t.Values = "infeasible", "too_big", nil, map[string]string{"want": "16"}
+		}, want: "ended infeasible too_big"},
+		"large sibling": {job: "greedy", edit: func(t *trialRecord) {
+			t.State, t.Kind, t.Value, t.Values = "infeasible", "too_big", nil, map[string]string{"want": "4096"}
+		}},
+		"contaminated":             {job: "checkpoint", edit: func(t *trialRecord) { t.Value = value(2) }, want: "reported 2, expected succeeded 1"},
+		"a mutant's own fault":     {job: "mutant", edit: failed("bad_command", 1)},
+		"a mutant without a cause": {job: "mutant", edit: failed("infra", 10), want: "ended failed infra"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			verdict := judgeTrial(order{Job: c.job}, c.deeds, good(c.edit))
+			if c.want == "" {
+				require.Empty(t, verdict)
+			} else {
+				require.Contains(t, verdict, c.want)
+			}
+		})
+	}
+}
+
+func canceled(t *trialRecord) {
+	t.State, t.Kind, t.Value, t.Message, t.Attempts = "canceled", "canceled", nil, "gone", nil
+}
+
+func failed(kind string, attempts int) func(*trialRecord) {
+	return func(t *trialRecord) {
+		t.State, t.Kind, t.Value, t.Attempts = "failed", kind, nil, nil
+		for i := range attempts {
+			t.Attempts = append(t.Attempts, attemptRecord{Number: i + 1, Kind: kind})
+		}
+	}
+}
+
+func TestOracle_Sweep(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		job   string
+		deeds deeds
+		s     sweepRecord
+		want  string
+	}{
+		"as expected":    {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(nil)}}, ""},
+		"lost a trial":   {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{good(nil)}}, "with 1 of 2 trials"},
+		"names a trial":  {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(canceled)}}, "trial 1 was canceled"},
+		"all failed":     {"fails", deeds{}, sweepRecord{State: "failed", Planned: 1, Trials: []trialRecord{good(failed("user_error", 1))}}, ""},
+		"wrongly failed": {"steady", deeds{}, sweepRecord{State: "failed", Reason: "x", Planned: 1, Trials: []trialRecord{good(nil)}}, "ended failed (x), expected succeeded"},
+		"canceled":       {"steady", deeds{Canceled: true}, sweepRecord{State: "canceled", Planned: 3, Trials: []trialRecord{good(nil), good(canceled)}}, ""},
+		"canceled late":  {"steady", deeds{Canceled: true}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(nil)}}, ""},
+		"by Berth":       {"steady", deeds{}, sweepRecord{State: "canceled", Reason: "gone", Planned: 1}, "ended canceled (gone), expected failed"},
+		"stopped":        {"steady", deeds{Stopped: true}, sweepRecord{State: "stopped", Planned: 3, Trials: []trialRecord{good(nil)}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			verdicts := judgeSweep(order{Job: c.job}, c.deeds, c.s)
+			if c.want == "" {
+				require.Empty(t, verdicts)
+			} else {
+				require.Len(t, verdicts, 1)
+				require.Contains(t, verdicts[0], c.want)
+			}
+		})
+	}
+}
+
+func TestOracle_Pause(t *testing.T) {
+	t.Parallel()
+
+	paused := sweepRecord{State: "paused", Reason: "doubt"}
+	require.Empty(t, judgePause(deeds{Paused: true}, paused))
+	require.Empty(t, judgePause(deeds{}, sweepRecord{State: "running"}))
+	require.Contains(t, judgePause(deeds{}, paused), "is paused (doubt)")
+}
+
+// Every file of a storm that is not a mutant names what its trials must end
+// as, also before its trials are known.
+func TestOracle_EveryJobExpectsSomething(t *testing.T) {
+	t.Parallel()
+
+	for _, j := range jobs {
+		want := j.want(nil)
+		require.True(t, want.Any || want.State != "", j.name)
+		require.NotEmpty(t, order{Job: j.name, Name: "x", Times: []int{1}, Probe: "off"}.file())
+	}
+}

@@ -1,0 +1,326 @@
+//go:build integration
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// sceneGroup sets the shapes of scenes apart from those of the storm.
+const sceneGroup = 10_000
+
+// play plays a scene.
+func (x *chaos) play(e event) {
+	x.injected["scene: "+e.Kind]++
+	x.note("scene: %s", e.Kind)
+
+	switch e.Kind {
+	case "paused carrier":
+		x.carrier(e, "pause")
+	case "canceled carrier":
+		x.carrier(e, "cancel")
+	case "gap in a probe":
+		x.gap()
+	case "host lost":
+		x.loseHost()
+	case "sick host":
+		h := x.hosts[e.Host%len(x.hosts)]
+		x.spoilDocker(h, e, dockerSick)
+		x.due = append(x.due, repair{time.Now().Add(e.Lasts), "count of refused starts", func() {
+			x.note("%s refused %d starts", h.name, x.docker[h.name].starts.Load())
+		}})
+	case "restored database":
+		x.restoreDatabase()
+	case "emptied Temporal":
+		x.emptyTemporal()
+	default:
+		x.t.Fatalf("nothing plays scene %q", e.Kind)
+	}
+
+	x.note("scene of %s is over", e.Kind)
+}
+
+// newGroup is one that no other sweep has.
+func (x *chaos) newGroup() int { return sceneGroup + len(x.extra) }
+
+// sceneSweep submits a sweep of a scene, with a name of its own.
+func (x *chaos) sceneSweep(o order) *ordered {
+	o.Name = fmt.Sprintf("%s of scene %d", o.Job, len(x.extra))
+
+	return x.submitExtra(o)
+}
+
+// stateOf is the state of one trial; empty when it is not known.
+func (x *chaos) stateOf(o *ordered, number int) client.TrialState {
+	for _, t := range x.trialsOf(o) {
+		if t.Number == number {
+			return t.State
+		}
+	}
+
+	return ""
+}
+
+// carrier pauses or cancels a sweep whose second trial was chosen to measure
+// its shape and waits for the first one to end, as max_parallel is 1. Another
+// sweep has that shape as well, and must not wait for what became of the first.
+func (x *chaos) carrier(e event, what string) {
+	group := x.newGroup()
+	first := x.sceneSweep(order{Job: "carrier", Group: group, Times: []int{6000}, MaxParallel: 1, Probe: "full"})
+
+	if first.id == "" || !x.until(20*time.Second, func() bool {
+		return x.stateOf(first, 1) == client.TrialStateRunning && x.stateOf(first, 2) == client.TrialStateWaiting
+	}) {
+		x.note("the carrier was not ready in time")
+
+		return
+	}
+
+	if x.steerTo(first, what) {
+		x.sceneSweep(order{Job: "follower", Group: group, Times: []int{300, 310}, Probe: "full"})
+	}
+}
+
+// gap kills the worker that measures a shape and starts it again when the
+// container, which takes its memory late, has ended.
+func (x *chaos) gap() {
+	o := x.sceneSweep(order{Job: "late", Group: x.newGroup(), Times: []int{3000, 3010, 3020, 3030}})
+
+	var carrier ours
+
+	if !x.until(20*time.Second, func() bool {
+		for _, c := range x.ps() {
+			if c.sweep == o.id && c.state == "running" {
+				carrier = c
+			}
+		}
+
+		return carrier.id != ""
+	}) {
+		x.note("the probe did not start in time")
+
+		return
+	}
+
+	h := x.requireHost(carrier.host)
+	if !h.up() {
+		return
+	}
+
+	h.away = true
+	x.broke(h.name)
+	stop(h.worker, syscall.SIGKILL)
+	x.until(10*time.Second, func() bool { return !x.lives(carrier.name) })
+	x.fault("kill -9 of worker", h.name+", which measures "+carrier.name, 0, func() {
+		h.away = false
+		x.startWorker(h, binary)
+	})
+}
+
+// loseHost takes a host away for good, with what runs on it: that of a sweep
+// which runs one trial at a time, and that of others.
+func (x *chaos) loseHost() {
+	narrow := x.sceneSweep(order{Job: "steady", Times: []int{4000, 4010, 4020, 4030}, MaxParallel: 1})
+	x.sceneSweep(order{Job: "steady", Times: []int{4000, 4010, 4020, 4030, 4040, 4050}, MaxParallel: 2})
+
+	id := ""
+
+	if !x.until(20*time.Second, func() bool {
+		for _, c := range x.ps() {
+			if c.sweep == narrow.id && c.state == "running" {
+				id = c.host
+			}
+		}
+
+		return id != ""
+	}) {
+		x.note("nothing ran that a host could be lost with")
+
+		return
+	}
+
+	h := x.requireHost(id)
+	if !h.up() {
+		x.note("%s is away already", h.name)
+
+		return
+	}
+
+	h.away = true
+	x.broke(h.name)
+
+	x.mu.Lock()
+	x.lost = append(x.lost, h.name)
+	x.mu.Unlock()
+
+	stop(h.worker, syscall.SIGKILL)
+
+	for _, c := range x.ps() {
+		if c.host == id {
+			_ = exec.Command("docker", "rm", "--force", c.id).Run() //nolint:noctx // our own container
+		}
+	}
+
+	x.fault("lost for good", h.name, 0, nil)
+}
+
+// restoreDatabase takes a copy of the database while a sweep runs, and puts it
+// back when some of its trials have ended since.
+func (x *chaos) restoreDatabase() {
+	if _, err := exec.LookPath("pg_basebackup"); err != nil {
+		x.note("left out: needs pg_basebackup")
+
+		return
+	}
+
+	o := x.sceneSweep(order{Job: "steady", Times: []int{1500, 1510, 1520, 1530, 1540, 1550, 1560, 1570, 1580, 1590}, MaxParallel: 2})
+	if o.id == "" || !x.until(20*time.Second, func() bool { return x.stateOf(o, 2) == client.TrialStateRunning }) {
+		x.note("nothing ran that could be forgotten")
+
+		return
+	}
+
+	if _, ok := x.healthySince("PostgreSQL"); !ok {
+		return
+	}
+
+	known := x.endedNow()
+	old := map[*ordered]bool{}
+
+	for _, one := range x.all() {
+		old[one] = true
+
+		if known["sweep "+one.id] == "" {
+			one.deeds.Forgotten = true
+		}
+	}
+
+	copied := x.backup()
+
+	x.note("database copied")
+	x.until(5*time.Second, func() bool { return false })
+
+	x.mu.Lock()
+	x.graced = time.Now().Add(time.Hour)
+	x.mu.Unlock()
+	x.broke("PostgreSQL")
+	x.restore(copied)
+	x.recovered("PostgreSQL")
+
+	for _, one := range x.all() {
+		one.forgettable = !old[one]
+		one.deeds.Forgotten = one.deeds.Forgotten || !old[one]
+	}
+
+	// A reconciler's grace and a few of its rounds clear what nobody knows.
+	x.mu.Lock()
+	x.graced, x.results, x.counters = time.Now().Add(fastGrace+6*fastReconcile+20*time.Second), known, nil
+	x.mu.Unlock()
+	x.fault("restored", "PostgreSQL", 0, nil)
+}
+
+// vigilLasts is longer than what follows is watched.
+const (
+	vigilLasts = 90_000
+	emptyWatch = 40 * time.Second // four rounds of looking for sweeps without a workflow
+)
+
+// emptyTemporal ends the storm: all faults are over, sweeps run, and Temporal
+// comes back without anything that it knew. It is an alarm and no reason to
+// end anything: containers run on, and no sweep is canceled.
+func (x *chaos) emptyTemporal() {
+	x.mend(true)
+	x.emptied = true
+
+	vigil := x.sceneSweep(order{Job: "vigil", Times: []int{vigilLasts, vigilLasts + 10, vigilLasts + 20}})
+
+	var before []ours
+
+	if vigil.id == "" || !x.until(60*time.Second, func() bool {
+		before = nil
+
+		for _, c := range x.ps() {
+			if c.sweep == vigil.id && c.state == "running" {
+				before = append(before, c)
+			}
+		}
+
+		return len(before) == 3
+	}) {
+		x.breaks("O2: sweep %s did not start in a minute without faults: %s%s", vigil, x.openTrials(vigil), x.stuckPlacing(x.t.Context()))
+
+		return
+	}
+
+	open := map[*ordered]client.SweepState{}
+
+	for _, o := range x.all() {
+		if s, ok := x.read(o); ok && s.FinishedAt == nil {
+			open[o] = s.State
+		}
+	}
+
+	x.broke("Temporal")
+	x.killTemporal()
+
+	stale, err := filepath.Glob(filepath.Join(x.dir, "temporal", "temporal.db*"))
+	require.NoError(x.t, err)
+	require.NotEmpty(x.t, stale)
+
+	for _, file := range stale {
+		require.NoError(x.t, os.Remove(file))
+	}
+
+	x.startTemporal()
+	x.fault("emptied", "Temporal", emptyWatch, nil)
+
+	alarm := ""
+
+	x.until(emptyWatch, func() bool {
+		if health := x.health(); strings.Contains(health, `"ok":false`) {
+			alarm = health
+		}
+
+		x.unharmed(open, before)
+
+		return false
+	})
+
+	x.note("healthz said: %s", alarm)
+
+	if !strings.Contains(strings.ToLower(alarm), "temporal") {
+		x.breaks("O3: Temporal came back empty, and healthz raises no alarm about it: %s", alarm)
+	}
+
+	x.judge()
+}
+
+// unharmed checks that nothing was ended because its workflow is not there.
+func (x *chaos) unharmed(open map[*ordered]client.SweepState, before []ours) {
+	for o, was := range open {
+		s, ok := x.read(o)
+		if !ok || o.deeds.Canceled || o.deeds.Terminated || o.deeds.Stopped || was == client.SweepStateCanceling {
+			continue
+		}
+
+		if s.State == client.SweepStateCanceled || s.State == client.SweepStateCanceling || s.State == client.SweepStateFailed && o.order.Job != "fails" {
+			x.breaks("O3: sweep %s was %s and became %s (%s) when Temporal came back empty", o, was, s.State, s.Reason)
+		}
+	}
+
+	for _, c := range before {
+		if !x.lives(c.name) {
+			x.breaks("O3: container %s of sweep %s was stopped when Temporal came back empty", c.name, c.sweep)
+		}
+	}
+}

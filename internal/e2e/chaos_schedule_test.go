@@ -1,0 +1,337 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// event is one thing that happens in a storm: when it is due, and all that was
+// drawn for it. What it hits may depend on what is there then; Pick chooses
+// among that.
+type event struct {
+	At    time.Duration
+	Kind  string
+	Host  int           // index of a host
+	Lasts time.Duration // of a fault
+	Pick  uint64
+	Sweep int   // number of a sweep that was ordered before, for what is done to one
+	Order order // of a submission
+}
+
+func (e event) String() string {
+	text := fmt.Sprintf("%7.2f s  %s", e.At.Seconds(), e.Kind)
+
+	switch {
+	case e.Kind == submission || e.Kind == "canary":
+		return text + fmt.Sprintf(" %+v", e.Order)
+	case slices.Contains(steering, e.Kind):
+		return text + fmt.Sprintf(" sweep %d, pick %d", e.Sweep, e.Pick%100)
+	default:
+		return text + fmt.Sprintf(" host-%d for %s, pick %d", e.Host+1, e.Lasts.Round(time.Millisecond), e.Pick%100)
+	}
+}
+
+const submission = "submit"
+
+// steering are the kinds of event that a person does to a sweep.
+var steering = []string{"pause", "resume", "stop", "cancel", "terminate sweep", "terminate trial"}
+
+// kind is one kind of event, how often it is drawn among the others, and how
+// long its fault lasts.
+type kind struct {
+	name     string
+	weight   int
+	from, to time.Duration
+}
+
+// kinds weigh by how often such things happen, and by what they cost: a
+// stopped database stops everything.
+var kinds = []kind{
+	{name: submission, weight: 32},
+	{name: "pause", weight: 6},
+	{name: "resume", weight: 4},
+	{name: "stop", weight: 2},
+	{name: "cancel", weight: 3},
+	{name: "terminate sweep", weight: 1},
+	{name: "terminate trial", weight: 1},
+	{name: "kill -9 of worker", weight: 10, to: 4 * time.Second},
+	{name: "SIGTERM of worker", weight: 6, to: 4 * time.Second},
+	{name: "other binary on worker", weight: 2, from: 2 * time.Second, to: 6 * time.Second},
+	{name: "SIGSTOP of worker", weight: 5, from: time.Second, to: 15 * time.Second},
+	{name: "cut from PostgreSQL", weight: 4, from: 500 * time.Millisecond, to: 16 * time.Second},
+	{name: "cut from Temporal", weight: 4, from: 500 * time.Millisecond, to: 16 * time.Second},
+	{name: "cut from both", weight: 3, from: 500 * time.Millisecond, to: 16 * time.Second},
+	{name: "cut from Docker", weight: 3, from: 500 * time.Millisecond, to: 5 * time.Second},
+	{name: "kill -9 of server", weight: 5, to: 3 * time.Second},
+	{name: "crash of PostgreSQL", weight: 3},
+	{name: "kill -9 of Temporal", weight: 3, to: 3 * time.Second},
+	{name: "docker kill", weight: 3},
+	{name: "docker rm --force", weight: 2},
+}
+
+// scene is a story of several steps that chance alone would hardly tell. A
+// heavy one hurts for long, so a run has at most one of them.
+type scene struct {
+	name  string
+	heavy bool
+	last  bool // ends the storm
+}
+
+var scenes = []scene{
+	{name: "paused carrier"},
+	{name: "canceled carrier"},
+	{name: "gap in a probe"},
+	{name: "host lost", heavy: true},
+	{name: "sick host", heavy: true},
+	{name: "restored database", heavy: true},
+	{name: "emptied Temporal", heavy: true, last: true},
+}
+
+const (
+	chaosHosts   = 3
+	canaryEvery  = 4 * time.Second
+	groupLasts   = 20 * time.Second // after which shapes are new, so that there is always something to probe
+	groupsAtOnce = 4
+	eventGapMin  = 200 * time.Millisecond
+	eventGapMax  = 1800 * time.Millisecond
+)
+
+// plot limits what a schedule draws from; empty = everything.
+type plot struct {
+	jobs, scenes, kinds []string
+}
+
+// schedule draws everything that happens in a storm: nothing of it depends on
+// how fast the machine is.
+func schedule(seed uint64, lasts time.Duration, only plot) []event {
+	r := rand.New(rand.NewPCG(seed, seed))
+	n := 0
+
+	var all []event
+
+	add := func(e event) {
+		if e.Kind == submission {
+			e.Order = drawOrder(r, drawJob(r, only.jobs), n, int(e.At/groupLasts)*groupsAtOnce+r.IntN(groupsAtOnce))
+			n++
+		}
+
+		if slices.Contains(steering, e.Kind) {
+			e.Sweep = r.IntN(n)
+		}
+
+		all = append(all, e)
+	}
+
+	for range 3 {
+		add(event{Kind: submission})
+	}
+
+	for at := time.Duration(0); ; {
+		at += between(r, eventGapMin, eventGapMax)
+		if at > lasts {
+			break
+		}
+
+		add(drawEvent(r, at, only.kinds))
+	}
+
+	for _, e := range drawScenes(r, lasts, only.scenes) {
+		all = append(all, e)
+	}
+
+	for at, c := canaryEvery/2, 0; at < lasts; at, c = at+canaryEvery, c+1 {
+		all = append(all, event{At: at, Kind: "canary", Order: order{
+			Job: "canary", Name: fmt.Sprintf("canary %d", c), Group: c, Probe: "off", Times: []int{100},
+		}})
+	}
+
+	slices.SortStableFunc(all, func(a, b event) int { return int(a.At - b.At) })
+
+	return all
+}
+
+func drawEvent(r *rand.Rand, at time.Duration, only []string) event {
+	k := pickWeighted(r, kinds, func(k kind) int {
+		if len(only) > 0 && k.name != submission && !slices.Contains(only, k.name) {
+			return 0
+		}
+
+		return k.weight
+	})
+	e := event{At: at, Kind: k.name, Host: r.IntN(chaosHosts), Pick: r.Uint64()}
+
+	if k.to > k.from {
+		e.Lasts = between(r, k.from, k.to)
+	}
+
+	return e
+}
+
+func drawJob(r *rand.Rand, only []string) job {
+	return pickWeighted(r, jobs, func(j job) int {
+		if len(only) > 0 && !slices.Contains(only, j.name) {
+			return 0
+		}
+
+		return j.weight
+	})
+}
+
+// drawScenes draws one light scene for every 20 s, and in two runs of three a
+// heavy one. With names, it is those.
+func drawScenes(r *rand.Rand, lasts time.Duration, only []string) []event {
+	var light, heavy, chosen []scene
+
+	for _, s := range scenes {
+		switch {
+		case slices.Contains(only, s.name):
+			chosen = append(chosen, s)
+		case s.heavy:
+			heavy = append(heavy, s)
+		default:
+			light = append(light, s)
+		}
+	}
+
+	if len(only) == 0 {
+		for range max(1, int(lasts/(20*time.Second))) {
+			chosen = append(chosen, light[r.IntN(len(light))])
+		}
+
+		if r.IntN(3) > 0 {
+			chosen = append(chosen, heavy[r.IntN(len(heavy))])
+		}
+	}
+
+	events := make([]event, len(chosen))
+
+	for i, s := range chosen {
+		at := between(r, lasts/10, lasts*6/10)
+		if s.last {
+			at = lasts
+		}
+
+		events[i] = event{At: at, Kind: s.name, Host: r.IntN(chaosHosts), Lasts: between(r, 12*time.Second, 25*time.Second), Pick: r.Uint64()}
+	}
+
+	return events
+}
+
+// between draws a time.
+func between(r *rand.Rand, from, to time.Duration) time.Duration {
+	return from + time.Duration(r.Int64N(int64(to-from)))
+}
+
+// pickWeighted draws one by weight.
+func pickWeighted[T any](r *rand.Rand, all []T, weight func(T) int) T {
+	total := 0
+	for _, one := range all {
+		total += weight(one)
+	}
+
+	draw := r.IntN(total)
+
+	for _, one := range all {
+		if draw -= weight(one); draw < 0 {
+			return one
+		}
+	}
+
+	panic("a draw beyond the sum of the weights")
+}
+
+// lines renders a schedule, one event a line.
+func lines(all []event) string {
+	texts := make([]string, len(all))
+	for i, e := range all {
+		texts[i] = e.String()
+	}
+
+	return strings.Join(texts, "\n")
+}
+
+func TestChaosSchedule_SeedRepeatsIt(t *testing.T) {
+	t.Parallel()
+
+	for seed := range uint64(20) {
+		first := schedule(seed, time.Minute, plot{})
+		require.Equal(t, first, schedule(seed, time.Minute, plot{}))
+		require.NotEqual(t, lines(first), lines(schedule(seed+1, time.Minute, plot{})))
+	}
+}
+
+func TestChaosSchedule_DrawsEveryKind(t *testing.T) {
+	t.Parallel()
+
+	const seeds = 200
+
+	drawn, total := map[string]int{}, 0
+
+	for seed := range uint64(seeds) {
+		heavy := 0
+
+		for _, e := range schedule(seed, time.Minute, plot{}) {
+			drawn[e.Kind]++
+
+			if slices.ContainsFunc(kinds, func(k kind) bool { return k.name == e.Kind }) {
+				total++
+			}
+
+			if e.Kind == submission {
+				drawn["job "+e.Order.Job]++
+			}
+
+			if slices.ContainsFunc(scenes, func(s scene) bool { return s.name == e.Kind && s.heavy }) {
+				heavy++
+			}
+		}
+
+		require.LessOrEqual(t, heavy, 1, "seed %d", seed)
+	}
+
+	weights := 0
+	for _, k := range kinds {
+		weights += k.weight
+	}
+
+	for _, k := range kinds {
+		require.Greater(t, drawn[k.name], total*k.weight/weights/2, "%s is drawn too rarely", k.name)
+	}
+
+	for _, s := range scenes {
+		require.Greater(t, drawn[s.name], seeds/20, "%s is drawn too rarely", s.name)
+	}
+
+	jobWeights := 0
+	for _, j := range jobs {
+		jobWeights += j.weight
+	}
+
+	for _, j := range jobs {
+		require.GreaterOrEqual(t, drawn["job "+j.name], drawn[submission]*j.weight/jobWeights/2, "%s is drawn too rarely", j.name)
+	}
+}
+
+func TestChaosSchedule_SteersWhatWasOrdered(t *testing.T) {
+	t.Parallel()
+
+	for seed := range uint64(50) {
+		ordered := 0
+
+		for _, e := range schedule(seed, time.Minute, plot{}) {
+			if e.Kind == submission {
+				ordered++
+			}
+
+			if slices.Contains(steering, e.Kind) {
+				require.Less(t, e.Sweep, ordered, "%s", e)
+			}
+		}
+	}
+}

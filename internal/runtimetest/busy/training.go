@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// checkpointFile is where a job of the contract keeps what it resumes from.
+const checkpointFile = "/trial/checkpoint/state"
+
+// What checkpoint reports: whether what it was told about resuming holds.
+const (
+	resumeRight  = 1 // there is nothing to resume from, or what a run of the same trial wrote
+	resumeProbe  = 2 // a probe's checkpoint is there: the result would be contaminated
+	resumeAbsent = 3 // it was told to resume, and nothing is there
+)
+
+// checkpoint stands for a script that saves and resumes.
+func checkpoint(lasts time.Duration) (int, error) {
+	right := resumeRight
+	state, err := os.ReadFile(checkpointFile)
+
+	switch {
+	case err == nil && string(state) == "probe":
+		right = resumeProbe
+	case err != nil && os.Getenv("TRIAL_RESUME") == "1":
+		right = resumeAbsent
+	}
+
+	if code := rest(lasts / 2); code != 0 {
+		return code, nil
+	}
+
+	if err := os.WriteFile(checkpointFile, []byte(os.Getenv("TRIAL_MODE")), 0o600); err != nil {
+		return 1, err
+	}
+
+	if code := rest(lasts / 2); code != 0 {
+		return code, nil
+	}
+
+	say(fmt.Sprintf(`{"val": %d}`, right))
+
+	return 0, nil
+}
+
+// late stands for a script that takes most of its memory near its end.
+func late(lasts time.Duration, value string, mib int) (int, error) {
+	if code := rest(lasts * 6 / 10); code != 0 {
+		return code, nil
+	}
+
+	if err := take(mib); err != nil {
+		return 1, err
+	}
+
+	if code := rest(lasts * 4 / 10); code != 0 {
+		return code, nil
+	}
+
+	say(`{"val": ` + value + `}`)
+
+	return 0, nil
+}
+
+// caught stands for a script that ends after an allocation which no machine
+// could make.
+func caught(lasts time.Duration) int {
+	if code := rest(lasts); code != 0 {
+		return code
+	}
+
+	fmt.Fprintln(os.Stderr, strings.Join([]string{
+		"Traceback (most recent call last):",
+		`  File "train.py", line 7, in <module>`,
+		"    x = np.zeros((1000000, 1000000))",
+		"numpy.core._exceptions._ArrayMemoryError: Unable to allocate 7.28 TiB for an array with shape (1000000, 1000000) and data type float64",
+		"MemoryError",
+	}, "\n"))
+
+	return 1
+}
+
+// rest waits; it returns the exit code of a SIGTERM meanwhile, else 0.
+func rest(lasts time.Duration) int {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+
+	defer signal.Stop(signals)
+
+	select {
+	case <-signals:
+		return 128 + int(syscall.SIGTERM)
+	case <-time.After(lasts):
+		return 0
+	}
+}
