@@ -22,6 +22,7 @@ type order struct {
 	Times       []int  // ms that each trial works
 	MaxParallel int    // 0 = no limit
 	Mutations   []int  // indexes into mutations
+	Size        int    // MiB of a follower
 }
 
 // expectation is how one trial of a job must end.
@@ -218,10 +219,10 @@ var jobs = []job{
 		},
 	},
 	{ // its second trial waits for the first, and measures a shape
-		name: "carrier", trials: [2]int{1, 1}, file: func(o order) string { return carrierFile(o, "8, 24") }, want: wantSmall,
+		name: "carrier", trials: [2]int{1, 1}, file: func(o order) string { return carrierFile(o, carrierSizes...) }, want: wantSmall,
 	},
 	{ // has that shape, and must not wait for the carrier's sweep
-		name: "follower", trials: [2]int{1, 1}, file: func(o order) string { return carrierFile(o, "24") }, want: wantSmall,
+		name: "follower", trials: [2]int{1, 1}, file: func(o order) string { return carrierFile(o, o.Size) }, want: wantSmall,
 	},
 	{ // runs for longer than anything that is done to it
 		name: "vigil", trials: [2]int{3, 3},
@@ -265,19 +266,24 @@ func greedyFile(o order, wants string) string {
 		quarterCore + probe(o) + o.environment()
 }
 
-func carrierFile(o order, sizes string) string {
+// carrierSizes are the MiB that the two shapes of a carrier take.
+var carrierSizes = []int{8, 24}
+
+func carrierFile(o order, sizes ...int) string {
 	o.Job = "carrier" // one shape for both jobs
 
-	return sharedCommand + parameters("{name: mib, values: ["+sizes+"], memory: true}", o.times()) + quarterCore + probe(o) + o.environment()
+	return sharedCommand + parameters("{name: mib, values: ["+list(sizes)+"], memory: true}", o.times()) + quarterCore + probe(o) + o.environment()
 }
 
-func (o order) times() string {
-	texts := make([]string, len(o.Times))
-	for i, ms := range o.Times {
-		texts[i] = strconv.Itoa(ms)
+func (o order) times() string { return "{name: ms, values: [" + list(o.Times) + "]}" }
+
+func list(numbers []int) string {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.Itoa(n)
 	}
 
-	return "{name: ms, values: [" + strings.Join(texts, ", ") + "]}"
+	return strings.Join(texts, ", ")
 }
 
 // environment makes the shapes of one group their own.

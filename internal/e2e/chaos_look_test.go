@@ -284,13 +284,18 @@ func (x *chaos) calm() {
 
 // modest submits a sweep of the shape of each greedy one.
 func (x *chaos) modest() {
+	some := false
+
 	for i, o := range x.all() {
 		if o.order.Job == "greedy" {
+			some = true
 			x.submitExtra(order{Job: "modest", Name: fmt.Sprintf("modest %d after %s", i, o.order.Name), Group: o.order.Group, Times: []int{200}})
 		}
 	}
 
-	x.await("which came later", func(s client.Sweep) bool { return s.State == client.SweepStatePaused })
+	if some {
+		x.await("which came later", func(s client.Sweep) bool { return s.State == client.SweepStatePaused })
+	}
 }
 
 // await waits until every sweep has ended that may not stay as it is. When
@@ -304,7 +309,7 @@ func (x *chaos) await(when string, mayStay func(client.Sweep) bool) {
 
 	began := time.Now()
 
-	for time.Since(began) < chaosQuiet && time.Since(changed) < chaosStuck {
+	for time.Since(began) < chaosQuiet && time.Since(changed) < x.stuck {
 		open = map[*ordered]client.Sweep{}
 		state := ""
 
@@ -328,6 +333,8 @@ func (x *chaos) await(when string, mayStay func(client.Sweep) bool) {
 
 		pause(x.t.Context(), chaosLook)
 	}
+
+	x.stuck = chaosStuckAgain
 
 	for o, s := range open {
 		x.breaks("I4: sweep %s is still %s %s; nothing changed for %s: %s%s", o, s.State, when, time.Since(changed).Round(time.Second), x.openTrials(o), x.pausedNow())

@@ -71,30 +71,58 @@ func (x *chaos) stateOf(o *ordered, number int) client.TrialState {
 	return ""
 }
 
-// carrier pauses or cancels a sweep whose second trial was chosen to measure
-// its shape and waits for the first one to end, as max_parallel is 1. Another
+// waitsBesides is the number of a trial that waits for a place while another
+// of its sweep runs; 0 = none.
+func (x *chaos) waitsBesides(o *ordered) (number int) {
+	runs := false
+
+	for _, t := range x.trialsOf(o) {
+		runs = runs || t.State == client.TrialStateRunning
+
+		if t.State != client.TrialStateRunning && len(t.Waiting) > 0 {
+			number = t.Number
+		}
+	}
+
+	if !runs {
+		return 0
+	}
+
+	return number
+}
+
+// carrier pauses or cancels a sweep one trial of which was chosen to measure
+// its shape and waits for the other one to end, as max_parallel is 1. Another
 // sweep has that shape as well, and must not wait for what became of the first.
 func (x *chaos) carrier(e event, what string) {
 	group := x.newGroup()
 	first := x.sceneSweep(order{Job: "carrier", Group: group, Times: []int{6000}, MaxParallel: 1, Probe: "full"})
 
+	waits := 0
+
 	if first.id == "" || !x.until(20*time.Second, func() bool {
-		return x.stateOf(first, 1) == client.TrialStateRunning && x.stateOf(first, 2) == client.TrialStateWaiting
+		waits = x.waitsBesides(first)
+
+		return waits > 0
 	}) {
-		x.note("the carrier was not ready in time")
+		x.note("the carrier was not ready in time: %s", x.openTrials(first))
 
 		return
 	}
 
 	if x.steerTo(first, what) {
-		x.sceneSweep(order{Job: "follower", Group: group, Times: []int{300, 310}, Probe: "full"})
+		x.sceneSweep(order{Job: "follower", Group: group, Times: []int{300, 310}, Probe: "full", Size: carrierSizes[waits-1]})
 	}
 }
+
+// gapAfter is shorter than what the late job takes until it takes its memory
+// (3.6 s), and longer than a worker takes to say what it has measured (2 s).
+const gapAfter = 2700 * time.Millisecond
 
 // gap kills the worker that measures a shape and starts it again when the
 // container, which takes its memory late, has ended.
 func (x *chaos) gap() {
-	o := x.sceneSweep(order{Job: "late", Group: x.newGroup(), Times: []int{3000, 3010, 3020, 3030}})
+	o := x.sceneSweep(order{Job: "late", Group: x.newGroup(), Times: []int{6000, 6010, 6020, 6030}})
 
 	var carrier ours
 
@@ -117,6 +145,7 @@ func (x *chaos) gap() {
 		return
 	}
 
+	x.until(gapAfter, func() bool { return false }) // it has been measured by then, and is small
 	h.away = true
 	x.broke(h.name)
 	stop(h.worker, syscall.SIGKILL)

@@ -29,6 +29,8 @@ const (
 	// chaosStuck without a change, nothing changes any more: longer than any
 	// time after which a lost signal is made good.
 	chaosStuck = 75 * time.Second
+	// chaosStuckAgain is the same once a run has failed.
+	chaosStuckAgain = 20 * time.Second
 	// chaosLook is how often the invariants are looked at while it lasts.
 	chaosLook = 500 * time.Millisecond
 	// canaryPatience is how long a canary may wait while a host that is known to
@@ -62,7 +64,7 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 
 	x := &chaos{
 		cluster: startParts(t), seed: seed, plan: schedule(seed, lasts, plot{named("CHAOS_JOBS"), named("CHAOS_SCENES"), named("CHAOS_KINDS")}),
-		other: os.Getenv("CHAOS_OTHER_BINARY"), docker: map[string]*dockerProxy{},
+		other: os.Getenv("CHAOS_OTHER_BINARY"), stuck: chaosStuck, docker: map[string]*dockerProxy{},
 		began: time.Now(), injected: map[string]int{}, removed: map[string]bool{}, hit: map[string]bool{}, seen: map[string]string{},
 		results: map[string]string{}, healthy: map[string]time.Time{}, waited: map[string]time.Duration{},
 	}
@@ -112,7 +114,8 @@ type chaos struct {
 	second  *exec.Cmd // the other server
 	docker  map[string]*dockerProxy
 	due     []repair
-	emptied bool // Temporal came back without what it knew: nothing goes on by itself
+	stuck   time.Duration // without a change, before nothing changes any more
+	emptied bool          // Temporal came back without what it knew: nothing goes on by itself
 
 	mu       sync.Mutex
 	sweeps   []*ordered // of the schedule, by number
