@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/runtimetest"
 )
 
 // daemon is a Docker daemon of a test's own, which it may kill. It lives in a
@@ -32,7 +33,7 @@ func startDaemon(t *testing.T, live bool) *daemon {
 
 	for _, program := range []string{"dockerd", "unshare", "containerd"} {
 		if _, err := exec.LookPath(program); err != nil || os.Geteuid() != 0 {
-			t.Skipf("a Docker daemon of the test's own needs root and %s", program)
+			runtimetest.Skip(t, "a Docker daemon of the test's own needs root and %s", program)
 		}
 	}
 

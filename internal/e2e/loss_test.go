@@ -118,22 +118,35 @@ func TestLoss_WorkerKilledTwentyTimes(t *testing.T) {
 
 	c := startCluster(t, 1, "1GiB")
 	h := c.hosts[0]
-	id := c.submit(busy(6, 12_000, half))
+	id := c.submit(busy(6, 20_000, half))
 	c.until(id, time.Minute, running(4))
 	require.Eventually(t, func() bool { return len(c.running()) == 4 }, 30*time.Second, tick)
 
 	before := ids(c.running())
 
-	for range 20 {
+	hits := 0 // of a worker that serves
+
+	for round := range 20 {
+		serves := strings.Count(c.output(h.name), "worker serves")
 		stop(h.worker, syscall.SIGKILL)
 		c.startHost(h)
+
+		served := func() bool { return strings.Count(c.output(h.name), "worker serves") > serves }
+		if round%2 == 0 {
+			require.Eventually(t, served, startTimeout, tick)
+		}
 
 		select { // at a random point of its start, adoption or work
 		case <-time.After(time.Duration(rand.IntN(900)) * time.Millisecond):
 		case <-t.Context().Done():
 		}
+
+		if served() {
+			hits++
+		}
 	}
 
+	require.GreaterOrEqual(t, hits, 10, "the kills hit workers that had not begun")
 	c.requireOnce(id, 6)
 
 	after := map[string]bool{}

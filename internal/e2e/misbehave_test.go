@@ -59,7 +59,7 @@ var misdeeds = map[string]misdeed{
 		one("[/busy, noise, '1500000']", fromStdout), client.TrialStateFailed, "no_result", []string{`"val"`, "metrics.source"},
 	},
 	"fork bomb": {
-		one("[/busy, bomb, '3']", fromStdout), client.TrialStateFailed, "user_error", []string{"the program failed"},
+		one("[/busy, bomb, '3']", fromStdout), client.TrialStateFailed, "user_error", []string{"exit code 9"}, // of one that was refused
 	},
 	"fills the disk": {
 		one("[/busy, fill, /trial/out, '100']", fromStdout), client.TrialStateFailed, "disk_quota",

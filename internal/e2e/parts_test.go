@@ -23,6 +23,7 @@ import (
 
 	"github.com/berthml/berth/api/client"
 	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/runtimetest"
 )
 
 // once posts a sweep file and returns the first answer.
@@ -128,7 +129,7 @@ func (c *cluster) smallDisk(name string, mib int64) string {
 
 	for _, command := range [][]string{{"mkfs.ext4", "-q", "-F", "-m", "0", image}, {"mount", "-o", "loop", image, disk}} {
 		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil { //nolint:noctx // ends at once
-			c.t.Skipf("a small disk needs root and a loop device: %s: %s", command[0], out)
+			runtimetest.Skip(c.t, "a small disk needs root and a loop device: %s: %s", command[0], out)
 		}
 	}
 
@@ -372,7 +373,7 @@ func TestParts_OlderDatabase(t *testing.T) {
 	t.Parallel()
 
 	if _, err := exec.LookPath("pg_basebackup"); err != nil {
-		t.Skip("needs pg_basebackup")
+		runtimetest.Skip(t, "needs pg_basebackup")
 	}
 
 	c := startCluster(t, 1, "1GiB")

@@ -20,6 +20,7 @@ type race struct {
 
 	request berth.PlacementRequest
 	token   int64
+	won     chan berth.TrialState // each end that was told it had changed the trial
 }
 
 // begin places the attempt of a new trial.
@@ -45,7 +46,7 @@ func (l *ledger) begin(ctx context.Context) (race, error) {
 
 	status, err := l.store.PlacementStatus(ctx, r.AttemptID)
 
-	return race{ledger: l, request: *r, token: status.Token}, err
+	return race{ledger: l, request: *r, token: status.Token, won: make(chan berth.TrialState, 2)}, err
 }
 
 // run lets the host commit a result and the workflow settle by it, a person
@@ -53,9 +54,12 @@ func (l *ledger) begin(ctx context.Context) (race, error) {
 // once, and each after a moment of its own.
 func (r race) run(ctx context.Context) error {
 	end := func(state berth.TrialState, kind berth.FailureKind, value *float64) error {
-		_, err := r.store.SetTrialState(ctx, berth.TrialUpdate{
+		changed, err := r.store.SetTrialState(ctx, berth.TrialUpdate{
 			TrialID: r.request.TrialID, SweepID: r.sweep, Number: len(r.requests), State: state, Kind: kind, Message: "m", Value: value,
 		})
+		if changed {
+			r.won <- state
+		}
 
 		return err
 	}
@@ -130,6 +134,10 @@ func (r race) settled(ctx context.Context) (berth.TrialState, error) {
 		return "", err
 	case !trial.State.Terminal() || attempt.FinishedAt == nil:
 		return "", berth.Errorf(berth.KindInternal, "the trial is %s, its attempt %s", trial.State, attempt.State)
+	case len(r.won) != 1:
+		return "", berth.Errorf(berth.KindInternal, "%d ends changed the trial", len(r.won))
+	case <-r.won != trial.State:
+		return "", berth.Errorf(berth.KindInternal, "another end than the first stands: %s", trial.State)
 	case trial.State == berth.TrialSucceeded && attempt.Kind != berth.FailureOK:
 		return "", berth.Errorf(berth.KindInternal, "a trial succeeded whose attempt ended as %s", attempt.Kind)
 	case trial.State == berth.TrialCanceled && trial.Value != nil:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -36,9 +37,12 @@ type proxy struct {
 	listener net.Listener
 	group    sync.WaitGroup
 
-	mu    sync.Mutex
-	fault fault
-	open  []net.Conn
+	mu     sync.Mutex
+	fault  fault
+	losing string   // a part of the next request line whose answer is lost; empty = none
+	loser  net.Conn // to the daemon, whose next answer is lost
+	lost   int      // answers that were lost since lose was called
+	open   []net.Conn
 }
 
 // openThrough returns a Docker whose daemon the test can take away, and one
@@ -106,7 +110,7 @@ func (p *proxy) connect(client net.Conn) {
 	defer server.Close()
 
 	p.group.Go(func() {
-		_, _ = io.Copy(server, client)
+		_, _ = io.Copy(watched{server, func(request []byte) { p.asked(server, request) }}, client)
 		_ = server.(*net.UnixConn).CloseWrite() //nolint:forcetypeassert // it was dialed as one
 	})
 
@@ -114,7 +118,7 @@ func (p *proxy) connect(client net.Conn) {
 
 	for {
 		n, err := server.Read(buffer)
-		if err != nil || p.loses() {
+		if err != nil || p.loses(server) {
 			return
 		}
 
@@ -124,10 +128,59 @@ func (p *proxy) connect(client net.Conn) {
 	}
 }
 
-// loses says, once, that an answer is lost.
-func (p *proxy) loses() bool {
+// watched shows what is written before it is.
+type watched struct {
+	io.Writer
+
+	see func([]byte)
+}
+
+func (w watched) Write(data []byte) (int, error) {
+	w.see(data)
+
+	return w.Writer.Write(data)
+}
+
+// lose has the answer to the next request lost whose line contains a text: the
+// daemon does what it was asked, and the caller is not told.
+func (p *proxy) lose(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
+	p.losing, p.lost = text, 0
+}
+
+// asked notes the connection whose next answer is lost. A request's line comes
+// in one piece: the client writes a head at once.
+func (p *proxy) asked(server net.Conn, request []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	line, _, _ := strings.Cut(string(request), "\r\n")
+	if p.losing != "" && strings.Contains(line, p.losing) {
+		p.losing, p.loser = "", server
+	}
+}
+
+// answersLost returns how many answers were lost since lose was called.
+func (p *proxy) answersLost() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.lost
+}
+
+// loses says, once, that what a connection says is lost.
+func (p *proxy) loses(server net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.loser == server {
+		p.loser = nil
+		p.lost++
+
+		return true
+	}
 
 	lost := p.fault == loseNext
 	if lost {
@@ -241,43 +294,51 @@ func TestHungDaemon(t *testing.T) {
 	p.cut()
 }
 
-// TestLostAnswers is failure 7: create happened, and nobody was told.
+// TestLostAnswers is failure 7: it happened, and nobody was told. Whichever
+// answer is lost, the caller hears that nothing is known, and calling again
+// ends with the one container.
 func TestLostAnswers(t *testing.T) {
-	d, direct, p := openThrough(t)
-	l := runtimetest.Launch("sleep")
+	for name, tt := range map[string]struct {
+		request string
+		state   berth.ContainerState // in which the daemon has left it
+	}{ // a question is asked again by the client itself
+		"create": {"/containers/create", berth.ContainerCreated},
+		"start":  {"/start", berth.ContainerRunning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, direct, p := openThrough(t)
+			l := runtimetest.Launch("sleep")
 
-	_, err := d.Info(t.Context())
-	require.NoError(t, err)
+			_, err := d.Info(t.Context()) // negotiates the version
+			require.NoError(t, err)
+			p.lose(tt.request)
 
-	var c berth.Container
-
-	// Whichever answer is lost, calling again ends with the one container.
-	for range 6 {
-		p.set(loseNext)
-
-		_, err = d.Ensure(t.Context(), l)
-		if err != nil {
+			_, err = d.Ensure(t.Context(), l)
+			require.Equal(t, 1, p.answersLost(), "of %s", name)
 			require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "%v", err)
-		}
+
+			left, err := direct.Inspect(t.Context(), direct.Name(l.AttemptID))
+			require.NoError(t, err)
+			require.Equal(t, tt.state, left.State)
+
+			c, err := d.Ensure(t.Context(), l)
+			require.NoError(t, err)
+			runtimetest.Discard(t, direct, c.ID)
+			require.Equal(t, berth.ContainerRunning, c.State)
+			require.Equal(t, left.ID, c.ID, "it was made twice")
+
+			list, err := d.List(t.Context())
+			require.NoError(t, err)
+
+			same := 0
+
+			for _, listed := range list {
+				if listed.AttemptID == l.AttemptID {
+					same++
+				}
+			}
+
+			require.Equal(t, 1, same)
+		})
 	}
-
-	p.set(none)
-
-	c, err = d.Ensure(t.Context(), l)
-	require.NoError(t, err)
-	runtimetest.Discard(t, direct, c.ID)
-	require.Equal(t, berth.ContainerRunning, c.State)
-
-	list, err := d.List(t.Context())
-	require.NoError(t, err)
-
-	same := 0
-
-	for _, listed := range list {
-		if listed.AttemptID == l.AttemptID {
-			same++
-		}
-	}
-
-	require.Equal(t, 1, same)
 }

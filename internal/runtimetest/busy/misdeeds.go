@@ -111,7 +111,12 @@ func bomb(during time.Duration) (int, error) {
 		started++
 	}
 
-	return 9, fmt.Errorf("started %d children, was refused %d times", started, refused)
+	code := 9
+	if refused == 0 {
+		code = 8
+	}
+
+	return code, fmt.Errorf("started %d children, was refused %d times", started, refused)
 }
 
 // fill writes files of a MiB until it cannot, or has written enough.
