@@ -279,7 +279,10 @@ func (x *chaos) calm() {
 
 	x.await("after all were resumed", func(client.Sweep) bool { return false })
 	x.judge()
-	x.tidy()
+
+	if x.stuck == chaosStuck { // else what is left belongs to what is still open
+		x.tidy()
+	}
 }
 
 // modest submits a sweep of the shape of each greedy one.
