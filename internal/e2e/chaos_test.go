@@ -383,39 +383,13 @@ func (x *chaos) steer(e event) {
 // steerTo asks for pause, resume, stop or cancel, and notes that a person did:
 // what was not acknowledged may have happened nevertheless.
 func (x *chaos) steerTo(o *ordered, what string) (acknowledged bool) {
-	var err error
-
-	code := 0
+	var (
+		code int
+		err  error
+	)
 
 	for _, api := range x.apis {
-		ctx, cancel := context.WithTimeout(x.t.Context(), 3*time.Second)
-
-		switch what {
-		case "pause":
-			var answer *client.PauseSweepResponse
-			if answer, err = api.PauseSweepWithResponse(ctx, o.id); err == nil {
-				code = answer.StatusCode()
-			}
-		case "resume":
-			var answer *client.ResumeSweepResponse
-			if answer, err = api.ResumeSweepWithResponse(ctx, o.id); err == nil {
-				code = answer.StatusCode()
-			}
-		case "stop":
-			var answer *client.StopSweepResponse
-			if answer, err = api.StopSweepWithResponse(ctx, o.id); err == nil {
-				code = answer.StatusCode()
-			}
-		case "cancel":
-			var answer *client.CancelSweepResponse
-			if answer, err = api.CancelSweepWithResponse(ctx, o.id); err == nil {
-				code = answer.StatusCode()
-			}
-		}
-
-		cancel()
-
-		if err == nil && code < http.StatusInternalServerError {
+		if code, err = x.ask(api, o.id, what); err == nil && code < http.StatusInternalServerError {
 			break
 		}
 	}
@@ -431,7 +405,40 @@ func (x *chaos) steerTo(o *ordered, what string) (acknowledged bool) {
 
 	x.note("%s of sweep %s: %d %v", what, o, code, err)
 
-	return err == nil && code < http.StatusMultipleChoices
+	acknowledged = err == nil && code < http.StatusMultipleChoices
+	if acknowledged && what == "resume" {
+		o.deeds.Paused = false
+	}
+
+	return acknowledged
+}
+
+// ask asks one server, and returns its status code.
+func (x *chaos) ask(api *client.ClientWithResponses, id, what string) (int, error) {
+	ctx, cancel := context.WithTimeout(x.t.Context(), 3*time.Second)
+	defer cancel()
+
+	var (
+		answer interface{ StatusCode() int }
+		err    error
+	)
+
+	switch what {
+	case "pause":
+		answer, err = api.PauseSweepWithResponse(ctx, id)
+	case "resume":
+		answer, err = api.ResumeSweepWithResponse(ctx, id)
+	case "stop":
+		answer, err = api.StopSweepWithResponse(ctx, id)
+	default:
+		answer, err = api.CancelSweepWithResponse(ctx, id)
+	}
+
+	if err != nil {
+		return 0, err
+	}
+
+	return answer.StatusCode(), nil
 }
 
 // breaks notes that an invariant is broken, once.

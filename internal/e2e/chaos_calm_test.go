@@ -1,0 +1,290 @@
+//go:build integration
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// calm ends all faults, lets everything end, and compares what came of it with
+// what must have. Nothing is cured before it was looked at: sweeps that a
+// person paused stay paused until all others have ended.
+func (x *chaos) calm() {
+	x.mend(true)
+	x.note("calm")
+	x.submitExtra(order{Job: "canary", Name: "canary of the calm", Group: 1_000_000, Probe: "off", Times: []int{100}})
+
+	for _, o := range slices.Concat(x.sweeps, x.extra) {
+		if o.id == "" && !o.refused { // its answer may have been lost
+			x.submit(o)
+		}
+	}
+
+	x.await("while the paused ones stay paused", func(s client.Sweep) bool { return s.State == client.SweepStatePaused })
+	x.modest()
+
+	for _, o := range x.all() {
+		if s, ok := x.read(o); ok && s.State == client.SweepStatePaused {
+			if wrong := judgePause(o.deeds, sweepRecord{State: string(s.State), Reason: s.Reason}); wrong != "" {
+				x.breaks("O1: sweep %s %s", o, wrong)
+			}
+
+			x.note("resume of sweep %s", o)
+			x.steerTo(o, "resume")
+		}
+	}
+
+	x.await("after all were resumed", func(client.Sweep) bool { return false })
+	x.judge()
+
+	if x.stuck == chaosStuck { // else what is left belongs to what is still open
+		x.tidy()
+	}
+}
+
+// modest submits a sweep of the shape of each greedy one.
+func (x *chaos) modest() {
+	some := false
+
+	for i, o := range x.all() {
+		if o.order.Job == "greedy" {
+			some = true
+			x.submitExtra(order{Job: "modest", Name: fmt.Sprintf("modest %d after %s", i, o.order.Name), Group: o.order.Group, Times: []int{200}})
+		}
+	}
+
+	if some {
+		x.await("which came later", func(s client.Sweep) bool { return s.State == client.SweepStatePaused })
+	}
+}
+
+// await waits until every sweep has ended that may not stay as it is. When
+// nothing has changed for long, each of them is wronged.
+func (x *chaos) await(when string, mayStay func(client.Sweep) bool) {
+	var (
+		open    map[*ordered]client.Sweep
+		before  string
+		changed = time.Now()
+	)
+
+	began := time.Now()
+
+	for time.Since(began) < chaosQuiet && time.Since(changed) < x.stuck {
+		open = map[*ordered]client.Sweep{}
+		state := ""
+
+		for _, o := range x.all() {
+			s, ok := x.read(o)
+			if !ok && o.forgettable || s.FinishedAt != nil || mayStay(s) && s.Counts.Running == 0 {
+				continue
+			}
+
+			open[o] = s
+			state += fmt.Sprintf("%s %+v %s\n", o.id, s.Counts, s.State)
+		}
+
+		if len(open) == 0 {
+			return
+		}
+
+		if state != before {
+			before, changed = state, time.Now()
+		}
+
+		pause(x.t.Context(), chaosLook)
+	}
+
+	x.stuck = chaosStuckAgain
+
+	for o, s := range open {
+		x.breaks("I4: sweep %s is still %s %s; nothing changed for %s: %s%s", o, s.State, when, time.Since(changed).Round(time.Second), x.openTrials(o), x.pausedNow())
+	}
+}
+
+// openTrials says where each open trial of a sweep stands.
+func (x *chaos) openTrials(o *ordered) string {
+	var texts []string
+
+	for _, t := range x.trialsOf(o) {
+		if t.FinishedAt != nil {
+			continue
+		}
+
+		text := fmt.Sprintf("trial %d is %s", t.Number, t.State)
+		for _, r := range t.Waiting {
+			text += " (" + r.Reason + ")"
+
+			break
+		}
+
+		texts = append(texts, text)
+	}
+
+	return strings.Join(texts, ", ")
+}
+
+// pausedNow names the paused sweeps, for one of them may hold up another.
+func (x *chaos) pausedNow() string {
+	var texts []string
+
+	for _, o := range x.all() {
+		if s, ok := x.read(o); ok && s.State == client.SweepStatePaused {
+			texts = append(texts, o.String())
+		}
+	}
+
+	if len(texts) == 0 {
+		return ""
+	}
+
+	return "; paused are " + strings.Join(texts, ", ")
+}
+
+// read returns a sweep as it is now; false when the server does not say, or
+// when it is gone. One that is gone and was acknowledged breaks I7.
+func (x *chaos) read(o *ordered) (client.Sweep, bool) {
+	answer, err := x.api.GetSweepWithResponse(x.t.Context(), o.id)
+	if err != nil {
+		return client.Sweep{}, false
+	}
+
+	if answer.StatusCode() == http.StatusNotFound && !o.forgettable {
+		x.breaks("I7: sweep %s was acknowledged and is gone", o)
+	}
+
+	if answer.JSON200 == nil {
+		return client.Sweep{}, false
+	}
+
+	return *answer.JSON200, true
+}
+
+// listLimit is the most rows that the API gives at once; no sweep of a storm
+// has as many.
+const listLimit = 500
+
+func (x *chaos) trialsOf(o *ordered) []client.Trial {
+	answer, err := x.api.ListTrialsWithResponse(x.t.Context(), o.id, &client.ListTrialsParams{Limit: new(client.Limit(listLimit))})
+	if err != nil || answer.JSON200 == nil {
+		return nil
+	}
+
+	return answer.JSON200.Data
+}
+
+// record is all that the oracle looks at of a sweep.
+func (x *chaos) record(o *ordered, s client.Sweep) sweepRecord {
+	r := sweepRecord{State: string(s.State), Reason: s.Reason, Planned: o.order.planned()}
+
+	attempts := map[string][]attemptRecord{}
+
+	answer, err := x.api.ListSweepAttemptsWithResponse(x.t.Context(), o.id, &client.ListSweepAttemptsParams{Limit: new(client.Limit(listLimit))})
+	if err == nil && answer.JSON200 != nil {
+		x.mu.Lock()
+		for _, a := range answer.JSON200.Data {
+			attempts[a.TrialID] = append(attempts[a.TrialID], attemptRecord{
+				Number: a.Number, Kind: a.FailureKind, Message: a.Message, ReservedBytes: a.Demand.MemoryBytes, Hit: x.hit[a.ID],
+			})
+		}
+		x.mu.Unlock()
+	}
+
+	for _, t := range x.trialsOf(o) {
+		values := map[string]string{}
+		for name, v := range t.Params {
+			values[name] = v.String()
+		}
+
+		r.Trials = append(r.Trials, trialRecord{
+			Number: t.Number, State: string(t.State), Kind: t.FailureKind, Message: t.Message, Value: t.Value,
+			Values: values, Attempts: attempts[t.ID],
+		})
+	}
+
+	return r
+}
+
+// judge compares every sweep that has ended with the oracle (O1), and with
+// what was acknowledged (I7).
+func (x *chaos) judge() {
+	for _, o := range x.all() {
+		s, ok := x.read(o)
+		if !ok {
+			continue
+		}
+
+		if s.Name != o.acked.Name || !sameJSON(s.Spec, o.acked.Spec) {
+			x.breaks("I7: sweep %s was acknowledged as %q %s and is %q %s", o, o.acked.Name, o.acked.Spec, s.Name, s.Spec)
+		}
+
+		if s.FinishedAt == nil {
+			continue
+		}
+
+		for _, wrong := range judgeSweep(o.order, o.deeds, x.record(o, s)) {
+			x.breaks("O1: sweep %s %s", o, wrong)
+		}
+	}
+}
+
+// sameJSON compares documents, whatever the order of their keys.
+func sameJSON(a, b []byte) bool {
+	var left, right any
+	if len(b) == 0 || json.Unmarshal(a, &left) != nil || json.Unmarshal(b, &right) != nil {
+		return true // the acknowledgement has none
+	}
+
+	one, _ := json.Marshal(left)
+	other, _ := json.Marshal(right)
+
+	return bytes.Equal(one, other)
+}
+
+// tidy looks whether anything is left two periods of the reconciler, its
+// grace, and what two rounds take after the end of all.
+func (x *chaos) tidy() {
+	var broken []string
+
+	x.until(2*fastReconcile+fastGrace+10*time.Second, func() bool {
+		broken = x.ledger()
+		for _, c := range x.containers() {
+			broken = append(broken, "I5 no container is left: "+c.name+" is "+c.state)
+		}
+
+		return len(broken) == 0
+	})
+
+	for _, text := range broken {
+		x.breaks("%s", text)
+	}
+}
+
+// ledger returns what is broken in the ledger now that all has ended.
+func (x *chaos) ledger() []string {
+	inspector, err := pgtest.Inspect(x.t.Context(), x.postgres.URL)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer inspector.Close(context.WithoutCancel(x.t.Context()))
+
+	x.mu.Lock()
+	inspector.Lost = slices.Clone(x.lost)
+	x.mu.Unlock()
+
+	broken, err := inspector.Broken(x.t.Context(), true)
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	return broken
+}
