@@ -1,3 +1,4 @@
+-- Lost: why requests are set aside, which hosts are cordoned or removed, and totals that a host is to fall to.
 ALTER TABLE hosts
     DROP CONSTRAINT hosts_cordon_has_a_test, DROP CONSTRAINT hosts_removed_holds_nothing,
     DROP cpu_milli_target, DROP memory_bytes_target, DROP max_attempts_target, DROP removed_at,

@@ -1,3 +1,4 @@
+-- Lost: which sweeps were deleted but not removed yet: they are shown again; files that hosts were asked to remove stay.
 DROP TABLE output_removals;
 DROP INDEX events_created;
 DROP INDEX sweeps_finished;

@@ -430,36 +430,18 @@ func TestRelay_HoldsWhatAnEmptyNamespaceWouldSwallow(t *testing.T) {
 	require.NoError(t, d.BindTemporal(t.Context()))
 
 	identity := d.identity(c)
-	box := &outbox{message: berth.OutboxMessage{ID: 7, Kind: berth.OutboxPlaced, WorkflowID: "sweep-x/trial-1", Payload: []byte(`{}`)}}
-	relay := &workflows.Relay{Outbox: box, Identity: identity, Client: identity.Client, Log: identity.Log}
+	box := &outbox{messages: []berth.OutboxMessage{placed(7, "sweep-x/trial-1")}}
+	relay := &workflows.Relay{Outbox: box, Bound: identity.Bound, Client: identity.Client, Log: identity.Log}
 
 	_, err := identity.Check(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, relay.Run(t.Context()))
-	require.Empty(t, box.delivered)
+	require.Empty(t, box.settled)
 
 	_, err = identity.Adopt(t.Context(), d)
 	require.NoError(t, err)
 	_, err = identity.Check(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, relay.Run(t.Context()))
-	require.Equal(t, []int64{7}, box.delivered)
-}
-
-// outbox has one message and wakes its relay once.
-type outbox struct {
-	message   berth.OutboxMessage
-	delivered []int64
-}
-
-func (o *outbox) DeliverOutbox(ctx context.Context, _ int, deliver func(context.Context, []berth.OutboxMessage) []int64) (int, error) {
-	o.delivered = append(o.delivered, deliver(ctx, []berth.OutboxMessage{o.message})...)
-
-	return 1, nil
-}
-
-func (o *outbox) ListenOutbox(_ context.Context, _ time.Duration, wake func()) error {
-	wake()
-
-	return nil
+	require.Equal(t, []int64{7}, box.settled[0].Delivered)
 }

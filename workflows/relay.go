@@ -38,10 +38,10 @@ const (
 // Relay delivers the outbox to Temporal. Several may run: each claims what it
 // delivers.
 type Relay struct {
-	Outbox   Outbox
-	Identity *Identity
-	Client   *Client
-	Log      *slog.Logger
+	Outbox Outbox
+	Bound  func() bool // whether the namespace is the installation's now, see Identity
+	Client *Client
+	Log    *slog.Logger
 }
 
 // Run delivers until ctx ends.
@@ -64,7 +64,7 @@ func (r *Relay) Run(ctx context.Context) error {
 // Temporal's store is lost or not ours, as a workflow that is not there now may
 // come back with it, and what it is told must not be lost.
 func (r *Relay) round(ctx context.Context) (int, error) {
-	if !r.Identity.Bound() {
+	if !r.Bound() {
 		return 0, nil
 	}
 

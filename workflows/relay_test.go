@@ -67,7 +67,7 @@ func TestRelay_IsolatesFailures(t *testing.T) {
 		placed(1, "bad"), {ID: 2, Kind: "odd", Payload: json.RawMessage(`{}`)}, {ID: 3, Kind: berth.OutboxPlaced, Payload: json.RawMessage(`[]`)},
 		placed(4, "good"), placed(5, "gone"),
 	}}
-	relay := &workflows.Relay{Outbox: box, Client: workflows.NewClient(temporal, "default"), Log: slog.New(slog.DiscardHandler)}
+	relay := &workflows.Relay{Outbox: box, Bound: func() bool { return true }, Client: workflows.NewClient(temporal, "default", "i"), Log: slog.New(slog.DiscardHandler)}
 
 	require.NoError(t, relay.Run(t.Context()))
 	require.Len(t, box.settled, 1)
@@ -95,7 +95,7 @@ func TestRelay_GivesBackWhenItStops(t *testing.T) {
 		})
 
 	box := &outbox{messages: []berth.OutboxMessage{placed(1, "hangs")}}
-	relay := &workflows.Relay{Outbox: box, Client: workflows.NewClient(temporal, "default"), Log: slog.New(slog.DiscardHandler)}
+	relay := &workflows.Relay{Outbox: box, Bound: func() bool { return true }, Client: workflows.NewClient(temporal, "default", "i"), Log: slog.New(slog.DiscardHandler)}
 
 	require.NoError(t, relay.Run(ctx))
 	require.Equal(t, []berth.Delivery{{Untried: []int64{1}, Failed: map[int64]error{}}}, box.settled)

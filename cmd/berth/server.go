@@ -87,7 +87,7 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 		return err
 	}
 
-	relay := &workflows.Relay{Outbox: store, Identity: c.identity, Client: temporal, Log: log}
+	relay := &workflows.Relay{Outbox: store, Bound: c.identity.Bound, Client: temporal, Log: log}
 	publisher := &api.Publisher{Outbox: store, Log: log}
 	keeper := &retention.Keeper{Ledger: store, Keep: s.keep, Log: log}
 	orphans := &workflows.Orphans{Ledger: store, Identity: c.identity, Client: temporal, Log: log}

@@ -177,7 +177,7 @@ func (m *Migrator) session(ctx context.Context, use func(conn *pgx.Conn, version
 
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return translate(refusal(err), "connecting to PostgreSQL to migrate")
+		return translate(explainRefusal(err), "connecting to PostgreSQL to migrate")
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // closing gives the lock back
 

@@ -55,9 +55,9 @@ func checkDirect(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// refusal explains a connection that was refused: a pooler does not take the
+// explainRefusal explains a connection that was refused: a pooler does not take the
 // settings with which Berth connects, and calls that a violation.
-func refusal(err error) error {
+func explainRefusal(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == codeProtocolViolation {
 		return berth.Errorf(berth.KindInvalid, detour+" (%w)", err)

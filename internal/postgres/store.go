@@ -83,7 +83,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		pool.Close()
 
-		return nil, translate(refusal(err), "connecting to PostgreSQL")
+		return nil, translate(explainRefusal(err), "connecting to PostgreSQL")
 	}
 
 	return &Store{pool: pool, q: dbsqlc.New(), log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))}, nil
