@@ -47,6 +47,7 @@ func testAssignee(t *testing.T, b *bench) {
 	third, token := b.again(t, first, 3, b.host)
 	require.False(t, b.resumes(t, third), "the earlier attempts were short probes")
 	require.NoError(t, b.AttemptRunning(t.Context(), third.AttemptID, token, "c", noon))
+	b.Pass(t, time.Minute)
 	require.NoError(t, b.AbandonAttempt(t.Context(), third.AttemptID, "host lost"))
 
 	other := b.host
@@ -55,6 +56,7 @@ func testAssignee(t *testing.T, b *bench) {
 
 	fourth, _ := b.again(t, first, 4, other)
 	require.False(t, b.resumes(t, fourth), "no attempt had that host: its checkpoint directory is empty")
+	b.Pass(t, time.Minute)
 	require.NoError(t, b.AbandonAttempt(t.Context(), fourth.AttemptID, "host lost"))
 
 	fifth, _ := b.again(t, first, 5, b.host)

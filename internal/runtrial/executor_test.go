@@ -290,7 +290,7 @@ func TestRun_WrongLaunchHasAnOutcome(t *testing.T) {
 		{"a value that reads as an option", func(r *rig) {
 			r.books.assignee.Spec.Command = []string{"python", "train.py", "{{lr}}"}
 			r.books.assignee.Trial.Params["lr"] = berth.FloatValue(-0.1)
-		}, "--x={{name}}"},
+		}, "--lr={{lr}}"},
 		{"what Docker's adapter refuses", func(r *rig) {
 			r.docks.ensureErr = berth.Errorf(berth.KindInvalid, "mount %q: must be an absolute path", "data")
 		}, "must be an absolute path"},
