@@ -23,6 +23,7 @@ type PlacementRequest struct {
 	Number     int    // of the attempt in its trial, from 1
 	Stage      string
 	Purpose    Purpose
+	Short      bool // a short probe, which is thrown away
 	ShapeKey   string
 	Demand     Demand
 	Expected   time.Duration // of the whole attempt; 0 = unknown
@@ -50,6 +51,7 @@ type PlacementStatus struct {
 	HostName  string       `json:"host_name,omitempty"`
 	DeviceID  string       `json:"device_id,omitempty"`
 	Token     int64        `json:"token,omitempty"`
+	Short     bool         `json:"short,omitempty"` // the attempt is a short probe
 	Demand    Demand       `json:"demand"`
 	Reasons   []string     `json:"reasons,omitempty"` // in plain words, while waiting or when impossible
 }
@@ -65,5 +67,5 @@ type Assignee struct {
 	LogOffset   int64     // bytes of the log stored already
 	LogAt       time.Time // of the last stored piece
 	Resume      bool      // an earlier attempt that counts, not a probe that was thrown away, had this host
-	Earlier     []string  // attempts of the trial that still hold places on the same host; their containers must go first
+	Earlier     []string  // attempts of the trial that had the same host; their containers must go first
 }

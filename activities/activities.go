@@ -31,6 +31,8 @@ type Trials interface {
 	Footprint(ctx context.Context, shapeKey string) (*berth.Footprint, error)
 	// AbandonAttempt fences an attempt. One that has ended stays as it is.
 	AbandonAttempt(ctx context.Context, attemptID, message string) error
+	// RefuseAttempt is AbandonAttempt for one that must not go back to its host.
+	RefuseAttempt(ctx context.Context, attemptID, message string) error
 	GetAttempt(ctx context.Context, id string) (berth.Attempt, error)
 }
 

@@ -17,6 +17,7 @@ type PlaceInput struct {
 	AttemptID  string        `json:"attempt_id"`
 	Number     int           `json:"number"` // of the attempt
 	Purpose    berth.Purpose `json:"purpose"`
+	Short      bool          `json:"short,omitempty"` // a short probe, which is thrown away
 	Last       *LastOOM      `json:"last,omitempty"` // the trial's attempts so far ran out of memory
 }
 
@@ -73,7 +74,7 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 
 	request := berth.PlacementRequest{
 		AttemptID: in.AttemptID, SweepID: in.SweepID, TrialID: trial.ID, WorkflowID: in.WorkflowID,
-		Number: in.Number, Stage: berth.StageMain, Purpose: in.Purpose, ShapeKey: trial.ShapeKey, Demand: demand,
+		Number: in.Number, Stage: berth.StageMain, Purpose: in.Purpose, Short: in.Short, ShapeKey: trial.ShapeKey, Demand: demand,
 	}
 	if trial.Footprint != nil {
 		request.Expected = time.Duration(trial.Footprint.Duration)
@@ -102,6 +103,10 @@ func sizeFor(r berth.Resources, f *berth.Footprint, last *LastOOM, hosts []berth
 func demandOf(r berth.Resources, f *berth.Footprint, last *LastOOM, room memory.Room) (berth.Demand, bool) {
 	d := memory.Demand(r, f, room.CapacityBytes)
 	if last == nil {
+		return d, true
+	}
+
+	if memory.Known(f) && d.MemoryBytes > last.Demand.MemoryBytes { // another run has measured what it takes
 		return d, true
 	}
 

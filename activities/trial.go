@@ -115,6 +115,7 @@ func (a *Activities) SettleTrial(ctx context.Context, in berth.TrialUpdate) erro
 type AbandonInput struct {
 	AttemptID string `json:"attempt_id"`
 	Message   string `json:"message"`
+	Refused   bool   `json:"refused,omitempty"` // the host answers and cannot carry it out
 }
 
 // Abandoned says what became of an attempt whose host does not answer.
@@ -125,7 +126,12 @@ type Abandoned struct {
 // AbandonAttempt fences an attempt whose host was lost. Its memory stays
 // booked until there is proof that it is free.
 func (a *Activities) AbandonAttempt(ctx context.Context, in AbandonInput) (Abandoned, error) {
-	if err := a.Trials.AbandonAttempt(ctx, in.AttemptID, in.Message); err != nil {
+	abandon := a.Trials.AbandonAttempt
+	if in.Refused {
+		abandon = a.Trials.RefuseAttempt
+	}
+
+	if err := abandon(ctx, in.AttemptID, in.Message); err != nil {
 		return Abandoned{}, translate(err)
 	}
 

@@ -1,4 +1,3 @@
--- Lost: the installation's id. After this step is made again, run `berth adopt-temporal` once.
+-- Lost: which machine and data directory each host is of. The installation's id stays, for Temporal's namespace keeps it too.
 DROP INDEX hosts_machine;
 ALTER TABLE hosts DROP machine_id, DROP data_dir;
-DROP TABLE installation;

@@ -1,6 +1,6 @@
--- Which installation this database is of. Temporal's namespace keeps the id too: two installations never share one, and
+-- Which installation this database is of. The table outlives a step back. Temporal's namespace keeps the id too: two installations never share one, and
 -- a namespace that has lost the id has lost its workflows.
-CREATE TABLE installation (
+CREATE TABLE IF NOT EXISTS installation (
     only_row          boolean PRIMARY KEY DEFAULT true,
     id                uuid NOT NULL DEFAULT gen_random_uuid(),
     created_at        timestamptz NOT NULL DEFAULT now(),
@@ -11,7 +11,7 @@ CREATE TABLE installation (
     CONSTRAINT installation_alarm_has_time CHECK ((alarm <> '') = (alarm_at IS NOT NULL))
 );
 
-INSERT INTO installation DEFAULT VALUES;
+INSERT INTO installation DEFAULT VALUES ON CONFLICT DO NOTHING;
 
 -- Two workers of one machine would sell its cores twice. An empty machine is of an older worker.
 ALTER TABLE hosts

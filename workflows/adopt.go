@@ -19,6 +19,7 @@ type SweepLedger interface {
 	ListSweepRecords(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error)
 	ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error)
 	GetSweep(ctx context.Context, id string) (berth.Sweep, error)
+	FirstTrialRan(ctx context.Context, id string) (time.Time, error)
 }
 
 // Adopted is what Adopt started.
@@ -117,6 +118,14 @@ func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string,
 
 	state := stateOf(sweep)
 
+	if state.Clock.Began, err = ledger.FirstTrialRan(ctx, sweepID); err != nil {
+		return err
+	}
+
+	if state.Paused {
+		state.Clock.pause(time.Now()) //nolint:forbidigo // of a client, not a workflow
+	}
+
 	for after := 0; ; {
 		trials, err := ledger.ListTrials(ctx, sweepID, openTrials, after, orphanPage)
 		if err != nil {
@@ -164,7 +173,7 @@ func stateOf(sweep berth.Sweep) SweepState {
 	n := sweep.Counts
 	state := SweepState{
 		StartedAt: sweep.CreatedAt, Created: n.Total,
-		Succeeded: n.Succeeded, Failed: n.Failed + n.Infeasible, Canceled: n.Canceled,
+		Succeeded: n.Succeeded, Failed: n.Failed, Infeasible: n.Infeasible, Canceled: n.Canceled,
 		Paused: sweep.State == berth.SweepPaused, Best: sweep.BestValue, BestTrial: sweep.BestTrial,
 		Doubt: Doubt{Told: n.Finished() > 0},
 	}

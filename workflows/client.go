@@ -137,12 +137,14 @@ func open(status enums.WorkflowExecutionStatus) bool {
 		status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 }
 
-// JoinProbe starts the probe of a shape, or joins the one that runs.
+// JoinProbe starts the probe of a shape, or joins the one that runs. Probes are
+// on the queue that the previous version serves too: after a roll-back its sweeps
+// join the same ones.
 func (c *Client) JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string) error {
 	id := ProbeWorkflowID(shapeKey)
 	_, err := c.temporal.SignalWithStartWorkflow(ctx, id, SignalWant, ProbeWanted{WorkflowID: trialWorkflowID},
 		client.StartWorkflowOptions{
-			ID: id, TaskQueue: c.queue,
+			ID: id, TaskQueue: LegacyQueue,
 			StaticSummary:         "memory probe of shape " + berth.ShortKey(shapeKey),
 			TypedSearchAttributes: temporal.NewSearchAttributes(attrShapeKey.ValueSet(berth.ShortKey(shapeKey))),
 		}, ProbeWorkflow, ProbeInput{ShapeKey: shapeKey})

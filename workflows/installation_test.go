@@ -65,6 +65,8 @@ func newDatabase(sweeps ...berth.Sweep) *database {
 }
 
 // identity is a process of the installation, as it starts.
+func (d *database) FirstTrialRan(context.Context, string) (time.Time, error) { return time.Time{}, nil }
+
 func (d *database) identity(c client.Client) *workflows.Identity {
 	return &workflows.Identity{
 		Ledger: d, Client: workflows.NewClient(c, "default", d.installation.ID), Log: slog.New(slog.DiscardHandler),

@@ -18,6 +18,7 @@ type ProbeInput struct {
 	Beside   []string `json:"beside,omitempty"`
 	Carrier  string   `json:"carrier,omitempty"`
 	Capped   bool     `json:"capped,omitempty"`
+	Asked    bool     `json:"asked,omitempty"`
 }
 
 // ProbeResult says how a probe ended.
@@ -35,7 +36,7 @@ type ProbeResult struct {
 // measures the shape. When the measuring run fails, the next trial takes over.
 func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 	p := &probe{
-		key: in.ShapeKey, waiting: in.Waiting, beside: in.Beside, carrier: in.Carrier, capped: in.Capped,
+		key: in.ShapeKey, waiting: in.Waiting, beside: in.Beside, carrier: in.Carrier, capped: in.Capped, asked: in.Asked,
 		want: workflow.GetSignalChannel(ctx, SignalWant), done: workflow.GetSignalChannel(ctx, SignalMeasured),
 		shares: workflow.GetVersion(ctx, changeBeside, workflow.DefaultVersion, 1) != workflow.DefaultVersion,
 	}
@@ -70,7 +71,7 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 
 		if p.shares && workflow.GetInfo(ctx).GetContinueAsNewSuggested() && !p.news() {
 			return ProbeResult{}, workflow.NewContinueAsNewError(ctx, ProbeWorkflow, ProbeInput{
-				ShapeKey: p.key, Waiting: p.waiting, Beside: p.beside, Carrier: p.carrier, Capped: p.capped,
+				ShapeKey: p.key, Waiting: p.waiting, Beside: p.beside, Carrier: p.carrier, Capped: p.capped, Asked: p.asked,
 			})
 		}
 
@@ -89,6 +90,7 @@ type probe struct {
 	beside  []string // of those, the ones that were told to run meanwhile
 	carrier string   // the trial whose run measures; empty = none
 	capped  bool     // the carrier runs longer than it may; the next one measures short
+	asked   bool     // one that waits beside the carrier was asked for the short run
 	shares  bool     // others run beside the carrier; false in runs of earlier versions
 }
 
@@ -158,15 +160,23 @@ func (p *probe) release(ctx workflow.Context) {
 	p.waiting, p.beside = nil, nil
 }
 
-// candidate is the index of the first trial that may be given the measuring
-// run; -1 = none. Those that run beside it do not take it.
+// candidate is the index of the trial that is given the measuring run; -1 =
+// none. It is the first that was not told to run beside it. When all were, and
+// the carrier takes too long, the last one is asked once for a short run: it is
+// the likeliest to wait still. One that runs already does not hear of it.
 func (p *probe) candidate() int {
-	return slices.IndexFunc(p.waiting, func(id string) bool { return !slices.Contains(p.beside, id) })
+	first := slices.IndexFunc(p.waiting, func(id string) bool { return !slices.Contains(p.beside, id) })
+	if first < 0 && p.capped && !p.asked {
+		return len(p.waiting) - 1
+	}
+
+	return first
 }
 
 // elect gives the measuring run to the first candidate, if it still lives.
 func (p *probe) elect(ctx workflow.Context) {
 	next := p.waiting[p.candidate()]
+	p.asked = p.asked || slices.Contains(p.beside, next)
 	p.leave(next)
 
 	if p.tell(ctx, next, ProbeRole{Short: p.capped}) {
@@ -180,7 +190,7 @@ func (p *probe) elect(ctx workflow.Context) {
 // spread has the trials that wait run beside the one that measures.
 func (p *probe) spread(ctx workflow.Context) {
 	for p.shares {
-		i := p.candidate()
+		i := slices.IndexFunc(p.waiting, func(id string) bool { return !slices.Contains(p.beside, id) })
 		if i < 0 {
 			return
 		}

@@ -152,7 +152,8 @@ func TestProbe_AfterTheCapTheNextMeasuresShort(t *testing.T) {
 	b.measured(4*time.Minute, "c", true, false)
 
 	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"c", workflows.ProbeRole{Short: true}}, {"b", ready}}, b.told)
+	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"b", workflows.ProbeRole{Short: true}}, {"c", beside}}, b.told,
+		"one that waits beside the carrier is asked once")
 }
 
 func TestProbe_TrialThatDidNotHearOfItsRoleIsToldAgain(t *testing.T) {

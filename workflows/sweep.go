@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -41,7 +42,8 @@ type SweepState struct {
 	// limits.max_failed_trials does not count them.
 	Infeasible int      `json:"infeasible,omitempty"`
 	Canceled   int      `json:"canceled"`
-	Exhausted  bool     `json:"exhausted"` // the search has no more
+	Exhausted  bool     `json:"exhausted"`        // the search has no more
+	Reason     string   `json:"reason,omitempty"` // why not; empty = every combination was tried
 	Capacity   int      `json:"capacity"`
 	Paused     bool     `json:"paused"`
 	Ending     Ending   `json:"ending"` // zero until the sweep starts no more trials
@@ -182,7 +184,7 @@ func (s *sweep) wishes() wishes { return wishes{s.Ending, s.Paused, s.plan.MaxPa
 // the open trials have ended.
 func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel, acted wishes) error {
 	patience := lostCheck
-	if left := s.timeLeft(ctx); left > 0 {
+	if left := s.timeLeft(ctx); left > 0 && s.Clock.Since.IsZero() {
 		patience = min(patience, left)
 	}
 
@@ -262,7 +264,7 @@ func (s *sweep) decide(ctx workflow.Context) {
 	case s.timeUp(ctx):
 		s.stop(ctx, berth.SweepSucceeded, "limits.max_duration was reached")
 	case s.Exhausted:
-		s.Ending = Ending{State: berth.SweepSucceeded, Reason: "every combination was tried", Soft: true}
+		s.Ending = Ending{State: berth.SweepSucceeded, Reason: cmp.Or(s.Reason, "every combination was tried"), Soft: true}
 	case plan.MaxTrials > 0 && s.Created >= plan.MaxTrials:
 		s.Ending = Ending{State: berth.SweepSucceeded, Reason: "limits.max_trials was reached", Soft: true}
 	}

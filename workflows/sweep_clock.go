@@ -74,7 +74,15 @@ func (s *sweep) readClock(ctx workflow.Context) error {
 		return nil
 	}
 
-	return s.lookUpBeginning(ctx)
+	if err := s.lookUpBeginning(ctx); err != nil {
+		return err
+	}
+
+	if s.Paused { // the trial was being placed when the sweep was paused
+		s.Clock.pause(s.Clock.Began)
+	}
+
+	return nil
 }
 
 func (s *sweep) lookUpBeginning(ctx workflow.Context) error {

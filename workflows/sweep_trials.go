@@ -75,7 +75,7 @@ func (s *sweep) fill(ctx workflow.Context) (more bool, err error) {
 		return false, err
 	}
 
-	s.Exhausted, s.Capacity = result.Exhausted, result.Capacity
+	s.Exhausted, s.Reason, s.Capacity = result.Exhausted, result.Reason, result.Capacity
 
 	for _, number := range result.Numbers {
 		s.Created = max(s.Created, number)

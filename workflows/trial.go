@@ -58,9 +58,13 @@ type trial struct {
 	charged  int // of those, the ones that were the trial's own fault
 	ooms     int
 	last     *activities.LastOOM
-	carries  bool // this trial's run measures its shape
-	short    bool // by a short run
-	beside   bool // it runs while another one's run measures its shape
+	carries  bool   // this trial's run measures its shape
+	short    bool   // by a short run
+	beside   bool   // it runs while another one's run measures its shape
+	guessed  bool   // it ran out of memory in the size of a shape that is not measured, which is not its fault
+	away     bool   // its last attempt was given up because its host did not answer; the host may give it back
+	revived  int    // requests that were answered with an earlier attempt
+	judged   string // the attempt whose outcome was counted last
 	peak     int64
 	status   berth.TrialState // as the search attribute says; a trial starts as waiting
 }
@@ -92,8 +96,8 @@ func (t *trial) run(ctx workflow.Context) (berth.TrialUpdate, error) {
 	}
 
 	for {
-		if t.stopped {
-			return notStarted, nil
+		if t.stopped && !t.mayComeBack(ctx) {
+			return t.notStarted(), nil
 		}
 
 		end, done, err := t.attempt(ctx)
@@ -103,9 +107,25 @@ func (t *trial) run(ctx workflow.Context) (berth.TrialUpdate, error) {
 	}
 }
 
-// notStarted is the end of a trial whose sweep was stopped before it ran.
-var notStarted = berth.TrialUpdate{
-	State: berth.TrialCanceled, Kind: berth.FailureCanceled, Message: "the sweep was stopped before this trial ran",
+// notStarted is the end of a trial whose sweep was stopped before it ran, or
+// ran again.
+func (t *trial) notStarted() berth.TrialUpdate {
+	message := "the sweep was stopped before this trial ran"
+	if t.attempts > 1 {
+		message = "the sweep was stopped while this trial waited to run again"
+	}
+
+	return berth.TrialUpdate{State: berth.TrialCanceled, Kind: berth.FailureCanceled, Message: message}
+}
+
+// made is how many attempts of the trial there were.
+func (t *trial) made() int { return t.attempts - t.revived }
+
+// mayComeBack reports whether a trial of a stopped sweep asks once more: its
+// host was away, and gives the running attempt back when it returns. Nothing new
+// is placed for a sweep that was stopped.
+func (t *trial) mayComeBack(ctx workflow.Context) bool {
+	return t.away && workflow.GetVersion(ctx, changeAwaitHost, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
 // attempt makes one attempt and says whether the trial has ended with it.
@@ -123,6 +143,13 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 		return end, true, err
 	}
 
+	again := place.status.AttemptID == t.judged // its outcome was counted already
+	if place.status.AttemptID != AttemptID(t.id, t.attempts) {
+		t.revived++
+	}
+
+	t.away, t.short = false, t.short || place.status.Short
+
 	outcome, err := t.execute(ctx, place.status)
 	if err != nil {
 		t.measured(ctx, false)
@@ -130,8 +157,16 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 		return end, true, err
 	}
 
+	if !t.away {
+		t.judged = place.status.AttemptID
+	}
+
 	t.peak = max(t.peak, outcome.Usage.MemoryPeakBytes)
 	policy := outcome.Kind.Policy()
+
+	if again && policy.Next != berth.NextDone {
+		return end, false, nil
+	}
 
 	if policy.Charges {
 		t.charged++
@@ -149,6 +184,11 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 
 	if outcome.Kind.OutOfMemory() {
 		t.ooms++
+
+		if t.beside && !t.guessed { // all that ran beside the probe paid for the same guess
+			t.guessed, t.ooms, t.charged = true, t.ooms-1, t.charged-1
+		}
+
 		t.last = &activities.LastOOM{
 			Demand: place.asked, PeakBytes: outcome.Usage.MemoryPeakBytes, Count: t.ooms, Max: t.brief.MaxAttempts,
 		}
@@ -177,15 +217,15 @@ func (t *trial) judge(o berth.Outcome, policy berth.FailurePolicy) (berth.TrialU
 	case policy.Next == berth.NextDone:
 		return end, true
 	case policy.Charges && t.charged >= t.brief.MaxAttempts:
-		if o.Kind.OutOfMemory() {
+		if o.Kind.OutOfMemory() && t.ooms >= t.brief.MaxAttempts {
 			return *t.infeasible(t.last.Demand), true
 		}
 
-		end.Message = fmt.Sprintf("gave up after %d attempts; the last one: %s", t.attempts, o.Message)
+		end.Message = fmt.Sprintf("gave up after %d attempts; the last one: %s", t.made(), o.Message)
 
 		return end, true
-	case t.attempts-t.charged >= berth.MaxFreeRetries:
-		end.Message = fmt.Sprintf("gave up after %d attempts that failed through no fault of the trial; the last one: %s", t.attempts, o.Message)
+	case t.made()-t.charged >= berth.MaxFreeRetries:
+		end.Message = fmt.Sprintf("gave up after %d attempts that failed through no fault of the trial; the last one: %s", t.made(), o.Message)
 
 		return end, true
 	default:
@@ -220,7 +260,7 @@ func (t *trial) settle(ctx workflow.Context, end berth.TrialUpdate) (TrialResult
 	t.measured(clean, false) // after all its attempts: the shape waits for none of them any more
 	t.drain()
 
-	return TrialResult{State: end.State, Kind: end.Kind, Message: end.Message, Value: end.Value, Attempts: t.attempts}, nil
+	return TrialResult{State: end.State, Kind: end.Kind, Message: end.Message, Value: end.Value, Attempts: t.made()}, nil
 }
 
 // drain takes in signals that came too late to matter: the SDK warns of those
@@ -258,7 +298,7 @@ func (t *trial) infeasible(asked berth.Demand) *berth.TrialUpdate {
 // attributes are set only when something changed: each write is a transaction.
 func (t *trial) say(ctx workflow.Context, status berth.TrialState, what string, tags ...temporal.SearchAttributeUpdate) {
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**Trial %d** (%s)\n\n%s\n\nshape %s, attempt %d, %d out of memory",
-		t.in.Number, t.brief.Values, what, berth.ShortKey(t.brief.ShapeKey), t.attempts, t.ooms))
+		t.in.Number, t.brief.Values, what, berth.ShortKey(t.brief.ShapeKey), t.made(), t.ooms))
 
 	if status != t.status {
 		t.status = status

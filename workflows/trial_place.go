@@ -24,7 +24,7 @@ func (t *trial) place(ctx workflow.Context) (placing, error) {
 
 	in := activities.PlaceInput{
 		SweepID: t.in.SweepID, Trial: t.in.Number, WorkflowID: t.id,
-		AttemptID: AttemptID(t.id, t.attempts), Number: t.attempts, Purpose: t.purpose(), Last: t.last,
+		AttemptID: AttemptID(t.id, t.attempts), Number: t.attempts, Purpose: t.purpose(), Short: t.short, Last: t.last,
 	}
 	if err := workflow.ExecuteLocalActivity(steps(ctx), a.RequestPlacement, in).Get(ctx, &result); err != nil {
 		return placing{}, err
@@ -50,7 +50,9 @@ func (t *trial) place(ctx workflow.Context) (placing, error) {
 			Message: "no machine could ever hold it: " + firstOf(status.Reasons),
 		}}, nil
 	default:
-		return placing{end: &notStarted}, nil
+		end := t.notStarted()
+
+		return placing{end: &end}, nil
 	}
 }
 
@@ -68,7 +70,7 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 		_, err := awaitFor(ctx, pause, "look at the placement request", func() bool {
 			signaled = signaled || t.placed.ReceiveAsync(nil)
 
-			return signaled || t.stopped || (unmeasured && t.released())
+			return signaled || (t.stopped && !t.away) || (unmeasured && t.released())
 		})
 		if err != nil { // canceled: the request must not be placed any more
 			clean, _ := workflow.NewDisconnectedContext(ctx)
@@ -84,7 +86,7 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 		}
 
 		switch {
-		case t.stopped:
+		case t.stopped && !t.away:
 			err = check(ctx, a.WithdrawPlacement)
 		case unmeasured && !t.beside:
 			status, err = t.resize(ctx, in)
@@ -95,6 +97,8 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 		if err != nil {
 			return status, err
 		}
+
+		t.away = t.away && !t.stopped // its host had a whole pause to come back
 	}
 
 	return status, nil
@@ -107,6 +111,8 @@ func (t *trial) resize(ctx workflow.Context, in activities.PlaceInput) (berth.Pl
 		a      *activities.Activities
 		result activities.PlaceResult
 	)
+
+	in.Short = t.short
 
 	err := workflow.ExecuteLocalActivity(steps(ctx), a.ResizePlacement, in).Get(ctx, &result)
 	if err == nil && result.Status.State == berth.RequestWaiting {

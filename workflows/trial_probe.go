@@ -56,16 +56,16 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 func (t *trial) take(role ProbeRole) {
 	t.beside = role.Beside && !role.Ready
 	t.carries = !role.Ready && !role.Beside
-	t.short = t.carries && (role.Short || t.brief.ProbeMode == berth.ProbeShort)
+	t.short = t.carries && (t.brief.ProbeMode == berth.ProbeShort || role.Short && t.brief.ProbeMode == berth.ProbeAuto)
 }
 
-// released reports whether the probe has said that the shape is measured, to a
-// trial that asked for a place before it was.
+// released reports whether a trial that asked for a place beside the probe has
+// another role now: its shape is measured, or it measures the shape itself.
 func (t *trial) released() bool {
 	var role ProbeRole
 
 	for t.beside && t.probe.ReceiveAsync(&role) {
-		t.beside = !role.Ready
+		t.take(role)
 	}
 
 	return !t.beside

@@ -74,7 +74,7 @@ func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome
 	case err == nil:
 		return outcome, nil
 	case errors.As(err, &timeout):
-		return t.abandon(ctx, p, fmt.Sprintf("host %s did not answer (%s); the attempt goes elsewhere", p.HostName, timeout.TimeoutType()))
+		return t.abandon(ctx, p, fmt.Sprintf("host %s did not answer (%s); the attempt goes elsewhere", p.HostName, timeout.TimeoutType()), false)
 	case errors.As(err, &cancel):
 		return berth.Outcome{Kind: berth.FailureCanceled, Message: "canceled; the container was stopped"}, nil
 	}
@@ -87,12 +87,12 @@ func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome
 		return berth.Outcome{Kind: berth.FailureInfra, Message: err.Error()}, nil
 	}
 
-	return t.abandon(ctx, p, fmt.Sprintf("host %s could not carry the attempt out: %s", p.HostName, reasonOf(err)))
+	return t.abandon(ctx, p, fmt.Sprintf("host %s could not carry the attempt out: %s", p.HostName, reasonOf(err)), true)
 }
 
 // abandon fences an attempt that has no outcome, so that another may follow.
 // Its memory stays booked until there is proof that it is free.
-func (t *trial) abandon(ctx workflow.Context, p berth.PlacementStatus, message string) (berth.Outcome, error) {
+func (t *trial) abandon(ctx workflow.Context, p berth.PlacementStatus, message string, refused bool) (berth.Outcome, error) {
 	var (
 		a         *activities.Activities
 		abandoned activities.Abandoned
@@ -100,7 +100,7 @@ func (t *trial) abandon(ctx workflow.Context, p berth.PlacementStatus, message s
 
 	clean, _ := workflow.NewDisconnectedContext(ctx)
 
-	in := activities.AbandonInput{AttemptID: p.AttemptID, Message: message}
+	in := activities.AbandonInput{AttemptID: p.AttemptID, Message: message, Refused: refused}
 	if err := workflow.ExecuteLocalActivity(steps(clean), a.AbandonAttempt, in).Get(clean, &abandoned); err != nil {
 		return berth.Outcome{}, err
 	}
@@ -108,6 +108,8 @@ func (t *trial) abandon(ctx workflow.Context, p berth.PlacementStatus, message s
 	if abandoned.Finished != nil { // only Temporal did not hear of it
 		return *abandoned.Finished, nil
 	}
+
+	t.away = !refused
 
 	return berth.Outcome{Kind: berth.FailureInfra, Message: message}, nil
 }

@@ -414,6 +414,7 @@ func TestTrial_RefusedAttemptIsClosedBeforeTheNext(t *testing.T) {
 	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
 	require.Len(t, closed, 1)
 	require.Equal(t, b.requests[0].AttemptID, closed[0].AttemptID)
+	require.True(t, closed[0].Refused, "its host must not get it back")
 	require.Equal(t, "host host could not carry the attempt out: container belongs to another launch", closed[0].Message)
 }
 
@@ -474,6 +475,126 @@ func TestTrial_RunBesideTheProbeTellsItsEnd(t *testing.T) {
 
 			b.execute(t)
 			require.Equal(t, []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}, b.measured)
+		})
+	}
+}
+
+// The carrier of a probe takes long: a trial that waits beside it measures the
+// shape by a short run, which is thrown away.
+func TestTrial_TakesTheShortRunWhileItWaitsBeside(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := trialSetup(t)
+	b.brief.NeedsProbe, b.brief.ProbeMode, b.waiting = true, berth.ProbeAuto, true
+	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
+	b.env.OnActivity(a.ResizePlacement, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
+			require.True(t, in.Short, "the ledger knows that it is thrown away")
+
+			b.waiting = false
+
+			return activities.PlaceResult{Status: b.status(in.AttemptID, berth.RequestPlaced, berth.Demand{MemoryBytes: mib})}, nil
+		}).Once()
+
+	var orders []activities.Order
+
+	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, o activities.Order) (berth.Outcome, error) {
+			orders = append(orders, o)
+
+			return ok(float64(len(orders))), nil
+		})
+
+	for after, role := range map[time.Duration]workflows.ProbeRole{time.Second: {Beside: true}, 10 * time.Second: {Short: true}} {
+		b.env.RegisterDelayedCallback(func() { b.env.SignalWorkflow(workflows.SignalProbe, role) }, after)
+	}
+
+	require.InDelta(t, 2.0, *b.execute(t).Value, 0)
+	require.True(t, orders[0].Short)
+	require.False(t, orders[1].Short)
+}
+
+// All trials beside a probe start at the same guess. When that is too small, it
+// is not their fault: with one attempt each, none would be left.
+func TestTrial_GuessBesideTheProbeIsFree(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := trialSetup(t)
+	b.brief.NeedsProbe, b.brief.MaxAttempts = true, 1
+	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
+	b.runs(bad(berth.FailureHostOOM), ok(0.9))
+	b.env.RegisterDelayedCallback(func() {
+		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Beside: true})
+	}, time.Second)
+
+	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+	require.Zero(t, b.requests[1].Last.Count, "so that it grows and does not get a machine for itself")
+}
+
+// A trial that was never tried with more memory is not infeasible.
+func TestTrial_OneOutOfMemoryAfterCrashesIsAFailure(t *testing.T) {
+	t.Parallel()
+
+	b := trialSetup(t)
+	b.runs(bad(berth.FailureCrashed), bad(berth.FailureCrashed), bad(berth.FailureHostOOM))
+
+	require.Equal(t, berth.TrialFailed, b.execute(t).State)
+	require.Contains(t, b.settled.Message, "gave up after 3 attempts")
+}
+
+// "Running trials finish": also one whose worker is being replaced while its
+// sweep is stopped. Its host gives the attempt back when it returns.
+func TestTrial_StoppedWhileItsHostIsAway(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name  string
+		comes bool
+		state berth.TrialState
+	}{{"it comes back", true, berth.TrialSucceeded}, {"it stays away", false, berth.TrialCanceled}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var a *activities.Activities
+
+			b := trialSetup(t)
+			n := 0
+			b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
+				func(context.Context, activities.Order) (berth.Outcome, error) {
+					if n++; n > 1 {
+						return ok(0.5), nil
+					}
+
+					b.env.SignalWorkflow(workflows.SignalStop, nil)
+
+					b.waiting = true
+
+					return berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+				})
+			b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(activities.Abandoned{}, nil)
+			b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(
+				func(_ context.Context, ref activities.AttemptRef) (berth.PlacementStatus, error) {
+					if tt.comes {
+						return b.status(b.requests[0].AttemptID, berth.RequestPlaced, berth.Demand{MemoryBytes: mib}), nil
+					}
+
+					return b.status(ref.AttemptID, berth.RequestWaiting, berth.Demand{MemoryBytes: mib}), nil
+				}).Maybe()
+			b.env.OnActivity(a.WithdrawPlacement, mock.Anything, mock.Anything).
+				Return(berth.PlacementStatus{State: berth.RequestWithdrawn}, nil).Maybe()
+
+			result := b.execute(t)
+			require.Equal(t, tt.state, result.State, b.settled.Message)
+
+			if tt.comes {
+				require.Equal(t, 1, result.Attempts, "one container, one attempt")
+			} else {
+				require.Contains(t, result.Message, "waited to run again")
+			}
 		})
 	}
 }

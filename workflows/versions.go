@@ -9,5 +9,6 @@ const (
 	changeAbandonFailed = "abandon-failed" // an attempt that ended without an outcome is closed in the ledger
 	changeBeside        = "beside"         // trials of a shape that is being measured run beside the probe
 	changeClock         = "clock"          // max_duration counts from the first trial that runs
+	changeAwaitHost     = "await-host"     // a trial of a stopped sweep waits for the host that has its running attempt
 	changeInfeasible    = "infeasible"     // infeasible trials do not count for max_failed_trials
 )

@@ -190,7 +190,7 @@ func (l *Ledger) revivable(a *berth.Attempt) bool {
 		}
 	}
 
-	return a.State == berth.AttemptAbandoned && l.trials[a.TrialID].FinishedAt == nil
+	return a.State == berth.AttemptAbandoned && !l.refused[a.ID] && l.trials[a.TrialID].FinishedAt == nil
 }
 
 // revive gives abandoned attempts back to the host that has them, instead of

@@ -27,6 +27,7 @@ type Ledger struct {
 	requests map[string]*request
 	attempts map[string]*berth.Attempt
 	leases   map[string]*lease // by attempt
+	refused  map[string]bool // attempts that do not go back to their host
 	results  map[string]berth.Result
 	metrics  map[string]map[metricKey]berth.MetricPoint // by attempt
 	logs     map[string]map[int64]berth.LogPiece        // by attempt and offset
@@ -69,7 +70,7 @@ func NewLedger(changed func()) *Ledger {
 
 	return &Ledger{
 		changed: changed, hosts: map[string]*berth.Host{}, targets: map[string]berth.Host{}, trials: map[string]Trial{}, requests: map[string]*request{},
-		attempts: map[string]*berth.Attempt{}, leases: map[string]*lease{}, results: map[string]berth.Result{},
+		attempts: map[string]*berth.Attempt{}, leases: map[string]*lease{}, refused: map[string]bool{}, results: map[string]berth.Result{},
 		metrics: map[string]map[metricKey]berth.MetricPoint{}, logs: map[string]map[int64]berth.LogPiece{},
 	}
 }
@@ -153,6 +154,7 @@ func (l *Ledger) RequestPlacement(ctx context.Context, r berth.PlacementRequest)
 
 		if l.requests[r.AttemptID] == nil {
 			l.requests[r.AttemptID] = &request{PlacementRequest: r, state: berth.RequestWaiting}
+			l.fenceEarlier(r)
 			l.revive(func(a *berth.Attempt) bool {
 				return a.TrialID == r.TrialID && l.hosts[a.HostID].Problem == ""
 			})
@@ -177,6 +179,7 @@ func (l *Ledger) PlacementStatus(ctx context.Context, attemptID string) (status 
 
 		status = berth.PlacementStatus{AttemptID: cmp.Or(r.revives, attemptID), State: r.state}
 		if a := l.attempts[status.AttemptID]; a != nil {
+			status.Short = l.requests[status.AttemptID].Short
 			status.HostID, status.DeviceID, status.Token, status.Demand = a.HostID, a.DeviceID, a.Token, a.Demand
 			status.HostName = l.hosts[a.HostID].Name
 		}
@@ -297,7 +300,7 @@ func (l *Ledger) Assignee(ctx context.Context, attemptID string) (who berth.Assi
 		who.Resume = l.resumes(a)
 
 		for _, other := range l.attempts {
-			if other.TrialID == a.TrialID && other.Number < a.Number && other.HostID == a.HostID && l.leases[other.ID].State != berth.LeaseReleased {
+			if other.TrialID == a.TrialID && other.Number < a.Number && other.HostID == a.HostID {
 				who.Earlier = append(who.Earlier, other.ID)
 			}
 		}
@@ -385,6 +388,28 @@ func (l *Ledger) FinishAttempt(ctx context.Context, r berth.Result) error {
 		l.results[r.AttemptID] = r
 
 		return l.release(r.AttemptID, r.Proof)
+	})
+}
+
+// fenceEarlier fences attempts of a trial that its workflow is past.
+func (l *Ledger) fenceEarlier(r berth.PlacementRequest) {
+	for _, a := range l.attempts {
+		if a.TrialID == r.TrialID && a.Stage == r.Stage && a.Number < r.Number && !over(a) {
+			l.refused[a.ID] = true
+			l.abandon(a, berth.FailureInfra, "its trial went on without it")
+		}
+	}
+}
+
+// RefuseAttempt is AbandonAttempt for one that does not go back to its host.
+func (l *Ledger) RefuseAttempt(ctx context.Context, attemptID, message string) error {
+	return l.do(ctx, "refusing attempt "+attemptID, func() error {
+		if a := l.attempts[attemptID]; a != nil && !over(a) {
+			l.refused[attemptID] = true
+			l.abandon(a, berth.FailureInfra, message)
+		}
+
+		return nil
 	})
 }
 

@@ -78,12 +78,13 @@ func testAllOrNothing(t *testing.T, b *bench) {
 }
 
 func testOneLive(t *testing.T, b *bench) {
-	first, token := b.place(t, 1)
-
-	second := first
+	first, second := b.ask(t, 1), berth.PlacementRequest{}
+	second = first
 	second.AttemptID, second.Number = uuid.NewString(), 2
-	_, err := b.RequestPlacement(t.Context(), second)
+	_, err := b.RequestPlacement(t.Context(), second) // before the first is placed, which it would fence
 	require.NoError(t, err)
+
+	token := b.put(t, first)
 
 	_, err = b.Place(t.Context(), b.here(second))
 	require.Equal(t, berth.KindConflict, berth.KindOf(err), "%v", err)

@@ -35,6 +35,7 @@ type Ledger interface {
 	PlacementStatus(ctx context.Context, attemptID string) (berth.PlacementStatus, error)
 	Place(ctx context.Context, decisions map[string]berth.Placement) ([]string, error)
 	AbandonAttempt(ctx context.Context, attemptID, message string) error
+	RefuseAttempt(ctx context.Context, attemptID, message string) error
 	SuspectLeases(ctx context.Context) ([]string, error)
 
 	GetAttempt(ctx context.Context, id string) (berth.Attempt, error)
@@ -68,6 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		"abandon":         testAbandon,
 		"release":         testRelease,
 		"revived at once": testRevivedAtOnce,
+		"refused":         testRefused,
 		"revived late":    testRevivedLate,
 		"not revived":     testNotRevived,
 		"problem":         testProblem,

@@ -109,11 +109,44 @@ func testNotRevived(t *testing.T, b *bench) {
 	require.NoError(t, err)
 	require.False(t, leases[0].Revivable)
 
-	require.NoError(t, b.ReleaseLease(ctx, first.AttemptID, "no container"))
+	require.NoError(t, b.ReleaseLease(ctx, first.AttemptID, "an operator says that the machine is gone"))
 
 	who, err = b.Assignee(ctx, second.AttemptID)
 	require.NoError(t, err)
-	require.Empty(t, who.Earlier)
+	require.Equal(t, seen, who.Earlier, "the machine may be back, with the container")
+}
+
+// A host that shows the container and cannot carry the attempt out would get it
+// back again and again. The same holds for an attempt that its workflow is past.
+func testRefused(t *testing.T, b *bench) {
+	first, token := b.place(t, 2)
+	ctx := t.Context()
+	seen := []string{first.AttemptID}
+
+	require.NoError(t, b.RefuseAttempt(ctx, first.AttemptID, "belongs to another launch"))
+	requireFenced(t, b.AttemptRunning(ctx, first.AttemptID, token, "c", noon))
+
+	second := again(first)
+	_, err := b.RequestPlacement(ctx, second)
+	require.NoError(t, err)
+	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, seen))
+
+	status, err := b.PlacementStatus(ctx, second.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, berth.RequestWaiting, status.State)
+
+	leases, err := b.HostLeases(ctx, b.host.ID)
+	require.NoError(t, err)
+	require.False(t, leases[0].Revivable, "its container goes")
+
+	token = b.put(t, second)
+
+	third := again(second)
+	_, err = b.RequestPlacement(ctx, third)
+	require.NoError(t, err)
+	requireFenced(t, b.AttemptRunning(ctx, second.AttemptID, token, "c", noon))
+	require.Equal(t, berth.AttemptAbandoned, b.attempt(t, second.AttemptID).State, "its trial is past it")
+	b.put(t, third)
 }
 
 func testProblem(t *testing.T, b *bench) {

@@ -257,8 +257,18 @@ func (s *Store) ListSweepAttempts(ctx context.Context, sweepID string, afterTria
 // that the old host's writes are refused. Its lease stays booked until there
 // is proof that its memory is free (rule R3). One that has ended stays as it is.
 func (s *Store) AbandonAttempt(ctx context.Context, attemptID, message string) error {
+	return s.abandon(ctx, attemptID, message, false)
+}
+
+// RefuseAttempt is AbandonAttempt for good: the attempt does not go back to its
+// host, which is there and cannot carry it out.
+func (s *Store) RefuseAttempt(ctx context.Context, attemptID, message string) error {
+	return s.abandon(ctx, attemptID, message, true)
+}
+
+func (s *Store) abandon(ctx context.Context, attemptID, message string, refused bool) error {
 	_, err := s.q.AbandonAttempt(ctx, s.pool, &dbsqlc.AbandonAttemptParams{
-		ID: attemptID, FailureKind: string(berth.FailureInfra), Message: message,
+		ID: attemptID, FailureKind: string(berth.FailureInfra), Message: message, Refused: refused,
 	})
 
 	return translate(err, "abandoning attempt "+attemptID)

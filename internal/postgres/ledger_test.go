@@ -308,3 +308,35 @@ func TestResizeRequest(t *testing.T) {
 	require.Equal(t, int64(300), queue[0].Demand.CPUMilli)
 	require.Equal(t, time.Minute, queue[0].Expected)
 }
+
+// A host that cannot do something now can hardly do it at once: ten free
+// retries would be over in seconds.
+func TestRequestPlacement_FreeRetriesPause(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	r := b.request(t, gib)
+
+	for n := 1; n <= 3; n++ {
+		status := b.place(t, r)
+		require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
+			Kind: berth.FailureInfra, Message: "Docker went away", FinishedAt: time.Now(),
+		})))
+
+		r.AttemptID, r.Number = uuid.NewString(), n+1
+		status, err := b.store.RequestPlacement(t.Context(), r)
+		require.NoError(t, err)
+
+		_, waiting, _, err := b.store.Queue(t.Context(), 10)
+		require.NoError(t, err)
+
+		if n == 1 {
+			require.Len(t, waiting, 1, "once is chance")
+
+			continue
+		}
+
+		require.Empty(t, waiting)
+		require.Contains(t, status.Reasons[0], "tried again in ")
+	}
+}

@@ -23,7 +23,7 @@ func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) 
 			AttemptID: r.AttemptID, SweepID: r.SweepID, TrialID: r.TrialID, WorkflowID: r.WorkflowID,
 			Number: int32Of(r.Number), Stage: r.Stage, Purpose: string(r.Purpose), ShapeKey: r.ShapeKey,
 			MemoryBytes: r.Demand.MemoryBytes, CpuMilli: r.Demand.CPUMilli, DeviceBytes: r.Demand.DeviceBytes,
-			Contexts: int32Of(contexts(r.Demand)), Exclusive: r.Demand.Exclusive, ExpectedNs: r.Expected.Nanoseconds(),
+			Contexts: int32Of(contexts(r.Demand)), Exclusive: r.Demand.Exclusive, ExpectedNs: r.Expected.Nanoseconds(), Short: r.Short,
 		})
 		if err != nil || rows == 0 {
 			return err
@@ -36,6 +36,12 @@ func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) 
 
 		if open == 0 {
 			return errTrialEnded
+		}
+
+		if err := s.q.FenceEarlierAttempts(ctx, tx, &dbsqlc.FenceEarlierAttemptsParams{
+			TrialID: r.TrialID, Stage: r.Stage, Number: int32Of(r.Number), Message: "its trial went on without it",
+		}); err != nil {
+			return err
 		}
 
 		if err := s.revive(ctx, tx, noID, r.TrialID); err != nil {
@@ -63,7 +69,8 @@ func (s *Store) ResizeRequest(ctx context.Context, r berth.PlacementRequest) (be
 	err := s.inTx(ctx, "resizing the request of attempt "+r.AttemptID, func(tx pgx.Tx) error {
 		rows, err := s.q.ResizeRequest(ctx, tx, &dbsqlc.ResizeRequestParams{
 			AttemptID: r.AttemptID, MemoryBytes: r.Demand.MemoryBytes, CpuMilli: r.Demand.CPUMilli,
-			DeviceBytes: r.Demand.DeviceBytes, Contexts: int32Of(contexts(r.Demand)), ExpectedNs: r.Expected.Nanoseconds(),
+			DeviceBytes: r.Demand.DeviceBytes, Contexts: int32Of(contexts(r.Demand)), Exclusive: r.Demand.Exclusive,
+			ExpectedNs: r.Expected.Nanoseconds(), Short: r.Short,
 		})
 		if err != nil || rows == 0 {
 			return err
@@ -108,8 +115,17 @@ func (s *Store) PlacementStatus(ctx context.Context, attemptID string) (berth.Pl
 		return status, nil
 	}
 
+	status.Short = row.Short
+
 	if row.Revives != nil {
 		status.AttemptID = *row.Revives
+
+		revived, err := s.q.GetPlacementRequest(ctx, s.pool, status.AttemptID)
+		if err != nil {
+			return status, translate(err, "reading the request of attempt "+status.AttemptID)
+		}
+
+		status.Short = revived.Short
 	}
 
 	attempt, err := s.q.GetAttempt(ctx, s.pool, status.AttemptID)

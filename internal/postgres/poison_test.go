@@ -42,11 +42,15 @@ func (b *bundle) reasons(t *testing.T, number int) []string {
 // poisons are requests that cannot be placed. Each returns the request and what
 // must be said about it; empty = nothing, because it is placed after all.
 var poisons = map[string]func(t *testing.T, b *bundle, pool *pgxpool.Pool) (berth.PlacementRequest, string){
-	"the trial has an open attempt": func(t *testing.T, b *bundle, _ *pgxpool.Pool) (berth.PlacementRequest, string) {
+	"the trial has an open attempt": func(t *testing.T, b *bundle, pool *pgxpool.Pool) (berth.PlacementRequest, string) {
 		r := b.request(t, gib)
 		b.place(t, r)
 
-		return b.again(t, r, 2), "attempt 1 of the trial is still open on host a"
+		second := b.again(t, r, 2) // fences the first, which an older version did not
+		_, err := pool.Exec(t.Context(), "UPDATE attempts SET state = 'placed', failure_kind = '', finished_at = NULL, refused = false WHERE id = $1", r.AttemptID)
+		require.NoError(t, err)
+
+		return second, "attempt 1 of the trial is still open on host a"
 	},
 	"the attempt's number is taken": func(t *testing.T, b *bundle, _ *pgxpool.Pool) (berth.PlacementRequest, string) {
 		r := b.request(t, gib)

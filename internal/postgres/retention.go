@@ -295,7 +295,13 @@ func (s *Store) OutputRemovals(ctx context.Context, hostID string, limit int) ([
 	})
 }
 
-// OutputsRemoved notes that a host has removed the files of attempts.
-func (s *Store) OutputsRemoved(ctx context.Context, hostID string, attemptIDs []string) error {
-	return translate(s.q.OutputsRemoved(ctx, s.pool, hostID, attemptIDs), "noting which files were removed")
+// OutputsRemoved notes of which attempts a host has removed the files, and of
+// which it could not: those are asked for again, after all others.
+func (s *Store) OutputsRemoved(ctx context.Context, hostID string, removed, failed []string) error {
+	err := s.q.OutputsRemoved(ctx, s.pool, hostID, removed)
+	if err == nil && len(failed) > 0 {
+		err = s.q.DeferOutputs(ctx, s.pool, hostID, failed)
+	}
+
+	return translate(err, "noting which files were removed")
 }

@@ -144,7 +144,12 @@ func TestDeleteSweep(t *testing.T) {
 		{AttemptID: r.request.AttemptID, TrialID: r.request.TrialID}, {AttemptID: waiting.AttemptID, TrialID: waiting.TrialID},
 	}, asked, "its host removes the files")
 
-	require.NoError(t, r.store.OutputsRemoved(t.Context(), r.host.ID, []string{r.request.AttemptID, waiting.AttemptID}))
+	require.NoError(t, r.store.OutputsRemoved(t.Context(), r.host.ID, []string{r.request.AttemptID}, []string{waiting.AttemptID}))
+
+	asked, err = r.store.OutputRemovals(t.Context(), r.host.ID, 10)
+	require.NoError(t, err)
+	require.Len(t, asked, 1, "what could not be removed is asked for again")
+	require.NoError(t, r.store.OutputsRemoved(t.Context(), r.host.ID, []string{waiting.AttemptID}, nil))
 
 	asked, err = r.store.OutputRemovals(t.Context(), r.host.ID, 10)
 	require.NoError(t, err)

@@ -151,12 +151,25 @@ func (r *Reconciler) Register(ctx context.Context) error {
 
 	containers, _ := r.split(all)
 
-	err = r.ledger.TouchHost(ctx, r.config.Host.ID, r.free(containers), attemptsOf(containers))
-	if err != nil && berth.KindOf(err) != berth.KindNotFound {
+	// Until the ledger has taken the machine, which it refuses to a second
+	// worker, its host is not ready.
+	starting := r.free(containers)
+	starting.Problem = "its worker is starting"
+
+	err = r.ledger.TouchHost(ctx, r.config.Host.ID, starting, attemptsOf(containers))
+	if berth.KindOf(err) == berth.KindNotFound {
+		return r.register(ctx)
+	}
+
+	if err == nil {
+		err = r.register(ctx)
+	}
+
+	if err != nil {
 		return err
 	}
 
-	return r.register(ctx)
+	return r.ledger.TouchHost(ctx, r.config.Host.ID, r.free(containers), attemptsOf(containers))
 }
 
 func (r *Reconciler) register(ctx context.Context) error {

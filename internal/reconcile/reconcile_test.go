@@ -434,8 +434,13 @@ func TestRegister_ShowsContainersFirst(t *testing.T) {
 
 	f := &fake{containers: []berth.Container{box(old)}}
 	require.NoError(t, setup(f).Register(t.Context()))
-	require.Equal(t, [][]string{{"a"}}, f.touched)
+	require.Equal(t, [][]string{{"a"}, {"a"}}, f.touched)
 	require.Equal(t, []string{"register host v1"}, f.did)
+	require.Equal(t, []string{"its worker is starting", ""}, f.problems, "not ready before the ledger has taken the machine")
+
+	refused := &fake{containers: []berth.Container{box(old)}, fail: map[string]error{"register host v1": berth.Errorf(berth.KindConflict, "this machine has a worker already")}}
+	require.ErrorContains(t, setup(refused).Register(t.Context()), "has a worker already")
+	require.Equal(t, []string{"its worker is starting"}, refused.problems, "a refused worker leaves no ready host behind")
 
 	unknown := &fake{fail: map[string]error{"touch": berth.Errorf(berth.KindNotFound, "no such host")}}
 	require.NoError(t, setup(unknown).Register(t.Context()))

@@ -14,7 +14,7 @@ import (
 // sweep that a restored database has forgotten.
 type Removals interface {
 	OutputRemovals(ctx context.Context, hostID string, limit int) ([]berth.OutputRemoval, error)
-	OutputsRemoved(ctx context.Context, hostID string, attemptIDs []string) error
+	OutputsRemoved(ctx context.Context, hostID string, removed, failed []string) error
 }
 
 // Files are the files of attempts on this host.
@@ -67,13 +67,14 @@ func (r *Remover) step(ctx context.Context) (more bool, err error) {
 	}
 
 	var (
-		done []string
-		all  error
+		done, failed []string
+		all          error
 	)
 
 	for _, removal := range list {
 		if err := r.Files.RemoveOutputs(removal); err != nil {
 			all = errors.Join(all, err)
+			failed = append(failed, removal.AttemptID)
 
 			continue
 		}
@@ -84,9 +85,7 @@ func (r *Remover) step(ctx context.Context) (more bool, err error) {
 	told, stop := context.WithTimeout(ctx, askTimeout)
 	defer stop()
 
-	if len(done) > 0 {
-		all = errors.Join(all, r.Removals.OutputsRemoved(told, r.HostID, done))
-	}
+	all = errors.Join(all, r.Removals.OutputsRemoved(told, r.HostID, done, failed))
 
 	return len(list) == removalsAtOnce, all
 }

@@ -22,6 +22,8 @@ type removals struct {
 	mu    sync.Mutex
 	asked []berth.OutputRemoval
 	done  []string
+
+	failed []string
 }
 
 func (r *removals) OutputRemovals(context.Context, string, int) ([]berth.OutputRemoval, error) {
@@ -31,11 +33,11 @@ func (r *removals) OutputRemovals(context.Context, string, int) ([]berth.OutputR
 	return r.asked, nil
 }
 
-func (r *removals) OutputsRemoved(_ context.Context, _ string, ids []string) error {
+func (r *removals) OutputsRemoved(_ context.Context, _ string, ids, failed []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	r.done = append(r.done, ids...)
+	r.done, r.failed = append(r.done, ids...), failed
 
 	return nil
 }
@@ -75,6 +77,7 @@ func TestRemover(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.NotContains(t, ledger.done, "stuck")
 	require.Contains(t, ledger.done, "a")
+	require.Equal(t, []string{"stuck"}, ledger.failed, "asked for again after all others")
 }
 
 // limits is a database with so many steps of work.

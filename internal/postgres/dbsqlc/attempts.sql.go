@@ -12,19 +12,25 @@ import (
 
 const abandonAttempt = `-- name: AbandonAttempt :execrows
 UPDATE attempts
-SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = $1, message = $2, finished_at = now()
-WHERE id = $3 AND state IN ('placed', 'running')
+SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = $1, message = $2, refused = $3, finished_at = now()
+WHERE id = $4 AND state IN ('placed', 'running')
 `
 
 type AbandonAttemptParams struct {
 	FailureKind string
 	Message     string
+	Refused     bool
 	ID          string
 }
 
 // The new token fences the old host: whatever it still writes about the attempt finds no row.
 func (q *Queries) AbandonAttempt(ctx context.Context, db DBTX, arg *AbandonAttemptParams) (int64, error) {
-	result, err := db.Exec(ctx, abandonAttempt, arg.FailureKind, arg.Message, arg.ID)
+	result, err := db.Exec(ctx, abandonAttempt,
+		arg.FailureKind,
+		arg.Message,
+		arg.Refused,
+		arg.ID,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -34,11 +40,12 @@ func (q *Queries) AbandonAttempt(ctx context.Context, db DBTX, arg *AbandonAttem
 const abandonHostAttempts = `-- name: AbandonHostAttempts :exec
 WITH locked AS (
     SELECT a.id FROM attempts a
-    WHERE a.id IN (SELECT l.attempt_id FROM leases l WHERE l.host_id = $3 AND l.state <> 'released') AND a.state IN ('placed', 'running')
+    WHERE a.id IN (SELECT l.attempt_id FROM leases l WHERE l.host_id = $3 AND l.state <> 'released')
+        AND a.state IN ('placed', 'running', 'abandoned')
     ORDER BY a.id FOR NO KEY UPDATE OF a
 )
 UPDATE attempts a
-SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = $1, message = $2, finished_at = now()
+SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = $1, message = $2, refused = true, finished_at = coalesce(a.finished_at, now())
 FROM locked l WHERE a.id = l.id
 `
 
@@ -48,9 +55,34 @@ type AbandonHostAttemptsParams struct {
 	HostID      string
 }
 
-// AbandonAttempt for all open attempts of a host.
+// AbandonAttempt for all open attempts of a host, for good. Those that were abandoned before are not given back either.
 func (q *Queries) AbandonHostAttempts(ctx context.Context, db DBTX, arg *AbandonHostAttemptsParams) error {
 	_, err := db.Exec(ctx, abandonHostAttempts, arg.FailureKind, arg.Message, arg.HostID)
+	return err
+}
+
+const fenceEarlierAttempts = `-- name: FenceEarlierAttempts :exec
+UPDATE attempts
+SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = 'infra', message = $1, refused = true, finished_at = now()
+WHERE trial_id = $2 AND stage = $3 AND number < $4 AND state IN ('placed', 'running')
+`
+
+type FenceEarlierAttemptsParams struct {
+	Message string
+	TrialID string
+	Stage   string
+	Number  int32
+}
+
+// A workflow that asks for attempt n is past those before it: one that is open all the same is of a ledger that was
+// restored, or had no outcome.
+func (q *Queries) FenceEarlierAttempts(ctx context.Context, db DBTX, arg *FenceEarlierAttemptsParams) error {
+	_, err := db.Exec(ctx, fenceEarlierAttempts,
+		arg.Message,
+		arg.TrialID,
+		arg.Stage,
+		arg.Number,
+	)
 	return err
 }
 
@@ -106,7 +138,7 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 }
 
 const getAssignee = `-- name: GetAssignee :one
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
     s.spec, s.image_digest,
     EXISTS (
         SELECT 1 FROM attempts e
@@ -117,7 +149,7 @@ SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.dev
             )
     ) AS resume,
     ARRAY(SELECT e.id FROM attempts e JOIN leases o ON o.attempt_id = e.id
-        WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id AND o.state <> 'released'
+        WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id
         ORDER BY e.number)::uuid[] AS earlier
 FROM attempts a
 JOIN leases l ON l.attempt_id = a.id
@@ -156,6 +188,7 @@ type GetAssigneeRow struct {
 	StartedAt       *time.Time
 	FinishedAt      *time.Time
 	UnseenNs        int64
+	Refused         bool
 	LeaseID         string
 	SweepID         string
 	TrialNumber     int32
@@ -204,6 +237,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.StartedAt,
 		&i.FinishedAt,
 		&i.UnseenNs,
+		&i.Refused,
 		&i.LeaseID,
 		&i.SweepID,
 		&i.TrialNumber,
@@ -219,7 +253,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 }
 
 const getAttempt = `-- name: GetAttempt :one
-SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns FROM attempts WHERE id = $1
+SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused FROM attempts WHERE id = $1
 `
 
 func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, error) {
@@ -255,12 +289,13 @@ func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, 
 		&i.StartedAt,
 		&i.FinishedAt,
 		&i.UnseenNs,
+		&i.Refused,
 	)
 	return i, err
 }
 
 const listAttempts = `-- name: ListAttempts :many
-SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns FROM attempts WHERE trial_id = $1 ORDER BY stage, number
+SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused FROM attempts WHERE trial_id = $1 ORDER BY stage, number
 `
 
 func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]Attempt, error) {
@@ -302,6 +337,7 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 			&i.StartedAt,
 			&i.FinishedAt,
 			&i.UnseenNs,
+			&i.Refused,
 		); err != nil {
 			return nil, err
 		}
@@ -314,7 +350,7 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 }
 
 const listSweepAttempts = `-- name: ListSweepAttempts :many
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, t.number AS trial_number, t.shape_key
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, t.number AS trial_number, t.shape_key
 FROM attempts a JOIN trials t ON t.id = a.trial_id
 WHERE t.sweep_id = $1 AND (t.number, a.number) > ($2::integer, $3::integer)
 ORDER BY t.number, a.number
@@ -358,6 +394,7 @@ type ListSweepAttemptsRow struct {
 	StartedAt       *time.Time
 	FinishedAt      *time.Time
 	UnseenNs        int64
+	Refused         bool
 	TrialNumber     int32
 	ShapeKey        string
 }
@@ -406,6 +443,7 @@ func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweep
 			&i.StartedAt,
 			&i.FinishedAt,
 			&i.UnseenNs,
+			&i.Refused,
 			&i.TrialNumber,
 			&i.ShapeKey,
 		); err != nil {
@@ -467,7 +505,7 @@ const reviveAttempts = `-- name: ReviveAttempts :many
 WITH candidates AS (
     SELECT a.id, a.trial_id, a.number, l.token
     FROM attempts a JOIN leases l ON l.attempt_id = a.id JOIN hosts h ON h.id = l.host_id
-    WHERE a.state = 'abandoned' AND l.state = 'held' AND l.expires_at > now() + $1::interval
+    WHERE a.state = 'abandoned' AND NOT a.refused AND l.state = 'held' AND l.expires_at > now() + $1::interval
       AND (l.host_id = $2 OR (a.trial_id = $3 AND h.problem = ''))
 ), locked_trials AS (
     SELECT id FROM trials WHERE id IN (SELECT trial_id FROM candidates) AND finished_at IS NULL ORDER BY id FOR NO KEY UPDATE

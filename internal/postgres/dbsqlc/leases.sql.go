@@ -24,7 +24,7 @@ func (q *Queries) CountSuspectLeases(ctx context.Context, db DBTX) (int32, error
 const listHostLeases = `-- name: ListHostLeases :many
 SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
-    (a.state = 'abandoned' AND t.finished_at IS NULL
+    (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
 WHERE l.host_id = $1 AND l.state <> 'released'
@@ -58,7 +58,7 @@ type ListHostLeasesRow struct {
 	Revivable    bool
 }
 
-// revivable: the attempt was abandoned, and its trial, which has not ended, has no newer one.
+// revivable: the attempt was abandoned, not refused, and its trial, which has not ended, has no newer one.
 func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([]ListHostLeasesRow, error) {
 	rows, err := db.Query(ctx, listHostLeases, hostID)
 	if err != nil {
@@ -107,7 +107,7 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 const listLeasesOf = `-- name: ListLeasesOf :many
 SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
-    (a.state = 'abandoned' AND t.finished_at IS NULL
+    (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
 WHERE l.attempt_id = ANY ($1::uuid[]) AND l.state <> 'released'

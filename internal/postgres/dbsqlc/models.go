@@ -51,6 +51,7 @@ type Attempt struct {
 	StartedAt       *time.Time
 	FinishedAt      *time.Time
 	UnseenNs        int64
+	Refused         bool
 }
 
 type AuditLog struct {
@@ -234,6 +235,7 @@ type PlacementRequest struct {
 	Refusal     string
 	NotBefore   time.Time
 	Revives     *string
+	Short       bool
 }
 
 type SchemaCompat struct {

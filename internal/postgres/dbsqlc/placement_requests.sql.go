@@ -46,7 +46,7 @@ func (q *Queries) CountRunningBySweep(ctx context.Context, db DBTX, lostAfter ti
 }
 
 const getPlacementRequest = `-- name: GetPlacementRequest :one
-SELECT attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, state, reasons, requested_at, decided_at, tries, refusal, not_before, revives FROM placement_requests WHERE attempt_id = $1
+SELECT attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, state, reasons, requested_at, decided_at, tries, refusal, not_before, revives, short FROM placement_requests WHERE attempt_id = $1
 `
 
 func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID string) (PlacementRequest, error) {
@@ -75,15 +75,24 @@ func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID st
 		&i.Refusal,
 		&i.NotBefore,
 		&i.Revives,
+		&i.Short,
 	)
 	return i, err
 }
 
 const insertPlacementRequest = `-- name: InsertPlacementRequest :execrows
+WITH pause AS (
+    SELECT CASE WHEN count(*) < 2 THEN 0 ELSE least(60, 2 ^ least(count(*) - 1, 6)) END AS seconds
+    FROM attempts WHERE trial_id = $3 AND failure_kind = 'infra'
+)
 INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key,
-    memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
-    $9, $10, $11, $12, $13, $14)
+    memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, short, not_before, reasons)
+SELECT $1::uuid, $2::uuid, $3::uuid, $4::text, $5::integer, $6::text, $7::text, $8::text,
+    $9::bigint, $10::bigint, $11::bigint, $12::integer, $13::boolean, $14::bigint, $15::boolean,
+    now() + pause.seconds * interval '1 second',
+    CASE WHEN pause.seconds = 0 THEN '[]' ELSE jsonb_build_array(jsonb_build_object('reason',
+        'tried again in ' || pause.seconds || ' s: earlier attempts failed through no fault of the trial')) END
+FROM pause
 ON CONFLICT (attempt_id) DO NOTHING
 `
 
@@ -102,8 +111,10 @@ type InsertPlacementRequestParams struct {
 	Contexts    int32
 	Exclusive   bool
 	ExpectedNs  int64
+	Short       bool
 }
 
+// A retry that is free waits longer each time, from 2 s to a minute: what a host cannot do now it can hardly do at once.
 func (q *Queries) InsertPlacementRequest(ctx context.Context, db DBTX, arg *InsertPlacementRequestParams) (int64, error) {
 	result, err := db.Exec(ctx, insertPlacementRequest,
 		arg.AttemptID,
@@ -120,6 +131,7 @@ func (q *Queries) InsertPlacementRequest(ctx context.Context, db DBTX, arg *Inse
 		arg.Contexts,
 		arg.Exclusive,
 		arg.ExpectedNs,
+		arg.Short,
 	)
 	if err != nil {
 		return 0, err
@@ -175,7 +187,7 @@ func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Dura
 }
 
 const listWaitingRequests = `-- name: ListWaitingRequests :many
-SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
+SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
     extract(epoch FROM now() - r.requested_at)::double precision AS waited_seconds,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
     ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts
@@ -210,6 +222,7 @@ type ListWaitingRequestsRow struct {
 	Refusal       string
 	NotBefore     time.Time
 	Revives       *string
+	Short         bool
 	TrialNumber   int32
 	MaxParallel   int32
 	SweepState    string
@@ -253,6 +266,7 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, maxRows int3
 			&i.Refusal,
 			&i.NotBefore,
 			&i.Revives,
+			&i.Short,
 			&i.TrialNumber,
 			&i.MaxParallel,
 			&i.SweepState,
@@ -300,7 +314,7 @@ WITH decided AS (
     UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = ''
     FROM locked_requests d
     WHERE r.attempt_id = d.attempt_id
-    RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, d.host_id, nullif(d.device_id, '') AS device_id, nextval('lease_tokens') AS token
+    RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, d.host_id, nullif(d.device_id, '') AS device_id, nextval('lease_tokens') AS token
 ), new_attempts AS (
     INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, token,
         memory_bytes, cpu_milli, device_bytes, contexts, exclusive)
@@ -387,8 +401,9 @@ func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequests
 
 const resizeRequest = `-- name: ResizeRequest :execrows
 UPDATE placement_requests
-SET memory_bytes = $1, cpu_milli = $2, device_bytes = $3, contexts = $4, expected_ns = $5
-WHERE attempt_id = $6 AND state = 'waiting'
+SET memory_bytes = $1, cpu_milli = $2, device_bytes = $3, contexts = $4, exclusive = $5,
+    expected_ns = $6, short = $7
+WHERE attempt_id = $8 AND state = 'waiting'
 `
 
 type ResizeRequestParams struct {
@@ -396,7 +411,9 @@ type ResizeRequestParams struct {
 	CpuMilli    int64
 	DeviceBytes int64
 	Contexts    int32
+	Exclusive   bool
 	ExpectedNs  int64
+	Short       bool
 	AttemptID   string
 }
 
@@ -406,7 +423,9 @@ func (q *Queries) ResizeRequest(ctx context.Context, db DBTX, arg *ResizeRequest
 		arg.CpuMilli,
 		arg.DeviceBytes,
 		arg.Contexts,
+		arg.Exclusive,
 		arg.ExpectedNs,
+		arg.Short,
 		arg.AttemptID,
 	)
 	if err != nil {

@@ -29,6 +29,16 @@ func (q *Queries) AskOutputRemoval(ctx context.Context, db DBTX, sweepID string)
 	return result.RowsAffected(), nil
 }
 
+const deferOutputs = `-- name: DeferOutputs :exec
+UPDATE output_removals SET asked_at = now() WHERE host_id = $1 AND attempt_id = ANY ($2::uuid[])
+`
+
+// Files that could not be removed come last, so that they keep no others from it.
+func (q *Queries) DeferOutputs(ctx context.Context, db DBTX, hostID string, attemptIds []string) error {
+	_, err := db.Exec(ctx, deferOutputs, hostID, attemptIds)
+	return err
+}
+
 const deleteExcessAudit = `-- name: DeleteExcessAudit :execrows
 DELETE FROM audit_log WHERE id <= (SELECT max(id) FROM audit_log) - $1::bigint
     AND id IN (SELECT a.id FROM audit_log a ORDER BY a.id LIMIT $2)

@@ -36,18 +36,26 @@ WHERE id = @id AND token = @token AND state IN ('placed', 'running');
 -- name: AbandonAttempt :execrows
 -- The new token fences the old host: whatever it still writes about the attempt finds no row.
 UPDATE attempts
-SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = @failure_kind, message = @message, finished_at = now()
+SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = @failure_kind, message = @message, refused = @refused, finished_at = now()
 WHERE id = @id AND state IN ('placed', 'running');
 
+-- name: FenceEarlierAttempts :exec
+-- A workflow that asks for attempt n is past those before it: one that is open all the same is of a ledger that was
+-- restored, or had no outcome.
+UPDATE attempts
+SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = 'infra', message = @message, refused = true, finished_at = now()
+WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state IN ('placed', 'running');
+
 -- name: AbandonHostAttempts :exec
--- AbandonAttempt for all open attempts of a host.
+-- AbandonAttempt for all open attempts of a host, for good. Those that were abandoned before are not given back either.
 WITH locked AS (
     SELECT a.id FROM attempts a
-    WHERE a.id IN (SELECT l.attempt_id FROM leases l WHERE l.host_id = @host_id AND l.state <> 'released') AND a.state IN ('placed', 'running')
+    WHERE a.id IN (SELECT l.attempt_id FROM leases l WHERE l.host_id = @host_id AND l.state <> 'released')
+        AND a.state IN ('placed', 'running', 'abandoned')
     ORDER BY a.id FOR NO KEY UPDATE OF a
 )
 UPDATE attempts a
-SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = @failure_kind, message = @message, finished_at = now()
+SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = @failure_kind, message = @message, refused = true, finished_at = coalesce(a.finished_at, now())
 FROM locked l WHERE a.id = l.id;
 
 -- name: GetAssignee :one
@@ -65,7 +73,7 @@ SELECT a.*, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.
             )
     ) AS resume,
     ARRAY(SELECT e.id FROM attempts e JOIN leases o ON o.attempt_id = e.id
-        WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id AND o.state <> 'released'
+        WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id
         ORDER BY e.number)::uuid[] AS earlier
 FROM attempts a
 JOIN leases l ON l.attempt_id = a.id
@@ -82,7 +90,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('shape:' || @shape_key::text, 0));
 WITH candidates AS (
     SELECT a.id, a.trial_id, a.number, l.token
     FROM attempts a JOIN leases l ON l.attempt_id = a.id JOIN hosts h ON h.id = l.host_id
-    WHERE a.state = 'abandoned' AND l.state = 'held' AND l.expires_at > now() + @fresh::interval
+    WHERE a.state = 'abandoned' AND NOT a.refused AND l.state = 'held' AND l.expires_at > now() + @fresh::interval
       AND (l.host_id = @host_id OR (a.trial_id = @trial_id AND h.problem = ''))
 ), locked_trials AS (
     SELECT id FROM trials WHERE id IN (SELECT trial_id FROM candidates) AND finished_at IS NULL ORDER BY id FOR NO KEY UPDATE

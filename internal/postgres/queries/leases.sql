@@ -59,10 +59,10 @@ FROM host h JOIN (SELECT host_id, device_id, sum(device_bytes)::bigint AS device
 WHERE d.id = r.device_id;
 
 -- name: ListHostLeases :many
--- revivable: the attempt was abandoned, and its trial, which has not ended, has no newer one.
+-- revivable: the attempt was abandoned, not refused, and its trial, which has not ended, has no newer one.
 SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
-    (a.state = 'abandoned' AND t.finished_at IS NULL
+    (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
 WHERE l.host_id = @host_id AND l.state <> 'released'
@@ -72,7 +72,7 @@ ORDER BY l.created_at;
 -- ListHostLeases for these attempts, whatever their host.
 SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
-    (a.state = 'abandoned' AND t.finished_at IS NULL
+    (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
 WHERE l.attempt_id = ANY (@attempt_ids::uuid[]) AND l.state <> 'released'

@@ -1,13 +1,23 @@
 -- name: InsertPlacementRequest :execrows
+-- A retry that is free waits longer each time, from 2 s to a minute: what a host cannot do now it can hardly do at once.
+WITH pause AS (
+    SELECT CASE WHEN count(*) < 2 THEN 0 ELSE least(60, 2 ^ least(count(*) - 1, 6)) END AS seconds
+    FROM attempts WHERE trial_id = @trial_id AND failure_kind = 'infra'
+)
 INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key,
-    memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns)
-VALUES (@attempt_id, @sweep_id, @trial_id, @workflow_id, @number, @stage, @purpose, @shape_key,
-    @memory_bytes, @cpu_milli, @device_bytes, @contexts, @exclusive, @expected_ns)
+    memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, short, not_before, reasons)
+SELECT @attempt_id::uuid, @sweep_id::uuid, @trial_id::uuid, @workflow_id::text, @number::integer, @stage::text, @purpose::text, @shape_key::text,
+    @memory_bytes::bigint, @cpu_milli::bigint, @device_bytes::bigint, @contexts::integer, @exclusive::boolean, @expected_ns::bigint, @short::boolean,
+    now() + pause.seconds * interval '1 second',
+    CASE WHEN pause.seconds = 0 THEN '[]' ELSE jsonb_build_array(jsonb_build_object('reason',
+        'tried again in ' || pause.seconds || ' s: earlier attempts failed through no fault of the trial')) END
+FROM pause
 ON CONFLICT (attempt_id) DO NOTHING;
 
 -- name: ResizeRequest :execrows
 UPDATE placement_requests
-SET memory_bytes = @memory_bytes, cpu_milli = @cpu_milli, device_bytes = @device_bytes, contexts = @contexts, expected_ns = @expected_ns
+SET memory_bytes = @memory_bytes, cpu_milli = @cpu_milli, device_bytes = @device_bytes, contexts = @contexts, exclusive = @exclusive,
+    expected_ns = @expected_ns, short = @short
 WHERE attempt_id = @attempt_id AND state = 'waiting';
 
 -- name: GetPlacementRequest :one

@@ -47,6 +47,10 @@ SELECT attempt_id, trial_id FROM output_removals WHERE host_id = @host_id ORDER 
 -- name: OutputsRemoved :exec
 DELETE FROM output_removals WHERE host_id = @host_id AND attempt_id = ANY (@attempt_ids::uuid[]);
 
+-- name: DeferOutputs :exec
+-- Files that could not be removed come last, so that they keep no others from it.
+UPDATE output_removals SET asked_at = now() WHERE host_id = @host_id AND attempt_id = ANY (@attempt_ids::uuid[]);
+
 -- name: DeleteSweepLogs :execrows
 DELETE FROM log_chunks WHERE (attempt_id, "offset") IN (
     SELECT l.attempt_id, l."offset" FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
