@@ -89,19 +89,19 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 // known to need more than they have, and all demands while there are no such
 // hosts, are sized by every host, and wait for one to come back.
 func sizeFor(r berth.Resources, f *berth.Footprint, last *LastOOM, hosts []berth.Host) (berth.Demand, bool) {
-	ready := roomOf(slices.DeleteFunc(slices.Clone(hosts), func(h berth.Host) bool { return h.State != berth.HostReady || h.CordonedFor("") }))
+	ready := memory.RoomOf(slices.DeleteFunc(slices.Clone(hosts), func(h berth.Host) bool { return h.State != berth.HostReady || h.CordonedFor("") }))
 
-	if f == nil || memory.Demand(r, f, 0).MemoryBytes <= ready.CapacityBytes {
+	if f == nil || memory.Demand(r, f, memory.Room{}).MemoryBytes <= ready.CapacityBytes {
 		if d, ok := demandOf(r, f, last, ready); ok && ready.CapacityBytes > 0 {
 			return d, true
 		}
 	}
 
-	return demandOf(r, f, last, roomOf(hosts))
+	return demandOf(r, f, last, memory.RoomOf(hosts))
 }
 
 func demandOf(r berth.Resources, f *berth.Footprint, last *LastOOM, room memory.Room) (berth.Demand, bool) {
-	d := memory.Demand(r, f, room.CapacityBytes)
+	d := memory.Demand(r, f, room)
 	if last == nil {
 		return d, true
 	}
@@ -119,22 +119,6 @@ func demandOf(r berth.Resources, f *berth.Footprint, last *LastOOM, room memory.
 	grown.CPUMilli = d.CPUMilli
 
 	return grown, true
-}
-
-// roomOf returns the most memory that one of the hosts has for one attempt, and has now.
-func roomOf(hosts []berth.Host) memory.Room {
-	var most memory.Room
-
-	for _, h := range hosts {
-		capacity := h.MemoryBytes - h.MemoryHeadroomBytes
-		most.CapacityBytes = max(most.CapacityBytes, capacity)
-
-		if h.State == berth.HostReady {
-			most.FreeBytes = max(most.FreeBytes, min(capacity, h.MemoryFreeBytes))
-		}
-	}
-
-	return most
 }
 
 // AttemptRef names an attempt.

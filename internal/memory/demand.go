@@ -5,9 +5,8 @@ import "github.com/berthml/berth"
 // Demand is what the next attempt of a shape needs when its trial has not run
 // out of memory. What the spec says stands, whatever other trials of the shape
 // met. Otherwise it is what the footprint says, and at least what an unmeasured
-// shape gets as long as no run was measured throughout. capacityBytes is the
-// most a host has; 0 = not known.
-func Demand(r berth.Resources, f *berth.Footprint, capacityBytes int64) berth.Demand {
+// shape gets as long as no run was measured throughout.
+func Demand(r berth.Resources, f *berth.Footprint, room Room) berth.Demand {
 	d := berth.Demand{MemoryBytes: int64(r.Memory), CPUMilli: r.ThreadCapMilli()}
 
 	if f != nil {
@@ -15,24 +14,24 @@ func Demand(r berth.Resources, f *berth.Footprint, capacityBytes int64) berth.De
 	}
 
 	if d.MemoryBytes == 0 {
-		d.MemoryBytes = measured(f, capacityBytes)
+		d.MemoryBytes = measured(f, room, r.ThreadCapMilli())
 	}
 
 	return d
 }
 
-func measured(f *berth.Footprint, capacityBytes int64) int64 {
+func measured(f *berth.Footprint, room Room, cpuMilli int64) int64 {
 	need := int64(0)
 	if f != nil {
 		need = Reserve(*f)
 	}
 
 	if !Known(f) || f.MemoryPeakBytes == 0 {
-		need = max(need, ForProbe(capacityBytes))
+		need = max(need, ForProbe(room, cpuMilli))
 	}
 
-	if capacityBytes > 0 {
-		need = min(need, capacityBytes)
+	if room.CapacityBytes > 0 {
+		need = min(need, room.CapacityBytes)
 	}
 
 	return need

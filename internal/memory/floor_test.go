@@ -29,7 +29,7 @@ func play(prior *berth.Footprint, r berth.Resources, capacity int64, needs ...in
 	for _, need := range needs {
 		var l ladder
 
-		demand, fits := memory.Demand(r, prior, room.CapacityBytes), true
+		demand, fits := memory.Demand(r, prior, room), true
 
 		for ooms := 0; fits && !l.ok; {
 			l.reserved = append(l.reserved, demand.MemoryBytes/mib)
@@ -193,7 +193,7 @@ func TestObserve_RunWithAGap(t *testing.T) {
 	f := observe(nil, gap)
 	require.Equal(t, &berth.Footprint{ShapeKey: "key", Source: berth.FootprintPartial, MemoryPeakBytes: 155 * mib}, f)
 	require.False(t, memory.Known(f), "the next run of the shape completes it")
-	require.Equal(t, int64(4096*mib), memory.Demand(berth.Resources{}, f, 32<<30).MemoryBytes, "with as much as an unmeasured shape")
+	require.Equal(t, int64(4096*mib), memory.Demand(berth.Resources{}, f, memory.Room{CapacityBytes: 32 << 30}).MemoryBytes, "with as much as an unmeasured shape")
 
 	full := seen{berth.FootprintFull, berth.FailureOK, usage(140*mib, time.Minute, 500), 4096 * mib}
 	f = observe(f, full)
@@ -214,7 +214,7 @@ func TestFloor_Properties(t *testing.T) {
 		capacity := rapid.Int64Range(64*mib, 1<<36).Draw(t, "capacity")
 		f := observe(nil, rapid.SliceOfN(drawSeen(), 0, 8).Draw(t, "attempts")...)
 
-		demand := func(f *berth.Footprint) int64 { return memory.Demand(berth.Resources{}, f, capacity).MemoryBytes }
+		demand := func(f *berth.Footprint) int64 { return memory.Demand(berth.Resources{}, f, memory.Room{CapacityBytes: capacity}).MemoryBytes }
 		require.LessOrEqual(t, demand(f), capacity, "never more than a host has")
 		require.Positive(t, demand(f))
 

@@ -24,6 +24,10 @@ const (
 	// probeBytes is what a shape gets while nothing is known of it: twice what
 	// the largest Keras example of our measurements needed on a CPU.
 	probeBytes = 4096 * MiB
+	// leastProbeBytes is the least guess on a machine with little memory per core:
+	// half again what the largest TensorFlow shape of our measurements needed on a
+	// CPU (648 MiB, 2026-11-21).
+	leastProbeBytes = 1024 * MiB
 	// oomStep is the least growth after an out-of-memory.
 	oomStep = 512 * MiB
 	// raiseFactor bounds how far an out-of-memory lifts siblings above what the
@@ -102,15 +106,22 @@ func ReserveCPU(f berth.Footprint, threadCapMilli int64) int64 {
 	return min(max(booked, minCPUMilli), threadCapMilli)
 }
 
-// ForProbe returns the bytes to reserve for a shape nobody has measured: 4 GiB,
-// or a quarter of the largest host when that is less, so that probes of
-// several shapes run side by side.
-func ForProbe(capacityBytes int64) int64 {
-	if capacityBytes <= 0 {
+// ForProbe returns the bytes to reserve for a shape that is not measured, for an
+// attempt with so many thousandths of a core: 4 GiB; or a quarter of the largest
+// host, when that is less, so that probes of several shapes run side by side; or
+// the share of a host's memory that goes with those cores, when that is less, so
+// that every core of a wide machine has one to run.
+func ForProbe(room Room, cpuMilli int64) int64 {
+	if room.CapacityBytes <= 0 {
 		return probeBytes
 	}
 
-	return max(roundDown(min(probeBytes, capacityBytes/4)), granule)
+	size := min(probeBytes, room.CapacityBytes/4)
+	if room.PerCoreBytes > 0 {
+		size = min(size, max(room.PerCoreBytes*cpuMilli/1000, leastProbeBytes))
+	}
+
+	return max(roundDown(size), granule)
 }
 
 // Grow returns the next reservation after one ran out of memory with the given
@@ -124,6 +135,24 @@ func Grow(reservedBytes, peakBytes int64) int64 {
 type Room struct {
 	CapacityBytes int64 // the most that a host gives when nothing else is there
 	FreeBytes     int64 // the same less what programs outside Berth use now; 0 = not known
+	PerCoreBytes  int64 // of a host's memory, for each of its cores; 0 = not known
+}
+
+// RoomOf returns the most memory that one of the hosts has for one attempt, and has now.
+func RoomOf(hosts []berth.Host) Room {
+	var most Room
+
+	for _, h := range hosts {
+		capacity := h.MemoryBytes - h.MemoryHeadroomBytes
+		most.CapacityBytes = max(most.CapacityBytes, capacity)
+		most.PerCoreBytes = max(most.PerCoreBytes, capacity*1000/max(h.CPUMilli, 1))
+
+		if h.State == berth.HostReady {
+			most.FreeBytes = max(most.FreeBytes, min(capacity, h.MemoryFreeBytes))
+		}
+	}
+
+	return most
 }
 
 // AfterOOM returns the demand of the attempt that follows an out-of-memory of

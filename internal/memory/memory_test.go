@@ -120,13 +120,30 @@ func TestReserveCPU(t *testing.T) {
 	})
 }
 
+// A machine of 16 cores and 22 GiB runs 16 trials of a shape that is not
+// measured; where memory per core is large, nothing changes.
+func TestForProbe_GoesWithTheCores(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct{ capacity, perCore, cpuMilli, want int64 }{
+		{22 * 1024, 22 * 1024 / 16, 1000, 1408},
+		{22 * 1024, 22 * 1024 / 16, 2000, 2816},
+		{22 * 1024, 22 * 1024 / 2, 1000, 4096},
+		{64 * 1024, 64 * 1024 / 128, 1000, 1024},
+		{2048, 2048 / 16, 1000, 512},
+	} {
+		room := memory.Room{CapacityBytes: c.capacity * mib, PerCoreBytes: c.perCore * mib}
+		require.Equal(t, c.want*mib, memory.ForProbe(room, c.cpuMilli), "%+v", c)
+	}
+}
+
 func TestForProbe(t *testing.T) {
 	t.Parallel()
 
 	for _, c := range []struct{ capacity, want int64 }{
 		{0, 4096}, {-1, 4096}, {64 << 10, 4096}, {16 << 10, 4096}, {8 << 10, 2048}, {1000, 192}, {100, 64},
 	} {
-		require.Equal(t, c.want*mib, memory.ForProbe(c.capacity*mib), "%d MiB", c.capacity)
+		require.Equal(t, c.want*mib, memory.ForProbe(memory.Room{CapacityBytes: c.capacity * mib}, 1000), "%d MiB", c.capacity)
 	}
 }
 
@@ -243,7 +260,7 @@ func TestDemand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := memory.Demand(c.resources, c.footprint, c.capacity*mib)
+			got := memory.Demand(c.resources, c.footprint, memory.Room{CapacityBytes: c.capacity * mib})
 			require.Equal(t, berth.Demand{MemoryBytes: c.memory * mib, CPUMilli: c.cpu}, got)
 		})
 	}

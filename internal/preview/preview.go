@@ -154,7 +154,7 @@ func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprint) P
 	capacity := largest(hosts)
 
 	for i := range p.Shapes {
-		k.size(&p.Shapes[i], known, capacity)
+		k.size(&p.Shapes[i], known, memory.RoomOf(hosts))
 
 		switch {
 		case p.Shapes[i].Cached:
@@ -178,7 +178,7 @@ func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprint) P
 }
 
 // size decides what each trial of a shape would reserve, as its workflow will.
-func (k *Sketch) size(shape *Shape, known map[string]berth.Footprint, capacity int64) {
+func (k *Sketch) size(shape *Shape, known map[string]berth.Footprint, room memory.Room) {
 	var f *berth.Footprint
 
 	if found, ok := known[shape.Key]; ok {
@@ -187,7 +187,7 @@ func (k *Sketch) size(shape *Shape, known map[string]berth.Footprint, capacity i
 	}
 
 	shape.Cached = memory.Known(f)
-	shape.Demand = memory.Demand(k.spec.Resources, f, capacity)
+	shape.Demand = memory.Demand(k.spec.Resources, f, room)
 	shape.SizedBy = SizedByUnmeasured
 
 	switch {

@@ -105,7 +105,7 @@ func TestAcceptedIsRunnable(t *testing.T) {
 		accepted++
 
 		for i, a := range trials {
-			demand := memory.Demand(s.Resources, nil, room)
+			demand := memory.Demand(s.Resources, nil, memory.Room{CapacityBytes: room})
 			host := berth.Host{ID: "a", Name: "a", State: berth.HostReady, CPUMilli: cores, MemoryBytes: room, MemoryFreeBytes: room}
 			decided := packing.Decide([]berth.Host{host}, nil, []packing.Request{{AttemptID: "a", Number: 1, Demand: demand}})
 			require.True(t, decided[0].Placed, "%v", decided[0].Rejections(0))
@@ -144,7 +144,7 @@ func requireLaunch(t *rapid.T, rig *rig, s berth.Spec, a berth.Assignment, numbe
 	require.NoError(t, json.Unmarshal(data, &stored))
 	require.Equal(t, a, stored, "what is stored comes back")
 
-	l, err := (&run{Executor: rig.Executor, order: rig.order(), who: who, dirs: rig.dirs(who)}).prepare()
+	l, err := (&run{Executor: rig.Executor, order: rig.order(), who: who, dirs: rig.dirs(who)}).newLaunch() // prepare would return the launch that it kept
 	require.NoError(t, err, a.Key())
 	require.NoError(t, docker.CheckLaunch(l))
 	require.NotEmpty(t, l.Command[0])
