@@ -329,7 +329,7 @@ func TestOrphans_LostStore(t *testing.T) {
 			require.True(t, orphans.Identity.Bound())
 
 			require.Equal(t, workflows.SweepState{
-				StartedAt: first.CreatedAt, Created: 3, Open: []int{3}, Succeeded: 1, Failed: 1, Doubt: workflows.Doubt{Told: true},
+				StartedAt: first.CreatedAt, Created: 3, Open: []int{3}, Succeeded: 1, Infeasible: 1, Doubt: workflows.Doubt{Told: true},
 			}, carried(t, c, first.ID))
 
 			trial, err := c.DescribeWorkflowExecution(t.Context(), workflows.TrialWorkflowID(first.ID, 3), "")

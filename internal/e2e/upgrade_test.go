@@ -5,6 +5,7 @@ package e2e
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/devstack"
 )
 
 // previous is the binary of the version before this one.
@@ -114,4 +116,47 @@ func TestUpgrade_CarriesOnWhatThePreviousVersionBegan(t *testing.T) {
 			require.Equal(t, 2, s.until(paused, time.Minute, ended).Counts.Succeeded)
 		})
 	}
+}
+
+// An upgrade that is taken back: what the previous version began goes on under
+// it again, also what this version carried on in between, and later under this
+// one once more.
+func TestUpgrade_GoesBack(t *testing.T) {
+	t.Parallel()
+
+	before := previous(t)
+	s := startWith(t, before)
+	id := s.submit(busy(8, 12_000, small))
+	s.until(id, time.Minute, running(2))
+
+	s.swap("", syscall.SIGTERM)
+	s.until(id, time.Minute, func(sweep client.Sweep) bool { return sweep.Counts.Succeeded >= 2 && sweep.Counts.Running == 2 })
+
+	stop(s.worker, syscall.SIGTERM)
+	stop(s.dev, syscall.SIGTERM)
+	s.migrateTo(t, "5")
+
+	s.program = before
+	s.startDev()
+	s.startWorker()
+	s.until(id, time.Minute, func(sweep client.Sweep) bool { return sweep.Counts.Succeeded >= 4 && sweep.Counts.Running == 2 })
+
+	s.swap("", syscall.SIGTERM)
+	require.Equal(t, 8, s.until(id, 2*time.Minute, ended).Counts.Succeeded)
+	require.Len(t, s.attempts(id), 8, "no attempt was repeated")
+
+	// The installation is the one that Temporal knows: it takes new sweeps.
+	require.Equal(t, 2, s.until(s.submit(busy(2, 200, small)), time.Minute, ended).Counts.Succeeded)
+}
+
+// migrateTo takes the schema of a stack that is stopped back, as a person does.
+func (s *stack) migrateTo(t *testing.T, version string) {
+	t.Helper()
+
+	database, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(s.dir, "postgres")})
+	require.NoError(t, err)
+
+	out, err := exec.Command(binary, "migrate", "--to", version, "--yes", "--postgres-url", database.URL).CombinedOutput() //nolint:noctx // a few statements
+	require.NoError(t, err, string(out))
+	require.NoError(t, database.Stop())
 }
