@@ -60,6 +60,7 @@ parameters: [{{name: n, type: int, min: 1, max: {count}, memory: false}}]
 search: {{algorithm: grid}}
 objective: {{metric: val}}
 metrics: {{source: stdout}}
+resources: {{cpus: 1}}
 """
     return Case("berth-test/busy:1", "/", sweep, [["/busy", "train", str(milliseconds), str(n)] for n in range(1, count + 1)], {})
 
