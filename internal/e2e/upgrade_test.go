@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,17 +19,24 @@ import (
 	"github.com/berthml/berth/internal/devstack"
 )
 
-// previous is the binary of the version before this one.
-func previous(t *testing.T) string {
-	t.Helper()
-
+// buildPrevious builds it once for all tests that want it at the same time.
+var buildPrevious = sync.OnceValues(func() (string, error) {
 	cmd := exec.Command("../../scripts/previous-berth") //nolint:noctx // builds within a minute or two
 	cmd.Stderr = os.Stderr
 
 	out, err := cmd.Output()
+
+	return strings.TrimSpace(string(out)), err
+})
+
+// previous is the binary of the version before this one.
+func previous(t *testing.T) string {
+	t.Helper()
+
+	path, err := buildPrevious()
 	require.NoError(t, err)
 
-	return strings.TrimSpace(string(out))
+	return path
 }
 
 // startWith is start with another berth.
