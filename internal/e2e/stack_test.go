@@ -79,13 +79,20 @@ func start(t testing.TB, workerFlags ...string) *stack {
 func startOn(t testing.TB, env []string, workerFlags ...string) *stack {
 	t.Helper()
 
+	return (&stack{t: t, env: env, flags: workerFlags}).begin()
+}
+
+// begin gives a stack a directory and an instance of its own, and starts it.
+func (s *stack) begin() *stack {
+	s.t.Helper()
+
 	dir, err := os.MkdirTemp("", "berth-e2e-") //nolint:usetesting // a test's own directory is closed to PostgreSQL's user
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
+	require.NoError(s.t, err)
+	require.NoError(s.t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
 
-	s := &stack{t: t, dir: dir, instance: "e2e-" + uuid.NewString()[:8], flags: workerFlags, env: env}
+	s.dir, s.instance = dir, "e2e-"+uuid.NewString()[:8]
 
-	t.Cleanup(s.clean)
+	s.t.Cleanup(s.clean)
 	s.startDev()
 	s.startWorker()
 

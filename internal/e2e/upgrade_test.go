@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
@@ -43,17 +42,7 @@ func previous(t *testing.T) string {
 func startWith(t *testing.T, program string, workerFlags ...string) *stack {
 	t.Helper()
 
-	dir, err := os.MkdirTemp("", "berth-e2e-") //nolint:usetesting // a test's own directory is closed to PostgreSQL's user
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
-
-	s := &stack{t: t, dir: dir, instance: "e2e-" + uuid.NewString()[:8], flags: workerFlags, program: program}
-
-	t.Cleanup(s.clean)
-	s.startDev()
-	s.startWorker()
-
-	return s
+	return (&stack{t: t, program: program, flags: workerFlags}).begin()
 }
 
 // swap replaces the berth that runs, as an upgrade or a roll-back does. Its
