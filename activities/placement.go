@@ -18,7 +18,7 @@ type PlaceInput struct {
 	Number     int           `json:"number"` // of the attempt
 	Purpose    berth.Purpose `json:"purpose"`
 	Short      bool          `json:"short,omitempty"` // a short probe, which is thrown away
-	Last       *LastOOM      `json:"last,omitempty"` // the trial's attempts so far ran out of memory
+	Last       *LastOOM      `json:"last,omitempty"`  // the trial's attempts so far ran out of memory
 }
 
 // LastOOM is the trial's newest out-of-memory.

@@ -31,12 +31,9 @@ type told struct {
 func probeSetup(t *testing.T) *probeBundle {
 	t.Helper()
 
-	var (
-		suite testsuite.WorkflowTestSuite
-		a     *activities.Activities
-	)
+	var a *activities.Activities
 
-	b := &probeBundle{env: suite.NewTestWorkflowEnvironment(), dead: map[string]bool{}}
+	b := &probeBundle{env: environment(), dead: map[string]bool{}}
 	b.env.RegisterActivity(&activities.Activities{})
 	b.env.OnActivity(a.FootprintKnown, mock.Anything, mock.Anything).Return(
 		func(context.Context, activities.ShapeRef) (bool, error) { return b.known, nil })

@@ -43,12 +43,9 @@ type sweepBundle struct {
 func sweepSetup(t *testing.T) *sweepBundle {
 	t.Helper()
 
-	var (
-		suite testsuite.WorkflowTestSuite
-		a     *activities.Activities
-	)
+	var a *activities.Activities
 
-	b := &sweepBundle{env: suite.NewTestWorkflowEnvironment(), total: 40, holds: 2, takes: time.Minute, plan: activities.SweepPlan{
+	b := &sweepBundle{env: environment(), total: 40, holds: 2, takes: time.Minute, plan: activities.SweepPlan{
 		Name: "s", State: berth.SweepRunning, Objective: &berth.Objective{Metric: "acc", Goal: berth.GoalMaximize},
 	}}
 	b.result = func(n int) berth.TrialEnd {

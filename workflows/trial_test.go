@@ -39,12 +39,9 @@ type trialBundle struct {
 func trialSetup(t *testing.T) *trialBundle {
 	t.Helper()
 
-	var (
-		suite testsuite.WorkflowTestSuite
-		a     *activities.Activities
-	)
+	var a *activities.Activities
 
-	b := &trialBundle{env: suite.NewTestWorkflowEnvironment(), brief: activities.TrialBrief{
+	b := &trialBundle{env: environment(), brief: activities.TrialBrief{
 		TrialID: "trial", Values: "lr=0.1", ShapeKey: shapeKey, MaxAttempts: 3,
 		ProbeMode: berth.ProbeFull, MaxDuration: berth.Duration(time.Hour), Heartbeat: berth.Duration(time.Minute),
 		HostPatience: berth.Duration(2 * time.Minute), ProbeMaxDuration: berth.Duration(2 * time.Minute),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -11,6 +12,9 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 
 	"github.com/berthml/berth"
 )
@@ -93,11 +97,11 @@ func startTemporal(config TemporalConfig, binary, pidFile string) (*Temporal, er
 	}
 
 	ready := func() error {
-		if config.Headless {
-			return dialable(port)
+		if err := answers(port); err != nil || config.Headless {
+			return err
 		}
 
-		return errors.Join(dialable(port), dialable(uiPort))
+		return dialable(uiPort)
 	}
 	if err := process.await(temporalStart, logFile, ready); err != nil {
 		_ = process.stop(syscall.SIGTERM, temporalStop) // it has ended, or is late
@@ -118,6 +122,28 @@ func (t *Temporal) Stop() error { return t.process.stop(syscall.SIGTERM, tempora
 
 // PID is the server's process id.
 func (t *Temporal) PID() int { return t.process.cmd.Process.Pid }
+
+// answers reports whether the frontend serves: it listens some time before it
+// does, and refuses every call until then.
+func answers(port int) error {
+	if err := dialable(port); err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+
+	c, err := client.DialContext(ctx, client.Options{
+		HostPort: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
+	if err != nil {
+		return err
+	}
+
+	c.Close()
+
+	return nil
+}
 
 func temporalArgs(config TemporalConfig, port, uiPort int) []string {
 	args := []string{

@@ -27,7 +27,7 @@ type Ledger struct {
 	requests map[string]*request
 	attempts map[string]*berth.Attempt
 	leases   map[string]*lease // by attempt
-	refused  map[string]bool // attempts that do not go back to their host
+	refused  map[string]bool   // attempts that do not go back to their host
 	results  map[string]berth.Result
 	metrics  map[string]map[metricKey]berth.MetricPoint // by attempt
 	logs     map[string]map[int64]berth.LogPiece        // by attempt and offset

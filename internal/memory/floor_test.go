@@ -214,7 +214,9 @@ func TestFloor_Properties(t *testing.T) {
 		capacity := rapid.Int64Range(64*mib, 1<<36).Draw(t, "capacity")
 		f := observe(nil, rapid.SliceOfN(drawSeen(), 0, 8).Draw(t, "attempts")...)
 
-		demand := func(f *berth.Footprint) int64 { return memory.Demand(berth.Resources{}, f, memory.Room{CapacityBytes: capacity}).MemoryBytes }
+		demand := func(f *berth.Footprint) int64 {
+			return memory.Demand(berth.Resources{}, f, memory.Room{CapacityBytes: capacity}).MemoryBytes
+		}
 		require.LessOrEqual(t, demand(f), capacity, "never more than a host has")
 		require.Positive(t, demand(f))
 
