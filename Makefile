@@ -102,6 +102,10 @@ bench/latency: build images ## Time a place's next container, containers a secon
 bench/recovery: build images ## Kill the worker at random moments and time its successor (RUNS=20)
 	PATH="$(CURDIR)/$(BIN):$$PATH" RUNS=$(RUNS) $(GO) test -tags integration -run '^$$' -bench '^BenchmarkRecovery$$' -benchtime 1x -timeout 60m ./internal/e2e
 
+.PHONY: bench/neighbours
+bench/neighbours: build images ## Run a sweep alone and beside what goes wrong, and print the ratio of its times (ROUNDS=1)
+	PATH="$(CURDIR)/$(BIN):$$PATH" ROUNDS=$(ROUNDS) $(GO) test -tags integration -run '^$$' -bench '^BenchmarkNeighbours$$' -benchtime 1x -timeout 60m ./internal/e2e
+
 .PHONY: bench/logs
 bench/logs: build ## Run a trial that prints as fast as it can, and say what that costs its neighbour
 	@scripts/test-image

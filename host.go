@@ -17,6 +17,10 @@ const (
 // missed heartbeats of 15 s.
 const HostLostAfter = 45 * time.Second
 
+// HostLateAfter is how long a worker may be silent before other hosts are
+// preferred: one missed heartbeat and 5 s on a slow network.
+const HostLateAfter = LeaseRenewEvery + 5*time.Second
+
 // Host is a machine with a worker. Totals are what Berth may hand out at most;
 // headroom is kept free on purpose; reserved is what leases hold, which is more
 // than the totals for a while when the worker came back with smaller ones. Of its disk
@@ -41,6 +45,7 @@ type Host struct {
 	Exclusive           bool      `json:"exclusive"`    // one of them wants the host for itself
 	Devices             []Device  `json:"devices"`
 	LastSeenAt          time.Time `json:"last_seen_at"`
+	Late                bool      `json:"-"`                 // not heard of for HostLateAfter: it may be gone
 	Problem             string    `json:"problem,omitempty"` // why its worker takes no attempts, in plain words; empty = it takes them
 
 	// A host that failed to start several trials in a row is cordoned: but for a

@@ -54,6 +54,7 @@ type host struct {
 	name     string
 	dir      string
 	flags    []string
+	env      []string // of its worker, beside our own
 	postgres *toxiproxy.Proxy
 	temporal *toxiproxy.Proxy
 	worker   *exec.Cmd
@@ -63,7 +64,7 @@ type host struct {
 
 // startCluster runs a cluster of so many hosts of 2 cores and the given memory.
 // prepare is called while only an empty PostgreSQL runs.
-func startCluster(t *testing.T, hosts int, memory string, prepare ...func(*cluster)) *cluster {
+func startCluster(t testing.TB, hosts int, memory string, prepare ...func(*cluster)) *cluster {
 	t.Helper()
 
 	c := startParts(t, prepare...)
@@ -78,7 +79,7 @@ func startCluster(t *testing.T, hosts int, memory string, prepare ...func(*clust
 }
 
 // startParts runs all of a cluster but its hosts.
-func startParts(t *testing.T, prepare ...func(*cluster)) *cluster {
+func startParts(t testing.TB, prepare ...func(*cluster)) *cluster {
 	t.Helper()
 
 	dir, err := os.MkdirTemp("", "berth-e2e-") //nolint:usetesting // a test's own directory is closed to PostgreSQL's user
@@ -189,7 +190,10 @@ func (c *cluster) startServer() {
 
 // startHost starts the worker of a host, and does not wait for it.
 func (c *cluster) startHost(h *host) {
-	h.worker = c.spawn(h.name, c.workerArgs(h)...)
+	cmd := exec.Command(binary, c.workerArgs(h)...) //nolint:noctx // stopped by clean
+	cmd.Env, cmd.Dir = append(os.Environ(), h.env...), c.dir
+
+	h.worker = launch(c.t, cmd, filepath.Join(c.dir, h.name+".log"), os.O_APPEND)
 }
 
 // workerArgs is the command line of a host's worker.

@@ -163,6 +163,8 @@ func (l *Ledger) ListHosts(ctx context.Context) (hosts []berth.Host, err error) 
 			host, target := *h, l.targets[h.ID]
 			host.CPUMilli, host.MemoryBytes, host.MaxAttempts = target.CPUMilli, target.MemoryBytes, target.MaxAttempts
 
+			host.Late = l.now().Sub(host.LastSeenAt) > berth.HostLateAfter
+
 			switch {
 			case l.now().Sub(host.LastSeenAt) > berth.HostLostAfter:
 				host.State = berth.HostLost

@@ -138,9 +138,21 @@ func testHostComesBack(t *testing.T, b *bench) {
 	b.requireTotals(t, "boot-2", 3, 1000, 1)
 
 	require.NoError(t, b.TouchHost(t.Context(), b.host.ID, berth.HostFree{MemoryBytes: 3 * gib, DiskBytes: 7 * gib}, nil))
-	b.Pass(t, berth.HostLostAfter+time.Second)
 
 	hosts, err := b.ListHosts(t.Context())
+	require.NoError(t, err)
+	require.False(t, hosts[0].Late)
+
+	b.Pass(t, berth.HostLateAfter+time.Second)
+
+	hosts, err = b.ListHosts(t.Context())
+	require.NoError(t, err)
+	require.True(t, hosts[0].Late)
+	require.Equal(t, berth.HostReady, hosts[0].State)
+
+	b.Pass(t, berth.HostLostAfter-berth.HostLateAfter)
+
+	hosts, err = b.ListHosts(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, berth.HostLost, hosts[0].State)
 	require.Equal(t, []int64{3 * gib, 7 * gib, gib}, []int64{hosts[0].MemoryFreeBytes, hosts[0].DiskFreeBytes, hosts[0].DiskHeadroomBytes})

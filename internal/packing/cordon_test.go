@@ -75,6 +75,14 @@ func TestDecide_PrefersHostsThatStartContainers(t *testing.T) {
 	got := where(packing.Decide([]berth.Host{failing, busy}, nil, []packing.Request{ask("1", 1, 1), ask("2", 1, 1)}))
 	require.Equal(t, map[string]string{"1": "b", "2": "a"}, got, "a is better than no host")
 
+	silent := host("c", 4, 8)
+	silent.Late = true
+
+	got = where(packing.Decide([]berth.Host{silent, failing}, nil, []packing.Request{ask("1", 1, 1)}))
+	require.Equal(t, map[string]string{"1": "a"}, got, "a host that may be gone comes last")
+	got = where(packing.Decide([]berth.Host{silent}, nil, []packing.Request{ask("1", 1, 1)}))
+	require.Equal(t, map[string]string{"1": "c"}, got, "and is better than no host")
+
 	again := ask("1", 1, 1)
 	again.FailedHosts = []string{"a"}
 

@@ -86,7 +86,8 @@ func (c candidate) better(than candidate) bool {
 type trust int8
 
 const (
-	failedIt trust = iota // an earlier attempt of the trial failed there
+	late     trust = iota // its worker is silent: what is placed there waits for minutes when it is gone
+	failedIt              // an earlier attempt of the trial failed there
 	failing               // the last containers did not start there
 	healthy
 	tested // a cordoned host whose test attempt is due: a test that never comes never ends the cordon
@@ -94,6 +95,8 @@ const (
 
 func (s *site) trust(r *Request) trust {
 	switch {
+	case s.Late:
+		return late
 	case slices.Contains(r.FailedHosts, s.ID):
 		return failedIt
 	case s.CordonedFor(r.SweepID):

@@ -128,6 +128,7 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		Attempts:            int(row.Attempts),
 		Exclusive:           row.Exclusive,
 		LastSeenAt:          row.LastSeenAt.UTC(),
+		Late:                row.Late,
 		Problem:             row.Problem,
 	}
 

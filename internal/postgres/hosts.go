@@ -201,7 +201,7 @@ func (s *Store) ListHosts(ctx context.Context) ([]berth.Host, error) {
 }
 
 func (s *Store) hosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, error) {
-	rows, err := s.q.ListHosts(ctx, db, berth.HostLostAfter)
+	rows, err := s.q.ListHosts(ctx, db, berth.HostLostAfter, berth.HostLateAfter)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,8 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, e
 }
 
 const listHosts = `-- name: ListHosts :many
-SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, (now() - h.last_seen_at > $1::interval)::boolean AS lost, coalesce(h.test_at <= now(), false)::boolean AS test_due,
+SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
+    (now() - h.last_seen_at > $2::interval)::boolean AS late, coalesce(h.test_at <= now(), false)::boolean AS test_due,
     EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
 FROM hosts h
 WHERE h.removed_at IS NULL OR h.removed_at < h.last_seen_at
@@ -122,12 +123,13 @@ type ListHostsRow struct {
 	DataDir             string
 	Problem             string
 	Lost                bool
+	Late                bool
 	TestDue             bool
 	Exclusive           bool
 }
 
-func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duration) ([]ListHostsRow, error) {
-	rows, err := db.Query(ctx, listHosts, lostAfter)
+func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duration, lateAfter time.Duration) ([]ListHostsRow, error) {
+	rows, err := db.Query(ctx, listHosts, lostAfter, lateAfter)
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +170,7 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.DataDir,
 			&i.Problem,
 			&i.Lost,
+			&i.Late,
 			&i.TestDue,
 			&i.Exclusive,
 		); err != nil {

@@ -29,7 +29,8 @@ SET last_seen_at = now(), memory_free_bytes = @memory_free_bytes, disk_free_byte
 WHERE id = @id AND (removed_at IS NULL OR removed_at < last_seen_at);
 
 -- name: ListHosts :many
-SELECT h.*, (now() - h.last_seen_at > @lost_after::interval)::boolean AS lost, coalesce(h.test_at <= now(), false)::boolean AS test_due,
+SELECT h.*, (now() - h.last_seen_at > @lost_after::interval)::boolean AS lost,
+    (now() - h.last_seen_at > @late_after::interval)::boolean AS late, coalesce(h.test_at <= now(), false)::boolean AS test_due,
     EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
 FROM hosts h
 WHERE h.removed_at IS NULL OR h.removed_at < h.last_seen_at
