@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,13 +67,98 @@ func unmeasured(ms string) string {
 		"objective: {metric: val}\nmetrics: {source: stdout}\n"
 }
 
-// What the version before began, this one carries on: containers that run,
+// nextEdits make of this version's source one that a later version may be: it
+// injects one more variable into containers, and its workflows issue one more
+// command, behind a marker.
+var nextEdits = map[string][2]string{
+	"internal/runtrial/launch.go": {
+		`"PYTHONDONTWRITEBYTECODE":        "1",`, `"PYTHONDONTWRITEBYTECODE": "1", "BERTH_TEST_NEXT": "1",`,
+	},
+	"workflows/trial.go": {
+		"t.listen(ctx)\n", `t.listen(ctx)
+			if workflow.GetVersion(ctx, "test-next", workflow.DefaultVersion, 1) == 1 {
+				if err := workflow.Sleep(ctx, 1_000_000); err != nil { return TrialResult{}, err }
+			}
+		`,
+	},
+	"workflows/sweep.go": {
+		"if err := s.begin(ctx); err != nil {", `
+			if workflow.GetVersion(ctx, "test-next", workflow.DefaultVersion, 1) == 1 {
+				if err := workflow.Sleep(ctx, 1_000_000); err != nil { return SweepView{}, err }
+			}
+			if err := s.begin(ctx); err != nil {`,
+	},
+}
+
+// buildNext builds that version beside the binary of all tests.
+var buildNext = sync.OnceValues(func() (string, error) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return "", err
+	}
+
+	dir := filepath.Dir(binary)
+	replaced := map[string]string{}
+
+	for name, edit := range nextEdits {
+		source, err := os.ReadFile(filepath.Join(root, name)) //nolint:gosec // G304: our own source
+		if err != nil {
+			return "", err
+		}
+
+		if strings.Count(string(source), edit[0]) != 1 {
+			return "", fmt.Errorf("%s does not hold %q once", name, edit[0])
+		}
+
+		copied := filepath.Join(dir, strings.ReplaceAll(name, "/", "-"))
+		if err := os.WriteFile(copied, []byte(strings.Replace(string(source), edit[0], edit[1], 1)), 0o600); err != nil {
+			return "", err
+		}
+
+		replaced[filepath.Join(root, name)] = copied
+	}
+
+	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		return "", err
+	}
+
+	file, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "berth-next")
+	if err := os.WriteFile(file, overlay, 0o600); err != nil {
+		return "", err
+	}
+
+	out, err := exec.Command("go", "build", "-overlay", file, "-o", program, "github.com/berthml/berth/cmd/berth").CombinedOutput() //nolint:gosec,noctx // our own
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+
+	return program, nil
+})
+
+// next is the binary of a version after this one.
+func next(t *testing.T) string {
+	t.Helper()
+
+	path, err := buildNext()
+	require.NoError(t, err)
+
+	return path
+}
+
+// What one version began, the one after it carries on: containers that run,
 // sweeps and trials that wait, a probe that is under way, a sweep that is
 // paused. Nothing is repeated and nothing is lost.
 func TestUpgrade_CarriesOnWhatThePreviousVersionBegan(t *testing.T) {
 	t.Parallel()
 
-	for name, signal := range map[string]syscall.Signal{"stopped": syscall.SIGTERM, "killed": syscall.SIGKILL} {
+	for name, tt := range map[string]struct {
+		to     func(*testing.T) string
+		signal syscall.Signal
+	}{
+		"this version, after a kill": {func(*testing.T) string { return binary }, syscall.SIGKILL},
+		"the one after it":           {next, syscall.SIGTERM},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
@@ -85,7 +172,7 @@ func TestUpgrade_CarriesOnWhatThePreviousVersionBegan(t *testing.T) {
 			probing := s.submit(unmeasured("300"))
 			before := s.twoRunning()
 
-			s.swap("", signal)
+			s.swap(tt.to(t), tt.signal)
 
 			sweep := s.until(id, 3*time.Minute, ended)
 			require.Equal(t, 4, sweep.Counts.Succeeded)
@@ -111,6 +198,18 @@ func TestUpgrade_CarriesOnWhatThePreviousVersionBegan(t *testing.T) {
 			}
 
 			require.Equal(t, 2, s.until(paused, time.Minute, ended).Counts.Succeeded)
+
+			// What runs is the later version: it shows in a container of its own.
+			shown := s.submit(busy(1, 30_000, small))
+			s.until(shown, time.Minute, running(1))
+			require.Eventually(t, func() bool { return len(s.running()) == 1 }, time.Minute, tick)
+
+			env, err := s.docker("inspect", "--format", "{{.Config.Env}}", s.running()[0].id).Output()
+			require.NoError(t, err)
+			require.Equal(t, strings.Contains(s.program, "berth-next"), strings.Contains(string(env), "BERTH_TEST_NEXT"))
+
+			_, err = s.api.CancelSweepWithResponse(t.Context(), shown)
+			require.NoError(t, err)
 		})
 	}
 }
