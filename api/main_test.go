@@ -19,7 +19,7 @@ import (
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/internal/postgres"
-	"github.com/berthml/berth/workflows"
+	"github.com/berthml/berth/internal/temporal"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
@@ -30,9 +30,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var (
 	_ api.Store   = (*postgres.Store)(nil)
 	_ api.Outbox  = (*postgres.Store)(nil)
-	_ api.Control = (*workflows.Client)(nil)
-	_ api.Images  = (*workflows.Client)(nil)
-	_ api.Pinger  = (*workflows.Client)(nil)
+	_ api.Control = (*temporal.Client)(nil)
+	_ api.Images  = (*temporal.Client)(nil)
+	_ api.Pinger  = (*temporal.Client)(nil)
 )
 
 // running is a server on a port of its own.

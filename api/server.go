@@ -20,9 +20,9 @@ import (
 // Deps are what the API needs of the rest of Berth.
 type Deps struct {
 	Store    Store
-	Control  Control // steers sweeps: workflows.Client
-	Images   Images  // says what an image is: workflows.Client
-	Temporal Pinger  // workflows.Client
+	Control  Control // steers sweeps: temporal.Client
+	Images   Images  // says what an image is: temporal.Client
+	Temporal Pinger  // temporal.Client
 	Web      fs.FS   // the web interface; nil = none
 	Log      *slog.Logger
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
-	"github.com/berthml/berth/workflows"
+	"github.com/berthml/berth/internal/temporal"
 )
 
 // pastIt is how old the lease of an attempt must be before its workflow, which
@@ -17,7 +17,7 @@ const pastIt = 15 * time.Minute
 
 // TrialRuns is what Temporal knows of trials.
 type TrialRuns interface {
-	TrialRun(ctx context.Context, sweepID string, number int) (workflows.TrialRun, error)
+	TrialRun(ctx context.Context, sweepID string, number int) (temporal.TrialRun, error)
 }
 
 // Attempts is how attempts end in the ledger.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/temporal"
 	"github.com/berthml/berth/worker"
 	"github.com/berthml/berth/workflows"
 )
@@ -16,13 +17,13 @@ import (
 // restored is a ledger that believes that an attempt runs, and what Temporal
 // knows of its trial. What is done to the ledger is written down in order.
 type restored struct {
-	run   workflows.TrialRun
+	run   temporal.TrialRun
 	ended bool // the trial, in the ledger
 	did   []string
 	value *float64
 }
 
-func (r *restored) TrialRun(context.Context, string, int) (workflows.TrialRun, error) {
+func (r *restored) TrialRun(context.Context, string, int) (temporal.TrialRun, error) {
 	return r.run, nil
 }
 
@@ -54,19 +55,19 @@ func TestSettle(t *testing.T) {
 	failed := workflows.TrialResult{State: berth.TrialFailed, Kind: berth.FailureUserError, Attempts: 2}
 
 	for name, tt := range map[string]struct {
-		run   workflows.TrialRun
+		run   temporal.TrialRun
 		age   time.Duration
 		ended bool
 		want  []string
 	}{
-		"its workflow is about to run it":     {workflows.TrialRun{Known: true, Open: true, Runs: true}, time.Hour, false, nil},
-		"its workflow was not told yet":       {workflows.TrialRun{Known: true, Open: true}, time.Minute, false, nil},
-		"its workflow is past it":             {workflows.TrialRun{Known: true, Open: true}, time.Hour, false, []string{"abandon a"}},
-		"Temporal does not know its workflow": {workflows.TrialRun{}, time.Hour, false, nil},
-		"it succeeded":                        {workflows.TrialRun{Known: true, Result: &ok}, time.Minute, false, []string{"finish a ok", "trial t succeeded"}},
-		"its trial failed":                    {workflows.TrialRun{Known: true, Result: &failed}, time.Minute, false, []string{"trial t failed"}},
-		"its workflow was terminated":         {workflows.TrialRun{Known: true}, time.Minute, false, []string{"trial t canceled"}},
-		"its trial has ended":                 {workflows.TrialRun{Known: true}, time.Minute, true, []string{"trial t canceled", "abandon a"}},
+		"its workflow is about to run it":     {temporal.TrialRun{Known: true, Open: true, Runs: true}, time.Hour, false, nil},
+		"its workflow was not told yet":       {temporal.TrialRun{Known: true, Open: true}, time.Minute, false, nil},
+		"its workflow is past it":             {temporal.TrialRun{Known: true, Open: true}, time.Hour, false, []string{"abandon a"}},
+		"Temporal does not know its workflow": {temporal.TrialRun{}, time.Hour, false, nil},
+		"it succeeded":                        {temporal.TrialRun{Known: true, Result: &ok}, time.Minute, false, []string{"finish a ok", "trial t succeeded"}},
+		"its trial failed":                    {temporal.TrialRun{Known: true, Result: &failed}, time.Minute, false, []string{"trial t failed"}},
+		"its workflow was terminated":         {temporal.TrialRun{Known: true}, time.Minute, false, []string{"trial t canceled"}},
+		"its trial has ended":                 {temporal.TrialRun{Known: true}, time.Minute, true, []string{"trial t canceled", "abandon a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

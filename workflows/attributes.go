@@ -4,6 +4,8 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/berthml/berth"
 )
 
 // The search attributes by which a person finds workflows in Temporal's UI.
@@ -31,6 +33,21 @@ func SearchAttributes() map[string]enums.IndexedValueType {
 		attrOOMRetries.GetName():  enums.INDEXED_VALUE_TYPE_INT,
 		attrObjective.GetName():   enums.INDEXED_VALUE_TYPE_DOUBLE,
 	}
+}
+
+// SweepAttributes are those with which a SweepWorkflow starts.
+func SweepAttributes(sweepID string) temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(attrSweepID.ValueSet(sweepID))
+}
+
+// TrialAttributes are those with which a TrialWorkflow starts.
+func TrialAttributes(sweepID string) temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(attrSweepID.ValueSet(sweepID), attrTrialStatus.ValueSet(string(berth.TrialWaiting)))
+}
+
+// ProbeAttributes are those with which a ProbeWorkflow starts.
+func ProbeAttributes(shapeKey string) temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(attrShapeKey.ValueSet(berth.ShortKey(shapeKey)))
 }
 
 // tag sets search attributes. A server that does not know them must not stop a

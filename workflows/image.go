@@ -1,12 +1,8 @@
 package workflows
 
 import (
-	"context"
-	"errors"
 	"time"
 
-	"github.com/google/uuid"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -14,13 +10,9 @@ import (
 	"github.com/berthml/berth/activities"
 )
 
-// imagePatience is how long a person who submits a sweep waits for a machine
+// ImagePatience is how long a person who submits a sweep waits for a machine
 // to say what an image is.
-const imagePatience = 10 * time.Second
-
-// startPatience is how long Temporal may take to accept that question: ms when
-// it is there. The caller waits for it in vain while it is not.
-const startPatience = 3 * time.Second
+const ImagePatience = 10 * time.Second
 
 // ImageWorkflow asks any machine what an image is: the server has no Docker.
 func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, error) {
@@ -30,50 +22,10 @@ func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, e
 	)
 
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: imagePatience,
+		ScheduleToCloseTimeout: ImagePatience,
 		Summary:                "look up image " + in.Image,
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: retryFirst},
 	}), a.ResolveImage, in).Get(ctx, &image)
 
 	return image, err
-}
-
-// ResolveImage finds the digest of an image on one of the machines. Errors: a
-// *berth.SpecError when it is not there or must not be used; unavailable when
-// no machine answers.
-func (c *Client) ResolveImage(ctx context.Context, ref string) (berth.Image, error) {
-	ctx, cancel := context.WithTimeout(ctx, imagePatience+2*time.Second)
-	defer cancel()
-
-	starting, stop := context.WithTimeout(ctx, startPatience)
-	defer stop()
-
-	run, err := c.temporal.ExecuteWorkflow(starting, client.StartWorkflowOptions{
-		ID: "image-" + uuid.NewString(), TaskQueue: c.queue,
-		WorkflowExecutionTimeout: imagePatience + 2*time.Second,
-		StaticSummary:            "look up image " + ref,
-	}, ImageWorkflow, activities.ImageRef{Image: ref})
-	if err != nil {
-		return berth.Image{}, translate(err, "looking up image "+ref)
-	}
-
-	var image berth.Image
-
-	err = run.Get(ctx, &image)
-
-	var (
-		app      *temporal.ApplicationError
-		problems []berth.Problem
-	)
-
-	if errors.As(err, &app) && app.HasDetails() && app.Details(&problems) == nil {
-		return image, &berth.SpecError{Problems: problems}
-	}
-
-	if err != nil {
-		return image, berth.Errorf(berth.KindUnavailable,
-			"looking up image %q: no machine answered; is `berth worker` running?", ref)
-	}
-
-	return image, nil
 }

@@ -2,8 +2,10 @@ package workflows
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -170,4 +172,16 @@ func (s *sweep) lookUp(ctx workflow.Context, closed bool) error {
 	s.news = append(s.news, ended...)
 
 	return nil
+}
+
+// trialOptions are those of a trial, which runs on the queue of its sweep.
+func trialOptions(sweepID, sweepName string, number int) workflow.ChildWorkflowOptions {
+	return workflow.ChildWorkflowOptions{
+		WorkflowID:            TrialWorkflowID(sweepID, number),
+		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WaitForCancellation:   true, // it has ended when it says so, not when it is asked to
+		StaticSummary:         fmt.Sprintf("trial %d of %s", number, sweepName),
+		TypedSearchAttributes: TrialAttributes(sweepID),
+	}
 }

@@ -9,31 +9,31 @@ import (
 	"github.com/berthml/berth/internal/reconcile"
 	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/internal/runtrial"
-	"github.com/berthml/berth/workflows"
+	"github.com/berthml/berth/internal/temporal"
 )
 
 // The adapters are what their users need, although neither knows the other.
 var (
-	_ activities.Sweeps       = (*postgres.Store)(nil)
-	_ activities.Trials       = (*postgres.Store)(nil)
-	_ activities.Placements   = (*postgres.Store)(nil)
-	_ activities.Workflows    = (*workflows.Client)(nil)
-	_ activities.Images       = (*docker.Docker)(nil)
-	_ activities.Executor     = executorBridge{}
-	_ placer.Ledger           = (*postgres.Store)(nil)
-	_ reconcile.Ledger        = (*postgres.Store)(nil)
-	_ reconcile.Containers    = (*docker.Docker)(nil)
-	_ retention.Ledger        = (*postgres.Store)(nil)
-	_ retention.Removals      = (*postgres.Store)(nil)
-	_ retention.Files         = (*runtrial.Executor)(nil)
-	_ runtrial.Records        = (*postgres.Store)(nil)
-	_ runtrial.Containers     = (*docker.Docker)(nil)
-	_ workflows.Outbox        = (*postgres.Store)(nil)
-	_ workflows.Installations = (*postgres.Store)(nil)
-	_ workflows.OpenLedger    = (*postgres.Store)(nil)
-	_ workflows.SweepLedger   = (*postgres.Store)(nil)
-	_ api.Store               = (*postgres.Store)(nil)
-	_ api.Outbox              = (*postgres.Store)(nil)
-	_ api.Control             = (*workflows.Client)(nil)
-	_ api.Images              = (*workflows.Client)(nil)
+	_ activities.Sweeps      = (*postgres.Store)(nil)
+	_ activities.Trials      = (*postgres.Store)(nil)
+	_ activities.Placements  = (*postgres.Store)(nil)
+	_ activities.Workflows   = (*temporal.Client)(nil)
+	_ activities.Images      = (*docker.Docker)(nil)
+	_ activities.Executor    = executorBridge{}
+	_ placer.Ledger          = (*postgres.Store)(nil)
+	_ reconcile.Ledger       = (*postgres.Store)(nil)
+	_ reconcile.Containers   = (*docker.Docker)(nil)
+	_ retention.Ledger       = (*postgres.Store)(nil)
+	_ retention.Removals     = (*postgres.Store)(nil)
+	_ retention.Files        = (*runtrial.Executor)(nil)
+	_ runtrial.Records       = (*postgres.Store)(nil)
+	_ runtrial.Containers    = (*docker.Docker)(nil)
+	_ temporal.Messages      = (*postgres.Store)(nil)
+	_ temporal.Installations = (*postgres.Store)(nil)
+	_ temporal.OpenLedger    = (*postgres.Store)(nil)
+	_ temporal.SweepLedger   = (*postgres.Store)(nil)
+	_ api.Store              = (*postgres.Store)(nil)
+	_ api.Outbox             = (*postgres.Store)(nil)
+	_ api.Control            = (*temporal.Client)(nil)
+	_ api.Images             = (*temporal.Client)(nil)
 )

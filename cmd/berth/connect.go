@@ -13,7 +13,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/postgres"
-	"github.com/berthml/berth/workflows"
+	"github.com/berthml/berth/internal/temporal"
 )
 
 // backends says where the database and Temporal are.
@@ -44,8 +44,8 @@ type connections struct {
 	store        *postgres.Store
 	installation berth.Installation
 	raw          client.Client
-	temporal     *workflows.Client
-	identity     *workflows.Identity
+	temporal     *temporal.Client
+	identity     *temporal.Identity
 }
 
 // connected calls use with connections to both once both answer and belong
@@ -114,17 +114,17 @@ func (b *backends) open(ctx context.Context, log *slog.Logger, use func(connecti
 
 	return use(connections{
 		store: store, installation: installation, raw: raw, temporal: wrapped,
-		identity: &workflows.Identity{Ledger: store, Client: wrapped, Log: log},
+		identity: &temporal.Identity{Ledger: store, Client: wrapped, Log: log},
 	})
 }
 
 // register makes Berth's search attributes known to Temporal once it answers.
-func register(ctx context.Context, temporal *workflows.Client, patience time.Duration, log *slog.Logger) error {
+func register(ctx context.Context, c *temporal.Client, patience time.Duration, log *slog.Logger) error {
 	return retry(ctx, log, "Temporal", patience, func() error {
 		try, cancel := context.WithTimeout(ctx, tryTimeout) // a server that is starting may take a call and never answer
 		defer cancel()
 
-		return temporal.RegisterSearchAttributes(try)
+		return c.RegisterSearchAttributes(try)
 	})
 }
 
@@ -155,7 +155,7 @@ func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store
 
 // temporal prepares a client of Temporal. Flags go over Temporal's own
 // environment variables, from which TLS and keys come.
-func (b *backends) temporal(log *slog.Logger, installation berth.Installation) (client.Client, *workflows.Client, error) {
+func (b *backends) temporal(log *slog.Logger, installation berth.Installation) (client.Client, *temporal.Client, error) {
 	options, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {
 		return nil, nil, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
@@ -170,7 +170,7 @@ func (b *backends) temporal(log *slog.Logger, installation berth.Installation) (
 		return nil, nil, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
 	}
 
-	return raw, workflows.NewClient(raw, options.Namespace, installation.ID), nil
+	return raw, temporal.NewClient(raw, options.Namespace, installation.ID), nil
 }
 
 // retry repeats connect until it succeeds or patience is over.

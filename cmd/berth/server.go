@@ -16,7 +16,7 @@ import (
 	"github.com/berthml/berth/internal/placer"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/retention"
-	"github.com/berthml/berth/workflows"
+	"github.com/berthml/berth/internal/temporal"
 )
 
 // serving is what the server may be told.
@@ -69,10 +69,10 @@ func serverCommand() *cobra.Command {
 // runServer serves until ctx ends. Several servers may run: one of them places
 // and publishes, all answer and relay.
 func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, ready func(url string)) error {
-	store, temporal := c.store, c.temporal
+	store, steering := c.store, c.temporal
 
-	server, err := api.New(api.Deps{Store: store, Control: temporal, Images: temporal, Temporal: temporal, Log: log},
-		api.Config{Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, TemporalUI: s.temporalUI, TemporalNamespace: temporal.Namespace()})
+	server, err := api.New(api.Deps{Store: store, Control: steering, Images: steering, Temporal: steering, Log: log},
+		api.Config{Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace()})
 	if err != nil {
 		return err
 	}
@@ -87,10 +87,10 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 		return err
 	}
 
-	relay := &workflows.Relay{Outbox: store, Bound: c.identity.Bound, Client: temporal, Log: log}
+	relay := &temporal.Relay{Messages: store, Bound: c.identity.Bound, Client: steering, Log: log}
 	publisher := &api.Publisher{Outbox: store, Log: log}
 	keeper := &retention.Keeper{Ledger: store, Keep: s.keep, Log: log}
-	orphans := &workflows.Orphans{Ledger: store, Identity: c.identity, Client: temporal, Log: log}
+	orphans := &temporal.Orphans{Ledger: store, Identity: c.identity, Client: steering, Log: log}
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.identity.Run(ctx) })

@@ -26,6 +26,7 @@ var rows = [][]string{
 		"internal/simulate",
 	},
 	{"workflows"},
+	{"internal/temporal"},
 	{"worker", "api", "internal/cli"},
 	{"cmd/"},
 }
@@ -35,8 +36,9 @@ var support = []string{"internal/pgtest", "internal/runtimetest", "internal/ledg
 
 // only narrows what the rows allow, by prefix of the importer.
 var only = map[string][]string{
-	"workflows": {"activities", ""},              // method references and inputs
-	"worker":    {"activities", "workflows", ""}, // it registers, and is given the rest
+	"workflows":         {"activities", ""},                                   // method references and inputs
+	"internal/temporal": {"activities", "workflows", ""},                      // it is given its ledger
+	"worker":            {"activities", "workflows", "internal/temporal", ""}, // it registers, and is given the rest
 	"internal/cli": {
 		"api/client", "internal/spec", "internal/spec/document", "", // a client of the API like any other
 	},
@@ -51,10 +53,10 @@ var homes = map[string][]string{
 	"github.com/expr-lang/expr":            {"internal/expr"},
 	"github.com/spf13/cobra":               {"internal/cli", "cmd/"},
 	"github.com/vbauerster/mpb":            {"internal/cli"},
-	"go.temporal.io/sdk/client":            {"workflows", "worker", "cmd/", "internal/devstack"},
+	"go.temporal.io/sdk/client":            {"internal/temporal", "worker", "cmd/", "internal/devstack"},
 	"go.temporal.io/sdk/worker":            {"workflows", "worker"},
 	"go.temporal.io/sdk/workflow":          {"workflows"},
-	"go.temporal.io/sdk":                   {"activities", "workflows", "worker", "cmd/", "internal/devstack"},
+	"go.temporal.io/sdk":                   {"activities", "workflows", "internal/temporal", "worker", "cmd/", "internal/devstack"},
 	"github.com/stretchr/testify":          {},
 	"go.uber.org/goleak":                   {},
 	"pgregory.net/rapid":                   {},

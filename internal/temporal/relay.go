@@ -1,4 +1,4 @@
-package workflows
+package temporal
 
 import (
 	"context"
@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/workflows"
 )
 
-// Outbox is what Temporal still has to be told.
-type Outbox interface {
+// Messages is what Temporal still has to be told.
+type Messages interface {
 	ClaimOutbox(ctx context.Context, limit int, claim time.Duration) ([]berth.OutboxMessage, error)
 	SettleOutbox(ctx context.Context, d berth.Delivery) error
 	ListenOutbox(ctx context.Context, poll time.Duration, wake func()) error
@@ -38,15 +39,15 @@ const (
 // Relay delivers the outbox to Temporal. Several may run: each claims what it
 // delivers.
 type Relay struct {
-	Outbox Outbox
-	Bound  func() bool // whether the namespace is the installation's now, see Identity
-	Client *Client
-	Log    *slog.Logger
+	Messages Messages
+	Bound    func() bool // whether the namespace is the installation's now, see Identity
+	Client   *Client
+	Log      *slog.Logger
 }
 
 // Run delivers until ctx ends.
 func (r *Relay) Run(ctx context.Context) error {
-	return r.Outbox.ListenOutbox(ctx, relayPoll, func() {
+	return r.Messages.ListenOutbox(ctx, relayPoll, func() {
 		for ctx.Err() == nil {
 			n, err := r.round(ctx)
 			if err != nil && ctx.Err() == nil {
@@ -68,7 +69,7 @@ func (r *Relay) round(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 
-	messages, err := r.Outbox.ClaimOutbox(ctx, relayBatch, relayClaim)
+	messages, err := r.Messages.ClaimOutbox(ctx, relayBatch, relayClaim)
 	if err != nil || len(messages) == 0 {
 		return 0, err
 	}
@@ -78,7 +79,7 @@ func (r *Relay) round(ctx context.Context) (int, error) {
 	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), relaySettle)
 	defer cancel()
 
-	return len(messages), r.Outbox.SettleOutbox(settling, delivery)
+	return len(messages), r.Messages.SettleOutbox(settling, delivery)
 }
 
 // deliver tries each message once. One that fails or hangs is no other's
@@ -149,9 +150,9 @@ func (r *Relay) send(ctx context.Context, m berth.OutboxMessage) error {
 	case berth.OutboxStartSweep:
 		return r.Client.StartSweep(ctx, payload.SweepID)
 	case berth.OutboxPlaced:
-		return r.Client.signal(ctx, m.WorkflowID, SignalPlaced, Placed{AttemptID: payload.AttemptID})
+		return r.Client.signal(ctx, m.WorkflowID, workflows.SignalPlaced, workflows.Placed{AttemptID: payload.AttemptID})
 	case berth.OutboxTrialFinished:
-		return r.Client.signal(ctx, m.WorkflowID, SignalTrialFinished, payload.TrialEnd)
+		return r.Client.signal(ctx, m.WorkflowID, workflows.SignalTrialFinished, payload.TrialEnd)
 	default:
 		return berth.Errorf(berth.KindInternal, "outbox message %d has the unknown kind %q", m.ID, m.Kind)
 	}

@@ -1,4 +1,4 @@
-package workflows_test
+package temporal_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/sdk/mocks"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/workflows"
+	"github.com/berthml/berth/internal/temporal"
 )
 
 // outbox hands its messages out once and keeps what became of them.
@@ -58,16 +58,16 @@ func placed(id int64, workflow string) berth.OutboxMessage {
 func TestRelay_IsolatesFailures(t *testing.T) {
 	t.Parallel()
 
-	temporal := mocks.NewClient(t)
-	temporal.On("SignalWorkflow", mock.Anything, "bad", "", mock.Anything, mock.Anything).Return(serviceerror.NewUnavailable("broken shard"))
-	temporal.On("SignalWorkflow", mock.Anything, "good", "", mock.Anything, mock.Anything).Return(nil)
-	temporal.On("SignalWorkflow", mock.Anything, "gone", "", mock.Anything, mock.Anything).Return(serviceerror.NewNotFound("ended"))
+	server := mocks.NewClient(t)
+	server.On("SignalWorkflow", mock.Anything, "bad", "", mock.Anything, mock.Anything).Return(serviceerror.NewUnavailable("broken shard"))
+	server.On("SignalWorkflow", mock.Anything, "good", "", mock.Anything, mock.Anything).Return(nil)
+	server.On("SignalWorkflow", mock.Anything, "gone", "", mock.Anything, mock.Anything).Return(serviceerror.NewNotFound("ended"))
 
 	box := &outbox{messages: []berth.OutboxMessage{
 		placed(1, "bad"), {ID: 2, Kind: "odd", Payload: json.RawMessage(`{}`)}, {ID: 3, Kind: berth.OutboxPlaced, Payload: json.RawMessage(`[]`)},
 		placed(4, "good"), placed(5, "gone"),
 	}}
-	relay := &workflows.Relay{Outbox: box, Bound: func() bool { return true }, Client: workflows.NewClient(temporal, "default", "i"), Log: slog.New(slog.DiscardHandler)}
+	relay := &temporal.Relay{Messages: box, Bound: func() bool { return true }, Client: temporal.NewClient(server, "default", "i"), Log: slog.New(slog.DiscardHandler)}
 
 	require.NoError(t, relay.Run(t.Context()))
 	require.Len(t, box.settled, 1)
@@ -85,8 +85,8 @@ func TestRelay_GivesBackWhenItStops(t *testing.T) {
 	t.Parallel()
 
 	ctx, stop := context.WithCancel(t.Context())
-	temporal := mocks.NewClient(t)
-	temporal.On("SignalWorkflow", mock.Anything, "hangs", "", mock.Anything, mock.Anything).Return(
+	server := mocks.NewClient(t)
+	server.On("SignalWorkflow", mock.Anything, "hangs", "", mock.Anything, mock.Anything).Return(
 		func(ctx context.Context, _, _, _ string, _ any) error {
 			stop()
 			<-ctx.Done()
@@ -95,7 +95,7 @@ func TestRelay_GivesBackWhenItStops(t *testing.T) {
 		})
 
 	box := &outbox{messages: []berth.OutboxMessage{placed(1, "hangs")}}
-	relay := &workflows.Relay{Outbox: box, Bound: func() bool { return true }, Client: workflows.NewClient(temporal, "default", "i"), Log: slog.New(slog.DiscardHandler)}
+	relay := &temporal.Relay{Messages: box, Bound: func() bool { return true }, Client: temporal.NewClient(server, "default", "i"), Log: slog.New(slog.DiscardHandler)}
 
 	require.NoError(t, relay.Run(ctx))
 	require.Equal(t, []berth.Delivery{{Untried: []int64{1}, Failed: map[int64]error{}}}, box.settled)

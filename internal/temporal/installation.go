@@ -1,4 +1,4 @@
-package workflows
+package temporal
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/workflows"
 )
 
 // installationWorkflow is the workflow that keeps the installation's id in a
@@ -56,7 +57,7 @@ func (i *Identity) Bound() bool { return i.bound.Load() }
 // Run looks at the namespace again and again until ctx ends. It fails when the
 // namespace turns out to be another installation's.
 func (i *Identity) Run(ctx context.Context) error {
-	ticker := time.NewTicker(orphanEvery) //nolint:forbidigo // a loop of the server, not a workflow
+	ticker := time.NewTicker(orphanEvery)
 	defer ticker.Stop()
 
 	for {
@@ -262,7 +263,7 @@ func (c *Client) runningSweeps(ctx context.Context) ([]string, error) {
 	var ids []string
 
 	for _, e := range got.GetExecutions() {
-		if id, ok := strings.CutPrefix(e.GetExecution().GetWorkflowId(), SweepWorkflowID("")); ok {
+		if id, ok := strings.CutPrefix(e.GetExecution().GetWorkflowId(), workflows.SweepWorkflowID("")); ok {
 			ids = append(ids, id)
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build integration
 
-package workflows_test
+package temporal_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/devstack"
+	"github.com/berthml/berth/internal/temporal"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -67,16 +68,16 @@ func newDatabase(sweeps ...berth.Sweep) *database {
 // identity is a process of the installation, as it starts.
 func (d *database) FirstTrialRan(context.Context, string) (time.Time, error) { return time.Time{}, nil }
 
-func (d *database) identity(c client.Client) *workflows.Identity {
-	return &workflows.Identity{
-		Ledger: d, Client: workflows.NewClient(c, "default", d.installation.ID), Log: slog.New(slog.DiscardHandler),
+func (d *database) identity(c client.Client) *temporal.Identity {
+	return &temporal.Identity{
+		Ledger: d, Client: temporal.NewClient(c, "default", d.installation.ID), Log: slog.New(slog.DiscardHandler),
 	}
 }
 
-func (d *database) orphans(c client.Client) *workflows.Orphans {
+func (d *database) orphans(c client.Client) *temporal.Orphans {
 	identity := d.identity(c)
 
-	return &workflows.Orphans{Ledger: d, Identity: identity, Client: identity.Client, Log: identity.Log}
+	return &temporal.Orphans{Ledger: d, Identity: identity, Client: identity.Client, Log: identity.Log}
 }
 
 func (d *database) Installation(context.Context) (berth.Installation, error) {
@@ -195,7 +196,7 @@ func begin(t *testing.T, c client.Client, installation string, sweeps ...berth.S
 	t.Helper()
 
 	for _, s := range sweeps {
-		require.NoError(t, workflows.NewClient(c, "default", installation).StartSweep(t.Context(), s.ID))
+		require.NoError(t, temporal.NewClient(c, "default", installation).StartSweep(t.Context(), s.ID))
 	}
 }
 
@@ -320,7 +321,7 @@ func TestOrphans_LostStore(t *testing.T) {
 
 			done, err := d.identity(c).Adopt(t.Context(), d)
 			require.NoError(t, err)
-			require.Equal(t, workflows.Adopted{Sweeps: n, Trials: 1}, done)
+			require.Equal(t, temporal.Adopted{Sweeps: n, Trials: 1}, done)
 			require.Empty(t, d.installation.Alarm)
 
 			require.NoError(t, orphans.Round(t.Context()))
@@ -433,7 +434,7 @@ func TestRelay_HoldsWhatAnEmptyNamespaceWouldSwallow(t *testing.T) {
 
 	identity := d.identity(c)
 	box := &outbox{messages: []berth.OutboxMessage{placed(7, "sweep-x/trial-1")}}
-	relay := &workflows.Relay{Outbox: box, Bound: identity.Bound, Client: identity.Client, Log: identity.Log}
+	relay := &temporal.Relay{Messages: box, Bound: identity.Bound, Client: identity.Client, Log: identity.Log}
 
 	_, err := identity.Check(t.Context())
 	require.NoError(t, err)

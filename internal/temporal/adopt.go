@@ -1,4 +1,4 @@
-package workflows
+package temporal
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/workflows"
 )
 
 // SweepLedger is what the database knows of sweeps that have not ended.
@@ -106,7 +106,7 @@ func eachOpenSweep(ctx context.Context, ledger SweepLedger, do func(berth.Sweep)
 // revive starts the workflow of a sweep that has none any more, and those of
 // its open trials first: the sweep believes them to be there.
 func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string, done *Adopted) error {
-	status, err := c.status(ctx, SweepWorkflowID(sweepID))
+	status, err := c.status(ctx, workflows.SweepWorkflowID(sweepID))
 	if err != nil || open(status) {
 		return err
 	}
@@ -116,15 +116,12 @@ func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string,
 		return err
 	}
 
-	state := stateOf(sweep)
-
-	if state.Clock.Began, err = ledger.FirstTrialRan(ctx, sweepID); err != nil {
+	began, err := ledger.FirstTrialRan(ctx, sweepID)
+	if err != nil {
 		return err
 	}
 
-	if state.Paused {
-		state.Clock.pause(time.Now()) //nolint:forbidigo // of a client, not a workflow
-	}
+	state := workflows.RestoreSweep(sweep, began, time.Now())
 
 	for after := 0; ; {
 		trials, err := ledger.ListTrials(ctx, sweepID, openTrials, after, orphanPage)
@@ -148,7 +145,7 @@ func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string,
 		}
 	}
 
-	in := SweepInput{SweepID: sweepID}
+	in := workflows.SweepInput{SweepID: sweepID}
 	if sweep.State != berth.SweepPending {
 		in.Carried = &state
 	}
@@ -166,49 +163,25 @@ func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string,
 	return nil
 }
 
-// stateOf is what the workflow of a sweep would remember, as far as the
-// database knows it. What a sweep thinks of its first trials is lost: it does
-// not pause itself again.
-func stateOf(sweep berth.Sweep) SweepState {
-	n := sweep.Counts
-	state := SweepState{
-		StartedAt: sweep.CreatedAt, Created: n.Total,
-		Succeeded: n.Succeeded, Failed: n.Failed, Infeasible: n.Infeasible, Canceled: n.Canceled,
-		Paused: sweep.State == berth.SweepPaused, Best: sweep.BestValue, BestTrial: sweep.BestTrial,
-		Doubt: Doubt{Told: n.Finished() > 0},
-	}
-
-	if sweep.StartedAt != nil {
-		state.StartedAt = *sweep.StartedAt
-	}
-
-	if sweep.State == berth.SweepStopping {
-		state.Ending = Ending{State: berth.SweepStopped, Reason: sweep.Reason}
-	}
-
-	return state
-}
-
 // reviveTrial starts the workflow of a trial unless it runs. Attempt ids come
 // from the workflow's id, so it goes through the attempts of before without
 // making any of them anew.
 func (c *Client) reviveTrial(ctx context.Context, sweep berth.Sweep, number int) error {
-	id := TrialWorkflowID(sweep.ID, number)
+	id := workflows.TrialWorkflowID(sweep.ID, number)
 	options := client.StartWorkflowOptions{
 		ID: id, TaskQueue: c.queue,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            fmt.Sprintf("trial %d of %s", number, sweep.Name),
-		TypedSearchAttributes: temporal.NewSearchAttributes(
-			attrSweepID.ValueSet(sweep.ID), attrTrialStatus.ValueSet(string(berth.TrialWaiting))),
+		TypedSearchAttributes:    workflows.TrialAttributes(sweep.ID),
 	}
-	in := TrialInput{SweepID: sweep.ID, Number: number}
+	in := workflows.TrialInput{SweepID: sweep.ID, Number: number}
 
 	var err error
 	if sweep.State == berth.SweepStopping {
-		_, err = c.temporal.SignalWithStartWorkflow(ctx, id, SignalStop, nil, options, TrialWorkflow, in)
+		_, err = c.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalStop, nil, options, workflows.TrialWorkflow, in)
 	} else {
-		_, err = c.temporal.ExecuteWorkflow(ctx, options, TrialWorkflow, in)
+		_, err = c.temporal.ExecuteWorkflow(ctx, options, workflows.TrialWorkflow, in)
 	}
 
 	return translate(err, fmt.Sprintf("starting trial %d of sweep %s", number, sweep.ID))
@@ -216,15 +189,15 @@ func (c *Client) reviveTrial(ctx context.Context, sweep berth.Sweep, number int)
 
 // startSweep starts the workflow of a sweep unless it runs, or, as reuse says,
 // ran.
-func (c *Client) startSweep(ctx context.Context, in SweepInput, reuse enums.WorkflowIdReusePolicy) error {
+func (c *Client) startSweep(ctx context.Context, in workflows.SweepInput, reuse enums.WorkflowIdReusePolicy) error {
 	_, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID:                       SweepWorkflowID(in.SweepID),
+		ID:                       workflows.SweepWorkflowID(in.SweepID),
 		TaskQueue:                c.queue,
 		WorkflowIDReusePolicy:    reuse,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            "hyperparameter sweep " + in.SweepID,
-		TypedSearchAttributes:    temporal.NewSearchAttributes(attrSweepID.ValueSet(in.SweepID)),
-	}, SweepWorkflow, in)
+		TypedSearchAttributes:    workflows.SweepAttributes(in.SweepID),
+	}, workflows.SweepWorkflow, in)
 
 	if _, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
 		return nil

@@ -1,4 +1,4 @@
-package workflows_test
+package temporal_test
 
 import (
 	"slices"
@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/mocks"
 
+	"github.com/berthml/berth/internal/temporal"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -25,13 +26,13 @@ func TestTrialClosed(t *testing.T) {
 	}
 
 	for number, name := range enums.WorkflowExecutionStatus_name {
-		temporal := mocks.NewClient(t)
-		temporal.On("DescribeWorkflowExecution", mock.Anything, workflows.TrialWorkflowID(sweepID, 1), "").Return(
+		server := mocks.NewClient(t)
+		server.On("DescribeWorkflowExecution", mock.Anything, workflows.TrialWorkflowID(sweepID, 1), "").Return(
 			&workflowservice.DescribeWorkflowExecutionResponse{
 				WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enums.WorkflowExecutionStatus(number)},
 			}, nil)
 
-		closed, err := workflows.NewClient(temporal, "default", "i").TrialClosed(t.Context(), sweepID, 1)
+		closed, err := temporal.NewClient(server, "default", "i").TrialClosed(t.Context(), sweepID, 1)
 		require.NoError(t, err)
 		require.NotEqual(t, closed, slices.Contains(open, enums.WorkflowExecutionStatus(number)), name)
 	}
@@ -40,10 +41,10 @@ func TestTrialClosed(t *testing.T) {
 		err    error
 		closed bool
 	}{{serviceerror.NewNotFound("gone"), true}, {serviceerror.NewUnavailable("down"), false}} {
-		temporal := mocks.NewClient(t)
-		temporal.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, "").Return(nil, answer.err)
+		server := mocks.NewClient(t)
+		server.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, "").Return(nil, answer.err)
 
-		closed, err := workflows.NewClient(temporal, "default", "i").TrialClosed(t.Context(), sweepID, 1)
+		closed, err := temporal.NewClient(server, "default", "i").TrialClosed(t.Context(), sweepID, 1)
 		require.Equal(t, answer.closed, closed)
 		require.Equal(t, answer.closed, err == nil)
 	}

@@ -1,4 +1,4 @@
-package workflows
+package temporal
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/workflows"
 )
 
 // OpenLedger is the sweeps and trials that have not ended, and how they do.
@@ -50,7 +51,7 @@ type Orphans struct {
 // Run looks for orphans while it leads, until ctx ends.
 func (o *Orphans) Run(ctx context.Context) error {
 	return o.Ledger.Lead(ctx, "orphans", func(ctx context.Context) error {
-		ticker := time.NewTicker(orphanEvery) //nolint:forbidigo // a loop of the server, not a workflow
+		ticker := time.NewTicker(orphanEvery)
 		defer ticker.Stop()
 
 		for {
@@ -231,7 +232,7 @@ func (o *Orphans) endTrials(ctx context.Context, sweepID string) (open int, err 
 // sweepClosed returns a sweep whose workflow is not there any more; nil when
 // it is.
 func (c *Client) sweepClosed(ctx context.Context, sweep berth.Sweep) (*orphan, error) {
-	id := SweepWorkflowID(sweep.ID)
+	id := workflows.SweepWorkflowID(sweep.ID)
 
 	status, err := c.status(ctx, id)
 	if err != nil || open(status) {
@@ -256,7 +257,7 @@ func (c *Client) cancelTrial(ctx context.Context, sweepID string, number int) (a
 		return false, err
 	}
 
-	err = translate(c.temporal.CancelWorkflow(ctx, TrialWorkflowID(sweepID, number), ""), fmt.Sprintf("canceling trial %d of sweep %s", number, sweepID))
+	err = translate(c.temporal.CancelWorkflow(ctx, workflows.TrialWorkflowID(sweepID, number), ""), fmt.Sprintf("canceling trial %d of sweep %s", number, sweepID))
 	if berth.KindOf(err) == berth.KindNotFound { // it ended meanwhile; the next round sees how
 		return true, nil
 	}

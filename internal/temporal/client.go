@@ -1,4 +1,4 @@
-package workflows
+package temporal
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/workflows"
 )
 
 // Client starts and steers workflows. It is the one home of Temporal's client.
@@ -25,7 +25,7 @@ type Client struct {
 // NewClient wraps a connected Temporal client of a namespace. The workflows
 // that it starts run on the queue of the installation.
 func NewClient(c client.Client, namespace, installationID string) *Client {
-	return &Client{temporal: c, namespace: namespace, queue: SharedQueue(installationID)}
+	return &Client{temporal: c, namespace: namespace, queue: workflows.SharedQueue(installationID)}
 }
 
 // Namespace is where the workflows are.
@@ -41,7 +41,7 @@ func (c *Client) RegisterSearchAttributes(ctx context.Context) error {
 		return fmt.Errorf("listing search attributes of namespace %q: %w", c.namespace, err)
 	}
 
-	missing := SearchAttributes()
+	missing := workflows.SearchAttributes()
 	for name := range known.GetCustomAttributes() {
 		delete(missing, name)
 	}
@@ -64,7 +64,7 @@ func (c *Client) RegisterSearchAttributes(ctx context.Context) error {
 
 // StartSweep starts the workflow of a sweep; one that runs or ran is left as it is.
 func (c *Client) StartSweep(ctx context.Context, sweepID string) error {
-	return c.startSweep(ctx, SweepInput{SweepID: sweepID}, enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
+	return c.startSweep(ctx, workflows.SweepInput{SweepID: sweepID}, enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
 }
 
 // signal sends a signal. A workflow that has ended needs none.
@@ -81,22 +81,22 @@ func (c *Client) signal(ctx context.Context, workflowID, name string, payload an
 // TrialClosed reports whether the workflow of a trial has ended, or is not
 // there any more.
 func (c *Client) TrialClosed(ctx context.Context, sweepID string, number int) (bool, error) {
-	status, err := c.status(ctx, TrialWorkflowID(sweepID, number))
+	status, err := c.status(ctx, workflows.TrialWorkflowID(sweepID, number))
 
 	return err == nil && !open(status), err
 }
 
 // TrialRun is what Temporal says of the workflow of a trial.
 type TrialRun struct {
-	Known  bool         // there is, or was, such a workflow
-	Open   bool         // it goes on
-	Runs   bool         // one of its attempts is, or will be, offered to a host
-	Result *TrialResult // of one that completed
+	Known  bool                   // there is, or was, such a workflow
+	Open   bool                   // it goes on
+	Runs   bool                   // one of its attempts is, or will be, offered to a host
+	Result *workflows.TrialResult // of one that completed
 }
 
 // TrialRun looks up the workflow of a trial.
 func (c *Client) TrialRun(ctx context.Context, sweepID string, number int) (TrialRun, error) {
-	id := TrialWorkflowID(sweepID, number)
+	id := workflows.TrialWorkflowID(sweepID, number)
 
 	got, err := c.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
@@ -114,7 +114,7 @@ func (c *Client) TrialRun(ctx context.Context, sweepID string, number int) (Tria
 		return run, nil
 	}
 
-	run.Result = new(TrialResult)
+	run.Result = new(workflows.TrialResult)
 
 	return run, translate(c.temporal.GetWorkflow(ctx, id, "").Get(ctx, run.Result), "reading the result of "+id)
 }
@@ -141,13 +141,13 @@ func open(status enums.WorkflowExecutionStatus) bool {
 // on the queue that the previous version serves too: after a roll-back its sweeps
 // join the same ones.
 func (c *Client) JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string) error {
-	id := ProbeWorkflowID(shapeKey)
-	_, err := c.temporal.SignalWithStartWorkflow(ctx, id, SignalWant, ProbeWanted{WorkflowID: trialWorkflowID},
+	id := workflows.ProbeWorkflowID(shapeKey)
+	_, err := c.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalWant, workflows.ProbeWanted{WorkflowID: trialWorkflowID},
 		client.StartWorkflowOptions{
-			ID: id, TaskQueue: LegacyQueue,
+			ID: id, TaskQueue: workflows.LegacyQueue,
 			StaticSummary:         "memory probe of shape " + berth.ShortKey(shapeKey),
-			TypedSearchAttributes: temporal.NewSearchAttributes(attrShapeKey.ValueSet(berth.ShortKey(shapeKey))),
-		}, ProbeWorkflow, ProbeInput{ShapeKey: shapeKey})
+			TypedSearchAttributes: workflows.ProbeAttributes(shapeKey),
+		}, workflows.ProbeWorkflow, workflows.ProbeInput{ShapeKey: shapeKey})
 
 	return translate(err, "joining probe of shape "+berth.ShortKey(shapeKey))
 }
@@ -155,11 +155,11 @@ func (c *Client) JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string
 // Update sends one of the sweep updates and waits for its answer. Errors:
 // conflict or invalid with the validator's reason; not_found when the sweep's
 // workflow has ended.
-func (c *Client) Update(ctx context.Context, sweepID, update string, args ...any) (SweepView, error) {
-	var view SweepView
+func (c *Client) Update(ctx context.Context, sweepID, update string, args ...any) (workflows.SweepView, error) {
+	var view workflows.SweepView
 
 	handle, err := c.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: SweepWorkflowID(sweepID), UpdateName: update, Args: args,
+		WorkflowID: workflows.SweepWorkflowID(sweepID), UpdateName: update, Args: args,
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {
@@ -175,7 +175,7 @@ func (c *Client) Update(ctx context.Context, sweepID, update string, args ...any
 
 // Cancel cancels a sweep: its containers are stopped. Errors: not_found.
 func (c *Client) Cancel(ctx context.Context, sweepID string) error {
-	return translate(c.temporal.CancelWorkflow(ctx, SweepWorkflowID(sweepID), ""), "canceling sweep "+sweepID)
+	return translate(c.temporal.CancelWorkflow(ctx, workflows.SweepWorkflowID(sweepID), ""), "canceling sweep "+sweepID)
 }
 
 // Ping reports whether Temporal answers.
@@ -201,18 +201,5 @@ func translate(err error, doing string) error {
 		return berth.Errorf(berth.KindInternal, "%s: %w", doing, err)
 	default:
 		return berth.Errorf(berth.KindUnavailable, "%s: %w", doing, err)
-	}
-}
-
-// trialOptions are those of a trial, which runs on the queue of its sweep.
-func trialOptions(sweepID, sweepName string, number int) workflow.ChildWorkflowOptions {
-	return workflow.ChildWorkflowOptions{
-		WorkflowID:            TrialWorkflowID(sweepID, number),
-		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
-		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		WaitForCancellation:   true, // it has ended when it says so, not when it is asked to
-		StaticSummary:         fmt.Sprintf("trial %d of %s", number, sweepName),
-		TypedSearchAttributes: temporal.NewSearchAttributes(
-			attrSweepID.ValueSet(sweepID), attrTrialStatus.ValueSet(string(berth.TrialWaiting))),
 	}
 }

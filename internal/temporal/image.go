@@ -1,0 +1,59 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/workflows"
+)
+
+// startPatience is how long Temporal may take to accept that question: ms when
+// it is there. The caller waits for it in vain while it is not.
+const startPatience = 3 * time.Second
+
+// ResolveImage finds the digest of an image on one of the machines. Errors: a
+// *berth.SpecError when it is not there or must not be used; unavailable when
+// no machine answers.
+func (c *Client) ResolveImage(ctx context.Context, ref string) (berth.Image, error) {
+	ctx, cancel := context.WithTimeout(ctx, workflows.ImagePatience+2*time.Second)
+	defer cancel()
+
+	starting, stop := context.WithTimeout(ctx, startPatience)
+	defer stop()
+
+	run, err := c.temporal.ExecuteWorkflow(starting, client.StartWorkflowOptions{
+		ID: "image-" + uuid.NewString(), TaskQueue: c.queue,
+		WorkflowExecutionTimeout: workflows.ImagePatience + 2*time.Second,
+		StaticSummary:            "look up image " + ref,
+	}, workflows.ImageWorkflow, activities.ImageRef{Image: ref})
+	if err != nil {
+		return berth.Image{}, translate(err, "looking up image "+ref)
+	}
+
+	var image berth.Image
+
+	err = run.Get(ctx, &image)
+
+	var (
+		app      *temporal.ApplicationError
+		problems []berth.Problem
+	)
+
+	if errors.As(err, &app) && app.HasDetails() && app.Details(&problems) == nil {
+		return image, &berth.SpecError{Problems: problems}
+	}
+
+	if err != nil {
+		return image, berth.Errorf(berth.KindUnavailable,
+			"looking up image %q: no machine answered; is `berth worker` running?", ref)
+	}
+
+	return image, nil
+}

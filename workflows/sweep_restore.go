@@ -1,0 +1,36 @@
+package workflows
+
+import (
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// RestoreSweep is what the workflow of a sweep would remember, as far as the
+// database knows it; open trials are the caller's to add. began is when the
+// sweep's first trial ran, zero when none has. A paused sweep pauses its clock
+// at now. What a sweep thinks of its first trials is lost: it does not pause
+// itself again.
+func RestoreSweep(sweep berth.Sweep, began, now time.Time) SweepState {
+	n := sweep.Counts
+	state := SweepState{
+		StartedAt: sweep.CreatedAt, Created: n.Total,
+		Succeeded: n.Succeeded, Failed: n.Failed, Infeasible: n.Infeasible, Canceled: n.Canceled,
+		Paused: sweep.State == berth.SweepPaused, Best: sweep.BestValue, BestTrial: sweep.BestTrial,
+		Doubt: Doubt{Told: n.Finished() > 0}, Clock: Clock{Began: began},
+	}
+
+	if sweep.StartedAt != nil {
+		state.StartedAt = *sweep.StartedAt
+	}
+
+	if sweep.State == berth.SweepStopping {
+		state.Ending = Ending{State: berth.SweepStopped, Reason: sweep.Reason}
+	}
+
+	if state.Paused {
+		state.Clock.pause(now)
+	}
+
+	return state
+}
