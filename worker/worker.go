@@ -127,7 +127,7 @@ func (w *Worker) startShared() (sharedServices, error) {
 			Identity:                         w.sharedIdentity,
 			WorkerStopTimeout:                stopTimeout,
 			MaxConcurrentWorkflowTaskPollers: pollers,
-			Interceptors:                     []interceptor.WorkerInterceptor{workflows.LogFailures()},
+			Interceptors:                     []interceptor.WorkerInterceptor{LogFailures()},
 		})
 		workflows.Register(shared)
 		shared.RegisterActivity(w.Activities)

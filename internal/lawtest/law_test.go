@@ -55,7 +55,7 @@ var homes = map[string][]string{
 	"github.com/vbauerster/mpb":            {"internal/cli"},
 	"go.temporal.io/sdk/client":            {"internal/temporal", "worker", "cmd/", "internal/devstack"},
 	"go.temporal.io/sdk/worker":            {"workflows", "worker"},
-	"go.temporal.io/sdk/workflow":          {"workflows"},
+	"go.temporal.io/sdk/workflow":          {"workflows", "worker"},
 	"go.temporal.io/sdk":                   {"activities", "workflows", "internal/temporal", "worker", "cmd/", "internal/devstack"},
 	"github.com/stretchr/testify":          {},
 	"go.uber.org/goleak":                   {},

@@ -1,4 +1,4 @@
-package workflows_test
+package worker_test
 
 import (
 	"bytes"
@@ -13,9 +13,10 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
+	sdkworker "go.temporal.io/sdk/worker"
 
 	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/worker"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -32,7 +33,7 @@ func TestLogFailures_TellsOfStepsAndWorkflows(t *testing.T) {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{workflows.LogFailures()}})
+	env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{worker.LogFailures()}})
 	env.RegisterActivity(&activities.Activities{})
 	env.OnActivity(a.BeginSweep, mock.Anything, mock.Anything).Return(
 		func(context.Context, activities.SweepRun) (activities.SweepPlan, error) {
@@ -43,7 +44,7 @@ func TestLogFailures_TellsOfStepsAndWorkflows(t *testing.T) {
 			return activities.SweepPlan{}, temporal.NewNonRetryableApplicationError("no such sweep", "not_found", nil)
 		})
 
-	env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID})
+	env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: "s"})
 	require.ErrorContains(t, env.GetWorkflowError(), "no such sweep")
 	require.Contains(t, said.String(), `msg="step failed"`)
 	require.Contains(t, said.String(), "PostgreSQL is away")
