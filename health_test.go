@@ -45,7 +45,8 @@ func TestHealth(t *testing.T) {
 		"a store is lost": {berth.Health{Hosts: 1, Answering: 1, Alarm: "2 of 2 sweeps are gone"}, []string{"workflows"}, "berth adopt-temporal"},
 		"a host is unready": {
 			berth.Health{Hosts: 1, Answering: 1, Unready: []string{"gpu-1: Docker does not answer"}},
-			[]string{"hosts"}, "taking no attempts: gpu-1: Docker does not answer",
+			[]string{"hosts"},
+			"taking no attempts: gpu-1: Docker does not answer",
 		},
 		"nobody places":    {berth.Health{Hosts: 1, Answering: 1, NoPlacer: true, PlacerReason: "no locks"}, []string{"placer"}, "failed: no locks"},
 		"Temporal is away": {berth.Health{Hosts: 1, Answering: 1, OutboxWaiting: 7, OutboxOldest: 3 * time.Minute, OutboxReason: "no shard"}, []string{"outbox"}, "the oldest for 3m0s; the last try failed: no shard"},

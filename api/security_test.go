@@ -345,7 +345,7 @@ func TestRefusedCallersLeaveNothing(t *testing.T) {
 	require.Zero(t, len(store.Audits)) //nolint:testifylint // a long list would be printed
 	require.Equal(t, 100, counts[http.StatusUnauthorized]+counts[http.StatusTooManyRequests])
 	require.Greater(t, counts[http.StatusTooManyRequests], 50)
-	require.True(t, strings.Count(log.String(), "refused callers without a valid token") == 1, "one line a minute")
+	require.Equal(t, 1, strings.Count(log.String(), "refused callers without a valid token"), "one line a minute")
 	require.Less(t, len(log.String()), 4<<10)
 
 	status, _ := r.text("POST", long, "", operator)

@@ -19,7 +19,7 @@ type Clock struct {
 
 // ran is how long the sweep could run until now, counted from other while no
 // trial is known to have run.
-func (c Clock) ran(now, other time.Time) time.Duration {
+func (c *Clock) ran(now, other time.Time) time.Duration {
 	began := c.Began
 	if began.IsZero() {
 		began = other

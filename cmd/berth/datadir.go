@@ -99,9 +99,9 @@ func sign(file *os.File, self holder, path, what string) error {
 // thisProcess leaves empty what cannot be read: in a container there may be no
 // machine id.
 func thisProcess() holder {
-	boot, _ := cgroup.FS{}.BootID()              //nolint:errcheck // see above
-	name, _ := os.Hostname()                     //nolint:errcheck // only for people
-	machine, _ := os.ReadFile("/etc/machine-id") //nolint:errcheck // see above
+	boot, _ := cgroup.FS{}.BootID()
+	name, _ := os.Hostname() // only for people
+	machine, _ := os.ReadFile("/etc/machine-id")
 
 	return holder{BootID: boot, MachineID: strings.TrimSpace(string(machine)), Host: name, PID: os.Getpid()}
 }

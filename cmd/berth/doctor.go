@@ -124,7 +124,7 @@ func broken(part, what, next string) berth.Finding {
 
 func checkBackends(ctx context.Context, b backends) []berth.Finding {
 	if b.postgresURL == "" {
-		return []berth.Finding{installed("PostgreSQL", findPostgres), installed("Temporal", devstack.FindTemporal)}
+		return []berth.Finding{installed("PostgreSQL", func() (string, error) { return findPostgres(ctx) }), installed("Temporal", devstack.FindTemporal)}
 	}
 
 	store, err := postgres.Open(ctx, postgres.Config{URL: b.postgresURL})
@@ -191,6 +191,6 @@ func installed(part string, find func() (string, error)) berth.Finding {
 }
 
 // findPostgres looks for what `berth dev` with default flags would run.
-func findPostgres() (string, error) {
-	return devstack.FindPostgres(filepath.Join(defaultDataDir(), "postgres"))
+func findPostgres(ctx context.Context) (string, error) {
+	return devstack.FindPostgres(ctx, filepath.Join(defaultDataDir(), "postgres"))
 }

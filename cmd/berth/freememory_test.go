@@ -86,7 +86,8 @@ func TestFreeMemory_CountsOurContainersWhereverTheyAre(t *testing.T) {
 
 			host := berth.Host{MemoryBytes: 64 * gib}
 			list := []berth.Container{ // as Docker lists them: without their processes
-				{ID: a, State: berth.ContainerRunning}, {ID: b, State: berth.ContainerRunning},
+				{ID: a, State: berth.ContainerRunning},
+				{ID: b, State: berth.ContainerRunning},
 				{ID: strings.Repeat("c", 64), State: berth.ContainerExited},
 			}
 

@@ -42,6 +42,10 @@ func TestReadme_ItsSweepRunsAfterMakeDev(t *testing.T) {
 	require.Positive(t, images)
 	require.Greater(t, dev, images, "the images are there before Berth takes sweeps")
 
-	steps := readme[strings.Index(readme, block[0]):]
-	require.Less(t, strings.Index(steps, "make dev"), strings.Index(steps, "sweep submit"))
+	_, steps, found := strings.Cut(readme, block[0])
+	require.True(t, found)
+
+	_, afterDev, found := strings.Cut(steps, "make dev")
+	require.True(t, found, "the reader starts Berth after reading the sweep file")
+	require.Contains(t, afterDev, "sweep submit", "and submits it to what runs")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,7 +43,7 @@ func TestTokenCreate_WritesToTheDatabase(t *testing.T) {
 
 	text, err := create("--role", "admin")
 	require.NoError(t, err)
-	require.Regexp(t, regexp.MustCompile(`^berth_[A-Za-z0-9_-]{43}\n$`), text)
+	require.Regexp(t, `^berth_[A-Za-z0-9_-]{43}\n$`, text)
 
 	count, err := store.CountTokens(t.Context())
 	require.NoError(t, err)

@@ -28,15 +28,8 @@ func troubled(t *testing.T, server string, trouble func(w http.ResponseWriter, r
 	target, err := url.Parse(server)
 	require.NoError(t, err)
 
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.FlushInterval = -1
-	director := proxy.Director
-	proxy.Director = func(r *http.Request) {
-		director(r)
-
-		r.Host = target.Host
-		r.Header["X-Forwarded-For"] = nil // it stands for the network, not for a proxy
-	}
+	// It stands for the network, not for a proxy: it adds no header.
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 
 	var (
 		mu    sync.Mutex

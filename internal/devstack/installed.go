@@ -35,14 +35,14 @@ var machinePrograms = []string{
 // FindPostgres returns the folder of the installed programs that fit the
 // data directory below dir; those of the newest version when there is none yet.
 // Errors: unavailable, with what to install.
-func FindPostgres(dir string) (string, error) {
-	found, err := findPostgres(machinePrograms, filepath.Join(dir, "data"))
+func FindPostgres(ctx context.Context, dir string) (string, error) {
+	found, err := findPostgres(ctx, machinePrograms, filepath.Join(dir, "data"))
 
 	return found.bin, err
 }
 
-func findPostgres(patterns []string, data string) (installation, error) {
-	all := installations(patterns)
+func findPostgres(ctx context.Context, patterns []string, data string) (installation, error) {
+	all := installations(ctx, patterns)
 
 	wanted, err := dataVersion(data)
 	if err != nil {
@@ -129,7 +129,7 @@ func dataVersion(data string) (int, error) {
 
 // installations are the servers on PATH and below the patterns, newest first.
 // Those on PATH come first of one version.
-func installations(patterns []string) []installation {
+func installations(ctx context.Context, patterns []string) []installation {
 	var folders []string
 	if path, err := exec.LookPath("initdb"); err == nil {
 		folders = append(folders, filepath.Dir(path))
@@ -143,7 +143,7 @@ func installations(patterns []string) []installation {
 	var all []installation
 
 	for _, folder := range folders {
-		if major, ok := serverVersion(folder); ok {
+		if major, ok := serverVersion(ctx, folder); ok {
 			all = append(all, installation{bin: folder, major: major})
 		}
 	}
@@ -158,14 +158,14 @@ const versionTimeout = 5 * time.Second
 
 // serverVersion asks a server's programs for their major version. It is not ok
 // where a program is missing that we need: a client's package holds some.
-func serverVersion(folder string) (major int, ok bool) {
+func serverVersion(ctx context.Context, folder string) (major int, ok bool) {
 	for _, program := range []string{"postgres", "initdb", "pg_isready", "createdb"} {
 		if _, err := os.Stat(filepath.Join(folder, program)); err != nil {
 			return 0, false
 		}
 	}
 
-	ctx, cancel := context.WithTimeout(context.Background(), versionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 
 	out, err := exec.CommandContext(ctx, filepath.Join(folder, "postgres"), "--version").Output() //nolint:gosec // G204: an installed program

@@ -67,7 +67,7 @@ func TestFindPostgres(t *testing.T) {
 		"no version":                 {map[string]string{"16": "16.2"}, "odd", "", []string{`PG_VERSION holds "odd\n", which is no version`}},
 	} {
 		root, patterns := machineWith(t, test.installed)
-		found, err := findPostgres(patterns, dataOf(t, test.data))
+		found, err := findPostgres(t.Context(), patterns, dataOf(t, test.data))
 
 		if test.want != "" {
 			require.NoError(t, err, name)
@@ -92,7 +92,7 @@ func TestFindPostgres_PassesOverWhatIsNoServer(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(root, "16", "bin", "postgres")))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "17", "bin", "postgres"), []byte("#!/bin/sh\nexit 1\n"), 0o755)) //nolint:gosec // G306: a program
 
-	found, err := findPostgres(patterns, dataOf(t, ""))
+	found, err := findPostgres(t.Context(), patterns, dataOf(t, ""))
 	require.NoError(t, err)
 	require.Equal(t, 15, found.major)
 }
@@ -104,12 +104,12 @@ func TestFindPostgres_OnPath(t *testing.T) {
 	t.Setenv("PATH", filepath.Join(own, "mine", "bin")+":/usr/bin:/bin")
 
 	_, patterns := machineWith(t, map[string]string{"15": "15.1"})
-	found, err := findPostgres(patterns, dataOf(t, ""))
+	found, err := findPostgres(t.Context(), patterns, dataOf(t, ""))
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(own, "mine", "bin"), found.bin)
 
 	root, patterns := machineWith(t, map[string]string{"15": "15.1", "16": "16.2"})
-	found, err = findPostgres(patterns, dataOf(t, "16"))
+	found, err = findPostgres(t.Context(), patterns, dataOf(t, "16"))
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(root, "16", "bin"), found.bin)
 }

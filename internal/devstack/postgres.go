@@ -50,7 +50,7 @@ func StartPostgres(ctx context.Context, config PostgresConfig) (*Postgres, error
 		return nil, fmt.Errorf("reading database directory: %w", err)
 	}
 
-	bin, err := FindPostgres(dir)
+	bin, err := FindPostgres(ctx, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func beKilled(dir string) error {
 
 // query asks the server by its own command line tool.
 func query(p *Postgres, sql string) (string, error) {
-	bin, err := FindPostgres("")
+	bin, err := FindPostgres(context.Background(), "")
 	if err != nil {
 		return "", err
 	}

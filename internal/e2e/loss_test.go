@@ -312,7 +312,7 @@ func TestLoss_TemporalsStore(t *testing.T) {
 	require.Equal(t, client.SweepStateRunning, sweep.State, sweep.Reason)
 	require.Equal(t, before, ids(c.containers()), "containers go on")
 
-	out, err := exec.CommandContext(t.Context(), binary, "adopt-temporal", //nolint:gosec // G204: our own binary
+	out, err := exec.CommandContext(t.Context(), binary, "adopt-temporal",
 		"--postgres-url", c.postgres.URL, "--temporal-address", c.temporal.Address).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "Started again: 1 sweeps with")

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 
-	dir, err := os.MkdirTemp("", "berth-e2e-")
+	dir, err := os.MkdirTemp("", "berth-e2e-") // a test's own directory is closed to PostgreSQL's user
 	if err != nil {
 		panic(err)
 	}
@@ -92,7 +92,7 @@ func startOn(t testing.TB, env []string, workerFlags ...string) *stack {
 func (s *stack) begin() *stack {
 	s.t.Helper()
 
-	dir, err := os.MkdirTemp("", "berth-e2e-") //nolint:usetesting // a test's own directory is closed to PostgreSQL's user
+	dir, err := os.MkdirTemp("", "berth-e2e-") // a test's own directory is closed to PostgreSQL's user
 	require.NoError(s.t, err)
 	require.NoError(s.t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
 

@@ -22,7 +22,7 @@ import (
 
 // buildPrevious builds it once for all tests that want it at the same time.
 var buildPrevious = sync.OnceValues(func() (string, error) {
-	cmd := exec.Command("../../scripts/previous-berth") //nolint:noctx // builds within a minute or two
+	cmd := exec.Command("../../scripts/previous-berth")
 	cmd.Stderr = os.Stderr
 
 	out, err := cmd.Output()

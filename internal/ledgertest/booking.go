@@ -78,8 +78,8 @@ func testAllOrNothing(t *testing.T, b *bench) {
 }
 
 func testOneLive(t *testing.T, b *bench) {
-	first, second := b.ask(t, 1), berth.PlacementRequest{}
-	second = first
+	first := b.ask(t, 1)
+	second := first
 	second.AttemptID, second.Number = uuid.NewString(), 2
 	_, err := b.RequestPlacement(t.Context(), second) // before the first is placed, which it would fence
 	require.NoError(t, err)

@@ -123,7 +123,7 @@ var ErrDetached = errors.New("detached from the attempt; its container goes on")
 
 // ErrNotStopped is returned when a container had to stop and Docker did not
 // answer. Once the attempt is fenced, the reconciler stops it when Docker is back.
-var ErrNotStopped = errors.New("Docker did not answer to the order to stop the container")
+var ErrNotStopped = errors.New("no answer from Docker to the order to stop the container")
 
 // Run runs an attempt to its committed outcome. Running it again, also while
 // or after another Run of the same attempt was cut off, goes on from where it

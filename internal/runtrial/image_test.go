@@ -83,7 +83,7 @@ func TestRun_GivesItsPlaceBackWithoutTheImage(t *testing.T) {
 func TestRun_IsStoppedWhileItWaitsForItsImage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for cause, want := range map[error]error{errStop: nil, errors.New("the worker stops"): ErrDetached} { //nolint:errorlint // two cases
+		for cause, want := range map[error]error{errStop: nil, errors.New("the worker stops"): ErrDetached} {
 			r := setup(t)
 			r.containers = &bare{docks: r.docks}
 			ctx, stop := context.WithCancelCause(t.Context())

@@ -188,7 +188,7 @@ func (d *dim) drawFloat(random *rand.Rand) float64 {
 }
 
 // plenty says whether drawFloat can yield plentiful values.
-func (d dim) plenty() bool {
+func (d *dim) plenty() bool {
 	if d.finite {
 		return false
 	}

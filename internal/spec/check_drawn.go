@@ -66,7 +66,7 @@ func (c *checker) checkSample(searcher *search.Searcher) {
 		tried = tried || err == nil
 		reason, with = err, a
 
-		return !errors.As(err, &problem) && !(sure && tried) // then there is nothing more to find
+		return !errors.As(err, &problem) && (!sure || !tried) // else there is nothing more to find
 	})
 
 	switch {

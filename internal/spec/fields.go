@@ -99,8 +99,8 @@ func (o *object) resources() berth.Resources {
 const noGPU = "trials do not run on GPUs yet; leave it out"
 
 // unsupported refuses a member that the format has and this version cannot do.
-func (o *object) unsupported(name, format string, args ...any) {
-	o.add(o.field(name).Offset, o.at(name), codeUnsupported, format, args...)
+func (o *object) unsupported(name, why string) {
+	o.add(o.field(name).Offset, o.at(name), codeUnsupported, "%s", why)
 }
 
 func (o *object) probe() berth.ProbeSpec {

@@ -64,7 +64,9 @@ func TestRelay_IsolatesFailures(t *testing.T) {
 	server.On("SignalWorkflow", mock.Anything, "gone", "", mock.Anything, mock.Anything).Return(serviceerror.NewNotFound("ended"))
 
 	box := &outbox{messages: []berth.OutboxMessage{
-		placed(1, "bad"), {ID: 2, Kind: "odd", Payload: json.RawMessage(`{}`)}, {ID: 3, Kind: berth.OutboxPlaced, Payload: json.RawMessage(`[]`)},
+		placed(1, "bad"),
+		{ID: 2, Kind: "odd", Payload: json.RawMessage(`{}`)},
+		{ID: 3, Kind: berth.OutboxPlaced, Payload: json.RawMessage(`[]`)},
 		placed(4, "good"), placed(5, "gone"),
 	}}
 	relay := &temporal.Relay{Messages: box, Bound: func() bool { return true }, Client: temporal.NewClient(server, "default", "i"), Log: slog.New(slog.DiscardHandler)}
