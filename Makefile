@@ -46,8 +46,8 @@ test/unit: ## Run the tests that need neither Docker nor Temporal
 	$(GO) test $(PACKAGES)
 
 .PHONY: test/race
-test/race: ## Run those under the race detector
-	$(GO) test -race -shuffle=on $(PACKAGES)
+test/race: $(BIN)/temporal ## Run the tests that need no Docker under the race detector
+	@scripts/test-race
 
 .PHONY: test/integration
 test/integration: build images ## Run the tests on real Docker and Temporal
@@ -63,7 +63,8 @@ test/chaos: build images ## Random sweeps under random faults, then the invarian
 		$(GO) test -tags integration -count=$(or $(RUNS),1) -timeout 0 -v -run '^TestChaos$$' ./internal/e2e
 
 .PHONY: lint
-lint: ## Run golangci-lint and workflowcheck
+lint: ## Run shellcheck, golangci-lint and workflowcheck
+	@scripts/lint-shell
 	cd tools/lint && $(GO) build -o ../../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	$(BIN)/golangci-lint run --build-tags integration
 	cd tools && $(GO) build -o ../$(BIN)/workflowcheck go.temporal.io/sdk/contrib/tools/workflowcheck
