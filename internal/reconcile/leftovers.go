@@ -1,0 +1,43 @@
+package reconcile
+
+import "github.com/berthml/berth"
+
+// leftovers are the attempts with files on disk, looked for at the start and
+// after an attempt has ended here: executors clean up after themselves, unless
+// they were killed, or the attempt was fenced while nobody was at it.
+func (r *Reconciler) leftovers() []string {
+	if r.clean {
+		return nil
+	}
+
+	left, err := r.config.Attempts.Leftovers()
+	if err != nil {
+		r.log.Warn("looking for what attempts left on disk", "error", err)
+	}
+
+	return left
+}
+
+// sweepDisk removes what is left of attempts that hold no place here. Their
+// files were there before the ledger was read, and a lease precedes them.
+func (r *Reconciler) sweepDisk(leftovers []string, leases []berth.HostLease) {
+	holds := make(map[string]bool, len(leases))
+	for _, l := range leases {
+		holds[l.AttemptID] = true
+	}
+
+	r.clean = true
+
+	for _, id := range leftovers {
+		switch {
+		case holds[id]: // its executor cleans up, or its release lets us look again
+		case r.config.DryRun, r.config.Attempts.Busy(id):
+			r.clean = false
+		default:
+			if err := r.config.Attempts.Clean(id); err != nil {
+				r.clean = false
+				r.log.Warn("removing what an attempt left on disk", "attempt", id, "error", err)
+			}
+		}
+	}
+}

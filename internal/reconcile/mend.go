@@ -1,0 +1,151 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berthml/berth"
+)
+
+// mendForeign removes containers of other hosts that no lease holds a place
+// for. Whether one that has a lease is fenced is for its host to say.
+func (r *Reconciler) mendForeign(ctx context.Context, foreign []berth.Container) error {
+	if len(foreign) == 0 {
+		return nil
+	}
+
+	ids := make([]string, len(foreign))
+	for i, c := range foreign {
+		ids[i] = c.AttemptID
+	}
+
+	leases, err := r.ledger.LeasesOf(ctx, ids)
+	if err != nil {
+		return err
+	}
+
+	holds := make(map[string]bool, len(leases))
+	for _, l := range leases {
+		holds[l.AttemptID] = true
+	}
+
+	var all error
+
+	for _, c := range foreign {
+		if !holds[c.AttemptID] && time.Since(c.CreatedAt) >= r.config.Grace {
+			all = errors.Join(all, r.remove(ctx, c, "another host of this machine made it, and no lease holds a place for it"))
+		}
+	}
+
+	return all
+}
+
+func (r *Reconciler) mend(ctx context.Context, containers []berth.Container, leases []berth.HostLease) error {
+	byAttempt := make(map[string]berth.HostLease, len(leases))
+	for _, l := range leases {
+		byAttempt[l.AttemptID] = l
+	}
+
+	present := make(map[string]bool, len(containers))
+
+	var group errgroup.Group // one that cannot be mended must not keep the others from it
+
+	group.SetLimit(8) // stopping takes up to stopGrace each
+
+	for _, c := range containers {
+		present[c.AttemptID] = true
+
+		if why := r.unwanted(c, byAttempt); why != "" {
+			r.clean = false
+
+			group.Go(func() error { return r.remove(ctx, c, why) })
+		}
+	}
+
+	err := group.Wait()
+
+	return errors.Join(err, r.release(ctx, present, leases))
+}
+
+// release frees what attempts hold that are over and have no container, on the
+// proof that the package comment describes. One whose container was removed in
+// this round need not be older than the grace.
+func (r *Reconciler) release(ctx context.Context, removed map[string]bool, leases []berth.HostLease) error {
+	var over []berth.HostLease
+
+	for _, l := range leases {
+		ended := l.AttemptState == berth.AttemptFinished || l.AttemptState == berth.AttemptAbandoned
+		if ended && (removed[l.AttemptID] || l.Age > r.config.Grace) && !r.config.Attempts.Busy(l.AttemptID) {
+			over = append(over, l)
+		}
+	}
+
+	if len(over) == 0 {
+		return nil
+	}
+
+	containers, err := r.containers.List(ctx) // of other hosts, too: absent is absent from the machine
+	if err != nil {
+		return err
+	}
+
+	there := make(map[string]bool, len(containers))
+	for _, c := range containers {
+		there[c.AttemptID] = true
+	}
+
+	var all error
+
+	for _, l := range over {
+		if !there[l.AttemptID] {
+			all = errors.Join(all, r.releaseOne(ctx, l.AttemptID, "no container of the attempt is on its host"))
+		}
+	}
+
+	return all
+}
+
+// unwanted says why a container must go; empty = it stays.
+func (r *Reconciler) unwanted(c berth.Container, leases map[string]berth.HostLease) string {
+	lease, held := leases[c.AttemptID]
+
+	switch {
+	case held && (lease.Current == c.Token || lease.Revivable):
+		return ""
+	case held:
+		return "a newer attempt has taken over"
+	case time.Since(c.CreatedAt) < r.config.Grace:
+		return ""
+	default:
+		return "no lease holds a place for it"
+	}
+}
+
+func (r *Reconciler) remove(ctx context.Context, c berth.Container, why string) error {
+	r.log.Warn("removing container", "container", c.Name, "attempt", c.AttemptID, "reason", why, "dry_run", r.config.DryRun)
+
+	if r.config.DryRun {
+		return nil
+	}
+
+	if err := r.containers.Stop(ctx, c.ID, stopGrace); err != nil {
+		return err
+	}
+
+	return r.containers.Remove(ctx, c.ID)
+}
+
+func (r *Reconciler) releaseOne(ctx context.Context, attemptID, proof string) error {
+	r.log.Info("releasing lease", "attempt", attemptID, "proof", proof, "dry_run", r.config.DryRun)
+
+	if r.config.DryRun {
+		return nil
+	}
+
+	r.clean = false
+
+	return r.ledger.ReleaseLease(ctx, attemptID, proof)
+}
