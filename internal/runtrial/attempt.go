@@ -1,0 +1,117 @@
+package runtrial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/failure"
+)
+
+// run is one Run of one attempt.
+type run struct {
+	*Executor
+
+	order     Order
+	who       berth.Assignee
+	dirs      dirs
+	container berth.Container
+	startedAt time.Time
+	intent    failure.Intent
+}
+
+// open returns a run of an attempt. A short probe has directories of its own.
+func (e *Executor) open(order Order, who berth.Assignee) *run {
+	d := e.dirs(who)
+	if order.Short {
+		d = d.ofProbe()
+	}
+
+	return &run{Executor: e, order: order, who: who, dirs: d}
+}
+
+// attempt takes the attempt through its life.
+func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
+	if err := r.clear(ctx); err != nil {
+		return berth.Outcome{}, cutOff(ctx, err)
+	}
+
+	launch, err := r.prepare()
+	if err == nil {
+		r.container, err = r.ensure(ctx, launch)
+	}
+
+	if start := refusal(err); start != nil {
+		return r.settle(ctx, verdict{Outcome: r.concludeStart(start)})
+	}
+
+	if err != nil {
+		return berth.Outcome{}, cutOff(ctx, err)
+	}
+
+	r.noteContainer(launch)
+	r.startedAt = r.container.StartedAt
+
+	r.log.Info("attempt runs", "sweep_id", r.who.SweepID, "trial", r.who.Trial.Number, "attempt", r.who.Attempt.ID,
+		"container", berth.ShortKey(r.container.ID), "adopted", r.container.Adopted)
+
+	seen, err := r.watch(ctx)
+
+	switch berth.KindOf(err) {
+	case berth.KindFenced:
+		r.abandon(ctx)
+	case berth.KindNotFound:
+		return r.settle(ctx, verdict{Outcome: r.concludeGone()})
+	default:
+	}
+
+	if err != nil {
+		return berth.Outcome{}, cutOff(ctx, err)
+	}
+
+	return r.settle(ctx, verdict{Outcome: r.conclude(seen), Tail: seen.tail, Points: seen.points, Pieces: seen.pieces})
+}
+
+// refusal is the reason why no container can ever be started for a launch: Docker
+// refused it, or it is wrong in itself, which no other host and no retry mends.
+// Nil = the error may pass.
+func refusal(err error) *berth.StartError {
+	if start, ok := errors.AsType[*berth.StartError](err); ok {
+		return start
+	}
+
+	if err != nil && berth.KindOf(err) == berth.KindInvalid {
+		return &berth.StartError{Kind: berth.FailureBadCommand, Err: err}
+	}
+
+	return nil
+}
+
+// clear removes what runs here of earlier attempts of the trial, which were
+// abandoned: they would write to the same checkpoint.
+func (r *run) clear(ctx context.Context) error {
+	for _, earlier := range r.who.Earlier {
+		name := r.containers.Name(earlier)
+
+		if err := r.containers.Stop(ctx, name, abandonGrace); err != nil {
+			return err
+		}
+
+		if err := r.containers.Remove(ctx, name); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// cutOff turns the errors of a context that ended into ErrDetached.
+func cutOff(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w (%w)", ErrDetached, context.Cause(ctx))
+	}
+
+	return err
+}

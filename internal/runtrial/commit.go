@@ -1,0 +1,126 @@
+package runtrial
+
+import (
+	"context"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// verdict returns the one that an earlier Run wrote down.
+func (r *run) verdict() (verdict, bool) {
+	v, found, err := r.dirs.verdict(r.order.Token)
+	if err != nil {
+		r.log.Warn("reading verdict; the container is judged anew", "attempt", r.who.Attempt.ID, "error", err)
+	}
+
+	return v, found
+}
+
+// settle writes a verdict down, if there is none yet, and commits the one that
+// stands. A disk that takes no more loses nothing: the container stays.
+func (r *run) settle(ctx context.Context, v verdict) (berth.Outcome, error) {
+	if first, found := r.verdict(); found {
+		return r.commit(ctx, first)
+	}
+
+	v.AttemptID, v.Token, v.Source = r.who.Attempt.ID, r.order.Token, r.source(v.Outcome.Usage)
+
+	if err := r.dirs.keepVerdict(v); err != nil {
+		r.log.Warn("writing verdict down; it is committed from memory", "attempt", v.AttemptID, "error", err)
+	}
+
+	return r.commit(ctx, v)
+}
+
+// commit stores a verdict and then removes the container and the file. Once
+// the container has exited nothing must cut this short, so it has a deadline
+// of its own; what is left when that is over, the next Run commits.
+func (r *run) commit(ctx context.Context, v verdict) (berth.Outcome, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+
+	r.emptyExcess(v.Outcome.Kind)
+
+	err := patiently(ctx, func() error { return r.store(ctx, &v) })
+	if berth.KindOf(err) == berth.KindFenced {
+		r.abandon(ctx)
+	}
+
+	if err != nil {
+		return berth.Outcome{}, err
+	}
+
+	r.tidy(ctx, r.who)
+
+	return v.Outcome, nil
+}
+
+// store writes what the database lacks of a verdict: its result last, for then
+// the attempt is over.
+func (r *run) store(ctx context.Context, v *verdict) error {
+	if err := r.storeOutput(ctx, v); err != nil {
+		return err
+	}
+
+	return r.records.FinishAttempt(ctx, berth.Result{
+		AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, SweepID: r.who.SweepID, ShapeKey: r.who.Trial.ShapeKey,
+		Token: r.order.Token, Reserved: r.who.Attempt.Demand, Outcome: v.Outcome, Source: v.Source,
+		Proof: "container exited or never started",
+	})
+}
+
+// storeOutput takes out of the verdict what it has stored, or what can never be
+// stored: the result counts more. Errors: unavailable.
+func (r *run) storeOutput(ctx context.Context, v *verdict) error {
+	for len(v.Points) > 0 {
+		batch := v.Points[:min(len(v.Points), pointsAtOnce)]
+		if err := r.storable(r.records.PutMetrics(ctx, v.AttemptID, batch)); err != nil {
+			return err
+		}
+
+		v.Points = v.Points[len(batch):]
+	}
+
+	for len(v.Pieces) > 0 {
+		piece := v.Pieces[0]
+
+		// An earlier try may have stored it; a mark of ours counts in no offset.
+		if piece.Stream == streamBerth || piece.Offset+int64(len(piece.Data)) > r.who.LogOffset {
+			if err := r.storable(r.records.PutLog(ctx, v.AttemptID, piece)); err != nil {
+				return err
+			}
+		}
+
+		v.Pieces = v.Pieces[1:]
+	}
+
+	return nil
+}
+
+// storable passes on the errors that may pass, and logs the others.
+func (r *run) storable(err error) error {
+	if err == nil || berth.KindOf(err) == berth.KindUnavailable {
+		return err
+	}
+
+	r.log.Error("the database refuses metrics or log", "attempt", r.who.Attempt.ID, "error", err)
+
+	return nil
+}
+
+// patiently repeats what failed because something did not answer, until ctx ends.
+func patiently(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if berth.KindOf(err) != berth.KindUnavailable {
+			return err
+		}
+
+		select {
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package runtrial
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/failure"
+)
+
+// stop stops the container. Errors: ErrNotStopped when Docker does not answer.
+func (r *run) stop(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Grace+stopPatience)
+	defer cancel()
+
+	err := patiently(ctx, func() error { return r.containers.Stop(ctx, id, r.config.Grace) })
+	if berth.KindOf(err) == berth.KindUnavailable {
+		return fmt.Errorf("%w: %w", ErrNotStopped, err)
+	}
+
+	return err
+}
+
+// abandon removes the container of an attempt that a newer one has replaced.
+func (r *run) abandon(ctx context.Context) {
+	r.log.Warn("attempt is fenced; removing its container", "attempt", r.who.Attempt.ID, "container", r.container.ID)
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+
+	name := r.containers.Name(r.who.Attempt.ID)
+	if err := r.containers.Stop(ctx, name, abandonGrace); err != nil {
+		r.log.Warn("stopping container; the reconciler tries again", "container", name, "error", err)
+	}
+
+	r.tidy(ctx, r.who)
+}
+
+// giveBack stops what runs, if anything does, and frees the place. The
+// container is known by its name: it may run without being recorded.
+func (r *run) giveBack(ctx context.Context) (berth.Outcome, error) {
+	if err := r.stop(ctx, r.containers.Name(r.who.Attempt.ID)); err != nil {
+		return berth.Outcome{}, err
+	}
+
+	now := time.Now().UTC()
+	kind, message := failure.Classify(failure.Evidence{Intent: failure.IntentCancel})
+
+	return r.settle(ctx, verdict{Outcome: berth.Outcome{
+		Kind: kind, Message: message, Usage: r.measured(), StartedAt: now, FinishedAt: now,
+	}})
+}
+
+// tidy removes what an attempt leaves on the host. What it cannot remove now,
+// the reconciler removes later.
+func (e *Executor) tidy(ctx context.Context, who berth.Assignee) {
+	e.ooms.Delete(who.Attempt.ID)
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+
+	name := e.containers.Name(who.Attempt.ID)
+	if err := e.containers.Remove(ctx, name); err != nil {
+		e.log.Warn("removing container; the reconciler tries again", "container", name, "error", err)
+	}
+
+	if err := e.dirs(who).clean(); err != nil {
+		e.log.Warn("removing directories of attempt", "attempt", who.Attempt.ID, "error", err)
+	}
+}
