@@ -3,7 +3,7 @@ package berth
 // FailureKind says how an attempt ended. The classifier is internal/failure.
 type FailureKind string
 
-// The closed set of kinds (DESIGN.md section 7).
+// The closed set of kinds, as the ledger stores and the API shows them.
 const (
 	FailureOK             FailureKind = "ok"              // exit 0 and the objective metric is there
 	FailureHostOOM        FailureKind = "host_oom"        // the kernel killed a process of the container for memory

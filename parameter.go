@@ -9,7 +9,7 @@ import (
 // ParameterType says how a parameter gets its value.
 type ParameterType string
 
-// The types of SPEC.md.
+// The types of a parameter in a sweep file.
 const (
 	ParameterFloat       ParameterType = "float"       // a real number in [Min, Max]
 	ParameterInt         ParameterType = "int"         // a whole number in [Min, Max]

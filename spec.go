@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Spec is a decoded, defaulted and validated sweep file (SPEC.md). It marshals
+// Spec is a decoded, defaulted and validated sweep file. It marshals
 // to a document that decodes to the same Spec.
 type Spec struct {
 	Version              int               `json:"version"` // 1

@@ -74,10 +74,13 @@ type Patience struct {
 	Host      time.Duration // that nobody picks up for so long go elsewhere; the old places stay booked until there is proof
 }
 
-// Defaults of Patience (DESIGN.md section 5).
+// Defaults of Patience.
 const (
+	// DefaultHeartbeatPatience is 30 heartbeats, which come every 2 s: a busy
+	// machine is not that late.
 	DefaultHeartbeatPatience = time.Minute
-	DefaultHostPatience      = 2 * time.Minute
+	// DefaultHostPatience leaves a machine time to restart its worker.
+	DefaultHostPatience = 2 * time.Minute
 )
 
 // Activities are all steps. A field may be nil where its steps never run: only

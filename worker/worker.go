@@ -26,7 +26,8 @@ const (
 	// after that. Detaching takes well under a second.
 	stopTimeout = 20 * time.Second
 	// heartbeatThrottle bounds how late a cancellation reaches a container:
-	// measured 0.15 s against 10 s without it (reference/temporal.md section 2).
+	// measured 0.15 s, against 10 s with the SDK's default for a heartbeat
+	// timeout of 20 s.
 	heartbeatThrottle = 2 * time.Second
 	// attemptSlots is more than any host holds leases for, so that no leased
 	// attempt waits for a slot and looks like one whose host is gone.

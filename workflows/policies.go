@@ -9,8 +9,7 @@ import (
 	"github.com/berthml/berth/activities"
 )
 
-// The time limits of the steps. Sources: reference measurements of Temporal
-// (reference/temporal.md sections 1 and 2) and DESIGN.md section 5.
+// The time limits of the steps.
 const (
 	stepTimeout    = 15 * time.Second    // one try of a step: a few statements of at most 5 s
 	stepPatience   = 30 * 24 * time.Hour // all tries: a sweep outlives any outage of the database
@@ -21,8 +20,9 @@ const (
 	recheckLongest = 10 * time.Minute
 )
 
-// steps returns the options of short steps, run as local activities: they cost
-// a third of a normal activity's round trips (reference/temporal.md, 13).
+// steps returns the options of short steps, run as local activities: the worker
+// runs them within the workflow's task, without the server's round trips that
+// handing out a normal activity takes.
 func steps(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout:    stepTimeout,

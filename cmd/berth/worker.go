@@ -200,7 +200,7 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 const ownPatience = 30 * time.Second
 
 // memoryShare is the part of a machine's memory that trials may have; the rest
-// is for the system, Docker and Berth (reference/gpu.md section 7.3).
+// is for the system, its page cache, Docker and Berth.
 const memoryShare = 0.85
 
 // describe says what the machine is, but for its id and its identity.

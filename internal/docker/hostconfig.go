@@ -54,8 +54,8 @@ func containerConfig(l berth.Launch, user string, labels map[string]string) *con
 	}
 }
 
-// hostConfig is the fence around a container (reliability.md section 3). The
-// golden test holds every line of it.
+// hostConfig is the fence around a container. The golden test holds every line
+// of it.
 //
 // Memory is the limit of memory plus swap, so a trial that needs more is
 // killed and retried with more, never slowed down by swap. CPU is a weight, in

@@ -7,7 +7,7 @@
 // The order of the rules decides, because several may match: reasons of our
 // own come before the program's, exceptions before exit codes, and text that
 // may mean several things only counts together with a memory reading
-// (reference/jobs.md section 3, reliability.md failures 5 and 24-27).
+// (docs/reliability.md, failures 5 and 24-27).
 package failure
 
 import (

@@ -54,8 +54,8 @@ const (
 	tfSoft = "Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.20GiB with freed_by_count=0. The caller indicates that this is not a failure, but this may mean that there could be performance gains if more memory were available."
 )
 
-// TestClassify has every row of jobs.md section 3 and of reliability.md
-// failures 5 and 24-27 and 31.
+// TestClassify has every way of ending that the classifier tells apart, with
+// failures 5, 24-27 and 31 of docs/reliability.md.
 func TestClassify(t *testing.T) {
 	t.Parallel()
 

@@ -7,10 +7,11 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Exit codes of CONTRACT.md, and those of a shell, of Docker and of signals.
+// Exit codes by which a job tells Berth how it ended, and those of a shell, of
+// Docker and of signals.
 const (
-	exitResumable = 75
-	exitBadConfig = 78
+	exitResumable = 75 // EX_TEMPFAIL of sysexits.h: stopped on request; goes on from its checkpoint
+	exitBadConfig = 78 // EX_CONFIG of sysexits.h: these values cannot work
 	exitDeviceOOM = 86
 	exitHostOOM   = 87
 
@@ -24,7 +25,7 @@ const (
 
 const (
 	// fullDeviceBytes free or less is a full GPU: what a cuDNN handle and a
-	// first workspace need (jobs.md section 3).
+	// first workspace need.
 	fullDeviceBytes = 500 << 20
 
 	// fullPercent of its limit or more is a process that had no room left.

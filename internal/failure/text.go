@@ -11,8 +11,8 @@ import (
 // maxQuote is how many characters of the log a message quotes.
 const maxQuote = 300
 
-// Texts of frameworks, as in jobs.md section 3 unless said otherwise. Each is
-// the framework's own error, not a word that a program may print in passing.
+// Texts of frameworks. Each is the framework's own error, not a word that a
+// program may print in passing.
 var (
 	// killedSigns: the kernel killed a process of the program, says its parent.
 	killedSigns = compile(

@@ -1,6 +1,6 @@
 // Package memory turns what was measured of a shape into what is reserved for
-// its next attempt. It is pure arithmetic over bytes; the rules are DESIGN.md
-// section 7 and the reasons docs/packing.md.
+// its next attempt. It is pure arithmetic over bytes; docs/packing.md has
+// the rules and their reasons.
 package memory
 
 import "github.com/berthml/berth"

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// always are the invariants of the ledger that hold at every moment (DESIGN.md
-// section 9): each query returns what breaks it.
+// always are the invariants of the ledger that hold at every moment
+// (docs/reliability.md, Invariants): each query returns what breaks it.
 var always = []struct{ name, query string }{
 	{"I1 one unfenced attempt per trial", `
 		SELECT trial_id || ' has ' || count(*) || ' live attempts' FROM attempts WHERE state IN ('placed', 'running')

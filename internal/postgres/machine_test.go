@@ -21,7 +21,7 @@ import (
 )
 
 // violations says which invariants of the ledger do not hold, in one statement
-// and so of one moment (DESIGN.md section 9, I1 to I3).
+// and so of one moment (docs/reliability.md, I1 to I3).
 const violations = `
 WITH held AS (
     SELECT host_id, sum(memory_bytes) AS memory, sum(cpu_milli) AS cpu, count(*) AS attempts

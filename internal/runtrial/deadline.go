@@ -9,8 +9,8 @@ import (
 
 // recordTimeout bounds one call of the database: its statements end after 5 s,
 // connecting takes 3 s and asking a connection whether it lives 2 s at most
-// (internal/postgres). A connection into a black hole ends by nothing else
-// (reliability.md section 2, pgxpool defaults).
+// (internal/postgres). A connection into a black hole ends by nothing else:
+// pgxpool sets no limit of its own.
 const recordTimeout = 10 * time.Second
 
 // timely gives every call of the records a deadline, so that none can hold an

@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Where a job sees its directories (CONTRACT.md).
+// Where a job sees its directories. Jobs rely on these paths.
 const (
 	mountIn         = "/trial/in"
 	mountOut        = "/trial/out"

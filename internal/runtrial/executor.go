@@ -49,7 +49,7 @@ type Meter interface {
 // Config are an executor's settings. Zero values are defaults.
 type Config struct {
 	DataDir     string        // for the attempts' directories; required
-	Grace       time.Duration // between SIGTERM and SIGKILL; default 30s (CONTRACT.md)
+	Grace       time.Duration // between SIGTERM and SIGKILL; default 30s
 	SampleEvery time.Duration // of memory; default 200ms: growth-mode footprints only rise, so 5 Hz suffices
 	HostName    string        // as people call this host
 	BootID      string        // of this host; a container of another boot died with it

@@ -89,8 +89,8 @@ func (r *run) newLaunch() (berth.Launch, error) {
 	}, nil
 }
 
-// environment is what CONTRACT.md promises. What the user set wins over what
-// is injected only so that unchanged scripts behave; identity and paths are
+// environment is what a job finds in its environment. What the user set wins
+// over what is injected only so that unchanged scripts behave; identity and paths are
 // ours (the validator refuses TRIAL_* and what would break packing).
 func (r *run) environment() map[string]string {
 	env := frameworkDefaults(r.threads())
@@ -102,7 +102,7 @@ func (r *run) environment() map[string]string {
 	if r.order.Short {
 		mode = "probe"
 		// Keras ≥ 3.10 ends after two short epochs: train, validate, checkpoint,
-		// second epoch (reference/jobs.md section 1).
+		// second epoch.
 		env["KERAS_MAX_EPOCHS"] = "2"
 		env["KERAS_MAX_STEPS_PER_EPOCH"] = "30"
 	}
@@ -136,8 +136,8 @@ func (r *run) environment() map[string]string {
 }
 
 // threads is how many threads libraries may start: the reserved cores, rounded
-// up. Unpinned jobs on a full machine are five times slower (118.8 s against
-// 25.2 s, reference/jobs.md section 4).
+// up. Jobs that each start a thread per core of a full machine are five times
+// slower: measured 118.8 s against 25.2 s.
 func (r *run) threads() string {
 	cores := float64(r.who.Spec.Resources.ThreadCapMilli()) / 1000
 

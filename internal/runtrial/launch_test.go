@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// TestLaunch_Environment is the table of CONTRACT.md.
+// TestLaunch_Environment has every variable that a job may rely on.
 func TestLaunch_Environment(t *testing.T) {
 	t.Parallel()
 

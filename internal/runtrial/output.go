@@ -17,10 +17,10 @@ import (
 
 const (
 	pieceBytes  = 64 << 10 // of log, at most, in one row
-	tailLines   = 200      // kept for the classifier (reference/jobs.md section 3)
+	tailLines   = 200      // kept for the classifier: a traceback and what a framework prints after it
 	lineBytes   = 4 << 10  // of one line kept for the classifier
 	longestLine = 1 << 20  // with metrics; a longer one is skipped, or its beginning
-	// pointsAtOnce go into one statement: 0.1 s (reliability.md section 5).
+	// pointsAtOnce go into one statement, which takes 0.1 s.
 	pointsAtOnce = 10_000
 	// streamBerth is the stream of what Berth itself says in a log.
 	streamBerth = "berth"

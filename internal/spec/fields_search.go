@@ -146,8 +146,8 @@ func (o *object) parameter(n *document.Node, at string) berth.Parameter {
 	return parameter
 }
 
-// inferType is what a parameter without a type is, as SPEC.md says; "" when
-// nothing tells.
+// inferType is the type of a parameter that names none, from the members that it
+// has; "" when none of them tells.
 func (o *object) inferType() berth.ParameterType {
 	low, high, step := o.field("min"), o.field("max"), o.field("step")
 
