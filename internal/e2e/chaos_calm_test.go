@@ -3,11 +3,11 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -244,10 +244,7 @@ func sameJSON(a, b []byte) bool {
 		return true // the acknowledgement has none
 	}
 
-	one, _ := json.Marshal(left)
-	other, _ := json.Marshal(right)
-
-	return bytes.Equal(one, other)
+	return reflect.DeepEqual(left, right)
 }
 
 // tidy looks whether anything is left two periods of the reconciler, its

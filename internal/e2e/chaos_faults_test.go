@@ -329,24 +329,6 @@ func (x *chaos) healthySince(part string) (time.Time, bool) {
 	return since, ok
 }
 
-// hostID is a host's id by its name.
-func (x *chaos) hostID(name string) string {
-	for _, api := range x.apis {
-		answer, err := api.ListHostsWithResponse(x.t.Context())
-		if err != nil || answer.JSON200 == nil {
-			continue
-		}
-
-		for _, h := range answer.JSON200.Data {
-			if h.Name == name {
-				return h.ID
-			}
-		}
-	}
-
-	return ""
-}
-
 // hostOf is the host with an id.
 func (x *chaos) hostOf(id string) *host {
 	for _, h := range x.hosts {

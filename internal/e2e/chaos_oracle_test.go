@@ -6,12 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func value(v float64) *float64 { return &v }
-
 // good is a trial of a steady sweep as it must end.
 func good(edit func(*trialRecord)) trialRecord {
 	t := trialRecord{
-		Number: 1, State: "succeeded", Kind: "ok", Value: value(0.5),
+		Number: 1, State: "succeeded", Kind: "ok", Value: new(0.5),
 		Attempts: []attemptRecord{{Number: 1, Kind: "ok", ReservedBytes: 64 * mib}},
 	}
 	if edit != nil {
@@ -34,7 +32,7 @@ func TestOracle_Trial(t *testing.T) {
 		want  string // a part of the verdict; empty = none
 	}{
 		"as expected":     {job: "steady"},
-		"wrong value":     {job: "steady", edit: func(t *trialRecord) { t.Value = value(0.25) }, want: "reported 0.25, expected succeeded 0.5"},
+		"wrong value":     {job: "steady", edit: func(t *trialRecord) { t.Value = new(0.25) }, want: "reported 0.25, expected succeeded 0.5"},
 		"no value":        {job: "steady", edit: func(t *trialRecord) { t.Value = nil }, want: "reported nothing"},
 		"a machine fault": {job: "steady", edit: func(t *trialRecord) { t.State, t.Kind, t.Message = "failed", "infra", "gave up" }, want: "ended failed infra (gave up), expected succeeded 0.5"},
 		"blamed for the machine": {
@@ -68,7 +66,7 @@ func TestOracle_Trial(t *testing.T) {
 		"large sibling": {job: "greedy", edit: func(t *trialRecord) {
 			t.State, t.Kind, t.Value, t.Values = "infeasible", "too_big", nil, map[string]string{"want": "4096"}
 		}},
-		"contaminated":             {job: "checkpoint", edit: func(t *trialRecord) { t.Value = value(2) }, want: "reported 2, expected succeeded 1"},
+		"contaminated":             {job: "checkpoint", edit: func(t *trialRecord) { t.Value = new(2.0) }, want: "reported 2, expected succeeded 1"},
 		"a mutant's own fault":     {job: "mutant", edit: failed("bad_command", 1)},
 		"a mutant without a cause": {job: "mutant", edit: failed("infra", 10), want: "ended failed infra"},
 	} {

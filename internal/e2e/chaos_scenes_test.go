@@ -95,7 +95,7 @@ func (x *chaos) waitsBesides(o *ordered) (number int) {
 // carrier pauses or cancels a sweep one trial of which was chosen to measure
 // its shape and waits for the other one to end, as max_parallel is 1. Another
 // sweep has that shape as well, and must not wait for what became of the first.
-func (x *chaos) carrier(e event, what string) {
+func (x *chaos) carrier(_ event, what string) {
 	group := x.newGroup()
 	first := x.sceneSweep(order{Job: "carrier", Group: group, Times: []int{6000}, MaxParallel: 1, Probe: "full"})
 

@@ -75,7 +75,7 @@ func own(t *testing.T, store *postgres.Store, hostID string) (stop func()) {
 	go func() {
 		defer close(ended)
 
-		_ = store.Own(ctx, "host "+hostID, time.Second, func(ctx context.Context) error { //nolint:errcheck // it is stopped
+		_ = store.Own(ctx, "host "+hostID, time.Second, func(ctx context.Context) error {
 			close(owned)
 			<-ctx.Done()
 

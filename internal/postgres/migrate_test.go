@@ -202,10 +202,10 @@ func TestMigrate_CanBeInterrupted(t *testing.T) {
 	slow := migrations.Step{Number: last + 1, Name: "slow", Up: "CREATE TABLE half (n integer); SELECT pg_sleep(600)"}
 
 	ctx, interrupt := context.WithCancel(t.Context())
-	done := make(chan error, 1)
+	m, done := migrator(t, url, slow), make(chan error, 1)
 
 	go func() {
-		_, err := migrator(t, url, slow).Up(ctx)
+		_, err := m.Up(ctx)
 		done <- err
 	}()
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -92,7 +93,7 @@ func forward(to io.Writer, from io.Reader, rewrite func(kind byte, body []byte) 
 		body = rewrite(head[0], body)
 		binary.BigEndian.PutUint32(head[1:], uint32(len(body)+4)) //nolint:gosec // G115: a short message
 
-		if _, err := to.Write(append(head, body...)); err != nil {
+		if _, err := to.Write(slices.Concat(head, body)); err != nil {
 			return
 		}
 	}
