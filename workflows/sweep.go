@@ -27,12 +27,12 @@ const (
 // SweepInput names the sweep of a SweepWorkflow; the rest is carried over by
 // continue-as-new.
 type SweepInput struct {
-	SweepID string      `json:"sweep_id"`
-	Carried *SweepState `json:"carried,omitempty"`
+	SweepID string        `json:"sweep_id"`
+	Carried *CarriedState `json:"carried,omitempty"`
 }
 
-// SweepState is what a SweepWorkflow remembers: ids and counts only.
-type SweepState struct {
+// CarriedState is what a SweepWorkflow remembers: ids and counts only.
+type CarriedState struct {
 	StartedAt time.Time `json:"started_at"`
 	Created   int       `json:"created"` // trials suggested so far; the last number
 	Open      []int     `json:"open"`    // numbers of trials that have not ended, ascending
@@ -73,7 +73,7 @@ type SweepView struct {
 func SweepWorkflow(ctx workflow.Context, in SweepInput) (SweepView, error) {
 	s := &sweep{id: in.SweepID}
 	if in.Carried != nil {
-		s.SweepState = *in.Carried
+		s.CarriedState = *in.Carried
 	} else {
 		s.StartedAt = workflow.Now(ctx)
 	}
@@ -118,7 +118,7 @@ func (s *sweep) begin(ctx workflow.Context) error {
 
 // sweep is the state of one SweepWorkflow run.
 type sweep struct {
-	SweepState
+	CarriedState
 
 	id   string
 	plan activities.SweepPlan
@@ -302,7 +302,7 @@ func (s *sweep) continueAsNew(ctx workflow.Context, finished workflow.ReceiveCha
 
 	s.receive(ctx, finished)
 
-	return workflow.NewContinueAsNewError(ctx, SweepWorkflow, SweepInput{SweepID: s.id, Carried: &s.SweepState})
+	return workflow.NewContinueAsNewError(ctx, SweepWorkflow, SweepInput{SweepID: s.id, Carried: &s.CarriedState})
 }
 
 // answered reports whether every request to a trial has reached it, or found

@@ -157,7 +157,7 @@ func (s *sweep) view() SweepView {
 }
 
 // finished is how many trials have ended.
-func (s *SweepState) finished() int { return s.Succeeded + s.Failed + s.Infeasible + s.Canceled }
+func (s *CarriedState) finished() int { return s.Succeeded + s.Failed + s.Infeasible + s.Canceled }
 
 // say shows the sweep's progress on its page in Temporal's UI.
 func (s *sweep) say(ctx workflow.Context) {

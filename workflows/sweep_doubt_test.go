@@ -38,7 +38,7 @@ func (b *sweepBundle) endsOneByOne(t *testing.T, letters string, n int) {
 
 	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(nil, nil).Maybe()
 
-	carried := &workflows.SweepState{Created: n, Exhausted: true}
+	carried := &workflows.CarriedState{Created: n, Exhausted: true}
 	for number := 1; number <= n; number++ {
 		carried.Open = append(carried.Open, number)
 
@@ -120,7 +120,7 @@ func TestSweep_DoubtsAcrossRuns(t *testing.T) {
 		}, time.Duration(number)*time.Minute)
 	}
 
-	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.SweepState{
+	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.CarriedState{
 		Created: 12, Exhausted: true, Open: []int{5, 6, 7, 8, 9, 10, 11, 12}, Failed: 4,
 		Doubt: workflows.Doubt{Ended: 4, Failed: 4, Alike: 4, Kind: berth.FailureUserError, Trial: 4},
 	}})

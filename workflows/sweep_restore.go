@@ -11,9 +11,9 @@ import (
 // sweep's first trial ran, zero when none has. A paused sweep pauses its clock
 // at now. What a sweep thinks of its first trials is lost: it does not pause
 // itself again.
-func RestoreSweep(sweep berth.Sweep, began, now time.Time) SweepState {
+func RestoreSweep(sweep berth.Sweep, began, now time.Time) CarriedState {
 	n := sweep.Counts
-	state := SweepState{
+	state := CarriedState{
 		StartedAt: sweep.CreatedAt, Created: n.Total,
 		Succeeded: n.Succeeded, Failed: n.Failed, Infeasible: n.Infeasible, Canceled: n.Canceled,
 		Paused: sweep.State == berth.SweepPaused, Best: sweep.BestValue, BestTrial: sweep.BestTrial,

@@ -345,7 +345,7 @@ func TestSweep_ContinuesAsNewOnceItsTrialsHaveHeard(t *testing.T) {
 
 			b.env.RegisterDelayedCallback(func() { asked = b.env.Now() }, 30*time.Second)
 			b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{
-				SweepID: sweepID, Carried: &workflows.SweepState{Created: 2, Open: []int{1, 2}, Exhausted: true},
+				SweepID: sweepID, Carried: &workflows.CarriedState{Created: 2, Open: []int{1, 2}, Exhausted: true},
 			})
 
 			require.Equal(t, []int{1, 2}, decodeContinued(t, b.env.GetWorkflowError()).Carried.Open)
@@ -426,7 +426,7 @@ func TestSweep_TakesOverTheTrialsOfAnEarlierRun(t *testing.T) {
 		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{Number: 1, State: berth.TrialFailed}) // late; 1 is counted
 	}, time.Minute)
 
-	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.SweepState{
+	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.CarriedState{
 		Created: 3, Open: []int{1, 2, 3}, Exhausted: true,
 	}})
 	require.NoError(t, b.env.GetWorkflowError())
@@ -451,7 +451,7 @@ func TestSweep_EndsWhenAllEndedBeforeTheSearchSaidSo(t *testing.T) {
 
 	began := b.env.Now()
 
-	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.SweepState{
+	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.CarriedState{
 		Created: 2, Open: []int{1, 2},
 	}})
 	require.NoError(t, b.env.GetWorkflowError())

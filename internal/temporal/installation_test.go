@@ -329,7 +329,7 @@ func TestOrphans_LostStore(t *testing.T) {
 			require.Empty(t, d.installation.Alarm)
 			require.True(t, orphans.Identity.Bound())
 
-			require.Equal(t, workflows.SweepState{
+			require.Equal(t, workflows.CarriedState{
 				StartedAt: first.CreatedAt, Created: 3, Open: []int{3}, Succeeded: 1, Infeasible: 1, Doubt: workflows.Doubt{Told: true},
 			}, carried(t, c, first.ID))
 
@@ -345,7 +345,7 @@ func TestOrphans_LostStore(t *testing.T) {
 }
 
 // carried is the state with which the workflow of a sweep began.
-func carried(t *testing.T, c client.Client, sweepID string) workflows.SweepState {
+func carried(t *testing.T, c client.Client, sweepID string) workflows.CarriedState {
 	t.Helper()
 
 	history := c.GetWorkflowHistory(t.Context(), workflows.SweepWorkflowID(sweepID), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
