@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 
-	dir, err := os.MkdirTemp("", "berth-e2e-") // a test's own directory is closed to PostgreSQL's user
+	dir, err := os.MkdirTemp("", "berth-e2e-")
 	if err != nil {
 		panic(err)
 	}
