@@ -47,6 +47,10 @@ type Attempt struct {
 	PlacedAt    time.Time    `json:"placed_at"`
 	StartedAt   *time.Time   `json:"started_at,omitempty"`
 	FinishedAt  *time.Time   `json:"finished_at,omitempty"`
+
+	// A limit, or the deletion of the sweep, has the attempt's host remove its files.
+	OutputsRemovedAt  *time.Time `json:"outputs_removed_at,omitempty"`
+	OutputsRemovedWhy string     `json:"outputs_removed_why,omitempty"` // in plain words
 }
 
 // Outcome is what is stored of how the attempt ended.

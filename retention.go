@@ -24,3 +24,10 @@ type OutputRemoval struct {
 	AttemptID string
 	TrialID   string
 }
+
+// TrialOutputs names the files that a host may have of a trial.
+type TrialOutputs struct {
+	SweepID    string
+	TrialID    string
+	AttemptIDs []string // on that host, first to last
+}

@@ -44,6 +44,8 @@ type Trial struct {
 	StartedAt  *time.Time  `json:"started_at,omitempty"`
 	FinishedAt *time.Time  `json:"finished_at,omitempty"`
 	Waiting    []Rejection `json:"waiting,omitempty"` // why it is not running, candidate by candidate
+
+	OutputsRemoved string `json:"outputs_removed,omitempty"` // why files of its attempts were removed, in plain words; empty = they were not
 }
 
 // NewTrial is a suggestion to be stored before anything runs.

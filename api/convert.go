@@ -54,7 +54,7 @@ func (s *Server) toTrial(t berth.Trial) openapi.Trial {
 		ID: t.ID, SweepID: t.SweepID, Number: t.Number, Params: t.Params, ShapeKey: t.ShapeKey,
 		State: openapi.TrialState(t.State), FailureKind: string(t.Kind), Message: t.Message, Value: t.Value,
 		Attempts: t.Attempts, CreatedAt: t.CreatedAt, StartedAt: utc(t.StartedAt), FinishedAt: utc(t.FinishedAt),
-		TemporalURL: s.temporalURL(workflows.TrialWorkflowID(t.SweepID, t.Number)),
+		TemporalURL: s.temporalURL(workflows.TrialWorkflowID(t.SweepID, t.Number)), OutputsRemoved: t.OutputsRemoved,
 	}
 
 	for _, r := range t.Waiting {
@@ -93,6 +93,7 @@ func toAttempt(a berth.Attempt) openapi.Attempt {
 			Samples: a.Usage.Samples, CPUContended: a.Usage.CPUContended, OomKills: a.Usage.OOMKills,
 		},
 		PlacedAt: a.PlacedAt, StartedAt: utc(a.StartedAt), FinishedAt: utc(a.FinishedAt),
+		OutputsRemovedAt: utc(a.OutputsRemovedAt), OutputsRemovedWhy: a.OutputsRemovedWhy,
 	}
 }
 

@@ -198,8 +198,14 @@ type Attempt struct {
 	Message string `json:"message,omitempty"`
 
 	// Number From 1 in its trial
-	Number   int       `json:"number"`
-	PlacedAt time.Time `json:"placed_at"`
+	Number int `json:"number"`
+
+	// OutputsRemovedAt When its host was asked to remove its files
+	OutputsRemovedAt *time.Time `json:"outputs_removed_at,omitempty"`
+
+	// OutputsRemovedWhy Which limit removed them, in plain words
+	OutputsRemovedWhy string    `json:"outputs_removed_why,omitempty"`
+	PlacedAt          time.Time `json:"placed_at"`
 
 	// Purpose run or probe
 	Purpose string `json:"purpose"`
@@ -699,6 +705,9 @@ type Trial struct {
 	// Message In plain words, with the next step
 	Message string `json:"message,omitempty"`
 	Number  int    `json:"number"`
+
+	// OutputsRemoved Why files of its attempts were removed, in plain words; absent = they were not
+	OutputsRemoved string `json:"outputs_removed,omitempty"`
 
 	// Params The value of each active parameter; whole numbers and others are told apart by the point
 	Params    Values     `json:"params"`

@@ -55,6 +55,10 @@ func trialDetails(trial client.Trial) table {
 		t.add("waits", reason.Reason)
 	}
 
+	if trial.OutputsRemoved != "" {
+		t.add("outputs", "removed: "+trial.OutputsRemoved)
+	}
+
 	t.add("attempts", strconv.Itoa(trial.Attempts))
 	t.add("took", took(trial))
 	t.add("shape", shortKey(trial.ShapeKey))

@@ -24,20 +24,12 @@ func (s *Store) Assignee(ctx context.Context, attemptID string) (berth.Assignee,
 	}
 
 	a := berth.Assignee{
-		Attempt: toAttempt(dbsqlc.Attempt{
-			ID: row.ID, TrialID: row.TrialID, Number: row.Number, Stage: row.Stage, Purpose: row.Purpose, State: row.State,
-			HostID: row.HostID, DeviceID: row.DeviceID, Token: row.Token, MemoryBytes: row.MemoryBytes, CpuMilli: row.CpuMilli,
-			DeviceBytes: row.DeviceBytes, Contexts: row.Contexts, Exclusive: row.Exclusive, ContainerID: row.ContainerID,
-			FailureKind: row.FailureKind, Message: row.Message, ExitCode: row.ExitCode, Value: row.Value,
-			MemoryPeakBytes: row.MemoryPeakBytes, DevicePeakBytes: row.DevicePeakBytes, CpuNs: row.CpuNs, WallNs: row.WallNs,
-			Samples: row.Samples, OomKills: row.OomKills, UnseenNs: row.UnseenNs,
-			PlacedAt: row.PlacedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
-		}),
+		Attempt:     toAttempt(row.Attempt),
 		LeaseID:     row.LeaseID,
 		SweepID:     row.SweepID,
 		ImageDigest: row.ImageDigest,
 		Trial: berth.Trial{
-			ID: row.TrialID, SweepID: row.SweepID, Number: int(row.TrialNumber), ShapeKey: row.ShapeKey,
+			ID: row.Attempt.TrialID, SweepID: row.SweepID, Number: int(row.TrialNumber), ShapeKey: row.ShapeKey,
 			State: berth.TrialState(row.TrialState),
 		},
 		LogOffset: end.Size,
@@ -50,7 +42,7 @@ func (s *Store) Assignee(ctx context.Context, attemptID string) (berth.Assignee,
 		return a, err
 	}
 
-	err = decode(row.Params, &a.Trial.Params, "values of trial "+row.TrialID)
+	err = decode(row.Params, &a.Trial.Params, "values of trial "+row.Attempt.TrialID)
 
 	return a, err
 }
@@ -238,15 +230,7 @@ func (s *Store) ListSweepAttempts(ctx context.Context, sweepID string, afterTria
 
 	return convertAll(rows, func(row dbsqlc.ListSweepAttemptsRow) (berth.SweepAttempt, error) {
 		return berth.SweepAttempt{
-			Attempt: toAttempt(dbsqlc.Attempt{
-				ID: row.ID, TrialID: row.TrialID, Number: row.Number, Stage: row.Stage, Purpose: row.Purpose, State: row.State,
-				HostID: row.HostID, DeviceID: row.DeviceID, Token: row.Token, MemoryBytes: row.MemoryBytes, CpuMilli: row.CpuMilli,
-				DeviceBytes: row.DeviceBytes, Contexts: row.Contexts, Exclusive: row.Exclusive, ContainerID: row.ContainerID,
-				FailureKind: row.FailureKind, Message: row.Message, ExitCode: row.ExitCode, Value: row.Value,
-				MemoryPeakBytes: row.MemoryPeakBytes, DevicePeakBytes: row.DevicePeakBytes, CpuNs: row.CpuNs, WallNs: row.WallNs,
-				Samples: row.Samples, OomKills: row.OomKills, UnseenNs: row.UnseenNs,
-				PlacedAt: row.PlacedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
-			}),
+			Attempt:     toAttempt(row.Attempt),
 			TrialNumber: int(row.TrialNumber),
 			ShapeKey:    row.ShapeKey,
 		}, nil

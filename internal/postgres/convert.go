@@ -83,6 +83,9 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 		PlacedAt:   row.PlacedAt.UTC(),
 		StartedAt:  row.StartedAt,
 		FinishedAt: row.FinishedAt,
+
+		OutputsRemovedAt:  row.OutputsRemovedAt,
+		OutputsRemovedWhy: row.OutputsRemovedWhy,
 	}
 
 	if row.ExitCode != nil {

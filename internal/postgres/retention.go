@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,6 +22,8 @@ const (
 	retainSweeps = 200
 	// keysKept is how long an Idempotency-Key is known, as the API promises.
 	keysKept = 24 * time.Hour
+	// deletedWhy is why the files of a deleted sweep are removed.
+	deletedWhy = "the sweep was deleted"
 )
 
 // DeleteSweep hides a sweep that has ended. Its rows and files go soon after.
@@ -85,7 +88,7 @@ func (s *Store) purgeSweeps(ctx context.Context, _ berth.Retention) (bool, error
 	more := false
 
 	_, err := each(s.q.DeletedSweeps(ctx, s.pool, retainSweeps))(func(id string) error {
-		if _, err := s.q.AskOutputRemoval(ctx, s.pool, id); err != nil {
+		if _, err := s.q.AskOutputRemoval(ctx, s.pool, id, deletedWhy); err != nil {
 			return translate(err, "asking for the removal of the files of sweep "+id)
 		}
 
@@ -110,16 +113,35 @@ func (s *Store) purgeSweeps(ctx context.Context, _ berth.Retention) (bool, error
 	return more, err
 }
 
+// expireOutputs has the files of sweeps removed that ended too long ago.
 func (s *Store) expireOutputs(ctx context.Context, keep berth.Retention) (bool, error) {
 	if keep.Outputs <= 0 {
 		return false, nil
 	}
 
-	return each(s.q.SweepsWithOldOutputs(ctx, s.pool, keep.Outputs, retainSweeps))(func(id string) error {
-		_, err := s.q.AskOutputRemoval(ctx, s.pool, id)
+	why := fmt.Sprintf("files are kept for %.4g days after the end of their sweep (--keep-outputs)", keep.Outputs.Hours()/24)
 
-		return translate(err, "asking for the removal of the files of sweep "+id)
+	return each(s.q.SweepsWithOldOutputs(ctx, s.pool, keep.Outputs, retainSweeps))(func(id string) error {
+		return s.inTx(ctx, "asking for the removal of the files of sweep "+id, func(tx pgx.Tx) error {
+			rows, err := s.q.AskOutputRemoval(ctx, tx, id, why)
+			if err != nil || rows == 0 {
+				return err
+			}
+
+			return s.noteOutputs(ctx, tx, id, "all trials: "+why)
+		})
 	})
+}
+
+// noteOutputs records that files of a sweep are removed which no person deleted.
+func (s *Store) noteOutputs(ctx context.Context, tx pgx.Tx, sweepID, what string) error {
+	if err := s.q.InsertAudit(ctx, tx, &dbsqlc.InsertAuditParams{
+		Actor: "berth", Action: "REMOVE", Object: "/sweeps/" + sweepID + "/outputs", Result: what,
+	}); err != nil {
+		return err
+	}
+
+	return s.notify(ctx, tx, berth.Event{Kind: "sweep.outputs_removed", SweepID: sweepID, Subject: sweepID, Data: what})
 }
 
 // part is what a sweep has of one kind, as far as limits go.
@@ -304,4 +326,36 @@ func (s *Store) OutputsRemoved(ctx context.Context, hostID string, removed, fail
 	}
 
 	return translate(err, "noting which files were removed")
+}
+
+// OldestOutputs are trials of ended sweeps whose files a host may have, at most
+// limit: those of the sweep that ended first come first.
+func (s *Store) OldestOutputs(ctx context.Context, hostID string, limit int) ([]berth.TrialOutputs, error) {
+	rows, err := s.q.OldestOutputs(ctx, s.pool, hostID, int32Of(limit))
+	if err != nil {
+		return nil, translate(err, "looking for the oldest files of host "+hostID)
+	}
+
+	return convertAll(rows, func(row dbsqlc.OldestOutputsRow) (berth.TrialOutputs, error) {
+		return berth.TrialOutputs{SweepID: row.SweepID, TrialID: row.TrialID, AttemptIDs: row.AttemptIds}, nil
+	})
+}
+
+// ExpireOutputs asks a host to remove its files of these trials, says why with
+// each attempt, and records it. Trials of sweeps that go on are left out.
+func (s *Store) ExpireOutputs(ctx context.Context, hostID string, trialIDs []string, why string) error {
+	return s.inTx(ctx, "asking for the removal of files of host "+hostID, func(tx pgx.Tx) error {
+		sweeps, err := s.q.ExpireOutputs(ctx, tx, &dbsqlc.ExpireOutputsParams{HostID: hostID, TrialIds: trialIDs, Why: why})
+		if err != nil {
+			return err
+		}
+
+		for _, sweep := range sweeps {
+			if err := s.noteOutputs(ctx, tx, sweep.SweepID, fmt.Sprintf("%d trials: %s", sweep.Trials, why)); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
 }

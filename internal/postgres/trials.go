@@ -172,7 +172,7 @@ func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string,
 			return trial, err
 		}
 
-		trial.Attempts, trial.Waiting = int(row.Attempts), toReasons(row.Reasons)
+		trial.Attempts, trial.Waiting, trial.OutputsRemoved = int(row.Attempts), toReasons(row.Reasons), row.OutputsRemoved
 
 		return trial, nil
 	})

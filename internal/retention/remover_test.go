@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +27,10 @@ type removals struct {
 	done  []string
 
 	failed []string
+
+	ended   []berth.TrialOutputs // of sweeps that have ended, the oldest first
+	expired []string             // trials
+	why     string
 }
 
 func (r *removals) OutputRemovals(context.Context, string, int) ([]berth.OutputRemoval, error) {
@@ -38,19 +45,117 @@ func (r *removals) OutputsRemoved(_ context.Context, _ string, ids, failed []str
 	defer r.mu.Unlock()
 
 	r.done, r.failed = append(r.done, ids...), failed
+	r.asked = slices.DeleteFunc(slices.Clone(r.asked), func(o berth.OutputRemoval) bool {
+		return r.ended != nil && slices.Contains(ids, o.AttemptID)
+	})
 
 	return nil
 }
 
-// files remove everything but the attempt "stuck".
-type files struct{}
+func (r *removals) OldestOutputs(_ context.Context, _ string, limit int) ([]berth.TrialOutputs, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 
-func (files) RemoveOutputs(r berth.OutputRemoval) error {
+	return slices.Clone(r.ended[:min(limit, len(r.ended))]), nil
+}
+
+func (r *removals) ExpireOutputs(_ context.Context, _ string, trialIDs []string, why string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	for _, id := range trialIDs {
+		i := slices.IndexFunc(r.ended, func(o berth.TrialOutputs) bool { return o.TrialID == id })
+		for _, attempt := range r.ended[i].AttemptIDs {
+			r.asked = append(r.asked, berth.OutputRemoval{AttemptID: attempt, TrialID: id})
+		}
+
+		r.ended = slices.Delete(r.ended, i, i+1)
+	}
+
+	r.expired, r.why = append(r.expired, trialIDs...), why
+
+	return nil
+}
+
+// files are the sizes of attempts; they remove everything but the attempt "stuck".
+type files map[string]int64
+
+func (f files) RemoveOutputs(r berth.OutputRemoval) error {
 	if r.AttemptID == "stuck" {
 		return errors.New("device busy")
 	}
 
+	delete(f, r.AttemptID)
+
 	return nil
+}
+
+func (f files) MeasureOutputs(context.Context) (total int64, err error) {
+	for _, size := range f {
+		total += size
+	}
+
+	return total, nil
+}
+
+func (f files) MeasureTrial(_ context.Context, t berth.TrialOutputs) (total int64, err error) {
+	for _, id := range t.AttemptIDs {
+		total += f[id]
+	}
+
+	return total, nil
+}
+
+// The oldest files of ended sweeps go until the rest is within the limit. Files
+// that no ended sweep has are left.
+func TestRemover_KeepsToItsSize(t *testing.T) {
+	t.Parallel()
+
+	old := func(names ...string) []berth.TrialOutputs {
+		var all []berth.TrialOutputs
+		for _, name := range names {
+			all = append(all, berth.TrialOutputs{TrialID: "trial " + name, AttemptIDs: []string{name}})
+		}
+
+		return all
+	}
+
+	many, sizes := make([]string, 300), files{"runs": 5}
+	for i := range many {
+		many[i] = "t" + strconv.Itoa(i)
+		sizes[many[i]] = 1
+	}
+
+	for _, tt := range []struct {
+		name  string
+		limit int64
+		files files
+		ended []berth.TrialOutputs
+		left  []string // sizes are left of these
+	}{
+		{"without a limit nothing goes", 0, files{"a": 100, "runs": 100}, old("a"), []string{"a", "runs"}},
+		{"within the limit nothing goes", 200, files{"a": 100, "runs": 100}, old("a"), []string{"a", "runs"}},
+		{"the oldest go, no more than needed", 149, files{"a": 40, "b": 20, "c": 30, "runs": 100}, old("a", "b", "c"), []string{"c", "runs"}},
+		{"what goes on is never touched", 50, files{"a": 100, "runs": 100}, old("a"), []string{"runs"}},
+		{"an attempt that left nothing is no end", 50, files{"b": 10, "runs": 45}, old("gone", "b"), []string{"runs"}},
+		{"one that cannot be removed is no reason to remove others", 50, files{"stuck": 60, "b": 20}, old("stuck", "b"), []string{"stuck", "b"}},
+		{"more than one batch", 5, sizes, old(many...), []string{"runs"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			ledger := &removals{ended: tt.ended}
+			remover := &retention.Remover{Removals: ledger, Files: tt.files, HostID: "h", Limit: tt.limit, Every: time.Hour, Log: slog.New(slog.DiscardHandler)}
+
+			err := remover.Look(t.Context())
+			require.Equal(t, slices.Contains(tt.left, "stuck"), err != nil, err)
+			require.ElementsMatch(t, tt.left, slices.Collect(maps.Keys(tt.files)))
+
+			if len(ledger.expired) > 0 {
+				require.Contains(t, ledger.why, "--keep-outputs-size")
+			}
+		})
+	}
 }
 
 // One attempt whose files cannot be removed keeps no other from it, and is

@@ -37,11 +37,13 @@ func (e *Executor) dirs(who berth.Assignee) dirs {
 		attempt:    attempt,
 		in:         filepath.Join(attempt, "in"),
 		out:        filepath.Join(attempt, "out"),
-		checkpoint: filepath.Join(e.config.DataDir, "checkpoints", who.Trial.ID),
+		checkpoint: filepath.Join(e.checkpointsDir(), who.Trial.ID),
 	}
 }
 
 func (e *Executor) attemptsDir() string { return filepath.Join(e.config.DataDir, "attempts") }
+
+func (e *Executor) checkpointsDir() string { return filepath.Join(e.config.DataDir, "checkpoints") }
 
 // make creates the directories and the parameters file. Doing it again, as
 // after a crash, changes nothing the job may have written. The job's user is
@@ -84,7 +86,7 @@ func writeFile(path string, data []byte) error {
 }
 
 // clean removes all but the attempt's output, which stays until the sweep is
-// deleted: it holds the artifacts. Of a short probe nothing stays.
+// deleted or a limit removes it: it holds the artifacts. Of a short probe nothing stays.
 func (d dirs) clean() error {
 	names := ours
 	if d.thrownAway() { // its mark goes after its output

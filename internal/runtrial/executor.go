@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/berthml/berth"
@@ -75,6 +76,8 @@ type Executor struct {
 	log        *slog.Logger
 	ooms       sync.Map // attempt id → true: Docker announced an out-of-memory
 	waiting    sync.Map // attempt id → true: its image is missing
+
+	outputBytes atomic.Int64 // as measured last
 
 	mu     sync.Mutex
 	claims map[string]*claim // by attempt: what a Run is at

@@ -25,6 +25,16 @@ func TestRemoveOutputs(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
 	}
 
+	ctx, trial := t.Context(), berth.TrialOutputs{TrialID: "trial", AttemptIDs: []string{attemptID, "gone"}}
+
+	all, err := e.MeasureOutputs(ctx)
+	require.NoError(t, err)
+	require.Equal(t, all, e.OutputBytes(), "it is remembered for the host's report")
+
+	size, err := e.MeasureTrial(ctx, trial)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, size, int64(2*entryBytes), "a model and a checkpoint")
+
 	require.NoError(t, e.RemoveOutputs(removal))
 	require.NoError(t, e.RemoveOutputs(removal), "what is gone is a success")
 
@@ -33,4 +43,13 @@ func TestRemoveOutputs(t *testing.T) {
 	}
 
 	require.FileExists(t, others)
+
+	left, err := e.MeasureOutputs(ctx)
+	require.NoError(t, err)
+	require.Equal(t, int64(2*entryBytes), left, "the other trial's checkpoint and its directory")
+	require.GreaterOrEqual(t, all-left, size)
+
+	size, err = e.MeasureTrial(ctx, trial)
+	require.NoError(t, err)
+	require.Zero(t, size)
 }

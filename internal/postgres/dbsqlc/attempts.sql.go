@@ -138,7 +138,7 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 }
 
 const getAssignee = `-- name: GetAssignee :one
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
     s.spec, s.image_digest,
     EXISTS (
         SELECT 1 FROM attempts e
@@ -159,46 +159,17 @@ WHERE a.id = $1
 `
 
 type GetAssigneeRow struct {
-	ID              string
-	TrialID         string
-	Number          int32
-	Stage           string
-	Purpose         string
-	State           string
-	HostID          string
-	DeviceID        *string
-	Token           int64
-	MemoryBytes     int64
-	CpuMilli        int64
-	DeviceBytes     int64
-	Contexts        int32
-	Exclusive       bool
-	ContainerID     string
-	FailureKind     string
-	Message         string
-	ExitCode        *int32
-	Value           *float64
-	MemoryPeakBytes int64
-	DevicePeakBytes int64
-	CpuNs           int64
-	WallNs          int64
-	Samples         int32
-	OomKills        int32
-	PlacedAt        time.Time
-	StartedAt       *time.Time
-	FinishedAt      *time.Time
-	UnseenNs        int64
-	Refused         bool
-	LeaseID         string
-	SweepID         string
-	TrialNumber     int32
-	Params          []byte
-	ShapeKey        string
-	TrialState      string
-	Spec            []byte
-	ImageDigest     string
-	Resume          bool
-	Earlier         []string
+	Attempt     Attempt
+	LeaseID     string
+	SweepID     string
+	TrialNumber int32
+	Params      []byte
+	ShapeKey    string
+	TrialState  string
+	Spec        []byte
+	ImageDigest string
+	Resume      bool
+	Earlier     []string
 }
 
 // resume: an earlier attempt that counts had the same host. A short probe does not count. The ledger does not name
@@ -208,36 +179,38 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 	row := db.QueryRow(ctx, getAssignee, id)
 	var i GetAssigneeRow
 	err := row.Scan(
-		&i.ID,
-		&i.TrialID,
-		&i.Number,
-		&i.Stage,
-		&i.Purpose,
-		&i.State,
-		&i.HostID,
-		&i.DeviceID,
-		&i.Token,
-		&i.MemoryBytes,
-		&i.CpuMilli,
-		&i.DeviceBytes,
-		&i.Contexts,
-		&i.Exclusive,
-		&i.ContainerID,
-		&i.FailureKind,
-		&i.Message,
-		&i.ExitCode,
-		&i.Value,
-		&i.MemoryPeakBytes,
-		&i.DevicePeakBytes,
-		&i.CpuNs,
-		&i.WallNs,
-		&i.Samples,
-		&i.OomKills,
-		&i.PlacedAt,
-		&i.StartedAt,
-		&i.FinishedAt,
-		&i.UnseenNs,
-		&i.Refused,
+		&i.Attempt.ID,
+		&i.Attempt.TrialID,
+		&i.Attempt.Number,
+		&i.Attempt.Stage,
+		&i.Attempt.Purpose,
+		&i.Attempt.State,
+		&i.Attempt.HostID,
+		&i.Attempt.DeviceID,
+		&i.Attempt.Token,
+		&i.Attempt.MemoryBytes,
+		&i.Attempt.CpuMilli,
+		&i.Attempt.DeviceBytes,
+		&i.Attempt.Contexts,
+		&i.Attempt.Exclusive,
+		&i.Attempt.ContainerID,
+		&i.Attempt.FailureKind,
+		&i.Attempt.Message,
+		&i.Attempt.ExitCode,
+		&i.Attempt.Value,
+		&i.Attempt.MemoryPeakBytes,
+		&i.Attempt.DevicePeakBytes,
+		&i.Attempt.CpuNs,
+		&i.Attempt.WallNs,
+		&i.Attempt.Samples,
+		&i.Attempt.OomKills,
+		&i.Attempt.PlacedAt,
+		&i.Attempt.StartedAt,
+		&i.Attempt.FinishedAt,
+		&i.Attempt.UnseenNs,
+		&i.Attempt.Refused,
+		&i.Attempt.OutputsRemovedAt,
+		&i.Attempt.OutputsRemovedWhy,
 		&i.LeaseID,
 		&i.SweepID,
 		&i.TrialNumber,
@@ -253,7 +226,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 }
 
 const getAttempt = `-- name: GetAttempt :one
-SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused FROM attempts WHERE id = $1
+SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why FROM attempts WHERE id = $1
 `
 
 func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, error) {
@@ -290,12 +263,14 @@ func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, 
 		&i.FinishedAt,
 		&i.UnseenNs,
 		&i.Refused,
+		&i.OutputsRemovedAt,
+		&i.OutputsRemovedWhy,
 	)
 	return i, err
 }
 
 const listAttempts = `-- name: ListAttempts :many
-SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused FROM attempts WHERE trial_id = $1 ORDER BY stage, number
+SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why FROM attempts WHERE trial_id = $1 ORDER BY stage, number
 `
 
 func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]Attempt, error) {
@@ -338,6 +313,8 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 			&i.FinishedAt,
 			&i.UnseenNs,
 			&i.Refused,
+			&i.OutputsRemovedAt,
+			&i.OutputsRemovedWhy,
 		); err != nil {
 			return nil, err
 		}
@@ -350,7 +327,7 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 }
 
 const listSweepAttempts = `-- name: ListSweepAttempts :many
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, t.number AS trial_number, t.shape_key
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, t.number AS trial_number, t.shape_key
 FROM attempts a JOIN trials t ON t.id = a.trial_id
 WHERE t.sweep_id = $1 AND (t.number, a.number) > ($2::integer, $3::integer)
 ORDER BY t.number, a.number
@@ -365,38 +342,9 @@ type ListSweepAttemptsParams struct {
 }
 
 type ListSweepAttemptsRow struct {
-	ID              string
-	TrialID         string
-	Number          int32
-	Stage           string
-	Purpose         string
-	State           string
-	HostID          string
-	DeviceID        *string
-	Token           int64
-	MemoryBytes     int64
-	CpuMilli        int64
-	DeviceBytes     int64
-	Contexts        int32
-	Exclusive       bool
-	ContainerID     string
-	FailureKind     string
-	Message         string
-	ExitCode        *int32
-	Value           *float64
-	MemoryPeakBytes int64
-	DevicePeakBytes int64
-	CpuNs           int64
-	WallNs          int64
-	Samples         int32
-	OomKills        int32
-	PlacedAt        time.Time
-	StartedAt       *time.Time
-	FinishedAt      *time.Time
-	UnseenNs        int64
-	Refused         bool
-	TrialNumber     int32
-	ShapeKey        string
+	Attempt     Attempt
+	TrialNumber int32
+	ShapeKey    string
 }
 
 func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweepAttemptsParams) ([]ListSweepAttemptsRow, error) {
@@ -414,36 +362,38 @@ func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweep
 	for rows.Next() {
 		var i ListSweepAttemptsRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.TrialID,
-			&i.Number,
-			&i.Stage,
-			&i.Purpose,
-			&i.State,
-			&i.HostID,
-			&i.DeviceID,
-			&i.Token,
-			&i.MemoryBytes,
-			&i.CpuMilli,
-			&i.DeviceBytes,
-			&i.Contexts,
-			&i.Exclusive,
-			&i.ContainerID,
-			&i.FailureKind,
-			&i.Message,
-			&i.ExitCode,
-			&i.Value,
-			&i.MemoryPeakBytes,
-			&i.DevicePeakBytes,
-			&i.CpuNs,
-			&i.WallNs,
-			&i.Samples,
-			&i.OomKills,
-			&i.PlacedAt,
-			&i.StartedAt,
-			&i.FinishedAt,
-			&i.UnseenNs,
-			&i.Refused,
+			&i.Attempt.ID,
+			&i.Attempt.TrialID,
+			&i.Attempt.Number,
+			&i.Attempt.Stage,
+			&i.Attempt.Purpose,
+			&i.Attempt.State,
+			&i.Attempt.HostID,
+			&i.Attempt.DeviceID,
+			&i.Attempt.Token,
+			&i.Attempt.MemoryBytes,
+			&i.Attempt.CpuMilli,
+			&i.Attempt.DeviceBytes,
+			&i.Attempt.Contexts,
+			&i.Attempt.Exclusive,
+			&i.Attempt.ContainerID,
+			&i.Attempt.FailureKind,
+			&i.Attempt.Message,
+			&i.Attempt.ExitCode,
+			&i.Attempt.Value,
+			&i.Attempt.MemoryPeakBytes,
+			&i.Attempt.DevicePeakBytes,
+			&i.Attempt.CpuNs,
+			&i.Attempt.WallNs,
+			&i.Attempt.Samples,
+			&i.Attempt.OomKills,
+			&i.Attempt.PlacedAt,
+			&i.Attempt.StartedAt,
+			&i.Attempt.FinishedAt,
+			&i.Attempt.UnseenNs,
+			&i.Attempt.Refused,
+			&i.Attempt.OutputsRemovedAt,
+			&i.Attempt.OutputsRemovedWhy,
 			&i.TrialNumber,
 			&i.ShapeKey,
 		); err != nil {

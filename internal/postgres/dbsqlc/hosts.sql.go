@@ -82,7 +82,7 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, e
 }
 
 const listHosts = `-- name: ListHosts :many
-SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
+SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, h.disk_bytes, h.output_bytes, h.disk_mark_at, h.disk_mark_used_bytes, h.disk_day_at, h.disk_day_used_bytes, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
     (now() - h.last_seen_at > $2::interval)::boolean AS late, coalesce(h.test_at <= now(), false)::boolean AS test_due,
     EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
 FROM hosts h
@@ -122,6 +122,12 @@ type ListHostsRow struct {
 	MachineID           string
 	DataDir             string
 	Problem             string
+	DiskBytes           int64
+	OutputBytes         int64
+	DiskMarkAt          *time.Time
+	DiskMarkUsedBytes   int64
+	DiskDayAt           *time.Time
+	DiskDayUsedBytes    int64
 	Lost                bool
 	Late                bool
 	TestDue             bool
@@ -169,6 +175,12 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.MachineID,
 			&i.DataDir,
 			&i.Problem,
+			&i.DiskBytes,
+			&i.OutputBytes,
+			&i.DiskMarkAt,
+			&i.DiskMarkUsedBytes,
+			&i.DiskDayAt,
+			&i.DiskDayUsedBytes,
 			&i.Lost,
 			&i.Late,
 			&i.TestDue,

@@ -22,36 +22,38 @@ type ApiToken struct {
 }
 
 type Attempt struct {
-	ID              string
-	TrialID         string
-	Number          int32
-	Stage           string
-	Purpose         string
-	State           string
-	HostID          string
-	DeviceID        *string
-	Token           int64
-	MemoryBytes     int64
-	CpuMilli        int64
-	DeviceBytes     int64
-	Contexts        int32
-	Exclusive       bool
-	ContainerID     string
-	FailureKind     string
-	Message         string
-	ExitCode        *int32
-	Value           *float64
-	MemoryPeakBytes int64
-	DevicePeakBytes int64
-	CpuNs           int64
-	WallNs          int64
-	Samples         int32
-	OomKills        int32
-	PlacedAt        time.Time
-	StartedAt       *time.Time
-	FinishedAt      *time.Time
-	UnseenNs        int64
-	Refused         bool
+	ID                string
+	TrialID           string
+	Number            int32
+	Stage             string
+	Purpose           string
+	State             string
+	HostID            string
+	DeviceID          *string
+	Token             int64
+	MemoryBytes       int64
+	CpuMilli          int64
+	DeviceBytes       int64
+	Contexts          int32
+	Exclusive         bool
+	ContainerID       string
+	FailureKind       string
+	Message           string
+	ExitCode          *int32
+	Value             *float64
+	MemoryPeakBytes   int64
+	DevicePeakBytes   int64
+	CpuNs             int64
+	WallNs            int64
+	Samples           int32
+	OomKills          int32
+	PlacedAt          time.Time
+	StartedAt         *time.Time
+	FinishedAt        *time.Time
+	UnseenNs          int64
+	Refused           bool
+	OutputsRemovedAt  *time.Time
+	OutputsRemovedWhy string
 }
 
 type AuditLog struct {
@@ -131,6 +133,12 @@ type Host struct {
 	MachineID           string
 	DataDir             string
 	Problem             string
+	DiskBytes           int64
+	OutputBytes         int64
+	DiskMarkAt          *time.Time
+	DiskMarkUsedBytes   int64
+	DiskDayAt           *time.Time
+	DiskDayUsedBytes    int64
 }
 
 type IdempotencyKey struct {
@@ -267,6 +275,7 @@ type Sweep struct {
 	OutputsRemovedAt *time.Time
 	LogsRemovedAt    *time.Time
 	MetricsRemovedAt *time.Time
+	ResumedAt        *time.Time
 }
 
 type Trial struct {

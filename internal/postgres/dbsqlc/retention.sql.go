@@ -11,18 +11,21 @@ import (
 )
 
 const askOutputRemoval = `-- name: AskOutputRemoval :execrows
-WITH asked AS (
+WITH noted AS (
+    UPDATE attempts a SET outputs_removed_at = now(), outputs_removed_why = $2::text
+    FROM trials t WHERE t.id = a.trial_id AND t.sweep_id = $1 AND a.outputs_removed_at IS NULL
+    RETURNING a.host_id, a.id, a.trial_id
+), asked AS (
     INSERT INTO output_removals (host_id, attempt_id, trial_id)
-    SELECT a.host_id, a.id, a.trial_id FROM attempts a JOIN trials t ON t.id = a.trial_id
-    WHERE t.sweep_id = $1
+    SELECT host_id, id, trial_id FROM noted
     ON CONFLICT DO NOTHING
 )
 UPDATE sweeps s SET outputs_removed_at = now() WHERE s.id = $1 AND s.outputs_removed_at IS NULL
 `
 
-// Asks the hosts to remove the files of a sweep's attempts, checkpoints included.
-func (q *Queries) AskOutputRemoval(ctx context.Context, db DBTX, sweepID string) (int64, error) {
-	result, err := db.Exec(ctx, askOutputRemoval, sweepID)
+// Asks the hosts to remove the files of a sweep's attempts, checkpoints included. why is shown with each attempt.
+func (q *Queries) AskOutputRemoval(ctx context.Context, db DBTX, sweepID string, why string) (int64, error) {
+	result, err := db.Exec(ctx, askOutputRemoval, sweepID, why)
 	if err != nil {
 		return 0, err
 	}
@@ -209,6 +212,53 @@ func (q *Queries) EndedSweeps(ctx context.Context, db DBTX, beforeTime time.Time
 	return items, nil
 }
 
+const expireOutputs = `-- name: ExpireOutputs :many
+WITH noted AS (
+    UPDATE attempts a SET outputs_removed_at = now(), outputs_removed_why = $1::text
+    FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+    WHERE t.id = a.trial_id AND t.id = ANY ($2::uuid[]) AND a.host_id = $3 AND a.outputs_removed_at IS NULL
+        AND s.finished_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+    RETURNING a.host_id, a.id, a.trial_id, t.sweep_id
+), asked AS (
+    INSERT INTO output_removals (host_id, attempt_id, trial_id)
+    SELECT host_id, id, trial_id FROM noted
+    ON CONFLICT DO NOTHING
+)
+SELECT sweep_id, count(DISTINCT trial_id)::integer AS trials FROM noted GROUP BY sweep_id ORDER BY sweep_id
+`
+
+type ExpireOutputsParams struct {
+	Why      string
+	TrialIds []string
+	HostID   string
+}
+
+type ExpireOutputsRow struct {
+	SweepID string
+	Trials  int32
+}
+
+// Asks a host to remove the files of these trials of ended sweeps. It returns how many trials of each sweep are concerned.
+func (q *Queries) ExpireOutputs(ctx context.Context, db DBTX, arg *ExpireOutputsParams) ([]ExpireOutputsRow, error) {
+	rows, err := db.Query(ctx, expireOutputs, arg.Why, arg.TrialIds, arg.HostID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ExpireOutputsRow
+	for rows.Next() {
+		var i ExpireOutputsRow
+		if err := rows.Scan(&i.SweepID, &i.Trials); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const markLogsRemoved = `-- name: MarkLogsRemoved :exec
 UPDATE sweeps SET logs_removed_at = now() WHERE id = $1 AND logs_removed_at IS NULL
 `
@@ -248,6 +298,43 @@ func (q *Queries) OldSweeps(ctx context.Context, db DBTX, keep time.Duration, ma
 			return nil, err
 		}
 		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const oldestOutputs = `-- name: OldestOutputs :many
+SELECT s.id AS sweep_id, t.id AS trial_id, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids
+FROM sweeps s JOIN trials t ON t.sweep_id = s.id JOIN attempts a ON a.trial_id = t.id
+WHERE s.finished_at IS NOT NULL AND s.outputs_removed_at IS NULL AND a.host_id = $1 AND a.outputs_removed_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+GROUP BY s.id, t.id
+ORDER BY s.finished_at, s.id, t.number LIMIT $2
+`
+
+type OldestOutputsRow struct {
+	SweepID    string
+	TrialID    string
+	AttemptIds []string
+}
+
+// Trials of ended sweeps whose files a host may still have, those of the sweep that ended first come first. A sweep that
+// holds a place has a container somewhere.
+func (q *Queries) OldestOutputs(ctx context.Context, db DBTX, hostID string, maxRows int32) ([]OldestOutputsRow, error) {
+	rows, err := db.Query(ctx, oldestOutputs, hostID, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []OldestOutputsRow
+	for rows.Next() {
+		var i OldestOutputsRow
+		if err := rows.Scan(&i.SweepID, &i.TrialID, &i.AttemptIds); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

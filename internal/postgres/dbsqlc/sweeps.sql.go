@@ -15,7 +15,7 @@ UPDATE sweeps
 SET run_id = $1, state = CASE WHEN state = 'pending' THEN 'running' ELSE state END,
     started_at = coalesce(started_at, now())
 WHERE id = $2
-RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at
+RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at
 `
 
 // Waits for trials that are ending and have read the earlier run (TellSweep).
@@ -40,6 +40,7 @@ func (q *Queries) BeginSweepRun(ctx context.Context, db DBTX, runID string, iD s
 		&i.OutputsRemovedAt,
 		&i.LogsRemovedAt,
 		&i.MetricsRemovedAt,
+		&i.ResumedAt,
 	)
 	return i, err
 }
@@ -189,7 +190,7 @@ func (q *Queries) FirstTrialRan(ctx context.Context, db DBTX, sweepID string) (*
 }
 
 const getSweep = `-- name: GetSweep :one
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at FROM sweeps WHERE id = $1 AND deleted_at IS NULL
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at FROM sweeps WHERE id = $1 AND deleted_at IS NULL
 `
 
 func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, error) {
@@ -213,6 +214,7 @@ func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, erro
 		&i.OutputsRemovedAt,
 		&i.LogsRemovedAt,
 		&i.MetricsRemovedAt,
+		&i.ResumedAt,
 	)
 	return i, err
 }
@@ -246,7 +248,7 @@ func (q *Queries) InsertSweep(ctx context.Context, db DBTX, arg *InsertSweepPara
 }
 
 const listSweeps = `-- name: ListSweeps :many
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at FROM sweeps
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at FROM sweeps
 WHERE (created_at, id) < ($1::timestamptz, $2::uuid) AND deleted_at IS NULL
   AND (cardinality($3::text[]) = 0 OR state = ANY ($3::text[]))
 ORDER BY created_at DESC, id DESC
@@ -292,6 +294,7 @@ func (q *Queries) ListSweeps(ctx context.Context, db DBTX, arg *ListSweepsParams
 			&i.OutputsRemovedAt,
 			&i.LogsRemovedAt,
 			&i.MetricsRemovedAt,
+			&i.ResumedAt,
 		); err != nil {
 			return nil, err
 		}

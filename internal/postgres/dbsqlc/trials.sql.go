@@ -157,7 +157,9 @@ func (q *Queries) ListTrialParams(ctx context.Context, db DBTX, sweepID string) 
 const listTrials = `-- name: ListTrials :many
 SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
     coalesce((SELECT r.reasons FROM placement_requests r WHERE r.trial_id = t.id AND r.state = 'waiting'
-        ORDER BY r.requested_at DESC LIMIT 1), '[]')::jsonb AS reasons
+        ORDER BY r.requested_at DESC LIMIT 1), '[]')::jsonb AS reasons,
+    coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id AND a.outputs_removed_at IS NOT NULL
+        ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed
 FROM trials t
 WHERE t.sweep_id = $1 AND t.number > $2
   AND (cardinality($3::text[]) = 0 OR t.state = ANY ($3::text[]))
@@ -173,20 +175,21 @@ type ListTrialsParams struct {
 }
 
 type ListTrialsRow struct {
-	ID          string
-	SweepID     string
-	Number      int32
-	Params      []byte
-	ShapeKey    string
-	State       string
-	FailureKind string
-	Message     string
-	Value       *float64
-	CreatedAt   time.Time
-	StartedAt   *time.Time
-	FinishedAt  *time.Time
-	Attempts    int32
-	Reasons     json.RawMessage
+	ID             string
+	SweepID        string
+	Number         int32
+	Params         []byte
+	ShapeKey       string
+	State          string
+	FailureKind    string
+	Message        string
+	Value          *float64
+	CreatedAt      time.Time
+	StartedAt      *time.Time
+	FinishedAt     *time.Time
+	Attempts       int32
+	Reasons        json.RawMessage
+	OutputsRemoved string
 }
 
 func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams) ([]ListTrialsRow, error) {
@@ -218,6 +221,7 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 			&i.FinishedAt,
 			&i.Attempts,
 			&i.Reasons,
+			&i.OutputsRemoved,
 		); err != nil {
 			return nil, err
 		}

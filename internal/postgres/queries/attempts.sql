@@ -5,7 +5,7 @@ SELECT * FROM attempts WHERE id = @id;
 SELECT * FROM attempts WHERE trial_id = @trial_id ORDER BY stage, number;
 
 -- name: ListSweepAttempts :many
-SELECT a.*, t.number AS trial_number, t.shape_key
+SELECT sqlc.embed(a), t.number AS trial_number, t.shape_key
 FROM attempts a JOIN trials t ON t.id = a.trial_id
 WHERE t.sweep_id = @sweep_id AND (t.number, a.number) > (@after_trial::integer, @after_number::integer)
 ORDER BY t.number, a.number
@@ -62,7 +62,7 @@ FROM locked l WHERE a.id = l.id;
 -- resume: an earlier attempt that counts had the same host. A short probe does not count. The ledger does not name
 -- short probes, but an attempt that ended well and was followed by another one was a short probe, and so were the
 -- attempts before it.
-SELECT a.*, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
+SELECT sqlc.embed(a), l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
     s.spec, s.image_digest,
     EXISTS (
         SELECT 1 FROM attempts e

@@ -32,14 +32,42 @@ WHERE finished_at IS NOT NULL AND finished_at < @before_time::timestamptz ORDER 
 SELECT id FROM sweeps WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT @max_rows;
 
 -- name: AskOutputRemoval :execrows
--- Asks the hosts to remove the files of a sweep's attempts, checkpoints included.
-WITH asked AS (
+-- Asks the hosts to remove the files of a sweep's attempts, checkpoints included. why is shown with each attempt.
+WITH noted AS (
+    UPDATE attempts a SET outputs_removed_at = now(), outputs_removed_why = @why::text
+    FROM trials t WHERE t.id = a.trial_id AND t.sweep_id = @sweep_id AND a.outputs_removed_at IS NULL
+    RETURNING a.host_id, a.id, a.trial_id
+), asked AS (
     INSERT INTO output_removals (host_id, attempt_id, trial_id)
-    SELECT a.host_id, a.id, a.trial_id FROM attempts a JOIN trials t ON t.id = a.trial_id
-    WHERE t.sweep_id = @sweep_id
+    SELECT host_id, id, trial_id FROM noted
     ON CONFLICT DO NOTHING
 )
 UPDATE sweeps s SET outputs_removed_at = now() WHERE s.id = @sweep_id AND s.outputs_removed_at IS NULL;
+
+-- name: OldestOutputs :many
+-- Trials of ended sweeps whose files a host may still have, those of the sweep that ended first come first. A sweep that
+-- holds a place has a container somewhere.
+SELECT s.id AS sweep_id, t.id AS trial_id, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids
+FROM sweeps s JOIN trials t ON t.sweep_id = s.id JOIN attempts a ON a.trial_id = t.id
+WHERE s.finished_at IS NOT NULL AND s.outputs_removed_at IS NULL AND a.host_id = @host_id AND a.outputs_removed_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+GROUP BY s.id, t.id
+ORDER BY s.finished_at, s.id, t.number LIMIT @max_rows;
+
+-- name: ExpireOutputs :many
+-- Asks a host to remove the files of these trials of ended sweeps. It returns how many trials of each sweep are concerned.
+WITH noted AS (
+    UPDATE attempts a SET outputs_removed_at = now(), outputs_removed_why = @why::text
+    FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+    WHERE t.id = a.trial_id AND t.id = ANY (@trial_ids::uuid[]) AND a.host_id = @host_id AND a.outputs_removed_at IS NULL
+        AND s.finished_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+    RETURNING a.host_id, a.id, a.trial_id, t.sweep_id
+), asked AS (
+    INSERT INTO output_removals (host_id, attempt_id, trial_id)
+    SELECT host_id, id, trial_id FROM noted
+    ON CONFLICT DO NOTHING
+)
+SELECT sweep_id, count(DISTINCT trial_id)::integer AS trials FROM noted GROUP BY sweep_id ORDER BY sweep_id;
 
 -- name: OutputRemovals :many
 SELECT attempt_id, trial_id FROM output_removals WHERE host_id = @host_id ORDER BY asked_at, attempt_id LIMIT @max_rows;

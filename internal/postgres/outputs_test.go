@@ -1,0 +1,133 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// finished is a trial with one attempt that ended, on the bundle's host.
+func (r *retained) finished(t *testing.T) berth.PlacementRequest {
+	t.Helper()
+
+	request := r.bundle.request(t, gib)
+	status := r.place(t, request)
+
+	require.NoError(t, r.store.FinishAttempt(t.Context(), result(request, status.Token, berth.Outcome{
+		Kind: berth.FailureOK, Message: "finished", Value: new(0.5), FinishedAt: time.Now(),
+	})))
+
+	_, err := r.store.SetTrialState(t.Context(), berth.TrialUpdate{
+		TrialID: request.TrialID, SweepID: r.sweep, Number: r.trial, State: berth.TrialSucceeded, Value: new(0.5),
+	})
+	require.NoError(t, err)
+
+	return request
+}
+
+// next goes on with another sweep.
+func (r *retained) next(t *testing.T) {
+	t.Helper()
+
+	r.sweep, r.trial = uuid.NewString(), 0
+	_, _, err := r.store.CreateSweep(t.Context(), berth.NewSweep{ID: r.sweep, Spec: berth.Spec{Name: "next"}, ImageDigest: "sha256:x", CreatedBy: "local"})
+	require.NoError(t, err)
+}
+
+// A host above its limit removes files of ended sweeps only, the oldest sweep's
+// first, and what it removed is said with the trial, its attempts and in the
+// audit log.
+func TestExpireOutputs(t *testing.T) {
+	t.Parallel()
+
+	ctx := t.Context()
+	r := retainedSetup(t)
+	young, first := r.sweep, r.request
+	second := r.finished(t)
+	r.end(t, time.Hour)
+
+	r.next(t)
+	old, oldest := r.sweep, r.finished(t)
+	_, err := r.store.SetSweepState(ctx, old, berth.SweepStopped, "")
+	require.NoError(t, err)
+	r.exec(t, "UPDATE sweeps SET finished_at = now() - interval '2 hours' WHERE id = $1", old)
+
+	r.next(t)
+	open := r.finished(t)
+
+	r.next(t)
+	held := r.finished(t)
+	r.place(t, r.bundle.request(t, gib))
+	r.exec(t, "UPDATE sweeps SET state = 'canceled', finished_at = now() - interval '3 hours' WHERE id = $1", r.sweep)
+
+	outputs := func(sweep string, p berth.PlacementRequest) berth.TrialOutputs {
+		return berth.TrialOutputs{SweepID: sweep, TrialID: p.TrialID, AttemptIDs: []string{p.AttemptID}}
+	}
+
+	list, err := r.store.OldestOutputs(ctx, r.host.ID, 10)
+	require.NoError(t, err)
+	require.Equal(t, []berth.TrialOutputs{outputs(old, oldest), outputs(young, first), outputs(young, second)}, list,
+		"neither a sweep that goes on nor one whose container may run")
+
+	list, err = r.store.OldestOutputs(ctx, r.host.ID, 1)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+
+	list, err = r.store.OldestOutputs(ctx, uuid.NewString(), 10)
+	require.NoError(t, err)
+	require.Empty(t, list, "of another host")
+
+	const why = "its host keeps at most 10 MiB of files"
+
+	all := []string{oldest.TrialID, first.TrialID, open.TrialID, held.TrialID}
+	for range 2 { // once more changes nothing
+		require.NoError(t, r.store.ExpireOutputs(ctx, r.host.ID, all, why))
+	}
+
+	asked, err := r.store.OutputRemovals(ctx, r.host.ID, 10)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []berth.OutputRemoval{
+		{AttemptID: oldest.AttemptID, TrialID: oldest.TrialID}, {AttemptID: first.AttemptID, TrialID: first.TrialID},
+	}, asked)
+
+	list, err = r.store.OldestOutputs(ctx, r.host.ID, 10)
+	require.NoError(t, err)
+	require.Equal(t, []berth.TrialOutputs{outputs(young, second)}, list)
+
+	trial, err := r.store.GetTrial(ctx, young, 1)
+	require.NoError(t, err)
+	require.Equal(t, why, trial.OutputsRemoved)
+	require.InDelta(t, 0.6, *trial.Value, 0, "the result stays")
+
+	trial, err = r.store.GetTrial(ctx, young, 2)
+	require.NoError(t, err)
+	require.Empty(t, trial.OutputsRemoved)
+
+	attempt, err := r.store.GetAttempt(ctx, oldest.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, why, attempt.OutputsRemovedWhy)
+	require.WithinDuration(t, time.Now(), *attempt.OutputsRemovedAt, time.Minute)
+
+	require.Equal(t, 2, r.rows(t, "audit_log"), "one entry for each sweep")
+	require.Equal(t, 2, r.rows(t, "events WHERE kind = 'sweep.outputs_removed'"))
+}
+
+// Files that their age removes are said to be, like those that their size does.
+func TestRetain_SaysThatOutputsAreTooOld(t *testing.T) {
+	t.Parallel()
+
+	r := retainedSetup(t)
+	r.end(t, 48*time.Hour)
+	r.retain(t, berth.Retention{Outputs: 36 * time.Hour})
+	r.retain(t, berth.Retention{Outputs: 36 * time.Hour})
+
+	trial, err := r.store.GetTrial(t.Context(), r.sweep, 1)
+	require.NoError(t, err)
+	require.Contains(t, trial.OutputsRemoved, "1.5 days")
+	require.Contains(t, trial.OutputsRemoved, "--keep-outputs")
+	require.Equal(t, 1, r.rows(t, "audit_log"))
+}
