@@ -18,11 +18,25 @@ type Health struct {
 	SilentHosts   []string      // names of the others that hold leases; one that was retired holds none
 	Unready       []string      // hosts that answer and take no attempts, such as "a: Docker does not answer"
 	FullDisks     []string      // names of hosts that answer and whose disk is nearly full
+	Disks         []Disk        // of the hosts that answer
+	Database      Storage       // what the database takes
+	DatabaseDisk  Disk          // where it is on this machine; zero = elsewhere, or not known
 	SuspectLeases int           // not renewed in time; they keep what they hold (rule R3)
 	Cordoned      []string      // hosts that fail to start containers: name and last failure of each
 	Stuck         []StuckTrial  // trials whose request for a place is set aside, longest first; the first few
 	StuckTrials   int           // all of them
 	Alarm         string        // what only a person can decide, see Installation; empty = nothing
+}
+
+// DatabaseDisk is what the disk of the database is called.
+const DatabaseDisk = "the disk of the database"
+
+// Storage says what the database takes on its disk, in bytes.
+type Storage struct {
+	Bytes       int64  // in all; 0 = not known
+	LogBytes    int64  // of it, logs
+	MetricBytes int64  // of it, metric points
+	Dir         string // of a PostgreSQL that was reached on this machine; empty = elsewhere, or not known
 }
 
 // StuckTrial is a trial that waits although there may be room for it.
@@ -40,9 +54,10 @@ func (t StuckTrial) String() string {
 // Finding is one line about a part: fine, or what is wrong and what to do next.
 type Finding struct {
 	OK   bool   `json:"ok"`
+	Warn bool   `json:"warn,omitempty"` // ok, and will not be before long
 	Part string `json:"part"`           // such as "outbox"
 	What string `json:"what"`           // what is seen
-	Next string `json:"next,omitempty"` // what a person does about it; empty when ok
+	Next string `json:"next,omitempty"` // what a person does about it; empty when ok without a warning
 }
 
 // outboxLate is when the outbox is late: it is delivered within milliseconds,
@@ -110,6 +125,8 @@ func (h Health) Findings() []Finding {
 			Part: "disks", What: "less is free than the hosts keep: " + strings.Join(h.FullDisks, ", "),
 			Next: FreeDisk + "; they start nothing new until then, and go on by themselves",
 		}
+	} else if warnings := h.diskWarnings(); len(warnings) > 0 {
+		disks = Finding{OK: true, Warn: true, Part: "disks", What: strings.Join(warnings, "; "), Next: LessOutput}
 	}
 
 	leases := Finding{OK: true, Part: "leases", What: "every lease was renewed in time"}
@@ -120,7 +137,40 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, placer, hosts, disks, leases, h.starts(), h.requests(), h.alarm()}
+	return []Finding{outbox, placer, hosts, disks, h.storage(), leases, h.starts(), h.requests(), h.alarm()}
+}
+
+// LessOutput is what a person does about a disk that fills with outputs.
+const LessOutput = "delete sweeps that are not needed with `berth sweep delete`, or limit what is kept: `berth worker --keep-outputs-size`, " +
+	"`berth server --keep-outputs`; or " + FreeDisk
+
+// lessData is what a person does about a database that fills its disk.
+const lessData = "delete sweeps that are not needed with `berth sweep delete`, or limit what is kept: `berth server --keep-logs`, `--keep-log-bytes`, " +
+	"`--keep-metrics`, `--keep-metric-points`; PostgreSQL uses the freed space for new rows, and `VACUUM FULL` gives it back to the disk"
+
+func (h Health) diskWarnings() (warnings []string) {
+	for _, disk := range h.Disks {
+		if warning := disk.Warning(); warning != "" {
+			warnings = append(warnings, warning)
+		}
+	}
+
+	return warnings
+}
+
+// storage is the finding about the size of the database.
+func (h Health) storage() Finding {
+	f := Finding{OK: true, Part: "storage", What: "the size of the database is not known"}
+	if h.Database.Bytes > 0 {
+		f.What = fmt.Sprintf("the database takes %s: logs %s, metrics %s",
+			BytesText(h.Database.Bytes), BytesText(h.Database.LogBytes), BytesText(h.Database.MetricBytes))
+	}
+
+	if warning := h.DatabaseDisk.Warning(); warning != "" {
+		f.Warn, f.What, f.Next = true, warning+"; "+f.What, lessData
+	}
+
+	return f
 }
 
 // starts is the finding about hosts that cannot start containers.

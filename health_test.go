@@ -1,6 +1,7 @@
 package berth_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +9,36 @@ import (
 
 	"github.com/berthml/berth"
 )
+
+// A disk that will be full before long is no failure yet: it is told with what
+// to do, and with what fills it.
+func TestHealth_WarnsBeforeADiskIsFull(t *testing.T) {
+	t.Parallel()
+
+	const gib = 1 << 30
+
+	findings := berth.Health{
+		Hosts: 2, Answering: 2,
+		Disks: []berth.Disk{
+			{Of: "host a", TotalBytes: 100 * gib, FreeBytes: 10 * gib, HeadroomBytes: 2 * gib, OutputBytes: 70 * gib},
+			{Of: "host b", TotalBytes: 100 * gib, FreeBytes: 60 * gib},
+		},
+		Database:     berth.Storage{Bytes: 3 * gib, LogBytes: 2 * gib, MetricBytes: gib / 2},
+		DatabaseDisk: berth.Disk{Of: berth.DatabaseDisk, TotalBytes: 100 * gib, FreeBytes: gib},
+	}.Findings()
+
+	for part, says := range map[string][2]string{
+		"disks":   {"host a has 8,192 MiB left: 91 % of what it may fill is in use; files of attempts take 71,680 MiB", "--keep-outputs-size"},
+		"storage": {"the disk of the database has 1,024 MiB left: 99 % of what it may fill is in use; the database takes 3,072 MiB: logs 2,048 MiB, metrics 512 MiB", "--keep-log-bytes"},
+	} {
+		i := slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == part })
+		require.True(t, findings[i].OK)
+		require.True(t, findings[i].Warn)
+		require.Equal(t, says[0], findings[i].What)
+		require.Contains(t, findings[i].Next, "berth sweep delete")
+		require.Contains(t, findings[i].Next, says[1])
+	}
+}
 
 // The image of a paused sweep has no container, and its tag may have moved on;
 // a container that ended may hold the only copy of a result.

@@ -40,9 +40,12 @@ type Host struct {
 	MemoryFreeBytes     int64     `json:"memory_free_bytes"` // total less what processes outside Berth use now
 	DiskFreeBytes       int64     `json:"disk_free_bytes"`   // measured, where trials keep files and Docker its containers
 	DiskHeadroomBytes   int64     `json:"disk_headroom_bytes"`
-	MaxAttempts         int       `json:"max_attempts"` // 0 = no limit
-	Attempts            int       `json:"attempts"`     // unreleased leases
-	Exclusive           bool      `json:"exclusive"`    // one of them wants the host for itself
+	DiskBytes           int64     `json:"disk_bytes,omitempty"`        // of that disk in all; 0 = not known
+	DiskGrowthBytes     int64     `json:"disk_growth_bytes,omitempty"` // how much more of it is in use than a day before; 0 = not known
+	OutputBytes         int64     `json:"output_bytes,omitempty"`      // what files of attempts take
+	MaxAttempts         int       `json:"max_attempts"`                // 0 = no limit
+	Attempts            int       `json:"attempts"`                    // unreleased leases
+	Exclusive           bool      `json:"exclusive"`                   // one of them wants the host for itself
 	Devices             []Device  `json:"devices"`
 	LastSeenAt          time.Time `json:"last_seen_at"`
 	Late                bool      `json:"-"`                 // not heard of for HostLateAfter: it may be gone
@@ -74,6 +77,8 @@ func (h Host) CordonedFor(sweepID string) bool {
 type HostFree struct {
 	MemoryBytes int64 // total less what processes outside Berth use
 	DiskBytes   int64 // on the fuller of the disks that trials write to
+	DiskTotal   int64 // of that disk in bytes; 0 = not known
+	OutputBytes int64 // what files of attempts take; 0 = not known
 	Problem     string
 }
 
@@ -89,6 +94,14 @@ type MachineHost struct {
 
 // DiskLow reports whether the host starts nothing new for want of disk.
 func (h Host) DiskLow() bool { return h.DiskFreeBytes < h.DiskHeadroomBytes }
+
+// Disk is the host's fuller disk.
+func (h Host) Disk() Disk {
+	return Disk{
+		Of: "host " + h.Name, TotalBytes: h.DiskBytes, FreeBytes: h.DiskFreeBytes, HeadroomBytes: h.DiskHeadroomBytes,
+		OutputBytes: h.OutputBytes, GrowthBytes: h.DiskGrowthBytes,
+	}
+}
 
 // Device is one GPU of a host.
 type Device struct {

@@ -124,7 +124,9 @@ func toHost(h berth.Host) openapi.Host {
 	out := openapi.Host{
 		ID: h.ID, Name: h.Name, State: string(h.State), CPUMilli: h.CPUMilli, CPUMilliReserved: h.CPUMilliReserved,
 		MemoryBytes: h.MemoryBytes, MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryReservedBytes: h.MemoryReservedBytes,
-		MemoryFreeBytes: h.MemoryFreeBytes, DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes, MaxAttempts: h.MaxAttempts, Attempts: h.Attempts, Exclusive: h.Exclusive,
+		MemoryFreeBytes: h.MemoryFreeBytes, DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes,
+		DiskBytes: h.DiskBytes, OutputBytes: h.OutputBytes, DiskWarning: h.Disk().Warning(),
+		MaxAttempts: h.MaxAttempts, Attempts: h.Attempts, Exclusive: h.Exclusive,
 		Devices: []openapi.Device{}, LastSeenAt: h.LastSeenAt, Problem: h.Problem,
 		CordonedAt: utc(h.CordonedAt), CordonReason: h.CordonReason, CordonSweep: h.CordonSweep,
 	}

@@ -34,7 +34,8 @@ func (s *Server) ready(c *gin.Context) {
 }
 
 // health is GET /healthz: each part with what is seen of it and the next
-// step, for a person at three in the morning. It is 503 when something is wrong.
+// step, for a person at three in the morning. It is 503 when something is wrong;
+// a warning is not yet.
 func (s *Server) health(c *gin.Context) {
 	var findings []berth.Finding
 
@@ -55,6 +56,10 @@ func (s *Server) health(c *gin.Context) {
 
 	if ctx := c.Request.Context(); caller(ctx).name != "" {
 		if health, err := s.deps.Store.Health(ctx); err == nil { // else the database's own line says so
+			if dir := health.Database.Dir; dir != "" && s.deps.Disk != nil {
+				health.DatabaseDisk = s.deps.Disk(berth.DatabaseDisk, dir)
+			}
+
 			findings = append(findings, health.Findings()...)
 		}
 	}

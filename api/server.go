@@ -24,8 +24,13 @@ type Deps struct {
 	Images   Images  // says what an image is: temporal.Client
 	Temporal Pinger  // temporal.Client
 	Web      fs.FS   // the web interface; nil = none
+	Disk     Disk    // looks at disks of this machine; nil = none is looked at
 	Log      *slog.Logger
 }
+
+// Disk is the file system of a directory of this machine; zero when it cannot be
+// asked.
+type Disk func(of, dir string) berth.Disk
 
 // Config says where and for whom the API is. Zero values are defaults.
 type Config struct {

@@ -307,6 +307,12 @@ func TestHealthSaysWhatToDo(t *testing.T) {
 	status, body := r.text("GET", "/healthz", "")
 	require.Equal(t, http.StatusOK, status, body)
 
+	store.Change(func() { store.Unwell.Disks = []berth.Disk{{Of: "host a", TotalBytes: 100, FreeBytes: 9}} })
+
+	status, body = r.text("GET", "/healthz", "")
+	require.Equal(t, http.StatusOK, status, "a disk that will be full is no failure yet: %s", body)
+	require.Contains(t, body, `{"ok":true,"warn":true,"part":"disks","what":"host a has 9 bytes left`)
+
 	store.Change(func() { store.Unwell.SilentHosts = []string{"laptop"} })
 
 	status, body = r.text("GET", "/healthz", "")

@@ -330,11 +330,17 @@ type Host struct {
 	CPUMilliReserved int64    `json:"cpu_milli_reserved"`
 	Devices          []Device `json:"devices"`
 
+	// DiskBytes Of that disk in all; absent = not known
+	DiskBytes int64 `json:"disk_bytes,omitempty"`
+
 	// DiskFreeBytes On the fuller of the disks that trials write to
 	DiskFreeBytes int64 `json:"disk_free_bytes"`
 
 	// DiskHeadroomBytes Kept free on purpose; with less, nothing new starts
 	DiskHeadroomBytes int64 `json:"disk_headroom_bytes"`
+
+	// DiskWarning That the disk will be full before long, in plain words; absent = there is room
+	DiskWarning string `json:"disk_warning,omitempty"`
 
 	// Exclusive One of them has the host for itself
 	Exclusive  bool      `json:"exclusive,omitempty"`
@@ -352,6 +358,9 @@ type Host struct {
 	MemoryHeadroomBytes int64  `json:"memory_headroom_bytes"`
 	MemoryReservedBytes int64  `json:"memory_reserved_bytes"`
 	Name                string `json:"name"`
+
+	// OutputBytes What files of attempts take there; absent = not known
+	OutputBytes int64 `json:"output_bytes,omitempty"`
 
 	// Problem Why the host's worker takes no attempts, when it is unready
 	Problem string `json:"problem,omitempty"`

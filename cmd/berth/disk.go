@@ -15,25 +15,37 @@ import (
 // most that Docker keeps of one, while a person frees space.
 const defaultDiskHeadroom = 2 << 30
 
-// freeDisk is the least that is free where the directories are. A disk that
-// cannot be asked stops nothing.
-func freeDisk(log *slog.Logger, host berth.Host, dirs ...string) int64 {
-	free, err := leastFree(dirs...)
+// fullestDisk is the disk with the least free of those where the directories
+// are. A disk that cannot be asked stops nothing.
+func fullestDisk(log *slog.Logger, host berth.Host, dirs ...string) berth.Disk {
+	disk, err := fullest(dirs...)
 	if err != nil {
 		log.Warn("reading the machine's disks", "error", err)
 
-		return host.DiskHeadroomBytes
+		return berth.Disk{FreeBytes: host.DiskHeadroomBytes}
 	}
 
-	return free
+	return disk
 }
 
-// leastFree is what a process without privileges may still write, in bytes, on
-// the fullest of the file systems that hold the directories. One that is not
+// localDisk is the file system of a directory; zero when it cannot be asked.
+func localDisk(of, dir string) berth.Disk {
+	disk, err := fullest(dir)
+	if err != nil || disk.TotalBytes == 0 {
+		return berth.Disk{}
+	}
+
+	disk.Of = of
+
+	return disk
+}
+
+// fullest is the file system with the least free of those that hold the
+// directories, as a process without privileges may use it. One that is not
 // there is left out: Docker's own is elsewhere when the worker runs in a
 // container.
-func leastFree(dirs ...string) (int64, error) {
-	least := int64(math.MaxInt64)
+func fullest(dirs ...string) (berth.Disk, error) {
+	least := berth.Disk{FreeBytes: math.MaxInt64}
 
 	for _, dir := range dirs {
 		var stat syscall.Statfs_t
@@ -44,10 +56,16 @@ func leastFree(dirs ...string) (int64, error) {
 		}
 
 		if err != nil {
-			return 0, fmt.Errorf("asking what is free where %s is: %w", dir, err)
+			return berth.Disk{}, fmt.Errorf("asking what is free where %s is: %w", dir, err)
 		}
 
-		least = min(least, int64(stat.Bavail)*int64(stat.Bsize)) //nolint:gosec,unconvert // G115: no disk has 2^63 bytes; Bsize differs by system
+		block := int64(stat.Bsize) //nolint:unconvert // it differs by system
+
+		// What is reserved for root is neither free nor in use, as df counts.
+		free, used := int64(stat.Bavail)*block, int64(stat.Blocks-stat.Bfree)*block //nolint:gosec // G115: no disk has 2^63 bytes
+		if free < least.FreeBytes {
+			least = berth.Disk{FreeBytes: free, TotalBytes: free + used}
+		}
 	}
 
 	return least, nil

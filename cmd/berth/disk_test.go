@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestLeastFree(t *testing.T) {
+func TestFullest(t *testing.T) {
 	t.Parallel()
 
 	dir := t.TempDir()
@@ -19,14 +19,19 @@ func TestLeastFree(t *testing.T) {
 
 	require.NoError(t, syscall.Statfs(dir, &stat))
 
-	free, err := leastFree(dir, none, "")
+	disk, err := fullest(dir, none, "")
 	require.NoError(t, err)
-	require.InEpsilon(t, int64(stat.Bavail)*stat.Bsize, free, 0.5, "of the one that is there") //nolint:gosec // G115: no disk has 2^63 bytes
+	require.InEpsilon(t, int64(stat.Bavail)*stat.Bsize, disk.FreeBytes, 0.5, "of the one that is there") //nolint:gosec // G115: no disk has 2^63 bytes
+	require.InEpsilon(t, int64(stat.Blocks-stat.Bfree+stat.Bavail)*stat.Bsize, disk.TotalBytes, 0.01)    //nolint:gosec // G115: no disk has 2^63 bytes
 
-	free, err = leastFree(none)
+	require.Equal(t, disk.TotalBytes, localDisk("x", dir).TotalBytes)
+	require.Zero(t, localDisk("x", none))
+
+	disk, err = fullest(none)
 	require.NoError(t, err)
-	require.EqualValues(t, math.MaxInt64, free, "nothing is known to be short")
+	require.EqualValues(t, math.MaxInt64, disk.FreeBytes, "nothing is known to be short")
+	require.Zero(t, disk.TotalBytes)
 
-	_, err = leastFree(filepath.Join(dir, string(make([]byte, 1))))
+	_, err = fullest(filepath.Join(dir, string(make([]byte, 1))))
 	require.ErrorContains(t, err, "asking what is free")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"runtime"
@@ -28,24 +29,7 @@ func doctorCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 20*time.Second)
 			defer cancel()
 
-			findings := append(checkMachine(ctx), checkBackends(ctx, b)...)
-			bad := 0
-
-			for _, f := range findings {
-				mark := "ok   "
-				if !f.OK {
-					mark = "FIX  "
-					bad++
-				}
-
-				fmt.Fprintln(cmd.OutOrStdout(), mark+f.Part+": "+f.What)
-
-				if f.Next != "" {
-					fmt.Fprintln(cmd.OutOrStdout(), "     → "+f.Next)
-				}
-			}
-
-			if bad > 0 {
+			if bad := printFindings(cmd.OutOrStdout(), append(checkMachine(ctx), checkBackends(ctx, b)...)); bad > 0 {
 				return berth.Errorf(berth.KindUnavailable, "%d thing(s) to fix", bad)
 			}
 
@@ -56,6 +40,29 @@ func doctorCommand() *cobra.Command {
 	b.bind(cmd.Flags())
 
 	return cmd
+}
+
+// printFindings returns how many are to be fixed. A warning is not among them.
+func printFindings(out io.Writer, findings []berth.Finding) (bad int) {
+	for _, f := range findings {
+		mark := "ok   "
+
+		switch {
+		case !f.OK:
+			mark = "FIX  "
+			bad++
+		case f.Warn:
+			mark = "SOON "
+		}
+
+		fmt.Fprintln(out, mark+f.Part+": "+f.What)
+
+		if f.Next != "" {
+			fmt.Fprintln(out, "     → "+f.Next)
+		}
+	}
+
+	return bad
 }
 
 func checkMachine(ctx context.Context) []berth.Finding {
@@ -89,7 +96,9 @@ func checkMachine(ctx context.Context) []berth.Finding {
 		findings = append(findings, broken("Docker", "a setting", warning))
 	}
 
-	return append(findings, checkDisk(info.RootDir))
+	disk, err := fullest(defaultDataDir(), info.RootDir)
+
+	return append(findings, checkDisk(disk, err))
 }
 
 // checkCgroups looks whether the cgroups of containers can be read from here.
@@ -101,18 +110,20 @@ func checkCgroups(kernel cgroup.FS) berth.Finding {
 	return fine("cgroups", "are those of the machine")
 }
 
-// checkDisk looks at what a worker with default flags looks at.
-func checkDisk(dockerDir string) berth.Finding {
-	free, err := leastFree(defaultDataDir(), dockerDir)
+// checkDisk is about the disk that a worker with default flags looks at.
+func checkDisk(disk berth.Disk, err error) berth.Finding {
+	disk.Of, disk.HeadroomBytes = "this machine", defaultDiskHeadroom
 
-	switch {
+	switch warning := disk.Warning(); {
 	case err != nil:
 		return broken("disk", "cannot be asked", err.Error())
-	case free < defaultDiskHeadroom:
-		return broken("disk", fmt.Sprintf("%d MiB free, and a worker keeps %d", free>>20, int64(defaultDiskHeadroom)>>20),
+	case disk.FreeBytes < defaultDiskHeadroom:
+		return broken("disk", berth.BytesText(disk.FreeBytes)+" free, and a worker keeps "+berth.BytesText(defaultDiskHeadroom),
 			"Docker and "+defaultDataDir()+" are there; "+berth.FreeDisk+"; or give the worker another --disk-headroom")
+	case warning != "":
+		return berth.Finding{OK: true, Warn: true, Part: "disk", What: warning, Next: berth.LessOutput}
 	default:
-		return fine("disk", fmt.Sprintf("%d MiB free", free>>20))
+		return fine("disk", berth.BytesText(disk.FreeBytes)+" free")
 	}
 }
 
@@ -148,6 +159,10 @@ func checkBackends(ctx context.Context, b backends) []berth.Finding {
 	health, err := store.Health(ctx)
 	if err != nil {
 		return append(findings, broken("ledger", "cannot be read", err.Error()))
+	}
+
+	if health.Database.Dir != "" {
+		health.DatabaseDisk = localDisk(berth.DatabaseDisk, health.Database.Dir)
 	}
 
 	return append(findings, health.Findings()...)

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,4 +40,24 @@ func TestWorker_DoesNotStartWhereItCanMeasureNothing(t *testing.T) {
 	_, err := (&machine{instance: "main"}).runtime(t.Context(), seenFrom(t, "0::/../../init.scope"), berth.Host{}, connections{}, nil)
 	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
 	require.ErrorContains(t, err, "cgroup: host")
+}
+
+// A disk that will be full before long is told with what to do, and fails nothing.
+func TestDoctor_WarnsBeforeADiskIsFull(t *testing.T) {
+	t.Parallel()
+
+	const gib = 1 << 30
+
+	var out strings.Builder
+
+	require.Zero(t, printFindings(&out, []berth.Finding{
+		checkDisk(berth.Disk{TotalBytes: 100 * gib, FreeBytes: 50 * gib}, nil),
+		checkDisk(berth.Disk{TotalBytes: 100 * gib, FreeBytes: 10 * gib}, nil),
+	}))
+	require.Contains(t, out.String(), "ok   disk: 51,200 MiB free\n")
+	require.Contains(t, out.String(), "SOON disk: this machine has 8,192 MiB left: 91 % of what it may fill is in use\n     → delete sweeps")
+	require.Contains(t, out.String(), "--keep-outputs-size")
+
+	require.Equal(t, 1, printFindings(&out, []berth.Finding{checkDisk(berth.Disk{TotalBytes: 100 * gib, FreeBytes: gib}, nil)}))
+	require.Contains(t, out.String(), "FIX  disk: 1,024 MiB free, and a worker keeps 2,048 MiB\n")
 }

@@ -92,9 +92,13 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		files:      executor,
 		waiting:    executor.Waiting,
 		free: func(running []berth.Container) berth.HostFree {
+			disk := fullestDisk(log, host, m.dataDir, info.RootDir)
+
 			return berth.HostFree{
 				MemoryBytes: memory.read(ctx, host, running),
-				DiskBytes:   freeDisk(log, host, m.dataDir, info.RootDir),
+				DiskBytes:   disk.FreeBytes,
+				DiskTotal:   disk.TotalBytes,
+				OutputBytes: executor.OutputBytes(),
 			}
 		},
 		watch: func(ctx context.Context) error {

@@ -71,7 +71,7 @@ func serverCommand() *cobra.Command {
 func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, ready func(url string)) error {
 	store, steering := c.store, c.temporal
 
-	server, err := api.New(api.Deps{Store: store, Control: steering, Images: steering, Temporal: steering, Log: log},
+	server, err := api.New(api.Deps{Store: store, Control: steering, Images: steering, Temporal: steering, Disk: localDisk, Log: log},
 		api.Config{Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace()})
 	if err != nil {
 		return err

@@ -26,13 +26,13 @@ func (o *options) listHostsCommand() *cobra.Command {
 }
 
 func (o *options) hostTable(hosts []client.Host) table {
-	t := table{header: []string{"name", "id", "state", "attempts", "cores reserved", "memory reserved", "others leave", "disk free", "gpus", "seen"}}
+	t := table{header: []string{"name", "id", "state", "attempts", "cores reserved", "memory reserved", "others leave", "disk free", "outputs", "gpus", "seen"}}
 
 	for _, h := range hosts {
 		t.add(h.Name, short(h.ID), hostState(h), strconv.Itoa(h.Attempts),
 			cores(h.CPUMilliReserved)+" of "+cores(h.CPUMilli),
 			mibOrZero(h.MemoryReservedBytes)+" of "+mib(h.MemoryBytes-h.MemoryHeadroomBytes),
-			mib(h.MemoryFreeBytes), mibOrZero(h.DiskFreeBytes), strconv.Itoa(len(h.Devices)), o.ago(h.LastSeenAt))
+			mib(h.MemoryFreeBytes), diskFree(h), mibOrZero(h.OutputBytes), strconv.Itoa(len(h.Devices)), o.ago(h.LastSeenAt))
 	}
 
 	return t
@@ -95,6 +95,20 @@ func hostWords(ctx context.Context, to *remote) ([]string, error) {
 	}
 
 	return words, err
+}
+
+// diskFree is what is free of a host's disk, and that it will be full before long.
+func diskFree(h client.Host) string {
+	text := mibOrZero(h.DiskFreeBytes)
+	if h.DiskBytes > 0 {
+		text += " of " + mib(h.DiskBytes)
+	}
+
+	if h.DiskWarning != "" {
+		text += ", fills up"
+	}
+
+	return text
 }
 
 // hostState is a host's state in one word.

@@ -17,6 +17,8 @@ func TestOutput(t *testing.T) {
 
 	store := apitest.Sample()
 	store.Trials[2].State, store.Trials[2].Value = berth.TrialFailed, nil
+	store.Trials[2].OutputsRemoved = "its host keeps at most 10 MiB of files"
+	store.Hosts[0].DiskBytes, store.Hosts[0].OutputBytes = 2000<<30, 70<<30
 	store.Trials[2].Message = "=the program ended with 1\nlook at its log"
 	store.Write(store.Attempts[0].ID, "epoch 1\n")
 	store.Metrics = map[string][]berth.MetricPoint{store.Attempts[0].ID: {

@@ -39,6 +39,11 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 		return h, translate(err, "reading the installation")
 	}
 
+	storage, err := s.q.GetStorage(ctx, s.pool)
+	if err != nil {
+		return h, translate(err, "asking how large the database is")
+	}
+
 	led, reason, err := s.placerLed(ctx)
 	if err != nil {
 		return h, err
@@ -48,9 +53,14 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 		NoPlacer: !led, PlacerReason: reason,
 		OutboxWaiting: int(outbox.Waiting), OutboxOldest: time.Duration(outbox.OldestSeconds * float64(time.Second)), OutboxReason: outbox.Reason,
 		Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm,
+		Database: berth.Storage{Bytes: storage.Bytes, LogBytes: storage.LogBytes, MetricBytes: storage.MetricBytes, Dir: storage.Dir},
 	}
 
 	for _, host := range hosts {
+		if host.State != berth.HostLost {
+			h.Disks = append(h.Disks, host.Disk())
+		}
+
 		if host.State != berth.HostLost && host.DiskLow() {
 			h.FullDisks = append(h.FullDisks, host.Name)
 		}

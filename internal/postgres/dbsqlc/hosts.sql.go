@@ -84,6 +84,8 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, e
 const listHosts = `-- name: ListHosts :many
 SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, h.disk_bytes, h.output_bytes, h.disk_mark_at, h.disk_mark_used_bytes, h.disk_day_at, h.disk_day_used_bytes, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
     (now() - h.last_seen_at > $2::interval)::boolean AS late, coalesce(h.test_at <= now(), false)::boolean AS test_due,
+    CASE WHEN h.disk_bytes = 0 OR h.disk_day_at IS NULL THEN 0 ELSE (h.disk_bytes - h.disk_free_bytes - h.disk_day_used_bytes)
+        / greatest(extract(epoch FROM h.last_seen_at - h.disk_day_at) / 86400, 1) END::bigint AS disk_growth_bytes,
     EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
 FROM hosts h
 WHERE h.removed_at IS NULL OR h.removed_at < h.last_seen_at
@@ -131,9 +133,11 @@ type ListHostsRow struct {
 	Lost                bool
 	Late                bool
 	TestDue             bool
+	DiskGrowthBytes     int64
 	Exclusive           bool
 }
 
+// Growth is known once there is a mark before the last, and the size of the disk.
 func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duration, lateAfter time.Duration) ([]ListHostsRow, error) {
 	rows, err := db.Query(ctx, listHosts, lostAfter, lateAfter)
 	if err != nil {
@@ -184,6 +188,7 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.Lost,
 			&i.Late,
 			&i.TestDue,
+			&i.DiskGrowthBytes,
 			&i.Exclusive,
 		); err != nil {
 			return nil, err
@@ -390,22 +395,32 @@ func (q *Queries) SetHostState(ctx context.Context, db DBTX, state string, iD st
 
 const touchHost = `-- name: TouchHost :execrows
 UPDATE hosts
-SET last_seen_at = now(), memory_free_bytes = $1, disk_free_bytes = $2, problem = $3
-WHERE id = $4 AND (removed_at IS NULL OR removed_at < last_seen_at)
+SET last_seen_at = now(), memory_free_bytes = $1, disk_free_bytes = $2::bigint, problem = $3,
+    disk_bytes = $4::bigint, output_bytes = $5,
+    disk_day_at = CASE WHEN disk_mark_at < now() - interval '1 day' THEN disk_mark_at ELSE disk_day_at END,
+    disk_day_used_bytes = CASE WHEN disk_mark_at < now() - interval '1 day' THEN disk_mark_used_bytes ELSE disk_day_used_bytes END,
+    disk_mark_at = CASE WHEN disk_mark_at >= now() - interval '1 day' THEN disk_mark_at WHEN $4::bigint > 0 THEN now() END,
+    disk_mark_used_bytes = CASE WHEN disk_mark_at >= now() - interval '1 day' THEN disk_mark_used_bytes ELSE $4::bigint - $2::bigint END
+WHERE id = $6 AND (removed_at IS NULL OR removed_at < last_seen_at)
 `
 
 type TouchHostParams struct {
 	MemoryFreeBytes int64
 	DiskFreeBytes   int64
 	Problem         string
+	DiskBytes       int64
+	OutputBytes     int64
 	ID              string
 }
 
+// The mark of what is in use moves on once a day; the one before is 24 to 48 hours old, and says how fast the disk fills.
 func (q *Queries) TouchHost(ctx context.Context, db DBTX, arg *TouchHostParams) (int64, error) {
 	result, err := db.Exec(ctx, touchHost,
 		arg.MemoryFreeBytes,
 		arg.DiskFreeBytes,
 		arg.Problem,
+		arg.DiskBytes,
+		arg.OutputBytes,
 		arg.ID,
 	)
 	if err != nil {

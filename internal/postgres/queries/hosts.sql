@@ -24,13 +24,22 @@ ON CONFLICT (id) DO UPDATE SET
     last_seen_at = now();
 
 -- name: TouchHost :execrows
+-- The mark of what is in use moves on once a day; the one before is 24 to 48 hours old, and says how fast the disk fills.
 UPDATE hosts
-SET last_seen_at = now(), memory_free_bytes = @memory_free_bytes, disk_free_bytes = @disk_free_bytes, problem = @problem
+SET last_seen_at = now(), memory_free_bytes = @memory_free_bytes, disk_free_bytes = @disk_free_bytes::bigint, problem = @problem,
+    disk_bytes = @disk_bytes::bigint, output_bytes = @output_bytes,
+    disk_day_at = CASE WHEN disk_mark_at < now() - interval '1 day' THEN disk_mark_at ELSE disk_day_at END,
+    disk_day_used_bytes = CASE WHEN disk_mark_at < now() - interval '1 day' THEN disk_mark_used_bytes ELSE disk_day_used_bytes END,
+    disk_mark_at = CASE WHEN disk_mark_at >= now() - interval '1 day' THEN disk_mark_at WHEN @disk_bytes::bigint > 0 THEN now() END,
+    disk_mark_used_bytes = CASE WHEN disk_mark_at >= now() - interval '1 day' THEN disk_mark_used_bytes ELSE sqlc.arg(disk_bytes)::bigint - sqlc.arg(disk_free_bytes)::bigint END
 WHERE id = @id AND (removed_at IS NULL OR removed_at < last_seen_at);
 
 -- name: ListHosts :many
+-- Growth is known once there is a mark before the last, and the size of the disk.
 SELECT h.*, (now() - h.last_seen_at > @lost_after::interval)::boolean AS lost,
     (now() - h.last_seen_at > @late_after::interval)::boolean AS late, coalesce(h.test_at <= now(), false)::boolean AS test_due,
+    CASE WHEN h.disk_bytes = 0 OR h.disk_day_at IS NULL THEN 0 ELSE (h.disk_bytes - h.disk_free_bytes - h.disk_day_used_bytes)
+        / greatest(extract(epoch FROM h.last_seen_at - h.disk_day_at) / 86400, 1) END::bigint AS disk_growth_bytes,
     EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
 FROM hosts h
 WHERE h.removed_at IS NULL OR h.removed_at < h.last_seen_at
