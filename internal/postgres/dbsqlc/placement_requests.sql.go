@@ -188,14 +188,14 @@ func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Dura
 
 const listWaitingRequests = `-- name: ListWaitingRequests :many
 SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
-    extract(epoch FROM now() - r.requested_at)::double precision AS waited_seconds,
+    extract(epoch FROM now() - greatest(r.requested_at, s.resumed_at))::double precision AS waited_seconds,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
     ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
 WHERE r.state = 'waiting' AND r.not_before <= now()
-ORDER BY s.state IN ('pending', 'running') DESC, r.requested_at, r.attempt_id
+ORDER BY s.state IN ('pending', 'running') DESC, greatest(r.requested_at, s.resumed_at), r.attempt_id
 LIMIT $1
 `
 
@@ -233,7 +233,8 @@ type ListWaitingRequestsRow struct {
 }
 
 // Those that may be placed now, the ones of sweeps that take trials first: paused ones must not fill the queue. A trial
-// has one open attempt at most, so a request whose trial has one waits for its end.
+// has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed
+// is no wait: else all requests of the sweep would be overdue at once, and hosts would be drained for them.
 func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, maxRows int32) ([]ListWaitingRequestsRow, error) {
 	rows, err := db.Query(ctx, listWaitingRequests, maxRows)
 	if err != nil {

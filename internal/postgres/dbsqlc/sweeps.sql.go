@@ -330,6 +330,7 @@ func (q *Queries) SetSweepMaxParallel(ctx context.Context, db DBTX, maxParallel 
 const setSweepState = `-- name: SetSweepState :execrows
 UPDATE sweeps
 SET state = $1, reason = $2,
+    resumed_at = CASE WHEN state = 'paused' AND $1 = 'running' THEN now() ELSE resumed_at END,
     started_at = CASE WHEN $1 <> 'pending' THEN coalesce(started_at, now()) ELSE started_at END,
     finished_at = CASE WHEN $1 IN ('succeeded', 'failed', 'stopped', 'canceled') THEN now() END
 WHERE id = $3 AND finished_at IS NULL

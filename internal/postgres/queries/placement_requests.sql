@@ -25,16 +25,17 @@ SELECT * FROM placement_requests WHERE attempt_id = @attempt_id;
 
 -- name: ListWaitingRequests :many
 -- Those that may be placed now, the ones of sweeps that take trials first: paused ones must not fill the queue. A trial
--- has one open attempt at most, so a request whose trial has one waits for its end.
+-- has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed
+-- is no wait: else all requests of the sweep would be overdue at once, and hosts would be drained for them.
 SELECT r.*, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
-    extract(epoch FROM now() - r.requested_at)::double precision AS waited_seconds,
+    extract(epoch FROM now() - greatest(r.requested_at, s.resumed_at))::double precision AS waited_seconds,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
     ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
 WHERE r.state = 'waiting' AND r.not_before <= now()
-ORDER BY s.state IN ('pending', 'running') DESC, r.requested_at, r.attempt_id
+ORDER BY s.state IN ('pending', 'running') DESC, greatest(r.requested_at, s.resumed_at), r.attempt_id
 LIMIT @max_rows;
 
 -- name: CountRunningBySweep :many

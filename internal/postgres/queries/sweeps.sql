@@ -48,6 +48,7 @@ WHERE s.id = ANY (@sweep_ids::uuid[]);
 -- A sweep that has ended does not change any more.
 UPDATE sweeps
 SET state = @state, reason = @reason,
+    resumed_at = CASE WHEN state = 'paused' AND @state = 'running' THEN now() ELSE resumed_at END,
     started_at = CASE WHEN @state <> 'pending' THEN coalesce(started_at, now()) ELSE started_at END,
     finished_at = CASE WHEN @state IN ('succeeded', 'failed', 'stopped', 'canceled') THEN now() END
 WHERE id = @id AND finished_at IS NULL;

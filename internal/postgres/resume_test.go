@@ -1,0 +1,69 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/packing"
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// A pause is no wait: a sweep that was resumed goes behind the requests that
+// waited meanwhile, and waits from then on like any other.
+func TestQueue_APauseIsNoWait(t *testing.T) {
+	t.Parallel()
+
+	ctx := t.Context()
+	url := pgtest.URL(t)
+	r := &retained{bundle: setupOn(t, url), url: url}
+	paused := r.sweep
+	first := r.bundle.request(t, gib)
+
+	set := func(state berth.SweepState) {
+		_, err := r.store.SetSweepState(ctx, paused, state, "")
+		require.NoError(t, err)
+	}
+	queue := func() (ids []string, waited map[string]time.Duration) {
+		_, waiting, _, err := r.store.Queue(ctx, 10)
+		require.NoError(t, err)
+
+		waited = make(map[string]time.Duration)
+		for _, w := range waiting {
+			ids, waited[w.AttemptID] = append(ids, w.AttemptID), w.Waited
+		}
+
+		return ids, waited
+	}
+	later := func(d time.Duration) {
+		r.exec(t, "UPDATE placement_requests SET requested_at = requested_at - $1::interval", d)
+		r.exec(t, "UPDATE sweeps SET resumed_at = resumed_at - $1::interval", d)
+	}
+
+	set(berth.SweepRunning)
+	later(time.Hour)
+
+	_, waited := queue()
+	require.InDelta(t, time.Hour, waited[first.AttemptID], float64(time.Minute), "a sweep that was never paused waits from its request on")
+
+	set(berth.SweepPaused)
+	r.next(t)
+	second := r.bundle.request(t, gib)
+	later(time.Minute)
+	set(berth.SweepRunning)
+
+	ids, waited := queue()
+	require.Equal(t, []string{second.AttemptID, first.AttemptID}, ids, "what waited a minute goes before what was resumed just now")
+	require.Less(t, waited[first.AttemptID], time.Minute)
+	require.Less(t, waited[first.AttemptID], packing.DrainAfter, "so that no host is drained for it")
+
+	set(berth.SweepRunning)
+	later(packing.DrainAfter)
+	third := r.bundle.request(t, gib)
+
+	ids, waited = queue()
+	require.Equal(t, []string{second.AttemptID, first.AttemptID, third.AttemptID}, ids, "it keeps its turn before what comes later")
+	require.GreaterOrEqual(t, waited[first.AttemptID], packing.DrainAfter, "and a host is drained for it in the end")
+}
