@@ -25,6 +25,13 @@ const (
 	ReviveWithin = LeaseRenewEvery + 5*time.Second
 )
 
+// SeenAttempt is an attempt that its host is at, as a rule because the attempt's
+// container is there. Token is of the lease that the attempt was started under.
+type SeenAttempt struct {
+	AttemptID string
+	Token     int64
+}
+
 // Lease is the fenced claim that holds an attempt's reservation.
 type Lease struct {
 	ID        string     `json:"id"`

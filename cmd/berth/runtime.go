@@ -24,7 +24,7 @@ type containerRuntime struct {
 	executor   activities.Executor
 	attempts   reconcile.Attempts                             // what the executor is doing; nil when simulated
 	files      retention.Files                                // of attempts on this machine; nil when simulated
-	waiting    func() []string                                // attempts that wait for their image; nil when simulated
+	waiting    func() []berth.SeenAttempt                     // attempts that wait for their image; nil when simulated
 	free       func(running []berth.Container) berth.HostFree // what programs outside Berth leave
 	watch      func(ctx context.Context) error                // runs until ctx ends
 	close      func()

@@ -40,7 +40,7 @@ func (l *Ledger) fit(h *berth.Host) {
 
 // TouchHost says the worker is alive and renews the leases of these attempts.
 // Errors: not_found.
-func (l *Ledger) TouchHost(ctx context.Context, hostID string, free berth.HostFree, attemptIDs []string) error {
+func (l *Ledger) TouchHost(ctx context.Context, hostID string, free berth.HostFree, seen []berth.SeenAttempt) error {
 	return l.do(ctx, "touching host "+hostID, func() error {
 		h := l.hosts[hostID]
 		if h == nil {
@@ -49,8 +49,8 @@ func (l *Ledger) TouchHost(ctx context.Context, hostID string, free berth.HostFr
 
 		h.LastSeenAt, h.MemoryFreeBytes, h.DiskFreeBytes, h.Problem = l.now(), free.MemoryBytes, free.DiskBytes, free.Problem
 
-		for _, id := range attemptIDs {
-			if lease := l.leases[id]; lease != nil && lease.HostID == hostID && lease.State != berth.LeaseReleased {
+		for _, attempt := range seen {
+			if lease := l.leases[attempt.AttemptID]; lease != nil && lease.HostID == hostID && lease.Token == attempt.Token && lease.State != berth.LeaseReleased {
 				lease.State, lease.ExpiresAt = berth.LeaseHeld, l.now().Add(berth.LeaseTerm)
 			}
 		}

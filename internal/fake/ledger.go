@@ -441,14 +441,14 @@ func (l *Ledger) GetAttempt(ctx context.Context, id string) (attempt berth.Attem
 }
 
 // PutMetrics stores points; one with the same name and step is replaced.
-func (l *Ledger) PutMetrics(ctx context.Context, attemptID string, points []berth.MetricPoint) error {
+func (l *Ledger) PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {
 	if len(points) == 0 {
 		return nil
 	}
 
 	return l.do(ctx, "storing metrics of attempt "+attemptID, func() error {
-		if l.attempts[attemptID] == nil {
-			return berth.Errorf(berth.KindInternal, "no attempt %s", attemptID)
+		if a := l.attempts[attemptID]; a == nil || a.Token != token {
+			return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
 		}
 
 		if l.metrics[attemptID] == nil {
@@ -484,10 +484,10 @@ func (l *Ledger) ListMetrics(ctx context.Context, attemptID, name string, limit 
 
 // PutLog stores a piece. Of two at one offset the longer stays: a run that took
 // over cuts the same log elsewhere.
-func (l *Ledger) PutLog(ctx context.Context, attemptID string, piece berth.LogPiece) error {
+func (l *Ledger) PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
 	return l.do(ctx, "storing log of attempt "+attemptID, func() error {
-		if l.attempts[attemptID] == nil {
-			return berth.Errorf(berth.KindInternal, "no attempt %s", attemptID)
+		if a := l.attempts[attemptID]; a == nil || a.Token != token {
+			return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
 		}
 
 		if l.logs[attemptID] == nil {

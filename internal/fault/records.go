@@ -67,13 +67,13 @@ func (r *Records) FinishAttempt(ctx context.Context, result berth.Result) error 
 }
 
 // PutMetrics is next's, or fails.
-func (r *Records) PutMetrics(ctx context.Context, attemptID string, points []berth.MetricPoint) error {
-	return r.tell(ctx, "PutMetrics", attemptID, func() error { return r.next.PutMetrics(ctx, attemptID, points) })
+func (r *Records) PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {
+	return r.tell(ctx, "PutMetrics", attemptID, func() error { return r.next.PutMetrics(ctx, attemptID, token, points) })
 }
 
 // PutLog is next's, or fails.
-func (r *Records) PutLog(ctx context.Context, attemptID string, piece berth.LogPiece) error {
-	return r.tell(ctx, "PutLog", attemptID, func() error { return r.next.PutLog(ctx, attemptID, piece) })
+func (r *Records) PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
+	return r.tell(ctx, "PutLog", attemptID, func() error { return r.next.PutLog(ctx, attemptID, token, piece) })
 }
 
 // RegisterHost is next's, or fails.
@@ -82,8 +82,8 @@ func (r *Records) RegisterHost(ctx context.Context, h berth.Host, version string
 }
 
 // TouchHost is next's, or fails.
-func (r *Records) TouchHost(ctx context.Context, hostID string, free berth.HostFree, attemptIDs []string) error {
-	return r.tell(ctx, "TouchHost", hostID, func() error { return r.next.TouchHost(ctx, hostID, free, attemptIDs) })
+func (r *Records) TouchHost(ctx context.Context, hostID string, free berth.HostFree, seen []berth.SeenAttempt) error {
+	return r.tell(ctx, "TouchHost", hostID, func() error { return r.next.TouchHost(ctx, hostID, free, seen) })
 }
 
 // HostLeases is next's, or fails.

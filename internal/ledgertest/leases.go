@@ -29,8 +29,8 @@ func testRelease(t *testing.T, b *bench) {
 }
 
 func testLeasesExpire(t *testing.T, b *bench) {
-	renewed, _ := b.place(t, 1)
-	silent, _ := b.place(t, 1)
+	renewed, token := b.place(t, 1)
+	silent, silentToken := b.place(t, 1)
 	ctx := t.Context()
 
 	suspects, err := b.SuspectLeases(ctx)
@@ -38,7 +38,10 @@ func testLeasesExpire(t *testing.T, b *bench) {
 	require.Empty(t, suspects)
 
 	b.Pass(t, berth.LeaseTerm-time.Second)
-	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, []string{renewed.AttemptID, uuid.NewString()}))
+	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, append(seen(renewed, token),
+		berth.SeenAttempt{AttemptID: uuid.NewString(), Token: token},
+		berth.SeenAttempt{AttemptID: silent.AttemptID, Token: silentToken - 1}, // a container of an earlier lease
+	)))
 	b.Pass(t, 2*time.Second)
 
 	suspects, err = b.SuspectLeases(ctx)
@@ -50,7 +53,7 @@ func testLeasesExpire(t *testing.T, b *bench) {
 	require.NoError(t, err)
 	require.Empty(t, suspects, "once is enough")
 
-	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, []string{silent.AttemptID}))
+	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, seen(silent, silentToken)))
 
 	leases, err := b.HostLeases(ctx, b.host.ID)
 	require.NoError(t, err)

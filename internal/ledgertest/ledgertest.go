@@ -70,6 +70,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		"release":         testRelease,
 		"revived at once": testRevivedAtOnce,
 		"refused":         testRefused,
+		"fenced writer":   testFencedWriter,
 		"revived late":    testRevivedLate,
 		"not revived":     testNotRevived,
 		"problem":         testProblem,

@@ -11,15 +11,15 @@ import (
 )
 
 func testMetrics(t *testing.T, b *bench) {
-	r, _ := b.place(t, 1)
+	r, token := b.place(t, 1)
 	ctx := t.Context()
 	point := func(name string, step int64, value float64) berth.MetricPoint {
 		return berth.MetricPoint{Name: name, Step: step, Value: value, Status: berth.MetricFinite, At: noon}
 	}
 
-	require.NoError(t, b.PutMetrics(ctx, r.AttemptID, nil))
-	require.NoError(t, b.PutMetrics(ctx, r.AttemptID, []berth.MetricPoint{point("loss", 2, 1), point("loss", 1, 3), point("acc", 1, 0.1), point("loss", 2, 2)}))
-	require.NoError(t, b.PutMetrics(ctx, r.AttemptID, []berth.MetricPoint{point("acc", 1, 0.2)}))
+	require.NoError(t, b.PutMetrics(ctx, r.AttemptID, token, nil))
+	require.NoError(t, b.PutMetrics(ctx, r.AttemptID, token, []berth.MetricPoint{point("loss", 2, 1), point("loss", 1, 3), point("acc", 1, 0.1), point("loss", 2, 2)}))
+	require.NoError(t, b.PutMetrics(ctx, r.AttemptID, token, []berth.MetricPoint{point("acc", 1, 0.2)}))
 
 	points, err := b.ListMetrics(ctx, r.AttemptID, "", 10)
 	require.NoError(t, err)
@@ -29,22 +29,22 @@ func testMetrics(t *testing.T, b *bench) {
 	require.NoError(t, err)
 	require.Equal(t, []berth.MetricPoint{point("loss", 1, 3)}, points)
 
-	require.Error(t, b.PutMetrics(ctx, uuid.NewString(), []berth.MetricPoint{point("acc", 1, 1)}), "of no attempt")
+	requireFenced(t, b.PutMetrics(ctx, uuid.NewString(), token, []berth.MetricPoint{point("acc", 1, 1)}))
 }
 
 func testLog(t *testing.T, b *bench) {
-	r, _ := b.place(t, 1)
+	r, token := b.place(t, 1)
 	ctx := t.Context()
 	piece := func(offset int64, stream, text string) berth.LogPiece {
 		return berth.LogPiece{Offset: offset, Stream: stream, At: noon, Data: []byte(text)}
 	}
 
-	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(4, berth.Stderr, "two\x00\xff\n")))
-	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(0, berth.Stdout, "on")))
-	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(0, berth.Stdout, "one\n")), "a longer piece of the same")
-	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(0, berth.Stdout, "one")), "the answer to the first was lost")
-	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(0, "berth", "[no mark hides a log]")))
-	require.NoError(t, b.PutLog(ctx, r.AttemptID, piece(10, "berth", "[a mark]")))
+	require.NoError(t, b.PutLog(ctx, r.AttemptID, token, piece(4, berth.Stderr, "two\x00\xff\n")))
+	require.NoError(t, b.PutLog(ctx, r.AttemptID, token, piece(0, berth.Stdout, "on")))
+	require.NoError(t, b.PutLog(ctx, r.AttemptID, token, piece(0, berth.Stdout, "one\n")), "a longer piece of the same")
+	require.NoError(t, b.PutLog(ctx, r.AttemptID, token, piece(0, berth.Stdout, "one")), "the answer to the first was lost")
+	require.NoError(t, b.PutLog(ctx, r.AttemptID, token, piece(0, "berth", "[no mark hides a log]")))
+	require.NoError(t, b.PutLog(ctx, r.AttemptID, token, piece(10, "berth", "[a mark]")))
 
 	pieces, err := b.ReadLog(ctx, r.AttemptID, 0, 10)
 	require.NoError(t, err)
@@ -57,6 +57,46 @@ func testLog(t *testing.T, b *bench) {
 	who, err := b.Assignee(ctx, r.AttemptID)
 	require.NoError(t, err)
 	require.Equal(t, int64(10), who.LogOffset, "what Berth itself says counts in no offset")
+}
+
+// A worker whose attempt was given to another writes nothing more about it,
+// until the attempt is given back.
+func testFencedWriter(t *testing.T, b *bench) {
+	r, token := b.place(t, 2)
+	ctx := t.Context()
+	points := []berth.MetricPoint{{Name: "acc", Step: 1, Value: 1, Status: berth.MetricFinite, At: noon}}
+	piece := berth.LogPiece{Stream: berth.Stdout, At: noon, Data: []byte("one\n")}
+
+	requireFenced(t, b.PutMetrics(ctx, r.AttemptID, token-1, points))
+	requireFenced(t, b.PutLog(ctx, r.AttemptID, token-1, piece))
+
+	require.NoError(t, b.AbandonAttempt(ctx, r.AttemptID, "host lost"))
+	requireFenced(t, b.PutMetrics(ctx, r.AttemptID, token, points))
+	requireFenced(t, b.PutLog(ctx, r.AttemptID, token, piece))
+
+	stored, err := b.ListMetrics(ctx, r.AttemptID, "", 10)
+	require.NoError(t, err)
+	require.Empty(t, stored)
+
+	pieces, err := b.ReadLog(ctx, r.AttemptID, 0, 10)
+	require.NoError(t, err)
+	require.Empty(t, pieces)
+
+	second := again(r)
+	_, err = b.RequestPlacement(ctx, second)
+	require.NoError(t, err)
+	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, seen(r, token)))
+	b.requireRevived(t, second, r, token)
+	require.NoError(t, b.PutMetrics(ctx, r.AttemptID, token, points))
+	require.NoError(t, b.PutLog(ctx, r.AttemptID, token, piece))
+	require.NoError(t, b.FinishAttempt(ctx, result(r, token, 1)))
+	require.NoError(t, b.PutMetrics(ctx, r.AttemptID, token, points), "the answer to the result was lost, and all is told again")
+	require.NoError(t, b.PutLog(ctx, r.AttemptID, token, piece))
+}
+
+// seen is an attempt whose container carries this token.
+func seen(r berth.PlacementRequest, token int64) []berth.SeenAttempt {
+	return []berth.SeenAttempt{{AttemptID: r.AttemptID, Token: token}}
 }
 
 // testContext: a call whose context is done is ambiguous to who called it.

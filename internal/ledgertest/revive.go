@@ -44,7 +44,7 @@ func testRevivedAtOnce(t *testing.T, b *bench) {
 
 	require.NoError(t, b.AttemptRunning(ctx, first.AttemptID, token, "c", noon))
 	b.Pass(t, time.Hour)
-	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, []string{first.AttemptID}))
+	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, seen(first, token)))
 	require.NoError(t, b.AbandonAttempt(ctx, first.AttemptID, "host lost"))
 
 	second := again(first)
@@ -73,8 +73,8 @@ func testRevivedLate(t *testing.T, b *bench) {
 	require.NoError(t, err)
 	require.Equal(t, berth.RequestWaiting, status.State, "the host does not have it any more")
 
-	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, []string{first.AttemptID}))
-	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, []string{first.AttemptID}))
+	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, seen(first, token)))
+	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, seen(first, token)))
 	b.requireRevived(t, second, first, token)
 }
 
@@ -82,7 +82,7 @@ func testRevivedLate(t *testing.T, b *bench) {
 func testNotRevived(t *testing.T, b *bench) {
 	first, token := b.place(t, 2)
 	ctx := t.Context()
-	seen := []string{first.AttemptID}
+	seen := seen(first, token)
 
 	require.NoError(t, b.AbandonAttempt(ctx, first.AttemptID, "host lost"))
 	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib, Problem: "broken"}, seen))
@@ -103,7 +103,7 @@ func testNotRevived(t *testing.T, b *bench) {
 
 	who, err := b.Assignee(ctx, second.AttemptID)
 	require.NoError(t, err)
-	require.Equal(t, seen, who.Earlier, "its container may still write to the trial's checkpoint")
+	require.Equal(t, []string{first.AttemptID}, who.Earlier, "its container may still write to the trial's checkpoint")
 
 	leases, err = b.HostLeases(ctx, b.host.ID)
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func testNotRevived(t *testing.T, b *bench) {
 
 	who, err = b.Assignee(ctx, second.AttemptID)
 	require.NoError(t, err)
-	require.Equal(t, seen, who.Earlier, "the machine may be back, with the container")
+	require.Equal(t, []string{first.AttemptID}, who.Earlier, "the machine may be back, with the container")
 }
 
 // A host that shows the container and cannot carry the attempt out would get it
@@ -121,7 +121,7 @@ func testNotRevived(t *testing.T, b *bench) {
 func testRefused(t *testing.T, b *bench) {
 	first, token := b.place(t, 2)
 	ctx := t.Context()
-	seen := []string{first.AttemptID}
+	seen := seen(first, token)
 
 	require.NoError(t, b.RefuseAttempt(ctx, first.AttemptID, "belongs to another launch"))
 	requireFenced(t, b.AttemptRunning(ctx, first.AttemptID, token, "c", noon))

@@ -176,6 +176,9 @@ func BenchmarkPutMetrics(b *testing.B) {
 	placed := f.ask(b)[:1]
 	f.place(b, placed, 1)
 
+	status, err := store.PlacementStatus(b.Context(), placed[0])
+	require.NoError(b, err)
+
 	step := int64(0)
 
 	for b.Loop() {
@@ -188,7 +191,7 @@ func BenchmarkPutMetrics(b *testing.B) {
 			batch[i] = berth.MetricPoint{Name: fmt.Sprintf("m%d", i%names), Step: step, Value: float64(i), Status: berth.MetricFinite, At: time.Now()}
 		}
 
-		require.NoError(b, store.PutMetrics(b.Context(), placed[0], batch))
+		require.NoError(b, store.PutMetrics(b.Context(), placed[0], status.Token, batch))
 	}
 
 	b.ReportMetric(float64(b.N*points)/b.Elapsed().Seconds(), "points/s")

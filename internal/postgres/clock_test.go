@@ -57,7 +57,7 @@ func TestLeases_ExpireByTheDatabasesClock(t *testing.T) {
 			r := b.request(t, gib)
 			status := b.place(t, r)
 			require.NoError(t, b.store.AttemptRunning(t.Context(), r.AttemptID, status.Token, "c", clock))
-			require.NoError(t, b.store.TouchHost(t.Context(), b.host.ID, berth.HostFree{MemoryBytes: gib}, []string{r.AttemptID}))
+			require.NoError(t, b.store.TouchHost(t.Context(), b.host.ID, berth.HostFree{MemoryBytes: gib}, []berth.SeenAttempt{{AttemptID: r.AttemptID, Token: status.Token}}))
 
 			suspects, err := b.store.SuspectLeases(t.Context())
 			require.NoError(t, err)

@@ -74,7 +74,7 @@ func (b *bundle) round(t *testing.T) {
 	must(b.store.AttemptRunning(ctx, r.AttemptID, token, "c", now))
 	_, err = b.store.HostLeases(ctx, b.host.ID)
 	must(err)
-	must(b.store.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, []string{r.AttemptID}))
+	must(b.store.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, []berth.SeenAttempt{{AttemptID: r.AttemptID, Token: token}}))
 
 	must(b.store.FinishAttempt(ctx, result(r, token, berth.Outcome{
 		Kind: berth.FailureOK, Message: "ok", Value: new(0.9), StartedAt: now, FinishedAt: now,

@@ -83,19 +83,22 @@ func (s *Store) machineHosts(ctx context.Context, tx pgx.Tx, h berth.Host) ([]be
 }
 
 // TouchHost says the worker is alive, renews the leases of the attempts whose
-// containers it has seen, and wakes the placer. A host without a problem gets
+// containers it has seen with their tokens, and wakes the placer. A host without a problem gets
 // abandoned attempts back that it still has and that no other host took: before
 // it counts as alive, so that the placer places nothing in their stead.
 // Errors: not_found.
-func (s *Store) TouchHost(ctx context.Context, hostID string, free berth.HostFree, attemptIDs []string) error {
-	_, err := s.q.RenewLeases(ctx, s.pool, &dbsqlc.RenewLeasesParams{
-		HostID: hostID, AttemptIds: append([]string{}, attemptIDs...), Term: berth.LeaseTerm,
-	})
+func (s *Store) TouchHost(ctx context.Context, hostID string, free berth.HostFree, seen []berth.SeenAttempt) error {
+	renew := &dbsqlc.RenewLeasesParams{HostID: hostID, Term: berth.LeaseTerm, AttemptIds: []string{}, Tokens: []int64{}}
+	for _, attempt := range seen {
+		renew.AttemptIds, renew.Tokens = append(renew.AttemptIds, attempt.AttemptID), append(renew.Tokens, attempt.Token)
+	}
+
+	_, err := s.q.RenewLeases(ctx, s.pool, renew)
 	if err != nil {
 		return translate(err, "renewing leases of host "+hostID)
 	}
 
-	if free.Problem == "" && len(attemptIDs) > 0 {
+	if free.Problem == "" && len(seen) > 0 {
 		if err := s.inTx(ctx, "reviving attempts of host "+hostID, func(tx pgx.Tx) error {
 			return s.revive(ctx, tx, hostID, noID)
 		}); err != nil {

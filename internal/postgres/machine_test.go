@@ -367,12 +367,12 @@ func (l *ledger) suspect(ctx context.Context) (bool, error) {
 }
 
 func (l *ledger) renew(ctx context.Context) (bool, error) {
-	ids := make([]string, len(l.placed))
+	seen := make([]berth.SeenAttempt, len(l.placed))
 	for i, r := range l.placed {
-		ids[i] = r.AttemptID
+		seen[i] = berth.SeenAttempt{AttemptID: r.AttemptID, Token: l.tokens[r.AttemptID]}
 	}
 
-	return len(ids) > 0, l.store.TouchHost(ctx, l.hosts[l.rand.IntN(len(l.hosts))], berth.HostFree{MemoryBytes: gib}, ids)
+	return len(seen) > 0, l.store.TouchHost(ctx, l.hosts[l.rand.IntN(len(l.hosts))], berth.HostFree{MemoryBytes: gib}, seen)
 }
 
 // explain stores why several wait.

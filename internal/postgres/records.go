@@ -8,12 +8,13 @@ import (
 )
 
 // PutMetrics stores points; one with the same name and step is replaced.
-func (s *Store) PutMetrics(ctx context.Context, attemptID string, points []berth.MetricPoint) error {
+// Errors: fenced.
+func (s *Store) PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {
 	if len(points) == 0 {
 		return nil
 	}
 
-	p := &dbsqlc.UpsertMetricsParams{AttemptID: attemptID}
+	p := &dbsqlc.UpsertMetricsParams{AttemptID: attemptID, Token: token}
 	seen := make(map[string]map[int64]int, 4)
 
 	for _, point := range points {
@@ -36,7 +37,12 @@ func (s *Store) PutMetrics(ctx context.Context, attemptID string, points []berth
 		p.Ats = append(p.Ats, point.At)
 	}
 
-	return translate(s.q.UpsertMetrics(ctx, s.pool, p), "storing metrics of attempt "+attemptID)
+	rows, err := s.q.UpsertMetrics(ctx, s.pool, p)
+	if err != nil {
+		return translate(err, "storing metrics of attempt "+attemptID)
+	}
+
+	return fenced(rows, nil, attemptID, token)
 }
 
 // ListMetrics returns points by name and step. An empty name means all.
@@ -55,11 +61,16 @@ func (s *Store) ListMetrics(ctx context.Context, attemptID, name string, limit i
 }
 
 // PutLog stores a piece. Of two at one offset the longer stays: a run that took
-// over cuts the same log elsewhere.
-func (s *Store) PutLog(ctx context.Context, attemptID string, piece berth.LogPiece) error {
-	return translate(s.q.InsertLogChunk(ctx, s.pool, &dbsqlc.InsertLogChunkParams{
-		AttemptID: attemptID, ChunkOffset: piece.Offset, Stream: piece.Stream, At: piece.At, Data: piece.Data,
-	}), "storing log of attempt "+attemptID)
+// over cuts the same log elsewhere. Errors: fenced.
+func (s *Store) PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
+	writers, err := s.q.InsertLogChunk(ctx, s.pool, &dbsqlc.InsertLogChunkParams{
+		AttemptID: attemptID, Token: token, ChunkOffset: piece.Offset, Stream: piece.Stream, At: piece.At, Data: piece.Data,
+	})
+	if err != nil {
+		return translate(err, "storing log of attempt "+attemptID)
+	}
+
+	return fenced(writers, nil, attemptID, token)
 }
 
 // ReadLog returns at most limit pieces that reach beyond the offset.

@@ -28,11 +28,11 @@ func retainedSetup(t *testing.T) *retained {
 	r.request = r.bundle.request(t, gib)
 	status := r.place(t, r.request)
 
-	require.NoError(t, r.store.PutMetrics(t.Context(), r.request.AttemptID, []berth.MetricPoint{
+	require.NoError(t, r.store.PutMetrics(t.Context(), r.request.AttemptID, status.Token, []berth.MetricPoint{
 		{Name: "acc", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: time.Now()},
 		{Name: "acc", Step: 2, Value: 0.6, Status: berth.MetricFinite, At: time.Now()},
 	}))
-	require.NoError(t, r.store.PutLog(t.Context(), r.request.AttemptID, berth.LogPiece{
+	require.NoError(t, r.store.PutLog(t.Context(), r.request.AttemptID, status.Token, berth.LogPiece{
 		Stream: "stdout", At: time.Now(), Data: []byte("0123456789"),
 	}))
 	require.NoError(t, r.store.FinishAttempt(t.Context(), result(r.request, status.Token, berth.Outcome{

@@ -44,7 +44,7 @@ type Containers interface {
 // Ledger is what the database knows of this host.
 type Ledger interface {
 	RegisterHost(ctx context.Context, h berth.Host, version string) error
-	TouchHost(ctx context.Context, hostID string, free berth.HostFree, attemptIDs []string) error
+	TouchHost(ctx context.Context, hostID string, free berth.HostFree, seen []berth.SeenAttempt) error
 	HostLeases(ctx context.Context, hostID string) ([]berth.HostLease, error)
 	LeasesOf(ctx context.Context, attemptIDs []string) ([]berth.HostLease, error)
 	ReleaseLease(ctx context.Context, attemptID, proof string) error
@@ -72,8 +72,8 @@ type Attempts interface {
 type Config struct {
 	Host     berth.Host
 	Version  string
-	Attempts Attempts        // nil = nobody starts containers here but by the ledger's leave
-	Waiting  func() []string // attempts without a container that keep their place; nil = none
+	Attempts Attempts                   // nil = nobody starts containers here but by the ledger's leave
+	Waiting  func() []berth.SeenAttempt // attempts without a container that keep their place; nil = none
 	// Workflows is asked about attempts without a container; nil = nobody is.
 	Workflows Workflows
 	// Problem says why the host takes no attempts, in plain words; empty = it
@@ -276,11 +276,11 @@ func (r *Reconciler) free(running []berth.Container) berth.HostFree {
 	return free
 }
 
-func attemptsOf(containers []berth.Container) []string {
-	ids := make([]string, 0, len(containers))
+func attemptsOf(containers []berth.Container) []berth.SeenAttempt {
+	seen := make([]berth.SeenAttempt, 0, len(containers))
 	for _, c := range containers {
-		ids = append(ids, c.AttemptID)
+		seen = append(seen, berth.SeenAttempt{AttemptID: c.AttemptID, Token: c.Token})
 	}
 
-	return ids
+	return seen
 }

@@ -71,9 +71,14 @@ func (f *fake) RegisterHost(_ context.Context, h berth.Host, version string) err
 	return f.note("register " + h.Name + " " + version)
 }
 
-func (f *fake) TouchHost(_ context.Context, _ string, free berth.HostFree, attempts []string) error {
+func (f *fake) TouchHost(_ context.Context, _ string, free berth.HostFree, seen []berth.SeenAttempt) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
+	var attempts []string
+	for _, attempt := range seen {
+		attempts = append(attempts, attempt.AttemptID)
+	}
 
 	f.touched, f.problems = append(f.touched, attempts), append(f.problems, free.Problem)
 
@@ -146,7 +151,7 @@ func TestRound_RenewsWhatWaits(t *testing.T) {
 
 	f := &fake{}
 	r := setup(f, func(c *reconcile.Config) {
-		c.Waiting = func() []string { return []string{"waits"} }
+		c.Waiting = func() []berth.SeenAttempt { return []berth.SeenAttempt{{AttemptID: "waits"}} }
 		c.Free = func([]berth.Container) berth.HostFree { return berth.HostFree{MemoryBytes: 1} }
 	})
 
@@ -244,7 +249,7 @@ func TestRound_ContainersOfAnotherHost(t *testing.T) {
 			err := setup(f).Round(t.Context())
 			require.Equal(t, c.fail != "", err != nil)
 			require.Equal(t, c.want, f.did)
-			require.Equal(t, [][]string{{}}, f.touched)
+			require.Equal(t, [][]string{nil}, f.touched)
 		})
 	}
 }

@@ -71,11 +71,11 @@ func (r *run) store(ctx context.Context, v *verdict) error {
 }
 
 // storeOutput takes out of the verdict what it has stored, or what can never be
-// stored: the result counts more. Errors: unavailable.
+// stored: the result counts more. Errors: unavailable; fenced.
 func (r *run) storeOutput(ctx context.Context, v *verdict) error {
 	for len(v.Points) > 0 {
 		batch := v.Points[:min(len(v.Points), pointsAtOnce)]
-		if err := r.storable(r.records.PutMetrics(ctx, v.AttemptID, batch)); err != nil {
+		if err := r.storable(r.records.PutMetrics(ctx, v.AttemptID, r.order.Token, batch)); err != nil {
 			return err
 		}
 
@@ -87,7 +87,7 @@ func (r *run) storeOutput(ctx context.Context, v *verdict) error {
 
 		// An earlier try may have stored it; a mark of ours counts in no offset.
 		if piece.Stream == streamBerth || piece.Offset+int64(len(piece.Data)) > r.who.LogOffset {
-			if err := r.storable(r.records.PutLog(ctx, v.AttemptID, piece)); err != nil {
+			if err := r.storable(r.records.PutLog(ctx, v.AttemptID, r.order.Token, piece)); err != nil {
 				return err
 			}
 		}
@@ -98,10 +98,17 @@ func (r *run) storeOutput(ctx context.Context, v *verdict) error {
 	return nil
 }
 
-// storable passes on the errors that may pass, and logs the others.
+// storable passes on the errors that may pass, and that the attempt is not ours
+// any more. It logs the others.
 func (r *run) storable(err error) error {
-	if err == nil || berth.KindOf(err) == berth.KindUnavailable {
+	switch berth.KindOf(err) {
+	case berth.KindUnavailable, berth.KindFenced:
 		return err
+	default:
+	}
+
+	if err == nil {
+		return nil
 	}
 
 	r.log.Error("the database refuses metrics or log", "attempt", r.who.Attempt.ID, "error", err)

@@ -38,16 +38,16 @@ func (t timely) FinishAttempt(ctx context.Context, r berth.Result) error {
 	return t.records.FinishAttempt(ctx, r)
 }
 
-func (t timely) PutMetrics(ctx context.Context, attemptID string, points []berth.MetricPoint) error {
+func (t timely) PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 
-	return t.records.PutMetrics(ctx, attemptID, points)
+	return t.records.PutMetrics(ctx, attemptID, token, points)
 }
 
-func (t timely) PutLog(ctx context.Context, attemptID string, piece berth.LogPiece) error {
+func (t timely) PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 
-	return t.records.PutLog(ctx, attemptID, piece)
+	return t.records.PutLog(ctx, attemptID, token, piece)
 }

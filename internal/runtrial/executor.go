@@ -38,8 +38,8 @@ type Records interface {
 	Assignee(ctx context.Context, attemptID string) (berth.Assignee, error)
 	AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error
 	FinishAttempt(ctx context.Context, r berth.Result) error
-	PutMetrics(ctx context.Context, attemptID string, points []berth.MetricPoint) error
-	PutLog(ctx context.Context, attemptID string, piece berth.LogPiece) error
+	PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error
+	PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error
 }
 
 // Meter reads a running container's cgroup. It fails once the container is gone.
@@ -75,7 +75,7 @@ type Executor struct {
 	config     Config
 	log        *slog.Logger
 	ooms       sync.Map // attempt id → true: Docker announced an out-of-memory
-	waiting    sync.Map // attempt id → true: its image is missing
+	waiting    sync.Map // attempt id → token: its image is missing
 
 	outputBytes atomic.Int64 // as measured last
 

@@ -353,6 +353,48 @@ func TestRun_FencedAtCommitRemovesTheContainer(t *testing.T) {
 	require.Empty(t, r.docks.boxes)
 }
 
+// Metrics that are refused because the attempt is another's for the moment are
+// told again when it is given back.
+func TestRun_FencedWriterLosesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fenced := berth.Errorf(berth.KindFenced, "not ours any more")
+
+		r := setup(t)
+		r.books.metricErrs = []error{fenced, fenced}
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+
+		r.docks.print(box, "acc=1\n")
+		time.Sleep(time.Minute)
+		r.docks.exit(box, 0)
+
+		got := <-ended
+		require.NoError(t, got.err)
+		require.Equal(t, berth.FailureOK, got.outcome.Kind)
+		require.Len(t, r.books.metrics, 1)
+	})
+}
+
+// What is refused with the verdict ends the run like a refused verdict: nothing
+// of it is dropped for a worker that the attempt is given back to.
+func TestRun_FencedMetricsAtCommit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.books.metricErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+
+		r.docks.print(box, "acc=1\n")
+		r.docks.exit(box, 0)
+
+		require.Equal(t, berth.KindFenced, berth.KindOf((<-ended).err))
+		require.Empty(t, r.books.results)
+		require.Empty(t, r.docks.boxes)
+	})
+}
+
 func TestRun_GivesBack(t *testing.T) {
 	t.Parallel()
 

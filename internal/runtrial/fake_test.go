@@ -360,7 +360,7 @@ func (b *books) FinishAttempt(_ context.Context, r berth.Result) error {
 	return nil
 }
 
-func (b *books) PutMetrics(_ context.Context, _ string, points []berth.MetricPoint) error {
+func (b *books) PutMetrics(_ context.Context, _ string, _ int64, points []berth.MetricPoint) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
@@ -375,7 +375,7 @@ func (b *books) PutMetrics(_ context.Context, _ string, points []berth.MetricPoi
 	return nil
 }
 
-func (b *books) PutLog(_ context.Context, _ string, piece berth.LogPiece) error {
+func (b *books) PutLog(_ context.Context, _ string, _ int64, piece berth.LogPiece) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 

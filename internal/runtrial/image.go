@@ -49,7 +49,7 @@ func (r *run) ensure(ctx context.Context, l berth.Launch) (berth.Container, erro
 		}
 
 		if first {
-			r.waiting.Store(r.who.Attempt.ID, true)
+			r.waiting.Store(r.who.Attempt.ID, r.order.Token)
 			r.log.Warn("an image is missing; the attempt waits for it", "image", r.who.Spec.Image, "digest", l.Image,
 				"attempt", r.who.Attempt.ID, "until", giveUp)
 		}
@@ -64,13 +64,11 @@ func (r *run) ensure(ctx context.Context, l berth.Launch) (berth.Container, erro
 
 // Waiting returns the attempts that wait for their image. They have no
 // container, and hold their places.
-func (e *Executor) Waiting() []string {
-	var ids []string
-
-	e.waiting.Range(func(id, _ any) bool {
-		ids = append(ids, id.(string)) //nolint:forcetypeassert // ensure alone stores
+func (e *Executor) Waiting() (attempts []berth.SeenAttempt) {
+	e.waiting.Range(func(id, token any) bool {
+		attempts = append(attempts, berth.SeenAttempt{AttemptID: id.(string), Token: token.(int64)}) //nolint:forcetypeassert // ensure alone stores
 		return true
 	})
 
-	return ids
+	return attempts
 }

@@ -38,7 +38,7 @@ func TestRun_WaitsForAMissingImage(t *testing.T) {
 		ended := r.start(t.Context(), r.order())
 
 		time.Sleep(5 * time.Second)
-		require.Equal(t, []string{attemptID}, r.Waiting(), "its lease is renewed meanwhile")
+		require.Equal(t, []berth.SeenAttempt{{AttemptID: attemptID, Token: r.order().Token}}, r.Waiting(), "its lease is renewed meanwhile")
 
 		box := r.docks.started(t)
 		synctest.Wait()

@@ -308,11 +308,11 @@ func (o *output) write(ctx context.Context) error {
 
 	defer func() { <-o.writing }()
 
-	attempt := o.run.who.Attempt.ID
+	attempt, token := o.run.who.Attempt.ID, o.run.order.Token
 
 	for points := o.metrics.pending(); len(points) > 0; {
 		batch := points[:min(len(points), pointsAtOnce)]
-		if err := o.run.records.PutMetrics(ctx, attempt, batch); err != nil {
+		if err := o.run.records.PutMetrics(ctx, attempt, token, batch); err != nil {
 			o.metrics.restore(points)
 
 			return err
@@ -328,7 +328,7 @@ func (o *output) write(ctx context.Context) error {
 	o.mu.Unlock()
 
 	for i, piece := range pieces {
-		if err := o.run.records.PutLog(ctx, attempt, piece); err != nil {
+		if err := o.run.records.PutLog(ctx, attempt, token, piece); err != nil {
 			o.mu.Lock()
 			o.pieces = append(pieces[i:], o.pieces...)
 			o.mu.Unlock()

@@ -151,7 +151,7 @@ func TestOutput_StdoutLinesMayComeInPieces(t *testing.T) {
 
 	o.take(chunk(berth.Stderr, "acc=99\n", 9))
 	points, _ := o.finish()
-	require.NoError(t, r.records.PutMetrics(t.Context(), attemptID, points))
+	require.NoError(t, r.records.PutMetrics(t.Context(), attemptID, token, points))
 
 	value := func(step int) float64 { return r.books.metrics["acc/"+strings.Repeat("i", step)].Value }
 	require.InDelta(t, 0.5, value(1), 0)

@@ -307,9 +307,9 @@ type blackHole struct {
 	swallows bool
 }
 
-func (b *blackHole) PutMetrics(ctx context.Context, attemptID string, points []berth.MetricPoint) error {
+func (b *blackHole) PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {
 	if !b.swallows {
-		return b.books.PutMetrics(ctx, attemptID, points)
+		return b.books.PutMetrics(ctx, attemptID, token, points)
 	}
 
 	<-ctx.Done()

@@ -246,18 +246,26 @@ func (q *Queries) ReleaseLease(ctx context.Context, db DBTX, attemptID string, p
 }
 
 const renewLeases = `-- name: RenewLeases :execrows
-UPDATE leases SET expires_at = now() + $1::interval, state = 'held'
-WHERE host_id = $2 AND attempt_id = ANY ($3::uuid[]) AND state <> 'released'
+UPDATE leases l SET expires_at = now() + $1::interval, state = 'held'
+FROM (SELECT unnest($3::uuid[]) AS attempt_id, unnest($4::bigint[]) AS token) seen
+WHERE l.host_id = $2 AND l.attempt_id = seen.attempt_id AND l.token = seen.token AND l.state <> 'released'
 `
 
 type RenewLeasesParams struct {
 	Term       time.Duration
 	HostID     string
 	AttemptIds []string
+	Tokens     []int64
 }
 
+// A container with the token of an earlier lease renews nothing.
 func (q *Queries) RenewLeases(ctx context.Context, db DBTX, arg *RenewLeasesParams) (int64, error) {
-	result, err := db.Exec(ctx, renewLeases, arg.Term, arg.HostID, arg.AttemptIds)
+	result, err := db.Exec(ctx, renewLeases,
+		arg.Term,
+		arg.HostID,
+		arg.AttemptIds,
+		arg.Tokens,
+	)
 	if err != nil {
 		return 0, err
 	}

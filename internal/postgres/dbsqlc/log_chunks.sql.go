@@ -10,30 +10,40 @@ import (
 	"time"
 )
 
-const insertLogChunk = `-- name: InsertLogChunk :exec
-INSERT INTO log_chunks (attempt_id, "offset", stream, at, data)
-VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (attempt_id, "offset") DO UPDATE SET at = excluded.at, data = excluded.data
-WHERE log_chunks.stream = excluded.stream AND length(log_chunks.data) < length(excluded.data)
+const insertLogChunk = `-- name: InsertLogChunk :one
+WITH writer AS (
+    SELECT a.id FROM attempts a WHERE a.id = $1 AND a.token = $2
+), written AS (
+    INSERT INTO log_chunks (attempt_id, "offset", stream, at, data)
+    SELECT w.id, $3::bigint, $4::text, $5::timestamptz, $6::bytea FROM writer w
+    ON CONFLICT (attempt_id, "offset") DO UPDATE SET at = excluded.at, data = excluded.data
+    WHERE log_chunks.stream = excluded.stream AND length(log_chunks.data) < length(excluded.data)
+)
+SELECT count(*) FROM writer
 `
 
 type InsertLogChunkParams struct {
 	AttemptID   string
+	Token       int64
 	ChunkOffset int64
 	Stream      string
 	At          time.Time
 	Data        []byte
 }
 
-func (q *Queries) InsertLogChunk(ctx context.Context, db DBTX, arg *InsertLogChunkParams) error {
-	_, err := db.Exec(ctx, insertLogChunk,
+// It returns how many attempts have the token: none when it is fenced.
+func (q *Queries) InsertLogChunk(ctx context.Context, db DBTX, arg *InsertLogChunkParams) (int64, error) {
+	row := db.QueryRow(ctx, insertLogChunk,
 		arg.AttemptID,
+		arg.Token,
 		arg.ChunkOffset,
 		arg.Stream,
 		arg.At,
 		arg.Data,
 	)
-	return err
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const logEnd = `-- name: LogEnd :one

@@ -59,33 +59,40 @@ func (q *Queries) ListMetrics(ctx context.Context, db DBTX, arg *ListMetricsPara
 	return items, nil
 }
 
-const upsertMetrics = `-- name: UpsertMetrics :exec
+const upsertMetrics = `-- name: UpsertMetrics :execrows
 INSERT INTO metrics (attempt_id, name, step, value, status, final, at)
-SELECT $1::uuid, unnest($2::text[]), unnest($3::bigint[]), unnest($4::double precision[]),
-    unnest($5::text[]), unnest($6::boolean[]), unnest($7::timestamptz[])
+SELECT a.id, unnest($1::text[]), unnest($2::bigint[]), unnest($3::double precision[]),
+    unnest($4::text[]), unnest($5::boolean[]), unnest($6::timestamptz[])
+FROM attempts a WHERE a.id = $7 AND a.token = $8
 ON CONFLICT (attempt_id, name, step) DO UPDATE SET
     value = excluded.value, status = excluded.status, final = excluded.final, at = excluded.at
 `
 
 type UpsertMetricsParams struct {
-	AttemptID    string
 	Names        []string
 	Steps        []int64
 	MetricValues []float64
 	Statuses     []string
 	Finals       []bool
 	Ats          []time.Time
+	AttemptID    string
+	Token        int64
 }
 
-func (q *Queries) UpsertMetrics(ctx context.Context, db DBTX, arg *UpsertMetricsParams) error {
-	_, err := db.Exec(ctx, upsertMetrics,
-		arg.AttemptID,
+// No row: the attempt is fenced.
+func (q *Queries) UpsertMetrics(ctx context.Context, db DBTX, arg *UpsertMetricsParams) (int64, error) {
+	result, err := db.Exec(ctx, upsertMetrics,
 		arg.Names,
 		arg.Steps,
 		arg.MetricValues,
 		arg.Statuses,
 		arg.Finals,
 		arg.Ats,
+		arg.AttemptID,
+		arg.Token,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

@@ -1,6 +1,8 @@
 -- name: RenewLeases :execrows
-UPDATE leases SET expires_at = now() + @term::interval, state = 'held'
-WHERE host_id = @host_id AND attempt_id = ANY (@attempt_ids::uuid[]) AND state <> 'released';
+-- A container with the token of an earlier lease renews nothing.
+UPDATE leases l SET expires_at = now() + @term::interval, state = 'held'
+FROM (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@tokens::bigint[]) AS token) seen
+WHERE l.host_id = @host_id AND l.attempt_id = seen.attempt_id AND l.token = seen.token AND l.state <> 'released';
 
 -- name: SuspectLeases :many
 -- One that somebody holds at this moment is being renewed or released.

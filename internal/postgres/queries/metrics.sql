@@ -1,7 +1,9 @@
--- name: UpsertMetrics :exec
+-- name: UpsertMetrics :execrows
+-- No row: the attempt is fenced.
 INSERT INTO metrics (attempt_id, name, step, value, status, final, at)
-SELECT @attempt_id::uuid, unnest(@names::text[]), unnest(@steps::bigint[]), unnest(@metric_values::double precision[]),
+SELECT a.id, unnest(@names::text[]), unnest(@steps::bigint[]), unnest(@metric_values::double precision[]),
     unnest(@statuses::text[]), unnest(@finals::boolean[]), unnest(@ats::timestamptz[])
+FROM attempts a WHERE a.id = @attempt_id AND a.token = @token
 ON CONFLICT (attempt_id, name, step) DO UPDATE SET
     value = excluded.value, status = excluded.status, final = excluded.final, at = excluded.at;
 
