@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -159,9 +158,5 @@ func pause(err error) time.Duration {
 
 // tooLarge says how large a body may be.
 func tooLarge(limit int64) string {
-	if limit%(1<<20) == 0 {
-		return fmt.Sprintf("The body is larger than %d MiB.", limit>>20)
-	}
-
-	return fmt.Sprintf("The body is larger than %d bytes.", limit)
+	return "The body is larger than " + berth.BytesText(limit) + "."
 }

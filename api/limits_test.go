@@ -53,7 +53,7 @@ func TestLimit_Body(t *testing.T) {
 	r.requireProblem(413, "E_BODY_TOO_LARGE", "larger than 1000 bytes", "POST", "/api/v1/sweep-validations", file, asYAML)
 
 	body := `{"name":"` + strings.Repeat("x", 3000) + `","role":"admin"}`
-	r.requireProblem(413, "E_BODY_TOO_LARGE", "larger than 2000 bytes", "POST", "/api/v1/tokens", body, asJSON)
+	r.requireProblem(413, "E_BODY_TOO_LARGE", "larger than 2 KiB", "POST", "/api/v1/tokens", body, asJSON)
 
 	status, text := r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: 1")
 	require.Equal(t, http.StatusCreated, status, text)

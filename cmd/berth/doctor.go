@@ -72,8 +72,8 @@ func checkMachine(ctx context.Context) []berth.Finding {
 	if err != nil {
 		findings = append(findings, broken("machine", "its memory cannot be read", err.Error()))
 	} else {
-		findings = append(findings, fine("machine", fmt.Sprintf("%d cores, %d MiB of memory, %d MiB available",
-			runtime.NumCPU(), memory.TotalBytes>>20, memory.AvailableBytes>>20)))
+		findings = append(findings, fine("machine", fmt.Sprintf("%d cores, %s of memory, %s available",
+			runtime.NumCPU(), berth.BytesText(memory.TotalBytes), berth.BytesText(memory.AvailableBytes))))
 	}
 
 	findings = append(findings, checkCgroups(cgroup.FS{}))

@@ -239,8 +239,8 @@ func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 	if m.memory != "" {
 		bytes, err := units.RAMInBytes(m.memory)
 		if err != nil || bytes <= 0 || bytes > memory.TotalBytes {
-			return host, berth.Errorf(berth.KindInvalid, "--memory %q must be a size of at most the machine's %d MiB, such as 16GiB",
-				m.memory, memory.TotalBytes>>20)
+			return host, berth.Errorf(berth.KindInvalid, "--memory %q must be a size of at most the machine's %s, such as 16GiB",
+				m.memory, berth.BytesText(memory.TotalBytes))
 		}
 
 		host.MemoryHeadroomBytes = memory.TotalBytes - bytes

@@ -13,33 +13,14 @@ import (
 // none stands for what is not there.
 const none = "-"
 
-// mib renders bytes as people read them, such as 1,310 MiB.
-func mib(bytes int64) string {
+// bytesText renders bytes as people read them, such as 1,310 MiB, where zero
+// stands for what is not known.
+func bytesText(bytes int64) string {
 	if bytes == 0 {
 		return none
 	}
 
-	return grouped(int64(math.Round(float64(bytes)/(1<<20)))) + " MiB"
-}
-
-// mibOrZero is mib where zero is a number, and not what nobody knows.
-func mibOrZero(bytes int64) string {
-	if bytes == 0 {
-		return "0 MiB"
-	}
-
-	return mib(bytes)
-}
-
-// grouped writes 1234567 as 1,234,567.
-func grouped(n int64) string {
-	text := strconv.FormatInt(n, 10)
-
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-
-	return text
+	return berth.BytesText(bytes)
 }
 
 func cores(milli int64) string {
@@ -54,6 +35,17 @@ func coresUsed(milli int64) string {
 	}
 
 	return cores(milli)
+}
+
+// grouped writes 1234567 as 1,234,567.
+func grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+
+	return text
 }
 
 // number writes a value with at most six significant digits.

@@ -109,7 +109,7 @@ func attemptText(a client.Attempt) string {
 		text += "measures its shape, "
 	}
 
-	return text + "reserves " + mib(a.Demand.MemoryBytes)
+	return text + "reserves " + bytesText(a.Demand.MemoryBytes)
 }
 
 func valueText(s client.Sweep, t client.Trial) string {
@@ -126,7 +126,7 @@ func valueText(s client.Sweep, t client.Trial) string {
 }
 
 func usageText(a client.Attempt) string {
-	return fmt.Sprintf("%s, peak %s of %s", span(seconds(a.Usage.WallSeconds)), mib(a.Usage.MemoryPeakBytes), mib(a.Demand.MemoryBytes))
+	return fmt.Sprintf("%s, peak %s of %s", span(seconds(a.Usage.WallSeconds)), bytesText(a.Usage.MemoryPeakBytes), bytesText(a.Demand.MemoryBytes))
 }
 
 // countsText is such as 12/24 done, 2 running, 10 waiting, 1 failed.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 )
 
@@ -31,8 +32,8 @@ func (o *options) hostTable(hosts []client.Host) table {
 	for _, h := range hosts {
 		t.add(h.Name, short(h.ID), hostState(h), strconv.Itoa(h.Attempts),
 			cores(h.CPUMilliReserved)+" of "+cores(h.CPUMilli),
-			mibOrZero(h.MemoryReservedBytes)+" of "+mib(h.MemoryBytes-h.MemoryHeadroomBytes),
-			mib(h.MemoryFreeBytes), diskFree(h), mibOrZero(h.OutputBytes), strconv.Itoa(len(h.Devices)), o.ago(h.LastSeenAt))
+			berth.BytesText(h.MemoryReservedBytes)+" of "+bytesText(h.MemoryBytes-h.MemoryHeadroomBytes),
+			bytesText(h.MemoryFreeBytes), diskFree(h), berth.BytesText(h.OutputBytes), strconv.Itoa(len(h.Devices)), o.ago(h.LastSeenAt))
 	}
 
 	return t
@@ -99,9 +100,9 @@ func hostWords(ctx context.Context, to *remote) ([]string, error) {
 
 // diskFree is what is free of a host's disk, and that it will be full before long.
 func diskFree(h client.Host) string {
-	text := mibOrZero(h.DiskFreeBytes)
+	text := berth.BytesText(h.DiskFreeBytes)
 	if h.DiskBytes > 0 {
-		text += " of " + mib(h.DiskBytes)
+		text += " of " + bytesText(h.DiskBytes)
 	}
 
 	if h.DiskWarning != "" {
@@ -133,7 +134,7 @@ func (o *options) listDevicesCommand() *cobra.Command {
 		for _, h := range hosts.Data {
 			for _, d := range h.Devices {
 				devices = append(devices, d)
-				t.add(d.ID, h.Name, d.Model, mibOrZero(d.ReservedBytes), mib(d.MemoryBytes-d.HeadroomBytes), mib(d.FreeBytes),
+				t.add(d.ID, h.Name, d.Model, berth.BytesText(d.ReservedBytes), bytesText(d.MemoryBytes-d.HeadroomBytes), bytesText(d.FreeBytes),
 					fmt.Sprintf("%d of %d", d.ContextsReserved, d.MaxContexts))
 			}
 		}

@@ -53,7 +53,7 @@ func (o *options) probeTable(probes []client.Probe) table {
 	t := table{header: []string{"shape", "values", "peak", "reserves", "cores used", "takes", "runs", "how", "measured"}}
 
 	for _, p := range probes {
-		t.add(shortKey(p.ShapeKey), assignment(p.Shape.Values), mib(p.MemoryPeakBytes), mib(p.ReservedBytes), coresUsed(p.CPUMilli),
+		t.add(shortKey(p.ShapeKey), assignment(p.Shape.Values), bytesText(p.MemoryPeakBytes), bytesText(p.ReservedBytes), coresUsed(p.CPUMilli),
 			span(seconds(p.DurationSeconds)), strconv.Itoa(p.Samples), p.Source, o.ago(p.MeasuredAt))
 	}
 
@@ -79,13 +79,13 @@ func (o *options) probeDetails(p client.Probe) table {
 	t.add("image", p.Shape.ImageDigest)
 	t.add("command", strings.Join(p.Shape.Command, " "))
 	t.add("values", assignment(p.Shape.Values))
-	t.add("peak", mib(p.MemoryPeakBytes))
+	t.add("peak", bytesText(p.MemoryPeakBytes))
 
 	if p.MemoryFloorBytes > 0 {
-		t.add("too small", mib(p.MemoryFloorBytes)+" ran out of memory")
+		t.add("too small", bytesText(p.MemoryFloorBytes)+" ran out of memory")
 	}
 
-	t.add("reserves", mib(p.ReservedBytes))
+	t.add("reserves", bytesText(p.ReservedBytes))
 	t.add("cores used", coresUsed(p.CPUMilli))
 	t.add("takes", span(seconds(p.DurationSeconds)))
 	t.add("measured", fmt.Sprintf("%s, %s, %s", plural(p.Samples, "run", "runs"), p.Source, o.ago(p.MeasuredAt)))

@@ -140,13 +140,13 @@ func runningText(a client.Attempt, peak int64) string {
 		return "placed"
 	}
 
-	text := "reserves " + mib(a.Demand.MemoryBytes)
+	text := "reserves " + bytesText(a.Demand.MemoryBytes)
 	if a.Purpose == string(berth.PurposeProbe) {
 		text = "probe, " + text
 	}
 
 	if peak > 0 {
-		text += ", shape's peak " + mib(peak)
+		text += ", shape's peak " + bytesText(peak)
 	}
 
 	if a.Number > 1 {

@@ -202,8 +202,8 @@ func shapeTable(p client.Preview) table {
 			each = span(seconds(s.DurationSeconds))
 		}
 
-		t.add(shortKey(s.Key), assignment(s.Values), strconv.Itoa(s.Trials), mib(s.MemoryBytes), cores(s.CPUMilli),
-			string(s.SizedBy), mib(s.MemoryPeakBytes), each)
+		t.add(shortKey(s.Key), assignment(s.Values), strconv.Itoa(s.Trials), bytesText(s.MemoryBytes), cores(s.CPUMilli),
+			string(s.SizedBy), bytesText(s.MemoryPeakBytes), each)
 	}
 
 	return t

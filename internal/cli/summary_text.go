@@ -97,13 +97,13 @@ func summaryTable(s summary) table {
 	t := table{header: []string{"shape", "values", "trials", "attempts", "probe peak", "reserved", "measured peak", "oom"}}
 
 	for _, shape := range s.Shapes {
-		reserved := mib(shape.ReservedMinBytes)
+		reserved := bytesText(shape.ReservedMinBytes)
 		if shape.ReservedMaxBytes > shape.ReservedMinBytes {
-			reserved = fmt.Sprintf("%s - %s", mib(shape.ReservedMinBytes), mib(shape.ReservedMaxBytes))
+			reserved = fmt.Sprintf("%s - %s", bytesText(shape.ReservedMinBytes), bytesText(shape.ReservedMaxBytes))
 		}
 
 		t.add(shortKey(shape.Key), first(assignment(shape.Values), none), strconv.Itoa(shape.Trials), strconv.Itoa(shape.Attempts),
-			probePeak(shape), reserved, mib(shape.MeasuredPeakBytes), strconv.Itoa(shape.OOMs))
+			probePeak(shape), reserved, bytesText(shape.MeasuredPeakBytes), strconv.Itoa(shape.OOMs))
 	}
 
 	return t
@@ -112,10 +112,10 @@ func summaryTable(s summary) table {
 // probePeak is what the probe measured, in this sweep or before it.
 func probePeak(s shapeSummary) string {
 	if s.ProbePeakBytes == 0 && s.KnownPeakBytes > 0 {
-		return mib(s.KnownPeakBytes) + " (known)"
+		return bytesText(s.KnownPeakBytes) + " (known)"
 	}
 
-	return mib(s.ProbePeakBytes)
+	return bytesText(s.ProbePeakBytes)
 }
 
 // summaryFoot is how well it was packed.

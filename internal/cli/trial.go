@@ -111,8 +111,8 @@ func attemptTable(attempts []client.Attempt) table {
 			took = span(seconds(a.Usage.WallSeconds))
 		}
 
-		t.add(strconv.Itoa(a.Number), a.Purpose, string(a.State), first(a.FailureKind, none), exit, mib(a.Demand.MemoryBytes),
-			mib(a.Usage.MemoryPeakBytes), cores(a.Demand.CPUMilli), took, a.ID, a.Message)
+		t.add(strconv.Itoa(a.Number), a.Purpose, string(a.State), first(a.FailureKind, none), exit, bytesText(a.Demand.MemoryBytes),
+			bytesText(a.Usage.MemoryPeakBytes), cores(a.Demand.CPUMilli), took, a.ID, a.Message)
 	}
 
 	return t

@@ -66,10 +66,10 @@ func intended(e Evidence) (berth.FailureKind, string) {
 		return berth.FailurePreempted, "stopped on Berth's request; Berth runs it again, from its checkpoint if it wrote one"
 	case IntentFlood:
 		return berth.FailureLogFlood, fmt.Sprintf("printed more than %s of log a second for %s, a short line counted as 1 KiB, and was stopped; "+
-			"print less, or write a file to /trial/out; an administrator may raise --log-rate", amount(e.Limits.LogRateBytes), e.Limits.LogFloodFor)
+			"print less, or write a file to /trial/out; an administrator may raise --log-rate", berth.BytesText(e.Limits.LogRateBytes), e.Limits.LogFloodFor)
 	case IntentQuota:
 		return berth.FailureDiskQuota, fmt.Sprintf("wrote more than %s to /trial/out and /trial/checkpoint; its files were removed; "+
-			"write less, or keep only the last checkpoint; an administrator may raise --output-limit", amount(e.Limits.OutputBytes))
+			"write less, or keep only the last checkpoint; an administrator may raise --output-limit", berth.BytesText(e.Limits.OutputBytes))
 	default:
 		return "", ""
 	}
@@ -309,7 +309,7 @@ func deviceOOM(e Evidence, why string) (berth.FailureKind, string) {
 	default:
 		limit := ""
 		if e.Device.LimitBytes > 0 {
-			limit = ", with " + mebibytes(e.Device.LimitBytes) + " reserved"
+			limit = ", with " + berth.BytesText(e.Device.LimitBytes) + " reserved"
 		}
 
 		return berth.FailureDeviceOOM, "ran out of GPU memory" + limit + " (" + why + "); Berth retries with more"
@@ -340,9 +340,9 @@ func (e Evidence) used() string {
 	case e.MemoryLimitBytes <= 0:
 		return ""
 	case e.PeakBytes <= 0:
-		return " (of " + mebibytes(e.MemoryLimitBytes) + ")"
+		return " (of " + berth.BytesText(e.MemoryLimitBytes) + ")"
 	default:
-		return " (" + mebibytes(e.PeakBytes) + " of " + mebibytes(e.MemoryLimitBytes) + " when last measured)"
+		return " (" + berth.BytesText(e.PeakBytes) + " of " + berth.BytesText(e.MemoryLimitBytes) + " when last measured)"
 	}
 }
 
@@ -353,8 +353,8 @@ func (e Evidence) limit() string {
 
 	used := ""
 	if e.PeakBytes > 0 && e.PeakBytes < e.MemoryLimitBytes {
-		used = " (" + mebibytes(e.PeakBytes) + " when last measured)"
+		used = " (" + berth.BytesText(e.PeakBytes) + " when last measured)"
 	}
 
-	return ": the container was limited to " + mebibytes(e.MemoryLimitBytes) + used
+	return ": the container was limited to " + berth.BytesText(e.MemoryLimitBytes) + used
 }

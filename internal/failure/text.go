@@ -3,7 +3,6 @@ package failure
 import (
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 )
@@ -202,23 +201,4 @@ func quote(line string) string {
 	}
 
 	return string(runes)
-}
-
-// amount is a size in words: MiB, or bytes when it is no whole number of them.
-func amount(bytes int64) string {
-	if bytes%(1<<20) != 0 {
-		return strconv.FormatInt(bytes, 10) + " bytes"
-	}
-
-	return mebibytes(bytes)
-}
-
-// mebibytes renders bytes as "1,310 MiB".
-func mebibytes(bytes int64) string {
-	text := strconv.FormatInt(bytes>>20, 10)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-
-	return text + " MiB"
 }

@@ -25,30 +25,30 @@ func Explain(r berth.Rejection) string {
 }
 
 func explainDimension(r berth.Rejection) string {
-	free := "free"
+	there := "free"
 	if r.Never {
-		free = "there at all"
+		there = "there at all"
 	}
 
 	switch r.Dimension {
 	case berth.DimensionState:
 		return "takes no attempts now (draining, or its worker does not answer)"
 	case berth.DimensionMemory:
-		return fmt.Sprintf("needs %s of memory, %s %s", needed(r.Needed), mib(r.Free), free)
+		return fmt.Sprintf("needs %s of memory, %s %s", needed(r.Needed), free(r.Free), there)
 	case berth.DimensionFreeMemory:
-		return fmt.Sprintf("needs %s of memory, %s free beside what programs outside Berth use", needed(r.Needed), mib(r.Free))
+		return fmt.Sprintf("needs %s of memory, %s free beside what programs outside Berth use", needed(r.Needed), free(r.Free))
 	case berth.DimensionDisk:
-		return fmt.Sprintf("%s of disk are free, and it keeps %s: free space there", mib(r.Free), needed(r.Needed))
+		return fmt.Sprintf("%s of disk are free, and it keeps %s: free space there", free(r.Free), needed(r.Needed))
 	case berth.DimensionCPU:
-		return fmt.Sprintf("needs %s cores, %s %s", cores(r.Needed), cores(r.Free), free)
+		return fmt.Sprintf("needs %s cores, %s %s", cores(r.Needed), cores(r.Free), there)
 	case berth.DimensionAttempts:
 		return "already runs as many attempts as it may"
 	case berth.DimensionDevice:
 		return "has no GPU"
 	case berth.DimensionDeviceBytes:
-		return fmt.Sprintf("needs %s of GPU memory, %s %s", needed(r.Needed), mib(r.Free), free)
+		return fmt.Sprintf("needs %s of GPU memory, %s %s", needed(r.Needed), free(r.Free), there)
 	case berth.DimensionContexts:
-		return fmt.Sprintf("needs %d GPU context(s), %d %s", r.Needed, r.Free, free)
+		return fmt.Sprintf("needs %d GPU context(s), %d %s", r.Needed, r.Free, there)
 	case berth.DimensionExclusive:
 		return "one of the attempts must be alone there"
 	case berth.DimensionSweep:
@@ -58,18 +58,11 @@ func explainDimension(r berth.Rejection) string {
 	}
 }
 
-// needed is mib rounded up, so that what is needed never reads as if it were free.
-func needed(bytes int64) string { return mib(bytes + mebibyte - 1) }
+// needed and free render bytes in whole MiB: what is needed is rounded up and
+// what is free down, so that what does not fit never reads as if it did.
+func needed(bytes int64) string { return berth.BytesText((bytes + mebibyte - 1) / mebibyte * mebibyte) }
 
-// mib renders bytes as people read them, such as 1,310 MiB.
-func mib(bytes int64) string {
-	digits := strconv.FormatInt(bytes/mebibyte, 10)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-
-	return digits + " MiB"
-}
+func free(bytes int64) string { return berth.BytesText(bytes / mebibyte * mebibyte) }
 
 func cores(milli int64) string {
 	return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64)

@@ -146,6 +146,9 @@ func (s *Store) noteOutputs(ctx context.Context, tx pgx.Tx, sweepID, what string
 
 // part is what a sweep has of one kind, as far as limits go.
 type part struct {
+	keep   time.Duration // after the end of its sweep; 0 = for ever
+	most   int64         // of all ended sweeps, in the unit of size; 0 = without limit
+	old    func(ctx context.Context, db dbsqlc.DBTX, keep time.Duration, maxRows int32) ([]string, error)
 	remove func(ctx context.Context, db dbsqlc.DBTX, sweepID string, maxRows int32) (int64, error)
 	mark   func(ctx context.Context, db dbsqlc.DBTX, sweepID string) error
 	size   func(ctx context.Context, db dbsqlc.DBTX, sweepID string) (int64, error)
@@ -153,53 +156,35 @@ type part struct {
 }
 
 func (s *Store) expireLogs(ctx context.Context, keep berth.Retention) (bool, error) {
-	logs := part{
-		remove: s.q.DeleteSweepLogs, mark: s.q.MarkLogsRemoved, size: s.q.SweepLogBytes,
+	return s.expire(ctx, part{
+		keep: keep.Logs, most: keep.LogBytes,
+		old: s.q.SweepsWithOldLogs, remove: s.q.DeleteSweepLogs, mark: s.q.MarkLogsRemoved, size: s.q.SweepLogBytes,
 		gone: func(row dbsqlc.EndedSweepsRow) bool { return row.LogsRemovedAt != nil },
-	}
-
-	var (
-		old []string
-		err error
-	)
-
-	if keep.Logs > 0 {
-		old, err = s.q.SweepsWithOldLogs(ctx, s.pool, keep.Logs, retainSweeps)
-	}
-
-	return s.expire(ctx, logs, old, err, keep.LogBytes)
+	})
 }
 
 func (s *Store) expireMetrics(ctx context.Context, keep berth.Retention) (bool, error) {
-	metrics := part{
-		remove: s.q.DeleteSweepMetrics, mark: s.q.MarkMetricsRemoved, size: s.q.SweepMetricPoints,
+	return s.expire(ctx, part{
+		keep: keep.Metrics, most: keep.MetricPoints,
+		old: s.q.SweepsWithOldMetrics, remove: s.q.DeleteSweepMetrics, mark: s.q.MarkMetricsRemoved, size: s.q.SweepMetricPoints,
 		gone: func(row dbsqlc.EndedSweepsRow) bool { return row.MetricsRemovedAt != nil },
-	}
-
-	var (
-		old []string
-		err error
-	)
-
-	if keep.Metrics > 0 {
-		old, err = s.q.SweepsWithOldMetrics(ctx, s.pool, keep.Metrics, retainSweeps)
-	}
-
-	return s.expire(ctx, metrics, old, err, keep.MetricPoints)
+	})
 }
 
 // expire removes a part of the sweeps that are too old, and of those that the
 // newer ones leave no room for.
-func (s *Store) expire(ctx context.Context, p part, old []string, err error, limit int64) (bool, error) {
-	if err == nil && limit > 0 {
-		var excess []string
-		excess, err = s.excess(ctx, p, limit)
-		old = append(old, excess...)
+func (s *Store) expire(ctx context.Context, p part) (more bool, err error) {
+	var old, excess []string
+
+	if p.keep > 0 {
+		old, err = p.old(ctx, s.pool, p.keep, retainSweeps)
 	}
 
-	more := false
+	if err == nil && p.most > 0 {
+		excess, err = s.excess(ctx, p)
+	}
 
-	_, err = each(old, err)(func(id string) error {
+	_, err = each(append(old, excess...), err)(func(id string) error {
 		rows, err := p.remove(ctx, s.pool, id, retainStep)
 		if err != nil || rows > 0 {
 			more = more || rows > 0
@@ -215,7 +200,7 @@ func (s *Store) expire(ctx context.Context, p part, old []string, err error, lim
 
 // excess are the ended sweeps, from the newest on, with which a part is larger
 // than its limit.
-func (s *Store) excess(ctx context.Context, p part, limit int64) (ids []string, err error) {
+func (s *Store) excess(ctx context.Context, p part) (ids []string, err error) {
 	total := int64(0)
 
 	for before := time.Now().UTC().AddDate(1, 0, 0); ; {
@@ -234,7 +219,7 @@ func (s *Store) excess(ctx context.Context, p part, limit int64) (ids []string, 
 				return nil, err
 			}
 
-			if total += size; total > limit {
+			if total += size; total > p.most {
 				ids = append(ids, row.ID)
 			}
 		}

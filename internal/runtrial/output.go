@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -274,7 +273,7 @@ func (o *output) notes() []string {
 	}
 
 	if o.file != nil && o.file.cut {
-		notes = append(notes, fmt.Sprintf("its metrics file is larger than %d MiB and was read so far only", metricsFileBytes>>20))
+		notes = append(notes, "its metrics file is larger than "+berth.BytesText(metricsFileBytes)+" and was read so far only")
 	}
 
 	if o.torn {

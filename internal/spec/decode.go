@@ -49,7 +49,7 @@ func parse(data []byte, contentType string) (*document.Node, *berth.Problem) {
 	case err != nil:
 		return nil, problemf(CodeContentType, "%v", err)
 	case len(data) > MaxBytes:
-		return nil, problemf(CodeBodyTooLarge, "a sweep file has at most %d bytes (1 MiB); this one is larger", MaxBytes)
+		return nil, problemf(CodeBodyTooLarge, "a sweep file has at most %s; this one is larger", berth.BytesText(MaxBytes))
 	case strings.TrimSpace(string(data)) == "":
 		return nil, problemf(codeBodyEmpty, "the document is empty; a sweep needs at least name, image and command")
 	}
