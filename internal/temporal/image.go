@@ -18,6 +18,10 @@ import (
 // it is there. The caller waits for it in vain while it is not.
 const startPatience = 3 * time.Second
 
+// imageTaskTimeout is how long a worker may take to say what the question's
+// next step is, before another one is asked: ms when it is well.
+const imageTaskTimeout = time.Second
+
 // ResolveImage finds the digest of an image on one of the machines. Errors: a
 // *berth.SpecError when it is not there or must not be used; unavailable when
 // no machine answers.
@@ -31,6 +35,7 @@ func (c *Client) ResolveImage(ctx context.Context, ref string) (berth.Image, err
 	run, err := c.temporal.ExecuteWorkflow(starting, client.StartWorkflowOptions{
 		ID: "image-" + uuid.NewString(), TaskQueue: c.queue,
 		WorkflowExecutionTimeout: workflows.ImagePatience + 2*time.Second,
+		WorkflowTaskTimeout:      imageTaskTimeout,
 		StaticSummary:            "look up image " + ref,
 	}, workflows.ImageWorkflow, activities.ImageRef{Image: ref})
 	if err != nil {
