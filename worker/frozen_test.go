@@ -17,6 +17,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/internal/temporal"
 	"github.com/berthml/berth/worker"
 	"github.com/berthml/berth/workflows"
 )
@@ -72,7 +73,7 @@ func TestResolveImage_GoesPastAFrozenWorker(t *testing.T) {
 	t.Parallel()
 
 	connection, _ := connect(t)
-	c := workflows.NewClient(connection, "default", "i")
+	c := temporal.NewClient(connection, "default", "i")
 	queue := workflows.SharedQueue("i")
 
 	require.Eventually(t, func() bool { // it is up

@@ -183,11 +183,11 @@ func (n neighbour) round(b *testing.B) (alone, beside time.Duration) {
 	c.awaitHosts()
 
 	n.run(c) // Berth knows the image afterwards, and the shape unless it is forgotten
+	n.forgetShapes(c)
+
 	alone = n.run(c)
 
-	if n.forget {
-		n.forgetShapes(c)
-	}
+	n.forgetShapes(c)
 
 	outcome := n.goWrong(c)
 	beside = n.run(c)
@@ -216,7 +216,12 @@ func (n neighbour) run(c *cluster) time.Duration {
 	return took
 }
 
+// forgetShapes forgets what was measured, where the sweep shall measure it.
 func (n neighbour) forgetShapes(c *cluster) {
+	if !n.forget {
+		return
+	}
+
 	probes, err := c.api.ListProbesWithResponse(c.t.Context(), &client.ListProbesParams{})
 	require.NoError(c.t, err)
 	require.NotNil(c.t, probes.JSON200, string(probes.Body))

@@ -105,7 +105,7 @@ func BenchmarkRecovery(b *testing.B) {
 		runs = n
 	}
 
-	s := start(b)
+	s := start(b, "--cpus", "2")
 	id := s.submit(busy(500, 20_000, small))
 	s.until(id, time.Minute, running(2))
 
