@@ -252,16 +252,29 @@ func TestSweep_Stop(t *testing.T) {
 	require.Len(t, b.started, 16)
 }
 
+// The machines hold 20 attempts, so 30 trials are open. One at a time leaves the
+// least window, and no limit opens it again.
 func TestSweep_MaxParallelChangesTheWindow(t *testing.T) {
 	t.Parallel()
 
 	b := sweepSetup(t)
+	b.holds, b.total = 20, 80
 	refused := b.update(10*time.Second, workflows.UpdateSetMaxParallel, -1)
-	changed := b.update(20*time.Second, workflows.UpdateSetMaxParallel, 1)
+	narrowed := b.update(20*time.Second, workflows.UpdateSetMaxParallel, 1)
+	widened := b.update(100*time.Second, workflows.UpdateSetMaxParallel, 0)
 
-	require.Equal(t, 1, b.execute(t).MaxParallel)
+	var open []int
+
+	for _, at := range []time.Duration{15 * time.Second, 90 * time.Second, 110 * time.Second} {
+		b.env.RegisterDelayedCallback(func() { open = append(open, b.running) }, at)
+	}
+
+	require.Zero(t, b.execute(t).MaxParallel)
 	require.ErrorContains(t, *refused, "must be 0")
-	require.NoError(t, *changed)
+	require.NoError(t, *narrowed)
+	require.NoError(t, *widened)
+	require.Equal(t, []int{30, 16, 30}, open)
+	require.Len(t, b.started, 80)
 }
 
 func TestSweep_CancelEndsAllTrials(t *testing.T) {

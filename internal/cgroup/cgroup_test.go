@@ -16,6 +16,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/runtimetest"
 )
 
 const (
@@ -374,7 +375,7 @@ func TestHostFactsOfThisMachine(t *testing.T) {
 	t.Parallel()
 
 	if _, err := os.Stat("/proc/meminfo"); err != nil {
-		t.Skip("not Linux")
+		runtimetest.Skip(t, "needs /proc/meminfo: %v", err)
 	}
 
 	host, err := cgroup.FS{}.HostMemory()

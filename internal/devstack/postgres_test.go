@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/runtimetest"
 )
 
 // As root PostgreSQL runs as another user, which is told apart from us by the
@@ -16,7 +17,7 @@ func TestStartPostgres_SaysWhichDirectoryIsClosed(t *testing.T) {
 	t.Parallel()
 
 	if os.Geteuid() != 0 {
-		t.Skip("only root runs PostgreSQL as another user")
+		runtimetest.Skip(t, "only root runs PostgreSQL as another user")
 	}
 
 	root, err := os.MkdirTemp("", "berth-devstack-") //nolint:usetesting // the parents of t.TempDir are closed

@@ -99,6 +99,8 @@ func TestSpecHash(t *testing.T) {
 	t.Parallel()
 
 	base := specHash(launch())
+	require.Equal(t, "9f26e63e03a01927dda733c4666661837ba41bb0a38694119818331b33a3e8da", base,
+		"containers that run bear the hash of the version that started them: with another one they are not adopted")
 
 	same := launch()
 	same.AttemptID, same.SweepID, same.TrialID, same.LeaseID, same.Token = "x", "x", "x", "x", 1

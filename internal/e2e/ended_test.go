@@ -77,7 +77,9 @@ func TestEnded_InTemporal(t *testing.T) {
 	c.requireTidy()
 }
 
-// Failures 38 and 39, on everything: cancel comes before, while and after a trial ends.
+// Failures 38 and 39, on everything: cancel comes before, while and after a trial
+// ends. The first sweep is canceled before its trial can run for its tenth of a
+// second, and the last one once it has ended.
 func TestRace_CancelCompletionAndRepetition(t *testing.T) {
 	t.Parallel()
 
@@ -85,16 +87,23 @@ func TestRace_CancelCompletionAndRepetition(t *testing.T) {
 	s := start(t, "--cpus", "4", "--reconcile-every", fastReconcile.String(), "--reconcile-grace", fastGrace.String())
 	file := busy(1, 100, small)
 	ids := make([]string, 30)
+	last := len(ids) - 1
 
 	var group sync.WaitGroup
 
 	for i := range ids {
 		ids[i] = s.submit(file)
 
+		if i == last {
+			break
+		}
+
 		group.Go(func() {
-			select {
-			case <-time.After(time.Duration(rand.IntN(5000)) * time.Millisecond):
-			case <-t.Context().Done():
+			if i > 0 {
+				select {
+				case <-time.After(time.Duration(rand.IntN(5000)) * time.Millisecond):
+				case <-t.Context().Done():
+				}
 			}
 
 			if _, err := s.api.CancelSweepWithResponse(t.Context(), ids[i]); err != nil {
@@ -104,12 +113,26 @@ func TestRace_CancelCompletionAndRepetition(t *testing.T) {
 	}
 
 	group.Wait()
+	s.until(ids[last], time.Minute, ended)
 
-	states := map[client.SweepState]int{}
+	_, err := s.api.CancelSweepWithResponse(t.Context(), ids[last])
+	require.NoError(t, err)
 
-	for _, id := range ids {
+	for i, id := range ids {
 		sweep := s.until(id, time.Minute, ended)
-		states[sweep.State]++
+
+		switch i {
+		case 0:
+			require.Equal(t, client.SweepStateCanceled, sweep.State)
+		case last:
+			require.Equal(t, client.SweepStateSucceeded, sweep.State)
+		default:
+			require.Contains(t, []client.SweepState{client.SweepStateCanceled, client.SweepStateSucceeded}, sweep.State)
+		}
+
+		if sweep.State == client.SweepStateSucceeded {
+			require.Equal(t, 1, sweep.Counts.Succeeded)
+		}
 
 		for _, trial := range s.trials(id) {
 			succeeded := 0
@@ -126,11 +149,12 @@ func TestRace_CancelCompletionAndRepetition(t *testing.T) {
 
 			if trial.State == client.TrialStateSucceeded {
 				require.Equal(t, 1, succeeded)
+			} else {
+				require.Equal(t, client.TrialStateCanceled, trial.State, trial.Message)
 			}
 		}
 	}
 
-	t.Logf("30 cancels: %v", states)
 	s.requireQuiet()
 	s.requireOneOfFifty(file)
 }

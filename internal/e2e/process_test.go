@@ -60,3 +60,8 @@ func stop(cmd *exec.Cmd, signal syscall.Signal) {
 	_ = cmd.Process.Signal(signal)
 	_ = cmd.Wait()
 }
+
+// lives reports whether a process that launch started has not ended.
+func lives(cmd *exec.Cmd) bool {
+	return cmd != nil && cmd.ProcessState == nil && cmd.Process.Signal(syscall.Signal(0)) == nil
+}

@@ -168,18 +168,22 @@ func (s *stack) output(name string) string {
 	return string(data)
 }
 
-// clean stops everything, says what happened when the test failed, and checks
-// that nothing is left.
+// clean checks that nothing is left of sweeps that have ended, says what
+// happened when the test failed, and stops everything. Containers of sweeps that
+// a test leaves open go without a word.
 func (s *stack) clean() {
 	if s.t.Failed() && s.url != "" {
 		s.diagnose(s.backends())
 	}
 
+	if !s.t.Failed() {
+		s.checkNothingIsLeft()
+	}
+
 	stop(s.worker, syscall.SIGTERM)
 	stop(s.dev, syscall.SIGTERM)
 
-	left := s.containers()
-	for _, c := range left {
+	for _, c := range s.containers() {
 		_ = s.docker("rm", "--force", c.id).Run() // our own container
 	}
 
@@ -190,6 +194,43 @@ func (s *stack) clean() {
 	}
 
 	_ = os.RemoveAll(s.dir)
+}
+
+// removalTimeout covers a round of the reconciler, which removes what the end of
+// an attempt could not.
+const removalTimeout = 30 * time.Second
+
+// checkNothingIsLeft fails a test that has ended all its sweeps and has a
+// container still, while the worker and the server that remove it live.
+func (s *stack) checkNothingIsLeft() {
+	s.t.Helper()
+
+	ctx, cancel := context.WithTimeout(context.Background(), removalTimeout) //nolint:usetesting // the test's own context has ended
+	defer cancel()
+
+	if !lives(s.dev) || !lives(s.worker) || !s.allEnded(ctx) {
+		return
+	}
+
+	for left := s.containers(); len(left) > 0; left = s.containers() {
+		select {
+		case <-time.After(tick):
+		case <-ctx.Done():
+			s.t.Errorf("all sweeps have ended, and containers are left: %v", left)
+
+			return
+		}
+	}
+}
+
+// allEnded reports whether the server says that no sweep is open.
+func (s *stack) allEnded(ctx context.Context) bool {
+	open := []client.SweepState{
+		client.SweepStatePending, client.SweepStateRunning, client.SweepStatePaused, client.SweepStateStopping, client.SweepStateCanceling,
+	}
+	answer, err := s.api.ListSweepsWithResponse(ctx, &client.ListSweepsParams{State: &open})
+
+	return err == nil && answer.JSON200 != nil && len(answer.JSON200.Data) == 0
 }
 
 // docker is the docker command, for the daemon that the worker uses.
