@@ -19,6 +19,41 @@ type Process struct {
 	box    *box
 }
 
+// Process is the program in an attempt's container; nil when there is none.
+func (d *Docker) Process(attemptID string) *Process {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	b := d.box[d.Name(attemptID)]
+	if b == nil {
+		return nil
+	}
+
+	return &Process{docker: d, box: b, Launch: b.launch}
+}
+
+// Idle is a program that does nothing until SIGTERM: a test prints for it and
+// lets it exit.
+func Idle(p *Process) int {
+	select {
+	case <-p.Terminated():
+	case <-p.Killed():
+	}
+
+	return codeTerminated
+}
+
+// Container is the process's container as Docker sees it now.
+func (p *Process) Container() berth.Container {
+	p.docker.mu.Lock()
+	defer p.docker.mu.Unlock()
+
+	return p.box.Container
+}
+
+// Exit lets the process exit, whatever its program does.
+func (p *Process) Exit(code int) { p.docker.end(p.box, code) }
+
 // Terminated is closed on SIGTERM.
 func (p *Process) Terminated() <-chan struct{} { return p.box.terminated }
 
@@ -53,6 +88,16 @@ func (p *Process) Print(stream, text string) {
 
 	p.box.partial[stream] = append(p.box.partial[stream], text...)
 	p.docker.emit(p.box, stream, false)
+}
+
+// PrintAt adds a chunk to the log as it is, with a stamp of the test's own.
+func (p *Process) PrintAt(at time.Time, stream, text string) {
+	p.docker.mu.Lock()
+	defer p.docker.mu.Unlock()
+
+	p.box.stamp = at
+	p.box.log = append(p.box.log, berth.LogChunk{Stream: stream, At: at, Data: []byte(text)})
+	p.box.wake()
 }
 
 // emit moves whole lines to the log, and what is left of one at the end. Stamps

@@ -132,7 +132,7 @@ func requireExplained(t *rapid.T, err error) {
 
 // requireLaunch makes the container's description as a worker does.
 func requireLaunch(t *rapid.T, rig *rig, s berth.Spec, a berth.Assignment, number int, demand berth.Demand) {
-	who := rig.books.assignee
+	who := rig.who(t)
 	who.Spec, who.Trial.Params, who.Trial.Number, who.Attempt.Demand = s, a, number, demand
 	who.Trial.ShapeKey = search.ShapeOf(s, "sha256:x", a).Key()
 

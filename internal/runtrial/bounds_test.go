@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/fake"
 )
 
 func TestPace_FloodIsAnAverageOverTime(t *testing.T) {
@@ -81,28 +82,20 @@ func TestRun_FloodIsStopped(t *testing.T) {
 
 	ended := r.start(t.Context(), r.order())
 	box := r.docks.started(t)
-	r.docks.flood(box, 40, 64<<10, 10*time.Millisecond)
+	flood(box, 40, 64<<10, 10*time.Millisecond)
 
 	got := await(t, ended)
 	require.NoError(t, got.err)
 	require.Equal(t, berth.FailureLogFlood, got.outcome.Kind)
 	require.Contains(t, got.outcome.Message, "more than 1 MiB of log a second for 100ms")
-	require.Equal(t, []string{"stop " + box.ID, "remove " + box.Name}, r.docks.called())
+	require.Equal(t, []string{"stop " + box.Container().ID, "remove " + box.Container().Name}, r.docks.called())
 }
 
-// flood adds chunks that Docker stamped one after the other, so far apart.
-func (d *docks) flood(b *box, chunks, size int, apart time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-
+// flood prints chunks that Docker stamped one after the other, so far apart.
+func flood(p *fake.Process, chunks, size int, apart time.Duration) {
 	for i := range chunks {
-		b.log = append(b.log, berth.LogChunk{
-			Stream: berth.Stdout, At: noon.Add(time.Duration(i+1) * apart), Data: []byte(strings.Repeat("x", size-1) + "\n"),
-		})
+		p.PrintAt(noon.Add(time.Duration(i+1)*apart), berth.Stdout, strings.Repeat("x", size-1)+"\n")
 	}
-
-	close(b.more)
-	b.more = make(chan struct{})
 }
 
 func TestRun_SaysThatLinesMayBeLost(t *testing.T) {
@@ -113,8 +106,8 @@ func TestRun_SaysThatLinesMayBeLost(t *testing.T) {
 
 	ended := r.start(t.Context(), r.order())
 	box := r.docks.started(t)
-	r.docks.flood(box, 40, 64<<10, time.Millisecond)
-	r.docks.exit(box, 0)
+	flood(box, 40, 64<<10, time.Millisecond)
+	box.Exit(0)
 
 	got := await(t, ended)
 	require.NoError(t, got.err)
@@ -136,17 +129,17 @@ func TestRun_FilesOverTheQuota(t *testing.T) {
 
 				r := setup(t)
 				r.config.Bounds.OutputLimit = 1 << 20
-				place := dir(r.dirs(r.books.assignee))
+				place := dir(r.dirs(r.who(t)))
 				ended := r.start(t.Context(), r.order())
 				box := r.docks.started(t)
-				r.docks.print(box, "acc=1\n")
+				box.Print(berth.Stdout, "acc=1\n")
 
 				below := filepath.Join(place, "deep", "er")
 				require.NoError(t, os.MkdirAll(below, 0o700))
 				require.NoError(t, os.WriteFile(filepath.Join(below, "model"), make([]byte, 2<<20), 0o600))
 
 				if exits {
-					r.docks.exit(box, 0)
+					box.Exit(0)
 				}
 
 				got := await(t, ended)
@@ -301,15 +294,15 @@ func TestRun_SaysWhatWasLeftOut(t *testing.T) {
 	box := r.docks.started(t)
 
 	for i := range 10 {
-		r.docks.print(box, fmt.Sprintf("acc=%d\n", i))
+		box.Print(berth.Stdout, fmt.Sprintf("acc=%d\n", i))
 	}
 
-	r.docks.exit(box, 0)
+	box.Exit(0)
 
 	got := await(t, ended)
 	require.NoError(t, got.err)
 	require.Equal(t, berth.FailureOK, got.outcome.Kind)
 	require.InDelta(t, 9, *got.outcome.Value, 0)
 	require.Contains(t, got.outcome.Message, "finished; 6 metric points were left out of its curves")
-	require.Len(t, r.books.metrics, 4)
+	require.Len(t, r.books.metrics(t), 4)
 }

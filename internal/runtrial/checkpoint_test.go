@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,18 +48,17 @@ func TestRun_ShortProbeLeavesNothing(t *testing.T) {
 
 	ended := r.start(t.Context(), order)
 	box := r.docks.started(t)
-	require.NotContains(t, box.launch.Environment, "TRIAL_RESUME")
+	require.NotContains(t, box.Launch.Environment, "TRIAL_RESUME")
 
-	checkpoint := mountOf(t, box.launch, "/trial/checkpoint")
+	checkpoint := mountOf(t, box.Launch, "/trial/checkpoint")
 	require.NotEqual(t, r.checkpoints(), checkpoint)
 	require.NoError(t, os.WriteFile(filepath.Join(checkpoint, "two-epochs"), []byte("weights"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(mountOf(t, box.launch, "/trial/out"), "plot"), nil, 0o600))
-	r.docks.exit(box, 0)
+	require.NoError(t, os.WriteFile(filepath.Join(mountOf(t, box.Launch, "/trial/out"), "plot"), nil, 0o600))
+	box.Exit(0)
 	require.NoError(t, await(t, ended).err)
 	require.NoDirExists(t, filepath.Join(r.dir, "attempts", attemptID), "nothing of it stays")
 
-	who := &r.books.assignee // the ledger says of a short probe that it does not count
-	who.Attempt.ID, who.Attempt.Number, who.Attempt.State = "second", 2, berth.AttemptPlaced
+	r.books.place(t, "second", 2) // the ledger says of a short probe that it does not count
 
 	l := r.launchOf(t, Order{AttemptID: "second", Token: token})
 	require.NotContains(t, l.Environment, "TRIAL_RESUME")
@@ -97,7 +97,7 @@ func TestLaunch_Resumes(t *testing.T) {
 			t.Parallel()
 
 			r := setup(t)
-			r.books.assignee.Resume = c.earlier
+			r.books.says(func(who *berth.Assignee) { who.Resume = c.earlier })
 
 			if c.files != nil {
 				c.files(t, r)
@@ -141,7 +141,7 @@ func TestLaunch_KeepsTheFilesOfWhatRuns(t *testing.T) {
 		"the ledger knows its container": func(t *testing.T, r *rig) {
 			t.Helper()
 
-			r.books.assignee.Attempt.ContainerID = "c"
+			require.NoError(t, r.books.AttemptRunning(t.Context(), attemptID, token, "c", time.Now()))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,11 +164,11 @@ func TestRun_AdoptsAContainerOfAnotherVersion(t *testing.T) {
 	r := setup(t)
 	elsewhere := t.TempDir() // its data directory was another one
 	_, err := r.docks.Ensure(t.Context(), berth.Launch{
-		AttemptID: attemptID, Token: token, SpecHash: "of the earlier version", Mounts: []berth.Mount{{Source: elsewhere, Target: "/trial/out"}},
+		AttemptID: attemptID, Token: token, Image: imageID, SpecHash: "of the earlier version", Mounts: []berth.Mount{{Source: elsewhere, Target: "/trial/out"}},
 	})
 	require.NoError(t, err)
 
-	r.books.assignee.Spec.Metrics.Source = berth.MetricsFile
+	r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
 	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, "metrics.jsonl"), []byte(`{"metrics":{"acc":0.5}}`+"\n"), 0o600))
 
 	ctx, shutdown := context.WithCancelCause(t.Context())
@@ -180,7 +180,7 @@ func TestRun_AdoptsAContainerOfAnotherVersion(t *testing.T) {
 	ended = r.start(t.Context(), r.order())
 	require.Eventually(t, func() bool { return len(r.docks.launches()) == 3 }, patience, tick)
 	require.Equal(t, "of the earlier version", r.docks.launches()[2].SpecHash)
-	r.docks.exit(r.docks.started(t), 0)
+	r.docks.started(t).Exit(0)
 
 	got := await(t, ended)
 	require.NoError(t, got.err)

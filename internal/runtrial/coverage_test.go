@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/fake"
 )
 
 // dial is a meter whose reading tests turn.
@@ -56,7 +57,7 @@ func metered(t *testing.T) (*rig, *dial) {
 }
 
 // measuredFor runs the attempt for a while and then takes the worker away.
-func (r *rig) measuredFor(t *testing.T, d time.Duration) *box {
+func (r *rig) measuredFor(t *testing.T, d time.Duration) *fake.Process {
 	t.Helper()
 
 	ctx, shutdown := context.WithCancelCause(t.Context())
@@ -97,8 +98,8 @@ func TestGap_WorkerAway(t *testing.T) {
 				ended := r.start(t.Context(), r.order())
 
 				time.Sleep(time.Minute)
-				r.docks.print(b, "acc=1\n")
-				r.docks.exit(b, 0)
+				b.Print(berth.Stdout, "acc=1\n")
+				b.Exit(0)
 				require.NoError(t, (<-ended).err)
 
 				got := r.books.result(t)
@@ -129,8 +130,8 @@ func TestGap_ExitWhileTheWorkerIsAway(t *testing.T) {
 		b := r.measuredFor(t, time.Minute)
 
 		time.Sleep(20 * time.Second)
-		r.docks.print(b, "acc=1\n")
-		r.docks.exit(b, 0)
+		b.Print(berth.Stdout, "acc=1\n")
+		b.Exit(0)
 		time.Sleep(time.Hour)
 
 		dial.fail(errors.New("the cgroup is gone"))
@@ -150,16 +151,16 @@ func TestGap_CountsFromWhatWasKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := metered(t)
 		b := r.measuredFor(t, time.Minute)
-		kept := r.dirs(r.books.assignee).usage(token)
+		kept := r.dirs(r.who(t)).usage(token)
 
 		older := kept
 		older.SeenUntil = kept.SeenUntil.Add(-4 * time.Second)
-		require.NoError(t, r.dirs(r.books.assignee).keepUsage(token, older))
+		require.NoError(t, r.dirs(r.who(t)).keepUsage(token, older))
 
 		ended := r.start(t.Context(), r.order())
 
 		time.Sleep(time.Minute)
-		r.docks.exit(b, 0)
+		b.Exit(0)
 		require.NoError(t, (<-ended).err)
 		require.InDelta(t, 4*time.Second, time.Duration(r.books.result(t).Outcome.Usage.Unseen), float64(time.Second))
 	})
@@ -181,7 +182,7 @@ func TestGap_SamplesMissing(t *testing.T) {
 		dial.fail(nil)
 
 		time.Sleep(time.Minute)
-		r.docks.exit(b, 0)
+		b.Exit(0)
 		require.NoError(t, (<-ended).err)
 
 		got := r.books.result(t)
@@ -222,7 +223,7 @@ func TestRun_MachineOutOfMemory(t *testing.T) {
 			box := r.docks.started(t)
 			<-measured
 			r.NoteOOM(attemptID)
-			r.docks.exit(box, 137)
+			box.Exit(137)
 
 			got := await(t, ended)
 			require.NoError(t, got.err)
@@ -241,9 +242,9 @@ func TestRun_MemoryErrorFarFromTheLimit(t *testing.T) {
 	ended := r.start(t.Context(), r.order())
 	box := r.docks.started(t)
 	<-measured
-	r.docks.print(box, "Traceback (most recent call last):\n")
-	r.docks.print(box, "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7.00 TiB for an array\n")
-	r.docks.exit(box, 1)
+	box.Print(berth.Stdout, "Traceback (most recent call last):\n")
+	box.Print(berth.Stdout, "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7.00 TiB for an array\n")
+	box.Exit(1)
 
 	got := await(t, ended)
 	require.NoError(t, got.err)

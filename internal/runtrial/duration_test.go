@@ -30,8 +30,9 @@ func TestRun_ShortProbeIsCapped(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := setup(t)
-				s := &r.books.assignee.Spec
-				s.Probe.MaxDuration, s.Limits.MaxTrialDuration = berth.Duration(c.probe), berth.Duration(c.trial)
+				r.books.says(func(who *berth.Assignee) {
+					who.Spec.Probe.MaxDuration, who.Spec.Limits.MaxTrialDuration = berth.Duration(c.probe), berth.Duration(c.trial)
+				})
 				r.docks.exitCode = c.exitCode
 
 				order := r.order()
@@ -59,14 +60,14 @@ func TestRun_FullProbeIsNotCapped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
-		r.books.assignee.Attempt.Purpose = berth.PurposeProbe
-		r.books.assignee.Spec.Probe.MaxDuration = berth.Duration(time.Minute)
+		r.books.says(func(who *berth.Assignee) { who.Attempt.Purpose = berth.PurposeProbe })
+		r.books.says(func(who *berth.Assignee) { who.Spec.Probe.MaxDuration = berth.Duration(time.Minute) })
 
 		ended := r.start(t.Context(), r.order())
 		box := r.docks.started(t)
 		time.Sleep(time.Hour)
-		r.docks.print(box, "acc=1\n")
-		r.docks.exit(box, 0)
+		box.Print(berth.Stdout, "acc=1\n")
+		box.Exit(0)
 
 		got := <-ended
 		require.NoError(t, got.err)
@@ -89,7 +90,7 @@ func TestRun_RecallsThatTheProbeWasCapped(t *testing.T) {
 		crash(errors.New("the worker was killed"))
 		require.ErrorIs(t, (<-ended).err, ErrDetached)
 		time.Sleep(defaultProbeFor)
-		r.docks.exit(box, 143)
+		box.Exit(143)
 
 		got := <-r.start(t.Context(), order)
 		require.NoError(t, got.err)

@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/fake"
 )
 
 func TestRun_StartToFinish(t *testing.T) {
@@ -30,11 +32,11 @@ func TestRun_StartToFinish(t *testing.T) {
 
 	ended := r.start(t.Context(), order)
 	box := r.docks.started(t)
-	r.docks.print(box, "epoch 1 acc=0.5\n")
-	require.Equal(t, box.ID, (<-beats).ContainerID)
-	r.docks.print(box, "epoch 2 acc=0.75\n")
+	box.Print(berth.Stdout, "epoch 1 acc=0.5\n")
+	require.Equal(t, box.Container().ID, (<-beats).ContainerID)
+	box.Print(berth.Stdout, "epoch 2 acc=0.75\n")
 	require.Eventually(t, func() bool { return (<-beats).Usage.MemoryPeakBytes == 300<<20 }, 10*time.Second, time.Millisecond)
-	r.docks.exit(box, 0)
+	box.Exit(0)
 
 	got := await(t, ended)
 	require.NoError(t, got.err)
@@ -50,13 +52,13 @@ func TestRun_StartToFinish(t *testing.T) {
 	require.Equal(t, token, result.Token)
 	require.Equal(t, "shape", result.ShapeKey)
 	require.Equal(t, berth.FootprintFull, result.Source)
-	require.Equal(t, r.books.assignee.Attempt.Demand, result.Reserved)
+	require.Equal(t, r.who(t).Attempt.Demand, result.Reserved)
 	require.NotEmpty(t, result.Proof)
 
 	require.Equal(t, "epoch 1 acc=0.5\nepoch 2 acc=0.75\n", r.books.text(t))
-	require.Len(t, r.books.metrics, 2)
-	require.Equal(t, []string{box.ID}, r.books.running)
-	require.Empty(t, r.docks.boxes, "the container is removed once the result is committed")
+	require.Len(t, r.books.metrics(t), 2)
+	require.Equal(t, []string{box.Container().ID}, r.books.running)
+	require.Empty(t, r.docks.boxes(t), "the container is removed once the result is committed")
 	require.NoDirExists(t, filepath.Join(r.dir, "attempts", attemptID, "in"))
 	require.DirExists(t, filepath.Join(r.dir, "attempts", attemptID, "out"), "the artifacts stay")
 }
@@ -67,8 +69,8 @@ func TestRun_AgainReturnsTheStoredOutcome(t *testing.T) {
 	r := setup(t)
 	ended := r.start(t.Context(), r.order())
 	box := r.docks.started(t)
-	r.docks.print(box, "acc=1\n")
-	r.docks.exit(box, 0)
+	box.Print(berth.Stdout, "acc=1\n")
+	box.Exit(0)
 
 	first := await(t, ended)
 	require.NoError(t, first.err)
@@ -88,20 +90,15 @@ func TestRun_DetachesAndAdopts(t *testing.T) {
 	ctx, shutdown := context.WithCancelCause(t.Context())
 	ended := r.start(ctx, r.order())
 	box := r.docks.started(t)
-	r.docks.print(box, "acc=0.25\nx=1\n")
-	require.Eventually(t, func() bool {
-		r.books.mu.Lock()
-		defer r.books.mu.Unlock()
-
-		return len(r.books.log) > 0
-	}, 10*time.Second, time.Millisecond)
+	box.Print(berth.Stdout, "acc=0.25\nx=1\n")
+	require.Eventually(t, func() bool { return len(r.books.pieces(t)) > 0 }, 10*time.Second, time.Millisecond)
 
 	shutdown(errors.New("the worker stops"))
 
 	got := await(t, ended)
 	require.ErrorIs(t, got.err, ErrDetached)
 	require.Empty(t, r.docks.called(), "the container goes on")
-	require.Equal(t, berth.ContainerRunning, box.State)
+	require.Equal(t, berth.ContainerRunning, box.Container().State)
 
 	order := r.order()
 	order.Known = berth.Usage{MemoryPeakBytes: 900 << 20, Samples: 5}
@@ -113,8 +110,8 @@ func TestRun_DetachesAndAdopts(t *testing.T) {
 
 		return len(r.books.running) == 2
 	}, 10*time.Second, time.Millisecond)
-	r.docks.print(box, "acc=0.5\n")
-	r.docks.exit(box, 0)
+	box.Print(berth.Stdout, "acc=0.5\n")
+	box.Exit(0)
 
 	got = await(t, ended)
 	require.NoError(t, got.err)
@@ -122,24 +119,26 @@ func TestRun_DetachesAndAdopts(t *testing.T) {
 	require.Equal(t, int64(900<<20), got.outcome.Usage.MemoryPeakBytes, "what was measured before counts")
 	require.Equal(t, 1, r.docks.made)
 	require.Equal(t, "acc=0.25\nx=1\nacc=0.5\n", r.books.text(t), "nothing twice")
-	require.Len(t, r.books.metrics, 3)
+	require.Len(t, r.books.metrics(t), 3)
 }
 
 func TestRun_TheLaunchIsTheSameAgain(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	r.books.assignee.Resume = true
+	r.books.says(func(who *berth.Assignee) { who.Resume = true })
 	first, second := r.launch(t), r.launch(t)
 	require.Equal(t, first, second)
 
-	r.books.assignee.Attempt.State = berth.AttemptRunning
+	require.NoError(t, r.books.AttemptRunning(t.Context(), attemptID, token, "c", time.Now()))
 	require.Equal(t, first, r.launch(t), "nor does its own start change it")
 
 	r.writeCheckpoint(t, "of-this-very-attempt")
 	require.Equal(t, first, r.launch(t), "nor what it writes")
 
-	r.books.assignee.Spec.EnvironmentVariables = map[string]string{"INJECTED_BY_ANOTHER_VERSION": "1"}
+	r.books.says(func(who *berth.Assignee) {
+		who.Spec.EnvironmentVariables = map[string]string{"INJECTED_BY_ANOTHER_VERSION": "1"}
+	})
 	require.Equal(t, first, r.launch(t), "nor an upgrade of Berth")
 }
 
@@ -173,17 +172,17 @@ func TestRun_CollectsWhatExitedBeforeTheCommit(t *testing.T) {
 	r.books.finishErrs = []error{berth.Errorf(berth.KindInternal, "crashed here")}
 	ended := r.start(t.Context(), r.order())
 	box := r.docks.started(t)
-	r.docks.print(box, "acc=0.9\n")
-	r.docks.exit(box, 0)
+	box.Print(berth.Stdout, "acc=0.9\n")
+	box.Exit(0)
 	require.Error(t, await(t, ended).err)
-	require.Len(t, r.docks.boxes, 1, "no commit, no removal")
+	require.Len(t, r.docks.boxes(t), 1, "no commit, no removal")
 
 	got := await(t, r.start(t.Context(), r.order()))
 	require.NoError(t, got.err)
 	require.InDelta(t, 0.9, *got.outcome.Value, 0)
 	require.Equal(t, 1, r.docks.made, "it is not run again")
 	require.Equal(t, "acc=0.9\n", r.books.text(t))
-	require.Empty(t, r.docks.boxes)
+	require.Empty(t, r.docks.boxes(t))
 }
 
 func TestRun_CommitOutlivesAShortOutage(t *testing.T) {
@@ -193,8 +192,8 @@ func TestRun_CommitOutlivesAShortOutage(t *testing.T) {
 	r.books.finishErrs = []error{berth.Errorf(berth.KindUnavailable, "the database restarts")}
 	ended := r.start(t.Context(), r.order())
 	box := r.docks.started(t)
-	r.docks.print(box, "acc=0.9\n")
-	r.docks.exit(box, 0)
+	box.Print(berth.Stdout, "acc=0.9\n")
+	box.Exit(0)
 	require.NoError(t, await(t, ended).err)
 	r.books.result(t)
 }
@@ -204,11 +203,11 @@ func TestRun_StopsOnTheOrdersCause(t *testing.T) {
 
 	r := setup(t)
 	r.docks.stopErrs = []error{berth.Errorf(berth.KindUnavailable, "Docker restarts")}
-	r.docks.onStop = func(b *box) { r.docks.print(b, "saved\n") }
+	r.docks.onStop = func(b *fake.Process) { b.Print(berth.Stdout, "saved\n") }
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := r.start(ctx, r.order())
 	box := r.docks.started(t)
-	r.docks.print(box, "acc=0.9\n")
+	box.Print(berth.Stdout, "acc=0.9\n")
 	cancel(errStop)
 
 	got := await(t, ended)
@@ -217,7 +216,7 @@ func TestRun_StopsOnTheOrdersCause(t *testing.T) {
 	require.Nil(t, got.outcome.Value)
 	require.Equal(t, berth.FailureCanceled, r.books.result(t).Outcome.Kind)
 	require.Equal(t, "acc=0.9\nsaved\n", r.books.text(t), "what it says while it stops is kept")
-	require.Empty(t, r.docks.boxes)
+	require.Empty(t, r.docks.boxes(t))
 }
 
 // A cancellation may come while the container is being started: nobody would
@@ -233,8 +232,8 @@ func TestRun_StopsWhatWasBeingStarted(t *testing.T) {
 	got := await(t, r.start(ctx, r.order()))
 	require.NoError(t, got.err)
 	require.Equal(t, berth.FailureCanceled, got.outcome.Kind)
-	require.Equal(t, []string{"stop berth-test-" + attemptID, "remove berth-test-" + attemptID}, r.docks.called())
-	require.Empty(t, r.docks.boxes)
+	require.Equal(t, []string{"stop berth-fake-" + attemptID, "remove berth-fake-" + attemptID}, r.docks.called())
+	require.Empty(t, r.docks.boxes(t))
 }
 
 func TestRun_DetachesWhileStarting(t *testing.T) {
@@ -246,7 +245,7 @@ func TestRun_DetachesWhileStarting(t *testing.T) {
 	r.docks.ensureErr = berth.Errorf(berth.KindUnavailable, "context canceled")
 
 	require.ErrorIs(t, await(t, r.start(ctx, r.order())).err, ErrDetached)
-	require.Len(t, r.docks.boxes, 1)
+	require.Len(t, r.docks.boxes(t), 1)
 	require.Empty(t, r.books.results)
 }
 
@@ -254,27 +253,28 @@ func TestRun_TimesOut(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	r.books.assignee.Spec.Limits.MaxTrialDuration = berth.Duration(20 * time.Millisecond)
+	r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(20 * time.Millisecond) })
 
 	got := await(t, r.start(t.Context(), r.order()))
 	require.NoError(t, got.err)
 	require.Equal(t, berth.FailureTimedOut, got.outcome.Kind)
-	require.Empty(t, r.docks.boxes)
+	require.Empty(t, r.docks.boxes(t))
 }
 
 func TestRun_StartError(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	r.docks.ensureErr = &berth.StartError{Kind: berth.FailureBadCommand, Err: errors.New("no such file: pyton")}
-	r.docks.ensured = func() { r.docks.boxes[r.docks.Name(attemptID)].State = berth.ContainerCreated }
+	r.docks.before = func(l berth.Launch) error {
+		return cmp.Or[error](r.docks.Create(t.Context(), l), &berth.StartError{Kind: berth.FailureBadCommand, Err: errors.New("no such file: pyton")})
+	}
 
 	got := await(t, r.start(t.Context(), r.order()))
 	require.NoError(t, got.err)
 	require.Equal(t, berth.FailureBadCommand, got.outcome.Kind)
 	require.Contains(t, got.outcome.Message, "pyton")
 	require.Equal(t, berth.FailureBadCommand, r.books.result(t).Outcome.Kind)
-	require.Empty(t, r.docks.boxes, "nor does the container that could not start stay")
+	require.Empty(t, r.docks.boxes(t), "nor does the container that could not start stay")
 }
 
 // A launch that is wrong in itself ends the attempt with its reason: without an
@@ -288,8 +288,8 @@ func TestRun_WrongLaunchHasAnOutcome(t *testing.T) {
 		says   string
 	}{
 		{"a value that reads as an option", func(r *rig) {
-			r.books.assignee.Spec.Command = []string{"python", "train.py", "{{lr}}"}
-			r.books.assignee.Trial.Params["lr"] = berth.FloatValue(-0.1)
+			r.books.says(func(who *berth.Assignee) { who.Spec.Command = []string{"python", "train.py", "{{lr}}"} })
+			r.books.says(func(who *berth.Assignee) { who.Trial.Params["lr"] = berth.FloatValue(-0.1) })
 		}, "--lr={{lr}}"},
 		{"what Docker's adapter refuses", func(r *rig) {
 			r.docks.ensureErr = berth.Errorf(berth.KindInvalid, "mount %q: must be an absolute path", "data")
@@ -313,15 +313,21 @@ func TestRun_WrongLaunchHasAnOutcome(t *testing.T) {
 func TestRun_FencedBeforeItStarts(t *testing.T) {
 	t.Parallel()
 
-	for name, change := range map[string]func(*berth.Attempt){
-		"newer token": func(a *berth.Attempt) { a.Token++ },
-		"abandoned":   func(a *berth.Attempt) { a.State = berth.AttemptAbandoned },
+	for name, change := range map[string]func(t *testing.T, b *books){
+		"newer token": func(t *testing.T, b *books) {
+			t.Helper()
+			b.says(func(who *berth.Assignee) { who.Attempt.Token++ })
+		},
+		"abandoned": func(t *testing.T, b *books) {
+			t.Helper()
+			require.NoError(t, b.AbandonAttempt(t.Context(), attemptID, "its host was away"))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			r := setup(t)
-			change(&r.books.assignee.Attempt)
+			change(t, r.books)
 
 			_, err := r.Run(t.Context(), r.order())
 			require.Equal(t, berth.KindFenced, berth.KindOf(err))
@@ -338,7 +344,7 @@ func TestRun_FencedAtStartRemovesTheContainer(t *testing.T) {
 
 	_, err := r.Run(t.Context(), r.order())
 	require.Equal(t, berth.KindFenced, berth.KindOf(err))
-	require.Empty(t, r.docks.boxes, "it runs, so it is stopped first")
+	require.Empty(t, r.docks.boxes(t), "it runs, so it is stopped first")
 	require.Empty(t, r.books.results)
 }
 
@@ -348,9 +354,9 @@ func TestRun_FencedAtCommitRemovesTheContainer(t *testing.T) {
 	r := setup(t)
 	r.books.finishErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
 	ended := r.start(t.Context(), r.order())
-	r.docks.exit(r.docks.started(t), 0)
+	r.docks.started(t).Exit(0)
 	require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
-	require.Empty(t, r.docks.boxes)
+	require.Empty(t, r.docks.boxes(t))
 }
 
 // Metrics that are refused because the attempt is another's for the moment are
@@ -365,14 +371,14 @@ func TestRun_FencedWriterLosesNothing(t *testing.T) {
 		ended := r.start(t.Context(), r.order())
 		box := r.docks.started(t)
 
-		r.docks.print(box, "acc=1\n")
+		box.Print("stdout", "acc=1\n")
 		time.Sleep(time.Minute)
-		r.docks.exit(box, 0)
+		box.Exit(0)
 
-		got := <-ended
+		got := await(t, ended)
 		require.NoError(t, got.err)
 		require.Equal(t, berth.FailureOK, got.outcome.Kind)
-		require.Len(t, r.books.metrics, 1)
+		require.Len(t, r.books.metrics(t), 1)
 	})
 }
 
@@ -386,12 +392,12 @@ func TestRun_FencedMetricsAtCommit(t *testing.T) {
 		ended := r.start(t.Context(), r.order())
 		box := r.docks.started(t)
 
-		r.docks.print(box, "acc=1\n")
-		r.docks.exit(box, 0)
+		box.Print("stdout", "acc=1\n")
+		box.Exit(0)
 
-		require.Equal(t, berth.KindFenced, berth.KindOf((<-ended).err))
+		require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
 		require.Empty(t, r.books.results)
-		require.Empty(t, r.docks.boxes)
+		require.Empty(t, r.docks.boxes(t))
 	})
 }
 
@@ -405,7 +411,7 @@ func TestRun_GivesBack(t *testing.T) {
 		"it runs and nobody wrote that down": func(t *testing.T, r *rig) {
 			t.Helper()
 
-			_, err := r.docks.Ensure(t.Context(), berth.Launch{AttemptID: attemptID, Token: token})
+			_, err := r.docks.Ensure(t.Context(), berth.Launch{AttemptID: attemptID, Token: token, Image: imageID})
 			require.NoError(t, err)
 		},
 	} {
@@ -420,7 +426,7 @@ func TestRun_GivesBack(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, berth.FailureCanceled, outcome.Kind)
 			require.Equal(t, made, r.docks.made, "nothing is started")
-			require.Empty(t, r.docks.boxes)
+			require.Empty(t, r.docks.boxes(t))
 			require.Equal(t, berth.FailureCanceled, r.books.result(t).Outcome.Kind)
 		})
 	}
@@ -433,7 +439,7 @@ func TestRun_OutOfMemory(t *testing.T) {
 	ended := r.start(t.Context(), r.order())
 	box := r.docks.started(t)
 	r.NoteOOM(attemptID)
-	r.docks.exit(box, 137)
+	box.Exit(137)
 
 	got := await(t, ended)
 	require.NoError(t, got.err)
@@ -451,8 +457,8 @@ func TestRun_ShortProbeNeedsNoObjective(t *testing.T) {
 	order.Short = true
 	ended := r.start(t.Context(), order)
 	box := r.docks.started(t)
-	require.Equal(t, "probe", box.launch.Environment["TRIAL_MODE"])
-	r.docks.exit(box, 0)
+	require.Equal(t, "probe", box.Launch.Environment["TRIAL_MODE"])
+	box.Exit(0)
 
 	got := await(t, ended)
 	require.NoError(t, got.err)
@@ -469,7 +475,7 @@ func TestRun_DockerGoneIsNoExit(t *testing.T) {
 	close(r.docks.gone)
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(await(t, ended).err))
 	require.Empty(t, r.books.results)
-	require.Len(t, r.docks.boxes, 1)
+	require.Len(t, r.docks.boxes(t), 1)
 }
 
 func TestRun_ReadsOnWhenTheLogBreaks(t *testing.T) {
@@ -484,17 +490,12 @@ func TestRun_ReadsOnWhenTheLogBreaks(t *testing.T) {
 			r := setup(t)
 			ended := r.start(t.Context(), r.order())
 			box := r.docks.started(t)
-			r.docks.print(box, "acc=0.1\n")
-			require.Eventually(t, func() bool {
-				r.books.mu.Lock()
-				defer r.books.mu.Unlock()
-
-				return len(r.books.log) > 0
-			}, 10*time.Second, time.Millisecond)
+			box.Print(berth.Stdout, "acc=0.1\n")
+			require.Eventually(t, func() bool { return len(r.books.pieces(t)) > 0 }, 10*time.Second, time.Millisecond)
 
 			r.docks.breakLogs(broken)
-			r.docks.print(box, "acc=0.2\n")
-			r.docks.exit(box, 0)
+			box.Print(berth.Stdout, "acc=0.2\n")
+			box.Exit(0)
 
 			got := await(t, ended)
 			require.NoError(t, got.err)
@@ -508,15 +509,15 @@ func TestRun_MetricsFile(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	r.books.assignee.Spec.Metrics.Source = berth.MetricsFile
+	r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
 	ended := r.start(t.Context(), r.order())
 	box := r.docks.started(t)
-	i := slices.IndexFunc(box.launch.Mounts, func(m berth.Mount) bool { return m.Target == mountOut })
-	file := filepath.Join(box.launch.Mounts[i].Source, metricsName)
+	i := slices.IndexFunc(box.Launch.Mounts, func(m berth.Mount) bool { return m.Target == mountOut })
+	file := filepath.Join(box.Launch.Mounts[i].Source, metricsName)
 
 	require.NoError(t, os.WriteFile(file, []byte("{\"step\":1,\"metrics\":{\"acc\":0.5}}\n{\"step\":2,\"metrics\":{\"acc\":0.7}}"), 0o600))
-	r.docks.print(box, "acc=99\n")
-	r.docks.exit(box, 0)
+	box.Print(berth.Stdout, "acc=99\n")
+	box.Exit(0)
 
 	got := await(t, ended)
 	require.NoError(t, got.err)
@@ -529,17 +530,17 @@ func TestRun_RemovesEarlierAttemptsFirst(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	r.books.assignee.Earlier = []string{"earlier"}
-	name := r.docks.Name("earlier")
-	r.docks.boxes[name] = &box{more: make(chan struct{}), Container: berth.Container{ID: "e", Name: name, State: berth.ContainerRunning}}
+	r.books.says(func(who *berth.Assignee) { who.Earlier = []string{"earlier"} })
+	_, err := r.docks.Ensure(t.Context(), berth.Launch{AttemptID: "earlier", Image: imageID})
+	require.NoError(t, err)
 
 	alone := make(chan bool, 1)
-	r.docks.ensured = func() { alone <- r.docks.boxes[name] == nil }
+	r.docks.ensured = func() { alone <- r.docks.Process("earlier") == nil }
 
 	ended := r.start(t.Context(), r.order())
 	require.True(t, <-alone, "two containers of the trial at once")
 
-	r.docks.exit(r.docks.started(t), 0)
+	r.docks.started(t).Exit(0)
 	require.NoError(t, await(t, ended).err)
 }
 

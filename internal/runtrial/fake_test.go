@@ -3,6 +3,7 @@ package runtrial
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -13,11 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/fake"
 )
 
 const (
 	attemptID = "11111111-1111-1111-1111-111111111111"
-	token     = int64(7)
+	token     = int64(1) // the first that the ledger gives
+	hostID    = "host"
+	imageID   = "sha256:x"
 )
 
 // Tests look this often, and so long at most.
@@ -26,201 +30,157 @@ const (
 	patience = 10 * time.Second
 )
 
-// box is a container of the fake.
-type box struct {
-	berth.Container
-
-	launch berth.Launch
-	log    []berth.LogChunk
-	more   chan struct{} // closed and replaced when the log grows or the box exits
-}
-
-// docks is a Docker that tests play the containers of.
+// docks is a Docker whose containers tests play, and which fails as they say.
 type docks struct {
+	*fake.Docker
+
 	mu    sync.Mutex
-	boxes map[string]*box // by name
-	calls []string        // Stop and Remove, with their argument
+	calls []string // Stop and Remove, with their argument
 	made  int
-	hash  string         // of the next container's label
 	asked []berth.Launch // of Ensure
 
-	ensureErr error         // once the box is there
-	ensured   func()        // called in Ensure, when the box is there
-	stopErrs  []error       // of the next calls of Stop
-	exitCode  int           // after a Stop
-	onStop    func(b *box)  // what the job does on SIGTERM
-	gone      chan struct{} // closed = Wait's connection breaks
+	before    func(l berth.Launch) error // Ensure fails with its error, and does nothing
+	ensured   func()                     // called in Ensure, when the container is there
+	ensureErr error                      // of Ensure, once the container is there
+	stopErrs  []error                    // of the next calls of Stop
+	exitCode  int                        // after a Stop
+	onStop    func(p *fake.Process)      // what the job does on SIGTERM
+	gone      chan struct{}              // closed = Wait's connection breaks
+	muted     func(ctx context.Context, err error) error
 	logBreaks chan struct{} // closed = those of Logs break with logErr
 	logErr    error
 }
 
-func newDocks() *docks {
-	return &docks{boxes: make(map[string]*box), exitCode: 143, hash: "hash", gone: make(chan struct{}), logBreaks: make(chan struct{})}
+func newDocks(t *testing.T) *docks {
+	t.Helper()
+
+	d := &docks{exitCode: 143, gone: make(chan struct{}), logBreaks: make(chan struct{})}
+	d.Docker = fake.NewDocker("boot", imageID, d.job, nil)
+	t.Cleanup(d.Close)
+
+	d.Hook(func(h *fake.DockerHooks) {
+		h.Ensure, h.Stop, h.Wait, h.Logs = d.aroundEnsure, d.aroundStop, d.aroundWait, d.aroundLogs
+		h.Remove = func(ctx context.Context, id string, call func(context.Context) error) error {
+			d.note("remove " + id)
+
+			return call(ctx)
+		}
+	})
+
+	return d
 }
 
-func (d *docks) Name(attemptID string) string { return "berth-test-" + attemptID }
+// job is what every container runs: a test prints for it and lets it exit, or
+// SIGTERM ends it.
+func (d *docks) job(p *fake.Process) int {
+	fake.Idle(p)
 
-func (d *docks) find(id string) *box {
-	for name, b := range d.boxes {
-		if name == id || b.ID == id {
-			return b
-		}
+	if d.onStop != nil {
+		d.onStop(p)
 	}
 
-	return nil
+	return d.exitCode
 }
 
-func (d *docks) Ensure(_ context.Context, l berth.Launch) (berth.Container, error) {
+func (d *docks) note(call string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	b := d.boxes[d.Name(l.AttemptID)]
-	if b == nil {
-		d.made++
-		b = &box{launch: l, more: make(chan struct{}), Container: berth.Container{
-			ID: strings.Repeat("c", 64), Name: d.Name(l.AttemptID), AttemptID: l.AttemptID, Token: l.Token, BootID: "boot",
-			State: berth.ContainerRunning, StartedAt: time.Now().UTC(), SpecHash: cmp.Or(l.SpecHash, d.hash), Mounts: l.Mounts,
-		}}
-		d.boxes[b.Name] = b
-	} else {
-		b.Adopted = true
+	d.calls = append(d.calls, call)
+}
+
+func (d *docks) aroundEnsure(ctx context.Context, l berth.Launch, call func(context.Context) (berth.Container, error)) (berth.Container, error) {
+	if d.before != nil {
+		if err := d.before(l); err != nil {
+			return berth.Container{}, err
+		}
 	}
+
+	c, err := call(ctx)
 
 	if d.ensured != nil {
 		d.ensured()
 	}
 
-	d.asked = append(d.asked, l)
-
-	if b.Token != l.Token || l.SpecHash != "" && l.SpecHash != b.SpecHash {
-		return berth.Container{}, berth.Errorf(berth.KindConflict, "belongs to another launch")
-	}
-
-	return b.Container, d.ensureErr
-}
-
-func (d *docks) Wait(ctx context.Context, id string) (berth.Container, error) {
-	for {
-		d.mu.Lock()
-		b := d.find(id)
-		d.mu.Unlock()
-
-		if b == nil {
-			return berth.Container{}, berth.Errorf(berth.KindNotFound, "no container %s", id)
-		}
-
-		d.mu.Lock()
-		c, more := b.Container, b.more
-		d.mu.Unlock()
-
-		if c.State == berth.ContainerExited {
-			return c, nil
-		}
-
-		select {
-		case <-more:
-		case <-d.gone:
-			return berth.Container{}, berth.Errorf(berth.KindUnavailable, "Docker is away")
-		case <-ctx.Done():
-			return berth.Container{}, ctx.Err()
-		}
-	}
-}
-
-func (d *docks) Stop(_ context.Context, id string, _ time.Duration) error {
-	d.mu.Lock()
-	d.calls = append(d.calls, "stop "+id)
-
-	if len(d.stopErrs) > 0 {
-		err := d.stopErrs[0]
-		d.stopErrs = d.stopErrs[1:]
-		d.mu.Unlock()
-
-		return err
-	}
-
-	b, react := d.find(id), d.onStop
-	d.mu.Unlock()
-
-	if b == nil {
-		return nil
-	}
-
-	if react != nil {
-		react(b)
-	}
-
-	d.exit(b, d.exitCode)
-
-	return nil
-}
-
-func (d *docks) Remove(_ context.Context, id string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	d.calls = append(d.calls, "remove "+id)
-
-	b := d.find(id)
-	if b == nil {
-		return nil
+	d.asked = append(d.asked, l)
+	if err == nil && !c.Adopted {
+		d.made++
 	}
 
-	if b.State == berth.ContainerRunning {
-		return berth.Errorf(berth.KindConflict, "container %s runs: stop it first", id)
-	}
-
-	delete(d.boxes, b.Name)
-
-	return nil
+	return c, cmp.Or(err, d.ensureErr)
 }
 
-func (d *docks) Logs(ctx context.Context, id string, from berth.LogPosition, _ bool, take func(berth.LogChunk) error) error {
+func (d *docks) aroundStop(ctx context.Context, id string, call func(context.Context) error) error {
+	d.note("stop " + id)
+
+	d.mu.Lock()
+	err := next(&d.stopErrs)
+	d.mu.Unlock()
+
+	if err != nil {
+		return err
+	}
+
+	return call(ctx)
+}
+
+func (d *docks) aroundWait(ctx context.Context, _ string, call func(context.Context) (berth.Container, error)) (c berth.Container, err error) {
+	if cut(ctx, d.gone, func(ctx context.Context) { c, err = call(ctx) }) {
+		return berth.Container{}, berth.Errorf(berth.KindUnavailable, "Docker is away")
+	}
+
+	return c, err
+}
+
+func (d *docks) aroundLogs(ctx context.Context, _ string, call func(context.Context) error) (err error) {
 	d.mu.Lock()
 	broken := d.logBreaks
 	d.mu.Unlock()
 
-	for at := 0; ; {
+	if cut(ctx, broken, func(ctx context.Context) { err = call(ctx) }) {
 		d.mu.Lock()
-		b := d.find(id)
+		defer d.mu.Unlock()
 
-		if b == nil {
-			d.mu.Unlock()
+		return d.logErr
+	}
 
-			return berth.Errorf(berth.KindNotFound, "no container %s", id)
-		}
+	if d.muted != nil {
+		return d.muted(ctx, err)
+	}
 
-		chunks, more, running := b.log[at:], b.more, b.State == berth.ContainerRunning
-		at = len(b.log)
-		d.mu.Unlock()
+	return err
+}
 
-		for _, c := range chunks {
-			if !c.At.After(from.Stdout) {
-				continue
-			}
+// cut makes a call and reports whether it was cut off.
+func cut(ctx context.Context, off <-chan struct{}, call func(ctx context.Context)) bool {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	watched := make(chan struct{})
 
-			if err := take(c); err != nil {
-				return err
-			}
-		}
-
-		if !running && len(chunks) == 0 {
-			return nil
-		}
-
-		if len(chunks) > 0 {
-			continue
-		}
+	go func() {
+		defer close(watched)
 
 		select {
-		case <-more:
-		case <-broken:
-			return d.logErr
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-off:
+			cancel(errCut)
+		case <-ended:
 		}
-	}
+	}()
+
+	call(ctx)
+	close(ended)
+	<-watched
+
+	was := errors.Is(context.Cause(ctx), errCut)
+	cancel(nil)
+
+	return was
 }
+
+var errCut = errors.New("cut off")
 
 // breakLogs ends the connections that read a log now.
 func (d *docks) breakLogs(err error) {
@@ -230,30 +190,6 @@ func (d *docks) breakLogs(err error) {
 	d.logErr = err
 	close(d.logBreaks)
 	d.logBreaks = make(chan struct{})
-}
-
-// print adds to a container's output.
-func (d *docks) print(b *box, text string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-
-	at := noon.Add(time.Duration(len(b.log)) * time.Second)
-	b.log = append(b.log, berth.LogChunk{Stream: berth.Stdout, At: at, Data: []byte(text)})
-	close(b.more)
-	b.more = make(chan struct{})
-}
-
-func (d *docks) exit(b *box, code int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-
-	if b.State == berth.ContainerExited {
-		return
-	}
-
-	b.State, b.ExitCode, b.FinishedAt = berth.ContainerExited, code, time.Now().UTC()
-	close(b.more)
-	b.more = make(chan struct{})
 }
 
 func (d *docks) called() []string {
@@ -271,32 +207,32 @@ func (d *docks) launches() []berth.Launch {
 	return slices.Clone(d.asked)
 }
 
-// started waits for the attempt's container.
-func (d *docks) started(t *testing.T) *box {
+// boxes are the containers that are there, running or not.
+func (d *docks) boxes(t *testing.T) []berth.Container {
 	t.Helper()
 
-	var b *box
+	all, err := d.List(t.Context())
+	require.NoError(t, err)
 
-	require.Eventually(t, func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-
-		b = d.boxes[d.Name(attemptID)]
-
-		return b != nil
-	}, 10*time.Second, time.Millisecond)
-
-	return b
+	return all
 }
 
-// books are the records of one attempt.
+// started waits for the attempt's container.
+func (d *docks) started(t *testing.T) *fake.Process {
+	t.Helper()
+	require.Eventually(t, func() bool { return d.Process(attemptID) != nil }, patience, tick)
+
+	return d.Process(attemptID)
+}
+
+// books are a ledger with one attempt, which fails as tests say.
 type books struct {
-	mu       sync.Mutex
-	assignee berth.Assignee
-	running  []string // containers
-	results  []berth.Result
-	metrics  map[string]berth.MetricPoint // by name and step
-	log      map[int64]berth.LogPiece     // by offset
+	*fake.Ledger
+
+	mu      sync.Mutex
+	changes []func(who *berth.Assignee) // of what the ledger says of the attempt
+	running []string                    // containers
+	results []berth.Result
 
 	runningErr error
 	finishErrs []error // of the next calls
@@ -315,21 +251,74 @@ func next(errs *[]error) error {
 	return err
 }
 
-func (b *books) Assignee(context.Context, string) (berth.Assignee, error) {
+func newBooks(t *testing.T) *books {
+	t.Helper()
+
+	b := &books{Ledger: fake.NewLedger(nil)}
+	require.NoError(t, b.RegisterHost(t.Context(), berth.Host{ID: hostID, Name: hostID, CPUMilli: 64_000, MemoryBytes: 64 << 30}, ""))
+	b.AddTrial(fake.Trial{
+		ImageDigest: imageID,
+		Trial: berth.Trial{
+			ID: "trial", SweepID: "sweep", Number: 3, ShapeKey: "shape",
+			Params: berth.Assignment{"lr": berth.FloatValue(0.1), "units": berth.IntValue(8)},
+		},
+		Spec: berth.Spec{
+			Command:   []string{"python", "train.py", "--lr={{lr}}"},
+			Metrics:   berth.MetricsSpec{Source: berth.MetricsStdout},
+			Objective: &berth.Objective{Metric: "acc", Goal: berth.GoalMaximize, Strategy: berth.StrategyLast},
+		},
+	})
+	b.place(t, attemptID, 1)
+	b.Hook(func(h *fake.LedgerHooks) {
+		h.Assignee, h.AttemptRunning, h.FinishAttempt = b.aroundAssignee, b.aroundRunning, b.aroundFinish
+		h.PutMetrics = func(ctx context.Context, _ string, call func(context.Context) error) error {
+			return b.unless(ctx, &b.metricErrs, call)
+		}
+		h.PutLog = func(ctx context.Context, _ string, call func(context.Context) error) error {
+			return b.unless(ctx, &b.logErrs, call)
+		}
+	})
+
+	return b
+}
+
+// place gives an attempt of the trial its place; the attempts before it are over.
+func (b *books) place(t *testing.T, attemptID string, number int) {
+	t.Helper()
+
+	_, err := b.RequestPlacement(t.Context(), berth.PlacementRequest{
+		AttemptID: attemptID, SweepID: "sweep", TrialID: "trial", WorkflowID: "w", Number: number, Stage: berth.StageMain,
+		Purpose: berth.PurposeRun, ShapeKey: "shape", Demand: berth.Demand{MemoryBytes: 1 << 30, CPUMilli: 500},
+	})
+	require.NoError(t, err)
+
+	placed, err := b.Place(t.Context(), map[string]berth.Placement{attemptID: {HostID: hostID}})
+	require.NoError(t, err)
+	require.Equal(t, []string{attemptID}, placed)
+}
+
+// says changes what the ledger says of attempts.
+func (b *books) says(change func(who *berth.Assignee)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	who := b.assignee
-	for _, p := range b.log { // what the database's LogEnd says
-		if p.Stream != "berth" {
-			who.LogOffset = max(who.LogOffset, p.Offset+int64(len(p.Data)))
-		}
-	}
-
-	return who, nil
+	b.changes = append(b.changes, change)
 }
 
-func (b *books) AttemptRunning(_ context.Context, _ string, _ int64, containerID string, startedAt time.Time) error {
+func (b *books) aroundAssignee(ctx context.Context, _ string, call func(context.Context) (berth.Assignee, error)) (berth.Assignee, error) {
+	who, err := call(ctx)
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	for _, change := range b.changes {
+		change(&who)
+	}
+
+	return who, err
+}
+
+func (b *books) aroundRunning(ctx context.Context, _ string, call func(context.Context) error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
@@ -337,77 +326,85 @@ func (b *books) AttemptRunning(_ context.Context, _ string, _ int64, containerID
 		return b.runningErr
 	}
 
-	b.running = append(b.running, containerID)
-	b.assignee.Attempt.State, b.assignee.Attempt.ContainerID = berth.AttemptRunning, containerID
-	b.assignee.Attempt.StartedAt = &startedAt
+	err := call(ctx)
+	if who, found := b.attempt(ctx); err == nil && found {
+		b.running = append(b.running, who.ContainerID)
+	}
 
-	return nil
+	return err
 }
 
-func (b *books) FinishAttempt(_ context.Context, r berth.Result) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (b *books) attempt(ctx context.Context) (berth.Attempt, bool) {
+	a, err := b.GetAttempt(ctx, attemptID)
 
-	if err := next(&b.finishErrs); err != nil {
+	return a, err == nil
+}
+
+func (b *books) aroundFinish(ctx context.Context, r berth.Result, call func(context.Context) error) error {
+	err := b.unless(ctx, &b.finishErrs, call)
+	if err == nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+
+		b.results = append(b.results, r)
+	}
+
+	return err
+}
+
+// unless makes a call, unless it is to fail.
+func (b *books) unless(ctx context.Context, errs *[]error, call func(context.Context) error) error {
+	b.mu.Lock()
+	err := next(errs)
+	b.mu.Unlock()
+
+	if err != nil {
 		return err
 	}
 
-	b.results = append(b.results, r)
-	a := &b.assignee.Attempt
-	a.State, a.Kind, a.Message, a.Value, a.ExitCode = berth.AttemptFinished, r.Outcome.Kind, r.Outcome.Message, r.Outcome.Value, r.Outcome.ExitCode
-	a.FinishedAt = &r.Outcome.FinishedAt
-
-	return nil
+	return call(ctx)
 }
 
-func (b *books) PutMetrics(_ context.Context, _ string, _ int64, points []berth.MetricPoint) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// metrics are the stored points by name and step.
+func (b *books) metrics(t *testing.T) map[string]berth.MetricPoint {
+	t.Helper()
 
-	if err := next(&b.metricErrs); err != nil {
-		return err
-	}
+	points, err := b.ListMetrics(t.Context(), attemptID, "", 1<<20)
+	require.NoError(t, err)
 
+	named := make(map[string]berth.MetricPoint)
 	for _, p := range points {
-		b.metrics[p.Name+"/"+strings.Repeat("i", int(p.Step))] = p
+		named[p.Name+"/"+strings.Repeat("i", int(p.Step))] = p
 	}
 
-	return nil
+	return named
 }
 
-func (b *books) PutLog(_ context.Context, _ string, _ int64, piece berth.LogPiece) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// pieces are those of the stored log, by offset.
+func (b *books) pieces(t *testing.T) map[int64]berth.LogPiece {
+	t.Helper()
 
-	if err := next(&b.logErrs); err != nil {
-		return err
+	all, err := b.ReadLog(t.Context(), attemptID, 0, 1<<20)
+	require.NoError(t, err)
+
+	named := make(map[int64]berth.LogPiece)
+	for _, p := range all {
+		named[p.Offset] = p
 	}
 
-	if _, there := b.log[piece.Offset]; !there {
-		piece.Data = slices.Clone(piece.Data)
-		b.log[piece.Offset] = piece
-	}
-
-	return nil
+	return named
 }
 
 // text is the whole stored log; pieces must follow each other without a gap.
 func (b *books) text(t *testing.T) string {
 	t.Helper()
 
-	b.mu.Lock()
-	defer b.mu.Unlock()
-
-	pieces := make([]berth.LogPiece, 0, len(b.log))
-	for _, p := range b.log {
-		pieces = append(pieces, p)
-	}
-
-	slices.SortFunc(pieces, func(a, b berth.LogPiece) int { return cmp.Compare(a.Offset, b.Offset) })
+	all, err := b.ReadLog(t.Context(), attemptID, 0, 1<<20)
+	require.NoError(t, err)
 
 	var text strings.Builder
 
-	for _, p := range pieces {
+	for _, p := range all {
 		require.Equal(t, int64(text.Len()), p.Offset)
 		text.Write(p.Data)
 	}
@@ -443,25 +440,7 @@ type rig struct {
 func setup(t *testing.T) *rig {
 	t.Helper()
 
-	r := &rig{docks: newDocks(), dir: t.TempDir(), books: &books{
-		metrics: map[string]berth.MetricPoint{}, log: map[int64]berth.LogPiece{},
-		assignee: berth.Assignee{
-			LeaseID: "lease", SweepID: "sweep", ImageDigest: "sha256:x",
-			Attempt: berth.Attempt{
-				ID: attemptID, TrialID: "trial", Number: 1, Stage: berth.StageMain, State: berth.AttemptPlaced, Token: token,
-				Demand: berth.Demand{MemoryBytes: 1 << 30, CPUMilli: 500},
-			},
-			Trial: berth.Trial{
-				ID: "trial", SweepID: "sweep", Number: 3, ShapeKey: "shape",
-				Params: berth.Assignment{"lr": berth.FloatValue(0.1), "units": berth.IntValue(8)},
-			},
-			Spec: berth.Spec{
-				Command:   []string{"python", "train.py", "--lr={{lr}}"},
-				Metrics:   berth.MetricsSpec{Source: berth.MetricsStdout},
-				Objective: &berth.Objective{Metric: "acc", Goal: berth.GoalMaximize, Strategy: berth.StrategyLast},
-			},
-		},
-	}}
+	r := &rig{docks: newDocks(t), dir: t.TempDir(), books: newBooks(t)}
 
 	open := func(berth.Container) (Meter, error) {
 		return gauge{berth.MemorySample{WorkingSetBytes: 300 << 20, CPU: time.Second}}, nil
@@ -473,6 +452,14 @@ func setup(t *testing.T) *rig {
 	r.Executor = New(r.docks, r.books, open, config, slog.New(slog.DiscardHandler))
 
 	return r
+}
+
+// who is what the ledger says of the attempt.
+func (r *rig) who(t require.TestingT) berth.Assignee {
+	who, err := r.books.Assignee(context.Background(), attemptID)
+	require.NoError(t, err)
+
+	return who
 }
 
 var errStop = berth.Errorf(berth.KindCanceled, "stop it")
@@ -503,7 +490,7 @@ func await(t *testing.T, ended <-chan answer) answer {
 	select {
 	case a := <-ended:
 		return a
-	case <-time.After(time.Minute): // seconds under the race detector on a busy machine
+	case <-time.After(20 * time.Second):
 		require.Fail(t, "the attempt does not end")
 
 		return answer{}

@@ -12,29 +12,22 @@ import (
 	"github.com/berthml/berth"
 )
 
-// bare is a Docker without the image, until it is pulled.
-type bare struct {
-	*docks
+// withoutImage has a Docker lack the image until it is pulled; zero = never.
+func (d *docks) withoutImage(pulled time.Time) {
+	d.before = func(l berth.Launch) error {
+		if pulled.IsZero() || time.Now().Before(pulled) {
+			return &berth.StartError{Kind: berth.FailureImageMissing, Err: errors.New("no image " + l.Image)}
+		}
 
-	pulled time.Time // zero = never
-	asked  int
-}
-
-func (b *bare) Ensure(ctx context.Context, l berth.Launch) (berth.Container, error) {
-	b.asked++
-
-	if b.pulled.IsZero() || time.Now().Before(b.pulled) {
-		return berth.Container{}, &berth.StartError{Kind: berth.FailureImageMissing, Err: errors.New("no image " + l.Image)}
+		return nil
 	}
-
-	return b.docks.Ensure(ctx, l)
 }
 
 func TestRun_WaitsForAMissingImage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
-		r.containers = &bare{docks: r.docks, pulled: time.Now().Add(10 * time.Second)}
+		r.docks.withoutImage(time.Now().Add(10 * time.Second))
 		ended := r.start(t.Context(), r.order())
 
 		time.Sleep(5 * time.Second)
@@ -43,8 +36,8 @@ func TestRun_WaitsForAMissingImage(t *testing.T) {
 		box := r.docks.started(t)
 		synctest.Wait()
 		require.Empty(t, r.Waiting())
-		r.docks.print(box, "acc=1\n")
-		r.docks.exit(box, 0)
+		box.Print(berth.Stdout, "acc=1\n")
+		box.Exit(0)
 
 		got := <-ended
 		require.NoError(t, got.err)
@@ -61,9 +54,9 @@ func TestRun_GivesItsPlaceBackWithoutTheImage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := setup(t)
 			r.config.HostName = "gpu-1"
-			r.books.assignee.Spec.Image = "digits:1"
-			r.books.assignee.Attempt.Number = number
-			r.containers = &bare{docks: r.docks}
+			r.books.says(func(who *berth.Assignee) { who.Spec.Image = "digits:1" })
+			r.books.says(func(who *berth.Assignee) { who.Attempt.Number = number })
+			r.docks.withoutImage(time.Time{})
 			began := time.Now()
 
 			got := <-r.start(t.Context(), r.order())
@@ -85,7 +78,7 @@ func TestRun_IsStoppedWhileItWaitsForItsImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for cause, want := range map[error]error{errStop: nil, errors.New("the worker stops"): ErrDetached} {
 			r := setup(t)
-			r.containers = &bare{docks: r.docks}
+			r.docks.withoutImage(time.Time{})
 			ctx, stop := context.WithCancelCause(t.Context())
 			ended := r.start(ctx, r.order())
 

@@ -61,30 +61,33 @@ func TestLaunch_EnvironmentOfOtherAttempts(t *testing.T) {
 	seed := r.launch(t).Environment["TRIAL_SEED"]
 	r.writeCheckpoint(t, "model")
 
-	who := &r.books.assignee
-	who.Attempt.ID, who.Attempt.Number, who.Resume = "second", 2, true
-	who.Attempt.Demand.DeviceBytes = 3 << 30
-	who.Spec.Resources.CPUs = 2500
+	r.books.place(t, "second", 2)
+	r.books.says(func(who *berth.Assignee) {
+		who.Attempt.Demand.DeviceBytes = 3 << 30
+		who.Spec.Resources.CPUs = 2500
+	})
 
-	env := r.launch(t).Environment
+	env := r.launchOf(t, Order{AttemptID: "second", Token: token}).Environment
 	require.Equal(t, seed, env["TRIAL_SEED"], "the seed is the trial's")
 	require.Equal(t, "2", env["TRIAL_ATTEMPT"])
 	require.Equal(t, "1", env["TRIAL_RESUME"])
 	require.Equal(t, "3072", env["TRIAL_DEVICE_MEMORY_MIB"])
 	require.Equal(t, "3", env["OMP_NUM_THREADS"], "whole threads for 2.5 cores")
 
-	who.Attempt.ID = "third"
-	who.Trial.Number++
-	require.NotEqual(t, seed, r.launch(t).Environment["TRIAL_SEED"])
+	r.books.place(t, "third", 3)
+	r.books.says(func(who *berth.Assignee) { who.Trial.Number++ })
+	require.NotEqual(t, seed, r.launchOf(t, Order{AttemptID: "third", Token: token}).Environment["TRIAL_SEED"])
 }
 
 func TestLaunch_UsersVariables(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	r.books.assignee.Spec.EnvironmentVariables = map[string]string{
-		"OMP_NUM_THREADS": "4", "HOME": "/home/me", "MINE": "x", "TRIAL_ID": "forged", "TRIAL_PARAM_LR": "9",
-	}
+	r.books.says(func(who *berth.Assignee) {
+		who.Spec.EnvironmentVariables = map[string]string{
+			"OMP_NUM_THREADS": "4", "HOME": "/home/me", "MINE": "x", "TRIAL_ID": "forged", "TRIAL_PARAM_LR": "9",
+		}
+	})
 
 	env := r.launch(t).Environment
 	require.Equal(t, "4", env["OMP_NUM_THREADS"], "the user's wins over what is injected")
@@ -98,8 +101,9 @@ func TestLaunch(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	who := &r.books.assignee
-	who.Spec.Workdir, who.Spec.Network, who.Spec.Resources.ShmSize = "/src", true, 64<<20
+	r.books.says(func(who *berth.Assignee) {
+		who.Spec.Workdir, who.Spec.Network, who.Spec.Resources.ShmSize = "/src", true, 64<<20
+	})
 
 	l := r.launch(t)
 	attempt := filepath.Join(r.dir, "attempts", attemptID)
@@ -113,7 +117,7 @@ func TestLaunch(t *testing.T) {
 
 	l.Command, l.Mounts, l.Environment = nil, nil, nil
 	require.Equal(t, berth.Launch{
-		AttemptID: attemptID, SweepID: "sweep", TrialID: "trial", LeaseID: "lease", Token: token, Image: "sha256:x", Workdir: "/src",
+		AttemptID: attemptID, SweepID: "sweep", TrialID: "trial", LeaseID: "lease-of-" + attemptID, Token: token, Image: "sha256:x", Workdir: "/src",
 		MemoryBytes: 1 << 30, ShmBytes: 64 << 20, CPUMilli: 500, Network: true,
 	}, l)
 }

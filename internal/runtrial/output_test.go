@@ -19,8 +19,7 @@ import (
 
 // newRun is a run whose container was not started.
 func (r *rig) newRun(t require.TestingT) *run {
-	who, err := r.books.Assignee(nil, attemptID) //nolint:staticcheck // SA1012: the fake does not look
-	require.NoError(t, err)
+	who := r.who(t)
 
 	return &run{Executor: r.Executor, order: r.order(), who: who, dirs: r.dirs(who)}
 }
@@ -42,10 +41,10 @@ func TestOutput_LogPieces(t *testing.T) {
 	require.NoError(t, o.write(t.Context()))
 
 	require.Equal(t, "one\ntwo\nerr \xff\x00\n"+strings.Repeat("x", pieceBytes-2)+"\nnext piece\n", r.books.text(t))
-	require.Equal(t, berth.LogPiece{Offset: 0, Stream: berth.Stdout, At: noon.Add(2 * time.Second), Data: []byte("one\ntwo\n")}, r.books.log[0])
-	require.Equal(t, berth.Stderr, r.books.log[8].Stream)
+	require.Equal(t, berth.LogPiece{Offset: 0, Stream: berth.Stdout, At: noon.Add(2 * time.Second), Data: []byte("one\ntwo\n")}, r.books.pieces(t)[0])
+	require.Equal(t, berth.Stderr, r.books.pieces(t)[8].Stream)
 
-	for offset, p := range r.books.log {
+	for offset, p := range r.books.pieces(t) {
 		require.LessOrEqual(t, len(p.Data), pieceBytes, "piece at %d", offset)
 	}
 
@@ -88,7 +87,7 @@ func TestOutput_StoresUpToTheLimit(t *testing.T) {
 	require.Equal(t, "123456\n123456\n\n[berth: the log limit is reached; the rest is not kept]\n", r.books.text(t))
 
 	read()
-	require.Len(t, r.books.log, 2, "an adopting run does not mark it again")
+	require.Len(t, r.books.pieces(t), 2, "an adopting run does not mark it again")
 }
 
 func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
@@ -153,11 +152,11 @@ func TestOutput_StdoutLinesMayComeInPieces(t *testing.T) {
 	points, _ := o.finish()
 	require.NoError(t, r.records.PutMetrics(t.Context(), attemptID, token, points))
 
-	value := func(step int) float64 { return r.books.metrics["acc/"+strings.Repeat("i", step)].Value }
+	value := func(step int) float64 { return r.books.metrics(t)["acc/"+strings.Repeat("i", step)].Value }
 	require.InDelta(t, 0.5, value(1), 0)
 	require.InDelta(t, 0.7, value(2), 0)
 	require.InDelta(t, 0.25, value(3), 0, "the last line lacks its end")
-	require.Len(t, r.books.metrics, 3)
+	require.Len(t, r.books.metrics(t), 3)
 }
 
 func TestOutput_KeepsMetricsThatCouldNotBeStored(t *testing.T) {
@@ -169,10 +168,10 @@ func TestOutput_KeepsMetricsThatCouldNotBeStored(t *testing.T) {
 	o := newOutput(r.newRun(t))
 	o.take(chunk(berth.Stdout, "acc=1\n", 1))
 	require.Error(t, o.write(t.Context()))
-	require.Empty(t, r.books.log, "metrics come first")
+	require.Empty(t, r.books.pieces(t), "metrics come first")
 	require.NoError(t, o.write(t.Context()))
-	require.Len(t, r.books.metrics, 1)
-	require.Len(t, r.books.log, 1)
+	require.Len(t, r.books.metrics(t), 1)
+	require.Len(t, r.books.pieces(t), 1)
 }
 
 // fileOutput is one that reads a metrics file, and where that file goes.
@@ -180,7 +179,7 @@ func fileOutput(t *testing.T) (*output, string) {
 	t.Helper()
 
 	r := setup(t)
-	r.books.assignee.Spec.Metrics.Source = berth.MetricsFile
+	r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
 	run := r.newRun(t)
 	require.NoError(t, run.dirs.make(run.who.Trial.Params))
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/fake"
 )
 
 var errAway = berth.Errorf(berth.KindUnavailable, "the database is away")
@@ -26,8 +27,8 @@ func (r *rig) finish(t *testing.T, text string) answer {
 
 	ended := r.start(t.Context(), r.order())
 	box := r.docks.started(t)
-	r.docks.print(box, text)
-	r.docks.exit(box, 0)
+	box.Print(berth.Stdout, text)
+	box.Exit(0)
 
 	return <-ended
 }
@@ -36,11 +37,8 @@ func (r *rig) file(name string) string { return filepath.Join(r.dir, "attempts",
 
 // losesDocker takes the container and everything Docker knew of it away.
 func (r *rig) losesDocker() {
-	r.docks.mu.Lock()
-	defer r.docks.mu.Unlock()
-
-	clear(r.docks.boxes)
-	r.docks.ensureErr = errors.New("nobody may ask Docker for anything")
+	r.docks.RemoveByForce(r.docks.Name(attemptID))
+	r.docks.before = func(berth.Launch) error { return errors.New("Docker must not be asked for anything") }
 }
 
 func TestVerdict_IsCommittedWithoutDocker(t *testing.T) {
@@ -55,7 +53,7 @@ func TestVerdict_IsCommittedWithoutDocker(t *testing.T) {
 		require.Greater(t, time.Since(began), commitTimeout/2, "it tried for a while")
 		require.FileExists(t, r.file(verdictName))
 		require.NoFileExists(t, r.file(verdictName+".tmp"))
-		require.Len(t, r.docks.boxes, 1, "no commit, no removal")
+		require.Len(t, r.docks.boxes(t), 1, "no commit, no removal")
 
 		r.losesDocker()
 		r.books.finishErrs = nil
@@ -83,12 +81,12 @@ func TestVerdict_HoldsWhatCouldNotBeStored(t *testing.T) {
 
 		ended := r.start(t.Context(), r.order())
 		box := r.docks.started(t)
-		r.docks.print(box, "acc=0.5\n")
+		box.Print(berth.Stdout, "acc=0.5\n")
 		time.Sleep(time.Hour)
-		r.docks.print(box, "acc=0.75\nbye\n")
-		r.docks.exit(box, 0)
+		box.Print(berth.Stdout, "acc=0.75\nbye\n")
+		box.Exit(0)
 		require.Equal(t, berth.KindUnavailable, berth.KindOf((<-ended).err))
-		require.Empty(t, r.books.metrics)
+		require.Empty(t, r.books.metrics(t))
 		require.Empty(t, r.books.results, "the result comes last")
 
 		r.losesDocker()
@@ -97,7 +95,7 @@ func TestVerdict_HoldsWhatCouldNotBeStored(t *testing.T) {
 		_, err := r.Run(t.Context(), r.order())
 		require.NoError(t, err)
 		require.Equal(t, "acc=0.5\nacc=0.75\nbye\n", r.books.text(t))
-		require.Len(t, r.books.metrics, 2)
+		require.Len(t, r.books.metrics(t), 2)
 	})
 }
 
@@ -142,8 +140,8 @@ func TestVerdict_CanceledWhileItCannotBeCommitted(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		ended := r.start(ctx, r.order())
 		box := r.docks.started(t)
-		r.docks.print(box, "acc=0.5\n")
-		r.docks.exit(box, 0)
+		box.Print(berth.Stdout, "acc=0.5\n")
+		box.Exit(0)
 		time.Sleep(time.Second)
 		cancel(errStop)
 
@@ -171,8 +169,8 @@ func TestVerdict_OfNobodyIsRemoved(t *testing.T) {
 			ended := r.start(t.Context(), r.order())
 			box := r.docks.started(t)
 			require.NoFileExists(t, r.file(verdictName))
-			r.docks.print(box, "acc=0.5\n")
-			r.docks.exit(box, 0)
+			box.Print(berth.Stdout, "acc=0.5\n")
+			box.Exit(0)
 
 			got := await(t, ended)
 			require.NoError(t, got.err)
@@ -192,7 +190,7 @@ func TestVerdict_FencedOneIsRemoved(t *testing.T) {
 		_, err := r.Run(t.Context(), r.order())
 		require.Equal(t, berth.KindFenced, berth.KindOf(err))
 		require.NoFileExists(t, r.file(verdictName))
-		require.Empty(t, r.docks.boxes)
+		require.Empty(t, r.docks.boxes(t))
 		require.Empty(t, r.books.results)
 	})
 }
@@ -205,8 +203,8 @@ func TestVerdict_ThatCannotBeWrittenIsCommitted(t *testing.T) {
 	ended := r.start(t.Context(), r.order())
 	box := r.docks.started(t)
 	require.NoError(t, os.Mkdir(r.file(verdictName+".tmp"), 0o700)) // in the way
-	r.docks.print(box, "acc=0.5\n")
-	r.docks.exit(box, 0)
+	box.Print(berth.Stdout, "acc=0.5\n")
+	box.Exit(0)
 
 	got := await(t, ended)
 	require.NoError(t, got.err)
@@ -255,8 +253,8 @@ func TestUsage_SurvivesTheWorker(t *testing.T) {
 		ended = r.start(t.Context(), order)
 
 		time.Sleep(time.Second)
-		r.docks.print(box, "acc=1\n")
-		r.docks.exit(box, 0)
+		box.Print(berth.Stdout, "acc=1\n")
+		box.Exit(0)
 
 		got := <-ended
 		require.NoError(t, got.err)
@@ -291,65 +289,56 @@ func TestRun_StartsWhileTheDatabaseIsAway(t *testing.T) {
 		time.Sleep(2 * retryEvery)
 
 		r.books.mu.Lock()
-		require.Equal(t, []string{box.ID}, r.books.running)
+		require.Equal(t, []string{box.Container().ID}, r.books.running)
 		r.books.mu.Unlock()
 
-		r.docks.print(box, "acc=1\n")
-		r.docks.exit(box, 0)
+		box.Print(berth.Stdout, "acc=1\n")
+		box.Exit(0)
 		require.NoError(t, (<-ended).err)
 	})
 }
 
-// blackHole is a database that takes every call and says nothing.
-type blackHole struct {
-	*books
-
-	swallows bool
-}
-
-func (b *blackHole) PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {
-	if !b.swallows {
-		return b.books.PutMetrics(ctx, attemptID, token, points)
-	}
-
-	<-ctx.Done()
-
-	return berth.Errorf(berth.KindUnavailable, "storing metrics: %w", ctx.Err())
-}
-
+// The database takes a call and says nothing.
 func TestRun_CallThatHangsHoldsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
-		hole := &blackHole{books: r.books, swallows: true}
-		r.records = timely{hole}
+		swallows := true
+
+		r.books.Hook(func(h *fake.LedgerHooks) {
+			h.PutMetrics = func(ctx context.Context, _ string, call func(context.Context) error) error {
+				if !swallows {
+					return call(ctx)
+				}
+
+				<-ctx.Done()
+
+				return berth.Errorf(berth.KindUnavailable, "storing metrics: %w", ctx.Err())
+			}
+		})
 
 		got := r.finish(t, "acc=1\n")
 		require.Equal(t, berth.KindUnavailable, berth.KindOf(got.err))
 
-		hole.swallows = false
+		swallows = false
 
 		_, err := r.Run(t.Context(), r.order())
 		require.NoError(t, err)
-		require.Len(t, r.books.metrics, 1)
+		require.Len(t, r.books.metrics(t), 1)
 	})
 }
 
-// mute is a Docker that gives a log half-way.
-type mute struct {
-	*docks
+// mute has Docker give a log half-way, and then fail; nil = it says nothing more.
+func (d *docks) mute(fails error) {
+	d.muted = func(ctx context.Context, err error) error {
+		if err != nil || fails != nil {
+			return errors.Join(fails, err)
+		}
 
-	err error // nil = it says nothing more
-}
+		<-ctx.Done()
 
-func (m mute) Logs(ctx context.Context, id string, from berth.LogPosition, _ bool, take func(berth.LogChunk) error) error {
-	if err := m.docks.Logs(ctx, id, from, false, take); err != nil || m.err != nil {
-		return errors.Join(m.err, err)
+		return ctx.Err()
 	}
-
-	<-ctx.Done()
-
-	return ctx.Err()
 }
 
 // A job must not be judged by half of what it said.
@@ -361,14 +350,14 @@ func TestRun_WaitsForTheRestOfTheLog(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := setup(t)
-				r.containers = mute{r.docks, err}
+				r.docks.mute(err)
 
 				got := r.finish(t, "acc=1\n")
 				require.Equal(t, berth.KindUnavailable, berth.KindOf(got.err))
 				require.NoFileExists(t, r.file(verdictName))
 				require.Empty(t, r.books.results)
 
-				r.containers = r.docks
+				r.docks.muted = nil
 				outcome, err := r.Run(t.Context(), r.order())
 				require.NoError(t, err)
 				require.Equal(t, berth.FailureOK, outcome.Kind)
@@ -382,7 +371,7 @@ func TestRun_SaysThatTheLogCannotBeRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
-		r.containers = mute{r.docks, berth.Errorf(berth.KindInternal, "malformed log frame")}
+		r.docks.mute(berth.Errorf(berth.KindInternal, "malformed log frame"))
 
 		got := r.finish(t, "acc=1\n")
 		require.NoError(t, got.err)
@@ -396,7 +385,7 @@ func TestRun_RecallsThatTheTimeWasUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
-		r.books.assignee.Spec.Limits.MaxTrialDuration = berth.Duration(time.Minute)
+		r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(time.Minute) })
 
 		ctx, crash := context.WithCancelCause(t.Context())
 		ended := r.start(ctx, r.order())
@@ -404,7 +393,7 @@ func TestRun_RecallsThatTheTimeWasUp(t *testing.T) {
 		crash(errors.New("the worker was killed"))
 		require.ErrorIs(t, (<-ended).err, ErrDetached)
 		time.Sleep(time.Minute)
-		r.docks.exit(box, 143)
+		box.Exit(143)
 
 		got := <-r.start(t.Context(), r.order())
 		require.NoError(t, got.err)
@@ -420,10 +409,7 @@ func TestRun_ContainerThatSomebodyRemoved(t *testing.T) {
 		box := r.docks.started(t)
 		time.Sleep(time.Second)
 
-		r.docks.mu.Lock()
-		clear(r.docks.boxes)
-		r.docks.mu.Unlock()
-		r.docks.print(box, "") // wakes who waits
+		r.docks.RemoveByForce(box.Container().ID)
 
 		got := <-ended
 		require.NoError(t, got.err)
@@ -444,10 +430,10 @@ func TestRun_NewerRunTakesOver(t *testing.T) {
 		second := r.start(t.Context(), r.order())
 		require.ErrorIs(t, (<-first).err, ErrDetached)
 		time.Sleep(time.Second)
-		require.Equal(t, berth.ContainerRunning, box.State)
+		require.Equal(t, berth.ContainerRunning, box.Container().State)
 
-		r.docks.print(box, "acc=1\n")
-		r.docks.exit(box, 0)
+		box.Print(berth.Stdout, "acc=1\n")
+		box.Exit(0)
 		require.NoError(t, (<-second).err)
 		require.Equal(t, 1, r.docks.made)
 		require.False(t, r.Busy(attemptID))
@@ -461,8 +447,8 @@ func TestRun_TwoAtOnceStartOneContainer(t *testing.T) {
 		r := setup(t)
 		first := r.start(t.Context(), r.order())
 		box := r.docks.started(t)
-		r.docks.print(box, "acc=1\n")
-		r.docks.exit(box, 0)
+		box.Print(berth.Stdout, "acc=1\n")
+		box.Exit(0)
 
 		second := r.start(t.Context(), r.order())
 		a, b := <-first, <-second

@@ -1,0 +1,192 @@
+package fake
+
+import (
+	"context"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// abandon fences an attempt.
+func (l *Ledger) abandon(a *berth.Attempt, kind berth.FailureKind, message string) {
+	l.tokens++
+	now := l.now()
+	a.State, a.Token, a.Kind, a.Message, a.FinishedAt = berth.AttemptAbandoned, l.tokens, kind, message, &now
+}
+
+// Assignee returns everything a host needs to run an attempt. Errors: not_found.
+func (l *Ledger) Assignee(ctx context.Context, attemptID string) (berth.Assignee, error) {
+	return l.hooked().Assignee.call(ctx, attemptID, func(ctx context.Context) (berth.Assignee, error) { return l.assignee(ctx, attemptID) })
+}
+
+func (l *Ledger) assignee(ctx context.Context, attemptID string) (who berth.Assignee, err error) {
+	err = l.do(ctx, "reading attempt "+attemptID, func() error {
+		a := l.attempts[attemptID]
+		if a == nil {
+			return berth.Errorf(berth.KindNotFound, "no such row")
+		}
+
+		trial := l.trials[a.TrialID]
+		who = berth.Assignee{
+			Attempt: *a, LeaseID: l.leases[attemptID].ID, SweepID: trial.SweepID, Spec: trial.Spec, ImageDigest: trial.ImageDigest,
+			Trial: trial.Trial,
+		}
+
+		for _, p := range l.logs[attemptID] {
+			if p.Stream != "berth" {
+				who.LogOffset = max(who.LogOffset, p.Offset+int64(len(p.Data)))
+			}
+		}
+
+		who.Resume = l.resumes(a)
+
+		for _, other := range l.attempts {
+			if other.TrialID == a.TrialID && other.Number < a.Number && other.HostID == a.HostID {
+				who.Earlier = append(who.Earlier, other.ID)
+			}
+		}
+
+		return nil
+	})
+
+	return who, err
+}
+
+// resumes reports whether an earlier attempt that counts had the same host. An
+// attempt that ended well and was followed by another one was a short probe,
+// and so were those before it.
+func (l *Ledger) resumes(a *berth.Attempt) bool {
+	probes := 0
+
+	for _, other := range l.attempts {
+		if other.TrialID == a.TrialID && other.Number < a.Number && other.Kind == berth.FailureOK {
+			probes = max(probes, other.Number)
+		}
+	}
+
+	for _, other := range l.attempts {
+		if other.TrialID == a.TrialID && other.HostID == a.HostID && other.Number < a.Number && other.Number > probes {
+			return true
+		}
+	}
+
+	return false
+}
+
+// current finds an attempt that may still be written with this token. Errors: fenced.
+func (l *Ledger) current(attemptID string, token int64) (*berth.Attempt, error) {
+	a := l.attempts[attemptID]
+	if a == nil || a.Token != token || over(a) {
+		return nil, berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
+	}
+
+	return a, nil
+}
+
+// AttemptRunning records the container of an attempt. Errors: fenced.
+func (l *Ledger) AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error {
+	return l.hooked().AttemptRunning.do(ctx, attemptID, func(ctx context.Context) error {
+		return l.attemptRunning(ctx, attemptID, token, containerID, startedAt)
+	})
+}
+
+func (l *Ledger) attemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error {
+	return l.do(ctx, "writing attempt "+attemptID, func() error {
+		a, err := l.current(attemptID, token)
+		if err != nil {
+			return err
+		}
+
+		a.State, a.ContainerID = berth.AttemptRunning, containerID
+		if a.StartedAt == nil {
+			a.StartedAt = &startedAt
+		}
+
+		return nil
+	})
+}
+
+// FinishAttempt commits a result and frees the lease. Repeating it with the
+// same token is harmless, and changes nothing. Errors: fenced.
+func (l *Ledger) FinishAttempt(ctx context.Context, r berth.Result) error {
+	return l.hooked().FinishAttempt.do(ctx, r, func(ctx context.Context) error { return l.finishAttempt(ctx, r) })
+}
+
+func (l *Ledger) finishAttempt(ctx context.Context, r berth.Result) error {
+	return l.do(ctx, "finishing attempt "+r.AttemptID, func() error {
+		if a := l.attempts[r.AttemptID]; a != nil && a.State == berth.AttemptFinished && a.Token == r.Token {
+			return nil
+		}
+
+		a, err := l.current(r.AttemptID, r.Token)
+		if err != nil {
+			return err
+		}
+
+		if r.Proof == "" {
+			return errNoProof
+		}
+
+		o := r.Outcome
+		a.State, a.Kind, a.Message, a.ExitCode, a.Value, a.Usage = berth.AttemptFinished, o.Kind, o.Message, o.ExitCode, o.Value, o.Usage
+		a.Usage.CPUContended = false // not a column
+		a.FinishedAt = &o.FinishedAt
+
+		if a.StartedAt == nil && !o.StartedAt.IsZero() {
+			a.StartedAt = &o.StartedAt
+		}
+
+		l.results[r.AttemptID] = r
+
+		return l.release(r.AttemptID, r.Proof)
+	})
+}
+
+// fenceEarlier fences attempts of a trial that its workflow is past.
+func (l *Ledger) fenceEarlier(r berth.PlacementRequest) {
+	for _, a := range l.attempts {
+		if a.TrialID == r.TrialID && a.Stage == r.Stage && a.Number < r.Number && !over(a) {
+			l.refused[a.ID] = true
+			l.abandon(a, berth.FailureInfra, "its trial went on without it")
+		}
+	}
+}
+
+// RefuseAttempt is AbandonAttempt for one that does not go back to its host.
+func (l *Ledger) RefuseAttempt(ctx context.Context, attemptID, message string) error {
+	return l.do(ctx, "refusing attempt "+attemptID, func() error {
+		if a := l.attempts[attemptID]; a != nil && !over(a) {
+			l.refused[attemptID] = true
+			l.abandon(a, berth.FailureInfra, message)
+		}
+
+		return nil
+	})
+}
+
+// AbandonAttempt fences an attempt that is not over: its lease stays booked.
+func (l *Ledger) AbandonAttempt(ctx context.Context, attemptID, message string) error {
+	return l.do(ctx, "abandoning attempt "+attemptID, func() error {
+		if a := l.attempts[attemptID]; a != nil && !over(a) {
+			l.abandon(a, berth.FailureInfra, message)
+		}
+
+		return nil
+	})
+}
+
+// GetAttempt returns an attempt. Errors: not_found.
+func (l *Ledger) GetAttempt(ctx context.Context, id string) (attempt berth.Attempt, err error) {
+	err = l.do(ctx, "reading attempt "+id, func() error {
+		a := l.attempts[id]
+		if a == nil {
+			return berth.Errorf(berth.KindNotFound, "no such row")
+		}
+
+		attempt = *a
+
+		return nil
+	})
+
+	return attempt, err
+}

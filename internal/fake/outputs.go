@@ -1,0 +1,97 @@
+package fake
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/berthml/berth"
+)
+
+// PutMetrics stores points; one with the same name and step is replaced.
+func (l *Ledger) PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {
+	return l.hooked().PutMetrics.do(ctx, attemptID, func(ctx context.Context) error { return l.putMetrics(ctx, attemptID, token, points) })
+}
+
+func (l *Ledger) putMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {
+	if len(points) == 0 {
+		return nil
+	}
+
+	return l.do(ctx, "storing metrics of attempt "+attemptID, func() error {
+		if a := l.attempts[attemptID]; a == nil || a.Token != token {
+			return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
+		}
+
+		if l.metrics[attemptID] == nil {
+			l.metrics[attemptID] = make(map[metricKey]berth.MetricPoint)
+		}
+
+		for _, p := range points {
+			l.metrics[attemptID][metricKey{p.Name, p.Step}] = p
+		}
+
+		return nil
+	})
+}
+
+// ListMetrics returns points by name and step. An empty name means all.
+func (l *Ledger) ListMetrics(ctx context.Context, attemptID, name string, limit int) (points []berth.MetricPoint, err error) {
+	err = l.do(ctx, "listing metrics of attempt "+attemptID, func() error {
+		for _, p := range l.metrics[attemptID] {
+			if name == "" || p.Name == name {
+				points = append(points, p)
+			}
+		}
+
+		return nil
+	})
+
+	slices.SortFunc(points, func(a, b berth.MetricPoint) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Step, b.Step))
+	})
+
+	return points[:min(limit, len(points))], err
+}
+
+// PutLog stores a piece. Of two at one offset the longer stays: a run that took
+// over cuts the same log elsewhere.
+func (l *Ledger) PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
+	return l.hooked().PutLog.do(ctx, attemptID, func(ctx context.Context) error { return l.putLog(ctx, attemptID, token, piece) })
+}
+
+func (l *Ledger) putLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
+	return l.do(ctx, "storing log of attempt "+attemptID, func() error {
+		if a := l.attempts[attemptID]; a == nil || a.Token != token {
+			return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
+		}
+
+		if l.logs[attemptID] == nil {
+			l.logs[attemptID] = make(map[int64]berth.LogPiece)
+		}
+
+		if first, there := l.logs[attemptID][piece.Offset]; !there || first.Stream == piece.Stream && len(first.Data) < len(piece.Data) {
+			piece.Data = slices.Clone(piece.Data)
+			l.logs[attemptID][piece.Offset] = piece
+		}
+
+		return nil
+	})
+}
+
+// ReadLog returns at most limit pieces that reach beyond the offset.
+func (l *Ledger) ReadLog(ctx context.Context, attemptID string, offset int64, limit int) (pieces []berth.LogPiece, err error) {
+	err = l.do(ctx, "reading log of attempt "+attemptID, func() error {
+		for _, p := range l.logs[attemptID] {
+			if p.Offset+int64(len(p.Data)) > offset {
+				pieces = append(pieces, p)
+			}
+		}
+
+		return nil
+	})
+
+	slices.SortFunc(pieces, func(a, b berth.LogPiece) int { return cmp.Compare(a.Offset, b.Offset) })
+
+	return pieces[:min(limit, len(pieces))], err
+}
