@@ -56,6 +56,18 @@ func (d *Docker) hooked() DockerHooks {
 	return d.hooks
 }
 
+// Registration is what RegisterHost is about.
+type Registration struct {
+	Host    berth.Host
+	Version string
+}
+
+// Touch is what TouchHost is about.
+type Touch struct {
+	Free berth.HostFree
+	Seen []berth.SeenAttempt // as given; nil = none
+}
+
 // LedgerHooks stand around the methods of a Ledger that hosts use. Strings are
 // ids of attempts, unless their name says hosts.
 type LedgerHooks struct {
@@ -64,8 +76,8 @@ type LedgerHooks struct {
 	FinishAttempt  Command[berth.Result]
 	PutMetrics     Command[string]
 	PutLog         Command[string]
-	RegisterHost   Command[berth.Host]
-	TouchHost      Command[berth.HostFree]
+	RegisterHost   Command[Registration]
+	TouchHost      Command[Touch]
 	HostLeases     Call[string, []berth.HostLease]
 	LeasesOf       Call[[]string, []berth.HostLease]
 	ReleaseLease   Command[string]

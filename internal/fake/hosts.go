@@ -10,8 +10,8 @@ import (
 
 // RegisterHost stores what a worker says of its machine. What its leases hold
 // beyond smaller totals stays booked until they end.
-func (l *Ledger) RegisterHost(ctx context.Context, h berth.Host, _ string) error {
-	return l.hooked().RegisterHost.do(ctx, h, func(ctx context.Context) error { return l.registerHost(ctx, h) })
+func (l *Ledger) RegisterHost(ctx context.Context, h berth.Host, version string) error {
+	return l.hooked().RegisterHost.do(ctx, Registration{h, version}, func(ctx context.Context) error { return l.registerHost(ctx, h) })
 }
 
 func (l *Ledger) registerHost(ctx context.Context, h berth.Host) error {
@@ -45,7 +45,7 @@ func (l *Ledger) fit(h *berth.Host) {
 // TouchHost says the worker is alive and renews the leases of these attempts.
 // Errors: not_found.
 func (l *Ledger) TouchHost(ctx context.Context, hostID string, free berth.HostFree, seen []berth.SeenAttempt) error {
-	return l.hooked().TouchHost.do(ctx, free, func(ctx context.Context) error { return l.touchHost(ctx, hostID, free, seen) })
+	return l.hooked().TouchHost.do(ctx, Touch{free, seen}, func(ctx context.Context) error { return l.touchHost(ctx, hostID, free, seen) })
 }
 
 func (l *Ledger) touchHost(ctx context.Context, hostID string, free berth.HostFree, seen []berth.SeenAttempt) error {

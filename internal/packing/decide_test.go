@@ -224,8 +224,8 @@ func TestExplain(t *testing.T) {
 	t.Parallel()
 
 	for want, r := range map[string]berth.Rejection{
-		"host a: needs 1,310 MiB of memory, 1,120 MiB free": {Dimension: berth.DimensionMemory, Needed: 1310 << 20, Free: 1120 << 20},
-		"host a: needs 1,311 MiB of memory, 1,310 MiB free": {Dimension: berth.DimensionMemory, Needed: 1310<<20 + 2, Free: 1310<<20 + 1},
+		"host a: needs 1,310 MiB of memory, 1,120 MiB free":   {Dimension: berth.DimensionMemory, Needed: 1310 << 20, Free: 1120 << 20},
+		"host a: needs 1,311 MiB of memory, 1,310 MiB free":   {Dimension: berth.DimensionMemory, Needed: 1310<<20 + 2, Free: 1310<<20 + 1},
 		"host a: needs 1,048,576 MiB of memory, 0 bytes free": {Dimension: berth.DimensionMemory, Needed: 1 << 40},
 		"host a: needs 512 MiB of memory, 64 MiB free beside what programs outside Berth use": {
 			Dimension: berth.DimensionFreeMemory, Needed: 512 << 20, Free: 64 << 20,

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -14,126 +15,217 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/fake"
 	"github.com/berthml/berth/internal/reconcile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is a host's Docker and its part of the ledger. What is done to it is
-// written down in order.
-type fake struct {
-	mu         sync.Mutex
-	containers []berth.Container
-	leases     []berth.HostLease
-	elsewhere  []berth.HostLease // of other hosts
-	did        []string
-	touched    [][]string
-	problems   []string         // as the touches said
-	settled    []string         // attempts that Temporal was asked about
-	fail       map[string]error // by what is done
-	afterList  func()
+const (
+	hostID = "h"
+	image  = "sha256:x"
+	old    = time.Hour
+)
+
+// world is a host's Docker and a ledger. What the reconciler does to them is
+// written down in order, by attempt.
+type world struct {
+	docker *fake.Docker
+	ledger *fake.Ledger
+
+	mu        sync.Mutex
+	made      map[string]string // attempts by container
+	foreign   map[string]bool   // attempts whose containers another host made
+	did       []string
+	touched   [][]string
+	problems  []string         // as the touches said
+	settled   []string         // attempts that Temporal was asked about
+	fail      map[string]error // by what is done
+	afterList func()
 }
 
-func (f *fake) note(what string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// newWorld is one whose host is registered. Tests call it in a bubble, where
+// time passes by sleeping.
+func newWorld(t *testing.T) *world {
+	t.Helper()
 
-	f.did = append(f.did, what)
+	w := unknownWorld(t)
+	w.register(t, hostID)
+	w.observe()
 
-	return f.fail[what]
+	return w
 }
 
-func (f *fake) List(context.Context) ([]berth.Container, error) {
-	listed := slices.Clone(f.containers)
-	if f.afterList != nil {
-		f.afterList()
+// unknownWorld is one whose ledger does not know the host, and that nobody
+// observes yet.
+func unknownWorld(t *testing.T) *world {
+	t.Helper()
+
+	w := &world{
+		docker: fake.NewDocker("boot", image, fake.Idle, nil), ledger: fake.NewLedger(nil),
+		made: map[string]string{}, foreign: map[string]bool{}, fail: map[string]error{},
 	}
+	t.Cleanup(w.docker.Close)
 
-	return listed, f.fail["list"]
+	return w
 }
 
-func (f *fake) Stop(_ context.Context, id string, _ time.Duration) error { return f.note("stop " + id) }
+func (w *world) register(t *testing.T, hostID string) {
+	t.Helper()
+	require.NoError(t, w.ledger.RegisterHost(t.Context(), berth.Host{ID: hostID, Name: hostID, CPUMilli: 64_000, MemoryBytes: 64 << 30}, ""))
+}
 
-func (f *fake) Remove(_ context.Context, id string) error {
-	if err := f.note("remove " + id); err != nil {
+// observe writes down what is done from now on.
+func (w *world) observe() {
+	w.docker.Hook(func(h *fake.DockerHooks) {
+		h.List = w.aroundList
+		h.Stop = func(ctx context.Context, id string, call func(context.Context) error) error {
+			return w.unless(ctx, "stop "+w.made[id], call)
+		}
+		h.Remove = func(ctx context.Context, id string, call func(context.Context) error) error {
+			return w.unless(ctx, "remove "+w.made[id], call)
+		}
+	})
+	w.ledger.Hook(func(h *fake.LedgerHooks) {
+		h.TouchHost = w.aroundTouch
+		h.RegisterHost = func(ctx context.Context, in fake.Registration, call func(context.Context) error) error {
+			return w.unless(ctx, "register "+in.Host.Name+" "+in.Version, call)
+		}
+		h.ReleaseLease = func(ctx context.Context, attempt string, call func(context.Context) error) error {
+			return w.unless(ctx, "release "+attempt, call)
+		}
+		h.HostLeases = func(ctx context.Context, _ string, call func(context.Context) ([]berth.HostLease, error)) ([]berth.HostLease, error) {
+			leases, err := call(ctx)
+
+			return leases, cmp.Or(w.fail["leases"], err)
+		}
+		h.LeasesOf = func(ctx context.Context, _ []string, call func(context.Context) ([]berth.HostLease, error)) ([]berth.HostLease, error) {
+			leases, err := call(ctx)
+
+			return leases, cmp.Or(w.fail["leases of"], err)
+		}
+	})
+}
+
+// unless writes a call down and makes it, unless it is to fail.
+func (w *world) unless(ctx context.Context, what string, call func(context.Context) error) error {
+	w.mu.Lock()
+	w.did = append(w.did, what)
+	err := w.fail[what]
+	w.mu.Unlock()
+
+	if err != nil {
 		return err
 	}
 
-	f.mu.Lock()
-	defer f.mu.Unlock()
-
-	f.containers = slices.DeleteFunc(slices.Clone(f.containers), func(c berth.Container) bool { return c.ID == id })
-
-	return nil
+	return call(ctx)
 }
 
-func (f *fake) RegisterHost(_ context.Context, h berth.Host, version string) error {
-	return f.note("register " + h.Name + " " + version)
-}
+func (w *world) aroundList(ctx context.Context, _ struct{}, call func(context.Context) ([]berth.Container, error)) ([]berth.Container, error) {
+	all, err := call(ctx)
 
-func (f *fake) TouchHost(_ context.Context, _ string, free berth.HostFree, seen []berth.SeenAttempt) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-
-	var attempts []string
-	for _, attempt := range seen {
-		attempts = append(attempts, attempt.AttemptID)
-	}
-
-	f.touched, f.problems = append(f.touched, attempts), append(f.problems, free.Problem)
-
-	if free.MemoryBytes != int64(len(attempts)) {
-		return errors.New("the memory that is free was measured on other containers")
-	}
-
-	return f.fail["touch"]
-}
-
-func (f *fake) Settle(_ context.Context, l berth.HostLease) error {
-	f.settled = append(f.settled, l.AttemptID)
-
-	return nil
-}
-
-func (f *fake) HostLeases(context.Context, string) ([]berth.HostLease, error) {
-	return f.leases, f.fail["leases"]
-}
-
-func (f *fake) LeasesOf(_ context.Context, attempts []string) ([]berth.HostLease, error) {
-	var leases []berth.HostLease
-
-	for _, l := range f.elsewhere {
-		if slices.Contains(attempts, l.AttemptID) {
-			leases = append(leases, l)
+	for i, c := range all {
+		if w.foreign[c.AttemptID] {
+			all[i].HostID = "other"
 		}
 	}
 
-	return leases, f.fail["leases of"]
-}
-
-func (f *fake) ReleaseLease(_ context.Context, attempt, proof string) error {
-	if proof == "" {
-		return errors.New("no proof")
+	if w.afterList != nil {
+		w.afterList()
 	}
 
-	return f.note("release " + attempt)
+	return all, cmp.Or(w.fail["list"], err)
 }
 
-const old = time.Hour
+// attemptsOf are the ids of attempts; nil = none.
+func attemptsOf(seen []berth.SeenAttempt) (ids []string) {
+	for _, attempt := range seen {
+		ids = append(ids, attempt.AttemptID)
+	}
 
-// box is a container of attempt a with token 7.
-func box(age time.Duration) berth.Container {
-	return berth.Container{ID: "c", Name: "berth-x-a", AttemptID: "a", Token: 7, CreatedAt: time.Now().Add(-age)}
+	return ids
 }
 
-// lease is one of attempt a, whose token is now this.
-func lease(current int64, state berth.AttemptState, age time.Duration) berth.HostLease {
-	return berth.HostLease{AttemptID: "a", Token: 7, Current: current, AttemptState: state, State: berth.LeaseHeld, Age: age}
+func (w *world) aroundTouch(ctx context.Context, in fake.Touch, call func(context.Context) error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.touched, w.problems = append(w.touched, attemptsOf(in.Seen)), append(w.problems, in.Free.Problem)
+
+	if in.Free.MemoryBytes != int64(len(in.Seen)) {
+		return errors.New("the memory that is free was measured on other containers")
+	}
+
+	return cmp.Or(w.fail["touch"], call(ctx))
 }
 
-func setup(f *fake, change ...func(*reconcile.Config)) *reconcile.Reconciler {
+// Settle is what Temporal is asked.
+func (w *world) Settle(_ context.Context, l berth.HostLease) error {
+	w.settled = append(w.settled, l.AttemptID)
+
+	return nil
+}
+
+// placed gives an attempt a place on a host.
+func (w *world) placed(t *testing.T, attempt, hostID string) {
+	t.Helper()
+
+	w.ledger.AddTrial(fake.Trial{Trial: berth.Trial{ID: "trial of " + attempt, SweepID: "sweep"}, ImageDigest: image})
+	_, err := w.ledger.RequestPlacement(t.Context(), berth.PlacementRequest{
+		AttemptID: attempt, SweepID: "sweep", TrialID: "trial of " + attempt, Number: 1, Stage: berth.StageMain,
+		Demand: berth.Demand{MemoryBytes: 1 << 30, CPUMilli: 1000},
+	})
+	require.NoError(t, err)
+
+	placed, err := w.ledger.Place(t.Context(), map[string]berth.Placement{attempt: {HostID: hostID}})
+	require.NoError(t, err)
+	require.Equal(t, []string{attempt}, placed)
+}
+
+// running is an attempt that the ledger knows as running.
+func (w *world) running(t *testing.T, attempt string) {
+	t.Helper()
+
+	w.placed(t, attempt, hostID)
+	require.NoError(t, w.ledger.AttemptRunning(t.Context(), attempt, w.token(attempt), "c", time.Now()))
+}
+
+// fenced is one that ran here, and does not go back to the host.
+func (w *world) fenced(t *testing.T, attempt string) {
+	t.Helper()
+
+	w.running(t, attempt)
+	require.NoError(t, w.ledger.RefuseAttempt(t.Context(), attempt, "it went elsewhere"))
+}
+
+// token is that of an attempt's lease; the first that the ledger gives, for one
+// without a lease.
+func (w *world) token(attempt string) int64 {
+	for _, lease := range w.ledger.Snapshot().Leases {
+		if lease.AttemptID == attempt {
+			return lease.Token
+		}
+	}
+
+	return 1
+}
+
+// box starts an attempt's container.
+func (w *world) box(t *testing.T, attempt string) {
+	t.Helper()
+
+	c, err := w.docker.Ensure(t.Context(), berth.Launch{AttemptID: attempt, Token: w.token(attempt), Image: image})
+	require.NoError(t, err)
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.made[c.ID] = attempt
+}
+
+func setup(w *world, change ...func(*reconcile.Config)) *reconcile.Reconciler {
 	config := reconcile.Config{
-		Host: berth.Host{ID: "h", Name: "host"}, Version: "v1",
+		Host: berth.Host{ID: hostID, Name: "host"}, Version: "v1",
 		Free: func(running []berth.Container) berth.HostFree {
 			return berth.HostFree{MemoryBytes: int64(len(running))}
 		},
@@ -142,74 +234,88 @@ func setup(f *fake, change ...func(*reconcile.Config)) *reconcile.Reconciler {
 		c(&config)
 	}
 
-	return reconcile.New(f, f, config, slog.New(slog.DiscardHandler))
+	return reconcile.New(w.docker, w.ledger, config, slog.New(slog.DiscardHandler))
+}
+
+// bubble runs a test on a clock of its own.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
 }
 
 // An attempt that waits for its image has no container, and keeps its place.
-func TestRound_RenewsWhatWaits(t *testing.T) {
-	t.Parallel()
+func TestRound_RenewsWhatWaits(t *testing.T) { //nolint:paralleltest // bubble
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		r := setup(w, func(c *reconcile.Config) {
+			c.Waiting = func() []berth.SeenAttempt { return []berth.SeenAttempt{{AttemptID: "waits"}} }
+			c.Free = func([]berth.Container) berth.HostFree { return berth.HostFree{MemoryBytes: 1} }
+		})
 
-	f := &fake{}
-	r := setup(f, func(c *reconcile.Config) {
-		c.Waiting = func() []berth.SeenAttempt { return []berth.SeenAttempt{{AttemptID: "waits"}} }
-		c.Free = func([]berth.Container) berth.HostFree { return berth.HostFree{MemoryBytes: 1} }
+		require.NoError(t, r.Round(t.Context()))
+		require.Equal(t, [][]string{{"waits"}}, w.touched)
 	})
-
-	require.NoError(t, r.Round(t.Context()))
-	require.Equal(t, [][]string{{"waits"}}, f.touched)
 }
 
 // TestRound_Table is the table of the package comment.
 func TestRound_Table(t *testing.T) {
 	t.Parallel()
 
+	mended := []string{"stop a", "remove a", "release a"}
+	removed := mended[:2]
+	released := mended[2:]
+
 	for name, c := range map[string]struct {
-		containers []berth.Container
-		leases     []berth.HostLease
-		want       []string
+		given func(t *testing.T, w *world)
+		boxed bool
+		young bool
+		want  []string
 	}{
-		"held": {[]berth.Container{box(old)}, []berth.HostLease{lease(7, berth.AttemptRunning, old)}, nil},
-		"held, not yet noted as running": {
-			[]berth.Container{box(old)}, []berth.HostLease{lease(7, berth.AttemptPlaced, old)}, nil,
-		},
-		"fenced": {
-			[]berth.Container{box(old)},
-			[]berth.HostLease{lease(8, berth.AttemptAbandoned, old)},
-			[]string{"stop c", "remove c", "release a"},
-		},
-		"fenced, and no newer attempt was placed": {
-			[]berth.Container{box(old)},
-			[]berth.HostLease{{AttemptID: "a", Token: 7, Current: 8, AttemptState: berth.AttemptAbandoned, Age: old, Revivable: true}},
-			nil,
-		},
-		"fenced, young": {
-			[]berth.Container{box(0)},
-			[]berth.HostLease{lease(8, berth.AttemptAbandoned, 0)},
-			[]string{"stop c", "remove c", "release a"},
-		},
-		"orphan":                {[]berth.Container{box(old)}, nil, []string{"stop c", "remove c"}},
-		"orphan, young":         {[]berth.Container{box(0)}, nil, nil},
-		"ended, gone":           {nil, []berth.HostLease{lease(8, berth.AttemptAbandoned, old)}, []string{"release a"}},
-		"finished, gone":        {nil, []berth.HostLease{lease(7, berth.AttemptFinished, old)}, []string{"release a"}},
-		"ended, gone, young":    {nil, []berth.HostLease{lease(8, berth.AttemptAbandoned, 0)}, nil},
-		"open, not yet started": {nil, []berth.HostLease{lease(7, berth.AttemptPlaced, old)}, nil},
-		"open, gone":            {nil, []berth.HostLease{lease(7, berth.AttemptRunning, old)}, nil},
-		"nothing":               {nil, nil, nil},
+		"held":                       {func(t *testing.T, w *world) { t.Helper(); w.running(t, "a") }, true, false, nil},
+		"held, not noted as running": {func(t *testing.T, w *world) { t.Helper(); w.placed(t, "a", hostID) }, true, false, nil},
+		"fenced":                     {func(t *testing.T, w *world) { t.Helper(); w.fenced(t, "a") }, true, false, mended},
+		"fenced, young":              {func(t *testing.T, w *world) { t.Helper(); w.fenced(t, "a") }, true, true, mended},
+		"fenced, may come back": {func(t *testing.T, w *world) {
+			t.Helper()
+			w.running(t, "a")
+			require.NoError(t, w.ledger.AbandonAttempt(t.Context(), "a", "its host was away"))
+		}, true, false, nil},
+		"orphan":                {func(*testing.T, *world) {}, true, false, removed},
+		"orphan, young":         {func(*testing.T, *world) {}, true, true, nil},
+		"ended, gone":           {func(t *testing.T, w *world) { t.Helper(); w.fenced(t, "a") }, false, false, released},
+		"ended, gone, young":    {func(t *testing.T, w *world) { t.Helper(); w.fenced(t, "a") }, false, true, nil},
+		"open, not yet started": {func(t *testing.T, w *world) { t.Helper(); w.placed(t, "a", hostID) }, false, false, nil},
+		"open, gone":            {func(t *testing.T, w *world) { t.Helper(); w.running(t, "a") }, false, false, nil},
+		"nothing":               {func(*testing.T, *world) {}, false, false, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // bubble
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
 
-			f := &fake{containers: c.containers, leases: c.leases}
-			require.NoError(t, setup(f).Round(t.Context()))
-			require.Equal(t, c.want, f.did)
+				if c.given(t, w); c.boxed {
+					w.box(t, "a")
+				}
 
-			if len(c.containers) > 0 {
-				require.Equal(t, [][]string{{"a"}}, f.touched, "what is there is renewed")
-			}
+				if !c.young {
+					time.Sleep(old)
+				}
 
-			f = &fake{containers: c.containers, leases: c.leases}
-			require.NoError(t, setup(f, func(c *reconcile.Config) { c.DryRun = true }).Round(t.Context()))
-			require.Empty(t, f.did, "a dry run only says so")
+				require.NoError(t, setup(w, func(c *reconcile.Config) { c.DryRun = true }).Round(t.Context()))
+				require.Empty(t, w.did, "a dry run only says so")
+				require.NoError(t, setup(w).Round(t.Context()))
+				require.Equal(t, c.want, w.did)
+
+				if c.boxed {
+					require.Equal(t, [][]string{{"a"}, {"a"}}, w.touched, "what is there is renewed")
+				}
+
+				require.Equal(t, c.boxed && !slices.Contains(c.want, "remove a"), len(w.docker.Live()) == 1)
+
+				for _, lease := range w.ledger.Snapshot().Leases {
+					require.Equal(t, slices.Contains(c.want, "release a"), lease.State == berth.LeaseReleased)
+				}
+			})
 		})
 	}
 }
@@ -219,78 +325,101 @@ func TestRound_Table(t *testing.T) {
 func TestRound_ContainersOfAnotherHost(t *testing.T) {
 	t.Parallel()
 
-	foreign := func(age time.Duration) berth.Container {
-		c := box(age)
-		c.HostID = "other"
-
-		return c
-	}
-
 	for name, c := range map[string]struct {
-		container berth.Container
-		elsewhere []berth.HostLease
-		fail      string
-		want      []string
+		place, refuse, young bool
+		fail                 string
+		want                 []string
 	}{
-		"its host lost its id":   {container: foreign(old), want: []string{"stop c", "remove c"}},
-		"young":                  {container: foreign(0)},
-		"its host is there":      {container: foreign(old), elsewhere: []berth.HostLease{lease(7, berth.AttemptRunning, old)}},
-		"fenced, its host's own": {container: foreign(old), elsewhere: []berth.HostLease{lease(8, berth.AttemptAbandoned, old)}},
-		"the ledger is away":     {container: foreign(old), fail: "leases of"},
+		"its host lost its id":   {want: []string{"stop a", "remove a"}},
+		"young":                  {young: true},
+		"its host is there":      {place: true},
+		"fenced, its host's own": {place: true, refuse: true},
+		"the ledger is away":     {fail: "leases of"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // bubble
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.register(t, "other")
 
-			f := &fake{containers: []berth.Container{c.container}, elsewhere: c.elsewhere}
-			if c.fail != "" {
-				f.fail = map[string]error{c.fail: errors.New("away")}
-			}
+				w.did = nil
 
-			err := setup(f).Round(t.Context())
-			require.Equal(t, c.fail != "", err != nil)
-			require.Equal(t, c.want, f.did)
-			require.Equal(t, [][]string{nil}, f.touched)
+				if c.place {
+					w.placed(t, "a", "other")
+				}
+
+				w.box(t, "a")
+				w.foreign["a"] = true
+
+				if c.refuse {
+					require.NoError(t, w.ledger.RefuseAttempt(t.Context(), "a", "it went elsewhere"))
+				}
+
+				if !c.young {
+					time.Sleep(old)
+				}
+
+				if c.fail != "" {
+					w.fail[c.fail] = errors.New("away")
+				}
+
+				err := setup(w).Round(t.Context())
+				require.Equal(t, c.fail != "", err != nil)
+				require.Equal(t, c.want, w.did)
+				require.Equal(t, [][]string{nil}, w.touched)
+			})
 		})
 	}
 }
 
-func TestRound_ReadsTheLedgerAfterDocker(t *testing.T) {
-	t.Parallel()
+func TestRound_ReadsTheLedgerAfterDocker(t *testing.T) { //nolint:paralleltest // bubble
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.box(t, "a")
+		time.Sleep(old)
 
-	f := &fake{containers: []berth.Container{box(old)}}
-	f.afterList = func() { f.leases = []berth.HostLease{lease(7, berth.AttemptPlaced, 0)} }
+		w.afterList = func() {
+			w.afterList = nil
+			w.placed(t, "a", hostID)
+			w.did = nil
+		}
 
-	require.NoError(t, setup(f).Round(t.Context()))
-	require.Empty(t, f.did)
+		require.NoError(t, setup(w).Round(t.Context()))
+		require.Empty(t, w.did)
+	})
 }
 
-func TestRound_OneThatCannotBeMendedKeepsNoOtherFromIt(t *testing.T) {
-	t.Parallel()
+func TestRound_OneThatCannotBeMendedKeepsNoOtherFromIt(t *testing.T) { //nolint:paralleltest // bubble
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fenced(t, "a")
+		w.box(t, "a")
+		w.box(t, "stuck")
+		time.Sleep(old)
 
-	stuck, other := box(old), box(old)
-	stuck.ID, stuck.AttemptID = "stuck", "s"
+		w.fail["stop stuck"] = berth.Errorf(berth.KindUnavailable, "does not answer")
 
-	f := &fake{
-		containers: []berth.Container{stuck, other},
-		leases:     []berth.HostLease{lease(8, berth.AttemptAbandoned, old)},
-		fail:       map[string]error{"stop stuck": berth.Errorf(berth.KindUnavailable, "does not answer")},
-	}
-
-	require.ErrorIs(t, setup(f).Round(t.Context()), f.fail["stop stuck"])
-	slices.Sort(f.did)
-	require.Equal(t, []string{"release a", "remove c", "stop c", "stop stuck"}, f.did, "what was not stopped is not released")
+		require.ErrorIs(t, setup(w).Round(t.Context()), w.fail["stop stuck"])
+		slices.Sort(w.did)
+		require.Equal(t, []string{"release a", "remove a", "stop a", "stop stuck"}, w.did, "what was not stopped is not released")
+	})
 }
 
 func TestRound_DoesNothingWhenItCannotSee(t *testing.T) {
 	t.Parallel()
 
 	for _, what := range []string{"list", "touch", "leases"} {
-		f := &fake{
-			containers: []berth.Container{box(old)}, leases: []berth.HostLease{lease(8, berth.AttemptAbandoned, old)},
-			fail: map[string]error{what: berth.Errorf(berth.KindUnavailable, "away")},
-		}
-		require.Error(t, setup(f).Round(t.Context()), what)
-		require.Empty(t, f.did, what)
+		t.Run(what, func(t *testing.T) { //nolint:paralleltest // bubble
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.fenced(t, "a")
+				w.box(t, "a")
+				time.Sleep(old)
+
+				w.fail[what] = berth.Errorf(berth.KindUnavailable, "away")
+				require.Error(t, setup(w).Round(t.Context()))
+				require.Empty(t, w.did)
+			})
+		})
 	}
 }
 
@@ -322,144 +451,171 @@ func with(e *executor) func(*reconcile.Config) {
 
 // An executor that read the ledger before the attempt was fenced may start its
 // container after Docker was asked.
-func TestRound_ReleasesNothingThatMayStillStart(t *testing.T) {
-	t.Parallel()
+func TestRound_ReleasesNothingThatMayStillStart(t *testing.T) { //nolint:paralleltest // bubble
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fenced(t, "a")
+		time.Sleep(old)
 
-	over := []berth.HostLease{lease(8, berth.AttemptAbandoned, old)}
+		e := &executor{busy: map[string]bool{"a": true}}
+		r := setup(w, with(e))
+		require.NoError(t, r.Round(t.Context()))
+		require.Empty(t, w.did, "the executor is at it")
 
-	e := &executor{busy: map[string]bool{"a": true}}
-	f := &fake{leases: over}
-	r := setup(f, with(e))
-	require.NoError(t, r.Round(t.Context()))
-	require.Empty(t, f.did, "the executor is at it")
+		e.busy = nil
+		w.afterList = func() { w.box(t, "a") }
+		require.NoError(t, r.Round(t.Context()))
+		require.Empty(t, w.did, "it started after the first look, and the second sees it")
 
-	e.busy = nil
-	f.afterList = func() { f.containers = []berth.Container{box(0)} }
-	require.NoError(t, r.Round(t.Context()))
-	require.Empty(t, f.did, "it started after the first look, and the second sees it")
-
-	f.afterList = nil
-	require.NoError(t, r.Round(t.Context()))
-	require.Equal(t, []string{"stop c", "remove c", "release a"}, f.did)
+		w.afterList = nil
+		require.NoError(t, r.Round(t.Context()))
+		require.Equal(t, []string{"stop a", "remove a", "release a"}, w.did)
+	})
 }
 
-func TestRound_RemovesWhatIsLeftOnDisk(t *testing.T) {
-	t.Parallel()
+func TestRound_RemovesWhatIsLeftOnDisk(t *testing.T) { //nolint:paralleltest // bubble
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.running(t, "a")
+		time.Sleep(old)
 
-	e := &executor{left: []string{"a", "b", "c"}, busy: map[string]bool{"b": true}}
-	f := &fake{leases: []berth.HostLease{lease(7, berth.AttemptRunning, old)}}
-	r := setup(f, with(e))
-	require.NoError(t, r.Round(t.Context()))
-	require.Equal(t, []string{"c"}, e.cleaned, "a holds a place, and the executor is at b")
+		e := &executor{left: []string{"a", "b", "c"}, busy: map[string]bool{"b": true}}
+		r := setup(w, with(e))
+		require.NoError(t, r.Round(t.Context()))
+		require.Equal(t, []string{"c"}, e.cleaned, "a holds a place, and the executor is at b")
 
-	e.busy, e.fail = nil, errors.New("disk error")
-	require.NoError(t, r.Round(t.Context()))
-	require.Equal(t, []string{"c"}, e.cleaned)
+		e.busy, e.fail = nil, errors.New("disk error")
+		require.NoError(t, r.Round(t.Context()))
+		require.Equal(t, []string{"c"}, e.cleaned)
 
-	e.fail = nil
-	require.NoError(t, r.Round(t.Context()))
-	require.Equal(t, []string{"c", "b"}, e.cleaned)
+		e.fail = nil
+		require.NoError(t, r.Round(t.Context()))
+		require.Equal(t, []string{"c", "b"}, e.cleaned)
 
-	looked := e.looked
-	require.NoError(t, r.Round(t.Context()))
-	require.Equal(t, looked, e.looked, "nobody looks at a hundred thousand directories each round")
+		looked := e.looked
+		require.NoError(t, r.Round(t.Context()))
+		require.Equal(t, looked, e.looked, "nobody looks at a hundred thousand directories each round")
 
-	f.leases = []berth.HostLease{lease(8, berth.AttemptAbandoned, old)}
-	require.NoError(t, r.Round(t.Context()))
-	require.Equal(t, []string{"release a"}, f.did)
+		require.NoError(t, w.ledger.RefuseAttempt(t.Context(), "a", "it went elsewhere"))
+		require.NoError(t, r.Round(t.Context()))
+		require.Equal(t, []string{"release a"}, w.did)
 
-	f.leases = nil
-	require.NoError(t, r.Round(t.Context()))
-	require.Equal(t, []string{"c", "b", "a"}, e.cleaned)
+		require.NoError(t, r.Round(t.Context()))
+		require.Equal(t, []string{"c", "b", "a"}, e.cleaned)
+	})
 }
 
-func TestRound_RegistersAHostThatWasDeleted(t *testing.T) {
-	t.Parallel()
-
-	f := &fake{fail: map[string]error{"touch": berth.Errorf(berth.KindNotFound, "no such host")}}
-	require.NoError(t, setup(f).Round(t.Context()))
-	require.Equal(t, []string{"register host v1"}, f.did)
+func TestRound_RegistersAHostThatWasDeleted(t *testing.T) { //nolint:paralleltest // bubble
+	bubble(t, func(t *testing.T) {
+		w := unknownWorld(t)
+		w.observe()
+		require.NoError(t, setup(w).Round(t.Context()))
+		require.Equal(t, []string{"register host v1"}, w.did)
+	})
 }
 
-func TestRun_WaitsForTheGraceBeforeItMends(t *testing.T) {
-	t.Parallel()
+func TestRun_WaitsForTheGraceBeforeItMends(t *testing.T) { //nolint:paralleltest // bubble
+	bubble(t, func(t *testing.T) {
+		run := func(grace time.Duration) *world {
+			w := newWorld(t)
+			w.box(t, "a")
+			time.Sleep(old)
 
-	run := func(grace time.Duration, until func(f *fake) bool) *fake {
-		f := &fake{containers: []berth.Container{box(old)}}
-		r := setup(f, func(c *reconcile.Config) { c.Every, c.Grace = time.Millisecond, grace })
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
+			r := setup(w, func(c *reconcile.Config) { c.Every, c.Grace = time.Second, grace })
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
 
-		go func() { ended <- r.Run(ctx) }()
+			go func() { ended <- r.Run(ctx) }()
 
-		require.Eventually(t, func() bool {
-			f.mu.Lock()
-			defer f.mu.Unlock()
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			cancel()
+			require.ErrorIs(t, <-ended, context.Canceled)
+			require.Greater(t, len(w.touched), 5)
 
-			return until(f)
-		}, 10*time.Second, time.Millisecond)
-		cancel()
-		require.ErrorIs(t, <-ended, context.Canceled)
+			return w
+		}
 
-		return f
-	}
-
-	f := run(time.Hour/2, func(f *fake) bool { return len(f.touched) > 5 })
-	require.Empty(t, f.did, "activities may still be adopting what they left")
-
-	run(time.Nanosecond, func(f *fake) bool { return len(f.did) >= 2 })
+		require.Empty(t, run(old/2).did, "activities may still be adopting what they left")
+		require.Equal(t, []string{"stop a", "remove a"}, run(time.Nanosecond).did)
+	})
 }
 
 // A worker whose Docker is dead says so: it is not silent, and takes nothing.
-func TestRound_SaysThatDockerDoesNotAnswer(t *testing.T) {
-	t.Parallel()
+func TestRound_SaysThatDockerDoesNotAnswer(t *testing.T) { //nolint:paralleltest // bubble
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.running(t, "a")
+		w.box(t, "a")
 
-	f := &fake{containers: []berth.Container{box(old)}, fail: map[string]error{"list": berth.Errorf(berth.KindUnavailable, "away")}}
-	r := setup(f)
-	require.ErrorIs(t, r.Round(t.Context()), f.fail["list"])
-	require.Equal(t, []string{"Docker does not answer"}, f.problems)
-	require.Equal(t, [][]string{nil}, f.touched, "what cannot be seen is not renewed")
+		away := berth.Errorf(berth.KindUnavailable, "away")
+		w.fail["list"] = away
+		r := setup(w)
+		require.ErrorIs(t, r.Round(t.Context()), away)
+		require.Equal(t, []string{"Docker does not answer"}, w.problems)
+		require.Equal(t, [][]string{nil}, w.touched, "what cannot be seen is not renewed")
+		require.Equal(t, berth.HostUnready, w.host(t).State)
 
-	f.fail = nil
-	require.NoError(t, r.Round(t.Context()))
-	require.Equal(t, []string{"Docker does not answer", ""}, f.problems)
+		delete(w.fail, "list")
+		require.NoError(t, r.Round(t.Context()))
+		require.Equal(t, []string{"Docker does not answer", ""}, w.problems)
+		require.Equal(t, berth.HostReady, w.host(t).State)
+	})
 }
 
-func TestRound_SaysTheProblemOfItsWorker(t *testing.T) {
-	t.Parallel()
+// host is what the ledger says of the host.
+func (w *world) host(t *testing.T) berth.Host {
+	t.Helper()
 
-	f := &fake{}
-	require.NoError(t, setup(f, func(c *reconcile.Config) { c.Problem = func() string { return "no Temporal" } }).Round(t.Context()))
-	require.Equal(t, []string{"no Temporal"}, f.problems)
+	hosts, err := w.ledger.ListHosts(t.Context())
+	require.NoError(t, err)
+	require.Len(t, hosts, 1)
+
+	return hosts[0]
+}
+
+func TestRound_SaysTheProblemOfItsWorker(t *testing.T) { //nolint:paralleltest // bubble
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		require.NoError(t, setup(w, func(c *reconcile.Config) { c.Problem = func() string { return "no Temporal" } }).Round(t.Context()))
+		require.Equal(t, []string{"no Temporal"}, w.problems)
+	})
 }
 
 // A machine that comes back shows what runs there before it counts as ready.
-func TestRegister_ShowsContainersFirst(t *testing.T) {
-	t.Parallel()
+func TestRegister_ShowsContainersFirst(t *testing.T) { //nolint:paralleltest // bubble
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.running(t, "a")
+		w.box(t, "a")
+		require.NoError(t, setup(w).Register(t.Context()))
+		require.Equal(t, [][]string{{"a"}, {"a"}}, w.touched)
+		require.Equal(t, []string{"register host v1"}, w.did)
+		require.Equal(t, []string{"its worker is starting", ""}, w.problems, "not ready before the ledger has taken the machine")
 
-	f := &fake{containers: []berth.Container{box(old)}}
-	require.NoError(t, setup(f).Register(t.Context()))
-	require.Equal(t, [][]string{{"a"}, {"a"}}, f.touched)
-	require.Equal(t, []string{"register host v1"}, f.did)
-	require.Equal(t, []string{"its worker is starting", ""}, f.problems, "not ready before the ledger has taken the machine")
+		refused := newWorld(t)
+		refused.box(t, "a")
+		refused.fail["register host v1"] = berth.Errorf(berth.KindConflict, "this machine has a worker already")
+		require.ErrorContains(t, setup(refused).Register(t.Context()), "has a worker already")
+		require.Equal(t, []string{"its worker is starting"}, refused.problems, "a refused worker leaves no ready host behind")
+		require.Equal(t, berth.HostUnready, refused.host(t).State)
 
-	refused := &fake{containers: []berth.Container{box(old)}, fail: map[string]error{"register host v1": berth.Errorf(berth.KindConflict, "this machine has a worker already")}}
-	require.ErrorContains(t, setup(refused).Register(t.Context()), "has a worker already")
-	require.Equal(t, []string{"its worker is starting"}, refused.problems, "a refused worker leaves no ready host behind")
-
-	unknown := &fake{fail: map[string]error{"touch": berth.Errorf(berth.KindNotFound, "no such host")}}
-	require.NoError(t, setup(unknown).Register(t.Context()))
-	require.Equal(t, []string{"register host v1"}, unknown.did)
+		unknown := unknownWorld(t)
+		unknown.observe()
+		require.NoError(t, setup(unknown).Register(t.Context()))
+		require.Equal(t, []string{"register host v1"}, unknown.did)
+	})
 }
 
 // Only what stays without a container is asked about, and again after a grace.
-func TestRound_AsksAboutAttemptsWithoutAContainer(t *testing.T) {
-	t.Parallel()
+func TestRound_AsksAboutAttemptsWithoutAContainer(t *testing.T) { //nolint:paralleltest // bubble
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.running(t, "a")
+		time.Sleep(old)
 
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{leases: []berth.HostLease{lease(7, berth.AttemptRunning, old)}}
 		e := &executor{busy: map[string]bool{"a": true}}
-		r := setup(f, with(e), func(c *reconcile.Config) { c.Workflows, c.Grace = f, time.Minute })
+		r := setup(w, with(e), func(c *reconcile.Config) { c.Workflows, c.Grace = w, time.Minute })
 		round := func() {
 			require.NoError(t, r.Round(t.Context()))
 			time.Sleep(30 * time.Second)
@@ -469,26 +625,26 @@ func TestRound_AsksAboutAttemptsWithoutAContainer(t *testing.T) {
 			round()
 		}
 
-		require.Empty(t, f.settled, "the executor is at it")
+		require.Empty(t, w.settled, "the executor is at it")
 
 		e.busy = nil
 
 		round()
 		round()
-		require.Empty(t, f.settled, "its activity may be about to start it")
+		require.Empty(t, w.settled, "its activity may be about to start it")
 		round()
-		require.Equal(t, []string{"a"}, f.settled)
+		require.Equal(t, []string{"a"}, w.settled)
 		round()
-		require.Equal(t, []string{"a"}, f.settled)
+		require.Equal(t, []string{"a"}, w.settled)
 		round()
-		require.Equal(t, []string{"a", "a"}, f.settled)
+		require.Equal(t, []string{"a", "a"}, w.settled)
 
-		f.containers = []berth.Container{box(old)}
+		w.box(t, "a")
 
 		for range 4 {
 			round()
 		}
 
-		require.Len(t, f.settled, 2)
+		require.Len(t, w.settled, 2)
 	})
 }
