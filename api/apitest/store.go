@@ -1,5 +1,9 @@
 // Package apitest is an in-memory database and control for tests of the API
 // and of its clients. It keeps what it is given and has no rules of its own.
+//
+// It is not internal/fake's ledger: the API reads pages of sweeps, trials,
+// events and tokens, which that has none of, and its tests show any state, also
+// one that no ledger comes to by itself.
 package apitest
 
 import (

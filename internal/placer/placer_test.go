@@ -18,8 +18,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const gib = 1 << 30
 
-// fake is a ledger with a queue.
-type fake struct {
+// queue is what the placer reads and writes: hosts, requests that wait and what
+// sweeps use, given as data. It is not internal/fake's ledger: how the database
+// makes a queue of its rows (order, shares, waits) is SQL, which internal/postgres
+// tests on a real server, and a copy of it in Go would only agree with itself.
+// What Place refuses to book is for the ledger's conformance suite.
+type queue struct {
 	hosts    []berth.Host
 	waiting  []berth.WaitingRequest
 	use      map[string]berth.SweepUse
@@ -35,7 +39,7 @@ type fake struct {
 }
 
 // refuses is the error about the first bad request of a batch.
-func refuses[T any](f *fake, batch map[string]T) error {
+func refuses[T any](f *queue, batch map[string]T) error {
 	for id := range batch {
 		if err := f.bad[id]; err != nil {
 			return err
@@ -45,17 +49,17 @@ func refuses[T any](f *fake, batch map[string]T) error {
 	return nil
 }
 
-func (f *fake) SetAside(_ context.Context, attemptID, why string) error {
+func (f *queue) SetAside(_ context.Context, attemptID, why string) error {
 	f.aside[attemptID] = why
 
 	return f.errs["aside"]
 }
 
-func (f *fake) Queue(context.Context, int) ([]berth.Host, []berth.WaitingRequest, map[string]berth.SweepUse, error) {
+func (f *queue) Queue(context.Context, int) ([]berth.Host, []berth.WaitingRequest, map[string]berth.SweepUse, error) {
 	return f.hosts, f.waiting, f.use, f.errs["queue"]
 }
 
-func (f *fake) Place(_ context.Context, decisions map[string]berth.Placement) ([]string, error) {
+func (f *queue) Place(_ context.Context, decisions map[string]berth.Placement) ([]string, error) {
 	if err := refuses(f, decisions); err != nil {
 		return nil, err
 	}
@@ -68,7 +72,7 @@ func (f *fake) Place(_ context.Context, decisions map[string]berth.Placement) ([
 	return nil, f.errs["place"]
 }
 
-func (f *fake) RefuseRequest(_ context.Context, attemptID string, reasons []berth.Rejection) error {
+func (f *queue) RefuseRequest(_ context.Context, attemptID string, reasons []berth.Rejection) error {
 	if err := f.bad[attemptID]; err != nil {
 		return err
 	}
@@ -82,7 +86,7 @@ func (f *fake) RefuseRequest(_ context.Context, attemptID string, reasons []bert
 	return f.errs["refuse"]
 }
 
-func (f *fake) StoreReasons(_ context.Context, reasons map[string][]berth.Rejection) error {
+func (f *queue) StoreReasons(_ context.Context, reasons map[string][]berth.Rejection) error {
 	if err := refuses(f, reasons); err != nil {
 		return err
 	}
@@ -92,11 +96,11 @@ func (f *fake) StoreReasons(_ context.Context, reasons map[string][]berth.Reject
 	return f.errs["reasons"]
 }
 
-func (f *fake) SuspectLeases(context.Context) ([]string, error) {
+func (f *queue) SuspectLeases(context.Context) ([]string, error) {
 	return f.suspects, f.errs["suspects"]
 }
 
-func (f *fake) ListenPlacer(ctx context.Context, _ time.Duration, wake func()) error {
+func (f *queue) ListenPlacer(ctx context.Context, _ time.Duration, wake func()) error {
 	for range f.rounds {
 		wake()
 	}
@@ -104,7 +108,7 @@ func (f *fake) ListenPlacer(ctx context.Context, _ time.Duration, wake func()) e
 	return ctx.Err()
 }
 
-func (f *fake) Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error {
+func (f *queue) Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error {
 	f.suspects = append(f.suspects, name)
 
 	return lead(ctx)
@@ -116,10 +120,10 @@ func request(id string, memory int64) berth.WaitingRequest {
 	}
 }
 
-func setup(t *testing.T, waiting ...berth.WaitingRequest) (*Placer, *fake) {
+func setup(t *testing.T, waiting ...berth.WaitingRequest) (*Placer, *queue) {
 	t.Helper()
 
-	f := &fake{
+	f := &queue{
 		hosts:   []berth.Host{{ID: "h", Name: "host", State: berth.HostReady, CPUMilli: 2000, MemoryBytes: 8 * gib, MemoryFreeBytes: 8 * gib}},
 		waiting: waiting,
 		use:     map[string]berth.SweepUse{"s": {State: berth.SweepRunning}},
@@ -236,7 +240,7 @@ func TestRound_CommitsInBatchesAndSurvivesAChangedLedger(t *testing.T) {
 }
 
 // all is every attempt that was placed.
-func (f *fake) all() map[string]bool {
+func (f *queue) all() map[string]bool {
 	ids := map[string]bool{}
 
 	for _, placed := range f.placed {

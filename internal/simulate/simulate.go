@@ -2,6 +2,10 @@
 // in the real ledger, last as long as they are told to and succeed, but nothing
 // runs. What is left is what Berth itself costs, which `make bench/throughput`
 // measures.
+//
+// It is not internal/fake's Docker, although both start nothing: this one is in
+// the program that users run, where test support must not be, and takes an
+// executor's place, so that no container has a log, files or a meter.
 package simulate
 
 import (
