@@ -27,7 +27,7 @@ import (
 )
 
 // scenePatience is how long a scene may take to get where it should.
-const scenePatience = time.Minute
+const scenePatience = 5 * time.Minute
 
 // lostHost is a host that no worker serves.
 const lostHost = "lost"

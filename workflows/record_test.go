@@ -76,9 +76,11 @@ func playOutcomes(t *testing.T, s *scene) {
 	const failed, outOfMemory, infeasible, impossible, lost, refused = 1, 2, 3, 4, 5, 6
 
 	s.total = 6
-	s.brief = func(int) activities.TrialBrief {
+	s.brief = func(trial int) activities.TrialBrief {
 		b := s.standard()
-		b.HostPatience = berth.Duration(time.Second)
+		if trial == lost {
+			b.HostPatience = berth.Duration(time.Second)
+		}
 
 		return b
 	}
@@ -124,7 +126,7 @@ func playGivenBack(t *testing.T, s *scene) {
 
 	s.brief = func(int) activities.TrialBrief {
 		b := s.standard()
-		b.HostPatience = berth.Duration(3 * time.Second)
+		b.HostPatience = berth.Duration(5 * time.Second)
 
 		return b
 	}
@@ -308,7 +310,7 @@ func playMaxDuration(t *testing.T, s *scene) {
 
 	done := make(chan struct{})
 
-	s.plan.MaxDuration = berth.Duration(3 * time.Second)
+	s.plan.MaxDuration = berth.Duration(5 * time.Second)
 	s.oneRunsOneWaits(t, done)
 	s.hears(t, s.trial(1), "hears stop")
 	close(done)

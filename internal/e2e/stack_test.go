@@ -196,9 +196,9 @@ func (s *stack) clean() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// removalTimeout covers a round of the reconciler, which removes what the end of
-// an attempt could not.
-const removalTimeout = 30 * time.Second
+// removalTimeout covers the reconciler's grace after the worker's start (a
+// minute) and two of its rounds: it removes what the end of an attempt could not.
+const removalTimeout = 90 * time.Second
 
 // checkNothingIsLeft fails a test that has ended all its sweeps and has a
 // container still, while the worker and the server that remove it live.
