@@ -23,6 +23,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/devstack"
+	berthtemporal "github.com/berthml/berth/internal/temporal"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -153,7 +154,7 @@ func (s *scene) trial(number int) string { return workflows.TrialWorkflowID(s.sw
 func (s *scene) update(t *testing.T, name string, args ...any) {
 	t.Helper()
 
-	_, err := workflows.NewClient(s.temporal, "default", s.name).Update(t.Context(), s.sweepID, name, args...)
+	_, err := berthtemporal.NewClient(s.temporal, "default", s.name).Update(t.Context(), s.sweepID, name, args...)
 	require.NoError(t, err)
 }
 
