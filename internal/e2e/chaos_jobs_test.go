@@ -38,8 +38,9 @@ type expectation struct {
 	Any bool
 }
 
-// job is one kind of sweep of a storm: how often it is drawn, its file, and how
-// each of its trials must end.
+// job is one kind of sweep of a storm: how many cards of the deck are its own,
+// its file, and how each of its trials must end. A run of a minute submits about
+// as many sweeps as the deck has cards.
 type job struct {
 	name   string
 	weight int
@@ -79,7 +80,7 @@ const (
 // jobs are what the sweeps of a storm run.
 var jobs = []job{
 	{
-		name: "steady", weight: 26, trials: [2]int{2, 8}, hittable: true,
+		name: "steady", weight: 5, trials: [2]int{2, 8}, hittable: true,
 		file: steadyFile,
 		want: func(map[string]string) expectation {
 			e := succeeds(0.5)
@@ -89,7 +90,7 @@ var jobs = []job{
 		},
 	},
 	{
-		name: "shared", weight: 30, trials: [2]int{2, 5}, hittable: true, shared: true,
+		name: "shared", weight: 5, trials: [2]int{2, 5}, hittable: true, shared: true,
 		file: func(o order) string {
 			resources := quarterCore
 			if o.Probe == "off" { // nothing is measured, so the file must say
@@ -101,7 +102,7 @@ var jobs = []job{
 		want: wantSmall,
 	},
 	{ // its probe is thrown away, and nothing of it may reach the run
-		name: "checkpoint", weight: 8, trials: [2]int{1, 2},
+		name: "checkpoint", weight: 2, trials: [2]int{1, 2},
 		file: func(o order) string {
 			o.Probe = "short"
 
@@ -116,7 +117,7 @@ var jobs = []job{
 		},
 	},
 	{ // takes its memory at the end of its life
-		name: "late", weight: 6, trials: [2]int{3, 4},
+		name: "late", weight: 1, trials: [2]int{3, 4},
 		file: func(o order) string {
 			o.Probe = "full"
 
@@ -131,7 +132,7 @@ var jobs = []job{
 		},
 	},
 	{ // one trial wants more than any host has; its siblings want little
-		name: "greedy", weight: 5, trials: [2]int{1, 1},
+		name: "greedy", weight: 1, trials: [2]int{1, 1},
 		file: func(o order) string { return greedyFile(o, "16, 17, 4096, 18") },
 		want: func(values map[string]string) expectation {
 			if values["want"] == "4096" {
@@ -152,7 +153,7 @@ var jobs = []job{
 		},
 	},
 	{
-		name: "negative", weight: 5, trials: [2]int{1, 3}, refusable: true,
+		name: "negative", weight: 1, trials: [2]int{1, 3}, refusable: true,
 		file: func(o order) string {
 			return "command: [/busy, train, '{{ms}}', '{{z}}', '8']\n" +
 				parameters(o.times(), "{name: one, values: [1]}", "{name: z, type: derived, expr: '-0.5 * one'}") + halfCore
@@ -160,42 +161,42 @@ var jobs = []job{
 		want: func(map[string]string) expectation { return succeeds(-0.5) },
 	},
 	{ // the script caught the error of a request that nothing could fill
-		name: "caught", weight: 5, trials: [2]int{1, 3},
+		name: "caught", weight: 1, trials: [2]int{1, 3},
 		file: func(o order) string {
 			return "command: [/busy, caught, '{{ms}}']\n" + parameters(o.times()) + halfCore
 		},
 		want: func(map[string]string) expectation { return fails("user_error") },
 	},
 	{ // the kernel kills its first attempt
-		name: "grows", weight: 4, trials: [2]int{1, 3},
+		name: "grows", weight: 1, trials: [2]int{1, 3},
 		file: func(o order) string {
 			return "command: [/busy, train, '{{ms}}', '0.5', '90']\n" + parameters(o.times()) + halfCore + o.environment()
 		},
 		want: func(map[string]string) expectation { return succeeds(0.5) },
 	},
 	{
-		name: "fails", weight: 3, trials: [2]int{2, 6},
+		name: "fails", weight: 1, trials: [2]int{2, 6},
 		file: func(o order) string {
 			return "command: [/busy, exit, '3', '{{ms}}']\n" + parameters(o.times()) + halfCore
 		},
 		want: func(map[string]string) expectation { return fails("user_error") },
 	},
 	{
-		name: "silent", weight: 3, trials: [2]int{2, 6},
+		name: "silent", weight: 1, trials: [2]int{2, 6},
 		file: func(o order) string {
 			return "command: [/busy, exit, '0', '{{ms}}']\n" + parameters(o.times()) + halfCore
 		},
 		want: func(map[string]string) expectation { return fails("no_result") },
 	},
 	{
-		name: "hangs", weight: 3, trials: [2]int{1, 3},
+		name: "hangs", weight: 1, trials: [2]int{1, 3},
 		file: func(o order) string {
 			return "command: [/busy, ignore, '{{ms}}']\nlimits: {max_trial_duration: 4s}\n" + parameters(o.times()) + halfCore
 		},
 		want: func(map[string]string) expectation { return fails("timed_out") },
 	},
 	{
-		name: "impossible", weight: 3, trials: [2]int{1, 2}, refusable: true,
+		name: "impossible", weight: 1, trials: [2]int{1, 2}, refusable: true,
 		file: func(o order) string {
 			return "command: [/busy, train, '{{ms}}', '0.5', '8']\n" + parameters(o.times()) + "resources: {memory: 8GiB, cpus: 0.5}\nprobe: {mode: 'off'}\n"
 		},
@@ -204,7 +205,7 @@ var jobs = []job{
 		},
 	},
 	{
-		name: "mutant", weight: 12, trials: [2]int{1, 4}, refusable: true,
+		name: "mutant", weight: 2, trials: [2]int{1, 4}, refusable: true,
 		file: steadyFile, // edited with the lines that all sweeps share
 		want: func(map[string]string) expectation { return expectation{Any: true} },
 	},

@@ -36,6 +36,12 @@ func (x *chaos) play(e event) {
 		x.loseHost()
 	case "sick host":
 		h := x.hosts[e.Host%len(x.hosts)]
+		if !x.until(scenePatience, func() bool { return h.up() && !h.cut && x.docker[h.name].mode.Load() == dockerWell }) {
+			x.note("%s was broken already", h.name)
+
+			break
+		}
+
 		x.spoilDocker(h, e, dockerSick)
 		x.due = append(x.due, repair{time.Now().Add(e.Lasts), "count of refused starts", func() {
 			x.note("%s refused %d starts", h.name, x.docker[h.name].starts.Load())
@@ -50,6 +56,10 @@ func (x *chaos) play(e event) {
 
 	x.note("scene of %s is over", e.Kind)
 }
+
+// scenePatience is how long a scene waits for what it needs: longer than any
+// fault lasts.
+const scenePatience = 20 * time.Second
 
 // newGroup is one that no other sweep has.
 func (x *chaos) newGroup() int { return sceneGroup + len(x.extra) }
@@ -101,7 +111,7 @@ func (x *chaos) carrier(_ event, what string) {
 
 	waits := 0
 
-	if first.id == "" || !x.until(20*time.Second, func() bool {
+	if first.id == "" || !x.until(scenePatience, func() bool {
 		waits = x.waitsBesides(first)
 
 		return waits > 0
@@ -121,13 +131,14 @@ func (x *chaos) carrier(_ event, what string) {
 const gapAfter = 2700 * time.Millisecond
 
 // gap kills the worker that measures a shape and starts it again when the
-// container, which takes its memory late, has ended.
+// container, which takes its memory late, has ended. The other trials of the
+// sweep run after it, as max_parallel is 1, with what was learned of it.
 func (x *chaos) gap() {
-	o := x.sceneSweep(order{Job: "late", Group: x.newGroup(), Times: []int{6000, 6010, 6020, 6030}})
+	o := x.sceneSweep(order{Job: "late", Group: x.newGroup(), Times: []int{6000, 6010, 6020}, MaxParallel: 1})
 
 	var carrier ours
 
-	if !x.until(20*time.Second, func() bool {
+	if !x.until(scenePatience, func() bool {
 		for _, c := range x.ps() {
 			if c.sweep == o.id && c.state == "running" {
 				carrier = c
@@ -163,25 +174,23 @@ func (x *chaos) loseHost() {
 	narrow := x.sceneSweep(order{Job: "steady", Times: []int{4000, 4010, 4020, 4030}, MaxParallel: 1})
 	x.sceneSweep(order{Job: "steady", Times: []int{4000, 4010, 4020, 4030, 4040, 4050}, MaxParallel: 2})
 
-	id := ""
+	var (
+		id string
+		h  *host
+	)
 
-	if !x.until(20*time.Second, func() bool {
+	if !x.until(scenePatience, func() bool {
+		h = nil
+
 		for _, c := range x.ps() {
 			if c.sweep == narrow.id && c.state == "running" {
-				id = c.host
+				id, h = c.host, x.requireHost(c.host)
 			}
 		}
 
-		return id != ""
+		return h != nil && h.up()
 	}) {
 		x.note("nothing ran that a host could be lost with")
-
-		return
-	}
-
-	h := x.requireHost(id)
-	if !h.up() {
-		x.note("%s is away already", h.name)
 
 		return
 	}
@@ -214,7 +223,7 @@ func (x *chaos) restoreDatabase() {
 	}
 
 	o := x.sceneSweep(order{Job: "steady", Times: []int{1500, 1510, 1520, 1530, 1540, 1550, 1560, 1570, 1580, 1590}, MaxParallel: 2})
-	if o.id == "" || !x.until(20*time.Second, func() bool { return x.stateOf(o, 2) == client.TrialStateRunning }) {
+	if o.id == "" || !x.until(scenePatience, func() bool { return x.stateOf(o, 2) == client.TrialStateRunning }) {
 		x.note("nothing ran that could be forgotten")
 
 		return

@@ -76,7 +76,7 @@ var kinds = []kind{
 }
 
 // scene is a story of several steps that chance alone would hardly tell. A
-// heavy one hurts for long, so a run has at most one of them.
+// heavy one hurts for long, so a run has one of them.
 type scene struct {
 	name  string
 	heavy bool
@@ -97,6 +97,7 @@ const (
 	chaosHosts   = 3
 	canaryEvery  = 4 * time.Second
 	groupLasts   = 20 * time.Second // after which shapes are new, so that there is always something to probe
+	lightEvery   = 20 * time.Second // a light scene for each
 	groupsAtOnce = 4
 	eventGapMin  = 200 * time.Millisecond
 	eventGapMax  = 1800 * time.Millisecond
@@ -107,17 +108,46 @@ type plot struct {
 	jobs, scenes, kinds []string
 }
 
+// handsOfDeck is how many seeds in a row share the order of a deck: as many as
+// there are heavy scenes, and as runs of a minute fit into ten.
+const handsOfDeck = 4
+
+// deck deals cards: all of them before any comes again. The seeds 4n to 4n+3
+// share an order and begin at different places of it, so that their runs
+// together play every card. Draws that do not depend on each other would leave
+// some out for long.
+type deck[T any] struct {
+	cards []T
+	next  int
+}
+
+func newDeck[T any](seed uint64, cards []T) *deck[T] {
+	cards = slices.Clone(cards)
+	r := rand.New(rand.NewPCG(seed/handsOfDeck, 0))
+	r.Shuffle(len(cards), func(i, j int) { cards[i], cards[j] = cards[j], cards[i] })
+
+	return &deck[T]{cards: cards, next: int(seed%handsOfDeck) * len(cards) / handsOfDeck}
+}
+
+func (d *deck[T]) deal() T {
+	card := d.cards[d.next%len(d.cards)]
+	d.next++
+
+	return card
+}
+
 // schedule draws everything that happens in a storm: nothing of it depends on
 // how fast the machine is.
 func schedule(seed uint64, lasts time.Duration, only plot) []event {
 	r := rand.New(rand.NewPCG(seed, seed))
+	ordered := newDeck(seed, jobCards(only.jobs))
 	n := 0
 
 	var all []event
 
 	add := func(e event) {
 		if e.Kind == submission {
-			e.Order = drawOrder(r, drawJob(r, only.jobs), n, int(e.At/groupLasts)*groupsAtOnce+r.IntN(groupsAtOnce))
+			e.Order = drawOrder(r, ordered.deal(), n, int(e.At/groupLasts)*groupsAtOnce+r.IntN(groupsAtOnce))
 			n++
 		}
 
@@ -141,7 +171,7 @@ func schedule(seed uint64, lasts time.Duration, only plot) []event {
 		add(drawEvent(r, at, only.kinds))
 	}
 
-	for _, e := range drawScenes(r, lasts, only.scenes) {
+	for _, e := range drawScenes(r, seed, lasts, only.scenes) {
 		all = append(all, e)
 	}
 
@@ -173,19 +203,22 @@ func drawEvent(r *rand.Rand, at time.Duration, only []string) event {
 	return e
 }
 
-func drawJob(r *rand.Rand, only []string) job {
-	return pickWeighted(r, jobs, func(j job) int {
-		if len(only) > 0 && !slices.Contains(only, j.name) {
-			return 0
-		}
+// jobCards are the jobs, each as often as it weighs.
+func jobCards(only []string) []job {
+	var cards []job
 
-		return j.weight
-	})
+	for _, j := range jobs {
+		if len(only) == 0 || slices.Contains(only, j.name) {
+			cards = append(cards, slices.Repeat([]job{j}, j.weight)...)
+		}
+	}
+
+	return cards
 }
 
-// drawScenes draws one light scene for every 20 s, and in two runs of three a
-// heavy one. With names, it is those.
-func drawScenes(r *rand.Rand, lasts time.Duration, only []string) []event {
+// drawScenes deals one light scene for every 20 s, and a heavy one. With names,
+// it is those.
+func drawScenes(r *rand.Rand, seed uint64, lasts time.Duration, only []string) []event {
 	var light, heavy, chosen []scene
 
 	for _, s := range scenes {
@@ -200,13 +233,12 @@ func drawScenes(r *rand.Rand, lasts time.Duration, only []string) []event {
 	}
 
 	if len(only) == 0 {
-		for range max(1, int(lasts/(20*time.Second))) {
-			chosen = append(chosen, light[r.IntN(len(light))])
+		lights := newDeck(seed, light)
+		for range max(1, int(lasts/lightEvery)) {
+			chosen = append(chosen, lights.deal())
 		}
 
-		if r.IntN(3) > 0 {
-			chosen = append(chosen, heavy[r.IntN(len(heavy))])
-		}
+		chosen = append(chosen, newDeck(seed, heavy).deal())
 	}
 
 	events := make([]event, len(chosen))
@@ -274,8 +306,6 @@ func TestChaosSchedule_DrawsEveryKind(t *testing.T) {
 	drawn, total := map[string]int{}, 0
 
 	for seed := range uint64(seeds) {
-		heavy := 0
-
 		for _, e := range schedule(seed, time.Minute, plot{}) {
 			drawn[e.Kind]++
 
@@ -286,13 +316,7 @@ func TestChaosSchedule_DrawsEveryKind(t *testing.T) {
 			if e.Kind == submission {
 				drawn["job "+e.Order.Job]++
 			}
-
-			if slices.ContainsFunc(scenes, func(s scene) bool { return s.name == e.Kind && s.heavy }) {
-				heavy++
-			}
 		}
-
-		require.LessOrEqual(t, heavy, 1, "seed %d", seed)
 	}
 
 	weights := 0
@@ -304,17 +328,42 @@ func TestChaosSchedule_DrawsEveryKind(t *testing.T) {
 		require.Greater(t, drawn[k.name], total*k.weight/weights/2, "%s is drawn too rarely", k.name)
 	}
 
-	for _, s := range scenes {
-		require.Greater(t, drawn[s.name], seeds/20, "%s is drawn too rarely", s.name)
-	}
-
-	jobWeights := 0
+	cards := len(jobCards(nil))
 	for _, j := range jobs {
-		jobWeights += j.weight
+		require.GreaterOrEqual(t, drawn["job "+j.name], drawn[submission]*j.weight/cards/2, "%s is drawn too rarely", j.name)
 	}
+}
 
-	for _, j := range jobs {
-		require.GreaterOrEqual(t, drawn["job "+j.name], drawn[submission]*j.weight/jobWeights/2, "%s is drawn too rarely", j.name)
+// Four seeds of a minute, which take less than ten, play every scene and
+// submit every job several times.
+func TestChaosSchedule_FourSeedsPlayEverything(t *testing.T) {
+	t.Parallel()
+
+	for first := uint64(0); first < 200; first += handsOfDeck {
+		drawn := map[string]int{}
+
+		for seed := first; seed < first+handsOfDeck; seed++ {
+			heavy := 0
+
+			for _, e := range schedule(seed, time.Minute, plot{}) {
+				drawn[e.Kind]++
+				drawn["job "+e.Order.Job]++
+
+				if slices.ContainsFunc(scenes, func(s scene) bool { return s.name == e.Kind && s.heavy }) {
+					heavy++
+				}
+			}
+
+			require.Equal(t, 1, heavy, "seed %d", seed)
+		}
+
+		for _, s := range scenes {
+			require.Positive(t, drawn[s.name], "seeds %d to %d leave out scene %s", first, first+handsOfDeck-1, s.name)
+		}
+
+		for _, j := range jobs {
+			require.GreaterOrEqual(t, drawn["job "+j.name], min(2, 2*j.weight), "seeds %d to %d leave out job %s", first, first+handsOfDeck-1, j.name)
+		}
 	}
 }
 

@@ -38,22 +38,32 @@ const (
 	canaryPatience = 20 * time.Second
 )
 
+// firstSeed is the one of the first run of this process, and chaosRuns how many
+// there were: each run has the next seed. By itself the first begins a deck.
+var (
+	firstSeed = rand.Uint64() / handsOfDeck * handsOfDeck
+	chaosRuns uint64
+)
+
 // TestChaos runs random sweeps while random parts die, hang and lose sight of
 // each other, and compares how every trial ends with how it must end (O1 to
 // O4) and the ledger with its invariants (I1 to I7).
 //
-// CHAOS_SEED repeats a schedule; CHAOS_DURATION, such as 30m, makes it long.
+// CHAOS_SEED repeats a schedule, and -count goes on with the seeds that follow
+// it; CHAOS_DURATION, such as 30m, makes it long.
 // CHAOS_JOBS, CHAOS_SCENES and CHAOS_KINDS name what is drawn from, separated
 // by commas ("none" = nothing of it); CHAOS_OTHER_BINARY is a berth that
 // workers now and then run instead. A failure prints the seed and what
 // happened when.
 func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the machine to itself
-	seed := rand.Uint64()
-	if text := os.Getenv("CHAOS_SEED"); text != "" {
+	if text := os.Getenv("CHAOS_SEED"); text != "" && chaosRuns == 0 {
 		var err error
-		seed, err = strconv.ParseUint(text, 10, 64)
+		firstSeed, err = strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err, "CHAOS_SEED must be a whole number")
 	}
+
+	seed := firstSeed + chaosRuns
+	chaosRuns++
 
 	lasts := chaosDefault
 	if text := os.Getenv("CHAOS_DURATION"); text != "" {
