@@ -58,9 +58,13 @@ test/lost-replies: ## Play 10,000 worlds of killed workers and lost replies (SEE
 	$(GO) test -run TestLostReplies -count=1 -timeout 30m ./internal/fault -seeds=$(or $(SEEDS),$(if $(SEED),1,10000)) -seed=$(or $(SEED),0)
 
 .PHONY: test/chaos
-test/chaos: build images ## Random sweeps under random faults, then the invariants (SEED=, DURATION=60s, RUNS=1)
+test/chaos: build images ## Random sweeps under random faults, then the invariants (SEED=, DURATION=60s, RUNS=1 seeds in a row)
 	PATH="$(CURDIR)/$(BIN):$$PATH" CHAOS_SEED=$(SEED) CHAOS_DURATION=$(DURATION) \
 		$(GO) test -tags integration -count=$(or $(RUNS),1) -timeout 0 -v -run '^TestChaos$$' ./internal/e2e
+
+.PHONY: test/oracle
+test/oracle: build images ## Take each mend out again, and demand that chaos notices within ten minutes (ROWS=A1,A2, SEED=)
+	@scripts/test-oracle
 
 .PHONY: lint
 lint: ## Run shellcheck, golangci-lint and workflowcheck
