@@ -31,7 +31,7 @@ func (x *chaos) calm() {
 	}
 
 	x.await("while the paused ones stay paused", func(s client.Sweep) bool { return s.State == client.SweepStatePaused })
-	x.modest()
+	x.sequels()
 
 	for _, o := range x.all() {
 		if s, ok := x.read(o); ok && s.State == client.SweepStatePaused {
@@ -52,15 +52,18 @@ func (x *chaos) calm() {
 	}
 }
 
-// modest submits a sweep of the shape of each greedy one.
-func (x *chaos) modest() {
+// sequels submits what comes after sweeps of some jobs, with their groups.
+func (x *chaos) sequels() {
 	some := false
 
 	for i, o := range x.all() {
-		if o.order.Job == "greedy" {
-			some = true
-			x.submitExtra(order{Job: "modest", Name: fmt.Sprintf("modest %d after %s", i, o.order.Name), Group: o.order.Group, Times: []int{200}})
+		job, follows := sequels[o.order.Job]
+		if !follows {
+			continue
 		}
+
+		some = true
+		x.submitExtra(order{Job: job, Name: fmt.Sprintf("%s %d after %s", job, i, o.order.Name), Group: o.order.Group, Times: []int{200}})
 	}
 
 	if some {

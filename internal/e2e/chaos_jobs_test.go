@@ -80,7 +80,7 @@ const (
 // jobs are what the sweeps of a storm run.
 var jobs = []job{
 	{
-		name: "steady", weight: 5, trials: [2]int{2, 8}, hittable: true,
+		name: "steady", weight: 4, trials: [2]int{2, 8}, hittable: true,
 		file: steadyFile,
 		want: func(map[string]string) expectation {
 			e := succeeds(0.5)
@@ -90,7 +90,7 @@ var jobs = []job{
 		},
 	},
 	{
-		name: "shared", weight: 5, trials: [2]int{2, 5}, hittable: true, shared: true,
+		name: "shared", weight: 4, trials: [2]int{2, 5}, hittable: true, shared: true,
 		file: func(o order) string {
 			resources := quarterCore
 			if o.Probe == "off" { // nothing is measured, so the file must say
@@ -151,6 +151,14 @@ var jobs = []job{
 
 			return e
 		},
+	},
+	{ // a parameter has one value for all trials
+		name: "fixed", weight: 1, trials: [2]int{1, 2},
+		file: func(o order) string { return fixedFile(o, 8) }, want: wantSmall,
+	},
+	{ // comes after a fixed one has ended; the user has given that parameter another value, which needs more
+		name: "edited", trials: [2]int{1, 1},
+		file: func(o order) string { return fixedFile(o, editedSize) }, want: wantSmall,
 	},
 	{
 		name: "negative", weight: 1, trials: [2]int{1, 3}, refusable: true,
@@ -267,6 +275,21 @@ func greedyFile(o order, wants string) string {
 
 	return "command: [/busy, train, '{{ms}}', '0.5', '{{want}}']\n" +
 		parameters("{name: want, values: ["+wants+"]}", o.times(), "{name: shape, values: [1], memory: true}") +
+		quarterCore + probe(o) + o.environment()
+}
+
+// sequels are the jobs that come, in the calm, after each sweep of another job
+// has ended, with its group.
+var sequels = map[string]string{"greedy": "modest", "fixed": "edited"}
+
+// editedSize is more MiB than a small shape reserves, and fits a shape that is
+// not measured.
+const editedSize = 150
+
+func fixedFile(o order, size int) string {
+	o.Probe, o.Job = "full", "fixed" // one group for both jobs
+
+	return sharedCommand + parameters(o.times(), fmt.Sprintf("{name: mib, type: fixed, value: %d}", size), "{name: shape, values: [1], memory: true}") +
 		quarterCore + probe(o) + o.environment()
 }
 
