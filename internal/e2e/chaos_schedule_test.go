@@ -80,7 +80,7 @@ var kinds = []kind{
 type scene struct {
 	name  string
 	heavy bool
-	last  bool // ends the storm
+	then  string // the scene that ends the storm of this one
 }
 
 var scenes = []scene{
@@ -88,16 +88,19 @@ var scenes = []scene{
 	{name: "canceled carrier"},
 	{name: "gap in a probe"},
 	{name: "host lost", heavy: true},
-	{name: "sick host", heavy: true},
+	{name: "sick host", heavy: true, then: ending}, // what it does is known before the calm, which does not come then
 	{name: "restored database", heavy: true},
-	{name: "emptied Temporal", heavy: true, last: true},
+	{name: ending},
 }
+
+// ending ends a storm, and no calm follows it.
+const ending = "emptied Temporal"
 
 const (
 	chaosHosts   = 3
 	canaryEvery  = 4 * time.Second
 	groupLasts   = 20 * time.Second // after which shapes are new, so that there is always something to probe
-	lightEvery   = 20 * time.Second // a light scene for each
+	lightEvery   = 30 * time.Second // a light scene for each
 	groupsAtOnce = 4
 	eventGapMin  = 200 * time.Millisecond
 	eventGapMax  = 1800 * time.Millisecond
@@ -109,8 +112,9 @@ type plot struct {
 }
 
 // handsOfDeck is how many seeds in a row share the order of a deck: as many as
-// there are heavy scenes, and as runs of a minute fit into ten.
-const handsOfDeck = 4
+// there are heavy scenes. With what it takes to become quiet, so many runs of a
+// minute take less than ten.
+const handsOfDeck = 3
 
 // deck deals cards: all of them before any comes again. The seeds 4n to 4n+3
 // share an order and begin at different places of it, so that their runs
@@ -216,7 +220,7 @@ func jobCards(only []string) []job {
 	return cards
 }
 
-// drawScenes deals one light scene for every 20 s, and a heavy one. With names,
+// drawScenes deals one light scene for every 30 s, and a heavy one. With names,
 // it is those.
 func drawScenes(r *rand.Rand, seed uint64, lasts time.Duration, only []string) []event {
 	var light, heavy, chosen []scene
@@ -225,6 +229,7 @@ func drawScenes(r *rand.Rand, seed uint64, lasts time.Duration, only []string) [
 		switch {
 		case slices.Contains(only, s.name):
 			chosen = append(chosen, s)
+		case s.name == ending:
 		case s.heavy:
 			heavy = append(heavy, s)
 		default:
@@ -239,13 +244,17 @@ func drawScenes(r *rand.Rand, seed uint64, lasts time.Duration, only []string) [
 		}
 
 		chosen = append(chosen, newDeck(seed, heavy).deal())
+
+		if then := chosen[len(chosen)-1].then; then != "" {
+			chosen = append(chosen, scene{name: then})
+		}
 	}
 
 	events := make([]event, len(chosen))
 
 	for i, s := range chosen {
 		at := between(r, lasts/10, lasts*6/10)
-		if s.last {
+		if s.name == ending {
 			at = lasts
 		}
 
@@ -334,9 +343,9 @@ func TestChaosSchedule_DrawsEveryKind(t *testing.T) {
 	}
 }
 
-// Four seeds of a minute, which take less than ten, play every scene and
-// submit every job several times.
-func TestChaosSchedule_FourSeedsPlayEverything(t *testing.T) {
+// Three seeds of a minute, which take less than ten, play every scene and
+// submit every job.
+func TestChaosSchedule_ThreeSeedsPlayEverything(t *testing.T) {
 	t.Parallel()
 
 	for first := uint64(0); first < 200; first += handsOfDeck {
@@ -362,7 +371,7 @@ func TestChaosSchedule_FourSeedsPlayEverything(t *testing.T) {
 		}
 
 		for _, j := range jobs {
-			require.GreaterOrEqual(t, drawn["job "+j.name], min(2, 2*j.weight), "seeds %d to %d leave out job %s", first, first+handsOfDeck-1, j.name)
+			require.GreaterOrEqual(t, drawn["job "+j.name], min(1, j.weight), "seeds %d to %d leave out job %s", first, first+handsOfDeck-1, j.name)
 		}
 	}
 }

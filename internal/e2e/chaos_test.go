@@ -310,8 +310,11 @@ func (x *chaos) submitExtra(o order) *ordered {
 }
 
 // submitTries bounds how often one submission is repeated, at one server and
-// then at the other.
-const submitTries = 4
+// then at the other. A canary that is not accepted holds up the storm.
+const (
+	submitTries = 4
+	canaryTries = 2
+)
 
 // submit posts a sweep until it is acknowledged: with one Idempotency-Key, so
 // that a lost answer makes no second one.
@@ -320,7 +323,12 @@ func (x *chaos) submit(o *ordered) {
 		o.key = fmt.Sprintf("%d %s", x.seed, o.order.Name)
 	}
 
-	for try := range submitTries {
+	tries := submitTries
+	if o.order.Job == "canary" {
+		tries = canaryTries
+	}
+
+	for try := range tries {
 		ctx, cancel := context.WithTimeout(x.t.Context(), 3*time.Second)
 		answer, err := x.apis[try%len(x.apis)].CreateSweepWithBodyWithResponse(ctx,
 			&client.CreateSweepParams{IdempotencyKey: o.key}, "application/yaml", strings.NewReader(o.order.file()))
