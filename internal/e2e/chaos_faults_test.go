@@ -148,6 +148,7 @@ func (x *chaos) partition(h *host, e event, fromPostgres, fromTemporal bool) {
 
 	if fromPostgres {
 		x.cut(h.postgres)
+		x.blinded(h)
 	}
 
 	if fromTemporal {
@@ -157,6 +158,7 @@ func (x *chaos) partition(h *host, e event, fromPostgres, fromTemporal bool) {
 	x.fault(e.Kind, h.name, e.Lasts, func() {
 		h.cut = false
 		x.heal(h.postgres)
+		x.sighted(h)
 		x.heal(h.temporal)
 		x.hostRecovered(h)
 	})

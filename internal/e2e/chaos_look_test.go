@@ -209,6 +209,10 @@ func (x *chaos) reachable(hosts []string) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 
+	if x.holding() {
+		return nil
+	}
+
 	for part, settles := range map[string]time.Duration{"PostgreSQL": 6 * time.Second, "Temporal": 8 * time.Second} {
 		if since, ok := x.healthy[part]; !ok || time.Since(since) < settles {
 			return nil
@@ -235,6 +239,44 @@ func (x *chaos) reachable(hosts []string) []string {
 	}
 
 	return found
+}
+
+// blindLong is how long a worker without the database may hold the workflows of
+// others: it stops to take them after 10 s, and Temporal gives those that it has
+// to another worker within 15 s. Cuts last up to 16 s, and longer on a busy
+// machine, where the repair of another fault holds up their end.
+const (
+	blindLong   = 10 * time.Second
+	blindSettle = 15 * time.Second
+)
+
+// blinded and sighted note when a host does not see the database.
+func (x *chaos) blinded(h *host) {
+	x.mu.Lock()
+	x.blind[h.name] = time.Now()
+	x.mu.Unlock()
+}
+
+func (x *chaos) sighted(h *host) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	if since, ok := x.blind[h.name]; ok && time.Since(since) > blindLong {
+		x.held = time.Now().Add(blindSettle)
+	}
+
+	delete(x.blind, h.name)
+}
+
+// holding reports whether a host may hold workflows that it cannot go on with.
+func (x *chaos) holding() bool {
+	for _, since := range x.blind {
+		if time.Since(since) > blindLong {
+			return true
+		}
+	}
+
+	return time.Now().Before(x.held)
 }
 
 // lives asks for a container's own state: in the list, one that has exited is

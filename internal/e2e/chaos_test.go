@@ -77,6 +77,7 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 		other: os.Getenv("CHAOS_OTHER_BINARY"), stuck: chaosStuck, docker: map[string]*dockerProxy{},
 		began: time.Now(), injected: map[string]int{}, removed: map[string]bool{}, hit: map[string]bool{}, seen: map[string]string{},
 		results: map[string]string{}, healthy: map[string]time.Time{}, waited: map[string]time.Duration{},
+		blind: map[string]time.Time{},
 	}
 
 	defer x.report()
@@ -140,6 +141,8 @@ type chaos struct {
 	graced   time.Time         // until then, containers without a lease are no fault: the database is an older one
 	lost     []string          // names of hosts that never return
 	healthy  map[string]time.Time
+	blind    map[string]time.Time     // hosts that do not see the database, since when
+	held     time.Time                // until then, workflows may wait for one that did not
 	waited   map[string]time.Duration // of canaries, while they need not have
 	broken   []string
 	looks    int
