@@ -95,3 +95,29 @@ func TestRunTrial_CancellationDoesNotWaitForDocker(t *testing.T) {
 	require.Contains(t, outcome.Message, "Docker on the host does not answer")
 	require.Equal(t, []string{"a"}, trials.abandoned)
 }
+
+// forgetful is a ledger that was restored from an older copy: it does not know
+// the attempt.
+type forgetful struct{ activities.Trials }
+
+func (forgetful) AbandonAttempt(context.Context, string, string) error { return nil }
+
+func (forgetful) RefuseAttempt(context.Context, string, string) error { return nil }
+
+func (forgetful) GetAttempt(_ context.Context, id string) (berth.Attempt, error) {
+	return berth.Attempt{}, berth.Errorf(berth.KindNotFound, "reading attempt %s: no such row", id)
+}
+
+// An attempt that a restored database does not know holds nothing there: its
+// trial goes on with the next one, and does not fail.
+func TestAbandonAttempt_UnknownToARestoredDatabase(t *testing.T) {
+	t.Parallel()
+
+	a := &activities.Activities{Trials: forgetful{}}
+
+	for _, refused := range []bool{false, true} {
+		abandoned, err := a.AbandonAttempt(t.Context(), activities.AbandonInput{AttemptID: "a", Message: "its host did not answer", Refused: refused})
+		require.NoError(t, err)
+		require.Nil(t, abandoned.Finished)
+	}
+}

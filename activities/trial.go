@@ -124,7 +124,8 @@ type Abandoned struct {
 }
 
 // AbandonAttempt fences an attempt whose host was lost. Its memory stays
-// booked until there is proof that it is free.
+// booked until there is proof that it is free. An attempt that the database
+// does not know, as an older copy of it was restored, holds nothing there.
 func (a *Activities) AbandonAttempt(ctx context.Context, in AbandonInput) (Abandoned, error) {
 	abandon := a.Trials.AbandonAttempt
 	if in.Refused {
@@ -136,6 +137,10 @@ func (a *Activities) AbandonAttempt(ctx context.Context, in AbandonInput) (Aband
 	}
 
 	attempt, err := a.Trials.GetAttempt(ctx, in.AttemptID)
+	if berth.KindOf(err) == berth.KindNotFound {
+		return Abandoned{}, nil
+	}
+
 	if err != nil || attempt.State != berth.AttemptFinished {
 		return Abandoned{}, translate(err)
 	}
