@@ -160,13 +160,17 @@ func (i *Inspector) Unleased(ctx context.Context, attemptIDs []string) ([]string
 	return found, nil
 }
 
+// ended is the condition under which an attempt has ended for good: one that was
+// abandoned goes back to its host when that is there again, unless it was refused.
+const ended = "a.finished_at IS NOT NULL AND (a.state <> 'abandoned' OR a.refused)"
+
 // counters are what must never go back.
 var counters = []struct{ name, query string }{
 	{"sweeps", "(SELECT count(*) FROM sweeps)"},
 	{"trials", "(SELECT count(*) FROM trials)"},
 	{"ended trials", "(SELECT count(*) FROM trials WHERE finished_at IS NOT NULL)"},
 	{"attempts", "(SELECT count(*) FROM attempts)"},
-	{"ended attempts", "(SELECT count(*) FROM attempts WHERE finished_at IS NOT NULL)"},
+	{"ended attempts", "(SELECT count(*) FROM attempts a WHERE " + ended + ")"},
 	{"events", "(SELECT coalesce(max(sequence), 0) FROM events)"},
 	{"tokens", "(SELECT coalesce(max(token), 0) FROM leases)"},
 	{"released leases", "(SELECT count(*) FROM leases WHERE state = 'released')"},
@@ -200,7 +204,7 @@ func (i *Inspector) Results(ctx context.Context) (map[string]string, error) {
 	rows, err := i.conn.Query(ctx, `
 		SELECT 'attempt ' || a.number || ' of sweep ' || t.sweep_id || ' trial ' || t.number,
 			a.state || ' ' || a.failure_kind || ' ' || coalesce(a.value::text, 'without value') || ', token ' || a.token
-		FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE a.finished_at IS NOT NULL
+		FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE `+ended+`
 		UNION ALL
 		SELECT 'sweep ' || sweep_id || ' trial ' || number, state || ' ' || failure_kind || ' ' || coalesce(value::text, 'without value')
 		FROM trials WHERE finished_at IS NOT NULL
