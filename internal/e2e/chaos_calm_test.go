@@ -45,6 +45,11 @@ func (x *chaos) calm() {
 	}
 
 	x.await("after all were resumed", func(client.Sweep) bool { return false })
+
+	for _, o := range x.all() { // what was right in the storm must be so still
+		o.judged = false
+	}
+
 	x.judge()
 
 	if x.stuck == chaosStuck { // else what is left belongs to what is still open
@@ -185,24 +190,32 @@ func (x *chaos) trialsOf(o *ordered) []client.Trial {
 	return answer.JSON200.Data
 }
 
-// record is all that the oracle looks at of a sweep.
-func (x *chaos) record(o *ordered, s client.Sweep) sweepRecord {
+// record is all that the oracle looks at of a sweep; false when the server does
+// not say all of it.
+func (x *chaos) record(o *ordered, s client.Sweep) (sweepRecord, bool) {
 	r := sweepRecord{State: string(s.State), Reason: s.Reason, Planned: o.order.planned()}
 
 	attempts := map[string][]attemptRecord{}
 
 	answer, err := x.api.ListSweepAttemptsWithResponse(x.t.Context(), o.id, &client.ListSweepAttemptsParams{Limit: new(client.Limit(listLimit))})
-	if err == nil && answer.JSON200 != nil {
-		x.mu.Lock()
-		for _, a := range answer.JSON200.Data {
-			attempts[a.TrialID] = append(attempts[a.TrialID], attemptRecord{
-				Number: a.Number, Kind: a.FailureKind, Message: a.Message, ReservedBytes: a.Demand.MemoryBytes, Hit: x.hit[a.ID],
-			})
-		}
-		x.mu.Unlock()
+	if err != nil || answer.JSON200 == nil {
+		return r, false
 	}
 
-	for _, t := range x.trialsOf(o) {
+	x.mu.Lock()
+	for _, a := range answer.JSON200.Data {
+		attempts[a.TrialID] = append(attempts[a.TrialID], attemptRecord{
+			Number: a.Number, Kind: a.FailureKind, Message: a.Message, ReservedBytes: a.Demand.MemoryBytes, Hit: x.hit[a.ID],
+		})
+	}
+	x.mu.Unlock()
+
+	trials, err := x.api.ListTrialsWithResponse(x.t.Context(), o.id, &client.ListTrialsParams{Limit: new(client.Limit(listLimit))})
+	if err != nil || trials.JSON200 == nil {
+		return r, false
+	}
+
+	for _, t := range trials.JSON200.Data {
 		values := map[string]string{}
 		for name, v := range t.Params {
 			values[name] = v.String()
@@ -214,13 +227,17 @@ func (x *chaos) record(o *ordered, s client.Sweep) sweepRecord {
 		})
 	}
 
-	return r
+	return r, true
 }
 
-// judge compares every sweep that has ended with the oracle (O1), and with
-// what was acknowledged (I7).
+// judge compares every sweep that has ended since with the oracle (O1), and
+// with what was acknowledged (I7).
 func (x *chaos) judge() {
 	for _, o := range x.all() {
+		if o.judged {
+			continue
+		}
+
 		s, ok := x.read(o)
 		if !ok {
 			continue
@@ -234,7 +251,14 @@ func (x *chaos) judge() {
 			continue
 		}
 
-		for _, wrong := range judgeSweep(o.order, o.deeds, x.record(o, s)) {
+		r, ok := x.record(o, s)
+		if !ok {
+			continue
+		}
+
+		o.judged = true
+
+		for _, wrong := range judgeSweep(o.order, o.deeds, r) {
 			x.breaks("O1: sweep %s %s", o, wrong)
 		}
 	}

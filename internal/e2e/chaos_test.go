@@ -158,6 +158,7 @@ type ordered struct {
 	// forgettable: acknowledged after the copy of the database that came back.
 	forgettable bool
 	refused     bool
+	judged      bool // ended, and found right
 }
 
 func (o *ordered) String() string { return fmt.Sprintf("%.8s (%s)", o.id, o.order.Name) }
@@ -221,11 +222,20 @@ func (x *chaos) fault(kind, whom string, lasts time.Duration, mend func()) {
 	}
 }
 
-// storm plays the schedule. What takes long moves all that follows.
+// storm plays the schedule. What takes long moves all that follows. The first
+// sweep that is wronged ends it: what follows would only hide how.
 func (x *chaos) storm() {
 	began := time.Now()
 
 	for _, e := range x.plan {
+		if e.Kind == "canary" {
+			x.judge()
+		}
+
+		if x.wronged() {
+			return
+		}
+
 		for x.t.Context().Err() == nil && time.Since(began) < e.At {
 			x.mend(false)
 			pause(x.t.Context(), min(e.At-time.Since(began), 100*time.Millisecond))
@@ -477,6 +487,13 @@ func (x *chaos) breaks(format string, args ...any) {
 	if !known {
 		x.note("BROKEN %s", text)
 	}
+}
+
+func (x *chaos) wronged() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	return len(x.broken) > 0
 }
 
 // report prints the figures, and after a failure the schedule and what
