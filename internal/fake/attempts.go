@@ -142,8 +142,15 @@ func (l *Ledger) finishAttempt(ctx context.Context, r berth.Result) error {
 	})
 }
 
-// fenceEarlier fences attempts of a trial that its workflow is past.
+// fenceEarlier fences attempts of a trial that its workflow is past, and
+// withdraws requests for them.
 func (l *Ledger) fenceEarlier(r berth.PlacementRequest) {
+	for _, earlier := range l.requests {
+		if earlier.TrialID == r.TrialID && earlier.Stage == r.Stage && earlier.Number < r.Number && earlier.state == berth.RequestWaiting {
+			earlier.state = berth.RequestWithdrawn
+		}
+	}
+
 	for _, a := range l.attempts {
 		if a.TrialID == r.TrialID && a.Stage == r.Stage && a.Number < r.Number && !over(a) {
 			l.refused[a.ID] = true

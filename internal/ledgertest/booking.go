@@ -78,15 +78,19 @@ func testAllOrNothing(t *testing.T, b *bench) {
 }
 
 func testOneLive(t *testing.T, b *bench) {
-	first := b.ask(t, 1)
+	first := b.Trial(t)
+	first.Demand = berth.Demand{MemoryBytes: gib, CPUMilli: 1000}
 	second := first
 	second.AttemptID, second.Number = uuid.NewString(), 2
-	_, err := b.RequestPlacement(t.Context(), second) // before the first is placed, which it would fence
-	require.NoError(t, err)
+
+	for _, r := range []berth.PlacementRequest{second, first} { // in this order: the second withdraws or fences what is there of the first
+		_, err := b.RequestPlacement(t.Context(), r)
+		require.NoError(t, err)
+	}
 
 	token := b.put(t, first)
 
-	_, err = b.Place(t.Context(), b.here(second))
+	_, err := b.Place(t.Context(), b.here(second))
 	require.Equal(t, berth.KindConflict, berth.KindOf(err), "%v", err)
 	b.requireReserved(t, 1, 1)
 

@@ -44,6 +44,12 @@ func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) 
 			return err
 		}
 
+		if err := s.q.WithdrawEarlierRequests(ctx, tx, &dbsqlc.WithdrawEarlierRequestsParams{
+			TrialID: r.TrialID, Stage: r.Stage, Number: int32Of(r.Number),
+		}); err != nil {
+			return err
+		}
+
 		if err := s.revive(ctx, tx, noID, r.TrialID); err != nil {
 			return err
 		}

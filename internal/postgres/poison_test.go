@@ -173,3 +173,21 @@ func (b *bundle) status(t *testing.T, r berth.PlacementRequest) berth.RequestSta
 
 	return status.State
 }
+
+// A database that was restored waits for a place for an attempt that its trial
+// is past. Placed after the next one was asked for, it would hold that one up.
+func TestRequestPlacement_WithdrawsWhatTheTrialIsPast(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	first := b.request(t, gib)
+	second := b.again(t, first, 2)
+
+	status, err := b.store.PlacementStatus(t.Context(), first.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, berth.RequestWithdrawn, status.State)
+
+	status, err = b.store.PlacementStatus(t.Context(), second.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, berth.RequestWaiting, status.State)
+}

@@ -515,6 +515,23 @@ func (q *Queries) StoreReasons(ctx context.Context, db DBTX, attemptIds []string
 	return err
 }
 
+const withdrawEarlierRequests = `-- name: WithdrawEarlierRequests :exec
+UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons = '[]'
+WHERE trial_id = $1 AND stage = $2 AND number < $3 AND state = 'waiting'
+`
+
+type WithdrawEarlierRequestsParams struct {
+	TrialID string
+	Stage   string
+	Number  int32
+}
+
+// What FenceEarlierAttempts is for attempts: a ledger that was restored still waits for a place for what the trial is past.
+func (q *Queries) WithdrawEarlierRequests(ctx context.Context, db DBTX, arg *WithdrawEarlierRequestsParams) error {
+	_, err := db.Exec(ctx, withdrawEarlierRequests, arg.TrialID, arg.Stage, arg.Number)
+	return err
+}
+
 const withdrawRequest = `-- name: WithdrawRequest :execrows
 UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons = '[]'
 WHERE attempt_id = $1 AND state = 'waiting'

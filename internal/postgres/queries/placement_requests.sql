@@ -144,6 +144,11 @@ LIMIT @max_rows;
 UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons = '[]'
 WHERE attempt_id = @attempt_id AND state = 'waiting';
 
+-- name: WithdrawEarlierRequests :exec
+-- What FenceEarlierAttempts is for attempts: a ledger that was restored still waits for a place for what the trial is past.
+UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons = '[]'
+WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state = 'waiting';
+
 -- name: ResizeWaitingDemand :execrows
 -- Requests that still wait ask for what their shape is now known to need, but for no more than the hosts have that take
 -- attempts now, or than any host has when there is none: what no host could hold would end them. Until a run was measured
