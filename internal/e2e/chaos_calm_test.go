@@ -310,5 +310,5 @@ func (x *chaos) ledger() []string {
 		return []string{err.Error()}
 	}
 
-	return broken
+	return slices.DeleteFunc(broken, x.forgot)
 }
