@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -16,13 +17,20 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
+// calmGroup sets the shapes of the calm apart.
+const calmGroup = 1_000_000
+
 // calm ends all faults, lets everything end, and compares what came of it with
 // what must have. Nothing is cured before it was looked at: sweeps that a
 // person paused stay paused until all others have ended.
 func (x *chaos) calm() {
 	x.mend(true)
 	x.note("calm")
-	x.submitExtra(order{Job: "canary", Name: "canary of the calm", Group: 1_000_000, Probe: "off", Times: []int{100}})
+	x.submitExtra(order{Job: "canary", Name: "canary of the calm", Group: calmGroup, Probe: "off", Times: []int{100}})
+
+	for _, job := range slices.Sorted(maps.Keys(sequels)) { // those of the storm may have been stopped or canceled
+		x.submitExtra(order{Job: job, Name: job + " of the calm", Group: calmGroup, Times: []int{200}})
+	}
 
 	for _, o := range slices.Concat(x.sweeps, x.extra) {
 		if o.id == "" && !o.refused { // its answer may have been lost
