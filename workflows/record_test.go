@@ -27,12 +27,12 @@ func TestRecordHistories(t *testing.T) { //nolint:tparallel // see its subtests
 
 	c := recordingServer(t)
 
-	for name, play := range map[string]func(t *testing.T, s *scene){
+	for name, play := range map[string]func(t *testing.T, s *scene){ //nolint:paralleltest // one after the other, so that none is late for the other's load
 		"outcomes": playOutcomes, "given-back": playGivenBack, "canceled": playCanceled, "stopped": playStopped,
 		"paused": playPaused, "paused-itself": playPausedItself, "wide": playWide, "continued": playContinued,
 		"max-duration": playMaxDuration, "beside": playBeside, "passed-on": playPassedOn, "capped": playCapped,
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // one after the other, so that none is late for the other's load
+		t.Run(name, func(t *testing.T) {
 			play(t, newScene(c, name))
 		})
 	}

@@ -175,9 +175,7 @@ func schedule(seed uint64, lasts time.Duration, only plot) []event {
 		add(drawEvent(r, at, only.kinds))
 	}
 
-	for _, e := range drawScenes(r, seed, lasts, only.scenes) {
-		all = append(all, e)
-	}
+	all = append(all, drawScenes(r, seed, lasts, only.scenes)...)
 
 	for at, c := canaryEvery/2, 0; at < lasts; at, c = at+canaryEvery, c+1 {
 		all = append(all, event{At: at, Kind: "canary", Order: order{

@@ -123,7 +123,7 @@ var neighbours = []neighbour{
 		stop(h.worker, syscall.SIGKILL)
 
 		for _, one := range c.containers() {
-			_ = exec.Command("docker", "rm", "--force", one.id).Run() //nolint:noctx // our own container
+			_ = exec.Command("docker", "rm", "--force", one.id).Run() // our own container
 		}
 
 		require.Eventually(c.t, func() bool { return c.silent(h.name) }, time.Minute, tick)

@@ -205,7 +205,7 @@ const removalTimeout = 90 * time.Second
 func (s *stack) checkNothingIsLeft() {
 	s.t.Helper()
 
-	ctx, cancel := context.WithTimeout(context.Background(), removalTimeout) //nolint:usetesting // the test's own context has ended
+	ctx, cancel := context.WithTimeout(context.Background(), removalTimeout) // the test's own context has ended
 	defer cancel()
 
 	if !lives(s.dev) || !lives(s.worker) || !s.allEnded(ctx) {

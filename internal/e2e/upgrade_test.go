@@ -101,7 +101,7 @@ var buildNext = sync.OnceValues(func() (string, error) {
 	replaced := map[string]string{}
 
 	for name, edit := range nextEdits {
-		source, err := os.ReadFile(filepath.Join(root, name)) //nolint:gosec // G304: our own source
+		source, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			return "", err
 		}
@@ -128,7 +128,7 @@ var buildNext = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 
-	out, err := exec.Command("go", "build", "-overlay", file, "-o", program, "github.com/berthml/berth/cmd/berth").CombinedOutput() //nolint:gosec,noctx // our own
+	out, err := exec.Command("go", "build", "-overlay", file, "-o", program, "github.com/berthml/berth/cmd/berth").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}

@@ -147,7 +147,7 @@ func TestRound_PlacesRefusesAndExplains(t *testing.T) {
 	require.Len(t, f.reasons, 1)
 	require.Equal(t, map[string][]berth.Rejection{"b": {{
 		HostID: "h", HostName: "host", Dimension: berth.DimensionMemory, Needed: 2 * gib, Free: 0,
-		Reason: "host host: needs 2,048 MiB of memory, 0 MiB free",
+		Reason: "host host: needs 2,048 MiB of memory, 0 bytes free",
 	}}}, f.reasons[0])
 }
 

@@ -35,7 +35,7 @@ func TestTouchHost_MeasuresHowFastTheDiskFills(t *testing.T) {
 	require.NoError(t, r.store.TouchHost(ctx, r.host.ID, berth.HostFree{MemoryBytes: gib, DiskBytes: 800 * gib}, nil), "an older worker")
 
 	host := touch(800)
-	require.EqualValues(t, []int64{1000 * gib, 7 * gib}, []int64{host.DiskBytes, host.OutputBytes})
+	require.Equal(t, []int64{1000 * gib, 7 * gib}, []int64{host.DiskBytes, host.OutputBytes})
 	require.Zero(t, host.DiskGrowthBytes)
 
 	later(12 * time.Hour)

@@ -266,7 +266,7 @@ func TestRound_Table(t *testing.T) {
 	removed := mended[:2]
 	released := mended[2:]
 
-	for name, c := range map[string]struct {
+	for name, c := range map[string]struct { //nolint:paralleltest // a bubble has its own clock
 		given func(t *testing.T, w *world)
 		boxed bool
 		young bool
@@ -289,7 +289,7 @@ func TestRound_Table(t *testing.T) {
 		"open, gone":            {func(t *testing.T, w *world) { t.Helper(); w.running(t, "a") }, false, false, nil},
 		"nothing":               {func(*testing.T, *world) {}, false, false, nil},
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // bubble
+		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				w := newWorld(t)
 
@@ -325,7 +325,7 @@ func TestRound_Table(t *testing.T) {
 func TestRound_ContainersOfAnotherHost(t *testing.T) {
 	t.Parallel()
 
-	for name, c := range map[string]struct {
+	for name, c := range map[string]struct { //nolint:paralleltest // a bubble has its own clock
 		place, refuse, young bool
 		fail                 string
 		want                 []string
@@ -336,7 +336,7 @@ func TestRound_ContainersOfAnotherHost(t *testing.T) {
 		"fenced, its host's own": {place: true, refuse: true},
 		"the ledger is away":     {fail: "leases of"},
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // bubble
+		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.register(t, "other")
@@ -407,8 +407,8 @@ func TestRound_OneThatCannotBeMendedKeepsNoOtherFromIt(t *testing.T) { //nolint:
 func TestRound_DoesNothingWhenItCannotSee(t *testing.T) {
 	t.Parallel()
 
-	for _, what := range []string{"list", "touch", "leases"} {
-		t.Run(what, func(t *testing.T) { //nolint:paralleltest // bubble
+	for _, what := range []string{"list", "touch", "leases"} { //nolint:paralleltest // a bubble has its own clock
+		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.fenced(t, "a")
