@@ -58,15 +58,9 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		return containerRuntime{}, err
 	}
 
-	var info docker.Info
-
-	err = retry(ctx, log, "Docker", connectPatience, func() error { // at boot it may start after us
-		info, err = d.Info(ctx)
-
-		return err
-	})
+	info, err := askDocker(ctx, d, log)
 	if err != nil {
-		return containerRuntime{}, fmt.Errorf("asking Docker, which a worker cannot do without: %w", err)
+		return containerRuntime{}, err
 	}
 
 	for _, warning := range info.Warnings {
@@ -150,4 +144,19 @@ type simulationBridge struct{ *simulate.Machine }
 
 func (s simulationBridge) Run(ctx context.Context, order activities.Order, _ func(activities.Progress)) (berth.Outcome, error) {
 	return s.Machine.Run(ctx, order.AttemptID, order.Token, order.Stop, activities.ErrStop)
+}
+
+// askDocker asks Docker about itself, and waits for it: at boot it may start
+// after us.
+func askDocker(ctx context.Context, d *docker.Docker, log *slog.Logger) (info docker.Info, err error) {
+	err = retry(ctx, log, "Docker", connectPatience, func() error {
+		info, err = d.Info(ctx)
+
+		return err
+	})
+	if err != nil {
+		return info, fmt.Errorf("asking Docker, which a worker cannot do without: %w", err)
+	}
+
+	return info, nil
 }

@@ -266,7 +266,7 @@ func (m *machine) identify(ctx context.Context, store *postgres.Store, host *ber
 		return berth.Errorf(berth.KindInvalid, "--machine-id %q names a share of this machine: say by --cpus and --memory how much that is", m.machineID)
 	}
 
-	if host.MachineID, err = m.machine(ctx); err != nil {
+	if host.MachineID, err = m.machine(ctx, log); err != nil {
 		return err
 	}
 
@@ -320,7 +320,7 @@ func (m *machine) lostID(ctx context.Context, store *postgres.Store, host berth.
 
 // machine is what two workers of one machine have in common: its Docker. It is
 // empty, which is compared with nothing, where no container runs.
-func (m *machine) machine(ctx context.Context) (string, error) {
+func (m *machine) machine(ctx context.Context, log *slog.Logger) (string, error) {
 	if m.machineID != "" || m.simulate > 0 {
 		return m.machineID, nil
 	}
@@ -331,10 +331,7 @@ func (m *machine) machine(ctx context.Context) (string, error) {
 	}
 	defer d.Close() //nolint:errcheck // only idle connections
 
-	info, err := d.Info(ctx)
-	if err != nil {
-		return "", fmt.Errorf("asking Docker, which a worker cannot do without: %w", err)
-	}
+	info, err := askDocker(ctx, d, log)
 
-	return info.ID, nil
+	return info.ID, err
 }

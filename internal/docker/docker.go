@@ -18,6 +18,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -174,6 +175,13 @@ func (d *Docker) translate(ctx context.Context, err error, format string, args .
 	return err
 }
 
+// unnegotiated reports whether Docker refuses the version of its API that was
+// asked for. The client asks for its own where Docker's answer to its ping was
+// lost, and pings again before the next request.
+func unnegotiated(err error) bool {
+	return cerrdefs.IsInvalidArgument(err) && strings.Contains(err.Error(), "client version") && strings.Contains(err.Error(), "is too new")
+}
+
 // translate gives a Docker error its kind. A done context keeps its cause, so
 // that callers can tell a cancellation from a shutdown (rule R5).
 func translate(ctx context.Context, err error, format string, args ...any) error {
@@ -190,6 +198,8 @@ func translate(ctx context.Context, err error, format string, args ...any) error
 		return berth.Errorf(berth.KindNotFound, "%s: %w", doing, err)
 	case cerrdefs.IsConflict(err):
 		return berth.Errorf(berth.KindConflict, "%s: %w", doing, err)
+	case unnegotiated(err):
+		return berth.Errorf(berth.KindUnavailable, "%s: Docker's answer about its version was lost, or it is older than this client: %w", doing, err)
 	case cerrdefs.IsInvalidArgument(err):
 		return berth.Errorf(berth.KindInvalid, "%s: %w", doing, err)
 	case client.IsErrConnectionFailed(err), cerrdefs.IsUnavailable(err), errors.As(err, &network),

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	cerrdefs "github.com/containerd/errdefs"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -222,6 +223,10 @@ func TestTranslate(t *testing.T) {
 	require.NoError(t, translate(ctx, nil, "x"))
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(translate(ctx, io.ErrUnexpectedEOF, "x")))
 	require.Equal(t, berth.KindInternal, berth.KindOf(translate(ctx, os.ErrInvalid, "x")))
+
+	tooNew := fmt.Errorf("client version 1.51 is too new. Maximum supported API version is 1.41: %w", cerrdefs.ErrInvalidArgument)
+	require.Equal(t, berth.KindUnavailable, berth.KindOf(translate(ctx, tooNew, "x")), "its version was not heard: ask again")
+	require.Equal(t, berth.KindInvalid, berth.KindOf(translate(ctx, fmt.Errorf("no such option: %w", cerrdefs.ErrInvalidArgument), "x")))
 
 	done, cancel := context.WithCancelCause(ctx)
 	cause := errors.New("shutting down") //nolint:err113 // of the test

@@ -106,7 +106,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 	name := d.Name(l.AttemptID)
 
 	made, err := d.long.ContainerCreate(bounded, containerConfig(l, user.Name, d.labels(l)), sealed(hostConfig(l), l.MemoryBytes, image.Volumes), nil, nil, name)
-	if cerrdefs.IsInvalidArgument(err) {
+	if cerrdefs.IsInvalidArgument(err) && !unnegotiated(err) {
 		return berth.Container{}, startError(err, name, l)
 	}
 

@@ -6,7 +6,7 @@ import "github.com/berthml/berth"
 // after an attempt has ended here: executors clean up after themselves, unless
 // they were killed, or the attempt was fenced while nobody was at it.
 func (r *Reconciler) leftovers() []string {
-	if r.clean {
+	if untidy := r.config.Attempts.Untidy(); r.clean && !untidy {
 		return nil
 	}
 

@@ -62,6 +62,8 @@ type Workflows interface {
 type Attempts interface {
 	// Busy reports whether the executor is at the attempt.
 	Busy(attemptID string) bool
+	// Untidy reports whether the executor has left files since it was last asked.
+	Untidy() bool
 	// Leftovers are the attempts that have files here that go when they are over.
 	Leftovers() ([]string, error)
 	// Clean removes those of one attempt, unless the executor is at it.
@@ -111,6 +113,7 @@ type Reconciler struct {
 type idle struct{}
 
 func (idle) Busy(string) bool             { return false }
+func (idle) Untidy() bool                 { return false }
 func (idle) Leftovers() ([]string, error) { return nil, nil }
 func (idle) Clean(string) error           { return nil }
 

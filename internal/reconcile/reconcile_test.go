@@ -430,9 +430,12 @@ type executor struct {
 	cleaned []string
 	fail    error
 	looked  int
+	untidy  bool
 }
 
 func (e *executor) Busy(id string) bool { return e.busy[id] }
+
+func (e *executor) Untidy() bool { return e.untidy }
 
 func (e *executor) Leftovers() ([]string, error) { e.looked++; return e.left, nil }
 
@@ -502,6 +505,10 @@ func TestRound_RemovesWhatIsLeftOnDisk(t *testing.T) { //nolint:paralleltest // 
 
 		require.NoError(t, r.Round(t.Context()))
 		require.Equal(t, []string{"c", "b", "a"}, e.cleaned)
+
+		e.untidy, e.left = true, []string{"d"}
+		require.NoError(t, r.Round(t.Context()))
+		require.Equal(t, []string{"c", "b", "a", "d"}, e.cleaned, "the executor said that it left some")
 	})
 }
 

@@ -67,6 +67,9 @@ func (e *Executor) Busy(attemptID string) bool {
 	return e.claims[attemptID] != nil
 }
 
+// Untidy reports whether files were left since it was last asked.
+func (e *Executor) Untidy() bool { return e.untidy.Swap(false) }
+
 // Leftovers are the attempts of which there is more on disk than their output.
 func (e *Executor) Leftovers() ([]string, error) {
 	entries, err := os.ReadDir(e.attemptsDir())

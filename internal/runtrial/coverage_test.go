@@ -151,11 +151,11 @@ func TestGap_CountsFromWhatWasKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := metered(t)
 		b := r.measuredFor(t, time.Minute)
-		kept := r.dirs(r.who(t)).usage(token)
+		kept := r.dirs(r.who(t)).usage(token, "")
 
 		older := kept
 		older.SeenUntil = kept.SeenUntil.Add(-4 * time.Second)
-		require.NoError(t, r.dirs(r.who(t)).keepUsage(token, older))
+		require.NoError(t, r.dirs(r.who(t)).keepUsage(token, "", older))
 
 		ended := r.start(t.Context(), r.order())
 

@@ -74,8 +74,9 @@ type Executor struct {
 	meter      OpenMeter
 	config     Config
 	log        *slog.Logger
-	ooms       sync.Map // attempt id → true: Docker announced an out-of-memory
-	waiting    sync.Map // attempt id → token: its image is missing
+	untidy     atomic.Bool // an attempt's files are left to the reconciler
+	ooms       sync.Map    // attempt id → true: Docker announced an out-of-memory
+	waiting    sync.Map    // attempt id → token: its image is missing
 
 	outputBytes atomic.Int64 // as measured last
 

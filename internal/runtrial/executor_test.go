@@ -359,6 +359,24 @@ func TestRun_FencedAtCommitRemovesTheContainer(t *testing.T) {
 	require.Empty(t, r.docks.boxes(t))
 }
 
+// A container that cannot be removed when its attempt is fenced keeps its files:
+// the attempt may be given back to its host, and goes on with both.
+func TestRun_FencedKeepsTheFilesOfAContainerThatStays(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.docks.Hook(func(h *fake.DockerHooks) {
+		h.Remove = func(context.Context, string, func(context.Context) error) error { return errAway }
+	})
+
+	r.books.finishErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
+	ended := r.start(t.Context(), r.order())
+	r.docks.started(t).Exit(0)
+	require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
+	require.Len(t, r.docks.boxes(t), 1)
+	require.FileExists(t, r.file(usageName))
+}
+
 // Metrics that are refused because the attempt is another's for the moment are
 // told again when it is given back.
 func TestRun_FencedWriterLosesNothing(t *testing.T) {

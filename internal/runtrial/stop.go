@@ -2,6 +2,7 @@ package runtrial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,7 +23,9 @@ func (r *run) stop(ctx context.Context, id string) error {
 	return err
 }
 
-// abandon removes the container of an attempt that a newer one has replaced.
+// abandon removes the container of an attempt that is not ours any more, and
+// then its files. They stay when the container may: an attempt that is given
+// back to its host goes on with both.
 func (r *run) abandon(ctx context.Context) {
 	r.log.Warn("attempt is fenced; removing its container", "attempt", r.who.Attempt.ID, "container", r.container.ID)
 
@@ -30,8 +33,11 @@ func (r *run) abandon(ctx context.Context) {
 	defer cancel()
 
 	name := r.containers.Name(r.who.Attempt.ID)
-	if err := r.containers.Stop(ctx, name, abandonGrace); err != nil {
-		r.log.Warn("stopping container; the reconciler tries again", "container", name, "error", err)
+	if err := errors.Join(r.containers.Stop(ctx, name, abandonGrace), r.containers.Remove(ctx, name)); err != nil {
+		r.log.Warn("removing container; the reconciler tries again", "container", name, "error", err)
+		r.untidy.Store(true)
+
+		return
 	}
 
 	r.tidy(ctx, r.who)

@@ -34,8 +34,9 @@ type verdict struct {
 
 // keptUsage is what was measured of an attempt when it was last written down.
 type keptUsage struct {
-	Token int64       `json:"token"`
-	Usage berth.Usage `json:"usage"`
+	Container string      `json:"container,omitempty"` // its id; versions before wrote none
+	Token     int64       `json:"token"`
+	Usage     berth.Usage `json:"usage"`
 }
 
 // keepVerdict writes a verdict so that neither a killed worker nor a power cut
@@ -88,8 +89,8 @@ func (d dirs) verdict(token int64) (v verdict, found bool, err error) {
 
 // keepUsage writes down what was measured. It is not synced: a power cut ends
 // the container as well.
-func (d dirs) keepUsage(token int64, u berth.Usage) error {
-	data, err := json.Marshal(keptUsage{Token: token, Usage: u})
+func (d dirs) keepUsage(token int64, container string, u berth.Usage) error {
+	data, err := json.Marshal(keptUsage{Container: container, Token: token, Usage: u})
 	if err != nil {
 		return berth.Errorf(berth.KindInternal, "encoding usage: %w", err)
 	}
@@ -97,15 +98,17 @@ func (d dirs) keepUsage(token int64, u berth.Usage) error {
 	return writeFile(filepath.Join(d.attempt, usageName), data)
 }
 
-// usage is what was written down; zero when nothing was for this token.
-func (d dirs) usage(token int64) berth.Usage {
+// usage is what was written down of a container; zero when nothing was. An
+// attempt that is given back to its host has a new token and the container of
+// before. An empty id stands for whatever container the attempt had.
+func (d dirs) usage(token int64, container string) berth.Usage {
 	data, err := os.ReadFile(filepath.Join(d.attempt, usageName))
 	if err != nil {
 		return berth.Usage{}
 	}
 
 	var kept keptUsage
-	if json.Unmarshal(data, &kept) != nil || kept.Token != token {
+	if json.Unmarshal(data, &kept) != nil || kept.Token != token && container != "" && kept.Container != container {
 		return berth.Usage{}
 	}
 
@@ -114,7 +117,7 @@ func (d dirs) usage(token int64) berth.Usage {
 
 // measured is what earlier Runs measured of an attempt that is over.
 func (r *run) measured() berth.Usage {
-	u := most(r.order.Known, r.dirs.usage(r.order.Token))
+	u := most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID))
 	u.SeenUntil = time.Time{}
 
 	return u

@@ -263,14 +263,18 @@ func TestUsage_SurvivesTheWorker(t *testing.T) {
 	})
 }
 
-func TestUsage_OfAnotherTokenCountsNothing(t *testing.T) {
+// An attempt that was given back has a new token and the container of before:
+// what was measured of that one counts, what was of another does not.
+func TestUsage_GoesWithTheContainer(t *testing.T) {
 	t.Parallel()
 
 	d := dirs{attempt: t.TempDir()}
-	require.NoError(t, d.keepUsage(token, berth.Usage{Samples: 3}))
-	require.Equal(t, 3, d.usage(token).Samples)
-	require.Zero(t, d.usage(token+1))
-	require.Zero(t, dirs{attempt: t.TempDir()}.usage(token))
+	require.NoError(t, d.keepUsage(token, "c", berth.Usage{Samples: 3}))
+	require.Equal(t, 3, d.usage(token, "c").Samples)
+	require.Equal(t, 3, d.usage(token+1, "c").Samples)
+	require.Equal(t, 3, d.usage(token+1, "").Samples, "of an attempt that is over")
+	require.Zero(t, d.usage(token+1, "d"))
+	require.Zero(t, dirs{attempt: t.TempDir()}.usage(token, "c"))
 }
 
 // A container starts although the database is away, and is measured meanwhile.

@@ -47,7 +47,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	followCtx, detach := context.WithCancel(context.WithoutCancel(ctx))
 	defer detach()
 
-	sampler := &sampler{usage: most(r.order.Known, r.dirs.usage(r.order.Token)), coverage: r.coverage()}
+	sampler := &sampler{usage: most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID)), coverage: r.coverage()}
 	before := r.cpuIdle()
 	output := newOutput(r)
 	excess := make(chan failure.Intent, 2) // one place for each that may send
@@ -215,7 +215,7 @@ func (r *run) keepUsage(s *sampler) {
 		return
 	}
 
-	if err := r.dirs.keepUsage(r.order.Token, s.usage); err != nil {
+	if err := r.dirs.keepUsage(r.order.Token, r.container.ID, s.usage); err != nil {
 		r.log.Warn("writing usage down", "attempt", r.who.Attempt.ID, "error", err)
 
 		return
