@@ -87,7 +87,10 @@ type trial struct {
 	ended    string        // how
 	told     map[string]berth.Outcome
 	known    map[string]int64 // largest peak that Temporal was told, by attempt
-	kept     map[string]int64 // and the one that must be on disk
+	kept     map[string]int64 // and the one that must be on disk, of the container
+	// container is the newest of an attempt: one that was fenced, and whose
+	// container was removed, gets another when it is given back.
+	container map[string]string
 }
 
 func newWorld(t *testing.T, seed uint64, base string) *world {
@@ -227,7 +230,7 @@ func (w *world) play(t *testing.T) {
 	for i := range 1 + w.draw(4) {
 		tr := &trial{
 			id: fmt.Sprintf("t%d", i+1), canceled: make(chan struct{}), again: make(chan struct{}),
-			told: map[string]berth.Outcome{}, known: map[string]int64{}, kept: map[string]int64{},
+			told: map[string]berth.Outcome{}, known: map[string]int64{}, kept: map[string]int64{}, container: map[string]string{},
 		}
 		w.trials = append(w.trials, tr)
 

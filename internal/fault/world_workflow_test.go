@@ -47,6 +47,11 @@ func (w *world) run(p *worker, tr *trial, order runtrial.Order, stop, givenUp <-
 
 			tr.known[order.AttemptID] = max(tr.known[order.AttemptID], b.Usage.MemoryPeakBytes)
 
+			// What was measured of a container that was removed is gone with it.
+			if tr.container[order.AttemptID] != b.ContainerID {
+				tr.container[order.AttemptID], tr.kept[order.AttemptID] = b.ContainerID, 0
+			}
+
 			if b.Usage.MemoryPeakBytes > measured {
 				measured, since = b.Usage.MemoryPeakBytes, time.Now()
 			}
