@@ -36,7 +36,7 @@ const (
 	roomy          = "resources: {memory: 64MiB, cpus: 0.25}\nprobe: {mode: 'off'}"
 	// waves bounds the innocent sweep below what a host has, so that what its
 	// neighbour rightly holds costs it nothing.
-	waves = "limits: {max_parallel: 4}"
+	waves = "limits: {max_parallel: 3}"
 )
 
 // sizes is a sweep that takes each of the given MiB for 3 s, so many times. With
