@@ -302,7 +302,7 @@ func (s *Store) OutputRemovals(ctx context.Context, hostID string, limit int) ([
 	})
 }
 
-// OutputsRemoved notes of which attempts a host has removed the files, and of
+// OutputsRemoved records the attempts whose files a host has removed, and of
 // which it could not: those are asked for again, after all others.
 func (s *Store) OutputsRemoved(ctx context.Context, hostID string, removed, failed []string) error {
 	err := s.q.OutputsRemoved(ctx, s.pool, hostID, removed)

@@ -40,7 +40,7 @@ func (r *run) abandon(ctx context.Context) {
 		return
 	}
 
-	r.tidy(ctx, r.who)
+	r.forget(r.who)
 }
 
 // giveBack stops what runs, if anything does, and frees the place. The
@@ -61,8 +61,6 @@ func (r *run) giveBack(ctx context.Context) (berth.Outcome, error) {
 // tidy removes what an attempt leaves on the host. What it cannot remove now,
 // the reconciler removes later.
 func (e *Executor) tidy(ctx context.Context, who berth.Assignee) {
-	e.ooms.Delete(who.Attempt.ID)
-
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 
@@ -70,6 +68,13 @@ func (e *Executor) tidy(ctx context.Context, who berth.Assignee) {
 	if err := e.containers.Remove(ctx, name); err != nil {
 		e.log.Warn("removing container; the reconciler tries again", "container", name, "error", err)
 	}
+
+	e.forget(who)
+}
+
+// forget removes what the host has of an attempt beside its container.
+func (e *Executor) forget(who berth.Assignee) {
+	e.ooms.Delete(who.Attempt.ID)
 
 	if err := e.dirs(who).clean(); err != nil {
 		e.log.Warn("removing directories of attempt", "attempt", who.Attempt.ID, "error", err)
