@@ -9,7 +9,8 @@ import (
 // awaitFor waits until the condition holds, for at most patience, and reports
 // whether it does. why says on Temporal's page what is waited for. Unlike the
 // SDK's AwaitWithTimeout it cancels its timer, of which a busy sweep would
-// otherwise have thousands pending.
+// otherwise have thousands pending. A canceled wait is an error, whatever the
+// condition says.
 func awaitFor(ctx workflow.Context, patience time.Duration, why string, condition func() bool) (met bool, err error) {
 	if condition() {
 		return true, ctx.Err()
@@ -25,6 +26,10 @@ func awaitFor(ctx workflow.Context, patience time.Duration, why string, conditio
 
 		return met || timer.IsReady()
 	})
+	if err == nil && ctx.Err() != nil && // the cancellation ended the timer first
+		workflow.GetVersion(ctx, changeCanceledWait, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		err = ctx.Err()
+	}
 
 	return met, err
 }

@@ -89,10 +89,13 @@ func story(h *history.History) []string {
 func lifeOf(e *history.HistoryEvent) string {
 	switch {
 	case e.GetWorkflowExecutionStartedEventAttributes() != nil:
-		var in workflows.SweepInput
+		var in struct { // a SweepInput or a ProbeInput
+			Carried *workflows.CarriedState `json:"carried"`
+			Waiting []string                `json:"waiting"`
+		}
 		decode(e.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in)
 
-		if in.Carried != nil {
+		if in.Carried != nil || len(in.Waiting) > 0 {
 			return "started with what an earlier run carried over"
 		}
 
@@ -109,6 +112,8 @@ func lifeOf(e *history.HistoryEvent) string {
 		}
 
 		return "completed: " + result.State
+	case e.GetWorkflowExecutionFailedEventAttributes() != nil:
+		return "failed"
 	case e.GetWorkflowExecutionContinuedAsNewEventAttributes() != nil:
 		return "continued as new"
 	case e.GetStartChildWorkflowExecutionInitiatedEventAttributes() != nil:

@@ -33,6 +33,9 @@ const scenePatience = 5 * time.Minute
 // lostHost is a host that no worker serves.
 const lostHost = "lost"
 
+// noImage is an image that no machine has.
+const noImage = "no-image"
+
 // scene runs a sweep's real workflows on a real Temporal. Its steps are
 // answered by hooks, which a test sets before play.
 type scene struct {
@@ -421,6 +424,15 @@ func (a *sceneSteps) RunTrial(ctx context.Context, order activities.Order) (bert
 	s.known = true
 
 	return outcome, nil
+}
+
+// ResolveImage knows every image but one.
+func (*sceneSteps) ResolveImage(_ context.Context, in activities.ImageRef) (berth.Image, error) {
+	if in.Image == noImage {
+		return berth.Image{}, temporal.NewNonRetryableApplicationError("no such image", string(berth.KindInvalid), nil)
+	}
+
+	return berth.Image{ID: "sha256:" + in.Image, Digest: "sha256:" + in.Image}, nil
 }
 
 // recordingServer starts a Temporal that keeps nothing.

@@ -5,12 +5,16 @@ package workflows_test
 import (
 	"context"
 	"flag"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
@@ -31,6 +35,7 @@ func TestRecordHistories(t *testing.T) { //nolint:tparallel // see its subtests
 		"outcomes": playOutcomes, "given-back": playGivenBack, "canceled": playCanceled, "stopped": playStopped,
 		"paused": playPaused, "paused-itself": playPausedItself, "wide": playWide, "continued": playContinued,
 		"max-duration": playMaxDuration, "beside": playBeside, "passed-on": playPassedOn, "capped": playCapped,
+		"probe-continued": playProbeContinued, "image": playImage,
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, newScene(c, name))
@@ -38,20 +43,33 @@ func TestRecordHistories(t *testing.T) { //nolint:tparallel // see its subtests
 	}
 }
 
-// keep checks the history of a workflow and, with -record, stores it.
+// keep checks the history of a workflow and, with -record, stores it under the
+// newest version of its name, if that is not there yet.
 func (s *scene) keep(t *testing.T, name, workflowID, runID string) {
 	t.Helper()
 
-	name = historyVersion + "-" + name
-	require.Contains(t, contents, name)
+	name = newest(name)
+	require.NotEmpty(t, name, "say in contents what this history contains")
 
 	h, err := s.history(t.Context(), workflowID, runID)
 	require.NoError(t, err)
 	replay(t, name, h)
 
-	if *record {
-		writeHistory(t, filepath.Join("testdata", name+".json.gz"), h)
+	path := filepath.Join("testdata", name+".json.gz")
+	if _, err := os.Stat(path); *record && err != nil {
+		writeHistory(t, path, h)
 	}
+}
+
+// newest is the name in contents of a scene's newest version; empty = there is none.
+func newest(scene string) (name string) {
+	for n := range contents {
+		if _, of, _ := strings.Cut(n, "-"); of == scene {
+			name = max(name, n)
+		}
+	}
+
+	return name
 }
 
 func (s *scene) keepSweep(t *testing.T, name string) {
@@ -420,6 +438,93 @@ func playCapped(t *testing.T, s *scene) {
 	s.keepProbe(t, "capped")
 	s.keepTrial(t, "capped", 1)
 	s.keepTrial(t, "short-probe", 2)
+}
+
+// playProbeContinued has trial 2 ask for the probe so often, as a trial does that
+// hears no answer, that the probe continues as new while trial 1 measures.
+func playProbeContinued(t *testing.T, s *scene) {
+	t.Helper()
+
+	const (
+		suggested = 4096 // events, from which on Temporal suggests it
+		senders   = 16
+	)
+
+	done := make(chan struct{})
+
+	s.total = 2
+	s.probed(berth.ProbeFull)
+	s.afterTheFirst()
+	s.places = func(in activities.PlaceInput) (berth.RequestState, string) {
+		if in.Trial == 2 {
+			return berth.RequestWaiting, s.name
+		}
+
+		return berth.RequestPlaced, s.name
+	}
+	s.runs = func(ctx context.Context, in activities.PlaceInput) (berth.Outcome, error) {
+		s.until(ctx, func() bool { return in.Trial == 2 || closed(done) })
+
+		return worked(in), ctx.Err()
+	}
+
+	s.play(t)
+	s.until(t.Context(), func() bool { return s.asks(1) && s.asks(2) })
+
+	probe, wanted := workflows.ProbeWorkflowID(s.name), workflows.ProbeWanted{WorkflowID: s.trial(2)}
+	first := s.runOf(t, probe)
+
+	var send errgroup.Group
+	for range senders {
+		send.Go(func() error {
+			for range suggested / senders {
+				if err := s.temporal.SignalWorkflow(t.Context(), probe, first, workflows.SignalWant, wanted); err != nil {
+					return err
+				}
+			}
+
+			return nil
+		})
+	}
+
+	require.NoError(t, send.Wait())
+	s.until(t.Context(), func() bool { return s.runOf(t, probe) != first })
+	close(done)
+	s.finish(t, berth.SweepSucceeded)
+
+	s.keep(t, "probe-continued-as-new", probe, first)
+	s.keep(t, "probe-taken-over", probe, "")
+}
+
+// runOf is the newest run of a workflow.
+func (s *scene) runOf(t *testing.T, workflowID string) string {
+	t.Helper()
+
+	d, err := s.temporal.DescribeWorkflow(t.Context(), workflowID, "")
+	require.NoError(t, err)
+
+	return d.WorkflowExecution.RunID
+}
+
+// playImage asks for an image that a machine has, and for one that no sweep may use.
+func playImage(t *testing.T, s *scene) {
+	t.Helper()
+
+	s.play(t)
+
+	ask := func(image string) error {
+		run, err := s.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: image, TaskQueue: s.name},
+			workflows.ImageWorkflow, activities.ImageRef{Image: image})
+		require.NoError(t, err)
+
+		return run.Get(t.Context(), nil)
+	}
+
+	require.NoError(t, ask("image"))
+	require.ErrorContains(t, ask(noImage), "no such image")
+
+	s.keep(t, "image", "image", "")
+	s.keep(t, "image-refused", noImage, "")
 }
 
 // sweepRuns are the runs of the sweep's workflow, in order.

@@ -14,12 +14,10 @@ import (
 	"github.com/berthml/berth/workflows"
 )
 
-// historyVersion begins the names of the histories that scripts/record-histories
-// records of today's code. Those of earlier versions stay in testdata, so that
-// workflows that they began are known to go on.
-const historyVersion = "v3"
-
-// contents is what each history of testdata contains.
+// contents is what each history of testdata contains. A name begins with a
+// version: when a change alters the commands of a scene's workflow, add the scene
+// under the next one. Histories of earlier versions stay, so that workflows that
+// they began are known to go on.
 var contents = map[string]content{
 	"v2-probe": {
 		order: []string{"hears want", "tells probe: carry", "hears measured", "tells probe: ready", "completed: known true"},
@@ -111,6 +109,26 @@ var contents = map[string]content{
 	},
 	"v3-sweep-stopped":  {order: []string{"update set_max_parallel", "step SetMaxParallel", "update stop", "tells stop", "completed: stopped"}},
 	"v3-sweep-canceled": {order: []string{"cancel requested", "step SetSweepState", "cancels a trial", "step FinishSweep", "completed: canceled"}},
+
+	"v4-probe-continued-as-new": {
+		order: []string{"tells probe: carry", "tells probe: beside", "hears want", "tells probe: beside"},
+		never: []string{"hears measured", "tells probe: ready"}, last: "continued as new",
+	},
+	"v4-probe-taken-over": {
+		order: []string{"started with what an earlier run carried over", "tells probe: ready", "completed: known true"},
+		never: []string{"tells probe: carry"},
+	},
+	"v4-image": {order: []string{"ResolveImage scheduled", "ResolveImage completed", "completed: "}},
+	"v4-image-refused": {
+		order: []string{"ResolveImage scheduled", "ResolveImage failed: invalid"}, last: "failed",
+	},
+	"v4-trial-canceled-waiting": {
+		order: []string{"step RequestPlacement", "cancel requested", "version canceled-wait", "step WithdrawPlacement", "step SettleTrial", "completed: canceled"},
+		never: []string{"RunTrial scheduled"},
+	},
+	"v4-sweep-canceled": {
+		order: []string{"cancel requested", "version canceled-wait", "step SetSweepState", "cancels a trial", "step FinishSweep", "completed: canceled"},
+	},
 }
 
 // TestReplay runs the workflows against recorded histories, each of which must

@@ -10,5 +10,6 @@ const (
 	changeBeside        = "beside"         // trials of a shape that is being measured run beside the probe
 	changeClock         = "clock"          // max_duration counts from the first trial that runs
 	changeAwaitHost     = "await-host"     // a trial of a stopped sweep waits for the host that has its running attempt
+	changeCanceledWait  = "canceled-wait"  // a canceled wait is an error: a canceled trial withdraws its request itself
 	changeInfeasible    = "infeasible"     // infeasible trials do not count for max_failed_trials
 )
