@@ -17,6 +17,11 @@ const (
 	TrialCanceled   TrialState = "canceled"   // stopped by a person or the sweep
 )
 
+// OpenTrialStates are those of a trial that has not ended.
+func OpenTrialStates() []string {
+	return []string{string(TrialPending), string(TrialProbing), string(TrialWaiting), string(TrialRunning)}
+}
+
 // Terminal reports whether the trial has ended for good.
 func (s TrialState) Terminal() bool {
 	switch s {

@@ -27,6 +27,7 @@ type Sweeps interface {
 type Trials interface {
 	PlannedTrial(ctx context.Context, sweepID string, number int) (berth.PlannedTrial, error)
 	EndedTrials(ctx context.Context, sweepID string, numbers []int) ([]berth.TrialEnd, error)
+	ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error)
 	SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error)
 	Footprint(ctx context.Context, shapeKey string) (*berth.Footprint, error)
 	// AbandonAttempt fences an attempt. One that has ended stays as it is.
@@ -50,8 +51,8 @@ type Placements interface {
 type Workflows interface {
 	// JoinProbe starts the workflow that measures a shape, or joins the one that runs.
 	JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string) error
-	// TrialClosed reports whether the workflow of a trial has ended, however it did.
-	TrialClosed(ctx context.Context, sweepID string, number int) (bool, error)
+	// TrialEnd is how the workflow of a trial ended; nil while it goes on.
+	TrialEnd(ctx context.Context, sweepID string, number int) (*berth.TrialUpdate, error)
 }
 
 // Executor runs one attempt on this host from where it stands: it starts the

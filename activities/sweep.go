@@ -152,8 +152,13 @@ func (a *Activities) SetMaxParallel(ctx context.Context, in MaxParallelInput) er
 }
 
 // FinishSweep ends a sweep: it succeeded when at least one trial did, unless
-// the input says otherwise. It returns the final counts.
+// the input says otherwise. It returns the final counts. Trials that are open
+// in a database that was restored end first, as their workflows did.
 func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth.Sweep, error) {
+	if err := a.settleForgotten(ctx, in.SweepID); err != nil {
+		return berth.Sweep{}, err
+	}
+
 	sweep, err := a.Sweeps.GetSweep(ctx, in.SweepID)
 	if err != nil {
 		return berth.Sweep{}, translate(err)
@@ -172,6 +177,31 @@ func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth
 
 	return sweep, translate(err)
 }
+
+// settleForgotten ends the open trials of a sweep whose workflow knows of none.
+func (a *Activities) settleForgotten(ctx context.Context, sweepID string) error {
+	for after := 0; ; {
+		trials, err := a.Trials.ListTrials(ctx, sweepID, berth.OpenTrialStates(), after, forgottenPage)
+		if err != nil {
+			return translate(err)
+		}
+
+		for _, trial := range trials {
+			after = trial.Number
+
+			if _, err := a.settleClosed(ctx, sweepID, trial.Number); err != nil {
+				return err
+			}
+		}
+
+		if len(trials) < forgottenPage {
+			return nil
+		}
+	}
+}
+
+// forgottenPage is how many open trials are read at once.
+const forgottenPage = 200
 
 // SweepRef names a sweep.
 type SweepRef struct {
@@ -194,8 +224,9 @@ type EndedInput struct {
 }
 
 // EndedTrials returns which of the given trials have ended, by the database:
-// the answer to news that never came. With Closed, a trial whose workflow a
-// person ended in Temporal is canceled.
+// the answer to news that never came. With Closed, a trial whose workflow has
+// ended without the database hearing of it ends as that did; canceled when a
+// person ended it in Temporal.
 func (a *Activities) EndedTrials(ctx context.Context, in EndedInput) ([]berth.TrialEnd, error) {
 	ended, err := a.Trials.EndedTrials(ctx, in.SweepID, in.Numbers)
 	if err != nil || !in.Closed {
@@ -207,27 +238,29 @@ func (a *Activities) EndedTrials(ctx context.Context, in EndedInput) ([]berth.Tr
 			continue
 		}
 
-		closed, err := a.Workflows.TrialClosed(ctx, in.SweepID, number)
+		end, err := a.settleClosed(ctx, in.SweepID, number)
 		if err != nil {
-			return nil, translate(err)
-		}
-
-		if !closed {
-			continue
-		}
-
-		end := berth.TrialEnd{Number: number, State: berth.TrialCanceled, Kind: berth.FailureCanceled}
-		if err := a.SettleTrial(ctx, berth.TrialUpdate{
-			SweepID: in.SweepID, Number: number, State: end.State, Kind: end.Kind, Message: EndedInTemporal,
-		}); err != nil {
 			return nil, err
 		}
 
-		ended = append(ended, end)
+		if end != nil {
+			ended = append(ended, berth.TrialEnd{Number: number, State: end.State, Kind: end.Kind, Value: end.Value})
+		}
 	}
 
 	return ended, nil
 }
 
+// settleClosed ends a trial as its workflow did, and returns how; nil while that
+// goes on.
+func (a *Activities) settleClosed(ctx context.Context, sweepID string, number int) (*berth.TrialUpdate, error) {
+	end, err := a.Workflows.TrialEnd(ctx, sweepID, number)
+	if err != nil || end == nil {
+		return nil, translate(err)
+	}
+
+	return end, a.SettleTrial(ctx, *end)
+}
+
 // EndedInTemporal is the message of a trial whose workflow was ended from outside.
-const EndedInTemporal = "its workflow was ended in Temporal; its container, if it had one, is stopped"
+const EndedInTemporal = "its workflow was ended in Temporal, or is not there any more; its container, if it had one, is stopped"

@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,5 +80,99 @@ func TestSuggestTrials_SaysWhyItEnds(t *testing.T) {
 		require.Len(t, store.trials, test.trials, name)
 		require.Equal(t, test.exhausted, last.Exhausted, name)
 		require.Equal(t, test.reason, last.Reason, name)
+	}
+}
+
+// ending is a sweep that ends while the database, which was restored, has some
+// of its trials open. Of the first Temporal knows how it ended, the second was
+// terminated, the third goes on.
+type ending struct {
+	activities.Sweeps
+	activities.Trials
+	activities.Workflows
+
+	open  []berth.Trial
+	ended []berth.TrialUpdate
+	state berth.SweepState
+}
+
+func (e *ending) ListTrials(_ context.Context, _ string, states []string, after, limit int) ([]berth.Trial, error) {
+	var page []berth.Trial
+
+	for _, trial := range e.open {
+		if trial.Number > after && len(page) < limit && slices.Contains(states, string(trial.State)) {
+			page = append(page, trial)
+		}
+	}
+
+	return page, nil
+}
+
+func (e *ending) TrialEnd(_ context.Context, sweepID string, number int) (*berth.TrialUpdate, error) {
+	end := berth.TrialUpdate{SweepID: sweepID, Number: number, State: berth.TrialSucceeded, Kind: berth.FailureOK}
+
+	switch number % 3 {
+	case 0:
+		return nil, nil //nolint:nilnil // it goes on
+	case 2:
+		end.State, end.Kind = berth.TrialCanceled, berth.FailureCanceled
+	}
+
+	return &end, nil
+}
+
+func (e *ending) SetTrialState(_ context.Context, u berth.TrialUpdate) (bool, error) {
+	e.ended = append(e.ended, u)
+
+	return true, nil
+}
+
+func (e *ending) GetSweep(context.Context, string) (berth.Sweep, error) {
+	var succeeded int
+
+	for _, u := range e.ended {
+		if u.State == berth.TrialSucceeded {
+			succeeded++
+		}
+	}
+
+	return berth.Sweep{State: e.state, Counts: berth.Counts{Succeeded: succeeded}}, nil
+}
+
+func (e *ending) SetSweepState(_ context.Context, _ string, state berth.SweepState, _ string) (bool, error) {
+	e.state = state
+
+	return true, nil
+}
+
+// A sweep that ends leaves no trial open that a restored database believes to
+// run: it ends as its workflow did, and counts.
+func TestFinishSweep_EndsWhatARestoredDatabaseForgot(t *testing.T) {
+	t.Parallel()
+
+	const trials = 450 // more than are read at once
+
+	e := &ending{}
+	for n := range trials {
+		e.open = append(e.open, berth.Trial{Number: n + 1, State: berth.TrialRunning})
+	}
+
+	a := &activities.Activities{Sweeps: e, Trials: e, Workflows: e}
+
+	sweep, err := a.FinishSweep(t.Context(), activities.SweepStateInput{
+		SweepID: "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1", State: berth.SweepSucceeded, Reason: "every combination was tried",
+	})
+	require.NoError(t, err)
+	require.Equal(t, berth.SweepSucceeded, sweep.State)
+	require.Equal(t, trials/3, sweep.Counts.Succeeded)
+	require.Len(t, e.ended, trials*2/3)
+
+	for _, u := range e.ended {
+		want := berth.TrialSucceeded
+		if u.Number%3 == 2 {
+			want = berth.TrialCanceled
+		}
+
+		require.Equal(t, want, u.State, "trial %d", u.Number)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/temporal"
 )
 
@@ -53,12 +52,10 @@ func (s *Settler) Settle(ctx context.Context, lease berth.HostLease) error {
 	case run.Open:
 		return s.abandon(ctx, lease, "its trial's workflow is past it, and nothing of it is on its host")
 	case run.Result == nil:
-		return s.end(ctx, lease, berth.TrialUpdate{
-			State: berth.TrialCanceled, Kind: berth.FailureCanceled, Message: activities.EndedInTemporal,
-		})
+		return s.end(ctx, lease, run.End())
 	}
 
-	end := berth.TrialUpdate{State: run.Result.State, Kind: run.Result.Kind, Message: run.Result.Message, Value: run.Result.Value}
+	end := run.End()
 	if end.State == berth.TrialSucceeded && run.Result.Attempts == lease.Number {
 		if err := s.finish(ctx, lease, end); err != nil {
 			return err

@@ -124,7 +124,7 @@ func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string,
 	state := workflows.RestoreSweep(sweep, began, time.Now())
 
 	for after := 0; ; {
-		trials, err := ledger.ListTrials(ctx, sweepID, openTrials, after, orphanPage)
+		trials, err := ledger.ListTrials(ctx, sweepID, berth.OpenTrialStates(), after, orphanPage)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -78,12 +79,17 @@ func (c *Client) signal(ctx context.Context, workflowID, name string, payload an
 	return translate(err, "signaling "+workflowID)
 }
 
-// TrialClosed reports whether the workflow of a trial has ended, or is not
-// there any more.
-func (c *Client) TrialClosed(ctx context.Context, sweepID string, number int) (bool, error) {
-	status, err := c.status(ctx, workflows.TrialWorkflowID(sweepID, number))
+// TrialEnd is how the workflow of a trial ended; nil while it goes on.
+func (c *Client) TrialEnd(ctx context.Context, sweepID string, number int) (*berth.TrialUpdate, error) {
+	run, err := c.TrialRun(ctx, sweepID, number)
+	if err != nil || run.Open {
+		return nil, err
+	}
 
-	return err == nil && !open(status), err
+	end := run.End()
+	end.SweepID, end.Number = sweepID, number
+
+	return &end, nil
 }
 
 // TrialRun is what Temporal says of the workflow of a trial.
@@ -92,6 +98,16 @@ type TrialRun struct {
 	Open   bool                   // it goes on
 	Runs   bool                   // one of its attempts is, or will be, offered to a host
 	Result *workflows.TrialResult // of one that completed
+}
+
+// End is how a trial ends whose workflow does not go on: as that says itself, or
+// canceled when it was ended from outside or is not there any more.
+func (r TrialRun) End() berth.TrialUpdate {
+	if r.Result == nil {
+		return berth.TrialUpdate{State: berth.TrialCanceled, Kind: berth.FailureCanceled, Message: activities.EndedInTemporal}
+	}
+
+	return berth.TrialUpdate{State: r.Result.State, Kind: r.Result.Kind, Message: r.Result.Message, Value: r.Result.Value}
 }
 
 // TrialRun looks up the workflow of a trial.

@@ -12,40 +12,67 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/mocks"
 
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/temporal"
 	"github.com/berthml/berth/workflows"
 )
 
 // A trial whose workflow a person has paused in Temporal has not ended. The
 // development server cannot pause one, so its answers are made up.
-func TestTrialClosed(t *testing.T) {
+func TestTrialEnd(t *testing.T) {
 	t.Parallel()
 
+	value := 0.5
 	open := []enums.WorkflowExecutionStatus{
 		enums.WORKFLOW_EXECUTION_STATUS_RUNNING, enums.WORKFLOW_EXECUTION_STATUS_PAUSED, enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW,
 	}
+	canceled := &berth.TrialUpdate{
+		SweepID: sweepID, Number: 1, State: berth.TrialCanceled, Kind: berth.FailureCanceled, Message: activities.EndedInTemporal,
+	}
+	failed := &berth.TrialUpdate{
+		SweepID: sweepID, Number: 1, State: berth.TrialFailed, Kind: berth.FailureUserError, Message: "exit code 1", Value: &value,
+	}
 
 	for number, name := range enums.WorkflowExecutionStatus_name {
+		status := enums.WorkflowExecutionStatus(number)
+
 		server := mocks.NewClient(t)
 		server.On("DescribeWorkflowExecution", mock.Anything, workflows.TrialWorkflowID(sweepID, 1), "").Return(
 			&workflowservice.DescribeWorkflowExecutionResponse{
-				WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enums.WorkflowExecutionStatus(number)},
+				WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status},
 			}, nil)
 
-		closed, err := temporal.NewClient(server, "default", "i").TrialClosed(t.Context(), sweepID, 1)
+		want := canceled
+
+		switch {
+		case slices.Contains(open, status):
+			want = nil
+		case status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+			want = failed
+			run := mocks.NewWorkflowRun(t)
+			run.On("Get", mock.Anything, mock.Anything).Run(func(args mock.Arguments) {
+				*args.Get(1).(*workflows.TrialResult) = workflows.TrialResult{
+					State: want.State, Kind: want.Kind, Message: want.Message, Value: want.Value,
+				}
+			}).Return(nil)
+			server.On("GetWorkflow", mock.Anything, workflows.TrialWorkflowID(sweepID, 1), "").Return(run)
+		}
+
+		end, err := temporal.NewClient(server, "default", "i").TrialEnd(t.Context(), sweepID, 1)
 		require.NoError(t, err)
-		require.NotEqual(t, closed, slices.Contains(open, enums.WorkflowExecutionStatus(number)), name)
+		require.Equal(t, want, end, name)
 	}
 
 	for _, answer := range []struct {
-		err    error
-		closed bool
-	}{{serviceerror.NewNotFound("gone"), true}, {serviceerror.NewUnavailable("down"), false}} {
+		err error
+		end *berth.TrialUpdate
+	}{{serviceerror.NewNotFound("gone"), canceled}, {serviceerror.NewUnavailable("down"), nil}} {
 		server := mocks.NewClient(t)
 		server.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, "").Return(nil, answer.err)
 
-		closed, err := temporal.NewClient(server, "default", "i").TrialClosed(t.Context(), sweepID, 1)
-		require.Equal(t, answer.closed, closed)
-		require.Equal(t, answer.closed, err == nil)
+		end, err := temporal.NewClient(server, "default", "i").TrialEnd(t.Context(), sweepID, 1)
+		require.Equal(t, answer.end, end)
+		require.Equal(t, answer.end != nil, err == nil)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	temporallog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/devstack"
@@ -407,6 +409,54 @@ func TestOrphans_ManyAtOnce(t *testing.T) {
 	require.NoError(t, orphans.Round(t.Context()))
 	require.Equal(t, newStates(1, 0), d.states())
 	require.Contains(t, d.installation.Alarm, "1 of 1 open sweeps")
+}
+
+// A database was restored from before the ends of sweeps: they end as their
+// workflows did, however many, and so do their trials.
+func TestOrphans_EndAsTheirWorkflowsDid(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+	d := newDatabase(running(5)...)
+	value := 0.5
+
+	w := worker.New(c, "berth-"+d.installation.ID, worker.Options{})
+	w.RegisterWorkflowWithOptions(func(workflow.Context, workflows.SweepInput) (workflows.SweepView, error) {
+		return workflows.SweepView{State: berth.SweepSucceeded}, nil
+	}, workflow.RegisterOptions{Name: "SweepWorkflow"})
+	w.RegisterWorkflowWithOptions(func(workflow.Context, workflows.TrialInput) (workflows.TrialResult, error) {
+		return workflows.TrialResult{State: berth.TrialSucceeded, Kind: berth.FailureOK, Message: "finished", Value: &value}, nil
+	}, workflow.RegisterOptions{Name: "TrialWorkflow"})
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
+
+	_, err := d.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	begin(t, c, d.installation.ID, d.sweeps...)
+
+	first := d.sweeps[0].ID
+	d.trials[first] = []berth.Trial{{Number: 1, State: berth.TrialRunning}, {Number: 2, State: berth.TrialWaiting}}
+
+	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
+		ID: workflows.TrialWorkflowID(first, 1), TaskQueue: "berth-" + d.installation.ID,
+	}, workflows.TrialWorkflow, workflows.TrialInput{SweepID: first, Number: 1})
+	require.NoError(t, err)
+	require.NoError(t, run.Get(t.Context(), nil))
+
+	for _, s := range d.sweeps {
+		require.NoError(t, c.GetWorkflow(t.Context(), workflows.SweepWorkflowID(s.ID), "").Get(t.Context(), nil))
+	}
+
+	require.NoError(t, d.orphans(c).Round(t.Context()))
+	require.Empty(t, d.installation.Alarm)
+
+	for _, s := range d.sweeps {
+		require.Equal(t, berth.SweepSucceeded, s.State)
+		require.Contains(t, s.Reason, "ended as its workflow did")
+	}
+
+	require.Equal(t, berth.TrialSucceeded, d.trials[first][0].State)
+	require.Equal(t, berth.TrialCanceled, d.trials[first][1].State, "Temporal does not know its workflow")
 }
 
 // newStates are those of so many sweeps, the first of them canceled.

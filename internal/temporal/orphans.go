@@ -10,7 +10,6 @@ import (
 	"go.temporal.io/api/enums/v1"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -84,6 +83,7 @@ type orphan struct {
 	state  berth.SweepState
 	reason string
 	gone   bool // Temporal knows nothing of it
+	told   bool // its workflow says that it ended so: nothing is judged
 }
 
 // Round looks once at every open sweep. One that cannot be ended now is looked
@@ -125,12 +125,13 @@ func (o *Orphans) Round(ctx context.Context) error {
 
 // suspicion says why so many sweeps without a workflow are not believed to
 // have ended; empty = they are believed. Those that are being ended were judged
-// before. looked is how many sweeps are open.
+// before, and a workflow that completed is no fault of Temporal's. looked is how
+// many sweeps are open.
 func suspicion(orphans []orphan, looked int) string {
 	fresh, gone := 0, 0
 
 	for _, orphan := range orphans {
-		if orphan.sweep.State == berth.SweepCanceling {
+		if orphan.told || orphan.sweep.State == berth.SweepCanceling {
 			looked--
 
 			continue
@@ -188,15 +189,11 @@ func (o *Orphans) end(ctx context.Context, orphan orphan) error {
 	return err
 }
 
-var openTrials = []string{
-	string(berth.TrialPending), string(berth.TrialProbing), string(berth.TrialWaiting), string(berth.TrialRunning),
-}
-
 // endTrials cancels the open trials of a sweep and returns how many are still
 // open, because their own workflows end them.
 func (o *Orphans) endTrials(ctx context.Context, sweepID string) (open int, err error) {
 	for after := 0; ; {
-		trials, err := o.Ledger.ListTrials(ctx, sweepID, openTrials, after, orphanPage)
+		trials, err := o.Ledger.ListTrials(ctx, sweepID, berth.OpenTrialStates(), after, orphanPage)
 		if err != nil {
 			return open, err
 		}
@@ -204,21 +201,23 @@ func (o *Orphans) endTrials(ctx context.Context, sweepID string) (open int, err 
 		for _, trial := range trials {
 			after = trial.Number
 
-			alive, err := o.Client.cancelTrial(ctx, sweepID, trial.Number)
+			end, err := o.Client.TrialEnd(ctx, sweepID, trial.Number)
 			if err != nil {
 				return open, err
 			}
 
-			if alive {
+			if end == nil {
 				open++
+
+				if err := o.Client.cancelTrial(ctx, sweepID, trial.Number); err != nil {
+					return open, err
+				}
 
 				continue
 			}
 
-			if _, err := o.Ledger.SetTrialState(ctx, berth.TrialUpdate{
-				TrialID: trial.ID, SweepID: sweepID, Number: trial.Number,
-				State: berth.TrialCanceled, Kind: berth.FailureCanceled, Message: activities.EndedInTemporal,
-			}); err != nil {
+			end.TrialID = trial.ID
+			if _, err := o.Ledger.SetTrialState(ctx, *end); err != nil {
 				return open, err
 			}
 		}
@@ -239,28 +238,34 @@ func (c *Client) sweepClosed(ctx context.Context, sweep berth.Sweep) (*orphan, e
 		return nil, err
 	}
 
+	o := &orphan{sweep: sweep, state: berth.SweepCanceled}
+
 	switch status {
+	case enums.WORKFLOW_EXECUTION_STATUS_COMPLETED: // the database was restored from before its end
+		var end workflows.SweepView
+		if err := c.temporal.GetWorkflow(ctx, id, "").Get(ctx, &end); err != nil {
+			return nil, translate(err, "reading the result of "+id)
+		}
+
+		o.state, o.told, o.reason = end.State, true, "ended as its workflow did, which had completed; the database did not know"
 	case enums.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED:
-		return &orphan{sweep, berth.SweepCanceled, "its workflow is not in Temporal any more; submit the sweep again", true}, nil
+		o.gone, o.reason = true, "its workflow is not in Temporal any more; submit the sweep again"
 	case enums.WORKFLOW_EXECUTION_STATUS_FAILED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
-		return &orphan{sweep, berth.SweepFailed, fmt.Sprintf("its workflow ended in Temporal (%s); the page of %s there says why", status, id), false}, nil
+		o.state, o.reason = berth.SweepFailed, fmt.Sprintf("its workflow ended in Temporal (%s); the page of %s there says why", status, id)
 	default:
-		return &orphan{sweep, berth.SweepCanceled, fmt.Sprintf("its workflow was ended in Temporal (%s)", status), false}, nil
+		o.reason = fmt.Sprintf("its workflow was ended in Temporal (%s)", status)
 	}
+
+	return o, nil
 }
 
-// cancelTrial asks the workflow of a trial to cancel, and reports whether there
-// is one that does.
-func (c *Client) cancelTrial(ctx context.Context, sweepID string, number int) (alive bool, err error) {
-	closed, err := c.TrialClosed(ctx, sweepID, number)
-	if err != nil || closed {
-		return false, err
+// cancelTrial asks the workflow of a trial to cancel. One that ended meanwhile
+// is seen in the next round.
+func (c *Client) cancelTrial(ctx context.Context, sweepID string, number int) error {
+	err := translate(c.temporal.CancelWorkflow(ctx, workflows.TrialWorkflowID(sweepID, number), ""), fmt.Sprintf("canceling trial %d of sweep %s", number, sweepID))
+	if berth.KindOf(err) == berth.KindNotFound {
+		return nil
 	}
 
-	err = translate(c.temporal.CancelWorkflow(ctx, workflows.TrialWorkflowID(sweepID, number), ""), fmt.Sprintf("canceling trial %d of sweep %s", number, sweepID))
-	if berth.KindOf(err) == berth.KindNotFound { // it ended meanwhile; the next round sees how
-		return true, nil
-	}
-
-	return err == nil, err
+	return err
 }
