@@ -92,11 +92,11 @@ func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (Sugges
 		func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error) {
 			var values []berth.Assignment
 
-			values, end = searcher.Next(made, search.SeenOf(history), in.Count)
+			values, end = searcher.Next(made, search.SeenOf(history), in.First-1-made+in.Count)
 			trials := make([]berth.NewTrial, len(values))
 
 			for i, v := range values {
-				trials[i] = berth.NewTrial{ID: trialID(in.SweepID, in.First+i), Params: v, Shape: shapes.Of(v)}
+				trials[i] = berth.NewTrial{ID: trialID(in.SweepID, made+1+i), Params: v, Shape: shapes.Of(v)}
 			}
 
 			return trials, end == search.EndSpace || end == search.EndDraws, nil

@@ -83,6 +83,31 @@ func TestSuggestTrials_SaysWhyItEnds(t *testing.T) {
 	}
 }
 
+// A database was restored from before trials 3 to 5, and the sweep goes on with
+// trial 6: each number has the values that it always has.
+func TestSuggestTrials_FillsWhatARestoredDatabaseForgot(t *testing.T) {
+	t.Parallel()
+
+	const id = "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1"
+
+	s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train]\nparameters: [{name: x, min: 1, max: 9}]\n"), "")
+	require.NoError(t, err)
+
+	whole, restored := &shelf{spec: s}, &shelf{spec: s}
+
+	for first := 1; first < 8; first += 2 {
+		a := &activities.Activities{Sweeps: whole, Placements: whole}
+		_, err := a.SuggestTrials(t.Context(), activities.SuggestInput{SweepID: id, First: first, Count: 2})
+		require.NoError(t, err)
+	}
+
+	restored.trials = slices.Clone(whole.trials[:2])
+	a := &activities.Activities{Sweeps: restored, Placements: restored}
+	_, err = a.SuggestTrials(t.Context(), activities.SuggestInput{SweepID: id, First: 6, Count: 3})
+	require.NoError(t, err)
+	require.Equal(t, whole.trials, restored.trials)
+}
+
 // ending is a sweep that ends while the database, which was restored, has some
 // of its trials open. Of the first Temporal knows how it ended, the second was
 // terminated, the third goes on.

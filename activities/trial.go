@@ -28,6 +28,9 @@ type TrialBrief struct {
 	MaxDuration      berth.Duration  `json:"max_duration"` // of one attempt
 	Heartbeat        berth.Duration  `json:"heartbeat"`    // see Patience
 	HostPatience     berth.Duration  `json:"host_patience"`
+	// Made is how many attempts the ledger has: more than none when the workflow
+	// of the trial was lost and this one goes on.
+	Made int `json:"made,omitempty"`
 }
 
 // BeginTrial returns what the workflow of a trial has to know.
@@ -50,6 +53,7 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 		MaxDuration:      spec.Limits.MaxTrialDuration,
 		Heartbeat:        berth.Duration(cmp.Or(a.Patience.Heartbeat, DefaultHeartbeatPatience)),
 		HostPatience:     berth.Duration(cmp.Or(a.Patience.Host, DefaultHostPatience)),
+		Made:             trial.Attempts,
 	}, nil
 }
 

@@ -229,7 +229,7 @@ func (p *probe) await(ctx workflow.Context) error {
 	return nil
 }
 
-// without is a list less one of its entries.
-func without(list []string, entry string) []string {
-	return slices.DeleteFunc(list, func(s string) bool { return s == entry })
+// without is a list less some of its entries.
+func without[T comparable](list []T, entries ...T) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(e T) bool { return slices.Contains(entries, e) })
 }

@@ -126,6 +126,12 @@ var contents = map[string]content{
 		order: []string{"step RequestPlacement", "cancel requested", "version canceled-wait", "step WithdrawPlacement", "step SettleTrial", "completed: canceled"},
 		never: []string{"RunTrial scheduled"},
 	},
+	"v4-trial-given-back": {
+		order: []string{
+			"hears stop", "RunTrial timed out: ScheduleToStart", "step AbandonAttempt", "version await-host",
+			"step RequestPlacement", "version given-back", "RunTrial completed", "completed: succeeded",
+		},
+	},
 	"v4-sweep-canceled": {
 		order: []string{"cancel requested", "version canceled-wait", "step SetSweepState", "cancels a trial", "step FinishSweep", "completed: canceled"},
 	},

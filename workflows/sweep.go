@@ -29,6 +29,9 @@ const (
 type SweepInput struct {
 	SweepID string        `json:"sweep_id"`
 	Carried *CarriedState `json:"carried,omitempty"`
+	// Adopted is set when the sweep's workflow was lost and this one goes on from
+	// the database: workflows of its trials may have ended without it.
+	Adopted bool `json:"adopted,omitempty"`
 }
 
 // CarriedState is what a SweepWorkflow remembers: ids and counts only.
@@ -88,7 +91,7 @@ func SweepWorkflow(ctx workflow.Context, in SweepInput) (SweepView, error) {
 		return SweepView{}, err
 	}
 
-	err := s.lookUp(ctx, false) // what ended between two runs told the earlier one
+	err := s.lookUp(ctx, s.Open, in.Adopted) // what ended between two runs told the earlier one
 	if err == nil {
 		err = s.run(ctx)
 	}
@@ -123,6 +126,8 @@ type sweep struct {
 	id   string
 	plan activities.SweepPlan
 	news []berth.TrialEnd  // of trials that this run started
+	mine []int             // trials whose ends Temporal tells this run
+	seen time.Time         // when the database was last asked for ends
 	sent []workflow.Future // requests to trials; Temporal drops those that a run leaves unanswered
 }
 
@@ -180,8 +185,8 @@ type wishes struct {
 func (s *sweep) wishes() wishes { return wishes{s.Ending, s.Paused, s.plan.MaxParallel} }
 
 // await waits until there is something to do: news, or other wishes than those
-// that were acted upon. Without news for long, it asks the database which of
-// the open trials have ended.
+// that were acted upon. Now and then it asks the database and Temporal which of
+// the open trials have ended without a word, however much news of others comes.
 func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel, acted wishes) error {
 	patience := lostCheck
 	if left := s.timeLeft(ctx); left > 0 && s.Clock.Since.IsZero() {
@@ -191,11 +196,24 @@ func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel, ac
 	news, err := awaitFor(ctx, patience, "look up trials that ended without a word", func() bool {
 		return finished.Len() > 0 || len(s.news) > 0 || s.wishes() != acted || (s.room() > 0 && len(s.Open) == 0)
 	})
-	if err != nil || news || patience < lostCheck || len(s.Open) == 0 {
+	if err != nil || len(s.Open) == 0 {
 		return err
 	}
 
-	return s.lookUp(ctx, true)
+	silent := !news && patience == lostCheck
+	if !silent && workflow.Now(ctx).Sub(s.seen) < lostCheck {
+		return nil
+	}
+
+	if workflow.GetVersion(ctx, changeLookUp, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		return s.lookUp(ctx, without(s.Open, s.mine...), true)
+	}
+
+	if !silent {
+		return nil
+	}
+
+	return s.lookUp(ctx, s.Open, true)
 }
 
 // receive takes in the ends of trials.

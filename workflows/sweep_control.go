@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 
 	"go.temporal.io/sdk/workflow"
@@ -10,7 +11,8 @@ import (
 )
 
 // handle registers what a person can ask of a running sweep. Validators refuse
-// with a reason and leave no history.
+// with a reason and leave no history. What is so already is written again: a
+// database that was restored may say otherwise.
 func (s *sweep) handle(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandler(ctx, QueryState, func() (SweepView, error) { return s.view(), nil }); err != nil {
 		return err
@@ -44,16 +46,12 @@ func (s *sweep) mayPause() error {
 		return s.over("pause")
 	}
 
-	if s.Paused {
-		return berth.Errorf(berth.KindConflict, "the sweep is paused already")
-	}
-
 	return nil
 }
 
 func (s *sweep) mayResume() error {
-	if !s.Paused {
-		return berth.Errorf(berth.KindConflict, "the sweep is not paused")
+	if s.ended() {
+		return s.over("resume")
 	}
 
 	return nil
@@ -80,7 +78,8 @@ func (s *sweep) over(what string) error {
 }
 
 func (s *sweep) pause(ctx workflow.Context) (SweepView, error) {
-	if err := s.setState(ctx, berth.SweepPaused, "paused by a person; resume it to go on"); err != nil {
+	reason := cmp.Or(s.Doubt.Why, "paused by a person; resume it to go on")
+	if err := s.setState(ctx, berth.SweepPaused, reason); err != nil {
 		return SweepView{}, err
 	}
 

@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"testing"
@@ -30,6 +31,8 @@ type sweepBundle struct {
 	result func(number int) berth.TrialEnd
 	broken map[int]error // trials whose workflow ends so
 	takes  time.Duration // that a trial runs
+	deaf   bool          // trials run on when they are stopped
+	again  map[int]int   // numbers for which the search once suggests others, that there were
 
 	beginning, suggesting func() // called in these steps
 
@@ -76,7 +79,8 @@ func sweepSetup(t *testing.T) *sweepBundle {
 
 			r := activities.SuggestResult{Capacity: b.holds}
 			for n := in.First; n < in.First+in.Count && n <= b.total; n++ {
-				r.Numbers = append(r.Numbers, n)
+				r.Numbers = append(r.Numbers, cmp.Or(b.again[n], n))
+				delete(b.again, n)
 			}
 
 			r.Exhausted = len(r.Numbers) < in.Count
@@ -112,7 +116,7 @@ func (b *sweepBundle) trial(ctx workflow.Context, in workflows.TrialInput) (work
 	b.most = max(b.most, b.running)
 
 	stop := workflow.GetSignalChannel(ctx, workflows.SignalStop)
-	_, err := workflow.AwaitWithTimeout(ctx, b.takes, func() bool { return stop.Len() > 0 })
+	_, err := workflow.AwaitWithTimeout(ctx, b.takes, func() bool { return stop.Len() > 0 && !b.deaf })
 
 	b.running--
 
@@ -233,12 +237,40 @@ func TestSweep_PauseAndResume(t *testing.T) {
 
 	require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
 	require.NoError(t, *paused)
-	require.ErrorContains(t, *again, "paused already")
+	require.NoError(t, *again)
 	require.NoError(t, *resumed)
 	require.Equal(t, 16, during, "no trial starts while paused")
 	require.Len(t, b.started, 40)
 	require.Equal(t, berth.SweepPaused, b.states[0].State)
-	require.Equal(t, berth.SweepRunning, b.states[1].State)
+	require.Equal(t, berth.SweepPaused, b.states[1].State)
+	require.Equal(t, berth.SweepRunning, b.states[2].State)
+}
+
+// A database that was restored says paused, and the sweep knows nothing of it: a
+// person who resumes it is heard.
+func TestSweep_ResumesWhatARestoredDatabasePaused(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	resumed := b.update(30*time.Second, workflows.UpdateResume)
+
+	require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
+	require.NoError(t, *resumed)
+	require.Equal(t, []activities.SweepStateInput{{SweepID: sweepID, State: berth.SweepRunning}}, b.states)
+}
+
+func TestSweep_RefusesToResumeWhatEnds(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	stopped := b.update(30*time.Second, workflows.UpdateStop)
+	resumed := b.update(31*time.Second, workflows.UpdateResume)
+
+	b.result = func(n int) berth.TrialEnd { return berth.TrialEnd{Number: n, State: berth.TrialSucceeded} }
+	b.deaf = true // trials run on
+	require.Equal(t, berth.SweepStopped, b.execute(t).State)
+	require.NoError(t, *stopped)
+	require.ErrorContains(t, *resumed, "cannot resume: the sweep is ending (stopped by a person)")
 }
 
 func TestSweep_Stop(t *testing.T) {
@@ -448,6 +480,69 @@ func TestSweep_TakesOverTheTrialsOfAnEarlierRun(t *testing.T) {
 		{SweepID: sweepID, Numbers: []int{1, 2, 3}},
 		{SweepID: sweepID, Numbers: []int{3}, Closed: true},
 	}, looks)
+}
+
+// A person ends the workflow of a trial that an earlier run started, while other
+// trials bring news every minute: it is looked up all the same, and those that
+// this run started are not asked about.
+func TestSweep_LooksUpTrialsOfEarlierRunsWhileNewsCome(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := sweepSetup(t)
+	b.total, b.plan.MaxParallel = 1000, 1
+
+	var after time.Duration
+
+	began := b.env.Now()
+
+	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.EndedInput) ([]berth.TrialEnd, error) {
+			require.Equal(t, []int{1}, in.Numbers)
+
+			if !in.Closed {
+				return nil, nil
+			}
+
+			after = b.env.Now().Sub(began)
+
+			return []berth.TrialEnd{{Number: 1, State: berth.TrialCanceled}}, nil
+		})
+
+	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.CarriedState{
+		Created: 1, Open: []int{1},
+	}})
+	require.True(t, b.env.IsWorkflowCompleted())
+	require.NotZero(t, after, "nobody asked about trial 1")
+	require.Less(t, after, 10*time.Minute)
+}
+
+// A restored database suggests a trial again that Temporal knows to have ended:
+// the sweep asks at once how it ended.
+func TestSweep_AsksAboutTrialsThatWereThere(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := sweepSetup(t)
+	b.total, b.holds = 17, 2 // trial 17 when one of the first 16 has ended
+
+	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.EndedInput) ([]berth.TrialEnd, error) {
+			require.Equal(t, activities.EndedInput{SweepID: sweepID, Numbers: []int{1}, Closed: true}, in)
+
+			return []berth.TrialEnd{{Number: 1, State: berth.TrialSucceeded}}, nil
+		}).Once()
+
+	b.again = map[int]int{17: 1}
+
+	began := b.env.Now()
+
+	require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
+	require.Less(t, b.env.Now().Sub(began), 4*time.Minute)
+	require.Len(t, b.started, 17)
+	b.env.AssertExpectations(t)
 }
 
 // The search says that it has no more only when it is asked for more than

@@ -102,14 +102,18 @@ func (s *sweep) start(ctx workflow.Context, numbers []int) error {
 			TrialWorkflow, TrialInput{SweepID: s.id, Number: number})
 	}
 
+	var there []int
+
 	for i, number := range numbers {
 		err := children[i].GetChildWorkflowExecution().Get(ctx, nil)
 
 		switch {
 		case temporal.IsWorkflowExecutionAlreadyStartedError(err): // by an earlier run of this sweep
+			there = append(there, number)
 		case err != nil:
 			return err
 		default:
+			s.mine = append(s.mine, number)
 			workflow.Go(ctx, func(ctx workflow.Context) { s.attend(ctx, number, children[i]) })
 		}
 
@@ -118,7 +122,11 @@ func (s *sweep) start(ctx workflow.Context, numbers []int) error {
 		}
 	}
 
-	return nil
+	if len(there) == 0 || workflow.GetVersion(ctx, changeLookUp, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return nil
+	}
+
+	return s.lookUp(ctx, there, true) // they may have ended long ago, in a database that was restored
 }
 
 // attend waits for a trial's end. One that ended without settling, because its
@@ -152,19 +160,21 @@ func (s *sweep) attend(ctx workflow.Context, number int, child workflow.ChildWor
 	s.news = append(s.news, berth.TrialEnd{Number: number, State: update.State, Kind: update.Kind})
 }
 
-// lookUp asks the database which open trials have ended without a word, and
-// with closed also Temporal.
-func (s *sweep) lookUp(ctx workflow.Context, closed bool) error {
+// lookUp asks the database which of these open trials have ended without a word,
+// and with closed also Temporal.
+func (s *sweep) lookUp(ctx workflow.Context, numbers []int, closed bool) error {
 	var (
 		a     *activities.Activities
 		ended []berth.TrialEnd
 	)
 
-	if len(s.Open) == 0 {
+	s.seen = workflow.Now(ctx)
+
+	if len(numbers) == 0 {
 		return nil
 	}
 
-	in := activities.EndedInput{SweepID: s.id, Numbers: slices.Clone(s.Open), Closed: closed}
+	in := activities.EndedInput{SweepID: s.id, Numbers: slices.Clone(numbers), Closed: closed}
 	if err := workflow.ExecuteLocalActivity(steps(ctx), a.EndedTrials, in).Get(ctx, &ended); err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (t *trial) run(ctx workflow.Context) (berth.TrialUpdate, error) {
 	}
 
 	for {
-		if t.stopped && !t.mayComeBack(ctx) {
+		if t.stopped && t.attempts >= t.brief.Made && !t.mayComeBack(ctx) {
 			return t.notStarted(), nil
 		}
 
@@ -144,11 +144,15 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 	}
 
 	again := place.status.AttemptID == t.judged // its outcome was counted already
+	t.away, t.short = false, t.short || place.status.Short
+
 	if place.status.AttemptID != AttemptID(t.id, t.attempts) {
 		t.revived++
-	}
 
-	t.away, t.short = false, t.short || place.status.Short
+		if workflow.GetVersion(ctx, changeGivenBack, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+			t.short = place.status.Short // it began before the trial was asked for a short run
+		}
+	}
 
 	outcome, err := t.execute(ctx, place.status)
 	if err != nil {

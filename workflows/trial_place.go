@@ -1,6 +1,9 @@
 package workflows
 
 import (
+	"errors"
+
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/berthml/berth"
@@ -17,16 +20,13 @@ type placing struct {
 // place asks for a place and waits for it. The signal is a shortcut: a timer
 // looks at the request too, less and less often.
 func (t *trial) place(ctx workflow.Context) (placing, error) {
-	var (
-		a      *activities.Activities
-		result activities.PlaceResult
-	)
-
 	in := activities.PlaceInput{
 		SweepID: t.in.SweepID, Trial: t.in.Number, WorkflowID: t.id,
 		AttemptID: AttemptID(t.id, t.attempts), Number: t.attempts, Purpose: t.purpose(), Short: t.short, Last: t.last,
 	}
-	if err := workflow.ExecuteLocalActivity(steps(ctx), a.RequestPlacement, in).Get(ctx, &result); err != nil {
+
+	result, err := t.ask(ctx, in)
+	if err != nil {
 		return placing{}, err
 	}
 
@@ -54,6 +54,32 @@ func (t *trial) place(ctx workflow.Context) (placing, error) {
 
 		return placing{end: &end}, nil
 	}
+}
+
+// ask puts the request to the ledger. One that is there answers as it stands.
+func (t *trial) ask(ctx workflow.Context, in activities.PlaceInput) (result activities.PlaceResult, err error) {
+	var a *activities.Activities
+
+	err = workflow.ExecuteLocalActivity(steps(ctx), a.RequestPlacement, in).Get(ctx, &result)
+
+	return result, err
+}
+
+// askAgain puts a request once more that a restored database does not know.
+func (t *trial) askAgain(ctx workflow.Context, in activities.PlaceInput) (berth.PlacementStatus, error) {
+	result, err := t.ask(ctx, in)
+	if err == nil && result.Infeasible {
+		result.Status.State = berth.RequestImpossible
+	}
+
+	return result.Status, err
+}
+
+// notFound reports whether the ledger does not know what a step was about.
+func notFound(err error) bool {
+	app, ok := errors.AsType[*temporal.ApplicationError](err)
+
+	return ok && app.Type() == string(berth.KindNotFound)
 }
 
 func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, status berth.PlacementStatus) (berth.PlacementStatus, error) {
@@ -92,6 +118,10 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 			status, err = t.resize(ctx, in)
 		default:
 			err = check(ctx, a.CheckPlacement)
+		}
+
+		if notFound(err) {
+			status, err = t.askAgain(ctx, in)
 		}
 
 		if err != nil {

@@ -595,3 +595,89 @@ func TestTrial_StoppedWhileItsHostIsAway(t *testing.T) {
 		})
 	}
 }
+
+// The workflow of a trial of a stopped sweep was lost and goes on from the
+// database: what runs already finishes.
+func TestTrial_StoppedGoesThroughTheAttemptsOfBefore(t *testing.T) {
+	t.Parallel()
+
+	for made, state := range map[int]berth.TrialState{0: berth.TrialCanceled, 1: berth.TrialSucceeded} {
+		b := trialSetup(t)
+		b.brief.Made = made
+		b.runs(ok(0.5))
+		b.env.RegisterDelayedCallback(func() { b.env.SignalWorkflow(workflows.SignalStop, nil) }, 0)
+
+		require.Equal(t, state, b.execute(t).State)
+		require.Len(t, b.requests, made)
+	}
+}
+
+// A trial that runs beside the probe is asked for a short run, which it hears
+// when its host is lost and it waits again. The attempt that its host then gives
+// back is the whole run that it always was.
+func TestTrial_GivenBackIsNoShortProbe(t *testing.T) {
+	t.Parallel()
+
+	var (
+		a      *activities.Activities
+		orders []activities.Order
+	)
+
+	b := trialSetup(t)
+	b.brief.NeedsProbe, b.brief.ProbeMode = true, berth.ProbeAuto
+	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
+	b.env.RegisterDelayedCallback(func() {
+		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Beside: true})
+	}, time.Second)
+	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, order activities.Order) (berth.Outcome, error) {
+			if orders = append(orders, order); len(orders) > 1 {
+				return ok(0.5), nil
+			}
+
+			b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Short: true})
+
+			b.waiting = true
+
+			return berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+		})
+	b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(activities.Abandoned{}, nil)
+
+	back := func(context.Context, activities.AttemptRef) (berth.PlacementStatus, error) {
+		return b.status(b.requests[0].AttemptID, berth.RequestPlaced, berth.Demand{MemoryBytes: mib}), nil
+	}
+	b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(back).Maybe()
+	b.env.OnActivity(a.ResizePlacement, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
+			return activities.PlaceResult{Status: b.status(in.AttemptID, berth.RequestWaiting, berth.Demand{MemoryBytes: mib})}, nil
+		}).Once()
+
+	result := b.execute(t)
+	require.Equal(t, berth.TrialSucceeded, result.State)
+	require.Len(t, orders, 2)
+	require.Equal(t, orders[0].AttemptID, orders[1].AttemptID)
+	require.False(t, orders[1].Short)
+	require.Equal(t, 1, result.Attempts)
+	b.env.AssertExpectations(t)
+}
+
+// A request that a restored database forgot is put again, as it was.
+func TestTrial_RequestThatARestoredDatabaseForgot(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := trialSetup(t)
+	b.waiting = true
+	b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(
+		func(context.Context, activities.AttemptRef) (berth.PlacementStatus, error) {
+			b.waiting = false // the next one is placed at once
+
+			return berth.PlacementStatus{}, temporal.NewNonRetryableApplicationError("no such row", string(berth.KindNotFound), nil)
+		}).Once()
+	b.runs(ok(1))
+
+	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+	require.Len(t, b.requests, 2)
+	require.Equal(t, b.requests[0], b.requests[1])
+}

@@ -11,5 +11,7 @@ const (
 	changeClock         = "clock"          // max_duration counts from the first trial that runs
 	changeAwaitHost     = "await-host"     // a trial of a stopped sweep waits for the host that has its running attempt
 	changeCanceledWait  = "canceled-wait"  // a canceled wait is an error: a canceled trial withdraws its request itself
+	changeLookUp        = "look-up"        // trials that Temporal tells another run of are looked up, also while others bring news
+	changeGivenBack     = "given-back"     // an attempt that is given back is what the ledger says, whatever its trial was asked meanwhile
 	changeInfeasible    = "infeasible"     // infeasible trials do not count for max_failed_trials
 )

@@ -259,6 +259,38 @@ func TestSuggest_RetryReturnsTheSameTrials(t *testing.T) {
 	require.Equal(t, berth.FloatValue(1e15), trial.Params["lr"], "a float stays a float")
 }
 
+// A database was restored from before trials 2 to 5, and the sweep goes on with
+// trial 6: the search fills the gap first, so that no combination is left out.
+func TestSuggest_FillsWhatARestoredDatabaseForgot(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.request(t, gib)
+
+	suggest := func(made int, _ []berth.Assignment) ([]berth.NewTrial, bool, error) {
+		require.Equal(t, 1, made)
+
+		trials := make([]berth.NewTrial, 6)
+		for i := range trials {
+			trials[i] = berth.NewTrial{
+				ID: uuid.NewString(), Params: berth.Assignment{"lr": berth.FloatValue(float64(made + i))},
+			}
+		}
+
+		return trials, false, nil
+	}
+
+	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 6, false, suggest)
+	require.NoError(t, err)
+	require.Equal(t, []int{6, 7}, numbers)
+
+	for number := 2; number <= 7; number++ {
+		trial, err := b.store.GetTrial(t.Context(), b.sweep, number)
+		require.NoError(t, err)
+		require.Equal(t, berth.FloatValue(float64(number-1)), trial.Params["lr"], "the values of its number")
+	}
+}
+
 func TestCreateSweep_IdempotencyKey(t *testing.T) {
 	t.Parallel()
 

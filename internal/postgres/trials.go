@@ -13,8 +13,10 @@ import (
 // Suggest stores the trials of a sweep from number first on, which suggest
 // makes from the number of trials before and, when withHistory is set, their
 // values. A repeated call finds what the earlier one stored and returns just
-// that, so that an activity's retry yields the same trials. exhausted is
-// suggest's own word, true when there is no more.
+// that, so that an activity's retry yields the same trials. In a database that
+// was restored from before the trials ahead of first, suggest makes those anew,
+// so that numbers have no gaps. exhausted is suggest's own word, true when there
+// is no more.
 func (s *Store) Suggest(
 	ctx context.Context, sweepID string, first int, withHistory bool,
 	suggest func(made int, history []berth.Assignment) (trials []berth.NewTrial, exhausted bool, err error),
@@ -48,7 +50,7 @@ func (s *Store) Suggest(
 		exhausted = done
 		numbers = sequence(first, int(made)+len(trials))
 
-		return s.insertTrials(ctx, tx, sweepID, first, trials)
+		return s.insertTrials(ctx, tx, sweepID, int(made)+1, trials)
 	})
 
 	return numbers, exhausted, err
@@ -125,6 +127,8 @@ func (s *Store) PlannedTrial(ctx context.Context, sweepID string, number int) (b
 	if planned.Trial, err = toTrial(row.Trial); err != nil {
 		return planned, err
 	}
+
+	planned.Attempts = int(row.Attempts)
 
 	if err := decode(row.Spec, &planned.Spec, "spec of sweep "+sweepID); err != nil {
 		return planned, err

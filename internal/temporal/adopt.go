@@ -104,10 +104,11 @@ func eachOpenSweep(ctx context.Context, ledger SweepLedger, do func(berth.Sweep)
 }
 
 // revive starts the workflow of a sweep that has none any more, and those of
-// its open trials first: the sweep believes them to be there.
+// its open trials first: the sweep believes them to be there. What Temporal knows
+// to have completed is not repeated: Orphans and the sweep end it as it ended.
 func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string, done *Adopted) error {
 	status, err := c.status(ctx, workflows.SweepWorkflowID(sweepID))
-	if err != nil || open(status) {
+	if err != nil || open(status) || status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 		return err
 	}
 
@@ -133,11 +134,14 @@ func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string,
 			after = trial.Number
 			state.Open = append(state.Open, trial.Number)
 
-			if err := c.reviveTrial(ctx, sweep, trial.Number); err != nil {
+			started, err := c.reviveTrial(ctx, sweep, trial.Number)
+			if err != nil {
 				return err
 			}
 
-			done.Trials++
+			if started {
+				done.Trials++
+			}
 		}
 
 		if len(trials) < orphanPage {
@@ -145,7 +149,7 @@ func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string,
 		}
 	}
 
-	in := workflows.SweepInput{SweepID: sweepID}
+	in := workflows.SweepInput{SweepID: sweepID, Adopted: true}
 	if sweep.State != berth.SweepPending {
 		in.Carried = &state
 	}
@@ -163,11 +167,17 @@ func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string,
 	return nil
 }
 
-// reviveTrial starts the workflow of a trial unless it runs. Attempt ids come
-// from the workflow's id, so it goes through the attempts of before without
-// making any of them anew.
-func (c *Client) reviveTrial(ctx context.Context, sweep berth.Sweep, number int) error {
+// reviveTrial starts the workflow of a trial unless it runs or has completed.
+// Attempt ids come from the workflow's id, so it goes through the attempts of
+// before without making any of them anew.
+func (c *Client) reviveTrial(ctx context.Context, sweep berth.Sweep, number int) (started bool, err error) {
 	id := workflows.TrialWorkflowID(sweep.ID, number)
+
+	status, err := c.status(ctx, id)
+	if err != nil || open(status) || status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		return false, err
+	}
+
 	options := client.StartWorkflowOptions{
 		ID: id, TaskQueue: c.queue,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
@@ -177,14 +187,13 @@ func (c *Client) reviveTrial(ctx context.Context, sweep berth.Sweep, number int)
 	}
 	in := workflows.TrialInput{SweepID: sweep.ID, Number: number}
 
-	var err error
 	if sweep.State == berth.SweepStopping {
 		_, err = c.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalStop, nil, options, workflows.TrialWorkflow, in)
 	} else {
 		_, err = c.temporal.ExecuteWorkflow(ctx, options, workflows.TrialWorkflow, in)
 	}
 
-	return translate(err, fmt.Sprintf("starting trial %d of sweep %s", number, sweep.ID))
+	return err == nil, translate(err, fmt.Sprintf("starting trial %d of sweep %s", number, sweep.ID))
 }
 
 // startSweep starts the workflow of a sweep unless it runs, or, as reuse says,

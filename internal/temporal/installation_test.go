@@ -411,16 +411,89 @@ func TestOrphans_ManyAtOnce(t *testing.T) {
 	require.Contains(t, d.installation.Alarm, "1 of 1 open sweeps")
 }
 
-// A database was restored from before the ends of sweeps: they end as their
-// workflows did, however many, and so do their trials.
-func TestOrphans_EndAsTheirWorkflowsDid(t *testing.T) {
+// Temporal's store was restored from before a sweep: it is not ended, however
+// many others are there.
+func TestOrphans_OneIsNotKnown(t *testing.T) {
 	t.Parallel()
 
 	c := startTemporal(t)
-	d := newDatabase(running(5)...)
+	d := newDatabase(running(3)...)
+	lost := d.sweeps[2].ID
+	d.trials[lost] = []berth.Trial{{Number: 1, State: berth.TrialRunning}}
+
+	_, err := d.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	begin(t, c, d.installation.ID, d.sweeps[:2]...)
+	require.NoError(t, d.orphans(c).Round(t.Context()))
+	require.Equal(t, newStates(3, 0), d.states())
+	require.Equal(t, berth.TrialRunning, d.trials[lost][0].State)
+	require.Contains(t, d.installation.Alarm, "1 of 3 open sweeps have no workflow")
+	require.Contains(t, d.installation.Alarm, berth.ShortKey(lost))
+
+	done, err := d.identity(c).Adopt(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, temporal.Adopted{Sweeps: 1, Trials: 1}, done)
+	require.NoError(t, d.orphans(c).Round(t.Context()))
+	require.Empty(t, d.installation.Alarm)
+	require.Equal(t, newStates(3, 0), d.states())
+}
+
+// A dump was restored from before the end of a sweep and of its trials. What
+// Temporal knows to have completed is not run again.
+func TestAdopt_RepeatsNothingThatCompleted(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+	d := newDatabase(running(2)...)
+	over, lost := d.sweeps[0].ID, d.sweeps[1].ID
+	queue := "berth-" + d.installation.ID
+
+	serveEnds(t, c, queue)
+
+	_, err := d.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	begin(t, c, d.installation.ID, d.sweeps[0])
+	require.NoError(t, c.GetWorkflow(t.Context(), workflows.SweepWorkflowID(over), "").Get(t.Context(), nil))
+
+	runs := make(map[string]string)
+
+	for _, sweep := range []string{over, lost} {
+		d.trials[sweep] = []berth.Trial{{Number: 1, State: berth.TrialRunning}}
+
+		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
+			ID: workflows.TrialWorkflowID(sweep, 1), TaskQueue: queue,
+		}, workflows.TrialWorkflow, workflows.TrialInput{SweepID: sweep, Number: 1})
+		require.NoError(t, err)
+		require.NoError(t, run.Get(t.Context(), nil))
+
+		runs[run.GetID()] = run.GetRunID()
+	}
+
+	d.installation.Database = "cluster/2"
+
+	done, err := d.identity(c).Adopt(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, temporal.Adopted{Sweeps: 1}, done, "the one that Temporal does not know")
+	require.Equal(t, []int{1}, carried(t, c, lost).Open)
+
+	for id, run := range runs {
+		got, err := c.DescribeWorkflow(t.Context(), id, "")
+		require.NoError(t, err)
+		require.Equal(t, run, got.WorkflowExecution.RunID, "%s was run again", id)
+	}
+
+	require.NoError(t, d.orphans(c).Round(t.Context()))
+	require.Equal(t, berth.TrialSucceeded, d.trials[over][0].State)
+	require.Equal(t, berth.SweepSucceeded, d.sweeps[0].State)
+}
+
+// serveEnds serves a queue with workflows that end at once.
+func serveEnds(t *testing.T, c client.Client, queue string) {
+	t.Helper()
+
 	value := 0.5
 
-	w := worker.New(c, "berth-"+d.installation.ID, worker.Options{})
+	w := worker.New(c, queue, worker.Options{})
 	w.RegisterWorkflowWithOptions(func(workflow.Context, workflows.SweepInput) (workflows.SweepView, error) {
 		return workflows.SweepView{State: berth.SweepSucceeded}, nil
 	}, workflow.RegisterOptions{Name: "SweepWorkflow"})
@@ -429,6 +502,16 @@ func TestOrphans_EndAsTheirWorkflowsDid(t *testing.T) {
 	}, workflow.RegisterOptions{Name: "TrialWorkflow"})
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
+}
+
+// A database was restored from before the ends of sweeps: they end as their
+// workflows did, however many, and so do their trials.
+func TestOrphans_EndAsTheirWorkflowsDid(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+	d := newDatabase(running(5)...)
+	serveEnds(t, c, "berth-"+d.installation.ID)
 
 	_, err := d.identity(c).Check(t.Context())
 	require.NoError(t, err)

@@ -37,9 +37,9 @@ const (
 // workflow is gone, too, is settled here, which fences its attempt for the
 // host to stop. A sweep that is pending and was never started is started.
 //
-// It ends a few at most. When many are gone at once, or Temporal knows none of
-// the open ones, the fault is more likely Temporal's than theirs: that is an
-// alarm for a person, and nothing is ended.
+// It ends a few at most. When many are gone at once, or Temporal does not know
+// one that is open, the fault is more likely Temporal's than theirs: that is an
+// alarm for a person, and nothing is judged.
 type Orphans struct {
 	Ledger   OpenLedger
 	Identity *Identity
@@ -111,45 +111,44 @@ func (o *Orphans) Round(ctx context.Context) error {
 		return errors.Join(err, checked)
 	}
 
-	alarm := suspicion(orphans, looked)
-	if told := o.Identity.alarm(ctx, alarm); told != nil || alarm != "" {
-		return errors.Join(err, told)
-	}
+	believed, alarm := believe(orphans, looked)
+	err = errors.Join(err, o.Identity.alarm(ctx, alarm))
 
-	for _, orphan := range orphans {
+	for _, orphan := range believed {
 		err = errors.Join(err, o.end(ctx, orphan))
 	}
 
 	return err
 }
 
-// suspicion says why so many sweeps without a workflow are not believed to
-// have ended; empty = they are believed. Those that are being ended were judged
-// before, and a workflow that completed is no fault of Temporal's. looked is how
-// many sweeps are open.
-func suspicion(orphans []orphan, looked int) string {
-	fresh, gone := 0, 0
+// believe returns the sweeps that are ended: those that were judged before,
+// those whose workflow itself says how they ended, and a few that a person ended
+// in Temporal. The others are an alarm: Temporal forgets no workflow that goes
+// on, so one that it does not know, or many at once, mean that its store is not
+// the one of before. looked is how many sweeps are open.
+func believe(orphans []orphan, looked int) (believed []orphan, alarm string) {
+	var ended, gone []orphan
 
 	for _, orphan := range orphans {
-		if orphan.told || orphan.sweep.State == berth.SweepCanceling {
+		switch {
+		case orphan.told || orphan.sweep.State == berth.SweepCanceling:
 			looked--
 
-			continue
-		}
-
-		fresh++
-
-		if orphan.gone {
-			gone++
+			believed = append(believed, orphan)
+		case orphan.gone:
+			gone = append(gone, orphan)
+		default:
+			ended = append(ended, orphan)
 		}
 	}
 
-	if fresh > endedAtOnce || gone > 0 && gone == looked {
-		return fmt.Sprintf("%d of %d open sweeps have no workflow in Temporal any more, all at once: "+
-			"Berth ends none of them, and containers go on", fresh, looked)
+	fresh := len(ended) + len(gone)
+	if len(gone) == 0 && fresh <= endedAtOnce {
+		return append(believed, ended...), ""
 	}
 
-	return ""
+	return believed, fmt.Sprintf("%d of %d open sweeps have no workflow in Temporal any more, such as %s: "+
+		"Berth ends none of them, and containers go on", fresh, looked, berth.ShortKey(append(gone, ended...)[0].sweep.ID))
 }
 
 // look returns a sweep whose workflow has ended without it; nil = it goes on. A
@@ -249,7 +248,7 @@ func (c *Client) sweepClosed(ctx context.Context, sweep berth.Sweep) (*orphan, e
 
 		o.state, o.told, o.reason = end.State, true, "ended as its workflow did, which had completed; the database did not know"
 	case enums.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED:
-		o.gone, o.reason = true, "its workflow is not in Temporal any more; submit the sweep again"
+		o.gone, o.reason = true, "its workflow is not in Temporal any more"
 	case enums.WORKFLOW_EXECUTION_STATUS_FAILED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
 		o.state, o.reason = berth.SweepFailed, fmt.Sprintf("its workflow ended in Temporal (%s); the page of %s there says why", status, id)
 	default:

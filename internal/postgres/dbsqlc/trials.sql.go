@@ -12,13 +12,15 @@ import (
 )
 
 const getPlannedTrial = `-- name: GetPlannedTrial :one
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, s.spec FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, s.spec, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = $1 AND t.number = $2
 `
 
 type GetPlannedTrialRow struct {
-	Trial Trial
-	Spec  []byte
+	Trial    Trial
+	Spec     []byte
+	Attempts int32
 }
 
 func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, number int32) (GetPlannedTrialRow, error) {
@@ -38,6 +40,7 @@ func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, 
 		&i.Trial.StartedAt,
 		&i.Trial.FinishedAt,
 		&i.Spec,
+		&i.Attempts,
 	)
 	return i, err
 }

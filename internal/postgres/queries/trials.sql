@@ -6,7 +6,8 @@ INSERT INTO trials (id, sweep_id, number, params, shape_key)
 VALUES (@id, @sweep_id, @number, @params, @shape_key);
 
 -- name: GetPlannedTrial :one
-SELECT sqlc.embed(t), s.spec FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+SELECT sqlc.embed(t), s.spec, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = @sweep_id AND t.number = @number;
 
 -- name: ListEndedTrials :many
