@@ -100,6 +100,52 @@ func TestFinishAttempt_RaisesSiblingsToWhatIsThere(t *testing.T) {
 	require.Equal(t, int64(8*gib), waiting[0].Demand.MemoryBytes)
 }
 
+// A shape that was measured to need more than the hosts have that take attempts
+// now waits for the one that holds it: with less, its trials would be killed.
+func TestFinishAttempt_CutsNoSiblingBelowWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+
+	for name, gone := range map[string]string{
+		"drained":    "state = 'draining'",
+		"lost":       "last_seen_at = now() - interval '1 hour'",
+		"cordoned":   "cordoned_at = now(), test_at = now()",
+		"with fault": "problem = 'its worker does not reach Temporal'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			url := pgtest.URL(t)
+			b, pool := setupOn(t, url), openPool(t, url)
+
+			b.host.ID, b.host.Name, b.host.MemoryBytes = uuid.NewString(), "large", 64*gib
+			require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+
+			runs := []berth.PlacementRequest{b.request(t, 20*gib), b.request(t, 20*gib), b.request(t, 20*gib)}
+			tokens := make([]int64, len(runs))
+
+			for i, r := range runs {
+				tokens[i] = b.place(t, r).Token
+			}
+
+			b.request(t, 20*gib)
+
+			_, err := pool.Exec(t.Context(), "UPDATE hosts SET "+gone+" WHERE id = $1", b.host.ID)
+			require.NoError(t, err)
+
+			for i, r := range runs {
+				require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, tokens[i], berth.Outcome{
+					Kind: berth.FailureOK, FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: 18 * gib, Samples: 3},
+				})))
+			}
+
+			_, waiting, _, err := b.store.Queue(t.Context(), 10)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, waiting[0].Demand.MemoryBytes, int64(18*gib))
+			require.Less(t, waiting[0].Demand.MemoryBytes, int64(20*gib), "what was measured, with the margin of three runs")
+		})
+	}
+}
+
 func TestRemoveHost(t *testing.T) {
 	t.Parallel()
 

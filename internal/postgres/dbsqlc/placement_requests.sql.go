@@ -438,16 +438,17 @@ func (q *Queries) ResizeRequest(ctx context.Context, db DBTX, arg *ResizeRequest
 const resizeWaitingDemand = `-- name: ResizeWaitingDemand :execrows
 WITH capacity AS (
     SELECT coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS bytes,
-        state = 'ready' AND cordoned_at IS NULL AND now() - last_seen_at <= $1::interval AS ready
+        state = 'ready' AND problem = '' AND cordoned_at IS NULL AND now() - last_seen_at <= $1::interval AS ready
     FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at
 ), most AS (
-    SELECT least($2::bigint, coalesce(max(bytes) FILTER (WHERE ready), max(bytes)))::bigint AS bytes FROM capacity
+    SELECT least($2::bigint, coalesce(max(bytes) FILTER (WHERE ready AND bytes >= $3::bigint), max(bytes)))::bigint AS bytes
+    FROM capacity
 ), resized AS (
     SELECT r.attempt_id, r.memory_bytes, CASE
-        WHEN $3::boolean AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = r.trial_id AND a.failure_kind = 'host_oom') THEN most.bytes
+        WHEN $4::boolean AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = r.trial_id AND a.failure_kind = 'host_oom') THEN most.bytes
         ELSE greatest(most.bytes, r.memory_bytes) END AS bytes
     FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id, most
-    WHERE r.shape_key = $4 AND r.state = 'waiting' AND NOT r.exclusive
+    WHERE r.shape_key = $5 AND r.state = 'waiting' AND NOT r.exclusive
         AND coalesce(s.spec #>> '{resources,memory}', 'auto') = 'auto'
 ), locked AS (
     SELECT r.attempt_id, n.bytes
@@ -459,20 +460,24 @@ UPDATE placement_requests r SET memory_bytes = l.bytes FROM locked l WHERE r.att
 `
 
 type ResizeWaitingDemandParams struct {
-	LostAfter   time.Duration
-	MemoryBytes int64
-	Known       bool
-	ShapeKey    string
+	LostAfter     time.Duration
+	MemoryBytes   int64
+	MeasuredBytes int64
+	Known         bool
+	ShapeKey      string
 }
 
 // Requests that still wait ask for what their shape is now known to need, but for no more than the hosts have that take
-// attempts now, or than any host has when there is none: what no host could hold would end them. Until a run was measured
-// (NOT @known), and for a trial that ran out of memory itself, a request only grows. A size that the user wrote stays, and
-// last attempts ask for a whole host already.
+// attempts now. Where even what was measured (@measured_bytes, without what an out-of-memory added) is more than these
+// have, they ask for no more than any host has, and wait for it: with less, the kernel would kill the trial. The same goes
+// when no host takes attempts. What no host could hold would end them. Until a run was measured (NOT @known), and for a
+// trial that ran out of memory itself, a request only grows. A size that the user wrote stays, and last attempts ask for a
+// whole host already.
 func (q *Queries) ResizeWaitingDemand(ctx context.Context, db DBTX, arg *ResizeWaitingDemandParams) (int64, error) {
 	result, err := db.Exec(ctx, resizeWaitingDemand,
 		arg.LostAfter,
 		arg.MemoryBytes,
+		arg.MeasuredBytes,
 		arg.Known,
 		arg.ShapeKey,
 	)

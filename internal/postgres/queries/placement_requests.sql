@@ -151,15 +151,18 @@ WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state = '
 
 -- name: ResizeWaitingDemand :execrows
 -- Requests that still wait ask for what their shape is now known to need, but for no more than the hosts have that take
--- attempts now, or than any host has when there is none: what no host could hold would end them. Until a run was measured
--- (NOT @known), and for a trial that ran out of memory itself, a request only grows. A size that the user wrote stays, and
--- last attempts ask for a whole host already.
+-- attempts now. Where even what was measured (@measured_bytes, without what an out-of-memory added) is more than these
+-- have, they ask for no more than any host has, and wait for it: with less, the kernel would kill the trial. The same goes
+-- when no host takes attempts. What no host could hold would end them. Until a run was measured (NOT @known), and for a
+-- trial that ran out of memory itself, a request only grows. A size that the user wrote stays, and last attempts ask for a
+-- whole host already.
 WITH capacity AS (
     SELECT coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS bytes,
-        state = 'ready' AND cordoned_at IS NULL AND now() - last_seen_at <= @lost_after::interval AS ready
+        state = 'ready' AND problem = '' AND cordoned_at IS NULL AND now() - last_seen_at <= @lost_after::interval AS ready
     FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at
 ), most AS (
-    SELECT least(@memory_bytes::bigint, coalesce(max(bytes) FILTER (WHERE ready), max(bytes)))::bigint AS bytes FROM capacity
+    SELECT least(@memory_bytes::bigint, coalesce(max(bytes) FILTER (WHERE ready AND bytes >= @measured_bytes::bigint), max(bytes)))::bigint AS bytes
+    FROM capacity
 ), resized AS (
     SELECT r.attempt_id, r.memory_bytes, CASE
         WHEN @known::boolean AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = r.trial_id AND a.failure_kind = 'host_oom') THEN most.bytes
