@@ -53,6 +53,36 @@ func TestQueue_MaxParallelLeavesOutWhatWasLost(t *testing.T) {
 	require.Equal(t, int64(2*gib), memory, "what it holds stays booked")
 }
 
+// A host whose worker reaches PostgreSQL and not Temporal is heard of, and keeps
+// what it holds: the sweep goes on elsewhere all the same.
+func TestQueue_MaxParallelLeavesOutWhatAHostWithAProblemHolds(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	cut := b.request(t, gib)
+	seen := []berth.SeenAttempt{{AttemptID: cut.AttemptID, Token: b.place(t, cut).Token}}
+	problem := berth.HostFree{MemoryBytes: 8 * gib, Problem: "its worker does not reach Temporal"}
+
+	require.NoError(t, b.store.TouchHost(t.Context(), b.host.ID, problem, seen))
+	b.request(t, gib)
+	require.Equal(t, 1, b.running(t), "it runs, as its workflow has not given it up")
+
+	require.NoError(t, b.store.AbandonAttempt(t.Context(), cut.AttemptID, "its worker does not answer"))
+	b.again(t, cut, 2)
+	require.NoError(t, b.store.TouchHost(t.Context(), b.host.ID, problem, seen))
+	require.Zero(t, b.running(t))
+
+	memory, _ := b.reserved(t)
+	require.Equal(t, int64(gib), memory, "what it holds stays booked")
+
+	require.NoError(t, b.store.TouchHost(t.Context(), b.host.ID, berth.HostFree{MemoryBytes: 8 * gib}, seen))
+	require.Equal(t, 1, b.running(t), "the host got it back")
+
+	back, err := b.store.GetAttempt(t.Context(), cut.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, berth.AttemptPlaced, back.State)
+}
+
 // Requests of paused sweeps, however old, must not fill the queue.
 func TestQueue_PausedSweepsComeLast(t *testing.T) {
 	t.Parallel()

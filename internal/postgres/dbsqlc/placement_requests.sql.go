@@ -14,7 +14,7 @@ import (
 const countRunningBySweep = `-- name: CountRunningBySweep :many
 SELECT l.sweep_id, count(*)::integer AS attempts
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN hosts h ON h.id = l.host_id
-WHERE l.state <> 'released' AND NOT (a.state = 'abandoned' AND now() - h.last_seen_at > $1::interval)
+WHERE l.state <> 'released' AND NOT (a.state = 'abandoned' AND (h.problem <> '' OR now() - h.last_seen_at > $1::interval))
 GROUP BY l.sweep_id
 `
 
@@ -23,8 +23,9 @@ type CountRunningBySweepRow struct {
 	Attempts int32
 }
 
-// What counts for max_parallel: leases, but not those of attempts that go on elsewhere because their host is lost. These
-// only keep their host's memory booked.
+// What counts for max_parallel: leases, but not those of attempts that go on elsewhere because their host is lost or its
+// worker reports a problem. These only keep their host's memory booked, for as long as the host is like that: its worker
+// keeps their containers, as it gets the attempts back once the problem is over and no other host took them.
 func (q *Queries) CountRunningBySweep(ctx context.Context, db DBTX, lostAfter time.Duration) ([]CountRunningBySweepRow, error) {
 	rows, err := db.Query(ctx, countRunningBySweep, lostAfter)
 	if err != nil {

@@ -39,11 +39,12 @@ ORDER BY s.state IN ('pending', 'running') DESC, greatest(r.requested_at, s.resu
 LIMIT @max_rows;
 
 -- name: CountRunningBySweep :many
--- What counts for max_parallel: leases, but not those of attempts that go on elsewhere because their host is lost. These
--- only keep their host's memory booked.
+-- What counts for max_parallel: leases, but not those of attempts that go on elsewhere because their host is lost or its
+-- worker reports a problem. These only keep their host's memory booked, for as long as the host is like that: its worker
+-- keeps their containers, as it gets the attempts back once the problem is over and no other host took them.
 SELECT l.sweep_id, count(*)::integer AS attempts
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN hosts h ON h.id = l.host_id
-WHERE l.state <> 'released' AND NOT (a.state = 'abandoned' AND now() - h.last_seen_at > @lost_after::interval)
+WHERE l.state <> 'released' AND NOT (a.state = 'abandoned' AND (h.problem <> '' OR now() - h.last_seen_at > @lost_after::interval))
 GROUP BY l.sweep_id;
 
 -- name: PlaceRequests :many
