@@ -11,6 +11,7 @@ const (
 	HostDraining HostState = "draining" // a person asked for no new attempts
 	HostLost     HostState = "lost"     // its worker has not been heard of for HostLostAfter
 	HostUnready  HostState = "unready"  // its worker answers and says what is wrong: Problem
+	HostFormer   HostState = "former"   // as it was until a moment ago (Problem says what happened); takes nothing, and counts until FormerUntil
 )
 
 // HostLostAfter is how long a silent worker keeps getting attempts: three
@@ -20,6 +21,11 @@ const HostLostAfter = 45 * time.Second
 // HostLateAfter is how long a worker may be silent before other hosts are
 // preferred: one missed heartbeat and 5 s on a slow network.
 const HostLateAfter = LeaseRenewEvery + 5*time.Second
+
+// HostGrace is how long a request waits that only a removed host, or one that
+// came back smaller, could hold: time to start the replacement, or the worker
+// with the right flags. Then the request is refused.
+const HostGrace = 15 * time.Minute
 
 // Host is a machine with a worker. Totals are what Berth may hand out at most;
 // headroom is kept free on purpose; reserved is what leases hold, which is more
@@ -50,6 +56,7 @@ type Host struct {
 	LastSeenAt          time.Time `json:"last_seen_at"`
 	Late                bool      `json:"-"`                 // not heard of for HostLateAfter: it may be gone
 	Problem             string    `json:"problem,omitempty"` // why its worker takes no attempts, in plain words; empty = it takes them
+	FormerUntil         time.Time `json:"-"`                 // of a former host: when it counts no more
 
 	// A host that failed to start several trials in a row is cordoned: but for a
 	// test attempt now and then it takes none, until one of them starts.

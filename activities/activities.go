@@ -40,6 +40,8 @@ type Trials interface {
 // Placements is the ledger as a trial sees it.
 type Placements interface {
 	ListHosts(ctx context.Context) ([]berth.Host, error)
+	// RecentHosts is ListHosts and former hosts.
+	RecentHosts(ctx context.Context) ([]berth.Host, error)
 	RequestPlacement(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error)
 	// ResizeRequest changes the demand of a request that still waits.
 	ResizeRequest(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error)

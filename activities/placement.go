@@ -62,7 +62,7 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 		return PlaceResult{}, translate(err)
 	}
 
-	hosts, err := a.Placements.ListHosts(ctx)
+	hosts, err := a.Placements.RecentHosts(ctx)
 	if err != nil {
 		return PlaceResult{}, translate(err)
 	}
@@ -87,9 +87,11 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 
 // sizeFor computes the demand from the hosts that take attempts now. What is
 // known to need more than they have, and all demands while there are no such
-// hosts, are sized by every host, and wait for one to come back.
-func sizeFor(r berth.Resources, f *berth.Footprint, last *LastOOM, hosts []berth.Host) (berth.Demand, bool) {
-	ready := memory.RoomOf(slices.DeleteFunc(slices.Clone(hosts), func(h berth.Host) bool { return h.State != berth.HostReady || h.CordonedFor("") }))
+// hosts, are sized by every host, and wait for one to come back. A former host
+// sizes what no other one could hold.
+func sizeFor(r berth.Resources, f *berth.Footprint, last *LastOOM, recent []berth.Host) (berth.Demand, bool) {
+	hosts := without(recent, func(h berth.Host) bool { return h.State == berth.HostFormer })
+	ready := memory.RoomOf(without(hosts, func(h berth.Host) bool { return h.State != berth.HostReady || h.CordonedFor("") }))
 
 	if f == nil || memory.Demand(r, f, memory.Room{}).MemoryBytes <= ready.CapacityBytes {
 		if d, ok := demandOf(r, f, last, ready); ok && ready.CapacityBytes > 0 {
@@ -97,7 +99,23 @@ func sizeFor(r berth.Resources, f *berth.Footprint, last *LastOOM, hosts []berth
 		}
 	}
 
-	return demandOf(r, f, last, memory.RoomOf(hosts))
+	there, all := memory.RoomOf(hosts), memory.RoomOf(recent)
+	onlyFormer := false
+
+	if f != nil {
+		need := memory.ReserveMeasured(*f)
+		onlyFormer = there.CapacityBytes < need && need <= all.CapacityBytes
+	}
+
+	if d, ok := demandOf(r, f, last, there); ok && !onlyFormer {
+		return d, true
+	}
+
+	return demandOf(r, f, last, all)
+}
+
+func without(hosts []berth.Host, drop func(berth.Host) bool) []berth.Host {
+	return slices.DeleteFunc(slices.Clone(hosts), drop)
 }
 
 func demandOf(r berth.Resources, f *berth.Footprint, last *LastOOM, room memory.Room) (berth.Demand, bool) {

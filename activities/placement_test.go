@@ -20,6 +20,9 @@ func TestSizeFor(t *testing.T) {
 	}
 	small, lost := host(berth.HostReady, 16*gib), host(berth.HostLost, 128*gib)
 	both := []berth.Host{small, lost}
+	former := host(berth.HostFormer, 64*gib)
+	removed, gone := []berth.Host{small, former}, []berth.Host{host(berth.HostLost, 2*gib), former}
+	raised := &berth.Footprint{Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: 10 * gib, MemoryFloorBytes: 16 * gib}
 
 	third := func(had int64) *LastOOM {
 		return &LastOOM{Demand: berth.Demand{MemoryBytes: had, CPUMilli: 1000}, PeakBytes: had, Count: 2, Max: 3}
@@ -39,8 +42,13 @@ func TestSizeFor(t *testing.T) {
 		"so it does where the shape was measured":                  {both, measured(3 * gib), third(4 * gib), 8 * gib, 16 * gib, false},
 		"a shape that only the lost host holds waits for it":       {both, measured(60 * gib), nil, 60 * gib, 128 * gib, false},
 		"what used all of the small host waits for it as well":     {both, measured(15 * gib), third(16 * gib), 17 * gib, 128 * gib, false},
-		"no host is there":               {[]berth.Host{lost}, nil, third(4 * gib), 8 * gib, 128 * gib, false},
-		"there is nothing larger at all": {[]berth.Host{small}, nil, third(16 * gib), 0, 16 * gib, true},
+		"no host is there": {[]berth.Host{lost}, nil, third(4 * gib), 8 * gib, 128 * gib, false},
+		"a shape that only a former host held waits for its replacement": {removed, measured(40 * gib), nil, 40 * gib, 64 * gib, false},
+		"what used all of the small host waits for one as well":          {removed, measured(15 * gib), third(16 * gib), 17 * gib, 64 * gib, false},
+		"what an out-of-memory added does not wait for it":               {removed, raised, nil, 10 * gib, 16 * gib, false},
+		"nor does what no host ever held":                                {removed, measured(100 * gib), nil, 16 * gib, 16 * gib, false},
+		"nor a shape that nothing is known of":                           {gone, nil, nil, 1, 2 * gib, false},
+		"there is nothing larger at all":                                 {[]berth.Host{small}, nil, third(16 * gib), 0, 16 * gib, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

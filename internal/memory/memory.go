@@ -66,6 +66,13 @@ func Reserve(f berth.Footprint) int64 {
 	return max(need, raised)
 }
 
+// ReserveMeasured is Reserve without what an out-of-memory of the shape added.
+func ReserveMeasured(f berth.Footprint) int64 {
+	f.MemoryFloorBytes = 0
+
+	return Reserve(f)
+}
+
 // mostRaised is the most that one trial's out-of-memory may make others of the
 // shape reserve who were measured to need so much.
 func mostRaised(need int64) int64 { return max(need*raiseFactor, need+oomStep) }

@@ -48,6 +48,34 @@ func TestDecide_ACordonedHostTakesOneTestAttempt(t *testing.T) {
 	}
 }
 
+// A host that was removed, or came back smaller, keeps what only it could hold
+// from being impossible, and takes nothing.
+func TestDecide_WaitsForAFormerHost(t *testing.T) {
+	t.Parallel()
+
+	former := host("b", 8, 64)
+	former.State, former.Problem, former.FormerUntil = berth.HostFormer, "it was removed", time.Unix(0, 0)
+	longer := former
+	longer.FormerUntil = time.Unix(60, 0)
+
+	small, large, huge := ask("1", 4, 1), ask("2", 32, 1), ask("3", 65, 1)
+	large.Waited = time.Hour
+
+	decisions := packing.Decide([]berth.Host{former, longer, host("a", 4, 8)}, nil, []packing.Request{small, large, huge})
+	require.Equal(t, map[string]string{"1": "a"}, where(decisions))
+
+	for _, d := range decisions {
+		require.Equal(t, d.AttemptID == "3", d.Impossible)
+		require.Empty(t, d.KeptHost)
+
+		if d.AttemptID == "2" {
+			require.Len(t, d.Rejections(0), 2)
+			require.Equal(t, "host host-b: it was removed, and no other host could hold the attempt; "+
+				"the trial waits until 1970-01-01 00:01 UTC for one that does, and ends then", packing.Explain(d.Rejections(1)[0]))
+		}
+	}
+}
+
 func TestDecide_SaysThatAHostIsCordoned(t *testing.T) {
 	t.Parallel()
 

@@ -49,12 +49,13 @@ type Decision struct {
 	AttemptID  string
 	Placed     bool
 	Placement  berth.Placement
-	Impossible bool   // no host could ever hold it, even when empty
+	Impossible bool   // no host could ever hold it, even when empty, nor could a former one
 	KeptHost   string // takes nothing younger until this request fits; empty = none
 
 	request *Request
 	ledger  *ledger         // as the round left it
 	sweep   berth.Rejection // of the sweep's own limit; zero = none
+	former  *site           // the only host that could hold it, and is gone; nil = none
 }
 
 // Decide answers every request once, in the order it decided them. It does not
@@ -112,7 +113,7 @@ func (r *round) decide(request *Request) Decision {
 		r.full[needed] = true
 	}
 
-	d.Impossible = r.ledger.impossible(&request.Demand)
+	d.former, d.Impossible = r.ledger.impossible(&request.Demand)
 
 	if !d.Impossible && overdue(request) {
 		d.KeptHost = r.ledger.keep(request)

@@ -10,6 +10,7 @@ import (
 // ledger is a working copy of the hosts on which placements are tried.
 type ledger struct {
 	hosts    []site          // by id
+	former   []site          // by id: what was there a moment ago, where nothing is placed
 	mayKeep  int             // hosts that may still be kept free
 	cordoned map[string]bool // sweeps that a host is cordoned for alone
 }
@@ -25,10 +26,10 @@ type site struct {
 }
 
 func newLedger(hosts []berth.Host) *ledger {
-	l := &ledger{hosts: make([]site, len(hosts)), cordoned: make(map[string]bool)}
+	l := &ledger{hosts: make([]site, 0, len(hosts)), cordoned: make(map[string]bool)}
 	ready := 0
 
-	for i, h := range hosts {
+	for _, h := range hosts {
 		if h.State == berth.HostReady {
 			ready++
 		}
@@ -40,12 +41,21 @@ func newLedger(hosts []berth.Host) *ledger {
 		h.Devices = slices.Clone(h.Devices)
 		slices.SortFunc(h.Devices, func(a, b berth.Device) int { return cmp.Compare(a.ID, b.ID) })
 
-		l.hosts[i] = site{Host: h, capacity: h.MemoryBytes - h.MemoryHeadroomBytes}
-		l.hosts[i].findRoom()
+		s := site{Host: h, capacity: h.MemoryBytes - h.MemoryHeadroomBytes}
+		s.findRoom()
+
+		if h.State == berth.HostFormer {
+			l.former = append(l.former, s)
+		} else {
+			l.hosts = append(l.hosts, s)
+		}
 	}
 
 	l.mayKeep = max(ready/keptFraction, 1)
-	slices.SortFunc(l.hosts, func(a, b site) int { return cmp.Compare(a.ID, b.ID) })
+
+	for _, sites := range [][]site{l.hosts, l.former} {
+		slices.SortFunc(sites, func(a, b site) int { return cmp.Or(cmp.Compare(a.ID, b.ID), b.FormerUntil.Compare(a.FormerUntil)) })
+	}
 
 	return l
 }
@@ -190,16 +200,23 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 }
 
 // impossible reports whether no host could ever hold the demand, even when it
-// is empty. A lost host counts: it may come back, until it is removed. Without
-// hosts nothing is known to be impossible.
-func (l *ledger) impossible(d *berth.Demand) bool {
+// is empty. A lost host counts: it may come back, until it is removed. So does a
+// former host, which is returned when no other one could hold the demand, the
+// one that counts longest. Without hosts nothing is known to be impossible.
+func (l *ledger) impossible(d *berth.Demand) (former *site, impossible bool) {
 	for i := range l.hosts {
 		if l.hosts[i].holds(d) {
-			return false
+			return nil, false
 		}
 	}
 
-	return len(l.hosts) > 0
+	for i := range l.former {
+		if s := &l.former[i]; s.holds(d) && (former == nil || s.FormerUntil.After(former.FormerUntil)) {
+			former = s
+		}
+	}
+
+	return former, former == nil && len(l.hosts) > 0
 }
 
 // keep keeps a host from taking anything else in this round: the one that was

@@ -1,11 +1,15 @@
 package packing
 
-import "github.com/berthml/berth"
+import (
+	"fmt"
 
-// Rejections says for each candidate host why the request is not there, the
-// hosts that could hold it first, then by host id, the first limit of them (0 =
-// all); nil when it is placed. A limit of
-// the sweep is a single rejection. What is free is what the whole round leaves,
+	"github.com/berthml/berth"
+)
+
+// Rejections says for each candidate host why the request is not there: first
+// the former host that it waits for, then the hosts that could hold it, then the
+// others, each by id; the first limit of them (0 = all); nil when it is placed. A
+// limit of the sweep is a single rejection. What is free is what the whole round leaves,
 // which is never more than what the request saw.
 func (d Decision) Rejections(limit int) []berth.Rejection {
 	switch {
@@ -20,11 +24,14 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 		}}
 	}
 
-	if limit <= 0 || limit > len(d.ledger.hosts) {
-		limit = len(d.ledger.hosts)
+	if most := len(d.ledger.hosts) + 1; limit <= 0 || limit > most {
+		limit = most
 	}
 
 	rejections := make([]berth.Rejection, 0, limit)
+	if d.former != nil {
+		rejections = append(rejections, d.former.gone())
+	}
 
 	for _, could := range []bool{true, false} {
 		for i := 0; i < len(d.ledger.hosts) && len(rejections) < limit; i++ {
@@ -36,6 +43,15 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 	}
 
 	return rejections
+}
+
+// gone says what became of a former host, and how long the trial waits for another.
+func (s *site) gone() berth.Rejection {
+	return berth.Rejection{
+		HostID: s.ID, HostName: s.Name, Dimension: berth.DimensionState,
+		Reason: fmt.Sprintf("host %s: %s, and no other host could hold the attempt; the trial waits until %s for one that does, and ends then",
+			s.Name, s.Problem, s.FormerUntil.UTC().Format("2006-01-02 15:04 MST")),
+	}
 }
 
 // stateReason says why the host takes no attempts, and what lets it take some.

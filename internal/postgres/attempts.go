@@ -176,11 +176,9 @@ func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result) error {
 		return nil
 	}
 
-	measured := f
-	measured.MemoryFloorBytes = 0
-
 	_, err = s.q.ResizeWaitingDemand(ctx, tx, &dbsqlc.ResizeWaitingDemandParams{
-		ShapeKey: r.ShapeKey, MemoryBytes: need, MeasuredBytes: memory.Reserve(measured), Known: memory.Known(&f), LostAfter: berth.HostLostAfter,
+		ShapeKey: r.ShapeKey, MemoryBytes: need, MeasuredBytes: memory.ReserveMeasured(f), Known: memory.Known(&f),
+		LostAfter: berth.HostLostAfter, Grace: berth.HostGrace,
 	})
 
 	return err

@@ -158,6 +158,19 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 	return host
 }
 
+func toFormerHost(row dbsqlc.ListFormerHostsRow) berth.Host {
+	host := berth.Host{
+		ID: row.ID, Name: row.Name, State: berth.HostFormer, CPUMilli: row.CpuMilli, MemoryBytes: row.MemoryBytes,
+		FormerUntil: row.Until.UTC(), Problem: "its worker came back with less memory or fewer cores",
+	}
+
+	if row.Removed {
+		host.Problem = "it was removed"
+	}
+
+	return host
+}
+
 // toReasons are stored reasons. They only explain, and the placer writes them
 // anew: reasons that cannot be read count as none.
 func toReasons(data json.RawMessage) []berth.Rejection {

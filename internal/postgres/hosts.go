@@ -20,6 +20,12 @@ func (s *Store) RegisterHost(ctx context.Context, h berth.Host, version string) 
 			return err
 		}
 
+		if err := s.q.NoteSmallerHost(ctx, tx, &dbsqlc.NoteSmallerHostParams{
+			ID: h.ID, CapacityBytes: h.MemoryBytes - h.MemoryHeadroomBytes, CpuMilli: h.CPUMilli, Grace: berth.HostGrace,
+		}); err != nil {
+			return err
+		}
+
 		return s.q.RegisterHost(ctx, tx, &dbsqlc.RegisterHostParams{
 			ID: h.ID, Name: h.Name, BootID: h.BootID, CpuMilli: h.CPUMilli, MemoryBytes: h.MemoryBytes,
 			MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryFreeBytes: h.MemoryFreeBytes,
@@ -210,18 +216,26 @@ func (s *Store) hosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, error)
 		return nil, err
 	}
 
-	devices, err := s.q.ListDevices(ctx, db)
-	if err != nil {
-		return nil, err
-	}
-
 	hosts := make([]berth.Host, len(rows))
 	for i, row := range rows {
 		hosts[i] = toHost(row)
+	}
+
+	return hosts, s.addDevices(ctx, db, hosts)
+}
+
+// addDevices gives hosts their devices.
+func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Host) error {
+	devices, err := s.q.ListDevices(ctx, db)
+	if err != nil {
+		return err
+	}
+
+	for i := range hosts {
 		hosts[i].Devices = []berth.Device{}
 
 		for _, d := range devices {
-			if d.HostID == row.ID {
+			if d.HostID == hosts[i].ID {
 				hosts[i].Devices = append(hosts[i].Devices, berth.Device{
 					ID: d.ID, HostID: d.HostID, Model: d.Model, MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes,
 					ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
@@ -231,7 +245,35 @@ func (s *Store) hosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, error)
 		}
 	}
 
-	return hosts, nil
+	return nil
+}
+
+// RecentHosts returns all hosts with their devices and, as former ones, those
+// that were removed or came back smaller within HostGrace. A host that came back
+// smaller is there twice.
+func (s *Store) RecentHosts(ctx context.Context) ([]berth.Host, error) {
+	hosts, err := s.recentHosts(ctx, s.pool)
+
+	return hosts, translate(err, "listing hosts")
+}
+
+func (s *Store) recentHosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, error) {
+	hosts, err := s.hosts(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+
+	rows, err := s.q.ListFormerHosts(ctx, db, berth.HostGrace)
+	if err != nil || len(rows) == 0 {
+		return hosts, err
+	}
+
+	former := make([]berth.Host, len(rows))
+	for i, row := range rows {
+		former[i] = toFormerHost(row)
+	}
+
+	return append(hosts, former...), s.addDevices(ctx, db, former)
 }
 
 // SetHostState lets a host take attempts (ready) or not (draining).

@@ -161,7 +161,7 @@ func (s *Store) WithdrawRequest(ctx context.Context, attemptID string) (berth.Pl
 	return status, err
 }
 
-// Queue returns the hosts, the requests that wait (oldest first, at most
+// Queue returns the recent hosts, the requests that wait (oldest first, at most
 // limit) and the use of every sweep that has one.
 func (s *Store) Queue(ctx context.Context, limit int) (hosts []berth.Host, waiting []berth.WaitingRequest, use map[string]berth.SweepUse, err error) {
 	err = s.inTx(ctx, "reading the queue", func(tx pgx.Tx) error {
@@ -170,7 +170,7 @@ func (s *Store) Queue(ctx context.Context, limit int) (hosts []berth.Host, waiti
 			return err
 		}
 
-		if hosts, err = s.hosts(ctx, tx); err != nil {
+		if hosts, err = s.recentHosts(ctx, tx); err != nil {
 			return err
 		}
 

@@ -140,6 +140,7 @@ func TestFinishAttempt_CutsNoSiblingBelowWhatWasMeasured(t *testing.T) {
 		"lost":       "last_seen_at = now() - interval '1 hour'",
 		"cordoned":   "cordoned_at = now(), test_at = now()",
 		"with fault": "problem = 'its worker does not reach Temporal'",
+		"smaller":    "memory_bytes_target = 8::bigint << 30, former_memory_bytes = 64::bigint << 30, former_cpu_milli = 4000, shrunk_at = now()",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -81,8 +81,59 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, e
 	return items, nil
 }
 
+const listFormerHosts = `-- name: ListFormerHosts :many
+SELECT f.id, h.name, f.memory_bytes::bigint AS memory_bytes, f.cpu_milli::bigint AS cpu_milli, f.removed, f.until::timestamptz AS until
+FROM (
+    SELECT id, coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS memory_bytes,
+        coalesce(cpu_milli_target, cpu_milli) AS cpu_milli, true AS removed, removed_at + $1::interval AS until
+    FROM hosts WHERE removed_at >= last_seen_at AND removed_at > now() - $1::interval
+    UNION ALL
+    SELECT id, former_memory_bytes, former_cpu_milli, false, shrunk_at + $1::interval
+    FROM hosts WHERE shrunk_at > now() - $1::interval
+) f JOIN hosts h ON h.id = f.id
+ORDER BY h.name, f.id, f.removed
+`
+
+type ListFormerHostsRow struct {
+	ID          string
+	Name        string
+	MemoryBytes int64
+	CpuMilli    int64
+	Removed     bool
+	Until       time.Time
+}
+
+// What was there until a moment ago: hosts that were removed, and those that came back smaller, as they were. What was
+// measured of them is no more.
+func (q *Queries) ListFormerHosts(ctx context.Context, db DBTX, grace time.Duration) ([]ListFormerHostsRow, error) {
+	rows, err := db.Query(ctx, listFormerHosts, grace)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListFormerHostsRow
+	for rows.Next() {
+		var i ListFormerHostsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.MemoryBytes,
+			&i.CpuMilli,
+			&i.Removed,
+			&i.Until,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listHosts = `-- name: ListHosts :many
-SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, h.disk_bytes, h.output_bytes, h.disk_mark_at, h.disk_mark_used_bytes, h.disk_day_at, h.disk_day_used_bytes, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
+SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, h.disk_bytes, h.output_bytes, h.disk_mark_at, h.disk_mark_used_bytes, h.disk_day_at, h.disk_day_used_bytes, h.former_memory_bytes, h.former_cpu_milli, h.shrunk_at, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
     (now() - h.last_seen_at > $2::interval)::boolean AS late, coalesce(h.test_at <= now(), false)::boolean AS test_due,
     CASE WHEN h.disk_bytes = 0 OR h.disk_day_at IS NULL THEN 0 ELSE (h.disk_bytes - h.disk_free_bytes - h.disk_day_used_bytes)
         / greatest(extract(epoch FROM h.last_seen_at - h.disk_day_at) / 86400, 1) END::bigint AS disk_growth_bytes,
@@ -130,6 +181,9 @@ type ListHostsRow struct {
 	DiskMarkUsedBytes   int64
 	DiskDayAt           *time.Time
 	DiskDayUsedBytes    int64
+	FormerMemoryBytes   *int64
+	FormerCpuMilli      *int64
+	ShrunkAt            *time.Time
 	Lost                bool
 	Late                bool
 	TestDue             bool
@@ -185,6 +239,9 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.DiskMarkUsedBytes,
 			&i.DiskDayAt,
 			&i.DiskDayUsedBytes,
+			&i.FormerMemoryBytes,
+			&i.FormerCpuMilli,
+			&i.ShrunkAt,
 			&i.Lost,
 			&i.Late,
 			&i.TestDue,
@@ -299,6 +356,34 @@ func (q *Queries) NoteFailedStart(ctx context.Context, db DBTX, arg *NoteFailedS
 		arg.CordonAfter,
 		arg.Within,
 		arg.AttemptID,
+	)
+	return err
+}
+
+const noteSmallerHost = `-- name: NoteSmallerHost :exec
+UPDATE hosts SET
+    former_memory_bytes = greatest(coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes,
+        CASE WHEN shrunk_at > now() - $1::interval THEN former_memory_bytes END),
+    former_cpu_milli = greatest(coalesce(cpu_milli_target, cpu_milli), CASE WHEN shrunk_at > now() - $1::interval THEN former_cpu_milli END),
+    shrunk_at = now()
+WHERE id = $2 AND ($3::bigint < coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes
+    OR $4::bigint < coalesce(cpu_milli_target, cpu_milli))
+`
+
+type NoteSmallerHostParams struct {
+	Grace         time.Duration
+	ID            string
+	CapacityBytes int64
+	CpuMilli      int64
+}
+
+// Keeps what a host had before it comes back smaller: of several steps within @grace the most.
+func (q *Queries) NoteSmallerHost(ctx context.Context, db DBTX, arg *NoteSmallerHostParams) error {
+	_, err := db.Exec(ctx, noteSmallerHost,
+		arg.Grace,
+		arg.ID,
+		arg.CapacityBytes,
+		arg.CpuMilli,
 	)
 	return err
 }

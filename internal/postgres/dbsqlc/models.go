@@ -139,6 +139,9 @@ type Host struct {
 	DiskMarkUsedBytes   int64
 	DiskDayAt           *time.Time
 	DiskDayUsedBytes    int64
+	FormerMemoryBytes   *int64
+	FormerCpuMilli      *int64
+	ShrunkAt            *time.Time
 }
 
 type IdempotencyKey struct {

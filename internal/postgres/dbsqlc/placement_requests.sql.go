@@ -439,17 +439,23 @@ func (q *Queries) ResizeRequest(ctx context.Context, db DBTX, arg *ResizeRequest
 const resizeWaitingDemand = `-- name: ResizeWaitingDemand :execrows
 WITH capacity AS (
     SELECT coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS bytes,
-        state = 'ready' AND problem = '' AND cordoned_at IS NULL AND now() - last_seen_at <= $1::interval AS ready
-    FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at
+        (removed_at IS NULL OR removed_at < last_seen_at) AND state = 'ready' AND problem = '' AND cordoned_at IS NULL
+            AND now() - last_seen_at <= $1::interval AS ready,
+        removed_at >= last_seen_at IS TRUE AS former
+    FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at OR removed_at > now() - $2::interval
+    UNION ALL
+    SELECT former_memory_bytes, false, true FROM hosts WHERE shrunk_at > now() - $2::interval
 ), most AS (
-    SELECT least($2::bigint, coalesce(max(bytes) FILTER (WHERE ready AND bytes >= $3::bigint), max(bytes)))::bigint AS bytes
+    SELECT least($3::bigint, coalesce(max(bytes) FILTER (WHERE ready AND bytes >= $4::bigint),
+        max(bytes) FILTER (WHERE NOT former AND bytes >= $4::bigint), max(bytes) FILTER (WHERE bytes >= $4::bigint),
+        max(bytes) FILTER (WHERE NOT former)))::bigint AS bytes
     FROM capacity
 ), resized AS (
     SELECT r.attempt_id, r.memory_bytes, CASE
-        WHEN $4::boolean AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = r.trial_id AND a.failure_kind = 'host_oom') THEN most.bytes
+        WHEN $5::boolean AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = r.trial_id AND a.failure_kind = 'host_oom') THEN most.bytes
         ELSE greatest(most.bytes, r.memory_bytes) END AS bytes
     FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id, most
-    WHERE r.shape_key = $5 AND r.state = 'waiting' AND NOT r.exclusive
+    WHERE r.shape_key = $6 AND r.state = 'waiting' AND NOT r.exclusive
         AND coalesce(s.spec #>> '{resources,memory}', 'auto') = 'auto'
 ), locked AS (
     SELECT r.attempt_id, n.bytes
@@ -462,6 +468,7 @@ UPDATE placement_requests r SET memory_bytes = l.bytes FROM locked l WHERE r.att
 
 type ResizeWaitingDemandParams struct {
 	LostAfter     time.Duration
+	Grace         time.Duration
 	MemoryBytes   int64
 	MeasuredBytes int64
 	Known         bool
@@ -470,13 +477,14 @@ type ResizeWaitingDemandParams struct {
 
 // Requests that still wait ask for what their shape is now known to need, but for no more than the hosts have that take
 // attempts now. Where even what was measured (@measured_bytes, without what an out-of-memory added) is more than these
-// have, they ask for no more than any host has, and wait for it: with less, the kernel would kill the trial. The same goes
-// when no host takes attempts. What no host could hold would end them. Until a run was measured (NOT @known), and for a
-// trial that ran out of memory itself, a request only grows. A size that the user wrote stays, and last attempts ask for a
-// whole host already.
+// have, they ask for no more than any host has that could hold it, and wait for it: with less, the kernel would kill the
+// trial. A former host, which was there within @grace, comes last. What no host could hold would end them. Until a run was
+// measured (NOT @known), and for a trial that ran out of memory itself, a request only grows. A size that the user wrote
+// stays, and last attempts ask for a whole host already.
 func (q *Queries) ResizeWaitingDemand(ctx context.Context, db DBTX, arg *ResizeWaitingDemandParams) (int64, error) {
 	result, err := db.Exec(ctx, resizeWaitingDemand,
 		arg.LostAfter,
+		arg.Grace,
 		arg.MemoryBytes,
 		arg.MeasuredBytes,
 		arg.Known,

@@ -23,6 +23,16 @@ ON CONFLICT (id) DO UPDATE SET
     data_dir = excluded.data_dir,
     last_seen_at = now();
 
+-- name: NoteSmallerHost :exec
+-- Keeps what a host had before it comes back smaller: of several steps within @grace the most.
+UPDATE hosts SET
+    former_memory_bytes = greatest(coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes,
+        CASE WHEN shrunk_at > now() - @grace::interval THEN former_memory_bytes END),
+    former_cpu_milli = greatest(coalesce(cpu_milli_target, cpu_milli), CASE WHEN shrunk_at > now() - @grace::interval THEN former_cpu_milli END),
+    shrunk_at = now()
+WHERE id = @id AND (@capacity_bytes::bigint < coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes
+    OR @cpu_milli::bigint < coalesce(cpu_milli_target, cpu_milli));
+
 -- name: TouchHost :execrows
 -- The mark of what is in use moves on once a day; the one before is 24 to 48 hours old, and says how fast the disk fills.
 UPDATE hosts
@@ -44,6 +54,20 @@ SELECT h.*, (now() - h.last_seen_at > @lost_after::interval)::boolean AS lost,
 FROM hosts h
 WHERE h.removed_at IS NULL OR h.removed_at < h.last_seen_at
 ORDER BY h.name, h.id;
+
+-- name: ListFormerHosts :many
+-- What was there until a moment ago: hosts that were removed, and those that came back smaller, as they were. What was
+-- measured of them is no more.
+SELECT f.id, h.name, f.memory_bytes::bigint AS memory_bytes, f.cpu_milli::bigint AS cpu_milli, f.removed, f.until::timestamptz AS until
+FROM (
+    SELECT id, coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS memory_bytes,
+        coalesce(cpu_milli_target, cpu_milli) AS cpu_milli, true AS removed, removed_at + @grace::interval AS until
+    FROM hosts WHERE removed_at >= last_seen_at AND removed_at > now() - @grace::interval
+    UNION ALL
+    SELECT id, former_memory_bytes, former_cpu_milli, false, shrunk_at + @grace::interval
+    FROM hosts WHERE shrunk_at > now() - @grace::interval
+) f JOIN hosts h ON h.id = f.id
+ORDER BY h.name, f.id, f.removed;
 
 -- name: ListDevices :many
 SELECT d.*, EXISTS (SELECT 1 FROM leases l WHERE l.device_id = d.id AND l.state <> 'released' AND l.exclusive) AS exclusive

@@ -153,16 +153,22 @@ WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state = '
 -- name: ResizeWaitingDemand :execrows
 -- Requests that still wait ask for what their shape is now known to need, but for no more than the hosts have that take
 -- attempts now. Where even what was measured (@measured_bytes, without what an out-of-memory added) is more than these
--- have, they ask for no more than any host has, and wait for it: with less, the kernel would kill the trial. The same goes
--- when no host takes attempts. What no host could hold would end them. Until a run was measured (NOT @known), and for a
--- trial that ran out of memory itself, a request only grows. A size that the user wrote stays, and last attempts ask for a
--- whole host already.
+-- have, they ask for no more than any host has that could hold it, and wait for it: with less, the kernel would kill the
+-- trial. A former host, which was there within @grace, comes last. What no host could hold would end them. Until a run was
+-- measured (NOT @known), and for a trial that ran out of memory itself, a request only grows. A size that the user wrote
+-- stays, and last attempts ask for a whole host already.
 WITH capacity AS (
     SELECT coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS bytes,
-        state = 'ready' AND problem = '' AND cordoned_at IS NULL AND now() - last_seen_at <= @lost_after::interval AS ready
-    FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at
+        (removed_at IS NULL OR removed_at < last_seen_at) AND state = 'ready' AND problem = '' AND cordoned_at IS NULL
+            AND now() - last_seen_at <= @lost_after::interval AS ready,
+        removed_at >= last_seen_at IS TRUE AS former
+    FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at OR removed_at > now() - @grace::interval
+    UNION ALL
+    SELECT former_memory_bytes, false, true FROM hosts WHERE shrunk_at > now() - @grace::interval
 ), most AS (
-    SELECT least(@memory_bytes::bigint, coalesce(max(bytes) FILTER (WHERE ready AND bytes >= @measured_bytes::bigint), max(bytes)))::bigint AS bytes
+    SELECT least(@memory_bytes::bigint, coalesce(max(bytes) FILTER (WHERE ready AND bytes >= @measured_bytes::bigint),
+        max(bytes) FILTER (WHERE NOT former AND bytes >= @measured_bytes::bigint), max(bytes) FILTER (WHERE bytes >= @measured_bytes::bigint),
+        max(bytes) FILTER (WHERE NOT former)))::bigint AS bytes
     FROM capacity
 ), resized AS (
     SELECT r.attempt_id, r.memory_bytes, CASE
