@@ -97,4 +97,6 @@ type Result struct {
 	Outcome   Outcome
 	Source    FootprintSource // how the usage was measured
 	Proof     string          // why the reservation can be freed (rule R3), such as "container exited"
+
+	ImageMissing bool // it did not start, as its image was not on the host
 }

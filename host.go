@@ -65,7 +65,23 @@ type Host struct {
 	CordonReason string     `json:"cordon_reason,omitempty"` // the last failure
 	CordonSweep  string     `json:"cordon_sweep,omitempty"`  // only this sweep is kept away, as only its trials failed; empty = all are
 	TestDue      bool       `json:"-"`                       // the next test attempt may be placed
+
+	MissingImages []MissingImage `json:"-"` // sweeps whose trials lately did not start there for want of their image
 }
+
+// MissingImage is a sweep whose image a host lacks. After HostCordonAfter trials
+// the host takes only test attempts of the sweep, until one of them starts.
+type MissingImage struct {
+	SweepID  string
+	Reason   string // the last failure
+	Cordoned bool
+	TestDue  bool // the next test attempt may be placed
+}
+
+// MissingImageKept is how long a host is cordoned for a sweep after its image
+// was last found missing: longer than the longest pause between two tests (30
+// min) and the wait of a test for its image (5 min). No trial of the sweep came.
+const MissingImageKept = 2 * time.Hour
 
 // HostCordonAfter is how many different trials a host fails to start in a row,
 // with less than HostCordonWindow between two, before it is cordoned.
@@ -76,7 +92,26 @@ const (
 
 // CordonedFor reports whether the host takes only test attempts of a sweep.
 func (h Host) CordonedFor(sweepID string) bool {
+	m := h.Missing(sweepID)
+
+	return h.FailsStartsOf(sweepID) || m != nil && m.Cordoned
+}
+
+// FailsStartsOf reports whether the host is cordoned for a sweep because
+// containers did not start there, with their images.
+func (h Host) FailsStartsOf(sweepID string) bool {
 	return h.CordonedAt != nil && (h.CordonSweep == "" || h.CordonSweep == sweepID)
+}
+
+// Missing is what is known of a sweep's image being missing; nil when nothing is.
+func (h Host) Missing(sweepID string) *MissingImage {
+	for i := range h.MissingImages {
+		if h.MissingImages[i].SweepID == sweepID {
+			return &h.MissingImages[i]
+		}
+	}
+
+	return nil
 }
 
 // HostFree is what a host has to give away at one moment, as measured there.

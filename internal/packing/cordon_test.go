@@ -25,6 +25,17 @@ func of(sweep string, r packing.Request) packing.Request {
 	return r
 }
 
+// lacks is a host that lacks the image of a sweep.
+func lacks(id, sweep string, cordoned, testDue bool) berth.Host {
+	h := host(id, 4, 8)
+	h.MissingImages = []berth.MissingImage{
+		{SweepID: "z", Reason: "image z", Cordoned: true},
+		{SweepID: sweep, Reason: "image " + sweep, Cordoned: cordoned, TestDue: testDue},
+	}
+
+	return h
+}
+
 func TestDecide_ACordonedHostTakesOneTestAttempt(t *testing.T) {
 	t.Parallel()
 
@@ -39,6 +50,9 @@ func TestDecide_ACordonedHostTakesOneTestAttempt(t *testing.T) {
 		"none is due":                    {cordoned("a", "", false), []packing.Request{ask("1", 1, 1), ask("2", 1, 1), ask("3", 1, 1)}, map[string]string{"1": "b", "2": "b"}},
 		"one is due":                     {cordoned("a", "", true), []packing.Request{ask("1", 1, 1), ask("2", 1, 1), ask("3", 1, 1)}, map[string]string{"1": "a", "2": "b", "3": "b"}},
 		"it is another sweep's":          {cordoned("a", "x", false), []packing.Request{of("x", ask("1", 2, 1)), of("x", ask("2", 2, 1)), of("x", ask("3", 2, 1)), of("y", ask("4", 2, 1))}, map[string]string{"1": "b", "2": "b", "4": "a"}},
+		"an image of another sweep":      {lacks("a", "x", true, false), []packing.Request{of("x", ask("1", 2, 1)), of("x", ask("2", 2, 1)), of("x", ask("3", 2, 1)), of("y", ask("4", 2, 1))}, map[string]string{"1": "b", "2": "b", "4": "a"}},
+		"a test for an image is due":     {lacks("a", "x", true, true), []packing.Request{of("x", ask("1", 2, 1)), of("x", ask("2", 2, 1)), of("x", ask("3", 2, 1)), of("x", ask("4", 2, 1))}, map[string]string{"1": "a", "2": "b", "3": "b"}},
+		"an image was missing once":      {lacks("a", "x", false, false), []packing.Request{of("x", ask("1", 2, 1)), of("x", ask("2", 2, 1)), of("x", ask("3", 2, 1))}, map[string]string{"1": "b", "2": "b", "3": "a"}},
 		"another sweep is not kept away": {cordoned("a", "x", true), []packing.Request{of("x", ask("1", 1, 1)), of("y", ask("0", 8, 2))}, map[string]string{"1": "b", "0": "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +101,10 @@ func TestDecide_SaysThatAHostIsCordoned(t *testing.T) {
 	require.Empty(t, d.KeptHost)
 	require.Equal(t, "host host-a: cordoned, as it failed to start several trials in a row; Berth tests it now and then. The last failure: runc: no",
 		packing.Explain(d.Rejections(1)[0]))
+
+	d = packing.Decide([]berth.Host{lacks("a", "x", true, false)}, nil, []packing.Request{of("x", late)})[0]
+	require.Equal(t, "host host-a: cordoned for this sweep, as its image was missing there several times in a row; Berth tests it now and then. "+
+		"The last failure: image x", packing.Explain(d.Rejections(1)[0]))
 }
 
 // A host that fails each start at once is the emptiest of all, and a trial that

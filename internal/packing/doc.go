@@ -19,5 +19,6 @@
 // A host that fails to start containers wins nothing by being empty: hosts that
 // are healthy come first, and for a retry those where the trial has not failed.
 // A host whose worker is silent may be gone and comes last.
-// A cordoned host takes one test attempt when it is due, and nothing else.
+// A cordoned host takes one test attempt when it is due, and nothing else. A
+// host that lacks an image is cordoned for the sweeps that need it alone.
 package packing

@@ -37,7 +37,7 @@ func (s *site) check(r *Request) rule {
 		return breaksDevice
 	case s.State != berth.HostReady:
 		return breaksState
-	case s.CordonedFor(r.SweepID) && !s.TestDue:
+	case s.CordonedFor(r.SweepID) && !s.testDue(r.SweepID):
 		return breaksCordon
 	case s.DiskLow():
 		return breaksDisk
@@ -58,6 +58,13 @@ func (s *site) check(r *Request) rule {
 	default:
 		return fits
 	}
+}
+
+// testDue reports whether a cordoned host may take a test attempt of a sweep.
+func (s *site) testDue(sweepID string) bool {
+	m := s.Missing(sweepID)
+
+	return (s.TestDue || !s.FailsStartsOf(sweepID)) && (m == nil || !m.Cordoned || m.TestDue)
 }
 
 // holds reports whether the host would hold the demand with nothing else on it.

@@ -38,6 +38,11 @@ func newLedger(hosts []berth.Host) *ledger {
 			l.cordoned[h.CordonSweep] = true
 		}
 
+		for _, m := range h.MissingImages {
+			l.cordoned[m.SweepID] = l.cordoned[m.SweepID] || m.Cordoned
+		}
+
+		h.MissingImages = slices.Clone(h.MissingImages)
 		h.Devices = slices.Clone(h.Devices)
 		slices.SortFunc(h.Devices, func(a, b berth.Device) int { return cmp.Compare(a.ID, b.ID) })
 
@@ -98,7 +103,7 @@ type trust int8
 const (
 	late     trust = iota // its worker is silent: what is placed there waits for minutes when it is gone
 	failedIt              // an earlier attempt of the trial failed there
-	failing               // the last containers did not start there
+	failing               // the last containers, or those of the sweep, did not start there
 	healthy
 	tested // a cordoned host whose test attempt is due: a test that never comes never ends the cordon
 )
@@ -111,7 +116,7 @@ func (s *site) trust(r *Request) trust {
 		return failedIt
 	case s.CordonedFor(r.SweepID):
 		return tested
-	case s.FailedStarts > 0:
+	case s.FailedStarts > 0, s.Missing(r.SweepID) != nil:
 		return failing
 	default:
 		return healthy
@@ -179,7 +184,12 @@ func (s *site) candidate(d *berth.Demand) (candidate, bool) {
 
 func (l *ledger) book(c candidate, r *Request) berth.Placement {
 	h, d := &l.hosts[c.host], &r.Demand
-	h.TestDue = h.TestDue && !h.CordonedFor(r.SweepID) // one test attempt at a time
+	h.TestDue = h.TestDue && !h.FailsStartsOf(r.SweepID) // one test attempt at a time
+
+	if m := h.Missing(r.SweepID); m != nil {
+		m.TestDue = false
+	}
+
 	h.CPUMilliReserved += d.CPUMilli
 	h.MemoryReservedBytes += d.MemoryBytes
 	h.Attempts++

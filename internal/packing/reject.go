@@ -54,6 +54,16 @@ func (s *site) gone() berth.Rejection {
 	}
 }
 
+// cordonReason says why the host takes only test attempts of a sweep.
+func (s *site) cordonReason(sweepID string) string {
+	if s.FailsStartsOf(sweepID) {
+		return "host " + s.Name + ": cordoned, as it failed to start several trials in a row; Berth tests it now and then. The last failure: " + s.CordonReason
+	}
+
+	return "host " + s.Name + ": cordoned for this sweep, as its image was missing there several times in a row; " +
+		"Berth tests it now and then. The last failure: " + s.Missing(sweepID).Reason
+}
+
 // stateReason says why the host takes no attempts, and what lets it take some.
 func (s *site) stateReason() string {
 	if s.Problem != "" {
@@ -97,8 +107,7 @@ func (s *site) reject(request *Request) berth.Rejection {
 	case breaksState:
 		r.Dimension, r.Reason = berth.DimensionState, s.stateReason()
 	case breaksCordon:
-		r.Dimension = berth.DimensionState
-		r.Reason = "host " + s.Name + ": cordoned, as it failed to start several trials in a row; Berth tests it now and then. The last failure: " + s.CordonReason
+		r.Dimension, r.Reason = berth.DimensionState, s.cordonReason(request.SweepID)
 	case breaksKept:
 		r.Dimension = berth.DimensionState
 		r.Reason = "host " + s.Name + ": kept free for an attempt that has waited longer"

@@ -115,8 +115,30 @@ func (s *Store) noteStart(ctx context.Context, tx pgx.Tx, r berth.Result) error 
 		return nil
 	}
 
+	if r.ImageMissing {
+		return s.noteMissingImage(ctx, tx, r)
+	}
+
 	return s.q.NoteFailedStart(ctx, tx, &dbsqlc.NoteFailedStartParams{
 		AttemptID: r.AttemptID, Reason: r.Outcome.Message, CordonAfter: berth.HostCordonAfter, Within: berth.HostCordonWindow,
+	})
+}
+
+// noteMissingImage counts it against the host for the sweep alone.
+func (s *Store) noteMissingImage(ctx context.Context, tx pgx.Tx, r berth.Result) error {
+	a, err := s.q.GetAttempt(ctx, tx, r.AttemptID)
+	if err != nil {
+		return err
+	}
+
+	if err := s.q.ForgetMissingImages(ctx, tx, &dbsqlc.ForgetMissingImagesParams{
+		HostID: a.HostID, Within: berth.HostCordonWindow, Kept: berth.MissingImageKept,
+	}); err != nil {
+		return err
+	}
+
+	return s.q.NoteMissingImage(ctx, tx, &dbsqlc.NoteMissingImageParams{
+		AttemptID: r.AttemptID, Reason: r.Outcome.Message, CordonAfter: berth.HostCordonAfter,
 	})
 }
 

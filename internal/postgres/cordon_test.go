@@ -38,6 +38,18 @@ func (s *sick) fail(t *testing.T, r berth.PlacementRequest, kind berth.FailureKi
 	})))
 }
 
+// lack places an attempt whose image the host does not have.
+func (s *sick) lack(t *testing.T, r berth.PlacementRequest) {
+	t.Helper()
+
+	now := time.Now()
+	lacks := result(r, s.place(t, r).Token, berth.Outcome{
+		Kind: berth.FailureInfra, Message: "image x is not on host a", StartedAt: now, FinishedAt: now,
+	})
+	lacks.ImageMissing = true
+	require.NoError(t, s.store.FinishAttempt(t.Context(), lacks))
+}
+
 // other gives the bundle another sweep.
 func (s *sick) other(t *testing.T) {
 	t.Helper()
@@ -61,6 +73,8 @@ func (s *sick) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 
 	_, err := s.pool.Exec(t.Context(), "UPDATE hosts SET failed_at = failed_at - $1::interval, test_at = test_at - $1::interval", d)
+	require.NoError(t, err)
+	_, err = s.pool.Exec(t.Context(), "UPDATE missing_images SET failed_at = failed_at - $1::interval, test_at = test_at - $1::interval", d)
 	require.NoError(t, err)
 }
 
@@ -200,4 +214,109 @@ func TestCordon_StaysWhileAWorkerAdopts(t *testing.T) {
 	require.NoError(t, s.store.RegisterHost(t.Context(), s.host, "test"))
 	require.NotNil(t, s.now(t).CordonedAt)
 	require.True(t, s.now(t).TestDue, "its worker started again")
+}
+
+// A missing image is no fault of the host: it keeps away the sweeps that need
+// the image, however many, and no other.
+func TestCordon_AMissingImageKeepsAwayItsSweepsOnly(t *testing.T) {
+	t.Parallel()
+
+	s := setupSick(t)
+	first := s.sweep
+
+	s.lack(t, s.request(t, gib))
+	s.lack(t, s.request(t, gib))
+	require.False(t, s.now(t).CordonedFor(first))
+	s.lack(t, s.request(t, gib))
+	require.True(t, s.now(t).CordonedFor(first))
+
+	s.other(t)
+	second := s.sweep
+
+	for range berth.HostCordonAfter {
+		s.lack(t, s.request(t, gib))
+	}
+
+	require.True(t, s.now(t).CordonedFor(first))
+	require.True(t, s.now(t).CordonedFor(second))
+
+	health, err := s.store.Health(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"a (image x is not on host a)"}, health.Cordoned)
+
+	s.other(t)
+	require.False(t, s.now(t).CordonedFor(s.sweep), "its image is there")
+	require.Nil(t, s.now(t).CordonedAt)
+	require.Zero(t, s.now(t).FailedStarts, "the host starts containers")
+	s.start(t, s.request(t, gib))
+	require.True(t, s.now(t).CordonedFor(first), "what another sweep starts says nothing of its image")
+
+	s.sweep, s.trial = first, 3
+	s.start(t, s.request(t, gib))
+	require.False(t, s.now(t).CordonedFor(first), "the image is there again")
+	require.True(t, s.now(t).CordonedFor(second))
+
+	require.NoError(t, s.store.SetHostState(t.Context(), s.host.ID, berth.HostReady))
+	require.False(t, s.now(t).CordonedFor(second), "the operator says that it is mended")
+}
+
+// A missing image does not make a host's own failures look like those of one sweep.
+func TestCordon_CountsMissingImagesApart(t *testing.T) {
+	t.Parallel()
+
+	s := setupSick(t)
+	s.lack(t, s.request(t, gib))
+	s.lack(t, s.request(t, gib))
+	s.fail(t, s.request(t, gib), berth.FailureInfra)
+	require.False(t, s.now(t).CordonedFor(s.sweep), "two of one sort, one of the other")
+
+	s.other(t)
+	s.fail(t, s.request(t, gib), berth.FailureInfra)
+	s.fail(t, s.request(t, gib), berth.FailureInfra)
+	require.True(t, s.now(t).CordonedFor("any"), "the host fails starts of two sweeps")
+}
+
+// missing is what the ledger says of the sweep's image on the host.
+func (s *sick) missing(t *testing.T) berth.MissingImage {
+	t.Helper()
+	require.Len(t, s.now(t).MissingImages, 1)
+
+	return s.now(t).MissingImages[0]
+}
+
+func TestCordon_TestsForAMissingImageWithGrowingPauses(t *testing.T) {
+	t.Parallel()
+
+	s := setupSick(t)
+	for range berth.HostCordonAfter {
+		s.lack(t, s.request(t, gib))
+	}
+
+	require.Equal(t, berth.MissingImage{SweepID: s.sweep, Reason: "image x is not on host a", Cordoned: true}, s.missing(t))
+	s.pass(t, 50*time.Second)
+	require.False(t, s.missing(t).TestDue)
+	s.pass(t, 10*time.Second)
+	require.True(t, s.missing(t).TestDue, "after a minute")
+
+	for _, pause := range []time.Duration{2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute, 30 * time.Minute} {
+		r := s.request(t, gib)
+		s.lack(t, r)
+		require.False(t, s.missing(t).TestDue, "one at a time")
+
+		s.pass(t, pause-10*time.Second)
+		require.False(t, s.missing(t).TestDue, pause)
+		s.pass(t, 10*time.Second)
+		require.True(t, s.missing(t).TestDue, pause)
+	}
+
+	s.lack(t, s.request(t, gib))
+	require.False(t, s.missing(t).TestDue)
+	require.NoError(t, s.store.RegisterHost(t.Context(), s.host, "test"))
+	require.True(t, s.missing(t).TestDue, "its worker started again")
+
+	s.pass(t, berth.MissingImageKept+time.Second)
+	require.Empty(t, s.now(t).MissingImages, "no trial of the sweep came for long")
+
+	s.lack(t, s.request(t, gib))
+	require.False(t, s.now(t).CordonedFor(s.sweep), "the count begins anew")
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/berthml/berth"
@@ -67,6 +68,12 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 
 		if host.CordonedAt != nil {
 			h.Cordoned = append(h.Cordoned, host.Name+" ("+host.CordonReason+")")
+		}
+
+		for _, m := range host.MissingImages {
+			if said := host.Name + " (" + m.Reason + ")"; m.Cordoned && !slices.Contains(h.Cordoned, said) {
+				h.Cordoned = append(h.Cordoned, said)
+			}
 		}
 
 		if host.State == berth.HostUnready {

@@ -26,12 +26,16 @@ func (s *Store) RegisterHost(ctx context.Context, h berth.Host, version string) 
 			return err
 		}
 
-		return s.q.RegisterHost(ctx, tx, &dbsqlc.RegisterHostParams{
+		if err := s.q.RegisterHost(ctx, tx, &dbsqlc.RegisterHostParams{
 			ID: h.ID, Name: h.Name, BootID: h.BootID, CpuMilli: h.CPUMilli, MemoryBytes: h.MemoryBytes,
 			MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryFreeBytes: h.MemoryFreeBytes,
 			DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes,
 			MaxAttempts: int32Of(h.MaxAttempts), Version: version, MachineID: h.MachineID, DataDir: h.DataDir,
-		})
+		}); err != nil {
+			return err
+		}
+
+		return s.q.TestMissingImages(ctx, tx, h.ID)
 	})
 }
 
@@ -221,7 +225,31 @@ func (s *Store) hosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, error)
 		hosts[i] = toHost(row)
 	}
 
+	if err := s.addMissingImages(ctx, db, hosts); err != nil {
+		return nil, err
+	}
+
 	return hosts, s.addDevices(ctx, db, hosts)
+}
+
+// addMissingImages says of hosts which sweeps' images they lack.
+func (s *Store) addMissingImages(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Host) error {
+	rows, err := s.q.ListMissingImages(ctx, db, berth.HostCordonWindow, berth.MissingImageKept)
+	if err != nil {
+		return err
+	}
+
+	for _, row := range rows {
+		for i := range hosts {
+			if hosts[i].ID == row.HostID {
+				hosts[i].MissingImages = append(hosts[i].MissingImages, berth.MissingImage{
+					SweepID: row.SweepID, Reason: row.Reason, Cordoned: row.Cordoned, TestDue: row.TestDue,
+				})
+			}
+		}
+	}
+
+	return nil
 }
 
 // addDevices gives hosts their devices.
@@ -278,12 +306,20 @@ func (s *Store) recentHosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, 
 
 // SetHostState lets a host take attempts (ready) or not (draining).
 func (s *Store) SetHostState(ctx context.Context, hostID string, state berth.HostState) error {
-	rows, err := s.q.SetHostState(ctx, s.pool, string(state), hostID)
-	if err := must(rows, err, "setting state of host", "no host "+hostID); err != nil {
-		return err
-	}
+	return s.inTx(ctx, "setting state of host "+hostID, func(tx pgx.Tx) error {
+		rows, err := s.q.SetHostState(ctx, tx, string(state), hostID)
+		if err := must(rows, err, "setting state of host", "no host "+hostID); err != nil {
+			return err
+		}
 
-	return translate(wake(ctx, s.pool, channelPlacer), "waking the placer")
+		if state == berth.HostReady { // an operator says that it is mended
+			if err := s.q.ClearMissingImages(ctx, tx, hostID); err != nil {
+				return err
+			}
+		}
+
+		return wake(ctx, tx, channelPlacer)
+	})
 }
 
 // removedProof is what an operator's word proves (rule R3).

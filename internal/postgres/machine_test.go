@@ -276,12 +276,15 @@ func (l *ledger) finish(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 
-	kinds := []berth.FailureKind{berth.FailureOK, berth.FailureHostOOM, berth.FailureUserError, berth.FailureCanceled}
+	kinds := []berth.FailureKind{berth.FailureOK, berth.FailureHostOOM, berth.FailureUserError, berth.FailureCanceled, berth.FailureInfra}
 
-	return true, l.store.FinishAttempt(ctx, result(r, l.tokens[r.AttemptID], berth.Outcome{
+	finish := result(r, l.tokens[r.AttemptID], berth.Outcome{
 		Kind: kinds[l.rand.IntN(len(kinds))], Message: "m", FinishedAt: time.Now(),
 		Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 1, Wall: berth.Duration(time.Second)},
-	}))
+	})
+	finish.ImageMissing = finish.Outcome.Kind == berth.FailureInfra && l.rand.IntN(2) == 0
+
+	return true, l.store.FinishAttempt(ctx, finish)
 }
 
 func (l *ledger) abandon(ctx context.Context) (bool, error) {

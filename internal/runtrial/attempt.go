@@ -44,7 +44,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	}
 
 	if start := refusal(err); start != nil {
-		return r.settle(ctx, verdict{Outcome: r.concludeStart(start)})
+		return r.settle(ctx, verdict{Outcome: r.concludeStart(start), ImageMissing: start.Kind == berth.FailureImageMissing})
 	}
 
 	if err != nil {

@@ -68,6 +68,7 @@ func TestRun_GivesItsPlaceBackWithoutTheImage(t *testing.T) {
 			require.False(t, policy.Charges)
 			require.Contains(t, got.outcome.Message, `image "digits:1" is not on host "gpu-1"`)
 			require.Contains(t, got.outcome.Message, "docker pull")
+			require.True(t, r.books.result(t).ImageMissing, "the ledger is told apart from other failures")
 			require.Empty(t, r.Waiting())
 		})
 	}

@@ -30,6 +30,8 @@ type verdict struct {
 	Tail      []string              `json:"tail,omitempty"`   // last lines of both streams, by which it was judged
 	Points    []berth.MetricPoint   `json:"points,omitempty"` // not in the database yet
 	Pieces    []berth.LogPiece      `json:"pieces,omitempty"` // of the log, the same
+
+	ImageMissing bool `json:"image_missing,omitempty"` // it did not start for want of its image
 }
 
 // keptUsage is what was measured of an attempt when it was last written down.

@@ -426,6 +426,11 @@ WITH running AS (
     SET failed_trials = '{}', failed_sweeps = '{}', failed_at = NULL, cordoned_at = NULL, cordon_reason = '', test_at = NULL, tests = 0
     FROM running r
     WHERE h.id = r.host_id AND h.failed_at IS NOT NULL AND EXISTS (SELECT 1 FROM attempts a WHERE a.id = $3 AND a.state = 'placed')
+    RETURNING h.id
+), present AS (
+    DELETE FROM missing_images m USING running r, attempts a, trials t
+    WHERE a.id = r.id AND a.state = 'placed' AND t.id = a.trial_id AND m.host_id = r.host_id AND m.sweep_id = t.sweep_id
+        AND (SELECT count(*) FROM healthy) >= 0
 )
 SELECT running.id FROM running
 `
@@ -437,7 +442,8 @@ type MarkAttemptRunningParams struct {
 	Token       int64
 }
 
-// A container that starts is the proof that its host can start one: it ends the host's streak of failures.
+// A container that starts is the proof that its host can start one: it ends the host's streak of failures. The image of
+// its sweep is there, too. PostgreSQL runs these parts in any order, so present reads healthy, which locks the host.
 func (q *Queries) MarkAttemptRunning(ctx context.Context, db DBTX, arg *MarkAttemptRunningParams) (int64, error) {
 	result, err := db.Exec(ctx, markAttemptRunning,
 		arg.ContainerID,

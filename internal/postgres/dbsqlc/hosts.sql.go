@@ -10,6 +10,32 @@ import (
 	"time"
 )
 
+const clearMissingImages = `-- name: ClearMissingImages :exec
+DELETE FROM missing_images WHERE host_id = $1
+`
+
+func (q *Queries) ClearMissingImages(ctx context.Context, db DBTX, hostID string) error {
+	_, err := db.Exec(ctx, clearMissingImages, hostID)
+	return err
+}
+
+const forgetMissingImages = `-- name: ForgetMissingImages :exec
+DELETE FROM missing_images
+WHERE host_id = $1 AND failed_at <= now() - CASE WHEN test_at IS NULL THEN $2::interval ELSE $3::interval END
+`
+
+type ForgetMissingImagesParams struct {
+	HostID string
+	Within time.Duration
+	Kept   time.Duration
+}
+
+// Run it with the host's row locked.
+func (q *Queries) ForgetMissingImages(ctx context.Context, db DBTX, arg *ForgetMissingImagesParams) error {
+	_, err := db.Exec(ctx, forgetMissingImages, arg.HostID, arg.Within, arg.Kept)
+	return err
+}
+
 const getHostName = `-- name: GetHostName :one
 SELECT name FROM hosts WHERE id = $1
 `
@@ -308,6 +334,47 @@ func (q *Queries) ListMachineHosts(ctx context.Context, db DBTX, arg *ListMachin
 	return items, nil
 }
 
+const listMissingImages = `-- name: ListMissingImages :many
+SELECT host_id, sweep_id, reason, (test_at IS NOT NULL)::boolean AS cordoned, coalesce(test_at <= now(), false)::boolean AS test_due
+FROM missing_images WHERE failed_at > now() - CASE WHEN test_at IS NULL THEN $1::interval ELSE $2::interval END
+ORDER BY host_id, sweep_id
+`
+
+type ListMissingImagesRow struct {
+	HostID   string
+	SweepID  string
+	Reason   string
+	Cordoned bool
+	TestDue  bool
+}
+
+// Which sweeps' images hosts lack: those whose trials came lately.
+func (q *Queries) ListMissingImages(ctx context.Context, db DBTX, within time.Duration, kept time.Duration) ([]ListMissingImagesRow, error) {
+	rows, err := db.Query(ctx, listMissingImages, within, kept)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListMissingImagesRow
+	for rows.Next() {
+		var i ListMissingImagesRow
+		if err := rows.Scan(
+			&i.HostID,
+			&i.SweepID,
+			&i.Reason,
+			&i.Cordoned,
+			&i.TestDue,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const lockMachine = `-- name: LockMachine :exec
 SELECT pg_advisory_xact_lock(hashtextextended('machine:' || $1::text, 0))
 `
@@ -357,6 +424,30 @@ func (q *Queries) NoteFailedStart(ctx context.Context, db DBTX, arg *NoteFailedS
 		arg.Within,
 		arg.AttemptID,
 	)
+	return err
+}
+
+const noteMissingImage = `-- name: NoteMissingImage :exec
+INSERT INTO missing_images AS m (host_id, sweep_id, trials, failed_at, reason)
+SELECT a.host_id, t.sweep_id, ARRAY[a.trial_id], now(), $1::text
+FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE a.id = $2 AND a.container_id = ''
+ON CONFLICT (host_id, sweep_id) DO UPDATE SET
+    trials = CASE WHEN excluded.trials <@ m.trials OR cardinality(m.trials) >= 16 THEN m.trials ELSE m.trials || excluded.trials END,
+    failed_at = now(), reason = excluded.reason,
+    test_at = coalesce(m.test_at, CASE WHEN cardinality(m.trials) + (NOT excluded.trials <@ m.trials)::integer >= $3::integer
+        THEN now() + interval '1 minute' END)
+`
+
+type NoteMissingImageParams struct {
+	Reason      string
+	AttemptID   string
+	CordonAfter int32
+}
+
+// Counts a trial whose image the host lacks, which is no fault of the host. After so many different ones the host takes
+// only test attempts of their sweep. Run it with the host's row locked.
+func (q *Queries) NoteMissingImage(ctx context.Context, db DBTX, arg *NoteMissingImageParams) error {
+	_, err := db.Exec(ctx, noteMissingImage, arg.Reason, arg.AttemptID, arg.CordonAfter)
 	return err
 }
 
@@ -476,6 +567,16 @@ func (q *Queries) SetHostState(ctx context.Context, db DBTX, state string, iD st
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const testMissingImages = `-- name: TestMissingImages :exec
+UPDATE missing_images SET test_at = now() WHERE host_id = $1 AND test_at IS NOT NULL
+`
+
+// A new worker may have been given the images.
+func (q *Queries) TestMissingImages(ctx context.Context, db DBTX, hostID string) error {
+	_, err := db.Exec(ctx, testMissingImages, hostID)
+	return err
 }
 
 const touchHost = `-- name: TouchHost :execrows

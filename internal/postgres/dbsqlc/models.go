@@ -205,6 +205,16 @@ type Metric struct {
 	At        time.Time
 }
 
+type MissingImage struct {
+	HostID   string
+	SweepID  string
+	Trials   []string
+	FailedAt time.Time
+	Reason   string
+	Tests    int32
+	TestAt   *time.Time
+}
+
 type Outbox struct {
 	ID         int64
 	Kind       string

@@ -12,7 +12,8 @@ ORDER BY t.number, a.number
 LIMIT @max_rows;
 
 -- name: MarkAttemptRunning :execrows
--- A container that starts is the proof that its host can start one: it ends the host's streak of failures.
+-- A container that starts is the proof that its host can start one: it ends the host's streak of failures. The image of
+-- its sweep is there, too. PostgreSQL runs these parts in any order, so present reads healthy, which locks the host.
 WITH running AS (
     UPDATE attempts u SET state = 'running', container_id = @container_id, started_at = coalesce(u.started_at, @started_at)
     WHERE u.id = @id AND u.token = @token AND u.state IN ('placed', 'running')
@@ -22,6 +23,11 @@ WITH running AS (
     SET failed_trials = '{}', failed_sweeps = '{}', failed_at = NULL, cordoned_at = NULL, cordon_reason = '', test_at = NULL, tests = 0
     FROM running r
     WHERE h.id = r.host_id AND h.failed_at IS NOT NULL AND EXISTS (SELECT 1 FROM attempts a WHERE a.id = @id AND a.state = 'placed')
+    RETURNING h.id
+), present AS (
+    DELETE FROM missing_images m USING running r, attempts a, trials t
+    WHERE a.id = r.id AND a.state = 'placed' AND t.id = a.trial_id AND m.host_id = r.host_id AND m.sweep_id = t.sweep_id
+        AND (SELECT count(*) FROM healthy) >= 0
 )
 SELECT running.id FROM running;
 

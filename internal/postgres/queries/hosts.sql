@@ -115,6 +115,36 @@ FROM (
 ) s
 WHERE h.id = s.id;
 
+-- name: ListMissingImages :many
+-- Which sweeps' images hosts lack: those whose trials came lately.
+SELECT host_id, sweep_id, reason, (test_at IS NOT NULL)::boolean AS cordoned, coalesce(test_at <= now(), false)::boolean AS test_due
+FROM missing_images WHERE failed_at > now() - CASE WHEN test_at IS NULL THEN @within::interval ELSE @kept::interval END
+ORDER BY host_id, sweep_id;
+
+-- name: ForgetMissingImages :exec
+-- Run it with the host's row locked.
+DELETE FROM missing_images
+WHERE host_id = @host_id AND failed_at <= now() - CASE WHEN test_at IS NULL THEN @within::interval ELSE @kept::interval END;
+
+-- name: NoteMissingImage :exec
+-- Counts a trial whose image the host lacks, which is no fault of the host. After so many different ones the host takes
+-- only test attempts of their sweep. Run it with the host's row locked.
+INSERT INTO missing_images AS m (host_id, sweep_id, trials, failed_at, reason)
+SELECT a.host_id, t.sweep_id, ARRAY[a.trial_id], now(), @reason::text
+FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE a.id = @attempt_id AND a.container_id = ''
+ON CONFLICT (host_id, sweep_id) DO UPDATE SET
+    trials = CASE WHEN excluded.trials <@ m.trials OR cardinality(m.trials) >= 16 THEN m.trials ELSE m.trials || excluded.trials END,
+    failed_at = now(), reason = excluded.reason,
+    test_at = coalesce(m.test_at, CASE WHEN cardinality(m.trials) + (NOT excluded.trials <@ m.trials)::integer >= @cordon_after::integer
+        THEN now() + interval '1 minute' END);
+
+-- name: TestMissingImages :exec
+-- A new worker may have been given the images.
+UPDATE missing_images SET test_at = now() WHERE host_id = @host_id AND test_at IS NOT NULL;
+
+-- name: ClearMissingImages :exec
+DELETE FROM missing_images WHERE host_id = @host_id;
+
 -- name: GetHostName :one
 SELECT name FROM hosts WHERE id = @id;
 

@@ -51,6 +51,7 @@ GROUP BY l.sweep_id;
 -- Turns waiting requests into attempts with leases, books their hosts and devices, and puts the news for their
 -- workflows into the outbox, in one statement. The CHECKs of hosts and devices refuse the whole when it is too much.
 -- What comes to a cordoned host is its test attempt: the next one may come after a pause of two minutes to half an hour.
+-- The same goes for a sweep whose image the host lacks.
 -- PostgreSQL runs these parts in any order, so each reads the one whose rows must be locked before its own (store.go).
 WITH decided AS (
     SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@host_ids::uuid[]) AS host_id, unnest(@device_ids::text[]) AS device_id
@@ -92,6 +93,11 @@ WITH decided AS (
         array_agg(sweep_id) AS sweeps FROM placed GROUP BY host_id) p ON p.host_id = l.id
     WHERE h.id = p.host_id
     RETURNING h.id
+), tested_images AS (
+    UPDATE missing_images m
+    SET tests = m.tests + 1, test_at = now() + least(30, 2 ^ least(m.tests + 1, 5)) * interval '1 minute'
+    FROM booked_hosts b JOIN placed p ON p.host_id = b.id
+    WHERE m.host_id = b.id AND m.sweep_id = p.sweep_id AND m.test_at IS NOT NULL
 ), booked_devices AS (
     UPDATE devices d
     SET reserved_bytes = d.reserved_bytes + p.device_bytes, contexts_reserved = d.contexts_reserved + p.contexts
