@@ -15,6 +15,14 @@ const (
 	// DrainAfterExclusive is the same for a request that needs a host or device
 	// for itself, which backfilling would otherwise never let happen.
 	DrainAfterExclusive = time.Minute
+	// firstTurn is for how long a host is kept free at first. Then it is open to
+	// all for as long, and each further turn is twice as long: a neighbour that
+	// runs for days costs others half the time of the host at most, and a request
+	// behind neighbours that run for hours is placed in the turn that outlasts
+	// them. It is longer than most trials of the jobs that Berth is for.
+	firstTurn = time.Hour
+	// longestTurn bounds a turn: for longer than a day no host stands still.
+	longestTurn = 24 * time.Hour
 	// keptFraction is the part of the hosts that is kept free at once, one at
 	// least: a long queue must not stop the small ones on every machine.
 	keptFraction = 4
@@ -170,10 +178,26 @@ func (r *round) order(requests []Request) []int {
 	return ordered
 }
 
-func overdue(request *Request) bool {
+func overdue(request *Request) bool { return overdueFor(request) >= 0 }
+
+// overdueFor is how long a request has been overdue; negative = it is not.
+func overdueFor(request *Request) time.Duration {
 	if request.Demand.Exclusive {
-		return request.Waited >= DrainAfterExclusive
+		return request.Waited - DrainAfterExclusive
 	}
 
-	return request.Waited >= DrainAfter
+	return request.Waited - DrainAfter
+}
+
+// turnOf returns the turn of an overdue request, and whether the host is kept
+// free in it now or is open to all.
+func turnOf(request *Request) (turn time.Duration, kept bool) {
+	turn = firstTurn
+	since := overdueFor(request)
+
+	for ; since >= 2*turn; turn = min(2*turn, longestTurn) {
+		since -= 2 * turn
+	}
+
+	return turn, since < turn
 }

@@ -13,7 +13,9 @@
 // fill the gaps behind those that do not fit (backfill).
 //
 // Nothing starves: for what waited for DrainAfter a host is kept free, the same
-// in every round, until the attempts on it have ended. Not where programs
+// in every round, until the attempts on it have ended. It is kept free in turns:
+// for an hour, then open to all for an hour, then for two, up to a day, so that
+// it does not stand still for as long as one of them runs. Not where programs
 // outside Berth hold what it needs, and at most a quarter of the hosts at once.
 //
 // A host that fails to start containers wins nothing by being empty: hosts that

@@ -41,7 +41,7 @@ func (s *site) check(r *Request) rule {
 		return breaksCordon
 	case s.DiskLow():
 		return breaksDisk
-	case s.kept:
+	case s.kept > 0:
 		return breaksKept
 	case s.Exclusive || d.Exclusive && d.DeviceBytes == 0 && s.Attempts > 0:
 		return breaksExclusive

@@ -3,6 +3,7 @@ package packing
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/berthml/berth"
 )
@@ -20,7 +21,10 @@ type site struct {
 	berth.Host
 
 	capacity int64 // bytes that leases may hold together
-	kept     bool  // for an attempt that has waited longer
+	claimed  bool  // by an overdue request, whose turns decide when it is kept free
+
+	kept time.Duration // the turn for which it is kept free, for an attempt that has waited longer; 0 = open to all
+
 	roomiest int   // index of the device with the most room
 	room     int64 // bytes free there; 0 or less = no device takes anything
 }
@@ -231,7 +235,9 @@ func (l *ledger) impossible(d *berth.Demand) (former *site, impossible bool) {
 
 // keep keeps a host from taking anything else in this round: the one that was
 // kept in the last round, so that its attempts come to an end, else the one
-// that is nearest to fitting. It returns its id, or nothing when there is none.
+// that is nearest to fitting. It returns its id, or nothing when there is none,
+// or while the host is open to all: no younger request keeps it then either, or
+// several of them would keep it free between them without an end.
 func (l *ledger) keep(r *Request) string {
 	if l.mayKeep == 0 {
 		return ""
@@ -241,7 +247,7 @@ func (l *ledger) keep(r *Request) string {
 
 	for i := range l.hosts {
 		s := &l.hosts[i]
-		if s.kept || !s.holdsWhenDone(r) {
+		if s.claimed || !s.holdsWhenDone(r) {
 			continue
 		}
 
@@ -261,7 +267,14 @@ func (l *ledger) keep(r *Request) string {
 	}
 
 	l.mayKeep--
-	l.hosts[best].kept = true
+	l.hosts[best].claimed = true
+
+	turn, kept := turnOf(r)
+	if !kept {
+		return ""
+	}
+
+	l.hosts[best].kept = turn
 
 	return l.hosts[best].ID
 }

@@ -36,7 +36,10 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 	for _, could := range []bool{true, false} {
 		for i := 0; i < len(d.ledger.hosts) && len(rejections) < limit; i++ {
 			if s := d.ledger.hosts[i]; s.holds(&d.request.Demand) == could {
-				s.kept = s.kept && s.ID != d.KeptHost
+				if s.ID == d.KeptHost {
+					s.kept = 0
+				}
+
 				rejections = append(rejections, s.reject(d.request))
 			}
 		}
@@ -110,7 +113,8 @@ func (s *site) reject(request *Request) berth.Rejection {
 		r.Dimension, r.Reason = berth.DimensionState, s.cordonReason(request.SweepID)
 	case breaksKept:
 		r.Dimension = berth.DimensionState
-		r.Reason = "host " + s.Name + ": kept free for an attempt that has waited longer"
+		r.Reason = fmt.Sprintf("host %s: kept free for an attempt that has waited longer, for %d h at most; then it is open for as long",
+			s.Name, int(s.kept.Hours()))
 	case breaksDisk:
 		r.Dimension, r.Needed, r.Free = berth.DimensionDisk, s.DiskHeadroomBytes, s.DiskFreeBytes
 	case breaksExclusive:

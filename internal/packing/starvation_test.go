@@ -179,3 +179,92 @@ func TestDecide_NothingStarves(t *testing.T) {
 		})
 	}
 }
+
+// A neighbour that runs for days must not stop its host for others for as long:
+// the host is kept free for an hour, then open for an hour, then two, and so on.
+func TestDecide_KeepsAHostFreeInTurns(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		demand berth.Demand
+		after  time.Duration
+	}{
+		"exclusive": {berth.Demand{MemoryBytes: 4 * gib, CPUMilli: 100, Exclusive: true}, packing.DrainAfterExclusive},
+		"large":     {berth.Demand{MemoryBytes: 4 * gib, CPUMilli: 100}, packing.DrainAfter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			busy := host("a", 4, 4)
+			busy.MemoryReservedBytes, busy.CPUMilliReserved, busy.Attempts = gib, 1000, 1
+
+			for waited, kept := range map[time.Duration]bool{
+				-time.Second: false, 0: true, time.Hour - 1: true, time.Hour: false, 2*time.Hour - 1: false,
+				2 * time.Hour: true, 4*time.Hour - 1: true, 4 * time.Hour: false, 6*time.Hour - 1: false, 6 * time.Hour: true,
+				62 * time.Hour: true, 86*time.Hour - 1: true, 86 * time.Hour: false, 110*time.Hour - 1: false, 110 * time.Hour: true,
+			} {
+				old := packing.Request{AttemptID: "old", SweepID: "b", Demand: tt.demand, Waited: tt.after + waited, KeptHost: "a"}
+				younger := packing.Request{AttemptID: "younger", SweepID: "b", Demand: tt.demand, Waited: tt.after + min(waited, time.Minute) - time.Second}
+				small := of("a", ask("small", 1, 1))
+
+				decisions := packing.Decide([]berth.Host{busy}, nil, []packing.Request{small, old, younger})
+				_, placed := where(decisions)["small"]
+				require.Equal(t, !kept, placed, waited)
+
+				for _, d := range decisions {
+					switch {
+					case d.AttemptID == "small" && kept:
+						require.Contains(t, packing.Explain(d.Rejections(1)[0]), "kept free for an attempt that has waited longer, for ")
+						require.Contains(t, packing.Explain(d.Rejections(1)[0]), " at most; then it is open for as long")
+					case d.AttemptID == "old" && kept:
+						require.Equal(t, "a", d.KeptHost)
+					default:
+						require.Empty(t, d.KeptHost, "a younger one does not take the turn over")
+					}
+				}
+			}
+		})
+	}
+}
+
+// Where every run takes longer than the first turn, a later one suffices.
+func TestDecide_NothingStarvesBehindLongRuns(t *testing.T) {
+	t.Parallel()
+
+	const longest, every = 3 * time.Hour, 10 * time.Minute
+
+	type run struct{ end time.Duration }
+
+	large := packing.Request{AttemptID: "large", Demand: berth.Demand{MemoryBytes: 4 * gib, CPUMilli: 100, Exclusive: true}}
+
+	var runs []run
+
+	for now := time.Duration(0); ; now += every {
+		require.LessOrEqual(t, now, 5*longest+time.Hour, "still not placed")
+
+		runs = slices.DeleteFunc(runs, func(r run) bool { return r.end <= now })
+
+		busy := host("a", 4, 4)
+		busy.Attempts = len(runs)
+		busy.MemoryReservedBytes, busy.CPUMilliReserved = int64(len(runs))*gib, int64(len(runs))*1000
+
+		large.Waited = now
+		small := ask("small", 1, 1)
+		decisions := packing.Decide([]berth.Host{busy}, nil, []packing.Request{large, small})
+
+		placed := where(decisions)
+		if placed["large"] != "" && now > 0 {
+			return
+		}
+
+		if placed["small"] != "" || now == 0 {
+			runs = append(runs, run{now + longest})
+		}
+
+		for _, d := range decisions {
+			if d.AttemptID == "large" {
+				large.KeptHost = d.KeptHost
+			}
+		}
+	}
+}
