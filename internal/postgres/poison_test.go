@@ -165,6 +165,32 @@ func TestPlacer_TriesAgainWhatWasSetAside(t *testing.T) {
 	require.Zero(t, health.StuckTrials)
 }
 
+// What was set aside and then merely waits for room is not stuck.
+func TestPlacer_ForgetsARefusalThatIsOver(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	bad, _ := poisons["a CHECK of one row"](t, b, pool)
+	number := b.trial
+
+	require.NoError(t, placer.New(b.store, slog.New(slog.DiscardHandler)).Round(t.Context()))
+
+	health, err := b.store.Health(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, health.StuckTrials)
+
+	b.place(t, b.request(t, 8*gib)) // all that there is
+	_, err = pool.Exec(t.Context(), "UPDATE placement_requests SET not_before = now() WHERE attempt_id = $1", bad.AttemptID)
+	require.NoError(t, err)
+	require.NoError(t, placer.New(b.store, slog.New(slog.DiscardHandler)).Round(t.Context()))
+	require.Contains(t, b.reasons(t, number)[0], "needs 1,024 MiB of memory")
+
+	health, err = b.store.Health(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, health.StuckTrials, health.Stuck)
+}
+
 func (b *bundle) status(t *testing.T, r berth.PlacementRequest) berth.RequestState {
 	t.Helper()
 

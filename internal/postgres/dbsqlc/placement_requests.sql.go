@@ -527,9 +527,10 @@ WITH locked AS (
     WHERE r.state = 'waiting'
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
 )
-UPDATE placement_requests r SET reasons = l.reasons FROM locked l WHERE r.attempt_id = l.attempt_id
+UPDATE placement_requests r SET reasons = l.reasons, refusal = '' FROM locked l WHERE r.attempt_id = l.attempt_id
 `
 
+// What merely waits is not refused any more. Its pauses go on to grow when it is refused again.
 func (q *Queries) StoreReasons(ctx context.Context, db DBTX, attemptIds []string, allReasons []json.RawMessage) error {
 	_, err := db.Exec(ctx, storeReasons, attemptIds, allReasons)
 	return err

@@ -121,13 +121,14 @@ UPDATE placement_requests SET state = 'impossible', decided_at = now(), reasons 
 WHERE attempt_id = @attempt_id AND state = 'waiting';
 
 -- name: StoreReasons :exec
+-- What merely waits is not refused any more. Its pauses go on to grow when it is refused again.
 WITH locked AS (
     SELECT r.attempt_id, u.reasons
     FROM placement_requests r JOIN (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@all_reasons::jsonb[]) AS reasons) u USING (attempt_id)
     WHERE r.state = 'waiting'
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
 )
-UPDATE placement_requests r SET reasons = l.reasons FROM locked l WHERE r.attempt_id = l.attempt_id;
+UPDATE placement_requests r SET reasons = l.reasons, refusal = '' FROM locked l WHERE r.attempt_id = l.attempt_id;
 
 -- name: SetRequestAside :exec
 -- The pauses grow from a second to five minutes.
