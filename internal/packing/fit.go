@@ -37,7 +37,7 @@ func (s *site) check(r *Request) rule {
 		return breaksDevice
 	case s.State != berth.HostReady:
 		return breaksState
-	case s.CordonedFor(r.SweepID) && !s.testDue(r.SweepID):
+	case s.cordonedFor(r.SweepID) && !s.testDue(r.SweepID):
 		return breaksCordon
 	case s.DiskLow():
 		return breaksDisk
@@ -60,9 +60,24 @@ func (s *site) check(r *Request) rule {
 	}
 }
 
+// cordonedFor is Host.CordonedFor, without a copy of the host where nothing is
+// known to fail: it is asked for each request and host.
+func (s *site) cordonedFor(sweepID string) bool {
+	return (s.CordonedAt != nil || len(s.MissingImages) > 0) && s.CordonedFor(sweepID)
+}
+
+// missing is Host.Missing, without a copy of the host.
+func (s *site) missing(sweepID string) *berth.MissingImage {
+	if len(s.MissingImages) == 0 {
+		return nil
+	}
+
+	return s.Missing(sweepID)
+}
+
 // testDue reports whether a cordoned host may take a test attempt of a sweep.
 func (s *site) testDue(sweepID string) bool {
-	m := s.Missing(sweepID)
+	m := s.missing(sweepID)
 
 	return (s.TestDue || !s.FailsStartsOf(sweepID)) && (m == nil || !m.Cordoned || m.TestDue)
 }
@@ -100,7 +115,7 @@ func fitsDevice(dev *berth.Device, d *berth.Demand) bool {
 func (s *site) holdsWhenDone(r *Request) bool {
 	d := &r.Demand
 
-	return s.State == berth.HostReady && !s.CordonedFor(r.SweepID) && !s.DiskLow() && s.holds(d) && d.MemoryBytes <= s.MemoryFreeBytes &&
+	return s.State == berth.HostReady && !s.cordonedFor(r.SweepID) && !s.DiskLow() && s.holds(d) && d.MemoryBytes <= s.MemoryFreeBytes &&
 		(d.DeviceBytes == 0 || slices.ContainsFunc(s.Devices, func(dev berth.Device) bool { return deviceHoldsWhenDone(&dev, d) }))
 }
 

@@ -118,9 +118,9 @@ func (s *site) trust(r *Request) trust {
 		return late
 	case slices.Contains(r.FailedHosts, s.ID):
 		return failedIt
-	case s.CordonedFor(r.SweepID):
+	case s.cordonedFor(r.SweepID):
 		return tested
-	case s.FailedStarts > 0, s.Missing(r.SweepID) != nil:
+	case s.FailedStarts > 0, s.missing(r.SweepID) != nil:
 		return failing
 	default:
 		return healthy
@@ -190,7 +190,7 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 	h, d := &l.hosts[c.host], &r.Demand
 	h.TestDue = h.TestDue && !h.FailsStartsOf(r.SweepID) // one test attempt at a time
 
-	if m := h.Missing(r.SweepID); m != nil {
+	if m := h.missing(r.SweepID); m != nil {
 		m.TestDue = false
 	}
 
