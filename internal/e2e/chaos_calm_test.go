@@ -213,7 +213,8 @@ func (x *chaos) record(o *ordered, s client.Sweep) (sweepRecord, bool) {
 	x.mu.Lock()
 	for _, a := range answer.JSON200.Data {
 		attempts[a.TrialID] = append(attempts[a.TrialID], attemptRecord{
-			Number: a.Number, Kind: a.FailureKind, Message: a.Message, ReservedBytes: a.Demand.MemoryBytes, Hit: x.hit[a.ID],
+			Number: a.Number, Kind: a.FailureKind, Message: a.Message, ReservedBytes: a.Demand.MemoryBytes,
+			Started: a.StartedAt != nil, Hit: x.hit[a.ID],
 		})
 	}
 	x.mu.Unlock()
@@ -318,5 +319,5 @@ func (x *chaos) ledger() []string {
 		return []string{err.Error()}
 	}
 
-	return slices.DeleteFunc(broken, x.forgot)
+	return x.withoutForgotten(broken)
 }

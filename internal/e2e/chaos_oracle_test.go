@@ -40,14 +40,28 @@ func TestOracle_Trial(t *testing.T) {
 		},
 		"repeated after a machine fault": {job: "steady", edit: func(t *trialRecord) { t.Attempts = []attemptRecord{infra, {Number: 2, Kind: "ok"}} }},
 		"killed by a person once":        {job: "steady", edit: func(t *trialRecord) { t.Attempts = []attemptRecord{hit, {Number: 2, Kind: "ok"}} }},
+		"charged for a machine fault": {job: "steady", edit: func(t *trialRecord) {
+			t.Attempts = []attemptRecord{{Number: 1, Kind: "killed", ReservedBytes: 64 * mib}, {Number: 2, Kind: "ok"}}
+		}, want: "was charged for attempt 1 (killed"},
+		"crashed beside a person's kill": {job: "steady", edit: func(t *trialRecord) {
+			t.Attempts = []attemptRecord{hit, {Number: 2, Kind: "crashed"}, {Number: 3, Kind: "ok"}}
+		}, want: "was charged for attempt 2 (crashed"},
 		"killed by a person three times": {job: "steady", edit: func(t *trialRecord) {
 			t.State, t.Kind, t.Value, t.Attempts = "failed", "killed", nil, []attemptRecord{hit, hit, hit}
 		}},
 		"gave up after one kill": {job: "steady", edit: func(t *trialRecord) {
 			t.State, t.Kind, t.Value, t.Attempts = "failed", "killed", nil, []attemptRecord{hit}
 		}, want: "ended failed killed"},
-		"canceled by a person":           {job: "steady", deeds: deeds{Canceled: true}, edit: canceled},
-		"canceled by a stop":             {job: "steady", deeds: deeds{Stopped: true}, edit: canceled},
+		"canceled by a person": {job: "steady", deeds: deeds{Canceled: true}, edit: canceled},
+		"canceled by a stop":   {job: "steady", deeds: deeds{Stopped: true}, edit: canceled},
+		"stopped while it ran": {job: "steady", deeds: deeds{Stopped: true}, edit: func(t *trialRecord) {
+			canceled(t)
+			t.Attempts = []attemptRecord{{Number: 1, Kind: "canceled", Started: true}}
+		}, want: "was canceled in attempt 1, which ran: a stop lets it finish"},
+		"stopped before it ran again": {job: "steady", deeds: deeds{Stopped: true}, edit: func(t *trialRecord) {
+			canceled(t)
+			t.Attempts = []attemptRecord{{Number: 1, Kind: "infra", Started: true}, {Number: 2, Kind: "canceled"}}
+		}},
 		"canceled by Berth":              {job: "steady", edit: canceled, want: "was canceled (gone), and no person asked for it"},
 		"canceled while paused":          {job: "steady", deeds: deeds{Paused: true}, edit: canceled, want: "was canceled"},
 		"its workflow ended":             {job: "steady", deeds: deeds{TrialsEnded: map[int]bool{1: true}}, edit: canceled},
@@ -68,6 +82,7 @@ func TestOracle_Trial(t *testing.T) {
 		}},
 		"contaminated":             {job: "checkpoint", edit: func(t *trialRecord) { t.Value = new(2.0) }, want: "reported 2, expected succeeded 1"},
 		"a mutant's own fault":     {job: "mutant", edit: failed("bad_command", 1)},
+		"its row was forgotten":    {job: "steady", deeds: deeds{Forgotten: true}, edit: failed("infra", 1)},
 		"a mutant without a cause": {job: "mutant", edit: failed("infra", 10), want: "ended failed infra"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,6 +128,7 @@ func TestOracle_Sweep(t *testing.T) {
 		"canceled":       {"steady", deeds{Canceled: true}, sweepRecord{State: "canceled", Planned: 3, Trials: []trialRecord{good(nil), good(canceled)}}, ""},
 		"canceled late":  {"steady", deeds{Canceled: true}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(nil)}}, ""},
 		"by Berth":       {"steady", deeds{}, sweepRecord{State: "canceled", Reason: "gone", Planned: 1}, "ended canceled (gone), expected failed"},
+		"forgot a trial": {"steady", deeds{Forgotten: true}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{good(nil)}}, ""},
 		"stopped":        {"steady", deeds{Stopped: true}, sweepRecord{State: "stopped", Planned: 3, Trials: []trialRecord{good(nil)}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,11 +3,13 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/pgtest"
 )
 
 // sceneGroup sets the shapes of scenes apart from those of the storm.
@@ -233,14 +236,15 @@ func (x *chaos) restoreDatabase() {
 		return
 	}
 
-	known := x.endedNow()
+	known, counters := x.endedNow()
+	ended := x.inspected((*pgtest.Inspector).EndedTrials)
 	old := map[*ordered]bool{}
 
 	for _, one := range x.all() {
-		old[one] = true
+		old[one] = known["sweep "+one.id] != ""
 
-		if known["sweep "+one.id] == "" {
-			one.deeds.Forgotten = true
+		if s, ok := x.read(one); !ok || s.FinishedAt == nil && s.Counts.Total < max(s.Counts.Planned, one.order.planned()) {
+			one.deeds.Forgotten = true // it will have trials that the copy lacks
 		}
 	}
 
@@ -248,6 +252,19 @@ func (x *chaos) restoreDatabase() {
 
 	x.note("database copied")
 	x.until(5*time.Second, func() bool { return false })
+
+	for _, one := range x.all() {
+		ended, existed := old[one]
+
+		if s, ok := x.read(one); !existed || !ended && (!ok || s.FinishedAt != nil) {
+			one.deeds.Forgotten = true
+		}
+	}
+
+	forgotten := map[string]bool{}
+	for _, trial := range x.inspected((*pgtest.Inspector).BegunTrials) {
+		forgotten[trial] = !slices.Contains(ended, trial)
+	}
 
 	x.mu.Lock()
 	x.graced = time.Now().Add(time.Hour)
@@ -257,15 +274,29 @@ func (x *chaos) restoreDatabase() {
 	x.recovered("PostgreSQL")
 
 	for _, one := range x.all() {
-		one.forgettable = !old[one]
-		one.deeds.Forgotten = one.deeds.Forgotten || !old[one]
+		ended, existed := old[one]
+		one.forgettable = !existed
+		one.judged = one.judged && ended // the others end once more
 	}
 
 	// A reconciler's grace and a few of its rounds clear what nobody knows.
 	x.mu.Lock()
-	x.graced, x.results, x.counters = time.Now().Add(fastGrace+6*fastReconcile+20*time.Second), known, nil
+	x.graced, x.results, x.counters, x.forgotten = time.Now().Add(fastGrace+6*fastReconcile+20*time.Second), known, counters, forgotten
 	x.mu.Unlock()
 	x.fault("restored", "PostgreSQL", 0, nil)
+}
+
+// inspected asks the database, which must be up.
+func (x *chaos) inspected(what func(*pgtest.Inspector, context.Context) ([]string, error)) []string {
+	inspector, err := pgtest.Inspect(x.t.Context(), x.postgres.URL)
+	require.NoError(x.t, err)
+
+	defer inspector.Close(context.WithoutCancel(x.t.Context()))
+
+	found, err := what(inspector, x.t.Context())
+	require.NoError(x.t, err)
+
+	return found
 }
 
 // vigilLasts is longer than what follows is watched.

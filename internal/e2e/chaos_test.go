@@ -139,6 +139,7 @@ type chaos struct {
 	results  map[string]string // what had ended, by name
 	counters map[string]int64  // what must not go back
 	graced   time.Time         // until then, containers without a lease are no fault: the database is an older one
+	forgotten map[string]bool // trials whose attempts the restored database may lack, by id
 	lost     []string          // names of hosts that never return
 	healthy  map[string]time.Time
 	blind    map[string]time.Time     // hosts that do not see the database, since when
@@ -412,34 +413,38 @@ func (x *chaos) steer(e event) {
 }
 
 // steerTo asks for pause, resume, stop or cancel, and notes that a person did:
-// what was not acknowledged may have happened nevertheless.
+// what was not answered may have happened nevertheless, what was refused not.
 func (x *chaos) steerTo(o *ordered, what string) (acknowledged bool) {
 	var (
 		code int
 		err  error
+		done bool // perhaps
 	)
 
 	for _, api := range x.apis {
-		if code, err = x.ask(api, o.id, what); err == nil && code < http.StatusInternalServerError {
+		code, err = x.ask(api, o.id, what)
+		refused := err == nil && code >= http.StatusMultipleChoices && code < http.StatusInternalServerError
+		done = done || !refused
+
+		if err == nil && code < http.StatusInternalServerError {
 			break
 		}
 	}
 
+	acknowledged = err == nil && code < http.StatusMultipleChoices
+
 	switch what {
 	case "pause":
-		o.deeds.Paused = true
+		o.deeds.Paused = o.deeds.Paused || done
 	case "stop":
-		o.deeds.Stopped = true
+		o.deeds.Stopped = o.deeds.Stopped || done
 	case "cancel":
-		o.deeds.Canceled = true
+		o.deeds.Canceled = o.deeds.Canceled || done
+	case "resume":
+		o.deeds.Paused = o.deeds.Paused && !acknowledged
 	}
 
 	x.note("%s of sweep %s: %d %v", what, o, code, err)
-
-	acknowledged = err == nil && code < http.StatusMultipleChoices
-	if acknowledged && what == "resume" {
-		o.deeds.Paused = false
-	}
 
 	return acknowledged
 }

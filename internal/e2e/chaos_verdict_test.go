@@ -15,7 +15,7 @@ type deeds struct {
 	Stopped     bool         // the same
 	Terminated  bool         // a person ended its workflow in Temporal
 	TrialsEnded map[int]bool // the same of single trials
-	Forgotten   bool         // the database was put back to before some of it
+	Forgotten   bool         // the database was put back to before its end, or before it had all its trials
 }
 
 // attemptRecord and the others are what Berth says of a sweep, as far as the
@@ -24,6 +24,7 @@ type attemptRecord struct {
 	Number        int
 	Kind, Message string
 	ReservedBytes int64
+	Started       bool // its container ran
 	Hit           bool // a person killed or removed its container
 }
 
@@ -50,11 +51,7 @@ func judgeTrial(o order, d deeds, t trialRecord) string {
 	want := jobNamed(o.Job).want(t.Values)
 
 	if t.State == "canceled" {
-		if d.Canceled || d.Stopped || d.Terminated || d.TrialsEnded[t.Number] || d.Forgotten || want.Any {
-			return ""
-		}
-
-		return fmt.Sprintf("trial %d was canceled (%s), and no person asked for it", t.Number, t.Message)
+		return judgeCanceled(want, d, t)
 	}
 
 	if text := judgeAttempts(want, t); text != "" {
@@ -77,7 +74,31 @@ func judgeTrial(o order, d deeds, t trialRecord) string {
 		return "" // a person killed every attempt that it has
 	}
 
+	if d.Forgotten && t.State == "failed" && t.Kind == "infra" {
+		return "" // its workflow found no row of it
+	}
+
 	return fmt.Sprintf("trial %d ended %s %s (%s), expected %s", t.Number, t.State, t.Kind, t.Message, want)
+}
+
+// judgeCanceled says what is wrong with a trial that was canceled. A stop
+// cancels those that have not started, or wait to run again.
+func judgeCanceled(want expectation, d deeds, t trialRecord) string {
+	if d.Canceled || d.Terminated || d.TrialsEnded[t.Number] || d.Forgotten || want.Any {
+		return ""
+	}
+
+	if !d.Stopped {
+		return fmt.Sprintf("trial %d was canceled (%s), and no person asked for it", t.Number, t.Message)
+	}
+
+	for _, a := range t.Attempts {
+		if a.Started && berth.FailureKind(a.Kind) == berth.FailureCanceled {
+			return fmt.Sprintf("trial %d was canceled in attempt %d, which ran: a stop lets it finish", t.Number, a.Number)
+		}
+	}
+
+	return ""
 }
 
 func judgeValue(want expectation, t trialRecord) string {
@@ -105,6 +126,10 @@ func judgeAttempts(want expectation, t trialRecord) string {
 		case want.MaxBytes > 0 && a.ReservedBytes > want.MaxBytes:
 			return fmt.Sprintf("trial %d reserved %d MiB in attempt %d, expected at most %d", t.Number, a.ReservedBytes/mib, a.Number, want.MaxBytes/mib)
 		case a.Kind != "" && a.Kind != "ok" && !a.Hit && berth.FailureKind(a.Kind).Policy().Charges:
+			if want.State == "succeeded" && !berth.FailureKind(a.Kind).OutOfMemory() {
+				return fmt.Sprintf("trial %d was charged for attempt %d (%s: %s), which nothing of its own could fail", t.Number, a.Number, a.Kind, a.Message)
+			}
+
 			charged++
 		}
 	}
@@ -177,7 +202,7 @@ func judgeSweep(o order, d deeds, s sweepRecord) []string {
 		wrong = append(wrong, fmt.Sprintf("ended %s (%s), expected %s", s.State, s.Reason, strings.Join(allowed, " or ")))
 	}
 
-	if s.State == natural && len(s.Trials) < s.Planned && !d.Canceled && !d.Stopped && !jobNamed(o.Job).want(nil).Any {
+	if s.State == natural && len(s.Trials) < s.Planned && !d.Canceled && !d.Stopped && !d.Forgotten && !jobNamed(o.Job).want(nil).Any {
 		wrong = append(wrong, fmt.Sprintf("ended %s with %d of %d trials", s.State, len(s.Trials), s.Planned))
 	}
 

@@ -9,6 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// Invariants of which a restored database may break the first for trials whose
+// attempts it lost: each of their findings begins with the trial's id.
+const (
+	HasResult  = "I3 a trial that succeeded has its result"
+	SameResult = "I3 the result of a trial is that of its attempt"
+)
+
 // always are the invariants of the ledger that hold at every moment
 // (docs/reliability.md, Invariants): each query returns what breaks it.
 var always = []struct{ name, query string }{
@@ -30,7 +37,7 @@ var always = []struct{ name, query string }{
 		GROUP BY t.id, s.spec -> 'probe' ->> 'mode'
 		HAVING count(*) FILTER (WHERE a.purpose = 'run') > 1 OR count(*) FILTER (WHERE a.purpose = 'probe') > 1
 			OR count(*) > 1 AND s.spec -> 'probe' ->> 'mode' NOT IN ('short', 'auto') -- a short probe is thrown away`},
-	{"I3 a trial that succeeded has its result", `
+	{HasResult, `
 		SELECT t.id::text FROM trials t WHERE t.state = 'succeeded'
 			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok')`},
 	{"I3 a result was written with the lease's token", `
@@ -41,8 +48,8 @@ var always = []struct{ name, query string }{
 		SELECT a.id || ' of sweep ' || t.sweep_id || ' trial ' || t.number || ' is abandoned and keeps token ' || a.token
 		FROM attempts a JOIN leases l ON l.attempt_id = a.id JOIN trials t ON t.id = a.trial_id
 		WHERE a.state = 'abandoned' AND a.token = l.token`},
-	{"I3 the result of a trial is that of its attempt", `
-		SELECT t.sweep_id || ' trial ' || t.number || ' has ' || coalesce(t.value::text, 'none') || ', its attempt ' || coalesce(a.value::text, 'none')
+	{SameResult, `
+		SELECT t.id || ' of sweep ' || t.sweep_id || ' trial ' || t.number || ' has ' || coalesce(t.value::text, 'none') || ', its attempt ' || coalesce(a.value::text, 'none')
 		FROM trials t JOIN LATERAL (SELECT value FROM attempts WHERE trial_id = t.id AND failure_kind = 'ok' ORDER BY number DESC LIMIT 1) a ON true
 		WHERE t.state = 'succeeded' AND t.value IS DISTINCT FROM a.value`},
 	{"I4 an end has a cause", `SELECT id::text FROM trials WHERE finished_at IS NOT NULL AND failure_kind = ''`},
@@ -143,21 +150,35 @@ func (i *Inspector) leases(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	return []string{"I5 no lease is left: " + strings.Join(found, "; ")}, nil
 }
 
-// Unleased returns which of the attempts have no lease that is not released.
-func (i *Inspector) Unleased(ctx context.Context, attemptIDs []string) ([]string, error) {
-	rows, err := i.conn.Query(ctx, `
-		SELECT wanted FROM unnest($1::text[]) AS wanted
-		WHERE NOT EXISTS (SELECT 1 FROM leases WHERE attempt_id = wanted::uuid AND state <> 'released')`, attemptIDs)
+// EndedTrials returns the ids of the trials that have ended.
+func (i *Inspector) EndedTrials(ctx context.Context) ([]string, error) {
+	return i.texts(ctx, "looking for trials that have ended", "SELECT id::text FROM trials WHERE finished_at IS NOT NULL")
+}
+
+// BegunTrials returns the ids of the trials that have an attempt.
+func (i *Inspector) BegunTrials(ctx context.Context) ([]string, error) {
+	return i.texts(ctx, "looking for trials that have begun", "SELECT DISTINCT trial_id::text FROM attempts")
+}
+
+func (i *Inspector) texts(ctx context.Context, what, query string, args ...any) ([]string, error) {
+	rows, err := i.conn.Query(ctx, query, args...)
 	if err != nil {
-		return nil, fmt.Errorf("looking for leases: %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 
 	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return nil, fmt.Errorf("looking for leases: %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 
 	return found, nil
+}
+
+// Unleased returns which of the attempts have no lease that is not released.
+func (i *Inspector) Unleased(ctx context.Context, attemptIDs []string) ([]string, error) {
+	return i.texts(ctx, "looking for leases", `
+		SELECT wanted FROM unnest($1::text[]) AS wanted
+		WHERE NOT EXISTS (SELECT 1 FROM leases WHERE attempt_id = wanted::uuid AND state <> 'released')`, attemptIDs)
 }
 
 // ended is the condition under which an attempt has ended for good: one that was
@@ -256,17 +277,7 @@ func (i *Inspector) Roomy(ctx context.Context, memoryBytes, cpuMilli int64) (nam
 
 // Unplaced returns which of the sweeps are open and had no attempt yet.
 func (i *Inspector) Unplaced(ctx context.Context, sweepIDs []string) ([]string, error) {
-	rows, err := i.conn.Query(ctx, `
+	return i.texts(ctx, "looking for sweeps that wait", `
 		SELECT id::text FROM sweeps s WHERE id = ANY ($1::uuid[]) AND finished_at IS NULL
 			AND NOT EXISTS (SELECT 1 FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id)`, sweepIDs)
-	if err != nil {
-		return nil, fmt.Errorf("looking for sweeps that wait: %w", err)
-	}
-
-	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("looking for sweeps that wait: %w", err)
-	}
-
-	return found, nil
 }
