@@ -32,17 +32,12 @@ func (x *chaos) calm() {
 		x.submitExtra(order{Job: job, Name: job + " of the calm", Group: calmGroup, Times: []int{200}})
 	}
 
-	for _, o := range slices.Concat(x.sweeps, x.extra) {
-		if o.id == "" && !o.refused { // its answer may have been lost
-			x.submit(o)
-		}
-	}
-
+	x.insist(acceptPatience) // their answers may have been lost
 	x.await("while the paused ones stay paused", func(s client.Sweep) bool { return s.State == client.SweepStatePaused })
 	x.sequels()
 
 	for _, o := range x.all() {
-		if s, ok := x.read(o); ok && s.State == client.SweepStatePaused {
+		if s, found := x.read(o); found == isThere && s.State == client.SweepStatePaused {
 			if wrong := judgePause(o.deeds, sweepRecord{State: string(s.State), Reason: s.Reason}); wrong != "" {
 				x.breaks("O1: sweep %s %s", o, wrong)
 			}
@@ -58,10 +53,61 @@ func (x *chaos) calm() {
 		o.judged = false
 	}
 
-	x.judge()
+	x.judgeAll(judgePatience)
 
 	if x.stuck == chaosStuck { // else what is left belongs to what is still open
 		x.tidy()
+	}
+}
+
+const (
+	// acceptPatience is how long a server without faults may refuse sweeps for
+	// its own reasons, such as workers that have just come back.
+	acceptPatience = time.Minute
+	// judgePatience is how long what has ended may not be told. A long storm has
+	// thousands of sweeps, and a server answers 200 questions a second.
+	judgePatience = 2 * time.Minute
+)
+
+// insist submits what no server has answered until it is accepted or refused.
+func (x *chaos) insist(patience time.Duration) {
+	var left []*ordered
+
+	x.until(patience, func() bool {
+		left = nil
+
+		for _, o := range slices.Concat(x.sweeps, x.extra) {
+			if o.id != "" || o.refused {
+				continue
+			}
+
+			if x.submit(o); o.id == "" && !o.refused {
+				left = append(left, o)
+
+				break // the others get the same answer
+			}
+		}
+
+		return len(left) == 0
+	})
+
+	for _, o := range left {
+		x.breaks("O4: %s was not accepted in %s without faults", o.order.Name, patience)
+	}
+}
+
+// judgeAll judges until the servers have told all of every sweep.
+func (x *chaos) judgeAll(patience time.Duration) {
+	var untold map[*ordered]string
+
+	x.until(patience, func() bool {
+		untold = x.judge()
+
+		return len(untold) == 0
+	})
+
+	for o, what := range untold {
+		x.breaks("O1: sweep %s cannot be judged: the server did not tell %s in %s", o, what, patience)
 	}
 }
 
@@ -80,6 +126,7 @@ func (x *chaos) sequels() {
 	}
 
 	if some {
+		x.insist(acceptPatience)
 		x.await("which came later", func(s client.Sweep) bool { return s.State == client.SweepStatePaused })
 	}
 }
@@ -91,6 +138,7 @@ func (x *chaos) await(when string, mayStay func(client.Sweep) bool) {
 		open    map[*ordered]client.Sweep
 		before  string
 		changed = time.Now()
+		ended   = map[*ordered]bool{}
 	)
 
 	began := time.Now()
@@ -100,8 +148,14 @@ func (x *chaos) await(when string, mayStay func(client.Sweep) bool) {
 		state := ""
 
 		for _, o := range x.all() {
-			s, ok := x.read(o)
-			if !ok && o.forgettable || s.FinishedAt != nil || mayStay(s) && s.Counts.Running == 0 {
+			if ended[o] || o.judged {
+				continue
+			}
+
+			s, found := x.read(o)
+			ended[o] = found == isGone || s.FinishedAt != nil
+
+			if ended[o] || mayStay(s) && s.Counts.Running == 0 {
 				continue
 			}
 
@@ -154,7 +208,7 @@ func (x *chaos) pausedNow() string {
 	var texts []string
 
 	for _, o := range x.all() {
-		if s, ok := x.read(o); ok && s.State == client.SweepStatePaused {
+		if s, found := x.read(o); found == isThere && s.State == client.SweepStatePaused {
 			texts = append(texts, o.String())
 		}
 	}
@@ -166,24 +220,51 @@ func (x *chaos) pausedNow() string {
 	return "; paused are " + strings.Join(texts, ", ")
 }
 
-// read returns a sweep as it is now; false when the server does not say, or
-// when it is gone. One that is gone and was acknowledged breaks I7.
-func (x *chaos) read(o *ordered) (client.Sweep, bool) {
-	answer, err := x.api.GetSweepWithResponse(x.t.Context(), o.id)
-	if err != nil {
-		return client.Sweep{}, false
+// existence is what the servers say of a sweep.
+type existence int
+
+const (
+	isUntold existence = iota // they do not say
+	isThere
+	isGone
+)
+
+// read returns a sweep as it is now, by the first server that says so. One that
+// is gone and was acknowledged breaks I7.
+func (x *chaos) read(o *ordered) (client.Sweep, existence) {
+	for _, api := range x.apis {
+		if s, found := x.readAt(api, o); found != isUntold {
+			return s, found
+		}
 	}
 
-	if answer.StatusCode() == http.StatusNotFound && !o.forgettable {
-		x.breaks("I7: sweep %s was acknowledged and is gone", o)
-	}
-
-	if answer.JSON200 == nil {
-		return client.Sweep{}, false
-	}
-
-	return *answer.JSON200, true
+	return client.Sweep{}, isUntold
 }
+
+func (x *chaos) readAt(api *client.ClientWithResponses, o *ordered) (client.Sweep, existence) {
+	ctx, cancel := context.WithTimeout(x.t.Context(), askTimeout)
+	defer cancel()
+
+	answer, err := api.GetSweepWithResponse(ctx, o.id)
+
+	switch {
+	case err != nil:
+		return client.Sweep{}, isUntold
+	case answer.StatusCode() == http.StatusNotFound:
+		if !o.forgettable {
+			x.breaks("I7: sweep %s was acknowledged and is gone", o)
+		}
+
+		return client.Sweep{}, isGone
+	case answer.JSON200 == nil:
+		return client.Sweep{}, isUntold
+	default:
+		return *answer.JSON200, isThere
+	}
+}
+
+// askTimeout is for one question to a server that may be dead or hang.
+const askTimeout = 10 * time.Second
 
 // listLimit is the most rows that the API gives at once; no sweep of a storm
 // has as many.
@@ -198,14 +279,14 @@ func (x *chaos) trialsOf(o *ordered) []client.Trial {
 	return answer.JSON200.Data
 }
 
-// record is all that the oracle looks at of a sweep; false when the server does
+// record is all that the oracle looks at of a sweep; false when a server does
 // not say all of it.
-func (x *chaos) record(o *ordered, s client.Sweep) (sweepRecord, bool) {
+func (x *chaos) record(api *client.ClientWithResponses, o *ordered, s client.Sweep) (sweepRecord, bool) {
 	r := sweepRecord{State: string(s.State), Reason: s.Reason, Planned: o.order.planned()}
 
 	attempts := map[string][]attemptRecord{}
 
-	answer, err := x.api.ListSweepAttemptsWithResponse(x.t.Context(), o.id, &client.ListSweepAttemptsParams{Limit: new(client.Limit(listLimit))})
+	answer, err := api.ListSweepAttemptsWithResponse(x.t.Context(), o.id, &client.ListSweepAttemptsParams{Limit: new(client.Limit(listLimit))})
 	if err != nil || answer.JSON200 == nil {
 		return r, false
 	}
@@ -219,7 +300,7 @@ func (x *chaos) record(o *ordered, s client.Sweep) (sweepRecord, bool) {
 	}
 	x.mu.Unlock()
 
-	trials, err := x.api.ListTrialsWithResponse(x.t.Context(), o.id, &client.ListTrialsParams{Limit: new(client.Limit(listLimit))})
+	trials, err := api.ListTrialsWithResponse(x.t.Context(), o.id, &client.ListTrialsParams{Limit: new(client.Limit(listLimit))})
 	if err != nil || trials.JSON200 == nil {
 		return r, false
 	}
@@ -240,15 +321,24 @@ func (x *chaos) record(o *ordered, s client.Sweep) (sweepRecord, bool) {
 }
 
 // judge compares every sweep that has ended since with the oracle (O1), and
-// with what was acknowledged (I7).
-func (x *chaos) judge() {
-	for _, o := range x.all() {
+// with what was acknowledged (I7). Each server is asked about some of them. It
+// returns what it was not told.
+func (x *chaos) judge() (untold map[*ordered]string) {
+	untold = map[*ordered]string{}
+
+	for i, o := range x.all() {
 		if o.judged {
 			continue
 		}
 
-		s, ok := x.read(o)
-		if !ok {
+		api := x.apis[i%len(x.apis)]
+
+		s, found := x.readAt(api, o)
+		if found != isThere {
+			if found == isUntold {
+				untold[o] = "its state"
+			}
+
 			continue
 		}
 
@@ -260,27 +350,29 @@ func (x *chaos) judge() {
 			continue
 		}
 
-		r, ok := x.record(o, s)
+		r, ok := x.record(api, o, s)
 		if !ok {
+			untold[o] = "its trials and attempts"
+
 			continue
 		}
 
 		o.judged = true
+		x.judgements++
 
 		for _, wrong := range judgeSweep(o.order, o.deeds, r) {
 			x.breaks("O1: sweep %s %s", o, wrong)
 		}
 	}
+
+	return untold
 }
 
 // sameJSON compares documents, whatever the order of their keys.
 func sameJSON(a, b []byte) bool {
 	var left, right any
-	if len(b) == 0 || json.Unmarshal(a, &left) != nil || json.Unmarshal(b, &right) != nil {
-		return true // the acknowledgement has none
-	}
 
-	return reflect.DeepEqual(left, right)
+	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
 // tidy looks whether anything is left two periods of the reconciler, its

@@ -5,6 +5,8 @@ package e2e
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,4 +104,123 @@ func TestChaosJudge_OnlyWhatMayHaveHappenedExcuses(t *testing.T) {
 
 		require.Equal(t, deeds{Paused: c.excuses, Stopped: c.excuses, Canceled: c.excuses}, o.deeds, "%v", c.codes)
 	}
+}
+
+// A server that accepts nothing for good is no green run.
+func TestChaosJudge_InsistsOnBeingAccepted(t *testing.T) {
+	t.Parallel()
+
+	for _, code := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests} {
+		x := judging(t, status(code), status(code))
+		x.submitExtra(order{Job: "canary", Name: "canary of the calm", Probe: "off", Times: []int{100}})
+		require.Empty(t, x.broken, "in a storm it may be so")
+
+		x.insist(time.Second)
+		require.Len(t, x.broken, 1)
+		require.Contains(t, x.broken[0], "O4: canary of the calm was not accepted")
+	}
+}
+
+// What cannot be read is not right: the last judgement tries again, and then
+// complains.
+func TestChaosJudge_DemandsToBeTold(t *testing.T) {
+	t.Parallel()
+
+	const sweep = `{"id": "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1", "name": "steady 1", "state": "succeeded",
+		"finished_at": "2026-01-01T00:00:00Z", "spec": {}}`
+
+	answer := func(r *http.Request, failing string, left *atomic.Int32) (int, string) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, failing) && left.Add(-1) >= 0:
+			return http.StatusInternalServerError, "{}"
+		case strings.HasSuffix(r.URL.Path, "/trials"), strings.HasSuffix(r.URL.Path, "/attempts"):
+			return http.StatusOK, `{"data": []}`
+		default:
+			return http.StatusOK, sweep
+		}
+	}
+
+	for name, c := range map[string]struct {
+		path  string
+		times int32
+		want  string
+	}{
+		"attempts for good":       {"/attempts", 1 << 30, "cannot be judged: the server did not tell its trials and attempts"},
+		"trials for good":         {"/trials", 1 << 30, "cannot be judged: the server did not tell its trials and attempts"},
+		"the sweep for good":      {"f0a1", 1 << 30, "cannot be judged: the server did not tell its state"},
+		"the attempts at first":   {"/attempts", 2, ""},
+		"a sweep that is not one": {"/nothing", 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var left atomic.Int32
+
+			left.Store(c.times)
+
+			x := judging(t, func(w http.ResponseWriter, r *http.Request) {
+				code, body := answer(r, c.path, &left)
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(code)
+				_, _ = w.Write([]byte(body))
+			})
+			x.extra = []*ordered{{
+				id: "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1", order: order{Job: "mutant", Name: "steady 1"},
+				acked: client.Sweep{Name: "steady 1", Spec: []byte("{}")},
+			}}
+
+			x.judgeAll(time.Second)
+
+			if c.want == "" {
+				require.Empty(t, x.broken)
+				require.Equal(t, 1, x.judgements)
+			} else {
+				require.Len(t, x.broken, 1)
+				require.Contains(t, x.broken[0], c.want)
+				require.Zero(t, x.judgements)
+			}
+		})
+	}
+}
+
+func TestChaosJudge_SameJSON(t *testing.T) {
+	t.Parallel()
+
+	require.True(t, sameJSON([]byte(`{"a": 1, "b": 2}`), []byte(`{"b": 2, "a": 1}`)))
+	require.False(t, sameJSON([]byte(`{"a": 1}`), []byte(`{"a": 2}`)))
+	require.False(t, sameJSON(nil, []byte("{}")))
+	require.False(t, sameJSON([]byte("{}"), nil))
+}
+
+// A failure says all that its schedule depends on.
+func TestChaosJudge_SaysHowToRepeat(t *testing.T) {
+	t.Setenv("CHAOS_JOBS", "steady,late")
+	t.Setenv("CHAOS_SCENES", "host lost")
+	t.Setenv("CHAOS_KINDS", "")
+
+	text := repeats(7, 90*time.Second)
+	require.Contains(t, text, `CHAOS_SEED=7 CHAOS_DURATION=1m30s CHAOS_JOBS="steady,late" CHAOS_SCENES="host lost"`)
+	require.NotContains(t, text, "CHAOS_KINDS")
+}
+
+// Sweeps that have ended are asked about once.
+func TestChaosJudge_AwaitsOnlyWhatIsOpen(t *testing.T) {
+	t.Parallel()
+
+	var asked, slow atomic.Int32
+
+	x := judging(t, func(w http.ResponseWriter, r *http.Request) {
+		ended := `, "finished_at": "2026-01-01T00:00:00Z"`
+		if asked.Add(1); strings.HasSuffix(r.URL.Path, "slow") && slow.Add(1) < 3 {
+			ended = ""
+		}
+
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"id": "x", "name": "x", "state": "running"` + ended + `}`))
+	})
+	x.stuck, x.extra = time.Minute, []*ordered{{id: "slow"}, {id: "done"}}
+
+	x.await("in a test", func(client.Sweep) bool { return false })
+	require.Empty(t, x.broken)
+	require.EqualValues(t, 4, asked.Load())
 }

@@ -243,7 +243,7 @@ func (x *chaos) restoreDatabase() {
 	for _, one := range x.all() {
 		old[one] = known["sweep "+one.id] != ""
 
-		if s, ok := x.read(one); !ok || s.FinishedAt == nil && s.Counts.Total < max(s.Counts.Planned, one.order.planned()) {
+		if s, found := x.read(one); found != isThere || s.FinishedAt == nil && s.Counts.Total < max(s.Counts.Planned, one.order.planned()) {
 			one.deeds.Forgotten = true // it will have trials that the copy lacks
 		}
 	}
@@ -256,7 +256,7 @@ func (x *chaos) restoreDatabase() {
 	for _, one := range x.all() {
 		ended, existed := old[one]
 
-		if s, ok := x.read(one); !existed || !ended && (!ok || s.FinishedAt != nil) {
+		if s, found := x.read(one); !existed || !ended && (found != isThere || s.FinishedAt != nil) {
 			one.deeds.Forgotten = true
 		}
 	}
@@ -335,7 +335,7 @@ func (x *chaos) emptyTemporal() {
 	open := map[*ordered]client.SweepState{}
 
 	for _, o := range x.all() {
-		if s, ok := x.read(o); ok && s.FinishedAt == nil {
+		if s, found := x.read(o); found == isThere && s.FinishedAt == nil {
 			open[o] = s.State
 		}
 	}
@@ -367,7 +367,7 @@ func (x *chaos) emptyTemporal() {
 		x.breaks("O3: Temporal came back empty, and healthz raises no alarm about it")
 	}
 
-	x.judge()
+	x.judgeAll(judgePatience) // of those that have ended
 }
 
 // alarm is a finding of healthz that something is wrong and that names a part;
@@ -396,12 +396,19 @@ func (x *chaos) alarm(part string) string {
 // unharmed checks that nothing was ended because its workflow is not there.
 func (x *chaos) unharmed(open map[*ordered]client.SweepState, before []ours) {
 	for o, was := range open {
-		s, ok := x.read(o)
-		if !ok || o.deeds.Canceled || o.deeds.Terminated || o.deeds.Stopped || was == client.SweepStateCanceling {
+		s, found := x.read(o)
+		if found != isThere || o.deeds.Canceled || o.deeds.Terminated || o.deeds.Stopped || was == client.SweepStateCanceling {
 			continue
 		}
 
-		if s.State == client.SweepStateCanceled || s.State == client.SweepStateCanceling || s.State == client.SweepStateFailed && o.order.Job != "fails" {
+		ended := s.State == client.SweepStateCanceled || s.State == client.SweepStateCanceling
+
+		if s.State == client.SweepStateFailed { // it may have ended by itself before
+			r, ok := x.record(x.api, o, s)
+			ended = ok && len(judgeSweep(o.order, o.deeds, r)) > 0
+		}
+
+		if ended {
 			x.breaks("O3: sweep %s was %s and became %s (%s) when Temporal came back empty", o, was, s.State, s.Reason)
 		}
 	}

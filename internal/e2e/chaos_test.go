@@ -53,8 +53,8 @@ var (
 // it; CHAOS_DURATION, such as 30m, makes it long.
 // CHAOS_JOBS, CHAOS_SCENES and CHAOS_KINDS name what is drawn from, separated
 // by commas ("none" = nothing of it); CHAOS_OTHER_BINARY is a berth that
-// workers now and then run instead. A failure prints the seed and what
-// happened when.
+// workers now and then run instead. A failure prints all of
+// these and what happened when.
 func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the machine to itself
 	if text := os.Getenv("CHAOS_SEED"); text != "" && chaosRuns == 0 {
 		var err error
@@ -77,7 +77,7 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 		other: os.Getenv("CHAOS_OTHER_BINARY"), stuck: chaosStuck, docker: map[string]*dockerProxy{},
 		began: time.Now(), injected: map[string]int{}, removed: map[string]bool{}, hit: map[string]bool{}, seen: map[string]string{},
 		results: map[string]string{}, healthy: map[string]time.Time{}, waited: map[string]time.Duration{},
-		blind: map[string]time.Time{},
+		blind: map[string]time.Time{}, again: repeats(seed, lasts),
 	}
 
 	defer x.report()
@@ -100,8 +100,23 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 
 	endWatch()
 	<-watched
-	require.Positive(t, x.looks, "nobody looked")
-	require.Empty(t, x.broken, "invariants were broken (CHAOS_SEED=%d)", seed)
+	require.Empty(t, x.broken, "invariants were broken (%s)", x.again)
+	require.Positive(t, x.looks, "the invariants were never looked at (%s)", x.again)
+	require.NotEmpty(t, x.results, "nothing has ended (%s)", x.again)
+	require.Positive(t, x.judgements, "no sweep was compared with what it must end as (%s)", x.again)
+}
+
+// repeats is what the environment must say for the same schedule.
+func repeats(seed uint64, lasts time.Duration) string {
+	text := fmt.Sprintf("CHAOS_SEED=%d CHAOS_DURATION=%s", seed, lasts)
+
+	for _, variable := range []string{"CHAOS_JOBS", "CHAOS_SCENES", "CHAOS_KINDS", "CHAOS_OTHER_BINARY"} {
+		if value := os.Getenv(variable); value != "" {
+			text += fmt.Sprintf(" %s=%q", variable, value)
+		}
+	}
+
+	return text
 }
 
 // named reads names from the environment; nil = all.
@@ -128,25 +143,27 @@ type chaos struct {
 	stuck   time.Duration // without a change, before nothing changes any more
 	emptied bool          // Temporal came back without what it knew: nothing goes on by itself
 
-	mu       sync.Mutex
-	sweeps   []*ordered // of the schedule, by number
-	extra    []*ordered // of canaries and scenes
-	timeline []string
-	injected map[string]int
-	removed  map[string]bool   // containers that we removed, by name
-	hit      map[string]bool   // attempts whose container a person killed or removed
-	seen     map[string]string // container ids, by name
-	results  map[string]string // what had ended, by name
-	counters map[string]int64  // what must not go back
-	graced   time.Time         // until then, containers without a lease are no fault: the database is an older one
-	forgotten map[string]bool // trials whose attempts the restored database may lack, by id
-	lost     []string          // names of hosts that never return
-	healthy  map[string]time.Time
-	blind    map[string]time.Time     // hosts that do not see the database, since when
-	held     time.Time                // until then, workflows may wait for one that did not
-	waited   map[string]time.Duration // of canaries, while they need not have
-	broken   []string
-	looks    int
+	mu         sync.Mutex
+	sweeps     []*ordered // of the schedule, by number
+	extra      []*ordered // of canaries and scenes
+	timeline   []string
+	injected   map[string]int
+	removed    map[string]bool   // containers that we removed, by name
+	hit        map[string]bool   // attempts whose container a person killed or removed
+	seen       map[string]string // container ids, by name
+	results    map[string]string // what had ended, by name
+	counters   map[string]int64  // what must not go back
+	graced     time.Time         // until then, containers without a lease are no fault: the database is an older one
+	forgotten  map[string]bool   // trials whose attempts the restored database may lack, by id
+	lost       []string          // names of hosts that never return
+	healthy    map[string]time.Time
+	blind      map[string]time.Time     // hosts that do not see the database, since when
+	held       time.Time                // until then, workflows may wait for one that did not
+	waited     map[string]time.Duration // of canaries, while they need not have
+	broken     []string
+	looks      int
+	judgements int    // of sweeps that had ended
+	again      string // what the environment must say for the same schedule
 }
 
 // ordered is a sweep of the storm, and what was done to it.
@@ -520,8 +537,8 @@ func (x *chaos) report() {
 		}
 	}
 
-	x.t.Logf("seed %d, %s: sweeps %v, %d containers seen, %d results compared, invariants looked at %d times; events: %s",
-		x.seed, time.Since(x.began).Round(time.Second), byJob, len(x.seen), len(x.results), x.looks, strings.Join(faults, ", "))
+	x.t.Logf("%s, %s: sweeps %v, %d containers seen, %d results compared, %d judgements, invariants looked at %d times; events: %s",
+		x.again, time.Since(x.began).Round(time.Second), byJob, len(x.seen), len(x.results), x.judgements, x.looks, strings.Join(faults, ", "))
 
 	if x.t.Failed() || len(x.broken) > 0 || testing.Verbose() {
 		x.t.Logf("schedule:\n%s", lines(x.plan))
