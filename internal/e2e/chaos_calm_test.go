@@ -313,11 +313,18 @@ func (x *chaos) record(api *client.ClientWithResponses, o *ordered, s client.Swe
 
 		r.Trials = append(r.Trials, trialRecord{
 			Number: t.Number, State: string(t.State), Kind: t.FailureKind, Message: t.Message, Value: t.Value,
-			Values: values, Attempts: attempts[t.ID],
+			Values: values, Attempts: attempts[t.ID], Forgotten: x.hasForgotten(t.ID),
 		})
 	}
 
 	return r, true
+}
+
+func (x *chaos) hasForgotten(trial string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	return x.forgotten[trial]
 }
 
 // judge compares every sweep that has ended since with the oracle (O1), and

@@ -87,6 +87,27 @@ func (x *chaos) startWorker(h *host, program string) {
 	cmd.Env = append(os.Environ(), "DOCKER_HOST=unix://"+x.docker[h.name].path)
 	h.worker = launch(x.t, cmd, filepath.Join(x.dir, h.name+".log"), os.O_APPEND)
 	x.hostRecovered(h)
+
+	if program != x.other { // that one is not tested
+		x.guard(h.name, h.worker)
+	}
+}
+
+// guard notes when a process ends that no fault ended (O5).
+func (x *chaos) guard(name string, cmd *exec.Cmd) {
+	c := childOf(cmd)
+
+	go func() {
+		if <-c.ended; c.alone {
+			x.breaks("O5: %s ended by itself: %s; it said last: %s", name, cmd.ProcessState, lastLine(x.output(name)))
+		}
+	}()
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+
+	return text[strings.LastIndex(text, "\n")+1:]
 }
 
 func (x *chaos) endWorker(h *host, e event, signal syscall.Signal, next string) {
@@ -186,6 +207,7 @@ func (x *chaos) startSecond() {
 	x.startServer()
 	x.apis = append(x.apis[:1], x.api)
 	x.second = x.server
+	x.guard("server", x.second)
 	x.url, x.api, x.server, x.listen = first, api, process, listen
 
 	x.t.Cleanup(func() { stop(x.second, syscall.SIGTERM) })
@@ -203,6 +225,7 @@ func (x *chaos) killServer(e event) {
 		x.broke("server")
 		x.fault(e.Kind, "server", e.Lasts, func() {
 			x.startServer()
+			x.guard("server", x.server)
 			x.recovered("server")
 		})
 

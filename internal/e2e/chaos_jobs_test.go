@@ -89,6 +89,18 @@ var jobs = []job{
 			return e
 		},
 	},
+	{ // so many trials that a sweep would doubt them and pause itself, were they to fail
+		name: "wide", weight: 1, trials: [2]int{12, 12},
+		file: func(o order) string {
+			return "command: [/busy, train, '{{ms}}', '0.5', '8']\n" + parameters(o.times()) + "resources: {memory: 64MiB, cpus: 0.1}\nprobe: {mode: 'off'}\n"
+		},
+		want: func(map[string]string) expectation {
+			e := succeeds(0.5)
+			e.NoOOM, e.MaxBytes = true, 64*mib
+
+			return e
+		},
+	},
 	{
 		name: "shared", weight: 4, trials: [2]int{2, 5}, hittable: true, shared: true,
 		file: func(o order) string {

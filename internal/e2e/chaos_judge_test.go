@@ -3,10 +3,15 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -223,4 +228,66 @@ func TestChaosJudge_AwaitsOnlyWhatIsOpen(t *testing.T) {
 	x.await("in a test", func(client.Sweep) bool { return false })
 	require.Empty(t, x.broken)
 	require.EqualValues(t, 4, asked.Load())
+}
+
+// A part that ends and was not asked to is no part that runs, whatever becomes
+// of it then.
+func TestChaosJudge_SeesAPartEndByItself(t *testing.T) {
+	t.Parallel()
+
+	for program, says := range map[string]string{"false": "O5: host-1 ended by itself: exit status 1", "cat": ""} {
+		x := judging(t)
+		x.dir = t.TempDir()
+		h := &host{name: "host-1"}
+
+		cmd := exec.Command(program) //nolint:noctx // stopped below
+		in, err := cmd.StdinPipe()   // cat waits for its end
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = in.Close() })
+
+		h.worker = launch(t, cmd, filepath.Join(x.dir, "host-1.log"), os.O_APPEND)
+		x.guard(h.name, h.worker)
+
+		if says != "" {
+			require.Eventually(t, func() bool { return !lives(h.worker) }, time.Minute, tick)
+		}
+
+		x.endWorker(h, event{Kind: "kill -9 of worker"}, syscall.SIGKILL, program)
+		require.False(t, lives(h.worker))
+
+		if says == "" {
+			require.Never(t, x.wronged, 3*tick, tick)
+
+			continue
+		}
+
+		require.Eventually(t, x.wronged, time.Minute, tick)
+		require.Contains(t, x.broken[0], says)
+	}
+}
+
+// told is a test that takes down what it is told.
+type told struct {
+	testing.TB
+
+	errors []string
+}
+
+func (e *told) Errorf(format string, args ...any) {
+	e.errors = append(e.errors, fmt.Sprintf(format, args...))
+}
+
+// A process that ignores its signal holds up no test, and fails it.
+func TestProcess_StopHasAnEnd(t *testing.T) {
+	t.Parallel()
+
+	e := &told{TB: t}
+	out := filepath.Join(t.TempDir(), "log")
+	cmd := launch(e, exec.Command("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"), out, os.O_TRUNC) //nolint:noctx // stopped below
+
+	require.Eventually(t, func() bool { return readFile(t, out) != "" }, time.Minute, tick)
+	childOf(cmd).end(cmd, syscall.SIGTERM, 2*tick)
+	require.False(t, lives(cmd))
+	require.Len(t, e.errors, 1)
+	require.Contains(t, e.errors[0], "did not end in 200ms after terminated")
 }

@@ -58,6 +58,12 @@ func TestOracle_Trial(t *testing.T) {
 			canceled(t)
 			t.Attempts = []attemptRecord{{Number: 1, Kind: "canceled", Started: true}}
 		}, want: "was canceled in attempt 1, which ran: a stop lets it finish"},
+		"its attempt was forgotten": {job: "steady", edit: func(t *trialRecord) {
+			t.Forgotten, t.Attempts = true, []attemptRecord{{Number: 1, Kind: "canceled", Started: true}, {Number: 2, Kind: "ok"}}
+		}},
+		"canceled beside its result": {job: "steady", edit: func(t *trialRecord) {
+			t.Attempts = []attemptRecord{{Number: 1, Kind: "canceled", Started: true}, {Number: 2, Kind: "ok"}}
+		}, want: "was charged for attempt 1 (canceled"},
 		"stopped before it ran again": {job: "steady", deeds: deeds{Stopped: true}, edit: func(t *trialRecord) {
 			canceled(t)
 			t.Attempts = []attemptRecord{{Number: 1, Kind: "infra", Started: true}, {Number: 2, Kind: "canceled"}}

@@ -47,7 +47,7 @@ var (
 
 // TestChaos runs random sweeps while random parts die, hang and lose sight of
 // each other, and compares how every trial ends with how it must end (O1 to
-// O4) and the ledger with its invariants (I1 to I7).
+// O5) and the ledger with its invariants (I1 to I7).
 //
 // CHAOS_SEED repeats a schedule, and -count goes on with the seeds that follow
 // it; CHAOS_DURATION, such as 30m, makes it long.
@@ -191,6 +191,7 @@ type repair struct {
 // startAll runs both servers and the hosts, of unequal sizes.
 func (x *chaos) startAll() {
 	x.apis = []*client.ClientWithResponses{x.api}
+	x.guard("server", x.server)
 	x.startSecond()
 
 	for _, flags := range [][]string{{"--memory", "1GiB"}, {"--memory", "768MiB"}, {"--memory", "512MiB", "--cpus", "1"}} {

@@ -263,7 +263,7 @@ func (c *cluster) clean() {
 	}
 
 	for _, h := range c.hosts {
-		if h.worker != nil && h.worker.ProcessState == nil {
+		if lives(h.worker) {
 			_ = h.worker.Process.Signal(syscall.SIGCONT)
 		}
 

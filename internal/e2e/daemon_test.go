@@ -91,7 +91,7 @@ func (d *daemon) stop(signal syscall.Signal) { stop(d.cmd, signal) }
 
 // clean stops it in an orderly way, which leaves nothing mounted.
 func (d *daemon) clean() {
-	if d.cmd != nil && d.cmd.ProcessState == nil {
+	if lives(d.cmd) {
 		_ = d.cmd.Process.Signal(syscall.SIGCONT)
 	}
 

@@ -6,9 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -48,20 +51,78 @@ func launch(t testing.TB, cmd *exec.Cmd, file string, flag int) *exec.Cmd {
 
 	require.NoError(t, <-started)
 
+	c := &child{t: t, ended: make(chan struct{})}
+	children.Store(cmd, c)
+
+	go func() {
+		_ = cmd.Wait()
+		c.alone = !c.asked.Load()
+		close(c.ended)
+	}()
+
 	return cmd
 }
 
-// stop sends a signal and waits for the end.
+// child is a process that launch started, and which is waited for all along.
+type child struct {
+	t     testing.TB
+	ended chan struct{}
+	asked atomic.Bool // by stop
+	alone bool        // it ended before it was asked; valid once it has ended
+}
+
+var children sync.Map // of each *exec.Cmd that launch started, its *child
+
+func childOf(cmd *exec.Cmd) *child {
+	c, ok := children.Load(cmd)
+	if !ok {
+		return nil
+	}
+
+	return c.(*child) //nolint:forcetypeassert // launch stores nothing else
+}
+
+// stopPatience is how long an orderly end may take on a busy machine. A worker
+// leaves its activities 20 s.
+const stopPatience = 90 * time.Second
+
+// stop sends a signal and waits for the end. A process that ignores it fails
+// the test, and is killed.
 func stop(cmd *exec.Cmd, signal syscall.Signal) {
-	if cmd == nil || cmd.ProcessState != nil {
+	c := childOf(cmd)
+	if c == nil {
 		return
 	}
 
+	c.end(cmd, signal, stopPatience)
+}
+
+func (c *child) end(cmd *exec.Cmd, signal syscall.Signal, patience time.Duration) {
+	c.asked.Store(true)
 	_ = cmd.Process.Signal(signal)
-	_ = cmd.Wait()
+
+	select {
+	case <-c.ended:
+		return
+	case <-time.After(patience):
+	}
+
+	c.t.Errorf("%s did not end in %s after %s", strings.Join(cmd.Args, " "), patience, signal)
+	_ = cmd.Process.Kill()
+	<-c.ended
 }
 
 // lives reports whether a process that launch started has not ended.
 func lives(cmd *exec.Cmd) bool {
-	return cmd != nil && cmd.ProcessState == nil && cmd.Process.Signal(syscall.Signal(0)) == nil
+	c := childOf(cmd)
+	if c == nil {
+		return false
+	}
+
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
 }

@@ -256,7 +256,7 @@ func (i *Inspector) Results(ctx context.Context) (map[string]string, error) {
 func (i *Inspector) Roomy(ctx context.Context, memoryBytes, cpuMilli int64) (names []string, wholeHostWanted bool, err error) {
 	rows, err := i.conn.Query(ctx, `
 		SELECT name FROM hosts h
-		WHERE state = 'ready' AND memory_bytes - memory_headroom_bytes - memory_reserved_bytes >= $1 AND cpu_milli - cpu_milli_reserved >= $2
+		WHERE state = 'ready' AND cordoned_at IS NULL AND memory_bytes - memory_headroom_bytes - memory_reserved_bytes >= $1 AND cpu_milli - cpu_milli_reserved >= $2
 			AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.exclusive AND l.state <> 'released')
 		ORDER BY name`, memoryBytes, cpuMilli)
 	if err != nil {
@@ -275,9 +275,10 @@ func (i *Inspector) Roomy(ctx context.Context, memoryBytes, cpuMilli int64) (nam
 	return names, wholeHostWanted, nil
 }
 
-// Unplaced returns which of the sweeps are open and had no attempt yet.
+// Unplaced returns which of the sweeps are open and wait for a place: they have
+// no attempt that goes on or has ended. One that was abandoned is neither.
 func (i *Inspector) Unplaced(ctx context.Context, sweepIDs []string) ([]string, error) {
 	return i.texts(ctx, "looking for sweeps that wait", `
 		SELECT id::text FROM sweeps s WHERE id = ANY ($1::uuid[]) AND finished_at IS NULL
-			AND NOT EXISTS (SELECT 1 FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id)`, sweepIDs)
+			AND NOT EXISTS (SELECT 1 FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id AND a.state <> 'abandoned')`, sweepIDs)
 }
