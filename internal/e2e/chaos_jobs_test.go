@@ -68,12 +68,24 @@ func succeeds(value float64) expectation {
 	return expectation{State: "succeeded", Kinds: []string{"ok"}, Value: &value}
 }
 
+// reports is the end of a trial that reports its own ms, multiplied, so that no
+// trial can have the result of another.
+func reports(values map[string]string, factor float64) expectation {
+	e := expectation{State: "succeeded", Kinds: []string{"ok"}}
+
+	if ms, err := strconv.ParseFloat(values["ms"], 64); err == nil { // else judgePoints says so
+		e.Value = new(factor * ms)
+	}
+
+	return e
+}
+
 func fails(kind string) expectation {
 	return expectation{State: "failed", Kinds: []string{kind}, Once: true}
 }
 
 const (
-	sharedCommand = "command: [/busy, train, '{{ms}}', '0.5', '{{mib}}']\n"
+	sharedCommand = "command: [/busy, train, '{{ms}}', '{{ms}}', '{{mib}}']\n"
 	halfCore      = "resources: {memory: 64MiB, cpus: 0.5}\nprobe: {mode: 'off'}\n"
 )
 
@@ -81,9 +93,9 @@ const (
 var jobs = []job{
 	{
 		name: "steady", weight: 4, trials: [2]int{2, 8}, hittable: true,
-		file: steadyFile,
-		want: func(map[string]string) expectation {
-			e := succeeds(0.5)
+		file: func(o order) string { return steadyFile(o, "{{ms}}") },
+		want: func(values map[string]string) expectation {
+			e := reports(values, 1)
 			e.NoOOM, e.MaxBytes = true, 64*mib
 
 			return e
@@ -92,10 +104,10 @@ var jobs = []job{
 	{ // so many trials that a sweep would doubt them and pause itself, were they to fail
 		name: "wide", weight: 1, trials: [2]int{12, 12},
 		file: func(o order) string {
-			return "command: [/busy, train, '{{ms}}', '0.5', '8']\n" + parameters(o.times()) + "resources: {memory: 64MiB, cpus: 0.1}\nprobe: {mode: 'off'}\n"
+			return "command: [/busy, train, '{{ms}}', '{{ms}}', '8']\n" + parameters(o.times()) + "resources: {memory: 64MiB, cpus: 0.1}\nprobe: {mode: 'off'}\n"
 		},
-		want: func(map[string]string) expectation {
-			e := succeeds(0.5)
+		want: func(values map[string]string) expectation {
+			e := reports(values, 1)
 			e.NoOOM, e.MaxBytes = true, 64*mib
 
 			return e
@@ -113,7 +125,7 @@ var jobs = []job{
 		},
 		want: wantSmall,
 	},
-	{ // its probe is thrown away, and nothing of it may reach the run
+	{ // its probe is thrown away, and nothing of it may reach the run; it reports how it resumed
 		name: "checkpoint", weight: 2, trials: [2]int{1, 2},
 		file: func(o order) string {
 			o.Probe = "short"
@@ -133,11 +145,11 @@ var jobs = []job{
 		file: func(o order) string {
 			o.Probe = "full"
 
-			return "command: [/busy, late, '{{ms}}', '0.5', '150']\n" + parameters(o.times(), "{name: shape, values: [1], memory: true}") +
+			return "command: [/busy, late, '{{ms}}', '{{ms}}', '150']\n" + parameters(o.times(), "{name: shape, values: [1], memory: true}") +
 				quarterCore + probe(o) + o.environment()
 		},
-		want: func(map[string]string) expectation {
-			e := succeeds(0.5)
+		want: func(values map[string]string) expectation {
+			e := reports(values, 1)
 			e.NoOOM, e.MaxBytes = true, probeBytes+slackBytes
 
 			return e
@@ -151,7 +163,7 @@ var jobs = []job{
 				return expectation{State: "infeasible", Kinds: []string{"too_big"}}
 			}
 
-			return succeeds(0.5)
+			return reports(values, 1)
 		},
 	},
 	{ // comes after a greedy one has ended, and has its shape
@@ -176,9 +188,9 @@ var jobs = []job{
 		name: "negative", weight: 1, trials: [2]int{1, 3}, refusable: true,
 		file: func(o order) string {
 			return "command: [/busy, train, '{{ms}}', '{{z}}', '8']\n" +
-				parameters(o.times(), "{name: one, values: [1]}", "{name: z, type: derived, expr: '-0.5 * one'}") + halfCore
+				parameters(o.times(), "{name: z, type: derived, expr: '-0.5 * ms'}") + halfCore
 		},
-		want: func(map[string]string) expectation { return succeeds(-0.5) },
+		want: func(values map[string]string) expectation { return reports(values, -0.5) },
 	},
 	{ // the script caught the error of a request that nothing could fill
 		name: "caught", weight: 1, trials: [2]int{1, 3},
@@ -190,9 +202,9 @@ var jobs = []job{
 	{ // the kernel kills its first attempt
 		name: "grows", weight: 1, trials: [2]int{1, 3},
 		file: func(o order) string {
-			return "command: [/busy, train, '{{ms}}', '0.5', '90']\n" + parameters(o.times()) + halfCore + o.environment()
+			return "command: [/busy, train, '{{ms}}', '{{ms}}', '90']\n" + parameters(o.times()) + halfCore + o.environment()
 		},
-		want: func(map[string]string) expectation { return succeeds(0.5) },
+		want: func(values map[string]string) expectation { return reports(values, 1) },
 	},
 	{
 		name: "fails", weight: 1, trials: [2]int{2, 6},
@@ -218,7 +230,7 @@ var jobs = []job{
 	{
 		name: "impossible", weight: 1, trials: [2]int{1, 2}, refusable: true,
 		file: func(o order) string {
-			return "command: [/busy, train, '{{ms}}', '0.5', '8']\n" + parameters(o.times()) + "resources: {memory: 8GiB, cpus: 0.5}\nprobe: {mode: 'off'}\n"
+			return "command: [/busy, train, '{{ms}}', '{{ms}}', '8']\n" + parameters(o.times()) + "resources: {memory: 8GiB, cpus: 0.5}\nprobe: {mode: 'off'}\n"
 		},
 		want: func(map[string]string) expectation {
 			return expectation{State: "infeasible", Kinds: []string{"too_big"}}
@@ -226,17 +238,17 @@ var jobs = []job{
 	},
 	{
 		name: "mutant", weight: 2, trials: [2]int{1, 4}, refusable: true,
-		file: steadyFile, // edited with the lines that all sweeps share
+		file: func(o order) string { return steadyFile(o, "0.5") }, // edited with the lines that all sweeps share
 		want: func(map[string]string) expectation { return expectation{Any: true} },
 	},
 	{ // one small trial of a shape of its own, which must be placed soon
 		name: "canary", trials: [2]int{1, 1},
 		file: func(o order) string {
-			return "command: [/busy, train, '{{ms}}', '0.25', '4']\n" + parameters(o.times()) +
+			return "command: [/busy, train, '{{ms}}', '{{ms}}', '4']\n" + parameters(o.times()) +
 				"resources: {memory: 16MiB, cpus: 0.1}\nprobe: {mode: 'off'}\n" + o.environment()
 		},
-		want: func(map[string]string) expectation {
-			e := succeeds(0.25)
+		want: func(values map[string]string) expectation {
+			e := reports(values, 1)
 			e.NoOOM, e.MaxBytes = true, 16*mib
 
 			return e
@@ -251,9 +263,9 @@ var jobs = []job{
 	{ // runs for longer than anything that is done to it
 		name: "vigil", trials: [2]int{3, 3},
 		file: func(o order) string {
-			return "command: [/busy, train, '{{ms}}', '0.5', '8']\n" + parameters(o.times()) + "resources: {memory: 64MiB, cpus: 0.2}\nprobe: {mode: 'off'}\n"
+			return "command: [/busy, train, '{{ms}}', '{{ms}}', '8']\n" + parameters(o.times()) + "resources: {memory: 64MiB, cpus: 0.2}\nprobe: {mode: 'off'}\n"
 		},
-		want: func(map[string]string) expectation { return succeeds(0.5) },
+		want: func(values map[string]string) expectation { return reports(values, 1) },
 	},
 }
 
@@ -271,21 +283,22 @@ func sharedShape(o order) string {
 
 // wantSmall is what all trials of a small, measured shape must end as, whatever
 // their siblings did.
-func wantSmall(map[string]string) expectation {
-	e := succeeds(0.5)
+func wantSmall(values map[string]string) expectation {
+	e := reports(values, 1)
 	e.NoOOM, e.MaxBytes = true, probeBytes+slackBytes
 
 	return e
 }
 
-func steadyFile(o order) string {
-	return "command: [/busy, train, '{{ms}}', '0.5', '8']\n" + parameters(o.times()) + halfCore
+// steadyFile is the file of small trials that report the value.
+func steadyFile(o order, value string) string {
+	return "command: [/busy, train, '{{ms}}', '" + value + "', '8']\n" + parameters(o.times()) + halfCore
 }
 
 func greedyFile(o order, wants string) string {
 	o.Probe, o.Job = "full", "greedy" // one shape for both jobs
 
-	return "command: [/busy, train, '{{ms}}', '0.5', '{{want}}']\n" +
+	return "command: [/busy, train, '{{ms}}', '{{ms}}', '{{want}}']\n" +
 		parameters("{name: want, values: ["+wants+"]}", o.times(), "{name: shape, values: [1], memory: true}") +
 		quarterCore + probe(o) + o.environment()
 }

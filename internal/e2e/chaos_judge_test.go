@@ -291,3 +291,20 @@ func TestProcess_StopHasAnEnd(t *testing.T) {
 	require.Len(t, e.errors, 1)
 	require.Contains(t, e.errors[0], "did not end in 200ms after terminated")
 }
+
+// A container may use what its lease holds, neither more nor less.
+func TestChaosJudge_ComparesLimitAndLease(t *testing.T) {
+	t.Parallel()
+
+	x := judging(t)
+	x.instance, x.limited = "e2e-1", map[string]bool{}
+	reserved := map[string]int64{"a": 64 * mib, "b": 64 * mib}
+
+	x.judgeLimit("/berth-e2e-1-a 67108864\n", reserved)
+	x.judgeLimit("/berth-e2e-1-c 67108864\n", reserved)
+	require.Empty(t, x.broken)
+
+	x.judgeLimit("/berth-e2e-1-b 0\n", reserved)
+	require.Equal(t, []string{"I2: the container of attempt b may use 0 bytes, its lease holds 67108864"}, x.broken)
+	require.Equal(t, map[string]bool{"a": true, "b": true}, x.limited)
+}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,6 +45,10 @@ func (x *chaos) look(ctx context.Context, passed time.Duration) {
 
 	unleased, err := inspector.Unleased(ctx, attempts)
 	if err != nil {
+		return
+	}
+
+	if x.lookAtLimits(ctx, inspector, attempts) != nil {
 		return
 	}
 
@@ -90,6 +95,50 @@ func (x *chaos) withoutForgotten(broken []string) []string {
 	}
 
 	return left
+}
+
+// lookAtLimits compares what each new container may use with what its lease
+// holds (I2). Neither changes.
+func (x *chaos) lookAtLimits(ctx context.Context, inspector *pgtest.Inspector, attempts []string) error {
+	fresh := slices.DeleteFunc(slices.Clone(attempts), func(attempt string) bool { return x.limited[attempt] })
+	if len(fresh) == 0 || !time.Now().After(x.grace()) { // a restored database may lease anew what still runs
+		return nil
+	}
+
+	reserved, err := inspector.Reserved(ctx, fresh)
+	if err != nil {
+		return err
+	}
+
+	args := []string{"inspect", "--type", "container", "--format", "{{.Name}} {{.HostConfig.Memory}}"}
+	for _, attempt := range fresh {
+		args = append(args, "berth-"+x.instance+"-"+attempt)
+	}
+
+	out, _ := exec.CommandContext(ctx, "docker", args...).Output() // fails for those that are gone, and tells of the others
+
+	for line := range strings.Lines(string(out)) {
+		x.judgeLimit(line, reserved)
+	}
+
+	return nil
+}
+
+// judgeLimit reads "/name bytes".
+func (x *chaos) judgeLimit(line string, reserved map[string]int64) {
+	name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+	attempt := x.attemptOf(strings.TrimPrefix(name, "/"))
+
+	holds, leased := reserved[attempt]
+	if !leased { // that it has none is told elsewhere
+		return
+	}
+
+	x.limited[attempt] = true
+
+	if limit, err := strconv.ParseInt(text, 10, 64); err != nil || limit != holds {
+		x.breaks("I2: the container of attempt %s may use %s bytes, its lease holds %d", attempt, text, holds)
+	}
 }
 
 func (x *chaos) grace() time.Time {

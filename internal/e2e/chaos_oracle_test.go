@@ -9,7 +9,7 @@ import (
 // good is a trial of a steady sweep as it must end.
 func good(edit func(*trialRecord)) trialRecord {
 	t := trialRecord{
-		Number: 1, State: "succeeded", Kind: "ok", Value: new(0.5),
+		Number: 1, State: "succeeded", Kind: "ok", Value: new(200.0), Values: map[string]string{"ms": "200"},
 		Attempts: []attemptRecord{{Number: 1, Kind: "ok", ReservedBytes: 64 * mib}},
 	}
 	if edit != nil {
@@ -17,6 +17,17 @@ func good(edit func(*trialRecord)) trialRecord {
 	}
 
 	return t
+}
+
+// second is the trial beside it.
+func second(edit func(*trialRecord)) trialRecord {
+	return good(func(t *trialRecord) {
+		t.Number, t.Value, t.Values = 2, new(210.0), map[string]string{"ms": "210"}
+
+		if edit != nil {
+			edit(t)
+		}
+	})
 }
 
 func TestOracle_Trial(t *testing.T) {
@@ -31,10 +42,12 @@ func TestOracle_Trial(t *testing.T) {
 		edit  func(*trialRecord)
 		want  string // a part of the verdict; empty = none
 	}{
-		"as expected":     {job: "steady"},
-		"wrong value":     {job: "steady", edit: func(t *trialRecord) { t.Value = new(0.25) }, want: "reported 0.25, expected succeeded 0.5"},
-		"no value":        {job: "steady", edit: func(t *trialRecord) { t.Value = nil }, want: "reported nothing"},
-		"a machine fault": {job: "steady", edit: func(t *trialRecord) { t.State, t.Kind, t.Message = "failed", "infra", "gave up" }, want: "ended failed infra (gave up), expected succeeded 0.5"},
+		"as expected":        {job: "steady"},
+		"wrong value":        {job: "steady", edit: func(t *trialRecord) { t.Value = new(0.25) }, want: "reported 0.25, expected succeeded 200"},
+		"value of a sibling": {job: "wide", edit: func(t *trialRecord) { t.Value = new(210.0) }, want: "reported 210, expected succeeded 200"},
+		"half its value":     {job: "negative", edit: func(t *trialRecord) { t.Value = new(-100.0) }},
+		"no value":           {job: "steady", edit: func(t *trialRecord) { t.Value = nil }, want: "reported nothing"},
+		"a machine fault":    {job: "steady", edit: func(t *trialRecord) { t.State, t.Kind, t.Message = "failed", "infra", "gave up" }, want: "ended failed infra (gave up), expected succeeded 200"},
 		"blamed for the machine": {
 			job: "steady", edit: func(t *trialRecord) { t.State, t.Kind = "failed", "bad_command" }, want: "ended failed bad_command",
 		},
@@ -79,12 +92,12 @@ func TestOracle_Trial(t *testing.T) {
 		"fails after three attempts":     {job: "caught", edit: failed("user_error", 3), want: "was charged for 3 attempts"},
 		"fails otherwise":                {job: "caught", edit: failed("host_oom", 1), want: "ended failed host_oom"},
 		"succeeds against expectation":   {job: "caught", want: "ended succeeded ok (), expected failed user_error"},
-		"small sibling":                  {job: "greedy", edit: func(t *trialRecord) { t.Values = map[string]string{"want": "16"} }},
+		"small sibling":                  {job: "greedy", edit: func(t *trialRecord) { t.Values["want"] = "16" }},
 		"small sibling is infeasible": {job: "greedy", edit: func(t *trialRecord) {
-			t.State, t.Kind, t.Value, t.Values = "infeasible", "too_big", nil, map[string]string{"want": "16"}
+			t.State, t.Kind, t.Value, t.Values["want"] = "infeasible", "too_big", nil, "16"
 		}, want: "ended infeasible too_big"},
 		"large sibling": {job: "greedy", edit: func(t *trialRecord) {
-			t.State, t.Kind, t.Value, t.Values = "infeasible", "too_big", nil, map[string]string{"want": "4096"}
+			t.State, t.Kind, t.Value, t.Values["want"] = "infeasible", "too_big", nil, "4096"
 		}},
 		"contaminated":             {job: "checkpoint", edit: func(t *trialRecord) { t.Value = new(2.0) }, want: "reported 2, expected succeeded 1"},
 		"a mutant's own fault":     {job: "mutant", edit: failed("bad_command", 1)},
@@ -126,12 +139,20 @@ func TestOracle_Sweep(t *testing.T) {
 		s     sweepRecord
 		want  string
 	}{
-		"as expected":    {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(nil)}}, ""},
-		"lost a trial":   {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{good(nil)}}, "with 1 of 2 trials"},
-		"names a trial":  {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(canceled)}}, "trial 1 was canceled"},
-		"all failed":     {"fails", deeds{}, sweepRecord{State: "failed", Planned: 1, Trials: []trialRecord{good(failed("user_error", 1))}}, ""},
-		"wrongly failed": {"steady", deeds{}, sweepRecord{State: "failed", Reason: "x", Planned: 1, Trials: []trialRecord{good(nil)}}, "ended failed (x), expected succeeded"},
-		"canceled":       {"steady", deeds{Canceled: true}, sweepRecord{State: "canceled", Planned: 3, Trials: []trialRecord{good(nil), good(canceled)}}, ""},
+		"as expected":      {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(nil)}}, ""},
+		"lost a trial":     {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{good(nil)}}, "with 1 of 2 trials"},
+		"names a trial":    {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(canceled)}}, "trial 1 was canceled"},
+		"all failed":       {"fails", deeds{}, sweepRecord{State: "failed", Planned: 1, Trials: []trialRecord{good(failed("user_error", 1))}}, ""},
+		"wrongly failed":   {"steady", deeds{}, sweepRecord{State: "failed", Reason: "x", Planned: 1, Trials: []trialRecord{good(nil)}}, "ended failed (x), expected succeeded"},
+		"canceled":         {"steady", deeds{Canceled: true}, sweepRecord{State: "canceled", Planned: 3, Trials: []trialRecord{good(nil), second(canceled)}}, ""},
+		"a trial too many": {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(nil), second(nil)}}, "with 2 trials, more than the 1"},
+		"one point twice": {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{
+			good(nil), good(func(t *trialRecord) { t.Number = 2 }),
+		}}, "trial 2 has the values of trial 1: map[ms:200]"},
+		"a point of another file": {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{
+			good(func(t *trialRecord) { t.Value, t.Values["ms"] = new(220.0), "220" }),
+		}}, `trial 1 has ms = "220", which is none of [200 210]`},
+		"both points":    {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{good(nil), second(nil)}}, ""},
 		"canceled late":  {"steady", deeds{Canceled: true}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(nil)}}, ""},
 		"by Berth":       {"steady", deeds{}, sweepRecord{State: "canceled", Reason: "gone", Planned: 1}, "ended canceled (gone), expected failed"},
 		"forgot a trial": {"steady", deeds{Forgotten: true}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{good(nil)}}, ""},
@@ -140,7 +161,7 @@ func TestOracle_Sweep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			verdicts := judgeSweep(order{Job: c.job}, c.deeds, c.s)
+			verdicts := judgeSweep(order{Job: c.job, Times: []int{200, 210}}, c.deeds, c.s)
 			if c.want == "" {
 				require.Empty(t, verdicts)
 			} else {

@@ -77,7 +77,7 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 		other: os.Getenv("CHAOS_OTHER_BINARY"), stuck: chaosStuck, docker: map[string]*dockerProxy{},
 		began: time.Now(), injected: map[string]int{}, removed: map[string]bool{}, hit: map[string]bool{}, seen: map[string]string{},
 		results: map[string]string{}, healthy: map[string]time.Time{}, waited: map[string]time.Duration{},
-		blind: map[string]time.Time{}, again: repeats(seed, lasts),
+		blind: map[string]time.Time{}, limited: map[string]bool{}, again: repeats(seed, lasts),
 	}
 
 	defer x.report()
@@ -161,6 +161,7 @@ type chaos struct {
 	held       time.Time                // until then, workflows may wait for one that did not
 	waited     map[string]time.Duration // of canaries, while they need not have
 	broken     []string
+	limited    map[string]bool // attempts whose limit was compared with their lease
 	looks      int
 	judgements int    // of sweeps that had ended
 	again      string // what the environment must say for the same schedule

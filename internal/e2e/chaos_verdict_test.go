@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berthml/berth"
@@ -171,8 +172,7 @@ func (e expectation) String() string {
 
 // judgeSweep returns how a sweep that has ended deviates, trial by trial.
 func judgeSweep(o order, d deeds, s sweepRecord) []string {
-	var wrong []string
-
+	wrong := judgePoints(o, s)
 	succeeded := 0
 
 	for _, t := range s.Trials {
@@ -207,8 +207,37 @@ func judgeSweep(o order, d deeds, s sweepRecord) []string {
 		wrong = append(wrong, fmt.Sprintf("ended %s (%s), expected %s", s.State, s.Reason, strings.Join(allowed, " or ")))
 	}
 
+	if len(s.Trials) > s.Planned && !jobNamed(o.Job).want(nil).Any {
+		wrong = append(wrong, fmt.Sprintf("ended %s with %d trials, more than the %d of its file", s.State, len(s.Trials), s.Planned))
+	}
+
 	if s.State == natural && len(s.Trials) < s.Planned && !d.Canceled && !d.Stopped && !d.Forgotten && !jobNamed(o.Job).want(nil).Any {
 		wrong = append(wrong, fmt.Sprintf("ended %s with %d of %d trials", s.State, len(s.Trials), s.Planned))
+	}
+
+	return wrong
+}
+
+// judgePoints says which trials have values that are not of the file, or those
+// of another trial.
+func judgePoints(o order, s sweepRecord) (wrong []string) {
+	if jobNamed(o.Job).want(nil).Any {
+		return nil
+	}
+
+	points := map[string]int{}
+
+	for _, t := range s.Trials {
+		if ms, err := strconv.Atoi(t.Values["ms"]); err != nil || !slices.Contains(o.Times, ms) {
+			wrong = append(wrong, fmt.Sprintf("trial %d has ms = %q, which is none of %v", t.Number, t.Values["ms"], o.Times))
+		}
+
+		point := fmt.Sprint(t.Values) // in the order of their names
+		if other, twice := points[point]; twice {
+			wrong = append(wrong, fmt.Sprintf("trial %d has the values of trial %d: %s", t.Number, other, point))
+		}
+
+		points[point] = t.Number
 	}
 
 	return wrong

@@ -181,6 +181,31 @@ func (i *Inspector) Unleased(ctx context.Context, attemptIDs []string) ([]string
 		WHERE NOT EXISTS (SELECT 1 FROM leases WHERE attempt_id = wanted::uuid AND state <> 'released')`, attemptIDs)
 }
 
+// Reserved returns the bytes of memory that the leases of attempts hold or held.
+func (i *Inspector) Reserved(ctx context.Context, attemptIDs []string) (map[string]int64, error) {
+	rows, err := i.conn.Query(ctx, "SELECT attempt_id::text, memory_bytes FROM leases WHERE attempt_id = ANY ($1::uuid[])", attemptIDs)
+	if err != nil {
+		return nil, fmt.Errorf("reading leases: %w", err)
+	}
+
+	var (
+		attempt string
+		bytes   int64
+	)
+
+	reserved := map[string]int64{}
+
+	if _, err := pgx.ForEachRow(rows, []any{&attempt, &bytes}, func() error {
+		reserved[attempt] = bytes
+
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("reading leases: %w", err)
+	}
+
+	return reserved, nil
+}
+
 // ended is the condition under which an attempt has ended for good: one that was
 // abandoned goes back to its host when that is there again, unless it was refused.
 const ended = "a.finished_at IS NOT NULL AND (a.state <> 'abandoned' OR a.refused)"
