@@ -55,6 +55,8 @@ func (x *chaos) calm() {
 
 	x.judgeAll(judgePatience)
 
+	x.lookAtCordons()
+
 	if x.stuck == chaosStuck { // else what is left belongs to what is still open
 		x.tidy()
 	}
@@ -108,6 +110,24 @@ func (x *chaos) judgeAll(patience time.Duration) {
 
 	for o, what := range untold {
 		x.breaks("O1: sweep %s cannot be judged: the server did not tell %s in %s", o, what, patience)
+	}
+}
+
+// lookAtCordons demands that no host stays cordoned which has started a container
+// since its last failure (O2). Tests come a minute or more after the cordon, so
+// that only some of them are seen.
+func (x *chaos) lookAtCordons() {
+	var cordoned []string
+
+	x.until(judgePatience, func() bool {
+		found, err := x.inspect((*pgtest.Inspector).Cordoned)
+		cordoned = found
+
+		return err == nil
+	})
+
+	for _, host := range cordoned {
+		x.breaks("O2: %s", host)
 	}
 }
 

@@ -126,7 +126,13 @@ func (x *chaos) endWorker(h *host, e event, signal syscall.Signal, next string) 
 
 // otherBinary replaces a worker by one of another version for a while.
 func (x *chaos) otherBinary(h *host, e event) {
-	if x.other == "" || !h.up() {
+	if x.other == "" {
+		x.note("no other binary: CHAOS_OTHER_BINARY names none")
+
+		return
+	}
+
+	if !h.up() {
 		return
 	}
 

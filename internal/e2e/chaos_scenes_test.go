@@ -288,15 +288,20 @@ func (x *chaos) restoreDatabase() {
 
 // inspected asks the database, which must be up.
 func (x *chaos) inspected(what func(*pgtest.Inspector, context.Context) ([]string, error)) []string {
-	inspector, err := pgtest.Inspect(x.t.Context(), x.postgres.URL)
-	require.NoError(x.t, err)
-
-	defer inspector.Close(context.WithoutCancel(x.t.Context()))
-
-	found, err := what(inspector, x.t.Context())
+	found, err := x.inspect(what)
 	require.NoError(x.t, err)
 
 	return found
+}
+
+func (x *chaos) inspect(what func(*pgtest.Inspector, context.Context) ([]string, error)) ([]string, error) {
+	inspector, err := pgtest.Inspect(x.t.Context(), x.postgres.URL)
+	if err != nil {
+		return nil, err
+	}
+	defer inspector.Close(context.WithoutCancel(x.t.Context()))
+
+	return what(inspector, x.t.Context())
 }
 
 // vigilLasts is longer than what follows is watched.

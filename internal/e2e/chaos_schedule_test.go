@@ -80,7 +80,6 @@ var kinds = []kind{
 type scene struct {
 	name  string
 	heavy bool
-	then  string // the scene that ends the storm of this one
 }
 
 var scenes = []scene{
@@ -88,9 +87,9 @@ var scenes = []scene{
 	{name: "canceled carrier"},
 	{name: "gap in a probe"},
 	{name: "host lost", heavy: true},
-	{name: "sick host", heavy: true, then: ending}, // what it does is known before the calm, which does not come then
+	{name: "sick host", heavy: true},
 	{name: "restored database", heavy: true},
-	{name: ending},
+	{name: ending, heavy: true},
 }
 
 // ending ends a storm, and no calm follows it.
@@ -114,7 +113,7 @@ type plot struct {
 // handsOfDeck is how many seeds in a row share the order of a deck: as many as
 // there are heavy scenes. With what it takes to become quiet, so many runs of a
 // minute take less than ten.
-const handsOfDeck = 3
+const handsOfDeck = 4
 
 // deck deals cards: all of them before any comes again. The seeds 4n to 4n+3
 // share an order and begin at different places of it, so that their runs
@@ -227,7 +226,6 @@ func drawScenes(r *rand.Rand, seed uint64, lasts time.Duration, only []string) [
 		switch {
 		case slices.Contains(only, s.name):
 			chosen = append(chosen, s)
-		case s.name == ending:
 		case s.heavy:
 			heavy = append(heavy, s)
 		default:
@@ -242,10 +240,6 @@ func drawScenes(r *rand.Rand, seed uint64, lasts time.Duration, only []string) [
 		}
 
 		chosen = append(chosen, newDeck(seed, heavy).deal())
-
-		if then := chosen[len(chosen)-1].then; then != "" {
-			chosen = append(chosen, scene{name: then})
-		}
 	}
 
 	events := make([]event, len(chosen))
@@ -341,27 +335,28 @@ func TestChaosSchedule_DrawsEveryKind(t *testing.T) {
 	}
 }
 
-// Three seeds of a minute, which take less than ten, play every scene and
-// submit every job.
-func TestChaosSchedule_ThreeSeedsPlayEverything(t *testing.T) {
+// Four seeds of a minute, which take less than ten, play every scene and submit
+// every job. A calm, in which what was done wrong shows, follows every heavy
+// scene but the one that ends a storm.
+func TestChaosSchedule_FourSeedsPlayEverything(t *testing.T) {
 	t.Parallel()
 
 	for first := uint64(0); first < 200; first += handsOfDeck {
 		drawn := map[string]int{}
 
 		for seed := first; seed < first+handsOfDeck; seed++ {
-			heavy := 0
+			var heavy []string
 
 			for _, e := range schedule(seed, time.Minute, plot{}) {
 				drawn[e.Kind]++
 				drawn["job "+e.Order.Job]++
 
 				if slices.ContainsFunc(scenes, func(s scene) bool { return s.name == e.Kind && s.heavy }) {
-					heavy++
+					heavy = append(heavy, e.Kind)
 				}
 			}
 
-			require.Equal(t, 1, heavy, "seed %d", seed)
+			require.Len(t, heavy, 1, "seed %d", seed)
 		}
 
 		for _, s := range scenes {

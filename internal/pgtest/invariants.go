@@ -276,12 +276,21 @@ func (i *Inspector) Results(ctx context.Context) (map[string]string, error) {
 	return found, nil
 }
 
-// Roomy returns the names of the hosts that take new attempts and have at least
-// that much room. A request for a whole host may have one of them kept free.
+// Cordoned returns which hosts are cordoned although a container has started
+// there since the last one that could not.
+func (i *Inspector) Cordoned(ctx context.Context) ([]string, error) {
+	return i.texts(ctx, "looking for cordoned hosts", `
+		SELECT h.name || ' is cordoned (' || h.cordon_reason || '), and has started the container of ' || a.id || ' since'
+		FROM hosts h JOIN LATERAL (SELECT id FROM attempts WHERE host_id = h.id AND started_at > h.failed_at LIMIT 1) a ON true
+		WHERE h.cordoned_at IS NOT NULL`)
+}
+
+// Roomy returns the names of the hosts that take new attempts of any sweep but
+// the one that they may be cordoned for, and have at least that much room. A request for a whole host may have one of them kept free.
 func (i *Inspector) Roomy(ctx context.Context, memoryBytes, cpuMilli int64) (names []string, wholeHostWanted bool, err error) {
 	rows, err := i.conn.Query(ctx, `
 		SELECT name FROM hosts h
-		WHERE state = 'ready' AND cordoned_at IS NULL AND memory_bytes - memory_headroom_bytes - memory_reserved_bytes >= $1 AND cpu_milli - cpu_milli_reserved >= $2
+		WHERE state = 'ready' AND (cordoned_at IS NULL OR cardinality(failed_sweeps) = 1) AND memory_bytes - memory_headroom_bytes - memory_reserved_bytes >= $1 AND cpu_milli - cpu_milli_reserved >= $2
 			AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.exclusive AND l.state <> 'released')
 		ORDER BY name`, memoryBytes, cpuMilli)
 	if err != nil {
