@@ -281,7 +281,7 @@ func (i *Inspector) Results(ctx context.Context) (map[string]string, error) {
 func (i *Inspector) Cordoned(ctx context.Context) ([]string, error) {
 	return i.texts(ctx, "looking for cordoned hosts", `
 		SELECT h.name || ' is cordoned (' || h.cordon_reason || '), and has started the container of ' || a.id || ' since'
-		FROM hosts h JOIN LATERAL (SELECT id FROM attempts WHERE host_id = h.id AND started_at > h.failed_at LIMIT 1) a ON true
+		FROM hosts h JOIN LATERAL (SELECT id FROM attempts WHERE host_id = h.id AND container_id <> '' AND started_at > h.failed_at LIMIT 1) a ON true
 		WHERE h.cordoned_at IS NOT NULL`)
 }
 
