@@ -392,7 +392,7 @@ func drawOrder(r *rand.Rand, j job, n, group int) order {
 	}
 
 	for i := range j.trials[0] + r.IntN(j.trials[1]-j.trials[0]+1) {
-		o.Times = append(o.Times, 200+10*i+r.IntN(3000)/100*100) // no two are equal
+		o.Times = append(o.Times, 200+8*i+r.IntN(3000)/100*100) // no two of twelve are equal
 	}
 
 	if r.IntN(4) == 0 {

@@ -369,6 +369,18 @@ func TestChaosSchedule_FourSeedsPlayEverything(t *testing.T) {
 	}
 }
 
+// A file with a value twice is refused.
+func TestChaosSchedule_NoTwoTrialsAreAlike(t *testing.T) {
+	t.Parallel()
+
+	for seed := range uint64(100) {
+		for _, e := range schedule(seed, time.Minute, plot{}) {
+			slices.Sort(e.Order.Times)
+			require.Len(t, slices.Compact(slices.Clone(e.Order.Times)), len(e.Order.Times), "%s", e)
+		}
+	}
+}
+
 func TestChaosSchedule_SteersWhatWasOrdered(t *testing.T) {
 	t.Parallel()
 
