@@ -83,6 +83,7 @@ func TestOracle_Trial(t *testing.T) {
 		}},
 		"canceled by Berth":              {job: "steady", edit: canceled, want: "was canceled (gone), and no person asked for it"},
 		"canceled while paused":          {job: "steady", deeds: deeds{Paused: true}, edit: canceled, want: "was canceled"},
+		"canceled by a restore":          {job: "steady", deeds: deeds{Forgotten: true}, edit: canceled, want: "was canceled"},
 		"its workflow ended":             {job: "steady", deeds: deeds{TrialsEnded: map[int]bool{1: true}}, edit: canceled},
 		"the workflow of another ended":  {job: "steady", deeds: deeds{TrialsEnded: map[int]bool{2: true}}, edit: canceled, want: "was canceled"},
 		"out of memory in a small shape": {job: "shared", edit: func(t *trialRecord) { t.Attempts[0].Kind = "host_oom" }, want: "ran out of memory in attempt 1 with 64 MiB"},
@@ -179,6 +180,7 @@ func TestOracle_Pause(t *testing.T) {
 	require.Empty(t, judgePause(deeds{Paused: true}, paused))
 	require.Empty(t, judgePause(deeds{}, sweepRecord{State: "running"}))
 	require.Contains(t, judgePause(deeds{}, paused), "is paused (doubt)")
+	require.Contains(t, judgePause(deeds{Forgotten: true}, paused), "is paused (doubt)")
 }
 
 // Every file of a storm that is not a mutant names what its trials must end

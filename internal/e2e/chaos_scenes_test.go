@@ -253,14 +253,6 @@ func (x *chaos) restoreDatabase() {
 	x.note("database copied")
 	x.until(5*time.Second, func() bool { return false })
 
-	for _, one := range x.all() {
-		ended, existed := old[one]
-
-		if s, found := x.read(one); !existed || !ended && (found != isThere || s.FinishedAt != nil) {
-			one.deeds.Forgotten = true
-		}
-	}
-
 	forgotten := map[string]bool{}
 	for _, trial := range x.inspected((*pgtest.Inspector).BegunTrials) {
 		forgotten[trial] = !slices.Contains(ended, trial)

@@ -16,7 +16,7 @@ type deeds struct {
 	Stopped     bool         // the same
 	Terminated  bool         // a person ended its workflow in Temporal
 	TrialsEnded map[int]bool // the same of single trials
-	Forgotten   bool         // the database was put back to before its end, or before it had all its trials
+	Forgotten   bool         // the database was put back to before it had all its trials
 }
 
 // attemptRecord and the others are what Berth says of a sweep, as far as the
@@ -88,7 +88,7 @@ func judgeTrial(o order, d deeds, t trialRecord) string {
 // judgeCanceled says what is wrong with a trial that was canceled. A stop
 // cancels those that have not started, or wait to run again.
 func judgeCanceled(want expectation, d deeds, t trialRecord) string {
-	if d.Canceled || d.Terminated || d.TrialsEnded[t.Number] || d.Forgotten || want.Any {
+	if d.Canceled || d.Terminated || d.TrialsEnded[t.Number] || want.Any {
 		return ""
 	}
 
@@ -195,7 +195,7 @@ func judgeSweep(o order, d deeds, s sweepRecord) []string {
 	}
 
 	allowed := []string{natural}
-	if d.Canceled || d.Terminated || d.Forgotten {
+	if d.Canceled || d.Terminated {
 		allowed = append(allowed, "canceled")
 	}
 
@@ -245,7 +245,7 @@ func judgePoints(o order, s sweepRecord) (wrong []string) {
 
 // judgePause says whether a sweep may be paused.
 func judgePause(d deeds, s sweepRecord) string {
-	if s.State != "paused" || d.Paused || d.Forgotten {
+	if s.State != "paused" || d.Paused {
 		return ""
 	}
 
