@@ -15,6 +15,7 @@ type run struct {
 	*Executor
 
 	order     Order
+	short     bool // its container is a short probe, whatever the order says
 	who       berth.Assignee
 	dirs      dirs
 	container berth.Container
@@ -25,11 +26,13 @@ type run struct {
 // open returns a run of an attempt. A short probe has directories of its own.
 func (e *Executor) open(order Order, who berth.Assignee) *run {
 	d := e.dirs(who)
-	if order.Short {
+
+	short := d.short(order)
+	if short {
 		d = d.ofProbe()
 	}
 
-	return &run{Executor: e, order: order, who: who, dirs: d}
+	return &run{Executor: e, order: order, short: short, who: who, dirs: d}
 }
 
 // attempt takes the attempt through its life.

@@ -21,6 +21,17 @@ func (d dirs) ofProbe() dirs {
 	return d
 }
 
+// short reports whether the attempt's container is a short probe. A launch that
+// was kept decides: the order for an attempt that its host takes back may have
+// been written for the attempt that was to replace it.
+func (d dirs) short(order Order) bool {
+	if l, found := d.launch(order.Token); found {
+		return l.Environment[modeVariable] == modeProbe
+	}
+
+	return order.Short
+}
+
 // thrownAway reports whether the directories are those of a short probe.
 func (d dirs) thrownAway() bool {
 	_, err := os.Lstat(filepath.Join(d.attempt, probeCheckpoint))
@@ -52,7 +63,7 @@ func (d dirs) hasCheckpoint() bool {
 // resumes reports whether the container finds files of an earlier attempt of
 // its trial. A short probe starts from nothing.
 func (r *run) resumes() bool {
-	return !r.order.Short && r.who.Resume && r.dirs.hasCheckpoint()
+	return !r.short && r.who.Resume && r.dirs.hasCheckpoint()
 }
 
 // dropProbeFiles removes the checkpoints of a short probe that an earlier
@@ -60,7 +71,7 @@ func (r *run) resumes() bool {
 // this host before, so no other files can lie there. They are moved aside
 // first: below them may be directories that only the job's user can empty.
 func (r *run) dropProbeFiles() error {
-	if r.order.Short || r.who.Resume || r.who.Attempt.ContainerID != "" || r.dirs.prepared() || !r.dirs.hasCheckpoint() {
+	if r.short || r.who.Resume || r.who.Attempt.ContainerID != "" || r.dirs.prepared() || !r.dirs.hasCheckpoint() {
 		return nil
 	}
 

@@ -17,7 +17,7 @@ const defaultProbeFor = 2 * time.Minute
 // that Keras' caps do not end would train in full, twice.
 func (r *run) allowed() (time.Duration, failure.Intent) {
 	limit := time.Duration(r.who.Spec.Limits.MaxTrialDuration)
-	if !r.order.Short {
+	if !r.short {
 		return limit, failure.IntentTimeout
 	}
 
@@ -32,7 +32,7 @@ func (r *run) allowed() (time.Duration, failure.Intent) {
 // limits are what the attempt was allowed.
 func (r *run) limits() failure.Limits {
 	limits := r.config.Bounds.allowed()
-	if r.order.Short {
+	if r.short {
 		limits.ProbeFor, _ = r.allowed()
 	}
 
@@ -44,7 +44,7 @@ func (r *run) source(u berth.Usage) berth.FootprintSource {
 	switch {
 	case u.Unseen > 0, r.intent == failure.IntentProbed:
 		return berth.FootprintPartial
-	case r.order.Short:
+	case r.short:
 		return berth.FootprintShort
 	default:
 		return berth.FootprintFull

@@ -37,13 +37,17 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	var value *float64
 
-	if o := r.who.Spec.Objective; o != nil && !r.order.Short {
+	if o := r.who.Spec.Objective; o != nil && !r.short {
 		evidence.Objective = o.Metric
 		value, evidence.ObjectiveStatus = seen.metrics.objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""
 	}
 
 	kind, message := failure.Classify(evidence)
+	if kind == berth.FailureOK && r.short && !r.order.Short {
+		kind, message = berth.FailurePreempted, "it was started as a short probe, so it has no result; Berth runs the trial in full"
+	}
+
 	if kind != berth.FailureOK {
 		value = nil
 	}

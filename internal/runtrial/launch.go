@@ -12,6 +12,13 @@ import (
 	"github.com/berthml/berth/internal/argv"
 )
 
+// How a job is told whether it is a short probe.
+const (
+	modeVariable = "TRIAL_MODE"
+	modeRun      = "run"
+	modeProbe    = "probe"
+)
+
 // prepare makes the attempt's directories and says what its container is: the
 // same at every call, however the host and Berth change in between.
 func (r *run) prepare() (berth.Launch, error) {
@@ -97,10 +104,10 @@ func (r *run) environment() map[string]string {
 	maps.Copy(env, r.who.Spec.EnvironmentVariables)
 
 	trial := r.who.Trial
-	mode := "run"
+	mode := modeRun
 
-	if r.order.Short {
-		mode = "probe"
+	if r.short {
+		mode = modeProbe
 		// Keras ≥ 3.10 ends after two short epochs: train, validate, checkpoint,
 		// second epoch.
 		env["KERAS_MAX_EPOCHS"] = "2"
@@ -114,7 +121,7 @@ func (r *run) environment() map[string]string {
 		"TRIAL_ATTEMPT":      strconv.Itoa(r.who.Attempt.Number),
 		"TRIAL_STAGE":        r.who.Attempt.Stage,
 		"TRIAL_SEED":         strconv.FormatInt(trialSeed(r.who.Spec.Search.Seed, trial.Number), 10),
-		"TRIAL_MODE":         mode,
+		modeVariable:         mode,
 		"TRIAL_CPUS":         strconv.FormatFloat(float64(r.who.Attempt.Demand.CPUMilli)/1000, 'f', -1, 64),
 		"TRIAL_PARAMS_FILE":  mountIn + "/" + paramsName,
 		"TRIAL_METRICS_FILE": mountOut + "/" + metricsName,

@@ -1,0 +1,81 @@
+package runtrial
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/fake"
+)
+
+// leave starts an attempt and detaches from it: its container runs on.
+func (r *rig) leave(t *testing.T, order Order) *fake.Process {
+	t.Helper()
+
+	ctx, shutdown := context.WithCancelCause(t.Context())
+	ended := r.start(ctx, order)
+	box := r.docks.started(t)
+
+	shutdown(errors.New("the worker stops"))
+	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+
+	return box
+}
+
+// The attempt that a host takes back may be another kind of run than the one
+// the trial asked for meanwhile. Its launch says what its container does.
+func TestRun_TheLaunchSaysWhetherItIsAShortProbe(t *testing.T) {
+	t.Parallel()
+
+	t.Run("a run in full goes on", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			r := setup(t)
+			box := r.leave(t, r.order())
+			r.writeCheckpoint(t, "model")
+			require.NoError(t, os.WriteFile(filepath.Join(mountOf(t, box.Launch, mountOut), "plot"), nil, 0o600))
+
+			order := r.order()
+			order.Short = true
+			ended := r.start(t.Context(), order)
+
+			time.Sleep(time.Hour) // no probe may run so long
+			require.Equal(t, berth.ContainerRunning, box.Container().State)
+			box.Print(berth.Stdout, "acc=1\n")
+			box.Exit(0)
+
+			got := await(t, ended)
+			require.NoError(t, got.err)
+			require.Equal(t, berth.FailureOK, got.outcome.Kind)
+			require.InDelta(t, 1, *got.outcome.Value, 0)
+			require.Equal(t, berth.FootprintFull, r.books.result(t).Source)
+			require.FileExists(t, filepath.Join(r.file("out"), "plot"))
+			require.FileExists(t, filepath.Join(r.checkpoints(), "model"))
+		})
+	})
+
+	t.Run("a short probe is no result", func(t *testing.T) {
+		t.Parallel()
+
+		r := setup(t)
+		order := r.order()
+		order.Short = true
+		box := r.leave(t, order)
+		box.Print(berth.Stdout, "acc=1\n")
+		box.Exit(0)
+
+		got := await(t, r.start(t.Context(), r.order()))
+		require.NoError(t, got.err)
+		require.Equal(t, berth.FailurePreempted, got.outcome.Kind, "it runs again, and nothing is charged")
+		require.Nil(t, got.outcome.Value)
+		require.Equal(t, berth.FootprintShort, r.books.result(t).Source)
+		require.NoDirExists(t, filepath.Join(r.dir, "attempts", attemptID))
+	})
+}
