@@ -42,6 +42,7 @@ type world struct {
 	settled   []string         // attempts that Temporal was asked about
 	fail      map[string]error // by what is done
 	afterList func()
+	exits     bool // containers exit at once
 }
 
 // newWorld is one whose host is registered. Tests call it in a bubble, where
@@ -217,6 +218,11 @@ func (w *world) box(t *testing.T, attempt string) {
 	c, err := w.docker.Ensure(t.Context(), berth.Launch{AttemptID: attempt, Token: w.token(attempt), Image: image})
 	require.NoError(t, err)
 
+	if w.exits {
+		w.docker.Process(attempt).Exit(0)
+		synctest.Wait()
+	}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -281,6 +287,17 @@ func TestRound_Table(t *testing.T) {
 			w.running(t, "a")
 			require.NoError(t, w.ledger.AbandonAttempt(t.Context(), "a", "its host was away"))
 		}, true, false, nil},
+		"fenced, exited": {func(t *testing.T, w *world) {
+			t.Helper()
+			w.fenced(t, "a")
+			w.exits = true
+		}, true, false, mended},
+		"exited, may come back": {func(t *testing.T, w *world) {
+			t.Helper()
+			w.running(t, "a")
+			require.NoError(t, w.ledger.AbandonAttempt(t.Context(), "a", "its host was away"))
+			w.exits = true
+		}, true, false, nil},
 		"orphan":                {func(*testing.T, *world) {}, true, false, removed},
 		"orphan, young":         {func(*testing.T, *world) {}, true, true, nil},
 		"ended, gone":           {func(t *testing.T, w *world) { t.Helper(); w.fenced(t, "a") }, false, false, released},
@@ -310,7 +327,9 @@ func TestRound_Table(t *testing.T) {
 					require.Equal(t, [][]string{{"a"}, {"a"}}, w.touched, "what is there is renewed")
 				}
 
-				require.Equal(t, c.boxed && !slices.Contains(c.want, "remove a"), len(w.docker.Live()) == 1)
+				there, err := w.docker.List(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, c.boxed && !slices.Contains(c.want, "remove a"), len(there) == 1)
 
 				for _, lease := range w.ledger.Snapshot().Leases {
 					require.Equal(t, slices.Contains(c.want, "release a"), lease.State == berth.LeaseReleased)

@@ -64,7 +64,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 
 	switch berth.KindOf(err) {
 	case berth.KindFenced:
-		r.abandon(ctx)
+		r.abandon()
 	case berth.KindNotFound:
 		return r.settle(ctx, verdict{Outcome: r.concludeGone()})
 	default:

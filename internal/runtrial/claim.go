@@ -115,5 +115,7 @@ func (e *Executor) Clean(attemptID string) error {
 
 	defer e.yield(attemptID, mine)
 
+	e.ooms.Delete(attemptID)
+
 	return e.dirs(berth.Assignee{Attempt: berth.Attempt{ID: attemptID}}).clean()
 }

@@ -44,7 +44,7 @@ func (r *run) commit(ctx context.Context, v verdict) (berth.Outcome, error) {
 
 	err := patiently(ctx, func() error { return r.store(ctx, &v) })
 	if berth.KindOf(err) == berth.KindFenced {
-		r.abandon(ctx)
+		r.abandon()
 	}
 
 	if err != nil {

@@ -336,7 +336,9 @@ func TestRun_FencedBeforeItStarts(t *testing.T) {
 	}
 }
 
-func TestRun_FencedAtStartRemovesTheContainer(t *testing.T) {
+// A fenced attempt may be given back to its host: the reconciler, which knows
+// whether it can be, removes what is there.
+func TestRun_FencedAtStartLeavesTheContainer(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
@@ -344,37 +346,24 @@ func TestRun_FencedAtStartRemovesTheContainer(t *testing.T) {
 
 	_, err := r.Run(t.Context(), r.order())
 	require.Equal(t, berth.KindFenced, berth.KindOf(err))
-	require.Empty(t, r.docks.boxes(t), "it runs, so it is stopped first")
+	require.Len(t, r.docks.boxes(t), 1)
+	require.True(t, r.Untidy(), "the reconciler looks at it")
 	require.Empty(t, r.books.results)
+	require.Empty(t, r.docks.called())
 }
 
-func TestRun_FencedAtCommitRemovesTheContainer(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.books.finishErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
-	ended := r.start(t.Context(), r.order())
-	r.docks.started(t).Exit(0)
-	require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
-	require.Empty(t, r.docks.boxes(t))
-}
-
-// A container that cannot be removed when its attempt is fenced keeps its files:
-// the attempt may be given back to its host, and goes on with both.
 func TestRun_FencedKeepsTheFilesOfAContainerThatStays(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	r.docks.Hook(func(h *fake.DockerHooks) {
-		h.Remove = func(context.Context, string, func(context.Context) error) error { return errAway }
-	})
-
 	r.books.finishErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
 	ended := r.start(t.Context(), r.order())
 	r.docks.started(t).Exit(0)
 	require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
 	require.Len(t, r.docks.boxes(t), 1)
 	require.FileExists(t, r.file(usageName))
+	require.FileExists(t, r.file(verdictName))
+	require.True(t, r.Untidy())
 }
 
 // Metrics that are refused because the attempt is another's for the moment are
@@ -400,8 +389,8 @@ func TestRun_FencedWriterLosesNothing(t *testing.T) {
 	})
 }
 
-// What is refused with the verdict ends the run like a refused verdict: nothing
-// of it is dropped for a worker that the attempt is given back to.
+// Metrics that are refused with the verdict end the run like a refused verdict:
+// the worker loses none of them when it is given the attempt back.
 func TestRun_FencedMetricsAtCommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -415,7 +404,12 @@ func TestRun_FencedMetricsAtCommit(t *testing.T) {
 
 		require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
 		require.Empty(t, r.books.results)
-		require.Empty(t, r.docks.boxes(t))
+
+		got := await(t, r.start(t.Context(), r.order()))
+		require.NoError(t, got.err)
+		require.InDelta(t, 1, *got.outcome.Value, 0)
+		require.Len(t, r.books.metrics(t), 1)
+		require.Equal(t, "acc=1\n", r.books.text(t))
 	})
 }
 

@@ -79,3 +79,25 @@ func TestRun_TheLaunchSaysWhetherItIsAShortProbe(t *testing.T) {
 		require.NoDirExists(t, filepath.Join(r.dir, "attempts", attemptID))
 	})
 }
+
+// A worker thaws and commits the result of an attempt that was abandoned
+// meanwhile, a moment before the ledger gives the attempt back to its host.
+func TestRun_AFencedResultIsThereWhenTheAttemptIsGivenBack(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.finishErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	box.Print(berth.Stdout, "acc=0.9\n")
+	box.Exit(0)
+	require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
+
+	got := await(t, r.start(t.Context(), r.order())) // its token is in force again
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureOK, got.outcome.Kind)
+	require.InDelta(t, 0.9, *got.outcome.Value, 0)
+	require.Equal(t, 1, r.docks.made, "it does not run again")
+	require.Equal(t, "acc=0.9\n", r.books.text(t))
+	require.Empty(t, r.docks.boxes(t))
+}

@@ -2,7 +2,6 @@ package runtrial
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,24 +22,14 @@ func (r *run) stop(ctx context.Context, id string) error {
 	return err
 }
 
-// abandon removes the container of an attempt that is not ours any more, and
-// then its files. They stay when the container may: an attempt that is given
-// back to its host goes on with both.
-func (r *run) abandon(ctx context.Context) {
-	r.log.Warn("attempt is fenced; removing its container", "attempt", r.who.Attempt.ID, "container", r.container.ID)
-
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer cancel()
-
-	name := r.containers.Name(r.who.Attempt.ID)
-	if err := errors.Join(r.containers.Stop(ctx, name, abandonGrace), r.containers.Remove(ctx, name)); err != nil {
-		r.log.Warn("removing container; the reconciler tries again", "container", name, "error", err)
-		r.untidy.Store(true)
-
-		return
-	}
-
-	r.forget(r.who)
+// abandon leaves an attempt that is fenced to the reconciler. Only the ledger
+// knows whether the attempt goes back to this host, where its container, its
+// verdict and its files are needed again. The reconciler removes them when it
+// does not.
+func (r *run) abandon() {
+	r.log.Warn("attempt is fenced; the reconciler removes its container, unless the ledger gives the attempt back",
+		"attempt", r.who.Attempt.ID, "container", r.container.ID)
+	r.untidy.Store(true)
 }
 
 // giveBack stops what runs, if anything does, and frees the place. The

@@ -179,7 +179,9 @@ func TestVerdict_OfNobodyIsRemoved(t *testing.T) {
 	}
 }
 
-func TestVerdict_FencedOneIsRemoved(t *testing.T) {
+// The verdict of a fenced attempt stays until the reconciler has seen that the
+// attempt does not go back to the host.
+func TestVerdict_FencedOneStays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
@@ -189,9 +191,12 @@ func TestVerdict_FencedOneIsRemoved(t *testing.T) {
 		r.books.finishErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
 		_, err := r.Run(t.Context(), r.order())
 		require.Equal(t, berth.KindFenced, berth.KindOf(err))
-		require.NoFileExists(t, r.file(verdictName))
-		require.Empty(t, r.docks.boxes(t))
+		require.FileExists(t, r.file(verdictName))
+		require.Len(t, r.docks.boxes(t), 1)
 		require.Empty(t, r.books.results)
+
+		require.NoError(t, r.Clean(attemptID))
+		require.NoFileExists(t, r.file(verdictName))
 	})
 }
 
