@@ -76,6 +76,12 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 
 				return memory.AvailableBytes, err
 			},
+			DiskHeadroom: host.DiskHeadroomBytes,
+			DiskFree: func() (int64, error) {
+				disk, err := fullest(m.dataDir)
+
+				return disk.FreeBytes, err
+			},
 		}, log)
 
 	return containerRuntime{

@@ -39,7 +39,7 @@ type Evidence struct {
 	StartKind    berth.FailureKind // of the berth.StartError, when it could not start
 	StartMessage string
 	Image        string            // as the sweep file names it
-	HostName     string            // of the machine
+	HostName     string            // of the machine, for messages
 	ReportedKind berth.FailureKind // the shim's error record in the metrics file
 	ExitCode     int
 	LogTail      []string // last 200 lines of both streams, oldest first
@@ -71,10 +71,15 @@ type Limits struct {
 	ProbeFor     time.Duration // how long a short probe may run
 }
 
-// HostEvidence is what is known of the machine's memory.
+// HostEvidence is what is known of the machine's memory, and of its disk where
+// trials keep their files.
 type HostEvidence struct {
 	Measured       bool  // AvailableBytes is a measurement
 	AvailableBytes int64 // what programs could still take when the container was last sampled
+
+	DiskMeasured      bool  // DiskFreeBytes is a measurement
+	DiskFreeBytes     int64 // the least that was free while the container ran
+	DiskHeadroomBytes int64 // with less free, the disk counts as full
 }
 
 // DeviceEvidence is what is known of the GPU side; zero on the CPU.
@@ -112,6 +117,7 @@ var rules = []func(Evidence) (berth.FailureKind, string){
 	contractCode,
 	machineOOM,
 	kernelOOM,
+	hostDisk,
 	infrastructure,
 	hostOOMText,
 	deviceOOMText,

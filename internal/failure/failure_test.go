@@ -33,6 +33,14 @@ func used(peak, limit int64, exit int, lines ...string) failure.Evidence {
 	return failure.Evidence{ExitCode: exit, LogTail: lines, PeakBytes: peak * mib, MemoryLimitBytes: limit * mib}
 }
 
+// withDisk is an attempt on a host whose disk had so many MiB free at the least.
+func withDisk(free int64, lines ...string) failure.Evidence {
+	return failure.Evidence{
+		ExitCode: 1, LogTail: lines, HostName: "a",
+		Host: failure.HostEvidence{DiskMeasured: true, DiskFreeBytes: free * mib, DiskHeadroomBytes: 2048 * mib},
+	}
+}
+
 func with(e failure.Evidence, change func(*failure.Evidence)) failure.Evidence {
 	change(&e)
 
@@ -236,6 +244,37 @@ func TestClassify(t *testing.T) {
 			berth.FailureUserError, "",
 		},
 
+		// The disk of the host, and file systems that only the trial fills.
+		"the host's disk is full": {
+			withDisk(0, traceback("OSError: [Errno 28] No space left on device: '/trial/checkpoint/m.h5'")...), berth.FailureInfra,
+			`the disk of host "a" was full`,
+		},
+		"the host's disk is nearly full": {
+			withDisk(1000, "RESOURCE_EXHAUSTED: /trial/checkpoint/x; No space left on device", "the checkpoint was not written"), berth.FailureInfra,
+			"had 1,000 MiB free, less than the 2,048 MiB",
+		},
+		"no space, and the host's disk has room": {
+			withDisk(90_000, traceback("OSError: [Errno 28] No space left on device: '/tmp/x'")...), berth.FailureUserError, "resources.shm_size",
+		},
+		"no space, and the disk was not looked at": {
+			failure.Evidence{ExitCode: 1, LogTail: traceback("OSError: [Errno 28] No space left on device")}, berth.FailureUserError, "resources.shm_size",
+		},
+		"its /dev/shm is full, and the host's disk too": {
+			withDisk(0, traceback("OSError: [Errno 28] No space left on device: '/dev/shm/x'")...), berth.FailureUserError, "resources.shm_size",
+		},
+		"its /tmp is full, and the host's disk too": {
+			withDisk(0, traceback("OSError: [Errno 28] No space left on device: '/tmp/x'")...), berth.FailureUserError, "/tmp",
+		},
+		"another error on a full disk": {
+			withDisk(0, traceback("ValueError: shapes do not match")...), berth.FailureUserError, "shapes",
+		},
+		"its own files were too many, and filled the disk": {
+			with(withDisk(0, "No space left on device"), func(e *failure.Evidence) { e.Intent = failure.IntentQuota }), berth.FailureDiskQuota, "",
+		},
+		"it ended well on a full disk": {
+			with(withDisk(0, "No space left on device"), func(e *failure.Evidence) { e.ExitCode = 0 }), berth.FailureOK, "",
+		},
+
 		// Docker and the host.
 		"Docker restarted":                    {failure.Evidence{ExitCode: 2, DaemonLost: true}, berth.FailureInfra, "live-restore"},
 		"Docker restarted, 137":               {failure.Evidence{ExitCode: 137, DaemonLost: true}, berth.FailureInfra, "again"},
@@ -335,6 +374,8 @@ func evidence(t *rapid.T) failure.Evidence {
 		PeakBytes:  rapid.Int64Range(0, 2000*mib).Draw(t, "host peak"),
 		Host: failure.HostEvidence{
 			Measured: rapid.Bool().Draw(t, "host measured"), AvailableBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "available"),
+			DiskMeasured: rapid.Bool().Draw(t, "disk measured"), DiskFreeBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "disk"),
+			DiskHeadroomBytes: 2000 * mib,
 		},
 		MemoryLimitBytes: rapid.Int64Range(0, 2000*mib).Draw(t, "host limit"),
 		DaemonLost:       rapid.Bool().Draw(t, "lost"),

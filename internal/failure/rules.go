@@ -163,6 +163,23 @@ func kernelOOM(e Evidence) (berth.FailureKind, string) {
 	return berth.FailureHostOOM, e.hostOOM(" and the kernel killed it")
 }
 
+// hostDisk: the disk of the host is shared, so a trial that finds it full did
+// nothing wrong. What only the trial itself fills is left to the other rules.
+func hostDisk(e Evidence) (berth.FailureKind, string) {
+	if !e.Host.DiskMeasured || e.Host.DiskFreeBytes >= e.Host.DiskHeadroomBytes {
+		return "", ""
+	}
+
+	line := e.findWithout(noSpaceSigns, ownMemory)
+	if line == "" {
+		return "", ""
+	}
+
+	return berth.FailureInfra, fmt.Sprintf("the disk of host %q was full: it had %s free, less than the %s that Berth keeps (--disk-headroom); "+
+		"nothing new starts there until a person frees space; Berth runs the trial again; it said: %s",
+		e.HostName, berth.BytesText(e.Host.DiskFreeBytes), berth.BytesText(e.Host.DiskHeadroomBytes), line)
+}
+
 // infrastructure: a restarting Docker without live-restore ends containers with
 // codes such as 2, 137 or 143 that look like the program's.
 func infrastructure(e Evidence) (berth.FailureKind, string) {

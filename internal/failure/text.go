@@ -10,6 +10,9 @@ import (
 // maxQuote is how many characters of the log a message quotes.
 const maxQuote = 300
 
+// noSpace is what programs say of ENOSPC.
+const noSpace = `\[Errno 28\]|No space left on device`
+
 // Texts of frameworks. Each is the framework's own error, not a word that a
 // program may print in passing.
 var (
@@ -28,6 +31,12 @@ var (
 		`OOM when allocating tensor.*device:CPU`,
 		`OOM when allocating tensor.*by allocator (?:mkl)?cpu`,
 	)
+
+	// noSpaceSigns: a file system was full.
+	noSpaceSigns = compile(noSpace)
+
+	// ownMemory are the file systems in memory that a trial has to itself.
+	ownMemory = compile(`/dev/shm\b|/tmp\b`)
 
 	deviceOOMSigns = compile(
 		`OOM when allocating tensor.*(?:device:GPU|GPU_\d+_bfc)`,
@@ -88,7 +97,7 @@ var hints = []struct {
 		"; trials have no network unless the sweep says network: true",
 	},
 	{
-		regexp.MustCompile(`\[Errno 28\]|No space left on device`),
+		regexp.MustCompile(noSpace),
 		"; /tmp holds half of resources.memory, /dev/shm what resources.shm_size says",
 	},
 	{
@@ -111,16 +120,21 @@ func compile(patterns ...string) []*regexp.Regexp {
 }
 
 // find returns the last line of the log with one of the signs, to be quoted.
-func (e Evidence) find(signs []*regexp.Regexp) string {
+func (e Evidence) find(signs []*regexp.Regexp) string { return e.findWithout(signs, nil) }
+
+// findWithout is find, of the lines that have none of the other signs.
+func (e Evidence) findWithout(signs, others []*regexp.Regexp) string {
 	for _, line := range slices.Backward(e.LogTail) {
-		for _, sign := range signs {
-			if sign.MatchString(line) {
-				return quote(line)
-			}
+		if has(line, signs) && !has(line, others) {
+			return quote(line)
 		}
 	}
 
 	return ""
+}
+
+func has(line string, signs []*regexp.Regexp) bool {
+	return slices.ContainsFunc(signs, func(sign *regexp.Regexp) bool { return sign.MatchString(line) })
 }
 
 func (e Evidence) hint() string {

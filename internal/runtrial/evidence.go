@@ -28,6 +28,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		BelowLimit:       seen.usage.BelowLimit,
 		OOMCause:         seen.exit.OOMCause,
 		Host:             seen.host,
+		HostName:         r.config.HostName,
 		MemoryLimitBytes: r.who.Attempt.Demand.MemoryBytes,
 		PeakBytes:        seen.usage.MemoryPeakBytes,
 		DaemonLost:       seen.exit.DaemonLost,

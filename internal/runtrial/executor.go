@@ -61,6 +61,11 @@ type Config struct {
 	// from one for the container's limit by the kernel's log and counters alone.
 	Available func() (int64, error)
 
+	// DiskFree returns what is free of the disk that DataDir is on, in bytes. Nil =
+	// not known: a trial that finds the disk full then counts as failed by itself.
+	DiskFree     func() (int64, error)
+	DiskHeadroom int64 // bytes; with less free, the disk counts as full
+
 	// CPUIdle returns how much of the host's processor time was idle since boot,
 	// and how much there was, in any unit. Nil = not known: readings of CPU then
 	// count as made on a full host.

@@ -155,7 +155,7 @@ type sampler struct {
 
 	usage berth.Usage
 	kept  berth.Usage          // what is on disk
-	host  failure.HostEvidence // when it was read last
+	host  failure.HostEvidence // memory as read last, and the least of the disk
 }
 
 func (r *run) coverage() coverage {
@@ -178,7 +178,7 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 	ticker := time.NewTicker(s.every)
 	defer ticker.Stop()
 
-	s.host = r.available()
+	s.host = r.look(s.host)
 	r.beat(s.usage)
 	defer r.keepUsage(s) // for whoever adopts the container
 
@@ -190,7 +190,7 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 		}
 
 		if n%max(int(time.Second/s.every), 1) == 0 {
-			s.host = r.available()
+			s.host = r.look(s.host)
 			r.beat(s.usage)
 		}
 
@@ -201,6 +201,8 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 		select {
 		case <-ticker.C:
 		case <-exited:
+			r.lookAtDisk(&s.host) // its files are still there
+
 			return nil
 		case <-ctx.Done():
 			return nil
@@ -234,18 +236,44 @@ func (s *sampler) add(m berth.MemorySample, at time.Time) {
 	closeGaps(&s.usage, m.HighWaterBytes)
 }
 
-// available reads the memory that the host has left.
-func (r *run) available() failure.HostEvidence {
+// look reads what the host has left: of memory now, of its disk the least that
+// was seen. A disk has room again once the first of those that found it full
+// has ended.
+func (r *run) look(host failure.HostEvidence) failure.HostEvidence {
+	r.lookAtDisk(&host)
+
+	host.Measured, host.AvailableBytes = false, 0
 	if r.config.Available == nil {
-		return failure.HostEvidence{}
+		return host
 	}
 
 	bytes, err := r.config.Available()
 	if err != nil {
 		r.log.Warn("reading the host's available memory", "error", err)
+
+		return host
 	}
 
-	return failure.HostEvidence{Measured: err == nil, AvailableBytes: bytes}
+	host.Measured, host.AvailableBytes = true, bytes
+
+	return host
+}
+
+func (r *run) lookAtDisk(host *failure.HostEvidence) {
+	if r.config.DiskFree == nil {
+		return
+	}
+
+	bytes, err := r.config.DiskFree()
+	if err != nil {
+		r.log.Warn("reading what is free on the host's disk", "error", err)
+
+		return
+	}
+
+	if !host.DiskMeasured || bytes < host.DiskFreeBytes {
+		host.DiskMeasured, host.DiskFreeBytes, host.DiskHeadroomBytes = true, bytes, r.config.DiskHeadroom
+	}
 }
 
 // idleTime is a reading of the host's processor time.

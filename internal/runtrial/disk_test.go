@@ -1,0 +1,57 @@
+package runtrial
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// The host's disk is full for a moment, until an attempt that fails gives its
+// room back. None of the attempts is to blame.
+func TestRun_AFullDiskOfTheHostIsNotTheTrialsFault(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		full bool
+		want berth.FailureKind
+		says string
+	}{
+		"it was full": {true, berth.FailureInfra, `the disk of host "a"`},
+		"it had room": {false, berth.FailureUserError, "/dev/shm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var free atomic.Int64
+
+				free.Store(90 << 30)
+
+				r := setup(t)
+				r.config.HostName, r.config.DiskHeadroom = "a", 2<<30
+				r.config.DiskFree = func() (int64, error) { return free.Load(), nil }
+				ended := r.start(t.Context(), r.order())
+				box := r.docks.started(t)
+
+				if c.full {
+					free.Store(0)
+				}
+
+				time.Sleep(5 * time.Second)
+				free.Store(90 << 30)
+				time.Sleep(5 * time.Second)
+				box.Print(berth.Stderr, "OSError: [Errno 28] No space left on device: '/trial/checkpoint/m.h5'\n")
+				box.Exit(1)
+
+				got := await(t, ended)
+				require.NoError(t, got.err)
+				require.Equal(t, c.want, got.outcome.Kind)
+				require.Contains(t, got.outcome.Message, c.says)
+			})
+		})
+	}
+}
