@@ -78,7 +78,7 @@ func (a *Activities) RunTrial(ctx context.Context, order Order) (berth.Outcome, 
 	end(nil)
 	<-done
 
-	if errors.Is(err, ErrNotStopped) {
+	if errors.Is(err, ErrNotStopped) && (stopped || order.Stop) { // else it ran too long, and is stopped by the next run
 		outcome, err = a.letGo(runCtx, order)
 	}
 
@@ -106,7 +106,8 @@ func (a *Activities) letGo(ctx context.Context, order Order) (berth.Outcome, err
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), letGoTimeout)
 	defer cancel()
 
-	const message = "canceled; Docker on the host does not answer: the container is stopped once it does, and its place stays booked until then"
+	const message = "canceled; Docker on the host does not answer, or cannot stop the container: " +
+		"the host goes on trying, and the place stays booked until the container is gone"
 
 	if err := a.Trials.AbandonAttempt(ctx, order.AttemptID, message); err != nil {
 		return berth.Outcome{}, err

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/berthml/berth"
@@ -94,6 +95,29 @@ func TestRunTrial_CancellationDoesNotWaitForDocker(t *testing.T) {
 	require.Equal(t, berth.FailureCanceled, outcome.Kind)
 	require.Contains(t, outcome.Message, "Docker on the host does not answer")
 	require.Equal(t, []string{"a"}, trials.abandoned)
+}
+
+// A container that ran too long and could not be stopped was canceled by
+// nothing: the activity is repeated, and the attempt stays.
+func TestRunTrial_OnlyACancellationLetsGo(t *testing.T) {
+	t.Parallel()
+
+	var suite testsuite.WorkflowTestSuite
+
+	trials := &letting{}
+	a := &activities.Activities{Trials: trials, Executor: executor(func(context.Context, activities.Order) (berth.Outcome, error) {
+		return berth.Outcome{}, fmt.Errorf("%w: %w", activities.ErrNotStopped, berth.Errorf(berth.KindUnavailable, "hangs"))
+	})}
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(a)
+
+	_, err := env.ExecuteActivity(a.RunTrial, activities.Order{AttemptID: "a", Token: 1})
+
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	require.False(t, app.NonRetryable())
+	require.Equal(t, string(berth.KindUnavailable), app.Type())
+	require.Empty(t, trials.abandoned)
 }
 
 // forgetful is a ledger that was restored from an older copy: it does not know

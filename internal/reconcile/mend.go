@@ -10,11 +10,18 @@ import (
 	"github.com/berthml/berth"
 )
 
-// mendForeign removes containers of other hosts that no lease holds a place
-// for. Whether one that has a lease is fenced is for its host to say.
-func (r *Reconciler) mendForeign(ctx context.Context, foreign []berth.Container) error {
+// doomed is a container that must go, and why.
+type doomed struct {
+	berth.Container
+
+	why string
+}
+
+// orphans are the containers of other hosts that no lease holds a place for.
+// Whether one that has a lease is fenced is for its host to say.
+func (r *Reconciler) orphans(ctx context.Context, foreign []berth.Container) ([]doomed, error) {
 	if len(foreign) == 0 {
-		return nil
+		return nil, nil
 	}
 
 	ids := make([]string, len(foreign))
@@ -24,7 +31,7 @@ func (r *Reconciler) mendForeign(ctx context.Context, foreign []berth.Container)
 
 	leases, err := r.ledger.LeasesOf(ctx, ids)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	holds := make(map[string]bool, len(leases))
@@ -32,48 +39,68 @@ func (r *Reconciler) mendForeign(ctx context.Context, foreign []berth.Container)
 		holds[l.AttemptID] = true
 	}
 
-	var all error
+	var orphans []doomed
 
 	for _, c := range foreign {
 		if !holds[c.AttemptID] && time.Since(c.CreatedAt) >= r.config.Grace {
-			all = errors.Join(all, r.remove(ctx, c, "another host of this machine made it, and no lease holds a place for it"))
+			orphans = append(orphans, doomed{c, "another host of this machine made it, and no lease holds a place for it"})
 		}
 	}
 
-	return all
+	return orphans, nil
 }
 
-func (r *Reconciler) mend(ctx context.Context, containers []berth.Container, leases []berth.HostLease) error {
+// fenced are the containers of this host that have no place.
+func (r *Reconciler) fenced(containers []berth.Container, leases []berth.HostLease) []doomed {
 	byAttempt := make(map[string]berth.HostLease, len(leases))
 	for _, l := range leases {
 		byAttempt[l.AttemptID] = l
 	}
 
-	present := make(map[string]bool, len(containers))
-
-	var group errgroup.Group // one that cannot be mended must not keep the others from it
-
-	group.SetLimit(8) // stopping takes up to stopGrace each
+	var fenced []doomed
 
 	for _, c := range containers {
-		present[c.AttemptID] = true
-
 		if why := r.unwanted(c, byAttempt); why != "" {
-			r.clean = false
-
-			group.Go(func() error { return r.remove(ctx, c, why) })
+			fenced = append(fenced, doomed{c, why})
 		}
 	}
 
-	err := group.Wait()
+	return fenced
+}
 
-	return errors.Join(err, r.release(ctx, present, leases))
+// removeAll removes containers, each in its own time: one that cannot be killed
+// keeps no other from it.
+func (r *Reconciler) removeAll(ctx context.Context, containers []doomed) error {
+	var (
+		group errgroup.Group
+		errs  = make([]error, len(containers))
+	)
+
+	group.SetLimit(removeAtOnce)
+
+	for i, c := range containers {
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+			defer cancel()
+
+			errs[i] = r.remove(ctx, c.Container, c.why)
+
+			return nil
+		})
+	}
+
+	return errors.Join(group.Wait(), errors.Join(errs...))
 }
 
 // release frees what attempts hold that are over and have no container, on the
 // proof that the package comment describes. One whose container was removed in
 // this round need not be older than the grace.
-func (r *Reconciler) release(ctx context.Context, removed map[string]bool, leases []berth.HostLease) error {
+func (r *Reconciler) release(ctx context.Context, containers []berth.Container, leases []berth.HostLease) error {
+	removed := make(map[string]bool, len(containers))
+	for _, c := range containers {
+		removed[c.AttemptID] = true
+	}
+
 	var over []berth.HostLease
 
 	for _, l := range leases {

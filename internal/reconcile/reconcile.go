@@ -92,7 +92,14 @@ const (
 	// than Docker takes to make a container of a lease.
 	DefaultGrace = time.Minute
 	// stopGrace is what an orphan gets between SIGTERM and SIGKILL.
-	stopGrace    = 10 * time.Second
+	stopGrace = 10 * time.Second
+	// removeTimeout bounds the removal of one container. With one that cannot be
+	// killed, a round still ends before the next one is due, which renews leases.
+	removeTimeout = stopGrace + 3*time.Second
+	// removeAtOnce is more than attempts run on a host as a rule, so that those
+	// that cannot be killed do not keep the others waiting.
+	removeAtOnce = 64
+	// roundTimeout bounds each part of a round: to look, and to release.
 	roundTimeout = 30 * time.Second
 	// noDocker is the problem of a host whose Docker is dead or hangs.
 	noDocker = "Docker does not answer"
@@ -203,17 +210,17 @@ func (r *Reconciler) Run(ctx context.Context) error {
 // Round reconciles once. Nothing is stopped or released within one grace
 // period of the start, when activities are still adopting what they left.
 func (r *Reconciler) Round(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	looking, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
-	all, err := r.containers.List(ctx)
+	all, err := r.containers.List(looking)
 	if err != nil {
-		return errors.Join(err, r.reportNoDocker(ctx))
+		return errors.Join(err, r.reportNoDocker(looking))
 	}
 
 	containers, foreign := r.split(all)
 
-	if err := r.touch(ctx, containers); err != nil {
+	if err := r.touch(looking, containers); err != nil {
 		return err
 	}
 
@@ -223,14 +230,31 @@ func (r *Reconciler) Round(ctx context.Context) error {
 
 	leftovers := r.leftovers() // as containers, before the ledger is read
 
-	leases, err := r.ledger.HostLeases(ctx, r.config.Host.ID)
+	leases, err := r.ledger.HostLeases(looking, r.config.Host.ID)
 	if err != nil {
 		return err
 	}
 
 	r.sweepDisk(leftovers, leases)
 
-	return errors.Join(r.mend(ctx, containers, leases), r.mendForeign(ctx, foreign), r.settle(ctx, containers, leases))
+	orphans, err := r.orphans(looking, foreign)
+
+	return errors.Join(err, r.mend(ctx, containers, orphans, leases))
+}
+
+// mend removes what must go. The rest of the round has its own time: a container
+// that cannot be killed holds up neither the places of others nor the questions
+// to Temporal.
+func (r *Reconciler) mend(ctx context.Context, containers []berth.Container, orphans []doomed, leases []berth.HostLease) error {
+	fenced := r.fenced(containers, leases)
+	r.clean = r.clean && len(fenced) == 0
+
+	err := r.removeAll(ctx, append(fenced, orphans...))
+
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+
+	return errors.Join(err, r.release(ctx, containers, leases), r.settle(ctx, containers, leases))
 }
 
 // split tells this host's containers from those of others. The executor's are

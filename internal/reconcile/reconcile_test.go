@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -161,7 +162,11 @@ func (w *world) aroundTouch(ctx context.Context, in fake.Touch, call func(contex
 }
 
 // Settle is what Temporal is asked.
-func (w *world) Settle(_ context.Context, l berth.HostLease) error {
+func (w *world) Settle(ctx context.Context, l berth.HostLease) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+
 	w.settled = append(w.settled, l.AttemptID)
 
 	return nil
@@ -673,4 +678,55 @@ func TestRound_AsksAboutAttemptsWithoutAContainer(t *testing.T) { //nolint:paral
 
 		require.Len(t, w.settled, 2)
 	})
+}
+
+// One container that cannot be killed holds up neither the places of others nor
+// the next touch of its host.
+func TestRound_AStuckContainerHoldsUpNothingElse(t *testing.T) {
+	t.Parallel()
+
+	for name, foreign := range map[string]bool{"its own": false, "of another host": true} { //nolint:paralleltest // a bubble has its own clock
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+
+				for _, attempt := range []string{"a", "b", "c"} {
+					w.box(t, attempt)
+					w.foreign[attempt] = foreign
+				}
+
+				w.fenced(t, "gone")
+				w.running(t, "missing")
+				time.Sleep(old)
+
+				w.docker.Hook(func(h *fake.DockerHooks) {
+					h.Stop = func(ctx context.Context, _ string, _ func(context.Context) error) error {
+						<-ctx.Done()
+
+						return fmt.Errorf("stopping: %w", context.Cause(ctx))
+					}
+				})
+				w.ledger.Hook(func(h *fake.LedgerHooks) {
+					h.ReleaseLease = func(ctx context.Context, attempt string, call func(context.Context) error) error {
+						return w.unless(ctx, "release "+attempt, func(ctx context.Context) error {
+							return cmp.Or(ctx.Err(), call(ctx))
+						})
+					}
+				})
+
+				began := time.Now()
+				r := setup(w, func(c *reconcile.Config) { c.Workflows = w })
+				require.Error(t, r.Round(t.Context()))
+				require.Less(t, time.Since(began), berth.LeaseRenewEvery, "the next round is in time, so the host is not late")
+
+				for _, lease := range w.ledger.Snapshot().Leases {
+					require.Equal(t, lease.AttemptID == "gone", lease.State == berth.LeaseReleased, lease.AttemptID)
+				}
+
+				time.Sleep(time.Minute)
+				require.Error(t, r.Round(t.Context()))
+				require.Equal(t, []string{"missing"}, w.settled)
+			})
+		})
+	}
 }

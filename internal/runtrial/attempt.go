@@ -110,9 +110,10 @@ func (r *run) clear(ctx context.Context) error {
 	return nil
 }
 
-// cutOff turns the errors of a context that ended into ErrDetached.
+// cutOff turns the errors of a context that ended into ErrDetached, but not that
+// the container should have stopped and did not.
 func cutOff(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !errors.Is(err, ErrNotStopped) {
 		return fmt.Errorf("%w (%w)", ErrDetached, context.Cause(ctx))
 	}
 

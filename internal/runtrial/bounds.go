@@ -45,10 +45,7 @@ func (r *run) stopExcess(ctx context.Context, why failure.Intent) error {
 	r.intent = why
 	r.log.Warn("attempt takes more than it may; stopping it", "attempt", r.who.Attempt.ID, "why", why)
 
-	ctx, cancel := context.WithTimeout(ctx, stopPatience)
-	defer cancel()
-
-	return patiently(ctx, func() error { return r.containers.Stop(ctx, r.container.ID, excessGrace) })
+	return r.stop(ctx, r.container.ID, excessGrace)
 }
 
 // settleExcess takes in what was found out at the exit, when nothing was left

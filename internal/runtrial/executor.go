@@ -128,9 +128,10 @@ type Beaten struct {
 // ErrDetached is returned when ctx ended and the container goes on without us.
 var ErrDetached = errors.New("detached from the attempt; its container goes on")
 
-// ErrNotStopped is returned when a container had to stop and Docker did not
-// answer. Once the attempt is fenced, the reconciler stops it when Docker is back.
-var ErrNotStopped = errors.New("no answer from Docker to the order to stop the container")
+// ErrNotStopped is returned when a container had to stop and Docker did not stop
+// it in time. It is unavailable: another Run tries again. Once the attempt is
+// fenced, the reconciler does.
+var ErrNotStopped = berth.Errorf(berth.KindUnavailable, "Docker did not stop the container")
 
 // Run runs an attempt to its committed outcome. Running it again, also while
 // or after another Run of the same attempt was cut off, goes on from where it

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -576,4 +577,54 @@ func TestRun_SaysThatItCouldNotStop(t *testing.T) {
 		require.ErrorIs(t, err, ErrNotStopped)
 		require.LessOrEqual(t, time.Since(began), 2*time.Minute)
 	})
+}
+
+// Docker hangs on one container, or refuses to end it: the order to stop it ends
+// all the same, once, and says so whatever Docker said.
+func TestRun_SaysThatItCouldNotStopOneContainer(t *testing.T) {
+	t.Parallel()
+
+	hangs := func(ctx context.Context, _ string, _ func(context.Context) error) error {
+		<-ctx.Done()
+
+		return fmt.Errorf("stopping: %w", context.Cause(ctx))
+	}
+	refuses := func(context.Context, string, func(context.Context) error) error {
+		return berth.Errorf(berth.KindInternal, "tried to kill container, but did not receive an exit event")
+	}
+
+	for name, c := range map[string]struct {
+		stop  func(ctx context.Context, id string, call func(context.Context) error) error
+		given func(r *rig, order *Order, cancel context.CancelCauseFunc)
+	}{
+		"give back, Docker hangs":   {hangs, func(_ *rig, order *Order, _ context.CancelCauseFunc) { order.Stop = true }},
+		"give back, Docker refuses": {refuses, func(_ *rig, order *Order, _ context.CancelCauseFunc) { order.Stop = true }},
+		"canceled, Docker hangs": {hangs, func(r *rig, _ *Order, cancel context.CancelCauseFunc) {
+			r.docks.ensured = func() { cancel(errStop) }
+		}},
+		"ran too long, Docker hangs": {hangs, func(r *rig, _ *Order, _ context.CancelCauseFunc) {
+			r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(time.Second) })
+		}},
+		"wrote too much, Docker hangs": {hangs, func(r *rig, _ *Order, _ context.CancelCauseFunc) { r.config.Bounds.OutputLimit = -1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				r.docks.Hook(func(h *fake.DockerHooks) { h.Stop = c.stop })
+
+				ctx, cancel := context.WithCancelCause(t.Context())
+				order := r.order()
+				c.given(r, &order, cancel)
+
+				began := time.Now()
+				_, err := r.Run(ctx, order)
+				require.ErrorIs(t, err, ErrNotStopped)
+				require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "it is tried again, unless the trial was canceled")
+				require.LessOrEqual(t, time.Since(began), 65*time.Second, "30 s of grace and 30 s of patience, once")
+				require.Empty(t, r.books.results)
+				cancel(nil)
+			})
+		})
+	}
 }

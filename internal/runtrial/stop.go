@@ -9,17 +9,18 @@ import (
 	"github.com/berthml/berth/internal/failure"
 )
 
-// stop stops the container. Errors: ErrNotStopped when Docker does not answer.
-func (r *run) stop(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, r.config.Grace+stopPatience)
+// stop stops the container. Errors: ErrNotStopped, whatever Docker says. A
+// container that cannot be killed gets no answer until the time is up, or one
+// that is no sign of an outage.
+func (r *run) stop(ctx context.Context, id string, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, grace+stopPatience)
 	defer cancel()
 
-	err := patiently(ctx, func() error { return r.containers.Stop(ctx, id, r.config.Grace) })
-	if berth.KindOf(err) == berth.KindUnavailable {
+	if err := patiently(ctx, func() error { return r.containers.Stop(ctx, id, grace) }); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotStopped, err)
 	}
 
-	return err
+	return nil
 }
 
 // abandon leaves an attempt that is fenced to the reconciler. Only the ledger
@@ -35,7 +36,7 @@ func (r *run) abandon() {
 // giveBack stops what runs, if anything does, and frees the place. The
 // container is known by its name: it may run without being recorded.
 func (r *run) giveBack(ctx context.Context) (berth.Outcome, error) {
-	if err := r.stop(ctx, r.containers.Name(r.who.Attempt.ID)); err != nil {
+	if err := r.stop(ctx, r.containers.Name(r.who.Attempt.ID), r.config.Grace); err != nil {
 		return berth.Outcome{}, err
 	}
 

@@ -146,7 +146,7 @@ func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, 
 		r.intent = failure.IntentCancel
 	}
 
-	return r.stop(followCtx, r.container.ID)
+	return r.stop(followCtx, r.container.ID, r.config.Grace)
 }
 
 // sampler keeps the largest of what was measured.
