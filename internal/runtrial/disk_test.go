@@ -1,6 +1,8 @@
 package runtrial
 
 import (
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -53,5 +55,53 @@ func TestRun_AFullDiskOfTheHostIsNotTheTrialsFault(t *testing.T) {
 				require.Contains(t, got.outcome.Message, c.says)
 			})
 		})
+	}
+}
+
+// A container is adopted and collected on a disk that takes nothing more: a
+// directory in the way of each temporary file stands for it.
+func TestRun_AFullDiskKeepsNothingFromBeingAdopted(t *testing.T) {
+	t.Parallel()
+
+	for name, params := range map[string]string{
+		"the same parameters":        "",
+		"written by another version": `{"lr": 0.1}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			box := r.leave(t, r.order())
+
+			if params != "" {
+				require.NoError(t, os.WriteFile(r.file(filepath.Join("in", paramsName)), []byte(params), 0o600))
+			}
+
+			for _, file := range []string{filepath.Join("in", paramsName), launchName, usageName, verdictName} {
+				require.NoError(t, os.MkdirAll(r.file(file+".tmp"), 0o700))
+			}
+
+			box.Print(berth.Stdout, "acc=0.5\n")
+			box.Exit(0)
+
+			got := await(t, r.start(t.Context(), r.order()))
+			require.NoError(t, got.err)
+			require.Equal(t, berth.FailureOK, got.outcome.Kind)
+			require.Equal(t, 1, r.docks.made)
+		})
+	}
+}
+
+// No container starts without its parameters.
+func TestRun_AFullDiskStartsNothing(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	require.NoError(t, os.MkdirAll(r.file(filepath.Join("in", paramsName+".tmp")), 0o700))
+
+	for range 2 { // the second finds the launch of the first
+		_, err := r.Run(t.Context(), r.order())
+		require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
+		require.Zero(t, r.docks.made)
 	}
 }

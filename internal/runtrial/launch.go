@@ -37,7 +37,14 @@ func (r *run) prepare() (berth.Launch, error) {
 		r.keepLaunch(launch)
 	}
 
-	if err := r.dirs.make(r.who.Trial.Params); err != nil {
+	err := r.dirs.make(r.who.Trial.Params)
+	if err != nil && found && r.dirs.prepared() { // its container has all that it needs
+		r.log.Warn("preparing an attempt that was prepared before; going on", "attempt", r.who.Attempt.ID, "error", err)
+
+		return launch, nil
+	}
+
+	if err != nil {
 		return berth.Launch{}, berth.Errorf(berth.KindUnavailable, "preparing attempt %s: %w", r.who.Attempt.ID, err)
 	}
 
