@@ -76,6 +76,14 @@ func (p *Process) Sleep(d time.Duration) bool {
 	return false
 }
 
+// Rotate drops the log so far, as Docker does with the oldest of a long one.
+func (p *Process) Rotate() {
+	p.docker.mu.Lock()
+	defer p.docker.mu.Unlock()
+
+	p.box.log = nil
+}
+
 // Print writes to standard output or standard error. A line is in the log once
 // it has ended or is 16 KiB long; a process that is gone prints nothing.
 func (p *Process) Print(stream, text string) {

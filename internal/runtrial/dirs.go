@@ -21,7 +21,10 @@ const (
 )
 
 // ours is what of an attempt's directory goes when its result is committed.
-var ours = []string{"in", launchName, launchName + ".tmp", verdictName, verdictName + ".tmp", usageName, usageName + ".tmp"}
+var ours = []string{
+	"in", launchName, launchName + ".tmp", verdictName, verdictName + ".tmp", usageName, usageName + ".tmp",
+	readingName, readingName + ".tmp",
+}
 
 // dirs are the host's directories of one attempt.
 type dirs struct {

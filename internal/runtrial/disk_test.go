@@ -77,7 +77,7 @@ func TestRun_AFullDiskKeepsNothingFromBeingAdopted(t *testing.T) {
 				require.NoError(t, os.WriteFile(r.file(filepath.Join("in", paramsName)), []byte(params), 0o600))
 			}
 
-			for _, file := range []string{filepath.Join("in", paramsName), launchName, usageName, verdictName} {
+			for _, file := range []string{filepath.Join("in", paramsName), launchName, usageName, readingName, verdictName} {
 				require.NoError(t, os.MkdirAll(r.file(file+".tmp"), 0o700))
 			}
 

@@ -2,6 +2,7 @@ package runtrial
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -23,11 +24,13 @@ const (
 	pointsAtOnce = 10_000
 	// streamBerth is the stream of what Berth itself says in a log.
 	streamBerth = "berth"
+	// dockerLogBytes is what Docker keeps of a log (internal/docker, logConfig).
+	dockerLogBytes = 30 << 20
 )
 
-// output is what a container says: its log and its metrics. Everything is read
-// from the start, also by a run that adopts the container, so that the metrics
-// are whole; what is stored already is stored once.
+// output is what a container says: its log and its metrics. A run that adopts the
+// container goes on from where an earlier run stopped to read (reading); what is
+// stored already is stored once.
 //
 // While the database is away, what could not be written waits in memory, which
 // Bounds keep small: 16 MiB of log, and 36 MB of metrics for an hour of a job
@@ -48,7 +51,14 @@ type output struct {
 	torn   bool // the end of the log cannot be read
 	lines  []string
 
-	position berth.LogPosition // of what was read
+	position berth.LogPosition // of what was read; one goroutine reads
+	before   berth.LogPosition // what an earlier run took in
+	taken    berth.LogPosition // what was taken in
+	begun    bool              // a chunk was read
+	gap      bool              // Docker had dropped a part of the log
+
+	keptOffset int64    // of the reading that is on disk
+	stored     *reading // up to which all is in the database; for the goroutine that writes
 
 	pace   *pace
 	readAt atomic.Int64          // when the last chunk was, Unix time in ns
@@ -67,6 +77,10 @@ func newOutput(r *run) *output {
 		o.stdout = newLineParser(r.who.Spec.Metrics.Pattern)
 	} else {
 		o.file = &metricsFile{run: r, metrics: o.metrics, parser: newRecordParser(), left: metricsFileBytes}
+	}
+
+	if kept, found := r.dirs.reading(r.container.ID); found {
+		o.resume(kept)
 	}
 
 	return o
@@ -137,19 +151,24 @@ func isOver(exited <-chan struct{}) bool {
 
 // take adds a chunk to the log, to the classifier's tail and to the metrics.
 func (o *output) take(c berth.LogChunk) {
-	if c.Stream == berth.Stdout {
-		o.position.Stdout = c.At
-		o.takeStdout(c)
-	} else {
-		o.position.Stderr = c.At
-	}
-
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
+	*of(&o.position, c.Stream) = c.At
 
 	if line := bytes.TrimRight(c.Data, "\r\n"); len(line) > 0 {
 		o.lines = append(o.lines, strings.ToValidUTF8(string(line[:min(len(line), lineBytes)]), "\uFFFD"))
 		o.lines = o.lines[max(len(o.lines)-tailLines, 0):]
+	}
+
+	if o.counted(c) {
+		return
+	}
+
+	*of(&o.taken, c.Stream) = c.At
+
+	if c.Stream == berth.Stdout {
+		o.takeStdout(c)
 	}
 
 	o.store(c)
@@ -223,12 +242,17 @@ func (o *output) push() {
 func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
+	defer o.keep() // for the run that adopts the container
 
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-ticker.C:
 			if err := o.write(ctx); err != nil && ctx.Err() == nil {
 				o.run.log.Warn("storing metrics and log; trying again", "attempt", o.run.who.Attempt.ID, "error", err)
+			}
+
+			if n%int(keepUsageEvery/flushEvery) == 0 {
+				o.keep()
 			}
 		case <-exited:
 			return nil
@@ -276,6 +300,10 @@ func (o *output) notes() []string {
 		notes = append(notes, "its metrics file is larger than "+berth.BytesText(metricsFileBytes)+" and was read so far only")
 	}
 
+	if o.gap {
+		notes = append(notes, o.gapNote())
+	}
+
 	if o.torn {
 		notes = append(notes, "the end of its log could not be read")
 	}
@@ -309,10 +337,18 @@ func (o *output) write(ctx context.Context) error {
 
 	attempt, token := o.run.who.Attempt.ID, o.run.order.Token
 
-	for points := o.metrics.pending(); len(points) > 0; {
+	o.mu.Lock()
+	points := o.metrics.pending()
+	o.push()
+	pieces, read := o.pieces, o.reading()
+	o.pieces = nil
+	o.mu.Unlock()
+
+	for len(points) > 0 {
 		batch := points[:min(len(points), pointsAtOnce)]
 		if err := o.run.records.PutMetrics(ctx, attempt, token, batch); err != nil {
 			o.metrics.restore(points)
+			o.restore(pieces)
 
 			return err
 		}
@@ -320,23 +356,25 @@ func (o *output) write(ctx context.Context) error {
 		points = points[len(batch):]
 	}
 
-	o.mu.Lock()
-	o.push()
-	pieces := o.pieces
-	o.pieces = nil
-	o.mu.Unlock()
-
 	for i, piece := range pieces {
 		if err := o.run.records.PutLog(ctx, attempt, token, piece); err != nil {
-			o.mu.Lock()
-			o.pieces = append(pieces[i:], o.pieces...)
-			o.mu.Unlock()
+			o.restore(pieces[i:])
 
 			return err
 		}
 	}
 
+	o.stored = cmp.Or(read, o.stored)
+
 	return nil
+}
+
+// restore puts pieces back in front, after they could not be stored.
+func (o *output) restore(pieces []berth.LogPiece) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	o.pieces = append(pieces, o.pieces...)
 }
 
 func (o *output) lastLines() []string {

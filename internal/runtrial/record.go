@@ -13,8 +13,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// steps gives a metric its next step where the job names none. An adopted job
-// is read from its start, so a line gets the same step again.
+// steps gives a metric its next step where the job names none. A run that adopts
+// the container goes on from those of the run before, so a line gets the same
+// step again.
 type steps map[string]int64
 
 func (s steps) of(name string, named *int64) int64 {

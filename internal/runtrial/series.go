@@ -2,7 +2,7 @@ package runtrial
 
 import (
 	"fmt"
-	"math"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -24,13 +24,16 @@ type series struct {
 	ended  bool // nothing is held back any more
 }
 
-// history is what is kept of one metric.
+// history is what is kept of one metric. Its figures are finite: a sum that is
+// too large for a number is not written down.
 type history struct {
-	last, min, max float64
-	sum            float64
-	finite         int
-	lastStatus     berth.MetricStatus
-	final          *berth.MetricPoint
+	Last       float64            `json:"last"`
+	LastStatus berth.MetricStatus `json:"last_status"`
+	Min        float64            `json:"min"` // of the finite ones, like Max and Sum
+	Max        float64            `json:"max"`
+	Sum        float64            `json:"sum"`
+	Finite     int                `json:"finite"` // how many there were
+	Final      *berth.MetricPoint `json:"final,omitempty"`
 }
 
 func newSeries(thin *thinner) *series { return &series{byName: make(map[string]*history), thin: thin} }
@@ -48,7 +51,7 @@ func (s *series) add(points ...berth.MetricPoint) {
 				continue
 			}
 
-			h = &history{min: math.Inf(1), max: math.Inf(-1)}
+			h = &history{}
 			s.byName[p.Name] = h
 		}
 
@@ -57,6 +60,36 @@ func (s *series) add(points ...berth.MetricPoint) {
 		if s.thin.add(p) {
 			s.queue = append(s.queue, p)
 		}
+	}
+}
+
+// kept is all that is known, for another run to go on from.
+func (s *series) kept() keptSeries {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	kept := keptSeries{
+		Histories: make(map[string]history, len(s.byName)), More: s.more,
+		Kept: s.thin.kept, Lost: s.thin.lost, Held: maps.Clone(s.thin.held),
+	}
+	for name, h := range s.byName {
+		kept.Histories[name] = *h
+	}
+
+	return kept
+}
+
+// resume goes on from what another run knew.
+func (s *series) resume(k keptSeries, thin *thinner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.more, s.thin = k.More, thin
+	thin.kept, thin.lost = k.Kept, k.Lost
+	maps.Copy(thin.held, k.Held)
+
+	for name, h := range k.Histories {
+		s.byName[name] = &h
 	}
 }
 
@@ -88,18 +121,24 @@ func (s *series) notes(b Bounds) []string {
 
 func (h *history) add(p berth.MetricPoint) {
 	if p.Final {
-		h.final = &p
+		h.Final = &p
 
 		return
 	}
 
-	h.last, h.lastStatus = p.Value, p.Status
+	h.Last, h.LastStatus = p.Value, p.Status
 
-	if p.Status == berth.MetricFinite {
-		h.min, h.max = min(h.min, p.Value), max(h.max, p.Value)
-		h.sum += p.Value
-		h.finite++
+	if p.Status != berth.MetricFinite {
+		return
 	}
+
+	if h.Finite == 0 {
+		h.Min, h.Max = p.Value, p.Value
+	}
+
+	h.Min, h.Max = min(h.Min, p.Value), max(h.Max, p.Value)
+	h.Sum += p.Value
+	h.Finite++
 }
 
 // pending takes the points that are not stored yet.
@@ -133,18 +172,18 @@ func (s *series) objective(o berth.Objective) (value *float64, status berth.Metr
 		return nil, ""
 	}
 
-	number, status := h.last, h.lastStatus
+	number, status := h.Last, h.LastStatus
 
 	switch {
-	case h.final != nil:
-		number, status = h.final.Value, h.final.Status
-	case h.finite == 0 || o.Strategy == berth.StrategyLast || o.Strategy == "":
+	case h.Final != nil:
+		number, status = h.Final.Value, h.Final.Status
+	case h.Finite == 0 || o.Strategy == berth.StrategyLast || o.Strategy == "":
 	case o.Strategy == berth.StrategyMean:
-		number, status = h.sum/float64(h.finite), berth.MetricFinite
+		number, status = h.Sum/float64(h.Finite), berth.MetricFinite
 	case o.Goal == berth.GoalMinimize:
-		number, status = h.min, berth.MetricFinite
+		number, status = h.Min, berth.MetricFinite
 	default:
-		number, status = h.max, berth.MetricFinite
+		number, status = h.Max, berth.MetricFinite
 	}
 
 	if status != berth.MetricFinite {

@@ -1,0 +1,148 @@
+package runtrial
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// readingName is the file that keeps how far an attempt's log was read.
+const readingName = "log.json"
+
+// reading is how far a container's log was read, and what is known of it then.
+// Docker keeps the newest 30 MiB only: a run that adopts the container cannot
+// read the beginning again. Everything up to Position is in the database.
+type reading struct {
+	Container string            `json:"container"` // its id
+	At        time.Time         `json:"at"`        // when it was read so far
+	Position  berth.LogPosition `json:"position"`
+	Offset    int64             `json:"offset"`            // of the next byte of the log
+	Cut       bool              `json:"cut,omitempty"`     // the log limit was reached
+	Gap       bool              `json:"gap,omitempty"`     // Docker had dropped a part of it
+	Line      []byte            `json:"line,omitempty"`    // unfinished last line of stdout
+	LineAt    time.Time         `json:"line_at,omitzero"`  // its time
+	Metrics   *keptSeries       `json:"metrics,omitempty"` // nil when the log has none
+}
+
+// keptSeries is all that a series and its parser know.
+type keptSeries struct {
+	Histories map[string]history           `json:"histories"`
+	Steps     steps                        `json:"steps"`
+	More      bool                         `json:"more,omitempty"`
+	Kept      int                          `json:"kept"`
+	Lost      int                          `json:"lost,omitempty"`
+	Held      map[string]berth.MetricPoint `json:"held,omitempty"`
+}
+
+// keepReading writes down how far a log was read. Like usage it is not synced: a
+// power cut ends the container as well.
+func (d dirs) keepReading(r reading) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return berth.Errorf(berth.KindInternal, "encoding what was read of the log: %w", err)
+	}
+
+	return writeFile(filepath.Join(d.attempt, readingName), data)
+}
+
+// reading is how far this container's log was read; found is false when that was
+// not written down.
+func (d dirs) reading(container string) (r reading, found bool) {
+	data, err := os.ReadFile(filepath.Join(d.attempt, readingName))
+	if err != nil || json.Unmarshal(data, &r) != nil || container == "" || r.Container != container {
+		return reading{}, false
+	}
+
+	return r, true
+}
+
+// resume goes on from where an earlier run stopped to read. The log itself is
+// read from its oldest line for the classifier; what was counted is left out.
+func (o *output) resume(r reading) {
+	o.before, o.taken = r.Position, r.Position
+	o.offset, o.keptOffset = r.Offset, r.Offset
+	o.cut, o.gap = r.Cut, r.Gap
+	o.line, o.lineAt = r.Line, r.LineAt
+
+	if o.stdout != nil && r.Metrics != nil {
+		o.metrics.resume(*r.Metrics, newThinner(o.run.config.Bounds, time.Since(r.At)))
+		maps.Copy(o.stdout.records.steps, r.Metrics.Steps)
+	}
+}
+
+// counted reports whether an earlier run took a chunk in. The first chunk that
+// Docker still has is one of those, unless Docker has dropped a part of the log.
+func (o *output) counted(c berth.LogChunk) bool {
+	first := !o.begun
+	o.begun = true
+
+	if !c.At.After(*of(&o.before, c.Stream)) {
+		return true
+	}
+
+	if first && !(o.before.Stdout.IsZero() && o.before.Stderr.IsZero()) {
+		o.gap, o.line = true, nil
+	}
+
+	return false
+}
+
+// of is the place of a stream in a position.
+func of(p *berth.LogPosition, stream string) *time.Time {
+	if stream == berth.Stdout {
+		return &p.Stdout
+	}
+
+	return &p.Stderr
+}
+
+// reading says how far the log was read; nil when no further than before. The
+// caller holds o.mu, and stores all that waits before it writes this down.
+func (o *output) reading() *reading {
+	if o.offset == o.keptOffset {
+		return nil
+	}
+
+	r := &reading{
+		Container: o.run.container.ID, At: time.Now().UTC(), Position: o.taken, Offset: o.offset,
+		Cut: o.cut, Gap: o.gap, Line: o.line, LineAt: o.lineAt,
+	}
+
+	if o.stdout != nil {
+		kept := o.metrics.kept()
+		kept.Steps = maps.Clone(o.stdout.records.steps)
+		r.Metrics = &kept
+	}
+
+	return r
+}
+
+// keep writes down how far the log was read and stored.
+func (o *output) keep() {
+	if o.stored == nil {
+		return
+	}
+
+	if err := o.run.dirs.keepReading(*o.stored); err != nil {
+		o.run.log.Warn("writing down how far the log was read", "attempt", o.run.who.Attempt.ID, "error", err)
+
+		return
+	}
+
+	o.keptOffset, o.stored = o.stored.Offset, nil
+}
+
+// gapNote says that a part of the log is missing.
+func (o *output) gapNote() string {
+	note := fmt.Sprintf("Docker dropped a part of its log before Berth read it, since it keeps the last %s only", berth.BytesText(dockerLogBytes))
+	if o.stdout != nil {
+		note += ", so metrics may be lost; write them to the file that TRIAL_METRICS_FILE names"
+	}
+
+	return note
+}

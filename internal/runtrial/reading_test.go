@@ -1,0 +1,143 @@
+package runtrial
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/fake"
+)
+
+// readFor runs an attempt for so long while say prints, then detaches.
+func (r *rig) readFor(t *testing.T, d time.Duration, say func(box *fake.Process)) *fake.Process {
+	t.Helper()
+
+	ctx, shutdown := context.WithCancelCause(t.Context())
+	ended := r.start(ctx, r.order())
+	box := r.docks.started(t)
+	say(box)
+	time.Sleep(d)
+	shutdown(errors.New("the worker stops"))
+	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+
+	return box
+}
+
+// Docker keeps the newest 30 MiB of a log. A run that adopts the container goes
+// on from what an earlier run read of it.
+func TestRun_GoesOnFromWhatWasReadOfTheLog(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		objective berth.Objective
+		rotate    func(box *fake.Process)
+		want      float64
+		lost      bool
+	}{
+		"the best":         {berth.Objective{Strategy: berth.StrategyBest}, (*fake.Process).Rotate, 0.9, true},
+		"the mean":         {berth.Objective{Strategy: berth.StrategyMean}, (*fake.Process).Rotate, 0.6, true},
+		"the last":         {berth.Objective{Strategy: berth.StrategyLast}, (*fake.Process).Rotate, 0.5, true},
+		"nothing was lost": {berth.Objective{Strategy: berth.StrategyMean}, func(*fake.Process) {}, 0.6, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				r.books.says(func(who *berth.Assignee) {
+					o := c.objective
+					o.Metric, o.Goal = "acc", berth.GoalMaximize
+					who.Spec.Objective = &o
+				})
+
+				box := r.readFor(t, time.Second, func(box *fake.Process) {
+					box.Print(berth.Stdout, "acc=0.9\nloss=nan\n")
+					box.Print(berth.Stderr, "a warning\n")
+				})
+				c.rotate(box)
+				box = r.readFor(t, time.Second, func(box *fake.Process) { box.Print(berth.Stdout, "acc=0.4\n") })
+				c.rotate(box)
+				box.Print(berth.Stdout, "acc=0.5\n")
+				box.Exit(0)
+
+				got := await(t, r.start(t.Context(), r.order()))
+				require.NoError(t, got.err)
+				require.Equal(t, berth.FailureOK, got.outcome.Kind)
+				require.InDelta(t, c.want, *got.outcome.Value, 1e-9)
+
+				text := r.books.text(t)
+				require.Contains(t, text, "acc=0.9\nloss=nan\na warning\nacc=0.4\nacc=0.5\n", "nothing twice, and nothing left out")
+
+				stored := r.books.metrics(t)
+				require.InDelta(t, 0.9, stored["acc/i"].Value, 0, "the first step stays what it was")
+				require.InDelta(t, 0.4, stored["acc/ii"].Value, 0)
+				require.InDelta(t, 0.5, stored["acc/iii"].Value, 0)
+				require.Equal(t, berth.MetricNaN, stored["loss/i"].Status)
+
+				if c.lost {
+					require.Contains(t, got.outcome.Message, "Docker dropped a part of its log")
+				} else {
+					require.NotContains(t, got.outcome.Message, "dropped")
+				}
+			})
+		})
+	}
+}
+
+// What was not stored yet is read again: it is not counted as read.
+func TestRun_ReadsAgainWhatWasNotStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.books.says(func(who *berth.Assignee) { who.Spec.Objective.Strategy = berth.StrategyMean })
+
+		away := awayFor(1000)
+		r.books.logErrs = away
+		box := r.readFor(t, 10*time.Second, func(box *fake.Process) { box.Print(berth.Stdout, "acc=0.9\n") })
+		r.books.logErrs = nil
+		r.books.metricErrs = away
+		box = r.readFor(t, 10*time.Second, func(*fake.Process) { box.Print(berth.Stdout, "acc=0.8\n") })
+		r.books.metricErrs = nil
+
+		for i := range 5 {
+			box.Print(berth.Stdout, "acc=0."+strconv.Itoa(i)+"\n")
+		}
+
+		box.Exit(0)
+
+		got := await(t, r.start(t.Context(), r.order()))
+		require.NoError(t, got.err)
+		require.InDelta(t, (0.9+0.8+0.1+0.2+0.3+0.4)/7, *got.outcome.Value, 1e-9)
+		require.Len(t, r.books.metrics(t), 7)
+		require.Equal(t, "acc=0.9\nacc=0.8\nacc=0.0\nacc=0.1\nacc=0.2\nacc=0.3\nacc=0.4\n", r.books.text(t))
+	})
+}
+
+// A worker that is killed writes nothing down at its end. What it read since it
+// last did is read again.
+func TestRun_KeepsWhatItReadWhileItReads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.books.says(func(who *berth.Assignee) { who.Spec.Objective.Strategy = berth.StrategyBest })
+
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+		box.Print(berth.Stdout, "acc=0.9\n")
+		box.Print(berth.Stdout, "half a li")
+		time.Sleep(2 * keepUsageEvery)
+		require.FileExists(t, r.file(readingName))
+		box.Print(berth.Stdout, "ne acc=0.95\n")
+		box.Exit(0)
+
+		got := await(t, ended)
+		require.NoError(t, got.err)
+		require.InDelta(t, 0.95, *got.outcome.Value, 0)
+		require.NoFileExists(t, r.file(readingName), "it goes with the result")
+	})
+}
