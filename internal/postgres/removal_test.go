@@ -104,30 +104,40 @@ func TestQueue_PausedSweepsComeLast(t *testing.T) {
 	require.Equal(t, running.AttemptID, waiting[0].AttemptID)
 }
 
-// Siblings of what ran out of memory must not ask for what only a lost host has.
+// Siblings of what ran out of memory must not ask for what only a host has that
+// takes no attempts now.
 func TestFinishAttempt_RaisesSiblingsToWhatIsThere(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b, pool := setupOn(t, url), openPool(t, url)
+	for name, gone := range map[string]string{
+		"lost":       "last_seen_at = now() - interval '1 hour'",
+		"with fault": "problem = 'its worker does not reach Temporal'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 
-	large := b.host
-	large.ID, large.Name, large.MemoryBytes = uuid.NewString(), "large", 64*gib
-	require.NoError(t, b.store.RegisterHost(t.Context(), large, "test"))
-	_, err := pool.Exec(t.Context(), "UPDATE hosts SET last_seen_at = now() - interval '1 hour' WHERE id = $1", large.ID)
-	require.NoError(t, err)
+			url := pgtest.URL(t)
+			b, pool := setupOn(t, url), openPool(t, url)
 
-	r := b.request(t, 8*gib)
-	status := b.place(t, r)
-	b.request(t, gib)
+			large := b.host
+			large.ID, large.Name, large.MemoryBytes = uuid.NewString(), "large", 64*gib
+			require.NoError(t, b.store.RegisterHost(t.Context(), large, "test"))
+			_, err := pool.Exec(t.Context(), "UPDATE hosts SET "+gone+" WHERE id = $1", large.ID)
+			require.NoError(t, err)
 
-	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
-		Kind: berth.FailureHostOOM, Message: "oom", FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: 8 * gib, Samples: 3},
-	})))
+			r := b.request(t, 8*gib)
+			status := b.place(t, r)
+			b.request(t, gib)
 
-	_, waiting, _, err := b.store.Queue(t.Context(), 10)
-	require.NoError(t, err)
-	require.Equal(t, int64(8*gib), waiting[0].Demand.MemoryBytes)
+			require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
+				Kind: berth.FailureHostOOM, Message: "oom", FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: 8 * gib, Samples: 3},
+			})))
+
+			_, waiting, _, err := b.store.Queue(t.Context(), 10)
+			require.NoError(t, err)
+			require.Equal(t, int64(8*gib), waiting[0].Demand.MemoryBytes)
+		})
+	}
 }
 
 // A shape that was measured to need more than the hosts have that take attempts
