@@ -18,6 +18,7 @@ type Health struct {
 	SilentHosts   []string      // names of the others that hold leases; one that was retired holds none
 	Unready       []string      // hosts that answer and take no attempts, such as "a: Docker does not answer"
 	FullDisks     []string      // names of hosts that answer and whose disk is nearly full
+	Outputs       []string      // what hosts that answer say of files that they cannot remove, such as "a: …"
 	Disks         []Disk        // of the hosts that answer
 	Database      Storage       // what the database takes
 	DatabaseDisk  Disk          // where it is on this machine; zero = elsewhere, or not known
@@ -137,7 +138,7 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, placer, hosts, disks, h.storage(), leases, h.starts(), h.requests(), h.alarm()}
+	return []Finding{outbox, placer, hosts, disks, h.outputs(), h.storage(), leases, h.starts(), h.requests(), h.alarm()}
 }
 
 // LessOutput is what a person does about a disk that fills with outputs.
@@ -156,6 +157,20 @@ func (h Health) diskWarnings() (warnings []string) {
 	}
 
 	return warnings
+}
+
+// outputs is the finding about files that should be removed and are not. Nothing
+// fails of it before the disk is full, which is told of the disk.
+func (h Health) outputs() Finding {
+	if len(h.Outputs) == 0 {
+		return Finding{OK: true, Part: "outputs", What: "hosts remove the files that they are asked to"}
+	}
+
+	return Finding{
+		OK: true, Warn: true, Part: "outputs", What: strings.Join(h.Outputs, "; "),
+		Next: "what a worker cannot remove, remove there as root: `rm -r` the directory that is named, which only its job's user or root can " +
+			"empty, and the worker goes on. For a limit that cannot be kept, end or delete the sweeps that hold the files, or raise --keep-outputs-size",
+	}
 }
 
 // storage is the finding about the size of the database.

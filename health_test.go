@@ -40,6 +40,19 @@ func TestHealth_WarnsBeforeADiskIsFull(t *testing.T) {
 	}
 }
 
+// Files that stay although they should go are told before they fill a disk.
+func TestHealth_SaysWhichFilesCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+
+	findings := berth.Health{Hosts: 1, Answering: 1, Outputs: []string{"a: files of 2 attempts cannot be removed"}}.Findings()
+	i := slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "outputs" })
+
+	require.True(t, findings[i].OK && findings[i].Warn)
+	require.Equal(t, "a: files of 2 attempts cannot be removed", findings[i].What)
+	require.Contains(t, findings[i].Next, "rm -r")
+	require.Contains(t, findings[i].Next, "--keep-outputs-size")
+}
+
 // The image of a paused sweep has no container, and its tag may have moved on;
 // a container that ended may hold the only copy of a result.
 func TestHealth_AdvisesNothingThatHarms(t *testing.T) {

@@ -54,9 +54,10 @@ type Host struct {
 	Exclusive           bool      `json:"exclusive"`                   // one of them wants the host for itself
 	Devices             []Device  `json:"devices"`
 	LastSeenAt          time.Time `json:"last_seen_at"`
-	Late                bool      `json:"-"`                 // not heard of for HostLateAfter: it may be gone
-	Problem             string    `json:"problem,omitempty"` // why its worker takes no attempts, in plain words; empty = it takes them
-	FormerUntil         time.Time `json:"-"`                 // of a former host: when it counts no more
+	Late                bool      `json:"-"`                         // not heard of for HostLateAfter: it may be gone
+	OutputsProblem      string    `json:"outputs_problem,omitempty"` // files that cannot be removed, or a limit that cannot be kept, in plain words
+	Problem             string    `json:"problem,omitempty"`         // why its worker takes no attempts, in plain words; empty = it takes them
+	FormerUntil         time.Time `json:"-"`                         // of a former host: when it counts no more
 
 	// A host that failed to start several trials in a row is cordoned: but for a
 	// test attempt now and then it takes none, until one of them starts.
@@ -122,6 +123,8 @@ type HostFree struct {
 	DiskTotal   int64 // of that disk in bytes; 0 = not known
 	OutputBytes int64 // what files of attempts take; 0 = not known
 	Problem     string
+
+	OutputsProblem string // what a person must do something about, see Host; the host gives all away
 }
 
 // MachineHost is another host that a worker of the same machine registered in

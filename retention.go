@@ -25,9 +25,12 @@ type OutputRemoval struct {
 	TrialID   string
 }
 
-// TrialOutputs names the files that a host may have of a trial.
+// TrialOutputs names the files that a host may have of a trial of an ended sweep.
 type TrialOutputs struct {
 	SweepID    string
 	TrialID    string
-	AttemptIDs []string // on that host, first to last
+	Number     int           // of the trial
+	AttemptIDs []string      // on that host, first to last
+	EndedAt    time.Time     // its sweep
+	EndedFor   time.Duration // since then, by the database's clock
 }

@@ -170,8 +170,19 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		},
 	}
 
+	remover := &retention.Remover{
+		Removals: c.store, Files: machinery.files, HostID: host.ID, Limit: m.keepOutputs, Every: m.every, Log: log,
+	}
+
+	free := func(running []berth.Container) berth.HostFree {
+		free := machinery.free(running)
+		free.OutputsProblem = remover.Problem()
+
+		return free
+	}
+
 	reconciler := reconcile.New(machinery.containers, c.store, reconcile.Config{
-		Host: host, Version: version(), Free: machinery.free, Attempts: machinery.attempts, Waiting: machinery.waiting, Every: m.every, Grace: m.settle,
+		Host: host, Version: version(), Free: free, Attempts: machinery.attempts, Waiting: machinery.waiting, Every: m.every, Grace: m.settle,
 		Problem: serve.Trouble, Workflows: &worker.Settler{Runs: c.temporal, Ledger: c.store, Log: log},
 	}, log)
 
@@ -189,9 +200,6 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		group.Go(func() error { return machinery.watch(ctx) })
 
 		if machinery.files != nil {
-			remover := &retention.Remover{
-				Removals: c.store, Files: machinery.files, HostID: host.ID, Limit: m.keepOutputs, Every: m.every, Log: log,
-			}
 			group.Go(func() error { return remover.Run(ctx) })
 		}
 

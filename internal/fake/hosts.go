@@ -56,6 +56,7 @@ func (l *Ledger) touchHost(ctx context.Context, hostID string, free berth.HostFr
 		}
 
 		h.LastSeenAt, h.MemoryFreeBytes, h.DiskFreeBytes, h.Problem = l.now(), free.MemoryBytes, free.DiskBytes, free.Problem
+		h.OutputsProblem = free.OutputsProblem
 
 		for _, attempt := range seen {
 			if lease := l.leases[attempt.AttemptID]; lease != nil && lease.HostID == hostID && lease.Token == attempt.Token && lease.State != berth.LeaseReleased {

@@ -128,6 +128,7 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		DiskBytes:           row.DiskBytes,
 		DiskGrowthBytes:     row.DiskGrowthBytes,
 		OutputBytes:         row.OutputBytes,
+		OutputsProblem:      row.OutputsProblem,
 		MemoryReservedBytes: row.MemoryReservedBytes,
 		MemoryFreeBytes:     row.MemoryFreeBytes,
 		MaxAttempts:         int(cmp.Or(deref(row.MaxAttemptsTarget), row.MaxAttempts)),

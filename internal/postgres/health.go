@@ -62,6 +62,10 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 			h.Disks = append(h.Disks, host.Disk())
 		}
 
+		if host.State != berth.HostLost && host.OutputsProblem != "" {
+			h.Outputs = append(h.Outputs, host.Name+": "+host.OutputsProblem)
+		}
+
 		if host.State != berth.HostLost && host.DiskLow() {
 			h.FullDisks = append(h.FullDisks, host.Name)
 		}

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -64,20 +65,38 @@ func TestExpireOutputs(t *testing.T) {
 	r.place(t, r.bundle.request(t, gib))
 	r.exec(t, "UPDATE sweeps SET state = 'canceled', finished_at = now() - interval '3 hours' WHERE id = $1", r.sweep)
 
-	outputs := func(sweep string, p berth.PlacementRequest) berth.TrialOutputs {
-		return berth.TrialOutputs{SweepID: sweep, TrialID: p.TrialID, AttemptIDs: []string{p.AttemptID}}
+	outputs := func(sweep string, number int, p berth.PlacementRequest) berth.TrialOutputs {
+		return berth.TrialOutputs{SweepID: sweep, TrialID: p.TrialID, Number: number, AttemptIDs: []string{p.AttemptID}}
+	}
+	read := func(after *berth.TrialOutputs, limit int) []berth.TrialOutputs {
+		list, err := r.store.OldestOutputs(ctx, r.host.ID, after, limit)
+		require.NoError(t, err)
+
+		return list
+	}
+	plain := func(list []berth.TrialOutputs) []berth.TrialOutputs {
+		list = slices.Clone(list)
+		for i := range list {
+			list[i].EndedAt, list[i].EndedFor = time.Time{}, 0
+		}
+
+		return list
 	}
 
-	list, err := r.store.OldestOutputs(ctx, r.host.ID, 10)
-	require.NoError(t, err)
-	require.Equal(t, []berth.TrialOutputs{outputs(old, oldest), outputs(young, first), outputs(young, second)}, list,
+	list := read(nil, 10)
+	require.Equal(t, []berth.TrialOutputs{outputs(old, 1, oldest), outputs(young, 1, first), outputs(young, 2, second)}, plain(list),
 		"neither a sweep that goes on nor one whose container may run")
+	require.InDelta(t, (2 * time.Hour).Seconds(), list[0].EndedFor.Seconds(), 60)
+	require.InDelta(t, time.Hour.Seconds(), list[1].EndedFor.Seconds(), 60)
 
-	list, err = r.store.OldestOutputs(ctx, r.host.ID, 1)
-	require.NoError(t, err)
-	require.Len(t, list, 1)
+	for i := range list {
+		require.Equal(t, plain(list[i+1:]), plain(read(&list[i], 10)), "they go on behind any")
+	}
 
-	list, err = r.store.OldestOutputs(ctx, uuid.NewString(), 10)
+	require.Equal(t, plain(list[:1]), plain(read(nil, 1)))
+	require.Equal(t, plain(list[1:2]), plain(read(&list[0], 1)))
+
+	list, err = r.store.OldestOutputs(ctx, uuid.NewString(), nil, 10)
 	require.NoError(t, err)
 	require.Empty(t, list, "of another host")
 
@@ -94,9 +113,7 @@ func TestExpireOutputs(t *testing.T) {
 		{AttemptID: oldest.AttemptID, TrialID: oldest.TrialID}, {AttemptID: first.AttemptID, TrialID: first.TrialID},
 	}, asked)
 
-	list, err = r.store.OldestOutputs(ctx, r.host.ID, 10)
-	require.NoError(t, err)
-	require.Equal(t, []berth.TrialOutputs{outputs(young, second)}, list)
+	require.Equal(t, []berth.TrialOutputs{outputs(young, 2, second)}, plain(read(nil, 10)))
 
 	trial, err := r.store.GetTrial(ctx, young, 1)
 	require.NoError(t, err)
@@ -130,4 +147,25 @@ func TestRetain_SaysThatOutputsAreTooOld(t *testing.T) {
 	require.Contains(t, trial.OutputsRemoved, "1.5 days")
 	require.Contains(t, trial.OutputsRemoved, "--keep-outputs")
 	require.Equal(t, 1, r.rows(t, "audit_log"))
+}
+
+// What a worker says of files that it cannot remove reaches a person until it is mended.
+func TestHealth_SaysWhichFilesCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+
+	for _, problem := range []string{"files of 2 attempts cannot be removed", ""} {
+		require.NoError(t, b.store.TouchHost(t.Context(), b.host.ID, berth.HostFree{MemoryBytes: gib, DiskBytes: gib, OutputsProblem: problem}, nil))
+
+		health, err := b.store.Health(t.Context())
+		require.NoError(t, err)
+
+		said := []string(nil)
+		if problem != "" {
+			said = []string{b.host.Name + ": " + problem}
+		}
+
+		require.Equal(t, said, health.Outputs)
+	}
 }

@@ -314,15 +314,24 @@ func (s *Store) OutputsRemoved(ctx context.Context, hostID string, removed, fail
 }
 
 // OldestOutputs are trials of ended sweeps whose files a host may have, at most
-// limit: those of the sweep that ended first come first.
-func (s *Store) OldestOutputs(ctx context.Context, hostID string, limit int) ([]berth.TrialOutputs, error) {
-	rows, err := s.q.OldestOutputs(ctx, s.pool, hostID, int32Of(limit))
+// limit: those of the sweep that ended first come first. They begin behind
+// after; nil = with the first.
+func (s *Store) OldestOutputs(ctx context.Context, hostID string, after *berth.TrialOutputs, limit int) ([]berth.TrialOutputs, error) {
+	params := dbsqlc.OldestOutputsParams{HostID: hostID, AfterSweep: noID, MaxRows: int32Of(limit)}
+	if after != nil {
+		params.AfterTime, params.AfterSweep, params.AfterNumber = after.EndedAt, after.SweepID, int32Of(after.Number)
+	}
+
+	rows, err := s.q.OldestOutputs(ctx, s.pool, &params)
 	if err != nil {
 		return nil, translate(err, "looking for the oldest files of host "+hostID)
 	}
 
 	return convertAll(rows, func(row dbsqlc.OldestOutputsRow) (berth.TrialOutputs, error) {
-		return berth.TrialOutputs{SweepID: row.SweepID, TrialID: row.TrialID, AttemptIDs: row.AttemptIds}, nil
+		return berth.TrialOutputs{
+			SweepID: row.SweepID, TrialID: row.TrialID, Number: int(row.Number), AttemptIDs: row.AttemptIds,
+			EndedAt: *row.FinishedAt, EndedFor: time.Duration(row.EndedSeconds * float64(time.Second)),
+		}, nil
 	})
 }
 

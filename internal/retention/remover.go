@@ -3,7 +3,11 @@ package retention
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/berthml/berth"
@@ -16,8 +20,8 @@ type Removals interface {
 	OutputRemovals(ctx context.Context, hostID string, limit int) ([]berth.OutputRemoval, error)
 	OutputsRemoved(ctx context.Context, hostID string, removed, failed []string) error
 	// OldestOutputs are trials of ended sweeps whose files the host may have, the
-	// sweep that ended first first.
-	OldestOutputs(ctx context.Context, hostID string, limit int) ([]berth.TrialOutputs, error)
+	// sweep that ended first first. They begin behind after; nil = with the first.
+	OldestOutputs(ctx context.Context, hostID string, after *berth.TrialOutputs, limit int) ([]berth.TrialOutputs, error)
 	// ExpireOutputs asks for the removal of the files of these trials, and records why.
 	ExpireOutputs(ctx context.Context, hostID string, trialIDs []string, why string) error
 }
@@ -26,22 +30,30 @@ type Removals interface {
 type Files interface {
 	// RemoveOutputs removes all files of an attempt and its trial's checkpoints.
 	// Those that are gone already are a success.
+	// Errors: conflict while the attempt runs.
 	RemoveOutputs(r berth.OutputRemoval) error
-	// MeasureOutputs returns what the files of all attempts take on the disk.
-	MeasureOutputs(ctx context.Context) (int64, error)
-	// MeasureTrial is MeasureOutputs for the attempts of one trial.
-	MeasureTrial(ctx context.Context, t berth.TrialOutputs) (int64, error)
+	// MeasureOutputs returns what files take on the disk, in bytes, by the id of
+	// their attempt, and by the id of their trial for checkpoints.
+	MeasureOutputs(ctx context.Context) (map[string]int64, error)
 }
 
 const (
 	// removalsAtOnce is how many attempts, or trials, one step removes.
 	removalsAtOnce = 200
+	// trialsAtOnce is how many trials one question to the database returns.
+	trialsAtOnce = 1000
 	// askTimeout bounds one question to the database.
 	askTimeout = 10 * time.Second
 	// measureEvery is how often files are measured.
 	measureEvery = time.Minute
 	// measureShare keeps the measuring of millions of files below 5 % of a core.
 	measureShare = 20
+	// outOfReachEvery is how often files are measured while no removal would keep
+	// the limit: each time the database lists all trials that the host has files of.
+	outOfReachEvery = 10 * time.Minute
+	// removeAfter is how long after the end of their sweep files stay although all
+	// take more than the limit: a person or a script fetches results meanwhile.
+	removeAfter = time.Hour
 )
 
 // Remover removes files from its host: those that it is asked to remove, and the
@@ -55,7 +67,12 @@ type Remover struct {
 	Log      *slog.Logger
 
 	measureAt time.Time // when the files are measured next
-	over      bool      // they take more than the limit, and nothing may be removed
+	beyond    string    // why the limit cannot be kept; empty = it can
+	problem   atomic.Pointer[string]
+
+	// Of one look.
+	failed  map[string]berth.OutputRemoval // by attempt
+	refused error                          // of the first of them that does not run
 }
 
 // Run removes until ctx ends.
@@ -67,16 +84,48 @@ func (r *Remover) Run(ctx context.Context) error {
 	})
 }
 
-// Look removes what is to be removed at this moment.
-func (r *Remover) Look(ctx context.Context) error {
-	if err := r.remove(ctx); err != nil {
-		return err
+// Problem says what a person must do something about, in plain words: files that
+// cannot be removed, and a limit that cannot be kept. It is empty when all is
+// well, and may be called at any time.
+func (r *Remover) Problem() string {
+	if text := r.problem.Load(); text != nil {
+		return *text
 	}
 
-	return r.shrink(ctx)
+	return ""
 }
 
-// remove removes all that this host is asked to.
+// Look removes what is to be removed at this moment.
+func (r *Remover) Look(ctx context.Context) error {
+	r.failed, r.refused = make(map[string]berth.OutputRemoval), nil
+
+	err := r.remove(ctx)
+	if err == nil {
+		err = r.shrink(ctx)
+	}
+
+	stuck := r.stuck()
+	problem := strings.TrimPrefix(r.beyond+"; "+stuck, "; ")
+	problem = strings.TrimSuffix(problem, "; ")
+	r.problem.Store(&problem)
+
+	if stuck != "" {
+		err = errors.Join(err, errors.New(stuck))
+	}
+
+	return err
+}
+
+// stuck says which files cannot be removed; those of an attempt that runs will be.
+func (r *Remover) stuck() string {
+	if r.refused == nil {
+		return ""
+	}
+
+	return fmt.Sprintf("files of %d attempts cannot be removed, such as: %v", len(r.failed), r.refused)
+}
+
+// remove removes all that this host is asked to, and tries each once in a look.
 func (r *Remover) remove(ctx context.Context) error {
 	for {
 		if more, err := r.step(ctx); err != nil || !more {
@@ -86,101 +135,160 @@ func (r *Remover) remove(ctx context.Context) error {
 }
 
 // shrink measures the files now and then. While they take more than the limit it
-// asks for the removal of the oldest, and removes them. Files that cannot be
-// removed end it: others are not removed in their stead.
+// removes the oldest. Files that cannot be removed count as gone: others are not
+// removed in their stead.
 func (r *Remover) shrink(ctx context.Context) error {
 	began := time.Now()
 	if began.Before(r.measureAt) {
 		return nil
 	}
 
-	total, err := r.Files.MeasureOutputs(ctx)
+	sizes, err := r.Files.MeasureOutputs(ctx)
 	r.measureAt = time.Now().Add(max(measureEvery, measureShare*time.Since(began)))
 
-	for err == nil && r.Limit > 0 && total > r.Limit {
-		var (
-			freed int64
-			found bool
-		)
+	if err != nil || r.Limit <= 0 {
+		return err
+	}
 
-		if freed, found, err = r.expire(ctx, total-r.Limit); err != nil {
+	for _, removal := range r.failed {
+		delete(sizes, removal.AttemptID)
+		delete(sizes, removal.TrialID)
+	}
+
+	total := int64(0)
+	for _, size := range sizes {
+		total += size
+	}
+
+	ids, freeable, err := r.choose(ctx, sizes, total-r.Limit)
+	if err != nil {
+		return err
+	}
+
+	r.sayBeyond(total, freeable)
+
+	for batch := range slices.Chunk(ids, removalsAtOnce) {
+		if err := r.expire(ctx, batch); err != nil {
 			return err
 		}
+	}
 
-		if !found {
-			break
+	return nil
+}
+
+// choose returns the trials whose files go, the oldest first and no more than
+// needed to free so many bytes. freeable is what all ended sweeps could free,
+// or more than excess. When that is too little nothing goes: to remove all
+// results of ended sweeps would not keep the limit.
+func (r *Remover) choose(ctx context.Context, sizes map[string]int64, excess int64) (ids []string, freeable int64, err error) {
+	var (
+		freed int64
+		last  *berth.TrialOutputs
+	)
+
+	for enough := excess <= 0; !enough; {
+		page, err := r.oldest(ctx, last)
+		if err != nil {
+			return nil, 0, err
 		}
 
-		total -= freed
-		err = r.remove(ctx)
+		for i, trial := range page {
+			last = &page[i]
+			size := sizes[trial.TrialID]
+
+			for _, id := range trial.AttemptIDs {
+				size += sizes[id]
+			}
+
+			freeable += size
+			if freed < excess && trial.EndedFor >= removeAfter {
+				freed += size
+				ids = append(ids, trial.TrialID)
+			}
+		}
+
+		enough = freeable >= excess || len(page) < trialsAtOnce
 	}
 
-	r.sayOver(err == nil && r.Limit > 0 && total > r.Limit, total)
-
-	return err
-}
-
-// sayOver logs once that the limit cannot be kept.
-func (r *Remover) sayOver(over bool, total int64) {
-	if over && !r.over {
-		r.Log.Warn("files take more than --keep-outputs-size, and no sweep that has ended has any left",
-			"files", berth.BytesText(total), "limit", berth.BytesText(r.Limit))
+	if freeable < excess {
+		ids = nil
 	}
 
-	r.over = over
+	return ids, freeable, nil
 }
 
-// expire asks for the removal of the oldest files, until so many bytes are
-// freed. found is false when there are none.
-func (r *Remover) expire(ctx context.Context, excess int64) (freed int64, found bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+func (r *Remover) oldest(ctx context.Context, after *berth.TrialOutputs) ([]berth.TrialOutputs, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
-	oldest, err := r.Removals.OldestOutputs(ctx, r.HostID, removalsAtOnce)
-	if err != nil || len(oldest) == 0 {
-		return 0, false, err
+	return r.Removals.OldestOutputs(ctx, r.HostID, after, trialsAtOnce)
+}
+
+// sayBeyond notes whether the limit can be kept, and logs it once when not.
+func (r *Remover) sayBeyond(total, freeable int64) {
+	if total-freeable <= r.Limit {
+		r.beyond = ""
+
+		return
 	}
 
-	var ids []string
+	before := r.beyond
+	r.beyond = fmt.Sprintf("files of attempts take %s and --keep-outputs-size is %s, but sweeps that have not ended, and files "+
+		"that the database does not know, hold %s; ended sweeps hold %s and keep it, as their removal would not keep the limit",
+		berth.BytesText(total), berth.BytesText(r.Limit), berth.BytesText(total-freeable), berth.BytesText(freeable))
+	r.measureAt = later(r.measureAt, time.Now().Add(outOfReachEvery))
 
-	for _, trial := range oldest {
-		if freed >= excess {
-			break
-		}
-
-		size, err := r.Files.MeasureTrial(ctx, trial)
-		if err != nil {
-			return 0, false, err
-		}
-
-		freed += size
-		ids = append(ids, trial.TrialID)
+	if before == "" {
+		r.Log.Warn(r.beyond)
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+
+	return b
+}
+
+// expire asks for the removal of the files of these trials, and removes them.
+func (r *Remover) expire(ctx context.Context, trialIDs []string) error {
+	asked, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 
 	why := "its host keeps at most " + berth.BytesText(r.Limit) + " of files (--keep-outputs-size); the oldest of ended sweeps go first"
+	if err := r.Removals.ExpireOutputs(asked, r.HostID, trialIDs, why); err != nil {
+		return err
+	}
 
-	return freed, true, r.Removals.ExpireOutputs(ctx, r.HostID, ids, why)
+	return r.remove(ctx)
 }
 
 // step removes the files of some attempts and says whether there may be more.
+// Those that failed before in this look come last and are left out.
 func (r *Remover) step(ctx context.Context) (more bool, err error) {
 	asked, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
 	list, err := r.Removals.OutputRemovals(asked, r.HostID, removalsAtOnce)
-	if err != nil || len(list) == 0 {
+	if err != nil {
 		return false, err
 	}
 
-	var (
-		done, failed []string
-		all          error
-	)
+	var done, failed []string
 
 	for _, removal := range list {
+		if _, tried := r.failed[removal.AttemptID]; tried {
+			continue
+		}
+
 		if err := r.Files.RemoveOutputs(removal); err != nil {
-			all = errors.Join(all, err)
+			r.failed[removal.AttemptID] = removal
 			failed = append(failed, removal.AttemptID)
+
+			if r.refused == nil && berth.KindOf(err) != berth.KindConflict {
+				r.refused = err
+			}
 
 			continue
 		}
@@ -188,10 +296,12 @@ func (r *Remover) step(ctx context.Context) (more bool, err error) {
 		done = append(done, removal.AttemptID)
 	}
 
+	if len(done)+len(failed) == 0 {
+		return false, nil
+	}
+
 	told, stop := context.WithTimeout(ctx, askTimeout)
 	defer stop()
 
-	all = errors.Join(all, r.Removals.OutputsRemoved(told, r.HostID, done, failed))
-
-	return len(list) == removalsAtOnce, all
+	return len(list) == removalsAtOnce, r.Removals.OutputsRemoved(told, r.HostID, done, failed)
 }

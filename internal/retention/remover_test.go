@@ -1,12 +1,14 @@
 package retention_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,11 +35,11 @@ type removals struct {
 	why     string
 }
 
-func (r *removals) OutputRemovals(context.Context, string, int) ([]berth.OutputRemoval, error) {
+func (r *removals) OutputRemovals(_ context.Context, _ string, limit int) ([]berth.OutputRemoval, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	return r.asked, nil
+	return slices.Clone(r.asked[:min(limit, len(r.asked))]), nil
 }
 
 func (r *removals) OutputsRemoved(_ context.Context, _ string, ids, failed []string) error {
@@ -48,15 +50,23 @@ func (r *removals) OutputsRemoved(_ context.Context, _ string, ids, failed []str
 	r.asked = slices.DeleteFunc(slices.Clone(r.asked), func(o berth.OutputRemoval) bool {
 		return r.ended != nil && slices.Contains(ids, o.AttemptID)
 	})
+	slices.SortStableFunc(r.asked, func(a, b berth.OutputRemoval) int {
+		return cmp.Compare(slices.Index(failed, a.AttemptID), slices.Index(failed, b.AttemptID))
+	})
 
 	return nil
 }
 
-func (r *removals) OldestOutputs(_ context.Context, _ string, limit int) ([]berth.TrialOutputs, error) {
+func (r *removals) OldestOutputs(_ context.Context, _ string, after *berth.TrialOutputs, limit int) ([]berth.TrialOutputs, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	return slices.Clone(r.ended[:min(limit, len(r.ended))]), nil
+	from := 0
+	if after != nil {
+		from = 1 + slices.IndexFunc(r.ended, func(o berth.TrialOutputs) bool { return o.TrialID == after.TrialID })
+	}
+
+	return slices.Clone(r.ended[from:min(from+limit, len(r.ended))]), nil
 }
 
 func (r *removals) ExpireOutputs(_ context.Context, _ string, trialIDs []string, why string) error {
@@ -77,11 +87,11 @@ func (r *removals) ExpireOutputs(_ context.Context, _ string, trialIDs []string,
 	return nil
 }
 
-// files are the sizes of attempts; they remove everything but the attempt "stuck".
+// files are the sizes of attempts; they remove everything but attempts called stuck.
 type files map[string]int64
 
 func (f files) RemoveOutputs(r berth.OutputRemoval) error {
-	if r.AttemptID == "stuck" {
+	if strings.HasPrefix(r.AttemptID, "stuck") {
 		return errors.New("device busy")
 	}
 
@@ -90,37 +100,33 @@ func (f files) RemoveOutputs(r berth.OutputRemoval) error {
 	return nil
 }
 
-func (f files) MeasureOutputs(context.Context) (total int64, err error) {
-	for _, size := range f {
-		total += size
+func (f files) MeasureOutputs(ctx context.Context) (map[string]int64, error) {
+	if _, bounded := ctx.Deadline(); bounded {
+		return nil, errors.New("a slow disk needs longer")
 	}
 
-	return total, nil
+	return maps.Clone(f), nil
 }
 
-func (f files) MeasureTrial(_ context.Context, t berth.TrialOutputs) (total int64, err error) {
-	for _, id := range t.AttemptIDs {
-		total += f[id]
+// old are trials of sweeps that ended longer ago than their files must stay.
+func old(names ...string) []berth.TrialOutputs { return ended(2*time.Hour, names...) }
+
+// ended are trials with one attempt of sweeps that ended so long ago.
+func ended(ago time.Duration, names ...string) []berth.TrialOutputs {
+	var all []berth.TrialOutputs
+	for _, name := range names {
+		all = append(all, berth.TrialOutputs{TrialID: "trial " + name, AttemptIDs: []string{name}, EndedFor: ago})
 	}
 
-	return total, nil
+	return all
 }
 
 // The oldest files of ended sweeps go until the rest is within the limit. Files
-// that no ended sweep has are left.
+// that no ended sweep has are left, and so are all while that cannot be reached.
 func TestRemover_KeepsToItsSize(t *testing.T) {
 	t.Parallel()
 
-	old := func(names ...string) []berth.TrialOutputs {
-		var all []berth.TrialOutputs
-		for _, name := range names {
-			all = append(all, berth.TrialOutputs{TrialID: "trial " + name, AttemptIDs: []string{name}})
-		}
-
-		return all
-	}
-
-	many, sizes := make([]string, 300), files{"runs": 5}
+	many, sizes := make([]string, 2300), files{"runs": 5}
 	for i := range many {
 		many[i] = "t" + strconv.Itoa(i)
 		sizes[many[i]] = 1
@@ -136,9 +142,10 @@ func TestRemover_KeepsToItsSize(t *testing.T) {
 		{"without a limit nothing goes", 0, files{"a": 100, "runs": 100}, old("a"), []string{"a", "runs"}},
 		{"within the limit nothing goes", 200, files{"a": 100, "runs": 100}, old("a"), []string{"a", "runs"}},
 		{"the oldest go, no more than needed", 149, files{"a": 40, "b": 20, "c": 30, "runs": 100}, old("a", "b", "c"), []string{"c", "runs"}},
-		{"what goes on is never touched", 50, files{"a": 100, "runs": 100}, old("a"), []string{"runs"}},
+		{"nothing goes for a limit that is out of reach", 50, files{"a": 1, "runs": 100}, old("a"), []string{"a", "runs"}},
 		{"an attempt that left nothing is no end", 50, files{"b": 10, "runs": 45}, old("gone", "b"), []string{"runs"}},
 		{"one that cannot be removed is no reason to remove others", 50, files{"stuck": 60, "b": 20}, old("stuck", "b"), []string{"stuck", "b"}},
+		{"what ended just now stays", 149, files{"a": 40, "b": 60, "runs": 100}, append(old("a"), ended(time.Minute, "b")...), []string{"b", "runs"}},
 		{"more than one batch", 5, sizes, old(many...), []string{"runs"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -220,4 +227,56 @@ func TestKeeper_GoesOnUntilNothingIsOverItsLimit(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.Zero(t, ledger.steps, "and then waits")
+}
+
+// A removal that fails ends neither the measuring nor the limit for all others,
+// and counts as done: others do not go in its stead.
+func TestRemover_GoesOnBesideWhatIsStuck(t *testing.T) {
+	t.Parallel()
+
+	ledger := &removals{asked: []berth.OutputRemoval{{AttemptID: "stuck", TrialID: "trial stuck"}}, ended: old("a", "b")}
+	disk := files{"stuck": 1000, "trial stuck": 1000, "a": 100, "b": 10}
+	remover := &retention.Remover{Removals: ledger, Files: disk, HostID: "h", Limit: 50, Every: time.Hour, Log: slog.New(slog.DiscardHandler)}
+
+	require.ErrorContains(t, remover.Look(t.Context()), "device busy")
+	require.ElementsMatch(t, []string{"stuck", "trial stuck", "b"}, slices.Collect(maps.Keys(disk)))
+	require.Equal(t, "files of 1 attempts cannot be removed, such as: device busy", remover.Problem())
+
+	ledger.asked = nil
+
+	require.NoError(t, remover.Look(t.Context()))
+	require.Empty(t, remover.Problem())
+}
+
+// More that are stuck than one step takes keep no other from its removal, and
+// one look ends although they stay.
+func TestRemover_ManyAreStuck(t *testing.T) {
+	t.Parallel()
+
+	ledger := &removals{ended: []berth.TrialOutputs{}}
+	for i := range 450 {
+		ledger.asked = append(ledger.asked, berth.OutputRemoval{AttemptID: "stuck", TrialID: strconv.Itoa(i)})
+		ledger.asked[i].AttemptID += strconv.Itoa(i)
+	}
+
+	ledger.asked = append(ledger.asked, berth.OutputRemoval{AttemptID: "a"})
+	remover := &retention.Remover{Removals: ledger, Files: files{"a": 1}, HostID: "h", Every: time.Hour, Log: slog.New(slog.DiscardHandler)}
+
+	require.ErrorContains(t, remover.Look(t.Context()), "files of 450 attempts")
+	require.Equal(t, []string{"a"}, ledger.done)
+}
+
+// A person is told which limit cannot be kept, and what keeps it from it.
+func TestRemover_SaysWhatIsOutOfReach(t *testing.T) {
+	t.Parallel()
+
+	ledger := &removals{ended: old("a")}
+	remover := &retention.Remover{
+		Removals: ledger, Files: files{"a": 2 << 30, "runs": 210 << 30}, HostID: "h", Limit: 200 << 30, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
+	}
+
+	require.NoError(t, remover.Look(t.Context()))
+	require.Empty(t, ledger.expired)
+	require.Equal(t, "files of attempts take 217,088 MiB and --keep-outputs-size is 204,800 MiB, but sweeps that have not ended, and files "+
+		"that the database does not know, hold 215,040 MiB; ended sweeps hold 2,048 MiB and keep it, as their removal would not keep the limit", remover.Problem())
 }

@@ -60,7 +60,7 @@ func (d dirs) larger(ctx context.Context, limit int64) bool {
 	var total int64
 
 	for _, dir := range []string{d.out, d.checkpoint} {
-		if walkBelow(dir, func(info fs.FileInfo) error {
+		if walkBelow(dir, func(_ string, info fs.FileInfo) error {
 			total += max(diskBytes(info), entryBytes)
 
 			if total > limit {
@@ -76,9 +76,9 @@ func (d dirs) larger(ctx context.Context, limit int64) bool {
 	return total > limit
 }
 
-// walkBelow calls fn for everything below dir, however the job moves it about
+// walkBelow calls fn for everything below dir with its path from there, however the job moves it about
 // meanwhile: it never leaves dir.
-func walkBelow(dir string, fn func(fs.FileInfo) error) error {
+func walkBelow(dir string, fn func(path string, info fs.FileInfo) error) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil // not there: nothing below it
@@ -95,7 +95,7 @@ func walkBelow(dir string, fn func(fs.FileInfo) error) error {
 			return nil //nolint:nilerr // gone
 		}
 
-		return fn(info)
+		return fn(path, info)
 	})
 }
 

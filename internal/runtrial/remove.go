@@ -2,10 +2,11 @@ package runtrial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"strings"
 
 	"github.com/berthml/berth"
 )
@@ -20,51 +21,53 @@ func (e *Executor) RemoveOutputs(r berth.OutputRemoval) error {
 
 	d := e.dirs(berth.Assignee{Attempt: berth.Attempt{ID: r.AttemptID}, Trial: berth.Trial{ID: r.TrialID}})
 
+	var all error
+
 	for _, dir := range []string{d.attempt, d.checkpoint} {
 		if err := os.RemoveAll(dir); err != nil {
-			return fmt.Errorf("removing files of attempt %s: %w", r.AttemptID, err)
+			all = errors.Join(all, fmt.Errorf("removing files of attempt %s: %w", r.AttemptID, err))
 		}
 	}
 
-	return nil
+	return all
 }
 
 // MeasureOutputs returns what the files of all attempts and the checkpoints of
-// all trials take on the disk, in bytes, and remembers it.
-func (e *Executor) MeasureOutputs(ctx context.Context) (int64, error) {
-	total, err := measure(ctx, e.attemptsDir(), e.checkpointsDir())
-	if err == nil {
-		e.outputBytes.Store(total)
+// all trials take on the disk, in bytes, by the name of their directory: the id
+// of the attempt or the trial. It remembers the sum.
+func (e *Executor) MeasureOutputs(ctx context.Context) (map[string]int64, error) {
+	sizes := make(map[string]int64)
+
+	for _, dir := range []string{e.attemptsDir(), e.checkpointsDir()} {
+		if err := measure(ctx, dir, sizes); err != nil {
+			return nil, err
+		}
 	}
 
-	return total, err
+	total := int64(0)
+	for _, size := range sizes {
+		total += size
+	}
+
+	e.outputBytes.Store(total)
+
+	return sizes, nil
 }
 
 // OutputBytes is what MeasureOutputs found last; 0 before.
 func (e *Executor) OutputBytes() int64 { return e.outputBytes.Load() }
 
-// MeasureTrial is MeasureOutputs for the attempts of one trial.
-func (e *Executor) MeasureTrial(ctx context.Context, t berth.TrialOutputs) (int64, error) {
-	dirs := []string{filepath.Join(e.checkpointsDir(), t.TrialID)}
-	for _, id := range t.AttemptIDs {
-		dirs = append(dirs, filepath.Join(e.attemptsDir(), id))
-	}
-
-	return measure(ctx, dirs...)
-}
-
-// measure returns what the directories take on the disk, like dirs.larger. What
+// measure adds what each entry of dir takes on the disk, like dirs.larger. What
 // goes meanwhile, or cannot be read, counts as empty.
-func measure(ctx context.Context, dirs ...string) (total int64, err error) {
-	for _, dir := range dirs {
-		if err := walkBelow(dir, func(info fs.FileInfo) error {
-			total += max(diskBytes(info), entryBytes)
+func measure(ctx context.Context, dir string, sizes map[string]int64) error {
+	if err := walkBelow(dir, func(path string, info fs.FileInfo) error {
+		name, _, _ := strings.Cut(path, "/")
+		sizes[name] += max(diskBytes(info), entryBytes)
 
-			return ctx.Err()
-		}); err != nil {
-			return 0, fmt.Errorf("measuring the files below %q: %w", dir, err)
-		}
+		return ctx.Err()
+	}); err != nil {
+		return fmt.Errorf("measuring the files below %q: %w", dir, err)
 	}
 
-	return total, nil
+	return nil
 }

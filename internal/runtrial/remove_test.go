@@ -25,15 +25,11 @@ func TestRemoveOutputs(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
 	}
 
-	ctx, trial := t.Context(), berth.TrialOutputs{TrialID: "trial", AttemptIDs: []string{attemptID, "gone"}}
-
-	all, err := e.MeasureOutputs(ctx)
+	sizes, err := e.MeasureOutputs(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, all, e.OutputBytes(), "it is remembered for the host's report")
-
-	size, err := e.MeasureTrial(ctx, trial)
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, size, int64(2*entryBytes), "a model and a checkpoint")
+	require.Equal(t, sizes[attemptID]+sizes["trial"]+sizes["other"], e.OutputBytes(), "it is remembered for the host's report")
+	require.GreaterOrEqual(t, sizes[attemptID], int64(3*entryBytes), "a model in a directory of the attempt's")
+	require.Equal(t, int64(2*entryBytes), sizes["trial"], "a checkpoint in the trial's directory")
 
 	require.NoError(t, e.RemoveOutputs(removal))
 	require.NoError(t, e.RemoveOutputs(removal), "what is gone is a success")
@@ -44,12 +40,22 @@ func TestRemoveOutputs(t *testing.T) {
 
 	require.FileExists(t, others)
 
-	left, err := e.MeasureOutputs(ctx)
+	sizes, err = e.MeasureOutputs(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, int64(2*entryBytes), left, "the other trial's checkpoint and its directory")
-	require.GreaterOrEqual(t, all-left, size)
+	require.Equal(t, map[string]int64{"other": 2 * entryBytes}, sizes, "the other trial's checkpoint and its directory")
+	require.Equal(t, int64(2*entryBytes), e.OutputBytes())
+}
 
-	size, err = e.MeasureTrial(ctx, trial)
-	require.NoError(t, err)
-	require.Zero(t, size)
+// An attempt's directory that stays does not keep the checkpoints from going.
+func TestRemoveOutputs_GoesOnBesideWhatIsStuck(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	checkpoint := filepath.Join(r.dir, "checkpoints", "trial")
+	require.NoError(t, os.MkdirAll(checkpoint, 0o750))
+	require.NoError(t, os.MkdirAll(filepath.Join(r.dir, "attempts"), 0o750))
+
+	stuck := "a name that no file can have\x00" // so that removing it fails for root, too
+	require.Error(t, r.Executor.RemoveOutputs(berth.OutputRemoval{AttemptID: stuck, TrialID: "trial"}))
+	require.NoDirExists(t, checkpoint)
 }

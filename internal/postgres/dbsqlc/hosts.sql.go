@@ -159,7 +159,7 @@ func (q *Queries) ListFormerHosts(ctx context.Context, db DBTX, grace time.Durat
 }
 
 const listHosts = `-- name: ListHosts :many
-SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, h.disk_bytes, h.output_bytes, h.disk_mark_at, h.disk_mark_used_bytes, h.disk_day_at, h.disk_day_used_bytes, h.former_memory_bytes, h.former_cpu_milli, h.shrunk_at, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
+SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, h.disk_bytes, h.output_bytes, h.disk_mark_at, h.disk_mark_used_bytes, h.disk_day_at, h.disk_day_used_bytes, h.outputs_problem, h.former_memory_bytes, h.former_cpu_milli, h.shrunk_at, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
     (now() - h.last_seen_at > $2::interval)::boolean AS late, coalesce(h.test_at <= now(), false)::boolean AS test_due,
     CASE WHEN h.disk_bytes = 0 OR h.disk_day_at IS NULL THEN 0 ELSE (h.disk_bytes - h.disk_free_bytes - h.disk_day_used_bytes)
         / greatest(extract(epoch FROM h.last_seen_at - h.disk_day_at) / 86400, 1) END::bigint AS disk_growth_bytes,
@@ -207,6 +207,7 @@ type ListHostsRow struct {
 	DiskMarkUsedBytes   int64
 	DiskDayAt           *time.Time
 	DiskDayUsedBytes    int64
+	OutputsProblem      string
 	FormerMemoryBytes   *int64
 	FormerCpuMilli      *int64
 	ShrunkAt            *time.Time
@@ -265,6 +266,7 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.DiskMarkUsedBytes,
 			&i.DiskDayAt,
 			&i.DiskDayUsedBytes,
+			&i.OutputsProblem,
 			&i.FormerMemoryBytes,
 			&i.FormerCpuMilli,
 			&i.ShrunkAt,
@@ -582,12 +584,12 @@ func (q *Queries) TestMissingImages(ctx context.Context, db DBTX, hostID string)
 const touchHost = `-- name: TouchHost :execrows
 UPDATE hosts
 SET last_seen_at = now(), memory_free_bytes = $1, disk_free_bytes = $2::bigint, problem = $3,
-    disk_bytes = $4::bigint, output_bytes = $5,
+    disk_bytes = $4::bigint, output_bytes = $5, outputs_problem = $6,
     disk_day_at = CASE WHEN disk_mark_at < now() - interval '1 day' THEN disk_mark_at ELSE disk_day_at END,
     disk_day_used_bytes = CASE WHEN disk_mark_at < now() - interval '1 day' THEN disk_mark_used_bytes ELSE disk_day_used_bytes END,
     disk_mark_at = CASE WHEN disk_mark_at >= now() - interval '1 day' THEN disk_mark_at WHEN $4::bigint > 0 THEN now() END,
     disk_mark_used_bytes = CASE WHEN disk_mark_at >= now() - interval '1 day' THEN disk_mark_used_bytes ELSE $4::bigint - $2::bigint END
-WHERE id = $6 AND (removed_at IS NULL OR removed_at < last_seen_at)
+WHERE id = $7 AND (removed_at IS NULL OR removed_at < last_seen_at)
 `
 
 type TouchHostParams struct {
@@ -596,6 +598,7 @@ type TouchHostParams struct {
 	Problem         string
 	DiskBytes       int64
 	OutputBytes     int64
+	OutputsProblem  string
 	ID              string
 }
 
@@ -607,6 +610,7 @@ func (q *Queries) TouchHost(ctx context.Context, db DBTX, arg *TouchHostParams) 
 		arg.Problem,
 		arg.DiskBytes,
 		arg.OutputBytes,
+		arg.OutputsProblem,
 		arg.ID,
 	)
 	if err != nil {

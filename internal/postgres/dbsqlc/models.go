@@ -139,6 +139,7 @@ type Host struct {
 	DiskMarkUsedBytes   int64
 	DiskDayAt           *time.Time
 	DiskDayUsedBytes    int64
+	OutputsProblem      string
 	FormerMemoryBytes   *int64
 	FormerCpuMilli      *int64
 	ShrunkAt            *time.Time

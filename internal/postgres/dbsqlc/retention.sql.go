@@ -306,24 +306,43 @@ func (q *Queries) OldSweeps(ctx context.Context, db DBTX, keep time.Duration, ma
 }
 
 const oldestOutputs = `-- name: OldestOutputs :many
-SELECT s.id AS sweep_id, t.id AS trial_id, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids
+SELECT s.id AS sweep_id, t.id AS trial_id, t.number, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids,
+    s.finished_at, extract(epoch FROM now() - s.finished_at)::float8 AS ended_seconds
 FROM sweeps s JOIN trials t ON t.sweep_id = s.id JOIN attempts a ON a.trial_id = t.id
 WHERE s.finished_at IS NOT NULL AND s.outputs_removed_at IS NULL AND a.host_id = $1 AND a.outputs_removed_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+    AND s.finished_at >= $2::timestamptz AND (s.finished_at, s.id, t.number) > ($2, $3::uuid, $4::integer)
 GROUP BY s.id, t.id
-ORDER BY s.finished_at, s.id, t.number LIMIT $2
+ORDER BY s.finished_at, s.id, t.number LIMIT $5
 `
 
+type OldestOutputsParams struct {
+	HostID      string
+	AfterTime   time.Time
+	AfterSweep  string
+	AfterNumber int32
+	MaxRows     int32
+}
+
 type OldestOutputsRow struct {
-	SweepID    string
-	TrialID    string
-	AttemptIds []string
+	SweepID      string
+	TrialID      string
+	Number       int32
+	AttemptIds   []string
+	FinishedAt   *time.Time
+	EndedSeconds float64
 }
 
 // Trials of ended sweeps whose files a host may still have, those of the sweep that ended first come first. A sweep that
-// holds a place has a container somewhere.
-func (q *Queries) OldestOutputs(ctx context.Context, db DBTX, hostID string, maxRows int32) ([]OldestOutputsRow, error) {
-	rows, err := db.Query(ctx, oldestOutputs, hostID, maxRows)
+// holds a place has a container somewhere. They begin behind a trial; the zero time begins with the first.
+func (q *Queries) OldestOutputs(ctx context.Context, db DBTX, arg *OldestOutputsParams) ([]OldestOutputsRow, error) {
+	rows, err := db.Query(ctx, oldestOutputs,
+		arg.HostID,
+		arg.AfterTime,
+		arg.AfterSweep,
+		arg.AfterNumber,
+		arg.MaxRows,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +350,14 @@ func (q *Queries) OldestOutputs(ctx context.Context, db DBTX, hostID string, max
 	var items []OldestOutputsRow
 	for rows.Next() {
 		var i OldestOutputsRow
-		if err := rows.Scan(&i.SweepID, &i.TrialID, &i.AttemptIds); err != nil {
+		if err := rows.Scan(
+			&i.SweepID,
+			&i.TrialID,
+			&i.Number,
+			&i.AttemptIds,
+			&i.FinishedAt,
+			&i.EndedSeconds,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

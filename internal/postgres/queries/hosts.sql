@@ -37,7 +37,7 @@ WHERE id = @id AND (@capacity_bytes::bigint < coalesce(memory_bytes_target, memo
 -- The mark of what is in use moves on once a day; the one before is 24 to 48 hours old, and says how fast the disk fills.
 UPDATE hosts
 SET last_seen_at = now(), memory_free_bytes = @memory_free_bytes, disk_free_bytes = @disk_free_bytes::bigint, problem = @problem,
-    disk_bytes = @disk_bytes::bigint, output_bytes = @output_bytes,
+    disk_bytes = @disk_bytes::bigint, output_bytes = @output_bytes, outputs_problem = @outputs_problem,
     disk_day_at = CASE WHEN disk_mark_at < now() - interval '1 day' THEN disk_mark_at ELSE disk_day_at END,
     disk_day_used_bytes = CASE WHEN disk_mark_at < now() - interval '1 day' THEN disk_mark_used_bytes ELSE disk_day_used_bytes END,
     disk_mark_at = CASE WHEN disk_mark_at >= now() - interval '1 day' THEN disk_mark_at WHEN @disk_bytes::bigint > 0 THEN now() END,

@@ -46,11 +46,13 @@ UPDATE sweeps s SET outputs_removed_at = now() WHERE s.id = @sweep_id AND s.outp
 
 -- name: OldestOutputs :many
 -- Trials of ended sweeps whose files a host may still have, those of the sweep that ended first come first. A sweep that
--- holds a place has a container somewhere.
-SELECT s.id AS sweep_id, t.id AS trial_id, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids
+-- holds a place has a container somewhere. They begin behind a trial; the zero time begins with the first.
+SELECT s.id AS sweep_id, t.id AS trial_id, t.number, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids,
+    s.finished_at, extract(epoch FROM now() - s.finished_at)::float8 AS ended_seconds
 FROM sweeps s JOIN trials t ON t.sweep_id = s.id JOIN attempts a ON a.trial_id = t.id
 WHERE s.finished_at IS NOT NULL AND s.outputs_removed_at IS NULL AND a.host_id = @host_id AND a.outputs_removed_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+    AND s.finished_at >= @after_time::timestamptz AND (s.finished_at, s.id, t.number) > (@after_time, @after_sweep::uuid, @after_number::integer)
 GROUP BY s.id, t.id
 ORDER BY s.finished_at, s.id, t.number LIMIT @max_rows;
 
