@@ -425,6 +425,15 @@ func TestDeleteSweep(t *testing.T) {
 
 	store.Change(func() { store.Sweeps[0].State = berth.SweepCanceled })
 
+	for _, slip := range []string{store.Sweeps[0].ID[:1], store.Sweeps[0].ID[:7]} {
+		status, body = r.text("DELETE", "/api/v1/sweeps/"+slip, "")
+		require.Equal(t, http.StatusBadRequest, status, slip)
+		require.Contains(t, body, "give at least the 8 characters")
+	}
+
+	status, _ = r.text("GET", path, "")
+	require.Equal(t, http.StatusOK, status, "a slip deletes nothing")
+
 	status, body = r.text("DELETE", path, "")
 	require.Equal(t, http.StatusNoContent, status, body)
 

@@ -1146,7 +1146,7 @@ type ClientInterface interface {
 
 	// DeleteSweep Delete a sweep that has ended, with its trials, results, logs and files
 	//
-	// The sweep is not shown from this moment on. Its rows and the files on its hosts go soon after. One that goes on is a conflict (409).
+	// The sweep is not shown from this moment on. Its rows and the files on its hosts go soon after. One that goes on is a conflict (409). At least the first 8 characters of the id must be given.
 	//
 	// Corresponds with DELETE /sweeps/{id} (the `DeleteSweep` operationId).
 	DeleteSweep(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1595,7 +1595,7 @@ func (c *Client) CreateSweep(ctx context.Context, params *CreateSweepParams, bod
 
 // DeleteSweep Delete a sweep that has ended, with its trials, results, logs and files
 //
-// The sweep is not shown from this moment on. Its rows and the files on its hosts go soon after. One that goes on is a conflict (409).
+// The sweep is not shown from this moment on. Its rows and the files on its hosts go soon after. One that goes on is a conflict (409). At least the first 8 characters of the id must be given.
 //
 // Corresponds with DELETE /sweeps/{id} (the `DeleteSweep` operationId).
 func (c *Client) DeleteSweep(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3644,7 +3644,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteSweepWithResponse Delete a sweep that has ended, with its trials, results, logs and files
 	//
-	// The sweep is not shown from this moment on. Its rows and the files on its hosts go soon after. One that goes on is a conflict (409).
+	// The sweep is not shown from this moment on. Its rows and the files on its hosts go soon after. One that goes on is a conflict (409). At least the first 8 characters of the id must be given.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5611,7 +5611,7 @@ func (c *ClientWithResponses) CreateSweepWithResponse(ctx context.Context, param
 
 // DeleteSweepWithResponse Delete a sweep that has ended, with its trials, results, logs and files
 //
-// The sweep is not shown from this moment on. Its rows and the files on its hosts go soon after. One that goes on is a conflict (409).
+// The sweep is not shown from this moment on. Its rows and the files on its hosts go soon after. One that goes on is a conflict (409). At least the first 8 characters of the id must be given.
 //
 // Returns a wrapper object for the known response body format(s).
 //

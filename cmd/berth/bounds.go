@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/docker/go-units"
 	"github.com/spf13/pflag"
 
@@ -31,6 +33,54 @@ func bindLimits(flags *pflag.FlagSet, l *api.Limits) {
 	flags.IntVar(&l.Burst, "rate-burst", 0, "requests at once per token; default 400")
 	flags.IntVar(&l.PageRows, "max-page", 0, "rows of a list in one answer; default and most 500")
 }
+
+const (
+	// leastOutputs is the smallest limit for files of attempts. One attempt may
+	// write 10 GiB by default, so anything below is taken for a slip.
+	leastOutputs = 1 << 30
+	// leastLogs is the same for logs: what is kept of one attempt by default.
+	leastLogs = 16 << 20
+)
+
+// keptSize is a size above which results are deleted for good. A slip must not
+// cost them, so it needs a unit and a least size.
+type keptSize struct {
+	bytes *int64
+	least int64
+}
+
+// String is empty for the default.
+func (s keptSize) String() string {
+	if s.bytes == nil { // pflag asks a zero value
+		return ""
+	}
+
+	return (*size)(s.bytes).String()
+}
+
+// Set is pflag.Value. Errors: invalid.
+func (s keptSize) Set(text string) error {
+	var read size
+	if text = strings.TrimSpace(text); text != "" && strings.Trim(text, "0123456789.") == "" {
+		return berth.Errorf(berth.KindInvalid, "%q needs a unit, as it deletes results for good: write %[1]sGiB for instance", text)
+	}
+
+	if err := read.Set(text); err != nil {
+		return err
+	}
+
+	if int64(read) < s.least {
+		return berth.Errorf(berth.KindInvalid, "%q is too small for a limit that deletes results for good: give at least %s",
+			text, berth.BytesText(s.least))
+	}
+
+	*s.bytes = int64(read)
+
+	return nil
+}
+
+// Type is pflag.Value.
+func (s keptSize) Type() string { return "size" }
 
 // size is a flag that takes a number of bytes as people write it.
 type size int64

@@ -22,11 +22,15 @@ func bindRetention(flags *pflag.FlagSet, k *berth.Retention) {
 	flags.Var((*age)(&k.Metrics), "keep-metrics", "the same for metric points; each trial keeps its result")
 	flags.Var((*age)(&k.Audit), "keep-audit", "how long entries of the audit log are kept")
 	flags.Var((*age)(&k.Events), "keep-events", "how long a watcher may be away and miss no event")
-	flags.Var((*size)(&k.LogBytes), "keep-log-bytes", "most log of all ended sweeps, the oldest goes first; default: without limit")
+	flags.Var(keptSize{&k.LogBytes, leastLogs}, "keep-log-bytes", "most log of all ended sweeps, such as 20GiB, at least 16MiB; the oldest goes first; default: without limit")
 	flags.Int64Var(&k.MetricPoints, "keep-metric-points", 0, "most metric points of all ended sweeps, the oldest go first; 0 = without limit")
 	flags.Int64Var(&k.AuditRows, "keep-audit-rows", 1_000_000, "most entries of the audit log; 0 = without limit")
 	flags.Int64Var(&k.EventRows, "keep-event-rows", 5_000_000, "most events; 0 = without limit")
 }
+
+// leastAge is the shortest time for which anything is kept. What is shorter is
+// taken for a slip, such as 3m for three months.
+const leastAge = time.Hour
 
 // age is a flag that takes a time as people write it: 90d, 12h; 0 = for ever.
 type age time.Duration
@@ -61,6 +65,10 @@ func (a *age) Set(text string) error {
 
 	if err != nil || d < 0 || d > 100*365*day {
 		return berth.Errorf(berth.KindInvalid, "%q is no time such as 90d or 12h", text)
+	}
+
+	if d > 0 && d < leastAge {
+		return berth.Errorf(berth.KindInvalid, "%q is %s, too short a time before results are deleted for good: write days, such as 90d, or at least 1h", text, d)
 	}
 
 	*a = age(d)

@@ -54,8 +54,8 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&m.memory, "memory", "", "memory to hand out, such as 16GiB; default: 85 % of the machine's")
 	m.disk = defaultDiskHeadroom
 	flags.Var((*size)(&m.disk), "disk-headroom", "with less free on the disk of the data directory or of Docker, nothing new starts here")
-	flags.Var((*size)(&m.keepOutputs), "keep-outputs-size",
-		"most that files of attempts take on this machine, such as 200GiB; the oldest of ended sweeps go first; default: without limit")
+	flags.Var(keptSize{&m.keepOutputs, leastOutputs}, "keep-outputs-size",
+		"most that files of attempts take on this machine, such as 200GiB, at least 1GiB; the oldest of ended sweeps go first; default: without limit")
 	flags.Float64Var(&m.cpus, "cpus", 0, "cores to hand out; default: all of the machine's")
 	flags.IntVar(&m.maxAttempts, "max-attempts", 0, "attempts at once; 0 = as many as fit")
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")

@@ -53,6 +53,10 @@ func (o *options) printSweepState(cmd *cobra.Command, sweep client.Sweep) error 
 	})
 }
 
+// deletePrefix is how much of an id names a sweep that is deleted for good. The
+// server demands as much.
+const deletePrefix = 8
+
 // deleteSweepsCommand deletes for good, so it takes a word for it.
 func (o *options) deleteSweepsCommand() *cobra.Command {
 	var yes bool
@@ -61,6 +65,13 @@ func (o *options) deleteSweepsCommand() *cobra.Command {
 		func(cmd *cobra.Command, to *remote, args []string) error {
 			if !yes {
 				return exitf(ExitUsage, "this deletes results, logs and files for good; add --yes to do it")
+			}
+
+			for _, id := range args { // before the first is deleted
+				if len(id) < deletePrefix {
+					return exitf(ExitUsage, "%q is too short to delete a sweep for good; give at least the %d characters of its id that `berth sweep list` shows",
+						id, deletePrefix)
+				}
 			}
 
 			for _, id := range args {
