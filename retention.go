@@ -34,3 +34,10 @@ type TrialOutputs struct {
 	EndedAt    time.Time     // its sweep
 	EndedFor   time.Duration // since then, by the database's clock
 }
+
+// Removed says why a limit removed the log or the metrics of an attempt, in
+// plain words; empty = it did not.
+type Removed struct {
+	Logs    string
+	Metrics string
+}

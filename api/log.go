@@ -20,6 +20,7 @@ const (
 	logFollow  = 300 * time.Millisecond // between looks for more
 	maxFollow  = 12 * time.Hour
 	nextOffset = "X-Next-Offset"
+	logRemoved = "X-Log-Removed"
 )
 
 // readLog is GET /attempts/{id}/log.
@@ -67,6 +68,17 @@ func (s *Server) readLog(c *gin.Context) {
 		s.fail(c.Writer, c.Request, err)
 
 		return
+	}
+
+	removed, err := s.deps.Store.Removed(ctx, attempt.ID)
+	if err != nil {
+		s.fail(c.Writer, c.Request, err)
+
+		return
+	}
+
+	if page.Removed = removed.Logs; page.Removed != "" {
+		c.Header(logRemoved, page.Removed)
 	}
 
 	c.Header(nextOffset, strconv.FormatInt(page.NextOffset, 10))
@@ -165,7 +177,7 @@ func (s *Server) followLog(ctx context.Context, w http.ResponseWriter, attemptID
 
 		switch {
 		case page.Complete:
-			return sendEnd(out, attempt)
+			return s.sendEnd(ctx, out, attempt)
 		case len(page.Data) > 0:
 			quiet = time.Now()
 
@@ -197,8 +209,19 @@ func sendPiece(out *stream, piece openapi.LogPiece) error {
 	return out.event("piece", strconv.FormatInt(piece.Offset+piece.Length, 10), data)
 }
 
-func sendEnd(out *stream, attempt berth.Attempt) error {
-	data, err := json.Marshal(map[string]string{"state": string(attempt.State), "failure_kind": string(attempt.Kind)})
+func (s *Server) sendEnd(ctx context.Context, out *stream, attempt berth.Attempt) error {
+	end := map[string]string{"state": string(attempt.State), "failure_kind": string(attempt.Kind)}
+
+	removed, err := s.deps.Store.Removed(ctx, attempt.ID)
+	if err != nil {
+		return err
+	}
+
+	if removed.Logs != "" {
+		end["removed"] = removed.Logs
+	}
+
+	data, err := json.Marshal(end)
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,8 @@ type Trials interface {
 // Records are what attempts left: metrics, logs and footprints.
 type Records interface {
 	ListMetrics(ctx context.Context, attemptID, name string, limit int) ([]berth.MetricPoint, error)
+	// Removed says which of these a limit removed.
+	Removed(ctx context.Context, attemptID string) (berth.Removed, error)
 	ReadLog(ctx context.Context, attemptID string, offset int64, limit int) ([]berth.LogPiece, error)
 	ListFootprints(ctx context.Context, after string, limit int) ([]berth.ProbedShape, error)
 	FindFootprint(ctx context.Context, prefix string) (berth.ProbedShape, error)

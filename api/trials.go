@@ -150,5 +150,11 @@ func (h *handlers) ListMetrics(ctx context.Context, r openapi.ListMetricsRequest
 
 	points, err := h.deps.Store.ListMetrics(ctx, attempt.ID, given(r.Params.Name), cmp.Or(given(r.Params.Limit), defaultMetrics))
 
-	return openapi.ListMetrics200JSONResponse{Data: all(points, toMetric)}, err
+	if err != nil {
+		return nil, err
+	}
+
+	removed, err := h.deps.Store.Removed(ctx, attempt.ID)
+
+	return openapi.ListMetrics200JSONResponse{Data: all(points, toMetric), Removed: removed.Metrics}, err
 }

@@ -388,6 +388,9 @@ type LogPage struct {
 	Complete   bool       `json:"complete"`
 	Data       []LogPiece `json:"data"`
 	NextOffset int64      `json:"next_offset"`
+
+	// Removed Why a limit removed the log, in plain words; absent = it did not
+	Removed string `json:"removed,omitempty"`
 }
 
 // LogPiece defines model for LogPiece.
@@ -420,6 +423,9 @@ type Metric struct {
 // MetricList defines model for MetricList.
 type MetricList struct {
 	Data []Metric `json:"data"`
+
+	// Removed Why a limit removed the points, in plain words; absent = it did not
+	Removed string `json:"removed,omitempty"`
 }
 
 // NewToken defines model for NewToken.
@@ -711,9 +717,15 @@ type Trial struct {
 	FinishedAt  *time.Time `json:"finished_at,omitempty"`
 	ID          string     `json:"id"`
 
+	// LogsRemoved Why a limit removed the logs of its attempts, in plain words; absent = it did not
+	LogsRemoved string `json:"logs_removed,omitempty"`
+
 	// Message In plain words, with the next step
 	Message string `json:"message,omitempty"`
-	Number  int    `json:"number"`
+
+	// MetricsRemoved Why a limit removed the metric points of its attempts, in plain words; absent = it did not
+	MetricsRemoved string `json:"metrics_removed,omitempty"`
+	Number         int    `json:"number"`
 
 	// OutputsRemoved Why files of its attempts were removed, in plain words; absent = they were not
 	OutputsRemoved string `json:"outputs_removed,omitempty"`
@@ -3839,6 +3851,7 @@ func (r GetAttemptResponse) ContentType() string {
 
 // ReadLogResponse200Headers the declared response headers of an HTTP 200 response for ReadLog
 type ReadLogResponse200Headers struct {
+	XLogRemoved string
 	XNextOffset int64
 }
 
@@ -5944,6 +5957,13 @@ func ParseReadLogResponse(rsp *http.Response) (*ReadLogResponse, error) {
 	switch {
 	case rsp.StatusCode == 200:
 		var headers ReadLogResponse200Headers
+		if values := rsp.Header.Values("X-Log-Removed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Log-Removed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XLogRemoved = value
+		}
 		if values := rsp.Header.Values("X-Next-Offset"); len(values) > 0 {
 			var value int64
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Next-Offset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int64"}); err != nil {

@@ -387,6 +387,9 @@ type LogPage struct {
 	Complete   bool       `json:"complete"`
 	Data       []LogPiece `json:"data"`
 	NextOffset int64      `json:"next_offset"`
+
+	// Removed Why a limit removed the log, in plain words; absent = it did not
+	Removed string `json:"removed,omitempty"`
 }
 
 // LogPiece defines model for LogPiece.
@@ -419,6 +422,9 @@ type Metric struct {
 // MetricList defines model for MetricList.
 type MetricList struct {
 	Data []Metric `json:"data"`
+
+	// Removed Why a limit removed the points, in plain words; absent = it did not
+	Removed string `json:"removed,omitempty"`
 }
 
 // NewToken defines model for NewToken.
@@ -710,9 +716,15 @@ type Trial struct {
 	FinishedAt  *time.Time `json:"finished_at,omitempty"`
 	ID          string     `json:"id"`
 
+	// LogsRemoved Why a limit removed the logs of its attempts, in plain words; absent = it did not
+	LogsRemoved string `json:"logs_removed,omitempty"`
+
 	// Message In plain words, with the next step
 	Message string `json:"message,omitempty"`
-	Number  int    `json:"number"`
+
+	// MetricsRemoved Why a limit removed the metric points of its attempts, in plain words; absent = it did not
+	MetricsRemoved string `json:"metrics_removed,omitempty"`
+	Number         int    `json:"number"`
 
 	// OutputsRemoved Why files of its attempts were removed, in plain words; absent = they were not
 	OutputsRemoved string `json:"outputs_removed,omitempty"`

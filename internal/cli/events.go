@@ -35,6 +35,16 @@ func (r *remote) followLog(cmd *cobra.Command, attemptID string) error {
 
 	return s.run(cmd.Context(), func(e serverEvent) error {
 		if e.kind == "end" {
+			var end struct {
+				Removed string `json:"removed"`
+			}
+
+			if err := json.Unmarshal([]byte(e.data), &end); err != nil {
+				return fmt.Errorf("reading the end of the log: %w", err)
+			}
+
+			sayRemoved(cmd, "log", end.Removed)
+
 			return errStreamEnd
 		}
 
@@ -47,6 +57,13 @@ func (r *remote) followLog(cmd *cobra.Command, attemptID string) error {
 
 		return err
 	})
+}
+
+// sayRemoved tells the user that a limit removed what they asked for.
+func sayRemoved(cmd *cobra.Command, what, why string) {
+	if why != "" {
+		say(cmd.ErrOrStderr(), "%s removed: %s\n", what, why)
+	}
 }
 
 // notice tells the user that the connection was lost, once until it is back.

@@ -18,6 +18,7 @@ func TestOutput(t *testing.T) {
 	store := apitest.Sample()
 	store.Trials[2].State, store.Trials[2].Value = berth.TrialFailed, nil
 	store.Trials[2].OutputsRemoved = "its host keeps at most 10 MiB of files"
+	store.Trials[2].LogsRemoved, store.Trials[2].MetricsRemoved = "logs may take 10 MiB", "10 points are kept"
 	store.Hosts[0].DiskBytes, store.Hosts[0].OutputBytes = 2000<<30, 70<<30
 	store.Trials[2].Message = "=the program ended with 1\nlook at its log"
 	store.Write(store.Attempts[0].ID, "epoch 1\n")
@@ -34,7 +35,7 @@ func TestOutput(t *testing.T) {
 	for _, command := range []string{
 		"sweep list", "sweep list -o csv", "sweep get " + sweep, "sweep trials " + sweep, "sweep trials " + sweep + " -o csv",
 		"sweep trials " + sweep + " --state failed -o json", "sweep best " + sweep, "sweep best " + sweep + " -o yaml", "sweep watch " + sweep,
-		"sweep validate -f -", "sweep preview -f -", "trial get " + sweep + " 3", "trial attempts " + sweep + " 3", "trial logs " + sweep + " 1",
+		"sweep validate -f -", "sweep preview -f -", "trial get " + sweep + " 3", "trial attempts " + sweep + " 3", "trial logs " + sweep + " 1", "trial logs " + sweep + " 3", "trial logs -f " + sweep + " 3", "trial metrics " + sweep + " 3",
 		"trial logs -f " + sweep + " 1", "trial metrics " + sweep + " 1", "probe list", "probe get aaaa", "host list",
 		"host drain laptop", "device list", "token list",
 	} {

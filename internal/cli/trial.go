@@ -59,6 +59,14 @@ func trialDetails(trial client.Trial) table {
 		t.add("outputs", "removed: "+trial.OutputsRemoved)
 	}
 
+	if trial.LogsRemoved != "" {
+		t.add("logs", "removed: "+trial.LogsRemoved)
+	}
+
+	if trial.MetricsRemoved != "" {
+		t.add("metrics", "removed: "+trial.MetricsRemoved)
+	}
+
 	t.add("attempts", strconv.Itoa(trial.Attempts))
 	t.add("took", took(trial))
 	t.add("shape", shortKey(trial.ShapeKey))
@@ -161,7 +169,10 @@ func (o *options) logsCommand() *cobra.Command {
 			return to.followLog(cmd, attempt.ID)
 		}
 
-		return to.printLog(cmd.Context(), cmd.OutOrStdout(), attempt.ID)
+		removed, err := to.printLog(cmd.Context(), cmd.OutOrStdout(), attempt.ID)
+		sayRemoved(cmd, "log", removed)
+
+		return err
 	})
 	cmd.Flags().IntVar(&wanted, "attempt", 0, "which attempt; default: the last")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as it writes, until it ends")
@@ -169,29 +180,30 @@ func (o *options) logsCommand() *cobra.Command {
 	return o.completeSweep(cmd)
 }
 
-// printLog reads the whole log, piece by piece.
-func (r *remote) printLog(ctx context.Context, w io.Writer, attemptID string) error {
+// printLog reads the whole log, piece by piece, and returns why a limit removed
+// it; empty = it did not.
+func (r *remote) printLog(ctx context.Context, w io.Writer, attemptID string) (removed string, err error) {
 	for offset := int64(0); ; {
 		response, err := r.ReadLog(ctx, attemptID, &client.ReadLogParams{Offset: some(offset)}, asText)
 		if err != nil {
-			return unreachable(err)
+			return "", unreachable(err)
 		}
 
 		if response.StatusCode >= 400 {
 			defer func() { _ = response.Body.Close() }()
 
-			return problemIn(response)
+			return "", problemIn(response)
 		}
 
 		n, err := io.Copy(w, response.Body)
 		_ = response.Body.Close()
 
 		if err != nil {
-			return unreachable(err)
+			return "", unreachable(err)
 		}
 
 		if n == 0 {
-			return nil
+			return response.Header.Get("X-Log-Removed"), nil
 		}
 
 		offset += n
@@ -215,6 +227,8 @@ func (o *options) metricsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+
+			sayRemoved(cmd, "metrics", list.Removed)
 
 			return o.print(cmd.OutOrStdout(), listOf(list.Data), func() table { return metricTable(list.Data) })
 		})

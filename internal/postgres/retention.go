@@ -24,6 +24,8 @@ const (
 	keysKept = 24 * time.Hour
 	// deletedWhy is why the files of a deleted sweep are removed.
 	deletedWhy = "the sweep was deleted"
+	// outputs is what files are called in events and the audit log.
+	outputs = "outputs"
 )
 
 // DeleteSweep hides a sweep that has ended. Its rows and files go soon after.
@@ -128,74 +130,108 @@ func (s *Store) expireOutputs(ctx context.Context, keep berth.Retention) (bool, 
 				return err
 			}
 
-			return s.noteOutputs(ctx, tx, id, "all trials: "+why)
+			return s.noteRemoved(ctx, tx, id, outputs, "all trials: "+why)
 		})
 	})
 }
 
-// noteOutputs records that files of a sweep are removed which no person deleted.
-func (s *Store) noteOutputs(ctx context.Context, tx pgx.Tx, sweepID, what string) error {
+// noteRemoved records what of a sweep is removed that no person deleted.
+func (s *Store) noteRemoved(ctx context.Context, tx pgx.Tx, sweepID, part, what string) error {
 	if err := s.q.InsertAudit(ctx, tx, &dbsqlc.InsertAuditParams{
-		Actor: "berth", Action: "REMOVE", Object: "/sweeps/" + sweepID + "/outputs", Result: what,
+		Actor: "berth", Action: "REMOVE", Object: "/sweeps/" + sweepID + "/" + part, Result: what,
 	}); err != nil {
 		return err
 	}
 
-	return s.notify(ctx, tx, berth.Event{Kind: "sweep.outputs_removed", SweepID: sweepID, Subject: sweepID, Data: what})
+	return s.notify(ctx, tx, berth.Event{Kind: "sweep." + part + "_removed", SweepID: sweepID, Subject: sweepID, Data: what})
 }
 
 // part is what a sweep has of one kind, as far as limits go.
 type part struct {
-	keep   time.Duration // after the end of its sweep; 0 = for ever
-	most   int64         // of all ended sweeps, in the unit of size; 0 = without limit
-	old    func(ctx context.Context, db dbsqlc.DBTX, keep time.Duration, maxRows int32) ([]string, error)
-	remove func(ctx context.Context, db dbsqlc.DBTX, sweepID string, maxRows int32) (int64, error)
-	mark   func(ctx context.Context, db dbsqlc.DBTX, sweepID string) error
-	size   func(ctx context.Context, db dbsqlc.DBTX, sweepID string) (int64, error)
-	gone   func(dbsqlc.EndedSweepsRow) bool
+	name  string        // of its event
+	age   string        // flag of keep
+	limit string        // why what is above most goes
+	keep  time.Duration // after the end of its sweep; 0 = for ever
+	most  int64         // of all ended sweeps, in the unit of size; 0 = without limit
+	old   func(ctx context.Context, db dbsqlc.DBTX, keep time.Duration, maxRows int32) ([]string, error)
+	size  func(ctx context.Context, db dbsqlc.DBTX, sweepID string) (int64, error)
+	gone  func(dbsqlc.EndedSweepsRow) bool
+
+	mark    func(ctx context.Context, db dbsqlc.DBTX, why, sweepID string) ([]string, error)
+	toPurge func(ctx context.Context, db dbsqlc.DBTX, maxRows int32) ([]string, error)
+	remove  func(ctx context.Context, db dbsqlc.DBTX, sweepID string, maxRows int32) (int64, error)
+	purged  func(ctx context.Context, db dbsqlc.DBTX, sweepID string) error
 }
 
 func (s *Store) expireLogs(ctx context.Context, keep berth.Retention) (bool, error) {
 	return s.expire(ctx, part{
-		keep: keep.Logs, most: keep.LogBytes,
-		old: s.q.SweepsWithOldLogs, remove: s.q.DeleteSweepLogs, mark: s.q.MarkLogsRemoved, size: s.q.SweepLogBytes,
+		name: "logs", keep: keep.Logs, age: "--keep-logs", most: keep.LogBytes,
+		limit: "logs of all ended sweeps may take " + berth.BytesText(keep.LogBytes) + " (--keep-log-bytes); the oldest go first",
+		old:   s.q.SweepsWithOldLogs, size: s.q.SweepLogBytes,
 		gone: func(row dbsqlc.EndedSweepsRow) bool { return row.LogsRemovedAt != nil },
+		mark: s.q.MarkLogsRemoved, toPurge: s.q.SweepsToPurgeOfLogs, remove: s.q.DeleteSweepLogs, purged: s.q.LogsPurged,
 	})
 }
 
 func (s *Store) expireMetrics(ctx context.Context, keep berth.Retention) (bool, error) {
 	return s.expire(ctx, part{
-		keep: keep.Metrics, most: keep.MetricPoints,
-		old: s.q.SweepsWithOldMetrics, remove: s.q.DeleteSweepMetrics, mark: s.q.MarkMetricsRemoved, size: s.q.SweepMetricPoints,
+		name: "metrics", keep: keep.Metrics, age: "--keep-metrics", most: keep.MetricPoints,
+		limit: fmt.Sprintf("%d metric points of all ended sweeps are kept (--keep-metric-points); the oldest go first", keep.MetricPoints),
+		old:   s.q.SweepsWithOldMetrics, size: s.q.SweepMetricPoints,
 		gone: func(row dbsqlc.EndedSweepsRow) bool { return row.MetricsRemovedAt != nil },
+		mark: s.q.MarkMetricsRemoved, toPurge: s.q.SweepsToPurgeOfMetrics, remove: s.q.DeleteSweepMetrics, purged: s.q.MetricsPurged,
 	})
 }
 
-// expire removes a part of the sweeps that are too old, and of those that the
-// newer ones leave no room for.
+// expire marks the sweeps that are too old, and those that the newer ones leave
+// no room for, and removes a part of all marked sweeps. A mark stays: half of a
+// sweep's rows would be taken for all of them.
 func (s *Store) expire(ctx context.Context, p part) (more bool, err error) {
-	var old, excess []string
-
 	if p.keep > 0 {
-		old, err = p.old(ctx, s.pool, p.keep, retainSweeps)
+		why := fmt.Sprintf("%s are kept for %.4g days after the end of their sweep (%s)", p.name, p.keep.Hours()/24, p.age)
+		ids, oldErr := p.old(ctx, s.pool, p.keep, retainSweeps)
+		more, err = each(ids, oldErr)(func(id string) error { return s.mark(ctx, p, id, why) })
 	}
 
-	if err == nil && p.most > 0 {
-		excess, err = s.excess(ctx, p)
+	if p.most > 0 {
+		ids, excessErr := s.excess(ctx, p)
+		_, markErr := each(ids, excessErr)(func(id string) error { return s.mark(ctx, p, id, p.limit) })
+		err = errors.Join(err, markErr)
 	}
 
-	_, err = each(append(old, excess...), err)(func(id string) error {
+	ids, listErr := p.toPurge(ctx, s.pool, retainSweeps)
+	again, purgeErr := each(ids, listErr)(func(id string) error {
 		rows, err := p.remove(ctx, s.pool, id, retainStep)
 		if err != nil || rows > 0 {
 			more = more || rows > 0
 
-			return translate(err, "removing old rows of sweep "+id)
+			return translate(err, "removing "+p.name+" of sweep "+id)
 		}
 
-		return translate(p.mark(ctx, s.pool, id), "marking sweep "+id)
+		return translate(p.purged(ctx, s.pool, id), "noting that sweep "+id+" has no "+p.name)
 	})
 
-	return more, err
+	return more || again, errors.Join(err, purgeErr)
+}
+
+// mark says that a part of a sweep goes, once, and only when there is any.
+func (s *Store) mark(ctx context.Context, p part, sweepID, why string) error {
+	return s.inTx(ctx, "marking sweep "+sweepID, func(tx pgx.Tx) error {
+		marked, err := p.mark(ctx, tx, why, sweepID)
+		if err != nil || len(marked) == 0 || marked[0] == "" {
+			return err
+		}
+
+		return s.noteRemoved(ctx, tx, sweepID, p.name, why)
+	})
+}
+
+// Removed says why the log and the metrics of an attempt were removed.
+// Errors: not_found.
+func (s *Store) Removed(ctx context.Context, attemptID string) (berth.Removed, error) {
+	row, err := s.q.GetRemoved(ctx, s.pool, attemptID)
+
+	return berth.Removed{Logs: row.LogsRemovedWhy, Metrics: row.MetricsRemovedWhy}, translate(err, "asking what was removed of attempt "+attemptID)
 }
 
 // excess are the ended sweeps, from the newest on, with which a part is larger
@@ -345,7 +381,7 @@ func (s *Store) ExpireOutputs(ctx context.Context, hostID string, trialIDs []str
 		}
 
 		for _, sweep := range sweeps {
-			if err := s.noteOutputs(ctx, tx, sweep.SweepID, fmt.Sprintf("%d trials: %s", sweep.Trials, why)); err != nil {
+			if err := s.noteRemoved(ctx, tx, sweep.SweepID, outputs, fmt.Sprintf("%d trials: %s", sweep.Trials, why)); err != nil {
 				return err
 			}
 		}

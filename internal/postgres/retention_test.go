@@ -243,3 +243,56 @@ func TestRetain_EventsAndAudit(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int64{last, last}, []int64{first, still})
 }
+
+// A limit in the middle of a sweep removes all of its curves, or none: half of
+// them would look whole. What it removed is said with the trial.
+func TestRetain_LeavesNoHalf(t *testing.T) {
+	t.Parallel()
+
+	r := retainedSetup(t)
+	r.exec(t, `INSERT INTO metrics (attempt_id, name, step, value, status, at)
+		SELECT $1, 'loss', n, 0.5, 'finite', now() FROM generate_series(1, 3000) n`, r.request.AttemptID)
+	r.end(t, time.Hour)
+
+	keep := berth.Retention{MetricPoints: 1500}
+	more, err := r.store.Retain(t.Context(), keep)
+	require.NoError(t, err)
+	require.True(t, more)
+	require.Equal(t, 1, r.rows(t, "sweeps WHERE metrics_removed_at IS NOT NULL"), "with the decision, and before the last row")
+
+	r.retain(t, keep)
+	r.retain(t, keep)
+	require.Zero(t, r.rows(t, "metrics"))
+	require.Equal(t, 1, r.rows(t, "sweeps WHERE metrics_purged_at IS NOT NULL AND logs_removed_at IS NULL"))
+
+	const why = "1500 metric points of all ended sweeps are kept (--keep-metric-points); the oldest go first"
+
+	trial, err := r.store.GetTrial(t.Context(), r.sweep, 1)
+	require.NoError(t, err)
+	require.Equal(t, why, trial.MetricsRemoved)
+	require.Empty(t, trial.LogsRemoved)
+
+	removed, err := r.store.Removed(t.Context(), r.request.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, berth.Removed{Metrics: why}, removed)
+
+	require.Equal(t, 1, r.rows(t, "audit_log WHERE object LIKE '/sweeps/%/metrics'"))
+	require.Equal(t, 1, r.rows(t, "events WHERE kind = 'sweep.metrics_removed'"))
+}
+
+// Logs that their age removes are said to be; a sweep that has none loses none.
+func TestRetain_SaysThatLogsAreTooOld(t *testing.T) {
+	t.Parallel()
+
+	r := retainedSetup(t)
+	r.exec(t, "DELETE FROM metrics")
+	r.end(t, 48*time.Hour)
+	r.retain(t, berth.Retention{Logs: 36 * time.Hour, Metrics: 36 * time.Hour})
+
+	trial, err := r.store.GetTrial(t.Context(), r.sweep, 1)
+	require.NoError(t, err)
+	require.Equal(t, "logs are kept for 1.5 days after the end of their sweep (--keep-logs)", trial.LogsRemoved)
+	require.Empty(t, trial.MetricsRemoved)
+	require.Zero(t, r.rows(t, "log_chunks"))
+	require.Equal(t, 1, r.rows(t, "audit_log"))
+}

@@ -272,24 +272,28 @@ type Shape struct {
 }
 
 type Sweep struct {
-	ID               string
-	Name             string
-	Spec             []byte
-	ImageDigest      string
-	State            string
-	Reason           string
-	MaxParallel      int32
-	Planned          int32
-	CreatedBy        string
-	CreatedAt        time.Time
-	StartedAt        *time.Time
-	FinishedAt       *time.Time
-	RunID            string
-	DeletedAt        *time.Time
-	OutputsRemovedAt *time.Time
-	LogsRemovedAt    *time.Time
-	MetricsRemovedAt *time.Time
-	ResumedAt        *time.Time
+	ID                string
+	Name              string
+	Spec              []byte
+	ImageDigest       string
+	State             string
+	Reason            string
+	MaxParallel       int32
+	Planned           int32
+	CreatedBy         string
+	CreatedAt         time.Time
+	StartedAt         *time.Time
+	FinishedAt        *time.Time
+	RunID             string
+	DeletedAt         *time.Time
+	OutputsRemovedAt  *time.Time
+	LogsRemovedAt     *time.Time
+	MetricsRemovedAt  *time.Time
+	ResumedAt         *time.Time
+	LogsRemovedWhy    string
+	LogsPurgedAt      *time.Time
+	MetricsRemovedWhy string
+	MetricsPurgedAt   *time.Time
 }
 
 type Trial struct {

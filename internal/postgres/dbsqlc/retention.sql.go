@@ -259,21 +259,95 @@ func (q *Queries) ExpireOutputs(ctx context.Context, db DBTX, arg *ExpireOutputs
 	return items, nil
 }
 
-const markLogsRemoved = `-- name: MarkLogsRemoved :exec
-UPDATE sweeps SET logs_removed_at = now() WHERE id = $1 AND logs_removed_at IS NULL
+const getRemoved = `-- name: GetRemoved :one
+SELECT s.logs_removed_why, s.metrics_removed_why
+FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id WHERE a.id = $1
 `
 
-func (q *Queries) MarkLogsRemoved(ctx context.Context, db DBTX, id string) error {
-	_, err := db.Exec(ctx, markLogsRemoved, id)
+type GetRemovedRow struct {
+	LogsRemovedWhy    string
+	MetricsRemovedWhy string
+}
+
+// Why the logs and metrics of an attempt were removed.
+func (q *Queries) GetRemoved(ctx context.Context, db DBTX, attemptID string) (GetRemovedRow, error) {
+	row := db.QueryRow(ctx, getRemoved, attemptID)
+	var i GetRemovedRow
+	err := row.Scan(&i.LogsRemovedWhy, &i.MetricsRemovedWhy)
+	return i, err
+}
+
+const logsPurged = `-- name: LogsPurged :exec
+UPDATE sweeps SET logs_purged_at = now() WHERE id = $1
+`
+
+func (q *Queries) LogsPurged(ctx context.Context, db DBTX, id string) error {
+	_, err := db.Exec(ctx, logsPurged, id)
 	return err
 }
 
-const markMetricsRemoved = `-- name: MarkMetricsRemoved :exec
-UPDATE sweeps SET metrics_removed_at = now() WHERE id = $1 AND metrics_removed_at IS NULL
+const markLogsRemoved = `-- name: MarkLogsRemoved :many
+UPDATE sweeps s SET logs_removed_at = now(), logs_removed_why = CASE WHEN EXISTS (
+    SELECT 1 FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
+) THEN $1::text ELSE '' END
+WHERE s.id = $2 AND s.logs_removed_at IS NULL RETURNING s.logs_removed_why
 `
 
-func (q *Queries) MarkMetricsRemoved(ctx context.Context, db DBTX, id string) error {
-	_, err := db.Exec(ctx, markMetricsRemoved, id)
+// From now on the sweep's logs are removed, and why is shown with its trials. It returns why, or empty when there are none.
+func (q *Queries) MarkLogsRemoved(ctx context.Context, db DBTX, why string, iD string) ([]string, error) {
+	rows, err := db.Query(ctx, markLogsRemoved, why, iD)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var logs_removed_why string
+		if err := rows.Scan(&logs_removed_why); err != nil {
+			return nil, err
+		}
+		items = append(items, logs_removed_why)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const markMetricsRemoved = `-- name: MarkMetricsRemoved :many
+UPDATE sweeps s SET metrics_removed_at = now(), metrics_removed_why = CASE WHEN EXISTS (
+    SELECT 1 FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
+) THEN $1::text ELSE '' END
+WHERE s.id = $2 AND s.metrics_removed_at IS NULL RETURNING s.metrics_removed_why
+`
+
+// The same of metrics.
+func (q *Queries) MarkMetricsRemoved(ctx context.Context, db DBTX, why string, iD string) ([]string, error) {
+	rows, err := db.Query(ctx, markMetricsRemoved, why, iD)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var metrics_removed_why string
+		if err := rows.Scan(&metrics_removed_why); err != nil {
+			return nil, err
+		}
+		items = append(items, metrics_removed_why)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const metricsPurged = `-- name: MetricsPurged :exec
+UPDATE sweeps SET metrics_purged_at = now() WHERE id = $1
+`
+
+func (q *Queries) MetricsPurged(ctx context.Context, db DBTX, id string) error {
+	_, err := db.Exec(ctx, metricsPurged, id)
 	return err
 }
 
@@ -428,6 +502,54 @@ func (q *Queries) SweepMetricPoints(ctx context.Context, db DBTX, sweepID string
 	var column_1 int64
 	err := row.Scan(&column_1)
 	return column_1, err
+}
+
+const sweepsToPurgeOfLogs = `-- name: SweepsToPurgeOfLogs :many
+SELECT id FROM sweeps WHERE logs_removed_at IS NOT NULL AND logs_purged_at IS NULL ORDER BY logs_removed_at LIMIT $1
+`
+
+func (q *Queries) SweepsToPurgeOfLogs(ctx context.Context, db DBTX, maxRows int32) ([]string, error) {
+	rows, err := db.Query(ctx, sweepsToPurgeOfLogs, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const sweepsToPurgeOfMetrics = `-- name: SweepsToPurgeOfMetrics :many
+SELECT id FROM sweeps WHERE metrics_removed_at IS NOT NULL AND metrics_purged_at IS NULL ORDER BY metrics_removed_at LIMIT $1
+`
+
+func (q *Queries) SweepsToPurgeOfMetrics(ctx context.Context, db DBTX, maxRows int32) ([]string, error) {
+	rows, err := db.Query(ctx, sweepsToPurgeOfMetrics, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const sweepsWithOldLogs = `-- name: SweepsWithOldLogs :many

@@ -162,8 +162,9 @@ SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kin
     coalesce((SELECT r.reasons FROM placement_requests r WHERE r.trial_id = t.id AND r.state = 'waiting'
         ORDER BY r.requested_at DESC LIMIT 1), '[]')::jsonb AS reasons,
     coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id AND a.outputs_removed_at IS NOT NULL
-        ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed
-FROM trials t
+        ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed,
+    s.logs_removed_why, s.metrics_removed_why
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = $1 AND t.number > $2
   AND (cardinality($3::text[]) = 0 OR t.state = ANY ($3::text[]))
 ORDER BY t.number
@@ -178,21 +179,23 @@ type ListTrialsParams struct {
 }
 
 type ListTrialsRow struct {
-	ID             string
-	SweepID        string
-	Number         int32
-	Params         []byte
-	ShapeKey       string
-	State          string
-	FailureKind    string
-	Message        string
-	Value          *float64
-	CreatedAt      time.Time
-	StartedAt      *time.Time
-	FinishedAt     *time.Time
-	Attempts       int32
-	Reasons        json.RawMessage
-	OutputsRemoved string
+	ID                string
+	SweepID           string
+	Number            int32
+	Params            []byte
+	ShapeKey          string
+	State             string
+	FailureKind       string
+	Message           string
+	Value             *float64
+	CreatedAt         time.Time
+	StartedAt         *time.Time
+	FinishedAt        *time.Time
+	Attempts          int32
+	Reasons           json.RawMessage
+	OutputsRemoved    string
+	LogsRemovedWhy    string
+	MetricsRemovedWhy string
 }
 
 func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams) ([]ListTrialsRow, error) {
@@ -225,6 +228,8 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 			&i.Attempts,
 			&i.Reasons,
 			&i.OutputsRemoved,
+			&i.LogsRemovedWhy,
+			&i.MetricsRemovedWhy,
 		); err != nil {
 			return nil, err
 		}

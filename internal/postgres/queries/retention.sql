@@ -99,11 +99,36 @@ FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id =
 SELECT count(*)::bigint
 FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @sweep_id;
 
--- name: MarkLogsRemoved :exec
-UPDATE sweeps SET logs_removed_at = now() WHERE id = @id AND logs_removed_at IS NULL;
+-- name: MarkLogsRemoved :many
+-- From now on the sweep's logs are removed, and why is shown with its trials. It returns why, or empty when there are none.
+UPDATE sweeps s SET logs_removed_at = now(), logs_removed_why = CASE WHEN EXISTS (
+    SELECT 1 FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
+) THEN @why::text ELSE '' END
+WHERE s.id = @id AND s.logs_removed_at IS NULL RETURNING s.logs_removed_why;
 
--- name: MarkMetricsRemoved :exec
-UPDATE sweeps SET metrics_removed_at = now() WHERE id = @id AND metrics_removed_at IS NULL;
+-- name: MarkMetricsRemoved :many
+-- The same of metrics.
+UPDATE sweeps s SET metrics_removed_at = now(), metrics_removed_why = CASE WHEN EXISTS (
+    SELECT 1 FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
+) THEN @why::text ELSE '' END
+WHERE s.id = @id AND s.metrics_removed_at IS NULL RETURNING s.metrics_removed_why;
+
+-- name: SweepsToPurgeOfLogs :many
+SELECT id FROM sweeps WHERE logs_removed_at IS NOT NULL AND logs_purged_at IS NULL ORDER BY logs_removed_at LIMIT @max_rows;
+
+-- name: SweepsToPurgeOfMetrics :many
+SELECT id FROM sweeps WHERE metrics_removed_at IS NOT NULL AND metrics_purged_at IS NULL ORDER BY metrics_removed_at LIMIT @max_rows;
+
+-- name: LogsPurged :exec
+UPDATE sweeps SET logs_purged_at = now() WHERE id = @id;
+
+-- name: MetricsPurged :exec
+UPDATE sweeps SET metrics_purged_at = now() WHERE id = @id;
+
+-- name: GetRemoved :one
+-- Why the logs and metrics of an attempt were removed.
+SELECT s.logs_removed_why, s.metrics_removed_why
+FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id WHERE a.id = @attempt_id;
 
 -- name: DeleteSweepTrials :execrows
 DELETE FROM trials WHERE id IN (SELECT t.id FROM trials t WHERE t.sweep_id = @sweep_id LIMIT @max_rows);

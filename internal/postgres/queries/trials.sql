@@ -20,8 +20,9 @@ SELECT t.*, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer A
     coalesce((SELECT r.reasons FROM placement_requests r WHERE r.trial_id = t.id AND r.state = 'waiting'
         ORDER BY r.requested_at DESC LIMIT 1), '[]')::jsonb AS reasons,
     coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id AND a.outputs_removed_at IS NOT NULL
-        ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed
-FROM trials t
+        ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed,
+    s.logs_removed_why, s.metrics_removed_why
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = @sweep_id AND t.number > @after_number
   AND (cardinality(@states::text[]) = 0 OR t.state = ANY (@states::text[]))
 ORDER BY t.number
