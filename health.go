@@ -35,8 +35,8 @@ const DatabaseDisk = "the disk of the database"
 // Storage says what the database takes on its disk, in bytes.
 type Storage struct {
 	Bytes       int64  // in all; 0 = not known
-	LogBytes    int64  // of it, logs
-	MetricBytes int64  // of it, metric points
+	LogBytes    int64  // of it, logs; 0 = not known
+	MetricBytes int64  // of it, metric points; 0 = not known
 	Dir         string // of a PostgreSQL that was reached on this machine; empty = elsewhere, or not known
 }
 
@@ -147,7 +147,16 @@ const LessOutput = "delete sweeps that are not needed with `berth sweep delete`,
 
 // lessData is what a person does about a database that fills its disk.
 const lessData = "delete sweeps that are not needed with `berth sweep delete`, or limit what is kept: `berth server --keep-logs`, `--keep-log-bytes`, " +
-	"`--keep-metrics`, `--keep-metric-points`; PostgreSQL uses the freed space for new rows, and `VACUUM FULL` gives it back to the disk"
+	"`--keep-metrics`, `--keep-metric-points`; PostgreSQL uses the freed space for new rows. `VACUUM FULL` of a table gives it back to the disk, but needs room for a copy of what is left of " +
+	"the table, and trials wait meanwhile to store their metrics or logs there"
+
+// databaseRoom is what PostgreSQL needs to go on: it writes its log in files of
+// 16 MiB (wal_segment_size).
+const databaseRoom = 16 << 20
+
+// fullDatabase is what a person does about a full disk of the database.
+const fullDatabase = "free space on that disk or make it larger: PostgreSQL cannot write, and to delete sweeps needs room, too. Trials that run go on, and " +
+	"their results wait on their hosts. After that limit what is kept: `berth server --keep-logs`, `--keep-log-bytes`, `--keep-metrics`, `--keep-metric-points`"
 
 func (h Health) diskWarnings() (warnings []string) {
 	for _, disk := range h.Disks {
@@ -177,8 +186,15 @@ func (h Health) outputs() Finding {
 func (h Health) storage() Finding {
 	f := Finding{OK: true, Part: "storage", What: "the size of the database is not known"}
 	if h.Database.Bytes > 0 {
-		f.What = fmt.Sprintf("the database takes %s: logs %s, metrics %s",
-			BytesText(h.Database.Bytes), BytesText(h.Database.LogBytes), BytesText(h.Database.MetricBytes))
+		f.What = "the database takes " + BytesText(h.Database.Bytes)
+	}
+
+	if h.Database.LogBytes > 0 && h.Database.MetricBytes > 0 {
+		f.What += fmt.Sprintf(": logs %s, metrics %s", BytesText(h.Database.LogBytes), BytesText(h.Database.MetricBytes))
+	}
+
+	if disk := h.DatabaseDisk; disk.TotalBytes > 0 && disk.FreeBytes < databaseRoom {
+		return Finding{Part: f.Part, What: disk.Of + " is full: " + BytesText(disk.FreeBytes) + " are free; " + f.What, Next: fullDatabase}
 	}
 
 	if warning := h.DatabaseDisk.Warning(); warning != "" {

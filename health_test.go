@@ -40,6 +40,43 @@ func TestHealth_WarnsBeforeADiskIsFull(t *testing.T) {
 	}
 }
 
+// A full disk of the database is a failure: PostgreSQL cannot write.
+func TestHealth_SaysThatTheDatabasesDiskIsFull(t *testing.T) {
+	t.Parallel()
+
+	const gib = 1 << 30
+
+	for free, ok := range map[int64]bool{0: false, 1 << 20: false, 20 * gib: true} {
+		findings := berth.Health{DatabaseDisk: berth.Disk{Of: berth.DatabaseDisk, TotalBytes: 100 * gib, FreeBytes: free}}.Findings()
+		f := findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "storage" })]
+
+		require.Equal(t, ok, f.OK, free)
+
+		if !ok {
+			require.Contains(t, f.What, "the disk of the database is full")
+			require.NotEmpty(t, f.Next)
+			require.NotContains(t, f.Next, "VACUUM FULL", "it needs room itself")
+		}
+	}
+}
+
+// A size that is not known is not called zero.
+func TestHealth_NamesOnlyKnownSizes(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		database berth.Storage
+		says     string
+	}{
+		{berth.Storage{}, "the size of the database is not known"},
+		{berth.Storage{Bytes: 5 << 30}, "the database takes 5,120 MiB"},
+		{berth.Storage{Bytes: 5 << 30, LogBytes: 2 << 30, MetricBytes: 1 << 30}, "the database takes 5,120 MiB: logs 2,048 MiB, metrics 1,024 MiB"},
+	} {
+		findings := berth.Health{Database: tt.database}.Findings()
+		require.Equal(t, tt.says, findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "storage" })].What)
+	}
+}
+
 // Files that stay although they should go are told before they fill a disk.
 func TestHealth_SaysWhichFilesCannotBeRemoved(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,12 @@ func (s *Server) health(c *gin.Context) {
 	}
 
 	if ctx := c.Request.Context(); caller(ctx).name != "" {
-		if health, err := s.deps.Store.Health(ctx); err == nil { // else the database's own line says so
+		if health, err := s.deps.Store.Health(ctx); err != nil {
+			findings = append(findings, berth.Finding{
+				Part: "ledger", What: err.Error(),
+				Next: "look again in a moment; when it lasts, see in PostgreSQL's pg_stat_activity and pg_locks what holds its tables, and end that",
+			})
+		} else {
 			if dir := health.Database.Dir; dir != "" && s.deps.Disk != nil {
 				health.DatabaseDisk = s.deps.Disk(berth.DatabaseDisk, dir)
 			}

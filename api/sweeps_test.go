@@ -328,6 +328,20 @@ func TestHealthSaysWhatToDo(t *testing.T) {
 	require.NotContains(t, body, "laptop", "the ledger cannot be read")
 }
 
+// Findings that cannot be read are no good health.
+func TestHealthSaysThatItCannotLook(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Unreadable = berth.Errorf(berth.KindUnavailable, "listing hosts: canceling statement due to lock timeout")
+	r := setup(t, store)
+
+	status, body := r.text("GET", "/healthz", "")
+	require.Equal(t, http.StatusServiceUnavailable, status, body)
+	require.Contains(t, body, `"part":"database","what":"answers"`)
+	require.Contains(t, body, `"part":"ledger","what":"listing hosts: canceling statement due to lock timeout","next":`)
+}
+
 func TestHostsAndProbesChange(t *testing.T) {
 	t.Parallel()
 

@@ -47,6 +47,7 @@ type Store struct {
 	ControlErr func() error      // asked before every update and cancel; nil = none
 	Down       error             // what Ping, and whoever asks for tokens, is answered
 	Unwell     berth.Health      // what Health answers
+	Unreadable error             // what Health fails with, while all else answers
 	Deaf       <-chan struct{}   // nobody hears of events until it is closed; nil = at once
 
 	hashes map[string]string // of tokens, to their ids
@@ -105,7 +106,7 @@ func (s *Store) Health(context.Context) (berth.Health, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return s.Unwell, s.Down
+	return s.Unwell, cmp.Or(s.Down, s.Unreadable)
 }
 
 // ResolveImage is api.Images.

@@ -40,11 +40,6 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 		return h, translate(err, "reading the installation")
 	}
 
-	storage, err := s.q.GetStorage(ctx, s.pool)
-	if err != nil {
-		return h, translate(err, "asking how large the database is")
-	}
-
 	led, reason, err := s.placerLed(ctx)
 	if err != nil {
 		return h, err
@@ -54,7 +49,7 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 		NoPlacer: !led, PlacerReason: reason,
 		OutboxWaiting: int(outbox.Waiting), OutboxOldest: time.Duration(outbox.OldestSeconds * float64(time.Second)), OutboxReason: outbox.Reason,
 		Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm,
-		Database: berth.Storage{Bytes: storage.Bytes, LogBytes: storage.LogBytes, MetricBytes: storage.MetricBytes, Dir: storage.Dir},
+		Database: s.storage(ctx),
 	}
 
 	for _, host := range hosts {
@@ -105,4 +100,18 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 	}
 
 	return h, nil
+}
+
+// storage asks how large the database is. What it cannot learn stays unknown:
+// all else that Health says matters more.
+func (s *Store) storage(ctx context.Context) (storage berth.Storage) {
+	if row, err := s.q.GetStorage(ctx, s.pool); err == nil {
+		storage.Bytes, storage.Dir = row.Bytes, row.Dir
+	}
+
+	if row, err := s.q.GetTableSizes(ctx, s.pool); err == nil {
+		storage.LogBytes, storage.MetricBytes = row.LogBytes, row.MetricBytes
+	}
+
+	return storage
 }

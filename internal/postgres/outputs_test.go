@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
 )
 
 // finished is a trial with one attempt that ended, on the bundle's host.
@@ -147,6 +149,34 @@ func TestRetain_SaysThatOutputsAreTooOld(t *testing.T) {
 	require.Contains(t, trial.OutputsRemoved, "1.5 days")
 	require.Contains(t, trial.OutputsRemoved, "--keep-outputs")
 	require.Equal(t, 1, r.rows(t, "audit_log"))
+}
+
+// A table that is being rewritten, as by VACUUM FULL, hides no other part.
+func TestHealth_LooksBesideALockedTable(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+
+	rewrite, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+
+	defer rewrite.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // a failed test must not keep the pool from closing
+
+	_, err = rewrite.Exec(t.Context(), "LOCK TABLE metrics IN ACCESS EXCLUSIVE MODE")
+	require.NoError(t, err)
+
+	health, err := b.store.Health(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, health.Answering)
+	require.Positive(t, health.Database.Bytes)
+	require.Zero(t, health.Database.MetricBytes, "not known meanwhile")
+
+	require.NoError(t, rewrite.Rollback(t.Context()))
+
+	health, err = b.store.Health(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, health.Database.MetricBytes)
 }
 
 // What a worker says of files that it cannot remove reaches a person until it is mended.

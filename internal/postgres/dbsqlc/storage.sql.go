@@ -10,29 +10,38 @@ import (
 )
 
 const getStorage = `-- name: GetStorage :one
-SELECT pg_database_size(current_database())::bigint AS bytes, pg_total_relation_size('log_chunks')::bigint AS log_bytes,
-    pg_total_relation_size('metrics')::bigint AS metric_bytes,
+SELECT pg_database_size(current_database())::bigint AS bytes,
     CASE WHEN coalesce(host(inet_server_addr()), '127.0.0.1') IN ('127.0.0.1', '::1') AND pg_has_role('pg_read_all_settings', 'USAGE')
         THEN current_setting('data_directory') ELSE '' END::text AS dir
 `
 
 type GetStorageRow struct {
-	Bytes       int64
-	LogBytes    int64
-	MetricBytes int64
-	Dir         string
+	Bytes int64
+	Dir   string
 }
 
-// The directory is shown to a role that may read settings. It says where to look only when PostgreSQL was reached on its
-// own machine.
+// Waits for no table. The directory is shown to a role that may read settings. It says where to look only when PostgreSQL
+// was reached on its own machine.
 func (q *Queries) GetStorage(ctx context.Context, db DBTX) (GetStorageRow, error) {
 	row := db.QueryRow(ctx, getStorage)
 	var i GetStorageRow
-	err := row.Scan(
-		&i.Bytes,
-		&i.LogBytes,
-		&i.MetricBytes,
-		&i.Dir,
-	)
+	err := row.Scan(&i.Bytes, &i.Dir)
+	return i, err
+}
+
+const getTableSizes = `-- name: GetTableSizes :one
+SELECT pg_total_relation_size('log_chunks')::bigint AS log_bytes, pg_total_relation_size('metrics')::bigint AS metric_bytes
+`
+
+type GetTableSizesRow struct {
+	LogBytes    int64
+	MetricBytes int64
+}
+
+// Fails while one of the tables is rewritten, as by VACUUM FULL.
+func (q *Queries) GetTableSizes(ctx context.Context, db DBTX) (GetTableSizesRow, error) {
+	row := db.QueryRow(ctx, getTableSizes)
+	var i GetTableSizesRow
+	err := row.Scan(&i.LogBytes, &i.MetricBytes)
 	return i, err
 }
