@@ -50,7 +50,7 @@ type Trial struct {
 	FinishedAt *time.Time  `json:"finished_at,omitempty"`
 	Waiting    []Rejection `json:"waiting,omitempty"` // why it is not running, candidate by candidate
 
-	OutputsRemoved string `json:"outputs_removed,omitempty"` // why files of its attempts were removed, in plain words; empty = they were not
+	OutputsRemoved string `json:"outputs_removed,omitempty"` // why the files of its last attempt were removed, in plain words; empty = they were not
 	LogsRemoved    string `json:"logs_removed,omitempty"`    // why a limit removed its logs, in plain words; empty = it did not
 	MetricsRemoved string `json:"metrics_removed,omitempty"` // the same of metric points
 }

@@ -14,5 +14,11 @@ WHERE logs_removed_at IS NOT NULL;
 UPDATE sweeps SET metrics_removed_why = 'a limit of the server removed them (--keep-metrics or --keep-metric-points)', metrics_purged_at = metrics_removed_at
 WHERE metrics_removed_at IS NOT NULL;
 
+-- Before schema 12 only the sweep said that its files were removed.
+UPDATE attempts a SET outputs_removed_at = s.outputs_removed_at,
+    outputs_removed_why = 'files are kept for a limited time after the end of their sweep (--keep-outputs)'
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+WHERE t.id = a.trial_id AND s.outputs_removed_at IS NOT NULL AND a.outputs_removed_at IS NULL;
+
 CREATE INDEX sweeps_logs_to_purge ON sweeps (logs_removed_at) WHERE logs_removed_at IS NOT NULL AND logs_purged_at IS NULL;
 CREATE INDEX sweeps_metrics_to_purge ON sweeps (metrics_removed_at) WHERE metrics_removed_at IS NOT NULL AND metrics_purged_at IS NULL;

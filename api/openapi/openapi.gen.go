@@ -726,7 +726,7 @@ type Trial struct {
 	MetricsRemoved string `json:"metrics_removed,omitempty"`
 	Number         int    `json:"number"`
 
-	// OutputsRemoved Why files of its attempts were removed, in plain words; absent = they were not
+	// OutputsRemoved Why the files of its last attempt were removed, in plain words; absent = they were not
 	OutputsRemoved string `json:"outputs_removed,omitempty"`
 
 	// Params The value of each active parameter; whole numbers and others are told apart by the point

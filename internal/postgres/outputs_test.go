@@ -135,6 +135,65 @@ func TestExpireOutputs(t *testing.T) {
 	require.Equal(t, 2, r.rows(t, "events WHERE kind = 'sweep.outputs_removed'"))
 }
 
+// A trial's files are those of its last attempt. That an earlier attempt, on
+// another host, lost its files is said with that attempt only.
+func TestExpireOutputs_OfAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+
+	ctx := t.Context()
+	r := retainedSetup(t)
+	first, second := r.host.ID, uuid.NewString()
+
+	r.exec(t, `INSERT INTO hosts (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version)
+		SELECT $1, 'second', boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version FROM hosts`, second)
+	r.exec(t, "UPDATE attempts SET number = 2, host_id = $1", second)
+
+	earlier := uuid.NewString()
+	r.exec(t, `INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, token, failure_kind, finished_at, memory_bytes, cpu_milli)
+		SELECT $1, trial_id, 1, stage, purpose, state, $2, token, 'infra', finished_at, memory_bytes, cpu_milli FROM attempts`, earlier, first)
+	r.end(t, 2*time.Hour)
+
+	trial := func() berth.Trial {
+		trial, err := r.store.GetTrial(ctx, r.sweep, 1)
+		require.NoError(t, err)
+
+		return trial
+	}
+
+	require.NoError(t, r.store.ExpireOutputs(ctx, first, []string{r.request.TrialID}, "too many files"))
+	require.Empty(t, trial().OutputsRemoved, "its model is on the second host")
+
+	attempt, err := r.store.GetAttempt(ctx, earlier)
+	require.NoError(t, err)
+	require.Equal(t, "too many files", attempt.OutputsRemovedWhy)
+
+	require.NoError(t, r.store.ExpireOutputs(ctx, second, []string{r.request.TrialID}, "too many files there"))
+	require.Equal(t, "too many files there", trial().OutputsRemoved)
+}
+
+// Files that a limit removed before attempts said why are said to be, too.
+func TestMigrate_SaysWhatWasRemovedBefore(t *testing.T) {
+	t.Parallel()
+
+	r := retainedSetup(t)
+	r.end(t, 48*time.Hour)
+
+	m := migrator(t, r.url)
+	require.NoError(t, m.To(t.Context(), 11))
+	r.exec(t, "UPDATE sweeps SET outputs_removed_at = now(), logs_removed_at = now()")
+	require.NoError(t, m.To(t.Context(), newest(t)))
+
+	trial, err := r.store.GetTrial(t.Context(), r.sweep, 1)
+	require.NoError(t, err)
+	require.Contains(t, trial.OutputsRemoved, "--keep-outputs")
+	require.Contains(t, trial.LogsRemoved, "--keep-logs")
+	require.Empty(t, trial.MetricsRemoved)
+
+	attempt, err := r.store.GetAttempt(t.Context(), r.request.AttemptID)
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), *attempt.OutputsRemovedAt, time.Minute)
+}
+
 // Files that their age removes are said to be, like those that their size does.
 func TestRetain_SaysThatOutputsAreTooOld(t *testing.T) {
 	t.Parallel()

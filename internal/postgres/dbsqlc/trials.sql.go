@@ -161,7 +161,7 @@ const listTrials = `-- name: ListTrials :many
 SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
     coalesce((SELECT r.reasons FROM placement_requests r WHERE r.trial_id = t.id AND r.state = 'waiting'
         ORDER BY r.requested_at DESC LIMIT 1), '[]')::jsonb AS reasons,
-    coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id AND a.outputs_removed_at IS NOT NULL
+    coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id
         ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed,
     s.logs_removed_why, s.metrics_removed_why
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
@@ -198,6 +198,7 @@ type ListTrialsRow struct {
 	MetricsRemovedWhy string
 }
 
+// The files of a trial are those of its last attempt: an earlier one failed, and may have been on another host.
 func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams) ([]ListTrialsRow, error) {
 	rows, err := db.Query(ctx, listTrials,
 		arg.SweepID,

@@ -16,10 +16,11 @@ WHERE sweep_id = @sweep_id AND number = ANY (@numbers::integer[]) AND finished_a
 ORDER BY number;
 
 -- name: ListTrials :many
+-- The files of a trial are those of its last attempt: an earlier one failed, and may have been on another host.
 SELECT t.*, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
     coalesce((SELECT r.reasons FROM placement_requests r WHERE r.trial_id = t.id AND r.state = 'waiting'
         ORDER BY r.requested_at DESC LIMIT 1), '[]')::jsonb AS reasons,
-    coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id AND a.outputs_removed_at IS NOT NULL
+    coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id
         ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed,
     s.logs_removed_why, s.metrics_removed_why
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
