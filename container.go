@@ -111,8 +111,8 @@ const (
 // none. Two are needed: a progress bar that never ends its line carries the
 // stamp of its first piece, however late its last one comes.
 type LogPosition struct {
-	Stdout time.Time
-	Stderr time.Time
+	Stdout time.Time `json:"stdout"`
+	Stderr time.Time `json:"stderr"`
 }
 
 // Image is a resolved image on a host.

@@ -85,7 +85,7 @@ func (o *output) counted(c berth.LogChunk) bool {
 		return true
 	}
 
-	if first && !(o.before.Stdout.IsZero() && o.before.Stderr.IsZero()) {
+	if resumed := !o.before.Stdout.IsZero() || !o.before.Stderr.IsZero(); first && resumed {
 		o.gap, o.line = true, nil
 	}
 
