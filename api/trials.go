@@ -149,7 +149,6 @@ func (h *handlers) ListMetrics(ctx context.Context, r openapi.ListMetricsRequest
 	}
 
 	points, err := h.deps.Store.ListMetrics(ctx, attempt.ID, given(r.Params.Name), cmp.Or(given(r.Params.Limit), defaultMetrics))
-
 	if err != nil {
 		return nil, err
 	}

@@ -56,6 +56,6 @@ func TestRemoveOutputs_GoesOnBesideWhatIsStuck(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(r.dir, "attempts"), 0o750))
 
 	stuck := "a name that no file can have\x00" // so that removing it fails for root, too
-	require.Error(t, r.Executor.RemoveOutputs(berth.OutputRemoval{AttemptID: stuck, TrialID: "trial"}))
+	require.Error(t, r.RemoveOutputs(berth.OutputRemoval{AttemptID: stuck, TrialID: "trial"}))
 	require.NoDirExists(t, checkpoint)
 }
