@@ -308,3 +308,32 @@ func TestChaosJudge_ComparesLimitAndLease(t *testing.T) {
 	require.Equal(t, []string{"I2: the container of attempt b may use 0 bytes, its lease holds 67108864"}, x.broken)
 	require.Equal(t, map[string]bool{"a": true, "b": true}, x.limited)
 }
+
+// A sweep that fails as its job declares is not wronged by an empty Temporal;
+// one that was to succeed is, and so is one that is canceled.
+func TestChaosJudge_AnEmptyTemporalWrongsOnlyWhatEndsOtherwise(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct {
+		job, state string
+		wronged    bool
+	}{{"silent", "failed", false}, {"steady", "failed", true}, {"silent", "canceled", true}, {"silent", "running", false}} {
+		x := judging(t, func(w http.ResponseWriter, r *http.Request) {
+			body := `{"id": "x", "name": "x", "state": "` + c.state + `"}`
+
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/attempts"):
+				body = `{"data": []}`
+			case strings.HasSuffix(r.URL.Path, "/trials"):
+				body = `{"data": [{"id": "t", "number": 1, "state": "failed", "failure_kind": "no_result", "params": {"ms": 200}}]}`
+			}
+
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(body))
+		})
+		o := &ordered{id: "x", order: order{Job: c.job, Times: []int{200}}}
+
+		x.unharmed(map[*ordered]client.SweepState{o: client.SweepStateRunning}, nil)
+		require.Equal(t, c.wronged, x.wronged(), "%+v: %v", c, x.broken)
+	}
+}
