@@ -52,7 +52,7 @@ func TestTrialEnd(t *testing.T) {
 			want = failed
 			run := mocks.NewWorkflowRun(t)
 			run.On("Get", mock.Anything, mock.Anything).Run(func(args mock.Arguments) {
-				*args.Get(1).(*workflows.TrialResult) = workflows.TrialResult{
+				*args.Get(1).(*workflows.TrialResult) = workflows.TrialResult{ //nolint:forcetypeassert // what TrialRun asks for
 					State: want.State, Kind: want.Kind, Message: want.Message, Value: want.Value,
 				}
 			}).Return(nil)
