@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/berthml/berth/api/client"
 	"github.com/berthml/berth/internal/pgtest"
 )
@@ -47,6 +49,7 @@ func (x *chaos) calm() {
 		}
 	}
 
+	x.removeLost()
 	x.await("after all were resumed", func(client.Sweep) bool { return false })
 
 	for _, o := range x.all() { // what was right in the storm must be so still
@@ -175,7 +178,7 @@ func (x *chaos) await(when string, mayStay func(client.Sweep) bool) {
 			s, found := x.read(o)
 			ended[o] = found == isGone || s.FinishedAt != nil
 
-			if ended[o] || mayStay(s) && s.Counts.Running == 0 {
+			if ended[o] || s.Counts.Running == 0 && (mayStay(s) || x.waitsForLost(o)) {
 				continue
 			}
 
@@ -199,6 +202,55 @@ func (x *chaos) await(when string, mayStay func(client.Sweep) bool) {
 	for o, s := range open {
 		x.breaks("I4: sweep %s is still %s %s; nothing changed for %s: %s%s", o, s.State, when, time.Since(changed).Round(time.Second), x.openTrials(o), x.pausedNow())
 	}
+}
+
+// waitsForLost reports whether all open trials of a sweep wait for a host that is
+// lost for good: only that one could hold them, and no person has removed it yet.
+func (x *chaos) waitsForLost(o *ordered) bool {
+	if x.given || len(x.lost) == 0 {
+		return false
+	}
+
+	waits := false
+
+	for _, t := range x.trialsOf(o) {
+		if t.FinishedAt != nil {
+			continue
+		}
+
+		if !slices.ContainsFunc(t.Waiting, func(r client.Rejection) bool {
+			return slices.Contains(x.lost, r.HostName) && strings.Contains(r.Reason, "waits for it to come back")
+		}) {
+			return false
+		}
+
+		waits = true
+	}
+
+	return waits
+}
+
+// removeLost is what a person does who gives the lost hosts up, and the time that
+// trials wait for a replacement then.
+func (x *chaos) removeLost() {
+	for _, name := range x.lost {
+		x.note("host %s is given up", name)
+
+		if !x.until(acceptPatience, func() bool {
+			answer, err := x.api.RemoveHostWithResponse(x.t.Context(), name, &client.RemoveHostParams{Force: new(true)})
+
+			return err == nil && answer.StatusCode() == http.StatusNoContent
+		}) {
+			x.breaks("O4: host %s was not removed in %s without faults", name, acceptPatience)
+		}
+
+		_, err := x.inspect(func(i *pgtest.Inspector, ctx context.Context) ([]string, error) {
+			return nil, i.PassHostGrace(ctx, name)
+		})
+		require.NoError(x.t, err)
+	}
+
+	x.given = true
 }
 
 // openTrials says where each open trial of a sweep stands.

@@ -156,6 +156,7 @@ type chaos struct {
 	graced     time.Time         // until then, containers without a lease are no fault: the database is an older one
 	forgotten  map[string]bool   // trials whose attempts the restored database may lack, by id
 	lost       []string          // names of hosts that never return
+	given      bool              // a person has removed them
 	healthy    map[string]time.Time
 	blind      map[string]time.Time     // hosts that do not see the database, since when
 	held       time.Time                // until then, workflows may wait for one that did not

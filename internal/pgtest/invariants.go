@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
 )
 
 // Invariants of which a restored database may break the first for trials whose
@@ -71,6 +73,15 @@ type Inspector struct {
 	Lost []string
 
 	conn *pgx.Conn
+}
+
+// PassHostGrace makes the removal of a host as old as requests wait for its
+// replacement (berth.HostGrace).
+func (i *Inspector) PassHostGrace(ctx context.Context, name string) error {
+	_, err := i.conn.Exec(ctx, `UPDATE hosts SET removed_at = removed_at - $2::interval, last_seen_at = last_seen_at - $2::interval
+		WHERE name = $1 AND removed_at IS NOT NULL`, name, berth.HostGrace)
+
+	return err
 }
 
 // Inspect connects to a database.
