@@ -101,8 +101,13 @@ func (b *backends) open(ctx context.Context, log *slog.Logger, use func(connecti
 	}
 	defer store.Close()
 
-	installation, err := store.Installation(ctx)
-	if err != nil {
+	var installation berth.Installation
+
+	if err := retry(ctx, log, "PostgreSQL", connectPatience, func() (err error) { // it may crash in this moment
+		installation, err = store.Installation(ctx)
+
+		return err
+	}); err != nil {
 		return err
 	}
 

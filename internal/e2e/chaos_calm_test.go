@@ -140,7 +140,7 @@ func (x *chaos) sequels() {
 
 	for i, o := range x.all() {
 		job, follows := sequels[o.order.Job]
-		if !follows {
+		if s, _ := x.read(o); !follows || s.Counts.Succeeded == 0 { // without a success its shape may not be measured
 			continue
 		}
 

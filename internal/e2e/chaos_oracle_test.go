@@ -157,6 +157,7 @@ func TestOracle_Sweep(t *testing.T) {
 		"canceled late":  {"steady", deeds{Canceled: true}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(nil)}}, ""},
 		"by Berth":       {"steady", deeds{}, sweepRecord{State: "canceled", Reason: "gone", Planned: 1}, "ended canceled (gone), expected failed"},
 		"forgot a trial": {"steady", deeds{Forgotten: true}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{good(nil)}}, ""},
+		"forgot all":     {"steady", deeds{Forgotten: true}, sweepRecord{State: "succeeded", Planned: 1}, ""},
 		"stopped":        {"steady", deeds{Stopped: true}, sweepRecord{State: "stopped", Planned: 3, Trials: []trialRecord{good(nil)}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
