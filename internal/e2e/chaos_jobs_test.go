@@ -10,10 +10,10 @@ import (
 
 const mib = 1 << 20
 
-// lateHolds is how long the job late keeps its memory, in ms: longer than what
-// Berth takes for a gap in its measurements (2 s). A run whose peak was not seen
-// is known to have one.
-const lateHolds = 2500
+// lateLasts is how long the job late runs, in ms. It keeps its memory for the
+// last four tenths, which is longer than what Berth takes for a gap in its
+// measurements (2 s): a run whose peak was not seen is known to have one.
+const lateLasts = 6000
 
 // order is one sweep of a storm, drawn before the storm begins. It says all
 // that the sweep's file depends on.
@@ -150,7 +150,7 @@ var jobs = []job{
 		file: func(o order) string {
 			o.Probe = "full"
 
-			return "command: [/busy, late, '{{ms}}', '" + strconv.Itoa(lateHolds) + "', '150']\n" + parameters(o.times(), "{name: shape, values: [1], memory: true}") +
+			return "command: [/busy, late, '" + strconv.Itoa(lateLasts) + "', '{{ms}}', '150']\n" + parameters(o.times(), "{name: shape, values: [1], memory: true}") +
 				quarterCore + probe(o) + o.environment()
 		},
 		want: func(values map[string]string) expectation {
