@@ -39,6 +39,10 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 		key: in.ShapeKey, waiting: in.Waiting, beside: in.Beside, carrier: in.Carrier, capped: in.Capped, asked: in.Asked,
 		want: workflow.GetSignalChannel(ctx, SignalWant), done: workflow.GetSignalChannel(ctx, SignalMeasured),
 		shares: workflow.GetVersion(ctx, changeBeside, workflow.DefaultVersion, 1) != workflow.DefaultVersion,
+		atOnce: 1,
+	}
+	if workflow.GetVersion(ctx, changeTellAtOnce, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		p.atOnce = startMax
 	}
 
 	for {
@@ -92,6 +96,7 @@ type probe struct {
 	capped  bool     // the carrier runs longer than it may; the next one measures short
 	asked   bool     // one that waits beside the carrier was asked for the short run
 	shares  bool     // others run beside the carrier; false in runs of earlier versions
+	atOnce  int      // how many trials are told at once
 }
 
 // news reports whether a signal waits.
@@ -153,10 +158,7 @@ func (p *probe) known(ctx workflow.Context) (bool, error) {
 
 // release tells all that wait to go on with what was measured.
 func (p *probe) release(ctx workflow.Context) {
-	for _, id := range p.waiting {
-		p.tell(ctx, id, ProbeRole{Ready: true})
-	}
-
+	p.tellAll(ctx, p.waiting, ProbeRole{Ready: true})
 	p.waiting, p.beside = nil, nil
 }
 
@@ -189,27 +191,46 @@ func (p *probe) elect(ctx workflow.Context) {
 
 // spread has the trials that wait run beside the one that measures.
 func (p *probe) spread(ctx workflow.Context) {
-	for p.shares {
-		i := slices.IndexFunc(p.waiting, func(id string) bool { return !slices.Contains(p.beside, id) })
-		if i < 0 {
-			return
-		}
+	if !p.shares {
+		return
+	}
 
-		if id := p.waiting[i]; p.tell(ctx, id, ProbeRole{Beside: true}) {
-			p.beside = append(p.beside, id)
-		} else {
-			p.leave(id)
-		}
+	told, ended := p.tellAll(ctx, without(p.waiting, p.beside...), ProbeRole{Beside: true})
+	p.beside = append(p.beside, told...)
+
+	for _, id := range ended {
+		p.leave(id)
 	}
 }
 
-func (p *probe) tell(ctx workflow.Context, workflowID string, role ProbeRole) bool {
-	err := workflow.SignalExternalWorkflow(ctx, workflowID, "", SignalProbe, role).Get(ctx, nil)
-	if err != nil { // it has ended; it does not wait any more
-		workflow.GetLogger(ctx).Info("a trial that waited has ended", "workflow", workflowID)
+// tellAll tells trials their role, some at once, and returns those that heard it
+// and those that have ended. Each signal takes Temporal's lock on the probe's
+// workflow, as the start of a child takes its parent's.
+func (p *probe) tellAll(ctx workflow.Context, ids []string, role ProbeRole) (told, ended []string) {
+	for some := range slices.Chunk(ids, p.atOnce) {
+		sent := make([]workflow.Future, len(some))
+		for i, id := range some {
+			sent[i] = workflow.SignalExternalWorkflow(ctx, id, "", SignalProbe, role)
+		}
+
+		for i, id := range some {
+			if err := sent[i].Get(ctx, nil); err == nil {
+				told = append(told, id)
+			} else { // it does not wait any more
+				workflow.GetLogger(ctx).Info("a trial that waited has ended", "workflow", id)
+
+				ended = append(ended, id)
+			}
+		}
 	}
 
-	return err == nil
+	return told, ended
+}
+
+func (p *probe) tell(ctx workflow.Context, workflowID string, role ProbeRole) bool {
+	told, _ := p.tellAll(ctx, []string{workflowID}, role)
+
+	return len(told) == 1
 }
 
 // await waits for a signal. Now and then it tells every trial its role anew,

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ type probeBundle struct {
 	dead  map[string]bool // trials that have ended
 	late  []string        // trials that join while the first is told that all is measured
 	told  []told
+	calls *testsuite.MockCallWrapper // by which it tells
 }
 
 type told struct {
@@ -37,7 +39,7 @@ func probeSetup(t *testing.T) *probeBundle {
 	b.env.RegisterActivity(&activities.Activities{})
 	b.env.OnActivity(a.FootprintKnown, mock.Anything, mock.Anything).Return(
 		func(context.Context, activities.ShapeRef) (bool, error) { return b.known, nil })
-	b.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, workflows.SignalProbe, mock.Anything).Return(
+	b.calls = b.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, workflows.SignalProbe, mock.Anything).Return(
 		func(_, id, _, _ string, arg any) error {
 			if b.dead[id] {
 				return berth.Errorf(berth.KindNotFound, "workflow has ended")
@@ -99,6 +101,29 @@ func TestProbe_OneMeasuresTheOthersRunBeside(t *testing.T) {
 
 	require.True(t, b.execute(t).Known)
 	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"c", beside}, {"b", ready}, {"c", ready}}, b.told)
+}
+
+// Telling many takes the time of a few: Temporal needs a moment for each, in
+// which the first wave of a wide machine would wait.
+func TestProbe_TellsSeveralAtOnce(t *testing.T) {
+	t.Parallel()
+
+	const trials = 17
+
+	b := probeSetup(t)
+	b.calls.After(time.Second)
+
+	for i := range trials {
+		b.want(0, fmt.Sprintf("trial-%02d", i))
+	}
+
+	b.measured(time.Minute, "trial-00", true, false)
+
+	began := b.env.Now()
+
+	require.True(t, b.execute(t).Known)
+	require.Len(t, b.told, 2*trials-1)
+	require.Less(t, b.env.Now().Sub(began), time.Minute+5*time.Second, "sixteen are ready in two steps of eight")
 }
 
 // A carrier whose sweep is paused measures nothing, maybe for days. Trials of

@@ -110,8 +110,23 @@ var contents = map[string]content{
 	"v3-sweep-stopped":  {order: []string{"update set_max_parallel", "step SetMaxParallel", "update stop", "tells stop", "completed: stopped"}},
 	"v3-sweep-canceled": {order: []string{"cancel requested", "step SetSweepState", "cancels a trial", "step FinishSweep", "completed: canceled"}},
 
+	"v4-probe-beside": {
+		order: []string{"version tell-at-once", "tells probe: carry", "tells probe: beside", "hears measured", "tells probe: ready", "completed: known true"},
+	},
+	"v4-probe-passed-on": {
+		order: []string{
+			"version tell-at-once", "tells probe: carry", "tells probe: beside", "hears measured", "step FootprintKnown", "hears want",
+			"tells probe: carry", "hears measured", "completed: known true",
+		},
+	},
+	"v4-probe-capped": {
+		order: []string{
+			"version tell-at-once", "tells probe: carry", "tells probe: beside", "hears measured: capped", "tells probe: carry, short",
+			"completed: known true",
+		},
+	},
 	"v4-probe-continued-as-new": {
-		order: []string{"tells probe: carry", "tells probe: beside", "hears want", "tells probe: beside"},
+		order: []string{"version tell-at-once", "tells probe: carry", "tells probe: beside", "hears want", "tells probe: beside"},
 		never: []string{"hears measured", "tells probe: ready"}, last: "continued as new",
 	},
 	"v4-probe-taken-over": {

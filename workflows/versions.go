@@ -13,5 +13,6 @@ const (
 	changeCanceledWait  = "canceled-wait"  // a canceled wait is an error: a canceled trial withdraws its request itself
 	changeLookUp        = "look-up"        // trials that Temporal tells another run of are looked up, also while others bring news
 	changeGivenBack     = "given-back"     // an attempt that is given back is what the ledger says, whatever its trial was asked meanwhile
+	changeTellAtOnce    = "tell-at-once"   // a probe tells several trials their role at once
 	changeInfeasible    = "infeasible"     // infeasible trials do not count for max_failed_trials
 )

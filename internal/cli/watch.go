@@ -18,6 +18,7 @@ import (
 const (
 	watchCollect = 300 * time.Millisecond // events of this long are one look
 	watchPoll    = 5 * time.Second        // events are hints
+	stateEvent   = "sweep.state"
 	// watchAttempts is up to how many trials every look reads all attempts;
 	// beyond, only the end does.
 	watchAttempts = 1000
@@ -166,11 +167,19 @@ func (r *remote) watch(ctx context.Context, id string, shown view, lost func(err
 	defer stop()
 
 	group, ctx := errgroup.WithContext(ctx)
+	state := make(chan struct{}, 1)
 
 	group.Go(func() error {
 		events := r.events(id)
 		events.regain, events.lost = wake, lost
-		err := events.run(ctx, func(serverEvent) error {
+		err := events.run(ctx, func(e serverEvent) error {
+			if e.kind == stateEvent {
+				select {
+				case state <- struct{}{}:
+				default:
+				}
+			}
+
 			wake()
 
 			return nil
@@ -187,7 +196,7 @@ func (r *remote) watch(ctx context.Context, id string, shown view, lost func(err
 
 		var err error
 
-		last, err = r.look(ctx, id, shown, changed, lost)
+		last, err = r.look(ctx, id, shown, changed, state, lost)
 
 		return err
 	})
@@ -197,9 +206,10 @@ func (r *remote) watch(ctx context.Context, id string, shown view, lost func(err
 	return last, err
 }
 
-// look reads the sweep whenever something changed. The sweep goes on while the
-// server is in trouble, and so does look.
-func (r *remote) look(ctx context.Context, id string, shown view, changed <-chan struct{}, lost func(error)) (board, error) {
+// look reads the sweep whenever something changed, a moment later, as changes
+// come in bunches; at once when the sweep's own state did, which may be its end.
+// The sweep goes on while the server is in trouble, and so does look.
+func (r *remote) look(ctx context.Context, id string, shown view, changed, state <-chan struct{}, lost func(error)) (board, error) {
 	poll := time.NewTicker(watchPoll)
 	defer poll.Stop()
 
@@ -219,19 +229,29 @@ func (r *remote) look(ctx context.Context, id string, shown view, changed <-chan
 			return b, nil
 		}
 
-		select {
-		case <-ctx.Done():
-			return b, ctx.Err()
-		case <-changed:
-		case <-poll.C:
-		}
-
-		select {
-		case <-ctx.Done():
-			return b, ctx.Err()
-		case <-time.After(watchCollect):
+		if err := nextLook(ctx, changed, state, poll.C); err != nil {
+			return b, err
 		}
 	}
+}
+
+// nextLook waits until there may be something new to see.
+func nextLook(ctx context.Context, changed, state <-chan struct{}, poll <-chan time.Time) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-changed:
+	case <-poll:
+	}
+
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-state:
+	case <-time.After(watchCollect):
+	}
+
+	return nil
 }
 
 func ended(state client.SweepState) bool {

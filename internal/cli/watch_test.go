@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -74,6 +75,36 @@ func TestSubmitAndWait(t *testing.T) {
 	require.Contains(t, result.stdout, "best: trial 3, val_accuracy 0.95: lr=0.01 width=64\n")
 	require.Contains(t, result.stdout, "\nwaves: 2, 2 expected (2 attempts, 1 at once at most, 1.0 on average)\n")
 	require.Contains(t, result.stdout, "\nout-of-memory retries: 1\n")
+}
+
+// The end of a sweep is seen at once; what its trials do, a moment later, once
+// for all that happens meanwhile.
+func TestNextLook(t *testing.T) {
+	t.Parallel()
+
+	const soon = 100 * time.Millisecond
+
+	for name, tt := range map[string]struct {
+		state time.Duration // when the sweep's own state changes; negative = it does not
+		want  time.Duration
+	}{"a trial": {-1, watchCollect}, "the sweep": {0, 0}, "the sweep, soon after a trial": {soon, soon}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				changed, state := make(chan struct{}, 1), make(chan struct{}, 1)
+				changed <- struct{}{}
+
+				if tt.state >= 0 {
+					time.AfterFunc(tt.state, func() { state <- struct{}{} })
+				}
+
+				began := time.Now()
+
+				require.NoError(t, nextLook(t.Context(), changed, state, nil))
+				require.Equal(t, tt.want, time.Since(began))
+			})
+		})
+	}
 }
 
 // TestStreamsGoOn cuts a stream after every event.
