@@ -24,7 +24,7 @@ type probeBundle struct {
 	known bool
 	dead  map[string]bool // trials that have ended
 	late  []string        // trials that join while the first is told that all is measured
-	mu    sync.Mutex // several trials are told at once
+	mu    sync.Mutex      // several trials are told at once
 	told  []told
 	calls *testsuite.MockCallWrapper // by which it tells
 }
