@@ -28,6 +28,10 @@ func (s SweepState) Terminal() bool {
 	}
 }
 
+// DeletePrefix is how many characters of its id name a sweep that is deleted for
+// good, at least: as many as lists show. A slip with less would delete another.
+const DeletePrefix = 8
+
 // Sweep is one search over a space of training settings.
 type Sweep struct {
 	ID          string     `json:"id"`

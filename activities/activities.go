@@ -25,9 +25,10 @@ type Sweeps interface {
 
 // Trials is what the steps of a trial need of the database.
 type Trials interface {
+	TrialLister
+
 	PlannedTrial(ctx context.Context, sweepID string, number int) (berth.PlannedTrial, error)
 	EndedTrials(ctx context.Context, sweepID string, numbers []int) ([]berth.TrialEnd, error)
-	ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error)
 	SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error)
 	Footprint(ctx context.Context, shapeKey string) (*berth.Footprint, error)
 	// AbandonAttempt fences an attempt. One that has ended stays as it is.

@@ -155,8 +155,12 @@ func (a *Activities) SetMaxParallel(ctx context.Context, in MaxParallelInput) er
 // the input says otherwise. It returns the final counts. Trials that are open
 // in a database that was restored end first, as their workflows did.
 func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth.Sweep, error) {
-	if err := a.settleForgotten(ctx, in.SweepID); err != nil {
-		return berth.Sweep{}, err
+	if err := EachOpenTrial(ctx, a.Trials, in.SweepID, func(trial berth.Trial) error {
+		_, err := a.settleClosed(ctx, in.SweepID, trial.Number)
+
+		return err
+	}); err != nil {
+		return berth.Sweep{}, translate(err)
 	}
 
 	sweep, err := a.Sweeps.GetSweep(ctx, in.SweepID)
@@ -177,31 +181,6 @@ func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth
 
 	return sweep, translate(err)
 }
-
-// settleForgotten ends the open trials of a sweep whose workflow knows of none.
-func (a *Activities) settleForgotten(ctx context.Context, sweepID string) error {
-	for after := 0; ; {
-		trials, err := a.Trials.ListTrials(ctx, sweepID, berth.OpenTrialStates(), after, forgottenPage)
-		if err != nil {
-			return translate(err)
-		}
-
-		for _, trial := range trials {
-			after = trial.Number
-
-			if _, err := a.settleClosed(ctx, sweepID, trial.Number); err != nil {
-				return err
-			}
-		}
-
-		if len(trials) < forgottenPage {
-			return nil
-		}
-	}
-}
-
-// forgottenPage is how many open trials are read at once.
-const forgottenPage = 200
 
 // SweepRef names a sweep.
 type SweepRef struct {
@@ -240,7 +219,7 @@ func (a *Activities) EndedTrials(ctx context.Context, in EndedInput) ([]berth.Tr
 
 		end, err := a.settleClosed(ctx, in.SweepID, number)
 		if err != nil {
-			return nil, err
+			return nil, translate(err)
 		}
 
 		if end != nil {
@@ -256,10 +235,10 @@ func (a *Activities) EndedTrials(ctx context.Context, in EndedInput) ([]berth.Tr
 func (a *Activities) settleClosed(ctx context.Context, sweepID string, number int) (*berth.TrialUpdate, error) {
 	end, err := a.Workflows.TrialEnd(ctx, sweepID, number)
 	if err != nil || end == nil {
-		return nil, translate(err)
+		return nil, err
 	}
 
-	return end, a.SettleTrial(ctx, *end)
+	return end, a.settle(ctx, *end)
 }
 
 // EndedInTemporal is the message of a trial whose workflow was ended from outside.

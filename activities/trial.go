@@ -108,11 +108,15 @@ func (a *Activities) FootprintKnown(ctx context.Context, in ShapeRef) (bool, err
 
 // SettleTrial writes a trial's end. The first end wins.
 func (a *Activities) SettleTrial(ctx context.Context, in berth.TrialUpdate) error {
+	return translate(a.settle(ctx, in))
+}
+
+func (a *Activities) settle(ctx context.Context, in berth.TrialUpdate) error {
 	in.TrialID = trialID(in.SweepID, in.Number)
 
 	_, err := a.Trials.SetTrialState(ctx, in)
 
-	return translate(err)
+	return err
 }
 
 // AbandonInput names an attempt whose host does not answer.

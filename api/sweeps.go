@@ -135,15 +135,11 @@ func (h *handlers) sweepOut(ctx context.Context, id string) (openapi.SweepJSONRe
 	return openapi.SweepJSONResponse(out), err
 }
 
-// deletePrefix is how much of an id names a sweep that is deleted for good: what
-// lists show. A slip with less would delete another sweep.
-const deletePrefix = 8
-
 // DeleteSweep is DELETE /sweeps/{id}.
 func (h *handlers) DeleteSweep(ctx context.Context, r openapi.DeleteSweepRequestObject) (openapi.DeleteSweepResponseObject, error) {
-	if len(r.ID) < deletePrefix {
+	if len(r.ID) < berth.DeletePrefix {
 		return nil, berth.Errorf(berth.KindInvalid, "%q is too short to delete a sweep for good: give at least the %d characters of its id that lists show",
-			r.ID, deletePrefix)
+			r.ID, berth.DeletePrefix)
 	}
 
 	sweep, err := h.sweep(ctx, r.ID)

@@ -51,8 +51,6 @@ func (s *Settler) Settle(ctx context.Context, lease berth.HostLease) error {
 		return nil
 	case run.Open:
 		return s.abandon(ctx, lease, "its trial's workflow is past it, and nothing of it is on its host")
-	case run.Result == nil:
-		return s.end(ctx, lease, run.End())
 	}
 
 	end := run.End()

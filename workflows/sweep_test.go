@@ -514,7 +514,7 @@ func TestSweep_LooksUpTrialsOfEarlierRunsWhileNewsCome(t *testing.T) {
 		Created: 1, Open: []int{1},
 	}})
 	require.True(t, b.env.IsWorkflowCompleted())
-	require.NotZero(t, after, "nobody asked about trial 1")
+	require.NotZero(t, after, "trial 1 was not looked up")
 	require.Less(t, after, 10*time.Minute)
 }
 

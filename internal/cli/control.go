@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 )
 
@@ -53,10 +54,6 @@ func (o *options) printSweepState(cmd *cobra.Command, sweep client.Sweep) error 
 	})
 }
 
-// deletePrefix is how much of an id names a sweep that is deleted for good. The
-// server demands as much.
-const deletePrefix = 8
-
 // deleteSweepsCommand deletes for good, so it takes a word for it.
 func (o *options) deleteSweepsCommand() *cobra.Command {
 	var yes bool
@@ -68,9 +65,9 @@ func (o *options) deleteSweepsCommand() *cobra.Command {
 			}
 
 			for _, id := range args { // before the first is deleted
-				if len(id) < deletePrefix {
+				if len(id) < berth.DeletePrefix {
 					return exitf(ExitUsage, "%q is too short to delete a sweep for good; give at least the %d characters of its id that `berth sweep list` shows",
-						id, deletePrefix)
+						id, berth.DeletePrefix)
 				}
 			}
 

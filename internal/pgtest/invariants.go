@@ -11,8 +11,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Invariants of which a restored database may break the first for trials whose
-// attempts it lost: each of their findings begins with the trial's id.
+// A restored database may break these invariants: of a trial whose attempts it
+// lost, only the result is left. Each finding begins with the trial's id.
 const (
 	HasResult  = "I3 a trial that succeeded has its result"
 	SameResult = "I3 the result of a trial is that of its attempt"
@@ -297,7 +297,8 @@ func (i *Inspector) Cordoned(ctx context.Context) ([]string, error) {
 }
 
 // Roomy returns the names of the hosts that take new attempts of any sweep but
-// the one that they may be cordoned for, and have at least that much room. A request for a whole host may have one of them kept free.
+// the one that they may be cordoned for, and have at least that much room. A
+// request for a whole host may have one of them kept free.
 func (i *Inspector) Roomy(ctx context.Context, memoryBytes, cpuMilli int64) (names []string, wholeHostWanted bool, err error) {
 	rows, err := i.conn.Query(ctx, `
 		SELECT name FROM hosts h

@@ -11,13 +11,15 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/workflows"
 )
 
 // SweepLedger is what the database knows of sweeps that have not ended.
 type SweepLedger interface {
+	activities.TrialLister
+
 	ListSweepRecords(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error)
-	ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error)
 	GetSweep(ctx context.Context, id string) (berth.Sweep, error)
 	FirstTrialRan(ctx context.Context, id string) (time.Time, error)
 }
@@ -124,29 +126,17 @@ func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string,
 
 	state := workflows.RestoreSweep(sweep, began, time.Now())
 
-	for after := 0; ; {
-		trials, err := ledger.ListTrials(ctx, sweepID, berth.OpenTrialStates(), after, orphanPage)
-		if err != nil {
-			return err
+	if err := activities.EachOpenTrial(ctx, ledger, sweepID, func(trial berth.Trial) error {
+		state.Open = append(state.Open, trial.Number)
+
+		started, err := c.reviveTrial(ctx, sweep, trial.Number)
+		if started {
+			done.Trials++
 		}
 
-		for _, trial := range trials {
-			after = trial.Number
-			state.Open = append(state.Open, trial.Number)
-
-			started, err := c.reviveTrial(ctx, sweep, trial.Number)
-			if err != nil {
-				return err
-			}
-
-			if started {
-				done.Trials++
-			}
-		}
-
-		if len(trials) < orphanPage {
-			break
-		}
+		return err
+	}); err != nil {
+		return err
 	}
 
 	in := workflows.SweepInput{SweepID: sweepID, Adopted: true}

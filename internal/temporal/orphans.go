@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -26,7 +27,7 @@ const (
 	// orphanEvery is how often it is looked: one question to Temporal for each
 	// open sweep, and a person who ends one there sees it end here soon.
 	orphanEvery = 10 * time.Second
-	// orphanPage is how many sweeps or trials are read at once.
+	// orphanPage is how many sweeps are read at once.
 	orphanPage = 200
 )
 
@@ -191,40 +192,25 @@ func (o *Orphans) end(ctx context.Context, orphan orphan) error {
 // endTrials cancels the open trials of a sweep and returns how many are still
 // open, because their own workflows end them.
 func (o *Orphans) endTrials(ctx context.Context, sweepID string) (open int, err error) {
-	for after := 0; ; {
-		trials, err := o.Ledger.ListTrials(ctx, sweepID, berth.OpenTrialStates(), after, orphanPage)
+	err = activities.EachOpenTrial(ctx, o.Ledger, sweepID, func(trial berth.Trial) error {
+		end, err := o.Client.TrialEnd(ctx, sweepID, trial.Number)
 		if err != nil {
-			return open, err
+			return err
 		}
 
-		for _, trial := range trials {
-			after = trial.Number
+		if end == nil {
+			open++
 
-			end, err := o.Client.TrialEnd(ctx, sweepID, trial.Number)
-			if err != nil {
-				return open, err
-			}
-
-			if end == nil {
-				open++
-
-				if err := o.Client.cancelTrial(ctx, sweepID, trial.Number); err != nil {
-					return open, err
-				}
-
-				continue
-			}
-
-			end.TrialID = trial.ID
-			if _, err := o.Ledger.SetTrialState(ctx, *end); err != nil {
-				return open, err
-			}
+			return o.Client.cancelTrial(ctx, sweepID, trial.Number)
 		}
 
-		if len(trials) < orphanPage {
-			return open, nil
-		}
-	}
+		end.TrialID = trial.ID
+		_, err = o.Ledger.SetTrialState(ctx, *end)
+
+		return err
+	})
+
+	return open, err
 }
 
 // sweepClosed returns a sweep whose workflow is not there any more; nil when
