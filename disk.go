@@ -1,9 +1,6 @@
 package berth
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // Disk is a file system that Berth's files are on, at one moment.
 type Disk struct {
@@ -19,9 +16,9 @@ const (
 	// diskWarnPercent of what may be filled leaves a person days: a disk of
 	// 100 GiB still has 15 GiB, more than one attempt may write by default.
 	diskWarnPercent = 85
-	// diskWarnWithin is how long before the disk is full that a person is told,
+	// diskWarnDays is how many days before the disk is full a person is told,
 	// longer than a weekend with holidays.
-	diskWarnWithin = 7 * 24 * time.Hour
+	diskWarnDays = 7
 )
 
 // Warning says that the disk will be full before long, in plain words. It is
@@ -41,7 +38,7 @@ func (d Disk) Warning() string {
 	}
 
 	if d.GrowthBytes > 0 {
-		if days := left / d.GrowthBytes; time.Duration(days)*24*time.Hour < diskWarnWithin {
+		if days := left / d.GrowthBytes; days < diskWarnDays {
 			return fmt.Sprintf("%s has %s left and filled %s in the last day: it is full in about %d days%s",
 				d.Of, BytesText(left), BytesText(d.GrowthBytes), days+1, outputs)
 		}

@@ -24,6 +24,7 @@ func TestDisk_WarnsLongBeforeItIsFull(t *testing.T) {
 		"full is told otherwise":       {berth.Disk{Of: "host a", TotalBytes: 102 * gib, FreeBytes: 2 * gib, HeadroomBytes: 2 * gib, GrowthBytes: gib}, ""},
 		"it grows fast":                {berth.Disk{Of: "host a", TotalBytes: 1000 * gib, FreeBytes: 502 * gib, HeadroomBytes: 2 * gib, GrowthBytes: 80 * gib}, "host a has 512,000 MiB left and filled 81,920 MiB in the last day: it is full in about 7 days"},
 		"it grows slowly":              {berth.Disk{Of: "host a", TotalBytes: 1000 * gib, FreeBytes: 502 * gib, HeadroomBytes: 2 * gib, GrowthBytes: 70 * gib}, ""},
+		"it takes centuries":           {berth.Disk{Of: "host a", TotalBytes: 2e12, FreeBytes: 1e12, GrowthBytes: 5 << 20}, ""},
 		"it shrinks":                   {berth.Disk{Of: "host a", TotalBytes: 1000 * gib, FreeBytes: 502 * gib, GrowthBytes: -70 * gib}, ""},
 		"a disk smaller than headroom": {berth.Disk{Of: "host a", TotalBytes: gib, FreeBytes: gib, HeadroomBytes: 2 * gib}, ""},
 	} {

@@ -53,6 +53,15 @@ func TestTouchHost_MeasuresHowFastTheDiskFills(t *testing.T) {
 	touch(420)
 	require.Negative(t, touch(460).DiskGrowthBytes, "files were removed")
 
+	later(25 * time.Hour)
+	require.NoError(t, r.store.TouchHost(ctx, r.host.ID, berth.HostFree{
+		MemoryBytes: gib, DiskBytes: 10 * gib, DiskTotal: 1020 * gib,
+	}, nil))
+
+	hosts, err := r.store.ListHosts(ctx)
+	require.NoError(t, err)
+	require.Zero(t, hosts[0].DiskGrowthBytes, "another disk is the fullest now")
+
 	health, err := r.store.Health(ctx)
 	require.NoError(t, err)
 	require.Len(t, health.Disks, 1)

@@ -582,14 +582,21 @@ func (q *Queries) TestMissingImages(ctx context.Context, db DBTX, hostID string)
 }
 
 const touchHost = `-- name: TouchHost :execrows
-UPDATE hosts
+UPDATE hosts h
 SET last_seen_at = now(), memory_free_bytes = $1, disk_free_bytes = $2::bigint, problem = $3,
     disk_bytes = $4::bigint, output_bytes = $5, outputs_problem = $6,
-    disk_day_at = CASE WHEN disk_mark_at < now() - interval '1 day' THEN disk_mark_at ELSE disk_day_at END,
-    disk_day_used_bytes = CASE WHEN disk_mark_at < now() - interval '1 day' THEN disk_mark_used_bytes ELSE disk_day_used_bytes END,
-    disk_mark_at = CASE WHEN disk_mark_at >= now() - interval '1 day' THEN disk_mark_at WHEN $4::bigint > 0 THEN now() END,
-    disk_mark_used_bytes = CASE WHEN disk_mark_at >= now() - interval '1 day' THEN disk_mark_used_bytes ELSE $4::bigint - $2::bigint END
-WHERE id = $7 AND (removed_at IS NULL OR removed_at < last_seen_at)
+    disk_day_at = CASE WHEN m.fresh THEN h.disk_day_at WHEN NOT m.other THEN h.disk_mark_at END,
+    disk_day_used_bytes = CASE WHEN m.fresh THEN h.disk_day_used_bytes ELSE h.disk_mark_used_bytes END,
+    disk_mark_at = CASE WHEN m.fresh THEN h.disk_mark_at WHEN $4::bigint > 0 THEN now() END,
+    disk_mark_used_bytes = CASE WHEN m.fresh THEN h.disk_mark_used_bytes ELSE $4::bigint - $2::bigint END
+FROM (
+    SELECT o.id, o.other, NOT o.other AND coalesce(o.disk_mark_at >= now() - interval '1 day', false) AS fresh
+    FROM (
+        SELECT id, disk_mark_at, disk_bytes > 0 AND $4::bigint > 0 AND abs(disk_bytes - $4::bigint) > disk_bytes / 100 AS other
+        FROM hosts
+    ) o
+) m
+WHERE h.id = $7 AND m.id = h.id AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
 `
 
 type TouchHostParams struct {
@@ -603,6 +610,8 @@ type TouchHostParams struct {
 }
 
 // The mark of what is in use moves on once a day; the one before is 24 to 48 hours old, and says how fast the disk fills.
+// A host with several disks tells of the fullest: a size that jumps by more than 1 % is another disk, whose growth is not
+// known yet.
 func (q *Queries) TouchHost(ctx context.Context, db DBTX, arg *TouchHostParams) (int64, error) {
 	result, err := db.Exec(ctx, touchHost,
 		arg.MemoryFreeBytes,

@@ -35,14 +35,23 @@ WHERE id = @id AND (@capacity_bytes::bigint < coalesce(memory_bytes_target, memo
 
 -- name: TouchHost :execrows
 -- The mark of what is in use moves on once a day; the one before is 24 to 48 hours old, and says how fast the disk fills.
-UPDATE hosts
+-- A host with several disks tells of the fullest: a size that jumps by more than 1 % is another disk, whose growth is not
+-- known yet.
+UPDATE hosts h
 SET last_seen_at = now(), memory_free_bytes = @memory_free_bytes, disk_free_bytes = @disk_free_bytes::bigint, problem = @problem,
     disk_bytes = @disk_bytes::bigint, output_bytes = @output_bytes, outputs_problem = @outputs_problem,
-    disk_day_at = CASE WHEN disk_mark_at < now() - interval '1 day' THEN disk_mark_at ELSE disk_day_at END,
-    disk_day_used_bytes = CASE WHEN disk_mark_at < now() - interval '1 day' THEN disk_mark_used_bytes ELSE disk_day_used_bytes END,
-    disk_mark_at = CASE WHEN disk_mark_at >= now() - interval '1 day' THEN disk_mark_at WHEN @disk_bytes::bigint > 0 THEN now() END,
-    disk_mark_used_bytes = CASE WHEN disk_mark_at >= now() - interval '1 day' THEN disk_mark_used_bytes ELSE sqlc.arg(disk_bytes)::bigint - sqlc.arg(disk_free_bytes)::bigint END
-WHERE id = @id AND (removed_at IS NULL OR removed_at < last_seen_at);
+    disk_day_at = CASE WHEN m.fresh THEN h.disk_day_at WHEN NOT m.other THEN h.disk_mark_at END,
+    disk_day_used_bytes = CASE WHEN m.fresh THEN h.disk_day_used_bytes ELSE h.disk_mark_used_bytes END,
+    disk_mark_at = CASE WHEN m.fresh THEN h.disk_mark_at WHEN @disk_bytes::bigint > 0 THEN now() END,
+    disk_mark_used_bytes = CASE WHEN m.fresh THEN h.disk_mark_used_bytes ELSE sqlc.arg(disk_bytes)::bigint - sqlc.arg(disk_free_bytes)::bigint END
+FROM (
+    SELECT o.id, o.other, NOT o.other AND coalesce(o.disk_mark_at >= now() - interval '1 day', false) AS fresh
+    FROM (
+        SELECT id, disk_mark_at, disk_bytes > 0 AND @disk_bytes::bigint > 0 AND abs(disk_bytes - @disk_bytes::bigint) > disk_bytes / 100 AS other
+        FROM hosts
+    ) o
+) m
+WHERE h.id = @id AND m.id = h.id AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at);
 
 -- name: ListHosts :many
 -- Growth is known once there is a mark before the last, and the size of the disk.
