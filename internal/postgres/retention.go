@@ -51,6 +51,10 @@ func (s *Store) DeleteSweep(ctx context.Context, id string) error {
 				"or see with `berth host list` which host does not answer")
 		}
 
+		if err := s.q.DeleteSweepKeys(ctx, tx, id); err != nil { // the same submission makes a new sweep
+			return err
+		}
+
 		return s.notify(ctx, tx, berth.Event{Kind: "sweep.deleted", SweepID: id, Subject: id})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
@@ -127,6 +128,20 @@ func TestDeleteSweep(t *testing.T) {
 	sweeps, err := r.store.ListSweeps(t.Context(), nil, time.Time{}, "", 10)
 	require.NoError(t, err)
 	require.Empty(t, sweeps)
+
+	trials, err := r.store.ListTrials(t.Context(), r.sweep, nil, 0, 10)
+	require.NoError(t, err)
+	require.Empty(t, trials)
+
+	listed, err := r.store.ListSweepAttempts(t.Context(), r.sweep, 0, 0, 10)
+	require.NoError(t, err)
+	require.Empty(t, listed)
+
+	_, err = r.store.GetTrial(t.Context(), r.sweep, 1)
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
+
+	_, err = r.store.GetAttempt(t.Context(), r.request.AttemptID)
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err), "half of a curve would look whole")
 
 	require.Equal(t, berth.KindNotFound, berth.KindOf(r.store.DeleteSweep(t.Context(), r.sweep)))
 
@@ -295,4 +310,36 @@ func TestRetain_SaysThatLogsAreTooOld(t *testing.T) {
 	require.Empty(t, trial.MetricsRemoved)
 	require.Zero(t, r.rows(t, "log_chunks"))
 	require.Equal(t, 1, r.rows(t, "audit_log"))
+}
+
+// After its sweep was deleted the same submission makes a new one.
+func TestDeleteSweep_FreesItsKey(t *testing.T) {
+	t.Parallel()
+
+	r := retainedSetup(t)
+	submit := func() (string, bool) {
+		id, created, err := r.store.CreateSweep(t.Context(), berth.NewSweep{
+			ID: uuid.NewString(), Spec: berth.Spec{Name: "s"}, ImageDigest: "sha256:x", CreatedBy: "local", Route: "r", Key: "k", BodyHash: []byte("b"),
+		})
+		require.NoError(t, err)
+
+		return id, created
+	}
+
+	first, created := submit()
+	require.True(t, created)
+
+	again, created := submit()
+	require.False(t, created)
+	require.Equal(t, first, again)
+
+	_, err := r.store.SetSweepState(t.Context(), first, berth.SweepFailed, "")
+	require.NoError(t, err)
+	require.NoError(t, r.store.DeleteSweep(t.Context(), first))
+
+	second, created := submit()
+	require.True(t, created)
+
+	_, err = r.store.GetSweep(t.Context(), second)
+	require.NoError(t, err)
 }

@@ -41,6 +41,15 @@ func (q *Queries) DeleteOldIdempotencyKeys(ctx context.Context, db DBTX, keep ti
 	return result.RowsAffected(), nil
 }
 
+const deleteSweepKeys = `-- name: DeleteSweepKeys :exec
+DELETE FROM idempotency_keys WHERE sweep_id = $1
+`
+
+func (q *Queries) DeleteSweepKeys(ctx context.Context, db DBTX, sweepID string) error {
+	_, err := db.Exec(ctx, deleteSweepKeys, sweepID)
+	return err
+}
+
 const getIdempotencyKey = `-- name: GetIdempotencyKey :one
 SELECT principal, route, key, body_hash, sweep_id, created_at FROM idempotency_keys WHERE principal = $1 AND route = $2 AND key = $3
 `

@@ -226,9 +226,11 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 }
 
 const getAttempt = `-- name: GetAttempt :one
-SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why FROM attempts WHERE id = $1
+SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why FROM attempts e WHERE e.id = $1 AND NOT EXISTS (
+    SELECT 1 FROM trials t JOIN sweeps s ON s.id = t.sweep_id WHERE t.id = e.trial_id AND s.deleted_at IS NOT NULL)
 `
 
+// A deleted sweep is not shown from that moment on, and so are its attempts.
 func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, error) {
 	row := db.QueryRow(ctx, getAttempt, id)
 	var i Attempt
@@ -328,8 +330,8 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 
 const listSweepAttempts = `-- name: ListSweepAttempts :many
 SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, t.number AS trial_number, t.shape_key
-FROM attempts a JOIN trials t ON t.id = a.trial_id
-WHERE t.sweep_id = $1 AND (t.number, a.number) > ($2::integer, $3::integer)
+FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
+WHERE t.sweep_id = $1 AND s.deleted_at IS NULL AND (t.number, a.number) > ($2::integer, $3::integer)
 ORDER BY t.number, a.number
 LIMIT $4
 `

@@ -165,7 +165,7 @@ SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kin
         ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed,
     s.logs_removed_why, s.metrics_removed_why
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
-WHERE t.sweep_id = $1 AND t.number > $2
+WHERE t.sweep_id = $1 AND s.deleted_at IS NULL AND t.number > $2
   AND (cardinality($3::text[]) = 0 OR t.state = ANY ($3::text[]))
 ORDER BY t.number
 LIMIT $4

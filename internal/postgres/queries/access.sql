@@ -9,6 +9,9 @@ SELECT * FROM idempotency_keys WHERE principal = @principal AND route = @route A
 -- name: DeleteOldIdempotencyKeys :execrows
 DELETE FROM idempotency_keys WHERE created_at < now() - @keep::interval;
 
+-- name: DeleteSweepKeys :exec
+DELETE FROM idempotency_keys WHERE sweep_id = @sweep_id;
+
 -- name: InsertToken :one
 INSERT INTO api_tokens (name, prefix, hash, role, expires_at) VALUES (@name, @prefix, @hash, @role, @expires_at)
 RETURNING id, created_at;

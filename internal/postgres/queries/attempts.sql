@@ -1,13 +1,15 @@
 -- name: GetAttempt :one
-SELECT * FROM attempts WHERE id = @id;
+-- A deleted sweep is not shown from that moment on, and so are its attempts.
+SELECT * FROM attempts e WHERE e.id = @id AND NOT EXISTS (
+    SELECT 1 FROM trials t JOIN sweeps s ON s.id = t.sweep_id WHERE t.id = e.trial_id AND s.deleted_at IS NOT NULL);
 
 -- name: ListAttempts :many
 SELECT * FROM attempts WHERE trial_id = @trial_id ORDER BY stage, number;
 
 -- name: ListSweepAttempts :many
 SELECT sqlc.embed(a), t.number AS trial_number, t.shape_key
-FROM attempts a JOIN trials t ON t.id = a.trial_id
-WHERE t.sweep_id = @sweep_id AND (t.number, a.number) > (@after_trial::integer, @after_number::integer)
+FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
+WHERE t.sweep_id = @sweep_id AND s.deleted_at IS NULL AND (t.number, a.number) > (@after_trial::integer, @after_number::integer)
 ORDER BY t.number, a.number
 LIMIT @max_rows;
 

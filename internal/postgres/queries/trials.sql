@@ -24,7 +24,7 @@ SELECT t.*, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer A
         ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed,
     s.logs_removed_why, s.metrics_removed_why
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
-WHERE t.sweep_id = @sweep_id AND t.number > @after_number
+WHERE t.sweep_id = @sweep_id AND s.deleted_at IS NULL AND t.number > @after_number
   AND (cardinality(@states::text[]) = 0 OR t.state = ANY (@states::text[]))
 ORDER BY t.number
 LIMIT @max_rows;
