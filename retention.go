@@ -19,6 +19,10 @@ type Retention struct {
 	EventRows    int64 // the newest are kept
 }
 
+// FetchTime is how long after the end of its sweep nothing goes because all
+// together is too large: a person or a script fetches results meanwhile.
+const FetchTime = time.Hour
+
 // OutputRemoval names an attempt whose files its host removes.
 type OutputRemoval struct {
 	AttemptID string

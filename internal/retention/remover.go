@@ -51,9 +51,6 @@ const (
 	// outOfReachEvery is how often files are measured while no removal would keep
 	// the limit: each time the database lists all trials that the host has files of.
 	outOfReachEvery = 10 * time.Minute
-	// removeAfter is how long after the end of their sweep files stay although all
-	// take more than the limit: a person or a script fetches results meanwhile.
-	removeAfter = time.Hour
 )
 
 // Remover removes files from its host: those that it is asked to remove, and the
@@ -68,11 +65,13 @@ type Remover struct {
 
 	measureAt time.Time // when the files are measured next
 	beyond    string    // why the limit cannot be kept; empty = it can
+	unkept    error     // why the last try to keep it failed
 	problem   atomic.Pointer[string]
 
 	// Of one look.
 	failed  map[string]berth.OutputRemoval // by attempt
 	refused error                          // of the first of them that does not run
+	sizes   map[string]int64               // of files that were measured, but for those that are removed since
 }
 
 // Run removes until ctx ends.
@@ -85,8 +84,8 @@ func (r *Remover) Run(ctx context.Context) error {
 }
 
 // Problem says what a person must do something about, in plain words: files that
-// cannot be removed, and a limit that cannot be kept. It is empty when all is
-// well, and may be called at any time.
+// cannot be removed, a limit that cannot be kept, and why a look failed. It is
+// empty when all is well, and may be called at any time.
 func (r *Remover) Problem() string {
 	if text := r.problem.Load(); text != nil {
 		return *text
@@ -97,32 +96,30 @@ func (r *Remover) Problem() string {
 
 // Look removes what is to be removed at this moment.
 func (r *Remover) Look(ctx context.Context) error {
-	r.failed, r.refused = make(map[string]berth.OutputRemoval), nil
+	r.failed, r.refused, r.sizes = make(map[string]berth.OutputRemoval), nil, nil
 
 	err := r.remove(ctx)
-	if err == nil {
-		err = r.shrink(ctx)
+	if err == nil && !time.Now().Before(r.measureAt) {
+		r.unkept = r.shrink(ctx)
 	}
 
-	stuck := r.stuck()
-	problem := strings.TrimPrefix(r.beyond+"; "+stuck, "; ")
-	problem = strings.TrimSuffix(problem, "; ")
+	if err = errors.Join(err, r.unkept); err != nil {
+		err = fmt.Errorf("removing files fails: %w", err)
+	}
+
+	if r.refused != nil {
+		err = errors.Join(err, fmt.Errorf("files of %d attempts cannot be removed, such as: %w", len(r.failed), r.refused))
+	}
+
+	problem := r.beyond
+
+	if err != nil && ctx.Err() == nil {
+		problem = strings.TrimPrefix(problem+"; "+strings.ReplaceAll(err.Error(), "\n", "; "), "; ")
+	}
+
 	r.problem.Store(&problem)
 
-	if stuck != "" {
-		err = errors.Join(err, errors.New(stuck))
-	}
-
 	return err
-}
-
-// stuck says which files cannot be removed; those of an attempt that runs will be.
-func (r *Remover) stuck() string {
-	if r.refused == nil {
-		return ""
-	}
-
-	return fmt.Sprintf("files of %d attempts cannot be removed, such as: %v", len(r.failed), r.refused)
 }
 
 // remove removes all that this host is asked to, and tries each once in a look.
@@ -134,33 +131,32 @@ func (r *Remover) remove(ctx context.Context) error {
 	}
 }
 
-// shrink measures the files now and then. While they take more than the limit it
-// removes the oldest. Files that cannot be removed count as gone: others are not
-// removed in their stead.
+// shrink measures the files. While they take more than the limit it removes the
+// oldest. Files that cannot be removed, or that a person deleted meanwhile, count
+// as gone: others are not removed in their stead.
 func (r *Remover) shrink(ctx context.Context) error {
 	began := time.Now()
-	if began.Before(r.measureAt) {
-		return nil
-	}
-
 	sizes, err := r.Files.MeasureOutputs(ctx)
-	r.measureAt = time.Now().Add(max(measureEvery, measureShare*time.Since(began)))
+	r.sizes, r.measureAt = sizes, time.Now().Add(max(measureEvery, measureShare*time.Since(began)))
 
 	if err != nil || r.Limit <= 0 {
 		return err
 	}
 
+	if err := r.remove(ctx); err != nil { // what was asked for while it measured
+		return err
+	}
+
 	for _, removal := range r.failed {
-		delete(sizes, removal.AttemptID)
-		delete(sizes, removal.TrialID)
+		r.forget(removal)
 	}
 
 	total := int64(0)
-	for _, size := range sizes {
+	for _, size := range r.sizes {
 		total += size
 	}
 
-	ids, freeable, err := r.choose(ctx, sizes, total-r.Limit)
+	ids, freeable, err := r.choose(ctx, total-r.Limit)
 	if err != nil {
 		return err
 	}
@@ -176,11 +172,17 @@ func (r *Remover) shrink(ctx context.Context) error {
 	return nil
 }
 
+// forget counts the files of an attempt as gone.
+func (r *Remover) forget(removal berth.OutputRemoval) {
+	delete(r.sizes, removal.AttemptID)
+	delete(r.sizes, removal.TrialID)
+}
+
 // choose returns the trials whose files go, the oldest first and no more than
 // needed to free so many bytes. freeable is what all ended sweeps could free,
 // or more than excess. When that is too little nothing goes: to remove all
 // results of ended sweeps would not keep the limit.
-func (r *Remover) choose(ctx context.Context, sizes map[string]int64, excess int64) (ids []string, freeable int64, err error) {
+func (r *Remover) choose(ctx context.Context, excess int64) (ids []string, freeable int64, err error) {
 	var (
 		freed int64
 		last  *berth.TrialOutputs
@@ -194,14 +196,14 @@ func (r *Remover) choose(ctx context.Context, sizes map[string]int64, excess int
 
 		for i, trial := range page {
 			last = &page[i]
-			size := sizes[trial.TrialID]
+			size := r.sizes[trial.TrialID]
 
 			for _, id := range trial.AttemptIDs {
-				size += sizes[id]
+				size += r.sizes[id]
 			}
 
 			freeable += size
-			if freed < excess && trial.EndedFor >= removeAfter {
+			if freed < excess && trial.EndedFor >= berth.FetchTime {
 				freed += size
 				ids = append(ids, trial.TrialID)
 			}
@@ -294,6 +296,7 @@ func (r *Remover) step(ctx context.Context) (more bool, err error) {
 		}
 
 		done = append(done, removal.AttemptID)
+		r.forget(removal)
 	}
 
 	if len(done)+len(failed) == 0 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,7 @@ type removals struct {
 
 	failed []string
 
+	refuses error                // what OldestOutputs says
 	ended   []berth.TrialOutputs // of sweeps that have ended, the oldest first
 	expired []string             // trials
 	why     string
@@ -60,6 +62,10 @@ func (r *removals) OutputsRemoved(_ context.Context, _ string, ids, failed []str
 func (r *removals) OldestOutputs(_ context.Context, _ string, after *berth.TrialOutputs, limit int) ([]berth.TrialOutputs, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
+	if r.refuses != nil {
+		return nil, r.refuses
+	}
 
 	from := 0
 	if after != nil {
@@ -246,6 +252,56 @@ func TestRemover_GoesOnBesideWhatIsStuck(t *testing.T) {
 
 	require.NoError(t, remover.Look(t.Context()))
 	require.Empty(t, remover.Problem())
+}
+
+// slow are files whose measuring takes long: a person deletes a sweep meanwhile.
+type slow struct {
+	files
+
+	meanwhile func()
+}
+
+func (s slow) MeasureOutputs(ctx context.Context) (map[string]int64, error) {
+	sizes, err := s.files.MeasureOutputs(ctx)
+	s.meanwhile()
+
+	return sizes, err
+}
+
+// Files that a person deletes while they are measured are no reason to remove
+// others.
+func TestRemover_MakesNoRoomForWhatWasDeleted(t *testing.T) {
+	t.Parallel()
+
+	ledger := &removals{ended: old("a", "b")}
+	disk := slow{files{"a": 40, "b": 20, "gone": 60}, func() {
+		ledger.asked = append(ledger.asked, berth.OutputRemoval{AttemptID: "gone", TrialID: "trial gone"})
+	}}
+	remover := &retention.Remover{Removals: ledger, Files: disk, HostID: "h", Limit: 70, Every: time.Hour, Log: slog.New(slog.DiscardHandler)}
+
+	require.NoError(t, remover.Look(t.Context()))
+	require.ElementsMatch(t, []string{"a", "b"}, slices.Collect(maps.Keys(disk.files)))
+}
+
+// A look that fails is told, until one works.
+func TestRemover_SaysWhyALookFails(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		ledger := &removals{ended: old("a"), refuses: errors.New("statement timeout")}
+		remover := &retention.Remover{Removals: ledger, Files: files{"a": 100}, HostID: "h", Limit: 50, Every: time.Hour, Log: slog.New(slog.DiscardHandler)}
+
+		for range 2 { // the second one only removes what it is asked to
+			require.ErrorContains(t, remover.Look(t.Context()), "statement timeout")
+			require.Equal(t, "removing files fails: statement timeout", remover.Problem())
+		}
+
+		ledger.refuses = nil
+
+		time.Sleep(2 * time.Minute) // of the test's own clock
+		require.NoError(t, remover.Look(t.Context()))
+		require.Empty(t, remover.Problem())
+	})
 }
 
 // More that are stuck than one step takes keep no other from its removal, and
