@@ -18,7 +18,8 @@ type Health struct {
 	SilentHosts   []string      // names of the others that hold leases; one that was retired holds none
 	Unready       []string      // hosts that answer and take no attempts, such as "a: Docker does not answer"
 	FullDisks     []string      // names of hosts that answer and whose disk is nearly full
-	Outputs       []string      // what hosts that answer say of files that they cannot remove, such as "a: …"
+	Outputs       []string      // files that hosts should remove and do not, such as "a: …"
+	Retention     string        // what a server cannot delete although it is over its limit, and why; empty = nothing
 	Disks         []Disk        // of the hosts that answer
 	Database      Storage       // what the database takes
 	DatabaseDisk  Disk          // where it is on this machine; zero = elsewhere, or not known
@@ -138,7 +139,7 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, placer, hosts, disks, h.outputs(), h.storage(), leases, h.starts(), h.requests(), h.alarm()}
+	return []Finding{outbox, placer, hosts, disks, h.outputs(), h.retention(), h.storage(), leases, h.starts(), h.requests(), h.alarm()}
 }
 
 // LessOutput is what a person does about a disk that fills with outputs.
@@ -178,7 +179,20 @@ func (h Health) outputs() Finding {
 	return Finding{
 		OK: true, Warn: true, Part: "outputs", What: strings.Join(h.Outputs, "; "),
 		Next: "what a worker cannot remove, remove there as root: `rm -r` the directory that is named, which only its job's user or root can " +
-			"empty, and the worker goes on. For a limit that cannot be kept, end or delete the sweeps that hold the files, or raise --keep-outputs-size",
+			"empty, and the worker goes on. For a limit that cannot be kept, delete sweeps that hold the files, after `berth sweep cancel` where they go on, " +
+			"or raise --keep-outputs-size. When a host is gone for good, remove its data directory by hand, then run `berth host remove`",
+	}
+}
+
+// retention is the finding about rows that should be deleted and are not.
+func (h Health) retention() Finding {
+	if h.Retention == "" {
+		return Finding{OK: true, Part: "retention", What: "the server deletes what is over its limit"}
+	}
+
+	return Finding{
+		OK: true, Warn: true, Part: "retention", What: "not deleted: " + h.Retention,
+		Next: "the server tries again every minute; when it lasts, see in PostgreSQL's pg_stat_activity and pg_locks what holds its tables, or report the reason",
 	}
 }
 

@@ -90,6 +90,21 @@ func TestHealth_SaysWhichFilesCannotBeRemoved(t *testing.T) {
 	require.Contains(t, findings[i].Next, "--keep-outputs-size")
 }
 
+// Rows that stay although they should go are told, as nobody reads the log.
+func TestHealth_SaysWhatCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+
+	for problem, warn := range map[string]bool{"": false, "removing rows of sweep 1f: timeout": true} {
+		findings := berth.Health{Retention: problem}.Findings()
+		f := findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "retention" })]
+
+		require.True(t, f.OK)
+		require.Equal(t, warn, f.Warn)
+		require.Equal(t, warn, f.Next != "")
+		require.Contains(t, f.What, problem)
+	}
+}
+
 // The image of a paused sweep has no container, and its tag may have moved on;
 // a container that ended may hold the only copy of a result.
 func TestHealth_AdvisesNothingThatHarms(t *testing.T) {

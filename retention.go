@@ -13,8 +13,8 @@ type Retention struct {
 	Audit   time.Duration // since the entry was made
 	Events  time.Duration // since the event; a watcher may be away for so long and miss nothing
 
-	LogBytes     int64 // of the logs of all ended sweeps; the oldest go first
-	MetricPoints int64 // of all ended sweeps; the oldest go first
+	LogBytes     int64 // of the logs of all ended sweeps; the newest that fit are kept
+	MetricPoints int64 // of all ended sweeps; the newest that fit are kept
 	AuditRows    int64 // the newest are kept
 	EventRows    int64 // the newest are kept
 }
@@ -35,7 +35,7 @@ type TrialOutputs struct {
 	TrialID    string
 	Number     int           // of the trial
 	AttemptIDs []string      // on that host, first to last
-	EndedAt    time.Time     // its sweep
+	EndedAt    time.Time     // its sweep; 1970 for one that was deleted, which goes before all
 	EndedFor   time.Duration // since then, by the database's clock
 }
 

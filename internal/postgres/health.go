@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,6 +15,8 @@ const (
 	stuckAfter = time.Minute
 	// stuckNamed is how many stuck trials are named.
 	stuckNamed = 5
+	// silentAfter is when a host that has files to remove is perhaps gone for good.
+	silentAfter = 24 * time.Hour
 )
 
 // Health looks at what is late or silent.
@@ -48,7 +51,7 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 	h = berth.Health{
 		NoPlacer: !led, PlacerReason: reason,
 		OutboxWaiting: int(outbox.Waiting), OutboxOldest: time.Duration(outbox.OldestSeconds * float64(time.Second)), OutboxReason: outbox.Reason,
-		Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm,
+		Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm, Retention: installation.RetentionProblem,
 		Database: s.storage(ctx),
 	}
 
@@ -85,6 +88,16 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 		case host.Attempts > 0:
 			h.SilentHosts = append(h.SilentHosts, host.Name)
 		}
+	}
+
+	silent, err := s.q.SilentRemovals(ctx, s.pool, silentAfter)
+	if err != nil {
+		return h, translate(err, "looking for files that no host removes")
+	}
+
+	for _, host := range silent {
+		h.Outputs = append(h.Outputs, fmt.Sprintf("%s: files of %d attempts are to be removed in %q, but its worker has not been heard of for a day",
+			host.Name, host.Attempts, host.DataDir))
 	}
 
 	stuck, err := s.q.ListStuckRequests(ctx, s.pool, stuckAfter, stuckNamed)

@@ -258,3 +258,54 @@ func TestHealth_SaysWhichFilesCannotBeRemoved(t *testing.T) {
 		require.Equal(t, said, health.Outputs)
 	}
 }
+
+// Files that only a host can remove which is gone, perhaps for good, are named.
+func TestHealth_NamesFilesOfASilentHost(t *testing.T) {
+	t.Parallel()
+
+	r := retainedSetup(t)
+	r.end(t, 2*time.Hour)
+	r.retain(t, berth.Retention{Outputs: time.Hour})
+
+	outputs := func() []string {
+		health, err := r.store.Health(t.Context())
+		require.NoError(t, err)
+
+		return health.Outputs
+	}
+
+	r.exec(t, "UPDATE hosts SET data_dir = '/old', last_seen_at = now() - interval '23 hours'")
+	require.Empty(t, outputs(), "it may come back")
+
+	r.exec(t, "UPDATE hosts SET last_seen_at = now() - interval '25 hours'")
+	require.Equal(t, []string{`a: files of 1 attempts are to be removed in "/old", but its worker has not been heard of for a day`}, outputs())
+
+	require.NoError(t, r.store.RemoveHost(t.Context(), r.host.ID, false))
+	require.Empty(t, outputs())
+}
+
+// Files that a person deleted go before all others, however young they are.
+func TestOldestOutputs_DeletedComeFirst(t *testing.T) {
+	t.Parallel()
+
+	ctx := t.Context()
+	url := pgtest.URL(t)
+	r := &retained{bundle: setupOn(t, url), url: url}
+	older, deleted := r.sized(t, 2*time.Hour, 1), r.sized(t, time.Minute, 1)
+	require.NoError(t, r.store.DeleteSweep(ctx, deleted))
+
+	list, err := r.store.OldestOutputs(ctx, r.host.ID, nil, 10)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	require.Equal(t, []string{deleted, older}, []string{list[0].SweepID, list[1].SweepID})
+	require.Greater(t, list[0].EndedFor, berth.FetchTime)
+
+	behind, err := r.store.OldestOutputs(ctx, r.host.ID, &list[0], 10)
+	require.NoError(t, err)
+	require.Len(t, behind, 1)
+	require.Equal(t, older, behind[0].SweepID)
+
+	behind, err = r.store.OldestOutputs(ctx, r.host.ID, &behind[0], 10)
+	require.NoError(t, err)
+	require.Empty(t, behind)
+}

@@ -88,8 +88,9 @@ func (r *retained) retain(t *testing.T, keep berth.Retention) {
 	t.Helper()
 
 	for step := 0; ; step++ {
-		more, err := r.store.Retain(t.Context(), keep)
-		require.NoError(t, err)
+		failed := make(map[string]error)
+		more := r.store.Retain(t.Context(), keep, failed)
+		require.Empty(t, failed)
 
 		if !more {
 			return
@@ -216,6 +217,8 @@ func TestRetain(t *testing.T) {
 			}
 
 			if r.rows(t, "sweeps") == 0 {
+				require.Equal(t, 1, r.rows(t, "audit_log WHERE actor = 'berth' AND action = 'REMOVE' AND object = '/sweeps/"+r.sweep+"' AND result LIKE '%30 days%--keep-sweeps%'"))
+
 				return
 			}
 
@@ -270,17 +273,19 @@ func TestRetain_LeavesNoHalf(t *testing.T) {
 	r.end(t, time.Hour)
 
 	keep := berth.Retention{MetricPoints: 1500}
-	more, err := r.store.Retain(t.Context(), keep)
-	require.NoError(t, err)
-	require.True(t, more)
+	for r.rows(t, "metrics") == 3002 {
+		require.True(t, r.store.Retain(t.Context(), keep, map[string]error{}))
+	}
+
 	require.Equal(t, 1, r.rows(t, "sweeps WHERE metrics_removed_at IS NOT NULL"), "with the decision, and before the last row")
+	require.Positive(t, r.rows(t, "metrics"))
 
 	r.retain(t, keep)
 	r.retain(t, keep)
 	require.Zero(t, r.rows(t, "metrics"))
 	require.Equal(t, 1, r.rows(t, "sweeps WHERE metrics_purged_at IS NOT NULL AND logs_removed_at IS NULL"))
 
-	const why = "1500 metric points of all ended sweeps are kept (--keep-metric-points); the oldest go first"
+	const why = "1500 metric points of all ended sweeps are kept (--keep-metric-points): the newest that fit"
 
 	trial, err := r.store.GetTrial(t.Context(), r.sweep, 1)
 	require.NoError(t, err)
@@ -310,6 +315,175 @@ func TestRetain_SaysThatLogsAreTooOld(t *testing.T) {
 	require.Empty(t, trial.MetricsRemoved)
 	require.Zero(t, r.rows(t, "log_chunks"))
 	require.Equal(t, 1, r.rows(t, "audit_log"))
+}
+
+// sized ends the current sweep, so long ago, with one attempt of so many metric
+// points, and goes on with the next.
+func (r *retained) sized(t *testing.T, ago time.Duration, points int) (sweep string) {
+	t.Helper()
+
+	sweep = r.sweep
+	r.exec(t, `INSERT INTO metrics (attempt_id, name, step, value, status, at)
+		SELECT $1, 'loss', n, 0.5, 'finite', now() FROM generate_series(1, $2::integer) n`, r.finished(t).AttemptID, points)
+	r.exec(t, "UPDATE sweeps SET state = 'succeeded', finished_at = now() - $1::interval WHERE id = $2", ago, sweep)
+	r.next(t)
+
+	return sweep
+}
+
+// What ended last stays as far as it fits. One large sweep costs no other its
+// curves, nor its own before a person could fetch them.
+func TestRetain_KeepsTheNewestThatFit(t *testing.T) {
+	t.Parallel()
+
+	type ended struct {
+		hours  float64 // ago
+		points int
+	}
+
+	for _, tt := range []struct {
+		name  string
+		ended []ended
+		kept  []int // points
+	}{
+		{"all fit", []ended{{2, 1000}, {3, 500}}, []int{1000, 500}},
+		{"the oldest goes", []ended{{2, 1000}, {3, 400}, {4, 200}}, []int{1000, 400, 0}},
+		{"a large one costs nobody else", []ended{{2, 3000}, {3, 2}, {4, 1498}}, []int{0, 2, 1498}},
+		{"an older one that fits stays", []ended{{2, 1000}, {3, 600}, {4, 500}}, []int{1000, 0, 500}},
+		{"what ended just now neither goes nor counts", []ended{{0.1, 3000}, {2, 1400}}, []int{3000, 1400}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			url := pgtest.URL(t)
+			r := &retained{bundle: setupOn(t, url), url: url}
+
+			sweeps := make([]string, len(tt.ended))
+			for i, e := range tt.ended {
+				sweeps[i] = r.sized(t, time.Duration(e.hours*float64(time.Hour)), e.points)
+			}
+
+			for range 2 { // once more changes nothing
+				r.retain(t, berth.Retention{MetricPoints: 1500})
+
+				for i, sweep := range sweeps {
+					require.Equal(t, tt.kept[i], r.rows(t, "metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = '"+sweep+"'"), i)
+				}
+			}
+		})
+	}
+}
+
+// What a person deleted goes anyway: others make no room for it.
+func TestRetain_MakesNoRoomForWhatWasDeleted(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	r := &retained{bundle: setupOn(t, url), url: url}
+	deleted, older := r.sized(t, 2*time.Hour, 3000), r.sized(t, 3*time.Hour, 2)
+
+	r.exec(t, "UPDATE sweeps SET metric_points = 1499 WHERE id = $1", deleted) // it would fit, and the older one not
+	require.NoError(t, r.store.DeleteSweep(t.Context(), deleted))
+	r.retain(t, berth.Retention{MetricPoints: 1500, Logs: time.Hour, Outputs: 4 * time.Hour})
+
+	require.Equal(t, 1, r.rows(t, "sweeps WHERE metrics_removed_at IS NULL AND id = '"+older+"'"))
+	require.Equal(t, 2, r.rows(t, "metrics"))
+	require.Zero(t, r.rows(t, "audit_log"), "nothing but what a person deleted")
+}
+
+// many adds attempts to the sweep's first trial.
+func (r *retained) many(t *testing.T, n int) {
+	t.Helper()
+
+	r.exec(t, `INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, token, failure_kind, finished_at, memory_bytes, cpu_milli)
+		SELECT gen_random_uuid(), trial_id, n, stage, purpose, state, host_id, token, 'infra', finished_at, memory_bytes, cpu_milli
+		FROM attempts, generate_series(2, $1::integer + 1) n WHERE id = $2`, n, r.request.AttemptID)
+}
+
+// One statement never asks for the files of a whole large sweep: it would time
+// out each time, and nothing of the sweep would go.
+func TestRetain_AsksForFilesInSteps(t *testing.T) {
+	t.Parallel()
+
+	const attempts = 4500
+
+	for name, keep := range map[string]berth.Retention{"deleted": {}, "too old": {Outputs: time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := retainedSetup(t)
+			r.many(t, attempts-1)
+			r.end(t, 2*time.Hour)
+
+			if name == "deleted" {
+				require.NoError(t, r.store.DeleteSweep(t.Context(), r.sweep))
+			}
+
+			require.True(t, r.store.Retain(t.Context(), keep, map[string]error{}))
+			require.Equal(t, 2000, r.rows(t, "output_removals"))
+
+			r.retain(t, keep)
+			require.Equal(t, attempts, r.rows(t, "output_removals"))
+
+			if name == "deleted" {
+				require.Zero(t, r.rows(t, "sweeps"))
+			} else {
+				require.Equal(t, 1, r.rows(t, "sweeps WHERE outputs_removed_at IS NOT NULL"))
+				require.Equal(t, 1, r.rows(t, "audit_log WHERE result LIKE '500 attempts: %--keep-outputs)'"))
+			}
+		})
+	}
+}
+
+// What fails is left out of the look, and keeps no other from being deleted.
+// Health says it until it works.
+func TestRetain_GoesOnBesideWhatFails(t *testing.T) {
+	t.Parallel()
+
+	ctx := t.Context()
+	r := retainedSetup(t)
+	r.end(t, 2*time.Hour)
+	broken := r.sweep
+	r.next(t)
+	whole := r.sized(t, 3*time.Hour, 3000)
+
+	r.exec(t, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'page is damaged'; END $$`)
+	r.exec(t, `CREATE TRIGGER refuse BEFORE DELETE ON log_chunks FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	require.NoError(t, r.store.DeleteSweep(ctx, broken))
+	require.NoError(t, r.store.DeleteSweep(ctx, whole))
+
+	failed := make(map[string]error)
+	for step := 0; r.store.Retain(ctx, berth.Retention{}, failed); step++ {
+		require.Less(t, step, 100, "it finds no end")
+	}
+
+	require.Len(t, failed, 1)
+	require.ErrorContains(t, failed["rows of sweep "+broken], "page is damaged")
+	require.Equal(t, 1, r.rows(t, "sweeps WHERE deleted_at IS NOT NULL"), "the other one is gone")
+
+	for _, problem := range []string{"page is damaged", ""} {
+		require.NoError(t, r.store.NoteRetention(ctx, problem))
+
+		health, err := r.store.Health(ctx)
+		require.NoError(t, err)
+		require.Equal(t, problem, health.Retention)
+	}
+
+	r.exec(t, "DROP TRIGGER refuse ON log_chunks")
+	r.retain(t, berth.Retention{})
+	require.Zero(t, r.rows(t, "sweeps WHERE deleted_at IS NOT NULL"))
+}
+
+// A look that is cut short has not failed.
+func TestRetain_IsNoFailureWhenTimeIsUp(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	failed := make(map[string]error)
+	require.False(t, setup(t).store.Retain(ctx, berth.Retention{Sweeps: time.Hour}, failed))
+	require.Empty(t, failed)
 }
 
 // After its sweep was deleted the same submission makes a new one.

@@ -4,7 +4,11 @@ package retention
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/berthml/berth"
@@ -14,8 +18,11 @@ import (
 type Ledger interface {
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
 	// Retain deletes a bounded number of rows that are over their limit and says
-	// whether there may be more.
-	Retain(ctx context.Context, keep berth.Retention) (more bool, err error)
+	// whether there may be more. It notes what fails, by its name, and leaves out
+	// what is noted.
+	Retain(ctx context.Context, keep berth.Retention, failed map[string]error) (more bool)
+	// NoteRetention stores what cannot be deleted, for health; empty = nothing.
+	NoteRetention(ctx context.Context, problem string) error
 }
 
 const (
@@ -27,6 +34,8 @@ const (
 	breath = 50 * time.Millisecond
 	// lookTimeout bounds one look; the next one goes on.
 	lookTimeout = time.Minute
+	// failuresNamed is how many failures are told in words.
+	failuresNamed = 3
 )
 
 // Keeper deletes rows that are over their limit. One server leads at a time.
@@ -37,34 +46,57 @@ type Keeper struct {
 	Log    *slog.Logger
 }
 
-// Run looks while it leads, until ctx ends. A look that fails is logged and repeated.
+// Run looks while it leads, until ctx ends. What fails is logged, told by health
+// and tried again.
 func (k *Keeper) Run(ctx context.Context) error {
 	return k.Ledger.Lead(ctx, "retention", func(ctx context.Context) error {
 		return repeat(ctx, k.Every, func() {
-			if err := k.look(ctx); err != nil && ctx.Err() == nil {
-				k.Log.Warn("deleting what is over its limit", "error", err)
+			problem := k.look(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+
+			if problem != "" {
+				k.Log.Warn("deleting what is over its limit", "error", problem)
+			}
+
+			ctx, cancel := context.WithTimeout(ctx, askTimeout)
+			defer cancel()
+
+			if err := k.Ledger.NoteRetention(ctx, problem); err != nil {
+				k.Log.Warn("noting what cannot be deleted", "error", err)
 			}
 		})
 	})
 }
 
-// look deletes until nothing is over its limit.
-func (k *Keeper) look(ctx context.Context) error {
+// look deletes until nothing is over its limit, and returns what fails.
+func (k *Keeper) look(ctx context.Context) (problem string) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 
-	for {
-		more, err := k.Ledger.Retain(ctx, k.Keep)
-		if err != nil || !more {
-			return err
-		}
+	failed := make(map[string]error)
 
+	for k.Ledger.Retain(ctx, k.Keep, failed) && ctx.Err() == nil {
 		select {
 		case <-time.After(breath):
 		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
+
+	texts := make([]string, 0, failuresNamed+1)
+
+	for _, what := range slices.Sorted(maps.Keys(failed)) {
+		if len(texts) == failuresNamed {
+			texts = append(texts, fmt.Sprintf("%d more", len(failed)-failuresNamed))
+
+			break
+		}
+
+		texts = append(texts, failed[what].Error())
+	}
+
+	return strings.Join(texts, "; ")
 }
 
 // repeat calls do now and then every so often, until ctx ends.

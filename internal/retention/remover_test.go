@@ -198,27 +198,37 @@ func TestRemover(t *testing.T) {
 	require.Equal(t, []string{"stuck"}, ledger.failed, "asked for again after all others")
 }
 
-// limits is a database with so many steps of work.
+// limits is a database with so many steps of work, one part of which fails.
 type limits struct {
 	steps int
 	calls chan berth.Retention
+	noted chan string
 }
 
 func (l *limits) Lead(ctx context.Context, _ string, lead func(context.Context) error) error {
 	return lead(ctx)
 }
 
-func (l *limits) Retain(_ context.Context, keep berth.Retention) (bool, error) {
+func (l *limits) Retain(_ context.Context, keep berth.Retention, failed map[string]error) bool {
 	l.steps--
 	l.calls <- keep
 
-	return l.steps > 0, nil
+	failed["a"] = errors.New("a stays")
+
+	return l.steps > 0
 }
 
+func (l *limits) NoteRetention(_ context.Context, problem string) error {
+	l.noted <- problem
+
+	return nil
+}
+
+// What fails ends the look of nothing else, and is noted for health.
 func TestKeeper_GoesOnUntilNothingIsOverItsLimit(t *testing.T) {
 	t.Parallel()
 
-	ledger := &limits{steps: 3, calls: make(chan berth.Retention)}
+	ledger := &limits{steps: 3, calls: make(chan berth.Retention), noted: make(chan string)}
 	keeper := &retention.Keeper{Ledger: ledger, Keep: berth.Retention{Logs: time.Hour}, Every: time.Hour, Log: slog.New(slog.DiscardHandler)}
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -230,9 +240,37 @@ func TestKeeper_GoesOnUntilNothingIsOverItsLimit(t *testing.T) {
 		require.Equal(t, time.Hour, (<-ledger.calls).Logs)
 	}
 
+	require.Equal(t, "a stays", <-ledger.noted)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.Zero(t, ledger.steps, "and then waits")
+}
+
+// many fails in five parts.
+type many struct{ limits }
+
+func (m *many) Retain(_ context.Context, _ berth.Retention, failed map[string]error) bool {
+	for _, what := range []string{"c", "a", "e", "b", "d"} {
+		failed[what] = errors.New(what + " stays")
+	}
+
+	return false
+}
+
+func TestKeeper_NamesTheFirstFailures(t *testing.T) {
+	t.Parallel()
+
+	ledger := &many{limits{noted: make(chan string)}}
+	keeper := &retention.Keeper{Ledger: ledger, Every: time.Hour, Log: slog.New(slog.DiscardHandler)}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+
+	go func() { ended <- keeper.Run(ctx) }()
+
+	require.Equal(t, "a stays; b stays; c stays; 2 more", <-ledger.noted)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
 // A removal that fails ends neither the measuring nor the limit for all others,

@@ -19,7 +19,7 @@ func (q *Queries) BindTemporal(ctx context.Context, db DBTX) error {
 }
 
 const getInstallation = `-- name: GetInstallation :one
-SELECT only_row, id, created_at, temporal_bound_at, alarm, alarm_at FROM installation
+SELECT only_row, id, created_at, temporal_bound_at, alarm, alarm_at, retention_problem FROM installation
 `
 
 func (q *Queries) GetInstallation(ctx context.Context, db DBTX) (Installation, error) {
@@ -32,6 +32,7 @@ func (q *Queries) GetInstallation(ctx context.Context, db DBTX) (Installation, e
 		&i.TemporalBoundAt,
 		&i.Alarm,
 		&i.AlarmAt,
+		&i.RetentionProblem,
 	)
 	return i, err
 }
@@ -47,4 +48,13 @@ func (q *Queries) SetAlarm(ctx context.Context, db DBTX, alarm string) (int64, e
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const setRetentionProblem = `-- name: SetRetentionProblem :exec
+UPDATE installation SET retention_problem = $1 WHERE retention_problem <> $1
+`
+
+func (q *Queries) SetRetentionProblem(ctx context.Context, db DBTX, problem string) error {
+	_, err := db.Exec(ctx, setRetentionProblem, problem)
+	return err
 }

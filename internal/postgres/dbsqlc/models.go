@@ -161,12 +161,13 @@ type ImageDigest struct {
 }
 
 type Installation struct {
-	OnlyRow         bool
-	ID              string
-	CreatedAt       time.Time
-	TemporalBoundAt *time.Time
-	Alarm           string
-	AlarmAt         *time.Time
+	OnlyRow          bool
+	ID               string
+	CreatedAt        time.Time
+	TemporalBoundAt  *time.Time
+	Alarm            string
+	AlarmAt          *time.Time
+	RetentionProblem string
 }
 
 type Lease struct {
@@ -294,6 +295,8 @@ type Sweep struct {
 	LogsPurgedAt      *time.Time
 	MetricsRemovedWhy string
 	MetricsPurgedAt   *time.Time
+	LogBytes          *int64
+	MetricPoints      *int64
 }
 
 type Trial struct {

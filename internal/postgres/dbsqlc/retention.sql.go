@@ -10,26 +10,58 @@ import (
 	"time"
 )
 
-const askOutputRemoval = `-- name: AskOutputRemoval :execrows
+const askOutputRemoval = `-- name: AskOutputRemoval :one
 WITH noted AS (
-    UPDATE attempts a SET outputs_removed_at = now(), outputs_removed_why = $2::text
-    FROM trials t WHERE t.id = a.trial_id AND t.sweep_id = $1 AND a.outputs_removed_at IS NULL
-    RETURNING a.host_id, a.id, a.trial_id
+    UPDATE attempts u SET outputs_removed_at = now(), outputs_removed_why = $1::text
+    WHERE u.id IN (
+        SELECT a.id FROM attempts a JOIN trials t ON t.id = a.trial_id
+        WHERE t.sweep_id = $2 AND a.outputs_removed_at IS NULL LIMIT $3)
+    RETURNING u.host_id, u.id, u.trial_id
 ), asked AS (
     INSERT INTO output_removals (host_id, attempt_id, trial_id)
     SELECT host_id, id, trial_id FROM noted
     ON CONFLICT DO NOTHING
 )
-UPDATE sweeps s SET outputs_removed_at = now() WHERE s.id = $1 AND s.outputs_removed_at IS NULL
+SELECT count(*) FROM noted
 `
 
-// Asks the hosts to remove the files of a sweep's attempts, checkpoints included. why is shown with each attempt.
-func (q *Queries) AskOutputRemoval(ctx context.Context, db DBTX, sweepID string, why string) (int64, error) {
-	result, err := db.Exec(ctx, askOutputRemoval, sweepID, why)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+type AskOutputRemovalParams struct {
+	Why     string
+	SweepID string
+	MaxRows int32
+}
+
+// Asks the hosts to remove the files of some of a sweep's attempts, checkpoints included, and returns of how many. why is
+// shown with each attempt.
+func (q *Queries) AskOutputRemoval(ctx context.Context, db DBTX, arg *AskOutputRemovalParams) (int64, error) {
+	row := db.QueryRow(ctx, askOutputRemoval, arg.Why, arg.SweepID, arg.MaxRows)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const countLogBytes = `-- name: CountLogBytes :exec
+UPDATE sweeps s SET log_bytes = (
+    SELECT coalesce(sum(octet_length(l.data)), 0)
+    FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = $1
+) WHERE s.id = $1
+`
+
+func (q *Queries) CountLogBytes(ctx context.Context, db DBTX, id string) error {
+	_, err := db.Exec(ctx, countLogBytes, id)
+	return err
+}
+
+const countMetricPoints = `-- name: CountMetricPoints :exec
+UPDATE sweeps s SET metric_points = (
+    SELECT count(*)
+    FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = $1
+) WHERE s.id = $1
+`
+
+func (q *Queries) CountMetricPoints(ctx context.Context, db DBTX, id string) error {
+	_, err := db.Exec(ctx, countMetricPoints, id)
+	return err
 }
 
 const deferOutputs = `-- name: DeferOutputs :exec
@@ -174,44 +206,6 @@ func (q *Queries) DeletedSweeps(ctx context.Context, db DBTX, maxRows int32) ([]
 	return items, nil
 }
 
-const endedSweeps = `-- name: EndedSweeps :many
-SELECT id, finished_at, logs_removed_at, metrics_removed_at FROM sweeps
-WHERE finished_at IS NOT NULL AND finished_at < $1::timestamptz ORDER BY finished_at DESC LIMIT $2
-`
-
-type EndedSweepsRow struct {
-	ID               string
-	FinishedAt       *time.Time
-	LogsRemovedAt    *time.Time
-	MetricsRemovedAt *time.Time
-}
-
-// Newest first, for limits of size: what is newest is kept.
-func (q *Queries) EndedSweeps(ctx context.Context, db DBTX, beforeTime time.Time, maxRows int32) ([]EndedSweepsRow, error) {
-	rows, err := db.Query(ctx, endedSweeps, beforeTime, maxRows)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []EndedSweepsRow
-	for rows.Next() {
-		var i EndedSweepsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.FinishedAt,
-			&i.LogsRemovedAt,
-			&i.MetricsRemovedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const expireOutputs = `-- name: ExpireOutputs :many
 WITH noted AS (
     UPDATE attempts a SET outputs_removed_at = now(), outputs_removed_why = $1::text
@@ -342,6 +336,15 @@ func (q *Queries) MarkMetricsRemoved(ctx context.Context, db DBTX, why string, i
 	return items, nil
 }
 
+const markOutputsRemoved = `-- name: MarkOutputsRemoved :exec
+UPDATE sweeps SET outputs_removed_at = now() WHERE id = $1
+`
+
+func (q *Queries) MarkOutputsRemoved(ctx context.Context, db DBTX, id string) error {
+	_, err := db.Exec(ctx, markOutputsRemoved, id)
+	return err
+}
+
 const metricsPurged = `-- name: MetricsPurged :exec
 UPDATE sweeps SET metrics_purged_at = now() WHERE id = $1
 `
@@ -381,18 +384,21 @@ func (q *Queries) OldSweeps(ctx context.Context, db DBTX, keep time.Duration, ma
 
 const oldestOutputs = `-- name: OldestOutputs :many
 SELECT s.id AS sweep_id, t.id AS trial_id, t.number, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids,
-    s.finished_at, extract(epoch FROM now() - s.finished_at)::float8 AS ended_seconds
-FROM sweeps s JOIN trials t ON t.sweep_id = s.id JOIN attempts a ON a.trial_id = t.id
-WHERE s.finished_at IS NOT NULL AND s.outputs_removed_at IS NULL AND a.host_id = $1 AND a.outputs_removed_at IS NULL
+    s.ended_at::timestamptz AS ended_at, extract(epoch FROM now() - s.ended_at)::float8 AS ended_seconds
+FROM (
+    SELECT id, CASE WHEN deleted_at IS NULL THEN finished_at ELSE 'epoch' END AS ended_at FROM sweeps
+    WHERE outputs_removed_at IS NULL AND (finished_at >= $1::timestamptz OR deleted_at IS NOT NULL)
+) s JOIN trials t ON t.sweep_id = s.id JOIN attempts a ON a.trial_id = t.id
+WHERE a.host_id = $2 AND a.outputs_removed_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
-    AND s.finished_at >= $2::timestamptz AND (s.finished_at, s.id, t.number) > ($2, $3::uuid, $4::integer)
-GROUP BY s.id, t.id
-ORDER BY s.finished_at, s.id, t.number LIMIT $5
+    AND (s.ended_at, s.id, t.number) > ($1, $3::uuid, $4::integer)
+GROUP BY s.id, s.ended_at, t.id
+ORDER BY s.ended_at, s.id, t.number LIMIT $5
 `
 
 type OldestOutputsParams struct {
-	HostID      string
 	AfterTime   time.Time
+	HostID      string
 	AfterSweep  string
 	AfterNumber int32
 	MaxRows     int32
@@ -403,16 +409,17 @@ type OldestOutputsRow struct {
 	TrialID      string
 	Number       int32
 	AttemptIds   []string
-	FinishedAt   *time.Time
+	EndedAt      time.Time
 	EndedSeconds float64
 }
 
-// Trials of ended sweeps whose files a host may still have, those of the sweep that ended first come first. A sweep that
-// holds a place has a container somewhere. They begin behind a trial; the zero time begins with the first.
+// Trials of ended sweeps whose files a host may still have, those of the sweep that ended first come first, and those of
+// deleted sweeps before all. A sweep that holds a place has a container somewhere. They begin behind a trial; the zero
+// time begins with the first.
 func (q *Queries) OldestOutputs(ctx context.Context, db DBTX, arg *OldestOutputsParams) ([]OldestOutputsRow, error) {
 	rows, err := db.Query(ctx, oldestOutputs,
-		arg.HostID,
 		arg.AfterTime,
+		arg.HostID,
 		arg.AfterSweep,
 		arg.AfterNumber,
 		arg.MaxRows,
@@ -429,7 +436,7 @@ func (q *Queries) OldestOutputs(ctx context.Context, db DBTX, arg *OldestOutputs
 			&i.TrialID,
 			&i.Number,
 			&i.AttemptIds,
-			&i.FinishedAt,
+			&i.EndedAt,
 			&i.EndedSeconds,
 		); err != nil {
 			return nil, err
@@ -480,28 +487,78 @@ func (q *Queries) OutputsRemoved(ctx context.Context, db DBTX, hostID string, at
 	return err
 }
 
-const sweepLogBytes = `-- name: SweepLogBytes :one
-SELECT coalesce(sum(octet_length(l.data)), 0)::bigint
-FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = $1
+const silentRemovals = `-- name: SilentRemovals :many
+SELECT h.name, h.data_dir, count(*) AS attempts FROM output_removals r JOIN hosts h ON h.id = r.host_id
+WHERE h.last_seen_at < now() - $1::interval AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
+GROUP BY h.id ORDER BY h.name, h.id
 `
 
-func (q *Queries) SweepLogBytes(ctx context.Context, db DBTX, sweepID string) (int64, error) {
-	row := db.QueryRow(ctx, sweepLogBytes, sweepID)
-	var column_1 int64
-	err := row.Scan(&column_1)
-	return column_1, err
+type SilentRemovalsRow struct {
+	Name     string
+	DataDir  string
+	Attempts int64
 }
 
-const sweepMetricPoints = `-- name: SweepMetricPoints :one
-SELECT count(*)::bigint
-FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = $1
+// Hosts that were not heard of for so long, and the files that only they can remove.
+func (q *Queries) SilentRemovals(ctx context.Context, db DBTX, silent time.Duration) ([]SilentRemovalsRow, error) {
+	rows, err := db.Query(ctx, silentRemovals, silent)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SilentRemovalsRow
+	for rows.Next() {
+		var i SilentRemovalsRow
+		if err := rows.Scan(&i.Name, &i.DataDir, &i.Attempts); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const sizedSweeps = `-- name: SizedSweeps :many
+SELECT id, logs_removed_at, log_bytes, metrics_removed_at, metric_points FROM sweeps
+WHERE deleted_at IS NULL AND finished_at < now() - $1::interval AND (logs_removed_at IS NULL OR metrics_removed_at IS NULL)
+ORDER BY finished_at DESC, id
 `
 
-func (q *Queries) SweepMetricPoints(ctx context.Context, db DBTX, sweepID string) (int64, error) {
-	row := db.QueryRow(ctx, sweepMetricPoints, sweepID)
-	var column_1 int64
-	err := row.Scan(&column_1)
-	return column_1, err
+type SizedSweepsRow struct {
+	ID               string
+	LogsRemovedAt    *time.Time
+	LogBytes         *int64
+	MetricsRemovedAt *time.Time
+	MetricPoints     *int64
+}
+
+// Newest first, for limits of size: what is newest is kept. A deleted sweep has nothing that others must make room for.
+func (q *Queries) SizedSweeps(ctx context.Context, db DBTX, grace time.Duration) ([]SizedSweepsRow, error) {
+	rows, err := db.Query(ctx, sizedSweeps, grace)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SizedSweepsRow
+	for rows.Next() {
+		var i SizedSweepsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.LogsRemovedAt,
+			&i.LogBytes,
+			&i.MetricsRemovedAt,
+			&i.MetricPoints,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const sweepsToPurgeOfLogs = `-- name: SweepsToPurgeOfLogs :many
@@ -553,7 +610,9 @@ func (q *Queries) SweepsToPurgeOfMetrics(ctx context.Context, db DBTX, maxRows i
 }
 
 const sweepsWithOldLogs = `-- name: SweepsWithOldLogs :many
-SELECT id FROM sweeps WHERE logs_removed_at IS NULL AND finished_at < now() - $1::interval ORDER BY finished_at LIMIT $2
+SELECT id FROM sweeps
+WHERE deleted_at IS NULL AND logs_removed_at IS NULL AND finished_at < now() - $1::interval
+ORDER BY finished_at LIMIT $2
 `
 
 func (q *Queries) SweepsWithOldLogs(ctx context.Context, db DBTX, keep time.Duration, maxRows int32) ([]string, error) {
@@ -577,7 +636,9 @@ func (q *Queries) SweepsWithOldLogs(ctx context.Context, db DBTX, keep time.Dura
 }
 
 const sweepsWithOldMetrics = `-- name: SweepsWithOldMetrics :many
-SELECT id FROM sweeps WHERE metrics_removed_at IS NULL AND finished_at < now() - $1::interval ORDER BY finished_at LIMIT $2
+SELECT id FROM sweeps
+WHERE deleted_at IS NULL AND metrics_removed_at IS NULL AND finished_at < now() - $1::interval
+ORDER BY finished_at LIMIT $2
 `
 
 func (q *Queries) SweepsWithOldMetrics(ctx context.Context, db DBTX, keep time.Duration, maxRows int32) ([]string, error) {
@@ -602,7 +663,7 @@ func (q *Queries) SweepsWithOldMetrics(ctx context.Context, db DBTX, keep time.D
 
 const sweepsWithOldOutputs = `-- name: SweepsWithOldOutputs :many
 SELECT s.id FROM sweeps s
-WHERE s.outputs_removed_at IS NULL AND s.finished_at < now() - $1::interval
+WHERE s.deleted_at IS NULL AND s.outputs_removed_at IS NULL AND s.finished_at < now() - $1::interval
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
 ORDER BY s.finished_at LIMIT $2
 `

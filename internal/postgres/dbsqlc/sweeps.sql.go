@@ -15,7 +15,7 @@ UPDATE sweeps
 SET run_id = $1, state = CASE WHEN state = 'pending' THEN 'running' ELSE state END,
     started_at = coalesce(started_at, now())
 WHERE id = $2
-RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at
+RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points
 `
 
 // Waits for trials that are ending and have read the earlier run (TellSweep).
@@ -45,6 +45,8 @@ func (q *Queries) BeginSweepRun(ctx context.Context, db DBTX, runID string, iD s
 		&i.LogsPurgedAt,
 		&i.MetricsRemovedWhy,
 		&i.MetricsPurgedAt,
+		&i.LogBytes,
+		&i.MetricPoints,
 	)
 	return i, err
 }
@@ -194,7 +196,7 @@ func (q *Queries) FirstTrialRan(ctx context.Context, db DBTX, sweepID string) (*
 }
 
 const getSweep = `-- name: GetSweep :one
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at FROM sweeps WHERE id = $1 AND deleted_at IS NULL
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points FROM sweeps WHERE id = $1 AND deleted_at IS NULL
 `
 
 func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, error) {
@@ -223,6 +225,8 @@ func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, erro
 		&i.LogsPurgedAt,
 		&i.MetricsRemovedWhy,
 		&i.MetricsPurgedAt,
+		&i.LogBytes,
+		&i.MetricPoints,
 	)
 	return i, err
 }
@@ -256,7 +260,7 @@ func (q *Queries) InsertSweep(ctx context.Context, db DBTX, arg *InsertSweepPara
 }
 
 const listSweeps = `-- name: ListSweeps :many
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at FROM sweeps
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points FROM sweeps
 WHERE (created_at, id) < ($1::timestamptz, $2::uuid) AND deleted_at IS NULL
   AND (cardinality($3::text[]) = 0 OR state = ANY ($3::text[]))
 ORDER BY created_at DESC, id DESC
@@ -307,6 +311,8 @@ func (q *Queries) ListSweeps(ctx context.Context, db DBTX, arg *ListSweepsParams
 			&i.LogsPurgedAt,
 			&i.MetricsRemovedWhy,
 			&i.MetricsPurgedAt,
+			&i.LogBytes,
+			&i.MetricPoints,
 		); err != nil {
 			return nil, err
 		}

@@ -13,48 +13,75 @@ ORDER BY s.finished_at LIMIT @max_rows;
 
 -- name: SweepsWithOldOutputs :many
 SELECT s.id FROM sweeps s
-WHERE s.outputs_removed_at IS NULL AND s.finished_at < now() - @keep::interval
+WHERE s.deleted_at IS NULL AND s.outputs_removed_at IS NULL AND s.finished_at < now() - @keep::interval
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
 ORDER BY s.finished_at LIMIT @max_rows;
 
 -- name: SweepsWithOldLogs :many
-SELECT id FROM sweeps WHERE logs_removed_at IS NULL AND finished_at < now() - @keep::interval ORDER BY finished_at LIMIT @max_rows;
+SELECT id FROM sweeps
+WHERE deleted_at IS NULL AND logs_removed_at IS NULL AND finished_at < now() - @keep::interval
+ORDER BY finished_at LIMIT @max_rows;
 
 -- name: SweepsWithOldMetrics :many
-SELECT id FROM sweeps WHERE metrics_removed_at IS NULL AND finished_at < now() - @keep::interval ORDER BY finished_at LIMIT @max_rows;
+SELECT id FROM sweeps
+WHERE deleted_at IS NULL AND metrics_removed_at IS NULL AND finished_at < now() - @keep::interval
+ORDER BY finished_at LIMIT @max_rows;
 
--- name: EndedSweeps :many
--- Newest first, for limits of size: what is newest is kept.
-SELECT id, finished_at, logs_removed_at, metrics_removed_at FROM sweeps
-WHERE finished_at IS NOT NULL AND finished_at < @before_time::timestamptz ORDER BY finished_at DESC LIMIT @max_rows;
+-- name: SizedSweeps :many
+-- Newest first, for limits of size: what is newest is kept. A deleted sweep has nothing that others must make room for.
+SELECT id, logs_removed_at, log_bytes, metrics_removed_at, metric_points FROM sweeps
+WHERE deleted_at IS NULL AND finished_at < now() - @grace::interval AND (logs_removed_at IS NULL OR metrics_removed_at IS NULL)
+ORDER BY finished_at DESC, id;
+
+-- name: CountLogBytes :exec
+UPDATE sweeps s SET log_bytes = (
+    SELECT coalesce(sum(octet_length(l.data)), 0)
+    FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @id
+) WHERE s.id = @id;
+
+-- name: CountMetricPoints :exec
+UPDATE sweeps s SET metric_points = (
+    SELECT count(*)
+    FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @id
+) WHERE s.id = @id;
 
 -- name: DeletedSweeps :many
 SELECT id FROM sweeps WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT @max_rows;
 
--- name: AskOutputRemoval :execrows
--- Asks the hosts to remove the files of a sweep's attempts, checkpoints included. why is shown with each attempt.
+-- name: AskOutputRemoval :one
+-- Asks the hosts to remove the files of some of a sweep's attempts, checkpoints included, and returns of how many. why is
+-- shown with each attempt.
 WITH noted AS (
-    UPDATE attempts a SET outputs_removed_at = now(), outputs_removed_why = @why::text
-    FROM trials t WHERE t.id = a.trial_id AND t.sweep_id = @sweep_id AND a.outputs_removed_at IS NULL
-    RETURNING a.host_id, a.id, a.trial_id
+    UPDATE attempts u SET outputs_removed_at = now(), outputs_removed_why = @why::text
+    WHERE u.id IN (
+        SELECT a.id FROM attempts a JOIN trials t ON t.id = a.trial_id
+        WHERE t.sweep_id = @sweep_id AND a.outputs_removed_at IS NULL LIMIT @max_rows)
+    RETURNING u.host_id, u.id, u.trial_id
 ), asked AS (
     INSERT INTO output_removals (host_id, attempt_id, trial_id)
     SELECT host_id, id, trial_id FROM noted
     ON CONFLICT DO NOTHING
 )
-UPDATE sweeps s SET outputs_removed_at = now() WHERE s.id = @sweep_id AND s.outputs_removed_at IS NULL;
+SELECT count(*) FROM noted;
+
+-- name: MarkOutputsRemoved :exec
+UPDATE sweeps SET outputs_removed_at = now() WHERE id = @id;
 
 -- name: OldestOutputs :many
--- Trials of ended sweeps whose files a host may still have, those of the sweep that ended first come first. A sweep that
--- holds a place has a container somewhere. They begin behind a trial; the zero time begins with the first.
+-- Trials of ended sweeps whose files a host may still have, those of the sweep that ended first come first, and those of
+-- deleted sweeps before all. A sweep that holds a place has a container somewhere. They begin behind a trial; the zero
+-- time begins with the first.
 SELECT s.id AS sweep_id, t.id AS trial_id, t.number, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids,
-    s.finished_at, extract(epoch FROM now() - s.finished_at)::float8 AS ended_seconds
-FROM sweeps s JOIN trials t ON t.sweep_id = s.id JOIN attempts a ON a.trial_id = t.id
-WHERE s.finished_at IS NOT NULL AND s.outputs_removed_at IS NULL AND a.host_id = @host_id AND a.outputs_removed_at IS NULL
+    s.ended_at::timestamptz AS ended_at, extract(epoch FROM now() - s.ended_at)::float8 AS ended_seconds
+FROM (
+    SELECT id, CASE WHEN deleted_at IS NULL THEN finished_at ELSE 'epoch' END AS ended_at FROM sweeps
+    WHERE outputs_removed_at IS NULL AND (finished_at >= @after_time::timestamptz OR deleted_at IS NOT NULL)
+) s JOIN trials t ON t.sweep_id = s.id JOIN attempts a ON a.trial_id = t.id
+WHERE a.host_id = @host_id AND a.outputs_removed_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
-    AND s.finished_at >= @after_time::timestamptz AND (s.finished_at, s.id, t.number) > (@after_time, @after_sweep::uuid, @after_number::integer)
-GROUP BY s.id, t.id
-ORDER BY s.finished_at, s.id, t.number LIMIT @max_rows;
+    AND (s.ended_at, s.id, t.number) > (@after_time, @after_sweep::uuid, @after_number::integer)
+GROUP BY s.id, s.ended_at, t.id
+ORDER BY s.ended_at, s.id, t.number LIMIT @max_rows;
 
 -- name: ExpireOutputs :many
 -- Asks a host to remove the files of these trials of ended sweeps. It returns how many trials of each sweep are concerned.
@@ -74,6 +101,12 @@ SELECT sweep_id, count(DISTINCT trial_id)::integer AS trials FROM noted GROUP BY
 -- name: OutputRemovals :many
 SELECT attempt_id, trial_id FROM output_removals WHERE host_id = @host_id ORDER BY asked_at, attempt_id LIMIT @max_rows;
 
+-- name: SilentRemovals :many
+-- Hosts that were not heard of for so long, and the files that only they can remove.
+SELECT h.name, h.data_dir, count(*) AS attempts FROM output_removals r JOIN hosts h ON h.id = r.host_id
+WHERE h.last_seen_at < now() - @silent::interval AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
+GROUP BY h.id ORDER BY h.name, h.id;
+
 -- name: OutputsRemoved :exec
 DELETE FROM output_removals WHERE host_id = @host_id AND attempt_id = ANY (@attempt_ids::uuid[]);
 
@@ -90,14 +123,6 @@ DELETE FROM log_chunks WHERE (attempt_id, "offset") IN (
 DELETE FROM metrics WHERE (attempt_id, name, step) IN (
     SELECT m.attempt_id, m.name, m.step FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id
     WHERE t.sweep_id = @sweep_id LIMIT @max_rows);
-
--- name: SweepLogBytes :one
-SELECT coalesce(sum(octet_length(l.data)), 0)::bigint
-FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @sweep_id;
-
--- name: SweepMetricPoints :one
-SELECT count(*)::bigint
-FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @sweep_id;
 
 -- name: MarkLogsRemoved :many
 -- From now on the sweep's logs are removed, and why is shown with its trials. It returns why, or empty when there are none.
