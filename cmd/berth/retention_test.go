@@ -17,7 +17,7 @@ func TestRetention_RefusesSlips(t *testing.T) {
 
 	for _, tt := range []struct {
 		flag, text string
-		want       int64  // bytes or nanoseconds
+		want       int64  // bytes, nanoseconds or rows
 		says       string // of the refusal
 	}{
 		{"keep-outputs-size", "200", 0, "needs a unit"},
@@ -40,6 +40,21 @@ func TestRetention_RefusesSlips(t *testing.T) {
 		{"keep-outputs", "5m", 0, "write days"},
 		{"keep-logs", "5m", 0, "write days"},
 		{"keep-metrics", "5m", 0, "write days"},
+		{"keep-outputs", "90d", int64(90 * day), ""},
+		{"keep-logs", "12h", int64(12 * time.Hour), ""},
+		{"keep-metrics", "0", 0, ""},
+		{"keep-sweeps", "36500d", int64(36500 * day), ""},
+		{"keep-sweeps", "36501d", 0, "is no time"},
+		{"keep-sweeps", "213505d", 0, "is no time"},
+		{"keep-sweeps", "-213504d", 0, "is no time"},
+		{"keep-audit-rows", "365", 0, "at least 10000"},
+		{"keep-audit-rows", "10000", 10_000, ""},
+		{"keep-audit-rows", "-1", 0, "is no number"},
+		{"keep-event-rows", "1", 0, "at least 10000"},
+		{"keep-event-rows", "0", 0, ""},
+		{"keep-metric-points", "90", 0, "at least 1000000"},
+		{"keep-metric-points", "20M", 0, "is no number"},
+		{"keep-metric-points", "1000000", 1_000_000, ""},
 	} {
 		var (
 			keep berth.Retention
@@ -59,8 +74,12 @@ func TestRetention_RefusesSlips(t *testing.T) {
 		}
 
 		require.NoError(t, err, "--%s %s", tt.flag, tt.text)
-		require.Equal(t, tt.want, map[string]int64{
-			"keep-outputs-size": m.keepOutputs, "keep-log-bytes": keep.LogBytes, "keep-sweeps": int64(keep.Sweeps),
-		}[tt.flag])
+		set, known := map[string]int64{
+			"keep-outputs-size": m.keepOutputs, "keep-log-bytes": keep.LogBytes, "keep-sweeps": int64(keep.Sweeps), "keep-outputs": int64(keep.Outputs),
+			"keep-logs": int64(keep.Logs), "keep-metrics": int64(keep.Metrics),
+			"keep-audit-rows": keep.AuditRows, "keep-event-rows": keep.EventRows, "keep-metric-points": keep.MetricPoints,
+		}[tt.flag]
+		require.True(t, known, tt.flag)
+		require.Equal(t, tt.want, set, "--%s %s", tt.flag, tt.text)
 	}
 }
