@@ -67,7 +67,7 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 		return PlaceResult{}, translate(err)
 	}
 
-	demand, ok := sizeFor(trial.Spec.Resources, trial.Footprint, in.Last, hosts)
+	demand, ok := sizeFor(in.SweepID, trial.Spec.Resources, trial.Footprint, in.Last, hosts)
 	if !ok {
 		return PlaceResult{Asked: demand, Infeasible: true}, nil
 	}
@@ -85,27 +85,33 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 	return PlaceResult{Status: status, Asked: demand}, translate(err)
 }
 
-// sizeFor computes the demand from the hosts that take attempts now. What is
-// known to need more than they have, and all demands while there are no such
-// hosts, are sized by every host, and wait for one to come back. A former host
-// sizes what no other one could hold.
-func sizeFor(r berth.Resources, f *berth.Footprint, last *LastOOM, recent []berth.Host) (berth.Demand, bool) {
+// sizeFor computes the demand from the hosts that take attempts of the sweep
+// now. What was measured to need more than they have, and all demands while
+// there are no such hosts, are sized by every host, and wait for one to come
+// back. What an out-of-memory of another trial added waits for none. A former
+// host sizes what no other one could hold.
+func sizeFor(sweepID string, r berth.Resources, f *berth.Footprint, last *LastOOM, recent []berth.Host) (berth.Demand, bool) {
 	hosts := without(recent, func(h berth.Host) bool { return h.State == berth.HostFormer })
-	ready := memory.RoomOf(without(hosts, func(h berth.Host) bool { return h.State != berth.HostReady || h.CordonedFor("") }))
+	ready := memory.RoomOf(without(hosts, func(h berth.Host) bool { return h.State != berth.HostReady || h.CordonedFor(sweepID) }))
+	measured, need := int64(0), int64(0)
 
-	if f == nil || memory.Demand(r, f, memory.Room{}).MemoryBytes <= ready.CapacityBytes {
+	if f != nil {
+		measured = memory.ReserveMeasured(*f)
+		need = measured
+
+		if last != nil {
+			need = memory.Demand(r, f, memory.Room{}).MemoryBytes
+		}
+	}
+
+	if need <= ready.CapacityBytes {
 		if d, ok := demandOf(r, f, last, ready); ok && ready.CapacityBytes > 0 {
 			return d, true
 		}
 	}
 
 	there, all := memory.RoomOf(hosts), memory.RoomOf(recent)
-	onlyFormer := false
-
-	if f != nil {
-		need := memory.ReserveMeasured(*f)
-		onlyFormer = there.CapacityBytes < need && need <= all.CapacityBytes
-	}
+	onlyFormer := there.CapacityBytes < measured && measured <= all.CapacityBytes
 
 	if d, ok := demandOf(r, f, last, there); ok && !onlyFormer {
 		return d, true

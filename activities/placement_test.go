@@ -2,6 +2,7 @@ package activities
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,6 +23,11 @@ func TestSizeFor(t *testing.T) {
 	both := []berth.Host{small, lost}
 	former := host(berth.HostFormer, 64*gib)
 	removed, gone := []berth.Host{small, former}, []berth.Host{host(berth.HostLost, 2*gib), former}
+	lacking := host(berth.HostReady, 64*gib)
+	lacking.MissingImages = []berth.MissingImage{{SweepID: "s", Cordoned: true}}
+	elsewhere := host(berth.HostReady, 64*gib)
+	elsewhere.MissingImages = []berth.MissingImage{{SweepID: "another", Cordoned: true}}
+	elsewhere.CordonedAt, elsewhere.CordonSweep = new(time.Unix(0, 0)), "another"
 	raised := &berth.Footprint{Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: 10 * gib, MemoryFloorBytes: 16 * gib}
 
 	third := func(had int64) *LastOOM {
@@ -46,6 +52,11 @@ func TestSizeFor(t *testing.T) {
 		"a shape that only a former host held waits for its replacement": {removed, measured(40 * gib), nil, 40 * gib, 64 * gib, false},
 		"what used all of the small host waits for one as well":          {removed, measured(15 * gib), third(16 * gib), 17 * gib, 64 * gib, false},
 		"what an out-of-memory added does not wait for it":               {removed, raised, nil, 10 * gib, 16 * gib, false},
+		"nor for the lost host":                                          {both, raised, nil, 10 * gib, 16 * gib, false},
+		"but the trial that ran out of memory does":                      {both, raised, third(16 * gib), 17 * gib, 128 * gib, false},
+		"the larger host lacks the image":                                {[]berth.Host{small, lacking}, nil, third(4 * gib), 8 * gib, 16 * gib, false},
+		"what was measured waits for its image there":                    {[]berth.Host{small, lacking}, measured(60 * gib), nil, 60 * gib, 64 * gib, false},
+		"the larger host is cordoned for another sweep":                  {[]berth.Host{small, elsewhere}, nil, third(4 * gib), 60 * gib, 64 * gib, false},
 		"nor does what no host ever held":                                {removed, measured(100 * gib), nil, 16 * gib, 16 * gib, false},
 		"nor a shape that nothing is known of":                           {gone, nil, nil, 1, 2 * gib, false},
 		"there is nothing larger at all":                                 {[]berth.Host{small}, nil, third(16 * gib), 0, 16 * gib, true},
@@ -53,7 +64,7 @@ func TestSizeFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			d, ok := sizeFor(berth.Resources{}, tt.footprint, tt.last, tt.hosts)
+			d, ok := sizeFor("s", berth.Resources{}, tt.footprint, tt.last, tt.hosts)
 			require.Equal(t, tt.infeasible, !ok)
 			require.GreaterOrEqual(t, d.MemoryBytes, tt.least)
 			require.LessOrEqual(t, d.MemoryBytes, tt.most)
