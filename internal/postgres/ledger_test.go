@@ -144,6 +144,41 @@ func TestPlace_BooksOnceAndReleasesOnce(t *testing.T) {
 	require.Equal(t, int64(500), f.CPUMilli)
 }
 
+// A round decides on what was so when it began. What a person was told since,
+// that a sweep starts nothing more, or no more than so many, holds.
+func TestPlace_NothingThatItsSweepForbidsByNow(t *testing.T) {
+	t.Parallel()
+
+	ctx := t.Context()
+
+	for _, state := range []berth.SweepState{berth.SweepPaused, berth.SweepStopping, berth.SweepCanceling} {
+		b := setup(t)
+		r := b.request(t, gib)
+		_, err := b.store.SetSweepState(ctx, b.sweep, state, "")
+		require.NoError(t, err)
+
+		placed, err := b.store.Place(ctx, map[string]berth.Placement{r.AttemptID: {HostID: b.host.ID}})
+		require.NoError(t, err)
+		require.Empty(t, placed, state)
+		require.Equal(t, berth.RequestWaiting, b.status(t, r), state)
+	}
+
+	b := setup(t)
+	first := b.request(t, gib)
+	b.place(t, first)
+
+	second, third := b.request(t, gib), b.request(t, gib)
+	decided := map[string]berth.Placement{second.AttemptID: {HostID: b.host.ID}, third.AttemptID: {HostID: b.host.ID}}
+
+	for _, limit := range []struct{ most, placed int }{{1, 0}, {2, 1}, {2, 0}, {0, 1}} {
+		require.NoError(t, b.store.SetMaxParallel(ctx, b.sweep, limit.most))
+
+		placed, err := b.store.Place(ctx, decided)
+		require.NoError(t, err)
+		require.Len(t, placed, limit.placed)
+	}
+}
+
 func TestPlace_DatabaseRefusesDoubleBooking(t *testing.T) {
 	t.Parallel()
 

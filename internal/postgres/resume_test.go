@@ -67,3 +67,39 @@ func TestQueue_APauseIsNoWait(t *testing.T) {
 	require.Equal(t, []string{second.AttemptID, first.AttemptID, third.AttemptID}, ids, "it keeps its turn before what comes later")
 	require.GreaterOrEqual(t, waited[first.AttemptID], packing.DrainAfter, "and a host is drained for it in the end")
 }
+
+// Waiting behind the own limit is no wait for room: when it is raised, the
+// requests go behind those of others, and no host is drained for all of them.
+func TestQueue_WaitingBehindTheOwnLimitIsNoWait(t *testing.T) {
+	t.Parallel()
+
+	ctx := t.Context()
+
+	for name, tt := range map[string]struct {
+		most int
+		wait time.Duration
+	}{
+		"raised":    {3, 0},
+		"given up":  {0, 0},
+		"lowered":   {1, time.Hour},
+		"unchanged": {2, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			url := pgtest.URL(t)
+			r := &retained{bundle: setupOn(t, url), url: url}
+			require.NoError(t, r.store.SetMaxParallel(ctx, r.sweep, 2))
+			r.place(t, r.bundle.request(t, gib))
+			r.bundle.request(t, gib)
+			r.exec(t, "UPDATE placement_requests SET requested_at = requested_at - interval '1 hour'")
+
+			require.NoError(t, r.store.SetMaxParallel(ctx, r.sweep, tt.most))
+
+			_, waiting, _, err := r.store.Queue(ctx, 10)
+			require.NoError(t, err)
+			require.Len(t, waiting, 1)
+			require.InDelta(t, tt.wait, waiting[0].Waited, float64(time.Minute))
+		})
+	}
+}

@@ -7,7 +7,8 @@
 //
 // Rows are locked in one order, so that nobody waits in a circle: trials (with
 // the attempts that a trial's end fences), requests, leases, hosts, devices,
-// and several of one table by their ids.
+// and several of one table by their ids. Rows of sweeps are shared only, after
+// the trials': nothing that changes a sweep's row locks another one.
 package postgres
 
 import (

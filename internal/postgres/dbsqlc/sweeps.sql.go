@@ -334,9 +334,13 @@ func (q *Queries) LockSweep(ctx context.Context, db DBTX, id string) error {
 }
 
 const setSweepMaxParallel = `-- name: SetSweepMaxParallel :execrows
-UPDATE sweeps SET max_parallel = $1 WHERE id = $2 AND finished_at IS NULL
+UPDATE sweeps
+SET max_parallel = $1,
+    resumed_at = CASE WHEN max_parallel > 0 AND ($1 = 0 OR $1 > max_parallel) THEN now() ELSE resumed_at END
+WHERE id = $2 AND finished_at IS NULL
 `
 
+// What waited behind the limit begins to wait for room when the limit is raised, as after a pause.
 func (q *Queries) SetSweepMaxParallel(ctx context.Context, db DBTX, maxParallel int32, iD string) (int64, error) {
 	result, err := db.Exec(ctx, setSweepMaxParallel, maxParallel, iD)
 	if err != nil {

@@ -52,9 +52,19 @@ GROUP BY l.sweep_id;
 -- workflows into the outbox, in one statement. The CHECKs of hosts and devices refuse the whole when it is too much.
 -- What comes to a cordoned host is its test attempt: the next one may come after a pause of two minutes to half an hour.
 -- The same goes for a sweep whose image the host lacks.
+-- A sweep may have been paused or stopped, or its max_parallel lowered, since the decision: what a person was told is so
+-- holds for what is placed later. The lock makes the two wait for each other.
 -- PostgreSQL runs these parts in any order, so each reads the one whose rows must be locked before its own (store.go).
 WITH decided AS (
-    SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@host_ids::uuid[]) AS host_id, unnest(@device_ids::text[]) AS device_id
+    SELECT u.attempt_id, u.host_id, u.device_id, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
+    FROM (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@host_ids::uuid[]) AS host_id, unnest(@device_ids::text[]) AS device_id) u
+    JOIN placement_requests r ON r.attempt_id = u.attempt_id
+    WHERE r.state = 'waiting'
+), open AS (
+    SELECT l.sweep_id, count(*) AS attempts
+    FROM leases l JOIN attempts a ON a.id = l.attempt_id
+    WHERE l.sweep_id IN (SELECT sweep_id FROM decided) AND l.state <> 'released' AND a.state IN ('placed', 'running')
+    GROUP BY l.sweep_id
 ), locked_trials AS (
     SELECT id FROM trials
     WHERE id IN (SELECT trial_id FROM placement_requests WHERE attempt_id = ANY (@attempt_ids::uuid[]) AND state = 'waiting')
@@ -62,8 +72,9 @@ WITH decided AS (
 ), locked_requests AS (
     SELECT r.attempt_id, d.host_id, d.device_id
     FROM decided d JOIN placement_requests r ON r.attempt_id = d.attempt_id JOIN locked_trials t ON t.id = r.trial_id
-    WHERE r.state = 'waiting'
-    ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
+    JOIN sweeps s ON s.id = r.sweep_id LEFT JOIN open o ON o.sweep_id = s.id
+    WHERE r.state = 'waiting' AND s.state IN ('pending', 'running') AND (s.max_parallel = 0 OR d.nth <= s.max_parallel - coalesce(o.attempts, 0))
+    ORDER BY r.attempt_id FOR NO KEY UPDATE OF r FOR SHARE OF s
 ), placed AS (
     UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = ''
     FROM locked_requests d

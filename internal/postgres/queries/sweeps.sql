@@ -54,7 +54,11 @@ SET state = @state, reason = @reason,
 WHERE id = @id AND finished_at IS NULL;
 
 -- name: SetSweepMaxParallel :execrows
-UPDATE sweeps SET max_parallel = @max_parallel WHERE id = @id AND finished_at IS NULL;
+-- What waited behind the limit begins to wait for room when the limit is raised, as after a pause.
+UPDATE sweeps
+SET max_parallel = @max_parallel,
+    resumed_at = CASE WHEN max_parallel > 0 AND (@max_parallel = 0 OR @max_parallel > max_parallel) THEN now() ELSE resumed_at END
+WHERE id = @id AND finished_at IS NULL;
 
 -- name: LockSweep :exec
 SELECT pg_advisory_xact_lock(hashtextextended('sweep:' || @id::text, 0));
