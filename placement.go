@@ -40,7 +40,16 @@ type WaitingRequest struct {
 	Waited      time.Duration
 	Reasons     []Rejection // as stored
 	FailedHosts []string    // where earlier attempts of the trial failed through no fault of its own
+	Away        bool        // an earlier attempt of the trial is one of SweepUse's Away
 	Blocked     string      // why it cannot be placed wherever there is room; empty = it can
+}
+
+// Oversized is a waiting request that asks for more memory than any host has
+// that takes attempts now.
+type Oversized struct {
+	AttemptID  string
+	MostBytes  int64 // what the largest host has
+	Impossible bool  // no other host may come back that has more: MostBytes is the last resort
 }
 
 // PlacementStatus is what became of a request, and all a trial needs to go on.

@@ -86,6 +86,7 @@ type NewSweep struct {
 // SweepUse is a sweep as the placer sees it.
 type SweepUse struct {
 	MaxParallel int // 0 = no limit
-	Running     int // unreleased leases
+	Running     int // unreleased leases, without Away
+	Away        int // leases of attempts that their host, which does not answer, still holds, and that their trials are to run again
 	State       SweepState
 }

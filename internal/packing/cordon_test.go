@@ -62,6 +62,46 @@ func TestDecide_ACordonedHostTakesOneTestAttempt(t *testing.T) {
 	}
 }
 
+// One finding is enough for the trial that found its image missing, as long as
+// another host may hold it: a host that lacks the image is the emptiest of all.
+func TestDecide_ATrialDoesNotGoBackToWhereItsImageIsMissing(t *testing.T) {
+	t.Parallel()
+
+	again, sibling := of("x", ask("1", 4, 1)), of("x", ask("2", 4, 1))
+	again.FailedHosts = []string{"a"}
+
+	busy, small, drained := host("b", 4, 8), host("b", 4, 2), host("b", 4, 8)
+	busy.MemoryReservedBytes, busy.Attempts = 8*gib, 1
+	drained.State = berth.HostDraining
+	missing := lacks("a", "x", false, false)
+
+	for name, tt := range map[string]struct {
+		hosts    []berth.Host
+		requests []packing.Request
+		want     map[string]string
+	}{
+		"it waits for the other host":       {[]berth.Host{missing, busy}, []packing.Request{again}, map[string]string{}},
+		"its sibling looks there":           {[]berth.Host{missing, busy}, []packing.Request{again, sibling}, map[string]string{"2": "a"}},
+		"it takes the other host":           {[]berth.Host{missing, host("b", 4, 8)}, []packing.Request{again}, map[string]string{"1": "b"}},
+		"the other host is too small":       {[]berth.Host{missing, small}, []packing.Request{again}, map[string]string{"1": "a"}},
+		"the other host takes none":         {[]berth.Host{missing, drained}, []packing.Request{again}, map[string]string{"1": "a"}},
+		"the other host lacks it, too":      {[]berth.Host{missing, lacks("b", "x", false, false)}, []packing.Request{again}, map[string]string{"1": "b"}},
+		"it failed there for another cause": {[]berth.Host{lacks("a", "y", false, false), busy}, []packing.Request{again}, map[string]string{"1": "a"}},
+		"there is no other host":            {[]berth.Host{missing}, []packing.Request{again}, map[string]string{"1": "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, where(packing.Decide(tt.hosts, nil, tt.requests)))
+		})
+	}
+
+	again.Waited = time.Hour
+	d := packing.Decide([]berth.Host{missing, busy}, nil, []packing.Request{again})[0]
+	require.Equal(t, "b", d.KeptHost)
+	require.Equal(t, "host host-a: the image was missing there; another host may have it, and Berth tries this one again later. "+
+		"The last failure: image x", packing.Explain(d.Rejections(1)[0]))
+}
+
 // A host that was removed, or came back smaller, keeps what only it could hold
 // from being impossible, and takes nothing.
 func TestDecide_WaitsForAFormerHost(t *testing.T) {

@@ -42,13 +42,18 @@ type Request struct {
 	Waited    time.Duration
 	KeptHost  string // what the last Decide kept free for it; empty = none
 
+	VainHosts   []string // as the last Decide said
 	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own: the last choice
+	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
+
+	avoid []string // of FailedHosts, those that lack the image while another host may hold it
 }
 
 // SweepLimit is what a sweep's owner allows.
 type SweepLimit struct {
 	MaxParallel int // attempts at once; 0 = no limit
 	Running     int // attempts that hold a lease now
+	Away        int // attempts that a host holds which does not answer, and that are to be run again: not in Running
 	Paused      bool
 }
 
@@ -57,8 +62,10 @@ type Decision struct {
 	AttemptID  string
 	Placed     bool
 	Placement  berth.Placement
-	Impossible bool   // no host could ever hold it, even when empty, nor could a former one
-	KeptHost   string // takes nothing younger until this request fits; empty = none
+	Impossible bool     // no host could ever hold it, even when empty, nor could a former one
+	MostBytes  int64    // the memory of the largest host, when it is less than asked for: of those that take attempts, of all when impossible; 0 = it is not less, or all lack something else
+	KeptHost   string   // takes nothing younger until this request fits; empty = none
+	VainHosts  []string // were kept free for the request until a turn was over: the next turn is for another host
 
 	request *Request
 	ledger  *ledger         // as the round left it
@@ -69,6 +76,7 @@ type Decision struct {
 // Decide answers every request once, in the order it decided them. It does not
 // change its arguments.
 func Decide(hosts []berth.Host, sweeps map[string]SweepLimit, requests []Request) []Decision {
+	requests = slices.Clone(requests)
 	r := &round{
 		ledger: newLedger(hosts),
 		sweeps: make(map[string]SweepLimit, len(sweeps)),
@@ -93,27 +101,32 @@ type round struct {
 
 // need is what decides whether a request fits somewhere.
 type need struct {
-	demand berth.Demand
-	sweep  string // where a host is cordoned for this sweep alone; else empty
+	demand  berth.Demand
+	sweep   string // where a host is cordoned for this sweep alone; else empty
+	attempt string // where it avoids a host; else empty
 }
 
 func (r *round) decide(request *Request) Decision {
-	d := Decision{AttemptID: request.AttemptID, request: request, ledger: r.ledger}
+	d := Decision{AttemptID: request.AttemptID, VainHosts: request.VainHosts, request: request, ledger: r.ledger}
 	limit := r.sweeps[request.SweepID]
 
-	if d.sweep = sweepRejection(limit); d.sweep.Dimension != "" {
+	if d.sweep = sweepRejection(limit, request.Away); d.sweep.Dimension != "" {
 		return d
 	}
 
 	needed := need{demand: request.Demand}
+
+	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 {
+		needed.attempt = request.AttemptID
+	}
+
 	if r.ledger.cordoned[request.SweepID] {
 		needed.sweep = request.SweepID
 	}
 
 	if !r.full[needed] {
 		if d.Placement, d.Placed = r.ledger.place(request); d.Placed {
-			limit.Running++
-			r.sweeps[request.SweepID] = limit
+			r.sweeps[request.SweepID] = limit.take(request.Away)
 
 			return d
 		}
@@ -122,12 +135,28 @@ func (r *round) decide(request *Request) Decision {
 	}
 
 	d.former, d.Impossible = r.ledger.impossible(&request.Demand)
+	d.MostBytes = r.ledger.most(request, d.Impossible)
 
 	if !d.Impossible && overdue(request) {
-		d.KeptHost = r.ledger.keep(request)
+		d.KeptHost, d.VainHosts = r.ledger.keep(request)
+	}
+
+	if d.KeptHost != "" { // or a younger sibling takes the sweep's free place, and the host is kept no more
+		r.sweeps[request.SweepID] = limit.take(request.Away)
 	}
 
 	return d
+}
+
+// take is the limit once a request of the sweep has a place, or is sure of one.
+func (l SweepLimit) take(away bool) SweepLimit {
+	l.Running++
+
+	if away {
+		l.Away = max(l.Away-1, 0)
+	}
+
+	return l
 }
 
 // order returns the indexes of requests: overdue ones first, by age, then by

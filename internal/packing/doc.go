@@ -15,12 +15,17 @@
 // Nothing starves: for what waited for DrainAfter a host is kept free, the same
 // in every round, until the attempts on it have ended. It is kept free in turns:
 // for an hour, then open to all for an hour, then for two, up to a day, so that
-// it does not stand still for as long as one of them runs. Not where programs
-// outside Berth hold what it needs, and at most a quarter of the hosts at once.
+// it does not stand still for as long as one of them runs; each turn is for
+// another host. Not where programs outside Berth hold what it needs, and at most
+// a quarter of the hosts at once.
 //
 // A host that fails to start containers wins nothing by being empty: hosts that
 // are healthy come first, and for a retry those where the trial has not failed.
 // A host whose worker is silent may be gone and comes last.
 // A cordoned host takes one test attempt when it is due, and nothing else. A
-// host that lacks an image is cordoned for the sweeps that need it alone.
+// host that lacks an image is cordoned for the sweeps that need it alone, and a
+// trial that found it missing goes elsewhere, if another host may have it.
+//
+// What a lost host holds is left out of a sweep's limit for the sake of its
+// retries: no sibling takes the places of these.
 package packing

@@ -41,6 +41,8 @@ func (s *site) check(r *Request) rule {
 		return breaksCordon
 	case s.DiskLow():
 		return breaksDisk
+	case slices.Contains(r.avoid, s.ID):
+		return breaksCordon
 	case s.kept > 0:
 		return breaksKept
 	case s.Exclusive || d.Exclusive && d.DeviceBytes == 0 && s.Attempts > 0:
@@ -73,6 +75,11 @@ func (s *site) missing(sweepID string) *berth.MissingImage {
 	}
 
 	return s.Missing(sweepID)
+}
+
+// takes reports whether the host takes more than test attempts of a request's sweep.
+func (s *site) takes(r *Request) bool {
+	return s.State == berth.HostReady && !s.cordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID)
 }
 
 // testDue reports whether a cordoned host may take a test attempt of a sweep.
@@ -115,7 +122,7 @@ func fitsDevice(dev *berth.Device, d *berth.Demand) bool {
 func (s *site) holdsWhenDone(r *Request) bool {
 	d := &r.Demand
 
-	return s.State == berth.HostReady && !s.cordonedFor(r.SweepID) && !s.DiskLow() && s.holds(d) && d.MemoryBytes <= s.MemoryFreeBytes &&
+	return s.takes(r) && !s.DiskLow() && s.holds(d) && d.MemoryBytes <= s.MemoryFreeBytes &&
 		(d.DeviceBytes == 0 || slices.ContainsFunc(s.Devices, func(dev berth.Device) bool { return deviceHoldsWhenDone(&dev, d) }))
 }
 

@@ -233,50 +233,129 @@ func (l *ledger) impossible(d *berth.Demand) (former *site, impossible bool) {
 	return former, former == nil && len(l.hosts) > 0
 }
 
-// keep keeps a host from taking anything else in this round: the one that was
-// kept in the last round, so that its attempts come to an end, else the one
-// that is nearest to fitting. It returns its id, or nothing when there is none,
-// or while the host is open to all: no younger request keeps it then either, or
-// several of them would keep it free between them without an end.
-func (l *ledger) keep(r *Request) string {
-	if l.mayKeep == 0 {
-		return ""
-	}
-
-	best, least := -1, 0.0
+// most is the memory of the largest host that has what else a request needs,
+// when it is less than the request asks for; else 0. Unless all count, only
+// hosts do that take attempts of the sweep.
+func (l *ledger) most(r *Request, all bool) int64 {
+	rest, most := r.Demand, int64(0)
+	rest.MemoryBytes = 0
 
 	for i := range l.hosts {
 		s := &l.hosts[i]
-		if s.claimed || !s.holdsWhenDone(r) {
+		if s.capacity <= most || !all && !s.takes(r) || !s.holds(&rest) {
 			continue
 		}
 
-		if s.ID == r.KeptHost {
-			best = i
-
-			break
-		}
-
-		if short := s.shortage(&r.Demand); best < 0 || short < least {
-			best, least = i, short
+		if most = s.capacity; most >= r.Demand.MemoryBytes {
+			return 0
 		}
 	}
 
-	if best < 0 {
-		return ""
+	return most
+}
+
+// avoid returns the hosts where the request's trial failed and the image of its
+// sweep is missing, as long as another host takes its attempts, could hold it,
+// and is not known to lack the image. One that is cordoned for the image takes
+// tests: it is not among them.
+func (l *ledger) avoid(r *Request) (hosts []string) {
+	if len(r.FailedHosts) == 0 {
+		return nil
+	}
+
+	other := false
+
+	for i := range l.hosts {
+		s := &l.hosts[i]
+
+		switch m := s.missing(r.SweepID); {
+		case m == nil:
+			other = other || s.takes(r) && s.holds(&r.Demand)
+		case !m.Cordoned && slices.Contains(r.FailedHosts, s.ID):
+			hosts = append(hosts, s.ID)
+		}
+	}
+
+	if !other {
+		return nil
+	}
+
+	return hosts
+}
+
+// keep keeps a host from taking anything else in this round: the one that was
+// kept in the last round, so that its attempts come to an end, else the one
+// that is nearest to fitting. A host that was kept for a turn in vain waits
+// until all others have had theirs: what runs there may run for days. keep
+// returns the host's id, and those of the turns in vain. It returns no host
+// when there is none, or between turns, while the host of the last one is open
+// to all: no younger request keeps that one then either, or several of them
+// would keep it free between them without an end.
+func (l *ledger) keep(r *Request) (host string, vain []string) {
+	turn, kept := turnOf(r)
+	vain = r.VainHosts
+
+	if !kept {
+		if r.KeptHost != "" {
+			vain = append(slices.Clip(vain), r.KeptHost)
+		}
+
+		last := ""
+		if len(vain) > 0 {
+			last = vain[len(vain)-1]
+		}
+
+		if s := l.nearest(r, last, nil); s != nil {
+			s.claimed = true
+		}
+
+		return "", vain
+	}
+
+	if l.mayKeep == 0 {
+		return "", vain
+	}
+
+	s := l.nearest(r, r.KeptHost, vain)
+	if s == nil && len(vain) > 0 {
+		vain = nil
+		s = l.nearest(r, r.KeptHost, nil)
+	}
+
+	if s == nil {
+		return "", vain
 	}
 
 	l.mayKeep--
-	l.hosts[best].claimed = true
+	s.claimed, s.kept = true, turn
 
-	turn, kept := turnOf(r)
-	if !kept {
-		return ""
+	return s.ID, vain
+}
+
+// nearest is the host that is nearest to fitting once its attempts have ended,
+// or the preferred one, if that is among them; nil when there is none.
+func (l *ledger) nearest(r *Request, prefer string, but []string) *site {
+	var (
+		best  *site
+		least float64
+	)
+
+	for i := range l.hosts {
+		s := &l.hosts[i]
+		if s.claimed || !s.holdsWhenDone(r) || slices.Contains(but, s.ID) {
+			continue
+		}
+
+		if s.ID == prefer {
+			return s
+		}
+
+		if short := s.shortage(&r.Demand); best == nil || short < least {
+			best, least = s, short
+		}
 	}
 
-	l.hosts[best].kept = turn
-
-	return l.hosts[best].ID
+	return best
 }
 
 // size is the largest that any one host or device has of each dimension.

@@ -2,6 +2,7 @@ package packing
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/berthml/berth"
 )
@@ -57,14 +58,18 @@ func (s *site) gone() berth.Rejection {
 	}
 }
 
-// cordonReason says why the host takes only test attempts of a sweep.
-func (s *site) cordonReason(sweepID string) string {
-	if s.FailsStartsOf(sweepID) {
+// cordonReason says why the host takes only test attempts of a sweep, or none of the trial.
+func (s *site) cordonReason(r *Request) string {
+	switch {
+	case slices.Contains(r.avoid, s.ID):
+		return "host " + s.Name + ": the image was missing there; another host may have it, and Berth tries this one again later. " +
+			"The last failure: " + s.Missing(r.SweepID).Reason
+	case s.FailsStartsOf(r.SweepID):
 		return "host " + s.Name + ": cordoned, as it failed to start several trials in a row; Berth tests it now and then. The last failure: " + s.CordonReason
 	}
 
 	return "host " + s.Name + ": cordoned for this sweep, as its image was missing there several times in a row; " +
-		"Berth tests it now and then. The last failure: " + s.Missing(sweepID).Reason
+		"Berth tests it now and then. The last failure: " + s.Missing(r.SweepID).Reason
 }
 
 // stateReason says why the host takes no attempts, and what lets it take some.
@@ -80,7 +85,14 @@ func (s *site) stateReason() string {
 	return "host " + s.Name + ": drained; `berth host ready " + s.Name + "` lets it take attempts"
 }
 
-func sweepRejection(limit SweepLimit) berth.Rejection {
+// sweepRejection says why the sweep keeps a request from a place. What a lost
+// host holds is left out of what runs for the sake of its retries: siblings in
+// their places would run beside them once the host is back.
+func sweepRejection(limit SweepLimit, away bool) berth.Rejection {
+	if !away {
+		limit.Running += limit.Away
+	}
+
 	switch {
 	case limit.Paused:
 		return berth.Rejection{Dimension: berth.DimensionSweep, Reason: "the sweep takes no new trials now"}
@@ -110,10 +122,10 @@ func (s *site) reject(request *Request) berth.Rejection {
 	case breaksState:
 		r.Dimension, r.Reason = berth.DimensionState, s.stateReason()
 	case breaksCordon:
-		r.Dimension, r.Reason = berth.DimensionState, s.cordonReason(request.SweepID)
+		r.Dimension, r.Reason = berth.DimensionState, s.cordonReason(request)
 	case breaksKept:
 		r.Dimension = berth.DimensionState
-		r.Reason = fmt.Sprintf("host %s: kept free for an attempt that has waited longer, for %d h at most; then it is open for as long",
+		r.Reason = fmt.Sprintf("host %s: kept free for an attempt that is overdue, for %d h at most; then it is open for as long",
 			s.Name, int(s.kept.Hours()))
 	case breaksDisk:
 		r.Dimension, r.Needed, r.Free = berth.DimensionDisk, s.DiskHeadroomBytes, s.DiskFreeBytes

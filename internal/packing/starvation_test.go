@@ -214,7 +214,7 @@ func TestDecide_KeepsAHostFreeInTurns(t *testing.T) {
 				for _, d := range decisions {
 					switch {
 					case d.AttemptID == "small" && kept:
-						require.Contains(t, packing.Explain(d.Rejections(1)[0]), "kept free for an attempt that has waited longer, for ")
+						require.Contains(t, packing.Explain(d.Rejections(1)[0]), "kept free for an attempt that is overdue, for ")
 						require.Contains(t, packing.Explain(d.Rejections(1)[0]), " at most; then it is open for as long")
 					case d.AttemptID == "old" && kept:
 						require.Equal(t, "a", d.KeptHost)

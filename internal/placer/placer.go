@@ -23,6 +23,8 @@ type Ledger interface {
 	// Place books all or nothing. Errors: exhausted when a host has less by now;
 	// conflict when the ledger refuses one of the requests.
 	Place(ctx context.Context, decisions map[string]berth.Placement) ([]string, error)
+	// Shrink has requests ask for less where that may do, and returns those.
+	Shrink(ctx context.Context, oversized []berth.Oversized) (shrunk []string, err error)
 	// RefuseRequest and StoreReasons fail with a conflict for the same reason.
 	RefuseRequest(ctx context.Context, attemptID string, reasons []berth.Rejection) error
 	StoreReasons(ctx context.Context, reasons map[string][]berth.Rejection) error
@@ -47,6 +49,9 @@ const (
 	reasonsEvery = time.Second
 	// reasonsKept is how many candidates a stored reason names.
 	reasonsKept = 8
+	// shrinkEvery is how often requests are looked at that wait for a host which
+	// takes no attempts now. What is about to be refused is looked at every time.
+	shrinkEvery = time.Second
 	// roundTimeout bounds one round, so that a hung database costs a round.
 	roundTimeout = 10 * time.Second
 )
@@ -56,7 +61,15 @@ type Placer struct {
 	ledger    Ledger
 	log       *slog.Logger
 	explained time.Time
-	kept      map[string]string // attempt to the host that is kept free for it
+	shrunk    time.Time
+	kept      map[string]kept // by attempt
+}
+
+// kept is what a round must know of the one before: the host that is kept free
+// for an attempt, and those that were in vain.
+type kept struct {
+	host string
+	vain []string
 }
 
 // New returns a placer.
@@ -94,7 +107,7 @@ func (p *Placer) Round(ctx context.Context) error {
 	decisions := packing.Decide(hosts, limits(use), p.requests(waiting))
 	p.keep(decisions)
 
-	return errors.Join(suspected, p.commit(ctx, decisions), p.refuse(ctx, decisions), p.explain(ctx, waiting, decisions))
+	return errors.Join(suspected, p.commit(ctx, decisions), p.settle(ctx, decisions), p.explain(ctx, waiting, decisions))
 }
 
 func (p *Placer) suspect(ctx context.Context) error {
@@ -111,7 +124,7 @@ func limits(use map[string]berth.SweepUse) map[string]packing.SweepLimit {
 	out := make(map[string]packing.SweepLimit, len(use))
 	for id, u := range use {
 		out[id] = packing.SweepLimit{
-			MaxParallel: u.MaxParallel, Running: u.Running,
+			MaxParallel: u.MaxParallel, Running: u.Running, Away: u.Away,
 			Paused: u.State != berth.SweepRunning && u.State != berth.SweepPending,
 		}
 	}
@@ -129,8 +142,8 @@ func (p *Placer) requests(waiting []berth.WaitingRequest) []packing.Request {
 
 		out = append(out, packing.Request{
 			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber,
-			Demand: w.Demand, Expected: w.Expected, Waited: w.Waited, KeptHost: p.kept[w.AttemptID],
-			FailedHosts: w.FailedHosts,
+			Demand: w.Demand, Expected: w.Expected, Waited: w.Waited, KeptHost: p.kept[w.AttemptID].host, VainHosts: p.kept[w.AttemptID].vain,
+			FailedHosts: w.FailedHosts, Away: w.Away,
 		})
 	}
 
@@ -140,11 +153,11 @@ func (p *Placer) requests(waiting []berth.WaitingRequest) []packing.Request {
 // keep remembers which hosts are kept free, for the next round. A new leader
 // does not know and may choose others: that only takes longer.
 func (p *Placer) keep(decisions []packing.Decision) {
-	p.kept = make(map[string]string)
+	p.kept = make(map[string]kept)
 
 	for _, d := range decisions {
-		if d.KeptHost != "" {
-			p.kept[d.AttemptID] = d.KeptHost
+		if d.KeptHost != "" || len(d.VainHosts) > 0 {
+			p.kept[d.AttemptID] = kept{d.KeptHost, d.VainHosts}
 		}
 	}
 }
@@ -179,6 +192,42 @@ func (p *Placer) place(ctx context.Context) func([]packing.Decision) error {
 
 		return err
 	}
+}
+
+// settle sizes anew what no host could hold that takes attempts, and ends what
+// is impossible all the same.
+func (p *Placer) settle(ctx context.Context, decisions []packing.Decision) error {
+	shrunk, err := p.shrink(ctx, decisions)
+	if err != nil {
+		return err
+	}
+
+	return p.refuse(ctx, slices.DeleteFunc(slices.Clone(decisions), func(d packing.Decision) bool { return slices.Contains(shrunk, d.AttemptID) }))
+}
+
+// shrink has requests ask for what the largest host has, where that may do: what
+// an out-of-memory of another trial added must not wait for a host that is lost,
+// nor end a trial once that host is removed.
+func (p *Placer) shrink(ctx context.Context, decisions []packing.Decision) ([]string, error) {
+	var oversized []berth.Oversized
+
+	due := time.Since(p.shrunk) >= shrinkEvery
+
+	for _, d := range decisions {
+		if d.MostBytes > 0 && (due || d.Impossible) {
+			oversized = append(oversized, berth.Oversized{AttemptID: d.AttemptID, MostBytes: d.MostBytes, Impossible: d.Impossible})
+		}
+	}
+
+	if due {
+		p.shrunk = time.Now()
+	}
+
+	if len(oversized) == 0 {
+		return nil, nil
+	}
+
+	return p.ledger.Shrink(ctx, oversized)
 }
 
 // refuse ends what is impossible.

@@ -2,9 +2,11 @@ package placer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,6 +35,8 @@ type queue struct {
 	refused map[string][]berth.Rejection
 	reasons []map[string][]berth.Rejection
 	aside   map[string]string
+	shrunk  [][]berth.Oversized
+	shrinks []string         // what Shrink says that it shrank
 	errs    map[string]error // of what fails
 	bad     map[string]error // of requests that are refused, wherever they are
 	rounds  int
@@ -70,6 +74,12 @@ func (f *queue) Place(_ context.Context, decisions map[string]berth.Placement) (
 	f.placed = append(f.placed, kept)
 
 	return nil, f.errs["place"]
+}
+
+func (f *queue) Shrink(_ context.Context, oversized []berth.Oversized) ([]string, error) {
+	f.shrunk = append(f.shrunk, oversized)
+
+	return f.shrinks, f.errs["shrink"]
 }
 
 func (f *queue) RefuseRequest(_ context.Context, attemptID string, reasons []berth.Rejection) error {
@@ -149,6 +159,91 @@ func TestRound_PlacesRefusesAndExplains(t *testing.T) {
 		HostID: "h", HostName: "host", Dimension: berth.DimensionMemory, Needed: 2 * gib, Free: 0,
 		Reason: "host host: needs 2,048 MiB of memory, 0 bytes free",
 	}}}, f.reasons[0])
+}
+
+// What less may do for is not refused, and what waits for a lost host is looked
+// at now and then.
+func TestRound_ShrinksBeforeItRefuses(t *testing.T) {
+	t.Parallel()
+
+	p, f := setup(t, request("a", 9*gib), request("b", 10*gib))
+	f.shrinks = []string{"a"}
+	require.NoError(t, p.Round(t.Context()))
+	require.Equal(t, [][]berth.Oversized{{
+		{AttemptID: "b", MostBytes: 8 * gib, Impossible: true}, {AttemptID: "a", MostBytes: 8 * gib, Impossible: true},
+	}}, f.shrunk)
+	require.Len(t, f.refused, 1)
+	require.NotEmpty(t, f.refused["b"])
+
+	f.errs["shrink"], f.refused = errors.New("away"), nil
+	require.ErrorIs(t, p.Round(t.Context()), f.errs["shrink"])
+	require.Empty(t, f.refused, "who knows whether less would do")
+
+	f.errs["shrink"], f.shrunk = nil, nil
+	lost := f.hosts[0]
+	lost.ID, lost.State, lost.MemoryBytes = "lost", berth.HostLost, 16*gib
+	f.hosts = append(f.hosts, lost)
+	require.NoError(t, p.Round(t.Context()))
+	require.Empty(t, f.shrunk, "not twice in a second")
+
+	p.shrunk = time.Time{}
+	require.NoError(t, p.Round(t.Context()))
+	require.Equal(t, [][]berth.Oversized{{{AttemptID: "b", MostBytes: 8 * gib}, {AttemptID: "a", MostBytes: 8 * gib}}}, f.shrunk)
+	require.Empty(t, f.refused)
+}
+
+// On a: a run of 30 days beside small ones; on b small ones only, of four minutes
+// each, but more of them. A trial that wants a host for itself must not have a
+// kept free turn after turn, for 30 days.
+func TestRound_AnotherHostAfterATurnInVain(t *testing.T) {
+	t.Parallel()
+
+	const every, small = time.Minute, 4 * time.Minute
+
+	p, f := setup(t)
+	f.hosts = append(f.hosts, f.hosts[0])
+	wide := request("wide", 8*gib)
+	wide.Demand.Exclusive = true
+
+	// Ends of the small ones of each host: those of b never end at once.
+	ends := [2][]time.Duration{{4 * time.Minute}, {2 * time.Minute, 4 * time.Minute}}
+
+	for now, n := time.Duration(0), 0; ; now += every {
+		require.Less(t, now, 4*time.Hour, "still not placed")
+
+		wide.Waited = now
+		f.waiting, f.placed = []berth.WaitingRequest{wide}, nil
+
+		for i := range f.hosts {
+			h := &f.hosts[i]
+			h.ID, h.Name = []string{"a", "b"}[i], []string{"a", "b"}[i]
+			ends[i] = slices.DeleteFunc(ends[i], func(end time.Duration) bool { return end <= now })
+			h.Attempts = len(ends[i]) + 1 - i
+			h.MemoryReservedBytes, h.CPUMilliReserved = int64(2*(1-i)+4*len(ends[i]))*gib, int64(500*h.Attempts)
+		}
+
+		for range 3 { // there is always a small one
+			n++
+			r := request(fmt.Sprint(n), 4*gib)
+			r.Demand.CPUMilli, r.Waited = 500, 0
+			f.waiting = append(f.waiting, r)
+		}
+
+		require.NoError(t, p.Round(t.Context()))
+
+		for _, batch := range f.placed {
+			for id, place := range batch {
+				if id == "wide" {
+					require.Equal(t, "b", place.HostID)
+
+					return
+				}
+
+				i := int(place.HostID[0] - 'a')
+				ends[i] = append(ends[i], now+small)
+			}
+		}
+	}
 }
 
 func TestRound_StoresReasonsOnlyWhenTheyChanged(t *testing.T) {
@@ -312,11 +407,11 @@ func TestRound_KeepsTheSameHostFree(t *testing.T) {
 	f.hosts[0].MemoryReservedBytes, f.hosts[1].MemoryReservedBytes = 4*gib, 3*gib
 
 	require.NoError(t, p.Round(t.Context()))
-	require.Equal(t, map[string]string{"large": "second"}, p.kept)
+	require.Equal(t, map[string]kept{"large": {host: "second"}}, p.kept)
 
 	f.hosts[0].MemoryReservedBytes = 2 * gib // nearer now
 	require.NoError(t, p.Round(t.Context()))
-	require.Equal(t, map[string]string{"large": "second"}, p.kept)
+	require.Equal(t, map[string]kept{"large": {host: "second"}}, p.kept)
 
 	f.hosts[1].MemoryReservedBytes = 0
 	require.NoError(t, p.Round(t.Context()))

@@ -206,6 +206,78 @@ func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result) error {
 	return err
 }
 
+// Shrink has requests ask for no more than the largest host has, where that may
+// do: it is what was measured of the shape, or more. The trials that ran out of
+// memory themselves wait for a larger host, and take what is there only when no
+// other may come back, if it is more than they ran out of. What the user wrote
+// stands. Shrink returns the attempts that ask for less now.
+func (s *Store) Shrink(ctx context.Context, oversized []berth.Oversized) (shrunk []string, err error) {
+	most := make(map[string]berth.Oversized, len(oversized))
+	ids := make([]string, len(oversized))
+
+	for i, o := range oversized {
+		most[o.AttemptID], ids[i] = o, o.AttemptID
+	}
+
+	err = s.inTx(ctx, "sizing requests anew", func(tx pgx.Tx) error {
+		rows, err := s.q.ListOversized(ctx, tx, ids)
+		if err != nil {
+			return err
+		}
+
+		measured, err := s.measured(ctx, tx, rows)
+		if err != nil {
+			return err
+		}
+
+		var (
+			fit   []string
+			bytes []int64
+		)
+
+		for _, row := range rows {
+			o := most[row.AttemptID]
+			if row.RanOutBytes > 0 && o.Impossible && o.MostBytes > row.RanOutBytes ||
+				row.RanOutBytes == 0 && !row.Sized && o.MostBytes >= measured[row.ShapeKey] {
+				fit, bytes = append(fit, row.AttemptID), append(bytes, o.MostBytes)
+			}
+		}
+
+		if len(fit) == 0 {
+			return nil
+		}
+
+		if shrunk, err = s.q.ShrinkRequests(ctx, tx, fit, bytes); err != nil {
+			return err
+		}
+
+		return wake(ctx, tx, channelPlacer)
+	})
+
+	return shrunk, err
+}
+
+// measured is the memory that the shapes of these requests were measured to
+// need, by shape; 0 = nothing is known.
+func (s *Store) measured(ctx context.Context, tx pgx.Tx, rows []dbsqlc.ListOversizedRow) (map[string]int64, error) {
+	keys := make([]string, len(rows))
+	for i, row := range rows {
+		keys[i] = row.ShapeKey
+	}
+
+	footprints, err := s.q.FootprintsOfShapes(ctx, tx, keys)
+	if err != nil {
+		return nil, err
+	}
+
+	measured := make(map[string]int64, len(footprints))
+	for _, f := range footprints {
+		measured[f.ShapeKey] = memory.ReserveMeasured(toFootprint(f))
+	}
+
+	return measured, nil
+}
+
 // Footprint returns what is known of a shape, or nil.
 func (s *Store) Footprint(ctx context.Context, shapeKey string) (*berth.Footprint, error) {
 	f, err := s.footprint(ctx, s.pool, shapeKey)

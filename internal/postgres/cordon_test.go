@@ -1,6 +1,8 @@
 package postgres_test
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/placer"
 )
 
 // sick is a host whose Docker fails starts.
@@ -258,6 +261,45 @@ func TestCordon_AMissingImageKeepsAwayItsSweepsOnly(t *testing.T) {
 
 	require.NoError(t, s.store.SetHostState(t.Context(), s.host.ID, berth.HostReady))
 	require.False(t, s.now(t).CordonedFor(second), "the operator says that it is mended")
+}
+
+// One or two trials cordon nothing. A trial whose image is missing on the only
+// host with room waits all the same for the one that may have it: it would fail
+// for good after ten attempts.
+func TestPlacer_ATrialWaitsForTheHostThatMayHaveItsImage(t *testing.T) {
+	t.Parallel()
+
+	s := setupSick(t)
+	p := placer.New(s.store, slog.New(slog.DiscardHandler))
+	r := s.request(t, gib)
+	s.lack(t, r)
+
+	other := s.host
+	other.ID, other.Name = uuid.NewString(), "b"
+	require.NoError(t, s.store.RegisterHost(t.Context(), other, "test"))
+	book := func(bytes int64) {
+		t.Helper()
+
+		_, err := s.pool.Exec(t.Context(), "UPDATE hosts SET memory_reserved_bytes = $1 WHERE id = $2", bytes, other.ID)
+		require.NoError(t, err)
+	}
+	book(8 * gib)
+
+	r = s.again(t, r, 2)
+	require.NoError(t, p.Round(t.Context()))
+	require.Equal(t, berth.RequestWaiting, s.status(t, r))
+	require.Contains(t, strings.Join(s.reasons(t, s.trial), "\n"), "the image was missing there; another host may have it")
+
+	sibling := s.request(t, gib)
+	require.NoError(t, p.Round(t.Context()))
+	require.Equal(t, berth.RequestPlaced, s.status(t, sibling), "it looks for itself")
+
+	book(0)
+	require.NoError(t, p.Round(t.Context()))
+
+	status, err := s.store.PlacementStatus(t.Context(), r.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, other.ID, status.HostID)
 }
 
 // A missing image does not make a host's own failures look like those of one sweep.

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 
@@ -63,6 +64,9 @@ func TestPlacer_WaitsForAHostThatWent(t *testing.T) {
 
 			r, number := b.ask(t, pool, 32*gib, 8000), b.trial
 			typo := b.ask(t, pool, 640*gib, 8000)
+			_, err := pool.Exec(t.Context(), `INSERT INTO footprints (shape_key, source, samples, memory_peak_bytes) VALUES ($1, 'full', 3, $2)`,
+				r.ShapeKey, 30*gib)
+			require.NoError(t, err)
 
 			tt.leave(t, b, large)
 			require.NoError(t, p.Round(t.Context()))
@@ -71,7 +75,7 @@ func TestPlacer_WaitsForAHostThatWent(t *testing.T) {
 			require.Contains(t, b.reasons(t, number)[0], tt.why)
 			require.Regexp(t, `waits until \d{4}-\d\d-\d\d \d\d:\d\d UTC`, b.reasons(t, number)[0])
 
-			_, err := pool.Exec(t.Context(), "UPDATE hosts SET removed_at = removed_at - $1::interval, last_seen_at = last_seen_at - $1::interval, shrunk_at = shrunk_at - $1::interval WHERE id = $2",
+			_, err = pool.Exec(t.Context(), "UPDATE hosts SET removed_at = removed_at - $1::interval, last_seen_at = last_seen_at - $1::interval, shrunk_at = shrunk_at - $1::interval WHERE id = $2",
 				berth.HostGrace, large.ID)
 			require.NoError(t, err)
 			require.NoError(t, p.Round(t.Context()))
@@ -102,6 +106,95 @@ func TestPlacer_PlacesWhatWaitedForAHost(t *testing.T) {
 	require.NoError(t, b.store.RegisterHost(t.Context(), large, "test"))
 	require.NoError(t, p.Round(t.Context()))
 	require.Equal(t, berth.RequestPlaced, b.status(t, r))
+}
+
+// rounds has a placer that knows nothing of earlier rounds decide twice: what
+// asks for less after the first round may get a place in the second.
+func (b *bundle) rounds(t *testing.T) {
+	t.Helper()
+
+	p := placer.New(b.store, slog.New(slog.DiscardHandler))
+	require.NoError(t, p.Round(t.Context()))
+	require.NoError(t, p.Round(t.Context()))
+}
+
+// What an out-of-memory of one trial added for the others of its shape must not
+// wait for a host that is lost, nor end them once it is removed. What was
+// measured, what the trial itself ran out of and what the user wrote does.
+func TestPlacer_SizesAnewWhatOnlyAHostThatWentHolds(t *testing.T) {
+	t.Parallel()
+
+	const waiting, placed, impossible = berth.RequestWaiting, berth.RequestPlaced, berth.RequestImpossible
+
+	for name, tt := range map[string]struct {
+		peak, ranOut, sized int64 // GiB
+		lost, removed       berth.RequestState
+	}{
+		"an out-of-memory of another trial": {peak: 10, lost: placed},
+		"nothing is measured":               {lost: placed},
+		"the shape was measured":            {peak: 18, lost: waiting, removed: impossible},
+		"the trial ran out of less":         {peak: 10, ranOut: 15, lost: waiting, removed: placed},
+		"the trial ran out of as much":      {peak: 10, ranOut: 16, lost: waiting, removed: impossible},
+		"the user wrote the size":           {peak: 10, sized: 24, lost: waiting, removed: impossible},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			url := pgtest.URL(t)
+			b, pool := setupOn(t, url), openPool(t, url)
+			exec := func(statement string, args ...any) {
+				t.Helper()
+
+				_, err := pool.Exec(t.Context(), statement, args...)
+				require.NoError(t, err)
+			}
+
+			large := b.host
+			large.ID, large.Name, large.MemoryBytes, large.MemoryFreeBytes = uuid.NewString(), "large", 64*gib, 64*gib
+			require.NoError(t, b.store.RegisterHost(t.Context(), large, "test"))
+			b.host.MemoryBytes, b.host.MemoryFreeBytes = 16*gib, 16*gib
+			require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+
+			if tt.sized > 0 {
+				exec("UPDATE sweeps SET spec = jsonb_set(spec::jsonb, '{resources}', jsonb_build_object('memory', $1::text))::json", fmt.Sprintf("%d GiB", tt.sized))
+			}
+
+			r := b.request(t, max(tt.ranOut, 1)*gib)
+			if tt.ranOut > 0 {
+				b.runs(t, r, berth.FailureHostOOM, tt.ranOut*gib)
+				exec("UPDATE attempts SET memory_bytes = $1", tt.ranOut*gib)
+				r = b.again(t, r, 2)
+			}
+
+			exec("DELETE FROM footprints")
+
+			if tt.peak > 0 {
+				exec("INSERT INTO footprints (shape_key, source, samples, memory_peak_bytes, memory_floor_bytes) VALUES ($1, 'full', 3, $2, $3)",
+					r.ShapeKey, tt.peak*gib, 16*gib)
+			}
+
+			exec("UPDATE placement_requests SET memory_bytes = $1 WHERE attempt_id = $2", 24*gib, r.AttemptID)
+			exec("UPDATE hosts SET last_seen_at = now() - interval '1 hour' WHERE id = $1", large.ID)
+			b.rounds(t)
+			require.Equal(t, tt.lost, b.status(t, r))
+
+			if tt.lost == placed {
+				attempt, err := b.store.GetAttempt(t.Context(), r.AttemptID)
+				require.NoError(t, err)
+				require.Equal(t, int64(16*gib), attempt.Demand.MemoryBytes)
+
+				return
+			}
+
+			require.NoError(t, b.store.RemoveHost(t.Context(), large.ID, true))
+			b.rounds(t)
+			require.Equal(t, waiting, b.status(t, r), "another host may come in its stead")
+
+			exec("UPDATE hosts SET removed_at = removed_at - $1::interval, last_seen_at = last_seen_at - $1::interval WHERE id = $2", berth.HostGrace, large.ID)
+			b.rounds(t)
+			require.Equal(t, tt.removed, b.status(t, r))
+		})
+	}
 }
 
 // ask asks for a place for a trial that needs so many cores.

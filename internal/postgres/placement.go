@@ -165,7 +165,7 @@ func (s *Store) WithdrawRequest(ctx context.Context, attemptID string) (berth.Pl
 // limit) and the use of every sweep that has one.
 func (s *Store) Queue(ctx context.Context, limit int) (hosts []berth.Host, waiting []berth.WaitingRequest, use map[string]berth.SweepUse, err error) {
 	err = s.inTx(ctx, "reading the queue", func(tx pgx.Tx) error {
-		rows, err := s.q.ListWaitingRequests(ctx, tx, int32Of(limit))
+		rows, err := s.q.ListWaitingRequests(ctx, tx, berth.HostLostAfter, int32Of(limit))
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -202,6 +202,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 			Expected: time.Duration(row.ExpectedNs),
 			Waited:   time.Duration(row.WaitedSeconds * float64(time.Second)),
 			Reasons:  toReasons(row.Reasons),
+			Away:     row.Away,
 
 			FailedHosts: row.FailedHosts,
 		}
@@ -215,7 +216,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 
 	for _, row := range running {
 		if u, ok := use[row.SweepID]; ok {
-			u.Running = int(row.Attempts)
+			u.Running, u.Away = int(row.Attempts), int(row.Away)
 			use[row.SweepID] = u
 		}
 	}

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/placer"
 )
 
 // lose lets the bundle's host fall silent.
@@ -83,6 +85,60 @@ func TestQueue_MaxParallelLeavesOutWhatAHostWithAProblemHolds(t *testing.T) {
 	require.Equal(t, berth.AttemptPlaced, back.State)
 }
 
+// The places of attempts that a cut-off host holds go to their retries, not to
+// siblings that wait for longer: once the host is back, no more attempts are open
+// than the sweep allows.
+func TestPlacer_MaxParallelHoldsOnceACutOffHostIsBack(t *testing.T) {
+	t.Parallel()
+
+	for name, room := range map[string]bool{"the retry runs elsewhere": true, "there is no other host": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			url := pgtest.URL(t)
+			b, pool := setupOn(t, url), openPool(t, url)
+			p := placer.New(b.store, slog.New(slog.DiscardHandler))
+			require.NoError(t, b.store.SetMaxParallel(t.Context(), b.sweep, 1))
+
+			cut := b.request(t, gib)
+			seen := []berth.SeenAttempt{{AttemptID: cut.AttemptID, Token: b.place(t, cut).Token}}
+			sibling := b.request(t, gib)
+			problem := berth.HostFree{MemoryBytes: 8 * gib, Problem: "its worker does not reach Temporal"}
+
+			if room {
+				other := b.host
+				other.ID, other.Name = uuid.NewString(), "b"
+				require.NoError(t, b.store.RegisterHost(t.Context(), other, "test"))
+			}
+
+			require.NoError(t, b.store.TouchHost(t.Context(), b.host.ID, problem, seen))
+			require.NoError(t, b.store.AbandonAttempt(t.Context(), cut.AttemptID, "its worker does not answer"))
+			require.NoError(t, p.Round(t.Context()))
+			require.Equal(t, berth.RequestWaiting, b.status(t, sibling), "the retry was not asked for yet")
+
+			retry := b.again(t, cut, 2)
+			require.NoError(t, p.Round(t.Context()))
+			require.Equal(t, room, b.status(t, retry) == berth.RequestPlaced)
+			require.Equal(t, berth.RequestWaiting, b.status(t, sibling))
+
+			require.NoError(t, b.store.TouchHost(t.Context(), b.host.ID, berth.HostFree{MemoryBytes: 8 * gib}, seen))
+			require.NoError(t, p.Round(t.Context()))
+
+			var open int
+
+			require.NoError(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM attempts WHERE state IN ('placed', 'running')").Scan(&open))
+			require.Equal(t, 1, open)
+			require.Equal(t, berth.RequestWaiting, b.status(t, sibling))
+
+			if room { // the reconciler stops the old one
+				require.NoError(t, b.store.ReleaseLease(t.Context(), cut.AttemptID, "no container"))
+			}
+
+			require.Equal(t, 1, b.running(t))
+		})
+	}
+}
+
 // Requests of paused sweeps, however old, must not fill the queue.
 func TestQueue_PausedSweepsComeLast(t *testing.T) {
 	t.Parallel()
@@ -109,9 +165,15 @@ func TestQueue_PausedSweepsComeLast(t *testing.T) {
 func TestFinishAttempt_RaisesSiblingsToWhatIsThere(t *testing.T) {
 	t.Parallel()
 
-	for name, gone := range map[string]string{
-		"lost":       "last_seen_at = now() - interval '1 hour'",
-		"with fault": "problem = 'its worker does not reach Temporal'",
+	for name, tt := range map[string]struct {
+		gone string
+		want int64
+	}{
+		"lost":                  {"last_seen_at = now() - interval '1 hour'", 8 * gib},
+		"with fault":            {"problem = 'its worker does not reach Temporal'", 8 * gib},
+		"cordoned":              {"cordoned_at = now(), test_at = now()", 8 * gib},
+		"cordoned for another":  {"cordoned_at = now(), test_at = now(), failed_sweeps = ARRAY[gen_random_uuid()]", 12 * gib},
+		"cordoned for two more": {"cordoned_at = now(), test_at = now(), failed_sweeps = ARRAY[gen_random_uuid(), gen_random_uuid()]", 8 * gib},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +184,7 @@ func TestFinishAttempt_RaisesSiblingsToWhatIsThere(t *testing.T) {
 			large := b.host
 			large.ID, large.Name, large.MemoryBytes = uuid.NewString(), "large", 64*gib
 			require.NoError(t, b.store.RegisterHost(t.Context(), large, "test"))
-			_, err := pool.Exec(t.Context(), "UPDATE hosts SET "+gone+" WHERE id = $1", large.ID)
+			_, err := pool.Exec(t.Context(), "UPDATE hosts SET "+tt.gone+" WHERE id = $1", large.ID)
 			require.NoError(t, err)
 
 			r := b.request(t, 8*gib)
@@ -135,7 +197,7 @@ func TestFinishAttempt_RaisesSiblingsToWhatIsThere(t *testing.T) {
 
 			_, waiting, _, err := b.store.Queue(t.Context(), 10)
 			require.NoError(t, err)
-			require.Equal(t, int64(8*gib), waiting[0].Demand.MemoryBytes)
+			require.Equal(t, tt.want, waiting[0].Demand.MemoryBytes)
 		})
 	}
 }

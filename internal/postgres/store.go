@@ -8,7 +8,7 @@
 // Rows are locked in one order, so that nobody waits in a circle: trials (with
 // the attempts that a trial's end fences), requests, leases, hosts, devices,
 // and several of one table by their ids. Rows of sweeps are shared only, after
-// the trials': nothing that changes a sweep's row locks another one.
+// the trials': what changes the row of an open sweep locks no other row.
 package postgres
 
 import (

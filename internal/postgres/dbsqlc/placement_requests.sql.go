@@ -12,20 +12,25 @@ import (
 )
 
 const countRunningBySweep = `-- name: CountRunningBySweep :many
-SELECT l.sweep_id, count(*)::integer AS attempts
-FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN hosts h ON h.id = l.host_id
-WHERE l.state <> 'released' AND NOT (a.state = 'abandoned' AND (h.problem <> '' OR now() - h.last_seen_at > $1::interval))
+SELECT l.sweep_id, count(*) FILTER (WHERE NOT o.lost)::integer AS attempts,
+    count(*) FILTER (WHERE o.lost AND NOT a.refused AND t.finished_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::integer AS away
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id JOIN hosts h ON h.id = l.host_id
+CROSS JOIN LATERAL (SELECT a.state = 'abandoned' AND (h.problem <> '' OR now() - h.last_seen_at > $1::interval) AS lost) o
+WHERE l.state <> 'released'
 GROUP BY l.sweep_id
 `
 
 type CountRunningBySweepRow struct {
 	SweepID  string
 	Attempts int32
+	Away     int32
 }
 
 // What counts for max_parallel: leases, but not those of attempts that go on elsewhere because their host is lost or its
 // worker reports a problem. These only keep their host's memory booked, for as long as the host is like that: its worker
-// keeps their containers, as it gets the attempts back once the problem is over and no other host took them.
+// keeps their containers, as it gets the attempts back once the problem is over and no other host took them. Of these,
+// those that their trials are to run again are away: their places are for the retries.
 func (q *Queries) CountRunningBySweep(ctx context.Context, db DBTX, lostAfter time.Duration) ([]CountRunningBySweepRow, error) {
 	rows, err := db.Query(ctx, countRunningBySweep, lostAfter)
 	if err != nil {
@@ -35,7 +40,7 @@ func (q *Queries) CountRunningBySweep(ctx context.Context, db DBTX, lostAfter ti
 	var items []CountRunningBySweepRow
 	for rows.Next() {
 		var i CountRunningBySweepRow
-		if err := rows.Scan(&i.SweepID, &i.Attempts); err != nil {
+		if err := rows.Scan(&i.SweepID, &i.Attempts, &i.Away); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -140,6 +145,46 @@ func (q *Queries) InsertPlacementRequest(ctx context.Context, db DBTX, arg *Inse
 	return result.RowsAffected(), nil
 }
 
+const listOversized = `-- name: ListOversized :many
+SELECT r.attempt_id, r.shape_key, (coalesce(s.spec #>> '{resources,memory}', 'auto') <> 'auto')::boolean AS sized,
+    coalesce((SELECT max(a.memory_bytes) FROM attempts a WHERE a.trial_id = r.trial_id AND a.failure_kind = 'host_oom'), 0)::bigint AS ran_out_bytes
+FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id
+WHERE r.attempt_id = ANY ($1::uuid[]) AND r.state = 'waiting'
+`
+
+type ListOversizedRow struct {
+	AttemptID   string
+	ShapeKey    string
+	Sized       bool
+	RanOutBytes int64
+}
+
+// What says whether requests may ask for less. ran_out_bytes: the most that the trial itself ran out of.
+func (q *Queries) ListOversized(ctx context.Context, db DBTX, attemptIds []string) ([]ListOversizedRow, error) {
+	rows, err := db.Query(ctx, listOversized, attemptIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListOversizedRow
+	for rows.Next() {
+		var i ListOversizedRow
+		if err := rows.Scan(
+			&i.AttemptID,
+			&i.ShapeKey,
+			&i.Sized,
+			&i.RanOutBytes,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listStuckRequests = `-- name: ListStuckRequests :many
 SELECT r.sweep_id, s.name AS sweep_name, t.number AS trial_number,
     CASE WHEN r.refusal <> '' THEN r.refusal ELSE 'attempt ' || open.number || ' of the trial is still open on host ' || h.name END::text AS reason,
@@ -191,13 +236,18 @@ const listWaitingRequests = `-- name: ListWaitingRequests :many
 SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
     extract(epoch FROM now() - greatest(r.requested_at, s.resumed_at))::double precision AS waited_seconds,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
-    ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts
+    ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts,
+    (r.number > 1 AND EXISTS (
+        SELECT 1 FROM attempts e JOIN leases l ON l.attempt_id = e.id JOIN hosts o ON o.id = l.host_id
+        WHERE e.trial_id = r.trial_id AND e.number < r.number AND e.state = 'abandoned' AND NOT e.refused AND l.state <> 'released'
+            AND (o.problem <> '' OR now() - o.last_seen_at > $1::interval)
+            AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = e.trial_id AND n.number > e.number)))::boolean AS away
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
 WHERE r.state = 'waiting' AND r.not_before <= now()
 ORDER BY s.state IN ('pending', 'running') DESC, greatest(r.requested_at, s.resumed_at), r.attempt_id
-LIMIT $1
+LIMIT $2
 `
 
 type ListWaitingRequestsRow struct {
@@ -231,13 +281,15 @@ type ListWaitingRequestsRow struct {
 	OpenNumber    int32
 	OpenHost      string
 	FailedHosts   []string
+	Away          bool
 }
 
 // Those that may be placed now, the ones of sweeps that take trials first: paused ones must not fill the queue. A trial
-// has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed
-// is no wait: else all requests of the sweep would be overdue at once, and hosts would be drained for them.
-func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, maxRows int32) ([]ListWaitingRequestsRow, error) {
-	rows, err := db.Query(ctx, listWaitingRequests, maxRows)
+// has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed,
+// or its max_parallel raised, is no wait: else all requests of the sweep would be overdue at once, and hosts would be
+// drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep).
+func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, lostAfter time.Duration, maxRows int32) ([]ListWaitingRequestsRow, error) {
+	rows, err := db.Query(ctx, listWaitingRequests, lostAfter, maxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -276,6 +328,7 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, maxRows int3
 			&i.OpenNumber,
 			&i.OpenHost,
 			&i.FailedHosts,
+			&i.Away,
 		); err != nil {
 			return nil, err
 		}
@@ -456,8 +509,8 @@ func (q *Queries) ResizeRequest(ctx context.Context, db DBTX, arg *ResizeRequest
 const resizeWaitingDemand = `-- name: ResizeWaitingDemand :execrows
 WITH capacity AS (
     SELECT coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS bytes,
-        (removed_at IS NULL OR removed_at < last_seen_at) AND state = 'ready' AND problem = '' AND cordoned_at IS NULL
-            AND now() - last_seen_at <= $1::interval AS ready,
+        (removed_at IS NULL OR removed_at < last_seen_at) AND state = 'ready' AND problem = ''
+            AND (cordoned_at IS NULL OR cardinality(failed_sweeps) = 1) AND now() - last_seen_at <= $1::interval AS ready,
         removed_at >= last_seen_at IS TRUE AS former
     FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at OR removed_at > now() - $2::interval
     UNION ALL
@@ -497,7 +550,8 @@ type ResizeWaitingDemandParams struct {
 // have, they ask for no more than any host has that could hold it, and wait for it: with less, the kernel would kill the
 // trial. A former host, which was there within @grace, comes last. What no host could hold would end them. Until a run was
 // measured (NOT @known), and for a trial that ran out of memory itself, a request only grows. A size that the user wrote
-// stays, and last attempts ask for a whole host already.
+// stays, and last attempts ask for a whole host already. A host that is cordoned for one sweep is there for others: what is
+// too large for the hosts of its own sweep is cut by ShrinkRequests.
 func (q *Queries) ResizeWaitingDemand(ctx context.Context, db DBTX, arg *ResizeWaitingDemandParams) (int64, error) {
 	result, err := db.Exec(ctx, resizeWaitingDemand,
 		arg.LostAfter,
@@ -529,6 +583,37 @@ type SetRequestAsideParams struct {
 func (q *Queries) SetRequestAside(ctx context.Context, db DBTX, arg *SetRequestAsideParams) error {
 	_, err := db.Exec(ctx, setRequestAside, arg.Refusal, arg.Reasons, arg.AttemptID)
 	return err
+}
+
+const shrinkRequests = `-- name: ShrinkRequests :many
+WITH locked AS (
+    SELECT r.attempt_id, u.bytes
+    FROM placement_requests r JOIN (SELECT unnest($1::uuid[]) AS attempt_id, unnest($2::bigint[]) AS bytes) u USING (attempt_id)
+    WHERE r.state = 'waiting' AND r.memory_bytes > u.bytes
+    ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
+)
+UPDATE placement_requests r SET memory_bytes = l.bytes FROM locked l WHERE r.attempt_id = l.attempt_id
+RETURNING r.attempt_id
+`
+
+func (q *Queries) ShrinkRequests(ctx context.Context, db DBTX, attemptIds []string, memoryBytes []int64) ([]string, error) {
+	rows, err := db.Query(ctx, shrinkRequests, attemptIds, memoryBytes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var attempt_id string
+		if err := rows.Scan(&attempt_id); err != nil {
+			return nil, err
+		}
+		items = append(items, attempt_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const storeReasons = `-- name: StoreReasons :exec

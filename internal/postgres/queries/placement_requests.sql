@@ -25,12 +25,18 @@ SELECT * FROM placement_requests WHERE attempt_id = @attempt_id;
 
 -- name: ListWaitingRequests :many
 -- Those that may be placed now, the ones of sweeps that take trials first: paused ones must not fill the queue. A trial
--- has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed
--- is no wait: else all requests of the sweep would be overdue at once, and hosts would be drained for them.
+-- has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed,
+-- or its max_parallel raised, is no wait: else all requests of the sweep would be overdue at once, and hosts would be
+-- drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep).
 SELECT r.*, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
     extract(epoch FROM now() - greatest(r.requested_at, s.resumed_at))::double precision AS waited_seconds,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
-    ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts
+    ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts,
+    (r.number > 1 AND EXISTS (
+        SELECT 1 FROM attempts e JOIN leases l ON l.attempt_id = e.id JOIN hosts o ON o.id = l.host_id
+        WHERE e.trial_id = r.trial_id AND e.number < r.number AND e.state = 'abandoned' AND NOT e.refused AND l.state <> 'released'
+            AND (o.problem <> '' OR now() - o.last_seen_at > @lost_after::interval)
+            AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = e.trial_id AND n.number > e.number)))::boolean AS away
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
@@ -41,10 +47,14 @@ LIMIT @max_rows;
 -- name: CountRunningBySweep :many
 -- What counts for max_parallel: leases, but not those of attempts that go on elsewhere because their host is lost or its
 -- worker reports a problem. These only keep their host's memory booked, for as long as the host is like that: its worker
--- keeps their containers, as it gets the attempts back once the problem is over and no other host took them.
-SELECT l.sweep_id, count(*)::integer AS attempts
-FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN hosts h ON h.id = l.host_id
-WHERE l.state <> 'released' AND NOT (a.state = 'abandoned' AND (h.problem <> '' OR now() - h.last_seen_at > @lost_after::interval))
+-- keeps their containers, as it gets the attempts back once the problem is over and no other host took them. Of these,
+-- those that their trials are to run again are away: their places are for the retries.
+SELECT l.sweep_id, count(*) FILTER (WHERE NOT o.lost)::integer AS attempts,
+    count(*) FILTER (WHERE o.lost AND NOT a.refused AND t.finished_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::integer AS away
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id JOIN hosts h ON h.id = l.host_id
+CROSS JOIN LATERAL (SELECT a.state = 'abandoned' AND (h.problem <> '' OR now() - h.last_seen_at > @lost_after::interval) AS lost) o
+WHERE l.state <> 'released'
 GROUP BY l.sweep_id;
 
 -- name: PlaceRequests :many
@@ -174,11 +184,12 @@ WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state = '
 -- have, they ask for no more than any host has that could hold it, and wait for it: with less, the kernel would kill the
 -- trial. A former host, which was there within @grace, comes last. What no host could hold would end them. Until a run was
 -- measured (NOT @known), and for a trial that ran out of memory itself, a request only grows. A size that the user wrote
--- stays, and last attempts ask for a whole host already.
+-- stays, and last attempts ask for a whole host already. A host that is cordoned for one sweep is there for others: what is
+-- too large for the hosts of its own sweep is cut by ShrinkRequests.
 WITH capacity AS (
     SELECT coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS bytes,
-        (removed_at IS NULL OR removed_at < last_seen_at) AND state = 'ready' AND problem = '' AND cordoned_at IS NULL
-            AND now() - last_seen_at <= @lost_after::interval AS ready,
+        (removed_at IS NULL OR removed_at < last_seen_at) AND state = 'ready' AND problem = ''
+            AND (cordoned_at IS NULL OR cardinality(failed_sweeps) = 1) AND now() - last_seen_at <= @lost_after::interval AS ready,
         removed_at >= last_seen_at IS TRUE AS former
     FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at OR removed_at > now() - @grace::interval
     UNION ALL
@@ -202,3 +213,20 @@ WITH capacity AS (
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
 )
 UPDATE placement_requests r SET memory_bytes = l.bytes FROM locked l WHERE r.attempt_id = l.attempt_id;
+
+-- name: ListOversized :many
+-- What says whether requests may ask for less. ran_out_bytes: the most that the trial itself ran out of.
+SELECT r.attempt_id, r.shape_key, (coalesce(s.spec #>> '{resources,memory}', 'auto') <> 'auto')::boolean AS sized,
+    coalesce((SELECT max(a.memory_bytes) FROM attempts a WHERE a.trial_id = r.trial_id AND a.failure_kind = 'host_oom'), 0)::bigint AS ran_out_bytes
+FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id
+WHERE r.attempt_id = ANY (@attempt_ids::uuid[]) AND r.state = 'waiting';
+
+-- name: ShrinkRequests :many
+WITH locked AS (
+    SELECT r.attempt_id, u.bytes
+    FROM placement_requests r JOIN (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@memory_bytes::bigint[]) AS bytes) u USING (attempt_id)
+    WHERE r.state = 'waiting' AND r.memory_bytes > u.bytes
+    ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
+)
+UPDATE placement_requests r SET memory_bytes = l.bytes FROM locked l WHERE r.attempt_id = l.attempt_id
+RETURNING r.attempt_id;

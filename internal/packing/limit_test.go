@@ -1,0 +1,139 @@
+package packing_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/packing"
+)
+
+// full is a host of 4 cores and 4 GiB with so much of it in use.
+func full(id string, gibibytes int64, attempts int) berth.Host {
+	h := host(id, 4, 4)
+	h.MemoryReservedBytes, h.CPUMilliReserved, h.Attempts = gibibytes*gib, int64(attempts)*100, attempts
+
+	return h
+}
+
+// wide is a request that wants a host for itself, and has waited.
+func wide(id string, waited time.Duration) packing.Request {
+	return packing.Request{AttemptID: id, Demand: berth.Demand{MemoryBytes: 4 * gib, CPUMilli: 100, Exclusive: true}, Waited: waited}
+}
+
+// decisionOf is the decision about one attempt.
+func decisionOf(t *testing.T, decisions []packing.Decision, attempt string) packing.Decision {
+	t.Helper()
+
+	for _, d := range decisions {
+		if d.AttemptID == attempt {
+			return d
+		}
+	}
+
+	require.Fail(t, "no decision", attempt)
+
+	return packing.Decision{}
+}
+
+// A small sibling that takes the sweep's free place would open the host that is
+// kept free for a wide one, again and again until the sweep has no small ones.
+func TestDecide_AKeptHostTakesAPlaceOfItsSweep(t *testing.T) {
+	t.Parallel()
+
+	hosts := []berth.Host{full("a", 1, 1), full("b", 2, 2)}
+	sweeps := map[string]packing.SweepLimit{"s": {MaxParallel: 3, Running: 2}}
+	requests := []packing.Request{
+		of("s", wide("wide", packing.DrainAfterExclusive+time.Minute)), of("s", ask("sibling", 1, 1)), of("t", ask("other", 1, 1)),
+	}
+
+	decisions := packing.Decide(hosts, sweeps, requests)
+	require.Equal(t, "a", decisionOf(t, decisions, "wide").KeptHost)
+	require.Equal(t, map[string]string{"other": "b"}, where(decisions))
+	require.Equal(t, berth.DimensionSweep, decisionOf(t, decisions, "sibling").Rejections(1)[0].Dimension)
+
+	requests[0].KeptHost, requests[2] = "a", of("t", ask("another", 1, 1))
+	hosts[1] = full("b", 3, 3)
+	decisions = packing.Decide(hosts, sweeps, requests)
+	require.Equal(t, "a", decisionOf(t, decisions, "wide").KeptHost)
+	require.Equal(t, map[string]string{"another": "b"}, where(decisions))
+}
+
+// While the host of the oldest is open to all, another may be kept for the next.
+func TestDecide_AnOpenTurnKeepsNoOtherHostOpen(t *testing.T) {
+	t.Parallel()
+
+	hosts := []berth.Host{full("a", 3, 2), full("b", 4, 2)}
+	large := ask("large", 3, 1)
+	large.Waited = packing.DrainAfter + time.Minute
+
+	for waited, kept := range map[time.Duration]string{20 * time.Minute: "", 90 * time.Minute: "b"} {
+		old := wide("old", packing.DrainAfterExclusive+waited)
+		decisions := packing.Decide(hosts, nil, []packing.Request{old, large})
+		require.Equal(t, kept, decisionOf(t, decisions, "large").KeptHost, waited)
+	}
+}
+
+// The places of attempts that a lost host holds are for their retries: a sibling
+// in such a place runs beside them once the host is back.
+func TestDecide_PlacesOfLostAttemptsAreForTheirRetries(t *testing.T) {
+	t.Parallel()
+
+	again := of("s", ask("again", 1, 1))
+	again.Number, again.Away = 9, true
+	sibling, other := of("s", ask("sibling", 1, 1)), of("t", ask("other", 1, 1))
+	sibling.Waited = time.Minute
+
+	for name, tt := range map[string]struct {
+		limit packing.SweepLimit
+		want  map[string]string
+	}{
+		"all are away":  {packing.SweepLimit{MaxParallel: 1, Away: 1}, map[string]string{"again": "a", "other": "a"}},
+		"one runs":      {packing.SweepLimit{MaxParallel: 2, Running: 1, Away: 1}, map[string]string{"again": "a", "other": "a"}},
+		"one is free":   {packing.SweepLimit{MaxParallel: 2, Away: 1}, map[string]string{"again": "a", "other": "a", "sibling": "a"}},
+		"limit lowered": {packing.SweepLimit{MaxParallel: 1, Running: 1, Away: 1}, map[string]string{"other": "a"}},
+		"without limit": {packing.SweepLimit{Away: 3}, map[string]string{"again": "a", "other": "a", "sibling": "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sweeps := map[string]packing.SweepLimit{"s": tt.limit}
+			require.Equal(t, tt.want, where(packing.Decide([]berth.Host{host("a", 4, 8)}, sweeps, []packing.Request{sibling, again, other})))
+		})
+	}
+}
+
+// A request that is too large for the hosts that take attempts learns what they
+// have: less may do.
+func TestDecide_SaysWhatTheLargestHostHas(t *testing.T) {
+	t.Parallel()
+
+	lost, former, narrow := host("l", 4, 64), host("f", 4, 64), host("n", 1, 32)
+	lost.State, former.State = berth.HostLost, berth.HostFormer
+
+	for name, tt := range map[string]struct {
+		hosts      []berth.Host
+		impossible bool
+		want       int64
+	}{
+		"it fits an empty one":          {[]berth.Host{full("a", 4, 1), host("b", 4, 24)}, false, 0},
+		"a lost one could hold it":      {[]berth.Host{host("a", 4, 8), host("b", 4, 16), lost}, false, 16 * gib},
+		"one is too narrow":             {[]berth.Host{host("a", 4, 8), narrow, lost}, false, 8 * gib},
+		"one lacks the image":           {[]berth.Host{host("a", 4, 4), lacks("b", "s", true, true), lost}, false, 4 * gib},
+		"a former one could":            {[]berth.Host{host("a", 4, 8), former}, false, 8 * gib},
+		"none could":                    {[]berth.Host{host("a", 4, 8), cordoned("b", "", false)}, true, 8 * gib},
+		"none could, and none is ready": {[]berth.Host{cordoned("b", "", false)}, true, 8 * gib},
+		"none has the cores":            {[]berth.Host{narrow}, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			large := of("s", ask("large", 24, 2))
+			d := packing.Decide(tt.hosts, nil, []packing.Request{large})[0]
+			require.Equal(t, tt.impossible, d.Impossible)
+			require.Equal(t, tt.want, d.MostBytes)
+		})
+	}
+}
