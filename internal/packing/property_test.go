@@ -27,6 +27,12 @@ func (w world) copy() world {
 	out := world{hosts: slices.Clone(w.hosts), sweeps: map[string]packing.SweepLimit{}, requests: slices.Clone(w.requests)}
 	for i := range out.hosts {
 		out.hosts[i].Devices = slices.Clone(out.hosts[i].Devices)
+		out.hosts[i].MissingImages = slices.Clone(out.hosts[i].MissingImages)
+	}
+
+	for i := range out.requests {
+		out.requests[i].VainHosts = slices.Clone(out.requests[i].VainHosts)
+		out.requests[i].FailedHosts = slices.Clone(out.requests[i].FailedHosts)
 	}
 
 	maps.Copy(out.sweeps, w.sweeps)
@@ -34,18 +40,21 @@ func (w world) copy() world {
 	return out
 }
 
-func (w world) demand(attempt string) berth.Demand {
+func (w world) request(attempt string) packing.Request {
 	i := slices.IndexFunc(w.requests, func(r packing.Request) bool { return r.AttemptID == attempt })
 
-	return w.requests[i].Demand
+	return w.requests[i]
 }
 
 // drawWorld draws few small numbers, so that ties and full hosts are common.
 func drawWorld(t *rapid.T) world {
 	w := world{sweeps: map[string]packing.SweepLimit{
-		"free":    {},
-		"paused":  {Paused: true},
-		"limited": {MaxParallel: rapid.IntRange(1, 4).Draw(t, "max parallel"), Running: rapid.IntRange(0, 4).Draw(t, "running")},
+		"free":   {},
+		"paused": {Paused: true},
+		"limited": {
+			MaxParallel: rapid.IntRange(1, 4).Draw(t, "max parallel"), Running: rapid.IntRange(0, 4).Draw(t, "running"),
+			Away: rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "away"),
+		},
 	}}
 
 	for i := range rapid.IntRange(0, 5).Draw(t, "hosts") {
@@ -61,6 +70,10 @@ func drawWorld(t *rapid.T) world {
 			Expected:  time.Duration(rapid.IntRange(0, 3).Draw(t, "expected")) * time.Minute,
 			Waited:    time.Duration(rapid.IntRange(0, 12).Draw(t, "waited")) * time.Minute,
 			KeptHost:  rapid.SampledFrom([]string{"", "h0", "h1", "gone"}).Draw(t, "kept"),
+
+			VainHosts:   rapid.SampledFrom([][]string{nil, nil, {"h0"}, {"h1", "h0"}}).Draw(t, "vain"),
+			FailedHosts: rapid.SampledFrom([][]string{nil, nil, {"h0"}, {"h0", "h1"}, {"gone"}}).Draw(t, "failed"),
+			Away:        rapid.IntRange(0, 4).Draw(t, "away") == 0,
 		})
 	}
 
@@ -70,8 +83,12 @@ func drawWorld(t *rapid.T) world {
 func drawHost(t *rapid.T, id string) berth.Host {
 	h := host(id, rapid.Int64Range(1, 8).Draw(t, "cores"), rapid.Int64Range(1, 8).Draw(t, "GiB"))
 	h.State = rapid.SampledFrom([]berth.HostState{
-		berth.HostReady, berth.HostReady, berth.HostReady, berth.HostReady, berth.HostDraining, berth.HostLost,
+		berth.HostReady, berth.HostReady, berth.HostReady, berth.HostReady, berth.HostDraining, berth.HostLost, berth.HostFormer,
 	}).Draw(t, "state")
+	h.Late = rapid.IntRange(0, 5).Draw(t, "late") == 0
+	h.FailedStarts = rapid.IntRange(0, 1).Draw(t, "failed starts")
+	drawCordon(t, &h)
+
 	h.MemoryHeadroomBytes = gib / 8 * rapid.Int64Range(0, 4).Draw(t, "headroom")
 	h.MemoryFreeBytes = min(gib*rapid.Int64Range(0, 16).Draw(t, "free"), h.MemoryBytes)
 	h.MemoryReservedBytes = (h.MemoryBytes - h.MemoryHeadroomBytes) / 4 * rapid.SampledFrom([]int64{0, 0, 1, 2, 4}).Draw(t, "reserved")
@@ -95,6 +112,24 @@ func drawHost(t *rapid.T, id string) berth.Host {
 	}
 
 	return h
+}
+
+// drawCordon draws a host that fails starts, or lacks the images of sweeps.
+func drawCordon(t *rapid.T, h *berth.Host) {
+	if rapid.IntRange(0, 5).Draw(t, "cordoned") == 0 {
+		h.CordonedAt, h.CordonReason = new(time.Unix(0, 0)), "runc: no"
+		h.CordonSweep = rapid.SampledFrom([]string{"", "free", "limited"}).Draw(t, "cordoned for")
+		h.TestDue = rapid.Bool().Draw(t, "test due")
+	}
+
+	for _, sweep := range []string{"free", "limited"} {
+		if rapid.IntRange(0, 4).Draw(t, "image missing") == 0 {
+			cordoned := rapid.Bool().Draw(t, "cordoned")
+			h.MissingImages = append(h.MissingImages, berth.MissingImage{
+				SweepID: sweep, Reason: "no image", Cordoned: cordoned, TestDue: cordoned && rapid.Bool().Draw(t, "image test due"),
+			})
+		}
+	}
 }
 
 func drawDemand(t *rapid.T) berth.Demand {
@@ -121,7 +156,7 @@ func book(t require.TestingT, w world, decisions []packing.Decision) []berth.Hos
 			continue
 		}
 
-		demand := w.demand(d.AttemptID)
+		demand := w.request(d.AttemptID).Demand
 		i := slices.IndexFunc(hosts, func(h berth.Host) bool { return h.ID == d.Placement.HostID })
 		require.GreaterOrEqual(t, i, 0, "the host is one of those given")
 
@@ -131,6 +166,7 @@ func book(t require.TestingT, w world, decisions []packing.Decision) []berth.Hos
 		h.Attempts++
 
 		require.Equal(t, berth.HostReady, h.State)
+		test(t, h, w.request(d.AttemptID).SweepID)
 		require.False(t, h.Exclusive, "nothing joins an exclusive attempt")
 		require.Equal(t, demand.DeviceBytes > 0, d.Placement.DeviceID != "")
 
@@ -154,6 +190,19 @@ func book(t require.TestingT, w world, decisions []packing.Decision) []berth.Hos
 	}
 
 	return hosts
+}
+
+// test uses up the host's test attempt, where it takes no others of the sweep.
+func test(t require.TestingT, h *berth.Host, sweep string) {
+	if h.FailsStartsOf(sweep) {
+		require.True(t, h.TestDue, "a cordoned host takes its test attempt only")
+		h.TestDue = false
+	}
+
+	if m := h.Missing(sweep); m != nil {
+		require.True(t, !m.Cordoned || m.TestDue, "a host without the image takes the test attempt of the sweep only")
+		m.TestDue = false
+	}
 }
 
 func TestDecide_NeverOverCapacity(t *testing.T) {
@@ -204,6 +253,7 @@ func TestDecide_IsPureAndIndependentOfOrder(t *testing.T) {
 
 		for i := range shuffled.hosts {
 			slices.Reverse(shuffled.hosts[i].Devices)
+			slices.Reverse(shuffled.hosts[i].MissingImages)
 		}
 
 		require.Equal(t, facts(decisions), facts(shuffled.decide()))
@@ -217,12 +267,14 @@ type fact struct {
 	rejections []berth.Rejection
 	impossible bool
 	kept       string
+	vain       []string
+	most       int64
 }
 
 func facts(decisions []packing.Decision) []fact {
 	out := make([]fact, len(decisions))
 	for i, d := range decisions {
-		out[i] = fact{d.AttemptID, d.Placement, d.Rejections(0), d.Impossible, d.KeptHost}
+		out[i] = fact{d.AttemptID, d.Placement, d.Rejections(0), d.Impossible, d.KeptHost, d.VainHosts, d.MostBytes}
 	}
 
 	return out
@@ -245,7 +297,10 @@ func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
 			require.Equal(t, d.Placed, len(rejections) == 0)
 			require.LessOrEqual(t, len(d.Rejections(2)), 2)
 
-			never := 0
+			never, could := 0, false // a former host could hold it
+			for _, h := range w.hosts {
+				could = could || h.State == berth.HostFormer && holds(h, w.request(d.AttemptID).Demand)
+			}
 
 			for _, r := range rejections {
 				require.NotEmpty(t, packing.Explain(r))
@@ -255,14 +310,22 @@ func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
 				}
 
 				i := slices.IndexFunc(after, func(h berth.Host) bool { return h.ID == r.HostID })
-				requireTruth(t, r, after[i], w.demand(d.AttemptID))
+				if after[i].State == berth.HostFormer {
+					require.False(t, r.Never)
+					require.Contains(t, r.Reason, "the trial waits until")
+
+					continue
+				}
+
+				requireTruth(t, r, after[i], w.request(d.AttemptID).Demand)
 
 				if r.Never {
 					never++
 				}
 			}
 
-			require.Equal(t, len(w.hosts) > 0 && never == len(w.hosts), d.Impossible)
+			there := len(slices.DeleteFunc(slices.Clone(w.hosts), func(h berth.Host) bool { return h.State == berth.HostFormer }))
+			require.Equal(t, there > 0 && never == there && !could, d.Impossible)
 		}
 
 		require.Len(t, answered, len(w.requests))
@@ -271,12 +334,11 @@ func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
 
 // requireTruth checks a rejection against the host as the round left it.
 func requireTruth(t *rapid.T, r berth.Rejection, h berth.Host, d berth.Demand) {
-	alone := world{hosts: []berth.Host{empty(h)}, requests: []packing.Request{{AttemptID: "a", Demand: d}}}
-	require.Equal(t, !alone.decide()[0].Placed, r.Never, "never = not even on the empty host")
+	require.Equal(t, !holds(h, d), r.Never, "never = not even on the empty host")
 
 	switch r.Dimension {
 	case berth.DimensionState:
-		require.True(t, h.State != berth.HostReady || r.Reason != "", "the state says so, or the host is kept free")
+		require.True(t, h.State != berth.HostReady || r.Reason != "", "the state says so, or the host is kept free or cordoned")
 	case berth.DimensionExclusive:
 		dev := slices.IndexFunc(h.Devices, func(dev berth.Device) bool { return dev.ID == r.DeviceID })
 		require.True(t, h.Exclusive || d.Exclusive || h.Devices[dev].Exclusive)
@@ -289,8 +351,16 @@ func requireTruth(t *rapid.T, r berth.Rejection, h berth.Host, d berth.Demand) {
 	}
 }
 
+// holds reports whether a demand fits the host when nothing is on it.
+func holds(h berth.Host, d berth.Demand) bool {
+	alone := world{hosts: []berth.Host{empty(h)}, requests: []packing.Request{{AttemptID: "a", Demand: d}}}
+
+	return alone.decide()[0].Placed
+}
+
 // empty is a host that nothing uses.
 func empty(h berth.Host) berth.Host {
+	h.CordonedAt, h.MissingImages = nil, nil
 	h.State, h.Exclusive, h.Attempts, h.MemoryReservedBytes, h.CPUMilliReserved = berth.HostReady, false, 0, 0, 0
 	h.MemoryFreeBytes, h.DiskFreeBytes = h.MemoryBytes, h.DiskHeadroomBytes
 	h.Devices = slices.Clone(h.Devices)
@@ -308,14 +378,15 @@ func TestDecide_RespectsSweepLimits(t *testing.T) {
 
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
-		running := map[string]int{}
+		running, away := map[string]int{}, map[string]int{}
 
 		for id, limit := range w.sweeps {
 			running[id] = limit.Running
 		}
 
 		for _, d := range w.decide() {
-			sweep := w.requests[slices.IndexFunc(w.requests, func(r packing.Request) bool { return r.AttemptID == d.AttemptID })].SweepID
+			r := w.request(d.AttemptID)
+			sweep := r.SweepID
 
 			if !d.Placed {
 				continue
@@ -323,9 +394,25 @@ func TestDecide_RespectsSweepLimits(t *testing.T) {
 
 			running[sweep]++
 
+			if r.Away {
+				away[sweep]++
+			}
+
 			require.NotEqual(t, "paused", sweep)
 			require.True(t, sweep != "limited" || running[sweep] <= w.sweeps[sweep].MaxParallel)
+			require.True(t, sweep != "limited" || r.Away || running[sweep]+max(w.sweeps[sweep].Away-away[sweep], 0) <= w.sweeps[sweep].MaxParallel,
+				"the places of what is away are for the retries")
 		}
+	})
+}
+
+// avoids reports whether a trial stays away from a host where it failed and its
+// image is missing: another one, that takes its attempts, may hold it.
+func avoids(w world, r packing.Request, h berth.Host) bool {
+	m := h.Missing(r.SweepID)
+
+	return m != nil && !m.Cordoned && slices.Contains(r.FailedHosts, h.ID) && slices.ContainsFunc(w.hosts, func(other berth.Host) bool {
+		return other.State == berth.HostReady && other.Missing(r.SweepID) == nil && !other.CordonedFor(r.SweepID) && holds(other, r.Demand)
 	})
 }
 
@@ -350,8 +437,9 @@ func TestDecide_LeavesNothingThatFits(t *testing.T) {
 				continue
 			}
 
-			again := packing.Decide(open, nil, []packing.Request{{AttemptID: "a", Demand: w.demand(d.AttemptID)}})
-			require.False(t, again[0].Placed, "%s would fit", d.AttemptID)
+			r := w.request(d.AttemptID)
+			again := world{hosts: slices.DeleteFunc(slices.Clone(open), func(h berth.Host) bool { return avoids(w, r, h) }), requests: []packing.Request{r}}
+			require.False(t, again.decide()[0].Placed, "%s would fit", d.AttemptID)
 		}
 	})
 }
