@@ -54,14 +54,21 @@ func failed(o berth.Outcome) error {
 	})
 }
 
-// OutcomeOf returns the outcome that RunTrial's error carries.
+// OutcomeOf returns the outcome that RunTrial's error carries. An activity that
+// Temporal canceled before a worker took it up has none.
 func OutcomeOf(err error) (berth.Outcome, bool) {
 	var (
-		app     *temporal.ApplicationError
 		outcome berth.Outcome
+		details func(to ...any) error
 	)
 
-	if !errors.As(err, &app) || !app.HasDetails() || app.Details(&outcome) != nil || outcome.Kind == "" {
+	if canceled, ok := errors.AsType[*temporal.CanceledError](err); ok {
+		details = canceled.Details
+	} else if app, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+		details = app.Details
+	}
+
+	if details == nil || details(&outcome) != nil || outcome.Kind == "" {
 		return berth.Outcome{}, false
 	}
 

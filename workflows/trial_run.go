@@ -65,21 +65,21 @@ func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order act
 // because its host does not answer or could not carry it out, is closed in the
 // ledger before the next one asks for a place: a trial has one live attempt.
 func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome berth.Outcome, err error) (berth.Outcome, error) {
-	var (
-		timeout *temporal.TimeoutError
-		cancel  *temporal.CanceledError
-	)
+	o, told := activities.OutcomeOf(err)
+
+	var timeout *temporal.TimeoutError
 
 	switch {
 	case err == nil:
 		return outcome, nil
 	case errors.As(err, &timeout):
 		return t.abandon(ctx, p, fmt.Sprintf("host %s did not answer (%s); the attempt goes elsewhere", p.HostName, timeout.TimeoutType()), false)
-	case errors.As(err, &cancel):
-		return berth.Outcome{Kind: berth.FailureCanceled, Message: "canceled; the container was stopped"}, nil
+	case temporal.IsCanceledError(err) && !told: // Temporal itself cancels an activity that no worker has
+		return berth.Outcome{Kind: berth.FailureCanceled, Message: fmt.Sprintf("canceled while no worker of host %s had the attempt; "+
+			"if its container is there, it is stopped when the worker is back", p.HostName)}, nil
 	}
 
-	if o, ok := activities.OutcomeOf(err); ok {
+	if told {
 		return o, nil
 	}
 

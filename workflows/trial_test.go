@@ -313,6 +313,40 @@ func TestTrial_StopOrCancelWhileWaiting(t *testing.T) {
 	}
 }
 
+// What became of a canceled attempt is what its host says; a host that was not
+// there has stopped nothing.
+func TestTrial_CanceledSaysWhatBecameOfItsContainer(t *testing.T) {
+	t.Parallel()
+
+	hangs := berth.Outcome{
+		Kind: berth.FailureCanceled, Message: "canceled; Docker does not answer", Usage: berth.Usage{MemoryPeakBytes: 500 * mib},
+	}
+
+	for name, tt := range map[string]struct {
+		details []any
+		want    string
+	}{
+		"by its host":              {[]any{hangs}, hangs.Message},
+		"before a worker had it":   {[]any{"ACTIVITY_ID_NOT_STARTED"}, "while no worker of host host had the attempt"},
+		"by one that says nothing": {nil, "while no worker of host host had the attempt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var a *activities.Activities
+
+			b := trialSetup(t)
+			b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(berth.Outcome{}, temporal.NewCanceledError(tt.details...)).Once()
+
+			result := b.execute(t)
+			require.Equal(t, berth.TrialCanceled, result.State)
+			require.Equal(t, berth.FailureCanceled, b.settled.Kind)
+			require.Contains(t, b.settled.Message, tt.want)
+			require.NotContains(t, b.settled.Message, "was stopped")
+		})
+	}
+}
+
 func TestTrial_CarriesTheProbe(t *testing.T) {
 	t.Parallel()
 
