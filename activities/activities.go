@@ -15,7 +15,7 @@ type Sweeps interface {
 	BeginSweepRun(ctx context.Context, id, runID string) (berth.Sweep, error)
 	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
 	GetSweep(ctx context.Context, id string) (berth.Sweep, error)
-	Suggest(ctx context.Context, sweepID string, first int, withHistory bool,
+	Suggest(ctx context.Context, sweepID string, first, count int, withHistory bool,
 		suggest func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error)) (numbers []int, exhausted bool, err error)
 	SetSweepState(ctx context.Context, id string, state berth.SweepState, reason string) (changed bool, err error)
 	SetMaxParallel(ctx context.Context, id string, n int) error

@@ -88,7 +88,7 @@ func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (Sugges
 
 	var end search.End // stays EndNone on a retry, and the next call says it
 
-	numbers, exhausted, err := a.Sweeps.Suggest(ctx, in.SweepID, in.First, searcher.NeedsSeen(),
+	numbers, exhausted, err := a.Sweeps.Suggest(ctx, in.SweepID, in.First, in.Count, searcher.NeedsSeen(),
 		func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error) {
 			var values []berth.Assignment
 

@@ -28,7 +28,7 @@ func (s *shelf) SweepRecord(context.Context, string) (berth.Sweep, error) {
 func (s *shelf) ListHosts(context.Context) ([]berth.Host, error) { return nil, nil }
 
 func (s *shelf) Suggest(
-	_ context.Context, _ string, first int, _ bool,
+	_ context.Context, _ string, first, _ int, _ bool,
 	suggest func(int, []berth.Assignment) ([]berth.NewTrial, bool, error),
 ) (numbers []int, exhausted bool, err error) {
 	var history []berth.Assignment

@@ -60,7 +60,7 @@ func (b *bundle) request(t *testing.T, memory int64) berth.PlacementRequest {
 	shape := berth.Shape{ImageDigest: "sha256:x", Command: []string{"run"}}
 	trial := uuid.NewString()
 
-	_, _, err := b.store.Suggest(t.Context(), b.sweep, b.trial, false,
+	_, _, err := b.store.Suggest(t.Context(), b.sweep, b.trial, 1, false,
 		func(int, []berth.Assignment) ([]berth.NewTrial, bool, error) {
 			return []berth.NewTrial{{ID: trial, Params: berth.Assignment{"lr": berth.FloatValue(1e15)}, Shape: shape}}, false, nil
 		})
@@ -279,14 +279,24 @@ func TestSuggest_RetryReturnsTheSameTrials(t *testing.T) {
 	b := setup(t)
 	first := b.request(t, gib)
 
-	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 1, true,
-		func(int, []berth.Assignment) ([]berth.NewTrial, bool, error) {
-			t.Error("a repeated call must not ask the search again")
+	again := func(int, []berth.Assignment) ([]berth.NewTrial, bool, error) {
+		t.Error("a repeated call must not ask the search again")
 
-			return nil, false, nil
-		})
+		return nil, false, nil
+	}
+
+	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 1, 8, true, again)
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, numbers)
+
+	// A workflow that is older than the database asks for what there is long since: in steps, as for all else.
+	for range 20 {
+		b.request(t, gib)
+	}
+
+	numbers, _, err = b.store.Suggest(t.Context(), b.sweep, 5, 8, true, again)
+	require.NoError(t, err)
+	require.Equal(t, []int{5, 6, 7, 8, 9, 10, 11, 12}, numbers)
 
 	trial, err := b.store.GetTrial(t.Context(), b.sweep, 1)
 	require.NoError(t, err)
@@ -315,7 +325,7 @@ func TestSuggest_FillsWhatARestoredDatabaseForgot(t *testing.T) {
 		return trials, false, nil
 	}
 
-	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 6, false, suggest)
+	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 6, 2, false, suggest)
 	require.NoError(t, err)
 	require.Equal(t, []int{6, 7}, numbers)
 

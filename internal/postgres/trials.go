@@ -10,15 +10,16 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// Suggest stores the trials of a sweep from number first on, which suggest
+// Suggest stores count trials of a sweep from number first on, which suggest
 // makes from the number of trials before and, when withHistory is set, their
 // values. A repeated call finds what the earlier one stored and returns just
-// that, so that an activity's retry yields the same trials. In a database that
-// was restored from before the trials ahead of first, suggest makes those anew,
-// so that numbers have no gaps. exhausted is suggest's own word, true when there
-// is no more.
+// that, so that an activity's retry yields the same trials. It returns at most
+// count: a workflow that is older than the database may lack thousands. In a
+// database that was restored from before the trials ahead of first, suggest
+// makes those anew, so that numbers have no gaps. exhausted is suggest's own
+// word, true when there is no more.
 func (s *Store) Suggest(
-	ctx context.Context, sweepID string, first int, withHistory bool,
+	ctx context.Context, sweepID string, first, count int, withHistory bool,
 	suggest func(made int, history []berth.Assignment) (trials []berth.NewTrial, exhausted bool, err error),
 ) (numbers []int, exhausted bool, err error) {
 	err = s.inTx(ctx, "suggesting trials of sweep "+sweepID, func(tx pgx.Tx) error {
@@ -32,7 +33,7 @@ func (s *Store) Suggest(
 		}
 
 		if int(made) >= first {
-			numbers = sequence(first, int(made))
+			numbers = sequence(first, min(int(made), first+count-1))
 
 			return nil
 		}
