@@ -67,6 +67,7 @@ func TestSettle(t *testing.T) {
 		"it succeeded":                        {temporal.TrialRun{Known: true, Result: &ok}, time.Minute, false, []string{"finish a ok", "trial t succeeded"}},
 		"its trial failed":                    {temporal.TrialRun{Known: true, Result: &failed}, time.Minute, false, []string{"trial t failed"}},
 		"its workflow was terminated":         {temporal.TrialRun{Known: true}, time.Minute, false, []string{"trial t canceled"}},
+		"its workflow failed":                 {temporal.TrialRun{Known: true, Failed: true}, time.Minute, false, []string{"trial t failed"}},
 		"its trial has ended":                 {temporal.TrialRun{Known: true}, time.Minute, true, []string{"trial t canceled", "abandon a"}},
 	} {
 		t.Run(name, func(t *testing.T) {

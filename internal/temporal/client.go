@@ -97,17 +97,22 @@ type TrialRun struct {
 	Known  bool                   // there is, or was, such a workflow
 	Open   bool                   // it goes on
 	Runs   bool                   // one of its attempts is, or will be, offered to a host
+	Failed bool                   // it failed or timed out
 	Result *workflows.TrialResult // of one that completed
 }
 
-// End is how a trial ends whose workflow does not go on: as that says itself, or
-// canceled when it was ended from outside or is not there any more.
+// End is how a trial ends whose workflow does not go on: as that says itself,
+// failed when its workflow failed, or canceled when that was ended from outside
+// or is not there any more.
 func (r TrialRun) End() berth.TrialUpdate {
-	if r.Result == nil {
+	switch {
+	case r.Result != nil:
+		return berth.TrialUpdate{State: r.Result.State, Kind: r.Result.Kind, Message: r.Result.Message, Value: r.Result.Value}
+	case r.Failed:
+		return berth.TrialUpdate{State: berth.TrialFailed, Kind: berth.FailureInfra, Message: "its workflow failed; its page in Temporal says why"}
+	default:
 		return berth.TrialUpdate{State: berth.TrialCanceled, Kind: berth.FailureCanceled, Message: activities.EndedInTemporal}
 	}
-
-	return berth.TrialUpdate{State: r.Result.State, Kind: r.Result.Kind, Message: r.Result.Message, Value: r.Result.Value}
 }
 
 // TrialRun looks up the workflow of a trial.
@@ -124,7 +129,10 @@ func (c *Client) TrialRun(ctx context.Context, sweepID string, number int) (Tria
 	}
 
 	status := got.GetWorkflowExecutionInfo().GetStatus()
-	run := TrialRun{Known: true, Open: open(status), Runs: len(got.GetPendingActivities()) > 0}
+	run := TrialRun{
+		Known: true, Open: open(status), Runs: len(got.GetPendingActivities()) > 0,
+		Failed: status == enums.WORKFLOW_EXECUTION_STATUS_FAILED || status == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT,
+	}
 
 	if status != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 		return run, nil

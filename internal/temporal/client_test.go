@@ -27,8 +27,12 @@ func TestTrialEnd(t *testing.T) {
 	open := []enums.WorkflowExecutionStatus{
 		enums.WORKFLOW_EXECUTION_STATUS_RUNNING, enums.WORKFLOW_EXECUTION_STATUS_PAUSED, enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW,
 	}
+	broke := []enums.WorkflowExecutionStatus{enums.WORKFLOW_EXECUTION_STATUS_FAILED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT}
 	canceled := &berth.TrialUpdate{
 		SweepID: sweepID, Number: 1, State: berth.TrialCanceled, Kind: berth.FailureCanceled, Message: activities.EndedInTemporal,
+	}
+	broken := &berth.TrialUpdate{
+		SweepID: sweepID, Number: 1, State: berth.TrialFailed, Kind: berth.FailureInfra, Message: "its workflow failed; its page in Temporal says why",
 	}
 	failed := &berth.TrialUpdate{
 		SweepID: sweepID, Number: 1, State: berth.TrialFailed, Kind: berth.FailureUserError, Message: "exit code 1", Value: &value,
@@ -48,6 +52,8 @@ func TestTrialEnd(t *testing.T) {
 		switch {
 		case slices.Contains(open, status):
 			want = nil
+		case slices.Contains(broke, status):
+			want = broken
 		case status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
 			want = failed
 			run := mocks.NewWorkflowRun(t)
