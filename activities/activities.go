@@ -12,11 +12,10 @@ import (
 
 // Sweeps is what the steps of a sweep need of the database.
 type Sweeps interface {
+	Suggester
+
 	BeginSweepRun(ctx context.Context, id, runID string) (berth.Sweep, error)
-	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
 	GetSweep(ctx context.Context, id string) (berth.Sweep, error)
-	Suggest(ctx context.Context, sweepID string, first, count int, withHistory bool,
-		suggest func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error)) (numbers []int, exhausted bool, err error)
 	SetSweepState(ctx context.Context, id string, state berth.SweepState, reason string) (changed bool, err error)
 	SetMaxParallel(ctx context.Context, id string, n int) error
 	// FirstTrialRan is when a sweep's first trial got its place; zero while none has.

@@ -57,7 +57,7 @@ func (a *Activities) ResizePlacement(ctx context.Context, in PlaceInput) (PlaceR
 func (a *Activities) request(ctx context.Context, in PlaceInput,
 	ask func(context.Context, berth.PlacementRequest) (berth.PlacementStatus, error),
 ) (PlaceResult, error) {
-	trial, err := a.Trials.PlannedTrial(ctx, in.SweepID, in.Trial)
+	trial, err := a.planned(ctx, in.SweepID, in.Trial)
 	if err != nil {
 		return PlaceResult{}, translate(err)
 	}

@@ -2,14 +2,11 @@ package activities
 
 import (
 	"context"
-	"encoding/binary"
+	"fmt"
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/search"
 )
 
 // SweepPlan is what a sweep's workflow has to know of its spec.
@@ -51,86 +48,12 @@ func (a *Activities) BeginSweep(ctx context.Context, in SweepRun) (SweepPlan, er
 	}, nil
 }
 
-// SuggestInput asks for trials First to First+Count-1.
-type SuggestInput struct {
-	SweepID string `json:"sweep_id"`
-	First   int    `json:"first"`
-	Count   int    `json:"count"`
-}
-
-// SuggestResult is what the search answered.
-type SuggestResult struct {
-	Numbers   []int  `json:"numbers"`          // of the stored trials, ascending
-	Exhausted bool   `json:"exhausted"`        // the search finds no other combination; limits.max_trials alone does not make it true
-	Reason    string `json:"reason,omitempty"` // why nothing follows these trials, for the user; empty = the search goes on
-	Capacity  int    `json:"capacity"`         // attempts that the machines hold at once, estimated by CPU
-}
-
-// SuggestTrials asks the search for the next trials and stores them before
-// anything runs. A retry gets the same trials.
-func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (SuggestResult, error) {
-	sweep, err := a.Sweeps.SweepRecord(ctx, in.SweepID)
-	if err != nil {
-		return SuggestResult{}, translate(err)
-	}
-
-	searcher, err := search.New(sweep.Spec)
-	if err != nil {
-		return SuggestResult{}, translate(err)
-	}
-
-	hosts, err := a.Placements.ListHosts(ctx)
-	if err != nil {
-		return SuggestResult{}, translate(err)
-	}
-
-	shapes := search.NewShapes(sweep.Spec, sweep.ImageDigest)
-
-	var end search.End // stays EndNone on a retry, and the next call says it
-
-	numbers, exhausted, err := a.Sweeps.Suggest(ctx, in.SweepID, in.First, in.Count, searcher.NeedsSeen(),
-		func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error) {
-			var values []berth.Assignment
-
-			values, end = searcher.Next(made, search.SeenOf(history), in.First-1-made+in.Count)
-			trials := make([]berth.NewTrial, len(values))
-
-			for i, v := range values {
-				trials[i] = berth.NewTrial{ID: trialID(in.SweepID, made+1+i), Params: v, Shape: shapes.Of(v)}
-			}
-
-			return trials, end == search.EndSpace || end == search.EndDraws, nil
-		})
-	if err != nil {
-		return SuggestResult{}, translate(err)
-	}
-
-	return SuggestResult{Numbers: numbers, Exhausted: exhausted, Reason: end.String(), Capacity: capacity(hosts)}, nil
-}
-
-// trialID derives a trial's id from its sweep and number, so that it is the
-// same whoever computes it.
-func trialID(sweepID string, number int) string {
-	return uuid.NewSHA1(uuid.MustParse(sweepID), binary.BigEndian.AppendUint32(nil, uint32(number))).String() //nolint:gosec // G115: at most 100,000
-}
-
-func capacity(hosts []berth.Host) int {
-	total := 0
-
-	for _, h := range hosts {
-		if h.State == berth.HostReady {
-			total += int(h.CPUMilli / berth.DefaultCPUMilli)
-		}
-	}
-
-	return total
-}
-
 // SweepStateInput moves a sweep to a state.
 type SweepStateInput struct {
 	SweepID string           `json:"sweep_id"`
 	State   berth.SweepState `json:"state"`
 	Reason  string           `json:"reason,omitempty"`
+	Created int              `json:"created,omitempty"` // trials that its workflow knows of, for FinishSweep
 }
 
 // SetSweepState moves a sweep on; one that has ended stays as it is.
@@ -152,9 +75,18 @@ func (a *Activities) SetMaxParallel(ctx context.Context, in MaxParallelInput) er
 }
 
 // FinishSweep ends a sweep: it succeeded when at least one trial did, unless
-// the input says otherwise. It returns the final counts. Trials that are open
-// in a database that was restored end first, as their workflows did.
+// the input says otherwise. It returns the final counts. Trials that a restored
+// database forgot, or that are open in it, end first, as their workflows did.
 func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth.Sweep, error) {
+	missing, err := FillTrials(ctx, a.Sweeps, in.SweepID, in.Created)
+	if err != nil {
+		return berth.Sweep{}, translate(err)
+	}
+
+	if missing > 0 {
+		in.Reason += MissingTrials(missing)
+	}
+
 	if err := EachOpenTrial(ctx, a.Trials, in.SweepID, func(trial berth.Trial) error {
 		_, err := a.settleClosed(ctx, in.SweepID, trial.Number)
 
@@ -180,6 +112,12 @@ func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth
 	sweep.Spec = berth.Spec{Objective: sweep.Spec.Objective} // workflows carry ids and scalars, not documents
 
 	return sweep, translate(err)
+}
+
+// MissingTrials is what the reason of a sweep adds when its database was
+// restored and the search does not find all trials again.
+func MissingTrials(n int) string {
+	return fmt.Sprintf("; the last %d trials are missing: the database was restored from before them", n)
 }
 
 // SweepRef names a sweep.

@@ -28,9 +28,13 @@ func (s *shelf) SweepRecord(context.Context, string) (berth.Sweep, error) {
 func (s *shelf) ListHosts(context.Context) ([]berth.Host, error) { return nil, nil }
 
 func (s *shelf) Suggest(
-	_ context.Context, _ string, first, _ int, _ bool,
+	_ context.Context, _ string, first, count int, _ bool,
 	suggest func(int, []berth.Assignment) ([]berth.NewTrial, bool, error),
 ) (numbers []int, exhausted bool, err error) {
+	if len(s.trials) >= first {
+		return sequence(first, min(len(s.trials), first+count-1)), false, nil
+	}
+
 	var history []berth.Assignment
 	for _, trial := range s.trials {
 		history = append(history, trial.Params)
@@ -39,11 +43,15 @@ func (s *shelf) Suggest(
 	trials, exhausted, err := suggest(len(s.trials), history)
 	s.trials = append(s.trials, trials...)
 
-	for i := range trials {
-		numbers = append(numbers, first+i)
+	return sequence(first, len(s.trials)), exhausted, err
+}
+
+func sequence(first, last int) (numbers []int) {
+	for n := first; n <= last; n++ {
+		numbers = append(numbers, n)
 	}
 
-	return numbers, exhausted, err
+	return numbers
 }
 
 func TestSuggestTrials_SaysWhyItEnds(t *testing.T) {
@@ -83,29 +91,172 @@ func TestSuggestTrials_SaysWhyItEnds(t *testing.T) {
 	}
 }
 
-// A database was restored from before trials 3 to 5, and the sweep goes on with
-// trial 6: each number has the values that it always has.
-func TestSuggestTrials_FillsWhatARestoredDatabaseForgot(t *testing.T) {
-	t.Parallel()
+// restored is a sweep whose database was restored from before the last of its
+// trials. Temporal knows how they ended, but for the one that is open there.
+type restored struct {
+	shelf
+	activities.Trials
+	activities.Workflows
 
-	const id = "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1"
+	whole []berth.NewTrial // what there was
+	open  int
+	ends  map[int]berth.TrialUpdate
+	state berth.SweepState
+	why   string
+}
 
-	s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train]\nparameters: [{name: x, min: 1, max: 9}]\n"), "")
+const restoredID = "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1"
+
+// restoredSetup makes trials and has the database forget all but the first so many.
+func restoredSetup(t *testing.T, parameters string, trials, kept int) (*restored, *activities.Activities) {
+	t.Helper()
+
+	s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train]\nparameters: "+parameters+"\n"), "")
 	require.NoError(t, err)
 
-	whole, restored := &shelf{spec: s}, &shelf{spec: s}
+	r := &restored{shelf: shelf{spec: s}, ends: make(map[int]berth.TrialUpdate)}
+	a := &activities.Activities{Sweeps: r, Trials: r, Placements: r, Workflows: r}
 
-	for first := 1; first < 8; first += 2 {
-		a := &activities.Activities{Sweeps: whole, Placements: whole}
-		_, err := a.SuggestTrials(t.Context(), activities.SuggestInput{SweepID: id, First: first, Count: 2})
+	for first := 1; first <= trials; first += 2 {
+		_, err := a.SuggestTrials(t.Context(), activities.SuggestInput{SweepID: restoredID, First: first, Count: min(2, trials-first+1)})
 		require.NoError(t, err)
 	}
 
-	restored.trials = slices.Clone(whole.trials[:2])
-	a := &activities.Activities{Sweeps: restored, Placements: restored}
-	_, err = a.SuggestTrials(t.Context(), activities.SuggestInput{SweepID: id, First: 6, Count: 3})
+	require.Len(t, r.trials, trials)
+	require.Empty(t, r.ends, "nothing was forgotten")
+
+	r.whole, r.trials = r.trials, slices.Clone(r.trials[:kept])
+	for n := 1; n <= kept; n++ {
+		r.ends[n] = berth.TrialUpdate{State: berth.TrialFailed}
+	}
+
+	return r, a
+}
+
+func (r *restored) TrialEnd(_ context.Context, sweepID string, number int) (*berth.TrialUpdate, error) {
+	if number == r.open {
+		return nil, nil //nolint:nilnil // it goes on
+	}
+
+	value := float64(number)
+
+	return &berth.TrialUpdate{SweepID: sweepID, Number: number, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: &value}, nil
+}
+
+func (r *restored) SetTrialState(_ context.Context, u berth.TrialUpdate) (bool, error) {
+	if _, ended := r.ends[u.Number]; ended || u.Number > len(r.trials) || u.TrialID != r.trials[u.Number-1].ID {
+		return false, nil
+	}
+
+	r.ends[u.Number] = u
+
+	return true, nil
+}
+
+func (r *restored) ListTrials(_ context.Context, _ string, _ []string, after, limit int) (page []berth.Trial, _ error) {
+	for n := after + 1; n <= len(r.trials) && len(page) < limit; n++ {
+		if _, ended := r.ends[n]; !ended {
+			page = append(page, berth.Trial{Number: n, State: berth.TrialPending})
+		}
+	}
+
+	return page, nil
+}
+
+func (r *restored) PlannedTrial(_ context.Context, _ string, number int) (berth.PlannedTrial, error) {
+	if number > len(r.trials) {
+		return berth.PlannedTrial{}, berth.Errorf(berth.KindNotFound, "no trial %d", number)
+	}
+
+	return berth.PlannedTrial{Trial: berth.Trial{ID: r.trials[number-1].ID}, Spec: r.spec}, nil
+}
+
+func (r *restored) GetSweep(context.Context, string) (berth.Sweep, error) {
+	counts := berth.Counts{Total: len(r.trials)}
+
+	for _, end := range r.ends {
+		if end.State == berth.TrialSucceeded {
+			counts.Succeeded++
+		}
+	}
+
+	return berth.Sweep{State: r.state, Reason: r.why, Counts: counts}, nil
+}
+
+func (r *restored) SetSweepState(_ context.Context, _ string, state berth.SweepState, why string) (bool, error) {
+	r.state, r.why = state, why
+
+	return true, nil
+}
+
+// A database was restored from before trials 3 to 60, and the sweep goes on with
+// trial 61: each number has the values that it always had, and the trials that
+// nobody waits for any more end as their workflows did.
+func TestSuggestTrials_FillsWhatARestoredDatabaseForgot(t *testing.T) {
+	t.Parallel()
+
+	const trials, kept, open = 65, 2, 50
+
+	r, a := restoredSetup(t, "[{name: x, min: 1, max: 99}]", trials, kept)
+	r.open = open
+
+	got, err := a.SuggestTrials(t.Context(), activities.SuggestInput{SweepID: restoredID, First: 61, Count: 5})
 	require.NoError(t, err)
-	require.Equal(t, whole.trials, restored.trials)
+	require.Equal(t, []int{61, 62, 63, 64, 65}, got.Numbers)
+	require.Equal(t, r.whole, r.trials)
+
+	for n := 1; n <= trials; n++ {
+		_, ended := r.ends[n]
+		require.Equal(t, n < 61 && n != open, ended, "trial %d", n)
+	}
+}
+
+// A trial whose own row was lost goes on, with all before it.
+func TestBeginTrial_OfWhatARestoredDatabaseForgot(t *testing.T) {
+	t.Parallel()
+
+	r, a := restoredSetup(t, "[{name: x, min: 1, max: 99}]", 40, 8)
+	r.open = 35
+
+	brief, err := a.BeginTrial(t.Context(), activities.TrialRef{SweepID: restoredID, Number: 35})
+	require.NoError(t, err)
+	require.Equal(t, r.whole[34].ID, brief.TrialID)
+	require.Equal(t, r.whole[:35], r.trials)
+	require.Len(t, r.ends, 34, "the others end as their workflows did")
+}
+
+// A sweep that has suggested everything asks the search for no more. What its
+// database forgot is made anew before it ends; what cannot be is said.
+func TestFinishSweep_FillsWhatARestoredDatabaseForgot(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		change func(r *restored)
+		total  int
+		reason string
+	}{
+		"all":  {func(*restored) {}, 50, "every combination was tried"},
+		"some": {func(r *restored) { r.spec.Limits.MaxTrials = 45 }, 45, "every combination was tried; the last 5 trials are missing: the database was restored from before them"},
+		"none": {func(r *restored) { r.spec.Limits.MaxTrials = 9 }, 9, "every combination was tried; the last 41 trials are missing: the database was restored from before them"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r, a := restoredSetup(t, "[{name: x, min: 1, max: 50}]", 50, 8)
+			tt.change(r)
+
+			sweep, err := a.FinishSweep(t.Context(), activities.SweepStateInput{
+				SweepID: restoredID, State: berth.SweepSucceeded, Reason: "every combination was tried", Created: 50,
+			})
+			require.NoError(t, err)
+			require.Equal(t, berth.SweepSucceeded, sweep.State)
+			require.Equal(t, tt.reason, sweep.Reason)
+			require.Equal(t, tt.total, sweep.Counts.Total)
+			require.Equal(t, tt.total-8, sweep.Counts.Succeeded)
+			require.Len(t, r.ends, tt.total)
+			require.InDelta(t, float64(tt.total), *r.ends[tt.total].Value, 0, "the value that its workflow knows")
+		})
+	}
 }
 
 // ending is a sweep that ends while the database, which was restored, has some

@@ -35,7 +35,7 @@ type TrialBrief struct {
 
 // BeginTrial returns what the workflow of a trial has to know.
 func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, error) {
-	trial, err := a.Trials.PlannedTrial(ctx, in.SweepID, in.Number)
+	trial, err := a.planned(ctx, in.SweepID, in.Number)
 	if err != nil {
 		return TrialBrief{}, translate(err)
 	}

@@ -363,7 +363,7 @@ func (s *sweep) finish(ctx workflow.Context) (SweepView, error) {
 		return SweepView{}, err
 	}
 
-	in := activities.SweepStateInput{SweepID: s.id, State: s.Ending.State, Reason: s.Ending.Reason}
+	in := activities.SweepStateInput{SweepID: s.id, State: s.Ending.State, Reason: s.Ending.Reason, Created: s.Created}
 	if err := workflow.ExecuteLocalActivity(steps(ctx), a.FinishSweep, in).Get(ctx, &end); err != nil {
 		return SweepView{}, err
 	}

@@ -155,6 +155,7 @@ func TestSweep_RunsAllThroughAWindow(t *testing.T) {
 	require.Len(t, b.started, 40)
 	require.LessOrEqual(t, b.most, 16)
 	require.Equal(t, "every combination was tried", b.finished.Reason)
+	require.Equal(t, 40, b.finished.Created)
 }
 
 func TestSweep_EndsByItsRules(t *testing.T) {

@@ -165,6 +165,26 @@ func (d *database) SetTrialState(_ context.Context, u berth.TrialUpdate) (bool, 
 	return true, nil
 }
 
+// Suggest makes all that it is asked for.
+func (d *database) Suggest(
+	_ context.Context, sweepID string, first, count int, _ bool, suggest func(int, []berth.Assignment) ([]berth.NewTrial, bool, error),
+) (numbers []int, exhausted bool, err error) {
+	if len(d.trials[sweepID]) >= first {
+		return []int{first}, false, nil
+	}
+
+	trials, exhausted, err := suggest(len(d.trials[sweepID]), nil)
+	for range trials {
+		d.trials[sweepID] = append(d.trials[sweepID], berth.Trial{Number: len(d.trials[sweepID]) + 1, State: berth.TrialPending})
+	}
+
+	for n := first; n <= len(d.trials[sweepID]); n++ {
+		numbers = append(numbers, n)
+	}
+
+	return numbers, exhausted, err
+}
+
 func (d *database) SetSweepState(_ context.Context, id string, state berth.SweepState, reason string) (bool, error) {
 	for i := range d.sweeps {
 		if d.sweeps[i].ID == id {
@@ -185,9 +205,14 @@ func (d *database) states() []berth.SweepState {
 }
 
 func running(n int) []berth.Sweep {
+	space := berth.Spec{Parameters: []berth.Parameter{{Name: "x", Type: berth.ParameterInt, Min: new(1.0), Max: new(9.0)}}}
+	space.Search.Algorithm = berth.SearchGrid
+
 	sweeps := make([]berth.Sweep, n)
 	for i := range sweeps {
-		sweeps[i] = berth.Sweep{ID: uuid.NewString(), Name: fmt.Sprintf("s%d", i), State: berth.SweepRunning, CreatedAt: time.Now().UTC().Round(0)}
+		sweeps[i] = berth.Sweep{
+			ID: uuid.NewString(), Name: fmt.Sprintf("s%d", i), State: berth.SweepRunning, CreatedAt: time.Now().UTC().Round(0), Spec: space,
+		}
 	}
 
 	return sweeps
@@ -487,6 +512,9 @@ func TestAdopt_RepeatsNothingThatCompleted(t *testing.T) {
 	require.Equal(t, berth.SweepSucceeded, d.sweeps[0].State)
 }
 
+// ended is how many trials a sweep of serveEnds has.
+const ended = 3
+
 // serveEnds serves a queue with workflows that end at once.
 func serveEnds(t *testing.T, c client.Client, queue string) {
 	t.Helper()
@@ -495,7 +523,7 @@ func serveEnds(t *testing.T, c client.Client, queue string) {
 
 	w := worker.New(c, queue, worker.Options{})
 	w.RegisterWorkflowWithOptions(func(workflow.Context, workflows.SweepInput) (workflows.SweepView, error) {
-		return workflows.SweepView{State: berth.SweepSucceeded}, nil
+		return workflows.SweepView{State: berth.SweepSucceeded, Created: ended}, nil
 	}, workflow.RegisterOptions{Name: "SweepWorkflow"})
 	w.RegisterWorkflowWithOptions(func(workflow.Context, workflows.TrialInput) (workflows.TrialResult, error) {
 		return workflows.TrialResult{State: berth.TrialSucceeded, Kind: berth.FailureOK, Message: "finished", Value: &value}, nil
@@ -518,13 +546,15 @@ func TestOrphans_EndAsTheirWorkflowsDid(t *testing.T) {
 	begin(t, c, d.installation.ID, d.sweeps...)
 
 	first := d.sweeps[0].ID
-	d.trials[first] = []berth.Trial{{Number: 1, State: berth.TrialRunning}, {Number: 2, State: berth.TrialWaiting}}
+	d.trials[first] = []berth.Trial{{Number: 1, State: berth.TrialRunning}, {Number: 2, State: berth.TrialWaiting}} // 3 is forgotten
 
-	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
-		ID: workflows.TrialWorkflowID(first, 1), TaskQueue: "berth-" + d.installation.ID,
-	}, workflows.TrialWorkflow, workflows.TrialInput{SweepID: first, Number: 1})
-	require.NoError(t, err)
-	require.NoError(t, run.Get(t.Context(), nil))
+	for _, number := range []int{1, 3} {
+		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
+			ID: workflows.TrialWorkflowID(first, number), TaskQueue: "berth-" + d.installation.ID,
+		}, workflows.TrialWorkflow, workflows.TrialInput{SweepID: first, Number: number})
+		require.NoError(t, err)
+		require.NoError(t, run.Get(t.Context(), nil))
+	}
 
 	for _, s := range d.sweeps {
 		require.NoError(t, c.GetWorkflow(t.Context(), workflows.SweepWorkflowID(s.ID), "").Get(t.Context(), nil))
@@ -535,11 +565,13 @@ func TestOrphans_EndAsTheirWorkflowsDid(t *testing.T) {
 
 	for _, s := range d.sweeps {
 		require.Equal(t, berth.SweepSucceeded, s.State)
-		require.Contains(t, s.Reason, "ended as its workflow did")
+		require.Equal(t, "ended as its workflow did, which had completed; the database did not know", s.Reason)
 	}
 
 	require.Equal(t, berth.TrialSucceeded, d.trials[first][0].State)
 	require.Equal(t, berth.TrialCanceled, d.trials[first][1].State, "Temporal does not know its workflow")
+	require.Len(t, d.trials[first], ended)
+	require.Equal(t, berth.TrialSucceeded, d.trials[first][2].State)
 }
 
 // newStates are those of so many sweeps, the first of them canceled.

@@ -17,6 +17,7 @@ import (
 // OpenLedger is the sweeps and trials that have not ended, and how they do.
 type OpenLedger interface {
 	SweepLedger
+	activities.Suggester
 
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
 	SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error)
@@ -85,6 +86,7 @@ type orphan struct {
 	reason string
 	gone   bool // Temporal knows nothing of it
 	told   bool // its workflow says that it ended so: nothing is judged
+	made   int  // trials that its workflow knew of, when it says so
 }
 
 // Round looks once at every open sweep. One that cannot be ended now is looked
@@ -176,6 +178,15 @@ func (o *Orphans) end(ctx context.Context, orphan orphan) error {
 		}
 	}
 
+	missing, err := activities.FillTrials(ctx, o.Ledger, id, orphan.made)
+	if err != nil {
+		return err
+	}
+
+	if missing > 0 {
+		orphan.reason += activities.MissingTrials(missing)
+	}
+
 	open, err := o.endTrials(ctx, id)
 	if err != nil || open > 0 {
 		return err // trials whose workflows are being canceled end first
@@ -232,7 +243,7 @@ func (c *Client) sweepClosed(ctx context.Context, sweep berth.Sweep) (*orphan, e
 			return nil, translate(err, "reading the result of "+id)
 		}
 
-		o.state, o.told, o.reason = end.State, true, "ended as its workflow did, which had completed; the database did not know"
+		o.state, o.made, o.told, o.reason = end.State, end.Created, true, "ended as its workflow did, which had completed; the database did not know"
 	case enums.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED:
 		o.gone, o.reason = true, "its workflow is not in Temporal any more"
 	case enums.WORKFLOW_EXECUTION_STATUS_FAILED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:

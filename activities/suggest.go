@@ -1,0 +1,177 @@
+package activities
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/google/uuid"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/search"
+)
+
+// fillAtOnce is how many trials that a restored database forgot are made anew
+// in one transaction. Their ends are written after it: a crash between the two
+// leaves so many to the end of the sweep.
+const fillAtOnce = 20
+
+// Suggester stores the trials of sweeps.
+type Suggester interface {
+	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
+	Suggest(ctx context.Context, sweepID string, first, count int, withHistory bool,
+		suggest func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error)) (numbers []int, exhausted bool, err error)
+}
+
+// SuggestInput asks for trials First to First+Count-1.
+type SuggestInput struct {
+	SweepID string `json:"sweep_id"`
+	First   int    `json:"first"`
+	Count   int    `json:"count"`
+}
+
+// SuggestResult is what the search answered.
+type SuggestResult struct {
+	Numbers   []int  `json:"numbers"`          // of the stored trials, ascending
+	Exhausted bool   `json:"exhausted"`        // the search finds no other combination; limits.max_trials alone does not make it true
+	Reason    string `json:"reason,omitempty"` // why nothing follows these trials, for the user; empty = the search goes on
+	Capacity  int    `json:"capacity"`         // attempts that the machines hold at once, estimated by CPU
+}
+
+// SuggestTrials asks the search for the next trials and stores them before
+// anything runs. A retry gets the same trials.
+func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (SuggestResult, error) {
+	hosts, err := a.Placements.ListHosts(ctx)
+	if err != nil {
+		return SuggestResult{}, translate(err)
+	}
+
+	result, _, err := suggest(ctx, a.Sweeps, in, a.forgotten(ctx, in.SweepID))
+	result.Capacity = capacity(hosts)
+
+	return result, translate(err)
+}
+
+// FillTrials has the search make anew those trials up to number last that a
+// restored database forgot, and returns how many it does not find any more.
+func FillTrials(ctx context.Context, ledger Suggester, sweepID string, last int) (missing int, err error) {
+	if last == 0 {
+		return 0, nil
+	}
+
+	result, missing, err := suggest(ctx, ledger, SuggestInput{SweepID: sweepID, First: last, Count: 1}, func(int) error { return nil })
+	if len(result.Numbers) == 0 {
+		missing++
+	}
+
+	return missing, err
+}
+
+// planned reads a trial with what decides how it runs. One that a restored
+// database forgot is made anew: its workflow says that it was there.
+func (a *Activities) planned(ctx context.Context, sweepID string, number int) (berth.PlannedTrial, error) {
+	trial, err := a.Trials.PlannedTrial(ctx, sweepID, number)
+	if berth.KindOf(err) != berth.KindNotFound {
+		return trial, err
+	}
+
+	in := SuggestInput{SweepID: sweepID, First: number, Count: 1}
+	if _, _, err := suggest(ctx, a.Sweeps, in, a.forgotten(ctx, sweepID)); err != nil {
+		return berth.PlannedTrial{}, err
+	}
+
+	return a.Trials.PlannedTrial(ctx, sweepID, number)
+}
+
+// forgotten ends a trial that was made anew as its workflow did: its sweep may
+// have heard of that end long ago, and waits for it no more.
+func (a *Activities) forgotten(ctx context.Context, sweepID string) func(number int) error {
+	return func(number int) error {
+		_, err := a.settleClosed(ctx, sweepID, number)
+
+		return err
+	}
+}
+
+// suggest makes and stores the trials that are asked for. It makes those before
+// them first that a restored database forgot, tells of each of these, and
+// returns how many the search does not find any more.
+func suggest(
+	ctx context.Context, ledger Suggester, in SuggestInput, forgotten func(number int) error,
+) (result SuggestResult, missing int, err error) {
+	sweep, err := ledger.SweepRecord(ctx, in.SweepID)
+	if err != nil {
+		return result, 0, err
+	}
+
+	searcher, err := search.New(sweep.Spec)
+	if err != nil {
+		return result, 0, err
+	}
+
+	shapes := search.NewShapes(sweep.Spec, sweep.ImageDigest)
+	before := in.First - 1 // so many there should be
+
+	for {
+		var (
+			end  search.End // stays EndNone on a retry, and the next call says it
+			anew []int      // that had been there before
+		)
+
+		missing = 0
+
+		result.Numbers, result.Exhausted, err = ledger.Suggest(ctx, in.SweepID, in.First, in.Count, searcher.NeedsSeen(),
+			func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error) {
+				var values []berth.Assignment
+
+				limit := in.Count
+				if made < before {
+					limit = min(before-made, fillAtOnce)
+				}
+
+				values, end = searcher.Next(made, search.SeenOf(history), limit)
+				trials := make([]berth.NewTrial, len(values))
+
+				for i, v := range values {
+					number := made + 1 + i
+					trials[i] = berth.NewTrial{ID: trialID(in.SweepID, number), Params: v, Shape: shapes.Of(v)}
+
+					if number <= before {
+						anew = append(anew, number)
+					}
+				}
+
+				missing = max(before-made-len(values), 0)
+
+				return trials, end == search.EndSpace || end == search.EndDraws, nil
+			})
+		result.Reason = end.String()
+
+		for _, number := range anew {
+			if err == nil {
+				err = forgotten(number)
+			}
+		}
+
+		if err != nil || len(anew) == 0 {
+			return result, missing, err
+		}
+	}
+}
+
+// trialID derives a trial's id from its sweep and number, so that it is the
+// same whoever computes it.
+func trialID(sweepID string, number int) string {
+	return uuid.NewSHA1(uuid.MustParse(sweepID), binary.BigEndian.AppendUint32(nil, uint32(number))).String() //nolint:gosec // G115: at most 100,000
+}
+
+func capacity(hosts []berth.Host) int {
+	total := 0
+
+	for _, h := range hosts {
+		if h.State == berth.HostReady {
+			total += int(h.CPUMilli / berth.DefaultCPUMilli)
+		}
+	}
+
+	return total
+}
