@@ -349,15 +349,18 @@ func (s *sweep) cancel(ctx workflow.Context) (SweepView, error) {
 		return SweepView{}, err
 	}
 
-	return s.finish(clean)
+	return s.finish(ctx)
 }
 
-// finish writes the sweep's end.
+// finish writes the sweep's end. A cancellation that comes now is too late: the
+// first end wins.
 func (s *sweep) finish(ctx workflow.Context) (SweepView, error) {
 	var (
 		a   *activities.Activities
 		end berth.Sweep
 	)
+
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
 
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return SweepView{}, err

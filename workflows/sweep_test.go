@@ -34,7 +34,8 @@ type sweepBundle struct {
 	deaf   bool          // trials run on when they are stopped
 	again  map[int]int   // numbers for which the search once suggests others, that there were
 
-	beginning, suggesting func() // called in these steps
+	beginning, suggesting func()       // called in these steps
+	finishing             func() error // and in this one
 
 	running, most int // trials open now, and at most
 	canceled      int // trials that were asked to end
@@ -96,6 +97,12 @@ func sweepSetup(t *testing.T) *sweepBundle {
 	b.env.OnActivity(a.SetMaxParallel, mock.Anything, mock.Anything).Return(nil).Maybe()
 	b.env.OnActivity(a.FinishSweep, mock.Anything, mock.Anything).Return(
 		func(_ context.Context, in activities.SweepStateInput) (berth.Sweep, error) {
+			if b.finishing != nil {
+				if err := b.finishing(); err != nil {
+					return berth.Sweep{}, err
+				}
+			}
+
 			b.finished = in
 
 			return berth.Sweep{State: in.State, Reason: in.Reason}, nil
@@ -420,7 +427,8 @@ func TestSweep_SettlesTrialsWhoseWorkflowsBroke(t *testing.T) {
 		state berth.TrialState
 	}{
 		"failed":     {temporal.NewApplicationError("broken", "broken"), berth.TrialFailed},
-		"terminated": {temporal.NewCanceledError(), berth.TrialCanceled},
+		"canceled":   {temporal.NewCanceledError(), berth.TrialCanceled},
+		"terminated": {&temporal.TerminatedError{}, berth.TrialCanceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -604,4 +612,27 @@ func TestSweep_CanceledWhileItSuggests(t *testing.T) {
 	require.Equal(t, berth.SweepCanceled, b.execute(t).State)
 	require.ElementsMatch(t, []int{1, 2, 3}, b.started)
 	require.Equal(t, 3, b.canceled)
+}
+
+// A sweep that is canceled while its end is being written has ended well.
+func TestSweep_CanceledWhileItFinishes(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	b.total = 3
+
+	tries := 0
+	b.finishing = func() error {
+		if tries++; tries > 1 {
+			return nil
+		}
+
+		b.env.CancelWorkflow()
+
+		return temporal.NewApplicationError("the database is not there", string(berth.KindUnavailable))
+	}
+
+	require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
+	require.Equal(t, berth.SweepSucceeded, b.finished.State)
+	require.Empty(t, b.states, "nothing is canceled")
 }
