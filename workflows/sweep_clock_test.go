@@ -67,6 +67,44 @@ func TestSweep_MaxDurationCountsTheTimeInWhichItRuns(t *testing.T) {
 	}
 }
 
+// Temporal's store was lost over a pause, of which the database knows neither the
+// beginning nor how long earlier ones were: an adopted sweep has its time anew.
+func TestSweep_MaxDurationOfAnAdoptedSweep(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		state  berth.SweepState
+		ran    bool
+		resume time.Duration // 0 = never
+		end    time.Duration
+	}{
+		"paused":         {berth.SweepPaused, true, 10 * time.Hour, 18 * time.Hour},
+		"paused earlier": {berth.SweepRunning, true, 0, 8 * time.Hour},
+		"has not run":    {berth.SweepRunning, false, 0, 11 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			b := sweepSetup(t)
+			b.takes, b.plan.MaxDuration = 100*time.Hour, berth.Duration(8*time.Hour)
+			b.runsFirst(3 * time.Hour) // unless one has
+
+			start := b.env.Now()
+			friday := start.Add(-65 * time.Hour)
+			state := workflows.RestoreSweep(berth.Sweep{State: tt.state, CreatedAt: friday, StartedAt: &friday}, tt.ran, start)
+
+			if tt.resume > 0 {
+				b.update(tt.resume, workflows.UpdateResume)
+			}
+
+			b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &state, Adopted: true})
+			require.NoError(t, b.env.GetWorkflowError())
+			require.Contains(t, b.finished.Reason, "limits.max_duration")
+			require.InDelta(t, tt.end.Minutes(), b.env.Now().Sub(start).Minutes(), 6)
+		})
+	}
+}
+
 // Infeasible trials are told to the search; a person limits trials that fail.
 func TestSweep_InfeasibleTrialsDoNotCountAsFailed(t *testing.T) {
 	t.Parallel()

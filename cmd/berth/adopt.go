@@ -26,7 +26,8 @@ func adoptCommand() *cobra.Command {
 		Short: "Go on with an empty Temporal after its store was lost, or with a restored database",
 		Long: "Berth ends no sweep because Temporal has forgotten it. When the store of Temporal is lost for good, this\n" +
 			"command makes the namespace this installation's again and starts the workflows of all open sweeps from\n" +
-			"what the database knows: containers that run are adopted, trials that have ended are not repeated.\n" +
+			"what the database knows: containers that run are adopted, trials that have ended are not repeated. Their\n" +
+			"limits.max_duration counts anew, as the database does not know how long they were paused.\n" +
 			"A database that was restored from a backup needs it, too, before it replaces the original.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -124,7 +124,7 @@ func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string,
 		return err
 	}
 
-	state := workflows.RestoreSweep(sweep, began, time.Now())
+	state := workflows.RestoreSweep(sweep, !began.IsZero(), time.Now())
 
 	if err := activities.EachOpenTrial(ctx, ledger, sweepID, func(trial berth.Trial) error {
 		state.Open = append(state.Open, trial.Number)

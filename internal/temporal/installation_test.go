@@ -67,9 +67,17 @@ func newDatabase(sweeps ...berth.Sweep) *database {
 	}
 }
 
-// identity is a process of the installation, as it starts.
-func (d *database) FirstTrialRan(context.Context, string) (time.Time, error) { return time.Time{}, nil }
+func (d *database) FirstTrialRan(_ context.Context, id string) (time.Time, error) {
+	for _, trial := range d.trials[id] {
+		if trial.StartedAt != nil {
+			return *trial.StartedAt, nil
+		}
+	}
 
+	return time.Time{}, nil
+}
+
+// identity is a process of the installation, as it starts.
 func (d *database) identity(c client.Client) *temporal.Identity {
 	return &temporal.Identity{
 		Ledger: d, Client: temporal.NewClient(c, "default", d.installation.ID), Log: slog.New(slog.DiscardHandler),
@@ -334,7 +342,7 @@ func TestOrphans_LostStore(t *testing.T) {
 			first := &d.sweeps[0]
 			first.Counts = berth.Counts{Total: 3, Succeeded: 1, Infeasible: 1, Running: 1}
 			d.trials[first.ID] = []berth.Trial{
-				{Number: 1, State: berth.TrialSucceeded}, {Number: 2, State: berth.TrialInfeasible}, {Number: 3, State: berth.TrialRunning},
+				{Number: 1, State: berth.TrialSucceeded, StartedAt: new(time.Now().Add(-65 * time.Hour))}, {Number: 2, State: berth.TrialInfeasible}, {Number: 3, State: berth.TrialRunning},
 			}
 			require.NoError(t, d.BindTemporal(t.Context())) // to the store that is lost
 
@@ -356,9 +364,12 @@ func TestOrphans_LostStore(t *testing.T) {
 			require.Empty(t, d.installation.Alarm)
 			require.True(t, orphans.Identity.Bound())
 
+			got := carried(t, c, first.ID)
+			require.WithinDuration(t, time.Now(), got.Clock.Began, time.Minute, "it has run, and has its time anew")
+
 			require.Equal(t, workflows.CarriedState{
-				StartedAt: first.CreatedAt, Created: 3, Open: []int{3}, Succeeded: 1, Infeasible: 1, Doubt: workflows.Doubt{Told: true},
-			}, carried(t, c, first.ID))
+				Clock: workflows.Clock{Began: got.Clock.Began}, StartedAt: first.CreatedAt, Created: 3, Open: []int{3}, Succeeded: 1, Infeasible: 1, Doubt: workflows.Doubt{Told: true},
+			}, got)
 
 			trial, err := c.DescribeWorkflowExecution(t.Context(), workflows.TrialWorkflowID(first.ID, 3), "")
 			require.NoError(t, err)
