@@ -40,13 +40,13 @@ type SuggestResult struct {
 // SuggestTrials asks the search for the next trials and stores them before
 // anything runs. A retry gets the same trials.
 func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (SuggestResult, error) {
-	hosts, err := a.Placements.ListHosts(ctx)
+	capacity, err := a.Capacity(ctx)
 	if err != nil {
-		return SuggestResult{}, translate(err)
+		return SuggestResult{}, err
 	}
 
 	result, _, err := suggest(ctx, a.Sweeps, in, a.forgotten(ctx, in.SweepID))
-	result.Capacity = capacity(hosts)
+	result.Capacity = capacity
 
 	return result, translate(err)
 }
@@ -162,6 +162,13 @@ func suggest(
 // same whoever computes it.
 func trialID(sweepID string, number int) string {
 	return uuid.NewSHA1(uuid.MustParse(sweepID), binary.BigEndian.AppendUint32(nil, uint32(number))).String() //nolint:gosec // G115: at most 100,000
+}
+
+// Capacity is how many attempts the machines hold at once, estimated by CPU.
+func (a *Activities) Capacity(ctx context.Context) (int, error) {
+	hosts, err := a.Placements.ListHosts(ctx)
+
+	return capacity(hosts), translate(err)
 }
 
 func capacity(hosts []berth.Host) int {

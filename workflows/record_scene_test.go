@@ -260,6 +260,13 @@ func (a *sceneSteps) SuggestTrials(_ context.Context, in activities.SuggestInput
 	return result, nil
 }
 
+func (a *sceneSteps) Capacity(context.Context) (int, error) {
+	a.scene.mu.Lock()
+	defer a.scene.mu.Unlock()
+
+	return a.scene.capacity, nil
+}
+
 func (*sceneSteps) SetSweepState(context.Context, activities.SweepStateInput) error { return nil }
 
 func (a *sceneSteps) SetMaxParallel(_ context.Context, in activities.MaxParallelInput) error {

@@ -33,7 +33,7 @@ func TestRecordHistories(t *testing.T) { //nolint:tparallel // see its subtests
 
 	for name, play := range map[string]func(t *testing.T, s *scene){ //nolint:paralleltest // one after the other, so that none is late for the other's load
 		"outcomes": playOutcomes, "given-back": playGivenBack, "canceled": playCanceled, "stopped": playStopped,
-		"paused": playPaused, "paused-itself": playPausedItself, "wide": playWide, "continued": playContinued,
+		"paused": playPaused, "paused-itself": playPausedItself, "wide": playWide, "looks-again": playLooksAgain, "continued": playContinued,
 		"max-duration": playMaxDuration, "beside": playBeside, "passed-on": playPassedOn, "capped": playCapped,
 		"probe-continued": playProbeContinued, "image": playImage,
 	} {
@@ -292,6 +292,46 @@ func playWide(t *testing.T, s *scene) {
 	s.finish(t, berth.SweepSucceeded)
 
 	s.keepSweep(t, "wide")
+}
+
+// playLooksAgain ends a trial while most machines are away, and another one when
+// they are back: the first narrows the window, the second opens it again.
+func playLooksAgain(t *testing.T, s *scene) {
+	t.Helper()
+
+	const (
+		window = 24
+		away   = window - 1
+		back   = window
+	)
+
+	s.total, s.capacity = 30, window*2/3
+	s.runs = func(ctx context.Context, in activities.PlaceInput) (berth.Outcome, error) {
+		switch in.Trial {
+		case away:
+			s.until(ctx, func() bool {
+				s.capacity = 2
+
+				return len(s.asked) >= window
+			})
+		case back:
+			s.until(ctx, func() bool { return s.asks(window + 1) })
+			s.until(ctx, func() bool {
+				s.capacity = window * 2 / 3
+
+				return true
+			})
+		default:
+			s.until(ctx, func() bool { return s.asks(window + 2) })
+		}
+
+		return worked(in), ctx.Err()
+	}
+
+	s.play(t)
+	s.finish(t, berth.SweepSucceeded)
+
+	s.keepSweep(t, "looks-again")
 }
 
 // playContinued runs so many trials that the sweep continues as new. Its first

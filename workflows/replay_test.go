@@ -150,6 +150,11 @@ var contents = map[string]content{
 	"v4-sweep-canceled": {
 		order: []string{"cancel requested", "version canceled-wait", "step SetSweepState", "cancels a trial", "step FinishSweep", "completed: canceled"},
 	},
+
+	"v5-sweep-looks-again": {
+		order: []string{"child completed", "step SuggestTrials", "version capacity", "step Capacity", "step SuggestTrials", "child initiated", "completed: succeeded"},
+		open:  24, counts: map[string]int{"child initiated": 30},
+	},
 }
 
 // TestReplay runs the workflows against recorded histories, each of which must

@@ -129,6 +129,8 @@ type sweep struct {
 	mine []int             // trials whose ends Temporal tells this run
 	seen time.Time         // when the database was last asked for ends
 	sent []workflow.Future // requests to trials; Temporal drops those that a run leaves unanswered
+
+	looked bool // at the hosts, since a trial ended and no longer than lostCheck ago
 }
 
 // run starts trials and takes in their ends until none is open and none is to
@@ -201,6 +203,8 @@ func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel, ac
 	}
 
 	silent := !news && patience == lostCheck
+	s.looked = s.looked && !silent
+
 	if !silent && workflow.Now(ctx).Sub(s.seen) < lostCheck {
 		return nil
 	}
@@ -243,6 +247,7 @@ func (s *sweep) end(ctx workflow.Context, news berth.TrialEnd) {
 	}
 
 	s.Open = slices.Delete(s.Open, i, i+1)
+	s.looked = false
 
 	switch news.State {
 	case berth.TrialSucceeded:

@@ -29,10 +29,12 @@ type sweepBundle struct {
 	holds  int   // attempts that the machines hold
 	asked  []int // how many trials the search was asked for
 	result func(number int) berth.TrialEnd
-	broken map[int]error // trials whose workflow ends so
-	takes  time.Duration // that a trial runs
-	deaf   bool          // trials run on when they are stopped
-	again  map[int]int   // numbers for which the search once suggests others, that there were
+	broken map[int]error         // trials whose workflow ends so
+	takes  time.Duration         // that a trial runs
+	long   map[int]time.Duration // trials that run for another time
+	looks  int                   // at the machines, without a suggestion
+	deaf   bool                  // trials run on when they are stopped
+	again  map[int]int           // numbers for which the search once suggests others, that there were
 
 	beginning, suggesting func()       // called in these steps
 	finishing             func() error // and in this one
@@ -88,6 +90,11 @@ func sweepSetup(t *testing.T) *sweepBundle {
 
 			return r, nil
 		}).Maybe()
+	b.env.OnActivity(a.Capacity, mock.Anything).Return(func(context.Context) (int, error) {
+		b.looks++
+
+		return b.holds, nil
+	}).Maybe()
 	b.env.OnActivity(a.SetSweepState, mock.Anything, mock.Anything).Return(
 		func(_ context.Context, in activities.SweepStateInput) error {
 			b.states = append(b.states, in)
@@ -123,7 +130,8 @@ func (b *sweepBundle) trial(ctx workflow.Context, in workflows.TrialInput) (work
 	b.most = max(b.most, b.running)
 
 	stop := workflow.GetSignalChannel(ctx, workflows.SignalStop)
-	_, err := workflow.AwaitWithTimeout(ctx, b.takes, func() bool { return stop.Len() > 0 && !b.deaf })
+
+	_, err := workflow.AwaitWithTimeout(ctx, cmp.Or(b.long[in.Number], b.takes), func() bool { return stop.Len() > 0 && !b.deaf })
 
 	b.running--
 
@@ -315,6 +323,64 @@ func TestSweep_MaxParallelChangesTheWindow(t *testing.T) {
 	require.NoError(t, *widened)
 	require.Equal(t, []int{30, 16, 30}, open)
 	require.Len(t, b.started, 80)
+}
+
+// A host is away for a minute, and trials end in it: the window that is narrow
+// for that opens again when the host is back, however long other trials run.
+func TestSweep_OneBadLookAtTheHostsDoesNotLast(t *testing.T) {
+	t.Parallel()
+
+	const (
+		bad    = 10 * time.Minute // when most trials end
+		window = 90
+		long   = 60
+	)
+
+	for name, tt := range map[string]struct {
+		next  time.Duration // when another one ends
+		check time.Duration
+	}{
+		"when a trial ends":       {2 * time.Minute, 3 * time.Minute},
+		"when none does for long": {10 * time.Hour, 8 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var a *activities.Activities
+
+			b := sweepSetup(t)
+			b.holds, b.total, b.takes = window*2/3, 200, bad
+			b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(nil, nil).Maybe()
+
+			b.long = map[int]time.Duration{long: bad + tt.next}
+			for n := 1; n < long; n++ {
+				b.long[n] = 10 * time.Hour
+			}
+
+			b.env.RegisterDelayedCallback(func() { b.holds = 2 }, bad-time.Second)
+			b.env.RegisterDelayedCallback(func() { b.holds = window * 2 / 3 }, bad+time.Minute)
+
+			var before, after int
+
+			b.env.RegisterDelayedCallback(func() { before = b.running }, bad+time.Minute)
+			b.env.RegisterDelayedCallback(func() { after = b.running }, bad+tt.check)
+
+			b.execute(t)
+			require.Less(t, before, window, "the moment was bad")
+			require.Equal(t, window, after)
+		})
+	}
+}
+
+// A sweep that its own max_parallel keeps narrow does not ask about the hosts.
+func TestSweep_LooksAtTheHostsOnlyForAWiderWindow(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	b.holds, b.plan.MaxParallel, b.takes = 60, 10, time.Hour
+
+	b.execute(t)
+	require.Zero(t, b.looks)
 }
 
 func TestSweep_CancelEndsAllTrials(t *testing.T) {

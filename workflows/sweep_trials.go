@@ -46,13 +46,32 @@ func (s *sweep) room() int {
 
 // window is how many trials are open at once: half again what can run, so that
 // a place that frees is filled at once.
-func (s *sweep) window() int {
-	running := s.Capacity
+func (s *sweep) window() int { return s.windowOf(s.Capacity) }
+
+// windowOf is the window on machines that hold so many attempts.
+func (s *sweep) windowOf(running int) int {
 	if s.plan.MaxParallel > 0 {
 		running = min(max(running, 1), s.plan.MaxParallel)
 	}
 
 	return min(max(running*3/2, windowMin), windowMax)
+}
+
+// lookAtHosts asks how much the machines hold when the window is full, and was
+// not asked since a trial ended or for a while: what was seen in a bad moment,
+// with a host away, would keep it narrow until nearly all trials had ended.
+func (s *sweep) lookAtHosts(ctx workflow.Context) error {
+	var a *activities.Activities
+
+	full := len(s.Open) >= s.window() && s.window() < s.windowOf(windowMax)
+	if s.looked || !full || s.Paused || s.Ending.State != "" ||
+		workflow.GetVersion(ctx, changeCapacity, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return nil
+	}
+
+	s.looked = true
+
+	return workflow.ExecuteLocalActivity(steps(ctx), a.Capacity).Get(ctx, &s.Capacity)
 }
 
 // fill suggests and starts trials when there is room, and reports whether there
@@ -63,6 +82,10 @@ func (s *sweep) fill(ctx workflow.Context) (more bool, err error) {
 		a      *activities.Activities
 		result activities.SuggestResult
 	)
+
+	if err := s.lookAtHosts(ctx); err != nil {
+		return false, err
+	}
 
 	room := s.room()
 	if room == 0 || ctx.Err() != nil {
@@ -77,7 +100,8 @@ func (s *sweep) fill(ctx workflow.Context) (more bool, err error) {
 		return false, err
 	}
 
-	s.Exhausted, s.Reason, s.Capacity = result.Exhausted, result.Reason, result.Capacity
+	s.Exhausted, s.Reason = result.Exhausted, result.Reason
+	s.Capacity, s.looked = result.Capacity, true
 
 	for _, number := range result.Numbers {
 		s.Created = max(s.Created, number)

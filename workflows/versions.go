@@ -14,5 +14,6 @@ const (
 	changeLookUp        = "look-up"        // trials that Temporal tells another run of are looked up, also while others bring news
 	changeGivenBack     = "given-back"     // an attempt that is given back is what the ledger says, whatever its trial was asked meanwhile
 	changeTellAtOnce    = "tell-at-once"   // a probe tells several trials their role at once
+	changeCapacity      = "capacity"       // a full window is looked at again, as hosts come back
 	changeInfeasible    = "infeasible"     // infeasible trials do not count for max_failed_trials
 )
