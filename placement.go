@@ -75,6 +75,5 @@ type Assignee struct {
 	Trial       Trial
 	LogOffset   int64     // bytes of the log stored already
 	LogAt       time.Time // of the last stored piece
-	Resume      bool      // an earlier attempt that counts, not a probe that was thrown away, had this host
 	Earlier     []string  // attempts of the trial that had the same host; their containers must go first
 }

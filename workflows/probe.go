@@ -165,7 +165,8 @@ func (p *probe) release(ctx workflow.Context) {
 // candidate is the index of the trial that is given the measuring run; -1 =
 // none. It is the first that was not told to run beside it. When all were, and
 // the carrier takes too long, the last one is asked once for a short run: it is
-// the likeliest to wait still. One that runs already does not hear of it.
+// the likeliest to wait still. One that runs already hears of it when it waits
+// again.
 func (p *probe) candidate() int {
 	first := slices.IndexFunc(p.waiting, func(id string) bool { return !slices.Contains(p.beside, id) })
 	if first < 0 && p.capped && !p.asked {

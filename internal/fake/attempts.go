@@ -38,8 +38,6 @@ func (l *Ledger) assignee(ctx context.Context, attemptID string) (who berth.Assi
 			}
 		}
 
-		who.Resume = l.resumes(a)
-
 		for _, other := range l.attempts {
 			if other.TrialID == a.TrialID && other.Number < a.Number && other.HostID == a.HostID {
 				who.Earlier = append(who.Earlier, other.ID)
@@ -50,27 +48,6 @@ func (l *Ledger) assignee(ctx context.Context, attemptID string) (who berth.Assi
 	})
 
 	return who, err
-}
-
-// resumes reports whether an earlier attempt that counts had the same host. An
-// attempt that ended well and was followed by another one was a short probe,
-// and so were those before it.
-func (l *Ledger) resumes(a *berth.Attempt) bool {
-	probes := 0
-
-	for _, other := range l.attempts {
-		if other.TrialID == a.TrialID && other.Number < a.Number && other.Kind == berth.FailureOK {
-			probes = max(probes, other.Number)
-		}
-	}
-
-	for _, other := range l.attempts {
-		if other.TrialID == a.TrialID && other.HostID == a.HostID && other.Number < a.Number && other.Number > probes {
-			return true
-		}
-	}
-
-	return false
 }
 
 // current finds an attempt that may still be written with this token. Errors: fenced.

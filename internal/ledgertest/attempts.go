@@ -28,39 +28,28 @@ func testAssignee(t *testing.T, b *bench) {
 	require.NotEmpty(t, who.LeaseID)
 	require.NotEmpty(t, who.ImageDigest)
 	require.Zero(t, who.LogOffset)
-	require.False(t, who.Resume)
 
 	require.NoError(t, b.AttemptRunning(t.Context(), first.AttemptID, token, "c", noon))
 	b.Pass(t, time.Minute)
 	require.NoError(t, b.AbandonAttempt(t.Context(), first.AttemptID, "host lost"))
 
-	second, token := b.again(t, first, 2, b.host)
-	require.True(t, b.resumes(t, second), "an earlier attempt had this host")
+	second, _ := b.again(t, first, 2, b.host)
 
 	who, err = b.Assignee(t.Context(), second.AttemptID)
 	require.NoError(t, err)
 	require.Equal(t, []string{first.AttemptID}, who.Earlier, "its lease is not released")
-
-	// An attempt that ended well and is followed by another one was thrown away.
-	require.NoError(t, b.FinishAttempt(t.Context(), result(second, token, 1)))
-
-	third, token := b.again(t, first, 3, b.host)
-	require.False(t, b.resumes(t, third), "the earlier attempts were short probes")
-	require.NoError(t, b.AttemptRunning(t.Context(), third.AttemptID, token, "c", noon))
 	b.Pass(t, time.Minute)
-	require.NoError(t, b.AbandonAttempt(t.Context(), third.AttemptID, "host lost"))
+	require.NoError(t, b.AbandonAttempt(t.Context(), second.AttemptID, "host lost"))
 
 	other := b.host
 	other.ID, other.Name = uuid.NewString(), "other"
 	require.NoError(t, b.RegisterHost(t.Context(), other, "test"))
 
-	fourth, _ := b.again(t, first, 4, other)
-	require.False(t, b.resumes(t, fourth), "no attempt had that host: its checkpoint directory is empty")
-	b.Pass(t, time.Minute)
-	require.NoError(t, b.AbandonAttempt(t.Context(), fourth.AttemptID, "host lost"))
+	third, _ := b.again(t, first, 3, other)
 
-	fifth, _ := b.again(t, first, 5, b.host)
-	require.True(t, b.resumes(t, fifth), "the third attempt had this host")
+	who, err = b.Assignee(t.Context(), third.AttemptID)
+	require.NoError(t, err)
+	require.Empty(t, who.Earlier, "no attempt had that host")
 }
 
 // again places one more attempt of a trial on a host.
@@ -79,15 +68,6 @@ func (b *bench) again(t *testing.T, of berth.PlacementRequest, number int, host 
 	require.NoError(t, err)
 
 	return of, status.Token
-}
-
-func (b *bench) resumes(t *testing.T, r berth.PlacementRequest) bool {
-	t.Helper()
-
-	who, err := b.Assignee(t.Context(), r.AttemptID)
-	require.NoError(t, err)
-
-	return who.Resume
 }
 
 func testRunning(t *testing.T, b *bench) {

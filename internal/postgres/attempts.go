@@ -34,7 +34,6 @@ func (s *Store) Assignee(ctx context.Context, attemptID string) (berth.Assignee,
 		},
 		LogOffset: end.Size,
 		LogAt:     end.LastAt.UTC(),
-		Resume:    row.Resume,
 		Earlier:   row.Earlier,
 	}
 

@@ -4,8 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/berthml/berth"
 )
 
 // probeCheckpoint is the checkpoint directory of a short probe, inside the
@@ -60,29 +58,9 @@ func (d dirs) hasCheckpoint() bool {
 	return found
 }
 
-// resumes reports whether the container finds files of an earlier attempt of
-// its trial. A short probe starts from nothing.
+// resumes reports whether the container finds files of an earlier attempt of its
+// trial. Short probes write elsewhere, so what lies there is of an attempt that
+// counts, also when a restored database does not know that attempt any more.
 func (r *run) resumes() bool {
-	return !r.short && r.who.Resume && r.dirs.hasCheckpoint()
-}
-
-// dropProbeFiles removes the checkpoints of a short probe that an earlier
-// version of Berth ran in the trial's own directory. No attempt that counts had
-// this host before, so no other files can lie there. They are moved aside
-// first: below them may be directories that only the job's user can empty.
-func (r *run) dropProbeFiles() error {
-	if r.short || r.who.Resume || r.who.Attempt.ContainerID != "" || r.dirs.prepared() || !r.dirs.hasCheckpoint() {
-		return nil
-	}
-
-	aside := filepath.Join(filepath.Dir(r.dirs.checkpoint), "probe-"+r.who.Attempt.ID)
-	if err := os.Rename(r.dirs.checkpoint, aside); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "moving the checkpoints of a probe aside: %w", err)
-	}
-
-	if err := os.RemoveAll(aside); err != nil {
-		r.log.Warn("removing the checkpoints of a probe; remove them by hand", "dir", aside, "error", err)
-	}
-
-	return nil
+	return !r.short && r.dirs.hasCheckpoint()
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -73,32 +72,27 @@ func TestLaunch_Resumes(t *testing.T) {
 	t.Parallel()
 
 	for name, c := range map[string]struct {
-		earlier bool // an attempt that counts had this host
-		short   bool
-		files   func(t *testing.T, r *rig)
-		want    bool
+		short bool
+		files func(t *testing.T, r *rig)
+		want  bool
 	}{
-		"first attempt":          {},
-		"an earlier one wrote":   {earlier: true, files: func(t *testing.T, r *rig) { t.Helper(); r.writeCheckpoint(t, "model") }, want: true},
-		"an earlier one did not": {earlier: true},
-		"only empty directories": {earlier: true, files: func(t *testing.T, r *rig) {
+		"first attempt":        {},
+		"an earlier one wrote": {files: func(t *testing.T, r *rig) { t.Helper(); r.writeCheckpoint(t, "model") }, want: true},
+		"only empty directories": {files: func(t *testing.T, r *rig) {
 			t.Helper()
 			require.NoError(t, os.MkdirAll(filepath.Join(r.checkpoints(), "a", "b"), 0o750))
 		}},
-		"a file below": {earlier: true, files: func(t *testing.T, r *rig) {
+		"a file below": {files: func(t *testing.T, r *rig) {
 			t.Helper()
 			require.NoError(t, os.MkdirAll(filepath.Join(r.checkpoints(), "a"), 0o750))
 			r.writeCheckpoint(t, "a/model")
 		}, want: true},
-		"a probe, after a run":  {earlier: true, short: true, files: func(t *testing.T, r *rig) { t.Helper(); r.writeCheckpoint(t, "model") }},
-		"files of nobody's run": {files: func(t *testing.T, r *rig) { t.Helper(); r.writeCheckpoint(t, "of-a-probe-of-an-earlier-version") }},
+		"a probe, after a run": {short: true, files: func(t *testing.T, r *rig) { t.Helper(); r.writeCheckpoint(t, "model") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			r := setup(t)
-			r.books.says(func(who *berth.Assignee) { who.Resume = c.earlier })
-
 			if c.files != nil {
 				c.files(t, r)
 			}
@@ -110,50 +104,43 @@ func TestLaunch_Resumes(t *testing.T) {
 	}
 }
 
-// An earlier version ran short probes in the trial's own directory.
-func TestLaunch_DropsTheFilesOfAnEarlierVersionsProbe(t *testing.T) {
+// Hours of training lie in the checkpoint directory. A short probe between two
+// whole attempts takes none of it, and neither does a database that was restored
+// from before the attempt that wrote it.
+func TestRun_CheckpointOutlivesAShortProbe(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	r.writeCheckpoint(t, "two-epochs")
-	r.launch(t)
-	require.NoFileExists(t, filepath.Join(r.checkpoints(), "two-epochs"))
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	r.writeCheckpoint(t, "model")
+	box.Exit(139)
+	require.Equal(t, berth.FailureCrashed, await(t, ended).outcome.Kind)
 
-	entries, err := os.ReadDir(filepath.Dir(r.checkpoints()))
+	r.books.place(t, "second", 2)
+
+	who, err := r.books.Assignee(t.Context(), "second")
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "nothing is left aside")
-}
 
-// Files of an attempt that runs are never taken away, whoever started it.
-func TestLaunch_KeepsTheFilesOfWhatRuns(t *testing.T) {
-	t.Parallel()
+	ended = r.start(t.Context(), Order{AttemptID: "second", Token: who.Attempt.Token, Short: true})
+	require.Eventually(t, func() bool { return r.docks.Process("second") != nil }, patience, tick)
+	require.NotContains(t, r.docks.Process("second").Launch.Environment, "TRIAL_RESUME")
+	r.docks.Process("second").Exit(0)
+	require.NoError(t, await(t, ended).err)
 
-	for name, before := range map[string]func(t *testing.T, r *rig){
-		"prepared by this version": func(t *testing.T, r *rig) {
-			t.Helper()
-			r.launch(t)
-		},
-		"prepared by an earlier version, which kept no launch": func(t *testing.T, r *rig) {
-			t.Helper()
-			r.launch(t)
-			require.NoError(t, os.Remove(r.file(launchName)))
-		},
-		"the ledger knows its container": func(t *testing.T, r *rig) {
-			t.Helper()
+	requireKept := func(attemptID string) {
+		t.Helper()
 
-			require.NoError(t, r.books.AttemptRunning(t.Context(), attemptID, token, "c", time.Now()))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			r := setup(t)
-			before(t, r)
-			r.writeCheckpoint(t, "model")
-			r.launch(t)
-			require.FileExists(t, filepath.Join(r.checkpoints(), "model"))
-		})
+		l := r.launchOf(t, Order{AttemptID: attemptID, Token: 1000})
+		require.Equal(t, "1", l.Environment["TRIAL_RESUME"])
+		require.FileExists(t, filepath.Join(r.checkpoints(), "model"))
 	}
+
+	r.books.place(t, "third", 3)
+	requireKept("third")
+
+	r.books.Ledger = newBooks(t).Ledger
+	requireKept(attemptID)
 }
 
 // A container of an earlier version, which kept no launch and injected other

@@ -127,7 +127,6 @@ func TestRun_TheLaunchIsTheSameAgain(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	r.books.says(func(who *berth.Assignee) { who.Resume = true })
 	first, second := r.launch(t), r.launch(t)
 	require.Equal(t, first, second)
 

@@ -25,10 +25,6 @@ func (r *run) prepare() (berth.Launch, error) {
 	launch, found := r.dirs.launch(r.order.Token)
 
 	if !found {
-		if err := r.dropProbeFiles(); err != nil {
-			return berth.Launch{}, err
-		}
-
 		var err error
 		if launch, err = r.newLaunch(); err != nil {
 			return berth.Launch{}, err

@@ -140,14 +140,6 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 const getAssignee = `-- name: GetAssignee :one
 SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
     s.spec, s.image_digest,
-    EXISTS (
-        SELECT 1 FROM attempts e
-        WHERE e.trial_id = a.trial_id AND e.host_id = a.host_id AND e.number < a.number
-            AND NOT EXISTS (
-                SELECT 1 FROM attempts p
-                WHERE p.trial_id = a.trial_id AND p.number >= e.number AND p.number < a.number AND p.failure_kind = 'ok'
-            )
-    ) AS resume,
     ARRAY(SELECT e.id FROM attempts e JOIN leases o ON o.attempt_id = e.id
         WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id
         ORDER BY e.number)::uuid[] AS earlier
@@ -168,13 +160,9 @@ type GetAssigneeRow struct {
 	TrialState  string
 	Spec        []byte
 	ImageDigest string
-	Resume      bool
 	Earlier     []string
 }
 
-// resume: an earlier attempt that counts had the same host. A short probe does not count. The ledger does not name
-// short probes, but an attempt that ended well and was followed by another one was a short probe, and so were the
-// attempts before it.
 func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssigneeRow, error) {
 	row := db.QueryRow(ctx, getAssignee, id)
 	var i GetAssigneeRow
@@ -219,7 +207,6 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.TrialState,
 		&i.Spec,
 		&i.ImageDigest,
-		&i.Resume,
 		&i.Earlier,
 	)
 	return i, err

@@ -67,19 +67,8 @@ SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = @failur
 FROM locked l WHERE a.id = l.id;
 
 -- name: GetAssignee :one
--- resume: an earlier attempt that counts had the same host. A short probe does not count. The ledger does not name
--- short probes, but an attempt that ended well and was followed by another one was a short probe, and so were the
--- attempts before it.
 SELECT sqlc.embed(a), l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
     s.spec, s.image_digest,
-    EXISTS (
-        SELECT 1 FROM attempts e
-        WHERE e.trial_id = a.trial_id AND e.host_id = a.host_id AND e.number < a.number
-            AND NOT EXISTS (
-                SELECT 1 FROM attempts p
-                WHERE p.trial_id = a.trial_id AND p.number >= e.number AND p.number < a.number AND p.failure_kind = 'ok'
-            )
-    ) AS resume,
     ARRAY(SELECT e.id FROM attempts e JOIN leases o ON o.attempt_id = e.id
         WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id
         ORDER BY e.number)::uuid[] AS earlier
