@@ -59,8 +59,8 @@ func (r *run) settleExcess(excess <-chan failure.Intent) {
 }
 
 // emptyExcess removes the files of a job that wrote too many: hundreds of such
-// trials would fill the disk for all. Only once the verdict is written down:
-// without the files nobody could come to it again.
+// trials would fill the disk for all. Only once the verdict is written down or
+// committed: without the files nobody could come to it again.
 func (r *run) emptyExcess(kind berth.FailureKind) {
 	if kind != berth.FailureDiskQuota {
 		return

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -152,6 +153,32 @@ func TestRun_FilesOverTheQuota(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The files are the evidence, until the verdict is safe: the disk that they fill
+// may not take it.
+func TestRun_FilesOverTheQuotaStayUntilTheVerdictIsSafe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.config.Bounds.OutputLimit = 1 << 20
+		r.books.finishErrs = awayFor(1000)
+
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+		require.NoError(t, os.Mkdir(r.file(verdictName+".tmp"), 0o700)) // in the way
+		model := filepath.Join(r.file("out"), "model")
+		require.NoError(t, os.WriteFile(model, make([]byte, 2<<20), 0o600))
+		box.Exit(143)
+		require.Equal(t, berth.KindUnavailable, berth.KindOf((<-ended).err))
+
+		r.books.finishErrs = nil
+
+		got := <-r.start(t.Context(), r.order())
+		require.NoError(t, got.err)
+		require.Equal(t, berth.FailureDiskQuota, got.outcome.Kind)
+		require.NoFileExists(t, model)
+	})
 }
 
 func TestDirs_Larger(t *testing.T) {

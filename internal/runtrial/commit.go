@@ -28,6 +28,8 @@ func (r *run) settle(ctx context.Context, v verdict) (berth.Outcome, error) {
 
 	if err := r.dirs.keepVerdict(v); err != nil {
 		r.log.Warn("writing verdict down; it is committed from memory", "attempt", v.AttemptID, "error", err)
+
+		v.unwritten = true
 	}
 
 	return r.commit(ctx, v)
@@ -40,7 +42,9 @@ func (r *run) commit(ctx context.Context, v verdict) (berth.Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 
-	r.emptyExcess(v.Outcome.Kind)
+	if !v.unwritten {
+		r.emptyExcess(v.Outcome.Kind)
+	}
 
 	err := patiently(ctx, func() error { return r.store(ctx, &v) })
 	if berth.KindOf(err) == berth.KindFenced {
@@ -49,6 +53,10 @@ func (r *run) commit(ctx context.Context, v verdict) (berth.Outcome, error) {
 
 	if err != nil {
 		return berth.Outcome{}, err
+	}
+
+	if v.unwritten {
+		r.emptyExcess(v.Outcome.Kind)
 	}
 
 	r.tidy(ctx, r.who)

@@ -32,6 +32,8 @@ type verdict struct {
 	Pieces    []berth.LogPiece      `json:"pieces,omitempty"` // of the log, the same
 
 	ImageMissing bool `json:"image_missing,omitempty"` // it did not start for want of its image
+
+	unwritten bool // it is in memory only
 }
 
 // keptUsage is what was measured of an attempt when it was last written down.
