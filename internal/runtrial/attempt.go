@@ -21,6 +21,7 @@ type run struct {
 	container berth.Container
 	startedAt time.Time
 	intent    failure.Intent
+	askedAt   time.Time // when Berth asked the container to stop, for its intent
 }
 
 // open returns a run of an attempt. A short probe has directories of its own.

@@ -42,10 +42,9 @@ const excessGrace = time.Second
 
 // stopExcess stops a container that takes more than it may.
 func (r *run) stopExcess(ctx context.Context, why failure.Intent) error {
-	r.intent = why
 	r.log.Warn("attempt takes more than it may; stopping it", "attempt", r.who.Attempt.ID, "why", why)
 
-	return r.stop(ctx, r.container.ID, excessGrace)
+	return r.end(ctx, why)
 }
 
 // settleExcess takes in what was found out at the exit, when nothing was left

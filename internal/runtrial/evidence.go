@@ -15,7 +15,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	seen.usage.Wall = berth.Duration(max(finished.Sub(started), 0))
 	r.coverage().ended(&seen.usage, finished)
 
-	r.recallTimeout(seen.exit)
+	r.judgeTime(seen.exit)
 	_, announced := r.ooms.Load(r.who.Attempt.ID)
 
 	evidence := failure.Evidence{
@@ -70,13 +70,18 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	}
 }
 
-// recallTimeout finds again what an earlier run intended that was killed
-// between the stop and the verdict: a container that ended by a signal after
-// its time was up had been told to.
-func (r *run) recallTimeout(exit berth.Container) {
+// judgeTime says whether the container ended because its time was up. One that
+// had ended when Berth asked it to stop was not ended by Berth: the worker came
+// too late for that. One that ended by a signal after its time was up had been
+// told to by a Run that could not write its intent down.
+func (r *run) judgeTime(exit berth.Container) {
 	const sigkill, sigterm = 128 + 9, 128 + 15
 
 	limit, why := r.allowed()
+	if r.intent == why && exit.FinishedAt.Before(r.askedAt) {
+		r.intent = failure.IntentNone
+	}
+
 	if r.intent == failure.IntentNone && limit > 0 && exit.FinishedAt.Sub(r.startedAt) >= limit &&
 		(exit.ExitCode == sigkill || exit.ExitCode == sigterm) {
 		r.intent = why

@@ -2,12 +2,51 @@ package runtrial
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/failure"
 )
+
+// intentName is the file that keeps why Berth stops an attempt's container.
+const intentName = "intent.json"
+
+// keptIntent is why Berth stops a container. Like usage it is not synced: a power
+// cut ends the container as well.
+type keptIntent struct {
+	Container string         `json:"container"` // its id
+	Intent    failure.Intent `json:"intent"`
+	AskedAt   time.Time      `json:"asked_at"`
+}
+
+func (d dirs) keepIntent(k keptIntent) error {
+	data, err := json.Marshal(k)
+	if err != nil {
+		return berth.Errorf(berth.KindInternal, "encoding intent: %w", err)
+	}
+
+	return writeFile(filepath.Join(d.attempt, intentName), data)
+}
+
+// intent is why an earlier Run asked a container to stop, and when; none when
+// nothing was written down of this container.
+func (d dirs) intent(container string) (failure.Intent, time.Time) {
+	data, err := os.ReadFile(filepath.Join(d.attempt, intentName))
+	if err != nil {
+		return failure.IntentNone, time.Time{}
+	}
+
+	var kept keptIntent
+	if json.Unmarshal(data, &kept) != nil || kept.Container != container {
+		return failure.IntentNone, time.Time{}
+	}
+
+	return kept.Intent, kept.AskedAt
+}
 
 // stop stops the container. Errors: ErrNotStopped, whatever Docker says. A
 // container that cannot be killed gets no answer until the time is up, or one
@@ -21,6 +60,26 @@ func (r *run) stop(ctx context.Context, id string, grace time.Duration) error {
 	}
 
 	return nil
+}
+
+// end stops the container for a reason of Berth's own. It writes the reason down
+// first: a job may end politely, with any exit code, and this worker may be gone
+// by then. A reason that was written down stands.
+func (r *run) end(ctx context.Context, why failure.Intent) error {
+	if r.intent == failure.IntentNone {
+		r.intent, r.askedAt = why, time.Now().UTC()
+
+		if err := r.dirs.keepIntent(keptIntent{Container: r.container.ID, Intent: why, AskedAt: r.askedAt}); err != nil {
+			r.log.Warn("writing down why the attempt is stopped", "attempt", r.who.Attempt.ID, "why", why, "error", err)
+		}
+	}
+
+	grace := r.config.Grace
+	if r.intent == failure.IntentFlood || r.intent == failure.IntentQuota {
+		grace = excessGrace
+	}
+
+	return r.stop(ctx, r.container.ID, grace)
 }
 
 // abandon leaves an attempt that is fenced to the reconciler. Only the ledger

@@ -396,11 +396,7 @@ func TestRun_RecallsThatTheTimeWasUp(t *testing.T) {
 		r := setup(t)
 		r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(time.Minute) })
 
-		ctx, crash := context.WithCancelCause(t.Context())
-		ended := r.start(ctx, r.order())
-		box := r.docks.started(t)
-		crash(errors.New("the worker was killed"))
-		require.ErrorIs(t, (<-ended).err, ErrDetached)
+		box := r.leave(t, r.order())
 		time.Sleep(time.Minute)
 		box.Exit(143)
 
@@ -408,6 +404,94 @@ func TestRun_RecallsThatTheTimeWasUp(t *testing.T) {
 		require.NoError(t, got.err)
 		require.Equal(t, berth.FailureTimedOut, got.outcome.Kind)
 	})
+}
+
+// A job that is stopped saves and ends politely, when the worker that stopped it
+// is gone. Its exit code says nothing of why.
+func TestRun_RecallsWhyItStoppedTheContainer(t *testing.T) {
+	t.Parallel()
+
+	for name, end := range map[string]func(box *fake.Process){
+		"with a value":        func(box *fake.Process) { box.Print(berth.Stdout, "acc=1\n"); box.Exit(0) },
+		"to be resumed":       func(box *fake.Process) { box.Exit(75) },
+		"not before the next": func(*fake.Process) {},
+		"by a signal":         func(box *fake.Process) { box.Exit(143) },
+		"by an error":         func(box *fake.Process) { box.Exit(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(time.Minute) })
+				r.docks.stopErrs = awayFor(1000)
+
+				ended := r.start(t.Context(), r.order())
+				box := r.docks.started(t)
+				require.ErrorIs(t, (<-ended).err, ErrNotStopped)
+				end(box)
+				time.Sleep(time.Minute) // until the next worker is there
+				r.docks.stopErrs = nil
+
+				got := <-r.start(t.Context(), r.order())
+				require.NoError(t, got.err)
+				require.Equal(t, berth.FailureTimedOut, got.outcome.Kind)
+				require.Nil(t, got.outcome.Value)
+				require.NoFileExists(t, r.file(intentName), "it goes with the result")
+			})
+		})
+	}
+}
+
+// A job ends in time while nobody watches it, and the worker that comes back
+// after the limit finds a container that has long exited.
+func TestRun_TimeLimitDoesNotCountForWhatHadEnded(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		short bool
+		lasts time.Duration
+		exit  int
+		want  berth.FailureKind
+	}{
+		"a result":                     {lasts: 30 * time.Second, want: berth.FailureOK},
+		"a result after the limit":     {lasts: 90 * time.Second, want: berth.FailureOK}, // nobody stopped it
+		"an error":                     {lasts: 30 * time.Second, exit: 1, want: berth.FailureUserError},
+		"a short probe that failed":    {short: true, lasts: 30 * time.Second, exit: 1, want: berth.FailureUserError},
+		"a short probe that was asked": {short: true, lasts: 90 * time.Second, exit: 143, want: berth.FailureOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(time.Minute) })
+
+				order := r.order()
+				order.Short = c.short
+				box := r.leave(t, order)
+				time.Sleep(c.lasts)
+				box.Print(berth.Stdout, "acc=1\n")
+				box.Exit(c.exit)
+				time.Sleep(time.Minute)
+
+				r.docks.Hook(func(h *fake.DockerHooks) { // Docker's answer takes its time
+					wait := h.Wait
+					h.Wait = func(ctx context.Context, id string, call func(context.Context) (berth.Container, error)) (berth.Container, error) {
+						time.Sleep(time.Millisecond)
+
+						return wait(ctx, id, call)
+					}
+				})
+
+				got := <-r.start(t.Context(), order)
+				require.NoError(t, got.err)
+				require.Equal(t, c.want, got.outcome.Kind)
+
+				if c.want == berth.FailureOK && !c.short {
+					require.InDelta(t, 1, *got.outcome.Value, 0)
+				}
+			})
+		})
+	}
 }
 
 func TestRun_ContainerThatSomebodyRemoved(t *testing.T) {

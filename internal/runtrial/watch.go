@@ -48,6 +48,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	defer detach()
 
 	sampler := &sampler{usage: most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID)), coverage: r.coverage()}
+	r.intent, r.askedAt = r.dirs.intent(r.container.ID)
 	before := r.cpuIdle()
 	output := newOutput(r)
 	excess := make(chan failure.Intent, 2) // one place for each that may send
@@ -120,6 +121,10 @@ func (r *run) announce(ctx context.Context, exited <-chan struct{}) error {
 // supervise stops the container for a reason of ours, or ends the followers
 // with ErrDetached when it has to go on without us.
 func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, excess <-chan failure.Intent) error {
+	if r.intent != failure.IntentNone { // an earlier Run was about to stop it
+		return r.end(followCtx, r.intent)
+	}
+
 	limit, why := r.allowed()
 	tooLong := time.NewTimer(time.Until(r.startedAt.Add(limit)))
 
@@ -137,16 +142,14 @@ func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, 
 	case why := <-excess:
 		return r.stopExcess(followCtx, why)
 	case <-tooLong.C:
-		r.intent = why
+		return r.end(followCtx, why)
 	case <-ctx.Done():
 		if !stopped(ctx, r.order) {
 			return fmt.Errorf("%w (%w)", ErrDetached, context.Cause(ctx))
 		}
 
-		r.intent = failure.IntentCancel
+		return r.end(followCtx, failure.IntentCancel)
 	}
-
-	return r.stop(followCtx, r.container.ID, r.config.Grace)
 }
 
 // sampler keeps the largest of what was measured.
