@@ -107,14 +107,6 @@ const (
 	Stderr = "stderr"
 )
 
-// LogPosition is the At of the last chunk a reader kept of each stream; zero =
-// none. Two are needed: a progress bar that never ends its line carries the
-// stamp of its first piece, however late its last one comes.
-type LogPosition struct {
-	Stdout time.Time `json:"stdout"`
-	Stderr time.Time `json:"stderr"`
-}
-
 // Image is a resolved image on a host.
 type Image struct {
 	ID     string // sha256:…

@@ -284,26 +284,27 @@ func TestLogResume(t *testing.T) {
 
 	read := func(from berth.LogPosition, limit int) (pieces []string, to berth.LogPosition) {
 		to = from
-		err := readFrames(bytes.NewReader(log), newStamper(from), func(c berth.LogChunk) error {
+		again := berth.LogResume{From: from}
+
+		err := readFrames(bytes.NewReader(log), newStamper(), func(c berth.LogChunk) error {
+			if again.Read(c) {
+				return nil
+			}
+
 			if len(pieces) == limit {
 				return io.EOF
 			}
 
 			pieces = append(pieces, c.Stream+" "+string(c.Data))
-
-			if c.Stream == berth.Stdout {
-				require.True(t, c.At.After(to.Stdout))
-				to.Stdout = c.At
-			} else {
-				require.True(t, c.At.After(to.Stderr))
-				to.Stderr = c.At
-			}
+			to.Pass(c)
 
 			return nil
 		})
 		if err != nil {
 			require.ErrorIs(t, err, io.EOF)
 		}
+
+		require.False(t, again.Lost)
 
 		return pieces, to
 	}
@@ -330,7 +331,7 @@ func TestMalformedLog(t *testing.T) {
 		"cut payload": {1, 0, 0, 0, 0, 0, 0, 9, 'x'},
 		"bad stamp":   {1, 0, 0, 0, 0, 0, 0, 3, 'x', ' ', 'y'},
 	} {
-		err := readFrames(bytes.NewReader(data), newStamper(berth.LogPosition{}), func(berth.LogChunk) error { return nil })
+		err := readFrames(bytes.NewReader(data), newStamper(), func(berth.LogChunk) error { return nil })
 		require.Error(t, err, name)
 	}
 }
@@ -338,7 +339,7 @@ func TestMalformedLog(t *testing.T) {
 func FuzzReadFrames(f *testing.F) {
 	f.Add(frame(1, time.Unix(1, 2).UTC(), "hello"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		err := readFrames(bytes.NewReader(data), newStamper(berth.LogPosition{}), func(c berth.LogChunk) error {
+		err := readFrames(bytes.NewReader(data), newStamper(), func(c berth.LogChunk) error {
 			require.Contains(t, []string{berth.Stdout, berth.Stderr}, c.Stream)
 
 			return nil

@@ -15,30 +15,23 @@ import (
 	"github.com/berthml/berth"
 )
 
-const (
-	// maxFrameBytes is above anything Docker sends: 16 KiB of a line, its
-	// stamp, and details. A larger frame means that we lost step.
-	maxFrameBytes = 1 << 20
-
-	// stampSlack is how far back a resumed read starts. The pieces of one long
-	// line share a stamp and are told apart by adding a nanosecond each: this
-	// much is a million pieces, 16 GB without an end of line.
-	stampSlack = time.Millisecond
-)
+// maxFrameBytes is above anything Docker sends: 16 KiB of a line, its stamp, and
+// details. A larger frame means that we lost step.
+const maxFrameBytes = 1 << 20
 
 // errFrame means that the log is not what Docker writes.
 var errFrame = errors.New("malformed log frame")
 
 // Logs calls fn for every chunk of a container's output after from, in
-// Docker's order. A reader that keeps the At of the last chunk of each stream
-// and passes both as from neither loses a chunk nor gets one twice. With follow
-// it returns when the container has ended, else when all there is was read.
-// An error of fn ends it and is returned as it is.
+// Docker's order, and for some before it: Docker knows no position, only times.
+// berth.LogResume tells them apart. With follow it returns when the container has
+// ended, else when all there is was read. An error of fn ends it and is returned
+// as it is.
 func (d *Docker) Logs(ctx context.Context, id string, from berth.LogPosition, follow bool,
 	fn func(berth.LogChunk) error,
 ) error {
 	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: follow}
-	if since := start(from); !since.IsZero() {
+	if since := from.Since(time.Now()); !since.IsZero() {
 		options.Since = fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond())
 	}
 
@@ -50,7 +43,7 @@ func (d *Docker) Logs(ctx context.Context, id string, from berth.LogPosition, fo
 
 	var consumerErr error
 
-	err = readFrames(body, newStamper(from), func(chunk berth.LogChunk) error {
+	err = readFrames(body, newStamper(), func(chunk berth.LogChunk) error {
 		consumerErr = fn(chunk)
 
 		return consumerErr
@@ -60,20 +53,6 @@ func (d *Docker) Logs(ctx context.Context, id string, from berth.LogPosition, fo
 	}
 
 	return d.translate(ctx, err, "reading the log of container %q", id)
-}
-
-// start is where a resumed read begins: at the older of the two positions.
-func start(from berth.LogPosition) time.Time {
-	older := from.Stdout
-	if from.Stderr.Before(older) {
-		older = from.Stderr
-	}
-
-	if older.IsZero() {
-		return older
-	}
-
-	return older.Add(-stampSlack)
 }
 
 // readFrames splits Docker's multiplexed stream: per chunk one frame of
@@ -108,13 +87,9 @@ func readFrames(r io.Reader, stamps *stamper, fn func(berth.LogChunk) error) err
 			return err
 		}
 
-		chunk, isNew, err := stamps.chunk(header[0], frame)
+		chunk, err := stamps.chunk(header[0], frame)
 		if err != nil {
 			return err
-		}
-
-		if !isNew {
-			continue
 		}
 
 		if err := fn(chunk); err != nil {
@@ -123,34 +98,30 @@ func readFrames(r io.Reader, stamps *stamper, fn func(berth.LogChunk) error) err
 	}
 }
 
-// stamper makes stamps unique within a stream and knows what was read before.
+// stamper makes stamps unique within a stream.
 type stamper struct {
 	streams map[string]*mark
 }
 
 type mark struct {
-	from time.Time // chunks up to here were read before
 	raw  time.Time // Docker's stamp of the last chunk
 	same int       // chunks with that stamp so far, but one
 	open bool      // the last chunk did not end its line
 }
 
-func newStamper(from berth.LogPosition) *stamper {
-	return &stamper{streams: map[string]*mark{
-		berth.Stdout: {from: from.Stdout},
-		berth.Stderr: {from: from.Stderr},
-	}}
+func newStamper() *stamper {
+	return &stamper{streams: map[string]*mark{berth.Stdout: {}, berth.Stderr: {}}}
 }
 
-func (s *stamper) chunk(stream byte, frame []byte) (chunk berth.LogChunk, isNew bool, err error) {
+func (s *stamper) chunk(stream byte, frame []byte) (chunk berth.LogChunk, err error) {
 	stamp, data, found := bytes.Cut(frame, []byte(" "))
 	if !found {
-		return chunk, false, fmt.Errorf("%w: no stamp", errFrame)
+		return chunk, fmt.Errorf("%w: no stamp", errFrame)
 	}
 
 	raw, err := time.Parse(time.RFC3339Nano, string(stamp))
 	if err != nil {
-		return chunk, false, fmt.Errorf("%w: %w", errFrame, err)
+		return chunk, fmt.Errorf("%w: %w", errFrame, err)
 	}
 
 	name := berth.Stdout
@@ -172,7 +143,6 @@ func (s *stamper) chunk(stream byte, frame []byte) (chunk berth.LogChunk, isNew 
 	}
 
 	m.open = !bytes.HasSuffix(data, []byte("\n"))
-	at := raw.Add(time.Duration(m.same)).UTC()
 
-	return berth.LogChunk{Stream: name, At: at, Data: data}, at.After(m.from), nil
+	return berth.LogChunk{Stream: name, At: raw.Add(time.Duration(m.same)).UTC(), Data: data}, nil
 }

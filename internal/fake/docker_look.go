@@ -95,7 +95,8 @@ func (d *Docker) pause(ctx context.Context, more <-chan struct{}) {
 	}
 }
 
-// Logs calls take with the output after from, in order.
+// Logs calls take with the output after from, in order, and with some before it:
+// Docker knows times only.
 func (d *Docker) Logs(ctx context.Context, id string, from berth.LogPosition, follow bool, take func(berth.LogChunk) error) error {
 	return d.hooked().Logs.do(ctx, id, func(ctx context.Context) error { return d.logs(ctx, id, from, follow, take) })
 }
@@ -109,16 +110,13 @@ func (d *Docker) logs(ctx context.Context, id string, from berth.LogPosition, fo
 		return err
 	}
 
+	since := from.Since(time.Now())
+
 	for at := 0; ; {
 		for ; at < len(b.log); at++ {
 			c := b.log[at]
 
-			after := from.Stdout
-			if c.Stream == berth.Stderr {
-				after = from.Stderr
-			}
-
-			if !c.At.After(after) {
+			if c.At.Before(since) {
 				continue
 			}
 

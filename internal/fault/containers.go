@@ -72,14 +72,19 @@ func (c *Containers) List(ctx context.Context) ([]berth.Container, error) {
 	return call(ctx, c.Injector, c.life, Docker, "List", "", func() ([]berth.Container, error) { return c.next.List(ctx) }, nil)
 }
 
-// Logs breaks off half-way, too: after three chunks.
+// Logs breaks off half-way, too: after three new chunks.
 func (c *Containers) Logs(ctx context.Context, id string, from berth.LogPosition, follow bool, take func(berth.LogChunk) error) error {
 	const some = 3
 
 	read := func(limit int) func() (struct{}, error) {
 		return func() (struct{}, error) {
+			again := berth.LogResume{From: from}
 			err := c.next.Logs(ctx, id, from, follow, func(chunk berth.LogChunk) error {
-				if limit--; limit < 0 {
+				if !again.Read(chunk) {
+					limit--
+				}
+
+				if limit < 0 {
 					return berth.Errorf(berth.KindUnavailable, "injected: the connection broke")
 				}
 

@@ -39,20 +39,20 @@ func testLogResume(t *testing.T, r Runtime) {
 
 	for {
 		count := 0
+		again := berth.LogResume{From: position}
 
 		err := r.Logs(t.Context(), c.ID, position, true, func(chunk berth.LogChunk) error {
+			if again.Read(chunk) {
+				return nil
+			}
+
 			if count == perRead {
 				return errEnough
 			}
 
 			count++
 			out[chunk.Stream] += string(chunk.Data)
-
-			if chunk.Stream == berth.Stdout {
-				position.Stdout = chunk.At
-			} else {
-				position.Stderr = chunk.At
-			}
+			position.Pass(chunk)
 
 			return nil
 		})

@@ -26,8 +26,8 @@ type Containers interface {
 	Stop(ctx context.Context, id string, grace time.Duration) error
 	// Remove removes a container that does not run. An absent one is a success.
 	Remove(ctx context.Context, id string) error
-	// Logs calls take with the output after from, in order. With follow it ends
-	// when the container has exited.
+	// Logs calls take with the output after from, in order, and with some before
+	// it (berth.LogResume). With follow it ends when the container has exited.
 	Logs(ctx context.Context, id string, from berth.LogPosition, follow bool, take func(berth.LogChunk) error) error
 }
 

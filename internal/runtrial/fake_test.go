@@ -49,6 +49,8 @@ type docks struct {
 	muted     func(ctx context.Context, err error) error
 	logBreaks chan struct{} // closed = those of Logs break with logErr
 	logErr    error
+	perChunk  time.Duration       // that Logs takes
+	readFrom  []berth.LogPosition // of the calls of Logs
 }
 
 func newDocks(t *testing.T) *docks {
@@ -133,6 +135,21 @@ func (d *docks) aroundWait(ctx context.Context, _ string, call func(context.Cont
 	}
 
 	return c, err
+}
+
+// Logs is the fake's, in the time that Docker takes.
+func (d *docks) Logs(ctx context.Context, id string, from berth.LogPosition, follow bool, take func(berth.LogChunk) error) error {
+	d.mu.Lock()
+	d.readFrom = append(d.readFrom, from)
+	d.mu.Unlock()
+
+	return d.Docker.Logs(ctx, id, from, follow, func(c berth.LogChunk) error {
+		if d.perChunk > 0 {
+			time.Sleep(d.perChunk)
+		}
+
+		return take(c)
+	})
 }
 
 func (d *docks) aroundLogs(ctx context.Context, _ string, call func(context.Context) error) (err error) {

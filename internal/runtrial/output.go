@@ -51,11 +51,11 @@ type output struct {
 	torn   bool // the end of the log cannot be read
 	lines  []string
 
-	position berth.LogPosition // of what was read; one goroutine reads
-	before   berth.LogPosition // what an earlier run took in
-	taken    berth.LogPosition // what was taken in
-	begun    bool              // a chunk was read
-	gap      bool              // Docker had dropped a part of the log
+	read    berth.LogPosition // what this run read
+	again   berth.LogResume   // from there, over another connection
+	earlier berth.LogResume   // from what an earlier run took in
+	taken   berth.LogPosition // what was taken in
+	gap     bool              // Docker had dropped a part of the log
 
 	keptOffset int64    // of the reading that is on disk
 	stored     *reading // up to which all is in the database; for the goroutine that writes
@@ -79,7 +79,8 @@ func newOutput(r *run) *output {
 		o.file = &metricsFile{run: r, metrics: o.metrics, parser: newRecordParser(), left: metricsFileBytes}
 	}
 
-	if kept, found := r.dirs.reading(r.container.ID); found {
+	// A database that was restored lacks what had been stored: it is read again.
+	if kept, found := r.dirs.reading(r.container.ID); found && (kept.Cut || kept.Offset <= r.who.LogOffset) {
 		o.resume(kept)
 	}
 
@@ -91,11 +92,22 @@ func newOutput(r *run) *output {
 // errLogStuck, as ctx's cause; not_found when the container was removed before
 // its metrics were read.
 func (o *output) follow(ctx context.Context, exited <-chan struct{}) error {
-	for {
-		last := isOver(exited)
+	brought := true // the read before brought something new
 
-		err := o.run.containers.Logs(ctx, o.run.container.ID, o.position, true, func(c berth.LogChunk) error {
-			o.take(c)
+	for {
+		last, goesOn := isOver(exited), brought
+		brought = false
+
+		err := o.run.containers.Logs(ctx, o.run.container.ID, o.goOn(), true, func(c berth.LogChunk) error {
+			if !o.take(c) {
+				if goesOn { // to something new; else the connection breaks again and again
+					o.readAt.Store(time.Now().UnixNano())
+				}
+
+				return nil
+			}
+
+			brought = true
 
 			if o.flood != nil && o.pace.floods(c) {
 				o.flood <- failure.IntentFlood
@@ -149,29 +161,46 @@ func isOver(exited <-chan struct{}) bool {
 	}
 }
 
-// take adds a chunk to the log, to the classifier's tail and to the metrics.
-func (o *output) take(c berth.LogChunk) {
+// goOn begins another read of the log, after what this run has read.
+func (o *output) goOn() berth.LogPosition {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	*of(&o.position, c.Stream) = c.At
+	o.again = berth.LogResume{From: o.read}
+
+	return o.read
+}
+
+// take adds a chunk to the log, to the classifier's tail and to the metrics. It
+// reports whether this run reads the chunk for the first time.
+func (o *output) take(c berth.LogChunk) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	if o.readBefore(&o.again, c) {
+		return false
+	}
+
+	o.read.Pass(c)
 
 	if line := bytes.TrimRight(c.Data, "\r\n"); len(line) > 0 {
 		o.lines = append(o.lines, strings.ToValidUTF8(string(line[:min(len(line), lineBytes)]), "\uFFFD"))
 		o.lines = o.lines[max(len(o.lines)-tailLines, 0):]
 	}
 
-	if o.counted(c) {
-		return
+	if o.readBefore(&o.earlier, c) {
+		return true
 	}
 
-	*of(&o.taken, c.Stream) = c.At
+	o.taken.Pass(c)
 
 	if c.Stream == berth.Stdout {
 		o.takeStdout(c)
 	}
 
 	o.store(c)
+
+	return true
 }
 
 // takeStdout parses the line that a chunk ends, if metrics come from there. A

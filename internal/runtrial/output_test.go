@@ -1,7 +1,6 @@
 package runtrial
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -90,6 +89,8 @@ func TestOutput_StoresUpToTheLimit(t *testing.T) {
 	require.Len(t, r.books.pieces(t), 2, "an adopting run does not mark it again")
 }
 
+// Runs that are cut off anywhere follow each other. Each goes on from what the
+// one before wrote down, and has all that came before in its metrics.
 func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 	t.Parallel()
 
@@ -99,28 +100,56 @@ func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 
 		var (
 			chunks []berth.LogChunk
-			whole  bytes.Buffer
+			whole  string
+			lines  int
 		)
 
-		for i, text := range rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 1, 8), 0, 12).Draw(rt, "chunks") {
-			chunks = append(chunks, chunk(rapid.SampledFrom([]string{berth.Stdout, berth.Stderr}).Draw(rt, "stream"), string(text), i))
-			whole.Write(text)
+		for i, second := range rapid.SliceOfNDistinct(rapid.IntRange(0, 1000), 0, 12, rapid.ID[int]).Draw(rt, "stamps") { // the clock jumps
+			c := chunk(berth.Stdout, fmt.Sprintf("m=%d\n", i), second)
+			if rapid.Bool().Draw(rt, "stderr") {
+				c = chunk(berth.Stderr, string(rapid.SliceOfN(rapid.Byte(), 1, 8).Draw(rt, "text")), second)
+			} else {
+				lines++
+			}
+
+			chunks = append(chunks, c)
+			whole += string(c.Data)
 		}
 
+		adopt := func() *output {
+			run := r.newRun(rt)
+			run.container.ID = "c"
+			require.NoError(rt, run.dirs.make(nil))
+
+			return newOutput(run)
+		}
+
+		furthest := 0
+
 		for range rapid.IntRange(1, 4).Draw(rt, "runs") {
-			o := newOutput(r.newRun(rt))
+			o := adopt()
 			stop := rapid.IntRange(0, len(chunks)).Draw(rt, "cut off after")
 
-			for _, c := range chunks[:stop] {
-				o.take(c)
+			for i, c := range chunks[:stop] {
+				require.True(rt, o.take(c))
 
 				if rapid.IntRange(0, 2).Draw(rt, "flush") == 0 {
 					require.NoError(rt, o.write(t.Context()))
 				}
+
+				if rapid.IntRange(0, 2).Draw(rt, "keep") == 0 {
+					if o.stored != nil {
+						furthest = max(furthest, i+1)
+					}
+
+					o.keep()
+				}
 			}
 		}
 
-		o := newOutput(r.newRun(rt))
+		o := adopt()
+		require.Equal(rt, furthest > 0, o.offset > 0, "it goes on from what was kept")
+
 		for _, c := range chunks {
 			o.take(c)
 		}
@@ -132,9 +161,16 @@ func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 
 		stored := r.books.text(t)
 		text, marked := strings.CutSuffix(stored, "\n[berth: the log limit is reached; the rest is not kept]\n")
-		require.True(rt, strings.HasPrefix(whole.String(), text))
-		require.Equal(rt, marked, len(text) < whole.Len(), "all is there, or it says that not")
+		require.True(rt, strings.HasPrefix(whole, text))
+		require.Equal(rt, marked, len(text) < len(whole), "all is there, or it says that not")
 		require.Less(rt, len(text), int(r.config.Bounds.LogLimit)+8, "the limit holds up to one chunk")
+		require.Len(rt, r.books.metrics(t), lines)
+
+		if lines > 0 {
+			require.Equal(rt, lines, o.metrics.byName["m"].Finite, "each line counts once")
+		}
+
+		require.False(rt, o.gap)
 	})
 }
 

@@ -64,7 +64,7 @@ func (d dirs) reading(container string) (r reading, found bool) {
 // resume goes on from where an earlier run stopped to read. The log itself is
 // read from its oldest line for the classifier; what was counted is left out.
 func (o *output) resume(r reading) {
-	o.before, o.taken = r.Position, r.Position
+	o.earlier.From, o.taken = r.Position, r.Position
 	o.offset, o.keptOffset = r.Offset, r.Offset
 	o.cut, o.gap = r.Cut, r.Gap
 	o.line, o.lineAt = r.Line, r.LineAt
@@ -75,30 +75,16 @@ func (o *output) resume(r reading) {
 	}
 }
 
-// counted reports whether an earlier run took a chunk in. The first chunk that
-// Docker still has is one of those, unless Docker has dropped a part of the log.
-func (o *output) counted(c berth.LogChunk) bool {
-	first := !o.begun
-	o.begun = true
+// readBefore reports whether a chunk was read before. It notes that Docker has
+// dropped what followed then.
+func (o *output) readBefore(from *berth.LogResume, c berth.LogChunk) bool {
+	read := from.Read(c)
 
-	if !c.At.After(*of(&o.before, c.Stream)) {
-		return true
+	if from.Lost {
+		from.Lost, o.gap, o.line = false, true, nil
 	}
 
-	if resumed := !o.before.Stdout.IsZero() || !o.before.Stderr.IsZero(); first && resumed {
-		o.gap, o.line = true, nil
-	}
-
-	return false
-}
-
-// of is the place of a stream in a position.
-func of(p *berth.LogPosition, stream string) *time.Time {
-	if stream == berth.Stdout {
-		return &p.Stdout
-	}
-
-	return &p.Stderr
+	return read
 }
 
 // reading says how far the log was read; nil when no further than before. The

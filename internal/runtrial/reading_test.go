@@ -141,3 +141,108 @@ func TestRun_KeepsWhatItReadWhileItReads(t *testing.T) {
 		require.NoFileExists(t, r.file(readingName), "it goes with the result")
 	})
 }
+
+// Docker needs minutes for what a chatty job printed. What it hands out a second
+// time is progress, too: else no run would ever come to the end of the log.
+func TestRun_ReadsALogThatDockerIsSlowWith(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.docks.perChunk = 100 * time.Millisecond
+
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+
+		for i := range 500 { // at once, so the second read begins with the first line
+			box.Print(berth.Stdout, "acc="+strconv.Itoa(i)+"\n")
+		}
+
+		box.Exit(0)
+
+		got := <-ended
+		require.NoError(t, got.err)
+		require.Equal(t, berth.FailureOK, got.outcome.Kind)
+		require.InDelta(t, 499, *got.outcome.Value, 0)
+		require.Len(t, r.books.metrics(t), 500, "and none counts twice")
+	})
+}
+
+// One stream is silent: the other one is not read again from its start.
+func TestRun_ReadsOnlyTheEndOfALogAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.config.SampleEvery = time.Second
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+		box.Print(berth.Stderr, "a warning\n")
+
+		for range 100 {
+			time.Sleep(time.Minute)
+			box.Print(berth.Stdout, "acc=1\n")
+		}
+
+		box.Exit(0)
+		require.NoError(t, (<-ended).err)
+
+		again := r.docks.readFrom[len(r.docks.readFrom)-1]
+		require.WithinDuration(t, time.Now(), again.Since(time.Now()), time.Minute)
+	})
+}
+
+// A database that was restored lacks what it had of the log and the curve. The
+// run that adopts the container stores it again.
+func TestRun_ReadsAgainWhatARestoredDatabaseForgot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		box := r.readFor(t, time.Second, func(box *fake.Process) { box.Print(berth.Stdout, "acc=0.9\n") })
+		r.books.Ledger = newBooks(t).Ledger
+		box.Print(berth.Stdout, "acc=0.5\n")
+		box.Exit(0)
+
+		got := <-r.start(t.Context(), r.order())
+		require.NoError(t, got.err)
+		require.Equal(t, "acc=0.9\nacc=0.5\n", r.books.text(t))
+		require.Len(t, r.books.metrics(t), 2)
+		require.InDelta(t, 0.5, *got.outcome.Value, 0)
+	})
+}
+
+// The host's clock is set back by an hour. What a job prints then counts once.
+func TestRun_ReadsOnAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+
+	for name, minutes := range map[string][2][]int{ // stamps before and after the run is replaced
+		"while nobody read": {{0, 30, 60}, {1, 31, 61}},
+		"while a run read":  {{0, 60, 1, 2}, {3, 61}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				r.books.says(func(who *berth.Assignee) { who.Spec.Objective.Strategy = berth.StrategyMean })
+
+				values, sum, text := 0, 0, ""
+				say := func(box *fake.Process, stamps []int) {
+					for _, minute := range stamps {
+						values, sum = values+1, sum+values+1
+						line := "acc=" + strconv.Itoa(values) + "\n"
+						text += line
+						box.PrintAt(noon.Add(time.Duration(minute)*time.Minute), berth.Stdout, line)
+					}
+				}
+
+				box := r.readFor(t, time.Second, func(box *fake.Process) { say(box, minutes[0]) })
+				say(box, minutes[1])
+				box.Exit(0)
+
+				got := <-r.start(t.Context(), r.order())
+				require.NoError(t, got.err)
+				require.Equal(t, text, r.books.text(t))
+				require.Len(t, r.books.metrics(t), values)
+				require.InDelta(t, float64(sum)/float64(values), *got.outcome.Value, 1e-9)
+			})
+		})
+	}
+}
