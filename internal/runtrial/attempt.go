@@ -38,11 +38,7 @@ func (e *Executor) open(order Order, who berth.Assignee) *run {
 
 // attempt takes the attempt through its life.
 func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
-	if err := r.clear(ctx); err != nil {
-		return berth.Outcome{}, cutOff(ctx, err)
-	}
-
-	launch, err := r.prepare()
+	launch, err := r.ready(ctx)
 	if err == nil {
 		r.container, err = r.ensure(ctx, launch)
 	}
@@ -91,6 +87,48 @@ func refusal(err error) *berth.StartError {
 	}
 
 	return nil
+}
+
+// ready clears the way for the attempt's container and prepares its launch. A
+// host that cannot for startPatience fails the start: another one may, and a host
+// that goes on so is cordoned. Errors: invalid; *berth.StartError; unavailable
+// when a container of the attempt may be there; ctx's cause.
+func (r *run) ready(ctx context.Context) (launch berth.Launch, err error) {
+	for giveUp := time.Now().Add(startPatience); ; {
+		if err = r.clear(ctx); err == nil {
+			launch, err = r.prepare()
+		}
+
+		switch {
+		case err == nil, berth.KindOf(err) == berth.KindInvalid:
+			return launch, err
+		case ctx.Err() != nil:
+			return launch, context.Cause(ctx)
+		case !time.Now().Before(giveUp):
+			return launch, r.cannotStart(ctx, err)
+		}
+
+		select {
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// cannotStart turns the reason why the host cannot start the attempt into a
+// *berth.StartError. A container that runs without being recorded is stopped
+// first; while Docker does not answer, that fails and the attempt waits for
+// Docker. One that is recorded goes on, and its result with it: the error stays.
+func (r *run) cannotStart(ctx context.Context, why error) error {
+	if r.who.Attempt.ContainerID != "" {
+		return why
+	}
+
+	if err := r.stop(ctx, r.containers.Name(r.who.Attempt.ID), r.config.Grace); err != nil {
+		return err
+	}
+
+	return &berth.StartError{Kind: berth.FailureInfra, Err: why}
 }
 
 // clear removes what runs here of earlier attempts of the trial, which were

@@ -190,6 +190,10 @@ const (
 	// stopPatience is how long beyond its grace a container that must stop is
 	// asked to while Docker does not answer: three questions of 10 s each.
 	stopPatience = 30 * time.Second
+	// startPatience is how long a host tries to prepare an attempt, or to stop a
+	// container of an earlier one: thirty tries to write, or two to stop. It is
+	// half of berth.LeaseTerm, so the attempt keeps its lease.
+	startPatience = 30 * time.Second
 	// abandonGrace is what a container has that a newer attempt has replaced.
 	abandonGrace = 5 * time.Second
 	retryEvery   = time.Second
