@@ -26,7 +26,7 @@ const (
 	FailureCanceled       FailureKind = "canceled"        // a person or the sweep stopped it
 	FailurePruned         FailureKind = "pruned"          // early stopping
 	FailureLogFlood       FailureKind = "log_flood"       // printed faster than allowed for too long; never retried
-	FailureDiskQuota      FailureKind = "disk_quota"      // wrote more files than an attempt may keep; never retried
+	FailureDiskQuota      FailureKind = "disk_quota"      // wrote more files than an attempt may keep, or filled its host's disk; never retried
 )
 
 // NextStep says what a trial does after an attempt of some kind.

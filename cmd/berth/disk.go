@@ -70,3 +70,20 @@ func fullest(dirs ...string) (berth.Disk, error) {
 
 	return least, nil
 }
+
+// freeDisks is what is free where trials keep their files, and where Docker keeps
+// logs. A Docker whose directory is not to be seen from here is on the same disk,
+// as on most machines.
+func freeDisks(dataDir, dockerDir string) (files, logs int64, err error) {
+	data, err := fullest(dataDir)
+	if err != nil {
+		return 0, 0, err
+	}
+
+	docker, err := fullest(dockerDir)
+	if docker.TotalBytes == 0 {
+		docker = data
+	}
+
+	return data.FreeBytes, docker.FreeBytes, err
+}

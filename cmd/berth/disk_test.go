@@ -35,3 +35,17 @@ func TestFullest(t *testing.T) {
 	_, err = fullest(filepath.Join(dir, string(make([]byte, 1))))
 	require.ErrorContains(t, err, "asking what is free")
 }
+
+func TestFreeDisks(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	files, logs, err := freeDisks(dir, filepath.Join(dir, "not there"))
+	require.NoError(t, err)
+	require.Positive(t, files)
+	require.Less(t, files, int64(math.MaxInt64))
+	require.Equal(t, files, logs, "one disk, as far as is known")
+
+	_, _, err = freeDisks(string(make([]byte, 1)), dir)
+	require.Error(t, err)
+}

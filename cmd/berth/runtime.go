@@ -77,11 +77,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 				return memory.AvailableBytes, err
 			},
 			DiskHeadroom: host.DiskHeadroomBytes,
-			DiskFree: func() (int64, error) {
-				disk, err := fullest(m.dataDir)
-
-				return disk.FreeBytes, err
-			},
+			DiskFree:     func() (files, logs int64, err error) { return freeDisks(m.dataDir, info.RootDir) },
 		}, log)
 
 	return containerRuntime{

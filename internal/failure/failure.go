@@ -52,11 +52,14 @@ type Evidence struct {
 	MemoryLimitBytes int64
 	PeakBytes        int64 // working set
 	Host             HostEvidence
+	Disk             DiskEvidence
+	LogTorn          bool // the end of its log cannot be read
 	DaemonLost       bool // Docker went away at about the time of the exit
 	HostRestarted    bool // the container belongs to an earlier boot
 
 	Objective       string // metric of the sweep; empty = it has none
 	HasObjective    bool   // a value was reported
+	FromLog         bool   // its metrics are read from what it printed
 	ObjectiveStatus berth.MetricStatus
 
 	Limits Limits
@@ -71,15 +74,10 @@ type Limits struct {
 	ProbeFor     time.Duration // how long a short probe may run
 }
 
-// HostEvidence is what is known of the machine's memory, and of its disk where
-// trials keep their files.
+// HostEvidence is what is known of the machine's memory.
 type HostEvidence struct {
 	Measured       bool  // AvailableBytes is a measurement
 	AvailableBytes int64 // what programs could still take when the container was last sampled
-
-	DiskMeasured      bool  // DiskFreeBytes is a measurement
-	DiskFreeBytes     int64 // the least that was free while the container ran
-	DiskHeadroomBytes int64 // with less free, the disk counts as full
 }
 
 // DeviceEvidence is what is known of the GPU side; zero on the CPU.
@@ -123,6 +121,7 @@ var rules = []func(Evidence) (berth.FailureKind, string){
 	deviceOOMText,
 	ambiguousText,
 	neighbourFault,
+	fullDisk,
 	exitCode,
 }
 

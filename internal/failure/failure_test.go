@@ -37,8 +37,15 @@ func used(peak, limit int64, exit int, lines ...string) failure.Evidence {
 func withDisk(free int64, lines ...string) failure.Evidence {
 	return failure.Evidence{
 		ExitCode: 1, LogTail: lines, HostName: "a",
-		Host: failure.HostEvidence{DiskMeasured: true, DiskFreeBytes: free * mib, DiskHeadroomBytes: 2048 * mib},
+		Disk: failure.DiskEvidence{Measured: true, FreeBytes: free * mib, LogFreeBytes: free * mib, HeadroomBytes: 2048 * mib},
 	}
+}
+
+// reports is an attempt that ended well and reported its objective.
+func reports(e failure.Evidence, fromLog bool) failure.Evidence {
+	e.ExitCode, e.Objective, e.HasObjective, e.ObjectiveStatus, e.FromLog = 0, "acc", true, berth.MetricFinite, fromLog
+
+	return e
 }
 
 func with(e failure.Evidence, change func(*failure.Evidence)) failure.Evidence {
@@ -266,10 +273,75 @@ func TestClassify(t *testing.T) {
 			withDisk(0, traceback("OSError: [Errno 28] No space left on device: '/tmp/x'")...), berth.FailureUserError, "/tmp",
 		},
 		"another error on a full disk": {
-			withDisk(0, traceback("ValueError: shapes do not match")...), berth.FailureUserError, "shapes",
+			withDisk(0, traceback("RuntimeError: [enforce fail at inline_container.cc:593] . PytorchStreamWriter failed writing file data/1: file write failed")...),
+			berth.FailureInfra, "it failed then (exit code 1): RuntimeError: [enforce fail",
+		},
+		"another error on a disk that is nearly full": {
+			withDisk(20, traceback("ValueError: shapes do not match")...), berth.FailureUserError, "shapes",
+		},
+		"a bus error on a full disk": {
+			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode = 135 }), berth.FailureInfra, `the disk of host "a" was full`,
+		},
+		"killed from outside on a full disk": {
+			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode = 143 }), berth.FailurePreempted, "from outside",
+		},
+		"refused values on a full disk": {
+			with(withDisk(0, "width must be even"), func(e *failure.Evidence) { e.ExitCode = 78 }), berth.FailureBadConfig, "width",
 		},
 		"its own files were too many, and filled the disk": {
 			with(withDisk(0, "No space left on device"), func(e *failure.Evidence) { e.Intent = failure.IntentQuota }), berth.FailureDiskQuota, "",
+		},
+		"its own files filled the disk, below the quota": {
+			with(withDisk(48, "No space left on device"), func(e *failure.Evidence) { e.Disk.OwnBytes = 2000 * mib }), berth.FailureDiskQuota,
+			`wrote 2,000 MiB to /trial/out and /trial/checkpoint, which filled the disk of host "a": it had 48 MiB free`,
+		},
+		"its own files filled the disk, and it could not say so": {
+			with(withDisk(0), func(e *failure.Evidence) { e.Disk.OwnBytes = 2048 * mib }), berth.FailureDiskQuota, "its files were removed",
+		},
+		"others' files filled the disk, with or without its own": {
+			with(withDisk(48, "No space left on device"), func(e *failure.Evidence) { e.Disk.OwnBytes = 1999 * mib }), berth.FailureInfra, "was full",
+		},
+		"no space, and nobody looked at the disk": {
+			with(withDisk(90_000, traceback("OSError: [Errno 28] No space left on device")...), func(e *failure.Evidence) { e.Disk.Missed = true }),
+			berth.FailureInfra, `at which Berth did not look`,
+		},
+		"its /tmp is full, and nobody looked at the disk": {
+			with(withDisk(90_000, traceback("OSError: [Errno 28] No space left on device: '/tmp/x'")...), func(e *failure.Evidence) { e.Disk.Missed = true }),
+			berth.FailureUserError, "/tmp",
+		},
+		"the disk has no inodes": {
+			with(withDisk(90_000, traceback("OSError: [Errno 28] No space left on device: '/trial/out/x'")...), func(e *failure.Evidence) { e.Disk.Problem = "no inodes" }),
+			berth.FailureInfra, `the disk of host "a" takes no files: no inodes`,
+		},
+		"the disk is read-only": {
+			with(withDisk(90_000, traceback("OSError: [Errno 30] Read-only file system: '/trial/out/x'")...), func(e *failure.Evidence) { e.Disk.Problem = "read-only" }),
+			berth.FailureInfra, "takes no files",
+		},
+		"the disk is read-only, and it wrote elsewhere": {
+			with(withDisk(90_000, traceback("OSError: [Errno 30] Read-only file system: '/app/x'")...), func(e *failure.Evidence) { e.Disk.Problem = "read-only" }),
+			berth.FailureUserError, "only /trial/out",
+		},
+
+		// What a program printed may be lost.
+		"it ended well on a full disk, and its report is missing": {
+			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode, e.Objective = 0, "acc" }), berth.FailureInfra, `its report of "acc" is missing`,
+		},
+		"it ended well, and Docker may have dropped its best": {
+			reports(withDisk(0), true), berth.FailureInfra, "Docker dropped what it printed",
+		},
+		"it ended well on a full disk, and reported in a file": {reports(withDisk(0), false), berth.FailureOK, "finished"},
+		"it ended well within the headroom":                    {reports(withDisk(20), true), berth.FailureOK, "finished"},
+		"it ended well, and filled the disk": {
+			with(reports(withDisk(0), true), func(e *failure.Evidence) { e.Disk.OwnBytes = 3000 * mib }), berth.FailureDiskQuota, "wrote 3,000 MiB",
+		},
+		"it ended well, and only the disk of Docker's logs was full": {
+			with(reports(withDisk(90_000), true), func(e *failure.Evidence) { e.Disk.LogFreeBytes = 0 }), berth.FailureInfra, "the disk of Docker's logs",
+		},
+		"it ended well, and its log is torn": {
+			with(reports(withDisk(90_000), true), func(e *failure.Evidence) { e.LogTorn = true }), berth.FailureInfra, "a part of its log is lost",
+		},
+		"it ended well, its log is torn, and it reported in a file": {
+			with(reports(withDisk(90_000), false), func(e *failure.Evidence) { e.LogTorn = true }), berth.FailureOK, "finished",
 		},
 		"it ended well on a full disk": {
 			with(withDisk(0, "No space left on device"), func(e *failure.Evidence) { e.ExitCode = 0 }), berth.FailureOK, "",
@@ -374,9 +446,15 @@ func evidence(t *rapid.T) failure.Evidence {
 		PeakBytes:  rapid.Int64Range(0, 2000*mib).Draw(t, "host peak"),
 		Host: failure.HostEvidence{
 			Measured: rapid.Bool().Draw(t, "host measured"), AvailableBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "available"),
-			DiskMeasured: rapid.Bool().Draw(t, "disk measured"), DiskFreeBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "disk"),
-			DiskHeadroomBytes: 2000 * mib,
 		},
+		Disk: failure.DiskEvidence{
+			Measured: rapid.Bool().Draw(t, "disk measured"), FreeBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "disk"),
+			LogFreeBytes: rapid.Int64Range(0, 100*mib).Draw(t, "disk of logs"), OwnBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "own files"),
+			HeadroomBytes: 2000 * mib, Missed: rapid.Bool().Draw(t, "disk missed"),
+			Problem: rapid.SampledFrom([]string{"", "read-only"}).Draw(t, "disk problem"),
+		},
+		LogTorn:          rapid.Bool().Draw(t, "log torn"),
+		FromLog:          rapid.Bool().Draw(t, "from log"),
 		MemoryLimitBytes: rapid.Int64Range(0, 2000*mib).Draw(t, "host limit"),
 		DaemonLost:       rapid.Bool().Draw(t, "lost"),
 		Objective:        rapid.SampledFrom([]string{"", "loss"}).Draw(t, "objective"),
@@ -408,7 +486,7 @@ func TestProperties(t *testing.T) {
 		if e.ExitCode == 0 && e.Intent == failure.IntentNone {
 			require.False(t, kind.OutOfMemory(), "exit 0 is never out of memory")
 
-			lost := e.DaemonLost && e.Objective != "" && !e.HasObjective // its output may be
+			lost := e.Objective != "" && (e.DaemonLost && !e.HasObjective || e.FromLog && e.LogTorn || e.Disk.Measured) // its output may be
 			require.Equal(t, lost && kind == berth.FailureInfra, kind.Policy().Next != berth.NextDone)
 		}
 

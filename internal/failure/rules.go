@@ -90,15 +90,16 @@ func succeeded(e Evidence) (berth.FailureKind, string) {
 			"; set resources.memory higher if a data loader died"
 	}
 
+	lost, why := outputLost(e)
+
 	switch {
 	case e.Device.Asked && e.Device.Measured && e.Device.PeakBytes == 0:
 		return berth.FailureNoDevice, "was given a GPU and did not touch it: the framework fell back to the CPU; " +
 			"look for \"Could not find cuda drivers\" or \"Cannot dlopen\" in the log, or set resources.device: cpu"
 	case e.Objective == "":
 		return berth.FailureOK, "finished" + warning
-	case !e.HasObjective && e.DaemonLost: // measured: with live-restore, the last lines of those that end meanwhile are lost
-		return berth.FailureInfra, fmt.Sprintf("ended well while Docker was away, and its report of %q was lost with its output; "+
-			"Berth runs it again (a metrics file is not lost: metrics.source)", e.Objective)
+	case lost != "":
+		return lost, why
 	case !e.HasObjective:
 		return berth.FailureNoResult, fmt.Sprintf("ended well but never reported %q; check objective.metric and metrics.source%s",
 			e.Objective, warning)
@@ -161,23 +162,6 @@ func kernelOOM(e Evidence) (berth.FailureKind, string) {
 	}
 
 	return berth.FailureHostOOM, e.hostOOM(" and the kernel killed it")
-}
-
-// hostDisk: the disk of the host is shared, so a trial that finds it full did
-// nothing wrong. What only the trial itself fills is left to the other rules.
-func hostDisk(e Evidence) (berth.FailureKind, string) {
-	if !e.Host.DiskMeasured || e.Host.DiskFreeBytes >= e.Host.DiskHeadroomBytes {
-		return "", ""
-	}
-
-	line := e.findWithout(noSpaceSigns, ownMemory)
-	if line == "" {
-		return "", ""
-	}
-
-	return berth.FailureInfra, fmt.Sprintf("the disk of host %q was full: it had %s free, less than the %s that Berth keeps (--disk-headroom); "+
-		"nothing new starts there until a person frees space; Berth runs the trial again; it said: %s",
-		e.HostName, berth.BytesText(e.Host.DiskFreeBytes), berth.BytesText(e.Host.DiskHeadroomBytes), line)
 }
 
 // infrastructure: a restarting Docker without live-restore ends containers with

@@ -10,8 +10,11 @@ import (
 // maxQuote is how many characters of the log a message quotes.
 const maxQuote = 300
 
-// noSpace is what programs say of ENOSPC.
-const noSpace = `\[Errno 28\]|No space left on device`
+// noSpace is what programs say of ENOSPC: Go's in small letters.
+const noSpace = `\[Errno 28\]|(?i:no space left on device)`
+
+// readOnly is what programs say of EROFS.
+const readOnly = `\[Errno 30\]|Read-only file system`
 
 // Texts of frameworks. Each is the framework's own error, not a word that a
 // program may print in passing.
@@ -34,6 +37,9 @@ var (
 
 	// noSpaceSigns: a file system was full.
 	noSpaceSigns = compile(noSpace)
+
+	// readOnlySigns: a file system that takes no files was to take one of the trial's.
+	readOnlySigns = compile(`(?:` + readOnly + `).*/trial/(?:out|checkpoint)\b`)
 
 	// ownMemory are the file systems in memory that a trial has to itself.
 	ownMemory = compile(`/dev/shm\b|/tmp\b`)
@@ -89,7 +95,7 @@ var hints = []struct {
 	hint string
 }{
 	{
-		regexp.MustCompile(`\[Errno 30\]|Read-only file system`),
+		regexp.MustCompile(readOnly),
 		"; only /trial/out, /trial/checkpoint and /tmp can be written",
 	},
 	{

@@ -23,7 +23,7 @@ const (
 // ours is what of an attempt's directory goes when its result is committed.
 var ours = []string{
 	"in", launchName, launchName + ".tmp", verdictName, verdictName + ".tmp", usageName, usageName + ".tmp",
-	readingName, readingName + ".tmp", intentName, intentName + ".tmp",
+	readingName, readingName + ".tmp", intentName, intentName + ".tmp", diskName,
 }
 
 // dirs are the host's directories of one attempt.

@@ -15,8 +15,21 @@ import (
 	"github.com/berthml/berth/internal/fake"
 )
 
-// The host's disk is full for a moment, until an attempt that fails gives its
-// room back. None of the attempts is to blame.
+const plenty = 90 << 30
+
+// hasDisk gives the host a disk for files and logs, with a headroom of 2 GiB. The
+// test says what is free on it.
+func (r *rig) hasDisk() *atomic.Int64 {
+	free := &atomic.Int64{}
+	free.Store(plenty)
+
+	r.config.HostName, r.config.DiskHeadroom = "a", 2<<30
+	r.config.DiskFree = func() (int64, int64, error) { return free.Load(), free.Load(), nil }
+
+	return free
+}
+
+// The host's disk is full for a moment, until somebody frees space. None of the attempts is to blame.
 func TestRun_AFullDiskOfTheHostIsNotTheTrialsFault(t *testing.T) {
 	t.Parallel()
 
@@ -31,13 +44,8 @@ func TestRun_AFullDiskOfTheHostIsNotTheTrialsFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var free atomic.Int64
-
-				free.Store(90 << 30)
-
 				r := setup(t)
-				r.config.HostName, r.config.DiskHeadroom = "a", 2<<30
-				r.config.DiskFree = func() (int64, error) { return free.Load(), nil }
+				free := r.hasDisk()
 				ended := r.start(t.Context(), r.order())
 				box := r.docks.started(t)
 
@@ -46,7 +54,7 @@ func TestRun_AFullDiskOfTheHostIsNotTheTrialsFault(t *testing.T) {
 				}
 
 				time.Sleep(5 * time.Second)
-				free.Store(90 << 30)
+				free.Store(plenty)
 				time.Sleep(5 * time.Second)
 				box.Print(berth.Stderr, "OSError: [Errno 28] No space left on device: '/trial/checkpoint/m.h5'\n")
 				box.Exit(1)
@@ -90,6 +98,170 @@ func TestRun_AFullDiskKeepsNothingFromBeingAdopted(t *testing.T) {
 			require.NoError(t, got.err)
 			require.Equal(t, berth.FailureOK, got.outcome.Kind)
 			require.Equal(t, 1, r.docks.made)
+		})
+	}
+}
+
+const noSpaceLine = "OSError: [Errno 28] No space left on device: '/trial/checkpoint/m.h5'\n"
+
+// The worker is away, or replaced, when the disk is full, and a person frees
+// space before the attempt is judged.
+func TestRun_RemembersThatTheDiskWasFull(t *testing.T) {
+	t.Parallel()
+
+	for name, full := range map[string]func(t *testing.T, r *rig, free *atomic.Int64){
+		"seen by the run before": func(t *testing.T, r *rig, free *atomic.Int64) {
+			t.Helper()
+
+			box := r.readFor(t, 2*time.Second, func(*fake.Process) {}) // a disk with room takes the first record
+			for _, name := range ours {                                // and a full one no further file
+				require.NoError(t, os.MkdirAll(r.file(name+".tmp"), 0o700))
+			}
+
+			free.Store(0)
+			r.readFor(t, 2*time.Second, func(*fake.Process) {})
+			free.Store(plenty)
+			r.readFor(t, 2*time.Second, func(*fake.Process) {})
+
+			ended := r.start(t.Context(), r.order())
+
+			time.Sleep(time.Second)
+			box.Print(berth.Stderr, noSpaceLine)
+			box.Exit(1)
+			await(t, ended)
+		},
+		"seen by nobody": func(t *testing.T, r *rig, _ *atomic.Int64) {
+			t.Helper()
+
+			box := r.leave(t, r.order())
+			box.Print(berth.Stderr, noSpaceLine)
+			box.Exit(1)
+			await(t, r.start(t.Context(), r.order()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				full(t, r, r.hasDisk())
+				require.Equal(t, berth.FailureInfra, r.books.result(t).Outcome.Kind, r.books.result(t).Outcome.Message)
+				require.Contains(t, r.books.result(t).Outcome.Message, `host "a"`)
+			})
+		})
+	}
+}
+
+// The log of a full disk ends before the words do: Docker drops what it cannot
+// write. What was seen of the disk is enough, also for an end that looks well.
+func TestRun_AFullDiskTakesTheLastWords(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		free   int64
+		source string
+		exit   int
+		want   berth.FailureKind
+	}{
+		"failed, and could not say why":      {0, berth.MetricsStdout, 1, berth.FailureInfra},
+		"failed within the headroom":         {1 << 30, berth.MetricsStdout, 1, berth.FailureUserError},
+		"ended well, with an old value":      {0, berth.MetricsStdout, 0, berth.FailureInfra},
+		"ended well, and reports in a file":  {0, berth.MetricsFile, 0, berth.FailureOK},
+		"ended well within the headroom":     {1 << 30, berth.MetricsStdout, 0, berth.FailureOK},
+		"ended well, and there was room all": {plenty, berth.MetricsStdout, 0, berth.FailureOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = c.source })
+
+				free := r.hasDisk()
+				ended := r.start(t.Context(), r.order())
+				box := r.docks.started(t)
+				box.Print(berth.Stdout, "acc=0.1\n")
+				require.NoError(t, os.WriteFile(filepath.Join(mountOf(t, box.Launch, mountOut), metricsName), []byte(`{"acc":0.1}`+"\n"), 0o600))
+				time.Sleep(time.Second)
+				free.Store(c.free)
+				time.Sleep(2 * time.Second) // acc=0.9 is printed, and dropped
+				free.Store(plenty)
+				time.Sleep(time.Second)
+				box.Exit(c.exit)
+
+				got := await(t, ended)
+				require.NoError(t, got.err)
+				require.Equal(t, c.want, got.outcome.Kind, got.outcome.Message)
+				require.Equal(t, c.want == berth.FailureOK, got.outcome.Value != nil)
+			})
+		})
+	}
+}
+
+// What cannot be read behind a tear may hold the best value.
+func TestRun_ATornLogIsNoResult(t *testing.T) {
+	t.Parallel()
+
+	for source, want := range map[string]berth.FailureKind{
+		berth.MetricsStdout: berth.FailureInfra, berth.MetricsFile: berth.FailureOK,
+	} {
+		t.Run(source, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = source })
+				r.docks.mute(berth.Errorf(berth.KindInternal, "malformed log frame"))
+
+				ended := r.start(t.Context(), r.order())
+				box := r.docks.started(t)
+				box.Print(berth.Stdout, "acc=0.1\n")
+				require.NoError(t, os.WriteFile(filepath.Join(mountOf(t, box.Launch, mountOut), metricsName), []byte(`{"acc":0.1}`+"\n"), 0o600))
+				box.Exit(0)
+
+				got := await(t, ended)
+				require.NoError(t, got.err)
+				require.Equal(t, want, got.outcome.Kind, got.outcome.Message)
+				require.Contains(t, got.outcome.Message, "the end of its log could not be read")
+			})
+		})
+	}
+}
+
+// A trial whose own files fill the disk, below its quota, would fill the disk of
+// the next host as well. One that wrote little is not to blame.
+func TestRun_WhoFillsTheDiskIsCharged(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		wrote int
+		want  berth.FailureKind
+	}{
+		"its own files":    {5 << 20, berth.FailureDiskQuota},
+		"others' files":    {3 << 20, berth.FailureInfra},
+		"its own, at once": {4<<20 + entryBytes, berth.FailureDiskQuota},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			free := r.hasDisk()
+			r.config.Bounds.OutputLimit, r.config.DiskHeadroom = 100<<20, 20<<20
+			ended := r.start(t.Context(), r.order())
+			box := r.docks.started(t)
+			model := filepath.Join(r.checkpoints(), "model")
+			require.NoError(t, os.WriteFile(model, make([]byte, c.wrote), 0o600))
+			free.Store(16 << 20)
+			box.Print(berth.Stderr, "OSError: [Errno 28] No space left on device\n")
+			box.Exit(1)
+
+			got := await(t, ended)
+			require.NoError(t, got.err)
+			require.Equal(t, c.want, got.outcome.Kind, got.outcome.Message)
+
+			if c.want == berth.FailureInfra {
+				require.FileExists(t, model, "it goes on from there")
+			} else {
+				require.NoFileExists(t, model)
+				require.Contains(t, got.outcome.Message, "had 16 MiB free")
+			}
 		})
 	}
 }
@@ -198,4 +370,28 @@ func TestRun_AStuckEarlierContainerFailsTheStart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Bytes free do not tell that a disk is out of inodes or read-only.
+func TestDiskProblem(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.hasDisk()
+	require.Empty(t, r.DiskProblem())
+	require.NoDirExists(t, filepath.Join(r.dir, "probe"))
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+
+	require.NoError(t, os.WriteFile(filepath.Join(r.dir, "probe"), nil, 0o600))
+	require.Contains(t, r.DiskProblem(), "takes no new files")
+
+	box.Print(berth.Stderr, noSpaceLine)
+	box.Exit(1)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureInfra, got.outcome.Kind, "its files were refused as well")
+	require.Contains(t, got.outcome.Message, "takes no new files")
 }

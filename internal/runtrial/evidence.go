@@ -28,6 +28,8 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		BelowLimit:       seen.usage.BelowLimit,
 		OOMCause:         seen.exit.OOMCause,
 		Host:             seen.host,
+		Disk:             seen.disk,
+		LogTorn:          seen.torn,
 		HostName:         r.config.HostName,
 		MemoryLimitBytes: r.who.Attempt.Demand.MemoryBytes,
 		PeakBytes:        seen.usage.MemoryPeakBytes,
@@ -39,7 +41,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	var value *float64
 
 	if o := r.who.Spec.Objective; o != nil && !r.short {
-		evidence.Objective = o.Metric
+		evidence.Objective, evidence.FromLog = o.Metric, r.who.Spec.Metrics.Source == berth.MetricsStdout
 		value, evidence.ObjectiveStatus = seen.metrics.objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""
 	}

@@ -61,9 +61,10 @@ type Config struct {
 	// from one for the container's limit by the kernel's log and counters alone.
 	Available func() (int64, error)
 
-	// DiskFree returns what is free of the disk that DataDir is on, in bytes. Nil =
-	// not known: a trial that finds the disk full then counts as failed by itself.
-	DiskFree     func() (int64, error)
+	// DiskFree returns what is free of the disk that DataDir is on, and of the one
+	// with Docker's logs, in bytes. Nil = not known: a trial that finds a disk full
+	// then counts as failed by itself.
+	DiskFree     func() (files, logs int64, err error)
 	DiskHeadroom int64 // bytes; with less free, the disk counts as full
 
 	// CPUIdle returns how much of the host's processor time was idle since boot,

@@ -54,16 +54,17 @@ func (r *run) watchSize(ctx context.Context, exited <-chan struct{}, excess chan
 var errEnough = errors.New("larger than that")
 
 // larger reports whether what the job wrote takes more than limit on the disk.
+func (d dirs) larger(ctx context.Context, limit int64) bool { return d.size(ctx, limit) > limit }
+
+// size is what the job's files take on the disk. It stops to count above enough.
 // Holes of sparse files take nothing. Links are not followed, and what cannot
 // be read counts as empty.
-func (d dirs) larger(ctx context.Context, limit int64) bool {
-	var total int64
-
+func (d dirs) size(ctx context.Context, enough int64) (total int64) {
 	for _, dir := range []string{d.out, d.checkpoint} {
 		if walkBelow(dir, func(_ string, info fs.FileInfo) error {
 			total += max(diskBytes(info), entryBytes)
 
-			if total > limit {
+			if total > enough {
 				return errEnough
 			}
 
@@ -73,7 +74,7 @@ func (d dirs) larger(ctx context.Context, limit int64) bool {
 		}
 	}
 
-	return total > limit
+	return total
 }
 
 // walkBelow calls fn for everything below dir with its path from there, however the job moves it about

@@ -28,6 +28,8 @@ type observation struct {
 	exit    berth.Container
 	usage   berth.Usage
 	host    failure.HostEvidence
+	disk    failure.DiskEvidence
+	torn    bool     // the end of the log cannot be read
 	tail    []string // last lines of both streams
 	metrics *series
 	notes   []string            // what was left out of them
@@ -47,7 +49,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	followCtx, detach := context.WithCancel(context.WithoutCancel(ctx))
 	defer detach()
 
-	sampler := &sampler{usage: most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID)), coverage: r.coverage()}
+	sampler := &sampler{usage: most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID)), coverage: r.coverage(), disk: r.diskWatch()}
 	r.intent, r.askedAt = r.dirs.intent(r.container.ID)
 	before := r.cpuIdle()
 	output := newOutput(r)
@@ -86,7 +88,10 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	sampler.usage.CPUContended = contended(before, r.cpuIdle())
 	r.settleExcess(excess)
 
-	seen := observation{exit: exit, usage: sampler.usage, host: sampler.host, tail: output.lastLines(), metrics: output.metrics}
+	seen := observation{
+		exit: exit, usage: sampler.usage, host: sampler.host, disk: r.finalDisk(ctx, sampler.disk.DiskEvidence),
+		torn: output.torn, tail: output.lastLines(), metrics: output.metrics,
+	}
 	seen.points, seen.pieces = output.finish()
 	seen.notes = output.notes()
 
@@ -158,7 +163,8 @@ type sampler struct {
 
 	usage berth.Usage
 	kept  berth.Usage          // what is on disk
-	host  failure.HostEvidence // memory as read last, and the least of the disk
+	host  failure.HostEvidence // as read last
+	disk  diskWatch
 }
 
 func (r *run) coverage() coverage {
@@ -181,7 +187,7 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 	ticker := time.NewTicker(s.every)
 	defer ticker.Stop()
 
-	s.host = r.look(s.host)
+	r.look(s)
 	r.beat(s.usage)
 	defer r.keepUsage(s) // for whoever adopts the container
 
@@ -193,7 +199,7 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 		}
 
 		if n%max(int(time.Second/s.every), 1) == 0 {
-			s.host = r.look(s.host)
+			r.look(s)
 			r.beat(s.usage)
 		}
 
@@ -204,7 +210,7 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 		select {
 		case <-ticker.C:
 		case <-exited:
-			r.lookAtDisk(&s.host) // its files are still there
+			r.lookAtDisk(&s.disk) // its files are still there
 
 			return nil
 		case <-ctx.Done():
@@ -239,44 +245,23 @@ func (s *sampler) add(m berth.MemorySample, at time.Time) {
 	closeGaps(&s.usage, m.HighWaterBytes)
 }
 
-// look reads what the host has left: of memory now, of its disk the least that
-// was seen. A disk has room again once the first of those that found it full
-// has ended.
-func (r *run) look(host failure.HostEvidence) failure.HostEvidence {
-	r.lookAtDisk(&host)
+// look reads what the host has left.
+func (r *run) look(s *sampler) {
+	r.lookAtDisk(&s.disk)
 
-	host.Measured, host.AvailableBytes = false, 0
+	s.host = failure.HostEvidence{}
 	if r.config.Available == nil {
-		return host
+		return
 	}
 
 	bytes, err := r.config.Available()
 	if err != nil {
 		r.log.Warn("reading the host's available memory", "error", err)
 
-		return host
-	}
-
-	host.Measured, host.AvailableBytes = true, bytes
-
-	return host
-}
-
-func (r *run) lookAtDisk(host *failure.HostEvidence) {
-	if r.config.DiskFree == nil {
 		return
 	}
 
-	bytes, err := r.config.DiskFree()
-	if err != nil {
-		r.log.Warn("reading what is free on the host's disk", "error", err)
-
-		return
-	}
-
-	if !host.DiskMeasured || bytes < host.DiskFreeBytes {
-		host.DiskMeasured, host.DiskFreeBytes, host.DiskHeadroomBytes = true, bytes, r.config.DiskHeadroom
-	}
+	s.host = failure.HostEvidence{Measured: true, AvailableBytes: bytes}
 }
 
 // idleTime is a reading of the host's processor time.

@@ -1,0 +1,123 @@
+package failure
+
+import (
+	"fmt"
+
+	"github.com/berthml/berth"
+)
+
+// DiskEvidence is what is known of the host's disks. They are shared, so a trial
+// that finds one full did nothing wrong, unless its own files filled it.
+type DiskEvidence struct {
+	Measured      bool  // FreeBytes and LogFreeBytes are measurements
+	FreeBytes     int64 // the least that was free while the container ran, where trials keep their files
+	LogFreeBytes  int64 // the same where Docker keeps logs
+	HeadroomBytes int64 // what Berth keeps free where trials keep their files
+	OwnBytes      int64 // what the attempt's files take there; measured when less than the headroom was free
+
+	Missed  bool   // the container ended while Berth did not look at the disk
+	Problem string // why the disk took no new file after the end, in plain words
+}
+
+// diskFullBytes is what a full disk may still have free. An ext4 that refused a
+// write of 1 MiB had 0.3 to 0.6 MiB free (measured, Linux 6.18, 2026-11-23). The
+// rest is for a file that was begun and removed before Berth looked: it looks
+// once a second. It is far below the headroom, in which what runs may end.
+const diskFullBytes = 16 << 20
+
+// KeptBytes is how much Berth keeps free, a full disk's rest at least.
+func (d DiskEvidence) KeptBytes() int64 { return max(d.HeadroomBytes, diskFullBytes) }
+
+// Low reports whether less was free than Berth keeps.
+func (d DiskEvidence) Low() bool { return d.Measured && d.FreeBytes < d.KeptBytes() }
+
+// full reports whether files may have been refused.
+func (d DiskEvidence) full() bool { return d.Measured && d.FreeBytes < diskFullBytes }
+
+// logFull reports whether Docker may have dropped lines of the log: it does when
+// a write is refused, and tells nobody (moby, daemon/logger/copier.go).
+func (d DiskEvidence) logFull() bool { return d.Measured && d.LogFreeBytes < diskFullBytes }
+
+// filledByItself reports whether the disk would not have been low without the
+// attempt's files.
+func (d DiskEvidence) filledByItself() bool {
+	return d.Low() && d.OwnBytes >= d.KeptBytes()-d.FreeBytes
+}
+
+// hostDisk: the program says that a file system refused its file, and the host's
+// disk did. What only the trial itself fills is left to the other rules.
+func hostDisk(e Evidence) (berth.FailureKind, string) {
+	line := e.findWithout(noSpaceSigns, ownMemory)
+	if line == "" && e.Disk.Problem != "" {
+		line = e.findWithout(readOnlySigns, ownMemory)
+	}
+
+	switch {
+	case line == "":
+		return "", ""
+	case e.Disk.Low():
+		return e.diskLow("it said: " + line)
+	case e.Disk.Problem != "":
+		return berth.FailureInfra, fmt.Sprintf("the disk of host %q takes no files: %s; Berth runs the trial again; it said: %s",
+			e.HostName, e.Disk.Problem, line)
+	case e.Disk.Missed:
+		return berth.FailureInfra, fmt.Sprintf("a disk was full when it ended, maybe that of host %q, at which Berth did not look then; "+
+			"Berth runs the trial again; it said: %s", e.HostName, line)
+	default:
+		return "", ""
+	}
+}
+
+// fullDisk: what a program says last goes through Docker's log, which a full
+// disk refuses as well, and some frameworks do not name the reason.
+func fullDisk(e Evidence) (berth.FailureKind, string) {
+	switch e.ExitCode {
+	case exitDocker, exitNotRunnable, exitNotFound, exitSignal + sigkill, exitSignal + sigterm: // that no disk does
+		return "", ""
+	}
+
+	if !e.Disk.full() || e.find(noSpaceSigns) != "" {
+		return "", ""
+	}
+
+	return e.diskLow(fmt.Sprintf("it failed then (exit code %d): %s", e.ExitCode, e.lastWords()))
+}
+
+// diskLow is the end of an attempt that a full disk took its result from: not
+// its fault, unless it filled the disk. Then it would fill the next one.
+func (e Evidence) diskLow(then string) (berth.FailureKind, string) {
+	d := e.Disk
+	had := fmt.Sprintf("it had %s free, less than the %s that Berth keeps (--disk-headroom)",
+		berth.BytesText(d.FreeBytes), berth.BytesText(d.KeptBytes()))
+
+	if d.filledByItself() {
+		return berth.FailureDiskQuota, fmt.Sprintf("wrote %s to /trial/out and /trial/checkpoint, which filled the disk of host %q: %s; "+
+			"its files were removed; write less, or keep only the last checkpoint; %s",
+			berth.BytesText(d.OwnBytes), e.HostName, had, then)
+	}
+
+	return berth.FailureInfra, fmt.Sprintf("the disk of host %q was full: %s; "+
+		"nothing new starts there until a person frees space; Berth runs the trial again; %s", e.HostName, had, then)
+}
+
+// outputLost is the end of an attempt that ended well, and of whose output a
+// part is missing that may have held its result.
+func outputLost(e Evidence) (berth.FailureKind, string) {
+	again := "; Berth runs it again (a metrics file is not lost: metrics.source)"
+
+	switch {
+	case !e.HasObjective && e.DaemonLost: // measured: with live-restore, the last lines of those that end meanwhile are lost
+		return berth.FailureInfra, fmt.Sprintf("ended well while Docker was away, and its report of %q was lost with its output", e.Objective) + again
+	case !e.HasObjective && e.Disk.full():
+		return e.diskLow(fmt.Sprintf("it ended well and its report of %q is missing", e.Objective))
+	case e.FromLog && e.Disk.logFull() && e.Disk.Low():
+		return e.diskLow(fmt.Sprintf("it ended well, but Docker dropped what it printed meanwhile, maybe its report of %q", e.Objective))
+	case e.FromLog && e.Disk.logFull():
+		return berth.FailureInfra, fmt.Sprintf("ended well, but the disk of Docker's logs on host %q was full: it had %s free, so reports of %q may be lost",
+			e.HostName, berth.BytesText(e.Disk.LogFreeBytes), e.Objective) + again
+	case e.FromLog && e.LogTorn:
+		return berth.FailureInfra, fmt.Sprintf("ended well, but a part of its log is lost, which may hold reports of %q", e.Objective) + again
+	default:
+		return "", ""
+	}
+}
