@@ -95,6 +95,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 				DiskBytes:   disk.FreeBytes,
 				DiskTotal:   disk.TotalBytes,
 				OutputBytes: executor.OutputBytes(),
+				Problem:     executor.DiskProblem(),
 			}
 		},
 		watch: func(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -270,7 +271,38 @@ func TestParts_HostDiskFull(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(disk, "filler")))
 	c.requireOnce(id, 8)
 	require.Eventually(t, func() bool { return !told() }, time.Minute, tick)
+
+	// One that fills the disk itself is charged and leaves the disk as it was.
+	filling := c.submit(strings.Replace(busy(1, 1000, half), "train, \"1000\", \"{{n}}\"", "fill, /trial/checkpoint, '1000'", 1))
+	c.until(filling, time.Minute, ended)
+
+	attempts := c.attempts(filling)
+	require.Len(t, attempts, 1)
+	require.Equal(t, "disk_quota", attempts[0].FailureKind, attempts[0].Message)
+	require.Eventually(t, func() bool { return !told() }, time.Minute, tick)
+
+	// A disk without room for a directory takes nothing, whatever it has free.
+	useInodes(t, filepath.Join(disk, "empty"))
+	require.Eventually(t, func() bool { return strings.Contains(c.health(), "takes no new files") }, time.Minute, tick)
+	require.NoError(t, os.RemoveAll(filepath.Join(disk, "empty")))
+
+	id = c.submit(busy(1, 100, half))
+	c.requireOnce(id, 1)
 	c.requireTidy()
+}
+
+// useInodes makes empty files until the disk takes no more.
+func useInodes(t *testing.T, dir string) {
+	t.Helper()
+	require.NoError(t, os.Mkdir(dir, 0o700))
+
+	for n := 0; ; n++ {
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(n)), nil, 0o600); err != nil {
+			require.ErrorIs(t, err, syscall.ENOSPC)
+
+			return
+		}
+	}
 }
 
 // health is what the server says of all parts.

@@ -26,6 +26,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -298,7 +299,7 @@ func (r *Reconciler) reportNoDocker(ctx context.Context) error {
 // free is what the host has to give away.
 func (r *Reconciler) free(running []berth.Container) berth.HostFree {
 	free := r.config.Free(running)
-	free.Problem = r.config.Problem()
+	free.Problem = cmp.Or(r.config.Problem(), free.Problem)
 
 	return free
 }

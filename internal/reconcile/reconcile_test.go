@@ -608,8 +608,17 @@ func (w *world) host(t *testing.T) berth.Host {
 func TestRound_SaysTheProblemOfItsWorker(t *testing.T) { //nolint:paralleltest // bubble
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
-		require.NoError(t, setup(w, func(c *reconcile.Config) { c.Problem = func() string { return "no Temporal" } }).Round(t.Context()))
-		require.Equal(t, []string{"no Temporal"}, w.problems)
+		trouble := "no Temporal"
+		r := setup(w, func(c *reconcile.Config) {
+			c.Problem = func() string { return trouble }
+			c.Free = func([]berth.Container) berth.HostFree { return berth.HostFree{Problem: "its disk takes no files"} }
+		})
+		require.NoError(t, r.Round(t.Context()))
+
+		trouble = ""
+		require.NoError(t, r.Round(t.Context()))
+		require.Equal(t, []string{"no Temporal", "its disk takes no files"}, w.problems)
+		require.Equal(t, berth.HostUnready, w.host(t).State)
 	})
 }
 
