@@ -279,9 +279,9 @@ func playPausedItself(t *testing.T, s *scene) {
 func playWide(t *testing.T, s *scene) {
 	t.Helper()
 
-	const window = 24
+	const window = 32
 
-	s.total, s.capacity = 40, window*2/3
+	s.total, s.capacity = 40, window/2
 	s.runs = func(ctx context.Context, in activities.PlaceInput) (berth.Outcome, error) {
 		s.until(ctx, func() bool { return len(s.asked) >= window })
 
@@ -300,12 +300,12 @@ func playLooksAgain(t *testing.T, s *scene) {
 	t.Helper()
 
 	const (
-		window = 24
+		window = 32
 		away   = window - 1
 		back   = window
 	)
 
-	s.total, s.capacity = 30, window*2/3
+	s.total, s.capacity = 38, window/2
 	s.runs = func(ctx context.Context, in activities.PlaceInput) (berth.Outcome, error) {
 		switch in.Trial {
 		case away:
@@ -317,7 +317,7 @@ func playLooksAgain(t *testing.T, s *scene) {
 		case back:
 			s.until(ctx, func() bool { return s.asks(window + 1) })
 			s.until(ctx, func() bool {
-				s.capacity = window * 2 / 3
+				s.capacity = window / 2
 
 				return true
 			})

@@ -151,9 +151,16 @@ var contents = map[string]content{
 		order: []string{"cancel requested", "version canceled-wait", "step SetSweepState", "cancels a trial", "step FinishSweep", "completed: canceled"},
 	},
 
+	"v5-sweep-wide": {
+		order: []string{
+			"version ahead", "child initiated", "child completed", "step SuggestTrials", "child initiated",
+			"step FinishSweep", "completed: succeeded",
+		},
+		open: 32, counts: map[string]int{"child initiated": 40, "child completed": 40},
+	},
 	"v5-sweep-looks-again": {
-		order: []string{"child completed", "step SuggestTrials", "version capacity", "step Capacity", "step SuggestTrials", "child initiated", "completed: succeeded"},
-		open:  24, counts: map[string]int{"child initiated": 30},
+		order: []string{"version ahead", "child completed", "step SuggestTrials", "version capacity", "step Capacity", "step SuggestTrials", "child initiated", "completed: succeeded"},
+		open:  32, counts: map[string]int{"child initiated": 38},
 	},
 }
 

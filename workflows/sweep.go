@@ -87,6 +87,8 @@ func SweepWorkflow(ctx workflow.Context, in SweepInput) (SweepView, error) {
 
 	tag(ctx, attrSweepID.ValueSet(in.SweepID))
 
+	s.ahead = workflow.GetVersion(ctx, changeAhead, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+
 	if err := s.handle(ctx); err != nil {
 		return SweepView{}, err
 	}
@@ -129,6 +131,9 @@ type sweep struct {
 	mine []int             // trials whose ends Temporal tells this run
 	seen time.Time         // when the database was last asked for ends
 	sent []workflow.Future // requests to trials; Temporal drops those that a run leaves unanswered
+
+	ahead     bool      // false in runs of earlier versions
+	roomSince time.Time // the window has not been full; zero = it is
 
 	looked bool // at the hosts, since a trial ended and no longer than lostCheck ago
 }
@@ -192,6 +197,10 @@ func (s *sweep) wishes() wishes { return wishes{s.Ending, s.Paused, s.plan.MaxPa
 func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel, acted wishes) error {
 	patience := lostCheck
 	if left := s.timeLeft(ctx); left > 0 && s.Clock.Since.IsZero() {
+		patience = min(patience, left)
+	}
+
+	if left := s.dueIn(ctx); left > 0 {
 		patience = min(patience, left)
 	}
 

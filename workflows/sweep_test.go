@@ -74,19 +74,21 @@ func sweepSetup(t *testing.T) *sweepBundle {
 		})
 	b.env.OnActivity(a.SuggestTrials, mock.Anything, mock.Anything).Return(
 		func(_ context.Context, in activities.SuggestInput) (activities.SuggestResult, error) {
+			b.asked = append(b.asked, in.Count)
+
 			if b.suggesting != nil {
 				b.suggesting()
 			}
 
-			b.asked = append(b.asked, in.Count)
-
 			r := activities.SuggestResult{Capacity: b.holds}
+			again := len(b.again)
+
 			for n := in.First; n < in.First+in.Count && n <= b.total; n++ {
 				r.Numbers = append(r.Numbers, cmp.Or(b.again[n], n))
 				delete(b.again, n)
 			}
 
-			r.Exhausted = len(r.Numbers) < in.Count
+			r.Exhausted = len(r.Numbers) < in.Count && len(b.again) == again
 
 			return r, nil
 		}).Maybe()
@@ -300,7 +302,7 @@ func TestSweep_Stop(t *testing.T) {
 	require.Len(t, b.started, 16)
 }
 
-// The machines hold 20 attempts, so 30 trials are open. One at a time leaves the
+// The machines hold 20 attempts, so 40 trials are open. One at a time leaves the
 // least window, and no limit opens it again.
 func TestSweep_MaxParallelChangesTheWindow(t *testing.T) {
 	t.Parallel()
@@ -321,7 +323,27 @@ func TestSweep_MaxParallelChangesTheWindow(t *testing.T) {
 	require.ErrorContains(t, *refused, "must be 0")
 	require.NoError(t, *narrowed)
 	require.NoError(t, *widened)
-	require.Equal(t, []int{30, 16, 30}, open)
+	require.Equal(t, []int{40, 16, 40}, open)
+	require.Len(t, b.started, 80)
+}
+
+// What there may be a place for starts at once; what only waits for one starts a
+// moment later, when that has been placed. So it is when trials end, too.
+func TestSweep_StartsAheadWhenNothingIsMoreUrgent(t *testing.T) {
+	t.Parallel()
+
+	const takes, moment = 10 * time.Second, 400 * time.Millisecond
+
+	b := sweepSetup(t)
+	b.holds, b.total, b.takes = 20, 80, takes
+
+	began, asked := b.env.Now(), make(map[time.Duration]int)
+	b.suggesting = func() { asked[b.env.Now().Sub(began)] += b.asked[len(b.asked)-1] }
+
+	b.execute(t)
+	require.Equal(t, 24, asked[0], "20 places, eight at a time")
+	require.Equal(t, 16, asked[moment], "as many as can run wait")
+	require.Equal(t, 8, asked[takes], "24 have ended, and 16 wait for the 20 places")
 	require.Len(t, b.started, 80)
 }
 
@@ -332,7 +354,7 @@ func TestSweep_OneBadLookAtTheHostsDoesNotLast(t *testing.T) {
 
 	const (
 		bad    = 10 * time.Minute // when most trials end
-		window = 90
+		window = 120
 		long   = 60
 	)
 
@@ -349,7 +371,7 @@ func TestSweep_OneBadLookAtTheHostsDoesNotLast(t *testing.T) {
 			var a *activities.Activities
 
 			b := sweepSetup(t)
-			b.holds, b.total, b.takes = window*2/3, 200, bad
+			b.holds, b.total, b.takes = window/2, 200, bad
 			b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(nil, nil).Maybe()
 
 			b.long = map[int]time.Duration{long: bad + tt.next}
@@ -358,7 +380,7 @@ func TestSweep_OneBadLookAtTheHostsDoesNotLast(t *testing.T) {
 			}
 
 			b.env.RegisterDelayedCallback(func() { b.holds = 2 }, bad-time.Second)
-			b.env.RegisterDelayedCallback(func() { b.holds = window * 2 / 3 }, bad+time.Minute)
+			b.env.RegisterDelayedCallback(func() { b.holds = window / 2 }, bad+time.Minute)
 
 			var before, after int
 

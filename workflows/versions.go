@@ -14,6 +14,7 @@ const (
 	changeLookUp        = "look-up"        // trials that Temporal tells another run of are looked up, also while others bring news
 	changeGivenBack     = "given-back"     // an attempt that is given back is what the ledger says, whatever its trial was asked meanwhile
 	changeTellAtOnce    = "tell-at-once"   // a probe tells several trials their role at once
+	changeAhead         = "ahead"          // a sweep keeps as many trials waiting as can run, and starts those when no place is free
 	changeCapacity      = "capacity"       // a full window is looked at again, as hosts come back
 	changeInfeasible    = "infeasible"     // infeasible trials do not count for max_failed_trials
 )
