@@ -9,6 +9,12 @@ import (
 	"github.com/berthml/berth/internal/memory"
 )
 
+// A round of the placer takes about 10 ms, and is told of a request at once.
+const (
+	decisionWait = 60 * time.Millisecond
+	decisionPoll = 8 * time.Millisecond
+)
+
 // PlaceInput asks for a place for an attempt.
 type PlaceInput struct {
 	SweepID    string        `json:"sweep_id"`
@@ -81,8 +87,48 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 	}
 
 	status, err := ask(ctx, request)
+	if err == nil && status.State == berth.RequestWaiting && hasRoom(hosts, demand) {
+		status = a.decision(ctx, in.AttemptID, status)
+	}
 
 	return PlaceResult{Status: status, Asked: demand}, translate(err)
+}
+
+// hasRoom reports whether the demand fits one of the hosts as they are booked
+// now.
+func hasRoom(hosts []berth.Host, d berth.Demand) bool {
+	return slices.ContainsFunc(hosts, func(h berth.Host) bool {
+		return h.State == berth.HostReady && !h.Exclusive && d.CPUMilli <= h.CPUMilli-h.CPUMilliReserved &&
+			d.MemoryBytes <= h.MemoryBytes-h.MemoryHeadroomBytes-h.MemoryReservedBytes
+	})
+}
+
+// decision waits a moment for what becomes of a request for which there is room.
+// When it is placed by then its workflow needs no signal, which costs Temporal
+// four writes. Else the workflow waits for that.
+func (a *Activities) decision(ctx context.Context, attemptID string, status berth.PlacementStatus) berth.PlacementStatus {
+	ctx, cancel := context.WithTimeout(ctx, decisionWait)
+	defer cancel()
+
+	ticker := time.NewTicker(decisionPoll)
+	defer ticker.Stop()
+
+	for status.State == berth.RequestWaiting {
+		select {
+		case <-ctx.Done():
+			return status
+		case <-ticker.C:
+		}
+
+		later, err := a.Placements.PlacementStatus(ctx, attemptID)
+		if err != nil {
+			return status // the workflow looks again
+		}
+
+		status = later
+	}
+
+	return status
 }
 
 // sizeFor computes the demand from the hosts that take attempts of the sweep
