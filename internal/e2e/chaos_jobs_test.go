@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const mib = 1 << 20
@@ -59,7 +60,14 @@ type job struct {
 	refusable bool
 	// shared: the job has probes that sweeps share.
 	shared bool
+	// limit is limits.max_trial_duration; 0 = none.
+	limit time.Duration
 }
+
+// steadyLimit ends no trial of the job steady, which runs for 4.1 s at most: a
+// busy machine has as long again. A worker may come back after it, and finds
+// what ended before.
+const steadyLimit = 8 * time.Second
 
 // probeBytes is what a shape that was not measured reserves on hosts of 1 GiB:
 // a quarter of the largest.
@@ -97,7 +105,7 @@ const (
 // jobs are what the sweeps of a storm run.
 var jobs = []job{
 	{
-		name: "steady", weight: 4, trials: [2]int{2, 8}, hittable: true,
+		name: "steady", weight: 4, trials: [2]int{2, 8}, hittable: true, limit: steadyLimit,
 		file: func(o order) string { return steadyFile(o, "{{ms}}") },
 		want: func(values map[string]string) expectation {
 			e := reports(values, 1)
@@ -226,9 +234,9 @@ var jobs = []job{
 		want: func(map[string]string) expectation { return fails("no_result") },
 	},
 	{
-		name: "hangs", weight: 1, trials: [2]int{1, 3},
+		name: "hangs", weight: 1, trials: [2]int{1, 3}, limit: 4 * time.Second,
 		file: func(o order) string {
-			return "command: [/busy, ignore, '{{ms}}']\nlimits: {max_trial_duration: 4s}\n" + parameters(o.times()) + halfCore
+			return "command: [/busy, ignore, '{{ms}}']\n" + parameters(o.times()) + halfCore
 		},
 		want: func(map[string]string) expectation { return fails("timed_out") },
 	},
@@ -359,11 +367,25 @@ func (o order) file() string {
 	text := "name: '" + o.Name + "'\nimage: berth-test/busy:1\n" + jobNamed(o.Job).file(o) +
 		"search: {algorithm: grid}\nobjective: {metric: val}\nmetrics: {source: stdout}\n"
 
-	if o.MaxParallel > 0 && !strings.Contains(text, "limits:") {
-		text += fmt.Sprintf("limits: {max_parallel: %d}\n", o.MaxParallel)
+	return mutate(text+o.limits(), o.Mutations)
+}
+
+func (o order) limits() string {
+	var each []string
+
+	if o.MaxParallel > 0 {
+		each = append(each, fmt.Sprintf("max_parallel: %d", o.MaxParallel))
 	}
 
-	return mutate(text, o.Mutations)
+	if limit := jobNamed(o.Job).limit; limit > 0 {
+		each = append(each, fmt.Sprintf("max_trial_duration: %s", limit))
+	}
+
+	if len(each) == 0 {
+		return ""
+	}
+
+	return "limits: {" + strings.Join(each, ", ") + "}\n"
 }
 
 func jobNamed(name string) job {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,6 +54,7 @@ func TestOracle_Trial(t *testing.T) {
 		},
 		"repeated after a machine fault": {job: "steady", edit: func(t *trialRecord) { t.Attempts = []attemptRecord{infra, {Number: 2, Kind: "ok"}} }},
 		"killed by a person once":        {job: "steady", edit: func(t *trialRecord) { t.Attempts = []attemptRecord{hit, {Number: 2, Kind: "ok"}} }},
+		"timed out within its limit": {job: "steady", edit: failed("timed_out", 1), want: "was charged for attempt 1 (timed_out"},
 		"charged for a machine fault": {job: "steady", edit: func(t *trialRecord) {
 			t.Attempts = []attemptRecord{{Number: 1, Kind: "killed", ReservedBytes: 64 * mib}, {Number: 2, Kind: "ok"}}
 		}, want: "was charged for attempt 1 (killed"},
@@ -194,4 +196,14 @@ func TestOracle_EveryJobExpectsSomething(t *testing.T) {
 		require.True(t, want.Any || want.State != "", j.name)
 		require.NotEmpty(t, order{Job: j.name, Name: "x", Times: []int{1}, Probe: "off"}.file())
 	}
+}
+
+// A job that must succeed has a limit of time that it keeps, beside max_parallel.
+func TestOracle_SteadyTrialsHaveALimit(t *testing.T) {
+	t.Parallel()
+
+	file := order{Job: "steady", Name: "x", Times: []int{200}, MaxParallel: 2}.file()
+	require.Contains(t, file, "limits: {max_parallel: 2, max_trial_duration: 8s}\n")
+	require.Equal(t, 1, strings.Count(file, "limits:"), "YAML takes a key once")
+	require.NotContains(t, order{Job: "mutant", Name: "x", Times: []int{200}}.file(), "limits:", "mutations write their own")
 }
