@@ -35,6 +35,7 @@ func (x *chaos) calm() {
 	}
 
 	x.insist(acceptPatience) // their answers may have been lost
+	x.cancelAgain()
 	x.await("while the paused ones stay paused", func(s client.Sweep) bool { return s.State == client.SweepStatePaused })
 	x.sequels()
 
@@ -62,6 +63,25 @@ func (x *chaos) calm() {
 
 	if x.stuck == chaosStuck { // else what is left belongs to what is still open
 		x.tidy()
+	}
+}
+
+// cancelAgain cancels what runs for longer than a calm and was to be canceled in
+// the storm: its cancellation may not have been answered, or a restored database
+// may have forgotten it.
+func (x *chaos) cancelAgain() {
+	for _, o := range x.all() {
+		if slices.Max(o.order.Times) < canceledLasts {
+			continue
+		}
+
+		if !x.until(acceptPatience, func() bool {
+			s, found := x.read(o)
+
+			return found == isGone || s.FinishedAt != nil || !o.deeds.CanceledAt.IsZero() || x.steerTo(o, "cancel")
+		}) {
+			x.breaks("O4: the cancellation of sweep %s was not accepted in %s without faults", o, acceptPatience)
+		}
 	}
 }
 
@@ -367,7 +387,7 @@ func (x *chaos) record(api *client.ClientWithResponses, o *ordered, s client.Swe
 	for _, a := range answer.JSON200.Data {
 		attempts[a.TrialID] = append(attempts[a.TrialID], attemptRecord{
 			Number: a.Number, Kind: a.FailureKind, Message: a.Message, ReservedBytes: a.Demand.MemoryBytes,
-			Started: a.StartedAt != nil, Hit: x.hit[a.ID],
+			PlacedAt: a.PlacedAt, Started: a.StartedAt != nil, Hit: x.hit[a.ID],
 		})
 	}
 	x.mu.Unlock()
@@ -383,10 +403,15 @@ func (x *chaos) record(api *client.ClientWithResponses, o *ordered, s client.Swe
 			values[name] = v.String()
 		}
 
-		r.Trials = append(r.Trials, trialRecord{
+		one := trialRecord{
 			Number: t.Number, State: string(t.State), Kind: t.FailureKind, Message: t.Message, Value: t.Value,
 			Values: values, Attempts: attempts[t.ID], Forgotten: x.hasForgotten(t.ID),
-		})
+		}
+		if t.FinishedAt != nil {
+			one.FinishedAt = *t.FinishedAt
+		}
+
+		r.Trials = append(r.Trials, one)
 	}
 
 	return r, true

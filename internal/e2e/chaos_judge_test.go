@@ -107,8 +107,69 @@ func TestChaosJudge_OnlyWhatMayHaveHappenedExcuses(t *testing.T) {
 			x.steerTo(o, what)
 		}
 
+		acknowledged := c.codes[0] == http.StatusOK
+		require.Equal(t, acknowledged, len(o.deeds.Pauses) == 1 && !o.deeds.StoppedAt.IsZero() && !o.deeds.CanceledAt.IsZero(), "%v", c.codes)
+		o.deeds.forget()
 		require.Equal(t, deeds{Paused: c.excuses, Stopped: c.excuses, Canceled: c.excuses}, o.deeds, "%v", c.codes)
 	}
+}
+
+// Everybody has heard of a cancellation once all that carries the news was up
+// for so long since its acknowledgement.
+func TestChaosJudge_ACancellationIsDueAfterATimeWithoutFaults(t *testing.T) {
+	t.Parallel()
+
+	ago := time.Now().Add(-time.Minute)
+	x, o := judging(t), &ordered{id: "canceled"}
+	x.waited, x.sweeps, x.hosts = map[string]time.Duration{}, []*ordered{o}, []*host{{name: "host-1"}}
+	x.healthy = map[string]time.Time{"server": ago, "second server": ago, "PostgreSQL": ago, "host-1": ago}
+
+	x.lookAtCancellations(time.Hour)
+	o.deeds.acknowledged("cancel", time.Now())
+	x.lookAtCancellations(time.Hour)
+	require.Zero(t, o.deeds.CancelDue, "Temporal is away")
+
+	x.healthy["Temporal"] = ago
+	x.lookAtCancellations(cancelPatience - 1)
+	require.Zero(t, o.deeds.CancelDue)
+	x.lookAtCancellations(1)
+	require.NotZero(t, o.deeds.CancelDue)
+}
+
+// A pause holds from its acknowledgement until a resume is asked for. One that
+// was not answered may come after the next pause, so that this one holds nothing.
+func TestChaosJudge_APauseHoldsUntilAResumeIsAskedFor(t *testing.T) {
+	t.Parallel()
+
+	var lost atomic.Bool
+
+	x := judging(t, func(w http.ResponseWriter, r *http.Request) {
+		if lost.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	o := &ordered{id: "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1"}
+
+	x.steerTo(o, "pause")
+	x.steerTo(o, "pause")
+	require.Len(t, o.deeds.Pauses, 1)
+	require.True(t, o.deeds.Pauses[0].holds(time.Now().Add(time.Hour)))
+
+	x.steerTo(o, "resume")
+	require.False(t, o.deeds.Pauses[0].holds(time.Now().Add(time.Hour)))
+
+	x.steerTo(o, "pause")
+	require.Len(t, o.deeds.Pauses, 2)
+
+	lost.Store(true)
+	x.steerTo(o, "resume")
+	lost.Store(false)
+	x.steerTo(o, "pause")
+	require.Len(t, o.deeds.Pauses, 2)
+
+	x.steerTo(o, "resume")
+	x.steerTo(o, "pause")
+	require.Len(t, o.deeds.Pauses, 3)
 }
 
 // A server that accepts nothing for good is no green run.

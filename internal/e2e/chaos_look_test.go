@@ -62,6 +62,8 @@ func (x *chaos) look(ctx context.Context, passed time.Duration) {
 		}
 	}
 
+	x.lookAtCancellations(passed)
+
 	if x.remember(ctx, inspector) && x.lookAtCanaries(ctx, inspector, passed) == nil {
 		x.looks++
 	}
@@ -273,6 +275,32 @@ func (x *chaos) lookAtCanaries(ctx context.Context, inspector *pgtest.Inspector,
 	}
 
 	return nil
+}
+
+// lookAtCancellations says since when everybody must have heard of those that
+// were acknowledged.
+func (x *chaos) lookAtCancellations(passed time.Duration) {
+	names := make([]string, len(x.hosts))
+	for i, h := range x.hosts {
+		names[i] = h.name
+	}
+
+	if len(x.reachable(names)) == 0 {
+		return
+	}
+
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	for _, o := range slices.Concat(x.sweeps, x.extra) {
+		if o.deeds.CanceledAt.IsZero() || !o.deeds.CancelDue.IsZero() {
+			continue
+		}
+
+		if x.waited[o.id] += passed; x.waited[o.id] >= cancelPatience {
+			o.deeds.CancelDue = time.Now()
+		}
+	}
 }
 
 // stuckPlacing names what the servers said last about placing, which is what

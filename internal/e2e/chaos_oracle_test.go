@@ -3,6 +3,7 @@ package e2e
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -54,7 +55,7 @@ func TestOracle_Trial(t *testing.T) {
 		},
 		"repeated after a machine fault": {job: "steady", edit: func(t *trialRecord) { t.Attempts = []attemptRecord{infra, {Number: 2, Kind: "ok"}} }},
 		"killed by a person once":        {job: "steady", edit: func(t *trialRecord) { t.Attempts = []attemptRecord{hit, {Number: 2, Kind: "ok"}} }},
-		"timed out within its limit": {job: "steady", edit: failed("timed_out", 1), want: "was charged for attempt 1 (timed_out"},
+		"timed out within its limit":     {job: "steady", edit: failed("timed_out", 1), want: "was charged for attempt 1 (timed_out"},
 		"charged for a machine fault": {job: "steady", edit: func(t *trialRecord) {
 			t.Attempts = []attemptRecord{{Number: 1, Kind: "killed", ReservedBytes: 64 * mib}, {Number: 2, Kind: "ok"}}
 		}, want: "was charged for attempt 1 (killed"},
@@ -166,6 +167,64 @@ func TestOracle_Sweep(t *testing.T) {
 			t.Parallel()
 
 			verdicts := judgeSweep(order{Job: c.job, Times: []int{200, 210}}, c.deeds, c.s)
+			if c.want == "" {
+				require.Empty(t, verdicts)
+			} else {
+				require.Len(t, verdicts, 1)
+				require.Contains(t, verdicts[0], c.want)
+			}
+		})
+	}
+}
+
+// What a person asked for, and a server acknowledged, is demanded.
+func TestOracle_Deeds(t *testing.T) {
+	t.Parallel()
+
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	after := func(lasts time.Duration) time.Time { return now.Add(lasts) }
+	trial := func(placed, finished time.Time, state string) trialRecord {
+		return good(func(t *trialRecord) {
+			t.State, t.FinishedAt, t.Attempts[0].PlacedAt = state, finished, placed
+		})
+	}
+
+	var paused, resumed, forgotten deeds
+
+	paused.acknowledged("pause", now)
+	resumed.acknowledged("pause", now)
+	resumed.resuming(after(time.Minute))
+	forgotten.acknowledged("pause", now)
+	forgotten.acknowledged("stop", now)
+	forgotten.acknowledged("cancel", now)
+	forgotten.forget()
+
+	canceling := deeds{CanceledAt: now, CancelDue: after(30 * time.Second)}
+
+	for name, c := range map[string]struct {
+		deeds deeds
+		trial trialRecord
+		state string
+		want  string // empty = nothing
+	}{
+		"placed before a pause":              {paused, trial(after(-time.Second), after(time.Hour), "succeeded"), "succeeded", ""},
+		"placed by the round of the pause":   {paused, trial(after(placeLate), after(time.Hour), "succeeded"), "succeeded", ""},
+		"placed in a pause":                  {paused, trial(after(placeLate+time.Second), after(time.Hour), "succeeded"), "succeeded", "was placed in attempt 1 at 12:00:11.000, after a pause"},
+		"placed before the resume":           {resumed, trial(after(50*time.Second), after(time.Hour), "succeeded"), "succeeded", "after a pause"},
+		"placed after the resume":            {resumed, trial(after(61*time.Second), after(time.Hour), "succeeded"), "succeeded", ""},
+		"placed by the round of the stop":    {deeds{StoppedAt: now}, trial(after(placeLate), after(time.Hour), "succeeded"), "stopped", ""},
+		"placed after a stop":                {deeds{StoppedAt: now}, trial(after(placeLate+1), after(time.Hour), "succeeded"), "stopped", "after a stop"},
+		"canceled":                           {canceling, trial(after(-time.Second), after(time.Second), "canceled"), "canceled", ""},
+		"placed before the cancel was heard": {canceling, trial(after(29*time.Second), after(time.Minute), "canceled"), "canceled", ""},
+		"placed after the cancel was heard":  {canceling, trial(after(31*time.Second), after(time.Minute), "canceled"), "canceled", "after a cancellation"},
+		"all had ended before the cancel":    {canceling, trial(after(-time.Minute), after(-time.Second), "succeeded"), "succeeded", ""},
+		"a cancel that was lost":             {canceling, trial(after(-time.Minute), after(time.Second), "succeeded"), "succeeded", "ended succeeded (), although its cancellation was acknowledged at 12:00:00.000"},
+		"forgotten by a restored database":   {forgotten, trial(after(time.Minute), after(time.Hour), "succeeded"), "succeeded", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			verdicts := judgeDeeds(c.deeds, sweepRecord{State: c.state, Trials: []trialRecord{c.trial}})
 			if c.want == "" {
 				require.Empty(t, verdicts)
 			} else {

@@ -105,12 +105,22 @@ func (x *chaos) waitsBesides(o *ordered) (number int) {
 	return number
 }
 
+// canceledLasts is how many ms a trial runs that must be canceled: longer than
+// any calm.
+const canceledLasts = 600_000
+
 // carrier pauses or cancels a sweep one trial of which was chosen to measure
 // its shape and waits for the other one to end, as max_parallel is 1. Another
 // sweep has that shape as well, and must not wait for what became of the first.
 func (x *chaos) carrier(_ event, what string) {
 	group := x.newGroup()
-	first := x.sceneSweep(order{Job: "carrier", Group: group, Times: []int{6000}, MaxParallel: 1, Probe: "full"})
+	lasts := 6000
+
+	if what == "cancel" { // a cancellation that stops no container leaves it beyond the calm
+		lasts = canceledLasts
+	}
+
+	first := x.sceneSweep(order{Job: "carrier", Group: group, Times: []int{lasts}, MaxParallel: 1, Probe: "full"})
 
 	waits := 0
 
@@ -269,6 +279,13 @@ func (x *chaos) restoreDatabase() {
 		ended, existed := old[one]
 		one.forgettable = !existed
 		one.judged = one.judged && ended // the others end once more
+
+		if !ended {
+			x.mu.Lock()
+			one.deeds.forget()
+			delete(x.waited, one.id)
+			x.mu.Unlock()
+		}
 	}
 
 	// A reconciler's grace and a few of its rounds clear what nobody knows.

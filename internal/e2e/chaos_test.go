@@ -36,6 +36,11 @@ const (
 	// canaryPatience is how long a canary may wait while a host that is known to
 	// be healthy has room, and everything that placing needs is up.
 	canaryPatience = 20 * time.Second
+	// cancelPatience is how long the parts of a sweep that was canceled may not
+	// know it, in which everything that carries the news is up: a workflow task
+	// that a worker took with it is given to another after 10 s, and then the
+	// sweep has to tell its trials.
+	cancelPatience = 30 * time.Second
 )
 
 // firstSeed is the one of the first run of this process, and chaosRuns how many
@@ -160,7 +165,7 @@ type chaos struct {
 	healthy    map[string]time.Time
 	blind      map[string]time.Time     // hosts that do not see the database, since when
 	held       time.Time                // until then, workflows may wait for one that did not
-	waited     map[string]time.Duration // of canaries, while they need not have
+	waited     map[string]time.Duration // of canaries and cancellations, by sweep, while they need not have
 	broken     []string
 	limited    map[string]bool // attempts whose limit was compared with their lease
 	looks      int
@@ -441,6 +446,10 @@ func (x *chaos) steerTo(o *ordered, what string) (acknowledged bool) {
 		done bool // perhaps
 	)
 
+	if what == "resume" {
+		o.deeds.resuming(time.Now())
+	}
+
 	for _, api := range x.apis {
 		code, err = x.ask(api, o.id, what)
 		refused := err == nil && code >= http.StatusMultipleChoices && code < http.StatusInternalServerError
@@ -453,6 +462,12 @@ func (x *chaos) steerTo(o *ordered, what string) (acknowledged bool) {
 
 	acknowledged = err == nil && code < http.StatusMultipleChoices
 
+	if acknowledged {
+		x.mu.Lock()
+		o.deeds.acknowledged(what, time.Now())
+		x.mu.Unlock()
+	}
+
 	switch what {
 	case "pause":
 		o.deeds.Paused = o.deeds.Paused || done
@@ -462,6 +477,7 @@ func (x *chaos) steerTo(o *ordered, what string) (acknowledged bool) {
 		o.deeds.Canceled = o.deeds.Canceled || done
 	case "resume":
 		o.deeds.Paused = o.deeds.Paused && !acknowledged
+		o.deeds.Resuming = done && !acknowledged
 	}
 
 	x.note("%s of sweep %s: %d %v", what, o, code, err)

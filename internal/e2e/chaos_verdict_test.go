@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/berthml/berth"
 )
@@ -17,6 +18,58 @@ type deeds struct {
 	Terminated  bool         // a person ended its workflow in Temporal
 	TrialsEnded map[int]bool // the same of single trials
 	Forgotten   bool         // the database was put back to before it had all its trials
+
+	// What was acknowledged has happened, and is demanded, unless a restored
+	// database may have forgotten it. Zero times = it was not.
+	Pauses     []span // in which nothing may be placed, each until the next resume was asked for
+	StoppedAt  time.Time
+	CanceledAt time.Time
+	CancelDue  time.Time // when everybody has heard of the cancellation
+	Resuming   bool      // a resume was not answered, and may come after the next pause
+}
+
+// span is a time; without an end it lasts.
+type span struct{ from, until time.Time }
+
+func (s span) holds(at time.Time) bool {
+	return at.After(s.from) && (s.until.IsZero() || at.Before(s.until))
+}
+
+// placeLate is how long a round of the placer may last (internal/placer): what
+// it has read before a pause or a stop it may book until then.
+const placeLate = 10 * time.Second
+
+// acknowledged notes that a server has told that it did what a person asked for
+// then.
+func (d *deeds) acknowledged(what string, now time.Time) {
+	switch what {
+	case "pause":
+		if !d.Resuming && (len(d.Pauses) == 0 || !d.Pauses[len(d.Pauses)-1].until.IsZero()) {
+			d.Pauses = append(d.Pauses, span{from: now.Add(placeLate)})
+		}
+	case "stop":
+		if d.StoppedAt.IsZero() {
+			d.StoppedAt = now
+		}
+	case "cancel":
+		if d.CanceledAt.IsZero() {
+			d.CanceledAt = now
+		}
+	}
+}
+
+// resuming notes that a person asks for a resume, which may happen from now on.
+func (d *deeds) resuming(now time.Time) {
+	d.Resuming = true
+
+	if n := len(d.Pauses); n > 0 && d.Pauses[n-1].until.IsZero() {
+		d.Pauses[n-1].until = now
+	}
+}
+
+// forget leaves out what a restored database may not know.
+func (d *deeds) forget() {
+	d.Pauses, d.StoppedAt, d.CanceledAt, d.CancelDue = nil, time.Time{}, time.Time{}, time.Time{}
 }
 
 // attemptRecord and the others are what Berth says of a sweep, as far as the
@@ -25,6 +78,7 @@ type attemptRecord struct {
 	Number        int
 	Kind, Message string
 	ReservedBytes int64
+	PlacedAt      time.Time
 	Started       bool // its container ran
 	Hit           bool // a person killed or removed its container
 }
@@ -34,6 +88,7 @@ type trialRecord struct {
 	State, Kind, Message string
 	Value                *float64
 	Values               map[string]string
+	FinishedAt           time.Time
 	Attempts             []attemptRecord
 	// Forgotten: it ran between the copy of the database and its return, so its
 	// attempts may end in another way than it does.
@@ -172,7 +227,7 @@ func (e expectation) String() string {
 
 // judgeSweep returns how a sweep that has ended deviates, trial by trial.
 func judgeSweep(o order, d deeds, s sweepRecord) []string {
-	wrong := judgePoints(o, s)
+	wrong := append(judgePoints(o, s), judgeDeeds(d, s)...)
 	succeeded := 0
 
 	for _, t := range s.Trials {
@@ -217,6 +272,42 @@ func judgeSweep(o order, d deeds, s sweepRecord) []string {
 
 	if s.State == natural && len(s.Trials) < s.Planned && !d.Canceled && !d.Stopped && !d.Forgotten && !jobNamed(o.Job).want(nil).Any {
 		wrong = append(wrong, fmt.Sprintf("ended %s with %d of %d trials", s.State, len(s.Trials), s.Planned))
+	}
+
+	return wrong
+}
+
+// judgeDeeds says what was done although a person had forbidden it, and a server
+// had acknowledged that.
+func judgeDeeds(d deeds, s sweepRecord) (wrong []string) {
+	late := false // a trial ended after the cancellation was acknowledged
+
+	for _, t := range s.Trials {
+		late = late || t.FinishedAt.After(d.CanceledAt)
+
+		for _, a := range t.Attempts {
+			after := ""
+
+			switch {
+			case slices.ContainsFunc(d.Pauses, func(p span) bool { return p.holds(a.PlacedAt) }):
+				after = "a pause"
+			case !d.StoppedAt.IsZero() && a.PlacedAt.After(d.StoppedAt.Add(placeLate)):
+				after = "a stop"
+			case !d.CancelDue.IsZero() && a.PlacedAt.After(d.CancelDue):
+				after = "a cancellation"
+			default:
+				continue
+			}
+
+			wrong = append(wrong, fmt.Sprintf("trial %d was placed in attempt %d at %s, after %s that was acknowledged",
+				t.Number, a.Number, a.PlacedAt.Format("15:04:05.000"), after))
+		}
+	}
+
+	// A trial that ends now tells its sweep's workflow, which has the cancellation already.
+	if !d.CanceledAt.IsZero() && late && s.State != "canceled" {
+		wrong = append(wrong, fmt.Sprintf("ended %s (%s), although its cancellation was acknowledged at %s, before its last trial ended",
+			s.State, s.Reason, d.CanceledAt.Format("15:04:05.000")))
 	}
 
 	return wrong
