@@ -370,6 +370,43 @@ func TestChaosJudge_ComparesLimitAndLease(t *testing.T) {
 	require.Equal(t, map[string]bool{"a": true, "b": true}, x.limited)
 }
 
+// An attempt is placed only while fewer others of its sweep than max_parallel run.
+func TestChaosJudge_CountsMaxParallel(t *testing.T) {
+	t.Parallel()
+
+	now := time.Now()
+	one := pgtest.Bounded{Attempt: "a", Sweep: "s", Host: "host-1", PlacedAt: now.Add(-time.Minute), MaxParallel: 1}
+	next := pgtest.Bounded{Attempt: "b", Sweep: "s", Host: "host-2", PlacedAt: now.Add(time.Second), MaxParallel: 1}
+
+	for name, c := range map[string]struct {
+		edit    func(*chaos, *pgtest.Bounded)
+		wronged bool
+	}{
+		"one too many":                {func(*chaos, *pgtest.Bounded) {}, true},
+		"two are allowed":             {func(_ *chaos, b *pgtest.Bounded) { b.MaxParallel = 2 }, false},
+		"of another sweep":            {func(_ *chaos, b *pgtest.Bounded) { b.Sweep = "other" }, false},
+		"given back":                  {func(_ *chaos, b *pgtest.Bounded) { b.PlacedAt = now.Add(-time.Minute) }, false},
+		"beside one that comes back":  {func(x *chaos, _ *pgtest.Bounded) { x.recovered("host-1") }, false},
+		"beside one on a broken host": {func(x *chaos, _ *pgtest.Bounded) { x.broke("host-1") }, false},
+		"in a restored database":      {func(x *chaos, _ *pgtest.Bounded) { x.graced = now.Add(time.Hour) }, false},
+	} {
+		x, b := judging(t), next
+		x.healthy = map[string]time.Time{"host-1": now.Add(-time.Hour), "host-2": now}
+		c.edit(x, &b)
+
+		x.judgeParallel([]pgtest.Bounded{one}, now)
+		x.judgeParallel([]pgtest.Bounded{one, b}, now.Add(2*time.Second))
+		x.judgeParallel([]pgtest.Bounded{one, b}, now.Add(3*time.Second))
+		require.Equal(t, c.wronged, x.wronged(), "%s: %v", name, x.broken)
+	}
+
+	x := judging(t)
+	x.healthy = map[string]time.Time{"host-1": now.Add(-time.Hour)}
+	x.judgeParallel([]pgtest.Bounded{one}, now)
+	x.judgeParallel([]pgtest.Bounded{next}, now.Add(2*time.Second))
+	require.False(t, x.wronged(), "one after the other")
+}
+
 // A sweep that fails as its job declares is not wronged by an empty Temporal;
 // one that was to succeed is, and so is one that is canceled.
 func TestChaosJudge_AnEmptyTemporalWrongsOnlyWhatEndsOtherwise(t *testing.T) {

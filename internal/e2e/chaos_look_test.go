@@ -64,6 +64,13 @@ func (x *chaos) look(ctx context.Context, passed time.Duration) {
 
 	x.lookAtCancellations(passed)
 
+	bounded, now, err := inspector.Bounded(ctx)
+	if err != nil {
+		return
+	}
+
+	x.judgeParallel(bounded, now)
+
 	if x.remember(ctx, inspector) && x.lookAtCanaries(ctx, inspector, passed) == nil {
 		x.looks++
 	}
@@ -140,6 +147,35 @@ func (x *chaos) judgeLimit(line string, reserved map[string]int64) {
 
 	if limit, err := strconv.ParseInt(text, 10, 64); err != nil || limit != holds {
 		x.breaks("I2: the container of attempt %s may use %s bytes, its lease holds %d", attempt, text, holds)
+	}
+}
+
+// judgeParallel compares the live attempts of sweeps with max_parallel with
+// those of the look before: none may be placed while as many others are live in
+// both (I2). What is live on a host that something befell may have been given
+// up, for which it does not count, and back.
+func (x *chaos) judgeParallel(live []pgtest.Bounded, now time.Time) {
+	x.mu.Lock()
+
+	before, since := x.bounded, x.boundedAt
+	x.bounded, x.boundedAt = map[string]bool{}, now
+	others := map[string]int{} // by sweep
+
+	for _, a := range live {
+		x.bounded[a.Attempt] = true
+
+		if healthy, ok := x.healthy[a.Host]; before[a.Attempt] && ok && since.Sub(healthy) > placeLate {
+			others[a.Sweep]++
+		}
+	}
+
+	graced := time.Now().Before(x.graced)
+	x.mu.Unlock()
+
+	for _, a := range live {
+		if !before[a.Attempt] && a.PlacedAt.After(since) && others[a.Sweep] >= a.MaxParallel && !graced {
+			x.breaks("I2: attempt %s was placed although sweep %s ran %d others, as many as its max_parallel allows", a.Attempt, a.Sweep, others[a.Sweep])
+		}
 	}
 }
 

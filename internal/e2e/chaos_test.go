@@ -167,6 +167,8 @@ type chaos struct {
 	held       time.Time                // until then, workflows may wait for one that did not
 	waited     map[string]time.Duration // of canaries and cancellations, by sweep, while they need not have
 	broken     []string
+	bounded    map[string]bool // live attempts of sweeps with max_parallel, at the last look
+	boundedAt  time.Time       // of that look, by the database's clock
 	limited    map[string]bool // attempts whose limit was compared with their lease
 	looks      int
 	judgements int    // of sweeps that had ended

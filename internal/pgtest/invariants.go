@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -319,6 +320,40 @@ func (i *Inspector) Roomy(ctx context.Context, memoryBytes, cpuMilli int64) (nam
 	}
 
 	return names, wholeHostWanted, nil
+}
+
+// Bounded is a live attempt of a sweep with max_parallel.
+type Bounded struct {
+	Attempt, Sweep, Host string // ids of the first two, name of the last
+	PlacedAt             time.Time
+	MaxParallel          int
+}
+
+// Bounded returns the live attempts of sweeps with max_parallel as they are now
+// by the database's clock, which it returns as well.
+func (i *Inspector) Bounded(ctx context.Context) (all []Bounded, now time.Time, err error) {
+	rows, err := i.conn.Query(ctx, `
+		SELECT coalesce(a.id::text, ''), coalesce(t.sweep_id::text, ''), coalesce(h.name, ''), coalesce(a.placed_at, now()), coalesce(s.max_parallel, 0), clock.now
+		FROM (SELECT now()) clock LEFT JOIN (attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id AND s.max_parallel > 0
+			JOIN hosts h ON h.id = a.host_id) ON a.state IN ('placed', 'running')`)
+	if err != nil {
+		return nil, now, fmt.Errorf("looking at max_parallel: %w", err)
+	}
+
+	var one Bounded
+
+	_, err = pgx.ForEachRow(rows, []any{&one.Attempt, &one.Sweep, &one.Host, &one.PlacedAt, &one.MaxParallel, &now}, func() error {
+		if one.Attempt != "" {
+			all = append(all, one)
+		}
+
+		return nil
+	})
+	if err != nil {
+		return nil, now, fmt.Errorf("looking at max_parallel: %w", err)
+	}
+
+	return all, now, nil
 }
 
 // Unplaced returns which of the sweeps are open and wait for a place: they have

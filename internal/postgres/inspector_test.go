@@ -53,6 +53,36 @@ func TestInspector_Unplaced(t *testing.T) {
 	require.True(t, waits())
 }
 
+// Only live attempts of sweeps with max_parallel are bounded.
+func TestInspector_Bounded(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, inspector := setupOn(t, url), inspect(t, url)
+	bounded := func() []pgtest.Bounded {
+		found, now, err := inspector.Bounded(t.Context())
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now(), now, time.Minute)
+
+		return found
+	}
+
+	r := b.request(t, gib)
+	b.place(t, r)
+	require.Empty(t, bounded(), "it has no max_parallel")
+
+	require.NoError(t, b.store.SetMaxParallel(t.Context(), b.sweep, 2))
+
+	found := bounded()
+	require.Len(t, found, 1)
+	require.Equal(t, r.AttemptID, found[0].Attempt)
+	require.Equal(t, b.sweep, found[0].Sweep)
+	require.Equal(t, 2, found[0].MaxParallel)
+
+	require.NoError(t, b.store.AbandonAttempt(t.Context(), r.AttemptID, "host lost"))
+	require.Empty(t, bounded())
+}
+
 // A host that is cordoned for one sweep takes others, and one that is cordoned
 // for all is no room. None stays cordoned once a container has started there.
 func TestInspector_Cordoned(t *testing.T) {
