@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/berthml/berth/api/client"
 	"github.com/berthml/berth/internal/pgtest"
@@ -490,6 +491,8 @@ func (x *chaos) tidy() {
 			broken = append(broken, "I5 no container is left: "+c.name+" is "+c.state)
 		}
 
+		broken = append(broken, x.openWorkflows()...)
+
 		return len(broken) == 0
 	})
 
@@ -515,5 +518,50 @@ func (x *chaos) ledger() []string {
 		return []string{err.Error()}
 	}
 
-	return x.withoutForgotten(broken)
+	sweeps, err := inspector.Sweeps(x.t.Context())
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	return append(x.withoutForgotten(broken), x.judgeExistence(sweeps)...)
+}
+
+// judgeExistence compares the sweeps of the ledger with those that were
+// acknowledged: a submission that was repeated, and one that was refused, make
+// none of their own (O4), and none goes (I7).
+func (x *chaos) judgeExistence(ids []string) (wrong []string) {
+	for _, id := range ids {
+		if !slices.ContainsFunc(x.all(), func(o *ordered) bool { return o.id == id }) {
+			wrong = append(wrong, "O4: sweep "+id+" is there, and its submission was never acknowledged")
+		}
+	}
+
+	for _, o := range x.all() {
+		if !o.forgettable && !slices.Contains(ids, o.id) {
+			wrong = append(wrong, fmt.Sprintf("I7: sweep %s was acknowledged and is gone", o))
+		}
+	}
+
+	return wrong
+}
+
+// openWorkflows are those that go on now that all has ended.
+func (x *chaos) openWorkflows() []string {
+	connected, err := dialTemporal(x.t.Context(), x.temporal.Address)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer connected.Close()
+
+	open, err := connected.ListWorkflow(x.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Running'"})
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	texts := make([]string, len(open.GetExecutions()))
+	for i, w := range open.GetExecutions() {
+		texts[i] = fmt.Sprintf("I5 no workflow is left: %s runs since %s", w.GetExecution().GetWorkflowId(), w.GetStartTime().AsTime().Format(time.TimeOnly))
+	}
+
+	return texts
 }

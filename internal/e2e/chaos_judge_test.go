@@ -370,6 +370,23 @@ func TestChaosJudge_ComparesLimitAndLease(t *testing.T) {
 	require.Equal(t, map[string]bool{"a": true, "b": true}, x.limited)
 }
 
+// The ledger has the sweeps that were acknowledged and no others.
+func TestChaosJudge_ComparesTheSweepsThatAreThere(t *testing.T) {
+	t.Parallel()
+
+	x := judging(t)
+	x.sweeps = []*ordered{{id: "a"}, {id: "b", forgettable: true}, {refused: true}}
+	x.extra = []*ordered{{id: "c"}}
+
+	require.Empty(t, x.judgeExistence([]string{"a", "b", "c"}))
+	require.Empty(t, x.judgeExistence([]string{"c", "a"}), "a restored database has forgotten b")
+	require.Equal(t, []string{"O4: sweep d is there, and its submission was never acknowledged"}, x.judgeExistence([]string{"a", "c", "d"}))
+
+	gone := x.judgeExistence([]string{"c"})
+	require.Len(t, gone, 1)
+	require.Contains(t, gone[0], "I7: sweep a")
+}
+
 // An attempt is placed only while fewer others of its sweep than max_parallel run.
 func TestChaosJudge_CountsMaxParallel(t *testing.T) {
 	t.Parallel()

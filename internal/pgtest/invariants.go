@@ -162,6 +162,11 @@ func (i *Inspector) leases(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	return []string{"I5 no lease is left: " + strings.Join(found, "; ")}, nil
 }
 
+// Sweeps returns the ids of all sweeps.
+func (i *Inspector) Sweeps(ctx context.Context) ([]string, error) {
+	return i.texts(ctx, "looking for sweeps", "SELECT id::text FROM sweeps")
+}
+
 // EndedTrials returns the ids of the trials that have ended.
 func (i *Inspector) EndedTrials(ctx context.Context) ([]string, error) {
 	return i.texts(ctx, "looking for trials that have ended", "SELECT id::text FROM trials WHERE finished_at IS NOT NULL")
