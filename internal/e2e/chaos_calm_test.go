@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 	"github.com/berthml/berth/internal/pgtest"
 )
@@ -386,10 +387,16 @@ func (x *chaos) record(api *client.ClientWithResponses, o *ordered, s client.Swe
 
 	x.mu.Lock()
 	for _, a := range answer.JSON200.Data {
-		attempts[a.TrialID] = append(attempts[a.TrialID], attemptRecord{
+		one := attemptRecord{
 			Number: a.Number, Kind: a.FailureKind, Message: a.Message, ReservedBytes: a.Demand.MemoryBytes,
 			PlacedAt: a.PlacedAt, Started: a.StartedAt != nil, Hit: x.hit[a.ID],
-		})
+		}
+
+		if h := x.hostOf(a.HostID); h != nil && a.FinishedAt != nil && berth.FailureKind(a.FailureKind) == berth.FailureInfra {
+			one.Host, one.Unprovoked = h.name, !provoked(x.troubles, h.name, a.Message, a.PlacedAt, *a.FinishedAt)
+		}
+
+		attempts[a.TrialID] = append(attempts[a.TrialID], one)
 	}
 	x.mu.Unlock()
 

@@ -83,6 +83,10 @@ func (h *host) up() bool {
 
 // startWorker starts a host's worker, which talks to Docker through its proxy.
 func (x *chaos) startWorker(h *host, program string) {
+	x.mu.Lock()
+	x.awaited[h.name] = 1 + strings.Count(x.output(h.name), workerServes)
+	x.mu.Unlock()
+
 	cmd := exec.Command(program, x.workerArgs(h)...) //nolint:noctx // stopped by clean
 	cmd.Env = append(os.Environ(), "DOCKER_HOST=unix://"+x.docker[h.name].path)
 	h.worker = launch(x.t, cmd, filepath.Join(x.dir, h.name+".log"), os.O_APPEND)
@@ -110,13 +114,19 @@ func lastLine(text string) string {
 	return text[strings.LastIndex(text, "\n")+1:]
 }
 
+// takeAway notes that a host's worker is about to be dead or frozen.
+func (x *chaos) takeAway(h *host) {
+	h.away = true
+	x.broke(h.name)
+	x.begins(absence, h.name, time.Now())
+}
+
 func (x *chaos) endWorker(h *host, e event, signal syscall.Signal, next string) {
 	if !h.up() {
 		return
 	}
 
-	h.away = true
-	x.broke(h.name)
+	x.takeAway(h)
 	stop(h.worker, signal)
 	x.fault(e.Kind, h.name, e.Lasts, func() {
 		h.away = false
@@ -136,11 +146,11 @@ func (x *chaos) otherBinary(h *host, e event) {
 		return
 	}
 
-	h.away = true
-	x.broke(h.name)
+	x.takeAway(h)
 	stop(h.worker, syscall.SIGTERM)
 	x.startWorker(h, x.other)
 	x.fault(e.Kind, h.name, e.Lasts, func() {
+		x.begins(absence, h.name, time.Now())
 		stop(h.worker, syscall.SIGTERM)
 
 		h.away = false
@@ -154,13 +164,13 @@ func (x *chaos) freezeWorker(h *host, e event) {
 		return
 	}
 
-	h.away = true
-	x.broke(h.name)
+	x.takeAway(h)
 	_ = h.worker.Process.Signal(syscall.SIGSTOP)
 
 	x.fault(e.Kind, h.name, e.Lasts, func() {
 		h.away = false
 		_ = h.worker.Process.Signal(syscall.SIGCONT)
+		x.ends(absence, h.name, time.Now())
 		x.hostRecovered(h)
 	})
 }
@@ -172,6 +182,10 @@ func (x *chaos) partition(h *host, e event, fromPostgres, fromTemporal bool) {
 
 	h.cut = true
 	x.broke(h.name)
+
+	if fromTemporal {
+		x.begins(silence, h.name, time.Now())
+	}
 
 	if fromPostgres {
 		x.cut(h.postgres)
@@ -187,6 +201,7 @@ func (x *chaos) partition(h *host, e event, fromPostgres, fromTemporal bool) {
 		x.heal(h.postgres)
 		x.sighted(h)
 		x.heal(h.temporal)
+		x.ends(silence, h.name, time.Now())
 		x.hostRecovered(h)
 	})
 }
@@ -199,8 +214,10 @@ func (x *chaos) spoilDocker(h *host, e event, mode int32) {
 
 	p.mode.Store(mode)
 	x.broke(h.name)
+	x.begins(breakdown, h.name, time.Now())
 	x.fault(e.Kind, h.name, e.Lasts, func() {
 		p.mode.Store(dockerWell)
+		x.ends(breakdown, h.name, time.Now())
 		x.hostRecovered(h)
 	})
 }
@@ -259,9 +276,11 @@ func (x *chaos) killOfTemporal(e event) {
 	}
 
 	x.broke("Temporal")
+	x.begins(silence, "", time.Now())
 	x.killTemporal()
 	x.fault(e.Kind, "Temporal", e.Lasts, func() {
 		x.startTemporal()
+		x.ends(silence, "", time.Now())
 		x.recovered("Temporal")
 	})
 }

@@ -298,7 +298,7 @@ func TestChaosJudge_SeesAPartEndByItself(t *testing.T) {
 
 	for program, says := range map[string]string{"false": "O5: host-1 ended by itself: exit status 1", "cat": ""} {
 		x := judging(t)
-		x.dir = t.TempDir()
+		x.dir, x.awaited = t.TempDir(), map[string]int{}
 		h := &host{name: "host-1"}
 
 		cmd := exec.Command(program) //nolint:noctx // stopped below
@@ -368,6 +368,24 @@ func TestChaosJudge_ComparesLimitAndLease(t *testing.T) {
 	x.judgeLimit("/berth-e2e-1-b 0\n", reserved)
 	require.Equal(t, []string{"I2: the container of attempt b may use 0 bytes, its lease holds 67108864"}, x.broken)
 	require.Equal(t, map[string]bool{"a": true, "b": true}, x.limited)
+}
+
+// A worker is away from its death until its successor says that it serves.
+func TestChaosJudge_AWorkerIsAwayUntilItServes(t *testing.T) {
+	t.Parallel()
+
+	x, h := judging(t), &host{name: "host-1"}
+	x.dir, x.awaited = t.TempDir(), map[string]int{"host-1": 2}
+
+	x.takeAway(h)
+
+	for text, serves := range map[string]bool{"worker serves\n": false, "worker serves\nworker serves\n": true} {
+		require.NoError(t, os.WriteFile(filepath.Join(x.dir, "host-1.log"), []byte(text), 0o600))
+		x.noticeServing()
+		require.Equal(t, serves, !x.troubles[0].until.IsZero(), text)
+
+		x.troubles[0].until, x.awaited["host-1"] = time.Time{}, 2
+	}
 }
 
 // The ledger has the sweeps that were acknowledged and no others.

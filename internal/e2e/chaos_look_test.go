@@ -21,12 +21,66 @@ func (x *chaos) watch(ctx context.Context) {
 
 	for ctx.Err() == nil {
 		now := time.Now()
+		if now.Sub(before) > slowLook {
+			x.note("the last look took %s", now.Sub(before).Round(time.Second))
+			x.begins(silence, "", before)
+			x.ends(silence, "", now)
+		}
+
+		x.noticeServing()
 		x.look(ctx, min(now.Sub(before), 2*chaosLook))
 		before = now
 
 		pause(ctx, chaosLook)
 	}
 }
+
+// slowLook says that the machine is so busy that workers may miss heartbeats. A
+// look takes some tenths of a second.
+const slowLook = fastHeartbeat - time.Second
+
+// begins and ends note what befalls a host, or all of them ("").
+func (x *chaos) begins(kind troubleKind, host string, at time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	x.troubles = append(x.troubles, trouble{kind, host, span{from: at}})
+}
+
+func (x *chaos) ends(kind troubleKind, host string, at time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	for i, t := range slices.Backward(x.troubles) {
+		if t.kind == kind && t.host == host && t.until.IsZero() {
+			x.troubles[i].until = at
+
+			return
+		}
+	}
+}
+
+// noticeServing ends the absence of workers that serve again.
+func (x *chaos) noticeServing() {
+	x.mu.Lock()
+	awaited := maps.Clone(x.awaited)
+	x.mu.Unlock()
+
+	for host, n := range awaited {
+		if strings.Count(x.output(host), workerServes) < n {
+			continue
+		}
+
+		x.ends(absence, host, time.Now())
+
+		x.mu.Lock()
+		delete(x.awaited, host)
+		x.mu.Unlock()
+	}
+}
+
+// workerServes is what a worker says once it takes work.
+const workerServes = "worker serves"
 
 // look looks once; passed is the time since the last look.
 func (x *chaos) look(ctx context.Context, passed time.Duration) {

@@ -177,6 +177,50 @@ func TestOracle_Sweep(t *testing.T) {
 	}
 }
 
+// An attempt is repeated for nothing only where something befell its host that
+// explains it.
+func TestOracle_Provoked(t *testing.T) {
+	t.Parallel()
+
+	const (
+		late    = "host host-1 did not answer (ScheduleToStart); the attempt goes elsewhere"
+		refused = "host host-1 could not carry the attempt out: E_NAME_COLLISION"
+	)
+
+	placed := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	finished := placed.Add(20 * time.Second)
+	during := func(kind troubleKind, host string, from, lasts time.Duration) trouble {
+		return trouble{kind, host, span{placed.Add(from), placed.Add(from + lasts)}}
+	}
+	short := during(absence, "host-1", time.Second, 4*time.Second)
+
+	for name, c := range map[string]struct {
+		all     []trouble
+		message string
+		want    bool
+	}{
+		"nothing":                         {nil, late, false},
+		"a worker that was soon replaced": {[]trouble{short}, late, false},
+		"a worker that was away":          {[]trouble{during(absence, "host-1", time.Second, 7*time.Second)}, late, true},
+		"a worker that is away":           {[]trouble{{absence, "host-1", span{from: placed.Add(time.Second)}}}, late, true},
+		"a worker that was away twice":    {[]trouble{short, during(absence, "host-1", 6*time.Second, 4*time.Second)}, late, true},
+		"another worker that was away":    {[]trouble{during(absence, "host-2", time.Second, 15*time.Second)}, late, false},
+		"away before it was placed":       {[]trouble{during(absence, "host-1", -20*time.Second, 15*time.Second)}, late, false},
+		"mostly before it was placed":     {[]trouble{during(absence, "host-1", -20*time.Second, 25*time.Second)}, late, false},
+		"away and refused":                {[]trouble{during(absence, "host-1", time.Second, 15*time.Second)}, refused, false},
+		"a cut":                           {[]trouble{during(silence, "host-1", time.Second, time.Second)}, late, true},
+		"a cut a moment before":           {[]trouble{during(silence, "host-1", -10*time.Second, time.Second)}, late, true},
+		"a cut and refused":               {[]trouble{during(silence, "host-1", time.Second, time.Second)}, refused, false},
+		"without Temporal":                {[]trouble{during(silence, "", time.Second, time.Second)}, late, true},
+		"without Docker":                  {[]trouble{during(breakdown, "host-1", time.Second, time.Second)}, refused, true},
+		"another without Docker":          {[]trouble{during(breakdown, "host-2", time.Second, time.Second)}, refused, false},
+		"a restored database":             {[]trouble{during(breakdown, "", time.Second, time.Second)}, refused, true},
+		"after its end":                   {[]trouble{during(breakdown, "host-1", 21*time.Second, time.Second)}, refused, false},
+	} {
+		require.Equal(t, c.want, provoked(c.all, "host-1", c.message, placed, finished), name)
+	}
+}
+
 // What a person asked for, and a server acknowledged, is demanded.
 func TestOracle_Deeds(t *testing.T) {
 	t.Parallel()

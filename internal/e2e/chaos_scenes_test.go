@@ -171,8 +171,7 @@ func (x *chaos) gap() {
 	}
 
 	x.until(gapAfter, func() bool { return false }) // it has been measured by then, and is small
-	h.away = true
-	x.broke(h.name)
+	x.takeAway(h)
 	stop(h.worker, syscall.SIGKILL)
 	x.until(10*time.Second, func() bool { return !x.lives(carrier.name) })
 	x.fault("kill -9 of worker", h.name+", which measures "+carrier.name, 0, func() {
@@ -208,8 +207,8 @@ func (x *chaos) loseHost() {
 		return
 	}
 
-	h.away = true
-	x.broke(h.name)
+	x.takeAway(h)
+	x.begins(breakdown, h.name, time.Now())
 
 	x.mu.Lock()
 	x.lost = append(x.lost, h.name)
@@ -258,6 +257,7 @@ func (x *chaos) restoreDatabase() {
 		}
 	}
 
+	x.begins(breakdown, "", time.Now())
 	copied := x.backup()
 
 	x.note("database copied")
@@ -292,6 +292,7 @@ func (x *chaos) restoreDatabase() {
 	x.mu.Lock()
 	x.graced, x.results, x.counters, x.forgotten = time.Now().Add(fastGrace+6*fastReconcile+20*time.Second), known, counters, forgotten
 	x.mu.Unlock()
+	x.ends(breakdown, "", x.graced)
 	x.fault("restored", "PostgreSQL", 0, nil)
 }
 

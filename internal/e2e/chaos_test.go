@@ -82,7 +82,7 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 		other: os.Getenv("CHAOS_OTHER_BINARY"), stuck: chaosStuck, docker: map[string]*dockerProxy{},
 		began: time.Now(), injected: map[string]int{}, removed: map[string]bool{}, hit: map[string]bool{}, seen: map[string]string{},
 		results: map[string]string{}, healthy: map[string]time.Time{}, waited: map[string]time.Duration{},
-		blind: map[string]time.Time{}, limited: map[string]bool{}, again: repeats(seed, lasts),
+		awaited: map[string]int{}, blind: map[string]time.Time{}, limited: map[string]bool{}, again: repeats(seed, lasts),
 	}
 
 	defer x.report()
@@ -163,6 +163,8 @@ type chaos struct {
 	lost       []string          // names of hosts that never return
 	given      bool              // a person has removed them
 	healthy    map[string]time.Time
+	troubles   []trouble
+	awaited    map[string]int           // hosts whose workers start: how often they say that they serve, then
 	blind      map[string]time.Time     // hosts that do not see the database, since when
 	held       time.Time                // until then, workflows may wait for one that did not
 	waited     map[string]time.Duration // of canaries and cancellations, by sweep, while they need not have

@@ -81,6 +81,10 @@ type attemptRecord struct {
 	PlacedAt      time.Time
 	Started       bool // its container ran
 	Hit           bool // a person killed or removed its container
+	Host          string
+	// Unprovoked: it ended through no fault of its trial, and nothing befell its
+	// host that may cost an attempt.
+	Unprovoked bool
 }
 
 type trialRecord struct {
@@ -179,6 +183,9 @@ func judgeAttempts(want expectation, t trialRecord) string {
 
 	for _, a := range t.Attempts {
 		switch {
+		case a.Unprovoked && !a.Hit && !t.Forgotten && !want.Any:
+			return fmt.Sprintf("trial %d lost attempt %d (%s: %s), and nothing befell %s that may cost an attempt",
+				t.Number, a.Number, a.Kind, a.Message, a.Host)
 		case want.NoOOM && berth.FailureKind(a.Kind).OutOfMemory():
 			return fmt.Sprintf("trial %d ran out of memory in attempt %d with %d MiB reserved (%s), although all of its shape fit",
 				t.Number, a.Number, a.ReservedBytes/mib, a.Message)
@@ -200,6 +207,66 @@ func judgeAttempts(want expectation, t trialRecord) string {
 	}
 
 	return ""
+}
+
+// trouble is what befell a host, or all of them ("").
+type trouble struct {
+	kind troubleKind
+	host string
+	span
+}
+
+type troubleKind int
+
+const (
+	absence   troubleKind = iota // a worker is dead or frozen: its successor adopts what runs, if it comes in time
+	silence                      // Temporal, a worker's way to it, or the whole machine does not answer
+	breakdown                    // of Docker, of the host for good, or of the database into an older one
+)
+
+// How long after its end a trouble may cost an attempt.
+var aftermath = map[troubleKind]time.Duration{
+	absence:   time.Second,
+	silence:   45 * time.Second, // gRPC finds a dead connection after 30 s + 15 s (the SDK's keepalive)
+	breakdown: 15 * time.Second, // a question to Docker ends after 10 s
+}
+
+// awayLong is how long a worker may be away and cost no attempt: a placed one
+// waits for fastHost. It has 2 s to ask for work.
+const awayLong = fastHost - 2*time.Second
+
+// unanswered is what Berth says of an attempt whose host took too long. All else
+// that ends attempts through no fault of their trials is about Docker.
+const unanswered = "did not answer"
+
+// provoked reports whether something befell a host between the placement and
+// the end of an attempt that explains it.
+func provoked(all []trouble, host, message string, placed, finished time.Time) bool {
+	away := time.Duration(0)
+
+	for _, t := range all {
+		from, until := t.from, t.until
+		if from.Before(placed) {
+			from = placed
+		}
+
+		if until.IsZero() || until.After(finished) {
+			until = finished
+		}
+
+		if t.host != "" && t.host != host || t.from.After(finished) || until.Add(aftermath[t.kind]).Before(placed) {
+			continue
+		}
+
+		switch {
+		case t.kind == breakdown, t.kind == silence && strings.Contains(message, unanswered):
+			return true
+		case t.kind == absence:
+			away += until.Sub(from)
+		}
+	}
+
+	return away > awayLong && strings.Contains(message, unanswered)
 }
 
 func (t trialRecord) hits() (n int) {
