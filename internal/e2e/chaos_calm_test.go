@@ -54,6 +54,7 @@ func (x *chaos) calm() {
 
 	x.removeLost()
 	x.await("after all were resumed", func(client.Sweep) bool { return false })
+	x.measure()
 
 	for _, o := range x.all() { // what was right in the storm must be so still
 		o.judged = false
@@ -174,6 +175,54 @@ func (x *chaos) sequels() {
 		x.insist(acceptPatience)
 		x.await("which came later", func(s client.Sweep) bool { return s.State == client.SweepStatePaused })
 	}
+}
+
+// measureTries is how many sweeps may run until their shape is measured: a run
+// with a gap, as a busy machine makes them, measures nothing.
+const measureTries = 3
+
+// measure demands that a shape reserves what it was measured to need: one of the
+// storm if there is one that has succeeded.
+func (x *chaos) measure() {
+	if x.stuck != chaosStuck { // what is stuck holds up others
+		return
+	}
+
+	group, wrong := calmGroup, ""
+
+	for _, o := range x.all() {
+		if s, found := x.read(o); o.order.Job == "shared" && o.order.Probe != "off" && found == isThere && s.Counts.Succeeded > 0 {
+			group = o.order.Group
+		}
+	}
+
+	for n := range measureTries {
+		o := x.submitExtra(order{Job: "shared", Name: fmt.Sprintf("measured shape %d", n), Group: group, Probe: "auto", Times: []int{1500, 1510}})
+		x.insist(acceptPatience)
+		x.await("whose shape is measured", func(client.Sweep) bool { return false })
+
+		if !x.until(judgePatience, func() bool {
+			s, found := x.read(o)
+			if found != isThere || s.FinishedAt == nil {
+				return false
+			}
+
+			r, told := x.record(x.api, o, s)
+			wrong = judgeMeasured(r)
+
+			return told
+		}) {
+			return // judgeAll says so
+		}
+
+		if wrong == "" {
+			return
+		}
+
+		x.note("sweep %s: %s", o, wrong)
+	}
+
+	x.breaks("O1: %d sweeps of a small shape ran one after the other, and in the last one %s", measureTries, wrong)
 }
 
 // await waits until every sweep has ended that may not stay as it is. When

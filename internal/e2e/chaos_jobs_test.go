@@ -270,6 +270,13 @@ var jobs = []job{
 	{ // its second trial waits for the first, and measures a shape
 		name: "carrier", trials: [2]int{1, 1}, file: func(o order) string { return carrierFile(o, carrierSizes...) }, want: wantSmall,
 	},
+	{ // as many trials as there are cores, which must all run at once
+		name: "roll call", trials: [2]int{1, 5},
+		file: func(o order) string {
+			return "command: [/busy, train, '{{ms}}', '{{ms}}', '8']\n" + parameters(o.times()) + "resources: {memory: 64MiB, cpus: 0.9}\nprobe: {mode: 'off'}\n"
+		},
+		want: func(values map[string]string) expectation { return reports(values, 1) },
+	},
 	{ // has that shape, and must not wait for the carrier's sweep
 		name: "follower", trials: [2]int{1, 1}, file: func(o order) string { return carrierFile(o, o.Size) }, want: wantSmall,
 	},
@@ -281,6 +288,11 @@ var jobs = []job{
 		want: func(values map[string]string) expectation { return reports(values, 1) },
 	},
 }
+
+// measuredBytes is the most that an attempt of a small shape may reserve which
+// was measured: 64 MiB over what the largest of them takes, and a step of 64 MiB
+// for what the process takes itself.
+const measuredBytes = 192 * mib
 
 // quarterCore lets several trials of a shape run on one host.
 const quarterCore = "resources: {cpus: 0.25}\n"

@@ -177,6 +177,19 @@ func TestOracle_Sweep(t *testing.T) {
 	}
 }
 
+// A shape that was measured reserves what it needs, and not what one reserves
+// that is not known.
+func TestOracle_Measured(t *testing.T) {
+	t.Parallel()
+
+	reserves := func(bytes int64) sweepRecord {
+		return sweepRecord{Trials: []trialRecord{good(nil), second(func(t *trialRecord) { t.Attempts[0].ReservedBytes = bytes })}}
+	}
+
+	require.Empty(t, judgeMeasured(reserves(128*mib)))
+	require.Contains(t, judgeMeasured(reserves(probeBytes)), "trial 2 reserved 256 MiB in attempt 1, expected at most 192")
+}
+
 // An attempt is repeated for nothing only where something befell its host that
 // explains it.
 func TestOracle_Provoked(t *testing.T) {

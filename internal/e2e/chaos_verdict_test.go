@@ -380,6 +380,20 @@ func judgeDeeds(d deeds, s sweepRecord) (wrong []string) {
 	return wrong
 }
 
+// judgeMeasured says which attempt of a small shape reserves more than it was
+// measured to need.
+func judgeMeasured(s sweepRecord) string {
+	for _, t := range s.Trials {
+		for _, a := range t.Attempts {
+			if a.ReservedBytes > measuredBytes {
+				return fmt.Sprintf("trial %d reserved %d MiB in attempt %d, expected at most %d", t.Number, a.ReservedBytes/mib, a.Number, measuredBytes/mib)
+			}
+		}
+	}
+
+	return ""
+}
+
 // judgePoints says which trials have values that are not of the file, or those
 // of another trial.
 func judgePoints(o order, s sweepRecord) (wrong []string) {
