@@ -54,6 +54,7 @@ func (x *chaos) calm() {
 
 	x.removeLost()
 	x.await("after all were resumed", func(client.Sweep) bool { return false })
+	x.callRoll()
 	x.measure()
 
 	for _, o := range x.all() { // what was right in the storm must be so still
@@ -177,6 +178,116 @@ func (x *chaos) sequels() {
 	}
 }
 
+const (
+	// comeBack is how long a host may stay out of service without faults: a
+	// worker looks every 2 s whether Temporal answers, and asks Docker every second.
+	comeBack = 30 * time.Second
+	// rollLasts is how many ms the trials of a roll call run: longer than all of
+	// them take to start.
+	rollLasts = 60_000
+)
+
+// callRoll demands that all hosts but lost ones are in service again, and that
+// each takes attempts (O2): as many trials as they have cores run all at once.
+func (x *chaos) callRoll() {
+	if x.stuck != chaosStuck { // what is stuck holds up others
+		return
+	}
+
+	var (
+		names = x.staying()
+		hosts []client.Host
+		out   []string
+	)
+
+	if !x.until(comeBack, func() bool {
+		answer, err := x.api.ListHostsWithResponse(x.t.Context())
+		if err != nil || answer.JSON200 == nil {
+			out = []string{"the server does not list its hosts"}
+
+			return false
+		}
+
+		hosts = answer.JSON200.Data
+		out = outOfService(hosts, names)
+
+		return len(out) == 0
+	}) {
+		x.breaks("O2: after %s without faults %s", comeBack, strings.Join(out, "; "))
+
+		return
+	}
+
+	_, err := x.inspect(func(i *pgtest.Inspector, ctx context.Context) ([]string, error) { return nil, i.TestCordoned(ctx) })
+	require.NoError(x.t, err)
+
+	o := x.submitExtra(order{Job: "roll call", Name: "roll call", Times: rollTimes(hosts, names)})
+	x.insist(acceptPatience)
+
+	if o.id == "" {
+		return
+	}
+
+	if !x.until(rollLasts*time.Millisecond, func() bool { return x.containersOf(o) == len(o.order.Times) }) {
+		x.breaks("O2: sweep %s did not run %d trials at once on %s: %s%s",
+			o, len(o.order.Times), strings.Join(names, ", "), x.openTrials(o), x.stuckPlacing(x.t.Context()))
+	}
+
+	x.steerTo(o, "cancel")
+	x.await("after the roll call", func(client.Sweep) bool { return false })
+}
+
+// staying are the names of the hosts that are not lost.
+func (x *chaos) staying() (names []string) {
+	for _, h := range x.hosts {
+		if !slices.Contains(x.lost, h.name) {
+			names = append(names, h.name)
+		}
+	}
+
+	return names
+}
+
+// outOfService says which of the named hosts take no attempts, and why.
+func outOfService(hosts []client.Host, names []string) (out []string) {
+	for _, name := range names {
+		i := slices.IndexFunc(hosts, func(h client.Host) bool { return h.Name == name })
+
+		switch {
+		case i < 0:
+			out = append(out, name+" is not listed")
+		case hosts[i].State != "ready" || hosts[i].Problem != "":
+			out = append(out, fmt.Sprintf("%s is %s (%s)", name, hosts[i].State, hosts[i].Problem))
+		}
+	}
+
+	return out
+}
+
+// rollTimes are the times of as many trials as the named hosts have cores.
+func rollTimes(hosts []client.Host, names []string) (times []int) {
+	for _, h := range hosts {
+		for range h.CPUMilli / 1000 {
+			if slices.Contains(names, h.Name) {
+				times = append(times, rollLasts+10*len(times))
+			}
+		}
+	}
+
+	return times
+}
+
+// containersOf is how many containers of a sweep run.
+func (x *chaos) containersOf(o *ordered) (n int) {
+	for _, c := range x.ps() {
+		if c.sweep == o.id && c.state == "running" {
+			n++
+		}
+	}
+
+	return n
+}
+
 // measureTries is how many sweeps may run until their shape is measured: a run
 // with a gap, as a busy machine makes them, measures nothing.
 const measureTries = 3
@@ -289,13 +400,28 @@ func (x *chaos) waitsForLost(o *ordered) bool {
 			continue
 		}
 
-		if !slices.ContainsFunc(t.Waiting, func(r client.Rejection) bool {
-			return slices.Contains(x.lost, r.HostName) && strings.Contains(r.Reason, "waits for it to come back")
-		}) {
+		if !onlyLostHolds(t.Waiting, x.lost) {
 			return false
 		}
 
 		waits = true
+	}
+
+	return waits
+}
+
+// onlyLostHolds reports whether a trial that was rejected so waits for a lost
+// host, and no other host could ever hold it.
+func onlyLostHolds(rejections []client.Rejection, lost []string) bool {
+	waits := false
+
+	for _, r := range rejections {
+		switch {
+		case slices.Contains(lost, r.HostName):
+			waits = waits || strings.Contains(r.Reason, "waits for it to come back")
+		case !r.Never:
+			return false
+		}
 	}
 
 	return waits

@@ -388,6 +388,38 @@ func TestChaosJudge_AWorkerIsAwayUntilItServes(t *testing.T) {
 	}
 }
 
+// A trial waits for a lost host only when no other one could ever hold it.
+func TestChaosJudge_WaitsOnlyForWhatOnlyALostHostHolds(t *testing.T) {
+	t.Parallel()
+
+	lost := client.Rejection{HostName: "host-1", Reason: "host host-1: its worker does not answer; the trial waits for it to come back"}
+	small := client.Rejection{HostName: "host-2", Reason: "needs 900 MiB of 768", Never: true}
+	full := client.Rejection{HostName: "host-2", Reason: "needs 64 MiB, 0 free"}
+
+	require.True(t, onlyLostHolds([]client.Rejection{lost, small}, []string{"host-1"}))
+	require.True(t, onlyLostHolds([]client.Rejection{lost}, []string{"host-1"}))
+	require.False(t, onlyLostHolds([]client.Rejection{lost, full}, []string{"host-1"}))
+	require.False(t, onlyLostHolds([]client.Rejection{small}, []string{"host-1"}))
+	require.False(t, onlyLostHolds([]client.Rejection{lost, small}, nil), "it is not lost for good")
+	require.False(t, onlyLostHolds([]client.Rejection{lost, {Reason: "the sweep's max_parallel is reached"}}, []string{"host-1"}))
+	require.False(t, onlyLostHolds(nil, []string{"host-1"}))
+}
+
+// Every host that is not lost must be in service in the end.
+func TestChaosJudge_DemandsHostsBack(t *testing.T) {
+	t.Parallel()
+
+	hosts := []client.Host{
+		{Name: "host-1", State: "ready", CPUMilli: 2000}, {Name: "host-2", State: "unready", Problem: "no Docker", CPUMilli: 2000},
+		{Name: "host-3", State: "ready", Problem: "kept", CPUMilli: 1000},
+	}
+
+	require.Empty(t, outOfService(hosts, []string{"host-1"}))
+	require.Equal(t, []string{"host-2 is unready (no Docker)", "host-3 is ready (kept)", "host-4 is not listed"},
+		outOfService(hosts, []string{"host-1", "host-2", "host-3", "host-4"}))
+	require.Equal(t, []int{rollLasts, rollLasts + 10, rollLasts + 20}, rollTimes(hosts, []string{"host-1", "host-3"}))
+}
+
 // The ledger has the sweeps that were acknowledged and no others.
 func TestChaosJudge_ComparesTheSweepsThatAreThere(t *testing.T) {
 	t.Parallel()

@@ -302,6 +302,13 @@ func (i *Inspector) Cordoned(ctx context.Context) ([]string, error) {
 		WHERE h.cordoned_at IS NOT NULL`)
 }
 
+// TestCordoned makes the next test attempt of every cordoned host due.
+func (i *Inspector) TestCordoned(ctx context.Context) error {
+	_, err := i.conn.Exec(ctx, "UPDATE hosts SET test_at = now() WHERE cordoned_at IS NOT NULL")
+
+	return err
+}
+
 // Roomy returns the names of the hosts that take new attempts of any sweep but
 // the one that they may be cordoned for, and have at least that much room. A
 // request for a whole host may have one of them kept free.

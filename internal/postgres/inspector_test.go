@@ -117,7 +117,7 @@ func TestInspector_Cordoned(t *testing.T) {
 	require.Zero(t, roomy())
 	require.Empty(t, cordoned())
 
-	s.pass(t, 2*time.Minute)
+	require.NoError(t, inspector.TestCordoned(t.Context()))
 
 	r := s.request(t, gib)
 	status := s.place(t, r)
