@@ -167,6 +167,13 @@ func (i *Inspector) Sweeps(ctx context.Context) ([]string, error) {
 	return i.texts(ctx, "looking for sweeps", "SELECT id::text FROM sweeps")
 }
 
+// Measured returns which shapes of a sweep were measured throughout, by at least
+// one run.
+func (i *Inspector) Measured(ctx context.Context, sweepID string) ([]string, error) {
+	return i.texts(ctx, "looking for measured shapes", `
+		SELECT DISTINCT f.shape_key FROM footprints f JOIN trials t ON t.shape_key = f.shape_key WHERE t.sweep_id = $1 AND f.samples > 0`, sweepID)
+}
+
 // EndedTrials returns the ids of the trials that have ended.
 func (i *Inspector) EndedTrials(ctx context.Context) ([]string, error) {
 	return i.texts(ctx, "looking for trials that have ended", "SELECT id::text FROM trials WHERE finished_at IS NOT NULL")
