@@ -239,6 +239,9 @@ func (x *chaos) callRoll() {
 
 // staying are the names of the hosts that are not lost.
 func (x *chaos) staying() (names []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
 	for _, h := range x.hosts {
 		if !slices.Contains(x.lost, h.name) {
 			names = append(names, h.name)

@@ -420,6 +420,25 @@ func TestChaosJudge_DemandsHostsBack(t *testing.T) {
 	require.Equal(t, []int{rollLasts, rollLasts + 10, rollLasts + 20}, rollTimes(hosts, []string{"host-1", "host-3"}))
 }
 
+// A canary that could go on and does not is overdue.
+func TestChaosJudge_CanariesStartSoon(t *testing.T) {
+	t.Parallel()
+
+	up, roomy := []string{"host-1", "host-2"}, []string{"host-2"}
+	waiting, placed, started := pgtest.Canary{}, pgtest.Canary{Host: "host-1"}, pgtest.Canary{Host: "host-1", Started: true}
+
+	require.True(t, overdue(waiting, false, up, roomy))
+	require.False(t, overdue(waiting, false, up, nil), "there is no room")
+	require.True(t, overdue(placed, false, up, nil), "its workflow has not heard of its place")
+	require.False(t, overdue(placed, false, []string{"host-2"}, roomy), "its host is broken")
+	require.False(t, overdue(started, false, up, roomy))
+	require.True(t, overdue(started, true, up, roomy), "the one of the calm must end")
+	require.False(t, overdue(started, true, nil, nil))
+
+	require.Equal(t, "to be placed while host-2 was healthy and had room", waitsFor(waiting, roomy))
+	require.Equal(t, "to start on host-1, which was healthy", waitsFor(placed, nil))
+}
+
 // The ledger has the sweeps that were acknowledged and no others.
 func TestChaosJudge_ComparesTheSweepsThatAreThere(t *testing.T) {
 	t.Parallel()

@@ -338,8 +338,8 @@ func (x *chaos) lookAtCanaries(ctx context.Context, inspector *pgtest.Inspector,
 	}
 	x.mu.Unlock()
 
-	unplaced, err := inspector.Unplaced(ctx, ids)
-	if err != nil || len(unplaced) == 0 {
+	open, err := inspector.Canaries(ctx, ids)
+	if err != nil || len(open) == 0 {
 		return err
 	}
 
@@ -348,34 +348,57 @@ func (x *chaos) lookAtCanaries(ctx context.Context, inspector *pgtest.Inspector,
 		return err
 	}
 
-	if roomy = x.reachable(roomy); len(roomy) == 0 || wanted && len(roomy) == 1 {
-		return nil
+	up := x.reachable(x.staying())
+	roomy = slices.DeleteFunc(roomy, func(name string) bool { return !slices.Contains(up, name) })
+
+	if wanted && len(roomy) == 1 { // it may be kept free
+		roomy = nil
 	}
 
-	for _, id := range unplaced {
+	for _, c := range open {
+		if !overdue(c, canaries[c.Sweep].order.Group == calmGroup, up, roomy) {
+			continue
+		}
+
 		x.mu.Lock()
-		x.waited[id] += passed
-		waited := x.waited[id]
+		x.waited[c.Sweep] += passed
+		waited := x.waited[c.Sweep]
 		x.mu.Unlock()
 
 		if waited >= canaryPatience && waited-passed < canaryPatience {
-			x.breaks("O2: %s waited %s to be placed while %s was healthy and had room%s",
-				canaries[id], canaryPatience, roomy[0], x.stuckPlacing(ctx))
+			x.breaks("O2: %s waited %s %s%s", canaries[c.Sweep], canaryPatience, waitsFor(c, roomy), x.stuckPlacing(ctx))
 		}
 	}
 
 	return nil
 }
 
+// overdue reports whether a canary that is open could go on: to a place when a
+// healthy host has room for it, to its start when its own host is healthy. The
+// one of the calm must end, too.
+func overdue(c pgtest.Canary, ofCalm bool, up, roomy []string) bool {
+	if c.Host == "" {
+		return len(roomy) > 0
+	}
+
+	return slices.Contains(up, c.Host) && (ofCalm || !c.Started)
+}
+
+func waitsFor(c pgtest.Canary, roomy []string) string {
+	switch {
+	case c.Host == "":
+		return "to be placed while " + roomy[0] + " was healthy and had room"
+	case c.Started:
+		return "to end on " + c.Host + ", which was healthy"
+	default:
+		return "to start on " + c.Host + ", which was healthy"
+	}
+}
+
 // lookAtCancellations says since when everybody must have heard of those that
 // were acknowledged.
 func (x *chaos) lookAtCancellations(passed time.Duration) {
-	names := make([]string, len(x.hosts))
-	for i, h := range x.hosts {
-		names[i] = h.name
-	}
-
-	if len(x.reachable(names)) == 0 {
+	if len(x.reachable(x.staying())) == 0 {
 		return
 	}
 

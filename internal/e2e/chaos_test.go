@@ -33,8 +33,9 @@ const (
 	chaosStuckAgain = 20 * time.Second
 	// chaosLook is how often the invariants are looked at while it lasts.
 	chaosLook = 500 * time.Millisecond
-	// canaryPatience is how long a canary may wait while a host that is known to
-	// be healthy has room, and everything that placing needs is up.
+	// canaryPatience is how long a canary may wait for its start while a host that
+	// is known to be healthy has room, or it has a place on one, and everything
+	// that placing needs is up. A signal that is lost costs it a minute.
 	canaryPatience = 20 * time.Second
 	// cancelPatience is how long the parts of a sweep that was canceled may not
 	// know it, in which everything that carries the news is up: a workflow task

@@ -375,10 +375,29 @@ func (i *Inspector) Bounded(ctx context.Context) (all []Bounded, now time.Time, 
 	return all, now, nil
 }
 
-// Unplaced returns which of the sweeps are open and wait for a place: they have
-// no attempt that goes on or has ended. One that was abandoned is neither.
-func (i *Inspector) Unplaced(ctx context.Context, sweepIDs []string) ([]string, error) {
-	return i.texts(ctx, "looking for sweeps that wait", `
-		SELECT id::text FROM sweeps s WHERE id = ANY ($1::uuid[]) AND finished_at IS NULL
-			AND NOT EXISTS (SELECT 1 FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id AND a.state <> 'abandoned')`, sweepIDs)
+// Canary is an open sweep of one trial.
+type Canary struct {
+	Sweep   string // id
+	Host    string // name of that of its attempt; empty = it waits for a place
+	Started bool   // its container ran
+}
+
+// Canaries returns those of the sweeps that are open. One whose attempt was
+// abandoned waits for a place as one does that never had any.
+func (i *Inspector) Canaries(ctx context.Context, sweepIDs []string) (all []Canary, err error) {
+	rows, err := i.conn.Query(ctx, `
+		SELECT s.id::text, coalesce(max(h.name), ''), coalesce(bool_or(a.started_at IS NOT NULL OR a.finished_at IS NOT NULL), false)
+		FROM sweeps s LEFT JOIN (trials t JOIN attempts a ON a.trial_id = t.id AND a.state <> 'abandoned' JOIN hosts h ON h.id = a.host_id)
+			ON t.sweep_id = s.id
+		WHERE s.id = ANY ($1::uuid[]) AND s.finished_at IS NULL
+		GROUP BY s.id`, sweepIDs)
+	if err != nil {
+		return nil, fmt.Errorf("looking for canaries: %w", err)
+	}
+
+	if all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Canary]); err != nil {
+		return nil, fmt.Errorf("looking for canaries: %w", err)
+	}
+
+	return all, nil
 }

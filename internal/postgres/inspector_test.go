@@ -22,24 +22,29 @@ func inspect(t *testing.T, url string) *pgtest.Inspector {
 }
 
 // A sweep whose only attempt was abandoned waits for a place as one does that
-// never had any.
-func TestInspector_Unplaced(t *testing.T) {
+// never had any. One with a place is not started before its container is.
+func TestInspector_Canaries(t *testing.T) {
 	t.Parallel()
 
 	url := pgtest.URL(t)
 	b, inspector := setupOn(t, url), inspect(t, url)
-	waits := func() bool {
-		found, err := inspector.Unplaced(t.Context(), []string{b.sweep})
+	canary := func() pgtest.Canary {
+		found, err := inspector.Canaries(t.Context(), []string{b.sweep})
 		require.NoError(t, err)
+		require.Len(t, found, 1)
 
-		return len(found) == 1
+		return found[0]
 	}
 
 	r := b.request(t, gib)
-	require.True(t, waits())
+	require.Equal(t, pgtest.Canary{Sweep: b.sweep}, canary())
 
-	b.place(t, r)
-	require.False(t, waits())
+	status := b.place(t, r)
+	require.NotEmpty(t, canary().Host)
+	require.False(t, canary().Started)
+
+	require.NoError(t, b.store.AttemptRunning(t.Context(), r.AttemptID, status.Token, "container", time.Now()))
+	require.True(t, canary().Started)
 
 	begun, err := inspector.BegunTrials(t.Context())
 	require.NoError(t, err)
@@ -50,7 +55,7 @@ func TestInspector_Unplaced(t *testing.T) {
 	require.Equal(t, map[string]int64{r.AttemptID: gib}, reserved)
 
 	require.NoError(t, b.store.AbandonAttempt(t.Context(), r.AttemptID, "host lost"))
-	require.True(t, waits())
+	require.Equal(t, pgtest.Canary{Sweep: b.sweep}, canary())
 }
 
 // Only live attempts of sweeps with max_parallel are bounded.
