@@ -35,6 +35,7 @@ type TemporalConfig struct {
 	InMemory bool              // keeps nothing: tests only
 	Headless bool              // without the web UI
 	Search   map[string]string // search attributes by name, with their types
+	Dynamic  []string          // dynamic configuration, each name=value: tests only
 }
 
 const (
@@ -164,6 +165,10 @@ func temporalArgs(config TemporalConfig, port, uiPort int) []string {
 
 	for name, kind := range config.Search {
 		args = append(args, "--search-attribute", name+"="+kind)
+	}
+
+	for _, value := range config.Dynamic {
+		args = append(args, "--dynamic-config-value", value)
 	}
 
 	if len(config.Search) > 0 { // known from the start: the server need not look them up at every write

@@ -56,6 +56,7 @@ func (x *chaos) calm() {
 	x.await("after all were resumed", func(client.Sweep) bool { return false })
 	x.callRoll()
 	x.measure()
+	x.lookAtContinued()
 
 	for _, o := range x.all() { // what was right in the storm must be so still
 		o.judged = false
@@ -736,6 +737,30 @@ func (x *chaos) judgeExistence(ids []string) (wrong []string) {
 	}
 
 	return wrong
+}
+
+// continuingTrials is how many trials a sweep has at least that must have
+// continued as new (continueEarly).
+const continuingTrials = 10
+
+// lookAtContinued demands that sweeps of many trials have continued as new, since
+// what else a run shows of that is worth nothing.
+func (x *chaos) lookAtContinued() {
+	connected, err := dialTemporal(x.t.Context(), x.temporal.Address)
+	require.NoError(x.t, err)
+
+	defer connected.Close()
+
+	found, err := connected.CountWorkflow(x.t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: "ExecutionStatus = 'ContinuedAsNew'"})
+	require.NoError(x.t, err)
+
+	x.injected["runs continued as new"] = int(found.GetCount())
+
+	for _, o := range x.all() {
+		if s, told := x.read(o); told == isThere && s.Counts.Succeeded >= continuingTrials && found.GetCount() == 0 {
+			x.breaks("the storm proves less than it says: no sweep has continued as new, and %s has had %d trials", o, s.Counts.Succeeded)
+		}
+	}
 }
 
 // openQuery leaves out the workflow that holds the installation's id, which never ends.

@@ -31,6 +31,10 @@ const (
 	chaosStuck = 75 * time.Second
 	// chaosStuckAgain is the same once a run has failed.
 	chaosStuckAgain = 20 * time.Second
+	// continueEarly has sweeps of a few trials continue as new: each trial costs
+	// its sweep some ten events. Temporal suggests it at 4,096 by itself, and Berth
+	// continues at 2,000.
+	continueEarly = "limit.historyCount.suggestContinueAsNew=60"
 	// chaosLook is how often the invariants are looked at while it lasts.
 	chaosLook = 500 * time.Millisecond
 	// canaryPatience is how long a canary may wait for its start while a host that
@@ -79,7 +83,7 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 	}
 
 	x := &chaos{
-		cluster: startParts(t), seed: seed, plan: schedule(seed, lasts, plot{named("CHAOS_JOBS"), named("CHAOS_SCENES"), named("CHAOS_KINDS")}),
+		cluster: startParts(t, func(c *cluster) { c.dynamic = []string{continueEarly} }), seed: seed, plan: schedule(seed, lasts, plot{named("CHAOS_JOBS"), named("CHAOS_SCENES"), named("CHAOS_KINDS")}),
 		other: os.Getenv("CHAOS_OTHER_BINARY"), stuck: chaosStuck, docker: map[string]*dockerProxy{},
 		began: time.Now(), injected: map[string]int{}, removed: map[string]bool{}, hit: map[string]bool{}, seen: map[string]string{},
 		results: map[string]string{}, healthy: map[string]time.Time{}, waited: map[string]time.Duration{},

@@ -46,6 +46,7 @@ type cluster struct {
 	server   *exec.Cmd
 	listen   string
 	hosts    []*host
+	dynamic  []string // configuration of Temporal
 	undo     []func() // what clean does last, once nothing runs
 }
 
@@ -162,7 +163,7 @@ func (c *cluster) startTemporal() {
 		port, _ = strconv.Atoi(address[strings.LastIndex(address, ":")+1:])
 	}
 
-	started, err := devstack.StartTemporal(devstack.TemporalConfig{Dir: filepath.Join(c.dir, "temporal"), Port: port, Headless: true})
+	started, err := devstack.StartTemporal(devstack.TemporalConfig{Dir: filepath.Join(c.dir, "temporal"), Port: port, Headless: true, Dynamic: c.dynamic})
 	require.NoError(c.t, err)
 	require.True(c.t, address == "" || started.Address == address, "the port was taken meanwhile")
 
