@@ -39,6 +39,8 @@ func (x *chaos) calm() {
 	x.insist(acceptPatience) // their answers may have been lost
 	x.cancelAgain()
 	x.await("while the paused ones stay paused", func(s client.Sweep) bool { return s.State == client.SweepStatePaused })
+	x.replay()
+	x.insist(acceptPatience)
 	x.sequels()
 
 	for _, o := range x.all() {

@@ -439,6 +439,48 @@ func TestChaosJudge_CanariesStartSoon(t *testing.T) {
 	require.Equal(t, "to start on host-1, which was healthy", waitsFor(placed, nil))
 }
 
+// A scene that has no effect, without faults either, is no green run.
+func TestChaosJudge_ScenesHaveAnEffect(t *testing.T) {
+	t.Parallel()
+
+	x := judging(t, status(http.StatusServiceUnavailable))
+	x.healthy = map[string]time.Time{}
+
+	x.play(event{Kind: "canceled carrier"}) // nothing accepts its sweep
+	require.Empty(t, x.injected)
+	require.Len(t, x.idle, 1)
+	require.False(t, x.wronged(), "it has another try")
+
+	x.replay()
+	require.Equal(t, []string{`O2: scene "canceled carrier" had no effect, without faults either`}, x.broken)
+	require.Empty(t, x.injected)
+}
+
+// A restored database may say that a sweep is paused which was resumed since,
+// may lack one that was submitted since, and forgets what was asked for.
+func TestChaosJudge_ForgetsWhatWasDoneSinceTheCopy(t *testing.T) {
+	t.Parallel()
+
+	x := judging(t)
+	ended, resumed, late := &ordered{id: "ended", judged: true}, &ordered{id: "resumed", judged: true}, &ordered{id: "late"}
+	x.sweeps, x.waited = []*ordered{ended, resumed, late}, map[string]time.Duration{"late": time.Hour}
+
+	for _, o := range x.sweeps {
+		o.deeds.acknowledged("cancel", time.Now())
+	}
+
+	x.forget(map[*ordered]copied{ended: {ended: true}, resumed: {paused: true}})
+
+	require.True(t, ended.judged)
+	require.NotZero(t, ended.deeds.CanceledAt)
+	require.False(t, resumed.judged)
+	require.True(t, resumed.deeds.Paused)
+	require.Zero(t, resumed.deeds.CanceledAt)
+	require.True(t, late.forgettable)
+	require.False(t, resumed.forgettable)
+	require.Empty(t, x.waited)
+}
+
 // The ledger has the sweeps that were acknowledged and no others.
 func TestChaosJudge_ComparesTheSweepsThatAreThere(t *testing.T) {
 	t.Parallel()

@@ -23,41 +23,61 @@ import (
 // sceneGroup sets the shapes of scenes apart from those of the storm.
 const sceneGroup = 10_000
 
-// play plays a scene.
+// play plays a scene, and notes whether it had the effect that it is there for.
 func (x *chaos) play(e event) {
-	x.injected["scene: "+e.Kind]++
 	x.note("scene: %s", e.Kind)
 
-	switch e.Kind {
-	case "paused carrier":
-		x.carrier(e, "pause")
-	case "canceled carrier":
-		x.carrier(e, "cancel")
-	case "gap in a probe":
-		x.gap()
-	case "host lost":
-		x.loseHost()
-	case "sick host":
-		h := x.hosts[e.Host%len(x.hosts)]
-		if !x.until(scenePatience, func() bool { return h.up() && !h.cut && x.docker[h.name].mode.Load() == dockerWell }) {
-			x.note("%s was broken already", h.name)
-
-			break
-		}
-
-		x.spoilDocker(h, e, dockerSick)
-		x.due = append(x.due, repair{time.Now().Add(e.Lasts), "count of refused starts", func() {
-			x.note("%s refused %d starts", h.name, x.docker[h.name].starts.Load())
-		}})
-	case "restored database":
-		x.restoreDatabase()
-	case "emptied Temporal":
-		x.emptyTemporal()
-	default:
-		x.t.Fatalf("nothing plays scene %q", e.Kind)
+	if x.scene(e) {
+		x.injected["scene: "+e.Kind]++
+	} else {
+		x.idle = append(x.idle, e)
 	}
 
 	x.note("scene of %s is over", e.Kind)
+}
+
+// scene returns false when what it needs was not there.
+func (x *chaos) scene(e event) bool {
+	switch e.Kind {
+	case "paused carrier":
+		return x.carrier("pause")
+	case "canceled carrier":
+		return x.carrier("cancel")
+	case "gap in a probe":
+		return x.gap()
+	case "host lost":
+		return x.loseHost()
+	case "sick host":
+		return x.sickenHost(e)
+	case "restored database":
+		return x.restoreDatabase()
+	case "emptied Temporal":
+		x.emptyTemporal()
+
+		return true
+	default:
+		x.t.Fatalf("nothing plays scene %q", e.Kind)
+
+		return false
+	}
+}
+
+// replay gives the scenes that had no effect in the storm another try without
+// faults, one after the other. Those that have none then either show nothing.
+func (x *chaos) replay() {
+	idle := x.idle
+	x.idle = nil
+
+	for _, e := range idle {
+		x.until(2*scenePatience, func() bool { return len(x.reachable(x.staying())) == len(x.staying()) })
+		x.play(e)
+		x.until(2*scenePatience, func() bool { return len(x.due) == 0 })
+		x.mend(true)
+	}
+
+	for _, e := range x.idle {
+		x.breaks("O2: scene %q had no effect, without faults either", e.Kind)
+	}
 }
 
 // scenePatience is how long a scene waits for what it needs: longer than any
@@ -112,7 +132,7 @@ const canceledLasts = 600_000
 // carrier pauses or cancels a sweep one trial of which was chosen to measure
 // its shape and waits for the other one to end, as max_parallel is 1. Another
 // sweep has that shape as well, and must not wait for what became of the first.
-func (x *chaos) carrier(_ event, what string) {
+func (x *chaos) carrier(what string) (effect bool) {
 	group := x.newGroup()
 	lasts := 6000
 
@@ -131,12 +151,14 @@ func (x *chaos) carrier(_ event, what string) {
 	}) {
 		x.note("the carrier was not ready in time: %s", x.openTrials(first))
 
-		return
+		return false
 	}
 
-	if x.steerTo(first, what) {
+	if effect = x.steerTo(first, what); effect {
 		x.sceneSweep(order{Job: "follower", Group: group, Times: []int{300, 310}, Probe: "full", Size: carrierSizes[waits-1]})
 	}
+
+	return effect
 }
 
 // gapAfter is shorter than what the late job takes until it takes its memory
@@ -146,7 +168,7 @@ const gapAfter = 2700 * time.Millisecond
 // gap kills the worker that measures a shape and starts it again when the
 // container, which takes its memory late, has ended. The other trials of the
 // sweep run after it, as max_parallel is 1, with what was learned of it.
-func (x *chaos) gap() {
+func (x *chaos) gap() bool {
 	o := x.sceneSweep(order{Job: "late", Group: x.newGroup(), Times: []int{6000, 6010, 6020}, MaxParallel: 1})
 
 	var carrier ours
@@ -162,12 +184,12 @@ func (x *chaos) gap() {
 	}) {
 		x.note("the probe did not start in time")
 
-		return
+		return false
 	}
 
 	h := x.requireHost(carrier.host)
 	if !h.up() {
-		return
+		return false
 	}
 
 	x.until(gapAfter, func() bool { return false }) // it has been measured by then, and is small
@@ -178,11 +200,13 @@ func (x *chaos) gap() {
 		h.away = false
 		x.startWorker(h, binary)
 	})
+
+	return true
 }
 
 // loseHost takes a host away for good, with what runs on it: that of a sweep
 // which runs one trial at a time, and that of others.
-func (x *chaos) loseHost() {
+func (x *chaos) loseHost() bool {
 	narrow := x.sceneSweep(order{Job: "steady", Times: []int{4000, 4010, 4020, 4030}, MaxParallel: 1})
 	x.sceneSweep(order{Job: "steady", Times: []int{4000, 4010, 4020, 4030, 4040, 4050}, MaxParallel: 2})
 
@@ -204,7 +228,7 @@ func (x *chaos) loseHost() {
 	}) {
 		x.note("nothing ran that a host could be lost with")
 
-		return
+		return false
 	}
 
 	x.takeAway(h)
@@ -223,34 +247,58 @@ func (x *chaos) loseHost() {
 	}
 
 	x.fault("lost for good", h.name, 0, nil)
+
+	return true
+}
+
+// sickenHost has the Docker of a host refuse every start, while a sweep wants to
+// use all hosts.
+func (x *chaos) sickenHost(e event) bool {
+	h := x.hosts[e.Host%len(x.hosts)]
+	p := x.docker[h.name]
+
+	if !x.until(scenePatience, func() bool { return h.up() && !h.cut && p.mode.Load() == dockerWell }) {
+		x.note("%s was broken already", h.name)
+
+		return false
+	}
+
+	refused := p.starts.Load()
+
+	x.spoilDocker(h, e, dockerSick)
+	x.due = append(x.due, repair{time.Now().Add(e.Lasts), "count of refused starts", func() {
+		x.note("%s refused %d starts", h.name, p.starts.Load()-refused)
+	}})
+	x.sceneSweep(order{Job: "steady", Times: []int{600, 610, 620, 630, 640, 650, 660, 670}})
+
+	return x.until(e.Lasts, func() bool { return p.starts.Load() > refused })
 }
 
 // restoreDatabase takes a copy of the database while a sweep runs, and puts it
-// back when some of its trials have ended since.
-func (x *chaos) restoreDatabase() {
-	if _, err := exec.LookPath("pg_basebackup"); err != nil {
-		x.note("left out: needs pg_basebackup")
-
-		return
-	}
-
+// back when some of its trials have ended since, another sweep was submitted, a
+// third resumed and a fourth canceled.
+func (x *chaos) restoreDatabase() bool {
 	o := x.sceneSweep(order{Job: "steady", Times: []int{1500, 1510, 1520, 1530, 1540, 1550, 1560, 1570, 1580, 1590}, MaxParallel: 2})
-	if o.id == "" || !x.until(scenePatience, func() bool { return x.stateOf(o, 2) == client.TrialStateRunning }) {
+	paused := x.sceneSweep(order{Job: "steady", Times: []int{1500, 1510, 1520, 1530}, MaxParallel: 1})
+	canceled := x.sceneSweep(order{Job: "steady", Times: []int{3500, 3510, 3520, 3530}, MaxParallel: 1})
+
+	if o.id == "" || paused.id == "" || canceled.id == "" || !x.steerTo(paused, "pause") ||
+		!x.until(scenePatience, func() bool { return x.stateOf(o, 2) == client.TrialStateRunning }) {
 		x.note("nothing ran that could be forgotten")
 
-		return
+		return false
 	}
 
 	if _, ok := x.healthySince("PostgreSQL"); !ok {
-		return
+		return false
 	}
 
 	known, counters := x.endedNow()
 	ended := x.inspected((*pgtest.Inspector).EndedTrials)
-	old := map[*ordered]bool{}
+	old := map[*ordered]copied{}
 
 	for _, one := range x.all() {
-		old[one] = known["sweep "+one.id] != ""
+		old[one] = copied{ended: known["sweep "+one.id] != "", paused: one.deeds.Paused}
 
 		if s, found := x.read(one); found != isThere || s.FinishedAt == nil && s.Counts.Total < max(s.Counts.Planned, one.order.planned()) {
 			one.deeds.Forgotten = true // it will have trials that the copy lacks
@@ -258,9 +306,12 @@ func (x *chaos) restoreDatabase() {
 	}
 
 	x.begins(breakdown, "", time.Now())
-	copied := x.backup()
+	backup := x.backup()
 
 	x.note("database copied")
+
+	late := x.sceneSweep(order{Job: "steady", Times: []int{2500, 2510, 2520}})
+	resumed, gone := x.steerTo(paused, "resume"), x.steerTo(canceled, "cancel")
 	x.until(5*time.Second, func() bool { return false })
 
 	forgotten := map[string]bool{}
@@ -272,21 +323,9 @@ func (x *chaos) restoreDatabase() {
 	x.graced = time.Now().Add(time.Hour)
 	x.mu.Unlock()
 	x.broke("PostgreSQL")
-	x.restore(copied)
+	x.restore(backup)
 	x.recovered("PostgreSQL")
-
-	for _, one := range x.all() {
-		ended, existed := old[one]
-		one.forgettable = !existed
-		one.judged = one.judged && ended // the others end once more
-
-		if !ended {
-			x.mu.Lock()
-			one.deeds.forget()
-			delete(x.waited, one.id)
-			x.mu.Unlock()
-		}
-	}
+	x.forget(old)
 
 	// A reconciler's grace and a few of its rounds clear what nobody knows.
 	x.mu.Lock()
@@ -294,6 +333,31 @@ func (x *chaos) restoreDatabase() {
 	x.mu.Unlock()
 	x.ends(breakdown, "", x.graced)
 	x.fault("restored", "PostgreSQL", 0, nil)
+
+	return late.id != "" && resumed && gone
+}
+
+// copied is what a copy of the database says of a sweep.
+type copied struct{ ended, paused bool }
+
+// forget notes what a restored database does not know of sweeps: those that the
+// copy lacks, what was done to the others since, and that they ended.
+func (x *chaos) forget(old map[*ordered]copied) {
+	for _, one := range x.all() {
+		was, existed := old[one]
+		one.forgettable = !existed
+		one.judged = one.judged && was.ended // the others end once more
+
+		if was.ended {
+			continue
+		}
+
+		x.mu.Lock()
+		one.deeds.Paused = one.deeds.Paused || was.paused
+		one.deeds.forget()
+		delete(x.waited, one.id)
+		x.mu.Unlock()
+	}
 }
 
 // inspected asks the database, which must be up.

@@ -92,6 +92,12 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 
 	defer x.report()
 
+	for tool, kind := range sceneTools {
+		_, err := exec.LookPath(tool)
+		require.False(t, err != nil && slices.ContainsFunc(x.plan, func(e event) bool { return e.Kind == kind }),
+			"scene %q needs %s (%s): install it, or name other scenes in CHAOS_SCENES", kind, tool, x.again)
+	}
+
 	x.startAll()
 
 	ctx, endWatch := context.WithCancel(t.Context())
@@ -115,6 +121,9 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 	require.NotEmpty(t, x.results, "nothing has ended (%s)", x.again)
 	require.Positive(t, x.judgements, "no sweep was compared with what it must end as (%s)", x.again)
 }
+
+// sceneTools are what scenes need beside what all runs need.
+var sceneTools = map[string]string{"pg_basebackup": "restored database"}
 
 // repeats is what the environment must say for the same schedule.
 func repeats(seed uint64, lasts time.Duration) string {
@@ -151,6 +160,7 @@ type chaos struct {
 	docker  map[string]*dockerProxy
 	due     []repair
 	stuck   time.Duration // without a change, before nothing changes any more
+	idle    []event       // scenes that had no effect
 	emptied bool          // Temporal came back without what it knew: nothing goes on by itself
 
 	mu         sync.Mutex
