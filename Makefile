@@ -63,7 +63,7 @@ test/chaos: build images ## Random sweeps under random faults, then the invarian
 		$(GO) test -tags integration -count=$(or $(RUNS),1) -timeout 0 -v -run '^TestChaos$$' ./internal/e2e
 
 .PHONY: test/oracle
-test/oracle: build images ## Take each mend out again, and demand that chaos notices within ten minutes (ROWS=A1,A2, SEED=)
+test/oracle: build images ## Take each mend out again, and demand that chaos notices within fifteen minutes (ROWS=A1,A2, SEED=)
 	@scripts/test-oracle
 
 .PHONY: lint

@@ -143,7 +143,7 @@ func TestChaosJudge_APauseHoldsUntilAResumeIsAskedFor(t *testing.T) {
 
 	var lost atomic.Bool
 
-	x := judging(t, func(w http.ResponseWriter, r *http.Request) {
+	x := judging(t, func(w http.ResponseWriter, _ *http.Request) {
 		if lost.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
@@ -410,7 +410,8 @@ func TestChaosJudge_DemandsHostsBack(t *testing.T) {
 	t.Parallel()
 
 	hosts := []client.Host{
-		{Name: "host-1", State: "ready", CPUMilli: 2000}, {Name: "host-2", State: "unready", Problem: "no Docker", CPUMilli: 2000},
+		{Name: "host-1", State: "ready", CPUMilli: 2000},
+		{Name: "host-2", State: "unready", Problem: "no Docker", CPUMilli: 2000},
 		{Name: "host-3", State: "ready", Problem: "kept", CPUMilli: 1000},
 	}
 
@@ -479,6 +480,17 @@ func TestChaosJudge_ForgetsWhatWasDoneSinceTheCopy(t *testing.T) {
 	require.True(t, late.forgettable)
 	require.False(t, resumed.forgettable)
 	require.Empty(t, x.waited)
+}
+
+// A host that was away has leases that are suspect and containers of attempts
+// that are over, until it has looked.
+func TestChaosJudge_AHostThatWasAwaySettles(t *testing.T) {
+	t.Parallel()
+
+	require.Empty(t, tellLeft(nil, nil))
+	require.NotNil(t, tellLeft(nil, nil), "it was told")
+	require.Equal(t, []string{"the lease of a of sweep s is suspect", "the container of attempt b runs, which is over"},
+		tellLeft([]string{"a of sweep s"}, []string{"b"}))
 }
 
 // The ledger has the sweeps that were acknowledged and no others.

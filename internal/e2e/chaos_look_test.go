@@ -44,7 +44,7 @@ func (x *chaos) begins(kind troubleKind, host string, at time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 
-	x.troubles = append(x.troubles, trouble{kind, host, span{from: at}})
+	x.troubles = append(x.troubles, trouble{span{from: at}, kind, host})
 }
 
 func (x *chaos) ends(kind troubleKind, host string, at time.Time) {

@@ -203,7 +203,7 @@ func TestOracle_Provoked(t *testing.T) {
 	placed := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	finished := placed.Add(20 * time.Second)
 	during := func(kind troubleKind, host string, from, lasts time.Duration) trouble {
-		return trouble{kind, host, span{placed.Add(from), placed.Add(from + lasts)}}
+		return trouble{span{placed.Add(from), placed.Add(from + lasts)}, kind, host}
 	}
 	short := during(absence, "host-1", time.Second, 4*time.Second)
 
@@ -215,7 +215,7 @@ func TestOracle_Provoked(t *testing.T) {
 		"nothing":                         {nil, late, false},
 		"a worker that was soon replaced": {[]trouble{short}, late, false},
 		"a worker that was away":          {[]trouble{during(absence, "host-1", time.Second, 7*time.Second)}, late, true},
-		"a worker that is away":           {[]trouble{{absence, "host-1", span{from: placed.Add(time.Second)}}}, late, true},
+		"a worker that is away":           {[]trouble{{span{from: placed.Add(time.Second)}, absence, "host-1"}}, late, true},
 		"a worker that was away twice":    {[]trouble{short, during(absence, "host-1", 6*time.Second, 4*time.Second)}, late, true},
 		"another worker that was away":    {[]trouble{during(absence, "host-2", time.Second, 15*time.Second)}, late, false},
 		"away before it was placed":       {[]trouble{during(absence, "host-1", -20*time.Second, 15*time.Second)}, late, false},
@@ -239,7 +239,7 @@ func TestOracle_Deeds(t *testing.T) {
 	t.Parallel()
 
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	after := func(lasts time.Duration) time.Time { return now.Add(lasts) }
+	after := now.Add
 	trial := func(placed, finished time.Time, state string) trialRecord {
 		return good(func(t *trialRecord) {
 			t.State, t.FinishedAt, t.Attempts[0].PlacedAt = state, finished, placed

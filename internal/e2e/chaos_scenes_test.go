@@ -47,6 +47,8 @@ func (x *chaos) scene(e event) bool {
 		return x.gap()
 	case "host lost":
 		return x.loseHost()
+	case "host away":
+		return x.sendAway(e)
 	case "sick host":
 		return x.sickenHost(e)
 	case "restored database":
@@ -249,6 +251,109 @@ func (x *chaos) loseHost() bool {
 	x.fault("lost for good", h.name, 0, nil)
 
 	return true
+}
+
+const (
+	// awayLasts is longer than any patience with a host: one without Temporal is
+	// unready after 20 s, a silent one is lost after 45 s, and its leases are
+	// suspect after 60 s.
+	awayLasts = 75 * time.Second
+	// awaySettles is how long a host that is back may take to be as if it had
+	// not gone: gRPC finds a dead connection after 45 s, and then the reconciler's
+	// rounds, its grace and the end of containers follow.
+	awaySettles = 45*time.Second + fastGrace + 4*fastReconcile + 10*time.Second
+)
+
+// sendAway freezes a host, or cuts it from Temporal alone, for longer than
+// anything waits for it, and lets it come back. Long trials run there, and run
+// elsewhere then.
+func (x *chaos) sendAway(e event) bool {
+	o := x.sceneSweep(order{Job: "vigil", Times: []int{canceledLasts, canceledLasts + 10, canceledLasts + 20}})
+
+	var h *host
+
+	if o.id == "" {
+		return false
+	}
+
+	if !x.until(scenePatience, func() bool {
+		for _, c := range x.ps() {
+			if c.sweep == o.id && c.state == "running" {
+				h = x.requireHost(c.host)
+
+				return h.up() && !h.cut
+			}
+		}
+
+		return false
+	}) {
+		x.note("nothing ran on a host that could go away")
+		x.steerTo(o, "cancel") // else the calm does
+
+		return false
+	}
+
+	e.Lasts = awayLasts
+	if e.Pick%2 == 0 {
+		x.freezeWorker(h, e)
+	} else {
+		x.partition(h, e, false, true)
+	}
+
+	x.until(awayLasts, func() bool { return false })
+
+	var left []string
+
+	if !x.until(awaySettles, func() bool {
+		left = x.leftOf(h)
+
+		return left != nil && len(left) == 0
+	}) {
+		x.breaks("I5: %s after %s was back from %s away: %s", awaySettles, h.name, awayLasts, strings.Join(left, "; "))
+	}
+
+	x.steerTo(o, "cancel")
+
+	return true
+}
+
+// leftOf says what a host still has of the time in which it was away: leases
+// that are neither held nor released, and containers of attempts that are over.
+// Nil = it cannot be told.
+func (x *chaos) leftOf(h *host) []string {
+	var attempts []string
+
+	for _, c := range x.ps() {
+		if c.state == "running" && x.hostOf(c.host) == h {
+			attempts = append(attempts, x.attemptOf(c.name))
+		}
+	}
+
+	suspected, err := x.inspect(func(i *pgtest.Inspector, ctx context.Context) ([]string, error) { return i.Suspected(ctx, h.name) })
+	if err != nil {
+		return nil
+	}
+
+	over, err := x.inspect(func(i *pgtest.Inspector, ctx context.Context) ([]string, error) { return i.OutOfForce(ctx, attempts) })
+	if err != nil {
+		return nil
+	}
+
+	return tellLeft(suspected, over)
+}
+
+func tellLeft(suspected, over []string) []string {
+	left := []string{}
+
+	for _, lease := range suspected {
+		left = append(left, "the lease of "+lease+" is suspect")
+	}
+
+	for _, attempt := range over {
+		left = append(left, "the container of attempt "+attempt+" runs, which is over")
+	}
+
+	return left
 }
 
 // sickenHost has the Docker of a host refuse every start, while a sweep wants to

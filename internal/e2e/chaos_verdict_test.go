@@ -211,9 +211,10 @@ func judgeAttempts(want expectation, t trialRecord) string {
 
 // trouble is what befell a host, or all of them ("").
 type trouble struct {
+	span
+
 	kind troubleKind
 	host string
-	span
 }
 
 type troubleKind int
@@ -353,7 +354,7 @@ func judgeDeeds(d deeds, s sweepRecord) (wrong []string) {
 		late = late || t.FinishedAt.After(d.CanceledAt)
 
 		for _, a := range t.Attempts {
-			after := ""
+			var after string
 
 			switch {
 			case slices.ContainsFunc(d.Pauses, func(p span) bool { return p.holds(a.PlacedAt) }):

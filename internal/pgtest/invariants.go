@@ -205,6 +205,21 @@ func (i *Inspector) Unleased(ctx context.Context, attemptIDs []string) ([]string
 		WHERE NOT EXISTS (SELECT 1 FROM leases WHERE attempt_id = wanted::uuid AND state <> 'released')`, attemptIDs)
 }
 
+// Suspected returns which leases of a host are suspect: it has not renewed them,
+// and nothing proves that what they hold is free.
+func (i *Inspector) Suspected(ctx context.Context, host string) ([]string, error) {
+	return i.texts(ctx, "looking for suspect leases", `
+		SELECT l.attempt_id || ' of sweep ' || l.sweep_id FROM leases l JOIN hosts h ON h.id = l.host_id
+		WHERE h.name = $1 AND l.state = 'suspect'`, host)
+}
+
+// OutOfForce returns which of the attempts may not run any more.
+func (i *Inspector) OutOfForce(ctx context.Context, attemptIDs []string) ([]string, error) {
+	return i.texts(ctx, "looking for attempts that are over", `
+		SELECT wanted FROM unnest($1::text[]) AS wanted
+		WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE id = wanted::uuid AND state IN ('placed', 'running'))`, attemptIDs)
+}
+
 // Reserved returns the bytes of memory that the leases of attempts hold or held.
 func (i *Inspector) Reserved(ctx context.Context, attemptIDs []string) (map[string]int64, error) {
 	rows, err := i.conn.Query(ctx, "SELECT attempt_id::text, memory_bytes FROM leases WHERE attempt_id = ANY ($1::uuid[])", attemptIDs)
