@@ -55,7 +55,13 @@ func TestOracle_Trial(t *testing.T) {
 		},
 		"repeated after a machine fault": {job: "steady", edit: func(t *trialRecord) { t.Attempts = []attemptRecord{infra, {Number: 2, Kind: "ok"}} }},
 		"killed by a person once":        {job: "steady", edit: func(t *trialRecord) { t.Attempts = []attemptRecord{hit, {Number: 2, Kind: "ok"}} }},
-		"timed out within its limit":     {job: "steady", edit: failed("timed_out", 1), want: "was charged for attempt 1 (timed_out"},
+		"lost for no reason": {job: "steady", edit: func(t *trialRecord) {
+			t.Attempts = []attemptRecord{{Number: 1, Kind: "infra", Message: "its container was removed", Host: "host-1", Unprovoked: true}, {Number: 2, Kind: "ok"}}
+		}, want: "lost attempt 1 (infra: its container was removed), and nothing befell host-1"},
+		"removed by a person": {job: "steady", edit: func(t *trialRecord) {
+			t.Attempts = []attemptRecord{{Number: 1, Kind: "infra", Unprovoked: true, Hit: true}, {Number: 2, Kind: "ok"}}
+		}},
+		"timed out within its limit": {job: "steady", edit: failed("timed_out", 1), want: "was charged for attempt 1 (timed_out"},
 		"charged for a machine fault": {job: "steady", edit: func(t *trialRecord) {
 			t.Attempts = []attemptRecord{{Number: 1, Kind: "killed", ReservedBytes: 64 * mib}, {Number: 2, Kind: "ok"}}
 		}, want: "was charged for attempt 1 (killed"},
