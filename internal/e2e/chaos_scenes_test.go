@@ -300,7 +300,7 @@ func (x *chaos) sendAway(e event) bool {
 		x.partition(h, e, false, true)
 	}
 
-	x.until(awayLasts, func() bool { return false })
+	x.until(2*awayLasts, func() bool { return h.up() && !h.cut })
 
 	var left []string
 
