@@ -300,6 +300,9 @@ func (x *chaos) sendAway(e event) bool {
 		x.partition(h, e, false, true)
 	}
 
+	x.until(awayLasts-10*time.Second, func() bool { return false })
+	missed := x.missed(h)
+	x.note("%s is missed: %t; of it are left: %s", h.name, missed, strings.Join(x.leftOf(h), "; "))
 	x.until(2*awayLasts, func() bool { return h.up() && !h.cut })
 
 	var left []string
@@ -314,7 +317,14 @@ func (x *chaos) sendAway(e event) bool {
 
 	x.steerTo(o, "cancel")
 
-	return true
+	return missed
+}
+
+// missed reports whether a host is out of service, as far as Berth can tell.
+func (x *chaos) missed(h *host) bool {
+	answer, err := x.api.ListHostsWithResponse(x.t.Context())
+
+	return err == nil && answer.JSON200 != nil && len(outOfService(answer.JSON200.Data, []string{h.name})) > 0
 }
 
 // leftOf says what a host still has of the time in which it was away: leases
