@@ -51,7 +51,7 @@ func (x *chaos) scene(e event) bool {
 		return x.sendAway(e)
 	case "sick host":
 		return x.sickenHost(e)
-	case "restored database":
+	case restoredDatabase:
 		return x.restoreDatabase()
 	case "emptied Temporal":
 		x.emptyTemporal()

@@ -89,12 +89,14 @@ var scenes = []scene{
 	{name: "host lost", heavy: true},
 	{name: "host away", heavy: true},
 	{name: "sick host", heavy: true},
-	{name: "restored database", heavy: true},
+	{name: restoredDatabase, heavy: true},
 	{name: ending, heavy: true},
 }
 
-// ending ends a storm, and no calm follows it.
-const ending = "emptied Temporal"
+const (
+	restoredDatabase = "restored database"
+	ending           = "emptied Temporal" // ends a storm, and no calm follows it
+)
 
 const (
 	chaosHosts   = 3

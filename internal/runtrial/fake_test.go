@@ -507,7 +507,7 @@ func await(t *testing.T, ended <-chan answer) answer {
 	select {
 	case a := <-ended:
 		return a
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "the attempt does not end")
 
 		return answer{}
