@@ -232,9 +232,13 @@ var aftermath = map[troubleKind]time.Duration{
 	breakdown: 15 * time.Second, // a question to Docker ends after 10 s
 }
 
-// awayLong is how long a worker may be away and cost no attempt: a placed one
-// waits for fastHost. It has 2 s to ask for work.
-const awayLong = fastHost - 2*time.Second
+const (
+	// fastHost is how long an attempt of a cluster waits for its host.
+	fastHost = 8 * time.Second
+	// awayLong is how long a worker may be away and cost no attempt. It has 2 s
+	// to ask for work.
+	awayLong = fastHost - 2*time.Second
+)
 
 // unanswered is what Berth says of an attempt whose host took too long. All else
 // that ends attempts through no fault of their trials is about Docker.
