@@ -137,6 +137,9 @@ type MachineHost struct {
 	Served   bool // its worker runs
 }
 
+// CapacityBytes is the memory that all leases of the host may hold together.
+func (h Host) CapacityBytes() int64 { return h.MemoryBytes - h.MemoryHeadroomBytes }
+
 // DiskLow reports whether the host starts nothing new for want of disk.
 func (h Host) DiskLow() bool { return h.DiskFreeBytes < h.DiskHeadroomBytes }
 

@@ -99,7 +99,7 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 func hasRoom(hosts []berth.Host, d berth.Demand) bool {
 	return slices.ContainsFunc(hosts, func(h berth.Host) bool {
 		return h.State == berth.HostReady && !h.Exclusive && d.CPUMilli <= h.CPUMilli-h.CPUMilliReserved &&
-			d.MemoryBytes <= h.MemoryBytes-h.MemoryHeadroomBytes-h.MemoryReservedBytes
+			d.MemoryBytes <= h.CapacityBytes()-h.MemoryReservedBytes
 	})
 }
 

@@ -135,7 +135,7 @@ func capacity(hosts []berth.Host) spec.Capacity {
 	var most spec.Capacity
 
 	for _, h := range hosts {
-		most.MemoryBytes = max(most.MemoryBytes, h.MemoryBytes-h.MemoryHeadroomBytes)
+		most.MemoryBytes = max(most.MemoryBytes, h.CapacityBytes())
 		most.CPUMilli = max(most.CPUMilli, h.CPUMilli)
 	}
 

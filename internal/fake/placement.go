@@ -123,7 +123,7 @@ func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement
 
 // holds is the CHECK of the hosts.
 func holds(h berth.Host) bool {
-	return 0 <= h.MemoryReservedBytes && h.MemoryReservedBytes <= h.MemoryBytes-h.MemoryHeadroomBytes &&
+	return 0 <= h.MemoryReservedBytes && h.MemoryReservedBytes <= h.CapacityBytes() &&
 		0 <= h.CPUMilliReserved && h.CPUMilliReserved <= h.CPUMilli &&
 		0 <= h.Attempts && (h.MaxAttempts == 0 || h.Attempts <= h.MaxAttempts)
 }

@@ -150,7 +150,7 @@ func RoomOf(hosts []berth.Host) Room {
 	var most Room
 
 	for _, h := range hosts {
-		capacity := h.MemoryBytes - h.MemoryHeadroomBytes
+		capacity := h.CapacityBytes()
 		most.CapacityBytes = max(most.CapacityBytes, capacity)
 		most.PerCoreBytes = max(most.PerCoreBytes, capacity*1000/max(h.CPUMilli, 1))
 

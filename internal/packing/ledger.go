@@ -50,7 +50,7 @@ func newLedger(hosts []berth.Host) *ledger {
 		h.Devices = slices.Clone(h.Devices)
 		slices.SortFunc(h.Devices, func(a, b berth.Device) int { return cmp.Compare(a.ID, b.ID) })
 
-		s := site{Host: h, capacity: h.MemoryBytes - h.MemoryHeadroomBytes}
+		s := site{Host: h, capacity: h.CapacityBytes()}
 		s.findRoom()
 
 		if h.State == berth.HostFormer {

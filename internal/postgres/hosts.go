@@ -21,7 +21,7 @@ func (s *Store) RegisterHost(ctx context.Context, h berth.Host, version string) 
 		}
 
 		if err := s.q.NoteSmallerHost(ctx, tx, &dbsqlc.NoteSmallerHostParams{
-			ID: h.ID, CapacityBytes: h.MemoryBytes - h.MemoryHeadroomBytes, CpuMilli: h.CPUMilli, Grace: berth.HostGrace,
+			ID: h.ID, CapacityBytes: h.CapacityBytes(), CpuMilli: h.CPUMilli, Grace: berth.HostGrace,
 		}); err != nil {
 			return err
 		}

@@ -116,7 +116,7 @@ func explain(h *berth.Host, placed, all []berth.Demand, reasons []berth.Rejectio
 
 // binding is such as "CPU binds (2 cores, 1 each); memory would hold 31".
 func binding(h *berth.Host, dimension string, each berth.Demand) string {
-	room := min(h.MemoryBytes-h.MemoryHeadroomBytes, h.MemoryFreeBytes)
+	room := min(h.CapacityBytes(), h.MemoryFreeBytes)
 	byCPU := fmt.Sprintf("CPU would hold %d", h.CPUMilli/max(each.CPUMilli, 1))
 	byMemory := fmt.Sprintf("memory would hold %d", room/max(each.MemoryBytes, 1))
 

@@ -253,7 +253,7 @@ func (k *Sketch) duration(p Preview) *Duration {
 func largest(hosts []berth.Host) int64 {
 	most := int64(0)
 	for _, h := range hosts {
-		most = max(most, h.MemoryBytes-h.MemoryHeadroomBytes)
+		most = max(most, h.CapacityBytes())
 	}
 
 	return most
