@@ -51,8 +51,12 @@ func (l *ledger) begin(ctx context.Context) (race, error) {
 
 // run lets the host commit a result and the workflow settle by it, a person
 // cancel, Temporal lose sight of the host, and the reconciler look, all at
-// once, and each after a moment of its own.
-func (r race) run(ctx context.Context) error {
+// once, and each after a moment of its own below twice span: about as often
+// before as after the end of a host that needs span. It returns how long the
+// host did need.
+func (r race) run(ctx context.Context, span time.Duration) (time.Duration, error) {
+	var took time.Duration
+
 	end := func(state berth.TrialState, kind berth.FailureKind, value *float64) error {
 		changed, err := r.store.SetTrialState(ctx, berth.TrialUpdate{
 			TrialID: r.request.TrialID, SweepID: r.sweep, Number: len(r.requests), State: state, Kind: kind, Message: "m", Value: value,
@@ -66,6 +70,9 @@ func (r race) run(ctx context.Context) error {
 
 	contenders := []func() error{
 		func() error { // the host, and then the trial's workflow
+			began := time.Now()
+			defer func() { took = time.Since(began) }()
+
 			err := r.store.FinishAttempt(ctx, result(r.request, r.token, berth.Outcome{
 				Kind: berth.FailureOK, Message: "ok", Value: new(0.5), FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 1},
 			}))
@@ -99,7 +106,7 @@ func (r race) run(ctx context.Context) error {
 
 	moments := make([]time.Duration, len(contenders))
 	for i := range moments {
-		moments[i] = time.Duration(r.rand.IntN(12_000)) * time.Microsecond
+		moments[i] = time.Duration(r.rand.Int64N(int64(2 * span)))
 	}
 
 	var group errgroup.Group
@@ -117,7 +124,9 @@ func (r race) run(ctx context.Context) error {
 		})
 	}
 
-	return group.Wait()
+	err := group.Wait()
+
+	return took, err
 }
 
 // settled returns the trial's end, after checking that it is one.
@@ -158,9 +167,12 @@ func TestRace_CancelAndCompletion(t *testing.T) {
 		ID: uuid.NewString(), Name: "h", BootID: "boot", CPUMilli: 64_000, MemoryBytes: 64 * gib, MemoryFreeBytes: 64 * gib,
 	})
 
+	// How fast this machine is now decides who comes first, so each round
+	// takes its moments from those before it.
 	var (
 		mu   sync.Mutex
 		ends = map[berth.TrialState]int{}
+		span = 6 * time.Millisecond
 	)
 
 	atOnce(t, ledgers, rounds, func(ctx context.Context, l *ledger) error {
@@ -169,7 +181,12 @@ func TestRace_CancelAndCompletion(t *testing.T) {
 			return err
 		}
 
-		if err := r.run(ctx); err != nil {
+		mu.Lock()
+		within := span
+		mu.Unlock()
+
+		took, err := r.run(ctx, within)
+		if err != nil {
 			return err
 		}
 
@@ -182,6 +199,7 @@ func TestRace_CancelAndCompletion(t *testing.T) {
 		defer mu.Unlock()
 
 		ends[state]++
+		span = max((7*span+took)/8, time.Millisecond)
 
 		return nil
 	})
