@@ -48,6 +48,7 @@ type Sweep struct {
 	Counts      Counts     `json:"counts"`
 	BestTrial   int        `json:"best_trial,omitempty"` // number; 0 = none yet
 	BestValue   *float64   `json:"best_value,omitempty"`
+	RunID       string     `json:"-"` // the run of its workflow that carries it on; empty = none yet
 }
 
 // Counts are the trials of a sweep by state.

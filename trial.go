@@ -85,7 +85,8 @@ type TrialUpdate struct {
 	SweepRun string
 }
 
-// TrialEnd says how a trial ended.
+// TrialEnd says how a trial ended. Told to a sweep, one without a number asks it
+// to look up which of its trials have ended.
 type TrialEnd struct {
 	Number int         `json:"number"`
 	State  TrialState  `json:"state"`

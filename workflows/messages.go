@@ -43,7 +43,7 @@ const (
 	SignalPlaced        = "placed"         // to a trial: look at your placement request
 	SignalProbe         = "probe"          // to a trial: ProbeRole
 	SignalStop          = "stop"           // to a trial: do not start another attempt
-	SignalTrialFinished = "trial_finished" // to a sweep: berth.TrialEnd, of a trial that an earlier run started
+	SignalTrialFinished = "trial_finished" // to a sweep: berth.TrialEnd, of a trial that an earlier run started; without a number: look them up
 	SignalWant          = "want"           // to a probe: ProbeWanted
 	SignalMeasured      = "measured"       // to a probe: ProbeMeasured
 )
@@ -72,9 +72,9 @@ type ProbeWanted struct {
 
 // ProbeRole tells a waiting trial what it does about the probe.
 type ProbeRole struct {
-	Ready  bool `json:"ready"`            // the footprint is there: go on
-	Short  bool `json:"short"`            // measure by a short run that is thrown away
-	Beside bool `json:"beside,omitempty"` // run at the unmeasured size meanwhile; none of these = your run measures the shape
+	Ready  bool `json:"ready"`  // the footprint is there: go on
+	Short  bool `json:"short"`  // measure by a short run that is thrown away
+	Beside bool `json:"beside"` // run at the unmeasured size meanwhile; none of these = your run measures the shape
 }
 
 // ProbeMeasured tells a probe how its carrier's run went.

@@ -35,7 +35,7 @@ func TestRecordHistories(t *testing.T) { //nolint:tparallel // see its subtests
 		"outcomes": playOutcomes, "given-back": playGivenBack, "canceled": playCanceled, "stopped": playStopped,
 		"paused": playPaused, "paused-itself": playPausedItself, "wide": playWide, "looks-again": playLooksAgain, "continued": playContinued,
 		"max-duration": playMaxDuration, "beside": playBeside, "passed-on": playPassedOn, "capped": playCapped,
-		"probe-continued": playProbeContinued, "image": playImage,
+		"probe-continued": playProbeContinued, "image": playImage, "told": playTold,
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, newScene(c, name))
@@ -360,6 +360,36 @@ func playContinued(t *testing.T, s *scene) {
 	sweep, runs := workflows.SweepWorkflowID(s.sweepID), s.sweepRuns()
 	s.keep(t, "sweep-continued-as-new", sweep, runs[0])
 	s.keep(t, "sweep-taken-over", sweep, runs[1])
+}
+
+// playTold begins a run that is told of two trials of an earlier run before it can
+// listen, and is then asked to look up the third.
+func playTold(t *testing.T, s *scene) {
+	t.Helper()
+
+	sweep := workflows.SweepWorkflowID(s.sweepID)
+	tell := func(end berth.TrialEnd) {
+		require.NoError(t, s.temporal.SignalWorkflow(t.Context(), sweep, "", workflows.SignalTrialFinished, end))
+	}
+
+	s.total = 0
+	_, err := s.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: sweep, TaskQueue: s.name},
+		workflows.SweepWorkflow, workflows.SweepInput{SweepID: s.sweepID, Carried: &workflows.CarriedState{Created: 3, Open: []int{1, 2, 3}, Exhausted: true}})
+	require.NoError(t, err)
+	tell(berth.TrialEnd{Number: 1, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: new(0.95)})
+	tell(berth.TrialEnd{Number: 2, State: berth.TrialFailed, Kind: berth.FailureUserError})
+
+	s.play(t) // that run goes on
+	s.hears(t, sweep, "version own-ends")
+
+	s.mu.Lock()
+	s.ended[3] = berth.TrialEnd{Number: 3, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: new(0.5)}
+	s.mu.Unlock()
+
+	tell(berth.TrialEnd{})
+	s.finish(t, berth.SweepSucceeded)
+
+	s.keepSweep(t, "told")
 }
 
 // playMaxDuration ends the time of a sweep while one trial runs and another waits.

@@ -162,6 +162,14 @@ var contents = map[string]content{
 		order: []string{"version ahead", "child completed", "step SuggestTrials", "version capacity", "step Capacity", "step SuggestTrials", "child initiated", "completed: succeeded"},
 		open:  32, counts: map[string]int{"child initiated": 38},
 	},
+
+	"v6-sweep-told": {
+		order: []string{
+			"started with what an earlier run carried over", "hears trial_finished", "hears trial_finished", "version own-ends",
+			"hears trial_finished", "step EndedTrials", "step FinishSweep", "completed: succeeded",
+		},
+		never: []string{"child initiated"},
+	},
 }
 
 // TestReplay runs the workflows against recorded histories, each of which must

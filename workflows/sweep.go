@@ -125,12 +125,13 @@ func (s *sweep) begin(ctx workflow.Context) error {
 type sweep struct {
 	CarriedState
 
-	id   string
-	plan activities.SweepPlan
-	news []berth.TrialEnd  // of trials that this run started
-	mine []int             // trials whose ends Temporal tells this run
-	seen time.Time         // when the database was last asked for ends
-	sent []workflow.Future // requests to trials; Temporal drops those that a run leaves unanswered
+	id    string
+	plan  activities.SweepPlan
+	news  []berth.TrialEnd  // of trials that this run started
+	mine  []int             // trials whose ends Temporal tells this run
+	seen  time.Time         // when the database was last asked for ends
+	asked bool              // to look up which trials have ended
+	sent  []workflow.Future // requests to trials; Temporal drops those that a run leaves unanswered
 
 	ahead     bool      // false in runs of earlier versions
 	roomSince time.Time // the window has not been full; zero = it is
@@ -195,6 +196,12 @@ func (s *sweep) wishes() wishes { return wishes{s.Ending, s.Paused, s.plan.MaxPa
 // that were acted upon. Now and then it asks the database and Temporal which of
 // the open trials have ended without a word, however much news of others comes.
 func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel, acted wishes) error {
+	if s.asked {
+		s.asked = false
+
+		return s.lookUp(ctx, without(s.Open, s.mine...), true)
+	}
+
 	patience := lostCheck
 	if left := s.timeLeft(ctx); left > 0 && s.Clock.Since.IsZero() {
 		patience = min(patience, left)
@@ -231,10 +238,7 @@ func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel, ac
 
 // receive takes in the ends of trials.
 func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) {
-	var end berth.TrialEnd
-	for finished.ReceiveAsync(&end) {
-		s.news = append(s.news, end)
-	}
+	s.hear(ctx, finished)
 
 	news, best := s.news, s.BestTrial
 	s.news = nil
@@ -245,6 +249,25 @@ func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) 
 
 	if s.BestTrial != best {
 		tag(ctx, attrObjective.ValueSet(*s.Best))
+	}
+}
+
+// hear reads what was signaled: ends of trials, and the request to look them up.
+func (s *sweep) hear(ctx workflow.Context, finished workflow.ReceiveChannel) {
+	var end berth.TrialEnd
+
+	for finished.ReceiveAsync(&end) {
+		if end.Number == 0 {
+			s.asked = true
+		} else {
+			s.news = append(s.news, end)
+		}
+
+		// Read into a value that was used, an end keeps what it leaves out of the
+		// one before, and writes over the number that one points to.
+		if finished.Len() > 0 && workflow.GetVersion(ctx, changeOwnEnds, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+			end = berth.TrialEnd{}
+		}
 	}
 }
 

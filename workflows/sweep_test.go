@@ -579,6 +579,84 @@ func TestSweep_TakesOverTheTrialsOfAnEarlierRun(t *testing.T) {
 	}, looks)
 }
 
+// Ends that are heard together keep what is theirs: the first one's value is not
+// the second one's.
+func TestSweep_EndsThatAreHeardTogether(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	b.plan.Objective.Target = new(0.9)
+	b.env.OnActivity((*activities.Activities)(nil).EndedTrials, mock.Anything, mock.Anything).Return(nil, nil)
+	b.beginning = func() {
+		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{Number: 1, State: berth.TrialSucceeded, Value: new(0.95)})
+		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{Number: 2, State: berth.TrialSucceeded, Value: new(0.2)})
+		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{Number: 3, State: berth.TrialFailed, Kind: berth.FailureInfra})
+	}
+
+	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.CarriedState{
+		Created: 3, Open: []int{1, 2, 3}, Exhausted: true,
+	}})
+	require.NoError(t, b.env.GetWorkflowError())
+	require.Equal(t, "trial 1 reached the target: 0.95", b.finished.Reason)
+}
+
+// A sweep that the database followed to a later run is told to look at once, not
+// after minutes; one without open trials has nothing to look up, and goes on.
+func TestSweep_LooksUpTrialsWhenItIsTold(t *testing.T) {
+	t.Parallel()
+
+	var (
+		a     *activities.Activities
+		after time.Duration
+	)
+
+	b := sweepSetup(t)
+	b.total = 0
+	began := b.env.Now()
+
+	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.EndedInput) ([]berth.TrialEnd, error) {
+			if !in.Closed {
+				return nil, nil
+			}
+
+			require.Equal(t, []int{4}, in.Numbers)
+
+			after = b.env.Now().Sub(began)
+
+			return []berth.TrialEnd{{Number: 4, State: berth.TrialSucceeded, Value: new(0.5)}}, nil
+		}).Times(2)
+	b.env.RegisterDelayedCallback(func() {
+		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{})
+	}, time.Second)
+
+	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.CarriedState{
+		Created: 4, Open: []int{4}, Exhausted: true,
+	}})
+	require.NoError(t, b.env.GetWorkflowError())
+	require.Equal(t, time.Second, after)
+	require.Equal(t, berth.SweepSucceeded, b.finished.State)
+}
+
+func TestSweep_HasNothingToLookUpWhilePaused(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	b.total = 40
+	paused := b.update(30*time.Second, workflows.UpdatePause)
+
+	b.env.RegisterDelayedCallback(func() { // all that were open have ended
+		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{})
+	}, time.Hour)
+
+	resumed := b.update(2*time.Hour, workflows.UpdateResume)
+
+	require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
+	require.NoError(t, *paused)
+	require.NoError(t, *resumed)
+	require.Len(t, b.started, 40)
+}
+
 // A person ends the workflow of a trial that an earlier run started, while other
 // trials bring news every minute: it is looked up all the same, and those that
 // this run started are not asked about.

@@ -16,5 +16,6 @@ const (
 	changeTellAtOnce    = "tell-at-once"   // a probe tells several trials their role at once
 	changeAhead         = "ahead"          // a sweep keeps as many trials waiting as can run, and starts those when no place is free
 	changeCapacity      = "capacity"       // a full window is looked at again, as hosts come back
+	changeOwnEnds       = "own-ends"       // ends that are heard together are read apart
 	changeInfeasible    = "infeasible"     // infeasible trials do not count for max_failed_trials
 )

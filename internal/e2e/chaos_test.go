@@ -85,7 +85,7 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 	plan := schedule(seed, lasts, plot{named("CHAOS_JOBS"), named("CHAOS_SCENES"), named("CHAOS_KINDS")})
 
 	x := &chaos{
-		cluster: startParts(t, func(c *cluster) { c.dynamic = settings(plan) }), seed: seed, plan: plan,
+		cluster: startParts(t, func(c *cluster) { c.dynamic = []string{continueEarly} }), seed: seed, plan: plan,
 		other: os.Getenv("CHAOS_OTHER_BINARY"), stuck: chaosStuck, docker: map[string]*dockerProxy{},
 		began: time.Now(), injected: map[string]int{}, removed: map[string]bool{}, hit: map[string]bool{}, seen: map[string]string{},
 		results: map[string]string{}, healthy: map[string]time.Time{}, waited: map[string]time.Duration{},
@@ -122,18 +122,6 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 	require.Positive(t, x.looks, "the invariants were never looked at (%s)", x.again)
 	require.NotEmpty(t, x.results, "nothing has ended (%s)", x.again)
 	require.Positive(t, x.judgements, "no sweep was compared with what it must end as (%s)", x.again)
-}
-
-// settings are those of Temporal. Where the database is restored, sweeps do not
-// continue as new: one that did so since the copy was made hears of the trials
-// that its earlier run started when it looks them up, within five minutes, and
-// this test does not wait for that.
-func settings(plan []event) []string {
-	if slices.ContainsFunc(plan, func(e event) bool { return e.Kind == restoredDatabase }) {
-		return nil
-	}
-
-	return []string{continueEarly}
 }
 
 // sceneTools are what scenes need beside what all runs need.

@@ -22,6 +22,7 @@ func toSweep(row dbsqlc.Sweep) (berth.Sweep, error) {
 		StartedAt:   row.StartedAt,
 		FinishedAt:  row.FinishedAt,
 		Counts:      berth.Counts{Planned: int(row.Planned)},
+		RunID:       row.RunID,
 	}
 
 	err := decode(row.Spec, &sweep.Spec, "spec of sweep "+row.ID)

@@ -71,6 +71,62 @@ func TestSetTrialState_TellsASweepOnlyOfTrialsOfEarlierRuns(t *testing.T) {
 	require.Equal(t, []berth.TrialEnd{{Number: 1, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: new(0.1)}, news}, ended)
 }
 
+// A database that was restored from before the run that carries a sweep on
+// follows it, and the sweep hears of trials that earlier runs started.
+func TestFollowSweepRun(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	follow := func(known, run string) bool {
+		followed, err := b.store.FollowSweepRun(t.Context(), b.sweep, known, run)
+		require.NoError(t, err)
+
+		return followed
+	}
+
+	b.outbox(t) // the sweep's start
+	require.False(t, follow("", "first"), "its run has not begun")
+
+	sweep, err := b.store.SweepRecord(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.Equal(t, berth.SweepPending, sweep.State)
+
+	trial := b.request(t, gib).TrialID
+	require.True(t, follow("", "first"), "begun before the copy was made, it has a trial")
+
+	sweep, err = b.store.SweepRecord(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.Equal(t, berth.SweepRunning, sweep.State)
+	require.Equal(t, "first", sweep.RunID)
+	require.NotNil(t, sweep.StartedAt)
+	b.outbox(t)
+
+	_, err = b.store.BeginSweepRun(t.Context(), b.sweep, "third")
+	require.NoError(t, err)
+	require.False(t, follow("first", "second"), "another run has begun since it was looked")
+	require.Empty(t, b.outbox(t))
+	require.True(t, follow("third", "fourth"))
+
+	told := b.outbox(t)
+	require.Len(t, told, 1)
+	require.Equal(t, "sweep-"+b.sweep, told[0].WorkflowID)
+
+	var news berth.TrialEnd
+	require.NoError(t, json.Unmarshal(told[0].Payload, &news))
+	require.Zero(t, news, "look them up")
+
+	changed, err := b.store.SetTrialState(t.Context(), berth.TrialUpdate{
+		TrialID: trial, SweepID: b.sweep, Number: 1, State: berth.TrialSucceeded, Kind: berth.FailureOK, SweepRun: "third",
+	})
+	require.NoError(t, err)
+	require.True(t, changed)
+	require.Len(t, b.outbox(t), 1, "an earlier run started it")
+
+	_, err = b.store.SetSweepState(t.Context(), b.sweep, berth.SweepCanceled, "")
+	require.NoError(t, err)
+	require.False(t, follow("fourth", "fifth"), "it has ended")
+}
+
 func TestSetTrialState_LeavesNothingRunningOfATrialThatEnded(t *testing.T) {
 	t.Parallel()
 

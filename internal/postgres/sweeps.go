@@ -125,6 +125,35 @@ func (s *Store) BeginSweepRun(ctx context.Context, id, runID string) (berth.Swee
 	return sweep, err
 }
 
+// FollowSweepRun notes the run that carries a sweep on when that is not the one
+// that is known here, because this database was restored from an older copy, and
+// has the sweep look up the trials that ended meanwhile. It reports whether it
+// did: another run may have begun since known was read.
+func (s *Store) FollowSweepRun(ctx context.Context, id, known, runID string) (followed bool, err error) {
+	err = s.inTx(ctx, "following the run of sweep "+id, func(tx pgx.Tx) error {
+		state, err := s.q.FollowSweepRun(ctx, tx, &dbsqlc.FollowSweepRunParams{ID: id, Known: known, RunID: runID})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+
+		if err != nil {
+			return err
+		}
+
+		followed = true
+
+		if err := s.q.InsertOutbox(ctx, tx, &dbsqlc.InsertOutboxParams{
+			Kind: berth.OutboxTrialFinished, WorkflowID: sweepWorkflow(id), Payload: encode(berth.TrialEnd{}),
+		}); err != nil {
+			return err
+		}
+
+		return s.notify(ctx, tx, berth.Event{Kind: "sweep.state", SweepID: id, Subject: id, Data: state}, channelPlacer, channelOutbox)
+	})
+
+	return followed, err
+}
+
 // FindSweep returns the id of the one sweep whose id starts with prefix.
 // Errors: not_found; conflict when several do.
 func (s *Store) FindSweep(ctx context.Context, prefix string) (string, error) {

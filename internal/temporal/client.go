@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -119,13 +120,9 @@ func (r TrialRun) End() berth.TrialUpdate {
 func (c *Client) TrialRun(ctx context.Context, sweepID string, number int) (TrialRun, error) {
 	id := workflows.TrialWorkflowID(sweepID, number)
 
-	got, err := c.temporal.DescribeWorkflowExecution(ctx, id, "")
-	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
-		return TrialRun{}, nil
-	}
-
-	if err != nil {
-		return TrialRun{}, translate(err, "looking up "+id)
+	got, err := c.describe(ctx, id)
+	if err != nil || got == nil {
+		return TrialRun{}, err
 	}
 
 	status := got.GetWorkflowExecutionInfo().GetStatus()
@@ -143,15 +140,23 @@ func (c *Client) TrialRun(ctx context.Context, sweepID string, number int) (Tria
 	return run, translate(c.temporal.GetWorkflow(ctx, id, "").Get(ctx, run.Result), "reading the result of "+id)
 }
 
-// status is what Temporal says of the newest run of a workflow; unspecified
-// when there is none any more.
-func (c *Client) status(ctx context.Context, id string) (enums.WorkflowExecutionStatus, error) {
+// describe is what Temporal says of the newest run of a workflow; nil when there
+// is none any more.
+func (c *Client) describe(ctx context.Context, id string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	got, err := c.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
-		return enums.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED, nil
+		return nil, nil //nolint:nilnil // there is none, and that is no error
 	}
 
-	return got.GetWorkflowExecutionInfo().GetStatus(), translate(err, "looking up "+id)
+	return got, translate(err, "looking up "+id)
+}
+
+// status is that of the newest run of a workflow; unspecified when there is none
+// any more.
+func (c *Client) status(ctx context.Context, id string) (enums.WorkflowExecutionStatus, error) {
+	got, err := c.describe(ctx, id)
+
+	return got.GetWorkflowExecutionInfo().GetStatus(), err
 }
 
 // open reports whether a workflow goes on, also one that a person has paused

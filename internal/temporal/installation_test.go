@@ -203,6 +203,18 @@ func (d *database) SetSweepState(_ context.Context, id string, state berth.Sweep
 	return true, nil
 }
 
+func (d *database) FollowSweepRun(_ context.Context, id, known, runID string) (bool, error) {
+	for i, s := range d.sweeps {
+		if s.ID == id && s.RunID == known {
+			d.sweeps[i].RunID = runID
+
+			return true, nil
+		}
+	}
+
+	return false, nil
+}
+
 func (d *database) states() []berth.SweepState {
 	states := make([]berth.SweepState, len(d.sweeps))
 	for i, s := range d.sweeps {
@@ -583,6 +595,34 @@ func TestOrphans_EndAsTheirWorkflowsDid(t *testing.T) {
 	require.Equal(t, berth.TrialCanceled, d.trials[first][1].State, "Temporal does not know its workflow")
 	require.Len(t, d.trials[first], ended)
 	require.Equal(t, berth.TrialSucceeded, d.trials[first][2].State)
+}
+
+// A database was restored from before a sweep continued as new: it follows the
+// sweep to the run that carries it on, and leaves the others as they are.
+func TestOrphans_FollowsTheRunThatGoesOn(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+	d := newDatabase(running(2)...)
+
+	_, err := d.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	begin(t, c, d.installation.ID, d.sweeps...)
+
+	var runs []string
+
+	for i, s := range d.sweeps {
+		got, err := c.DescribeWorkflow(t.Context(), workflows.SweepWorkflowID(s.ID), "")
+		require.NoError(t, err)
+
+		runs = append(runs, got.WorkflowExecution.RunID)
+		d.sweeps[i].RunID = runs[i]
+	}
+
+	d.sweeps[0].RunID = "an earlier one"
+	require.NoError(t, d.orphans(c).Round(t.Context()))
+	require.Equal(t, []string{runs[0], runs[1]}, []string{d.sweeps[0].RunID, d.sweeps[1].RunID})
+	require.Equal(t, newStates(2, 0), d.states())
 }
 
 // newStates are those of so many sweeps, the first of them canceled.

@@ -22,6 +22,7 @@ type OpenLedger interface {
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
 	SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error)
 	SetSweepState(ctx context.Context, id string, state berth.SweepState, reason string) (changed bool, err error)
+	FollowSweepRun(ctx context.Context, id, known, runID string) (followed bool, err error)
 }
 
 const (
@@ -164,7 +165,32 @@ func (o *Orphans) look(ctx context.Context, sweep berth.Sweep) (*orphan, error) 
 		}
 	}
 
-	return o.Client.sweepClosed(ctx, sweep)
+	got, err := o.Client.describe(ctx, workflows.SweepWorkflowID(sweep.ID))
+	if err != nil {
+		return nil, err
+	}
+
+	if info := got.GetWorkflowExecutionInfo(); open(info.GetStatus()) {
+		return nil, o.follow(ctx, sweep, info.GetExecution().GetRunId())
+	}
+
+	return o.Client.sweepClosed(ctx, sweep, got.GetWorkflowExecutionInfo().GetStatus())
+}
+
+// follow notes the run of a sweep that Temporal knows: a database that was
+// restored from before it began would let no trial that an earlier run started
+// tell it of its end.
+func (o *Orphans) follow(ctx context.Context, sweep berth.Sweep, runID string) error {
+	if sweep.RunID == runID {
+		return nil
+	}
+
+	followed, err := o.Ledger.FollowSweepRun(ctx, sweep.ID, sweep.RunID, runID)
+	if followed {
+		o.Log.Info("followed a sweep to the run that carries it on", "sweep_id", sweep.ID, "run_id", runID)
+	}
+
+	return err
 }
 
 // end ends a sweep, once its trials have ended. That takes several rounds:
@@ -224,16 +250,10 @@ func (o *Orphans) endTrials(ctx context.Context, sweepID string) (open int, err 
 	return open, err
 }
 
-// sweepClosed returns a sweep whose workflow is not there any more; nil when
-// it is.
-func (c *Client) sweepClosed(ctx context.Context, sweep berth.Sweep) (*orphan, error) {
+// sweepClosed returns a sweep whose workflow is not there any more, and has that
+// status.
+func (c *Client) sweepClosed(ctx context.Context, sweep berth.Sweep, status enums.WorkflowExecutionStatus) (*orphan, error) {
 	id := workflows.SweepWorkflowID(sweep.ID)
-
-	status, err := c.status(ctx, id)
-	if err != nil || open(status) {
-		return nil, err
-	}
-
 	o := &orphan{sweep: sweep, state: berth.SweepCanceled}
 
 	switch status {

@@ -195,6 +195,30 @@ func (q *Queries) FirstTrialRan(ctx context.Context, db DBTX, sweepID string) (*
 	return started_at, err
 }
 
+const followSweepRun = `-- name: FollowSweepRun :one
+UPDATE sweeps s
+SET run_id = $1, state = CASE WHEN s.state = 'pending' THEN 'running' ELSE s.state END,
+    started_at = coalesce(s.started_at, now())
+WHERE s.id = $2 AND s.run_id = $3 AND s.finished_at IS NULL
+  AND (s.run_id <> '' OR EXISTS (SELECT 1 FROM trials t WHERE t.sweep_id = s.id))
+RETURNING s.state
+`
+
+type FollowSweepRunParams struct {
+	RunID string
+	ID    string
+	Known string
+}
+
+// As BeginSweepRun, of a run that began without this database: it was restored from an older copy. A sweep that has
+// neither a run nor trials has not begun: its run has not got that far.
+func (q *Queries) FollowSweepRun(ctx context.Context, db DBTX, arg *FollowSweepRunParams) (string, error) {
+	row := db.QueryRow(ctx, followSweepRun, arg.RunID, arg.ID, arg.Known)
+	var state string
+	err := row.Scan(&state)
+	return state, err
+}
+
 const getSweep = `-- name: GetSweep :one
 SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points FROM sweeps WHERE id = $1 AND deleted_at IS NULL
 `

@@ -71,5 +71,15 @@ SET run_id = @run_id, state = CASE WHEN state = 'pending' THEN 'running' ELSE st
 WHERE id = @id
 RETURNING *;
 
+-- name: FollowSweepRun :one
+-- As BeginSweepRun, of a run that began without this database: it was restored from an older copy. A sweep that has
+-- neither a run nor trials has not begun: its run has not got that far.
+UPDATE sweeps s
+SET run_id = @run_id, state = CASE WHEN s.state = 'pending' THEN 'running' ELSE s.state END,
+    started_at = coalesce(s.started_at, now())
+WHERE s.id = @id AND s.run_id = @known AND s.finished_at IS NULL
+  AND (s.run_id <> '' OR EXISTS (SELECT 1 FROM trials t WHERE t.sweep_id = s.id))
+RETURNING s.state;
+
 -- name: FirstTrialRan :one
 SELECT started_at FROM trials WHERE sweep_id = @sweep_id AND started_at IS NOT NULL ORDER BY started_at LIMIT 1;
