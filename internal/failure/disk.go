@@ -2,6 +2,7 @@ package failure
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/berthml/berth"
 )
@@ -10,10 +11,12 @@ import (
 // that finds one full did nothing wrong, unless its own files filled it.
 type DiskEvidence struct {
 	Measured      bool  // FreeBytes and LogFreeBytes are measurements
-	FreeBytes     int64 // the least that was free while the container ran, where trials keep their files
+	FreeBytes     int64 // where trials keep their files: when it was last full while the container ran, else the least
 	LogFreeBytes  int64 // the same where Docker keeps logs
 	HeadroomBytes int64 // what Berth keeps free where trials keep their files
-	OwnBytes      int64 // what the attempt's files take there; measured when less than the headroom was free
+	OwnBytes      int64 // what the attempt's files took there then; measured when less than the headroom was free
+
+	RoomFor time.Duration // how long that disk had room again when it ended; 0 = it was full then, or never was
 
 	Missed  bool   // the container ended while Berth did not look at the disk
 	Problem string // why the disk took no new file after the end, in plain words
@@ -25,6 +28,14 @@ type DiskEvidence struct {
 // once a second. It is far below the headroom, in which what runs may end.
 const diskFullBytes = 16 << 20
 
+// failsWithin is how long a program takes to fail after a disk refused its file:
+// it may write its checkpoint in the background, try again, or clean up first.
+// What fails later, with all the room that it needs, fails for another reason.
+const failsWithin = time.Minute
+
+// DiskFull reports whether a disk with so many bytes free may refuse files.
+func DiskFull(free int64) bool { return free < diskFullBytes }
+
 // KeptBytes is how much Berth keeps free, a full disk's rest at least.
 func (d DiskEvidence) KeptBytes() int64 { return max(d.HeadroomBytes, diskFullBytes) }
 
@@ -32,11 +43,11 @@ func (d DiskEvidence) KeptBytes() int64 { return max(d.HeadroomBytes, diskFullBy
 func (d DiskEvidence) Low() bool { return d.Measured && d.FreeBytes < d.KeptBytes() }
 
 // full reports whether files may have been refused.
-func (d DiskEvidence) full() bool { return d.Measured && d.FreeBytes < diskFullBytes }
+func (d DiskEvidence) full() bool { return d.Measured && DiskFull(d.FreeBytes) }
 
 // logFull reports whether Docker may have dropped lines of the log: it does when
 // a write is refused, and tells nobody (moby, daemon/logger/copier.go).
-func (d DiskEvidence) logFull() bool { return d.Measured && d.LogFreeBytes < diskFullBytes }
+func (d DiskEvidence) logFull() bool { return d.Measured && DiskFull(d.LogFreeBytes) }
 
 // filledByItself reports whether the disk would not have been low without the
 // attempt's files.
@@ -76,7 +87,7 @@ func fullDisk(e Evidence) (berth.FailureKind, string) {
 		return "", ""
 	}
 
-	if !e.Disk.full() || e.find(noSpaceSigns) != "" {
+	if !e.Disk.full() || e.Disk.RoomFor > failsWithin || e.find(noSpaceSigns) != "" {
 		return "", ""
 	}
 
@@ -110,9 +121,9 @@ func outputLost(e Evidence) (berth.FailureKind, string) {
 		return berth.FailureInfra, fmt.Sprintf("ended well while Docker was away, and its report of %q was lost with its output", e.Objective) + again
 	case !e.HasObjective && e.Disk.full():
 		return e.diskLow(fmt.Sprintf("it ended well and its report of %q is missing", e.Objective))
-	case e.FromLog && e.Disk.logFull() && e.Disk.Low():
+	case e.FromLog && e.Disk.logFull() && !e.ReportedSince && e.Disk.Low():
 		return e.diskLow(fmt.Sprintf("it ended well, but Docker dropped what it printed meanwhile, maybe its report of %q", e.Objective))
-	case e.FromLog && e.Disk.logFull():
+	case e.FromLog && e.Disk.logFull() && !e.ReportedSince:
 		return berth.FailureInfra, fmt.Sprintf("ended well, but the disk of Docker's logs on host %q was full: it had %s free, so reports of %q may be lost",
 			e.HostName, berth.BytesText(e.Disk.LogFreeBytes), e.Objective) + again
 	case e.FromLog && e.LogTorn:

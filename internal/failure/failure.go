@@ -60,6 +60,7 @@ type Evidence struct {
 	Objective       string // metric of the sweep; empty = it has none
 	HasObjective    bool   // a value was reported
 	FromLog         bool   // its metrics are read from what it printed
+	ReportedSince   bool   // the only report that counts came when a disk of Docker's logs that had been full had room again
 	ObjectiveStatus berth.MetricStatus
 
 	Limits Limits

@@ -282,6 +282,12 @@ func TestClassify(t *testing.T) {
 		"a bus error on a full disk": {
 			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode = 135 }), berth.FailureInfra, `the disk of host "a" was full`,
 		},
+		"a bus error while the disk was full, or soon after": {
+			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode, e.Disk.RoomFor = 135, time.Minute }), berth.FailureInfra, `the disk of host "a" was full`,
+		},
+		"a bus error long after the disk was full": {
+			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode, e.Disk.RoomFor = 135, time.Minute+1 }), berth.FailureCrashed, "bus error",
+		},
 		"killed from outside on a full disk": {
 			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode = 143 }), berth.FailurePreempted, "from outside",
 		},
@@ -330,7 +336,10 @@ func TestClassify(t *testing.T) {
 			reports(withDisk(0), true), berth.FailureInfra, "Docker dropped what it printed",
 		},
 		"it ended well on a full disk, and reported in a file": {reports(withDisk(0), false), berth.FailureOK, "finished"},
-		"it ended well within the headroom":                    {reports(withDisk(20), true), berth.FailureOK, "finished"},
+		"it ended well, and reported when the disk had room again": {
+			with(reports(withDisk(0), true), func(e *failure.Evidence) { e.ReportedSince, e.Disk.OwnBytes = true, 3000*mib }), berth.FailureOK, "finished",
+		},
+		"it ended well within the headroom": {reports(withDisk(20), true), berth.FailureOK, "finished"},
 		"it ended well, and filled the disk": {
 			with(reports(withDisk(0), true), func(e *failure.Evidence) { e.Disk.OwnBytes = 3000 * mib }), berth.FailureDiskQuota, "wrote 3,000 MiB",
 		},
@@ -450,11 +459,12 @@ func evidence(t *rapid.T) failure.Evidence {
 		Disk: failure.DiskEvidence{
 			Measured: rapid.Bool().Draw(t, "disk measured"), FreeBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "disk"),
 			LogFreeBytes: rapid.Int64Range(0, 100*mib).Draw(t, "disk of logs"), OwnBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "own files"),
-			HeadroomBytes: 2000 * mib, Missed: rapid.Bool().Draw(t, "disk missed"),
+			RoomFor: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "room for")), HeadroomBytes: 2000 * mib, Missed: rapid.Bool().Draw(t, "disk missed"),
 			Problem: rapid.SampledFrom([]string{"", "read-only"}).Draw(t, "disk problem"),
 		},
 		LogTorn:          rapid.Bool().Draw(t, "log torn"),
 		FromLog:          rapid.Bool().Draw(t, "from log"),
+		ReportedSince:    rapid.Bool().Draw(t, "reported since"),
 		MemoryLimitBytes: rapid.Int64Range(0, 2000*mib).Draw(t, "host limit"),
 		DaemonLost:       rapid.Bool().Draw(t, "lost"),
 		Objective:        rapid.SampledFrom([]string{"", "loss"}).Draw(t, "objective"),

@@ -22,6 +22,7 @@ type run struct {
 	startedAt time.Time
 	intent    failure.Intent
 	askedAt   time.Time // when Berth asked the container to stop, for its intent
+	disk      diskWatch
 }
 
 // open returns a run of an attempt. A short probe has directories of its own.

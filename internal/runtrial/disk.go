@@ -7,59 +7,83 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/failure"
 )
 
 const (
-	// diskName is the file that keeps the least that the host's disks had free.
+	// diskName is the file that keeps what was seen of the host's disks.
 	diskName = "disk.json"
-	// diskRecordBytes is the size of that file: its longest content has 160 bytes.
-	diskRecordBytes = 256
+	// diskRecordBytes is the size of that file: its longest content has 320 bytes.
+	diskRecordBytes = 512
+	// lookEvery is how often Berth looks at the host's disks.
+	lookEvery = time.Second
 )
 
-// keptDisk is the least that was seen free while a container ran. A disk may have
-// room again when the container is judged: a trial removed a file that it had
-// begun, or a person freed space.
+// keptDisk is what was seen of the host's disks while a container ran: of each the
+// last time that it was full, else the least that was free. A disk may have room
+// again when the container is judged: a trial removed a file that it had begun,
+// or a person freed space.
 type keptDisk struct {
-	Container    string `json:"container"` // its id
-	FreeBytes    int64  `json:"free_bytes"`
-	LogFreeBytes int64  `json:"log_free_bytes"`
+	Container    string    `json:"container"` // its id; empty = nothing was seen
+	FreeBytes    int64     `json:"free_bytes"`
+	LogFreeBytes int64     `json:"log_free_bytes"`
+	OwnBytes     int64     `json:"own_bytes,omitempty"`  // of the attempt's files when FreeBytes was seen
+	RoomAt       time.Time `json:"room_at,omitzero"`     // when the disk was first seen with room again; zero = it is full, or never was
+	LogRoomAt    time.Time `json:"log_room_at,omitzero"` // the same of the disk of Docker's logs
 }
 
-// diskWatch is what was seen of the disks, and what of it is kept.
+// diskWatch is what was seen of the disks, and what of it is on disk.
 type diskWatch struct {
-	failure.DiskEvidence
+	seen   keptDisk
+	kept   keptDisk
+	missed bool // the container had exited before this run
 
-	kept keptDisk // zero before the first was written
+	sizedAt time.Time     // when OwnBytes was measured last
+	sizing  time.Duration // how long that took
 }
 
 // diskWatch goes on from what an earlier run of the container saw.
-func (r *run) diskWatch() (w diskWatch) {
-	if r.config.DiskFree == nil {
-		return w
+func (r *run) diskWatch() diskWatch {
+	kept, _ := r.dirs.disk(r.container.ID)
+
+	return diskWatch{seen: kept, kept: kept, missed: r.container.Adopted && r.container.State == berth.ContainerExited}
+}
+
+// watchDisk looks at the host's disks while the container runs. What they have
+// free after its end is evidence of nothing.
+func (r *run) watchDisk(ctx context.Context, exited <-chan struct{}) error {
+	if r.config.DiskFree == nil || r.disk.missed {
+		return nil
 	}
 
-	w.HeadroomBytes = r.config.DiskHeadroom
-	w.Missed = r.container.Adopted && r.container.State == berth.ContainerExited
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
 
-	if kept, found := r.dirs.disk(r.container.ID); found {
-		w.kept, w.Measured = kept, true
-		w.FreeBytes, w.LogFreeBytes = kept.FreeBytes, kept.LogFreeBytes
+	for last := false; ; {
+		r.lookAtDisk(ctx, last)
+
+		if last {
+			return nil
+		}
+
+		select {
+		case <-ticker.C:
+		case <-exited:
+			last = true // its files are still there
+		case <-ctx.Done():
+			return nil
+		}
 	}
-
-	return w
 }
 
 // lookAtDisk takes in what the disks have free now.
-func (r *run) lookAtDisk(w *diskWatch) {
-	if r.config.DiskFree == nil {
-		return
-	}
-
+func (r *run) lookAtDisk(ctx context.Context, last bool) {
 	files, logs, err := r.config.DiskFree()
 	if err != nil {
 		r.log.Warn("reading what is free on the host's disks", "error", err)
@@ -67,41 +91,98 @@ func (r *run) lookAtDisk(w *diskWatch) {
 		return
 	}
 
-	if w.Measured {
-		files, logs = min(files, w.FreeBytes), min(logs, w.LogFreeBytes)
+	w, now := &r.disk, time.Now().UTC()
+	seen := w.seen
+
+	if seen.Container == "" {
+		seen = keptDisk{Container: r.container.ID, FreeBytes: math.MaxInt64, LogFreeBytes: math.MaxInt64}
 	}
 
-	w.Measured, w.FreeBytes, w.LogFreeBytes = true, files, logs
-	r.keepDisk(w)
-}
+	worse := worst(&seen.FreeBytes, &seen.RoomAt, files, now)
+	worst(&seen.LogFreeBytes, &seen.LogRoomAt, logs, now)
 
-// keepDisk writes the least down. What is above the headroom is evidence of
-// nothing, so it is written once, while there is room for the file.
-func (r *run) keepDisk(w *diskWatch) {
-	least := keptDisk{Container: r.container.ID, FreeBytes: w.FreeBytes, LogFreeBytes: w.LogFreeBytes}
-	if least == w.kept || w.kept.Container != "" && min(least.FreeBytes, least.LogFreeBytes) >= w.KeptBytes() {
+	if worse && files < r.keptBytes() {
+		seen.OwnBytes = r.ownBytes(ctx, last)
+	}
+
+	if ctx.Err() != nil { // half measured
 		return
 	}
 
-	if err := r.dirs.keepDisk(least); err != nil {
+	w.seen = seen
+	r.keepDisk()
+}
+
+// worst takes in what a disk has free now. It reports whether that stands for the
+// disk from now on: the disk is full, or has less free than ever and never was full.
+func worst(free *int64, roomAt *time.Time, now int64, at time.Time) bool {
+	switch {
+	case failure.DiskFull(now):
+		*free, *roomAt = now, time.Time{}
+	case failure.DiskFull(*free):
+		if roomAt.IsZero() {
+			*roomAt = at
+		}
+
+		return false
+	case now >= *free:
+		return false
+	default:
+		*free = now
+	}
+
+	return true
+}
+
+// ownBytes is what the attempt's files take. A million of them are not counted at
+// each look, but after the end.
+func (r *run) ownBytes(ctx context.Context, last bool) int64 {
+	w, began := &r.disk, time.Now()
+	if !last && began.Sub(w.sizedAt) < sizeShare*w.sizing {
+		return w.seen.OwnBytes
+	}
+
+	size := r.dirs.size(ctx, r.config.Bounds.OutputLimit)
+	w.sizedAt, w.sizing = time.Now(), time.Since(began)
+
+	return size
+}
+
+func (r *run) keptBytes() int64 {
+	return failure.DiskEvidence{HeadroomBytes: r.config.DiskHeadroom}.KeptBytes()
+}
+
+// keepDisk writes down what was seen. What is above the headroom is evidence of
+// nothing, so it is written once, while there is room for the file.
+func (r *run) keepDisk() {
+	w := &r.disk
+	if w.seen == w.kept || w.kept.Container != "" && min(w.seen.FreeBytes, w.seen.LogFreeBytes) >= r.keptBytes() {
+		return
+	}
+
+	if err := r.dirs.keepDisk(w.seen); err != nil {
 		r.log.Warn("writing down what is free on the host's disks", "attempt", r.who.Attempt.ID, "error", err)
 
 		return
 	}
 
-	w.kept = least
+	w.kept = w.seen
 }
 
-// finalDisk adds what matters of a disk once the container has exited.
-func (r *run) finalDisk(ctx context.Context, d failure.DiskEvidence) failure.DiskEvidence {
+// diskEvidence is what is known of the disks when the container has ended.
+func (r *run) diskEvidence(ended time.Time) failure.DiskEvidence {
 	if r.config.DiskFree == nil {
-		return d
+		return failure.DiskEvidence{}
 	}
 
-	d.Problem = r.DiskProblem()
+	seen := r.disk.seen
+	d := failure.DiskEvidence{
+		Measured: seen.Container != "", FreeBytes: seen.FreeBytes, LogFreeBytes: seen.LogFreeBytes, OwnBytes: seen.OwnBytes,
+		HeadroomBytes: r.config.DiskHeadroom, Missed: r.disk.missed, Problem: r.DiskProblem(),
+	}
 
-	if d.Low() {
-		d.OwnBytes = r.dirs.size(context.WithoutCancel(ctx), r.config.Bounds.OutputLimit)
+	if !seen.RoomAt.IsZero() {
+		d.RoomFor = max(ended.Sub(seen.RoomAt), 0)
 	}
 
 	return d
@@ -126,7 +207,7 @@ func (d dirs) keepDisk(k keptDisk) error {
 	return errors.Join(err, file.Close())
 }
 
-// disk is the least that was seen free while this container ran; found is false
+// disk is what was seen of the disks while this container ran; found is false
 // when that was not written down.
 func (d dirs) disk(container string) (k keptDisk, found bool) {
 	data, err := os.ReadFile(filepath.Join(d.attempt, diskName))

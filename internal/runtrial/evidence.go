@@ -44,6 +44,8 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		evidence.Objective, evidence.FromLog = o.Metric, r.who.Spec.Metrics.Source == berth.MetricsStdout
 		value, evidence.ObjectiveStatus = seen.metrics.objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""
+		room := r.disk.seen.LogRoomAt
+		evidence.ReportedSince = !room.IsZero() && seen.metrics.reportedAt(*o).After(room)
 	}
 
 	kind, message := failure.Classify(evidence)

@@ -29,6 +29,7 @@ type series struct {
 type history struct {
 	Last       float64            `json:"last"`
 	LastStatus berth.MetricStatus `json:"last_status"`
+	LastAt     time.Time          `json:"last_at,omitzero"`
 	Min        float64            `json:"min"` // of the finite ones, like Max and Sum
 	Max        float64            `json:"max"`
 	Sum        float64            `json:"sum"`
@@ -126,7 +127,7 @@ func (h *history) add(p berth.MetricPoint) {
 		return
 	}
 
-	h.Last, h.LastStatus = p.Value, p.Status
+	h.Last, h.LastStatus, h.LastAt = p.Value, p.Status, p.At
 
 	if p.Status != berth.MetricFinite {
 		return
@@ -191,4 +192,24 @@ func (s *series) objective(o berth.Objective) (value *float64, status berth.Metr
 	}
 
 	return &number, status
+}
+
+// reportedAt is when the only report that counts was made: a final record, or the
+// last one. It is zero when several count, or none was made.
+func (s *series) reportedAt(o berth.Objective) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	h := s.byName[o.Metric]
+
+	switch {
+	case h == nil:
+		return time.Time{}
+	case h.Final != nil:
+		return h.Final.At
+	case o.Strategy == berth.StrategyLast || o.Strategy == "":
+		return h.LastAt
+	default:
+		return time.Time{}
+	}
 }

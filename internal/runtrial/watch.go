@@ -49,8 +49,9 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	followCtx, detach := context.WithCancel(context.WithoutCancel(ctx))
 	defer detach()
 
-	sampler := &sampler{usage: most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID)), coverage: r.coverage(), disk: r.diskWatch()}
+	sampler := &sampler{usage: most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID)), coverage: r.coverage()}
 	r.intent, r.askedAt = r.dirs.intent(r.container.ID)
+	r.disk = r.diskWatch()
 	before := r.cpuIdle()
 	output := newOutput(r)
 	excess := make(chan failure.Intent, 2) // one place for each that may send
@@ -75,6 +76,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	})
 	group.Go(func() error { return r.announce(followCtx, exited) })
 	group.Go(func() error { return r.sample(followCtx, exited, sampler) })
+	group.Go(func() error { return r.watchDisk(followCtx, exited) })
 	group.Go(func() error { return output.follow(logCtx, exited) })
 	group.Go(func() error { return output.file.follow(followCtx, exited) })
 	group.Go(func() error { return output.flush(followCtx, exited) })
@@ -89,7 +91,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	r.settleExcess(excess)
 
 	seen := observation{
-		exit: exit, usage: sampler.usage, host: sampler.host, disk: r.finalDisk(ctx, sampler.disk.DiskEvidence),
+		exit: exit, usage: sampler.usage, host: sampler.host, disk: r.diskEvidence(exit.FinishedAt),
 		torn: output.torn, tail: output.lastLines(), metrics: output.metrics,
 	}
 	seen.points, seen.pieces = output.finish()
@@ -164,7 +166,6 @@ type sampler struct {
 	usage berth.Usage
 	kept  berth.Usage          // what is on disk
 	host  failure.HostEvidence // as read last
-	disk  diskWatch
 }
 
 func (r *run) coverage() coverage {
@@ -210,8 +211,6 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 		select {
 		case <-ticker.C:
 		case <-exited:
-			r.lookAtDisk(&s.disk) // its files are still there
-
 			return nil
 		case <-ctx.Done():
 			return nil
@@ -245,10 +244,8 @@ func (s *sampler) add(m berth.MemorySample, at time.Time) {
 	closeGaps(&s.usage, m.HighWaterBytes)
 }
 
-// look reads what the host has left.
+// look reads what memory the host has left.
 func (r *run) look(s *sampler) {
-	r.lookAtDisk(&s.disk)
-
 	s.host = failure.HostEvidence{}
 	if r.config.Available == nil {
 		return
