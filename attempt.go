@@ -98,5 +98,6 @@ type Result struct {
 	Source    FootprintSource // how the usage was measured
 	Proof     string          // why the reservation can be freed (rule R3), such as "container exited"
 
-	ImageMissing bool // it did not start, as its image was not on the host
+	ContainerID  string // empty = no container of it started
+	ImageMissing bool   // it did not start, as its image was not on the host
 }

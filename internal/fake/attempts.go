@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -107,6 +108,7 @@ func (l *Ledger) finishAttempt(ctx context.Context, r berth.Result) error {
 		o := r.Outcome
 		a.State, a.Kind, a.Message, a.ExitCode, a.Value, a.Usage = berth.AttemptFinished, o.Kind, o.Message, o.ExitCode, o.Value, o.Usage
 		a.Usage.CPUContended = false // not a column
+		a.ContainerID = cmp.Or(a.ContainerID, r.ContainerID)
 		a.FinishedAt = &o.FinishedAt
 
 		if a.StartedAt == nil && !o.StartedAt.IsZero() {

@@ -106,6 +106,7 @@ func testFinish(t *testing.T, b *bench) {
 	a := b.attempt(t, r.AttemptID)
 	require.Equal(t, berth.AttemptFinished, a.State)
 	require.Equal(t, berth.FailureOK, a.Kind)
+	require.Equal(t, "c", a.ContainerID, "the result is the first that names it")
 	require.InDelta(t, 0.5, *a.Value, 0, "the first result stands")
 	require.Zero(t, *a.ExitCode)
 	require.Equal(t, result(r, token, 0).Outcome.Usage, a.Usage)

@@ -196,7 +196,7 @@ func result(r berth.PlacementRequest, token int64, value float64) berth.Result {
 
 	return berth.Result{
 		AttemptID: r.AttemptID, TrialID: r.TrialID, SweepID: r.SweepID, ShapeKey: r.ShapeKey, Token: token,
-		Reserved: r.Demand, Source: berth.FootprintFull, Proof: "container exited",
+		Reserved: r.Demand, Source: berth.FootprintFull, Proof: "container exited", ContainerID: "c",
 		Outcome: berth.Outcome{
 			Kind: berth.FailureOK, Message: "finished", ExitCode: &code, Value: &value, StartedAt: noon, FinishedAt: noon.Add(time.Minute),
 			Usage: berth.Usage{MemoryPeakBytes: gib, CPU: berth.Duration(time.Second), Wall: berth.Duration(time.Minute), Samples: 5},

@@ -63,7 +63,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 	return s.inTx(ctx, "finishing attempt "+r.AttemptID, func(tx pgx.Tx) error {
 		o := r.Outcome
 		params := &dbsqlc.FinishAttemptParams{
-			ID: r.AttemptID, Token: r.Token, FailureKind: string(o.Kind), Message: o.Message, Value: o.Value,
+			ID: r.AttemptID, Token: r.Token, ContainerID: r.ContainerID, FailureKind: string(o.Kind), Message: o.Message, Value: o.Value,
 			MemoryPeakBytes: o.Usage.MemoryPeakBytes, DevicePeakBytes: o.Usage.DevicePeakBytes,
 			CpuNs: int64(o.Usage.CPU), WallNs: int64(o.Usage.Wall), Samples: int32Of(o.Usage.Samples), OomKills: int32Of(o.Usage.OOMKills),
 			UnseenNs:   int64(o.Usage.Unseen),

@@ -197,6 +197,31 @@ func TestCordon_CountsOnlyTheHostsFaults(t *testing.T) {
 	require.Nil(t, s.now(t).CordonedAt)
 }
 
+// The database was away from the start of a container to its end, so the result
+// is the first that it hears of the container.
+func TestCordon_WhatRanIsNoFailedStart(t *testing.T) {
+	t.Parallel()
+
+	s := setupSick(t)
+	code, now := 1, time.Now()
+
+	for _, code := range []*int{&code, &code, nil, nil} { // nil = somebody removed it
+		r := s.request(t, gib)
+		ran := result(r, s.place(t, r).Token, berth.Outcome{
+			Kind: berth.FailureInfra, Message: "the disk was full", ExitCode: code, StartedAt: now.Add(-time.Hour), FinishedAt: now,
+		})
+		ran.ContainerID = "container"
+		require.NoError(t, s.store.FinishAttempt(t.Context(), ran))
+
+		a, err := s.store.GetAttempt(t.Context(), r.AttemptID)
+		require.NoError(t, err)
+		require.Equal(t, "container", a.ContainerID)
+	}
+
+	require.Zero(t, s.now(t).FailedStarts)
+	require.Nil(t, s.now(t).CordonedAt)
+}
+
 // An adopted container is no start.
 func TestCordon_StaysWhileAWorkerAdopts(t *testing.T) {
 	t.Parallel()

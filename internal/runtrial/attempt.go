@@ -64,7 +64,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	case berth.KindFenced:
 		r.abandon()
 	case berth.KindNotFound:
-		return r.settle(ctx, verdict{Outcome: r.concludeGone()})
+		return r.settle(ctx, verdict{Outcome: r.concludeGone(), ContainerID: r.container.ID})
 	default:
 	}
 
@@ -72,7 +72,9 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 		return berth.Outcome{}, cutOff(ctx, err)
 	}
 
-	return r.settle(ctx, verdict{Outcome: r.conclude(seen), Tail: seen.tail, Points: seen.points, Pieces: seen.pieces})
+	return r.settle(ctx, verdict{
+		Outcome: r.conclude(seen), Tail: seen.tail, Points: seen.points, Pieces: seen.pieces, ContainerID: r.container.ID,
+	})
 }
 
 // refusal is the reason why no container can ever be started for a launch: Docker

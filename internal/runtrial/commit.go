@@ -74,7 +74,7 @@ func (r *run) store(ctx context.Context, v *verdict) error {
 	return r.records.FinishAttempt(ctx, berth.Result{
 		AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, SweepID: r.who.SweepID, ShapeKey: r.who.Trial.ShapeKey,
 		Token: r.order.Token, Reserved: r.who.Attempt.Demand, Outcome: v.Outcome, Source: v.Source,
-		Proof: "container exited or never started", ImageMissing: v.ImageMissing,
+		Proof: "container exited or never started", ContainerID: v.ContainerID, ImageMissing: v.ImageMissing,
 	})
 }
 

@@ -31,7 +31,8 @@ type verdict struct {
 	Points    []berth.MetricPoint   `json:"points,omitempty"` // not in the database yet
 	Pieces    []berth.LogPiece      `json:"pieces,omitempty"` // of the log, the same
 
-	ImageMissing bool `json:"image_missing,omitempty"` // it did not start for want of its image
+	ContainerID  string `json:"container_id,omitempty"`  // empty = no container of it started
+	ImageMissing bool   `json:"image_missing,omitempty"` // it did not start for want of its image
 
 	unwritten bool // it is in memory only
 }

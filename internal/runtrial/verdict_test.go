@@ -151,6 +151,44 @@ func TestVerdict_CanceledWhileItCannotBeCommitted(t *testing.T) {
 	})
 }
 
+// The database may never have heard that the container ran.
+func TestVerdict_NamesTheContainerThatRan(t *testing.T) {
+	t.Parallel()
+
+	for name, away := range map[string]int{"at once": 0, "by the next run": 1000} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				r.books.runningErr, r.books.finishErrs = errAway, awayFor(away)
+
+				ended := r.start(t.Context(), r.order())
+				box := r.docks.started(t)
+				box.Exit(0)
+
+				if got := <-ended; away > 0 {
+					require.Error(t, got.err)
+					r.losesDocker()
+					r.books.finishErrs = nil
+					require.NoError(t, (<-r.start(t.Context(), r.order())).err)
+				}
+
+				require.Equal(t, box.Container().ID, r.books.result(t).ContainerID)
+				require.Equal(t, box.Container().ID, r.who(t).Attempt.ContainerID)
+			})
+		})
+	}
+
+	t.Run("none did", func(t *testing.T) { // it is there, and Docker could not start it
+		t.Parallel()
+
+		r := setup(t)
+		r.docks.ensureErr = &berth.StartError{Kind: berth.FailureInfra, Err: errors.New("no")}
+		require.NoError(t, (<-r.start(t.Context(), r.order())).err)
+		require.Empty(t, r.books.result(t).ContainerID)
+	})
+}
+
 func TestVerdict_OfNobodyIsRemoved(t *testing.T) {
 	t.Parallel()
 

@@ -91,8 +91,9 @@ UPDATE attempts
 SET state = 'finished', failure_kind = $1, message = $2, exit_code = $3, value = $4,
     memory_peak_bytes = $5, device_peak_bytes = $6, cpu_ns = $7,
     wall_ns = $8, samples = $9, oom_kills = $10, unseen_ns = $11,
-    started_at = coalesce(started_at, $12), finished_at = $13
-WHERE id = $14 AND token = $15 AND state IN ('placed', 'running')
+    container_id = coalesce(nullif(container_id, ''), $12::text),
+    started_at = coalesce(started_at, $13), finished_at = $14
+WHERE id = $15 AND token = $16 AND state IN ('placed', 'running')
 `
 
 type FinishAttemptParams struct {
@@ -107,12 +108,14 @@ type FinishAttemptParams struct {
 	Samples         int32
 	OomKills        int32
 	UnseenNs        int64
+	ContainerID     string
 	StartedAt       *time.Time
 	FinishedAt      *time.Time
 	ID              string
 	Token           int64
 }
 
+// A result may be the first that the database hears of the container.
 func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttemptParams) (int64, error) {
 	result, err := db.Exec(ctx, finishAttempt,
 		arg.FailureKind,
@@ -126,6 +129,7 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 		arg.Samples,
 		arg.OomKills,
 		arg.UnseenNs,
+		arg.ContainerID,
 		arg.StartedAt,
 		arg.FinishedAt,
 		arg.ID,

@@ -34,10 +34,12 @@ WITH running AS (
 SELECT running.id FROM running;
 
 -- name: FinishAttempt :execrows
+-- A result may be the first that the database hears of the container.
 UPDATE attempts
 SET state = 'finished', failure_kind = @failure_kind, message = @message, exit_code = @exit_code, value = @value,
     memory_peak_bytes = @memory_peak_bytes, device_peak_bytes = @device_peak_bytes, cpu_ns = @cpu_ns,
     wall_ns = @wall_ns, samples = @samples, oom_kills = @oom_kills, unseen_ns = @unseen_ns,
+    container_id = coalesce(nullif(container_id, ''), @container_id::text),
     started_at = coalesce(started_at, @started_at), finished_at = @finished_at
 WHERE id = @id AND token = @token AND state IN ('placed', 'running');
 
