@@ -58,8 +58,8 @@ func (r *run) settleExcess(excess <-chan failure.Intent) {
 }
 
 // emptyExcess removes the files of a job that wrote too many: hundreds of such
-// trials would fill the disk for all. Only once the verdict is written down or
-// committed: without the files nobody could come to it again.
+// trials would fill the disk for all. Only once the verdict, or what leads to it,
+// is written down or committed: without the files nobody could come to it again.
 func (r *run) emptyExcess(kind berth.FailureKind) {
 	if kind != berth.FailureDiskQuota {
 		return
@@ -68,4 +68,28 @@ func (r *run) emptyExcess(kind berth.FailureKind) {
 	if err := r.dirs.empty(); err != nil {
 		r.log.Warn("removing the files of an attempt", "attempt", r.who.Attempt.ID, "error", err)
 	}
+}
+
+// makeRoom removes the files of a job that wrote too many when the disk that they
+// fill takes no verdict: the database may need their room as well. The record of
+// the disk is overwritten in place, which needs none. It takes what leads another
+// run to the same verdict. makeRoom reports whether the files may go.
+func (r *run) makeRoom(kind berth.FailureKind) bool {
+	if kind != berth.FailureDiskQuota {
+		return false
+	}
+
+	evidence := r.disk.seen
+	evidence.Container, evidence.Intent = r.container.ID, r.intent
+
+	if err := r.dirs.keepDisk(evidence); err != nil {
+		r.log.Warn("writing down why the files of an attempt go; they stay until its verdict is committed",
+			"attempt", r.who.Attempt.ID, "error", err)
+
+		return false
+	}
+
+	r.emptyExcess(kind)
+
+	return true
 }

@@ -155,8 +155,8 @@ func TestRun_FilesOverTheQuota(t *testing.T) {
 	}
 }
 
-// The files are the evidence, until the verdict is safe: the disk that they fill
-// may not take it.
+// The files are the evidence, until the verdict or its reason is safe: the disk
+// that they fill may take neither.
 func TestRun_FilesOverTheQuotaStayUntilTheVerdictIsSafe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,10 +167,12 @@ func TestRun_FilesOverTheQuotaStayUntilTheVerdictIsSafe(t *testing.T) {
 		ended := r.start(t.Context(), r.order())
 		box := r.docks.started(t)
 		require.NoError(t, os.Mkdir(r.file(verdictName+".tmp"), 0o700)) // in the way
+		require.NoError(t, os.Mkdir(r.file(diskName), 0o700))
 		model := filepath.Join(r.file("out"), "model")
 		require.NoError(t, os.WriteFile(model, make([]byte, 2<<20), 0o600))
 		box.Exit(143)
 		require.Equal(t, berth.KindUnavailable, berth.KindOf((<-ended).err))
+		require.FileExists(t, model)
 
 		r.books.finishErrs = nil
 
@@ -179,6 +181,73 @@ func TestRun_FilesOverTheQuotaStayUntilTheVerdictIsSafe(t *testing.T) {
 		require.Equal(t, berth.FailureDiskQuota, got.outcome.Kind)
 		require.NoFileExists(t, model)
 	})
+}
+
+// The database and the data directory share the disk that the files fill: neither
+// takes the verdict as long as the files are there.
+func TestRun_FilesOverTheQuotaGoWhenTheDatabaseNeedsTheirRoom(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		limit int64 // bytes of files
+		says  string
+	}{
+		"over the quota":        {1 << 20, "wrote more than 1 MiB"},
+		"filled it before that": {100 << 20, `which filled the disk of host "a": it had 1 MiB free`},
+	} {
+		for _, dies := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", the worker dies before the verdict is safe: ", dies), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					r := setup(t)
+					free := r.hasSmallDisk()
+					r.config.Bounds.OutputLimit = c.limit
+
+					box := r.leave(t, r.order()) // the disk has room for the first record of it
+					model := filepath.Join(r.checkpoints(), "model")
+					require.NoError(t, os.Mkdir(model, 0o700))
+					require.NoError(t, os.WriteFile(filepath.Join(model, "weights"), make([]byte, 21<<20), 0o600))
+					free.Store(1 << 20)
+
+					for _, name := range ours { // a full disk takes no new file, or none before the model has gone
+						if name == verdictName && !dies {
+							require.NoError(t, os.Symlink(model, r.file(name+".tmp")))
+						} else {
+							require.NoError(t, os.MkdirAll(r.file(name+".tmp"), 0o700))
+						}
+					}
+
+					r.books.refuse = func() error {
+						if _, err := os.Lstat(filepath.Join(model, "weights")); err == nil || dies {
+							return errAway
+						}
+
+						return nil
+					}
+
+					ended := r.start(t.Context(), r.order())
+
+					time.Sleep(2 * time.Second)
+					box.Print(berth.Stderr, noSpaceLine)
+					box.Exit(1) // unless it was stopped before
+
+					got := await(t, ended)
+					require.NoFileExists(t, filepath.Join(model, "weights"))
+
+					if dies {
+						require.Equal(t, berth.KindUnavailable, berth.KindOf(got.err))
+
+						r.books.refuse = func() error { return nil }
+						got = await(t, r.start(t.Context(), r.order()))
+					}
+
+					require.NoError(t, got.err)
+					require.Equal(t, berth.FailureDiskQuota, got.outcome.Kind, got.outcome.Message)
+					require.Contains(t, got.outcome.Message, c.says)
+				})
+			})
+		}
+	}
 }
 
 func TestDirs_Larger(t *testing.T) {

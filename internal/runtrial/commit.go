@@ -26,7 +26,12 @@ func (r *run) settle(ctx context.Context, v verdict) (berth.Outcome, error) {
 
 	v.AttemptID, v.Token, v.Source = r.who.Attempt.ID, r.order.Token, r.source(v.Outcome.Usage)
 
-	if err := r.dirs.keepVerdict(v); err != nil {
+	err := r.dirs.keepVerdict(v)
+	if err != nil && r.makeRoom(v.Outcome.Kind) {
+		err = r.dirs.keepVerdict(v)
+	}
+
+	if err != nil {
 		r.log.Warn("writing verdict down; it is committed from memory", "attempt", v.AttemptID, "error", err)
 
 		v.unwritten = true

@@ -36,6 +36,10 @@ type keptDisk struct {
 	OwnBytes     int64     `json:"own_bytes,omitempty"`  // of the attempt's files when FreeBytes was seen
 	RoomAt       time.Time `json:"room_at,omitzero"`     // when the disk was first seen with room again; zero = it is full, or never was
 	LogRoomAt    time.Time `json:"log_room_at,omitzero"` // the same of the disk of Docker's logs
+
+	// Intent is why Berth ended the attempt when its files have gone before its
+	// verdict was safe (makeRoom). Else it is where all intents are (keptIntent).
+	Intent failure.Intent `json:"intent,omitempty"`
 }
 
 // diskWatch is what was seen of the disks, and what of it is on disk.

@@ -252,7 +252,8 @@ type books struct {
 	results []berth.Result
 
 	runningErr error
-	finishErrs []error // of the next calls
+	refuse     func() error // of FinishAttempt, PutMetrics and PutLog; nil = nothing is refused
+	finishErrs []error      // of the next calls
 	metricErrs []error
 	logErrs    []error
 }
@@ -373,6 +374,9 @@ func (b *books) aroundFinish(ctx context.Context, r berth.Result, call func(cont
 func (b *books) unless(ctx context.Context, errs *[]error, call func(context.Context) error) error {
 	b.mu.Lock()
 	err := next(errs)
+	if b.refuse != nil {
+		err = cmp.Or(err, b.refuse())
+	}
 	b.mu.Unlock()
 
 	if err != nil {

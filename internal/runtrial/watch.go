@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -52,6 +53,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	sampler := &sampler{usage: most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID)), coverage: r.coverage()}
 	r.intent, r.askedAt = r.dirs.intent(r.container.ID)
 	r.disk = r.diskWatch()
+	r.intent = cmp.Or(r.intent, r.disk.kept.Intent)
 	before := r.cpuIdle()
 	output := newOutput(r)
 	excess := make(chan failure.Intent, 2) // one place for each that may send
