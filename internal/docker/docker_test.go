@@ -211,7 +211,7 @@ func TestStartError(t *testing.T) {
 	} {
 		var start *berth.StartError
 
-		require.ErrorAs(t, startError(errors.New(text), "c", l), &start) //nolint:err113 // Docker's
+		require.ErrorAs(t, startError(errors.New(text), "starting", "c", l), &start) //nolint:err113 // Docker's
 		require.Equal(t, want, start.Kind, text)
 	}
 }

@@ -25,9 +25,9 @@ const ensureTries = 10
 // hash and adopts the container all the same. Anything else under that name is
 // a KindConflict.
 //
-// A *berth.StartError says that the launch itself is at fault; the container,
-// when there is one, is returned with it. KindUnavailable is ambiguous: the
-// container may run, and the next call finds it.
+// A *berth.StartError says that the launch or the host is at fault, as its kind
+// tells; the container, when there is one, is returned with it. KindUnavailable
+// is ambiguous: the container may run, and the next call finds it.
 func (d *Docker) Ensure(ctx context.Context, l berth.Launch) (berth.Container, error) {
 	if err := CheckLaunch(l); err != nil {
 		return berth.Container{}, err
@@ -94,7 +94,13 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 		}
 	}
 
-	if err != nil {
+	name := d.Name(l.AttemptID)
+
+	switch {
+	case err == nil:
+	case berth.KindOf(err) == berth.KindInternal: // Docker cannot read what it keeps of the image
+		return berth.Container{}, d.launchError(ctx, ctx, err, "creating", name, l)
+	default:
 		return berth.Container{}, err
 	}
 
@@ -103,18 +109,16 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
 
-	name := d.Name(l.AttemptID)
-
 	made, err := d.long.ContainerCreate(bounded, containerConfig(l, user.Name, d.labels(l)), sealed(hostConfig(l), l.MemoryBytes, image.Volumes), nil, nil, name)
-	if cerrdefs.IsInvalidArgument(err) && !unnegotiated(err) {
-		return berth.Container{}, startError(err, name, l)
-	}
 
-	if err != nil {
+	switch {
+	case err == nil:
+		return berth.Container{ID: made.ID, Name: name, AttemptID: l.AttemptID}, nil
+	case cerrdefs.IsConflict(err), cerrdefs.IsNotFound(err): // the name is taken; the image has just gone
 		return berth.Container{}, d.translate(ctx, err, "creating container %q", name)
+	default:
+		return berth.Container{}, d.launchError(ctx, bounded, err, "creating", name, l)
 	}
-
-	return berth.Container{ID: made.ID, Name: name, AttemptID: l.AttemptID}, nil
 }
 
 // start starts a created container; one that runs already is fine.
@@ -122,16 +126,8 @@ func (d *Docker) start(ctx context.Context, c berth.Container, l berth.Launch) (
 	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
 
-	err := d.long.ContainerStart(bounded, c.ID, container.StartOptions{})
-
-	switch {
-	case err == nil:
-	case ctx.Err() != nil, bounded.Err() != nil, berth.KindOf(d.translate(ctx, err, "")) == berth.KindUnavailable:
-		return c, d.translate(ctx, err, "starting container %q", c.Name)
-	case d.away.covers(time.Now()), d.leaving(ctx): // what it says of a start then is not about the launch
-		return c, berth.Errorf(berth.KindUnavailable, "starting container %q: Docker is stopping or has just come back: %w", c.Name, err)
-	default:
-		return c, startError(err, c.Name, l)
+	if err := d.long.ContainerStart(bounded, c.ID, container.StartOptions{}); err != nil {
+		return c, d.launchError(ctx, bounded, err, "starting", c.Name, l)
 	}
 
 	started, err := d.Inspect(ctx, c.ID)
@@ -142,6 +138,23 @@ func (d *Docker) start(ctx context.Context, c berth.Container, l berth.Launch) (
 	started.Adopted = c.Adopted
 
 	return started, nil
+}
+
+// launchError says what an error of creating or starting a container is about.
+// What Docker answers is about the launch or the machine: a *berth.StartError.
+// Without an answer, and while Docker stops or has just come back, nothing is
+// known: unavailable, or ctx's cause. bounded is the request's own context.
+func (d *Docker) launchError(ctx, bounded context.Context, err error, doing, name string, l berth.Launch) error {
+	told := d.translate(ctx, err, "%s container %q", doing, name)
+
+	switch {
+	case ctx.Err() != nil, bounded.Err() != nil, berth.KindOf(told) == berth.KindUnavailable:
+		return told
+	case d.away.covers(time.Now()), d.leaving(ctx): // what it says of a launch then is not about the launch
+		return berth.Errorf(berth.KindUnavailable, "%s container %q: Docker is stopping or has just come back: %w", doing, name, err)
+	default:
+		return startError(err, doing, name, l)
+	}
 }
 
 // badCommand are the words of runc for a command that cannot run. A sick host
@@ -173,13 +186,13 @@ func badLaunch(text string, l berth.Launch) bool {
 
 // startError tells a bad launch from a bad machine. Mounts are ours, so what
 // is wrong with them is not the user's fault.
-func startError(err error, name string, l berth.Launch) error {
+func startError(err error, doing, name string, l berth.Launch) error {
 	kind := berth.FailureInfra
 	if text := err.Error(); badLaunch(text, l) && !strings.Contains(text, "mount") {
 		kind = berth.FailureBadCommand
 	}
 
-	return &berth.StartError{Kind: kind, Err: berth.Errorf(berth.KindInvalid, "starting container %q: %w", name, err)}
+	return &berth.StartError{Kind: kind, Err: berth.Errorf(berth.KindInvalid, "%s container %q: %w", doing, name, err)}
 }
 
 // pause waits retryEvery, or returns the context's cause.

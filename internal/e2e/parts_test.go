@@ -291,6 +291,33 @@ func TestParts_HostDiskFull(t *testing.T) {
 	c.requireTidy()
 }
 
+// Failures 63 and 100: the Docker of one host has no inode left and creates no
+// container. Trials go elsewhere, and the host is cordoned with Docker's words.
+func TestParts_DockerThatCreatesNothing(t *testing.T) {
+	t.Parallel()
+
+	c := startCluster(t, 1, "1GiB")
+	h := c.addHost("--memory", "1GiB")
+	p := c.proxyDocker(h)
+	p.mode.Store(dockerFull)
+
+	h.env = []string{"DOCKER_HOST=unix://" + p.path}
+
+	c.startHost(h)
+	c.awaitHosts()
+
+	sweep := c.whole(c.submit(busy(8, 4000, half)), 8)
+	require.Positive(t, p.starts.Load(), "nothing was placed on the sick host")
+
+	for _, a := range c.attempts(sweep.ID) {
+		require.Contains(t, []string{"ok", "infra"}, a.FailureKind, a.Message)
+	}
+
+	require.Contains(t, c.health(), "cordoned, as trials failed to start there one after the other: host-2")
+	require.Contains(t, c.health(), "6b1f-init: no space left on device")
+	c.requireTidy()
+}
+
 // useInodes makes empty files until the disk takes no more.
 func useInodes(t *testing.T, dir string) {
 	t.Helper()
