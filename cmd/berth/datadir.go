@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,9 +37,14 @@ type holder struct {
 	PID       int    `json:"pid"`
 }
 
-// lockDir takes a lock of a data directory, which is made when missing. Errors:
-// conflict while another process has it, also one on another machine.
-func lockDir(dir, name, what string) (unlock func(), err error) {
+// lockBytes is the size of a lock file. Its longest record has some 250 bytes.
+const lockBytes = 512
+
+// lockDir takes a lock of a data directory, which is made when missing. A disk
+// that refuses the record of who holds it, which only other machines need,
+// keeps nothing from starting: what runs here must be adopted. Errors: conflict
+// while another process has it, also one on another machine.
+func lockDir(dir, name, what string, log *slog.Logger) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: PostgreSQL's user must pass through
 		return nil, fmt.Errorf("making data directory: %w", err)
 	}
@@ -55,45 +62,59 @@ func lockDir(dir, name, what string) (unlock func(), err error) {
 		return nil, berth.Errorf(berth.KindConflict, "another `%s` uses %s: stop it, or give another --data-dir", what, dir)
 	}
 
-	if err := sign(file, thisProcess(), path, what); err != nil {
+	self := thisProcess()
+	if err := refuse(file, self, path, what); err != nil {
 		_ = file.Close()
 
 		return nil, err
 	}
 
+	if err := sign(file, self); err != nil {
+		log.Warn("writing who uses the data directory; another machine that shares it may not notice", "file", path, "error", err)
+	}
+
 	return func() {
-		_ = file.Truncate(0) // an orderly end: no other machine need ask whether we live
-		_ = file.Close()     // unlocks
+		_ = overwrite(file, nil) // an orderly end: no other machine need ask whether we live
+		_ = file.Close()         // unlocks
 	}, nil
 }
 
-// sign writes into the lock who holds it, unless another machine does.
-func sign(file *os.File, self holder, path, what string) error {
+// refuse returns a conflict when the lock names a holder on another machine.
+func refuse(file *os.File, self holder, path, what string) error {
 	text, err := io.ReadAll(file)
 	if err != nil {
 		return fmt.Errorf("reading lock of data directory: %w", err)
 	}
 
 	var last holder
-	if json.Unmarshal(text, &last) == nil && last.BootID != self.BootID && // else unreadable, of an older version or empty
+	if json.Unmarshal(text, &last) == nil && last.BootID != self.BootID && // else unreadable, of an older version or blank
 		last.MachineID != "" && self.MachineID != "" && last.MachineID != self.MachineID {
 		return berth.Errorf(berth.KindConflict, "a `%s` on machine %q (process %d) uses %s, or did not end in order: "+
 			"give another --data-dir; if it does not run any more, remove %s", what, last.Host, last.PID, filepath.Dir(path), path)
 	}
 
-	if text, err = json.Marshal(self); err != nil {
+	return nil
+}
+
+// sign writes into the lock who holds it.
+func sign(file *os.File, self holder) error {
+	text, err := json.Marshal(self)
+	if err != nil {
 		return err
 	}
 
-	if err := file.Truncate(0); err != nil {
-		return fmt.Errorf("writing lock of data directory: %w", err)
+	return overwrite(file, text)
+}
+
+// overwrite replaces the text of a lock in place, padded with blanks: a file
+// that is emptied gives its block away, and a full disk has no other.
+func overwrite(file *os.File, text []byte) error {
+	text = append(text, bytes.Repeat([]byte(" "), max(lockBytes-len(text), 0))...)
+	if _, err := file.WriteAt(text, 0); err != nil {
+		return err
 	}
 
-	if _, err := file.WriteAt(append(text, '\n'), 0); err != nil {
-		return fmt.Errorf("writing lock of data directory: %w", err)
-	}
-
-	return nil
+	return file.Truncate(int64(len(text))) // of a longer record
 }
 
 // thisProcess leaves empty what cannot be read: in a container there may be no

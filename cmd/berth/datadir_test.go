@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,22 +16,22 @@ import (
 func TestLockDir(t *testing.T) {
 	t.Parallel()
 
-	dir := filepath.Join(t.TempDir(), "data")
+	dir, log := filepath.Join(t.TempDir(), "data"), slog.New(slog.DiscardHandler)
 
-	unlock, err := lockDir(dir, workerLock, "berth worker")
+	unlock, err := lockDir(dir, workerLock, "berth worker", log)
 	require.NoError(t, err)
 
-	_, err = lockDir(dir, workerLock, "berth worker")
+	_, err = lockDir(dir, workerLock, "berth worker", log)
 	require.Equal(t, berth.KindConflict, berth.KindOf(err))
 	require.ErrorContains(t, err, "another `berth worker` uses "+dir+": stop it, or give another --data-dir")
 
-	unlockDev, err := lockDir(dir, devLock, "berth dev")
+	unlockDev, err := lockDir(dir, devLock, "berth dev", log)
 	require.NoError(t, err, "a worker runs beside `berth dev --no-worker`")
 	unlockDev()
 
 	unlock()
 
-	unlock, err = lockDir(dir, workerLock, "berth worker")
+	unlock, err = lockDir(dir, workerLock, "berth worker", log)
 	require.NoError(t, err)
 	unlock()
 }
@@ -75,7 +76,7 @@ func TestLockDir_AnotherMachine(t *testing.T) {
 
 			defer file.Close() //nolint:errcheck // read below
 
-			err = sign(file, self, path, "berth worker")
+			err = refuse(file, self, path, "berth worker")
 			got, read := os.ReadFile(path)
 			require.NoError(t, read)
 
@@ -89,8 +90,12 @@ func TestLockDir_AnotherMachine(t *testing.T) {
 			}
 
 			require.NoError(t, err)
+			require.NoError(t, sign(file, self))
 
 			var now holder
+
+			got, err = os.ReadFile(path)
+			require.NoError(t, err)
 			require.NoError(t, json.Unmarshal(got, &now))
 			require.Equal(t, self, now)
 		})

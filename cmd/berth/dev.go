@@ -66,7 +66,7 @@ func devCommand() *cobra.Command {
 // run starts the parts in the order in which they need each other and stops
 // them in the reverse order.
 func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) (err error) {
-	unlock, err := lockDir(d.dataDir, devLock, "berth dev")
+	unlock, err := lockDir(d.dataDir, devLock, "berth dev", log)
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func defaultDataDir() string {
 func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) error {
 	kernel := cgroup.FS{}
 
-	unlock, err := lockDir(m.dataDir, workerLock, "berth worker")
+	unlock, err := lockDir(m.dataDir, workerLock, "berth worker", log)
 	if err != nil {
 		return err
 	}

@@ -272,6 +272,22 @@ func TestParts_HostDiskFull(t *testing.T) {
 	c.requireOnce(id, 8)
 	require.Eventually(t, func() bool { return !told() }, time.Minute, tick)
 
+	// A worker that starts on a disk that is full to its last block adopts what runs.
+	id = c.submit(busy(4, 6000, half))
+	c.until(id, time.Minute, running(4))
+	fill(t, filepath.Join(disk, "filler"))
+	stop(h.worker, syscall.SIGTERM)
+	fill(t, filepath.Join(disk, "rest"))
+
+	adopted := strings.Count(c.output(h.name), "adopted=true")
+	c.startHost(h)
+	c.requireOnce(id, 4)
+	require.Equal(t, adopted+4, strings.Count(c.output(h.name), "adopted=true"))
+
+	require.NoError(t, os.Remove(filepath.Join(disk, "filler")))
+	require.NoError(t, os.Remove(filepath.Join(disk, "rest")))
+	require.Eventually(t, func() bool { return !told() }, time.Minute, tick)
+
 	// One that fills the disk itself is charged and leaves the disk as it was.
 	filling := c.submit(strings.Replace(busy(1, 1000, half), "train, \"1000\", \"{{n}}\"", "fill, /trial/checkpoint, '1000'", 1))
 	c.until(filling, time.Minute, ended)
