@@ -27,6 +27,8 @@ type development struct {
 	temporalPort   int
 	temporalUIPort int
 	noWorker       bool
+
+	keep []func(ctx context.Context, log *slog.Logger) // starts a server of our own again, until ctx ends
 }
 
 func devCommand() *cobra.Command {
@@ -102,6 +104,14 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 			group.Go(func() error { return runWorker(ctx, d.machine, c, log) })
 		}
 
+		for _, keep := range d.keep {
+			group.Go(func() error {
+				keep(ctx, log)
+
+				return nil
+			})
+		}
+
 		return group.Wait()
 	})
 }
@@ -118,7 +128,7 @@ func (d *development) startPostgres(ctx context.Context, log *slog.Logger) (stop
 
 	log.Info("PostgreSQL runs", "port", p.Port)
 
-	d.postgresURL = p.URL
+	d.postgresURL, d.keep = p.URL, append(d.keep, p.Keep)
 
 	return p.Stop, nil
 }
@@ -138,7 +148,7 @@ func (d *development) startTemporal(log *slog.Logger) (stop func() error, err er
 
 	log.Info("Temporal runs", "address", t.Address, "ui", t.UI)
 
-	d.temporalAddress, d.temporalUI = t.Address, t.UI
+	d.temporalAddress, d.temporalUI, d.keep = t.Address, t.UI, append(d.keep, t.Keep)
 
 	return t.Stop, nil
 }

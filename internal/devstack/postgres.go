@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/user"
@@ -25,6 +26,7 @@ type Postgres struct {
 	URL     string // of the database berth, with its password
 	Port    int
 	process *process
+	again   func() (*process, error)
 }
 
 // PostgresConfig says where and how to run it.
@@ -75,7 +77,7 @@ func StartPostgres(ctx context.Context, config PostgresConfig) (*Postgres, error
 		return nil, err
 	}
 
-	port, process, err := c.startOnFreePort(config.Port) //nolint:contextcheck // the server outlives ctx
+	port, first, err := c.startOnFreePort(config.Port) //nolint:contextcheck // the server outlives ctx
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +85,8 @@ func StartPostgres(ctx context.Context, config PostgresConfig) (*Postgres, error
 	p := &Postgres{
 		URL:     fmt.Sprintf("postgres://berth:%s@127.0.0.1:%d/%s?sslmode=disable", password, port, database),
 		Port:    port,
-		process: process,
+		process: first,
+		again:   func() (*process, error) { return c.run(port) }, //nolint:contextcheck // the server outlives ctx
 	}
 
 	if err := c.createDatabase(ctx, p, password); err != nil {
@@ -91,6 +94,12 @@ func StartPostgres(ctx context.Context, config PostgresConfig) (*Postgres, error
 	}
 
 	return p, nil
+}
+
+// Keep starts the server again, on its port, whenever it ends by itself, until
+// ctx ends. Nothing else of p may be called meanwhile.
+func (p *Postgres) Keep(ctx context.Context, log *slog.Logger) {
+	keep(ctx, log, &p.process, p.again)
 }
 
 // Stop shuts the server down: sessions are ended, nothing is lost.
@@ -284,7 +293,21 @@ func (c cluster) startOnFreePort(wanted int) (port int, p *process, err error) {
 	return port, p, err
 }
 
+// start runs the server and waits until it answers.
 func (c cluster) start(port int) (*process, error) {
+	process, err := c.run(port)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := process.await(postgresStart, func() error { return c.ready(port) }); err != nil {
+		return nil, errors.Join(err, process.stop(syscall.SIGQUIT, postgresStop))
+	}
+
+	return process, nil
+}
+
+func (c cluster) run(port int) (*process, error) {
 	settings := map[string]string{
 		"listen_addresses":        "127.0.0.1",
 		"port":                    strconv.Itoa(port),
@@ -302,19 +325,8 @@ func (c cluster) start(port int) (*process, error) {
 		args = append(args, "-c", name+"="+value)
 	}
 
-	logFile := filepath.Join(c.dir, "postgres.log")
-
 	// SIGQUIT: it goes down at once, as in a power cut, and recovers on the next start.
-	process, err := start("PostgreSQL", c.command(context.Background(), "postgres", args...), logFile, syscall.SIGQUIT)
-	if err != nil {
-		return nil, err
-	}
-
-	if err := process.await(postgresStart, logFile, func() error { return c.ready(port) }); err != nil {
-		return nil, errors.Join(err, process.stop(syscall.SIGQUIT, postgresStop))
-	}
-
-	return process, nil
+	return start("PostgreSQL", c.command(context.Background(), "postgres", args...), filepath.Join(c.dir, "postgres.log"), syscall.SIGQUIT)
 }
 
 func (c cluster) ready(port int) error {

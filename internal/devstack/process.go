@@ -23,10 +23,11 @@ import (
 
 // process is a child that ends when we do.
 type process struct {
-	name string
-	cmd  *exec.Cmd
-	done chan struct{} // closed once it has ended
-	err  error         // why, once done is closed
+	name    string
+	cmd     *exec.Cmd
+	logFile string        // what it prints
+	done    chan struct{} // closed once it has ended
+	err     error         // why, once done is closed
 }
 
 // start runs a program with its output in a file. The child gets a signal when
@@ -46,7 +47,7 @@ func start(name string, cmd *exec.Cmd, logFile string, lastWill syscall.Signal) 
 	cmd.SysProcAttr.Setpgid = true
 	cmd.SysProcAttr.Pdeathsig = lastWill
 
-	p := &process{name: name, cmd: cmd, done: make(chan struct{})}
+	p := &process{name: name, cmd: cmd, logFile: logFile, done: make(chan struct{})}
 	started := make(chan error)
 
 	go func() { // ends with the child; Pdeathsig fires when the thread that started it ends, so it keeps one
@@ -86,7 +87,7 @@ func (p *process) stop(ask syscall.Signal, patience time.Duration) error {
 }
 
 // await calls ready until it succeeds, the child ends, or patience is over.
-func (p *process) await(patience time.Duration, logFile string, ready func() error) error {
+func (p *process) await(patience time.Duration, ready func() error) error {
 	deadline := time.Now().Add(patience)
 
 	for {
@@ -97,12 +98,12 @@ func (p *process) await(patience time.Duration, logFile string, ready func() err
 
 		select {
 		case <-p.done:
-			return berth.Errorf(berth.KindUnavailable, "%s ended at once (%w); its output is in %s", p.name, errors.Join(p.err, err), logFile)
+			return berth.Errorf(berth.KindUnavailable, "%s ended at once (%w); its output is in %s", p.name, errors.Join(p.err, err), p.logFile)
 		case <-time.After(50 * time.Millisecond):
 		}
 
 		if time.Now().After(deadline) {
-			return berth.Errorf(berth.KindUnavailable, "%s was not ready after %s: %w; its output is in %s", p.name, patience, err, logFile)
+			return berth.Errorf(berth.KindUnavailable, "%s was not ready after %s: %w; its output is in %s", p.name, patience, err, p.logFile)
 		}
 	}
 }

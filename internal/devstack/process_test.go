@@ -71,16 +71,16 @@ func TestProcess_Await(t *testing.T) {
 
 		return nil
 	}
-	require.NoError(t, p.await(10*time.Second, log, ready))
+	require.NoError(t, p.await(10*time.Second, ready))
 	require.Equal(t, 3, tries)
 
 	never := func() error { return berth.Errorf(berth.KindUnavailable, "never") }
-	err := p.await(10*time.Millisecond, log, never)
+	err := p.await(10*time.Millisecond, never)
 	require.ErrorContains(t, err, "the script was not ready after 10ms: never; its output is in "+log)
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
 
 	broken, log := shell(t, `echo no such option >&2; exit 3`)
-	require.ErrorContains(t, broken.await(10*time.Second, log, never), "the script ended at once")
+	require.ErrorContains(t, broken.await(10*time.Second, never), "the script ended at once")
 	says(t, log, "no such option\n")
 }
 

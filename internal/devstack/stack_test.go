@@ -6,11 +6,14 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -176,6 +179,69 @@ func TestStack_NothingOutlivesAKilledParent(t *testing.T) {
 	temporal, err := StartTemporal(TemporalConfig{Dir: filepath.Join(dir, "temporal"), Headless: true})
 	require.NoError(t, err)
 	require.NoError(t, temporal.Stop())
+}
+
+// A server that is killed is there again, with what it had, where it was.
+func TestKeep_StartsAgainWhatEnded(t *testing.T) {
+	t.Parallel()
+
+	dir := servers(t)
+	output := filepath.Join(dir, "said")
+	file, err := os.Create(output)
+	require.NoError(t, err)
+
+	defer file.Close() //nolint:errcheck // read below
+
+	p, err := StartPostgres(t.Context(), PostgresConfig{Dir: filepath.Join(dir, "postgres")})
+	require.NoError(t, err)
+	ask(t, p, "CREATE TABLE kept (n integer); INSERT INTO kept VALUES (42)")
+
+	temporal, err := StartTemporal(TemporalConfig{Dir: filepath.Join(dir, "temporal")})
+	require.NoError(t, err)
+
+	pids := []int{p.PID(), temporal.PID()}
+	ctx, cancel := context.WithCancel(t.Context())
+	log := slog.New(slog.NewTextHandler(file, nil))
+
+	var keepers sync.WaitGroup
+
+	keepers.Go(func() { p.Keep(ctx, log) })
+	keepers.Go(func() { temporal.Keep(ctx, log) })
+
+	for _, pid := range pids {
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		require.Eventually(t, func() bool { return gone(pid) }, 10*time.Second, 20*time.Millisecond)
+	}
+
+	require.Eventually(t, func() bool {
+		answer, err := query(&Postgres{URL: p.URL}, "SELECT n FROM kept")
+
+		return err == nil && answer == "42"
+	}, time.Minute, 50*time.Millisecond, "PostgreSQL is away")
+
+	for _, address := range []string{temporal.Address, strings.TrimPrefix(temporal.UI, "http://")} {
+		_, port, err := net.SplitHostPort(address)
+		require.NoError(t, err)
+
+		number, err := strconv.Atoi(port)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return dialable(number) == nil }, time.Minute, 50*time.Millisecond, "Temporal is away from %s", address)
+	}
+
+	cancel()
+	keepers.Wait()
+
+	require.NotContains(t, pids, p.PID())
+	require.NotContains(t, pids, temporal.PID())
+	require.NoError(t, p.Stop())
+	require.NoError(t, temporal.Stop())
+	require.True(t, gone(p.PID()))
+	require.True(t, gone(temporal.PID()))
+
+	said, err := os.ReadFile(output)
+	require.NoError(t, err)
+	require.Contains(t, string(said), `"PostgreSQL ended; Berth starts it again" ended="signal: killed" output=`+filepath.Join(dir, "postgres", "postgres.log"))
+	require.Contains(t, string(said), `"Temporal ended; Berth starts it again" ended="signal: killed" output=`+filepath.Join(dir, "temporal", "temporal.log"))
 }
 
 // gone reports whether a process has ended; one that nobody has waited for has.

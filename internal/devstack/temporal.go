@@ -24,6 +24,7 @@ type Temporal struct {
 	Address string // host:port of the frontend
 	UI      string // URL of the web UI; empty when headless
 	process *process
+	again   func() (*process, error)
 }
 
 // TemporalConfig says where and how to run it.
@@ -55,13 +56,12 @@ func StartTemporal(config TemporalConfig) (*Temporal, error) {
 		return nil, fmt.Errorf("making Temporal's directory: %w", err)
 	}
 
-	pidFile := filepath.Join(config.Dir, "temporal.pid")
-	if err := endLeftover("Temporal", pidFile, config.Dir, syscall.SIGTERM); err != nil {
+	if err := endLeftover("Temporal", config.pidFile(), config.Dir, syscall.SIGTERM); err != nil {
 		return nil, err
 	}
 
 	for try := 1; ; try++ {
-		t, err := startTemporal(config, binary, pidFile)
+		t, err := startTemporal(config, binary)
 		if berth.KindOf(err) != berth.KindUnavailable || try == portTries {
 			return t, err
 		}
@@ -72,7 +72,7 @@ func StartTemporal(config TemporalConfig) (*Temporal, error) {
 // may take a port between our look and its start.
 const portTries = 3
 
-func startTemporal(config TemporalConfig, binary, pidFile string) (*Temporal, error) {
+func startTemporal(config TemporalConfig, binary string) (*Temporal, error) {
 	port, err := FreePort(config.Port)
 	if err != nil {
 		return nil, err
@@ -83,18 +83,11 @@ func startTemporal(config TemporalConfig, binary, pidFile string) (*Temporal, er
 		return nil, err
 	}
 
-	logFile := filepath.Join(config.Dir, "temporal.log")
-	cmd := exec.CommandContext(context.Background(), binary, temporalArgs(config, port, uiPort)...) //nolint:gosec // G204: see binary
+	again := func() (*process, error) { return config.run(binary, port, uiPort) }
 
-	// SIGKILL: its database is one file that recovers, and nothing of an orderly
-	// stop is worth the second it takes when we are gone already.
-	process, err := start("Temporal", cmd, logFile, syscall.SIGKILL)
+	process, err := again()
 	if err != nil {
 		return nil, err
-	}
-
-	if err := os.WriteFile(pidFile, []byte(strconv.Itoa(process.cmd.Process.Pid)+"\n"), 0o644); err != nil { //nolint:gosec // G306: nothing secret
-		return nil, errors.Join(fmt.Errorf("writing Temporal's process id: %w", err), process.stop(syscall.SIGTERM, temporalStop))
 	}
 
 	ready := func() error {
@@ -104,18 +97,45 @@ func startTemporal(config TemporalConfig, binary, pidFile string) (*Temporal, er
 
 		return dialable(uiPort)
 	}
-	if err := process.await(temporalStart, logFile, ready); err != nil {
+	if err := process.await(temporalStart, ready); err != nil {
 		_ = process.stop(syscall.SIGTERM, temporalStop) // it has ended, or is late
 
 		return nil, err
 	}
 
-	t := &Temporal{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), process: process}
+	t := &Temporal{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), process: process, again: again}
 	if !config.Headless {
 		t.UI = "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(uiPort))
 	}
 
 	return t, nil
+}
+
+// pidFile holds the server's process id.
+func (c TemporalConfig) pidFile() string { return filepath.Join(c.Dir, "temporal.pid") }
+
+// run starts the server and writes down its process id.
+func (c TemporalConfig) run(binary string, port, uiPort int) (*process, error) {
+	cmd := exec.CommandContext(context.Background(), binary, temporalArgs(c, port, uiPort)...) //nolint:gosec // G204: see binary
+
+	// SIGKILL: its database is one file that recovers, and nothing of an orderly
+	// stop is worth the second it takes when we are gone already.
+	p, err := start("Temporal", cmd, filepath.Join(c.Dir, "temporal.log"), syscall.SIGKILL)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := os.WriteFile(c.pidFile(), []byte(strconv.Itoa(cmd.Process.Pid)+"\n"), 0o644); err != nil { //nolint:gosec // G306: nothing secret
+		return nil, errors.Join(fmt.Errorf("writing Temporal's process id: %w", err), p.stop(syscall.SIGTERM, temporalStop))
+	}
+
+	return p, nil
+}
+
+// Keep starts the server again, on its ports, whenever it ends by itself, until
+// ctx ends. Nothing else of t may be called meanwhile.
+func (t *Temporal) Keep(ctx context.Context, log *slog.Logger) {
+	keep(ctx, log, &t.process, t.again)
 }
 
 // Stop ends the server.

@@ -3,9 +3,12 @@
 package e2e
 
 import (
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -189,4 +192,46 @@ func (s *stack) requireOneTrial() {
 
 	sweep := s.until(s.submit(busy(1, 100, half)), time.Minute, ended)
 	require.Equal(s.t, client.SweepStateSucceeded, sweep.State, "%+v", sweep)
+}
+
+// `berth dev` starts its PostgreSQL and its Temporal again, and says where their
+// output is. What runs goes on, and what is submitted then ends.
+func TestDeath_DevStartsItsServersAgain(t *testing.T) {
+	t.Parallel()
+
+	s := start(t)
+	id := s.submit(busy(2, 8000, small))
+	s.until(id, time.Minute, running(2))
+
+	for name, files := range map[string][2]string{
+		"PostgreSQL": {"postgres/data/postmaster.pid", "postgres/postgres.log"},
+		"Temporal":   {"temporal/temporal.pid", "temporal/temporal.log"},
+	} {
+		first, _, _ := strings.Cut(readFile(t, filepath.Join(s.dir, files[0])), "\n")
+		pid, err := strconv.Atoi(first)
+		require.NoError(t, err)
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+
+		said := func() bool {
+			return strings.Contains(s.output("dev"), `"`+name+` ended; Berth starts it again" ended="signal: killed" output=`+filepath.Join(s.dir, files[1]))
+		}
+		require.Eventually(t, said, time.Minute, tick, s.output("dev"))
+	}
+
+	require.Eventually(t, func() bool { return s.status("/readyz") == http.StatusOK }, time.Minute, tick, "the database stays away")
+	s.requireOneTrial()
+	s.requireOnce(id, 2)
+	s.requireQuiet()
+}
+
+// status is that of the server's answer.
+func (s *stack) status(path string) int {
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
+	require.NoError(s.t, err)
+
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(s.t, err)
+	require.NoError(s.t, answer.Body.Close())
+
+	return answer.StatusCode
 }

@@ -1,0 +1,60 @@
+package devstack
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+const (
+	// firstPause is before a child that ended is started again. One that ends at
+	// once, as a database does on a full disk, is given twice as long each time,
+	// up to longestPause.
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
+	// steady is how long a child must have run for its end to be the first again.
+	steady = time.Minute
+)
+
+// keep starts a child again whenever it has ended by itself, until ctx ends, and
+// says so with the file that has its output. It replaces the child by what again
+// returns.
+func keep(ctx context.Context, log *slog.Logger, child **process, again func() (*process, error)) {
+	for pause := time.Duration(0); ; {
+		began, p := time.Now(), *child
+
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return
+		}
+
+		pause = nextPause(pause, time.Since(began))
+		log.Error(p.name+" ended; Berth starts it again", "ended", p.cmd.ProcessState.String(), "output", p.logFile, "in", pause)
+
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+
+		next, err := again()
+		if err != nil {
+			log.Error("starting "+p.name+" again", "error", err)
+
+			continue
+		}
+
+		*child = next
+	}
+}
+
+// nextPause is before the next start of a child that has run for so long since
+// the start that the last pause was before.
+func nextPause(last, ran time.Duration) time.Duration {
+	if last == 0 || ran >= steady {
+		return firstPause
+	}
+
+	return min(2*last, longestPause)
+}

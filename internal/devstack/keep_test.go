@@ -1,0 +1,54 @@
+package devstack
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+func TestNextPause(t *testing.T) {
+	t.Parallel()
+
+	pause := nextPause(0, 0)
+	require.Equal(t, firstPause, pause)
+
+	for _, seconds := range []int{2, 4, 8, 16, 30, 30} {
+		pause = nextPause(pause, steady-1)
+		require.Equal(t, time.Duration(seconds)*time.Second, pause)
+	}
+
+	require.Equal(t, firstPause, nextPause(pause, steady), "it ran well meanwhile")
+}
+
+// A server that cannot start goes on being started, until it is to end.
+func TestKeep_EndsWhileItWaits(t *testing.T) {
+	t.Parallel()
+
+	ended, _ := shell(t, "exit 1")
+	ctx, cancel := context.WithCancel(t.Context())
+
+	var tries atomic.Int32
+
+	kept := make(chan struct{})
+
+	go func() {
+		defer close(kept)
+
+		keep(ctx, slog.New(slog.DiscardHandler), &ended, func() (*process, error) {
+			tries.Add(1)
+
+			return nil, berth.Errorf(berth.KindUnavailable, "no room")
+		})
+	}()
+
+	require.Eventually(t, func() bool { return tries.Load() == 2 }, time.Minute, 10*time.Millisecond)
+	cancel()
+	<-kept
+	require.EqualValues(t, 2, tries.Load())
+}
