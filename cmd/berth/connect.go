@@ -21,6 +21,7 @@ type backends struct {
 	postgresURL       string
 	temporalAddress   string
 	temporalNamespace string
+	durable           func() error // see temporal.Client; nil = of a Temporal that is not ours
 }
 
 func (b *backends) bind(flags *pflag.FlagSet) {
@@ -116,6 +117,8 @@ func (b *backends) open(ctx context.Context, log *slog.Logger, use func(connecti
 		return err
 	}
 	defer raw.Close()
+
+	wrapped.Durable = b.durable
 
 	return use(connections{
 		store: store, installation: installation, raw: raw, temporal: wrapped,

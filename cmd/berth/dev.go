@@ -28,7 +28,7 @@ type development struct {
 	temporalUIPort int
 	noWorker       bool
 
-	keep []func(ctx context.Context, log *slog.Logger) // starts a server of our own again, until ctx ends
+	keep []func(ctx context.Context, log *slog.Logger) // look after the servers of our own until ctx ends
 }
 
 func devCommand() *cobra.Command {
@@ -148,7 +148,7 @@ func (d *development) startTemporal(log *slog.Logger) (stop func() error, err er
 
 	log.Info("Temporal runs", "address", t.Address, "ui", t.UI)
 
-	d.temporalAddress, d.temporalUI, d.keep = t.Address, t.UI, append(d.keep, t.Keep)
+	d.temporalAddress, d.temporalUI, d.durable, d.keep = t.Address, t.UI, t.Sync, append(d.keep, t.Keep, t.KeepSynced)
 
 	return t.Stop, nil
 }

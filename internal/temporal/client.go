@@ -22,6 +22,10 @@ type Client struct {
 	temporal  client.Client
 	namespace string
 	queue     string // of the workflows that it starts
+	// Durable waits until what Temporal has taken outlives a power cut; nil =
+	// Temporal answers no sooner. It is called before the outbox forgets what was
+	// told, and before a person's wish is acknowledged.
+	Durable func() error
 }
 
 // NewClient wraps a connected Temporal client of a namespace. The workflows
@@ -195,6 +199,10 @@ func (c *Client) Update(ctx context.Context, sweepID, update string, args ...any
 		err = handle.Get(ctx, &view)
 	}
 
+	if err == nil {
+		return view, c.durable()
+	}
+
 	if refused, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return view, berth.Errorf(berth.KindConflict, "%s", refused.Message())
 	}
@@ -204,7 +212,24 @@ func (c *Client) Update(ctx context.Context, sweepID, update string, args ...any
 
 // Cancel cancels a sweep: its containers are stopped. Errors: not_found.
 func (c *Client) Cancel(ctx context.Context, sweepID string) error {
-	return translate(c.temporal.CancelWorkflow(ctx, workflows.SweepWorkflowID(sweepID), ""), "canceling sweep "+sweepID)
+	if err := c.temporal.CancelWorkflow(ctx, workflows.SweepWorkflowID(sweepID), ""); err != nil {
+		return translate(err, "canceling sweep "+sweepID)
+	}
+
+	return c.durable()
+}
+
+// durable waits for Durable. Errors: unavailable.
+func (c *Client) durable() error {
+	if c.Durable == nil {
+		return nil
+	}
+
+	if err := c.Durable(); err != nil {
+		return berth.Errorf(berth.KindUnavailable, "keeping what Temporal was told: %w", err)
+	}
+
+	return nil
 }
 
 // Ping reports whether Temporal answers.

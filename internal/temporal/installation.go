@@ -236,8 +236,11 @@ func (c *Client) bind(ctx context.Context, i berth.Installation) error {
 		StaticDetails: "Berth keeps the id of its installation here. No worker runs this workflow. " +
 			"When it is gone, Berth takes the workflows of its sweeps for lost, and a person has to decide.",
 	}, installationWorkflow)
+	if err != nil {
+		return translate(err, "binding namespace "+c.namespace+" of Temporal to the installation")
+	}
 
-	return translate(err, "binding namespace "+c.namespace+" of Temporal to the installation")
+	return c.durable()
 }
 
 // unbind ends the workflow that keeps an earlier binding.

@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,9 +106,10 @@ func (r *Relay) deliver(ctx context.Context, messages []berth.OutboxMessage) ber
 	_ = group.Wait() // none returns an error
 
 	delivery := berth.Delivery{Failed: make(map[int64]error)}
+	kept := r.Client.durable()
 
 	for i, m := range messages {
-		switch err := results[i]; {
+		switch err := cmp.Or(results[i], kept); {
 		case err == nil:
 			delivery.Delivered = append(delivery.Delivered, m.ID)
 		case errors.Is(err, errUntried), ctx.Err() != nil: // we are stopping: it is not the message's fault

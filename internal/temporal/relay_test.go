@@ -3,6 +3,7 @@ package temporal_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -79,6 +80,55 @@ func TestRelay_IsolatesFailures(t *testing.T) {
 	require.ErrorContains(t, box.settled[0].Failed[1], "broken shard")
 	require.ErrorContains(t, box.settled[0].Failed[2], `unknown kind "odd"`)
 	require.ErrorContains(t, box.settled[0].Failed[3], "reading outbox message 3")
+}
+
+// What Temporal may lose in a power cut stays in the outbox, and is told again.
+func TestRelay_KeepsWhatTemporalMayLose(t *testing.T) {
+	t.Parallel()
+
+	var order []string
+
+	server := mocks.NewClient(t)
+	server.On("SignalWorkflow", mock.Anything, "w", "", mock.Anything, mock.Anything).Run(func(mock.Arguments) { order = append(order, "told") }).Return(nil)
+
+	client := temporal.NewClient(server, "default", "i")
+	relay := &temporal.Relay{Bound: func() bool { return true }, Client: client, Log: slog.New(slog.DiscardHandler)}
+
+	for _, failed := range []error{errors.New("input/output error"), nil} {
+		client.Durable = func() error {
+			order = append(order, "durable")
+
+			return failed
+		}
+		box := &outbox{messages: []berth.OutboxMessage{placed(1, "w")}}
+		relay.Messages = box
+
+		require.NoError(t, relay.Run(t.Context()))
+		require.Len(t, box.settled, 1)
+
+		if failed == nil {
+			require.Equal(t, []int64{1}, box.settled[0].Delivered)
+		} else {
+			require.Empty(t, box.settled[0].Delivered)
+			require.ErrorIs(t, box.settled[0].Failed[1], failed)
+		}
+	}
+
+	require.Equal(t, []string{"told", "durable", "told", "durable"}, order)
+}
+
+// A person's wish is acknowledged once it outlives a power cut.
+func TestClient_AcknowledgesWhatIsDurable(t *testing.T) {
+	t.Parallel()
+
+	server := mocks.NewClient(t)
+	server.On("CancelWorkflow", mock.Anything, "sweep-s", "").Return(nil)
+
+	client := temporal.NewClient(server, "default", "i")
+	require.NoError(t, client.Cancel(t.Context(), "s"))
+
+	client.Durable = func() error { return errors.New("input/output error") }
+	require.Equal(t, berth.KindUnavailable, berth.KindOf(client.Cancel(t.Context(), "s")))
 }
 
 // A relay that stops gives back what it had not told, so that another relay
