@@ -545,6 +545,37 @@ func TestChaosJudge_CountsMaxParallel(t *testing.T) {
 	x.judgeParallel([]pgtest.Bounded{one}, now)
 	x.judgeParallel([]pgtest.Bounded{next}, now.Add(2*time.Second))
 	require.False(t, x.wronged(), "one after the other")
+
+	first := next
+	first.Attempt, first.Host = "a", "host-1"
+
+	for name, c := range map[string]struct {
+		edit    func(*chaos, *pgtest.Bounded)
+		wronged bool
+	}{
+		"two at once":                 {func(*chaos, *pgtest.Bounded) {}, true},
+		"two at once are allowed":     {func(_ *chaos, b *pgtest.Bounded) { b.MaxParallel = 2 }, false},
+		"at once with another sweep":  {func(_ *chaos, b *pgtest.Bounded) { b.Sweep = "other" }, false},
+		"at once with one given back": {func(_ *chaos, b *pgtest.Bounded) { b.PlacedAt = now.Add(-time.Minute) }, false},
+		"on hosts that come back": {func(x *chaos, _ *pgtest.Bounded) {
+			x.recovered("host-1")
+			x.recovered("host-2")
+		}, false},
+		"at once with one on a broken host": {func(x *chaos, b *pgtest.Bounded) {
+			x.broke("host-1") // which gave up its attempt, and has it back
+			b.PlacedAt = now.Add(1500 * time.Millisecond)
+		}, false},
+		"at once in a restored database": {func(x *chaos, _ *pgtest.Bounded) { x.graced = now.Add(time.Hour) }, false},
+	} {
+		x, a, b := judging(t), first, next
+		x.healthy = map[string]time.Time{"host-1": now.Add(-time.Hour), "host-2": now.Add(-time.Hour)}
+		c.edit(x, &b)
+		a.MaxParallel = b.MaxParallel
+
+		x.judgeParallel(nil, now)
+		x.judgeParallel([]pgtest.Bounded{a, b}, now.Add(2*time.Second))
+		require.Equal(t, c.wronged, x.wronged(), "%s: %v", name, x.broken)
+	}
 }
 
 // A sweep that fails as its job declares is not wronged by an empty Temporal;

@@ -204,22 +204,21 @@ func (x *chaos) judgeLimit(line string, reserved map[string]int64) {
 	}
 }
 
-// judgeParallel compares the live attempts of sweeps with max_parallel with
-// those of the look before: none may be placed while as many others are live in
-// both (I2). What is live on a host that something befell may have been given
-// up, for which it does not count, and back.
+// judgeParallel looks at the attempts of sweeps with max_parallel that were
+// placed since the look before: none may be placed beside as many others (I2).
 func (x *chaos) judgeParallel(live []pgtest.Bounded, now time.Time) {
 	x.mu.Lock()
 
 	before, since := x.bounded, x.boundedAt
 	x.bounded, x.boundedAt = map[string]bool{}, now
-	others := map[string]int{} // by sweep
+
+	var counting []pgtest.Bounded
 
 	for _, a := range live {
 		x.bounded[a.Attempt] = true
 
-		if healthy, ok := x.healthy[a.Host]; before[a.Attempt] && ok && since.Sub(healthy) > placeLate {
-			others[a.Sweep]++
+		if x.counts(a, before, since) {
+			counting = append(counting, a)
 		}
 	}
 
@@ -227,10 +226,32 @@ func (x *chaos) judgeParallel(live []pgtest.Bounded, now time.Time) {
 	x.mu.Unlock()
 
 	for _, a := range live {
-		if !before[a.Attempt] && a.PlacedAt.After(since) && others[a.Sweep] >= a.MaxParallel && !graced {
-			x.breaks("I2: attempt %s was placed although sweep %s ran %d others, as many as its max_parallel allows", a.Attempt, a.Sweep, others[a.Sweep])
+		if before[a.Attempt] || !a.PlacedAt.After(since) || graced {
+			continue
+		}
+
+		others := 0
+
+		for _, o := range counting {
+			if o.Sweep == a.Sweep && o.Attempt != a.Attempt && !o.PlacedAt.After(a.PlacedAt) {
+				others++
+			}
+		}
+
+		if others >= a.MaxParallel {
+			x.breaks("I2: attempt %s was placed although sweep %s ran %d others, as many as its max_parallel allows", a.Attempt, a.Sweep, others)
 		}
 	}
+}
+
+// counts reports whether a live attempt has counted for max_parallel ever since
+// the look before, or since it was placed. On a host with a fault it may have
+// been given up, for which it did not count, and given back, which leaves its
+// PlacedAt as it was.
+func (x *chaos) counts(a pgtest.Bounded, before map[string]bool, since time.Time) bool {
+	healthy, ok := x.healthy[a.Host]
+
+	return ok && since.Sub(healthy) > placeLate && (before[a.Attempt] || a.PlacedAt.After(since))
 }
 
 func (x *chaos) grace() time.Time {
