@@ -92,7 +92,6 @@ func TestOracle_Trial(t *testing.T) {
 		}},
 		"canceled by Berth":              {job: "steady", edit: canceled, want: "was canceled (gone), and no person asked for it"},
 		"canceled while paused":          {job: "steady", deeds: deeds{Paused: true}, edit: canceled, want: "was canceled"},
-		"canceled by a restore":          {job: "steady", deeds: deeds{Forgotten: true}, edit: canceled, want: "was canceled"},
 		"its workflow ended":             {job: "steady", deeds: deeds{TrialsEnded: map[int]bool{1: true}}, edit: canceled},
 		"the workflow of another ended":  {job: "steady", deeds: deeds{TrialsEnded: map[int]bool{2: true}}, edit: canceled, want: "was canceled"},
 		"out of memory in a small shape": {job: "shared", edit: func(t *trialRecord) { t.Attempts[0].Kind = "host_oom" }, want: "ran out of memory in attempt 1 with 64 MiB"},
@@ -111,7 +110,7 @@ func TestOracle_Trial(t *testing.T) {
 		}},
 		"contaminated":             {job: "checkpoint", edit: func(t *trialRecord) { t.Value = new(2.0) }, want: "reported 2, expected succeeded 1"},
 		"a mutant's own fault":     {job: "mutant", edit: failed("bad_command", 1)},
-		"its row was forgotten":    {job: "steady", deeds: deeds{Forgotten: true}, edit: failed("infra", 1)},
+		"its row was forgotten":    {job: "steady", edit: failed("infra", 1), want: "ended failed infra"},
 		"a mutant without a cause": {job: "mutant", edit: failed("infra", 10), want: "ended failed infra"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,12 +161,11 @@ func TestOracle_Sweep(t *testing.T) {
 		"a point of another file": {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{
 			good(func(t *trialRecord) { t.Value, t.Values["ms"] = new(220.0), "220" }),
 		}}, `trial 1 has ms = "220", which is none of [200 210]`},
-		"both points":    {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{good(nil), second(nil)}}, ""},
-		"canceled late":  {"steady", deeds{Canceled: true}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(nil)}}, ""},
-		"by Berth":       {"steady", deeds{}, sweepRecord{State: "canceled", Reason: "gone", Planned: 1}, "ended canceled (gone), expected failed"},
-		"forgot a trial": {"steady", deeds{Forgotten: true}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{good(nil)}}, ""},
-		"forgot all":     {"steady", deeds{Forgotten: true}, sweepRecord{State: "succeeded", Planned: 1}, ""},
-		"stopped":        {"steady", deeds{Stopped: true}, sweepRecord{State: "stopped", Planned: 3, Trials: []trialRecord{good(nil)}}, ""},
+		"both points":   {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{good(nil), second(nil)}}, ""},
+		"canceled late": {"steady", deeds{Canceled: true}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(nil)}}, ""},
+		"by Berth":      {"steady", deeds{}, sweepRecord{State: "canceled", Reason: "gone", Planned: 1}, "ended canceled (gone), expected failed"},
+		"lost all":      {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1}, "ended succeeded (), expected failed"},
+		"stopped":       {"steady", deeds{Stopped: true}, sweepRecord{State: "stopped", Planned: 3, Trials: []trialRecord{good(nil)}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -305,7 +303,6 @@ func TestOracle_Pause(t *testing.T) {
 	require.Empty(t, judgePause(deeds{Paused: true}, paused))
 	require.Empty(t, judgePause(deeds{}, sweepRecord{State: "running"}))
 	require.Contains(t, judgePause(deeds{}, paused), "is paused (doubt)")
-	require.Contains(t, judgePause(deeds{Forgotten: true}, paused), "is paused (doubt)")
 }
 
 // Every file of a storm that is not a mutant names what its trials must end

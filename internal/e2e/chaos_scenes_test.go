@@ -389,16 +389,27 @@ func (x *chaos) sickenHost(e event) bool {
 	return x.until(e.Lasts, func() bool { return p.starts.Load() > refused })
 }
 
-// restoreDatabase takes a copy of the database while a sweep runs, and puts it
-// back when some of its trials have ended since, another sweep was submitted, a
-// third resumed and a fourth canceled.
-func (x *chaos) restoreDatabase() bool {
-	o := x.sceneSweep(order{Job: "steady", Times: []int{1500, 1510, 1520, 1530, 1540, 1550, 1560, 1570, 1580, 1590}, MaxParallel: 2})
-	paused := x.sceneSweep(order{Job: "steady", Times: []int{1500, 1510, 1520, 1530}, MaxParallel: 1})
-	canceled := x.sceneSweep(order{Job: "steady", Times: []int{3500, 3510, 3520, 3530}, MaxParallel: 1})
+const (
+	// A sweep stores 16 trials at once, and more as those end: of these two the
+	// copy lacks the last trials. The one goes on when the database is back, the
+	// other has ended.
+	longTrials  = 32
+	briefTrials = 18
+	// forgetPatience is how long what the copy lacks may take.
+	forgetPatience = 2 * time.Minute
+)
 
-	if o.id == "" || paused.id == "" || canceled.id == "" || !x.steerTo(paused, "pause") ||
-		!x.until(scenePatience, func() bool { return x.stateOf(o, 2) == client.TrialStateRunning }) {
+// restoreDatabase takes a copy of the database while a sweep runs, and puts it
+// back when more of its trials were stored since, two paused sweeps were resumed,
+// one of which has ended, another was canceled and one submitted.
+func (x *chaos) restoreDatabase() bool {
+	long := x.sceneSweep(order{Job: "steady", Times: spread(1500, longTrials), MaxParallel: 2})
+	brief := x.sceneSweep(order{Job: "steady", Times: spread(200, briefTrials)})
+	paused := x.sceneSweep(order{Job: "steady", Times: spread(1500, 4), MaxParallel: 1})
+	canceled := x.sceneSweep(order{Job: "steady", Times: spread(3500, 4), MaxParallel: 1})
+
+	if long.id == "" || brief.id == "" || paused.id == "" || canceled.id == "" || !x.steerTo(brief, "pause") || !x.steerTo(paused, "pause") ||
+		!x.until(scenePatience, func() bool { return x.stateOf(long, 2) == client.TrialStateRunning }) {
 		x.note("nothing ran that could be forgotten")
 
 		return false
@@ -414,10 +425,6 @@ func (x *chaos) restoreDatabase() bool {
 
 	for _, one := range x.all() {
 		old[one] = copied{ended: known["sweep "+one.id] != "", paused: one.deeds.Paused}
-
-		if s, found := x.read(one); found != isThere || s.FinishedAt == nil && s.Counts.Total < max(s.Counts.Planned, one.order.planned()) {
-			one.deeds.Forgotten = true // it will have trials that the copy lacks
-		}
 	}
 
 	x.begins(breakdown, "", time.Now())
@@ -425,9 +432,23 @@ func (x *chaos) restoreDatabase() bool {
 
 	x.note("database copied")
 
-	late := x.sceneSweep(order{Job: "steady", Times: []int{2500, 2510, 2520}})
-	resumed, gone := x.steerTo(paused, "resume"), x.steerTo(canceled, "cancel")
+	hadLong, hadBrief := 0, 0 // the copy has no more
+	x.until(scenePatience, func() bool {
+		hadLong, hadBrief = len(x.trialsOf(long)), len(x.trialsOf(brief))
+
+		return hadLong > 0
+	})
+
+	late := x.sceneSweep(order{Job: "steady", Times: spread(2500, 3)})
+	gone := x.steerTo(canceled, "cancel")
+	lacks := hadLong > 0 && x.steerTo(brief, "resume") && x.until(forgetPatience, func() bool {
+		s, _ := x.read(brief)
+
+		return s.FinishedAt != nil && s.Counts.Total > hadBrief && len(x.trialsOf(long)) > hadLong
+	})
+	resumed := x.steerTo(paused, "resume")
 	x.until(5*time.Second, func() bool { return false })
+	x.note("the copy has up to %d and %d trials of sweeps %s and %s, and lacks some: %t", hadLong, hadBrief, long, brief, lacks)
 
 	forgotten := map[string]bool{}
 	for _, trial := range x.inspected((*pgtest.Inspector).BegunTrials) {
@@ -449,7 +470,17 @@ func (x *chaos) restoreDatabase() bool {
 	x.ends(breakdown, "", x.graced)
 	x.fault("restored", "PostgreSQL", 0, nil)
 
-	return late.id != "" && resumed && gone
+	return late.id != "" && resumed && gone && lacks
+}
+
+// spread are the times of n trials from that many ms on.
+func spread(ms, n int) []int {
+	times := make([]int, n)
+	for i := range times {
+		times[i] = ms + 10*i
+	}
+
+	return times
 }
 
 // copied is what a copy of the database says of a sweep.

@@ -17,7 +17,6 @@ type deeds struct {
 	Stopped     bool         // the same
 	Terminated  bool         // a person ended its workflow in Temporal
 	TrialsEnded map[int]bool // the same of single trials
-	Forgotten   bool         // the database was put back to before it had all its trials
 
 	// What was acknowledged has happened, and is demanded, unless a restored
 	// database may have forgotten it. Zero times = it was not.
@@ -135,10 +134,6 @@ func judgeTrial(o order, d deeds, t trialRecord) string {
 
 	if t.State == "failed" && t.Kind == "killed" && t.hits() >= maxAttempts {
 		return "" // a person killed every attempt that it has
-	}
-
-	if d.Forgotten && t.State == "failed" && t.Kind == "infra" {
-		return "" // its workflow found no row of it
 	}
 
 	return fmt.Sprintf("trial %d ended %s %s (%s), expected %s", t.Number, t.State, t.Kind, t.Message, want)
@@ -330,10 +325,6 @@ func judgeSweep(o order, d deeds, s sweepRecord) []string {
 		allowed = append(allowed, "stopped")
 	}
 
-	if d.Forgotten && len(s.Trials) < s.Planned { // it ends as its workflow did, which had the trials
-		allowed = append(allowed, "succeeded")
-	}
-
 	if !slices.Contains(allowed, s.State) && !jobNamed(o.Job).want(nil).Any {
 		wrong = append(wrong, fmt.Sprintf("ended %s (%s), expected %s", s.State, s.Reason, strings.Join(allowed, " or ")))
 	}
@@ -342,7 +333,7 @@ func judgeSweep(o order, d deeds, s sweepRecord) []string {
 		wrong = append(wrong, fmt.Sprintf("ended %s with %d trials, more than the %d of its file", s.State, len(s.Trials), s.Planned))
 	}
 
-	if s.State == natural && len(s.Trials) < s.Planned && !d.Canceled && !d.Stopped && !d.Forgotten && !jobNamed(o.Job).want(nil).Any {
+	if s.State == natural && len(s.Trials) < s.Planned && !d.Canceled && !d.Stopped && !jobNamed(o.Job).want(nil).Any {
 		wrong = append(wrong, fmt.Sprintf("ended %s with %d of %d trials", s.State, len(s.Trials), s.Planned))
 	}
 
