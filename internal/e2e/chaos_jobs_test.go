@@ -27,6 +27,8 @@ type order struct {
 	MaxParallel int    // 0 = no limit
 	Mutations   []int  // indexes into mutations
 	Size        int    // MiB of a follower
+	Target      int    // ms of the trial that ends the sweep; 0 = none
+	MaxFailed   int    // limits.max_failed_trials; 0 = none
 }
 
 // expectation is how one trial of a job must end.
@@ -106,25 +108,15 @@ const (
 var jobs = []job{
 	{
 		name: "steady", weight: 4, trials: [2]int{2, 8}, hittable: true, limit: steadyLimit,
-		file: func(o order) string { return steadyFile(o, "{{ms}}") },
-		want: func(values map[string]string) expectation {
-			e := reports(values, 1)
-			e.NoOOM, e.MaxBytes = true, 64*mib
-
-			return e
-		},
+		file: func(o order) string { return steadyFile(o, "{{ms}}") }, want: wantTiny,
 	},
 	{ // so many trials that a sweep would doubt them and pause itself, were they to fail
 		name: "wide", weight: 1, trials: [2]int{12, 12},
-		file: func(o order) string {
-			return "command: [/busy, train, '{{ms}}', '{{ms}}', '8']\n" + parameters(o.times()) + "resources: {memory: 64MiB, cpus: 0.1}\nprobe: {mode: 'off'}\n"
-		},
-		want: func(values map[string]string) expectation {
-			e := reports(values, 1)
-			e.NoOOM, e.MaxBytes = true, 64*mib
-
-			return e
-		},
+		file: wideFile, want: wantTiny,
+	},
+	{ // all at once, so that ends of trials come together, and one of them ends the sweep
+		name: "aims", weight: 1, trials: [2]int{8, 12},
+		file: wideFile, want: wantTiny,
 	},
 	{
 		name: "shared", weight: 4, trials: [2]int{2, 5}, hittable: true, shared: true,
@@ -315,6 +307,19 @@ func wantSmall(values map[string]string) expectation {
 	return e
 }
 
+// wantTiny is the same of trials whose file says how little they need.
+func wantTiny(values map[string]string) expectation {
+	e := reports(values, 1)
+	e.NoOOM, e.MaxBytes = true, 64*mib
+
+	return e
+}
+
+// wideFile is the file of trials that run all at once.
+func wideFile(o order) string {
+	return "command: [/busy, train, '{{ms}}', '{{ms}}', '8']\n" + parameters(o.times()) + "resources: {memory: 64MiB, cpus: 0.1}\nprobe: {mode: 'off'}\n"
+}
+
 // steadyFile is the file of small trials that report the value.
 func steadyFile(o order, value string) string {
 	return "command: [/busy, train, '{{ms}}', '" + value + "', '8']\n" + parameters(o.times()) + halfCore
@@ -377,9 +382,17 @@ func probe(o order) string { return "probe: {mode: '" + o.Probe + "'}\n" }
 // file is the sweep's file.
 func (o order) file() string {
 	text := "name: '" + o.Name + "'\nimage: berth-test/busy:1\n" + jobNamed(o.Job).file(o) +
-		"search: {algorithm: grid}\nobjective: {metric: val}\nmetrics: {source: stdout}\n"
+		"search: {algorithm: grid}\n" + o.objective() + "metrics: {source: stdout}\n"
 
 	return mutate(text+o.limits(), o.Mutations)
+}
+
+func (o order) objective() string {
+	if o.Target == 0 {
+		return "objective: {metric: val}\n"
+	}
+
+	return fmt.Sprintf("objective: {metric: val, goal: minimize, target: %d}\n", o.Target)
 }
 
 func (o order) limits() string {
@@ -387,6 +400,10 @@ func (o order) limits() string {
 
 	if o.MaxParallel > 0 {
 		each = append(each, fmt.Sprintf("max_parallel: %d", o.MaxParallel))
+	}
+
+	if o.MaxFailed > 0 {
+		each = append(each, fmt.Sprintf("max_failed_trials: %d", o.MaxFailed))
 	}
 
 	if limit := jobNamed(o.Job).limit; limit > 0 {
@@ -438,7 +455,17 @@ func drawOrder(r *rand.Rand, j job, n, group int) order {
 		o.MaxParallel = 1 + r.IntN(2)
 	}
 
-	if j.name == "mutant" {
+	switch j.name {
+	case "aims": // all end within a moment, and one in their middle, whose value is the least, is the target
+		o.Target = o.Times[0]
+		for i := range o.Times {
+			o.Times[i] = o.Target + 5*(1+i)
+		}
+
+		o.Times[len(o.Times)/2] = o.Target
+	case "fails":
+		o.MaxFailed = r.IntN(4) // some sweeps have fewer trials
+	case "mutant":
 		for range 1 + r.IntN(2) {
 			o.Mutations = append(o.Mutations, r.IntN(len(mutations)))
 		}

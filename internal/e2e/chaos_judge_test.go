@@ -110,7 +110,7 @@ func TestChaosJudge_OnlyWhatMayHaveHappenedExcuses(t *testing.T) {
 		acknowledged := c.codes[0] == http.StatusOK
 		require.Equal(t, acknowledged, len(o.deeds.Pauses) == 1 && !o.deeds.StoppedAt.IsZero() && !o.deeds.CanceledAt.IsZero(), "%v", c.codes)
 		o.deeds.forget()
-		require.Equal(t, deeds{Paused: c.excuses, Stopped: c.excuses, Canceled: c.excuses}, o.deeds, "%v", c.codes)
+		require.Equal(t, deeds{Paused: c.excuses, Stopped: c.excuses, Canceled: c.excuses, Restored: true}, o.deeds, "%v", c.codes)
 	}
 }
 

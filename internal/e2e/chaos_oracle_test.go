@@ -181,6 +181,75 @@ func TestOracle_Sweep(t *testing.T) {
 	}
 }
 
+// A rule of a sweep's file ends it when it holds, and only then.
+func TestOracle_Rules(t *testing.T) {
+	t.Parallel()
+
+	const (
+		all     = "every combination was tried"
+		reached = "trial 1 reached the target: 200"
+		limited = "2 trials failed, more than limits.max_failed_trials (1)"
+	)
+
+	aims := order{Job: "aims", Times: []int{200, 210}, Target: 200}
+	misses := order{Job: "aims", Times: []int{200, 210}, Target: 100}
+	fragile := order{Job: "fails", Times: []int{200, 210}, MaxFailed: 1}
+	robust := order{Job: "fails", Times: []int{200, 210}, MaxFailed: 2}
+	both := []trialRecord{good(nil), second(nil)}
+	stopped := []trialRecord{good(nil), second(canceled)}
+	bothFailed := []trialRecord{good(failed("user_error", 1)), second(failed("user_error", 1))}
+
+	for name, c := range map[string]struct {
+		order  order
+		deeds  deeds
+		state  string
+		reason string
+		trials []trialRecord
+		want   string
+	}{
+		"reached":                       {aims, deeds{}, "succeeded", reached, both, ""},
+		"reached and missed":            {aims, deeds{}, "succeeded", all, both, `ended succeeded (every combination was tried), expected "reached the target" in its reason`},
+		"stopped the others":            {aims, deeds{}, "succeeded", reached, stopped, ""},
+		"before the others were stored": {aims, deeds{}, "succeeded", reached, stopped[:1], ""},
+		"stopped while it ran": {aims, deeds{}, "succeeded", reached, []trialRecord{good(nil), second(func(t *trialRecord) {
+			canceled(t)
+			t.Attempts = []attemptRecord{{Number: 1, Kind: "canceled", Started: true}}
+		})}, "was canceled in attempt 1, which ran: a stop lets it finish"},
+		"a rule is no person":          {aims, deeds{}, "stopped", reached, both, "ended stopped"},
+		"not reached":                  {misses, deeds{}, "succeeded", all, both, ""},
+		"not reached, and said to be":  {misses, deeds{}, "succeeded", reached, both, `"reached the target" not to be in its reason`},
+		"not reached, and stopped":     {misses, deeds{}, "succeeded", all, stopped, "no person asked for it"},
+		"no target":                    {order{Job: "wide", Times: aims.Times}, deeds{}, "succeeded", all, both, ""},
+		"a person was faster":          {aims, deeds{Stopped: true}, "stopped", "stopped by a person", both, ""},
+		"a person ended a trial":       {aims, deeds{TrialsEnded: map[int]bool{1: true}}, "succeeded", all, both, ""},
+		"a restored database":          {aims, deeds{Restored: true}, "succeeded", "it had completed", both, ""},
+		"too many failed":              {fragile, deeds{}, "failed", limited, bothFailed, ""},
+		"too many failed, and missed":  {fragile, deeds{}, "failed", all, bothFailed, `expected "more than limits.max_failed_trials" in its reason`},
+		"not too many failed":          {robust, deeds{}, "failed", all, bothFailed, ""},
+		"too few failed for its limit": {robust, deeds{}, "failed", limited, bothFailed, `"more than limits.max_failed_trials" not to be in its reason`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			verdicts := judgeSweep(c.order, c.deeds, sweepRecord{State: c.state, Reason: c.reason, Planned: 2, Trials: c.trials})
+			if c.want == "" {
+				require.Empty(t, verdicts)
+			} else {
+				require.Len(t, verdicts, 1)
+				require.Contains(t, verdicts[0], c.want)
+			}
+		})
+	}
+}
+
+// The file of a sweep says its rules.
+func TestOracle_RulesAreOfTheFile(t *testing.T) {
+	t.Parallel()
+
+	require.Contains(t, order{Job: "aims", Name: "x", Times: []int{200}, Target: 200}.file(), "objective: {metric: val, goal: minimize, target: 200}\n")
+	require.Contains(t, order{Job: "fails", Name: "x", Times: []int{200}, MaxFailed: 1}.file(), "limits: {max_failed_trials: 1}\n")
+}
+
 // A shape that was measured reserves what it needs, and not what one reserves
 // that is not known.
 func TestOracle_Measured(t *testing.T) {

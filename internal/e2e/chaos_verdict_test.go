@@ -17,6 +17,8 @@ type deeds struct {
 	Stopped     bool         // the same
 	Terminated  bool         // a person ended its workflow in Temporal
 	TrialsEnded map[int]bool // the same of single trials
+	Restored    bool         // the database was put back to before its end
+	Ruled       bool         // a rule of its own file ends it
 
 	// What was acknowledged has happened, and is demanded, unless a restored
 	// database may have forgotten it. Zero times = it was not.
@@ -68,6 +70,7 @@ func (d *deeds) resuming(now time.Time) {
 
 // forget leaves out what a restored database may not know.
 func (d *deeds) forget() {
+	d.Restored = true
 	d.Pauses, d.StoppedAt, d.CanceledAt, d.CancelDue = nil, time.Time{}, time.Time{}, time.Time{}
 }
 
@@ -139,14 +142,14 @@ func judgeTrial(o order, d deeds, t trialRecord) string {
 	return fmt.Sprintf("trial %d ended %s %s (%s), expected %s", t.Number, t.State, t.Kind, t.Message, want)
 }
 
-// judgeCanceled says what is wrong with a trial that was canceled. A stop
-// cancels those that have not started, or wait to run again.
+// judgeCanceled says what is wrong with a trial that was canceled. A stop, by a
+// person or a rule, cancels those that have not started, or wait to run again.
 func judgeCanceled(want expectation, d deeds, t trialRecord) string {
 	if d.Canceled || d.Terminated || d.TrialsEnded[t.Number] || want.Any {
 		return ""
 	}
 
-	if !d.Stopped {
+	if !d.Stopped && !d.Ruled {
 		return fmt.Sprintf("trial %d was canceled (%s), and no person asked for it", t.Number, t.Message)
 	}
 
@@ -295,6 +298,8 @@ func (e expectation) String() string {
 // judgeSweep returns how a sweep that has ended deviates, trial by trial.
 func judgeSweep(o order, d deeds, s sweepRecord) []string {
 	wrong := append(judgePoints(o, s), judgeDeeds(d, s)...)
+	rules := o.rules(s.Trials)
+	d.Ruled = slices.ContainsFunc(rules, func(r rule) bool { return r.holds })
 	succeeded := 0
 
 	for _, t := range s.Trials {
@@ -333,8 +338,62 @@ func judgeSweep(o order, d deeds, s sweepRecord) []string {
 		wrong = append(wrong, fmt.Sprintf("ended %s with %d trials, more than the %d of its file", s.State, len(s.Trials), s.Planned))
 	}
 
-	if s.State == natural && len(s.Trials) < s.Planned && !d.Canceled && !d.Stopped && !jobNamed(o.Job).want(nil).Any {
+	if s.State == natural && len(s.Trials) < s.Planned && !d.Canceled && !d.Stopped && !d.Ruled && !jobNamed(o.Job).want(nil).Any {
 		wrong = append(wrong, fmt.Sprintf("ended %s with %d of %d trials", s.State, len(s.Trials), s.Planned))
+	}
+
+	return append(wrong, judgeRules(rules, d, s)...)
+}
+
+// rule is one that a sweep's file has: what the reason of a sweep says that it
+// has ended, and whether it held.
+type rule struct {
+	says  string
+	holds bool
+}
+
+// rules are those that the file has, with how they stand by these trials.
+func (o order) rules(trials []trialRecord) (all []rule) {
+	reached, failed := false, 0
+
+	for _, t := range trials {
+		reached = reached || t.State == "succeeded" && t.Value != nil && *t.Value <= float64(o.Target)
+
+		if t.State == "failed" {
+			failed++
+		}
+	}
+
+	if o.Target > 0 {
+		all = append(all, rule{"reached the target", reached})
+	}
+
+	if o.MaxFailed > 0 {
+		all = append(all, rule{"more than limits.max_failed_trials", failed > o.MaxFailed})
+	}
+
+	return all
+}
+
+// judgeRules compares the reason of a sweep that no person ended with the rules
+// of its file. A person who ends the workflow of a trial may keep its result from
+// the sweep, and a restored database may say only that the workflow had ended.
+func judgeRules(rules []rule, d deeds, s sweepRecord) (wrong []string) {
+	if d.Stopped || d.Canceled || d.Terminated || d.Restored || len(d.TrialsEnded) > 0 {
+		return nil
+	}
+
+	for _, r := range rules {
+		if says := strings.Contains(s.Reason, r.says); says == r.holds {
+			continue
+		}
+
+		expected := "expected %q in its reason"
+		if !r.holds {
+			expected = "expected %q not to be in its reason"
+		}
+
+		wrong = append(wrong, fmt.Sprintf("ended %s (%s), "+expected, s.State, s.Reason, r.says))
 	}
 
 	return wrong
