@@ -579,14 +579,31 @@ func TestChaosJudge_CountsMaxParallel(t *testing.T) {
 }
 
 // A sweep that fails as its job declares is not wronged by an empty Temporal;
-// one that was to succeed is, and so is one that is canceled.
+// one that was to succeed is, and so is one that is canceled. The same goes for
+// the trials of a sweep that goes on.
 func TestChaosJudge_AnEmptyTemporalWrongsOnlyWhatEndsOtherwise(t *testing.T) {
 	t.Parallel()
 
-	for _, c := range []struct {
-		job, state string
-		wronged    bool
-	}{{"silent", "failed", false}, {"steady", "failed", true}, {"silent", "canceled", true}, {"silent", "running", false}} {
+	const (
+		open     = `"state": "running"`
+		declared = `"state": "failed", "failure_kind": "no_result", "finished_at": "2026-01-01T00:00:00Z"`
+		canceled = `"state": "canceled", "failure_kind": "canceled", "finished_at": "2026-01-01T00:00:00Z"`
+	)
+
+	for name, c := range map[string]struct {
+		job, state, trial string
+		deeds             deeds
+		wronged           bool
+	}{
+		"failed as declared":            {"silent", "failed", declared, deeds{}, false},
+		"failed against expectation":    {"steady", "failed", declared, deeds{}, true},
+		"canceled":                      {"silent", "canceled", declared, deeds{}, true},
+		"goes on":                       {"silent", "running", open, deeds{}, false},
+		"goes on, a trial failed":       {"silent", "running", declared, deeds{}, false},
+		"goes on, a trial was canceled": {"silent", "running", canceled, deeds{}, true},
+		"goes on, a trial was ended":    {"silent", "running", canceled, deeds{TrialsEnded: map[int]bool{1: true}}, false},
+		"stopped by a person":           {"silent", "running", canceled, deeds{Stopped: true}, false},
+	} {
 		x := judging(t, func(w http.ResponseWriter, r *http.Request) {
 			body := `{"id": "x", "name": "x", "state": "` + c.state + `"}`
 
@@ -594,15 +611,15 @@ func TestChaosJudge_AnEmptyTemporalWrongsOnlyWhatEndsOtherwise(t *testing.T) {
 			case strings.HasSuffix(r.URL.Path, "/attempts"):
 				body = `{"data": []}`
 			case strings.HasSuffix(r.URL.Path, "/trials"):
-				body = `{"data": [{"id": "t", "number": 1, "state": "failed", "failure_kind": "no_result", "params": {"ms": 200}}]}`
+				body = `{"data": [{"id": "t", "number": 1, ` + c.trial + `, "params": {"ms": 200}}]}`
 			}
 
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(body))
 		})
-		o := &ordered{id: "x", order: order{Job: c.job, Times: []int{200}}}
+		o := &ordered{id: "x", order: order{Job: c.job, Times: []int{200}}, deeds: c.deeds}
 
 		x.unharmed(map[*ordered]client.SweepState{o: client.SweepStateRunning}, nil)
-		require.Equal(t, c.wronged, x.wronged(), "%+v: %v", c, x.broken)
+		require.Equal(t, c.wronged, x.wronged(), "%s: %v", name, x.broken)
 	}
 }

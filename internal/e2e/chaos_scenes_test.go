@@ -524,10 +524,12 @@ func (x *chaos) inspect(what func(*pgtest.Inspector, context.Context) ([]string,
 	return what(inspector, x.t.Context())
 }
 
-// vigilLasts is longer than what follows is watched.
 const (
-	vigilLasts = 90_000
-	emptyWatch = 40 * time.Second // four rounds of looking for sweeps without a workflow
+	vigilPatience = time.Minute      // until all trials of the vigil run
+	emptyWatch    = 40 * time.Second // four rounds of looking for sweeps without a workflow
+	// vigilLasts is how many ms the first of them runs: until the watch is over,
+	// however late the others and Temporal start.
+	vigilLasts = int((vigilPatience + startTimeout + 2*emptyWatch) / time.Millisecond)
 )
 
 // emptyTemporal ends the storm: all faults are over, sweeps run, and Temporal
@@ -541,7 +543,7 @@ func (x *chaos) emptyTemporal() {
 
 	var before []ours
 
-	if vigil.id == "" || !x.until(60*time.Second, func() bool {
+	if vigil.id == "" || !x.until(vigilPatience, func() bool {
 		before = nil
 
 		for _, c := range x.ps() {
@@ -618,7 +620,8 @@ func (x *chaos) alarm(part string) string {
 	return ""
 }
 
-// unharmed checks that nothing was ended because its workflow is not there.
+// unharmed checks that nothing was ended because its workflow is not there: a
+// trial that has ended, of a sweep that goes on, ended as its job declares.
 func (x *chaos) unharmed(open map[*ordered]client.SweepState, before []ours) {
 	for o, was := range open {
 		s, found := x.read(o)
@@ -628,9 +631,13 @@ func (x *chaos) unharmed(open map[*ordered]client.SweepState, before []ours) {
 
 		ended := s.State == client.SweepStateCanceled || s.State == client.SweepStateCanceling
 
-		if s.State == client.SweepStateFailed { // it may have ended by itself before
-			r, ok := x.record(x.api, o, s)
-			ended = ok && len(judgeSweep(o.order, o.deeds, r)) > 0
+		if r, told := x.record(x.api, o, s); told && !ended {
+			ended = s.State == client.SweepStateFailed && len(judgeSweep(o.order, o.deeds, r)) > 0 // it may have ended by itself before
+			r.Trials = slices.DeleteFunc(r.Trials, func(t trialRecord) bool { return t.FinishedAt.IsZero() })
+
+			for _, wrong := range judgeTrials(o.order, o.deeds, r.Trials) {
+				x.breaks("O3: of sweep %s, when Temporal came back empty, %s", o, wrong)
+			}
 		}
 
 		if ended {

@@ -295,29 +295,30 @@ func (e expectation) String() string {
 	return text
 }
 
-// judgeSweep returns how a sweep that has ended deviates, trial by trial.
-func judgeSweep(o order, d deeds, s sweepRecord) []string {
-	wrong := append(judgePoints(o, s), judgeDeeds(d, s)...)
-	rules := o.rules(s.Trials)
-	d.Ruled = slices.ContainsFunc(rules, func(r rule) bool { return r.holds })
-	succeeded := 0
+// judgeTrials returns how trials that have ended deviate.
+func judgeTrials(o order, d deeds, trials []trialRecord) (wrong []string) {
+	d.Ruled = ruled(o.rules(trials))
 
-	for _, t := range s.Trials {
+	for _, t := range trials {
 		if text := judgeTrial(o, d, t); text != "" {
 			wrong = append(wrong, text)
 		}
-
-		if t.State == "succeeded" {
-			succeeded++
-		}
 	}
 
+	return wrong
+}
+
+// judgeSweep returns how a sweep that has ended deviates, trial by trial.
+func judgeSweep(o order, d deeds, s sweepRecord) []string {
+	wrong := slices.Concat(judgePoints(o, s), judgeDeeds(d, s), judgeTrials(o, d, s.Trials))
 	if len(wrong) > 0 { // the sweep's own end follows from those
 		return wrong
 	}
 
+	rules := o.rules(s.Trials)
+
 	natural := "failed"
-	if succeeded > 0 {
+	if slices.ContainsFunc(s.Trials, func(t trialRecord) bool { return t.State == "succeeded" }) {
 		natural = "succeeded"
 	}
 
@@ -338,7 +339,7 @@ func judgeSweep(o order, d deeds, s sweepRecord) []string {
 		wrong = append(wrong, fmt.Sprintf("ended %s with %d trials, more than the %d of its file", s.State, len(s.Trials), s.Planned))
 	}
 
-	if s.State == natural && len(s.Trials) < s.Planned && !d.Canceled && !d.Stopped && !d.Ruled && !jobNamed(o.Job).want(nil).Any {
+	if s.State == natural && len(s.Trials) < s.Planned && !d.Canceled && !d.Stopped && !ruled(rules) && !jobNamed(o.Job).want(nil).Any {
 		wrong = append(wrong, fmt.Sprintf("ended %s with %d of %d trials", s.State, len(s.Trials), s.Planned))
 	}
 
@@ -373,6 +374,10 @@ func (o order) rules(trials []trialRecord) (all []rule) {
 	}
 
 	return all
+}
+
+func ruled(all []rule) bool {
+	return slices.ContainsFunc(all, func(r rule) bool { return r.holds })
 }
 
 // judgeRules compares the reason of a sweep that no person ended with the rules
