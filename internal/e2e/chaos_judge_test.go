@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflow/v1"
 
 	"github.com/berthml/berth/api/client"
 	"github.com/berthml/berth/internal/pgtest"
@@ -480,6 +482,20 @@ func TestChaosJudge_ForgetsWhatWasDoneSinceTheCopy(t *testing.T) {
 	require.True(t, late.forgettable)
 	require.False(t, resumed.forgettable)
 	require.Empty(t, x.waited)
+}
+
+// A sweep that has continued as new, or may before it hears, is told late that a
+// workflow of its trials ended.
+func TestChaosJudge_EndsNoTrialOfASweepThatHearsLate(t *testing.T) {
+	t.Parallel()
+
+	run := func(id, first string, events int64) *workflow.WorkflowExecutionInfo {
+		return &workflow.WorkflowExecutionInfo{Execution: &common.WorkflowExecution{RunId: id}, FirstRunId: first, HistoryLength: events}
+	}
+
+	require.Empty(t, continues(run("a", "a", continueSoon)))
+	require.Equal(t, "it has continued as new", continues(run("b", "a", 3)))
+	require.Contains(t, continues(run("a", "a", continueSoon+1)), "it may continue as new")
 }
 
 // A host that was away has leases that are suspect and containers of attempts
