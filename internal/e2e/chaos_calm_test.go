@@ -144,7 +144,7 @@ func (x *chaos) judgeAll(patience time.Duration) {
 }
 
 // lookAtCordons demands that no host stays cordoned which has started a container
-// since its last failure (O2). Tests come a minute or more after the cordon, so
+// since its last failure, or waits long for its test (O2). Tests come a minute or more after the cordon, so
 // that only some of them are seen.
 func (x *chaos) lookAtCordons() {
 	var cordoned []string
@@ -221,6 +221,8 @@ func (x *chaos) callRoll() {
 		return
 	}
 
+	x.lookAtCordons() // before their tests are made due
+
 	_, err := x.inspect(func(i *pgtest.Inspector, ctx context.Context) ([]string, error) { return nil, i.TestCordoned(ctx) })
 	require.NoError(x.t, err)
 
@@ -233,7 +235,7 @@ func (x *chaos) callRoll() {
 
 	if !x.until(rollLasts*time.Millisecond, func() bool { return x.containersOf(o) == len(o.order.Times) }) {
 		x.breaks("O2: sweep %s did not run %d trials at once on %s: %s%s",
-			o, len(o.order.Times), strings.Join(names, ", "), x.openTrials(o), x.stuckPlacing(x.t.Context()))
+			o, len(o.order.Times), strings.Join(names, ", "), x.openTrials(o), x.stuckPlacing())
 	}
 
 	x.steerTo(o, "cancel")

@@ -387,7 +387,7 @@ func (x *chaos) lookAtCanaries(ctx context.Context, inspector *pgtest.Inspector,
 		x.mu.Unlock()
 
 		if waited >= canaryPatience && waited-passed < canaryPatience {
-			x.breaks("O2: %s waited %s %s%s", canaries[c.Sweep], canaryPatience, waitsFor(c, roomy), x.stuckPlacing(ctx))
+			x.breaks("O2: %s waited %s %s%s", canaries[c.Sweep], canaryPatience, waitsFor(c, roomy), x.stuckPlacing())
 		}
 	}
 
@@ -437,15 +437,12 @@ func (x *chaos) lookAtCancellations(passed time.Duration) {
 	}
 }
 
-// stuckPlacing names what the servers said last about placing, which is what
-// stops everybody's placements.
-func (x *chaos) stuckPlacing(context.Context) string {
-	for _, log := range []string{x.output("server")} {
-		all := strings.Split(log, "\n")
-		for _, line := range slices.Backward(all) {
-			if strings.Contains(line, "msg=placing") || strings.Contains(line, `"placing"`) {
-				return "; the server says: " + line
-			}
+// stuckPlacing is what the servers, which share a log, said last about placing:
+// that stops everybody's placements.
+func (x *chaos) stuckPlacing() string {
+	for _, line := range slices.Backward(strings.Split(x.output("server"), "\n")) {
+		if strings.Contains(line, "msg=placing") || strings.Contains(line, `"placing"`) {
+			return "; the server says: " + line
 		}
 	}
 

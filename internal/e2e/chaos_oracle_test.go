@@ -148,13 +148,15 @@ func TestOracle_Sweep(t *testing.T) {
 		s     sweepRecord
 		want  string
 	}{
-		"as expected":      {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(nil)}}, ""},
-		"lost a trial":     {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{good(nil)}}, "with 1 of 2 trials"},
-		"names a trial":    {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(canceled)}}, "trial 1 was canceled"},
-		"all failed":       {"fails", deeds{}, sweepRecord{State: "failed", Planned: 1, Trials: []trialRecord{good(failed("user_error", 1))}}, ""},
-		"wrongly failed":   {"steady", deeds{}, sweepRecord{State: "failed", Reason: "x", Planned: 1, Trials: []trialRecord{good(nil)}}, "ended failed (x), expected succeeded"},
-		"canceled":         {"steady", deeds{Canceled: true}, sweepRecord{State: "canceled", Planned: 3, Trials: []trialRecord{good(nil), second(canceled)}}, ""},
-		"a trial too many": {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(nil), second(nil)}}, "with 2 trials, more than the 1"},
+		"as expected":    {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(nil)}}, ""},
+		"lost a trial":   {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{good(nil)}}, "with 1 of 2 trials"},
+		"names a trial":  {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{good(canceled)}}, "trial 1 was canceled"},
+		"all failed":     {"fails", deeds{}, sweepRecord{State: "failed", Planned: 1, Trials: []trialRecord{good(failed("user_error", 1))}}, ""},
+		"wrongly failed": {"steady", deeds{}, sweepRecord{State: "failed", Reason: "x", Planned: 1, Trials: []trialRecord{good(nil)}}, "ended failed (x), expected succeeded"},
+		"canceled":       {"steady", deeds{Canceled: true}, sweepRecord{State: "canceled", Planned: 3, Trials: []trialRecord{good(nil), second(canceled)}}, ""},
+		"a trial too many": {"greedy", deeds{}, sweepRecord{State: "succeeded", Planned: 1, Trials: []trialRecord{
+			good(func(t *trialRecord) { t.Values["want"] = "16" }), good(func(t *trialRecord) { t.Number, t.Values["want"] = 2, "99" }),
+		}}, "with 2 trials, more than the 1"},
 		"one point twice": {"steady", deeds{}, sweepRecord{State: "succeeded", Planned: 2, Trials: []trialRecord{
 			good(nil), good(func(t *trialRecord) { t.Number = 2 }),
 		}}, "trial 2 has the values of trial 1: map[ms:200]"},

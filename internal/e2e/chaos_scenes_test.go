@@ -554,7 +554,7 @@ func (x *chaos) emptyTemporal() {
 
 		return len(before) == 3
 	}) {
-		x.breaks("O2: sweep %s did not start in a minute without faults: %s%s", vigil, x.openTrials(vigil), x.stuckPlacing(x.t.Context()))
+		x.breaks("O2: sweep %s did not start in a minute without faults: %s%s", vigil, x.openTrials(vigil), x.stuckPlacing())
 
 		return
 	}

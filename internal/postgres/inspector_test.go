@@ -122,6 +122,12 @@ func TestInspector_Cordoned(t *testing.T) {
 	require.Zero(t, roomy())
 	require.Empty(t, cordoned())
 
+	for minutes, wronged := range map[int]int{30: 0, 31: 1} {
+		_, err := s.pool.Exec(t.Context(), "UPDATE hosts SET test_at = now() + $1 * interval '1 minute' WHERE cordoned_at IS NOT NULL", minutes)
+		require.NoError(t, err)
+		require.Len(t, cordoned(), wronged, "its next test is in %d minutes", minutes)
+	}
+
 	require.NoError(t, inspector.TestCordoned(t.Context()))
 
 	r := s.request(t, gib)
