@@ -186,20 +186,23 @@ func TestDigest(t *testing.T) {
 func TestStartError(t *testing.T) {
 	t.Parallel()
 
-	l := berth.Launch{Command: []string{"/busy/x"}, Workdir: "/work"}
+	l := berth.Launch{Command: []string{"/busy/x"}, Workdir: "/work/train.py/out"}
 
 	for text, want := range map[string]berth.FailureKind{
-		`OCI runtime create failed: exec: "/busy/x": executable file not found in $PATH: unknown`: berth.FailureBadCommand,
-		`exec: "/busy/x": stat /busy/x: no such file or directory: unknown`:                       berth.FailureBadCommand,
-		`exec: "/busy/x": permission denied: unknown`:                                             berth.FailureBadCommand,
-		`unable to find user nobody2: no matching entries in passwd file`:                         berth.FailureBadCommand,
-		`chdir to cwd ("/work") set in config.json failed: permission denied: unknown`:            berth.FailureBadCommand,
-		`Cannot mkdir: /work is not a directory`:                                                  berth.FailureBadCommand,
-		`error during container init: mkdir /work: no such file or directory: unknown`:            berth.FailureBadCommand,
-		`the working directory '/work' is invalid, it needs to be an absolute path`:               berth.FailureBadCommand,
-		`open /var/lib/docker/overlay2/work: is not a directory: unknown`:                         berth.FailureInfra,
-		`error mounting "/data/in" to rootfs: no such file or directory: unknown`:                 berth.FailureInfra,
-		`failed to create shim task: context deadline exceeded: unknown`:                          berth.FailureInfra,
+		`OCI runtime create failed: exec: "/busy/x": executable file not found in $PATH: unknown`:   berth.FailureBadCommand,
+		`exec: "/busy/x": stat /busy/x: no such file or directory: unknown`:                         berth.FailureBadCommand,
+		`exec: "/busy/x": permission denied: unknown`:                                               berth.FailureBadCommand,
+		`unable to find user nobody2: no matching entries in passwd file`:                           berth.FailureBadCommand,
+		`chdir to cwd ("/work/train.py/out") set in config.json failed: permission denied: unknown`: berth.FailureBadCommand,
+		`Cannot mkdir: /work/train.py/out is not a directory`:                                       berth.FailureBadCommand,
+		`error during container init: mkdir /work/train.py/out: no such file or directory: unknown`: berth.FailureBadCommand,
+		`the working directory '/work/train.py/out' is invalid, it needs to be an absolute path`:    berth.FailureBadCommand,
+		`lstat /var/lib/docker/overlay2/d81e/merged/work/train.py/out: not a directory`:             berth.FailureBadCommand,
+		`lstat /var/lib/docker/overlay2/d81e/merged/work/train.py: not a directory`:                 berth.FailureBadCommand,
+		`lstat /var/lib/docker/overlay2/d81e/merged: not a directory`:                               berth.FailureInfra,
+		`open /var/lib/docker/overlay2/work: is not a directory: unknown`:                           berth.FailureInfra,
+		`error mounting "/data/in" to rootfs: no such file or directory: unknown`:                   berth.FailureInfra,
+		`failed to create shim task: context deadline exceeded: unknown`:                            berth.FailureInfra,
 
 		// A sick host, in the words of a bad command.
 		`OCI runtime create failed: unable to retrieve OCI runtime error: fork/exec /usr/bin/runc: permission denied: unknown`: berth.FailureInfra,

@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"errors"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -181,7 +182,20 @@ func badLaunch(text string, l berth.Launch) bool {
 			`chdir to cwd ("` + l.Workdir + `")`, "mkdir " + l.Workdir + ":",
 			"mkdir: " + l.Workdir + " is not a directory", "working directory '" + l.Workdir + "'",
 		}, says) ||
+		l.Workdir != "" && belowFile(text, l.Workdir) ||
 		says("unable to find user") || says("unable to find group")
+}
+
+// belowFile reports whether dockerd met a file of the image where the working
+// directory, or one above it, should be.
+func belowFile(text, workdir string) bool {
+	for dir := workdir; strings.Contains(text, "lstat ") && path.Dir(dir) != dir; dir = path.Dir(dir) {
+		if strings.Contains(text, dir+": not a directory") {
+			return true
+		}
+	}
+
+	return false
 }
 
 // startError tells a bad launch from a bad machine. Mounts are ours, so what

@@ -395,6 +395,23 @@ func TestImageThatPreloads(t *testing.T) {
 	}
 }
 
+// A directory that no machine can make is the launch's fault, whatever Docker
+// calls it.
+func TestWorkdirBelowAFile(t *testing.T) {
+	t.Parallel()
+
+	for _, dir := range []string{"/busy", "/busy/out", "/busy/out/deep"} {
+		l := runtimetest.Launch("exit", "0")
+		l.Workdir = dir
+		_, err := open(t).Ensure(t.Context(), l)
+
+		var start *berth.StartError
+
+		require.ErrorAs(t, err, &start, dir)
+		require.Equal(t, berth.FailureBadCommand, start.Kind, "%s: %s", dir, err)
+	}
+}
+
 func TestInfo(t *testing.T) {
 	t.Parallel()
 
