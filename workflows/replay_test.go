@@ -163,10 +163,17 @@ var contents = map[string]content{
 		open:  32, counts: map[string]int{"child initiated": 38},
 	},
 
+	"v5-sweep-told": { // a worker of before passed over the request
+		order: []string{
+			"started with what an earlier run carried over", "hears trial_finished", "hears trial_finished", "step EndedTrials",
+			"hears trial_finished", "hears trial_finished", "step FinishSweep", "completed: succeeded",
+		},
+		never: []string{"version own-ends", "version asked", "child initiated"},
+	},
 	"v6-sweep-told": {
 		order: []string{
 			"started with what an earlier run carried over", "hears trial_finished", "hears trial_finished", "version own-ends",
-			"hears trial_finished", "step EndedTrials", "step FinishSweep", "completed: succeeded",
+			"hears trial_finished", "version asked", "step EndedTrials", "step FinishSweep", "completed: succeeded",
 		},
 		never: []string{"child initiated"},
 	},

@@ -257,8 +257,8 @@ func (s *sweep) hear(ctx workflow.Context, finished workflow.ReceiveChannel) {
 	var end berth.TrialEnd
 
 	for finished.ReceiveAsync(&end) {
-		if end.Number == 0 {
-			s.asked = true
+		if end.Number == 0 { // earlier versions pass over it
+			s.asked = s.asked || workflow.GetVersion(ctx, changeAsked, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 		} else {
 			s.news = append(s.news, end)
 		}

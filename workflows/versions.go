@@ -2,8 +2,9 @@ package workflows
 
 // Changes of the commands that a workflow issues. A run that began before a
 // change replays without it: workflow.GetVersion returns DefaultVersion there.
-// A change that only answers a signal, or a field that older versions never
-// send, needs none. TestReplay holds the histories of earlier versions to this.
+// A change that only answers a signal, or a field, that workflows of older
+// versions never send needs none; one that a server sends may have met a worker
+// of an older version, which passed over it. TestReplay holds the histories of earlier versions to this.
 const (
 	changeDoubt         = "doubt"          // a sweep pauses itself when its first trials fail alike
 	changeAbandonFailed = "abandon-failed" // an attempt that ended without an outcome is closed in the ledger
@@ -17,5 +18,6 @@ const (
 	changeAhead         = "ahead"          // a sweep keeps as many trials waiting as can run, and starts those when no place is free
 	changeCapacity      = "capacity"       // a full window is looked at again, as hosts come back
 	changeOwnEnds       = "own-ends"       // ends that are heard together are read apart
+	changeAsked         = "asked"          // a sweep looks its trials up when it is told to
 	changeInfeasible    = "infeasible"     // infeasible trials do not count for max_failed_trials
 )
