@@ -314,12 +314,12 @@ func (i *Inspector) Results(ctx context.Context) (map[string]string, error) {
 }
 
 // Cordoned returns which hosts are cordoned although a container has started
-// there since the last one that could not, or have their next test in more than
+// there that was placed since the last one that could not, or have their next test in more than
 // half an hour, the longest pause between two.
 func (i *Inspector) Cordoned(ctx context.Context) ([]string, error) {
 	return i.texts(ctx, "looking for cordoned hosts", `
 		SELECT h.name || ' is cordoned (' || h.cordon_reason || '), and has started the container of ' || a.id || ' since'
-		FROM hosts h JOIN LATERAL (SELECT id FROM attempts WHERE host_id = h.id AND container_id <> '' AND started_at > h.failed_at LIMIT 1) a ON true
+		FROM hosts h JOIN LATERAL (SELECT id FROM attempts WHERE host_id = h.id AND container_id <> '' AND placed_at > h.failed_at LIMIT 1) a ON true
 		WHERE h.cordoned_at IS NOT NULL
 		UNION ALL
 		SELECT name || ' is cordoned (' || cordon_reason || '), and has its next test at ' || test_at

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -79,13 +80,13 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			params.ExitCode = &code
 		}
 
-		rows, err := s.q.FinishAttempt(ctx, tx, params)
-		if err != nil {
-			return err
+		began, err := s.q.FinishAttempt(ctx, tx, params)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return s.finishedBefore(ctx, tx, r)
 		}
 
-		if rows == 0 {
-			return s.finishedBefore(ctx, tx, r)
+		if err != nil {
+			return err
 		}
 
 		// Before the lease, as requests come before hosts.
@@ -97,7 +98,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			return err
 		}
 
-		if err := s.noteStart(ctx, tx, r); err != nil {
+		if err := s.noteStart(ctx, tx, r, began); err != nil {
 			return err
 		}
 
@@ -107,10 +108,14 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 	})
 }
 
-// noteStart counts it against the host when a container could not be started
-// through no fault of the trial. The host's row is locked, as the lease was released.
-func (s *Store) noteStart(ctx context.Context, tx pgx.Tx, r berth.Result) error {
-	if r.Outcome.Kind != berth.FailureInfra {
+// noteStart counts it for the host when its container began, which nobody had
+// said before, and against it when that could not be started through no fault of
+// the trial. The host's row is locked, as the lease was released.
+func (s *Store) noteStart(ctx context.Context, tx pgx.Tx, r berth.Result, began bool) error {
+	switch {
+	case began:
+		return s.q.NoteStart(ctx, tx, r.AttemptID)
+	case r.Outcome.Kind != berth.FailureInfra:
 		return nil
 	}
 

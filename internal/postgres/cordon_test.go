@@ -222,6 +222,56 @@ func TestCordon_WhatRanIsNoFailedStart(t *testing.T) {
 	require.Nil(t, s.now(t).CordonedAt)
 }
 
+// What started while the database was away is the proof that the host can start
+// containers, unless one that failed came after it.
+func TestCordon_AResultThatRanEndsIt(t *testing.T) {
+	t.Parallel()
+
+	s := setupSick(t)
+	ends := func(r berth.PlacementRequest, token int64) {
+		ran := result(r, token, berth.Outcome{Kind: berth.FailureOK, StartedAt: time.Now(), FinishedAt: time.Now()})
+		ran.ContainerID = "container"
+		require.NoError(t, s.store.FinishAttempt(t.Context(), ran))
+	}
+
+	before := s.request(t, gib)
+	token := s.place(t, before).Token
+
+	for range berth.HostCordonAfter {
+		s.fail(t, s.request(t, gib), berth.FailureInfra)
+	}
+
+	ends(before, token)
+	require.NotNil(t, s.now(t).CordonedAt, "it may have begun before all of them failed")
+
+	test := s.request(t, gib)
+	ends(test, s.place(t, test).Token)
+	require.Nil(t, s.now(t).CordonedAt)
+	require.Zero(t, s.now(t).FailedStarts)
+
+	s.fail(t, s.request(t, gib), berth.FailureInfra)
+	s.fail(t, s.request(t, gib), berth.FailureInfra)
+
+	between := s.request(t, gib)
+	ends(between, s.place(t, between).Token)
+	s.fail(t, s.request(t, gib), berth.FailureInfra)
+	require.Equal(t, 1, s.now(t).FailedStarts, "in a row")
+
+	first := s.sweep
+	s.other(t)
+
+	for range berth.HostCordonAfter {
+		s.lack(t, s.request(t, gib))
+	}
+
+	require.True(t, s.now(t).CordonedFor(s.sweep))
+
+	has := s.request(t, gib)
+	ends(has, s.place(t, has).Token)
+	require.False(t, s.now(t).CordonedFor(s.sweep), "its image is there")
+	require.False(t, s.now(t).CordonedFor(first))
+}
+
 // An adopted container is no start.
 func TestCordon_StaysWhileAWorkerAdopts(t *testing.T) {
 	t.Parallel()

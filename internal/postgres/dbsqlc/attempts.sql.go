@@ -86,14 +86,16 @@ func (q *Queries) FenceEarlierAttempts(ctx context.Context, db DBTX, arg *FenceE
 	return err
 }
 
-const finishAttempt = `-- name: FinishAttempt :execrows
-UPDATE attempts
+const finishAttempt = `-- name: FinishAttempt :one
+UPDATE attempts u
 SET state = 'finished', failure_kind = $1, message = $2, exit_code = $3, value = $4,
     memory_peak_bytes = $5, device_peak_bytes = $6, cpu_ns = $7,
     wall_ns = $8, samples = $9, oom_kills = $10, unseen_ns = $11,
-    container_id = coalesce(nullif(container_id, ''), $12::text),
-    started_at = coalesce(started_at, $13), finished_at = $14
-WHERE id = $15 AND token = $16 AND state IN ('placed', 'running')
+    container_id = coalesce(nullif(u.container_id, ''), $12::text),
+    started_at = coalesce(u.started_at, $13), finished_at = $14
+FROM (SELECT a.id, a.container_id FROM attempts a WHERE a.id = $16 FOR UPDATE) was
+WHERE u.id = was.id AND u.token = $15 AND u.state IN ('placed', 'running')
+RETURNING (was.container_id = '' AND u.container_id <> '')::boolean
 `
 
 type FinishAttemptParams struct {
@@ -111,13 +113,13 @@ type FinishAttemptParams struct {
 	ContainerID     string
 	StartedAt       *time.Time
 	FinishedAt      *time.Time
-	ID              string
 	Token           int64
+	ID              string
 }
 
-// A result may be the first that the database hears of the container.
-func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttemptParams) (int64, error) {
-	result, err := db.Exec(ctx, finishAttempt,
+// Returns whether the result is the first that the database hears of the container.
+func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttemptParams) (bool, error) {
+	row := db.QueryRow(ctx, finishAttempt,
 		arg.FailureKind,
 		arg.Message,
 		arg.ExitCode,
@@ -132,13 +134,12 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 		arg.ContainerID,
 		arg.StartedAt,
 		arg.FinishedAt,
-		arg.ID,
 		arg.Token,
+		arg.ID,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const getAssignee = `-- name: GetAssignee :one
@@ -448,6 +449,24 @@ func (q *Queries) MarkAttemptRunning(ctx context.Context, db DBTX, arg *MarkAtte
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const noteStart = `-- name: NoteStart :exec
+WITH began AS (
+    SELECT a.host_id, a.placed_at, t.sweep_id FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE a.id = $1
+), healthy AS (
+    UPDATE hosts h
+    SET failed_trials = '{}', failed_sweeps = '{}', failed_at = NULL, cordoned_at = NULL, cordon_reason = '', test_at = NULL, tests = 0
+    FROM began b WHERE h.id = b.host_id AND h.failed_at < b.placed_at
+)
+DELETE FROM missing_images m USING began b WHERE m.host_id = b.host_id AND m.sweep_id = b.sweep_id AND m.failed_at < b.placed_at
+`
+
+// As MarkAttemptRunning, of a start that the result is the first to tell of, and that may be long ago: what failed since
+// the attempt was placed stands. Run it with the host's row locked.
+func (q *Queries) NoteStart(ctx context.Context, db DBTX, id string) error {
+	_, err := db.Exec(ctx, noteStart, id)
+	return err
 }
 
 const reviveAttempts = `-- name: ReviveAttempts :many

@@ -33,15 +33,29 @@ WITH running AS (
 )
 SELECT running.id FROM running;
 
--- name: FinishAttempt :execrows
--- A result may be the first that the database hears of the container.
-UPDATE attempts
+-- name: FinishAttempt :one
+-- Returns whether the result is the first that the database hears of the container.
+UPDATE attempts u
 SET state = 'finished', failure_kind = @failure_kind, message = @message, exit_code = @exit_code, value = @value,
     memory_peak_bytes = @memory_peak_bytes, device_peak_bytes = @device_peak_bytes, cpu_ns = @cpu_ns,
     wall_ns = @wall_ns, samples = @samples, oom_kills = @oom_kills, unseen_ns = @unseen_ns,
-    container_id = coalesce(nullif(container_id, ''), @container_id::text),
-    started_at = coalesce(started_at, @started_at), finished_at = @finished_at
-WHERE id = @id AND token = @token AND state IN ('placed', 'running');
+    container_id = coalesce(nullif(u.container_id, ''), @container_id::text),
+    started_at = coalesce(u.started_at, @started_at), finished_at = @finished_at
+FROM (SELECT a.id, a.container_id FROM attempts a WHERE a.id = @id FOR UPDATE) was
+WHERE u.id = was.id AND u.token = @token AND u.state IN ('placed', 'running')
+RETURNING (was.container_id = '' AND u.container_id <> '')::boolean;
+
+-- name: NoteStart :exec
+-- As MarkAttemptRunning, of a start that the result is the first to tell of, and that may be long ago: what failed since
+-- the attempt was placed stands. Run it with the host's row locked.
+WITH began AS (
+    SELECT a.host_id, a.placed_at, t.sweep_id FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE a.id = @id
+), healthy AS (
+    UPDATE hosts h
+    SET failed_trials = '{}', failed_sweeps = '{}', failed_at = NULL, cordoned_at = NULL, cordon_reason = '', test_at = NULL, tests = 0
+    FROM began b WHERE h.id = b.host_id AND h.failed_at < b.placed_at
+)
+DELETE FROM missing_images m USING began b WHERE m.host_id = b.host_id AND m.sweep_id = b.sweep_id AND m.failed_at < b.placed_at;
 
 -- name: AbandonAttempt :execrows
 -- The new token fences the old host: whatever it still writes about the attempt finds no row.
