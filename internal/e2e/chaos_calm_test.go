@@ -579,7 +579,7 @@ func (x *chaos) record(api *client.ClientWithResponses, o *ordered, s client.Swe
 	x.mu.Lock()
 	for _, a := range answer.JSON200.Data {
 		one := attemptRecord{
-			Number: a.Number, Kind: a.FailureKind, Message: a.Message, ReservedBytes: a.Demand.MemoryBytes,
+			ID: a.ID, Number: a.Number, Kind: a.FailureKind, Message: a.Message, ReservedBytes: a.Demand.MemoryBytes,
 			PlacedAt: a.PlacedAt, Started: a.StartedAt != nil, Hit: x.hit[a.ID],
 		}
 
@@ -610,10 +610,44 @@ func (x *chaos) record(api *client.ClientWithResponses, o *ordered, s client.Swe
 			one.FinishedAt = *t.FinishedAt
 		}
 
+		if len(jobNamed(o.order.Job).want(values).Epochs) > 0 && !x.attend(api, one.Attempts) {
+			return r, false
+		}
+
 		r.Trials = append(r.Trials, one)
 	}
 
 	return r, true
+}
+
+// attend reads what the attempts that ended well reported and printed, and
+// reports whether it was told.
+func (x *chaos) attend(api *client.ClientWithResponses, attempts []attemptRecord) bool {
+	for i, a := range attempts {
+		if berth.FailureKind(a.Kind) != berth.FailureOK {
+			continue
+		}
+
+		metrics, err := api.ListMetricsWithResponse(x.t.Context(), a.ID, &client.ListMetricsParams{Name: new("val")})
+		if err != nil || metrics.JSON200 == nil {
+			return false
+		}
+
+		log, err := api.ReadLogWithResponse(x.t.Context(), a.ID, &client.ReadLogParams{})
+		if err != nil || log.StatusCode() != http.StatusOK {
+			return false
+		}
+
+		attempts[i].Heard = &heard{Points: map[int64]float64{}, Log: string(log.Body)}
+
+		for _, m := range metrics.JSON200.Data {
+			if m.Value != nil {
+				attempts[i].Heard.Points[m.Step] = *m.Value
+			}
+		}
+	}
+
+	return true
 }
 
 func (x *chaos) hasForgotten(trial string) bool {

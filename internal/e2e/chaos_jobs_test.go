@@ -36,6 +36,8 @@ type expectation struct {
 	State string   // of the trial
 	Kinds []string // failure kinds that may be named; none = any
 	Value *float64 // what it must report
+	// Epochs is what it reports on the way, and prints; none = one line at its end.
+	Epochs []float64
 	// Once: one attempt must do, unless the machine or a person ended it.
 	Once bool
 	// NoOOM: its shape is small, so no attempt may run out of memory.
@@ -108,7 +110,10 @@ const (
 var jobs = []job{
 	{
 		name: "steady", weight: 4, trials: [2]int{2, 8}, hittable: true, limit: steadyLimit,
-		file: func(o order) string { return steadyFile(o, "{{ms}}") }, want: wantTiny,
+		file: func(o order) string {
+			return "command: [/busy, epochs, '{{ms}}', '{{ms}}', '8']\n" + parameters(o.times()) + halfCore
+		},
+		want: wantEpochs,
 	},
 	{ // so many trials that a sweep would doubt them and pause itself, were they to fail
 		name: "wide", weight: 1, trials: [2]int{12, 12},
@@ -311,6 +316,18 @@ func wantSmall(values map[string]string) expectation {
 func wantTiny(values map[string]string) expectation {
 	e := reports(values, 1)
 	e.NoOOM, e.MaxBytes = true, 64*mib
+
+	return e
+}
+
+// wantEpochs is the same of those that run epochs.
+func wantEpochs(values map[string]string) expectation {
+	e := wantTiny(values)
+	if e.Value != nil {
+		for epoch := 1.0; epoch <= 4; epoch++ {
+			e.Epochs = append(e.Epochs, *e.Value*epoch/4)
+		}
+	}
 
 	return e
 }

@@ -32,6 +32,13 @@ func second(edit func(*trialRecord)) trialRecord {
 	})
 }
 
+// epochs200 is what a trial of the job steady prints whose ms is 200.
+const epochs200 = `{"epoch": 1, "val": 50}
+{"epoch": 2, "val": 100}
+{"epoch": 3, "val": 150}
+{"epoch": 4, "val": 200}
+`
+
 func TestOracle_Trial(t *testing.T) {
 	t.Parallel()
 
@@ -48,8 +55,26 @@ func TestOracle_Trial(t *testing.T) {
 		"wrong value":        {job: "steady", edit: func(t *trialRecord) { t.Value = new(0.25) }, want: "reported 0.25, expected succeeded 200"},
 		"value of a sibling": {job: "wide", edit: func(t *trialRecord) { t.Value = new(210.0) }, want: "reported 210, expected succeeded 200"},
 		"half its value":     {job: "negative", edit: func(t *trialRecord) { t.Value = new(-100.0) }},
-		"no value":           {job: "steady", edit: func(t *trialRecord) { t.Value = nil }, want: "reported nothing"},
-		"a machine fault":    {job: "steady", edit: func(t *trialRecord) { t.State, t.Kind, t.Message = "failed", "infra", "gave up" }, want: "ended failed infra (gave up), expected succeeded 200"},
+		"a point is missing": {job: "steady", edit: func(t *trialRecord) {
+			t.Attempts[0].Heard = &heard{map[int64]float64{1: 50, 2: 100, 4: 200}, epochs200}
+		}, want: "has the points map[1:50 2:100 4:200] of attempt 1"},
+		"a point of a sibling": {job: "steady", edit: func(t *trialRecord) {
+			t.Attempts[0].Heard = &heard{map[int64]float64{1: 50, 2: 100, 3: 157.5, 4: 200}, epochs200}
+		}, want: "has the points map[1:50 2:100 3:157.5 4:200]"},
+		"a line twice": {job: "steady", edit: func(t *trialRecord) {
+			t.Attempts[0].Heard = &heard{map[int64]float64{1: 50, 2: 100, 3: 150, 4: 200}, epochs200 + epochs200[75:]}
+		}, want: "has the log"},
+		"no log": {job: "steady", edit: func(t *trialRecord) {
+			t.Attempts[0].Heard = &heard{map[int64]float64{1: 50, 2: 100, 3: 150, 4: 200}, ""}
+		}, want: `has the log ""`},
+		"all that it said": {job: "steady", edit: func(t *trialRecord) {
+			t.Attempts[0].Heard = &heard{map[int64]float64{1: 50, 2: 100, 3: 150, 4: 200}, epochs200}
+		}},
+		"what a restored database lacks": {job: "steady", deeds: deeds{Restored: true}, edit: func(t *trialRecord) {
+			t.Attempts[0].Heard = &heard{Log: epochs200}
+		}},
+		"no value":        {job: "steady", edit: func(t *trialRecord) { t.Value = nil }, want: "reported nothing"},
+		"a machine fault": {job: "steady", edit: func(t *trialRecord) { t.State, t.Kind, t.Message = "failed", "infra", "gave up" }, want: "ended failed infra (gave up), expected succeeded 200"},
 		"blamed for the machine": {
 			job: "steady", edit: func(t *trialRecord) { t.State, t.Kind = "failed", "bad_command" }, want: "ended failed bad_command",
 		},

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,6 +79,7 @@ func (d *deeds) forget() {
 // attemptRecord and the others are what Berth says of a sweep, as far as the
 // oracle looks at it.
 type attemptRecord struct {
+	ID            string
 	Number        int
 	Kind, Message string
 	ReservedBytes int64
@@ -87,6 +90,15 @@ type attemptRecord struct {
 	// Unprovoked: it ended through no fault of its trial, and nothing befell its
 	// host that may cost an attempt.
 	Unprovoked bool
+	// Heard is what it reported and printed, of an attempt that ended well; nil =
+	// it was not asked for.
+	Heard *heard
+}
+
+// heard is what Berth keeps of what a job says.
+type heard struct {
+	Points map[int64]float64 // of val, by step
+	Log    string
 }
 
 type trialRecord struct {
@@ -132,7 +144,7 @@ func judgeTrial(o order, d deeds, t trialRecord) string {
 	}
 
 	if t.State == want.State && (len(want.Kinds) == 0 || slices.Contains(want.Kinds, t.Kind)) {
-		return judgeValue(want, t)
+		return cmp.Or(judgeValue(want, t), judgeHeard(want, d, t))
 	}
 
 	if t.State == "failed" && t.Kind == "killed" && t.hits() >= maxAttempts {
@@ -173,6 +185,33 @@ func judgeValue(want expectation, t trialRecord) string {
 	}
 
 	return fmt.Sprintf("trial %d reported %s, expected %s", t.Number, got, want)
+}
+
+// judgeHeard says what is wrong with the curve and the log of a trial, which are
+// results as much as its value is. A restored database may lack those of a run
+// that ended since the copy was made.
+func judgeHeard(want expectation, d deeds, t trialRecord) string {
+	if d.Restored {
+		return ""
+	}
+
+	points, log := map[int64]float64{}, ""
+	for i, value := range want.Epochs {
+		points[int64(i+1)] = value
+		log += fmt.Sprintf("{\"epoch\": %d, \"val\": %g}\n", i+1, value)
+	}
+
+	for _, a := range t.Attempts {
+		switch {
+		case a.Heard == nil:
+		case !maps.Equal(a.Heard.Points, points):
+			return fmt.Sprintf("trial %d has the points %v of attempt %d, expected %v", t.Number, a.Heard.Points, a.Number, points)
+		case a.Heard.Log != log:
+			return fmt.Sprintf("trial %d has the log %q of attempt %d, expected %q", t.Number, a.Heard.Log, a.Number, log)
+		}
+	}
+
+	return ""
 }
 
 // judgeAttempts looks at what each attempt was given and charged for.

@@ -21,6 +21,7 @@
 // Scripts that save, grow or catch errors are in training.go:
 //
 //	checkpoint MS     resumes and saves; prints {"val": 1}, 2 after a probe's checkpoint, 3 when told to resume from nothing
+//	epochs MS VALUE MIB  prints {"epoch": 1, "val": VALUE/4} after a quarter of its time, up to 4
 //	late MS VALUE MIB  takes memory after 60 % of its time; prints {"val": VALUE}
 //	caught MS         prints a MemoryError that its script caught; ends with code 1
 //
@@ -110,6 +111,8 @@ func run(args []string) (int, error) {
 		return 0, dial(arg[0])
 	case "train":
 		return train(number(arg[0]), arg[1], number(append(arg, "0")[2]))
+	case "epochs":
+		return epochs(milliseconds(arg[0]), arg[1], number(append(arg, "0")[2]))
 	case "checkpoint":
 		return checkpoint(milliseconds(arg[0]))
 	case "late":

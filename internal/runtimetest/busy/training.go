@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -44,6 +45,30 @@ func checkpoint(lasts time.Duration) (int, error) {
 	}
 
 	say(fmt.Sprintf(`{"val": %d}`, right))
+
+	return 0, nil
+}
+
+// epochs stands for a script that says how it goes.
+func epochs(lasts time.Duration, value string, mib int) (int, error) {
+	const last = 4
+
+	end, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return 2, err
+	}
+
+	if err := take(mib); err != nil {
+		return 1, err
+	}
+
+	for epoch := 1; epoch <= last; epoch++ {
+		if code := rest(lasts / last); code != 0 {
+			return code, nil
+		}
+
+		say(fmt.Sprintf(`{"epoch": %d, "val": %g}`, epoch, end*float64(epoch)/last))
+	}
 
 	return 0, nil
 }
