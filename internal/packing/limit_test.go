@@ -1,6 +1,7 @@
 package packing_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,44 @@ func TestDecide_PlacesOfLostAttemptsAreForTheirRetries(t *testing.T) {
 
 			sweeps := map[string]packing.SweepLimit{"s": tt.limit}
 			require.Equal(t, tt.want, where(packing.Decide([]berth.Host{host("a", 4, 8)}, sweeps, []packing.Request{sibling, again, other})))
+		})
+	}
+}
+
+// Nothing of the sweep runs, so "max_parallel is reached" would be wrong.
+func TestDecide_SaysThatPlacesAreForWhatIsAway(t *testing.T) {
+	t.Parallel()
+
+	const reached = "the sweep's max_parallel is reached"
+
+	again := of("s", ask("again", 16, 1)) // only the lost host could hold it
+	again.Away = true
+	lost := host("l", 4, 64)
+	lost.State = berth.HostLost
+
+	for name, tt := range map[string]struct {
+		limit        packing.SweepLimit
+		needed, free int64
+		want         string
+	}{
+		"all are away": {packing.SweepLimit{MaxParallel: 1, Away: 1}, 2, 1, "the sweep's max_parallel is 1: 0 running, 1 kept for attempts of a lost or unready host"},
+		"one runs":     {packing.SweepLimit{MaxParallel: 3, Running: 1, Away: 2}, 4, 3, "the sweep's max_parallel is 3: 1 running, 2 kept for attempts of a lost or unready host"},
+		"lowered":      {packing.SweepLimit{MaxParallel: 2, Running: 1, Away: 2}, 4, 2, "the sweep's max_parallel is 2: 1 running, 2 kept for attempts of a lost or unready host"},
+		"all run":      {packing.SweepLimit{MaxParallel: 1, Running: 1, Away: 1}, 3, 1, reached},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sweeps := map[string]packing.SweepLimit{"s": tt.limit}
+			decisions := packing.Decide([]berth.Host{host("a", 4, 8), lost}, sweeps, []packing.Request{of("s", ask("sibling", 1, 1)), again})
+			rejections := decisionOf(t, decisions, "sibling").Rejections(0)
+			require.Len(t, rejections, 1)
+
+			r := rejections[0]
+			require.Equal(t, berth.DimensionSweep, r.Dimension)
+			require.Equal(t, []int64{tt.needed, tt.free}, []int64{r.Needed, r.Free})
+			require.Contains(t, r.Reason, tt.want)
+			require.Equal(t, tt.want != reached, strings.Contains(r.Reason, "`berth host remove`"), r.Reason)
 		})
 	}
 }

@@ -89,23 +89,35 @@ func (s *site) stateReason() string {
 // host holds is left out of what runs for the sake of its retries: siblings in
 // their places would run beside them once the host is back.
 func sweepRejection(limit SweepLimit, away bool) berth.Rejection {
+	taken := limit.Running
 	if !away {
-		limit.Running += limit.Away
+		taken += limit.Away
 	}
 
 	switch {
 	case limit.Paused:
 		return berth.Rejection{Dimension: berth.DimensionSweep, Reason: "the sweep takes no new trials now"}
-	case limit.MaxParallel > 0 && limit.Running >= limit.MaxParallel:
+	case limit.MaxParallel > 0 && taken >= limit.MaxParallel:
 		return berth.Rejection{
 			Dimension: berth.DimensionSweep,
-			Needed:    int64(limit.Running) + 1,
+			Needed:    int64(taken) + 1,
 			Free:      int64(limit.MaxParallel),
-			Reason:    "the sweep's max_parallel is reached",
+			Reason:    limit.reason(),
 		}
 	default:
 		return berth.Rejection{}
 	}
+}
+
+// reason says what takes all places of the sweep.
+func (l SweepLimit) reason() string {
+	if l.Running >= l.MaxParallel {
+		return "the sweep's max_parallel is reached"
+	}
+
+	return fmt.Sprintf("the sweep's max_parallel is %d: %d running, %d kept for attempts of a lost or unready host, "+
+		"which go on there or on another one; `berth host remove` frees the places of a host that is gone for good",
+		l.MaxParallel, l.Running, l.Away)
 }
 
 // reject says which constraint check found broken, and by how much.
