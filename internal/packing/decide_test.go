@@ -230,16 +230,14 @@ func TestExplain(t *testing.T) {
 		"host a: needs 512 MiB of memory, 64 MiB free beside what programs outside Berth use": {
 			Dimension: berth.DimensionFreeMemory, Needed: 512 << 20, Free: 64 << 20,
 		},
-		"host a: needs 1.5 cores, 0.05 free":                                      {Dimension: berth.DimensionCPU, Needed: 1500, Free: 50},
-		"host a: already runs as many attempts as it may":                         {Dimension: berth.DimensionAttempts, Needed: 1},
-		"host a, GPU g: needs 1,024 MiB of GPU memory, 1,000 MiB free":            {DeviceID: "g", Dimension: berth.DimensionDeviceBytes, Needed: 1 << 30, Free: 1000 << 20},
-		"host a, GPU g: needs 1 GPU context(s), 0 free":                           {DeviceID: "g", Dimension: berth.DimensionContexts, Needed: 1},
-		"host a: one of the attempts must be alone there":                         {Dimension: berth.DimensionExclusive},
-		"host a: has no GPU":                                                      {Dimension: berth.DimensionDevice, Needed: 1},
-		"host a: the sweep's own limit":                                           {Dimension: berth.DimensionSweep},
-		"host a: takes no attempts now (draining, or its worker does not answer)": {Dimension: berth.DimensionState},
-		"as it says":  {Dimension: berth.DimensionState, Reason: "as it says"},
-		"host a: new": {Dimension: "new"},
+		"host a: needs 1.5 cores, 0.05 free":                           {Dimension: berth.DimensionCPU, Needed: 1500, Free: 50},
+		"host a: already runs as many attempts as it may":              {Dimension: berth.DimensionAttempts, Needed: 1},
+		"host a, GPU g: needs 1,024 MiB of GPU memory, 1,000 MiB free": {DeviceID: "g", Dimension: berth.DimensionDeviceBytes, Needed: 1 << 30, Free: 1000 << 20},
+		"host a, GPU g: needs 1 GPU context(s), 0 free":                {DeviceID: "g", Dimension: berth.DimensionContexts, Needed: 1},
+		"host a: one of the attempts must be alone there":              {Dimension: berth.DimensionExclusive},
+		"host a: has no GPU":                                           {Dimension: berth.DimensionDevice, Needed: 1},
+		"as it says":                                                   {Dimension: berth.DimensionState, Reason: "as it says"},
+		"host a: new":                                                  {Dimension: "new"},
 	} {
 		r.HostName = "a"
 		require.Equal(t, want, packing.Explain(r))

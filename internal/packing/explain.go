@@ -31,8 +31,6 @@ func explainDimension(r berth.Rejection) string {
 	}
 
 	switch r.Dimension {
-	case berth.DimensionState:
-		return "takes no attempts now (draining, or its worker does not answer)"
 	case berth.DimensionMemory:
 		return fmt.Sprintf("needs %s of memory, %s %s", needed(r.Needed), free(r.Free), there)
 	case berth.DimensionFreeMemory:
@@ -51,8 +49,6 @@ func explainDimension(r berth.Rejection) string {
 		return fmt.Sprintf("needs %d GPU context(s), %d %s", r.Needed, r.Free, there)
 	case berth.DimensionExclusive:
 		return "one of the attempts must be alone there"
-	case berth.DimensionSweep:
-		return "the sweep's own limit"
 	default:
 		return string(r.Dimension)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -287,7 +288,11 @@ func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
 		w := drawWorld(t)
 		decisions := w.decide()
 		after := book(t, w, decisions)
-		answered := map[string]bool{}
+		answered, kept := map[string]bool{}, map[string]string{}
+
+		for _, d := range decisions {
+			kept[d.KeptHost] = d.AttemptID
+		}
 
 		for _, d := range decisions {
 			require.False(t, answered[d.AttemptID])
@@ -317,7 +322,8 @@ func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
 					continue
 				}
 
-				requireTruth(t, r, after[i], w.request(d.AttemptID).Demand)
+				by := kept[r.HostID]
+				requireTruth(t, w, r, after[i], w.request(d.AttemptID), by != "" && by != d.AttemptID)
 
 				if r.Never {
 					never++
@@ -332,13 +338,15 @@ func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
 	})
 }
 
-// requireTruth checks a rejection against the host as the round left it.
-func requireTruth(t *rapid.T, r berth.Rejection, h berth.Host, d berth.Demand) {
+// requireTruth checks the rejection of a request against the host as the round
+// left it, and whether that is kept for another request.
+func requireTruth(t *rapid.T, w world, r berth.Rejection, h berth.Host, request packing.Request, kept bool) {
+	d := request.Demand
 	require.Equal(t, !holds(h, d), r.Never, "never = not even on the empty host")
 
 	switch r.Dimension {
 	case berth.DimensionState:
-		require.True(t, h.State != berth.HostReady || r.Reason != "", "the state says so, or the host is kept free or cordoned")
+		requireTrueState(t, w, r.Reason, h, request, kept)
 	case berth.DimensionExclusive:
 		dev := slices.IndexFunc(h.Devices, func(dev berth.Device) bool { return dev.ID == r.DeviceID })
 		require.True(t, h.Exclusive || d.Exclusive || h.Devices[dev].Exclusive)
@@ -349,6 +357,31 @@ func requireTruth(t *rapid.T, r berth.Rejection, h berth.Host, d berth.Demand) {
 	default:
 		require.Fail(t, "unknown dimension", r.Dimension)
 	}
+}
+
+// requireTrueState checks that the reason is one of those that are true of the host.
+func requireTrueState(t *rapid.T, w world, reason string, h berth.Host, request packing.Request, kept bool) {
+	m := h.Missing(request.SweepID)
+	fails, lacks := h.FailsStartsOf(request.SweepID), m != nil && m.Cordoned
+	tests := (!fails || h.TestDue) && (!lacks || m.TestDue)
+	said := 0
+
+	for words, is := range map[string]bool{
+		"drained":                        h.State == berth.HostDraining,
+		"its worker does not answer":     h.State == berth.HostLost,
+		"kept free for an attempt":       kept,
+		"cordoned, as it failed":         fails && !tests,
+		"cordoned for this sweep":        lacks && !tests,
+		"the image was missing there; a": avoids(w, request, h),
+	} {
+		if strings.Contains(reason, words) {
+			require.True(t, is, reason)
+
+			said++
+		}
+	}
+
+	require.Equal(t, 1, said, "%q is one reason", reason)
 }
 
 // holds reports whether a demand fits the host when nothing is on it.
