@@ -39,8 +39,8 @@ type Request struct {
 	Number    int // of the trial
 	Demand    berth.Demand
 	Expected  time.Duration // of the whole attempt; 0 = unknown
-	Waited    time.Duration
-	KeptHost  string // what the last Decide kept free for it; empty = none
+	Waited    time.Duration // for room: not behind the sweep's own limit
+	KeptHost  string        // what the last Decide kept free for it; empty = none
 
 	VainHosts   []string // as the last Decide said
 	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own: the last choice
@@ -72,6 +72,10 @@ type Decision struct {
 	sweep   berth.Rejection // of the sweep's own limit; zero = none
 	former  *site           // the only host that could hold it, and is gone; nil = none
 }
+
+// Limited reports whether its sweep keeps the request from a place: no host was
+// looked at.
+func (d Decision) Limited() bool { return d.sweep.Dimension != "" }
 
 // Decide answers every request once, in the order it decided them. It does not
 // change its arguments.
@@ -110,7 +114,7 @@ func (r *round) decide(request *Request) Decision {
 	d := Decision{AttemptID: request.AttemptID, VainHosts: request.VainHosts, request: request, ledger: r.ledger}
 	limit := r.sweeps[request.SweepID]
 
-	if d.sweep = sweepRejection(limit, request.Away); d.sweep.Dimension != "" {
+	if d.sweep = sweepRejection(limit, request.Away); d.Limited() {
 		return d
 	}
 

@@ -6,11 +6,11 @@
 // memory measured free now covers it too; limits on attempts and contexts;
 // exclusive attempts are alone. A sweep's own limits come first.
 //
-// Order: requests that waited longer than DrainAfter, oldest first; then the
-// longest expected run weighted by its dominant share (longest processing time
-// first), so that long runs do not start last, and what nobody has measured
-// before all of them; then the oldest. Smaller ones
-// fill the gaps behind those that do not fit (backfill).
+// Order: requests that waited longer than DrainAfter, and not behind their
+// sweep's own limit, oldest first; then the longest expected run weighted by its
+// dominant share (longest processing time first), so that long runs do not start
+// last, and what nobody has measured before all of them; then the oldest.
+// Smaller ones fill the gaps behind those that do not fit (backfill).
 //
 // Nothing starves: for what waited for DrainAfter a host is kept free, the same
 // in every round, until the attempts on it have ended. It is kept free in turns:

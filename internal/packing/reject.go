@@ -16,7 +16,7 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 	switch {
 	case d.Placed:
 		return nil
-	case d.sweep.Dimension != "":
+	case d.Limited():
 		return []berth.Rejection{d.sweep}
 	case len(d.ledger.hosts) == 0:
 		return []berth.Rejection{{

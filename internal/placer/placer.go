@@ -62,7 +62,8 @@ type Placer struct {
 	log       *slog.Logger
 	explained time.Time
 	shrunk    time.Time
-	kept      map[string]kept // by attempt
+	kept      map[string]kept  // by attempt
+	clocks    map[string]clock // by attempt
 }
 
 // kept is what a round must know of the one before: the host that is kept free
@@ -104,8 +105,9 @@ func (p *Placer) Round(ctx context.Context) error {
 		return errors.Join(suspected, err)
 	}
 
-	decisions := packing.Decide(hosts, limits(use), p.requests(waiting))
+	decisions := packing.Decide(hosts, limits(use), p.requests(waiting, use))
 	p.keep(decisions)
+	p.tick(waiting, use, decisions)
 
 	return errors.Join(suspected, p.commit(ctx, decisions), p.settle(ctx, decisions), p.explain(ctx, waiting, decisions))
 }
@@ -132,7 +134,7 @@ func limits(use map[string]berth.SweepUse) map[string]packing.SweepLimit {
 	return out
 }
 
-func (p *Placer) requests(waiting []berth.WaitingRequest) []packing.Request {
+func (p *Placer) requests(waiting []berth.WaitingRequest, use map[string]berth.SweepUse) []packing.Request {
 	out := make([]packing.Request, 0, len(waiting))
 
 	for _, w := range waiting {
@@ -142,8 +144,8 @@ func (p *Placer) requests(waiting []berth.WaitingRequest) []packing.Request {
 
 		out = append(out, packing.Request{
 			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber,
-			Demand: w.Demand, Expected: w.Expected, Waited: w.Waited, KeptHost: p.kept[w.AttemptID].host, VainHosts: p.kept[w.AttemptID].vain,
-			FailedHosts: w.FailedHosts, Away: w.Away,
+			Demand: w.Demand, Expected: w.Expected, Waited: p.clock(w, use[w.SweepID]).wait(w.Waited),
+			KeptHost: p.kept[w.AttemptID].host, VainHosts: p.kept[w.AttemptID].vain, FailedHosts: w.FailedHosts, Away: w.Away,
 		})
 	}
 
