@@ -45,11 +45,12 @@ type WaitingRequest struct {
 }
 
 // Oversized is a waiting request that asks for more memory than any host has
-// that takes attempts now.
+// that takes attempts now, or than programs outside Berth leave there.
 type Oversized struct {
 	AttemptID  string
-	MostBytes  int64 // what the largest host has
+	MostBytes  int64 // what the largest host has, or has left
 	Impossible bool  // no other host may come back that has more: MostBytes is the last resort
+	Outside    bool  // a host has enough, but programs outside Berth use it now
 }
 
 // PlacementStatus is what became of a request, and all a trial needs to go on.

@@ -64,6 +64,7 @@ type Decision struct {
 	Placement  berth.Placement
 	Impossible bool     // no host could ever hold it, even when empty, nor could a former one
 	MostBytes  int64    // the memory of the largest host, when it is less than asked for: of those that take attempts, of all when impossible; 0 = it is not less, or all lack something else
+	Outside    bool     // MostBytes is what programs outside Berth leave now: a host has what is asked for
 	KeptHost   string   // takes nothing younger until this request fits; empty = none
 	VainHosts  []string // were kept free for the request until a turn was over: the next turn is for another host
 
@@ -139,7 +140,7 @@ func (r *round) decide(request *Request) Decision {
 	}
 
 	d.former, d.Impossible = r.ledger.impossible(&request.Demand)
-	d.MostBytes = r.ledger.most(request, d.Impossible)
+	d.MostBytes, d.Outside = r.ledger.most(request, d.Impossible)
 
 	if !d.Impossible && overdue(request) {
 		d.KeptHost, d.VainHosts = r.ledger.keep(request)

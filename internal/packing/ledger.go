@@ -234,24 +234,30 @@ func (l *ledger) impossible(d *berth.Demand) (former *site, impossible bool) {
 }
 
 // most is the memory of the largest host that has what else a request needs,
-// when it is less than the request asks for; else 0. Unless all count, only
-// hosts do that take attempts of the sweep.
-func (l *ledger) most(r *Request, all bool) int64 {
-	rest, most := r.Demand, int64(0)
+// when it is less than the request asks for; else what programs outside Berth
+// leave of the host where they leave the most, when that is less; else 0. Unless
+// all count, only hosts do that take attempts of the sweep. Of all, what is left
+// does not count: those programs may end.
+func (l *ledger) most(r *Request, all bool) (bytes int64, outside bool) {
+	rest, has, free := r.Demand, int64(0), int64(0)
 	rest.MemoryBytes = 0
 
 	for i := range l.hosts {
 		s := &l.hosts[i]
-		if s.capacity <= most || !all && !s.takes(r) || !s.holds(&rest) {
-			continue
+		if left := min(s.capacity, s.MemoryFreeBytes); (s.capacity > has || left > free) && (all || s.takes(r)) && s.holds(&rest) {
+			has, free = max(has, s.capacity), max(free, left)
 		}
 
-		if most = s.capacity; most >= r.Demand.MemoryBytes {
-			return 0
+		if has >= r.Demand.MemoryBytes && (all || free >= r.Demand.MemoryBytes) {
+			return 0, false
 		}
 	}
 
-	return most
+	if has < r.Demand.MemoryBytes {
+		return has, false
+	}
+
+	return free, free > 0
 }
 
 // avoid returns the hosts where the request's trial failed and the image of its

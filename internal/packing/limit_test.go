@@ -151,12 +151,19 @@ func TestDecide_SaysWhatTheLargestHostHas(t *testing.T) {
 
 	lost, former, narrow := host("l", 4, 64), host("f", 4, 64), host("n", 1, 32)
 	lost.State, former.State = berth.HostLost, berth.HostFormer
+	used, taken := host("u", 4, 32), host("t", 4, 32)
+	used.MemoryFreeBytes, taken.MemoryFreeBytes = 16*gib, 0
 
 	for name, tt := range map[string]struct {
 		hosts      []berth.Host
 		impossible bool
 		want       int64
 	}{
+		"programs outside hold the rest": {[]berth.Host{used, host("b", 4, 12)}, false, 16 * gib},
+		"not on another one":             {[]berth.Host{used, host("b", 4, 24)}, false, 0},
+		"a lost one has it":              {[]berth.Host{used, lost}, false, 16 * gib},
+		"they hold all":                  {[]berth.Host{taken}, false, 0},
+
 		"it fits an empty one":          {[]berth.Host{full("a", 4, 1), host("b", 4, 24)}, false, 0},
 		"a lost one could hold it":      {[]berth.Host{host("a", 4, 8), host("b", 4, 16), lost}, false, 16 * gib},
 		"one is too narrow":             {[]berth.Host{host("a", 4, 8), narrow, lost}, false, 8 * gib},
@@ -173,6 +180,7 @@ func TestDecide_SaysWhatTheLargestHostHas(t *testing.T) {
 			d := packing.Decide(tt.hosts, nil, []packing.Request{large})[0]
 			require.Equal(t, tt.impossible, d.Impossible)
 			require.Equal(t, tt.want, d.MostBytes)
+			require.Equal(t, tt.hosts[0].ID == "u" && tt.want > 0, d.Outside)
 		})
 	}
 }

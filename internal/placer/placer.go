@@ -209,7 +209,7 @@ func (p *Placer) settle(ctx context.Context, decisions []packing.Decision) error
 
 // shrink has requests ask for what the largest host has, where that may do: what
 // an out-of-memory of another trial added must not wait for a host that is lost,
-// nor end a trial once that host is removed.
+// nor for programs outside Berth, nor end a trial once that host is removed.
 func (p *Placer) shrink(ctx context.Context, decisions []packing.Decision) ([]string, error) {
 	var oversized []berth.Oversized
 
@@ -217,7 +217,7 @@ func (p *Placer) shrink(ctx context.Context, decisions []packing.Decision) ([]st
 
 	for _, d := range decisions {
 		if d.MostBytes > 0 && (due || d.Impossible) {
-			oversized = append(oversized, berth.Oversized{AttemptID: d.AttemptID, MostBytes: d.MostBytes, Impossible: d.Impossible})
+			oversized = append(oversized, berth.Oversized{AttemptID: d.AttemptID, MostBytes: d.MostBytes, Impossible: d.Impossible, Outside: d.Outside})
 		}
 	}
 

@@ -210,9 +210,11 @@ func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result) error {
 	return err
 }
 
-// Shrink has requests ask for no more than the largest host has, where that may
-// do: it is what was measured of the shape, or more. The trials that ran out of
-// memory themselves wait for a larger host, and take what is there only when no
+// Shrink has requests ask for no more than the largest host has, or than programs
+// outside Berth leave there, where that may do: it is what was measured of the
+// shape, or more. Until a run was measured throughout, a request waits for these
+// programs, which may leave next to nothing. The trials that ran out of memory
+// themselves wait for a larger host, and take what is there only when no
 // other may come back, if it is more than they ran out of. What the user wrote
 // stands. Shrink returns the attempts that ask for less now.
 func (s *Store) Shrink(ctx context.Context, oversized []berth.Oversized) (shrunk []string, err error) {
@@ -229,7 +231,7 @@ func (s *Store) Shrink(ctx context.Context, oversized []berth.Oversized) (shrunk
 			return err
 		}
 
-		measured, err := s.measured(ctx, tx, rows)
+		footprints, err := s.footprintsOf(ctx, tx, rows)
 		if err != nil {
 			return err
 		}
@@ -240,9 +242,9 @@ func (s *Store) Shrink(ctx context.Context, oversized []berth.Oversized) (shrunk
 		)
 
 		for _, row := range rows {
-			o := most[row.AttemptID]
+			o, f := most[row.AttemptID], footprints[row.ShapeKey]
 			if row.RanOutBytes > 0 && o.Impossible && o.MostBytes > row.RanOutBytes ||
-				row.RanOutBytes == 0 && !row.Sized && o.MostBytes >= measured[row.ShapeKey] {
+				row.RanOutBytes == 0 && !row.Sized && o.MostBytes >= memory.ReserveMeasured(f) && (!o.Outside || memory.Known(&f)) {
 				fit, bytes = append(fit, row.AttemptID), append(bytes, o.MostBytes)
 			}
 		}
@@ -261,25 +263,24 @@ func (s *Store) Shrink(ctx context.Context, oversized []berth.Oversized) (shrunk
 	return shrunk, err
 }
 
-// measured is the memory that the shapes of these requests were measured to
-// need, by shape; 0 = nothing is known.
-func (s *Store) measured(ctx context.Context, tx pgx.Tx, rows []dbsqlc.ListOversizedRow) (map[string]int64, error) {
+// footprintsOf is what is known of the shapes of these requests, by shape.
+func (s *Store) footprintsOf(ctx context.Context, tx pgx.Tx, rows []dbsqlc.ListOversizedRow) (map[string]berth.Footprint, error) {
 	keys := make([]string, len(rows))
 	for i, row := range rows {
 		keys[i] = row.ShapeKey
 	}
 
-	footprints, err := s.q.FootprintsOfShapes(ctx, tx, keys)
+	known, err := s.q.FootprintsOfShapes(ctx, tx, keys)
 	if err != nil {
 		return nil, err
 	}
 
-	measured := make(map[string]int64, len(footprints))
-	for _, f := range footprints {
-		measured[f.ShapeKey] = memory.ReserveMeasured(toFootprint(f))
+	footprints := make(map[string]berth.Footprint, len(known))
+	for _, f := range known {
+		footprints[f.ShapeKey] = toFootprint(f)
 	}
 
-	return measured, nil
+	return footprints, nil
 }
 
 // Footprint returns what is known of a shape, or nil.

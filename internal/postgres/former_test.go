@@ -197,6 +197,74 @@ func TestPlacer_SizesAnewWhatOnlyAHostThatWentHolds(t *testing.T) {
 	}
 }
 
+// Nor must it wait for programs outside Berth to end, which may run for weeks.
+func TestPlacer_SizesAnewWhatProgramsOutsideLeaveNoRoomFor(t *testing.T) {
+	t.Parallel()
+
+	const waiting, placed = berth.RequestWaiting, berth.RequestPlaced
+
+	for name, tt := range map[string]struct {
+		peak, ranOut   int64 // GiB
+		partial, sized bool
+		want           berth.RequestState
+	}{
+		"an out-of-memory of another trial": {peak: 10, want: placed},
+		"the shape was measured":            {peak: 18, want: waiting},
+		"nothing is measured":               {want: waiting},
+		"a run was measured in part":        {peak: 10, partial: true, want: waiting},
+		"the trial itself ran out":          {peak: 10, ranOut: 15, want: waiting},
+		"the user wrote the size":           {peak: 10, sized: true, want: waiting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			url := pgtest.URL(t)
+			b, pool := setupOn(t, url), openPool(t, url)
+			exec := func(statement string, args ...any) {
+				t.Helper()
+
+				_, err := pool.Exec(t.Context(), statement, args...)
+				require.NoError(t, err)
+			}
+
+			b.host.MemoryBytes, b.host.MemoryFreeBytes = 32*gib, 32*gib
+			require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+
+			if tt.sized {
+				exec("UPDATE sweeps SET spec = jsonb_set(spec::jsonb, '{resources}', '{\"memory\": \"24 GiB\"}')::json")
+			}
+
+			r := b.request(t, max(tt.ranOut, 1)*gib)
+			if tt.ranOut > 0 {
+				b.runs(t, r, berth.FailureHostOOM, tt.ranOut*gib)
+				r = b.again(t, r, 2)
+			}
+
+			exec("DELETE FROM footprints")
+
+			if tt.peak > 0 {
+				exec("INSERT INTO footprints (shape_key, source, samples, memory_peak_bytes, memory_floor_bytes) VALUES ($1, 'full', 3, $2, $3)",
+					r.ShapeKey, tt.peak*gib, 16*gib)
+			}
+
+			if tt.partial {
+				exec("UPDATE footprints SET source = 'partial', samples = 0")
+			}
+
+			exec("UPDATE placement_requests SET memory_bytes = $1 WHERE attempt_id = $2", 24*gib, r.AttemptID)
+			exec("UPDATE hosts SET memory_free_bytes = $1", 16*gib)
+			b.rounds(t)
+			require.Equal(t, tt.want, b.status(t, r))
+
+			if tt.want == placed {
+				attempt, err := b.store.GetAttempt(t.Context(), r.AttemptID)
+				require.NoError(t, err)
+				require.Equal(t, int64(16*gib), attempt.Demand.MemoryBytes)
+			}
+		})
+	}
+}
+
 // ask asks for a place for a trial that needs so many cores.
 func (b *bundle) ask(t *testing.T, pool *pgxpool.Pool, memory, cpuMilli int64) berth.PlacementRequest {
 	t.Helper()
