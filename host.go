@@ -140,6 +140,20 @@ type MachineHost struct {
 // CapacityBytes is the memory that all leases of the host may hold together.
 func (h Host) CapacityBytes() int64 { return h.MemoryBytes - h.MemoryHeadroomBytes }
 
+// aloneGranule is what AloneBytes is rounded down to, as reservations are.
+const aloneGranule = 64 << 20
+
+// AloneBytes is what an attempt alone on a host of such a capacity can have: not
+// what programs outside Berth use, or it would wait for them to end, and a
+// twentieth less than what they leave now, as they come and go.
+func AloneBytes(capacityBytes, freeBytes int64) int64 {
+	if freeBytes <= 0 || freeBytes >= capacityBytes {
+		return capacityBytes
+	}
+
+	return (freeBytes - freeBytes/20) / aloneGranule * aloneGranule
+}
+
 // DiskLow reports whether the host starts nothing new for want of disk.
 func (h Host) DiskLow() bool { return h.DiskFreeBytes < h.DiskHeadroomBytes }
 
@@ -195,8 +209,9 @@ const (
 
 // Placement is where an attempt goes.
 type Placement struct {
-	HostID   string `json:"host_id"`
-	DeviceID string `json:"device_id,omitempty"` // empty = CPU
+	HostID      string `json:"host_id"`
+	DeviceID    string `json:"device_id,omitempty"`    // empty = CPU
+	MemoryBytes int64  `json:"memory_bytes,omitempty"` // what an exclusive attempt gets of the host; 0 = what it asked for
 }
 
 // Rejection is why an attempt does not go to one candidate. Needed and Free

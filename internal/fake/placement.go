@@ -87,7 +87,7 @@ func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement
 				return berth.Errorf(berth.KindInternal, "no host %s", decisions[id].HostID)
 			}
 
-			host.MemoryReservedBytes += r.Demand.MemoryBytes
+			host.MemoryReservedBytes += r.gets(decisions[id]).MemoryBytes
 			host.CPUMilliReserved += r.Demand.CPUMilli
 			host.Attempts++
 
@@ -128,9 +128,19 @@ func holds(h berth.Host) bool {
 		0 <= h.Attempts && (h.MaxAttempts == 0 || h.Attempts <= h.MaxAttempts)
 }
 
+// gets is what the request holds once it is placed.
+func (r *request) gets(p berth.Placement) berth.Demand {
+	d := r.Demand
+	if d.Exclusive {
+		d.MemoryBytes = max(d.MemoryBytes, p.MemoryBytes)
+	}
+
+	return d
+}
+
 func (l *Ledger) book(r *request, p berth.Placement) {
 	l.tokens++
-	r.state = berth.RequestPlaced
+	r.state, r.Demand = berth.RequestPlaced, r.gets(p)
 	l.attempts[r.AttemptID] = &berth.Attempt{
 		ID: r.AttemptID, TrialID: r.TrialID, Number: r.Number, Stage: r.Stage, Purpose: r.Purpose, State: berth.AttemptPlaced,
 		HostID: p.HostID, DeviceID: p.DeviceID, Token: l.tokens, Demand: r.Demand, PlacedAt: l.now(),

@@ -47,6 +47,34 @@ func testBook(t *testing.T, b *bench) {
 	require.Equal(t, first.Demand, a.Demand)
 }
 
+// What is to be alone on its host gets what the decision found there, and
+// nothing else does.
+func testBookHost(t *testing.T, b *bench) {
+	last := b.Trial(t)
+	last.Demand = berth.Demand{MemoryBytes: 2 * gib, CPUMilli: 1000, Exclusive: true}
+	_, err := b.RequestPlacement(t.Context(), last)
+	require.NoError(t, err)
+
+	other := b.ask(t, 1)
+	give := func(of berth.PlacementRequest, memory int64) ([]string, error) {
+		return b.Place(t.Context(), map[string]berth.Placement{of.AttemptID: {HostID: b.host.ID, MemoryBytes: memory * gib}})
+	}
+
+	_, err = give(last, 9)
+	require.Equal(t, berth.KindExhausted, berth.KindOf(err), "%v", err)
+
+	placed, err := give(last, 6)
+	require.NoError(t, err)
+	require.Equal(t, []string{last.AttemptID}, placed)
+	b.requireReserved(t, 6, 1)
+	require.Equal(t, int64(6*gib), b.attempt(t, last.AttemptID).Demand.MemoryBytes)
+
+	_, err = give(other, 2)
+	require.NoError(t, err)
+	b.requireReserved(t, 7, 2)
+	require.Equal(t, int64(gib), b.attempt(t, other.AttemptID).Demand.MemoryBytes)
+}
+
 func testOverCapacity(t *testing.T, b *bench) {
 	b.place(t, 6)
 

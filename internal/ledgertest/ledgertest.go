@@ -60,6 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 	for name, test := range map[string]func(*testing.T, *bench){
 		"request":         testRequest,
 		"book":            testBook,
+		"book a host":     testBookHost,
 		"over capacity":   testOverCapacity,
 		"all or nothing":  testAllOrNothing,
 		"one live":        testOneLive,

@@ -35,9 +35,6 @@ const (
 	// times what the first of them measured (885 against 299 MiB). A trial that
 	// needs more than four times as much is an outlier, and grows alone.
 	raiseFactor = 4
-	// freeSpare is the fraction, one in so many, of the memory that programs
-	// outside Berth leave now which the last attempt does not count on.
-	freeSpare = 20
 	// minCPUMilli is the least share of a core that is booked, so that a job
 	// that mostly waits is not packed without bound.
 	minCPUMilli = 100
@@ -164,7 +161,8 @@ func RoomOf(hosts []berth.Host) Room {
 
 // AfterOOM returns the demand of the attempt that follows an out-of-memory of
 // host memory. ooms counts the trial's out-of-memory attempts so far and
-// maxAttempts bounds them; the last one gets a host for itself and all it has.
+// maxAttempts bounds them; the last one gets a host for itself and all it has:
+// at least this, and more where its host has more once it is placed.
 // ok is false when there is nothing larger to try: the trial is infeasible.
 func AfterOOM(last berth.Demand, peakBytes int64, ooms, maxAttempts int, room Room) (next berth.Demand, ok bool) {
 	if ooms >= maxAttempts || last.MemoryBytes >= room.CapacityBytes {
@@ -176,21 +174,10 @@ func AfterOOM(last berth.Demand, peakBytes int64, ooms, maxAttempts int, room Ro
 
 	if ooms == maxAttempts-1 {
 		next.Exclusive = true
-		next.MemoryBytes = max(next.MemoryBytes, room.all())
+		next.MemoryBytes = max(next.MemoryBytes, berth.AloneBytes(room.CapacityBytes, room.FreeBytes))
 	}
 
 	return next, true
-}
-
-// all is what an attempt alone on a host can have: not what programs outside
-// Berth use, or it would wait for them to end, and a little less than what they
-// leave now, as they come and go.
-func (r Room) all() int64 {
-	if r.FreeBytes <= 0 || r.FreeBytes >= r.CapacityBytes {
-		return r.CapacityBytes
-	}
-
-	return roundDown(r.FreeBytes - r.FreeBytes/freeSpare)
 }
 
 func roundUp(n int64) int64 { return (n + granule - 1) / granule * granule }

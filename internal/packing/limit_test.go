@@ -144,6 +144,36 @@ func TestDecide_SaysThatPlacesAreForWhatIsAway(t *testing.T) {
 	}
 }
 
+// An attempt that is to have a host for itself asked for what the largest had
+// then. It gets what its host has now.
+func TestDecide_TheLastAttemptGetsWhatItsHostHas(t *testing.T) {
+	t.Parallel()
+
+	small, large := host("small", 4, 16), host("large", 4, 64)
+	small.Attempts, small.MemoryReservedBytes = 1, gib
+
+	for name, tt := range map[string]struct {
+		free, asked int64 // GiB
+		shared      bool
+		want        int64 // MiB; 0 = as asked
+	}{
+		"a host came that has more":             {64, 16, false, 64 << 10},
+		"programs outside Berth use some of it": {40, 16, false, 38 << 10}, // but for a twentieth
+		"they leave just enough":                {40, 39, false, 39 << 10},
+		"it shares the host":                    {64, 16, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			h, last := large, ask("last", tt.asked, 1)
+			h.MemoryFreeBytes, last.Demand.Exclusive = tt.free*gib, !tt.shared
+
+			d := packing.Decide([]berth.Host{small, h}, nil, []packing.Request{last})[0]
+			require.Equal(t, berth.Placement{HostID: "large", MemoryBytes: tt.want << 20}, d.Placement)
+		})
+	}
+}
+
 // A request that is too large for the hosts that take attempts learns what they
 // have: less may do.
 func TestDecide_SaysWhatTheLargestHostHas(t *testing.T) {

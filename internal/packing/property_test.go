@@ -158,6 +158,9 @@ func book(t require.TestingT, w world, decisions []packing.Decision) []berth.Hos
 		}
 
 		demand := w.request(d.AttemptID).Demand
+		require.True(t, d.Placement.MemoryBytes == 0 || demand.Exclusive && d.Placement.MemoryBytes >= demand.MemoryBytes)
+		demand.MemoryBytes = max(demand.MemoryBytes, d.Placement.MemoryBytes)
+
 		i := slices.IndexFunc(hosts, func(h berth.Host) bool { return h.ID == d.Placement.HostID })
 		require.GreaterOrEqual(t, i, 0, "the host is one of those given")
 

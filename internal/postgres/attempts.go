@@ -215,8 +215,9 @@ func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result) error {
 // shape, or more. Until a run was measured throughout, a request waits for these
 // programs, which may leave next to nothing. The trials that ran out of memory
 // themselves wait for a larger host, and take what is there only when no
-// other may come back, if it is more than they ran out of. What the user wrote
-// stands. Shrink returns the attempts that ask for less now.
+// other may come back, if it is more than they ran out of. They wait for no
+// program outside Berth where they grow by a whole step all the same. What the
+// user wrote stands. Shrink returns the attempts that ask for less now.
 func (s *Store) Shrink(ctx context.Context, oversized []berth.Oversized) (shrunk []string, err error) {
 	most := make(map[string]berth.Oversized, len(oversized))
 	ids := make([]string, len(oversized))
@@ -242,9 +243,8 @@ func (s *Store) Shrink(ctx context.Context, oversized []berth.Oversized) (shrunk
 		)
 
 		for _, row := range rows {
-			o, f := most[row.AttemptID], footprints[row.ShapeKey]
-			if row.RanOutBytes > 0 && o.Impossible && o.MostBytes > row.RanOutBytes ||
-				row.RanOutBytes == 0 && !row.Sized && o.MostBytes >= memory.ReserveMeasured(f) && (!o.Outside || memory.Known(&f)) {
+			o := most[row.AttemptID]
+			if mayShrink(o, row, footprints[row.ShapeKey]) {
 				fit, bytes = append(fit, row.AttemptID), append(bytes, o.MostBytes)
 			}
 		}
@@ -261,6 +261,19 @@ func (s *Store) Shrink(ctx context.Context, oversized []berth.Oversized) (shrunk
 	})
 
 	return shrunk, err
+}
+
+func mayShrink(o berth.Oversized, row dbsqlc.ListOversizedRow, f berth.Footprint) bool {
+	measured := memory.ReserveMeasured(f)
+
+	switch {
+	case row.RanOutBytes > 0 && o.Impossible:
+		return o.MostBytes > row.RanOutBytes
+	case row.RanOutBytes > 0:
+		return o.Outside && o.MostBytes >= max(memory.Grow(row.RanOutBytes, 0), measured)
+	default:
+		return !row.Sized && o.MostBytes >= measured && (!o.Outside || memory.Known(&f))
+	}
 }
 
 // footprintsOf is what is known of the shapes of these requests, by shape.

@@ -197,6 +197,40 @@ func TestPlacer_SizesAnewWhatOnlyAHostThatWentHolds(t *testing.T) {
 	}
 }
 
+// The last attempt of a trial must not run out of memory at what a small host
+// had when it asked, alone on a large one that came meanwhile.
+func TestPlacer_TheLastAttemptGetsWhatItsHostHas(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	p := placer.New(b.store, slog.New(slog.DiscardHandler))
+
+	b.place(t, b.request(t, gib))
+	last := b.request(t, 8*gib)
+	_, err := pool.Exec(t.Context(), "UPDATE placement_requests SET exclusive = true WHERE attempt_id = $1", last.AttemptID)
+	require.NoError(t, err)
+	require.NoError(t, p.Round(t.Context()))
+	require.Equal(t, berth.RequestWaiting, b.status(t, last), "the small host has a neighbour")
+
+	large := b.host
+	large.ID, large.Name, large.MemoryBytes, large.MemoryFreeBytes = uuid.NewString(), "large", 64*gib+large.MemoryHeadroomBytes, 128*gib
+	require.NoError(t, b.store.RegisterHost(t.Context(), large, "test"))
+	require.NoError(t, p.Round(t.Context()))
+
+	status, err := b.store.PlacementStatus(t.Context(), last.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, berth.RequestPlaced, status.State)
+	require.Equal(t, large.ID, status.HostID)
+	require.Equal(t, int64(64*gib), status.Demand.MemoryBytes)
+
+	var lease, host int64
+
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT l.memory_bytes, h.memory_reserved_bytes FROM leases l JOIN hosts h ON h.id = l.host_id WHERE l.attempt_id = $1",
+		last.AttemptID).Scan(&lease, &host))
+	require.Equal(t, []int64{64 * gib, 64 * gib}, []int64{lease, host})
+}
+
 // Nor must it wait for programs outside Berth to end, which may run for weeks.
 func TestPlacer_SizesAnewWhatProgramsOutsideLeaveNoRoomFor(t *testing.T) {
 	t.Parallel()
@@ -204,16 +238,20 @@ func TestPlacer_SizesAnewWhatProgramsOutsideLeaveNoRoomFor(t *testing.T) {
 	const waiting, placed = berth.RequestWaiting, berth.RequestPlaced
 
 	for name, tt := range map[string]struct {
-		peak, ranOut   int64 // GiB
-		partial, sized bool
-		want           berth.RequestState
+		peak, ranOut          int64 // GiB
+		partial, sized, alone bool
+		want                  berth.RequestState
 	}{
 		"an out-of-memory of another trial": {peak: 10, want: placed},
 		"the shape was measured":            {peak: 18, want: waiting},
 		"nothing is measured":               {want: waiting},
 		"a run was measured in part":        {peak: 10, partial: true, want: waiting},
 		"the trial itself ran out":          {peak: 10, ranOut: 15, want: waiting},
+		"it ran out of much less":           {peak: 10, ranOut: 8, want: placed},
 		"the user wrote the size":           {peak: 10, sized: true, want: waiting},
+		"its last attempt grows":            {ranOut: 10, alone: true, want: placed},
+		"its last attempt hardly grows":     {ranOut: 12, alone: true, want: waiting},
+		"its last, a sibling needed more":   {peak: 18, ranOut: 10, alone: true, want: waiting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -251,7 +289,7 @@ func TestPlacer_SizesAnewWhatProgramsOutsideLeaveNoRoomFor(t *testing.T) {
 				exec("UPDATE footprints SET source = 'partial', samples = 0")
 			}
 
-			exec("UPDATE placement_requests SET memory_bytes = $1 WHERE attempt_id = $2", 24*gib, r.AttemptID)
+			exec("UPDATE placement_requests SET memory_bytes = $1, exclusive = $3 WHERE attempt_id = $2", 24*gib, r.AttemptID, tt.alone)
 			exec("UPDATE hosts SET memory_free_bytes = $1", 16*gib)
 			b.rounds(t)
 			require.Equal(t, tt.want, b.status(t, r))

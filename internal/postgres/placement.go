@@ -237,6 +237,7 @@ func (s *Store) Place(ctx context.Context, decisions map[string]berth.Placement)
 		params.AttemptIds = append(params.AttemptIds, attemptID)
 		params.HostIds = append(params.HostIds, p.HostID)
 		params.DeviceIds = append(params.DeviceIds, p.DeviceID)
+		params.MemoryBytes = append(params.MemoryBytes, p.MemoryBytes)
 	}
 
 	var placed []string

@@ -355,8 +355,9 @@ func (q *Queries) MarkImpossible(ctx context.Context, db DBTX, reasons json.RawM
 
 const placeRequests = `-- name: PlaceRequests :many
 WITH decided AS (
-    SELECT u.attempt_id, u.host_id, u.device_id, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
-    FROM (SELECT unnest($1::uuid[]) AS attempt_id, unnest($2::uuid[]) AS host_id, unnest($3::text[]) AS device_id) u
+    SELECT u.attempt_id, u.host_id, u.device_id, u.memory_bytes, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
+    FROM (SELECT unnest($1::uuid[]) AS attempt_id, unnest($2::uuid[]) AS host_id, unnest($3::text[]) AS device_id,
+        unnest($4::bigint[]) AS memory_bytes) u
     JOIN placement_requests r ON r.attempt_id = u.attempt_id
     WHERE r.state = 'waiting'
 ), open AS (
@@ -369,13 +370,13 @@ WITH decided AS (
     WHERE id IN (SELECT trial_id FROM placement_requests WHERE attempt_id = ANY ($1::uuid[]) AND state = 'waiting')
     ORDER BY id FOR NO KEY UPDATE
 ), locked_requests AS (
-    SELECT r.attempt_id, d.host_id, d.device_id
+    SELECT r.attempt_id, d.host_id, d.device_id, CASE WHEN r.exclusive THEN greatest(r.memory_bytes, d.memory_bytes) ELSE r.memory_bytes END AS bytes
     FROM decided d JOIN placement_requests r ON r.attempt_id = d.attempt_id JOIN locked_trials t ON t.id = r.trial_id
     JOIN sweeps s ON s.id = r.sweep_id LEFT JOIN open o ON o.sweep_id = s.id
     WHERE r.state = 'waiting' AND s.state IN ('pending', 'running') AND (s.max_parallel = 0 OR d.nth <= s.max_parallel - coalesce(o.attempts, 0))
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r FOR SHARE OF s
 ), placed AS (
-    UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = ''
+    UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = '', memory_bytes = d.bytes
     FROM locked_requests d
     WHERE r.attempt_id = d.attempt_id
     RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, d.host_id, nullif(d.device_id, '') AS device_id, nextval('lease_tokens') AS token
@@ -388,7 +389,7 @@ WITH decided AS (
     INSERT INTO leases (attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
         token, expires_at)
     SELECT attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
-        token, now() + $4::interval FROM placed
+        token, now() + $5::interval FROM placed
 ), locked_hosts AS (
     SELECT id FROM hosts WHERE id IN (SELECT host_id FROM placed) ORDER BY id FOR NO KEY UPDATE
 ), booked_hosts AS (
@@ -428,10 +429,11 @@ SELECT attempt_id, token FROM placed
 `
 
 type PlaceRequestsParams struct {
-	AttemptIds []string
-	HostIds    []string
-	DeviceIds  []string
-	Term       time.Duration
+	AttemptIds  []string
+	HostIds     []string
+	DeviceIds   []string
+	MemoryBytes []int64
+	Term        time.Duration
 }
 
 type PlaceRequestsRow struct {
@@ -445,12 +447,14 @@ type PlaceRequestsRow struct {
 // The same goes for a sweep whose image the host lacks.
 // A sweep may have been paused or stopped, or its max_parallel lowered, since the decision: what a person was told is so
 // holds for what is placed later. The lock makes the two wait for each other.
+// What is to be alone on its host gets what the decision found there (memory_bytes), if it still is to be.
 // PostgreSQL runs these parts in any order, so each reads the one whose rows must be locked before its own (store.go).
 func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequestsParams) ([]PlaceRequestsRow, error) {
 	rows, err := db.Query(ctx, placeRequests,
 		arg.AttemptIds,
 		arg.HostIds,
 		arg.DeviceIds,
+		arg.MemoryBytes,
 		arg.Term,
 	)
 	if err != nil {

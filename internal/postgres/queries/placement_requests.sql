@@ -64,10 +64,12 @@ GROUP BY l.sweep_id;
 -- The same goes for a sweep whose image the host lacks.
 -- A sweep may have been paused or stopped, or its max_parallel lowered, since the decision: what a person was told is so
 -- holds for what is placed later. The lock makes the two wait for each other.
+-- What is to be alone on its host gets what the decision found there (memory_bytes), if it still is to be.
 -- PostgreSQL runs these parts in any order, so each reads the one whose rows must be locked before its own (store.go).
 WITH decided AS (
-    SELECT u.attempt_id, u.host_id, u.device_id, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
-    FROM (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@host_ids::uuid[]) AS host_id, unnest(@device_ids::text[]) AS device_id) u
+    SELECT u.attempt_id, u.host_id, u.device_id, u.memory_bytes, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
+    FROM (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@host_ids::uuid[]) AS host_id, unnest(@device_ids::text[]) AS device_id,
+        unnest(@memory_bytes::bigint[]) AS memory_bytes) u
     JOIN placement_requests r ON r.attempt_id = u.attempt_id
     WHERE r.state = 'waiting'
 ), open AS (
@@ -80,13 +82,13 @@ WITH decided AS (
     WHERE id IN (SELECT trial_id FROM placement_requests WHERE attempt_id = ANY (@attempt_ids::uuid[]) AND state = 'waiting')
     ORDER BY id FOR NO KEY UPDATE
 ), locked_requests AS (
-    SELECT r.attempt_id, d.host_id, d.device_id
+    SELECT r.attempt_id, d.host_id, d.device_id, CASE WHEN r.exclusive THEN greatest(r.memory_bytes, d.memory_bytes) ELSE r.memory_bytes END AS bytes
     FROM decided d JOIN placement_requests r ON r.attempt_id = d.attempt_id JOIN locked_trials t ON t.id = r.trial_id
     JOIN sweeps s ON s.id = r.sweep_id LEFT JOIN open o ON o.sweep_id = s.id
     WHERE r.state = 'waiting' AND s.state IN ('pending', 'running') AND (s.max_parallel = 0 OR d.nth <= s.max_parallel - coalesce(o.attempts, 0))
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r FOR SHARE OF s
 ), placed AS (
-    UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = ''
+    UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = '', memory_bytes = d.bytes
     FROM locked_requests d
     WHERE r.attempt_id = d.attempt_id
     RETURNING r.*, d.host_id, nullif(d.device_id, '') AS device_id, nextval('lease_tokens') AS token
