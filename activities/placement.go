@@ -7,6 +7,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/memory"
+	"github.com/berthml/berth/internal/packing"
 )
 
 // A round of the placer takes about 10 ms, and is told of a request at once.
@@ -87,20 +88,20 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 	}
 
 	status, err := ask(ctx, request)
-	if err == nil && status.State == berth.RequestWaiting && hasRoom(hosts, demand) {
+	if err == nil && status.State == berth.RequestWaiting && hasRoom(hosts, request) {
 		status = a.decision(ctx, in.AttemptID, status)
 	}
 
 	return PlaceResult{Status: status, Asked: demand}, translate(err)
 }
 
-// hasRoom reports whether the demand fits one of the hosts as they are booked
-// now.
-func hasRoom(hosts []berth.Host, d berth.Demand) bool {
-	return slices.ContainsFunc(hosts, func(h berth.Host) bool {
-		return h.State == berth.HostReady && !h.Exclusive && d.CPUMilli <= h.CPUMilli-h.CPUMilliReserved &&
-			d.MemoryBytes <= h.CapacityBytes()-h.MemoryReservedBytes
-	})
+// hasRoom reports whether the request fits one of the hosts as they are booked
+// now. Only the placer knows what else waits, which hosts it keeps free, and what
+// the sweep runs: a place that one of these takes costs a few looks.
+func hasRoom(hosts []berth.Host, r berth.PlacementRequest) bool {
+	one := []packing.Request{{AttemptID: r.AttemptID, SweepID: r.SweepID, Demand: r.Demand}}
+
+	return packing.Decide(hosts, nil, one)[0].Placed
 }
 
 // decision waits a moment for what becomes of a request for which there is room.

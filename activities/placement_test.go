@@ -109,7 +109,7 @@ func (b *board) PlacementStatus(context.Context, string) (berth.PlacementStatus,
 func TestRequestPlacement_WaitsAMomentForTheDecision(t *testing.T) {
 	t.Parallel()
 
-	empty := berth.Host{ID: "h", State: berth.HostReady, MemoryBytes: 2 << 30, CPUMilli: 2000}
+	empty := berth.Host{ID: "h", State: berth.HostReady, MemoryBytes: 2 << 30, MemoryFreeBytes: 2 << 30, CPUMilli: 2000}
 	with := func(change func(h *berth.Host)) berth.Host {
 		h := empty
 		change(&h)
@@ -128,7 +128,14 @@ func TestRequestPlacement_WaitsAMomentForTheDecision(t *testing.T) {
 		"memory is taken": {board{host: with(func(h *berth.Host) { h.MemoryReservedBytes = 3 << 29 })}, berth.RequestWaiting, 0},
 		"cores are taken": {board{host: with(func(h *berth.Host) { h.CPUMilliReserved = 1500 })}, berth.RequestWaiting, 0},
 		"alone there":     {board{host: with(func(h *berth.Host) { h.Exclusive = true })}, berth.RequestWaiting, 0},
-		"host is lost":    {board{host: with(func(h *berth.Host) { h.State = berth.HostLost })}, berth.RequestWaiting, 0},
+		"memory is used":  {board{host: with(func(h *berth.Host) { h.MemoryFreeBytes = 1 << 29 })}, berth.RequestWaiting, 0},
+		"disk is full":    {board{host: with(func(h *berth.Host) { h.DiskHeadroomBytes = 1 })}, berth.RequestWaiting, 0},
+		"no more at once": {board{host: with(func(h *berth.Host) { h.Attempts, h.MaxAttempts = 1, 1 })}, berth.RequestWaiting, 0},
+		"cordoned":        {board{host: with(func(h *berth.Host) { h.CordonedAt, h.CordonSweep = new(time.Unix(0, 0)), "s" })}, berth.RequestWaiting, 0},
+		"lacks the image": {board{host: with(func(h *berth.Host) {
+			h.MissingImages = []berth.MissingImage{{SweepID: "s", Cordoned: true}}
+		})}, berth.RequestWaiting, 0},
+		"host is lost": {board{host: with(func(h *berth.Host) { h.State = berth.HostLost })}, berth.RequestWaiting, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +144,7 @@ func TestRequestPlacement_WaitsAMomentForTheDecision(t *testing.T) {
 				b := test.board
 				a := &Activities{Trials: &b, Placements: &b}
 
-				result, err := a.RequestPlacement(t.Context(), PlaceInput{AttemptID: "a"})
+				result, err := a.RequestPlacement(t.Context(), PlaceInput{SweepID: "s", AttemptID: "a"})
 				require.NoError(t, err)
 				require.Equal(t, test.state, result.Status.State)
 				require.Equal(t, test.looks, b.looks)
