@@ -546,6 +546,7 @@ func TestRun_ContainerThatSomebodyRemoved(t *testing.T) {
 		require.NoError(t, got.err)
 		require.Equal(t, berth.FailureInfra, got.outcome.Kind)
 		require.Equal(t, int64(300<<20), got.outcome.Usage.MemoryPeakBytes)
+		require.Equal(t, box.Container().ID, r.books.result(t).ContainerID, "it ran, so it is no failed start of the host")
 		require.Equal(t, 1, r.docks.made, "it is another attempt that runs it again")
 	})
 }
