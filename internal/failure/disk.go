@@ -121,7 +121,7 @@ func outputLost(e Evidence) (berth.FailureKind, string) {
 		return berth.FailureInfra, fmt.Sprintf("ended well while Docker was away, and its report of %q was lost with its output", e.Objective) + again
 	case !e.HasObjective && e.Disk.full():
 		return e.diskLow(fmt.Sprintf("it ended well and its report of %q is missing", e.Objective))
-	case e.FromLog && e.Disk.logFull() && !e.ReportedSince && e.Disk.Low():
+	case e.FromLog && e.Disk.logFull() && !e.ReportedSince && e.Disk.full(): // one disk, or both
 		return e.diskLow(fmt.Sprintf("it ended well, but Docker dropped what it printed meanwhile, maybe its report of %q", e.Objective))
 	case e.FromLog && e.Disk.logFull() && !e.ReportedSince:
 		return berth.FailureInfra, fmt.Sprintf("ended well, but the disk of Docker's logs on host %q was full: it had %s free, so reports of %q may be lost",

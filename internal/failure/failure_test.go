@@ -346,6 +346,10 @@ func TestClassify(t *testing.T) {
 		"it ended well, and only the disk of Docker's logs was full": {
 			with(reports(withDisk(90_000), true), func(e *failure.Evidence) { e.Disk.LogFreeBytes = 0 }), berth.FailureInfra, "the disk of Docker's logs",
 		},
+		"it ended well, the disk of Docker's logs was full, and its own was nearly": {
+			with(reports(withDisk(1536), true), func(e *failure.Evidence) { e.Disk.LogFreeBytes, e.Disk.OwnBytes = 0, 3000*mib }),
+			berth.FailureInfra, "the disk of Docker's logs",
+		},
 		"it ended well, and its log is torn": {
 			with(reports(withDisk(90_000), true), func(e *failure.Evidence) { e.LogTorn = true }), berth.FailureInfra, "a part of its log is lost",
 		},
