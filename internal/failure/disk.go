@@ -28,10 +28,10 @@ type DiskEvidence struct {
 // once a second. It is far below the headroom, in which what runs may end.
 const diskFullBytes = 16 << 20
 
-// failsWithin is how long a program takes to fail after a disk refused its file:
+// FailsWithin is how long a program takes to fail after a disk refused its file:
 // it may write its checkpoint in the background, try again, or clean up first.
 // What fails later, with all the room that it needs, fails for another reason.
-const failsWithin = time.Minute
+const FailsWithin = time.Minute
 
 // DiskFull reports whether a disk with so many bytes free may refuse files.
 func DiskFull(free int64) bool { return free < diskFullBytes }
@@ -49,15 +49,24 @@ func (d DiskEvidence) full() bool { return d.Measured && DiskFull(d.FreeBytes) }
 // a write is refused, and tells nobody (moby, daemon/logger/copier.go).
 func (d DiskEvidence) logFull() bool { return d.Measured && DiskFull(d.LogFreeBytes) }
 
+// fullAtEnd reports whether files may have been refused when it ended, or so soon
+// before that it ended for it.
+func (d DiskEvidence) fullAtEnd() bool { return d.full() && d.RoomFor <= FailsWithin }
+
 // filledByItself reports whether the disk would not have been low without the
-// attempt's files.
+// attempt's files. What it went on after is nobody's charge.
 func (d DiskEvidence) filledByItself() bool {
-	return d.Low() && d.OwnBytes >= d.KeptBytes()-d.FreeBytes
+	return d.Low() && d.RoomFor <= FailsWithin && d.OwnBytes >= d.KeptBytes()-d.FreeBytes
 }
 
 // hostDisk: the program says that a file system refused its file, and the host's
-// disk did. What only the trial itself fills is left to the other rules.
+// disk did. What only the trial itself fills is left to the other rules, and so is
+// what it said long before, unless the disk still refuses files.
 func hostDisk(e Evidence) (berth.FailureKind, string) {
+	if !e.Disk.fullAtEnd() && e.Disk.Problem == "" {
+		e = e.lately()
+	}
+
 	line := e.findWithout(noSpaceSigns, ownMemory)
 	if line == "" && e.Disk.Problem != "" {
 		line = e.findWithout(readOnlySigns, ownMemory)
@@ -87,7 +96,7 @@ func fullDisk(e Evidence) (berth.FailureKind, string) {
 		return "", ""
 	}
 
-	if !e.Disk.full() || e.Disk.RoomFor > failsWithin || e.find(noSpaceSigns) != "" {
+	if !e.Disk.fullAtEnd() || e.lately().find(noSpaceSigns) != "" {
 		return "", ""
 	}
 

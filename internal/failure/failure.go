@@ -43,6 +43,7 @@ type Evidence struct {
 	ReportedKind berth.FailureKind // the shim's error record in the metrics file
 	ExitCode     int
 	LogTail      []string // last 200 lines of both streams, oldest first
+	OldLines     int      // how many of them, the first ones, are older than FailsWithin at the end
 
 	OOMKilled        bool // Docker's flag
 	OOMEvent         bool // Docker's event

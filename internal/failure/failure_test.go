@@ -41,6 +41,19 @@ func withDisk(free int64, lines ...string) failure.Evidence {
 	}
 }
 
+const noSpace = "OSError: [Errno 28] No space left on device: '/trial/checkpoint/m.h5'"
+
+// earlyNoSpace is an attempt that was refused a file in its first hour, while its
+// files and others' filled the disk, and ended in its tenth.
+func earlyNoSpace(last []string, change func(*failure.Evidence)) failure.Evidence {
+	early := traceback(noSpace)[1:5] // it was caught and printed
+
+	return with(withDisk(0, append(early, last...)...), func(e *failure.Evidence) {
+		e.OldLines, e.Disk.OwnBytes, e.Disk.RoomFor = len(early), 3000*mib, 9*time.Hour
+		change(e)
+	})
+}
+
 // reports is an attempt that ended well and reported its objective.
 func reports(e failure.Evidence, fromLog bool) failure.Evidence {
 	e.ExitCode, e.Objective, e.HasObjective, e.ObjectiveStatus, e.FromLog = 0, "acc", true, berth.MetricFinite, fromLog
@@ -272,6 +285,10 @@ func TestClassify(t *testing.T) {
 		"its /tmp is full, and the host's disk too": {
 			withDisk(0, traceback("OSError: [Errno 28] No space left on device: '/tmp/x'")...), berth.FailureUserError, "/tmp",
 		},
+		"its /tmp was full in hour one, and the host's disk when it failed": {
+			with(withDisk(0, "OSError: [Errno 28] No space left on device: '/tmp/x'", "file write failed"), func(e *failure.Evidence) { e.OldLines = 1 }),
+			berth.FailureInfra, "it failed then (exit code 1): file write failed",
+		},
 		"another error on a full disk": {
 			withDisk(0, traceback("RuntimeError: [enforce fail at inline_container.cc:593] . PytorchStreamWriter failed writing file data/1: file write failed")...),
 			berth.FailureInfra, "it failed then (exit code 1): RuntimeError: [enforce fail",
@@ -287,6 +304,29 @@ func TestClassify(t *testing.T) {
 		},
 		"a bus error long after the disk was full": {
 			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode, e.Disk.RoomFor = 135, time.Minute+1 }), berth.FailureCrashed, "bus error",
+		},
+		"no space of hour one, and the host was restarted in hour ten": {
+			earlyNoSpace([]string{"epoch 9"}, func(e *failure.Evidence) { e.ExitCode, e.HostRestarted = 137, true }), berth.FailureInfra, "restarted",
+		},
+		"no space of hour one, and it failed in hour ten": {
+			earlyNoSpace(traceback("ValueError: shapes"), func(*failure.Evidence) {}), berth.FailureUserError, "ValueError: shapes",
+		},
+		"no space of hour one, on a disk that was nearly full, and it failed in hour ten": {
+			earlyNoSpace(traceback("ValueError: shapes"), func(e *failure.Evidence) { e.Disk.FreeBytes, e.Disk.RoomFor = 1000*mib, 0 }), berth.FailureUserError, "ValueError: shapes",
+		},
+		"no space of hour one, nobody looked at the disk, and it failed in hour ten": {
+			earlyNoSpace(traceback("ValueError: shapes"), func(e *failure.Evidence) {
+				e.Disk.FreeBytes, e.Disk.RoomFor, e.Disk.Missed = 90_000*mib, 0, true
+			}), berth.FailureUserError, "ValueError: shapes",
+		},
+		"no space of hour one, raised once more in hour ten": {
+			earlyNoSpace(traceback(noSpace), func(*failure.Evidence) {}), berth.FailureInfra, "it said: " + noSpace,
+		},
+		"no space of hour one, and not a word since": {
+			earlyNoSpace(nil, func(*failure.Evidence) {}), berth.FailureInfra, "it said: " + noSpace,
+		},
+		"no space of hour one, on a disk that is still full": {
+			earlyNoSpace(traceback("RuntimeError: no checkpoint"), func(e *failure.Evidence) { e.Disk.RoomFor = 0 }), berth.FailureDiskQuota, "it said: " + noSpace,
 		},
 		"killed from outside on a full disk": {
 			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode = 143 }), berth.FailurePreempted, "from outside",
@@ -331,6 +371,9 @@ func TestClassify(t *testing.T) {
 		// What a program printed may be lost.
 		"it ended well on a full disk, and its report is missing": {
 			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode, e.Objective = 0, "acc" }), berth.FailureInfra, `its report of "acc" is missing`,
+		},
+		"it ended well long after its files filled the disk, and its report is missing": {
+			earlyNoSpace(nil, func(e *failure.Evidence) { e.ExitCode, e.Objective = 0, "acc" }), berth.FailureInfra, `its report of "acc" is missing`,
 		},
 		"it ended well, and Docker may have dropped its best": {
 			reports(withDisk(0), true), berth.FailureInfra, "Docker dropped what it printed",
@@ -442,7 +485,8 @@ func TestLongLineIsCut(t *testing.T) {
 }
 
 func evidence(t *rapid.T) failure.Evidence {
-	lines := []string{tfGPU, tfCPU, tfInit, tfWarn, tfSoft, "", "CUDNN_STATUS_INTERNAL_ERROR", "MemoryError", "std::bad_alloc", "all well"}
+	lines := []string{tfGPU, tfCPU, tfInit, tfWarn, tfSoft, "", "CUDNN_STATUS_INTERNAL_ERROR", "MemoryError", "std::bad_alloc", "all well", noSpace}
+	tail := rapid.SliceOf(rapid.OneOf(rapid.SampledFrom(lines), rapid.String())).Draw(t, "log")
 
 	return failure.Evidence{
 		Intent: rapid.SampledFrom([]failure.Intent{
@@ -450,7 +494,8 @@ func evidence(t *rapid.T) failure.Evidence {
 			failure.IntentFlood, failure.IntentQuota,
 		}).Draw(t, "intent"),
 		ExitCode:   rapid.IntRange(0, 255).Draw(t, "exit"),
-		LogTail:    rapid.SliceOf(rapid.OneOf(rapid.SampledFrom(lines), rapid.String())).Draw(t, "log"),
+		LogTail:    tail,
+		OldLines:   rapid.IntRange(0, len(tail)).Draw(t, "old lines"),
 		OOMKilled:  rapid.Bool().Draw(t, "killed"),
 		OOMEvent:   rapid.Bool().Draw(t, "event"),
 		OOMKills:   rapid.IntRange(0, 3).Draw(t, "kills"),
@@ -510,6 +555,10 @@ func TestProperties(t *testing.T) {
 
 		if !e.Device.Asked {
 			require.NotEqual(t, berth.FailureDeviceOOM, kind)
+		}
+
+		if e.Disk.RoomFor > failure.FailsWithin && e.Intent == failure.IntentNone {
+			require.NotEqual(t, berth.FailureDiskQuota, kind, "its files filled the disk at another time")
 		}
 
 		near := berth.NearMemoryLimit(e.PeakBytes, e.MemoryLimitBytes)

@@ -125,6 +125,15 @@ func compile(patterns ...string) []*regexp.Regexp {
 	return compiled
 }
 
+// lately is the evidence without what the program said longer than FailsWithin
+// before its end: it got over that. The last thing that it said stays.
+func (e Evidence) lately() Evidence {
+	old := max(min(e.OldLines, len(e.LogTail)-1), 0)
+	e.LogTail, e.OldLines = e.LogTail[old:], e.OldLines-old
+
+	return e
+}
+
 // find returns the last line of the log with one of the signs, to be quoted.
 func (e Evidence) find(signs []*regexp.Regexp) string { return e.findWithout(signs, nil) }
 

@@ -35,14 +35,17 @@ func TestRun_AFullDiskOfAnotherTime(t *testing.T) {
 		exit   int
 		want   berth.FailureKind
 	}{
-		"before its files":           {berth.MetricsStdout, "", false, time.Hour, model, report, 0, berth.FailureOK},
-		"before its last report":     {berth.MetricsStdout, "acc=0.1\n", false, 2 * time.Second, 0, report, 0, berth.FailureOK},
-		"before the worker's end":    {berth.MetricsStdout, "", true, time.Hour, model, report, 0, berth.FailureOK},
-		"before it crashed":          {berth.MetricsFile, "", false, time.Hour, model, "", 139, berth.FailureCrashed},
-		"before it failed":           {berth.MetricsFile, "", false, time.Hour, model, wrong, 1, berth.FailureUserError},
-		"before the end and a crash": {berth.MetricsFile, "", true, time.Hour, model, "", 139, berth.FailureCrashed},
-		"just before it crashed":     {berth.MetricsFile, "", false, 10 * time.Second, model, "", 139, berth.FailureInfra},
-		"after its last report":      {berth.MetricsStdout, report, false, time.Hour, model, "bye\n", 0, berth.FailureInfra},
+		"before its files":                  {berth.MetricsStdout, "", false, time.Hour, model, report, 0, berth.FailureOK},
+		"before its last report":            {berth.MetricsStdout, "acc=0.1\n", false, 2 * time.Second, 0, report, 0, berth.FailureOK},
+		"before the worker's end":           {berth.MetricsStdout, "", true, time.Hour, model, report, 0, berth.FailureOK},
+		"before it crashed":                 {berth.MetricsFile, "", false, time.Hour, model, "", 139, berth.FailureCrashed},
+		"before it failed":                  {berth.MetricsFile, "", false, time.Hour, model, wrong, 1, berth.FailureUserError},
+		"before it failed, and it said so":  {berth.MetricsFile, noSpaceLine, false, time.Hour, model, wrong, 1, berth.FailureUserError},
+		"before it crashed, and it said so": {berth.MetricsFile, noSpaceLine, false, time.Hour, model, "epoch 9\n", 139, berth.FailureCrashed},
+		"before it said so, and crashed":    {berth.MetricsFile, "", false, time.Hour, model, noSpaceLine, 139, berth.FailureInfra},
+		"before the end and a crash":        {berth.MetricsFile, "", true, time.Hour, model, "", 139, berth.FailureCrashed},
+		"just before it crashed":            {berth.MetricsFile, "", false, 10 * time.Second, model, "", 139, berth.FailureInfra},
+		"after its last report":             {berth.MetricsStdout, report, false, time.Hour, model, "bye\n", 0, berth.FailureInfra},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

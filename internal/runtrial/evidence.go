@@ -21,7 +21,8 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	evidence := failure.Evidence{
 		Intent:           r.intent,
 		ExitCode:         code,
-		LogTail:          seen.tail,
+		LogTail:          seen.tail.lines,
+		OldLines:         seen.tail.before(finished.Add(-failure.FailsWithin)),
 		OOMKilled:        seen.exit.OOMKilled,
 		OOMEvent:         announced,
 		OOMKills:         seen.usage.OOMKills,

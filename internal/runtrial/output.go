@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,8 +16,6 @@ import (
 
 const (
 	pieceBytes  = 64 << 10 // of log, at most, in one row
-	tailLines   = 200      // kept for the classifier: a traceback and what a framework prints after it
-	lineBytes   = 4 << 10  // of one line kept for the classifier
 	longestLine = 1 << 20  // with metrics; a longer one is skipped, or its beginning
 	// pointsAtOnce go into one statement, which takes 0.1 s.
 	pointsAtOnce = 10_000
@@ -49,7 +46,7 @@ type output struct {
 	pieces []berth.LogPiece
 	cut    bool // the log limit was reached
 	torn   bool // the end of the log cannot be read
-	lines  []string
+	tail   tail
 
 	read    berth.LogPosition // what this run read
 	again   berth.LogResume   // from there, over another connection
@@ -183,10 +180,7 @@ func (o *output) take(c berth.LogChunk) bool {
 
 	o.read.Pass(c)
 
-	if line := bytes.TrimRight(c.Data, "\r\n"); len(line) > 0 {
-		o.lines = append(o.lines, strings.ToValidUTF8(string(line[:min(len(line), lineBytes)]), "\uFFFD"))
-		o.lines = o.lines[max(len(o.lines)-tailLines, 0):]
-	}
+	o.tail.take(c)
 
 	if o.readBefore(&o.earlier, c) {
 		return true
@@ -406,9 +400,10 @@ func (o *output) restore(pieces []berth.LogPiece) {
 	o.pieces = append(pieces, o.pieces...)
 }
 
-func (o *output) lastLines() []string {
+// lastLines are kept for the classifier.
+func (o *output) lastLines() tail {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	return o.lines
+	return o.tail
 }

@@ -30,8 +30,8 @@ type observation struct {
 	usage   berth.Usage
 	host    failure.HostEvidence
 	disk    failure.DiskEvidence
-	torn    bool     // the end of the log cannot be read
-	tail    []string // last lines of both streams
+	torn    bool // the end of the log cannot be read
+	tail    tail
 	metrics *series
 	notes   []string            // what was left out of them
 	points  []berth.MetricPoint // not in the database yet

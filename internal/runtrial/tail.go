@@ -1,0 +1,43 @@
+package runtrial
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+const (
+	tailLines = 200     // kept for the classifier: a traceback and what a framework prints after it
+	lineBytes = 4 << 10 // of one line kept for the classifier
+)
+
+// tail is the last lines of both streams that are not empty, oldest first.
+type tail struct {
+	lines []string
+	times []time.Time // when each was printed
+}
+
+func (t *tail) take(c berth.LogChunk) {
+	line := bytes.TrimRight(c.Data, "\r\n")
+	if len(line) == 0 {
+		return
+	}
+
+	t.lines = append(t.lines, strings.ToValidUTF8(string(line[:min(len(line), lineBytes)]), "\uFFFD"))
+	t.times = append(t.times, c.At)
+
+	over := max(len(t.lines)-tailLines, 0)
+	t.lines, t.times = t.lines[over:], t.times[over:]
+}
+
+// before is how many of the lines, the first ones, were printed before then.
+func (t *tail) before(then time.Time) int {
+	if i := slices.IndexFunc(t.times, func(at time.Time) bool { return !at.Before(then) }); i >= 0 {
+		return i
+	}
+
+	return len(t.times)
+}
