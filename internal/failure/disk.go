@@ -16,7 +16,8 @@ type DiskEvidence struct {
 	HeadroomBytes int64 // what Berth keeps free where trials keep their files
 	OwnBytes      int64 // what the attempt's files took there then; measured when less than the headroom was free
 
-	RoomFor time.Duration // how long that disk had room again when it ended; 0 = it was full then, or never was
+	FullBefore time.Duration // how long before the end Berth last saw that disk full; 0 = then, or never
+	FullLast   bool          // it was full when Berth looked last
 
 	Missed  bool   // the container ended while Berth did not look at the disk
 	Problem string // why the disk took no new file after the end, in plain words
@@ -51,12 +52,12 @@ func (d DiskEvidence) logFull() bool { return d.Measured && DiskFull(d.LogFreeBy
 
 // fullAtEnd reports whether files may have been refused when it ended, or so soon
 // before that it ended for it.
-func (d DiskEvidence) fullAtEnd() bool { return d.full() && d.RoomFor <= FailsWithin }
+func (d DiskEvidence) fullAtEnd() bool { return d.full() && d.FullBefore <= FailsWithin }
 
 // filledByItself reports whether the disk would not have been low without the
 // attempt's files. What it went on after is nobody's charge.
 func (d DiskEvidence) filledByItself() bool {
-	return d.Low() && d.RoomFor <= FailsWithin && d.OwnBytes >= d.KeptBytes()-d.FreeBytes
+	return d.Low() && d.FullBefore <= FailsWithin && d.OwnBytes >= d.KeptBytes()-d.FreeBytes
 }
 
 // hostDisk: the program says that a file system refused its file, and the host's
@@ -89,18 +90,25 @@ func hostDisk(e Evidence) (berth.FailureKind, string) {
 }
 
 // fullDisk: what a program says last goes through Docker's log, which a full
-// disk refuses as well, and some frameworks do not name the reason.
+// disk refuses as well, and some frameworks do not name the reason. A disk that
+// was full when Berth looked last, and at which nobody looked when the program
+// ended without a word, may have been full until then.
 func fullDisk(e Evidence) (berth.FailureKind, string) {
 	switch e.ExitCode {
 	case exitDocker, exitNotRunnable, exitNotFound, exitSignal + sigkill, exitSignal + sigterm: // that no disk does
 		return "", ""
 	}
 
-	if !e.Disk.fullAtEnd() || e.lately().find(noSpaceSigns) != "" {
+	switch {
+	case e.lately().find(noSpaceSigns) != "":
+		return "", ""
+	case e.Disk.fullAtEnd():
+		return e.diskLow(fmt.Sprintf("it failed then (exit code %d): %s", e.ExitCode, e.lastWords()))
+	case e.Disk.FullLast && e.Disk.Missed && e.silent():
+		return e.diskLow(fmt.Sprintf("it failed when Berth did not look at it any more, maybe for that (exit code %d): %s", e.ExitCode, e.lastWords()))
+	default:
 		return "", ""
 	}
-
-	return e.diskLow(fmt.Sprintf("it failed then (exit code %d): %s", e.ExitCode, e.lastWords()))
 }
 
 // diskLow is the end of an attempt that a full disk took its result from: not

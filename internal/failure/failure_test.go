@@ -49,7 +49,7 @@ func earlyNoSpace(last []string, change func(*failure.Evidence)) failure.Evidenc
 	early := traceback(noSpace)[1:5] // it was caught and printed
 
 	return with(withDisk(0, append(early, last...)...), func(e *failure.Evidence) {
-		e.OldLines, e.Disk.OwnBytes, e.Disk.RoomFor = len(early), 3000*mib, 9*time.Hour
+		e.OldLines, e.Disk.OwnBytes, e.Disk.FullBefore = len(early), 3000*mib, 9*time.Hour
 		change(e)
 	})
 }
@@ -300,10 +300,10 @@ func TestClassify(t *testing.T) {
 			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode = 135 }), berth.FailureInfra, `the disk of host "a" was full`,
 		},
 		"a bus error while the disk was full, or soon after": {
-			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode, e.Disk.RoomFor = 135, time.Minute }), berth.FailureInfra, `the disk of host "a" was full`,
+			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode, e.Disk.FullBefore = 135, time.Minute }), berth.FailureInfra, `the disk of host "a" was full`,
 		},
 		"a bus error long after the disk was full": {
-			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode, e.Disk.RoomFor = 135, time.Minute+1 }), berth.FailureCrashed, "bus error",
+			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode, e.Disk.FullBefore = 135, time.Minute+1 }), berth.FailureCrashed, "bus error",
 		},
 		"no space of hour one, and the host was restarted in hour ten": {
 			earlyNoSpace([]string{"epoch 9"}, func(e *failure.Evidence) { e.ExitCode, e.HostRestarted = 137, true }), berth.FailureInfra, "restarted",
@@ -312,11 +312,11 @@ func TestClassify(t *testing.T) {
 			earlyNoSpace(traceback("ValueError: shapes"), func(*failure.Evidence) {}), berth.FailureUserError, "ValueError: shapes",
 		},
 		"no space of hour one, on a disk that was nearly full, and it failed in hour ten": {
-			earlyNoSpace(traceback("ValueError: shapes"), func(e *failure.Evidence) { e.Disk.FreeBytes, e.Disk.RoomFor = 1000*mib, 0 }), berth.FailureUserError, "ValueError: shapes",
+			earlyNoSpace(traceback("ValueError: shapes"), func(e *failure.Evidence) { e.Disk.FreeBytes, e.Disk.FullBefore = 1000*mib, 0 }), berth.FailureUserError, "ValueError: shapes",
 		},
 		"no space of hour one, nobody looked at the disk, and it failed in hour ten": {
 			earlyNoSpace(traceback("ValueError: shapes"), func(e *failure.Evidence) {
-				e.Disk.FreeBytes, e.Disk.RoomFor, e.Disk.Missed = 90_000*mib, 0, true
+				e.Disk.FreeBytes, e.Disk.FullBefore, e.Disk.Missed = 90_000*mib, 0, true
 			}), berth.FailureUserError, "ValueError: shapes",
 		},
 		"no space of hour one, raised once more in hour ten": {
@@ -326,7 +326,7 @@ func TestClassify(t *testing.T) {
 			earlyNoSpace(nil, func(*failure.Evidence) {}), berth.FailureInfra, "it said: " + noSpace,
 		},
 		"no space of hour one, on a disk that is still full": {
-			earlyNoSpace(traceback("RuntimeError: no checkpoint"), func(e *failure.Evidence) { e.Disk.RoomFor = 0 }), berth.FailureDiskQuota, "it said: " + noSpace,
+			earlyNoSpace(traceback("RuntimeError: no checkpoint"), func(e *failure.Evidence) { e.Disk.FullBefore = 0 }), berth.FailureDiskQuota, "it said: " + noSpace,
 		},
 		"killed from outside on a full disk": {
 			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode = 143 }), berth.FailurePreempted, "from outside",
@@ -508,8 +508,9 @@ func evidence(t *rapid.T) failure.Evidence {
 		Disk: failure.DiskEvidence{
 			Measured: rapid.Bool().Draw(t, "disk measured"), FreeBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "disk"),
 			LogFreeBytes: rapid.Int64Range(0, 100*mib).Draw(t, "disk of logs"), OwnBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "own files"),
-			RoomFor: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "room for")), HeadroomBytes: 2000 * mib, Missed: rapid.Bool().Draw(t, "disk missed"),
-			Problem: rapid.SampledFrom([]string{"", "read-only"}).Draw(t, "disk problem"),
+			FullBefore: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "full before")), HeadroomBytes: 2000 * mib, Missed: rapid.Bool().Draw(t, "disk missed"),
+			FullLast: rapid.Bool().Draw(t, "full last"),
+			Problem:  rapid.SampledFrom([]string{"", "read-only"}).Draw(t, "disk problem"),
 		},
 		LogTorn:          rapid.Bool().Draw(t, "log torn"),
 		FromLog:          rapid.Bool().Draw(t, "from log"),
@@ -557,7 +558,7 @@ func TestProperties(t *testing.T) {
 			require.NotEqual(t, berth.FailureDeviceOOM, kind)
 		}
 
-		if e.Disk.RoomFor > failure.FailsWithin && e.Intent == failure.IntentNone {
+		if e.Disk.FullBefore > failure.FailsWithin && e.Intent == failure.IntentNone {
 			require.NotEqual(t, berth.FailureDiskQuota, kind, "its files filled the disk at another time")
 		}
 

@@ -134,6 +134,9 @@ func (e Evidence) lately() Evidence {
 	return e
 }
 
+// silent reports whether the program said nothing in the FailsWithin before its end.
+func (e Evidence) silent() bool { return e.OldLines == len(e.LogTail) }
+
 // find returns the last line of the log with one of the signs, to be quoted.
 func (e Evidence) find(signs []*regexp.Regexp) string { return e.findWithout(signs, nil) }
 

@@ -19,7 +19,7 @@ import (
 const (
 	// diskName is the file that keeps what was seen of the host's disks.
 	diskName = "disk.json"
-	// diskRecordBytes is the size of that file: its longest content has 320 bytes.
+	// diskRecordBytes is the size of that file: its longest content has 380 bytes.
 	diskRecordBytes = 512
 	// lookEvery is how often Berth looks at the host's disks.
 	lookEvery = time.Second
@@ -34,8 +34,10 @@ type keptDisk struct {
 	FreeBytes    int64     `json:"free_bytes"`
 	LogFreeBytes int64     `json:"log_free_bytes"`
 	OwnBytes     int64     `json:"own_bytes,omitempty"`  // of the attempt's files when FreeBytes was seen
-	RoomAt       time.Time `json:"room_at,omitzero"`     // when the disk was first seen with room again; zero = it is full, or never was
-	LogRoomAt    time.Time `json:"log_room_at,omitzero"` // the same of the disk of Docker's logs
+	FullAt       time.Time `json:"full_at,omitzero"`     // when the disk was last seen full; zero = never
+	RoomAt       time.Time `json:"room_at,omitzero"`     // when it was first seen with room after that; zero = not since, or it never was full
+	LogFullAt    time.Time `json:"log_full_at,omitzero"` // the same of the disk of Docker's logs
+	LogRoomAt    time.Time `json:"log_room_at,omitzero"`
 
 	// Intent is why Berth ended the attempt when its files have gone before its
 	// verdict was safe (makeRoom). Else it is where all intents are (keptIntent).
@@ -102,8 +104,8 @@ func (r *run) lookAtDisk(ctx context.Context, last bool) {
 		seen = keptDisk{Container: r.container.ID, FreeBytes: math.MaxInt64, LogFreeBytes: math.MaxInt64}
 	}
 
-	worse := worst(&seen.FreeBytes, &seen.RoomAt, files, now)
-	worst(&seen.LogFreeBytes, &seen.LogRoomAt, logs, now)
+	worse := worst(&seen.FreeBytes, &seen.FullAt, &seen.RoomAt, files, now)
+	worst(&seen.LogFreeBytes, &seen.LogFullAt, &seen.LogRoomAt, logs, now)
 
 	if worse && files < r.keptBytes() {
 		seen.OwnBytes = r.ownBytes(ctx, last)
@@ -119,10 +121,10 @@ func (r *run) lookAtDisk(ctx context.Context, last bool) {
 
 // worst takes in what a disk has free now. It reports whether that stands for the
 // disk from now on: the disk is full, or has less free than ever and never was full.
-func worst(free *int64, roomAt *time.Time, now int64, at time.Time) bool {
+func worst(free *int64, fullAt, roomAt *time.Time, now int64, at time.Time) bool {
 	switch {
 	case failure.DiskFull(now):
-		*free, *roomAt = now, time.Time{}
+		*free, *fullAt, *roomAt = now, at, time.Time{}
 	case failure.DiskFull(*free):
 		if roomAt.IsZero() {
 			*roomAt = at
@@ -185,11 +187,22 @@ func (r *run) diskEvidence(ended time.Time) failure.DiskEvidence {
 		HeadroomBytes: r.config.DiskHeadroom, Missed: r.disk.missed, Problem: r.DiskProblem(),
 	}
 
-	if !seen.RoomAt.IsZero() {
-		d.RoomFor = max(ended.Sub(seen.RoomAt), 0)
+	if !seen.FullAt.IsZero() {
+		d.FullBefore, d.FullLast = max(ended.Sub(seen.FullAt), 0), seen.RoomAt.IsZero()
 	}
 
 	return d
+}
+
+// reportedSince reports whether a report was printed after the disk of Docker's
+// logs was last full, and none that may have followed was lost: the report is a
+// final one, or that disk was seen with room before it.
+func (k keptDisk) reportedSince(at time.Time, final bool) bool {
+	if final {
+		return !k.LogFullAt.IsZero() && at.After(k.LogFullAt)
+	}
+
+	return !k.LogRoomAt.IsZero() && at.After(k.LogRoomAt)
 }
 
 // keepDisk overwrites the file in place: a full disk takes no second copy.

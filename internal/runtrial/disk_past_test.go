@@ -92,6 +92,90 @@ func TestRun_AFullDiskOfAnotherTime(t *testing.T) {
 	}
 }
 
+// The worker is away from the moment when its trial's files and others' had filled
+// the disk. What is known of the hours since is what the trial printed.
+func TestRun_AFullDiskWhileNobodyLooks(t *testing.T) {
+	t.Parallel()
+
+	const (
+		epoch = "epoch 9\n"
+		wrong = "ValueError: shapes do not match\n"
+		late  = 10 * time.Hour
+	)
+
+	for name, c := range map[string]struct {
+		after time.Duration // from the worker's end to the container's
+		says  string        // then
+		exit  int
+		room  bool // the worker still saw that the disk had room
+		back  bool // the worker is back before that
+		want  berth.FailureKind
+	}{
+		"failed":                        {late, wrong, 1, false, false, berth.FailureUserError},
+		"failed, the worker is back":    {late, wrong, 1, false, true, berth.FailureUserError},
+		"failed, no words are left":     {late, "", 1, false, false, berth.FailureInfra},
+		"failed for the full disk":      {late, noSpaceLine, 1, false, false, berth.FailureInfra},
+		"crashed":                       {late, epoch, 139, false, false, berth.FailureCrashed},
+		"crashed, no words are left":    {late, "", 139, false, false, berth.FailureInfra},
+		"killed":                        {late, "", 137, false, false, berth.FailureKilled},
+		"reported":                      {late, "acc=0.9\n", 0, false, false, berth.FailureInfra}, // maybe not for the last time
+		"reported for the last time":    {late, `{"type": "final", "acc": 0.9}` + "\n", 0, false, false, berth.FailureOK},
+		"reported, the worker is back":  {late, "acc=0.9\n", 0, false, true, berth.FailureOK},
+		"failed at once, no words left": {10 * time.Second, "", 1, false, false, berth.FailureDiskQuota},
+		"failed when it had room":       {late, "", 1, true, false, berth.FailureUserError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				free := r.hasSmallDisk()
+				model := filepath.Join(r.checkpoints(), "model")
+				box := r.readFor(t, 2*time.Second, func(box *fake.Process) {
+					box.Print(berth.Stdout, "acc=0.1\n")
+					require.NoError(t, os.WriteFile(model, make([]byte, 21<<20), 0o600)) // more than the headroom
+					free.Store(1 << 20)
+				})
+
+				free.Store(plenty)
+
+				if c.room {
+					r.readFor(t, 2*time.Second, func(*fake.Process) {})
+				}
+
+				time.Sleep(c.after)
+
+				var ended <-chan answer
+				if c.back {
+					ended = r.start(t.Context(), r.order())
+
+					time.Sleep(2 * time.Second)
+				}
+
+				box.Print(berth.Stdout, c.says)
+				box.Exit(c.exit)
+
+				if !c.back {
+					ended = r.start(t.Context(), r.order())
+				}
+
+				got := await(t, ended)
+				require.NoError(t, got.err)
+				require.Equal(t, c.want, got.outcome.Kind, got.outcome.Message)
+
+				if c.want == berth.FailureDiskQuota {
+					require.NoFileExists(t, model)
+				} else {
+					require.FileExists(t, model)
+				}
+
+				if c.want == berth.FailureOK {
+					require.InDelta(t, 0.9, *got.outcome.Value, 0)
+				}
+			})
+		})
+	}
+}
+
 // A disk that is full when the container is collected tells nothing of the time
 // when the container ran.
 func TestRun_ADiskThatIsFullAfterTheEnd(t *testing.T) {

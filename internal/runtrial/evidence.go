@@ -45,8 +45,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		evidence.Objective, evidence.FromLog = o.Metric, r.who.Spec.Metrics.Source == berth.MetricsStdout
 		value, evidence.ObjectiveStatus = seen.metrics.objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""
-		room := r.disk.seen.LogRoomAt
-		evidence.ReportedSince = !room.IsZero() && seen.metrics.reportedAt(*o).After(room)
+		evidence.ReportedSince = r.disk.seen.reportedSince(seen.metrics.reportedAt(*o))
 	}
 
 	kind, message := failure.Classify(evidence)

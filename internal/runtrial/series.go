@@ -195,8 +195,9 @@ func (s *series) objective(o berth.Objective) (value *float64, status berth.Metr
 }
 
 // reportedAt is when the only report that counts was made: a final record, or the
-// last one. It is zero when several count, or none was made.
-func (s *series) reportedAt(o berth.Objective) time.Time {
+// last one, which others may have followed. It is zero when several count, or none
+// was made.
+func (s *series) reportedAt(o berth.Objective) (at time.Time, final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -204,12 +205,12 @@ func (s *series) reportedAt(o berth.Objective) time.Time {
 
 	switch {
 	case h == nil:
-		return time.Time{}
+		return time.Time{}, false
 	case h.Final != nil:
-		return h.Final.At
+		return h.Final.At, true
 	case o.Strategy == berth.StrategyLast || o.Strategy == "":
-		return h.LastAt
+		return h.LastAt, false
 	default:
-		return time.Time{}
+		return time.Time{}, false
 	}
 }
