@@ -40,6 +40,7 @@ type Request struct {
 	Demand    berth.Demand
 	Expected  time.Duration // of the whole attempt; 0 = unknown
 	Waited    time.Duration // for room: not behind the sweep's own limit
+	Asked     time.Duration // since it asked, behind that limit too: whose turn it is among its siblings
 	KeptHost  string        // what the last Decide kept free for it; empty = none
 
 	VainHosts   []string // as the last Decide said
@@ -55,6 +56,8 @@ type SweepLimit struct {
 	Running     int // attempts that hold a lease now
 	Away        int // attempts that a host holds which does not answer, and that are to be run again: not in Running
 	Paused      bool
+
+	waiting int // requests that are sure of a place, on the host that is kept free for them
 }
 
 // Decision is the answer to one request: a placement, or why not.
@@ -131,7 +134,8 @@ func (r *round) decide(request *Request) Decision {
 
 	if !r.full[needed] {
 		if d.Placement, d.Placed = r.ledger.place(request); d.Placed {
-			r.sweeps[request.SweepID] = limit.take(request.Away)
+			limit.Running++
+			r.sweeps[request.SweepID] = limit.returned(request.Away)
 
 			return d
 		}
@@ -147,16 +151,16 @@ func (r *round) decide(request *Request) Decision {
 	}
 
 	if d.KeptHost != "" { // or a younger sibling takes the sweep's free place, and the host is kept no more
-		r.sweeps[request.SweepID] = limit.take(request.Away)
+		limit.waiting++
+		r.sweeps[request.SweepID] = limit.returned(request.Away)
 	}
 
 	return d
 }
 
-// take is the limit once a request of the sweep has a place, or is sure of one.
-func (l SweepLimit) take(away bool) SweepLimit {
-	l.Running++
-
+// returned is the limit once the place that was kept for an away attempt is
+// another's.
+func (l SweepLimit) returned(away bool) SweepLimit {
 	if away {
 		l.Away = max(l.Away-1, 0)
 	}
@@ -165,7 +169,9 @@ func (l SweepLimit) take(away bool) SweepLimit {
 }
 
 // order returns the indexes of requests: overdue ones first, by age, then by
-// weight.
+// weight. The places of a sweep in this order are its own: among its requests
+// those that asked longest ago have them, so that none waits behind the limit of
+// its sweep until that has no heavier ones.
 func (r *round) order(requests []Request) []int {
 	type key struct {
 		index   int
@@ -209,7 +215,47 @@ func (r *round) order(requests []Request) []int {
 		ordered[i] = k.index
 	}
 
+	takeTurns(requests, ordered)
+
 	return ordered
+}
+
+// takeTurns sorts the requests of each sweep that has some whose turn it is: in
+// the places that they have together, these come first, the oldest before others.
+func takeTurns(requests []Request, ordered []int) {
+	places := make(map[string][]int) // of a sweep's requests that are not overdue
+	due := make(map[string]bool)
+
+	for place, i := range ordered {
+		if r := &requests[i]; !overdue(r) {
+			places[r.SweepID] = append(places[r.SweepID], place)
+			due[r.SweepID] = due[r.SweepID] || r.Asked >= DrainAfter
+		}
+	}
+
+	for sweep := range due {
+		if !due[sweep] {
+			continue
+		}
+
+		turns := make([]int, len(places[sweep]))
+		for n, place := range places[sweep] {
+			turns[n] = ordered[place]
+		}
+
+		slices.SortStableFunc(turns, func(a, b int) int {
+			x, y := &requests[a], &requests[b]
+			if x.Asked < DrainAfter && y.Asked < DrainAfter {
+				return 0
+			}
+
+			return cmp.Or(cmp.Compare(y.Asked, x.Asked), cmp.Compare(x.Number, y.Number))
+		})
+
+		for n, place := range places[sweep] {
+			ordered[place] = turns[n]
+		}
+	}
 }
 
 func overdue(request *Request) bool { return overdueFor(request) >= 0 }

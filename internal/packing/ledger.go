@@ -243,9 +243,10 @@ func (l *ledger) impossible(d *berth.Demand) (former *site, impossible bool) {
 
 // most is the memory of the largest host that has what else a request needs,
 // when it is less than the request asks for; else what programs outside Berth
-// leave of the host where they leave the most, when that is less; else 0. Unless
-// all count, only hosts do that take attempts of the sweep. Of all, what is left
-// does not count: those programs may end.
+// leave of the host where they leave the most, when that is less, and a little
+// less still, as they come and go (berth.AloneBytes); else 0. Unless all count,
+// only hosts do that take attempts of the sweep. Of all, what is left does not
+// count: those programs may end.
 func (l *ledger) most(r *Request, all bool) (bytes int64, outside bool) {
 	rest, has, free := r.Demand, int64(0), int64(0)
 	rest.MemoryBytes = 0
@@ -265,7 +266,11 @@ func (l *ledger) most(r *Request, all bool) (bytes int64, outside bool) {
 		return has, false
 	}
 
-	return free, free > 0
+	if free == 0 {
+		return 0, false
+	}
+
+	return berth.AloneBytes(has, free), true
 }
 
 // avoid returns the hosts where the request's trial failed and the image of its

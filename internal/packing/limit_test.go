@@ -174,10 +174,73 @@ func TestDecide_TheLastAttemptGetsWhatItsHostHas(t *testing.T) {
 	}
 }
 
+// A sibling that waits for the machine that is kept for it takes a place of the
+// sweep, and does not run.
+func TestDecide_SaysThatAPlaceIsForWhatKeepsAHost(t *testing.T) {
+	t.Parallel()
+
+	large, wide := host("large", 4, 8), of("s", ask("wide", 8, 1))
+	large.MemoryReservedBytes, large.Attempts, wide.Waited = gib, 1, packing.DrainAfter
+
+	for name, tt := range map[string]struct {
+		limit packing.SweepLimit
+		want  string
+	}{
+		"nothing runs": {packing.SweepLimit{MaxParallel: 1}, "the sweep's max_parallel is 1: 0 running, 1 waiting for a host that is kept free"},
+		"one runs":     {packing.SweepLimit{MaxParallel: 2, Running: 1}, "the sweep's max_parallel is 2: 1 running, 1 waiting for a host that is kept free"},
+		"one is away": {
+			packing.SweepLimit{MaxParallel: 2, Away: 1},
+			"the sweep's max_parallel is 2: 0 running, 1 waiting for a host that is kept free, 1 kept for attempts of a lost or unready host",
+		},
+		"all run": {packing.SweepLimit{MaxParallel: 1, Running: 1}, "the sweep's max_parallel is reached"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			decisions := packing.Decide([]berth.Host{large, host("small", 4, 2)}, map[string]packing.SweepLimit{"s": tt.limit},
+				[]packing.Request{wide, of("s", ask("sibling", 1, 1))})
+			require.Equal(t, name != "all run", decisionOf(t, decisions, "wide").KeptHost == "large")
+
+			rejections := decisionOf(t, decisions, "sibling").Rejections(0)
+			require.Len(t, rejections, 1)
+			require.Contains(t, rejections[0].Reason, tt.want)
+		})
+	}
+}
+
+// Among siblings that wait behind the limit of their sweep it is the oldest's
+// turn, however long the others may run; before other sweeps they go as before.
+func TestDecide_TheOldestBehindTheLimitGoesFirst(t *testing.T) {
+	t.Parallel()
+
+	light, heavy, other := of("s", ask("light", 1, 1)), of("s", ask("heavy", 1, 1)), of("t", ask("other", 1, 1))
+	light.Expected, heavy.Expected, other.Expected = time.Minute, time.Hour, 30*time.Minute
+	light.Asked = packing.DrainAfter
+	heavy.Asked = packing.DrainAfter - time.Second
+
+	order := func() (ids []string) {
+		for _, d := range packing.Decide([]berth.Host{host("a", 4, 8)}, nil, []packing.Request{light, other, heavy}) {
+			ids = append(ids, d.AttemptID)
+		}
+
+		return ids
+	}
+
+	require.Equal(t, []string{"light", "other", "heavy"}, order(), "heavy's place before the other sweep, for light")
+
+	light.Asked--
+	require.Equal(t, []string{"heavy", "other", "light"}, order())
+
+	heavy.Asked, light.Asked = packing.DrainAfter+time.Second, packing.DrainAfter
+	require.Equal(t, []string{"heavy", "other", "light"}, order())
+}
+
 // A request that is too large for the hosts that take attempts learns what they
 // have: less may do.
 func TestDecide_SaysWhatTheLargestHostHas(t *testing.T) {
 	t.Parallel()
+
+	const spare = 15*gib + 3*gib/16 // of the 16 GiB that are left a twentieth less, in steps of 64 MiB
 
 	lost, former, narrow := host("l", 4, 64), host("f", 4, 64), host("n", 1, 32)
 	lost.State, former.State = berth.HostLost, berth.HostFormer
@@ -189,9 +252,9 @@ func TestDecide_SaysWhatTheLargestHostHas(t *testing.T) {
 		impossible bool
 		want       int64
 	}{
-		"programs outside hold the rest": {[]berth.Host{used, host("b", 4, 12)}, false, 16 * gib},
+		"programs outside hold the rest": {[]berth.Host{used, host("b", 4, 12)}, false, spare},
 		"not on another one":             {[]berth.Host{used, host("b", 4, 24)}, false, 0},
-		"a lost one has it":              {[]berth.Host{used, lost}, false, 16 * gib},
+		"a lost one has it":              {[]berth.Host{used, lost}, false, spare},
 		"they hold all":                  {[]berth.Host{taken}, false, 0},
 
 		"it fits an empty one":          {[]berth.Host{full("a", 4, 1), host("b", 4, 24)}, false, 0},

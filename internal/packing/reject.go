@@ -89,7 +89,7 @@ func (s *site) stateReason() string {
 // host holds is left out of what runs for the sake of its retries: siblings in
 // their places would run beside them once the host is back.
 func sweepRejection(limit SweepLimit, away bool) berth.Rejection {
-	taken := limit.Running
+	taken := limit.Running + limit.waiting
 	if !away {
 		taken += limit.Away
 	}
@@ -115,9 +115,17 @@ func (l SweepLimit) reason() string {
 		return "the sweep's max_parallel is reached"
 	}
 
-	return fmt.Sprintf("the sweep's max_parallel is %d: %d running, %d kept for attempts of a lost or unready host, "+
-		"which go on there or on another one; `berth host remove` frees the places of a host that is gone for good",
-		l.MaxParallel, l.Running, l.Away)
+	text := fmt.Sprintf("the sweep's max_parallel is %d: %d running", l.MaxParallel, l.Running)
+	if l.waiting > 0 {
+		text += fmt.Sprintf(", %d waiting for a host that is kept free", l.waiting)
+	}
+
+	if l.Away > 0 {
+		text += fmt.Sprintf(", %d kept for attempts of a lost or unready host, "+
+			"which go on there or on another one; `berth host remove` frees the places of a host that is gone for good", l.Away)
+	}
+
+	return text
 }
 
 // reject says which constraint check found broken, and by how much.

@@ -94,6 +94,47 @@ func TestRound_ANewLeaderKeepsNoHostAtOnce(t *testing.T) {
 	require.True(t, kept)
 }
 
+// A placer that leads again knows no more than a new one.
+func TestRun_LeadsAnewWithoutOldClocks(t *testing.T) {
+	t.Parallel()
+
+	l := setupLimited(t)
+	l.round(t, packing.DrainAfter, 1, "t")
+	require.NoError(t, l.p.Run(t.Context()))
+
+	placed, kept := l.round(t, 15*time.Hour, 0, "t")
+	require.True(t, placed)
+	require.False(t, kept)
+}
+
+// A trial that may run for a short time has its turn, also behind its sweep's
+// limit: heavier ones that come later do not go before it for ever.
+func TestRound_ALightTrialBehindTheLimitHasItsTurn(t *testing.T) {
+	t.Parallel()
+
+	p, f := setup(t)
+	light := request("light", gib)
+	light.Expected = time.Minute
+
+	for hour := range 3 {
+		heavy := request(fmt.Sprintf("heavy-%d", hour), gib)
+		heavy.Expected, heavy.TrialNumber = time.Hour, 2+hour
+
+		for running := 1; running >= 0; running-- {
+			light.Waited = time.Duration(hour)*time.Hour + time.Duration(2-running)*time.Second
+			f.use["s"] = berth.SweepUse{State: berth.SweepRunning, MaxParallel: 1, Running: running}
+			f.waiting = []berth.WaitingRequest{heavy, light}
+			require.NoError(t, p.Round(t.Context()))
+		}
+
+		require.Equal(t, hour > 0, f.all()["light"], "hour %d", hour)
+
+		if hour > 0 {
+			break
+		}
+	}
+}
+
 // A wide request must not wait until its sweep has no small ones that take the
 // place each time: that it could not take the place is a wait for room.
 func TestRound_SiblingsInItsPlaceStopNoClock(t *testing.T) {

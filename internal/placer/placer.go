@@ -83,6 +83,8 @@ func (p *Placer) Run(ctx context.Context) error {
 	return p.ledger.Lead(ctx, "placer", func(ctx context.Context) error {
 		p.log.Info("placer leads")
 
+		p.kept, p.clocks = nil, nil // of an earlier lead: another may have led since
+
 		return p.ledger.ListenPlacer(ctx, poll, func() {
 			if err := p.Round(ctx); err != nil && ctx.Err() == nil {
 				p.log.Warn("placing", "error", err)
@@ -144,7 +146,7 @@ func (p *Placer) requests(waiting []berth.WaitingRequest, use map[string]berth.S
 
 		out = append(out, packing.Request{
 			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber,
-			Demand: w.Demand, Expected: w.Expected, Waited: p.clock(w, use[w.SweepID]).wait(w.Waited),
+			Demand: w.Demand, Expected: w.Expected, Waited: p.clock(w, use[w.SweepID]).wait(w.Waited), Asked: w.Waited,
 			KeptHost: p.kept[w.AttemptID].host, VainHosts: p.kept[w.AttemptID].vain, FailedHosts: w.FailedHosts, Away: w.Away,
 		})
 	}

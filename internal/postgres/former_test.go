@@ -297,7 +297,7 @@ func TestPlacer_SizesAnewWhatProgramsOutsideLeaveNoRoomFor(t *testing.T) {
 			if tt.want == placed {
 				attempt, err := b.store.GetAttempt(t.Context(), r.AttemptID)
 				require.NoError(t, err)
-				require.Equal(t, int64(16*gib), attempt.Demand.MemoryBytes)
+				require.Equal(t, int64(15*gib+3*gib/16), attempt.Demand.MemoryBytes)
 			}
 		})
 	}
