@@ -21,6 +21,12 @@ type DiskEvidence struct {
 
 	Missed  bool   // the container ended while Berth did not look at the disk
 	Problem string // why the disk took no new file after the end, in plain words
+
+	// LogUnseen: Berth did not look, and the disk of Docker's logs was full when it
+	// did again. Nothing tells whether it was full before the end: a line that was
+	// refused leaves no trace, and a torn one is left out without a word (Docker
+	// 20.10, driver local, measured 2026-11-23).
+	LogUnseen bool
 }
 
 // diskFullBytes is what a full disk may still have free. An ext4 that refused a
@@ -136,6 +142,9 @@ func outputLost(e Evidence) (berth.FailureKind, string) {
 	switch {
 	case !e.HasObjective && e.DaemonLost: // measured: with live-restore, the last lines of those that end meanwhile are lost
 		return berth.FailureInfra, fmt.Sprintf("ended well while Docker was away, and its report of %q was lost with its output", e.Objective) + again
+	case !e.HasObjective && e.FromLog && e.Disk.LogUnseen: // a report that is there is kept
+		return berth.FailureInfra, fmt.Sprintf("ended well while Berth did not look, and its report of %q is missing: "+
+			"the disk of Docker's logs on host %q is full", e.Objective, e.HostName) + again
 	case !e.HasObjective && e.Disk.full():
 		return e.diskLow(fmt.Sprintf("it ended well and its report of %q is missing", e.Objective))
 	case e.FromLog && e.Disk.logFull() && !e.ReportedSince && e.Disk.full(): // one disk, or both

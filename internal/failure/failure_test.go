@@ -375,6 +375,14 @@ func TestClassify(t *testing.T) {
 		"it ended well long after its files filled the disk, and its report is missing": {
 			earlyNoSpace(nil, func(e *failure.Evidence) { e.ExitCode, e.Objective = 0, "acc" }), berth.FailureInfra, `its report of "acc" is missing`,
 		},
+		"it ended well, nobody looked, its report is missing, and the disk of Docker's logs is full": {
+			with(withDisk(90_000), func(e *failure.Evidence) {
+				e.ExitCode, e.Objective, e.FromLog, e.Disk.Missed, e.Disk.LogUnseen = 0, "acc", true, true, true
+			}), berth.FailureInfra, `the disk of Docker's logs on host "a" is full`,
+		},
+		"it ended well, nobody looked, and the disk of Docker's logs is full": {
+			with(reports(withDisk(90_000), true), func(e *failure.Evidence) { e.Disk.Missed, e.Disk.LogUnseen = true, true }), berth.FailureOK, "finished",
+		},
 		"it ended well, and Docker may have dropped its best": {
 			reports(withDisk(0), true), berth.FailureInfra, "Docker dropped what it printed",
 		},
@@ -509,8 +517,8 @@ func evidence(t *rapid.T) failure.Evidence {
 			Measured: rapid.Bool().Draw(t, "disk measured"), FreeBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "disk"),
 			LogFreeBytes: rapid.Int64Range(0, 100*mib).Draw(t, "disk of logs"), OwnBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "own files"),
 			FullBefore: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "full before")), HeadroomBytes: 2000 * mib, Missed: rapid.Bool().Draw(t, "disk missed"),
-			FullLast: rapid.Bool().Draw(t, "full last"),
-			Problem:  rapid.SampledFrom([]string{"", "read-only"}).Draw(t, "disk problem"),
+			FullLast: rapid.Bool().Draw(t, "full last"), LogUnseen: rapid.Bool().Draw(t, "disk of logs unseen"),
+			Problem: rapid.SampledFrom([]string{"", "read-only"}).Draw(t, "disk problem"),
 		},
 		LogTorn:          rapid.Bool().Draw(t, "log torn"),
 		FromLog:          rapid.Bool().Draw(t, "from log"),
@@ -546,7 +554,7 @@ func TestProperties(t *testing.T) {
 		if e.ExitCode == 0 && e.Intent == failure.IntentNone {
 			require.False(t, kind.OutOfMemory(), "exit 0 is never out of memory")
 
-			lost := e.Objective != "" && (e.DaemonLost && !e.HasObjective || e.FromLog && e.LogTorn || e.Disk.Measured) // its output may be
+			lost := e.Objective != "" && (e.DaemonLost && !e.HasObjective || e.FromLog && e.LogTorn || e.Disk.Measured || e.Disk.LogUnseen) // its output may be
 			require.Equal(t, lost && kind == berth.FailureInfra, kind.Policy().Next != berth.NextDone)
 		}
 

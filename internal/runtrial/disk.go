@@ -191,6 +191,11 @@ func (r *run) diskEvidence(ended time.Time) failure.DiskEvidence {
 		d.FullBefore, d.FullLast = max(ended.Sub(seen.FullAt), 0), seen.RoomAt.IsZero()
 	}
 
+	if d.Missed {
+		_, logs, err := r.config.DiskFree()
+		d.LogUnseen = err == nil && failure.DiskFull(logs)
+	}
+
 	return d
 }
 

@@ -3,6 +3,7 @@ package runtrial
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -177,21 +178,43 @@ func TestRun_AFullDiskWhileNobodyLooks(t *testing.T) {
 }
 
 // A disk that is full when the container is collected tells nothing of the time
-// when the container ran.
+// when the container ran. What was reported counts, and its message says that later
+// reports may be missing. A trial that reported nothing runs again.
 func TestRun_ADiskThatIsFullAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		free := r.hasSmallDisk()
-		box := r.leave(t, r.order())
-		box.Print(berth.Stdout, "acc=0.9\n")
-		box.Exit(0)
-		free.Store(0)
 
-		got := await(t, r.start(t.Context(), r.order()))
-		require.NoError(t, got.err)
-		require.Equal(t, berth.FailureOK, got.outcome.Kind, got.outcome.Message)
-	})
+	const note = "its last reports may be missing"
+
+	for name, c := range map[string]struct {
+		source, says string
+		want         berth.FailureKind
+		noted        bool
+	}{
+		"a report":        {berth.MetricsStdout, "acc=0.9\n", berth.FailureOK, true},
+		"a final report":  {berth.MetricsStdout, `{"type": "final", "acc": 0.9}` + "\n", berth.FailureOK, false},
+		"one in its file": {berth.MetricsFile, "", berth.FailureOK, false},
+		"none":            {berth.MetricsStdout, "epoch 9\n", berth.FailureInfra, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = c.source })
+				free := r.hasSmallDisk()
+				box := r.leave(t, r.order())
+				require.NoError(t, os.WriteFile(filepath.Join(mountOf(t, box.Launch, mountOut), metricsName), []byte(`{"acc": 0.9}`+"\n"), 0o600))
+				box.Print(berth.Stdout, c.says)
+				box.Exit(0)
+				free.Store(0)
+
+				got := await(t, r.start(t.Context(), r.order()))
+				require.NoError(t, got.err)
+				require.Equal(t, c.want, got.outcome.Kind, got.outcome.Message)
+				require.Equal(t, c.want == berth.FailureOK, got.outcome.Value != nil)
+				require.Equal(t, c.noted, strings.Contains(got.outcome.Message, note), got.outcome.Message)
+			})
+		})
+	}
 }
 
 // Who fills the disk is charged, also when it was full before, or has room again

@@ -39,18 +39,30 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		HostRestarted:    r.config.BootID != "" && seen.exit.BootID != "" && seen.exit.BootID != r.config.BootID,
 	}
 
-	var value *float64
+	var (
+		value *float64
+		final bool // so is what was reported of the objective
+	)
 
 	if o := r.who.Spec.Objective; o != nil && !r.short {
 		evidence.Objective, evidence.FromLog = o.Metric, r.who.Spec.Metrics.Source == berth.MetricsStdout
 		value, evidence.ObjectiveStatus = seen.metrics.objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""
-		evidence.ReportedSince = r.disk.seen.reportedSince(seen.metrics.reportedAt(*o))
+
+		var at time.Time
+
+		at, final = seen.metrics.reportedAt(*o)
+		evidence.ReportedSince = r.disk.seen.reportedSince(at, final)
 	}
 
 	kind, message := failure.Classify(evidence)
 	if kind == berth.FailureOK && r.short && !r.order.Short {
 		kind, message = berth.FailurePreempted, "it was started as a short probe, so it has no result; Berth runs the trial in full"
+	}
+
+	if kind == berth.FailureOK && evidence.FromLog && !final && seen.disk.LogUnseen {
+		seen.notes = append(seen.notes, "the disk of Docker's logs is full, and Berth did not look at it when the trial ended: "+
+			"its last reports may be missing (a final record, or a metrics file, is whole)")
 	}
 
 	if kind != berth.FailureOK {
