@@ -200,6 +200,73 @@ func (s *sweep) start(ctx workflow.Context, numbers []int) error {
 	return s.lookUp(ctx, there, true) // they may have ended long ago, in a database that was restored
 }
 
+// receive takes in the ends of trials.
+func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) {
+	s.hear(ctx, finished)
+
+	news, best := s.news, s.BestTrial
+	s.news = nil
+
+	for _, end := range news {
+		s.end(ctx, end)
+	}
+
+	if s.BestTrial != best {
+		tag(ctx, attrObjective.ValueSet(*s.Best))
+	}
+}
+
+// hear reads what was signaled: ends of trials, and the request to look them up.
+func (s *sweep) hear(ctx workflow.Context, finished workflow.ReceiveChannel) {
+	var end berth.TrialEnd
+
+	for finished.ReceiveAsync(&end) {
+		if end.Number == 0 { // earlier versions pass over it
+			s.asked = s.asked || workflow.GetVersion(ctx, changeAsked, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+		} else {
+			s.news = append(s.news, end)
+		}
+
+		// Read into a value that was used, an end keeps what it leaves out of the
+		// one before, and writes over the number that one points to.
+		if finished.Len() > 0 && workflow.GetVersion(ctx, changeOwnEnds, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+			end = berth.TrialEnd{}
+		}
+	}
+}
+
+// end counts a trial that ended, once.
+func (s *sweep) end(ctx workflow.Context, news berth.TrialEnd) {
+	i := slices.Index(s.Open, news.Number)
+	if i < 0 {
+		return
+	}
+
+	s.Open = slices.Delete(s.Open, i, i+1)
+	s.looked = false
+
+	switch news.State {
+	case berth.TrialSucceeded:
+		s.Succeeded++
+	case berth.TrialCanceled:
+		s.Canceled++
+	case berth.TrialInfeasible:
+		if workflow.GetVersion(ctx, changeInfeasible, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+			s.Failed++
+		} else {
+			s.Infeasible++
+		}
+	default:
+		s.Failed++
+	}
+
+	s.Doubt.count(news)
+
+	if o := s.plan.Objective; o != nil && news.Value != nil && (s.Best == nil || o.Better(*news.Value, *s.Best)) {
+		s.Best, s.BestTrial = news.Value, news.Number
+	}
+}
+
 // attend waits for a trial's end. One that ended without settling, because its
 // workflow was terminated or broke, is settled here.
 func (s *sweep) attend(ctx workflow.Context, number int, child workflow.ChildWorkflowFuture) {
