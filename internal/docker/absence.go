@@ -41,6 +41,17 @@ func (a *absence) covers(ended time.Time) bool {
 	return !a.last.IsZero() && ended.After(a.since.Add(-daemonLostWindow)) && ended.Before(a.last.Add(daemonLostWindow))
 }
 
+// killed reports whether the daemon's end may have been that of a container which
+// ran from started (zero = not known) to ended: one that began when the daemon
+// was back ended by itself.
+func (a *absence) killed(started, ended time.Time) bool {
+	a.mu.Lock()
+	last := a.last
+	a.mu.Unlock()
+
+	return !started.After(last) && a.covers(ended)
+}
+
 // leaving reports whether the daemon takes no new connection. A daemon that was
 // told to stop closes its door first, then stops the containers, and answers
 // over the connections that it has until the last of them has ended.

@@ -28,6 +28,10 @@ func TestAbsence(t *testing.T) {
 		require.Equal(t, covered, a.covers(at(second)), "after %d s", second)
 	}
 
+	require.True(t, a.killed(at(-5), at(125)), "it ran when the daemon went away")
+	require.True(t, a.killed(time.Time{}, at(125)), "when it began is not known")
+	require.False(t, a.killed(at(112), at(125)), "it began when the daemon was back")
+
 	a.note(at(1000)) // another absence
 	require.False(t, a.covers(at(60)))
 	require.True(t, a.covers(at(990)))

@@ -124,7 +124,7 @@ func (d *Docker) Wait(ctx context.Context, id string) (berth.Container, error) {
 		}
 
 		if c.State == berth.ContainerExited {
-			c.DaemonLost = d.away.covers(c.FinishedAt) || c.ExitCode != 0 && d.leaving(ctx)
+			c.DaemonLost = d.away.killed(c.StartedAt, c.FinishedAt) || c.ExitCode != 0 && d.leaving(ctx)
 
 			return c, nil
 		}
