@@ -441,7 +441,7 @@ func (x *chaos) restoreDatabase() bool {
 
 	late := x.sceneSweep(order{Job: "steady", Times: spread(2500, 3)})
 	gone := x.steerTo(canceled, "cancel")
-	lacks := hadLong > 0 && x.steerTo(brief, "resume") && x.until(forgetPatience, func() bool {
+	lacks := x.steerTo(brief, "resume") && hadLong > 0 && hadLong < longTrials && hadBrief < briefTrials && x.until(forgetPatience, func() bool {
 		s, _ := x.read(brief)
 
 		return s.FinishedAt != nil && s.Counts.Total > hadBrief && len(x.trialsOf(long)) > hadLong
@@ -465,6 +465,10 @@ func (x *chaos) restoreDatabase() bool {
 
 	// A reconciler's grace and a few of its rounds clear what nobody knows.
 	x.mu.Lock()
+	for trial, is := range x.forgotten { // by an earlier restore
+		forgotten[trial] = forgotten[trial] || is
+	}
+
 	x.graced, x.results, x.counters, x.forgotten = time.Now().Add(fastGrace+6*fastReconcile+20*time.Second), known, counters, forgotten
 	x.mu.Unlock()
 	x.ends(breakdown, "", x.graced)
@@ -491,8 +495,8 @@ type copied struct{ ended, paused bool }
 func (x *chaos) forget(old map[*ordered]copied) {
 	for _, one := range x.all() {
 		was, existed := old[one]
-		one.forgettable = !existed
-		one.judged = one.judged && was.ended // the others end once more
+		one.forgettable = one.forgettable || !existed // also of an earlier restore
+		one.judged = one.judged && was.ended          // the others end once more
 
 		if was.ended {
 			continue
