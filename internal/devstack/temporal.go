@@ -178,6 +178,14 @@ func answers(port int) error {
 	return nil
 }
 
+// transferReads lets Temporal look 1,000 times a second for what its last writes
+// ask of others: to hand out a task, to start a trial, to tell a sweep of a
+// trial's end. By default each shard looks 20 times a second at most
+// (TransferProcessorMaxPollRPS in the server's common/dynamicconfig/constants.go),
+// and the development server has one shard: as soon as a few trials run, each
+// such step waits up to 50 ms.
+const transferReads = "history.transferProcessorMaxPollRPS=1000"
+
 func temporalArgs(config TemporalConfig, port, uiPort int) []string {
 	args := []string{
 		"server", "start-dev", "--ip", "127.0.0.1", "--port", strconv.Itoa(port), "--ui-port", strconv.Itoa(uiPort),
@@ -199,6 +207,8 @@ func temporalArgs(config TemporalConfig, port, uiPort int) []string {
 	for _, value := range config.Dynamic {
 		args = append(args, "--dynamic-config-value", value)
 	}
+
+	args = append(args, "--dynamic-config-value", transferReads)
 
 	if len(config.Search) > 0 { // known from the start: the server need not look them up at every write
 		args = append(args, "--dynamic-config-value", "system.forceSearchAttributesCacheRefreshOnRead=false")
