@@ -127,6 +127,57 @@ func TestFollowSweepRun(t *testing.T) {
 	require.False(t, follow("fourth", "fifth"), "it has ended")
 }
 
+// Of a trial without a request that waits and without an attempt that runs,
+// nothing will be heard by itself.
+func TestSilentTrials(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	silent := func(after int, since time.Duration, limit int) []int {
+		trials, err := b.store.SilentTrials(t.Context(), berth.Trial{SweepID: b.sweep, Number: after}, since, limit)
+		require.NoError(t, err)
+
+		numbers := []int{}
+		for _, trial := range trials {
+			require.Equal(t, b.sweep, trial.SweepID)
+			require.NotEmpty(t, trial.ID)
+
+			numbers = append(numbers, trial.Number)
+		}
+
+		return numbers
+	}
+
+	b.request(t, gib) // 1 waits
+
+	b.place(t, b.request(t, gib)) // 2 is about to start
+
+	b.runs(t, b.request(t, gib), berth.FailureHostOOM, 2*gib) // 3 has run
+
+	_, err := b.store.WithdrawRequest(t.Context(), b.request(t, gib).AttemptID) // 4
+	require.NoError(t, err)
+
+	ended := b.request(t, gib) // 5
+	b.runs(t, ended, berth.FailureOK, gib)
+	_, err = b.store.SetTrialState(t.Context(), berth.TrialUpdate{
+		TrialID: ended.TrialID, SweepID: b.sweep, Number: 5, State: berth.TrialSucceeded, Kind: berth.FailureOK,
+	})
+	require.NoError(t, err)
+
+	require.Equal(t, []int{3, 4}, silent(0, 0, 10))
+	require.Equal(t, []int{3}, silent(0, 0, 1))
+	require.Equal(t, []int{4}, silent(3, 0, 1))
+	require.Empty(t, silent(0, time.Hour, 10), "it may go on any moment")
+
+	all, err := b.store.SilentTrials(t.Context(), berth.Trial{}, 0, 10)
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+
+	_, err = b.store.SetSweepState(t.Context(), b.sweep, berth.SweepCanceled, "")
+	require.NoError(t, err)
+	require.Empty(t, silent(0, 0, 10), "its sweep has ended")
+}
+
 func TestSetTrialState_LeavesNothingRunningOfATrialThatEnded(t *testing.T) {
 	t.Parallel()
 

@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -182,6 +184,25 @@ func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string,
 
 		return trial, nil
 	})
+}
+
+// SilentTrials returns open trials of which the database has heard nothing for
+// so long: no request of theirs waits, and no attempt runs. They come in an order
+// of their own, those after the given one; of each its ID, SweepID and Number.
+func (s *Store) SilentTrials(ctx context.Context, after berth.Trial, silent time.Duration, limit int) ([]berth.Trial, error) {
+	rows, err := s.q.ListSilentTrials(ctx, s.pool, &dbsqlc.ListSilentTrialsParams{
+		AfterSweep: cmp.Or(after.SweepID, noID), AfterNumber: int32Of(after.Number), Silent: silent, MaxRows: int32Of(limit),
+	})
+	if err != nil {
+		return nil, translate(err, "listing trials of which nothing is heard")
+	}
+
+	trials := make([]berth.Trial, len(rows))
+	for i, row := range rows {
+		trials[i] = berth.Trial{ID: row.ID, SweepID: row.SweepID, Number: int(row.Number)}
+	}
+
+	return trials, nil
 }
 
 // SetTrialState moves a trial on. The first terminal state wins; changed is

@@ -215,6 +215,21 @@ func (d *database) FollowSweepRun(_ context.Context, id, known, runID string) (b
 	return false, nil
 }
 
+// SilentTrials returns open trials.
+func (d *database) SilentTrials(_ context.Context, after berth.Trial, _ time.Duration, limit int) ([]berth.Trial, error) {
+	var open []berth.Trial
+
+	for _, s := range d.sweeps {
+		for _, trial := range d.trials[s.ID] {
+			if !trial.State.Terminal() && (s.ID != after.SweepID || trial.Number > after.Number) && len(open) < limit {
+				open = append(open, berth.Trial{ID: trial.ID, SweepID: s.ID, Number: trial.Number})
+			}
+		}
+	}
+
+	return open, nil
+}
+
 func (d *database) states() []berth.SweepState {
 	states := make([]berth.SweepState, len(d.sweeps))
 	for i, s := range d.sweeps {
@@ -623,6 +638,60 @@ func TestOrphans_FollowsTheRunThatGoesOn(t *testing.T) {
 	require.NoError(t, d.orphans(c).Round(t.Context()))
 	require.Equal(t, []string{runs[0], runs[1]}, []string{d.sweeps[0].RunID, d.sweeps[1].RunID})
 	require.Equal(t, newStates(2, 0), d.states())
+}
+
+// A database was restored from before the end of a trial whose sweep goes on:
+// the trial ends as its workflow did. One that goes on and one that was not
+// started yet are left as they are.
+func TestOrphans_EndTrialsOfASweepThatGoesOn(t *testing.T) {
+	t.Parallel()
+
+	const served = "served"
+
+	c := startTemporal(t)
+	d := newDatabase(running(1)...)
+	sweep := d.sweeps[0].ID
+	serveEnds(t, c, served)
+
+	_, err := d.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	begin(t, c, d.installation.ID, d.sweeps...)
+
+	start := func(number int, queue string) client.WorkflowRun {
+		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: workflows.TrialWorkflowID(sweep, number), TaskQueue: queue},
+			workflows.TrialWorkflow, workflows.TrialInput{SweepID: sweep, Number: number})
+		require.NoError(t, err)
+
+		return run
+	}
+
+	const completed, goesOn, terminated, last = 1, 2, 3, 25 // more than are looked up in a round
+
+	require.NoError(t, start(completed, served).Get(t.Context(), nil))
+	start(goesOn, "nobody's")
+	require.NoError(t, c.TerminateWorkflow(t.Context(), start(terminated, "nobody's").GetID(), "", "by hand"))
+	require.NoError(t, start(last, served).Get(t.Context(), nil))
+
+	for number := range last {
+		d.trials[sweep] = append(d.trials[sweep], berth.Trial{Number: number + 1, State: berth.TrialRunning})
+	}
+
+	o := d.orphans(c)
+	state := func(number int) berth.TrialState { return d.trials[sweep][number-1].State }
+
+	require.NoError(t, o.Round(t.Context()))
+	require.Equal(t, berth.TrialSucceeded, state(completed))
+	require.Equal(t, berth.TrialCanceled, state(terminated))
+	require.NoError(t, o.Round(t.Context()))
+	require.Equal(t, berth.TrialSucceeded, state(last))
+
+	for number := 1; number < last; number++ {
+		if number != completed && number != terminated {
+			require.Equal(t, berth.TrialRunning, state(number), "trial %d", number)
+		}
+	}
+
+	require.Equal(t, newStates(1, 0), d.states())
 }
 
 // newStates are those of so many sweeps, the first of them canceled.

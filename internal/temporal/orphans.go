@@ -23,6 +23,7 @@ type OpenLedger interface {
 	SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error)
 	SetSweepState(ctx context.Context, id string, state berth.SweepState, reason string) (changed bool, err error)
 	FollowSweepRun(ctx context.Context, id, known, runID string) (followed bool, err error)
+	SilentTrials(ctx context.Context, after berth.Trial, silent time.Duration, limit int) ([]berth.Trial, error)
 }
 
 const (
@@ -48,6 +49,8 @@ type Orphans struct {
 	Identity *Identity
 	Client   *Client
 	Log      *slog.Logger
+
+	asked berth.Trial // the silent trial that was looked up last
 }
 
 // Run looks for orphans while it leads, until ctx ends.
@@ -122,7 +125,7 @@ func (o *Orphans) Round(ctx context.Context) error {
 		err = errors.Join(err, o.end(ctx, orphan))
 	}
 
-	return err
+	return errors.Join(err, o.endSilent(ctx))
 }
 
 // believe returns the sweeps that are ended: those that were judged before,

@@ -128,6 +128,58 @@ func (q *Queries) ListEndedTrials(ctx context.Context, db DBTX, sweepID string, 
 	return items, nil
 }
 
+const listSilentTrials = `-- name: ListSilentTrials :many
+SELECT t.id, t.sweep_id, t.number FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+WHERE t.finished_at IS NULL AND s.finished_at IS NULL AND (t.sweep_id, t.number) > ($1, $2::integer)
+  AND t.created_at < now() - $3::interval
+  AND NOT EXISTS (SELECT FROM placement_requests r WHERE r.trial_id = t.id
+      AND (r.state = 'waiting' OR r.decided_at > now() - $3::interval))
+  AND NOT EXISTS (SELECT FROM attempts a WHERE a.trial_id = t.id
+      AND (a.state IN ('placed', 'running') OR a.finished_at > now() - $3::interval))
+ORDER BY t.sweep_id, t.number
+LIMIT $4
+`
+
+type ListSilentTrialsParams struct {
+	AfterSweep  string
+	AfterNumber int32
+	Silent      time.Duration
+	MaxRows     int32
+}
+
+type ListSilentTrialsRow struct {
+	ID      string
+	SweepID string
+	Number  int32
+}
+
+// Open trials that have had neither a request that waits nor an attempt that runs for so long, in the order of their
+// sweeps and numbers.
+func (q *Queries) ListSilentTrials(ctx context.Context, db DBTX, arg *ListSilentTrialsParams) ([]ListSilentTrialsRow, error) {
+	rows, err := db.Query(ctx, listSilentTrials,
+		arg.AfterSweep,
+		arg.AfterNumber,
+		arg.Silent,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListSilentTrialsRow
+	for rows.Next() {
+		var i ListSilentTrialsRow
+		if err := rows.Scan(&i.ID, &i.SweepID, &i.Number); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listTrialParams = `-- name: ListTrialParams :many
 SELECT number, params FROM trials WHERE sweep_id = $1 ORDER BY number
 `

@@ -56,3 +56,16 @@ WITH changed AS (
     FROM changed c WHERE a.trial_id = c.id AND c.finished_at IS NOT NULL AND a.state IN ('placed', 'running')
 )
 SELECT count(*) FROM changed;
+
+-- name: ListSilentTrials :many
+-- Open trials that have had neither a request that waits nor an attempt that runs for so long, in the order of their
+-- sweeps and numbers.
+SELECT t.id, t.sweep_id, t.number FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+WHERE t.finished_at IS NULL AND s.finished_at IS NULL AND (t.sweep_id, t.number) > (@after_sweep, @after_number::integer)
+  AND t.created_at < now() - @silent::interval
+  AND NOT EXISTS (SELECT FROM placement_requests r WHERE r.trial_id = t.id
+      AND (r.state = 'waiting' OR r.decided_at > now() - @silent::interval))
+  AND NOT EXISTS (SELECT FROM attempts a WHERE a.trial_id = t.id
+      AND (a.state IN ('placed', 'running') OR a.finished_at > now() - @silent::interval))
+ORDER BY t.sweep_id, t.number
+LIMIT @max_rows;
