@@ -397,9 +397,9 @@ func (x *chaos) hearsLate(o *ordered) string {
 	return continues(described.GetWorkflowExecutionInfo())
 }
 
-// continueSoon is how many events a run has at most of which it is sure that it
-// hears of a trial's end before it continues as new (continueEarly): to open eight
-// trials at once costs it some twenty.
+// continueSoon is the longest history, in events, with which a run is sure to hear
+// of a trial's end before it continues as new (continueEarly): opening eight
+// trials at once adds some twenty events.
 const continueSoon = 40
 
 // continues says whether a sweep's workflow has continued as new, or soon may.

@@ -61,7 +61,8 @@ func (d DiskEvidence) logFull() bool { return d.Measured && DiskFull(d.LogFreeBy
 func (d DiskEvidence) fullAtEnd() bool { return d.full() && d.FullBefore <= FailsWithin }
 
 // filledByItself reports whether the disk would not have been low without the
-// attempt's files. What it went on after is nobody's charge.
+// attempt's files. A full disk that the attempt outlived by FailsWithin did not
+// end it, and counts against nobody.
 func (d DiskEvidence) filledByItself() bool {
 	return d.Low() && d.FullBefore <= FailsWithin && d.OwnBytes >= d.KeptBytes()-d.FreeBytes
 }
@@ -95,10 +96,10 @@ func hostDisk(e Evidence) (berth.FailureKind, string) {
 	}
 }
 
-// fullDisk: what a program says last goes through Docker's log, which a full
-// disk refuses as well, and some frameworks do not name the reason. A disk that
-// was full when Berth looked last, and at which nobody looked when the program
-// ended without a word, may have been full until then.
+// fullDisk: the program failed while a disk was full, and does not say why. Its
+// last words go through Docker's log, which a full disk refuses as well, and some
+// frameworks name no reason. When Berth did not look at the end of a silent
+// program, a disk that was full at the last look may have been full until then.
 func fullDisk(e Evidence) (berth.FailureKind, string) {
 	switch e.ExitCode {
 	case exitDocker, exitNotRunnable, exitNotFound, exitSignal + sigkill, exitSignal + sigterm: // that no disk does
