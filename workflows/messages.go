@@ -75,6 +75,8 @@ type ProbeRole struct {
 	Ready  bool `json:"ready"`  // the footprint is there: go on
 	Short  bool `json:"short"`  // measure by a short run that is thrown away
 	Beside bool `json:"beside"` // run at the unmeasured size meanwhile; none of these = your run measures the shape
+
+	ShapeKey string `json:"shape_key"` // whose probe this is; empty = it began with an earlier version
 }
 
 // ProbeMeasured tells a probe how its carrier's run went.

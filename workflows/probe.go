@@ -208,6 +208,8 @@ func (p *probe) spread(ctx workflow.Context) {
 // and those that have ended. Each signal takes Temporal's lock on the probe's
 // workflow, as the start of a child takes its parent's.
 func (p *probe) tellAll(ctx workflow.Context, ids []string, role ProbeRole) (told, ended []string) {
+	role.ShapeKey = p.key
+
 	for some := range slices.Chunk(ids, p.atOnce) {
 		sent := make([]workflow.Future, len(some))
 		for i, id := range some {

@@ -110,9 +110,9 @@ func (b *probeBundle) heard() []told {
 }
 
 var (
-	carry  = workflows.ProbeRole{}
-	beside = workflows.ProbeRole{Beside: true}
-	ready  = workflows.ProbeRole{Ready: true}
+	carry  = workflows.ProbeRole{ShapeKey: shapeKey}
+	beside = workflows.ProbeRole{Beside: true, ShapeKey: shapeKey}
+	ready  = workflows.ProbeRole{Ready: true, ShapeKey: shapeKey}
 )
 
 func TestProbe_OneMeasuresTheOthersRunBeside(t *testing.T) {
@@ -197,7 +197,7 @@ func TestProbe_AfterTheCapTheNextMeasuresShort(t *testing.T) {
 	b.measured(4*time.Minute, "c", true, false)
 
 	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"b", workflows.ProbeRole{Short: true}}, {"c", beside}}, b.heard(),
+	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"b", workflows.ProbeRole{Short: true, ShapeKey: shapeKey}}, {"c", beside}}, b.heard(),
 		"one that waits beside the carrier is asked once")
 }
 

@@ -35,7 +35,7 @@ func TestRecordHistories(t *testing.T) { //nolint:tparallel // see its subtests
 		"outcomes": playOutcomes, "given-back": playGivenBack, "canceled": playCanceled, "stopped": playStopped,
 		"paused": playPaused, "paused-itself": playPausedItself, "wide": playWide, "looks-again": playLooksAgain, "continued": playContinued,
 		"max-duration": playMaxDuration, "beside": playBeside, "passed-on": playPassedOn, "capped": playCapped,
-		"probe-continued": playProbeContinued, "image": playImage, "told": playTold,
+		"probe-continued": playProbeContinued, "image": playImage, "told": playTold, "declined": playDeclined,
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, newScene(c, name))
@@ -390,6 +390,35 @@ func playTold(t *testing.T, s *scene) {
 	s.finish(t, berth.SweepSucceeded)
 
 	s.keepSweep(t, "told")
+}
+
+// playDeclined has a trial join the probe of its shape without knowing, as when
+// the workflow task that joined it was lost.
+func playDeclined(t *testing.T, s *scene) {
+	t.Helper()
+
+	done := make(chan struct{})
+	probe := workflows.ProbeWorkflowID(s.name)
+
+	s.total = 1
+	s.runs = func(ctx context.Context, in activities.PlaceInput) (berth.Outcome, error) {
+		s.until(ctx, func() bool { return closed(done) })
+
+		return worked(in), ctx.Err()
+	}
+
+	s.play(t)
+	s.hears(t, s.trial(1), "RunTrial scheduled")
+
+	_, err := s.temporal.SignalWithStartWorkflow(t.Context(), probe, workflows.SignalWant, workflows.ProbeWanted{WorkflowID: s.trial(1)},
+		client.StartWorkflowOptions{ID: probe, TaskQueue: s.name}, workflows.ProbeWorkflow, workflows.ProbeInput{ShapeKey: s.name})
+	require.NoError(t, err)
+
+	s.hears(t, s.trial(1), "hears probe: carry")
+	close(done)
+	s.finish(t, berth.SweepSucceeded)
+
+	s.keepTrial(t, "declined", 1)
 }
 
 // playMaxDuration ends the time of a sweep while one trial runs and another waits.

@@ -177,6 +177,13 @@ var contents = map[string]content{
 		},
 		never: []string{"child initiated"},
 	},
+
+	"v6-trial-declined": { // the probe waited for a run that was over
+		order: []string{"RunTrial scheduled", "hears probe: carry", "RunTrial completed", "completed: succeeded"}, never: []string{"tells measured"},
+	},
+	"v7-trial-declined": {
+		order: []string{"RunTrial scheduled", "hears probe: carry", "RunTrial completed", "version declines", "tells measured", "completed: succeeded"},
+	},
 }
 
 // TestReplay runs the workflows against recorded histories, each of which must

@@ -262,16 +262,12 @@ func (t *trial) settle(ctx workflow.Context, end berth.TrialUpdate) (TrialResult
 
 	t.say(clean, end.State, string(end.State)+": "+end.Message, tags...)
 	t.measured(clean, false) // after all its attempts: the shape waits for none of them any more
-	t.drain()
+	t.decline(clean)
+
+	for t.placed.ReceiveAsync(nil) { // the SDK warns of signals that a workflow leaves
+	}
 
 	return TrialResult{State: end.State, Kind: end.Kind, Message: end.Message, Value: end.Value, Attempts: t.made()}, nil
-}
-
-// drain takes in signals that came too late to matter: the SDK warns of those
-// that a workflow leaves.
-func (t *trial) drain() {
-	for t.placed.ReceiveAsync(nil) || t.probe.ReceiveAsync(nil) {
-	}
 }
 
 func (t *trial) retriesAfterOOM() int {

@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"cmp"
+
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/berthml/berth"
@@ -28,11 +30,16 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 
 		answered := false
 
-		if _, err := awaitFor(ctx, pause, "look for the footprint", func() bool {
+		_, err := awaitFor(ctx, pause, "look for the footprint", func() bool {
 			answered = answered || t.probe.ReceiveAsync(&role)
 
 			return answered || t.stopped
-		}); err != nil {
+		})
+		if err != nil && answered && declines(ctx) {
+			t.take(role) // settle tells the probe
+		}
+
+		if err != nil {
 			return err
 		}
 
@@ -50,6 +57,28 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 	}
 
 	return nil
+}
+
+// declines is false in runs of earlier versions.
+func declines(ctx workflow.Context) bool {
+	return workflow.GetVersion(ctx, changeDeclines, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+}
+
+// decline answers what the probe tells a trial that has ended: it waits for the
+// trial's run otherwise, and all others of the shape with it. The trial may have
+// been canceled before it heard, or have joined in a workflow task that was lost.
+func (t *trial) decline(ctx workflow.Context) {
+	var role ProbeRole
+
+	for t.probe.ReceiveAsync(&role) {
+		t.brief.ShapeKey = cmp.Or(t.brief.ShapeKey, role.ShapeKey) // it may have ended before it read its own
+		if t.brief.ShapeKey == "" || !declines(ctx) {
+			continue
+		}
+
+		t.take(role)
+		t.measured(ctx, false)
+	}
 }
 
 // take sets what the trial does about the probe of its shape.

@@ -510,6 +510,56 @@ func TestTrial_RunBesideTheProbeTellsItsEnd(t *testing.T) {
 	}
 }
 
+// A probe waits for the run of the trial that it told to measure. One that ends
+// instead says so, whatever came first: the end, or the word of the probe.
+func TestTrial_DeclinesTheProbe(t *testing.T) {
+	t.Parallel()
+
+	cancel := func(env *testsuite.TestWorkflowEnvironment) { env.CancelWorkflow() }
+	stop := func(env *testsuite.TestWorkflowEnvironment) { env.SignalWorkflow(workflows.SignalStop, nil) }
+	told := func(role workflows.ProbeRole) func(env *testsuite.TestWorkflowEnvironment) {
+		return func(env *testsuite.TestWorkflowEnvironment) { env.SignalWorkflow(workflows.SignalProbe, role) }
+	}
+	carry := told(workflows.ProbeRole{ShapeKey: shapeKey})
+	beside, ready := told(workflows.ProbeRole{Beside: true, ShapeKey: shapeKey}), told(workflows.ProbeRole{Ready: true, ShapeKey: shapeKey})
+	says := []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}
+
+	for name, tt := range map[string]struct {
+		first, then func(env *testsuite.TestWorkflowEnvironment)
+		after       time.Duration // 0 = while it joins
+		joined      bool          // as far as it knows
+		want        []workflows.ProbeMeasured
+	}{
+		"told and canceled":                {carry, cancel, time.Second, true, says},
+		"told and canceled while it joins": {carry, cancel, 0, true, says},
+		"canceled and told":                {cancel, carry, time.Second, true, says},
+		"stopped and told":                 {stop, carry, time.Second, true, says},
+		"canceled and told beside":         {cancel, beside, time.Second, true, says},
+		"canceled and measured":            {cancel, ready, time.Second, true, nil},
+		"joined in a task not kept":        {carry, cancel, time.Second, false, says},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var a *activities.Activities
+
+			b := trialSetup(t)
+			b.brief.NeedsProbe, b.waiting = tt.joined, true
+			b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil).Maybe()
+			b.env.OnActivity(a.FootprintKnown, mock.Anything, mock.Anything).Return(false, nil).Maybe()
+			b.env.OnActivity(a.WithdrawPlacement, mock.Anything, mock.Anything).
+				Return(berth.PlacementStatus{State: berth.RequestWithdrawn}, nil).Maybe()
+			b.env.RegisterDelayedCallback(func() {
+				tt.first(b.env)
+				tt.then(b.env)
+			}, tt.after)
+
+			require.Equal(t, berth.TrialCanceled, b.execute(t).State)
+			require.Equal(t, tt.want, b.measured)
+		})
+	}
+}
+
 // The carrier of a probe takes long: a trial that waits beside it measures the
 // shape by a short run, which is thrown away.
 func TestTrial_TakesTheShortRunWhileItWaitsBeside(t *testing.T) {

@@ -19,5 +19,6 @@ const (
 	changeCapacity      = "capacity"       // a full window is looked at again, as hosts come back
 	changeOwnEnds       = "own-ends"       // ends that are heard together are read apart
 	changeAsked         = "asked"          // a sweep looks its trials up when it is told to
+	changeDeclines      = "declines"       // a trial that ends before it plays its part in a probe tells the probe
 	changeInfeasible    = "infeasible"     // infeasible trials do not count for max_failed_trials
 )
