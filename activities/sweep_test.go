@@ -103,6 +103,8 @@ type restored struct {
 	ends  map[int]berth.TrialUpdate
 	state berth.SweepState
 	why   string
+
+	attempts int // of each trial
 }
 
 const restoredID = "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1"
@@ -168,7 +170,7 @@ func (r *restored) PlannedTrial(_ context.Context, _ string, number int) (berth.
 		return berth.PlannedTrial{}, berth.Errorf(berth.KindNotFound, "no trial %d", number)
 	}
 
-	return berth.PlannedTrial{Trial: berth.Trial{ID: r.trials[number-1].ID}, Spec: r.spec}, nil
+	return berth.PlannedTrial{Trial: berth.Trial{ID: r.trials[number-1].ID, Attempts: r.attempts}, Spec: r.spec}, nil
 }
 
 func (r *restored) GetSweep(context.Context, string) (berth.Sweep, error) {
@@ -223,6 +225,21 @@ func TestBeginTrial_OfWhatARestoredDatabaseForgot(t *testing.T) {
 	require.Equal(t, r.whole[34].ID, brief.TrialID)
 	require.Equal(t, r.whole[:35], r.trials)
 	require.Len(t, r.ends, 34, "the others end as their workflows did")
+}
+
+// A trial with attempts goes on when its workflow was lost: it neither waits for a
+// probe nor measures again.
+func TestBeginTrial_OfAnAdoptedTrial(t *testing.T) {
+	t.Parallel()
+
+	for attempts, probes := range map[int]bool{0: true, 1: false} {
+		r, a := restoredSetup(t, "[{name: x, min: 1, max: 99}]", 40, 40)
+		r.spec.Probe.Mode, r.attempts = berth.ProbeShort, attempts
+
+		brief, err := a.BeginTrial(t.Context(), activities.TrialRef{SweepID: restoredID, Number: 1})
+		require.NoError(t, err)
+		require.Equal(t, probes, brief.NeedsProbe, "%d attempts", attempts)
+	}
 }
 
 // A sweep that has suggested everything asks the search for no more. What its

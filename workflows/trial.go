@@ -261,8 +261,10 @@ func (t *trial) settle(ctx workflow.Context, end berth.TrialUpdate) (TrialResult
 	}
 
 	t.say(clean, end.State, string(end.State)+": "+end.Message, tags...)
-	t.measured(clean, false) // after all its attempts: the shape waits for none of them any more
-	t.decline(clean)
+
+	for unheard := true; unheard; unheard = t.probe.Len() > 0 { // after all its attempts: the shape waits for none of them any more
+		t.measured(clean, false)
+	}
 
 	for t.placed.ReceiveAsync(nil) { // the SDK warns of signals that a workflow leaves
 	}

@@ -64,20 +64,24 @@ func declines(ctx workflow.Context) bool {
 	return workflow.GetVersion(ctx, changeDeclines, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
-// decline answers what the probe tells a trial that has ended: it waits for the
-// trial's run otherwise, and all others of the shape with it. The trial may have
-// been canceled before it heard, or have joined in a workflow task that was lost.
-func (t *trial) decline(ctx workflow.Context) {
+// hearOut takes the last of the roles that the probe told this trial unheard: one
+// answer is for all of them. The trial may have been canceled before it heard, or
+// have joined in a workflow task that was lost; and the probe repeats its word.
+func (t *trial) hearOut(ctx workflow.Context) {
 	var role ProbeRole
 
+	heard := false
 	for t.probe.ReceiveAsync(&role) {
-		t.brief.ShapeKey = cmp.Or(t.brief.ShapeKey, role.ShapeKey) // it may have ended before it read its own
-		if t.brief.ShapeKey == "" || !declines(ctx) {
-			continue
-		}
+		heard = true
+	}
 
+	if !heard {
+		return
+	}
+
+	t.brief.ShapeKey = cmp.Or(t.brief.ShapeKey, role.ShapeKey) // it may have ended before it read its own
+	if t.brief.ShapeKey != "" && declines(ctx) {
 		t.take(role)
-		t.measured(ctx, false)
 	}
 }
 
@@ -104,6 +108,10 @@ func (t *trial) released() bool {
 // measured the shape, or is taking longer than the probe may. It does nothing
 // for a trial that the probe does not wait for.
 func (t *trial) measured(ctx workflow.Context, capped bool) {
+	if !capped {
+		t.hearOut(ctx)
+	}
+
 	if !t.carries && !t.beside {
 		return
 	}

@@ -560,6 +560,42 @@ func TestTrial_DeclinesTheProbe(t *testing.T) {
 	}
 }
 
+// The probe repeats its word every ten minutes while a trial runs: the end of the
+// run answers all of them, once, and nothing when the shape is measured.
+func TestTrial_AnswersTheProbeOnce(t *testing.T) {
+	t.Parallel()
+
+	carry, beside, ready := workflows.ProbeRole{}, workflows.ProbeRole{Beside: true}, workflows.ProbeRole{Ready: true}
+	says := []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}
+
+	for name, tt := range map[string]struct {
+		roles []workflows.ProbeRole
+		want  []workflows.ProbeMeasured
+	}{
+		"carrier":             {[]workflows.ProbeRole{carry, carry, carry}, says},
+		"beside":              {[]workflows.ProbeRole{beside, beside, beside}, says},
+		"beside and measured": {[]workflows.ProbeRole{beside, beside, ready}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var a *activities.Activities
+
+			b := trialSetup(t)
+			b.brief.NeedsProbe = true
+			b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
+			b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(ok(0.9), nil).After(time.Hour)
+
+			for i, role := range tt.roles {
+				b.env.RegisterDelayedCallback(func() { b.env.SignalWorkflow(workflows.SignalProbe, role) }, time.Duration(i+1)*time.Second)
+			}
+
+			require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+			require.Equal(t, tt.want, b.measured)
+		})
+	}
+}
+
 // The carrier of a probe takes long: a trial that waits beside it measures the
 // shape by a short run, which is thrown away.
 func TestTrial_TakesTheShortRunWhileItWaitsBeside(t *testing.T) {

@@ -132,7 +132,8 @@ func TestFollowSweepRun(t *testing.T) {
 func TestSilentTrials(t *testing.T) {
 	t.Parallel()
 
-	b := setup(t)
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
 	silent := func(after int, since time.Duration, limit int) []int {
 		trials, err := b.store.SilentTrials(t.Context(), berth.Trial{SweepID: b.sweep, Number: after}, since, limit)
 		require.NoError(t, err)
@@ -167,7 +168,19 @@ func TestSilentTrials(t *testing.T) {
 	require.Equal(t, []int{3, 4}, silent(0, 0, 10))
 	require.Equal(t, []int{3}, silent(0, 0, 1))
 	require.Equal(t, []int{4}, silent(3, 0, 1))
-	require.Empty(t, silent(0, time.Hour, 10), "it may go on any moment")
+
+	back := func(statement string) {
+		_, err := pool.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+
+	require.Empty(t, silent(0, time.Hour, 10), "they were just made")
+	back("UPDATE trials SET created_at = now() - interval '2 hours'")
+	require.Empty(t, silent(0, time.Hour, 10), "they may go on any moment")
+	back("UPDATE attempts SET finished_at = now() - interval '2 hours' WHERE finished_at IS NOT NULL")
+	require.Empty(t, silent(0, time.Hour, 10), "their requests were just decided")
+	back("UPDATE placement_requests SET decided_at = now() - interval '2 hours' WHERE decided_at IS NOT NULL")
+	require.Equal(t, []int{3, 4}, silent(0, time.Hour, 10))
 
 	all, err := b.store.SilentTrials(t.Context(), berth.Trial{}, 0, 10)
 	require.NoError(t, err)

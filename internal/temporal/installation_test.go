@@ -443,17 +443,28 @@ func TestOrphans_ManyAtOnce(t *testing.T) {
 	d := newDatabase(running(6)...)
 	begin(t, c, d.installation.ID, d.sweeps...)
 
+	first := d.sweeps[0].ID
+	d.trials[first] = []berth.Trial{{Number: 1, State: berth.TrialRunning}}
+	trial, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
+		ID: workflows.TrialWorkflowID(first, 1), TaskQueue: "nobody's",
+	}, workflows.TrialWorkflow, workflows.TrialInput{SweepID: first, Number: 1})
+	require.NoError(t, err)
+
 	orphans := d.orphans(c)
 	require.NoError(t, orphans.Round(t.Context()))
 	require.Empty(t, d.installation.Alarm)
 
 	end(d.sweeps[:4]...)
+	require.NoError(t, c.TerminateWorkflow(t.Context(), trial.GetID(), "", "a test"))
 
 	for range 2 {
 		require.NoError(t, orphans.Round(t.Context()))
 		require.Equal(t, newStates(6, 0), d.states())
 		require.Contains(t, d.installation.Alarm, "4 of 6 open sweeps have no workflow")
+		require.Equal(t, berth.TrialRunning, d.trials[first][0].State, "no trial of theirs is judged")
 	}
+
+	delete(d.trials, first) // what follows is of sweeps
 
 	done, err := d.identity(c).Adopt(t.Context(), d)
 	require.NoError(t, err)

@@ -125,6 +125,10 @@ func (o *Orphans) Round(ctx context.Context) error {
 		err = errors.Join(err, o.end(ctx, orphan))
 	}
 
+	if alarm != "" {
+		return err
+	}
+
 	return errors.Join(err, o.endSilent(ctx))
 }
 
