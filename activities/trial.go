@@ -46,7 +46,7 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 		TrialID:          trial.ID,
 		Values:           describe(trial.Params),
 		ShapeKey:         trial.ShapeKey,
-		NeedsProbe:       spec.Probe.Mode != berth.ProbeOff && !memory.Known(trial.Footprint) && trial.Attempts == 0, // else its workflow was lost, and it goes on
+		NeedsProbe:       spec.Probe.Mode != berth.ProbeOff && !memory.Known(trial.Footprint) && trial.Attempts == 0, // one with attempts goes on: its workflow was lost
 		ProbeMode:        spec.Probe.Mode,
 		ProbeMaxDuration: spec.Probe.MaxDuration,
 		MaxAttempts:      spec.Retry.MaxAttempts,

@@ -35,11 +35,11 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 
 			return answered || t.stopped
 		})
-		if err != nil && answered && declines(ctx) {
-			t.take(role) // settle tells the probe
-		}
-
 		if err != nil {
+			if answered && declines(ctx) {
+				t.take(role) // settle tells the probe
+			}
+
 			return err
 		}
 

@@ -517,11 +517,9 @@ func TestTrial_DeclinesTheProbe(t *testing.T) {
 
 	cancel := func(env *testsuite.TestWorkflowEnvironment) { env.CancelWorkflow() }
 	stop := func(env *testsuite.TestWorkflowEnvironment) { env.SignalWorkflow(workflows.SignalStop, nil) }
-	told := func(role workflows.ProbeRole) func(env *testsuite.TestWorkflowEnvironment) {
+	tell := func(role workflows.ProbeRole) func(env *testsuite.TestWorkflowEnvironment) {
 		return func(env *testsuite.TestWorkflowEnvironment) { env.SignalWorkflow(workflows.SignalProbe, role) }
 	}
-	carry := told(workflows.ProbeRole{ShapeKey: shapeKey})
-	beside, ready := told(workflows.ProbeRole{Beside: true, ShapeKey: shapeKey}), told(workflows.ProbeRole{Ready: true, ShapeKey: shapeKey})
 	says := []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}
 
 	for name, tt := range map[string]struct {
@@ -530,13 +528,13 @@ func TestTrial_DeclinesTheProbe(t *testing.T) {
 		joined      bool          // as far as it knows
 		want        []workflows.ProbeMeasured
 	}{
-		"told and canceled":                {carry, cancel, time.Second, true, says},
-		"told and canceled while it joins": {carry, cancel, 0, true, says},
-		"canceled and told":                {cancel, carry, time.Second, true, says},
-		"stopped and told":                 {stop, carry, time.Second, true, says},
-		"canceled and told beside":         {cancel, beside, time.Second, true, says},
-		"canceled and measured":            {cancel, ready, time.Second, true, nil},
-		"joined in a task not kept":        {carry, cancel, time.Second, false, says},
+		"told and canceled":                {tell(carry), cancel, time.Second, true, says},
+		"told and canceled while it joins": {tell(carry), cancel, 0, true, says},
+		"canceled and told":                {cancel, tell(carry), time.Second, true, says},
+		"stopped and told":                 {stop, tell(carry), time.Second, true, says},
+		"canceled and told beside":         {cancel, tell(beside), time.Second, true, says},
+		"canceled and measured":            {cancel, tell(ready), time.Second, true, nil},
+		"joined in a task not kept":        {tell(carry), cancel, time.Second, false, says},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -565,7 +563,6 @@ func TestTrial_DeclinesTheProbe(t *testing.T) {
 func TestTrial_AnswersTheProbeOnce(t *testing.T) {
 	t.Parallel()
 
-	carry, beside, ready := workflows.ProbeRole{}, workflows.ProbeRole{Beside: true}, workflows.ProbeRole{Ready: true}
 	says := []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}
 
 	for name, tt := range map[string]struct {

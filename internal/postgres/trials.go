@@ -186,15 +186,15 @@ func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string,
 	})
 }
 
-// SilentTrials returns open trials of which the database has heard nothing for
-// so long: no request of theirs waits, and no attempt runs. They come in an order
-// of their own, those after the given one; of each its ID, SweepID and Number.
+// SilentTrials returns open trials that have had neither a waiting request nor a
+// running attempt for so long: the ID, SweepID and Number of each, ordered by
+// sweep and number, from the one after the given trial.
 func (s *Store) SilentTrials(ctx context.Context, after berth.Trial, silent time.Duration, limit int) ([]berth.Trial, error) {
 	rows, err := s.q.ListSilentTrials(ctx, s.pool, &dbsqlc.ListSilentTrialsParams{
 		AfterSweep: cmp.Or(after.SweepID, noID), AfterNumber: int32Of(after.Number), Silent: silent, MaxRows: int32Of(limit),
 	})
 	if err != nil {
-		return nil, translate(err, "listing trials of which nothing is heard")
+		return nil, translate(err, "listing silent trials")
 	}
 
 	trials := make([]berth.Trial, len(rows))
