@@ -239,6 +239,7 @@ func TestBeginTrial_OfAnAdoptedTrial(t *testing.T) {
 		brief, err := a.BeginTrial(t.Context(), activities.TrialRef{SweepID: restoredID, Number: 1})
 		require.NoError(t, err)
 		require.Equal(t, probes, brief.NeedsProbe, "%d attempts", attempts)
+		require.Equal(t, !probes, brief.Guessed, "%d attempts", attempts)
 	}
 }
 

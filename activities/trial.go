@@ -22,6 +22,7 @@ type TrialBrief struct {
 	Values           string          `json:"values"` // in plain words, such as batch=16, lr=0.001
 	ShapeKey         string          `json:"shape_key"`
 	NeedsProbe       bool            `json:"needs_probe"`
+	Guessed          bool            `json:"guessed,omitempty"` // it goes on without the probe of its shape, at a guess
 	ProbeMode        berth.ProbeMode `json:"probe_mode"`
 	ProbeMaxDuration berth.Duration  `json:"probe_max_duration"`
 	MaxAttempts      int             `json:"max_attempts"`
@@ -41,12 +42,14 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 	}
 
 	spec := trial.Spec
+	unmeasured := spec.Probe.Mode != berth.ProbeOff && !memory.Known(trial.Footprint)
 
 	return TrialBrief{
 		TrialID:          trial.ID,
 		Values:           describe(trial.Params),
 		ShapeKey:         trial.ShapeKey,
-		NeedsProbe:       spec.Probe.Mode != berth.ProbeOff && !memory.Known(trial.Footprint) && trial.Attempts == 0, // one with attempts goes on: its workflow was lost
+		NeedsProbe:       unmeasured && trial.Attempts == 0,
+		Guessed:          unmeasured && trial.Attempts > 0, // its workflow was lost
 		ProbeMode:        spec.Probe.Mode,
 		ProbeMaxDuration: spec.Probe.MaxDuration,
 		MaxAttempts:      spec.Retry.MaxAttempts,

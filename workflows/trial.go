@@ -189,7 +189,7 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 	if outcome.Kind.OutOfMemory() {
 		t.ooms++
 
-		if t.beside && !t.guessed { // all that ran beside the probe paid for the same guess
+		if (t.beside || t.brief.Guessed) && !t.guessed { // all that ran beside the probe paid for the same guess
 			t.guessed, t.ooms, t.charged = true, t.ooms-1, t.charged-1
 		}
 

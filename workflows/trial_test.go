@@ -635,18 +635,28 @@ func TestTrial_TakesTheShortRunWhileItWaitsBeside(t *testing.T) {
 func TestTrial_GuessBesideTheProbeIsFree(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
+	for name, change := range map[string]func(b *activities.TrialBrief){
+		"beside the probe":         func(b *activities.TrialBrief) { b.NeedsProbe = true },
+		"as its workflow was lost": func(b *activities.TrialBrief) { b.Guessed, b.Made = true, 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 
-	b := trialSetup(t)
-	b.brief.NeedsProbe, b.brief.MaxAttempts = true, 1
-	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
-	b.runs(bad(berth.FailureHostOOM), ok(0.9))
-	b.env.RegisterDelayedCallback(func() {
-		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Beside: true})
-	}, time.Second)
+			var a *activities.Activities
 
-	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
-	require.Zero(t, b.requests[1].Last.Count, "so that it grows and does not get a machine for itself")
+			b := trialSetup(t)
+			b.brief.MaxAttempts = 1
+			change(&b.brief)
+			b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil).Maybe()
+			b.runs(bad(berth.FailureHostOOM), ok(0.9))
+			b.env.RegisterDelayedCallback(func() {
+				b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Beside: true})
+			}, time.Second)
+
+			require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+			require.Zero(t, b.requests[1].Last.Count, "so that it grows and does not get a machine for itself")
+		})
+	}
 }
 
 // A trial that was never tried with more memory is not infeasible.

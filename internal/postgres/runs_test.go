@@ -174,13 +174,14 @@ func TestSilentTrials(t *testing.T) {
 		require.NoError(t, err)
 	}
 
+	back("UPDATE placement_requests SET decided_at = now() - interval '2 hours' WHERE decided_at IS NOT NULL")
 	require.Empty(t, silent(0, time.Hour, 10), "they were just made")
 	back("UPDATE trials SET created_at = now() - interval '2 hours'")
-	require.Empty(t, silent(0, time.Hour, 10), "they may go on any moment")
+	require.Equal(t, []int{4}, silent(0, time.Hour, 10), "the attempt of the other has just ended")
 	back("UPDATE attempts SET finished_at = now() - interval '2 hours' WHERE finished_at IS NOT NULL")
-	require.Empty(t, silent(0, time.Hour, 10), "their requests were just decided")
-	back("UPDATE placement_requests SET decided_at = now() - interval '2 hours' WHERE decided_at IS NOT NULL")
 	require.Equal(t, []int{3, 4}, silent(0, time.Hour, 10))
+	back("UPDATE placement_requests SET decided_at = now() WHERE decided_at IS NOT NULL")
+	require.Empty(t, silent(0, time.Hour, 10), "their requests were just decided")
 
 	all, err := b.store.SilentTrials(t.Context(), berth.Trial{}, 0, 10)
 	require.NoError(t, err)

@@ -485,6 +485,44 @@ func TestOrphans_ManyAtOnce(t *testing.T) {
 	require.Contains(t, d.installation.Alarm, "1 of 1 open sweeps")
 }
 
+// Adopt was cut off, or is slow: the sweeps that it has not brought back yet are
+// not ended as the few that a person ends.
+func TestOrphans_AnAlarmStandsUntilAllAreBack(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+	d := newDatabase(running(6)...)
+	begin(t, c, d.installation.ID, d.sweeps...)
+
+	orphans := d.orphans(c)
+	require.NoError(t, orphans.Round(t.Context()))
+
+	for _, s := range d.sweeps[:4] {
+		require.NoError(t, c.TerminateWorkflow(t.Context(), workflows.SweepWorkflowID(s.ID), "", "a test"))
+	}
+
+	require.NoError(t, orphans.Round(t.Context()))
+	require.Contains(t, d.installation.Alarm, "4 of 6 open sweeps have no workflow")
+
+	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ // what Adopt does with the first
+		ID: workflows.SweepWorkflowID(d.sweeps[0].ID), TaskQueue: "nobody's",
+	}, workflows.SweepWorkflow, workflows.SweepInput{SweepID: d.sweeps[0].ID, Adopted: true})
+	require.NoError(t, err)
+
+	for range 2 {
+		require.NoError(t, orphans.Round(t.Context()))
+		require.Equal(t, newStates(6, 0), d.states())
+		require.Contains(t, d.installation.Alarm, "3 of 6 open sweeps have no workflow")
+	}
+
+	done, err := d.identity(c).Adopt(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, 3, done.Sweeps)
+	require.NoError(t, orphans.Round(t.Context()))
+	require.Equal(t, newStates(6, 0), d.states())
+	require.Empty(t, d.installation.Alarm)
+}
+
 // Temporal's store was restored from before a sweep: it is not ended, however
 // many others are there.
 func TestOrphans_OneIsNotKnown(t *testing.T) {

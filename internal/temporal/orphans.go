@@ -43,7 +43,7 @@ const (
 //
 // It ends a few at most. When many are gone at once, or Temporal does not know
 // one that is open, the fault is more likely Temporal's than theirs: that is an
-// alarm for a person, and nothing is judged.
+// alarm for a person, and nothing is judged until all of them are there again.
 type Orphans struct {
 	Ledger   OpenLedger
 	Identity *Identity
@@ -96,11 +96,16 @@ type orphan struct {
 // Round looks once at every open sweep. One that cannot be ended now is looked
 // at again in the next round.
 func (o *Orphans) Round(ctx context.Context) error {
+	ours, err := o.Identity.Ledger.Installation(ctx) // before the sweeps: the end of Adopt, which brings them back, empties the alarm
+	if err != nil {
+		return err
+	}
+
 	looked := 0
 
 	var orphans []orphan
 
-	err := eachOpenSweep(ctx, o.Ledger, func(sweep berth.Sweep) error {
+	err = eachOpenSweep(ctx, o.Ledger, func(sweep berth.Sweep) error {
 		looked++
 
 		found, err := o.look(ctx, sweep)
@@ -118,7 +123,7 @@ func (o *Orphans) Round(ctx context.Context) error {
 		return errors.Join(err, checked)
 	}
 
-	believed, alarm := believe(orphans, looked)
+	believed, alarm := believe(orphans, looked, ours.Alarm != "")
 	err = errors.Join(err, o.Identity.alarm(ctx, alarm))
 
 	for _, orphan := range believed {
@@ -136,8 +141,9 @@ func (o *Orphans) Round(ctx context.Context) error {
 // those whose workflow itself says how they ended, and a few that a person ended
 // in Temporal. The others are an alarm: Temporal forgets no workflow that goes
 // on, so one that it does not know, or many at once, mean that its store is not
-// the one of before. looked is how many sweeps are open.
-func believe(orphans []orphan, looked int) (believed []orphan, alarm string) {
+// the one of before. While there is an alarm none is taken for one that a person
+// ended: Adopt may have brought back a part. looked is how many sweeps are open.
+func believe(orphans []orphan, looked int, alarmed bool) (believed []orphan, alarm string) {
 	var ended, gone []orphan
 
 	for _, orphan := range orphans {
@@ -154,7 +160,7 @@ func believe(orphans []orphan, looked int) (believed []orphan, alarm string) {
 	}
 
 	fresh := len(ended) + len(gone)
-	if len(gone) == 0 && fresh <= endedAtOnce {
+	if fresh == 0 || len(gone) == 0 && fresh <= endedAtOnce && !alarmed {
 		return append(believed, ended...), ""
 	}
 
