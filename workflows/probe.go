@@ -166,7 +166,7 @@ func (p *probe) release(ctx workflow.Context) {
 // none. It is the first that was not told to run beside it. When all were, and
 // the carrier takes too long, the last one is asked once for a short run: it is
 // the likeliest to wait still. One that runs already hears of it when it waits
-// again.
+// again, or has ended.
 func (p *probe) candidate() int {
 	first := slices.IndexFunc(p.waiting, func(id string) bool { return !slices.Contains(p.beside, id) })
 	if first < 0 && p.capped && !p.asked {

@@ -64,9 +64,10 @@ func declines(ctx workflow.Context) bool {
 	return workflow.GetVersion(ctx, changeDeclines, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
-// hearOut takes the last of the roles that the probe told this trial unheard: one
+// hearOut hears the last of the roles that the probe told this trial unheard: one
 // answer is for all of them. The trial may have been canceled before it heard, or
 // have joined in a workflow task that was lost; and the probe repeats its word.
+// What the trial has run is as it was ordered: such a word makes no run short, nor whole.
 func (t *trial) hearOut(ctx workflow.Context) {
 	var role ProbeRole
 
@@ -81,14 +82,19 @@ func (t *trial) hearOut(ctx workflow.Context) {
 
 	t.brief.ShapeKey = cmp.Or(t.brief.ShapeKey, role.ShapeKey) // it may have ended before it read its own
 	if t.brief.ShapeKey != "" && declines(ctx) {
-		t.take(role)
+		t.hear(role)
 	}
 }
 
-// take sets what the trial does about the probe of its shape.
-func (t *trial) take(role ProbeRole) {
+// hear sets what the probe waits for from this trial.
+func (t *trial) hear(role ProbeRole) {
 	t.beside = role.Beside && !role.Ready
 	t.carries = !role.Ready && !role.Beside
+}
+
+// take has the trial play a role: its next run is a short one, or a whole one.
+func (t *trial) take(role ProbeRole) {
+	t.hear(role)
 	t.short = t.carries && (t.brief.ProbeMode == berth.ProbeShort || role.Short && t.brief.ProbeMode == berth.ProbeAuto)
 }
 

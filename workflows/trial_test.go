@@ -593,6 +593,59 @@ func TestTrial_AnswersTheProbeOnce(t *testing.T) {
 	}
 }
 
+// A word of the probe that comes while a trial runs says nothing about that run:
+// a whole one counts, and one that was to be short does not.
+func TestTrial_ALateWordChangesNoRun(t *testing.T) {
+	t.Parallel()
+
+	short := workflows.ProbeRole{Short: true}
+	whole, twice := []bool{false}, []bool{true, false}
+
+	for name, tt := range map[string]struct {
+		mode  berth.ProbeMode
+		roles []workflows.ProbeRole
+		stop  bool
+		want  []bool // of each order, whether it is for a short run
+	}{
+		"asked for a short run":               {berth.ProbeAuto, []workflows.ProbeRole{beside, short}, false, whole},
+		"asked for it, and the sweep stopped": {berth.ProbeAuto, []workflows.ProbeRole{beside, short}, true, whole},
+		"asked to measure":                    {berth.ProbeShort, []workflows.ProbeRole{beside, carry}, false, whole},
+		"sent beside after all":               {berth.ProbeShort, []workflows.ProbeRole{carry, beside}, false, twice},
+		"measured by another":                 {berth.ProbeShort, []workflows.ProbeRole{carry, beside, ready}, false, twice},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var (
+				a      *activities.Activities
+				orders []bool
+			)
+
+			b := trialSetup(t)
+			b.brief.NeedsProbe, b.brief.ProbeMode = true, tt.mode
+			b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
+			b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(func(_ context.Context, o activities.Order) (berth.Outcome, error) {
+				orders = append(orders, o.Short)
+
+				return ok(float64(len(orders))), nil
+			}).After(time.Hour)
+
+			for i, role := range tt.roles {
+				b.env.RegisterDelayedCallback(func() { b.env.SignalWorkflow(workflows.SignalProbe, role) }, time.Duration(i+1)*time.Second)
+			}
+
+			if tt.stop {
+				b.env.RegisterDelayedCallback(func() { b.env.SignalWorkflow(workflows.SignalStop, nil) }, time.Minute)
+			}
+
+			result := b.execute(t)
+			require.Equal(t, tt.want, orders)
+			require.Equal(t, berth.TrialSucceeded, result.State)
+			require.InDelta(t, float64(len(orders)), *result.Value, 0)
+		})
+	}
+}
+
 // The carrier of a probe takes long: a trial that waits beside it measures the
 // shape by a short run, which is thrown away.
 func TestTrial_TakesTheShortRunWhileItWaitsBeside(t *testing.T) {

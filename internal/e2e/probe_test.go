@@ -57,3 +57,43 @@ metrics: {source: file}
 	require.InDelta(t, 1, *attempts[1].Value, 0, "the trial began from nothing")
 	require.Less(t, attempts[1].Demand.MemoryBytes, attempts[0].Demand.MemoryBytes, "sized by what the probe used until it was stopped")
 }
+
+// TestProbe_OneThatIsCappedRepeatsNoWholeRun: two trials of a new shape run side
+// by side, both for longer than the probe may take. The probe asks the second for
+// a short run then; what that one has begun is a whole run, and counts.
+func TestProbe_OneThatIsCappedRepeatsNoWholeRun(t *testing.T) {
+	t.Parallel()
+
+	s := start(t, "--cpus", "2", "--memory", "2GiB")
+	id := s.submit(`
+version: 1
+name: whole
+image: berth-examples/python:3.11
+command:
+  - python3
+  - -c
+  - |
+    import json, os, sys, time
+    time.sleep(5)
+    with open(os.environ["TRIAL_METRICS_FILE"], "a") as f:
+        f.write(json.dumps({"value": float(sys.argv[1])}) + "\n")
+  - "{{lr}}"
+parameters: [{name: lr, values: [0.1, 0.2], memory: false}]
+search: {algorithm: grid}
+objective: {metric: value, goal: maximize}
+limits: {max_trials: 2}
+probe: {mode: auto, max_duration: 1s}
+metrics: {source: file}
+`)
+
+	sweep := s.until(id, 2*time.Minute, ended)
+	require.Equal(t, client.SweepStateSucceeded, sweep.State, sweep.Reason)
+
+	attempts := s.attempts(id)
+	require.Len(t, attempts, 2, "each trial ran once")
+
+	for _, a := range attempts {
+		require.Equal(t, "ok", a.FailureKind, a.Message)
+		require.NotNil(t, a.Value)
+	}
+}
