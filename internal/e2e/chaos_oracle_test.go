@@ -298,6 +298,7 @@ func TestOracle_Provoked(t *testing.T) {
 	const (
 		late    = "host host-1 did not answer (ScheduleToStart); the attempt goes elsewhere"
 		refused = "host host-1 could not carry the attempt out: E_NAME_COLLISION"
+		gone    = "Docker went away when it ended; Berth runs it again (turn on Docker's live-restore)"
 	)
 
 	placed := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -326,6 +327,9 @@ func TestOracle_Provoked(t *testing.T) {
 		"a cut and refused":               {[]trouble{during(silence, "host-1", time.Second, time.Second)}, refused, false},
 		"without Temporal":                {[]trouble{during(silence, "", time.Second, time.Second)}, late, true},
 		"without Docker":                  {[]trouble{during(breakdown, "host-1", time.Second, time.Second)}, refused, true},
+		"without Docker soon after":       {[]trouble{during(breakdown, "host-1", 49*time.Second, time.Second)}, gone, true},
+		"without Docker long after":       {[]trouble{during(breakdown, "host-1", 51*time.Second, time.Second)}, gone, false},
+		"refused, without Docker after":   {[]trouble{during(breakdown, "host-1", 49*time.Second, time.Second)}, refused, false},
 		"another without Docker":          {[]trouble{during(breakdown, "host-2", time.Second, time.Second)}, refused, false},
 		"a restored database":             {[]trouble{during(breakdown, "", time.Second, time.Second)}, refused, true},
 		"after its end":                   {[]trouble{during(breakdown, "host-1", 21*time.Second, time.Second)}, refused, false},

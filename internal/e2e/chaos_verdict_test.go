@@ -281,10 +281,21 @@ const (
 // that ends attempts through no fault of their trials is about Docker.
 const unanswered = "did not answer"
 
+const (
+	// dockerLeft is what Berth says of an attempt whose exit may be Docker's doing.
+	dockerLeft = "Docker went away"
+	// leavingFor is how long before Docker stops to answer an exit may be its
+	// doing, as it stops its containers first (docker's daemonLostWindow).
+	leavingFor = 30 * time.Second
+)
+
 // provoked reports whether something befell a host between the placement and
 // the end of an attempt that explains it.
 func provoked(all []trouble, host, message string, placed, finished time.Time) bool {
-	away := time.Duration(0)
+	away, known := time.Duration(0), finished
+	if strings.Contains(message, dockerLeft) {
+		known = finished.Add(leavingFor)
+	}
 
 	for _, t := range all {
 		from, until := t.from, t.until
@@ -296,7 +307,7 @@ func provoked(all []trouble, host, message string, placed, finished time.Time) b
 			until = finished
 		}
 
-		if t.host != "" && t.host != host || t.from.After(finished) || until.Add(aftermath[t.kind]).Before(placed) {
+		if t.host != "" && t.host != host || t.from.After(known) || until.Add(aftermath[t.kind]).Before(placed) {
 			continue
 		}
 
