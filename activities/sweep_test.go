@@ -105,6 +105,8 @@ type restored struct {
 	why   string
 
 	attempts int // of each trial
+
+	footprint *berth.Footprint // of every shape
 }
 
 const restoredID = "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1"
@@ -170,7 +172,7 @@ func (r *restored) PlannedTrial(_ context.Context, _ string, number int) (berth.
 		return berth.PlannedTrial{}, berth.Errorf(berth.KindNotFound, "no trial %d", number)
 	}
 
-	return berth.PlannedTrial{Trial: berth.Trial{ID: r.trials[number-1].ID, Attempts: r.attempts}, Spec: r.spec}, nil
+	return berth.PlannedTrial{Trial: berth.Trial{ID: r.trials[number-1].ID, Attempts: r.attempts}, Spec: r.spec, Footprint: r.footprint}, nil
 }
 
 func (r *restored) GetSweep(context.Context, string) (berth.Sweep, error) {
@@ -232,14 +234,27 @@ func TestBeginTrial_OfWhatARestoredDatabaseForgot(t *testing.T) {
 func TestBeginTrial_OfAnAdoptedTrial(t *testing.T) {
 	t.Parallel()
 
-	for attempts, probes := range map[int]bool{0: true, 1: false} {
+	known := &berth.Footprint{Source: berth.FootprintFull, Samples: 1, MemoryPeakBytes: 1 << 30}
+
+	for name, tt := range map[string]struct {
+		mode            berth.ProbeMode
+		footprint       *berth.Footprint
+		attempts        int
+		probes, guessed bool
+	}{
+		"begins":                  {berth.ProbeShort, nil, 0, true, false},
+		"begins, measured":        {berth.ProbeShort, known, 0, false, false},
+		"goes on":                 {berth.ProbeShort, nil, 1, false, true},
+		"goes on, measured since": {berth.ProbeShort, known, 2, false, true},
+		"goes on, never to probe": {berth.ProbeOff, nil, 1, false, false},
+	} {
 		r, a := restoredSetup(t, "[{name: x, min: 1, max: 99}]", 40, 40)
-		r.spec.Probe.Mode, r.attempts = berth.ProbeShort, attempts
+		r.spec.Probe.Mode, r.attempts, r.footprint = tt.mode, tt.attempts, tt.footprint
 
 		brief, err := a.BeginTrial(t.Context(), activities.TrialRef{SweepID: restoredID, Number: 1})
 		require.NoError(t, err)
-		require.Equal(t, probes, brief.NeedsProbe, "%d attempts", attempts)
-		require.Equal(t, !probes, brief.Guessed, "%d attempts", attempts)
+		require.Equal(t, tt.probes, brief.NeedsProbe, name)
+		require.Equal(t, tt.guessed, brief.Guessed, name)
 	}
 }
 

@@ -22,15 +22,15 @@ type TrialBrief struct {
 	Values           string          `json:"values"` // in plain words, such as batch=16, lr=0.001
 	ShapeKey         string          `json:"shape_key"`
 	NeedsProbe       bool            `json:"needs_probe"`
-	Guessed          bool            `json:"guessed,omitempty"` // it goes on without the probe of its shape, at a guess
+	Guessed          bool            `json:"guessed,omitempty"` // it goes on, and an attempt may have had the size of an unmeasured shape
 	ProbeMode        berth.ProbeMode `json:"probe_mode"`
 	ProbeMaxDuration berth.Duration  `json:"probe_max_duration"`
 	MaxAttempts      int             `json:"max_attempts"`
 	MaxDuration      berth.Duration  `json:"max_duration"` // of one attempt
 	Heartbeat        berth.Duration  `json:"heartbeat"`    // see Patience
 	HostPatience     berth.Duration  `json:"host_patience"`
-	// Made is how many attempts the ledger has: more than none when the workflow
-	// of the trial was lost and this one goes on.
+	// Made is the number of the last attempt that the ledger has: more than 0 when
+	// the workflow of the trial was lost and this one goes on.
 	Made int `json:"made,omitempty"`
 }
 
@@ -49,7 +49,7 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 		Values:           describe(trial.Params),
 		ShapeKey:         trial.ShapeKey,
 		NeedsProbe:       unmeasured && trial.Attempts == 0,
-		Guessed:          unmeasured && trial.Attempts > 0, // its workflow was lost
+		Guessed:          spec.Probe.Mode != berth.ProbeOff && trial.Attempts > 0, // nobody knows what was known then
 		ProbeMode:        spec.Probe.Mode,
 		ProbeMaxDuration: spec.Probe.MaxDuration,
 		MaxAttempts:      spec.Retry.MaxAttempts,

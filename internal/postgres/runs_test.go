@@ -237,6 +237,23 @@ func TestPlannedTrial(t *testing.T) {
 	require.Equal(t, r.TrialID, planned.ID)
 	require.Equal(t, "acc", planned.Spec.Objective.Metric)
 	require.Nil(t, planned.Footprint)
+	require.Zero(t, planned.Attempts)
+
+	// The first attempt is the answer to the second request, and there is a third.
+	seen := []berth.SeenAttempt{{AttemptID: r.AttemptID, Token: b.place(t, r).Token}}
+	require.NoError(t, b.store.AbandonAttempt(t.Context(), r.AttemptID, "its host does not answer"))
+	b.again(t, r, 2)
+	require.NoError(t, b.store.TouchHost(t.Context(), b.host.ID, berth.HostFree{MemoryBytes: 8 * gib}, seen))
+
+	first, err := b.store.GetAttempt(t.Context(), r.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, berth.AttemptPlaced, first.State, "its host has it again")
+	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, first.Token, berth.Outcome{Kind: berth.FailureCrashed, FinishedAt: time.Now()})))
+	b.place(t, b.again(t, r, 3))
+
+	planned, err = b.store.PlannedTrial(t.Context(), b.sweep, 1)
+	require.NoError(t, err)
+	require.Equal(t, 3, planned.Attempts, "the number of the last")
 
 	_, err = b.store.PlannedTrial(t.Context(), b.sweep, 2)
 	require.Equal(t, berth.KindNotFound, berth.KindOf(err))

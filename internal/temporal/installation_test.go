@@ -4,6 +4,7 @@ package temporal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -58,6 +59,7 @@ type database struct {
 	sweeps       []berth.Sweep
 	trials       map[string][]berth.Trial
 	ended        map[string]berth.SweepState
+	unreadable   error // why the sweeps cannot be listed
 }
 
 func newDatabase(sweeps ...berth.Sweep) *database {
@@ -136,8 +138,8 @@ func (d *database) Lead(ctx context.Context, _ string, lead func(ctx context.Con
 }
 
 func (d *database) ListSweepRecords(_ context.Context, _ []string, _ time.Time, beforeID string, _ int) ([]berth.Sweep, error) {
-	if beforeID != "" {
-		return nil, nil
+	if beforeID != "" || d.unreadable != nil {
+		return nil, d.unreadable
 	}
 
 	var open []berth.Sweep
@@ -514,6 +516,14 @@ func TestOrphans_AnAlarmStandsUntilAllAreBack(t *testing.T) {
 		require.Equal(t, newStates(6, 0), d.states())
 		require.Contains(t, d.installation.Alarm, "3 of 6 open sweeps have no workflow")
 	}
+
+	d.unreadable = errors.New("too slow") // the round that does not see them does not forget them
+	require.ErrorIs(t, orphans.Round(t.Context()), d.unreadable)
+	require.Contains(t, d.installation.Alarm, "3 of 6 open sweeps have no workflow")
+
+	d.unreadable = nil
+	require.NoError(t, orphans.Round(t.Context()))
+	require.Equal(t, newStates(6, 0), d.states())
 
 	done, err := d.identity(c).Adopt(t.Context(), d)
 	require.NoError(t, err)

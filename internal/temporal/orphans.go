@@ -124,6 +124,10 @@ func (o *Orphans) Round(ctx context.Context) error {
 	}
 
 	believed, alarm := believe(orphans, looked, ours.Alarm != "")
+	if err != nil && alarm == "" {
+		alarm = ours.Alarm // it stands for what this round may not have seen
+	}
+
 	err = errors.Join(err, o.Identity.alarm(ctx, alarm))
 
 	for _, orphan := range believed {

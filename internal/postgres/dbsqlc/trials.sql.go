@@ -12,7 +12,7 @@ import (
 )
 
 const getPlannedTrial = `-- name: GetPlannedTrial :one
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, s.spec, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = $1 AND t.number = $2
 `
@@ -23,6 +23,7 @@ type GetPlannedTrialRow struct {
 	Attempts int32
 }
 
+// attempts is the number of the last: one that was given back has none for its second request.
 func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, number int32) (GetPlannedTrialRow, error) {
 	row := db.QueryRow(ctx, getPlannedTrial, sweepID, number)
 	var i GetPlannedTrialRow

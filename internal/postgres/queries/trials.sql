@@ -6,7 +6,8 @@ INSERT INTO trials (id, sweep_id, number, params, shape_key)
 VALUES (@id, @sweep_id, @number, @params, @shape_key);
 
 -- name: GetPlannedTrial :one
-SELECT sqlc.embed(t), s.spec, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts
+-- attempts is the number of the last: one that was given back has none for its second request.
+SELECT sqlc.embed(t), s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = @sweep_id AND t.number = @number;
 
