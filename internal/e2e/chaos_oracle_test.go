@@ -299,6 +299,7 @@ func TestOracle_Provoked(t *testing.T) {
 		late    = "host host-1 did not answer (ScheduleToStart); the attempt goes elsewhere"
 		refused = "host host-1 could not carry the attempt out: E_NAME_COLLISION"
 		gone    = "Docker went away when it ended; Berth runs it again (turn on Docker's live-restore)"
+		lost    = `ended well while Docker was away, and its report of "val" was lost with its output`
 	)
 
 	placed := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -328,6 +329,7 @@ func TestOracle_Provoked(t *testing.T) {
 		"without Temporal":                {[]trouble{during(silence, "", time.Second, time.Second)}, late, true},
 		"without Docker":                  {[]trouble{during(breakdown, "host-1", time.Second, time.Second)}, refused, true},
 		"without Docker soon after":       {[]trouble{during(breakdown, "host-1", 49*time.Second, time.Second)}, gone, true},
+		"output lost soon after":          {[]trouble{during(breakdown, "host-1", 49*time.Second, time.Second)}, lost, true},
 		"without Docker long after":       {[]trouble{during(breakdown, "host-1", 51*time.Second, time.Second)}, gone, false},
 		"refused, without Docker after":   {[]trouble{during(breakdown, "host-1", 49*time.Second, time.Second)}, refused, false},
 		"another without Docker":          {[]trouble{during(breakdown, "host-2", time.Second, time.Second)}, refused, false},

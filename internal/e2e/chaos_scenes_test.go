@@ -96,15 +96,9 @@ func (x *chaos) sceneSweep(o order) *ordered {
 	return x.submitExtra(o)
 }
 
-// stateOf is the state of one trial; empty when it is not known.
-func (x *chaos) stateOf(o *ordered, number int) client.TrialState {
-	for _, t := range x.trialsOf(o) {
-		if t.Number == number {
-			return t.State
-		}
-	}
-
-	return ""
+// runs reports whether a trial of a sweep runs. Which one is first is chance.
+func (x *chaos) runs(o *ordered) bool {
+	return slices.ContainsFunc(x.trialsOf(o), func(t client.Trial) bool { return t.State == client.TrialStateRunning })
 }
 
 // waitsBesides is the number of a trial that waits for a place while another
@@ -409,7 +403,7 @@ func (x *chaos) restoreDatabase() bool {
 	canceled := x.sceneSweep(order{Job: "steady", Times: spread(3500, 4), MaxParallel: 1})
 
 	if long.id == "" || brief.id == "" || paused.id == "" || canceled.id == "" || !x.steerTo(brief, "pause") || !x.steerTo(paused, "pause") ||
-		!x.until(scenePatience, func() bool { return x.stateOf(long, 2) == client.TrialStateRunning }) {
+		!x.until(scenePatience, func() bool { return x.runs(long) }) {
 		x.note("nothing ran that could be forgotten")
 
 		return false

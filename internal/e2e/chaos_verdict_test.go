@@ -281,19 +281,19 @@ const (
 // that ends attempts through no fault of their trials is about Docker.
 const unanswered = "did not answer"
 
-const (
-	// dockerLeft is what Berth says of an attempt whose exit may be Docker's doing.
-	dockerLeft = "Docker went away"
-	// leavingFor is how long before Docker stops to answer an exit may be its
-	// doing, as it stops its containers first (docker's daemonLostWindow).
-	leavingFor = 30 * time.Second
-)
+// dockerLeft is what Berth says of an attempt whose exit may be Docker's doing, or
+// whose output Docker may have lost.
+var dockerLeft = []string{"Docker went away", "while Docker was away"}
+
+// leavingFor is how long before Docker stops to answer an exit may be its doing, as
+// it stops its containers first (docker's daemonLostWindow).
+const leavingFor = 30 * time.Second
 
 // provoked reports whether something befell a host between the placement and
 // the end of an attempt that explains it.
 func provoked(all []trouble, host, message string, placed, finished time.Time) bool {
 	away, known := time.Duration(0), finished
-	if strings.Contains(message, dockerLeft) {
+	if slices.ContainsFunc(dockerLeft, func(words string) bool { return strings.Contains(message, words) }) {
 		known = finished.Add(leavingFor)
 	}
 
