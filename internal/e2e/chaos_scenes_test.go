@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -454,6 +455,7 @@ func (x *chaos) restoreDatabase() bool {
 	x.mu.Unlock()
 	x.broke("PostgreSQL")
 	x.restore(backup)
+	x.forgetContainers()
 	x.recovered("PostgreSQL")
 	x.forget(old)
 
@@ -502,6 +504,20 @@ func (x *chaos) forget(old map[*ordered]copied) {
 		delete(x.waited, one.id)
 		x.mu.Unlock()
 	}
+}
+
+// forgetContainers forgets those that are gone: an attempt that had ended, of
+// which neither the copy nor Temporal heard, is run again.
+func (x *chaos) forgetContainers() {
+	there := make(map[string]bool)
+	for _, c := range x.ps() {
+		there[c.name] = true
+	}
+
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	maps.DeleteFunc(x.seen, func(name, _ string) bool { return !there[name] })
 }
 
 // inspected asks the database, which must be up.
