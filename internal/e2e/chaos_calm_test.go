@@ -364,7 +364,7 @@ func (x *chaos) await(when string, mayStay func(client.Sweep) bool) {
 
 	began := time.Now()
 
-	for time.Since(began) < chaosQuiet && time.Since(changed) < x.stuck {
+	for time.Since(began) < chaosQuiet && time.Since(changed) < x.stuck+x.heals {
 		open = map[*ordered]client.Sweep{}
 		state := ""
 

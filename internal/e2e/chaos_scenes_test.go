@@ -465,6 +465,7 @@ func (x *chaos) restoreDatabase() bool {
 		forgotten[trial] = forgotten[trial] || is
 	}
 
+	x.heals = chaosHeals
 	x.graced, x.results, x.counters, x.forgotten = time.Now().Add(fastGrace+6*fastReconcile+20*time.Second), known, counters, forgotten
 	x.mu.Unlock()
 	x.ends(breakdown, "", x.graced)

@@ -29,6 +29,10 @@ const (
 	// chaosStuck without a change, nothing changes any more: longer than any
 	// time after which a lost signal is made good.
 	chaosStuck = 75 * time.Second
+	// chaosHeals is how much longer it may take after a restore: of a trial whose
+	// workflow has completed nothing is heard for a minute, and then 20 a round of
+	// 10 s end as their workflows did.
+	chaosHeals = 45 * time.Second
 	// chaosStuckAgain is the same once a run has failed.
 	chaosStuckAgain = 20 * time.Second
 	// continueEarly has sweeps of a few trials continue as new: each trial costs
@@ -162,6 +166,7 @@ type chaos struct {
 	docker  map[string]*dockerProxy
 	due     []repair
 	stuck   time.Duration // without a change, before nothing changes any more
+	heals   time.Duration // how much longer than that a restored database may need
 	idle    []event       // scenes that had no effect
 	emptied bool          // Temporal came back without what it knew: nothing goes on by itself
 
