@@ -42,14 +42,14 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 	}
 
 	spec := trial.Spec
-	unmeasured := spec.Probe.Mode != berth.ProbeOff && !memory.Known(trial.Footprint)
+	probed, goesOn := spec.Probe.Mode != berth.ProbeOff, trial.Attempts > 0
 
 	return TrialBrief{
 		TrialID:          trial.ID,
 		Values:           describe(trial.Params),
 		ShapeKey:         trial.ShapeKey,
-		NeedsProbe:       unmeasured && trial.Attempts == 0,
-		Guessed:          spec.Probe.Mode != berth.ProbeOff && trial.Attempts > 0, // nobody knows what was known then
+		NeedsProbe:       probed && !goesOn && !memory.Known(trial.Footprint),
+		Guessed:          probed && goesOn, // what was measured by then is not stored
 		ProbeMode:        spec.Probe.Mode,
 		ProbeMaxDuration: spec.Probe.MaxDuration,
 		MaxAttempts:      spec.Retry.MaxAttempts,

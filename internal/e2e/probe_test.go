@@ -92,8 +92,13 @@ metrics: {source: file}
 	attempts := s.attempts(id)
 	require.Len(t, attempts, 2, "each trial ran once")
 
+	values := make([]float64, 0, len(attempts))
+
 	for _, a := range attempts {
 		require.Equal(t, "ok", a.FailureKind, a.Message)
 		require.NotNil(t, a.Value)
+		values = append(values, *a.Value)
 	}
+
+	require.ElementsMatch(t, []float64{0.1, 0.2}, values)
 }
