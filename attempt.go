@@ -36,6 +36,7 @@ type Attempt struct {
 	State       AttemptState `json:"state"`
 	HostID      string       `json:"host_id"`
 	DeviceID    string       `json:"device_id,omitempty"`
+	Class       DeviceClass  `json:"class,omitempty"` // of the device when it was placed; empty = ClassCPU
 	Token       int64        `json:"token"`
 	Demand      Demand       `json:"demand"` // what was reserved
 	ContainerID string       `json:"container_id,omitempty"`

@@ -9,7 +9,8 @@
 //	Attempt      one container launch of a trial                             attempt.go
 //	Shape        what decides memory; its key is a SHA-256                   shape.go
 //	Footprint    what a probe measured of a shape                            footprint.go
-//	Host, Device a machine with a worker, one GPU of it                      host.go
+//	Host         a machine with a worker                                     host.go
+//	Device       one GPU of a host; DeviceClass its kind                     device.go
 //	Demand       what an attempt needs of a host and device                  demand.go
 //	Lease        the fenced, time-bound claim that holds a reservation       lease.go
 //	Placement    where an attempt goes, or Rejections that say why not       placement.go

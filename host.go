@@ -124,6 +124,8 @@ type HostFree struct {
 	OutputBytes int64 // what files of attempts take; 0 = not known
 	Problem     string
 
+	Devices []DeviceFree // those that the worker sees; of others nothing new is known
+
 	OutputsProblem string // what a person must do something about, see Host; the host gives all away
 }
 
@@ -163,66 +165,4 @@ func (h Host) Disk() Disk {
 		Of: "host " + h.Name, TotalBytes: h.DiskBytes, FreeBytes: h.DiskFreeBytes, HeadroomBytes: h.DiskHeadroomBytes,
 		OutputBytes: h.OutputBytes, GrowthBytes: h.DiskGrowthBytes,
 	}
-}
-
-// Device is one GPU of a host.
-type Device struct {
-	ID               string `json:"id"` // UUID as NVML reports it
-	HostID           string `json:"host_id"`
-	Model            string `json:"model"`
-	MemoryBytes      int64  `json:"memory_bytes"`
-	HeadroomBytes    int64  `json:"headroom_bytes"`
-	ReservedBytes    int64  `json:"reserved_bytes"`
-	FreeBytes        int64  `json:"free_bytes"` // as the driver says now; foreign processes count
-	MaxContexts      int    `json:"max_contexts"`
-	ContextsReserved int    `json:"contexts_reserved"`
-	Exclusive        bool   `json:"exclusive"` // one of the attempts wants the device for itself
-}
-
-// Demand is what an attempt needs, and what a lease holds.
-type Demand struct {
-	MemoryBytes int64 `json:"memory_bytes"` // of the host; limit of the container
-	CPUMilli    int64 `json:"cpu_milli"`
-	DeviceBytes int64 `json:"device_bytes,omitempty"` // > 0 = wants a GPU
-	Contexts    int   `json:"contexts,omitempty"`     // MPS client contexts
-	Exclusive   bool  `json:"exclusive,omitempty"`    // alone on its device, or alone on a host without one
-}
-
-// Dimension is one axis of a demand.
-type Dimension string
-
-// The dimensions, in the order in which a rejection names them.
-const (
-	DimensionState       Dimension = "state" // the host takes no attempts
-	DimensionMemory      Dimension = "memory"
-	DimensionFreeMemory  Dimension = "free_memory" // measured, not booked
-	DimensionDisk        Dimension = "disk"        // measured, too
-	DimensionCPU         Dimension = "cpu"
-	DimensionAttempts    Dimension = "attempts"
-	DimensionDevice      Dimension = "device" // no GPU there
-	DimensionDeviceBytes Dimension = "device_memory"
-	DimensionContexts    Dimension = "contexts"
-	DimensionExclusive   Dimension = "exclusive"
-	DimensionSweep       Dimension = "sweep" // paused, or its max_parallel is reached
-	DimensionTrial       Dimension = "trial" // an earlier attempt of it is open, or the ledger refuses the request
-)
-
-// Placement is where an attempt goes.
-type Placement struct {
-	HostID      string `json:"host_id"`
-	DeviceID    string `json:"device_id,omitempty"`    // empty = CPU
-	MemoryBytes int64  `json:"memory_bytes,omitempty"` // what an exclusive attempt gets of the host; 0 = what it asked for
-}
-
-// Rejection is why an attempt does not go to one candidate. Needed and Free
-// are in the unit of the dimension: bytes, thousandths of a core, or a count.
-type Rejection struct {
-	HostID    string    `json:"host_id,omitempty"` // empty = not about a host
-	HostName  string    `json:"host_name,omitempty"`
-	DeviceID  string    `json:"device_id,omitempty"`
-	Dimension Dimension `json:"dimension"`
-	Needed    int64     `json:"needed"`
-	Free      int64     `json:"free"`
-	Never     bool      `json:"never,omitempty"` // would not fit even when the candidate is empty
-	Reason    string    `json:"reason"`          // in plain words, such as "host a: needs 1,310 MiB, 1,120 free"
 }

@@ -2,6 +2,27 @@ package berth
 
 import "time"
 
+// Placement is where an attempt goes, and what it gets there.
+type Placement struct {
+	HostID   string      `json:"host_id"`
+	DeviceID string      `json:"device_id,omitempty"` // empty = CPU
+	Class    DeviceClass `json:"class"`               // of the device, when it was decided
+	Demand   Demand      `json:"demand"`
+}
+
+// Rejection is why an attempt does not go to one candidate. Needed and Free
+// are in the unit of the dimension: bytes, thousandths of a core, or a count.
+type Rejection struct {
+	HostID    string    `json:"host_id,omitempty"` // empty = not about a host
+	HostName  string    `json:"host_name,omitempty"`
+	DeviceID  string    `json:"device_id,omitempty"`
+	Dimension Dimension `json:"dimension"`
+	Needed    int64     `json:"needed"`
+	Free      int64     `json:"free"`
+	Never     bool      `json:"never,omitempty"` // would not fit even when the candidate is empty
+	Reason    string    `json:"reason"`          // in plain words, such as "host a: needs 1,310 MiB, 1,120 free"
+}
+
 // RequestState is where a placement request stands.
 type RequestState string
 
@@ -25,8 +46,17 @@ type PlacementRequest struct {
 	Purpose    Purpose
 	Short      bool // a short probe, which is thrown away
 	ShapeKey   string
-	Demand     Demand
+	Demand     Demand        // what it would get now; the placer sizes it anew until it has a place
+	Last       *LastOOM      // the trial's newest out-of-memory; nil = none
 	Expected   time.Duration // of the whole attempt; 0 = unknown
+}
+
+// LastOOM is a trial's newest out-of-memory.
+type LastOOM struct {
+	Demand    Demand `json:"demand"` // what the attempt had
+	PeakBytes int64  `json:"peak_bytes"`
+	Count     int    `json:"count"`        // out-of-memory attempts of the trial so far
+	Max       int    `json:"max_attempts"` // of the trial
 }
 
 // WaitingRequest is a request as the placer sees it.
@@ -35,8 +65,9 @@ type WaitingRequest struct {
 	SweepID     string
 	WorkflowID  string
 	TrialNumber int
-	Demand      Demand
-	Expected    time.Duration
+	ShapeKey    string
+	Resources   Resources // of its sweep
+	Last        *LastOOM  // the trial's newest out-of-memory; nil = none
 	Waited      time.Duration
 	Reasons     []Rejection // as stored
 	FailedHosts []string    // where earlier attempts of the trial failed through no fault of its own
@@ -44,13 +75,12 @@ type WaitingRequest struct {
 	Blocked     string      // why it cannot be placed wherever there is room; empty = it can
 }
 
-// Oversized is a waiting request that asks for more memory than any host has
-// that takes attempts now, or than programs outside Berth leave there.
-type Oversized struct {
-	AttemptID  string
-	MostBytes  int64 // what the largest host has, or has left
-	Impossible bool  // no other host may come back that has more: MostBytes is the last resort
-	Outside    bool  // a host has enough, but programs outside Berth use it now
+// Queue is what a round of the placer decides on.
+type Queue struct {
+	Hosts      []Host // those of a moment ago as former ones
+	Waiting    []WaitingRequest
+	Sweeps     map[string]SweepUse  // of those that have a request, by id
+	Footprints map[string]Footprint // of the shapes that wait, by key
 }
 
 // PlacementStatus is what became of a request, and all a trial needs to go on.

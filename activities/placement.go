@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/berthml/berth"
@@ -18,22 +17,14 @@ const (
 
 // PlaceInput asks for a place for an attempt.
 type PlaceInput struct {
-	SweepID    string        `json:"sweep_id"`
-	Trial      int           `json:"trial"`
-	WorkflowID string        `json:"workflow_id"`
-	AttemptID  string        `json:"attempt_id"`
-	Number     int           `json:"number"` // of the attempt
-	Purpose    berth.Purpose `json:"purpose"`
-	Short      bool          `json:"short,omitempty"` // a short probe, which is thrown away
-	Last       *LastOOM      `json:"last,omitempty"`  // the trial's attempts so far ran out of memory
-}
-
-// LastOOM is the trial's newest out-of-memory.
-type LastOOM struct {
-	Demand    berth.Demand `json:"demand"` // what it had
-	PeakBytes int64        `json:"peak_bytes"`
-	Count     int          `json:"count"`        // out-of-memory attempts of the trial so far
-	Max       int          `json:"max_attempts"` // of the trial
+	SweepID    string         `json:"sweep_id"`
+	Trial      int            `json:"trial"`
+	WorkflowID string         `json:"workflow_id"`
+	AttemptID  string         `json:"attempt_id"`
+	Number     int            `json:"number"` // of the attempt
+	Purpose    berth.Purpose  `json:"purpose"`
+	Short      bool           `json:"short,omitempty"` // a short probe, which is thrown away
+	Last       *berth.LastOOM `json:"last,omitempty"`  // nil = none of the trial's attempts ran out of memory
 }
 
 // PlaceResult is where the request stands. Demand is what was asked for.
@@ -74,14 +65,14 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 		return PlaceResult{}, translate(err)
 	}
 
-	demand, ok := sizeFor(in.SweepID, trial.Spec.Resources, trial.Footprint, in.Last, hosts)
+	demand, ok := memory.Size(memory.Ask{SweepID: in.SweepID, Resources: trial.Spec.Resources, Last: in.Last}, trial.Footprint, hosts)
 	if !ok {
-		return PlaceResult{Asked: demand, Infeasible: true}, nil
+		return PlaceResult{Asked: in.Last.Demand, Infeasible: true}, nil
 	}
 
 	request := berth.PlacementRequest{
 		AttemptID: in.AttemptID, SweepID: in.SweepID, TrialID: trial.ID, WorkflowID: in.WorkflowID,
-		Number: in.Number, Stage: berth.StageMain, Purpose: in.Purpose, Short: in.Short, ShapeKey: trial.ShapeKey, Demand: demand,
+		Number: in.Number, Stage: berth.StageMain, Purpose: in.Purpose, Short: in.Short, ShapeKey: trial.ShapeKey, Demand: demand, Last: in.Last,
 	}
 	if trial.Footprint != nil {
 		request.Expected = time.Duration(trial.Footprint.Duration)
@@ -99,7 +90,7 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 // now. Only the placer knows what else waits, which hosts it keeps free, and what
 // the sweep runs: a place that one of these takes costs a few looks.
 func hasRoom(hosts []berth.Host, r berth.PlacementRequest) bool {
-	one := []packing.Request{{AttemptID: r.AttemptID, SweepID: r.SweepID, Demand: r.Demand}}
+	one := []packing.Request{{AttemptID: r.AttemptID, SweepID: r.SweepID, Demands: berth.Demands{berth.ClassCPU: r.Demand}}}
 
 	return packing.Decide(hosts, nil, one)[0].Placed
 }
@@ -130,66 +121,6 @@ func (a *Activities) decision(ctx context.Context, attemptID string, status bert
 	}
 
 	return status
-}
-
-// sizeFor computes the demand from the hosts that take attempts of the sweep
-// now. What was measured to need more than they have, and all demands while
-// there are no such hosts, are sized by every host, and wait for one to come
-// back. What an out-of-memory of another trial added waits for none. A former
-// host sizes what no other one could hold.
-func sizeFor(sweepID string, r berth.Resources, f *berth.Footprint, last *LastOOM, recent []berth.Host) (berth.Demand, bool) {
-	hosts := without(recent, func(h berth.Host) bool { return h.State == berth.HostFormer })
-	ready := memory.RoomOf(without(hosts, func(h berth.Host) bool { return h.State != berth.HostReady || h.CordonedFor(sweepID) }))
-	measured, need := int64(0), int64(0)
-
-	if f != nil {
-		measured = memory.ReserveMeasured(*f)
-		need = measured
-
-		if last != nil {
-			need = memory.Demand(r, f, memory.Room{}).MemoryBytes
-		}
-	}
-
-	if need <= ready.CapacityBytes {
-		if d, ok := demandOf(r, f, last, ready); ok && ready.CapacityBytes > 0 {
-			return d, true
-		}
-	}
-
-	there, all := memory.RoomOf(hosts), memory.RoomOf(recent)
-	onlyFormer := there.CapacityBytes < measured && measured <= all.CapacityBytes
-
-	if d, ok := demandOf(r, f, last, there); ok && !onlyFormer {
-		return d, true
-	}
-
-	return demandOf(r, f, last, all)
-}
-
-func without(hosts []berth.Host, drop func(berth.Host) bool) []berth.Host {
-	return slices.DeleteFunc(slices.Clone(hosts), drop)
-}
-
-func demandOf(r berth.Resources, f *berth.Footprint, last *LastOOM, room memory.Room) (berth.Demand, bool) {
-	d := memory.Demand(r, f, room)
-	if last == nil {
-		return d, true
-	}
-
-	if memory.Known(f) && d.MemoryBytes > last.Demand.MemoryBytes { // another run has measured what it takes
-		return d, true
-	}
-
-	grown, ok := memory.AfterOOM(last.Demand, last.PeakBytes, last.Count, last.Max, room)
-	if !ok {
-		return last.Demand, false
-	}
-
-	grown.MemoryBytes = min(max(grown.MemoryBytes, d.MemoryBytes), room.CapacityBytes)
-	grown.CPUMilli = d.CPUMilli
-
-	return grown, true
 }
 
 // AttemptRef names an attempt.

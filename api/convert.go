@@ -83,9 +83,10 @@ func toAttempt(a berth.Attempt) openapi.Attempt {
 	return openapi.Attempt{
 		ID: a.ID, TrialID: a.TrialID, Number: a.Number, Stage: a.Stage, Purpose: string(a.Purpose),
 		State: openapi.AttemptState(a.State), HostID: a.HostID, DeviceID: a.DeviceID, ContainerID: a.ContainerID,
+		DeviceClass: string(a.Class),
 		Demand: openapi.Demand{
 			MemoryBytes: a.Demand.MemoryBytes, CPUMilli: a.Demand.CPUMilli, DeviceBytes: a.Demand.DeviceBytes,
-			Contexts: a.Demand.Contexts, Exclusive: a.Demand.Exclusive,
+			Contexts: a.Demand.Contexts, Exclusive: a.Demand.Exclusive, ExclusiveDevice: a.Demand.ExclusiveDevice,
 		},
 		FailureKind: string(a.Kind), Message: a.Message, ExitCode: a.ExitCode, Value: a.Value,
 		Usage: openapi.Usage{
@@ -134,8 +135,10 @@ func toHost(h berth.Host) openapi.Host {
 
 	for _, d := range h.Devices {
 		out.Devices = append(out.Devices, openapi.Device{
-			ID: d.ID, HostID: d.HostID, Model: d.Model, MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes,
-			ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes, MaxContexts: d.MaxContexts, ContextsReserved: d.ContextsReserved,
+			ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Class: string(d.Class()), Mode: openapi.DeviceMode(d.Mode),
+			MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
+			MaxContexts: d.MaxContexts, ContextsReserved: d.ContextsReserved, MaxAttempts: d.MaxAttempts, Attempts: d.Attempts,
+			Exclusive: d.Exclusive, Problem: d.Problem,
 		})
 	}
 

@@ -57,7 +57,7 @@ type trial struct {
 	attempts int // made so far
 	charged  int // of those, the ones that were the trial's own fault
 	ooms     int
-	last     *activities.LastOOM
+	last     *berth.LastOOM
 	carries  bool   // this trial's run measures its shape
 	short    bool   // by a short run
 	beside   bool   // it runs while another one's run measures its shape
@@ -193,7 +193,7 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 			t.guessed, t.ooms, t.charged = true, t.ooms-1, t.charged-1
 		}
 
-		t.last = &activities.LastOOM{
+		t.last = &berth.LastOOM{
 			Demand: place.asked, PeakBytes: outcome.Usage.MemoryPeakBytes, Count: t.ooms, Max: t.brief.MaxAttempts,
 		}
 	}

@@ -150,7 +150,7 @@ func TestTrial_GrowsAfterOutOfMemory(t *testing.T) {
 	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
 	require.Len(t, b.requests, 2)
 	require.Nil(t, b.requests[0].Last)
-	require.Equal(t, &activities.LastOOM{
+	require.Equal(t, &berth.LastOOM{
 		Demand: berth.Demand{MemoryBytes: 512 * mib, CPUMilli: 1000}, PeakBytes: 500 * mib, Count: 1, Max: 3,
 	}, b.requests[1].Last)
 	require.NotEqual(t, b.requests[0].AttemptID, b.requests[1].AttemptID)

@@ -43,6 +43,27 @@ func (e AttemptState) Valid() bool {
 	}
 }
 
+// Defines values for DeviceMode.
+const (
+	Exclusive   DeviceMode = "exclusive"
+	Mps         DeviceMode = "mps"
+	TimeSlicing DeviceMode = "time_slicing"
+)
+
+// Valid indicates whether the value is a known member of the DeviceMode enum.
+func (e DeviceMode) Valid() bool {
+	switch e {
+	case Exclusive:
+		return true
+	case Mps:
+		return true
+	case TimeSlicing:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HostPatchState.
 const (
 	Draining HostPatchState = "draining"
@@ -183,7 +204,12 @@ type Attempt struct {
 	ContainerID string `json:"container_id,omitempty"`
 
 	// Demand What was reserved
-	Demand   Demand `json:"demand"`
+	Demand Demand `json:"demand"`
+
+	// DeviceClass The kind of device that it was placed on: cpu, or the model, the MIG profile, and (MPS) where attempts share it so
+	DeviceClass string `json:"device_class,omitempty"`
+
+	// DeviceID The GPU; absent = it runs without one
 	DeviceID string `json:"device_id,omitempty"`
 	ExitCode *int   `json:"exit_code,omitempty"`
 
@@ -272,27 +298,66 @@ type CreatedToken struct {
 
 // Demand What was reserved
 type Demand struct {
+	// Contexts Clients of its MPS daemon
 	Contexts int `json:"contexts,omitempty"`
 
 	// CPUMilli Thousandths of a core
-	CPUMilli    int64 `json:"cpu_milli"`
+	CPUMilli int64 `json:"cpu_milli"`
+
+	// DeviceBytes Memory of the GPU
 	DeviceBytes int64 `json:"device_bytes,omitempty"`
-	Exclusive   bool  `json:"exclusive,omitempty"`
-	MemoryBytes int64 `json:"memory_bytes"`
+
+	// Exclusive Alone on its host
+	Exclusive bool `json:"exclusive,omitempty"`
+
+	// ExclusiveDevice Alone on its GPU
+	ExclusiveDevice bool  `json:"exclusive_device,omitempty"`
+	MemoryBytes     int64 `json:"memory_bytes"`
 }
 
-// Device defines model for Device.
+// Device A GPU, or a part of one that MIG made a GPU of its own
 type Device struct {
+	// Attempts That hold a reservation
+	Attempts int `json:"attempts"`
+
+	// Class Its kind; what a shape needs is known for each class apart
+	Class            string `json:"class"`
 	ContextsReserved int    `json:"contexts_reserved"`
-	FreeBytes        int64  `json:"free_bytes"`
-	HeadroomBytes    int64  `json:"headroom_bytes"`
-	HostID           string `json:"host_id"`
-	ID               string `json:"id"`
-	MaxContexts      int    `json:"max_contexts"`
-	MemoryBytes      int64  `json:"memory_bytes"`
-	Model            string `json:"model"`
-	ReservedBytes    int64  `json:"reserved_bytes"`
+
+	// Exclusive One of them has the GPU for itself
+	Exclusive bool `json:"exclusive,omitempty"`
+
+	// FreeBytes Less what processes outside Berth use
+	FreeBytes int64 `json:"free_bytes"`
+
+	// HeadroomBytes Kept free on purpose
+	HeadroomBytes int64  `json:"headroom_bytes"`
+	HostID        string `json:"host_id"`
+
+	// ID Its UUID
+	ID string `json:"id"`
+
+	// MaxAttempts 0 = no limit
+	MaxAttempts int `json:"max_attempts"`
+
+	// MaxContexts Clients that its MPS daemon can have
+	MaxContexts int   `json:"max_contexts"`
+	MemoryBytes int64 `json:"memory_bytes"`
+
+	// Mode How attempts share it
+	Mode  DeviceMode `json:"mode"`
+	Model string     `json:"model"`
+
+	// Problem Why it takes no attempts, in plain words; absent = it takes them
+	Problem string `json:"problem,omitempty"`
+
+	// Profile Of a MIG device; absent = a whole GPU
+	Profile       string `json:"profile,omitempty"`
+	ReservedBytes int64  `json:"reserved_bytes"`
 }
+
+// DeviceMode How attempts share it
+type DeviceMode string
 
 // Event defines model for Event.
 type Event struct {

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -121,6 +123,11 @@ func hostState(h client.Host) string {
 	return h.State
 }
 
+// deviceState is whether a GPU takes attempts; why not, in plain words.
+func deviceState(d client.Device) string {
+	return cmp.Or(d.Problem, "ready")
+}
+
 func (o *options) listDevicesCommand() *cobra.Command {
 	return o.verb("list", "List the GPUs of all machines", cobra.NoArgs, func(cmd *cobra.Command, to *remote, _ []string) error {
 		hosts, err := answer[client.HostList](to.ListHosts(cmd.Context()))
@@ -129,12 +136,13 @@ func (o *options) listDevicesCommand() *cobra.Command {
 		}
 
 		devices := []client.Device{}
-		t := table{header: []string{"device", "host", "model", "reserved", "capacity", "free", "contexts"}}
+		t := table{header: []string{"device", "host", "model", "state", "sharing", "attempts", "reserved", "others leave", "contexts"}}
 
 		for _, h := range hosts.Data {
 			for _, d := range h.Devices {
 				devices = append(devices, d)
-				t.add(d.ID, h.Name, d.Model, berth.BytesText(d.ReservedBytes), bytesText(d.MemoryBytes-d.HeadroomBytes), bytesText(d.FreeBytes),
+				t.add(d.ID, h.Name, strings.TrimSpace(d.Model+" "+d.Profile), deviceState(d), string(d.Mode), strconv.Itoa(d.Attempts),
+					berth.BytesText(d.ReservedBytes)+" of "+bytesText(d.MemoryBytes-d.HeadroomBytes), bytesText(d.FreeBytes),
 					fmt.Sprintf("%d of %d", d.ContextsReserved, d.MaxContexts))
 			}
 		}

@@ -25,7 +25,10 @@ func TestOutput(t *testing.T) {
 	store.Metrics = map[string][]berth.MetricPoint{store.Attempts[0].ID: {
 		{Name: "loss", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: apitest.Start},
 	}}
-	store.Hosts[0].Devices = []berth.Device{{ID: "GPU-1", Model: "H200", MemoryBytes: 141 << 30, FreeBytes: 100 << 30, MaxContexts: 48}}
+	store.Hosts[0].Devices = []berth.Device{
+		{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingMPS, MemoryBytes: 141 << 30, FreeBytes: 100 << 30, MaxContexts: 48},
+		{ID: "MIG-2", Model: "NVIDIA H200", Profile: "1g.18gb", Mode: berth.SharingExclusive, MemoryBytes: 18 << 30, Problem: "XID 79: it fell off the bus"},
+	}
 
 	server := serve(t, store)
 	sweep := apitest.NewID(1)[:8]

@@ -16,6 +16,10 @@ func (l *Ledger) RegisterHost(ctx context.Context, h berth.Host, version string)
 
 func (l *Ledger) registerHost(ctx context.Context, h berth.Host) error {
 	return l.do(ctx, "registering host "+h.Name, func() error {
+		if err := l.registerDevices(&h); err != nil {
+			return err
+		}
+
 		h.State, h.LastSeenAt = berth.HostReady, l.now()
 		l.targets[h.ID] = h
 
@@ -57,6 +61,7 @@ func (l *Ledger) touchHost(ctx context.Context, hostID string, free berth.HostFr
 
 		h.LastSeenAt, h.MemoryFreeBytes, h.DiskFreeBytes, h.Problem = l.now(), free.MemoryBytes, free.DiskBytes, free.Problem
 		h.OutputsProblem = free.OutputsProblem
+		l.touchDevices(hostID, free.Devices)
 
 		for _, attempt := range seen {
 			if lease := l.leases[attempt.AttemptID]; lease != nil && lease.HostID == hostID && lease.Token == attempt.Token && lease.State != berth.LeaseReleased {
@@ -79,6 +84,7 @@ func (l *Ledger) ListHosts(ctx context.Context) (hosts []berth.Host, err error) 
 			host, target := *h, l.targets[h.ID]
 			host.CPUMilli, host.MemoryBytes, host.MaxAttempts = target.CPUMilli, target.MemoryBytes, target.MaxAttempts
 
+			host.Devices = l.devicesOf(host.ID)
 			host.Late = l.now().Sub(host.LastSeenAt) > berth.HostLateAfter
 
 			switch {

@@ -21,6 +21,7 @@ type Ledger struct {
 	tokens   int64
 	hosts    map[string]*berth.Host
 	targets  map[string]berth.Host // what workers said of them last
+	devices  map[string]*device
 	trials   map[string]Trial
 	requests map[string]*request
 	attempts map[string]*berth.Attempt
@@ -54,6 +55,13 @@ type lease struct {
 	proof   string
 }
 
+// device is a GPU. What is booked on it is the sum of its leases.
+type device struct {
+	berth.Device
+
+	found bool // by its host's worker, when that started
+}
+
 type metricKey struct {
 	name string
 	step int64
@@ -67,7 +75,7 @@ func NewLedger(changed func()) *Ledger {
 	}
 
 	return &Ledger{
-		changed: changed, hosts: map[string]*berth.Host{}, targets: map[string]berth.Host{}, trials: map[string]Trial{}, requests: map[string]*request{},
+		changed: changed, hosts: map[string]*berth.Host{}, targets: map[string]berth.Host{}, devices: map[string]*device{}, trials: map[string]Trial{}, requests: map[string]*request{},
 		attempts: map[string]*berth.Attempt{}, leases: map[string]*lease{}, refused: map[string]bool{}, results: map[string]berth.Result{},
 		metrics: map[string]map[metricKey]berth.MetricPoint{}, logs: map[string]map[int64]berth.LogPiece{},
 	}

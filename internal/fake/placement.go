@@ -64,6 +64,7 @@ func (l *Ledger) PlacementStatus(ctx context.Context, attemptID string) (status 
 func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement) (placed []string, err error) {
 	err = l.do(ctx, "placing attempts", func() error {
 		booked := map[string]berth.Host{}
+		onDevice := map[string][]berth.Demand{}
 		live := map[string]bool{}
 
 		for _, a := range l.attempts {
@@ -87,9 +88,16 @@ func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement
 				return berth.Errorf(berth.KindInternal, "no host %s", decisions[id].HostID)
 			}
 
-			host.MemoryReservedBytes += r.gets(decisions[id]).MemoryBytes
-			host.CPUMilliReserved += r.Demand.CPUMilli
+			host.MemoryReservedBytes += decisions[id].Demand.MemoryBytes
+			host.CPUMilliReserved += decisions[id].Demand.CPUMilli
 			host.Attempts++
+
+			if id := decisions[id].DeviceID; id != "" {
+				onDevice[id] = append(onDevice[id], decisions[r.AttemptID].Demand)
+				if !l.deviceHolds(id, onDevice[id]) {
+					return berth.Errorf(berth.KindExhausted, "the database refused to book more than there is")
+				}
+			}
 
 			if !holds(host) {
 				return berth.Errorf(berth.KindExhausted, "the database refused to book more than there is")
@@ -128,22 +136,12 @@ func holds(h berth.Host) bool {
 		0 <= h.Attempts && (h.MaxAttempts == 0 || h.Attempts <= h.MaxAttempts)
 }
 
-// gets is what the request holds once it is placed.
-func (r *request) gets(p berth.Placement) berth.Demand {
-	d := r.Demand
-	if d.Exclusive {
-		d.MemoryBytes = max(d.MemoryBytes, p.MemoryBytes)
-	}
-
-	return d
-}
-
 func (l *Ledger) book(r *request, p berth.Placement) {
 	l.tokens++
-	r.state, r.Demand = berth.RequestPlaced, r.gets(p)
+	r.state, r.Demand = berth.RequestPlaced, p.Demand
 	l.attempts[r.AttemptID] = &berth.Attempt{
 		ID: r.AttemptID, TrialID: r.TrialID, Number: r.Number, Stage: r.Stage, Purpose: r.Purpose, State: berth.AttemptPlaced,
-		HostID: p.HostID, DeviceID: p.DeviceID, Token: l.tokens, Demand: r.Demand, PlacedAt: l.now(),
+		HostID: p.HostID, DeviceID: p.DeviceID, Class: cmp.Or(p.Class, berth.ClassCPU), Token: l.tokens, Demand: r.Demand, PlacedAt: l.now(),
 	}
 	l.leases[r.AttemptID] = &lease{number: l.tokens, created: l.now(), Lease: berth.Lease{
 		ID: "lease-of-" + r.AttemptID, AttemptID: r.AttemptID, HostID: p.HostID, DeviceID: p.DeviceID, Demand: r.Demand, Token: l.tokens,

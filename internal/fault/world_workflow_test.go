@@ -198,7 +198,7 @@ func (w *world) place(tr *trial, attemptID string, number int) (order runtrial.O
 		}
 
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		_, _ = w.server.Place(ctx, map[string]berth.Placement{attemptID: {HostID: host}}) // refused or lost: the status says
+		_, _ = w.server.Place(ctx, map[string]berth.Placement{attemptID: {HostID: host, Demand: request.Demand}}) // refused or lost: the status says
 
 		cancel()
 		time.Sleep(time.Second)

@@ -60,7 +60,7 @@ func (b *bench) again(t *testing.T, of berth.PlacementRequest, number int, host 
 	_, err := b.RequestPlacement(t.Context(), of)
 	require.NoError(t, err)
 
-	placed, err := b.Place(t.Context(), map[string]berth.Placement{of.AttemptID: {HostID: host.ID}})
+	placed, err := b.Place(t.Context(), map[string]berth.Placement{of.AttemptID: {HostID: host.ID, Demand: of.Demand}})
 	require.NoError(t, err)
 	require.Equal(t, []string{of.AttemptID}, placed)
 

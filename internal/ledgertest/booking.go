@@ -13,7 +13,6 @@ import (
 func testRequest(t *testing.T, b *bench) {
 	r := b.ask(t, 1)
 
-	r.Demand.MemoryBytes *= 2
 	again, err := b.RequestPlacement(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, berth.RequestWaiting, again.State, "asking twice is asking once")
@@ -47,32 +46,26 @@ func testBook(t *testing.T, b *bench) {
 	require.Equal(t, first.Demand, a.Demand)
 }
 
-// What is to be alone on its host gets what the decision found there, and
-// nothing else does.
-func testBookHost(t *testing.T, b *bench) {
-	last := b.Trial(t)
-	last.Demand = berth.Demand{MemoryBytes: 2 * gib, CPUMilli: 1000, Exclusive: true}
-	_, err := b.RequestPlacement(t.Context(), last)
-	require.NoError(t, err)
-
-	other := b.ask(t, 1)
-	give := func(of berth.PlacementRequest, memory int64) ([]string, error) {
-		return b.Place(t.Context(), map[string]berth.Placement{of.AttemptID: {HostID: b.host.ID, MemoryBytes: memory * gib}})
+// An attempt gets what the decision gives it, whatever it asked for.
+func testBookDecided(t *testing.T, b *bench) {
+	first, second := b.ask(t, 1), b.ask(t, 1)
+	give := func(of berth.PlacementRequest, d berth.Demand) ([]string, error) {
+		return b.Place(t.Context(), map[string]berth.Placement{of.AttemptID: {HostID: b.host.ID, Class: berth.ClassCPU, Demand: d}})
 	}
 
-	_, err = give(last, 9)
+	_, err := give(first, berth.Demand{MemoryBytes: 9 * gib, CPUMilli: 1000, Exclusive: true})
 	require.Equal(t, berth.KindExhausted, berth.KindOf(err), "%v", err)
 
-	placed, err := give(last, 6)
+	larger := berth.Demand{MemoryBytes: 6 * gib, CPUMilli: 500, Exclusive: true}
+	placed, err := give(first, larger)
 	require.NoError(t, err)
-	require.Equal(t, []string{last.AttemptID}, placed)
-	b.requireReserved(t, 6, 1)
-	require.Equal(t, int64(6*gib), b.attempt(t, last.AttemptID).Demand.MemoryBytes)
+	require.Equal(t, []string{first.AttemptID}, placed)
+	require.Equal(t, larger, b.attempt(t, first.AttemptID).Demand)
 
-	_, err = give(other, 2)
+	smaller := berth.Demand{MemoryBytes: gib / 2, CPUMilli: 1000}
+	_, err = give(second, smaller)
 	require.NoError(t, err)
-	b.requireReserved(t, 7, 2)
-	require.Equal(t, int64(gib), b.attempt(t, other.AttemptID).Demand.MemoryBytes)
+	require.Equal(t, smaller, b.attempt(t, second.AttemptID).Demand)
 }
 
 func testOverCapacity(t *testing.T, b *bench) {

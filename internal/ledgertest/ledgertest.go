@@ -60,7 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 	for name, test := range map[string]func(*testing.T, *bench){
 		"request":         testRequest,
 		"book":            testBook,
-		"book a host":     testBookHost,
+		"book as decided": testBookDecided,
 		"over capacity":   testOverCapacity,
 		"all or nothing":  testAllOrNothing,
 		"one live":        testOneLive,
@@ -78,6 +78,8 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		"leases expire":   testLeasesExpire,
 		"host leases":     testHostLeases,
 		"host comes back": testHostComesBack,
+		"devices":         testDevices,
+		"device moves":    testDeviceMoves,
 		"metrics":         testMetrics,
 		"log":             testLog,
 		"context":         testContext,
@@ -129,7 +131,7 @@ func (b *bench) ask(t *testing.T, memory int64) berth.PlacementRequest {
 func (b *bench) here(requests ...berth.PlacementRequest) map[string]berth.Placement {
 	decisions := make(map[string]berth.Placement, len(requests))
 	for _, r := range requests {
-		decisions[r.AttemptID] = berth.Placement{HostID: b.host.ID}
+		decisions[r.AttemptID] = berth.Placement{HostID: b.host.ID, Class: berth.ClassCPU, Demand: r.Demand}
 	}
 
 	return decisions

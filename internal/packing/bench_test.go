@@ -62,7 +62,7 @@ func BenchmarkDecide(b *testing.B) {
 			for i := range queue {
 				queue[i] = packing.Request{
 					AttemptID: fmt.Sprintf("10000000-0000-0000-0000-%012d", i), SweepID: fmt.Sprint(i % 20), Number: i / 20,
-					Demand: bench.demand(i), Expected: time.Minute, Waited: bench.waited + time.Duration(i%500)*time.Second,
+					Demands: needs(bench.demand(i)), Expected: time.Minute, Waited: bench.waited + time.Duration(i%500)*time.Second,
 				}
 			}
 

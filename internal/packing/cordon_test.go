@@ -97,7 +97,7 @@ func TestDecide_ATrialDoesNotGoBackToWhereItsImageIsMissing(t *testing.T) {
 
 	again.Waited = time.Hour
 	d := packing.Decide([]berth.Host{missing, busy}, nil, []packing.Request{again})[0]
-	require.Equal(t, "b", d.KeptHost)
+	require.Equal(t, packing.Place{HostID: "b"}, d.Kept)
 	require.Equal(t, "host host-a: the image was missing there; another host may have it, and Berth tries this one again later. "+
 		"The last failure: image x", packing.Explain(d.Rejections(1)[0]))
 }
@@ -120,7 +120,7 @@ func TestDecide_WaitsForAFormerHost(t *testing.T) {
 
 	for _, d := range decisions {
 		require.Equal(t, d.AttemptID == "3", d.Impossible)
-		require.Empty(t, d.KeptHost)
+		require.Zero(t, d.Kept)
 
 		if d.AttemptID == "2" {
 			require.Len(t, d.Rejections(0), 2)
@@ -138,7 +138,7 @@ func TestDecide_SaysThatAHostIsCordoned(t *testing.T) {
 
 	d := packing.Decide([]berth.Host{cordoned("a", "", false)}, nil, []packing.Request{late})[0]
 	require.False(t, d.Impossible)
-	require.Empty(t, d.KeptHost)
+	require.Zero(t, d.Kept)
 	require.Equal(t, "host host-a: cordoned, as it failed to start several trials in a row; Berth tests it now and then. The last failure: runc: no",
 		packing.Explain(d.Rejections(1)[0]))
 

@@ -36,19 +36,24 @@ const (
 type Request struct {
 	AttemptID string
 	SweepID   string
-	Number    int // of the trial
-	Demand    berth.Demand
+	Number    int           // of the trial
+	Demands   berth.Demands // what it needs, by the class of device that it can use
 	Expected  time.Duration // of the whole attempt; 0 = unknown
 	Waited    time.Duration // for room: not behind the sweep's own limit
 	Asked     time.Duration // since it asked, behind that limit too: whose turn it is among its siblings
-	KeptHost  string        // what the last Decide kept free for it; empty = none
+	Kept      Place         // what the last Decide kept free for it; zero = none
 
-	VainHosts   []string // as the last Decide said
+	Vain        []Place  // as the last Decide said
 	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own: the last choice
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 
-	avoid []string // of FailedHosts, those that lack the image while another host may hold it
+	avoid []string        // of FailedHosts, those that lack the image while another host may hold it
+	on    []*berth.Demand // Demands, by index in ledger.classes; nil = it cannot use the class
+	size  int             // requests that need the same on all classes have one number
 }
+
+// Place is a host, or one of its GPUs.
+type Place struct{ HostID, DeviceID string }
 
 // SweepLimit is what a sweep's owner allows.
 type SweepLimit struct {
@@ -65,11 +70,9 @@ type Decision struct {
 	AttemptID  string
 	Placed     bool
 	Placement  berth.Placement
-	Impossible bool     // no host could ever hold it, even when empty, nor could a former one
-	MostBytes  int64    // the memory of the largest host, when it is less than asked for: of those that take attempts, of all when impossible; 0 = it is not less, or all lack something else
-	Outside    bool     // MostBytes is what programs outside Berth leave now: a host has what is asked for
-	KeptHost   string   // takes nothing younger until this request fits; empty = none
-	VainHosts  []string // were kept free for the request until a turn was over: the next turn is for another host
+	Impossible bool    // no host could ever hold it, even when empty, nor could a former one
+	Kept       Place   // takes nothing younger until this request fits; zero = none
+	Vain       []Place // were kept free for the request until a turn was over: the next turn is for another one
 
 	request *Request
 	ledger  *ledger         // as the round left it
@@ -91,6 +94,7 @@ func Decide(hosts []berth.Host, sweeps map[string]SweepLimit, requests []Request
 		full:   make(map[need]bool),
 	}
 	maps.Copy(r.sweeps, sweeps)
+	r.ledger.resolve(requests)
 
 	decisions := make([]Decision, 0, len(requests))
 	for _, i := range r.order(requests) {
@@ -109,20 +113,20 @@ type round struct {
 
 // need is what decides whether a request fits somewhere.
 type need struct {
-	demand  berth.Demand
+	size    int
 	sweep   string // where a host is cordoned for this sweep alone; else empty
 	attempt string // where it avoids a host; else empty
 }
 
 func (r *round) decide(request *Request) Decision {
-	d := Decision{AttemptID: request.AttemptID, VainHosts: request.VainHosts, request: request, ledger: r.ledger}
+	d := Decision{AttemptID: request.AttemptID, Vain: request.Vain, request: request, ledger: r.ledger}
 	limit := r.sweeps[request.SweepID]
 
 	if d.sweep = sweepRejection(limit, request.Away); d.Limited() {
 		return d
 	}
 
-	needed := need{demand: request.Demand}
+	needed := need{size: request.size}
 
 	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 {
 		needed.attempt = request.AttemptID
@@ -143,14 +147,13 @@ func (r *round) decide(request *Request) Decision {
 		r.full[needed] = true
 	}
 
-	d.former, d.Impossible = r.ledger.impossible(&request.Demand)
-	d.MostBytes, d.Outside = r.ledger.most(request, d.Impossible)
+	d.former, d.Impossible = r.ledger.impossible(request)
 
 	if !d.Impossible && overdue(request) {
-		d.KeptHost, d.VainHosts = r.ledger.keep(request)
+		d.Kept, d.Vain = r.ledger.keep(request)
 	}
 
-	if d.KeptHost != "" { // or a younger sibling takes the sweep's free place, and the host is kept no more
+	if d.Kept != (Place{}) { // or a younger sibling takes the sweep's free place, and the host is kept no more
 		limit.waiting++
 		r.sweeps[request.SweepID] = limit.returned(request.Away)
 	}
@@ -187,7 +190,7 @@ func (r *round) order(requests []Request) []int {
 		request := &requests[i]
 		keys[i] = key{
 			index: i, overdue: overdue(request), waited: request.Waited,
-			weight: cmp.Or(request.Expected, unknownRun).Seconds() * largest.dominantShare(request.Demand),
+			weight: cmp.Or(request.Expected, unknownRun).Seconds() * largest.dominantShare(request),
 		}
 	}
 
@@ -262,8 +265,10 @@ func overdue(request *Request) bool { return overdueFor(request) >= 0 }
 
 // overdueFor is how long a request has been overdue; negative = it is not.
 func overdueFor(request *Request) time.Duration {
-	if request.Demand.Exclusive {
-		return request.Waited - DrainAfterExclusive
+	for _, d := range request.Demands {
+		if d.Exclusive || d.ExclusiveDevice {
+			return request.Waited - DrainAfterExclusive
+		}
 	}
 
 	return request.Waited - DrainAfter

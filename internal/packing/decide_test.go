@@ -13,7 +13,7 @@ import (
 
 // ask is a request of this many GiB and cores.
 func ask(id string, gibibytes, cores int64) packing.Request {
-	return packing.Request{AttemptID: id, Demand: berth.Demand{MemoryBytes: gibibytes * gib, CPUMilli: cores * 1000}}
+	return packing.Request{AttemptID: id, Demands: needs(berth.Demand{MemoryBytes: gibibytes * gib, CPUMilli: cores * 1000})}
 }
 
 // where maps attempts to the host they were placed on.
@@ -51,8 +51,7 @@ func TestDecide_ChoosesTheLeastLoadedDevice(t *testing.T) {
 	h := withDevices(host("a", 8, 64), 2, 8)
 	h.Devices[0].ReservedBytes, h.Devices[0].ContextsReserved = 4*gib, 1
 
-	request := ask("1", 1, 1)
-	request.Demand.DeviceBytes = 2 * gib
+	request := but(ask("1", 1, 1), func(d *berth.Demand) { d.DeviceBytes = 2 * gib })
 
 	require.Equal(t, map[string]string{"1": "aGPU-a-1"}, where(packing.Decide([]berth.Host{h}, nil, []packing.Request{request})))
 }
@@ -125,16 +124,16 @@ func TestDecide_KeepsOneHostFreeForWhatWaitedLong(t *testing.T) {
 	}
 
 	decisions := decide()
-	require.Equal(t, "b", decisions[0].KeptHost, "the nearest to fitting")
+	require.Equal(t, packing.Place{HostID: "b"}, decisions[0].Kept, "the nearest to fitting")
 	require.Equal(t, map[string]string{"small": "a"}, where(decisions))
 
-	large.KeptHost = "b"
+	large.Kept = packing.Place{HostID: "b"}
 	a.MemoryReservedBytes = 2*gib + 1
-	require.Equal(t, "b", decide()[0].KeptHost, "it stays with the host that is being drained")
+	require.Equal(t, packing.Place{HostID: "b"}, decide()[0].Kept, "it stays with the host that is being drained")
 
 	b.MemoryFreeBytes = 5 * gib // a program outside Berth took what it needs
 	decisions = decide()
-	require.Equal(t, "a", decisions[0].KeptHost)
+	require.Equal(t, packing.Place{HostID: "a"}, decisions[0].Kept)
 	require.Equal(t, map[string]string{"small": "b"}, where(decisions))
 }
 
@@ -144,12 +143,12 @@ func TestDecide_NeverBlocksAMachineForWhatProgramsOutsideHold(t *testing.T) {
 	h := host("a", 4, 8)
 	h.MemoryFreeBytes = 6 * gib
 
-	all := ask("all", 8, 1)
-	all.Demand.Exclusive, all.Waited = true, time.Hour
+	all := but(ask("all", 8, 1), func(d *berth.Demand) { d.Exclusive = true })
+	all.Waited = time.Hour
 
 	decisions := packing.Decide([]berth.Host{h}, nil, []packing.Request{all, ask("small", 1, 1)})
 	require.Equal(t, map[string]string{"small": "a"}, where(decisions))
-	require.Empty(t, decisions[0].KeptHost)
+	require.Zero(t, decisions[0].Kept)
 	require.False(t, decisions[0].Impossible, "those programs may end")
 }
 
@@ -186,11 +185,8 @@ func TestDecide_Impossible(t *testing.T) {
 	full := host("a", 4, 8)
 	full.DiskHeadroomBytes, full.DiskFreeBytes = 2*gib, 2*gib-1
 
-	gpu := ask("gpu", 1, 1)
-	gpu.Demand.DeviceBytes = gib
-
-	contexts := gpu
-	contexts.Demand.Contexts = 3
+	gpu := but(ask("gpu", 1, 1), func(d *berth.Demand) { d.DeviceBytes = gib })
+	contexts := but(gpu, func(d *berth.Demand) { d.Contexts = 3 })
 	few := withDevices(host("a", 4, 8), 1, 8)
 	few.Devices[0].MaxContexts = 2
 

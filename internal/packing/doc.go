@@ -12,12 +12,16 @@
 // last, and what nobody has measured before all of them; then the oldest.
 // Smaller ones fill the gaps behind those that do not fit (backfill).
 //
-// Nothing starves: for what waited for DrainAfter a host is kept free, the same
-// in every round, until the attempts on it have ended. It is kept free in turns:
+// What an attempt needs depends on the class of device: a request says it for
+// each class that it can use, and fits where it has what it needs there.
+//
+// Nothing starves: for what waited for DrainAfter a host is kept free, or one of
+// its GPUs where the host has room beside it, the same in every round, until the
+// attempts on it have ended. It is kept free in turns:
 // for an hour, then open to all for an hour, then for two, up to a day, so that
 // it does not stand still for as long as one of them runs; each turn is for
-// another host. Not where programs outside Berth hold what it needs, and at most
-// a quarter of the hosts at once.
+// another one. Not where programs outside Berth hold what it needs, and at most a
+// quarter of the hosts, or of the GPUs, at once.
 //
 // A host that fails to start containers wins nothing by being empty: hosts that
 // are healthy come first, and for a retry those where the trial has not failed.

@@ -34,7 +34,12 @@ func explainDimension(r berth.Rejection) string {
 	case berth.DimensionMemory:
 		return fmt.Sprintf("needs %s of memory, %s %s", needed(r.Needed), free(r.Free), there)
 	case berth.DimensionFreeMemory:
-		return fmt.Sprintf("needs %s of memory, %s free beside what programs outside Berth use", needed(r.Needed), free(r.Free))
+		of := "memory"
+		if r.DeviceID != "" {
+			of = "GPU memory"
+		}
+
+		return fmt.Sprintf("needs %s of %s, %s free beside what programs outside Berth use", needed(r.Needed), of, free(r.Free))
 	case berth.DimensionDisk:
 		return fmt.Sprintf("%s of disk are free, and it keeps %s: free space there", free(r.Free), needed(r.Needed))
 	case berth.DimensionCPU:

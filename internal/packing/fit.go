@@ -6,7 +6,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// rule is the first hard constraint that a demand breaks.
+// rule is the first hard constraint that a request breaks at a spot.
 type rule uint8
 
 const (
@@ -20,21 +20,25 @@ const (
 	breaksDisk
 	breaksCPU
 	breaksAttempts
-	breaksDevice // it has none, or the device says more
+	breaksDeviceState
+	breaksDeviceKept
+	breaksDeviceExclusive
+	breaksDeviceBytes
+	breaksDeviceFree
+	breaksDeviceAttempts
+	breaksContexts
 )
 
-// check returns the first constraint of the host that is broken, those that
-// can never be met first. Of the devices it only asks whether one has room.
-func (s *site) check(r *Request) rule {
-	d := &r.Demand
+// check returns the first constraint that the request breaks at a spot of the
+// host, those that can never be met first. The request can use the spot's class.
+func (s *site) check(r *Request, at *spot) rule {
+	d := r.on[at.class]
+
+	if broken := s.never(d, at); broken != fits {
+		return broken
+	}
 
 	switch {
-	case d.MemoryBytes > s.capacity:
-		return breaksMemory
-	case d.CPUMilli > s.CPUMilli:
-		return breaksCPU
-	case d.DeviceBytes > 0 && !s.hasDeviceFor(d):
-		return breaksDevice
 	case s.State != berth.HostReady:
 		return breaksState
 	case s.cordonedFor(r.SweepID) && !s.testDue(r.SweepID):
@@ -45,7 +49,45 @@ func (s *site) check(r *Request) rule {
 		return breaksCordon
 	case s.kept > 0:
 		return breaksKept
-	case s.Exclusive || d.Exclusive && d.DeviceBytes == 0 && s.Attempts > 0:
+	}
+
+	if broken := s.checkHost(d); broken != fits {
+		return broken
+	}
+
+	if at.device >= 0 {
+		return s.checkDevice(d, at)
+	}
+
+	return fits
+}
+
+// never returns the constraint that the demand would break at the spot with
+// nothing else on the host.
+func (s *site) never(d *berth.Demand, at *spot) rule {
+	switch {
+	case d.MemoryBytes > s.capacity:
+		return breaksMemory
+	case d.CPUMilli > s.CPUMilli:
+		return breaksCPU
+	case at.device < 0:
+		return fits
+	}
+
+	switch dev := &s.Devices[at.device]; {
+	case d.DeviceBytes > dev.CapacityBytes():
+		return breaksDeviceBytes
+	case contexts(d) > dev.MaxContexts:
+		return breaksContexts
+	default:
+		return fits
+	}
+}
+
+// checkHost checks what attempts take of the host itself.
+func (s *site) checkHost(d *berth.Demand) rule {
+	switch {
+	case s.Exclusive || d.Exclusive && s.Attempts > 0:
 		return breaksExclusive
 	case s.MemoryReservedBytes+d.MemoryBytes > s.capacity:
 		return breaksMemory
@@ -55,8 +97,30 @@ func (s *site) check(r *Request) rule {
 		return breaksAttempts
 	case s.MemoryReservedBytes+d.MemoryBytes > s.MemoryFreeBytes:
 		return breaksFreeMemory
-	case d.DeviceBytes > s.room:
-		return breaksDevice
+	default:
+		return fits
+	}
+}
+
+// checkDevice checks what attempts take of a GPU.
+func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
+	dev := &s.Devices[at.device]
+
+	switch {
+	case dev.Problem != "":
+		return breaksDeviceState
+	case at.kept > 0:
+		return breaksDeviceKept
+	case dev.Exclusive || d.ExclusiveDevice && dev.Attempts > 0:
+		return breaksDeviceExclusive
+	case dev.ReservedBytes+d.DeviceBytes > dev.CapacityBytes():
+		return breaksDeviceBytes
+	case dev.Limit() > 0 && dev.Attempts >= dev.Limit():
+		return breaksDeviceAttempts
+	case dev.ContextsReserved+contexts(d) > dev.MaxContexts:
+		return breaksContexts
+	case dev.ReservedBytes+d.DeviceBytes > dev.FreeBytes:
+		return breaksDeviceFree
 	default:
 		return fits
 	}
@@ -89,15 +153,21 @@ func (s *site) testDue(sweepID string) bool {
 	return (s.TestDue || !s.FailsStartsOf(sweepID)) && (m == nil || !m.Cordoned || m.TestDue)
 }
 
-// holds reports whether the host would hold the demand with nothing else on it.
-func (s *site) holds(d *berth.Demand) bool {
-	return d.MemoryBytes <= s.capacity && d.CPUMilli <= s.CPUMilli && (d.DeviceBytes == 0 || s.hasDeviceFor(d))
+// spotsFor are the spots whose class the request can use.
+func (s *site) spotsFor(r *Request) func(yield func(*spot) bool) {
+	return func(yield func(*spot) bool) {
+		for i := range s.spots {
+			if at := &s.spots[i]; r.on[at.class] != nil && !yield(at) {
+				return
+			}
+		}
+	}
 }
 
-// hasDeviceFor reports whether an empty GPU of the host would hold the demand.
-func (s *site) hasDeviceFor(d *berth.Demand) bool {
-	for i := range s.Devices {
-		if deviceHolds(&s.Devices[i], d) {
+// holds reports whether the host would hold the request with nothing else on it.
+func (s *site) holds(r *Request) bool {
+	for at := range s.spotsFor(r) {
+		if s.never(r.on[at.class], at) == fits {
 			return true
 		}
 	}
@@ -105,38 +175,32 @@ func (s *site) hasDeviceFor(d *berth.Demand) bool {
 	return false
 }
 
-func deviceHolds(dev *berth.Device, d *berth.Demand) bool {
-	return d.DeviceBytes <= deviceCapacity(dev) && contexts(d) <= dev.MaxContexts
+// holdsWhenDone reports whether the request fits the spot once the attempts of
+// the host have ended. Where programs outside Berth hold what it needs, files
+// fill the disk, or containers do not start, waiting for that would only block
+// the host.
+func (s *site) holdsWhenDone(r *Request, at *spot) bool {
+	d := r.on[at.class]
+	if !s.takes(r) || s.DiskLow() || s.never(d, at) != fits || d.MemoryBytes > s.MemoryFreeBytes {
+		return false
+	}
+
+	if at.device < 0 {
+		return true
+	}
+
+	dev := &s.Devices[at.device]
+
+	return dev.Problem == "" && d.DeviceBytes <= dev.FreeBytes
 }
 
-// fitsDevice checks every constraint of one GPU.
-func fitsDevice(dev *berth.Device, d *berth.Demand) bool {
-	return !dev.Exclusive && (!d.Exclusive || dev.ContextsReserved <= 0) &&
-		dev.ReservedBytes+d.DeviceBytes <= min(deviceCapacity(dev), dev.FreeBytes) &&
-		dev.ContextsReserved+contexts(d) <= dev.MaxContexts
-}
-
-// holdsWhenDone reports whether the request fits once the attempts of the host
-// have ended. Where programs outside Berth hold what it needs, files fill the
-// disk, or containers do not start, waiting for that would only block the host.
-func (s *site) holdsWhenDone(r *Request) bool {
-	d := &r.Demand
-
-	return s.takes(r) && !s.DiskLow() && s.holds(d) && d.MemoryBytes <= s.MemoryFreeBytes &&
-		(d.DeviceBytes == 0 || slices.ContainsFunc(s.Devices, func(dev berth.Device) bool { return deviceHoldsWhenDone(&dev, d) }))
-}
-
-func deviceHoldsWhenDone(dev *berth.Device, d *berth.Demand) bool {
-	return deviceHolds(dev, d) && d.DeviceBytes <= dev.FreeBytes
-}
-
-// shortage is the part of a host, in its scarcest dimension, that must become
-// free before the demand fits: 0 to 1.
-func (s *site) shortage(d *berth.Demand) float64 {
+// shortage is the part of a host or its GPU, in its scarcest dimension, that
+// must become free before the demand fits: 0 to 1.
+func (s *site) shortage(d *berth.Demand, at *spot) float64 {
 	memory := s.MemoryReservedBytes + d.MemoryBytes - min(s.capacity, s.MemoryFreeBytes)
 	cpu := s.CPUMilliReserved + d.CPUMilli - s.CPUMilli
 
-	if s.Exclusive || d.Exclusive && d.DeviceBytes == 0 { // everything has to end
+	if s.Exclusive || d.Exclusive { // everything has to end
 		memory, cpu = s.MemoryReservedBytes, s.CPUMilliReserved
 	}
 
@@ -146,42 +210,32 @@ func (s *site) shortage(d *berth.Demand) float64 {
 		short = max(short, share(1, int64(s.MaxAttempts)))
 	}
 
-	if d.DeviceBytes > 0 {
-		short = max(short, s.deviceShortage(d))
+	if at.device < 0 {
+		return short
+	}
+
+	return max(short, deviceShortage(&s.Devices[at.device], d))
+}
+
+func deviceShortage(dev *berth.Device, d *berth.Demand) float64 {
+	total := min(dev.CapacityBytes(), dev.FreeBytes)
+
+	if dev.Exclusive || d.ExclusiveDevice {
+		return share(dev.ReservedBytes, total)
+	}
+
+	short := max(share(dev.ReservedBytes+d.DeviceBytes-total, total),
+		share(int64(dev.ContextsReserved+contexts(d)-dev.MaxContexts), int64(dev.MaxContexts)), 0)
+
+	if limit := dev.Limit(); limit > 0 && dev.Attempts >= limit {
+		short = max(short, share(1, int64(limit)))
 	}
 
 	return short
 }
 
-// deviceShortage is the shortage of the GPU that is nearest to fitting.
-func (s *site) deviceShortage(d *berth.Demand) float64 {
-	least := 1.0
-
-	for i := range s.Devices {
-		dev := &s.Devices[i]
-		if !deviceHoldsWhenDone(dev, d) {
-			continue
-		}
-
-		total := min(deviceCapacity(dev), dev.FreeBytes)
-		bytes := share(dev.ReservedBytes+d.DeviceBytes-total, total)
-		slots := share(int64(dev.ContextsReserved+contexts(d)-dev.MaxContexts), int64(dev.MaxContexts))
-
-		if dev.Exclusive || d.Exclusive {
-			bytes, slots = share(dev.ReservedBytes, total), 0
-		}
-
-		least = min(least, max(bytes, slots, 0))
-	}
-
-	return least
-}
-
 // contexts is what a demand takes of a GPU: a process has one at least.
 func contexts(d *berth.Demand) int { return max(d.Contexts, 1) }
-
-// deviceCapacity is what leases on a GPU may hold together.
-func deviceCapacity(dev *berth.Device) int64 { return dev.MemoryBytes - dev.HeadroomBytes }
 
 // share is a part of a whole; 0 when there is none.
 func share(part, whole int64) float64 {

@@ -2,77 +2,127 @@ package packing
 
 import "slices"
 
-// keep keeps a host from taking anything else in this round: the one that was
-// kept in the last round, so that its attempts come to an end, else the one
-// that is nearest to fitting. A host that was kept for a turn in vain waits
-// until all others have had theirs: what runs there may run for days. keep
-// returns the host's id, and those of the turns in vain. It returns no host
-// when there is none, or between turns, while the host of the last one is open
-// to all: no younger request keeps that one then either, or several of them
-// would keep it free between them without an end.
-func (l *ledger) keep(r *Request) (host string, vain []string) {
-	turn, kept := turnOf(r)
-	vain = r.VainHosts
+// seat is a spot of a host.
+type seat struct {
+	site *site
+	at   *spot
+	gpu  bool // the GPU alone has to become free: the host has room beside it
+}
 
-	if !kept {
-		if r.KeptHost != "" {
-			vain = append(slices.Clip(vain), r.KeptHost)
+// place is what is kept free of the seat.
+func (s seat) place() Place {
+	if s.gpu {
+		return Place{s.site.ID, s.site.Devices[s.at.device].ID}
+	}
+
+	return Place{HostID: s.site.ID}
+}
+
+// keep keeps a host, or a GPU where the host itself has room, from taking
+// anything else in this round: the one that was kept in the last round, so that
+// its attempts come to an end, else the one that is nearest to fitting. What was
+// kept for a turn in vain waits until all others have had theirs: what runs there
+// may run for days. keep returns what it keeps, and what the turns in vain kept.
+// It keeps nothing when there is nothing to keep, or between turns, while what
+// the last one kept is open to all: no younger request keeps that then either, or
+// several of them would keep it free between them without an end.
+func (l *ledger) keep(r *Request) (kept Place, vain []Place) {
+	turn, keeps := turnOf(r)
+	vain = r.Vain
+
+	if !keeps {
+		if r.Kept != (Place{}) {
+			vain = append(slices.Clip(vain), r.Kept)
 		}
 
-		last := ""
+		last := Place{}
 		if len(vain) > 0 {
 			last = vain[len(vain)-1]
 		}
 
-		if s := l.nearest(r, last, nil); s != nil {
-			s.claimed = true
+		if s, ok := l.nearest(r, last, nil, false); ok {
+			s.claim()
 		}
 
-		return "", vain
+		return Place{}, vain
 	}
 
-	if l.mayKeep == 0 {
-		return "", vain
+	s, ok := l.nearest(r, r.Kept, vain, true)
+	if !ok && len(vain) > 0 {
+		if s, ok = l.nearest(r, r.Kept, nil, true); ok {
+			vain = nil
+		}
 	}
 
-	s := l.nearest(r, r.KeptHost, vain)
-	if s == nil && len(vain) > 0 {
-		vain = nil
-		s = l.nearest(r, r.KeptHost, nil)
+	if !ok {
+		return Place{}, vain
 	}
 
-	if s == nil {
-		return "", vain
+	s.claim()
+
+	if s.gpu {
+		l.mayKeepGPUs--
+		s.at.kept = turn
+		s.site.reserve(r.on[s.at.class]) // or younger ones would fill the host meanwhile
+	} else {
+		l.mayKeep--
+		s.site.kept = turn
 	}
 
-	l.mayKeep--
-	s.claimed, s.kept = true, turn
-
-	return s.ID, vain
+	return s.place(), vain
 }
 
-// nearest is the host that is nearest to fitting once its attempts have ended,
-// or the preferred one, if that is among them; nil when there is none.
-func (l *ledger) nearest(r *Request, prefer string, but []string) *site {
-	var (
-		best  *site
-		least float64
-	)
+// claim makes the turns of one request decide when the seat is kept free.
+func (s seat) claim() {
+	if s.gpu {
+		s.at.claimed = true
+	} else {
+		s.site.claimed = true
+	}
+}
+
+// nearest is the seat that is nearest to fitting once the attempts there have
+// ended, or the preferred one, if that is among them. To be kept it must be of a
+// kind, host or GPU, of which one more may be.
+func (l *ledger) nearest(r *Request, prefer Place, but []Place, toKeep bool) (best seat, found bool) {
+	least := 0.0
 
 	for i := range l.hosts {
 		s := &l.hosts[i]
-		if s.claimed || !s.holdsWhenDone(r) || slices.Contains(but, s.ID) {
+		if s.claimed {
 			continue
 		}
 
-		if s.ID == prefer {
-			return s
-		}
+		for at := range s.spotsFor(r) {
+			if at.claimed || !s.holdsWhenDone(r, at) {
+				continue
+			}
 
-		if short := s.shortage(&r.Demand); best == nil || short < least {
-			best, least = s, short
+			d := r.on[at.class]
+			here := seat{s, at, at.device >= 0 && s.checkHost(d) == fits}
+
+			if slices.Contains(but, here.place()) || toKeep && l.keepsAll(here) {
+				continue
+			}
+
+			if here.place() == prefer {
+				return here, true
+			}
+
+			if short := s.shortage(d, at); !found || short < least {
+				best, least, found = here, short, true
+			}
 		}
 	}
 
-	return best
+	return best, found
+}
+
+// keepsAll reports whether no more of the seat's kind may be kept.
+func (l *ledger) keepsAll(s seat) bool {
+	if s.gpu {
+		return l.mayKeepGPUs == 0
+	}
+
+	return l.mayKeep == 0
 }

@@ -10,32 +10,41 @@ import (
 
 // ledger is a working copy of the hosts on which placements are tried.
 type ledger struct {
-	hosts    []site          // by id
-	former   []site          // by id: what was there a moment ago, where nothing is placed
-	mayKeep  int             // hosts that may still be kept free
-	cordoned map[string]bool // sweeps that a host is cordoned for alone
+	hosts       []site              // by id
+	former      []site              // by id: what was there a moment ago, where nothing is placed
+	classes     []berth.DeviceClass // that the hosts have, ClassCPU first
+	mayKeep     int                 // hosts that may still be kept free
+	mayKeepGPUs int                 // the same of GPUs
+	cordoned    map[string]bool     // sweeps that a host is cordoned for alone
 }
 
 // site is a host with what every try needs of it.
 type site struct {
 	berth.Host
 
-	capacity int64 // bytes that leases may hold together
-	claimed  bool  // by an overdue request, whose turns decide when it is kept free
+	capacity int64  // bytes that leases may hold together
+	spots    []spot // where an attempt can be: the cores alone, then each GPU by id
+	claimed  bool   // by an overdue request, whose turns decide when it is kept free
 
 	kept time.Duration // the turn for which it is kept free, for an attempt that has waited longer; 0 = open to all
+}
 
-	roomiest int   // index of the device with the most room
-	room     int64 // bytes free there; 0 or less = no device takes anything
+// spot is what an attempt computes on: the cores of a host, or one of its GPUs.
+type spot struct {
+	device  int // index; -1 = the cores
+	class   int // index in ledger.classes
+	claimed bool
+	kept    time.Duration // as of a site, for this GPU alone
 }
 
 func newLedger(hosts []berth.Host) *ledger {
-	l := &ledger{hosts: make([]site, 0, len(hosts)), cordoned: make(map[string]bool)}
-	ready := 0
+	l := &ledger{hosts: make([]site, 0, len(hosts)), classes: classesOf(hosts), cordoned: make(map[string]bool)}
+	ready, gpus := 0, 0
 
 	for _, h := range hosts {
 		if h.State == berth.HostReady {
 			ready++
+			gpus += len(h.Devices)
 		}
 
 		if h.CordonSweep != "" {
@@ -50,8 +59,7 @@ func newLedger(hosts []berth.Host) *ledger {
 		h.Devices = slices.Clone(h.Devices)
 		slices.SortFunc(h.Devices, func(a, b berth.Device) int { return cmp.Compare(a.ID, b.ID) })
 
-		s := site{Host: h, capacity: h.CapacityBytes()}
-		s.findRoom()
+		s := site{Host: h, capacity: h.CapacityBytes(), spots: l.spotsOf(h.Devices)}
 
 		if h.State == berth.HostFormer {
 			l.former = append(l.former, s)
@@ -60,7 +68,7 @@ func newLedger(hosts []berth.Host) *ledger {
 		}
 	}
 
-	l.mayKeep = max(ready/keptFraction, 1)
+	l.mayKeep, l.mayKeepGPUs = max(ready/keptFraction, 1), max(gpus/keptFraction, 1)
 
 	for _, sites := range [][]site{l.hosts, l.former} {
 		slices.SortFunc(sites, func(a, b site) int { return cmp.Or(cmp.Compare(a.ID, b.ID), b.FormerUntil.Compare(a.FormerUntil)) })
@@ -69,28 +77,75 @@ func newLedger(hosts []berth.Host) *ledger {
 	return l
 }
 
-// findRoom looks for the device with the most room.
-func (s *site) findRoom() {
-	s.roomiest, s.room = 0, 0
+// classesOf are the classes of the hosts' spots, ClassCPU first.
+func classesOf(hosts []berth.Host) []berth.DeviceClass {
+	classes := []berth.DeviceClass{berth.ClassCPU}
 
-	for i := range s.Devices {
-		dev := &s.Devices[i]
-		if dev.Exclusive || dev.ContextsReserved >= dev.MaxContexts {
-			continue
+	for _, h := range hosts {
+		for _, dev := range h.Devices {
+			if class := dev.Class(); !slices.Contains(classes, class) {
+				classes = append(classes, class)
+			}
 		}
+	}
 
-		if room := min(deviceCapacity(dev), dev.FreeBytes) - dev.ReservedBytes; room > s.room {
-			s.roomiest, s.room = i, room
+	slices.Sort(classes[1:])
+
+	return classes
+}
+
+func (l *ledger) spotsOf(devices []berth.Device) []spot {
+	spots := make([]spot, 1+len(devices))
+	spots[0] = spot{device: -1}
+
+	for i, dev := range devices {
+		spots[i+1] = spot{device: i, class: slices.Index(l.classes, dev.Class())}
+	}
+
+	return spots
+}
+
+// resolve looks up what requests need on the classes that are there, and numbers
+// their sizes: those that need the same on all of them have one number.
+func (l *ledger) resolve(requests []Request) {
+	type prefix struct {
+		size   int
+		on     bool
+		demand berth.Demand
+	}
+
+	sizes := make(map[prefix]int)
+	demands := make([]berth.Demand, len(requests)*len(l.classes))
+	on := make([]*berth.Demand, len(demands))
+
+	for i := range requests {
+		r := &requests[i]
+		from := i * len(l.classes)
+		r.size, r.on = 0, on[from:from+len(l.classes)]
+
+		for c, class := range l.classes {
+			demand, ok := r.Demands[class]
+			if ok {
+				demands[from+c] = demand
+				r.on[c] = &demands[from+c]
+			}
+
+			key := prefix{r.size, ok, demand}
+			if sizes[key] == 0 {
+				sizes[key] = len(sizes) + 1
+			}
+
+			r.size = sizes[key]
 		}
 	}
 }
 
-// candidate is a place that fits, with what decides between several.
+// candidate is a spot that fits, with what decides between several.
 type candidate struct {
-	host, device int     // device is -1 for the CPU
-	trust        trust   // the most wins, whatever the load: a host that fails at once is always the emptiest
-	load         float64 // dominant share in use afterwards; the least wins: spread first, pack when needed
-	slack        int64   // memory left afterwards; the least wins: best fit
+	host, spot int
+	trust      trust   // the most wins, whatever the load: a host that fails at once is always the emptiest
+	load       float64 // dominant share in use afterwards; the least wins: spread first, pack when needed
+	slack      int64   // memory left afterwards; the least wins: best fit
 }
 
 func (c candidate) better(than candidate) bool {
@@ -136,15 +191,19 @@ func (l *ledger) place(r *Request) (berth.Placement, bool) {
 
 	for i := range l.hosts {
 		s := &l.hosts[i]
-		if s.check(r) != fits {
-			continue
-		}
 
-		c, ok := s.candidate(&r.Demand)
-		c.host, c.trust = i, s.trust(r)
+		for j := range s.spots {
+			at := &s.spots[j]
+			if r.on[at.class] == nil || s.check(r, at) != fits {
+				continue
+			}
 
-		if ok && (!found || c.better(best)) {
-			best, found = c, true
+			c := s.candidate(r.on[at.class], at)
+			c.host, c.spot, c.trust = i, j, s.trust(r)
+
+			if !found || c.better(best) {
+				best, found = c, true
+			}
 		}
 	}
 
@@ -155,122 +214,80 @@ func (l *ledger) place(r *Request) (berth.Placement, bool) {
 	return l.book(best, r), true
 }
 
-// candidate is the best place on a host that passed check.
-func (s *site) candidate(d *berth.Demand) (candidate, bool) {
-	if d.DeviceBytes == 0 {
-		memory := s.MemoryReservedBytes + d.MemoryBytes
-		load := max(share(memory, s.capacity), share(s.CPUMilliReserved+d.CPUMilli, s.CPUMilli))
+// candidate is how the spot looks with the demand on it.
+func (s *site) candidate(d *berth.Demand, at *spot) candidate {
+	if at.device >= 0 {
+		dev := &s.Devices[at.device]
+		reserved, total := dev.ReservedBytes+d.DeviceBytes, dev.CapacityBytes()
 
-		return candidate{device: -1, load: load, slack: s.capacity - memory}, true
+		return candidate{load: share(reserved, total), slack: total - reserved}
 	}
 
-	var (
-		best  candidate
-		found bool
-	)
+	memory := s.MemoryReservedBytes + d.MemoryBytes
+	load := max(share(memory, s.capacity), share(s.CPUMilliReserved+d.CPUMilli, s.CPUMilli))
 
-	for i := range s.Devices {
-		dev := &s.Devices[i]
-		if !fitsDevice(dev, d) {
-			continue
-		}
-
-		reserved, total := dev.ReservedBytes+d.DeviceBytes, deviceCapacity(dev)
-		c := candidate{device: i, load: share(reserved, total), slack: total - reserved}
-
-		if !found || c.better(best) {
-			best, found = c, true
-		}
-	}
-
-	return best, found
+	return candidate{load: load, slack: s.capacity - memory}
 }
 
 // book books the request on a candidate. One that is to be alone on its host
 // gets all that the host has for it: it asked for what the largest had then.
 func (l *ledger) book(c candidate, r *Request) berth.Placement {
-	h, d := &l.hosts[c.host], &r.Demand
-	placement := berth.Placement{HostID: h.ID}
-	memory := d.MemoryBytes
+	s := &l.hosts[c.host]
+	at := &s.spots[c.spot]
+	d := *r.on[at.class]
+	placement := berth.Placement{HostID: s.ID, Class: l.classes[at.class]}
 
-	if d.Exclusive && c.device < 0 {
-		memory = max(memory, berth.AloneBytes(h.capacity, h.MemoryFreeBytes)-h.MemoryReservedBytes)
-		placement.MemoryBytes = memory
+	if d.Exclusive {
+		d.MemoryBytes = max(d.MemoryBytes, berth.AloneBytes(s.capacity, s.MemoryFreeBytes)-s.MemoryReservedBytes)
 	}
 
-	h.TestDue = h.TestDue && !h.FailsStartsOf(r.SweepID) // one test attempt at a time
+	placement.Demand = d
+	s.TestDue = s.TestDue && !s.FailsStartsOf(r.SweepID) // one test attempt at a time
 
-	if m := h.missing(r.SweepID); m != nil {
+	if m := s.missing(r.SweepID); m != nil {
 		m.TestDue = false
 	}
 
-	h.CPUMilliReserved += d.CPUMilli
-	h.MemoryReservedBytes += memory
-	h.Attempts++
-	h.Exclusive = h.Exclusive || d.Exclusive && c.device < 0
+	s.reserve(&d)
 
-	if c.device >= 0 {
-		dev := &h.Devices[c.device]
+	if at.device >= 0 {
+		dev := &s.Devices[at.device]
 		dev.ReservedBytes += d.DeviceBytes
-		dev.ContextsReserved += contexts(d)
-		dev.Exclusive = dev.Exclusive || d.Exclusive
+		dev.ContextsReserved += contexts(&d)
+		dev.Attempts++
+		dev.Exclusive = dev.Exclusive || d.ExclusiveDevice
 		placement.DeviceID = dev.ID
-		h.findRoom()
 	}
 
 	return placement
 }
 
-// impossible reports whether no host could ever hold the demand, even when it
+// reserve books what an attempt takes of the host itself.
+func (s *site) reserve(d *berth.Demand) {
+	s.CPUMilliReserved += d.CPUMilli
+	s.MemoryReservedBytes += d.MemoryBytes
+	s.Attempts++
+	s.Exclusive = s.Exclusive || d.Exclusive
+}
+
+// impossible reports whether no host could ever hold the request, even when it
 // is empty. A lost host counts: it may come back, until it is removed. So does a
-// former host, which is returned when no other one could hold the demand, the
+// former host, which is returned when no other one could hold the request, the
 // one that counts longest. Without hosts nothing is known to be impossible.
-func (l *ledger) impossible(d *berth.Demand) (former *site, impossible bool) {
+func (l *ledger) impossible(r *Request) (former *site, impossible bool) {
 	for i := range l.hosts {
-		if l.hosts[i].holds(d) {
+		if l.hosts[i].holds(r) {
 			return nil, false
 		}
 	}
 
 	for i := range l.former {
-		if s := &l.former[i]; s.holds(d) && (former == nil || s.FormerUntil.After(former.FormerUntil)) {
+		if s := &l.former[i]; s.holds(r) && (former == nil || s.FormerUntil.After(former.FormerUntil)) {
 			former = s
 		}
 	}
 
 	return former, former == nil && len(l.hosts) > 0
-}
-
-// most is the memory of the largest host that has what else a request needs,
-// when it is less than the request asks for; else what programs outside Berth
-// leave of the host where they leave the most, when that is less, and a little
-// less still, as they come and go (berth.AloneBytes); else 0. Unless all count,
-// only hosts do that take attempts of the sweep. Of all, what is left does not
-// count: those programs may end.
-func (l *ledger) most(r *Request, all bool) (bytes int64, outside bool) {
-	rest, has, free := r.Demand, int64(0), int64(0)
-	rest.MemoryBytes = 0
-
-	for i := range l.hosts {
-		s := &l.hosts[i]
-		if left := min(s.capacity, s.MemoryFreeBytes); (s.capacity > has || left > free) && (all || s.takes(r)) && s.holds(&rest) {
-			has, free = max(has, s.capacity), max(free, left)
-		}
-
-		if has >= r.Demand.MemoryBytes && (all || free >= r.Demand.MemoryBytes) {
-			return 0, false
-		}
-	}
-
-	if has < r.Demand.MemoryBytes {
-		return has, false
-	}
-
-	if free == 0 {
-		return 0, false
-	}
-
-	return berth.AloneBytes(has, free), true
 }
 
 // avoid returns the hosts where the request's trial failed and the image of its
@@ -289,7 +306,7 @@ func (l *ledger) avoid(r *Request) (hosts []string) {
 
 		switch m := s.missing(r.SweepID); {
 		case m == nil:
-			other = other || s.takes(r) && s.holds(&r.Demand)
+			other = other || s.takes(r) && s.holds(r)
 		case !m.Cordoned && slices.Contains(r.FailedHosts, s.ID):
 			hosts = append(hosts, s.ID)
 		}
@@ -302,12 +319,17 @@ func (l *ledger) avoid(r *Request) (hosts []string) {
 	return hosts
 }
 
-// size is the largest that any one host or device has of each dimension.
-type size struct{ memory, cpu, device int64 }
+// size is the largest that any one host has of memory and cores, and any one
+// GPU of each class of memory.
+type size struct {
+	memory, cpu int64
+	device      []int64 // by class
+}
 
 // largest is the size of the hosts that take attempts now; of all, when none does.
 func (l *ledger) largest() size {
-	var ready, all size
+	all := size{device: make([]int64, len(l.classes))}
+	ready := size{device: make([]int64, len(l.classes))}
 
 	for i := range l.hosts {
 		s := &l.hosts[i]
@@ -318,7 +340,7 @@ func (l *ledger) largest() size {
 		}
 	}
 
-	if ready == (size{}) {
+	if ready.memory == 0 && ready.cpu == 0 {
 		return all
 	}
 
@@ -328,13 +350,26 @@ func (l *ledger) largest() size {
 func (z *size) include(s *site) {
 	z.memory, z.cpu = max(z.memory, s.capacity), max(z.cpu, s.CPUMilli)
 
-	for i := range s.Devices {
-		z.device = max(z.device, deviceCapacity(&s.Devices[i]))
+	for _, at := range s.spots[1:] {
+		z.device[at.class] = max(z.device[at.class], s.Devices[at.device].CapacityBytes())
 	}
 }
 
-// dominantShare is the largest fraction that the demand takes of any dimension;
-// 0 without hosts.
-func (z *size) dominantShare(d berth.Demand) float64 {
-	return max(share(d.MemoryBytes, z.memory), share(d.CPUMilli, z.cpu), share(d.DeviceBytes, z.device))
+// dominantShare is the largest fraction that the request takes of any dimension,
+// on the class where that is least; 0 without hosts.
+func (z *size) dominantShare(r *Request) float64 {
+	least, found := 0.0, false
+
+	for class, d := range r.on {
+		if d == nil {
+			continue
+		}
+
+		part := max(share(d.MemoryBytes, z.memory), share(d.CPUMilli, z.cpu), share(d.DeviceBytes, z.device[class]))
+		if !found || part < least {
+			least, found = part, true
+		}
+	}
+
+	return least
 }

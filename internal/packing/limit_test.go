@@ -21,7 +21,7 @@ func full(id string, gibibytes int64, attempts int) berth.Host {
 
 // wide is a request that wants a host for itself, and has waited.
 func wide(id string, waited time.Duration) packing.Request {
-	return packing.Request{AttemptID: id, Demand: berth.Demand{MemoryBytes: 4 * gib, CPUMilli: 100, Exclusive: true}, Waited: waited}
+	return packing.Request{AttemptID: id, Demands: needs(berth.Demand{MemoryBytes: 4 * gib, CPUMilli: 100, Exclusive: true}), Waited: waited}
 }
 
 // decisionOf is the decision about one attempt.
@@ -51,14 +51,14 @@ func TestDecide_AKeptHostTakesAPlaceOfItsSweep(t *testing.T) {
 	}
 
 	decisions := packing.Decide(hosts, sweeps, requests)
-	require.Equal(t, "a", decisionOf(t, decisions, "wide").KeptHost)
+	require.Equal(t, packing.Place{HostID: "a"}, decisionOf(t, decisions, "wide").Kept)
 	require.Equal(t, map[string]string{"other": "b"}, where(decisions))
 	require.Equal(t, berth.DimensionSweep, decisionOf(t, decisions, "sibling").Rejections(1)[0].Dimension)
 
-	requests[0].KeptHost, requests[2] = "a", of("t", ask("another", 1, 1))
+	requests[0].Kept, requests[2] = packing.Place{HostID: "a"}, of("t", ask("another", 1, 1))
 	hosts[1] = full("b", 3, 3)
 	decisions = packing.Decide(hosts, sweeps, requests)
-	require.Equal(t, "a", decisionOf(t, decisions, "wide").KeptHost)
+	require.Equal(t, packing.Place{HostID: "a"}, decisionOf(t, decisions, "wide").Kept)
 	require.Equal(t, map[string]string{"another": "b"}, where(decisions))
 }
 
@@ -73,7 +73,7 @@ func TestDecide_AnOpenTurnKeepsNoOtherHostOpen(t *testing.T) {
 	for waited, kept := range map[time.Duration]string{20 * time.Minute: "", 90 * time.Minute: "b"} {
 		old := wide("old", packing.DrainAfterExclusive+waited)
 		decisions := packing.Decide(hosts, nil, []packing.Request{old, large})
-		require.Equal(t, kept, decisionOf(t, decisions, "large").KeptHost, waited)
+		require.Equal(t, kept, decisionOf(t, decisions, "large").Kept.HostID, waited)
 	}
 }
 
@@ -155,21 +155,23 @@ func TestDecide_TheLastAttemptGetsWhatItsHostHas(t *testing.T) {
 	for name, tt := range map[string]struct {
 		free, asked int64 // GiB
 		shared      bool
-		want        int64 // MiB; 0 = as asked
+		want        int64 // MiB
 	}{
 		"a host came that has more":             {64, 16, false, 64 << 10},
 		"programs outside Berth use some of it": {40, 16, false, 38 << 10}, // but for a twentieth
 		"they leave just enough":                {40, 39, false, 39 << 10},
-		"it shares the host":                    {64, 16, true, 0},
+		"it shares the host":                    {64, 16, true, 16 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			h, last := large, ask("last", tt.asked, 1)
-			h.MemoryFreeBytes, last.Demand.Exclusive = tt.free*gib, !tt.shared
+			h := large
+			h.MemoryFreeBytes = tt.free * gib
+			last := but(ask("last", tt.asked, 1), func(d *berth.Demand) { d.Exclusive = !tt.shared })
 
 			d := packing.Decide([]berth.Host{small, h}, nil, []packing.Request{last})[0]
-			require.Equal(t, berth.Placement{HostID: "large", MemoryBytes: tt.want << 20}, d.Placement)
+			require.Equal(t, "large", d.Placement.HostID)
+			require.Equal(t, tt.want<<20, d.Placement.Demand.MemoryBytes)
 		})
 	}
 }
@@ -199,7 +201,7 @@ func TestDecide_SaysThatAPlaceIsForWhatKeepsAHost(t *testing.T) {
 
 			decisions := packing.Decide([]berth.Host{large, host("small", 4, 2)}, map[string]packing.SweepLimit{"s": tt.limit},
 				[]packing.Request{wide, of("s", ask("sibling", 1, 1))})
-			require.Equal(t, name != "all run", decisionOf(t, decisions, "wide").KeptHost == "large")
+			require.Equal(t, name != "all run", decisionOf(t, decisions, "wide").Kept.HostID == "large")
 
 			rejections := decisionOf(t, decisions, "sibling").Rejections(0)
 			require.Len(t, rejections, 1)
@@ -233,47 +235,4 @@ func TestDecide_TheOldestBehindTheLimitGoesFirst(t *testing.T) {
 
 	heavy.Asked, light.Asked = packing.DrainAfter+time.Second, packing.DrainAfter
 	require.Equal(t, []string{"heavy", "other", "light"}, order())
-}
-
-// A request that is too large for the hosts that take attempts learns what they
-// have: less may do.
-func TestDecide_SaysWhatTheLargestHostHas(t *testing.T) {
-	t.Parallel()
-
-	const spare = 15*gib + 3*gib/16 // of the 16 GiB that are left a twentieth less, in steps of 64 MiB
-
-	lost, former, narrow := host("l", 4, 64), host("f", 4, 64), host("n", 1, 32)
-	lost.State, former.State = berth.HostLost, berth.HostFormer
-	used, taken := host("u", 4, 32), host("t", 4, 32)
-	used.MemoryFreeBytes, taken.MemoryFreeBytes = 16*gib, 0
-
-	for name, tt := range map[string]struct {
-		hosts      []berth.Host
-		impossible bool
-		want       int64
-	}{
-		"programs outside hold the rest": {[]berth.Host{used, host("b", 4, 12)}, false, spare},
-		"not on another one":             {[]berth.Host{used, host("b", 4, 24)}, false, 0},
-		"a lost one has it":              {[]berth.Host{used, lost}, false, spare},
-		"they hold all":                  {[]berth.Host{taken}, false, 0},
-
-		"it fits an empty one":          {[]berth.Host{full("a", 4, 1), host("b", 4, 24)}, false, 0},
-		"a lost one could hold it":      {[]berth.Host{host("a", 4, 8), host("b", 4, 16), lost}, false, 16 * gib},
-		"one is too narrow":             {[]berth.Host{host("a", 4, 8), narrow, lost}, false, 8 * gib},
-		"one lacks the image":           {[]berth.Host{host("a", 4, 4), lacks("b", "s", true, true), lost}, false, 4 * gib},
-		"a former one could":            {[]berth.Host{host("a", 4, 8), former}, false, 8 * gib},
-		"none could":                    {[]berth.Host{host("a", 4, 8), cordoned("b", "", false)}, true, 8 * gib},
-		"none could, and none is ready": {[]berth.Host{cordoned("b", "", false)}, true, 8 * gib},
-		"none has the cores":            {[]berth.Host{narrow}, true, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			large := of("s", ask("large", 24, 2))
-			d := packing.Decide(tt.hosts, nil, []packing.Request{large})[0]
-			require.Equal(t, tt.impossible, d.Impossible)
-			require.Equal(t, tt.want, d.MostBytes)
-			require.Equal(t, tt.hosts[0].ID == "u" && tt.want > 0, d.Outside)
-		})
-	}
 }

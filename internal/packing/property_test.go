@@ -32,7 +32,7 @@ func (w world) copy() world {
 	}
 
 	for i := range out.requests {
-		out.requests[i].VainHosts = slices.Clone(out.requests[i].VainHosts)
+		out.requests[i].Vain = slices.Clone(out.requests[i].Vain)
 		out.requests[i].FailedHosts = slices.Clone(out.requests[i].FailedHosts)
 	}
 
@@ -67,12 +67,12 @@ func drawWorld(t *rapid.T) world {
 			AttemptID: fmt.Sprintf("a%02d", i),
 			SweepID:   rapid.SampledFrom([]string{"free", "unknown", "limited", "limited", "paused"}).Draw(t, "sweep"),
 			Number:    rapid.IntRange(1, 3).Draw(t, "number"),
-			Demand:    drawDemand(t),
+			Demands:   drawDemands(t),
 			Expected:  time.Duration(rapid.IntRange(0, 3).Draw(t, "expected")) * time.Minute,
 			Waited:    time.Duration(rapid.IntRange(0, 12).Draw(t, "waited")) * time.Minute,
-			KeptHost:  rapid.SampledFrom([]string{"", "h0", "h1", "gone"}).Draw(t, "kept"),
+			Kept:      rapid.SampledFrom([]packing.Place{{}, {HostID: "h0"}, {HostID: "h1"}, {"h0", "GPU-h0-0"}, {HostID: "gone"}}).Draw(t, "kept"),
 
-			VainHosts:   rapid.SampledFrom([][]string{nil, nil, {"h0"}, {"h1", "h0"}}).Draw(t, "vain"),
+			Vain:        rapid.SampledFrom([][]packing.Place{nil, nil, {{HostID: "h0"}}, {{HostID: "h1"}, {"h0", "GPU-h0-0"}}}).Draw(t, "vain"),
 			FailedHosts: rapid.SampledFrom([][]string{nil, nil, {"h0"}, {"h0", "h1"}, {"gone"}}).Draw(t, "failed"),
 			Away:        rapid.IntRange(0, 4).Draw(t, "away") == 0,
 		})
@@ -104,12 +104,16 @@ func drawHost(t *rapid.T, id string) berth.Host {
 
 	for i := range h.Devices {
 		dev := &h.Devices[i]
+		dev.Mode = rapid.SampledFrom([]berth.SharingMode{berth.SharingTimeSlicing, berth.SharingMPS, berth.SharingExclusive}).Draw(t, "mode")
 		dev.HeadroomBytes = gib / 4 * rapid.Int64Range(0, 2).Draw(t, "device headroom")
 		dev.MaxContexts = rapid.IntRange(0, 4).Draw(t, "max contexts")
 		dev.ContextsReserved = rapid.IntRange(0, dev.MaxContexts).Draw(t, "contexts")
-		dev.ReservedBytes = (dev.MemoryBytes - dev.HeadroomBytes) / 4 * rapid.SampledFrom([]int64{0, 0, 1, 2, 4}).Draw(t, "device reserved")
+		dev.Attempts = rapid.IntRange(min(dev.ContextsReserved, 1), dev.ContextsReserved).Draw(t, "device attempts")
+		dev.MaxAttempts = rapid.SampledFrom([]int{0, 0, 2, 3}).Draw(t, "max device attempts")
+		dev.ReservedBytes = dev.CapacityBytes() / 4 * rapid.SampledFrom([]int64{0, 0, 1, 2, 4}).Draw(t, "device reserved")
 		dev.FreeBytes = gib * rapid.Int64Range(0, 8).Draw(t, "device free")
-		dev.Exclusive = dev.ContextsReserved == 1 && rapid.Bool().Draw(t, "device exclusive")
+		dev.Exclusive = dev.Attempts == 1 && rapid.Bool().Draw(t, "device exclusive")
+		dev.Problem = rapid.SampledFrom([]string{"", "", "", "it fell off the bus"}).Draw(t, "device problem")
 	}
 
 	return h
@@ -133,19 +137,28 @@ func drawCordon(t *rapid.T, h *berth.Host) {
 	}
 }
 
-func drawDemand(t *rapid.T) berth.Demand {
-	d := berth.Demand{
-		MemoryBytes: gib / 4 * rapid.Int64Range(1, 12).Draw(t, "memory"),
-		CPUMilli:    250 * rapid.Int64Range(1, 12).Draw(t, "CPU"),
-		Exclusive:   rapid.IntRange(0, 4).Draw(t, "exclusive") == 0,
+// drawDemands draws what a request needs, on one class of device or several.
+func drawDemands(t *rapid.T) berth.Demands {
+	demands := berth.Demands{}
+	classes := [][]berth.DeviceClass{{berth.ClassCPU}, {berth.ClassCPU}, {model, model + " (MPS)"}, {model + " (MPS)"}, {berth.ClassCPU, model}, {"another"}}
+
+	for _, class := range rapid.SampledFrom(classes).Draw(t, "classes") {
+		d := berth.Demand{
+			MemoryBytes: gib / 4 * rapid.Int64Range(1, 12).Draw(t, "memory"),
+			CPUMilli:    250 * rapid.Int64Range(1, 12).Draw(t, "CPU"),
+			Exclusive:   rapid.IntRange(0, 4).Draw(t, "exclusive") == 0,
+		}
+
+		if class != berth.ClassCPU {
+			d.DeviceBytes = gib / 4 * rapid.Int64Range(1, 12).Draw(t, "device bytes")
+			d.Contexts = rapid.IntRange(0, 3).Draw(t, "contexts")
+			d.ExclusiveDevice = rapid.IntRange(0, 4).Draw(t, "device exclusive") == 0
+		}
+
+		demands[class] = d
 	}
 
-	if rapid.Bool().Draw(t, "wants a GPU") {
-		d.DeviceBytes = gib / 4 * rapid.Int64Range(1, 12).Draw(t, "device bytes")
-		d.Contexts = rapid.IntRange(0, 3).Draw(t, "contexts")
-	}
-
-	return d
+	return demands
 }
 
 // book applies placements the way the database does.
@@ -157,9 +170,9 @@ func book(t require.TestingT, w world, decisions []packing.Decision) []berth.Hos
 			continue
 		}
 
-		demand := w.request(d.AttemptID).Demand
-		require.True(t, d.Placement.MemoryBytes == 0 || demand.Exclusive && d.Placement.MemoryBytes >= demand.MemoryBytes)
-		demand.MemoryBytes = max(demand.MemoryBytes, d.Placement.MemoryBytes)
+		demand, asked := d.Placement.Demand, w.request(d.AttemptID).Demands
+		require.Contains(t, asked, d.Placement.Class, "it can use the class")
+		require.True(t, demand.MemoryBytes == asked[d.Placement.Class].MemoryBytes || demand.Exclusive && demand.MemoryBytes > asked[d.Placement.Class].MemoryBytes)
 
 		i := slices.IndexFunc(hosts, func(h berth.Host) bool { return h.ID == d.Placement.HostID })
 		require.GreaterOrEqual(t, i, 0, "the host is one of those given")
@@ -172,11 +185,12 @@ func book(t require.TestingT, w world, decisions []packing.Decision) []berth.Hos
 		require.Equal(t, berth.HostReady, h.State)
 		test(t, h, w.request(d.AttemptID).SweepID)
 		require.False(t, h.Exclusive, "nothing joins an exclusive attempt")
-		require.Equal(t, demand.DeviceBytes > 0, d.Placement.DeviceID != "")
+		require.False(t, demand.Exclusive && h.Attempts > 1, "an exclusive attempt joins nothing")
 
-		if demand.DeviceBytes == 0 {
-			h.Exclusive = demand.Exclusive
-			require.False(t, demand.Exclusive && h.Attempts > 1, "an exclusive attempt joins nothing")
+		h.Exclusive = demand.Exclusive
+
+		if d.Placement.DeviceID == "" {
+			require.Equal(t, berth.ClassCPU, d.Placement.Class)
 
 			continue
 		}
@@ -185,12 +199,15 @@ func book(t require.TestingT, w world, decisions []packing.Decision) []berth.Hos
 		require.GreaterOrEqual(t, j, 0, "the device is one of the host")
 
 		dev := &h.Devices[j]
+		require.Equal(t, dev.Class(), d.Placement.Class)
+		require.Empty(t, dev.Problem)
 		require.False(t, dev.Exclusive)
-		require.False(t, demand.Exclusive && dev.ContextsReserved > 0)
+		require.False(t, demand.ExclusiveDevice && dev.Attempts > 0)
 
 		dev.ReservedBytes += demand.DeviceBytes
 		dev.ContextsReserved += max(demand.Contexts, 1)
-		dev.Exclusive = demand.Exclusive
+		dev.Attempts++
+		dev.Exclusive = demand.ExclusiveDevice
 	}
 
 	return hosts
@@ -228,11 +245,13 @@ func TestDecide_NeverOverCapacity(t *testing.T) {
 			require.True(t, h.MaxAttempts == 0 || h.Attempts <= h.MaxAttempts)
 
 			for j, dev := range h.Devices {
-				if dev.ContextsReserved == w.hosts[i].Devices[j].ContextsReserved {
+				if dev.Attempts == w.hosts[i].Devices[j].Attempts {
 					continue
 				}
 
-				require.LessOrEqual(t, dev.ReservedBytes, dev.MemoryBytes-dev.HeadroomBytes)
+				require.True(t, dev.Limit() == 0 || dev.Attempts <= dev.Limit())
+
+				require.LessOrEqual(t, dev.ReservedBytes, dev.CapacityBytes())
 				require.LessOrEqual(t, dev.ReservedBytes, dev.FreeBytes)
 				require.LessOrEqual(t, dev.ContextsReserved, dev.MaxContexts)
 			}
@@ -270,15 +289,14 @@ type fact struct {
 	placement  berth.Placement
 	rejections []berth.Rejection
 	impossible bool
-	kept       string
-	vain       []string
-	most       int64
+	kept       packing.Place
+	vain       []packing.Place
 }
 
 func facts(decisions []packing.Decision) []fact {
 	out := make([]fact, len(decisions))
 	for i, d := range decisions {
-		out[i] = fact{d.AttemptID, d.Placement, d.Rejections(0), d.Impossible, d.KeptHost, d.VainHosts, d.MostBytes}
+		out[i] = fact{d.AttemptID, d.Placement, d.Rejections(0), d.Impossible, d.Kept, d.Vain}
 	}
 
 	return out
@@ -291,10 +309,10 @@ func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
 		w := drawWorld(t)
 		decisions := w.decide()
 		after := book(t, w, decisions)
-		answered, kept := map[string]bool{}, map[string]string{}
+		answered, kept := map[string]bool{}, map[packing.Place]string{}
 
 		for _, d := range decisions {
-			kept[d.KeptHost] = d.AttemptID
+			kept[d.Kept] = d.AttemptID
 		}
 
 		for _, d := range decisions {
@@ -305,10 +323,12 @@ func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
 			require.Equal(t, d.Placed, len(rejections) == 0)
 			require.LessOrEqual(t, len(d.Rejections(2)), 2)
 
-			never, could := 0, false // a former host could hold it
-			for _, h := range w.hosts {
-				could = could || h.State == berth.HostFormer && holds(h, w.request(d.AttemptID).Demand)
-			}
+			request := w.request(d.AttemptID)
+			hosts := slices.DeleteFunc(slices.Clone(w.hosts), func(h berth.Host) bool { return h.State == berth.HostFormer })
+			could := slices.ContainsFunc(w.hosts, func(h berth.Host) bool { return holds(h, request) })
+			require.Equal(t, len(hosts) > 0 && !could && !d.Limited(), d.Impossible)
+
+			said := map[string]bool{}
 
 			for _, r := range rejections {
 				require.NotEmpty(t, packing.Explain(r))
@@ -325,16 +345,11 @@ func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
 					continue
 				}
 
-				by := kept[r.HostID]
-				requireTruth(t, w, r, after[i], w.request(d.AttemptID), by != "" && by != d.AttemptID)
-
-				if r.Never {
-					never++
-				}
+				said[r.HostID] = true
+				requireTruth(t, w, r, after[i], request, func(p packing.Place) bool { return kept[p] != "" && kept[p] != d.AttemptID }, len(kept) > 1)
 			}
 
-			there := len(slices.DeleteFunc(slices.Clone(w.hosts), func(h berth.Host) bool { return h.State == berth.HostFormer }))
-			require.Equal(t, there > 0 && never == there && !could, d.Impossible)
+			require.True(t, d.Placed || d.Rejections(1)[0].Dimension == berth.DimensionSweep || len(said) == len(hosts), "each host says why not")
 		}
 
 		require.Len(t, answered, len(w.requests))
@@ -342,17 +357,41 @@ func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
 }
 
 // requireTruth checks the rejection of a request against the host as the round
-// left it, and whether that is kept for another request.
-func requireTruth(t *rapid.T, w world, r berth.Rejection, h berth.Host, request packing.Request, kept bool) {
-	d := request.Demand
-	require.Equal(t, !holds(h, d), r.Never, "never = not even on the empty host")
+// left it, and what is kept for other requests.
+func requireTruth(t *rapid.T, w world, r berth.Rejection, h berth.Host, request packing.Request, kept func(packing.Place) bool, anyKept bool) {
+	var dev berth.Device
+
+	there := h
+
+	if r.DeviceID != "" {
+		dev = h.Devices[slices.IndexFunc(h.Devices, func(dev berth.Device) bool { return dev.ID == r.DeviceID })]
+		require.Contains(t, request.Demands, dev.Class(), "a GPU that it cannot use says nothing")
+
+		request.Demands = berth.Demands{dev.Class(): request.Demands[dev.Class()]}
+		there.Devices = []berth.Device{dev}
+	}
+
+	if len(request.Demands) == 1 && len(there.Devices) <= 1 {
+		require.Equal(t, !holds(there, request), r.Never, "never = not even on the empty host")
+	}
 
 	switch r.Dimension {
 	case berth.DimensionState:
-		requireTrueState(t, w, r.Reason, h, request, kept)
+		if r.DeviceID != "" {
+			require.True(t, dev.Problem != "" && strings.HasSuffix(r.Reason, dev.Problem) ||
+				strings.Contains(r.Reason, "kept free") && kept(packing.Place{HostID: h.ID, DeviceID: dev.ID}), r.Reason)
+
+			return
+		}
+
+		requireTrueState(t, w, r.Reason, h, request, kept(packing.Place{HostID: h.ID}))
 	case berth.DimensionExclusive:
-		dev := slices.IndexFunc(h.Devices, func(dev berth.Device) bool { return dev.ID == r.DeviceID })
-		require.True(t, h.Exclusive || d.Exclusive || h.Devices[dev].Exclusive)
+		exclusive := false
+		for _, d := range request.Demands {
+			exclusive = exclusive || d.Exclusive || d.ExclusiveDevice
+		}
+
+		require.True(t, h.Exclusive || dev.Exclusive || exclusive || anyKept)
 	case berth.DimensionMemory, berth.DimensionFreeMemory, berth.DimensionDisk, berth.DimensionCPU, berth.DimensionAttempts,
 		berth.DimensionDevice, berth.DimensionDeviceBytes, berth.DimensionContexts, berth.DimensionSweep:
 		require.Greater(t, r.Needed, r.Free)
@@ -387,9 +426,9 @@ func requireTrueState(t *rapid.T, w world, reason string, h berth.Host, request 
 	require.Equal(t, 1, said, "%q is one reason", reason)
 }
 
-// holds reports whether a demand fits the host when nothing is on it.
-func holds(h berth.Host, d berth.Demand) bool {
-	alone := world{hosts: []berth.Host{empty(h)}, requests: []packing.Request{{AttemptID: "a", Demand: d}}}
+// holds reports whether a request fits the host when nothing is on it.
+func holds(h berth.Host, r packing.Request) bool {
+	alone := world{hosts: []berth.Host{empty(h)}, requests: []packing.Request{{AttemptID: "a", Demands: r.Demands}}}
 
 	return alone.decide()[0].Placed
 }
@@ -403,7 +442,7 @@ func empty(h berth.Host) berth.Host {
 
 	for i := range h.Devices {
 		dev := &h.Devices[i]
-		dev.ReservedBytes, dev.ContextsReserved, dev.FreeBytes, dev.Exclusive = 0, 0, dev.MemoryBytes, false
+		dev.ReservedBytes, dev.ContextsReserved, dev.Attempts, dev.FreeBytes, dev.Exclusive, dev.Problem = 0, 0, 0, dev.MemoryBytes, false, ""
 	}
 
 	return h
@@ -448,7 +487,7 @@ func avoids(w world, r packing.Request, h berth.Host) bool {
 	m := h.Missing(r.SweepID)
 
 	return m != nil && !m.Cordoned && slices.Contains(r.FailedHosts, h.ID) && slices.ContainsFunc(w.hosts, func(other berth.Host) bool {
-		return other.State == berth.HostReady && other.Missing(r.SweepID) == nil && !other.CordonedFor(r.SweepID) && holds(other, r.Demand)
+		return other.State == berth.HostReady && other.Missing(r.SweepID) == nil && !other.CordonedFor(r.SweepID) && holds(other, r)
 	})
 }
 
@@ -460,13 +499,28 @@ func TestDecide_LeavesNothingThatFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		decisions := w.decide()
-		kept := map[string]bool{}
+		after := book(t, w, decisions)
+		closed := map[string]bool{}
 
 		for _, d := range decisions {
-			kept[d.KeptHost] = true
+			if d.Kept.DeviceID == "" {
+				closed[d.Kept.HostID] = true
+
+				continue
+			}
+
+			// The GPU is closed, and the host keeps room beside it.
+			h := &after[slices.IndexFunc(after, func(h berth.Host) bool { return h.ID == d.Kept.HostID })]
+			dev := &h.Devices[slices.IndexFunc(h.Devices, func(dev berth.Device) bool { return dev.ID == d.Kept.DeviceID })]
+			own := w.request(d.AttemptID).Demands[dev.Class()]
+			dev.Problem = "kept"
+			h.MemoryReservedBytes += own.MemoryBytes
+			h.CPUMilliReserved += own.CPUMilli
+			h.Attempts++
+			h.Exclusive = h.Exclusive || own.Exclusive
 		}
 
-		open := slices.DeleteFunc(book(t, w, decisions), func(h berth.Host) bool { return kept[h.ID] })
+		open := slices.DeleteFunc(after, func(h berth.Host) bool { return closed[h.ID] })
 
 		for _, d := range decisions {
 			if d.Placed || d.Rejections(1)[0].Dimension == berth.DimensionSweep {

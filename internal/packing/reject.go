@@ -2,16 +2,19 @@ package packing
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/berthml/berth"
 )
 
 // Rejections says for each candidate host why the request is not there: first
 // the former host that it waits for, then the hosts that could hold it, then the
-// others, each by id; the first limit of them (0 = all); nil when it is placed. A
-// limit of the sweep is a single rejection. What is free is what the whole round leaves,
-// which is never more than what the request saw.
+// others, each by id, and of a host each GPU that says no for itself; the first
+// limit of them (0 = all); nil when it is placed. A limit of the sweep is a
+// single rejection. What is free is what the whole round leaves, which is never
+// more than what the request saw.
 func (d Decision) Rejections(limit int) []berth.Rejection {
 	switch {
 	case d.Placed:
@@ -25,28 +28,57 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 		}}
 	}
 
-	if most := len(d.ledger.hosts) + 1; limit <= 0 || limit > most {
-		limit = most
+	if limit <= 0 {
+		limit = math.MaxInt
 	}
 
-	rejections := make([]berth.Rejection, 0, limit)
+	var rejections []berth.Rejection
+
 	if d.former != nil {
 		rejections = append(rejections, d.former.gone())
 	}
 
 	for _, could := range []bool{true, false} {
 		for i := 0; i < len(d.ledger.hosts) && len(rejections) < limit; i++ {
-			if s := d.ledger.hosts[i]; s.holds(&d.request.Demand) == could {
-				if s.ID == d.KeptHost {
-					s.kept = 0
+			if s := d.ledger.hosts[i]; s.holds(d.request) == could {
+				if d.Kept.HostID == s.ID {
+					s = s.unkept(d)
 				}
 
-				rejections = append(rejections, s.reject(d.request))
+				rejections = append(rejections, s.rejections(d.request)...)
 			}
 		}
 	}
 
-	return rejections
+	return rejections[:min(len(rejections), limit)]
+}
+
+// unkept is the host without what the round kept of it for the request itself.
+func (s *site) unkept(d Decision) site {
+	open := *s
+	open.spots = slices.Clone(s.spots)
+
+	if d.Kept.DeviceID == "" {
+		open.kept = 0
+
+		return open
+	}
+
+	for i := range open.spots {
+		at := &open.spots[i]
+		if at.device < 0 || s.Devices[at.device].ID != d.Kept.DeviceID {
+			continue
+		}
+
+		own := d.request.on[at.class]
+		at.kept = 0
+		open.CPUMilliReserved -= own.CPUMilli
+		open.MemoryReservedBytes -= own.MemoryBytes
+		open.Attempts--
+		open.Exclusive = open.Exclusive && !own.Exclusive
+	}
+
+	return open
 }
 
 // gone says what became of a former host, and how long the trial waits for another.
@@ -128,25 +160,39 @@ func (l SweepLimit) reason() string {
 	return text
 }
 
+// rejections say of each spot that the request can use why it is not there: one
+// for the host, when that alone says no, else one for each GPU.
+func (s *site) rejections(request *Request) (all []berth.Rejection) {
+	for at := range s.spotsFor(request) {
+		if r := s.reject(request, at); !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+	}
+
+	if len(all) == 0 {
+		all = append(all, berth.Rejection{HostID: s.ID, HostName: s.Name, Dimension: berth.DimensionDevice, Needed: 1, Never: true})
+	}
+
+	return all
+}
+
 // reject says which constraint check found broken, and by how much.
-func (s *site) reject(request *Request) berth.Rejection {
-	d := &request.Demand
-	r := berth.Rejection{HostID: s.ID, HostName: s.Name, Never: !s.holds(d)}
+func (s *site) reject(request *Request, at *spot) berth.Rejection {
+	d := request.on[at.class]
+	r := berth.Rejection{HostID: s.ID, HostName: s.Name, Never: s.never(d, at) != fits}
 	reserved := *s
 
 	if r.Never {
 		reserved.MemoryReservedBytes, reserved.CPUMilliReserved = 0, 0
 	}
 
-	switch s.check(request) {
+	switch broken := s.check(request, at); broken {
 	case breaksState:
 		r.Dimension, r.Reason = berth.DimensionState, s.stateReason()
 	case breaksCordon:
 		r.Dimension, r.Reason = berth.DimensionState, s.cordonReason(request)
 	case breaksKept:
-		r.Dimension = berth.DimensionState
-		r.Reason = fmt.Sprintf("host %s: kept free for an attempt that is overdue, for %d h at most; then it is open for as long",
-			s.Name, int(s.kept.Hours()))
+		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+": "+keptReason(s.kept)
 	case breaksDisk:
 		r.Dimension, r.Needed, r.Free = berth.DimensionDisk, s.DiskHeadroomBytes, s.DiskFreeBytes
 	case breaksExclusive:
@@ -159,8 +205,10 @@ func (s *site) reject(request *Request) berth.Rejection {
 		r.Dimension, r.Needed, r.Free = berth.DimensionCPU, d.CPUMilli, s.CPUMilli-reserved.CPUMilliReserved
 	case breaksAttempts:
 		r.Dimension, r.Needed = berth.DimensionAttempts, 1
-	case breaksDevice, fits: // room on the roomiest device is not all that a device must have
-		s.rejectDevice(d, &r)
+	case fits: // only a placement makes less room in a round
+		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+": has room now; the next round decides"
+	default:
+		s.rejectDevice(d, at, broken, &r)
 	}
 
 	r.Free = max(r.Free, 0)
@@ -168,42 +216,33 @@ func (s *site) reject(request *Request) berth.Rejection {
 	return r
 }
 
-// rejectDevice says why not the GPU with the most room, or that there is none.
-func (s *site) rejectDevice(d *berth.Demand, r *berth.Rejection) {
-	if len(s.Devices) == 0 {
-		r.Dimension, r.Needed = berth.DimensionDevice, 1
-
-		return
-	}
-
-	dev := s.Devices[s.roomiest]
-	if r.Never {
-		dev = s.widest()
-		dev.ReservedBytes, dev.ContextsReserved, dev.Exclusive, dev.FreeBytes = 0, 0, false, dev.MemoryBytes
-	}
-
+// rejectDevice says which constraint of a GPU is broken, and by how much.
+func (s *site) rejectDevice(d *berth.Demand, at *spot, broken rule, r *berth.Rejection) {
+	dev := s.Devices[at.device]
 	r.DeviceID = dev.ID
 
-	switch capacity := deviceCapacity(&dev); {
-	case dev.Exclusive || d.Exclusive && dev.ContextsReserved > 0:
+	if r.Never {
+		dev.ReservedBytes, dev.ContextsReserved = 0, 0
+	}
+
+	switch broken {
+	case breaksDeviceState:
+		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+", GPU "+dev.ID+": "+dev.Problem
+	case breaksDeviceKept:
+		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+", GPU "+dev.ID+": "+keptReason(at.kept)
+	case breaksDeviceExclusive:
 		r.Dimension, r.Needed = berth.DimensionExclusive, 1
-	case dev.ReservedBytes+d.DeviceBytes > capacity:
-		r.Dimension, r.Needed, r.Free = berth.DimensionDeviceBytes, d.DeviceBytes, capacity-dev.ReservedBytes
-	case dev.ReservedBytes+d.DeviceBytes > dev.FreeBytes:
+	case breaksDeviceAttempts:
+		r.Dimension, r.Needed = berth.DimensionAttempts, 1
+	case breaksDeviceBytes:
+		r.Dimension, r.Needed, r.Free = berth.DimensionDeviceBytes, d.DeviceBytes, dev.CapacityBytes()-dev.ReservedBytes
+	case breaksDeviceFree:
 		r.Dimension, r.Needed, r.Free = berth.DimensionFreeMemory, d.DeviceBytes, dev.FreeBytes-dev.ReservedBytes
 	default:
 		r.Dimension, r.Needed, r.Free = berth.DimensionContexts, int64(contexts(d)), int64(dev.MaxContexts-dev.ContextsReserved)
 	}
 }
 
-// widest is the largest GPU of the host.
-func (s *site) widest() berth.Device {
-	best := s.Devices[0]
-	for _, dev := range s.Devices {
-		if deviceCapacity(&dev) > deviceCapacity(&best) {
-			best = dev
-		}
-	}
-
-	return best
+func keptReason(turn time.Duration) string {
+	return fmt.Sprintf("kept free for an attempt that is overdue, for %d h at most; then it is open for as long", int(turn.Hours()))
 }

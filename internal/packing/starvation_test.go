@@ -52,7 +52,7 @@ func (s *simulation) round(longest time.Duration) []string {
 		s.small++
 		s.arrive(packing.Request{
 			AttemptID: fmt.Sprintf("small-%05d", s.small), Number: s.small,
-			Demand:   berth.Demand{MemoryBytes: gib, CPUMilli: 1000, DeviceBytes: int64(s.small%2) * gib},
+			Demands:  needs(berth.Demand{MemoryBytes: gib, CPUMilli: 1000, DeviceBytes: int64(s.small%2) * gib}),
 			Expected: time.Duration(rapid.IntRange(0, 1).Draw(s.t, "expected")) * longest * 100, // before the large one
 		})
 	}
@@ -93,7 +93,7 @@ func (s *simulation) decide(hosts []berth.Host, longest time.Duration) []string 
 	for _, d := range decisions {
 		r := byID[d.AttemptID]
 		if !d.Placed {
-			r.KeptHost = d.KeptHost
+			r.Kept, r.Vain = d.Kept, d.Vain
 			s.waiting = append(s.waiting, r)
 
 			continue
@@ -121,16 +121,18 @@ func occupy(h *berth.Host, l lease) {
 		return
 	}
 
-	h.MemoryReservedBytes += l.Demand.MemoryBytes
-	h.CPUMilliReserved += l.Demand.CPUMilli
+	d := l.placement.Demand
+	h.MemoryReservedBytes += d.MemoryBytes
+	h.CPUMilliReserved += d.CPUMilli
 	h.Attempts++
-	h.Exclusive = h.Exclusive || l.Demand.Exclusive && l.placement.DeviceID == ""
+	h.Exclusive = h.Exclusive || d.Exclusive
 
 	for i := range h.Devices {
-		if h.Devices[i].ID == l.placement.DeviceID {
-			h.Devices[i].ReservedBytes += l.Demand.DeviceBytes
-			h.Devices[i].ContextsReserved++
-			h.Devices[i].Exclusive = h.Devices[i].Exclusive || l.Demand.Exclusive
+		if dev := &h.Devices[i]; dev.ID == l.placement.DeviceID {
+			dev.ReservedBytes += d.DeviceBytes
+			dev.ContextsReserved++
+			dev.Attempts++
+			dev.Exclusive = dev.Exclusive || d.ExclusiveDevice
 		}
 	}
 }
@@ -150,7 +152,7 @@ func TestDecide_NothingStarves(t *testing.T) {
 		"CPU":             {berth.Demand{MemoryBytes: gib, CPUMilli: 4000}, packing.DrainAfter},
 		"device":          {berth.Demand{MemoryBytes: gib, CPUMilli: 100, DeviceBytes: 2 * gib}, packing.DrainAfter},
 		"exclusive":       {berth.Demand{MemoryBytes: 4 * gib, CPUMilli: 100, Exclusive: true}, packing.DrainAfterExclusive},
-		"alone on device": {berth.Demand{MemoryBytes: gib, CPUMilli: 100, DeviceBytes: gib, Exclusive: true}, packing.DrainAfterExclusive},
+		"alone on device": {berth.Demand{MemoryBytes: gib, CPUMilli: 100, DeviceBytes: gib, ExclusiveDevice: true}, packing.DrainAfterExclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,7 +168,7 @@ func TestDecide_NothingStarves(t *testing.T) {
 				}
 
 				s.waiting = nil // whoever is older is served before
-				s.arrive(packing.Request{AttemptID: "large", Demand: large.demand})
+				s.arrive(packing.Request{AttemptID: "large", Demands: needs(large.demand)})
 
 				for began := s.now; ; {
 					if slices.Contains(s.round(longest), "large") {
@@ -203,8 +205,8 @@ func TestDecide_KeepsAHostFreeInTurns(t *testing.T) {
 				2 * time.Hour: true, 4*time.Hour - 1: true, 4 * time.Hour: false, 6*time.Hour - 1: false, 6 * time.Hour: true,
 				62 * time.Hour: true, 86*time.Hour - 1: true, 86 * time.Hour: false, 110*time.Hour - 1: false, 110 * time.Hour: true,
 			} {
-				old := packing.Request{AttemptID: "old", SweepID: "b", Demand: tt.demand, Waited: tt.after + waited, KeptHost: "a"}
-				younger := packing.Request{AttemptID: "younger", SweepID: "b", Demand: tt.demand, Waited: tt.after + min(waited, time.Minute) - time.Second}
+				old := packing.Request{AttemptID: "old", SweepID: "b", Demands: needs(tt.demand), Waited: tt.after + waited, Kept: packing.Place{HostID: "a"}}
+				younger := packing.Request{AttemptID: "younger", SweepID: "b", Demands: needs(tt.demand), Waited: tt.after + min(waited, time.Minute) - time.Second}
 				small := of("a", ask("small", 1, 1))
 
 				decisions := packing.Decide([]berth.Host{busy}, nil, []packing.Request{small, old, younger})
@@ -217,9 +219,9 @@ func TestDecide_KeepsAHostFreeInTurns(t *testing.T) {
 						require.Contains(t, packing.Explain(d.Rejections(1)[0]), "kept free for an attempt that is overdue, for ")
 						require.Contains(t, packing.Explain(d.Rejections(1)[0]), " at most; then it is open for as long")
 					case d.AttemptID == "old" && kept:
-						require.Equal(t, "a", d.KeptHost)
+						require.Equal(t, packing.Place{HostID: "a"}, d.Kept)
 					default:
-						require.Empty(t, d.KeptHost, "a younger one does not take the turn over")
+						require.Zero(t, d.Kept, "a younger one does not take the turn over")
 					}
 				}
 			}
@@ -235,7 +237,7 @@ func TestDecide_NothingStarvesBehindLongRuns(t *testing.T) {
 
 	type run struct{ end time.Duration }
 
-	large := packing.Request{AttemptID: "large", Demand: berth.Demand{MemoryBytes: 4 * gib, CPUMilli: 100, Exclusive: true}}
+	large := packing.Request{AttemptID: "large", Demands: needs(berth.Demand{MemoryBytes: 4 * gib, CPUMilli: 100, Exclusive: true})}
 
 	var runs []run
 
@@ -263,7 +265,7 @@ func TestDecide_NothingStarvesBehindLongRuns(t *testing.T) {
 
 		for _, d := range decisions {
 			if d.AttemptID == "large" {
-				large.KeptHost = d.KeptHost
+				large.Kept = d.Kept
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func (l *limited) round(t *testing.T, waited time.Duration, running int, sweep s
 	l.waiting = []berth.WaitingRequest{l.wide, small}
 	require.NoError(t, l.p.Round(t.Context()))
 
-	return l.all()[small.AttemptID], l.p.kept["wide"].host != ""
+	return l.all()[small.AttemptID], l.p.kept["wide"].place.HostID != ""
 }
 
 // What waits for a trial of its own sweep to end does not wait for room: it goes
@@ -114,11 +114,12 @@ func TestRound_ALightTrialBehindTheLimitHasItsTurn(t *testing.T) {
 
 	p, f := setup(t)
 	light := request("light", gib)
-	light.Expected = time.Minute
+	light.ShapeKey = "minute"
+	f.known = durations
 
 	for hour := range 3 {
 		heavy := request(fmt.Sprintf("heavy-%d", hour), gib)
-		heavy.Expected, heavy.TrialNumber = time.Hour, 2+hour
+		heavy.ShapeKey, heavy.TrialNumber = "hour", 2+hour
 
 		for running := 1; running >= 0; running-- {
 			light.Waited = time.Duration(hour)*time.Hour + time.Duration(2-running)*time.Second
@@ -162,7 +163,8 @@ func TestRound_ATurnOfASiblingStopsTheClock(t *testing.T) {
 	l.round(t, time.Second, 0, "s")
 
 	sibling := request("sibling", 4*gib)
-	l.wide.Waited, l.wide.Expected = 2*time.Second, time.Minute // the sibling may run for longer, and goes first
+	l.known = durations
+	l.wide.Waited, l.wide.ShapeKey = 2*time.Second, "minute" // the sibling may run for longer, and goes first
 	l.use["s"] = berth.SweepUse{State: berth.SweepRunning, MaxParallel: 1}
 	l.waiting = []berth.WaitingRequest{l.wide, sibling}
 	require.NoError(t, l.p.Round(t.Context()))

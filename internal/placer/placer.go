@@ -19,12 +19,11 @@ import (
 
 // Ledger is what the placer needs of the database.
 type Ledger interface {
-	Queue(ctx context.Context, limit int) (hosts []berth.Host, waiting []berth.WaitingRequest, use map[string]berth.SweepUse, err error)
+	// Queue returns what waits, the oldest first, at most limit requests.
+	Queue(ctx context.Context, limit int) (berth.Queue, error)
 	// Place books all or nothing. Errors: exhausted when a host has less by now;
 	// conflict when the ledger refuses one of the requests.
 	Place(ctx context.Context, decisions map[string]berth.Placement) ([]string, error)
-	// Shrink has requests ask for less where that may do, and returns those.
-	Shrink(ctx context.Context, oversized []berth.Oversized) (shrunk []string, err error)
 	// RefuseRequest and StoreReasons fail with a conflict for the same reason.
 	RefuseRequest(ctx context.Context, attemptID string, reasons []berth.Rejection) error
 	StoreReasons(ctx context.Context, reasons map[string][]berth.Rejection) error
@@ -49,9 +48,6 @@ const (
 	reasonsEvery = time.Second
 	// reasonsKept is how many candidates a stored reason names.
 	reasonsKept = 8
-	// shrinkEvery is how often requests are looked at that wait for a host which
-	// takes no attempts now. What is about to be refused is looked at every time.
-	shrinkEvery = time.Second
 	// roundTimeout bounds one round, so that a hung database costs a round.
 	roundTimeout = 10 * time.Second
 )
@@ -61,16 +57,15 @@ type Placer struct {
 	ledger    Ledger
 	log       *slog.Logger
 	explained time.Time
-	shrunk    time.Time
 	kept      map[string]kept  // by attempt
 	clocks    map[string]clock // by attempt
 }
 
-// kept is what a round must know of the one before: the host that is kept free
-// for an attempt, and those that were in vain.
+// kept is what a round must know of the one before: the host or GPU that is kept
+// free for an attempt, and those that were in vain.
 type kept struct {
-	host string
-	vain []string
+	place packing.Place
+	vain  []packing.Place
 }
 
 // New returns a placer.
@@ -102,16 +97,16 @@ func (p *Placer) Round(ctx context.Context) error {
 
 	suspected := p.suspect(ctx)
 
-	hosts, waiting, use, err := p.ledger.Queue(ctx, queueLimit)
-	if err != nil || len(waiting) == 0 {
+	queue, err := p.ledger.Queue(ctx, queueLimit)
+	if err != nil || len(queue.Waiting) == 0 {
 		return errors.Join(suspected, err)
 	}
 
-	decisions := packing.Decide(hosts, limits(use), p.requests(waiting, use))
+	decisions := packing.Decide(queue.Hosts, limits(queue.Sweeps), p.requests(queue))
 	p.keep(decisions)
-	p.tick(waiting, use, decisions)
+	p.tick(queue.Waiting, queue.Sweeps, decisions)
 
-	return errors.Join(suspected, p.commit(ctx, decisions), p.settle(ctx, decisions), p.explain(ctx, waiting, decisions))
+	return errors.Join(suspected, p.commit(ctx, decisions), p.refuse(ctx, decisions), p.explain(ctx, queue.Waiting, decisions))
 }
 
 func (p *Placer) suspect(ctx context.Context) error {
@@ -136,32 +131,34 @@ func limits(use map[string]berth.SweepUse) map[string]packing.SweepLimit {
 	return out
 }
 
-func (p *Placer) requests(waiting []berth.WaitingRequest, use map[string]berth.SweepUse) []packing.Request {
-	out := make([]packing.Request, 0, len(waiting))
+func (p *Placer) requests(queue berth.Queue) []packing.Request {
+	out := make([]packing.Request, 0, len(queue.Waiting))
+	sizes := sizer{queue: queue, known: make(map[sizeKey]berth.Demands)}
 
-	for _, w := range waiting {
+	for _, w := range queue.Waiting {
 		if w.Blocked != "" {
 			continue
 		}
 
 		out = append(out, packing.Request{
 			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber,
-			Demand: w.Demand, Expected: w.Expected, Waited: p.clock(w, use[w.SweepID]).wait(w.Waited), Asked: w.Waited,
-			KeptHost: p.kept[w.AttemptID].host, VainHosts: p.kept[w.AttemptID].vain, FailedHosts: w.FailedHosts, Away: w.Away,
+			Demands: sizes.of(w), Expected: time.Duration(queue.Footprints[w.ShapeKey].Duration),
+			Waited: p.clock(w, queue.Sweeps[w.SweepID]).wait(w.Waited), Asked: w.Waited,
+			Kept: p.kept[w.AttemptID].place, Vain: p.kept[w.AttemptID].vain, FailedHosts: w.FailedHosts, Away: w.Away,
 		})
 	}
 
 	return out
 }
 
-// keep remembers which hosts are kept free, for the next round. A new leader
+// keep remembers what is kept free, for the next round. A new leader
 // does not know and may choose others: that only takes longer.
 func (p *Placer) keep(decisions []packing.Decision) {
 	p.kept = make(map[string]kept)
 
 	for _, d := range decisions {
-		if d.KeptHost != "" || len(d.VainHosts) > 0 {
-			p.kept[d.AttemptID] = kept{d.KeptHost, d.VainHosts}
+		if d.Kept != (packing.Place{}) || len(d.Vain) > 0 {
+			p.kept[d.AttemptID] = kept{d.Kept, d.Vain}
 		}
 	}
 }
@@ -196,42 +193,6 @@ func (p *Placer) place(ctx context.Context) func([]packing.Decision) error {
 
 		return err
 	}
-}
-
-// settle sizes anew what no host could hold that takes attempts, and ends what
-// is impossible all the same.
-func (p *Placer) settle(ctx context.Context, decisions []packing.Decision) error {
-	shrunk, err := p.shrink(ctx, decisions)
-	if err != nil {
-		return err
-	}
-
-	return p.refuse(ctx, slices.DeleteFunc(slices.Clone(decisions), func(d packing.Decision) bool { return slices.Contains(shrunk, d.AttemptID) }))
-}
-
-// shrink has requests ask for what the largest host has, where that may do: what
-// an out-of-memory of another trial added must not wait for a host that is lost,
-// nor for programs outside Berth, nor end a trial once that host is removed.
-func (p *Placer) shrink(ctx context.Context, decisions []packing.Decision) ([]string, error) {
-	var oversized []berth.Oversized
-
-	due := time.Since(p.shrunk) >= shrinkEvery
-
-	for _, d := range decisions {
-		if d.MostBytes > 0 && (due || d.Impossible) {
-			oversized = append(oversized, berth.Oversized{AttemptID: d.AttemptID, MostBytes: d.MostBytes, Impossible: d.Impossible, Outside: d.Outside})
-		}
-	}
-
-	if due {
-		p.shrunk = time.Now()
-	}
-
-	if len(oversized) == 0 {
-		return nil, nil
-	}
-
-	return p.ledger.Shrink(ctx, oversized)
 }
 
 // refuse ends what is impossible.

@@ -2,7 +2,6 @@ package placer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/packing"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,14 +29,13 @@ type queue struct {
 	hosts    []berth.Host
 	waiting  []berth.WaitingRequest
 	use      map[string]berth.SweepUse
+	known    map[string]berth.Footprint
 	suspects []string
 
 	placed  []map[string]berth.Placement
 	refused map[string][]berth.Rejection
 	reasons []map[string][]berth.Rejection
 	aside   map[string]string
-	shrunk  [][]berth.Oversized
-	shrinks []string         // what Shrink says that it shrank
 	errs    map[string]error // of what fails
 	bad     map[string]error // of requests that are refused, wherever they are
 	rounds  int
@@ -59,8 +58,8 @@ func (f *queue) SetAside(_ context.Context, attemptID, why string) error {
 	return f.errs["aside"]
 }
 
-func (f *queue) Queue(context.Context, int) ([]berth.Host, []berth.WaitingRequest, map[string]berth.SweepUse, error) {
-	return f.hosts, f.waiting, f.use, f.errs["queue"]
+func (f *queue) Queue(context.Context, int) (berth.Queue, error) {
+	return berth.Queue{Hosts: f.hosts, Waiting: f.waiting, Sweeps: f.use, Footprints: f.known}, f.errs["queue"]
 }
 
 func (f *queue) Place(_ context.Context, decisions map[string]berth.Placement) ([]string, error) {
@@ -74,12 +73,6 @@ func (f *queue) Place(_ context.Context, decisions map[string]berth.Placement) (
 	f.placed = append(f.placed, kept)
 
 	return nil, f.errs["place"]
-}
-
-func (f *queue) Shrink(_ context.Context, oversized []berth.Oversized) ([]string, error) {
-	f.shrunk = append(f.shrunk, oversized)
-
-	return f.shrinks, f.errs["shrink"]
 }
 
 func (f *queue) RefuseRequest(_ context.Context, attemptID string, reasons []berth.Rejection) error {
@@ -124,10 +117,26 @@ func (f *queue) Lead(ctx context.Context, name string, lead func(ctx context.Con
 	return lead(ctx)
 }
 
+// request is one whose size the user wrote.
 func request(id string, memory int64) berth.WaitingRequest {
 	return berth.WaitingRequest{
-		AttemptID: id, SweepID: "s", Demand: berth.Demand{MemoryBytes: memory, CPUMilli: 1000}, Waited: time.Second,
+		AttemptID: id, SweepID: "s", Resources: berth.Resources{Memory: berth.Size(memory), CPUs: 1000}, Waited: time.Second,
 	}
+}
+
+// durations are footprints of shapes whose runs take so long.
+var durations = map[string]berth.Footprint{
+	"minute": {Samples: 1, Duration: berth.Duration(time.Minute)}, "hour": {Samples: 1, Duration: berth.Duration(time.Hour)},
+}
+
+// last is the newest out-of-memory of a trial whose next attempt is its last.
+func last(had int64) *berth.LastOOM {
+	return &berth.LastOOM{Demand: berth.Demand{MemoryBytes: had, CPUMilli: 1000}, PeakBytes: had, Count: 2, Max: 3}
+}
+
+// placedAt is where a request of so much memory was placed.
+func placedAt(host string, memory int64) berth.Placement {
+	return berth.Placement{HostID: host, Class: berth.ClassCPU, Demand: berth.Demand{MemoryBytes: memory, CPUMilli: 1000}}
 }
 
 func setup(t *testing.T, waiting ...berth.WaitingRequest) (*Placer, *queue) {
@@ -151,7 +160,7 @@ func TestRound_PlacesRefusesAndExplains(t *testing.T) {
 	p, f := setup(t, request("a", gib), request("b", 2*gib), request("c", 7*gib), request("huge", 9*gib))
 	require.NoError(t, p.Round(t.Context()))
 
-	require.Equal(t, []map[string]berth.Placement{{"a": {HostID: "h"}, "c": {HostID: "h"}}}, f.placed)
+	require.Equal(t, []map[string]berth.Placement{{"a": placedAt("h", gib), "c": placedAt("h", 7*gib)}}, f.placed)
 	require.Equal(t, "host host: needs 9,216 MiB of memory, 8,192 MiB there at all", f.refused["huge"][0].Reason)
 	require.Len(t, f.refused, 1)
 	require.Len(t, f.reasons, 1)
@@ -161,35 +170,48 @@ func TestRound_PlacesRefusesAndExplains(t *testing.T) {
 	}}}, f.reasons[0])
 }
 
-// What less may do for is not refused, and what waits for a lost host is looked
-// at now and then.
-func TestRound_ShrinksBeforeItRefuses(t *testing.T) {
+// A request is sized when it is decided, by what is known of its shape and by the
+// hosts that are there: not by what was so when it was made.
+func TestRound_SizesWhatWaits(t *testing.T) {
 	t.Parallel()
 
-	p, f := setup(t, request("a", 9*gib), request("b", 10*gib))
-	f.shrinks = []string{"a"}
-	require.NoError(t, p.Round(t.Context()))
-	require.Equal(t, [][]berth.Oversized{{
-		{AttemptID: "b", MostBytes: 8 * gib, Impossible: true}, {AttemptID: "a", MostBytes: 8 * gib, Impossible: true},
-	}}, f.shrunk)
-	require.Len(t, f.refused, 1)
-	require.NotEmpty(t, f.refused["b"])
+	auto := request("a", 0)
+	auto.ShapeKey = "shape"
 
-	f.errs["shrink"], f.refused = errors.New("away"), nil
-	require.ErrorIs(t, p.Round(t.Context()), f.errs["shrink"])
-	require.Empty(t, f.refused, "who knows whether less would do")
+	p, f := setup(t, auto)
+	sized := func() int64 {
+		t.Helper()
 
-	f.errs["shrink"], f.shrunk = nil, nil
+		f.placed, f.refused = nil, nil
+		require.NoError(t, p.Round(t.Context()))
+
+		if len(f.placed) == 0 {
+			return 0
+		}
+
+		return f.placed[0]["a"].Demand.MemoryBytes
+	}
+	require.Equal(t, int64(2*gib), sized(), "a quarter of the host, as nothing is known")
+
+	f.known = map[string]berth.Footprint{"shape": {Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: gib, Duration: berth.Duration(time.Minute)}}
+	require.Equal(t, int64(gib+64<<20), sized())
+
+	f.waiting[0].Last = last(2 * gib)
+	require.Equal(t, int64(8*gib), sized(), "the whole host")
+
+	f.waiting[0].Last = last(8 * gib)
+	require.Zero(t, sized())
+	require.Equal(t, "host host: needs 12,288 MiB of memory, 8,192 MiB there at all", f.refused["a"][0].Reason)
+
 	lost := f.hosts[0]
 	lost.ID, lost.State, lost.MemoryBytes = "lost", berth.HostLost, 16*gib
 	f.hosts = append(f.hosts, lost)
-	require.NoError(t, p.Round(t.Context()))
-	require.Empty(t, f.shrunk, "not twice in a second")
-
-	p.shrunk = time.Time{}
-	require.NoError(t, p.Round(t.Context()))
-	require.Equal(t, [][]berth.Oversized{{{AttemptID: "b", MostBytes: 8 * gib}, {AttemptID: "a", MostBytes: 8 * gib}}}, f.shrunk)
+	require.Zero(t, sized(), "it waits for the larger one")
 	require.Empty(t, f.refused)
+
+	f.waiting[0].Last = nil
+	f.known["shape"] = berth.Footprint{Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: gib, MemoryFloorBytes: 8 * gib}
+	require.Equal(t, int64(4*gib+256<<20), sized(), "what another trial ran out of waits for nothing")
 }
 
 // On a: a run of 30 days beside small ones; on b small ones only, of four minutes
@@ -203,7 +225,7 @@ func TestRound_AnotherHostAfterATurnInVain(t *testing.T) {
 	p, f := setup(t)
 	f.hosts = append(f.hosts, f.hosts[0])
 	wide := request("wide", 8*gib)
-	wide.Demand.Exclusive = true
+	wide.Last = last(4 * gib)
 
 	// Ends of the small ones of each host: those of b never end at once.
 	ends := [2][]time.Duration{{4 * time.Minute}, {2 * time.Minute, 4 * time.Minute}}
@@ -225,7 +247,7 @@ func TestRound_AnotherHostAfterATurnInVain(t *testing.T) {
 		for range 3 { // there is always a small one
 			n++
 			r := request(fmt.Sprint(n), 4*gib)
-			r.Demand.CPUMilli, r.Waited = 500, 0
+			r.Resources.CPUs, r.Waited = 500, 0
 			f.waiting = append(f.waiting, r)
 		}
 
@@ -407,16 +429,16 @@ func TestRound_KeepsTheSameHostFree(t *testing.T) {
 	f.hosts[0].MemoryReservedBytes, f.hosts[1].MemoryReservedBytes = 4*gib, 3*gib
 
 	require.NoError(t, p.Round(t.Context()))
-	require.Equal(t, map[string]kept{"large": {host: "second"}}, p.kept)
+	require.Equal(t, map[string]kept{"large": {place: packing.Place{HostID: "second"}}}, p.kept)
 
 	f.hosts[0].MemoryReservedBytes = 2 * gib // nearer now
 	require.NoError(t, p.Round(t.Context()))
-	require.Equal(t, map[string]kept{"large": {host: "second"}}, p.kept)
+	require.Equal(t, map[string]kept{"large": {place: packing.Place{HostID: "second"}}}, p.kept)
 
 	f.hosts[1].MemoryReservedBytes = 0
 	require.NoError(t, p.Round(t.Context()))
 	require.Empty(t, p.kept)
-	require.Equal(t, []map[string]berth.Placement{{"large": {HostID: "second"}}}, f.placed)
+	require.Equal(t, []map[string]berth.Placement{{"large": placedAt("second", 7*gib)}}, f.placed)
 }
 
 func TestRound_SaysWhatFailed(t *testing.T) {

@@ -172,8 +172,8 @@ func fenced(rows int64, err error, attemptID string, token int64) error {
 	return nil
 }
 
-// observe merges the attempt's usage into the footprint of its shape, and
-// resizes what siblings wait for when the shape turned out to need more or less.
+// observe merges the attempt's usage into the footprint of its shape, by which
+// the placer sizes what waits.
 func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result) error {
 	if err := s.q.LockShapeKey(ctx, tx, r.ShapeKey); err != nil {
 		return err
@@ -189,111 +189,11 @@ func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result) error {
 		return nil
 	}
 
-	if err := s.q.UpsertFootprint(ctx, tx, &dbsqlc.UpsertFootprintParams{
+	return s.q.UpsertFootprint(ctx, tx, &dbsqlc.UpsertFootprintParams{
 		ShapeKey: f.ShapeKey, Source: string(f.Source), Samples: int32Of(f.Samples),
 		MemoryPeakBytes: f.MemoryPeakBytes, MemoryFloorBytes: f.MemoryFloorBytes, FloorPassed: int32Of(f.FloorPassed),
 		DevicePeakBytes: f.DevicePeakBytes, CpuMilli: f.CPUMilli, DurationNs: int64(f.Duration),
-	}); err != nil {
-		return err
-	}
-
-	need := memory.Reserve(f)
-	if need == 0 || (prior != nil && need == memory.Reserve(*prior) && memory.Known(prior) == memory.Known(&f)) {
-		return nil
-	}
-
-	_, err = s.q.ResizeWaitingDemand(ctx, tx, &dbsqlc.ResizeWaitingDemandParams{
-		ShapeKey: r.ShapeKey, MemoryBytes: need, MeasuredBytes: memory.ReserveMeasured(f), Known: memory.Known(&f),
-		LostAfter: berth.HostLostAfter, Grace: berth.HostGrace,
 	})
-
-	return err
-}
-
-// Shrink has requests ask for no more than the largest host has, or than programs
-// outside Berth leave there, where that may do: it is what was measured of the
-// shape, or more. Until a run was measured throughout, a request waits for these
-// programs, which may leave next to nothing. The trials that ran out of memory
-// themselves wait for a larger host, and take what is there only when no
-// other may come back, if it is more than they ran out of. They wait for no
-// program outside Berth where they grow by a whole step all the same. What the
-// user wrote stands. Shrink returns the attempts that ask for less now.
-func (s *Store) Shrink(ctx context.Context, oversized []berth.Oversized) (shrunk []string, err error) {
-	most := make(map[string]berth.Oversized, len(oversized))
-	ids := make([]string, len(oversized))
-
-	for i, o := range oversized {
-		most[o.AttemptID], ids[i] = o, o.AttemptID
-	}
-
-	err = s.inTx(ctx, "sizing requests anew", func(tx pgx.Tx) error {
-		rows, err := s.q.ListOversized(ctx, tx, ids)
-		if err != nil {
-			return err
-		}
-
-		footprints, err := s.footprintsOf(ctx, tx, rows)
-		if err != nil {
-			return err
-		}
-
-		var (
-			fit   []string
-			bytes []int64
-		)
-
-		for _, row := range rows {
-			o := most[row.AttemptID]
-			if mayShrink(o, row, footprints[row.ShapeKey]) {
-				fit, bytes = append(fit, row.AttemptID), append(bytes, o.MostBytes)
-			}
-		}
-
-		if len(fit) == 0 {
-			return nil
-		}
-
-		if shrunk, err = s.q.ShrinkRequests(ctx, tx, fit, bytes); err != nil {
-			return err
-		}
-
-		return wake(ctx, tx, channelPlacer)
-	})
-
-	return shrunk, err
-}
-
-func mayShrink(o berth.Oversized, row dbsqlc.ListOversizedRow, f berth.Footprint) bool {
-	measured := memory.ReserveMeasured(f)
-
-	switch {
-	case row.RanOutBytes > 0 && o.Impossible:
-		return o.MostBytes > row.RanOutBytes
-	case row.RanOutBytes > 0:
-		return o.Outside && o.MostBytes >= max(memory.Grow(row.RanOutBytes, 0), measured)
-	default:
-		return !row.Sized && o.MostBytes >= measured && (!o.Outside || memory.Known(&f))
-	}
-}
-
-// footprintsOf is what is known of the shapes of these requests, by shape.
-func (s *Store) footprintsOf(ctx context.Context, tx pgx.Tx, rows []dbsqlc.ListOversizedRow) (map[string]berth.Footprint, error) {
-	keys := make([]string, len(rows))
-	for i, row := range rows {
-		keys[i] = row.ShapeKey
-	}
-
-	known, err := s.q.FootprintsOfShapes(ctx, tx, keys)
-	if err != nil {
-		return nil, err
-	}
-
-	footprints := make(map[string]berth.Footprint, len(known))
-	for _, f := range known {
-		footprints[f.ShapeKey] = toFootprint(f)
-	}
-
-	return footprints, nil
 }
 
 // Footprint returns what is known of a shape, or nil.

@@ -147,7 +147,7 @@ func (f *fleet) place(b *testing.B, waiting []string, batch int) {
 	for from := 0; from < len(waiting); from += batch {
 		decisions := make(map[string]berth.Placement, batch)
 		for i, id := range waiting[from:min(from+batch, len(waiting))] {
-			decisions[id] = berth.Placement{HostID: f.hosts[(from+i)%len(f.hosts)]}
+			decisions[id] = berth.Placement{HostID: f.hosts[(from+i)%len(f.hosts)], Demand: berth.Demand{MemoryBytes: 1 << 30, CPUMilli: 1000}}
 		}
 
 		placed, err := f.store.Place(b.Context(), decisions)

@@ -60,6 +60,7 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 		State:       berth.AttemptState(row.State),
 		HostID:      row.HostID,
 		DeviceID:    deref(row.DeviceID),
+		Class:       berth.DeviceClass(row.DeviceClass),
 		Token:       row.Token,
 		ContainerID: row.ContainerID,
 		Kind:        berth.FailureKind(row.FailureKind),
@@ -71,6 +72,8 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 			DeviceBytes: row.DeviceBytes,
 			Contexts:    int(row.Contexts),
 			Exclusive:   row.Exclusive,
+
+			ExclusiveDevice: row.ExclusiveDevice,
 		},
 		Usage: berth.Usage{
 			MemoryPeakBytes: row.MemoryPeakBytes,
@@ -191,6 +194,15 @@ func encode(v any) json.RawMessage {
 	}
 
 	return data
+}
+
+// encodeOptional is encode, with NULL for nil.
+func encodeOptional[T any](v *T) json.RawMessage {
+	if v == nil {
+		return nil
+	}
+
+	return encode(v)
 }
 
 func decode(data json.RawMessage, into any, what string) error {

@@ -121,13 +121,15 @@ func TestCordon_AHostThatFailsSeveralTrialsInARow(t *testing.T) {
 	s.fail(t, bad, berth.FailureInfra)
 	require.True(t, s.now(t).CordonedFor(s.sweep), "it is the host")
 
-	_, waiting, _, err := s.store.Queue(t.Context(), 10)
+	q, err := s.store.Queue(t.Context(), 10)
+	waiting := q.Waiting
 	require.NoError(t, err)
 	require.Empty(t, waiting)
 
 	s.again(t, bad, 2)
 
-	_, waiting, _, err = s.store.Queue(t.Context(), 10)
+	q, err = s.store.Queue(t.Context(), 10)
+	waiting = q.Waiting
 	require.NoError(t, err)
 	require.Equal(t, []string{s.host.ID}, waiting[0].FailedHosts)
 

@@ -8,23 +8,51 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/memory"
 )
 
 const mib = 1 << 20
 
-// waiting is what the requests that wait ask for.
+// waiting is how much memory the requests that wait would get, by attempt.
 func (b *bundle) waiting(t *testing.T) map[string]int64 {
 	t.Helper()
 
-	_, queue, _, err := b.store.Queue(t.Context(), 100)
+	queue, err := b.store.Queue(t.Context(), 100)
 	require.NoError(t, err)
 
-	asked := make(map[string]int64, len(queue))
-	for _, r := range queue {
-		asked[r.AttemptID] = r.Demand.MemoryBytes
+	sizes := make(map[string]int64, len(queue.Waiting))
+
+	for _, r := range queue.Waiting {
+		var footprint *berth.Footprint
+		if f, ok := queue.Footprints[r.ShapeKey]; ok {
+			footprint = &f
+		}
+
+		demand, _ := memory.Size(memory.Ask{SweepID: r.SweepID, Resources: r.Resources, Last: r.Last}, footprint, queue.Hosts)
+		sizes[r.AttemptID] = demand.MemoryBytes
 	}
 
-	return asked
+	return sizes
+}
+
+// sized is the bundle with a sweep whose user wrote these sizes.
+func (b *bundle) sized(t *testing.T, memory, cpuMilli int64) *bundle {
+	t.Helper()
+
+	other := *b
+	other.sweep, other.trial = uuid.NewString(), 0
+	_, _, err := b.store.CreateSweep(t.Context(), berth.NewSweep{
+		ID: other.sweep, ImageDigest: "sha256:x", CreatedBy: "local",
+		Spec: berth.Spec{Name: "sized", Resources: berth.Resources{Memory: berth.Size(memory), CPUs: berth.CPUs(cpuMilli)}},
+	})
+	require.NoError(t, err)
+
+	return &other
+}
+
+// ranOut is the newest out-of-memory of a trial that had so much, after so many.
+func ranOut(had int64, count int) *berth.LastOOM {
+	return &berth.LastOOM{Demand: berth.Demand{MemoryBytes: had, CPUMilli: 1000}, PeakBytes: had, Count: count, Max: 3}
 }
 
 // runs places and ends an attempt that used so much.
@@ -48,14 +76,14 @@ func TestFinishAttempt_AnOutlierDoesNotHoldTheShape(t *testing.T) {
 	b := setup(t)
 	b.runs(t, b.request(t, 4*gib), berth.FailureOK, 175*mib)
 
-	sibling := b.request(t, 256*mib)
+	sibling := b.request(t, 256*mib) // waits all the time
 	outlier := b.request(t, 256*mib)
 	b.runs(t, outlier, berth.FailureHostOOM, 256*mib)
 	require.Equal(t, int64(768*mib), b.waiting(t)[sibling.AttemptID], "it may need as much: they learn at once")
 
 	again := func(size int64, alone bool) {
 		outlier.AttemptID, outlier.Number = uuid.NewString(), outlier.Number+1
-		outlier.Demand.MemoryBytes, outlier.Demand.Exclusive = size, alone
+		outlier.Demand.MemoryBytes, outlier.Demand.Exclusive = size, alone // what the decision gives it
 
 		_, err := b.store.RequestPlacement(t.Context(), outlier)
 		require.NoError(t, err)
@@ -103,14 +131,18 @@ func TestFinishAttempt_AMeasuredRunResizesWhatWaits(t *testing.T) {
 	sibling := b.request(t, 1152*mib)
 	retry := b.request(t, 1152*mib)
 	b.runs(t, retry, berth.FailureHostOOM, 1152*mib)
-	retry.AttemptID, retry.Number, retry.Demand.MemoryBytes = uuid.NewString(), 2, 4*gib
-	_, err := b.store.RequestPlacement(t.Context(), retry)
-	require.NoError(t, err)
+	retry.Last = ranOut(1152*mib, 1)
+	retry = b.again(t, retry, 2)
+	late := b.request(t, 6*gib)
+	late.Last = ranOut(4*gib, 1)
+	late = b.again(t, late, 2)
 
+	require.Equal(t, int64(6*gib), b.waiting(t)[late.AttemptID])
 	b.runs(t, b.request(t, 6*gib), berth.FailureOK, 3*gib)
 	require.Equal(t, map[string]int64{
 		sibling.AttemptID: 3392 * mib,
-		retry.AttemptID:   4 * gib, // it knows better: its trial ran out of memory itself
+		retry.AttemptID:   3392 * mib,
+		late.AttemptID:    6 * gib, // it knows better: its trial ran out of more
 	}, b.waiting(t))
 }
 
@@ -119,19 +151,11 @@ func TestFinishAttempt_LeavesTheUsersSize(t *testing.T) {
 	t.Parallel()
 
 	b := setup(t)
-	other := b.sweep
-	b.sweep, b.trial = uuid.NewString(), 0
-	_, _, err := b.store.CreateSweep(t.Context(), berth.NewSweep{
-		ID: b.sweep, Spec: berth.Spec{Name: "sized", Resources: berth.Resources{Memory: gib}}, ImageDigest: "sha256:x", CreatedBy: "local",
-	})
-	require.NoError(t, err)
-
-	sized := b.request(t, gib)
-	b.sweep, b.trial = other, 0
+	sized := b.sized(t, gib, 1000).request(t, gib)
 	auto := b.request(t, gib)
 	b.runs(t, b.request(t, gib), berth.FailureHostOOM, gib)
 
-	require.Equal(t, map[string]int64{sized.AttemptID: gib, auto.AttemptID: 1536 * mib}, b.waiting(t))
+	require.Equal(t, map[string]int64{sized.AttemptID: gib, auto.AttemptID: 2 * gib}, b.waiting(t), "the other asks for what an unmeasured shape gets")
 }
 
 // Of a run that was not measured throughout, siblings learn no size to go by.

@@ -61,7 +61,8 @@ func (b *bundle) round(t *testing.T) {
 	_, err = b.store.SuspectLeases(ctx)
 	must(err)
 
-	_, waiting, _, err := b.store.Queue(ctx, 100)
+	q, err := b.store.Queue(ctx, 100)
+	waiting := q.Waiting
 	must(err)
 	require.Len(t, waiting, 1)
 	must(b.store.StoreReasons(ctx, map[string][]berth.Rejection{r.AttemptID: {{HostName: "a", Reason: "full"}}}))

@@ -12,8 +12,8 @@ import (
 
 // RegisterHost stores what a worker says of its machine. What its leases hold
 // beyond smaller totals stays booked until they end; nothing new is placed there.
-// Errors: conflict when another host of the same machine is served or holds
-// places, because the machine's cores and memory would be handed out twice.
+// Errors: conflict when another host of the same machine, or with one of its
+// GPUs, is served or holds places, because these would be handed out twice.
 func (s *Store) RegisterHost(ctx context.Context, h berth.Host, version string) error {
 	return s.inTx(ctx, "registering host "+h.Name, func(tx pgx.Tx) error {
 		if err := s.checkMachine(ctx, tx, h); err != nil {
@@ -32,6 +32,10 @@ func (s *Store) RegisterHost(ctx context.Context, h berth.Host, version string) 
 			DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes,
 			MaxAttempts: int32Of(h.MaxAttempts), Version: version, MachineID: h.MachineID, DataDir: h.DataDir,
 		}); err != nil {
+			return err
+		}
+
+		if err := s.registerDevices(ctx, tx, h); err != nil {
 			return err
 		}
 
@@ -121,6 +125,10 @@ func (s *Store) TouchHost(ctx context.Context, hostID string, free berth.HostFre
 		DiskBytes: free.DiskTotal, OutputBytes: free.OutputBytes, OutputsProblem: free.OutputsProblem,
 	})
 	if err := must(rows, err, "touching host "+hostID, "the host is not registered"); err != nil {
+		return err
+	}
+
+	if err := s.touchDevices(ctx, hostID, free.Devices); err != nil {
 		return err
 	}
 
@@ -244,30 +252,6 @@ func (s *Store) addMissingImages(ctx context.Context, db dbsqlc.DBTX, hosts []be
 			if hosts[i].ID == row.HostID {
 				hosts[i].MissingImages = append(hosts[i].MissingImages, berth.MissingImage{
 					SweepID: row.SweepID, Reason: row.Reason, Cordoned: row.Cordoned, TestDue: row.TestDue,
-				})
-			}
-		}
-	}
-
-	return nil
-}
-
-// addDevices gives hosts their devices.
-func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Host) error {
-	devices, err := s.q.ListDevices(ctx, db)
-	if err != nil {
-		return err
-	}
-
-	for i := range hosts {
-		hosts[i].Devices = []berth.Device{}
-
-		for _, d := range devices {
-			if d.HostID == hosts[i].ID {
-				hosts[i].Devices = append(hosts[i].Devices, berth.Device{
-					ID: d.ID, HostID: d.HostID, Model: d.Model, MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes,
-					ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
-					MaxContexts: int(d.MaxContexts), ContextsReserved: int(d.ContextsReserved), Exclusive: d.Exclusive,
 				})
 			}
 		}

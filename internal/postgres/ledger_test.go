@@ -82,7 +82,7 @@ func (b *bundle) request(t *testing.T, memory int64) berth.PlacementRequest {
 func (b *bundle) place(t *testing.T, r berth.PlacementRequest) berth.PlacementStatus {
 	t.Helper()
 
-	placed, err := b.store.Place(t.Context(), map[string]berth.Placement{r.AttemptID: {HostID: b.host.ID}})
+	placed, err := b.store.Place(t.Context(), map[string]berth.Placement{r.AttemptID: {HostID: b.host.ID, Demand: r.Demand}})
 	require.NoError(t, err)
 	require.Equal(t, []string{r.AttemptID}, placed)
 
@@ -120,7 +120,7 @@ func TestPlace_BooksOnceAndReleasesOnce(t *testing.T) {
 	require.Equal(t, int64(2*gib), memory)
 	require.Equal(t, int64(1000), cpu)
 
-	again, err := b.store.Place(t.Context(), map[string]berth.Placement{r.AttemptID: {HostID: b.host.ID}})
+	again, err := b.store.Place(t.Context(), map[string]berth.Placement{r.AttemptID: {HostID: b.host.ID, Demand: r.Demand}})
 	require.NoError(t, err)
 	require.Empty(t, again)
 
@@ -157,7 +157,7 @@ func TestPlace_NothingThatItsSweepForbidsByNow(t *testing.T) {
 		_, err := b.store.SetSweepState(ctx, b.sweep, state, "")
 		require.NoError(t, err)
 
-		placed, err := b.store.Place(ctx, map[string]berth.Placement{r.AttemptID: {HostID: b.host.ID}})
+		placed, err := b.store.Place(ctx, map[string]berth.Placement{r.AttemptID: {HostID: b.host.ID, Demand: r.Demand}})
 		require.NoError(t, err)
 		require.Empty(t, placed, state)
 		require.Equal(t, berth.RequestWaiting, b.status(t, r), state)
@@ -168,7 +168,7 @@ func TestPlace_NothingThatItsSweepForbidsByNow(t *testing.T) {
 	b.place(t, first)
 
 	second, third := b.request(t, gib), b.request(t, gib)
-	decided := map[string]berth.Placement{second.AttemptID: {HostID: b.host.ID}, third.AttemptID: {HostID: b.host.ID}}
+	decided := map[string]berth.Placement{second.AttemptID: {HostID: b.host.ID, Demand: second.Demand}, third.AttemptID: {HostID: b.host.ID, Demand: third.Demand}}
 
 	for _, limit := range []struct{ most, placed int }{{1, 0}, {2, 1}, {2, 0}, {0, 1}} {
 		require.NoError(t, b.store.SetMaxParallel(ctx, b.sweep, limit.most))
@@ -186,7 +186,7 @@ func TestPlace_DatabaseRefusesDoubleBooking(t *testing.T) {
 	b.place(t, b.request(t, 6*gib))
 
 	second := b.request(t, 6*gib)
-	_, err := b.store.Place(t.Context(), map[string]berth.Placement{second.AttemptID: {HostID: b.host.ID}})
+	_, err := b.store.Place(t.Context(), map[string]berth.Placement{second.AttemptID: {HostID: b.host.ID, Demand: second.Demand}})
 	require.Equal(t, berth.KindExhausted, berth.KindOf(err))
 
 	status, err := b.store.PlacementStatus(t.Context(), second.AttemptID)
@@ -229,11 +229,9 @@ func TestFinishAttempt_OutOfMemoryRaisesWaitingSiblings(t *testing.T) {
 		Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 3, OOMKills: 1},
 	})))
 
-	_, waiting, _, err := b.store.Queue(t.Context(), 10)
-	require.NoError(t, err)
+	waiting := b.waiting(t)
 	require.Len(t, waiting, 1)
-	require.Equal(t, sibling.AttemptID, waiting[0].AttemptID)
-	require.Greater(t, waiting[0].Demand.MemoryBytes, int64(gib))
+	require.Equal(t, int64(2*gib), waiting[sibling.AttemptID], "what a shape gets that is not measured is more")
 }
 
 // A sibling that asked for more than any host has would be ended as impossible.
@@ -244,33 +242,12 @@ func TestFinishAttempt_RaisesSiblingsToNoMoreThanThereIs(t *testing.T) {
 	r := b.request(t, 7*gib)
 	sibling := b.request(t, gib)
 
-	alone := b.request(t, 2*gib)
-	_, err := b.store.WithdrawRequest(t.Context(), alone.AttemptID)
-	require.NoError(t, err)
-
-	alone.AttemptID, alone.Number, alone.Demand.Exclusive = uuid.NewString(), 2, true
-	_, err = b.store.RequestPlacement(t.Context(), alone)
-	require.NoError(t, err)
-
 	status := b.place(t, r)
 	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
 		Kind: berth.FailureHostOOM, Message: "oom", FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: 7 * gib, Samples: 3},
 	})))
 
-	_, waiting, _, err := b.store.Queue(t.Context(), 10)
-	require.NoError(t, err)
-	require.Len(t, waiting, 2)
-
-	for _, w := range waiting {
-		want := int64(8 * gib)
-		if w.AttemptID == alone.AttemptID {
-			want = 2 * gib // a last attempt has a whole host already
-		}
-
-		require.Equal(t, want, w.Demand.MemoryBytes)
-	}
-
-	require.Equal(t, sibling.AttemptID, waiting[0].AttemptID)
+	require.Equal(t, map[string]int64{sibling.AttemptID: 8 * gib}, b.waiting(t))
 }
 
 func TestSuggest_RetryReturnsTheSameTrials(t *testing.T) {
@@ -357,8 +334,8 @@ func TestCreateSweep_IdempotencyKey(t *testing.T) {
 	require.Equal(t, berth.KindConflict, berth.KindOf(err))
 }
 
-// A request that was made before its shape was measured asks for what was
-// measured, while it waits. One that was placed keeps what it got.
+// A request that waits may be asked for a short probe. One that was placed stays
+// what it was.
 func TestResizeRequest(t *testing.T) {
 	t.Parallel()
 
@@ -367,23 +344,51 @@ func TestResizeRequest(t *testing.T) {
 	b.place(t, placed)
 
 	for _, r := range []berth.PlacementRequest{placed, waiting} {
-		r.Demand.MemoryBytes, r.Demand.CPUMilli, r.Expected = gib/2, 300, time.Minute
-
+		r.Short = true
 		status, err := b.store.ResizeRequest(t.Context(), r)
 		require.NoError(t, err)
 		require.Equal(t, r.AttemptID == placed.AttemptID, status.State == berth.RequestPlaced)
+		require.False(t, status.Short)
 	}
 
-	attempt, err := b.store.GetAttempt(t.Context(), placed.AttemptID)
-	require.NoError(t, err)
-	require.Equal(t, int64(2*gib), attempt.Demand.MemoryBytes)
+	require.True(t, b.place(t, waiting).Short)
+}
 
-	_, queue, _, err := b.store.Queue(t.Context(), 10)
+// What a request is sized by is there when it is decided: what the user wrote,
+// the newest out-of-memory of its trial, also of one that an older worker asked
+// for, and the footprint of its shape.
+func TestQueue_WhatRequestsAreSizedBy(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.runs(t, b.request(t, 4*gib), berth.FailureOK, gib)
+
+	told, older := b.request(t, gib), b.request(t, gib)
+	b.runs(t, told, berth.FailureHostOOM, gib)
+	b.runs(t, older, berth.FailureHostOOM, gib)
+	b.runs(t, b.again(t, older, 2), berth.FailureHostOOM, 2*gib)
+
+	told.Last = ranOut(gib, 1)
+	told, older = b.again(t, told, 2), b.again(t, older, 3)
+	sized := b.sized(t, 3*gib, 1500).request(t, gib)
+
+	queue, err := b.store.Queue(t.Context(), 10)
 	require.NoError(t, err)
-	require.Len(t, queue, 1)
-	require.Equal(t, int64(gib/2), queue[0].Demand.MemoryBytes)
-	require.Equal(t, int64(300), queue[0].Demand.CPUMilli)
-	require.Equal(t, time.Minute, queue[0].Expected)
+	require.Equal(t, int64(gib), queue.Footprints[told.ShapeKey].MemoryPeakBytes)
+
+	last, resources := map[string]*berth.LastOOM{}, map[string]berth.Resources{}
+	for _, r := range queue.Waiting {
+		last[r.AttemptID], resources[r.AttemptID] = r.Last, r.Resources
+	}
+
+	require.Equal(t, ranOut(gib, 1), last[told.AttemptID])
+	require.Equal(t, berth.Demand{MemoryBytes: gib, CPUMilli: 1000}, last[older.AttemptID].Demand, "that of its attempt")
+	require.Equal(t, int64(2*gib), last[older.AttemptID].PeakBytes)
+	require.Less(t, last[older.AttemptID].Count, last[older.AttemptID].Max, "there is an attempt left, or it would not ask")
+	require.Nil(t, last[sized.AttemptID])
+	require.Equal(t, berth.Size(3*gib), resources[sized.AttemptID].Memory)
+	require.Equal(t, berth.CPUs(1500), resources[sized.AttemptID].CPUs)
+	require.Zero(t, resources[told.AttemptID].Memory)
 }
 
 // A host that cannot do something now can hardly do it at once: ten free
@@ -404,7 +409,8 @@ func TestRequestPlacement_FreeRetriesPause(t *testing.T) {
 		status, err := b.store.RequestPlacement(t.Context(), r)
 		require.NoError(t, err)
 
-		_, waiting, _, err := b.store.Queue(t.Context(), 10)
+		q, err := b.store.Queue(t.Context(), 10)
+		waiting := q.Waiting
 		require.NoError(t, err)
 
 		if n == 1 {

@@ -233,11 +233,13 @@ func (l *ledger) place(ctx context.Context) (bool, error) {
 	for range 1 + l.rand.IntN(3) {
 		if r, ok := l.pick(l.requests); ok {
 			host := l.hosts[l.rand.IntN(len(l.hosts))]
-			decisions[r.AttemptID] = berth.Placement{HostID: host}
+			decision := berth.Placement{HostID: host, Class: berth.ClassCPU, Demand: r.Demand}
 
 			if r.Demand.DeviceBytes > 0 {
-				decisions[r.AttemptID] = berth.Placement{HostID: host, DeviceID: "GPU-" + host}
+				decision.DeviceID, decision.Class = "GPU-"+host, "GPU"
 			}
+
+			decisions[r.AttemptID] = decision
 		}
 	}
 

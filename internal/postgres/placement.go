@@ -1,10 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,7 +26,8 @@ func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) 
 			AttemptID: r.AttemptID, SweepID: r.SweepID, TrialID: r.TrialID, WorkflowID: r.WorkflowID,
 			Number: int32Of(r.Number), Stage: r.Stage, Purpose: string(r.Purpose), ShapeKey: r.ShapeKey,
 			MemoryBytes: r.Demand.MemoryBytes, CpuMilli: r.Demand.CPUMilli, DeviceBytes: r.Demand.DeviceBytes,
-			Contexts: int32Of(contexts(r.Demand)), Exclusive: r.Demand.Exclusive, ExpectedNs: r.Expected.Nanoseconds(), Short: r.Short,
+			Contexts: int32Of(contexts(r.Demand)), Exclusive: r.Demand.Exclusive, ExclusiveDevice: r.Demand.ExclusiveDevice,
+			LastOom: encodeOptional(r.Last), ExpectedNs: r.Expected.Nanoseconds(), Short: r.Short,
 		})
 		if err != nil || rows == 0 {
 			return err
@@ -76,7 +80,7 @@ func (s *Store) ResizeRequest(ctx context.Context, r berth.PlacementRequest) (be
 		rows, err := s.q.ResizeRequest(ctx, tx, &dbsqlc.ResizeRequestParams{
 			AttemptID: r.AttemptID, MemoryBytes: r.Demand.MemoryBytes, CpuMilli: r.Demand.CPUMilli,
 			DeviceBytes: r.Demand.DeviceBytes, Contexts: int32Of(contexts(r.Demand)), Exclusive: r.Demand.Exclusive,
-			ExpectedNs: r.Expected.Nanoseconds(), Short: r.Short,
+			ExclusiveDevice: r.Demand.ExclusiveDevice, ExpectedNs: r.Expected.Nanoseconds(), Short: r.Short,
 		})
 		if err != nil || rows == 0 {
 			return err
@@ -161,16 +165,16 @@ func (s *Store) WithdrawRequest(ctx context.Context, attemptID string) (berth.Pl
 	return status, err
 }
 
-// Queue returns the recent hosts, the requests that wait (oldest first, at most
-// limit) and the use of every sweep that has one.
-func (s *Store) Queue(ctx context.Context, limit int) (hosts []berth.Host, waiting []berth.WaitingRequest, use map[string]berth.SweepUse, err error) {
+// Queue returns what a round of the placer decides on: of the requests that wait
+// the oldest, at most limit. Nothing but these when there are none.
+func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err error) {
 	err = s.inTx(ctx, "reading the queue", func(tx pgx.Tx) error {
 		rows, err := s.q.ListWaitingRequests(ctx, tx, berth.HostLostAfter, int32Of(limit))
 		if err != nil || len(rows) == 0 {
 			return err
 		}
 
-		if hosts, err = s.recentHosts(ctx, tx); err != nil {
+		if queue.Hosts, err = s.recentHosts(ctx, tx); err != nil {
 			return err
 		}
 
@@ -179,12 +183,33 @@ func (s *Store) Queue(ctx context.Context, limit int) (hosts []berth.Host, waiti
 			return err
 		}
 
-		waiting, use = toQueue(rows, running)
+		queue.Waiting, queue.Sweeps = toQueue(rows, running)
+		queue.Footprints, err = s.footprintsOf(ctx, tx, queue.Waiting)
 
-		return nil
+		return err
 	})
 
-	return hosts, waiting, use, err
+	return queue, err
+}
+
+// footprintsOf is what is known of the shapes of these requests, by shape.
+func (s *Store) footprintsOf(ctx context.Context, tx pgx.Tx, waiting []berth.WaitingRequest) (map[string]berth.Footprint, error) {
+	keys := make(map[string]bool)
+	for _, r := range waiting {
+		keys[r.ShapeKey] = true
+	}
+
+	known, err := s.q.FootprintsOfShapes(ctx, tx, slices.Collect(maps.Keys(keys)))
+	if err != nil {
+		return nil, err
+	}
+
+	footprints := make(map[string]berth.Footprint, len(known))
+	for _, f := range known {
+		footprints[f.ShapeKey] = toFootprint(f)
+	}
+
+	return footprints, nil
 }
 
 func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunningBySweepRow) ([]berth.WaitingRequest, map[string]berth.SweepUse) {
@@ -195,16 +220,19 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 		use[row.SweepID] = berth.SweepUse{MaxParallel: int(row.MaxParallel), State: berth.SweepState(row.SweepState)}
 		request := berth.WaitingRequest{
 			AttemptID: row.AttemptID, SweepID: row.SweepID, WorkflowID: row.WorkflowID, TrialNumber: int(row.TrialNumber),
-			Demand: berth.Demand{
-				MemoryBytes: row.MemoryBytes, CPUMilli: row.CpuMilli, DeviceBytes: row.DeviceBytes,
-				Contexts: int(row.Contexts), Exclusive: row.Exclusive,
-			},
-			Expected: time.Duration(row.ExpectedNs),
+			ShapeKey: row.ShapeKey,
 			Waited:   time.Duration(row.WaitedSeconds * float64(time.Second)),
 			Reasons:  toReasons(row.Reasons),
 			Away:     row.Away,
 
 			FailedHosts: row.FailedHosts,
+		}
+
+		if err := errors.Join(
+			decode(row.Resources, &request.Resources, "resources of sweep "+row.SweepID),
+			decode(row.Oom, &request.Last, "out-of-memory of the trial"),
+		); err != nil {
+			request.Blocked = err.Error()
 		}
 
 		if row.OpenNumber > 0 {
@@ -237,7 +265,13 @@ func (s *Store) Place(ctx context.Context, decisions map[string]berth.Placement)
 		params.AttemptIds = append(params.AttemptIds, attemptID)
 		params.HostIds = append(params.HostIds, p.HostID)
 		params.DeviceIds = append(params.DeviceIds, p.DeviceID)
-		params.MemoryBytes = append(params.MemoryBytes, p.MemoryBytes)
+		params.DeviceClasses = append(params.DeviceClasses, string(cmp.Or(p.Class, berth.ClassCPU)))
+		params.MemoryBytes = append(params.MemoryBytes, p.Demand.MemoryBytes)
+		params.CpuMilli = append(params.CpuMilli, p.Demand.CPUMilli)
+		params.DeviceBytes = append(params.DeviceBytes, p.Demand.DeviceBytes)
+		params.Contexts = append(params.Contexts, int32Of(contexts(p.Demand)))
+		params.Exclusive = append(params.Exclusive, p.Demand.Exclusive)
+		params.ExclusiveDevice = append(params.ExclusiveDevice, p.Demand.ExclusiveDevice)
 	}
 
 	var placed []string

@@ -184,7 +184,7 @@ func TestPlacer_ForgetsARefusalThatIsOver(t *testing.T) {
 	_, err = pool.Exec(t.Context(), "UPDATE placement_requests SET not_before = now() WHERE attempt_id = $1", bad.AttemptID)
 	require.NoError(t, err)
 	require.NoError(t, placer.New(b.store, slog.New(slog.DiscardHandler)).Round(t.Context()))
-	require.Contains(t, b.reasons(t, number)[0], "needs 1,024 MiB of memory")
+	require.Contains(t, b.reasons(t, number)[0], "needs 2,048 MiB of memory")
 
 	health, err = b.store.Health(t.Context())
 	require.NoError(t, err)

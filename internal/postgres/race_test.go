@@ -40,7 +40,7 @@ func (l *ledger) begin(ctx context.Context) (race, error) {
 		return race{}, err
 	}
 
-	if _, err := l.store.Place(ctx, map[string]berth.Placement{r.AttemptID: {HostID: l.hosts[0]}}); err != nil {
+	if _, err := l.store.Place(ctx, map[string]berth.Placement{r.AttemptID: {HostID: l.hosts[0], Demand: r.Demand}}); err != nil {
 		return race{}, err
 	}
 

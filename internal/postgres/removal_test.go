@@ -26,7 +26,8 @@ func (b *bundle) lose(t *testing.T, pool *pgxpool.Pool) {
 func (b *bundle) running(t *testing.T) int {
 	t.Helper()
 
-	_, _, use, err := b.store.Queue(t.Context(), 10)
+	q, err := b.store.Queue(t.Context(), 10)
+	use := q.Sweeps
 	require.NoError(t, err)
 
 	return use[b.sweep].Running
@@ -155,7 +156,8 @@ func TestQueue_PausedSweepsComeLast(t *testing.T) {
 
 	running := b.request(t, gib)
 
-	_, waiting, _, err := b.store.Queue(t.Context(), 1)
+	q, err := b.store.Queue(t.Context(), 1)
+	waiting := q.Waiting
 	require.NoError(t, err)
 	require.Equal(t, running.AttemptID, waiting[0].AttemptID)
 }
@@ -189,15 +191,13 @@ func TestFinishAttempt_RaisesSiblingsToWhatIsThere(t *testing.T) {
 
 			r := b.request(t, 8*gib)
 			status := b.place(t, r)
-			b.request(t, gib)
+			sibling := b.request(t, gib)
 
 			require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
 				Kind: berth.FailureHostOOM, Message: "oom", FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: 8 * gib, Samples: 3},
 			})))
 
-			_, waiting, _, err := b.store.Queue(t.Context(), 10)
-			require.NoError(t, err)
-			require.Equal(t, tt.want, waiting[0].Demand.MemoryBytes)
+			require.Equal(t, map[string]int64{sibling.AttemptID: tt.want}, b.waiting(t))
 		})
 	}
 }
@@ -230,7 +230,7 @@ func TestFinishAttempt_CutsNoSiblingBelowWhatWasMeasured(t *testing.T) {
 				tokens[i] = b.place(t, r).Token
 			}
 
-			b.request(t, 20*gib)
+			sibling := b.request(t, 20*gib)
 
 			_, err := pool.Exec(t.Context(), "UPDATE hosts SET "+gone+" WHERE id = $1", b.host.ID)
 			require.NoError(t, err)
@@ -241,10 +241,9 @@ func TestFinishAttempt_CutsNoSiblingBelowWhatWasMeasured(t *testing.T) {
 				})))
 			}
 
-			_, waiting, _, err := b.store.Queue(t.Context(), 10)
-			require.NoError(t, err)
-			require.GreaterOrEqual(t, waiting[0].Demand.MemoryBytes, int64(18*gib))
-			require.Less(t, waiting[0].Demand.MemoryBytes, int64(20*gib), "what was measured, with the margin of three runs")
+			size := b.waiting(t)[sibling.AttemptID]
+			require.GreaterOrEqual(t, size, int64(18*gib))
+			require.Less(t, size, int64(20*gib), "what was measured, with the margin of three runs")
 		})
 	}
 }
@@ -261,9 +260,8 @@ func TestRemoveHost(t *testing.T) {
 	require.NoError(t, err)
 
 	open, done, waiting := b.request(t, gib), b.request(t, gib), b.request(t, gib)
-	_, err = pool.Exec(ctx, "UPDATE placement_requests SET device_bytes = 1024, contexts = 1 WHERE attempt_id = $1", open.AttemptID)
-	require.NoError(t, err)
-	_, err = b.store.Place(ctx, map[string]berth.Placement{open.AttemptID: {HostID: b.host.ID, DeviceID: "gpu"}})
+	open.Demand.DeviceBytes = 1024
+	_, err = b.store.Place(ctx, map[string]berth.Placement{open.AttemptID: {HostID: b.host.ID, DeviceID: "gpu", Demand: open.Demand}})
 	require.NoError(t, err)
 
 	status, err := b.store.PlacementStatus(ctx, open.AttemptID)
@@ -291,7 +289,7 @@ func TestRemoveHost(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, berth.AttemptFinished, kept.State, "history stays")
 
-	_, err = b.store.Place(ctx, map[string]berth.Placement{waiting.AttemptID: {HostID: b.host.ID}})
+	_, err = b.store.Place(ctx, map[string]berth.Placement{waiting.AttemptID: {HostID: b.host.ID, Demand: waiting.Demand}})
 	require.Equal(t, berth.KindExhausted, berth.KindOf(err), "nothing is placed on a removed host: %v", err)
 
 	// The machine comes back after all: its worker registers, with nothing booked.

@@ -27,7 +27,8 @@ func TestQueue_APauseIsNoWait(t *testing.T) {
 		require.NoError(t, err)
 	}
 	queue := func() (ids []string, waited map[string]time.Duration) {
-		_, waiting, _, err := r.store.Queue(ctx, 10)
+		q, err := r.store.Queue(ctx, 10)
+		waiting := q.Waiting
 		require.NoError(t, err)
 
 		waited = make(map[string]time.Duration)
@@ -96,7 +97,8 @@ func TestQueue_WaitingBehindTheOwnLimitIsNoWait(t *testing.T) {
 
 			require.NoError(t, r.store.SetMaxParallel(ctx, r.sweep, tt.most))
 
-			_, waiting, _, err := r.store.Queue(ctx, 10)
+			q, err := r.store.Queue(ctx, 10)
+			waiting := q.Waiting
 			require.NoError(t, err)
 			require.Len(t, waiting, 1)
 			require.InDelta(t, tt.wait, waiting[0].Waited, float64(time.Minute))

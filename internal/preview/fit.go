@@ -35,7 +35,7 @@ func fitAll(hosts []berth.Host, demands []berth.Demand, maxParallel int) fit {
 
 	for i, d := range demands {
 		id := strconv.Itoa(i)
-		requests[i] = packing.Request{AttemptID: id, Number: i + 1, Demand: d}
+		requests[i] = packing.Request{AttemptID: id, Number: i + 1, Demands: berth.Demands{berth.ClassCPU: d}}
 		byID[id] = d
 	}
 
@@ -78,7 +78,7 @@ func emptied(hosts []berth.Host) []berth.Host {
 		devices := make([]berth.Device, len(h.Devices))
 
 		for j, d := range h.Devices {
-			d.ReservedBytes, d.ContextsReserved = 0, 0
+			d.ReservedBytes, d.ContextsReserved, d.Attempts, d.Exclusive = 0, 0, 0, false
 			devices[j] = d
 		}
 

@@ -154,7 +154,7 @@ func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprint) P
 	capacity := largest(hosts)
 
 	for i := range p.Shapes {
-		k.size(&p.Shapes[i], known, memory.RoomOf(hosts))
+		k.size(&p.Shapes[i], known, hosts)
 
 		switch {
 		case p.Shapes[i].Cached:
@@ -177,8 +177,8 @@ func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprint) P
 	return p
 }
 
-// size decides what each trial of a shape would reserve, as its workflow will.
-func (k *Sketch) size(shape *Shape, known map[string]berth.Footprint, room memory.Room) {
+// size decides what each trial of a shape would reserve, as the placer does.
+func (k *Sketch) size(shape *Shape, known map[string]berth.Footprint, hosts []berth.Host) {
 	var f *berth.Footprint
 
 	if found, ok := known[shape.Key]; ok {
@@ -187,7 +187,7 @@ func (k *Sketch) size(shape *Shape, known map[string]berth.Footprint, room memor
 	}
 
 	shape.Cached = memory.Known(f)
-	shape.Demand = memory.Demand(k.spec.Resources, f, room)
+	shape.Demand, _ = memory.Size(memory.Ask{Resources: k.spec.Resources}, f, hosts)
 	shape.SizedBy = SizedByUnmeasured
 
 	switch {

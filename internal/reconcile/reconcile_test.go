@@ -177,13 +177,13 @@ func (w *world) placed(t *testing.T, attempt, hostID string) {
 	t.Helper()
 
 	w.ledger.AddTrial(fake.Trial{Trial: berth.Trial{ID: "trial of " + attempt, SweepID: "sweep"}, ImageDigest: image})
+	demand := berth.Demand{MemoryBytes: 1 << 30, CPUMilli: 1000}
 	_, err := w.ledger.RequestPlacement(t.Context(), berth.PlacementRequest{
-		AttemptID: attempt, SweepID: "sweep", TrialID: "trial of " + attempt, Number: 1, Stage: berth.StageMain,
-		Demand: berth.Demand{MemoryBytes: 1 << 30, CPUMilli: 1000},
+		AttemptID: attempt, SweepID: "sweep", TrialID: "trial of " + attempt, Number: 1, Stage: berth.StageMain, Demand: demand,
 	})
 	require.NoError(t, err)
 
-	placed, err := w.ledger.Place(t.Context(), map[string]berth.Placement{attempt: {HostID: hostID}})
+	placed, err := w.ledger.Place(t.Context(), map[string]berth.Placement{attempt: {HostID: hostID, Demand: demand}})
 	require.NoError(t, err)
 	require.Equal(t, []string{attempt}, placed)
 }

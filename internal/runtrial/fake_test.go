@@ -304,13 +304,14 @@ func newBooks(t *testing.T) *books {
 func (b *books) place(t *testing.T, attemptID string, number int) {
 	t.Helper()
 
+	demand := berth.Demand{MemoryBytes: 1 << 30, CPUMilli: 500}
 	_, err := b.RequestPlacement(t.Context(), berth.PlacementRequest{
 		AttemptID: attemptID, SweepID: "sweep", TrialID: "trial", WorkflowID: "w", Number: number, Stage: berth.StageMain,
-		Purpose: berth.PurposeRun, ShapeKey: "shape", Demand: berth.Demand{MemoryBytes: 1 << 30, CPUMilli: 500},
+		Purpose: berth.PurposeRun, ShapeKey: "shape", Demand: demand,
 	})
 	require.NoError(t, err)
 
-	placed, err := b.Place(t.Context(), map[string]berth.Placement{attemptID: {HostID: hostID}})
+	placed, err := b.Place(t.Context(), map[string]berth.Placement{attemptID: {HostID: hostID, Demand: demand}})
 	require.NoError(t, err)
 	require.Equal(t, []string{attemptID}, placed)
 }

@@ -58,55 +58,6 @@ func (q *Queries) HostLost(ctx context.Context, db DBTX, lostAfter time.Duration
 	return lost, err
 }
 
-const listDevices = `-- name: ListDevices :many
-SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, EXISTS (SELECT 1 FROM leases l WHERE l.device_id = d.id AND l.state <> 'released' AND l.exclusive) AS exclusive
-FROM devices d ORDER BY d.host_id, d.id
-`
-
-type ListDevicesRow struct {
-	ID               string
-	HostID           string
-	Model            string
-	MemoryBytes      int64
-	HeadroomBytes    int64
-	ReservedBytes    int64
-	FreeBytes        int64
-	MaxContexts      int32
-	ContextsReserved int32
-	Exclusive        bool
-}
-
-func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, error) {
-	rows, err := db.Query(ctx, listDevices)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListDevicesRow
-	for rows.Next() {
-		var i ListDevicesRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.HostID,
-			&i.Model,
-			&i.MemoryBytes,
-			&i.HeadroomBytes,
-			&i.ReservedBytes,
-			&i.FreeBytes,
-			&i.MaxContexts,
-			&i.ContextsReserved,
-			&i.Exclusive,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const listFormerHosts = `-- name: ListFormerHosts :many
 SELECT f.id, h.name, f.memory_bytes::bigint AS memory_bytes, f.cpu_milli::bigint AS cpu_milli, f.removed, f.until::timestamptz AS until
 FROM (
@@ -163,7 +114,7 @@ SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.me
     (now() - h.last_seen_at > $2::interval)::boolean AS late, coalesce(h.test_at <= now(), false)::boolean AS test_due,
     CASE WHEN h.disk_bytes = 0 OR h.disk_day_at IS NULL THEN 0 ELSE (h.disk_bytes - h.disk_free_bytes - h.disk_day_used_bytes)
         / greatest(extract(epoch FROM h.last_seen_at - h.disk_day_at) / 86400, 1) END::bigint AS disk_growth_bytes,
-    EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
+    EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive) AS exclusive
 FROM hosts h
 WHERE h.removed_at IS NULL OR h.removed_at < h.last_seen_at
 ORDER BY h.name, h.id

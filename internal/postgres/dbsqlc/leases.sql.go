@@ -22,7 +22,7 @@ func (q *Queries) CountSuspectLeases(ctx context.Context, db DBTX) (int32, error
 }
 
 const listHostLeases = `-- name: ListHostLeases :many
-SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
@@ -32,30 +32,31 @@ ORDER BY l.created_at
 `
 
 type ListHostLeasesRow struct {
-	ID           string
-	AttemptID    string
-	SweepID      string
-	HostID       string
-	DeviceID     *string
-	MemoryBytes  int64
-	CpuMilli     int64
-	DeviceBytes  int64
-	Contexts     int32
-	Exclusive    bool
-	Token        int64
-	State        string
-	ExpiresAt    time.Time
-	CreatedAt    time.Time
-	ReleasedAt   *time.Time
-	Proof        string
-	AttemptState string
-	AttemptToken int64
-	ContainerID  string
-	TrialID      string
-	Number       int32
-	TrialNumber  int32
-	AgeSeconds   float64
-	Revivable    bool
+	ID              string
+	AttemptID       string
+	SweepID         string
+	HostID          string
+	DeviceID        *string
+	MemoryBytes     int64
+	CpuMilli        int64
+	DeviceBytes     int64
+	Contexts        int32
+	Exclusive       bool
+	Token           int64
+	State           string
+	ExpiresAt       time.Time
+	CreatedAt       time.Time
+	ReleasedAt      *time.Time
+	Proof           string
+	ExclusiveDevice bool
+	AttemptState    string
+	AttemptToken    int64
+	ContainerID     string
+	TrialID         string
+	Number          int32
+	TrialNumber     int32
+	AgeSeconds      float64
+	Revivable       bool
 }
 
 // revivable: the attempt was abandoned, not refused, and its trial, which has not ended, has no newer one.
@@ -85,6 +86,7 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 			&i.CreatedAt,
 			&i.ReleasedAt,
 			&i.Proof,
+			&i.ExclusiveDevice,
 			&i.AttemptState,
 			&i.AttemptToken,
 			&i.ContainerID,
@@ -105,7 +107,7 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 }
 
 const listLeasesOf = `-- name: ListLeasesOf :many
-SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
@@ -115,30 +117,31 @@ ORDER BY l.created_at
 `
 
 type ListLeasesOfRow struct {
-	ID           string
-	AttemptID    string
-	SweepID      string
-	HostID       string
-	DeviceID     *string
-	MemoryBytes  int64
-	CpuMilli     int64
-	DeviceBytes  int64
-	Contexts     int32
-	Exclusive    bool
-	Token        int64
-	State        string
-	ExpiresAt    time.Time
-	CreatedAt    time.Time
-	ReleasedAt   *time.Time
-	Proof        string
-	AttemptState string
-	AttemptToken int64
-	ContainerID  string
-	TrialID      string
-	Number       int32
-	TrialNumber  int32
-	AgeSeconds   float64
-	Revivable    bool
+	ID              string
+	AttemptID       string
+	SweepID         string
+	HostID          string
+	DeviceID        *string
+	MemoryBytes     int64
+	CpuMilli        int64
+	DeviceBytes     int64
+	Contexts        int32
+	Exclusive       bool
+	Token           int64
+	State           string
+	ExpiresAt       time.Time
+	CreatedAt       time.Time
+	ReleasedAt      *time.Time
+	Proof           string
+	ExclusiveDevice bool
+	AttemptState    string
+	AttemptToken    int64
+	ContainerID     string
+	TrialID         string
+	Number          int32
+	TrialNumber     int32
+	AgeSeconds      float64
+	Revivable       bool
 }
 
 // ListHostLeases for these attempts, whatever their host.
@@ -168,6 +171,7 @@ func (q *Queries) ListLeasesOf(ctx context.Context, db DBTX, attemptIds []string
 			&i.CreatedAt,
 			&i.ReleasedAt,
 			&i.Proof,
+			&i.ExclusiveDevice,
 			&i.AttemptState,
 			&i.AttemptToken,
 			&i.ContainerID,
@@ -193,7 +197,7 @@ WITH locked AS (
 ), released AS (
     UPDATE leases l SET state = 'released', released_at = now(), proof = $2
     FROM locked WHERE l.id = locked.id
-    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof
+    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device
 ), host AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
@@ -221,7 +225,7 @@ WITH ended AS (
 ), released AS (
     UPDATE leases l SET state = 'released', released_at = now(), proof = $2
     FROM ended e WHERE l.attempt_id = e.id AND l.state <> 'released'
-    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof
+    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device
 ), host AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,

@@ -54,6 +54,8 @@ type Attempt struct {
 	Refused           bool
 	OutputsRemovedAt  *time.Time
 	OutputsRemovedWhy string
+	DeviceClass       string
+	ExclusiveDevice   bool
 }
 
 type AuditLog struct {
@@ -76,6 +78,11 @@ type Device struct {
 	FreeBytes        int64
 	MaxContexts      int32
 	ContextsReserved int32
+	Profile          string
+	Mode             string
+	MaxAttempts      int32
+	Problem          string
+	Found            bool
 }
 
 type Event struct {
@@ -171,22 +178,23 @@ type Installation struct {
 }
 
 type Lease struct {
-	ID          string
-	AttemptID   string
-	SweepID     string
-	HostID      string
-	DeviceID    *string
-	MemoryBytes int64
-	CpuMilli    int64
-	DeviceBytes int64
-	Contexts    int32
-	Exclusive   bool
-	Token       int64
-	State       string
-	ExpiresAt   time.Time
-	CreatedAt   time.Time
-	ReleasedAt  *time.Time
-	Proof       string
+	ID              string
+	AttemptID       string
+	SweepID         string
+	HostID          string
+	DeviceID        *string
+	MemoryBytes     int64
+	CpuMilli        int64
+	DeviceBytes     int64
+	Contexts        int32
+	Exclusive       bool
+	Token           int64
+	State           string
+	ExpiresAt       time.Time
+	CreatedAt       time.Time
+	ReleasedAt      *time.Time
+	Proof           string
+	ExclusiveDevice bool
 }
 
 type LogChunk struct {
@@ -236,29 +244,31 @@ type OutputRemoval struct {
 }
 
 type PlacementRequest struct {
-	AttemptID   string
-	SweepID     string
-	TrialID     string
-	WorkflowID  string
-	Number      int32
-	Stage       string
-	Purpose     string
-	ShapeKey    string
-	MemoryBytes int64
-	CpuMilli    int64
-	DeviceBytes int64
-	Contexts    int32
-	Exclusive   bool
-	ExpectedNs  int64
-	State       string
-	Reasons     json.RawMessage
-	RequestedAt time.Time
-	DecidedAt   *time.Time
-	Tries       int32
-	Refusal     string
-	NotBefore   time.Time
-	Revives     *string
-	Short       bool
+	AttemptID       string
+	SweepID         string
+	TrialID         string
+	WorkflowID      string
+	Number          int32
+	Stage           string
+	Purpose         string
+	ShapeKey        string
+	MemoryBytes     int64
+	CpuMilli        int64
+	DeviceBytes     int64
+	Contexts        int32
+	Exclusive       bool
+	ExpectedNs      int64
+	State           string
+	Reasons         json.RawMessage
+	RequestedAt     time.Time
+	DecidedAt       *time.Time
+	Tries           int32
+	Refusal         string
+	NotBefore       time.Time
+	Revives         *string
+	Short           bool
+	LastOom         []byte
+	ExclusiveDevice bool
 }
 
 type SchemaCompat struct {

@@ -52,7 +52,7 @@ func (q *Queries) CountRunningBySweep(ctx context.Context, db DBTX, lostAfter ti
 }
 
 const getPlacementRequest = `-- name: GetPlacementRequest :one
-SELECT attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, state, reasons, requested_at, decided_at, tries, refusal, not_before, revives, short FROM placement_requests WHERE attempt_id = $1
+SELECT attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, state, reasons, requested_at, decided_at, tries, refusal, not_before, revives, short, last_oom, exclusive_device FROM placement_requests WHERE attempt_id = $1
 `
 
 func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID string) (PlacementRequest, error) {
@@ -82,6 +82,8 @@ func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID st
 		&i.NotBefore,
 		&i.Revives,
 		&i.Short,
+		&i.LastOom,
+		&i.ExclusiveDevice,
 	)
 	return i, err
 }
@@ -92,9 +94,9 @@ WITH pause AS (
     FROM attempts WHERE trial_id = $3 AND failure_kind = 'infra'
 )
 INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key,
-    memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, short, not_before, reasons)
+    memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, last_oom, expected_ns, short, not_before, reasons)
 SELECT $1::uuid, $2::uuid, $3::uuid, $4::text, $5::integer, $6::text, $7::text, $8::text,
-    $9::bigint, $10::bigint, $11::bigint, $12::integer, $13::boolean, $14::bigint, $15::boolean,
+    $9::bigint, $10::bigint, $11::bigint, $12::integer, $13::boolean, $14::boolean, $15::json, $16::bigint, $17::boolean,
     now() + pause.seconds * interval '1 second',
     CASE WHEN pause.seconds = 0 THEN '[]' ELSE jsonb_build_array(jsonb_build_object('reason',
         'tried again in ' || pause.seconds || ' s: earlier attempts failed through no fault of the trial')) END
@@ -103,21 +105,23 @@ ON CONFLICT (attempt_id) DO NOTHING
 `
 
 type InsertPlacementRequestParams struct {
-	AttemptID   string
-	SweepID     string
-	TrialID     string
-	WorkflowID  string
-	Number      int32
-	Stage       string
-	Purpose     string
-	ShapeKey    string
-	MemoryBytes int64
-	CpuMilli    int64
-	DeviceBytes int64
-	Contexts    int32
-	Exclusive   bool
-	ExpectedNs  int64
-	Short       bool
+	AttemptID       string
+	SweepID         string
+	TrialID         string
+	WorkflowID      string
+	Number          int32
+	Stage           string
+	Purpose         string
+	ShapeKey        string
+	MemoryBytes     int64
+	CpuMilli        int64
+	DeviceBytes     int64
+	Contexts        int32
+	Exclusive       bool
+	ExclusiveDevice bool
+	LastOom         []byte
+	ExpectedNs      int64
+	Short           bool
 }
 
 // A retry that is free waits longer each time, from 2 s to a minute: what a host cannot do now it can hardly do at once.
@@ -136,6 +140,8 @@ func (q *Queries) InsertPlacementRequest(ctx context.Context, db DBTX, arg *Inse
 		arg.DeviceBytes,
 		arg.Contexts,
 		arg.Exclusive,
+		arg.ExclusiveDevice,
+		arg.LastOom,
 		arg.ExpectedNs,
 		arg.Short,
 	)
@@ -143,46 +149,6 @@ func (q *Queries) InsertPlacementRequest(ctx context.Context, db DBTX, arg *Inse
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const listOversized = `-- name: ListOversized :many
-SELECT r.attempt_id, r.shape_key, (coalesce(s.spec #>> '{resources,memory}', 'auto') <> 'auto')::boolean AS sized,
-    coalesce((SELECT max(a.memory_bytes) FROM attempts a WHERE a.trial_id = r.trial_id AND a.failure_kind = 'host_oom'), 0)::bigint AS ran_out_bytes
-FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id
-WHERE r.attempt_id = ANY ($1::uuid[]) AND r.state = 'waiting'
-`
-
-type ListOversizedRow struct {
-	AttemptID   string
-	ShapeKey    string
-	Sized       bool
-	RanOutBytes int64
-}
-
-// What says whether requests may ask for less. ran_out_bytes: the most that the trial itself ran out of.
-func (q *Queries) ListOversized(ctx context.Context, db DBTX, attemptIds []string) ([]ListOversizedRow, error) {
-	rows, err := db.Query(ctx, listOversized, attemptIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListOversizedRow
-	for rows.Next() {
-		var i ListOversizedRow
-		if err := rows.Scan(
-			&i.AttemptID,
-			&i.ShapeKey,
-			&i.Sized,
-			&i.RanOutBytes,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const listStuckRequests = `-- name: ListStuckRequests :many
@@ -233,7 +199,12 @@ func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Dura
 }
 
 const listWaitingRequests = `-- name: ListWaitingRequests :many
-SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
+SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources,
+    coalesce(r.last_oom, (
+        SELECT json_build_object('demand', json_build_object('memory_bytes', a.memory_bytes, 'cpu_milli', a.cpu_milli),
+            'peak_bytes', a.memory_peak_bytes, 'count', least(count(*) OVER (), m.attempts - 1), 'max_attempts', m.attempts)
+        FROM attempts a, LATERAL (SELECT greatest((s.spec #>> '{retry,max_attempts}')::integer, 2) AS attempts) m
+        WHERE r.number > 1 AND a.trial_id = r.trial_id AND a.failure_kind = 'host_oom' ORDER BY a.number DESC LIMIT 1), 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
     extract(epoch FROM now() - greatest(r.requested_at, s.resumed_at))::double precision AS waited_seconds,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
     ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts,
@@ -251,43 +222,48 @@ LIMIT $2
 `
 
 type ListWaitingRequestsRow struct {
-	AttemptID     string
-	SweepID       string
-	TrialID       string
-	WorkflowID    string
-	Number        int32
-	Stage         string
-	Purpose       string
-	ShapeKey      string
-	MemoryBytes   int64
-	CpuMilli      int64
-	DeviceBytes   int64
-	Contexts      int32
-	Exclusive     bool
-	ExpectedNs    int64
-	State         string
-	Reasons       json.RawMessage
-	RequestedAt   time.Time
-	DecidedAt     *time.Time
-	Tries         int32
-	Refusal       string
-	NotBefore     time.Time
-	Revives       *string
-	Short         bool
-	TrialNumber   int32
-	MaxParallel   int32
-	SweepState    string
-	WaitedSeconds float64
-	OpenNumber    int32
-	OpenHost      string
-	FailedHosts   []string
-	Away          bool
+	AttemptID       string
+	SweepID         string
+	TrialID         string
+	WorkflowID      string
+	Number          int32
+	Stage           string
+	Purpose         string
+	ShapeKey        string
+	MemoryBytes     int64
+	CpuMilli        int64
+	DeviceBytes     int64
+	Contexts        int32
+	Exclusive       bool
+	ExpectedNs      int64
+	State           string
+	Reasons         json.RawMessage
+	RequestedAt     time.Time
+	DecidedAt       *time.Time
+	Tries           int32
+	Refusal         string
+	NotBefore       time.Time
+	Revives         *string
+	Short           bool
+	LastOom         []byte
+	ExclusiveDevice bool
+	TrialNumber     int32
+	Resources       []byte
+	Oom             []byte
+	MaxParallel     int32
+	SweepState      string
+	WaitedSeconds   float64
+	OpenNumber      int32
+	OpenHost        string
+	FailedHosts     []string
+	Away            bool
 }
 
 // Those that may be placed now, the ones of sweeps that take trials first: paused ones must not fill the queue. A trial
 // has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed,
 // or its max_parallel raised, is no wait: else all requests of the sweep would be overdue at once, and hosts would be
-// drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep).
+// drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep). oom: the newest
+// out-of-memory of the trial, which a request of schema 15 does not say itself; that one's last attempt is left to it.
 func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, lostAfter time.Duration, maxRows int32) ([]ListWaitingRequestsRow, error) {
 	rows, err := db.Query(ctx, listWaitingRequests, lostAfter, maxRows)
 	if err != nil {
@@ -321,7 +297,11 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, lostAfter ti
 			&i.NotBefore,
 			&i.Revives,
 			&i.Short,
+			&i.LastOom,
+			&i.ExclusiveDevice,
 			&i.TrialNumber,
+			&i.Resources,
+			&i.Oom,
 			&i.MaxParallel,
 			&i.SweepState,
 			&i.WaitedSeconds,
@@ -355,9 +335,11 @@ func (q *Queries) MarkImpossible(ctx context.Context, db DBTX, reasons json.RawM
 
 const placeRequests = `-- name: PlaceRequests :many
 WITH decided AS (
-    SELECT u.attempt_id, u.host_id, u.device_id, u.memory_bytes, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
+    SELECT u.attempt_id, u.host_id, u.device_id, u.device_class, u.memory_bytes, u.cpu_milli, u.device_bytes, u.contexts, u.exclusive, u.exclusive_device, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
     FROM (SELECT unnest($1::uuid[]) AS attempt_id, unnest($2::uuid[]) AS host_id, unnest($3::text[]) AS device_id,
-        unnest($4::bigint[]) AS memory_bytes) u
+        unnest($4::text[]) AS device_class, unnest($5::bigint[]) AS memory_bytes, unnest($6::bigint[]) AS cpu_milli,
+        unnest($7::bigint[]) AS device_bytes, unnest($8::integer[]) AS contexts, unnest($9::boolean[]) AS exclusive,
+        unnest($10::boolean[]) AS exclusive_device) u
     JOIN placement_requests r ON r.attempt_id = u.attempt_id
     WHERE r.state = 'waiting'
 ), open AS (
@@ -370,26 +352,27 @@ WITH decided AS (
     WHERE id IN (SELECT trial_id FROM placement_requests WHERE attempt_id = ANY ($1::uuid[]) AND state = 'waiting')
     ORDER BY id FOR NO KEY UPDATE
 ), locked_requests AS (
-    SELECT r.attempt_id, d.host_id, d.device_id, CASE WHEN r.exclusive THEN greatest(r.memory_bytes, d.memory_bytes) ELSE r.memory_bytes END AS bytes
+    SELECT d.attempt_id, d.host_id, d.device_id, d.device_class, d.memory_bytes, d.cpu_milli, d.device_bytes, d.contexts, d.exclusive, d.exclusive_device, d.sweep_id, d.nth
     FROM decided d JOIN placement_requests r ON r.attempt_id = d.attempt_id JOIN locked_trials t ON t.id = r.trial_id
     JOIN sweeps s ON s.id = r.sweep_id LEFT JOIN open o ON o.sweep_id = s.id
     WHERE r.state = 'waiting' AND s.state IN ('pending', 'running') AND (s.max_parallel = 0 OR d.nth <= s.max_parallel - coalesce(o.attempts, 0))
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r FOR SHARE OF s
 ), placed AS (
-    UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = '', memory_bytes = d.bytes
+    UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = '', memory_bytes = d.memory_bytes,
+        cpu_milli = d.cpu_milli, device_bytes = d.device_bytes, contexts = d.contexts, exclusive = d.exclusive, exclusive_device = d.exclusive_device
     FROM locked_requests d
     WHERE r.attempt_id = d.attempt_id
-    RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, d.host_id, nullif(d.device_id, '') AS device_id, nextval('lease_tokens') AS token
+    RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, d.host_id, nullif(d.device_id, '') AS device_id, d.device_class, nextval('lease_tokens') AS token
 ), new_attempts AS (
-    INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, token,
-        memory_bytes, cpu_milli, device_bytes, contexts, exclusive)
-    SELECT attempt_id, trial_id, number, stage, purpose, host_id, device_id, token,
-        memory_bytes, cpu_milli, device_bytes, contexts, exclusive FROM placed
+    INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
+        memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device)
+    SELECT attempt_id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
+        memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device FROM placed
 ), new_leases AS (
     INSERT INTO leases (attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
-        token, expires_at)
+        exclusive_device, token, expires_at)
     SELECT attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
-        token, now() + $5::interval FROM placed
+        exclusive_device, token, now() + $11::interval FROM placed
 ), locked_hosts AS (
     SELECT id FROM hosts WHERE id IN (SELECT host_id FROM placed) ORDER BY id FOR NO KEY UPDATE
 ), booked_hosts AS (
@@ -429,11 +412,17 @@ SELECT attempt_id, token FROM placed
 `
 
 type PlaceRequestsParams struct {
-	AttemptIds  []string
-	HostIds     []string
-	DeviceIds   []string
-	MemoryBytes []int64
-	Term        time.Duration
+	AttemptIds      []string
+	HostIds         []string
+	DeviceIds       []string
+	DeviceClasses   []string
+	MemoryBytes     []int64
+	CpuMilli        []int64
+	DeviceBytes     []int64
+	Contexts        []int32
+	Exclusive       []bool
+	ExclusiveDevice []bool
+	Term            time.Duration
 }
 
 type PlaceRequestsRow struct {
@@ -447,14 +436,20 @@ type PlaceRequestsRow struct {
 // The same goes for a sweep whose image the host lacks.
 // A sweep may have been paused or stopped, or its max_parallel lowered, since the decision: what a person was told is so
 // holds for what is placed later. The lock makes the two wait for each other.
-// What is to be alone on its host gets what the decision found there (memory_bytes), if it still is to be.
+// An attempt gets what the decision gives it.
 // PostgreSQL runs these parts in any order, so each reads the one whose rows must be locked before its own (store.go).
 func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequestsParams) ([]PlaceRequestsRow, error) {
 	rows, err := db.Query(ctx, placeRequests,
 		arg.AttemptIds,
 		arg.HostIds,
 		arg.DeviceIds,
+		arg.DeviceClasses,
 		arg.MemoryBytes,
+		arg.CpuMilli,
+		arg.DeviceBytes,
+		arg.Contexts,
+		arg.Exclusive,
+		arg.ExclusiveDevice,
 		arg.Term,
 	)
 	if err != nil {
@@ -478,19 +473,20 @@ func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequests
 const resizeRequest = `-- name: ResizeRequest :execrows
 UPDATE placement_requests
 SET memory_bytes = $1, cpu_milli = $2, device_bytes = $3, contexts = $4, exclusive = $5,
-    expected_ns = $6, short = $7
-WHERE attempt_id = $8 AND state = 'waiting'
+    exclusive_device = $6, expected_ns = $7, short = $8
+WHERE attempt_id = $9 AND state = 'waiting'
 `
 
 type ResizeRequestParams struct {
-	MemoryBytes int64
-	CpuMilli    int64
-	DeviceBytes int64
-	Contexts    int32
-	Exclusive   bool
-	ExpectedNs  int64
-	Short       bool
-	AttemptID   string
+	MemoryBytes     int64
+	CpuMilli        int64
+	DeviceBytes     int64
+	Contexts        int32
+	Exclusive       bool
+	ExclusiveDevice bool
+	ExpectedNs      int64
+	Short           bool
+	AttemptID       string
 }
 
 func (q *Queries) ResizeRequest(ctx context.Context, db DBTX, arg *ResizeRequestParams) (int64, error) {
@@ -500,70 +496,10 @@ func (q *Queries) ResizeRequest(ctx context.Context, db DBTX, arg *ResizeRequest
 		arg.DeviceBytes,
 		arg.Contexts,
 		arg.Exclusive,
+		arg.ExclusiveDevice,
 		arg.ExpectedNs,
 		arg.Short,
 		arg.AttemptID,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const resizeWaitingDemand = `-- name: ResizeWaitingDemand :execrows
-WITH capacity AS (
-    SELECT coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS bytes,
-        (removed_at IS NULL OR removed_at < last_seen_at) AND state = 'ready' AND problem = ''
-            AND (cordoned_at IS NULL OR cardinality(failed_sweeps) = 1) AND now() - last_seen_at <= $1::interval AS ready,
-        removed_at >= last_seen_at IS TRUE AS former
-    FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at OR removed_at > now() - $2::interval
-    UNION ALL
-    SELECT former_memory_bytes, false, true FROM hosts WHERE shrunk_at > now() - $2::interval
-), most AS (
-    SELECT least($3::bigint, coalesce(max(bytes) FILTER (WHERE ready AND bytes >= $4::bigint),
-        max(bytes) FILTER (WHERE NOT former AND bytes >= $4::bigint), max(bytes) FILTER (WHERE bytes >= $4::bigint),
-        max(bytes) FILTER (WHERE NOT former)))::bigint AS bytes
-    FROM capacity
-), resized AS (
-    SELECT r.attempt_id, r.memory_bytes, CASE
-        WHEN $5::boolean AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = r.trial_id AND a.failure_kind = 'host_oom') THEN most.bytes
-        ELSE greatest(most.bytes, r.memory_bytes) END AS bytes
-    FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id, most
-    WHERE r.shape_key = $6 AND r.state = 'waiting' AND NOT r.exclusive
-        AND coalesce(s.spec #>> '{resources,memory}', 'auto') = 'auto'
-), locked AS (
-    SELECT r.attempt_id, n.bytes
-    FROM placement_requests r JOIN resized n ON n.attempt_id = r.attempt_id
-    WHERE r.state = 'waiting' AND n.bytes <> n.memory_bytes
-    ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
-)
-UPDATE placement_requests r SET memory_bytes = l.bytes FROM locked l WHERE r.attempt_id = l.attempt_id
-`
-
-type ResizeWaitingDemandParams struct {
-	LostAfter     time.Duration
-	Grace         time.Duration
-	MemoryBytes   int64
-	MeasuredBytes int64
-	Known         bool
-	ShapeKey      string
-}
-
-// Requests that still wait ask for what their shape is now known to need, but for no more than the hosts have that take
-// attempts now. Where even what was measured (@measured_bytes, without what an out-of-memory added) is more than these
-// have, they ask for no more than any host has that could hold it, and wait for it: with less, the kernel would kill the
-// trial. A former host, which was there within @grace, comes last. What no host could hold would end them. Until a run was
-// measured (NOT @known), and for a trial that ran out of memory itself, a request only grows. A size that the user wrote
-// stays, and last attempts ask for a whole host already. A host that is cordoned for one sweep is there for others: what is
-// too large for the hosts of its own sweep is cut by ShrinkRequests.
-func (q *Queries) ResizeWaitingDemand(ctx context.Context, db DBTX, arg *ResizeWaitingDemandParams) (int64, error) {
-	result, err := db.Exec(ctx, resizeWaitingDemand,
-		arg.LostAfter,
-		arg.Grace,
-		arg.MemoryBytes,
-		arg.MeasuredBytes,
-		arg.Known,
-		arg.ShapeKey,
 	)
 	if err != nil {
 		return 0, err
@@ -587,37 +523,6 @@ type SetRequestAsideParams struct {
 func (q *Queries) SetRequestAside(ctx context.Context, db DBTX, arg *SetRequestAsideParams) error {
 	_, err := db.Exec(ctx, setRequestAside, arg.Refusal, arg.Reasons, arg.AttemptID)
 	return err
-}
-
-const shrinkRequests = `-- name: ShrinkRequests :many
-WITH locked AS (
-    SELECT r.attempt_id, u.bytes
-    FROM placement_requests r JOIN (SELECT unnest($1::uuid[]) AS attempt_id, unnest($2::bigint[]) AS bytes) u USING (attempt_id)
-    WHERE r.state = 'waiting' AND r.memory_bytes > u.bytes
-    ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
-)
-UPDATE placement_requests r SET memory_bytes = l.bytes FROM locked l WHERE r.attempt_id = l.attempt_id
-RETURNING r.attempt_id
-`
-
-func (q *Queries) ShrinkRequests(ctx context.Context, db DBTX, attemptIds []string, memoryBytes []int64) ([]string, error) {
-	rows, err := db.Query(ctx, shrinkRequests, attemptIds, memoryBytes)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var attempt_id string
-		if err := rows.Scan(&attempt_id); err != nil {
-			return nil, err
-		}
-		items = append(items, attempt_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const storeReasons = `-- name: StoreReasons :exec

@@ -59,7 +59,7 @@ SELECT h.*, (now() - h.last_seen_at > @lost_after::interval)::boolean AS lost,
     (now() - h.last_seen_at > @late_after::interval)::boolean AS late, coalesce(h.test_at <= now(), false)::boolean AS test_due,
     CASE WHEN h.disk_bytes = 0 OR h.disk_day_at IS NULL THEN 0 ELSE (h.disk_bytes - h.disk_free_bytes - h.disk_day_used_bytes)
         / greatest(extract(epoch FROM h.last_seen_at - h.disk_day_at) / 86400, 1) END::bigint AS disk_growth_bytes,
-    EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive AND l.device_id IS NULL) AS exclusive
+    EXISTS (SELECT 1 FROM leases l WHERE l.host_id = h.id AND l.state <> 'released' AND l.exclusive) AS exclusive
 FROM hosts h
 WHERE h.removed_at IS NULL OR h.removed_at < h.last_seen_at
 ORDER BY h.name, h.id;
@@ -77,10 +77,6 @@ FROM (
     FROM hosts WHERE shrunk_at > now() - @grace::interval
 ) f JOIN hosts h ON h.id = f.id
 ORDER BY h.name, f.id, f.removed;
-
--- name: ListDevices :many
-SELECT d.*, EXISTS (SELECT 1 FROM leases l WHERE l.device_id = d.id AND l.state <> 'released' AND l.exclusive) AS exclusive
-FROM devices d ORDER BY d.host_id, d.id;
 
 -- name: HostLost :one
 SELECT (now() - last_seen_at > @lost_after::interval)::boolean AS lost FROM hosts WHERE id = @id;

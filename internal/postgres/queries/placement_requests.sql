@@ -5,9 +5,9 @@ WITH pause AS (
     FROM attempts WHERE trial_id = @trial_id AND failure_kind = 'infra'
 )
 INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key,
-    memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, short, not_before, reasons)
+    memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, last_oom, expected_ns, short, not_before, reasons)
 SELECT @attempt_id::uuid, @sweep_id::uuid, @trial_id::uuid, @workflow_id::text, @number::integer, @stage::text, @purpose::text, @shape_key::text,
-    @memory_bytes::bigint, @cpu_milli::bigint, @device_bytes::bigint, @contexts::integer, @exclusive::boolean, @expected_ns::bigint, @short::boolean,
+    @memory_bytes::bigint, @cpu_milli::bigint, @device_bytes::bigint, @contexts::integer, @exclusive::boolean, @exclusive_device::boolean, sqlc.narg(last_oom)::json, @expected_ns::bigint, @short::boolean,
     now() + pause.seconds * interval '1 second',
     CASE WHEN pause.seconds = 0 THEN '[]' ELSE jsonb_build_array(jsonb_build_object('reason',
         'tried again in ' || pause.seconds || ' s: earlier attempts failed through no fault of the trial')) END
@@ -17,7 +17,7 @@ ON CONFLICT (attempt_id) DO NOTHING;
 -- name: ResizeRequest :execrows
 UPDATE placement_requests
 SET memory_bytes = @memory_bytes, cpu_milli = @cpu_milli, device_bytes = @device_bytes, contexts = @contexts, exclusive = @exclusive,
-    expected_ns = @expected_ns, short = @short
+    exclusive_device = @exclusive_device, expected_ns = @expected_ns, short = @short
 WHERE attempt_id = @attempt_id AND state = 'waiting';
 
 -- name: GetPlacementRequest :one
@@ -27,8 +27,14 @@ SELECT * FROM placement_requests WHERE attempt_id = @attempt_id;
 -- Those that may be placed now, the ones of sweeps that take trials first: paused ones must not fill the queue. A trial
 -- has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed,
 -- or its max_parallel raised, is no wait: else all requests of the sweep would be overdue at once, and hosts would be
--- drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep).
-SELECT r.*, t.number AS trial_number, s.max_parallel, s.state AS sweep_state,
+-- drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep). oom: the newest
+-- out-of-memory of the trial, which a request of schema 15 does not say itself; that one's last attempt is left to it.
+SELECT r.*, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources,
+    coalesce(r.last_oom, (
+        SELECT json_build_object('demand', json_build_object('memory_bytes', a.memory_bytes, 'cpu_milli', a.cpu_milli),
+            'peak_bytes', a.memory_peak_bytes, 'count', least(count(*) OVER (), m.attempts - 1), 'max_attempts', m.attempts)
+        FROM attempts a, LATERAL (SELECT greatest((s.spec #>> '{retry,max_attempts}')::integer, 2) AS attempts) m
+        WHERE r.number > 1 AND a.trial_id = r.trial_id AND a.failure_kind = 'host_oom' ORDER BY a.number DESC LIMIT 1), 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
     extract(epoch FROM now() - greatest(r.requested_at, s.resumed_at))::double precision AS waited_seconds,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
     ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts,
@@ -64,12 +70,14 @@ GROUP BY l.sweep_id;
 -- The same goes for a sweep whose image the host lacks.
 -- A sweep may have been paused or stopped, or its max_parallel lowered, since the decision: what a person was told is so
 -- holds for what is placed later. The lock makes the two wait for each other.
--- What is to be alone on its host gets what the decision found there (memory_bytes), if it still is to be.
+-- An attempt gets what the decision gives it.
 -- PostgreSQL runs these parts in any order, so each reads the one whose rows must be locked before its own (store.go).
 WITH decided AS (
-    SELECT u.attempt_id, u.host_id, u.device_id, u.memory_bytes, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
+    SELECT u.*, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
     FROM (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@host_ids::uuid[]) AS host_id, unnest(@device_ids::text[]) AS device_id,
-        unnest(@memory_bytes::bigint[]) AS memory_bytes) u
+        unnest(@device_classes::text[]) AS device_class, unnest(@memory_bytes::bigint[]) AS memory_bytes, unnest(@cpu_milli::bigint[]) AS cpu_milli,
+        unnest(@device_bytes::bigint[]) AS device_bytes, unnest(@contexts::integer[]) AS contexts, unnest(@exclusive::boolean[]) AS exclusive,
+        unnest(@exclusive_device::boolean[]) AS exclusive_device) u
     JOIN placement_requests r ON r.attempt_id = u.attempt_id
     WHERE r.state = 'waiting'
 ), open AS (
@@ -82,26 +90,27 @@ WITH decided AS (
     WHERE id IN (SELECT trial_id FROM placement_requests WHERE attempt_id = ANY (@attempt_ids::uuid[]) AND state = 'waiting')
     ORDER BY id FOR NO KEY UPDATE
 ), locked_requests AS (
-    SELECT r.attempt_id, d.host_id, d.device_id, CASE WHEN r.exclusive THEN greatest(r.memory_bytes, d.memory_bytes) ELSE r.memory_bytes END AS bytes
+    SELECT d.*
     FROM decided d JOIN placement_requests r ON r.attempt_id = d.attempt_id JOIN locked_trials t ON t.id = r.trial_id
     JOIN sweeps s ON s.id = r.sweep_id LEFT JOIN open o ON o.sweep_id = s.id
     WHERE r.state = 'waiting' AND s.state IN ('pending', 'running') AND (s.max_parallel = 0 OR d.nth <= s.max_parallel - coalesce(o.attempts, 0))
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r FOR SHARE OF s
 ), placed AS (
-    UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = '', memory_bytes = d.bytes
+    UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = '', memory_bytes = d.memory_bytes,
+        cpu_milli = d.cpu_milli, device_bytes = d.device_bytes, contexts = d.contexts, exclusive = d.exclusive, exclusive_device = d.exclusive_device
     FROM locked_requests d
     WHERE r.attempt_id = d.attempt_id
-    RETURNING r.*, d.host_id, nullif(d.device_id, '') AS device_id, nextval('lease_tokens') AS token
+    RETURNING r.*, d.host_id, nullif(d.device_id, '') AS device_id, d.device_class, nextval('lease_tokens') AS token
 ), new_attempts AS (
-    INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, token,
-        memory_bytes, cpu_milli, device_bytes, contexts, exclusive)
-    SELECT attempt_id, trial_id, number, stage, purpose, host_id, device_id, token,
-        memory_bytes, cpu_milli, device_bytes, contexts, exclusive FROM placed
+    INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
+        memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device)
+    SELECT attempt_id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
+        memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device FROM placed
 ), new_leases AS (
     INSERT INTO leases (attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
-        token, expires_at)
+        exclusive_device, token, expires_at)
     SELECT attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
-        token, now() + @term::interval FROM placed
+        exclusive_device, token, now() + @term::interval FROM placed
 ), locked_hosts AS (
     SELECT id FROM hosts WHERE id IN (SELECT host_id FROM placed) ORDER BY id FOR NO KEY UPDATE
 ), booked_hosts AS (
@@ -179,56 +188,3 @@ WHERE attempt_id = @attempt_id AND state = 'waiting';
 -- What FenceEarlierAttempts is for attempts: a ledger that was restored still waits for a place for what the trial is past.
 UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons = '[]'
 WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state = 'waiting';
-
--- name: ResizeWaitingDemand :execrows
--- Requests that still wait ask for what their shape is now known to need, but for no more than the hosts have that take
--- attempts now. Where even what was measured (@measured_bytes, without what an out-of-memory added) is more than these
--- have, they ask for no more than any host has that could hold it, and wait for it: with less, the kernel would kill the
--- trial. A former host, which was there within @grace, comes last. What no host could hold would end them. Until a run was
--- measured (NOT @known), and for a trial that ran out of memory itself, a request only grows. A size that the user wrote
--- stays, and last attempts ask for a whole host already. A host that is cordoned for one sweep is there for others: what is
--- too large for the hosts of its own sweep is cut by ShrinkRequests.
-WITH capacity AS (
-    SELECT coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS bytes,
-        (removed_at IS NULL OR removed_at < last_seen_at) AND state = 'ready' AND problem = ''
-            AND (cordoned_at IS NULL OR cardinality(failed_sweeps) = 1) AND now() - last_seen_at <= @lost_after::interval AS ready,
-        removed_at >= last_seen_at IS TRUE AS former
-    FROM hosts WHERE removed_at IS NULL OR removed_at < last_seen_at OR removed_at > now() - @grace::interval
-    UNION ALL
-    SELECT former_memory_bytes, false, true FROM hosts WHERE shrunk_at > now() - @grace::interval
-), most AS (
-    SELECT least(@memory_bytes::bigint, coalesce(max(bytes) FILTER (WHERE ready AND bytes >= @measured_bytes::bigint),
-        max(bytes) FILTER (WHERE NOT former AND bytes >= @measured_bytes::bigint), max(bytes) FILTER (WHERE bytes >= @measured_bytes::bigint),
-        max(bytes) FILTER (WHERE NOT former)))::bigint AS bytes
-    FROM capacity
-), resized AS (
-    SELECT r.attempt_id, r.memory_bytes, CASE
-        WHEN @known::boolean AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = r.trial_id AND a.failure_kind = 'host_oom') THEN most.bytes
-        ELSE greatest(most.bytes, r.memory_bytes) END AS bytes
-    FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id, most
-    WHERE r.shape_key = @shape_key AND r.state = 'waiting' AND NOT r.exclusive
-        AND coalesce(s.spec #>> '{resources,memory}', 'auto') = 'auto'
-), locked AS (
-    SELECT r.attempt_id, n.bytes
-    FROM placement_requests r JOIN resized n ON n.attempt_id = r.attempt_id
-    WHERE r.state = 'waiting' AND n.bytes <> n.memory_bytes
-    ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
-)
-UPDATE placement_requests r SET memory_bytes = l.bytes FROM locked l WHERE r.attempt_id = l.attempt_id;
-
--- name: ListOversized :many
--- What says whether requests may ask for less. ran_out_bytes: the most that the trial itself ran out of.
-SELECT r.attempt_id, r.shape_key, (coalesce(s.spec #>> '{resources,memory}', 'auto') <> 'auto')::boolean AS sized,
-    coalesce((SELECT max(a.memory_bytes) FROM attempts a WHERE a.trial_id = r.trial_id AND a.failure_kind = 'host_oom'), 0)::bigint AS ran_out_bytes
-FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id
-WHERE r.attempt_id = ANY (@attempt_ids::uuid[]) AND r.state = 'waiting';
-
--- name: ShrinkRequests :many
-WITH locked AS (
-    SELECT r.attempt_id, u.bytes
-    FROM placement_requests r JOIN (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@memory_bytes::bigint[]) AS bytes) u USING (attempt_id)
-    WHERE r.state = 'waiting' AND r.memory_bytes > u.bytes
-    ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
-)
-UPDATE placement_requests r SET memory_bytes = l.bytes FROM locked l WHERE r.attempt_id = l.attempt_id
-RETURNING r.attempt_id;

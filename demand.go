@@ -1,0 +1,35 @@
+package berth
+
+// Demand is what an attempt needs, and what a lease holds.
+type Demand struct {
+	MemoryBytes int64 `json:"memory_bytes"` // of the host; limit of the container
+	CPUMilli    int64 `json:"cpu_milli"`
+	DeviceBytes int64 `json:"device_bytes,omitempty"` // > 0 = wants a GPU
+	Contexts    int   `json:"contexts,omitempty"`     // MPS client contexts
+	Exclusive   bool  `json:"exclusive,omitempty"`    // alone on its host
+
+	ExclusiveDevice bool `json:"exclusive_device,omitempty"` // alone on its GPU
+}
+
+// Demands is what an attempt needs, by the class of device that it runs on. It
+// does not run on a class that is missing.
+type Demands map[DeviceClass]Demand
+
+// Dimension is one axis of a demand.
+type Dimension string
+
+// The dimensions, in the order in which a rejection names them.
+const (
+	DimensionState       Dimension = "state" // the host or device takes no attempts
+	DimensionMemory      Dimension = "memory"
+	DimensionFreeMemory  Dimension = "free_memory" // measured, not booked
+	DimensionDisk        Dimension = "disk"        // measured, too
+	DimensionCPU         Dimension = "cpu"
+	DimensionAttempts    Dimension = "attempts"
+	DimensionDevice      Dimension = "device" // no GPU there
+	DimensionDeviceBytes Dimension = "device_memory"
+	DimensionContexts    Dimension = "contexts"
+	DimensionExclusive   Dimension = "exclusive"
+	DimensionSweep       Dimension = "sweep" // paused, or its max_parallel is reached
+	DimensionTrial       Dimension = "trial" // an earlier attempt of it is open, or the ledger refuses the request
+)

@@ -1,0 +1,99 @@
+package fake
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/berthml/berth"
+)
+
+// registerDevices stores the GPUs that a worker found. Errors: conflict when
+// another host has one of them.
+func (l *Ledger) registerDevices(h *berth.Host) error {
+	for _, d := range h.Devices {
+		old := l.devices[d.ID]
+		if old == nil || old.HostID == h.ID {
+			continue
+		}
+
+		served := old.found && l.now().Sub(l.hosts[old.HostID].LastSeenAt) <= berth.HostLostAfter
+		if served || l.booked(old.Device).Attempts > 0 {
+			return berth.Errorf(berth.KindConflict, "host %q has GPU %s", l.hosts[old.HostID].Name, d.ID)
+		}
+	}
+
+	for _, d := range l.devices {
+		d.found = d.found && d.HostID != h.ID
+	}
+
+	for _, d := range h.Devices {
+		d.HostID = h.ID
+		l.devices[d.ID] = &device{d, true}
+	}
+
+	h.Devices = nil
+
+	return nil
+}
+
+func (l *Ledger) touchDevices(hostID string, devices []berth.DeviceFree) {
+	for _, free := range devices {
+		if d := l.devices[free.ID]; d != nil && d.HostID == hostID {
+			d.FreeBytes, d.Problem = free.FreeBytes, free.Problem
+		}
+	}
+}
+
+// booked is a device with what its leases hold.
+func (l *Ledger) booked(d berth.Device) berth.Device {
+	d.ReservedBytes, d.ContextsReserved, d.Attempts, d.Exclusive = 0, 0, 0, false
+
+	for _, lease := range l.leases {
+		if lease.DeviceID != d.ID || lease.State == berth.LeaseReleased {
+			continue
+		}
+
+		d.ReservedBytes += lease.Demand.DeviceBytes
+		d.ContextsReserved += max(lease.Demand.Contexts, 1)
+		d.Attempts++
+		d.Exclusive = d.Exclusive || lease.Demand.ExclusiveDevice
+	}
+
+	return d
+}
+
+// devicesOf are the GPUs of a host by id, those that its worker found and those
+// that still hold something.
+func (l *Ledger) devicesOf(hostID string) []berth.Device {
+	devices := []berth.Device{}
+
+	for _, d := range l.devices {
+		if d.HostID != hostID {
+			continue
+		}
+
+		booked := l.booked(d.Device)
+		if !d.found {
+			booked.Problem = "its worker did not find it"
+		}
+
+		if d.found || booked.Attempts > 0 {
+			devices = append(devices, booked)
+		}
+	}
+
+	slices.SortFunc(devices, func(a, b berth.Device) int { return cmp.Compare(a.ID, b.ID) })
+
+	return devices
+}
+
+// deviceHolds is the CHECK of the devices, for what a batch adds to one.
+func (l *Ledger) deviceHolds(id string, more []berth.Demand) bool {
+	d := l.booked(l.devices[id].Device)
+	for _, demand := range more {
+		d.ReservedBytes += demand.DeviceBytes
+		d.ContextsReserved += max(demand.Contexts, 1)
+	}
+
+	return d.ReservedBytes <= d.CapacityBytes() && d.ContextsReserved <= d.MaxContexts
+}

@@ -1,0 +1,132 @@
+package memory
+
+import "github.com/berthml/berth"
+
+// Ask is what decides how much an attempt asks for, beside what is known of its
+// shape and which hosts there are.
+type Ask struct {
+	SweepID   string
+	Resources berth.Resources
+	Last      *berth.LastOOM // the trial's newest out-of-memory; nil = none
+}
+
+// Size returns what the next attempt of a trial asks for. ok is false when the
+// trial ran out of memory and there is nothing larger to ask for: d is what it
+// would need.
+//
+//   - It is sized for the hosts that take attempts of the sweep now. Only for
+//     what was measured, and for what the trial itself ran out of, does it wait
+//     for a host that is lost, or for the replacement of a former one.
+//   - What an out-of-memory of another trial added waits for nothing, nor does it
+//     wait for programs outside Berth to end.
+//   - What the user wrote stands, but for a trial that ran out of it.
+func Size(a Ask, f *berth.Footprint, recent []berth.Host) (d berth.Demand, ok bool) {
+	measured := int64(0)
+	if f != nil {
+		measured = ReserveMeasured(*f)
+	}
+
+	r := roomsFor(a.SweepID, Demand(a.Resources, f, Room{}).CPUMilli, recent)
+	d = Demand(a.Resources, f, r.holding(measured))
+
+	switch {
+	case a.Last == nil && (a.Resources.Memory > 0 || !Known(f)):
+		return d, true
+	case a.Last == nil:
+		d.MemoryBytes = r.beside(d.MemoryBytes, measured)
+
+		return d, true
+	}
+
+	d, ok = r.grown(*a.Last, d, measured)
+	d.MemoryBytes = r.beside(d.MemoryBytes, max(Grow(a.Last.Demand.MemoryBytes, 0), measured))
+
+	return d, ok
+}
+
+// rooms is what the hosts that have the cores for an attempt offer.
+type rooms struct {
+	now   Room // of those that take attempts of the sweep
+	there Room // of all, as a lost one may come back
+	ever  Room // with former ones, for which a replacement may come
+}
+
+func roomsFor(sweepID string, cpuMilli int64, recent []berth.Host) rooms {
+	var now, there, ever []berth.Host
+
+	for _, h := range recent {
+		if h.CPUMilli < cpuMilli {
+			continue
+		}
+
+		ever = append(ever, h)
+
+		if h.State != berth.HostFormer {
+			there = append(there, h)
+		}
+
+		if h.State == berth.HostReady && !h.CordonedFor(sweepID) {
+			now = append(now, h)
+		}
+	}
+
+	return rooms{RoomOf(now), RoomOf(there), RoomOf(ever)}
+}
+
+// holding is the first room that holds so much; what is there when none does.
+func (r rooms) holding(bytes int64) Room {
+	for _, room := range []Room{r.now, r.there, r.ever} {
+		if room.CapacityBytes >= max(bytes, 1) {
+			return room
+		}
+	}
+
+	return r.there
+}
+
+// beside is what to ask for instead of need where programs outside Berth leave
+// less than that, and at least so much.
+func (r rooms) beside(need, least int64) int64 {
+	left := berth.AloneBytes(r.now.CapacityBytes, r.now.FreeBytes)
+	if left >= max(least, 1) && left < need {
+		return left
+	}
+
+	return need
+}
+
+// grown is what a trial that ran out of memory asks for: d, when another run was
+// measured to need more than it had, or a step more. Where no host that takes attempts has a
+// whole step it waits for one; when none may come, what the largest has must do.
+func (r rooms) grown(last berth.LastOOM, d berth.Demand, measured int64) (berth.Demand, bool) {
+	if last.Count >= last.Max {
+		return last.Demand, false
+	}
+
+	if min(measured, d.MemoryBytes) > last.Demand.MemoryBytes {
+		return d, true
+	}
+
+	step := Grow(last.Demand.MemoryBytes, last.PeakBytes)
+
+	room := r.holding(step)
+	if room.CapacityBytes < step {
+		room = r.ever
+	}
+
+	if room.CapacityBytes == 0 { // nothing is known of any host
+		room.CapacityBytes = step
+	}
+
+	next, ok := AfterOOM(last.Demand, last.PeakBytes, last.Count, last.Max, room)
+	if !ok {
+		d.MemoryBytes = step
+
+		return d, false
+	}
+
+	next.MemoryBytes = min(max(next.MemoryBytes, d.MemoryBytes), room.CapacityBytes)
+	next.CPUMilli = d.CPUMilli
+
+	return next, true
+}

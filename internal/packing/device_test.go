@@ -1,0 +1,167 @@
+package packing_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/packing"
+)
+
+// onGPU is a request of a GiB and a tenth of a core that needs so many GiB of a GPU.
+func onGPU(id string, gibibytes int64) packing.Request {
+	return packing.Request{AttemptID: id, Demands: berth.Demands{
+		model: {MemoryBytes: gib, CPUMilli: 100, DeviceBytes: gibibytes * gib},
+	}}
+}
+
+// explained is why a request was not placed.
+func explained(d packing.Decision) (why []string) {
+	for _, r := range d.Rejections(0) {
+		why = append(why, packing.Explain(r))
+	}
+
+	return why
+}
+
+// What an attempt needs depends on what it runs on: it gets what it needs there.
+func TestDecide_DemandIsThatOfTheClass(t *testing.T) {
+	t.Parallel()
+
+	small, large := withDevices(host("a", 8, 64), 1, 8), withDevices(host("b", 8, 64), 1, 80)
+	large.Devices[0].Model = "large"
+	large.Devices[0].Mode = berth.SharingMPS
+
+	demands := berth.Demands{
+		berth.ClassCPU: {MemoryBytes: 70 * gib, CPUMilli: 1000},
+		model:          {MemoryBytes: 2 * gib, CPUMilli: 1000, DeviceBytes: 9 * gib},
+		"large (MPS)":  {MemoryBytes: 3 * gib, CPUMilli: 500, DeviceBytes: 10 * gib, Contexts: 2},
+		"large":        {MemoryBytes: 3 * gib, CPUMilli: 500, DeviceBytes: 90 * gib},
+	}
+	request := packing.Request{AttemptID: "1", Demands: demands}
+
+	d := packing.Decide([]berth.Host{small, large}, nil, []packing.Request{request})[0]
+	require.Equal(t, berth.Placement{HostID: "b", DeviceID: "GPU-b-0", Class: "large (MPS)", Demand: demands["large (MPS)"]}, d.Placement)
+
+	large.Devices[0].Mode = berth.SharingTimeSlicing
+	d = packing.Decide([]berth.Host{small, large}, nil, []packing.Request{request})[0]
+	require.True(t, d.Impossible)
+	require.Equal(t, []string{
+		"host host-a: needs 71,680 MiB of memory, 65,536 MiB there at all",
+		"host host-a, GPU GPU-a-0: needs 9,216 MiB of GPU memory, 8,192 MiB there at all",
+		"host host-b: needs 71,680 MiB of memory, 65,536 MiB there at all",
+		"host host-b, GPU GPU-b-0: needs 92,160 MiB of GPU memory, 81,920 MiB there at all",
+	}, explained(d))
+
+	delete(demands, model)
+	require.Contains(t, explained(packing.Decide([]berth.Host{small, large}, nil, []packing.Request{request})[0]),
+		"host host-a: needs 71,680 MiB of memory, 65,536 MiB there at all")
+}
+
+// Every GPU says for itself why it takes no attempt, or none of this size.
+func TestDecide_EachGPUSaysWhyNot(t *testing.T) {
+	t.Parallel()
+
+	h := withDevices(host("a", 8, 64), 8, 8)
+
+	for i, change := range []func(d *berth.Device){
+		func(d *berth.Device) { d.Problem = "it fell off the bus; restart the machine" },
+		func(d *berth.Device) { d.ReservedBytes, d.Attempts = 7*gib, 2 },
+		func(d *berth.Device) { d.FreeBytes = gib },
+		func(d *berth.Device) { d.Attempts, d.MaxAttempts = 3, 3 },
+		func(d *berth.Device) { d.Attempts, d.Mode = 1, berth.SharingExclusive },
+		func(d *berth.Device) { d.ContextsReserved = 48 },
+		func(d *berth.Device) { d.Attempts, d.Exclusive = 1, true },
+		func(d *berth.Device) { d.MemoryBytes = gib },
+	} {
+		change(&h.Devices[i])
+	}
+
+	d := packing.Decide([]berth.Host{h}, nil, []packing.Request{onGPU("1", 2)})[0]
+	require.False(t, d.Placed)
+	require.False(t, d.Impossible)
+	require.Equal(t, []string{
+		"host host-a, GPU GPU-a-0: it fell off the bus; restart the machine",
+		"host host-a, GPU GPU-a-1: needs 2,048 MiB of GPU memory, 1,024 MiB free",
+		"host host-a, GPU GPU-a-2: needs 2,048 MiB of GPU memory, 1,024 MiB free beside what programs outside Berth use",
+		"host host-a, GPU GPU-a-3: already runs as many attempts as it may",
+		"host host-a, GPU GPU-a-4: already runs as many attempts as it may",
+		"host host-a, GPU GPU-a-5: needs 1 GPU context(s), 0 free",
+		"host host-a, GPU GPU-a-6: one of the attempts must be alone there",
+		"host host-a, GPU GPU-a-7: needs 2,048 MiB of GPU memory, 1,024 MiB there at all",
+	}, explained(d))
+}
+
+// An attempt that wants a GPU for itself leaves the rest of the host to others,
+// and one that wants a host for itself does not.
+func TestDecide_AloneOnAGPUOrOnAHost(t *testing.T) {
+	t.Parallel()
+
+	h := withDevices(host("a", 8, 64), 2, 8)
+	alone := but(onGPU("1", 1), func(d *berth.Demand) { d.ExclusiveDevice = true })
+	two, three := onGPU("2", 1), onGPU("3", 1)
+	two.Number, three.Number = 2, 3
+
+	got := where(packing.Decide([]berth.Host{h}, nil, []packing.Request{alone, two, three, ask("4", 1, 1)}))
+	require.Equal(t, map[string]string{"1": "aGPU-a-0", "2": "aGPU-a-1", "3": "aGPU-a-1", "4": "a"}, got)
+
+	whole := but(onGPU("1", 1), func(d *berth.Demand) { d.Exclusive = true })
+	decisions := packing.Decide([]berth.Host{h}, nil, []packing.Request{whole, two, ask("4", 1, 1)})
+	require.Equal(t, map[string]string{"1": "aGPU-a-0"}, where(decisions))
+	require.Equal(t, int64(64*gib), decisions[0].Placement.Demand.MemoryBytes, "it gets all of the host")
+}
+
+// For what waited long one GPU is kept free, with room for it on the host. The
+// others, and the cores, go on.
+func TestDecide_KeepsOneGPUFree(t *testing.T) {
+	t.Parallel()
+
+	large := onGPU("large", 6)
+	large.Waited = packing.DrainAfter
+
+	h := withDevices(host("a", 8, 4), 4, 8)
+	for i := range h.Devices {
+		h.Devices[i].ReservedBytes, h.Devices[i].Attempts = int64(4+i%2)*gib, 1
+	}
+
+	requests := []packing.Request{large}
+
+	for i := range 8 {
+		small := onGPU(fmt.Sprint("small", i), 2)
+		small.Number = i
+		requests = append(requests, small)
+	}
+
+	decisions := packing.Decide([]berth.Host{h}, nil, requests)
+	kept := packing.Place{HostID: "a", DeviceID: "GPU-a-0"}
+	require.Equal(t, kept, decisions[0].Kept, "the nearest to fitting")
+	require.Equal(t, []string{
+		"host host-a, GPU GPU-a-0: needs 6,144 MiB of GPU memory, 4,096 MiB free",
+		"host host-a, GPU GPU-a-1: needs 6,144 MiB of GPU memory, 1,024 MiB free",
+		"host host-a, GPU GPU-a-2: needs 6,144 MiB of GPU memory, 2,048 MiB free",
+		"host host-a, GPU GPU-a-3: needs 6,144 MiB of GPU memory, 1,024 MiB free",
+	}, explained(decisions[0]))
+	require.Equal(t, map[string]string{"small0": "aGPU-a-2", "small1": "aGPU-a-1", "small2": "aGPU-a-3"}, where(decisions),
+		"three of the 4 GiB of the host: the last is for the large one")
+	require.Contains(t, explained(decisions[len(decisions)-1]), "host host-a: needs 1,024 MiB of memory, 0 bytes free")
+
+	h.Devices[2].ReservedBytes = 3 * gib
+	requests[0].Kept = kept
+	require.Equal(t, kept, packing.Decide([]berth.Host{h}, nil, requests[:1])[0].Kept, "it stays with the GPU that is being drained")
+
+	// The turn is over: that GPU is open, and the next turn is for another one.
+	requests[0].Waited = packing.DrainAfter + time.Hour
+	d := packing.Decide([]berth.Host{h}, nil, requests[:1])[0]
+	require.Zero(t, d.Kept)
+	require.Equal(t, []packing.Place{kept}, d.Vain)
+
+	requests[0].Kept, requests[0].Vain, requests[0].Waited = packing.Place{}, d.Vain, packing.DrainAfter+2*time.Hour
+	require.Equal(t, "GPU-a-2", packing.Decide([]berth.Host{h}, nil, requests[:1])[0].Kept.DeviceID)
+
+	// Without room beside the GPU the whole host has to become free.
+	h.MemoryReservedBytes, h.Attempts = 4*gib, 4
+	require.Equal(t, packing.Place{HostID: "a"}, packing.Decide([]berth.Host{h}, nil, requests[:1])[0].Kept)
+}

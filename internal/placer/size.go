@@ -1,0 +1,48 @@
+package placer
+
+import (
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/memory"
+)
+
+// sizer says what the requests of a round need: by what is known of their shapes
+// and by the hosts that are there now, so that nothing a request was made with
+// outlives its reason.
+type sizer struct {
+	queue berth.Queue
+	known map[sizeKey]berth.Demands
+}
+
+// sizeKey is what decides the size of a request in one round.
+type sizeKey struct {
+	sweepID, shapeKey string
+	resources         berth.Resources
+	last              berth.LastOOM // zero = none
+}
+
+func (s *sizer) of(w berth.WaitingRequest) berth.Demands {
+	key := sizeKey{sweepID: w.SweepID, shapeKey: w.ShapeKey, resources: w.Resources}
+	if w.Last != nil {
+		key.last = *w.Last
+	}
+
+	demands, ok := s.known[key]
+	if !ok {
+		demands = s.size(w)
+		s.known[key] = demands
+	}
+
+	return demands
+}
+
+func (s *sizer) size(w berth.WaitingRequest) berth.Demands {
+	var footprint *berth.Footprint
+	if f, ok := s.queue.Footprints[w.ShapeKey]; ok {
+		footprint = &f
+	}
+
+	// What can be no larger is impossible where it is decided, with its reason.
+	demand, _ := memory.Size(memory.Ask{SweepID: w.SweepID, Resources: w.Resources, Last: w.Last}, footprint, s.queue.Hosts)
+
+	return berth.Demands{berth.ClassCPU: demand}
+}

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// notFound is the problem of a device that holds something and that its worker
+// did not find any more.
+const notFound = "the host's worker did not find it when it started; restart the machine, or look at its driver's log"
+
+// addDevices gives hosts their devices.
+func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Host) error {
+	rows, err := s.q.ListDevices(ctx, db)
+	if err != nil {
+		return err
+	}
+
+	devices := make(map[string][]berth.Device)
+
+	for _, d := range rows {
+		device := berth.Device{
+			ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Mode: berth.SharingMode(d.Mode),
+			MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
+			MaxContexts: int(d.MaxContexts), ContextsReserved: int(d.ContextsReserved),
+			MaxAttempts: int(d.MaxAttempts), Attempts: int(d.Attempts), Exclusive: d.Exclusive, Problem: d.Problem,
+		}
+		if !d.Found {
+			device.Problem = notFound
+		}
+
+		devices[d.HostID] = append(devices[d.HostID], device)
+	}
+
+	for i := range hosts {
+		hosts[i].Devices = append([]berth.Device{}, devices[hosts[i].ID]...)
+	}
+
+	return nil
+}
+
+// registerDevices stores the GPUs that a worker found on its machine. Errors:
+// conflict when another host has one of them.
+func (s *Store) registerDevices(ctx context.Context, tx pgx.Tx, h berth.Host) error {
+	p := &dbsqlc.RegisterDevicesParams{HostID: h.ID, Ids: []string{}} // NULL is not the empty list
+	for _, d := range h.Devices {
+		p.Ids, p.Models, p.Profiles, p.Modes = append(p.Ids, d.ID), append(p.Models, d.Model), append(p.Profiles, d.Profile), append(p.Modes, string(d.Mode))
+		p.MemoryBytes, p.HeadroomBytes, p.FreeBytes = append(p.MemoryBytes, d.MemoryBytes), append(p.HeadroomBytes, d.HeadroomBytes), append(p.FreeBytes, d.FreeBytes)
+		p.MaxContexts, p.MaxAttempts = append(p.MaxContexts, int32Of(d.MaxContexts)), append(p.MaxAttempts, int32Of(d.MaxAttempts))
+		p.Problems = append(p.Problems, d.Problem)
+	}
+
+	elsewhere, err := s.q.ListDevicesElsewhere(ctx, tx, &dbsqlc.ListDevicesElsewhereParams{Ids: p.Ids, HostID: h.ID, LostAfter: berth.HostLostAfter})
+	if err != nil {
+		return err
+	}
+
+	if len(elsewhere) > 0 {
+		return devicesTaken(elsewhere)
+	}
+
+	if err := s.q.LoseDevices(ctx, tx, h.ID, p.Ids); err != nil {
+		return err
+	}
+
+	return s.q.RegisterDevices(ctx, tx, p)
+}
+
+// devicesTaken says whose the GPUs are, and how they come free.
+func devicesTaken(rows []dbsqlc.ListDevicesElsewhereRow) error {
+	ids := make([]string, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ID
+	}
+
+	if rows[0].Holds {
+		return berth.Errorf(berth.KindConflict, "trials of host %q still hold places on its GPU %s; start that host's worker and it goes on with them, "+
+			"or `berth host remove %s` if it is gone for good", rows[0].HostName, strings.Join(ids, ", "), rows[0].HostName)
+	}
+
+	return berth.Errorf(berth.KindConflict, "host %q has GPU %s already; give each worker its own with --gpus", rows[0].HostName, strings.Join(ids, ", "))
+}
+
+func (s *Store) touchDevices(ctx context.Context, hostID string, devices []berth.DeviceFree) error {
+	if len(devices) == 0 {
+		return nil
+	}
+
+	p := &dbsqlc.TouchDevicesParams{HostID: hostID}
+	for _, d := range devices {
+		p.Ids, p.FreeBytes, p.Problems = append(p.Ids, d.ID), append(p.FreeBytes, d.FreeBytes), append(p.Problems, d.Problem)
+	}
+
+	return translate(s.q.TouchDevices(ctx, s.pool, p), "touching the devices of host "+hostID)
+}

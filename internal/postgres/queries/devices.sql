@@ -1,0 +1,44 @@
+-- name: ListDevices :many
+-- Those that their workers found, and those that still hold something.
+SELECT d.*, l.attempts, l.exclusive
+FROM devices d, LATERAL (
+    SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive
+    FROM leases WHERE device_id = d.id AND state <> 'released') l
+WHERE d.found OR l.attempts > 0
+ORDER BY d.host_id, d.id;
+
+-- name: ListDevicesElsewhere :many
+-- Those of another host whose worker serves them, or that still hold something there.
+SELECT d.id, h.name AS host_name, EXISTS (SELECT 1 FROM leases l WHERE l.device_id = d.id AND l.state <> 'released') AS holds
+FROM devices d JOIN hosts h ON h.id = d.host_id
+WHERE d.id = ANY (@ids::text[]) AND d.host_id <> @host_id
+    AND (d.found AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at) AND now() - h.last_seen_at <= @lost_after::interval
+        OR EXISTS (SELECT 1 FROM leases l WHERE l.device_id = d.id AND l.state <> 'released'))
+ORDER BY d.id;
+
+-- name: RegisterDevices :exec
+-- What a worker found. The capacity of a device never falls below what is booked on it.
+INSERT INTO devices AS d (id, host_id, model, profile, mode, memory_bytes, headroom_bytes, free_bytes, max_contexts, max_attempts, problem)
+SELECT unnest(@ids::text[]), @host_id::uuid, unnest(@models::text[]), unnest(@profiles::text[]), unnest(@modes::text[]), unnest(@memory_bytes::bigint[]),
+    unnest(@headroom_bytes::bigint[]), unnest(@free_bytes::bigint[]), unnest(@max_contexts::integer[]), unnest(@max_attempts::integer[]), unnest(@problems::text[])
+ON CONFLICT (id) DO UPDATE SET
+    host_id = excluded.host_id,
+    model = excluded.model,
+    profile = excluded.profile,
+    mode = excluded.mode,
+    memory_bytes = excluded.memory_bytes,
+    headroom_bytes = least(excluded.headroom_bytes, excluded.memory_bytes - d.reserved_bytes),
+    free_bytes = excluded.free_bytes,
+    max_contexts = greatest(excluded.max_contexts, d.contexts_reserved),
+    max_attempts = excluded.max_attempts,
+    problem = excluded.problem,
+    found = true;
+
+-- name: LoseDevices :exec
+-- The devices of a host that its worker did not find any more.
+UPDATE devices SET found = false WHERE host_id = @host_id AND id <> ALL (@ids::text[]);
+
+-- name: TouchDevices :exec
+UPDATE devices d SET free_bytes = u.free_bytes, problem = u.problem
+FROM (SELECT unnest(@ids::text[]) AS id, unnest(@free_bytes::bigint[]) AS free_bytes, unnest(@problems::text[]) AS problem) u
+WHERE d.id = u.id AND d.host_id = @host_id;

@@ -1,0 +1,14 @@
+-- Lost: on what class of device attempts ran, which of them were alone on a GPU, and how GPUs are shared.
+ALTER TABLE devices
+    DROP COLUMN profile,
+    DROP COLUMN mode,
+    DROP COLUMN max_attempts,
+    DROP COLUMN problem,
+    DROP COLUMN found;
+ALTER TABLE leases DROP COLUMN exclusive_device;
+ALTER TABLE attempts
+    DROP COLUMN device_class,
+    DROP COLUMN exclusive_device;
+ALTER TABLE placement_requests
+    DROP COLUMN last_oom,
+    DROP COLUMN exclusive_device;
