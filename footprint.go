@@ -13,10 +13,12 @@ const (
 	FootprintRaised  FootprintSource = "raised"  // nothing but an out-of-memory was seen
 )
 
-// Footprint is what is known of a shape's needs. Peaks are the largest seen in
-// any attempt of the shape that ran to its end, and grow as attempts finish.
+// Footprint is what is known of a shape's needs on one class of device. Peaks are
+// the largest seen in any attempt of the shape there that ran to its end, and grow
+// as attempts finish.
 type Footprint struct {
 	ShapeKey         string          `json:"shape_key"`
+	Class            DeviceClass     `json:"device_class"`
 	Source           FootprintSource `json:"source"`
 	Samples          int             `json:"samples"`                      // finished attempts that were measured
 	MemoryPeakBytes  int64           `json:"memory_peak_bytes"`            // working set of the container: anonymous + shared + kernel
@@ -26,6 +28,19 @@ type Footprint struct {
 	CPUMilli         int64           `json:"cpu_milli"` // mean cores used, in thousandths; 0 = never measured with cores to spare
 	Duration         Duration        `json:"duration"`  // mean wall time of a whole attempt
 	MeasuredAt       time.Time       `json:"measured_at"`
+}
+
+// Footprints is what is known of a shape's needs, by class of device.
+type Footprints map[DeviceClass]Footprint
+
+// Of is what is known for a class; nil = nothing.
+func (f Footprints) Of(class DeviceClass) *Footprint {
+	known, ok := f[class]
+	if !ok {
+		return nil
+	}
+
+	return &known
 }
 
 // Usage is what one attempt was seen to use.
@@ -60,8 +75,9 @@ func NearMemoryLimit(peakBytes, limitBytes int64) bool {
 	return peakBytes > 0 && limitBytes > 0 && peakBytes >= limitBytes/100*nearLimitPercent
 }
 
-// ProbedShape is a shape with its footprint.
+// ProbedShape is a shape with its footprints: ClassCPU first, then by class.
 type ProbedShape struct {
-	Shape     Shape
-	Footprint Footprint
+	Key        string
+	Shape      Shape
+	Footprints []Footprint
 }

@@ -79,8 +79,8 @@ type WaitingRequest struct {
 type Queue struct {
 	Hosts      []Host // those of a moment ago as former ones
 	Waiting    []WaitingRequest
-	Sweeps     map[string]SweepUse  // of those that have a request, by id
-	Footprints map[string]Footprint // of the shapes that wait, by key
+	Sweeps     map[string]SweepUse   // of those that have a request, by id
+	Footprints map[string]Footprints // of the shapes that wait, by key
 }
 
 // PlacementStatus is what became of a request, and all a trial needs to go on.

@@ -66,8 +66,8 @@ type NewTrial struct {
 type PlannedTrial struct {
 	Trial
 
-	Spec      Spec
-	Footprint *Footprint // of its shape; nil = never measured
+	Spec       Spec
+	Footprints Footprints // of its shape
 }
 
 // TrialUpdate is a trial's next state. Value is set only with succeeded.

@@ -29,7 +29,7 @@ type Trials interface {
 	PlannedTrial(ctx context.Context, sweepID string, number int) (berth.PlannedTrial, error)
 	EndedTrials(ctx context.Context, sweepID string, numbers []int) ([]berth.TrialEnd, error)
 	SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error)
-	Footprint(ctx context.Context, shapeKey string) (*berth.Footprint, error)
+	Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprints, error)
 	// AbandonAttempt fences an attempt. One that has ended stays as it is.
 	AbandonAttempt(ctx context.Context, attemptID, message string) error
 	// RefuseAttempt is AbandonAttempt for one that must not go back to its host.

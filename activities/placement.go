@@ -65,7 +65,9 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 		return PlaceResult{}, translate(err)
 	}
 
-	demand, ok := memory.Size(memory.Ask{SweepID: in.SweepID, Resources: trial.Spec.Resources, Last: in.Last}, trial.Footprint, hosts)
+	footprint := trial.Footprints.Of(berth.ClassCPU)
+
+	demand, ok := memory.Size(memory.Ask{SweepID: in.SweepID, Resources: trial.Spec.Resources, Last: in.Last}, footprint, hosts)
 	if !ok {
 		return PlaceResult{Asked: in.Last.Demand, Infeasible: true}, nil
 	}
@@ -74,8 +76,8 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 		AttemptID: in.AttemptID, SweepID: in.SweepID, TrialID: trial.ID, WorkflowID: in.WorkflowID,
 		Number: in.Number, Stage: berth.StageMain, Purpose: in.Purpose, Short: in.Short, ShapeKey: trial.ShapeKey, Demand: demand, Last: in.Last,
 	}
-	if trial.Footprint != nil {
-		request.Expected = time.Duration(trial.Footprint.Duration)
+	if footprint != nil {
+		request.Expected = time.Duration(footprint.Duration)
 	}
 
 	status, err := ask(ctx, request)

@@ -106,7 +106,7 @@ type restored struct {
 
 	attempts int // of each trial
 
-	footprint *berth.Footprint // of every shape
+	footprints berth.Footprints // of every shape
 }
 
 const restoredID = "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1"
@@ -172,7 +172,7 @@ func (r *restored) PlannedTrial(_ context.Context, _ string, number int) (berth.
 		return berth.PlannedTrial{}, berth.Errorf(berth.KindNotFound, "no trial %d", number)
 	}
 
-	return berth.PlannedTrial{Trial: berth.Trial{ID: r.trials[number-1].ID, Attempts: r.attempts}, Spec: r.spec, Footprint: r.footprint}, nil
+	return berth.PlannedTrial{Trial: berth.Trial{ID: r.trials[number-1].ID, Attempts: r.attempts}, Spec: r.spec, Footprints: r.footprints}, nil
 }
 
 func (r *restored) GetSweep(context.Context, string) (berth.Sweep, error) {
@@ -234,11 +234,11 @@ func TestBeginTrial_OfWhatARestoredDatabaseForgot(t *testing.T) {
 func TestBeginTrial_OfAnAdoptedTrial(t *testing.T) {
 	t.Parallel()
 
-	known := &berth.Footprint{Source: berth.FootprintFull, Samples: 1, MemoryPeakBytes: 1 << 30}
+	known := berth.Footprints{berth.ClassCPU: {Source: berth.FootprintFull, Samples: 1, MemoryPeakBytes: 1 << 30}}
 
 	for name, tt := range map[string]struct {
 		mode            berth.ProbeMode
-		footprint       *berth.Footprint
+		footprints      berth.Footprints
 		attempts        int
 		probes, guessed bool
 	}{
@@ -249,7 +249,7 @@ func TestBeginTrial_OfAnAdoptedTrial(t *testing.T) {
 		"goes on, never to probe": {berth.ProbeOff, nil, 1, false, false},
 	} {
 		r, a := restoredSetup(t, "[{name: x, min: 1, max: 99}]", 40, 40)
-		r.spec.Probe.Mode, r.attempts, r.footprint = tt.mode, tt.attempts, tt.footprint
+		r.spec.Probe.Mode, r.attempts, r.footprints = tt.mode, tt.attempts, tt.footprints
 
 		brief, err := a.BeginTrial(t.Context(), activities.TrialRef{SweepID: restoredID, Number: 1})
 		require.NoError(t, err)

@@ -48,7 +48,7 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 		TrialID:          trial.ID,
 		Values:           describe(trial.Params),
 		ShapeKey:         trial.ShapeKey,
-		NeedsProbe:       probed && !goesOn && !memory.Known(trial.Footprint),
+		NeedsProbe:       probed && !goesOn && !memory.Known(trial.Footprints.Of(berth.ClassCPU)),
 		Guessed:          probed && goesOn, // what was measured by then is not stored
 		ProbeMode:        spec.Probe.Mode,
 		ProbeMaxDuration: spec.Probe.MaxDuration,
@@ -104,9 +104,9 @@ type ShapeRef struct {
 
 // FootprintKnown reports whether a shape can be packed without a probe.
 func (a *Activities) FootprintKnown(ctx context.Context, in ShapeRef) (bool, error) {
-	f, err := a.Trials.Footprint(ctx, in.ShapeKey)
+	known, err := a.Trials.Footprints(ctx, []string{in.ShapeKey})
 
-	return memory.Known(f), translate(err)
+	return memory.Known(known[in.ShapeKey].Of(berth.ClassCPU)), translate(err)
 }
 
 // SettleTrial writes a trial's end. The first end wins.

@@ -109,16 +109,20 @@ func toMetric(m berth.MetricPoint) openapi.Metric {
 }
 
 func toProbe(p berth.ProbedShape) openapi.Probe {
-	f := p.Footprint
-
 	return openapi.Probe{
-		ShapeKey: f.ShapeKey, Source: string(f.Source), Samples: f.Samples, MemoryPeakBytes: f.MemoryPeakBytes,
-		MemoryFloorBytes: f.MemoryFloorBytes, DevicePeakBytes: f.DevicePeakBytes, CPUMilli: f.CPUMilli,
-		DurationSeconds: seconds(f.Duration), MeasuredAt: f.MeasuredAt, ReservedBytes: memory.Reserve(f),
+		ShapeKey: p.Key, Footprints: all(p.Footprints, toFootprint),
 		Shape: openapi.Shape{
 			ImageDigest: p.Shape.ImageDigest, Command: p.Shape.Command, Values: p.Shape.Values, Stage: p.Shape.Stage,
 			DeviceModel: p.Shape.DeviceModel, Environment: p.Shape.Environment, CPUMilli: p.Shape.CPUMilli,
 		},
+	}
+}
+
+func toFootprint(f berth.Footprint) openapi.Footprint {
+	return openapi.Footprint{
+		DeviceClass: string(f.Class), Source: string(f.Source), Samples: f.Samples, MemoryPeakBytes: f.MemoryPeakBytes,
+		MemoryFloorBytes: f.MemoryFloorBytes, DevicePeakBytes: f.DevicePeakBytes, CPUMilli: f.CPUMilli,
+		DurationSeconds: seconds(f.Duration), MeasuredAt: f.MeasuredAt, ReservedBytes: memory.Reserve(f),
 	}
 }
 

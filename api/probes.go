@@ -30,7 +30,7 @@ func (h *handlers) ListProbes(ctx context.Context, r openapi.ListProbesRequestOb
 
 	out := openapi.ProbeList{Data: all(probes, toProbe)}
 	if len(probes) == limit {
-		out.NextCursor = writeCursor(probes[limit-1].Footprint.ShapeKey)
+		out.NextCursor = writeCursor(probes[limit-1].Key)
 	}
 
 	return openapi.ListProbes200JSONResponse(out), nil
@@ -50,7 +50,7 @@ func (h *handlers) ForgetProbe(ctx context.Context, r openapi.ForgetProbeRequest
 		return nil, err
 	}
 
-	return openapi.ForgetProbe204Response{}, h.deps.Store.ForgetFootprint(ctx, probe.Footprint.ShapeKey)
+	return openapi.ForgetProbe204Response{}, h.deps.Store.ForgetFootprint(ctx, probe.Key)
 }
 
 func (h *handlers) probe(ctx context.Context, key string) (berth.ProbedShape, error) {

@@ -49,7 +49,7 @@ type Records interface {
 	ReadLog(ctx context.Context, attemptID string, offset int64, limit int) ([]berth.LogPiece, error)
 	ListFootprints(ctx context.Context, after string, limit int) ([]berth.ProbedShape, error)
 	FindFootprint(ctx context.Context, prefix string) (berth.ProbedShape, error)
-	Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprint, error)
+	Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprints, error)
 	ForgetFootprint(ctx context.Context, shapeKey string) error
 }
 

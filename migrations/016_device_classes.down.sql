@@ -1,4 +1,7 @@
--- Lost: on what class of device attempts ran, which of them were alone on a GPU, and how GPUs are shared.
+-- Lost: on what class of device attempts ran, which of them were alone on a GPU, how GPUs are shared, and what
+-- shapes were measured to need on GPUs.
+DROP VIEW class_footprints;
+DROP TABLE device_footprints;
 ALTER TABLE devices
     DROP COLUMN profile,
     DROP COLUMN mode,

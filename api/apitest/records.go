@@ -64,24 +64,27 @@ func (s *Store) ListFootprints(_ context.Context, after string, limit int) ([]be
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return take(s.Probes, limit, func(p berth.ProbedShape) bool { return p.Footprint.ShapeKey > after }), nil
+	return take(s.Probes, limit, func(p berth.ProbedShape) bool { return p.Key > after }), nil
 }
 
 // FindFootprint is api.Records.
 func (s *Store) FindFootprint(_ context.Context, prefix string) (berth.ProbedShape, error) {
-	return find(s, s.Probes, "footprint", func(p berth.ProbedShape) bool { return strings.HasPrefix(p.Footprint.ShapeKey, prefix) })
+	return find(s, s.Probes, "footprint", func(p berth.ProbedShape) bool { return strings.HasPrefix(p.Key, prefix) })
 }
 
 // Footprints is api.Records.
-func (s *Store) Footprints(_ context.Context, shapeKeys []string) (map[string]berth.Footprint, error) {
+func (s *Store) Footprints(_ context.Context, shapeKeys []string) (map[string]berth.Footprints, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	known := make(map[string]berth.Footprint)
+	known := make(map[string]berth.Footprints)
 
 	for _, p := range s.Probes {
-		if wanted(shapeKeys, p.Footprint.ShapeKey) {
-			known[p.Footprint.ShapeKey] = p.Footprint
+		if wanted(shapeKeys, p.Key) {
+			known[p.Key] = berth.Footprints{}
+			for _, f := range p.Footprints {
+				known[p.Key][f.Class] = f
+			}
 		}
 	}
 
@@ -93,7 +96,7 @@ func (s *Store) ForgetFootprint(_ context.Context, shapeKey string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.Probes = take(s.Probes, len(s.Probes), func(p berth.ProbedShape) bool { return p.Footprint.ShapeKey != shapeKey })
+	s.Probes = take(s.Probes, len(s.Probes), func(p berth.ProbedShape) bool { return p.Key != shapeKey })
 
 	return nil
 }

@@ -93,13 +93,14 @@ func (s *Store) addAttempt(trial, number int, purpose berth.Purpose, kind berth.
 
 func sampleProbe(key string, width, peak int64) berth.ProbedShape {
 	return berth.ProbedShape{
+		Key: key,
 		Shape: berth.Shape{
 			ImageDigest: "berth-examples/digits@sha256:1", Command: []string{"python3", "train.py"}, Stage: berth.StageMain,
 			Values: berth.Assignment{"width": berth.IntValue(width)}, CPUMilli: 1000,
 		},
-		Footprint: berth.Footprint{
-			ShapeKey: key, Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: peak * MiB, CPUMilli: 950,
+		Footprints: []berth.Footprint{{
+			ShapeKey: key, Class: berth.ClassCPU, Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: peak * MiB, CPUMilli: 950,
 			Duration: berth.Duration(40 * time.Second), MeasuredAt: Start,
-		},
+		}},
 	}
 }

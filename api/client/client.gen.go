@@ -376,6 +376,35 @@ type Event struct {
 	SweepID string `json:"sweep_id,omitempty"`
 }
 
+// Footprint What was measured of a shape on one class of device
+type Footprint struct {
+	// CPUMilli Mean cores used, in thousandths; 0 = not known, because the machine was crowded
+	CPUMilli int64 `json:"cpu_milli"`
+
+	// DeviceClass cpu, or a GPU's model, its MIG profile, and (MPS) where attempts share it so
+	DeviceClass string `json:"device_class"`
+
+	// DevicePeakBytes Of the GPU's memory
+	DevicePeakBytes int64 `json:"device_peak_bytes,omitempty"`
+
+	// DurationSeconds Mean of a whole attempt
+	DurationSeconds float64   `json:"duration_seconds"`
+	MeasuredAt      time.Time `json:"measured_at"`
+
+	// MemoryFloorBytes A reservation of this size ran out of memory
+	MemoryFloorBytes int64 `json:"memory_floor_bytes,omitempty"`
+	MemoryPeakBytes  int64 `json:"memory_peak_bytes"`
+
+	// ReservedBytes What the next attempt would reserve of a host's memory
+	ReservedBytes int64 `json:"reserved_bytes"`
+
+	// Samples Attempts that were measured
+	Samples int `json:"samples"`
+
+	// Source full, short, partial or raised
+	Source string `json:"source"`
+}
+
 // Host defines model for Host.
 type Host struct {
 	// Attempts That hold a reservation
@@ -593,30 +622,12 @@ type PreviewShapeSizedBy string
 
 // Probe defines model for Probe.
 type Probe struct {
-	// CPUMilli Mean cores used, in thousandths; 0 = not known, because the machine was crowded
-	CPUMilli        int64 `json:"cpu_milli"`
-	DevicePeakBytes int64 `json:"device_peak_bytes,omitempty"`
-
-	// DurationSeconds Mean of a whole attempt
-	DurationSeconds float64   `json:"duration_seconds"`
-	MeasuredAt      time.Time `json:"measured_at"`
-
-	// MemoryFloorBytes A reservation of this size ran out of memory
-	MemoryFloorBytes int64 `json:"memory_floor_bytes,omitempty"`
-	MemoryPeakBytes  int64 `json:"memory_peak_bytes"`
-
-	// ReservedBytes What the next attempt would reserve
-	ReservedBytes int64 `json:"reserved_bytes"`
-
-	// Samples Attempts that were measured
-	Samples int `json:"samples"`
+	// Footprints One for each class of device, cpu first
+	Footprints []Footprint `json:"footprints"`
 
 	// Shape What decides memory
 	Shape    Shape  `json:"shape"`
 	ShapeKey string `json:"shape_key"`
-
-	// Source full, short, partial or raised
-	Source string `json:"source"`
 }
 
 // ProbeList defines model for ProbeList.

@@ -50,11 +50,13 @@ func (o *options) listProbesCommand() *cobra.Command {
 }
 
 func (o *options) probeTable(probes []client.Probe) table {
-	t := table{header: []string{"shape", "values", "peak", "reserves", "cores used", "takes", "runs", "how", "measured"}}
+	t := table{header: []string{"shape", "values", "on", "peak", "gpu peak", "reserves", "cores used", "takes", "runs", "how", "measured"}}
 
 	for _, p := range probes {
-		t.add(shortKey(p.ShapeKey), assignment(p.Shape.Values), bytesText(p.MemoryPeakBytes), bytesText(p.ReservedBytes), coresUsed(p.CPUMilli),
-			span(seconds(p.DurationSeconds)), strconv.Itoa(p.Samples), p.Source, o.ago(p.MeasuredAt))
+		for _, f := range p.Footprints {
+			t.add(shortKey(p.ShapeKey), assignment(p.Shape.Values), f.DeviceClass, bytesText(f.MemoryPeakBytes), bytesText(f.DevicePeakBytes),
+				bytesText(f.ReservedBytes), coresUsed(f.CPUMilli), span(seconds(f.DurationSeconds)), strconv.Itoa(f.Samples), f.Source, o.ago(f.MeasuredAt))
+		}
 	}
 
 	return t
@@ -79,18 +81,30 @@ func (o *options) probeDetails(p client.Probe) table {
 	t.add("image", p.Shape.ImageDigest)
 	t.add("command", strings.Join(p.Shape.Command, " "))
 	t.add("values", assignment(p.Shape.Values))
-	t.add("peak", bytesText(p.MemoryPeakBytes))
 
-	if p.MemoryFloorBytes > 0 {
-		t.add("too small", bytesText(p.MemoryFloorBytes)+" ran out of memory")
+	for _, f := range p.Footprints {
+		o.addFootprint(&t, f)
 	}
 
-	t.add("reserves", bytesText(p.ReservedBytes))
-	t.add("cores used", coresUsed(p.CPUMilli))
-	t.add("takes", span(seconds(p.DurationSeconds)))
-	t.add("measured", fmt.Sprintf("%s, %s, %s", plural(p.Samples, "run", "runs"), p.Source, o.ago(p.MeasuredAt)))
-
 	return t
+}
+
+func (o *options) addFootprint(t *table, f client.Footprint) {
+	t.add("on", f.DeviceClass)
+	t.add("peak", bytesText(f.MemoryPeakBytes))
+
+	if f.MemoryFloorBytes > 0 {
+		t.add("too small", bytesText(f.MemoryFloorBytes)+" ran out of memory")
+	}
+
+	if f.DevicePeakBytes > 0 {
+		t.add("gpu peak", bytesText(f.DevicePeakBytes))
+	}
+
+	t.add("reserves", bytesText(f.ReservedBytes))
+	t.add("cores used", coresUsed(f.CPUMilli))
+	t.add("takes", span(seconds(f.DurationSeconds)))
+	t.add("measured", fmt.Sprintf("%s, %s, %s", plural(f.Samples, "run", "runs"), f.Source, o.ago(f.MeasuredAt)))
 }
 
 func (o *options) forgetProbeCommand() *cobra.Command {

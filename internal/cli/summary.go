@@ -54,7 +54,11 @@ func (r *remote) summarize(ctx context.Context, b board, expected int) (summary,
 
 		switch {
 		case err == nil:
-			s.Shapes[i].Values, s.Shapes[i].KnownPeakBytes = probe.Shape.Values, probe.MemoryPeakBytes
+			s.Shapes[i].Values = probe.Shape.Values
+			for _, f := range probe.Footprints {
+				s.Shapes[i].KnownPeakBytes = max(s.Shapes[i].KnownPeakBytes, f.MemoryPeakBytes)
+			}
+
 		case ExitCode(err) != ExitNotFound: // nothing was measured
 			return s, err
 		}

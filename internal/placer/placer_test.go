@@ -29,7 +29,7 @@ type queue struct {
 	hosts    []berth.Host
 	waiting  []berth.WaitingRequest
 	use      map[string]berth.SweepUse
-	known    map[string]berth.Footprint
+	known    map[string]berth.Footprints
 	suspects []string
 
 	placed  []map[string]berth.Placement
@@ -125,8 +125,9 @@ func request(id string, memory int64) berth.WaitingRequest {
 }
 
 // durations are footprints of shapes whose runs take so long.
-var durations = map[string]berth.Footprint{
-	"minute": {Samples: 1, Duration: berth.Duration(time.Minute)}, "hour": {Samples: 1, Duration: berth.Duration(time.Hour)},
+var durations = map[string]berth.Footprints{
+	"minute": {berth.ClassCPU: {Samples: 1, Duration: berth.Duration(time.Minute)}},
+	"hour":   {berth.ClassCPU: {Samples: 1, Duration: berth.Duration(time.Hour)}},
 }
 
 // last is the newest out-of-memory of a trial whose next attempt is its last.
@@ -193,7 +194,9 @@ func TestRound_SizesWhatWaits(t *testing.T) {
 	}
 	require.Equal(t, int64(2*gib), sized(), "a quarter of the host, as nothing is known")
 
-	f.known = map[string]berth.Footprint{"shape": {Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: gib, Duration: berth.Duration(time.Minute)}}
+	f.known = map[string]berth.Footprints{"shape": {
+		berth.ClassCPU: {Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: gib, Duration: berth.Duration(time.Minute)},
+	}}
 	require.Equal(t, int64(gib+64<<20), sized())
 
 	f.waiting[0].Last = last(2 * gib)
@@ -210,7 +213,7 @@ func TestRound_SizesWhatWaits(t *testing.T) {
 	require.Empty(t, f.refused)
 
 	f.waiting[0].Last = nil
-	f.known["shape"] = berth.Footprint{Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: gib, MemoryFloorBytes: 8 * gib}
+	f.known["shape"] = berth.Footprints{berth.ClassCPU: {Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: gib, MemoryFloorBytes: 8 * gib}}
 	require.Equal(t, int64(4*gib+256<<20), sized(), "what another trial ran out of waits for nothing")
 }
 

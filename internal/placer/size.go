@@ -36,10 +36,7 @@ func (s *sizer) of(w berth.WaitingRequest) berth.Demands {
 }
 
 func (s *sizer) size(w berth.WaitingRequest) berth.Demands {
-	var footprint *berth.Footprint
-	if f, ok := s.queue.Footprints[w.ShapeKey]; ok {
-		footprint = &f
-	}
+	footprint := s.queue.Footprints[w.ShapeKey].Of(berth.ClassCPU)
 
 	// What can be no larger is impossible where it is decided, with its reason.
 	demand, _ := memory.Size(memory.Ask{SweepID: w.SweepID, Resources: w.Resources, Last: w.Last}, footprint, s.queue.Hosts)

@@ -80,7 +80,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			params.ExitCode = &code
 		}
 
-		began, err := s.q.FinishAttempt(ctx, tx, params)
+		row, err := s.q.FinishAttempt(ctx, tx, params)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return s.finishedBefore(ctx, tx, r)
 		}
@@ -90,7 +90,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 		}
 
 		// Before the lease, as requests come before hosts.
-		if err := s.observe(ctx, tx, r); err != nil {
+		if err := s.observe(ctx, tx, r, berth.DeviceClass(row.DeviceClass)); err != nil {
 			return err
 		}
 
@@ -98,7 +98,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			return err
 		}
 
-		if err := s.noteStart(ctx, tx, r, began); err != nil {
+		if err := s.noteStart(ctx, tx, r, row.Began); err != nil {
 			return err
 		}
 
@@ -172,46 +172,50 @@ func fenced(rows int64, err error, attemptID string, token int64) error {
 	return nil
 }
 
-// observe merges the attempt's usage into the footprint of its shape, by which
-// the placer sizes what waits.
-func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result) error {
+// observe merges the attempt's usage into the footprint of its shape on the class
+// of device that it ran on, by which the placer sizes what waits.
+func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result, class berth.DeviceClass) error {
 	if err := s.q.LockShapeKey(ctx, tx, r.ShapeKey); err != nil {
 		return err
 	}
 
-	prior, err := s.footprint(ctx, tx, r.ShapeKey)
+	known, err := s.footprintsOf(ctx, tx, []string{r.ShapeKey})
 	if err != nil {
 		return err
 	}
 
-	f, ok := memory.Observe(prior, r.ShapeKey, r.Source, r.Outcome.Kind, r.Outcome.Usage, r.Reserved)
+	f, ok := memory.Observe(known[r.ShapeKey].Of(class), r.ShapeKey, r.Source, r.Outcome.Kind, r.Outcome.Usage, r.Reserved)
 	if !ok {
 		return nil
 	}
 
-	return s.q.UpsertFootprint(ctx, tx, &dbsqlc.UpsertFootprintParams{
+	cpu := dbsqlc.UpsertFootprintParams{
 		ShapeKey: f.ShapeKey, Source: string(f.Source), Samples: int32Of(f.Samples),
 		MemoryPeakBytes: f.MemoryPeakBytes, MemoryFloorBytes: f.MemoryFloorBytes, FloorPassed: int32Of(f.FloorPassed),
 		DevicePeakBytes: f.DevicePeakBytes, CpuMilli: f.CPUMilli, DurationNs: int64(f.Duration),
+	}
+	if class == berth.ClassCPU {
+		return s.q.UpsertFootprint(ctx, tx, &cpu)
+	}
+
+	return s.q.UpsertDeviceFootprint(ctx, tx, &dbsqlc.UpsertDeviceFootprintParams{
+		ShapeKey: cpu.ShapeKey, DeviceClass: string(class), Source: cpu.Source, Samples: cpu.Samples,
+		MemoryPeakBytes: cpu.MemoryPeakBytes, MemoryFloorBytes: cpu.MemoryFloorBytes, FloorPassed: cpu.FloorPassed,
+		DevicePeakBytes: cpu.DevicePeakBytes, CpuMilli: cpu.CpuMilli, DurationNs: cpu.DurationNs,
 	})
 }
 
-// Footprint returns what is known of a shape, or nil.
-func (s *Store) Footprint(ctx context.Context, shapeKey string) (*berth.Footprint, error) {
-	f, err := s.footprint(ctx, s.pool, shapeKey)
+// Footprints returns what is known of several shapes, by key.
+func (s *Store) Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprints, error) {
+	known, err := s.footprintsOf(ctx, s.pool, shapeKeys)
 
-	return f, translate(err, "reading footprint")
+	return known, translate(err, "reading footprints")
 }
 
-func (s *Store) footprint(ctx context.Context, db dbsqlc.DBTX, shapeKey string) (*berth.Footprint, error) {
-	rows, err := s.q.FootprintsOfShapes(ctx, db, []string{shapeKey})
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
+func (s *Store) footprintsOf(ctx context.Context, db dbsqlc.DBTX, shapeKeys []string) (map[string]berth.Footprints, error) {
+	rows, err := s.q.FootprintsOfShapes(ctx, db, append([]string{}, shapeKeys...)) // NULL is not the empty list
 
-	f := toFootprint(rows[0])
-
-	return &f, nil
+	return toFootprints(rows), err
 }
 
 // GetAttempt returns an attempt. Errors: not_found.

@@ -100,9 +100,10 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 	return a
 }
 
-func toFootprint(row dbsqlc.Footprint) berth.Footprint {
+func toFootprint(row dbsqlc.ClassFootprint) berth.Footprint {
 	return berth.Footprint{
 		ShapeKey:         row.ShapeKey,
+		Class:            berth.DeviceClass(row.DeviceClass),
 		Source:           berth.FootprintSource(row.Source),
 		Samples:          int(row.Samples),
 		MemoryPeakBytes:  row.MemoryPeakBytes,
@@ -113,6 +114,22 @@ func toFootprint(row dbsqlc.Footprint) berth.Footprint {
 		Duration:         berth.Duration(row.DurationNs),
 		MeasuredAt:       row.MeasuredAt.UTC(),
 	}
+}
+
+// toFootprints groups footprints by their shape's key.
+func toFootprints(rows []dbsqlc.ClassFootprint) map[string]berth.Footprints {
+	known := make(map[string]berth.Footprints)
+
+	for _, row := range rows {
+		f := toFootprint(row)
+		if known[f.ShapeKey] == nil {
+			known[f.ShapeKey] = berth.Footprints{}
+		}
+
+		known[f.ShapeKey][f.Class] = f
+	}
+
+	return known
 }
 
 func toHost(row dbsqlc.ListHostsRow) berth.Host {

@@ -23,12 +23,8 @@ func (b *bundle) waiting(t *testing.T) map[string]int64 {
 	sizes := make(map[string]int64, len(queue.Waiting))
 
 	for _, r := range queue.Waiting {
-		var footprint *berth.Footprint
-		if f, ok := queue.Footprints[r.ShapeKey]; ok {
-			footprint = &f
-		}
-
-		demand, _ := memory.Size(memory.Ask{SweepID: r.SweepID, Resources: r.Resources, Last: r.Last}, footprint, queue.Hosts)
+		known := queue.Footprints[r.ShapeKey].Of(berth.ClassCPU)
+		demand, _ := memory.Size(memory.Ask{SweepID: r.SweepID, Resources: r.Resources, Last: r.Last}, known, queue.Hosts)
 		sizes[r.AttemptID] = demand.MemoryBytes
 	}
 
@@ -69,6 +65,70 @@ func (b *bundle) runs(t *testing.T, r berth.PlacementRequest, kind berth.Failure
 	})))
 }
 
+// footprint is what is known of a shape on a host's cores.
+func (b *bundle) footprint(t *testing.T, shapeKey string) *berth.Footprint {
+	t.Helper()
+
+	known, err := b.store.Footprints(t.Context(), []string{shapeKey})
+	require.NoError(t, err)
+
+	return known[shapeKey].Of(berth.ClassCPU)
+}
+
+// What an attempt used teaches the class of device that it ran on, and no other.
+func TestFinishAttempt_TeachesItsClass(t *testing.T) {
+	t.Parallel()
+
+	const h200 = "NVIDIA H200"
+
+	b := setup(t)
+	b.host.Devices = []berth.Device{{
+		ID: "GPU-1", Model: h200, Mode: berth.SharingTimeSlicing, MemoryBytes: 100 * gib, FreeBytes: 100 * gib, MaxContexts: 48,
+	}}
+	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+
+	first := b.request(t, 4*gib)
+	b.runs(t, first, berth.FailureOK, 175*mib)
+
+	onGPU := b.request(t, 4*gib)
+	onGPU.Demand.DeviceBytes = 2 * gib
+	_, err := b.store.Place(t.Context(), map[string]berth.Placement{
+		onGPU.AttemptID: {HostID: b.host.ID, DeviceID: "GPU-1", Class: h200, Demand: onGPU.Demand},
+	})
+	require.NoError(t, err)
+
+	status, err := b.store.PlacementStatus(t.Context(), onGPU.AttemptID)
+	require.NoError(t, err)
+	require.NoError(t, b.store.FinishAttempt(t.Context(), result(onGPU, status.Token, berth.Outcome{
+		Kind: berth.FailureOK, Message: "m", FinishedAt: time.Now(),
+		Usage: berth.Usage{MemoryPeakBytes: 2 * gib, DevicePeakBytes: 910 * mib, Samples: 9, Wall: berth.Duration(time.Minute)},
+	})))
+
+	known, err := b.store.Footprints(t.Context(), []string{first.ShapeKey})
+	require.NoError(t, err)
+	require.Len(t, known[first.ShapeKey], 2)
+
+	cpu, gpu := known[first.ShapeKey].Of(berth.ClassCPU), known[first.ShapeKey].Of(h200)
+	require.Equal(t, []int64{175 * mib, 0, 1}, []int64{cpu.MemoryPeakBytes, cpu.DevicePeakBytes, int64(cpu.Samples)})
+	require.Equal(t, []int64{2 * gib, 910 * mib, 1}, []int64{gpu.MemoryPeakBytes, gpu.DevicePeakBytes, int64(gpu.Samples)})
+	require.Nil(t, known[first.ShapeKey].Of("NVIDIA A30"))
+
+	all, err := b.store.ListFootprints(t.Context(), "", 1)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, []berth.Footprint{*cpu, *gpu}, all[0].Footprints)
+
+	found, err := b.store.FindFootprint(t.Context(), first.ShapeKey[:5])
+	require.NoError(t, err)
+	require.Equal(t, all[0], found)
+
+	require.NoError(t, b.store.ForgetFootprint(t.Context(), first.ShapeKey))
+	known, err = b.store.Footprints(t.Context(), []string{first.ShapeKey})
+	require.NoError(t, err)
+	require.Empty(t, known)
+	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.ForgetFootprint(t.Context(), first.ShapeKey)))
+}
+
 // One trial that can never fit leaves the others of its shape as they were.
 func TestFinishAttempt_AnOutlierDoesNotHoldTheShape(t *testing.T) {
 	t.Parallel()
@@ -100,8 +160,7 @@ func TestFinishAttempt_AnOutlierDoesNotHoldTheShape(t *testing.T) {
 
 	require.Equal(t, int64(256*mib), b.waiting(t)[sibling.AttemptID], "and those that still wait ask for their own size again")
 
-	f, err := b.store.Footprint(t.Context(), sibling.ShapeKey)
-	require.NoError(t, err)
+	f := b.footprint(t, sibling.ShapeKey)
 	require.Zero(t, f.MemoryFloorBytes)
 	require.Equal(t, int64(175*mib), f.MemoryPeakBytes)
 }
@@ -116,8 +175,8 @@ func TestFinishAttempt_CountsRunsSinceTheFloor(t *testing.T) {
 	all, err := b.store.ListFootprints(t.Context(), "", 10)
 	require.NoError(t, err)
 	require.Len(t, all, 1)
-	require.Equal(t, int64(gib), all[0].Footprint.MemoryFloorBytes)
-	require.Equal(t, 1, all[0].Footprint.FloorPassed)
+	require.Equal(t, int64(gib), all[0].Footprints[0].MemoryFloorBytes)
+	require.Equal(t, 1, all[0].Footprints[0].FloorPassed)
 }
 
 // The memory peaks after the part that the probe measured: siblings that wait
@@ -173,8 +232,7 @@ func TestFinishAttempt_RunWithAGap(t *testing.T) {
 	require.NoError(t, b.store.FinishAttempt(t.Context(), done))
 	require.Equal(t, map[string]int64{sibling.AttemptID: 2 * gib}, b.waiting(t))
 
-	f, err := b.store.Footprint(t.Context(), r.ShapeKey)
-	require.NoError(t, err)
+	f := b.footprint(t, r.ShapeKey)
 	require.Equal(t, berth.FootprintPartial, f.Source)
 	require.Zero(t, f.Samples)
 

@@ -137,8 +137,7 @@ func TestPlace_BooksOnceAndReleasesOnce(t *testing.T) {
 	require.Zero(t, memory)
 	require.Zero(t, cpu)
 
-	f, err := b.store.Footprint(t.Context(), r.ShapeKey)
-	require.NoError(t, err)
+	f := b.footprint(t, r.ShapeKey)
 	require.Equal(t, 1, f.Samples, "a repeated commit teaches once")
 	require.Equal(t, int64(gib), f.MemoryPeakBytes)
 	require.Equal(t, int64(500), f.CPUMilli)
@@ -374,7 +373,7 @@ func TestQueue_WhatRequestsAreSizedBy(t *testing.T) {
 
 	queue, err := b.store.Queue(t.Context(), 10)
 	require.NoError(t, err)
-	require.Equal(t, int64(gib), queue.Footprints[told.ShapeKey].MemoryPeakBytes)
+	require.Equal(t, int64(gib), queue.Footprints[told.ShapeKey][berth.ClassCPU].MemoryPeakBytes)
 
 	last, resources := map[string]*berth.LastOOM{}, map[string]berth.Resources{}
 	for _, r := range queue.Waiting {

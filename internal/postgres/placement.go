@@ -184,32 +184,18 @@ func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err er
 		}
 
 		queue.Waiting, queue.Sweeps = toQueue(rows, running)
-		queue.Footprints, err = s.footprintsOf(ctx, tx, queue.Waiting)
+
+		keys := make(map[string]bool)
+		for _, r := range queue.Waiting {
+			keys[r.ShapeKey] = true
+		}
+
+		queue.Footprints, err = s.footprintsOf(ctx, tx, slices.Collect(maps.Keys(keys)))
 
 		return err
 	})
 
 	return queue, err
-}
-
-// footprintsOf is what is known of the shapes of these requests, by shape.
-func (s *Store) footprintsOf(ctx context.Context, tx pgx.Tx, waiting []berth.WaitingRequest) (map[string]berth.Footprint, error) {
-	keys := make(map[string]bool)
-	for _, r := range waiting {
-		keys[r.ShapeKey] = true
-	}
-
-	known, err := s.q.FootprintsOfShapes(ctx, tx, slices.Collect(maps.Keys(keys)))
-	if err != nil {
-		return nil, err
-	}
-
-	footprints := make(map[string]berth.Footprint, len(known))
-	for _, f := range known {
-		footprints[f.ShapeKey] = toFootprint(f)
-	}
-
-	return footprints, nil
 }
 
 func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunningBySweepRow) ([]berth.WaitingRequest, map[string]berth.SweepUse) {

@@ -85,64 +85,71 @@ func (s *Store) ReadLog(ctx context.Context, attemptID string, offset int64, lim
 	})
 }
 
-// ListFootprints returns footprints by shape key, those after the given one.
+// ListFootprints returns so many shapes that were measured, by key, those after
+// the given one.
 func (s *Store) ListFootprints(ctx context.Context, after string, limit int) ([]berth.ProbedShape, error) {
 	rows, err := s.q.ListFootprints(ctx, s.pool, after, int32Of(limit))
 	if err != nil {
 		return nil, translate(err, "listing footprints")
 	}
 
-	return convertAll(rows, toProbedShape)
+	return toProbedShapes(rows)
 }
 
-// FindFootprint returns the one footprint whose shape key starts with prefix.
+// FindFootprint returns the one measured shape whose key starts with prefix.
 // Errors: not_found; conflict when several do.
 func (s *Store) FindFootprint(ctx context.Context, prefix string) (berth.ProbedShape, error) {
 	rows, err := s.q.FindFootprints(ctx, s.pool, prefix)
+	if err != nil {
+		return berth.ProbedShape{}, translate(err, "finding footprint")
+	}
+
+	list := make([]dbsqlc.ListFootprintsRow, len(rows))
+	for i, row := range rows {
+		list[i] = dbsqlc.ListFootprintsRow(row)
+	}
+
+	shapes, err := toProbedShapes(list)
 
 	switch {
 	case err != nil:
-		return berth.ProbedShape{}, translate(err, "finding footprint")
-	case len(rows) == 0:
+		return berth.ProbedShape{}, err
+	case len(shapes) == 0:
 		return berth.ProbedShape{}, berth.Errorf(berth.KindNotFound, "no shape with a key that starts with %q was measured", prefix)
-	case len(rows) > 1:
+	case len(shapes) > 1:
 		return berth.ProbedShape{}, berth.Errorf(berth.KindConflict, "several shapes have a key that starts with %q; give more of it", prefix)
 	default:
-		return toProbedShape(dbsqlc.ListFootprintsRow(rows[0]))
+		return shapes[0], nil
 	}
 }
 
-func toProbedShape(row dbsqlc.ListFootprintsRow) (berth.ProbedShape, error) {
-	p := berth.ProbedShape{Footprint: toFootprint(dbsqlc.Footprint{
-		ShapeKey: row.ShapeKey, Source: row.Source, Samples: row.Samples, MemoryPeakBytes: row.MemoryPeakBytes,
-		MemoryFloorBytes: row.MemoryFloorBytes, FloorPassed: row.FloorPassed, DevicePeakBytes: row.DevicePeakBytes, CpuMilli: row.CpuMilli,
-		DurationNs: row.DurationNs, MeasuredAt: row.MeasuredAt,
-	})}
+// toProbedShapes groups the classes of each shape, which follow one another.
+func toProbedShapes(rows []dbsqlc.ListFootprintsRow) ([]berth.ProbedShape, error) {
+	var shapes []berth.ProbedShape
 
-	err := decode(row.Shape, &p.Shape, "shape "+row.ShapeKey)
-
-	return p, err
-}
-
-// Footprints returns what is known of several shapes, by key.
-func (s *Store) Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprint, error) {
-	rows, err := s.q.FootprintsOfShapes(ctx, s.pool, append([]string{}, shapeKeys...))
-	if err != nil {
-		return nil, translate(err, "reading footprints")
-	}
-
-	known := make(map[string]berth.Footprint, len(rows))
 	for _, row := range rows {
-		known[row.ShapeKey] = toFootprint(row)
+		if len(shapes) == 0 || shapes[len(shapes)-1].Key != row.ShapeKey {
+			shapes = append(shapes, berth.ProbedShape{Key: row.ShapeKey})
+			if err := decode(row.Shape, &shapes[len(shapes)-1].Shape, "shape "+row.ShapeKey); err != nil {
+				return nil, err
+			}
+		}
+
+		last := &shapes[len(shapes)-1]
+		last.Footprints = append(last.Footprints, toFootprint(dbsqlc.ClassFootprint{
+			ShapeKey: row.ShapeKey, DeviceClass: row.DeviceClass, Source: row.Source, Samples: row.Samples, MemoryPeakBytes: row.MemoryPeakBytes,
+			MemoryFloorBytes: row.MemoryFloorBytes, FloorPassed: row.FloorPassed, DevicePeakBytes: row.DevicePeakBytes, CpuMilli: row.CpuMilli,
+			DurationNs: row.DurationNs, MeasuredAt: row.MeasuredAt,
+		}))
 	}
 
-	return known, nil
+	return shapes, nil
 }
 
-// ForgetFootprint deletes a footprint, so that the shape is probed anew.
+// ForgetFootprint deletes what is known of a shape, so that it is probed anew.
 // Errors: not_found.
 func (s *Store) ForgetFootprint(ctx context.Context, shapeKey string) error {
-	rows, err := s.q.DeleteFootprint(ctx, s.pool, shapeKey)
+	rows, err := s.q.DeleteFootprints(ctx, s.pool, shapeKey)
 
 	return must(rows, err, "forgetting footprint", "no footprint "+shapeKey)
 }

@@ -236,7 +236,7 @@ func TestPlannedTrial(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, r.TrialID, planned.ID)
 	require.Equal(t, "acc", planned.Spec.Objective.Metric)
-	require.Nil(t, planned.Footprint)
+	require.Empty(t, planned.Footprints)
 	require.Zero(t, planned.Attempts)
 
 	// The first attempt is the answer to the second request, and there is a third.

@@ -137,7 +137,8 @@ func (s *Store) PlannedTrial(ctx context.Context, sweepID string, number int) (b
 		return planned, err
 	}
 
-	planned.Footprint, err = s.Footprint(ctx, planned.ShapeKey)
+	known, err := s.Footprints(ctx, []string{planned.ShapeKey})
+	planned.Footprints = known[planned.ShapeKey]
 
 	return planned, err
 }

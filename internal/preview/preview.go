@@ -149,7 +149,7 @@ func (k *Sketch) Keys() []string {
 }
 
 // Preview says what the sweep would do on these hosts, knowing this.
-func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprint) Preview {
+func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprints) Preview {
 	p := Preview{Trials: k.planned, Enumerated: len(k.trials), Complete: k.complete, Shapes: slices.Clone(k.shapes)}
 	capacity := largest(hosts)
 
@@ -178,12 +178,10 @@ func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprint) P
 }
 
 // size decides what each trial of a shape would reserve, as the placer does.
-func (k *Sketch) size(shape *Shape, known map[string]berth.Footprint, hosts []berth.Host) {
-	var f *berth.Footprint
-
-	if found, ok := known[shape.Key]; ok {
-		f = &found
-		shape.Known = found
+func (k *Sketch) size(shape *Shape, known map[string]berth.Footprints, hosts []berth.Host) {
+	f := known[shape.Key].Of(berth.ClassCPU)
+	if f != nil {
+		shape.Known = *f
 	}
 
 	shape.Cached = memory.Known(f)

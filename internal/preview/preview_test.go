@@ -49,11 +49,9 @@ func see(t *testing.T, s berth.Spec, hosts []berth.Host, measured ...berth.Footp
 	sketch, err := preview.Enumerate(s, "sha256:1")
 	require.NoError(t, err)
 
-	known := map[string]berth.Footprint{}
-
+	known := map[string]berth.Footprints{}
 	for i, f := range measured {
-		f.ShapeKey = sketch.Keys()[i]
-		known[f.ShapeKey] = f
+		known[sketch.Keys()[i]] = berth.Footprints{berth.ClassCPU: f}
 	}
 
 	return sketch.Preview(hosts, known)
@@ -204,10 +202,11 @@ func TestEveryPreviewAddsUp(t *testing.T) {
 		sketch, err := preview.Enumerate(s, "sha256:1")
 		require.NoError(rt, err)
 
-		known := map[string]berth.Footprint{}
+		known := map[string]berth.Footprints{}
 		for _, key := range sketch.Keys() {
 			if rapid.Bool().Draw(rt, "known") {
-				known[key] = full(rapid.Int64Range(mib, 80*gib).Draw(rt, "peak"), time.Duration(rapid.Int64Range(1, math.MaxInt32).Draw(rt, "took")))
+				took := time.Duration(rapid.Int64Range(1, math.MaxInt32).Draw(rt, "took"))
+				known[key] = berth.Footprints{berth.ClassCPU: full(rapid.Int64Range(mib, 80*gib).Draw(rt, "peak"), took)}
 			}
 		}
 

@@ -95,7 +95,7 @@ SET state = 'finished', failure_kind = $1, message = $2, exit_code = $3, value =
     started_at = coalesce(u.started_at, $13), finished_at = $14
 FROM (SELECT a.id, a.container_id FROM attempts a WHERE a.id = $16 FOR UPDATE) was
 WHERE u.id = was.id AND u.token = $15 AND u.state IN ('placed', 'running')
-RETURNING (was.container_id = '' AND u.container_id <> '')::boolean
+RETURNING (was.container_id = '' AND u.container_id <> '')::boolean AS began, u.device_class
 `
 
 type FinishAttemptParams struct {
@@ -117,8 +117,13 @@ type FinishAttemptParams struct {
 	ID              string
 }
 
-// Returns whether the result is the first that the database hears of the container.
-func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttemptParams) (bool, error) {
+type FinishAttemptRow struct {
+	Began       bool
+	DeviceClass string
+}
+
+// Returns whether the result is the first that the database hears of the container, and what it ran on.
+func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttemptParams) (FinishAttemptRow, error) {
 	row := db.QueryRow(ctx, finishAttempt,
 		arg.FailureKind,
 		arg.Message,
@@ -137,9 +142,9 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 		arg.Token,
 		arg.ID,
 	)
-	var column_1 bool
-	err := row.Scan(&column_1)
-	return column_1, err
+	var i FinishAttemptRow
+	err := row.Scan(&i.Began, &i.DeviceClass)
+	return i, err
 }
 
 const getAssignee = `-- name: GetAssignee :one

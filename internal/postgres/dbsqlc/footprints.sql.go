@@ -10,39 +10,44 @@ import (
 	"time"
 )
 
-const deleteFootprint = `-- name: DeleteFootprint :execrows
-DELETE FROM footprints WHERE shape_key = $1
+const deleteFootprints = `-- name: DeleteFootprints :one
+WITH gpus AS (DELETE FROM device_footprints d WHERE d.shape_key = $1 RETURNING d.shape_key),
+    cpu AS (DELETE FROM footprints f WHERE f.shape_key = $1 RETURNING f.shape_key)
+SELECT ((SELECT count(*) FROM gpus) + (SELECT count(*) FROM cpu))::bigint
 `
 
-func (q *Queries) DeleteFootprint(ctx context.Context, db DBTX, shapeKey string) (int64, error) {
-	result, err := db.Exec(ctx, deleteFootprint, shapeKey)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+// Returns how many classes were forgotten.
+func (q *Queries) DeleteFootprints(ctx context.Context, db DBTX, shapeKey string) (int64, error) {
+	row := db.QueryRow(ctx, deleteFootprints, shapeKey)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const findFootprints = `-- name: FindFootprints :many
-SELECT f.shape_key, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.device_peak_bytes, f.cpu_milli, f.duration_ns, f.measured_at, f.floor_passed, s.shape FROM footprints f JOIN shapes s ON s.key = f.shape_key
-WHERE f.shape_key LIKE $1::text || '%'
-ORDER BY f.shape_key
-LIMIT 2
+SELECT f.shape_key, f.device_class, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.floor_passed, f.device_peak_bytes, f.cpu_milli, f.duration_ns, f.measured_at, s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
+WHERE f.shape_key IN (
+    SELECT DISTINCT k.shape_key FROM class_footprints k
+    WHERE k.shape_key LIKE $1::text || '%' ORDER BY k.shape_key LIMIT 2)
+ORDER BY f.shape_key, f.device_class <> 'cpu', f.device_class
 `
 
 type FindFootprintsRow struct {
 	ShapeKey         string
+	DeviceClass      string
 	Source           string
 	Samples          int32
 	MemoryPeakBytes  int64
 	MemoryFloorBytes int64
+	FloorPassed      int32
 	DevicePeakBytes  int64
 	CpuMilli         int64
 	DurationNs       int64
 	MeasuredAt       time.Time
-	FloorPassed      int32
 	Shape            []byte
 }
 
+// All classes of the shapes whose keys begin so, of two shapes at most.
 func (q *Queries) FindFootprints(ctx context.Context, db DBTX, prefix string) ([]FindFootprintsRow, error) {
 	rows, err := db.Query(ctx, findFootprints, prefix)
 	if err != nil {
@@ -54,15 +59,16 @@ func (q *Queries) FindFootprints(ctx context.Context, db DBTX, prefix string) ([
 		var i FindFootprintsRow
 		if err := rows.Scan(
 			&i.ShapeKey,
+			&i.DeviceClass,
 			&i.Source,
 			&i.Samples,
 			&i.MemoryPeakBytes,
 			&i.MemoryFloorBytes,
+			&i.FloorPassed,
 			&i.DevicePeakBytes,
 			&i.CpuMilli,
 			&i.DurationNs,
 			&i.MeasuredAt,
-			&i.FloorPassed,
 			&i.Shape,
 		); err != nil {
 			return nil, err
@@ -76,29 +82,30 @@ func (q *Queries) FindFootprints(ctx context.Context, db DBTX, prefix string) ([
 }
 
 const footprintsOfShapes = `-- name: FootprintsOfShapes :many
-SELECT shape_key, source, samples, memory_peak_bytes, memory_floor_bytes, device_peak_bytes, cpu_milli, duration_ns, measured_at, floor_passed FROM footprints WHERE shape_key = ANY ($1::text[])
+SELECT shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes, cpu_milli, duration_ns, measured_at FROM class_footprints WHERE shape_key = ANY ($1::text[])
 `
 
-func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []string) ([]Footprint, error) {
+func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []string) ([]ClassFootprint, error) {
 	rows, err := db.Query(ctx, footprintsOfShapes, shapeKeys)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Footprint
+	var items []ClassFootprint
 	for rows.Next() {
-		var i Footprint
+		var i ClassFootprint
 		if err := rows.Scan(
 			&i.ShapeKey,
+			&i.DeviceClass,
 			&i.Source,
 			&i.Samples,
 			&i.MemoryPeakBytes,
 			&i.MemoryFloorBytes,
+			&i.FloorPassed,
 			&i.DevicePeakBytes,
 			&i.CpuMilli,
 			&i.DurationNs,
 			&i.MeasuredAt,
-			&i.FloorPassed,
 		); err != nil {
 			return nil, err
 		}
@@ -111,26 +118,29 @@ func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []s
 }
 
 const listFootprints = `-- name: ListFootprints :many
-SELECT f.shape_key, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.device_peak_bytes, f.cpu_milli, f.duration_ns, f.measured_at, f.floor_passed, s.shape FROM footprints f JOIN shapes s ON s.key = f.shape_key
-WHERE f.shape_key > $1
-ORDER BY f.shape_key
-LIMIT $2
+SELECT f.shape_key, f.device_class, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.floor_passed, f.device_peak_bytes, f.cpu_milli, f.duration_ns, f.measured_at, s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
+WHERE f.shape_key IN (
+    SELECT DISTINCT k.shape_key FROM class_footprints k
+    WHERE k.shape_key > $1 ORDER BY k.shape_key LIMIT $2)
+ORDER BY f.shape_key, f.device_class <> 'cpu', f.device_class
 `
 
 type ListFootprintsRow struct {
 	ShapeKey         string
+	DeviceClass      string
 	Source           string
 	Samples          int32
 	MemoryPeakBytes  int64
 	MemoryFloorBytes int64
+	FloorPassed      int32
 	DevicePeakBytes  int64
 	CpuMilli         int64
 	DurationNs       int64
 	MeasuredAt       time.Time
-	FloorPassed      int32
 	Shape            []byte
 }
 
+// All classes of so many shapes.
 func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, maxRows int32) ([]ListFootprintsRow, error) {
 	rows, err := db.Query(ctx, listFootprints, afterKey, maxRows)
 	if err != nil {
@@ -142,15 +152,16 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 		var i ListFootprintsRow
 		if err := rows.Scan(
 			&i.ShapeKey,
+			&i.DeviceClass,
 			&i.Source,
 			&i.Samples,
 			&i.MemoryPeakBytes,
 			&i.MemoryFloorBytes,
+			&i.FloorPassed,
 			&i.DevicePeakBytes,
 			&i.CpuMilli,
 			&i.DurationNs,
 			&i.MeasuredAt,
-			&i.FloorPassed,
 			&i.Shape,
 		); err != nil {
 			return nil, err
@@ -161,6 +172,45 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 		return nil, err
 	}
 	return items, nil
+}
+
+const upsertDeviceFootprint = `-- name: UpsertDeviceFootprint :exec
+INSERT INTO device_footprints (shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes, cpu_milli,
+    duration_ns)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+ON CONFLICT (shape_key, device_class) DO UPDATE SET
+    source = excluded.source, samples = excluded.samples, memory_peak_bytes = excluded.memory_peak_bytes,
+    memory_floor_bytes = excluded.memory_floor_bytes, floor_passed = excluded.floor_passed, device_peak_bytes = excluded.device_peak_bytes,
+    cpu_milli = excluded.cpu_milli, duration_ns = excluded.duration_ns, measured_at = now()
+`
+
+type UpsertDeviceFootprintParams struct {
+	ShapeKey         string
+	DeviceClass      string
+	Source           string
+	Samples          int32
+	MemoryPeakBytes  int64
+	MemoryFloorBytes int64
+	FloorPassed      int32
+	DevicePeakBytes  int64
+	CpuMilli         int64
+	DurationNs       int64
+}
+
+func (q *Queries) UpsertDeviceFootprint(ctx context.Context, db DBTX, arg *UpsertDeviceFootprintParams) error {
+	_, err := db.Exec(ctx, upsertDeviceFootprint,
+		arg.ShapeKey,
+		arg.DeviceClass,
+		arg.Source,
+		arg.Samples,
+		arg.MemoryPeakBytes,
+		arg.MemoryFloorBytes,
+		arg.FloorPassed,
+		arg.DevicePeakBytes,
+		arg.CpuMilli,
+		arg.DurationNs,
+	)
+	return err
 }
 
 const upsertFootprint = `-- name: UpsertFootprint :exec

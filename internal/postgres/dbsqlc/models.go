@@ -68,6 +68,20 @@ type AuditLog struct {
 	Result string
 }
 
+type ClassFootprint struct {
+	ShapeKey         string
+	DeviceClass      string
+	Source           string
+	Samples          int32
+	MemoryPeakBytes  int64
+	MemoryFloorBytes int64
+	FloorPassed      int32
+	DevicePeakBytes  int64
+	CpuMilli         int64
+	DurationNs       int64
+	MeasuredAt       time.Time
+}
+
 type Device struct {
 	ID               string
 	HostID           string
@@ -83,6 +97,20 @@ type Device struct {
 	MaxAttempts      int32
 	Problem          string
 	Found            bool
+}
+
+type DeviceFootprint struct {
+	ShapeKey         string
+	DeviceClass      string
+	Source           string
+	Samples          int32
+	MemoryPeakBytes  int64
+	MemoryFloorBytes int64
+	FloorPassed      int32
+	DevicePeakBytes  int64
+	CpuMilli         int64
+	DurationNs       int64
+	MeasuredAt       time.Time
 }
 
 type Event struct {

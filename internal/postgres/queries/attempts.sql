@@ -34,7 +34,7 @@ WITH running AS (
 SELECT running.id FROM running;
 
 -- name: FinishAttempt :one
--- Returns whether the result is the first that the database hears of the container.
+-- Returns whether the result is the first that the database hears of the container, and what it ran on.
 UPDATE attempts u
 SET state = 'finished', failure_kind = @failure_kind, message = @message, exit_code = @exit_code, value = @value,
     memory_peak_bytes = @memory_peak_bytes, device_peak_bytes = @device_peak_bytes, cpu_ns = @cpu_ns,
@@ -43,7 +43,7 @@ SET state = 'finished', failure_kind = @failure_kind, message = @message, exit_c
     started_at = coalesce(u.started_at, @started_at), finished_at = @finished_at
 FROM (SELECT a.id, a.container_id FROM attempts a WHERE a.id = @id FOR UPDATE) was
 WHERE u.id = was.id AND u.token = @token AND u.state IN ('placed', 'running')
-RETURNING (was.container_id = '' AND u.container_id <> '')::boolean;
+RETURNING (was.container_id = '' AND u.container_id <> '')::boolean AS began, u.device_class;
 
 -- name: NoteStart :exec
 -- As MarkAttemptRunning, of a start that the result is the first to tell of, and that may be long ago: what failed since
