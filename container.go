@@ -20,7 +20,8 @@ type Launch struct {
 	ShmBytes    int64             `json:"shm_bytes"`
 	CPUMilli    int64             `json:"cpu_milli"`
 	Network     bool              `json:"network,omitempty"`
-	User        string            `json:"user,omitempty"` // uid:gid; empty = the image's, or an unprivileged one
+	DeviceID    string            `json:"device_id,omitempty"` // the one GPU that it sees; empty = none
+	User        string            `json:"user,omitempty"`      // uid:gid; empty = the image's, or an unprivileged one
 
 	// SpecHash is the hash on the label of the container that this launch made.
 	// Empty = not known: then attempt and token alone identify the container,

@@ -19,6 +19,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -65,6 +66,7 @@ type Docker struct {
 	short  *client.Client // ends every request after APITimeout
 	long   *client.Client // for wait, logs, events and stop: the caller's context ends those
 	away   absence
+	gpus   atomic.Pointer[map[string]gpuAccess] // by UUID; nil = none
 }
 
 // New returns a Docker. It does not talk to the daemon yet, which may be down.

@@ -105,12 +105,19 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 		return berth.Container{}, err
 	}
 
+	way, err := d.gpu(l)
+	if err != nil {
+		return berth.Container{}, err
+	}
+
 	user := ResolveUser(image.User, l.User)
+	config, host := containerConfig(l, user.Name, d.labels(l)), sealed(hostConfig(l), l.MemoryBytes, image.Volumes)
+	withGPU(config, host, way)
 
 	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
 
-	made, err := d.long.ContainerCreate(bounded, containerConfig(l, user.Name, d.labels(l)), sealed(hostConfig(l), l.MemoryBytes, image.Volumes), nil, nil, name)
+	made, err := d.long.ContainerCreate(bounded, config, host, nil, nil, name)
 
 	switch {
 	case err == nil:

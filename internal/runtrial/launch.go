@@ -96,6 +96,7 @@ func (r *run) newLaunch() (berth.Launch, error) {
 		ShmBytes:    int64(s.Resources.ShmSize),
 		CPUMilli:    demand.CPUMilli,
 		Network:     s.Network,
+		DeviceID:    r.who.Attempt.DeviceID,
 	}, nil
 }
 
