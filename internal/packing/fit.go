@@ -38,17 +38,8 @@ func (s *site) check(r *Request, at *spot) rule {
 		return broken
 	}
 
-	switch {
-	case s.State != berth.HostReady:
-		return breaksState
-	case s.cordonedFor(r.SweepID) && !s.testDue(r.SweepID):
-		return breaksCordon
-	case s.DiskLow():
-		return breaksDisk
-	case slices.Contains(r.avoid, s.ID):
-		return breaksCordon
-	case s.kept > 0:
-		return breaksKept
+	if broken := s.closed(r); broken != fits {
+		return broken
 	}
 
 	if broken := s.checkHost(d); broken != fits {
@@ -60,6 +51,24 @@ func (s *site) check(r *Request, at *spot) rule {
 	}
 
 	return fits
+}
+
+// closed returns why the host takes nothing of the request's, whatever its size.
+func (s *site) closed(r *Request) rule {
+	switch {
+	case s.State != berth.HostReady:
+		return breaksState
+	case s.cordonedFor(r.SweepID) && !s.testDue(r.SweepID):
+		return breaksCordon
+	case s.DiskLow():
+		return breaksDisk
+	case slices.Contains(r.avoid, s.ID):
+		return breaksCordon
+	case s.kept > 0:
+		return breaksKept
+	default:
+		return fits
+	}
 }
 
 // never returns the constraint that the demand would break at the spot with

@@ -22,9 +22,10 @@ type ledger struct {
 type site struct {
 	berth.Host
 
-	capacity int64  // bytes that leases may hold together
-	spots    []spot // where an attempt can be: the cores alone, then each GPU by id
-	claimed  bool   // by an overdue request, whose turns decide when it is kept free
+	capacity int64   // bytes that leases may hold together
+	spots    []spot  // where an attempt can be: the cores alone, then each GPU by id
+	room     []int64 // by class: no GPU of it has more memory for another attempt
+	claimed  bool    // by an overdue request, whose turns decide when it is kept free
 
 	kept time.Duration // the turn for which it is kept free, for an attempt that has waited longer; 0 = open to all
 }
@@ -59,7 +60,8 @@ func newLedger(hosts []berth.Host) *ledger {
 		h.Devices = slices.Clone(h.Devices)
 		slices.SortFunc(h.Devices, func(a, b berth.Device) int { return cmp.Compare(a.ID, b.ID) })
 
-		s := site{Host: h, capacity: h.CapacityBytes(), spots: l.spotsOf(h.Devices)}
+		s := site{Host: h, capacity: h.CapacityBytes(), spots: l.spotsOf(h.Devices), room: make([]int64, len(l.classes))}
+		s.measure()
 
 		if h.State == berth.HostFormer {
 			l.former = append(l.former, s)
@@ -191,17 +193,19 @@ func (l *ledger) place(r *Request) (berth.Placement, bool) {
 
 	for i := range l.hosts {
 		s := &l.hosts[i]
+		if s.closed(r) != fits {
+			continue
+		}
 
-		for j := range s.spots {
-			at := &s.spots[j]
-			if r.on[at.class] == nil || s.check(r, at) != fits {
+		for class, d := range r.on {
+			if d == nil || d.DeviceBytes > s.room[class] || s.checkHost(d) != fits {
 				continue
 			}
 
-			c := s.candidate(r.on[at.class], at)
-			c.host, c.spot, c.trust = i, j, s.trust(r)
+			c, ok := s.best(d, class)
+			c.host, c.trust = i, s.trust(r)
 
-			if !found || c.better(best) {
+			if ok && (!found || c.better(best)) {
 				best, found = c, true
 			}
 		}
@@ -212,6 +216,37 @@ func (l *ledger) place(r *Request) (berth.Placement, bool) {
 	}
 
 	return l.book(best, r), true
+}
+
+// best is the best spot of a class for a demand that the host itself has room for.
+func (s *site) best(d *berth.Demand, class int) (best candidate, found bool) {
+	for i := range s.spots {
+		at := &s.spots[i]
+		if at.class != class || at.device >= 0 && s.checkDevice(d, at) != fits {
+			continue
+		}
+
+		c := s.candidate(d, at)
+		c.spot = i
+
+		if !found || c.better(best) {
+			best, found = c, true
+		}
+	}
+
+	return best, found
+}
+
+// measure finds out how much room the GPUs of the host have.
+func (s *site) measure() {
+	clear(s.room)
+
+	for i := range s.spots {
+		if at := &s.spots[i]; at.device >= 0 {
+			dev := &s.Devices[at.device]
+			s.room[at.class] = max(s.room[at.class], min(dev.CapacityBytes(), dev.FreeBytes)-dev.ReservedBytes)
+		}
+	}
 }
 
 // candidate is how the spot looks with the demand on it.
@@ -229,8 +264,8 @@ func (s *site) candidate(d *berth.Demand, at *spot) candidate {
 	return candidate{load: load, slack: s.capacity - memory}
 }
 
-// book books the request on a candidate. One that is to be alone on its host
-// gets all that the host has for it: it asked for what the largest had then.
+// book books the request on a candidate. One that is to be alone on its host, or
+// its GPU, gets all that this has for it: it asked for what the largest had then.
 func (l *ledger) book(c candidate, r *Request) berth.Placement {
 	s := &l.hosts[c.host]
 	at := &s.spots[c.spot]
@@ -239,6 +274,11 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 
 	if d.Exclusive {
 		d.MemoryBytes = max(d.MemoryBytes, berth.AloneBytes(s.capacity, s.MemoryFreeBytes)-s.MemoryReservedBytes)
+	}
+
+	if d.ExclusiveDevice {
+		dev := &s.Devices[at.device]
+		d.DeviceBytes = max(d.DeviceBytes, min(dev.CapacityBytes(), dev.FreeBytes)-dev.ReservedBytes)
 	}
 
 	placement.Demand = d
@@ -257,6 +297,7 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 		dev.Attempts++
 		dev.Exclusive = dev.Exclusive || d.ExclusiveDevice
 		placement.DeviceID = dev.ID
+		s.measure()
 	}
 
 	return placement
