@@ -7,6 +7,13 @@ GO ?= go
 # Packages of this module, without what only tools need.
 PACKAGES := ./...
 
+# NVIDIA's library is bound to symbol by symbol, when one is first called. Some
+# compilers (Ubuntu's) bind all at the start by default, and berth would not start
+# on a machine without that library.
+export CGO_LDFLAGS ?= -O2 -g -Wl,-z,lazy
+# NVIDIA's header has a screen full of these.
+export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
+
 .PHONY: help
 help: ## List what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-zA-Z\/_-]*:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +73,10 @@ test/chaos: build images ## Random sweeps under random faults, then the invarian
 test/oracle: build images ## Take each mend out again, and demand that chaos notices within fifteen minutes (ROWS=A1,A2, SEED=)
 	@scripts/test-oracle
 
+.PHONY: test/gpu
+test/gpu: ## Read this machine's GPUs through NVIDIA's library, and check what must hold of any
+	$(GO) test -count=1 -tags gpu -run TestReal -v ./internal/nvml
+
 .PHONY: lint
 lint: ## Run shellcheck, golangci-lint and workflowcheck
 	@scripts/lint-shell
@@ -82,9 +93,10 @@ generate: ## Regenerate the code made from SQL and from the API's description
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) generate ./api/...
 
 .PHONY: verify
-verify: generate ## Fail when generated code is not what its source makes
+verify: generate ## Fail when generated code is not what its source makes, or cgo is needed
 	@git diff --exit-code -- api internal/postgres/dbsqlc || { echo "generated code is stale: commit what 'make generate' made" >&2; exit 1; }
 	$(GO) mod tidy -diff
+	CGO_ENABLED=0 $(GO) build ./...
 
 .PHONY: bench/overhead
 bench/overhead: build images ## Compare a sweep of TensorFlow trials with a docker run loop of the same flags (ROUNDS=4)

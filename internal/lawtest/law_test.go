@@ -17,11 +17,11 @@ const module = "github.com/berthml/berth"
 // it accepts can run.
 var rows = [][]string{
 	{""},
-	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client"},
+	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "internal/gpu"},
 	{"internal/search"},
 	{"internal/spec", "internal/packing", "internal/memory", "internal/failure"},
 	{
-		"activities", "internal/docker", "internal/cgroup", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention",
+		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention",
 		"internal/runtrial", "internal/preview", "internal/devstack", "internal/config",
 		"internal/simulate",
 	},
@@ -32,7 +32,7 @@ var rows = [][]string{
 }
 
 // support is for tests: it may know everything, and nothing else knows it.
-var support = []string{"internal/pgtest", "internal/runtimetest", "internal/ledgertest", "internal/fake", "internal/fault", "internal/e2e", "internal/lawtest", "api/apitest"}
+var support = []string{"internal/pgtest", "internal/runtimetest", "internal/ledgertest", "internal/fake", "internal/fault", "internal/e2e", "internal/lawtest", "internal/gpu/gputest", "api/apitest"}
 
 // only narrows what the rows allow, by prefix of the importer.
 var only = map[string][]string{
@@ -47,6 +47,8 @@ var only = map[string][]string{
 // homes says who may import a third-party library: one home each, and tests.
 var homes = map[string][]string{
 	"github.com/docker/docker":             {"internal/docker"},
+	"github.com/NVIDIA/go-nvml":            {"internal/nvml"},
+	"C":                                    {"internal/nvml"},
 	"github.com/jackc/pgx":                 {"internal/postgres", "internal/postgres/dbsqlc"},
 	"github.com/gin-gonic/gin":             {"api", "api/openapi"},
 	"github.com/getkin/kin-openapi":        {"api", "api/openapi"},

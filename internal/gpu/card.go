@@ -1,0 +1,93 @@
+package gpu
+
+import (
+	"math"
+	"time"
+)
+
+// Inventory is what a machine has.
+type Inventory struct {
+	DriverVersion string   // such as 580.159.04; empty = not known
+	CUDAVersion   string   // newest version that the driver runs, such as 13.0; empty = not known
+	Cards         []Card   // in the driver's order, MIG devices after their card; each UUID once
+	Warnings      []string // what is missing and what a person should do, in plain words
+}
+
+// Card is one GPU, or one MIG device of a GPU in MIG mode.
+type Card struct {
+	UUID        string // as the driver and CDI write it: GPU-…, or MIG-… for a MIG device
+	Model       string // such as NVIDIA H200; of a MIG device, its card's
+	Profile     string // of a MIG device, such as 1g.18gb; empty = a whole GPU
+	Parent      string // UUID of the card that a MIG device is part of; empty = a whole GPU
+	MemoryBytes int64  // in all, what the driver reserves included
+	Major       int    // of the compute capability, such as 9; 0 = not known
+	Minor       int    // such as 0
+
+	// MIG says that MIG mode is on. Such a card takes nothing itself: its MIG
+	// devices are cards of their own.
+	MIG bool
+
+	// Activity says that Driver.Activity measures this card's SMs (by GPM: Hopper
+	// or newer). It was tried, not only asked for.
+	Activity bool
+
+	// Problem says why the card cannot be used, in plain words, and what to do;
+	// empty = it can.
+	Problem string
+}
+
+// Usable reports whether the card can take work.
+func (c Card) Usable() bool { return !c.MIG && c.Problem == "" }
+
+// Reading is what one card holds at one moment.
+type Reading struct {
+	At            time.Time
+	TotalBytes    int64 // = ReservedBytes + UsedBytes + FreeBytes
+	ReservedBytes int64 // by the driver, for itself; 0 = not known, and then in UsedBytes
+	UsedBytes     int64 // by all processes
+	FreeBytes     int64
+
+	// Processes are those that compute on the card, by ascending PID, each once.
+	Processes []Process
+	// ProcessesKnown: the driver lists processes here. When false, an empty list
+	// proves nothing.
+	ProcessesKnown bool
+}
+
+// Process is one process that computes on a card.
+type Process struct {
+	PID   int   // in the machine's PID namespace
+	Bytes int64 // of the card's memory; 0 = not known. Managed memory counts in part only
+	MPS   bool  // a client of NVIDIA's Multi-Process Service (type M+C in nvidia-smi)
+}
+
+// Activity is how busy one card was from From to To. On a card without GPM only
+// Utilisation is known, and From is the zero time.
+type Activity struct {
+	From, To      time.Time
+	SMActivity    Fraction // share of time that an SM had work, averaged over the SMs
+	SMOccupancy   Fraction // resident warps, of the most that the SMs hold
+	Tensor        Fraction // share of time that a tensor core was in use
+	DRAMBandwidth Fraction // of the most that the card's memory can carry
+
+	// Utilisation is what nvidia-smi calls so: share of time that at least one
+	// kernel ran. It overstates load: 0.97 where SMActivity was 0.07 (one H200,
+	// 12 small trials, 2026-11-21). The driver averages it over 1/6 s to 1 s.
+	Utilisation Fraction
+}
+
+// Fraction is a share from 0 to 1. The zero value means not known.
+type Fraction struct {
+	Value float64
+	Known bool
+}
+
+// Of returns v as a fraction. What exceeds 1, as averages of counters do now and
+// then, counts as 1. What is no number, or negative, is not known.
+func Of(v float64) Fraction {
+	if math.IsNaN(v) || v < 0 {
+		return Fraction{}
+	}
+
+	return Fraction{Value: min(v, 1), Known: true}
+}

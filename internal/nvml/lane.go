@@ -1,0 +1,236 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// lane calls the library: one call after the other, in one goroutine. So a call
+// that hangs holds one goroutine and one thread, however many callers there are.
+//
+//	idle ── call ──▶ calling ── answer ──▶ idle
+//	                    │ patience
+//	                    ▼
+//	                 overdue: callers fail at once ── answer ──▶ idle
+//
+// One lane serves all cards: the driver takes locks that its cards share, so one
+// that hangs on a card hangs for most questions about the others as well.
+type lane struct {
+	jobs    chan *job
+	closing chan struct{} // closed by stop
+	done    chan struct{} // closed when the goroutine has ended
+	once    sync.Once
+
+	mu      sync.Mutex
+	running *job // nil = the library is not being called
+}
+
+// job is one use of the library, which may be several calls.
+type job struct {
+	doing    string // for people: "reading GPU …"
+	patience time.Duration
+	run      func()
+	began    time.Time
+}
+
+// start starts the lane. last is called in its goroutine when it ends.
+func start(last func()) *lane {
+	l := &lane{jobs: make(chan *job), closing: make(chan struct{}), done: make(chan struct{})}
+
+	go l.serve(last)
+
+	return l
+}
+
+func (l *lane) serve(last func()) {
+	defer close(l.done)
+
+	for {
+		select {
+		case <-l.closing:
+			l.carryOut(&job{doing: "closing NVIDIA's library", run: last})
+
+			return
+		case j := <-l.jobs:
+			l.carryOut(j)
+		}
+	}
+}
+
+func (l *lane) carryOut(j *job) {
+	l.mu.Lock()
+	j.began, l.running = time.Now(), j
+	l.mu.Unlock()
+
+	j.run()
+
+	l.mu.Lock()
+	l.running = nil
+	l.mu.Unlock()
+}
+
+// stop ends the lane after the call that runs. It does not wait.
+func (l *lane) stop() { l.once.Do(func() { close(l.closing) }) }
+
+// ended reports whether the lane's goroutine is gone.
+func (l *lane) ended() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// hangs returns an error while a call is out that took longer than its patience.
+func (l *lane) hangs(doing string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.running == nil || time.Since(l.running.began) < l.running.patience {
+		return nil
+	}
+
+	return l.silence(doing)
+}
+
+// silence is the error of a caller that waited in vain. Call it with mu held.
+func (l *lane) silence(doing string) error {
+	if l.running == nil {
+		return berth.Errorf(berth.KindUnavailable, "%s: the NVIDIA driver answers too slowly: try again", doing)
+	}
+
+	return berth.Errorf(berth.KindUnavailable, "%s: the NVIDIA driver does not answer since %s (%s): look for XID lines in `dmesg`; if `nvidia-smi` hangs too, reboot the machine",
+		doing, l.running.began.Format(time.RFC3339), l.running.doing)
+}
+
+// tooLong is the error of a caller whose patience is at an end.
+func (l *lane) tooLong(doing string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return l.silence(doing)
+}
+
+// left is the error of a caller whose context ended. It keeps the cause.
+func (l *lane) left(ctx context.Context, doing string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.running == nil {
+		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	}
+
+	return fmt.Errorf("%s: no answer of the NVIDIA driver since %s (%s): %w",
+		doing, l.running.began.Format(time.RFC3339), l.running.doing, context.Cause(ctx))
+}
+
+func closed(doing string) error {
+	return berth.Errorf(berth.KindConflict, "%s: the reader of GPUs is closed", doing)
+}
+
+// ask runs use in the lane and returns what it returns. A caller that stops
+// waiting leaves use behind; its answer is dropped.
+// Errors: unavailable when the driver does not answer; the context's cause.
+func ask[T any](ctx context.Context, l *lane, patience time.Duration, doing string, use func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+
+	var none T
+
+	select {
+	case <-l.closing:
+		return none, closed(doing)
+	default:
+	}
+
+	if err := l.hangs(doing); err != nil {
+		return none, err
+	}
+
+	if ctx.Err() != nil {
+		return none, fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	}
+
+	answers := make(chan answer, 1) // the lane never waits for a caller
+	j := &job{doing: doing, patience: patience, run: func() {
+		value, err := use()
+		answers <- answer{value, err}
+	}}
+
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+
+	select {
+	case l.jobs <- j:
+	case <-l.closing:
+		return none, closed(doing)
+	case <-ctx.Done():
+		return none, l.left(ctx, doing)
+	case <-timer.C:
+		return none, l.tooLong(doing)
+	}
+
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
+		return none, l.left(ctx, doing)
+	case <-timer.C:
+		return none, l.tooLong(doing)
+	}
+}
+
+// abandoned are lanes of this process that were stopped while a call was out. As
+// long as one does not return no library is opened: a worker that tries again
+// every now and then must not lose a thread each time.
+var abandoned struct {
+	mu    sync.Mutex
+	lanes []*lane
+}
+
+// abandon remembers a lane that was stopped and may still be calling.
+func abandon(l *lane) {
+	abandoned.mu.Lock()
+	defer abandoned.mu.Unlock()
+
+	abandoned.lanes = append(abandoned.lanes, l)
+}
+
+// checkAbandoned returns an error while an abandoned call is out, and forgets the
+// ones that returned. Errors: unavailable.
+func checkAbandoned(doing string) error {
+	abandoned.mu.Lock()
+	defer abandoned.mu.Unlock()
+
+	var (
+		out []*lane
+		err error
+	)
+
+	for _, l := range abandoned.lanes {
+		if l.ended() {
+			continue
+		}
+
+		out = append(out, l)
+
+		l.mu.Lock()
+		if l.running != nil {
+			err = l.silence(doing)
+		}
+		l.mu.Unlock()
+	}
+
+	abandoned.lanes = out
+
+	return err
+}

@@ -1,0 +1,32 @@
+//go:build gpu && cgo && linux
+
+package nvml_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/internal/gpu"
+	"github.com/berthml/berth/internal/gpu/gputest"
+	"github.com/berthml/berth/internal/nvml"
+)
+
+// The machine's own driver and cards: `go test -tags gpu -run TestReal -v
+// ./internal/nvml`. It prints what it reads, to be compared with nvidia-smi.
+func TestReal(t *testing.T) {
+	t.Parallel()
+
+	open := func(t *testing.T) gpu.Driver {
+		t.Helper()
+
+		d, err := nvml.Open(t.Context(), nvml.Config{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, d.Close()) })
+
+		return d
+	}
+
+	gputest.Describe(t, open(t))
+	gputest.Run(t, open)
+}
