@@ -20,8 +20,9 @@ type Launch struct {
 	ShmBytes    int64             `json:"shm_bytes"`
 	CPUMilli    int64             `json:"cpu_milli"`
 	Network     bool              `json:"network,omitempty"`
-	DeviceID    string            `json:"device_id,omitempty"` // the one GPU that it sees; empty = none
-	User        string            `json:"user,omitempty"`      // uid:gid; empty = the image's, or an unprivileged one
+	DeviceID    string            `json:"device_id,omitempty"`    // the one GPU that it sees; empty = none
+	DeviceBytes int64             `json:"device_bytes,omitempty"` // reserved of its memory
+	User        string            `json:"user,omitempty"`         // uid:gid; empty = the image's, or an unprivileged one
 
 	// SpecHash is the hash on the label of the container that this launch made.
 	// Empty = not known: then attempt and token alone identify the container,
@@ -48,28 +49,29 @@ const (
 
 // Container is one container of this Berth instance, as Docker reports it.
 type Container struct {
-	ID         string
-	Name       string
-	AttemptID  string
-	SweepID    string
-	TrialID    string
-	LeaseID    string
-	Token      int64
-	SpecHash   string  // of the launch, without its identity
-	HostID     string  // of the worker that created it; empty = the one that lists it
-	BootID     string  // of the host when the container was created
-	Mounts     []Mount // what is bound into it; Inspect alone tells
-	State      ContainerState
-	PID        int  // of its first process on the host; 0 unless running
-	Adopted    bool // it was there before Ensure was called
-	CreatedAt  time.Time
-	StartedAt  time.Time
-	FinishedAt time.Time // zero unless exited
-	ExitCode   int
-	OOMKilled  bool // the kernel's memory killer struck in its cgroup; the program may still have ended well
-	OOMCause   OOMCause
-	Error      string // Docker's own, when the container could not start
-	DaemonLost bool   // Docker went away while we waited and the container ended about then; the exit code may be Docker's doing
+	ID          string
+	Name        string
+	AttemptID   string
+	SweepID     string
+	TrialID     string
+	LeaseID     string
+	DeviceBytes int64 // reserved of its GPU's memory; 0 = it has none
+	Token       int64
+	SpecHash    string  // of the launch, without its identity
+	HostID      string  // of the worker that created it; empty = the one that lists it
+	BootID      string  // of the host when the container was created
+	Mounts      []Mount // what is bound into it; Inspect alone tells
+	State       ContainerState
+	PID         int  // of its first process on the host; 0 unless running
+	Adopted     bool // it was there before Ensure was called
+	CreatedAt   time.Time
+	StartedAt   time.Time
+	FinishedAt  time.Time // zero unless exited
+	ExitCode    int
+	OOMKilled   bool // the kernel's memory killer struck in its cgroup; the program may still have ended well
+	OOMCause    OOMCause
+	Error       string // Docker's own, when the container could not start
+	DaemonLost  bool   // Docker went away while we waited and the container ended about then; the exit code may be Docker's doing
 }
 
 // OOMCause says whose memory ran out when the kernel killed a process of a

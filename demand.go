@@ -1,5 +1,10 @@
 package berth
 
+import (
+	"maps"
+	"slices"
+)
+
 // Demand is what an attempt needs, and what a lease holds.
 type Demand struct {
 	MemoryBytes int64 `json:"memory_bytes"` // of the host; limit of the container
@@ -14,6 +19,19 @@ type Demand struct {
 // Demands is what an attempt needs, by the class of device that it runs on. It
 // does not run on a class that is missing.
 type Demands map[DeviceClass]Demand
+
+// Classes are those of the demands, in order.
+func (d Demands) Classes() []DeviceClass { return slices.Sorted(maps.Keys(d)) }
+
+// First is the demand on the first class in order, which stands for all where one
+// is shown; zero when there is none.
+func (d Demands) First() Demand {
+	for _, class := range d.Classes() {
+		return d[class]
+	}
+
+	return Demand{}
+}
 
 // Dimension is one axis of a demand.
 type Dimension string

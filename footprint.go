@@ -25,8 +25,10 @@ type Footprint struct {
 	MemoryFloorBytes int64           `json:"memory_floor_bytes,omitempty"` // this reservation ran out of memory; 0 = none did, or the shape has shown since that it needs less
 	FloorPassed      int             `json:"floor_passed,omitempty"`       // whole runs that succeeded since MemoryFloorBytes was set
 	DevicePeakBytes  int64           `json:"device_peak_bytes,omitempty"`
-	CPUMilli         int64           `json:"cpu_milli"` // mean cores used, in thousandths; 0 = never measured with cores to spare
-	Duration         Duration        `json:"duration"`  // mean wall time of a whole attempt
+	DeviceFloorBytes int64           `json:"device_floor_bytes,omitempty"` // MemoryFloorBytes of the GPU's memory
+	DevicePassed     int             `json:"device_passed,omitempty"`      // FloorPassed of DeviceFloorBytes
+	CPUMilli         int64           `json:"cpu_milli"`                    // mean cores used, in thousandths; 0 = never measured with cores to spare
+	Duration         Duration        `json:"duration"`                     // mean wall time of a whole attempt
 	MeasuredAt       time.Time       `json:"measured_at"`
 }
 
@@ -47,8 +49,9 @@ func (f Footprints) Of(class DeviceClass) *Footprint {
 type Usage struct {
 	MemoryPeakBytes int64    `json:"memory_peak_bytes"` // 0 = not measured
 	DevicePeakBytes int64    `json:"device_peak_bytes,omitempty"`
-	CPU             Duration `json:"cpu"`  // processor time
-	Wall            Duration `json:"wall"` // from container start to exit
+	DeviceSamples   int      `json:"device_samples,omitempty"` // readings of the GPU; 0 = its memory was not measured
+	CPU             Duration `json:"cpu"`                      // processor time
+	Wall            Duration `json:"wall"`                     // from container start to exit
 	Samples         int      `json:"samples"`
 	CPUContended    bool     `json:"cpu_contended,omitempty"` // the host had no cores to spare: the job may need more than it got
 	OOMKills        int      `json:"oom_kills,omitempty"`     // processes the kernel killed in the container's cgroup
@@ -62,6 +65,10 @@ type Usage struct {
 	// SeenUntil is when something was measured last, while the attempt runs. The
 	// next worker finds by it how long nothing was. Zero in an outcome.
 	SeenUntil time.Time `json:"seen_until,omitzero"`
+
+	// The same of its GPU.
+	DeviceUnseen    Duration  `json:"device_unseen,omitempty"`
+	DeviceSeenUntil time.Time `json:"device_seen_until,omitzero"`
 }
 
 // nearLimitPercent of its limit, or more, is a container that had no room left.
@@ -73,6 +80,17 @@ const nearLimitPercent = 90
 // container came to its limit. False when either is not known (0).
 func NearMemoryLimit(peakBytes, limitBytes int64) bool {
 	return peakBytes > 0 && limitBytes > 0 && peakBytes >= limitBytes/100*nearLimitPercent
+}
+
+// Expected is how long an attempt takes, on the class where it takes longest;
+// 0 = not known.
+func (f Footprints) Expected() time.Duration {
+	longest := Duration(0)
+	for _, known := range f {
+		longest = max(longest, known.Duration)
+	}
+
+	return time.Duration(longest)
 }
 
 // ProbedShape is a shape with its footprints: ClassCPU first, then by class.

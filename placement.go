@@ -53,10 +53,11 @@ type PlacementRequest struct {
 
 // LastOOM is a trial's newest out-of-memory.
 type LastOOM struct {
-	Demand    Demand `json:"demand"` // what the attempt had
-	PeakBytes int64  `json:"peak_bytes"`
-	Count     int    `json:"count"`        // out-of-memory attempts of the trial so far
-	Max       int    `json:"max_attempts"` // of the trial
+	Demand    Demand `json:"demand"`           // what the attempt had
+	Device    bool   `json:"device,omitempty"` // its GPU's memory ran out, not the host's
+	PeakBytes int64  `json:"peak_bytes"`       // of that memory
+	Count     int    `json:"count"`            // out-of-memory attempts of the trial so far
+	Max       int    `json:"max_attempts"`     // of the trial
 }
 
 // WaitingRequest is a request as the placer sees it.

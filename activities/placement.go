@@ -65,34 +65,40 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 		return PlaceResult{}, translate(err)
 	}
 
-	footprint := trial.Footprints.Of(berth.ClassCPU)
-
-	demand, ok := memory.Size(memory.Ask{SweepID: in.SweepID, Resources: trial.Spec.Resources, Last: in.Last}, footprint, hosts)
+	demands, ok := memory.Sizes(memory.Ask{SweepID: in.SweepID, Resources: trial.Spec.Resources, Last: in.Last}, trial.Footprints, hosts)
 	if !ok {
 		return PlaceResult{Asked: in.Last.Demand, Infeasible: true}, nil
 	}
 
 	request := berth.PlacementRequest{
 		AttemptID: in.AttemptID, SweepID: in.SweepID, TrialID: trial.ID, WorkflowID: in.WorkflowID,
-		Number: in.Number, Stage: berth.StageMain, Purpose: in.Purpose, Short: in.Short, ShapeKey: trial.ShapeKey, Demand: demand, Last: in.Last,
-	}
-	if footprint != nil {
-		request.Expected = time.Duration(footprint.Duration)
+		Number: in.Number, Stage: berth.StageMain, Purpose: in.Purpose, Short: in.Short, ShapeKey: trial.ShapeKey,
+		Demand: shown(demands, trial.Spec.Resources), Last: in.Last, Expected: trial.Footprints.Expected(),
 	}
 
 	status, err := ask(ctx, request)
-	if err == nil && status.State == berth.RequestWaiting && hasRoom(hosts, request) {
+	if err == nil && status.State == berth.RequestWaiting && hasRoom(hosts, request, demands) {
 		status = a.decision(ctx, in.AttemptID, status)
 	}
 
-	return PlaceResult{Status: status, Asked: demand}, translate(err)
+	return PlaceResult{Status: status, Asked: request.Demand}, translate(err)
+}
+
+// shown is what a request says that it would get. While no host has what it
+// wants, that is what a host with it would give at least.
+func shown(demands berth.Demands, r berth.Resources) berth.Demand {
+	if len(demands) == 0 {
+		return memory.Demand(r, nil, memory.Room{})
+	}
+
+	return demands.First()
 }
 
 // hasRoom reports whether the request fits one of the hosts as they are booked
 // now. Only the placer knows what else waits, which hosts it keeps free, and what
 // the sweep runs: a place that one of these takes costs a few looks.
-func hasRoom(hosts []berth.Host, r berth.PlacementRequest) bool {
-	one := []packing.Request{{AttemptID: r.AttemptID, SweepID: r.SweepID, Demands: berth.Demands{berth.ClassCPU: r.Demand}}}
+func hasRoom(hosts []berth.Host, r berth.PlacementRequest, demands berth.Demands) bool {
+	one := []packing.Request{{AttemptID: r.AttemptID, SweepID: r.SweepID, Demands: demands}}
 
 	return packing.Decide(hosts, nil, one)[0].Placed
 }

@@ -48,7 +48,7 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 		TrialID:          trial.ID,
 		Values:           describe(trial.Params),
 		ShapeKey:         trial.ShapeKey,
-		NeedsProbe:       probed && !goesOn && !memory.Known(trial.Footprints.Of(berth.ClassCPU)),
+		NeedsProbe:       probed && !goesOn && !memory.KnownAnywhere(trial.Footprints),
 		Guessed:          probed && goesOn, // what was measured by then is not stored
 		ProbeMode:        spec.Probe.Mode,
 		ProbeMaxDuration: spec.Probe.MaxDuration,
@@ -106,7 +106,7 @@ type ShapeRef struct {
 func (a *Activities) FootprintKnown(ctx context.Context, in ShapeRef) (bool, error) {
 	known, err := a.Trials.Footprints(ctx, []string{in.ShapeKey})
 
-	return memory.Known(known[in.ShapeKey].Of(berth.ClassCPU)), translate(err)
+	return memory.KnownAnywhere(known[in.ShapeKey]), translate(err)
 }
 
 // SettleTrial writes a trial's end. The first end wins.

@@ -154,6 +154,7 @@ func toPreview(p preview.Preview) openapi.Preview {
 		return openapi.PreviewShape{
 			Key: s.Key, Values: s.Values, Trials: s.Trials, Cached: s.Cached, MemoryBytes: s.Demand.MemoryBytes,
 			CPUMilli: s.Demand.CPUMilli, MemoryPeakBytes: s.Known.MemoryPeakBytes,
+			DeviceClass: string(s.Class), DeviceBytes: s.Demand.DeviceBytes, ExclusiveDevice: s.Demand.ExclusiveDevice, DevicePeakBytes: s.Known.DevicePeakBytes,
 			SizedBy: openapi.PreviewShapeSizedBy(s.SizedBy), DurationSeconds: s.Duration.Seconds(),
 		}
 	})

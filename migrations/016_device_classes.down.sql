@@ -7,7 +7,7 @@ ALTER TABLE devices
     DROP COLUMN mode,
     DROP COLUMN max_attempts,
     DROP COLUMN problem,
-    DROP COLUMN found;
+    DROP COLUMN lost_at;
 ALTER TABLE leases DROP COLUMN exclusive_device;
 ALTER TABLE attempts
     DROP COLUMN device_class,

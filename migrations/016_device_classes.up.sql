@@ -11,14 +11,14 @@ ALTER TABLE attempts
 
 ALTER TABLE leases ADD exclusive_device boolean NOT NULL DEFAULT false;
 
--- profile: of a MIG device; empty = a whole GPU. problem: why the device takes no attempts; empty = it takes them. found: its
--- host's worker found it when it started.
+-- profile: of a MIG device; empty = a whole GPU. problem: why the device takes no attempts; empty = it takes them. lost_at: since when
+-- its host's worker does not find it any more.
 ALTER TABLE devices
     ADD profile text NOT NULL DEFAULT '',
     ADD mode text NOT NULL DEFAULT 'time_slicing',
     ADD max_attempts integer NOT NULL DEFAULT 0,
     ADD problem text NOT NULL DEFAULT '',
-    ADD found boolean NOT NULL DEFAULT true,
+    ADD lost_at timestamptz,
     ADD CONSTRAINT devices_mode CHECK (mode IN ('exclusive', 'time_slicing', 'mps')),
     ADD CONSTRAINT devices_max_attempts CHECK (max_attempts >= 0);
 
@@ -33,6 +33,8 @@ CREATE TABLE device_footprints (
     memory_floor_bytes bigint NOT NULL DEFAULT 0,
     floor_passed       integer NOT NULL DEFAULT 0,
     device_peak_bytes  bigint NOT NULL DEFAULT 0,
+    device_floor_bytes bigint NOT NULL DEFAULT 0,
+    device_passed      integer NOT NULL DEFAULT 0,
     cpu_milli          bigint NOT NULL DEFAULT 0,
     duration_ns        bigint NOT NULL DEFAULT 0,
     measured_at        timestamptz NOT NULL DEFAULT now(),
@@ -40,14 +42,15 @@ CREATE TABLE device_footprints (
     CONSTRAINT device_footprints_class CHECK (device_class NOT IN ('', 'cpu')),
     CONSTRAINT device_footprints_source CHECK (source IN ('full', 'short', 'partial', 'raised')),
     CONSTRAINT device_footprints_not_negative
-        CHECK (samples >= 0 AND memory_peak_bytes >= 0 AND memory_floor_bytes >= 0 AND floor_passed >= 0 AND device_peak_bytes >= 0)
+        CHECK (samples >= 0 AND memory_peak_bytes >= 0 AND memory_floor_bytes >= 0 AND floor_passed >= 0 AND device_peak_bytes >= 0
+            AND device_floor_bytes >= 0 AND device_passed >= 0)
 );
 
 CREATE VIEW class_footprints AS
 SELECT shape_key, 'cpu'::text AS device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes,
-    cpu_milli, duration_ns, measured_at
+    0::bigint AS device_floor_bytes, 0 AS device_passed, cpu_milli, duration_ns, measured_at
 FROM footprints
 UNION ALL
 SELECT shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes,
-    cpu_milli, duration_ns, measured_at
+    device_floor_bytes, device_passed, cpu_milli, duration_ns, measured_at
 FROM device_footprints;

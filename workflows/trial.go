@@ -196,6 +196,10 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 		t.last = &berth.LastOOM{
 			Demand: place.asked, PeakBytes: outcome.Usage.MemoryPeakBytes, Count: t.ooms, Max: t.brief.MaxAttempts,
 		}
+
+		if outcome.Kind == berth.FailureDeviceOOM {
+			t.last.Device, t.last.PeakBytes = true, outcome.Usage.DevicePeakBytes
+		}
 	}
 
 	end, done = t.judge(outcome, policy)
@@ -292,8 +296,17 @@ func (t *trial) infeasible(asked berth.Demand) *berth.TrialUpdate {
 	return &berth.TrialUpdate{
 		State: berth.TrialInfeasible, Kind: berth.FailureTooBig,
 		Message: fmt.Sprintf("ran out of memory in %d attempts, the last with %s; "+
-			"make the trial smaller, or give resources.memory and a machine that has as much", t.ooms, demandText(asked)),
+			"make the trial smaller, or %s", t.ooms, demandText(asked), t.roomier()),
 	}
+}
+
+// roomier is what would help a trial that ran out of memory.
+func (t *trial) roomier() string {
+	if t.last != nil && t.last.Device {
+		return "use a GPU with more memory"
+	}
+
+	return "give resources.memory and a machine that has as much"
 }
 
 // say shows where the trial stands on its page in Temporal's UI. Search
@@ -323,8 +336,11 @@ func demandText(d berth.Demand) string {
 		text += fmt.Sprintf(", %d MiB of GPU memory", d.DeviceBytes>>20)
 	}
 
-	if d.Exclusive {
+	switch {
+	case d.Exclusive:
 		text += ", alone"
+	case d.ExclusiveDevice:
+		text += ", alone on its GPU"
 	}
 
 	return text

@@ -597,9 +597,21 @@ type PreviewShape struct {
 	Cached   bool  `json:"cached"`
 	CPUMilli int64 `json:"cpu_milli"`
 
+	// DeviceBytes Of the GPU's memory; absent = it runs without one
+	DeviceBytes int64 `json:"device_bytes,omitempty"`
+
+	// DeviceClass What these figures are for; of several classes that the trial can use, the first
+	DeviceClass string `json:"device_class,omitempty"`
+
+	// DevicePeakBytes The same of the GPU
+	DevicePeakBytes int64 `json:"device_peak_bytes,omitempty"`
+
 	// DurationSeconds Of one attempt, measured
 	DurationSeconds float64 `json:"duration_seconds,omitempty"`
-	Key             string  `json:"key"`
+
+	// ExclusiveDevice It would have the GPU for itself
+	ExclusiveDevice bool   `json:"exclusive_device,omitempty"`
+	Key             string `json:"key"`
 
 	// MemoryBytes What each trial would reserve
 	MemoryBytes int64 `json:"memory_bytes"`

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +18,8 @@ import (
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/devstack"
 	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/gpu"
+	"github.com/berthml/berth/internal/nvml"
 	"github.com/berthml/berth/internal/postgres"
 )
 
@@ -96,9 +101,67 @@ func checkMachine(ctx context.Context) []berth.Finding {
 		findings = append(findings, broken("Docker", "a setting", warning))
 	}
 
+	findings = append(findings, checkGPUs(ctx, d)...)
+
 	disk, err := fullest(defaultDataDir(), info.RootDir)
 
 	return append(findings, checkDisk(disk, err))
+}
+
+// checkGPUs says which GPUs a worker would hand out, and why not.
+func checkGPUs(ctx context.Context, d *docker.Docker) []berth.Finding {
+	driver, err := nvml.Open(ctx, nvml.Config{})
+	if errors.Is(err, gpu.ErrNoDriver) {
+		return []berth.Finding{fine("GPUs", "none: "+gpu.ErrNoDriver.Error())}
+	}
+
+	if err != nil {
+		return []berth.Finding{broken("GPUs", "cannot be used", err.Error())}
+	}
+	defer driver.Close() //nolint:errcheck // the command ends
+
+	inventory, err := driver.Inventory(ctx)
+	if err != nil {
+		return []berth.Finding{broken("GPUs", "cannot be listed", err.Error())}
+	}
+
+	all, err := choose(allGPUs, inventory.Cards)
+	if err != nil {
+		return []berth.Finding{broken("GPUs", "cannot be numbered", err.Error())}
+	}
+
+	missing, err := d.AddGPUs(ctx, all)
+	if err != nil {
+		return []berth.Finding{broken("GPUs", "Docker cannot be asked about them", err.Error())}
+	}
+
+	return gpuFindings(inventory, missing)
+}
+
+// gpuFindings has one finding for the driver, and one for each GPU. missing says
+// by UUID why a container cannot have one.
+func gpuFindings(inventory gpu.Inventory, missing map[string]string) []berth.Finding {
+	findings := []berth.Finding{fine("GPUs", fmt.Sprintf("NVIDIA driver %s, CUDA %s", inventory.DriverVersion, inventory.CUDAVersion))}
+
+	for _, warning := range inventory.Warnings {
+		findings = append(findings, berth.Finding{OK: true, Warn: true, Part: "GPUs", What: warning})
+	}
+
+	for _, card := range inventory.Cards {
+		if card.MIG {
+			continue
+		}
+
+		what := fmt.Sprintf("%s (%s), %s", strings.TrimSpace(card.Model+" "+card.Profile), card.UUID, berth.BytesText(card.MemoryBytes))
+
+		if why := cmp.Or(card.Problem, missing[card.UUID]); why != "" {
+			findings = append(findings, broken("GPU", what+": takes no trials", why))
+		} else {
+			findings = append(findings, fine("GPU", what))
+		}
+	}
+
+	return findings
 }
 
 // checkCgroups looks whether the cgroups of containers can be read from here.

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/cgroup"
@@ -22,9 +24,10 @@ type containerRuntime struct {
 	containers reconcile.Containers
 	images     activities.Images
 	executor   activities.Executor
-	attempts   reconcile.Attempts                             // what the executor is doing; nil when simulated
-	files      retention.Files                                // of attempts on this machine; nil when simulated
-	waiting    func() []berth.SeenAttempt                     // attempts that wait for their image; nil when simulated
+	attempts   reconcile.Attempts         // what the executor is doing; nil when simulated
+	files      retention.Files            // of attempts on this machine; nil when simulated
+	waiting    func() []berth.SeenAttempt // attempts that wait for their image; nil when simulated
+	devices    []berth.Device
 	free       func(running []berth.Container) berth.HostFree // what programs outside Berth leave
 	watch      func(ctx context.Context) error                // runs until ctx ends
 	close      func()
@@ -67,6 +70,11 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		log.Warn(warning)
 	}
 
+	cards, err := openGPUs(ctx, m.wantedGPUs(), d, log)
+	if err != nil {
+		return containerRuntime{}, err
+	}
+
 	memory := &freeMemory{kernel: kernel, inspect: d.Inspect, log: log}
 	executor := runtrial.New(d, c.store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
 		runtrial.Config{
@@ -76,6 +84,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 
 				return memory.AvailableBytes, err
 			},
+			Device:       cards.read,
 			DiskHeadroom: host.DiskHeadroomBytes,
 			DiskFree:     func() (files, logs int64, err error) { return freeDisks(m.dataDir, info.RootDir) },
 		}, log)
@@ -87,6 +96,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		attempts:   executor,
 		files:      executor,
 		waiting:    executor.Waiting,
+		devices:    cards.devices,
 		free: func(running []berth.Container) berth.HostFree {
 			disk := fullestDisk(log, host, m.dataDir, info.RootDir)
 
@@ -96,12 +106,19 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 				DiskTotal:   disk.TotalBytes,
 				OutputBytes: executor.OutputBytes(),
 				Problem:     executor.DiskProblem(),
+				Devices:     cards.free(ctx, running),
 			}
 		},
 		watch: func(ctx context.Context) error {
-			return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) })
+			group, ctx := errgroup.WithContext(ctx)
+			group.Go(func() error { return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) }) })
+			group.Go(func() error { return cards.watch(ctx) })
+
+			return group.Wait()
 		},
 		close: func() {
+			cards.close()
+
 			_ = d.Close() // only idle connections
 
 			if kills != nil {

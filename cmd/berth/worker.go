@@ -39,6 +39,7 @@ type machine struct {
 	keepOutputs int64 // most bytes that attempts' files take; 0 = without limit
 	cpus        float64
 	maxAttempts int
+	gpus        string // all, none, or some by UUID or number, with commas between
 	grace       time.Duration
 	bounds      runtrial.Bounds
 	patience    activities.Patience
@@ -58,6 +59,7 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 		"most that files of attempts take on this machine, such as 200GiB, at least 1GiB; the oldest of ended sweeps go first; default: without limit")
 	flags.Float64Var(&m.cpus, "cpus", 0, "cores to hand out; default: all of the machine's")
 	flags.IntVar(&m.maxAttempts, "max-attempts", 0, "attempts at once; 0 = as many as fit")
+	flags.StringVar(&m.gpus, "gpus", "", "GPUs to hand out: all, none, or some by UUID or number, with commas between; default: all, and none with --machine-id")
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")
 	bindBounds(flags, &m.bounds)
 	flags.DurationVar(&m.patience.Heartbeat, "heartbeat-timeout", activities.DefaultHeartbeatPatience,
@@ -160,6 +162,8 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		return err
 	}
 	defer machinery.close()
+
+	host.Devices = machinery.devices
 
 	serve := &worker.Worker{
 		Client: c.raw, Namespace: c.temporal.Namespace(), InstallationID: c.installation.ID, HostID: host.ID, Log: log,

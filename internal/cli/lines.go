@@ -126,7 +126,12 @@ func valueText(s client.Sweep, t client.Trial) string {
 }
 
 func usageText(a client.Attempt) string {
-	return fmt.Sprintf("%s, peak %s of %s", span(seconds(a.Usage.WallSeconds)), bytesText(a.Usage.MemoryPeakBytes), bytesText(a.Demand.MemoryBytes))
+	text := fmt.Sprintf("%s, peak %s of %s", span(seconds(a.Usage.WallSeconds)), bytesText(a.Usage.MemoryPeakBytes), bytesText(a.Demand.MemoryBytes))
+	if a.DeviceID != "" {
+		text += fmt.Sprintf(", GPU %s of %s", bytesText(a.Usage.DevicePeakBytes), bytesText(a.Demand.DeviceBytes))
+	}
+
+	return text
 }
 
 // countsText is such as 12/24 done, 2 running, 10 waiting, 1 failed.

@@ -141,6 +141,10 @@ func runningText(a client.Attempt, peak int64) string {
 	}
 
 	text := "reserves " + bytesText(a.Demand.MemoryBytes)
+	if a.DeviceID != "" {
+		text += " and " + bytesText(a.Demand.DeviceBytes) + " of a GPU"
+	}
+
 	if a.Purpose == string(berth.PurposeProbe) {
 		text = "probe, " + text
 	}

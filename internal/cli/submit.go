@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -196,17 +197,42 @@ func previewText(file *sweepFile, p client.Preview) string {
 func shapeTable(p client.Preview) table {
 	t := table{header: []string{"shape", "values", "trials", "reserves", "cores", "sized by", "peak", "each takes"}}
 
+	onGPU := slices.ContainsFunc(p.Shapes, func(s client.PreviewShape) bool { return s.DeviceBytes > 0 })
+	if onGPU {
+		t.header = slices.Insert(t.header, previewGPUColumns, "of a gpu", "gpu peak")
+	}
+
 	for _, s := range p.Shapes {
 		each := none
 		if s.DurationSeconds > 0 {
 			each = span(seconds(s.DurationSeconds))
 		}
 
-		t.add(shortKey(s.Key), assignment(s.Values), strconv.Itoa(s.Trials), bytesText(s.MemoryBytes), cores(s.CPUMilli),
-			string(s.SizedBy), bytesText(s.MemoryPeakBytes), each)
+		row := []string{
+			shortKey(s.Key), assignment(s.Values), strconv.Itoa(s.Trials), bytesText(s.MemoryBytes), cores(s.CPUMilli),
+			string(s.SizedBy), bytesText(s.MemoryPeakBytes), each,
+		}
+		if onGPU {
+			row = slices.Insert(row, previewGPUColumns, ofGPU(s), bytesText(s.DevicePeakBytes))
+		}
+
+		t.add(row...)
 	}
 
 	return t
+}
+
+// previewGPUColumns is where a shape's columns about its GPU are, after what it
+// reserves of a host.
+const previewGPUColumns = 5
+
+// ofGPU is what a trial of the shape would reserve of a GPU.
+func ofGPU(s client.PreviewShape) string {
+	if s.ExclusiveDevice {
+		return "all of it"
+	}
+
+	return bytesText(s.DeviceBytes)
 }
 
 // shortKey is as much of a shape's key as people need.

@@ -105,8 +105,16 @@ func (o *options) attemptsCommand() *cobra.Command {
 		}))
 }
 
+// gpuColumns is where an attempt's columns about its GPU are, after those about memory.
+const gpuColumns = 7
+
 func attemptTable(attempts []client.Attempt) table {
 	t := table{header: []string{"attempt", "purpose", "state", "ended", "exit", "reserved", "peak", "cores", "took", "id", "message"}}
+
+	onGPU := slices.ContainsFunc(attempts, func(a client.Attempt) bool { return a.DeviceID != "" })
+	if onGPU {
+		t.header = slices.Insert(t.header, gpuColumns, "gpu", "gpu reserved", "gpu peak")
+	}
 
 	for _, a := range attempts {
 		exit := none
@@ -119,8 +127,15 @@ func attemptTable(attempts []client.Attempt) table {
 			took = span(seconds(a.Usage.WallSeconds))
 		}
 
-		t.add(strconv.Itoa(a.Number), a.Purpose, string(a.State), first(a.FailureKind, none), exit, bytesText(a.Demand.MemoryBytes),
-			bytesText(a.Usage.MemoryPeakBytes), cores(a.Demand.CPUMilli), took, a.ID, a.Message)
+		row := []string{
+			strconv.Itoa(a.Number), a.Purpose, string(a.State), first(a.FailureKind, none), exit, bytesText(a.Demand.MemoryBytes),
+			bytesText(a.Usage.MemoryPeakBytes), cores(a.Demand.CPUMilli), took, a.ID, a.Message,
+		}
+		if onGPU {
+			row = slices.Insert(row, gpuColumns, first(a.DeviceID, none), bytesText(a.Demand.DeviceBytes), bytesText(a.Usage.DevicePeakBytes))
+		}
+
+		t.add(row...)
 	}
 
 	return t

@@ -188,15 +188,21 @@ func fromLabels(labels map[string]string) berth.Container {
 		token = 0 // of no lease: such a container is adopted by no one
 	}
 
+	reserved, err := strconv.ParseInt(labels[labelDeviceBytes], 10, 64)
+	if err != nil {
+		reserved = 0 // without a GPU there is no such label
+	}
+
 	return berth.Container{
-		AttemptID: labels[labelAttempt],
-		SweepID:   labels[labelSweep],
-		TrialID:   labels[labelTrial],
-		LeaseID:   labels[labelLease],
-		Token:     token,
-		SpecHash:  labels[labelSpecHash],
-		HostID:    labels[labelHost],
-		BootID:    labels[labelBootID],
+		DeviceBytes: reserved,
+		AttemptID:   labels[labelAttempt],
+		SweepID:     labels[labelSweep],
+		TrialID:     labels[labelTrial],
+		LeaseID:     labels[labelLease],
+		Token:       token,
+		SpecHash:    labels[labelSpecHash],
+		HostID:      labels[labelHost],
+		BootID:      labels[labelBootID],
 	}
 }
 

@@ -98,6 +98,18 @@ func TestWithGPU(t *testing.T) {
 	}
 }
 
+func TestLabels_OfAGPU(t *testing.T) {
+	t.Parallel()
+
+	d := setup(t)
+	l := launch()
+	require.NotContains(t, d.labels(l), labelDeviceBytes)
+	require.Zero(t, fromLabels(d.labels(l)).DeviceBytes)
+
+	l.DeviceID, l.DeviceBytes = "GPU-1", 1216<<20
+	require.Equal(t, int64(1216<<20), fromLabels(d.labels(l)).DeviceBytes)
+}
+
 func TestEnsure_WithoutItsGPU(t *testing.T) {
 	t.Parallel()
 

@@ -23,6 +23,7 @@ const (
 	labelLease        = "berth.lease"
 	labelToken        = "berth.token"
 	labelSpecHash     = "berth.spec-hash"
+	labelDeviceBytes  = "berth.device-bytes" // of those with a GPU
 )
 
 // minMemoryBytes is the smallest limit Docker takes.
@@ -35,7 +36,7 @@ func (d *Docker) Name(attemptID string) string {
 
 // labels are what makes a container recognizable after everything else is lost.
 func (d *Docker) labels(l berth.Launch) map[string]string {
-	return map[string]string{
+	labels := map[string]string{
 		labelInstance:     d.config.Instance,
 		labelInstallation: d.config.InstallationID,
 		labelHost:         d.config.HostID,
@@ -47,6 +48,12 @@ func (d *Docker) labels(l berth.Launch) map[string]string {
 		labelToken:        strconv.FormatInt(l.Token, 10),
 		labelSpecHash:     cmp.Or(l.SpecHash, specHash(l)),
 	}
+
+	if l.DeviceID != "" {
+		labels[labelDeviceBytes] = strconv.FormatInt(l.DeviceBytes, 10)
+	}
+
+	return labels
 }
 
 // specHash is the SHA-256, in hex, of what a launch runs: everything but whose

@@ -85,6 +85,7 @@ type HostEvidence struct {
 // DeviceEvidence is what is known of the GPU side; zero on the CPU.
 type DeviceEvidence struct {
 	Asked         bool  // the attempt was given a GPU
+	Must          bool  // its sweep wants nothing but a GPU
 	Measured      bool  // PeakBytes is a measurement
 	PeakBytes     int64 // the process' largest use
 	LimitBytes    int64 // its reservation or cap

@@ -131,7 +131,8 @@ func TestClassify(t *testing.T) {
 			with(onGPU(0, tfSoft, tfWarn), func(e *failure.Evidence) { e.Device.PeakBytes = e.Device.LimitBytes }),
 			berth.FailureOK, "finished",
 		},
-		"no device":           {with(onGPU(0), func(e *failure.Evidence) { e.Device.PeakBytes = 0 }), berth.FailureNoDevice, "fell back to the CPU"},
+		"no device":           {with(onGPU(0), func(e *failure.Evidence) { e.Device.PeakBytes, e.Device.Must = 0, true }), berth.FailureNoDevice, "fell back to the CPU"},
+		"needs no device":     {with(onGPU(0), func(e *failure.Evidence) { e.Device.PeakBytes = 0 }), berth.FailureOK, "trials like it run on cores"},
 		"device not measured": {with(onGPU(0), func(e *failure.Evidence) { e.Device.Measured = false; e.Device.PeakBytes = 0 }), berth.FailureOK, ""},
 
 		// Exit codes of the contract, and the shim's record.

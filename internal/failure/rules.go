@@ -90,10 +90,15 @@ func succeeded(e Evidence) (berth.FailureKind, string) {
 			"; set resources.memory higher if a data loader died"
 	}
 
+	if e.Device.untouched() {
+		warning += "; it did not touch the GPU that it was given, so trials like it run on cores: if it should have, " +
+			"look for \"Could not find cuda drivers\" or \"Cannot dlopen\" in the log, or set resources.device: gpu"
+	}
+
 	lost, why := outputLost(e)
 
 	switch {
-	case e.Device.Asked && e.Device.Measured && e.Device.PeakBytes == 0:
+	case e.Device.untouched() && e.Device.Must:
 		return berth.FailureNoDevice, "was given a GPU and did not touch it: the framework fell back to the CPU; " +
 			"look for \"Could not find cuda drivers\" or \"Cannot dlopen\" in the log, or set resources.device: cpu"
 	case e.Objective == "":
@@ -316,6 +321,9 @@ func deviceOOM(e Evidence, why string) (berth.FailureKind, string) {
 		return berth.FailureDeviceOOM, "ran out of GPU memory" + limit + " (" + why + "); Berth retries with more"
 	}
 }
+
+// untouched reports whether the program held nothing of the GPU that it was given.
+func (d DeviceEvidence) untouched() bool { return d.Asked && d.Measured && d.PeakBytes == 0 }
 
 // full reports whether there was no room: on the device, or under its limit.
 func (d DeviceEvidence) full() bool {

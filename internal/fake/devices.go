@@ -16,19 +16,21 @@ func (l *Ledger) registerDevices(h *berth.Host) error {
 			continue
 		}
 
-		served := old.found && l.now().Sub(l.hosts[old.HostID].LastSeenAt) <= berth.HostLostAfter
+		served := old.lostAt.IsZero() && l.now().Sub(l.hosts[old.HostID].LastSeenAt) <= berth.HostLostAfter
 		if served || l.booked(old.Device).Attempts > 0 {
 			return berth.Errorf(berth.KindConflict, "host %q has GPU %s", l.hosts[old.HostID].Name, d.ID)
 		}
 	}
 
 	for _, d := range l.devices {
-		d.found = d.found && d.HostID != h.ID
+		if d.HostID == h.ID && d.lostAt.IsZero() {
+			d.lostAt = l.now()
+		}
 	}
 
 	for _, d := range h.Devices {
 		d.HostID = h.ID
-		l.devices[d.ID] = &device{d, true}
+		l.devices[d.ID] = &device{Device: d}
 	}
 
 	h.Devices = nil
@@ -62,8 +64,8 @@ func (l *Ledger) booked(d berth.Device) berth.Device {
 	return d
 }
 
-// devicesOf are the GPUs of a host by id, those that its worker found and those
-// that still hold something.
+// devicesOf are the GPUs of a host by id, those that its worker found, or found
+// until a while ago, and those that still hold something.
 func (l *Ledger) devicesOf(hostID string) []berth.Device {
 	devices := []berth.Device{}
 
@@ -73,11 +75,11 @@ func (l *Ledger) devicesOf(hostID string) []berth.Device {
 		}
 
 		booked := l.booked(d.Device)
-		if !d.found {
+		if !d.lostAt.IsZero() {
 			booked.Problem = "its worker did not find it"
 		}
 
-		if d.found || booked.Attempts > 0 {
+		if d.lostAt.IsZero() || l.now().Sub(d.lostAt) <= berth.HostGrace || booked.Attempts > 0 {
 			devices = append(devices, booked)
 		}
 	}

@@ -59,7 +59,7 @@ type lease struct {
 type device struct {
 	berth.Device
 
-	found bool // by its host's worker, when that started
+	lostAt time.Time // when its host's worker did not find it any more; zero = it did
 }
 
 type metricKey struct {

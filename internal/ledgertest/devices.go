@@ -114,7 +114,14 @@ func testDevices(t *testing.T, b *bench) {
 
 	require.Zero(t, named(one).ReservedBytes)
 	require.Zero(t, named(one).ContextsReserved)
+	require.Contains(t, named(two).Problem, "did not find it", "it may come back: what needs one waits")
+
+	b.Pass(t, berth.HostGrace+time.Second)
 	require.Len(t, b.devices(t), 1, "nothing of the other is left")
+
+	b.host.Devices = []berth.Device{gpu(one), gpu(two)}
+	require.NoError(t, b.RegisterHost(ctx, b.host, "test"))
+	require.Empty(t, named(two).Problem)
 }
 
 // A GPU is one host's: of two that register it the second is refused, as long
@@ -139,7 +146,7 @@ func testDeviceMoves(t *testing.T, b *bench) {
 	require.NoError(t, b.AbandonAttempt(ctx, r.AttemptID, "host lost"))
 	require.NoError(t, b.ReleaseLease(ctx, r.AttemptID, "the host was restarted"))
 	require.NoError(t, b.RegisterHost(ctx, other, "test"))
-	require.Empty(t, b.devices(t))
+	require.Empty(t, b.devices(t), "it is there now")
 
 	b.host = other
 	require.Len(t, b.devices(t), 1)

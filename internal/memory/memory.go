@@ -76,11 +76,21 @@ func mostRaised(need int64) int64 { return max(need*raiseFactor, need+oomStep) }
 
 // ReserveDevice is Reserve for the memory of a GPU, with its larger floor.
 func ReserveDevice(f berth.Footprint) int64 {
-	if f.DevicePeakBytes == 0 {
-		return 0
+	need := int64(0)
+	if f.DevicePeakBytes > 0 {
+		need = roundUp(max(withMargin(f.DevicePeakBytes, f), f.DevicePeakBytes+deviceFloor))
 	}
 
-	return roundUp(max(withMargin(f.DevicePeakBytes, f), f.DevicePeakBytes+deviceFloor))
+	if f.DeviceFloorBytes == 0 {
+		return need
+	}
+
+	raised := Grow(f.DeviceFloorBytes, 0)
+	if need > 0 {
+		raised = min(raised, mostRaised(need))
+	}
+
+	return max(need, raised)
 }
 
 func withMargin(peak int64, f berth.Footprint) int64 {

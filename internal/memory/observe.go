@@ -17,9 +17,9 @@ const floorRuns = enoughSamples
 //
 //   - A run that ended well raises the peaks, enters the means, and ages the
 //     floor.
-//   - A run that ended well and was not measured throughout (u.Unseen) only
-//     raises the peaks: the shape needs at least that much, and the next run has
-//     to complete the measurement.
+//   - A run that ended well and was not measured throughout (u.Unseen, or its
+//     GPU could not be read) only raises the peaks: the shape needs at least that
+//     much, and the next run has to complete the measurement.
 //   - An out-of-memory sets the floor, when it says something about the shape.
 func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, kind berth.FailureKind, u berth.Usage, reserved berth.Demand) (f berth.Footprint, ok bool) {
 	if prior != nil {
@@ -36,11 +36,17 @@ func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, k
 		if f.Samples == 0 && f.MemoryPeakBytes == 0 {
 			f.Source = berth.FootprintRaised
 		}
+	case kind == berth.FailureDeviceOOM && setsDeviceFloor(f, reserved):
+		f.DeviceFloorBytes, f.DevicePassed = max(f.DeviceFloorBytes, reserved.DeviceBytes), 0
+
+		if f.Samples == 0 && f.DevicePeakBytes == 0 {
+			f.Source = berth.FootprintRaised
+		}
 	case whole && u.Samples > 0:
 		f.MemoryPeakBytes = max(f.MemoryPeakBytes, u.MemoryPeakBytes)
 		f.DevicePeakBytes = max(f.DevicePeakBytes, u.DevicePeakBytes)
 
-		if u.Unseen > 0 {
+		if u.Unseen > 0 || reserved.DeviceBytes > 0 && (u.DeviceSamples == 0 || u.DeviceUnseen > 0) {
 			f.Source = better(f.Source, berth.FootprintPartial)
 
 			break
@@ -50,7 +56,11 @@ func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, k
 		f.Duration = duration(f, source, u.Wall)
 		f.Samples++
 		f.Source = better(f.Source, source)
-		ageFloor(&f, source)
+
+		if source == berth.FootprintFull { // a short run may end before memory peaks
+			f.MemoryFloorBytes, f.FloorPassed = aged(f.MemoryFloorBytes, f.FloorPassed)
+			f.DeviceFloorBytes, f.DevicePassed = aged(f.DeviceFloorBytes, f.DevicePassed)
+		}
 	default:
 		return f, prior != nil
 	}
@@ -72,25 +82,43 @@ func setsFloor(f berth.Footprint, u berth.Usage, reserved berth.Demand) bool {
 	return atLimit && !reserved.Exclusive && reserved.MemoryBytes > f.MemoryPeakBytes
 }
 
-// ageFloor forgets an out-of-memory once floorRuns whole runs have succeeded
-// since. What they needed is in the peak by then. Short runs do not count: they
-// may end before memory peaks.
-func ageFloor(f *berth.Footprint, source berth.FootprintSource) {
-	if f.MemoryFloorBytes == 0 || source != berth.FootprintFull {
-		return
+// setsDeviceFloor is setsFloor for the memory of a GPU. There one large allocation
+// fails as a whole, so the measured peak need not come near the reservation.
+func setsDeviceFloor(f berth.Footprint, reserved berth.Demand) bool {
+	return !reserved.ExclusiveDevice && reserved.DeviceBytes > f.DevicePeakBytes
+}
+
+// aged forgets an out-of-memory once floorRuns whole runs have succeeded since.
+// What they needed is in the peak by then.
+func aged(floor int64, passed int) (int64, int) {
+	if floor == 0 || passed+1 >= floorRuns {
+		return 0, 0
 	}
 
-	f.FloorPassed++
-
-	if f.FloorPassed >= floorRuns {
-		f.MemoryFloorBytes, f.FloorPassed = 0, 0
-	}
+	return floor, passed + 1
 }
 
 // Known reports whether a footprint can size a reservation without a probe: at
 // least one run was measured throughout.
 func Known(f *berth.Footprint) bool {
 	return f != nil && f.Samples > 0
+}
+
+// KnownAnywhere reports whether a shape is Known on some class of device. On
+// another one its first run measures it (Sizes): that needs no probe.
+func KnownAnywhere(known berth.Footprints) bool {
+	for _, f := range known {
+		if Known(&f) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// NeedsNoGPU reports whether a shape was measured on a GPU, and held nothing of it.
+func NeedsNoGPU(f *berth.Footprint) bool {
+	return Known(f) && f.DevicePeakBytes == 0
 }
 
 // better keeps the more trusted source: a full run replaces a short one, and a

@@ -111,7 +111,7 @@ func (r rooms) grown(last berth.LastOOM, d berth.Demand, measured int64) (berth.
 
 	room := r.holding(step)
 	if room.CapacityBytes < step {
-		room = r.ever
+		room = r.holding(last.Demand.MemoryBytes + 1)
 	}
 
 	if room.CapacityBytes == 0 { // nothing is known of any host

@@ -2,6 +2,7 @@ package packing_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -107,6 +108,16 @@ func TestDecide_AloneOnAGPUOrOnAHost(t *testing.T) {
 
 	got := where(packing.Decide([]berth.Host{h}, nil, []packing.Request{alone, two, three, ask("4", 1, 1)}))
 	require.Equal(t, map[string]string{"1": "aGPU-a-0", "2": "aGPU-a-1", "3": "aGPU-a-1", "4": "a"}, got)
+
+	placed := packing.Decide([]berth.Host{h}, nil, []packing.Request{alone, two})
+	require.Equal(t, int64(8*gib), placed[0].Placement.Demand.DeviceBytes, "it gets all of the GPU")
+	require.Equal(t, int64(gib), placed[1].Placement.Demand.DeviceBytes)
+
+	used := h
+	used.Devices = slices.Clone(h.Devices)
+	used.Devices[0].FreeBytes, used.Devices[1].Attempts = 7*gib, 1
+	placed = packing.Decide([]berth.Host{used}, nil, []packing.Request{alone})
+	require.Equal(t, int64(7*gib), placed[0].Placement.Demand.DeviceBytes, "less what programs outside Berth hold")
 
 	whole := but(onGPU("1", 1), func(d *berth.Demand) { d.Exclusive = true })
 	decisions := packing.Decide([]berth.Host{h}, nil, []packing.Request{whole, two, ask("4", 1, 1)})

@@ -142,7 +142,7 @@ func (p *Placer) requests(queue berth.Queue) []packing.Request {
 
 		out = append(out, packing.Request{
 			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber,
-			Demands: sizes.of(w), Expected: time.Duration(queue.Footprints[w.ShapeKey][berth.ClassCPU].Duration),
+			Demands: sizes.of(w), Expected: queue.Footprints[w.ShapeKey].Expected(),
 			Waited: p.clock(w, queue.Sweeps[w.SweepID]).wait(w.Waited), Asked: w.Waited,
 			Kept: p.kept[w.AttemptID].place, Vain: p.kept[w.AttemptID].vain, FailedHosts: w.FailedHosts, Away: w.Away,
 		})

@@ -171,6 +171,43 @@ func TestRound_PlacesRefusesAndExplains(t *testing.T) {
 	}}}, f.reasons[0])
 }
 
+// A trial for a GPU runs alone on one where its shape was never measured, then
+// beside others by what it held there; where there is none it cannot run.
+func TestRound_OnGPUs(t *testing.T) {
+	t.Parallel()
+
+	const h200 = "NVIDIA H200"
+
+	var waiting []berth.WaitingRequest
+
+	for number, id := range []string{"a", "b", "c"} {
+		r := request(id, gib)
+		r.ShapeKey, r.Resources.Device, r.Resources.CPUs, r.TrialNumber = "shape", berth.DeviceGPU, 500, number+1
+		waiting = append(waiting, r)
+	}
+
+	p, f := setup(t, waiting...)
+	require.NoError(t, p.Round(t.Context()))
+	require.Empty(t, f.placed)
+	require.Equal(t, "host host: has no GPU", f.refused["a"][0].Reason)
+
+	gpu := berth.Device{ID: "GPU-1", Model: h200, Mode: berth.SharingTimeSlicing, MemoryBytes: 80 * gib, FreeBytes: 80 * gib, MaxContexts: 48}
+	f.hosts[0].Devices = []berth.Device{gpu}
+	f.refused, p.explained = nil, time.Time{}
+	require.NoError(t, p.Round(t.Context()))
+	require.Equal(t, []map[string]berth.Placement{{"a": {HostID: "h", DeviceID: "GPU-1", Class: h200, Demand: berth.Demand{
+		MemoryBytes: gib, CPUMilli: 500, DeviceBytes: 80 * gib, Contexts: 1, ExclusiveDevice: true,
+	}}}}, f.placed)
+	require.Empty(t, f.refused)
+	require.Equal(t, "host host, GPU GPU-1: one of the attempts must be alone there", f.reasons[0]["b"][0].Reason)
+
+	f.placed = nil
+	f.known = map[string]berth.Footprints{"shape": {h200: {Source: berth.FootprintFull, Samples: 1, DevicePeakBytes: 910 << 20, MemoryPeakBytes: gib / 2}}}
+	require.NoError(t, p.Round(t.Context()))
+	require.Len(t, f.placed[0], 3)
+	require.Equal(t, berth.Demand{MemoryBytes: gib, CPUMilli: 500, DeviceBytes: 1216 << 20, Contexts: 1}, f.placed[0]["c"].Demand)
+}
+
 // A request is sized when it is decided, by what is known of its shape and by the
 // hosts that are there: not by what was so when it was made.
 func TestRound_SizesWhatWaits(t *testing.T) {

@@ -35,11 +35,10 @@ func (s *sizer) of(w berth.WaitingRequest) berth.Demands {
 	return demands
 }
 
+// size leaves what can be no larger as it is: it is impossible where it is
+// decided, with its reason.
 func (s *sizer) size(w berth.WaitingRequest) berth.Demands {
-	footprint := s.queue.Footprints[w.ShapeKey].Of(berth.ClassCPU)
+	demands, _ := memory.Sizes(memory.Ask{SweepID: w.SweepID, Resources: w.Resources, Last: w.Last}, s.queue.Footprints[w.ShapeKey], s.queue.Hosts)
 
-	// What can be no larger is impossible where it is decided, with its reason.
-	demand, _ := memory.Size(memory.Ask{SweepID: w.SweepID, Resources: w.Resources, Last: w.Last}, footprint, s.queue.Hosts)
-
-	return berth.Demands{berth.ClassCPU: demand}
+	return demands
 }

@@ -184,7 +184,22 @@ func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result, class be
 		return err
 	}
 
-	f, ok := memory.Observe(known[r.ShapeKey].Of(class), r.ShapeKey, r.Source, r.Outcome.Kind, r.Outcome.Usage, r.Reserved)
+	if err := s.learn(ctx, tx, r, known[r.ShapeKey], class); err != nil {
+		return err
+	}
+
+	if u := r.Outcome.Usage; class == berth.ClassCPU || u.DeviceSamples == 0 || u.DeviceUnseen > 0 || u.DevicePeakBytes > 0 {
+		return nil
+	}
+
+	r.Reserved.DeviceBytes = 0 // it ran on cores, whatever it was given
+
+	return s.learn(ctx, tx, r, known[r.ShapeKey], berth.ClassCPU)
+}
+
+// learn merges the attempt's usage into the footprint of one class.
+func (s *Store) learn(ctx context.Context, tx pgx.Tx, r berth.Result, known berth.Footprints, class berth.DeviceClass) error {
+	f, ok := memory.Observe(known.Of(class), r.ShapeKey, r.Source, r.Outcome.Kind, r.Outcome.Usage, r.Reserved)
 	if !ok {
 		return nil
 	}
@@ -201,7 +216,8 @@ func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result, class be
 	return s.q.UpsertDeviceFootprint(ctx, tx, &dbsqlc.UpsertDeviceFootprintParams{
 		ShapeKey: cpu.ShapeKey, DeviceClass: string(class), Source: cpu.Source, Samples: cpu.Samples,
 		MemoryPeakBytes: cpu.MemoryPeakBytes, MemoryFloorBytes: cpu.MemoryFloorBytes, FloorPassed: cpu.FloorPassed,
-		DevicePeakBytes: cpu.DevicePeakBytes, CpuMilli: cpu.CpuMilli, DurationNs: cpu.DurationNs,
+		DevicePeakBytes: cpu.DevicePeakBytes, DeviceFloorBytes: f.DeviceFloorBytes, DevicePassed: int32Of(f.DevicePassed),
+		CpuMilli: cpu.CpuMilli, DurationNs: cpu.DurationNs,
 	})
 }
 

@@ -50,6 +50,8 @@ func TestLedger_Conformance(t *testing.T) {
 				require.NoError(t, err)
 				_, err = pool.Exec(t.Context(), "UPDATE hosts SET last_seen_at = last_seen_at - $1::interval", d)
 				require.NoError(t, err)
+				_, err = pool.Exec(t.Context(), "UPDATE devices SET lost_at = lost_at - $1::interval", d)
+				require.NoError(t, err)
 			},
 		}
 	})

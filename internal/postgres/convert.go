@@ -110,6 +110,8 @@ func toFootprint(row dbsqlc.ClassFootprint) berth.Footprint {
 		MemoryFloorBytes: row.MemoryFloorBytes,
 		FloorPassed:      int(row.FloorPassed),
 		DevicePeakBytes:  row.DevicePeakBytes,
+		DeviceFloorBytes: row.DeviceFloorBytes,
+		DevicePassed:     int(row.DevicePassed),
 		CPUMilli:         row.CpuMilli,
 		Duration:         berth.Duration(row.DurationNs),
 		MeasuredAt:       row.MeasuredAt.UTC(),

@@ -10,13 +10,13 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// notFound is the problem of a device that holds something and that its worker
-// did not find any more.
+// notFound is the problem of a device that its worker did not find any more. It
+// counts for berth.HostGrace, so that a reboot without its driver ends no trial.
 const notFound = "the host's worker did not find it when it started; restart the machine, or look at its driver's log"
 
 // addDevices gives hosts their devices.
 func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Host) error {
-	rows, err := s.q.ListDevices(ctx, db)
+	rows, err := s.q.ListDevices(ctx, db, berth.HostGrace)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Ho
 			MaxContexts: int(d.MaxContexts), ContextsReserved: int(d.ContextsReserved),
 			MaxAttempts: int(d.MaxAttempts), Attempts: int(d.Attempts), Exclusive: d.Exclusive, Problem: d.Problem,
 		}
-		if !d.Found {
+		if d.LostAt != nil {
 			device.Problem = notFound
 		}
 

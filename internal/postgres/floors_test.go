@@ -101,7 +101,7 @@ func TestFinishAttempt_TeachesItsClass(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, b.store.FinishAttempt(t.Context(), result(onGPU, status.Token, berth.Outcome{
 		Kind: berth.FailureOK, Message: "m", FinishedAt: time.Now(),
-		Usage: berth.Usage{MemoryPeakBytes: 2 * gib, DevicePeakBytes: 910 * mib, Samples: 9, Wall: berth.Duration(time.Minute)},
+		Usage: berth.Usage{MemoryPeakBytes: 2 * gib, DevicePeakBytes: 910 * mib, Samples: 9, DeviceSamples: 9, Wall: berth.Duration(time.Minute)},
 	})))
 
 	known, err := b.store.Footprints(t.Context(), []string{first.ShapeKey})
@@ -127,6 +127,67 @@ func TestFinishAttempt_TeachesItsClass(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, known)
 	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.ForgetFootprint(t.Context(), first.ShapeKey)))
+}
+
+// A program that held nothing of the GPU that it was given ran on cores, and
+// teaches both: what it needs there, and that it needs no GPU.
+func TestFinishAttempt_ThatNeedsNoGPU(t *testing.T) {
+	t.Parallel()
+
+	const h200 = "NVIDIA H200"
+
+	b := setup(t)
+	b.host.Devices = []berth.Device{{
+		ID: "GPU-1", Model: h200, Mode: berth.SharingTimeSlicing, MemoryBytes: 100 * gib, FreeBytes: 100 * gib, MaxContexts: 48,
+	}}
+	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+
+	run := func(deviceSamples int) berth.Footprints {
+		t.Helper()
+
+		r := b.request(t, 4*gib)
+		r.Demand.DeviceBytes, r.Demand.ExclusiveDevice = 2*gib, true
+		_, err := b.store.Place(t.Context(), map[string]berth.Placement{
+			r.AttemptID: {HostID: b.host.ID, DeviceID: "GPU-1", Class: h200, Demand: r.Demand},
+		})
+		require.NoError(t, err)
+
+		status, err := b.store.PlacementStatus(t.Context(), r.AttemptID)
+		require.NoError(t, err)
+		require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
+			Kind: berth.FailureOK, Message: "m", FinishedAt: time.Now(),
+			Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 9, DeviceSamples: deviceSamples, Wall: berth.Duration(time.Minute)},
+		})))
+
+		known, err := b.store.Footprints(t.Context(), []string{r.ShapeKey})
+		require.NoError(t, err)
+
+		return known[r.ShapeKey]
+	}
+	auto := memory.Ask{Resources: berth.Resources{Device: berth.DeviceAuto}}
+	b.host.State = berth.HostReady
+
+	known := run(0)
+	require.Len(t, known, 1)
+	require.Zero(t, known.Of(h200).Samples, "nobody could see what it held")
+
+	demands, ok := memory.Sizes(auto, known, []berth.Host{b.host})
+	require.True(t, ok)
+	require.True(t, demands[h200].ExclusiveDevice, "so it goes on being alone")
+
+	known = run(9)
+	require.Equal(t, 1, known.Of(h200).Samples)
+	require.Equal(t, int64(gib), known.Of(berth.ClassCPU).MemoryPeakBytes)
+	require.Equal(t, 1, known.Of(berth.ClassCPU).Samples)
+
+	demands, ok = memory.Sizes(auto, known, []berth.Host{b.host})
+	require.True(t, ok)
+	require.Equal(t, []berth.DeviceClass{berth.ClassCPU}, demands.Classes())
+	require.Equal(t, int64(1152*mib), demands[berth.ClassCPU].MemoryBytes)
+
+	demands, ok = memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceGPU}}, known, []berth.Host{b.host})
+	require.True(t, ok)
+	require.Equal(t, []berth.DeviceClass{h200}, demands.Classes(), "the sweep insists")
 }
 
 // One trial that can never fit leaves the others of its shape as they were.

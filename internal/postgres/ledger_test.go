@@ -398,10 +398,14 @@ func TestRequestPlacement_FreeRetriesPause(t *testing.T) {
 	b := setup(t)
 	r := b.request(t, gib)
 
-	for n := 1; n <= 3; n++ {
+	for n, kind := range []berth.FailureKind{1: berth.FailureInfra, 2: berth.FailureDeviceBusy, 3: berth.FailureInfra} {
+		if n == 0 {
+			continue
+		}
+
 		status := b.place(t, r)
 		require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
-			Kind: berth.FailureInfra, Message: "Docker went away", FinishedAt: time.Now(),
+			Kind: kind, Message: "Docker went away", FinishedAt: time.Now(),
 		})))
 
 		r.AttemptID, r.Number = uuid.NewString(), n+1

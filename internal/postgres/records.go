@@ -138,7 +138,8 @@ func toProbedShapes(rows []dbsqlc.ListFootprintsRow) ([]berth.ProbedShape, error
 		last := &shapes[len(shapes)-1]
 		last.Footprints = append(last.Footprints, toFootprint(dbsqlc.ClassFootprint{
 			ShapeKey: row.ShapeKey, DeviceClass: row.DeviceClass, Source: row.Source, Samples: row.Samples, MemoryPeakBytes: row.MemoryPeakBytes,
-			MemoryFloorBytes: row.MemoryFloorBytes, FloorPassed: row.FloorPassed, DevicePeakBytes: row.DevicePeakBytes, CpuMilli: row.CpuMilli,
+			MemoryFloorBytes: row.MemoryFloorBytes, FloorPassed: row.FloorPassed, DevicePeakBytes: row.DevicePeakBytes,
+			DeviceFloorBytes: row.DeviceFloorBytes, DevicePassed: row.DevicePassed, CpuMilli: row.CpuMilli,
 			DurationNs: row.DurationNs, MeasuredAt: row.MeasuredAt,
 		}))
 	}

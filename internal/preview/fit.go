@@ -2,6 +2,7 @@ package preview
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,15 +29,14 @@ type fit struct {
 
 // fitAll asks the placer's own decision how many of the demands run at once on
 // the hosts when nothing else does.
-func fitAll(hosts []berth.Host, demands []berth.Demand, maxParallel int) fit {
+func fitAll(hosts []berth.Host, demands []berth.Demands, maxParallel int) fit {
 	idle := emptied(hosts)
 	requests := make([]packing.Request, len(demands))
-	byID := make(map[string]berth.Demand, len(demands))
+	all := make([]berth.Demand, len(demands))
 
 	for i, d := range demands {
-		id := strconv.Itoa(i)
-		requests[i] = packing.Request{AttemptID: id, Number: i + 1, Demands: berth.Demands{berth.ClassCPU: d}}
-		byID[id] = d
+		requests[i] = packing.Request{AttemptID: strconv.Itoa(i), Number: i + 1, Demands: d}
+		all[i] = d.First()
 	}
 
 	limit := map[string]packing.SweepLimit{"": {MaxParallel: maxParallel}}
@@ -49,7 +49,7 @@ func fitAll(hosts []berth.Host, demands []berth.Demand, maxParallel int) fit {
 	for _, d := range packing.Decide(idle, limit, requests) {
 		if d.Placed {
 			out.atOnce++
-			placed[d.Placement.HostID] = append(placed[d.Placement.HostID], byID[d.AttemptID])
+			placed[d.Placement.HostID] = append(placed[d.Placement.HostID], d.Placement.Demand)
 		} else if refused == nil || refused.Impossible && !d.Impossible {
 			refused = &d
 		}
@@ -61,7 +61,7 @@ func fitAll(hosts []berth.Host, demands []berth.Demand, maxParallel int) fit {
 	}
 
 	for i := range idle {
-		out.hosts = append(out.hosts, explain(&idle[i], placed[idle[i].ID], demands, reasons))
+		out.hosts = append(out.hosts, explain(&idle[i], placed[idle[i].ID], all, reasons))
 	}
 
 	out.why = why(out, reasons, maxParallel)
@@ -93,11 +93,9 @@ func emptied(hosts []berth.Host) []berth.Host {
 func explain(h *berth.Host, placed, all []berth.Demand, reasons []berth.Rejection) HostFit {
 	f := HostFit{ID: h.ID, Name: h.Name, AtOnce: len(placed), Binds: bindsTrials}
 
-	for _, r := range reasons {
-		if r.HostID == h.ID || r.HostID == "" {
-			f.Binds = string(r.Dimension)
-			f.Why = packing.Explain(r)
-		}
+	i := slices.IndexFunc(reasons, func(r berth.Rejection) bool { return r.HostID == h.ID || r.HostID == "" }) // of several GPUs the first
+	if i >= 0 {
+		f.Binds, f.Why = string(reasons[i].Dimension), packing.Explain(reasons[i])
 	}
 
 	switch {
@@ -107,6 +105,8 @@ func explain(h *berth.Host, placed, all []berth.Demand, reasons []berth.Rejectio
 		f.Why = "the sweep has no more trials"
 	case f.Binds == string(berth.DimensionSweep):
 		f.Why = "the sweep's max_parallel binds"
+	case f.Binds == string(berth.DimensionExclusive) && reasons[i].DeviceID != "":
+		f.Why = "each has a GPU for itself, as gpu_sharing says or until its shape is measured"
 	default:
 		f.Why = binding(h, f.Binds, mean(placed, all))
 	}
@@ -127,11 +127,27 @@ func binding(h *berth.Host, dimension string, each berth.Demand) string {
 		return fmt.Sprintf("memory binds (%s, %s each); %s", berth.BytesText(room), berth.BytesText(each.MemoryBytes), byCPU)
 	case berth.DimensionFreeMemory:
 		return fmt.Sprintf("memory binds (programs outside Berth leave %s, %s each); %s", berth.BytesText(room), berth.BytesText(each.MemoryBytes), byCPU)
+	case berth.DimensionDeviceBytes:
+		return fmt.Sprintf("GPU memory binds (%s, %s each); %s, %s", gpuText(h.Devices), berth.BytesText(each.DeviceBytes), byCPU, byMemory)
 	case berth.DimensionAttempts:
 		return fmt.Sprintf("the host's limit of %d attempts binds; %s, %s", h.MaxAttempts, byCPU, byMemory)
 	default:
 		return strings.ReplaceAll(dimension, "_", " ") + " binds"
 	}
+}
+
+// gpuText is such as "2 GPUs with 281,600 MiB".
+func gpuText(devices []berth.Device) string {
+	total := int64(0)
+	for _, dev := range devices {
+		total += dev.CapacityBytes()
+	}
+
+	if len(devices) == 1 {
+		return "1 GPU with " + berth.BytesText(total)
+	}
+
+	return fmt.Sprintf("%d GPUs with %s", len(devices), berth.BytesText(total))
 }
 
 // mean is the average demand of what was placed, or of all when nothing was.
@@ -145,11 +161,12 @@ func mean(placed, all []berth.Demand) berth.Demand {
 	for _, d := range placed {
 		sum.MemoryBytes += d.MemoryBytes
 		sum.CPUMilli += d.CPUMilli
+		sum.DeviceBytes += d.DeviceBytes
 	}
 
 	n := int64(max(len(placed), 1))
 
-	return berth.Demand{MemoryBytes: sum.MemoryBytes / n, CPUMilli: sum.CPUMilli / n}
+	return berth.Demand{MemoryBytes: sum.MemoryBytes / n, CPUMilli: sum.CPUMilli / n, DeviceBytes: sum.DeviceBytes / n}
 }
 
 // why is the sentence of the whole.

@@ -50,7 +50,9 @@ type Shape struct {
 	Values   berth.Assignment
 	Trials   int // among those enumerated
 	Cached   bool
-	Demand   berth.Demand
+	Demands  berth.Demands     // by the class of device that it can use; none = no host has what it wants
+	Class    berth.DeviceClass // the first of them
+	Demand   berth.Demand      // on that
 	SizedBy  SizedBy
 	Known    berth.Footprint // zero when nothing is known
 	Duration time.Duration   // of one attempt; 0 = not known
@@ -179,13 +181,17 @@ func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprints) 
 
 // size decides what each trial of a shape would reserve, as the placer does.
 func (k *Sketch) size(shape *Shape, known map[string]berth.Footprints, hosts []berth.Host) {
-	f := known[shape.Key].Of(berth.ClassCPU)
+	shape.Demands, _ = memory.Sizes(memory.Ask{Resources: k.spec.Resources}, known[shape.Key], hosts)
+	if classes := shape.Demands.Classes(); len(classes) > 0 {
+		shape.Class, shape.Demand = classes[0], shape.Demands[classes[0]]
+	}
+
+	f := known[shape.Key].Of(shape.Class)
 	if f != nil {
 		shape.Known = *f
 	}
 
-	shape.Cached = memory.Known(f)
-	shape.Demand, _ = memory.Size(memory.Ask{Resources: k.spec.Resources}, f, hosts)
+	shape.Cached = memory.KnownAnywhere(known[shape.Key])
 	shape.SizedBy = SizedByUnmeasured
 
 	switch {
@@ -200,10 +206,10 @@ func (k *Sketch) size(shape *Shape, known map[string]berth.Footprints, hosts []b
 	}
 }
 
-func (k *Sketch) demands(p Preview) []berth.Demand {
-	demands := make([]berth.Demand, len(k.trials))
+func (k *Sketch) demands(p Preview) []berth.Demands {
+	demands := make([]berth.Demands, len(k.trials))
 	for i, shape := range k.trials {
-		demands[i] = p.Shapes[shape].Demand
+		demands[i] = p.Shapes[shape].Demands
 	}
 
 	return demands

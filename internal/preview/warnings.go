@@ -18,6 +18,7 @@ const (
 	CodeManyShapes  = "W_MANY_SHAPES"
 	CodeTightForbid = "W_TIGHT_FORBID"
 	CodeDuration    = "W_DURATION"
+	CodeNoGPU       = "W_NO_GPU"
 )
 
 // warnings are what a person would want to know before launching. Nothing here
@@ -30,6 +31,11 @@ func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth
 
 	if len(hosts) == 0 {
 		add(CodeNoHost, "", "no machine is connected, so nothing can run; start `berth worker` on one")
+	}
+
+	if len(hosts) > 0 && len(p.Shapes) > 0 && len(p.Shapes[0].Demands) == 0 {
+		add(CodeNoGPU, "/resources/device", "no machine has a GPU that is shared as gpu_sharing says: the trials will be infeasible; "+
+			"start `berth worker` on one that has, or write device: auto")
 	}
 
 	for _, shape := range p.Shapes {

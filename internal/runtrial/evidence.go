@@ -15,6 +15,10 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	seen.usage.Wall = berth.Duration(max(finished.Sub(started), 0))
 	r.coverage().ended(&seen.usage, finished)
 
+	if r.who.Attempt.DeviceID != "" {
+		seen.device.end(&seen.usage, finished)
+	}
+
 	r.judgeTime(seen.exit)
 	_, announced := r.ooms.Load(r.who.Attempt.ID)
 
@@ -36,6 +40,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		PeakBytes:        seen.usage.MemoryPeakBytes,
 		DaemonLost:       seen.exit.DaemonLost,
 		Limits:           r.limits(),
+		Device:           r.deviceEvidence(seen),
 		HostRestarted:    r.config.BootID != "" && seen.exit.BootID != "" && seen.exit.BootID != r.config.BootID,
 	}
 

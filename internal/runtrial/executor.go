@@ -67,6 +67,10 @@ type Config struct {
 	DiskFree     func() (files, logs int64, err error)
 	DiskHeadroom int64 // bytes; with less free, the disk counts as full
 
+	// Device reads the GPU of a container. Nil = not known: nothing is learnt of
+	// what a shape needs there.
+	Device ReadDevice
+
 	// CPUIdle returns how much of the host's processor time was idle since boot,
 	// and how much there was, in any unit. Nil = not known: readings of CPU then
 	// count as made on a full host.

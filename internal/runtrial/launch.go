@@ -97,6 +97,7 @@ func (r *run) newLaunch() (berth.Launch, error) {
 		CPUMilli:    demand.CPUMilli,
 		Network:     s.Network,
 		DeviceID:    r.who.Attempt.DeviceID,
+		DeviceBytes: demand.DeviceBytes,
 	}, nil
 }
 

@@ -64,6 +64,14 @@ func (s *series) add(points ...berth.MetricPoint) {
 	}
 }
 
+// any reports whether anything was reported.
+func (s *series) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return len(s.byName) > 0
+}
+
 // kept is all that is known, for another run to go on from.
 func (s *series) kept() keptSeries {
 	s.mu.Lock()

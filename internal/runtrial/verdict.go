@@ -123,7 +123,7 @@ func (d dirs) usage(token int64, container string) berth.Usage {
 // measured is what earlier Runs measured of an attempt that is over.
 func (r *run) measured() berth.Usage {
 	u := most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID))
-	u.SeenUntil = time.Time{}
+	u.SeenUntil, u.DeviceSeenUntil = time.Time{}, time.Time{}
 
 	return u
 }
@@ -139,6 +139,7 @@ func most(a, b berth.Usage) berth.Usage {
 	return berth.Usage{
 		MemoryPeakBytes: max(a.MemoryPeakBytes, b.MemoryPeakBytes),
 		DevicePeakBytes: max(a.DevicePeakBytes, b.DevicePeakBytes),
+		DeviceSamples:   max(a.DeviceSamples, b.DeviceSamples),
 		CPU:             max(a.CPU, b.CPU),
 		Wall:            max(a.Wall, b.Wall),
 		Samples:         max(a.Samples, b.Samples),
@@ -147,6 +148,8 @@ func most(a, b berth.Usage) berth.Usage {
 		BelowLimit:      later.BelowLimit,
 		Unseen:          later.Unseen,
 		SeenUntil:       later.SeenUntil,
+		DeviceUnseen:    later.DeviceUnseen,
+		DeviceSeenUntil: later.DeviceSeenUntil,
 	}
 }
 

@@ -30,6 +30,7 @@ type observation struct {
 	usage   berth.Usage
 	host    failure.HostEvidence
 	disk    failure.DiskEvidence
+	device  *deviceWatch
 	torn    bool // the end of the log cannot be read
 	tail    tail
 	metrics *series
@@ -50,7 +51,8 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	followCtx, detach := context.WithCancel(context.WithoutCancel(ctx))
 	defer detach()
 
-	sampler := &sampler{usage: most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID)), coverage: r.coverage()}
+	known := most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID))
+	sampler := &sampler{usage: known, before: known, coverage: r.coverage(), device: newDeviceWatch(r.coverage(), known)}
 	r.intent, r.askedAt = r.dirs.intent(r.container.ID)
 	r.disk = r.diskWatch()
 	r.intent = cmp.Or(r.intent, r.disk.kept.Intent)
@@ -78,6 +80,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	})
 	group.Go(func() error { return r.announce(followCtx, exited) })
 	group.Go(func() error { return r.sample(followCtx, exited, sampler) })
+	group.Go(func() error { return r.sampleDevice(followCtx, exited, sampler.device) })
 	group.Go(func() error { return r.watchDisk(followCtx, exited) })
 	group.Go(func() error { return output.follow(logCtx, exited) })
 	group.Go(func() error { return output.file.follow(followCtx, exited) })
@@ -89,11 +92,12 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 		return observation{}, err
 	}
 
+	sampler.device.into(&sampler.usage, sampler.before)
 	sampler.usage.CPUContended = contended(before, r.cpuIdle())
 	r.settleExcess(excess)
 
 	seen := observation{
-		exit: exit, usage: sampler.usage, host: sampler.host, disk: r.diskEvidence(exit.FinishedAt),
+		exit: exit, usage: sampler.usage, host: sampler.host, disk: r.diskEvidence(exit.FinishedAt), device: sampler.device,
 		torn: output.torn, tail: output.lastLines(), metrics: output.metrics,
 	}
 	seen.points, seen.pieces = output.finish()
@@ -165,9 +169,11 @@ func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, 
 type sampler struct {
 	coverage
 
-	usage berth.Usage
-	kept  berth.Usage          // what is on disk
-	host  failure.HostEvidence // as read last
+	usage  berth.Usage
+	before berth.Usage          // what earlier Runs measured
+	kept   berth.Usage          // what is on disk
+	host   failure.HostEvidence // as read last
+	device *deviceWatch
 }
 
 func (r *run) coverage() coverage {
@@ -203,6 +209,7 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 
 		if n%max(int(time.Second/s.every), 1) == 0 {
 			r.look(s)
+			s.device.into(&s.usage, s.before)
 			r.beat(s.usage)
 		}
 

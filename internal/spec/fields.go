@@ -73,30 +73,20 @@ func (o *object) resources() berth.Resources {
 		GPUSharing: r.enum("gpu_sharing", codeValue, "auto", "mps", "time_slicing", "exclusive"),
 	}
 
-	if resources.Device == berth.DeviceGPU {
-		r.unsupported("device", "trials do not run on GPUs yet; write auto or cpu")
-	}
-
-	if resources.GPUMemory != 0 {
-		r.unsupported("gpu_memory", noGPU)
-	}
-
-	if resources.GPUSharing != auto {
-		r.unsupported("gpu_sharing", noGPU)
+	if resources.GPUSharing == string(berth.SharingMPS) {
+		r.unsupported("gpu_sharing", "trials do not share a GPU by MPS yet; write auto, time_slicing or exclusive")
 	}
 
 	if r.truth("gpu_memory_spill") {
-		r.unsupported("gpu_memory_spill", noGPU)
+		r.unsupported("gpu_memory_spill", "trials do not use more memory than a GPU has yet; leave it out")
 	}
 
 	if r.field("gpus") != nil {
-		r.unsupported("gpus", noGPU)
+		r.unsupported("gpus", "a trial runs on one GPU; leave it out")
 	}
 
 	return resources
 }
-
-const noGPU = "trials do not run on GPUs yet; leave it out"
 
 // unsupported refuses a member that the format has and this version cannot do.
 func (o *object) unsupported(name, why string) {

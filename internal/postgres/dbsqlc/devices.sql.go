@@ -7,16 +7,15 @@ package dbsqlc
 
 import (
 	"context"
-
 	"time"
 )
 
 const listDevices = `-- name: ListDevices :many
-SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.found, l.attempts, l.exclusive
+SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, l.attempts, l.exclusive
 FROM devices d, LATERAL (
     SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive
     FROM leases WHERE device_id = d.id AND state <> 'released') l
-WHERE d.found OR l.attempts > 0
+WHERE d.lost_at IS NULL OR now() - d.lost_at <= $1::interval OR l.attempts > 0
 ORDER BY d.host_id, d.id
 `
 
@@ -34,14 +33,14 @@ type ListDevicesRow struct {
 	Mode             string
 	MaxAttempts      int32
 	Problem          string
-	Found            bool
+	LostAt           *time.Time
 	Attempts         int32
 	Exclusive        bool
 }
 
-// Those that their workers found, and those that still hold something.
-func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, error) {
-	rows, err := db.Query(ctx, listDevices)
+// Those that their workers found, or found until a while ago, and those that still hold something.
+func (q *Queries) ListDevices(ctx context.Context, db DBTX, grace time.Duration) ([]ListDevicesRow, error) {
+	rows, err := db.Query(ctx, listDevices, grace)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +62,7 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX) ([]ListDevicesRow, e
 			&i.Mode,
 			&i.MaxAttempts,
 			&i.Problem,
-			&i.Found,
+			&i.LostAt,
 			&i.Attempts,
 			&i.Exclusive,
 		); err != nil {
@@ -81,7 +80,7 @@ const listDevicesElsewhere = `-- name: ListDevicesElsewhere :many
 SELECT d.id, h.name AS host_name, EXISTS (SELECT 1 FROM leases l WHERE l.device_id = d.id AND l.state <> 'released') AS holds
 FROM devices d JOIN hosts h ON h.id = d.host_id
 WHERE d.id = ANY ($1::text[]) AND d.host_id <> $2
-    AND (d.found AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at) AND now() - h.last_seen_at <= $3::interval
+    AND (d.lost_at IS NULL AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at) AND now() - h.last_seen_at <= $3::interval
         OR EXISTS (SELECT 1 FROM leases l WHERE l.device_id = d.id AND l.state <> 'released'))
 ORDER BY d.id
 `
@@ -120,7 +119,7 @@ func (q *Queries) ListDevicesElsewhere(ctx context.Context, db DBTX, arg *ListDe
 }
 
 const loseDevices = `-- name: LoseDevices :exec
-UPDATE devices SET found = false WHERE host_id = $1 AND id <> ALL ($2::text[])
+UPDATE devices SET lost_at = coalesce(lost_at, now()) WHERE host_id = $1 AND id <> ALL ($2::text[])
 `
 
 // The devices of a host that its worker did not find any more.
@@ -144,7 +143,7 @@ ON CONFLICT (id) DO UPDATE SET
     max_contexts = greatest(excluded.max_contexts, d.contexts_reserved),
     max_attempts = excluded.max_attempts,
     problem = excluded.problem,
-    found = true
+    lost_at = NULL
 `
 
 type RegisterDevicesParams struct {

@@ -25,7 +25,7 @@ func (q *Queries) DeleteFootprints(ctx context.Context, db DBTX, shapeKey string
 }
 
 const findFootprints = `-- name: FindFootprints :many
-SELECT f.shape_key, f.device_class, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.floor_passed, f.device_peak_bytes, f.cpu_milli, f.duration_ns, f.measured_at, s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
+SELECT f.shape_key, f.device_class, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.floor_passed, f.device_peak_bytes, f.device_floor_bytes, f.device_passed, f.cpu_milli, f.duration_ns, f.measured_at, s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
 WHERE f.shape_key IN (
     SELECT DISTINCT k.shape_key FROM class_footprints k
     WHERE k.shape_key LIKE $1::text || '%' ORDER BY k.shape_key LIMIT 2)
@@ -41,6 +41,8 @@ type FindFootprintsRow struct {
 	MemoryFloorBytes int64
 	FloorPassed      int32
 	DevicePeakBytes  int64
+	DeviceFloorBytes int64
+	DevicePassed     int32
 	CpuMilli         int64
 	DurationNs       int64
 	MeasuredAt       time.Time
@@ -66,6 +68,8 @@ func (q *Queries) FindFootprints(ctx context.Context, db DBTX, prefix string) ([
 			&i.MemoryFloorBytes,
 			&i.FloorPassed,
 			&i.DevicePeakBytes,
+			&i.DeviceFloorBytes,
+			&i.DevicePassed,
 			&i.CpuMilli,
 			&i.DurationNs,
 			&i.MeasuredAt,
@@ -82,7 +86,7 @@ func (q *Queries) FindFootprints(ctx context.Context, db DBTX, prefix string) ([
 }
 
 const footprintsOfShapes = `-- name: FootprintsOfShapes :many
-SELECT shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes, cpu_milli, duration_ns, measured_at FROM class_footprints WHERE shape_key = ANY ($1::text[])
+SELECT shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes, device_floor_bytes, device_passed, cpu_milli, duration_ns, measured_at FROM class_footprints WHERE shape_key = ANY ($1::text[])
 `
 
 func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []string) ([]ClassFootprint, error) {
@@ -103,6 +107,8 @@ func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []s
 			&i.MemoryFloorBytes,
 			&i.FloorPassed,
 			&i.DevicePeakBytes,
+			&i.DeviceFloorBytes,
+			&i.DevicePassed,
 			&i.CpuMilli,
 			&i.DurationNs,
 			&i.MeasuredAt,
@@ -118,7 +124,7 @@ func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []s
 }
 
 const listFootprints = `-- name: ListFootprints :many
-SELECT f.shape_key, f.device_class, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.floor_passed, f.device_peak_bytes, f.cpu_milli, f.duration_ns, f.measured_at, s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
+SELECT f.shape_key, f.device_class, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.floor_passed, f.device_peak_bytes, f.device_floor_bytes, f.device_passed, f.cpu_milli, f.duration_ns, f.measured_at, s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
 WHERE f.shape_key IN (
     SELECT DISTINCT k.shape_key FROM class_footprints k
     WHERE k.shape_key > $1 ORDER BY k.shape_key LIMIT $2)
@@ -134,6 +140,8 @@ type ListFootprintsRow struct {
 	MemoryFloorBytes int64
 	FloorPassed      int32
 	DevicePeakBytes  int64
+	DeviceFloorBytes int64
+	DevicePassed     int32
 	CpuMilli         int64
 	DurationNs       int64
 	MeasuredAt       time.Time
@@ -159,6 +167,8 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 			&i.MemoryFloorBytes,
 			&i.FloorPassed,
 			&i.DevicePeakBytes,
+			&i.DeviceFloorBytes,
+			&i.DevicePassed,
 			&i.CpuMilli,
 			&i.DurationNs,
 			&i.MeasuredAt,
@@ -175,12 +185,14 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 }
 
 const upsertDeviceFootprint = `-- name: UpsertDeviceFootprint :exec
-INSERT INTO device_footprints (shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes, cpu_milli,
-    duration_ns)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+INSERT INTO device_footprints (shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes,
+    device_floor_bytes, device_passed, cpu_milli, duration_ns)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
+    $9, $10, $11, $12)
 ON CONFLICT (shape_key, device_class) DO UPDATE SET
     source = excluded.source, samples = excluded.samples, memory_peak_bytes = excluded.memory_peak_bytes,
     memory_floor_bytes = excluded.memory_floor_bytes, floor_passed = excluded.floor_passed, device_peak_bytes = excluded.device_peak_bytes,
+    device_floor_bytes = excluded.device_floor_bytes, device_passed = excluded.device_passed,
     cpu_milli = excluded.cpu_milli, duration_ns = excluded.duration_ns, measured_at = now()
 `
 
@@ -193,6 +205,8 @@ type UpsertDeviceFootprintParams struct {
 	MemoryFloorBytes int64
 	FloorPassed      int32
 	DevicePeakBytes  int64
+	DeviceFloorBytes int64
+	DevicePassed     int32
 	CpuMilli         int64
 	DurationNs       int64
 }
@@ -207,6 +221,8 @@ func (q *Queries) UpsertDeviceFootprint(ctx context.Context, db DBTX, arg *Upser
 		arg.MemoryFloorBytes,
 		arg.FloorPassed,
 		arg.DevicePeakBytes,
+		arg.DeviceFloorBytes,
+		arg.DevicePassed,
 		arg.CpuMilli,
 		arg.DurationNs,
 	)

@@ -77,6 +77,8 @@ type ClassFootprint struct {
 	MemoryFloorBytes int64
 	FloorPassed      int32
 	DevicePeakBytes  int64
+	DeviceFloorBytes int64
+	DevicePassed     int32
 	CpuMilli         int64
 	DurationNs       int64
 	MeasuredAt       time.Time
@@ -96,7 +98,7 @@ type Device struct {
 	Mode             string
 	MaxAttempts      int32
 	Problem          string
-	Found            bool
+	LostAt           *time.Time
 }
 
 type DeviceFootprint struct {
@@ -108,6 +110,8 @@ type DeviceFootprint struct {
 	MemoryFloorBytes int64
 	FloorPassed      int32
 	DevicePeakBytes  int64
+	DeviceFloorBytes int64
+	DevicePassed     int32
 	CpuMilli         int64
 	DurationNs       int64
 	MeasuredAt       time.Time

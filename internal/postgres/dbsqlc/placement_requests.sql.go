@@ -91,7 +91,7 @@ func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID st
 const insertPlacementRequest = `-- name: InsertPlacementRequest :execrows
 WITH pause AS (
     SELECT CASE WHEN count(*) < 2 THEN 0 ELSE least(60, 2 ^ least(count(*) - 1, 6)) END AS seconds
-    FROM attempts WHERE trial_id = $3 AND failure_kind = 'infra'
+    FROM attempts WHERE trial_id = $3 AND failure_kind IN ('infra', 'device_busy')
 )
 INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key,
     memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, last_oom, expected_ns, short, not_before, reasons)

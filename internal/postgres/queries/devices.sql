@@ -1,10 +1,10 @@
 -- name: ListDevices :many
--- Those that their workers found, and those that still hold something.
+-- Those that their workers found, or found until a while ago, and those that still hold something.
 SELECT d.*, l.attempts, l.exclusive
 FROM devices d, LATERAL (
     SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive
     FROM leases WHERE device_id = d.id AND state <> 'released') l
-WHERE d.found OR l.attempts > 0
+WHERE d.lost_at IS NULL OR now() - d.lost_at <= @grace::interval OR l.attempts > 0
 ORDER BY d.host_id, d.id;
 
 -- name: ListDevicesElsewhere :many
@@ -12,7 +12,7 @@ ORDER BY d.host_id, d.id;
 SELECT d.id, h.name AS host_name, EXISTS (SELECT 1 FROM leases l WHERE l.device_id = d.id AND l.state <> 'released') AS holds
 FROM devices d JOIN hosts h ON h.id = d.host_id
 WHERE d.id = ANY (@ids::text[]) AND d.host_id <> @host_id
-    AND (d.found AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at) AND now() - h.last_seen_at <= @lost_after::interval
+    AND (d.lost_at IS NULL AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at) AND now() - h.last_seen_at <= @lost_after::interval
         OR EXISTS (SELECT 1 FROM leases l WHERE l.device_id = d.id AND l.state <> 'released'))
 ORDER BY d.id;
 
@@ -32,11 +32,11 @@ ON CONFLICT (id) DO UPDATE SET
     max_contexts = greatest(excluded.max_contexts, d.contexts_reserved),
     max_attempts = excluded.max_attempts,
     problem = excluded.problem,
-    found = true;
+    lost_at = NULL;
 
 -- name: LoseDevices :exec
 -- The devices of a host that its worker did not find any more.
-UPDATE devices SET found = false WHERE host_id = @host_id AND id <> ALL (@ids::text[]);
+UPDATE devices SET lost_at = coalesce(lost_at, now()) WHERE host_id = @host_id AND id <> ALL (@ids::text[]);
 
 -- name: TouchDevices :exec
 UPDATE devices d SET free_bytes = u.free_bytes, problem = u.problem

@@ -1,0 +1,324 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/gpu"
+	"github.com/berthml/berth/internal/nvml"
+	"github.com/berthml/berth/internal/runtrial"
+)
+
+const (
+	// gpuHeadroomShare and leastGPUHeadroom are what stays free of a GPU whose
+	// clients nothing caps: contexts grow as kernels are loaded, and a job may
+	// overshoot what it was measured to need.
+	gpuHeadroomShare = 0.05
+	leastGPUHeadroom = 1 << 30
+
+	// maxContexts bounds the processes on a GPU that is shared by time slices,
+	// where only memory does: a context takes about 520 MiB (one H200, 2026-11-21).
+	maxContexts = 256
+
+	// readGPUFor bounds one reading for the ledger.
+	readGPUFor = 2 * time.Second
+
+	allGPUs = "all"
+	noGPUs  = "none"
+)
+
+var errNoGPUs = errors.New("this worker has no GPUs; look at what it said when it started")
+
+// gpus are the GPUs that a worker hands out.
+type gpus struct {
+	driver  gpu.Driver
+	meter   *gpu.Meter
+	devices []berth.Device
+	log     *slog.Logger
+
+	mu   sync.Mutex
+	sick map[string]string // by UUID: why, for as long as the worker runs
+}
+
+// wantedGPUs is what a person said, or else all of the machine's. A share of a
+// machine has only what was said: the GPUs may be another share's.
+func (m *machine) wantedGPUs() string {
+	switch {
+	case m.gpus != "":
+		return m.gpus
+	case m.machineID != "":
+		return noGPUs
+	default:
+		return allGPUs
+	}
+}
+
+// openGPUs finds the GPUs of this machine that the worker hands out. Without a
+// driver there are none. A driver that cannot be used is logged: the machine's
+// cores can. Errors: invalid when wanted names a GPU that is not there.
+func openGPUs(ctx context.Context, wanted string, d *docker.Docker, log *slog.Logger) (*gpus, error) {
+	none := &gpus{log: log}
+	if wanted == noGPUs {
+		return none, nil
+	}
+
+	driver, err := nvml.Open(ctx, nvml.Config{})
+	if err != nil {
+		return none, withoutGPUs(wanted, err, log)
+	}
+
+	inventory, err := driver.Inventory(ctx)
+	if err != nil {
+		if err := driver.Close(); err != nil {
+			log.Warn("closing the driver of GPUs", "error", err)
+		}
+
+		return none, withoutGPUs(wanted, err, log)
+	}
+
+	for _, warning := range inventory.Warnings {
+		log.Warn(warning)
+	}
+
+	chosen, err := choose(wanted, inventory.Cards)
+	if err != nil {
+		return none, errors.Join(err, driver.Close())
+	}
+
+	missing, err := d.AddGPUs(ctx, chosen)
+	if err != nil {
+		return none, errors.Join(err, driver.Close())
+	}
+
+	g := &gpus{driver: driver, meter: gpu.NewMeter(driver, os.DirFS("/proc")), log: log, sick: missing}
+
+	for _, card := range inventory.Cards {
+		if !slices.ContainsFunc(chosen, func(c docker.GPU) bool { return c.UUID == card.UUID }) {
+			continue
+		}
+
+		if card.Problem != "" {
+			g.sick[card.UUID] = card.Problem
+		}
+
+		g.devices = append(g.devices, describeGPU(card))
+		log.Info("hands out a GPU", "device", card.UUID, "model", card.Model, "profile", card.Profile, "problem", g.sick[card.UUID])
+	}
+
+	for i, free := range g.free(ctx, nil) {
+		g.devices[i].FreeBytes, g.devices[i].Problem = free.FreeBytes, free.Problem
+	}
+
+	return g, nil
+}
+
+// withoutGPUs decides whether a worker that cannot use GPUs starts: not when a
+// person has named them.
+func withoutGPUs(wanted string, err error, log *slog.Logger) error {
+	switch {
+	case wanted != allGPUs:
+		return berth.Errorf(berth.KindInvalid, "--gpus %q: %w", wanted, err)
+	case errors.Is(err, gpu.ErrNoDriver):
+		log.Debug("no GPUs", "reason", err)
+	default:
+		log.Warn("this machine's GPUs cannot be used; trials run on its cores", "error", err)
+	}
+
+	return nil
+}
+
+// choose picks the cards that wanted names, by UUID or by number, and numbers them
+// as NVIDIA's tools do: 0, 1, …, and 0:1 for the second MIG device of the first.
+func choose(wanted string, cards []gpu.Card) ([]docker.GPU, error) {
+	var (
+		all  []docker.GPU
+		card = -1
+		part int
+	)
+
+	for _, c := range cards {
+		if c.Parent == "" {
+			card, part = card+1, 0
+		}
+
+		switch {
+		case c.MIG: // its parts take the work
+		case c.Parent == "":
+			all = append(all, docker.GPU{UUID: c.UUID, Index: strconv.Itoa(card)})
+		default:
+			all = append(all, docker.GPU{UUID: c.UUID, Index: fmt.Sprintf("%d:%d", card, part)})
+			part++
+		}
+	}
+
+	if wanted == allGPUs {
+		return all, nil
+	}
+
+	var chosen []docker.GPU
+
+	for name := range strings.SplitSeq(wanted, ",") {
+		name = strings.TrimSpace(name)
+
+		i := slices.IndexFunc(all, func(g docker.GPU) bool { return g.UUID == name || g.Index == name })
+		if i < 0 {
+			names := make([]string, len(all))
+			for i, g := range all {
+				names[i] = g.Index + " (" + g.UUID + ")"
+			}
+
+			return nil, berth.Errorf(berth.KindInvalid, "--gpus names %q, and this machine has %s; write all, none, or some of these with commas between",
+				name, strings.Join(names, ", "))
+		}
+
+		if !slices.Contains(chosen, all[i]) {
+			chosen = append(chosen, all[i])
+		}
+	}
+
+	return chosen, nil
+}
+
+func describeGPU(card gpu.Card) berth.Device {
+	return berth.Device{
+		ID: card.UUID, Model: card.Model, Profile: card.Profile, Mode: berth.SharingTimeSlicing, MemoryBytes: card.MemoryBytes,
+		HeadroomBytes: min(max(int64(float64(card.MemoryBytes)*gpuHeadroomShare), leastGPUHeadroom), card.MemoryBytes), MaxContexts: maxContexts,
+	}
+}
+
+// free is what each GPU has to give away, or why it gives nothing.
+func (g *gpus) free(ctx context.Context, running []berth.Container) []berth.DeviceFree {
+	reserved := make(map[string]int64, len(running))
+	for _, c := range running {
+		reserved[c.ID] = c.DeviceBytes
+	}
+
+	all := make([]berth.DeviceFree, len(g.devices))
+
+	for i, device := range g.devices {
+		all[i] = g.freeOf(ctx, device.ID, reserved)
+	}
+
+	return all
+}
+
+func (g *gpus) freeOf(ctx context.Context, id string, reserved map[string]int64) berth.DeviceFree {
+	ctx, cancel := context.WithTimeout(ctx, readGPUFor)
+	defer cancel()
+
+	bytes, err := g.meter.FreeBeside(ctx, id, reserved)
+	if err == nil {
+		return berth.DeviceFree{ID: id, FreeBytes: bytes, Problem: g.problem(id)}
+	}
+
+	if errors.Is(err, gpu.ErrLost) { // it does not come back without a person
+		g.fail(id, err.Error())
+	}
+
+	problem := g.problem(id)
+	if problem == "" {
+		problem = "its driver does not say what it has free: " + err.Error()
+	}
+
+	return berth.DeviceFree{ID: id, Problem: problem}
+}
+
+func (g *gpus) problem(id string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+
+	return g.sick[id]
+}
+
+// fail takes a GPU out of service until the worker starts again.
+func (g *gpus) fail(id, why string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+
+	if g.sick[id] == "" {
+		g.sick[id] = why
+		g.log.Error("takes a GPU out of service; once it is well, start the worker again", "device", id, "reason", why)
+	}
+}
+
+// read reads the GPU of a container.
+func (g *gpus) read(ctx context.Context, c berth.Container, deviceID string) (runtrial.DeviceReading, error) {
+	if g.meter == nil { // an attempt of the worker before, which had some
+		return runtrial.DeviceReading{}, errNoGPUs
+	}
+
+	use, err := g.meter.Container(ctx, c.ID, deviceID)
+
+	return runtrial.DeviceReading{UsedBytes: use.Bytes, FreeBytes: use.FreeBytes}, err
+}
+
+// eventPause keeps a driver that refuses to wait for events from being asked at once again.
+const eventPause = 5 * time.Second
+
+// watch takes GPUs out of service that report a fault of their own, until ctx ends.
+func (g *gpus) watch(ctx context.Context) error {
+	if g.driver == nil {
+		<-ctx.Done()
+
+		return ctx.Err()
+	}
+
+	for {
+		event, err := g.driver.WaitEvent(ctx)
+
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, gpu.ErrUnsupported):
+			g.log.Warn("the driver tells of no errors of GPUs: a sick one is noticed by the trials that fail on it", "error", err)
+			<-ctx.Done()
+
+			return ctx.Err()
+		case err != nil:
+			g.log.Warn("waiting for errors of GPUs; trying again", "error", err)
+
+			select {
+			case <-time.After(eventPause):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		default:
+			g.note(event)
+		}
+	}
+}
+
+func (g *gpus) note(event gpu.Event) {
+	diagnosis := event.Diagnose()
+	g.log.Warn("a GPU reports an error", "device", event.UUID, "xid", event.XID, "meaning", diagnosis.Meaning)
+
+	if !diagnosis.Sick {
+		return
+	}
+
+	for _, device := range g.devices {
+		if event.UUID == "" || event.UUID == device.ID {
+			g.fail(device.ID, diagnosis.Meaning)
+		}
+	}
+}
+
+func (g *gpus) close() {
+	if g.driver == nil {
+		return
+	}
+
+	if err := g.driver.Close(); err != nil {
+		g.log.Warn("closing the driver of GPUs", "error", err)
+	}
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/gpu"
+)
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+
+	cards := []gpu.Card{
+		{UUID: "GPU-a"}, {UUID: "GPU-b", MIG: true}, {UUID: "MIG-1", Parent: "GPU-b"}, {UUID: "MIG-2", Parent: "GPU-b"}, {UUID: "GPU-c"},
+	}
+	all := []docker.GPU{{UUID: "GPU-a", Index: "0"}, {UUID: "MIG-1", Index: "1:0"}, {UUID: "MIG-2", Index: "1:1"}, {UUID: "GPU-c", Index: "2"}}
+
+	for wanted, want := range map[string][]docker.GPU{
+		"all":            all,
+		"2":              {all[3]},
+		"GPU-c, 0,GPU-a": {all[3], all[0]},
+		"1:1":            {all[2]},
+	} {
+		got, err := choose(wanted, cards)
+		require.NoError(t, err, wanted)
+		require.Equal(t, want, got, wanted)
+	}
+
+	for _, wanted := range []string{"7", "GPU-b", "1", "0,,2"} {
+		_, err := choose(wanted, cards)
+		require.Equal(t, berth.KindInvalid, berth.KindOf(err), wanted)
+		require.ErrorContains(t, err, "this machine has 0 (GPU-a), 1:0 (MIG-1), 1:1 (MIG-2), 2 (GPU-c)")
+	}
+}
+
+// card is a Driver whose readings the test sets.
+type card struct {
+	gpu.Driver
+
+	free   int64
+	err    error
+	events chan gpu.Event
+}
+
+func (c *card) Read(context.Context, string) (gpu.Reading, error) {
+	return gpu.Reading{TotalBytes: 1000, FreeBytes: c.free, ProcessesKnown: true}, c.err
+}
+
+func (c *card) WaitEvent(ctx context.Context) (gpu.Event, error) {
+	select {
+	case e := <-c.events:
+		return e, nil
+	case <-ctx.Done():
+		return gpu.Event{}, ctx.Err()
+	}
+}
+
+func handsOut(c *card, ids ...string) *gpus {
+	g := &gpus{driver: c, meter: gpu.NewMeter(c, os.DirFS("/nowhere")), log: slog.New(slog.DiscardHandler), sick: map[string]string{}}
+	for _, id := range ids {
+		g.devices = append(g.devices, berth.Device{ID: id})
+	}
+
+	return g
+}
+
+func TestGPUs_Free(t *testing.T) {
+	t.Parallel()
+
+	c := &card{free: 700}
+	g := handsOut(c, "GPU-a", "GPU-b")
+	g.sick["GPU-b"] = "Docker cannot give it away"
+	require.Equal(t, []berth.DeviceFree{{ID: "GPU-a", FreeBytes: 700}, {ID: "GPU-b", FreeBytes: 700, Problem: "Docker cannot give it away"}}, g.free(t.Context(), nil))
+
+	hangs := handsOut(&card{err: berth.Errorf(berth.KindUnavailable, "the driver does not answer")}, "GPU-a")
+	require.Contains(t, hangs.free(t.Context(), nil)[0].Problem, "the driver does not answer")
+	require.Empty(t, hangs.problem("GPU-a"), "it may answer again")
+
+	lost := handsOut(&card{err: gpu.ErrLost}, "GPU-a")
+	require.Contains(t, lost.free(t.Context(), nil)[0].Problem, "lost")
+	require.NotEmpty(t, lost.problem("GPU-a"), "that is for good")
+}
+
+// A fault of a card takes it out of service, one of a program does not.
+func TestGPUs_Watch(t *testing.T) {
+	t.Parallel()
+
+	c := &card{events: make(chan gpu.Event)}
+	g := handsOut(c, "GPU-a", "GPU-b")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+
+	go func() { ended <- g.watch(ctx) }()
+
+	c.events <- gpu.Event{UUID: "GPU-b", XID: 31}
+	c.events <- gpu.Event{UUID: "GPU-a", XID: 79}
+	c.events <- gpu.Event{UUID: "GPU-c", XID: 79} // not one of ours
+	c.events <- gpu.Event{UUID: "GPU-b", XID: 13} // the one before has been noted by now
+
+	require.Contains(t, g.problem("GPU-a"), "fell off the bus")
+	require.Empty(t, g.problem("GPU-b"))
+
+	c.events <- gpu.Event{XID: 48} // of any card
+	c.events <- gpu.Event{XID: 13}
+
+	require.Contains(t, g.problem("GPU-a"), "fell off the bus", "the first reason stands")
+	require.Contains(t, g.problem("GPU-b"), "XID 48")
+
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+func TestGPUs_None(t *testing.T) {
+	t.Parallel()
+
+	g, err := openGPUs(t.Context(), noGPUs, nil, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.Empty(t, g.devices)
+	require.Empty(t, g.free(t.Context(), nil))
+
+	_, err = g.read(t.Context(), berth.Container{ID: "of the worker before"}, "GPU-a")
+	require.ErrorIs(t, err, errNoGPUs)
+	g.close()
+
+	require.NoError(t, withoutGPUs(allGPUs, gpu.ErrNoDriver, slog.New(slog.DiscardHandler)))
+	require.ErrorContains(t, withoutGPUs("0", gpu.ErrNoDriver, slog.New(slog.DiscardHandler)), `--gpus "0": this machine has no NVIDIA driver`)
+}
+
+func TestGPUFindings(t *testing.T) {
+	t.Parallel()
+
+	found := gpuFindings(gpu.Inventory{
+		DriverVersion: "580.1", CUDAVersion: "13.0", Warnings: []string{"no GPM"},
+		Cards: []gpu.Card{
+			{UUID: "GPU-a", Model: "NVIDIA H200", MemoryBytes: 140 << 30},
+			{UUID: "GPU-b", Model: "NVIDIA H200", MIG: true},
+			{UUID: "MIG-1", Model: "NVIDIA H200", Profile: "1g.18gb", MemoryBytes: 18 << 30},
+			{UUID: "GPU-c", Model: "NVIDIA L4", Problem: "it is lost"},
+		},
+	}, map[string]string{"MIG-1": "run nvidia-ctk"})
+
+	require.Equal(t, []berth.Finding{
+		{OK: true, Part: "GPUs", What: "NVIDIA driver 580.1, CUDA 13.0"},
+		{OK: true, Warn: true, Part: "GPUs", What: "no GPM"},
+		{OK: true, Part: "GPU", What: "NVIDIA H200 (GPU-a), 143,360 MiB"},
+		{Part: "GPU", What: "NVIDIA H200 1g.18gb (MIG-1), 18,432 MiB: takes no trials", Next: "run nvidia-ctk"},
+		{Part: "GPU", What: "NVIDIA L4 (GPU-c), 0 bytes: takes no trials", Next: "it is lost"},
+	}, found)
+}
+
+func TestWantedGPUs(t *testing.T) {
+	t.Parallel()
+
+	require.Equal(t, allGPUs, (&machine{}).wantedGPUs())
+	require.Equal(t, noGPUs, (&machine{machineID: "half"}).wantedGPUs(), "they may be the other half's")
+	require.Equal(t, "1", (&machine{machineID: "half", gpus: "1"}).wantedGPUs())
+}
+
+// A card that is too small to keep anything free, or whose memory cannot be read,
+// has nothing to give, and is no reason for the ledger to refuse its host.
+func TestDescribeGPU(t *testing.T) {
+	t.Parallel()
+
+	for mebibytes, want := range map[int64]int64{0: 0, 981: 0, 4096: 3072, 143771: 136582} {
+		require.Equal(t, want, describeGPU(gpu.Card{MemoryBytes: mebibytes << 20}).CapacityBytes()>>20)
+	}
+}

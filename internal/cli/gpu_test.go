@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// What an attempt reserved and used of a GPU stands beside what it did of its
+// host; without a GPU nothing is said of one.
+func TestGPUTexts(t *testing.T) {
+	t.Parallel()
+
+	onCores := client.Attempt{Number: 1, Demand: client.Demand{MemoryBytes: 1 << 30, CPUMilli: 1000}, Usage: client.Usage{MemoryPeakBytes: 900 << 20, WallSeconds: 9}}
+	onGPU := onCores
+	onGPU.Number, onGPU.DeviceID, onGPU.Demand.DeviceBytes, onGPU.Usage.DevicePeakBytes = 2, "GPU-1", 1216<<20, 910<<20
+
+	require.Equal(t, "9 s, peak 900 MiB of 1,024 MiB", usageText(onCores))
+	require.Equal(t, "9 s, peak 900 MiB of 1,024 MiB, GPU 910 MiB of 1,216 MiB", usageText(onGPU))
+	require.Equal(t, "reserves 1,024 MiB and 1,216 MiB of a GPU, attempt 2", runningText(onGPU, 0))
+
+	require.NotContains(t, attemptTable([]client.Attempt{onCores}).header, "gpu")
+
+	both := attemptTable([]client.Attempt{onCores, onGPU})
+	require.Equal(t, []string{"reserved", "peak", "gpu", "gpu reserved", "gpu peak", "cores"}, both.header[5:11])
+	require.Equal(t, []string{"1,024 MiB", "900 MiB", "-", "-", "-", "1"}, both.rows[0][5:11])
+	require.Equal(t, []string{"1,024 MiB", "900 MiB", "GPU-1", "1,216 MiB", "910 MiB", "1"}, both.rows[1][5:11])
+}

@@ -1,0 +1,151 @@
+package gpu
+
+import (
+	"context"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// freshFor is how old a reading may be that several attempts of a card share:
+// half of the time between two samples of one attempt, so that all of them are
+// answered by one or two questions to the driver.
+const freshFor = 100 * time.Millisecond
+
+// Meter says what containers hold of cards. It is safe for concurrent use.
+type Meter struct {
+	driver Driver
+	proc   fs.FS // the machine's /proc
+
+	mu    sync.Mutex
+	cards map[string]*cardMeter // by UUID
+}
+
+// cardMeter reads one card, one question at a time.
+type cardMeter struct {
+	mu         sync.Mutex
+	reading    Reading
+	err        error
+	at         time.Time      // of the last question
+	containers map[int]string // of the reading's processes by PID; empty = in none
+}
+
+// NewMeter returns a meter of a driver's cards.
+func NewMeter(driver Driver, proc fs.FS) *Meter {
+	return &Meter{driver: driver, proc: proc, cards: make(map[string]*cardMeter)}
+}
+
+// Use is what a container holds of a card, and what the card has free.
+type Use struct {
+	Bytes     int64
+	FreeBytes int64
+}
+
+// Container returns what a container's processes hold of a card. Errors: those of
+// Driver; ErrUnsupported when the driver does not say what each process holds.
+func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, error) {
+	var use Use
+
+	err := m.read(ctx, uuid, func(r Reading, containers map[int]string) error {
+		use.FreeBytes = r.FreeBytes
+
+		if !r.ProcessesKnown {
+			return unknownUse(uuid)
+		}
+
+		for _, p := range r.Processes {
+			if containers[p.PID] != containerID {
+				continue
+			}
+
+			if p.Bytes == 0 {
+				return unknownUse(uuid)
+			}
+
+			use.Bytes += p.Bytes
+		}
+
+		return nil
+	})
+
+	return use, err
+}
+
+// FreeBeside returns what a card has less what programs outside Berth hold: what
+// is free, and what our containers hold, each of them as much as it reserved at the
+// most (reserved: bytes by id). What one took beyond that others cannot have. Where
+// the driver does not say what each process holds, that is what is free.
+func (m *Meter) FreeBeside(ctx context.Context, uuid string, reserved map[string]int64) (int64, error) {
+	var free int64
+
+	err := m.read(ctx, uuid, func(r Reading, containers map[int]string) error {
+		free = r.FreeBytes
+		held := make(map[string]int64)
+
+		for _, p := range r.Processes {
+			held[containers[p.PID]] += p.Bytes
+		}
+
+		for id, bytes := range held {
+			free += min(bytes, reserved[id])
+		}
+
+		return nil
+	})
+
+	return free, err
+}
+
+func unknownUse(uuid string) error {
+	return berth.Errorf(berth.KindInvalid, "GPU %s: the driver does not say what each process holds: %w", uuid, ErrUnsupported)
+}
+
+// read passes on a fresh reading of a card, with the containers of its processes.
+func (m *Meter) read(ctx context.Context, uuid string, take func(Reading, map[int]string) error) error {
+	m.mu.Lock()
+
+	card := m.cards[uuid]
+	if card == nil {
+		card = &cardMeter{}
+		m.cards[uuid] = card
+	}
+
+	m.mu.Unlock()
+
+	card.mu.Lock()
+	defer card.mu.Unlock()
+
+	if time.Since(card.at) > freshFor {
+		reading, err := m.driver.Read(ctx, uuid)
+		if ctx.Err() != nil {
+			return ctx.Err() // says nothing about the card
+		}
+
+		card.reading, card.err, card.at = reading, err, time.Now()
+		card.follow(m.proc)
+	}
+
+	if card.err != nil {
+		return card.err
+	}
+
+	return take(card.reading, card.containers)
+}
+
+// follow looks up the containers of processes that are new. A PID that was not in
+// the last reading may be another process.
+func (c *cardMeter) follow(proc fs.FS) {
+	known := c.containers
+	c.containers = make(map[int]string, len(c.reading.Processes))
+
+	for _, p := range c.reading.Processes {
+		id, ok := known[p.PID]
+		if !ok {
+			id, _ = ContainerOf(proc, p.PID)
+		}
+
+		c.containers[p.PID] = id
+	}
+}

@@ -1,0 +1,133 @@
+package gpu
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// cards is a Driver of one card whose reading the test sets.
+type cards struct {
+	Driver
+
+	reading Reading
+	err     error
+	asked   int
+}
+
+func (c *cards) Read(context.Context, string) (Reading, error) {
+	c.asked++
+
+	return c.reading, c.err
+}
+
+func id(letter string) string { return strings.Repeat(letter, 64) }
+
+func inContainers(letters ...string) fstest.MapFS {
+	proc := fstest.MapFS{}
+	for i, letter := range letters {
+		proc[strconv.Itoa(i+1)+"/cgroup"] = &fstest.MapFile{Data: []byte("0::/system.slice/docker-" + id(letter) + ".scope\n")}
+	}
+
+	return proc
+}
+
+// Two processes of one container, one of another, one of no container, one of a
+// container that is not ours.
+func TestMeter(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		driver := &cards{reading: Reading{
+			TotalBytes: 1000, FreeBytes: 400, UsedBytes: 600, ProcessesKnown: true,
+			Processes: []Process{{PID: 1, Bytes: 100}, {PID: 2, Bytes: 20}, {PID: 3, Bytes: 3}, {PID: 4, Bytes: 70}, {PID: 5, Bytes: 300}},
+		}}
+		m := NewMeter(driver, inContainers("a", "a", "b", "c"))
+		reserved := map[string]int64{id("a"): 90, id("b"): 50, id("unused"): 40}
+
+		use, err := m.Container(t.Context(), id("a"), "GPU-1")
+		require.NoError(t, err)
+		require.Equal(t, Use{Bytes: 120, FreeBytes: 400}, use)
+
+		use, err = m.Container(t.Context(), id("d"), "GPU-1")
+		require.NoError(t, err)
+		require.Equal(t, Use{FreeBytes: 400}, use, "it has not touched the card")
+
+		free, err := m.FreeBeside(t.Context(), "GPU-1", reserved)
+		require.NoError(t, err)
+		require.Equal(t, int64(400+90+3), free, "what the first took beyond its reservation others cannot have")
+		require.Equal(t, 1, driver.asked, "all within a tenth of a second are one question")
+
+		time.Sleep(freshFor + time.Millisecond)
+
+		driver.reading.Processes = []Process{{PID: 3, Bytes: 0}}
+		_, err = m.Container(t.Context(), id("b"), "GPU-1")
+		require.ErrorIs(t, err, ErrUnsupported, "what it holds is not known, which is not nothing")
+		require.Equal(t, 2, driver.asked)
+	})
+}
+
+// A PID that comes again may be another container's process.
+func TestMeter_ReusedPID(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		driver := &cards{reading: Reading{FreeBytes: 1, ProcessesKnown: true, Processes: []Process{{PID: 1, Bytes: 5}}}}
+		proc := inContainers("a")
+		m := NewMeter(driver, proc)
+
+		look := func(letter string) int64 {
+			t.Helper()
+			time.Sleep(freshFor + time.Millisecond)
+
+			use, err := m.Container(t.Context(), id(letter), "GPU-1")
+			require.NoError(t, err)
+
+			return use.Bytes
+		}
+		require.Equal(t, int64(5), look("a"))
+
+		driver.reading.Processes = nil
+		require.Zero(t, look("a"))
+
+		proc["1/cgroup"] = inContainers("b")["1/cgroup"]
+		driver.reading.Processes = []Process{{PID: 1, Bytes: 7}}
+		require.Equal(t, int64(7), look("b"))
+		require.Zero(t, look("a"))
+	})
+}
+
+func TestMeter_Errors(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		driver := &cards{err: ErrLost}
+		m := NewMeter(driver, inContainers())
+
+		_, err := m.Container(t.Context(), id("a"), "GPU-1")
+		require.ErrorIs(t, err, ErrLost)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		time.Sleep(freshFor + time.Millisecond)
+
+		_, err = m.Container(ctx, id("a"), "GPU-1")
+		require.ErrorIs(t, err, context.Canceled)
+
+		driver.err = nil
+		driver.reading = Reading{FreeBytes: 9}
+
+		free, err := m.FreeBeside(t.Context(), "GPU-1", nil)
+		require.NoError(t, err, "a caller that went away is no word about the card")
+		require.Equal(t, int64(9), free)
+
+		_, err = m.Container(t.Context(), id("a"), "GPU-1")
+		require.ErrorIs(t, err, ErrUnsupported, "processes are not listed here")
+	})
+}

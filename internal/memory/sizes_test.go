@@ -1,0 +1,239 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/memory"
+)
+
+const (
+	mib64 = 64 << 20
+	big   = berth.DeviceClass("big")
+	small = berth.DeviceClass("small")
+)
+
+// card is a GPU with so many GiB to give.
+func card(class berth.DeviceClass, gibibytes int64) berth.Device {
+	return berth.Device{Model: string(class), Mode: berth.SharingTimeSlicing, MemoryBytes: (gibibytes + 1) * gib, HeadroomBytes: gib, FreeBytes: gibibytes * gib}
+}
+
+func gpuHost(cards ...berth.Device) berth.Host {
+	h := machine(berth.HostReady, 64, 64)
+	h.Devices = cards
+
+	return h
+}
+
+func in(state berth.HostState, h berth.Host) berth.Host {
+	h.State = state
+
+	return h
+}
+
+// onGPU is a shape that was measured to use so many MiB of a GPU.
+func onGPU(mebibytes, floor int64) berth.Footprint {
+	return berth.Footprint{
+		Source: berth.FootprintFull, Samples: 1, MemoryPeakBytes: gib, DevicePeakBytes: mebibytes << 20, DeviceFloorBytes: floor << 20,
+	}
+}
+
+func ranOutOfGPU(had int64, alone bool, count int) *berth.LastOOM {
+	return &berth.LastOOM{
+		Demand: berth.Demand{MemoryBytes: 3 * gib, CPUMilli: 1000, DeviceBytes: had * gib, ExclusiveDevice: alone},
+		Device: true, PeakBytes: had * gib, Count: count, Max: 3,
+	}
+}
+
+// Which classes a trial asks for, and with how much of a GPU (in MiB), alone or not.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+
+	type want struct {
+		mib   int64
+		alone bool
+	}
+
+	cores := machine(berth.HostReady, 64, 64)
+	mps := card(big, 80)
+	mps.Mode = berth.SharingMPS
+	sick := card(big, 80)
+	sick.Problem = "it fell off the bus"
+	mixed := []berth.Host{cores, gpuHost(card(big, 80), card(small, 16))}
+	gpu, auto := berth.Resources{Device: berth.DeviceGPU}, berth.Resources{Device: berth.DeviceAuto}
+
+	for name, tt := range map[string]struct {
+		resources  berth.Resources
+		hosts      []berth.Host
+		known      berth.Footprints
+		last       *berth.LastOOM
+		want       map[berth.DeviceClass]want
+		infeasible bool
+	}{
+		"cores, as there is no GPU":       {resources: auto, hosts: []berth.Host{cores}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}}},
+		"nothing, as there is no GPU":     {resources: gpu, hosts: []berth.Host{cores}, want: map[berth.DeviceClass]want{}},
+		"cores, as it says so":            {resources: berth.Resources{Device: berth.DeviceCPU}, hosts: mixed, want: map[berth.DeviceClass]want{berth.ClassCPU: {}}},
+		"alone where nothing is measured": {resources: auto, hosts: mixed, want: map[berth.DeviceClass]want{big: {20 * 1024, true}, small: {4 * 1024, true}}},
+		"what was measured, on its class alone": {
+			resources: gpu, hosts: mixed, known: berth.Footprints{big: onGPU(910, 0), berth.ClassCPU: onGPU(0, 0)},
+			want: map[berth.DeviceClass]want{big: {1216, false}, small: {4 * 1024, true}},
+		},
+		"10 % of much is more than 256 MiB": {
+			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(10000, 0)},
+			want: map[berth.DeviceClass]want{big: {11008, false}},
+		},
+		"no more than a card has": {
+			resources: gpu, hosts: []berth.Host{gpuHost(card(small, 16))}, known: berth.Footprints{small: onGPU(16*1024-100, 0)},
+			want: map[berth.DeviceClass]want{small: {16 * 1024, false}},
+		},
+		"what a sibling ran out of": {
+			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(910, 1216)},
+			want: map[berth.DeviceClass]want{big: {1856, false}},
+		},
+		"at most four times what was measured": {
+			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(910, 9000)},
+			want: map[berth.DeviceClass]want{big: {4 * 1216, false}},
+		},
+		"what the user wrote": {
+			resources: berth.Resources{Device: berth.DeviceGPU, GPUMemory: 2 * gib}, hosts: mixed, known: berth.Footprints{big: onGPU(910, 1216)},
+			want: map[berth.DeviceClass]want{big: {2048, false}, small: {2048, false}},
+		},
+		"alone, as the user wrote": {
+			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "exclusive"}, hosts: []berth.Host{gpuHost(card(big, 80))},
+			known: berth.Footprints{big: onGPU(910, 0)}, want: map[berth.DeviceClass]want{big: {1216, true}},
+		},
+		"by time slices, as the user wrote": {
+			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "time_slicing", GPUMemory: gib},
+			hosts:     []berth.Host{gpuHost(mps, card(small, 16))}, want: map[berth.DeviceClass]want{small: {1024, false}},
+		},
+
+		"cores, as the GPU has a problem": {resources: auto, hosts: []berth.Host{cores, gpuHost(sick)}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}}},
+		"the sick GPU, as it must":        {resources: gpu, hosts: []berth.Host{cores, gpuHost(sick)}, want: map[berth.DeviceClass]want{big: {20 * 1024, true}}},
+		"cores, as the GPU's host is lost": {
+			resources: auto, hosts: []berth.Host{cores, in(berth.HostLost, gpuHost(card(big, 80)))}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}},
+		},
+		"or drained": {
+			resources: auto, hosts: []berth.Host{cores, in(berth.HostDraining, gpuHost(card(big, 80)))}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}},
+		},
+		"the lost GPU, as it must": {
+			resources: gpu, hosts: []berth.Host{cores, in(berth.HostLost, gpuHost(card(big, 80)))}, want: map[berth.DeviceClass]want{big: {20 * 1024, true}},
+		},
+		"alone where it was measured in part": {
+			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: {Source: berth.FootprintPartial, DevicePeakBytes: 520 << 20}},
+			want: map[berth.DeviceClass]want{big: {20 * 1024, true}},
+		},
+		"cores, as the GPU that it ran out on is gone": {
+			resources: auto, hosts: []berth.Host{cores}, last: ranOutOfGPU(4, true, 1), want: map[berth.DeviceClass]want{berth.ClassCPU: {}},
+		},
+
+		"a step more": {
+			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(910, 0)}, last: ranOutOfGPU(4, false, 1),
+			want: map[berth.DeviceClass]want{big: {6 * 1024, false}},
+		},
+		"the last attempt is alone": {
+			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(910, 0)}, last: ranOutOfGPU(4, false, 2),
+			want: map[berth.DeviceClass]want{big: {6 * 1024, true}},
+		},
+		"another run has measured more": {
+			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(10000, 0)}, last: ranOutOfGPU(4, false, 1),
+			want: map[berth.DeviceClass]want{big: {11008, false}},
+		},
+		"a step is all of the card": {
+			resources: gpu, hosts: []berth.Host{gpuHost(card(small, 16))}, last: ranOutOfGPU(15, false, 1),
+			want: map[berth.DeviceClass]want{small: {16 * 1024, true}},
+		},
+		"it had a card of the small class for itself": {
+			resources: gpu, hosts: mixed, last: ranOutOfGPU(16, true, 1), want: map[berth.DeviceClass]want{big: {24 * 1024, true}},
+		},
+		"it had the largest for itself": {
+			resources: gpu, hosts: mixed, last: ranOutOfGPU(80, true, 1), infeasible: true,
+		},
+		"there are no more attempts": {
+			resources: gpu, hosts: mixed, last: ranOutOfGPU(4, false, 3), infeasible: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			demands, ok := memory.Sizes(memory.Ask{Resources: tt.resources, Last: tt.last}, tt.known, tt.hosts)
+			require.Equal(t, !tt.infeasible, ok)
+
+			if tt.infeasible {
+				return
+			}
+
+			got := map[berth.DeviceClass]want{}
+
+			for class, d := range demands {
+				got[class] = want{d.DeviceBytes >> 20, d.ExclusiveDevice}
+				require.Zero(t, d.DeviceBytes%mib64)
+				require.Positive(t, d.MemoryBytes)
+				require.Positive(t, d.CPUMilli)
+				require.Equal(t, class != berth.ClassCPU, d.Contexts == 1)
+				require.False(t, class == berth.ClassCPU && d.ExclusiveDevice)
+			}
+
+			require.Equal(t, tt.want, got)
+		})
+	}
+}
+
+// What a host has is looked at where the class is: a trial for a GPU is not sized
+// by a larger host without one, and what it had of a host's memory stays enough.
+func TestSizes_OfTheHostsWithTheClass(t *testing.T) {
+	t.Parallel()
+
+	withGPU := gpuHost(card(big, 80))
+	withGPU.MemoryBytes = 8 * gib
+	hosts := []berth.Host{machine(berth.HostReady, 512, 512), withGPU}
+
+	demands, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceGPU}}, nil, hosts)
+	require.True(t, ok)
+	require.Equal(t, int64(2*gib), demands[big].MemoryBytes, "a quarter of that host")
+
+	demands, ok = memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceGPU}, Last: ranOutOfGPU(4, false, 1)}, nil, hosts)
+	require.True(t, ok)
+	require.Equal(t, int64(3*gib), demands[big].MemoryBytes)
+
+	ran := ranOut(4, 1) // of the host's memory, on a GPU
+	ran.Demand.DeviceBytes, ran.Demand.Contexts, ran.Demand.ExclusiveDevice = 8*gib, 1, true
+	demands, ok = memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceAuto}, Last: ran}, nil, hosts[:1])
+	require.True(t, ok)
+	require.Equal(t, berth.Demands{berth.ClassCPU: {MemoryBytes: 6 * gib, CPUMilli: 1000}}, demands, "there is no GPU any more")
+}
+
+// An out-of-memory on a GPU teaches its siblings, until three of them have shown
+// that they need less. One that had a GPU for itself teaches none.
+func TestObserve_DeviceFloor(t *testing.T) {
+	t.Parallel()
+
+	see := func(f berth.Footprint, kind berth.FailureKind, peak int64, had berth.Demand) berth.Footprint {
+		u := berth.Usage{MemoryPeakBytes: gib, DevicePeakBytes: peak * gib, Samples: 9, DeviceSamples: 9}
+		after, ok := memory.Observe(&f, "key", berth.FootprintFull, kind, u, had)
+		require.True(t, ok)
+
+		return after
+	}
+	four := berth.Demand{MemoryBytes: 2 * gib, DeviceBytes: 4 * gib}
+	alone := berth.Demand{MemoryBytes: 2 * gib, DeviceBytes: 80 * gib, ExclusiveDevice: true}
+
+	f := see(berth.Footprint{}, berth.FailureOK, 3, four)
+	require.Equal(t, int64(3*gib+5*mib64), memory.ReserveDevice(f))
+	require.Equal(t, f, see(f, berth.FailureDeviceOOM, 80, alone), "that trial is infeasible, not its siblings")
+
+	f = see(f, berth.FailureDeviceOOM, 4, four)
+	require.Equal(t, int64(4*gib), f.DeviceFloorBytes)
+	require.Zero(t, f.MemoryFloorBytes)
+	require.Equal(t, int64(6*gib), memory.ReserveDevice(f))
+
+	for range 2 {
+		f = see(f, berth.FailureOK, 2, four)
+		require.Equal(t, int64(6*gib), memory.ReserveDevice(f))
+	}
+
+	f = see(f, berth.FailureOK, 2, four)
+	require.Zero(t, f.DeviceFloorBytes)
+	require.Equal(t, int64(3*gib+4*mib64), memory.ReserveDevice(f), "four runs: 256 MiB over the peak")
+}

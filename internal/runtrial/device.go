@@ -1,0 +1,147 @@
+package runtrial
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/failure"
+)
+
+// recentFree is how far back the least free memory of a GPU counts as what the
+// job met when it failed: TensorFlow tries an allocation for 10 s before it gives
+// up (bfc_allocator.cc).
+const recentFree = 10 * time.Second
+
+// DeviceReading is what a container and its GPU hold at one moment.
+type DeviceReading struct {
+	UsedBytes int64 // of the GPU's memory, by the container's processes
+	FreeBytes int64 // of the whole GPU
+}
+
+// ReadDevice reads the GPU of a running container.
+type ReadDevice func(ctx context.Context, c berth.Container, deviceID string) (DeviceReading, error)
+
+// deviceWatch is what was measured of an attempt's GPU.
+type deviceWatch struct {
+	mu      sync.Mutex
+	peak    int64
+	samples int
+	free    []freeAt // of the last recentFree
+
+	coverage coverage
+	covered  berth.Usage // Unseen and SeenUntil are those of the GPU
+}
+
+func newDeviceWatch(c coverage, before berth.Usage) *deviceWatch {
+	return &deviceWatch{coverage: c, covered: berth.Usage{Unseen: before.DeviceUnseen, SeenUntil: before.DeviceSeenUntil}}
+}
+
+type freeAt struct {
+	at    time.Time
+	bytes int64
+}
+
+func (w *deviceWatch) add(reading DeviceReading, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.peak = max(w.peak, reading.UsedBytes)
+	w.samples++
+	w.coverage.seen(&w.covered, at)
+	w.free = append(w.free, freeAt{at, reading.FreeBytes})
+
+	for len(w.free) > 1 && at.Sub(w.free[0].at) > recentFree {
+		w.free = w.free[1:]
+	}
+}
+
+// into adds what was measured to a usage that an earlier Run may have begun.
+func (w *deviceWatch) into(u *berth.Usage, before berth.Usage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	u.DevicePeakBytes = max(before.DevicePeakBytes, w.peak)
+	u.DeviceSamples = before.DeviceSamples + w.samples
+	u.DeviceUnseen, u.DeviceSeenUntil = w.covered.Unseen, w.covered.SeenUntil
+}
+
+// end closes the account at the exit of the container.
+func (w *deviceWatch) end(u *berth.Usage, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.covered.Wall = u.Wall
+	w.coverage.ended(&w.covered, at)
+	u.DeviceUnseen, u.DeviceSeenUntil = w.covered.Unseen, time.Time{}
+}
+
+// leastFree is the least that the whole GPU had free of late.
+func (w *deviceWatch) leastFree() (bytes int64, measured bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	for i, f := range w.free {
+		if i == 0 || f.bytes < bytes {
+			bytes = f.bytes
+		}
+	}
+
+	return bytes, len(w.free) > 0
+}
+
+// sampleDevice reads the GPU until the container has ended. That it cannot be
+// read ends no attempt: its usage then says zero samples. It has a loop of its
+// own, as a driver that hangs must not hold up the readings of host memory.
+func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *deviceWatch) error {
+	id := r.who.Attempt.DeviceID
+	if id == "" || r.config.Device == nil {
+		return nil
+	}
+
+	ticker := time.NewTicker(r.config.SampleEvery)
+	defer ticker.Stop()
+
+	failed := false
+
+	for {
+		select { // of a container that is gone a reading says nothing
+		case <-exited:
+			return nil
+		default:
+		}
+
+		reading, err := r.config.Device(ctx, r.container, id)
+		if err == nil {
+			w.add(reading, time.Now())
+		} else if !failed && ctx.Err() == nil {
+			failed = true
+
+			r.log.Warn("cannot measure the GPU of the attempt", "attempt", r.who.Attempt.ID, "device", id, "error", err)
+		}
+
+		select {
+		case <-ticker.C:
+		case <-exited:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// deviceEvidence is what is known of the attempt's GPU; zero without one.
+func (r *run) deviceEvidence(seen observation) failure.DeviceEvidence {
+	demand := r.who.Attempt.Demand
+	if r.who.Attempt.DeviceID == "" {
+		return failure.DeviceEvidence{}
+	}
+
+	free, measured := seen.device.leastFree()
+
+	return failure.DeviceEvidence{
+		Asked: true, Must: r.who.Spec.Resources.Device == berth.DeviceGPU, Measured: seen.usage.DeviceSamples > 0 && (seen.usage.DevicePeakBytes > 0 || seen.usage.DeviceUnseen == 0), PeakBytes: seen.usage.DevicePeakBytes, LimitBytes: demand.DeviceBytes,
+		FreeMeasured: measured, FreeBytes: free, Stepped: seen.metrics.any(), Alone: demand.ExclusiveDevice,
+	}
+}

@@ -1,0 +1,223 @@
+package runtrial
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/fake"
+	"github.com/berthml/berth/internal/memory"
+)
+
+const testGPU = "GPU-1"
+
+// onGPU gives the rig's attempt a GPU, of which it reserves 2 GiB.
+func (r *rig) onGPU(t *testing.T, read ReadDevice) {
+	t.Helper()
+
+	r.config.Device = read
+	r.books.Hook(func(h *fake.LedgerHooks) {
+		before := h.Assignee
+		h.Assignee = func(ctx context.Context, id string, call func(context.Context) (berth.Assignee, error)) (berth.Assignee, error) {
+			who, err := before(ctx, id, call)
+			who.Attempt.DeviceID, who.Attempt.Class, who.Attempt.Demand.DeviceBytes = testGPU, "NVIDIA H200", 2<<30
+
+			return who, err
+		}
+	})
+}
+
+// wants says what the attempt's sweep wants to run on.
+func (r *rig) wants(device berth.DeviceWanted) {
+	r.books.Hook(func(h *fake.LedgerHooks) {
+		before := h.Assignee
+		h.Assignee = func(ctx context.Context, id string, call func(context.Context) (berth.Assignee, error)) (berth.Assignee, error) {
+			who, err := before(ctx, id, call)
+			who.Spec.Resources.Device = device
+
+			return who, err
+		}
+	})
+}
+
+// What the container holds of its GPU at the most is its peak, and reaches the
+// ledger; the container was given that GPU.
+func TestRun_MeasuresItsGPU(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	uses := []int64{0, 100, 910, 600}
+	all := make(chan struct{})
+
+	var n atomic.Int32
+
+	r.onGPU(t, func(_ context.Context, c berth.Container, id string) (DeviceReading, error) {
+		require.Equal(t, testGPU, id)
+		require.NotEmpty(t, c.ID)
+
+		i := int(n.Add(1)) - 1
+		if i == len(uses) {
+			close(all)
+		}
+
+		return DeviceReading{UsedBytes: uses[min(i, len(uses)-1)] << 20, FreeBytes: 8 << 30}, nil
+	})
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	require.Equal(t, testGPU, box.Launch.DeviceID)
+	require.Equal(t, "2048", box.Launch.Environment["TRIAL_DEVICE_MEMORY_MIB"])
+	<-all
+	box.Print(berth.Stdout, "acc=0.5\n")
+	box.Exit(0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureOK, got.outcome.Kind, got.outcome.Message)
+	require.Equal(t, int64(910<<20), got.outcome.Usage.DevicePeakBytes)
+	require.GreaterOrEqual(t, got.outcome.Usage.DeviceSamples, len(uses))
+}
+
+// A program that was given a GPU and never touched it trained on the CPU: that is
+// fine where its sweep takes either, and no result where it wants a GPU.
+func TestRun_NeverTouchesItsGPU(t *testing.T) {
+	t.Parallel()
+
+	for device, want := range map[berth.DeviceWanted]struct {
+		kind berth.FailureKind
+		says string
+	}{
+		berth.DeviceAuto: {berth.FailureOK, "trials like it run on cores"},
+		berth.DeviceGPU:  {berth.FailureNoDevice, "fell back to the CPU"},
+	} {
+		t.Run(string(device), func(t *testing.T) {
+			t.Parallel()
+			neverTouches(t, device, want.kind, want.says)
+		})
+	}
+}
+
+func neverTouches(t *testing.T, device berth.DeviceWanted, kind berth.FailureKind, says string) {
+	t.Helper()
+
+	r := setup(t)
+	r.wants(device)
+	twice := make(chan struct{})
+
+	var n atomic.Int32
+
+	r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+		if n.Add(1) == 2 {
+			close(twice)
+		}
+
+		return DeviceReading{FreeBytes: 8 << 30}, nil
+	})
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	<-twice
+	box.Print(berth.Stdout, "acc=0.5\n")
+	box.Exit(0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, kind, got.outcome.Kind)
+	require.Contains(t, got.outcome.Message, says)
+}
+
+// A driver that does not answer is no reason to judge a run.
+func TestRun_GPUThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	asked := make(chan struct{})
+
+	var n atomic.Int32
+
+	r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+		if n.Add(1) == 2 {
+			close(asked)
+		}
+
+		return DeviceReading{}, errors.New("the driver does not answer")
+	})
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	<-asked
+	box.Print(berth.Stdout, "acc=0.5\n")
+	box.Exit(0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureOK, got.outcome.Kind, got.outcome.Message)
+	require.Zero(t, got.outcome.Usage.DeviceSamples)
+}
+
+// TensorFlow's out-of-memory on a GPU, in the words of 2.21 (one H200, 2026-11-21).
+func TestRun_OutOfGPUMemory(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	read := make(chan struct{})
+
+	var n atomic.Int32
+
+	r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+		if n.Add(1) == 2 {
+			close(read)
+		}
+
+		return DeviceReading{UsedBytes: 2000 << 20, FreeBytes: 60 << 20}, nil
+	})
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	<-read
+	box.Print(berth.Stdout, "Traceback (most recent call last):\n")
+	box.Print(berth.Stdout, "tensorflow.python.framework.errors_impl.ResourceExhaustedError: {{function_node x}} OOM when allocating tensor with shape[256,1024,256] "+
+		"and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc [Op:Fill]\n")
+	box.Exit(1)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureDeviceOOM, got.outcome.Kind, got.outcome.Message)
+	require.Contains(t, got.outcome.Message, "2,048 MiB reserved")
+	require.Equal(t, int64(2000<<20), got.outcome.Usage.DevicePeakBytes)
+}
+
+// A run that ended while no worker looked at its GPU may have used it: its result
+// stands, and it teaches nothing of the GPU.
+func TestRun_EndedWhileNobodyLookedAtItsGPU(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.wants(berth.DeviceGPU)
+	r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+		return DeviceReading{FreeBytes: 8 << 30}, nil
+	})
+
+	order := r.order()
+	order.Known = berth.Usage{Samples: 5, DeviceSamples: 5, DeviceSeenUntil: time.Now().Add(-time.Minute)} // of the worker before
+	ended := r.start(t.Context(), order)
+	box := r.docks.started(t)
+	box.Print(berth.Stdout, "acc=0.5\n")
+	box.Exit(0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureOK, got.outcome.Kind, got.outcome.Message)
+	require.InDelta(t, 0.5, *got.outcome.Value, 0)
+	require.Positive(t, got.outcome.Usage.DeviceUnseen)
+
+	known := berth.Footprint{}
+	f, ok := memory.Observe(&known, "key", berth.FootprintFull, got.outcome.Kind, got.outcome.Usage, berth.Demand{MemoryBytes: 1, DeviceBytes: 2 << 30})
+	require.True(t, ok)
+	require.False(t, memory.NeedsNoGPU(&f))
+}
