@@ -90,13 +90,15 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 		return workflow.ExecuteLocalActivity(steps(ctx), step, ref).Get(ctx, &status)
 	}
 
+	hears := t.away && workflow.GetVersion(ctx, changeAwayStop, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+
 	for pause := recheckFirst; status.State == berth.RequestWaiting; pause = min(2*pause, recheckLongest) {
-		signaled, unmeasured := false, t.beside
+		signaled, unmeasured, stopped := false, t.beside, t.stopped
 
 		_, err := awaitFor(ctx, pause, "look at the placement request", func() bool {
 			signaled = signaled || t.placed.ReceiveAsync(nil)
 
-			return signaled || (t.stopped && !t.away) || (unmeasured && t.released())
+			return signaled || (t.stopped && !t.away) || (unmeasured && t.released()) || (hears && t.stopped && !stopped)
 		})
 		if err != nil { // canceled: the request must not be placed any more
 			clean, _ := workflow.NewDisconnectedContext(ctx)
@@ -109,6 +111,12 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 			}
 
 			return status, nil // its activity is canceled at once, which frees the lease on proof
+		}
+
+		if hears && t.away && t.stopped && !stopped && !signaled {
+			pause = recheckFirst / 2 // the host has a minute from now
+
+			continue
 		}
 
 		switch {

@@ -776,6 +776,40 @@ func TestTrial_StoppedWhileItsHostIsAway(t *testing.T) {
 	}
 }
 
+// A trial that has waited long for its host looks rarely. Once its sweep is stopped
+// the host has a minute, not the rest of that time.
+func TestTrial_StoppedLongAfterItsHostWentAway(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := trialSetup(t)
+	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
+		func(context.Context, activities.Order) (berth.Outcome, error) {
+			b.waiting = true
+
+			return berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+		})
+	b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(activities.Abandoned{}, nil)
+	b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, ref activities.AttemptRef) (berth.PlacementStatus, error) {
+			return b.status(ref.AttemptID, berth.RequestWaiting, berth.Demand{MemoryBytes: mib}), nil
+		})
+	b.env.OnActivity(a.WithdrawPlacement, mock.Anything, mock.Anything).Return(berth.PlacementStatus{State: berth.RequestWithdrawn}, nil)
+
+	var stopped time.Time
+
+	b.env.RegisterDelayedCallback(func() {
+		stopped = b.env.Now()
+		b.env.SignalWorkflow(workflows.SignalStop, nil)
+	}, 8*time.Minute) // looked at after 1, 3, 7 and 15 minutes
+
+	require.Equal(t, berth.TrialCanceled, b.execute(t).State)
+	require.False(t, stopped.IsZero())
+	require.LessOrEqual(t, b.env.Now().Sub(stopped), time.Minute+time.Second)
+	require.GreaterOrEqual(t, b.env.Now().Sub(stopped), time.Minute)
+}
+
 // The workflow of a trial of a stopped sweep was lost and goes on from the
 // database: what runs already finishes.
 func TestTrial_StoppedGoesThroughTheAttemptsOfBefore(t *testing.T) {

@@ -11,6 +11,7 @@ const (
 	changeBeside        = "beside"         // trials of a shape that is being measured run beside the probe
 	changeClock         = "clock"          // max_duration counts from the first trial that runs
 	changeAwaitHost     = "await-host"     // a trial of a stopped sweep waits for the host that has its running attempt
+	changeAwayStop      = "away-stop"      // a trial whose host is away gives it a minute from the stop of its sweep, however long it has waited
 	changeCanceledWait  = "canceled-wait"  // a canceled wait is an error: a canceled trial withdraws its request itself
 	changeLookUp        = "look-up"        // trials that Temporal tells another run of are looked up, also while others bring news
 	changeGivenBack     = "given-back"     // an attempt that is given back is what the ledger says, whatever its trial was asked meanwhile
