@@ -92,8 +92,6 @@ type DeviceEvidence struct {
 	FreeMeasured  bool  // FreeBytes is a measurement
 	FreeBytes     int64 // the least the whole device had free in the last 10 s
 	Stepped       bool  // a training step was reported
-	AloneOOMs     int   // earlier attempts that ran out of memory with the device to themselves
-	Alone         bool  // so had this one
 	NeighbourFail int   // other attempts of the device that failed within 5 s
 }
 

@@ -74,6 +74,11 @@ func traceback(last string) []string {
 	}
 }
 
+// noBLAS is TensorFlow 2.21 with 700 MiB free (one H200, 2026-11-21).
+var noBLAS = append([]string{
+	"E0000 00:00:1 cuda_blas.cc:196] failed to create cublas handle: the resource allocation failed",
+}, traceback("tensorflow.python.framework.errors_impl.InternalError: Graph execution error: No blas support for stream")...)
+
 const (
 	tfGPU  = "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[64,1024] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"
 	tfCPU  = "ResourceExhaustedError: OOM when allocating tensor with shape[64,1024] and type float on /job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu"
@@ -448,6 +453,16 @@ func TestClassify(t *testing.T) {
 		"GPU full at start": {
 			with(onGPU(1, tfInit), func(e *failure.Evidence) { e.Device.Stepped = false }), berth.FailureDeviceBusy, "waits for room",
 		},
+		"GPU full at start, TF 2.21": {
+			with(onGPU(1, traceback("tensorflow.python.framework.errors_impl.InternalError: cudaSetDevice() on GPU:0 failed. Status: out of memory")...),
+				func(e *failure.Evidence) { e.Device.Stepped = false }),
+			berth.FailureDeviceBusy, "waits for room",
+		},
+		"a context fits, cuBLAS does not": {
+			with(onGPU(1, noBLAS...), func(e *failure.Evidence) { e.Device.Stepped = false; e.Device.FreeBytes = 100 * mib }),
+			berth.FailureDeviceBusy, "waits for room",
+		},
+		"cuBLAS, and the GPU had room": {onGPU(1, noBLAS...), berth.FailureCrashed, "CUDA and cuDNN fit the driver"},
 		"GPU full before the first step": {
 			with(onGPU(1, tfGPU), func(e *failure.Evidence) { e.Device.Stepped = false; e.Device.FreeBytes = 100 * mib }),
 			berth.FailureDeviceBusy, "waits for room",
@@ -460,8 +475,6 @@ func TestClassify(t *testing.T) {
 			}),
 			berth.FailureDeviceOOM, "",
 		},
-		"alone once":  {with(onGPU(1, tfGPU), func(e *failure.Evidence) { e.Device.Alone = true }), berth.FailureDeviceOOM, ""},
-		"alone twice": {with(onGPU(1, tfGPU), func(e *failure.Evidence) { e.Device.Alone = true; e.Device.AloneOOMs = 1 }), berth.FailureTooBig, "2 times"},
 
 		// Text that may mean several things.
 		"ambiguous, room":         {onGPU(1, "CUDNN_STATUS_INTERNAL_ERROR"), berth.FailureCrashed, "fit the driver"},
@@ -473,7 +486,7 @@ func TestClassify(t *testing.T) {
 
 		// Neighbours under MPS.
 		"neighbours fell too": {with(onGPU(1, "CUDA_ERROR_ILLEGAL_ADDRESS"), func(e *failure.Evidence) { e.Device.NeighbourFail = 2 }), berth.FailureNeighbourFault, "2 other"},
-		"fault alone":         {onGPU(1, "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure"), berth.FailureCrashed, "its own"},
+		"fault alone":         {onGPU(1, "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure"), berth.FailureCrashed, "of the program itself"},
 		"MPS code":            {with(onGPU(1, "cudaError 810"), func(e *failure.Evidence) { e.Device.NeighbourFail = 1 }), berth.FailureNeighbourFault, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,9 +30,6 @@ const (
 
 	// fullPercent of its limit or more is a process that had no room left.
 	fullPercent = 95
-
-	// tooBigAfter this many times out of memory alone, a GPU is too small.
-	tooBigAfter = 2
 )
 
 func notStarted(e Evidence) (berth.FailureKind, string) {
@@ -266,7 +263,7 @@ func neighbourFault(e Evidence) (berth.FailureKind, string) {
 		return berth.FailureNeighbourFault, fmt.Sprintf(
 			"a fault on the GPU took %d other trial(s) with it; Berth runs them again; it said: %s", e.Device.NeighbourFail, line)
 	default:
-		return berth.FailureCrashed, "a fault on the GPU that is its own: no other trial was hit; it said: " + line
+		return berth.FailureCrashed, "a fault on the GPU, mostly of the program itself; it said: " + line
 	}
 }
 
@@ -301,15 +298,7 @@ func deviceBusy(line string) (berth.FailureKind, string) {
 }
 
 func deviceOOM(e Evidence, why string) (berth.FailureKind, string) {
-	alone := e.Device.AloneOOMs
-	if e.Device.Alone {
-		alone++
-	}
-
 	switch {
-	case alone >= tooBigAfter:
-		return berth.FailureTooBig, fmt.Sprintf("ran out of GPU memory %d times with a GPU to itself (%s); "+
-			"make the batch or the model smaller", alone, why)
 	case !e.Device.Stepped && e.Device.FreeMeasured && e.Device.FreeBytes < fullDeviceBytes && !e.Device.atLimit():
 		return deviceBusy(strings.TrimPrefix(why, "it said: "))
 	default:

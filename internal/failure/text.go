@@ -59,6 +59,7 @@ var (
 	// deviceFullSigns: the GPU was full when the framework first touched it.
 	deviceFullSigns = compile(
 		`cuDevicePrimaryCtxRetain.*CUDA_ERROR_OUT_OF_MEMORY`,
+		`cudaSetDevice\(\) on GPU:\d+ failed\. Status: out of memory`, // TensorFlow 2.21 with 300 MiB free
 	)
 
 	// ambiguousSigns: a full GPU, or a broken driver.
@@ -69,6 +70,8 @@ var (
 		`CUDNN_STATUS_EXECUTION_FAILED`,
 		`DNN library initialization failed`,
 		`No algorithm worked!`,
+		`failed to create cublas handle`, // TensorFlow 2.21 with 700 MiB free: a context fits, the library does not
+		`No blas support for stream`,
 		`(?i)cusolver.*(?:internal error|INTERNAL_ERROR)`,
 	)
 

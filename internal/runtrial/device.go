@@ -142,6 +142,6 @@ func (r *run) deviceEvidence(seen observation) failure.DeviceEvidence {
 
 	return failure.DeviceEvidence{
 		Asked: true, Must: r.who.Spec.Resources.Device == berth.DeviceGPU, Measured: seen.usage.DeviceSamples > 0 && (seen.usage.DevicePeakBytes > 0 || seen.usage.DeviceUnseen == 0), PeakBytes: seen.usage.DevicePeakBytes, LimitBytes: demand.DeviceBytes,
-		FreeMeasured: measured, FreeBytes: free, Stepped: seen.metrics.any(), Alone: demand.ExclusiveDevice,
+		FreeMeasured: measured, FreeBytes: free, Stepped: seen.metrics.any(),
 	}
 }
