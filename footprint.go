@@ -71,6 +71,9 @@ type Usage struct {
 	DeviceSeenUntil time.Time `json:"device_seen_until,omitzero"`
 }
 
+// DeviceMeasured reports whether the attempt's GPU was read throughout.
+func (u Usage) DeviceMeasured() bool { return u.DeviceSamples > 0 && u.DeviceUnseen == 0 }
+
 // nearLimitPercent of its limit, or more, is a container that had no room left.
 // The working set leaves out page cache that the kernel could not take back in
 // time, and a sample comes only five times a second, so it is less than 100.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -26,6 +27,14 @@ type table struct {
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// drop takes so many columns out, from the given one on.
+func (t *table) drop(from, count int) {
+	t.header = slices.Delete(t.header, from, from+count)
+	for i, row := range t.rows {
+		t.rows[i] = slices.Delete(row, from, from+count)
+	}
+}
 
 // say writes for people; when nobody reads it any more there is nobody to tell.
 func say(w io.Writer, format string, args ...any) {

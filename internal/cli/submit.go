@@ -195,12 +195,7 @@ func previewText(file *sweepFile, p client.Preview) string {
 }
 
 func shapeTable(p client.Preview) table {
-	t := table{header: []string{"shape", "values", "trials", "reserves", "cores", "sized by", "peak", "each takes"}}
-
-	onGPU := slices.ContainsFunc(p.Shapes, func(s client.PreviewShape) bool { return s.DeviceBytes > 0 })
-	if onGPU {
-		t.header = slices.Insert(t.header, previewGPUColumns, "of a gpu", "gpu peak")
-	}
+	t := table{header: []string{"shape", "values", "trials", "reserves", "cores", "of a gpu", "gpu peak", "sized by", "peak", "each takes"}}
 
 	for _, s := range p.Shapes {
 		each := none
@@ -208,23 +203,16 @@ func shapeTable(p client.Preview) table {
 			each = span(seconds(s.DurationSeconds))
 		}
 
-		row := []string{
-			shortKey(s.Key), assignment(s.Values), strconv.Itoa(s.Trials), bytesText(s.MemoryBytes), cores(s.CPUMilli),
-			string(s.SizedBy), bytesText(s.MemoryPeakBytes), each,
-		}
-		if onGPU {
-			row = slices.Insert(row, previewGPUColumns, ofGPU(s), bytesText(s.DevicePeakBytes))
-		}
+		t.add(shortKey(s.Key), assignment(s.Values), strconv.Itoa(s.Trials), bytesText(s.MemoryBytes), cores(s.CPUMilli),
+			ofGPU(s), bytesText(s.DevicePeakBytes), string(s.SizedBy), bytesText(s.MemoryPeakBytes), each)
+	}
 
-		t.add(row...)
+	if !slices.ContainsFunc(p.Shapes, func(s client.PreviewShape) bool { return s.DeviceBytes > 0 }) {
+		t.drop(slices.Index(t.header, "of a gpu"), 2)
 	}
 
 	return t
 }
-
-// previewGPUColumns is where a shape's columns about its GPU are, after what it
-// reserves of a host.
-const previewGPUColumns = 5
 
 // ofGPU is what a trial of the shape would reserve of a GPU.
 func ofGPU(s client.PreviewShape) string {

@@ -105,16 +105,8 @@ func (o *options) attemptsCommand() *cobra.Command {
 		}))
 }
 
-// gpuColumns is where an attempt's columns about its GPU are, after those about memory.
-const gpuColumns = 7
-
 func attemptTable(attempts []client.Attempt) table {
-	t := table{header: []string{"attempt", "purpose", "state", "ended", "exit", "reserved", "peak", "cores", "took", "id", "message"}}
-
-	onGPU := slices.ContainsFunc(attempts, func(a client.Attempt) bool { return a.DeviceID != "" })
-	if onGPU {
-		t.header = slices.Insert(t.header, gpuColumns, "gpu", "gpu reserved", "gpu peak")
-	}
+	t := table{header: []string{"attempt", "purpose", "state", "ended", "exit", "reserved", "peak", "gpu", "gpu reserved", "gpu peak", "cores", "took", "id", "message"}}
 
 	for _, a := range attempts {
 		exit := none
@@ -127,15 +119,13 @@ func attemptTable(attempts []client.Attempt) table {
 			took = span(seconds(a.Usage.WallSeconds))
 		}
 
-		row := []string{
-			strconv.Itoa(a.Number), a.Purpose, string(a.State), first(a.FailureKind, none), exit, bytesText(a.Demand.MemoryBytes),
-			bytesText(a.Usage.MemoryPeakBytes), cores(a.Demand.CPUMilli), took, a.ID, a.Message,
-		}
-		if onGPU {
-			row = slices.Insert(row, gpuColumns, first(a.DeviceID, none), bytesText(a.Demand.DeviceBytes), bytesText(a.Usage.DevicePeakBytes))
-		}
+		t.add(strconv.Itoa(a.Number), a.Purpose, string(a.State), first(a.FailureKind, none), exit, bytesText(a.Demand.MemoryBytes),
+			bytesText(a.Usage.MemoryPeakBytes), first(a.DeviceID, none), bytesText(a.Demand.DeviceBytes), bytesText(a.Usage.DevicePeakBytes),
+			cores(a.Demand.CPUMilli), took, a.ID, a.Message)
+	}
 
-		t.add(row...)
+	if !slices.ContainsFunc(attempts, func(a client.Attempt) bool { return a.DeviceID != "" }) {
+		t.drop(slices.Index(t.header, "gpu"), 3)
 	}
 
 	return t

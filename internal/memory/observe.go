@@ -46,7 +46,7 @@ func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, k
 		f.MemoryPeakBytes = max(f.MemoryPeakBytes, u.MemoryPeakBytes)
 		f.DevicePeakBytes = max(f.DevicePeakBytes, u.DevicePeakBytes)
 
-		if u.Unseen > 0 || reserved.DeviceBytes > 0 && (u.DeviceSamples == 0 || u.DeviceUnseen > 0) {
+		if u.Unseen > 0 || reserved.DeviceBytes > 0 && !u.DeviceMeasured() {
 			f.Source = better(f.Source, berth.FootprintPartial)
 
 			break

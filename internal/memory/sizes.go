@@ -100,7 +100,7 @@ func shares(wanted string, dev berth.Device) bool {
 
 // sizeOn is Sizes on one class of GPU.
 func sizeOn(a Ask, class berth.DeviceClass, f *berth.Footprint, recent []berth.Host) (berth.Demand, bool) {
-	hosts := withClass(recent, class)
+	hosts, largest := withClass(recent, class)
 	host := a
 
 	if a.Last != nil && a.Last.Device { // the host's memory was enough
@@ -114,8 +114,6 @@ func sizeOn(a Ask, class berth.DeviceClass, f *berth.Footprint, recent []berth.H
 
 	d.Contexts = 1
 	d.ExclusiveDevice = berth.SharingMode(a.Resources.GPUSharing) == berth.SharingExclusive
-
-	largest := largestOf(hosts, class)
 
 	return sizeDevice(a, d, f, largest), ok && deviceGrows(a.Last, largest)
 }
@@ -153,30 +151,22 @@ func deviceGrows(last *berth.LastOOM, largest int64) bool {
 	return last.Count < last.Max && (!last.Demand.ExclusiveDevice || last.Demand.DeviceBytes < largest)
 }
 
-// withClass are the hosts that have a device of the class.
-func withClass(hosts []berth.Host, class berth.DeviceClass) []berth.Host {
-	var having []berth.Host
-
+// withClass are the hosts that have a device of the class, and the most memory
+// that one of these has to give.
+func withClass(hosts []berth.Host, class berth.DeviceClass) (having []berth.Host, largest int64) {
 	for _, h := range hosts {
-		if slices.ContainsFunc(h.Devices, func(dev berth.Device) bool { return dev.Class() == class }) {
+		has := false
+
+		for _, dev := range h.Devices {
+			if dev.Class() == class {
+				has, largest = true, max(largest, dev.CapacityBytes())
+			}
+		}
+
+		if has {
 			having = append(having, h)
 		}
 	}
 
-	return having
-}
-
-// largestOf is the most memory that a device of the class has to give.
-func largestOf(hosts []berth.Host, class berth.DeviceClass) int64 {
-	largest := int64(0)
-
-	for _, h := range hosts {
-		for _, dev := range h.Devices {
-			if dev.Class() == class {
-				largest = max(largest, dev.CapacityBytes())
-			}
-		}
-	}
-
-	return largest
+	return having, largest
 }

@@ -227,7 +227,7 @@ func (s *site) shortage(d *berth.Demand, at *spot) float64 {
 }
 
 func deviceShortage(dev *berth.Device, d *berth.Demand) float64 {
-	total := min(dev.CapacityBytes(), dev.FreeBytes)
+	total := usable(dev)
 
 	if dev.Exclusive || d.ExclusiveDevice {
 		return share(dev.ReservedBytes, total)
@@ -242,6 +242,10 @@ func deviceShortage(dev *berth.Device, d *berth.Demand) float64 {
 
 	return short
 }
+
+// usable is the memory of a GPU that attempts may hold together now: programs
+// outside Berth may leave less than its capacity.
+func usable(dev *berth.Device) int64 { return min(dev.CapacityBytes(), dev.FreeBytes) }
 
 // contexts is what a demand takes of a GPU: a process has one at least.
 func contexts(d *berth.Demand) int { return max(d.Contexts, 1) }

@@ -244,7 +244,7 @@ func (s *site) measure() {
 	for i := range s.spots {
 		if at := &s.spots[i]; at.device >= 0 {
 			dev := &s.Devices[at.device]
-			s.room[at.class] = max(s.room[at.class], min(dev.CapacityBytes(), dev.FreeBytes)-dev.ReservedBytes)
+			s.room[at.class] = max(s.room[at.class], usable(dev)-dev.ReservedBytes)
 		}
 	}
 }
@@ -278,7 +278,7 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 
 	if d.ExclusiveDevice {
 		dev := &s.Devices[at.device]
-		d.DeviceBytes = max(d.DeviceBytes, min(dev.CapacityBytes(), dev.FreeBytes)-dev.ReservedBytes)
+		d.DeviceBytes = max(d.DeviceBytes, usable(dev)-dev.ReservedBytes)
 	}
 
 	placement.Demand = d

@@ -188,7 +188,7 @@ func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result, class be
 		return err
 	}
 
-	if u := r.Outcome.Usage; class == berth.ClassCPU || u.DeviceSamples == 0 || u.DeviceUnseen > 0 || u.DevicePeakBytes > 0 {
+	if u := r.Outcome.Usage; class == berth.ClassCPU || !u.DeviceMeasured() || u.DevicePeakBytes > 0 {
 		return nil
 	}
 

@@ -128,20 +128,15 @@ func toProbedShapes(rows []dbsqlc.ListFootprintsRow) ([]berth.ProbedShape, error
 	var shapes []berth.ProbedShape
 
 	for _, row := range rows {
-		if len(shapes) == 0 || shapes[len(shapes)-1].Key != row.ShapeKey {
-			shapes = append(shapes, berth.ProbedShape{Key: row.ShapeKey})
-			if err := decode(row.Shape, &shapes[len(shapes)-1].Shape, "shape "+row.ShapeKey); err != nil {
+		if len(shapes) == 0 || shapes[len(shapes)-1].Key != row.ClassFootprint.ShapeKey {
+			shapes = append(shapes, berth.ProbedShape{Key: row.ClassFootprint.ShapeKey})
+			if err := decode(row.Shape, &shapes[len(shapes)-1].Shape, "shape "+row.ClassFootprint.ShapeKey); err != nil {
 				return nil, err
 			}
 		}
 
 		last := &shapes[len(shapes)-1]
-		last.Footprints = append(last.Footprints, toFootprint(dbsqlc.ClassFootprint{
-			ShapeKey: row.ShapeKey, DeviceClass: row.DeviceClass, Source: row.Source, Samples: row.Samples, MemoryPeakBytes: row.MemoryPeakBytes,
-			MemoryFloorBytes: row.MemoryFloorBytes, FloorPassed: row.FloorPassed, DevicePeakBytes: row.DevicePeakBytes,
-			DeviceFloorBytes: row.DeviceFloorBytes, DevicePassed: row.DevicePassed, CpuMilli: row.CpuMilli,
-			DurationNs: row.DurationNs, MeasuredAt: row.MeasuredAt,
-		}))
+		last.Footprints = append(last.Footprints, toFootprint(row.ClassFootprint))
 	}
 
 	return shapes, nil

@@ -133,15 +133,16 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 
 // deviceEvidence is what is known of the attempt's GPU; zero without one.
 func (r *run) deviceEvidence(seen observation) failure.DeviceEvidence {
-	demand := r.who.Attempt.Demand
 	if r.who.Attempt.DeviceID == "" {
 		return failure.DeviceEvidence{}
 	}
 
 	free, measured := seen.device.leastFree()
+	u := seen.usage
 
 	return failure.DeviceEvidence{
-		Asked: true, Must: r.who.Spec.Resources.Device == berth.DeviceGPU, Measured: seen.usage.DeviceSamples > 0 && (seen.usage.DevicePeakBytes > 0 || seen.usage.DeviceUnseen == 0), PeakBytes: seen.usage.DevicePeakBytes, LimitBytes: demand.DeviceBytes,
+		Asked: true, Must: r.who.Spec.Resources.Device == berth.DeviceGPU,
+		Measured: u.DevicePeakBytes > 0 || u.DeviceMeasured(), PeakBytes: u.DevicePeakBytes, LimitBytes: r.who.Attempt.Demand.DeviceBytes,
 		FreeMeasured: measured, FreeBytes: free, Stepped: seen.metrics.any(),
 	}
 }

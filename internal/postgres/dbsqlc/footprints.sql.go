@@ -7,7 +7,6 @@ package dbsqlc
 
 import (
 	"context"
-	"time"
 )
 
 const deleteFootprints = `-- name: DeleteFootprints :one
@@ -33,20 +32,8 @@ ORDER BY f.shape_key, f.device_class <> 'cpu', f.device_class
 `
 
 type FindFootprintsRow struct {
-	ShapeKey         string
-	DeviceClass      string
-	Source           string
-	Samples          int32
-	MemoryPeakBytes  int64
-	MemoryFloorBytes int64
-	FloorPassed      int32
-	DevicePeakBytes  int64
-	DeviceFloorBytes int64
-	DevicePassed     int32
-	CpuMilli         int64
-	DurationNs       int64
-	MeasuredAt       time.Time
-	Shape            []byte
+	ClassFootprint ClassFootprint
+	Shape          []byte
 }
 
 // All classes of the shapes whose keys begin so, of two shapes at most.
@@ -60,19 +47,19 @@ func (q *Queries) FindFootprints(ctx context.Context, db DBTX, prefix string) ([
 	for rows.Next() {
 		var i FindFootprintsRow
 		if err := rows.Scan(
-			&i.ShapeKey,
-			&i.DeviceClass,
-			&i.Source,
-			&i.Samples,
-			&i.MemoryPeakBytes,
-			&i.MemoryFloorBytes,
-			&i.FloorPassed,
-			&i.DevicePeakBytes,
-			&i.DeviceFloorBytes,
-			&i.DevicePassed,
-			&i.CpuMilli,
-			&i.DurationNs,
-			&i.MeasuredAt,
+			&i.ClassFootprint.ShapeKey,
+			&i.ClassFootprint.DeviceClass,
+			&i.ClassFootprint.Source,
+			&i.ClassFootprint.Samples,
+			&i.ClassFootprint.MemoryPeakBytes,
+			&i.ClassFootprint.MemoryFloorBytes,
+			&i.ClassFootprint.FloorPassed,
+			&i.ClassFootprint.DevicePeakBytes,
+			&i.ClassFootprint.DeviceFloorBytes,
+			&i.ClassFootprint.DevicePassed,
+			&i.ClassFootprint.CpuMilli,
+			&i.ClassFootprint.DurationNs,
+			&i.ClassFootprint.MeasuredAt,
 			&i.Shape,
 		); err != nil {
 			return nil, err
@@ -132,20 +119,8 @@ ORDER BY f.shape_key, f.device_class <> 'cpu', f.device_class
 `
 
 type ListFootprintsRow struct {
-	ShapeKey         string
-	DeviceClass      string
-	Source           string
-	Samples          int32
-	MemoryPeakBytes  int64
-	MemoryFloorBytes int64
-	FloorPassed      int32
-	DevicePeakBytes  int64
-	DeviceFloorBytes int64
-	DevicePassed     int32
-	CpuMilli         int64
-	DurationNs       int64
-	MeasuredAt       time.Time
-	Shape            []byte
+	ClassFootprint ClassFootprint
+	Shape          []byte
 }
 
 // All classes of so many shapes.
@@ -159,19 +134,19 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 	for rows.Next() {
 		var i ListFootprintsRow
 		if err := rows.Scan(
-			&i.ShapeKey,
-			&i.DeviceClass,
-			&i.Source,
-			&i.Samples,
-			&i.MemoryPeakBytes,
-			&i.MemoryFloorBytes,
-			&i.FloorPassed,
-			&i.DevicePeakBytes,
-			&i.DeviceFloorBytes,
-			&i.DevicePassed,
-			&i.CpuMilli,
-			&i.DurationNs,
-			&i.MeasuredAt,
+			&i.ClassFootprint.ShapeKey,
+			&i.ClassFootprint.DeviceClass,
+			&i.ClassFootprint.Source,
+			&i.ClassFootprint.Samples,
+			&i.ClassFootprint.MemoryPeakBytes,
+			&i.ClassFootprint.MemoryFloorBytes,
+			&i.ClassFootprint.FloorPassed,
+			&i.ClassFootprint.DevicePeakBytes,
+			&i.ClassFootprint.DeviceFloorBytes,
+			&i.ClassFootprint.DevicePassed,
+			&i.ClassFootprint.CpuMilli,
+			&i.ClassFootprint.DurationNs,
+			&i.ClassFootprint.MeasuredAt,
 			&i.Shape,
 		); err != nil {
 			return nil, err

@@ -1,6 +1,6 @@
 -- name: ListFootprints :many
 -- All classes of so many shapes.
-SELECT f.*, s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
+SELECT sqlc.embed(f), s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
 WHERE f.shape_key IN (
     SELECT DISTINCT k.shape_key FROM class_footprints k
     WHERE k.shape_key > @after_key ORDER BY k.shape_key LIMIT @max_rows)
@@ -8,7 +8,7 @@ ORDER BY f.shape_key, f.device_class <> 'cpu', f.device_class;
 
 -- name: FindFootprints :many
 -- All classes of the shapes whose keys begin so, of two shapes at most.
-SELECT f.*, s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
+SELECT sqlc.embed(f), s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
 WHERE f.shape_key IN (
     SELECT DISTINCT k.shape_key FROM class_footprints k
     WHERE k.shape_key LIKE @prefix::text || '%' ORDER BY k.shape_key LIMIT 2)
