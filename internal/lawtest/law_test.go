@@ -21,7 +21,7 @@ var rows = [][]string{
 	{"internal/search"},
 	{"internal/spec", "internal/packing", "internal/memory", "internal/failure"},
 	{
-		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention",
+		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention",
 		"internal/runtrial", "internal/preview", "internal/devstack", "internal/config",
 		"internal/simulate",
 	},

@@ -1,0 +1,194 @@
+package mps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// multiuser lets one server take clients of all users. It needs root.
+const multiuser = "-multiuser-server"
+
+// startTimeout is how long a daemon may take to start: 30 s by default. Without
+// persistence mode the driver starts a GPU in 1 s to 3 s.
+func (m *MPS) startTimeout() time.Duration { return 6 * m.timeout }
+
+// Start makes sure that the GPU's daemon runs and answers. A daemon that runs
+// already, of the worker before, is taken over; otherwise Start removes what a dead
+// one left, and starts one. An older control program that does not know
+// -multiuser-server is started without: its server takes clients of one user at a
+// time.
+//
+// Errors: unavailable, with what the program or its log said; invalid when the
+// path of the sockets would be too long, with the fix, or for a UUID that is none.
+func (m *MPS) Start(ctx context.Context, uuid string) error {
+	g := m.gpu(uuid)
+	if err := g.check(); err != nil {
+		return err
+	}
+
+	if err := g.take(ctx); err != nil {
+		return err
+	}
+	defer g.give()
+
+	if err := g.prepare(); err != nil {
+		return err
+	}
+
+	if err := m.check(ctx, g); err != nil {
+		if err := m.begin(ctx, g, err); err != nil {
+			return err
+		}
+	}
+
+	return g.admit()
+}
+
+// begin gets a daemon to answer that did not: silence says why.
+func (m *MPS) begin(ctx context.Context, g *gpu, silence error) error {
+	if ctx.Err() != nil {
+		return silence
+	}
+
+	if pid := g.process(); pid != 0 { // it may have been started a moment ago
+		if err := m.await(ctx, func() error { return m.check(ctx, g) }); err != nil {
+			return berth.Errorf(berth.KindOf(err), "process %d is that daemon: when no trial runs on the GPU, end it with `kill %d`: %w", pid, pid, err)
+		}
+
+		return nil
+	}
+
+	if err := g.clear(); err != nil {
+		return err
+	}
+
+	logged := g.controlLogSize()
+
+	err := m.launch(ctx, g, multiuser)
+	if err != nil && refused(g.logged(startLog, 0)) {
+		err = m.launch(ctx, g)
+	}
+
+	if err == nil {
+		err = m.await(ctx, func() error { return m.check(ctx, g) })
+	}
+
+	if err == nil {
+		return nil
+	}
+
+	if ctx.Err() != nil {
+		return fmt.Errorf("starting the MPS control daemon of GPU %q: %w", g.uuid, context.Cause(ctx))
+	}
+
+	said := strings.Trim(g.logged(startLog, 0)+"; "+g.logged(controlLog, logged), "; ")
+
+	return berth.Errorf(berth.KindUnavailable, "starting the MPS control daemon of GPU %q: it says %q: %w; its logs are in %q", g.uuid, said, err, g.log)
+}
+
+// refused reports whether the program's words are those of one that does not know
+// the option. There is no other sign: it has no way to ask for its version.
+func refused(said string) bool {
+	said = strings.ToLower(said)
+
+	for _, words := range []string{"usage", "unknown option", "unrecognized option", "invalid option"} {
+		if strings.Contains(said, words) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// await calls ready until it succeeds, for as long as a daemon may take to start.
+func (m *MPS) await(ctx context.Context, ready func() error) error {
+	for deadline := time.Now().Add(m.startTimeout()); ; pause(ctx) {
+		err := ready()
+		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// Check asks whether the GPU's daemon answers. Whether its server works, only a
+// client can tell.
+// Errors: unavailable when it does not.
+func (m *MPS) Check(ctx context.Context, uuid string) error {
+	g := m.gpu(uuid)
+	if err := g.take(ctx); err != nil {
+		return err
+	}
+	defer g.give()
+
+	return m.check(ctx, g)
+}
+
+// check asks for what NVIDIA's Kubernetes device plugin asks for to learn the same.
+func (m *MPS) check(ctx context.Context, g *gpu) error {
+	const command = "get_default_active_thread_percentage"
+
+	answer, err := m.ask(ctx, g, command)
+	if err != nil {
+		return err
+	}
+
+	if _, err := strconv.ParseFloat(answer, 64); err != nil {
+		return g.odd(command, answer)
+	}
+
+	return nil
+}
+
+// Stop ends the GPU's daemon, and returns true once none is left, also when none
+// was there. Where the daemon has a client, Stop leaves it and returns false. Start
+// no client meanwhile.
+// Errors: unavailable when the daemon does not answer, or does not end.
+func (m *MPS) Stop(ctx context.Context, uuid string) (stopped bool, err error) {
+	g := m.gpu(uuid)
+	if err := g.take(ctx); err != nil {
+		return false, err
+	}
+	defer g.give()
+
+	pid := g.process()
+
+	clients, err := m.clients(ctx, g)
+	if err != nil && g.absent(ctx, pid, err) {
+		return true, nil
+	}
+
+	if err != nil || len(clients) > 0 {
+		return false, err
+	}
+
+	_, quitErr := m.ask(ctx, g, "quit")
+	err = m.await(ctx, func() error {
+		if err := m.check(ctx, g); err == nil || !g.absent(ctx, pid, err) {
+			return berth.Errorf(berth.KindUnavailable, "stopping the MPS control daemon of GPU %q: it still runs (process %d)", g.uuid, pid)
+		}
+
+		return nil
+	})
+
+	if ctx.Err() != nil {
+		return false, fmt.Errorf("stopping the MPS control daemon of GPU %q: %w", g.uuid, context.Cause(ctx))
+	}
+
+	if err != nil {
+		return false, errors.Join(err, quitErr)
+	}
+
+	return true, nil
+}
+
+// absent reports whether no daemon is there, by what became of a question and by
+// the process that was the daemon before it (0 = none was).
+func (g *gpu) absent(ctx context.Context, pid int, err error) bool {
+	return ctx.Err() == nil && !errors.Is(err, errSilent) && (pid == 0 || !g.owns(pid)) && g.process() == 0
+}
