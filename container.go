@@ -19,6 +19,7 @@ type Launch struct {
 	MemoryBytes int64             `json:"memory_bytes"` // limit of memory and of memory plus swap
 	ShmBytes    int64             `json:"shm_bytes"`
 	CPUMilli    int64             `json:"cpu_milli"`
+	CPUCapMilli int64             `json:"cpu_cap_milli,omitempty"` // most that it may use, where that is not what is booked; 0 = it is
 	Network     bool              `json:"network,omitempty"`
 	DeviceID    string            `json:"device_id,omitempty"`    // the one GPU that it sees; empty = none
 	DeviceBytes int64             `json:"device_bytes,omitempty"` // reserved of its memory
@@ -55,7 +56,8 @@ type Container struct {
 	SweepID     string
 	TrialID     string
 	LeaseID     string
-	DeviceBytes int64 // reserved of its GPU's memory; 0 = it has none
+	DeviceID    string // its GPU; empty = it has none
+	DeviceBytes int64  // reserved of that one's memory
 	Token       int64
 	SpecHash    string  // of the launch, without its identity
 	HostID      string  // of the worker that created it; empty = the one that lists it

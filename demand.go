@@ -1,6 +1,7 @@
 package berth
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 )
@@ -20,8 +21,13 @@ type Demand struct {
 // does not run on a class that is missing.
 type Demands map[DeviceClass]Demand
 
-// Classes are those of the demands, in order.
-func (d Demands) Classes() []DeviceClass { return slices.Sorted(maps.Keys(d)) }
+// Classes are those of the demands, by kind of device; of one kind, that by MPS,
+// which the placer prefers, first.
+func (d Demands) Classes() []DeviceClass {
+	return slices.SortedFunc(maps.Keys(d), func(a, b DeviceClass) int {
+		return cmp.Or(cmp.Compare(a.kind(), b.kind()), cmp.Compare(b, a)) // the longer has the suffix
+	})
+}
 
 // First is the demand on the first class in order, which stands for all where one
 // is shown; zero when there is none.

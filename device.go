@@ -1,5 +1,7 @@
 package berth
 
+import "strings"
+
 // DeviceClass names the kind of device that a footprint was measured on: what a
 // shape needs is known for each class apart. It is ClassCPU, or Device.Class.
 type DeviceClass string
@@ -23,12 +25,13 @@ type Device struct {
 	HostID           string      `json:"host_id"`
 	Model            string      `json:"model"`             // such as NVIDIA H200
 	Profile          string      `json:"profile,omitempty"` // of a MIG device, such as 1g.18gb; empty = a whole GPU
-	Mode             SharingMode `json:"mode"`
+	Mode             SharingMode `json:"mode"`              // how its attempts share it: now, or when it last had some
 	MemoryBytes      int64       `json:"memory_bytes"`
 	HeadroomBytes    int64       `json:"headroom_bytes"`
 	ReservedBytes    int64       `json:"reserved_bytes"`
-	FreeBytes        int64       `json:"free_bytes"` // total less what processes outside Berth use now
-	MaxContexts      int         `json:"max_contexts"`
+	FreeBytes        int64       `json:"free_bytes"`   // total less what processes outside Berth use now
+	MaxContexts      int         `json:"max_contexts"` // processes at once; by MPS no more than MPSContexts
+	MPSContexts      int         `json:"mps_contexts"` // clients that its MPS daemon takes; 0 = it has none
 	ContextsReserved int         `json:"contexts_reserved"`
 	MaxAttempts      int         `json:"max_attempts"`      // at once; 0 = no limit
 	Attempts         int         `json:"attempts"`          // unreleased leases
@@ -36,19 +39,70 @@ type Device struct {
 	Problem          string      `json:"problem,omitempty"` // why it takes no attempts, in plain words; empty = it takes them
 }
 
+// mpsSuffix marks a class whose attempts share their GPU by MPS.
+const mpsSuffix = " (MPS)"
+
 // Class is the device's kind: its model, the MIG profile, and whether attempts
 // share it by MPS, whose clients need another amount of memory.
-func (d Device) Class() DeviceClass {
+func (d Device) Class() DeviceClass { return d.ClassBy(d.Mode) }
+
+// ClassBy is the device's class with its attempts sharing it in a mode.
+func (d Device) ClassBy(mode SharingMode) DeviceClass {
 	class := d.Model
 	if d.Profile != "" {
 		class += " " + d.Profile
 	}
 
-	if d.Mode == SharingMPS {
-		class += " (MPS)"
+	if mode == SharingMPS {
+		class += mpsSuffix
 	}
 
 	return DeviceClass(class)
+}
+
+// Mode is how attempts of the class share their device.
+func (c DeviceClass) Mode() SharingMode {
+	if strings.HasSuffix(string(c), mpsSuffix) {
+		return SharingMPS
+	}
+
+	return SharingTimeSlicing
+}
+
+// kind is the class without how attempts share the device.
+func (c DeviceClass) kind() DeviceClass { return DeviceClass(strings.TrimSuffix(string(c), mpsSuffix)) }
+
+// Twin is the same kind of GPU, shared in the other way.
+func (c DeviceClass) Twin() DeviceClass {
+	if c.Mode() == SharingMPS {
+		return c.kind()
+	}
+
+	return c + mpsSuffix
+}
+
+// Modes are the modes that the device offers, the one to prefer first. It changes
+// from one to another only while no attempt is there.
+func (d Device) Modes() []SharingMode {
+	switch {
+	case d.Mode == SharingExclusive:
+		return []SharingMode{SharingExclusive}
+	case d.MPSContexts > 0:
+		return []SharingMode{SharingMPS, SharingTimeSlicing}
+	case d.Mode == SharingMPS && d.Attempts > 0: // of a daemon that is no more
+		return []SharingMode{SharingMPS, SharingTimeSlicing}
+	default:
+		return []SharingMode{SharingTimeSlicing}
+	}
+}
+
+// ContextsBy is how many processes the device takes at once in a mode.
+func (d Device) ContextsBy(mode SharingMode) int {
+	if mode == SharingMPS {
+		return min(d.MPSContexts, d.MaxContexts)
+	}
+
+	return d.MaxContexts
 }
 
 // CapacityBytes is the memory that all leases of the device may hold together.

@@ -47,7 +47,7 @@ func (e AttemptState) Valid() bool {
 // Defines values for DeviceMode.
 const (
 	Exclusive   DeviceMode = "exclusive"
-	Mps         DeviceMode = "mps"
+	MPS         DeviceMode = "mps"
 	TimeSlicing DeviceMode = "time_slicing"
 )
 
@@ -56,7 +56,7 @@ func (e DeviceMode) Valid() bool {
 	switch e {
 	case Exclusive:
 		return true
-	case Mps:
+	case MPS:
 		return true
 	case TimeSlicing:
 		return true
@@ -299,7 +299,7 @@ type CreatedToken struct {
 
 // Demand What was reserved
 type Demand struct {
-	// Contexts Clients of its MPS daemon
+	// Contexts Processes on the GPU
 	Contexts int `json:"contexts,omitempty"`
 
 	// CPUMilli Thousandths of a core
@@ -341,13 +341,16 @@ type Device struct {
 	// MaxAttempts 0 = no limit
 	MaxAttempts int `json:"max_attempts"`
 
-	// MaxContexts Clients that its MPS daemon can have
+	// MaxContexts Processes that it takes at once
 	MaxContexts int   `json:"max_contexts"`
 	MemoryBytes int64 `json:"memory_bytes"`
 
-	// Mode How attempts share it
+	// Mode How its attempts share it: now, or when it last had some
 	Mode  DeviceMode `json:"mode"`
 	Model string     `json:"model"`
+
+	// MPSContexts Clients that its MPS daemon takes; absent = it is not shared by MPS
+	MPSContexts int `json:"mps_contexts,omitempty"`
 
 	// Problem Why it takes no attempts, in plain words; absent = it takes them
 	Problem string `json:"problem,omitempty"`
@@ -357,7 +360,7 @@ type Device struct {
 	ReservedBytes int64  `json:"reserved_bytes"`
 }
 
-// DeviceMode How attempts share it
+// DeviceMode How its attempts share it: now, or when it last had some
 type DeviceMode string
 
 // Event defines model for Event.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -135,12 +136,14 @@ func checkGPUs(ctx context.Context, d *docker.Docker) []berth.Finding {
 		return []berth.Finding{broken("GPUs", "Docker cannot be asked about them", err.Error())}
 	}
 
-	return gpuFindings(inventory, missing)
+	_, err = openMPS(defaultDataDir())
+
+	return gpuFindings(inventory, missing, err)
 }
 
 // gpuFindings has one finding for the driver, and one for each GPU. missing says
-// by UUID why a container cannot have one.
-func gpuFindings(inventory gpu.Inventory, missing map[string]string) []berth.Finding {
+// by UUID why a container cannot have one, and mpsErr why MPS is not there.
+func gpuFindings(inventory gpu.Inventory, missing map[string]string, mpsErr error) []berth.Finding {
 	findings := []berth.Finding{fine("GPUs", fmt.Sprintf("NVIDIA driver %s, CUDA %s", inventory.DriverVersion, inventory.CUDAVersion))}
 
 	for _, warning := range inventory.Warnings {
@@ -157,11 +160,23 @@ func gpuFindings(inventory gpu.Inventory, missing map[string]string) []berth.Fin
 		if why := cmp.Or(card.Problem, missing[card.UUID]); why != "" {
 			findings = append(findings, broken("GPU", what+": takes no trials", why))
 		} else {
-			findings = append(findings, fine("GPU", what))
+			findings = append(findings, fine("GPU", what+", "+sharingText(card, mpsErr)))
 		}
 	}
 
 	return findings
+}
+
+// sharingText says how trials share a GPU of a worker with default flags.
+func sharingText(card gpu.Card, mpsErr error) string {
+	switch why := noMPS(card, os.Geteuid()); {
+	case why != "":
+		return "shared by time slices: " + why
+	case mpsErr != nil:
+		return "shared by time slices: " + mpsErr.Error()
+	default:
+		return "shared by MPS"
+	}
 }
 
 // checkCgroups looks whether the cgroups of containers can be read from here.

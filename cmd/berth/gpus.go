@@ -44,6 +44,7 @@ type gpus struct {
 	driver  gpu.Driver
 	meter   *gpu.Meter
 	devices []berth.Device
+	sharer  *sharer // nil = no GPU is shared by MPS
 	log     *slog.Logger
 
 	mu   sync.Mutex
@@ -63,11 +64,18 @@ func (m *machine) wantedGPUs() string {
 	}
 }
 
-// openGPUs finds the GPUs of this machine that the worker hands out. Without a
+// openGPUs finds the GPUs of this machine that the worker hands out, and starts
+// what their trials need to share them. Without a
 // driver there are none. A driver that cannot be used is logged: the machine's
-// cores can. Errors: invalid when wanted names a GPU that is not there.
-func openGPUs(ctx context.Context, wanted string, d *docker.Docker, log *slog.Logger) (*gpus, error) {
-	none := &gpus{log: log}
+// cores can. Errors: invalid when a flag names what is not there.
+func openGPUs(ctx context.Context, m *machine, d *docker.Docker, log *slog.Logger) (*gpus, error) {
+	none, wanted := &gpus{log: log}, m.wantedGPUs()
+
+	mode, byMPS, err := sharingOf(m.gpuSharing)
+	if err != nil {
+		return none, err
+	}
+
 	if wanted == noGPUs {
 		return none, nil
 	}
@@ -111,12 +119,16 @@ func openGPUs(ctx context.Context, wanted string, d *docker.Docker, log *slog.Lo
 			g.sick[card.UUID] = card.Problem
 		}
 
-		g.devices = append(g.devices, describeGPU(card))
+		g.devices = append(g.devices, describeGPU(card, mode))
 		log.Info("hands out a GPU", "device", card.UUID, "model", card.Model, "profile", card.Profile, "problem", g.sick[card.UUID])
 	}
 
 	for i, free := range g.free(ctx, nil) {
 		g.devices[i].FreeBytes, g.devices[i].Problem = free.FreeBytes, free.Problem
+	}
+
+	if byMPS && len(g.devices) > 0 {
+		g.share(ctx, m.dataDir, inventory)
 	}
 
 	return g, nil
@@ -189,9 +201,9 @@ func choose(wanted string, cards []gpu.Card) ([]docker.GPU, error) {
 	return chosen, nil
 }
 
-func describeGPU(card gpu.Card) berth.Device {
+func describeGPU(card gpu.Card, mode berth.SharingMode) berth.Device {
 	return berth.Device{
-		ID: card.UUID, Model: card.Model, Profile: card.Profile, Mode: berth.SharingTimeSlicing, MemoryBytes: card.MemoryBytes,
+		ID: card.UUID, Model: card.Model, Profile: card.Profile, Mode: mode, MemoryBytes: card.MemoryBytes,
 		HeadroomBytes: min(max(int64(float64(card.MemoryBytes)*gpuHeadroomShare), leastGPUHeadroom), card.MemoryBytes), MaxContexts: maxContexts,
 	}
 }
@@ -235,9 +247,14 @@ func (g *gpus) freeOf(ctx context.Context, id string, reserved map[string]int64)
 
 func (g *gpus) problem(id string) string {
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	sick := g.sick[id]
+	g.mu.Unlock()
 
-	return g.sick[id]
+	if sick == "" && g.sharer != nil {
+		return g.sharer.problem(id)
+	}
+
+	return sick
 }
 
 // fail takes a GPU out of service until the worker starts again.
@@ -259,7 +276,7 @@ func (g *gpus) read(ctx context.Context, c berth.Container, deviceID string) (ru
 
 	use, err := g.meter.Container(ctx, c.ID, deviceID)
 
-	return runtrial.DeviceReading{UsedBytes: use.Bytes, FreeBytes: use.FreeBytes}, err
+	return runtrial.DeviceReading{UsedBytes: use.Bytes, FreeBytes: use.FreeBytes, Unshared: use.Clients < use.Processes}, err
 }
 
 // eventPause keeps a driver that refuses to wait for events from being asked at once again.
@@ -313,9 +330,14 @@ func (g *gpus) note(event gpu.Event) {
 	}
 }
 
-func (g *gpus) close() {
+// close gives the driver back. used = containers that may need a GPU go on.
+func (g *gpus) close(ctx context.Context, used bool) {
 	if g.driver == nil {
 		return
+	}
+
+	if g.sharer != nil {
+		g.sharer.close(ctx, used)
 	}
 
 	if err := g.driver.Close(); err != nil {

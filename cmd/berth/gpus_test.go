@@ -11,6 +11,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/gpu"
+	"github.com/berthml/berth/internal/mps"
 )
 
 func TestChoose(t *testing.T) {
@@ -120,14 +121,14 @@ func TestGPUs_Watch(t *testing.T) {
 func TestGPUs_None(t *testing.T) {
 	t.Parallel()
 
-	g, err := openGPUs(t.Context(), noGPUs, nil, slog.New(slog.DiscardHandler))
+	g, err := openGPUs(t.Context(), &machine{gpus: noGPUs, gpuSharing: sharingAuto}, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Empty(t, g.devices)
 	require.Empty(t, g.free(t.Context(), nil))
 
 	_, err = g.read(t.Context(), berth.Container{ID: "of the worker before"}, "GPU-a")
 	require.ErrorIs(t, err, errNoGPUs)
-	g.close()
+	g.close(t.Context(), false)
 
 	require.NoError(t, withoutGPUs(allGPUs, gpu.ErrNoDriver, slog.New(slog.DiscardHandler)))
 	require.ErrorContains(t, withoutGPUs("0", gpu.ErrNoDriver, slog.New(slog.DiscardHandler)), `--gpus "0": this machine has no NVIDIA driver`)
@@ -144,12 +145,12 @@ func TestGPUFindings(t *testing.T) {
 			{UUID: "MIG-1", Model: "NVIDIA H200", Profile: "1g.18gb", MemoryBytes: 18 << 30},
 			{UUID: "GPU-c", Model: "NVIDIA L4", Problem: "it is lost"},
 		},
-	}, map[string]string{"MIG-1": "run nvidia-ctk"})
+	}, map[string]string{"MIG-1": "run nvidia-ctk"}, mps.ErrNotInstalled)
 
 	require.Equal(t, []berth.Finding{
 		{OK: true, Part: "GPUs", What: "NVIDIA driver 580.1, CUDA 13.0"},
 		{OK: true, Warn: true, Part: "GPUs", What: "no GPM"},
-		{OK: true, Part: "GPU", What: "NVIDIA H200 (GPU-a), 143,360 MiB"},
+		{OK: true, Part: "GPU", What: "NVIDIA H200 (GPU-a), 143,360 MiB, " + sharingText(gpu.Card{}, mps.ErrNotInstalled)},
 		{Part: "GPU", What: "NVIDIA H200 1g.18gb (MIG-1), 18,432 MiB: takes no trials", Next: "run nvidia-ctk"},
 		{Part: "GPU", What: "NVIDIA L4 (GPU-c), 0 bytes: takes no trials", Next: "it is lost"},
 	}, found)
@@ -169,6 +170,6 @@ func TestDescribeGPU(t *testing.T) {
 	t.Parallel()
 
 	for mebibytes, want := range map[int64]int64{0: 0, 981: 0, 4096: 3072, 143771: 136582} {
-		require.Equal(t, want, describeGPU(gpu.Card{MemoryBytes: mebibytes << 20}).CapacityBytes()>>20)
+		require.Equal(t, want, describeGPU(gpu.Card{MemoryBytes: mebibytes << 20}, berth.SharingTimeSlicing).CapacityBytes()>>20)
 	}
 }

@@ -70,13 +70,14 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		log.Warn(warning)
 	}
 
-	cards, err := openGPUs(ctx, m.wantedGPUs(), d, log)
+	cards, err := openGPUs(ctx, m, d, log)
 	if err != nil {
 		return containerRuntime{}, err
 	}
 
+	containers := gently{d, cards.sharer}
 	memory := &freeMemory{kernel: kernel, inspect: d.Inspect, log: log}
-	executor := runtrial.New(d, c.store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
+	executor := runtrial.New(containers, c.store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
 		runtrial.Config{
 			DataDir: filepath.Join(m.dataDir, "host"), Grace: m.grace, HostName: host.Name, BootID: host.BootID, Bounds: m.bounds, CPUIdle: kernel.CPUIdle,
 			Available: func() (int64, error) {
@@ -85,12 +86,13 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 				return memory.AvailableBytes, err
 			},
 			Device:       cards.read,
+			MPSPipe:      cards.pipe,
 			DiskHeadroom: host.DiskHeadroomBytes,
 			DiskFree:     func() (files, logs int64, err error) { return freeDisks(m.dataDir, info.RootDir) },
 		}, log)
 
 	return containerRuntime{
-		containers: d,
+		containers: containers,
 		images:     d,
 		executor:   executorBridge{executor},
 		attempts:   executor,
@@ -114,10 +116,15 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			group.Go(func() error { return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) }) })
 			group.Go(func() error { return cards.watch(ctx) })
 
+			if cards.sharer != nil {
+				group.Go(func() error { return cards.sharer.watch(ctx) })
+			}
+
 			return group.Wait()
 		},
 		close: func() {
-			cards.close()
+			ctx := context.WithoutCancel(ctx)
+			cards.close(ctx, runsOnGPU(ctx, d, log))
 
 			_ = d.Close() // only idle connections
 

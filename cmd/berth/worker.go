@@ -40,6 +40,7 @@ type machine struct {
 	cpus        float64
 	maxAttempts int
 	gpus        string // all, none, or some by UUID or number, with commas between
+	gpuSharing  string // how trials may share them: auto, time_slicing or exclusive
 	grace       time.Duration
 	bounds      runtrial.Bounds
 	patience    activities.Patience
@@ -60,6 +61,8 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.Float64Var(&m.cpus, "cpus", 0, "cores to hand out; default: all of the machine's")
 	flags.IntVar(&m.maxAttempts, "max-attempts", 0, "attempts at once; 0 = as many as fit")
 	flags.StringVar(&m.gpus, "gpus", "", "GPUs to hand out: all, none, or some by UUID or number, with commas between; default: all, and none with --machine-id")
+	flags.StringVar(&m.gpuSharing, "gpu-sharing", sharingAuto,
+		"how trials share a GPU: auto = by NVIDIA's MPS where the machine has it, time_slicing, or exclusive = one at a time")
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")
 	bindBounds(flags, &m.bounds)
 	flags.DurationVar(&m.patience.Heartbeat, "heartbeat-timeout", activities.DefaultHeartbeatPatience,

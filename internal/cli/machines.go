@@ -128,6 +128,24 @@ func deviceState(d client.Device) string {
 	return cmp.Or(d.Problem, "ready")
 }
 
+// deviceSharing is how the attempts on a GPU share it, or how those that come will.
+func deviceSharing(d client.Device) string {
+	if d.Attempts == 0 && d.MPSContexts > 0 && d.Mode != client.Exclusive {
+		return string(client.MPS)
+	}
+
+	return string(d.Mode)
+}
+
+// contextLimit is how many processes a GPU takes, as its attempts share it.
+func contextLimit(d client.Device) int {
+	if deviceSharing(d) == string(client.MPS) {
+		return min(d.MPSContexts, d.MaxContexts)
+	}
+
+	return d.MaxContexts
+}
+
 func (o *options) listDevicesCommand() *cobra.Command {
 	return o.verb("list", "List the GPUs of all machines", cobra.NoArgs, func(cmd *cobra.Command, to *remote, _ []string) error {
 		hosts, err := answer[client.HostList](to.ListHosts(cmd.Context()))
@@ -141,9 +159,9 @@ func (o *options) listDevicesCommand() *cobra.Command {
 		for _, h := range hosts.Data {
 			for _, d := range h.Devices {
 				devices = append(devices, d)
-				t.add(d.ID, h.Name, strings.TrimSpace(d.Model+" "+d.Profile), deviceState(d), string(d.Mode), strconv.Itoa(d.Attempts),
+				t.add(d.ID, h.Name, strings.TrimSpace(d.Model+" "+d.Profile), deviceState(d), deviceSharing(d), strconv.Itoa(d.Attempts),
 					berth.BytesText(d.ReservedBytes)+" of "+bytesText(d.MemoryBytes-d.HeadroomBytes), bytesText(d.FreeBytes),
-					fmt.Sprintf("%d of %d", d.ContextsReserved, d.MaxContexts))
+					fmt.Sprintf("%d of %d", d.ContextsReserved, contextLimit(d)))
 			}
 		}
 

@@ -26,7 +26,7 @@ func TestOutput(t *testing.T) {
 		{Name: "loss", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: apitest.Start},
 	}}
 	store.Hosts[0].Devices = []berth.Device{
-		{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingMPS, MemoryBytes: 141 << 30, FreeBytes: 100 << 30, MaxContexts: 48},
+		{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingMPS, MemoryBytes: 141 << 30, FreeBytes: 100 << 30, MaxContexts: 256, MPSContexts: 44},
 		{ID: "MIG-2", Model: "NVIDIA H200", Profile: "1g.18gb", Mode: berth.SharingExclusive, MemoryBytes: 18 << 30, Problem: "XID 79: it fell off the bus"},
 	}
 

@@ -194,6 +194,7 @@ func fromLabels(labels map[string]string) berth.Container {
 	}
 
 	return berth.Container{
+		DeviceID:    labels[labelDevice],
 		DeviceBytes: reserved,
 		AttemptID:   labels[labelAttempt],
 		SweepID:     labels[labelSweep],

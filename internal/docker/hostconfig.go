@@ -100,7 +100,7 @@ func hostConfig(l berth.Launch) *container.HostConfig {
 	if l.CPUMilli > 0 {
 		host.CPUShares = max(l.CPUMilli*sharesPerCore/1000, minShares)
 		host.CPUPeriod = cpuPeriod
-		host.CPUQuota = capCores(l.CPUMilli) * cpuPeriod
+		host.CPUQuota = capCores(cmp.Or(l.CPUCapMilli, l.CPUMilli)) * cpuPeriod
 	}
 
 	return host

@@ -23,6 +23,7 @@ const (
 	labelLease        = "berth.lease"
 	labelToken        = "berth.token"
 	labelSpecHash     = "berth.spec-hash"
+	labelDevice       = "berth.device"       // of those with a GPU: its UUID
 	labelDeviceBytes  = "berth.device-bytes" // of those with a GPU
 )
 
@@ -50,6 +51,7 @@ func (d *Docker) labels(l berth.Launch) map[string]string {
 	}
 
 	if l.DeviceID != "" {
+		labels[labelDevice] = l.DeviceID
 		labels[labelDeviceBytes] = strconv.FormatInt(l.DeviceBytes, 10)
 	}
 

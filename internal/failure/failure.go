@@ -88,7 +88,8 @@ type DeviceEvidence struct {
 	Must          bool  // its sweep wants nothing but a GPU
 	Measured      bool  // PeakBytes is a measurement
 	PeakBytes     int64 // the process' largest use
-	LimitBytes    int64 // its reservation or cap
+	LimitBytes    int64 // its reservation
+	Capped        bool  // the driver lets it take no more than that
 	FreeMeasured  bool  // FreeBytes is a measurement
 	FreeBytes     int64 // the least the whole device had free in the last 10 s
 	Stepped       bool  // a training step was reported

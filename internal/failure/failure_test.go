@@ -458,6 +458,28 @@ func TestClassify(t *testing.T) {
 				func(e *failure.Evidence) { e.Device.Stepped = false }),
 			berth.FailureDeviceBusy, "waits for room",
 		},
+		"its share is too small for a context": {
+			with(onGPU(1, traceback("tensorflow.python.framework.errors_impl.InternalError: cudaSetDevice() on GPU:0 failed. Status: out of memory")...),
+				func(e *failure.Evidence) { e.Device.Stepped, e.Device.Capped = false, true }),
+			berth.FailureDeviceOOM, "retries with more",
+		},
+		"its share has no room for cuBLAS": {
+			with(onGPU(1, noBLAS...), func(e *failure.Evidence) {
+				e.Device.Capped, e.Device.LimitBytes, e.Device.PeakBytes = true, 700*mib, 520*mib
+			}),
+			berth.FailureDeviceOOM, "with 700 MiB reserved",
+		},
+		"its share has room for cuBLAS": {
+			with(onGPU(1, noBLAS...), func(e *failure.Evidence) { e.Device.Capped, e.Device.PeakBytes = true, 1024*mib }),
+			berth.FailureCrashed, "CUDA and cuDNN fit the driver",
+		},
+		"a GPU full of others, with a share": {
+			with(onGPU(1, traceback("tensorflow.python.framework.errors_impl.InternalError: cudaSetDevice() on GPU:0 failed. Status: out of memory")...),
+				func(e *failure.Evidence) {
+					e.Device.Stepped, e.Device.Capped, e.Device.FreeBytes = false, true, 100*mib
+				}),
+			berth.FailureDeviceBusy, "waits for room",
+		},
 		"a context fits, cuBLAS does not": {
 			with(onGPU(1, noBLAS...), func(e *failure.Evidence) { e.Device.Stepped = false; e.Device.FreeBytes = 100 * mib }),
 			berth.FailureDeviceBusy, "waits for room",
@@ -487,7 +509,8 @@ func TestClassify(t *testing.T) {
 		// Neighbours under MPS.
 		"neighbours fell too": {with(onGPU(1, "CUDA_ERROR_ILLEGAL_ADDRESS"), func(e *failure.Evidence) { e.Device.NeighbourFail = 2 }), berth.FailureNeighbourFault, "2 other"},
 		"fault alone":         {onGPU(1, "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure"), berth.FailureCrashed, "of the program itself"},
-		"MPS code":            {with(onGPU(1, "cudaError 810"), func(e *failure.Evidence) { e.Device.NeighbourFail = 1 }), berth.FailureNeighbourFault, ""},
+		"MPS code":            {onGPU(1, "cudaError 810"), berth.FailureNeighbourFault, "MPS server"},
+		"MPS server":          {onGPU(1, "InternalError: CUDA error: CUDA_ERROR_MPS_SERVER_NOT_READY: the MPS server is not ready"), berth.FailureNeighbourFault, "runs it again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

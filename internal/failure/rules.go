@@ -28,6 +28,10 @@ const (
 	// first workspace need.
 	fullDeviceBytes = 500 << 20
 
+	// libraryBytes or less below its cap, a program has no room for a library's
+	// handle: cuBLAS did not start with 180 MiB beside a context (one H200, 2026-11-21).
+	libraryBytes = 192 << 20
+
 	// fullPercent of its limit or more is a process that had no room left.
 	fullPercent = 95
 )
@@ -218,6 +222,10 @@ func deviceOOMText(e Evidence) (berth.FailureKind, string) {
 	}
 
 	if line := e.find(deviceFullSigns); line != "" && !e.Device.Stepped {
+		if e.Device.Capped && e.Device.FreeMeasured && e.Device.FreeBytes >= fullDeviceBytes { // of its share nothing was left
+			return deviceOOM(e, "it said: "+line)
+		}
+
 		return deviceBusy(line)
 	}
 
@@ -252,6 +260,10 @@ func ambiguousText(e Evidence) (berth.FailureKind, string) {
 func neighbourFault(e Evidence) (berth.FailureKind, string) {
 	if !e.Device.Asked {
 		return "", ""
+	}
+
+	if line := e.find(serverSigns); line != "" {
+		return berth.FailureNeighbourFault, "the MPS server of its GPU failed, mostly for a fault of another trial there; Berth runs it again; it said: " + line
 	}
 
 	line := e.find(faultSigns)
@@ -320,7 +332,11 @@ func (d DeviceEvidence) full() bool {
 }
 
 func (d DeviceEvidence) atLimit() bool {
-	return d.Measured && d.LimitBytes > 0 && d.PeakBytes >= d.LimitBytes/100*fullPercent
+	if !d.Measured || d.LimitBytes <= 0 {
+		return false
+	}
+
+	return d.PeakBytes >= d.LimitBytes/100*fullPercent || d.Capped && d.LimitBytes-d.PeakBytes < libraryBytes
 }
 
 func (e Evidence) hostOOM(why string) string {

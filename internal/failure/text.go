@@ -82,13 +82,18 @@ var (
 		`Allocator \(GPU_\d+_bfc\) ran out of memory trying to allocate`,
 	)
 
+	// serverSigns: the MPS server is gone, or let the process go. Before it ended
+	// one that Berth itself lets go, Berth has written down why.
+	serverSigns = compile(
+		`CUDA_ERROR_MPS_\w+`,
+		`\bcudaError(?:Mps\w+)?\D{0,3}(?:80[5-9]|810)\b`,
+	)
+
 	// faultSigns reach every client of an MPS server.
 	faultSigns = compile(
 		`CUDA_ERROR_ILLEGAL_ADDRESS`,
 		`CUDA_ERROR_LAUNCH_FAILED`,
 		`an illegal memory access was encountered`,
-		`CUDA_ERROR_MPS_\w+`,
-		`\bcudaError(?:Mps\w+)?\D{0,3}(?:80[5-9]|810)\b`,
 	)
 )
 

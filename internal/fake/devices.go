@@ -29,6 +29,10 @@ func (l *Ledger) registerDevices(h *berth.Host) error {
 	}
 
 	for _, d := range h.Devices {
+		if old := l.devices[d.ID]; old != nil && l.booked(old.Device).Attempts > 0 {
+			d.Mode = old.Mode // its attempts go on as they are
+		}
+
 		d.HostID = h.ID
 		l.devices[d.ID] = &device{Device: d}
 	}

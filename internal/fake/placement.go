@@ -143,6 +143,11 @@ func (l *Ledger) book(r *request, p berth.Placement) {
 		ID: r.AttemptID, TrialID: r.TrialID, Number: r.Number, Stage: r.Stage, Purpose: r.Purpose, State: berth.AttemptPlaced,
 		HostID: p.HostID, DeviceID: p.DeviceID, Class: cmp.Or(p.Class, berth.ClassCPU), Token: l.tokens, Demand: r.Demand, PlacedAt: l.now(),
 	}
+
+	if d := l.devices[p.DeviceID]; d != nil && d.Mode != berth.SharingExclusive {
+		d.Mode = p.Class.Mode()
+	}
+
 	l.leases[r.AttemptID] = &lease{number: l.tokens, created: l.now(), Lease: berth.Lease{
 		ID: "lease-of-" + r.AttemptID, AttemptID: r.AttemptID, HostID: p.HostID, DeviceID: p.DeviceID, Demand: r.Demand, Token: l.tokens,
 		State: berth.LeaseHeld, ExpiresAt: l.now().Add(berth.LeaseTerm),

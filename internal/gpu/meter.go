@@ -37,10 +37,15 @@ func NewMeter(driver Driver, proc fs.FS) *Meter {
 	return &Meter{driver: driver, proc: proc, cards: make(map[string]*cardMeter)}
 }
 
+// ContainerOf returns the container of a process of this machine, as ContainerOf does.
+func (m *Meter) ContainerOf(pid int) (containerID string, ok bool) { return ContainerOf(m.proc, pid) }
+
 // Use is what a container holds of a card, and what the card has free.
 type Use struct {
 	Bytes     int64
 	FreeBytes int64
+	Processes int // of the container, on the card
+	Clients   int // those of them that share it by MPS
 }
 
 // Container returns what a container's processes hold of a card. Errors: those of
@@ -65,6 +70,11 @@ func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, e
 			}
 
 			use.Bytes += p.Bytes
+			use.Processes++
+
+			if p.MPS {
+				use.Clients++
+			}
 		}
 
 		return nil

@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -122,6 +123,58 @@ func testDevices(t *testing.T, b *bench) {
 	b.host.Devices = []berth.Device{gpu(one), gpu(two)}
 	require.NoError(t, b.RegisterHost(ctx, b.host, "test"))
 	require.Empty(t, named(two).Problem)
+}
+
+// How the attempts on a GPU share it is decided with the placement of the first,
+// and stays when its worker starts again.
+func testDeviceModes(t *testing.T, b *bench) {
+	ctx := t.Context()
+	id, alone := uuid.NewString(), uuid.NewString()
+	b.host.Devices = []berth.Device{gpu(id), gpu(alone)}
+	b.host.Devices[0].MPSContexts, b.host.Devices[1].Mode = 2, berth.SharingExclusive
+	require.NoError(t, b.RegisterHost(ctx, b.host, "test"))
+
+	device := func(id string) berth.Device {
+		t.Helper()
+
+		devices := b.devices(t)
+
+		return devices[slices.IndexFunc(devices, func(d berth.Device) bool { return d.ID == id })]
+	}
+	place := func(id string, class berth.DeviceClass) berth.PlacementRequest {
+		t.Helper()
+
+		r, there := b.onGPU(t, id, 1)
+		p := there[r.AttemptID]
+		p.Class = class
+		there[r.AttemptID] = p
+		_, err := b.Place(ctx, there)
+		require.NoError(t, err)
+
+		return r
+	}
+
+	require.Equal(t, 2, device(id).MPSContexts)
+
+	first := place(id, "NVIDIA H200 (MPS)")
+	require.Equal(t, berth.SharingMPS, device(id).Mode)
+	require.Equal(t, berth.DeviceClass("NVIDIA H200 (MPS)"), b.attempt(t, first.AttemptID).Class)
+
+	require.NoError(t, b.RegisterHost(ctx, b.host, "test"))
+	require.Equal(t, berth.SharingMPS, device(id).Mode, "its attempt is there")
+
+	b.host.Devices[0].MPSContexts = 0
+	require.NoError(t, b.RegisterHost(ctx, b.host, "test"))
+	require.Equal(t, berth.SharingMPS, device(id).Mode)
+	require.Zero(t, device(id).MPSContexts, "it takes no more of them")
+
+	require.NoError(t, b.AbandonAttempt(ctx, first.AttemptID, "host lost"))
+	require.NoError(t, b.ReleaseLease(ctx, first.AttemptID, "no container"))
+	require.NoError(t, b.RegisterHost(ctx, b.host, "test"))
+	require.Equal(t, berth.SharingTimeSlicing, device(id).Mode)
+
+	place(alone, "NVIDIA H200")
+	require.Equal(t, berth.SharingExclusive, device(alone).Mode, "as a person wants it")
 }
 
 // A GPU is one host's: of two that register it the second is refused, as long

@@ -79,6 +79,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		"host leases":     testHostLeases,
 		"host comes back": testHostComesBack,
 		"devices":         testDevices,
+		"device modes":    testDeviceModes,
 		"device moves":    testDeviceMoves,
 		"metrics":         testMetrics,
 		"log":             testLog,

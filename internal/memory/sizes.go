@@ -6,10 +6,19 @@ import (
 	"github.com/berthml/berth"
 )
 
-// unmeasuredShare is the part of a GPU that must be free for a shape that was
-// never measured on its class. It gets the whole GPU, as nothing bounds what it
-// takes: this only decides how much programs outside Berth may use there.
-const unmeasuredShare = 4
+const (
+	// unmeasuredShare is the part of a GPU that must be free for a shape that was
+	// never measured on its class. It gets the whole GPU, as nothing bounds what it
+	// takes: this only decides how much programs outside Berth may use there.
+	unmeasuredShare = 4
+
+	// guessShare is the part of a GPU that such a shape gets as a client of MPS,
+	// which bounds it: siblings run beside the one that measures. leastGuess is the
+	// least guess: twice what the transfer jobs of our measurements held (910 MiB,
+	// one H200, 2026-11-21). One that needs more is tried again with more, free.
+	guessShare = 32
+	leastGuess = 2048 * MiB
+)
 
 // Sizes returns what the next attempt of a trial asks for on each class of device
 // that it can use, by what is known there and by the hosts that have the class.
@@ -19,11 +28,11 @@ const unmeasuredShare = 4
 // With device auto a trial runs on GPUs where a host that takes attempts has one
 // that does, else on cores; and on cores when its shape was seen to hold nothing of
 // a GPU. With device gpu it waits for those of other hosts, too.
-// What was never measured on a class of GPU runs alone on one: its first run
-// measures it.
+// What was never measured on a kind of GPU runs alone on one, or as a client of
+// MPS at a guess: its first run measures it.
 func Sizes(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.Demands, ok bool) {
 	classes := gpuClasses(a.Resources, recent)
-	if a.Resources.Device != berth.DeviceGPU && slices.ContainsFunc(classes, func(c berth.DeviceClass) bool { return NeedsNoGPU(known.Of(c)) }) {
+	if a.Resources.Device != berth.DeviceGPU && slices.ContainsFunc(classes, func(c berth.DeviceClass) bool { return NeedsNoGPU(knownOn(c, known)) }) {
 		classes = nil
 	}
 
@@ -37,7 +46,7 @@ func Sizes(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.De
 	fitting, lacking := berth.Demands{}, berth.Demands{}
 
 	for _, class := range classes {
-		d, ok := sizeOn(a, class, known.Of(class), recent)
+		d, ok := sizeOn(a, class, knownOn(class, known), recent)
 		if ok {
 			fitting[class] = d
 		} else {
@@ -79,8 +88,10 @@ func gpuClasses(r berth.Resources, hosts []berth.Host) []berth.DeviceClass {
 				continue
 			}
 
-			if class := dev.Class(); shares(r.GPUSharing, dev) && !slices.Contains(classes, class) {
-				classes = append(classes, class)
+			for _, mode := range dev.Modes() {
+				if class := dev.ClassBy(mode); shares(r.GPUSharing, mode) && !slices.Contains(classes, class) {
+					classes = append(classes, class)
+				}
 			}
 		}
 	}
@@ -88,14 +99,36 @@ func gpuClasses(r berth.Resources, hosts []berth.Host) []berth.DeviceClass {
 	return classes
 }
 
-// shares reports whether a device is shared as the sweep file wants it.
-func shares(wanted string, dev berth.Device) bool {
+// shares reports whether a device's mode is as the sweep file wants it.
+func shares(wanted string, mode berth.SharingMode) bool {
 	switch berth.SharingMode(wanted) {
 	case berth.SharingMPS, berth.SharingTimeSlicing:
-		return dev.Mode == berth.SharingMode(wanted)
-	default: // auto; exclusive, which every mode can be
+		return mode == berth.SharingMode(wanted)
+	case berth.SharingExclusive: // alone there is nothing to share
+		return mode != berth.SharingMPS
+	default: // auto: the placer prefers MPS
 		return true
 	}
+}
+
+// knownOn is what is known of a shape on a class, or else on its twin: a client
+// of MPS needs as much of a GPU as another process does within 1 % (908 and
+// 910 MiB, one H200, 2026-11-21). It may have kept below its bound, so the margin
+// is that of a run that was measured in part.
+func knownOn(class berth.DeviceClass, known berth.Footprints) *berth.Footprint {
+	own, twin := known.Of(class), known.Of(class.Twin())
+	if Known(own) || !Known(twin) {
+		return own
+	}
+
+	f := *twin
+	f.Source = berth.FootprintPartial
+
+	if own != nil { // what it ran out of here
+		f.DeviceFloorBytes = max(f.DeviceFloorBytes, own.DeviceFloorBytes)
+	}
+
+	return &f
 }
 
 // sizeOn is Sizes on one class of GPU.
@@ -112,20 +145,37 @@ func sizeOn(a Ask, class berth.DeviceClass, f *berth.Footprint, recent []berth.H
 		d.MemoryBytes = max(d.MemoryBytes, a.Last.Demand.MemoryBytes)
 	}
 
+	if a.Resources.CPUs == 0 {
+		d.CPUMilli = besideGPU(d.CPUMilli)
+	}
+
 	d.Contexts = 1
 	d.ExclusiveDevice = berth.SharingMode(a.Resources.GPUSharing) == berth.SharingExclusive
 
-	return sizeDevice(a, d, f, largest), ok && deviceGrows(a.Last, largest)
+	return sizeDevice(a, class, d, f, largest), ok && deviceGrows(a.Last, largest)
+}
+
+// besideGPU is what to book of the cores for an attempt that uses a GPU and was
+// measured to keep so many busy, or may: two thirds, in steps of 0.05 core. While
+// some wait for the GPU, others compute: of jobs that kept one core busy alone,
+// 16 cores did most with 24 at once, and no more with 40 (one H200 by MPS,
+// 2026-11-21 and 22).
+func besideGPU(cpuMilli int64) int64 {
+	const step = 50
+
+	return max(cpuMilli*2/3/step*step, min(cpuMilli, minCPUMilli))
 }
 
 // sizeDevice adds what an attempt needs of a GPU whose largest of the class has
 // so many bytes to give.
-func sizeDevice(a Ask, d berth.Demand, f *berth.Footprint, largest int64) berth.Demand {
+func sizeDevice(a Ask, class berth.DeviceClass, d berth.Demand, f *berth.Footprint, largest int64) berth.Demand {
 	switch {
 	case a.Resources.GPUMemory > 0:
 		d.DeviceBytes = int64(a.Resources.GPUMemory)
 	case Known(f) && f.DevicePeakBytes > 0:
 		d.DeviceBytes = min(ReserveDevice(*f), largest)
+	case class.Mode() == berth.SharingMPS && !d.ExclusiveDevice:
+		d.DeviceBytes = guess(f, largest)
 	default:
 		d.ExclusiveDevice = true
 		d.DeviceBytes = max(largest/unmeasuredShare, granule)
@@ -140,6 +190,17 @@ func sizeDevice(a Ask, d berth.Demand, f *berth.Footprint, largest int64) berth.
 	d.ExclusiveDevice = d.ExclusiveDevice || last.Count == last.Max-1 || d.DeviceBytes == largest
 
 	return d
+}
+
+// guess is what a client of MPS gets whose shape was not measured throughout: what
+// a part of a run held, or another one ran out of, or else a share.
+func guess(f *berth.Footprint, largest int64) int64 {
+	share := max(min(max(roundDown(largest/guessShare), leastGuess), roundDown(largest/2)), granule)
+	if f != nil {
+		share = max(share, ReserveDevice(*f))
+	}
+
+	return min(share, largest)
 }
 
 // deviceGrows reports whether a class has more to try than what the trial ran out of.
@@ -158,7 +219,7 @@ func withClass(hosts []berth.Host, class berth.DeviceClass) (having []berth.Host
 		has := false
 
 		for _, dev := range h.Devices {
-			if dev.Class() == class {
+			if slices.ContainsFunc(dev.Modes(), func(mode berth.SharingMode) bool { return dev.ClassBy(mode) == class }) {
 				has, largest = true, max(largest, dev.CapacityBytes())
 			}
 		}

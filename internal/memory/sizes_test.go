@@ -58,7 +58,12 @@ func TestSizes(t *testing.T) {
 
 	cores := machine(berth.HostReady, 64, 64)
 	mps := card(big, 80)
-	mps.Mode = berth.SharingMPS
+	mps.MPSContexts = 44
+	lone := card(big, 80)
+	lone.Mode, lone.MPSContexts = berth.SharingExclusive, 44
+
+	const bigMPS = big + " (MPS)"
+
 	sick := card(big, 80)
 	sick.Problem = "it fell off the bus"
 	mixed := []berth.Host{cores, gpuHost(card(big, 80), card(small, 16))}
@@ -106,7 +111,53 @@ func TestSizes(t *testing.T) {
 		},
 		"by time slices, as the user wrote": {
 			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "time_slicing", GPUMemory: gib},
-			hosts:     []berth.Host{gpuHost(mps, card(small, 16))}, want: map[berth.DeviceClass]want{small: {1024, false}},
+			hosts:     []berth.Host{gpuHost(mps, card(small, 16))}, want: map[berth.DeviceClass]want{big: {1024, false}, small: {1024, false}},
+		},
+		"by MPS, as the user wrote": {
+			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "mps"}, known: berth.Footprints{big: onGPU(910, 0)},
+			hosts: []berth.Host{gpuHost(mps, card(small, 16))}, want: map[berth.DeviceClass]want{bigMPS: {1216, false}},
+		},
+		"nothing, as no GPU has MPS": {
+			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "mps"}, hosts: []berth.Host{gpuHost(lone, card(small, 16))}, want: map[berth.DeviceClass]want{},
+		},
+		"a 32nd where nothing is measured, as MPS bounds it": {
+			resources: gpu, hosts: []berth.Host{gpuHost(mps)}, want: map[berth.DeviceClass]want{bigMPS: {2560, false}, big: {20 * 1024, true}},
+		},
+		"2 GiB of a GPU with less than 64": {
+			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "mps"}, hosts: []berth.Host{gpuHost(func() berth.Device {
+				d := card(small, 8)
+				d.MPSContexts = 44
+
+				return d
+			}())}, want: map[berth.DeviceClass]want{small + " (MPS)": {2048, false}},
+		},
+		"what a sibling ran out of at the guess": {
+			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "mps"}, hosts: []berth.Host{gpuHost(mps)},
+			known: berth.Footprints{bigMPS: {Source: berth.FootprintRaised, DeviceFloorBytes: 2560 << 20}}, want: map[berth.DeviceClass]want{bigMPS: {3840, false}},
+		},
+		"what a part of a run held": {
+			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "mps"}, hosts: []berth.Host{gpuHost(mps)},
+			known: berth.Footprints{bigMPS: {Source: berth.FootprintPartial, DevicePeakBytes: 10 * gib}}, want: map[berth.DeviceClass]want{bigMPS: {12 * 1024, false}},
+		},
+		"a fifth more than what much was measured in the other mode, and what it ran out of": {
+			resources: gpu, hosts: []berth.Host{gpuHost(mps)},
+			known: berth.Footprints{bigMPS: onGPU(10000, 0), big: {Source: berth.FootprintRaised, DeviceFloorBytes: 10 * gib}},
+			want:  map[berth.DeviceClass]want{bigMPS: {11008, false}, big: {15 * 1024, false}},
+		},
+		"what was measured in the other mode": {
+			resources: gpu, hosts: []berth.Host{gpuHost(mps)}, known: berth.Footprints{bigMPS: onGPU(910, 0)},
+			want: map[berth.DeviceClass]want{bigMPS: {1216, false}, big: {1216, false}},
+		},
+		"what was measured in each mode": {
+			resources: gpu, hosts: []berth.Host{gpuHost(mps)}, known: berth.Footprints{bigMPS: onGPU(910, 0), big: onGPU(1500, 0)},
+			want: map[berth.DeviceClass]want{bigMPS: {1216, false}, big: {1792, false}},
+		},
+		"a GPU without MPS, for a trial that wants it alone": {
+			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "exclusive"}, hosts: []berth.Host{gpuHost(mps)},
+			known: berth.Footprints{bigMPS: onGPU(910, 0)}, want: map[berth.DeviceClass]want{big: {1216, true}},
+		},
+		"a GPU that a person keeps for one attempt at a time": {
+			resources: gpu, hosts: []berth.Host{gpuHost(lone)}, known: berth.Footprints{big: onGPU(910, 0)}, want: map[berth.DeviceClass]want{big: {1216, false}},
 		},
 
 		"cores, as the GPU has a problem": {resources: auto, hosts: []berth.Host{cores, gpuHost(sick)}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}}},
@@ -202,6 +253,27 @@ func TestSizes_OfTheHostsWithTheClass(t *testing.T) {
 	demands, ok = memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceAuto}, Last: ran}, nil, hosts[:1])
 	require.True(t, ok)
 	require.Equal(t, berth.Demands{berth.ClassCPU: {MemoryBytes: 6 * gib, CPUMilli: 1000}}, demands, "there is no GPU any more")
+}
+
+// On a GPU two thirds of the cores that an attempt keeps busy are booked, and what
+// the user wrote.
+func TestSizes_CoresBesideAGPU(t *testing.T) {
+	t.Parallel()
+
+	f := onGPU(910, 0)
+	f.CPUMilli = 900 // with a tenth: 990, and at most the one that it may use
+
+	for _, tt := range []struct {
+		known berth.Footprints
+		cpus  berth.CPUs
+		want  int64
+	}{
+		{nil, 0, 650}, {berth.Footprints{big: f}, 0, 650}, {berth.Footprints{big: {Samples: 1, CPUMilli: 20, DevicePeakBytes: gib}}, 0, 100}, {nil, 800, 800},
+	} {
+		demands, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceGPU, CPUs: tt.cpus}}, tt.known, []berth.Host{gpuHost(card(big, 80))})
+		require.True(t, ok)
+		require.Equal(t, tt.want, demands[big].CPUMilli)
+	}
 }
 
 // An out-of-memory on a GPU teaches its siblings, until three of them have shown

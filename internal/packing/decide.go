@@ -265,10 +265,13 @@ func overdue(request *Request) bool { return overdueFor(request) >= 0 }
 
 // overdueFor is how long a request has been overdue; negative = it is not.
 func overdueFor(request *Request) time.Duration {
+	alone := len(request.Demands) > 0 // on whatever it can use
 	for _, d := range request.Demands {
-		if d.Exclusive || d.ExclusiveDevice {
-			return request.Waited - DrainAfterExclusive
-		}
+		alone = alone && (d.Exclusive || d.ExclusiveDevice)
+	}
+
+	if alone {
+		return request.Waited - DrainAfterExclusive
 	}
 
 	return request.Waited - DrainAfter

@@ -34,7 +34,7 @@ func TestDecide_DemandIsThatOfTheClass(t *testing.T) {
 
 	small, large := withDevices(host("a", 8, 64), 1, 8), withDevices(host("b", 8, 64), 1, 80)
 	large.Devices[0].Model = "large"
-	large.Devices[0].Mode = berth.SharingMPS
+	large.Devices[0].Mode, large.Devices[0].MPSContexts = berth.SharingMPS, 44
 
 	demands := berth.Demands{
 		berth.ClassCPU: {MemoryBytes: 70 * gib, CPUMilli: 1000},
@@ -47,7 +47,7 @@ func TestDecide_DemandIsThatOfTheClass(t *testing.T) {
 	d := packing.Decide([]berth.Host{small, large}, nil, []packing.Request{request})[0]
 	require.Equal(t, berth.Placement{HostID: "b", DeviceID: "GPU-b-0", Class: "large (MPS)", Demand: demands["large (MPS)"]}, d.Placement)
 
-	large.Devices[0].Mode = berth.SharingTimeSlicing
+	large.Devices[0].MPSContexts = 0
 	d = packing.Decide([]berth.Host{small, large}, nil, []packing.Request{request})[0]
 	require.True(t, d.Impossible)
 	require.Equal(t, []string{
@@ -175,4 +175,50 @@ func TestDecide_KeepsOneGPUFree(t *testing.T) {
 	// Without room beside the GPU the whole host has to become free.
 	h.MemoryReservedBytes, h.Attempts = 4*gib, 4
 	require.Equal(t, packing.Place{HostID: "a"}, packing.Decide([]berth.Host{h}, nil, requests[:1])[0].Kept)
+}
+
+// The attempts on a GPU share it in one mode, by MPS where they can. It takes
+// another mode once all of them have ended.
+func TestDecide_OneModeAtATime(t *testing.T) {
+	t.Parallel()
+
+	const byMPS = model + " (MPS)"
+
+	h := withDevices(host("a", 8, 64), 1, 8)
+	h.Devices[0].MPSContexts = 3
+	d := berth.Demand{MemoryBytes: gib, CPUMilli: 100, DeviceBytes: gib}
+	either, sliced, mps := onGPU("either", 1), onGPU("slices", 1), onGPU("mps", 1)
+	either.Demands, mps.Demands = berth.Demands{model: d, byMPS: d}, berth.Demands{byMPS: d}
+	either.Number, sliced.Number, mps.Number = 1, 2, 3
+
+	placed := func(requests ...packing.Request) (classes []berth.DeviceClass) {
+		for _, d := range packing.Decide([]berth.Host{h}, nil, requests) {
+			classes = append(classes, d.Placement.Class)
+		}
+
+		return classes
+	}
+
+	require.Equal(t, []berth.DeviceClass{byMPS, "", byMPS}, placed(either, sliced, mps), "the first decides")
+
+	either.Number, mps.Number = 3, 1
+	require.Equal(t, []berth.DeviceClass{byMPS, "", byMPS}, placed(either, sliced, mps))
+
+	mps.Number = 4
+	sliced.Number = 0
+	require.Equal(t, []berth.DeviceClass{model, model, ""}, placed(either, sliced, mps), "one that can do either joins")
+
+	h.Devices[0].Mode, h.Devices[0].Attempts, h.Devices[0].ContextsReserved = berth.SharingMPS, 2, 2
+	require.Equal(t, []berth.DeviceClass{"", byMPS, ""}, placed(either, sliced, mps), "there are three contexts")
+
+	got := packing.Decide([]berth.Host{h}, nil, []packing.Request{sliced})[0]
+	require.Equal(t, []string{"host host-a, GPU GPU-a-0: 2 attempt(s) share it by MPS now, and this one is to share it by time slices: it waits for their end"}, explained(got))
+
+	sliced.Waited = packing.DrainAfter
+	got = packing.Decide([]berth.Host{h}, nil, []packing.Request{sliced, mps})[0]
+	require.Equal(t, packing.Place{HostID: "a", DeviceID: "GPU-a-0"}, got.Kept, "it does not wait for ever")
+
+	h.Devices[0].Mode, h.Devices[0].MPSContexts, h.Devices[0].Attempts, h.Devices[0].ContextsReserved = berth.SharingMPS, 0, 0, 0
+	require.Equal(t, []berth.DeviceClass{model}, placed(either), "without a daemon there is no MPS")
+	require.Equal(t, []berth.DeviceClass{""}, placed(mps))
 }

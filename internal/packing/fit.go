@@ -22,6 +22,7 @@ const (
 	breaksAttempts
 	breaksDeviceState
 	breaksDeviceKept
+	breaksDeviceMode
 	breaksDeviceExclusive
 	breaksDeviceBytes
 	breaksDeviceFree
@@ -86,7 +87,7 @@ func (s *site) never(d *berth.Demand, at *spot) rule {
 	switch dev := &s.Devices[at.device]; {
 	case d.DeviceBytes > dev.CapacityBytes():
 		return breaksDeviceBytes
-	case contexts(d) > dev.MaxContexts:
+	case contexts(d) > dev.ContextsBy(at.mode):
 		return breaksContexts
 	default:
 		return fits
@@ -118,15 +119,17 @@ func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
 	switch {
 	case dev.Problem != "":
 		return breaksDeviceState
-	case at.kept > 0:
+	case s.keeping[at.device].kept > 0:
 		return breaksDeviceKept
+	case s.inAnotherMode(at):
+		return breaksDeviceMode
 	case dev.Exclusive || d.ExclusiveDevice && dev.Attempts > 0:
 		return breaksDeviceExclusive
 	case dev.ReservedBytes+d.DeviceBytes > dev.CapacityBytes():
 		return breaksDeviceBytes
 	case dev.Limit() > 0 && dev.Attempts >= dev.Limit():
 		return breaksDeviceAttempts
-	case dev.ContextsReserved+contexts(d) > dev.MaxContexts:
+	case dev.ContextsReserved+contexts(d) > dev.ContextsBy(at.mode):
 		return breaksContexts
 	case dev.ReservedBytes+d.DeviceBytes > dev.FreeBytes:
 		return breaksDeviceFree
@@ -160,6 +163,62 @@ func (s *site) testDue(sweepID string) bool {
 	m := s.missing(sweepID)
 
 	return (s.TestDue || !s.FailsStartsOf(sweepID)) && (m == nil || !m.Cordoned || m.TestDue)
+}
+
+// inAnotherMode reports whether the attempts on a spot's GPU share it in another
+// mode: all of them end before it changes.
+func (s *site) inAnotherMode(at *spot) bool {
+	dev := &s.Devices[at.device]
+
+	return dev.Attempts > 0 && dev.Mode != at.mode
+}
+
+// fitsEarlier reports whether the request also fits the GPU of a spot in a mode
+// that comes before the spot's.
+func (s *site) fitsEarlier(r *Request, i int) bool {
+	for j := s.spots[i].first; j < i; j++ {
+		at := &s.spots[j]
+		if d := r.on[at.class]; d != nil && s.checkHost(d) == fits && s.checkDevice(d, at) == fits {
+			return true
+		}
+	}
+
+	return false
+}
+
+// turned reports whether a spot is in the mode in which the request waits for its
+// GPU. Of the modes in which it fits an empty one, that is the mode of the
+// attempts there, or else the first.
+func (s *site) turned(r *Request, at *spot) bool {
+	if at.device < 0 {
+		return true
+	}
+
+	const no, cannot, could, now = 0, 1, 2, 3
+
+	best, found := no, at
+
+	for i := at.first; i < len(s.spots) && s.spots[i].device == at.device; i++ {
+		here := &s.spots[i]
+		d := r.on[here.class]
+		rank := no
+
+		switch {
+		case d == nil:
+		case s.never(d, here) != fits:
+			rank = cannot
+		case s.Devices[at.device].Attempts > 0 && !s.inAnotherMode(here):
+			rank = now
+		default:
+			rank = could
+		}
+
+		if rank > best {
+			best, found = rank, here
+		}
+	}
+
+	return found == at
 }
 
 // spotsFor are the spots whose class the request can use.
@@ -223,18 +282,18 @@ func (s *site) shortage(d *berth.Demand, at *spot) float64 {
 		return short
 	}
 
-	return max(short, deviceShortage(&s.Devices[at.device], d))
+	return max(short, deviceShortage(&s.Devices[at.device], d, at))
 }
 
-func deviceShortage(dev *berth.Device, d *berth.Demand) float64 {
+func deviceShortage(dev *berth.Device, d *berth.Demand, at *spot) float64 {
 	total := usable(dev)
 
-	if dev.Exclusive || d.ExclusiveDevice {
+	if dev.Exclusive || d.ExclusiveDevice || dev.Attempts > 0 && dev.Mode != at.mode { // everything has to end
 		return share(dev.ReservedBytes, total)
 	}
 
 	short := max(share(dev.ReservedBytes+d.DeviceBytes-total, total),
-		share(int64(dev.ContextsReserved+contexts(d)-dev.MaxContexts), int64(dev.MaxContexts)), 0)
+		share(int64(dev.ContextsReserved+contexts(d)-dev.ContextsBy(at.mode)), int64(dev.ContextsBy(at.mode))), 0)
 
 	if limit := dev.Limit(); limit > 0 && dev.Attempts >= limit {
 		short = max(short, share(1, int64(limit)))

@@ -62,7 +62,7 @@ func (l *ledger) keep(r *Request) (kept Place, vain []Place) {
 
 	if s.gpu {
 		l.mayKeepGPUs--
-		s.at.kept = turn
+		s.site.keeping[s.at.device].kept = turn
 		s.site.reserve(r.on[s.at.class]) // or younger ones would fill the host meanwhile
 	} else {
 		l.mayKeep--
@@ -75,7 +75,7 @@ func (l *ledger) keep(r *Request) (kept Place, vain []Place) {
 // claim makes the turns of one request decide when the seat is kept free.
 func (s seat) claim() {
 	if s.gpu {
-		s.at.claimed = true
+		s.site.keeping[s.at.device].claimed = true
 	} else {
 		s.site.claimed = true
 	}
@@ -94,7 +94,7 @@ func (l *ledger) nearest(r *Request, prefer Place, but []Place, toKeep bool) (be
 		}
 
 		for at := range s.spotsFor(r) {
-			if at.claimed || !s.holdsWhenDone(r, at) {
+			if at.device >= 0 && s.keeping[at.device].claimed || !s.turned(r, at) || !s.holdsWhenDone(r, at) {
 				continue
 			}
 

@@ -22,20 +22,28 @@ type ledger struct {
 type site struct {
 	berth.Host
 
-	capacity int64   // bytes that leases may hold together
-	spots    []spot  // where an attempt can be: the cores alone, then each GPU by id
-	room     []int64 // by class: no GPU of it has more memory for another attempt
-	claimed  bool    // by an overdue request, whose turns decide when it is kept free
+	capacity int64     // bytes that leases may hold together
+	spots    []spot    // where an attempt can be: the cores alone, then each GPU by id in each of its modes
+	keeping  []keeping // of its GPUs
+	room     []int64   // by class: no GPU of it has more memory for another attempt
+	claimed  bool      // by an overdue request, whose turns decide when it is kept free
 
 	kept time.Duration // the turn for which it is kept free, for an attempt that has waited longer; 0 = open to all
 }
 
-// spot is what an attempt computes on: the cores of a host, or one of its GPUs.
+// spot is what an attempt computes on: the cores of a host, or one of its GPUs,
+// shared in one of the modes that this offers.
 type spot struct {
-	device  int // index; -1 = the cores
-	class   int // index in ledger.classes
+	device int // index; -1 = the cores
+	class  int // index in ledger.classes
+	mode   berth.SharingMode
+	first  int // index of the GPU's first spot: that in the mode to prefer
+}
+
+// keeping is claimed and kept of a site, for one GPU alone.
+type keeping struct {
 	claimed bool
-	kept    time.Duration // as of a site, for this GPU alone
+	kept    time.Duration
 }
 
 func newLedger(hosts []berth.Host) *ledger {
@@ -60,7 +68,7 @@ func newLedger(hosts []berth.Host) *ledger {
 		h.Devices = slices.Clone(h.Devices)
 		slices.SortFunc(h.Devices, func(a, b berth.Device) int { return cmp.Compare(a.ID, b.ID) })
 
-		s := site{Host: h, capacity: h.CapacityBytes(), spots: l.spotsOf(h.Devices), room: make([]int64, len(l.classes))}
+		s := site{Host: h, capacity: h.CapacityBytes(), spots: l.spotsOf(h.Devices), keeping: make([]keeping, len(h.Devices)), room: make([]int64, len(l.classes))}
 		s.measure()
 
 		if h.State == berth.HostFormer {
@@ -85,8 +93,10 @@ func classesOf(hosts []berth.Host) []berth.DeviceClass {
 
 	for _, h := range hosts {
 		for _, dev := range h.Devices {
-			if class := dev.Class(); !slices.Contains(classes, class) {
-				classes = append(classes, class)
+			for _, mode := range dev.Modes() {
+				if class := dev.ClassBy(mode); !slices.Contains(classes, class) {
+					classes = append(classes, class)
+				}
 			}
 		}
 	}
@@ -97,11 +107,14 @@ func classesOf(hosts []berth.Host) []berth.DeviceClass {
 }
 
 func (l *ledger) spotsOf(devices []berth.Device) []spot {
-	spots := make([]spot, 1+len(devices))
+	spots := make([]spot, 1, 1+2*len(devices))
 	spots[0] = spot{device: -1}
 
 	for i, dev := range devices {
-		spots[i+1] = spot{device: i, class: slices.Index(l.classes, dev.Class())}
+		first := len(spots)
+		for _, mode := range dev.Modes() {
+			spots = append(spots, spot{device: i, class: slices.Index(l.classes, dev.ClassBy(mode)), mode: mode, first: first})
+		}
 	}
 
 	return spots
@@ -202,7 +215,7 @@ func (l *ledger) place(r *Request) (berth.Placement, bool) {
 				continue
 			}
 
-			c, ok := s.best(d, class)
+			c, ok := s.best(r, class)
 			c.host, c.trust = i, s.trust(r)
 
 			if ok && (!found || c.better(best)) {
@@ -218,11 +231,13 @@ func (l *ledger) place(r *Request) (berth.Placement, bool) {
 	return l.book(best, r), true
 }
 
-// best is the best spot of a class for a demand that the host itself has room for.
-func (s *site) best(d *berth.Demand, class int) (best candidate, found bool) {
+// best is the best spot of a class for a request that the host itself has room for.
+func (s *site) best(r *Request, class int) (best candidate, found bool) {
+	d := r.on[class]
+
 	for i := range s.spots {
 		at := &s.spots[i]
-		if at.class != class || at.device >= 0 && s.checkDevice(d, at) != fits {
+		if at.class != class || at.device >= 0 && (s.checkDevice(d, at) != fits || s.fitsEarlier(r, i)) {
 			continue
 		}
 
@@ -242,7 +257,7 @@ func (s *site) measure() {
 	clear(s.room)
 
 	for i := range s.spots {
-		if at := &s.spots[i]; at.device >= 0 {
+		if at := &s.spots[i]; at.device >= 0 && !s.inAnotherMode(at) {
 			dev := &s.Devices[at.device]
 			s.room[at.class] = max(s.room[at.class], usable(dev)-dev.ReservedBytes)
 		}
@@ -295,6 +310,7 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 		dev.ReservedBytes += d.DeviceBytes
 		dev.ContextsReserved += contexts(&d)
 		dev.Attempts++
+		dev.Mode = at.mode
 		dev.Exclusive = dev.Exclusive || d.ExclusiveDevice
 		placement.DeviceID = dev.ID
 		s.measure()

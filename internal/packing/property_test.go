@@ -107,7 +107,8 @@ func drawHost(t *rapid.T, id string) berth.Host {
 		dev.Mode = rapid.SampledFrom([]berth.SharingMode{berth.SharingTimeSlicing, berth.SharingMPS, berth.SharingExclusive}).Draw(t, "mode")
 		dev.HeadroomBytes = gib / 4 * rapid.Int64Range(0, 2).Draw(t, "device headroom")
 		dev.MaxContexts = rapid.IntRange(0, 4).Draw(t, "max contexts")
-		dev.ContextsReserved = rapid.IntRange(0, dev.MaxContexts).Draw(t, "contexts")
+		dev.MPSContexts = rapid.IntRange(0, 4).Draw(t, "MPS contexts")
+		dev.ContextsReserved = rapid.IntRange(0, dev.ContextsBy(dev.Mode)).Draw(t, "contexts")
 		dev.Attempts = rapid.IntRange(min(dev.ContextsReserved, 1), dev.ContextsReserved).Draw(t, "device attempts")
 		dev.MaxAttempts = rapid.SampledFrom([]int{0, 0, 2, 3}).Draw(t, "max device attempts")
 		dev.ReservedBytes = dev.CapacityBytes() / 4 * rapid.SampledFrom([]int64{0, 0, 1, 2, 4}).Draw(t, "device reserved")
@@ -199,7 +200,11 @@ func book(t require.TestingT, w world, decisions []packing.Decision) []berth.Hos
 		require.GreaterOrEqual(t, j, 0, "the device is one of the host")
 
 		dev := &h.Devices[j]
-		require.Equal(t, dev.Class(), d.Placement.Class)
+		mode := d.Placement.Class.Mode()
+		require.True(t, dev.Attempts == 0 || dev.Class() == d.Placement.Class, "attempts of one GPU share it in one mode")
+		require.True(t, mode != berth.SharingMPS || dev.MPSContexts > 0, "by MPS where there is a daemon")
+		require.True(t, mode != berth.SharingMPS || dev.Mode != berth.SharingExclusive)
+
 		require.Empty(t, dev.Problem)
 		require.False(t, dev.Exclusive)
 		require.False(t, demand.ExclusiveDevice && dev.Attempts > 0)
@@ -207,6 +212,10 @@ func book(t require.TestingT, w world, decisions []packing.Decision) []berth.Hos
 		dev.ReservedBytes += demand.DeviceBytes
 		dev.ContextsReserved += max(demand.Contexts, 1)
 		dev.Attempts++
+		if dev.Mode != berth.SharingExclusive {
+			dev.Mode = mode
+		}
+
 		dev.Exclusive = demand.ExclusiveDevice
 	}
 
@@ -253,7 +262,7 @@ func TestDecide_NeverOverCapacity(t *testing.T) {
 
 				require.LessOrEqual(t, dev.ReservedBytes, dev.CapacityBytes())
 				require.LessOrEqual(t, dev.ReservedBytes, dev.FreeBytes)
-				require.LessOrEqual(t, dev.ContextsReserved, dev.MaxContexts)
+				require.LessOrEqual(t, dev.ContextsReserved, dev.ContextsBy(dev.Mode))
 			}
 		}
 	})
@@ -365,20 +374,32 @@ func requireTruth(t *rapid.T, w world, r berth.Rejection, h berth.Host, request 
 
 	if r.DeviceID != "" {
 		dev = h.Devices[slices.IndexFunc(h.Devices, func(dev berth.Device) bool { return dev.ID == r.DeviceID })]
-		require.Contains(t, request.Demands, dev.Class(), "a GPU that it cannot use says nothing")
+		demands := berth.Demands{}
 
-		request.Demands = berth.Demands{dev.Class(): request.Demands[dev.Class()]}
+		for _, mode := range dev.Modes() {
+			if d, ok := request.Demands[dev.ClassBy(mode)]; ok {
+				demands[dev.ClassBy(mode)] = d
+			}
+		}
+
+		require.NotEmpty(t, demands, "a GPU that it cannot use says nothing")
+
+		request.Demands = demands
 		there.Devices = []berth.Device{dev}
 	}
 
-	if len(request.Demands) == 1 && len(there.Devices) <= 1 {
+	if len(there.Devices) == 1 && r.DeviceID != "" || len(request.Demands) == 1 && len(there.Devices) <= 1 {
 		require.Equal(t, !holds(there, request), r.Never, "never = not even on the empty host")
 	}
 
 	switch r.Dimension {
 	case berth.DimensionState:
 		if r.DeviceID != "" {
-			require.True(t, dev.Problem != "" && strings.HasSuffix(r.Reason, dev.Problem) ||
+			now := berth.Demands{dev.Class(): request.Demands[dev.Class()]}
+			_, can := request.Demands[dev.Class()]
+			can = can && holds(there, packing.Request{Demands: now})
+
+			require.True(t, dev.Problem != "" && strings.HasSuffix(r.Reason, dev.Problem) || strings.Contains(r.Reason, "waits for their end") && dev.Attempts > 0 && !can ||
 				strings.Contains(r.Reason, "kept free") && kept(packing.Place{HostID: h.ID, DeviceID: dev.ID}), r.Reason)
 
 			return
@@ -491,6 +512,22 @@ func avoids(w world, r packing.Request, h berth.Host) bool {
 	})
 }
 
+// waitsFor is what a request needs of a GPU that is kept free for it.
+func waitsFor(h berth.Host, dev berth.Device, r packing.Request) (own berth.Demand) {
+	h.Devices = []berth.Device{dev}
+
+	for _, mode := range slices.Backward(dev.Modes()) {
+		class := dev.ClassBy(mode)
+
+		d, ok := r.Demands[class]
+		if ok && holds(h, packing.Request{Demands: berth.Demands{class: d}}) && (own.MemoryBytes == 0 || dev.Attempts == 0 || mode == dev.Mode) {
+			own = d
+		}
+	}
+
+	return own
+}
+
 // TestDecide_LeavesNothingThatFits: what is not placed fits nowhere in the end,
 // unless its sweep or a kept host forbids it (backfill).
 func TestDecide_LeavesNothingThatFits(t *testing.T) {
@@ -512,7 +549,7 @@ func TestDecide_LeavesNothingThatFits(t *testing.T) {
 			// The GPU is closed, and the host keeps room beside it.
 			h := &after[slices.IndexFunc(after, func(h berth.Host) bool { return h.ID == d.Kept.HostID })]
 			dev := &h.Devices[slices.IndexFunc(h.Devices, func(dev berth.Device) bool { return dev.ID == d.Kept.DeviceID })]
-			own := w.request(d.AttemptID).Demands[dev.Class()]
+			own := waitsFor(*h, *dev, w.request(d.AttemptID))
 			dev.Problem = "kept"
 			h.MemoryReservedBytes += own.MemoryBytes
 			h.CPUMilliReserved += own.CPUMilli

@@ -56,7 +56,7 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 // unkept is the host without what the round kept of it for the request itself.
 func (s *site) unkept(d Decision) site {
 	open := *s
-	open.spots = slices.Clone(s.spots)
+	open.keeping = slices.Clone(s.keeping)
 
 	if d.Kept.DeviceID == "" {
 		open.kept = 0
@@ -66,12 +66,12 @@ func (s *site) unkept(d Decision) site {
 
 	for i := range open.spots {
 		at := &open.spots[i]
-		if at.device < 0 || s.Devices[at.device].ID != d.Kept.DeviceID {
+		if at.device < 0 || s.Devices[at.device].ID != d.Kept.DeviceID || !s.turned(d.request, at) {
 			continue
 		}
 
 		own := d.request.on[at.class]
-		at.kept = 0
+		open.keeping[at.device].kept = 0
 		open.CPUMilliReserved -= own.CPUMilli
 		open.MemoryReservedBytes -= own.MemoryBytes
 		open.Attempts--
@@ -164,6 +164,10 @@ func (l SweepLimit) reason() string {
 // for the host, when that alone says no, else one for each GPU.
 func (s *site) rejections(request *Request) (all []berth.Rejection) {
 	for at := range s.spotsFor(request) {
+		if !s.turned(request, at) {
+			continue
+		}
+
 		if r := s.reject(request, at); !slices.Contains(all, r) {
 			all = append(all, r)
 		}
@@ -229,7 +233,10 @@ func (s *site) rejectDevice(d *berth.Demand, at *spot, broken rule, r *berth.Rej
 	case breaksDeviceState:
 		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+", GPU "+dev.ID+": "+dev.Problem
 	case breaksDeviceKept:
-		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+", GPU "+dev.ID+": "+keptReason(at.kept)
+		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+", GPU "+dev.ID+": "+keptReason(s.keeping[at.device].kept)
+	case breaksDeviceMode:
+		r.Dimension, r.Reason = berth.DimensionState, fmt.Sprintf("host %s, GPU %s: %d attempt(s) share it by %s now, and this one is to share it by %s: "+
+			"it waits for their end", s.Name, dev.ID, dev.Attempts, modeText(dev.Mode), modeText(at.mode))
 	case breaksDeviceExclusive:
 		r.Dimension, r.Needed = berth.DimensionExclusive, 1
 	case breaksDeviceAttempts:
@@ -239,8 +246,17 @@ func (s *site) rejectDevice(d *berth.Demand, at *spot, broken rule, r *berth.Rej
 	case breaksDeviceFree:
 		r.Dimension, r.Needed, r.Free = berth.DimensionFreeMemory, d.DeviceBytes, dev.FreeBytes-dev.ReservedBytes
 	default:
-		r.Dimension, r.Needed, r.Free = berth.DimensionContexts, int64(contexts(d)), int64(dev.MaxContexts-dev.ContextsReserved)
+		r.Dimension, r.Needed, r.Free = berth.DimensionContexts, int64(contexts(d)), int64(dev.ContextsBy(at.mode)-dev.ContextsReserved)
 	}
+}
+
+// modeText is a mode as people say it.
+func modeText(mode berth.SharingMode) string {
+	if mode == berth.SharingMPS {
+		return "MPS"
+	}
+
+	return "time slices"
 }
 
 func keptReason(turn time.Duration) string {

@@ -52,7 +52,7 @@ func withDevices(h berth.Host, n int, gibibytes int64) berth.Host {
 	h.Devices = make([]berth.Device, n)
 	for i := range h.Devices {
 		h.Devices[i] = berth.Device{
-			ID: fmt.Sprintf("GPU-%s-%d", h.ID, i), HostID: h.ID, Model: model, MemoryBytes: gibibytes * gib, FreeBytes: gibibytes * gib,
+			ID: fmt.Sprintf("GPU-%s-%d", h.ID, i), HostID: h.ID, Model: model, Mode: berth.SharingTimeSlicing, MemoryBytes: gibibytes * gib, FreeBytes: gibibytes * gib,
 			MaxContexts: 48,
 		}
 	}

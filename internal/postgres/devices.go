@@ -27,7 +27,7 @@ func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Ho
 		device := berth.Device{
 			ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Mode: berth.SharingMode(d.Mode),
 			MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
-			MaxContexts: int(d.MaxContexts), ContextsReserved: int(d.ContextsReserved),
+			MaxContexts: int(d.MaxContexts), MPSContexts: int(d.MpsContexts), ContextsReserved: int(d.ContextsReserved),
 			MaxAttempts: int(d.MaxAttempts), Attempts: int(d.Attempts), Exclusive: d.Exclusive, Problem: d.Problem,
 		}
 		if d.LostAt != nil {
@@ -51,8 +51,8 @@ func (s *Store) registerDevices(ctx context.Context, tx pgx.Tx, h berth.Host) er
 	for _, d := range h.Devices {
 		p.Ids, p.Models, p.Profiles, p.Modes = append(p.Ids, d.ID), append(p.Models, d.Model), append(p.Profiles, d.Profile), append(p.Modes, string(d.Mode))
 		p.MemoryBytes, p.HeadroomBytes, p.FreeBytes = append(p.MemoryBytes, d.MemoryBytes), append(p.HeadroomBytes, d.HeadroomBytes), append(p.FreeBytes, d.FreeBytes)
-		p.MaxContexts, p.MaxAttempts = append(p.MaxContexts, int32Of(d.MaxContexts)), append(p.MaxAttempts, int32Of(d.MaxAttempts))
-		p.Problems = append(p.Problems, d.Problem)
+		p.MaxContexts, p.MpsContexts = append(p.MaxContexts, int32Of(d.MaxContexts)), append(p.MpsContexts, int32Of(d.MPSContexts))
+		p.MaxAttempts, p.Problems = append(p.MaxAttempts, int32Of(d.MaxAttempts)), append(p.Problems, d.Problem)
 	}
 
 	elsewhere, err := s.q.ListDevicesElsewhere(ctx, tx, &dbsqlc.ListDevicesElsewhereParams{Ids: p.Ids, HostID: h.ID, LostAfter: berth.HostLostAfter})

@@ -18,6 +18,7 @@ const recentFree = 10 * time.Second
 type DeviceReading struct {
 	UsedBytes int64 // of the GPU's memory, by the container's processes
 	FreeBytes int64 // of the whole GPU
+	Unshared  bool  // a process of the container is no client of the GPU's MPS daemon
 }
 
 // ReadDevice reads the GPU of a running container.
@@ -103,7 +104,7 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 	ticker := time.NewTicker(r.config.SampleEvery)
 	defer ticker.Stop()
 
-	failed := false
+	sound := doubts{patience: deviceDoubt}
 
 	for {
 		select { // of a container that is gone a reading says nothing
@@ -113,12 +114,16 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 		}
 
 		reading, err := r.config.Device(ctx, r.container, id)
+		if ctx.Err() != nil {
+			return nil
+		}
+
 		if err == nil {
 			w.add(reading, time.Now())
-		} else if !failed && ctx.Err() == nil {
-			failed = true
+		}
 
-			r.log.Warn("cannot measure the GPU of the attempt", "attempt", r.who.Attempt.ID, "device", id, "error", err)
+		if why := r.doubt(reading, err); sound.last(why, time.Now()) {
+			r.log.Warn(why, "attempt", r.who.Attempt.ID, "device", id, "error", err)
 		}
 
 		select {
@@ -129,6 +134,47 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 			return nil
 		}
 	}
+}
+
+// deviceDoubt is how long something must be wrong with the readings of a GPU before
+// it is logged: a process that starts or ends holds nothing that the driver can name,
+// or is in one of its lists alone.
+const deviceDoubt = 5 * time.Second
+
+// doubt is what is wrong with a reading of the attempt's GPU; empty = nothing.
+func (r *run) doubt(reading DeviceReading, err error) string {
+	switch {
+	case err != nil:
+		return "cannot measure the GPU of the attempt"
+	case reading.Unshared && r.who.Attempt.Class.Mode() == berth.SharingMPS:
+		return "a process of the attempt does not share its GPU by MPS, as it should: it takes turns with the others, and nothing bounds its memory; " +
+			"its image or its program may set CUDA_MPS_PIPE_DIRECTORY"
+	default:
+		return ""
+	}
+}
+
+// doubts tells what lasts from what passes.
+type doubts struct {
+	patience time.Duration
+	why      string
+	since    time.Time
+	said     bool
+}
+
+// last reports, once, that the same has been wrong for as long as patience lasts.
+func (d *doubts) last(why string, now time.Time) bool {
+	if why != d.why {
+		d.why, d.since = why, now
+	}
+
+	if why == "" || d.said || now.Sub(d.since) < d.patience {
+		return false
+	}
+
+	d.said = true
+
+	return true
 }
 
 // deviceEvidence is what is known of the attempt's GPU; zero without one.
@@ -143,6 +189,7 @@ func (r *run) deviceEvidence(seen observation) failure.DeviceEvidence {
 	return failure.DeviceEvidence{
 		Asked: true, Must: r.who.Spec.Resources.Device == berth.DeviceGPU,
 		Measured: u.DevicePeakBytes > 0 || u.DeviceMeasured(), PeakBytes: u.DevicePeakBytes, LimitBytes: r.who.Attempt.Demand.DeviceBytes,
+		Capped:       r.who.Attempt.Class.Mode() == berth.SharingMPS && !r.who.Attempt.Demand.ExclusiveDevice,
 		FreeMeasured: measured, FreeBytes: free, Stepped: seen.metrics.any(),
 	}
 }

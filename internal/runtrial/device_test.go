@@ -3,6 +3,7 @@ package runtrial
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -220,4 +221,115 @@ func TestRun_EndedWhileNobodyLookedAtItsGPU(t *testing.T) {
 	f, ok := memory.Observe(&known, "key", berth.FootprintFull, got.outcome.Kind, got.outcome.Usage, berth.Demand{MemoryBytes: 1, DeviceBytes: 2 << 30})
 	require.True(t, ok)
 	require.False(t, memory.NeedsNoGPU(&f))
+}
+
+// A container that shares its GPU by MPS has the daemon's directory, and may take
+// what is reserved of the GPU's memory; one alone there has all of it.
+func TestRun_SharesItsGPUByMPS(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		class berth.DeviceClass
+		alone bool
+		pipe  func(string) (string, error)
+		limit string
+		mount bool
+	}{
+		"by MPS":         {class: "NVIDIA H200 (MPS)", limit: "0=2048M", mount: true},
+		"alone there":    {class: "NVIDIA H200 (MPS)", alone: true, mount: true},
+		"by time slices": {class: "NVIDIA H200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+				return DeviceReading{UsedBytes: 1 << 30, FreeBytes: 8 << 30}, nil
+			})
+			r.books.Hook(func(h *fake.LedgerHooks) {
+				before := h.Assignee
+				h.Assignee = func(ctx context.Context, id string, call func(context.Context) (berth.Assignee, error)) (berth.Assignee, error) {
+					who, err := before(ctx, id, call)
+					who.Attempt.Class, who.Attempt.Demand.ExclusiveDevice = tt.class, tt.alone
+
+					return who, err
+				}
+			})
+			r.config.MPSPipe = func(id string) (string, error) { return "/run/mps/" + id, nil }
+
+			ended := r.start(t.Context(), r.order())
+			box := r.docks.started(t)
+			l := box.Launch
+
+			require.Equal(t, tt.mount, slices.Contains(l.Mounts, berth.Mount{Source: "/run/mps/" + testGPU, Target: "/trial/mps"}))
+			require.Equal(t, tt.limit, l.Environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"])
+			require.Equal(t, tt.mount, l.Environment["CUDA_MPS_PIPE_DIRECTORY"] == "/trial/mps")
+			require.Equal(t, int64(1000), l.CPUCapMilli, "it may use the cores that its threads may, whatever is booked")
+
+			box.Print(berth.Stdout, "acc=0.5\n")
+			box.Exit(0)
+			require.Equal(t, berth.FailureOK, await(t, ended).outcome.Kind)
+		})
+	}
+}
+
+// A host without the daemon cannot start the attempt, which is no fault of it:
+// another host may.
+func TestRun_WithoutAnMPSDaemon(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.onGPU(t, nil)
+	r.books.Hook(func(h *fake.LedgerHooks) {
+		before := h.Assignee
+		h.Assignee = func(ctx context.Context, id string, call func(context.Context) (berth.Assignee, error)) (berth.Assignee, error) {
+			who, err := before(ctx, id, call)
+			who.Attempt.Class = "NVIDIA H200 (MPS)"
+
+			return who, err
+		}
+	})
+
+	var asked atomic.Int64
+
+	r.config.MPSPipe = func(string) (string, error) {
+		if asked.Add(1) < 3 { // its worker starts it again
+			return "", berth.Errorf(berth.KindUnavailable, "its MPS daemon does not run")
+		}
+
+		return "/run/mps/again", nil
+	}
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	require.Equal(t, int64(3), asked.Load())
+	box.Print(berth.Stdout, "acc=0.5\n")
+	box.Exit(0)
+	require.Equal(t, berth.FailureOK, await(t, ended).outcome.Kind)
+}
+
+// What is wrong with readings for a moment, as a process starts or ends, is not
+// said; what lasts is, once.
+func TestDoubts(t *testing.T) {
+	t.Parallel()
+
+	start := time.Now()
+	d := doubts{patience: 5 * time.Second}
+
+	for _, tt := range []struct {
+		after time.Duration
+		why   string
+		said  bool
+	}{
+		{0, "no reading", false},
+		{4 * time.Second, "no reading", false},
+		{5 * time.Second, "", false},
+		{6 * time.Second, "no reading", false},
+		{9 * time.Second, "not shared", false},
+		{13 * time.Second, "not shared", false},
+		{14 * time.Second, "not shared", true},
+		{30 * time.Second, "not shared", false},
+	} {
+		require.Equal(t, tt.said, d.last(tt.why, start.Add(tt.after)), "%v", tt.after)
+	}
 }

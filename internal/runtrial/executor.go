@@ -67,6 +67,10 @@ type Config struct {
 	DiskFree     func() (files, logs int64, err error)
 	DiskHeadroom int64 // bytes; with less free, the disk counts as full
 
+	// MPSPipe is the directory in which the clients of a GPU's MPS daemon find it.
+	// Nil = the host has no GPUs. Errors: unavailable when there is no daemon.
+	MPSPipe func(deviceID string) (dir string, err error)
+
 	// Device reads the GPU of a container. Nil = not known: nothing is learnt of
 	// what a shape needs there.
 	Device ReadDevice

@@ -77,7 +77,7 @@ func (r *run) newLaunch() (berth.Launch, error) {
 
 	demand := r.who.Attempt.Demand
 
-	return berth.Launch{
+	launch := berth.Launch{
 		AttemptID:   r.who.Attempt.ID,
 		SweepID:     r.who.SweepID,
 		TrialID:     r.who.Trial.ID,
@@ -98,7 +98,13 @@ func (r *run) newLaunch() (berth.Launch, error) {
 		Network:     s.Network,
 		DeviceID:    r.who.Attempt.DeviceID,
 		DeviceBytes: demand.DeviceBytes,
-	}, nil
+	}
+
+	if launch.DeviceID != "" { // fewer cores are booked than it may keep busy
+		launch.CPUCapMilli = max(s.Resources.ThreadCapMilli(), demand.CPUMilli)
+	}
+
+	return launch, r.share(&launch)
 }
 
 // environment is what a job finds in its environment. What the user set wins

@@ -73,10 +73,6 @@ func (o *object) resources() berth.Resources {
 		GPUSharing: r.enum("gpu_sharing", codeValue, "auto", "mps", "time_slicing", "exclusive"),
 	}
 
-	if resources.GPUSharing == string(berth.SharingMPS) {
-		r.unsupported("gpu_sharing", "trials do not share a GPU by MPS yet; write auto, time_slicing or exclusive")
-	}
-
 	if r.truth("gpu_memory_spill") {
 		r.unsupported("gpu_memory_spill", "trials do not use more memory than a GPU has yet; leave it out")
 	}

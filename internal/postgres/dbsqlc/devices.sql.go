@@ -11,7 +11,7 @@ import (
 )
 
 const listDevices = `-- name: ListDevices :many
-SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, l.attempts, l.exclusive
+SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, d.mps_contexts, l.attempts, l.exclusive
 FROM devices d, LATERAL (
     SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive
     FROM leases WHERE device_id = d.id AND state <> 'released') l
@@ -34,6 +34,7 @@ type ListDevicesRow struct {
 	MaxAttempts      int32
 	Problem          string
 	LostAt           *time.Time
+	MpsContexts      int32
 	Attempts         int32
 	Exclusive        bool
 }
@@ -63,6 +64,7 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX, grace time.Duration)
 			&i.MaxAttempts,
 			&i.Problem,
 			&i.LostAt,
+			&i.MpsContexts,
 			&i.Attempts,
 			&i.Exclusive,
 		); err != nil {
@@ -129,18 +131,19 @@ func (q *Queries) LoseDevices(ctx context.Context, db DBTX, hostID string, ids [
 }
 
 const registerDevices = `-- name: RegisterDevices :exec
-INSERT INTO devices AS d (id, host_id, model, profile, mode, memory_bytes, headroom_bytes, free_bytes, max_contexts, max_attempts, problem)
+INSERT INTO devices AS d (id, host_id, model, profile, mode, memory_bytes, headroom_bytes, free_bytes, max_contexts, mps_contexts, max_attempts, problem)
 SELECT unnest($1::text[]), $2::uuid, unnest($3::text[]), unnest($4::text[]), unnest($5::text[]), unnest($6::bigint[]),
-    unnest($7::bigint[]), unnest($8::bigint[]), unnest($9::integer[]), unnest($10::integer[]), unnest($11::text[])
+    unnest($7::bigint[]), unnest($8::bigint[]), unnest($9::integer[]), unnest($10::integer[]), unnest($11::integer[]), unnest($12::text[])
 ON CONFLICT (id) DO UPDATE SET
     host_id = excluded.host_id,
     model = excluded.model,
     profile = excluded.profile,
-    mode = excluded.mode,
+    mode = CASE WHEN d.contexts_reserved > 0 THEN d.mode ELSE excluded.mode END,
     memory_bytes = excluded.memory_bytes,
     headroom_bytes = least(excluded.headroom_bytes, excluded.memory_bytes - d.reserved_bytes),
     free_bytes = excluded.free_bytes,
     max_contexts = greatest(excluded.max_contexts, d.contexts_reserved),
+    mps_contexts = excluded.mps_contexts,
     max_attempts = excluded.max_attempts,
     problem = excluded.problem,
     lost_at = NULL
@@ -156,11 +159,12 @@ type RegisterDevicesParams struct {
 	HeadroomBytes []int64
 	FreeBytes     []int64
 	MaxContexts   []int32
+	MpsContexts   []int32
 	MaxAttempts   []int32
 	Problems      []string
 }
 
-// What a worker found. The capacity of a device never falls below what is booked on it.
+// What a worker found. The capacity of a device never falls below what is booked on it, and attempts go on as they share it.
 func (q *Queries) RegisterDevices(ctx context.Context, db DBTX, arg *RegisterDevicesParams) error {
 	_, err := db.Exec(ctx, registerDevices,
 		arg.Ids,
@@ -172,6 +176,7 @@ func (q *Queries) RegisterDevices(ctx context.Context, db DBTX, arg *RegisterDev
 		arg.HeadroomBytes,
 		arg.FreeBytes,
 		arg.MaxContexts,
+		arg.MpsContexts,
 		arg.MaxAttempts,
 		arg.Problems,
 	)

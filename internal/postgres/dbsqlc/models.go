@@ -99,6 +99,7 @@ type Device struct {
 	MaxAttempts      int32
 	Problem          string
 	LostAt           *time.Time
+	MpsContexts      int32
 }
 
 type DeviceFootprint struct {

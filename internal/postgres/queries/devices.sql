@@ -17,19 +17,20 @@ WHERE d.id = ANY (@ids::text[]) AND d.host_id <> @host_id
 ORDER BY d.id;
 
 -- name: RegisterDevices :exec
--- What a worker found. The capacity of a device never falls below what is booked on it.
-INSERT INTO devices AS d (id, host_id, model, profile, mode, memory_bytes, headroom_bytes, free_bytes, max_contexts, max_attempts, problem)
+-- What a worker found. The capacity of a device never falls below what is booked on it, and attempts go on as they share it.
+INSERT INTO devices AS d (id, host_id, model, profile, mode, memory_bytes, headroom_bytes, free_bytes, max_contexts, mps_contexts, max_attempts, problem)
 SELECT unnest(@ids::text[]), @host_id::uuid, unnest(@models::text[]), unnest(@profiles::text[]), unnest(@modes::text[]), unnest(@memory_bytes::bigint[]),
-    unnest(@headroom_bytes::bigint[]), unnest(@free_bytes::bigint[]), unnest(@max_contexts::integer[]), unnest(@max_attempts::integer[]), unnest(@problems::text[])
+    unnest(@headroom_bytes::bigint[]), unnest(@free_bytes::bigint[]), unnest(@max_contexts::integer[]), unnest(@mps_contexts::integer[]), unnest(@max_attempts::integer[]), unnest(@problems::text[])
 ON CONFLICT (id) DO UPDATE SET
     host_id = excluded.host_id,
     model = excluded.model,
     profile = excluded.profile,
-    mode = excluded.mode,
+    mode = CASE WHEN d.contexts_reserved > 0 THEN d.mode ELSE excluded.mode END,
     memory_bytes = excluded.memory_bytes,
     headroom_bytes = least(excluded.headroom_bytes, excluded.memory_bytes - d.reserved_bytes),
     free_bytes = excluded.free_bytes,
     max_contexts = greatest(excluded.max_contexts, d.contexts_reserved),
+    mps_contexts = excluded.mps_contexts,
     max_attempts = excluded.max_attempts,
     problem = excluded.problem,
     lost_at = NULL;

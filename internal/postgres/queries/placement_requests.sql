@@ -75,7 +75,7 @@ GROUP BY l.sweep_id;
 WITH decided AS (
     SELECT u.*, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
     FROM (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@host_ids::uuid[]) AS host_id, unnest(@device_ids::text[]) AS device_id,
-        unnest(@device_classes::text[]) AS device_class, unnest(@memory_bytes::bigint[]) AS memory_bytes, unnest(@cpu_milli::bigint[]) AS cpu_milli,
+        unnest(@device_classes::text[]) AS device_class, unnest(@modes::text[]) AS mode, unnest(@memory_bytes::bigint[]) AS memory_bytes, unnest(@cpu_milli::bigint[]) AS cpu_milli,
         unnest(@device_bytes::bigint[]) AS device_bytes, unnest(@contexts::integer[]) AS contexts, unnest(@exclusive::boolean[]) AS exclusive,
         unnest(@exclusive_device::boolean[]) AS exclusive_device) u
     JOIN placement_requests r ON r.attempt_id = u.attempt_id
@@ -100,7 +100,7 @@ WITH decided AS (
         cpu_milli = d.cpu_milli, device_bytes = d.device_bytes, contexts = d.contexts, exclusive = d.exclusive, exclusive_device = d.exclusive_device
     FROM locked_requests d
     WHERE r.attempt_id = d.attempt_id
-    RETURNING r.*, d.host_id, nullif(d.device_id, '') AS device_id, d.device_class, nextval('lease_tokens') AS token
+    RETURNING r.*, d.host_id, nullif(d.device_id, '') AS device_id, d.device_class, d.mode, nextval('lease_tokens') AS token
 ), new_attempts AS (
     INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
         memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device)
@@ -132,8 +132,9 @@ WITH decided AS (
     WHERE m.host_id = b.id AND m.sweep_id = p.sweep_id AND m.test_at IS NOT NULL
 ), booked_devices AS (
     UPDATE devices d
-    SET reserved_bytes = d.reserved_bytes + p.device_bytes, contexts_reserved = d.contexts_reserved + p.contexts
-    FROM booked_hosts b JOIN (SELECT host_id, device_id, sum(device_bytes)::bigint AS device_bytes, sum(contexts)::integer AS contexts
+    SET reserved_bytes = d.reserved_bytes + p.device_bytes, contexts_reserved = d.contexts_reserved + p.contexts,
+        mode = CASE WHEN d.mode = 'exclusive' THEN d.mode ELSE p.mode END
+    FROM booked_hosts b JOIN (SELECT host_id, device_id, sum(device_bytes)::bigint AS device_bytes, sum(contexts)::integer AS contexts, min(mode) AS mode
         FROM placed WHERE device_id IS NOT NULL GROUP BY host_id, device_id) p ON p.host_id = b.id
     WHERE d.id = p.device_id
 ), running_trials AS (

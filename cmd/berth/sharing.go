@@ -1,0 +1,335 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/gpu"
+	"github.com/berthml/berth/internal/mps"
+)
+
+// How trials may share the worker's GPUs, as --gpu-sharing says it.
+const (
+	sharingAuto        = "auto"
+	sharingTimeSlicing = string(berth.SharingTimeSlicing)
+	sharingExclusive   = string(berth.SharingExclusive)
+)
+
+const (
+	// mpsContexts and mpsContextsFrom131 are how many clients a GPU's MPS server
+	// takes: 48, and 60 from CUDA 13.1 on (NVIDIA's guide to MPS), less four for
+	// processes that a job starts beside its own.
+	mpsContexts        = 44
+	mpsContextsFrom131 = 56
+
+	// leastMajor is the first compute capability whose clients have address spaces
+	// of their own (Volta): before it one client's fault reads another's memory.
+	leastMajor = 7
+
+	// checkMPSEvery is how often daemons are asked whether they live.
+	checkMPSEvery = berth.LeaseRenewEvery
+
+	// clientGrace is how long a client has to end by itself once its server has let
+	// it go: 3 s measured (one H200, 2026-11-21).
+	clientGrace = 5 * time.Second
+)
+
+// daemons are the MPS daemons of a machine's GPUs.
+type daemons interface {
+	Start(ctx context.Context, uuid string) error
+	Check(ctx context.Context, uuid string) error
+	Pipe(uuid string) string
+	Clients(ctx context.Context, uuid string) ([]mps.Client, error)
+	Terminate(ctx context.Context, uuid string, pids []int) error
+	Stop(ctx context.Context, uuid string) (stopped bool, err error)
+}
+
+// sharer has the MPS daemons of a worker's GPUs.
+type sharer struct {
+	daemons daemons
+	ids     []string // of the GPUs that have one
+	proc    func(pid int) (containerID string, ok bool)
+	log     *slog.Logger
+
+	mu   sync.Mutex
+	dead map[string]string // by UUID: why its daemon does not run, since it was last asked
+}
+
+// noMPS says why a card's trials cannot share it by MPS; empty = they can.
+func noMPS(card gpu.Card, user int) string {
+	switch {
+	case card.Parent != "":
+		return "it is a MIG device"
+	case card.Major > 0 && card.Major < leastMajor:
+		return "it is older than NVIDIA's Volta"
+	case user != 0:
+		return "a worker that is not root cannot start MPS for containers of any user"
+	default:
+		return ""
+	}
+}
+
+// openMPS finds NVIDIA's MPS for a worker with such a data directory.
+func openMPS(dataDir string) (*mps.MPS, error) {
+	return mps.Open(mps.Config{Dir: filepath.Join(dataDir, "mps")})
+}
+
+// contextsOf is how many MPS clients a driver's newest CUDA version takes.
+func contextsOf(cuda string) int {
+	major, minor, _ := strings.Cut(cuda, ".")
+
+	a, err := strconv.Atoi(major)
+	if err != nil {
+		return mpsContexts // not known
+	}
+
+	b, err := strconv.Atoi(minor)
+	if err != nil {
+		b = 0 // 13 is 13.0
+	}
+
+	if a > 13 || a == 13 && b >= 1 {
+		return mpsContextsFrom131
+	}
+
+	return mpsContexts
+}
+
+// share starts a daemon for each GPU that can have one, and says for the others why
+// their trials share by time slices.
+func (g *gpus) share(ctx context.Context, dir string, inventory gpu.Inventory) {
+	daemons, err := openMPS(dir)
+	if err != nil {
+		g.log.Info("trials share GPUs by time slices", "reason", err)
+
+		return
+	}
+
+	g.sharer = &sharer{daemons: daemons, proc: g.meter.ContainerOf, log: g.log, dead: make(map[string]string)}
+
+	for i := range g.devices {
+		device := &g.devices[i]
+
+		for _, card := range inventory.Cards {
+			if card.UUID != device.ID || device.Problem != "" {
+				continue
+			}
+
+			why := noMPS(card, os.Geteuid())
+			if why == "" {
+				if err := daemons.Start(ctx, card.UUID); err != nil {
+					why = err.Error()
+				}
+			}
+
+			if why != "" {
+				g.log.Info("trials share the GPU by time slices", "device", card.UUID, "reason", why)
+
+				continue
+			}
+
+			device.MPSContexts = contextsOf(inventory.CUDAVersion)
+			g.sharer.ids = append(g.sharer.ids, card.UUID)
+		}
+	}
+}
+
+// pipe is where the clients of a GPU's daemon find it.
+func (g *gpus) pipe(id string) (string, error) {
+	if g.sharer == nil || !g.sharer.has(id) {
+		return "", berth.Errorf(berth.KindUnavailable, "GPU %s has no MPS daemon on this host any more; `berth doctor` there says why", id)
+	}
+
+	if why := g.sharer.problem(id); why != "" {
+		return "", berth.Errorf(berth.KindUnavailable, "GPU %s: %s", id, why)
+	}
+
+	return g.sharer.daemons.Pipe(id), nil
+}
+
+func (s *sharer) has(id string) bool { return slices.Contains(s.ids, id) }
+
+// problem says why a GPU's daemon serves nobody; empty = it does.
+func (s *sharer) problem(id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.dead[id]
+}
+
+// watch starts daemons again that have ended, until ctx does. Meanwhile their GPUs
+// take nothing.
+func (s *sharer) watch(ctx context.Context) error {
+	ticker := time.NewTicker(checkMPSEvery)
+	defer ticker.Stop()
+
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+
+		for _, id := range s.ids {
+			s.check(ctx, id)
+		}
+	}
+}
+
+func (s *sharer) check(ctx context.Context, id string) {
+	err := s.daemons.Check(ctx, id)
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("the MPS daemon of a GPU does not answer; starting it again", "device", id, "error", err)
+
+		err = s.daemons.Start(ctx, id)
+	}
+
+	if ctx.Err() != nil {
+		return // says nothing about the daemon
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	delete(s.dead, id)
+
+	if err != nil {
+		s.dead[id] = "its MPS daemon does not run: " + err.Error()
+	}
+}
+
+// letGo ends the clients of a container at their servers. A client that is killed
+// while it computes may take its server down, and all others with it.
+func (s *sharer) letGo(ctx context.Context, containerID, deviceID string) error {
+	clients, err := s.daemons.Clients(ctx, deviceID)
+	if err != nil {
+		return err
+	}
+
+	var own []int
+
+	for _, client := range clients {
+		if id, ok := s.proc(client.PID); ok && id == containerID {
+			own = append(own, client.PID)
+		}
+	}
+
+	if len(own) == 0 {
+		return nil
+	}
+
+	return s.daemons.Terminate(ctx, deviceID, own)
+}
+
+// close ends the daemons, but for those that a container may still need: the next
+// worker goes on with it.
+func (s *sharer) close(ctx context.Context, used bool) {
+	if used {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, readGPUFor)
+	defer cancel()
+
+	for _, id := range s.ids {
+		if _, err := s.daemons.Stop(ctx, id); err != nil {
+			s.log.Warn("ending the MPS daemon of a GPU", "device", id, "error", err)
+		}
+	}
+}
+
+// gently is Docker, but that it lets the MPS clients of a container go before it
+// kills it.
+type gently struct {
+	*docker.Docker
+
+	sharer *sharer // nil = no GPU is shared by MPS
+}
+
+// Stop stops a container.
+func (d gently) Stop(ctx context.Context, id string, grace time.Duration) error {
+	if d.sharer == nil {
+		return d.Docker.Stop(ctx, id, grace)
+	}
+
+	return d.sharer.stop(ctx, d.Docker, id, grace)
+}
+
+// stopper stops containers. docker.Docker is one.
+type stopper interface {
+	Inspect(ctx context.Context, id string) (berth.Container, error)
+	Stop(ctx context.Context, id string, grace time.Duration) error
+}
+
+// stop sends SIGTERM; once grace is over, the container's MPS clients are let go by
+// their server, and end by themselves; SIGKILL ends those that do not.
+func (s *sharer) stop(ctx context.Context, docker stopper, id string, grace time.Duration) error {
+	c, err := docker.Inspect(ctx, id)
+	if err != nil || c.State != berth.ContainerRunning || !s.has(c.DeviceID) {
+		return docker.Stop(ctx, id, grace)
+	}
+
+	ended, told := make(chan struct{}), make(chan struct{})
+
+	go func() {
+		defer close(told)
+
+		select {
+		case <-time.After(grace):
+		case <-ended:
+			return
+		}
+
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), clientGrace)
+		defer cancel()
+
+		if err := s.letGo(bounded, c.ID, c.DeviceID); err != nil {
+			s.log.Warn("ending a container's MPS clients before it is killed", "container", c.Name, "device", c.DeviceID, "error", err)
+		}
+	}()
+
+	err = docker.Stop(ctx, id, grace+clientGrace)
+
+	close(ended)
+	<-told
+
+	return err
+}
+
+// sharingOf reads --gpu-sharing. Errors: invalid.
+func sharingOf(wanted string) (mode berth.SharingMode, byMPS bool, err error) {
+	switch wanted {
+	case "", sharingAuto:
+		return berth.SharingTimeSlicing, true, nil
+	case sharingTimeSlicing:
+		return berth.SharingTimeSlicing, false, nil
+	case sharingExclusive:
+		return berth.SharingExclusive, false, nil
+	default:
+		return "", false, berth.Errorf(berth.KindInvalid, "--gpu-sharing %q must be auto, time_slicing or exclusive", wanted)
+	}
+}
+
+// runsOnGPU reports whether a container of this host is, or may be, on a GPU.
+func runsOnGPU(ctx context.Context, d *docker.Docker, log *slog.Logger) bool {
+	ctx, cancel := context.WithTimeout(ctx, readGPUFor)
+	defer cancel()
+
+	list, err := d.List(ctx)
+	if err != nil {
+		log.Warn("looking for containers that use GPUs", "error", err)
+
+		return true
+	}
+
+	return slices.ContainsFunc(list, func(c berth.Container) bool { return c.State == berth.ContainerRunning && c.DeviceID != "" })
+}

@@ -1,0 +1,2 @@
+-- Lost: which devices can be shared by MPS.
+ALTER TABLE devices DROP COLUMN mps_contexts;
