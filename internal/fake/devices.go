@@ -29,7 +29,8 @@ func (l *Ledger) registerDevices(h *berth.Host) error {
 	}
 
 	for _, d := range h.Devices {
-		if old := l.devices[d.ID]; old != nil && l.booked(old.Device).Attempts > 0 {
+		old := l.devices[d.ID]
+		if old != nil && l.booked(old.Device).Attempts > 0 && d.Mode != berth.SharingExclusive && old.Mode != berth.SharingExclusive {
 			d.Mode = old.Mode // its attempts go on as they are
 		}
 

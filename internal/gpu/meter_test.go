@@ -46,14 +46,14 @@ func TestMeter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		driver := &cards{reading: Reading{
 			TotalBytes: 1000, FreeBytes: 400, UsedBytes: 600, ProcessesKnown: true,
-			Processes: []Process{{PID: 1, Bytes: 100}, {PID: 2, Bytes: 20}, {PID: 3, Bytes: 3}, {PID: 4, Bytes: 70}, {PID: 5, Bytes: 300}},
+			Processes: []Process{{PID: 1, Bytes: 100}, {PID: 2, Bytes: 20, MPS: true}, {PID: 3, Bytes: 3}, {PID: 4, Bytes: 70}, {PID: 5, Bytes: 300}},
 		}}
 		m := NewMeter(driver, inContainers("a", "a", "b", "c"))
 		reserved := map[string]int64{id("a"): 90, id("b"): 50, id("unused"): 40}
 
 		use, err := m.Container(t.Context(), id("a"), "GPU-1")
 		require.NoError(t, err)
-		require.Equal(t, Use{Bytes: 120, FreeBytes: 400}, use)
+		require.Equal(t, Use{Bytes: 120, FreeBytes: 400, Processes: 2, Clients: 1}, use)
 
 		use, err = m.Container(t.Context(), id("d"), "GPU-1")
 		require.NoError(t, err)

@@ -175,6 +175,13 @@ func testDeviceModes(t *testing.T, b *bench) {
 
 	place(alone, "NVIDIA H200")
 	require.Equal(t, berth.SharingExclusive, device(alone).Mode, "as a person wants it")
+
+	// The worker comes back with other wishes, while attempts are there.
+	place(id, "NVIDIA H200")
+	b.host.Devices[0].Mode, b.host.Devices[1].Mode = berth.SharingExclusive, berth.SharingTimeSlicing
+	require.NoError(t, b.RegisterHost(ctx, b.host, "test"))
+	require.Equal(t, berth.SharingExclusive, device(id).Mode, "it takes no other now")
+	require.Equal(t, berth.SharingTimeSlicing, device(alone).Mode, "one that was alone shares by time slices")
 }
 
 // A GPU is one host's: of two that register it the second is refused, as long
