@@ -202,8 +202,14 @@ func choose(wanted string, cards []gpu.Card) ([]docker.GPU, error) {
 }
 
 func describeGPU(card gpu.Card, mode berth.SharingMode) berth.Device {
+	most := 0
+	if mode == berth.SharingExclusive { // also while clients of MPS are there, whose mode stays
+		most = 1
+	}
+
 	return berth.Device{
-		ID: card.UUID, Model: card.Model, Profile: card.Profile, Mode: mode, MemoryBytes: card.MemoryBytes,
+		MaxAttempts: most,
+		ID:          card.UUID, Model: card.Model, Profile: card.Profile, Mode: mode, MemoryBytes: card.MemoryBytes,
 		HeadroomBytes: min(max(int64(float64(card.MemoryBytes)*gpuHeadroomShare), leastGPUHeadroom), card.MemoryBytes), MaxContexts: maxContexts,
 	}
 }

@@ -172,4 +172,7 @@ func TestDescribeGPU(t *testing.T) {
 	for mebibytes, want := range map[int64]int64{0: 0, 981: 0, 4096: 3072, 143771: 136582} {
 		require.Equal(t, want, describeGPU(gpu.Card{MemoryBytes: mebibytes << 20}, berth.SharingTimeSlicing).CapacityBytes()>>20)
 	}
+
+	require.Zero(t, describeGPU(gpu.Card{}, berth.SharingTimeSlicing).MaxAttempts)
+	require.Equal(t, 1, describeGPU(gpu.Card{}, berth.SharingExclusive).MaxAttempts)
 }

@@ -187,24 +187,32 @@ func (s *sharer) watch(ctx context.Context) error {
 
 func (s *sharer) check(ctx context.Context, id string) {
 	err := s.daemons.Check(ctx, id)
-	if err != nil && ctx.Err() == nil {
-		s.log.Warn("the MPS daemon of a GPU does not answer; starting it again", "device", id, "error", err)
-
-		err = s.daemons.Start(ctx, id)
-	}
-
 	if ctx.Err() != nil {
 		return // says nothing about the daemon
 	}
 
+	if err != nil {
+		s.log.Warn("the MPS daemon of a GPU does not answer; starting it again", "device", id, "error", err)
+		s.note(id, "its MPS daemon does not answer; the worker starts it again")
+
+		err = s.daemons.Start(ctx, id)
+	}
+
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		s.note(id, "its MPS daemon does not run: "+err.Error())
+	default:
+		s.note(id, "")
+	}
+}
+
+// note keeps why a GPU's daemon serves nobody; empty = it does.
+func (s *sharer) note(id, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	delete(s.dead, id)
-
-	if err != nil {
-		s.dead[id] = "its MPS daemon does not run: " + err.Error()
-	}
+	s.dead[id] = why
 }
 
 // letGo ends the clients of a container at their servers. A client that is killed
@@ -270,8 +278,8 @@ type stopper interface {
 	Stop(ctx context.Context, id string, grace time.Duration) error
 }
 
-// stop sends SIGTERM; once grace is over, the container's MPS clients are let go by
-// their server, and end by themselves; SIGKILL ends those that do not.
+// stop sends SIGTERM; when grace is nearly over, the container's MPS clients are let
+// go by their server, and end by themselves; SIGKILL ends those that do not.
 func (s *sharer) stop(ctx context.Context, docker stopper, id string, grace time.Duration) error {
 	c, err := docker.Inspect(ctx, id)
 	if err != nil || c.State != berth.ContainerRunning || !s.has(c.DeviceID) {
@@ -284,7 +292,7 @@ func (s *sharer) stop(ctx context.Context, docker stopper, id string, grace time
 		defer close(told)
 
 		select {
-		case <-time.After(grace):
+		case <-time.After(max(grace-clientGrace, grace/2)):
 		case <-ended:
 			return
 		}
@@ -297,7 +305,7 @@ func (s *sharer) stop(ctx context.Context, docker stopper, id string, grace time
 		}
 	}()
 
-	err = docker.Stop(ctx, id, grace+clientGrace)
+	err = docker.Stop(ctx, id, grace)
 
 	close(ended)
 	<-told

@@ -24,10 +24,15 @@ type fakeDaemons struct {
 	dead       bool
 	broken     error // of Start
 	starts     int
+	starting   func() // called by Start
 	stops      int
 }
 
 func (f *fakeDaemons) Start(context.Context, string) error {
+	if f.starting != nil {
+		f.starting()
+	}
+
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
@@ -117,9 +122,9 @@ func TestSharer_StopLetsClientsGo(t *testing.T) {
 	defer cancel()
 
 	docker := &ends{container: c, by: f}
-	require.NoError(t, s.stop(ctx, docker, "one", time.Millisecond))
+	require.NoError(t, s.stop(ctx, docker, "one", 2*time.Millisecond))
 	require.ElementsMatch(t, []int{100, 107}, f.terminated)
-	require.Equal(t, time.Millisecond+clientGrace, docker.grace, "time to end by themselves")
+	require.Equal(t, 2*time.Millisecond, docker.grace, "no longer than the caller waits")
 
 	f.terminated = nil
 	require.NoError(t, s.stop(ctx, &ends{container: c}, "one", time.Hour))
@@ -168,6 +173,10 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	require.ErrorContains(t, err, "no permission")
 
 	f.broken = nil
+	f.starting = func() {
+		_, err := g.pipe("GPU-a")
+		require.ErrorContains(t, err, "starts it again", "nothing joins a daemon that is not there yet")
+	}
 	s.check(t.Context(), "GPU-a")
 	require.Empty(t, g.free(t.Context(), nil)[0].Problem)
 	require.Equal(t, 2, f.starts)
@@ -175,7 +184,7 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	f.dead, f.broken = true, errors.New("no permission")
+	f.dead, f.broken, f.starting = true, errors.New("no permission"), nil
 	s.check(ended, "GPU-a")
 	require.Empty(t, s.problem("GPU-a"), "the worker ends: that says nothing of the daemon")
 }

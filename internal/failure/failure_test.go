@@ -510,7 +510,12 @@ func TestClassify(t *testing.T) {
 		"neighbours fell too": {with(onGPU(1, "CUDA_ERROR_ILLEGAL_ADDRESS"), func(e *failure.Evidence) { e.Device.NeighbourFail = 2 }), berth.FailureNeighbourFault, "2 other"},
 		"fault alone":         {onGPU(1, "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure"), berth.FailureCrashed, "of the program itself"},
 		"MPS code":            {onGPU(1, "cudaError 810"), berth.FailureNeighbourFault, "MPS server"},
-		"MPS server":          {onGPU(1, "InternalError: CUDA error: CUDA_ERROR_MPS_SERVER_NOT_READY: the MPS server is not ready"), berth.FailureNeighbourFault, "runs it again"},
+		"MPS, its own fault": {
+			onGPU(1, "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered", "CUDA_ERROR_MPS_RPC_FAILURE"),
+			berth.FailureCrashed, "of the program itself",
+		},
+		"MPS, too many": {onGPU(1, "CUDA_ERROR_MPS_MAX_CLIENTS_REACHED: too many clients"), berth.FailureDeviceBusy, "took no more processes"},
+		"MPS server":    {onGPU(1, "InternalError: CUDA error: CUDA_ERROR_MPS_SERVER_NOT_READY: the MPS server is not ready"), berth.FailureNeighbourFault, "runs it again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -262,13 +262,13 @@ func neighbourFault(e Evidence) (berth.FailureKind, string) {
 		return "", ""
 	}
 
-	if line := e.find(serverSigns); line != "" {
-		return berth.FailureNeighbourFault, "the MPS server of its GPU failed, mostly for a fault of another trial there; Berth runs it again; it said: " + line
-	}
-
 	line := e.find(faultSigns)
 
-	switch {
+	switch server, refused := e.find(serverSigns), e.find(fullServerSigns); {
+	case line == "" && server != "":
+		return berth.FailureNeighbourFault, "the MPS server of its GPU failed under it; Berth runs it again; it said: " + server
+	case line == "" && refused != "":
+		return berth.FailureDeviceBusy, "the MPS daemon of its GPU took no more processes; Berth waits for room; it said: " + refused
 	case line == "":
 		return "", ""
 	case e.Device.NeighbourFail > 0:

@@ -85,8 +85,14 @@ var (
 	// serverSigns: the MPS server is gone, or let the process go. Before it ended
 	// one that Berth itself lets go, Berth has written down why.
 	serverSigns = compile(
-		`CUDA_ERROR_MPS_\w+`,
-		`\bcudaError(?:Mps\w+)?\D{0,3}(?:80[5-9]|810)\b`,
+		`CUDA_ERROR_MPS_(?:RPC_FAILURE|SERVER_NOT_READY|CLIENT_TERMINATED)`,
+		`\bcudaError(?:Mps\w+)?\D{0,3}(?:80[67]|810)\b`,
+	)
+
+	// fullServerSigns: the MPS daemon let the process not in.
+	fullServerSigns = compile(
+		`CUDA_ERROR_MPS_(?:CONNECTION_FAILED|MAX_\w+)`,
+		`\bcudaError(?:Mps\w+)?\D{0,3}80[589]\b`,
 	)
 
 	// faultSigns reach every client of an MPS server.

@@ -30,7 +30,7 @@ func (l *Ledger) registerDevices(h *berth.Host) error {
 
 	for _, d := range h.Devices {
 		old := l.devices[d.ID]
-		if old != nil && l.booked(old.Device).Attempts > 0 && d.Mode != berth.SharingExclusive && old.Mode != berth.SharingExclusive {
+		if old != nil && old.Mode == berth.SharingMPS && l.booked(old.Device).Attempts > 0 {
 			d.Mode = old.Mode // its attempts go on as they are
 		}
 

@@ -168,6 +168,12 @@ func testDeviceModes(t *testing.T, b *bench) {
 	require.Equal(t, berth.SharingMPS, device(id).Mode)
 	require.Zero(t, device(id).MPSContexts, "it takes no more of them")
 
+	for _, mode := range []berth.SharingMode{berth.SharingExclusive, berth.SharingTimeSlicing} {
+		b.host.Devices[0].Mode = mode
+		require.NoError(t, b.RegisterHost(ctx, b.host, "test"))
+		require.Equal(t, berth.SharingMPS, device(id).Mode, "no others join it")
+	}
+
 	require.NoError(t, b.AbandonAttempt(ctx, first.AttemptID, "host lost"))
 	require.NoError(t, b.ReleaseLease(ctx, first.AttemptID, "no container"))
 	require.NoError(t, b.RegisterHost(ctx, b.host, "test"))

@@ -138,7 +138,7 @@ ON CONFLICT (id) DO UPDATE SET
     host_id = excluded.host_id,
     model = excluded.model,
     profile = excluded.profile,
-    mode = CASE WHEN d.contexts_reserved = 0 OR 'exclusive' IN (d.mode, excluded.mode) THEN excluded.mode ELSE d.mode END,
+    mode = CASE WHEN d.contexts_reserved > 0 AND d.mode = 'mps' THEN d.mode ELSE excluded.mode END,
     memory_bytes = excluded.memory_bytes,
     headroom_bytes = least(excluded.headroom_bytes, excluded.memory_bytes - d.reserved_bytes),
     free_bytes = excluded.free_bytes,
@@ -164,8 +164,8 @@ type RegisterDevicesParams struct {
 	Problems      []string
 }
 
-// What a worker found. The capacity of a device never falls below what is booked on it. Attempts that are there go on as they share
-// it; from now on it takes one at a time, or no longer so, as a person wants it.
+// What a worker found. The capacity of a device never falls below what is booked on it, and clients of MPS that are there stay such:
+// no others join them. A device for one attempt at a time is limited to one, whatever its mode.
 func (q *Queries) RegisterDevices(ctx context.Context, db DBTX, arg *RegisterDevicesParams) error {
 	_, err := db.Exec(ctx, registerDevices,
 		arg.Ids,

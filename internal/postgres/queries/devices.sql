@@ -17,8 +17,8 @@ WHERE d.id = ANY (@ids::text[]) AND d.host_id <> @host_id
 ORDER BY d.id;
 
 -- name: RegisterDevices :exec
--- What a worker found. The capacity of a device never falls below what is booked on it. Attempts that are there go on as they share
--- it; from now on it takes one at a time, or no longer so, as a person wants it.
+-- What a worker found. The capacity of a device never falls below what is booked on it, and clients of MPS that are there stay such:
+-- no others join them. A device for one attempt at a time is limited to one, whatever its mode.
 INSERT INTO devices AS d (id, host_id, model, profile, mode, memory_bytes, headroom_bytes, free_bytes, max_contexts, mps_contexts, max_attempts, problem)
 SELECT unnest(@ids::text[]), @host_id::uuid, unnest(@models::text[]), unnest(@profiles::text[]), unnest(@modes::text[]), unnest(@memory_bytes::bigint[]),
     unnest(@headroom_bytes::bigint[]), unnest(@free_bytes::bigint[]), unnest(@max_contexts::integer[]), unnest(@mps_contexts::integer[]), unnest(@max_attempts::integer[]), unnest(@problems::text[])
@@ -26,7 +26,7 @@ ON CONFLICT (id) DO UPDATE SET
     host_id = excluded.host_id,
     model = excluded.model,
     profile = excluded.profile,
-    mode = CASE WHEN d.contexts_reserved = 0 OR 'exclusive' IN (d.mode, excluded.mode) THEN excluded.mode ELSE d.mode END,
+    mode = CASE WHEN d.contexts_reserved > 0 AND d.mode = 'mps' THEN d.mode ELSE excluded.mode END,
     memory_bytes = excluded.memory_bytes,
     headroom_bytes = least(excluded.headroom_bytes, excluded.memory_bytes - d.reserved_bytes),
     free_bytes = excluded.free_bytes,
