@@ -114,7 +114,26 @@ func TestLoss_FrozenWorkerIsFenced(t *testing.T) {
 	sweep := c.until(id, 2*time.Minute, ended)
 	require.Equal(t, 8, sweep.Counts.Succeeded, "%+v", sweep)
 	c.requireTidy()
-	require.Equal(t, held, int64(fenced())*64<<20, "what it thought it had to say changed nothing")
+
+	// What the worker thought it had to say changed nothing: each trial has one
+	// result. An attempt of its that nobody had begun again by then is given back to
+	// it, and is its trial's last.
+	last, results := map[int]int{}, map[int]int{}
+	for _, a := range c.attempts(id) {
+		last[a.TrialNumber] = max(last[a.TrialNumber], a.Number)
+	}
+
+	for _, a := range c.attempts(id) {
+		if a.FailureKind == "ok" {
+			results[a.TrialNumber]++
+			require.Equal(t, last[a.TrialNumber], a.Number, "%+v", a)
+		} else {
+			require.Equal(t, "infra", a.FailureKind, "%+v", a)
+			require.Equal(t, host().ID, a.HostID)
+		}
+	}
+
+	require.Equal(t, map[int]int{1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1}, results)
 }
 
 func TestLoss_WorkerKilledTwentyTimes(t *testing.T) {
