@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -162,13 +163,14 @@ const (
 )
 
 // FreePort returns a TCP port of the loopback interface that is free now: the
-// wanted one, or when that is 0 or taken, another, but none that is promised to
-// somebody already. Errors: unavailable.
-func FreePort(wanted int, promised ...int) (int, error) {
+// wanted one, or when that is 0 or taken, another, but none of taken. Until this
+// process ends no other process is given the same port, so a server may end and
+// start again on it. Errors: unavailable.
+func FreePort(wanted int, taken ...int) (int, error) {
 	port := wanted
 
 	for range portLooks {
-		if port != 0 && !slices.Contains(promised, port) && listenable(port) {
+		if port != 0 && !slices.Contains(taken, port) && listenable(port) && claims.claim(port) {
 			return port, nil
 		}
 
@@ -176,6 +178,37 @@ func FreePort(wanted int, promised ...int) (int, error) {
 	}
 
 	return 0, berth.Errorf(berth.KindUnavailable, "no free TCP port on the loopback interface after %d looks from %d to %d", portLooks, firstPort, lastPort)
+}
+
+// claims are the ports that this process was given.
+var claims = &ports{held: map[int]net.Listener{}}
+
+// ports keeps each port that a process was given from the others. A claim is a
+// Unix socket of Linux's abstract names: it is known in the network namespace, as
+// the port is, and goes when the process ends. Other systems have no such names;
+// there two processes may be given one port between the look and a server's start.
+type ports struct {
+	mu   sync.Mutex
+	held map[int]net.Listener
+}
+
+// claim reports whether the port is this process's now.
+func (p *ports) claim(port int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.held[port] != nil || runtime.GOOS != "linux" {
+		return true
+	}
+
+	claim, err := net.Listen("unix", fmt.Sprintf("@berth-port-%d", port)) //nolint:noctx // held until the process ends
+	if err != nil {
+		return false
+	}
+
+	p.held[port] = claim
+
+	return true
 }
 
 func listenable(port int) bool {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
@@ -150,4 +151,22 @@ func TestFreePort(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEqual(t, got, other, "it is promised to somebody")
 	}
+}
+
+// A port is this process's from the look to its end, also while nothing listens
+// on it: sixteen clusters of tests beside each other each restart their servers.
+func TestFreePort_IsKeptFromOtherProcesses(t *testing.T) {
+	t.Parallel()
+
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has names that go with their process")
+	}
+
+	port, err := FreePort(0)
+	require.NoError(t, err)
+	require.True(t, listenable(port))
+
+	another := &ports{held: map[int]net.Listener{}}
+	require.False(t, another.claim(port), "another process was given the port %d", port)
+	require.True(t, claims.claim(port), "it is ours still")
 }
