@@ -30,6 +30,7 @@ const calmGroup = 1_000_000
 func (x *chaos) calm() {
 	x.mend(true)
 	x.note("calm")
+	x.testCordoned()
 	x.submitExtra(order{Job: "canary", Name: "canary of the calm", Group: calmGroup, Probe: "off", Times: []int{100}})
 
 	for _, job := range slices.Sorted(maps.Keys(sequels)) { // those of the storm may have been stopped or canceled
@@ -143,9 +144,19 @@ func (x *chaos) judgeAll(patience time.Duration) {
 	}
 }
 
+// testCordoned makes the tests of cordoned hosts due. A host that was sick late in
+// the storm has its next test minutes later, and what fits only there waits for
+// that longer than a calm does.
+func (x *chaos) testCordoned() {
+	x.lookAtCordons()
+
+	_, err := x.inspect(func(i *pgtest.Inspector, ctx context.Context) ([]string, error) { return nil, i.TestCordoned(ctx) })
+	require.NoError(x.t, err)
+}
+
 // lookAtCordons demands that no host stays cordoned which has started a container
-// since its last failure, or waits long for its test (O2). Tests come a minute or more after the cordon, so
-// that only some of them are seen.
+// since its last failure, or waits long for its test (O2). Tests come a minute or
+// more after the cordon, so that only some of them are seen.
 func (x *chaos) lookAtCordons() {
 	var cordoned []string
 
@@ -221,10 +232,7 @@ func (x *chaos) callRoll() {
 		return
 	}
 
-	x.lookAtCordons() // before their tests are made due
-
-	_, err := x.inspect(func(i *pgtest.Inspector, ctx context.Context) ([]string, error) { return nil, i.TestCordoned(ctx) })
-	require.NoError(x.t, err)
+	x.testCordoned()
 
 	o := x.submitExtra(order{Job: "roll call", Name: "roll call", Times: rollTimes(hosts, names)})
 	x.insist(acceptPatience)
