@@ -1,0 +1,179 @@
+package report
+
+import (
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// Totals are what a sweep used of all GPUs, or of all hosts' cores.
+type Totals struct {
+	Places   int
+	Trials   int // that had an attempt there
+	Attempts int // that began there
+
+	Used        time.Duration // sum over places
+	Charged     time.Duration // of Used
+	AttemptTime time.Duration // of all attempts, one after the other, as long as each took
+	AtOnce      float64       // attempts on a place, mean over Used; 0 when that is 0
+	MaxAtOnce   int           // on one place
+
+	// AloneTime is what the attempts would take with a place for each: an attempt
+	// that ran alone took its time; one that ran beside others counts with the mean
+	// of its shape's whole runs alone in this sweep, where there are any and they
+	// took less, and else with its own time, which is an upper bound. An attempt
+	// that only packing made necessary does not count.
+	AloneTime     time.Duration
+	AloneRan      int // attempts that ran alone
+	AloneByShape  int // attempts that count with the mean of their shape
+	AloneBounded  int // attempts that count with their own time beside others
+	AloneNeedless int // attempts that do not count
+
+	ReservedByteSeconds float64
+	DefaultByteSeconds  float64 // of GPUs: DefaultModeBytes over AloneTime; 0 for cores
+
+	// Over ended attempts that were measured throughout, without those that ran out of memory.
+	Measured        int
+	PeakBytes       int64         // sum
+	PeakReserved    int64         // sum of what was reserved for them
+	CPUTime         time.Duration // of processors, as measured
+	CPUReservedTime time.Duration // cores reserved, times time
+}
+
+// shapeOn is a shape on a kind of device: shared or not, alone it takes as long.
+type shapeOn struct {
+	key  string
+	kind berth.DeviceClass
+}
+
+func shapeOf(a TrialAttempt) shapeOn { return shapeOn{a.ShapeKey, kindOf(a.Class)} }
+
+// kindOf is a class without how attempts share the device.
+func kindOf(c berth.DeviceClass) berth.DeviceClass {
+	if c.Mode() == berth.SharingMPS {
+		return c.Twin()
+	}
+
+	return c
+}
+
+// aloneTimes are the mean times of whole runs that had their card to themselves.
+func aloneTimes(trials []Trial) map[shapeOn]time.Duration {
+	sum, runs := make(map[shapeOn]time.Duration), make(map[shapeOn]time.Duration)
+
+	for _, t := range trials {
+		for _, a := range t.Attempts {
+			if a.Alone && a.Took > 0 && a.Kind == berth.FailureOK && !a.Short {
+				sum[shapeOf(a)] += a.Took
+				runs[shapeOf(a)]++
+			}
+		}
+	}
+
+	for shape := range sum {
+		sum[shape] /= runs[shape]
+	}
+
+	return sum
+}
+
+func totalsOf(places []Place, trials []Trial, alone map[shapeOn]time.Duration, gpu bool) Totals {
+	var t Totals
+
+	for _, p := range places {
+		if (p.DeviceID != "") == gpu {
+			t.addPlace(p)
+		}
+	}
+
+	for _, trial := range trials {
+		began := false
+
+		for _, a := range trial.Attempts {
+			if a.StartedAt != nil && (a.DeviceID != "") == gpu {
+				began = true
+
+				t.addAttempt(a, alone)
+			}
+		}
+
+		if began {
+			t.Trials++
+		}
+	}
+
+	if t.Used > 0 {
+		t.AtOnce = t.AttemptTime.Seconds() / t.Used.Seconds()
+	}
+
+	return t
+}
+
+// aloneTime is how long the attempt would take with its place to itself.
+func (t *Totals) aloneTime(a TrialAttempt, alone map[shapeOn]time.Duration) time.Duration {
+	mean, measured := alone[shapeOf(a)]
+
+	switch whole := a.Kind == berth.FailureOK; { // the mean says nothing of one that was cut off
+	case needless(a):
+		t.AloneNeedless++
+
+		return 0
+	case a.Alone:
+		t.AloneRan++
+
+		return a.Took
+	case whole && measured:
+		t.AloneByShape++
+
+		return min(a.Took, mean)
+	default:
+		t.AloneBounded++
+
+		return a.Took
+	}
+}
+
+// needless reports whether the attempt would not have been with a place for each
+// trial: it probed its shape, ran out of its reservation, or had trouble with what
+// ran beside it.
+func needless(a TrialAttempt) bool {
+	switch a.Kind {
+	case berth.FailureHostOOM, berth.FailureDeviceOOM, berth.FailureDeviceBusy, berth.FailureNeighbourFault:
+		return true
+	default:
+		return a.Short
+	}
+}
+
+func (t *Totals) addPlace(p Place) {
+	t.Places++
+	t.Attempts += p.Attempts
+	t.Used += p.Used
+	t.Charged += p.Charged
+	t.AttemptTime += p.AttemptTime
+	t.MaxAtOnce = max(t.MaxAtOnce, p.MaxAtOnce)
+	t.ReservedByteSeconds += p.ReservedByteSeconds
+}
+
+func (t *Totals) addAttempt(a TrialAttempt, alone map[shapeOn]time.Duration) {
+	took := t.aloneTime(a, alone)
+	t.AloneTime += took
+	t.DefaultByteSeconds += float64(a.DefaultBytes) * took.Seconds()
+
+	if a.Kind == "" || a.PeakPartial {
+		return
+	}
+
+	if a.PeakBytes > 0 {
+		t.Measured++
+		t.PeakBytes += a.PeakBytes
+		t.PeakReserved += a.ReservedBytes
+	}
+
+	if a.Wall > 0 {
+		const milli = 1000
+
+		t.CPUTime += a.CPU
+		t.CPUReservedTime += a.Wall * time.Duration(a.CPUMilli) / milli
+	}
+}
