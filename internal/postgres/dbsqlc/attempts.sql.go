@@ -331,6 +331,103 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 	return items, nil
 }
 
+const listReportAttempts = `-- name: ListReportAttempts :many
+WITH own AS MATERIALIZED (
+    SELECT a.id, a.host_id, coalesce(a.device_id, '') AS device_id, a.started_at, coalesce(a.finished_at, now()) AS ended_at
+    FROM trials t JOIN attempts a ON a.trial_id = t.id WHERE t.sweep_id = $2
+), spans AS (
+    SELECT host_id, device_id, min(started_at) AS from_time, max(ended_at) AS to_time FROM own WHERE started_at IS NOT NULL GROUP BY host_id, device_id
+), wanted AS (
+    SELECT id FROM own
+    UNION
+    SELECT a.id FROM attempts a JOIN spans s ON s.host_id = a.host_id AND s.device_id = coalesce(a.device_id, '')
+    WHERE a.started_at < s.to_time AND coalesce(a.finished_at, now()) > s.from_time
+)
+SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, t.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
+    a.host_id, h.name AS host_name, a.device_id, a.device_class, h.memory_bytes AS host_bytes, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
+    a.memory_bytes, a.device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples,
+    a.started_at, a.finished_at
+FROM wanted w JOIN attempts a ON a.id = w.id JOIN trials t ON t.id = a.trial_id JOIN hosts h ON h.id = a.host_id
+    LEFT JOIN devices d ON d.id = a.device_id LEFT JOIN placement_requests r ON r.attempt_id = a.id
+LIMIT $1
+`
+
+type ListReportAttemptsRow struct {
+	ID              string
+	SweepID         string
+	TrialNumber     int32
+	Number          int32
+	ShapeKey        string
+	Purpose         string
+	Short           bool
+	FailureKind     string
+	HostID          string
+	HostName        string
+	DeviceID        *string
+	DeviceClass     string
+	HostBytes       int64
+	CardBytes       int64
+	MemoryBytes     int64
+	DeviceBytes     int64
+	MemoryPeakBytes int64
+	DevicePeakBytes int64
+	CpuMilli        int64
+	CpuNs           int64
+	WallNs          int64
+	UnseenNs        int64
+	Samples         int32
+	StartedAt       *time.Time
+	FinishedAt      *time.Time
+}
+
+// What a report on a sweep is made from: the sweep's attempts, and those of other sweeps that began on the same GPU, or on
+// the same host's cores, while the sweep had one there. A deleted sweep's attempts count as others' until they are gone.
+func (q *Queries) ListReportAttempts(ctx context.Context, db DBTX, maxRows int32, sweepID string) ([]ListReportAttemptsRow, error) {
+	rows, err := db.Query(ctx, listReportAttempts, maxRows, sweepID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListReportAttemptsRow
+	for rows.Next() {
+		var i ListReportAttemptsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.SweepID,
+			&i.TrialNumber,
+			&i.Number,
+			&i.ShapeKey,
+			&i.Purpose,
+			&i.Short,
+			&i.FailureKind,
+			&i.HostID,
+			&i.HostName,
+			&i.DeviceID,
+			&i.DeviceClass,
+			&i.HostBytes,
+			&i.CardBytes,
+			&i.MemoryBytes,
+			&i.DeviceBytes,
+			&i.MemoryPeakBytes,
+			&i.DevicePeakBytes,
+			&i.CpuMilli,
+			&i.CpuNs,
+			&i.WallNs,
+			&i.UnseenNs,
+			&i.Samples,
+			&i.StartedAt,
+			&i.FinishedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listSweepAttempts = `-- name: ListSweepAttempts :many
 SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, t.number AS trial_number, t.shape_key
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
@@ -480,6 +577,17 @@ DELETE FROM missing_images m USING began b WHERE m.host_id = b.host_id AND m.swe
 func (q *Queries) NoteStart(ctx context.Context, db DBTX, id string) error {
 	_, err := db.Exec(ctx, noteStart, id)
 	return err
+}
+
+const now = `-- name: Now :one
+SELECT now()::timestamptz
+`
+
+func (q *Queries) Now(ctx context.Context, db DBTX) (time.Time, error) {
+	row := db.QueryRow(ctx, now)
+	var column_1 time.Time
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const reviveAttempts = `-- name: ReviveAttempts :many

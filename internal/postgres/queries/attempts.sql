@@ -141,3 +141,28 @@ WITH candidates AS (
     SELECT 'trial.state', sweep_id, trial_id::text, '"running"'::jsonb FROM decided
 )
 SELECT revives::uuid AS attempt_id FROM decided;
+
+-- name: ListReportAttempts :many
+-- What a report on a sweep is made from: the sweep's attempts, and those of other sweeps that began on the same GPU, or on
+-- the same host's cores, while the sweep had one there. A deleted sweep's attempts count as others' until they are gone.
+WITH own AS MATERIALIZED (
+    SELECT a.id, a.host_id, coalesce(a.device_id, '') AS device_id, a.started_at, coalesce(a.finished_at, now()) AS ended_at
+    FROM trials t JOIN attempts a ON a.trial_id = t.id WHERE t.sweep_id = @sweep_id
+), spans AS (
+    SELECT host_id, device_id, min(started_at) AS from_time, max(ended_at) AS to_time FROM own WHERE started_at IS NOT NULL GROUP BY host_id, device_id
+), wanted AS (
+    SELECT id FROM own
+    UNION
+    SELECT a.id FROM attempts a JOIN spans s ON s.host_id = a.host_id AND s.device_id = coalesce(a.device_id, '')
+    WHERE a.started_at < s.to_time AND coalesce(a.finished_at, now()) > s.from_time
+)
+SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, t.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
+    a.host_id, h.name AS host_name, a.device_id, a.device_class, h.memory_bytes AS host_bytes, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
+    a.memory_bytes, a.device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples,
+    a.started_at, a.finished_at
+FROM wanted w JOIN attempts a ON a.id = w.id JOIN trials t ON t.id = a.trial_id JOIN hosts h ON h.id = a.host_id
+    LEFT JOIN devices d ON d.id = a.device_id LEFT JOIN placement_requests r ON r.attempt_id = a.id
+LIMIT @max_rows;
+
+-- name: Now :one
+SELECT now()::timestamptz;
