@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/report"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -39,6 +40,8 @@ type Trials interface {
 	GetAttempt(ctx context.Context, id string) (berth.Attempt, error)
 	ListAttempts(ctx context.Context, trialID string) ([]berth.Attempt, error)
 	ListSweepAttempts(ctx context.Context, sweepID string, afterTrial, afterNumber, limit int) ([]berth.SweepAttempt, error)
+	// ReportInput reads what a sweep's report is made from. Errors: not_found, conflict.
+	ReportInput(ctx context.Context, sweepID string) (report.Input, error)
 }
 
 // Records are what attempts left: metrics, logs and footprints.

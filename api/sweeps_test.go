@@ -259,7 +259,7 @@ func TestAnswers(t *testing.T) {
 	var got []string
 
 	for _, path := range []string{
-		"/api/v1/sweeps", sweep, sweep + "/trials", sweep + "/trials/4", sweep + "/trials/3/attempts", sweep + "/attempts?limit=1",
+		"/api/v1/sweeps", sweep, sweep + "/trials", sweep + "/trials/4", sweep + "/trials/3/attempts", sweep + "/attempts?limit=1", sweep + "/report?limit=1",
 		"/api/v1/attempts/" + attempt, "/api/v1/attempts/" + attempt + "/metrics", "/api/v1/attempts/" + attempt + "/log",
 		"/api/v1/attempts/" + attempt + "/log?offset=3&limit=8", "/api/v1/probes/aaaa", "/api/v1/hosts", "/api/v1/hosts/laptop",
 		"/api/v1/tokens", "/livez", "/readyz",
@@ -278,6 +278,11 @@ func TestAnswers(t *testing.T) {
 
 	status, body = r.text("POST", "/api/v1/sweep-validations", "name: 1\n", asYAML)
 	got = append(got, fmt.Sprintf("## POST a bad file: %d", status), body)
+
+	store.OnGPU()
+
+	status, body = r.text("GET", sweep+"/report?limit=1", "")
+	got = append(got, fmt.Sprintf("## GET report of a sweep on a GPU: %d", status), body)
 
 	requireGolden(t, "answers.golden", lines(got...))
 }

@@ -700,6 +700,148 @@ type Rejection struct {
 	Reason string `json:"reason"`
 }
 
+// ReportAttempt defines model for ReportAttempt.
+type ReportAttempt struct {
+	// Alone Nothing else of Berth's was on its GPU, or its host's cores, meanwhile
+	Alone bool `json:"alone"`
+
+	// DefaultBytes What TensorFlow's default mode would have reserved of the GPU; 0 for cores
+	DefaultBytes int64 `json:"default_bytes"`
+
+	// DeviceID The GPU; absent = the host's cores
+	DeviceID string `json:"device_id,omitempty"`
+
+	// FailureKind How it ended; absent = it runs
+	FailureKind string `json:"failure_kind,omitempty"`
+	Host        string `json:"host"`
+	ID          string `json:"id"`
+
+	// Number From 1 in its trial
+	Number int `json:"number"`
+
+	// PeakBytes 0 = not measured
+	PeakBytes int64 `json:"peak_bytes"`
+
+	// PeakPartial The peak is a lower bound: a part of the run was not measured, or it ran out of memory
+	PeakPartial bool `json:"peak_partial,omitempty"`
+
+	// Purpose run or probe
+	Purpose string `json:"purpose"`
+
+	// ReservedBytes Of the GPU's memory, or of the host's
+	ReservedBytes int64 `json:"reserved_bytes"`
+
+	// Seconds 0 = its container did not start
+	Seconds float64 `json:"seconds"`
+
+	// SlackPercent Of the reservation, not used at the peak; absent = the peak is not known; below 0 = it used more
+	SlackPercent *float64 `json:"slack_percent,omitempty"`
+}
+
+// ReportLoss defines model for ReportLoss.
+type ReportLoss struct {
+	Attempts int `json:"attempts"`
+
+	// Cause A failure kind, or short_probe: it measured its shape and its result was thrown away
+	Cause string `json:"cause"`
+
+	// Repeated Were followed by another attempt of their trial
+	Repeated int     `json:"repeated"`
+	Seconds  float64 `json:"seconds"`
+}
+
+// ReportPlace A GPU, or the cores of a host
+type ReportPlace struct {
+	AtOnce         float64 `json:"at_once"`
+	AttemptSeconds float64 `json:"attempt_seconds"`
+	Attempts       int     `json:"attempts"`
+
+	// BusyShare 0 to 1: used_seconds of the time from the sweep's first start to its last end. It says that there was work, not how busy the GPU was with it
+	BusyShare      float64 `json:"busy_share"`
+	ChargedSeconds float64 `json:"charged_seconds"`
+
+	// DefaultBytes What one TensorFlow process reserves of the GPU in its default mode; 0 for cores
+	DefaultBytes int64 `json:"default_bytes"`
+
+	// DeviceID The GPU; absent = the host's cores
+	DeviceID  string `json:"device_id,omitempty"`
+	Host      string `json:"host"`
+	HostID    string `json:"host_id"`
+	MaxAtOnce int    `json:"max_at_once"`
+
+	// MemoryBytes Of the GPU, or of the host
+	MemoryBytes         int64   `json:"memory_bytes"`
+	Model               string  `json:"model,omitempty"`
+	ReservedByteSeconds float64 `json:"reserved_byte_seconds"`
+	Trials              int     `json:"trials"`
+	UsedSeconds         float64 `json:"used_seconds"`
+}
+
+// ReportTotals Attempts on GPUs, or on the cores of hosts
+type ReportTotals struct {
+	// AloneBounded Attempts that ran beside others and count with their own time
+	AloneBounded int `json:"alone_bounded"`
+
+	// AloneByShape Attempts that ran beside others and count with the mean time of whole runs of their shape that were alone in this sweep, or their own where that is less
+	AloneByShape int `json:"alone_by_shape"`
+
+	// AloneNeedless Attempts that do not count, as one trial at a time would not need them: short probes, out of memory, trouble with neighbours
+	AloneNeedless int `json:"alone_needless"`
+
+	// AloneRan Attempts that ran alone and count with their time
+	AloneRan int `json:"alone_ran"`
+
+	// AloneSeconds What the attempts would take with a place for each; an upper bound when alone_bounded is not 0
+	AloneSeconds float64 `json:"alone_seconds"`
+
+	// AtOnce Attempts of the sweep on a place; the mean over used_seconds
+	AtOnce float64 `json:"at_once"`
+
+	// AttemptSeconds Of all attempts, one after the other
+	AttemptSeconds float64 `json:"attempt_seconds"`
+
+	// Attempts Whose container started
+	Attempts int `json:"attempts"`
+
+	// ChargedSeconds Of used_seconds. Time that other sweeps used a place, too, counts by the share of the reserved memory, so that all sweeps add up to the time that the place was in use
+	ChargedSeconds float64 `json:"charged_seconds"`
+
+	// CPUReservedSeconds Cores reserved times the time in which cpu_seconds were measured
+	CPUReservedSeconds float64 `json:"cpu_reserved_seconds"`
+
+	// CPUSeconds Processor time, as measured
+	CPUSeconds float64 `json:"cpu_seconds"`
+
+	// DefaultByteSeconds What TensorFlow's default mode would have reserved over alone_seconds; 0 for cores
+	DefaultByteSeconds float64 `json:"default_byte_seconds"`
+
+	// MaxAtOnce On one place
+	MaxAtOnce int `json:"max_at_once"`
+
+	// MeasuredAttempts Ended attempts whose peak is known: measured throughout, and not out of memory
+	MeasuredAttempts int `json:"measured_attempts"`
+
+	// PeakBytes Of measured_attempts, added up
+	PeakBytes int64 `json:"peak_bytes"`
+
+	// PeakReservedBytes What was reserved for measured_attempts, added up
+	PeakReservedBytes int64 `json:"peak_reserved_bytes"`
+	Places            int   `json:"places"`
+
+	// ReservedByteSeconds Of GPU memory, or of the hosts' memory
+	ReservedByteSeconds float64 `json:"reserved_byte_seconds"`
+	Trials              int     `json:"trials"`
+
+	// UsedSeconds With at least one attempt of the sweep there, added up over places
+	UsedSeconds float64 `json:"used_seconds"`
+}
+
+// ReportTrial defines model for ReportTrial.
+type ReportTrial struct {
+	Attempts []ReportAttempt `json:"attempts"`
+	Number   int             `json:"number"`
+}
+
 // Shape What decides memory
 type Shape struct {
 	Command     []string          `json:"command"`
@@ -766,6 +908,41 @@ type SweepList struct {
 type SweepPatch struct {
 	// MaxParallel 0 = as many as fit
 	MaxParallel int `json:"max_parallel"`
+}
+
+// SweepReport What a sweep used. An attempt counts from its container's start to its end
+type SweepReport struct {
+	// AsOf Attempts that run count until then
+	AsOf time.Time `json:"as_of"`
+
+	// Cores Attempts on GPUs, or on the cores of hosts
+	Cores ReportTotals `json:"cores"`
+
+	// Ended false: the figures are those so far
+	Ended bool `json:"ended"`
+
+	// Gpu Attempts on GPUs, or on the cores of hosts
+	Gpu ReportTotals `json:"gpu"`
+
+	// Losses Attempts that gave no result, by cause, the most time first
+	Losses []ReportLoss `json:"losses"`
+
+	// MissingTrials Trials with a result whose attempts are not in the database; what they used is missing
+	MissingTrials int `json:"missing_trials"`
+
+	// NextCursor Of the trials
+	NextCursor string `json:"next_cursor,omitempty"`
+
+	// Notes The figures in plain sentences
+	Notes []string `json:"notes"`
+
+	// Places Each GPU, and each host whose cores ran attempts without a GPU
+	Places  []ReportPlace `json:"places"`
+	State   SweepState    `json:"state"`
+	SweepID string        `json:"sweep_id"`
+
+	// Trials A page of the trials that had an attempt
+	Trials []ReportTrial `json:"trials"`
 }
 
 // SweepSpec The sweep file with all defaults filled in
@@ -1003,6 +1180,15 @@ type ListSweepAttemptsParams struct {
 type CloneSweepParams struct {
 	// IdempotencyKey Chosen by the caller, kept for 24 hours; a repeated call answers with the first sweep
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetSweepReportParams defines parameters for GetSweepReport.
+type GetSweepReportParams struct {
+	// Cursor next_cursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // RerunFailedTrialsParams defines parameters for RerunFailedTrials.
@@ -1301,6 +1487,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /sweeps/{id}/pause (the `PauseSweep` operationId).
 	PauseSweep(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetSweepReport Get what a sweep used, and what packing saved
+	//
+	// Reserved and measured memory against TensorFlow's default mode, hours of GPUs against one trial per GPU, and time lost by cause. Of a sweep that has not ended, so far
+	//
+	// Corresponds with GET /sweeps/{id}/report (the `GetSweepReport` operationId).
+	GetSweepReport(ctx context.Context, id ID, params *GetSweepReportParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RerunFailedTrialsWithBody Submit the values of the failed, infeasible and canceled trials as a new sweep
 	//
@@ -1831,6 +2024,23 @@ func (c *Client) CloneSweep(ctx context.Context, id ID, params *CloneSweepParams
 // Corresponds with POST /sweeps/{id}/pause (the `PauseSweep` operationId).
 func (c *Client) PauseSweep(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPauseSweepRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSweepReport Get what a sweep used, and what packing saved
+//
+// Reserved and measured memory against TensorFlow's default mode, hours of GPUs against one trial per GPU, and time lost by cause. Of a sweep that has not ended, so far
+//
+// Corresponds with GET /sweeps/{id}/report (the `GetSweepReport` operationId).
+func (c *Client) GetSweepReport(ctx context.Context, id ID, params *GetSweepReportParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSweepReportRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3153,6 +3363,79 @@ func NewPauseSweepRequest(server string, id ID) (*http.Request, error) {
 	return req, nil
 }
 
+// NewGetSweepReportRequest constructs an http.Request for the GetSweepReport method
+func NewGetSweepReportRequest(server string, id ID, params *GetSweepReportParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sweeps/%s/report", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewRerunFailedTrialsRequest calls the generic RerunFailedTrials builder with application/json body
 func NewRerunFailedTrialsRequest(server string, id ID, params *RerunFailedTrialsParams, body RerunFailedTrialsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -3809,6 +4092,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /sweeps/{id}/pause (the `PauseSweep` operationId).
 	PauseSweepWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*PauseSweepResponse, error)
+
+	// GetSweepReportWithResponse Get what a sweep used, and what packing saved
+	//
+	// Reserved and measured memory against TensorFlow's default mode, hours of GPUs against one trial per GPU, and time lost by cause. Of a sweep that has not ended, so far
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /sweeps/{id}/report (the `GetSweepReport` operationId).
+	GetSweepReportWithResponse(ctx context.Context, id ID, params *GetSweepReportParams, reqEditors ...RequestEditorFn) (*GetSweepReportResponse, error)
 
 	// RerunFailedTrialsWithBodyWithResponse Submit the values of the failed, infeasible and canceled trials as a new sweep
 	//
@@ -5004,6 +5296,54 @@ func (r PauseSweepResponse) ContentType() string {
 	return ""
 }
 
+type GetSweepReportResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SweepReport
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetSweepReportResponse) GetJSON200() *SweepReport {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetSweepReportResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSweepReportResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSweepReportResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSweepReportResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSweepReportResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // RerunFailedTrialsResponse201Headers the declared response headers of an HTTP 201 response for RerunFailedTrials
 type RerunFailedTrialsResponse201Headers struct {
 	Location string
@@ -5830,6 +6170,21 @@ func (c *ClientWithResponses) PauseSweepWithResponse(ctx context.Context, id ID,
 		return nil, err
 	}
 	return ParsePauseSweepResponse(rsp)
+}
+
+// GetSweepReportWithResponse Get what a sweep used, and what packing saved
+//
+// Reserved and measured memory against TensorFlow's default mode, hours of GPUs against one trial per GPU, and time lost by cause. Of a sweep that has not ended, so far
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /sweeps/{id}/report (the `GetSweepReport` operationId).
+func (c *ClientWithResponses) GetSweepReportWithResponse(ctx context.Context, id ID, params *GetSweepReportParams, reqEditors ...RequestEditorFn) (*GetSweepReportResponse, error) {
+	rsp, err := c.GetSweepReport(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSweepReportResponse(rsp)
 }
 
 // RerunFailedTrialsWithBodyWithResponse Submit the values of the failed, infeasible and canceled trials as a new sweep
@@ -6765,6 +7120,39 @@ func ParsePauseSweepResponse(rsp *http.Response) (*PauseSweepResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Sweep
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetSweepReportResponse parses an HTTP response from a GetSweepReportWithResponse call
+func ParseGetSweepReportResponse(rsp *http.Response) (*GetSweepReportResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSweepReportResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SweepReport
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -699,6 +699,148 @@ type Rejection struct {
 	Reason string `json:"reason"`
 }
 
+// ReportAttempt defines model for ReportAttempt.
+type ReportAttempt struct {
+	// Alone Nothing else of Berth's was on its GPU, or its host's cores, meanwhile
+	Alone bool `json:"alone"`
+
+	// DefaultBytes What TensorFlow's default mode would have reserved of the GPU; 0 for cores
+	DefaultBytes int64 `json:"default_bytes"`
+
+	// DeviceID The GPU; absent = the host's cores
+	DeviceID string `json:"device_id,omitempty"`
+
+	// FailureKind How it ended; absent = it runs
+	FailureKind string `json:"failure_kind,omitempty"`
+	Host        string `json:"host"`
+	ID          string `json:"id"`
+
+	// Number From 1 in its trial
+	Number int `json:"number"`
+
+	// PeakBytes 0 = not measured
+	PeakBytes int64 `json:"peak_bytes"`
+
+	// PeakPartial The peak is a lower bound: a part of the run was not measured, or it ran out of memory
+	PeakPartial bool `json:"peak_partial,omitempty"`
+
+	// Purpose run or probe
+	Purpose string `json:"purpose"`
+
+	// ReservedBytes Of the GPU's memory, or of the host's
+	ReservedBytes int64 `json:"reserved_bytes"`
+
+	// Seconds 0 = its container did not start
+	Seconds float64 `json:"seconds"`
+
+	// SlackPercent Of the reservation, not used at the peak; absent = the peak is not known; below 0 = it used more
+	SlackPercent *float64 `json:"slack_percent,omitempty"`
+}
+
+// ReportLoss defines model for ReportLoss.
+type ReportLoss struct {
+	Attempts int `json:"attempts"`
+
+	// Cause A failure kind, or short_probe: it measured its shape and its result was thrown away
+	Cause string `json:"cause"`
+
+	// Repeated Were followed by another attempt of their trial
+	Repeated int     `json:"repeated"`
+	Seconds  float64 `json:"seconds"`
+}
+
+// ReportPlace A GPU, or the cores of a host
+type ReportPlace struct {
+	AtOnce         float64 `json:"at_once"`
+	AttemptSeconds float64 `json:"attempt_seconds"`
+	Attempts       int     `json:"attempts"`
+
+	// BusyShare 0 to 1: used_seconds of the time from the sweep's first start to its last end. It says that there was work, not how busy the GPU was with it
+	BusyShare      float64 `json:"busy_share"`
+	ChargedSeconds float64 `json:"charged_seconds"`
+
+	// DefaultBytes What one TensorFlow process reserves of the GPU in its default mode; 0 for cores
+	DefaultBytes int64 `json:"default_bytes"`
+
+	// DeviceID The GPU; absent = the host's cores
+	DeviceID  string `json:"device_id,omitempty"`
+	Host      string `json:"host"`
+	HostID    string `json:"host_id"`
+	MaxAtOnce int    `json:"max_at_once"`
+
+	// MemoryBytes Of the GPU, or of the host
+	MemoryBytes         int64   `json:"memory_bytes"`
+	Model               string  `json:"model,omitempty"`
+	ReservedByteSeconds float64 `json:"reserved_byte_seconds"`
+	Trials              int     `json:"trials"`
+	UsedSeconds         float64 `json:"used_seconds"`
+}
+
+// ReportTotals Attempts on GPUs, or on the cores of hosts
+type ReportTotals struct {
+	// AloneBounded Attempts that ran beside others and count with their own time
+	AloneBounded int `json:"alone_bounded"`
+
+	// AloneByShape Attempts that ran beside others and count with the mean time of whole runs of their shape that were alone in this sweep, or their own where that is less
+	AloneByShape int `json:"alone_by_shape"`
+
+	// AloneNeedless Attempts that do not count, as one trial at a time would not need them: short probes, out of memory, trouble with neighbours
+	AloneNeedless int `json:"alone_needless"`
+
+	// AloneRan Attempts that ran alone and count with their time
+	AloneRan int `json:"alone_ran"`
+
+	// AloneSeconds What the attempts would take with a place for each; an upper bound when alone_bounded is not 0
+	AloneSeconds float64 `json:"alone_seconds"`
+
+	// AtOnce Attempts of the sweep on a place; the mean over used_seconds
+	AtOnce float64 `json:"at_once"`
+
+	// AttemptSeconds Of all attempts, one after the other
+	AttemptSeconds float64 `json:"attempt_seconds"`
+
+	// Attempts Whose container started
+	Attempts int `json:"attempts"`
+
+	// ChargedSeconds Of used_seconds. Time that other sweeps used a place, too, counts by the share of the reserved memory, so that all sweeps add up to the time that the place was in use
+	ChargedSeconds float64 `json:"charged_seconds"`
+
+	// CPUReservedSeconds Cores reserved times the time in which cpu_seconds were measured
+	CPUReservedSeconds float64 `json:"cpu_reserved_seconds"`
+
+	// CPUSeconds Processor time, as measured
+	CPUSeconds float64 `json:"cpu_seconds"`
+
+	// DefaultByteSeconds What TensorFlow's default mode would have reserved over alone_seconds; 0 for cores
+	DefaultByteSeconds float64 `json:"default_byte_seconds"`
+
+	// MaxAtOnce On one place
+	MaxAtOnce int `json:"max_at_once"`
+
+	// MeasuredAttempts Ended attempts whose peak is known: measured throughout, and not out of memory
+	MeasuredAttempts int `json:"measured_attempts"`
+
+	// PeakBytes Of measured_attempts, added up
+	PeakBytes int64 `json:"peak_bytes"`
+
+	// PeakReservedBytes What was reserved for measured_attempts, added up
+	PeakReservedBytes int64 `json:"peak_reserved_bytes"`
+	Places            int   `json:"places"`
+
+	// ReservedByteSeconds Of GPU memory, or of the hosts' memory
+	ReservedByteSeconds float64 `json:"reserved_byte_seconds"`
+	Trials              int     `json:"trials"`
+
+	// UsedSeconds With at least one attempt of the sweep there, added up over places
+	UsedSeconds float64 `json:"used_seconds"`
+}
+
+// ReportTrial defines model for ReportTrial.
+type ReportTrial struct {
+	Attempts []ReportAttempt `json:"attempts"`
+	Number   int             `json:"number"`
+}
+
 // Shape What decides memory
 type Shape struct {
 	Command     []string          `json:"command"`
@@ -765,6 +907,41 @@ type SweepList struct {
 type SweepPatch struct {
 	// MaxParallel 0 = as many as fit
 	MaxParallel int `json:"max_parallel"`
+}
+
+// SweepReport What a sweep used. An attempt counts from its container's start to its end
+type SweepReport struct {
+	// AsOf Attempts that run count until then
+	AsOf time.Time `json:"as_of"`
+
+	// Cores Attempts on GPUs, or on the cores of hosts
+	Cores ReportTotals `json:"cores"`
+
+	// Ended false: the figures are those so far
+	Ended bool `json:"ended"`
+
+	// Gpu Attempts on GPUs, or on the cores of hosts
+	Gpu ReportTotals `json:"gpu"`
+
+	// Losses Attempts that gave no result, by cause, the most time first
+	Losses []ReportLoss `json:"losses"`
+
+	// MissingTrials Trials with a result whose attempts are not in the database; what they used is missing
+	MissingTrials int `json:"missing_trials"`
+
+	// NextCursor Of the trials
+	NextCursor string `json:"next_cursor,omitempty"`
+
+	// Notes The figures in plain sentences
+	Notes []string `json:"notes"`
+
+	// Places Each GPU, and each host whose cores ran attempts without a GPU
+	Places  []ReportPlace `json:"places"`
+	State   SweepState    `json:"state"`
+	SweepID string        `json:"sweep_id"`
+
+	// Trials A page of the trials that had an attempt
+	Trials []ReportTrial `json:"trials"`
 }
 
 // SweepSpec The sweep file with all defaults filled in
@@ -965,6 +1142,15 @@ type CloneSweepParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// GetSweepReportParams defines parameters for GetSweepReport.
+type GetSweepReportParams struct {
+	// Cursor next_cursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // RerunFailedTrialsParams defines parameters for RerunFailedTrials.
 type RerunFailedTrialsParams struct {
 	// IdempotencyKey Chosen by the caller, kept for 24 hours; a repeated call answers with the first sweep
@@ -1051,6 +1237,9 @@ type ServerInterface interface {
 	// PauseSweep Start no trial until resumed; running ones go on
 	// (POST /sweeps/{id}/pause)
 	PauseSweep(c *gin.Context, id ID)
+	// GetSweepReport Get what a sweep used, and what packing saved
+	// (GET /sweeps/{id}/report)
+	GetSweepReport(c *gin.Context, id ID, params GetSweepReportParams)
 	// RerunFailedTrials Submit the values of the failed, infeasible and canceled trials as a new sweep
 	// (POST /sweeps/{id}/rerun-failed)
 	RerunFailedTrials(c *gin.Context, id ID, params RerunFailedTrialsParams)
@@ -1603,6 +1792,50 @@ func (siw *ServerInterfaceWrapper) PauseSweep(c *gin.Context) {
 	siw.Handler.PauseSweep(c, id)
 }
 
+// GetSweepReport operation middleware
+func (siw *ServerInterfaceWrapper) GetSweepReport(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetSweepReportParams
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetSweepReport(c, id, params)
+}
+
 // RerunFailedTrials operation middleware
 func (siw *ServerInterfaceWrapper) RerunFailedTrials(c *gin.Context) {
 
@@ -1914,6 +2147,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/sweeps/:id/trials/:number", wrapper.GetTrial)
 	router.GET(options.BaseURL+"/sweeps/:id/trials/:number/attempts", wrapper.ListTrialAttempts)
 	router.GET(options.BaseURL+"/sweeps/:id/attempts", wrapper.ListSweepAttempts)
+	router.GET(options.BaseURL+"/sweeps/:id/report", wrapper.GetSweepReport)
 	router.GET(options.BaseURL+"/attempts/:id", wrapper.GetAttempt)
 	router.GET(options.BaseURL+"/attempts/:id/metrics", wrapper.ListMetrics)
 	router.GET(options.BaseURL+"/probes", wrapper.ListProbes)
@@ -2607,6 +2841,46 @@ func (response PauseSweepdefaultApplicationProblemPlusJSONResponse) VisitPauseSw
 	return err
 }
 
+type GetSweepReportRequestObject struct {
+	ID     ID `json:"id"`
+	Params GetSweepReportParams
+}
+
+type GetSweepReportResponseObject interface {
+	VisitGetSweepReportResponse(w http.ResponseWriter) error
+}
+
+type GetSweepReport200JSONResponse SweepReport
+
+func (response GetSweepReport200JSONResponse) VisitGetSweepReportResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSweepReportdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetSweepReportdefaultApplicationProblemPlusJSONResponse) VisitGetSweepReportResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RerunFailedTrialsRequestObject struct {
 	ID     ID `json:"id"`
 	Params RerunFailedTrialsParams
@@ -3024,6 +3298,9 @@ type StrictServerInterface interface {
 	// PauseSweep Start no trial until resumed; running ones go on
 	// (POST /sweeps/{id}/pause)
 	PauseSweep(ctx context.Context, request PauseSweepRequestObject) (PauseSweepResponseObject, error)
+	// GetSweepReport Get what a sweep used, and what packing saved
+	// (GET /sweeps/{id}/report)
+	GetSweepReport(ctx context.Context, request GetSweepReportRequestObject) (GetSweepReportResponseObject, error)
 	// RerunFailedTrials Submit the values of the failed, infeasible and canceled trials as a new sweep
 	// (POST /sweeps/{id}/rerun-failed)
 	RerunFailedTrials(ctx context.Context, request RerunFailedTrialsRequestObject) (RerunFailedTrialsResponseObject, error)
@@ -3604,6 +3881,33 @@ func (sh *strictHandler) PauseSweep(ctx *gin.Context, id ID) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(PauseSweepResponseObject); ok {
 		if err := validResponse.VisitPauseSweepResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetSweepReport operation middleware
+func (sh *strictHandler) GetSweepReport(ctx *gin.Context, id ID, params GetSweepReportParams) {
+	var request GetSweepReportRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSweepReport(ctx.Request.Context(), request.(GetSweepReportRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSweepReport")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetSweepReportResponseObject); ok {
+		if err := validResponse.VisitGetSweepReportResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -35,16 +35,24 @@ func TestOutput(t *testing.T) {
 
 	var got strings.Builder
 
-	for _, command := range []string{
-		"sweep list", "sweep list -o csv", "sweep get " + sweep, "sweep trials " + sweep, "sweep trials " + sweep + " -o csv",
-		"sweep trials " + sweep + " --state failed -o json", "sweep best " + sweep, "sweep best " + sweep + " -o yaml", "sweep watch " + sweep,
-		"sweep validate -f -", "sweep preview -f -", "trial get " + sweep + " 3", "trial attempts " + sweep + " 3", "trial logs " + sweep + " 1", "trial logs " + sweep + " 3", "trial logs -f " + sweep + " 3", "trial metrics " + sweep + " 3",
-		"trial logs -f " + sweep + " 1", "trial metrics " + sweep + " 1", "probe list", "probe get aaaa", "host list",
-		"host drain laptop", "device list", "token list",
-	} {
-		result := execute(t.Context(), server, strings.Fields(command)...)
-		fmt.Fprintf(&got, "$ berth %s\n%s%s[%d]\n\n", command, result.stdout, prefixed(result.stderr), result.code)
+	run := func(commands ...string) {
+		for _, command := range commands {
+			result := execute(t.Context(), server, strings.Fields(command)...)
+			fmt.Fprintf(&got, "$ berth %s\n%s%s[%d]\n\n", command, result.stdout, prefixed(result.stderr), result.code)
+		}
 	}
+
+	run(
+		"sweep list", "sweep list -o csv", "sweep get "+sweep, "sweep trials "+sweep, "sweep trials "+sweep+" -o csv",
+		"sweep trials "+sweep+" --state failed -o json", "sweep best "+sweep, "sweep best "+sweep+" -o yaml", "sweep watch "+sweep,
+		"sweep validate -f -", "sweep preview -f -", "sweep report "+sweep, "sweep report --limit 1 "+sweep, "sweep report -o csv "+sweep,
+		"sweep report nonsense", "sweep report", "trial get "+sweep+" 3", "trial attempts "+sweep+" 3", "trial logs "+sweep+" 1", "trial logs "+sweep+" 3", "trial logs -f "+sweep+" 3", "trial metrics "+sweep+" 3",
+		"trial logs -f "+sweep+" 1", "trial metrics "+sweep+" 1", "probe list", "probe get aaaa", "host list",
+		"host drain laptop", "device list", "token list",
+	)
+
+	store.OnGPU()
+	run("sweep report " + sweep)
 
 	requireGolden(t, "output.golden", got.String())
 }

@@ -1,0 +1,70 @@
+package api_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/api/openapi"
+)
+
+// Pages of a report are of its trials; each has the figures of the whole sweep.
+func TestReport_Pages(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t, apitest.Sample())
+
+	var numbers []int
+
+	for cursor := ""; ; {
+		status, body := r.text("GET", "/api/v1/sweeps/"+apitest.NewID(1)+"/report?limit=3"+cursor, "")
+		require.Equal(t, http.StatusOK, status, body)
+
+		page := read[openapi.SweepReport](t, body)
+		require.Equal(t, 5, page.Cores.Attempts)
+
+		for _, trial := range page.Trials {
+			numbers = append(numbers, trial.Number)
+		}
+
+		if page.NextCursor == "" {
+			break
+		}
+
+		cursor = "&cursor=" + page.NextCursor
+	}
+
+	require.Equal(t, []int{1, 2, 3, 4}, numbers)
+}
+
+func TestReport_OfNothing(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Sweeps = append(store.Sweeps, berth.Sweep{ID: apitest.NewID(2), Name: "empty", State: berth.SweepPending, CreatedAt: apitest.Start})
+	r := setup(t, store)
+
+	status, body := r.text("GET", "/api/v1/sweeps/"+apitest.NewID(2)+"/report", "")
+	require.Equal(t, http.StatusOK, status, body)
+
+	empty := read[openapi.SweepReport](t, body)
+	require.False(t, empty.Ended)
+	require.NotNil(t, empty.Trials)
+	require.NotNil(t, empty.Places)
+	require.Contains(t, empty.Notes, "The sweep has no trials yet.")
+
+	for path, want := range map[string]int{
+		apitest.NewID(9): http.StatusNotFound, "nonsense": http.StatusNotFound,
+		apitest.NewID(1) + "/report?cursor=x": http.StatusBadRequest, apitest.NewID(1) + "/report?limit=0": http.StatusBadRequest,
+	} {
+		if want == http.StatusNotFound {
+			path += "/report"
+		}
+
+		status, body := r.text("GET", "/api/v1/sweeps/"+path, "")
+		require.Equal(t, want, status, body)
+	}
+}
