@@ -84,16 +84,15 @@ type HostEvidence struct {
 
 // DeviceEvidence is what is known of the GPU side; zero on the CPU.
 type DeviceEvidence struct {
-	Asked         bool  // the attempt was given a GPU
-	Must          bool  // its sweep wants nothing but a GPU
-	Measured      bool  // PeakBytes is a measurement
-	PeakBytes     int64 // the process' largest use
-	LimitBytes    int64 // its reservation
-	Capped        bool  // the driver lets it take no more than that
-	FreeMeasured  bool  // FreeBytes is a measurement
-	FreeBytes     int64 // the least the whole device had free in the last 10 s
-	Stepped       bool  // a training step was reported
-	NeighbourFail int   // other attempts of the device that failed within 5 s
+	Asked        bool  // the attempt was given a GPU
+	Must         bool  // its sweep wants nothing but a GPU
+	Measured     bool  // PeakBytes is a measurement
+	PeakBytes    int64 // the process' largest use
+	LimitBytes   int64 // its reservation
+	FreeMeasured bool  // FreeBytes is a measurement
+	FreeBytes    int64 // the least the whole device had free in the last 10 s
+	Stepped      bool  // a training step was reported
+	Shared       bool  // by MPS: it can take no more than LimitBytes, and a fault of one client ends all
 }
 
 // Classify returns how the attempt ended, and why in plain words with the next

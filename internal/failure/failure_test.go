@@ -460,23 +460,23 @@ func TestClassify(t *testing.T) {
 		},
 		"its share is too small for a context": {
 			with(onGPU(1, traceback("tensorflow.python.framework.errors_impl.InternalError: cudaSetDevice() on GPU:0 failed. Status: out of memory")...),
-				func(e *failure.Evidence) { e.Device.Stepped, e.Device.Capped = false, true }),
+				func(e *failure.Evidence) { e.Device.Stepped, e.Device.Shared = false, true }),
 			berth.FailureDeviceOOM, "retries with more",
 		},
 		"its share has no room for cuBLAS": {
 			with(onGPU(1, noBLAS...), func(e *failure.Evidence) {
-				e.Device.Capped, e.Device.LimitBytes, e.Device.PeakBytes = true, 700*mib, 520*mib
+				e.Device.Shared, e.Device.LimitBytes, e.Device.PeakBytes = true, 700*mib, 520*mib
 			}),
 			berth.FailureDeviceOOM, "with 700 MiB reserved",
 		},
 		"its share has room for cuBLAS": {
-			with(onGPU(1, noBLAS...), func(e *failure.Evidence) { e.Device.Capped, e.Device.PeakBytes = true, 1024*mib }),
+			with(onGPU(1, noBLAS...), func(e *failure.Evidence) { e.Device.Shared, e.Device.PeakBytes = true, 1024*mib }),
 			berth.FailureCrashed, "CUDA and cuDNN fit the driver",
 		},
 		"a GPU full of others, with a share": {
 			with(onGPU(1, traceback("tensorflow.python.framework.errors_impl.InternalError: cudaSetDevice() on GPU:0 failed. Status: out of memory")...),
 				func(e *failure.Evidence) {
-					e.Device.Stepped, e.Device.Capped, e.Device.FreeBytes = false, true, 100*mib
+					e.Device.Stepped, e.Device.Shared, e.Device.FreeBytes = false, true, 100*mib
 				}),
 			berth.FailureDeviceBusy, "waits for room",
 		},
@@ -507,9 +507,12 @@ func TestClassify(t *testing.T) {
 		"warning and full":        {with(onGPU(1, tfWarn), func(e *failure.Evidence) { e.Device.FreeBytes = 300 * mib }), berth.FailureDeviceOOM, "735.56M"},
 
 		// Neighbours under MPS.
-		"neighbours fell too": {with(onGPU(1, "CUDA_ERROR_ILLEGAL_ADDRESS"), func(e *failure.Evidence) { e.Device.NeighbourFail = 2 }), berth.FailureNeighbourFault, "2 other"},
-		"fault alone":         {onGPU(1, "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure"), berth.FailureCrashed, "of the program itself"},
-		"MPS code":            {onGPU(1, "cudaError 810"), berth.FailureNeighbourFault, "MPS server"},
+		"whose fault, by MPS": {
+			with(onGPU(1, "CUDA_ERROR_ILLEGAL_ADDRESS"), func(e *failure.Evidence) { e.Device.Shared = true }),
+			berth.FailureNeighbourFault, "without neighbours by MPS; it said: CUDA_ERROR_ILLEGAL_ADDRESS",
+		},
+		"fault alone": {onGPU(1, "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure"), berth.FailureCrashed, "of the program itself"},
+		"MPS code":    {onGPU(1, "cudaError 810"), berth.FailureNeighbourFault, "MPS server"},
 		"MPS, its own fault": {
 			onGPU(1, "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered", "CUDA_ERROR_MPS_RPC_FAILURE"),
 			berth.FailureCrashed, "of the program itself",

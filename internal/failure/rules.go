@@ -222,7 +222,7 @@ func deviceOOMText(e Evidence) (berth.FailureKind, string) {
 	}
 
 	if line := e.find(deviceFullSigns); line != "" && !e.Device.Stepped {
-		if e.Device.Capped && e.Device.FreeMeasured && e.Device.FreeBytes >= fullDeviceBytes { // of its share nothing was left
+		if e.Device.Shared && e.Device.FreeMeasured && e.Device.FreeBytes >= fullDeviceBytes { // of its share nothing was left
 			return deviceOOM(e, "it said: "+line)
 		}
 
@@ -271,9 +271,9 @@ func neighbourFault(e Evidence) (berth.FailureKind, string) {
 		return berth.FailureDeviceBusy, "the MPS daemon of its GPU took no more processes; Berth waits for room; it said: " + refused
 	case line == "":
 		return "", ""
-	case e.Device.NeighbourFail > 0:
-		return berth.FailureNeighbourFault, fmt.Sprintf(
-			"a fault on the GPU took %d other trial(s) with it; Berth runs them again; it said: %s", e.Device.NeighbourFail, line)
+	case e.Device.Shared:
+		return berth.FailureNeighbourFault, "a fault on its GPU, its own or that of another trial: by MPS one ends all, and nobody can tell whose it was; " +
+			"Berth runs it again without neighbours by MPS; it said: " + line
 	default:
 		return berth.FailureCrashed, "a fault on the GPU, mostly of the program itself; it said: " + line
 	}
@@ -336,7 +336,7 @@ func (d DeviceEvidence) atLimit() bool {
 		return false
 	}
 
-	return d.PeakBytes >= d.LimitBytes/100*fullPercent || d.Capped && d.LimitBytes-d.PeakBytes < libraryBytes
+	return d.PeakBytes >= d.LimitBytes/100*fullPercent || d.Shared && d.LimitBytes-d.PeakBytes < libraryBytes
 }
 
 func (e Evidence) hostOOM(why string) string {

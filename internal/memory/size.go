@@ -8,6 +8,7 @@ type Ask struct {
 	SweepID   string
 	Resources berth.Resources
 	Last      *berth.LastOOM // the trial's newest out-of-memory; nil = none
+	Apart     bool           // it shares no GPU by MPS: a fault of one client ends all
 }
 
 // Size returns what the next attempt of a trial asks for. ok is false when the

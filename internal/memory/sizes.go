@@ -29,9 +29,10 @@ const (
 // that does, else on cores; and on cores when its shape was seen to hold nothing of
 // a GPU. With device gpu it waits for those of other hosts, too.
 // What was never measured on a kind of GPU runs alone on one, or as a client of
-// MPS at a guess: its first run measures it.
+// MPS at a guess: its first run measures it. An Ask apart shares by time slices
+// only; where its sweep file insists on MPS, it is a client that has the GPU alone.
 func Sizes(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.Demands, ok bool) {
-	classes := gpuClasses(a.Resources, recent)
+	classes := gpuClasses(a, recent)
 	if a.Resources.Device != berth.DeviceGPU && slices.ContainsFunc(classes, func(c berth.DeviceClass) bool { return NeedsNoGPU(knownOn(c, known)) }) {
 		classes = nil
 	}
@@ -74,9 +75,11 @@ func onCores(last *berth.LastOOM) *berth.LastOOM {
 	return &host
 }
 
-// gpuClasses are the classes that a trial with these resources can use.
-func gpuClasses(r berth.Resources, hosts []berth.Host) []berth.DeviceClass {
+// gpuClasses are the classes that a trial can use.
+func gpuClasses(a Ask, hosts []berth.Host) []berth.DeviceClass {
 	var classes []berth.DeviceClass
+
+	r := a.Resources
 
 	if r.Device == berth.DeviceCPU {
 		return nil
@@ -89,7 +92,7 @@ func gpuClasses(r berth.Resources, hosts []berth.Host) []berth.DeviceClass {
 			}
 
 			for _, mode := range dev.Modes() {
-				if class := dev.ClassBy(mode); shares(r.GPUSharing, mode) && !slices.Contains(classes, class) {
+				if class := dev.ClassBy(mode); a.shares(mode) && !slices.Contains(classes, class) {
 					classes = append(classes, class)
 				}
 			}
@@ -99,15 +102,16 @@ func gpuClasses(r berth.Resources, hosts []berth.Host) []berth.DeviceClass {
 	return classes
 }
 
-// shares reports whether a device's mode is as the sweep file wants it.
-func shares(wanted string, mode berth.SharingMode) bool {
-	switch berth.SharingMode(wanted) {
+// shares reports whether a device's mode is as the sweep file wants it, and as the
+// trial can have it.
+func (a Ask) shares(mode berth.SharingMode) bool {
+	switch wanted := berth.SharingMode(a.Resources.GPUSharing); wanted {
 	case berth.SharingMPS, berth.SharingTimeSlicing:
-		return mode == berth.SharingMode(wanted)
+		return mode == wanted
 	case berth.SharingExclusive: // alone there is nothing to share
 		return mode != berth.SharingMPS
 	default: // auto: the placer prefers MPS
-		return true
+		return !a.Apart || mode != berth.SharingMPS
 	}
 }
 
@@ -150,7 +154,7 @@ func sizeOn(a Ask, class berth.DeviceClass, f *berth.Footprint, recent []berth.H
 	}
 
 	d.Contexts = 1
-	d.ExclusiveDevice = berth.SharingMode(a.Resources.GPUSharing) == berth.SharingExclusive
+	d.ExclusiveDevice = berth.SharingMode(a.Resources.GPUSharing) == berth.SharingExclusive || a.Apart && class.Mode() == berth.SharingMPS
 
 	return sizeDevice(a, class, d, f, largest), ok && deviceGrows(a.Last, largest)
 }

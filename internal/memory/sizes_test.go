@@ -1,6 +1,8 @@
 package memory_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -253,6 +255,32 @@ func TestSizes_OfTheHostsWithTheClass(t *testing.T) {
 	demands, ok = memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceAuto}, Last: ran}, nil, hosts[:1])
 	require.True(t, ok)
 	require.Equal(t, berth.Demands{berth.ClassCPU: {MemoryBytes: 6 * gib, CPUMilli: 1000}}, demands, "there is no GPU any more")
+}
+
+// A fault of one client of MPS ends all: who met one shares with nobody there.
+func TestSizes_Apart(t *testing.T) {
+	t.Parallel()
+
+	shared := card(big, 80)
+	shared.Mode, shared.MPSContexts = berth.SharingTimeSlicing, 44
+	hosts := []berth.Host{gpuHost(shared)}
+	known := berth.Footprints{big: onGPU(1024, 0)}
+
+	sizes := func(sharing berth.SharingMode, apart bool) berth.Demands {
+		demands, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: string(sharing)}, Apart: apart}, known, hosts)
+		require.True(t, ok)
+
+		return demands
+	}
+
+	require.Len(t, sizes("", false), 2)
+	require.Equal(t, []berth.DeviceClass{big}, slices.Collect(maps.Keys(sizes("", true))))
+	require.False(t, sizes("", true)[big].ExclusiveDevice, "by time slices a fault is its program's alone")
+	require.Equal(t, []berth.DeviceClass{big.Twin()}, slices.Collect(maps.Keys(sizes(berth.SharingMPS, true))))
+	require.True(t, sizes(berth.SharingMPS, true)[big.Twin()].ExclusiveDevice, "it insists on MPS")
+	require.False(t, sizes(berth.SharingMPS, false)[big.Twin()].ExclusiveDevice)
+	require.Equal(t, sizes(berth.SharingTimeSlicing, false), sizes(berth.SharingTimeSlicing, true))
+	require.Equal(t, sizes(berth.SharingExclusive, false), sizes(berth.SharingExclusive, true))
 }
 
 // On a GPU two thirds of the cores that an attempt keeps busy are booked, and what

@@ -18,10 +18,11 @@ type sizeKey struct {
 	sweepID, shapeKey string
 	resources         berth.Resources
 	last              berth.LastOOM // zero = none
+	apart             bool
 }
 
 func (s *sizer) of(w berth.WaitingRequest) berth.Demands {
-	key := sizeKey{sweepID: w.SweepID, shapeKey: w.ShapeKey, resources: w.Resources}
+	key := sizeKey{sweepID: w.SweepID, shapeKey: w.ShapeKey, resources: w.Resources, apart: w.Apart}
 	if w.Last != nil {
 		key.last = *w.Last
 	}
@@ -38,7 +39,8 @@ func (s *sizer) of(w berth.WaitingRequest) berth.Demands {
 // size leaves what can be no larger as it is: it is impossible where it is
 // decided, with its reason.
 func (s *sizer) size(w berth.WaitingRequest) berth.Demands {
-	demands, _ := memory.Sizes(memory.Ask{SweepID: w.SweepID, Resources: w.Resources, Last: w.Last}, s.queue.Footprints[w.ShapeKey], s.queue.Hosts)
+	ask := memory.Ask{SweepID: w.SweepID, Resources: w.Resources, Last: w.Last, Apart: w.Apart}
+	demands, _ := memory.Sizes(ask, s.queue.Footprints[w.ShapeKey], s.queue.Hosts)
 
 	return demands
 }

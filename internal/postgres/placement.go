@@ -210,6 +210,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 			Waited:   time.Duration(row.WaitedSeconds * float64(time.Second)),
 			Reasons:  toReasons(row.Reasons),
 			Away:     row.Away,
+			Apart:    row.Apart,
 
 			FailedHosts: row.FailedHosts,
 		}

@@ -189,7 +189,7 @@ func (r *run) deviceEvidence(seen observation) failure.DeviceEvidence {
 	return failure.DeviceEvidence{
 		Asked: true, Must: r.who.Spec.Resources.Device == berth.DeviceGPU,
 		Measured: u.DevicePeakBytes > 0 || u.DeviceMeasured(), PeakBytes: u.DevicePeakBytes, LimitBytes: r.who.Attempt.Demand.DeviceBytes,
-		Capped:       r.who.Attempt.Class.Mode() == berth.SharingMPS && !r.who.Attempt.Demand.ExclusiveDevice,
+		Shared:       r.who.Attempt.Class.Mode() == berth.SharingMPS && !r.who.Attempt.Demand.ExclusiveDevice,
 		FreeMeasured: measured, FreeBytes: free, Stepped: seen.metrics.any(),
 	}
 }

@@ -199,6 +199,12 @@ func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Dura
 }
 
 const listWaitingRequests = `-- name: ListWaitingRequests :many
+WITH faulty AS MATERIALIZED (
+    SELECT DISTINCT t.sweep_id
+    FROM attempts n JOIN attempts c ON c.trial_id = n.trial_id AND c.number > n.number AND c.failure_kind = 'crashed' AND c.device_id IS NOT NULL
+    JOIN trials t ON t.id = n.trial_id
+    WHERE n.failure_kind = 'neighbour_fault'
+)
 SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources,
     coalesce(r.last_oom, (
         SELECT json_build_object('demand', json_build_object('memory_bytes', a.memory_bytes, 'cpu_milli', a.cpu_milli),
@@ -212,7 +218,9 @@ SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r
         SELECT 1 FROM attempts e JOIN leases l ON l.attempt_id = e.id JOIN hosts o ON o.id = l.host_id
         WHERE e.trial_id = r.trial_id AND e.number < r.number AND e.state = 'abandoned' AND NOT e.refused AND l.state <> 'released'
             AND (o.problem <> '' OR now() - o.last_seen_at > $1::interval)
-            AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = e.trial_id AND n.number > e.number)))::boolean AS away
+            AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = e.trial_id AND n.number > e.number)))::boolean AS away,
+    (r.sweep_id IN (SELECT sweep_id FROM faulty) OR r.number > 1 AND EXISTS (
+        SELECT 1 FROM attempts n WHERE n.trial_id = r.trial_id AND n.failure_kind = 'neighbour_fault'))::boolean AS apart
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
@@ -257,6 +265,7 @@ type ListWaitingRequestsRow struct {
 	OpenHost        string
 	FailedHosts     []string
 	Away            bool
+	Apart           bool
 }
 
 // Those that may be placed now, the ones of sweeps that take trials first: paused ones must not fill the queue. A trial
@@ -264,6 +273,8 @@ type ListWaitingRequestsRow struct {
 // or its max_parallel raised, is no wait: else all requests of the sweep would be overdue at once, and hosts would be
 // drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep). oom: the newest
 // out-of-memory of the trial, which a request of schema 15 does not say itself; that one's last attempt is left to it.
+// apart: a fault on a GPU that is shared by MPS ends all of its clients, and nobody can tell whose it was. Each of them runs
+// again without neighbours there. When one crashes then, too, its sweep's program is known to fault.
 func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, lostAfter time.Duration, maxRows int32) ([]ListWaitingRequestsRow, error) {
 	rows, err := db.Query(ctx, listWaitingRequests, lostAfter, maxRows)
 	if err != nil {
@@ -309,6 +320,7 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, lostAfter ti
 			&i.OpenHost,
 			&i.FailedHosts,
 			&i.Away,
+			&i.Apart,
 		); err != nil {
 			return nil, err
 		}

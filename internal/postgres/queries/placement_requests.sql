@@ -29,6 +29,14 @@ SELECT * FROM placement_requests WHERE attempt_id = @attempt_id;
 -- or its max_parallel raised, is no wait: else all requests of the sweep would be overdue at once, and hosts would be
 -- drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep). oom: the newest
 -- out-of-memory of the trial, which a request of schema 15 does not say itself; that one's last attempt is left to it.
+-- apart: a fault on a GPU that is shared by MPS ends all of its clients, and nobody can tell whose it was. Each of them runs
+-- again without neighbours there. When one crashes then, too, its sweep's program is known to fault.
+WITH faulty AS MATERIALIZED (
+    SELECT DISTINCT t.sweep_id
+    FROM attempts n JOIN attempts c ON c.trial_id = n.trial_id AND c.number > n.number AND c.failure_kind = 'crashed' AND c.device_id IS NOT NULL
+    JOIN trials t ON t.id = n.trial_id
+    WHERE n.failure_kind = 'neighbour_fault'
+)
 SELECT r.*, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources,
     coalesce(r.last_oom, (
         SELECT json_build_object('demand', json_build_object('memory_bytes', a.memory_bytes, 'cpu_milli', a.cpu_milli),
@@ -42,7 +50,9 @@ SELECT r.*, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::jso
         SELECT 1 FROM attempts e JOIN leases l ON l.attempt_id = e.id JOIN hosts o ON o.id = l.host_id
         WHERE e.trial_id = r.trial_id AND e.number < r.number AND e.state = 'abandoned' AND NOT e.refused AND l.state <> 'released'
             AND (o.problem <> '' OR now() - o.last_seen_at > @lost_after::interval)
-            AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = e.trial_id AND n.number > e.number)))::boolean AS away
+            AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = e.trial_id AND n.number > e.number)))::boolean AS away,
+    (r.sweep_id IN (SELECT sweep_id FROM faulty) OR r.number > 1 AND EXISTS (
+        SELECT 1 FROM attempts n WHERE n.trial_id = r.trial_id AND n.failure_kind = 'neighbour_fault'))::boolean AS apart
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id

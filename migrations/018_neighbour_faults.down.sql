@@ -1,0 +1,1 @@
+DROP INDEX attempts_neighbour_fault;
