@@ -33,10 +33,11 @@ type Device struct {
 	MaxContexts      int         `json:"max_contexts"` // processes at once; by MPS no more than MPSContexts
 	MPSContexts      int         `json:"mps_contexts"` // clients that its MPS daemon takes; 0 = it has none
 	ContextsReserved int         `json:"contexts_reserved"`
-	MaxAttempts      int         `json:"max_attempts"`      // at once; 0 = no limit
-	Attempts         int         `json:"attempts"`          // unreleased leases
-	Exclusive        bool        `json:"exclusive"`         // one of the attempts wants the device for itself
-	Problem          string      `json:"problem,omitempty"` // why it takes no attempts, in plain words; empty = it takes them
+	MaxAttempts      int         `json:"max_attempts"`          // at once; 0 = no limit
+	Attempts         int         `json:"attempts"`              // unreleased leases
+	Exclusive        bool        `json:"exclusive"`             // one of the attempts wants the device for itself
+	Problem          string      `json:"problem,omitempty"`     // why it takes no attempts, in plain words; empty = it takes them
+	MPSProblem       string      `json:"mps_problem,omitempty"` // why it takes no clients of MPS, though it has a daemon; empty = it takes them
 }
 
 // mpsSuffix marks a class whose attempts share their GPU by MPS.
@@ -96,6 +97,16 @@ func (d Device) Modes() []SharingMode {
 	}
 }
 
+// ProblemBy is why the device takes no attempts that share it in a mode; empty = it
+// takes them.
+func (d Device) ProblemBy(mode SharingMode) string {
+	if d.Problem == "" && mode == SharingMPS {
+		return d.MPSProblem
+	}
+
+	return d.Problem
+}
+
 // ContextsBy is how many processes the device takes at once in a mode.
 func (d Device) ContextsBy(mode SharingMode) int {
 	if mode == SharingMPS {
@@ -118,9 +129,10 @@ func (d Device) Limit() int {
 }
 
 // DeviceFree is what a device has to give away at one moment, as measured there.
-// With a Problem it gives nothing away.
+// With a Problem it gives nothing away, with an MPSProblem nothing to clients of MPS.
 type DeviceFree struct {
-	ID        string
-	FreeBytes int64 // total less what processes outside Berth use
-	Problem   string
+	ID         string
+	FreeBytes  int64 // total less what processes outside Berth use
+	Problem    string
+	MPSProblem string
 }

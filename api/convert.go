@@ -142,7 +142,7 @@ func toHost(h berth.Host) openapi.Host {
 			ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Class: string(d.Class()), Mode: openapi.DeviceMode(d.Mode),
 			MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
 			MaxContexts: d.MaxContexts, MPSContexts: d.MPSContexts, ContextsReserved: d.ContextsReserved, MaxAttempts: d.MaxAttempts, Attempts: d.Attempts,
-			Exclusive: d.Exclusive, Problem: d.Problem,
+			Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MPSProblem,
 		})
 	}
 

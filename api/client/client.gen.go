@@ -352,6 +352,9 @@ type Device struct {
 	// MPSContexts Clients that its MPS daemon takes; absent = it is not shared by MPS
 	MPSContexts int `json:"mps_contexts,omitempty"`
 
+	// MPSProblem Why it takes no clients of MPS now, though it has a daemon; others it takes
+	MPSProblem string `json:"mps_problem,omitempty"`
+
 	// Problem Why it takes no attempts, in plain words; absent = it takes them
 	Problem string `json:"problem,omitempty"`
 

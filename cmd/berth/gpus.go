@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -236,7 +237,7 @@ func (g *gpus) freeOf(ctx context.Context, id string, reserved map[string]int64)
 
 	bytes, err := g.meter.FreeBeside(ctx, id, reserved)
 	if err == nil {
-		return berth.DeviceFree{ID: id, FreeBytes: bytes, Problem: g.problem(id)}
+		return berth.DeviceFree{ID: id, FreeBytes: bytes, Problem: g.problem(id), MPSProblem: g.sharer.mpsProblem(id)}
 	}
 
 	if errors.Is(err, gpu.ErrLost) { // it does not come back without a person
@@ -248,7 +249,7 @@ func (g *gpus) freeOf(ctx context.Context, id string, reserved map[string]int64)
 		problem = "its driver does not say what it has free: " + err.Error()
 	}
 
-	return berth.DeviceFree{ID: id, Problem: problem}
+	return berth.DeviceFree{ID: id, Problem: problem, MPSProblem: g.sharer.mpsProblem(id)}
 }
 
 func (g *gpus) problem(id string) string {
@@ -256,11 +257,7 @@ func (g *gpus) problem(id string) string {
 	sick := g.sick[id]
 	g.mu.Unlock()
 
-	if sick == "" && g.sharer != nil {
-		return g.sharer.problem(id)
-	}
-
-	return sick
+	return cmp.Or(sick, g.sharer.problem(id))
 }
 
 // fail takes a GPU out of service until the worker starts again.

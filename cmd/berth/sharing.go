@@ -38,6 +38,11 @@ const (
 	// checkMPSEvery is how often daemons are asked whether they live.
 	checkMPSEvery = berth.LeaseRenewEvery
 
+	// startsInARow is how many starts of a daemon must fail before its GPU is shared
+	// by time slices; until then it takes nothing. longestMPSPause is between later ones.
+	startsInARow    = 3
+	longestMPSPause = 10 * time.Minute
+
 	// clientGrace is how long a client has to end by itself once its server has let
 	// it go: 3 s measured (one H200, 2026-11-21).
 	clientGrace = 5 * time.Second
@@ -53,15 +58,22 @@ type daemons interface {
 	Stop(ctx context.Context, uuid string) (stopped bool, err error)
 }
 
-// sharer has the MPS daemons of a worker's GPUs.
+// sharer has the MPS daemons of a worker's GPUs; nil has none.
 type sharer struct {
 	daemons daemons
 	ids     []string // of the GPUs that have one
 	proc    func(pid int) (containerID string, ok bool)
 	log     *slog.Logger
 
-	mu   sync.Mutex
-	dead map[string]string // by UUID: why its daemon does not run, since it was last asked
+	mu     sync.Mutex
+	states map[string]daemonState // by UUID
+}
+
+// daemonState is what is known of a daemon.
+type daemonState struct {
+	why    string    // it serves nobody; empty = it does
+	failed int       // starts in a row
+	next   time.Time // when to look at it again
 }
 
 // noMPS says why a card's trials cannot share it by MPS; empty = they can.
@@ -114,7 +126,7 @@ func (g *gpus) share(ctx context.Context, dir string, inventory gpu.Inventory) {
 		return
 	}
 
-	g.sharer = &sharer{daemons: daemons, proc: g.meter.ContainerOf, log: g.log, dead: make(map[string]string)}
+	g.sharer = &sharer{daemons: daemons, proc: g.meter.ContainerOf, log: g.log, states: make(map[string]daemonState)}
 
 	for i := range g.devices {
 		device := &g.devices[i]
@@ -124,50 +136,76 @@ func (g *gpus) share(ctx context.Context, dir string, inventory gpu.Inventory) {
 				continue
 			}
 
-			why := noMPS(card, os.Geteuid())
-			if why == "" {
-				if err := daemons.Start(ctx, card.UUID); err != nil {
-					why = err.Error()
-				}
-			}
-
-			if why != "" {
+			if why := noMPS(card, os.Geteuid()); why != "" {
 				g.log.Info("trials share the GPU by time slices", "device", card.UUID, "reason", why)
 
 				continue
 			}
 
-			device.MPSContexts = contextsOf(inventory.CUDAVersion)
 			g.sharer.ids = append(g.sharer.ids, card.UUID)
+			g.sharer.open(ctx, card.UUID)
+
+			device.MPSContexts, device.MPSProblem = contextsOf(inventory.CUDAVersion), g.sharer.mpsProblem(card.UUID)
 		}
+	}
+}
+
+// open starts a daemon for a worker that starts. One that cannot start keeps no
+// GPU from trials meanwhile.
+func (s *sharer) open(ctx context.Context, id string) {
+	if err := s.daemons.Start(ctx, id); err != nil {
+		s.note(id, daemonState{failed: startsInARow - 1})
+		s.failedStart(id, err, time.Now())
 	}
 }
 
 // pipe is where the clients of a GPU's daemon find it.
 func (g *gpus) pipe(id string) (string, error) {
-	if g.sharer == nil || !g.sharer.has(id) {
+	if !g.sharer.has(id) {
 		return "", berth.Errorf(berth.KindUnavailable, "GPU %s has no MPS daemon on this host any more; `berth doctor` there says why", id)
 	}
 
-	if why := g.sharer.problem(id); why != "" {
+	if why := g.sharer.state(id).why; why != "" {
 		return "", berth.Errorf(berth.KindUnavailable, "GPU %s: %s", id, why)
 	}
 
 	return g.sharer.daemons.Pipe(id), nil
 }
 
-func (s *sharer) has(id string) bool { return slices.Contains(s.ids, id) }
+func (s *sharer) has(id string) bool { return s != nil && slices.Contains(s.ids, id) }
 
-// problem says why a GPU's daemon serves nobody; empty = it does.
-func (s *sharer) problem(id string) string {
+func (s *sharer) state(id string) daemonState {
+	if s == nil {
+		return daemonState{}
+	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return s.dead[id]
+	return s.states[id]
 }
 
-// watch starts daemons again that have ended, until ctx does. Meanwhile their GPUs
-// take nothing.
+// problem says why a GPU takes nothing for a moment: its daemon is started again,
+// and trials that came now would share it by time slices. Empty = it takes trials.
+func (s *sharer) problem(id string) string {
+	if state := s.state(id); state.failed < startsInARow {
+		return state.why
+	}
+
+	return ""
+}
+
+// mpsProblem says why a GPU takes no clients of MPS, for as long as its daemon cannot
+// be started; empty = it takes them.
+func (s *sharer) mpsProblem(id string) string {
+	if state := s.state(id); state.failed >= startsInARow {
+		return state.why
+	}
+
+	return ""
+}
+
+// watch starts daemons again that have ended, until ctx does.
 func (s *sharer) watch(ctx context.Context) error {
 	ticker := time.NewTicker(checkMPSEvery)
 	defer ticker.Stop()
@@ -180,20 +218,29 @@ func (s *sharer) watch(ctx context.Context) error {
 		}
 
 		for _, id := range s.ids {
-			s.check(ctx, id)
+			s.check(ctx, id, time.Now())
 		}
 	}
 }
 
-func (s *sharer) check(ctx context.Context, id string) {
+func (s *sharer) check(ctx context.Context, id string, now time.Time) {
+	if now.Before(s.state(id).next) {
+		return
+	}
+
 	err := s.daemons.Check(ctx, id)
 	if ctx.Err() != nil {
 		return // says nothing about the daemon
 	}
 
 	if err != nil {
-		s.log.Warn("the MPS daemon of a GPU does not answer; starting it again", "device", id, "error", err)
-		s.note(id, "its MPS daemon does not answer; the worker starts it again")
+		state := s.state(id)
+		if state.why == "" {
+			s.log.Warn("the MPS daemon of a GPU does not answer; starting it again", "device", id, "error", err)
+
+			state.why = "its MPS daemon does not answer; the worker starts it again"
+			s.note(id, state)
+		}
 
 		err = s.daemons.Start(ctx, id)
 	}
@@ -201,18 +248,32 @@ func (s *sharer) check(ctx context.Context, id string) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		s.note(id, "its MPS daemon does not run: "+err.Error())
+		s.failedStart(id, err, now)
 	default:
-		s.note(id, "")
+		s.note(id, daemonState{})
 	}
 }
 
-// note keeps why a GPU's daemon serves nobody; empty = it does.
-func (s *sharer) note(id, why string) {
+// failedStart keeps why a daemon does not run. After some starts in a row the next
+// ones come after growing pauses, as each takes seconds.
+func (s *sharer) failedStart(id string, err error, now time.Time) {
+	state := s.state(id)
+	state.why = "its MPS daemon does not run: " + err.Error()
+	state.failed++
+
+	if more := state.failed - startsInARow; more >= 0 {
+		state.next = now.Add(min(checkMPSEvery<<min(more, 10), longestMPSPause))
+		s.log.Warn("the MPS daemon of a GPU cannot be started: trials share it by time slices", "device", id, "error", err, "next", state.next)
+	}
+
+	s.note(id, state)
+}
+
+func (s *sharer) note(id string, state daemonState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.dead[id] = why
+	s.states[id] = state
 }
 
 // letGo ends the clients of a container at their servers. A client that is killed

@@ -75,7 +75,7 @@ func (f *fakeDaemons) Stop(context.Context, string) (bool, error) {
 // sharedBy is a sharer of GPU-a in whose machine each PID is of the container of its hundreds.
 func sharedBy(f *fakeDaemons) *sharer {
 	return &sharer{
-		daemons: f, ids: []string{"GPU-a"}, log: slog.New(slog.DiscardHandler), dead: make(map[string]string),
+		daemons: f, ids: []string{"GPU-a"}, log: slog.New(slog.DiscardHandler), states: make(map[string]daemonState),
 		proc: func(pid int) (string, bool) { return map[int]string{1: "one", 2: "two"}[pid/100], pid/100 > 0 },
 	}
 }
@@ -145,7 +145,7 @@ func TestSharer_StopLetsClientsGo(t *testing.T) {
 }
 
 // A daemon that ended is started again. While that fails its GPU takes nothing, and
-// says why.
+// says why; when it goes on failing, it takes all but clients of MPS.
 func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	t.Parallel()
 
@@ -153,6 +153,10 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	s := sharedBy(f)
 	g := handsOut(&card{free: 700}, "GPU-a", "GPU-b")
 	g.sharer = s
+	now := time.Now()
+
+	free := func() berth.DeviceFree { return g.free(t.Context(), nil)[0] }
+	look := func(after time.Duration) { now = now.Add(after); s.check(t.Context(), "GPU-a", now) }
 
 	pipe, err := g.pipe("GPU-a")
 	require.NoError(t, err)
@@ -161,32 +165,68 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	_, err = g.pipe("GPU-b")
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
 
-	s.check(t.Context(), "GPU-a")
+	look(0)
 	require.Zero(t, f.starts, "it answers")
 
 	f.dead, f.broken = true, errors.New("no permission")
-	s.check(t.Context(), "GPU-a")
-	require.Equal(t, "its MPS daemon does not run: no permission", g.free(t.Context(), nil)[0].Problem)
-	require.Empty(t, g.free(t.Context(), nil)[1].Problem)
+
+	for range startsInARow - 1 {
+		look(checkMPSEvery)
+		require.Equal(t, "its MPS daemon does not run: no permission", free().Problem)
+		require.Empty(t, free().MPSProblem)
+		require.Empty(t, g.free(t.Context(), nil)[1].Problem)
+	}
+
+	look(checkMPSEvery)
+	require.Equal(t, startsInARow, f.starts)
+	require.Equal(t, berth.DeviceFree{ID: "GPU-a", FreeBytes: 700, MPSProblem: "its MPS daemon does not run: no permission"}, free())
 
 	_, err = g.pipe("GPU-a")
 	require.ErrorContains(t, err, "no permission")
 
+	look(checkMPSEvery)
+	look(checkMPSEvery)
+	require.Equal(t, startsInARow+1, f.starts, "one more, then a longer pause")
+
+	for range 100 {
+		look(longestMPSPause)
+	}
+
+	require.Equal(t, startsInARow+101, f.starts, "it goes on")
+
 	f.broken = nil
 	f.starting = func() {
 		_, err := g.pipe("GPU-a")
-		require.ErrorContains(t, err, "starts it again", "nothing joins a daemon that is not there yet")
+		require.ErrorContains(t, err, "no permission", "nothing joins a daemon that is not there yet")
 	}
-	s.check(t.Context(), "GPU-a")
-	require.Empty(t, g.free(t.Context(), nil)[0].Problem)
-	require.Equal(t, 2, f.starts)
+	look(longestMPSPause)
+	require.Equal(t, berth.DeviceFree{ID: "GPU-a", FreeBytes: 700}, free())
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 
 	f.dead, f.broken, f.starting = true, errors.New("no permission"), nil
-	s.check(ended, "GPU-a")
+	s.check(ended, "GPU-a", now)
 	require.Empty(t, s.problem("GPU-a"), "the worker ends: that says nothing of the daemon")
+
+	f.starting = func() { require.Contains(t, free().Problem, "starts it again") }
+	look(checkMPSEvery)
+	require.Contains(t, free().Problem, "no permission", "the count begins anew")
+}
+
+// A daemon that cannot start with its worker keeps no GPU from trials.
+func TestSharer_Open(t *testing.T) {
+	t.Parallel()
+
+	f := &fakeDaemons{broken: errors.New("no permission")}
+	s := sharedBy(f)
+	s.open(t.Context(), "GPU-a")
+	require.Empty(t, s.problem("GPU-a"))
+	require.Contains(t, s.mpsProblem("GPU-a"), "no permission")
+
+	f.broken = nil
+	s.check(t.Context(), "GPU-a", time.Now().Add(checkMPSEvery))
+	require.Empty(t, s.mpsProblem("GPU-a"))
 }
 
 // Daemons outlive a worker whose containers go on.

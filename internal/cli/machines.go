@@ -125,12 +125,16 @@ func hostState(h client.Host) string {
 
 // deviceState is whether a GPU takes attempts; why not, in plain words.
 func deviceState(d client.Device) string {
+	if d.Problem == "" && d.MPSProblem != "" {
+		return "ready, but not for MPS: " + d.MPSProblem
+	}
+
 	return cmp.Or(d.Problem, "ready")
 }
 
 // deviceSharing is how the attempts on a GPU share it, or how those that come will.
 func deviceSharing(d client.Device) string {
-	if d.Attempts == 0 && d.MPSContexts > 0 && d.Mode != client.Exclusive {
+	if d.Attempts == 0 && d.MPSContexts > 0 && d.MPSProblem == "" && d.Mode != client.Exclusive {
 		return string(client.MPS)
 	}
 

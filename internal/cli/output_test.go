@@ -27,6 +27,10 @@ func TestOutput(t *testing.T) {
 	}}
 	store.Hosts[0].Devices = []berth.Device{
 		{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingMPS, MemoryBytes: 141 << 30, FreeBytes: 100 << 30, MaxContexts: 256, MPSContexts: 44},
+		{
+			ID: "GPU-2", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MemoryBytes: 141 << 30, FreeBytes: 100 << 30, MaxContexts: 256, MPSContexts: 44,
+			MPSProblem: "its MPS daemon does not run: no permission",
+		},
 		{ID: "MIG-2", Model: "NVIDIA H200", Profile: "1g.18gb", Mode: berth.SharingExclusive, MemoryBytes: 18 << 30, Problem: "XID 79: it fell off the bus"},
 	}
 

@@ -46,7 +46,7 @@ func (l *Ledger) registerDevices(h *berth.Host) error {
 func (l *Ledger) touchDevices(hostID string, devices []berth.DeviceFree) {
 	for _, free := range devices {
 		if d := l.devices[free.ID]; d != nil && d.HostID == hostID {
-			d.FreeBytes, d.Problem = free.FreeBytes, free.Problem
+			d.FreeBytes, d.Problem, d.MPSProblem = free.FreeBytes, free.Problem, free.MPSProblem
 		}
 	}
 }

@@ -95,11 +95,12 @@ func testDevices(t *testing.T, b *bench) {
 	require.Equal(t, 2, named(two).ContextsReserved)
 
 	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib, Devices: []berth.DeviceFree{
-		{ID: one, FreeBytes: 5 * gib}, {ID: two, FreeBytes: 7 * gib, Problem: "it fell off the bus"}, {ID: "of another", Problem: "no"},
+		{ID: one, FreeBytes: 5 * gib}, {ID: two, FreeBytes: 7 * gib, Problem: "it fell off the bus", MPSProblem: "its daemon is gone"}, {ID: "of another", Problem: "no"},
 	}}, nil))
 	require.Equal(t, int64(5*gib), named(one).FreeBytes)
 	require.Empty(t, named(one).Problem)
 	require.Equal(t, "it fell off the bus", named(two).Problem)
+	require.Equal(t, "its daemon is gone", named(two).MPSProblem)
 
 	// A worker that finds only one of them again, and less of it.
 	b.host.Devices = []berth.Device{gpu(one)}
@@ -123,6 +124,7 @@ func testDevices(t *testing.T, b *bench) {
 	b.host.Devices = []berth.Device{gpu(one), gpu(two)}
 	require.NoError(t, b.RegisterHost(ctx, b.host, "test"))
 	require.Empty(t, named(two).Problem)
+	require.Empty(t, named(two).MPSProblem)
 }
 
 // How the attempts on a GPU share it is decided with the placement of the first,

@@ -87,11 +87,11 @@ func gpuClasses(a Ask, hosts []berth.Host) []berth.DeviceClass {
 
 	for _, h := range hosts {
 		for _, dev := range h.Devices {
-			if r.Device != berth.DeviceGPU && (h.State != berth.HostReady || dev.Problem != "") {
-				continue
-			}
-
 			for _, mode := range dev.Modes() {
+				if r.Device != berth.DeviceGPU && (h.State != berth.HostReady || dev.ProblemBy(mode) != "") {
+					continue
+				}
+
 				if class := dev.ClassBy(mode); a.shares(mode) && !slices.Contains(classes, class) {
 					classes = append(classes, class)
 				}

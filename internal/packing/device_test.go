@@ -220,5 +220,10 @@ func TestDecide_OneModeAtATime(t *testing.T) {
 
 	h.Devices[0].Mode, h.Devices[0].MPSContexts, h.Devices[0].Attempts, h.Devices[0].ContextsReserved = berth.SharingMPS, 0, 0, 0
 	require.Equal(t, []berth.DeviceClass{model}, placed(either), "without a daemon there is no MPS")
-	require.Equal(t, []berth.DeviceClass{""}, placed(mps))
+
+	h.Devices[0].MPSContexts, h.Devices[0].MPSProblem = 3, "its MPS daemon does not run: no permission"
+	got = packing.Decide([]berth.Host{h}, nil, []packing.Request{mps})[0]
+	require.False(t, got.Placed || got.Impossible)
+	require.Equal(t, []string{"host host-a, GPU GPU-a-0: its MPS daemon does not run: no permission"}, explained(got), "it waits for it")
+	require.Equal(t, []berth.DeviceClass{model, ""}, placed(either, mps))
 }

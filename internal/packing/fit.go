@@ -117,7 +117,7 @@ func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
 	dev := &s.Devices[at.device]
 
 	switch {
-	case dev.Problem != "":
+	case dev.ProblemBy(at.mode) != "":
 		return breaksDeviceState
 	case s.keeping[at.device].kept > 0:
 		return breaksDeviceKept
@@ -259,7 +259,7 @@ func (s *site) holdsWhenDone(r *Request, at *spot) bool {
 
 	dev := &s.Devices[at.device]
 
-	return dev.Problem == "" && d.DeviceBytes <= dev.FreeBytes
+	return dev.ProblemBy(at.mode) == "" && d.DeviceBytes <= dev.FreeBytes
 }
 
 // shortage is the part of a host or its GPU, in its scarcest dimension, that

@@ -108,6 +108,7 @@ func drawHost(t *rapid.T, id string) berth.Host {
 		dev.HeadroomBytes = gib / 4 * rapid.Int64Range(0, 2).Draw(t, "device headroom")
 		dev.MaxContexts = rapid.IntRange(0, 4).Draw(t, "max contexts")
 		dev.MPSContexts = rapid.IntRange(0, 4).Draw(t, "MPS contexts")
+		dev.MPSProblem = rapid.SampledFrom([]string{"", "", "its daemon is gone"}).Draw(t, "MPS problem")
 		dev.ContextsReserved = rapid.IntRange(0, dev.ContextsBy(dev.Mode)).Draw(t, "contexts")
 		dev.Attempts = rapid.IntRange(min(dev.ContextsReserved, 1), dev.ContextsReserved).Draw(t, "device attempts")
 		dev.MaxAttempts = rapid.SampledFrom([]int{0, 0, 2, 3}).Draw(t, "max device attempts")
@@ -202,7 +203,7 @@ func book(t require.TestingT, w world, decisions []packing.Decision) []berth.Hos
 		dev := &h.Devices[j]
 		mode := d.Placement.Class.Mode()
 		require.True(t, dev.Attempts == 0 || dev.Class() == d.Placement.Class, "attempts of one GPU share it in one mode")
-		require.True(t, mode != berth.SharingMPS || dev.MPSContexts > 0, "by MPS where there is a daemon")
+		require.True(t, mode != berth.SharingMPS || dev.MPSContexts > 0 && dev.MPSProblem == "", "by MPS where there is a daemon")
 		require.True(t, mode != berth.SharingMPS || dev.Mode != berth.SharingExclusive)
 
 		require.Empty(t, dev.Problem)
@@ -399,7 +400,9 @@ func requireTruth(t *rapid.T, w world, r berth.Rejection, h berth.Host, request 
 			_, can := request.Demands[dev.Class()]
 			can = can && holds(there, packing.Request{Demands: now})
 
-			require.True(t, dev.Problem != "" && strings.HasSuffix(r.Reason, dev.Problem) || strings.Contains(r.Reason, "waits for their end") && dev.Attempts > 0 && !can ||
+			_, clientToo := request.Demands[dev.ClassBy(berth.SharingMPS)]
+
+			require.True(t, dev.MPSProblem != "" && dev.Problem == "" && clientToo && strings.HasSuffix(r.Reason, dev.MPSProblem) || dev.Problem != "" && strings.HasSuffix(r.Reason, dev.Problem) || strings.Contains(r.Reason, "waits for their end") && dev.Attempts > 0 && !can ||
 				strings.Contains(r.Reason, "kept free") && kept(packing.Place{HostID: h.ID, DeviceID: dev.ID}), r.Reason)
 
 			return
@@ -463,7 +466,8 @@ func empty(h berth.Host) berth.Host {
 
 	for i := range h.Devices {
 		dev := &h.Devices[i]
-		dev.ReservedBytes, dev.ContextsReserved, dev.Attempts, dev.FreeBytes, dev.Exclusive, dev.Problem = 0, 0, 0, dev.MemoryBytes, false, ""
+		dev.ReservedBytes, dev.ContextsReserved, dev.Attempts, dev.FreeBytes, dev.Exclusive = 0, 0, 0, dev.MemoryBytes, false
+		dev.Problem, dev.MPSProblem = "", ""
 	}
 
 	return h

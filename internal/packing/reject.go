@@ -231,7 +231,7 @@ func (s *site) rejectDevice(d *berth.Demand, at *spot, broken rule, r *berth.Rej
 
 	switch broken {
 	case breaksDeviceState:
-		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+", GPU "+dev.ID+": "+dev.Problem
+		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+", GPU "+dev.ID+": "+dev.ProblemBy(at.mode)
 	case breaksDeviceKept:
 		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+", GPU "+dev.ID+": "+keptReason(s.keeping[at.device].kept)
 	case breaksDeviceMode:

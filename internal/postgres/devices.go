@@ -28,7 +28,7 @@ func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Ho
 			ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Mode: berth.SharingMode(d.Mode),
 			MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
 			MaxContexts: int(d.MaxContexts), MPSContexts: int(d.MpsContexts), ContextsReserved: int(d.ContextsReserved),
-			MaxAttempts: int(d.MaxAttempts), Attempts: int(d.Attempts), Exclusive: d.Exclusive, Problem: d.Problem,
+			MaxAttempts: int(d.MaxAttempts), Attempts: int(d.Attempts), Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MpsProblem,
 		}
 		if d.LostAt != nil {
 			device.Problem = notFound
@@ -53,6 +53,7 @@ func (s *Store) registerDevices(ctx context.Context, tx pgx.Tx, h berth.Host) er
 		p.MemoryBytes, p.HeadroomBytes, p.FreeBytes = append(p.MemoryBytes, d.MemoryBytes), append(p.HeadroomBytes, d.HeadroomBytes), append(p.FreeBytes, d.FreeBytes)
 		p.MaxContexts, p.MpsContexts = append(p.MaxContexts, int32Of(d.MaxContexts)), append(p.MpsContexts, int32Of(d.MPSContexts))
 		p.MaxAttempts, p.Problems = append(p.MaxAttempts, int32Of(d.MaxAttempts)), append(p.Problems, d.Problem)
+		p.MpsProblems = append(p.MpsProblems, d.MPSProblem)
 	}
 
 	elsewhere, err := s.q.ListDevicesElsewhere(ctx, tx, &dbsqlc.ListDevicesElsewhereParams{Ids: p.Ids, HostID: h.ID, LostAfter: berth.HostLostAfter})
@@ -94,6 +95,7 @@ func (s *Store) touchDevices(ctx context.Context, hostID string, devices []berth
 	p := &dbsqlc.TouchDevicesParams{HostID: hostID}
 	for _, d := range devices {
 		p.Ids, p.FreeBytes, p.Problems = append(p.Ids, d.ID), append(p.FreeBytes, d.FreeBytes), append(p.Problems, d.Problem)
+		p.MpsProblems = append(p.MpsProblems, d.MPSProblem)
 	}
 
 	return translate(s.q.TouchDevices(ctx, s.pool, p), "touching the devices of host "+hostID)

@@ -11,7 +11,7 @@ import (
 )
 
 const listDevices = `-- name: ListDevices :many
-SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, d.mps_contexts, l.attempts, l.exclusive
+SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, d.mps_contexts, d.mps_problem, l.attempts, l.exclusive
 FROM devices d, LATERAL (
     SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive
     FROM leases WHERE device_id = d.id AND state <> 'released') l
@@ -35,6 +35,7 @@ type ListDevicesRow struct {
 	Problem          string
 	LostAt           *time.Time
 	MpsContexts      int32
+	MpsProblem       string
 	Attempts         int32
 	Exclusive        bool
 }
@@ -65,6 +66,7 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX, grace time.Duration)
 			&i.Problem,
 			&i.LostAt,
 			&i.MpsContexts,
+			&i.MpsProblem,
 			&i.Attempts,
 			&i.Exclusive,
 		); err != nil {
@@ -131,9 +133,9 @@ func (q *Queries) LoseDevices(ctx context.Context, db DBTX, hostID string, ids [
 }
 
 const registerDevices = `-- name: RegisterDevices :exec
-INSERT INTO devices AS d (id, host_id, model, profile, mode, memory_bytes, headroom_bytes, free_bytes, max_contexts, mps_contexts, max_attempts, problem)
+INSERT INTO devices AS d (id, host_id, model, profile, mode, memory_bytes, headroom_bytes, free_bytes, max_contexts, mps_contexts, max_attempts, problem, mps_problem)
 SELECT unnest($1::text[]), $2::uuid, unnest($3::text[]), unnest($4::text[]), unnest($5::text[]), unnest($6::bigint[]),
-    unnest($7::bigint[]), unnest($8::bigint[]), unnest($9::integer[]), unnest($10::integer[]), unnest($11::integer[]), unnest($12::text[])
+    unnest($7::bigint[]), unnest($8::bigint[]), unnest($9::integer[]), unnest($10::integer[]), unnest($11::integer[]), unnest($12::text[]), unnest($13::text[])
 ON CONFLICT (id) DO UPDATE SET
     host_id = excluded.host_id,
     model = excluded.model,
@@ -146,6 +148,7 @@ ON CONFLICT (id) DO UPDATE SET
     mps_contexts = excluded.mps_contexts,
     max_attempts = excluded.max_attempts,
     problem = excluded.problem,
+    mps_problem = excluded.mps_problem,
     lost_at = NULL
 `
 
@@ -162,6 +165,7 @@ type RegisterDevicesParams struct {
 	MpsContexts   []int32
 	MaxAttempts   []int32
 	Problems      []string
+	MpsProblems   []string
 }
 
 // What a worker found. The capacity of a device never falls below what is booked on it, and clients of MPS that are there stay such:
@@ -180,21 +184,24 @@ func (q *Queries) RegisterDevices(ctx context.Context, db DBTX, arg *RegisterDev
 		arg.MpsContexts,
 		arg.MaxAttempts,
 		arg.Problems,
+		arg.MpsProblems,
 	)
 	return err
 }
 
 const touchDevices = `-- name: TouchDevices :exec
-UPDATE devices d SET free_bytes = u.free_bytes, problem = u.problem
-FROM (SELECT unnest($2::text[]) AS id, unnest($3::bigint[]) AS free_bytes, unnest($4::text[]) AS problem) u
+UPDATE devices d SET free_bytes = u.free_bytes, problem = u.problem, mps_problem = u.mps_problem
+FROM (SELECT unnest($2::text[]) AS id, unnest($3::bigint[]) AS free_bytes, unnest($4::text[]) AS problem,
+    unnest($5::text[]) AS mps_problem) u
 WHERE d.id = u.id AND d.host_id = $1
 `
 
 type TouchDevicesParams struct {
-	HostID    string
-	Ids       []string
-	FreeBytes []int64
-	Problems  []string
+	HostID      string
+	Ids         []string
+	FreeBytes   []int64
+	Problems    []string
+	MpsProblems []string
 }
 
 func (q *Queries) TouchDevices(ctx context.Context, db DBTX, arg *TouchDevicesParams) error {
@@ -203,6 +210,7 @@ func (q *Queries) TouchDevices(ctx context.Context, db DBTX, arg *TouchDevicesPa
 		arg.Ids,
 		arg.FreeBytes,
 		arg.Problems,
+		arg.MpsProblems,
 	)
 	return err
 }

@@ -100,6 +100,7 @@ type Device struct {
 	Problem          string
 	LostAt           *time.Time
 	MpsContexts      int32
+	MpsProblem       string
 }
 
 type DeviceFootprint struct {

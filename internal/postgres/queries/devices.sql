@@ -19,9 +19,9 @@ ORDER BY d.id;
 -- name: RegisterDevices :exec
 -- What a worker found. The capacity of a device never falls below what is booked on it, and clients of MPS that are there stay such:
 -- no others join them. A device for one attempt at a time is limited to one, whatever its mode.
-INSERT INTO devices AS d (id, host_id, model, profile, mode, memory_bytes, headroom_bytes, free_bytes, max_contexts, mps_contexts, max_attempts, problem)
+INSERT INTO devices AS d (id, host_id, model, profile, mode, memory_bytes, headroom_bytes, free_bytes, max_contexts, mps_contexts, max_attempts, problem, mps_problem)
 SELECT unnest(@ids::text[]), @host_id::uuid, unnest(@models::text[]), unnest(@profiles::text[]), unnest(@modes::text[]), unnest(@memory_bytes::bigint[]),
-    unnest(@headroom_bytes::bigint[]), unnest(@free_bytes::bigint[]), unnest(@max_contexts::integer[]), unnest(@mps_contexts::integer[]), unnest(@max_attempts::integer[]), unnest(@problems::text[])
+    unnest(@headroom_bytes::bigint[]), unnest(@free_bytes::bigint[]), unnest(@max_contexts::integer[]), unnest(@mps_contexts::integer[]), unnest(@max_attempts::integer[]), unnest(@problems::text[]), unnest(@mps_problems::text[])
 ON CONFLICT (id) DO UPDATE SET
     host_id = excluded.host_id,
     model = excluded.model,
@@ -34,6 +34,7 @@ ON CONFLICT (id) DO UPDATE SET
     mps_contexts = excluded.mps_contexts,
     max_attempts = excluded.max_attempts,
     problem = excluded.problem,
+    mps_problem = excluded.mps_problem,
     lost_at = NULL;
 
 -- name: LoseDevices :exec
@@ -41,6 +42,7 @@ ON CONFLICT (id) DO UPDATE SET
 UPDATE devices SET lost_at = coalesce(lost_at, now()) WHERE host_id = @host_id AND id <> ALL (@ids::text[]);
 
 -- name: TouchDevices :exec
-UPDATE devices d SET free_bytes = u.free_bytes, problem = u.problem
-FROM (SELECT unnest(@ids::text[]) AS id, unnest(@free_bytes::bigint[]) AS free_bytes, unnest(@problems::text[]) AS problem) u
+UPDATE devices d SET free_bytes = u.free_bytes, problem = u.problem, mps_problem = u.mps_problem
+FROM (SELECT unnest(@ids::text[]) AS id, unnest(@free_bytes::bigint[]) AS free_bytes, unnest(@problems::text[]) AS problem,
+    unnest(@mps_problems::text[]) AS mps_problem) u
 WHERE d.id = u.id AND d.host_id = @host_id;
