@@ -15,6 +15,8 @@ type Demand struct {
 	Exclusive   bool  `json:"exclusive,omitempty"`    // alone on its host
 
 	ExclusiveDevice bool `json:"exclusive_device,omitempty"` // alone on its GPU
+
+	DeviceActivity int64 `json:"device_activity,omitempty"` // DeviceActivity.Busiest of its shape; 0 = not known
 }
 
 // Demands is what an attempt needs, by the class of device that it runs on. It
@@ -53,6 +55,7 @@ const (
 	DimensionDevice      Dimension = "device" // no GPU there
 	DimensionDeviceBytes Dimension = "device_memory"
 	DimensionContexts    Dimension = "contexts"
+	DimensionActivity    Dimension = "device_activity"
 	DimensionExclusive   Dimension = "exclusive"
 	DimensionSweep       Dimension = "sweep" // paused, or its max_parallel is reached
 	DimensionTrial       Dimension = "trial" // an earlier attempt of it is open, or the ledger refuses the request

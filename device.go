@@ -35,6 +35,7 @@ type Device struct {
 	ContextsReserved int         `json:"contexts_reserved"`
 	MaxAttempts      int         `json:"max_attempts"`          // at once; 0 = no limit
 	Attempts         int         `json:"attempts"`              // unreleased leases
+	ActivityReserved int64       `json:"activity_reserved"`     // thousandths: what its attempts were measured to use, added up
 	Exclusive        bool        `json:"exclusive"`             // one of the attempts wants the device for itself
 	Problem          string      `json:"problem,omitempty"`     // why it takes no attempts, in plain words; empty = it takes them
 	MPSProblem       string      `json:"mps_problem,omitempty"` // why it takes no clients of MPS, though it has a daemon; empty = it takes them

@@ -27,6 +27,7 @@ type Footprint struct {
 	DevicePeakBytes  int64           `json:"device_peak_bytes,omitempty"`
 	DeviceFloorBytes int64           `json:"device_floor_bytes,omitempty"` // MemoryFloorBytes of the GPU's memory
 	DevicePassed     int             `json:"device_passed,omitempty"`      // FloorPassed of DeviceFloorBytes
+	DeviceActivity   DeviceActivity  `json:"device_activity,omitzero"`     // mean, while an attempt holds memory of its GPU
 	CPUMilli         int64           `json:"cpu_milli"`                    // mean cores used, in thousandths; 0 = never measured with cores to spare
 	Duration         Duration        `json:"duration"`                     // mean wall time of a whole attempt
 	MeasuredAt       time.Time       `json:"measured_at"`
@@ -69,6 +70,12 @@ type Usage struct {
 	// The same of its GPU.
 	DeviceUnseen    Duration  `json:"device_unseen,omitempty"`
 	DeviceSeenUntil time.Time `json:"device_seen_until,omitzero"`
+
+	// DeviceActivity is how busy it kept its GPU, over the time DeviceActive in which
+	// it held memory there and activity was measured.
+	DeviceActivity  DeviceActivity `json:"device_activity,omitzero"`
+	DeviceActive    Duration       `json:"device_active,omitempty"`    // 0 = not measured
+	DeviceContended bool           `json:"device_contended,omitempty"` // others kept the GPU full: it may need more than it got
 }
 
 // DeviceMeasured reports whether the attempt's GPU was read throughout.

@@ -91,7 +91,8 @@ func toAttempt(a berth.Attempt) openapi.Attempt {
 		FailureKind: string(a.Kind), Message: a.Message, ExitCode: a.ExitCode, Value: a.Value,
 		Usage: openapi.Usage{
 			MemoryPeakBytes: a.Usage.MemoryPeakBytes, DevicePeakBytes: a.Usage.DevicePeakBytes,
-			CPUSeconds: seconds(a.Usage.CPU), WallSeconds: seconds(a.Usage.Wall),
+			DeviceActivity: toActivity(a.Usage.DeviceActivity),
+			CPUSeconds:     seconds(a.Usage.CPU), WallSeconds: seconds(a.Usage.Wall),
 			Samples: a.Usage.Samples, CPUContended: a.Usage.CPUContended, OomKills: a.Usage.OOMKills,
 		},
 		PlacedAt: a.PlacedAt, StartedAt: utc(a.StartedAt), FinishedAt: utc(a.FinishedAt),
@@ -122,8 +123,13 @@ func toFootprint(f berth.Footprint) openapi.Footprint {
 	return openapi.Footprint{
 		DeviceClass: string(f.Class), Source: string(f.Source), Samples: f.Samples, MemoryPeakBytes: f.MemoryPeakBytes,
 		MemoryFloorBytes: f.MemoryFloorBytes, DevicePeakBytes: f.DevicePeakBytes, CPUMilli: f.CPUMilli,
+		DeviceActivity:  toActivity(f.DeviceActivity),
 		DurationSeconds: seconds(f.Duration), MeasuredAt: f.MeasuredAt, ReservedBytes: memory.Reserve(f),
 	}
+}
+
+func toActivity(a berth.DeviceActivity) openapi.DeviceActivity {
+	return openapi.DeviceActivity{SmMilli: a.SMMilli, DramMilli: a.DRAMMilli, TensorMilli: a.TensorMilli}
 }
 
 func toHost(h berth.Host) openapi.Host {
@@ -141,7 +147,7 @@ func toHost(h berth.Host) openapi.Host {
 		out.Devices = append(out.Devices, openapi.Device{
 			ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Class: string(d.Class()), Mode: openapi.DeviceMode(d.Mode),
 			MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
-			MaxContexts: d.MaxContexts, MPSContexts: d.MPSContexts, ContextsReserved: d.ContextsReserved, MaxAttempts: d.MaxAttempts, Attempts: d.Attempts,
+			MaxContexts: d.MaxContexts, MPSContexts: d.MPSContexts, ContextsReserved: d.ContextsReserved, ActivityReserved: d.ActivityReserved, MaxAttempts: d.MaxAttempts, Attempts: d.Attempts,
 			Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MPSProblem,
 		})
 	}

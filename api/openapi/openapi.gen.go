@@ -317,6 +317,9 @@ type Demand struct {
 
 // Device A GPU, or a part of one that MIG made a GPU of its own
 type Device struct {
+	// ActivityReserved Thousandths: how busy its attempts were measured to keep such a GPU, added up
+	ActivityReserved int64 `json:"activity_reserved,omitempty"`
+
 	// Attempts That hold a reservation
 	Attempts int `json:"attempts"`
 
@@ -365,6 +368,18 @@ type Device struct {
 // DeviceMode How its attempts share it: now, or when it last had some
 type DeviceMode string
 
+// DeviceActivity How busy an attempt keeps its GPU, in the mean over the time in which it holds memory there; thousandths. All 0 = not measured
+type DeviceActivity struct {
+	// DramMilli Of the bandwidth of the GPU's memory
+	DramMilli int64 `json:"dram_milli"`
+
+	// SmMilli Of the time, an SM had work; averaged over the SMs. Far less than nvidia-smi's utilisation
+	SmMilli int64 `json:"sm_milli"`
+
+	// TensorMilli Of the time, a tensor core was in use
+	TensorMilli int64 `json:"tensor_milli"`
+}
+
 // Event defines model for Event.
 type Event struct {
 	CreatedAt time.Time `json:"created_at"`
@@ -385,6 +400,9 @@ type Event struct {
 type Footprint struct {
 	// CPUMilli Mean cores used, in thousandths; 0 = not known, because the machine was crowded
 	CPUMilli int64 `json:"cpu_milli"`
+
+	// DeviceActivity How busy an attempt keeps its GPU, in the mean over the time in which it holds memory there; thousandths. All 0 = not measured
+	DeviceActivity DeviceActivity `json:"device_activity"`
 
 	// DeviceClass cpu, or a GPU's model, its MIG profile, and (MPS) where attempts share it so
 	DeviceClass string `json:"device_class"`
@@ -1027,9 +1045,12 @@ type TrialState string
 // Usage What was measured
 type Usage struct {
 	// CPUContended The machine had no cores to spare, so cpu_seconds may be less than needed
-	CPUContended    bool    `json:"cpu_contended,omitempty"`
-	CPUSeconds      float64 `json:"cpu_seconds"`
-	DevicePeakBytes int64   `json:"device_peak_bytes,omitempty"`
+	CPUContended bool    `json:"cpu_contended,omitempty"`
+	CPUSeconds   float64 `json:"cpu_seconds"`
+
+	// DeviceActivity How busy an attempt keeps its GPU, in the mean over the time in which it holds memory there; thousandths. All 0 = not measured
+	DeviceActivity  DeviceActivity `json:"device_activity"`
+	DevicePeakBytes int64          `json:"device_peak_bytes,omitempty"`
 
 	// MemoryPeakBytes 0 = not measured
 	MemoryPeakBytes int64 `json:"memory_peak_bytes"`

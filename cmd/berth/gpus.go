@@ -279,7 +279,20 @@ func (g *gpus) read(ctx context.Context, c berth.Container, deviceID string) (ru
 
 	use, err := g.meter.Container(ctx, c.ID, deviceID)
 
-	return runtrial.DeviceReading{UsedBytes: use.Bytes, FreeBytes: use.FreeBytes, Unshared: use.Clients < use.Processes}, err
+	return runtrial.DeviceReading{
+		UsedBytes: use.Bytes, FreeBytes: use.FreeBytes, Unshared: use.Clients < use.Processes, Activity: g.activity(ctx, deviceID),
+	}, err
+}
+
+// activity is how busy a GPU was of late; zero when its driver does not say. What
+// nvidia-smi calls utilisation does not tell how full a GPU is (gpu.Activity).
+func (g *gpus) activity(ctx context.Context, id string) runtrial.GPUActivity {
+	a, err := g.meter.Activity(ctx, id)
+	if err != nil || !a.SMActivity.Known {
+		return runtrial.GPUActivity{}
+	}
+
+	return runtrial.GPUActivity{At: a.To, SM: a.SMActivity.Value, DRAM: a.DRAMBandwidth.Value, Tensor: a.Tensor.Value}
 }
 
 // eventPause keeps a driver that refuses to wait for events from being asked at once again.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/gpu"
 	"github.com/berthml/berth/internal/mps"
+	"github.com/berthml/berth/internal/runtrial"
 )
 
 func TestChoose(t *testing.T) {
@@ -44,14 +46,17 @@ func TestChoose(t *testing.T) {
 type card struct {
 	gpu.Driver
 
-	free   int64
-	err    error
-	events chan gpu.Event
+	free     int64
+	activity gpu.Activity
+	err      error
+	events   chan gpu.Event
 }
 
 func (c *card) Read(context.Context, string) (gpu.Reading, error) {
 	return gpu.Reading{TotalBytes: 1000, FreeBytes: c.free, ProcessesKnown: true}, c.err
 }
+
+func (c *card) Activity(context.Context, string) (gpu.Activity, error) { return c.activity, c.err }
 
 func (c *card) WaitEvent(ctx context.Context) (gpu.Event, error) {
 	select {
@@ -86,6 +91,23 @@ func TestGPUs_Free(t *testing.T) {
 	lost := handsOut(&card{err: gpu.ErrLost}, "GPU-a")
 	require.Contains(t, lost.free(t.Context(), nil)[0].Problem, "lost")
 	require.NotEmpty(t, lost.problem("GPU-a"), "that is for good")
+}
+
+// Where the driver does not measure its SMs, nothing is said of a GPU's activity:
+// nvidia-smi's utilisation says how often a GPU works, not how full it is.
+func TestGPUs_Activity(t *testing.T) {
+	t.Parallel()
+
+	c := &card{activity: gpu.Activity{
+		From: time.Unix(1, 0), To: time.Unix(2, 0), SMActivity: gpu.Of(0.07), DRAMBandwidth: gpu.Of(0.05), Tensor: gpu.Of(0.01), Utilisation: gpu.Of(0.97),
+	}}
+	require.Equal(t, runtrial.GPUActivity{At: time.Unix(2, 0), SM: 0.07, DRAM: 0.05, Tensor: 0.01}, handsOut(c, "GPU-a").activity(t.Context(), "GPU-a"))
+
+	c = &card{activity: gpu.Activity{To: time.Unix(2, 0), Utilisation: gpu.Of(0.97)}}
+	require.Zero(t, handsOut(c, "GPU-a").activity(t.Context(), "GPU-a"))
+
+	c = &card{err: gpu.ErrUnsupported}
+	require.Zero(t, handsOut(c, "GPU-a").activity(t.Context(), "GPU-a"))
 }
 
 // A fault of a card takes it out of service, one of a program does not.

@@ -158,14 +158,14 @@ func (o *options) listDevicesCommand() *cobra.Command {
 		}
 
 		devices := []client.Device{}
-		t := table{header: []string{"device", "host", "model", "state", "sharing", "attempts", "reserved", "others leave", "contexts"}}
+		t := table{header: []string{"device", "host", "model", "state", "sharing", "attempts", "reserved", "others leave", "contexts", "busy"}}
 
 		for _, h := range hosts.Data {
 			for _, d := range h.Devices {
 				devices = append(devices, d)
 				t.add(d.ID, h.Name, strings.TrimSpace(d.Model+" "+d.Profile), deviceState(d), deviceSharing(d), strconv.Itoa(d.Attempts),
 					berth.BytesText(d.ReservedBytes)+" of "+bytesText(d.MemoryBytes-d.HeadroomBytes), bytesText(d.FreeBytes),
-					fmt.Sprintf("%d of %d", d.ContextsReserved, contextLimit(d)))
+					fmt.Sprintf("%d of %d", d.ContextsReserved, contextLimit(d)), milliText(d.ActivityReserved))
 			}
 		}
 

@@ -101,11 +101,23 @@ func (o *options) addFootprint(t *table, f client.Footprint) {
 		t.add("gpu peak", bytesText(f.DevicePeakBytes))
 	}
 
+	if a := f.DeviceActivity; a != (client.DeviceActivity{}) {
+		t.add("gpu busy", activityText(a))
+	}
+
 	t.add("reserves", bytesText(f.ReservedBytes))
 	t.add("cores used", coresUsed(f.CPUMilli))
 	t.add("takes", span(seconds(f.DurationSeconds)))
 	t.add("measured", fmt.Sprintf("%s, %s, %s", plural(f.Samples, "run", "runs"), f.Source, o.ago(f.MeasuredAt)))
 }
+
+// activityText is how busy a program keeps a GPU.
+func activityText(a client.DeviceActivity) string {
+	return fmt.Sprintf("%s of its SMs, %s of its memory's bandwidth, %s of its tensor cores", milliText(a.SmMilli), milliText(a.DramMilli), milliText(a.TensorMilli))
+}
+
+// milliText is thousandths as a percentage.
+func milliText(milli int64) string { return strconv.FormatFloat(float64(milli)/10, 'f', -1, 64) + " %" }
 
 func (o *options) forgetProbeCommand() *cobra.Command {
 	return o.completeProbe(o.verb("forget SHAPE", "Forget what was measured, so that the shape is probed anew", cobra.ExactArgs(1),

@@ -53,7 +53,7 @@ func (l *Ledger) touchDevices(hostID string, devices []berth.DeviceFree) {
 
 // booked is a device with what its leases hold.
 func (l *Ledger) booked(d berth.Device) berth.Device {
-	d.ReservedBytes, d.ContextsReserved, d.Attempts, d.Exclusive = 0, 0, 0, false
+	d.ReservedBytes, d.ContextsReserved, d.Attempts, d.ActivityReserved, d.Exclusive = 0, 0, 0, 0, false
 
 	for _, lease := range l.leases {
 		if lease.DeviceID != d.ID || lease.State == berth.LeaseReleased {
@@ -63,6 +63,7 @@ func (l *Ledger) booked(d berth.Device) berth.Device {
 		d.ReservedBytes += lease.Demand.DeviceBytes
 		d.ContextsReserved += max(lease.Demand.Contexts, 1)
 		d.Attempts++
+		d.ActivityReserved += lease.Demand.DeviceActivity
 		d.Exclusive = d.Exclusive || lease.Demand.ExclusiveDevice
 	}
 

@@ -14,6 +14,10 @@ import (
 // answered by one or two questions to the driver.
 const freshFor = 100 * time.Millisecond
 
+// activityFor is how long an activity of a card holds. Each measurement costs the
+// driver about as much as ten readings of memory, and a mean needs no more.
+const activityFor = time.Second
+
 // Meter says what containers hold of cards. It is safe for concurrent use.
 type Meter struct {
 	driver Driver
@@ -30,6 +34,10 @@ type cardMeter struct {
 	err        error
 	at         time.Time      // of the last question
 	containers map[int]string // of the reading's processes by PID; empty = in none
+
+	activity    Activity
+	activityErr error
+	activityAt  time.Time // of the last question
 }
 
 // NewMeter returns a meter of a driver's cards.
@@ -108,21 +116,33 @@ func (m *Meter) FreeBeside(ctx context.Context, uuid string, reserved map[string
 	return free, err
 }
 
+// Activity returns how busy a card was in about the last second. Errors: those of
+// Driver.
+func (m *Meter) Activity(ctx context.Context, uuid string) (Activity, error) {
+	card := m.card(uuid)
+
+	card.mu.Lock()
+	defer card.mu.Unlock()
+
+	if time.Since(card.activityAt) > activityFor {
+		activity, err := m.driver.Activity(ctx, uuid)
+		if ctx.Err() != nil {
+			return Activity{}, ctx.Err() // says nothing about the card
+		}
+
+		card.activity, card.activityErr, card.activityAt = activity, err, time.Now()
+	}
+
+	return card.activity, card.activityErr
+}
+
 func unknownUse(uuid string) error {
 	return berth.Errorf(berth.KindInvalid, "GPU %s: the driver does not say what each process holds: %w", uuid, ErrUnsupported)
 }
 
 // read passes on a fresh reading of a card, with the containers of its processes.
 func (m *Meter) read(ctx context.Context, uuid string, take func(Reading, map[int]string) error) error {
-	m.mu.Lock()
-
-	card := m.cards[uuid]
-	if card == nil {
-		card = &cardMeter{}
-		m.cards[uuid] = card
-	}
-
-	m.mu.Unlock()
+	card := m.card(uuid)
 
 	card.mu.Lock()
 	defer card.mu.Unlock()
@@ -142,6 +162,17 @@ func (m *Meter) read(ctx context.Context, uuid string, take func(Reading, map[in
 	}
 
 	return take(card.reading, card.containers)
+}
+
+func (m *Meter) card(uuid string) *cardMeter {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if m.cards[uuid] == nil {
+		m.cards[uuid] = &cardMeter{}
+	}
+
+	return m.cards[uuid]
 }
 
 // follow looks up the containers of processes that are new. A PID that was not in

@@ -19,6 +19,15 @@ type cards struct {
 	reading Reading
 	err     error
 	asked   int
+
+	activity Activity
+	measured int
+}
+
+func (c *cards) Activity(context.Context, string) (Activity, error) {
+	c.measured++
+
+	return c.activity, c.err
 }
 
 func (c *cards) Read(context.Context, string) (Reading, error) {
@@ -129,5 +138,30 @@ func TestMeter_Errors(t *testing.T) {
 
 		_, err = m.Container(t.Context(), id("a"), "GPU-1")
 		require.ErrorIs(t, err, ErrUnsupported, "processes are not listed here")
+	})
+}
+
+// Activity is measured once a second, however many attempts ask.
+func TestMeter_Activity(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		driver := &cards{activity: Activity{SMActivity: Of(0.3)}}
+		m := NewMeter(driver, nil)
+
+		for second := range 3 {
+			for range 24 {
+				a, err := m.Activity(t.Context(), "GPU-1")
+				require.NoError(t, err)
+				require.Equal(t, driver.activity, a)
+			}
+
+			require.Equal(t, second+1, driver.measured)
+			time.Sleep(activityFor + time.Millisecond)
+		}
+
+		driver.err = ErrUnsupported
+		_, err := m.Activity(t.Context(), "GPU-1")
+		require.ErrorIs(t, err, ErrUnsupported)
 	})
 }

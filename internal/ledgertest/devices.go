@@ -87,12 +87,13 @@ func testDevices(t *testing.T, b *bench) {
 	require.Equal(t, berth.KindExhausted, berth.KindOf(err), "%v", err)
 
 	there[second.AttemptID] = berth.Placement{HostID: b.host.ID, DeviceID: two, Class: "NVIDIA H200 1g.18gb", Demand: berth.Demand{
-		MemoryBytes: gib, CPUMilli: 500, DeviceBytes: 3 * gib, Contexts: 2, ExclusiveDevice: true,
+		MemoryBytes: gib, CPUMilli: 500, DeviceBytes: 3 * gib, Contexts: 2, ExclusiveDevice: true, DeviceActivity: 640,
 	}}
 	_, err = b.Place(ctx, there)
 	require.NoError(t, err)
 	require.True(t, named(two).Exclusive)
 	require.Equal(t, 2, named(two).ContextsReserved)
+	require.Equal(t, int64(640), named(two).ActivityReserved)
 
 	require.NoError(t, b.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib, Devices: []berth.DeviceFree{
 		{ID: one, FreeBytes: 5 * gib}, {ID: two, FreeBytes: 7 * gib, Problem: "it fell off the bus", MPSProblem: "its daemon is gone"}, {ID: "of another", Problem: "no"},

@@ -422,3 +422,34 @@ func drawSeen() *rapid.Generator[seen] {
 		}
 	})
 }
+
+// A shape's activity is the mean of its runs. On a GPU that others kept full it got
+// less than it needs, and in a moment nothing is learnt.
+func TestObserve_Activity(t *testing.T) {
+	t.Parallel()
+
+	var f *berth.Footprint
+
+	run := func(sm, dram int64, active time.Duration, contended bool) berth.DeviceActivity {
+		t.Helper()
+
+		next, ok := memory.Observe(f, "s", berth.FootprintFull, berth.FailureOK, berth.Usage{
+			Samples: 9, MemoryPeakBytes: gib, DevicePeakBytes: gib, DeviceSamples: 9, Wall: berth.Duration(time.Minute),
+			DeviceActivity: berth.DeviceActivity{SMMilli: sm, DRAMMilli: dram}, DeviceActive: berth.Duration(active), DeviceContended: contended,
+		}, berth.Demand{DeviceBytes: 2 * gib})
+		require.True(t, ok)
+
+		f = &next
+
+		return f.DeviceActivity
+	}
+
+	require.Zero(t, run(900, 0, time.Second, false))
+	require.Equal(t, berth.DeviceActivity{SMMilli: 200, DRAMMilli: 40}, run(200, 40, time.Minute, true), "at least that")
+	require.Equal(t, berth.DeviceActivity{SMMilli: 200, DRAMMilli: 40}, run(100, 20, time.Minute, true))
+	require.Equal(t, berth.DeviceActivity{SMMilli: 400, DRAMMilli: 40}, run(1000, 40, time.Minute, false), "a quarter of the way")
+
+	demands, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceGPU}}, berth.Footprints{big: *f}, []berth.Host{gpuHost(card(big, 80))})
+	require.True(t, ok)
+	require.Equal(t, int64(400), demands[big].DeviceActivity)
+}

@@ -53,6 +53,7 @@ func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, k
 		}
 
 		f.CPUMilli = cpuNeed(f.CPUMilli, u)
+		f.DeviceActivity = activityOf(f.DeviceActivity, u)
 		f.Duration = duration(f, source, u.Wall)
 		f.Samples++
 		f.Source = better(f.Source, source)
@@ -161,4 +162,38 @@ func cores(u berth.Usage) int64 {
 	}
 
 	return int64(u.CPU) * 1000 / int64(u.Wall)
+}
+
+const (
+	// leastActive is how long activity must be measured before it says something:
+	// the first second or two is the start of the program's GPU libraries.
+	leastActive = berth.Duration(5 * time.Second)
+	// activityWeight is the weight of the newest run in the mean, so that a mean of
+	// runs on crowded GPUs is forgotten after a few.
+	activityWeight = 4
+)
+
+// activityOf is how busy a shape keeps its GPU, after one more run. On a GPU that
+// others kept full it got less than it needs: that is a lower bound.
+func activityOf(known berth.DeviceActivity, u berth.Usage) berth.DeviceActivity {
+	if u.DeviceActive < leastActive {
+		return known
+	}
+
+	merge := func(known, recent int64) int64 {
+		switch {
+		case u.DeviceContended:
+			return max(known, recent)
+		case known == 0:
+			return recent
+		default:
+			return known + (recent-known)/activityWeight
+		}
+	}
+
+	return berth.DeviceActivity{
+		SMMilli:     merge(known.SMMilli, u.DeviceActivity.SMMilli),
+		DRAMMilli:   merge(known.DRAMMilli, u.DeviceActivity.DRAMMilli),
+		TensorMilli: merge(known.TensorMilli, u.DeviceActivity.TensorMilli),
+	}
 }

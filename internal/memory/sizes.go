@@ -153,6 +153,10 @@ func sizeOn(a Ask, class berth.DeviceClass, f *berth.Footprint, recent []berth.H
 		d.CPUMilli = besideGPU(d.CPUMilli)
 	}
 
+	if f != nil {
+		d.DeviceActivity = f.DeviceActivity.Busiest()
+	}
+
 	d.Contexts = 1
 	d.ExclusiveDevice = berth.SharingMode(a.Resources.GPUSharing) == berth.SharingExclusive || a.Apart && class.Mode() == berth.SharingMPS
 

@@ -227,3 +227,48 @@ func TestDecide_OneModeAtATime(t *testing.T) {
 	require.Equal(t, []string{"host host-a, GPU GPU-a-0: its MPS daemon does not run: no permission"}, explained(got), "it waits for it")
 	require.Equal(t, []berth.DeviceClass{model, ""}, placed(either, mps))
 }
+
+// What keeps a GPU full alone gets no company there, and joins none: it would gain
+// nothing. Attempts that take little of it may come half as much again.
+func TestDecide_AFullGPUTakesNoCompany(t *testing.T) {
+	t.Parallel()
+
+	h := withDevices(host("a", 128, 64), 2, 80)
+	asks := func(n int, milli int64) (all []packing.Request) {
+		for i := range n {
+			all = append(all, but(onGPU(fmt.Sprintf("%03d", i), 1), func(d *berth.Demand) { d.DeviceActivity = milli }))
+		}
+
+		return all
+	}
+	counts := func(hosts []berth.Host, requests []packing.Request) (placed []int, why string) {
+		on := map[string]int{}
+
+		for _, d := range packing.Decide(hosts, nil, requests) {
+			if d.Placed {
+				on[d.Placement.DeviceID]++
+			} else {
+				why = packing.Explain(d.Rejections(1)[0])
+			}
+		}
+
+		return []int{on["GPU-a-0"], on["GPU-a-1"]}, why
+	}
+
+	placed, why := counts([]berth.Host{h}, asks(4, 930))
+	require.Equal(t, []int{1, 1}, placed, "one each")
+	require.Equal(t, "host host-a, GPU GPU-a-0: keeps a GPU 93 % busy by itself, and 11 % are left there: beside what runs, all would be slower and no more done", why)
+
+	placed, _ = counts([]berth.Host{h}, asks(10, 600))
+	require.Equal(t, []int{2, 2}, placed, "two that take 60 % each gain from each other")
+
+	placed, _ = counts([]berth.Host{h}, asks(100, 100))
+	require.Equal(t, []int{14, 14}, placed)
+
+	placed, _ = counts([]berth.Host{h}, asks(40, 0))
+	require.Equal(t, []int{20, 20}, placed, "nothing is known of them")
+
+	h.Devices[0].Attempts, h.Devices[0].ContextsReserved, h.Devices[0].ActivityReserved = 12, 12, 800
+	placed, _ = counts([]berth.Host{h}, append(asks(1, 930), asks(0, 0)...))
+	require.Equal(t, []int{0, 1}, placed)
+}

@@ -52,6 +52,8 @@ func explainDimension(r berth.Rejection) string {
 		return fmt.Sprintf("needs %s of GPU memory, %s %s", needed(r.Needed), free(r.Free), there)
 	case berth.DimensionContexts:
 		return fmt.Sprintf("needs %d GPU context(s), %d %s", r.Needed, r.Free, there)
+	case berth.DimensionActivity:
+		return fmt.Sprintf("keeps a GPU %s busy by itself, and %s are left there: beside what runs, all would be slower and no more done", percent(r.Needed), percent(r.Free))
 	case berth.DimensionExclusive:
 		return "one of the attempts must be alone there"
 	default:
@@ -64,6 +66,8 @@ func explainDimension(r berth.Rejection) string {
 func needed(bytes int64) string { return berth.BytesText((bytes + mebibyte - 1) / mebibyte * mebibyte) }
 
 func free(bytes int64) string { return berth.BytesText(bytes / mebibyte * mebibyte) }
+
+func percent(milli int64) string { return strconv.FormatInt((milli+5)/10, 10) + " %" }
 
 func cores(milli int64) string {
 	return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64)

@@ -270,7 +270,9 @@ func (s *site) candidate(d *berth.Demand, at *spot) candidate {
 		dev := &s.Devices[at.device]
 		reserved, total := dev.ReservedBytes+d.DeviceBytes, dev.CapacityBytes()
 
-		return candidate{load: share(reserved, total), slack: total - reserved}
+		load := max(share(reserved, total), share(dev.ActivityReserved+d.DeviceActivity, berth.FullActivity))
+
+		return candidate{load: load, slack: total - reserved}
 	}
 
 	memory := s.MemoryReservedBytes + d.MemoryBytes
@@ -309,6 +311,7 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 		dev := &s.Devices[at.device]
 		dev.ReservedBytes += d.DeviceBytes
 		dev.ContextsReserved += contexts(&d)
+		dev.ActivityReserved += d.DeviceActivity
 		dev.Attempts++
 		dev.Mode = at.mode
 		dev.Exclusive = dev.Exclusive || d.ExclusiveDevice

@@ -108,6 +108,7 @@ func drawHost(t *rapid.T, id string) berth.Host {
 		dev.HeadroomBytes = gib / 4 * rapid.Int64Range(0, 2).Draw(t, "device headroom")
 		dev.MaxContexts = rapid.IntRange(0, 4).Draw(t, "max contexts")
 		dev.MPSContexts = rapid.IntRange(0, 4).Draw(t, "MPS contexts")
+		dev.ActivityReserved = rapid.SampledFrom([]int64{0, 0, 400, 1300}).Draw(t, "activity")
 		dev.MPSProblem = rapid.SampledFrom([]string{"", "", "its daemon is gone"}).Draw(t, "MPS problem")
 		dev.ContextsReserved = rapid.IntRange(0, dev.ContextsBy(dev.Mode)).Draw(t, "contexts")
 		dev.Attempts = rapid.IntRange(min(dev.ContextsReserved, 1), dev.ContextsReserved).Draw(t, "device attempts")
@@ -152,6 +153,7 @@ func drawDemands(t *rapid.T) berth.Demands {
 		}
 
 		if class != berth.ClassCPU {
+			d.DeviceActivity = rapid.SampledFrom([]int64{0, 20, 300, 600, 1000}).Draw(t, "needs activity")
 			d.DeviceBytes = gib / 4 * rapid.Int64Range(1, 12).Draw(t, "device bytes")
 			d.Contexts = rapid.IntRange(0, 3).Draw(t, "contexts")
 			d.ExclusiveDevice = rapid.IntRange(0, 4).Draw(t, "device exclusive") == 0
@@ -210,6 +212,9 @@ func book(t require.TestingT, w world, decisions []packing.Decision) []berth.Hos
 		require.False(t, dev.Exclusive)
 		require.False(t, demand.ExclusiveDevice && dev.Attempts > 0)
 
+		require.True(t, dev.Attempts == 0 || dev.ActivityReserved+demand.DeviceActivity <= 1000+(1000-demand.DeviceActivity)/2, "a full GPU takes no company")
+
+		dev.ActivityReserved += demand.DeviceActivity
 		dev.ReservedBytes += demand.DeviceBytes
 		dev.ContextsReserved += max(demand.Contexts, 1)
 		dev.Attempts++
@@ -417,7 +422,7 @@ func requireTruth(t *rapid.T, w world, r berth.Rejection, h berth.Host, request 
 
 		require.True(t, h.Exclusive || dev.Exclusive || exclusive || anyKept)
 	case berth.DimensionMemory, berth.DimensionFreeMemory, berth.DimensionDisk, berth.DimensionCPU, berth.DimensionAttempts,
-		berth.DimensionDevice, berth.DimensionDeviceBytes, berth.DimensionContexts, berth.DimensionSweep:
+		berth.DimensionDevice, berth.DimensionDeviceBytes, berth.DimensionContexts, berth.DimensionActivity, berth.DimensionSweep:
 		require.Greater(t, r.Needed, r.Free)
 		require.GreaterOrEqual(t, r.Free, int64(0))
 	default:
@@ -466,7 +471,7 @@ func empty(h berth.Host) berth.Host {
 
 	for i := range h.Devices {
 		dev := &h.Devices[i]
-		dev.ReservedBytes, dev.ContextsReserved, dev.Attempts, dev.FreeBytes, dev.Exclusive = 0, 0, 0, dev.MemoryBytes, false
+		dev.ReservedBytes, dev.ContextsReserved, dev.Attempts, dev.FreeBytes, dev.Exclusive, dev.ActivityReserved = 0, 0, 0, dev.MemoryBytes, false, 0
 		dev.Problem, dev.MPSProblem = "", ""
 	}
 

@@ -245,6 +245,8 @@ func (s *site) rejectDevice(d *berth.Demand, at *spot, broken rule, r *berth.Rej
 		r.Dimension, r.Needed, r.Free = berth.DimensionDeviceBytes, d.DeviceBytes, dev.CapacityBytes()-dev.ReservedBytes
 	case breaksDeviceFree:
 		r.Dimension, r.Needed, r.Free = berth.DimensionFreeMemory, d.DeviceBytes, dev.FreeBytes-dev.ReservedBytes
+	case breaksActivity:
+		r.Dimension, r.Needed, r.Free = berth.DimensionActivity, d.DeviceActivity, activityLimit(d)-dev.ActivityReserved
 	default:
 		r.Dimension, r.Needed, r.Free = berth.DimensionContexts, int64(contexts(d)), int64(dev.ContextsBy(at.mode)-dev.ContextsReserved)
 	}

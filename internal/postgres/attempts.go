@@ -67,7 +67,11 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			ID: r.AttemptID, Token: r.Token, ContainerID: r.ContainerID, FailureKind: string(o.Kind), Message: o.Message, Value: o.Value,
 			MemoryPeakBytes: o.Usage.MemoryPeakBytes, DevicePeakBytes: o.Usage.DevicePeakBytes,
 			CpuNs: int64(o.Usage.CPU), WallNs: int64(o.Usage.Wall), Samples: int32Of(o.Usage.Samples), OomKills: int32Of(o.Usage.OOMKills),
-			UnseenNs:   int64(o.Usage.Unseen),
+			UnseenNs:          int64(o.Usage.Unseen),
+			DeviceSmMilli:     milliOf(o.Usage.DeviceActivity.SMMilli),
+			DeviceDramMilli:   milliOf(o.Usage.DeviceActivity.DRAMMilli),
+			DeviceTensorMilli: milliOf(o.Usage.DeviceActivity.TensorMilli),
+
 			FinishedAt: &o.FinishedAt,
 		}
 
@@ -217,7 +221,9 @@ func (s *Store) learn(ctx context.Context, tx pgx.Tx, r berth.Result, known bert
 		ShapeKey: cpu.ShapeKey, DeviceClass: string(class), Source: cpu.Source, Samples: cpu.Samples,
 		MemoryPeakBytes: cpu.MemoryPeakBytes, MemoryFloorBytes: cpu.MemoryFloorBytes, FloorPassed: cpu.FloorPassed,
 		DevicePeakBytes: cpu.DevicePeakBytes, DeviceFloorBytes: f.DeviceFloorBytes, DevicePassed: int32Of(f.DevicePassed),
-		CpuMilli: cpu.CpuMilli, DurationNs: cpu.DurationNs,
+		DeviceSmMilli: milliOf(f.DeviceActivity.SMMilli), DeviceDramMilli: milliOf(f.DeviceActivity.DRAMMilli),
+		DeviceTensorMilli: milliOf(f.DeviceActivity.TensorMilli),
+		CpuMilli:          cpu.CpuMilli, DurationNs: cpu.DurationNs,
 	})
 }
 

@@ -83,6 +83,7 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 			Samples:         int(row.Samples),
 			OOMKills:        int(row.OomKills),
 			Unseen:          berth.Duration(row.UnseenNs),
+			DeviceActivity:  toActivity(row.DeviceSmMilli, row.DeviceDramMilli, row.DeviceTensorMilli),
 		},
 		PlacedAt:   row.PlacedAt.UTC(),
 		StartedAt:  row.StartedAt,
@@ -100,6 +101,10 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 	return a
 }
 
+func toActivity(sm, dram, tensor int32) berth.DeviceActivity {
+	return berth.DeviceActivity{SMMilli: int64(sm), DRAMMilli: int64(dram), TensorMilli: int64(tensor)}
+}
+
 func toFootprint(row dbsqlc.ClassFootprint) berth.Footprint {
 	return berth.Footprint{
 		ShapeKey:         row.ShapeKey,
@@ -112,6 +117,7 @@ func toFootprint(row dbsqlc.ClassFootprint) berth.Footprint {
 		DevicePeakBytes:  row.DevicePeakBytes,
 		DeviceFloorBytes: row.DeviceFloorBytes,
 		DevicePassed:     int(row.DevicePassed),
+		DeviceActivity:   toActivity(row.DeviceSmMilli, row.DeviceDramMilli, row.DeviceTensorMilli),
 		CPUMilli:         row.CpuMilli,
 		Duration:         berth.Duration(row.DurationNs),
 		MeasuredAt:       row.MeasuredAt.UTC(),
@@ -249,6 +255,9 @@ func refOrNil(s string) *string {
 
 	return &s
 }
+
+// milliOf is an activity as the database keeps it.
+func milliOf(milli int64) int32 { return int32(min(max(milli, 0), berth.FullActivity)) }
 
 func int32Of(n int) int32 { return int32(n) } //nolint:gosec // G115: counts and limits far below 2^31
 

@@ -28,7 +28,7 @@ func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Ho
 			ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Mode: berth.SharingMode(d.Mode),
 			MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
 			MaxContexts: int(d.MaxContexts), MPSContexts: int(d.MpsContexts), ContextsReserved: int(d.ContextsReserved),
-			MaxAttempts: int(d.MaxAttempts), Attempts: int(d.Attempts), Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MpsProblem,
+			MaxAttempts: int(d.MaxAttempts), Attempts: int(d.Attempts), ActivityReserved: d.Activity, Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MpsProblem,
 		}
 		if d.LostAt != nil {
 			device.Problem = notFound

@@ -101,7 +101,10 @@ func TestFinishAttempt_TeachesItsClass(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, b.store.FinishAttempt(t.Context(), result(onGPU, status.Token, berth.Outcome{
 		Kind: berth.FailureOK, Message: "m", FinishedAt: time.Now(),
-		Usage: berth.Usage{MemoryPeakBytes: 2 * gib, DevicePeakBytes: 910 * mib, Samples: 9, DeviceSamples: 9, Wall: berth.Duration(time.Minute)},
+		Usage: berth.Usage{
+			MemoryPeakBytes: 2 * gib, DevicePeakBytes: 910 * mib, Samples: 9, DeviceSamples: 9, Wall: berth.Duration(time.Minute),
+			DeviceActivity: berth.DeviceActivity{SMMilli: 20, DRAMMilli: 7, TensorMilli: 3}, DeviceActive: berth.Duration(time.Minute),
+		},
 	})))
 
 	known, err := b.store.Footprints(t.Context(), []string{first.ShapeKey})
@@ -111,6 +114,7 @@ func TestFinishAttempt_TeachesItsClass(t *testing.T) {
 	cpu, gpu := known[first.ShapeKey].Of(berth.ClassCPU), known[first.ShapeKey].Of(h200)
 	require.Equal(t, []int64{175 * mib, 0, 1}, []int64{cpu.MemoryPeakBytes, cpu.DevicePeakBytes, int64(cpu.Samples)})
 	require.Equal(t, []int64{2 * gib, 910 * mib, 1}, []int64{gpu.MemoryPeakBytes, gpu.DevicePeakBytes, int64(gpu.Samples)})
+	require.Equal(t, berth.DeviceActivity{SMMilli: 20, DRAMMilli: 7, TensorMilli: 3}, gpu.DeviceActivity)
 	require.Nil(t, known[first.ShapeKey].Of("NVIDIA A30"))
 
 	all, err := b.store.ListFootprints(t.Context(), "", 1)

@@ -260,6 +260,7 @@ func (s *Store) Place(ctx context.Context, decisions map[string]berth.Placement)
 		params.Contexts = append(params.Contexts, int32Of(contexts(p.Demand)))
 		params.Exclusive = append(params.Exclusive, p.Demand.Exclusive)
 		params.ExclusiveDevice = append(params.ExclusiveDevice, p.Demand.ExclusiveDevice)
+		params.DeviceActivity = append(params.DeviceActivity, milliOf(p.Demand.DeviceActivity))
 	}
 
 	var placed []string

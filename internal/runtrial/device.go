@@ -19,6 +19,7 @@ type DeviceReading struct {
 	UsedBytes int64 // of the GPU's memory, by the container's processes
 	FreeBytes int64 // of the whole GPU
 	Unshared  bool  // a process of the container is no client of the GPU's MPS daemon
+	Activity  GPUActivity
 }
 
 // ReadDevice reads the GPU of a running container.
@@ -33,10 +34,14 @@ type deviceWatch struct {
 
 	coverage coverage
 	covered  berth.Usage // Unseen and SeenUntil are those of the GPU
+	activity activityMean
 }
 
 func newDeviceWatch(c coverage, before berth.Usage) *deviceWatch {
-	return &deviceWatch{coverage: c, covered: berth.Usage{Unseen: before.DeviceUnseen, SeenUntil: before.DeviceSeenUntil}}
+	w := &deviceWatch{coverage: c, covered: berth.Usage{Unseen: before.DeviceUnseen, SeenUntil: before.DeviceSeenUntil}}
+	w.activity.resume(before)
+
+	return w
 }
 
 type freeAt struct {
@@ -58,6 +63,14 @@ func (w *deviceWatch) add(reading DeviceReading, at time.Time) {
 	}
 }
 
+// addActivity notes how busy the attempt kept its GPU until a reading.
+func (w *deviceWatch) addActivity(own parts, full bool, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.activity.add(own, full, at)
+}
+
 // into adds what was measured to a usage that an earlier Run may have begun.
 func (w *deviceWatch) into(u *berth.Usage, before berth.Usage) {
 	w.mu.Lock()
@@ -66,6 +79,7 @@ func (w *deviceWatch) into(u *berth.Usage, before berth.Usage) {
 	u.DevicePeakBytes = max(before.DevicePeakBytes, w.peak)
 	u.DeviceSamples = before.DeviceSamples + w.samples
 	u.DeviceUnseen, u.DeviceSeenUntil = w.covered.Unseen, w.covered.SeenUntil
+	w.activity.into(u)
 }
 
 // end closes the account at the exit of the container.
@@ -101,6 +115,8 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 		return nil
 	}
 
+	defer r.activity.leave(id, r.who.Attempt.ID)
+
 	ticker := time.NewTicker(r.config.SampleEvery)
 	defer ticker.Stop()
 
@@ -120,6 +136,7 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 
 		if err == nil {
 			w.add(reading, time.Now())
+			r.apportion(reading, w)
 		}
 
 		if why := r.doubt(reading, err); sound.last(why, time.Now()) {
@@ -133,6 +150,20 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// apportion notes what the attempt causes of its GPU's activity, while it holds
+// something there.
+func (r *run) apportion(reading DeviceReading, w *deviceWatch) {
+	activity, attempt := &r.activity, r.who.Attempt
+
+	switch {
+	case reading.UsedBytes == 0:
+		activity.leave(attempt.DeviceID, attempt.ID)
+	case !reading.Activity.At.IsZero():
+		own, full := activity.divide(attempt.DeviceID, attempt.ID, r.who.Trial.ShapeKey, reading.Activity)
+		w.addActivity(own, full, reading.Activity.At)
 	}
 }
 

@@ -93,6 +93,7 @@ type Executor struct {
 	waiting    sync.Map    // attempt id → token: its image is missing
 
 	outputBytes atomic.Int64 // as measured last
+	activity    apportioner
 
 	mu     sync.Mutex
 	claims map[string]*claim // by attempt: what a Run is at

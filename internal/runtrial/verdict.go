@@ -150,6 +150,9 @@ func most(a, b berth.Usage) berth.Usage {
 		SeenUntil:       later.SeenUntil,
 		DeviceUnseen:    later.DeviceUnseen,
 		DeviceSeenUntil: later.DeviceSeenUntil,
+		DeviceActivity:  later.DeviceActivity,
+		DeviceActive:    later.DeviceActive,
+		DeviceContended: later.DeviceContended,
 	}
 }
 

@@ -11,9 +11,10 @@ import (
 )
 
 const listDevices = `-- name: ListDevices :many
-SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, d.mps_contexts, d.mps_problem, l.attempts, l.exclusive
+SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, d.mps_contexts, d.mps_problem, l.attempts, l.exclusive, l.activity
 FROM devices d, LATERAL (
-    SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive
+    SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive,
+        coalesce(sum(device_activity), 0)::bigint AS activity
     FROM leases WHERE device_id = d.id AND state <> 'released') l
 WHERE d.lost_at IS NULL OR now() - d.lost_at <= $1::interval OR l.attempts > 0
 ORDER BY d.host_id, d.id
@@ -38,6 +39,7 @@ type ListDevicesRow struct {
 	MpsProblem       string
 	Attempts         int32
 	Exclusive        bool
+	Activity         int64
 }
 
 // Those that their workers found, or found until a while ago, and those that still hold something.
@@ -69,6 +71,7 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX, grace time.Duration)
 			&i.MpsProblem,
 			&i.Attempts,
 			&i.Exclusive,
+			&i.Activity,
 		); err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ func (q *Queries) DeleteFootprints(ctx context.Context, db DBTX, shapeKey string
 }
 
 const findFootprints = `-- name: FindFootprints :many
-SELECT f.shape_key, f.device_class, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.floor_passed, f.device_peak_bytes, f.device_floor_bytes, f.device_passed, f.cpu_milli, f.duration_ns, f.measured_at, s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
+SELECT f.shape_key, f.device_class, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.floor_passed, f.device_peak_bytes, f.device_floor_bytes, f.device_passed, f.cpu_milli, f.duration_ns, f.measured_at, f.device_sm_milli, f.device_dram_milli, f.device_tensor_milli, s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
 WHERE f.shape_key IN (
     SELECT DISTINCT k.shape_key FROM class_footprints k
     WHERE k.shape_key LIKE $1::text || '%' ORDER BY k.shape_key LIMIT 2)
@@ -60,6 +60,9 @@ func (q *Queries) FindFootprints(ctx context.Context, db DBTX, prefix string) ([
 			&i.ClassFootprint.CpuMilli,
 			&i.ClassFootprint.DurationNs,
 			&i.ClassFootprint.MeasuredAt,
+			&i.ClassFootprint.DeviceSmMilli,
+			&i.ClassFootprint.DeviceDramMilli,
+			&i.ClassFootprint.DeviceTensorMilli,
 			&i.Shape,
 		); err != nil {
 			return nil, err
@@ -73,7 +76,7 @@ func (q *Queries) FindFootprints(ctx context.Context, db DBTX, prefix string) ([
 }
 
 const footprintsOfShapes = `-- name: FootprintsOfShapes :many
-SELECT shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes, device_floor_bytes, device_passed, cpu_milli, duration_ns, measured_at FROM class_footprints WHERE shape_key = ANY ($1::text[])
+SELECT shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes, device_floor_bytes, device_passed, cpu_milli, duration_ns, measured_at, device_sm_milli, device_dram_milli, device_tensor_milli FROM class_footprints WHERE shape_key = ANY ($1::text[])
 `
 
 func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []string) ([]ClassFootprint, error) {
@@ -99,6 +102,9 @@ func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []s
 			&i.CpuMilli,
 			&i.DurationNs,
 			&i.MeasuredAt,
+			&i.DeviceSmMilli,
+			&i.DeviceDramMilli,
+			&i.DeviceTensorMilli,
 		); err != nil {
 			return nil, err
 		}
@@ -111,7 +117,7 @@ func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []s
 }
 
 const listFootprints = `-- name: ListFootprints :many
-SELECT f.shape_key, f.device_class, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.floor_passed, f.device_peak_bytes, f.device_floor_bytes, f.device_passed, f.cpu_milli, f.duration_ns, f.measured_at, s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
+SELECT f.shape_key, f.device_class, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.floor_passed, f.device_peak_bytes, f.device_floor_bytes, f.device_passed, f.cpu_milli, f.duration_ns, f.measured_at, f.device_sm_milli, f.device_dram_milli, f.device_tensor_milli, s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
 WHERE f.shape_key IN (
     SELECT DISTINCT k.shape_key FROM class_footprints k
     WHERE k.shape_key > $1 ORDER BY k.shape_key LIMIT $2)
@@ -147,6 +153,9 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 			&i.ClassFootprint.CpuMilli,
 			&i.ClassFootprint.DurationNs,
 			&i.ClassFootprint.MeasuredAt,
+			&i.ClassFootprint.DeviceSmMilli,
+			&i.ClassFootprint.DeviceDramMilli,
+			&i.ClassFootprint.DeviceTensorMilli,
 			&i.Shape,
 		); err != nil {
 			return nil, err
@@ -161,29 +170,33 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 
 const upsertDeviceFootprint = `-- name: UpsertDeviceFootprint :exec
 INSERT INTO device_footprints (shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes,
-    device_floor_bytes, device_passed, cpu_milli, duration_ns)
+    device_floor_bytes, device_passed, device_sm_milli, device_dram_milli, device_tensor_milli, cpu_milli, duration_ns)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
-    $9, $10, $11, $12)
+    $9, $10, $11, $12, $13, $14, $15)
 ON CONFLICT (shape_key, device_class) DO UPDATE SET
     source = excluded.source, samples = excluded.samples, memory_peak_bytes = excluded.memory_peak_bytes,
     memory_floor_bytes = excluded.memory_floor_bytes, floor_passed = excluded.floor_passed, device_peak_bytes = excluded.device_peak_bytes,
     device_floor_bytes = excluded.device_floor_bytes, device_passed = excluded.device_passed,
+    device_sm_milli = excluded.device_sm_milli, device_dram_milli = excluded.device_dram_milli, device_tensor_milli = excluded.device_tensor_milli,
     cpu_milli = excluded.cpu_milli, duration_ns = excluded.duration_ns, measured_at = now()
 `
 
 type UpsertDeviceFootprintParams struct {
-	ShapeKey         string
-	DeviceClass      string
-	Source           string
-	Samples          int32
-	MemoryPeakBytes  int64
-	MemoryFloorBytes int64
-	FloorPassed      int32
-	DevicePeakBytes  int64
-	DeviceFloorBytes int64
-	DevicePassed     int32
-	CpuMilli         int64
-	DurationNs       int64
+	ShapeKey          string
+	DeviceClass       string
+	Source            string
+	Samples           int32
+	MemoryPeakBytes   int64
+	MemoryFloorBytes  int64
+	FloorPassed       int32
+	DevicePeakBytes   int64
+	DeviceFloorBytes  int64
+	DevicePassed      int32
+	DeviceSmMilli     int32
+	DeviceDramMilli   int32
+	DeviceTensorMilli int32
+	CpuMilli          int64
+	DurationNs        int64
 }
 
 func (q *Queries) UpsertDeviceFootprint(ctx context.Context, db DBTX, arg *UpsertDeviceFootprintParams) error {
@@ -198,6 +211,9 @@ func (q *Queries) UpsertDeviceFootprint(ctx context.Context, db DBTX, arg *Upser
 		arg.DevicePeakBytes,
 		arg.DeviceFloorBytes,
 		arg.DevicePassed,
+		arg.DeviceSmMilli,
+		arg.DeviceDramMilli,
+		arg.DeviceTensorMilli,
 		arg.CpuMilli,
 		arg.DurationNs,
 	)

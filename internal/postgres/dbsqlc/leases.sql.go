@@ -22,7 +22,7 @@ func (q *Queries) CountSuspectLeases(ctx context.Context, db DBTX) (int32, error
 }
 
 const listHostLeases = `-- name: ListHostLeases :many
-SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
@@ -49,6 +49,7 @@ type ListHostLeasesRow struct {
 	ReleasedAt      *time.Time
 	Proof           string
 	ExclusiveDevice bool
+	DeviceActivity  int32
 	AttemptState    string
 	AttemptToken    int64
 	ContainerID     string
@@ -87,6 +88,7 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 			&i.ReleasedAt,
 			&i.Proof,
 			&i.ExclusiveDevice,
+			&i.DeviceActivity,
 			&i.AttemptState,
 			&i.AttemptToken,
 			&i.ContainerID,
@@ -107,7 +109,7 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 }
 
 const listLeasesOf = `-- name: ListLeasesOf :many
-SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
@@ -134,6 +136,7 @@ type ListLeasesOfRow struct {
 	ReleasedAt      *time.Time
 	Proof           string
 	ExclusiveDevice bool
+	DeviceActivity  int32
 	AttemptState    string
 	AttemptToken    int64
 	ContainerID     string
@@ -172,6 +175,7 @@ func (q *Queries) ListLeasesOf(ctx context.Context, db DBTX, attemptIds []string
 			&i.ReleasedAt,
 			&i.Proof,
 			&i.ExclusiveDevice,
+			&i.DeviceActivity,
 			&i.AttemptState,
 			&i.AttemptToken,
 			&i.ContainerID,
@@ -197,7 +201,7 @@ WITH locked AS (
 ), released AS (
     UPDATE leases l SET state = 'released', released_at = now(), proof = $2
     FROM locked WHERE l.id = locked.id
-    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device
+    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity
 ), host AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
@@ -225,7 +229,7 @@ WITH ended AS (
 ), released AS (
     UPDATE leases l SET state = 'released', released_at = now(), proof = $2
     FROM ended e WHERE l.attempt_id = e.id AND l.state <> 'released'
-    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device
+    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity
 ), host AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,

@@ -56,6 +56,9 @@ type Attempt struct {
 	OutputsRemovedWhy string
 	DeviceClass       string
 	ExclusiveDevice   bool
+	DeviceSmMilli     int32
+	DeviceDramMilli   int32
+	DeviceTensorMilli int32
 }
 
 type AuditLog struct {
@@ -69,19 +72,22 @@ type AuditLog struct {
 }
 
 type ClassFootprint struct {
-	ShapeKey         string
-	DeviceClass      string
-	Source           string
-	Samples          int32
-	MemoryPeakBytes  int64
-	MemoryFloorBytes int64
-	FloorPassed      int32
-	DevicePeakBytes  int64
-	DeviceFloorBytes int64
-	DevicePassed     int32
-	CpuMilli         int64
-	DurationNs       int64
-	MeasuredAt       time.Time
+	ShapeKey          string
+	DeviceClass       string
+	Source            string
+	Samples           int32
+	MemoryPeakBytes   int64
+	MemoryFloorBytes  int64
+	FloorPassed       int32
+	DevicePeakBytes   int64
+	DeviceFloorBytes  int64
+	DevicePassed      int32
+	CpuMilli          int64
+	DurationNs        int64
+	MeasuredAt        time.Time
+	DeviceSmMilli     int32
+	DeviceDramMilli   int32
+	DeviceTensorMilli int32
 }
 
 type Device struct {
@@ -104,19 +110,22 @@ type Device struct {
 }
 
 type DeviceFootprint struct {
-	ShapeKey         string
-	DeviceClass      string
-	Source           string
-	Samples          int32
-	MemoryPeakBytes  int64
-	MemoryFloorBytes int64
-	FloorPassed      int32
-	DevicePeakBytes  int64
-	DeviceFloorBytes int64
-	DevicePassed     int32
-	CpuMilli         int64
-	DurationNs       int64
-	MeasuredAt       time.Time
+	ShapeKey          string
+	DeviceClass       string
+	Source            string
+	Samples           int32
+	MemoryPeakBytes   int64
+	MemoryFloorBytes  int64
+	FloorPassed       int32
+	DevicePeakBytes   int64
+	DeviceFloorBytes  int64
+	DevicePassed      int32
+	CpuMilli          int64
+	DurationNs        int64
+	MeasuredAt        time.Time
+	DeviceSmMilli     int32
+	DeviceDramMilli   int32
+	DeviceTensorMilli int32
 }
 
 type Event struct {
@@ -229,6 +238,7 @@ type Lease struct {
 	ReleasedAt      *time.Time
 	Proof           string
 	ExclusiveDevice bool
+	DeviceActivity  int32
 }
 
 type LogChunk struct {

@@ -27,13 +27,14 @@ ON CONFLICT (shape_key) DO UPDATE SET
 
 -- name: UpsertDeviceFootprint :exec
 INSERT INTO device_footprints (shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes,
-    device_floor_bytes, device_passed, cpu_milli, duration_ns)
+    device_floor_bytes, device_passed, device_sm_milli, device_dram_milli, device_tensor_milli, cpu_milli, duration_ns)
 VALUES (@shape_key, @device_class, @source, @samples, @memory_peak_bytes, @memory_floor_bytes, @floor_passed, @device_peak_bytes,
-    @device_floor_bytes, @device_passed, @cpu_milli, @duration_ns)
+    @device_floor_bytes, @device_passed, @device_sm_milli, @device_dram_milli, @device_tensor_milli, @cpu_milli, @duration_ns)
 ON CONFLICT (shape_key, device_class) DO UPDATE SET
     source = excluded.source, samples = excluded.samples, memory_peak_bytes = excluded.memory_peak_bytes,
     memory_floor_bytes = excluded.memory_floor_bytes, floor_passed = excluded.floor_passed, device_peak_bytes = excluded.device_peak_bytes,
     device_floor_bytes = excluded.device_floor_bytes, device_passed = excluded.device_passed,
+    device_sm_milli = excluded.device_sm_milli, device_dram_milli = excluded.device_dram_milli, device_tensor_milli = excluded.device_tensor_milli,
     cpu_milli = excluded.cpu_milli, duration_ns = excluded.duration_ns, measured_at = now();
 
 -- name: DeleteFootprints :one
