@@ -27,7 +27,7 @@ type Footprint struct {
 	DevicePeakBytes  int64           `json:"device_peak_bytes,omitempty"`
 	DeviceFloorBytes int64           `json:"device_floor_bytes,omitempty"` // MemoryFloorBytes of the GPU's memory
 	DevicePassed     int             `json:"device_passed,omitempty"`      // FloorPassed of DeviceFloorBytes
-	DeviceActivity   DeviceActivity  `json:"device_activity,omitzero"`     // mean, while an attempt holds memory of its GPU
+	DeviceActivity   DeviceActivity  `json:"device_activity,omitzero"`     // mean over an attempt, its start and end included
 	CPUMilli         int64           `json:"cpu_milli"`                    // mean cores used, in thousandths; 0 = never measured with cores to spare
 	Duration         Duration        `json:"duration"`                     // mean wall time of a whole attempt
 	MeasuredAt       time.Time       `json:"measured_at"`
@@ -71,11 +71,27 @@ type Usage struct {
 	DeviceUnseen    Duration  `json:"device_unseen,omitempty"`
 	DeviceSeenUntil time.Time `json:"device_seen_until,omitzero"`
 
-	// DeviceActivity is how busy it kept its GPU, over the time DeviceActive in which
-	// it held memory there and activity was measured.
+	// DeviceActivity is how busy it kept its GPU, in the mean over DeviceActive: the
+	// time in which it held memory there and activity was measured.
 	DeviceActivity  DeviceActivity `json:"device_activity,omitzero"`
 	DeviceActive    Duration       `json:"device_active,omitempty"`    // 0 = not measured
 	DeviceContended bool           `json:"device_contended,omitempty"` // others kept the GPU full: it may need more than it got
+}
+
+// MeanActivity is how busy it kept its GPU in the mean over its whole run: while a
+// program starts and ends, others can use the GPU.
+func (u Usage) MeanActivity() DeviceActivity {
+	part := func(milli int64) int64 {
+		if u.Wall <= u.DeviceActive {
+			return milli
+		}
+
+		return int64(float64(milli) * float64(u.DeviceActive) / float64(u.Wall))
+	}
+
+	return DeviceActivity{
+		SMMilli: part(u.DeviceActivity.SMMilli), DRAMMilli: part(u.DeviceActivity.DRAMMilli), TensorMilli: part(u.DeviceActivity.TensorMilli),
+	}
 }
 
 // DeviceMeasured reports whether the attempt's GPU was read throughout.

@@ -368,7 +368,7 @@ type Device struct {
 // DeviceMode How its attempts share it: now, or when it last had some
 type DeviceMode string
 
-// DeviceActivity How busy an attempt keeps its GPU, in the mean over the time in which it holds memory there; thousandths. All 0 = not measured
+// DeviceActivity How busy an attempt keeps its GPU, in the mean; thousandths. Of an attempt: while it holds memory there. Of a footprint: over the whole run. All 0 = not measured
 type DeviceActivity struct {
 	// DramMilli Of the bandwidth of the GPU's memory
 	DramMilli int64 `json:"dram_milli"`
@@ -401,7 +401,7 @@ type Footprint struct {
 	// CPUMilli Mean cores used, in thousandths; 0 = not known, because the machine was crowded
 	CPUMilli int64 `json:"cpu_milli"`
 
-	// DeviceActivity How busy an attempt keeps its GPU, in the mean over the time in which it holds memory there; thousandths. All 0 = not measured
+	// DeviceActivity How busy an attempt keeps its GPU, in the mean; thousandths. Of an attempt: while it holds memory there. Of a footprint: over the whole run. All 0 = not measured
 	DeviceActivity DeviceActivity `json:"device_activity"`
 
 	// DeviceClass cpu, or a GPU's model, its MIG profile, and (MPS) where attempts share it so
@@ -1048,7 +1048,7 @@ type Usage struct {
 	CPUContended bool    `json:"cpu_contended,omitempty"`
 	CPUSeconds   float64 `json:"cpu_seconds"`
 
-	// DeviceActivity How busy an attempt keeps its GPU, in the mean over the time in which it holds memory there; thousandths. All 0 = not measured
+	// DeviceActivity How busy an attempt keeps its GPU, in the mean; thousandths. Of an attempt: while it holds memory there. Of a footprint: over the whole run. All 0 = not measured
 	DeviceActivity  DeviceActivity `json:"device_activity"`
 	DevicePeakBytes int64          `json:"device_peak_bytes,omitempty"`
 

@@ -16,9 +16,13 @@ const (
 	// spread of one TensorFlow shape over repeated runs stays below 30 MiB
 	// (629-648 MiB, 2 cores, 2026-11-21).
 	hostFloor = 64 * MiB
-	// deviceFloor covers the choice of cuDNN algorithm and lazily loaded
-	// modules (reference measurement, one H200, 2026-11-21).
+	// deviceFloor covers the choice of cuDNN algorithm and lazily loaded modules
+	// where no whole run was measured. Whole runs of a shape differ by 32 MiB at most
+	// (878 and 910 MiB with other data), and within one sweep not at all: 54 of 9
+	// shapes and 72 of another (one H200, 2026-11-21 and 24). wholeFloor is four
+	// times that.
 	deviceFloor = 256 * MiB
+	wholeFloor  = 128 * MiB
 	// enoughSamples is how many measured attempts earn the narrow margin.
 	enoughSamples = 3
 	// probeBytes is what a shape gets while nothing is known of it: twice what
@@ -74,11 +78,17 @@ func ReserveMeasured(f berth.Footprint) int64 {
 // shape reserve who were measured to need so much.
 func mostRaised(need int64) int64 { return max(need*raiseFactor, need+oomStep) }
 
-// ReserveDevice is Reserve for the memory of a GPU, with its larger floor.
+// ReserveDevice is Reserve for the memory of a GPU: at least 128 MiB over the peak
+// of a whole run, and 256 over another's.
 func ReserveDevice(f berth.Footprint) int64 {
+	floor := int64(deviceFloor)
+	if f.Source == berth.FootprintFull {
+		floor = wholeFloor
+	}
+
 	need := int64(0)
 	if f.DevicePeakBytes > 0 {
-		need = roundUp(max(withMargin(f.DevicePeakBytes, f), f.DevicePeakBytes+deviceFloor))
+		need = roundUp(max(withMargin(f.DevicePeakBytes, f), f.DevicePeakBytes+floor))
 	}
 
 	if f.DeviceFloorBytes == 0 {

@@ -165,9 +165,9 @@ func cores(u berth.Usage) int64 {
 }
 
 const (
-	// leastActive is how long activity must be measured before it says something:
-	// the first second or two is the start of the program's GPU libraries.
-	leastActive = berth.Duration(5 * time.Second)
+	// leastActive is how long activity must be measured before it says something: it
+	// is measured once a second.
+	leastActive = berth.Duration(2 * time.Second)
 	// activityWeight is the weight of the newest run in the mean, so that a mean of
 	// runs on crowded GPUs is forgotten after a few.
 	activityWeight = 4
@@ -191,9 +191,11 @@ func activityOf(known berth.DeviceActivity, u berth.Usage) berth.DeviceActivity 
 		}
 	}
 
+	mean := u.MeanActivity()
+
 	return berth.DeviceActivity{
-		SMMilli:     merge(known.SMMilli, u.DeviceActivity.SMMilli),
-		DRAMMilli:   merge(known.DRAMMilli, u.DeviceActivity.DRAMMilli),
-		TensorMilli: merge(known.TensorMilli, u.DeviceActivity.TensorMilli),
+		SMMilli:     merge(known.SMMilli, mean.SMMilli),
+		DRAMMilli:   merge(known.DRAMMilli, mean.DRAMMilli),
+		TensorMilli: merge(known.TensorMilli, mean.TensorMilli),
 	}
 }

@@ -85,7 +85,7 @@ func TestSizes(t *testing.T) {
 		"alone where nothing is measured": {resources: auto, hosts: mixed, want: map[berth.DeviceClass]want{big: {20 * 1024, true}, small: {4 * 1024, true}}},
 		"what was measured, on its class alone": {
 			resources: gpu, hosts: mixed, known: berth.Footprints{big: onGPU(910, 0), berth.ClassCPU: onGPU(0, 0)},
-			want: map[berth.DeviceClass]want{big: {1216, false}, small: {4 * 1024, true}},
+			want: map[berth.DeviceClass]want{big: {1088, false}, small: {4 * 1024, true}},
 		},
 		"10 % of much is more than 256 MiB": {
 			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(10000, 0)},
@@ -101,7 +101,7 @@ func TestSizes(t *testing.T) {
 		},
 		"at most four times what was measured": {
 			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(910, 9000)},
-			want: map[berth.DeviceClass]want{big: {4 * 1216, false}},
+			want: map[berth.DeviceClass]want{big: {4 * 1088, false}},
 		},
 		"what the user wrote": {
 			resources: berth.Resources{Device: berth.DeviceGPU, GPUMemory: 2 * gib}, hosts: mixed, known: berth.Footprints{big: onGPU(910, 1216)},
@@ -109,7 +109,7 @@ func TestSizes(t *testing.T) {
 		},
 		"alone, as the user wrote": {
 			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "exclusive"}, hosts: []berth.Host{gpuHost(card(big, 80))},
-			known: berth.Footprints{big: onGPU(910, 0)}, want: map[berth.DeviceClass]want{big: {1216, true}},
+			known: berth.Footprints{big: onGPU(910, 0)}, want: map[berth.DeviceClass]want{big: {1088, true}},
 		},
 		"by time slices, as the user wrote": {
 			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "time_slicing", GPUMemory: gib},
@@ -148,18 +148,18 @@ func TestSizes(t *testing.T) {
 		},
 		"what was measured in the other mode": {
 			resources: gpu, hosts: []berth.Host{gpuHost(mps)}, known: berth.Footprints{bigMPS: onGPU(910, 0)},
-			want: map[berth.DeviceClass]want{bigMPS: {1216, false}, big: {1216, false}},
+			want: map[berth.DeviceClass]want{bigMPS: {1088, false}, big: {1216, false}},
 		},
 		"what was measured in each mode": {
 			resources: gpu, hosts: []berth.Host{gpuHost(mps)}, known: berth.Footprints{bigMPS: onGPU(910, 0), big: onGPU(1500, 0)},
-			want: map[berth.DeviceClass]want{bigMPS: {1216, false}, big: {1792, false}},
+			want: map[berth.DeviceClass]want{bigMPS: {1088, false}, big: {1664, false}},
 		},
 		"a GPU without MPS, for a trial that wants it alone": {
 			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "exclusive"}, hosts: []berth.Host{gpuHost(mps)},
 			known: berth.Footprints{bigMPS: onGPU(910, 0)}, want: map[berth.DeviceClass]want{big: {1216, true}},
 		},
 		"a GPU that a person keeps for one attempt at a time": {
-			resources: gpu, hosts: []berth.Host{gpuHost(lone)}, known: berth.Footprints{big: onGPU(910, 0)}, want: map[berth.DeviceClass]want{big: {1216, false}},
+			resources: gpu, hosts: []berth.Host{gpuHost(lone)}, known: berth.Footprints{big: onGPU(910, 0)}, want: map[berth.DeviceClass]want{big: {1088, false}},
 		},
 
 		"cores, as the GPU has a problem": {resources: auto, hosts: []berth.Host{cores, gpuHost(sick)}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}}},
@@ -335,5 +335,5 @@ func TestObserve_DeviceFloor(t *testing.T) {
 
 	f = see(f, berth.FailureOK, 2, four)
 	require.Zero(t, f.DeviceFloorBytes)
-	require.Equal(t, int64(3*gib+4*mib64), memory.ReserveDevice(f), "four runs: 256 MiB over the peak")
+	require.Equal(t, int64(3*gib+3*mib64), memory.ReserveDevice(f), "four runs: 5 % over the peak")
 }

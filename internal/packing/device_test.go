@@ -229,7 +229,7 @@ func TestDecide_OneModeAtATime(t *testing.T) {
 }
 
 // What keeps a GPU full alone gets no company there, and joins none: it would gain
-// nothing. Attempts that take little of it may come half as much again.
+// nothing. What others leave, one more may use.
 func TestDecide_AFullGPUTakesNoCompany(t *testing.T) {
 	t.Parallel()
 
@@ -255,20 +255,20 @@ func TestDecide_AFullGPUTakesNoCompany(t *testing.T) {
 		return []int{on["GPU-a-0"], on["GPU-a-1"]}, why
 	}
 
-	placed, why := counts([]berth.Host{h}, asks(4, 930))
+	placed, why := counts([]berth.Host{h}, asks(4, 960))
 	require.Equal(t, []int{1, 1}, placed, "one each")
-	require.Equal(t, "host host-a, GPU GPU-a-0: keeps a GPU 93 % busy by itself, and 11 % are left there: beside what runs, all would be slower and no more done", why)
+	require.Equal(t, "host host-a, GPU GPU-a-0: keeps a GPU 96 % busy by itself, and 8 % are left there: beside what runs, all would be slower and no more done", why)
 
 	placed, _ = counts([]berth.Host{h}, asks(10, 600))
 	require.Equal(t, []int{2, 2}, placed, "two that take 60 % each gain from each other")
 
 	placed, _ = counts([]berth.Host{h}, asks(100, 100))
-	require.Equal(t, []int{14, 14}, placed)
+	require.Equal(t, []int{19, 19}, placed)
 
 	placed, _ = counts([]berth.Host{h}, asks(40, 0))
 	require.Equal(t, []int{20, 20}, placed, "nothing is known of them")
 
 	h.Devices[0].Attempts, h.Devices[0].ContextsReserved, h.Devices[0].ActivityReserved = 12, 12, 800
-	placed, _ = counts([]berth.Host{h}, append(asks(1, 930), asks(0, 0)...))
+	placed, _ = counts([]berth.Host{h}, asks(1, 960))
 	require.Equal(t, []int{0, 1}, placed)
 }

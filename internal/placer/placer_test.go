@@ -205,7 +205,7 @@ func TestRound_OnGPUs(t *testing.T) {
 	f.known = map[string]berth.Footprints{"shape": {h200: {Source: berth.FootprintFull, Samples: 1, DevicePeakBytes: 910 << 20, MemoryPeakBytes: gib / 2}}}
 	require.NoError(t, p.Round(t.Context()))
 	require.Len(t, f.placed[0], 3)
-	require.Equal(t, berth.Demand{MemoryBytes: gib, CPUMilli: 500, DeviceBytes: 1216 << 20, Contexts: 1}, f.placed[0]["c"].Demand)
+	require.Equal(t, berth.Demand{MemoryBytes: gib, CPUMilli: 500, DeviceBytes: 1088 << 20, Contexts: 1}, f.placed[0]["c"].Demand)
 }
 
 // A request is sized when it is decided, by what is known of its shape and by the

@@ -103,7 +103,7 @@ func TestFinishAttempt_TeachesItsClass(t *testing.T) {
 		Kind: berth.FailureOK, Message: "m", FinishedAt: time.Now(),
 		Usage: berth.Usage{
 			MemoryPeakBytes: 2 * gib, DevicePeakBytes: 910 * mib, Samples: 9, DeviceSamples: 9, Wall: berth.Duration(time.Minute),
-			DeviceActivity: berth.DeviceActivity{SMMilli: 20, DRAMMilli: 7, TensorMilli: 3}, DeviceActive: berth.Duration(time.Minute),
+			DeviceActivity: berth.DeviceActivity{SMMilli: 40, DRAMMilli: 14, TensorMilli: 6}, DeviceActive: berth.Duration(time.Minute / 2),
 		},
 	})))
 

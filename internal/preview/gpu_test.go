@@ -52,9 +52,9 @@ func TestPreview_OnGPUs(t *testing.T) {
 	f := full(gib, time.Minute)
 	f.DevicePeakBytes = 910 << 20
 	p = seeOn(t, s, hosts, f)
-	require.Equal(t, int64(1216<<20), p.Shapes[0].Demand.DeviceBytes)
+	require.Equal(t, int64(1088<<20), p.Shapes[0].Demand.DeviceBytes)
 	require.Equal(t, 3, p.AtOnce)
-	require.Contains(t, p.Why, "GPU memory binds (1 GPU with 4,096 MiB, 1,216 MiB each)")
+	require.Contains(t, p.Why, "GPU memory binds (1 GPU with 4,096 MiB, 1,088 MiB each)")
 	require.Equal(t, preview.SizedByMeasured, p.Shapes[0].SizedBy)
 
 	s.Resources.Device = berth.DeviceCPU

@@ -167,7 +167,8 @@ func (a *apportioner) leave(deviceID, attemptID string) {
 
 // activityMean is the mean activity of an attempt, over the time that was measured.
 type activityMean struct {
-	alone, beside weighted // on a GPU that had work to give, and on a full one
+	alone, beside weighted      // on a GPU that had work to give, and on a full one
+	total         time.Duration // that was measured, the runs before included
 	at            time.Time
 }
 
@@ -195,6 +196,8 @@ func (m *activityMean) add(own parts, full bool, at time.Time) {
 	}
 
 	w.time += took
+	m.total += took
+
 	for i := range own {
 		w.sum[i] += own[i] * took.Seconds()
 	}
@@ -208,6 +211,8 @@ func (m *activityMean) resume(u berth.Usage) {
 	}
 
 	w.time = time.Duration(u.DeviceActive)
+	m.total = w.time
+
 	for i, milli := range []int64{u.DeviceActivity.SMMilli, u.DeviceActivity.DRAMMilli, u.DeviceActivity.TensorMilli} {
 		w.sum[i] = float64(milli) / berth.FullActivity * w.time.Seconds()
 	}
@@ -222,7 +227,7 @@ func (m *activityMean) into(u *berth.Usage) {
 		w = m.beside
 	}
 
-	u.DeviceActive, u.DeviceActivity = berth.Duration(w.time), berth.DeviceActivity{}
+	u.DeviceActive, u.DeviceActivity = berth.Duration(m.total), berth.DeviceActivity{}
 	if w.time == 0 {
 		return
 	}

@@ -134,11 +134,11 @@ func TestActivityMean(t *testing.T) {
 	require.True(t, usage().DeviceContended, "one second says little")
 	add(time.Second, 0.2, false)
 	require.Equal(t, berth.Usage{
-		DeviceActivity: berth.DeviceActivity{SMMilli: 150, DRAMMilli: 75}, DeviceActive: berth.Duration(2 * time.Second),
+		DeviceActivity: berth.DeviceActivity{SMMilli: 150, DRAMMilli: 75}, DeviceActive: berth.Duration(3 * time.Second),
 	}, usage())
 
 	add(time.Hour, 0.2, false)
-	require.Equal(t, berth.Duration(2*time.Second+gapAfter), usage().DeviceActive, "nobody measured that hour")
+	require.Equal(t, berth.Duration(3*time.Second+gapAfter), usage().DeviceActive, "nobody measured that hour")
 
 	before := usage()
 	m = activityMean{}
