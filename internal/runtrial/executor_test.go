@@ -277,6 +277,23 @@ func TestRun_StartError(t *testing.T) {
 	require.Empty(t, r.docks.boxes(t), "nor does the container that could not start stay")
 }
 
+// Its container ran and was removed by somebody, and now none can start: what was
+// measured of it counts.
+func TestRun_StartErrorKeepsWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.docks.ensureErr = &berth.StartError{Kind: berth.FailureInfra, Err: errors.New("no")}
+	order := r.order()
+	order.Known = berth.Usage{MemoryPeakBytes: 900 << 20, Samples: 9}
+
+	got := await(t, r.start(t.Context(), order))
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureInfra, got.outcome.Kind)
+	require.Equal(t, order.Known, got.outcome.Usage)
+	require.Equal(t, order.Known, r.books.result(t).Outcome.Usage)
+}
+
 // A launch that is wrong in itself ends the attempt with its reason: without an
 // outcome its row stayed live, and the ledger took no other attempt of the trial.
 func TestRun_WrongLaunchHasAnOutcome(t *testing.T) {
