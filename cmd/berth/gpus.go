@@ -66,9 +66,9 @@ func (m *machine) wantedGPUs() string {
 }
 
 // openGPUs finds the GPUs of this machine that the worker hands out, and starts
-// what their trials need to share them. Without a
-// driver there are none. A driver that cannot be used is logged: the machine's
-// cores can. Errors: invalid when a flag names what is not there.
+// what their trials need to share them. Without a driver there are none. A driver
+// that cannot be used is logged: the machine's cores can. Errors: invalid when a
+// flag names what is not there.
 func openGPUs(ctx context.Context, m *machine, d *docker.Docker, log *slog.Logger) (*gpus, error) {
 	none, wanted := &gpus{log: log}, m.wantedGPUs()
 
@@ -209,9 +209,9 @@ func describeGPU(card gpu.Card, mode berth.SharingMode) berth.Device {
 	}
 
 	return berth.Device{
-		MaxAttempts: most,
-		ID:          card.UUID, Model: card.Model, Profile: card.Profile, Mode: mode, MemoryBytes: card.MemoryBytes,
-		HeadroomBytes: min(max(int64(float64(card.MemoryBytes)*gpuHeadroomShare), leastGPUHeadroom), card.MemoryBytes), MaxContexts: maxContexts,
+		ID: card.UUID, Model: card.Model, Profile: card.Profile, Mode: mode, MaxContexts: maxContexts, MaxAttempts: most,
+		MemoryBytes:   card.MemoryBytes,
+		HeadroomBytes: min(max(int64(float64(card.MemoryBytes)*gpuHeadroomShare), leastGPUHeadroom), card.MemoryBytes),
 	}
 }
 

@@ -21,9 +21,9 @@ func (i *Inspector) PassHostGrace(ctx context.Context, name string) error {
 	return err
 }
 
-// Cordoned returns which hosts are cordoned although a container has started
-// there that was placed since the last one that could not, or have their next test in more than
-// half an hour, the longest pause between two.
+// Cordoned returns which hosts are cordoned although a container has started there
+// that was placed since the last one that could not, or have their next test in more
+// than half an hour, the longest pause between two.
 func (i *Inspector) Cordoned(ctx context.Context) ([]string, error) {
 	return i.texts(ctx, "looking for cordoned hosts", `
 		SELECT h.name || ' is cordoned (' || h.cordon_reason || '), and has started the container of ' || a.id || ' since'
