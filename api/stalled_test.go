@@ -169,7 +169,7 @@ func TestStalledReader_CostsLittle(t *testing.T) { //nolint:paralleltest // it m
 
 	grown := heap() - before
 	t.Logf("%d stalled readers: %d KiB", readers, grown>>10)
-	require.Less(t, grown, int64(readers*512<<10), "512 KiB for each: at most feedKeep events are at hand, and they share their texts")
+	require.Less(t, grown, int64(readers<<20), "1 MiB for each: at most feedKeep events are at hand, whose texts of 4 MiB they share")
 }
 
 func heap() int64 {
