@@ -271,4 +271,8 @@ func TestDecide_AFullGPUTakesNoCompany(t *testing.T) {
 	h.Devices[0].Attempts, h.Devices[0].ContextsReserved, h.Devices[0].ActivityReserved = 12, 12, 800
 	placed, _ = counts([]berth.Host{h}, asks(1, 960))
 	require.Equal(t, []int{0, 1}, placed)
+
+	h.Devices = h.Devices[:1]
+	h.Devices[0].ActivityReserved = 100
+	require.True(t, packing.Decide([]berth.Host{h}, nil, asks(1, 1000))[0].Placed, "it does not wait for the end of what takes little")
 }

@@ -134,7 +134,7 @@ func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
 		return breaksContexts
 	case dev.ReservedBytes+d.DeviceBytes > dev.FreeBytes:
 		return breaksDeviceFree
-	case dev.Attempts > 0 && dev.ActivityReserved+d.DeviceActivity > activityLimit(d):
+	case dev.Attempts > 0 && dev.ActivityReserved+d.DeviceActivity > activityLimit(dev, d):
 		return breaksActivity
 	default:
 		return fits
@@ -149,8 +149,11 @@ func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
 // as one after the other when starts take half of the time, 0.9 to 1.08 times without;
 // 2026-11-22 and 24). The less an attempt takes, the more may come: it takes less
 // beside others, as it waits for cores.
-func activityLimit(d *berth.Demand) int64 {
-	return 2*berth.FullActivity - min(d.DeviceActivity, berth.FullActivity)
+//
+// It is the same for one that fills a GPU and joins small ones, and for the small ones
+// that join it: else what fills a GPU would wait as long as anything small is there.
+func activityLimit(dev *berth.Device, d *berth.Demand) int64 {
+	return 2*berth.FullActivity - min(d.DeviceActivity, dev.ActivityReserved, berth.FullActivity)
 }
 
 // cordonedFor is Host.CordonedFor, without a copy of the host where nothing is
@@ -314,7 +317,7 @@ func deviceShortage(dev *berth.Device, d *berth.Demand, at *spot) float64 {
 		short = max(short, share(1, int64(limit)))
 	}
 
-	return max(short, share(dev.ActivityReserved+d.DeviceActivity-activityLimit(d), activityLimit(d)))
+	return max(short, share(dev.ActivityReserved+d.DeviceActivity-activityLimit(dev, d), activityLimit(dev, d)))
 }
 
 // usable is the memory of a GPU that attempts may hold together now: programs

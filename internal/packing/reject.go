@@ -246,7 +246,7 @@ func (s *site) rejectDevice(d *berth.Demand, at *spot, broken rule, r *berth.Rej
 	case breaksDeviceFree:
 		r.Dimension, r.Needed, r.Free = berth.DimensionFreeMemory, d.DeviceBytes, dev.FreeBytes-dev.ReservedBytes
 	case breaksActivity:
-		r.Dimension, r.Needed, r.Free = berth.DimensionActivity, d.DeviceActivity, activityLimit(d)-dev.ActivityReserved
+		r.Dimension, r.Needed, r.Free = berth.DimensionActivity, d.DeviceActivity, activityLimit(&dev, d)-dev.ActivityReserved
 	default:
 		r.Dimension, r.Needed, r.Free = berth.DimensionContexts, int64(contexts(d)), int64(dev.ContextsBy(at.mode)-dev.ContextsReserved)
 	}
