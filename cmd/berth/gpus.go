@@ -277,10 +277,19 @@ func (g *gpus) read(ctx context.Context, c berth.Container, deviceID string) (ru
 		return runtrial.DeviceReading{}, errNoGPUs
 	}
 
+	activity := g.activity(ctx, deviceID)
 	use, err := g.meter.Container(ctx, c.ID, deviceID)
+	lost := errors.Is(err, gpu.ErrLost)
+
+	if lost {
+		g.fail(deviceID, err.Error())
+	}
+
+	g.mu.Lock()
+	defer g.mu.Unlock()
 
 	return runtrial.DeviceReading{
-		UsedBytes: use.Bytes, FreeBytes: use.FreeBytes, Unshared: use.Clients < use.Processes, Activity: g.activity(ctx, deviceID),
+		UsedBytes: use.Bytes, FreeBytes: use.FreeBytes, Unshared: use.Clients < use.Processes, Activity: activity, Problem: g.sick[deviceID], Lost: lost,
 	}, err
 }
 

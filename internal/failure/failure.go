@@ -28,6 +28,7 @@ const (
 	IntentPrune   Intent = "prune"   // early stopping
 	IntentFlood   Intent = "flood"   // its log came faster than Limits.LogRateBytes
 	IntentQuota   Intent = "quota"   // its files are larger than Limits.OutputBytes
+	IntentDevice  Intent = "device"  // its GPU is lost
 	IntentProbed  Intent = "probed"  // a short probe ran for Limits.ProbeFor
 )
 
@@ -84,15 +85,16 @@ type HostEvidence struct {
 
 // DeviceEvidence is what is known of the GPU side; zero on the CPU.
 type DeviceEvidence struct {
-	Asked        bool  // the attempt was given a GPU
-	Must         bool  // its sweep wants nothing but a GPU
-	Measured     bool  // PeakBytes is a measurement
-	PeakBytes    int64 // the process' largest use
-	LimitBytes   int64 // its reservation
-	FreeMeasured bool  // FreeBytes is a measurement
-	FreeBytes    int64 // the least the whole device had free in the last 10 s
-	Stepped      bool  // a training step was reported
-	Shared       bool  // by MPS: it can take no more than LimitBytes, and a fault of one client ends all
+	Asked        bool   // the attempt was given a GPU
+	Must         bool   // its sweep wants nothing but a GPU
+	Measured     bool   // PeakBytes is a measurement
+	PeakBytes    int64  // the process' largest use
+	LimitBytes   int64  // its reservation
+	FreeMeasured bool   // FreeBytes is a measurement
+	FreeBytes    int64  // the least the whole device had free in the last 10 s
+	Stepped      bool   // a training step was reported
+	Problem      string // why the GPU itself is out of order; empty = it works
+	Shared       bool   // by MPS: it can take no more than LimitBytes, and a fault of one client ends all
 }
 
 // Classify returns how the attempt ended, and why in plain words with the next

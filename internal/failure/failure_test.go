@@ -506,6 +506,11 @@ func TestClassify(t *testing.T) {
 		"warning alone":           {onGPU(1, tfWarn, "KeyError: 'x'"), berth.FailureUserError, "KeyError"},
 		"warning and full":        {with(onGPU(1, tfWarn), func(e *failure.Evidence) { e.Device.FreeBytes = 300 * mib }), berth.FailureDeviceOOM, "735.56M"},
 
+		// The GPU itself.
+		"fell off the bus":         {with(onGPU(1, "CUDA_ERROR_UNKNOWN"), func(e *failure.Evidence) { e.Device.Problem = "XID 79: it fell off the bus" }), berth.FailureInfra, "XID 79"},
+		"stopped on a lost GPU":    {with(onGPU(137), func(e *failure.Evidence) { e.Intent = failure.IntentDevice }), berth.FailureInfra, "the GPU is lost"},
+		"ended well on a sick GPU": {with(onGPU(0), func(e *failure.Evidence) { e.Device.Problem = "XID 63" }), berth.FailureOK, ""},
+
 		// Neighbours under MPS.
 		"whose fault, by MPS": {
 			with(onGPU(1, "CUDA_ERROR_ILLEGAL_ADDRESS"), func(e *failure.Evidence) { e.Device.Shared = true }),

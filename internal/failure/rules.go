@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -65,6 +66,8 @@ func intended(e Evidence) (berth.FailureKind, string) {
 			"and the trial now runs in full (probe.max_duration)", e.Limits.ProbeFor)
 	case IntentStop:
 		return berth.FailurePreempted, "stopped on Berth's request; Berth runs it again, from its checkpoint if it wrote one"
+	case IntentDevice:
+		return berth.FailureInfra, e.deviceFault()
 	case IntentFlood:
 		return berth.FailureLogFlood, fmt.Sprintf("printed more than %s of log a second for %s, a short line counted as 1 KiB, and was stopped; "+
 			"print less, or write a file to /trial/out; an administrator may raise --log-rate", berth.BytesText(e.Limits.LogRateBytes), e.Limits.LogFloodFor)
@@ -178,9 +181,16 @@ func infrastructure(e Evidence) (berth.FailureKind, string) {
 		return berth.FailureInfra, "the host was restarted under it; Berth runs it again"
 	case e.DaemonLost:
 		return berth.FailureInfra, "Docker went away when it ended; Berth runs it again (turn on Docker's live-restore)"
+	case e.Device.Problem != "":
+		return berth.FailureInfra, e.deviceFault()
 	default:
 		return "", ""
 	}
+}
+
+// deviceFault says that the GPU failed under the attempt.
+func (e Evidence) deviceFault() string {
+	return "its GPU failed under it, through no fault of the trial; Berth runs it again elsewhere: " + cmp.Or(e.Device.Problem, "the GPU is lost")
 }
 
 func hostOOMText(e Evidence) (berth.FailureKind, string) {

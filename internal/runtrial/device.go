@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ type DeviceReading struct {
 	FreeBytes int64 // of the whole GPU
 	Unshared  bool  // a process of the container is no client of the GPU's MPS daemon
 	Activity  GPUActivity
+	Problem   string // why the GPU itself is out of order, also beside an error; empty = it works
+	Lost      bool   // no attempt there can go on
 }
 
 // ReadDevice reads the GPU of a running container.
@@ -31,6 +34,7 @@ type deviceWatch struct {
 	peak    int64
 	samples int
 	free    []freeAt // of the last recentFree
+	problem string   // of the GPU, as said last
 
 	coverage coverage
 	covered  berth.Usage // Unseen and SeenUntil are those of the GPU
@@ -61,6 +65,14 @@ func (w *deviceWatch) add(reading DeviceReading, at time.Time) {
 	for len(w.free) > 1 && at.Sub(w.free[0].at) > recentFree {
 		w.free = w.free[1:]
 	}
+}
+
+// out notes that the GPU is out of order: for as long as its worker runs.
+func (w *deviceWatch) out(problem string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.problem = cmp.Or(problem, w.problem)
 }
 
 // addActivity notes how busy the attempt kept its GPU until a reading.
@@ -109,7 +121,8 @@ func (w *deviceWatch) leastFree() (bytes int64, measured bool) {
 // sampleDevice reads the GPU until the container has ended. That it cannot be
 // read ends no attempt: its usage then says zero samples. It has a loop of its
 // own, as a driver that hangs must not hold up the readings of host memory.
-func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *deviceWatch) error {
+// It tells on lost when the attempt cannot go on there.
+func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *deviceWatch, lost chan<- struct{}) error {
 	id := r.who.Attempt.DeviceID
 	if id == "" || r.config.Device == nil {
 		return nil
@@ -137,6 +150,14 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 		if err == nil {
 			w.add(reading, time.Now())
 			r.apportion(reading, w)
+		}
+
+		w.out(reading.Problem)
+
+		if reading.Lost {
+			close(lost)
+
+			return nil
 		}
 
 		if why := r.doubt(reading, err); sound.last(why, time.Now()) {
@@ -215,12 +236,17 @@ func (r *run) deviceEvidence(seen observation) failure.DeviceEvidence {
 	}
 
 	free, measured := seen.device.leastFree()
+	seen.device.mu.Lock()
+	problem := seen.device.problem
+	seen.device.mu.Unlock()
+
 	u := seen.usage
 
 	return failure.DeviceEvidence{
 		Asked: true, Must: r.who.Spec.Resources.Device == berth.DeviceGPU,
 		Measured: u.DevicePeakBytes > 0 || u.DeviceMeasured(), PeakBytes: u.DevicePeakBytes, LimitBytes: r.who.Attempt.Demand.DeviceBytes,
 		Shared:       r.who.Attempt.Class.Mode() == berth.SharingMPS && !r.who.Attempt.Demand.ExclusiveDevice,
+		Problem:      problem,
 		FreeMeasured: measured, FreeBytes: free, Stepped: seen.metrics.any(),
 	}
 }

@@ -84,6 +84,52 @@ func TestRun_MeasuresItsGPU(t *testing.T) {
 	require.GreaterOrEqual(t, got.outcome.Usage.DeviceSamples, len(uses))
 }
 
+// What runs on a GPU that is lost cannot go on: it is stopped and runs elsewhere, free.
+func TestRun_StopsOnALostGPU(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+		return DeviceReading{Problem: "XID 79: it fell off the bus", Lost: true}, berth.Errorf(berth.KindUnavailable, "the GPU is lost")
+	})
+
+	got := await(t, r.start(t.Context(), r.order()))
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureInfra, got.outcome.Kind)
+	require.Contains(t, got.outcome.Message, "XID 79: it fell off the bus")
+}
+
+// A GPU that reports a fault of its own stops nothing: what fails there is its fault,
+// what ends well has its result.
+func TestRun_OnASickGPU(t *testing.T) {
+	t.Parallel()
+
+	for code, want := range map[int]berth.FailureKind{0: berth.FailureOK, 1: berth.FailureInfra} {
+		r := setup(t)
+		read := make(chan struct{}, 1)
+		r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+			select {
+			case read <- struct{}{}:
+			default:
+			}
+
+			return DeviceReading{UsedBytes: 1 << 20, FreeBytes: 8 << 30, Problem: "XID 63: it retires a part of its memory"}, nil
+		})
+
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+
+		<-read
+		<-read // the first was taken in
+		box.Print(berth.Stdout, "acc=0.5\n")
+		box.Exit(code)
+
+		got := await(t, ended)
+		require.NoError(t, got.err)
+		require.Equal(t, want, got.outcome.Kind, got.outcome.Message)
+	}
+}
+
 // A program that was given a GPU and never touched it trained on the CPU: that is
 // fine where its sweep takes either, and no result where it wants a GPU.
 func TestRun_NeverTouchesItsGPU(t *testing.T) {

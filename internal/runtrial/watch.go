@@ -59,6 +59,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	before := r.cpuIdle()
 	output := newOutput(r)
 	excess := make(chan failure.Intent, 2) // one place for each that may send
+	lost := make(chan struct{})
 	output.flood = excess
 
 	group, followCtx := errgroup.WithContext(followCtx)
@@ -80,13 +81,13 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	})
 	group.Go(func() error { return r.announce(followCtx, exited) })
 	group.Go(func() error { return r.sample(followCtx, exited, sampler) })
-	group.Go(func() error { return r.sampleDevice(followCtx, exited, sampler.device) })
+	group.Go(func() error { return r.sampleDevice(followCtx, exited, sampler.device, lost) })
 	group.Go(func() error { return r.watchDisk(followCtx, exited) })
 	group.Go(func() error { return output.follow(logCtx, exited) })
 	group.Go(func() error { return output.file.follow(followCtx, exited) })
 	group.Go(func() error { return output.flush(followCtx, exited) })
 	group.Go(func() error { return r.watchSize(followCtx, exited, excess) })
-	group.Go(func() error { return r.supervise(ctx, followCtx, exited, excess) })
+	group.Go(func() error { return r.supervise(ctx, followCtx, exited, excess, lost) })
 
 	if err := group.Wait(); err != nil {
 		return observation{}, err
@@ -133,7 +134,7 @@ func (r *run) announce(ctx context.Context, exited <-chan struct{}) error {
 
 // supervise stops the container for a reason of ours, or ends the followers
 // with ErrDetached when it has to go on without us.
-func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, excess <-chan failure.Intent) error {
+func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, excess <-chan failure.Intent, lost <-chan struct{}) error {
 	if r.intent != failure.IntentNone { // an earlier Run was about to stop it
 		return r.end(followCtx, r.intent)
 	}
@@ -154,6 +155,10 @@ func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, 
 		return nil
 	case why := <-excess:
 		return r.stopExcess(followCtx, why)
+	case <-lost:
+		r.log.Warn("the GPU of an attempt is lost; stopping it", "attempt", r.who.Attempt.ID, "device", r.who.Attempt.DeviceID)
+
+		return r.end(followCtx, failure.IntentDevice)
 	case <-tooLong.C:
 		return r.end(followCtx, why)
 	case <-ctx.Done():
