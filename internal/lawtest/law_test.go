@@ -17,11 +17,11 @@ const module = "github.com/berthml/berth"
 // it accepts can run.
 var rows = [][]string{
 	{""},
-	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "internal/gpu"},
+	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "internal/gpu", "internal/simgpu/wire"},
 	{"internal/search"},
 	{"internal/spec", "internal/packing", "internal/memory", "internal/failure", "internal/report"},
 	{
-		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention",
+		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/simgpu", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention",
 		"internal/runtrial", "internal/preview", "internal/devstack", "internal/config",
 		"internal/simulate",
 	},
