@@ -15,13 +15,13 @@ func TestParse(t *testing.T) {
 	const gib = int64(1) << 30
 
 	for text, want := range map[string][]int64{
-		"24GiB":              {24 * gib},
-		"2x24GiB,1x80GiB":    {24 * gib, 24 * gib, 80 * gib},
-		" 1X80gb , 2 x 24g ": {80 * gib, 24 * gib, 24 * gib},
-		"1x2560MiB":          {2560 << 20},
-		"64x2GiB":            slices.Repeat([]int64{2 * gib}, 64),
-		"63x2GiB,1024GiB":    append(slices.Repeat([]int64{2 * gib}, 63), 1024*gib),
-		"1x3000000000":       {2861 << 20},
+		"24GiB":            {24 * gib},
+		"2x24GiB,1x80GiB":  {24 * gib, 24 * gib, 80 * gib},
+		"1X80gb , 2 x 24g": {80 * gib, 24 * gib, 24 * gib},
+		"1x2560MiB":        {2560 << 20},
+		"64x2GiB":          slices.Repeat([]int64{2 * gib}, 64),
+		"63x2GiB,1024GiB":  append(slices.Repeat([]int64{2 * gib}, 63), 1024*gib),
+		"1x3000000000":     {2861 << 20},
 	} {
 		got, err := Parse(text)
 		require.NoError(t, err, text)
@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 func TestUUID(t *testing.T) {
 	t.Parallel()
 
-	require.Equal(t, UUID("a", 3), UUID("a", 3))
+	require.Equal(t, "GPU-51500000-af63-dc4c-8601-000000000003", UUID("a", 3), "the same each time")
 	require.NotEqual(t, UUID("a", 3), UUID("a", 4))
 	require.NotEqual(t, UUID("a", 3), UUID("b", 3))
 	require.Regexp(t, `^GPU-51500000-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-000000000063$`, UUID("a", 63))

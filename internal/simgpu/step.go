@@ -1,0 +1,252 @@
+package simgpu
+
+import (
+	"time"
+
+	"github.com/berthml/berth/internal/gpu"
+	"github.com/berthml/berth/internal/simgpu/wire"
+)
+
+const (
+	// chunk is how long a step goes on before it looks again who else is there.
+	chunk = 50 * time.Millisecond
+
+	// solveEvery is how old the model's answer may be while nobody came or went.
+	solveEvery = 20 * time.Millisecond
+
+	// idleAfter is how long after its last step a program no longer counts as one that
+	// runs steps.
+	idleAfter = 250 * time.Millisecond
+
+	// mostAhead bounds what a step that took too long, because timers and machines are
+	// late, takes off the next ones.
+	mostAhead = 20 * time.Millisecond
+
+	// thinkWeight is how much the newest pause counts in the mean of a program's pauses.
+	thinkWeight = 0.3
+)
+
+// stepper is how a client gets on.
+type stepper struct {
+	load    Load // of its newest step; CPU is the mean pause between steps
+	running bool // a step
+	ends    time.Time
+	pace    Pace
+	think   time.Duration
+	ahead   time.Duration // that steps took longer than they should have
+}
+
+// active reports whether the client runs steps. Call it with mu held.
+func (cl *client) active(now time.Time) bool {
+	return cl.running || !cl.ends.IsZero() && now.Sub(cl.ends) < idleAfter+2*cl.think
+}
+
+// step runs a step of a client, and returns when it is done, or the client has been
+// thrown out or gone.
+func (c *card) step(cl *client, s wire.Step, gone <-chan struct{}) wire.Answer {
+	if !valid(s) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+
+		return c.refuse(cl, wire.InvalidValue)
+	}
+
+	c.begin(cl, s)
+	defer c.end(cl)
+
+	for left := 1.0; left > 1e-9; {
+		stretched, why := c.stretched(cl)
+		if why != "" {
+			break
+		}
+
+		// What earlier steps took too long is taken off.
+		wanted := min(time.Duration(left*float64(stretched)), chunk)
+		before := time.Now()
+
+		if pause := wanted - cl.ahead; pause > 0 {
+			timer := time.NewTimer(pause)
+
+			select {
+			case <-timer.C:
+			case <-cl.ended:
+			case <-gone:
+				left = 0
+			}
+
+			timer.Stop()
+		}
+
+		cl.ahead = min(max(cl.ahead+time.Since(before)-wanted, 0), mostAhead)
+
+		done := 1.0
+		if stretched > 0 {
+			done = min(float64(wanted)/float64(stretched), left)
+		}
+
+		c.account(cl, done)
+		left -= max(done, 1e-9)
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if cl.why != "" {
+		return c.refuse(cl, cl.why)
+	}
+
+	return c.answer(cl)
+}
+
+// valid reports whether a step is one that a card can run.
+func valid(s wire.Step) bool {
+	share := func(f float64) bool { return f >= 0 && f <= 1 } // false for what is no number
+
+	return s.GPU >= 0 && s.GPU <= time.Hour && s.Kernel >= 0 && s.Gaps >= 0 && s.Gaps <= 1e6 && share(s.SM) && share(s.Bus)
+}
+
+func (c *card) begin(cl *client, s wire.Step) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	now := time.Now()
+
+	if !cl.ends.IsZero() {
+		pause := now.Sub(cl.ends)
+		if cl.think == 0 {
+			cl.think = pause
+		}
+
+		cl.think += time.Duration(thinkWeight * float64(pause-cl.think))
+	}
+
+	if !cl.active(now) {
+		c.solved = time.Time{}
+	}
+
+	cl.running = true
+	cl.load = Load{CPU: cl.think, GPU: s.GPU, Kernel: s.Kernel, Gaps: s.Gaps, SM: s.SM, Bus: s.Bus}
+}
+
+func (c *card) end(cl *client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	cl.running, cl.ends = false, time.Now()
+}
+
+// stretched is how long the client's step takes beside what runs now.
+func (c *card) stretched(cl *client) (time.Duration, wire.Code) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	now := time.Now()
+	if now.Sub(c.solved) >= solveEvery {
+		c.solve(now)
+	}
+
+	return max(cl.pace.OnGPU, cl.load.GPU), cl.why
+}
+
+// solve asks the model how all clients get on. When one of them is no client of MPS,
+// the GPU changes between it and the others, and counts as shared by time slices.
+// Call it with mu held.
+func (c *card) solve(now time.Time) {
+	var (
+		active []*client
+		loads  []Load
+	)
+
+	mps := true
+
+	for _, cl := range c.clients {
+		if cl.active(now) {
+			active, loads, mps = append(active, cl), append(loads, cl.load), mps && cl.mps
+		}
+	}
+
+	// The programs compute on real cores, whose company they feel by themselves.
+	for i, pace := range Solve(loads, mps, 0) {
+		active[i].pace = pace
+	}
+
+	c.solved = now
+}
+
+// activity is what a card has done since it is there, and when that was asked for.
+type activity struct {
+	sm, bus, busy float64 // seconds of the whole card
+	last          gauge
+	answer        gpu.Activity
+}
+
+type gauge struct {
+	at            time.Time
+	sm, bus, busy float64
+}
+
+// account adds a share of a client's step to what the card has done.
+func (c *card) account(cl *client, done float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	seconds := done * cl.load.GPU.Seconds()
+	c.activity.sm += seconds * cl.load.SM
+	c.activity.bus += seconds * cl.load.Bus
+	c.activity.busy += seconds
+}
+
+// gauged starts the account of activity anew.
+func (c *card) gauged(now time.Time) {
+	a := &c.activity
+	a.last = gauge{at: now, sm: a.sm, bus: a.bus, busy: a.busy}
+}
+
+// restart begins a measurement of activity.
+func (c *card) restart() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.gauged(time.Now())
+}
+
+// Times of gpu.Driver's Activity.
+const (
+	shortestGauge = 100 * time.Millisecond
+	longestGauge  = 10 * time.Second
+)
+
+// measured is how busy the card was since the measurement began. ok is false when it
+// began too short ago, or so long ago that it says little of now: then it begins
+// anew, and there is an answer after wait.
+func (c *card) measured(again bool) (a gpu.Activity, wait time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	now := time.Now()
+	since := now.Sub(c.activity.last.at)
+
+	switch {
+	case since <= shortestGauge && !c.activity.answer.To.IsZero() && c.activity.answer.To.Equal(c.activity.last.at):
+		return c.activity.answer, 0
+	case since > longestGauge && !again:
+		c.gauged(now)
+
+		return a, shortestGauge + time.Millisecond
+	case since <= shortestGauge:
+		return a, shortestGauge + time.Millisecond - since
+	}
+
+	from, s := c.activity.last, since.Seconds()
+	c.gauged(now)
+
+	to := c.activity.last
+	c.activity.answer = gpu.Activity{
+		From: from.at, To: to.at,
+		SMActivity:    gpu.Of((to.sm - from.sm) / s),
+		DRAMBandwidth: gpu.Of((to.bus - from.bus) / s),
+		Utilisation:   gpu.Of((to.busy - from.busy) / s),
+	}
+
+	return c.activity.answer, 0
+}
