@@ -44,6 +44,13 @@ type Device struct {
 // mpsSuffix marks a class whose attempts share their GPU by MPS.
 const mpsSuffix = " (MPS)"
 
+// SimulatedModel is how the model of each simulated GPU begins (`--fake-gpus`), so
+// that nobody takes it for a real one.
+const SimulatedModel = "Simulated GPU"
+
+// Simulated reports whether the device is invented.
+func (d Device) Simulated() bool { return strings.HasPrefix(d.Model, SimulatedModel) }
+
 // Class is the device's kind: its model, the MIG profile, and whether attempts
 // share it by MPS, whose clients need another amount of memory.
 func (d Device) Class() DeviceClass { return d.ClassBy(d.Mode) }

@@ -16,6 +16,7 @@ type Health struct {
 	Hosts         int           // all that ever were
 	Answering     int           // of them, those heard of within HostLostAfter
 	SilentHosts   []string      // names of the others that hold leases; one that was retired holds none
+	Simulated     []string      // names of hosts that answer and have simulated GPUs
 	Unready       []string      // hosts that answer and take no attempts, such as "a: Docker does not answer"
 	FullDisks     []string      // names of hosts that answer and whose disk is nearly full
 	Outputs       []string      // files that hosts should remove and do not, such as "a: …"
@@ -104,6 +105,10 @@ func (h Health) Findings() []Finding {
 	}
 
 	hosts := Finding{OK: true, Part: "hosts", What: fmt.Sprintf("%d of %d hosts answer", h.Answering, h.Hosts)}
+
+	if len(h.Simulated) > 0 {
+		hosts.What += "; with simulated GPUs: " + strings.Join(h.Simulated, ", ")
+	}
 
 	switch {
 	case h.Answering == 0:

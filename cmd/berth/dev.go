@@ -42,7 +42,7 @@ func devCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := logger(cmd.Flags())
-			if err != nil {
+			if err = errors.Join(err, d.checkFakeGPUs()); err != nil {
 				return err
 			}
 

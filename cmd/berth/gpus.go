@@ -16,7 +16,6 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/gpu"
-	"github.com/berthml/berth/internal/nvml"
 	"github.com/berthml/berth/internal/runtrial"
 )
 
@@ -56,6 +55,8 @@ type gpus struct {
 // machine has only what was said: the GPUs may be another share's.
 func (m *machine) wantedGPUs() string {
 	switch {
+	case m.fakeGPUs != "":
+		return allGPUs // they are this worker's own
 	case m.gpus != "":
 		return m.gpus
 	case m.machineID != "":
@@ -66,10 +67,10 @@ func (m *machine) wantedGPUs() string {
 }
 
 // openGPUs finds the GPUs of this machine that the worker hands out, and starts
-// what their trials need to share them. Without a driver there are none. A driver
-// that cannot be used is logged: the machine's cores can. Errors: invalid when a
-// flag names what is not there.
-func openGPUs(ctx context.Context, m *machine, d *docker.Docker, log *slog.Logger) (*gpus, error) {
+// what their trials need to share them. hostID is the worker's. Without a driver
+// there are none. A driver that cannot be used is logged: the machine's cores can.
+// Errors: invalid when a flag names what is not there.
+func openGPUs(ctx context.Context, m *machine, hostID string, d *docker.Docker, log *slog.Logger) (*gpus, error) {
 	none, wanted := &gpus{log: log}, m.wantedGPUs()
 
 	mode, byMPS, err := sharingOf(m.gpuSharing)
@@ -81,10 +82,12 @@ func openGPUs(ctx context.Context, m *machine, d *docker.Docker, log *slog.Logge
 		return none, nil
 	}
 
-	driver, err := nvml.Open(ctx, nvml.Config{})
+	from, err := m.openSource(ctx, hostID, d, log)
 	if err != nil {
-		return none, withoutGPUs(wanted, err, log)
+		return none, m.withoutGPUs(wanted, err, log)
 	}
+
+	driver := from.driver
 
 	inventory, err := driver.Inventory(ctx)
 	if err != nil {
@@ -92,7 +95,7 @@ func openGPUs(ctx context.Context, m *machine, d *docker.Docker, log *slog.Logge
 			log.Warn("closing the driver of GPUs", "error", err)
 		}
 
-		return none, withoutGPUs(wanted, err, log)
+		return none, m.withoutGPUs(wanted, err, log)
 	}
 
 	for _, warning := range inventory.Warnings {
@@ -104,7 +107,7 @@ func openGPUs(ctx context.Context, m *machine, d *docker.Docker, log *slog.Logge
 		return none, errors.Join(err, driver.Close())
 	}
 
-	missing, err := d.AddGPUs(ctx, chosen)
+	missing, err := from.give(ctx, chosen)
 	if err != nil {
 		return none, errors.Join(err, driver.Close())
 	}
@@ -129,7 +132,7 @@ func openGPUs(ctx context.Context, m *machine, d *docker.Docker, log *slog.Logge
 	}
 
 	if byMPS && len(g.devices) > 0 {
-		g.share(ctx, m.dataDir, inventory)
+		g.share(ctx, from, inventory)
 	}
 
 	return g, nil
@@ -137,8 +140,10 @@ func openGPUs(ctx context.Context, m *machine, d *docker.Docker, log *slog.Logge
 
 // withoutGPUs decides whether a worker that cannot use GPUs starts: not when a
 // person has named them.
-func withoutGPUs(wanted string, err error, log *slog.Logger) error {
+func (m *machine) withoutGPUs(wanted string, err error, log *slog.Logger) error {
 	switch {
+	case m.fakeGPUs != "":
+		return berth.Errorf(berth.KindInvalid, "--fake-gpus %q: %w", m.fakeGPUs, err)
 	case wanted != allGPUs:
 		return berth.Errorf(berth.KindInvalid, "--gpus %q: %w", wanted, err)
 	case errors.Is(err, gpu.ErrNoDriver):

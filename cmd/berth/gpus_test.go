@@ -143,7 +143,7 @@ func TestGPUs_Watch(t *testing.T) {
 func TestGPUs_None(t *testing.T) {
 	t.Parallel()
 
-	g, err := openGPUs(t.Context(), &machine{gpus: noGPUs, gpuSharing: sharingAuto}, nil, slog.New(slog.DiscardHandler))
+	g, err := openGPUs(t.Context(), &machine{gpus: noGPUs, gpuSharing: sharingAuto}, "host", nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Empty(t, g.devices)
 	require.Empty(t, g.free(t.Context(), nil))
@@ -152,8 +152,8 @@ func TestGPUs_None(t *testing.T) {
 	require.ErrorIs(t, err, errNoGPUs)
 	g.close(t.Context(), false)
 
-	require.NoError(t, withoutGPUs(allGPUs, gpu.ErrNoDriver, slog.New(slog.DiscardHandler)))
-	require.ErrorContains(t, withoutGPUs("0", gpu.ErrNoDriver, slog.New(slog.DiscardHandler)), `--gpus "0": this machine has no NVIDIA driver`)
+	require.NoError(t, (&machine{}).withoutGPUs(allGPUs, gpu.ErrNoDriver, slog.New(slog.DiscardHandler)))
+	require.ErrorContains(t, (&machine{}).withoutGPUs("0", gpu.ErrNoDriver, slog.New(slog.DiscardHandler)), `--gpus "0": this machine has no NVIDIA driver`)
 }
 
 func TestGPUFindings(t *testing.T) {

@@ -70,7 +70,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		log.Warn(warning)
 	}
 
-	cards, err := openGPUs(ctx, m, d, log)
+	cards, err := openGPUs(ctx, m, host.ID, d, log)
 	if err != nil {
 		return containerRuntime{}, err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -118,8 +117,8 @@ func contextsOf(cuda string) int {
 
 // share starts a daemon for each GPU that can have one, and says for the others why
 // their trials share by time slices.
-func (g *gpus) share(ctx context.Context, dir string, inventory gpu.Inventory) {
-	daemons, err := openMPS(dir)
+func (g *gpus) share(ctx context.Context, from source, inventory gpu.Inventory) {
+	daemons, err := from.mps()
 	if err != nil {
 		g.log.Info("trials share GPUs by time slices", "reason", err)
 
@@ -136,7 +135,7 @@ func (g *gpus) share(ctx context.Context, dir string, inventory gpu.Inventory) {
 				continue
 			}
 
-			if why := noMPS(card, os.Geteuid()); why != "" {
+			if why := noMPS(card, from.user); why != "" {
 				g.log.Info("trials share the GPU by time slices", "device", card.UUID, "reason", why)
 
 				continue

@@ -40,6 +40,7 @@ type machine struct {
 	cpus        float64
 	maxAttempts int
 	gpus        string // all, none, or some by UUID or number, with commas between
+	fakeGPUs    string // simulated ones in their place, such as 2x24GiB; empty = none
 	gpuSharing  string // how trials may share them: auto, time_slicing or exclusive
 	grace       time.Duration
 	bounds      runtrial.Bounds
@@ -61,6 +62,8 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.Float64Var(&m.cpus, "cpus", 0, "cores to hand out; default: all of the machine's")
 	flags.IntVar(&m.maxAttempts, "max-attempts", 0, "attempts at once; 0 = as many as fit")
 	flags.StringVar(&m.gpus, "gpus", "", "GPUs to hand out: all, none, or some by UUID or number, with commas between; default: all, and none with --machine-id")
+	flags.StringVar(&m.fakeGPUs, "fake-gpus", "",
+		"simulated GPUs in place of real ones, to try Berth without a card, such as 2x24GiB,1x80GiB; only programs made for them see them (docs/gpus.md)")
 	flags.StringVar(&m.gpuSharing, "gpu-sharing", sharingAuto,
 		"how trials share a GPU: auto = by NVIDIA's MPS where the machine has it, time_slicing, or exclusive = one at a time")
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")
@@ -90,7 +93,7 @@ func workerCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := logger(cmd.Flags())
-			if err != nil {
+			if err = errors.Join(err, m.checkFakeGPUs()); err != nil {
 				return err
 			}
 

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/simgpu/wire"
 )
 
 // GPU is a GPU of this machine as its driver numbers it.
@@ -22,17 +23,18 @@ type GPU struct {
 
 // gpuAccess is how a container gets one GPU.
 type gpuAccess struct {
-	driver string // of Docker: driverCDI or driverNVIDIA
-	id     string // as that driver calls the GPU
+	driver string // of Docker: driverCDI or driverNVIDIA; or driverSimulated
+	id     string // as that driver calls the GPU; of a simulated one, its directory
 }
 
 // The ways in which Docker gives a container a GPU: by the Container Device
-// Interface, a file that says which nodes and libraries a device consists of; or
-// by NVIDIA's hook before runc.
+// Interface, a file that says which nodes and libraries a device consists of; by
+// NVIDIA's hook before runc; or, of a simulated one, by the mount of its directory.
 const (
-	driverCDI    = "cdi"
-	driverNVIDIA = "nvidia"
-	cdiKind      = "nvidia.com/gpu"
+	driverCDI       = "cdi"
+	driverNVIDIA    = "nvidia"
+	driverSimulated = "simulated"
+	cdiKind         = "nvidia.com/gpu"
 )
 
 // AddGPUs finds out how containers can have these GPUs, and lets Ensure give
@@ -59,6 +61,17 @@ func (d *Docker) AddGPUs(ctx context.Context, gpus []GPU) (missing map[string]st
 	d.gpus.Store(&ways)
 
 	return missing, nil
+}
+
+// AddSimulatedGPUs lets Ensure give away simulated GPUs from now on: each is the
+// directory with its socket, by UUID.
+func (d *Docker) AddSimulatedGPUs(dirs map[string]string) {
+	ways := make(map[string]gpuAccess, len(dirs))
+	for uuid, dir := range dirs {
+		ways[uuid] = gpuAccess{driver: driverSimulated, id: dir}
+	}
+
+	d.gpus.Store(&ways)
 }
 
 // accessTo prefers CDI: it needs no runtime of its own and shows what it does.
@@ -169,6 +182,15 @@ func withGPU(config *container.Config, host *container.HostConfig, way *gpuAcces
 		return
 	}
 
+	config.Env = setEnv(config.Env, "CUDA_VISIBLE_DEVICES", "0")
+
+	if way.driver == driverSimulated {
+		config.Env = setEnv(config.Env, wire.Variable, wire.CardPath)
+		host.Mounts = append(host.Mounts, mounts([]berth.Mount{{Source: way.id, Target: wire.Dir, ReadOnly: true}})...)
+
+		return
+	}
+
 	request := container.DeviceRequest{Driver: way.driver, DeviceIDs: []string{way.id}}
 
 	if way.driver == driverNVIDIA {
@@ -177,7 +199,6 @@ func withGPU(config *container.Config, host *container.HostConfig, way *gpuAcces
 	}
 
 	host.DeviceRequests = []container.DeviceRequest{request}
-	config.Env = setEnv(config.Env, "CUDA_VISIBLE_DEVICES", "0")
 }
 
 // setEnv sets a variable in a sorted list of NAME=value.

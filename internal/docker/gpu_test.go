@@ -98,6 +98,33 @@ func TestWithGPU(t *testing.T) {
 	}
 }
 
+// A simulated GPU is a directory and a variable; Docker is asked for no device.
+func TestWithGPU_Simulated(t *testing.T) {
+	t.Parallel()
+
+	d := setup(t)
+	d.AddSimulatedGPUs(map[string]string{"GPU-1": "/data/gpus/0/gpu"})
+
+	l := launch()
+	l.DeviceID = "GPU-1"
+
+	way, err := d.gpu(l)
+	require.NoError(t, err)
+
+	config, host := containerConfig(l, "65532:65532", nil), hostConfig(l)
+	before := len(host.Mounts)
+	withGPU(config, host, way)
+	require.Empty(t, host.DeviceRequests)
+	require.Contains(t, config.Env, "BERTH_SIMULATED_GPU=/trial/gpu/card.sock")
+	require.Contains(t, config.Env, "NVIDIA_VISIBLE_DEVICES=void")
+	require.Len(t, host.Mounts, before+1)
+	require.Equal(t, mounts([]berth.Mount{{Source: "/data/gpus/0/gpu", Target: "/trial/gpu", ReadOnly: true}})[0], host.Mounts[before])
+
+	l.DeviceID = "GPU-2"
+	_, err = d.gpu(l)
+	require.Error(t, err, "another card is not this host's")
+}
+
 func TestLabels_OfAGPU(t *testing.T) {
 	t.Parallel()
 

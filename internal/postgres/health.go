@@ -60,6 +60,10 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 			h.Disks = append(h.Disks, host.Disk())
 		}
 
+		if host.State != berth.HostLost && slices.ContainsFunc(host.Devices, berth.Device.Simulated) {
+			h.Simulated = append(h.Simulated, host.Name)
+		}
+
 		if host.State != berth.HostLost && host.OutputsProblem != "" {
 			h.Outputs = append(h.Outputs, host.Name+": "+host.OutputsProblem)
 		}

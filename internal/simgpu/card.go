@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/gpu"
 	"github.com/berthml/berth/internal/simgpu/wire"
 )
@@ -24,10 +25,6 @@ const (
 	// maxClients is how many clients an MPS server takes before CUDA 13.1.
 	maxClients = 48
 )
-
-// ModelPrefix is how the model of each simulated card begins, so that nobody takes
-// it for a real one.
-const ModelPrefix = "Simulated GPU"
 
 // card is one simulated GPU. It is safe for concurrent use.
 type card struct {
@@ -61,7 +58,7 @@ type client struct {
 }
 
 func newCard(uuid string, bytes int64, tell func(gpu.Event)) *card {
-	return &card{uuid: uuid, model: ModelPrefix + " " + sizeText(bytes), total: bytes, tell: tell}
+	return &card{uuid: uuid, model: berth.SimulatedModel + " " + sizeText(bytes), total: bytes, tell: tell}
 }
 
 // describe is the card as a driver lists it. MPS needs Volta or newer (7.0), and

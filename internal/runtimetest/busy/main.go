@@ -35,6 +35,7 @@
 //	trick KIND        replaces its metrics file by a fifo, symlink, directory or sparse file
 //	args …            prints its arguments as a JSON list, then {"val": 1}
 //	fence             prints what it sees of the host, then {"val": 1}
+//	gpu FLAGS         trains on a simulated GPU as TensorFlow does on a real one; -h lists the flags
 //	work MS           computes for so long of its own processor time; prints {"val": seconds it took}
 package main
 
@@ -121,6 +122,8 @@ func run(args []string) (int, error) {
 		return caught(milliseconds(arg[0])), nil
 	case "flood", "noise", "bomb", "fill", "metrics", "trick", "args", "fence", "work":
 		return misbehave(args[0], args[1:])
+	case "gpu":
+		return gpu(args[1:])
 	case "env":
 		say(strings.Join(os.Environ(), "\n"))
 

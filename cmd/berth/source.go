@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/gpu"
+	"github.com/berthml/berth/internal/mps"
+	"github.com/berthml/berth/internal/nvml"
+	"github.com/berthml/berth/internal/simgpu"
+)
+
+// source is where a worker's GPUs come from: NVIDIA's driver, or the simulator.
+type source struct {
+	driver gpu.Driver
+
+	// give lets containers have cards; missing says by UUID why one cannot be had.
+	give func(ctx context.Context, cards []docker.GPU) (missing map[string]string, err error)
+
+	mps  func() (daemons, error)
+	user int // who the worker is, where MPS asks for it: 0 may start it for containers of any user
+}
+
+// openSource opens the driver of the GPUs that the worker was told to have.
+func (m *machine) openSource(ctx context.Context, hostID string, d *docker.Docker, log *slog.Logger) (source, error) {
+	if m.fakeGPUs != "" {
+		return m.openSimulator(hostID, d, log) //nolint:contextcheck // it lives until it is closed
+	}
+
+	driver, err := nvml.Open(ctx, nvml.Config{})
+	if err != nil {
+		return source{}, err
+	}
+
+	return source{
+		driver: driver, give: d.AddGPUs, user: os.Geteuid(),
+		mps: func() (daemons, error) { return openMPS(m.dataDir) },
+	}, nil
+}
+
+// openSimulator invents the GPUs that --fake-gpus names.
+func (m *machine) openSimulator(hostID string, d *docker.Docker, log *slog.Logger) (source, error) {
+	cards, err := simgpu.Parse(m.fakeGPUs)
+	if err != nil {
+		return source{}, err
+	}
+
+	dir, err := filepath.Abs(m.dataDir) // Docker mounts nothing else
+	if err != nil {
+		return source{}, berth.Errorf(berth.KindInternal, "finding the data directory: %w", err)
+	}
+
+	s, err := simgpu.Open(simgpu.Config{Dir: filepath.Join(dir, "gpus"), Machine: hostID, Cards: cards, Log: log})
+	if err != nil {
+		return source{}, err
+	}
+
+	log.Warn("the GPUs of this worker are simulated: only programs that are made for them see them (docs/gpus.md)", "cards", m.fakeGPUs)
+
+	return source{
+		driver: s,
+		give: func(_ context.Context, cards []docker.GPU) (map[string]string, error) {
+			dirs := make(map[string]string, len(cards))
+			for _, card := range cards {
+				dirs[card.UUID] = s.Mount(card.UUID)
+			}
+
+			d.AddSimulatedGPUs(dirs)
+
+			return map[string]string{}, nil
+		},
+		mps: func() (daemons, error) { return simulatedMPS{s}, nil },
+	}, nil
+}
+
+// simulatedMPS is the simulator in the place of NVIDIA's MPS: it starts no process.
+type simulatedMPS struct{ *simgpu.Simulator }
+
+// Clients are those of a card. All are of one server, which has no PID.
+func (s simulatedMPS) Clients(ctx context.Context, uuid string) ([]mps.Client, error) {
+	pids, err := s.Simulator.Clients(ctx, uuid)
+	clients := make([]mps.Client, len(pids))
+
+	for i, pid := range pids {
+		clients[i].PID = pid
+	}
+
+	return clients, err
+}
+
+// checkFakeGPUs looks at --fake-gpus before anything starts. Errors: invalid.
+func (m *machine) checkFakeGPUs() error {
+	switch {
+	case m.fakeGPUs == "":
+		return nil
+	case m.gpus != "":
+		return berth.Errorf(berth.KindInvalid, "--fake-gpus %q and --gpus %q: a worker has either simulated GPUs or real ones; leave one of the flags out", m.fakeGPUs, m.gpus)
+	case m.simulate > 0:
+		return berth.Errorf(berth.KindInvalid, "--fake-gpus %q and --simulate: with --simulate no container runs that could use a GPU; leave one of the flags out", m.fakeGPUs)
+	}
+
+	if _, err := simgpu.Parse(m.fakeGPUs); err != nil {
+		return berth.Errorf(berth.KindInvalid, "--fake-gpus %w", err)
+	}
+
+	return nil
+}

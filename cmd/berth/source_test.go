@@ -1,0 +1,77 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/simgpu"
+)
+
+func TestCheckFakeGPUs(t *testing.T) {
+	t.Parallel()
+
+	require.NoError(t, (&machine{}).checkFakeGPUs())
+	require.NoError(t, (&machine{gpus: "all", simulate: time.Second}).checkFakeGPUs())
+	require.NoError(t, (&machine{fakeGPUs: "2x24GiB,1x80GiB"}).checkFakeGPUs())
+
+	for want, m := range map[string]machine{
+		`--fake-gpus "2x": "2x" has no size of memory; write how many cards of which memory, such as 2x24GiB,1x80GiB`: {fakeGPUs: "2x"},
+		`--fake-gpus "24GiB" and --gpus "none": a worker has either simulated GPUs or real ones`:                      {fakeGPUs: "24GiB", gpus: "none"},
+		`--fake-gpus "24GiB" and --simulate:`: {fakeGPUs: "24GiB", simulate: time.Second},
+	} {
+		err := m.checkFakeGPUs()
+		require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// A worker with simulated GPUs hands all of them out, shared by MPS, whoever it is and
+// whatever the machine has.
+func TestOpenGPUs_Simulated(t *testing.T) {
+	t.Parallel()
+
+	dir, err := os.MkdirTemp("", "berth-") //nolint:usetesting // a socket's path is short
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+
+	d, err := docker.New(docker.Config{Instance: "test"}) // nobody asks it
+	require.NoError(t, err)
+
+	g, err := openGPUs(t.Context(), &machine{fakeGPUs: "24GiB,2x80GiB", dataDir: dir}, "host", d, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.Len(t, g.devices, 3)
+
+	for i, device := range g.devices {
+		require.Equal(t, simgpu.UUID("host", i), device.ID)
+		require.True(t, device.Simulated())
+		require.Equal(t, mpsContexts, device.MPSContexts)
+		require.Empty(t, device.Problem)
+		require.Positive(t, device.FreeBytes)
+
+		pipe, err := g.pipe(device.ID)
+		require.NoError(t, err)
+		require.FileExists(t, pipe+"/../gpu/card.sock")
+	}
+
+	require.Equal(t, "Simulated GPU 80 GiB (MPS)", string(g.devices[1].ClassBy(berth.SharingMPS)))
+	require.NoError(t, g.sharer.letGo(t.Context(), "container", g.devices[0].ID))
+	g.close(t.Context(), false)
+	require.Error(t, g.sharer.daemons.Check(t.Context(), g.devices[0].ID))
+
+	alone, err := openGPUs(t.Context(), &machine{fakeGPUs: "24GiB", dataDir: dir, gpuSharing: sharingExclusive, machineID: "share"}, "host", d, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.Len(t, alone.devices, 1, "a share of a machine has simulated GPUs of its own")
+	require.Equal(t, 1, alone.devices[0].MaxAttempts)
+	alone.close(t.Context(), false)
+
+	_, err = openGPUs(t.Context(), &machine{fakeGPUs: "24GiB", dataDir: dir + "/" + strings.Repeat("x", 90)},
+		"host", d, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "choose a data directory whose path is at least")
+}
