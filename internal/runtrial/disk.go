@@ -108,7 +108,9 @@ func (r *run) lookAtDisk(ctx context.Context, last bool) {
 	worst(&seen.LogFreeBytes, &seen.LogFullAt, &seen.LogRoomAt, logs, now)
 
 	if worse && files < r.keptBytes() {
-		seen.OwnBytes = r.ownBytes(ctx, last)
+		if own := r.ownBytes(ctx, last); r.stillLow() {
+			seen.OwnBytes = own
+		}
 	}
 
 	if ctx.Err() != nil { // half measured
@@ -152,6 +154,15 @@ func (r *run) ownBytes(ctx context.Context, last bool) int64 {
 	w.sizedAt, w.sizing = time.Now(), time.Since(began)
 
 	return size
+}
+
+// stillLow reports whether the disk has not got room since it was found to have
+// too little. A size that was measured meanwhile may lack the very files that had
+// filled the disk: the job removed them.
+func (r *run) stillLow() bool {
+	files, _, err := r.config.DiskFree()
+
+	return err == nil && files < r.keptBytes()
 }
 
 func (r *run) keptBytes() int64 {
