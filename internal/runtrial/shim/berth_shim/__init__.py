@@ -1,0 +1,33 @@
+"""Tells Berth of an unchanged training script what the script itself does not say.
+
+    imports.py   runs a function right after a module was imported
+    records.py   appends records to the file that Berth reads
+    training.py  Keras' epochs become metric records
+    stop.py      a SIGTERM ends Keras' fit between two batches
+    ending.py    exit codes for out-of-memory; the frameworks' peak of GPU memory
+
+Rules: import nothing heavy before the program does; swallow every error of our own;
+only the main process of the program reports anything.
+"""
+
+from berth_shim import ending, imports, records, stop, training
+
+_frameworks = ("tensorflow", "torch", "jax")
+
+
+def start():
+    """Watches what the program imports, if Berth wants reports from this process."""
+    if not records.open_for_main():
+        return
+
+    hooks = {name: training.patch for name in training.MODULES}
+    hooks.update((name, ending.watch_memory) for name in _frameworks)
+    imports.after(hooks)
+    stop.remember_main()
+    records.hello()
+
+
+def watch_end():
+    """Watches how the program ends. It comes after what else sets sys.excepthook."""
+    if records.is_main():
+        ending.watch_exception()

@@ -1,0 +1,119 @@
+"""A SIGTERM ends Keras' fit between two batches, with exit code 75.
+
+Setting model.stop_training would not do: fit would validate, save the half epoch as a
+whole one, and return, so that the script prints a result of a half-trained model.
+"""
+
+import os
+import signal
+import sys
+import time
+
+from berth_shim import records
+
+RESUMABLE = 75  # EX_TEMPFAIL: stopped on request; goes on from its checkpoint
+
+# A validation that is under way may end, so that the epoch is saved. Berth sends
+# SIGKILL 30 s after SIGTERM.
+VALIDATION_SECONDS = 10
+
+_requested = None  # when SIGTERM came, by the monotonic clock
+_fits = 0
+_main_thread = None
+
+
+def remember_main():
+    global _main_thread
+
+    from _thread import get_ident
+
+    _main_thread = get_ident()
+
+
+def arm():
+    """Takes SIGTERM for the time of a fit, unless someone else has it."""
+    global _fits
+
+    _fits += 1
+    if _in_main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and not _taken_below():
+        signal.signal(signal.SIGTERM, _on_sigterm)
+
+
+def disarm():
+    """Gives SIGTERM back when the outermost fit has ended."""
+    global _fits
+
+    _fits -= 1
+    if _fits <= 0 and _in_main_thread() and signal.getsignal(signal.SIGTERM) is _on_sigterm:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def check(callbacks, validating=False):
+    """Ends the program if it was asked to stop and all callbacks of the batch have run."""
+    if _requested is None or not _in_main_thread():
+        return
+
+    if validating and time.monotonic() - _requested < VALIDATION_SECONDS:
+        return
+
+    try:
+        callbacks._flush_futures()  # Keras 3 runs batch hooks in threads
+    except Exception:
+        pass
+
+    _say("stopped on request between two batches (exit code %d)" % RESUMABLE)
+    raise SystemExit(RESUMABLE)
+
+
+def _on_sigterm(number, frame):
+    global _requested
+
+    if not records.is_main() or not _fits_in(frame):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+        return
+
+    if _requested is None:
+        _requested = time.monotonic()
+
+
+def _fits_in(frame):
+    """Reports whether a frame is inside a fit of Keras. A fit that an exception ended
+    left the handler behind: then SIGTERM does what it does by default."""
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if frame.f_code.co_name.startswith("fit") and module.split(".")[0] in ("keras", "tf_keras", "tensorflow"):
+            return True
+
+        frame = frame.f_back
+
+    return False
+
+
+def _in_main_thread():
+    from _thread import get_ident
+
+    return records.is_main() and get_ident() == _main_thread
+
+
+def _taken_below():
+    """Reports whether a library took SIGTERM behind Python's back, as TensorFlow's
+    preemption watcher does."""
+    try:
+        with open("/proc/self/status") as status:
+            for line in status:
+                if line.startswith("SigCgt:"):
+                    return bool(int(line.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+    except Exception:
+        pass
+
+    return False
+
+
+def _say(text):
+    try:
+        sys.stderr.write("berth: " + text + "\n")
+        sys.stderr.flush()
+    except Exception:
+        pass
