@@ -27,10 +27,15 @@ type Spec struct {
 	Metrics              MetricsSpec       `json:"metrics"`
 	Retry                RetrySpec         `json:"retry"`
 	Network              bool              `json:"network,omitempty"` // true = the container may reach the network
+	Shim                 *bool             `json:"shim,omitempty"`    // nil = true
 	Datasets             []DatasetMount    `json:"datasets,omitempty"`
 	Secrets              []SecretMount     `json:"secrets,omitempty"`
 	Labels               map[string]string `json:"labels,omitempty"`
 }
+
+// WantsShim reports whether trials run with the shim: Python files of Berth's that
+// report what an unchanged script does not (docs/shim.md).
+func (s Spec) WantsShim() bool { return s.Shim == nil || *s.Shim }
 
 // Search algorithms that exist today.
 const (

@@ -147,6 +147,7 @@ func TestAccepted(t *testing.T) {
 		"labels:",
 		"search: {early_stop: }",
 		"network: true",
+		"shim: false",
 	} {
 		decode(t, with(section))
 	}

@@ -38,6 +38,7 @@ func (r *reader) spec(root *document.Node) berth.Spec {
 		Metrics:              o.metrics(),
 		Retry:                o.retry(),
 		Network:              o.truth("network"),
+		Shim:                 o.maybe("shim"),
 		Datasets:             o.datasets(),
 		Secrets:              o.secrets(),
 		Labels:               o.textMap("labels"),

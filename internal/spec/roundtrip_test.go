@@ -56,6 +56,7 @@ func TestRoundTrip(t *testing.T) {
 			"environment_variables: "+pick("env", "{}", "{A: '', B: \"x\\ny\"}"),
 			"forbid: "+pick("forbid", "[]", "['a < 0 and b == \"x\"']"),
 			"network: "+pick("network", "true", "false"),
+			pick("shim", "shim: ", "shim: true", "shim: false"),
 		)
 
 		s, err := spec.Decode([]byte(doc), "")
