@@ -21,6 +21,7 @@ type Launch struct {
 	CPUMilli    int64             `json:"cpu_milli"`
 	CPUCapMilli int64             `json:"cpu_cap_milli,omitempty"` // most that it may use, where that is not what is booked; 0 = it is
 	Network     bool              `json:"network,omitempty"`
+	PythonPath  string            `json:"python_path,omitempty"`  // stands in front of PYTHONPATH, the image's or that of Environment; empty = nothing does
 	DeviceID    string            `json:"device_id,omitempty"`    // the one GPU that it sees; empty = none
 	DeviceBytes int64             `json:"device_bytes,omitempty"` // reserved of its memory
 	User        string            `json:"user,omitempty"`         // uid:gid; empty = the image's, or an unprivileged one

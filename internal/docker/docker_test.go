@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,7 +61,7 @@ func TestGolden(t *testing.T) {
 
 	got, err := json.MarshalIndent(map[string]any{
 		"name":        d.Name("a1"),
-		"config":      containerConfig(launch(), ResolveUser("", "").Name, d.labels(launch())),
+		"config":      containerConfig(launch(), berth.Image{}, ResolveUser("", "").Name, d.labels(launch())),
 		"host_config": hostConfig(launch()),
 	}, "", "  ")
 	require.NoError(t, err)
@@ -357,4 +358,55 @@ func TestInfoWarnings(t *testing.T) {
 	require.Empty(t, Info{LiveRestore: true, MemoryLimit: true, SwapLimit: true, PidsLimit: true}.warn())
 	require.Len(t, Info{}.warn(), 3)
 	require.Len(t, Info{MemoryLimit: true}.warn(), 3)
+}
+
+// What the user, else the image, has in PYTHONPATH stays there, behind ours.
+func TestPythonPath(t *testing.T) {
+	t.Parallel()
+
+	image := berth.Image{Env: []string{"PATH=/bin", "PYTHONPATH=/app:/lib"}}
+
+	for name, c := range map[string]struct {
+		ours  string
+		user  map[string]string
+		image berth.Image
+		want  string
+	}{
+		"nothing":                          {"", nil, berth.Image{}, ""},
+		"the image's alone":                {"", nil, image, ""},
+		"the user's alone":                 {"", map[string]string{"PYTHONPATH": "/mine"}, image, "PYTHONPATH=/mine"},
+		"ours":                             {"/trial/shim", nil, berth.Image{}, "PYTHONPATH=/trial/shim"},
+		"the image's behind":               {"/trial/shim", nil, image, "PYTHONPATH=/trial/shim:/app:/lib"},
+		"the user's behind":                {"/trial/shim", map[string]string{"PYTHONPATH": "/mine"}, image, "PYTHONPATH=/trial/shim:/mine"},
+		"the user wants it empty":          {"/trial/shim", map[string]string{"PYTHONPATH": ""}, image, "PYTHONPATH=/trial/shim"},
+		"an image that sets it to nothing": {"/trial/shim", nil, berth.Image{Env: []string{"PYTHONPATH="}}, "PYTHONPATH=/trial/shim"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			l := launch()
+			l.PythonPath, l.Environment = c.ours, c.user
+
+			var got string
+			for _, line := range containerConfig(l, c.image, "", nil).Env {
+				if strings.HasPrefix(line, "PYTHONPATH=") {
+					got = line
+				}
+			}
+
+			require.Equal(t, c.want, got)
+		})
+	}
+
+	old := launch()
+	require.NotContains(t, marshal(t, old), "python_path", "the hash of a launch without the shim is what it was")
+}
+
+func marshal(t *testing.T, l berth.Launch) string {
+	t.Helper()
+
+	data, err := json.Marshal(l)
+	require.NoError(t, err)
+
+	return string(data)
 }

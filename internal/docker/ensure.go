@@ -111,7 +111,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 	}
 
 	user := ResolveUser(image.User, l.User)
-	config, host := containerConfig(l, user.Name, d.labels(l)), sealed(hostConfig(l), l.MemoryBytes, image.Volumes)
+	config, host := containerConfig(l, image, user.Name, d.labels(l)), sealed(hostConfig(l), l.MemoryBytes, image.Volumes)
 	withGPU(config, host, way)
 
 	bounded, cancel := context.WithTimeout(ctx, launchTimeout)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
@@ -32,9 +33,13 @@ var overrides = map[string]string{
 
 // containerConfig is the part of a container that travels with its image.
 // Command is the whole argv: an image's entrypoint could be a shell.
-func containerConfig(l berth.Launch, user string, labels map[string]string) *container.Config {
+func containerConfig(l berth.Launch, image berth.Image, user string, labels map[string]string) *container.Config {
 	env := maps.Clone(overrides)
 	maps.Copy(env, l.Environment)
+
+	if l.PythonPath != "" {
+		env[pythonPath] = behind(l.PythonPath, env, image.Env)
+	}
 
 	lines := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -52,6 +57,28 @@ func containerConfig(l berth.Launch, user string, labels map[string]string) *con
 		StopSignal:  "SIGTERM",
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 	}
+}
+
+// pythonPath is where Python looks for modules before its own: directories,
+// separated by colons.
+const pythonPath = "PYTHONPATH"
+
+// behind keeps what the user, else the image, has in PYTHONPATH behind a directory.
+// A user's empty value takes the image's away.
+func behind(directory string, env map[string]string, imageEnv []string) string {
+	path, set := env[pythonPath]
+
+	for _, line := range imageEnv {
+		if name, value, _ := strings.Cut(line, "="); name == pythonPath && !set {
+			path = value
+		}
+	}
+
+	if path == "" { // Python would take an empty element for the working directory
+		return directory
+	}
+
+	return directory + ":" + path
 }
 
 // hostConfig is the fence around a container. The golden test holds every line
