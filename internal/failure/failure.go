@@ -41,7 +41,7 @@ type Evidence struct {
 	StartMessage string
 	Image        string            // as the sweep file names it
 	HostName     string            // of the machine, for messages
-	ReportedKind berth.FailureKind // the shim's error record in the metrics file
+	ReportedKind berth.FailureKind // of the exception that ended it, as the shim saw it
 	ExitCode     int
 	LogTail      []string // last 200 lines of both streams, oldest first
 	OldLines     int      // how many of them, the first ones, are older than FailsWithin at the end

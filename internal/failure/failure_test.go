@@ -151,8 +151,30 @@ func TestClassify(t *testing.T) {
 			"limited to 4,096 MiB (6 MiB when last measured) (exit code 87); Berth retries with more; nothing but its own word says so, so other trials of its shape keep their size",
 		},
 		"reported": {with(onGPU(1), func(e *failure.Evidence) { e.ReportedKind = berth.FailureDeviceOOM }), berth.FailureDeviceOOM, "reported"},
-		"reported, host": {
-			failure.Evidence{ExitCode: 1, ReportedKind: berth.FailureHostOOM}, berth.FailureHostOOM, "reported",
+		"reported, and the GPU is out of order": {
+			with(onGPU(86), func(e *failure.Evidence) { e.ReportedKind, e.Device.Problem = berth.FailureDeviceOOM, "XID 79" }), berth.FailureInfra, "XID 79",
+		},
+		"reported on the CPU": {failure.Evidence{ExitCode: 86, ReportedKind: berth.FailureDeviceOOM}, berth.FailureUserError, "86"},
+		"reported, GPU full before the first step": {
+			with(onGPU(86), func(e *failure.Evidence) {
+				e.ReportedKind, e.Device.Stepped, e.Device.FreeBytes = berth.FailureDeviceOOM, false, 100*mib
+			}), berth.FailureDeviceBusy, "waits for room",
+		},
+		"reported, host, at its limit": {
+			with(used(4000, 4096, 87), func(e *failure.Evidence) { e.ReportedKind = berth.FailureHostOOM }), berth.FailureHostOOM, "reported",
+		},
+		"reported, host, and a process was killed": {
+			with(used(6, 4096, 87), func(e *failure.Evidence) {
+				e.ReportedKind, e.OOMKills, e.OOMCause = berth.FailureHostOOM, 1, berth.OOMLimit
+			}), berth.FailureHostOOM, "reported",
+		},
+		"reported, host, far from the limit": {
+			with(used(6, 4096, 87, traceback("MemoryError: Unable to allocate 7.00 TiB for an array")...),
+				func(e *failure.Evidence) { e.ReportedKind = berth.FailureHostOOM }),
+			berth.FailureUserError, "(exit code 87): it asked for 7.00 TiB of memory at once",
+		},
+		"reported, host, not measured": {
+			failure.Evidence{ExitCode: 87, ReportedKind: berth.FailureHostOOM, LogTail: []string{"MemoryError"}}, berth.FailureUserError, "could not get memory",
 		},
 
 		// The kernel's memory killer.
@@ -551,6 +573,8 @@ func evidence(t *rapid.T) failure.Evidence {
 			failure.IntentNone, failure.IntentNone, failure.IntentCancel, failure.IntentStop, failure.IntentTimeout, failure.IntentPrune,
 			failure.IntentFlood, failure.IntentQuota,
 		}).Draw(t, "intent"),
+		ReportedKind: rapid.SampledFrom([]berth.FailureKind{"", "", berth.FailureDeviceOOM, berth.FailureHostOOM}).Draw(t, "reported"),
+
 		ExitCode:   rapid.IntRange(0, 255).Draw(t, "exit"),
 		LogTail:    tail,
 		OldLines:   rapid.IntRange(0, len(tail)).Draw(t, "old lines"),
@@ -624,8 +648,9 @@ func TestProperties(t *testing.T) {
 		killed := e.OOMKilled || e.OOMEvent || e.OOMKills > 0
 
 		if kind == berth.FailureHostOOM {
-			require.True(t, killed || near || e.ExitCode == 87, "text alone is no evidence")
-			require.True(t, e.ExitCode == 87 || e.OOMCause != berth.OOMMachine, "it is its own memory that ran out")
+			own := e.ExitCode == 87 && e.ReportedKind != berth.FailureHostOOM
+			require.True(t, killed || near || own, "text alone is no evidence, nor is an exception")
+			require.True(t, own || e.OOMCause != berth.OOMMachine, "it is its own memory that ran out")
 		}
 	})
 }

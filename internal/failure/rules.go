@@ -124,11 +124,19 @@ func reported(e Evidence) (berth.FailureKind, string) {
 	switch e.ReportedKind {
 	case "":
 		return "", ""
-	case berth.FailureHostOOM:
+	case berth.FailureHostOOM: // an exception: it asked for more at once than the machine has, unless readings say otherwise
+		if !e.outOfHostMemory() && !e.nearLimit() || e.machineRanOut() {
+			return "", ""
+		}
+
 		return e.ReportedKind, e.hostOOM(" (the program reported it)")
 	case berth.FailureDeviceOOM:
 		if !e.Device.Asked {
 			return "", ""
+		}
+
+		if kind, why := infrastructure(e); kind != "" { // the reason, maybe
+			return kind, why
 		}
 
 		return deviceOOM(e, "the program reported it")
@@ -148,6 +156,10 @@ func contractCode(e Evidence) (berth.FailureKind, string) {
 			return deviceOOM(e, "exit code 86")
 		}
 	case exitHostOOM:
+		if e.ReportedKind == berth.FailureHostOOM { // the shim's code, not the program's own; reported has judged it
+			break
+		}
+
 		return berth.FailureHostOOM, e.hostOOM(" (exit code 87)")
 	}
 
