@@ -48,15 +48,16 @@ func (f Footprints) Of(class DeviceClass) *Footprint {
 
 // Usage is what one attempt was seen to use.
 type Usage struct {
-	MemoryPeakBytes int64    `json:"memory_peak_bytes"` // 0 = not measured
-	DevicePeakBytes int64    `json:"device_peak_bytes,omitempty"`
-	DeviceSamples   int      `json:"device_samples,omitempty"` // readings of the GPU; 0 = its memory was not measured
-	CPU             Duration `json:"cpu"`                      // processor time
-	Wall            Duration `json:"wall"`                     // from container start to exit
-	Samples         int      `json:"samples"`
-	CPUContended    bool     `json:"cpu_contended,omitempty"` // the host had no cores to spare: the job may need more than it got
-	OOMKills        int      `json:"oom_kills,omitempty"`     // processes the kernel killed in the container's cgroup
-	BelowLimit      bool     `json:"below_limit,omitempty"`   // MemorySample.BelowLimit, last read
+	MemoryPeakBytes    int64    `json:"memory_peak_bytes"` // 0 = not measured
+	DevicePeakBytes    int64    `json:"device_peak_bytes,omitempty"`
+	FrameworkPeakBytes int64    `json:"framework_peak_bytes,omitempty"` // most that the program's framework held of the GPU's memory, by its own word; 0 = the shim did not say
+	DeviceSamples      int      `json:"device_samples,omitempty"`       // readings of the GPU; 0 = its memory was not measured
+	CPU                Duration `json:"cpu"`                            // processor time
+	Wall               Duration `json:"wall"`                           // from container start to exit
+	Samples            int      `json:"samples"`
+	CPUContended       bool     `json:"cpu_contended,omitempty"` // the host had no cores to spare: the job may need more than it got
+	OOMKills           int      `json:"oom_kills,omitempty"`     // processes the kernel killed in the container's cgroup
+	BelowLimit         bool     `json:"below_limit,omitempty"`   // MemorySample.BelowLimit, last read
 
 	// Unseen is the part of Wall in which nothing was measured: the worker was
 	// away or came late. 0 = it was measured throughout. While it is not, the

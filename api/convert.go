@@ -91,8 +91,9 @@ func toAttempt(a berth.Attempt) openapi.Attempt {
 		FailureKind: string(a.Kind), Message: a.Message, ExitCode: a.ExitCode, Value: a.Value,
 		Usage: openapi.Usage{
 			MemoryPeakBytes: a.Usage.MemoryPeakBytes, DevicePeakBytes: a.Usage.DevicePeakBytes,
-			DeviceActivity: toActivity(a.Usage.DeviceActivity),
-			CPUSeconds:     seconds(a.Usage.CPU), WallSeconds: seconds(a.Usage.Wall),
+			FrameworkPeakBytes: a.Usage.FrameworkPeakBytes,
+			DeviceActivity:     toActivity(a.Usage.DeviceActivity),
+			CPUSeconds:         seconds(a.Usage.CPU), WallSeconds: seconds(a.Usage.Wall),
 			Samples: a.Usage.Samples, CPUContended: a.Usage.CPUContended, OomKills: a.Usage.OOMKills,
 		},
 		PlacedAt: a.PlacedAt, StartedAt: utc(a.StartedAt), FinishedAt: utc(a.FinishedAt),

@@ -1052,6 +1052,9 @@ type Usage struct {
 	DeviceActivity  DeviceActivity `json:"device_activity"`
 	DevicePeakBytes int64          `json:"device_peak_bytes,omitempty"`
 
+	// FrameworkPeakBytes Most that the program's framework held of the GPU's memory, as the shim reports it; its context and libraries are not in it
+	FrameworkPeakBytes int64 `json:"framework_peak_bytes,omitempty"`
+
 	// MemoryPeakBytes 0 = not measured
 	MemoryPeakBytes int64 `json:"memory_peak_bytes"`
 

@@ -19,6 +19,9 @@ func TestGPUTexts(t *testing.T) {
 
 	require.Equal(t, "9 s, peak 900 MiB of 1,024 MiB", usageText(onCores))
 	require.Equal(t, "9 s, peak 900 MiB of 1,024 MiB, GPU 910 MiB of 1,216 MiB", usageText(onGPU))
+
+	onGPU.Usage.FrameworkPeakBytes = 300 << 20
+	require.Equal(t, "9 s, peak 900 MiB of 1,024 MiB, GPU 910 MiB of 1,216 MiB, its framework at most 300 MiB", usageText(onGPU))
 	require.Equal(t, "reserves 1,024 MiB and 1,216 MiB of a GPU, attempt 2", runningText(onGPU, 0))
 
 	require.NotContains(t, attemptTable([]client.Attempt{onCores}).header, "gpu")

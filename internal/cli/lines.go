@@ -131,6 +131,10 @@ func usageText(a client.Attempt) string {
 		text += fmt.Sprintf(", GPU %s of %s", bytesText(a.Usage.DevicePeakBytes), bytesText(a.Demand.DeviceBytes))
 	}
 
+	if a.Usage.FrameworkPeakBytes > 0 {
+		text += ", its framework at most " + bytesText(a.Usage.FrameworkPeakBytes)
+	}
+
 	return text
 }
 

@@ -75,6 +75,7 @@ type LedgerHooks struct {
 	AttemptRunning Command[string]
 	FinishAttempt  Command[berth.Result]
 	PutMetrics     Command[string]
+	DropMetrics    Command[string]
 	PutLog         Command[string]
 	RegisterHost   Command[Registration]
 	TouchHost      Command[Touch]

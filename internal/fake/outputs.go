@@ -3,6 +3,7 @@ package fake
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/berthml/berth"
@@ -32,6 +33,21 @@ func (l *Ledger) putMetrics(ctx context.Context, attemptID string, token int64, 
 		}
 
 		return nil
+	})
+}
+
+// DropMetrics removes all points of these names.
+func (l *Ledger) DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error {
+	return l.hooked().DropMetrics.do(ctx, attemptID, func(ctx context.Context) error {
+		return l.do(ctx, "dropping metrics of attempt "+attemptID, func() error {
+			if a := l.attempts[attemptID]; a == nil || a.Token != token {
+				return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
+			}
+
+			maps.DeleteFunc(l.metrics[attemptID], func(k metricKey, _ berth.MetricPoint) bool { return slices.Contains(names, k.name) })
+
+			return nil
+		})
 	})
 }
 

@@ -71,6 +71,11 @@ func (r *Records) PutMetrics(ctx context.Context, attemptID string, token int64,
 	return r.tell(ctx, "PutMetrics", attemptID, func() error { return r.next.PutMetrics(ctx, attemptID, token, points) })
 }
 
+// DropMetrics is next's, or fails.
+func (r *Records) DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error {
+	return r.tell(ctx, "DropMetrics", attemptID, func() error { return r.next.DropMetrics(ctx, attemptID, token, names) })
+}
+
 // PutLog is next's, or fails.
 func (r *Records) PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
 	return r.tell(ctx, "PutLog", attemptID, func() error { return r.next.PutLog(ctx, attemptID, token, piece) })

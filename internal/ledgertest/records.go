@@ -30,6 +30,14 @@ func testMetrics(t *testing.T, b *bench) {
 	require.Equal(t, []berth.MetricPoint{point("loss", 1, 3)}, points)
 
 	requireFenced(t, b.PutMetrics(ctx, uuid.NewString(), token, []berth.MetricPoint{point("acc", 1, 1)}))
+
+	requireFenced(t, b.DropMetrics(ctx, r.AttemptID, token-1, []string{"loss"}))
+	require.NoError(t, b.DropMetrics(ctx, r.AttemptID, token, []string{"loss", "never reported"}))
+	require.NoError(t, b.DropMetrics(ctx, r.AttemptID, token, []string{"loss"}), "the answer to the first was lost")
+
+	points, err = b.ListMetrics(ctx, r.AttemptID, "", 10)
+	require.NoError(t, err)
+	require.Equal(t, []berth.MetricPoint{point("acc", 1, 0.2)}, points)
 }
 
 func testLog(t *testing.T, b *bench) {

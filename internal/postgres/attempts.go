@@ -67,10 +67,11 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			ID: r.AttemptID, Token: r.Token, ContainerID: r.ContainerID, FailureKind: string(o.Kind), Message: o.Message, Value: o.Value,
 			MemoryPeakBytes: o.Usage.MemoryPeakBytes, DevicePeakBytes: o.Usage.DevicePeakBytes,
 			CpuNs: int64(o.Usage.CPU), WallNs: int64(o.Usage.Wall), Samples: int32Of(o.Usage.Samples), OomKills: int32Of(o.Usage.OOMKills),
-			UnseenNs:          int64(o.Usage.Unseen),
-			DeviceSmMilli:     milliOf(o.Usage.DeviceActivity.SMMilli),
-			DeviceDramMilli:   milliOf(o.Usage.DeviceActivity.DRAMMilli),
-			DeviceTensorMilli: milliOf(o.Usage.DeviceActivity.TensorMilli),
+			UnseenNs:           int64(o.Usage.Unseen),
+			FrameworkPeakBytes: o.Usage.FrameworkPeakBytes,
+			DeviceSmMilli:      milliOf(o.Usage.DeviceActivity.SMMilli),
+			DeviceDramMilli:    milliOf(o.Usage.DeviceActivity.DRAMMilli),
+			DeviceTensorMilli:  milliOf(o.Usage.DeviceActivity.TensorMilli),
 
 			FinishedAt: &o.FinishedAt,
 		}

@@ -233,6 +233,21 @@ func TestFinishAttempt_OutOfMemoryRaisesWaitingSiblings(t *testing.T) {
 	require.Equal(t, int64(2*gib), waiting[sibling.AttemptID], "what a shape gets that is not measured is more")
 }
 
+func TestFinishAttempt_KeepsTheFrameworksPeak(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	r := b.request(t, gib)
+	status := b.place(t, r)
+	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
+		Kind: berth.FailureOK, Message: "m", FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: gib, FrameworkPeakBytes: 300 << 20, Samples: 3},
+	})))
+
+	attempt, err := b.store.GetAttempt(t.Context(), r.AttemptID)
+	require.NoError(t, err)
+	require.EqualValues(t, 300<<20, attempt.Usage.FrameworkPeakBytes)
+}
+
 // A sibling that asked for more than any host has would be ended as impossible.
 func TestFinishAttempt_RaisesSiblingsToNoMoreThanThereIs(t *testing.T) {
 	t.Parallel()

@@ -45,6 +45,13 @@ func (s *Store) PutMetrics(ctx context.Context, attemptID string, token int64, p
 	return fenced(rows, nil, attemptID, token)
 }
 
+// DropMetrics removes all points of these names. Errors: fenced.
+func (s *Store) DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error {
+	rows, err := s.q.DropMetrics(ctx, s.pool, &dbsqlc.DropMetricsParams{AttemptID: attemptID, Token: token, Names: names})
+
+	return fenced(rows, err, attemptID, token)
+}
+
 // ListMetrics returns points by name and step. An empty name means all.
 func (s *Store) ListMetrics(ctx context.Context, attemptID, name string, limit int) ([]berth.MetricPoint, error) {
 	rows, err := s.q.ListMetrics(ctx, s.pool, &dbsqlc.ListMetricsParams{AttemptID: attemptID, OnlyName: name, MaxRows: int32Of(limit)})

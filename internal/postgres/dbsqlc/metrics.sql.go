@@ -10,6 +10,30 @@ import (
 	"time"
 )
 
+const dropMetrics = `-- name: DropMetrics :execrows
+WITH ours AS (
+    SELECT a.id FROM attempts a WHERE a.id = $1 AND a.token = $2 FOR SHARE
+), dropped AS (
+    DELETE FROM metrics m USING ours o WHERE m.attempt_id = o.id AND m.name = ANY($3::text[])
+)
+SELECT id FROM ours
+`
+
+type DropMetricsParams struct {
+	AttemptID string
+	Token     int64
+	Names     []string
+}
+
+// No row: the attempt is fenced.
+func (q *Queries) DropMetrics(ctx context.Context, db DBTX, arg *DropMetricsParams) (int64, error) {
+	result, err := db.Exec(ctx, dropMetrics, arg.AttemptID, arg.Token, arg.Names)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const listMetrics = `-- name: ListMetrics :many
 SELECT name, step, value, status, final, at FROM metrics
 WHERE attempt_id = $1 AND ($2::text = '' OR name = $2)

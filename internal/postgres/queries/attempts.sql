@@ -38,7 +38,7 @@ SELECT running.id FROM running;
 UPDATE attempts u
 SET state = 'finished', failure_kind = @failure_kind, message = @message, exit_code = @exit_code, value = @value,
     memory_peak_bytes = @memory_peak_bytes, device_peak_bytes = @device_peak_bytes, cpu_ns = @cpu_ns,
-    wall_ns = @wall_ns, samples = @samples,
+    wall_ns = @wall_ns, samples = @samples, framework_peak_bytes = @framework_peak_bytes,
     device_sm_milli = @device_sm_milli, device_dram_milli = @device_dram_milli, device_tensor_milli = @device_tensor_milli, oom_kills = @oom_kills, unseen_ns = @unseen_ns,
     container_id = coalesce(nullif(u.container_id, ''), @container_id::text),
     started_at = coalesce(u.started_at, @started_at), finished_at = @finished_at

@@ -1,0 +1,422 @@
+package runtrial
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// keras is as much of Keras as the shim meets: fit as Keras 3's trainers have it.
+const keras = `
+class History:
+    def __init__(self):
+        self.history = {}
+    def on_epoch_end(self, epoch, logs):
+        for name, value in logs.items():
+            self.history.setdefault(name, []).append(value)
+
+class CallbackList:
+    def __init__(self, callbacks):
+        self.callbacks = list(callbacks) + [History()]
+    def _all(self, hook, *args):
+        for callback in self.callbacks:
+            if hasattr(callback, hook):
+                getattr(callback, hook)(*args)
+    def on_train_begin(self, logs=None): self._all("on_train_begin")
+    def on_train_end(self, logs=None): self._all("on_train_end")
+    def on_train_batch_end(self, batch, logs=None): self._all("on_train_batch_end", batch)
+    def on_test_batch_end(self, batch, logs=None): self._all("on_test_batch_end", batch)
+    def on_epoch_end(self, epoch, logs=None): self._all("on_epoch_end", epoch, dict(logs or {}))
+`
+
+const trainer = `
+from keras.src.callbacks.callback_list import CallbackList
+
+def fit(epochs, initial_epoch=0, callbacks=(), batches=2):
+    callbacks = CallbackList(callbacks)
+    callbacks.on_train_begin()
+    for epoch in range(initial_epoch, epochs):
+        for batch in range(batches):
+            callbacks.on_train_batch_end(batch)
+        callbacks.on_test_batch_end(0)
+        callbacks.on_epoch_end(epoch, {"val_accuracy": (epoch + 1) / 8, "image": [[1]]})
+    callbacks.on_train_end()
+`
+
+// snake is a place for scripts, with its modules in front of what Python finds.
+type snake struct {
+	python string
+	dir    string
+	env    []string
+}
+
+func python(t *testing.T) *snake {
+	t.Helper()
+
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3 on this machine")
+	}
+
+	shim, err := setup(t).installShim()
+	require.NoError(t, err)
+
+	s := &snake{python: path, dir: t.TempDir()}
+	s.env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+shim+":"+filepath.Join(s.dir, "lib"), "TRIAL_SHIM_FILE="+s.records())
+
+	for _, name := range []string{"keras/__init__.py", "keras/src/__init__.py", "keras/src/callbacks/__init__.py"} {
+		s.module(t, name, "")
+	}
+
+	s.module(t, "keras/src/callbacks/callback_list.py", keras)
+	s.module(t, "keras/src/trainer.py", trainer)
+
+	return s
+}
+
+func (s *snake) records() string { return filepath.Join(s.dir, "records") }
+
+func (s *snake) module(t *testing.T, name, text string) {
+	t.Helper()
+
+	path := filepath.Join(s.dir, "lib", name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// command runs a script from its file; options come before it.
+func (s *snake) command(t *testing.T, script string, options ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+
+	path := filepath.Join(s.dir, "script.py")
+	require.NoError(t, os.WriteFile(path, []byte(script), 0o600))
+
+	cmd := exec.CommandContext(t.Context(), s.python, append(options, path)...)
+	cmd.Env = s.env
+	out := &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+
+	return cmd, out
+}
+
+// run runs a script and returns its exit code, minus the signal's number when one
+// ended it, and what it printed.
+func (s *snake) run(t *testing.T, script string, options ...string) (int, string) {
+	t.Helper()
+
+	cmd, out := s.command(t, script, options...)
+
+	return exitOf(t, cmd.Run()), out.String()
+}
+
+func exitOf(t *testing.T, err error) int {
+	t.Helper()
+
+	if err == nil {
+		return 0
+	}
+
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	require.True(t, ok, err)
+
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return -int(status.Signal())
+	}
+
+	return exit.ExitCode()
+}
+
+type shimRecord struct {
+	Type    string             `json:"type"`
+	Kind    string             `json:"kind"`
+	Step    int64              `json:"step"`
+	Epoch   int64              `json:"epoch"`
+	Fit     int                `json:"fit"`
+	Peak    int64              `json:"device_peak_bytes"`
+	Metrics map[string]float64 `json:"metrics"`
+}
+
+func (s *snake) said(t *testing.T) []shimRecord {
+	t.Helper()
+
+	data, err := os.ReadFile(s.records())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+
+	require.NoError(t, err)
+
+	var all []shimRecord
+
+	for line := range strings.Lines(string(data)) {
+		var r shimRecord
+		require.NoError(t, json.Unmarshal([]byte(line), &r), line)
+		all = append(all, r)
+	}
+
+	return all
+}
+
+// Two fits that both begin at epoch 0, one that goes on, and a metric that a
+// callback adds: no step is there twice.
+func TestShimPython_EpochsBecomeRecords(t *testing.T) {
+	t.Parallel()
+
+	s := python(t)
+	code, out := s.run(t, `
+from keras.src.trainer import fit
+class F1:
+    def on_epoch_end(self, epoch, logs): logs["f1"] = 0.5
+fit(2, callbacks=[F1()])
+fit(3, initial_epoch=2)
+fit(1)
+`)
+	require.Zero(t, code, out)
+	require.Equal(t, []shimRecord{
+		{Type: "hello"},
+		{Type: "metric", Step: 1, Epoch: 0, Fit: 1, Metrics: map[string]float64{"val_accuracy": 0.125, "f1": 0.5}},
+		{Type: "metric", Step: 2, Epoch: 1, Fit: 1, Metrics: map[string]float64{"val_accuracy": 0.25, "f1": 0.5}},
+		{Type: "metric", Step: 3, Epoch: 2, Fit: 2, Metrics: map[string]float64{"val_accuracy": 0.375}},
+		{Type: "metric", Step: 4, Epoch: 0, Fit: 3, Metrics: map[string]float64{"val_accuracy": 0.125}},
+	}, s.said(t))
+}
+
+// A worker process of the program reports nothing, however it was started; one
+// program after the other does.
+func TestShimPython_OnlyTheMainProcessReports(t *testing.T) {
+	t.Parallel()
+
+	s := python(t)
+	code, out := s.run(t, `
+import multiprocessing, os, subprocess, sys
+from keras.src.trainer import fit
+if __name__ == "__main__":
+    for how in ("spawn", "fork"):
+        worker = multiprocessing.get_context(how).Process(target=fit, args=(1,))
+        worker.start(); worker.join()
+        assert worker.exitcode == 0, how
+    subprocess.run([sys.executable, "-c", "from keras.src.trainer import fit; fit(1); import this_is_not_there"], stderr=subprocess.DEVNULL)
+    if "AGAIN" not in os.environ:
+        os.environ["AGAIN"] = "1"
+        os.execv(sys.executable, [sys.executable] + sys.argv)
+    fit(1)
+`)
+	require.Zero(t, code, out)
+
+	var types []string
+	for _, r := range s.said(t) {
+		types = append(types, r.Type)
+	}
+
+	require.Equal(t, []string{"hello", "hello", "metric"}, types, "exec keeps the process")
+}
+
+func TestShimPython_ExitCodes(t *testing.T) {
+	t.Parallel()
+
+	tf := "class ResourceExhaustedError(Exception): pass\nResourceExhaustedError.__module__ = 'tensorflow.python.framework.errors_impl'\n"
+	torch := "class OutOfMemoryError(RuntimeError): pass\nOutOfMemoryError.__module__ = 'torch'\n"
+
+	for name, c := range map[string]struct {
+		script string
+		code   int
+		kind   string
+	}{
+		"GPU":                  {tf + "raise ResourceExhaustedError('OOM when allocating tensor with shape[1] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc')", 86, "device_oom"},
+		"TensorFlow's host":    {tf + "raise ResourceExhaustedError('OOM when allocating tensor with shape[1] and type float on /job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu')", 87, "host_oom"},
+		"a full disk":          {tf + "raise ResourceExhaustedError('/trial/out/x; No space left on device')", 1, ""},
+		"torch":                {torch + "raise OutOfMemoryError('CUDA out of memory. Tried to allocate 2 GiB')", 86, "device_oom"},
+		"torch's host":         {"raise RuntimeError(\"[enforce fail] . DefaultCPUAllocator: can't allocate memory\")", 87, "host_oom"},
+		"Python's host":        {"bytearray(1 << 60)", 87, "host_oom"},
+		"another exception":    {"raise ValueError('MemoryError')", 1, ""},
+		"one that it got over": {torch + "try:\n    raise OutOfMemoryError('x')\nexcept Exception as e:\n    raise ValueError('no') from e", 1, ""},
+		"one of a thread":      {"import threading\ndef f(): raise MemoryError\nt = threading.Thread(target=f); t.start(); t.join()", 0, ""},
+		"sys.exit":             {"import sys; sys.exit(3)", 3, ""},
+		"the script's hook":    {"import sys\nsys.excepthook = lambda *a: print('Traceback: mine', a[0].__name__)\nraise MemoryError", 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := python(t)
+			code, out := s.run(t, c.script)
+			require.Equal(t, c.code, code, out)
+
+			if code != 0 && code != 3 {
+				require.Contains(t, out, "Traceback")
+				require.NotContains(t, out, "sys.excepthook", "Python knows a hook that ends the program")
+			}
+
+			last := s.said(t)[len(s.said(t))-1]
+			require.Equal(t, c.kind, last.Kind)
+		})
+	}
+}
+
+// stopping trains for ever, and says when a batch has begun.
+const stopping = `
+import os, signal, sys, time
+from keras.src.trainer import fit
+class Batch:
+    def on_train_batch_end(self, batch):
+        print("began", flush=True)
+        time.sleep(0.3)
+        print("saved", flush=True)
+`
+
+func TestShimPython_Stop(t *testing.T) {
+	t.Parallel()
+
+	own := "signal.signal(signal.SIGTERM, lambda *a: sys.exit(9))\n"
+
+	for name, c := range map[string]struct {
+		script string
+		code   int
+		says   string
+	}{
+		"between two batches":     {stopping + "fit(9, callbacks=[Batch()], batches=99)\nprint('result')", 75, "began\nsaved\nberth: stopped on request"},
+		"a handler of its own":    {stopping + own + "fit(9, callbacks=[Batch()], batches=99)", 9, "began\n"},
+		"one that it sets later":  {stopping + "class Own:\n    def on_train_begin(self):\n        " + own + "fit(9, callbacks=[Own(), Batch()], batches=99)", 9, "began\n"},
+		"without Keras":           {"import time\nprint('began', flush=True)\ntime.sleep(60)", -int(syscall.SIGTERM), "began\n"},
+		"between two fits":        {stopping + "fit(1)\nprint('began', flush=True)\ntime.sleep(60)", -int(syscall.SIGTERM), "began\n"},
+		"after a fit that failed": {stopping + "class Bad:\n    def on_train_batch_end(self, batch): 1 / 0\ntry:\n    fit(1, callbacks=[Bad()])\nexcept ZeroDivisionError:\n    pass\nprint('began', flush=True)\ntime.sleep(60)", -int(syscall.SIGTERM), "began\n"},
+		"in a validation": {
+			stopping + "class Test:\n    def on_test_batch_end(self, batch):\n        print('began', flush=True); time.sleep(0.3)\n    def on_epoch_end(self, epoch, logs): print('whole epoch')\nfit(9, callbacks=[Test()])",
+			75, "began\nwhole epoch\nberth: stopped on request",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := python(t)
+			cmd, out := s.command(t, c.script)
+			cmd.Env = append(cmd.Env, "PYTHONUNBUFFERED=1")
+			said, err := os.Create(filepath.Join(s.dir, "out"))
+			require.NoError(t, err)
+
+			defer said.Close() //nolint:errcheck // read by its name
+
+			cmd.Stdout, cmd.Stderr = said, said
+
+			require.NoError(t, cmd.Start())
+			require.Eventually(t, func() bool {
+				data, err := os.ReadFile(said.Name())
+
+				return err == nil && bytes.Contains(data, []byte("began"))
+			}, time.Minute, 10*time.Millisecond, out)
+			require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+			require.Equal(t, c.code, exitOf(t, cmd.Wait()))
+
+			data, err := os.ReadFile(said.Name())
+			require.NoError(t, err)
+			require.True(t, strings.HasPrefix(string(data), c.says), string(data))
+			require.NotContains(t, string(data), "result")
+		})
+	}
+}
+
+// What Python does without the shim it does with it: sys.path, the sitecustomize
+// that it would have run, and that one's errors.
+func TestShimPython_LeavesPythonAsItIs(t *testing.T) {
+	t.Parallel()
+
+	look := "import sys; print(sys.path); print(sys.modules.get('sitecustomize')); import sitecustomize; print(sitecustomize.who)"
+
+	for name, other := range map[string]string{
+		"another sitecustomize": "who = 'the user'; print('ran')",
+		"one that fails":        "1 / 0",
+		"one with a hook":       "import sys\nwho = 'hook'\nsys.excepthook = lambda *a: print('hooked')",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := python(t)
+			s.module(t, "sitecustomize.py", other)
+
+			code, with := s.run(t, look)
+			hello := len(s.said(t))
+
+			s.env = append(s.env, "PYTHONPATH="+filepath.Join(s.dir, "lib"))
+			without, want := s.run(t, look)
+			require.Equal(t, want, with)
+			require.Equal(t, without, code)
+			require.Equal(t, 1, hello)
+			require.Len(t, s.said(t), hello, "the second ran without the shim")
+		})
+	}
+
+	t.Run("its hook goes on printing", func(t *testing.T) {
+		t.Parallel()
+
+		s := python(t)
+		s.module(t, "sitecustomize.py", "import sys\nsys.excepthook = lambda *a: print('hooked')")
+
+		code, out := s.run(t, "raise MemoryError")
+		require.Equal(t, 87, code)
+		require.Equal(t, "hooked\n", out)
+	})
+}
+
+func TestShimPython_NothingBreaksWithoutIt(t *testing.T) {
+	t.Parallel()
+
+	for _, option := range []string{"-I", "-E", "-S"} {
+		s := python(t)
+		code, out := s.run(t, "print('fine')", option)
+		require.Zero(t, code)
+		require.Equal(t, "fine\n", out)
+		require.Empty(t, s.said(t), option)
+	}
+
+	for name, records := range map[string]string{
+		"not writable": "/proc/nothing", "a directory": "/", "not wanted": "",
+	} {
+		s := python(t)
+		s.env = append(s.env, "TRIAL_SHIM_FILE="+records)
+		code, out := s.run(t, "from keras.src.trainer import fit\nfit(1)\nprint('fine')")
+		require.Zero(t, code, name)
+		require.Equal(t, "fine\n", out, name)
+	}
+
+	// A pipe that no one reads must not hold the program.
+	s := python(t)
+	require.NoError(t, syscall.Mkfifo(s.records(), 0o600))
+
+	code, out := s.run(t, "print('fine')")
+	require.Zero(t, code)
+	require.Equal(t, "fine\n", out)
+}
+
+// The peaks are read when the program ends, before the framework has gone, and
+// only of one that has touched a GPU.
+func TestShimPython_FrameworkPeak(t *testing.T) {
+	t.Parallel()
+
+	for touched, want := range map[string]int64{"True": 4096 + 1024, "False": 0} {
+		s := python(t)
+		s.module(t, "torch/__init__.py", "import atexit\nfrom torch import cuda\natexit.register(cuda.close)\n")
+		s.module(t, "torch/cuda/__init__.py", `
+touched = `+touched+`
+def is_initialized(): return touched
+def close():
+    global touched
+    touched = False
+def device_count(): return 2
+def max_memory_allocated(n): return (4096, 1024)[n]
+`)
+
+		code, out := s.run(t, "import torch\ntorch")
+		require.Zero(t, code, out)
+
+		said := s.said(t)
+		require.Equal(t, want, said[len(said)-1].Peak)
+	}
+}
