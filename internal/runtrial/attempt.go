@@ -73,7 +73,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	}
 
 	return r.settle(ctx, verdict{
-		Outcome: r.conclude(seen), Tail: seen.tail.lines, Points: seen.points, Pieces: seen.pieces, ContainerID: r.container.ID,
+		Outcome: r.conclude(seen), Tail: seen.tail.lines, Drop: seen.batch.drop, Points: seen.batch.points, Pieces: seen.pieces, ContainerID: r.container.ID,
 	})
 }
 

@@ -332,7 +332,7 @@ func TestThinner_LeavesNoMetricOut(t *testing.T) {
 
 	s.end()
 
-	for _, p := range s.pending() {
+	for _, p := range s.pending().points {
 		last[p.Name] = p.Step
 	}
 

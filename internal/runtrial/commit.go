@@ -86,6 +86,14 @@ func (r *run) store(ctx context.Context, v *verdict) error {
 // storeOutput takes out of the verdict what it has stored, or what can never be
 // stored: the result counts more. Errors: unavailable; fenced.
 func (r *run) storeOutput(ctx context.Context, v *verdict) error {
+	if len(v.Drop) > 0 {
+		if err := r.storable(r.records.DropMetrics(ctx, v.AttemptID, r.order.Token, v.Drop)); err != nil {
+			return err
+		}
+
+		v.Drop = nil
+	}
+
 	for len(v.Points) > 0 {
 		batch := v.Points[:min(len(v.Points), pointsAtOnce)]
 		if err := r.storable(r.records.PutMetrics(ctx, v.AttemptID, r.order.Token, batch)); err != nil {

@@ -45,6 +45,13 @@ func (t timely) PutMetrics(ctx context.Context, attemptID string, token int64, p
 	return t.records.PutMetrics(ctx, attemptID, token, points)
 }
 
+func (t timely) DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.DropMetrics(ctx, attemptID, token, names)
+}
+
 func (t timely) PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()

@@ -20,11 +20,15 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	}
 
 	r.judgeTime(seen.exit)
+
+	reported, peak := seen.shim.ended()
+	seen.usage.FrameworkPeakBytes = peak
 	_, announced := r.ooms.Load(r.who.Attempt.ID)
 
 	evidence := failure.Evidence{
 		Intent:           r.intent,
 		ExitCode:         code,
+		ReportedKind:     reported,
 		LogTail:          seen.tail.lines,
 		OldLines:         seen.tail.before(finished.Add(-failure.FailsWithin)),
 		OOMKilled:        seen.exit.OOMKilled,

@@ -39,6 +39,8 @@ type Records interface {
 	AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error
 	FinishAttempt(ctx context.Context, r berth.Result) error
 	PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error
+	// DropMetrics removes all points of these names.
+	DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error
 	PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error
 }
 
@@ -94,6 +96,7 @@ type Executor struct {
 
 	outputBytes atomic.Int64 // as measured last
 	activity    apportioner
+	shimMu      sync.Mutex // held while the shim's files are written
 
 	mu     sync.Mutex
 	claims map[string]*claim // by attempt: what a Run is at

@@ -104,6 +104,12 @@ func (r *run) newLaunch() (berth.Launch, error) {
 		launch.CPUCapMilli = max(s.Resources.ThreadCapMilli(), demand.CPUMilli)
 	}
 
+	if s.WantsShim() {
+		if err := r.addShim(&launch); err != nil {
+			return berth.Launch{}, err
+		}
+	}
+
 	return launch, r.share(&launch)
 }
 

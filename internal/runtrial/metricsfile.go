@@ -17,14 +17,17 @@ const (
 	readPerLook = 8 << 20 // 32 MB/s, so that a sparse file does not keep us
 	// metricsFileBytes of the metrics file are read: a million points and more.
 	metricsFileBytes = 256 << 20
+	// shimFileBytes of the shim's file are: 50,000 epochs of ten metrics.
+	shimFileBytes = 32 << 20
 )
 
-// metricsFile is the file that a job appends its metrics to. One goroutine
-// follows it; nil when metrics come from standard output.
-type metricsFile struct {
-	run     *run
-	metrics *series
-	parser  *recordParser
+// recordFile is a file that a job appends records to, one a line: its metrics, or
+// what the shim says. Nil = it is not read.
+type recordFile struct {
+	run  *run
+	name string            // in /trial/out
+	take func(line []byte) // one at a time
+	anew func()            // the job began the file anew; nil = that changes nothing
 
 	at   int64
 	rest []byte // unfinished last line
@@ -32,22 +35,41 @@ type metricsFile struct {
 	cut  bool   // there were more
 }
 
-// follow reads the file until the container has exited.
-func (m *metricsFile) follow(ctx context.Context, exited <-chan struct{}) error {
-	if m == nil {
+// newMetricsFile reads a job's metrics into a series.
+func newMetricsFile(r *run, metrics *series) *recordFile {
+	parser := newRecordParser()
+
+	return &recordFile{
+		run: r, name: metricsName, left: metricsFileBytes,
+		take: func(line []byte) { metrics.add(parser.parse(line, time.Now().UTC())...) },
+		anew: func() { parser = newRecordParser() },
+	}
+}
+
+// followFiles reads the files until the container has exited: the job's own first,
+// which wins over the shim's. What an earlier Run stored of the shim's must be known
+// before the job's own takes its place.
+func (o *output) followFiles(ctx context.Context, exited <-chan struct{}) error {
+	if o.file == nil && o.shimFile == nil {
 		return nil
+	}
+
+	if o.run.container.Adopted {
+		o.shimFile.read(math.MaxInt64)
 	}
 
 	ticker := time.NewTicker(tailEvery)
 	defer ticker.Stop()
 
 	for {
-		m.read(readPerLook)
+		o.file.read(readPerLook)
+		o.shimFile.read(readPerLook)
 
 		select {
 		case <-ticker.C:
 		case <-exited:
-			m.read(math.MaxInt64)
+			o.file.read(math.MaxInt64)
+			o.shimFile.read(math.MaxInt64)
 
 			return nil
 		case <-ctx.Done():
@@ -59,14 +81,18 @@ func (m *metricsFile) follow(ctx context.Context, exited <-chan struct{}) error 
 // read takes in the whole lines that were appended, of at most so many
 // bytes. The file is the job's: it is opened below the attempt's directory only
 // (a link cannot lead out of it), must be a regular file, and cannot block.
-func (m *metricsFile) read(most int64) {
+func (m *recordFile) read(most int64) {
+	if m == nil {
+		return
+	}
+
 	root, err := os.OpenRoot(m.run.dirs.out)
 	if err != nil {
 		return
 	}
 	defer root.Close() //nolint:errcheck // only read
 
-	file, err := root.OpenFile(metricsName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := root.OpenFile(m.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return // not there yet
 	}
@@ -78,7 +104,10 @@ func (m *metricsFile) read(most int64) {
 	}
 
 	if info.Size() < m.at { // the job began it anew
-		m.at, m.rest, m.parser = 0, nil, newRecordParser()
+		m.at, m.rest = 0, nil
+		if m.anew != nil {
+			m.anew()
+		}
 	}
 
 	buffer := make([]byte, readAtOnce)
@@ -94,7 +123,7 @@ func (m *metricsFile) read(most int64) {
 		m.at += int64(n)
 		m.left -= int64(n)
 		most -= int64(n)
-		m.take(buffer[:n])
+		m.split(buffer[:n])
 
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
@@ -106,7 +135,7 @@ func (m *metricsFile) read(most int64) {
 	}
 }
 
-func (m *metricsFile) take(data []byte) {
+func (m *recordFile) split(data []byte) {
 	data = append(m.rest, data...)
 
 	for {
@@ -115,7 +144,7 @@ func (m *metricsFile) take(data []byte) {
 			break
 		}
 
-		m.metrics.add(m.parser.parse(data[:end], time.Now().UTC())...)
+		m.take(data[:end])
 		data = data[end+1:]
 	}
 
@@ -127,8 +156,8 @@ func (m *metricsFile) take(data []byte) {
 }
 
 // end takes in the last line, which may lack its end.
-func (m *metricsFile) end() {
-	if len(m.rest) > 0 {
-		m.metrics.add(m.parser.parse(m.rest, time.Now().UTC())...)
+func (m *recordFile) end() {
+	if m != nil && len(m.rest) > 0 {
+		m.take(m.rest)
 	}
 }

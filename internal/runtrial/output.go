@@ -37,8 +37,11 @@ type output struct {
 	run     *run
 	writing chan struct{} // holds one token: who has it writes
 	metrics *series
-	stdout  *lineParser  // nil unless metrics come from there
-	file    *metricsFile // nil when they do
+	stdout  *lineParser // nil unless metrics come from there
+	file    *recordFile // nil when they do
+
+	shim     *shimReport // nil = the attempt has no shim
+	shimFile *recordFile
 
 	mu     sync.Mutex
 	offset int64 // of the next byte of the log
@@ -73,7 +76,11 @@ func newOutput(r *run) *output {
 	if r.who.Spec.Metrics.Source == berth.MetricsStdout {
 		o.stdout = newLineParser(r.who.Spec.Metrics.Pattern)
 	} else {
-		o.file = &metricsFile{run: r, metrics: o.metrics, parser: newRecordParser(), left: metricsFileBytes}
+		o.file = newMetricsFile(r, o.metrics)
+	}
+
+	if r.who.Spec.WantsShim() {
+		o.hearShim()
 	}
 
 	// A database that was restored lacks what had been stored: it is read again.
@@ -82,6 +89,14 @@ func newOutput(r *run) *output {
 	}
 
 	return o
+}
+
+// hearShim has the shim's records read. What it reports in place of a script that
+// prints its metrics counts at the end, when all that the script printed is known.
+func (o *output) hearShim() {
+	o.metrics.shim = newFallback(o.run.who.Spec.Objective, o.stdout == nil)
+	o.shim = &shimReport{metrics: o.metrics, parser: newRecordParser()}
+	o.shimFile = &recordFile{run: o.run, name: shimRecords, take: o.shim.take, left: shimFileBytes}
 }
 
 // follow reads the container's log to its end. A connection that breaks is not
@@ -288,10 +303,9 @@ func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
 // finish takes in what the last lines hold, says in the log what is missing,
 // and returns everything that is not in the database. Nobody reads or writes
 // any more.
-func (o *output) finish() ([]berth.MetricPoint, []berth.LogPiece) {
-	if o.file != nil {
-		o.file.end()
-	}
+func (o *output) finish() (batch, []berth.LogPiece) {
+	o.file.end()
+	o.shimFile.end()
 
 	if len(o.line) > 0 {
 		o.metrics.add(o.stdout.parse(string(o.line), o.lineAt)...)
@@ -361,22 +375,17 @@ func (o *output) write(ctx context.Context) error {
 	attempt, token := o.run.who.Attempt.ID, o.run.order.Token
 
 	o.mu.Lock()
-	points := o.metrics.pending()
+	metrics := o.metrics.pending()
 	o.push()
 	pieces, read := o.pieces, o.reading()
 	o.pieces = nil
 	o.mu.Unlock()
 
-	for len(points) > 0 {
-		batch := points[:min(len(points), pointsAtOnce)]
-		if err := o.run.records.PutMetrics(ctx, attempt, token, batch); err != nil {
-			o.metrics.restore(points)
-			o.restore(pieces)
+	if err := o.run.putMetrics(ctx, &metrics); err != nil {
+		o.metrics.restore(metrics)
+		o.restore(pieces)
 
-			return err
-		}
-
-		points = points[len(batch):]
+		return err
 	}
 
 	for i, piece := range pieces {
@@ -388,6 +397,30 @@ func (o *output) write(ctx context.Context) error {
 	}
 
 	o.stored = cmp.Or(read, o.stored)
+
+	return nil
+}
+
+// putMetrics stores a batch, and takes out of it what it has stored.
+func (r *run) putMetrics(ctx context.Context, b *batch) error {
+	attempt, token := r.who.Attempt.ID, r.order.Token
+
+	if len(b.drop) > 0 {
+		if err := r.records.DropMetrics(ctx, attempt, token, b.drop); err != nil {
+			return err
+		}
+
+		b.drop = nil
+	}
+
+	for len(b.points) > 0 {
+		some := b.points[:min(len(b.points), pointsAtOnce)]
+		if err := r.records.PutMetrics(ctx, attempt, token, some); err != nil {
+			return err
+		}
+
+		b.points = b.points[len(some):]
+	}
 
 	return nil
 }

@@ -185,8 +185,8 @@ func TestOutput_StdoutLinesMayComeInPieces(t *testing.T) {
 	}
 
 	o.take(chunk(berth.Stderr, "acc=99\n", 9))
-	points, _ := o.finish()
-	require.NoError(t, r.records.PutMetrics(t.Context(), attemptID, token, points))
+	rest, _ := o.finish()
+	require.NoError(t, r.records.PutMetrics(t.Context(), attemptID, token, rest.points))
 
 	value := func(step int) float64 { return r.books.metrics(t)["acc/"+strings.Repeat("i", step)].Value }
 	require.InDelta(t, 0.5, value(1), 0)
@@ -228,7 +228,7 @@ func (o *output) steps(t *testing.T) []int64 {
 	o.file.read(math.MaxInt64)
 
 	var steps []int64
-	for _, p := range o.metrics.pending() {
+	for _, p := range o.metrics.pending().points {
 		steps = append(steps, p.Step)
 	}
 

@@ -36,7 +36,7 @@ const (
 )
 
 // reserved are the types of records that hold something else: the shim's.
-var reserved = []string{"hello", "memory", "error"}
+var reserved = []string{typeHello, typeMemory, typeError}
 
 // recordParser reads JSON objects, from the metrics file and from standard
 // output alike: nested ones, {"step":3,"metrics":{"loss":0.2}}, and flat ones,

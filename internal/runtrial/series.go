@@ -20,8 +20,9 @@ type series struct {
 	byName map[string]*history
 	queue  []berth.MetricPoint // not in the database yet
 	thin   *thinner
-	more   bool // there were more names than maxNames
-	ended  bool // nothing is held back any more
+	more   bool      // there were more names than maxNames
+	ended  bool      // nothing is held back any more
+	shim   *fallback // nil = there is no shim
 }
 
 // history is what is kept of one metric. Its figures are finite: a sum that is
@@ -52,6 +53,8 @@ func (s *series) add(points ...berth.MetricPoint) {
 				continue
 			}
 
+			s.overrule(p.Name)
+
 			h = &history{}
 			s.byName[p.Name] = h
 		}
@@ -69,7 +72,7 @@ func (s *series) any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return len(s.byName) > 0
+	return len(s.byName) > 0 || s.shim != nil && len(s.shim.histories) > 0
 }
 
 // kept is all that is known, for another run to go on from.
@@ -107,6 +110,7 @@ func (s *series) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	s.releaseShim()
 	s.ended = true
 }
 
@@ -150,23 +154,23 @@ func (h *history) add(p berth.MetricPoint) {
 	h.Finite++
 }
 
-// pending takes the points that are not stored yet.
-func (s *series) pending() []berth.MetricPoint {
+// pending takes what is not stored yet.
+func (s *series) pending() batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	queue := slices.Concat(s.queue, s.thin.release(time.Now(), s.ended))
 	s.queue = nil
 
-	return queue
+	return s.taken(queue)
 }
 
-// restore puts points back in front, after they could not be stored.
-func (s *series) restore(points []berth.MetricPoint) {
+// restore puts a batch back in front, after it could not be stored.
+func (s *series) restore(b batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.queue = slices.Concat(points, s.queue)
+	s.queue = slices.Concat(s.restored(b), s.queue)
 }
 
 // objective returns the value that counts for the trial: a final record's, or
@@ -176,7 +180,7 @@ func (s *series) objective(o berth.Objective) (value *float64, status berth.Metr
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	h := s.byName[o.Metric]
+	h := s.reported(o.Metric)
 	if h == nil {
 		return nil, ""
 	}
@@ -209,7 +213,7 @@ func (s *series) reportedAt(o berth.Objective) (at time.Time, final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	h := s.byName[o.Metric]
+	h := s.reported(o.Metric)
 
 	switch {
 	case h == nil:

@@ -66,12 +66,12 @@ func TestSeries_PendingAndRestoreKeepTheOrder(t *testing.T) {
 	s.add(metric("a", 1, 1), metric("a", 2, 2))
 
 	taken := s.pending()
-	require.Len(t, taken, 2)
-	require.Empty(t, s.pending())
+	require.Len(t, taken.points, 2)
+	require.Empty(t, s.pending().points)
 
 	s.add(metric("a", 3, 3))
 	s.restore(taken)
-	require.Equal(t, []berth.MetricPoint{metric("a", 1, 1), metric("a", 2, 2), metric("a", 3, 3)}, s.pending())
+	require.Equal(t, []berth.MetricPoint{metric("a", 1, 1), metric("a", 2, 2), metric("a", 3, 3)}, s.pending().points)
 }
 
 func TestSeries_BoundsTheNames(t *testing.T) {
@@ -83,7 +83,7 @@ func TestSeries_BoundsTheNames(t *testing.T) {
 	}
 
 	s.add(metric("m0", 2, 5))
-	require.Len(t, s.pending(), maxNames+1, "known names go on")
+	require.Len(t, s.pending().points, maxNames+1, "known names go on")
 
 	_, status := s.objective(berth.Objective{Metric: fmt.Sprint("m", maxNames+1)})
 	require.Empty(t, status)

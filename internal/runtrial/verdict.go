@@ -28,6 +28,7 @@ type verdict struct {
 	Outcome   berth.Outcome         `json:"outcome"`
 	Source    berth.FootprintSource `json:"source"`
 	Tail      []string              `json:"tail,omitempty"`   // last lines of both streams, by which it was judged
+	Drop      []string              `json:"drop,omitempty"`   // metrics of which the database must lose the shim's points, before it gets Points
 	Points    []berth.MetricPoint   `json:"points,omitempty"` // not in the database yet
 	Pieces    []berth.LogPiece      `json:"pieces,omitempty"` // of the log, the same
 
@@ -137,22 +138,23 @@ func most(a, b berth.Usage) berth.Usage {
 	}
 
 	return berth.Usage{
-		MemoryPeakBytes: max(a.MemoryPeakBytes, b.MemoryPeakBytes),
-		DevicePeakBytes: max(a.DevicePeakBytes, b.DevicePeakBytes),
-		DeviceSamples:   max(a.DeviceSamples, b.DeviceSamples),
-		CPU:             max(a.CPU, b.CPU),
-		Wall:            max(a.Wall, b.Wall),
-		Samples:         max(a.Samples, b.Samples),
-		CPUContended:    a.CPUContended || b.CPUContended,
-		OOMKills:        max(a.OOMKills, b.OOMKills),
-		BelowLimit:      later.BelowLimit,
-		Unseen:          later.Unseen,
-		SeenUntil:       later.SeenUntil,
-		DeviceUnseen:    later.DeviceUnseen,
-		DeviceSeenUntil: later.DeviceSeenUntil,
-		DeviceActivity:  later.DeviceActivity,
-		DeviceActive:    later.DeviceActive,
-		DeviceContended: later.DeviceContended,
+		MemoryPeakBytes:    max(a.MemoryPeakBytes, b.MemoryPeakBytes),
+		DevicePeakBytes:    max(a.DevicePeakBytes, b.DevicePeakBytes),
+		FrameworkPeakBytes: max(a.FrameworkPeakBytes, b.FrameworkPeakBytes),
+		DeviceSamples:      max(a.DeviceSamples, b.DeviceSamples),
+		CPU:                max(a.CPU, b.CPU),
+		Wall:               max(a.Wall, b.Wall),
+		Samples:            max(a.Samples, b.Samples),
+		CPUContended:       a.CPUContended || b.CPUContended,
+		OOMKills:           max(a.OOMKills, b.OOMKills),
+		BelowLimit:         later.BelowLimit,
+		Unseen:             later.Unseen,
+		SeenUntil:          later.SeenUntil,
+		DeviceUnseen:       later.DeviceUnseen,
+		DeviceSeenUntil:    later.DeviceSeenUntil,
+		DeviceActivity:     later.DeviceActivity,
+		DeviceActive:       later.DeviceActive,
+		DeviceContended:    later.DeviceContended,
 	}
 }
 

@@ -34,9 +34,10 @@ type observation struct {
 	torn    bool // the end of the log cannot be read
 	tail    tail
 	metrics *series
-	notes   []string            // what was left out of them
-	points  []berth.MetricPoint // not in the database yet
-	pieces  []berth.LogPiece    // the same of the log
+	notes   []string         // what was left out of them
+	batch   batch            // not in the database yet
+	shim    *shimReport      // nil = there was none
+	pieces  []berth.LogPiece // the same of the log
 }
 
 // errLogStuck is when Docker has not given the rest of a log in time. The
@@ -84,7 +85,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	group.Go(func() error { return r.sampleDevice(followCtx, exited, sampler.device, lost) })
 	group.Go(func() error { return r.watchDisk(followCtx, exited) })
 	group.Go(func() error { return output.follow(logCtx, exited) })
-	group.Go(func() error { return output.file.follow(followCtx, exited) })
+	group.Go(func() error { return output.followFiles(followCtx, exited) })
 	group.Go(func() error { return output.flush(followCtx, exited) })
 	group.Go(func() error { return r.watchSize(followCtx, exited, excess) })
 	group.Go(func() error { return r.supervise(ctx, followCtx, exited, excess, lost) })
@@ -101,7 +102,8 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 		exit: exit, usage: sampler.usage, host: sampler.host, disk: r.diskEvidence(exit.FinishedAt), device: sampler.device,
 		torn: output.torn, tail: output.lastLines(), metrics: output.metrics,
 	}
-	seen.points, seen.pieces = output.finish()
+	seen.batch, seen.pieces = output.finish()
+	seen.shim = output.shim
 	seen.notes = output.notes()
 
 	return seen, nil

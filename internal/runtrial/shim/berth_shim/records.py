@@ -52,7 +52,7 @@ def write(record):
 
 def _append(line):
     # One write at the end of the file, opened anew: the script may have removed it.
-    file = os.open(_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+    file = os.open(_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
     try:
         os.write(file, (line + "\n").encode())
     finally:

@@ -1,0 +1,146 @@
+package runtrial
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/berthml/berth"
+)
+
+// table is the metrics of one attempt in a database whose answers may be lost.
+type table map[string]berth.MetricPoint
+
+func key(p berth.MetricPoint) string { return fmt.Sprint(p.Name, "/", p.Step) }
+
+// store writes a batch as output does. With fails it is cut off there, when the
+// step was done or not.
+func (d table) store(b *batch, fails string) bool {
+	drop := func() {
+		for k, p := range d {
+			for _, name := range b.drop {
+				if p.Name == name {
+					delete(d, k)
+				}
+			}
+		}
+	}
+	put := func() {
+		for _, p := range b.points {
+			d[key(p)] = p
+		}
+	}
+
+	switch fails {
+	case "before":
+		return false
+	case "dropped":
+		drop()
+
+		return false
+	case "dropped, and known":
+		drop()
+
+		b.drop = nil
+
+		return false
+	case "put":
+		drop()
+
+		b.drop = nil
+
+		put()
+
+		return false
+	default:
+		drop()
+		put()
+
+		return true
+	}
+}
+
+// However the reports of the script and the shim, and failures of the database,
+// follow each other: a script that reports the objective has the rows that it had
+// without the shim, and the two never mix under one name.
+func TestFallback_ScriptGetsWhatItGotWithoutTheShim(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		live := rapid.Bool().Draw(t, "live")
+		with, without := newSeries(newThinner(Bounds{}.orDefault(), 0)), newSeries(newThinner(Bounds{}.orDefault(), 0))
+
+		objective := &berth.Objective{Metric: "acc"}
+		if rapid.Bool().Draw(t, "no objective") {
+			objective = nil
+		}
+
+		with.shim = newFallback(objective, live)
+
+		own, stored := table{}, table{}
+		shims := table{}
+		names := rapid.SampledFrom([]string{"acc", "loss", "val_loss"})
+
+		for range rapid.IntRange(0, 40).Draw(t, "reports") {
+			p := metric(names.Draw(t, "name"), rapid.Int64Range(1, 4).Draw(t, "step"), rapid.Float64Range(0, 1).Draw(t, "value"))
+
+			switch rapid.SampledFrom([]string{"script", "shim", "shim", "flush", "in flight"}).Draw(t, "what") {
+			case "script":
+				with.add(p)
+				without.add(p)
+				own[key(p)] = p
+			case "shim":
+				with.addShim(p)
+				shims[key(p)] = p
+			case "flush":
+				b := with.pending()
+				if !stored.store(&b, rapid.SampledFrom([]string{"", "before", "dropped", "dropped, and known", "put"}).Draw(t, "fails")) {
+					with.restore(b)
+				}
+			case "in flight": // reports come while a batch is being stored
+				b := with.pending()
+				q := metric("acc", 9, 0.5)
+				with.add(q)
+				without.add(q)
+				own[key(q)] = q
+
+				if !stored.store(&b, rapid.SampledFrom([]string{"", "put", "before"}).Draw(t, "fails")) {
+					with.restore(b)
+				}
+			}
+		}
+
+		with.end()
+
+		b := with.pending()
+		require.True(t, stored.store(&b, ""))
+
+		reported := make(map[string]bool)
+		for _, p := range own {
+			reported[p.Name] = true
+		}
+
+		want := table{}
+		for k, p := range own {
+			want[k] = p
+		}
+
+		silent := reported["acc"] || objective == nil && len(own) > 0
+		for k, p := range shims {
+			if !silent && !reported[p.Name] {
+				want[k] = p
+			}
+		}
+
+		require.Equal(t, want, stored)
+
+		if reported["acc"] {
+			o := berth.Objective{Metric: "acc", Strategy: berth.StrategyBest}
+			value, status := with.objective(o)
+			wantValue, wantStatus := without.objective(o)
+			require.Equal(t, wantStatus, status)
+			require.Equal(t, wantValue, value)
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package runtrial
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/berthml/berth"
+)
+
+// shimSource are the Python files that a trial finds in front of PYTHONPATH.
+//
+//go:embed shim/sitecustomize.py shim/berth_shim/*.py
+var shimSource embed.FS
+
+const (
+	mountShim = "/trial/shim"
+	// shimRecords is the shim's own file in /trial/out. The metrics file is the
+	// script's: it may open it with "w" or read it back.
+	shimRecords = ".shim.jsonl"
+	// shimVariable tells the shim where that file is. Without it the shim does nothing.
+	shimVariable = "TRIAL_SHIM_FILE"
+)
+
+// addShim has the attempt's Python start with the shim. Errors: unavailable.
+func (r *run) addShim(l *berth.Launch) error {
+	dir, err := r.installShim()
+	if err != nil {
+		return berth.Errorf(berth.KindUnavailable, "writing the shim: %w", err)
+	}
+
+	l.PythonPath = mountShim
+	l.Mounts = append(l.Mounts, berth.Mount{Source: dir, Target: mountShim, ReadOnly: true})
+	l.Environment[shimVariable] = mountOut + "/" + shimRecords
+
+	return nil
+}
+
+// installShim writes the shim's files, unless they are there, and returns their
+// directory. Its name is their hash: running containers keep the files that they
+// started with, whatever version of Berth comes next.
+func (e *Executor) installShim() (string, error) {
+	e.shimMu.Lock()
+	defer e.shimMu.Unlock()
+
+	files, err := shimFiles()
+	if err != nil {
+		return "", err
+	}
+
+	dir := filepath.Join(e.config.DataDir, "shim", hashOf(files))
+
+	for name, data := range files {
+		path := filepath.Join(dir, name)
+		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, data) { //nolint:gosec // G304: below our data directory
+			continue
+		}
+
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: the job's user must read it
+			return "", fmt.Errorf("making directory: %w", err)
+		}
+
+		if err := writeFile(path, data); err != nil {
+			return "", err
+		}
+	}
+
+	for _, path := range []string{dir, filepath.Join(dir, "berth_shim")} { // whatever the umask is
+		if err := os.Chmod(path, 0o755); err != nil { //nolint:gosec // G302: the job's user must read it
+			return "", fmt.Errorf("opening directory to the job: %w", err)
+		}
+	}
+
+	return dir, nil
+}
+
+// shimFiles are the shim's files by their path in its directory.
+func shimFiles() (map[string][]byte, error) {
+	root, err := fs.Sub(shimSource, "shim")
+	if err != nil {
+		return nil, fmt.Errorf("opening embedded files: %w", err)
+	}
+
+	files := make(map[string][]byte)
+
+	err = fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+
+		files[path], err = fs.ReadFile(root, path)
+
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading embedded files: %w", err)
+	}
+
+	return files, nil
+}
+
+// hashOf is the beginning of a SHA-256 of files and their names.
+func hashOf(files map[string][]byte) string {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(sum, "%s %d\n%s", name, len(files[name]), files[name])
+	}
+
+	return hex.EncodeToString(sum.Sum(nil))[:16]
+}

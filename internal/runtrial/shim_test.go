@@ -1,0 +1,243 @@
+package runtrial
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+func TestShim_IsOnTheLaunch(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.says(func(who *berth.Assignee) {
+		who.Spec.EnvironmentVariables = map[string]string{"PYTHONPATH": "/app/lib"}
+	})
+
+	l := r.launch(t)
+	require.Equal(t, "/trial/shim", l.PythonPath)
+	require.Equal(t, "/app/lib", l.Environment["PYTHONPATH"], "the user's stays behind it")
+	require.Equal(t, "/trial/out/.shim.jsonl", l.Environment["TRIAL_SHIM_FILE"])
+
+	mount := l.Mounts[len(l.Mounts)-1]
+	require.Equal(t, "/trial/shim", mount.Target)
+	require.True(t, mount.ReadOnly)
+	require.Equal(t, filepath.Join(r.dir, "shim"), filepath.Dir(mount.Source))
+
+	for path, mode := range map[string]os.FileMode{"": 0o755, "berth_shim": 0o755, "sitecustomize.py": 0o644, "berth_shim/__init__.py": 0o644} {
+		info, err := os.Stat(filepath.Join(mount.Source, path))
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode().Perm(), path)
+	}
+
+	// A power cut left half a file.
+	whole, err := os.ReadFile(filepath.Join(mount.Source, "sitecustomize.py"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(mount.Source, "sitecustomize.py"), whole[:10], 0o600))
+
+	again, err := r.installShim()
+	require.NoError(t, err)
+	require.Equal(t, mount.Source, again)
+
+	mended, err := os.ReadFile(filepath.Join(mount.Source, "sitecustomize.py"))
+	require.NoError(t, err)
+	require.Equal(t, whole, mended)
+}
+
+func TestShim_False(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	off := false
+	r.books.says(func(who *berth.Assignee) { who.Spec.Shim = &off })
+
+	l := r.launch(t)
+	require.Empty(t, l.PythonPath)
+	require.Len(t, l.Mounts, 3)
+	require.NotContains(t, l.Environment, "TRIAL_SHIM_FILE")
+	require.NoDirExists(t, filepath.Join(r.dir, "shim"))
+	require.Nil(t, newOutput(r.newRun(t)).shimFile, "nobody reads what a script writes there")
+}
+
+// A version of Berth without the shim has launched the attempt: the container
+// that it made, or is about to make, is the same.
+func TestShim_LeavesKeptLaunchesAlone(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	run := r.newRun(t)
+	old := berth.Launch{AttemptID: attemptID, Token: token, Image: imageID, Command: []string{"python"}, MemoryBytes: 1 << 30}
+	require.NoError(t, run.dirs.keepLaunch(old))
+	require.Equal(t, old, r.launch(t))
+}
+
+// reports runs an attempt to its exit, which writes these lines to its files and
+// prints these.
+func reports(t *testing.T, source, script, shim, printed string, exit int) (*rig, berth.Outcome) {
+	t.Helper()
+
+	r := setup(t)
+	r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = source })
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	out := r.newRun(t).dirs.out
+
+	appendTo(t, filepath.Join(out, shimRecords), shim)
+	time.Sleep(time.Second) // the shim's rows are stored by now
+	appendTo(t, filepath.Join(out, metricsName), script)
+	box.Print(berth.Stdout, printed)
+	time.Sleep(time.Second)
+	box.Exit(exit)
+
+	got := <-ended
+	require.NoError(t, got.err)
+
+	return r, got.outcome
+}
+
+const (
+	greeting = `{"type":"hello","v":1,"pid":7}` + "\n"
+	epochs   = greeting + `{"type":"metric","step":1,"metrics":{"acc":0.25,"loss":9}}` + "\n" + `{"type":"metric","step":2,"metrics":{"acc":0.5,"loss":NaN}}` + "\n"
+)
+
+func TestShim_WhoseWordCounts(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		source, script, printed string
+
+		value float64
+		kind  berth.FailureKind
+		rows  map[string]float64 // of finite ones
+	}{
+		"a script that reports nothing": {
+			source: berth.MetricsFile, kind: berth.FailureOK, value: 0.5,
+			rows: map[string]float64{"acc/i": 0.25, "acc/ii": 0.5, "loss/i": 9},
+		},
+		"a script that writes the objective, at its end, with steps of its own": {
+			source: berth.MetricsFile, script: `{"step":1,"metrics":{"acc":0.75}}` + "\n", kind: berth.FailureOK, value: 0.75,
+			rows: map[string]float64{"acc/i": 0.75},
+		},
+		"a script that writes another metric": {
+			source: berth.MetricsFile, script: `{"step":1,"metrics":{"loss":1}}` + "\n", kind: berth.FailureOK, value: 0.5,
+			rows: map[string]float64{"acc/i": 0.25, "acc/ii": 0.5, "loss/i": 1},
+		},
+		"a script that prints, where its prints do not count": {
+			source: berth.MetricsFile, printed: "acc=0.75\n", kind: berth.FailureOK, value: 0.5,
+			rows: map[string]float64{"acc/i": 0.25, "acc/ii": 0.5, "loss/i": 9},
+		},
+		"a script that prints the objective": {
+			source: berth.MetricsStdout, printed: "acc=0.75\n", kind: berth.FailureOK, value: 0.75,
+			rows: map[string]float64{"acc/i": 0.75},
+		},
+		"a script that prints the objective and is wrong": {
+			source: berth.MetricsStdout, printed: "acc=nan\n", kind: berth.FailureNotFinite, rows: map[string]float64{},
+		},
+		"a script that should print, and does not": {
+			source: berth.MetricsStdout, printed: "loss=1\n", kind: berth.FailureOK, value: 0.5,
+			rows: map[string]float64{"acc/i": 0.25, "acc/ii": 0.5, "loss/i": 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r, outcome := reports(t, c.source, c.script, epochs, c.printed, 0)
+				require.Equal(t, c.kind, outcome.Kind, outcome.Message)
+
+				if c.kind == berth.FailureOK {
+					require.InDelta(t, c.value, *outcome.Value, 0)
+				}
+
+				rows := make(map[string]float64)
+				for key, p := range r.books.metrics(t) {
+					if p.Status == berth.MetricFinite {
+						rows[key] = p.Value
+					}
+				}
+
+				require.Equal(t, c.rows, rows)
+			})
+		})
+	}
+}
+
+// A worker that dies between the shim's rows and the script's leaves rows behind
+// that the next one must take away.
+func TestShim_RowsOfAnEarlierRunGo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
+
+		ctx, kill := context.WithCancel(t.Context())
+		ended := r.start(ctx, r.order())
+		box := r.docks.started(t)
+		out := r.newRun(t).dirs.out
+
+		appendTo(t, filepath.Join(out, shimRecords), epochs)
+		time.Sleep(time.Second)
+		require.Len(t, r.books.metrics(t), 4)
+		kill()
+		require.ErrorIs(t, (<-ended).err, ErrDetached)
+
+		appendTo(t, filepath.Join(out, metricsName), `{"step":7,"metrics":{"acc":0.75}}`+"\n")
+
+		ended = r.start(t.Context(), r.order())
+		time.Sleep(time.Second)
+		box.Exit(0)
+		require.InDelta(t, 0.75, *(<-ended).outcome.Value, 0)
+		require.Len(t, r.books.metrics(t), 1)
+		require.Contains(t, r.books.metrics(t), "acc/iiiiiii")
+	})
+}
+
+func TestShim_SaysHowItEnded(t *testing.T) {
+	t.Parallel()
+
+	oom := `{"type":"error","kind":"device_oom"}` + "\n"
+
+	for name, c := range map[string]struct {
+		shim string
+		exit int
+		kind berth.FailureKind
+		peak int64
+	}{
+		"out of the GPU's memory":              {greeting + oom, 86, berth.FailureDeviceOOM, 0},
+		"behind a shell that hides the code":   {greeting + oom, 1, berth.FailureDeviceOOM, 0},
+		"another program after that one":       {greeting + oom + greeting, 1, berth.FailureUserError, 0},
+		"out of the host's, far from its size": {greeting + `{"type":"error","kind":"host_oom"}` + "\n", 87, berth.FailureUserError, 0},
+		"87 of the program itself":             {greeting, 87, berth.FailureHostOOM, 0},
+		"a kind that is not the shim's":        {greeting + `{"type":"error","kind":"infra"}` + "\n", 1, berth.FailureUserError, 0},
+		"stopped from outside":                 {greeting, 75, berth.FailurePreempted, 0},
+		"its peak":                             {epochs + `{"type":"memory","device_peak_bytes":4096,"frameworks":{"tensorflow":4096}}`, 0, berth.FailureOK, 4096},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				r.books.says(func(who *berth.Assignee) {
+					who.Spec.Metrics.Source = berth.MetricsFile
+					who.Attempt.Demand.DeviceBytes, who.Attempt.DeviceID = 1<<30, "gpu"
+				})
+
+				ended := r.start(t.Context(), r.order())
+				box := r.docks.started(t)
+				appendTo(t, filepath.Join(r.newRun(t).dirs.out, shimRecords), c.shim)
+				box.Exit(c.exit)
+
+				got := <-ended
+				require.NoError(t, got.err)
+				require.Equal(t, c.kind, got.outcome.Kind, got.outcome.Message)
+				require.Equal(t, c.peak, got.outcome.Usage.FrameworkPeakBytes)
+			})
+		})
+	}
+}

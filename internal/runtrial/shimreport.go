@@ -1,0 +1,70 @@
+package runtrial
+
+import (
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// The types of the shim's records beside metrics (docs/shim.md).
+const (
+	typeHello  = "hello"  // a main process began
+	typeError  = "error"  // an out-of-memory ended it
+	typeMemory = "memory" // its framework's peak
+)
+
+// shimReport is what the shim said of the attempt. Zero = it said nothing, and
+// what Berth measures and the script reports is all there is.
+type shimReport struct {
+	metrics *series
+	parser  *recordParser
+
+	mu        sync.Mutex
+	greeted   bool
+	kind      berth.FailureKind // of the exception that ended the newest main process
+	peakBytes int64             // of the GPU's memory, by the framework's own word
+}
+
+// take reads one record. What it does not know, a newer shim may have written.
+func (s *shimReport) take(line []byte) {
+	var record struct {
+		Type      string            `json:"type"`
+		Kind      berth.FailureKind `json:"kind"`
+		PeakBytes int64             `json:"device_peak_bytes"`
+	}
+
+	if json.Unmarshal(quoteNonFinite(line), &record) != nil {
+		return
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	switch record.Type {
+	case typeHello: // a script may run several programs, one after the other: the last one's end counts
+		s.greeted, s.kind = true, ""
+	case typeError:
+		if record.Kind == berth.FailureDeviceOOM || record.Kind == berth.FailureHostOOM {
+			s.kind = record.Kind
+		}
+	case typeMemory:
+		s.peakBytes = max(s.peakBytes, record.PeakBytes)
+	case typeMetric:
+		s.metrics.addShim(s.parser.parse(line, time.Now().UTC())...)
+	}
+}
+
+// ended returns how the newest main process ended, by its own word, and the
+// framework's peak.
+func (s *shimReport) ended() (kind berth.FailureKind, peakBytes int64) {
+	if s == nil {
+		return "", 0
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.kind, s.peakBytes
+}
