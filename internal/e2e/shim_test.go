@@ -63,7 +63,7 @@ func TestShim_UnchangedKerasScript(t *testing.T) {
 
 	curve := s.curve(attempts[0].ID, "val_accuracy")
 	require.Len(t, curve, 2)
-	require.EqualValues(t, []int64{4, 5}, []int64{curve[0].Step, curve[1].Step}, "after three epochs of the first fit")
+	require.Equal(t, []int64{4, 5}, []int64{curve[0].Step, curve[1].Step}, "after three epochs of the first fit")
 	require.Len(t, s.curve(attempts[0].ID, "loss"), 5)
 
 	s.requireQuiet()
@@ -90,7 +90,7 @@ func TestShim_FalseAndStdout(t *testing.T) {
 	for _, name := range []string{"val_accuracy", "loss"} {
 		curve := s.curve(with, name)
 		require.Len(t, curve, 2, "its own two epochs, and nothing of the shim")
-		require.EqualValues(t, []int64{1, 2}, []int64{curve[0].Step, curve[1].Step})
+		require.Equal(t, []int64{1, 2}, []int64{curve[0].Step, curve[1].Step})
 	}
 
 	printed, _ := s.printed(with)

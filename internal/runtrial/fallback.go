@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -166,4 +167,28 @@ func (s *series) restored(b batch) []berth.MetricPoint {
 	return slices.DeleteFunc(b.points, func(p berth.MetricPoint) bool {
 		return slices.Contains(b.shim, p.Name) && s.shim.histories[p.Name] == nil
 	})
+}
+
+// putMetrics stores a batch, and takes out of it what it has stored.
+func (r *run) putMetrics(ctx context.Context, b *batch) error {
+	attempt, token := r.who.Attempt.ID, r.order.Token
+
+	if len(b.drop) > 0 {
+		if err := r.records.DropMetrics(ctx, attempt, token, b.drop); err != nil {
+			return err
+		}
+
+		b.drop = nil
+	}
+
+	for len(b.points) > 0 {
+		some := b.points[:min(len(b.points), pointsAtOnce)]
+		if err := r.records.PutMetrics(ctx, attempt, token, some); err != nil {
+			return err
+		}
+
+		b.points = b.points[len(some):]
+	}
+
+	return nil
 }

@@ -2,6 +2,7 @@ package runtrial
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -121,10 +122,7 @@ func TestFallback_ScriptGetsWhatItGotWithoutTheShim(t *testing.T) {
 			reported[p.Name] = true
 		}
 
-		want := table{}
-		for k, p := range own {
-			want[k] = p
-		}
+		want := maps.Clone(own)
 
 		silent := reported["acc"] || objective == nil && len(own) > 0
 		for k, p := range shims {

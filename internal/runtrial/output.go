@@ -91,14 +91,6 @@ func newOutput(r *run) *output {
 	return o
 }
 
-// hearShim has the shim's records read. What it reports in place of a script that
-// prints its metrics counts at the end, when all that the script printed is known.
-func (o *output) hearShim() {
-	o.metrics.shim = newFallback(o.run.who.Spec.Objective, o.stdout == nil)
-	o.shim = &shimReport{metrics: o.metrics, parser: newRecordParser()}
-	o.shimFile = &recordFile{run: o.run, name: shimRecords, take: o.shim.take, left: shimFileBytes}
-}
-
 // follow reads the container's log to its end. A connection that breaks is not
 // the end: Docker may restart under a container that goes on. Errors:
 // errLogStuck, as ctx's cause; not_found when the container was removed before
@@ -397,30 +389,6 @@ func (o *output) write(ctx context.Context) error {
 	}
 
 	o.stored = cmp.Or(read, o.stored)
-
-	return nil
-}
-
-// putMetrics stores a batch, and takes out of it what it has stored.
-func (r *run) putMetrics(ctx context.Context, b *batch) error {
-	attempt, token := r.who.Attempt.ID, r.order.Token
-
-	if len(b.drop) > 0 {
-		if err := r.records.DropMetrics(ctx, attempt, token, b.drop); err != nil {
-			return err
-		}
-
-		b.drop = nil
-	}
-
-	for len(b.points) > 0 {
-		some := b.points[:min(len(b.points), pointsAtOnce)]
-		if err := r.records.PutMetrics(ctx, attempt, token, some); err != nil {
-			return err
-		}
-
-		b.points = b.points[len(some):]
-	}
 
 	return nil
 }

@@ -27,6 +27,14 @@ type shimReport struct {
 	peakBytes int64             // of the GPU's memory, by the framework's own word
 }
 
+// hearShim has the shim's records read. What it reports in place of a script that
+// prints its metrics counts at the end, when all that the script printed is known.
+func (o *output) hearShim() {
+	o.metrics.shim = newFallback(o.run.who.Spec.Objective, o.stdout == nil)
+	o.shim = &shimReport{metrics: o.metrics, parser: newRecordParser()}
+	o.shimFile = &recordFile{run: o.run, name: shimRecords, take: o.shim.take, left: shimFileBytes}
+}
+
 // take reads one record. What it does not know, a newer shim may have written.
 func (s *shimReport) take(line []byte) {
 	var record struct {
