@@ -22,7 +22,6 @@ type shimReport struct {
 	parser  *recordParser
 
 	mu        sync.Mutex
-	greeted   bool
 	kind      berth.FailureKind // of the exception that ended the newest main process
 	peakBytes int64             // of the GPU's memory, by the framework's own word
 }
@@ -52,7 +51,7 @@ func (s *shimReport) take(line []byte) {
 
 	switch record.Type {
 	case typeHello: // a script may run several programs, one after the other: the last one's end counts
-		s.greeted, s.kind = true, ""
+		s.kind = ""
 	case typeError:
 		if record.Kind == berth.FailureDeviceOOM || record.Kind == berth.FailureHostOOM {
 			s.kind = record.Kind
