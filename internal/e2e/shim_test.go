@@ -17,7 +17,7 @@ import (
 // unchanged is a sweep of one trial of plain Keras that writes no metrics file.
 // What examples/digits prints counts for nothing where metrics come from a file.
 const unchanged = `{name: shim, image: 'berth-examples/digits:1', workdir: /app, command: [python3, train.py, '--epochs=2'], ` +
-	`objective: {metric: val_accuracy}, limits: {max_trials: 1}, parameters: [{name: lr, value: 0.01}], search: {algorithm: grid}, ` +
+	`objective: {metric: val_accuracy}, limits: {max_trials: 1}, enqueue: [{lr: 0.01}], ` +
 	`resources: {memory: 1GiB}, probe: {mode: off}%s}`
 
 // printed is the last line of JSON in a log, and how many there are.
