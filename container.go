@@ -21,7 +21,7 @@ type Launch struct {
 	CPUMilli    int64             `json:"cpu_milli"`
 	CPUCapMilli int64             `json:"cpu_cap_milli,omitempty"` // most that it may use, where that is not what is booked; 0 = it is
 	Network     bool              `json:"network,omitempty"`
-	PythonPath  string            `json:"python_path,omitempty"`  // stands in front of PYTHONPATH, the image's or that of Environment; empty = nothing does
+	Shim        *Shim             `json:"shim,omitempty"`         // nil = the container has none; no part of SpecHash
 	DeviceID    string            `json:"device_id,omitempty"`    // the one GPU that it sees; empty = none
 	DeviceBytes int64             `json:"device_bytes,omitempty"` // reserved of its memory
 	User        string            `json:"user,omitempty"`         // uid:gid; empty = the image's, or an unprivileged one
@@ -30,6 +30,15 @@ type Launch struct {
 	// Empty = not known: then attempt and token alone identify the container,
 	// because another version of Berth hashes another launch.
 	SpecHash string `json:"-"`
+}
+
+// Shim is what a container needs for Berth's Python files (docs/shim.md). It is no
+// part of a launch's hash: a version of Berth that knows none finds the container
+// all the same.
+type Shim struct {
+	Source  string `json:"source"`  // directory of the host
+	Target  string `json:"target"`  // in the container, read-only, in front of PYTHONPATH
+	Records string `json:"records"` // file in the container that the shim writes
 }
 
 // Mount binds a host path into a container.

@@ -385,7 +385,10 @@ func TestPythonPath(t *testing.T) {
 			t.Parallel()
 
 			l := launch()
-			l.PythonPath, l.Environment = c.ours, c.user
+			l.Environment = c.user
+			if c.ours != "" {
+				l.Shim = &berth.Shim{Source: "/data/shim/1", Target: c.ours, Records: "/trial/out/r"}
+			}
 
 			var got string
 			for _, line := range containerConfig(l, c.image, "", nil).Env {
@@ -397,16 +400,21 @@ func TestPythonPath(t *testing.T) {
 			require.Equal(t, c.want, got)
 		})
 	}
-
-	old := launch()
-	require.NotContains(t, marshal(t, old), "python_path", "the hash of a launch without the shim is what it was")
 }
 
-func marshal(t *testing.T, l berth.Launch) string {
-	t.Helper()
+// An older Berth, which knows no shim, finds the container by the same hash.
+func TestShim(t *testing.T) {
+	t.Parallel()
 
-	data, err := json.Marshal(l)
-	require.NoError(t, err)
+	with := launch()
+	with.Shim = &berth.Shim{Source: "/data/shim/1", Target: "/trial/shim", Records: "/trial/out/r"}
 
-	return string(data)
+	require.Equal(t, specHash(launch()), specHash(with))
+	require.Contains(t, containerConfig(with, berth.Image{}, "", nil).Env, "TRIAL_SHIM_FILE=/trial/out/r")
+
+	all := hostConfig(with).Mounts
+	require.Len(t, all, len(launch().Mounts)+1)
+	require.Equal(t, "/data/shim/1", all[len(all)-1].Source)
+	require.Equal(t, "/trial/shim", all[len(all)-1].Target)
+	require.True(t, all[len(all)-1].ReadOnly)
 }

@@ -37,8 +37,9 @@ func containerConfig(l berth.Launch, image berth.Image, user string, labels map[
 	env := maps.Clone(overrides)
 	maps.Copy(env, l.Environment)
 
-	if l.PythonPath != "" {
-		env[pythonPath] = behind(l.PythonPath, env, image.Env)
+	if l.Shim != nil {
+		env[pythonPath] = behind(l.Shim.Target, env, image.Env)
+		env[shimRecords] = l.Shim.Records
 	}
 
 	lines := make([]string, 0, len(env))
@@ -62,6 +63,9 @@ func containerConfig(l berth.Launch, image berth.Image, user string, labels map[
 // pythonPath is where Python looks for modules before its own: directories,
 // separated by colons.
 const pythonPath = "PYTHONPATH"
+
+// shimRecords tells the shim where to write. Without it the shim does nothing.
+const shimRecords = "TRIAL_SHIM_FILE"
 
 // behind keeps what the user, else the image, has in PYTHONPATH behind a directory.
 // A user's empty value takes the image's away.
@@ -107,7 +111,7 @@ func hostConfig(l berth.Launch) *container.HostConfig {
 		SecurityOpt:     []string{"no-new-privileges"},
 		ShmSize:         cmp.Or(l.ShmBytes, defaultShmBytes),
 		Tmpfs:           map[string]string{"/tmp": tmpOptions(l.MemoryBytes)},
-		Mounts:          mounts(l.Mounts),
+		Mounts:          mounts(withShim(l)),
 		PublishAllPorts: false,
 		Resources: container.Resources{
 			Memory:     l.MemoryBytes,
@@ -176,6 +180,15 @@ func sealed(host *container.HostConfig, memoryBytes int64, volumes []string) *co
 	}
 
 	return host
+}
+
+// withShim are the mounts of a launch, the shim's among them.
+func withShim(l berth.Launch) []berth.Mount {
+	if l.Shim == nil {
+		return l.Mounts
+	}
+
+	return append(slices.Clone(l.Mounts), berth.Mount{Source: l.Shim.Source, Target: l.Shim.Target, ReadOnly: true})
 }
 
 func mounts(list []berth.Mount) []mount.Mount {

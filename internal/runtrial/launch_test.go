@@ -113,13 +113,14 @@ func TestLaunch(t *testing.T) {
 		{Source: filepath.Join(attempt, "in"), Target: "/trial/in", ReadOnly: true},
 		{Source: filepath.Join(attempt, "out"), Target: "/trial/out"},
 		{Source: filepath.Join(r.dir, "checkpoints", "trial"), Target: "/trial/checkpoint"},
-		{Source: l.Mounts[3].Source, Target: "/trial/shim", ReadOnly: true},
 	}, l.Mounts)
 
-	l.Command, l.Mounts, l.Environment = nil, nil, nil
+	require.NotNil(t, l.Shim)
+
+	l.Command, l.Mounts, l.Environment, l.Shim = nil, nil, nil, nil
 	require.Equal(t, berth.Launch{
 		AttemptID: attemptID, SweepID: "sweep", TrialID: "trial", LeaseID: "lease-of-" + attemptID, Token: token, Image: "sha256:x", Workdir: "/src",
-		MemoryBytes: 1 << 30, ShmBytes: 64 << 20, CPUMilli: 500, Network: true, PythonPath: "/trial/shim",
+		MemoryBytes: 1 << 30, ShmBytes: 64 << 20, CPUMilli: 500, Network: true,
 	}, l)
 }
 

@@ -25,8 +25,6 @@ const (
 	// shimRecords is the shim's own file in /trial/out. The metrics file is the
 	// script's: it may open it with "w" or read it back.
 	shimRecords = ".shim.jsonl"
-	// shimVariable tells the shim where that file is. Without it the shim does nothing.
-	shimVariable = "TRIAL_SHIM_FILE"
 )
 
 // addShim has the attempt's Python start with the shim. Errors: unavailable.
@@ -36,9 +34,7 @@ func (r *run) addShim(l *berth.Launch) error {
 		return berth.Errorf(berth.KindUnavailable, "writing the shim: %w", err)
 	}
 
-	l.PythonPath = mountShim
-	l.Mounts = append(l.Mounts, berth.Mount{Source: dir, Target: mountShim, ReadOnly: true})
-	l.Environment[shimVariable] = mountOut + "/" + shimRecords
+	l.Shim = &berth.Shim{Source: dir, Target: mountShim, Records: mountOut + "/" + shimRecords}
 
 	return nil
 }

@@ -22,13 +22,11 @@ func TestShim_IsOnTheLaunch(t *testing.T) {
 	})
 
 	l := r.launch(t)
-	require.Equal(t, "/trial/shim", l.PythonPath)
+	require.Equal(t, "/trial/shim", l.Shim.Target)
 	require.Equal(t, "/app/lib", l.Environment["PYTHONPATH"], "the user's stays behind it")
-	require.Equal(t, "/trial/out/.shim.jsonl", l.Environment["TRIAL_SHIM_FILE"])
+	require.Equal(t, "/trial/out/.shim.jsonl", l.Shim.Records)
 
-	mount := l.Mounts[len(l.Mounts)-1]
-	require.Equal(t, "/trial/shim", mount.Target)
-	require.True(t, mount.ReadOnly)
+	mount := l.Shim
 	require.Equal(t, filepath.Join(r.dir, "shim"), filepath.Dir(mount.Source))
 
 	for path, mode := range map[string]os.FileMode{"": 0o755, "berth_shim": 0o755, "sitecustomize.py": 0o644, "berth_shim/__init__.py": 0o644} {
@@ -59,9 +57,7 @@ func TestShim_False(t *testing.T) {
 	r.books.says(func(who *berth.Assignee) { who.Spec.Shim = &off })
 
 	l := r.launch(t)
-	require.Empty(t, l.PythonPath)
-	require.Len(t, l.Mounts, 3)
-	require.NotContains(t, l.Environment, "TRIAL_SHIM_FILE")
+	require.Nil(t, l.Shim)
 	require.NoDirExists(t, filepath.Join(r.dir, "shim"))
 	require.Nil(t, newOutput(r.newRun(t)).shimFile, "nobody reads what a script writes there")
 }
