@@ -73,26 +73,32 @@ type Usage struct {
 	DeviceSeenUntil time.Time `json:"device_seen_until,omitzero"`
 
 	// DeviceActivity is how busy it kept its GPU, in the mean over DeviceActive: the
-	// time in which it held memory there and activity was measured.
+	// time in which it held memory there and its activity was measured. DeviceUnknown is
+	// the time in which it held memory there and nobody can tell its part: a program
+	// outside Berth was there, or nothing is known yet of the shapes that were.
 	DeviceActivity  DeviceActivity `json:"device_activity,omitzero"`
-	DeviceActive    Duration       `json:"device_active,omitempty"`    // 0 = not measured
+	DeviceActive    Duration       `json:"device_active,omitempty"` // 0 = not measured
+	DeviceUnknown   Duration       `json:"device_unknown,omitempty"`
 	DeviceContended bool           `json:"device_contended,omitempty"` // others kept the GPU full: it may need more than it got
 }
 
 // MeanActivity is how busy it kept its GPU in the mean over its whole run: while a
-// program starts and ends, others can use the GPU.
+// program starts and ends, others can use the GPU. Where its part is not known it was
+// as busy as where it is. Zero = not known.
 func (u Usage) MeanActivity() DeviceActivity {
+	held := u.DeviceActive + u.DeviceUnknown
+
 	part := func(milli int64) int64 {
-		if u.Wall <= u.DeviceActive {
+		if u.Wall <= held {
 			return milli
 		}
 
-		return int64(float64(milli) * float64(u.DeviceActive) / float64(u.Wall))
+		return int64(float64(milli) * float64(held) / float64(u.Wall))
 	}
 
-	return DeviceActivity{
-		SMMilli: part(u.DeviceActivity.SMMilli), DRAMMilli: part(u.DeviceActivity.DRAMMilli), TensorMilli: part(u.DeviceActivity.TensorMilli),
-	}
+	a := u.DeviceActivity
+
+	return DeviceActivity{SMMilli: max(part(a.SMMilli), min(a.SMMilli, 1)), DRAMMilli: part(a.DRAMMilli), TensorMilli: part(a.TensorMilli)}
 }
 
 // DeviceMeasured reports whether the attempt's GPU was read throughout.

@@ -53,3 +53,13 @@ func ContainerOf(proc fs.FS, pid int) (id string, ok bool) {
 
 	return "", false
 }
+
+// isMPSServer reports whether a process of the machine is a server of NVIDIA's MPS,
+// which is on each card that it shares (66 MiB; one H200, 2026-11-21).
+func isMPSServer(proc fs.FS, pid int) bool {
+	const name = "nvidia-cuda-mps" // of nvidia-cuda-mps-server the kernel keeps 15 characters
+
+	comm, err := fs.ReadFile(proc, path.Join(strconv.Itoa(pid), "comm"))
+
+	return err == nil && strings.TrimSpace(string(comm)) == name
+}

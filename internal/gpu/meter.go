@@ -3,6 +3,7 @@ package gpu
 import (
 	"context"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ type cardMeter struct {
 	err        error
 	at         time.Time      // of the last question
 	containers map[int]string // of the reading's processes by PID; empty = in none
+	servers    map[int]bool   // PIDs of NVIDIA's MPS servers, which are in no reading
 
 	activity    Activity
 	activityErr error
@@ -54,6 +56,11 @@ type Use struct {
 	FreeBytes int64
 	Processes int // of the container, on the card
 	Clients   int // those of them that share it by MPS
+
+	// Beside are the containers whose processes are on the card, too, each once; an
+	// empty one stands for processes that are in none. MPS servers do not count: they
+	// compute nothing themselves.
+	Beside []string
 }
 
 // Container returns what a container's processes hold of a card. Errors: those of
@@ -69,7 +76,11 @@ func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, e
 		}
 
 		for _, p := range r.Processes {
-			if containers[p.PID] != containerID {
+			if id := containers[p.PID]; id != containerID {
+				if !slices.Contains(use.Beside, id) {
+					use.Beside = append(use.Beside, id)
+				}
+
 				continue
 			}
 
@@ -175,18 +186,29 @@ func (m *Meter) card(uuid string) *cardMeter {
 	return m.cards[uuid]
 }
 
-// follow looks up the containers of processes that are new. A PID that was not in
-// the last reading may be another process.
+// follow looks up the containers of processes that are new, and leaves MPS servers
+// out. A PID that was not in the last reading may be another process.
 func (c *cardMeter) follow(proc fs.FS) {
-	known := c.containers
-	c.containers = make(map[int]string, len(c.reading.Processes))
+	known, servers := c.containers, c.servers
+	c.containers, c.servers = make(map[int]string, len(c.reading.Processes)), make(map[int]bool)
+
+	var processes []Process
 
 	for _, p := range c.reading.Processes {
 		id, ok := known[p.PID]
+		if servers[p.PID] || !ok && isMPSServer(proc, p.PID) {
+			c.servers[p.PID] = true
+
+			continue
+		}
+
 		if !ok {
 			id, _ = ContainerOf(proc, p.PID)
 		}
 
 		c.containers[p.PID] = id
+		processes = append(processes, p)
 	}
+
+	c.reading.Processes = processes
 }

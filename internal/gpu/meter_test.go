@@ -62,11 +62,11 @@ func TestMeter(t *testing.T) {
 
 		use, err := m.Container(t.Context(), id("a"), "GPU-1")
 		require.NoError(t, err)
-		require.Equal(t, Use{Bytes: 120, FreeBytes: 400, Processes: 2, Clients: 1}, use)
+		require.Equal(t, Use{Bytes: 120, FreeBytes: 400, Processes: 2, Clients: 1, Beside: []string{id("b"), id("c"), ""}}, use)
 
 		use, err = m.Container(t.Context(), id("d"), "GPU-1")
 		require.NoError(t, err)
-		require.Equal(t, Use{FreeBytes: 400}, use, "it has not touched the card")
+		require.Equal(t, Use{FreeBytes: 400, Beside: []string{id("a"), id("b"), id("c"), ""}}, use, "it has not touched the card")
 
 		free, err := m.FreeBeside(t.Context(), "GPU-1", reserved)
 		require.NoError(t, err)
@@ -109,6 +109,38 @@ func TestMeter_ReusedPID(t *testing.T) {
 		driver.reading.Processes = []Process{{PID: 1, Bytes: 7}}
 		require.Equal(t, int64(7), look("b"))
 		require.Zero(t, look("a"))
+	})
+}
+
+// An MPS server holds memory of its card and computes nothing: it is no neighbour,
+// wherever its daemon runs.
+func TestMeter_MPSServer(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		driver := &cards{reading: Reading{FreeBytes: 400, ProcessesKnown: true, Processes: []Process{{PID: 1, Bytes: 100, MPS: true}, {PID: 2, Bytes: 66}, {PID: 3, Bytes: 66}}}}
+		proc := inContainers("a", "worker")
+		proc["2/comm"] = &fstest.MapFile{Data: []byte("nvidia-cuda-mps\n")}
+		proc["3/comm"] = &fstest.MapFile{Data: []byte("nvidia-cuda-mps\n")}
+		m := NewMeter(driver, proc)
+
+		for range 2 { // the second time it is known
+			use, err := m.Container(t.Context(), id("a"), "GPU-1")
+			require.NoError(t, err)
+			require.Equal(t, Use{Bytes: 100, FreeBytes: 400, Processes: 1, Clients: 1}, use)
+			time.Sleep(freshFor + time.Millisecond)
+		}
+
+		proc["2/comm"] = &fstest.MapFile{Data: []byte("python3\n")}
+		driver.reading.Processes = driver.reading.Processes[:1]
+		_, err := m.Container(t.Context(), id("a"), "GPU-1")
+		require.NoError(t, err)
+		time.Sleep(freshFor + time.Millisecond)
+
+		driver.reading.Processes = []Process{{PID: 1, Bytes: 100}, {PID: 2, Bytes: 5}}
+		use, err := m.Container(t.Context(), id("a"), "GPU-1")
+		require.NoError(t, err)
+		require.Len(t, use.Beside, 1, "the PID is another process' now")
 	})
 }
 

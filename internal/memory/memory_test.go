@@ -456,4 +456,6 @@ func TestObserve_Activity(t *testing.T) {
 	demands, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceGPU}}, berth.Footprints{big: *f}, []berth.Host{gpuHost(card(big, 80))})
 	require.True(t, ok)
 	require.Equal(t, int64(275), demands[big].DeviceActivity)
+
+	require.Equal(t, berth.DeviceActivity{SMMilli: 275, DRAMMilli: 35}, run(0, 0, 0, false), "what nobody could tell changes nothing")
 }

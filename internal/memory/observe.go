@@ -180,11 +180,13 @@ func activityOf(known berth.DeviceActivity, u berth.Usage) berth.DeviceActivity 
 		return known
 	}
 
+	unknown := known == berth.DeviceActivity{}
+
 	merge := func(known, recent int64) int64 {
 		switch {
 		case u.DeviceContended:
 			return max(known, recent)
-		case known == 0:
+		case unknown:
 			return recent
 		default:
 			return known + (recent-known)/activityWeight

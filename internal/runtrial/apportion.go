@@ -1,11 +1,10 @@
 package runtrial
 
 import (
-	"math"
+	"maps"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/berthml/berth"
 )
 
 const (
@@ -22,6 +21,10 @@ const (
 	fullShare = 0.9
 )
 
+// departedFor is how long the processes of a container that has ended may still be in
+// the driver's list, or in a reading that was made with them.
+const departedFor = 10 * time.Second
+
 // GPUActivity is how busy a whole GPU was until At: shares, 0 to 1. The zero value
 // is not known.
 type GPUActivity struct {
@@ -33,21 +36,34 @@ type GPUActivity struct {
 // driver measures a GPU as a whole. What a shape takes of it follows from how the
 // sum changes while attempts come and go: each reading corrects the estimates of
 // the shapes that are there, the least known the most (a Kalman filter that keeps
-// no covariances).
+// no covariances: shapes that always come and go together share alike).
+//
+// What a program outside Berth takes cannot be told from what attempts take: with one
+// on the GPU nothing is known.
 type apportioner struct {
-	mu   sync.Mutex
-	gpus map[string]*gpuParts
+	mu      sync.Mutex
+	gpus    map[string]*gpuParts
+	watched map[string]watched // by container
+}
+
+// watched is a container that a Run of this worker watches, or did a moment ago.
+type watched struct {
+	deviceID string
+	left     time.Time // zero = it is watched
 }
 
 // gpuParts is one GPU.
 type gpuParts struct {
-	at     time.Time         // of the last reading
-	last   parts             // that reading
-	full   bool              // it was of a full GPU
-	there  map[string]string // shapes by attempt
+	at     time.Time          // of the last reading
+	last   parts              // that reading
+	were   map[string]float64 // attempts that were there then, by shape
+	vain   bool               // that reading says nothing of the shapes: it was of a full GPU, or of one with a program outside Berth
+	there  map[string]string  // shapes by attempt
 	shapes map[string]estimate
-	moves  int // attempts that came or went since the last reading
-	before int // the same between the last two readings
+	moves  int  // attempts that came or went since the last reading
+	before int  // the same between the last two readings
+	others bool // a program outside Berth was there since the last reading
+	mixed  bool // the same between the last two readings
 }
 
 // mayMove is the part of the attempts on a GPU, as 1/n, that may come and go around a
@@ -57,15 +73,25 @@ const mayMove = 5
 // parts are SM, DRAM and tensor cores.
 type parts [3]float64
 
+// part is what of a GPU's activity is one attempt's.
+type part struct {
+	parts parts
+	known bool
+	full  bool // others kept the GPU full: the attempt may need more
+}
+
 // estimate is what one attempt of a shape takes.
 type estimate struct {
 	parts    parts
 	variance float64
 }
 
-// divide returns what of a reading is an attempt's. full = the GPU was, and others
-// were there: the attempt may need more.
-func (a *apportioner) divide(deviceID, attemptID, shape string, reading GPUActivity) (own parts, full bool) {
+// tenant is an attempt on a GPU.
+type tenant struct{ deviceID, attemptID, containerID, shape string }
+
+// divide returns what of a reading of a tenant's GPU is the tenant's. Beside are the
+// containers whose processes are there, too (gpu.Use).
+func (a *apportioner) divide(who tenant, reading GPUActivity, beside []string) part {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -73,58 +99,112 @@ func (a *apportioner) divide(deviceID, attemptID, shape string, reading GPUActiv
 		a.gpus = make(map[string]*gpuParts)
 	}
 
-	g := a.gpus[deviceID]
+	g := a.gpus[who.deviceID]
 	if g == nil {
 		g = &gpuParts{there: make(map[string]string), shapes: make(map[string]estimate)}
-		a.gpus[deviceID] = g
+		a.gpus[who.deviceID] = g
 	}
 
-	if _, known := g.there[attemptID]; !known {
-		g.there[attemptID] = shape
+	if _, known := g.there[who.attemptID]; !known {
+		g.there[who.attemptID] = who.shape
 		g.moves++
 	}
 
+	others := slices.ContainsFunc(beside, func(id string) bool { _, ours := a.watched[id]; return !ours && id != who.containerID })
+	g.others = g.others || others
+
 	whole := parts{reading.SM, reading.DRAM, reading.Tensor}
-	full = len(g.there) > 1 && max(reading.SM, reading.DRAM) >= fullShare
+	full := len(g.there) > 1 && max(reading.SM, reading.DRAM) >= fullShare
 
 	if reading.At.After(g.at) {
-		if !g.full && (g.moves+g.before)*mayMove <= len(g.there) {
-			g.correct(g.last)
+		if !g.vain && (g.moves+g.before)*mayMove <= len(g.there) {
+			g.correct()
 		}
 
-		g.at, g.last, g.full = reading.At, whole, full
+		g.at, g.last, g.were, g.vain = reading.At, whole, g.counts(), full || g.others
 		g.moves, g.before = 0, g.moves
+		g.others, g.mixed = others, g.others
 	}
 
-	switch {
-	case len(g.there) == 1:
-		return whole, false
-	case full: // each gets what the others leave
-		for i := range whole {
-			own[i] = whole[i] / float64(len(g.there))
-		}
+	known, estimated := g.shapes[who.shape]
 
-		return own, true
+	switch {
+	case g.mixed || g.others:
+		return part{}
+	case len(g.there) == 1:
+		return part{parts: whole, known: true}
+	case full:
+		return g.ofFull(whole, who.shape)
 	default:
-		return g.shapes[shape].parts, false
+		return part{parts: known.parts, known: estimated}
 	}
 }
 
-// correct moves the estimates of the shapes that are there towards a reading.
-func (g *gpuParts) correct(whole parts) {
+// counts are the attempts that are there, by shape.
+func (g *gpuParts) counts() map[string]float64 {
 	attempts := make(map[string]float64)
-
 	for _, shape := range g.there {
-		if _, known := g.shapes[shape]; !known {
-			g.shapes[shape] = estimate{variance: unknownVariance}
-		}
-
 		attempts[shape]++
 	}
 
-	missed, variance := whole, readingVariance
+	return attempts
+}
 
-	for shape, n := range attempts {
+// ofFull is what an attempt of a shape has of a full GPU, where attempts slow each
+// other down. Shapes that are known have what they are known to take, less by one
+// factor when that is more than there is: company makes none of them need more. A
+// shape that is not known, when there is only one, has what these leave, and so it
+// needs that much at least. Of several nobody can tell which has how much.
+func (g *gpuParts) ofFull(whole parts, shape string) part {
+	var taken parts
+
+	attempts, unknown := g.counts(), 0
+
+	for other, n := range attempts {
+		known, estimated := g.shapes[other]
+		if !estimated {
+			unknown++
+		}
+
+		for i := range taken {
+			taken[i] += n * known.parts[i]
+		}
+	}
+
+	known, estimated := g.shapes[shape]
+	if !estimated && unknown > 1 {
+		return part{}
+	}
+
+	own := part{known: true, full: true}
+
+	for i := range whole {
+		switch {
+		case len(attempts) == 1: // all need the same
+			own.parts[i] = whole[i] / attempts[shape]
+		case estimated && taken[i] > whole[i]:
+			own.parts[i] = known.parts[i] * whole[i] / taken[i]
+		case estimated:
+			own.parts[i] = known.parts[i]
+		default:
+			own.parts[i] = max(whole[i]-taken[i], 0) / attempts[shape]
+		}
+	}
+
+	return own
+}
+
+// correct moves the estimates of the shapes that were there towards the last reading.
+func (g *gpuParts) correct() {
+	for shape := range g.were {
+		if _, known := g.shapes[shape]; !known {
+			g.shapes[shape] = estimate{variance: unknownVariance}
+		}
+	}
+
+	missed, variance := g.last, readingVariance
+
+	for shape, n := range g.were {
 		variance += n * n * g.shapes[shape].variance
 
 		for i := range missed {
@@ -132,7 +212,7 @@ func (g *gpuParts) correct(whole parts) {
 		}
 	}
 
-	for shape, n := range attempts {
+	for shape, n := range g.were {
 		known := g.shapes[shape]
 		gain := known.variance * n / variance
 		known.variance = known.variance*(1-gain*n) + driftVariance
@@ -145,93 +225,61 @@ func (g *gpuParts) correct(whole parts) {
 	}
 }
 
-// leave is told that an attempt holds nothing of its GPU any more.
-func (a *apportioner) leave(deviceID, attemptID string) {
+// watch is told of a container whose Run watches it from now on.
+func (a *apportioner) watch(deviceID, containerID string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	g := a.gpus[deviceID]
+	if a.watched == nil {
+		a.watched = make(map[string]watched)
+	}
+
+	a.watched[containerID] = watched{deviceID: deviceID}
+}
+
+// company reports whether a Run of another container on the GPU watches it, or did a
+// moment ago.
+func (a *apportioner) company(deviceID, containerID string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	for id, one := range a.watched {
+		if id != containerID && one.deviceID == deviceID && (one.left.IsZero() || time.Since(one.left) < departedFor) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// unwatch is told that a tenant's Run does not watch its container any more.
+func (a *apportioner) unwatch(who tenant) {
+	a.leave(who)
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	now := time.Now()
+	a.watched[who.containerID] = watched{deviceID: who.deviceID, left: now}
+	maps.DeleteFunc(a.watched, func(_ string, one watched) bool { return !one.left.IsZero() && now.Sub(one.left) >= departedFor })
+}
+
+// leave is told that a tenant holds nothing of its GPU any more, or not yet.
+func (a *apportioner) leave(who tenant) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	g := a.gpus[who.deviceID]
 	if g == nil {
 		return
 	}
 
-	if _, there := g.there[attemptID]; there {
-		delete(g.there, attemptID)
+	if _, there := g.there[who.attemptID]; there {
+		delete(g.there, who.attemptID)
 		g.moves++
 	}
 
 	if len(g.there) == 0 { // what is known for long is in the shapes' footprints
-		delete(a.gpus, deviceID)
+		delete(a.gpus, who.deviceID)
 	}
-}
-
-// activityMean is the mean activity of an attempt, over the time that was measured.
-type activityMean struct {
-	alone, beside weighted      // on a GPU that had work to give, and on a full one
-	total         time.Duration // that was measured, the runs before included
-	at            time.Time
-}
-
-type weighted struct {
-	sum  parts // times seconds
-	time time.Duration
-}
-
-// leastActive is how long an attempt must be measured on a GPU that has room before
-// that says more than the time on a full one.
-const leastActive = 2 * time.Second
-
-// add counts what was the attempt's until a reading.
-func (m *activityMean) add(own parts, full bool, at time.Time) {
-	took := min(at.Sub(m.at), gapAfter) // what nobody measured counts for nothing
-	if m.at.IsZero() {
-		took = 0
-	}
-
-	m.at = at
-
-	w := &m.alone
-	if full {
-		w = &m.beside
-	}
-
-	w.time += took
-	m.total += took
-
-	for i := range own {
-		w.sum[i] += own[i] * took.Seconds()
-	}
-}
-
-// resume goes on from what an earlier Run measured.
-func (m *activityMean) resume(u berth.Usage) {
-	w := &m.alone
-	if u.DeviceContended {
-		w = &m.beside
-	}
-
-	w.time = time.Duration(u.DeviceActive)
-	m.total = w.time
-
-	for i, milli := range []int64{u.DeviceActivity.SMMilli, u.DeviceActivity.DRAMMilli, u.DeviceActivity.TensorMilli} {
-		w.sum[i] = float64(milli) / berth.FullActivity * w.time.Seconds()
-	}
-}
-
-// into says it in a usage.
-func (m *activityMean) into(u *berth.Usage) {
-	w := m.alone
-	u.DeviceContended = w.time < leastActive && m.beside.time > 0
-
-	if u.DeviceContended {
-		w = m.beside
-	}
-
-	u.DeviceActive, u.DeviceActivity = berth.Duration(m.total), berth.DeviceActivity{}
-	if w.time == 0 {
-		return
-	}
-
-	milli := func(sum float64) int64 { return int64(math.Round(sum / w.time.Seconds() * berth.FullActivity)) }
-	u.DeviceActivity = berth.DeviceActivity{SMMilli: milli(w.sum[0]), DRAMMilli: milli(w.sum[1]), TensorMilli: milli(w.sum[2])}
 }

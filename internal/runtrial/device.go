@@ -21,8 +21,9 @@ type DeviceReading struct {
 	FreeBytes int64 // of the whole GPU
 	Unshared  bool  // a process of the container is no client of the GPU's MPS daemon
 	Activity  GPUActivity
-	Problem   string // why the GPU itself is out of order, also beside an error; empty = it works
-	Lost      bool   // no attempt there can go on
+	Beside    []string // containers whose processes are on the GPU, too; an empty one = processes that are in none
+	Problem   string   // why the GPU itself is out of order, also beside an error; empty = it works
+	Lost      bool     // no attempt there can go on
 }
 
 // ReadDevice reads the GPU of a running container.
@@ -35,6 +36,8 @@ type deviceWatch struct {
 	samples int
 	free    []freeAt // of the last recentFree
 	problem string   // of the GPU, as said last
+	company bool     // others were, or may have been, on the GPU while it ran
+	note    string   // what a person must know of how it used the GPU; empty = nothing
 
 	coverage coverage
 	covered  berth.Usage // Unseen and SeenUntil are those of the GPU
@@ -42,7 +45,7 @@ type deviceWatch struct {
 }
 
 func newDeviceWatch(c coverage, before berth.Usage) *deviceWatch {
-	w := &deviceWatch{coverage: c, covered: berth.Usage{Unseen: before.DeviceUnseen, SeenUntil: before.DeviceSeenUntil}}
+	w := &deviceWatch{coverage: c, company: before.DeviceSamples > 0, covered: berth.Usage{Unseen: before.DeviceUnseen, SeenUntil: before.DeviceSeenUntil}}
 	w.activity.resume(before)
 
 	return w
@@ -76,11 +79,39 @@ func (w *deviceWatch) out(problem string) {
 }
 
 // addActivity notes how busy the attempt kept its GPU until a reading.
-func (w *deviceWatch) addActivity(own parts, full bool, at time.Time) {
+func (w *deviceWatch) addActivity(own part, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	w.activity.add(own, full, at)
+	w.activity.add(own, at)
+}
+
+// noted keeps what a person must know.
+func (w *deviceWatch) noted(why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.note = why
+}
+
+// notes are what a person must know, for the attempt's message.
+func (w *deviceWatch) notes() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if w.note == "" {
+		return nil
+	}
+
+	return []string{w.note}
+}
+
+// joined notes that others are on the GPU.
+func (w *deviceWatch) joined() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.company = true
 }
 
 // into adds what was measured to a usage that an earlier Run may have begun.
@@ -128,12 +159,15 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 		return nil
 	}
 
-	defer r.activity.leave(id, r.who.Attempt.ID)
+	who := tenant{deviceID: id, attemptID: r.who.Attempt.ID, containerID: r.container.ID, shape: r.who.Trial.ShapeKey}
+	r.activity.watch(id, who.containerID)
+
+	defer r.activity.unwatch(who)
 
 	ticker := time.NewTicker(r.config.SampleEvery)
 	defer ticker.Stop()
 
-	sound := doubts{patience: deviceDoubt}
+	measured, shared := doubts{patience: deviceDoubt}, doubts{patience: deviceDoubt}
 
 	for {
 		select { // of a container that is gone a reading says nothing
@@ -149,7 +183,11 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 
 		if err == nil {
 			w.add(reading, time.Now())
-			r.apportion(reading, w)
+			r.apportion(who, reading, w)
+		}
+
+		if len(reading.Beside) > 0 || r.activity.company(id, who.containerID) {
+			w.joined()
 		}
 
 		w.out(reading.Problem)
@@ -160,8 +198,13 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 			return nil
 		}
 
-		if why := r.doubt(reading, err); sound.last(why, time.Now()) {
-			r.log.Warn(why, "attempt", r.who.Attempt.ID, "device", id, "error", err)
+		if measured.last(unmeasured(err), time.Now()) {
+			r.log.Warn(unmeasured(err), "attempt", r.who.Attempt.ID, "device", id, "error", err)
+		}
+
+		if why := r.unshared(reading, err); shared.last(why, time.Now()) {
+			r.log.Warn(why, "attempt", r.who.Attempt.ID, "device", id)
+			w.noted(why)
 		}
 
 		select {
@@ -176,15 +219,12 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 
 // apportion notes what the attempt causes of its GPU's activity, while it holds
 // something there.
-func (r *run) apportion(reading DeviceReading, w *deviceWatch) {
-	activity, attempt := &r.activity, r.who.Attempt
-
+func (r *run) apportion(who tenant, reading DeviceReading, w *deviceWatch) {
 	switch {
 	case reading.UsedBytes == 0:
-		activity.leave(attempt.DeviceID, attempt.ID)
+		r.activity.leave(who)
 	case !reading.Activity.At.IsZero():
-		own, full := activity.divide(attempt.DeviceID, attempt.ID, r.who.Trial.ShapeKey, reading.Activity)
-		w.addActivity(own, full, reading.Activity.At)
+		w.addActivity(r.activity.divide(who, reading.Activity, reading.Beside), reading.Activity.At)
 	}
 }
 
@@ -193,17 +233,24 @@ func (r *run) apportion(reading DeviceReading, w *deviceWatch) {
 // or is in one of its lists alone.
 const deviceDoubt = 5 * time.Second
 
-// doubt is what is wrong with a reading of the attempt's GPU; empty = nothing.
-func (r *run) doubt(reading DeviceReading, err error) string {
-	switch {
-	case err != nil:
-		return "cannot measure the GPU of the attempt"
-	case reading.Unshared && r.who.Attempt.Class.Mode() == berth.SharingMPS:
-		return "a process of the attempt does not share its GPU by MPS, as it should: it takes turns with the others, and nothing bounds its memory; " +
-			"its image or its program may set CUDA_MPS_PIPE_DIRECTORY"
-	default:
+// unmeasured says that the attempt's GPU cannot be read; empty = it can.
+func unmeasured(err error) string {
+	if err == nil {
 		return ""
 	}
+
+	return "cannot measure the GPU of the attempt"
+}
+
+// unshared says that the attempt does not share its GPU as it should; empty = it does,
+// as far as is known.
+func (r *run) unshared(reading DeviceReading, err error) string {
+	if err != nil || !reading.Unshared || r.who.Attempt.Class.Mode() != berth.SharingMPS {
+		return ""
+	}
+
+	return "a process of the attempt did not share its GPU by MPS, as it should: it took turns with the others, and nothing bounded its memory; " +
+		"let neither its image nor its program set CUDA_MPS_PIPE_DIRECTORY"
 }
 
 // doubts tells what lasts from what passes.
@@ -240,12 +287,13 @@ func (r *run) deviceEvidence(seen observation) failure.DeviceEvidence {
 	problem := seen.device.problem
 	seen.device.mu.Unlock()
 
-	u := seen.usage
+	u, demand := seen.usage, r.who.Attempt.Demand
+	byMPS := r.who.Attempt.Class.Mode() == berth.SharingMPS
 
 	return failure.DeviceEvidence{
 		Asked: true, Must: r.who.Spec.Resources.Device == berth.DeviceGPU,
-		Measured: u.DevicePeakBytes > 0 || u.DeviceMeasured(), PeakBytes: u.DevicePeakBytes, LimitBytes: r.who.Attempt.Demand.DeviceBytes,
-		Shared:       r.who.Attempt.Class.Mode() == berth.SharingMPS && !r.who.Attempt.Demand.ExclusiveDevice,
+		Measured: u.DevicePeakBytes > 0 || u.DeviceMeasured(), PeakBytes: u.DevicePeakBytes, LimitBytes: demand.DeviceBytes,
+		Shared:       byMPS && !demand.ExclusiveDevice,
 		Problem:      problem,
 		FreeMeasured: measured, FreeBytes: free, Stepped: seen.metrics.any(),
 	}
