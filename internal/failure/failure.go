@@ -94,7 +94,9 @@ type DeviceEvidence struct {
 	FreeBytes    int64  // the least the whole device had free in the last 10 s
 	Stepped      bool   // a training step was reported
 	Problem      string // why the GPU itself is out of order; empty = it works
+	MPS          bool   // it is a client of the GPU's MPS daemon
 	Shared       bool   // by MPS: it can take no more than LimitBytes, and a fault of one client ends all
+	Alone        bool   // nobody else was on the GPU while it ran: reserved so, or measured throughout
 }
 
 // Classify returns how the attempt ended, and why in plain words with the next
@@ -121,9 +123,9 @@ var rules = []func(Evidence) (berth.FailureKind, string){
 	hostDisk,
 	infrastructure,
 	hostOOMText,
+	faulted,
 	deviceOOMText,
 	ambiguousText,
-	neighbourFault,
 	fullDisk,
 	exitCode,
 }

@@ -539,13 +539,23 @@ func TestClassify(t *testing.T) {
 			berth.FailureNeighbourFault, "without neighbours by MPS; it said: CUDA_ERROR_ILLEGAL_ADDRESS",
 		},
 		"fault alone": {onGPU(1, "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure"), berth.FailureCrashed, "of the program itself"},
-		"MPS code":    {onGPU(1, "cudaError 810"), berth.FailureNeighbourFault, "MPS server"},
+		"MPS code":    {byMPS(1, "cudaError 810"), berth.FailureNeighbourFault, "MPS server"},
 		"MPS, its own fault": {
 			onGPU(1, "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered", "CUDA_ERROR_MPS_RPC_FAILURE"),
 			berth.FailureCrashed, "of the program itself",
 		},
 		"MPS, too many": {onGPU(1, "CUDA_ERROR_MPS_MAX_CLIENTS_REACHED: too many clients"), berth.FailureDeviceBusy, "took no more processes"},
-		"MPS server":    {onGPU(1, "InternalError: CUDA error: CUDA_ERROR_MPS_SERVER_NOT_READY: the MPS server is not ready"), berth.FailureNeighbourFault, "runs it again"},
+		"MPS server":    {byMPS(1, "InternalError: CUDA error: CUDA_ERROR_MPS_SERVER_NOT_READY: the MPS server is not ready"), berth.FailureNeighbourFault, "runs it again"},
+		"MPS server, and nobody beside it": {
+			with(byMPS(1, serverGone), func(e *failure.Evidence) { e.Device.Alone = true }), berth.FailureInfra, "had the GPU to itself",
+		},
+		"MPS server, alone on its GPU": {
+			with(byMPS(1, serverGone), func(e *failure.Evidence) { e.Device.Shared, e.Device.Alone = false, true }), berth.FailureInfra, "had the GPU to itself",
+		},
+		"MPS server, of a program that is no client": {onGPU(1, serverGone), berth.FailureCrashed, "Berth gave it none"},
+		"a fault by MPS, and nobody beside it": {
+			with(byMPS(1, "CUDA_ERROR_ILLEGAL_ADDRESS"), func(e *failure.Evidence) { e.Device.Alone = true }), berth.FailureCrashed, "of the program itself",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -554,6 +564,59 @@ func TestClassify(t *testing.T) {
 			require.Equal(t, test.want, kind, message)
 			require.Contains(t, message, test.says)
 		})
+	}
+}
+
+const serverGone = "InternalError: CUDA error: Failed synchronizing device: CUDA_ERROR_MPS_RPC_FAILURE: the MPS RPC server failed"
+
+// byMPS is an attempt that shares its GPU by MPS with others.
+func byMPS(exitCode int, lines ...string) failure.Evidence {
+	return with(onGPU(exitCode, lines...), func(e *failure.Evidence) { e.Device.MPS, e.Device.Shared = true, true })
+}
+
+// TestClassify_FaultsOfAGPU has what frameworks say of a fault on their GPU: by MPS it
+// may be a neighbour's, by time slices it is the program's own.
+func TestClassify_FaultsOfAGPU(t *testing.T) {
+	t.Parallel()
+
+	for name, lines := range map[string][]string{
+		"TensorFlow, address":       {"E0000 cuda_event.cc:49] Error polling for event status: failed to query event: CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered"},
+		"TensorFlow, launch":        {"InternalError: CUDA error: Could not synchronize CUDA stream: CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure"},
+		"PyTorch, address":          traceback("RuntimeError: CUDA error: an illegal memory access was encountered"),
+		"PyTorch 2.8, address":      traceback("torch.AcceleratorError: CUDA error: an illegal memory access was encountered"),
+		"PyTorch, launch":           traceback("RuntimeError: CUDA error: unspecified launch failure"),
+		"PyTorch, assertion":        traceback("RuntimeError: CUDA error: device-side assert triggered"),
+		"PyTorch, misaligned":       traceback("RuntimeError: CUDA error: misaligned address"),
+		"PyTorch, instruction":      traceback("RuntimeError: CUDA error: an illegal instruction was encountered"),
+		"JAX, assertion":            traceback("jax.errors.JaxRuntimeError: INTERNAL: CUDA error: CUDA_ERROR_ASSERT: device-side assert triggered"),
+		"cuDNN after an address":    append([]string{"CUDA_ERROR_ILLEGAL_ADDRESS"}, traceback("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED")...),
+		"cuDNN before a launch":     append(traceback("InternalError: CUDNN_STATUS_EXECUTION_FAILED"), "E0000 CUDA_ERROR_LAUNCH_FAILED"),
+		"cuDNN alone":               traceback("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"),
+		"cuDNN 9 alone":             traceback("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED_CUDART"),
+		"cuBLAS alone":              traceback("RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(...)`"),
+		"aborted with the fault":    {"terminate called after throwing an instance of 'c10::Error'", "  what():  CUDA error: an illegal memory access was encountered"},
+		"the library's first words": {"CUDNN_STATUS_INTERNAL_ERROR", "CUDA error: unspecified launch failure"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			for _, code := range []int{1, 134} {
+				kind, message := failure.Classify(byMPS(code, lines...))
+				require.Equal(t, berth.FailureNeighbourFault, kind, message)
+				require.Contains(t, message, "nobody can tell whose")
+
+				kind, message = failure.Classify(onGPU(code, lines...))
+				require.Equal(t, berth.FailureCrashed, kind, message)
+			}
+		})
+	}
+
+	for name, lines := range map[string][]string{
+		"prose":     {"checking whether an illegal access or a launch failure happens", "ValueError: no"},
+		"its check": traceback("AssertionError: device-side checks are off"),
+	} {
+		kind, message := failure.Classify(byMPS(1, lines...))
+		require.Equal(t, berth.FailureUserError, kind, "%s: %s", name, message)
 	}
 }
 

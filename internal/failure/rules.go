@@ -3,7 +3,6 @@ package failure
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/berthml/berth"
 )
@@ -22,19 +21,6 @@ const (
 	exitSignal      = 128 // plus the signal's number
 
 	sigill, sigtrap, sigabrt, sigbus, sigfpe, sigkill, sigsegv, sigterm, sigsys = 4, 5, 6, 7, 8, 9, 11, 15, 31
-)
-
-const (
-	// fullDeviceBytes free or less is a full GPU: what a cuDNN handle and a
-	// first workspace need.
-	fullDeviceBytes = 500 << 20
-
-	// libraryBytes or less below its cap, a program has no room for a library's
-	// handle: cuBLAS did not start with 180 MiB beside a context (one H200, 2026-11-21).
-	libraryBytes = 192 << 20
-
-	// fullPercent of its limit or more is a process that had no room left.
-	fullPercent = 95
 )
 
 func notStarted(e Evidence) (berth.FailureKind, string) {
@@ -238,69 +224,6 @@ func (e Evidence) refused(line string) string {
 		e.ExitCode, what, e.used(), line)
 }
 
-func deviceOOMText(e Evidence) (berth.FailureKind, string) {
-	if !e.Device.Asked {
-		return "", ""
-	}
-
-	if line := e.find(deviceFullSigns); line != "" && !e.Device.Stepped {
-		if e.Device.Shared && e.Device.FreeMeasured && e.Device.FreeBytes >= fullDeviceBytes { // of its share nothing was left
-			return deviceOOM(e, "it said: "+line)
-		}
-
-		return deviceBusy(line)
-	}
-
-	if line := e.find(deviceOOMSigns); line != "" {
-		return deviceOOM(e, "it said: "+line)
-	}
-
-	return "", ""
-}
-
-// ambiguousText may mean a full GPU or a broken driver: a reading decides.
-func ambiguousText(e Evidence) (berth.FailureKind, string) {
-	if !e.Device.Asked {
-		return "", ""
-	}
-
-	line := e.find(ambiguousSigns)
-
-	switch {
-	case e.Device.full() && line != "":
-		return deviceOOM(e, "the GPU was full and it said: "+line)
-	case e.Device.full() && e.find(allocatorWarnings) != "":
-		return deviceOOM(e, "the GPU was full and it said: "+e.find(allocatorWarnings))
-	case line == "":
-		return "", ""
-	default:
-		return berth.FailureCrashed, "a GPU library failed although memory was free; " +
-			"check that the image's CUDA and cuDNN fit the driver; it said: " + line
-	}
-}
-
-func neighbourFault(e Evidence) (berth.FailureKind, string) {
-	if !e.Device.Asked {
-		return "", ""
-	}
-
-	line := e.find(faultSigns)
-
-	switch server, refused := e.find(serverSigns), e.find(fullServerSigns); {
-	case line == "" && server != "":
-		return berth.FailureNeighbourFault, "the MPS server of its GPU failed under it; Berth runs it again; it said: " + server
-	case line == "" && refused != "":
-		return berth.FailureDeviceBusy, "the MPS daemon of its GPU took no more processes; Berth waits for room; it said: " + refused
-	case line == "":
-		return "", ""
-	case e.Device.Shared:
-		return berth.FailureNeighbourFault, "a fault on its GPU, its own or that of another trial: by MPS one ends all, and nobody can tell whose it was; " +
-			"Berth runs it again without neighbours by MPS; it said: " + line
-	default:
-		return berth.FailureCrashed, "a fault on the GPU, mostly of the program itself; it said: " + line
-	}
-}
-
 func exitCode(e Evidence) (berth.FailureKind, string) {
 	switch e.ExitCode {
 	case exitDocker, exitNotRunnable, exitNotFound:
@@ -325,40 +248,6 @@ func exitCode(e Evidence) (berth.FailureKind, string) {
 
 func userError(e Evidence) (berth.FailureKind, string) {
 	return berth.FailureUserError, fmt.Sprintf("the program failed (exit code %d): %s%s", e.ExitCode, e.lastWords(), e.hint())
-}
-
-func deviceBusy(line string) (berth.FailureKind, string) {
-	return berth.FailureDeviceBusy, "the GPU was full before the first step; Berth waits for room; it said: " + line
-}
-
-func deviceOOM(e Evidence, why string) (berth.FailureKind, string) {
-	switch {
-	case !e.Device.Stepped && e.Device.FreeMeasured && e.Device.FreeBytes < fullDeviceBytes && !e.Device.atLimit():
-		return deviceBusy(strings.TrimPrefix(why, "it said: "))
-	default:
-		limit := ""
-		if e.Device.LimitBytes > 0 {
-			limit = ", with " + berth.BytesText(e.Device.LimitBytes) + " reserved"
-		}
-
-		return berth.FailureDeviceOOM, "ran out of GPU memory" + limit + " (" + why + "); Berth retries with more"
-	}
-}
-
-// untouched reports whether the program held nothing of the GPU that it was given.
-func (d DeviceEvidence) untouched() bool { return d.Asked && d.Measured && d.PeakBytes == 0 }
-
-// full reports whether there was no room: on the device, or under its limit.
-func (d DeviceEvidence) full() bool {
-	return d.FreeMeasured && d.FreeBytes < fullDeviceBytes || d.atLimit()
-}
-
-func (d DeviceEvidence) atLimit() bool {
-	if !d.Measured || d.LimitBytes <= 0 {
-		return false
-	}
-
-	return d.PeakBytes >= d.LimitBytes/100*fullPercent || d.Shared && d.LimitBytes-d.PeakBytes < libraryBytes
 }
 
 func (e Evidence) hostOOM(why string) string {

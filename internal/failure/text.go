@@ -68,6 +68,7 @@ var (
 		`CUDNN_STATUS_NOT_INITIALIZED`,
 		`CUBLAS_STATUS_NOT_INITIALIZED`,
 		`CUDNN_STATUS_EXECUTION_FAILED`,
+		`CUBLAS_STATUS_EXECUTION_FAILED`,
 		`DNN library initialization failed`,
 		`No algorithm worked!`,
 		`failed to create cublas handle`, // TensorFlow 2.21 with 700 MiB free: a context fits, the library does not
@@ -95,11 +96,22 @@ var (
 		`\bcudaError(?:Mps\w+)?\D{0,3}80[589]\b`,
 	)
 
-	// faultSigns reach every client of an MPS server.
+	// faultSigns are faults of a program on its GPU, which reach every client of an MPS
+	// server: CUresult and cudaError_t 714 to 719 and 710, by name and in words (cuda.h,
+	// driver_types.h). PyTorch says only the words, after "CUDA error: ".
 	faultSigns = compile(
-		`CUDA_ERROR_ILLEGAL_ADDRESS`,
-		`CUDA_ERROR_LAUNCH_FAILED`,
-		`an illegal memory access was encountered`,
+		`CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|ASSERT|MISALIGNED_ADDRESS|ILLEGAL_INSTRUCTION|INVALID_PC|INVALID_ADDRESS_SPACE|HARDWARE_STACK_ERROR)\b`,
+		`\bcudaError(?:IllegalAddress|LaunchFailure|Assert|MisalignedAddress|IllegalInstruction|InvalidPc|InvalidAddressSpace|HardwareStackError)\b`,
+		`an illegal (?:memory access|instruction) was encountered`,
+		`CUDA error: (?:unspecified launch failure|device-side assert triggered|misaligned address|invalid program counter|hardware stack error)`,
+		`CUDA error: operation not supported on global/shared address space`,
+	)
+
+	// executionSigns are what libraries say of a kernel that failed: after a fault, or
+	// for want of memory.
+	executionSigns = compile(
+		`CUDNN_STATUS_EXECUTION_FAILED`,
+		`CUBLAS_STATUS_EXECUTION_FAILED`,
 	)
 )
 

@@ -284,7 +284,7 @@ func (r *run) deviceEvidence(seen observation) failure.DeviceEvidence {
 
 	free, measured := seen.device.leastFree()
 	seen.device.mu.Lock()
-	problem := seen.device.problem
+	problem, company := seen.device.problem, seen.device.company
 	seen.device.mu.Unlock()
 
 	u, demand := seen.usage, r.who.Attempt.Demand
@@ -293,7 +293,8 @@ func (r *run) deviceEvidence(seen observation) failure.DeviceEvidence {
 	return failure.DeviceEvidence{
 		Asked: true, Must: r.who.Spec.Resources.Device == berth.DeviceGPU,
 		Measured: u.DevicePeakBytes > 0 || u.DeviceMeasured(), PeakBytes: u.DevicePeakBytes, LimitBytes: demand.DeviceBytes,
-		Shared:       byMPS && !demand.ExclusiveDevice,
+		MPS: byMPS, Shared: byMPS && !demand.ExclusiveDevice,
+		Alone:        demand.ExclusiveDevice || u.DeviceMeasured() && !company,
 		Problem:      problem,
 		FreeMeasured: measured, FreeBytes: free, Stepped: seen.metrics.any(),
 	}

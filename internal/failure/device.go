@@ -1,0 +1,144 @@
+package failure
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/berthml/berth"
+)
+
+const (
+	// fullDeviceBytes free or less is a full GPU: what a cuDNN handle and a
+	// first workspace need.
+	fullDeviceBytes = 500 << 20
+
+	// libraryBytes or less below its cap, a program has no room for a library's
+	// handle: cuBLAS did not start with 180 MiB beside a context (one H200, 2026-11-21).
+	libraryBytes = 192 << 20
+
+	// fullPercent of its limit or more is a process that had no room left.
+	fullPercent = 95
+)
+
+// faulted: what ends the work of a program on its GPU: a fault of its own or, by
+// MPS, of a neighbour. After one each call fails, also those that ask for memory, so
+// it decides before texts that mean memory.
+func faulted(e Evidence) (berth.FailureKind, string) {
+	if !e.Device.Asked {
+		return "", ""
+	}
+
+	switch fault, server, refused := e.find(faultSigns), e.find(serverSigns), e.find(fullServerSigns); {
+	case fault != "":
+		return gpuFault(e, fault)
+	case server != "":
+		return serverFault(e, server)
+	case refused != "":
+		return berth.FailureDeviceBusy, "the MPS daemon of its GPU took no more processes; Berth waits for room; it said: " + refused
+	default:
+		return "", ""
+	}
+}
+
+// gpuFault is how an attempt ended that met a fault of a program on its GPU.
+func gpuFault(e Evidence, line string) (berth.FailureKind, string) {
+	if e.Device.Shared && !e.Device.Alone {
+		return berth.FailureNeighbourFault, "a fault on its GPU, its own or that of another trial: by MPS one ends all, and nobody can tell whose it was; " +
+			"Berth runs it again without neighbours by MPS; it said: " + line
+	}
+
+	return berth.FailureCrashed, "a fault on the GPU, mostly of the program itself; it said: " + line
+}
+
+// serverFault is how an attempt ended whose MPS server failed. Without neighbours that
+// is the fault of none of them, and mostly not of the program: it runs again, free, as
+// often as a machine's faults allow (berth.MaxFreeRetries).
+func serverFault(e Evidence, line string) (berth.FailureKind, string) {
+	switch {
+	case !e.Device.MPS:
+		return berth.FailureCrashed, "it failed at an MPS server, and Berth gave it none; " +
+			"let neither the image nor the program set CUDA_MPS_PIPE_DIRECTORY; it said: " + line
+	case e.Device.Alone:
+		return berth.FailureInfra, fmt.Sprintf("the MPS server of its GPU failed under it, and it had the GPU to itself; Berth runs it again, %d times at the most; "+
+			"if that goes on, look at the logs of MPS on host %q; it said: %s", berth.MaxFreeRetries, e.HostName, line)
+	default:
+		return berth.FailureNeighbourFault, "the MPS server of its GPU failed under it; Berth runs it again; it said: " + line
+	}
+}
+
+func deviceOOMText(e Evidence) (berth.FailureKind, string) {
+	if !e.Device.Asked {
+		return "", ""
+	}
+
+	if line := e.find(deviceFullSigns); line != "" && !e.Device.Stepped {
+		if e.Device.Shared && e.Device.FreeMeasured && e.Device.FreeBytes >= fullDeviceBytes { // of its share nothing was left
+			return deviceOOM(e, "it said: "+line)
+		}
+
+		return deviceBusy(line)
+	}
+
+	if line := e.find(deviceOOMSigns); line != "" {
+		return deviceOOM(e, "it said: "+line)
+	}
+
+	return "", ""
+}
+
+// ambiguousText may mean a full GPU or a broken driver: a reading decides.
+func ambiguousText(e Evidence) (berth.FailureKind, string) {
+	if !e.Device.Asked {
+		return "", ""
+	}
+
+	line := e.find(ambiguousSigns)
+
+	switch {
+	case e.Device.full() && line != "":
+		return deviceOOM(e, "the GPU was full and it said: "+line)
+	case e.Device.full() && e.find(allocatorWarnings) != "":
+		return deviceOOM(e, "the GPU was full and it said: "+e.find(allocatorWarnings))
+	case line == "":
+		return "", ""
+	case e.find(executionSigns) != "" && e.Device.Shared:
+		return gpuFault(e, e.find(executionSigns))
+	default:
+		return berth.FailureCrashed, "a GPU library failed although memory was free; " +
+			"check that the image's CUDA and cuDNN fit the driver; it said: " + line
+	}
+}
+
+func deviceBusy(line string) (berth.FailureKind, string) {
+	return berth.FailureDeviceBusy, "the GPU was full before the first step; Berth waits for room; it said: " + line
+}
+
+func deviceOOM(e Evidence, why string) (berth.FailureKind, string) {
+	switch {
+	case !e.Device.Stepped && e.Device.FreeMeasured && e.Device.FreeBytes < fullDeviceBytes && !e.Device.atLimit():
+		return deviceBusy(strings.TrimPrefix(why, "it said: "))
+	default:
+		limit := ""
+		if e.Device.LimitBytes > 0 {
+			limit = ", with " + berth.BytesText(e.Device.LimitBytes) + " reserved"
+		}
+
+		return berth.FailureDeviceOOM, "ran out of GPU memory" + limit + " (" + why + "); Berth retries with more"
+	}
+}
+
+// untouched reports whether the program held nothing of the GPU that it was given.
+func (d DeviceEvidence) untouched() bool { return d.Asked && d.Measured && d.PeakBytes == 0 }
+
+// full reports whether there was no room: on the device, or under its limit.
+func (d DeviceEvidence) full() bool {
+	return d.FreeMeasured && d.FreeBytes < fullDeviceBytes || d.atLimit()
+}
+
+func (d DeviceEvidence) atLimit() bool {
+	if !d.Measured || d.LimitBytes <= 0 {
+		return false
+	}
+
+	return d.PeakBytes >= d.LimitBytes/100*fullPercent || d.Shared && d.LimitBytes-d.PeakBytes < libraryBytes
+}
