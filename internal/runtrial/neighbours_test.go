@@ -123,3 +123,28 @@ func TestRun_BesideAProgramOutsideBerth(t *testing.T) {
 		})
 	}
 }
+
+// A program that does not share its GPU as it should is named where a person looks: at
+// its attempt.
+func TestRun_DoesNotShareItsGPU(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+		return DeviceReading{UsedBytes: 1 << 30, FreeBytes: 8 << 30, Unshared: true}, nil
+	})
+	r.byMPS(false)
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+
+	time.Sleep(deviceDoubt + 500*time.Millisecond)
+	box.Print(berth.Stdout, "acc=0.5\n")
+	box.Exit(0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureOK, got.outcome.Kind)
+	require.Contains(t, got.outcome.Message, "did not share its GPU by MPS")
+	require.Contains(t, got.outcome.Message, "CUDA_MPS_PIPE_DIRECTORY")
+}

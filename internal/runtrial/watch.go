@@ -104,7 +104,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	}
 	seen.batch, seen.pieces = output.finish()
 	seen.shim = output.shim
-	seen.notes = output.notes()
+	seen.notes = append(output.notes(), sampler.device.notes()...)
 
 	return seen, nil
 }
