@@ -78,13 +78,18 @@ type SweepAttempt struct {
 
 // Outcome is the one result of an attempt.
 type Outcome struct {
-	Kind       FailureKind `json:"failure_kind"`
-	Message    string      `json:"message"` // in plain words, with the next step
-	ExitCode   *int        `json:"exit_code,omitempty"`
-	Value      *float64    `json:"value,omitempty"` // of the objective; nil unless Kind is ok
-	Usage      Usage       `json:"usage"`
-	StartedAt  time.Time   `json:"started_at"`
-	FinishedAt time.Time   `json:"finished_at"`
+	Kind     FailureKind `json:"failure_kind"`
+	Message  string      `json:"message"` // in plain words, with the next step
+	ExitCode *int        `json:"exit_code,omitempty"`
+	Value    *float64    `json:"value,omitempty"` // of the objective; nil unless Kind is ok
+	Usage    Usage       `json:"usage"`
+
+	// DeviceFault: it failed by a fault on its GPU that can only be its program's own.
+	// By MPS such a fault ends all clients of the GPU.
+	DeviceFault bool `json:"device_fault,omitempty"`
+
+	StartedAt  time.Time `json:"started_at"`
+	FinishedAt time.Time `json:"finished_at"`
 }
 
 // Result is the one outcome of an attempt, with what it taught about its shape.

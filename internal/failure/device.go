@@ -40,9 +40,19 @@ func faulted(e Evidence) (berth.FailureKind, string) {
 	}
 }
 
+// OwnDeviceFault reports whether an attempt that ended as kind, which Classify says,
+// failed by a fault on its GPU that can only be its own program's: it was no client
+// of MPS there, or the only one.
+func OwnDeviceFault(e Evidence, kind berth.FailureKind) bool {
+	return kind == berth.FailureCrashed && e.Device.Asked && !e.Device.besideMPS() && e.find(faultSigns) != ""
+}
+
+// besideMPS reports whether the attempt may have shared its GPU with others by MPS.
+func (d DeviceEvidence) besideMPS() bool { return d.Shared && !d.Alone }
+
 // gpuFault is how an attempt ended that met a fault of a program on its GPU.
 func gpuFault(e Evidence, line string) (berth.FailureKind, string) {
-	if e.Device.Shared && !e.Device.Alone {
+	if e.Device.besideMPS() {
 		return berth.FailureNeighbourFault, "a fault on its GPU, its own or that of another trial: by MPS one ends all, and nobody can tell whose it was; " +
 			"Berth runs it again without neighbours by MPS; it said: " + line
 	}

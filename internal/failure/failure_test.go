@@ -604,9 +604,11 @@ func TestClassify_FaultsOfAGPU(t *testing.T) {
 				kind, message := failure.Classify(byMPS(code, lines...))
 				require.Equal(t, berth.FailureNeighbourFault, kind, message)
 				require.Contains(t, message, "nobody can tell whose")
+				require.False(t, failure.OwnDeviceFault(byMPS(code, lines...), kind))
 
 				kind, message = failure.Classify(onGPU(code, lines...))
 				require.Equal(t, berth.FailureCrashed, kind, message)
+				require.Equal(t, !strings.HasSuffix(name, " alone"), failure.OwnDeviceFault(onGPU(code, lines...), kind), "a library alone may not fit the driver")
 			}
 		})
 	}
@@ -618,6 +620,17 @@ func TestClassify_FaultsOfAGPU(t *testing.T) {
 		kind, message := failure.Classify(byMPS(1, lines...))
 		require.Equal(t, berth.FailureUserError, kind, "%s: %s", name, message)
 	}
+}
+
+func TestOwnDeviceFault(t *testing.T) {
+	t.Parallel()
+
+	fault := onGPU(1, "CUDA_ERROR_ILLEGAL_ADDRESS")
+	require.True(t, failure.OwnDeviceFault(fault, berth.FailureCrashed))
+	require.False(t, failure.OwnDeviceFault(fault, berth.FailureInfra), "the GPU itself failed")
+	require.False(t, failure.OwnDeviceFault(fault, berth.FailureCanceled))
+	require.False(t, failure.OwnDeviceFault(onGPU(139), berth.FailureCrashed), "a segmentation fault is none of the GPU's")
+	require.False(t, failure.OwnDeviceFault(onGPU(1, serverGone), berth.FailureCrashed))
 }
 
 func TestLongLineIsCut(t *testing.T) {

@@ -36,7 +36,72 @@ func TestQueue_ApartAfterAFaultByMPS(t *testing.T) {
 
 	culprit = b.again(t, culprit, 3)
 	b.ran(t, culprit, "GPU-1", berth.FailureCrashed, 20, 30)
+	require.Equal(t, map[string]bool{sibling.AttemptID: false, beside.AttemptID: false}, b.apart(t), "a crash that was no fault of the GPU's says nothing")
+
+	culprit = b.again(t, culprit, 4)
+	b.ended(t, culprit, "GPU-1", berth.Outcome{Kind: berth.FailureCrashed, DeviceFault: true}, 30, 40)
 	require.Equal(t, map[string]bool{sibling.AttemptID: true, beside.AttemptID: false}, b.apart(t))
+}
+
+// A sweep whose program faulted shares GPUs again once so many of its trials have had
+// clean runs there since; runs on cores, and those that do not end well, do not count.
+func TestQueue_ApartUntilRunsAreClean(t *testing.T) {
+	t.Parallel()
+
+	const enough = 20
+
+	b := setupOn(t, pgtest.URL(t))
+	b.host.Devices = []berth.Device{{
+		ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44,
+		MemoryBytes: 143_771 << 20, FreeBytes: 143_771 << 20, MaxContexts: 48,
+	}}
+	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+
+	run := func(device string, kind berth.FailureKind, fault bool) {
+		t.Helper()
+
+		r := b.request(t, gib)
+		b.ended(t, r, device, berth.Outcome{Kind: kind, DeviceFault: fault}, 0, 10)
+
+		state := berth.TrialSucceeded
+		if kind != berth.FailureOK {
+			state = berth.TrialFailed
+		}
+
+		_, err := b.store.SetTrialState(t.Context(), berth.TrialUpdate{TrialID: r.TrialID, SweepID: b.sweep, Number: b.trial, State: state, Kind: kind})
+		require.NoError(t, err)
+	}
+	apart := func() bool {
+		t.Helper()
+
+		waits := b.request(t, gib)
+		is := b.apart(t)[waits.AttemptID]
+		_, err := b.store.WithdrawRequest(t.Context(), waits.AttemptID)
+		require.NoError(t, err)
+
+		return is
+	}
+
+	for range 3 {
+		run("GPU-1", berth.FailureOK, false)
+	}
+
+	require.False(t, apart())
+	run("GPU-1", berth.FailureCrashed, true)
+	require.True(t, apart(), "what ran before says nothing of later ones")
+
+	for range enough - 1 {
+		run("GPU-1", berth.FailureOK, false)
+	}
+
+	run("", berth.FailureOK, false)
+	run("GPU-1", berth.FailureNoResult, false)
+	require.True(t, apart())
+	run("GPU-1", berth.FailureOK, false)
+	require.False(t, apart())
+
+	run("GPU-1", berth.FailureCrashed, true)
+	require.True(t, apart(), "a new fault counts anew")
 }
 
 // apart says of each waiting request whether it is to share no GPU by MPS.

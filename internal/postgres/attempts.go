@@ -72,6 +72,9 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			DeviceSmMilli:      milliOf(o.Usage.DeviceActivity.SMMilli),
 			DeviceDramMilli:    milliOf(o.Usage.DeviceActivity.DRAMMilli),
 			DeviceTensorMilli:  milliOf(o.Usage.DeviceActivity.TensorMilli),
+			DeviceActiveNs:     int64(o.Usage.DeviceActive),
+			DeviceUnknownNs:    int64(o.Usage.DeviceUnknown),
+			DeviceFault:        o.DeviceFault,
 
 			FinishedAt: &o.FinishedAt,
 		}

@@ -85,6 +85,8 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 			OOMKills:           int(row.OomKills),
 			Unseen:             berth.Duration(row.UnseenNs),
 			DeviceActivity:     toActivity(row.DeviceSmMilli, row.DeviceDramMilli, row.DeviceTensorMilli),
+			DeviceActive:       berth.Duration(row.DeviceActiveNs),
+			DeviceUnknown:      berth.Duration(row.DeviceUnknownNs),
 		},
 		PlacedAt:   row.PlacedAt.UTC(),
 		StartedAt:  row.StartedAt,

@@ -165,11 +165,18 @@ func (s *Store) WithdrawRequest(ctx context.Context, attemptID string) (berth.Pl
 	return status, err
 }
 
+// cleanRuns of a sweep's trials on GPUs end what a fault of its own program started: it
+// shares GPUs by MPS again. A fault costs an attempt of each client of its GPU, about
+// as many as that (24 small trials do most on one H200, 2026-11-21), and the runs by
+// time slices cost it about half of its speed: so one fault in that many runs costs
+// others no more than sharing gains.
+const cleanRuns = 20
+
 // Queue returns what a round of the placer decides on: of the requests that wait
 // the oldest, at most limit. Nothing but these when there are none.
 func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err error) {
 	err = s.inTx(ctx, "reading the queue", func(tx pgx.Tx) error {
-		rows, err := s.q.ListWaitingRequests(ctx, tx, berth.HostLostAfter, int32Of(limit))
+		rows, err := s.q.ListWaitingRequests(ctx, tx, &dbsqlc.ListWaitingRequestsParams{CleanRuns: cleanRuns, LostAfter: berth.HostLostAfter, MaxRows: int32Of(limit)})
 		if err != nil || len(rows) == 0 {
 			return err
 		}

@@ -16,6 +16,12 @@ import (
 // ran runs a request on a device (empty = cores) from one second to another.
 func (b *bundle) ran(t *testing.T, r berth.PlacementRequest, device string, kind berth.FailureKind, from, to int) {
 	t.Helper()
+	b.ended(t, r, device, berth.Outcome{Kind: kind}, from, to)
+}
+
+// ended is ran, with more of the outcome than its kind.
+func (b *bundle) ended(t *testing.T, r berth.PlacementRequest, device string, o berth.Outcome, from, to int) {
+	t.Helper()
 
 	class := berth.ClassCPU
 	if device != "" {
@@ -31,10 +37,9 @@ func (b *bundle) ran(t *testing.T, r berth.PlacementRequest, device string, kind
 	require.NoError(t, err)
 
 	start := time.Now().Truncate(time.Second).Add(-time.Hour)
-	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
-		Kind: kind, Message: "m", StartedAt: start.Add(time.Duration(from) * time.Second), FinishedAt: start.Add(time.Duration(to) * time.Second),
-		Usage: berth.Usage{MemoryPeakBytes: gib / 2, DevicePeakBytes: gib, Samples: 3, DeviceSamples: 3, CPU: berth.Duration(time.Second), Wall: berth.Duration(2 * time.Second)},
-	})))
+	o.Message, o.StartedAt, o.FinishedAt = "m", start.Add(time.Duration(from)*time.Second), start.Add(time.Duration(to)*time.Second)
+	o.Usage = berth.Usage{MemoryPeakBytes: gib / 2, DevicePeakBytes: gib, Samples: 3, DeviceSamples: 3, CPU: berth.Duration(time.Second), Wall: berth.Duration(2 * time.Second)}
+	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, o)))
 }
 
 // another is the bundle with another sweep.

@@ -92,6 +92,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	return berth.Outcome{
 		Kind: kind, Message: message, ExitCode: &code, Value: value, Usage: seen.usage, StartedAt: started, FinishedAt: finished,
+		DeviceFault: failure.OwnDeviceFault(evidence, kind),
 	}
 }
 

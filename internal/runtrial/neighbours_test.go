@@ -86,6 +86,7 @@ func TestRun_ItsMPSServerFails(t *testing.T) {
 			got := await(t, ended)
 			require.NoError(t, got.err)
 			require.Equal(t, tt.want, got.outcome.Kind, got.outcome.Message)
+			require.Equal(t, tt.want == berth.FailureCrashed, got.outcome.DeviceFault, "only its own faults are said of its program")
 		})
 	}
 }

@@ -60,6 +60,9 @@ type Attempt struct {
 	DeviceDramMilli    int32
 	DeviceTensorMilli  int32
 	FrameworkPeakBytes int64
+	DeviceFault        bool
+	DeviceActiveNs     int64
+	DeviceUnknownNs    int64
 }
 
 type AuditLog struct {

@@ -199,11 +199,19 @@ func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Dura
 }
 
 const listWaitingRequests = `-- name: ListWaitingRequests :many
-WITH faulty AS MATERIALIZED (
-    SELECT DISTINCT t.sweep_id
-    FROM attempts n JOIN attempts c ON c.trial_id = n.trial_id AND c.number > n.number AND c.failure_kind = 'crashed' AND c.device_id IS NOT NULL
-    JOIN trials t ON t.id = n.trial_id
-    WHERE n.failure_kind = 'neighbour_fault'
+WITH faulted AS MATERIALIZED (
+    SELECT t.sweep_id, max(c.placed_at) AS at
+    FROM attempts c JOIN trials t ON t.id = c.trial_id
+    WHERE c.device_fault
+    GROUP BY t.sweep_id
+), faulty AS MATERIALIZED (
+    SELECT f.sweep_id FROM faulted f
+    WHERE f.sweep_id IN (SELECT sweep_id FROM placement_requests WHERE state = 'waiting') AND (
+        SELECT count(*) FROM (
+            SELECT 1 FROM trials t
+            WHERE t.sweep_id = f.sweep_id AND t.state = 'succeeded' AND t.finished_at > f.at
+                AND EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok' AND a.device_id IS NOT NULL AND a.placed_at > f.at)
+            LIMIT $3::integer) clean) < $3::integer
 )
 SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources,
     coalesce(r.last_oom, (
@@ -228,6 +236,12 @@ WHERE r.state = 'waiting' AND r.not_before <= now()
 ORDER BY s.state IN ('pending', 'running') DESC, greatest(r.requested_at, s.resumed_at), r.attempt_id
 LIMIT $2
 `
+
+type ListWaitingRequestsParams struct {
+	LostAfter time.Duration
+	MaxRows   int32
+	CleanRuns int32
+}
 
 type ListWaitingRequestsRow struct {
 	AttemptID       string
@@ -274,9 +288,10 @@ type ListWaitingRequestsRow struct {
 // drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep). oom: the newest
 // out-of-memory of the trial, which a request of schema 15 does not say itself; that one's last attempt is left to it.
 // apart: a fault on a GPU that is shared by MPS ends all of its clients, and nobody can tell whose it was. Each of them runs
-// again without neighbours there. When one crashes then, too, its sweep's program is known to fault.
-func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, lostAfter time.Duration, maxRows int32) ([]ListWaitingRequestsRow, error) {
-	rows, err := db.Query(ctx, listWaitingRequests, lostAfter, maxRows)
+// again without neighbours there. A sweep shares none, either, whose program has faulted by itself (device_fault), until so
+// many of its trials have had clean runs on GPUs that were placed since: times of the database (R9).
+func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, arg *ListWaitingRequestsParams) ([]ListWaitingRequestsRow, error) {
+	rows, err := db.Query(ctx, listWaitingRequests, arg.LostAfter, arg.MaxRows, arg.CleanRuns)
 	if err != nil {
 		return nil, err
 	}

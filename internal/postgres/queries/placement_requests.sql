@@ -30,12 +30,21 @@ SELECT * FROM placement_requests WHERE attempt_id = @attempt_id;
 -- drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep). oom: the newest
 -- out-of-memory of the trial, which a request of schema 15 does not say itself; that one's last attempt is left to it.
 -- apart: a fault on a GPU that is shared by MPS ends all of its clients, and nobody can tell whose it was. Each of them runs
--- again without neighbours there. When one crashes then, too, its sweep's program is known to fault.
-WITH faulty AS MATERIALIZED (
-    SELECT DISTINCT t.sweep_id
-    FROM attempts n JOIN attempts c ON c.trial_id = n.trial_id AND c.number > n.number AND c.failure_kind = 'crashed' AND c.device_id IS NOT NULL
-    JOIN trials t ON t.id = n.trial_id
-    WHERE n.failure_kind = 'neighbour_fault'
+-- again without neighbours there. A sweep shares none, either, whose program has faulted by itself (device_fault), until so
+-- many of its trials have had clean runs on GPUs that were placed since: times of the database (R9).
+WITH faulted AS MATERIALIZED (
+    SELECT t.sweep_id, max(c.placed_at) AS at
+    FROM attempts c JOIN trials t ON t.id = c.trial_id
+    WHERE c.device_fault
+    GROUP BY t.sweep_id
+), faulty AS MATERIALIZED (
+    SELECT f.sweep_id FROM faulted f
+    WHERE f.sweep_id IN (SELECT sweep_id FROM placement_requests WHERE state = 'waiting') AND (
+        SELECT count(*) FROM (
+            SELECT 1 FROM trials t
+            WHERE t.sweep_id = f.sweep_id AND t.state = 'succeeded' AND t.finished_at > f.at
+                AND EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok' AND a.device_id IS NOT NULL AND a.placed_at > f.at)
+            LIMIT @clean_runs::integer) clean) < @clean_runs::integer
 )
 SELECT r.*, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources,
     coalesce(r.last_oom, (
