@@ -1,6 +1,9 @@
 package berth
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // DeviceClass names the kind of device that a footprint was measured on: what a
 // shape needs is known for each class apart. It is ClassCPU, or Device.Class.
@@ -39,6 +42,10 @@ type Device struct {
 	Exclusive        bool        `json:"exclusive"`             // one of the attempts wants the device for itself
 	Problem          string      `json:"problem,omitempty"`     // why it takes no attempts, in plain words; empty = it takes them
 	MPSProblem       string      `json:"mps_problem,omitempty"` // why it takes no clients of MPS, though it has a daemon; empty = it takes them
+
+	// SlicedFor is for how long its attempts have shared it by time slices although it
+	// takes clients of MPS, while others waited. The placer counts it. 0 = it is not so.
+	SlicedFor time.Duration `json:"-"`
 }
 
 // mpsSuffix marks a class whose attempts share their GPU by MPS.

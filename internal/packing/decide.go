@@ -95,6 +95,7 @@ func Decide(hosts []berth.Host, sweeps map[string]SweepLimit, requests []Request
 	}
 	maps.Copy(r.sweeps, sweeps)
 	r.ledger.resolve(requests)
+	r.turnBack(requests)
 
 	decisions := make([]Decision, 0, len(requests))
 	for _, i := range r.order(requests) {
@@ -149,7 +150,7 @@ func (r *round) decide(request *Request) Decision {
 
 	d.former, d.Impossible = r.ledger.impossible(request)
 
-	if !d.Impossible && overdue(request) {
+	if !d.Impossible && overdue(request) && !r.ledger.waitsForTurn(request) {
 		d.Kept, d.Vain = r.ledger.keep(request)
 	}
 

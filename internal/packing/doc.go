@@ -23,6 +23,9 @@
 // another one. Not where programs outside Berth hold what it needs, and at most a
 // quarter of the hosts, or of the GPUs, at once.
 //
+// A GPU that attempts share by time slices without need comes back to MPS in turns, in
+// which it drains (turnback.go).
+//
 // A host that fails to start containers wins nothing by being empty: hosts that
 // are healthy come first, and for a retry those where the trial has not failed.
 // A host whose worker is silent may be gone and comes last.

@@ -23,6 +23,7 @@ const (
 	breaksDeviceState
 	breaksDeviceKept
 	breaksDeviceMode
+	breaksDeviceTurn
 	breaksDeviceExclusive
 	breaksDeviceBytes
 	breaksDeviceFree
@@ -48,11 +49,14 @@ func (s *site) check(r *Request, at *spot) rule {
 		return broken
 	}
 
-	if at.device >= 0 {
+	switch {
+	case at.device < 0:
+		return fits
+	case s.turnsBack(r, at):
+		return breaksDeviceTurn
+	default:
 		return s.checkDevice(d, at)
 	}
-
-	return fits
 }
 
 // closed returns why the host takes nothing of the request's, whatever its size.

@@ -40,10 +40,12 @@ type spot struct {
 	first  int // index of the GPU's first spot: that in the mode to prefer
 }
 
-// keeping is claimed and kept of a site, for one GPU alone.
+// keeping is claimed and kept of a site, for one GPU alone, and the turn for which it
+// is closed to what can share it by MPS (turnback.go).
 type keeping struct {
 	claimed bool
 	kept    time.Duration
+	turning time.Duration
 }
 
 func newLedger(hosts []berth.Host) *ledger {
@@ -237,7 +239,7 @@ func (s *site) best(r *Request, class int) (best candidate, found bool) {
 
 	for i := range s.spots {
 		at := &s.spots[i]
-		if at.class != class || at.device >= 0 && (s.checkDevice(d, at) != fits || s.fitsEarlier(r, i)) {
+		if at.class != class || at.device >= 0 && (s.turnsBack(r, at) || s.checkDevice(d, at) != fits || s.fitsEarlier(r, i)) {
 			continue
 		}
 

@@ -59,6 +59,7 @@ type Placer struct {
 	explained time.Time
 	kept      map[string]kept  // by attempt
 	clocks    map[string]clock // by attempt
+	sliced    sliced
 }
 
 // kept is what a round must know of the one before: the host or GPU that is kept
@@ -78,7 +79,7 @@ func (p *Placer) Run(ctx context.Context) error {
 	return p.ledger.Lead(ctx, "placer", func(ctx context.Context) error {
 		p.log.Info("placer leads")
 
-		p.kept, p.clocks = nil, nil // of an earlier lead: another may have led since
+		p.kept, p.clocks, p.sliced = nil, nil, sliced{} // of an earlier lead: another may have led since
 
 		return p.ledger.ListenPlacer(ctx, poll, func() {
 			if err := p.Round(ctx); err != nil && ctx.Err() == nil {
@@ -101,6 +102,8 @@ func (p *Placer) Round(ctx context.Context) error {
 	if err != nil || len(queue.Waiting) == 0 {
 		return errors.Join(suspected, err)
 	}
+
+	p.sliced.tick(queue.Hosts, time.Now())
 
 	decisions := packing.Decide(queue.Hosts, limits(queue.Sweeps), p.requests(queue))
 	p.keep(decisions)

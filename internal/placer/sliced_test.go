@@ -1,0 +1,42 @@
+package placer
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// The time that a GPU is shared by time slices without need adds up over the rounds,
+// and begins anew once it was not.
+func TestSliced(t *testing.T) {
+	t.Parallel()
+
+	var s sliced
+
+	now := time.Unix(1000, 0)
+	dev := berth.Device{ID: "GPU-1", Mode: berth.SharingTimeSlicing, MPSContexts: 44, Attempts: 1}
+	after := func(d time.Duration, change func(*berth.Device)) time.Duration {
+		now = now.Add(d)
+		change(&dev)
+
+		hosts := []berth.Host{{ID: "a", Devices: []berth.Device{dev}}}
+		s.tick(hosts, now)
+
+		return hosts[0].Devices[0].SlicedFor
+	}
+	as := func(*berth.Device) {}
+
+	require.Positive(t, after(0, as))
+
+	first := after(time.Second, as)
+	require.Equal(t, first+time.Second, after(time.Second, as))
+	require.Equal(t, first+time.Second+longestRound, after(time.Hour, as), "what nobody waited in does not count")
+	require.Zero(t, after(time.Second, func(d *berth.Device) { d.MPSProblem = "no" }), "it has a reason")
+	require.Equal(t, time.Second, after(time.Second, func(d *berth.Device) { d.MPSProblem = "" }))
+	require.Zero(t, after(time.Second, func(d *berth.Device) { d.Attempts = 0 }))
+	require.Zero(t, after(time.Second, func(d *berth.Device) { d.Attempts, d.Mode = 2, berth.SharingMPS }))
+	require.Zero(t, after(time.Second, func(d *berth.Device) { d.Mode, d.MPSContexts = berth.SharingTimeSlicing, 0 }), "it has no MPS")
+}
