@@ -18,6 +18,8 @@ type Health struct {
 	SilentHosts   []string      // names of the others that hold leases; one that was retired holds none
 	Simulated     []string      // names of hosts that answer and have simulated GPUs
 	Unready       []string      // hosts that answer and take no attempts, such as "a: Docker does not answer"
+	SickDevices   []string      // GPUs of hosts that answer that take no trials, such as "a, GPU-1: XID 79: …"
+	Sliced        []string      // the same of GPUs that take no clients of MPS, though they should
 	FullDisks     []string      // names of hosts that answer and whose disk is nearly full
 	Outputs       []string      // files that hosts should remove and do not, such as "a: …"
 	Retention     string        // what a server cannot delete although it is over its limit, and why; empty = nothing
@@ -144,7 +146,7 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, placer, hosts, disks, h.outputs(), h.retention(), h.storage(), leases, h.starts(), h.requests(), h.alarm()}
+	return []Finding{outbox, placer, hosts, h.devices(), disks, h.outputs(), h.retention(), h.storage(), leases, h.starts(), h.requests(), h.alarm()}
 }
 
 // LessOutput is what a person does about a disk that fills with outputs.
@@ -221,6 +223,33 @@ func (h Health) storage() Finding {
 	}
 
 	return f
+}
+
+// devices is the finding about GPUs. Time slices are slower than MPS, and nothing fails
+// of them.
+func (h Health) devices() Finding {
+	const part = "devices"
+
+	sliced := "shared by time slices, as their MPS does not run: " + strings.Join(h.Sliced, "; ")
+	mend := "see what the worker says of MPS in its log, and `berth doctor` there; it tries again by itself, every ten minutes at the latest"
+
+	switch {
+	case len(h.SickDevices) > 0:
+		f := Finding{
+			Part: part, What: "GPUs that take no trials: " + strings.Join(h.SickDevices, "; "),
+			Next: "do there what the reason says, then start the worker again, which looks at all its GPUs: it finds its containers; what waits for such a GPU runs on others meanwhile, or waits",
+		}
+
+		if len(h.Sliced) > 0 {
+			f.What, f.Next = f.What+"; "+sliced, f.Next+". For MPS "+mend
+		}
+
+		return f
+	case len(h.Sliced) > 0:
+		return Finding{OK: true, Warn: true, Part: part, What: sliced, Next: mend}
+	default:
+		return Finding{OK: true, Part: part, What: "no GPU reports a problem"}
+	}
 }
 
 // starts is the finding about hosts that cannot start containers.

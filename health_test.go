@@ -40,6 +40,17 @@ func TestHealth_WarnsBeforeADiskIsFull(t *testing.T) {
 	}
 }
 
+// A GPU whose MPS does not run is slower, and no failure.
+func TestHealth_WarnsOfTimeSlices(t *testing.T) {
+	t.Parallel()
+
+	findings := berth.Health{Sliced: []string{"gpu-1, GPU-8: its MPS daemon does not run"}}.Findings()
+	f := findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "devices" })]
+	require.True(t, f.OK && f.Warn)
+	require.Contains(t, f.What, "gpu-1, GPU-8: its MPS daemon does not run")
+	require.Contains(t, f.Next, "berth doctor")
+}
+
 // A full disk of the database is a failure: PostgreSQL cannot write.
 func TestHealth_SaysThatTheDatabasesDiskIsFull(t *testing.T) {
 	t.Parallel()
@@ -143,6 +154,16 @@ func TestHealth(t *testing.T) {
 			berth.Health{Hosts: 1, Answering: 1, Unready: []string{"gpu-1: Docker does not answer"}},
 			[]string{"hosts"},
 			"taking no attempts: gpu-1: Docker does not answer",
+		},
+		"a GPU is sick": {
+			berth.Health{Hosts: 1, Answering: 1, SickDevices: []string{"gpu-1, GPU-7: XID 79: the GPU fell off the bus"}},
+			[]string{"devices"},
+			"GPUs that take no trials: gpu-1, GPU-7: XID 79: the GPU fell off the busdo there what the reason says, then start the worker again",
+		},
+		"and another has no MPS": {
+			berth.Health{Hosts: 1, Answering: 1, SickDevices: []string{"gpu-1, GPU-7: lost"}, Sliced: []string{"gpu-1, GPU-8: no"}},
+			[]string{"devices"},
+			"shared by time slices, as their MPS does not run: gpu-1, GPU-8: no",
 		},
 		"nobody places":    {berth.Health{Hosts: 1, Answering: 1, NoPlacer: true, PlacerReason: "no locks"}, []string{"placer"}, "failed: no locks"},
 		"Temporal is away": {berth.Health{Hosts: 1, Answering: 1, OutboxWaiting: 7, OutboxOldest: 3 * time.Minute, OutboxReason: "no shard"}, []string{"outbox"}, "the oldest for 3m0s; the last try failed: no shard"},

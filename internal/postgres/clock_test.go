@@ -106,6 +106,30 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, 1, health.OutboxWaiting, "the start of the sweep")
 }
 
+// GPUs that are sick, or that a worker does not find any more, are named; those that
+// lack only MPS apart from them.
+func TestHealth_NamesSickGPUs(t *testing.T) {
+	t.Parallel()
+
+	b := setupOn(t, pgtest.URL(t))
+	gpu := berth.Device{Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44, MemoryBytes: 8 << 30, FreeBytes: 8 << 30, MaxContexts: 48}
+	sound, sick, sliced, gone := gpu, gpu, gpu, gpu
+	sound.ID, sick.ID, sliced.ID, gone.ID = "GPU-1", "GPU-2", "GPU-3", "GPU-4"
+	sick.Problem, sliced.MPSProblem = "XID 48: its memory lost data", "its MPS daemon does not run"
+
+	for _, devices := range [][]berth.Device{{sound, sick, sliced, gone}, {sound, sick, sliced}} {
+		b.host.Devices = devices
+		require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+	}
+
+	health, err := b.store.Health(t.Context())
+	require.NoError(t, err)
+	require.Len(t, health.SickDevices, 2)
+	require.Equal(t, b.host.Name+", GPU-2: XID 48: its memory lost data", health.SickDevices[0])
+	require.Contains(t, health.SickDevices[1], b.host.Name+", GPU-4: ")
+	require.Equal(t, []string{b.host.Name + ", GPU-3: its MPS daemon does not run"}, health.Sliced)
+}
+
 func TestImages(t *testing.T) {
 	t.Parallel()
 

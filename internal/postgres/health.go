@@ -82,6 +82,8 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 			}
 		}
 
+		noteDevices(&h, host)
+
 		if host.State == berth.HostUnready {
 			h.Unready = append(h.Unready, host.Name+": "+host.Problem)
 		}
@@ -117,6 +119,22 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 	}
 
 	return h, nil
+}
+
+// noteDevices names the GPUs that are out of order of a host that answers.
+func noteDevices(h *berth.Health, host berth.Host) {
+	if host.State == berth.HostLost {
+		return
+	}
+
+	for _, dev := range host.Devices {
+		switch name := host.Name + ", " + dev.ID + ": "; {
+		case dev.Problem != "":
+			h.SickDevices = append(h.SickDevices, name+dev.Problem)
+		case dev.MPSProblem != "":
+			h.Sliced = append(h.Sliced, name+dev.MPSProblem)
+		}
+	}
 }
 
 // storage asks how large the database is. What it cannot learn stays unknown:
