@@ -59,6 +59,7 @@ func toReportTotals(t report.Totals) openapi.ReportTotals {
 		AtOnce: t.AtOnce, MaxAtOnce: t.MaxAtOnce,
 		ReservedByteSeconds: t.ReservedByteSeconds, DefaultByteSeconds: t.DefaultByteSeconds,
 		MeasuredAttempts: t.Measured, PeakBytes: t.PeakBytes, PeakReservedBytes: t.PeakReserved,
+		ActivitySeconds: t.ActivityTime.Seconds(), SmSeconds: t.SMTime.Seconds(), DramSeconds: t.DRAMTime.Seconds(), TensorSeconds: t.TensorTime.Seconds(),
 		CPUSeconds: t.CPUTime.Seconds(), CPUReservedSeconds: t.CPUReservedTime.Seconds(),
 	}
 }

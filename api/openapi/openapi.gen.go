@@ -799,6 +799,9 @@ type ReportPlace struct {
 
 // ReportTotals Attempts on GPUs, or on the cores of hosts
 type ReportTotals struct {
+	// ActivitySeconds Of attempt_seconds: of attempts on GPUs that measure how busy they are, and of which the attempt's part is known
+	ActivitySeconds float64 `json:"activity_seconds"`
+
 	// AloneBounded Attempts that ran beside others and count with their own time
 	AloneBounded int `json:"alone_bounded"`
 
@@ -835,6 +838,9 @@ type ReportTotals struct {
 	// DefaultByteSeconds What TensorFlow's default mode would have reserved over alone_seconds; 0 for cores
 	DefaultByteSeconds float64 `json:"default_byte_seconds"`
 
+	// DramSeconds The same of the bandwidth of the GPU's memory
+	DramSeconds float64 `json:"dram_seconds"`
+
 	// MaxAtOnce On one place
 	MaxAtOnce int `json:"max_at_once"`
 
@@ -850,7 +856,13 @@ type ReportTotals struct {
 
 	// ReservedByteSeconds Of GPU memory, or of the hosts' memory
 	ReservedByteSeconds float64 `json:"reserved_byte_seconds"`
-	Trials              int     `json:"trials"`
+
+	// SmSeconds Of used_seconds, as if all SMs had had work of these attempts and then none: their time, times the part of the SMs that had work
+	SmSeconds float64 `json:"sm_seconds"`
+
+	// TensorSeconds The same of the tensor cores
+	TensorSeconds float64 `json:"tensor_seconds"`
+	Trials        int     `json:"trials"`
 
 	// UsedSeconds With at least one attempt of the sweep there, added up over places
 	UsedSeconds float64 `json:"used_seconds"`

@@ -59,6 +59,11 @@ func toReportAttempt(row dbsqlc.ListReportAttemptsRow) report.Attempt {
 		a.MemoryBytes, a.ReservedBytes, a.PeakBytes = row.CardBytes, row.DeviceBytes, row.DevicePeakBytes
 	}
 
+	if row.DeviceActiveNs > 0 {
+		a.Activity = toActivity(row.DeviceSmMilli, row.DeviceDramMilli, row.DeviceTensorMilli)
+		a.ActiveFor = time.Duration(row.DeviceActiveNs + row.DeviceUnknownNs)
+	}
+
 	if row.Samples > 0 {
 		a.CPU, a.Wall = time.Duration(row.CpuNs), time.Duration(row.WallNs)
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/berthml/berth/internal/report"
 )
 
+// hourAgo is when the runs of all tests begin: one time, or a second may pass between two.
+var hourAgo = time.Now().Truncate(time.Second).Add(-time.Hour)
+
 // ran runs a request on a device (empty = cores) from one second to another.
 func (b *bundle) ran(t *testing.T, r berth.PlacementRequest, device string, kind berth.FailureKind, from, to int) {
 	t.Helper()
@@ -36,9 +39,14 @@ func (b *bundle) ended(t *testing.T, r berth.PlacementRequest, device string, o 
 	status, err := b.store.PlacementStatus(t.Context(), r.AttemptID)
 	require.NoError(t, err)
 
-	start := time.Now().Truncate(time.Second).Add(-time.Hour)
-	o.Message, o.StartedAt, o.FinishedAt = "m", start.Add(time.Duration(from)*time.Second), start.Add(time.Duration(to)*time.Second)
+	o.Message, o.StartedAt, o.FinishedAt = "m", hourAgo.Add(time.Duration(from)*time.Second), hourAgo.Add(time.Duration(to)*time.Second)
 	o.Usage = berth.Usage{MemoryPeakBytes: gib / 2, DevicePeakBytes: gib, Samples: 3, DeviceSamples: 3, CPU: berth.Duration(time.Second), Wall: berth.Duration(2 * time.Second)}
+
+	if device != "" {
+		o.Usage.DeviceActivity = berth.DeviceActivity{SMMilli: 500, DRAMMilli: 100}
+		o.Usage.DeviceActive, o.Usage.DeviceUnknown = berth.Duration(2*time.Second), berth.Duration(time.Second)
+	}
+
 	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, o)))
 }
 
@@ -100,6 +108,8 @@ func TestReport(t *testing.T) {
 	require.Equal(t, 40*time.Second, mine.GPU.Used)
 	require.Equal(t, 35*time.Second, mine.GPU.Charged)
 	require.Equal(t, 60*time.Second, mine.GPU.AttemptTime)
+	require.Equal(t, 60*time.Second, mine.GPU.ActivityTime)
+	require.Equal(t, []time.Duration{4500 * time.Millisecond, 900 * time.Millisecond}, []time.Duration{mine.GPU.SMTime, mine.GPU.DRAMTime}, "3 s of each of three")
 	require.Equal(t, 30*time.Second, mine.Cores.Used)
 	require.Equal(t, []int{3, 1, 2}, []int{len(mine.Trials), len(mine.Trials[1].Attempts), len(mine.Trials[0].Attempts)})
 	require.Equal(t, []report.Loss{{Cause: "device_oom", Attempts: 1, Repeated: 1, Time: 10 * time.Second}}, mine.Losses)

@@ -63,11 +63,10 @@ func gpuNotes(r Report) []string {
 	out = append(out, sharedNotes(t, "GPUs", "GPU-hours")...)
 	out = append(out, peakNotes(t, "GPU memory")...)
 
-	return append(out, busyNote(r, t))
+	return append(out, busyNote(r, t), activityNote(t))
 }
 
-// busyNote tells apart how long GPUs had work and how busy they were with it,
-// which no attempt's records say.
+// busyNote says how long GPUs had work of the sweep, however little.
 func busyNote(r Report, t Totals) string {
 	busy := 0.0
 
@@ -77,8 +76,31 @@ func busyNote(r Report, t Totals) string {
 		}
 	}
 
-	return fmt.Sprintf("From the sweep's first start to its last end, %s had work of it %s of the time; how busy the GPUs were meanwhile was not measured.",
+	return fmt.Sprintf("From the sweep's first start to its last end, %s had work of it %s of the time.",
 		plural(t.Places, "GPU", "GPUs on average"), percentText(busy))
+}
+
+// knownActivity is the part of the attempts' time of which the activity must be known
+// for figures that are no lower bounds.
+const knownActivity = 0.99
+
+// activityNote says how busy the GPUs were with that work: a process that waits for its
+// data holds a GPU, too.
+func activityNote(t Totals) string {
+	if t.ActivityTime == 0 {
+		return "How busy the GPUs were meanwhile was not measured."
+	}
+
+	least, rest := "", ""
+	if float64(t.ActivityTime) < knownActivity*float64(t.AttemptTime) {
+		least = "at least "
+		rest = fmt.Sprintf(" That is of %s of the attempts' time; of the rest it is not known.", share(t.ActivityTime, t.AttemptTime))
+	}
+
+	of := func(d time.Duration) string { return least + percentText(min(d.Seconds()/t.Used.Seconds(), 1)) }
+
+	return fmt.Sprintf("They were held for %s GPU-hours: their SMs had work of the sweep %s of that time, tensor cores %s, and it used %s of the bandwidth of their memory.%s",
+		hoursText(t.Used), of(t.SMTime), of(t.TensorTime), of(t.DRAMTime), rest)
 }
 
 func coreNotes(t Totals) []string {

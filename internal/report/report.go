@@ -48,6 +48,9 @@ type Attempt struct {
 	CPU           time.Duration
 	Wall          time.Duration // in which CPU was measured; 0 = it was not
 
+	Activity  berth.DeviceActivity // of the GPU, in the mean over ActiveFor
+	ActiveFor time.Duration        // while it held memory there; 0 = its activity is not known
+
 	StartedAt  *time.Time // nil = its container did not start
 	FinishedAt *time.Time // nil = it runs
 }

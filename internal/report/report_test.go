@@ -88,8 +88,39 @@ func TestMake_SharedGPU(t *testing.T) {
 		"0.040 is an upper bound: 3 attempts ran beside others, which can take longer than alone; their time alone was not measured.",
 		"Reserved 0.050 GiB-hours of GPU memory instead of 5.5, which TensorFlow's default mode would take with one trial per GPU: 111 times less.",
 		"At their peaks, 3 measured attempts used 75 % of the GPU memory reserved for them.",
-		"From the sweep's first start to its last end, 1 GPU had work of it 100 % of the time; how busy the GPUs were meanwhile was not measured.",
+		"From the sweep's first start to its last end, 1 GPU had work of it 100 % of the time.",
+		"How busy the GPUs were meanwhile was not measured.",
 	}, r.Notes)
+}
+
+// Held is not busy: each attempt counts with what it was measured to do, over the time
+// in which it held memory of its GPU.
+func TestMake_Activity(t *testing.T) {
+	t.Parallel()
+
+	active := func(sm, dram, tensor int64, held time.Duration) func(a *report.Attempt) {
+		return func(a *report.Attempt) {
+			a.Activity, a.ActiveFor = berth.DeviceActivity{SMMilli: sm, DRAMMilli: dram, TensorMilli: tensor}, held
+		}
+	}
+	one := with(onGPU("a", 1, 1, 0, 36), active(200, 100, 10, 18*time.Second))
+	two := with(onGPU("b", 2, 1, 0, 72), active(100, 50, 0, 72*time.Second))
+
+	r := ended(one, two)
+	require.Equal(t, 108*time.Second, r.GPU.ActivityTime)
+	require.Equal(t, 10800*time.Millisecond, r.GPU.SMTime, "a fifth of 18 s and a tenth of 72 s")
+	require.Equal(t, 5400*time.Millisecond, r.GPU.DRAMTime)
+	require.Equal(t, 180*time.Millisecond, r.GPU.TensorTime)
+	require.Contains(t, r.Notes, "They were held for 0.020 GPU-hours: their SMs had work of the sweep 15 % of that time, tensor cores 0.25 %, "+
+		"and it used 8 % of the bandwidth of their memory.")
+
+	r = ended(one, two, onGPU("c", 3, 1, 36, 72)) // nobody can tell what it did
+	require.Equal(t, 108*time.Second, r.GPU.ActivityTime)
+	require.Contains(t, r.Notes, "They were held for 0.020 GPU-hours: their SMs had work of the sweep at least 15 % of that time, tensor cores at least 0.25 %, "+
+		"and it used at least 8 % of the bandwidth of their memory. That is of 75 % of the attempts' time; of the rest it is not known.")
+
+	skewed := ended(with(onGPU("a", 1, 1, 0, 10), active(1000, 0, 0, time.Minute)))
+	require.Equal(t, 10*time.Second, skewed.GPU.SMTime, "no longer than it was there")
 }
 
 // A whole run alone tells how long others of its shape would have taken.

@@ -32,6 +32,11 @@ type Totals struct {
 	ReservedByteSeconds float64
 	DefaultByteSeconds  float64 // of GPUs: DefaultModeBytes over AloneTime; 0 for cores
 
+	// How busy attempts kept GPUs: the time of each whose activity is known, times the
+	// part of the SMs that had work, of the memory's bandwidth, and of the tensor cores.
+	ActivityTime                 time.Duration // of AttemptTime, of attempts whose activity is known
+	SMTime, DRAMTime, TensorTime time.Duration
+
 	// Over ended attempts that were measured throughout, without those that ran out of memory.
 	Measured        int
 	PeakBytes       int64         // sum
@@ -160,6 +165,8 @@ func (t *Totals) addAttempt(a TrialAttempt, alone map[shapeOn]time.Duration) {
 	t.AloneTime += took
 	t.DefaultByteSeconds += float64(a.DefaultBytes) * took.Seconds()
 
+	t.addActivity(a)
+
 	if a.Kind == "" || a.PeakPartial {
 		return
 	}
@@ -176,4 +183,22 @@ func (t *Totals) addAttempt(a TrialAttempt, alone map[shapeOn]time.Duration) {
 		t.CPUTime += a.CPU
 		t.CPUReservedTime += a.Wall * time.Duration(a.CPUMilli) / milli
 	}
+}
+
+// addActivity adds how busy an attempt kept its GPU: while it held nothing there, not
+// at all.
+func (t *Totals) addActivity(a TrialAttempt) {
+	active := min(a.ActiveFor, a.Took)
+	if active <= 0 {
+		return
+	}
+
+	of := func(milli int64) time.Duration {
+		return time.Duration(float64(active) * float64(milli) / berth.FullActivity)
+	}
+
+	t.ActivityTime += a.Took
+	t.SMTime += of(a.Activity.SMMilli)
+	t.DRAMTime += of(a.Activity.DRAMMilli)
+	t.TensorTime += of(a.Activity.TensorMilli)
 }

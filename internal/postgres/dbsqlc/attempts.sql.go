@@ -383,38 +383,43 @@ WITH own AS MATERIALIZED (
 SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, t.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
     a.host_id, h.name AS host_name, a.device_id, a.device_class, h.memory_bytes AS host_bytes, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     a.memory_bytes, a.device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples,
-    a.started_at, a.finished_at
+    a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.device_active_ns, a.device_unknown_ns, a.started_at, a.finished_at
 FROM wanted w JOIN attempts a ON a.id = w.id JOIN trials t ON t.id = a.trial_id JOIN hosts h ON h.id = a.host_id
     LEFT JOIN devices d ON d.id = a.device_id LEFT JOIN placement_requests r ON r.attempt_id = a.id
 LIMIT $1
 `
 
 type ListReportAttemptsRow struct {
-	ID              string
-	SweepID         string
-	TrialNumber     int32
-	Number          int32
-	ShapeKey        string
-	Purpose         string
-	Short           bool
-	FailureKind     string
-	HostID          string
-	HostName        string
-	DeviceID        *string
-	DeviceClass     string
-	HostBytes       int64
-	CardBytes       int64
-	MemoryBytes     int64
-	DeviceBytes     int64
-	MemoryPeakBytes int64
-	DevicePeakBytes int64
-	CpuMilli        int64
-	CpuNs           int64
-	WallNs          int64
-	UnseenNs        int64
-	Samples         int32
-	StartedAt       *time.Time
-	FinishedAt      *time.Time
+	ID                string
+	SweepID           string
+	TrialNumber       int32
+	Number            int32
+	ShapeKey          string
+	Purpose           string
+	Short             bool
+	FailureKind       string
+	HostID            string
+	HostName          string
+	DeviceID          *string
+	DeviceClass       string
+	HostBytes         int64
+	CardBytes         int64
+	MemoryBytes       int64
+	DeviceBytes       int64
+	MemoryPeakBytes   int64
+	DevicePeakBytes   int64
+	CpuMilli          int64
+	CpuNs             int64
+	WallNs            int64
+	UnseenNs          int64
+	Samples           int32
+	DeviceSmMilli     int32
+	DeviceDramMilli   int32
+	DeviceTensorMilli int32
+	DeviceActiveNs    int64
+	DeviceUnknownNs   int64
+	StartedAt         *time.Time
+	FinishedAt        *time.Time
 }
 
 // What a report on a sweep is made from: the sweep's attempts, and those of other sweeps that began on the same GPU, or on
@@ -452,6 +457,11 @@ func (q *Queries) ListReportAttempts(ctx context.Context, db DBTX, maxRows int32
 			&i.WallNs,
 			&i.UnseenNs,
 			&i.Samples,
+			&i.DeviceSmMilli,
+			&i.DeviceDramMilli,
+			&i.DeviceTensorMilli,
+			&i.DeviceActiveNs,
+			&i.DeviceUnknownNs,
 			&i.StartedAt,
 			&i.FinishedAt,
 		); err != nil {
