@@ -43,6 +43,35 @@ func TestQueue_ApartAfterAFaultByMPS(t *testing.T) {
 	require.Equal(t, map[string]bool{sibling.AttemptID: true, beside.AttemptID: false}, b.apart(t))
 }
 
+// A trial that faulted by itself runs apart for as long as it is tried, also once its
+// sweep has shown clean runs.
+func TestQueue_ATrialThatFaultedStaysApart(t *testing.T) {
+	t.Parallel()
+
+	b := setupOn(t, pgtest.URL(t))
+	b.host.Devices = []berth.Device{{
+		ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44,
+		MemoryBytes: 143_771 << 20, FreeBytes: 143_771 << 20, MaxContexts: 48,
+	}}
+	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+
+	faulted := b.request(t, gib)
+	b.ended(t, faulted, "GPU-1", berth.Outcome{Kind: berth.FailureCrashed, DeviceFault: true}, 0, 10)
+
+	for range 20 {
+		clean := b.request(t, gib)
+		b.ran(t, clean, "GPU-1", berth.FailureOK, 10, 20)
+
+		_, err := b.store.SetTrialState(t.Context(), berth.TrialUpdate{
+			TrialID: clean.TrialID, SweepID: b.sweep, Number: b.trial, State: berth.TrialSucceeded, Kind: berth.FailureOK,
+		})
+		require.NoError(t, err)
+	}
+
+	again, sibling := b.again(t, faulted, 2), b.request(t, gib)
+	require.Equal(t, map[string]bool{again.AttemptID: true, sibling.AttemptID: false}, b.apart(t))
+}
+
 // A sweep whose program faulted shares GPUs again once so many of its trials have had
 // clean runs there since; runs on cores, and those that do not end well, do not count.
 func TestQueue_ApartUntilRunsAreClean(t *testing.T) {
