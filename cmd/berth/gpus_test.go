@@ -4,7 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -46,14 +48,15 @@ func TestChoose(t *testing.T) {
 type card struct {
 	gpu.Driver
 
-	free     int64
-	activity gpu.Activity
-	err      error
-	events   chan gpu.Event
+	free      int64
+	processes []gpu.Process
+	activity  gpu.Activity
+	err       error
+	events    chan gpu.Event
 }
 
 func (c *card) Read(context.Context, string) (gpu.Reading, error) {
-	return gpu.Reading{TotalBytes: 1000, FreeBytes: c.free, ProcessesKnown: true}, c.err
+	return gpu.Reading{TotalBytes: 1000, FreeBytes: c.free, Processes: c.processes, ProcessesKnown: true}, c.err
 }
 
 func (c *card) Activity(context.Context, string) (gpu.Activity, error) { return c.activity, c.err }
@@ -108,6 +111,21 @@ func TestGPUs_Activity(t *testing.T) {
 
 	c = &card{err: gpu.ErrUnsupported}
 	require.Zero(t, handsOut(c, "GPU-a").activity(t.Context(), "GPU-a"))
+}
+
+// What else is on a GPU is told with what a container holds there.
+func TestGPUs_ReadTellsWhoIsThere(t *testing.T) {
+	t.Parallel()
+
+	own := strings.Repeat("a", 64)
+	c := &card{free: 700, processes: []gpu.Process{{PID: 1, Bytes: 50}, {PID: 2, Bytes: 60}}}
+	g := handsOut(c, "GPU-a")
+	g.meter = gpu.NewMeter(c, fstest.MapFS{"1/cgroup": {Data: []byte("0::/docker/" + own)}})
+
+	reading, err := g.read(t.Context(), berth.Container{ID: own}, "GPU-a")
+	require.NoError(t, err)
+	require.Equal(t, int64(50), reading.UsedBytes)
+	require.Equal(t, []string{""}, reading.Beside, "a process that is in no container")
 }
 
 // A fault of a card takes it out of service, one of a program does not.

@@ -23,7 +23,6 @@ type slicedGPU struct {
 	longest time.Duration // that a request waited
 	closed  time.Duration // in which a request that found room was not placed
 	why     string        // the last of those was told
-	came    []time.Duration
 }
 
 const step = 10 * time.Second

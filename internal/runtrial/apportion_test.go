@@ -113,23 +113,28 @@ func TestApportioner_AFullGPUKeepsWhatIsKnown(t *testing.T) {
 		want  map[string]float64 // by attempt; none = nobody can tell
 	}{
 		"light beside heavy": {
-			map[string]float64{"light": 0.02, "heavy": 0.85}, map[string]string{"l1": "light", "l2": "light", "h1": "heavy", "h2": "heavy"},
+			map[string]float64{"light": 0.02, "heavy": 0.85},
+			map[string]string{"l1": "light", "l2": "light", "h1": "heavy", "h2": "heavy"},
 			map[string]float64{"l1": 0.01, "l2": 0.01, "h1": 0.46, "h2": 0.46},
 		},
 		"heavy and never measured, beside light": {
-			map[string]float64{"light": 0.02}, map[string]string{"l1": "light", "l2": "light", "l3": "light", "n1": "new"},
+			map[string]float64{"light": 0.02},
+			map[string]string{"l1": "light", "l2": "light", "l3": "light", "n1": "new"},
 			map[string]float64{"l1": 0.02, "l2": 0.02, "l3": 0.02, "n1": 0.89},
 		},
 		"light and never measured, beside heavy": {
-			map[string]float64{"heavy": 0.8}, map[string]string{"h1": "heavy", "h2": "heavy", "n1": "new"},
+			map[string]float64{"heavy": 0.8},
+			map[string]string{"h1": "heavy", "h2": "heavy", "n1": "new"},
 			map[string]float64{"h1": 0.475, "h2": 0.475, "n1": 0},
 		},
 		"two of one shape never measured": {
-			map[string]float64{"light": 0.05}, map[string]string{"l1": "light", "n1": "new", "n2": "new"},
+			map[string]float64{"light": 0.05},
+			map[string]string{"l1": "light", "n1": "new", "n2": "new"},
 			map[string]float64{"l1": 0.05, "n1": 0.45, "n2": 0.45},
 		},
 		"two shapes never measured": {
-			map[string]float64{"light": 0.05}, map[string]string{"l1": "light", "n1": "new", "m1": "newer"},
+			map[string]float64{"light": 0.05},
+			map[string]string{"l1": "light", "n1": "new", "m1": "newer"},
 			map[string]float64{"l1": 0.05},
 		},
 	} {
