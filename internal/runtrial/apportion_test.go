@@ -299,6 +299,53 @@ func on(attempt, shape string) tenant {
 	return tenant{deviceID: "GPU", attemptID: attempt, containerID: "box " + attempt, shape: shape}
 }
 
+// Of a full GPU nobody has more than it is known to take, but for attempts of one
+// shape alone, and all together have no more than there is.
+func TestApportioner_AFullGPUIsGivenOnce(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		g := &gpuParts{there: make(map[string]string), shapes: make(map[string]estimate)}
+		shapes := rapid.IntRange(1, 4).Draw(t, "shapes")
+
+		for i := range rapid.IntRange(2, 12).Draw(t, "attempts") {
+			g.there[fmt.Sprint(i)] = fmt.Sprint(rapid.IntRange(1, shapes).Draw(t, "shape"))
+		}
+
+		for i := range shapes {
+			if rapid.Bool().Draw(t, "known") {
+				share := rapid.Float64Range(0, 1)
+				g.shapes[fmt.Sprint(i+1)] = estimate{parts: parts{share.Draw(t, "SM"), share.Draw(t, "DRAM"), share.Draw(t, "tensor")}}
+			}
+		}
+
+		whole := parts{rapid.Float64Range(0.9, 1).Draw(t, "SM"), rapid.Float64Range(0, 1).Draw(t, "DRAM"), 0}
+		sum := parts{}
+
+		for _, shape := range g.there {
+			own := g.ofFull(whole, shape)
+			known, estimated := g.shapes[shape]
+
+			for i := range sum {
+				require.GreaterOrEqual(t, own.parts[i], 0.0)
+
+				sum[i] += own.parts[i]
+				if estimated && len(g.counts()) > 1 {
+					require.LessOrEqual(t, own.parts[i], known.parts[i])
+				}
+			}
+
+			if !own.known {
+				require.Equal(t, part{}, own)
+			}
+		}
+
+		for i := range sum {
+			require.LessOrEqual(t, sum[i], whole[i]+1e-9)
+		}
+	})
+}
+
 // Whatever the readings, parts are no shares below 0, and those of attempts of one
 // shape that are always there together add up to the reading.
 func TestApportioner_PartsAddUp(t *testing.T) {
