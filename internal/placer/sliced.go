@@ -19,7 +19,9 @@ type sliced struct {
 }
 
 // tick counts the time since the last round, and tells it of the hosts' GPUs. Each
-// attempt comes to a GPU in a round, so one that drained was seen empty.
+// attempt comes to a GPU in a round, so one that drained was seen empty. While a GPU
+// takes no clients of MPS the count stands: a daemon that comes and goes must not begin
+// a turn each time.
 func (s *sliced) tick(hosts []berth.Host, now time.Time) {
 	since := max(min(now.Sub(s.at), longestRound), time.Nanosecond) // 0 is none
 	counted := make(map[packing.Place]time.Duration)
@@ -28,9 +30,12 @@ func (s *sliced) tick(hosts []berth.Host, now time.Time) {
 		for i := range h.Devices {
 			dev, place := &h.Devices[i], packing.Place{HostID: h.ID, DeviceID: h.Devices[i].ID}
 
-			if packing.Sliced(*dev) {
-				counted[place] = s.spent[place] + since
+			switch spent := s.spent[place]; {
+			case packing.Sliced(*dev):
+				counted[place] = spent + since
 				dev.SlicedFor = counted[place]
+			case dev.Attempts > 0 && dev.Mode == berth.SharingTimeSlicing && spent > 0:
+				counted[place] = spent
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func TestSliced(t *testing.T) {
 	require.Equal(t, first+time.Second, after(time.Second, as))
 	require.Equal(t, first+time.Second+longestRound, after(time.Hour, as), "what nobody waited in does not count")
 	require.Zero(t, after(time.Second, func(d *berth.Device) { d.MPSProblem = "no" }), "it has a reason")
-	require.Equal(t, time.Second, after(time.Second, func(d *berth.Device) { d.MPSProblem = "" }))
+	require.Equal(t, first+2*time.Second+longestRound, after(time.Second, func(d *berth.Device) { d.MPSProblem = "" }), "it goes on where it was")
 	require.Zero(t, after(time.Second, func(d *berth.Device) { d.Attempts = 0 }))
 	require.Zero(t, after(time.Second, func(d *berth.Device) { d.Attempts, d.Mode = 2, berth.SharingMPS }))
 	require.Zero(t, after(time.Second, func(d *berth.Device) { d.Mode, d.MPSContexts = berth.SharingTimeSlicing, 0 }), "it has no MPS")
