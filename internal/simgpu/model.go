@@ -89,13 +89,18 @@ func Solve(jobs []Load, mps bool, cores float64) []Pace {
 		s.improve(mps)
 	}
 
-	paces := make([]Pace, len(jobs))
+	of := make(map[Load]Pace, len(s.jobs))
 
-	for i, j := range s.jobs {
-		paces[i] = Pace{
+	for _, j := range s.jobs {
+		of[j.load] = Pace{
 			Steps: j.rate, Step: seconds(1 / j.rate), OnGPU: seconds(j.onGPU),
 			SMBusy: math.Min(j.rate*j.gpu*j.load.SM, 1),
 		}
+	}
+
+	paces := make([]Pace, len(jobs))
+	for i, load := range jobs {
+		paces[i] = of[load]
 	}
 
 	return paces
@@ -105,11 +110,12 @@ func seconds(s float64) time.Duration {
 	return time.Duration(math.Min(s, 1e6) * float64(time.Second))
 }
 
-// solver holds times in seconds.
+// solver holds times in seconds. Equal jobs get on alike: there is one for all of them.
 type solver struct{ jobs []job }
 
 type job struct {
 	load   Load
+	n      float64 // so many are equal
 	gpu    float64 // a step's work on the GPU
 	cores  float64 // a step's work at the queue of the cores
 	delay  float64 // the rest of a step, which nobody else slows
@@ -122,22 +128,35 @@ type job struct {
 }
 
 func newSolver(loads []Load, cores float64) *solver {
-	s := &solver{jobs: make([]job, len(loads))}
+	s := &solver{}
+	at := make(map[Load]int, len(loads))
 
-	for i, l := range loads {
-		j := job{load: l, gpu: l.GPU.Seconds(), stretch: 1}
-		if cores > 0 {
-			j.cores = min(l.CPU.Seconds()/(cores*coreYield), l.cpu().Seconds())
+	for _, l := range loads {
+		if i, known := at[l]; known {
+			s.jobs[i].n++
+
+			continue
 		}
 
-		j.delay = l.cpu().Seconds() - j.cores
-		j.visits = max(l.Gaps, j.gpu/slice.Seconds(), 1)
-		j.onCores, j.onGPU = j.cores, j.gpu
-		j.rate = 1 / max(j.delay+j.onCores+j.onGPU, 1e-9)
-		s.jobs[i] = j
+		at[l] = len(s.jobs)
+		s.jobs = append(s.jobs, newJob(l, cores))
 	}
 
 	return s
+}
+
+func newJob(l Load, cores float64) job {
+	j := job{load: l, n: 1, gpu: l.GPU.Seconds(), stretch: 1}
+	if cores > 0 {
+		j.cores = min(l.CPU.Seconds()/(cores*coreYield), l.cpu().Seconds())
+	}
+
+	j.delay = l.cpu().Seconds() - j.cores
+	j.visits = max(l.Gaps, j.gpu/slice.Seconds(), 1)
+	j.onCores, j.onGPU = j.cores, j.gpu
+	j.rate = 1 / max(j.delay+j.onCores+j.onGPU, 1e-9)
+
+	return j
 }
 
 // improve takes half a step from the present guess to what follows from it.
@@ -166,11 +185,18 @@ func (j job) atCores() float64 { return j.rate * j.onCores }
 func (j job) atGPU() float64   { return j.rate * j.onGPU }
 func (j job) running() float64 { return min(j.rate*j.gpu*j.stretch, 1) }
 
+// besides is how many jobs like the k-th one there are beside one like the i-th.
+func (s *solver) besides(i, k int) float64 {
+	if k == i {
+		return s.jobs[k].n - 1
+	}
+
+	return s.jobs[k].n
+}
+
 func (s *solver) others(i int, of func(job) float64) (sum float64) {
 	for k, j := range s.jobs {
-		if k != i {
-			sum += of(j)
-		}
+		sum += s.besides(i, k) * of(j)
 	}
 
 	return sum
@@ -195,9 +221,7 @@ func (s *solver) byTurns(i int) float64 {
 	turn := j.turn(s.company(i))
 
 	for k, other := range s.jobs {
-		if k != i {
-			turn += other.atGPU() * other.turn(s.company(k))
-		}
+		turn += s.besides(i, k) * other.atGPU() * other.turn(s.company(k))
 	}
 
 	return j.visits * turn
@@ -208,9 +232,7 @@ func (s *solver) company(i int) float64 {
 	alone := 1.0
 
 	for k, j := range s.jobs {
-		if k != i {
-			alone *= 1 - min(j.atGPU(), 1)
-		}
+		alone *= math.Pow(1-min(j.atGPU(), 1), s.besides(i, k))
 	}
 
 	return 1 - alone
