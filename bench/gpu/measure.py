@@ -53,43 +53,61 @@ def sweep_file(command, values, name="gpu", objective="val_accuracy", **resource
     }
 
 
-def run(file):
-    """Runs a sweep to its end. Returns its figures."""
-    began = time.time()
-    sweep = json.loads(berth("sweep", "submit", "-f", "-", "-o", "json", stdin=json.dumps(file)))["id"]
-    berth("sweep", "watch", sweep)
-    took = time.time() - began
+def submit(file):
+    return json.loads(berth("sweep", "submit", "-f", "-", "-o", "json", stdin=json.dumps(file)))["id"]
 
-    attempts, cursor = [], ""
+
+def pages(path):
+    data, cursor = [], ""
     while True:
-        page = get(f"sweeps/{sweep}/attempts?limit=200" + (f"&cursor={cursor}" if cursor else ""))
-        attempts += page["data"]
+        page = get(f"{path}?limit=200" + (f"&cursor={cursor}" if cursor else ""))
+        data += page["data"]
         cursor = page.get("next_cursor", "")
         if not cursor:
-            break
+            return data
 
-    started = [a for a in attempts if a.get("started_at")]
+
+def run(*files):
+    """Runs sweeps at the same time, to their ends. Returns their figures."""
+    began = time.time()
+    sweeps = [submit(file) for file in files]
+    for sweep in sweeps:
+        subprocess.run([BERTH, "sweep", "watch", sweep], check=False, capture_output=True)  # it fails when all trials did
+    return figures(sweeps, began)
+
+
+def figures(sweeps, began):
+    took = time.time() - began
+    attempts = [a for sweep in sweeps for a in pages(f"sweeps/{sweep}/attempts")]
+    trials = [t for sweep in sweeps for t in pages(f"sweeps/{sweep}/trials")]
+    started = [a for a in attempts if a.get("started_at") and a.get("finished_at")]
     edges = sorted([(seconds(a["started_at"]), 1) for a in started] + [(seconds(a["finished_at"]), -1) for a in started])
     kinds = [a.get("failure_kind", "") for a in attempts]
+    states = [t["state"] for t in trials]
     out = {
-        "sweep": sweep, "seconds": round(took, 2), "trials": file["limits"]["max_trials"],
-        "to_last_result": round(max(seconds(a["finished_at"]) for a in started) - began, 2),
-        "at_once": max(itertools.accumulate(step for _, step in edges)),
+        "sweeps": sweeps, "seconds": round(took, 2), "trials": {state: states.count(state) for state in sorted(set(states))},
+        "to_last_result": round(max(seconds(a["finished_at"]) for a in started) - began, 2) if started else None,
+        "span": round(edges[-1][0] - edges[0][0], 2) if edges else None,
+        "at_once": max(itertools.accumulate(step for _, step in edges)) if edges else 0,
         "outcomes": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
         "classes": sorted({a.get("device_class", "") for a in started}),
         "attempts": [
             {
-                "trial": a["trial_number"], "shape": a["shape_key"][:8], "kind": a.get("failure_kind", ""), "class": a.get("device_class", ""),
+                "trial": a["trial_number"], "attempt": a["number"], "shape": a["shape_key"][:8], "kind": a.get("failure_kind", ""),
+                "class": a.get("device_class", ""), "device": a.get("device_id", ""),
                 "start": round(seconds(a["started_at"]) - began, 2), "took": round(seconds(a["finished_at"]) - seconds(a["started_at"]), 2),
                 "reserved_mib": a["demand"].get("device_bytes", 0) >> 20, "peak_mib": a["usage"].get("device_peak_bytes", 0) >> 20,
+                "host_mib": [a["demand"]["memory_bytes"] >> 20, a["usage"]["memory_peak_bytes"] >> 20],
                 "activity": a["usage"]["device_activity"], "cpu_seconds": a["usage"]["cpu_seconds"], "value": a.get("value"),
                 **({"message": a["message"]} if a.get("failure_kind") != "ok" else {}),
             }
             for a in sorted(started, key=lambda a: a["started_at"])
         ],
-        "report": get(f"sweeps/{sweep}/report?limit=1")["notes"],
+        "messages": sorted({t.get("message", "") for t in trials}),
+        "advice": [d.get("advice") for h in get("hosts")["data"] for d in h["devices"]],
+        "report": [get(f"sweeps/{sweep}/report?limit=1")["notes"] for sweep in sweeps],
     }
-    print(json.dumps({k: v for k, v in out.items() if k not in ("attempts", "report")}), flush=True)
+    print(json.dumps({k: v for k, v in out.items() if k not in ("attempts", "report", "sweeps")}), flush=True)
     return out
 
 
@@ -156,32 +174,35 @@ def default_mode(pairs=8):
     return {"rows": rows, "ratio": round(mean, 4), "interval": [round(mean - half, 4), round(mean + half, 4)]}
 
 
-def pair_file(kinds, **resources):
-    """One trial of each kind, at once."""
-    return sweep_file(["python3", "/jobs/load.py"], {"kind": sorted(set(kinds)), "seed": seeds(1 if len(set(kinds)) == 2 else 2)},
-                      name="+".join(kinds), objective="seconds", **resources)
+def load_file(kind, trials, name, **resources):
+    return sweep_file(["python3", "/jobs/load.py", f"--kind={kind}"], {"seed": seeds(trials)}, name=name, objective="seconds", **resources)
 
 
-def pairs():
-    """Two loads at once: by time slices and by MPS with nothing known, then as Berth decides by what it measured."""
+def pair(a, b, trials, **resources):
+    """Two loads side by side, one trial of each at a time."""
+    if a == b:
+        return [load_file(a, 2 * trials, f"{a} x 2", max_parallel=2, **resources)]
+    return [load_file(kind, trials, f"{a} + {b}", max_parallel=1, **resources) for kind in (a, b)]
+
+
+def pairs(trials=2):
+    """Two loads at once: one after the other, by MPS and by time slices while nothing keeps them apart, then as Berth
+    decides by what it measured of these."""
     kinds = ["stream", "matmul", "small"]
     forget()
-    alone = {kind: run(but(pair_file([kind, kind]), kind + " alone", max_parallel=1, gpu_sharing="exclusive")) for kind in kinds}
+    alone = {kind: run(load_file(kind, 2, kind + " alone", max_parallel=1, gpu_sharing="exclusive")) for kind in kinds}
     rows = []
     for a, b in itertools.combinations_with_replacement(kinds, 2):
-        row = {"pair": [a, b], "alone": [min(x["value"] for x in alone[kind]["attempts"]) for kind in (a, b)]}
-        row["berth"] = run(pair_file([a, b]))
+        one = sum(min(x["took"] for x in alone[kind]["attempts"]) for kind in (a, b))
+        row = {"pair": [a, b], "one_after_the_other": round(trials * one, 2)}
+        for mode in ("mps", "time_slicing"):
+            forget()
+            row[mode] = run(*pair(a, b, trials, gpu_sharing=mode, gpu_memory="8GiB"))
+        row["berth"] = run(*pair(a, b, trials, gpu_memory="8GiB"))
+        for mode in ("mps", "time_slicing", "berth"):
+            row[mode + "_span"] = row[mode]["span"]
+        print({k: v for k, v in row.items() if k not in ("mps", "time_slicing", "berth")}, row["berth"]["classes"], flush=True)
         rows.append(row)
-    forget()
-    for row in rows:  # insisting, with guesses instead of measurements: nothing keeps the two apart
-        row["mps"] = run(pair_file(row["pair"], gpu_sharing="mps", gpu_memory="8GiB"))
-        row["time_slicing"] = run(pair_file(row["pair"], gpu_sharing="time_slicing", gpu_memory="8GiB"))
-        forget()
-    for row in rows:
-        for mode in ("berth", "mps", "time_slicing"):
-            busy = row[mode]["attempts"]
-            span = max(x["start"] + x["took"] for x in busy) - min(x["start"] for x in busy)
-            row[mode + "_span"], row[mode + "_values"] = round(span, 2), [x["value"] for x in busy]
     return {"alone": alone, "rows": rows}
 
 
@@ -196,21 +217,112 @@ def prediction():
             "above": sum(s < 0 for s in slack), "worst_slack": round(max(slack), 4)}
 
 
-def filling(mib=2000, hold=45):
-    """Trials that hold about 1.8 % of the GPU, a fifth more than it has room for."""
+def hold_file(mib, seconds, trials, name="hold", **resources):
+    command = ["python3", "/jobs/load.py", "--kind=hold", f"--mib={mib}", f"--seconds={seconds}"]
+    return sweep_file(command, {"seed": seeds(trials)}, name=name, objective="seconds", **resources)
+
+
+def filling(mib=1900, hold=40):
+    """Trials that hold about 1.8 % of the GPU, a fifth more than it has room for: by Berth, then all at once without it."""
     forget()
-    command = ["python3", "/jobs/load.py", "--kind=hold", f"--mib={mib}", f"--seconds={hold}"]
-    resources = {"objective": "seconds", "gpu_sharing": "time_slicing", "cpus": 0.25}
-    first = run(sweep_file(command, {"seed": [0]}, **resources))
+    first = run(hold_file(mib, 5, 1))
     device = get("hosts")["data"][0]["devices"][0]
     room = (device["memory_bytes"] - device["headroom_bytes"]) >> 20
-    n = math.ceil(1.2 * room / (1.1 * first["attempts"][0]["peak_mib"]))
-    filled = run(sweep_file(command, {"seed": seeds(n)}, **resources))
+    n = math.ceil(1.2 * room / first["attempts"][0]["peak_mib"])
+    measured = run(hold_file(mib, hold, 1, cpus=0.2))
+    filled = run(hold_file(mib, hold, n, cpus=0.2))
     most = filled["at_once"] * filled["attempts"][-1]["reserved_mib"]
-    return {"n": n, "first": first, "berth": filled, "room_mib": room, "reserved_share": round(most / room, 4)}
+    naive = started_at_once(n, ["python3", "/jobs/load.py", "--kind=hold", f"--mib={mib}", f"--seconds={hold}"], device["id"])
+    return {"n": n, "first": first, "measured": measured, "berth": filled, "naive": naive, "room_mib": room, "reserved_share": round(most / room, 4)}
 
 
-EXPERIMENTS = {"packing": packing, "otherwise": otherwise, "default": default_mode, "pairs": pairs, "prediction": prediction, "filling": filling}
+def docker(*args):
+    return subprocess.run(["docker", *args], capture_output=True, text=True, check=False)
+
+
+def started_at_once(n, command, device):
+    """Plain docker run of so many containers at once, with growth mode and nothing else: their exit codes."""
+    flags = ["--device", f"nvidia.com/gpu={device}", "-e", "TF_FORCE_GPU_ALLOW_GROWTH=true", "--network", "none", IMAGE]
+    running = [subprocess.Popen(["docker", "run", "--rm", *flags, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(n)]
+    codes = [process.wait() for process in running]
+    return {"n": n, "ok": codes.count(0), "lost": n - codes.count(0)}
+
+
+def peers(n=4):
+    """A sweep that runs beside what goes wrong; its trials must all end well."""
+    return submit(train(seed=list(range(100, 100 + n))))
+
+
+def beside(*files, then=None):
+    """Runs sweeps beside peers. Returns both."""
+    began = time.time()
+    others = peers()
+    while not any(a.get("started_at") for a in pages(f"sweeps/{others}/attempts")):
+        time.sleep(0.2)
+    sweeps = [submit(file) for file in files]
+    if then:
+        then(sweeps)
+    for sweep in [*sweeps, others]:
+        subprocess.run([BERTH, "sweep", "watch", sweep], check=False, capture_output=True)
+    return {"sweep": figures(sweeps, began), "peers": figures([others], began)}
+
+
+def cancel_while_it_runs(sweeps):
+    while not any(a.get("state") == "running" for a in pages(f"sweeps/{sweeps[0]}/attempts")):
+        time.sleep(0.2)
+    time.sleep(8)  # into its training
+    berth("sweep", "cancel", sweeps[0])
+
+
+def hidden_libraries(file):
+    return {**file, "command": ["env", "LD_LIBRARY_PATH=/nowhere", *file["command"]]}
+
+
+def failures():
+    """What goes wrong on a GPU, each beside four trials that must not notice."""
+    forget()
+    run(train(seed=[1]))  # the peers' shape is known
+    total = get("hosts")["data"][0]["devices"][0]["memory_bytes"] >> 20
+    small = dict(gpu_sharing="mps")
+    out = {
+        "too large for the GPU": beside(hold_file(total + 4096, 5, 1, "too large", gpu_memory="2GiB", **small)),
+        "no room for cuBLAS": beside(but(train(seed=[1]), "no cuBLAS", gpu_memory="704MiB", **small)),
+        "no room for a context": beside(but(train(seed=[1]), "no context", gpu_memory="320MiB", **small)),
+        "libraries missing": beside(hidden_libraries(but(train(seed=[1]), "no libraries"))),
+        "outgrows its reservation": beside(hold_file(3000, 5, 1, "grows", gpu_memory="1GiB", **small)),
+        "canceled by MPS": beside(but(train(seed=[1, 2]), "canceled", **small), then=cancel_while_it_runs),
+    }
+    forget()
+    device = get("hosts")["data"][0]["devices"][0]
+    hog = subprocess.Popen(["docker", "run", "--rm", "--name", "hog", "--device", f"nvidia.com/gpu={device['id']}", "-e", "TF_FORCE_GPU_ALLOW_GROWTH=true",
+                            IMAGE, "python3", "/jobs/load.py", "--kind=hold", f"--mib={total * 8 // 10}", "--seconds=45"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while get("hosts")["data"][0]["devices"][0]["free_bytes"] >> 20 > total // 4:
+        time.sleep(0.5)
+        if hog.poll() is not None:
+            raise RuntimeError("the hog ended early")
+    out["another program takes 80 %"] = {
+        "large": run(hold_file(total * 3 // 10, 5, 1, "waits for the hog", gpu_memory=f"{total * 35 // 100}MiB")), "small": run(train(seed=seeds(4)))}
+    out["hog exit"] = hog.wait()
+    return out
+
+
+def two():
+    """Two GPUs: 48 trials on both against 24 on one; then with one of them cordoned."""
+    one, alone = alone_seconds()
+    run(train(seed=[1]))
+    devices = [d["id"] for d in get("hosts")["data"][0]["devices"]]
+    both = run(train(seed=seeds(48)))
+    berth("device", "cordon", devices[1], "--reason", "measuring one GPU")
+    single = run(train(seed=seeds(48)))
+    berth("device", "ready", devices[1])
+    spread = {d: sum(a["device"] == d for a in both["attempts"]) for d in devices}
+    for row in (both, single):
+        row["A"] = round(48 * one / row["to_last_result"], 2)
+    return {"alone": alone, "both": both, "one_cordoned": single, "spread": spread, "ratio": round(both["A"] / single["A"], 3)}
+
+
+EXPERIMENTS = {"packing": packing, "otherwise": otherwise, "default": default_mode, "pairs": pairs, "prediction": prediction, "filling": filling,
+               "failures": failures, "two": two}
 
 
 def main():
