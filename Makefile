@@ -73,6 +73,10 @@ test/chaos: build images ## Random sweeps under random faults, then the invarian
 test/oracle: build images ## Take each mend out again, and demand that chaos notices within fifteen minutes (ROWS=A1,A2, SEED=)
 	@scripts/test-oracle
 
+.PHONY: bench/parallelism
+bench/parallelism: ## Let Berth learn how many trials share simulated GPUs, and compare with the best that could be fixed (SEEDS=20)
+	$(GO) test -run TestAdvise_ComesNearTheBest -count=1 -timeout 60m -v ./internal/parallelism -seeds=$(or $(SEEDS),20) | grep -E 'of that|in the mean|^(ok|FAIL)'
+
 .PHONY: test/gpu
 test/gpu: ## Read this machine's GPUs through NVIDIA's library, and check what must hold of any
 	$(GO) test -count=1 -tags gpu -run TestReal -v ./internal/nvml

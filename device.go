@@ -41,6 +41,7 @@ type Device struct {
 	ActivityReserved int64       `json:"activity_reserved"`     // thousandths: what its attempts were measured to use, added up
 	Exclusive        bool        `json:"exclusive"`             // one of the attempts wants the device for itself
 	Problem          string      `json:"problem,omitempty"`     // why it takes no attempts, in plain words; empty = it takes them
+	Advice           Advice      `json:"advice,omitzero"`       // how many attempts should share it, and how
 	MPSProblem       string      `json:"mps_problem,omitempty"` // why it takes no clients of MPS, though it has a daemon; empty = it takes them
 
 	// SlicedFor is for how long its attempts have shared it by time slices although it

@@ -8,6 +8,7 @@ type Placement struct {
 	DeviceID string      `json:"device_id,omitempty"` // empty = CPU
 	Class    DeviceClass `json:"class"`               // of the device, when it was decided
 	Demand   Demand      `json:"demand"`
+	Mix      Mix         `json:"mix,omitzero"` // of its GPU, when it was decided
 }
 
 // Rejection is why an attempt does not go to one candidate. Needed and Free
@@ -82,6 +83,8 @@ type Queue struct {
 	Hosts      []Host // those of a moment ago as former ones
 	Waiting    []WaitingRequest
 	Sweeps     map[string]SweepUse   // of those that have a request, by id
+	OnDevices  map[string][]Loaded   // what holds a lease, by device
+	Paces      []MixPace             // of the shapes that wait or run
 	Footprints map[string]Footprints // of the shapes that wait, by key
 }
 

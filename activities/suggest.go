@@ -171,13 +171,30 @@ func (a *Activities) Capacity(ctx context.Context) (int, error) {
 	return capacity(hosts), translate(err)
 }
 
+// perCore is how many trials a core of a machine with GPUs may have at once, where what
+// was measured says so: while some wait for the GPU, others compute. 16 cores did most
+// with 24 trials that kept one core busy alone (one H200, 2026-11-21); trials that
+// compute less on cores do most with more.
+const perCore = 3
+
 func capacity(hosts []berth.Host) int {
 	total := 0
 
 	for _, h := range hosts {
-		if h.State == berth.HostReady {
-			total += int(h.CPUMilli / berth.DefaultCPUMilli)
+		if h.State != berth.HostReady {
+			continue
 		}
+
+		byCPU := int(h.CPUMilli / berth.DefaultCPUMilli)
+		contexts := 0
+
+		for _, dev := range h.Devices {
+			if dev.Problem == "" {
+				contexts += dev.MaxContexts
+			}
+		}
+
+		total += max(byCPU, min(perCore*byCPU, contexts))
 	}
 
 	return total

@@ -149,11 +149,15 @@ func toHost(h berth.Host) openapi.Host {
 			ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Class: string(d.Class()), Mode: openapi.DeviceMode(d.Mode),
 			MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
 			MaxContexts: d.MaxContexts, MPSContexts: d.MPSContexts, ContextsReserved: d.ContextsReserved, ActivityReserved: d.ActivityReserved, MaxAttempts: d.MaxAttempts, Attempts: d.Attempts,
-			Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MPSProblem,
+			Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MPSProblem, Advice: toAdvice(d.Advice),
 		})
 	}
 
 	return out
+}
+
+func toAdvice(a berth.Advice) openapi.Advice {
+	return openapi.Advice{Mode: string(a.Mode), AtOnce: a.AtOnce, Trying: a.Trying, Why: a.Why}
 }
 
 func toToken(t berth.Token) openapi.Token {

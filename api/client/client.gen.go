@@ -200,6 +200,21 @@ func (e TrialState) Valid() bool {
 	}
 }
 
+// Advice How many attempts should share a GPU, and how, by what was measured of those that ended; absent = what fits by memory, cores and activity
+type Advice struct {
+	// AtOnce 1 to 96
+	AtOnce int `json:"at_once"`
+
+	// Mode mps or time_slicing
+	Mode string `json:"mode"`
+
+	// Trying It is to be measured
+	Trying bool `json:"trying"`
+
+	// Why What was measured, in plain words
+	Why string `json:"why"`
+}
+
 // Attempt defines model for Attempt.
 type Attempt struct {
 	ContainerID string `json:"container_id,omitempty"`
@@ -320,6 +335,9 @@ type Demand struct {
 type Device struct {
 	// ActivityReserved Thousandths: how busy its attempts were measured to keep such a GPU, added up
 	ActivityReserved int64 `json:"activity_reserved,omitempty"`
+
+	// Advice How many attempts should share a GPU, and how, by what was measured of those that ended; absent = what fits by memory, cores and activity
+	Advice Advice `json:"advice,omitempty"`
 
 	// Attempts That hold a reservation
 	Attempts int `json:"attempts"`

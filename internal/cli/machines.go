@@ -132,6 +132,18 @@ func deviceState(d client.Device) string {
 	return cmp.Or(d.Problem, "ready")
 }
 
+// deviceAdvice is how many attempts should share a GPU, by what was measured.
+func deviceAdvice(d client.Device) string {
+	switch {
+	case d.Advice.AtOnce == 0:
+		return "-"
+	case d.Advice.Trying:
+		return fmt.Sprintf("tries %d by %s", d.Advice.AtOnce, d.Advice.Mode)
+	default:
+		return fmt.Sprintf("%d by %s", d.Advice.AtOnce, d.Advice.Mode)
+	}
+}
+
 // deviceSharing is how the attempts on a GPU share it, or how those that come will.
 func deviceSharing(d client.Device) string {
 	if d.Attempts == 0 && d.MPSContexts > 0 && d.MPSProblem == "" && d.Mode != client.Exclusive {
@@ -158,12 +170,12 @@ func (o *options) listDevicesCommand() *cobra.Command {
 		}
 
 		devices := []client.Device{}
-		t := table{header: []string{"device", "host", "model", "state", "sharing", "attempts", "reserved", "others leave", "contexts", "busy"}}
+		t := table{header: []string{"device", "host", "model", "state", "sharing", "attempts", "advised", "reserved", "others leave", "contexts", "busy"}}
 
 		for _, h := range hosts.Data {
 			for _, d := range h.Devices {
 				devices = append(devices, d)
-				t.add(d.ID, h.Name, strings.TrimSpace(d.Model+" "+d.Profile), deviceState(d), deviceSharing(d), strconv.Itoa(d.Attempts),
+				t.add(d.ID, h.Name, strings.TrimSpace(d.Model+" "+d.Profile), deviceState(d), deviceSharing(d), strconv.Itoa(d.Attempts), deviceAdvice(d),
 					berth.BytesText(d.ReservedBytes)+" of "+bytesText(d.MemoryBytes-d.HeadroomBytes), bytesText(d.FreeBytes),
 					fmt.Sprintf("%d of %d", d.ContextsReserved, contextLimit(d)), milliText(d.ActivityReserved))
 			}

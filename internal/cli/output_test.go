@@ -26,7 +26,9 @@ func TestOutput(t *testing.T) {
 		{Name: "loss", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: apitest.Start},
 	}}
 	store.Hosts[0].Devices = []berth.Device{
-		{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingMPS, MemoryBytes: 141 << 30, FreeBytes: 100 << 30, MaxContexts: 256, MPSContexts: 44},
+		{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingMPS, MemoryBytes: 141 << 30, FreeBytes: 100 << 30, MaxContexts: 256, MPSContexts: 44, Advice: berth.Advice{
+			Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 16}, Trying: true, Why: "tries 16 by MPS; measured: 12 by MPS 100 % (30 attempts)",
+		}},
 		{
 			ID: "GPU-2", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MemoryBytes: 141 << 30, FreeBytes: 100 << 30, MaxContexts: 256, MPSContexts: 44,
 			MPSProblem: "its MPS daemon does not run: no permission",

@@ -45,6 +45,8 @@ type Request struct {
 
 	Vain        []Place  // as the last Decide said
 	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own: the last choice
+	ShapeKey    string   // which Decide does not look at
+	CPUsGiven   bool     // the user said how many cores it gets
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 
 	avoid []string        // of FailedHosts, those that lack the image while another host may hold it

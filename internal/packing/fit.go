@@ -30,12 +30,14 @@ const (
 	breaksDeviceAttempts
 	breaksContexts
 	breaksActivity
+	breaksAdvice
+	breaksAdvisedMode
 )
 
 // check returns the first constraint that the request breaks at a spot of the
 // host, those that can never be met first. The request can use the spot's class.
 func (s *site) check(r *Request, at *spot) rule {
-	d := r.on[at.class]
+	d := s.demand(r, at.class)
 
 	if broken := s.never(d, at); broken != fits {
 		return broken
@@ -45,6 +47,10 @@ func (s *site) check(r *Request, at *spot) rule {
 		return broken
 	}
 
+	if at.device >= 0 && s.hasAdvised(at) { // its even part of the cores is too little then, too
+		return breaksAdvice
+	}
+
 	if broken := s.checkHost(d); broken != fits {
 		return broken
 	}
@@ -52,6 +58,8 @@ func (s *site) check(r *Request, at *spot) rule {
 	switch {
 	case at.device < 0:
 		return fits
+	case s.drains(r, at):
+		return breaksAdvisedMode
 	case s.turnsBack(r, at):
 		return breaksDeviceTurn
 	default:
@@ -138,11 +146,39 @@ func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
 		return breaksContexts
 	case dev.ReservedBytes+d.DeviceBytes > dev.FreeBytes:
 		return breaksDeviceFree
-	case dev.Attempts > 0 && dev.ActivityReserved+d.DeviceActivity > activityLimit(dev, d):
+	case s.hasAdvised(at):
+		return breaksAdvice
+	case dev.Advice.AtOnce == 0 && dev.Attempts > 0 && dev.ActivityReserved+d.DeviceActivity > activityLimit(dev, d):
 		return breaksActivity
 	default:
 		return fits
 	}
+}
+
+// hasAdvised reports whether the GPU of a spot has as many attempts as it is advised to take.
+func (s *site) hasAdvised(at *spot) bool {
+	dev := &s.Devices[at.device]
+
+	return dev.Advice.AtOnce > 0 && dev.Attempts >= dev.Advice.AtOnce
+}
+
+// drains reports whether the GPU of a spot runs empty, so that its attempts share it
+// in another mode: it is advised to, and the request can be there in that mode.
+func (s *site) drains(r *Request, at *spot) bool {
+	dev := &s.Devices[at.device]
+	if dev.Attempts == 0 || dev.Advice.Mode == "" || dev.Advice.Mode == dev.Mode || at.mode != dev.Mode {
+		return false
+	}
+
+	for i := at.first; i < len(s.spots) && s.spots[i].device == at.device; i++ {
+		if other := &s.spots[i]; other.mode == dev.Advice.Mode && dev.ProblemBy(other.mode) == "" {
+			d := s.demand(r, other.class)
+
+			return d != nil && s.never(d, other) == fits
+		}
+	}
+
+	return false
 }
 
 // activityLimit is how busy a GPU may be by what was measured, with the demand there.
@@ -200,7 +236,7 @@ func (s *site) inAnotherMode(at *spot) bool {
 func (s *site) fitsEarlier(r *Request, i int) bool {
 	for j := s.spots[i].first; j < i; j++ {
 		at := &s.spots[j]
-		if d := r.on[at.class]; d != nil && s.checkHost(d) == fits && s.checkDevice(d, at) == fits {
+		if d := s.demand(r, at.class); d != nil && s.checkHost(d) == fits && s.checkDevice(d, at) == fits {
 			return true
 		}
 	}
@@ -222,7 +258,7 @@ func (s *site) turned(r *Request, at *spot) bool {
 
 	for i := at.first; i < len(s.spots) && s.spots[i].device == at.device; i++ {
 		here := &s.spots[i]
-		d := r.on[here.class]
+		d := s.demand(r, here.class)
 		rank := no
 
 		switch {
@@ -257,7 +293,7 @@ func (s *site) spotsFor(r *Request) func(yield func(*spot) bool) {
 // holds reports whether the host would hold the request with nothing else on it.
 func (s *site) holds(r *Request) bool {
 	for at := range s.spotsFor(r) {
-		if s.never(r.on[at.class], at) == fits {
+		if s.never(s.demand(r, at.class), at) == fits {
 			return true
 		}
 	}
@@ -270,7 +306,7 @@ func (s *site) holds(r *Request) bool {
 // fill the disk, or containers do not start, waiting for that would only block
 // the host.
 func (s *site) holdsWhenDone(r *Request, at *spot) bool {
-	d := r.on[at.class]
+	d := s.demand(r, at.class)
 	if !s.takes(r) || s.DiskLow() || s.never(d, at) != fits || d.MemoryBytes > s.MemoryFreeBytes {
 		return false
 	}
@@ -319,6 +355,10 @@ func deviceShortage(dev *berth.Device, d *berth.Demand, at *spot) float64 {
 
 	if limit := dev.Limit(); limit > 0 && dev.Attempts >= limit {
 		short = max(short, share(1, int64(limit)))
+	}
+
+	if advised := dev.Advice.AtOnce; advised > 0 {
+		return max(short, share(int64(dev.Attempts+1-advised), int64(advised)))
 	}
 
 	return max(short, share(dev.ActivityReserved+d.DeviceActivity-activityLimit(dev, d), activityLimit(dev, d)))

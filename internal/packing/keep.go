@@ -63,7 +63,7 @@ func (l *ledger) keep(r *Request) (kept Place, vain []Place) {
 	if s.gpu {
 		l.mayKeepGPUs--
 		s.site.keeping[s.at.device].kept = turn
-		s.site.reserve(r.on[s.at.class]) // or younger ones would fill the host meanwhile
+		s.site.reserve(s.site.demand(r, s.at.class)) // or younger ones would fill the host meanwhile
 	} else {
 		l.mayKeep--
 		s.site.kept = turn
@@ -98,7 +98,7 @@ func (l *ledger) nearest(r *Request, prefer Place, but []Place, toKeep bool) (be
 				continue
 			}
 
-			d := r.on[at.class]
+			d := s.demand(r, at.class)
 			here := seat{s, at, at.device >= 0 && s.checkHost(d) == fits}
 
 			if slices.Contains(but, here.place()) || toKeep && l.keepsAll(here) {

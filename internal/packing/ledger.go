@@ -25,6 +25,7 @@ type site struct {
 	capacity int64     // bytes that leases may hold together
 	spots    []spot    // where an attempt can be: the cores alone, then each GPU by id in each of its modes
 	keeping  []keeping // of its GPUs
+	gpuCPU   int64     // most that an attempt on a GPU books of the cores, in thousandths, where all GPUs have an advice; 0 = what it asks for
 	room     []int64   // by class: no GPU of it has more memory for another attempt
 	claimed  bool      // by an overdue request, whose turns decide when it is kept free
 
@@ -71,6 +72,7 @@ func newLedger(hosts []berth.Host) *ledger {
 		slices.SortFunc(h.Devices, func(a, b berth.Device) int { return cmp.Compare(a.ID, b.ID) })
 
 		s := site{Host: h, capacity: h.CapacityBytes(), spots: l.spotsOf(h.Devices), keeping: make([]keeping, len(h.Devices)), room: make([]int64, len(l.classes))}
+		s.gpuCPU = gpuCPU(h)
 		s.measure()
 
 		if h.State == berth.HostFormer {
@@ -87,6 +89,50 @@ func newLedger(hosts []berth.Host) *ledger {
 	}
 
 	return l
+}
+
+// gpuCPU is an even part of the host's cores for as many attempts as its GPUs are
+// advised to take: that so many do more than fewer was measured, cores included.
+func gpuCPU(h berth.Host) int64 {
+	total := 0
+
+	for _, dev := range h.Devices {
+		if dev.Advice.AtOnce == 0 {
+			return 0
+		}
+
+		total += dev.Advice.AtOnce
+	}
+
+	if total == 0 {
+		return 0
+	}
+
+	return h.CPUMilli / int64(total)
+}
+
+// demand is what the request takes of the host on a class. The user's word on cores
+// stands.
+func (s *site) demand(r *Request, class int) *berth.Demand {
+	d := r.on[class]
+	if d == nil || class == 0 || s.gpuCPU == 0 || r.CPUsGiven || d.CPUMilli <= s.gpuCPU {
+		return d
+	}
+
+	less := *d
+	less.CPUMilli = s.gpuCPU
+
+	return &less
+}
+
+// modesOf are the modes of a GPU, the advised one first.
+func modesOf(dev berth.Device) []berth.SharingMode {
+	modes := dev.Modes()
+	if i := slices.Index(modes, dev.Advice.Mode); i > 0 {
+		modes[0], modes[i] = modes[i], modes[0]
+	}
+
+	return modes
 }
 
 // classesOf are the classes of the hosts' spots, ClassCPU first.
@@ -114,7 +160,7 @@ func (l *ledger) spotsOf(devices []berth.Device) []spot {
 
 	for i, dev := range devices {
 		first := len(spots)
-		for _, mode := range dev.Modes() {
+		for _, mode := range modesOf(dev) {
 			spots = append(spots, spot{device: i, class: slices.Index(l.classes, dev.ClassBy(mode)), mode: mode, first: first})
 		}
 	}
@@ -139,6 +185,10 @@ func (l *ledger) resolve(requests []Request) {
 		r := &requests[i]
 		from := i * len(l.classes)
 		r.size, r.on = 0, on[from:from+len(l.classes)]
+
+		if r.CPUsGiven {
+			r.size = -1
+		}
 
 		for c, class := range l.classes {
 			demand, ok := r.Demands[class]
@@ -212,12 +262,13 @@ func (l *ledger) place(r *Request) (berth.Placement, bool) {
 			continue
 		}
 
-		for class, d := range r.on {
+		for class := range r.on {
+			d := s.demand(r, class)
 			if d == nil || d.DeviceBytes > s.room[class] || s.checkHost(d) != fits {
 				continue
 			}
 
-			c, ok := s.best(r, class)
+			c, ok := s.best(r, d, class)
 			c.host, c.trust = i, s.trust(r)
 
 			if ok && (!found || c.better(best)) {
@@ -234,12 +285,10 @@ func (l *ledger) place(r *Request) (berth.Placement, bool) {
 }
 
 // best is the best spot of a class for a request that the host itself has room for.
-func (s *site) best(r *Request, class int) (best candidate, found bool) {
-	d := r.on[class]
-
+func (s *site) best(r *Request, d *berth.Demand, class int) (best candidate, found bool) {
 	for i := range s.spots {
 		at := &s.spots[i]
-		if at.class != class || at.device >= 0 && (s.turnsBack(r, at) || s.checkDevice(d, at) != fits || s.fitsEarlier(r, i)) {
+		if at.class != class || at.device >= 0 && (s.turnsBack(r, at) || s.drains(r, at) || s.checkDevice(d, at) != fits || s.fitsEarlier(r, i)) {
 			continue
 		}
 
@@ -288,7 +337,7 @@ func (s *site) candidate(d *berth.Demand, at *spot) candidate {
 func (l *ledger) book(c candidate, r *Request) berth.Placement {
 	s := &l.hosts[c.host]
 	at := &s.spots[c.spot]
-	d := *r.on[at.class]
+	d := *s.demand(r, at.class)
 	placement := berth.Placement{HostID: s.ID, Class: l.classes[at.class]}
 
 	if d.Exclusive {

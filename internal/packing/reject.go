@@ -70,7 +70,7 @@ func (s *site) unkept(d Decision) site {
 			continue
 		}
 
-		own := d.request.on[at.class]
+		own := open.demand(d.request, at.class)
 		open.keeping[at.device].kept = 0
 		open.CPUMilliReserved -= own.CPUMilli
 		open.MemoryReservedBytes -= own.MemoryBytes
@@ -182,7 +182,7 @@ func (s *site) rejections(request *Request) (all []berth.Rejection) {
 
 // reject says which constraint check found broken, and by how much.
 func (s *site) reject(request *Request, at *spot) berth.Rejection {
-	d := request.on[at.class]
+	d := s.demand(request, at.class)
 	r := berth.Rejection{HostID: s.ID, HostName: s.Name, Never: s.never(d, at) != fits}
 	reserved := *s
 
@@ -247,6 +247,12 @@ func (s *site) rejectDevice(d *berth.Demand, at *spot, broken rule, r *berth.Rej
 		r.Dimension, r.Needed, r.Free = berth.DimensionDeviceBytes, d.DeviceBytes, dev.CapacityBytes()-dev.ReservedBytes
 	case breaksDeviceFree:
 		r.Dimension, r.Needed, r.Free = berth.DimensionFreeMemory, d.DeviceBytes, dev.FreeBytes-dev.ReservedBytes
+	case breaksAdvice:
+		r.Dimension, r.Needed = berth.DimensionAttempts, 1
+		r.Reason = fmt.Sprintf("host %s, GPU %s: %d attempts share it, and more would do no more: %s", s.Name, dev.ID, dev.Attempts, dev.Advice.Why)
+	case breaksAdvisedMode:
+		r.Dimension, r.Reason = berth.DimensionState, fmt.Sprintf("host %s, GPU %s: %d attempt(s) share it by %s, and it is to be shared by %s once they have ended: %s",
+			s.Name, dev.ID, dev.Attempts, modeText(dev.Mode), modeText(dev.Advice.Mode), dev.Advice.Why)
 	case breaksActivity:
 		r.Dimension, r.Needed, r.Free = berth.DimensionActivity, d.DeviceActivity, activityLimit(&dev, d)-dev.ActivityReserved
 	default:

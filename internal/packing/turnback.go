@@ -43,9 +43,10 @@ func closesFor(sliced time.Duration) time.Duration {
 }
 
 // Sliced reports whether a GPU is shared by time slices although it takes clients of
-// MPS: whoever calls Decide counts for how long (berth.Device.SlicedFor).
+// MPS, and was not measured to do more by time slices: the caller of Decide counts for
+// how long (berth.Device.SlicedFor).
 func Sliced(dev berth.Device) bool {
-	return dev.Attempts > 0 && dev.Mode == berth.SharingTimeSlicing && dev.MPSContexts > 0 && dev.ProblemBy(berth.SharingMPS) == ""
+	return dev.Advice.Mode != berth.SharingTimeSlicing && dev.Attempts > 0 && dev.Mode == berth.SharingTimeSlicing && dev.MPSContexts > 0 && dev.ProblemBy(berth.SharingMPS) == ""
 }
 
 // turnBack closes GPUs whose turn it is: a part of all at once, by host and id.

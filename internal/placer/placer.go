@@ -29,6 +29,8 @@ type Ledger interface {
 	StoreReasons(ctx context.Context, reasons map[string][]berth.Rejection) error
 	// SetAside keeps a request out of the queue for a while and stores why.
 	SetAside(ctx context.Context, attemptID, why string) error
+	// StoreAdvice keeps what GPUs are advised to take, by device.
+	StoreAdvice(ctx context.Context, advice map[string]berth.Advice) error
 	SuspectLeases(ctx context.Context) ([]string, error)
 	ListenPlacer(ctx context.Context, poll time.Duration, wake func()) error
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
@@ -103,13 +105,18 @@ func (p *Placer) Round(ctx context.Context) error {
 		return errors.Join(suspected, err)
 	}
 
+	requests := p.requests(queue)
+	advice := adviser{queue: queue, requests: requests}
+	told := p.tellAdvice(ctx, advice.advise())
+
 	p.sliced.tick(queue.Hosts, time.Now())
 
-	decisions := packing.Decide(queue.Hosts, limits(queue.Sweeps), p.requests(queue))
+	decisions := packing.Decide(queue.Hosts, limits(queue.Sweeps), requests)
+	advice.fill(decisions)
 	p.keep(decisions)
 	p.tick(queue.Waiting, queue.Sweeps, decisions)
 
-	return errors.Join(suspected, p.commit(ctx, decisions), p.refuse(ctx, decisions), p.explain(ctx, queue.Waiting, decisions))
+	return errors.Join(suspected, told, p.commit(ctx, decisions), p.refuse(ctx, decisions), p.explain(ctx, queue.Waiting, decisions))
 }
 
 func (p *Placer) suspect(ctx context.Context) error {
@@ -144,7 +151,7 @@ func (p *Placer) requests(queue berth.Queue) []packing.Request {
 		}
 
 		out = append(out, packing.Request{
-			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber,
+			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber, ShapeKey: w.ShapeKey, CPUsGiven: w.Resources.CPUs > 0,
 			Demands: sizes.of(w), Expected: queue.Footprints[w.ShapeKey].Expected(),
 			Waited: p.clock(w, queue.Sweeps[w.SweepID]).wait(w.Waited), Asked: w.Waited,
 			Kept: p.kept[w.AttemptID].place, Vain: p.kept[w.AttemptID].vain, FailedHosts: w.FailedHosts, Away: w.Away,

@@ -31,6 +31,9 @@ type queue struct {
 	use      map[string]berth.SweepUse
 	known    map[string]berth.Footprints
 	suspects []string
+	paces    []berth.MixPace
+	loaded   map[string][]berth.Loaded
+	advice   map[string]berth.Advice // as stored
 
 	placed  []map[string]berth.Placement
 	refused map[string][]berth.Rejection
@@ -59,7 +62,7 @@ func (f *queue) SetAside(_ context.Context, attemptID, why string) error {
 }
 
 func (f *queue) Queue(context.Context, int) (berth.Queue, error) {
-	return berth.Queue{Hosts: f.hosts, Waiting: f.waiting, Sweeps: f.use, Footprints: f.known}, f.errs["queue"]
+	return berth.Queue{Hosts: f.hosts, Waiting: f.waiting, Sweeps: f.use, Footprints: f.known, Paces: f.paces, OnDevices: f.loaded}, f.errs["queue"]
 }
 
 func (f *queue) Place(_ context.Context, decisions map[string]berth.Placement) ([]string, error) {
@@ -99,6 +102,12 @@ func (f *queue) StoreReasons(_ context.Context, reasons map[string][]berth.Rejec
 	return f.errs["reasons"]
 }
 
+func (f *queue) StoreAdvice(_ context.Context, advice map[string]berth.Advice) error {
+	maps.Copy(f.advice, advice)
+
+	return f.errs["advice"]
+}
+
 func (f *queue) SuspectLeases(context.Context) ([]string, error) {
 	return f.suspects, f.errs["suspects"]
 }
@@ -136,6 +145,18 @@ func last(had int64) *berth.LastOOM {
 }
 
 // placedAt is where a request of so much memory was placed.
+// withoutMixes are placements without the mixes of their GPUs.
+func withoutMixes(all []map[string]berth.Placement) []map[string]berth.Placement {
+	for _, placed := range all {
+		for id, p := range placed {
+			p.Mix = berth.Mix{}
+			placed[id] = p
+		}
+	}
+
+	return all
+}
+
 func placedAt(host string, memory int64) berth.Placement {
 	return berth.Placement{HostID: host, Class: berth.ClassCPU, Demand: berth.Demand{MemoryBytes: memory, CPUMilli: 1000}}
 }
@@ -150,6 +171,7 @@ func setup(t *testing.T, waiting ...berth.WaitingRequest) (*Placer, *queue) {
 		errs:    map[string]error{},
 		bad:     map[string]error{},
 		aside:   map[string]string{},
+		advice:  map[string]berth.Advice{},
 	}
 
 	return New(f, slog.New(slog.DiscardHandler)), f
@@ -197,7 +219,7 @@ func TestRound_OnGPUs(t *testing.T) {
 	require.NoError(t, p.Round(t.Context()))
 	require.Equal(t, []map[string]berth.Placement{{"a": {HostID: "h", DeviceID: "GPU-1", Class: h200, Demand: berth.Demand{
 		MemoryBytes: gib, CPUMilli: 500, DeviceBytes: 80 * gib, Contexts: 1, ExclusiveDevice: true,
-	}}}}, f.placed)
+	}}}}, withoutMixes(f.placed))
 	require.Empty(t, f.refused)
 	require.Equal(t, "host host, GPU GPU-1: one of the attempts must be alone there", f.reasons[0]["b"][0].Reason)
 

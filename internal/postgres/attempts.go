@@ -102,6 +102,10 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			return err
 		}
 
+		if err := s.addPace(ctx, tx, r.AttemptID); err != nil {
+			return err
+		}
+
 		if err := s.q.ReleaseLease(ctx, tx, r.AttemptID, r.Proof); err != nil {
 			return err
 		}

@@ -30,6 +30,10 @@ func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Ho
 			MaxContexts: int(d.MaxContexts), MPSContexts: int(d.MpsContexts), ContextsReserved: int(d.ContextsReserved),
 			MaxAttempts: int(d.MaxAttempts), Attempts: int(d.Attempts), ActivityReserved: d.Activity, Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MpsProblem,
 		}
+		if err := decode(d.Advice, &device.Advice, "advice for GPU "+d.ID); err != nil {
+			return err
+		}
+
 		if d.LostAt != nil {
 			device.Problem = notFound
 		}

@@ -199,7 +199,7 @@ func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err er
 
 		queue.Footprints, err = s.footprintsOf(ctx, tx, slices.Collect(maps.Keys(keys)))
 
-		return err
+		return errors.Join(err, s.addPaces(ctx, tx, &queue))
 	})
 
 	return queue, err
@@ -268,6 +268,8 @@ func (s *Store) Place(ctx context.Context, decisions map[string]berth.Placement)
 		params.Exclusive = append(params.Exclusive, p.Demand.Exclusive)
 		params.ExclusiveDevice = append(params.ExclusiveDevice, p.Demand.ExclusiveDevice)
 		params.DeviceActivity = append(params.DeviceActivity, milliOf(p.Demand.DeviceActivity))
+		params.Mixes = append(params.Mixes, p.Mix.Key)
+		params.MixOwns = append(params.MixOwns, p.Mix.Own)
 	}
 
 	var placed []string

@@ -11,7 +11,7 @@ import (
 )
 
 const listDevices = `-- name: ListDevices :many
-SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, d.mps_contexts, d.mps_problem, l.attempts, l.exclusive, l.activity
+SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, d.mps_contexts, d.mps_problem, d.advice, l.attempts, l.exclusive, l.activity
 FROM devices d, LATERAL (
     SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive,
         coalesce(sum(device_activity), 0)::bigint AS activity
@@ -37,6 +37,7 @@ type ListDevicesRow struct {
 	LostAt           *time.Time
 	MpsContexts      int32
 	MpsProblem       string
+	Advice           []byte
 	Attempts         int32
 	Exclusive        bool
 	Activity         int64
@@ -69,6 +70,7 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX, grace time.Duration)
 			&i.LostAt,
 			&i.MpsContexts,
 			&i.MpsProblem,
+			&i.Advice,
 			&i.Attempts,
 			&i.Exclusive,
 			&i.Activity,

@@ -63,6 +63,8 @@ type Attempt struct {
 	DeviceFault        bool
 	DeviceActiveNs     int64
 	DeviceUnknownNs    int64
+	Mix                string
+	MixOwn             string
 }
 
 type AuditLog struct {
@@ -111,6 +113,7 @@ type Device struct {
 	LostAt           *time.Time
 	MpsContexts      int32
 	MpsProblem       string
+	Advice           []byte
 }
 
 type DeviceFootprint struct {
@@ -289,6 +292,18 @@ type OutputRemoval struct {
 	AttemptID string
 	TrialID   string
 	AskedAt   time.Time
+}
+
+type Pace struct {
+	Place     string
+	Mix       string
+	ShapeKey  string
+	Mode      string
+	AtOnce    int32
+	Samples   int32
+	Mean      float64
+	Variance  float64
+	UpdatedAt time.Time
 }
 
 type PlacementRequest struct {

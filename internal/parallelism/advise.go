@@ -1,0 +1,235 @@
+package parallelism
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/berthml/berth"
+)
+
+const (
+	// gainful is what more company must gain to be worth its memory and cores: what
+	// the times of equal attempts scatter by (2 to 4 %, one H200, 2026-11-21), and
+	// that below which h200.md's pairs are alike.
+	gainful = 0.05
+	// modeGain is what the mode that the GPU would not have by itself must gain.
+	modeGain = 0.02
+
+	// climbAhead is how many times as many attempts as are tried at once must wait:
+	// one generation to measure, the rest to gain by it.
+	climbAhead = 2
+	// fewerAhead is the same for fewer at once, which gain memory and cores alone.
+	fewerAhead = 4
+	// modeAhead is the same for the other mode, for which the GPU runs empty twice.
+	modeAhead = 6
+
+	// HeavyMilli of a GPU's SMs or bandwidth, in the mean over a run, is a shape beside
+	// which MPS may be the wrong mode: small matrix products starved beside large ones
+	// and beside streams of memory, which took 0.7 to 0.9 of a GPU while they computed,
+	// half of their time (one H200, 2026-11-22 and 24).
+	HeavyMilli = 350
+
+	// settled is how many attempts a company is known by when larger ones are tried again
+	// that were judged by less than surely times as many attempts as they have: those that
+	// end first in a company came before it was as large, and are the short ones.
+	settled = 48
+	surely  = 4
+
+	// fewAtOnce is how many share a GPU at most when the mode is in question: where more
+	// get on well together they are small, and small ones gain by MPS.
+	fewAtOnce = 8
+
+	// leastSamples is how many attempts say something of a company; half of it for a
+	// large one.
+	leastSamples = 3
+)
+
+// Question is what is to be decided for one mix of shapes on one kind of GPU.
+type Question struct {
+	Paces   []berth.Pace
+	Modes   []berth.SharingMode // that the GPU offers, the one to prefer first
+	Waiting map[string]int      // attempts that wait, by the shape of their paces
+	Left    int                 // trials of the same sweeps that will ask for a place later
+	Now     berth.SharingMode   // of the attempts there; empty = none are
+	Heavy   bool                // one of the shapes may fill the GPU, so that the first mode may be wrong
+}
+
+// level is what is known of one company.
+type level struct {
+	berth.Company
+	value   float64 // ln of how fast what waits would be done, up to a constant
+	samples float64
+	err     float64 // of value: one standard error
+}
+
+// Advise answers a question. Without anything known its answer is zero: the rule
+// decides.
+func Advise(q Question) berth.Advice {
+	levels := known(q)
+	if len(levels) == 0 {
+		return berth.Advice{}
+	}
+
+	chosen := stay(levels, choose(levels, q.Modes), q)
+
+	more, trying := climb(levels, chosen, q.queue())
+	if !trying {
+		more, trying = otherMode(levels, chosen, q)
+	}
+
+	if !trying {
+		more = chosen.Company
+	}
+
+	return berth.Advice{Company: more, Trying: trying, Why: why(levels, chosen, more, trying)}
+}
+
+// known are the companies of which enough is known, the smallest first.
+func known(q Question) []level {
+	enough := slices.DeleteFunc(levels(q.Paces, q.Waiting), func(l level) bool {
+		return !slices.Contains(q.Modes, l.Mode) || l.samples < max(leastSamples, float64(l.AtOnce)/2)
+	})
+
+	slices.SortFunc(enough, func(a, b level) int { return cmp.Or(cmp.Compare(a.AtOnce, b.AtOnce), cmp.Compare(a.Mode, b.Mode)) })
+
+	return enough
+}
+
+func before(a, b berth.Company) bool {
+	return a.AtOnce < b.AtOnce || a.AtOnce == b.AtOnce && a.Mode < b.Mode
+}
+
+// queue is how many attempts wait, or will.
+func (q Question) queue() int {
+	n := q.Left
+	for _, waiting := range q.Waiting {
+		n += waiting
+	}
+
+	return n
+}
+
+// choose is the smallest company that is about as good as the best, in the mode that
+// is best: the first one, unless another one gains by more than chance.
+func choose(levels []level, modes []berth.SharingMode) level {
+	var chosen level
+
+	for _, mode := range modes {
+		best, found := bestIn(levels, mode)
+		if !found {
+			continue
+		}
+
+		if chosen.AtOnce == 0 || best.value > chosen.value+max(math.Log1p(modeGain), best.err+chosen.err) {
+			chosen = best
+		}
+	}
+
+	for _, l := range levels {
+		if l.Mode == chosen.Mode && l.value >= chosen.value+math.Log1p(-gainful) {
+			return l
+		}
+	}
+
+	return chosen
+}
+
+// stay is the best company in the mode that the GPU is in now, when a change gains less
+// than it costs: to run the GPU empty takes about half a generation of attempts.
+func stay(levels []level, chosen level, q Question) level {
+	here, found := level{}, false
+	if q.Now != "" && q.Now != chosen.Mode {
+		here, found = bestIn(levels, q.Now)
+	}
+
+	if !found {
+		return chosen
+	}
+
+	if gain := math.Expm1(chosen.value - here.value); gain*float64(q.queue()) >= float64(chosen.AtOnce) {
+		return chosen
+	}
+
+	return choose(levels, []berth.SharingMode{q.Now})
+}
+
+func bestIn(levels []level, mode berth.SharingMode) (best level, found bool) {
+	for _, l := range levels {
+		if l.Mode == mode && (!found || l.value > best.value) {
+			best, found = l, true
+		}
+	}
+
+	return best, found
+}
+
+// climb is a company near the best that is worth trying.
+func climb(levels []level, chosen level, waiting int) (berth.Company, bool) {
+	var same []level
+
+	for _, l := range levels {
+		if l.Mode == chosen.Mode {
+			same = append(same, l)
+		}
+	}
+
+	top, least := same[len(same)-1], same[0]
+	gains := len(same) == 1 || top.value >= same[len(same)-2].value+math.Log1p(gainful)
+
+	if more := next(top.AtOnce, 1); gains && more > 0 && waiting >= climbAhead*more {
+		return berth.Company{Mode: chosen.Mode, AtOnce: more}, true
+	}
+
+	if chosen.samples >= settled {
+		for more := next(chosen.AtOnce, 1); more > 0 && more <= max(top.AtOnce, next(chosen.AtOnce, 1)); more = next(more, 1) {
+			if waiting >= climbAhead*more && sampled(same, more) < max(settled/2, surely*float64(more)) {
+				return berth.Company{Mode: chosen.Mode, AtOnce: more}, true
+			}
+		}
+	}
+
+	if fewer := next(least.AtOnce, -1); chosen.AtOnce == least.AtOnce && fewer > 0 && waiting >= fewerAhead*chosen.AtOnce {
+		return berth.Company{Mode: chosen.Mode, AtOnce: fewer}, true
+	}
+
+	return berth.Company{}, false
+}
+
+// sampled is how many attempts a company is known by, among levels of one mode.
+func sampled(same []level, atOnce int) float64 {
+	for _, l := range same {
+		if l.AtOnce == atOnce {
+			return l.samples
+		}
+	}
+
+	return 0
+}
+
+// next is the next larger or smaller company size; 0 = there is none.
+func next(atOnce, step int) int {
+	sizes := berth.CompanySizes()
+
+	i := slices.Index(sizes, atOnce) + step
+	if i < 0 || i >= len(sizes) {
+		return 0
+	}
+
+	return sizes[i]
+}
+
+// otherMode is the mode that was not tried, where it may be better.
+func otherMode(levels []level, chosen level, q Question) (berth.Company, bool) {
+	if !q.Heavy || chosen.AtOnce < 2 || chosen.AtOnce > fewAtOnce || q.queue() < modeAhead*chosen.AtOnce {
+		return berth.Company{}, false
+	}
+
+	for _, mode := range q.Modes {
+		if _, tried := bestIn(levels, mode); !tried {
+			return berth.Company{Mode: mode, AtOnce: chosen.AtOnce}, true
+		}
+	}
+
+	return berth.Company{}, false
+}

@@ -1,0 +1,188 @@
+package placer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/packing"
+	"github.com/berthml/berth/internal/parallelism"
+)
+
+// exactShapes is how many shapes a mix tells apart. With more of them each company of
+// each would need many trials, so their templates stand for them.
+const exactShapes = 3
+
+// adviser says how many attempts should share each GPU, by the paces of what runs and
+// waits there.
+type adviser struct {
+	queue    berth.Queue
+	requests []packing.Request
+	mixes    map[string]mix // by device
+}
+
+// mix is what there is for one GPU.
+type mix struct {
+	key    string
+	own    func(berth.Loaded) string // the key of a shape's paces
+	shapes []berth.Loaded
+}
+
+// advise sets the advice of each GPU of the queue. It returns the ids of those whose
+// advice is not as stored.
+func (a *adviser) advise() map[string]berth.Advice {
+	changed := make(map[string]berth.Advice)
+	a.mixes = make(map[string]mix)
+
+	for h := range a.queue.Hosts {
+		host := &a.queue.Hosts[h]
+		host.Devices = slices.Clone(host.Devices)
+
+		for d := range host.Devices {
+			dev := &host.Devices[d]
+
+			advice := a.of(host, dev)
+			if advice != dev.Advice {
+				changed[dev.ID] = advice
+				dev.Advice = advice
+			}
+		}
+	}
+
+	return changed
+}
+
+// of is the advice for one GPU.
+func (a *adviser) of(host *berth.Host, dev *berth.Device) berth.Advice {
+	modes := slices.DeleteFunc(dev.Modes(), func(m berth.SharingMode) bool { return dev.ProblemBy(m) != "" || m == berth.SharingExclusive })
+	if len(modes) == 0 {
+		return berth.Advice{}
+	}
+
+	waiting, sweeps := a.waitingFor(dev)
+	m := mixOf(append(slices.Clone(a.queue.OnDevices[dev.ID]), waiting...))
+	a.mixes[dev.ID] = m
+
+	q := parallelism.Question{Modes: modes, Waiting: make(map[string]int), Heavy: a.heavy(m)}
+	place, others := host.GPUPlace(*dev), a.alike(host.GPUPlace(*dev))
+
+	for _, p := range a.queue.Paces {
+		if p.Mix == m.key && p.Place == place {
+			q.Paces = append(q.Paces, p.Pace)
+		}
+	}
+
+	for _, w := range waiting {
+		q.Waiting[m.own(w)]++
+	}
+
+	for shape := range q.Waiting { // other GPUs take their part of the queue
+		q.Waiting[shape] = (q.Waiting[shape] + others - 1) / others
+	}
+
+	for sweep := range sweeps {
+		q.Left += a.queue.Sweeps[sweep].Left / others
+	}
+
+	if dev.Attempts > 0 {
+		q.Now = dev.Mode
+	}
+
+	return parallelism.Advise(q)
+}
+
+// alike is how many GPUs of a place take attempts; 1 at least.
+func (a *adviser) alike(place string) (n int) {
+	for _, h := range a.queue.Hosts {
+		for _, dev := range h.Devices {
+			if h.State == berth.HostReady && dev.Problem == "" && h.GPUPlace(dev) == place {
+				n++
+			}
+		}
+	}
+
+	return max(n, 1)
+}
+
+// waitingFor is what waits that can be on a GPU, and the sweeps of it.
+func (a *adviser) waitingFor(dev *berth.Device) (waiting []berth.Loaded, sweeps map[string]bool) {
+	sweeps = make(map[string]bool)
+
+	for i := range a.requests {
+		r := &a.requests[i]
+
+		for _, mode := range dev.Modes() {
+			if _, can := r.Demands[dev.ClassBy(mode)]; can {
+				waiting = append(waiting, berth.Loaded{ShapeKey: r.ShapeKey, Template: a.queue.Sweeps[r.SweepID].Template})
+				sweeps[r.SweepID] = true
+
+				break
+			}
+		}
+	}
+
+	return waiting, sweeps
+}
+
+// heavy reports whether a shape of the mix was measured to fill much of a GPU.
+func (a *adviser) heavy(m mix) bool {
+	return slices.ContainsFunc(m.shapes, func(l berth.Loaded) bool {
+		for _, f := range a.queue.Footprints[l.ShapeKey] {
+			if f.DeviceActivity.Busiest() >= parallelism.HeavyMilli {
+				return true
+			}
+		}
+
+		return false
+	})
+}
+
+// mixOf is the mix of what runs and waits: its shapes, or their templates where there
+// are many shapes.
+func mixOf(loaded []berth.Loaded) mix {
+	shapes, templates := make(map[string]bool), make(map[string]bool)
+	for _, l := range loaded {
+		shapes[l.ShapeKey], templates[l.Template] = true, true
+	}
+
+	m := mix{shapes: loaded, own: func(l berth.Loaded) string { return l.ShapeKey }}
+	keys := slices.Sorted(maps.Keys(shapes))
+
+	if len(shapes) > exactShapes {
+		m.own = func(l berth.Loaded) string { return l.Template }
+		keys = slices.Sorted(maps.Keys(templates))
+	}
+
+	sum := sha256.Sum256([]byte(strings.Join(keys, "\n")))
+	m.key = hex.EncodeToString(sum[:])
+
+	return m
+}
+
+// fill says of each placement on a GPU which mix it is in.
+func (a *adviser) fill(decisions []packing.Decision) {
+	shapes := make(map[string]berth.Loaded, len(a.requests))
+	for _, r := range a.requests {
+		shapes[r.AttemptID] = berth.Loaded{ShapeKey: r.ShapeKey, Template: a.queue.Sweeps[r.SweepID].Template}
+	}
+
+	for i := range decisions {
+		d := &decisions[i]
+		if m, ok := a.mixes[d.Placement.DeviceID]; ok && d.Placed {
+			d.Placement.Mix = berth.Mix{Key: m.key, Own: m.own(shapes[d.AttemptID])}
+		}
+	}
+}
+
+// tellAdvice stores what people see, and what a sweep looks at before it asks.
+func (p *Placer) tellAdvice(ctx context.Context, changed map[string]berth.Advice) error {
+	if len(changed) == 0 {
+		return nil
+	}
+
+	return p.ledger.StoreAdvice(ctx, changed)
+}

@@ -1,0 +1,115 @@
+package placer
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// onGPU is a trial of a shape that needs a GiB of a GPU.
+func onGPU(id, shape string) berth.WaitingRequest {
+	w := request(id, gib)
+	w.ShapeKey, w.Resources = shape, berth.Resources{Device: berth.DeviceGPU, GPUMemory: gib, Memory: gib / 8}
+
+	return w
+}
+
+// gpuHost is a host of 4 cores and one GPU that can be shared by MPS.
+func gpuHost() berth.Host {
+	return berth.Host{
+		ID: "h", Name: "host", State: berth.HostReady, CPUMilli: 4000, MemoryBytes: 64 * gib, MemoryFreeBytes: 64 * gib,
+		Devices: []berth.Device{{
+			ID: "GPU-1", HostID: "h", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MemoryBytes: 64 * gib, FreeBytes: 64 * gib, MaxContexts: 48, MPSContexts: 44,
+		}},
+	}
+}
+
+// What was measured decides how many share a GPU: more than their cores would let
+// there be, and no more than that.
+func TestRound_TakesAsManyAsDoMost(t *testing.T) {
+	t.Parallel()
+
+	var waiting []berth.WaitingRequest
+	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g", "i", "j", "k", "l", "m", "n", "o"} {
+		waiting = append(waiting, onGPU(id, "s1"))
+	}
+
+	p, f := setup(t, waiting...)
+	f.hosts = []berth.Host{gpuHost()}
+	require.NoError(t, p.Round(t.Context()))
+	require.Len(t, f.placed[0], 6, "two thirds of a core each")
+	require.Empty(t, f.advice)
+
+	mix := f.placed[0]["a"].Mix
+	require.Equal(t, "s1", mix.Own)
+	require.Len(t, mix.Key, 64)
+
+	pace := func(atOnce int, seconds float64) berth.MixPace {
+		return berth.MixPace{Mix: mix.Key, Place: "NVIDIA H200, 1 of 1, 4 cores", Pace: berth.Pace{
+			ShapeKey: "s1", Company: berth.Company{Mode: berth.SharingMPS, AtOnce: atOnce}, Samples: 30, Mean: seconds,
+		}}
+	}
+
+	p, f = setup(t, waiting...)
+	f.hosts = []berth.Host{gpuHost()}
+	f.paces = []berth.MixPace{pace(6, 10), pace(8, 8), pace(12, 6), pace(16, 5.9)}
+	require.NoError(t, p.Round(t.Context()))
+	require.Len(t, f.placed[0], 12)
+	require.Equal(t, berth.Advice{
+		Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 12},
+		Why: "12 by MPS; measured: 12 by MPS 100 % (30 attempts), 6 by MPS 60 % (30 attempts), 8 by MPS 75 % (30 attempts), " +
+			"16 by MPS 102 % (30 attempts)",
+	}, f.advice["GPU-1"])
+	require.Equal(t, "host host, GPU GPU-1: 12 attempts share it, and more would do no more: "+f.advice["GPU-1"].Why, f.reasons[0]["o"][0].Reason)
+	require.EqualValues(t, 4000/12, f.placed[0]["a"].Demand.CPUMilli)
+
+	// Another kind of machine says nothing of this one.
+	for i := range f.paces {
+		f.paces[i].Place = "NVIDIA H200, 1 of 1, 16 cores"
+	}
+
+	f.hosts, f.placed = []berth.Host{gpuHost()}, nil
+	require.NoError(t, p.Round(t.Context()))
+	require.Len(t, f.placed[0], 6)
+}
+
+// More at once are tried only where enough waits to gain by it, what sweeps have still
+// to ask for included.
+func TestRound_TriesMoreWhereMuchIsLeft(t *testing.T) {
+	t.Parallel()
+
+	waiting := []berth.WaitingRequest{onGPU("a", "s1"), onGPU("b", "s1")}
+	mix := mixOf([]berth.Loaded{{ShapeKey: "s1"}})
+
+	p, f := setup(t, waiting...)
+	f.hosts = []berth.Host{gpuHost()}
+	f.paces = []berth.MixPace{{Mix: mix.key, Place: "NVIDIA H200, 1 of 1, 4 cores", Pace: berth.Pace{
+		ShapeKey: "s1", Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 6}, Samples: 30, Mean: 10,
+	}}}
+	require.NoError(t, p.Round(t.Context()))
+	require.False(t, f.advice["GPU-1"].Trying)
+	require.Equal(t, 6, f.advice["GPU-1"].AtOnce)
+
+	f.use["s"] = berth.SweepUse{State: berth.SweepRunning, Left: 100}
+	f.hosts = []berth.Host{gpuHost()}
+	require.NoError(t, p.Round(t.Context()))
+	require.True(t, f.advice["GPU-1"].Trying)
+	require.Equal(t, 8, f.advice["GPU-1"].AtOnce)
+}
+
+// Of many shapes the templates stand for them: each alone would be seen too rarely.
+func TestMixOf(t *testing.T) {
+	t.Parallel()
+
+	shape := func(key, template string) berth.Loaded { return berth.Loaded{ShapeKey: key, Template: template} }
+	few := mixOf([]berth.Loaded{shape("b", "t"), shape("a", "t"), shape("b", "t"), shape("c", "u")})
+	require.Equal(t, few.key, mixOf([]berth.Loaded{shape("c", "u"), shape("a", "t"), shape("b", "t")}).key, "in any order")
+	require.Equal(t, "c", few.own(shape("c", "u")))
+
+	many := mixOf([]berth.Loaded{shape("a", "t"), shape("b", "t"), shape("c", "u"), shape("d", "u")})
+	require.Equal(t, "u", many.own(shape("c", "u")))
+	require.Equal(t, many.key, mixOf([]berth.Loaded{shape("e", "t"), shape("f", "t"), shape("g", "u"), shape("h", "u")}).key)
+	require.NotEqual(t, few.key, many.key)
+}

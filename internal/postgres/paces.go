@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// addPaces gives a queue what the placer needs to advise its GPUs; nothing where no
+// host has one.
+func (s *Store) addPaces(ctx context.Context, db dbsqlc.DBTX, queue *berth.Queue) error {
+	if !slices.ContainsFunc(queue.Hosts, func(h berth.Host) bool { return len(h.Devices) > 0 }) {
+		return nil
+	}
+
+	keys := make(map[string]bool)
+	for _, w := range queue.Waiting {
+		keys[w.ShapeKey] = true
+	}
+
+	ahead, err := s.q.SweepsAhead(ctx, db, slices.Collect(maps.Keys(queue.Sweeps)))
+	if err != nil {
+		return err
+	}
+
+	for _, row := range ahead {
+		use := queue.Sweeps[row.ID]
+		use.Left, use.Template = int(row.TrialsLeft), row.Template
+		queue.Sweeps[row.ID] = use
+		keys[row.Template] = true
+	}
+
+	loaded, err := s.q.LoadDevices(ctx, db)
+	if err != nil {
+		return err
+	}
+
+	queue.OnDevices = make(map[string][]berth.Loaded)
+
+	for _, row := range loaded {
+		queue.OnDevices[row.DeviceID] = append(queue.OnDevices[row.DeviceID], berth.Loaded{ShapeKey: row.ShapeKey, Template: row.Template})
+		keys[row.ShapeKey], keys[row.Template] = true, true
+	}
+
+	queue.Paces, err = s.paces(ctx, db, slices.Collect(maps.Keys(keys)))
+
+	return err
+}
+
+func (s *Store) paces(ctx context.Context, db dbsqlc.DBTX, keys []string) ([]berth.MixPace, error) {
+	rows, err := s.q.ListPaces(ctx, db, keys)
+	if err != nil {
+		return nil, err
+	}
+
+	paces := make([]berth.MixPace, len(rows))
+	for i, row := range rows {
+		paces[i] = berth.MixPace{Mix: row.Mix, Place: row.Place, Pace: berth.Pace{
+			ShapeKey: row.ShapeKey, Company: berth.Company{Mode: berth.SharingMode(row.Mode), AtOnce: int(row.AtOnce)},
+			Samples: int(row.Samples), Mean: row.Mean, Variance: row.Variance,
+		}}
+	}
+
+	return paces, nil
+}
+
+// addPace notes how an attempt that has ended got on beside others on its GPU.
+func (s *Store) addPace(ctx context.Context, tx pgx.Tx, attemptID string) error {
+	row, err := s.q.CompanyOf(ctx, tx, attemptID)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && row.Mix == "" {
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	host := berth.Host{CPUMilli: row.CpuMilli, Devices: make([]berth.Device, max(row.Devices, 1))}
+	company := max(row.CompanySeconds/row.Seconds, 1)
+
+	return s.q.AddPace(ctx, tx, &dbsqlc.AddPaceParams{
+		Place: host.GPUPlace(berth.Device{Model: row.Model, Profile: row.Profile}), Mix: row.Mix, ShapeKey: row.MixOwn,
+		Mode: string(berth.DeviceClass(row.DeviceClass).Mode()), AtOnce: int32Of(berth.CompanySize(company)), Seconds: row.Seconds / company, Memory: berth.PaceMemory,
+	})
+}
+
+// StoreAdvice keeps what GPUs are advised to take, by device.
+func (s *Store) StoreAdvice(ctx context.Context, advice map[string]berth.Advice) error {
+	ids := slices.Sorted(maps.Keys(advice))
+	all := make([][]byte, len(ids))
+
+	for i, id := range ids {
+		all[i] = encode(advice[id])
+	}
+
+	return translate(s.q.StoreAdvice(ctx, s.pool, ids, all), "storing how many attempts should share GPUs")
+}

@@ -1,0 +1,98 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// An attempt that ended well says what it took of its GPU beside how many, in the mix
+// of the last one that came. One that failed, or was tried again, says nothing.
+func TestFinishAttempt_Paces(t *testing.T) {
+	t.Parallel()
+
+	b := setupOn(t, pgtest.URL(t))
+	b.host.CPUMilli = 16_000
+	b.host.Devices = []berth.Device{{
+		ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44,
+		MemoryBytes: 143_771 << 20, FreeBytes: 143_771 << 20, MaxContexts: 48,
+	}}
+	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+
+	const place = "NVIDIA H200, 1 of 1, 16 cores"
+
+	place1 := func(mix string) (berth.PlacementRequest, berth.PlacementStatus) {
+		r := b.request(t, gib)
+		_, err := b.store.Place(t.Context(), map[string]berth.Placement{r.AttemptID: {
+			HostID: b.host.ID, DeviceID: "GPU-1", Class: "NVIDIA H200", Mix: berth.Mix{Key: mix, Own: r.ShapeKey},
+			Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 100, DeviceBytes: gib},
+		}})
+		require.NoError(t, err)
+
+		status, err := b.store.PlacementStatus(t.Context(), r.AttemptID)
+		require.NoError(t, err)
+
+		return r, status
+	}
+
+	start := time.Now().Truncate(time.Second).Add(-time.Hour)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	finish := func(r berth.PlacementRequest, status berth.PlacementStatus, kind berth.FailureKind, from, to int) {
+		require.NoError(t, b.store.AttemptRunning(t.Context(), r.AttemptID, status.Token, "c-"+r.AttemptID, at(from)))
+		require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
+			Kind: kind, StartedAt: at(from), FinishedAt: at(to), Usage: berth.Usage{Samples: 1, Wall: berth.Duration(time.Duration(to-from) * time.Second)},
+		})))
+	}
+
+	r1, s1 := place1("first")
+	r2, s2 := place1("then")
+	r3, s3 := place1("then")
+	require.NoError(t, b.store.AttemptRunning(t.Context(), r2.AttemptID, s2.Token, "c2", at(0)))
+	require.NoError(t, b.store.AttemptRunning(t.Context(), r3.AttemptID, s3.Token, "c3", at(10)))
+
+	finish(r1, s1, berth.FailureOK, 0, 20)        // beside one for 10 s, then two: 2.5 in the mean, 8 s of the GPU
+	finish(r2, s2, berth.FailureUserError, 0, 20) // says nothing
+	finish(r3, s3, berth.FailureOK, 10, 30)       // beside two for 10 s, then none: 2, 10 s
+
+	waiting := b.request(t, gib)
+	queue, err := b.store.Queue(t.Context(), 10)
+	require.NoError(t, err)
+	require.Equal(t, waiting.ShapeKey, r1.ShapeKey, "or the paces would not be read")
+	require.Len(t, queue.Paces, 2)
+
+	for i, want := range []struct {
+		atOnce  int
+		seconds float64
+	}{{2, 10}, {3, 8}} {
+		got := queue.Paces[i]
+		require.Equal(t, place, got.Place)
+		require.Equal(t, "then", got.Mix, "of the one that came last")
+		require.Equal(t, berth.Company{Mode: berth.SharingTimeSlicing, AtOnce: want.atOnce}, got.Company)
+		require.InDelta(t, want.seconds, got.Mean, 0.01)
+		require.EqualValues(t, 1, got.Samples)
+	}
+
+	// A second one of the kind: mean and variance.
+	r4, s4 := place1("then")
+	r5, s5 := place1("then")
+	require.NoError(t, b.store.AttemptRunning(t.Context(), r5.AttemptID, s5.Token, "c5", at(100)))
+	finish(r4, s4, berth.FailureOK, 100, 112)
+	finish(r5, s5, berth.FailureKilled, 100, 112)
+
+	queue, err = b.store.Queue(t.Context(), 10)
+	require.NoError(t, err)
+	require.InDelta(t, 8, queue.Paces[0].Mean, 0.01)
+	require.InDelta(t, 4, queue.Paces[0].Variance, 0.01)
+	require.EqualValues(t, 2, queue.Paces[0].Samples)
+
+	advice := berth.Advice{Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 12}, Why: "as measured"}
+	require.NoError(t, b.store.StoreAdvice(t.Context(), map[string]berth.Advice{"GPU-1": advice}))
+
+	hosts, err := b.store.ListHosts(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, advice, hosts[0].Devices[0].Advice)
+}

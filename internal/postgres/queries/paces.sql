@@ -1,0 +1,48 @@
+-- name: LoadDevices :many
+-- The shapes that hold a lease on each GPU, with the templates of their sweeps: image and command.
+SELECT DISTINCT l.device_id::text AS device_id, t.shape_key, md5(concat(s.image_digest, s.spec ->> 'command'))::text AS template
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
+WHERE l.device_id IS NOT NULL AND l.state <> 'released'
+ORDER BY 1, 2;
+
+-- name: SweepsAhead :many
+-- What sweeps have still to ask a place for, as far as that is known, and their templates.
+SELECT s.id, greatest(s.planned - coalesce((SELECT max(number) FROM trials t WHERE t.sweep_id = s.id), 0), 0)::integer AS trials_left,
+    md5(concat(s.image_digest, s.spec ->> 'command'))::text AS template
+FROM sweeps s WHERE s.id = ANY (@ids::uuid[]);
+
+-- name: ListPaces :many
+SELECT place, mix, shape_key, mode, at_once, samples, mean, variance
+FROM paces WHERE shape_key = ANY (@shape_keys::text[])
+ORDER BY shape_key, mix, place, mode, at_once;
+
+-- name: CompanyOf :one
+-- How many attempts an attempt shared its GPU with in the mean over its run, itself included, and the mix of the one that came
+-- last: all that ran beside it until then are in that mix. None for what says nothing of a whole run: one that failed, that
+-- went on from a checkpoint, or that was placed by a version that knew no mix.
+SELECT d.model, d.profile, h.cpu_milli, (SELECT count(*) FROM devices x WHERE x.host_id = h.id AND x.lost_at IS NULL)::integer AS devices,
+    a.device_class, a.mix_own, extract(epoch FROM a.finished_at - a.started_at)::double precision AS seconds, beside.seconds::double precision AS company_seconds,
+    beside.mix::text AS mix
+FROM attempts a JOIN devices d ON d.id = a.device_id JOIN hosts h ON h.id = a.host_id,
+    LATERAL (
+        SELECT sum(extract(epoch FROM least(coalesce(o.finished_at, a.finished_at), a.finished_at) - greatest(o.started_at, a.started_at))) AS seconds,
+            (array_agg(o.mix ORDER BY o.placed_at DESC))[1] AS mix
+        FROM attempts o
+        WHERE o.device_id = a.device_id AND (o.finished_at > a.started_at OR o.finished_at IS NULL AND o.state IN ('placed', 'running'))
+            AND o.started_at < a.finished_at) beside
+WHERE a.id = @id AND a.number = 1 AND a.failure_kind = 'ok' AND a.mix_own <> '' AND a.started_at < a.finished_at AND a.unseen_ns = 0;
+
+-- name: AddPace :exec
+-- A new attempt counts for at least one part in @memory.
+INSERT INTO paces AS p (place, mix, shape_key, mode, at_once, samples, mean, variance)
+VALUES (@place, @mix, @shape_key, @mode, @at_once, 1, @seconds::double precision, 0)
+ON CONFLICT (shape_key, mix, place, mode, at_once) DO UPDATE SET
+    samples = p.samples + 1,
+    mean = p.mean + (excluded.mean - p.mean) / least(p.samples + 1, @memory::integer),
+    variance = p.variance + ((excluded.mean - p.mean) ^ 2 * (1 - 1.0 / least(p.samples + 1, @memory::integer)) - p.variance) / least(p.samples + 1, @memory::integer),
+    updated_at = now();
+
+-- name: StoreAdvice :exec
+UPDATE devices d SET advice = u.advice
+FROM (SELECT unnest(@ids::text[]) AS id, unnest(@advice::json[]) AS advice) u
+WHERE d.id = u.id;

@@ -1,0 +1,82 @@
+package berth
+
+import (
+	"fmt"
+	"math"
+)
+
+// Company is how many attempts share a GPU, and how.
+type Company struct {
+	Mode   SharingMode `json:"mode"`
+	AtOnce int         `json:"at_once"` // one of CompanySizes; 0 = not said
+}
+
+// CompanySizes are the numbers of attempts that paces tell apart: neighbours differ
+// by a third to a half, so that what an attempt gains or loses from one to the next
+// is more than its times scatter. The last is above every limit of MPS.
+func CompanySizes() []int { return []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96} }
+
+// CompanySize is the size that stands for a mean number of attempts.
+func CompanySize(mean float64) int {
+	sizes := CompanySizes()
+	for i, size := range sizes[:len(sizes)-1] {
+		if mean < math.Sqrt(float64(size)*float64(sizes[i+1])) {
+			return size
+		}
+	}
+
+	return sizes[len(sizes)-1]
+}
+
+// Pace is what attempts of one shape took of a GPU in one company: the seconds from
+// start to exit, by the mean number of attempts on the GPU meanwhile. Two of 10 s at
+// once are as good as one of 5 s alone. The seconds of all trials of a sweep, added up,
+// are how long it takes.
+type Pace struct {
+	ShapeKey string `json:"shape_key"`
+	Company
+	Samples  int     `json:"samples"`  // attempts
+	Mean     float64 `json:"mean"`     // seconds; of the last PaceMemory attempts, about
+	Variance float64 `json:"variance"` // of one attempt, in seconds squared
+}
+
+// PaceMemory is how many attempts a pace is the mean of, about: each new one counts for
+// at least so much. Those that end first in a company came before it was as large, and
+// are the short ones, so they must not count for ever; nor do programs and data stay as
+// they were. Equal attempts scatter by 2 to 5 %, so that the mean does by 1 %.
+const PaceMemory = 16
+
+// Advice is how many attempts should share a GPU now, and how, by what was measured of
+// those that ended. The zero value leaves both to the rule of the placer.
+type Advice struct {
+	Company
+	Trying bool   `json:"trying,omitempty"` // it is to be measured
+	Why    string `json:"why,omitempty"`    // with its figures, in plain words
+}
+
+// Mix is what shares a GPU, for the paces that are kept of it: the key of what runs and
+// waits there, and what of it an attempt is. Its zero value is without a GPU.
+type Mix struct {
+	Key string `json:"key"`
+	Own string `json:"own"`
+}
+
+// MixPace is a pace with the mix and the place that it was seen in.
+type MixPace struct {
+	Mix   string
+	Place string // Host.GPUPlace
+	Pace
+}
+
+// Loaded is a shape that runs or waits, with the template of its sweep: the shapes of
+// one template differ by the values of parameters alone.
+type Loaded struct {
+	ShapeKey string
+	Template string
+}
+
+// GPUPlace is where paces of a GPU hold: its kind, and the machine's cores and GPUs, as
+// trials beside each other wait for those, too.
+func (h Host) GPUPlace(d Device) string {
+	return fmt.Sprintf("%s, 1 of %d, %g cores", d.Class().kind(), len(h.Devices), float64(h.CPUMilli)/1000)
+}
