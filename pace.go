@@ -49,9 +49,10 @@ const PaceMemory = 16
 // Advice is how many attempts should share a GPU now, and how, by what was measured of
 // those that ended. The zero value leaves both to the rule of the placer.
 type Advice struct {
-	Company
-	Trying bool   `json:"trying,omitempty"` // it is to be measured
-	Why    string `json:"why,omitempty"`    // with its figures, in plain words
+	Company        // AtOnce: so many may be there, whatever the rule says
+	Capped  bool   `json:"capped,omitempty"` // and no more: more were measured to do no more
+	Trying  bool   `json:"trying,omitempty"` // it is to be measured
+	Why     string `json:"why,omitempty"`    // with its figures, in plain words
 }
 
 // Mix is what shares a GPU, for the paces that are kept of it: the key of what runs and

@@ -157,7 +157,7 @@ func toHost(h berth.Host) openapi.Host {
 }
 
 func toAdvice(a berth.Advice) openapi.Advice {
-	return openapi.Advice{Mode: string(a.Mode), AtOnce: a.AtOnce, Trying: a.Trying, Why: a.Why}
+	return openapi.Advice{Mode: string(a.Mode), AtOnce: a.AtOnce, Capped: a.Capped, Trying: a.Trying, Why: a.Why}
 }
 
 func toToken(t berth.Token) openapi.Token {

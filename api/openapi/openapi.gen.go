@@ -201,8 +201,11 @@ func (e TrialState) Valid() bool {
 
 // Advice How many attempts should share a GPU, and how, by what was measured of those that ended; absent = what fits by memory, cores and activity
 type Advice struct {
-	// AtOnce 1 to 96
+	// AtOnce 1 to 96: so many may be there, whatever the rules for cores and activity say; 0 = not known
 	AtOnce int `json:"at_once"`
+
+	// Capped And no more: more were measured to do no more
+	Capped bool `json:"capped"`
 
 	// Mode mps or time_slicing
 	Mode string `json:"mode"`

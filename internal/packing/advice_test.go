@@ -20,7 +20,7 @@ func byEither(id string) packing.Request {
 func advised(c berth.Company) berth.Host {
 	h := withDevices(host("a", 4, 64), 1, 80)
 	h.Devices[0].MPSContexts = 44
-	h.Devices[0].Advice = berth.Advice{Company: c, Why: "as measured"}
+	h.Devices[0].Advice = berth.Advice{Company: c, Capped: c.AtOnce > 0, Why: "as measured"}
 
 	return h
 }
@@ -51,6 +51,10 @@ func TestDecide_Advice(t *testing.T) {
 	require.Len(t, placed, 6)
 	require.Equal(t, berth.DeviceClass(model), placed[0].Class, "the advised mode")
 	require.EqualValues(t, 666, placed[0].Demand.CPUMilli, "an even part of the cores")
+
+	few := advised(berth.Company{Mode: berth.SharingTimeSlicing, AtOnce: 1})
+	few.Devices[0].Advice.Capped = false
+	require.Len(t, placedOf(packing.Decide([]berth.Host{few}, nil, requests)), 2, "the rule, where nothing says that more would not do more")
 
 	for i := range requests {
 		requests[i].CPUsGiven = true

@@ -148,7 +148,7 @@ func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
 		return breaksDeviceFree
 	case s.hasAdvised(at):
 		return breaksAdvice
-	case dev.Advice.AtOnce == 0 && dev.Attempts > 0 && dev.ActivityReserved+d.DeviceActivity > activityLimit(dev, d):
+	case dev.Attempts >= max(dev.Advice.AtOnce, 1) && dev.ActivityReserved+d.DeviceActivity > activityLimit(dev, d):
 		return breaksActivity
 	default:
 		return fits
@@ -159,7 +159,7 @@ func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
 func (s *site) hasAdvised(at *spot) bool {
 	dev := &s.Devices[at.device]
 
-	return dev.Advice.AtOnce > 0 && dev.Attempts >= dev.Advice.AtOnce
+	return dev.Advice.Capped && dev.Attempts >= dev.Advice.AtOnce
 }
 
 // drains reports whether the GPU of a spot runs empty, so that its attempts share it
@@ -357,7 +357,7 @@ func deviceShortage(dev *berth.Device, d *berth.Demand, at *spot) float64 {
 		short = max(short, share(1, int64(limit)))
 	}
 
-	if advised := dev.Advice.AtOnce; advised > 0 {
+	if advised := dev.Advice.AtOnce; dev.Advice.Capped {
 		return max(short, share(int64(dev.Attempts+1-advised), int64(advised)))
 	}
 

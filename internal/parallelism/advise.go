@@ -73,16 +73,25 @@ func Advise(q Question) berth.Advice {
 
 	chosen := stay(levels, choose(levels, q.Modes), q)
 
-	more, trying := climb(levels, chosen, q.queue())
+	advised, trying := climb(levels, chosen, q.queue())
 	if !trying {
-		more, trying = otherMode(levels, chosen, q)
+		advised, trying = otherMode(levels, chosen, q)
 	}
 
 	if !trying {
-		more = chosen.Company
+		advised = chosen.Company
 	}
 
-	return berth.Advice{Company: more, Trying: trying, Why: why(levels, chosen, more, trying)}
+	return berth.Advice{
+		Company: advised, Capped: capped(levels, advised, q.Modes), Trying: trying, Why: why(levels, chosen, advised, trying),
+	}
+}
+
+// capped reports whether no more than advised are to come: more were measured, or the
+// mode is not the one that the GPU would have by itself, for which the rule is made. Else
+// the rule may let more come: few may have been seen as there were no others.
+func capped(levels []level, advised berth.Company, modes []berth.SharingMode) bool {
+	return advised.Mode != modes[0] || slices.ContainsFunc(levels, func(l level) bool { return l.AtOnce > advised.AtOnce })
 }
 
 // known are the companies of which enough is known, the smallest first.

@@ -155,6 +155,35 @@ func within(r *rand.Rand, least, most float64) float64 {
 	return least * math.Pow(most/least, r.Float64())
 }
 
+// That few were at once does not keep more from coming later: a short sweep says nothing
+// against a long one. That more did no more does.
+func TestAdvise_Capped(t *testing.T) {
+	t.Parallel()
+
+	const mps, slices = berth.SharingMPS, berth.SharingTimeSlicing
+
+	for name, c := range map[string]struct {
+		paces []berth.Pace
+		heavy bool
+		left  int
+		want  bool
+	}{
+		"a short sweep":           {[]berth.Pace{pace("a", mps, 3, 9, 5)}, false, 0, false},
+		"more are tried":          {[]berth.Pace{pace("a", mps, 3, 9, 5)}, false, 50, false},
+		"more did no more":        {[]berth.Pace{pace("a", mps, 3, 9, 5), pace("a", mps, 8, 9, 5)}, false, 0, true},
+		"the other mode is tried": {[]berth.Pace{pace("a", mps, 2, 60, 5), pace("a", mps, 1, 60, 5.6), pace("a", mps, 3, 60, 5.4)}, true, 50, true},
+		"it was better":           {[]berth.Pace{pace("a", mps, 2, 9, 5), pace("a", slices, 2, 9, 4)}, true, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got := parallelism.Advise(parallelism.Question{Paces: c.paces, Modes: []berth.SharingMode{mps, slices}, Heavy: c.heavy, Left: c.left})
+			require.NotZero(t, got.AtOnce)
+			require.Equal(t, c.want, got.Capped, got.Why)
+		})
+	}
+}
+
 func pace(shape string, mode berth.SharingMode, atOnce, samples int, seconds float64) berth.Pace {
 	return berth.Pace{ShapeKey: shape, Company: berth.Company{Mode: mode, AtOnce: atOnce}, Samples: samples, Mean: seconds, Variance: seconds * seconds / 400}
 }

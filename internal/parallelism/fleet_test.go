@@ -47,7 +47,7 @@ type attempt struct {
 }
 
 // policy says how many of the kinds may share the GPU now, and how; 0 = by the rule.
-type policy func(f *fleet) berth.Company
+type policy func(f *fleet) berth.Advice
 
 // fleet is one GPU of one host with a sweep that waits. Its clock jumps from event to event.
 type fleet struct {
@@ -85,7 +85,7 @@ func (f *fleet) fill(p policy) {
 
 		fits := make([]bool, len(f.kinds))
 		for k := range f.kinds {
-			fits[k] = f.fits(k, c.AtOnce)
+			fits[k] = f.fits(k, c)
 		}
 
 		next := slices.IndexFunc(f.queue, func(k int) bool { return fits[k] })
@@ -102,7 +102,7 @@ func (f *fleet) fill(p policy) {
 
 // fits is the rule of internal/packing: cores, memory and activity; with a company
 // that was advised, memory alone.
-func (f *fleet) fits(k, atOnce int) bool {
+func (f *fleet) fits(k int, advice berth.Advice) bool {
 	var cpu, memory, activity float64
 
 	add := func(k kind) { cpu, memory = cpu+book(k.cpu()), memory+k.memory }
@@ -120,8 +120,10 @@ func (f *fleet) fits(k, atOnce int) bool {
 		return false
 	case len(f.running) == 0:
 		return true
-	case atOnce > 0:
-		return len(f.running) < atOnce
+	case len(f.running) < advice.AtOnce:
+		return true
+	case advice.Capped:
+		return false
 	default:
 		return cpu <= f.cores && len(f.running) < 56 && activity+own <= 2-min(activity, own, 1)
 	}
@@ -262,7 +264,7 @@ func (f *fleet) population() (mix string, waiting map[string]int) {
 }
 
 // berths asks for advice as the placer does.
-func berths(f *fleet) berth.Company {
+func berths(f *fleet) berth.Advice {
 	mix, waiting := f.population()
 	q := parallelism.Question{Paces: f.paces[mix], Modes: modes, Waiting: waiting}
 
@@ -276,11 +278,13 @@ func berths(f *fleet) berth.Company {
 		q.Now = f.mode
 	}
 
-	return parallelism.Advise(q).Company
+	return parallelism.Advise(q)
 }
 
 func fixed(mode berth.SharingMode, atOnce int) policy {
-	return func(*fleet) berth.Company { return berth.Company{Mode: mode, AtOnce: atOnce} }
+	return func(*fleet) berth.Advice {
+		return berth.Advice{Company: berth.Company{Mode: mode, AtOnce: atOnce}, Capped: true}
+	}
 }
 
-func byRule(*fleet) berth.Company { return berth.Company{} }
+func byRule(*fleet) berth.Advice { return berth.Advice{} }

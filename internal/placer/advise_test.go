@@ -58,7 +58,7 @@ func TestRound_TakesAsManyAsDoMost(t *testing.T) {
 	require.NoError(t, p.Round(t.Context()))
 	require.Len(t, f.placed[0], 12)
 	require.Equal(t, berth.Advice{
-		Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 12},
+		Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 12}, Capped: true,
 		Why: "12 by MPS; measured: 12 by MPS 100 % (30 attempts), 6 by MPS 60 % (30 attempts), 8 by MPS 75 % (30 attempts), " +
 			"16 by MPS 102 % (30 attempts)",
 	}, f.advice["GPU-1"])
@@ -91,6 +91,7 @@ func TestRound_TriesMoreWhereMuchIsLeft(t *testing.T) {
 	require.NoError(t, p.Round(t.Context()))
 	require.False(t, f.advice["GPU-1"].Trying)
 	require.Equal(t, 6, f.advice["GPU-1"].AtOnce)
+	require.False(t, f.advice["GPU-1"].Capped, "more may do more")
 
 	f.use["s"] = berth.SweepUse{State: berth.SweepRunning, Left: 100}
 	f.hosts = []berth.Host{gpuHost()}
