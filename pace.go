@@ -3,6 +3,7 @@ package berth
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // Company is how many attempts share a GPU, and how.
@@ -67,6 +68,7 @@ type MixPace struct {
 	Mix   string
 	Place string // Host.GPUPlace
 	Pace
+	At time.Time // of the last attempt
 }
 
 // Loaded is a shape that runs or waits, with the template of its sweep: the shapes of

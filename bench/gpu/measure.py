@@ -225,12 +225,12 @@ def hold_file(mib, seconds, trials, name="hold", **resources):
 def filling(mib=1900, hold=40):
     """Trials that hold about 1.8 % of the GPU, a fifth more than it has room for: by Berth, then all at once without it."""
     forget()
-    first = run(hold_file(mib, 5, 1))
+    first = run(hold_file(mib, 5, 1, gpu_sharing="time_slicing"))
     device = get("hosts")["data"][0]["devices"][0]
     room = (device["memory_bytes"] - device["headroom_bytes"]) >> 20
     n = math.ceil(1.2 * room / first["attempts"][0]["peak_mib"])
-    measured = run(hold_file(mib, hold, 1, cpus=0.2))
-    filled = run(hold_file(mib, hold, n, cpus=0.2))
+    measured = run(hold_file(mib, hold, 1, cpus=0.2, gpu_sharing="time_slicing"))
+    filled = run(hold_file(mib, hold, n, cpus=0.2, gpu_sharing="time_slicing"))
     most = filled["at_once"] * filled["attempts"][-1]["reserved_mib"]
     naive = started_at_once(n, ["python3", "/jobs/load.py", "--kind=hold", f"--mib={mib}", f"--seconds={hold}"], device["id"])
     return {"n": n, "first": first, "measured": measured, "berth": filled, "naive": naive, "room_mib": room, "reserved_share": round(most / room, 4)}
@@ -242,7 +242,7 @@ def docker(*args):
 
 def started_at_once(n, command, device):
     """Plain docker run of so many containers at once, with growth mode and nothing else: their exit codes."""
-    flags = ["--device", f"nvidia.com/gpu={device}", "-e", "TF_FORCE_GPU_ALLOW_GROWTH=true", "--network", "none", IMAGE]
+    flags = ["--device", f"nvidia.com/gpu={device}", "-e", "TF_FORCE_GPU_ALLOW_GROWTH=true", "--network", "none", "--tmpfs", "/tmp", IMAGE]
     running = [subprocess.Popen(["docker", "run", "--rm", *flags, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(n)]
     codes = [process.wait() for process in running]
     return {"n": n, "ok": codes.count(0), "lost": n - codes.count(0)}
@@ -275,7 +275,8 @@ def cancel_while_it_runs(sweeps):
 
 
 def hidden_libraries(file):
-    return {**file, "command": ["env", "LD_LIBRARY_PATH=/nowhere", *file["command"]]}
+    script = "import os, sys; os.environ['LD_LIBRARY_PATH'] = '/nowhere'; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    return {**file, "command": ["python3", "-c", script, *file["command"][1:]]}
 
 
 def failures():

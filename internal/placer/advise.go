@@ -1,12 +1,14 @@
 package placer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/packing"
@@ -69,9 +71,14 @@ func (a *adviser) of(host *berth.Host, dev *berth.Device) berth.Advice {
 
 	q := parallelism.Question{Modes: modes, Waiting: make(map[string]int), Heavy: a.heavy(m)}
 	place, others := host.GPUPlace(*dev), a.alike(host.GPUPlace(*dev))
+	known := m.key
+
+	if dev.Attempts == 0 && len(waiting) == 1 {
+		known = cmp.Or(a.lastMix(m.own(waiting[0]), place), known)
+	}
 
 	for _, p := range a.queue.Paces {
-		if p.Mix == m.key && p.Place == place {
+		if p.Mix == known && p.Place == place {
 			q.Paces = append(q.Paces, p.Pace)
 		}
 	}
@@ -93,6 +100,20 @@ func (a *adviser) of(host *berth.Host, dev *berth.Device) berth.Advice {
 	}
 
 	return parallelism.Advise(q)
+}
+
+// lastMix is the mix that a shape was in last, on a place: what an attempt that comes
+// first and alone will most likely have for company, which decides how the GPU is shared.
+func (a *adviser) lastMix(own, place string) (mix string) {
+	var last time.Time
+
+	for _, p := range a.queue.Paces {
+		if p.ShapeKey == own && p.Place == place && p.At.After(last) {
+			mix, last = p.Mix, p.At
+		}
+	}
+
+	return mix
 }
 
 // alike is how many GPUs of a place take attempts; 1 at least.

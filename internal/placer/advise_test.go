@@ -2,6 +2,7 @@ package placer
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -98,6 +99,40 @@ func TestRound_TriesMoreWhereMuchIsLeft(t *testing.T) {
 	require.NoError(t, p.Round(t.Context()))
 	require.True(t, f.advice["GPU-1"].Trying)
 	require.Equal(t, 8, f.advice["GPU-1"].AtOnce)
+}
+
+// The first of two that share a GPU comes alone: it has the mode that was better when
+// it last had company.
+func TestRound_TheFirstOfAPairChoosesTheMode(t *testing.T) {
+	t.Parallel()
+
+	pair := mixOf([]berth.Loaded{{ShapeKey: "full"}, {ShapeKey: "small"}}).key
+	now := time.Now()
+	pace := func(mix string, mode berth.SharingMode, seconds float64, at time.Time) berth.MixPace {
+		return berth.MixPace{Mix: mix, Place: "NVIDIA H200, 1 of 1, 4 cores", At: at, Pace: berth.Pace{
+			ShapeKey: "full", Company: berth.Company{Mode: mode, AtOnce: 2}, Samples: 9, Mean: seconds,
+		}}
+	}
+
+	for name, c := range map[string]struct {
+		paces []berth.MixPace
+		want  berth.DeviceClass
+	}{
+		"nothing known":    {nil, "NVIDIA H200 (MPS)"},
+		"slices, with it":  {[]berth.MixPace{pace(pair, berth.SharingMPS, 10, now), pace(pair, berth.SharingTimeSlicing, 8, now)}, "NVIDIA H200"},
+		"MPS, with it":     {[]berth.MixPace{pace(pair, berth.SharingMPS, 8, now), pace(pair, berth.SharingTimeSlicing, 10, now)}, "NVIDIA H200 (MPS)"},
+		"others, long ago": {[]berth.MixPace{pace("x", berth.SharingMPS, 9, now.Add(-time.Hour)), pace(pair, berth.SharingMPS, 10, now), pace(pair, berth.SharingTimeSlicing, 8, now)}, "NVIDIA H200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			p, f := setup(t, onGPU("a", "full"))
+			f.hosts, f.paces = []berth.Host{gpuHost()}, c.paces
+			require.NoError(t, p.Round(t.Context()))
+			require.Equal(t, c.want, f.placed[0]["a"].Class)
+			require.Equal(t, mixOf([]berth.Loaded{{ShapeKey: "full"}}).key, f.placed[0]["a"].Mix.Key)
+		})
+	}
 }
 
 // Of many shapes the templates stand for them: each alone would be seen too rarely.

@@ -61,7 +61,7 @@ func (s *Store) paces(ctx context.Context, db dbsqlc.DBTX, keys []string) ([]ber
 
 	paces := make([]berth.MixPace, len(rows))
 	for i, row := range rows {
-		paces[i] = berth.MixPace{Mix: row.Mix, Place: row.Place, Pace: berth.Pace{
+		paces[i] = berth.MixPace{Mix: row.Mix, Place: row.Place, At: row.UpdatedAt, Pace: berth.Pace{
 			ShapeKey: row.ShapeKey, Company: berth.Company{Mode: berth.SharingMode(row.Mode), AtOnce: int(row.AtOnce)},
 			Samples: int(row.Samples), Mean: row.Mean, Variance: row.Variance,
 		}}

@@ -90,31 +90,20 @@ func (q *Queries) CompanyOf(ctx context.Context, db DBTX, id string) (CompanyOfR
 }
 
 const listPaces = `-- name: ListPaces :many
-SELECT place, mix, shape_key, mode, at_once, samples, mean, variance
+SELECT place, mix, shape_key, mode, at_once, samples, mean, variance, updated_at
 FROM paces WHERE shape_key = ANY ($1::text[])
 ORDER BY shape_key, mix, place, mode, at_once
 `
 
-type ListPacesRow struct {
-	Place    string
-	Mix      string
-	ShapeKey string
-	Mode     string
-	AtOnce   int32
-	Samples  int32
-	Mean     float64
-	Variance float64
-}
-
-func (q *Queries) ListPaces(ctx context.Context, db DBTX, shapeKeys []string) ([]ListPacesRow, error) {
+func (q *Queries) ListPaces(ctx context.Context, db DBTX, shapeKeys []string) ([]Pace, error) {
 	rows, err := db.Query(ctx, listPaces, shapeKeys)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListPacesRow
+	var items []Pace
 	for rows.Next() {
-		var i ListPacesRow
+		var i Pace
 		if err := rows.Scan(
 			&i.Place,
 			&i.Mix,
@@ -124,6 +113,7 @@ func (q *Queries) ListPaces(ctx context.Context, db DBTX, shapeKeys []string) ([
 			&i.Samples,
 			&i.Mean,
 			&i.Variance,
+			&i.UpdatedAt,
 		); err != nil {
 			return nil, err
 		}

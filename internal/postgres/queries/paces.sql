@@ -12,7 +12,7 @@ SELECT s.id, greatest(s.planned - coalesce((SELECT max(number) FROM trials t WHE
 FROM sweeps s WHERE s.id = ANY (@ids::uuid[]);
 
 -- name: ListPaces :many
-SELECT place, mix, shape_key, mode, at_once, samples, mean, variance
+SELECT place, mix, shape_key, mode, at_once, samples, mean, variance, updated_at
 FROM paces WHERE shape_key = ANY (@shape_keys::text[])
 ORDER BY shape_key, mix, place, mode, at_once;
 
