@@ -34,8 +34,9 @@ func CompanySize(mean float64) int {
 // once are as good as one of 5 s alone. The seconds of all trials of a sweep, added up,
 // are how long it takes.
 type Pace struct {
-	ShapeKey string `json:"shape_key"`
 	Company
+
+	ShapeKey string  `json:"shape_key"`
 	Samples  int     `json:"samples"`  // attempts
 	Mean     float64 `json:"mean"`     // seconds; of the last PaceMemory attempts, about
 	Variance float64 `json:"variance"` // of one attempt, in seconds squared
@@ -50,10 +51,11 @@ const PaceMemory = 16
 // Advice is how many attempts should share a GPU now, and how, by what was measured of
 // those that ended. The zero value leaves both to the rule of the placer.
 type Advice struct {
-	Company        // AtOnce: so many may be there, whatever the rule says
-	Capped  bool   `json:"capped,omitempty"` // and no more: more were measured to do no more
-	Trying  bool   `json:"trying,omitempty"` // it is to be measured
-	Why     string `json:"why,omitempty"`    // with its figures, in plain words
+	Company // AtOnce: so many may be there, whatever the rule says
+
+	Capped bool   `json:"capped,omitempty"` // and no more: more were measured to do no more
+	Trying bool   `json:"trying,omitempty"` // it is to be measured
+	Why    string `json:"why,omitempty"`    // with its figures, in plain words
 }
 
 // Mix is what shares a GPU, for the paces that are kept of it: the key of what runs and
@@ -65,10 +67,11 @@ type Mix struct {
 
 // MixPace is a pace with the mix and the place that it was seen in.
 type MixPace struct {
-	Mix   string
-	Place string // Host.GPUPlace
 	Pace
-	At time.Time // of the last attempt
+
+	Mix   string
+	Place string    // Host.GPUPlace
+	At    time.Time // of the last attempt
 }
 
 // Loaded is a shape that runs or waits, with the template of its sweep: the shapes of

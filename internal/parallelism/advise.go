@@ -58,6 +58,7 @@ type Question struct {
 // level is what is known of one company.
 type level struct {
 	berth.Company
+
 	value   float64 // ln of how fast what waits would be done, up to a constant
 	samples float64
 	err     float64 // of value: one standard error

@@ -28,7 +28,7 @@ var seeds = flag.Int("seeds", 2, "orders of trials for each mix of TestAdvise_Co
 // fast as the best that could have been fixed beforehand: of all modes and numbers of
 // attempts, on simulated GPUs beside 8, 16 or 32 cores, for mixes of one to three kinds
 // of jobs.
-func TestAdvise_ComesNearTheBest(t *testing.T) {
+func TestAdvise_ComesNearTheBest(t *testing.T) { //nolint:tparallel // the group waits for its own, which are parallel
 	t.Parallel()
 
 	var (
@@ -42,7 +42,7 @@ func TestAdvise_ComesNearTheBest(t *testing.T) {
 			t.Run(fmt.Sprint(n), func(t *testing.T) {
 				t.Parallel()
 
-				r := rand.New(rand.NewPCG(uint64(n), 1))
+				r := rand.New(rand.NewPCG(uint64(n), 1)) //nolint:gosec // G115: small and positive
 				s := scene{kinds: drawKinds(r), cores: []float64{8, 16, 32}[r.IntN(3)], solved: make(map[string]map[simgpu.Load]float64)}
 				best, what := s.best()
 				ruled := best / s.fleet(1).run(byRule, math.Inf(1))

@@ -195,7 +195,7 @@ func (f *fleet) speeds() []float64 {
 		counts[at]++
 	}
 
-	key := string(append(counts, f.mode...))
+	key := string(counts) + string(f.mode)
 
 	of := f.solved[key]
 	if of == nil {
