@@ -103,6 +103,13 @@ func ReserveDevice(f berth.Footprint) int64 {
 	return max(need, raised)
 }
 
+// ReserveDeviceMeasured is ReserveDevice without what an out-of-memory of the shape added.
+func ReserveDeviceMeasured(f berth.Footprint) int64 {
+	f.DeviceFloorBytes = 0
+
+	return ReserveDevice(f)
+}
+
 func withMargin(peak int64, f berth.Footprint) int64 {
 	percent := int64(10)
 

@@ -189,8 +189,14 @@ func sizeDevice(a Ask, class berth.DeviceClass, d berth.Demand, f *berth.Footpri
 		d.DeviceBytes = max(largest/unmeasuredShare, granule)
 	}
 
+	measured := int64(0)
+	if f != nil {
+		measured = ReserveDeviceMeasured(*f)
+	}
+
+	// What the trial's own end taught the shape is no reason to leave its ladder.
 	last := a.Last
-	if last == nil || !last.Device || last.Demand.DeviceBytes < d.DeviceBytes && !last.Demand.ExclusiveDevice {
+	if last == nil || !last.Device || min(measured, d.DeviceBytes) > last.Demand.DeviceBytes && !last.Demand.ExclusiveDevice {
 		return d
 	}
 

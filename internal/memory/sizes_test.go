@@ -189,6 +189,15 @@ func TestSizes(t *testing.T) {
 			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(910, 0)}, last: ranOutOfGPU(4, false, 2),
 			want: map[berth.DeviceClass]want{big: {6 * 1024, true}},
 		},
+		"the last attempt is alone, though the one before it taught its shape as much": {
+			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(910, 4*1024)}, last: ranOutOfGPU(4, false, 2),
+			want: map[berth.DeviceClass]want{big: {6 * 1024, true}},
+		},
+		"so it is where nothing is measured": {
+			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "mps"}, hosts: []berth.Host{gpuHost(mps)},
+			known: berth.Footprints{bigMPS: {Source: berth.FootprintRaised, DeviceFloorBytes: 4 * gib}}, last: ranOutOfGPU(4, false, 2),
+			want: map[berth.DeviceClass]want{bigMPS: {6 * 1024, true}},
+		},
 		"another run has measured more": {
 			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(10000, 0)}, last: ranOutOfGPU(4, false, 1),
 			want: map[berth.DeviceClass]want{big: {11008, false}},
