@@ -163,13 +163,25 @@ func newJob(l Load, cores float64) job {
 func (s *solver) improve(mps bool) {
 	next := make([]job, len(s.jobs))
 
+	var turns, running []float64
+	if mps {
+		running = s.running()
+	} else {
+		turns = s.turns()
+	}
+
 	for i, j := range s.jobs {
-		onGPU, stretch := s.byTurns(i), 1.0
+		var onGPU, stretch float64
 		if mps {
-			onGPU, stretch = s.atOnce(i)
+			onGPU, stretch = s.atOnce(i, running)
+		} else {
+			onGPU, stretch = s.byTurns(i, turns), 1
 		}
 
-		j.onCores = (j.onCores + j.cores*(1+s.others(i, job.atCores))) / 2
+		if j.cores > 0 {
+			j.onCores = (j.onCores + j.cores*(1+s.others(i, job.atCores))) / 2
+		}
+
 		j.onGPU = (j.onGPU + onGPU) / 2
 		j.stretch = (j.stretch + stretch) / 2
 		j.rate = 1 / max(j.delay+j.onCores+j.onGPU, 1e-9)
@@ -215,16 +227,25 @@ func (j job) continuous() float64 {
 }
 
 // byTurns is a step's time at a GPU that is shared by time slices: at each visit a
-// job waits for one turn of each other job that is there.
-func (s *solver) byTurns(i int) float64 {
-	j := s.jobs[i]
-	turn := j.turn(s.company(i))
+// job waits for one turn of each other job that is there. turns are those of all jobs.
+func (s *solver) byTurns(i int, turns []float64) float64 {
+	turn := turns[i]
 
 	for k, other := range s.jobs {
-		turn += s.besides(i, k) * other.atGPU() * other.turn(s.company(k))
+		turn += s.besides(i, k) * other.atGPU() * turns[k]
 	}
 
-	return j.visits * turn
+	return s.jobs[i].visits * turn
+}
+
+// turns is how long each job keeps the GPU at a visit.
+func (s *solver) turns() []float64 {
+	turns := make([]float64, len(s.jobs))
+	for i, j := range s.jobs {
+		turns[i] = j.turn(s.company(i))
+	}
+
+	return turns
 }
 
 // company is how likely at least one other job is at the GPU.
@@ -241,21 +262,33 @@ func (s *solver) company(i int) float64 {
 // atOnce is a step's time at a GPU that is shared by MPS. Kernels that want more SMs
 // or bandwidth together than there are slow each other down. And after each gap a job
 // waits until a neighbour's kernel leaves SMs to it: one that fills the card starves a
-// job of many small kernels.
-func (s *solver) atOnce(i int) (onGPU, stretch float64) {
-	j := s.jobs[i]
-	sm := j.load.SM + s.others(i, func(o job) float64 { return o.running() * o.load.SM })
-	bus := j.load.Bus + s.others(i, func(o job) float64 { return o.running() * o.load.Bus })
+// job of many small kernels. running are the shares of all jobs.
+func (s *solver) atOnce(i int, running []float64) (onGPU, stretch float64) {
+	j := &s.jobs[i]
+	sm, bus, blocked := j.load.SM, j.load.Bus, 0.0
+
+	for k := range s.jobs {
+		o := &s.jobs[k]
+		busy := s.besides(i, k) * running[k]
+		sm += busy * o.load.SM
+		bus += busy * o.load.Bus
+
+		if both := j.load.SM + o.load.SM - 1; both > 0 {
+			blocked += busy * min(both/j.load.SM, 1) * o.load.kernel()
+		}
+	}
+
 	stretch = max(1, sm, bus)
 
-	blocked := s.others(i, func(o job) float64 {
-		both := j.load.SM + o.load.SM - 1
-		if both <= 0 {
-			return 0
-		}
-
-		return o.running() * min(both/j.load.SM, 1) * o.load.kernel()
-	})
-
 	return max(j.gpu*stretch, j.gpu+j.load.Gaps*blocked), stretch
+}
+
+// running is the share of time in which each job has a kernel running.
+func (s *solver) running() []float64 {
+	running := make([]float64, len(s.jobs))
+	for i, j := range s.jobs {
+		running[i] = j.running()
+	}
+
+	return running
 }
