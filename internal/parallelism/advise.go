@@ -52,6 +52,7 @@ type Question struct {
 	Waiting map[string]int      // attempts that wait, by the shape of their paces
 	Left    int                 // trials of the same sweeps that will ask for a place later
 	Now     berth.SharingMode   // of the attempts there; empty = none are
+	Most    int                 // attempts that the GPU takes at once, whatever is advised; 0 = not known
 	Heavy   bool                // one of the shapes may fill the GPU, so that the first mode may be wrong
 }
 
@@ -74,7 +75,7 @@ func Advise(q Question) berth.Advice {
 
 	chosen := stay(levels, choose(levels, q.Modes), q)
 
-	advised, trying := climb(levels, chosen, q.queue())
+	advised, trying := climb(levels, chosen, q)
 	if !trying {
 		advised, trying = otherMode(levels, chosen, q)
 	}
@@ -174,9 +175,17 @@ func bestIn(levels []level, mode berth.SharingMode) (best level, found bool) {
 	return best, found
 }
 
+// canBe reports whether a company can come to be. One that cannot would be tried for
+// ever, and nothing else would.
+func (q Question) canBe(atOnce int) bool {
+	return q.Most <= 0 || atOnce <= berth.CompanySize(float64(q.Most))
+}
+
 // climb is a company near the best that is worth trying.
-func climb(levels []level, chosen level, waiting int) (berth.Company, bool) {
+func climb(levels []level, chosen level, q Question) (berth.Company, bool) {
 	var same []level
+
+	waiting := q.queue()
 
 	for _, l := range levels {
 		if l.Mode == chosen.Mode {
@@ -187,13 +196,13 @@ func climb(levels []level, chosen level, waiting int) (berth.Company, bool) {
 	top, least := same[len(same)-1], same[0]
 	gains := len(same) == 1 || top.value >= same[len(same)-2].value+math.Log1p(gainful)
 
-	if more := next(top.AtOnce, 1); gains && more > 0 && waiting >= climbAhead*more {
+	if more := next(top.AtOnce, 1); gains && more > 0 && q.canBe(more) && waiting >= climbAhead*more {
 		return berth.Company{Mode: chosen.Mode, AtOnce: more}, true
 	}
 
 	if chosen.samples >= settled {
 		for more := next(chosen.AtOnce, 1); more > 0 && more <= max(top.AtOnce, next(chosen.AtOnce, 1)); more = next(more, 1) {
-			if waiting >= climbAhead*more && sampled(same, more) < max(settled/2, surely*float64(more)) {
+			if q.canBe(more) && waiting >= climbAhead*more && sampled(same, more) < max(settled/2, surely*float64(more)) {
 				return berth.Company{Mode: chosen.Mode, AtOnce: more}, true
 			}
 		}

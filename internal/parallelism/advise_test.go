@@ -201,29 +201,33 @@ func TestAdvise(t *testing.T) {
 		heavy bool
 		want  berth.Company
 		tries bool
+		most  int
 	}{
-		"nothing known":                    {nil, 1000, "", true, berth.Company{}, false},
-		"too little known":                 {[]berth.Pace{pace("a", mps, 8, 3, 5)}, 1000, "", true, berth.Company{}, false},
-		"one company, and little left":     {[]berth.Pace{pace("a", mps, 8, 8, 5)}, 10, mps, false, berth.Company{Mode: mps, AtOnce: 8}, false},
-		"one company, and much left":       {[]berth.Pace{pace("a", mps, 8, 8, 5)}, 24, mps, false, berth.Company{Mode: mps, AtOnce: 12}, true},
-		"more gain, and more may":          {[]berth.Pace{pace("a", mps, 8, 8, 5), pace("a", mps, 12, 8, 4.5)}, 32, mps, false, berth.Company{Mode: mps, AtOnce: 16}, true},
-		"more gain nothing":                {[]berth.Pace{pace("a", mps, 8, 8, 5), pace("a", mps, 12, 8, 4.9)}, 31, mps, false, berth.Company{Mode: mps, AtOnce: 8}, false},
-		"more gain nothing, much left":     {[]berth.Pace{pace("a", mps, 8, 8, 5), pace("a", mps, 12, 8, 4.9)}, 32, mps, false, berth.Company{Mode: mps, AtOnce: 6}, true},
-		"fewer are as good":                {[]berth.Pace{pace("a", mps, 6, 8, 5.1), pace("a", mps, 8, 8, 5)}, 20, mps, false, berth.Company{Mode: mps, AtOnce: 6}, false},
-		"the peak is known":                {[]berth.Pace{pace("a", mps, 6, 8, 6), pace("a", mps, 8, 8, 5), pace("a", mps, 12, 8, 5.5)}, 1000, mps, false, berth.Company{Mode: mps, AtOnce: 8}, false},
-		"a full GPU has its other mode":    {[]berth.Pace{pace("a", mps, 1, 9, 6), pace("a", mps, 2, 9, 5), pace("a", mps, 3, 9, 5.2)}, 12, mps, true, berth.Company{Mode: slices, AtOnce: 2}, true},
-		"not for one that is small":        {[]berth.Pace{pace("a", mps, 1, 9, 6), pace("a", mps, 2, 9, 5), pace("a", mps, 3, 9, 5.2)}, 12, mps, false, berth.Company{Mode: mps, AtOnce: 2}, false},
-		"nor for little":                   {[]berth.Pace{pace("a", mps, 1, 9, 6), pace("a", mps, 2, 9, 5), pace("a", mps, 3, 9, 5.2)}, 11, mps, true, berth.Company{Mode: mps, AtOnce: 2}, false},
-		"time slices were better":          {[]berth.Pace{pace("a", mps, 2, 9, 5), pace("a", slices, 2, 9, 4.5)}, 3, "", true, berth.Company{Mode: slices, AtOnce: 2}, false},
-		"too little better to change":      {[]berth.Pace{pace("a", mps, 2, 9, 5), pace("a", slices, 2, 9, 4.5)}, 3, mps, true, berth.Company{Mode: mps, AtOnce: 2}, false},
-		"better by chance":                 {[]berth.Pace{pace("a", mps, 2, 3, 5), pace("a", slices, 2, 3, 4.9)}, 3, "", true, berth.Company{Mode: mps, AtOnce: 2}, false},
-		"a long shape met a small company": {[]berth.Pace{pace("a", mps, 8, 9, 5), pace("b", mps, 8, 9, 50), pace("a", mps, 12, 9, 4), pace("b", mps, 6, 9, 55)}, 3, mps, false, berth.Company{Mode: mps, AtOnce: 12}, false},
+		"nothing known":                    {nil, 1000, "", true, berth.Company{}, false, 0},
+		"too little known":                 {[]berth.Pace{pace("a", mps, 8, 3, 5)}, 1000, "", true, berth.Company{}, false, 0},
+		"one company, and little left":     {[]berth.Pace{pace("a", mps, 8, 8, 5)}, 10, mps, false, berth.Company{Mode: mps, AtOnce: 8}, false, 0},
+		"one company, and much left":       {[]berth.Pace{pace("a", mps, 8, 8, 5)}, 24, mps, false, berth.Company{Mode: mps, AtOnce: 12}, true, 0},
+		"more gain, and more may":          {[]berth.Pace{pace("a", mps, 8, 8, 5), pace("a", mps, 12, 8, 4.5)}, 32, mps, false, berth.Company{Mode: mps, AtOnce: 16}, true, 0},
+		"more gain nothing":                {[]berth.Pace{pace("a", mps, 8, 8, 5), pace("a", mps, 12, 8, 4.9)}, 31, mps, false, berth.Company{Mode: mps, AtOnce: 8}, false, 0},
+		"more gain nothing, much left":     {[]berth.Pace{pace("a", mps, 8, 8, 5), pace("a", mps, 12, 8, 4.9)}, 32, mps, false, berth.Company{Mode: mps, AtOnce: 6}, true, 0},
+		"fewer are as good":                {[]berth.Pace{pace("a", mps, 6, 8, 5.1), pace("a", mps, 8, 8, 5)}, 20, mps, false, berth.Company{Mode: mps, AtOnce: 6}, false, 0},
+		"the peak is known":                {[]berth.Pace{pace("a", mps, 6, 8, 6), pace("a", mps, 8, 8, 5), pace("a", mps, 12, 8, 5.5)}, 1000, mps, false, berth.Company{Mode: mps, AtOnce: 8}, false, 0},
+		"a full GPU has its other mode":    {[]berth.Pace{pace("a", mps, 1, 9, 6), pace("a", mps, 2, 9, 5), pace("a", mps, 3, 9, 5.2)}, 12, mps, true, berth.Company{Mode: slices, AtOnce: 2}, true, 0},
+		"not for one that is small":        {[]berth.Pace{pace("a", mps, 1, 9, 6), pace("a", mps, 2, 9, 5), pace("a", mps, 3, 9, 5.2)}, 12, mps, false, berth.Company{Mode: mps, AtOnce: 2}, false, 0},
+		"nor for little":                   {[]berth.Pace{pace("a", mps, 1, 9, 6), pace("a", mps, 2, 9, 5), pace("a", mps, 3, 9, 5.2)}, 11, mps, true, berth.Company{Mode: mps, AtOnce: 2}, false, 0},
+		"time slices were better":          {[]berth.Pace{pace("a", mps, 2, 9, 5), pace("a", slices, 2, 9, 4.5)}, 3, "", true, berth.Company{Mode: slices, AtOnce: 2}, false, 0},
+		"too little better to change":      {[]berth.Pace{pace("a", mps, 2, 9, 5), pace("a", slices, 2, 9, 4.5)}, 3, mps, true, berth.Company{Mode: mps, AtOnce: 2}, false, 0},
+		"better by chance":                 {[]berth.Pace{pace("a", mps, 2, 3, 5), pace("a", slices, 2, 3, 4.9)}, 3, "", true, berth.Company{Mode: mps, AtOnce: 2}, false, 0},
+		"a long shape met a small company": {[]berth.Pace{pace("a", mps, 8, 9, 5), pace("b", mps, 8, 9, 50), pace("a", mps, 12, 9, 4), pace("b", mps, 6, 9, 55)}, 3, mps, false, berth.Company{Mode: mps, AtOnce: 12}, false, 0},
+		"no more fit":                      {[]berth.Pace{pace("a", mps, 1, 9, 6), pace("a", mps, 2, 9, 5)}, 12, mps, true, berth.Company{Mode: slices, AtOnce: 2}, true, 2},
+		"nor into a small one":             {[]berth.Pace{pace("a", mps, 2, 9, 5)}, 7, mps, false, berth.Company{Mode: mps, AtOnce: 2}, false, 2},
+		"one more fits, and counts as two": {[]berth.Pace{pace("a", mps, 4, 9, 5)}, 12, mps, false, berth.Company{Mode: mps, AtOnce: 6}, true, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			got := parallelism.Advise(parallelism.Question{
-				Paces: c.paces, Modes: []berth.SharingMode{mps, slices}, Now: c.now, Heavy: c.heavy, Left: c.left,
+				Paces: c.paces, Modes: []berth.SharingMode{mps, slices}, Now: c.now, Heavy: c.heavy, Left: c.left, Most: c.most,
 			})
 			require.Equal(t, c.want, got.Company, got.Why)
 			require.Equal(t, c.tries, got.Trying)

@@ -95,6 +95,8 @@ func (a *adviser) of(host *berth.Host, dev *berth.Device) berth.Advice {
 		q.Left += a.queue.Sweeps[sweep].Left / others
 	}
 
+	q.Most = a.most(dev, sweeps)
+
 	if dev.Attempts > 0 {
 		q.Now = dev.Mode
 	}
@@ -147,6 +149,44 @@ func (a *adviser) waitingFor(dev *berth.Device) (waiting []berth.Loaded, sweeps 
 	}
 
 	return waiting, sweeps
+}
+
+// most is how many attempts of what waits a GPU can have at once, whatever is advised:
+// of the smallest, by its memory, its clients, and the limits of hosts and sweeps.
+func (a *adviser) most(dev *berth.Device, sweeps map[string]bool) int {
+	most := 0
+
+	for i := range a.requests {
+		for _, mode := range dev.Modes() {
+			d, can := a.requests[i].Demands[dev.ClassBy(mode)]
+			if !can {
+				continue
+			}
+
+			fit := dev.ContextsBy(mode) / max(d.Contexts, 1)
+			if d.DeviceBytes > 0 {
+				fit = min(fit, int(dev.CapacityBytes()/d.DeviceBytes))
+			}
+
+			most = max(most, fit)
+		}
+	}
+
+	if dev.Limit() > 0 {
+		most = min(most, dev.Limit())
+	}
+
+	allowed := 0
+
+	for id := range sweeps {
+		if a.queue.Sweeps[id].MaxParallel == 0 {
+			return most
+		}
+
+		allowed += a.queue.Sweeps[id].MaxParallel
+	}
+
+	return min(most, allowed)
 }
 
 // heavy reports whether a shape of the mix was measured to fill much of a GPU.

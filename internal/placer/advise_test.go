@@ -27,6 +27,48 @@ func gpuHost() berth.Host {
 	}
 }
 
+// More than the GPU's memory, its clients or the sweeps' own limits let there be is not
+// tried: nobody would ever know, and the other mode would wait for that.
+func TestRound_TriesNoMoreThanThereCanBe(t *testing.T) {
+	t.Parallel()
+
+	var waiting []berth.WaitingRequest
+	for i := range 30 {
+		waiting = append(waiting, onGPU(string(rune('a'+i)), "s1"))
+	}
+
+	p, f := setup(t, waiting...)
+	f.hosts = []berth.Host{gpuHost()}
+	require.NoError(t, p.Round(t.Context()))
+
+	mix := f.placed[0]["a"].Mix.Key
+
+	for name, limit := range map[string]func(f *queue){
+		"memory":   func(f *queue) { f.hosts[0].Devices[0].HeadroomBytes = 61 * gib },
+		"clients":  func(f *queue) { f.hosts[0].Devices[0].MPSContexts, f.hosts[0].Devices[0].MaxContexts = 3, 3 },
+		"the host": func(f *queue) { f.hosts[0].Devices[0].MaxAttempts = 3 },
+		"its sweep": func(f *queue) {
+			f.use = map[string]berth.SweepUse{waiting[0].SweepID: {MaxParallel: 3, State: berth.SweepRunning}}
+		},
+		"nothing else": func(*queue) {},
+	} {
+		p, f := setup(t, waiting...)
+		f.hosts = []berth.Host{gpuHost()}
+		f.paces = []berth.MixPace{{Mix: mix, Place: "NVIDIA H200, 1 of 1, 4 cores", Pace: berth.Pace{
+			ShapeKey: "s1", Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 3}, Samples: 30, Mean: 10,
+		}}}
+		limit(f)
+		require.NoError(t, p.Round(t.Context()))
+
+		want := 2 // fewer are tried instead
+		if name == "nothing else" {
+			want = 4
+		}
+
+		require.Equal(t, berth.Company{Mode: berth.SharingMPS, AtOnce: want}, f.advice["GPU-1"].Company, name)
+	}
+}
+
 // What was measured decides how many share a GPU: more than their cores would let
 // there be, and no more than that.
 func TestRound_TakesAsManyAsDoMost(t *testing.T) {
