@@ -37,7 +37,8 @@ type Pace struct {
 	Company
 
 	ShapeKey string  `json:"shape_key"`
-	Samples  int     `json:"samples"`  // attempts
+	Samples  int     `json:"samples"`  // attempts that ended well
+	Failed   int     `json:"failed"`   // and others, but for those that were stopped or that their machine failed
 	Mean     float64 `json:"mean"`     // seconds; of the last PaceMemory attempts, about
 	Variance float64 `json:"variance"` // of one attempt, in seconds squared
 }
@@ -47,6 +48,10 @@ type Pace struct {
 // are the short ones, so they must not count for ever; nor do programs and data stay as
 // they were. Equal attempts scatter by 2 to 5 %, so that the mean does by 1 %.
 const PaceMemory = 16
+
+// PaceKept is how long a pace counts without a new attempt: other work on the machine,
+// drivers and data change.
+const PaceKept = 14 * 24 * time.Hour
 
 // Advice is how many attempts should share a GPU now, and how, by what was measured of
 // those that ended. The zero value leaves both to the rule of the placer.

@@ -85,7 +85,7 @@ type Queue struct {
 	Sweeps     map[string]SweepUse   // of those that have a request, by id
 	OnDevices  map[string][]Loaded   // what holds a lease, by device
 	Paces      []MixPace             // of the shapes that wait or run
-	Footprints map[string]Footprints // of the shapes that wait, by key
+	Footprints map[string]Footprints // of the shapes that wait or hold a GPU, by key
 }
 
 // PlacementStatus is what became of a request, and all a trial needs to go on.

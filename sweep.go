@@ -90,6 +90,7 @@ type SweepUse struct {
 	Running     int // unreleased leases, without Away
 	Away        int // leases of attempts that their host, which does not answer, still holds, and that their trials are to run again
 	State       SweepState
-	Left        int    // trials that have not asked for a place yet, as far as that is known
-	Template    string // image and command: sweeps that have the same run alike
+	TrialLimit  Duration // limits.max_trial_duration; 0 = not known
+	Left        int      // trials that have not asked for a place yet, as far as that is known
+	Template    string   // image and command: sweeps that have the same run alike
 }

@@ -12,11 +12,12 @@ CREATE TABLE paces (
     mode       text NOT NULL,
     at_once    integer NOT NULL,
     samples    integer NOT NULL,
+    failed     integer NOT NULL,
     mean       double precision NOT NULL,
     variance   double precision NOT NULL,
     updated_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (shape_key, mix, place, mode, at_once),
-    CONSTRAINT paces_measured CHECK (samples > 0 AND mean > 0 AND variance >= 0 AND at_once > 0),
+    CONSTRAINT paces_measured CHECK (samples >= 0 AND failed >= 0 AND mean >= 0 AND variance >= 0 AND at_once > 0),
     CONSTRAINT paces_mode CHECK (mode IN ('time_slicing', 'mps'))
 );
 

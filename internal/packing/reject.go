@@ -249,7 +249,7 @@ func (s *site) rejectDevice(d *berth.Demand, at *spot, broken rule, r *berth.Rej
 		r.Dimension, r.Needed, r.Free = berth.DimensionFreeMemory, d.DeviceBytes, dev.FreeBytes-dev.ReservedBytes
 	case breaksAdvice:
 		r.Dimension, r.Needed = berth.DimensionAttempts, 1
-		r.Reason = fmt.Sprintf("host %s, GPU %s: %d attempts share it, and more would do no more: %s", s.Name, dev.ID, dev.Attempts, dev.Advice.Why)
+		r.Reason = fmt.Sprintf("host %s, GPU %s: %d attempts share it, as many as it is to have now: %s", s.Name, dev.ID, dev.Attempts, dev.Advice.Why)
 	case breaksAdvisedMode:
 		r.Dimension, r.Reason = berth.DimensionState, fmt.Sprintf("host %s, GPU %s: %d attempt(s) share it by %s, and it is to be shared by %s once they have ended: %s",
 			s.Name, dev.ID, dev.Attempts, modeText(dev.Mode), modeText(dev.Advice.Mode), dev.Advice.Why)

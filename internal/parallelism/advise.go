@@ -40,6 +40,9 @@ const (
 	// get on well together they are small, and small ones gain by MPS.
 	fewAtOnce = 8
 
+	// spareTime of its limit is what an attempt may take in a company that is to be tried.
+	spareTime = 0.8
+
 	// leastSamples is how many attempts say something of a company; half of it for a
 	// large one.
 	leastSamples = 3
@@ -52,6 +55,7 @@ type Question struct {
 	Waiting map[string]int      // attempts that wait, by the shape of their paces
 	Left    int                 // trials of the same sweeps that will ask for a place later
 	Now     berth.SharingMode   // of the attempts there; empty = none are
+	Limits  map[string]float64  // seconds that an attempt may take, by the shape of its paces; missing = no limit
 	Most    int                 // attempts that the GPU takes at once, whatever is advised; 0 = not known
 	Heavy   bool                // one of the shapes may fill the GPU, so that the first mode may be wrong
 }
@@ -175,10 +179,28 @@ func bestIn(levels []level, mode berth.SharingMode) (best level, found bool) {
 	return best, found
 }
 
-// canBe reports whether a company can come to be. One that cannot would be tried for
-// ever, and nothing else would.
-func (q Question) canBe(atOnce int) bool {
-	return q.Most <= 0 || atOnce <= berth.CompanySize(float64(q.Most))
+// canBe reports whether a company may be tried: it can come to be, as one that cannot
+// would be tried for ever; attempts in it did not fail more often than they ended well;
+// and if it gains nothing, none of them runs into its time limit.
+func (q Question) canBe(c berth.Company, from berth.Company) bool {
+	if q.Most > 0 && c.AtOnce > berth.CompanySize(float64(q.Most)) {
+		return false
+	}
+
+	failed, ended := 0, 0
+
+	for _, p := range q.Paces {
+		if p.Company == c {
+			failed, ended = failed+p.Failed, ended+p.Samples
+		}
+
+		limit, limited := q.Limits[p.ShapeKey]
+		if limited && p.Company == from && p.Samples > 0 && p.Mean*float64(c.AtOnce) > spareTime*limit {
+			return false
+		}
+	}
+
+	return failed < leastSamples || failed <= ended
 }
 
 // climb is a company near the best that is worth trying.
@@ -196,14 +218,16 @@ func climb(levels []level, chosen level, q Question) (berth.Company, bool) {
 	top, least := same[len(same)-1], same[0]
 	gains := len(same) == 1 || top.value >= same[len(same)-2].value+math.Log1p(gainful)
 
-	if more := next(top.AtOnce, 1); gains && more > 0 && q.canBe(more) && waiting >= climbAhead*more {
-		return berth.Company{Mode: chosen.Mode, AtOnce: more}, true
+	of := func(atOnce int) berth.Company { return berth.Company{Mode: chosen.Mode, AtOnce: atOnce} }
+
+	if more := next(top.AtOnce, 1); gains && more > 0 && q.canBe(of(more), top.Company) && waiting >= climbAhead*more {
+		return of(more), true
 	}
 
 	if chosen.samples >= settled {
 		for more := next(chosen.AtOnce, 1); more > 0 && more <= max(top.AtOnce, next(chosen.AtOnce, 1)); more = next(more, 1) {
-			if q.canBe(more) && waiting >= climbAhead*more && sampled(same, more) < max(settled/2, surely*float64(more)) {
-				return berth.Company{Mode: chosen.Mode, AtOnce: more}, true
+			if q.canBe(of(more), chosen.Company) && waiting >= climbAhead*more && sampled(same, more) < max(settled/2, surely*float64(more)) {
+				return of(more), true
 			}
 		}
 	}
@@ -245,8 +269,9 @@ func otherMode(levels []level, chosen level, q Question) (berth.Company, bool) {
 	}
 
 	for _, mode := range q.Modes {
-		if _, tried := bestIn(levels, mode); !tried {
-			return berth.Company{Mode: mode, AtOnce: chosen.AtOnce}, true
+		other := berth.Company{Mode: mode, AtOnce: chosen.AtOnce}
+		if _, tried := bestIn(levels, mode); !tried && q.canBe(other, chosen.Company) {
+			return other, true
 		}
 	}
 

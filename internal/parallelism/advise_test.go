@@ -155,6 +155,46 @@ func within(r *rand.Rand, least, most float64) float64 {
 	return least * math.Pow(most/least, r.Float64())
 }
 
+// What failed where more were at once, or would run into its time limit there, is not
+// tried again with as many: no sweep loses trials so that others end faster.
+func TestAdvise_NeverWhereAttemptsFail(t *testing.T) {
+	t.Parallel()
+
+	const mps, slices = berth.SharingMPS, berth.SharingTimeSlicing
+
+	failed := func(mode berth.SharingMode, atOnce, n int) berth.Pace {
+		return berth.Pace{ShapeKey: "a", Company: berth.Company{Mode: mode, AtOnce: atOnce}, Failed: n}
+	}
+
+	for name, c := range map[string]struct {
+		paces []berth.Pace
+		limit float64
+		want  berth.Company
+	}{
+		"nothing failed":            {[]berth.Pace{pace("a", mps, 2, 9, 5)}, 0, berth.Company{Mode: mps, AtOnce: 3}},
+		"three failed beside three": {[]berth.Pace{pace("a", mps, 2, 9, 5), failed(mps, 3, 3)}, 0, berth.Company{Mode: mps, AtOnce: 1}},
+		"two did, by chance":        {[]berth.Pace{pace("a", mps, 2, 9, 5), failed(mps, 3, 2)}, 0, berth.Company{Mode: mps, AtOnce: 3}},
+		"time for three":            {[]berth.Pace{pace("a", mps, 2, 9, 5)}, 19, berth.Company{Mode: mps, AtOnce: 3}},
+		"too little time for three": {[]berth.Pace{pace("a", mps, 2, 9, 5)}, 18, berth.Company{Mode: mps, AtOnce: 1}},
+		"they fail by time slices": {
+			[]berth.Pace{pace("a", mps, 1, 50, 6), pace("a", mps, 2, 50, 5), pace("a", mps, 3, 50, 5.2), failed(slices, 2, 3)}, 0,
+			berth.Company{Mode: mps, AtOnce: 2},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			q := parallelism.Question{Paces: c.paces, Modes: []berth.SharingMode{mps, slices}, Heavy: true, Left: 100}
+			if c.limit > 0 {
+				q.Limits = map[string]float64{"a": c.limit}
+			}
+
+			got := parallelism.Advise(q)
+			require.Equal(t, c.want, got.Company, got.Why)
+		})
+	}
+}
+
 // That few were at once does not keep more from coming later: a short sweep says nothing
 // against a long one. That more did no more does.
 func TestAdvise_Capped(t *testing.T) {

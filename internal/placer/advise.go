@@ -24,6 +24,7 @@ const exactShapes = 3
 type adviser struct {
 	queue    berth.Queue
 	requests []packing.Request
+	drains   *drains
 	mixes    map[string]mix // by device
 }
 
@@ -39,6 +40,11 @@ type mix struct {
 func (a *adviser) advise() map[string]berth.Advice {
 	changed := make(map[string]berth.Advice)
 	a.mixes = make(map[string]mix)
+	gpus, emptying := 0, 0
+
+	for _, h := range a.queue.Hosts {
+		gpus += len(h.Devices)
+	}
 
 	for h := range a.queue.Hosts {
 		host := &a.queue.Hosts[h]
@@ -47,7 +53,16 @@ func (a *adviser) advise() map[string]berth.Advice {
 		for d := range host.Devices {
 			dev := &host.Devices[d]
 
-			advice := a.of(host, dev)
+			stays := a.drains.rests(packing.Place{HostID: host.ID, DeviceID: dev.ID}) || emptying >= max(gpus/drainPart, 1)
+			advice := a.of(host, dev, stays)
+
+			if after := *dev; advice != (berth.Advice{}) {
+				after.Advice = advice
+				if draining(after) {
+					emptying++
+				}
+			}
+
 			if advice != dev.Advice {
 				changed[dev.ID] = advice
 				dev.Advice = advice
@@ -58,9 +73,9 @@ func (a *adviser) advise() map[string]berth.Advice {
 	return changed
 }
 
-// of is the advice for one GPU.
-func (a *adviser) of(host *berth.Host, dev *berth.Device) berth.Advice {
-	modes := slices.DeleteFunc(dev.Modes(), func(m berth.SharingMode) bool { return dev.ProblemBy(m) != "" || m == berth.SharingExclusive })
+// of is the advice for one GPU; stays = in the mode that it is in, if attempts are there.
+func (a *adviser) of(host *berth.Host, dev *berth.Device, stays bool) berth.Advice {
+	modes := a.modes(dev, stays)
 	if len(modes) == 0 {
 		return berth.Advice{}
 	}
@@ -95,13 +110,68 @@ func (a *adviser) of(host *berth.Host, dev *berth.Device) berth.Advice {
 		q.Left += a.queue.Sweeps[sweep].Left / others
 	}
 
-	q.Most = a.most(dev, sweeps)
+	q.Most, q.Limits = a.most(dev, sweeps), a.limits(m, dev)
 
 	if dev.Attempts > 0 {
 		q.Now = dev.Mode
 	}
 
 	return parallelism.Advise(q)
+}
+
+// modes are those that a GPU can be advised: all that waits can be there in them, beside
+// others. What insists on one mode, or would have the GPU alone in the other, is never
+// made to wait for that.
+func (a *adviser) modes(dev *berth.Device, stays bool) []berth.SharingMode {
+	first := dev.Modes()[0]
+
+	return slices.DeleteFunc(dev.Modes(), func(m berth.SharingMode) bool {
+		if dev.ProblemBy(m) != "" || m == berth.SharingExclusive || stays && dev.Attempts > 0 && m != dev.Mode {
+			return true
+		}
+
+		for i := range a.requests {
+			d, can := a.requests[i].Demands[dev.ClassBy(m)]
+			if a.counts(&a.requests[i], dev) && (!can || d.ExclusiveDevice && m != first) {
+				return true
+			}
+		}
+
+		return false
+	})
+}
+
+// counts reports whether a request is one that may be on a GPU: not one of a sweep that
+// takes no trials now.
+func (a *adviser) counts(r *packing.Request, dev *berth.Device) bool {
+	if state := a.queue.Sweeps[r.SweepID].State; state != berth.SweepRunning && state != berth.SweepPending {
+		return false
+	}
+
+	return slices.ContainsFunc(dev.Modes(), func(m berth.SharingMode) bool {
+		_, can := r.Demands[dev.ClassBy(m)]
+
+		return can
+	})
+}
+
+// limits are the seconds that attempts may take, by the shape of their paces.
+func (a *adviser) limits(m mix, dev *berth.Device) map[string]float64 {
+	limits := make(map[string]float64)
+
+	for i := range a.requests {
+		r := &a.requests[i]
+		sweep := a.queue.Sweeps[r.SweepID]
+
+		if limit := time.Duration(sweep.TrialLimit).Seconds(); limit > 0 && a.counts(r, dev) {
+			own := m.own(berth.Loaded{ShapeKey: r.ShapeKey, Template: sweep.Template})
+			if least, known := limits[own]; !known || limit < least {
+				limits[own] = limit
+			}
+		}
+	}
+
+	return limits
 }
 
 // lastMix is the mix that a shape was in last, on a place: what an attempt that comes
@@ -136,15 +206,9 @@ func (a *adviser) waitingFor(dev *berth.Device) (waiting []berth.Loaded, sweeps 
 	sweeps = make(map[string]bool)
 
 	for i := range a.requests {
-		r := &a.requests[i]
-
-		for _, mode := range dev.Modes() {
-			if _, can := r.Demands[dev.ClassBy(mode)]; can {
-				waiting = append(waiting, berth.Loaded{ShapeKey: r.ShapeKey, Template: a.queue.Sweeps[r.SweepID].Template})
-				sweeps[r.SweepID] = true
-
-				break
-			}
+		if r := &a.requests[i]; a.counts(r, dev) {
+			waiting = append(waiting, berth.Loaded{ShapeKey: r.ShapeKey, Template: a.queue.Sweeps[r.SweepID].Template})
+			sweeps[r.SweepID] = true
 		}
 	}
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/packing"
 )
 
 // onGPU is a trial of a shape that needs a GiB of a GPU.
@@ -105,7 +106,7 @@ func TestRound_TakesAsManyAsDoMost(t *testing.T) {
 		Why: "12 by MPS; measured: 12 by MPS 100 % (30 attempts), 6 by MPS 60 % (30 attempts), 8 by MPS 75 % (30 attempts), " +
 			"16 by MPS 102 % (30 attempts)",
 	}, f.advice["GPU-1"])
-	require.Equal(t, "host host, GPU GPU-1: 12 attempts share it, and more would do no more: "+f.advice["GPU-1"].Why, f.reasons[0]["o"][0].Reason)
+	require.Equal(t, "host host, GPU GPU-1: 12 attempts share it, as many as it is to have now: "+f.advice["GPU-1"].Why, f.reasons[0]["o"][0].Reason)
 	require.EqualValues(t, 4000/12, f.placed[0]["a"].Demand.CPUMilli)
 
 	// Another kind of machine says nothing of this one.
@@ -175,6 +176,64 @@ func TestRound_TheFirstOfAPairChoosesTheMode(t *testing.T) {
 			require.Equal(t, mixOf([]berth.Loaded{{ShapeKey: "full"}}).key, f.placed[0]["a"].Mix.Key)
 		})
 	}
+}
+
+// What insists on one mode makes no GPU change to another, and a paused sweep is no
+// company and no queue.
+func TestRound_AdvisesWhatAllThatWaitCanHave(t *testing.T) {
+	t.Parallel()
+
+	pace := func(mode berth.SharingMode, seconds float64) berth.MixPace {
+		return berth.MixPace{Mix: mixOf([]berth.Loaded{{ShapeKey: "s1"}}).key, Place: "NVIDIA H200, 1 of 1, 4 cores", Pace: berth.Pace{
+			ShapeKey: "s1", Company: berth.Company{Mode: mode, AtOnce: 2}, Samples: 30, Mean: seconds,
+		}}
+	}
+
+	advised := func(waiting ...berth.WaitingRequest) berth.Advice {
+		p, f := setup(t, waiting...)
+		f.hosts = []berth.Host{gpuHost()}
+		f.paces = []berth.MixPace{pace(berth.SharingMPS, 10), pace(berth.SharingTimeSlicing, 5)}
+		f.use["paused"] = berth.SweepUse{State: berth.SweepPaused, Left: 1000}
+		require.NoError(t, p.Round(t.Context()))
+
+		return f.advice["GPU-1"]
+	}
+
+	one, two, insists, paused := onGPU("a", "s1"), onGPU("b", "s1"), onGPU("c", "s1"), onGPU("d", "other")
+	insists.Resources.GPUSharing = string(berth.SharingMPS)
+	paused.SweepID = "paused"
+
+	require.Equal(t, berth.SharingTimeSlicing, advised(one, two).Mode)
+	require.Equal(t, berth.SharingMPS, advised(one, two, insists).Mode)
+	require.Equal(t, berth.SharingTimeSlicing, advised(one, two, paused).Mode)
+	require.False(t, advised(one, two, paused).Trying)
+}
+
+// A GPU runs empty for another mode for ten minutes at most; then it stays as it is for
+// five times as long.
+func TestDrains(t *testing.T) {
+	t.Parallel()
+
+	var d drains
+
+	host := gpuHost()
+	dev := &host.Devices[0]
+	dev.Attempts, dev.Mode, dev.Advice = 1, berth.SharingMPS, berth.Advice{Company: berth.Company{Mode: berth.SharingTimeSlicing, AtOnce: 2}}
+	place, at, rested := packing.Place{HostID: "h", DeviceID: "GPU-1"}, time.Unix(0, 0), 0
+
+	for second := range 3600 {
+		d.begin([]berth.Host{host}, at.Add(time.Duration(second)*time.Second))
+
+		if d.rests(place) {
+			rested++
+			require.GreaterOrEqual(t, second, 590)
+		}
+	}
+
+	require.InDelta(t, 3000, rested, 10)
+
+	d.begin([]berth.Host{host}, at.Add(3601*time.Second))
+	require.False(t, d.rests(place), "a new turn")
 }
 
 // Of many shapes the templates stand for them: each alone would be seen too rarely.

@@ -62,6 +62,7 @@ type Placer struct {
 	kept      map[string]kept  // by attempt
 	clocks    map[string]clock // by attempt
 	sliced    sliced
+	drains    drains
 }
 
 // kept is what a round must know of the one before: the host or GPU that is kept
@@ -106,7 +107,9 @@ func (p *Placer) Round(ctx context.Context) error {
 	}
 
 	requests := p.requests(queue)
-	advice := adviser{queue: queue, requests: requests}
+	p.drains.begin(queue.Hosts, time.Now())
+
+	advice := adviser{queue: queue, requests: requests, drains: &p.drains}
 	told := p.tellAdvice(ctx, advice.advise())
 
 	p.sliced.tick(queue.Hosts, time.Now())

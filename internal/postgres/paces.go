@@ -32,6 +32,11 @@ func (s *Store) addPaces(ctx context.Context, db dbsqlc.DBTX, queue *berth.Queue
 	for _, row := range ahead {
 		use := queue.Sweeps[row.ID]
 		use.Left, use.Template = int(row.TrialsLeft), row.Template
+
+		if err := decode(row.TrialLimit, &use.TrialLimit, "limits.max_trial_duration of sweep "+row.ID); err != nil {
+			return err
+		}
+
 		queue.Sweeps[row.ID] = use
 		keys[row.Template] = true
 	}
@@ -54,7 +59,7 @@ func (s *Store) addPaces(ctx context.Context, db dbsqlc.DBTX, queue *berth.Queue
 }
 
 func (s *Store) paces(ctx context.Context, db dbsqlc.DBTX, keys []string) ([]berth.MixPace, error) {
-	rows, err := s.q.ListPaces(ctx, db, keys)
+	rows, err := s.q.ListPaces(ctx, db, keys, berth.PaceKept)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +68,7 @@ func (s *Store) paces(ctx context.Context, db dbsqlc.DBTX, keys []string) ([]ber
 	for i, row := range rows {
 		paces[i] = berth.MixPace{Mix: row.Mix, Place: row.Place, At: row.UpdatedAt, Pace: berth.Pace{
 			ShapeKey: row.ShapeKey, Company: berth.Company{Mode: berth.SharingMode(row.Mode), AtOnce: int(row.AtOnce)},
-			Samples: int(row.Samples), Mean: row.Mean, Variance: row.Variance,
+			Samples: int(row.Samples), Failed: int(row.Failed), Mean: row.Mean, Variance: row.Variance,
 		}}
 	}
 
@@ -81,12 +86,17 @@ func (s *Store) addPace(ctx context.Context, tx pgx.Tx, attemptID string) error 
 		return err
 	}
 
+	samples, failed := int32(1), int32(0)
+	if row.Failed {
+		samples, failed = 0, 1
+	}
+
 	host := berth.Host{CPUMilli: row.CpuMilli, Devices: make([]berth.Device, max(row.Devices, 1))}
 	company := max(row.CompanySeconds/row.Seconds, 1)
 
 	return s.q.AddPace(ctx, tx, &dbsqlc.AddPaceParams{
 		Place: host.GPUPlace(berth.Device{Model: row.Model, Profile: row.Profile}), Mix: row.Mix, ShapeKey: row.MixOwn,
-		Mode: string(berth.DeviceClass(row.DeviceClass).Mode()), AtOnce: int32Of(berth.CompanySize(company)), Seconds: row.Seconds / company, Memory: berth.PaceMemory,
+		Mode: string(berth.DeviceClass(row.DeviceClass).Mode()), AtOnce: int32Of(berth.CompanySize(company)), Seconds: row.Seconds / company, Memory: berth.PaceMemory, Samples: samples, Failed: failed,
 	})
 }
 

@@ -192,14 +192,24 @@ func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err er
 
 		queue.Waiting, queue.Sweeps = toQueue(rows, running)
 
+		if err := s.addPaces(ctx, tx, &queue); err != nil {
+			return err
+		}
+
 		keys := make(map[string]bool)
 		for _, r := range queue.Waiting {
 			keys[r.ShapeKey] = true
 		}
 
+		for _, there := range queue.OnDevices {
+			for _, l := range there {
+				keys[l.ShapeKey] = true
+			}
+		}
+
 		queue.Footprints, err = s.footprintsOf(ctx, tx, slices.Collect(maps.Keys(keys)))
 
-		return errors.Join(err, s.addPaces(ctx, tx, &queue))
+		return err
 	})
 
 	return queue, err

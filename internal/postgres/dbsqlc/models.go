@@ -301,6 +301,7 @@ type Pace struct {
 	Mode      string
 	AtOnce    int32
 	Samples   int32
+	Failed    int32
 	Mean      float64
 	Variance  float64
 	UpdatedAt time.Time

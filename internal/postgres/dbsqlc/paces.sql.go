@@ -7,15 +7,19 @@ package dbsqlc
 
 import (
 	"context"
+
+	"time"
 )
 
 const addPace = `-- name: AddPace :exec
-INSERT INTO paces AS p (place, mix, shape_key, mode, at_once, samples, mean, variance)
-VALUES ($1, $2, $3, $4, $5, 1, $6::double precision, 0)
+INSERT INTO paces AS p (place, mix, shape_key, mode, at_once, samples, failed, mean, variance)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8::double precision, 0)
 ON CONFLICT (shape_key, mix, place, mode, at_once) DO UPDATE SET
-    samples = p.samples + 1,
-    mean = p.mean + (excluded.mean - p.mean) / least(p.samples + 1, $7::integer),
-    variance = p.variance + ((excluded.mean - p.mean) ^ 2 * (1 - 1.0 / least(p.samples + 1, $7::integer)) - p.variance) / least(p.samples + 1, $7::integer),
+    samples = p.samples + excluded.samples,
+    failed = p.failed + excluded.failed,
+    mean = p.mean + excluded.samples * (excluded.mean - p.mean) / least(p.samples + 1, $9::integer),
+    variance = p.variance + excluded.samples
+        * ((excluded.mean - p.mean) ^ 2 * (1 - 1.0 / least(p.samples + 1, $9::integer)) - p.variance) / least(p.samples + 1, $9::integer),
     updated_at = now()
 `
 
@@ -25,11 +29,13 @@ type AddPaceParams struct {
 	ShapeKey string
 	Mode     string
 	AtOnce   int32
+	Samples  int32
+	Failed   int32
 	Seconds  float64
 	Memory   int32
 }
 
-// A new attempt counts for at least one part in @memory.
+// A new attempt counts for at least one part in so many. Of one that failed nothing but that is kept: it has no samples.
 func (q *Queries) AddPace(ctx context.Context, db DBTX, arg *AddPaceParams) error {
 	_, err := db.Exec(ctx, addPace,
 		arg.Place,
@@ -37,6 +43,8 @@ func (q *Queries) AddPace(ctx context.Context, db DBTX, arg *AddPaceParams) erro
 		arg.ShapeKey,
 		arg.Mode,
 		arg.AtOnce,
+		arg.Samples,
+		arg.Failed,
 		arg.Seconds,
 		arg.Memory,
 	)
@@ -44,7 +52,7 @@ func (q *Queries) AddPace(ctx context.Context, db DBTX, arg *AddPaceParams) erro
 }
 
 const companyOf = `-- name: CompanyOf :one
-SELECT d.model, d.profile, h.cpu_milli, (SELECT count(*) FROM devices x WHERE x.host_id = h.id AND x.lost_at IS NULL)::integer AS devices,
+SELECT (a.failure_kind <> 'ok')::boolean AS failed, d.model, d.profile, h.cpu_milli, (SELECT count(*) FROM devices x WHERE x.host_id = h.id AND x.lost_at IS NULL)::integer AS devices,
     a.device_class, a.mix_own, extract(epoch FROM a.finished_at - a.started_at)::double precision AS seconds, beside.seconds::double precision AS company_seconds,
     beside.mix::text AS mix
 FROM attempts a JOIN devices d ON d.id = a.device_id JOIN hosts h ON h.id = a.host_id,
@@ -54,10 +62,12 @@ FROM attempts a JOIN devices d ON d.id = a.device_id JOIN hosts h ON h.id = a.ho
         FROM attempts o
         WHERE o.device_id = a.device_id AND (o.finished_at > a.started_at OR o.finished_at IS NULL AND o.state IN ('placed', 'running'))
             AND o.started_at < a.finished_at) beside
-WHERE a.id = $1 AND a.number = 1 AND a.failure_kind = 'ok' AND a.mix_own <> '' AND a.started_at < a.finished_at AND a.unseen_ns = 0
+WHERE a.id = $1 AND a.number = 1 AND a.failure_kind NOT IN ('canceled', 'pruned', 'preempted', 'infra', 'device_busy')
+    AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short) AND a.mix_own <> '' AND a.started_at < a.finished_at AND a.unseen_ns = 0
 `
 
 type CompanyOfRow struct {
+	Failed         bool
 	Model          string
 	Profile        string
 	CpuMilli       int64
@@ -70,12 +80,13 @@ type CompanyOfRow struct {
 }
 
 // How many attempts an attempt shared its GPU with in the mean over its run, itself included, and the mix of the one that came
-// last: all that ran beside it until then are in that mix. None for what says nothing of a whole run: one that failed, that
-// went on from a checkpoint, or that was placed by a version that knew no mix.
+// last: all that ran beside it until then are in that mix. None for what says nothing of a whole run: one that was stopped,
+// a short probe, one that went on from a checkpoint, or that was placed by a version that knew no mix.
 func (q *Queries) CompanyOf(ctx context.Context, db DBTX, id string) (CompanyOfRow, error) {
 	row := db.QueryRow(ctx, companyOf, id)
 	var i CompanyOfRow
 	err := row.Scan(
+		&i.Failed,
 		&i.Model,
 		&i.Profile,
 		&i.CpuMilli,
@@ -90,13 +101,14 @@ func (q *Queries) CompanyOf(ctx context.Context, db DBTX, id string) (CompanyOfR
 }
 
 const listPaces = `-- name: ListPaces :many
-SELECT place, mix, shape_key, mode, at_once, samples, mean, variance, updated_at
-FROM paces WHERE shape_key = ANY ($1::text[])
+SELECT place, mix, shape_key, mode, at_once, samples, failed, mean, variance, updated_at
+FROM paces WHERE shape_key = ANY ($1::text[]) AND updated_at > now() - $2::interval
 ORDER BY shape_key, mix, place, mode, at_once
 `
 
-func (q *Queries) ListPaces(ctx context.Context, db DBTX, shapeKeys []string) ([]Pace, error) {
-	rows, err := db.Query(ctx, listPaces, shapeKeys)
+// What was measured long ago may have been so for reasons that are gone, such as other work on the machine.
+func (q *Queries) ListPaces(ctx context.Context, db DBTX, shapeKeys []string, kept time.Duration) ([]Pace, error) {
+	rows, err := db.Query(ctx, listPaces, shapeKeys, kept)
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +123,7 @@ func (q *Queries) ListPaces(ctx context.Context, db DBTX, shapeKeys []string) ([
 			&i.Mode,
 			&i.AtOnce,
 			&i.Samples,
+			&i.Failed,
 			&i.Mean,
 			&i.Variance,
 			&i.UpdatedAt,
@@ -160,9 +173,11 @@ func (q *Queries) LoadDevices(ctx context.Context, db DBTX) ([]LoadDevicesRow, e
 }
 
 const storeAdvice = `-- name: StoreAdvice :exec
-UPDATE devices d SET advice = u.advice
-FROM (SELECT unnest($1::text[]) AS id, unnest($2::json[]) AS advice) u
-WHERE d.id = u.id
+WITH locked AS (
+    SELECT d.id, u.advice FROM devices d JOIN (SELECT unnest($1::text[]) AS id, unnest($2::json[]) AS advice) u ON u.id = d.id
+    ORDER BY d.id FOR NO KEY UPDATE OF d
+)
+UPDATE devices d SET advice = l.advice FROM locked l WHERE d.id = l.id
 `
 
 func (q *Queries) StoreAdvice(ctx context.Context, db DBTX, ids []string, advice [][]byte) error {
@@ -172,7 +187,8 @@ func (q *Queries) StoreAdvice(ctx context.Context, db DBTX, ids []string, advice
 
 const sweepsAhead = `-- name: SweepsAhead :many
 SELECT s.id, greatest(s.planned - coalesce((SELECT max(number) FROM trials t WHERE t.sweep_id = s.id), 0), 0)::integer AS trials_left,
-    md5(concat(s.image_digest, s.spec ->> 'command'))::text AS template
+    md5(concat(s.image_digest, s.spec ->> 'command'))::text AS template,
+    coalesce(s.spec #> '{limits,max_trial_duration}', '"0s"')::json AS trial_limit
 FROM sweeps s WHERE s.id = ANY ($1::uuid[])
 `
 
@@ -180,6 +196,7 @@ type SweepsAheadRow struct {
 	ID         string
 	TrialsLeft int32
 	Template   string
+	TrialLimit []byte
 }
 
 // What sweeps have still to ask a place for, as far as that is known, and their templates.
@@ -192,7 +209,12 @@ func (q *Queries) SweepsAhead(ctx context.Context, db DBTX, ids []string) ([]Swe
 	var items []SweepsAheadRow
 	for rows.Next() {
 		var i SweepsAheadRow
-		if err := rows.Scan(&i.ID, &i.TrialsLeft, &i.Template); err != nil {
+		if err := rows.Scan(
+			&i.ID,
+			&i.TrialsLeft,
+			&i.Template,
+			&i.TrialLimit,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -8,19 +8,21 @@ ORDER BY 1, 2;
 -- name: SweepsAhead :many
 -- What sweeps have still to ask a place for, as far as that is known, and their templates.
 SELECT s.id, greatest(s.planned - coalesce((SELECT max(number) FROM trials t WHERE t.sweep_id = s.id), 0), 0)::integer AS trials_left,
-    md5(concat(s.image_digest, s.spec ->> 'command'))::text AS template
+    md5(concat(s.image_digest, s.spec ->> 'command'))::text AS template,
+    coalesce(s.spec #> '{limits,max_trial_duration}', '"0s"')::json AS trial_limit
 FROM sweeps s WHERE s.id = ANY (@ids::uuid[]);
 
 -- name: ListPaces :many
-SELECT place, mix, shape_key, mode, at_once, samples, mean, variance, updated_at
-FROM paces WHERE shape_key = ANY (@shape_keys::text[])
+-- What was measured long ago may have been so for reasons that are gone, such as other work on the machine.
+SELECT place, mix, shape_key, mode, at_once, samples, failed, mean, variance, updated_at
+FROM paces WHERE shape_key = ANY (@shape_keys::text[]) AND updated_at > now() - @kept::interval
 ORDER BY shape_key, mix, place, mode, at_once;
 
 -- name: CompanyOf :one
 -- How many attempts an attempt shared its GPU with in the mean over its run, itself included, and the mix of the one that came
--- last: all that ran beside it until then are in that mix. None for what says nothing of a whole run: one that failed, that
--- went on from a checkpoint, or that was placed by a version that knew no mix.
-SELECT d.model, d.profile, h.cpu_milli, (SELECT count(*) FROM devices x WHERE x.host_id = h.id AND x.lost_at IS NULL)::integer AS devices,
+-- last: all that ran beside it until then are in that mix. None for what says nothing of a whole run: one that was stopped,
+-- a short probe, one that went on from a checkpoint, or that was placed by a version that knew no mix.
+SELECT (a.failure_kind <> 'ok')::boolean AS failed, d.model, d.profile, h.cpu_milli, (SELECT count(*) FROM devices x WHERE x.host_id = h.id AND x.lost_at IS NULL)::integer AS devices,
     a.device_class, a.mix_own, extract(epoch FROM a.finished_at - a.started_at)::double precision AS seconds, beside.seconds::double precision AS company_seconds,
     beside.mix::text AS mix
 FROM attempts a JOIN devices d ON d.id = a.device_id JOIN hosts h ON h.id = a.host_id,
@@ -30,19 +32,24 @@ FROM attempts a JOIN devices d ON d.id = a.device_id JOIN hosts h ON h.id = a.ho
         FROM attempts o
         WHERE o.device_id = a.device_id AND (o.finished_at > a.started_at OR o.finished_at IS NULL AND o.state IN ('placed', 'running'))
             AND o.started_at < a.finished_at) beside
-WHERE a.id = @id AND a.number = 1 AND a.failure_kind = 'ok' AND a.mix_own <> '' AND a.started_at < a.finished_at AND a.unseen_ns = 0;
+WHERE a.id = @id AND a.number = 1 AND a.failure_kind NOT IN ('canceled', 'pruned', 'preempted', 'infra', 'device_busy')
+    AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short) AND a.mix_own <> '' AND a.started_at < a.finished_at AND a.unseen_ns = 0;
 
 -- name: AddPace :exec
--- A new attempt counts for at least one part in @memory.
-INSERT INTO paces AS p (place, mix, shape_key, mode, at_once, samples, mean, variance)
-VALUES (@place, @mix, @shape_key, @mode, @at_once, 1, @seconds::double precision, 0)
+-- A new attempt counts for at least one part in so many. Of one that failed nothing but that is kept: it has no samples.
+INSERT INTO paces AS p (place, mix, shape_key, mode, at_once, samples, failed, mean, variance)
+VALUES (@place, @mix, @shape_key, @mode, @at_once, @samples, @failed, @seconds::double precision, 0)
 ON CONFLICT (shape_key, mix, place, mode, at_once) DO UPDATE SET
-    samples = p.samples + 1,
-    mean = p.mean + (excluded.mean - p.mean) / least(p.samples + 1, @memory::integer),
-    variance = p.variance + ((excluded.mean - p.mean) ^ 2 * (1 - 1.0 / least(p.samples + 1, @memory::integer)) - p.variance) / least(p.samples + 1, @memory::integer),
+    samples = p.samples + excluded.samples,
+    failed = p.failed + excluded.failed,
+    mean = p.mean + excluded.samples * (excluded.mean - p.mean) / least(p.samples + 1, @memory::integer),
+    variance = p.variance + excluded.samples
+        * ((excluded.mean - p.mean) ^ 2 * (1 - 1.0 / least(p.samples + 1, @memory::integer)) - p.variance) / least(p.samples + 1, @memory::integer),
     updated_at = now();
 
 -- name: StoreAdvice :exec
-UPDATE devices d SET advice = u.advice
-FROM (SELECT unnest(@ids::text[]) AS id, unnest(@advice::json[]) AS advice) u
-WHERE d.id = u.id;
+WITH locked AS (
+    SELECT d.id, u.advice FROM devices d JOIN (SELECT unnest(@ids::text[]) AS id, unnest(@advice::json[]) AS advice) u ON u.id = d.id
+    ORDER BY d.id FOR NO KEY UPDATE OF d
+)
+UPDATE devices d SET advice = l.advice FROM locked l WHERE d.id = l.id;
