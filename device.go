@@ -44,6 +44,10 @@ type Device struct {
 	Advice           Advice      `json:"advice,omitzero"`       // how many attempts should share it, and how
 	MPSProblem       string      `json:"mps_problem,omitempty"` // why it takes no clients of MPS, though it has a daemon; empty = it takes them
 
+	// A person lets it take no new attempts until another word; what runs there goes on.
+	CordonedAt   *time.Time `json:"cordoned_at,omitempty"`   // nil = it is not cordoned
+	CordonReason string     `json:"cordon_reason,omitempty"` // in the person's words; may be empty
+
 	// SlicedFor is for how long its attempts have shared it by time slices although it
 	// takes clients of MPS, while others waited. The placer counts it. 0 = it is not so.
 	SlicedFor time.Duration `json:"-"`
@@ -113,14 +117,29 @@ func (d Device) Modes() []SharingMode {
 	}
 }
 
-// ProblemBy is why the device takes no attempts that share it in a mode; empty = it
-// takes them.
-func (d Device) ProblemBy(mode SharingMode) string {
-	if d.Problem == "" && mode == SharingMPS {
-		return d.MPSProblem
+// Refusal is why the device takes no new attempts, however they share it: its problem,
+// or that a person has cordoned it. Empty = it takes them.
+func (d Device) Refusal() string {
+	if d.Problem != "" || d.CordonedAt == nil {
+		return d.Problem
 	}
 
-	return d.Problem
+	why := "cordoned by a person"
+	if d.CordonReason != "" {
+		why += " (" + d.CordonReason + ")"
+	}
+
+	return why + "; `berth device ready " + d.ID + "` lets it take trials again"
+}
+
+// ProblemBy is why the device takes no new attempts that share it in a mode; empty =
+// it takes them.
+func (d Device) ProblemBy(mode SharingMode) string {
+	if why := d.Refusal(); why != "" || mode != SharingMPS {
+		return why
+	}
+
+	return d.MPSProblem
 }
 
 // ContextsBy is how many processes the device takes at once in a mode.

@@ -8,29 +8,30 @@ import (
 
 // Health is what the ledger says of Berth's parts at one moment.
 type Health struct {
-	OutboxWaiting int           // messages that Temporal was not told yet
-	OutboxOldest  time.Duration // how long the oldest waits
-	OutboxReason  string        // why one of them was not delivered at its last try; empty when none has failed
-	NoPlacer      bool          // no process holds the placer's lock: nothing new starts
-	PlacerReason  string        // why the asked process cannot hold it; empty when it does not try
-	Hosts         int           // all that ever were
-	Answering     int           // of them, those heard of within HostLostAfter
-	SilentHosts   []string      // names of the others that hold leases; one that was retired holds none
-	Simulated     []string      // names of hosts that answer and have simulated GPUs
-	Unready       []string      // hosts that answer and take no attempts, such as "a: Docker does not answer"
-	SickDevices   []string      // GPUs of hosts that answer that take no trials, such as "a, GPU-1: XID 79: …"
-	Sliced        []string      // the same of GPUs that take no clients of MPS, though they should
-	FullDisks     []string      // names of hosts that answer and whose disk is nearly full
-	Outputs       []string      // files that hosts should remove and do not, such as "a: …"
-	Retention     string        // what a server cannot delete although it is over its limit, and why; empty = nothing
-	Disks         []Disk        // of the hosts that answer
-	Database      Storage       // what the database takes
-	DatabaseDisk  Disk          // where it is on this machine; zero = elsewhere, or not known
-	SuspectLeases int           // not renewed in time; they keep what they hold (rule R3)
-	Cordoned      []string      // hosts that fail to start containers: name and last failure of each
-	Stuck         []StuckTrial  // trials whose request for a place is set aside, longest first; the first few
-	StuckTrials   int           // all of them
-	Alarm         string        // what only a person can decide, see Installation; empty = nothing
+	OutboxWaiting   int           // messages that Temporal was not told yet
+	OutboxOldest    time.Duration // how long the oldest waits
+	OutboxReason    string        // why one of them was not delivered at its last try; empty when none has failed
+	NoPlacer        bool          // no process holds the placer's lock: nothing new starts
+	PlacerReason    string        // why the asked process cannot hold it; empty when it does not try
+	Hosts           int           // all that ever were
+	Answering       int           // of them, those heard of within HostLostAfter
+	SilentHosts     []string      // names of the others that hold leases; one that was retired holds none
+	Simulated       []string      // names of hosts that answer and have simulated GPUs
+	Unready         []string      // hosts that answer and take no attempts, such as "a: Docker does not answer"
+	SickDevices     []string      // GPUs of hosts that answer that take no trials, such as "a, GPU-1: XID 79: …"
+	Sliced          []string      // the same of GPUs that take no clients of MPS, though they should
+	CordonedDevices []string      // the same of GPUs that a person has cordoned
+	FullDisks       []string      // names of hosts that answer and whose disk is nearly full
+	Outputs         []string      // files that hosts should remove and do not, such as "a: …"
+	Retention       string        // what a server cannot delete although it is over its limit, and why; empty = nothing
+	Disks           []Disk        // of the hosts that answer
+	Database        Storage       // what the database takes
+	DatabaseDisk    Disk          // where it is on this machine; zero = elsewhere, or not known
+	SuspectLeases   int           // not renewed in time; they keep what they hold (rule R3)
+	Cordoned        []string      // hosts that fail to start containers: name and last failure of each
+	Stuck           []StuckTrial  // trials whose request for a place is set aside, longest first; the first few
+	StuckTrials     int           // all of them
+	Alarm           string        // what only a person can decide, see Installation; empty = nothing
 }
 
 // DatabaseDisk is what the disk of the database is called.
@@ -225,9 +226,19 @@ func (h Health) storage() Finding {
 	return f
 }
 
-// devices is the finding about GPUs. Time slices are slower than MPS, and nothing fails
-// of them.
+// devices is the finding about GPUs. That a person has cordoned one is no fault.
 func (h Health) devices() Finding {
+	f := h.faultyDevices()
+	if len(h.CordonedDevices) > 0 {
+		f.What += "; taking no new trials: " + strings.Join(h.CordonedDevices, "; ")
+	}
+
+	return f
+}
+
+// faultyDevices is the finding about GPUs that are out of order. Time slices are slower
+// than MPS, and nothing fails of them.
+func (h Health) faultyDevices() Finding {
 	const part = "devices"
 
 	sliced := "shared by time slices, as their MPS does not run: " + strings.Join(h.Sliced, "; ")

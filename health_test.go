@@ -51,6 +51,16 @@ func TestHealth_WarnsOfTimeSlices(t *testing.T) {
 	require.Contains(t, f.Next, "berth doctor")
 }
 
+// What a person has cordoned is told, and is no failure.
+func TestHealth_CordonedGPU(t *testing.T) {
+	t.Parallel()
+
+	findings := berth.Health{CordonedDevices: []string{"gpu-1, GPU-8: cordoned by a person"}}.Findings()
+	f := findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "devices" })]
+	require.True(t, f.OK && !f.Warn)
+	require.Equal(t, "no GPU reports a problem; taking no new trials: gpu-1, GPU-8: cordoned by a person", f.What)
+}
+
 // A full disk of the database is a failure: PostgreSQL cannot write.
 func TestHealth_SaysThatTheDatabasesDiskIsFull(t *testing.T) {
 	t.Parallel()

@@ -189,7 +189,7 @@ func capacity(hosts []berth.Host) int {
 		contexts := 0
 
 		for _, dev := range h.Devices {
-			if dev.Problem == "" {
+			if dev.Refusal() == "" {
 				contexts += dev.MaxContexts
 			}
 		}

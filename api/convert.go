@@ -145,15 +145,20 @@ func toHost(h berth.Host) openapi.Host {
 	}
 
 	for _, d := range h.Devices {
-		out.Devices = append(out.Devices, openapi.Device{
-			ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Class: string(d.Class()), Mode: openapi.DeviceMode(d.Mode),
-			MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
-			MaxContexts: d.MaxContexts, MPSContexts: d.MPSContexts, ContextsReserved: d.ContextsReserved, ActivityReserved: d.ActivityReserved, MaxAttempts: d.MaxAttempts, Attempts: d.Attempts,
-			Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MPSProblem, Advice: toAdvice(d.Advice),
-		})
+		out.Devices = append(out.Devices, toDevice(d))
 	}
 
 	return out
+}
+
+func toDevice(d berth.Device) openapi.Device {
+	return openapi.Device{
+		ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Class: string(d.Class()), Mode: openapi.DeviceMode(d.Mode),
+		MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
+		MaxContexts: d.MaxContexts, MPSContexts: d.MPSContexts, ContextsReserved: d.ContextsReserved, ActivityReserved: d.ActivityReserved, MaxAttempts: d.MaxAttempts, Attempts: d.Attempts,
+		Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MPSProblem, Advice: toAdvice(d.Advice),
+		CordonedAt: utc(d.CordonedAt), CordonReason: d.CordonReason,
+	}
 }
 
 func toAdvice(a berth.Advice) openapi.Advice {

@@ -52,6 +52,52 @@ func (h *handlers) RemoveHost(ctx context.Context, r openapi.RemoveHostRequestOb
 	return openapi.RemoveHost204Response{}, h.deps.Store.RemoveHost(ctx, host.ID, force)
 }
 
+// UpdateDevice is PATCH /devices/{id}.
+func (h *handlers) UpdateDevice(ctx context.Context, r openapi.UpdateDeviceRequestObject) (openapi.UpdateDeviceResponseObject, error) {
+	device, err := h.device(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	if r.Body.State == openapi.DevicePatchStateCordoned {
+		err = h.deps.Store.CordonDevice(ctx, device.ID, r.Body.Reason)
+	} else {
+		err = h.deps.Store.ReadyDevice(ctx, device.ID)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	device, err = h.device(ctx, device.ID)
+
+	return openapi.UpdateDevice200JSONResponse(toDevice(device)), err
+}
+
+// device finds a GPU by its id or a beginning of it.
+func (h *handlers) device(ctx context.Context, id string) (berth.Device, error) {
+	hosts, err := h.deps.Store.ListHosts(ctx)
+	if err != nil {
+		return berth.Device{}, err
+	}
+
+	var found []berth.Device
+
+	for _, host := range hosts {
+		for _, device := range host.Devices {
+			if device.ID == id {
+				return device, nil
+			}
+
+			if strings.HasPrefix(device.ID, id) {
+				found = append(found, device)
+			}
+		}
+	}
+
+	return one(found, "GPU", id)
+}
+
 // host finds a host by its id, its name, or a beginning of its id. A name that
 // several hosts have is refused: a command for one must not reach the other.
 func (h *handlers) host(ctx context.Context, id string) (berth.Host, error) {

@@ -44,6 +44,7 @@ var needs = map[string]string{
 	"DELETE /api/v1/hosts/:id":                       "operator",
 	"DELETE /api/v1/probes/:id":                      "operator",
 	"DELETE /api/v1/sweeps/:id":                      "operator",
+	"PATCH /api/v1/devices/:id":                      "operator",
 	"PATCH /api/v1/hosts/:id":                        "operator",
 	"PATCH /api/v1/sweeps/:id":                       "operator",
 	"POST /api/v1/sweep-previews":                    "operator",
@@ -209,8 +210,9 @@ func TestUnknownIDs(t *testing.T) {
 	r := setup(t, store)
 
 	bodies := map[string]string{
-		"PATCH /api/v1/sweeps/:id": `{"max_parallel":2}`,
-		"PATCH /api/v1/hosts/:id":  `{"state":"ready"}`,
+		"PATCH /api/v1/sweeps/:id":  `{"max_parallel":2}`,
+		"PATCH /api/v1/hosts/:id":   `{"state":"ready"}`,
+		"PATCH /api/v1/devices/:id": `{"state":"ready"}`,
 	}
 
 	for name, route := range r.routes() {

@@ -60,6 +60,9 @@ type Records interface {
 type Hosts interface {
 	ListHosts(ctx context.Context) ([]berth.Host, error)
 	SetHostState(ctx context.Context, hostID string, state berth.HostState) error
+	// CordonDevice keeps a GPU from taking new attempts until ReadyDevice. Errors: not_found.
+	CordonDevice(ctx context.Context, id, reason string) error
+	ReadyDevice(ctx context.Context, id string) error
 	// RemoveHost frees what a host holds that will not come back. Errors: conflict
 	// without force while its worker answers.
 	RemoveHost(ctx context.Context, hostID string, force bool) error

@@ -365,6 +365,48 @@ func TestHostsAndProbesChange(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
+// A GPU is cordoned and made ready by its id or a beginning of it that no other has, and
+// the audit log has both.
+func TestCordonDevice(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Hosts[0].Devices = []berth.Device{{ID: "GPU-11", HostID: store.Hosts[0].ID}, {ID: "GPU-1"}, {ID: "GPU-12"}}
+	r := setup(t, store)
+
+	patch := func(id, body string) (int, string) { return r.text("PATCH", "/api/v1/devices/"+id, body, asJSON) }
+
+	status, body := patch("GPU-12", `{"state":"cordoned","reason":"its fan is loud"}`)
+	require.Equal(t, http.StatusOK, status, body)
+
+	device := read[openapi.Device](t, body)
+	require.Equal(t, "its fan is loud", device.CordonReason)
+	require.NotNil(t, device.CordonedAt)
+	require.Nil(t, store.Hosts[0].Devices[0].CordonedAt)
+
+	require.Equal(t, "PATCH /api/v1/devices/:id", store.Audits[0].Action)
+	require.Equal(t, []string{"GPU-12", "200"}, []string{store.Audits[0].Object, store.Audits[0].Result})
+
+	_, body = r.text("GET", "/api/v1/hosts", "")
+	require.Contains(t, body, `"cordon_reason":"its fan is loud"`)
+
+	status, body = patch("GPU-1", `{"state":"ready"}`)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Equal(t, "GPU-1", read[openapi.Device](t, body).ID, "a whole id is no beginning of another")
+
+	status, body = patch("GPU", `{"state":"ready"}`)
+	require.Equal(t, http.StatusConflict, status, body)
+	require.Contains(t, body, "several GPUs have an id that starts with")
+
+	status, body = patch("GPU-12", `{"state":"draining"}`)
+	require.Equal(t, http.StatusBadRequest, status, body)
+
+	status, body = patch("GPU-12", `{"state":"ready"}`)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Nil(t, store.Hosts[0].Devices[2].CordonedAt)
+	require.NotContains(t, body, "cordon")
+}
+
 func TestRemoveHost(t *testing.T) {
 	t.Parallel()
 

@@ -123,6 +123,32 @@ func (s *Store) SetHostState(_ context.Context, hostID string, state berth.HostS
 	return nil
 }
 
+// CordonDevice is api.Hosts.
+func (s *Store) CordonDevice(_ context.Context, id, reason string) error {
+	return s.device(id, func(d *berth.Device) { d.CordonedAt, d.CordonReason = new(time.Unix(1e9, 0).UTC()), reason })
+}
+
+// ReadyDevice is api.Hosts.
+func (s *Store) ReadyDevice(_ context.Context, id string) error {
+	return s.device(id, func(d *berth.Device) { d.CordonedAt, d.CordonReason = nil, "" })
+}
+
+func (s *Store) device(id string, change func(d *berth.Device)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for i := range s.Hosts {
+		for j := range s.Hosts[i].Devices {
+			if d := &s.Hosts[i].Devices[j]; d.ID == id {
+				change(d)
+				return nil
+			}
+		}
+	}
+
+	return berth.Errorf(berth.KindNotFound, "no GPU %s", id)
+}
+
 // RemoveHost is api.Hosts.
 func (s *Store) RemoveHost(_ context.Context, hostID string, force bool) error {
 	s.mu.Lock()

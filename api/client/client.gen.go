@@ -65,18 +65,36 @@ func (e DeviceMode) Valid() bool {
 	}
 }
 
+// Defines values for DevicePatchState.
+const (
+	DevicePatchStateCordoned DevicePatchState = "cordoned"
+	DevicePatchStateReady    DevicePatchState = "ready"
+)
+
+// Valid indicates whether the value is a known member of the DevicePatchState enum.
+func (e DevicePatchState) Valid() bool {
+	switch e {
+	case DevicePatchStateCordoned:
+		return true
+	case DevicePatchStateReady:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HostPatchState.
 const (
-	Draining HostPatchState = "draining"
-	Ready    HostPatchState = "ready"
+	HostPatchStateDraining HostPatchState = "draining"
+	HostPatchStateReady    HostPatchState = "ready"
 )
 
 // Valid indicates whether the value is a known member of the HostPatchState enum.
 func (e HostPatchState) Valid() bool {
 	switch e {
-	case Draining:
+	case HostPatchStateDraining:
 		return true
-	case Ready:
+	case HostPatchStateReady:
 		return true
 	default:
 		return false
@@ -349,6 +367,12 @@ type Device struct {
 	Class            string `json:"class"`
 	ContextsReserved int    `json:"contexts_reserved"`
 
+	// CordonReason In the person's words
+	CordonReason string `json:"cordon_reason,omitempty"`
+
+	// CordonedAt Since when it takes no new attempts, because a person has cordoned it; absent = it is not so
+	CordonedAt *time.Time `json:"cordoned_at,omitempty"`
+
 	// Exclusive One of them has the GPU for itself
 	Exclusive bool `json:"exclusive,omitempty"`
 
@@ -401,6 +425,16 @@ type DeviceActivity struct {
 	// TensorMilli Of the time, a tensor core was in use
 	TensorMilli int64 `json:"tensor_milli"`
 }
+
+// DevicePatch defines model for DevicePatch.
+type DevicePatch struct {
+	// Reason Why it is cordoned; trials that wait for it show the reason
+	Reason string           `json:"reason,omitempty"`
+	State  DevicePatchState `json:"state"`
+}
+
+// DevicePatchState defines model for DevicePatch.State.
+type DevicePatchState string
 
 // Event defines model for Event.
 type Event struct {
@@ -1119,6 +1153,9 @@ type AttemptID = string
 // Cursor defines model for Cursor.
 type Cursor = string
 
+// DeviceID defines model for DeviceID.
+type DeviceID = string
+
 // HostID defines model for HostID.
 type HostID = string
 
@@ -1269,6 +1306,9 @@ type ListTrialsParams struct {
 	State *[]TrialState `form:"state,omitempty" json:"state,omitempty"`
 }
 
+// UpdateDeviceJSONRequestBody defines body for UpdateDevice for application/json ContentType.
+type UpdateDeviceJSONRequestBody = DevicePatch
+
 // UpdateHostJSONRequestBody defines body for UpdateHost for application/json ContentType.
 type UpdateHostJSONRequestBody = HostPatch
 
@@ -1383,6 +1423,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /attempts/{id}/metrics (the `ListMetrics` operationId).
 	ListMetrics(ctx context.Context, id AttemptID, params *ListMetricsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateDeviceWithBody Let a GPU take attempts (ready), or no new ones (cordoned)
+	//
+	// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /devices/{id} (the `UpdateDevice` operationId).
+	UpdateDeviceWithBody(ctx context.Context, id DeviceID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateDevice Let a GPU take attempts (ready), or no new ones (cordoned)
+	//
+	// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /devices/{id} (the `UpdateDevice` operationId).
+	UpdateDevice(ctx context.Context, id DeviceID, body UpdateDeviceJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StreamEvents Follow what changes
 	//
@@ -1660,6 +1718,44 @@ func (c *Client) ReadLog(ctx context.Context, id AttemptID, params *ReadLogParam
 // Corresponds with GET /attempts/{id}/metrics (the `ListMetrics` operationId).
 func (c *Client) ListMetrics(ctx context.Context, id AttemptID, params *ListMetricsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListMetricsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateDeviceWithBody Let a GPU take attempts (ready), or no new ones (cordoned)
+//
+// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /devices/{id} (the `UpdateDevice` operationId).
+func (c *Client) UpdateDeviceWithBody(ctx context.Context, id DeviceID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateDeviceRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateDevice Let a GPU take attempts (ready), or no new ones (cordoned)
+//
+// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /devices/{id} (the `UpdateDevice` operationId).
+func (c *Client) UpdateDevice(ctx context.Context, id DeviceID, body UpdateDeviceJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateDeviceRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2491,6 +2587,53 @@ func NewListMetricsRequest(server string, id AttemptID, params *ListMetricsParam
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewUpdateDeviceRequest calls the generic UpdateDevice builder with application/json body
+func NewUpdateDeviceRequest(server string, id DeviceID, body UpdateDeviceJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdateDeviceRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewUpdateDeviceRequestWithBody constructs an http.Request for the UpdateDevice method, with any body, and a specified content type
+func NewUpdateDeviceRequestWithBody(server string, id DeviceID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/devices/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -3961,6 +4104,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /attempts/{id}/metrics (the `ListMetrics` operationId).
 	ListMetricsWithResponse(ctx context.Context, id AttemptID, params *ListMetricsParams, reqEditors ...RequestEditorFn) (*ListMetricsResponse, error)
 
+	// UpdateDeviceWithBodyWithResponse Let a GPU take attempts (ready), or no new ones (cordoned)
+	//
+	// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /devices/{id} (the `UpdateDevice` operationId).
+	UpdateDeviceWithBodyWithResponse(ctx context.Context, id DeviceID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateDeviceResponse, error)
+
+	// UpdateDeviceWithResponse Let a GPU take attempts (ready), or no new ones (cordoned)
+	//
+	// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /devices/{id} (the `UpdateDevice` operationId).
+	UpdateDeviceWithResponse(ctx context.Context, id DeviceID, body UpdateDeviceJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateDeviceResponse, error)
+
 	// StreamEventsWithResponse Follow what changes
 	//
 	// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew.
@@ -4390,6 +4551,54 @@ func (r ListMetricsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListMetricsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type UpdateDeviceResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Device
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UpdateDeviceResponse) GetJSON200() *Device {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r UpdateDeviceResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r UpdateDeviceResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UpdateDeviceResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UpdateDeviceResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UpdateDeviceResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -5884,6 +6093,36 @@ func (c *ClientWithResponses) ListMetricsWithResponse(ctx context.Context, id At
 	return ParseListMetricsResponse(rsp)
 }
 
+// UpdateDeviceWithBodyWithResponse Let a GPU take attempts (ready), or no new ones (cordoned)
+//
+// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /devices/{id} (the `UpdateDevice` operationId).
+func (c *ClientWithResponses) UpdateDeviceWithBodyWithResponse(ctx context.Context, id DeviceID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateDeviceResponse, error) {
+	rsp, err := c.UpdateDeviceWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateDeviceResponse(rsp)
+}
+
+// UpdateDeviceWithResponse Let a GPU take attempts (ready), or no new ones (cordoned)
+//
+// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /devices/{id} (the `UpdateDevice` operationId).
+func (c *ClientWithResponses) UpdateDeviceWithResponse(ctx context.Context, id DeviceID, body UpdateDeviceJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateDeviceResponse, error) {
+	rsp, err := c.UpdateDevice(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateDeviceResponse(rsp)
+}
+
 // StreamEventsWithResponse Follow what changes
 //
 // Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew.
@@ -6499,6 +6738,39 @@ func ParseListMetricsResponse(rsp *http.Response) (*ListMetricsResponse, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest MetricList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseUpdateDeviceResponse parses an HTTP response from a UpdateDeviceWithResponse call
+func ParseUpdateDeviceResponse(rsp *http.Response) (*UpdateDeviceResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UpdateDeviceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Device
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

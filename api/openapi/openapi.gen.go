@@ -64,18 +64,36 @@ func (e DeviceMode) Valid() bool {
 	}
 }
 
+// Defines values for DevicePatchState.
+const (
+	DevicePatchStateCordoned DevicePatchState = "cordoned"
+	DevicePatchStateReady    DevicePatchState = "ready"
+)
+
+// Valid indicates whether the value is a known member of the DevicePatchState enum.
+func (e DevicePatchState) Valid() bool {
+	switch e {
+	case DevicePatchStateCordoned:
+		return true
+	case DevicePatchStateReady:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HostPatchState.
 const (
-	Draining HostPatchState = "draining"
-	Ready    HostPatchState = "ready"
+	HostPatchStateDraining HostPatchState = "draining"
+	HostPatchStateReady    HostPatchState = "ready"
 )
 
 // Valid indicates whether the value is a known member of the HostPatchState enum.
 func (e HostPatchState) Valid() bool {
 	switch e {
-	case Draining:
+	case HostPatchStateDraining:
 		return true
-	case Ready:
+	case HostPatchStateReady:
 		return true
 	default:
 		return false
@@ -348,6 +366,12 @@ type Device struct {
 	Class            string `json:"class"`
 	ContextsReserved int    `json:"contexts_reserved"`
 
+	// CordonReason In the person's words
+	CordonReason string `json:"cordon_reason,omitempty"`
+
+	// CordonedAt Since when it takes no new attempts, because a person has cordoned it; absent = it is not so
+	CordonedAt *time.Time `json:"cordoned_at,omitempty"`
+
 	// Exclusive One of them has the GPU for itself
 	Exclusive bool `json:"exclusive,omitempty"`
 
@@ -400,6 +424,16 @@ type DeviceActivity struct {
 	// TensorMilli Of the time, a tensor core was in use
 	TensorMilli int64 `json:"tensor_milli"`
 }
+
+// DevicePatch defines model for DevicePatch.
+type DevicePatch struct {
+	// Reason Why it is cordoned; trials that wait for it show the reason
+	Reason string           `json:"reason,omitempty"`
+	State  DevicePatchState `json:"state"`
+}
+
+// DevicePatchState defines model for DevicePatch.State.
+type DevicePatchState string
 
 // Event defines model for Event.
 type Event struct {
@@ -1118,6 +1152,9 @@ type AttemptID = string
 // Cursor defines model for Cursor.
 type Cursor = string
 
+// DeviceID defines model for DeviceID.
+type DeviceID = string
+
 // HostID defines model for HostID.
 type HostID = string
 
@@ -1229,6 +1266,9 @@ type ListTrialsParams struct {
 	State *[]TrialState `form:"state,omitempty" json:"state,omitempty"`
 }
 
+// UpdateDeviceJSONRequestBody defines body for UpdateDevice for application/json ContentType.
+type UpdateDeviceJSONRequestBody = DevicePatch
+
 // UpdateHostJSONRequestBody defines body for UpdateHost for application/json ContentType.
 type UpdateHostJSONRequestBody = HostPatch
 
@@ -1252,6 +1292,9 @@ type ServerInterface interface {
 	// ListMetrics List the values an attempt reported, by name and step
 	// (GET /attempts/{id}/metrics)
 	ListMetrics(c *gin.Context, id AttemptID, params ListMetricsParams)
+	// UpdateDevice Let a GPU take attempts (ready), or no new ones (cordoned)
+	// (PATCH /devices/{id})
+	UpdateDevice(c *gin.Context, id DeviceID)
 	// ListHosts List the machines with their GPUs, by name
 	// (GET /hosts)
 	ListHosts(c *gin.Context)
@@ -1405,6 +1448,31 @@ func (siw *ServerInterfaceWrapper) ListMetrics(c *gin.Context) {
 	}
 
 	siw.Handler.ListMetrics(c, id, params)
+}
+
+// UpdateDevice operation middleware
+func (siw *ServerInterfaceWrapper) UpdateDevice(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id DeviceID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.UpdateDevice(c, id)
 }
 
 // ListHosts operation middleware
@@ -2217,6 +2285,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.DELETE(options.BaseURL+"/hosts/:id", wrapper.RemoveHost)
 	router.GET(options.BaseURL+"/hosts/:id", wrapper.GetHost)
 	router.PATCH(options.BaseURL+"/hosts/:id", wrapper.UpdateHost)
+	router.PATCH(options.BaseURL+"/devices/:id", wrapper.UpdateDevice)
 	router.GET(options.BaseURL+"/tokens", wrapper.ListTokens)
 	router.POST(options.BaseURL+"/tokens", wrapper.CreateToken)
 	router.DELETE(options.BaseURL+"/tokens/:id", wrapper.RevokeToken)
@@ -2303,6 +2372,46 @@ type ListMetricsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListMetricsdefaultApplicationProblemPlusJSONResponse) VisitListMetricsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateDeviceRequestObject struct {
+	ID   DeviceID `json:"id"`
+	Body *UpdateDeviceJSONRequestBody
+}
+
+type UpdateDeviceResponseObject interface {
+	VisitUpdateDeviceResponse(w http.ResponseWriter) error
+}
+
+type UpdateDevice200JSONResponse Device
+
+func (response UpdateDevice200JSONResponse) VisitUpdateDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateDevicedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateDevicedefaultApplicationProblemPlusJSONResponse) VisitUpdateDeviceResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3313,6 +3422,9 @@ type StrictServerInterface interface {
 	// ListMetrics List the values an attempt reported, by name and step
 	// (GET /attempts/{id}/metrics)
 	ListMetrics(ctx context.Context, request ListMetricsRequestObject) (ListMetricsResponseObject, error)
+	// UpdateDevice Let a GPU take attempts (ready), or no new ones (cordoned)
+	// (PATCH /devices/{id})
+	UpdateDevice(ctx context.Context, request UpdateDeviceRequestObject) (UpdateDeviceResponseObject, error)
 	// ListHosts List the machines with their GPUs, by name
 	// (GET /hosts)
 	ListHosts(ctx context.Context, request ListHostsRequestObject) (ListHostsResponseObject, error)
@@ -3493,6 +3605,50 @@ func (sh *strictHandler) ListMetrics(ctx *gin.Context, id AttemptID, params List
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListMetricsResponseObject); ok {
 		if err := validResponse.VisitListMetricsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// UpdateDevice operation middleware
+func (sh *strictHandler) UpdateDevice(ctx *gin.Context, id DeviceID) {
+	var request UpdateDeviceRequestObject
+
+	request.ID = id
+
+	var body UpdateDeviceJSONRequestBody
+	var err error
+	// A request validator built on kin-openapi's openapi3filter with
+	// KeepValidatedValue leaves the value it validated on the body. Bind
+	// that value, matching member names exactly, so the handler receives
+	// what was validated instead of a second, case-insensitive decode.
+	if vb, ok := ctx.Request.Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+		err = ctx.ShouldBindJSON(&body)
+	} else if binding.Validator != nil {
+		// ShouldBindJSON runs the struct validator after decoding; keep that.
+		err = binding.Validator.ValidateStruct(&body)
+	}
+	if err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateDevice(ctx.Request.Context(), request.(UpdateDeviceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateDevice")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(UpdateDeviceResponseObject); ok {
+		if err := validResponse.VisitUpdateDeviceResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

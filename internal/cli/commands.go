@@ -28,7 +28,7 @@ func (o *options) commands() []*cobra.Command {
 		o.noun("host", "Machines that run trials",
 			o.listHostsCommand(), o.hostStateCommand("drain", "Place nothing new on a machine; what runs there goes on", "draining"),
 			o.hostStateCommand("ready", "Place trials on a machine again", "ready"), o.removeHostCommand()),
-		o.noun("device", "GPUs", o.listDevicesCommand()),
+		o.noun("device", "GPUs", o.listDevicesCommand(), o.cordonDeviceCommand(), o.readyDeviceCommand()),
 		o.noun("token", "Who may use the API",
 			o.createTokenCommand(), o.listTokensCommand(), o.revokeTokenCommand()),
 		o.eventsCommand(),

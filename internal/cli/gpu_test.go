@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/client"
 )
 
@@ -30,4 +32,28 @@ func TestGPUTexts(t *testing.T) {
 	require.Equal(t, []string{"reserved", "peak", "gpu", "gpu reserved", "gpu peak", "cores"}, both.header[5:11])
 	require.Equal(t, []string{"1,024 MiB", "900 MiB", "-", "-", "-", "1"}, both.rows[0][5:11])
 	require.Equal(t, []string{"1,024 MiB", "900 MiB", "GPU-1", "1,216 MiB", "910 MiB", "1"}, both.rows[1][5:11])
+}
+
+// What a person cordons by a beginning of its id is shown so until it is ready again.
+func TestDeviceCordon(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.OnGPU()
+	server := serve(t, store)
+
+	result := execute(t.Context(), server, "device", "cordon", "GPU", "--reason", "its fan is loud")
+	require.Equal(t, ExitOK, result.code, result.stderr)
+	require.Contains(t, result.stdout, "cordoned: its fan is loud")
+	require.Contains(t, execute(t.Context(), server, "device", "list").stdout, "cordoned: its fan is loud")
+
+	var devices []client.Device
+
+	require.NoError(t, json.Unmarshal([]byte(execute(t.Context(), server, "device", "list", "-o", "json").stdout), &devices))
+	require.Equal(t, "its fan is loud", devices[0].CordonReason)
+
+	result = execute(t.Context(), server, "device", "ready", "GPU-1")
+	require.Equal(t, ExitOK, result.code, result.stderr)
+	require.NotContains(t, result.stdout, "cordoned")
+	require.Equal(t, ExitNotFound, execute(t.Context(), server, "device", "ready", "GPU-2").code)
 }

@@ -125,8 +125,12 @@ func hostState(h client.Host) string {
 
 // deviceState is whether a GPU takes attempts; why not, in plain words.
 func deviceState(d client.Device) string {
-	if d.Problem == "" && d.MPSProblem != "" {
+	if d.Problem == "" && d.CordonedAt == nil && d.MPSProblem != "" {
 		return "ready, but not for MPS: " + d.MPSProblem
+	}
+
+	if d.Problem == "" && d.CordonedAt != nil {
+		return strings.TrimSuffix("cordoned: "+d.CordonReason, ": ")
 	}
 
 	return cmp.Or(d.Problem, "ready")
@@ -170,17 +174,69 @@ func (o *options) listDevicesCommand() *cobra.Command {
 		}
 
 		devices := []client.Device{}
-		t := table{header: []string{"device", "host", "model", "state", "sharing", "attempts", "advised", "reserved", "others leave", "contexts", "busy"}}
+		t := deviceTable()
 
 		for _, h := range hosts.Data {
 			for _, d := range h.Devices {
 				devices = append(devices, d)
-				t.add(d.ID, h.Name, strings.TrimSpace(d.Model+" "+d.Profile), deviceState(d), deviceSharing(d), strconv.Itoa(d.Attempts), deviceAdvice(d),
-					berth.BytesText(d.ReservedBytes)+" of "+bytesText(d.MemoryBytes-d.HeadroomBytes), bytesText(d.FreeBytes),
-					fmt.Sprintf("%d of %d", d.ContextsReserved, contextLimit(d)), milliText(d.ActivityReserved))
+				addDevice(&t, d, h.Name)
 			}
 		}
 
 		return o.print(cmd.OutOrStdout(), devices, func() table { return t })
 	})
+}
+
+func deviceTable() table {
+	return table{header: []string{"device", "host", "model", "state", "sharing", "attempts", "advised", "reserved", "others leave", "contexts", "busy"}}
+}
+
+func addDevice(t *table, d client.Device, host string) {
+	t.add(d.ID, host, strings.TrimSpace(d.Model+" "+d.Profile), deviceState(d), deviceSharing(d), strconv.Itoa(d.Attempts), deviceAdvice(d),
+		berth.BytesText(d.ReservedBytes)+" of "+bytesText(d.MemoryBytes-d.HeadroomBytes), bytesText(d.FreeBytes),
+		fmt.Sprintf("%d of %d", d.ContextsReserved, contextLimit(d)), milliText(d.ActivityReserved))
+}
+
+func (o *options) cordonDeviceCommand() *cobra.Command {
+	var reason string
+
+	cmd := o.verb("cordon GPU", "Place nothing new on a GPU; what runs there goes on", cobra.ExactArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
+		return o.updateDevice(cmd, to, args[0], client.DevicePatch{State: client.DevicePatchStateCordoned, Reason: reason})
+	})
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for those whose trials wait for the GPU")
+
+	return o.completeFirst(cmd, deviceWords)
+}
+
+func (o *options) readyDeviceCommand() *cobra.Command {
+	cmd := o.verb("ready GPU", "Place trials on a cordoned GPU again", cobra.ExactArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
+		return o.updateDevice(cmd, to, args[0], client.DevicePatch{State: client.DevicePatchStateReady})
+	})
+
+	return o.completeFirst(cmd, deviceWords)
+}
+
+func (o *options) updateDevice(cmd *cobra.Command, to *remote, id string, patch client.DevicePatch) error {
+	device, err := answer[client.Device](to.UpdateDevice(cmd.Context(), id, patch))
+	if err != nil {
+		return err
+	}
+
+	t := deviceTable()
+	addDevice(&t, device, short(device.HostID))
+
+	return o.print(cmd.OutOrStdout(), device, func() table { return t })
+}
+
+// deviceWords completes a GPU.
+func deviceWords(ctx context.Context, to *remote) (words []string, err error) {
+	hosts, err := answer[client.HostList](to.ListHosts(ctx))
+
+	for _, h := range hosts.Data {
+		for _, d := range h.Devices {
+			words = append(words, d.ID+"\t"+h.Name+", "+deviceState(d))
+		}
+	}
+
+	return words, err
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,6 +69,8 @@ func TestSizes(t *testing.T) {
 
 	sick := card(big, 80)
 	sick.Problem = "it fell off the bus"
+	cordoned := card(big, 80)
+	cordoned.CordonedAt = new(time.Unix(0, 0))
 	mixed := []berth.Host{cores, gpuHost(card(big, 80), card(small, 16))}
 	gpu, auto := berth.Resources{Device: berth.DeviceGPU}, berth.Resources{Device: berth.DeviceAuto}
 
@@ -163,6 +166,9 @@ func TestSizes(t *testing.T) {
 		},
 
 		"cores, as the GPU has a problem": {resources: auto, hosts: []berth.Host{cores, gpuHost(sick)}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}}},
+		"cores, as the GPU is cordoned":   {resources: auto, hosts: []berth.Host{cores, gpuHost(cordoned)}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}}},
+		"other GPUs, as one is cordoned":  {resources: auto, hosts: []berth.Host{cores, gpuHost(cordoned, card(small, 16))}, want: map[berth.DeviceClass]want{small: {4 * 1024, true}}},
+		"the cordoned GPU, as it must":    {resources: gpu, hosts: []berth.Host{cores, gpuHost(cordoned)}, want: map[berth.DeviceClass]want{big: {20 * 1024, true}}},
 		"the sick GPU, as it must":        {resources: gpu, hosts: []berth.Host{cores, gpuHost(sick)}, want: map[berth.DeviceClass]want{big: {20 * 1024, true}}},
 		"cores, as the GPU's host is lost": {
 			resources: auto, hosts: []berth.Host{cores, in(berth.HostLost, gpuHost(card(big, 80)))}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}},

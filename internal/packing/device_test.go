@@ -276,3 +276,25 @@ func TestDecide_AFullGPUTakesNoCompany(t *testing.T) {
 	h.Devices[0].ActivityReserved = 100
 	require.True(t, packing.Decide([]berth.Host{h}, nil, asks(1, 1000))[0].Placed, "it does not wait for the end of what takes little")
 }
+
+// A GPU that a person has cordoned takes nothing new, and says why; the one beside it does.
+func TestDecide_CordonedGPU(t *testing.T) {
+	t.Parallel()
+
+	h := withDevices(host("a", 8, 64), 2, 8)
+	h.Devices[0].CordonedAt, h.Devices[0].CordonReason = new(time.Unix(0, 0)), "its fan is loud"
+
+	first, second := onGPU("1", 5), onGPU("2", 5)
+	second.Number = 2
+
+	decisions := packing.Decide([]berth.Host{h}, nil, []packing.Request{first, second})
+	require.Equal(t, "GPU-a-1", decisions[0].Placement.DeviceID)
+	require.False(t, decisions[1].Placed || decisions[1].Impossible)
+	require.Equal(t, []string{
+		"host host-a, GPU GPU-a-0: cordoned by a person (its fan is loud); `berth device ready GPU-a-0` lets it take trials again",
+		"host host-a, GPU GPU-a-1: needs 5,120 MiB of GPU memory, 3,072 MiB free",
+	}, explained(decisions[1]))
+
+	h.Devices[0].CordonedAt = nil
+	require.True(t, packing.Decide([]berth.Host{h}, nil, []packing.Request{first, second})[1].Placed)
+}

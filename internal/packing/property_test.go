@@ -117,6 +117,10 @@ func drawHost(t *rapid.T, id string) berth.Host {
 		dev.FreeBytes = gib * rapid.Int64Range(0, 8).Draw(t, "device free")
 		dev.Exclusive = dev.Attempts == 1 && rapid.Bool().Draw(t, "device exclusive")
 		dev.Problem = rapid.SampledFrom([]string{"", "", "", "it fell off the bus"}).Draw(t, "device problem")
+
+		if rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "device cordoned") {
+			dev.CordonedAt, dev.CordonReason = new(time.Unix(0, 0)), "it is loud"
+		}
 	}
 
 	return h
@@ -209,6 +213,7 @@ func book(t require.TestingT, w world, decisions []packing.Decision) []berth.Hos
 		require.True(t, mode != berth.SharingMPS || dev.Mode != berth.SharingExclusive)
 
 		require.Empty(t, dev.Problem)
+		require.Nil(t, dev.CordonedAt)
 		require.False(t, dev.Exclusive)
 		require.False(t, demand.ExclusiveDevice && dev.Attempts > 0)
 
@@ -407,7 +412,7 @@ func requireTruth(t *rapid.T, w world, r berth.Rejection, h berth.Host, request 
 
 			_, clientToo := request.Demands[dev.ClassBy(berth.SharingMPS)]
 
-			require.True(t, dev.MPSProblem != "" && dev.Problem == "" && clientToo && strings.HasSuffix(r.Reason, dev.MPSProblem) || dev.Problem != "" && strings.HasSuffix(r.Reason, dev.Problem) || strings.Contains(r.Reason, "waits for their end") && dev.Attempts > 0 && !can ||
+			require.True(t, dev.MPSProblem != "" && dev.Refusal() == "" && clientToo && strings.HasSuffix(r.Reason, dev.MPSProblem) || dev.Refusal() != "" && strings.HasSuffix(r.Reason, dev.Refusal()) || strings.Contains(r.Reason, "waits for their end") && dev.Attempts > 0 && !can ||
 				strings.Contains(r.Reason, "kept free") && kept(packing.Place{HostID: h.ID, DeviceID: dev.ID}), r.Reason)
 
 			return
@@ -472,7 +477,7 @@ func empty(h berth.Host) berth.Host {
 	for i := range h.Devices {
 		dev := &h.Devices[i]
 		dev.ReservedBytes, dev.ContextsReserved, dev.Attempts, dev.FreeBytes, dev.Exclusive, dev.ActivityReserved = 0, 0, 0, dev.MemoryBytes, false, 0
-		dev.Problem, dev.MPSProblem = "", ""
+		dev.Problem, dev.MPSProblem, dev.CordonedAt = "", "", nil
 	}
 
 	return h

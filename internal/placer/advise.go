@@ -192,7 +192,7 @@ func (a *adviser) lastMix(own, place string) (mix string) {
 func (a *adviser) alike(place string) (n int) {
 	for _, h := range a.queue.Hosts {
 		for _, dev := range h.Devices {
-			if h.State == berth.HostReady && dev.Problem == "" && h.GPUPlace(dev) == place {
+			if h.State == berth.HostReady && dev.Refusal() == "" && h.GPUPlace(dev) == place {
 				n++
 			}
 		}

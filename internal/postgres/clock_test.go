@@ -130,6 +130,59 @@ func TestHealth_NamesSickGPUs(t *testing.T) {
 	require.Equal(t, []string{b.host.Name + ", GPU-3: its MPS daemon does not run"}, health.Sliced)
 }
 
+// What a person says of a GPU outlives its worker's words, also a time in which the
+// worker does not find it. It is no sickness.
+func TestCordonDevice(t *testing.T) {
+	t.Parallel()
+
+	b := setupOn(t, pgtest.URL(t))
+	b.host.Devices = []berth.Device{{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MemoryBytes: 8 << 30, FreeBytes: 8 << 30, MaxContexts: 48}}
+
+	register := func() {
+		t.Helper()
+		require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+	}
+	device := func() berth.Device {
+		t.Helper()
+
+		hosts, err := b.store.ListHosts(t.Context())
+		require.NoError(t, err)
+		require.Len(t, hosts[0].Devices, 1)
+
+		return hosts[0].Devices[0]
+	}
+
+	register()
+	require.NoError(t, b.store.CordonDevice(t.Context(), "GPU-1", "its fan is loud"))
+
+	at := device().CordonedAt
+	require.WithinDuration(t, time.Now(), *at, time.Minute)
+
+	found := b.host.Devices
+	b.host.Devices = nil
+	register()
+	b.host.Devices = found
+	register()
+	require.NoError(t, b.store.TouchHost(t.Context(), b.host.ID, berth.HostFree{Devices: []berth.DeviceFree{{ID: "GPU-1", FreeBytes: 7 << 30}}}, nil))
+	require.Equal(t, int64(7<<30), device().FreeBytes)
+	require.Equal(t, at, device().CordonedAt)
+	require.Equal(t, "its fan is loud", device().CordonReason)
+
+	health, err := b.store.Health(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, health.SickDevices)
+	require.Equal(t, []string{b.host.Name + ", GPU-1: cordoned by a person (its fan is loud); `berth device ready GPU-1` lets it take trials again"}, health.CordonedDevices)
+
+	require.NoError(t, b.store.CordonDevice(t.Context(), "GPU-1", ""))
+	require.Equal(t, at, device().CordonedAt, "it is so since the first word")
+	require.Empty(t, device().CordonReason)
+
+	require.NoError(t, b.store.ReadyDevice(t.Context(), "GPU-1"))
+	require.Nil(t, device().CordonedAt)
+	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.CordonDevice(t.Context(), "GPU-2", "")))
+	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.ReadyDevice(t.Context(), "GPU-2")))
+}
+
 func TestImages(t *testing.T) {
 	t.Parallel()
 

@@ -30,6 +30,10 @@ func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Ho
 			MaxContexts: int(d.MaxContexts), MPSContexts: int(d.MpsContexts), ContextsReserved: int(d.ContextsReserved),
 			MaxAttempts: int(d.MaxAttempts), Attempts: int(d.Attempts), ActivityReserved: d.Activity, Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MpsProblem,
 		}
+		if d.CordonedAt != nil {
+			device.CordonedAt, device.CordonReason = new(d.CordonedAt.UTC()), d.CordonReason
+		}
+
 		if err := decode(d.Advice, &device.Advice, "advice for GPU "+d.ID); err != nil {
 			return err
 		}
@@ -103,4 +107,29 @@ func (s *Store) touchDevices(ctx context.Context, hostID string, devices []berth
 	}
 
 	return translate(s.q.TouchDevices(ctx, s.pool, p), "touching the devices of host "+hostID)
+}
+
+// CordonDevice keeps a GPU from taking new attempts, until ReadyDevice. The reason may
+// be empty. Cordoned again, it has the new reason. Errors: not_found.
+func (s *Store) CordonDevice(ctx context.Context, id, reason string) error {
+	return s.inTx(ctx, "cordoning GPU "+id, func(tx pgx.Tx) error {
+		rows, err := s.q.CordonDevice(ctx, tx, reason, id)
+		if err := must(rows, err, "cordoning GPU", "no GPU "+id); err != nil {
+			return err
+		}
+
+		return wake(ctx, tx, channelPlacer)
+	})
+}
+
+// ReadyDevice lets a GPU take attempts again. Errors: not_found.
+func (s *Store) ReadyDevice(ctx context.Context, id string) error {
+	return s.inTx(ctx, "making GPU "+id+" ready", func(tx pgx.Tx) error {
+		rows, err := s.q.ReadyDevice(ctx, tx, id)
+		if err := must(rows, err, "making GPU ready", "no GPU "+id); err != nil {
+			return err
+		}
+
+		return wake(ctx, tx, channelPlacer)
+	})
 }

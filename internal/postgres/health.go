@@ -131,6 +131,8 @@ func noteDevices(h *berth.Health, host berth.Host) {
 		switch name := host.Name + ", " + dev.ID + ": "; {
 		case dev.Problem != "":
 			h.SickDevices = append(h.SickDevices, name+dev.Problem)
+		case dev.CordonedAt != nil:
+			h.CordonedDevices = append(h.CordonedDevices, name+dev.Refusal())
 		case dev.MPSProblem != "":
 			h.Sliced = append(h.Sliced, name+dev.MPSProblem)
 		}

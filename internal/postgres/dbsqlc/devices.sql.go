@@ -10,8 +10,20 @@ import (
 	"time"
 )
 
+const cordonDevice = `-- name: CordonDevice :execrows
+UPDATE devices SET cordoned_at = coalesce(cordoned_at, now()), cordon_reason = $1 WHERE id = $2
+`
+
+func (q *Queries) CordonDevice(ctx context.Context, db DBTX, reason string, iD string) (int64, error) {
+	result, err := db.Exec(ctx, cordonDevice, reason, iD)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const listDevices = `-- name: ListDevices :many
-SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, d.mps_contexts, d.mps_problem, d.advice, l.attempts, l.exclusive, l.activity
+SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, d.mps_contexts, d.mps_problem, d.advice, d.cordoned_at, d.cordon_reason, l.attempts, l.exclusive, l.activity
 FROM devices d, LATERAL (
     SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive,
         coalesce(sum(device_activity), 0)::bigint AS activity
@@ -38,6 +50,8 @@ type ListDevicesRow struct {
 	MpsContexts      int32
 	MpsProblem       string
 	Advice           []byte
+	CordonedAt       *time.Time
+	CordonReason     string
 	Attempts         int32
 	Exclusive        bool
 	Activity         int64
@@ -71,6 +85,8 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX, grace time.Duration)
 			&i.MpsContexts,
 			&i.MpsProblem,
 			&i.Advice,
+			&i.CordonedAt,
+			&i.CordonReason,
 			&i.Attempts,
 			&i.Exclusive,
 			&i.Activity,
@@ -135,6 +151,18 @@ UPDATE devices SET lost_at = coalesce(lost_at, now()) WHERE host_id = $1 AND id 
 func (q *Queries) LoseDevices(ctx context.Context, db DBTX, hostID string, ids []string) error {
 	_, err := db.Exec(ctx, loseDevices, hostID, ids)
 	return err
+}
+
+const readyDevice = `-- name: ReadyDevice :execrows
+UPDATE devices SET cordoned_at = NULL, cordon_reason = '' WHERE id = $1
+`
+
+func (q *Queries) ReadyDevice(ctx context.Context, db DBTX, id string) (int64, error) {
+	result, err := db.Exec(ctx, readyDevice, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const registerDevices = `-- name: RegisterDevices :exec

@@ -114,6 +114,8 @@ type Device struct {
 	MpsContexts      int32
 	MpsProblem       string
 	Advice           []byte
+	CordonedAt       *time.Time
+	CordonReason     string
 }
 
 type DeviceFootprint struct {

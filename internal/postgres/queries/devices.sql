@@ -47,3 +47,9 @@ UPDATE devices d SET free_bytes = u.free_bytes, problem = u.problem, mps_problem
 FROM (SELECT unnest(@ids::text[]) AS id, unnest(@free_bytes::bigint[]) AS free_bytes, unnest(@problems::text[]) AS problem,
     unnest(@mps_problems::text[]) AS mps_problem) u
 WHERE d.id = u.id AND d.host_id = @host_id;
+
+-- name: CordonDevice :execrows
+UPDATE devices SET cordoned_at = coalesce(cordoned_at, now()), cordon_reason = @reason WHERE id = @id;
+
+-- name: ReadyDevice :execrows
+UPDATE devices SET cordoned_at = NULL, cordon_reason = '' WHERE id = @id;
