@@ -115,6 +115,15 @@ func NearMemoryLimit(peakBytes, limitBytes int64) bool {
 	return peakBytes > 0 && limitBytes > 0 && peakBytes >= limitBytes/100*nearLimitPercent
 }
 
+// RecentUsage is what the newest attempts of a shape on one class of GPU that ended
+// well say beyond its footprint.
+type RecentUsage struct {
+	Class              DeviceClass
+	FrameworkPeakBytes int64 // the largest by a framework's own word; 0 = none gave it
+	DevicePeakBytes    int64 // what the driver showed of that attempt
+	HeldMilli          int64 // part of their runs in which they held memory of the GPU, in thousandths; 0 = not known
+}
+
 // Expected is how long an attempt takes, on the class where it takes longest;
 // 0 = not known.
 func (f Footprints) Expected() time.Duration {

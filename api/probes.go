@@ -3,9 +3,11 @@ package api
 import (
 	"context"
 	"regexp"
+	"slices"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/advice"
 )
 
 // keyPrefix is what the key of a shape may begin with.
@@ -39,8 +41,62 @@ func (h *handlers) ListProbes(ctx context.Context, r openapi.ListProbesRequestOb
 // GetProbe is GET /probes/{id}.
 func (h *handlers) GetProbe(ctx context.Context, r openapi.GetProbeRequestObject) (openapi.GetProbeResponseObject, error) {
 	probe, err := h.probe(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
 
-	return openapi.GetProbe200JSONResponse(toProbe(probe)), err
+	recent, err := h.deps.Store.RecentUsage(ctx, probe.Key)
+	if err != nil {
+		return nil, err
+	}
+
+	hosts, err := h.deps.Store.ListHosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	out := toProbe(probe)
+	for i, f := range probe.Footprints {
+		out.Footprints[i].Diagnosis = diagnosis(probe.Shape, f, recent, hosts)
+	}
+
+	return openapi.GetProbe200JSONResponse(out), nil
+}
+
+// diagnosis is what a footprint says of the program; nil = nothing.
+func diagnosis(shape berth.Shape, f berth.Footprint, recent []berth.RecentUsage, hosts []berth.Host) *openapi.Diagnosis {
+	m := advice.Measured{Footprint: f, CardBytes: cardBytes(f.Class, hosts), CapMilli: shape.CPUMilli, Set: shape.Environment}
+
+	for _, r := range recent {
+		if r.Class == f.Class {
+			m.Recent = r
+		}
+	}
+
+	d := advice.Of(m)
+	if d.Why == "" && len(d.Advice) == 0 {
+		return nil
+	}
+
+	out := &openapi.Diagnosis{Label: string(d.Label), Why: d.Why, Advice: []openapi.AdvicePiece{}}
+	for _, p := range d.Advice {
+		out.Advice = append(out.Advice, openapi.AdvicePiece{About: p.About, Evidence: p.Evidence, Do: p.Do})
+	}
+
+	return out
+}
+
+// cardBytes is the memory of the largest GPU of a class; 0 = no host has one now.
+func cardBytes(class berth.DeviceClass, hosts []berth.Host) (largest int64) {
+	for _, h := range hosts {
+		for _, d := range h.Devices {
+			if slices.ContainsFunc(d.Modes(), func(mode berth.SharingMode) bool { return d.ClassBy(mode) == class }) {
+				largest = max(largest, d.MemoryBytes)
+			}
+		}
+	}
+
+	return largest
 }
 
 // ForgetProbe is DELETE /probes/{id}.

@@ -52,6 +52,8 @@ type Records interface {
 	ReadLog(ctx context.Context, attemptID string, offset int64, limit int) ([]berth.LogPiece, error)
 	ListFootprints(ctx context.Context, after string, limit int) ([]berth.ProbedShape, error)
 	FindFootprint(ctx context.Context, prefix string) (berth.ProbedShape, error)
+	// RecentUsage says what the newest attempts of a shape say beyond its footprints.
+	RecentUsage(ctx context.Context, shapeKey string) ([]berth.RecentUsage, error)
 	Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprints, error)
 	ForgetFootprint(ctx context.Context, shapeKey string) error
 }

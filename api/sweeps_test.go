@@ -504,3 +504,30 @@ func TestDeleteSweep(t *testing.T) {
 	status, _ = r.text("DELETE", path, "")
 	require.Equal(t, http.StatusNotFound, status)
 }
+
+// What limits a program stands in the answer for one probe: by the newest attempts and the
+// cards that are there. Cores have none of it, and lists do without.
+func TestProbe_Diagnosis(t *testing.T) {
+	t.Parallel()
+
+	const mib = 1 << 20
+
+	store := apitest.Sample()
+	store.Hosts[0].Devices = []berth.Device{{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44, MemoryBytes: 143_771 * mib}}
+	store.Recent = []berth.RecentUsage{{Class: "NVIDIA H200 (MPS)", FrameworkPeakBytes: 145 * mib, DevicePeakBytes: 141_450 * mib, HeldMilli: 500}}
+	store.Probes[0].Footprints = append(store.Probes[0].Footprints, berth.Footprint{
+		Class: "NVIDIA H200 (MPS)", Samples: 1, DevicePeakBytes: 141_450 * mib, CPUMilli: 1000, DeviceActivity: berth.DeviceActivity{SMMilli: 10},
+	})
+	r := setup(t, store)
+
+	_, body := r.text("GET", "/api/v1/probes/aaaa", "")
+	got := read[openapi.Probe](t, body).Footprints
+	require.Nil(t, got[0].Diagnosis)
+	require.Equal(t, "latency_bound", got[1].Diagnosis.Label)
+	require.Contains(t, got[1].Diagnosis.Why, "its SMs had work 2 % of the time", "half of the run on the GPU")
+	require.Equal(t, "preallocation", got[1].Diagnosis.Advice[0].About)
+	require.Contains(t, got[1].Diagnosis.Advice[0].Evidence, "141,450 MiB of the GPU's 143,771 MiB (98 %)")
+
+	_, body = r.text("GET", "/api/v1/probes", "")
+	require.NotContains(t, body, "diagnosis")
+}

@@ -72,6 +72,14 @@ func (s *Store) FindFootprint(_ context.Context, prefix string) (berth.ProbedSha
 	return find(s, s.Probes, "footprint", func(p berth.ProbedShape) bool { return strings.HasPrefix(p.Key, prefix) })
 }
 
+// RecentUsage is api.Records.
+func (s *Store) RecentUsage(context.Context, string) ([]berth.RecentUsage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return append([]berth.RecentUsage(nil), s.Recent...), nil
+}
+
 // Footprints is api.Records.
 func (s *Store) Footprints(_ context.Context, shapeKeys []string) (map[string]berth.Footprints, error) {
 	s.mu.Lock()

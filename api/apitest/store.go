@@ -40,6 +40,7 @@ type Store struct {
 	Events     []berth.Event
 	Dropped    int64 // events up to this sequence are not kept any more
 	Tokens     []berth.Token
+	Recent     []berth.RecentUsage // of each shape
 	Audits     []berth.AuditEntry
 	Updates    []string // such as "pause <sweep>"
 	ImageErr   error

@@ -236,6 +236,18 @@ type Advice struct {
 	Why string `json:"why"`
 }
 
+// AdvicePiece defines model for AdvicePiece.
+type AdvicePiece struct {
+	// About Such as preallocation, pool, tensor_cores, input, batch or xla
+	About string `json:"about"`
+
+	// Do What a person does
+	Do string `json:"do"`
+
+	// Evidence What was measured, in plain words
+	Evidence string `json:"evidence"`
+}
+
 // Attempt defines model for Attempt.
 type Attempt struct {
 	ContainerID string `json:"container_id,omitempty"`
@@ -436,6 +448,18 @@ type DevicePatch struct {
 // DevicePatchState defines model for DevicePatch.State.
 type DevicePatchState string
 
+// Diagnosis What limits the program on its GPU, and what a person can do; absent in lists, for cores, and where nothing was measured
+type Diagnosis struct {
+	// Advice The most useful first
+	Advice []AdvicePiece `json:"advice"`
+
+	// Label compute_bound, memory_bound, input_bound or latency_bound; absent = how busy it keeps the GPU does not say
+	Label string `json:"label,omitempty"`
+
+	// Why The figures that decide the label, or why there is none
+	Why string `json:"why,omitempty"`
+}
+
 // Event defines model for Event.
 type Event struct {
 	CreatedAt time.Time `json:"created_at"`
@@ -464,7 +488,8 @@ type Footprint struct {
 	DeviceClass string `json:"device_class"`
 
 	// DevicePeakBytes Of the GPU's memory
-	DevicePeakBytes int64 `json:"device_peak_bytes,omitempty"`
+	DevicePeakBytes int64      `json:"device_peak_bytes,omitempty"`
+	Diagnosis       *Diagnosis `json:"diagnosis,omitempty"`
 
 	// DurationSeconds Mean of a whole attempt
 	DurationSeconds float64   `json:"duration_seconds"`

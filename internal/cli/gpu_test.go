@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/client"
 )
@@ -56,4 +57,19 @@ func TestDeviceCordon(t *testing.T) {
 	require.Equal(t, ExitOK, result.code, result.stderr)
 	require.NotContains(t, result.stdout, "cordoned")
 	require.Equal(t, ExitNotFound, execute(t.Context(), server, "device", "ready", "GPU-2").code)
+}
+
+// What limits a program is said in words, with the evidence before each advice.
+func TestProbeGet_SaysWhatToDo(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Probes[0].Footprints = append(store.Probes[0].Footprints, berth.Footprint{
+		Class: "NVIDIA H200", Samples: 1, CPUMilli: 1000, DeviceActivity: berth.DeviceActivity{SMMilli: 820, DRAMMilli: 170}, MeasuredAt: apitest.Start,
+	})
+
+	result := execute(t.Context(), serve(t, store), "probe", "get", "aaaa")
+	require.Equal(t, ExitOK, result.code, result.stderr)
+	require.Regexp(t, `limited by +its SMs \(compute-bound\): its SMs had work 82 % of the time, and it used 17 % of the bandwidth of the GPU's memory, in the mean over whole runs`, result.stdout)
+	require.Regexp(t, `advice +its SMs had work 82 % of the time .*, its tensor cores 0 %\. Let matrix products`, result.stdout)
 }

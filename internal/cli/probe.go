@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -109,6 +110,38 @@ func (o *options) addFootprint(t *table, f client.Footprint) {
 	t.add("cores used", coresUsed(f.CPUMilli))
 	t.add("takes", span(seconds(f.DurationSeconds)))
 	t.add("measured", fmt.Sprintf("%s, %s, %s", plural(f.Samples, "run", "runs"), f.Source, o.ago(f.MeasuredAt)))
+	addDiagnosis(t, f.Diagnosis)
+}
+
+// addDiagnosis says what limits a program, and what to do: each piece of advice with
+// what was measured before it.
+func addDiagnosis(t *table, d *client.Diagnosis) {
+	if d == nil {
+		return
+	}
+
+	if d.Why != "" {
+		t.add("limited by", strings.TrimPrefix(labelText(d.Label)+": "+d.Why, ": "))
+	}
+
+	for _, piece := range d.Advice {
+		t.add("advice", piece.Evidence+". "+sentence(piece.Do))
+	}
+}
+
+// labelText is what limits a program, in words; empty = not known.
+func labelText(label string) string {
+	words := map[string]string{
+		"compute_bound": "its SMs (compute-bound)", "memory_bound": "its GPU's bandwidth (memory-bound)",
+		"input_bound": "its input (input-bound)", "latency_bound": "launching kernels (latency-bound)",
+	}
+
+	return cmp.Or(words[label], label)
+}
+
+// sentence begins with a capital letter, where it begins with a letter.
+func sentence(text string) string {
+	return strings.ToUpper(text[:min(len(text), 1)]) + text[min(len(text), 1):]
 }
 
 // activityText is how busy a program keeps a GPU.

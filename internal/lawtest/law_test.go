@@ -19,7 +19,7 @@ var rows = [][]string{
 	{""},
 	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "internal/gpu", "internal/simgpu/wire"},
 	{"internal/search"},
-	{"internal/spec", "internal/packing", "internal/parallelism", "internal/memory", "internal/failure", "internal/report"},
+	{"internal/spec", "internal/packing", "internal/parallelism", "internal/advice", "internal/memory", "internal/failure", "internal/report"},
 	{
 		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/simgpu", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention",
 		"internal/runtrial", "internal/preview", "internal/devstack", "internal/config",

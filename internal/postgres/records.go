@@ -149,6 +149,34 @@ func toProbedShapes(rows []dbsqlc.ListFootprintsRow) ([]berth.ProbedShape, error
 	return shapes, nil
 }
 
+// recentAttempts is how many of a shape's newest attempts on a class say what is recent.
+const recentAttempts = 20
+
+// RecentUsage returns what the newest attempts of a shape say beyond its footprints, for
+// each class of GPU where one ended well.
+func (s *Store) RecentUsage(ctx context.Context, shapeKey string) ([]berth.RecentUsage, error) {
+	rows, err := s.q.RecentUsage(ctx, s.pool, recentAttempts, shapeKey)
+	if err != nil {
+		return nil, translate(err, "reading the newest attempts of shape "+shapeKey)
+	}
+
+	out := make([]berth.RecentUsage, len(rows))
+
+	for i, row := range rows {
+		out[i] = berth.RecentUsage{Class: berth.DeviceClass(row.DeviceClass)}
+
+		if row.FrameworkPeakBytes > 0 {
+			out[i].FrameworkPeakBytes, out[i].DevicePeakBytes = row.FrameworkPeakBytes, row.DevicePeakBytes
+		}
+
+		if row.WallNs > 0 {
+			out[i].HeldMilli = max(int64(float64(row.HeldNs)/float64(row.WallNs)*1000), 1)
+		}
+	}
+
+	return out, nil
+}
+
 // ForgetFootprint deletes what is known of a shape, so that it is probed anew.
 // Errors: not_found.
 func (s *Store) ForgetFootprint(ctx context.Context, shapeKey string) error {

@@ -168,6 +168,57 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 	return items, nil
 }
 
+const recentUsage = `-- name: RecentUsage :many
+WITH newest AS (
+    SELECT a.device_class, a.framework_peak_bytes, a.device_peak_bytes, a.wall_ns, a.device_active_ns, a.device_unknown_ns,
+        row_number() OVER (PARTITION BY a.device_class ORDER BY a.finished_at DESC, a.id) AS nth
+    FROM trials t JOIN attempts a ON a.trial_id = t.id
+    WHERE t.shape_key = $2 AND a.device_id IS NOT NULL AND a.state = 'finished' AND a.failure_kind = 'ok'
+)
+SELECT device_class, max(framework_peak_bytes)::bigint AS framework_peak_bytes,
+    ((array_agg(device_peak_bytes ORDER BY framework_peak_bytes DESC, nth))[1])::bigint AS device_peak_bytes,
+    coalesce(sum(least(device_active_ns + device_unknown_ns, wall_ns)) FILTER (WHERE device_active_ns > 0), 0)::bigint AS held_ns,
+    coalesce(sum(wall_ns) FILTER (WHERE device_active_ns > 0), 0)::bigint AS wall_ns
+FROM newest WHERE nth <= $1::integer
+GROUP BY device_class ORDER BY device_class
+`
+
+type RecentUsageRow struct {
+	DeviceClass        string
+	FrameworkPeakBytes int64
+	DevicePeakBytes    int64
+	HeldNs             int64
+	WallNs             int64
+}
+
+// Of the newest attempts of a shape on each class of GPU that ended well: the most that a framework held by its own word, what
+// the driver showed of that attempt, and for how long of their runs they held the GPU, where their activity was measured.
+func (q *Queries) RecentUsage(ctx context.Context, db DBTX, newest int32, shapeKey string) ([]RecentUsageRow, error) {
+	rows, err := db.Query(ctx, recentUsage, newest, shapeKey)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RecentUsageRow
+	for rows.Next() {
+		var i RecentUsageRow
+		if err := rows.Scan(
+			&i.DeviceClass,
+			&i.FrameworkPeakBytes,
+			&i.DevicePeakBytes,
+			&i.HeldNs,
+			&i.WallNs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const upsertDeviceFootprint = `-- name: UpsertDeviceFootprint :exec
 INSERT INTO device_footprints (shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes,
     device_floor_bytes, device_passed, device_sm_milli, device_dram_milli, device_tensor_milli, cpu_milli, duration_ns)

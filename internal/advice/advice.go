@@ -1,0 +1,170 @@
+package advice
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/berthml/berth"
+)
+
+const (
+	mib = int64(1) << 20
+
+	// preallocatedMilli of a card's memory, or more, is taken by a program that does not
+	// grow: TensorFlow's default mode takes 984 (141,450 of 143,771 MiB, one H200,
+	// 2026-11-21). JAX's takes 751 there, which is told from a large program by what the
+	// framework says that it used: from half of the card on, thrice that is more than a
+	// pool that grows needs (widePoolMilli).
+	preallocatedMilli = 900
+	halfMilli         = 500
+	notGrown          = 3
+
+	// outsidePoolBytes of a process are outside its framework's pool: the context, cuBLAS
+	// and cuDNN (TensorFlow 2.21, one H200, 2026-11-21).
+	outsidePoolBytes = 621 * mib
+
+	// widePoolMilli is a pool's size by its framework's own peak that is worth a look. In
+	// growth mode pools were 1.3 to 1.8 times the peak, with cuDNN's workspaces
+	// unbounded 2.36 times (one H200, 2026-11-21).
+	widePoolMilli = 2000
+	// leastSlack is the least by which a pool must be larger than the peak: what the margin
+	// of a reservation may be.
+	leastSlack = 256 * mib
+)
+
+// Measured is what is known of one shape on one class of GPU. Zero fields are not known.
+type Measured struct {
+	Footprint berth.Footprint
+	Recent    berth.RecentUsage
+	CardBytes int64             // memory of a GPU of the class
+	CapMilli  int64             // cores that the program's threads are capped to, in thousandths
+	Set       map[string]string // environment that the sweep file sets
+}
+
+// Diagnosis is what limits a program on its GPU, and what to do. Zero = what was
+// measured says nothing.
+type Diagnosis struct {
+	Label  Label
+	Why    string  // the figures that decide the label, or why there is none
+	Advice []Piece // most useful first
+}
+
+// Piece is one piece of advice.
+type Piece struct {
+	About    string // one of the Abouts
+	Evidence string // what was measured
+	Do       string // what a person does
+}
+
+// What advice is about.
+const (
+	AboutPreallocation = "preallocation"
+	AboutPool          = "pool"
+	AboutTensorCores   = "tensor_cores"
+	AboutBandwidth     = "bandwidth"
+	AboutInput         = "input"
+	AboutCores         = "cores"
+	AboutBatch         = "batch"
+	AboutSteps         = "steps_per_execution"
+	AboutXLA           = "xla"
+	AboutUtilization   = "utilization"
+)
+
+// Of is what a shape's figures say. Cores have no advice.
+func Of(m Measured) Diagnosis {
+	if m.Footprint.Class == berth.ClassCPU {
+		return Diagnosis{}
+	}
+
+	d := Diagnosis{Advice: memory(m)}
+
+	a := m.activity()
+	if a == (berth.DeviceActivity{}) {
+		if m.Footprint.Samples > 0 {
+			d.Why = "how busy it keeps the GPU was not measured: the GPU cannot tell, or no run was long enough"
+		}
+
+		return d
+	}
+
+	d.Label, d.Why = label(m, a)
+	d.Advice = append(d.Advice, pieces(m, a, d.Label)...)
+
+	return d
+}
+
+// preallocates reports whether the program takes the card whatever it needs.
+func (m Measured) preallocates() bool {
+	peak, used := m.Footprint.DevicePeakBytes, m.Recent.FrameworkPeakBytes
+	takes := func(milli int64) bool {
+		return m.CardBytes > 0 && float64(peak) >= float64(m.CardBytes)*float64(milli)/1000
+	}
+
+	return takes(preallocatedMilli) && used < peak/2 || used > 0 && takes(halfMilli) && used <= peak/notGrown
+}
+
+// memory is advice about the GPU's memory.
+func memory(m Measured) []Piece {
+	if m.preallocates() {
+		return []Piece{preallocation(m)}
+	}
+
+	return widePool(m)
+}
+
+func preallocation(m Measured) Piece {
+	peak, used := m.Footprint.DevicePeakBytes, m.Recent.FrameworkPeakBytes
+
+	evidence := fmt.Sprintf("it held %s of the GPU's %s (%s), although Berth lets frameworks grow as they need", berth.BytesText(peak), berth.BytesText(m.CardBytes),
+		share(peak, m.CardBytes))
+	if used > 0 {
+		evidence += "; its framework used at most " + berth.BytesText(used) + " of that"
+	} else {
+		evidence += "; how much of that it used is not known, as no shim said so"
+	}
+
+	return Piece{
+		AboutPreallocation, evidence,
+		"remove what claims the card from the program: `per_process_gpu_memory_fraction`, `set_logical_device_configuration` with a memory limit, or " +
+			"`TF_FORCE_GPU_ALLOW_GROWTH=false`; with JAX `XLA_PYTHON_CLIENT_PREALLOCATE=true` or a memory fraction; with PyTorch a tensor that only keeps " +
+			"memory. TensorFlow trained as fast in growth mode, in 910 MiB instead of 141,450 (one H200)",
+	}
+}
+
+// widePool is advice for a pool that is much larger than what its framework used.
+func widePool(m Measured) []Piece {
+	used, pool := m.Recent.FrameworkPeakBytes, max(m.Recent.DevicePeakBytes, 0)-outsidePoolBytes
+	if used <= 0 || pool-used < leastSlack || float64(pool) < float64(used)*widePoolMilli/1000 {
+		return nil
+	}
+
+	do := "where the program sets " + workspaceLimit + " itself, leave it out: Berth sets 256. "
+	if set := m.Set[workspaceLimit]; set != "" && set != "256" {
+		do = "leave " + workspaceLimit + " out of the sweep file, which sets it to " + set + ": Berth sets 256. "
+	}
+
+	return []Piece{{
+		AboutPool, fmt.Sprintf("it held %s, about %s of that in its framework's pool, which is %s times the %s that the framework used at most",
+			berth.BytesText(m.Recent.DevicePeakBytes), berth.BytesText(pool), strconv.FormatFloat(float64(pool)/float64(used), 'f', 1, 64), berth.BytesText(used)),
+		do + unlimited + ". Else look for allocations of ever new sizes, such as batches of different lengths, and for a program that claims memory in advance; " +
+			"PyTorch: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`",
+	}}
+}
+
+const (
+	// workspaceLimit bounds what cuDNN takes for one convolution, in MiB.
+	workspaceLimit = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB"
+	// unlimited is what the limit gains and costs (three convolutions, batch 64).
+	unlimited = "Without it three convolutions held 8,848 MiB instead of 2,702, and a step took 0.68 of the time (one H200)"
+)
+
+// share is a part of a whole as a percentage.
+func share(part, whole int64) string {
+	return strconv.FormatFloat(float64(part)/float64(whole)*100, 'f', 0, 64) + " %"
+}
+
+// percent is thousandths as a percentage.
+func percent(milli int64) string { return strconv.FormatFloat(float64(milli)/10, 'f', -1, 64) + " %" }
+
+// cores is thousandths of a core in words.
+func cores(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64) }
