@@ -16,6 +16,10 @@ type Demand struct {
 
 	ExclusiveDevice bool `json:"exclusive_device,omitempty"` // alone on its GPU
 
+	// SpillBytes of MemoryBytes are for what its GPU cannot hold: it runs in unified
+	// memory, alone on the GPU. 0 = it does not.
+	SpillBytes int64 `json:"spill_bytes,omitempty"`
+
 	DeviceActivity int64 `json:"device_activity,omitempty"` // DeviceActivity.Busiest of its shape; 0 = not known
 }
 

@@ -61,6 +61,25 @@ type LastOOM struct {
 	Max       int    `json:"max_attempts"`     // of the trial
 }
 
+// WithoutSpill is what an out-of-memory in unified memory says of the program's need of
+// the host's memory alone. Of nil it is nil.
+func (l *LastOOM) WithoutSpill() *LastOOM {
+	if l == nil || l.Demand.SpillBytes == 0 {
+		return l
+	}
+
+	last := *l
+	last.Demand.MemoryBytes -= last.Demand.SpillBytes
+
+	if !last.Device {
+		last.PeakBytes = max(last.PeakBytes-last.Demand.SpillBytes, 0)
+	}
+
+	last.Demand.SpillBytes = 0
+
+	return &last
+}
+
 // WaitingRequest is a request as the placer sees it.
 type WaitingRequest struct {
 	AttemptID   string
@@ -111,5 +130,6 @@ type Assignee struct {
 	Trial       Trial
 	LogOffset   int64     // bytes of the log stored already
 	LogAt       time.Time // of the last stored piece
+	CardBytes   int64     // memory of the attempt's GPU in all; 0 = it has none
 	Earlier     []string  // attempts of the trial that had the same host; their containers must go first
 }

@@ -113,6 +113,9 @@ type Resources struct {
 	CPUs       CPUs         `json:"cpus"`     // thousandths of a core
 	ShmSize    Size         `json:"shm_size"` // of /dev/shm, counted inside Memory; default 64 MiB
 	GPUSharing string       `json:"gpu_sharing"`
+
+	// GPUMemorySpill lets a trial that is larger than any GPU run alone in unified memory.
+	GPUMemorySpill bool `json:"gpu_memory_spill,omitempty"`
 }
 
 // DefaultCPUMilli is one core: small TensorFlow jobs gain little from a second

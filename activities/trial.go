@@ -29,6 +29,7 @@ type TrialBrief struct {
 	MaxDuration      berth.Duration  `json:"max_duration"` // of one attempt
 	Heartbeat        berth.Duration  `json:"heartbeat"`    // see Patience
 	HostPatience     berth.Duration  `json:"host_patience"`
+	Spills           bool            `json:"spills,omitempty"` // its sweep has gpu_memory_spill
 	// Made is the number of the last attempt that the ledger has: more than 0 when
 	// the workflow of the trial was lost and this one goes on.
 	Made int `json:"made,omitempty"`
@@ -53,6 +54,7 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 		ProbeMode:        spec.Probe.Mode,
 		ProbeMaxDuration: spec.Probe.MaxDuration,
 		MaxAttempts:      spec.Retry.MaxAttempts,
+		Spills:           spec.Resources.GPUMemorySpill,
 		MaxDuration:      spec.Limits.MaxTrialDuration,
 		Heartbeat:        berth.Duration(cmp.Or(a.Patience.Heartbeat, DefaultHeartbeatPatience)),
 		HostPatience:     berth.Duration(cmp.Or(a.Patience.Host, DefaultHostPatience)),

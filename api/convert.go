@@ -87,6 +87,7 @@ func toAttempt(a berth.Attempt) openapi.Attempt {
 		Demand: openapi.Demand{
 			MemoryBytes: a.Demand.MemoryBytes, CPUMilli: a.Demand.CPUMilli, DeviceBytes: a.Demand.DeviceBytes,
 			Contexts: a.Demand.Contexts, Exclusive: a.Demand.Exclusive, ExclusiveDevice: a.Demand.ExclusiveDevice,
+			SpillBytes: a.Demand.SpillBytes,
 		},
 		FailureKind: string(a.Kind), Message: a.Message, ExitCode: a.ExitCode, Value: a.Value,
 		Usage: openapi.Usage{

@@ -302,8 +302,14 @@ func (t *trial) infeasible(asked berth.Demand) *berth.TrialUpdate {
 
 // roomier is what would help a trial that ran out of memory.
 func (t *trial) roomier() string {
-	if t.last != nil && t.last.Device {
-		return "use a GPU with more memory"
+	switch {
+	case t.last == nil || !t.last.Device:
+	case t.last.Demand.SpillBytes > 0:
+		return "use a GPU with more memory, a machine with more, or more attempts (retry.max_attempts)"
+	case t.brief.Spills:
+		return "use a GPU with more memory, or more attempts (retry.max_attempts), of which the last runs in unified memory"
+	default:
+		return "use a GPU with more memory, or resources.gpu_memory_spill, which lets a trial that is larger than any GPU run in unified memory"
 	}
 
 	return "give resources.memory and a machine that has as much"
@@ -334,6 +340,10 @@ func demandText(d berth.Demand) string {
 	text := fmt.Sprintf("%d MiB of memory and %g %s", d.MemoryBytes>>20, float64(d.CPUMilli)/1000, cores)
 	if d.DeviceBytes > 0 {
 		text += fmt.Sprintf(", %d MiB of GPU memory", d.DeviceBytes>>20)
+	}
+
+	if d.SpillBytes > 0 {
+		text += fmt.Sprintf(" and %d MiB of the host's for what that does not hold", d.SpillBytes>>20)
 	}
 
 	switch {

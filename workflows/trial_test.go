@@ -199,6 +199,24 @@ func TestTrial_EndsAccordingToKind(t *testing.T) {
 	}
 }
 
+// A trial that is too large for any GPU is told of the key that lets it spill, and one
+// that has the key of what else would help.
+func TestTrial_TooLargeForAnyGPU(t *testing.T) {
+	t.Parallel()
+
+	for spills, says := range map[bool]string{
+		false: "use a GPU with more memory, or resources.gpu_memory_spill",
+		true:  "use a GPU with more memory, or more attempts (retry.max_attempts)",
+	} {
+		b := trialSetup(t)
+		b.brief.Spills = spills
+		b.runs(bad(berth.FailureDeviceOOM))
+
+		require.Equal(t, berth.TrialInfeasible, b.execute(t).State)
+		require.Contains(t, b.settled.Message, says)
+	}
+}
+
 func TestTrial_LostHostIsFencedAndReplaced(t *testing.T) {
 	t.Parallel()
 

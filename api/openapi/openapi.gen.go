@@ -361,6 +361,9 @@ type Demand struct {
 	// ExclusiveDevice Alone on its GPU
 	ExclusiveDevice bool  `json:"exclusive_device,omitempty"`
 	MemoryBytes     int64 `json:"memory_bytes"`
+
+	// SpillBytes Of memory_bytes, for what its GPU cannot hold: it runs in unified memory; absent = it does not
+	SpillBytes int64 `json:"spill_bytes,omitempty"`
 }
 
 // Device A GPU, or a part of one that MIG made a GPU of its own

@@ -33,6 +33,10 @@ func (l *Ledger) assignee(ctx context.Context, attemptID string) (who berth.Assi
 			Trial: trial.Trial,
 		}
 
+		if d, ok := l.devices[a.DeviceID]; ok {
+			who.CardBytes = d.MemoryBytes
+		}
+
 		for _, p := range l.logs[attemptID] {
 			if p.Stream != "berth" {
 				who.LogOffset = max(who.LogOffset, p.Offset+int64(len(p.Data)))

@@ -87,10 +87,16 @@ func testDevices(t *testing.T, b *bench) {
 	require.Equal(t, berth.KindExhausted, berth.KindOf(err), "%v", err)
 
 	there[second.AttemptID] = berth.Placement{HostID: b.host.ID, DeviceID: two, Class: "NVIDIA H200 1g.18gb", Demand: berth.Demand{
-		MemoryBytes: gib, CPUMilli: 500, DeviceBytes: 3 * gib, Contexts: 2, ExclusiveDevice: true, DeviceActivity: 640,
+		MemoryBytes: gib, CPUMilli: 500, DeviceBytes: 3 * gib, Contexts: 2, ExclusiveDevice: true, DeviceActivity: 640, SpillBytes: gib / 2,
 	}}
 	_, err = b.Place(ctx, there)
 	require.NoError(t, err)
+	require.Equal(t, int64(gib/2), b.attempt(t, second.AttemptID).Demand.SpillBytes)
+
+	who, err := b.Assignee(ctx, second.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, int64(gib/2), who.Attempt.Demand.SpillBytes)
+	require.Equal(t, int64(9*gib), who.CardBytes)
 	require.True(t, named(two).Exclusive)
 	require.Equal(t, 2, named(two).ContextsReserved)
 	require.Equal(t, int64(640), named(two).ActivityReserved)

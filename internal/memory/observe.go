@@ -21,12 +21,18 @@ const floorRuns = enoughSamples
 //     GPU could not be read) only raises the peaks: the shape needs at least that
 //     much, and the next run has to complete the measurement.
 //   - An out-of-memory sets the floor, when it says something about the shape.
+//   - A run in unified memory teaches nothing.
 func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, kind berth.FailureKind, u berth.Usage, reserved berth.Demand) (f berth.Footprint, ok bool) {
 	if prior != nil {
 		f = *prior
 	}
 
 	f.ShapeKey = key
+
+	if reserved.SpillBytes > 0 { // its memory is partly on the GPU and partly on the host, and the driver tells neither
+		return f, prior != nil
+	}
+
 	whole := kind == berth.FailureOK || kind == berth.FailureNoResult || kind == berth.FailureNotFinite
 
 	switch {

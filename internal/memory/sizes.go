@@ -23,7 +23,8 @@ const (
 // Sizes returns what the next attempt of a trial asks for on each class of device
 // that it can use, by what is known there and by the hosts that have the class.
 // ok is false when the trial ran out of memory and there is nothing larger to ask
-// for on any class: demands then say what it would need.
+// for on any class: demands then say what it would need. What is larger than any GPU
+// spills into the host's memory, where its sweep file says so.
 //
 // With device auto a trial runs on GPUs where a host that takes attempts has one
 // that does, else on cores; and on cores when its shape was seen to hold nothing of
@@ -32,6 +33,10 @@ const (
 // MPS at a guess: its first run measures it. An Ask apart shares by time slices
 // only; where its sweep file insists on MPS, it is a client that has the GPU alone.
 func Sizes(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.Demands, ok bool) {
+	if demands, ok, spills := spill(a, known, recent); spills {
+		return demands, ok
+	}
+
 	classes := gpuClasses(a, recent)
 	if a.Resources.Device != berth.DeviceGPU && slices.ContainsFunc(classes, func(c berth.DeviceClass) bool { return NeedsNoGPU(knownOn(c, known)) }) {
 		classes = nil
@@ -69,7 +74,7 @@ func onCores(last *berth.LastOOM) *berth.LastOOM {
 		return nil
 	}
 
-	host := *last
+	host := *last.WithoutSpill()
 	host.Demand.DeviceBytes, host.Demand.Contexts, host.Demand.ExclusiveDevice = 0, 0, false
 
 	return &host
@@ -138,15 +143,27 @@ func knownOn(class berth.DeviceClass, known berth.Footprints) *berth.Footprint {
 // sizeOn is Sizes on one class of GPU.
 func sizeOn(a Ask, class berth.DeviceClass, f *berth.Footprint, recent []berth.Host) (berth.Demand, bool) {
 	hosts, largest := withClass(recent, class)
-	host := a
 
-	if a.Last != nil && a.Last.Device { // the host's memory was enough
+	d, ok := hostSize(a, f, hosts)
+	d.Contexts = 1
+	d.ExclusiveDevice = berth.SharingMode(a.Resources.GPUSharing) == berth.SharingExclusive || a.Apart && class.Mode() == berth.SharingMPS
+
+	return sizeDevice(a, class, d, f, largest), ok && deviceGrows(a.Last, largest)
+}
+
+// hostSize is what an attempt that uses a GPU asks for of its host.
+func hostSize(a Ask, f *berth.Footprint, hosts []berth.Host) (berth.Demand, bool) {
+	host := a
+	host.Last = a.Last.WithoutSpill()
+	had := host.Last
+
+	if had != nil && had.Device { // the host's memory was enough
 		host.Last = nil
 	}
 
 	d, ok := Size(host, f, hosts)
-	if a.Last != nil && a.Last.Device {
-		d.MemoryBytes = max(d.MemoryBytes, a.Last.Demand.MemoryBytes)
+	if had != nil && had.Device {
+		d.MemoryBytes = max(d.MemoryBytes, had.Demand.MemoryBytes)
 	}
 
 	if a.Resources.CPUs == 0 {
@@ -157,10 +174,7 @@ func sizeOn(a Ask, class berth.DeviceClass, f *berth.Footprint, recent []berth.H
 		d.DeviceActivity = f.DeviceActivity.Busiest()
 	}
 
-	d.Contexts = 1
-	d.ExclusiveDevice = berth.SharingMode(a.Resources.GPUSharing) == berth.SharingExclusive || a.Apart && class.Mode() == berth.SharingMPS
-
-	return sizeDevice(a, class, d, f, largest), ok && deviceGrows(a.Last, largest)
+	return d, ok
 }
 
 // besideGPU is what to book of the cores for an attempt that uses a GPU and was
@@ -175,8 +189,18 @@ func besideGPU(cpuMilli int64) int64 {
 }
 
 // sizeDevice adds what an attempt needs of a GPU whose largest of the class has
-// so many bytes to give.
+// so many bytes to give. One that may spill next has all of the largest, so that what
+// runs out of it is known to be larger.
 func sizeDevice(a Ask, class berth.DeviceClass, d berth.Demand, f *berth.Footprint, largest int64) berth.Demand {
+	d = sizeOnDevice(a, class, d, f, largest)
+	if a.Resources.GPUMemorySpill && a.Last != nil && d.ExclusiveDevice {
+		d.DeviceBytes = largest
+	}
+
+	return d
+}
+
+func sizeOnDevice(a Ask, class berth.DeviceClass, d berth.Demand, f *berth.Footprint, largest int64) berth.Demand {
 	switch {
 	case a.Resources.GPUMemory > 0:
 		d.DeviceBytes = int64(a.Resources.GPUMemory)
@@ -201,7 +225,7 @@ func sizeDevice(a Ask, class berth.DeviceClass, d berth.Demand, f *berth.Footpri
 	}
 
 	d.DeviceBytes = min(max(Grow(last.Demand.DeviceBytes, last.PeakBytes), d.DeviceBytes), largest)
-	d.ExclusiveDevice = d.ExclusiveDevice || last.Count == last.Max-1 || d.DeviceBytes == largest
+	d.ExclusiveDevice = d.ExclusiveDevice || last.Count >= a.aloneFrom() || d.DeviceBytes == largest
 
 	return d
 }

@@ -119,7 +119,7 @@ func (p *Placer) Round(ctx context.Context) error {
 	p.keep(decisions)
 	p.tick(queue.Waiting, queue.Sweeps, decisions)
 
-	return errors.Join(suspected, told, p.commit(ctx, decisions), p.refuse(ctx, decisions), p.explain(ctx, queue.Waiting, decisions))
+	return errors.Join(suspected, told, p.commit(ctx, decisions), p.refuse(ctx, queue.Waiting, decisions), p.explain(ctx, queue.Waiting, decisions))
 }
 
 func (p *Placer) suspect(ctx context.Context) error {
@@ -209,9 +209,9 @@ func (p *Placer) place(ctx context.Context) func([]packing.Decision) error {
 }
 
 // refuse ends what is impossible.
-func (p *Placer) refuse(ctx context.Context, decisions []packing.Decision) error {
+func (p *Placer) refuse(ctx context.Context, waiting []berth.WaitingRequest, decisions []packing.Decision) error {
 	refuse := func(one []packing.Decision) error {
-		return p.ledger.RefuseRequest(ctx, one[0].AttemptID, readable(one[0]))
+		return p.ledger.RefuseRequest(ctx, one[0].AttemptID, hinted(one[0], waiting))
 	}
 
 	for i, d := range decisions {
@@ -317,6 +317,20 @@ func (p *Placer) store(ctx context.Context) func([]berth.WaitingRequest) error {
 
 		return p.ledger.StoreReasons(ctx, reasons)
 	}
+}
+
+// hinted is why a request is impossible, and what it may do about a GPU that is too small.
+func hinted(d packing.Decision, waiting []berth.WaitingRequest) []berth.Rejection {
+	out := readable(d)
+	spills := slices.ContainsFunc(waiting, func(w berth.WaitingRequest) bool { return w.AttemptID == d.AttemptID && w.Resources.GPUMemorySpill })
+
+	for i := range out {
+		if out[i].Never && out[i].Dimension == berth.DimensionDeviceBytes && !spills {
+			out[i].Reason += "; with resources.gpu_memory_spill it may run alone in unified memory"
+		}
+	}
+
+	return out
 }
 
 // readable is why a request waits, in words; the first few candidates.

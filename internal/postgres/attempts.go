@@ -35,6 +35,7 @@ func (s *Store) Assignee(ctx context.Context, attemptID string) (berth.Assignee,
 		},
 		LogOffset: end.Size,
 		LogAt:     end.LastAt.UTC(),
+		CardBytes: row.CardBytes,
 		Earlier:   row.Earlier,
 	}
 

@@ -74,6 +74,7 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 			Exclusive:   row.Exclusive,
 
 			ExclusiveDevice: row.ExclusiveDevice,
+			SpillBytes:      row.SpillBytes,
 		},
 		Usage: berth.Usage{
 			MemoryPeakBytes:    row.MemoryPeakBytes,

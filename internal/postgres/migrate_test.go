@@ -265,28 +265,32 @@ func TestMigrate_FinishesWhatAnOlderBerthLeft(t *testing.T) {
 
 	for i, step := range migrator(t, "").Steps {
 		for _, there := range []bool{true, false} {
-			url := pgtest.URL(t)
-			pool, m := openPool(t, url), migrator(t, url)
-			whole := objects(t, pool)
+			t.Run(fmt.Sprintf("%s, applied %v", step.Name, there), func(t *testing.T) { // its connections end with it
+				t.Parallel()
 
-			before := 0
-			if i > 0 {
-				before = m.Steps[i-1].Number
-			}
+				url := pgtest.URL(t)
+				pool, m := openPool(t, url), migrator(t, url)
+				whole := objects(t, pool)
 
-			if there {
-				before = step.Number
-			}
+				before := 0
+				if i > 0 {
+					before = m.Steps[i-1].Number
+				}
 
-			require.NoError(t, m.To(t.Context(), before))
+				if there {
+					before = step.Number
+				}
 
-			_, err := pool.Exec(t.Context(), fmt.Sprintf("DELETE FROM schema_migrations; INSERT INTO schema_migrations VALUES (%d, true)", step.Number))
-			require.NoError(t, err)
-			require.ErrorContains(t, open(t, url).CheckSchema(t.Context()), "was cut off: run `berth migrate`")
+				require.NoError(t, m.To(t.Context(), before))
 
-			require.NoError(t, postgres.Migrate(t.Context(), url), "%s, applied: %v", step.Name, there)
-			requireVersion(t, pool, newest(t))
-			require.Equal(t, whole, objects(t, pool))
+				_, err := pool.Exec(t.Context(), fmt.Sprintf("DELETE FROM schema_migrations; INSERT INTO schema_migrations VALUES (%d, true)", step.Number))
+				require.NoError(t, err)
+				require.ErrorContains(t, open(t, url).CheckSchema(t.Context()), "was cut off: run `berth migrate`")
+
+				require.NoError(t, postgres.Migrate(t.Context(), url))
+				requireVersion(t, pool, newest(t))
+				require.Equal(t, whole, objects(t, pool))
+			})
 		}
 	}
 }

@@ -280,6 +280,7 @@ func (s *Store) Place(ctx context.Context, decisions map[string]berth.Placement)
 		params.DeviceActivity = append(params.DeviceActivity, milliOf(p.Demand.DeviceActivity))
 		params.Mixes = append(params.Mixes, p.Mix.Key)
 		params.MixOwns = append(params.MixOwns, p.Mix.Own)
+		params.SpillBytes = append(params.SpillBytes, p.Demand.SpillBytes)
 	}
 
 	var placed []string

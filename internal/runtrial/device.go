@@ -292,10 +292,11 @@ func (r *run) deviceEvidence(seen observation) failure.DeviceEvidence {
 
 	return failure.DeviceEvidence{
 		Asked: true, Must: r.who.Spec.Resources.Device == berth.DeviceGPU,
-		Measured: u.DevicePeakBytes > 0 || u.DeviceMeasured(), PeakBytes: u.DevicePeakBytes, LimitBytes: demand.DeviceBytes,
+		Measured: u.DevicePeakBytes > 0 || u.DeviceMeasured(), PeakBytes: u.DevicePeakBytes, LimitBytes: demand.DeviceBytes + demand.SpillBytes,
 		MPS: byMPS, Shared: byMPS && !demand.ExclusiveDevice,
 		Alone:        demand.ExclusiveDevice || u.DeviceMeasured() && !company,
 		Problem:      problem,
-		FreeMeasured: measured, FreeBytes: free, Stepped: seen.metrics.any(),
+		FreeMeasured: measured && demand.SpillBytes == 0, // unified memory fills a GPU, and is no sign of a neighbour
+		FreeBytes:    free, Stepped: seen.metrics.any(),
 	}
 }

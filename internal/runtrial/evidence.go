@@ -86,6 +86,10 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		seen.usage.OOMKills = max(seen.usage.OOMKills, 1)
 	}
 
+	if note := spillNote(r.who.Attempt.Demand); note != "" {
+		message += "; " + note
+	}
+
 	if note := gapNote(kind, seen.usage); note != "" {
 		message += "; " + note
 	}

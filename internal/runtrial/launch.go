@@ -119,6 +119,7 @@ func (r *run) newLaunch() (berth.Launch, error) {
 func (r *run) environment() map[string]string {
 	env := frameworkDefaults(r.threads())
 	maps.Copy(env, r.who.Spec.EnvironmentVariables)
+	r.spill(env)
 
 	trial := r.who.Trial
 	mode := modeRun

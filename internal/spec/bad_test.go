@@ -168,7 +168,7 @@ var bad = []struct {
 	{"72 memory 0", "", with("resources: {memory: 0, gpu_memory: 5}"), 422, []string{"E_MEM /resources/memory", "E_MEM /resources/gpu_memory"}},
 	{"73 unit", "", with("resources: {memory: 10XB}"), 422, []string{"E_UNIT /resources/memory"}},
 	{"75 two GPUs", "", with("resources: {gpus: 2}"), 422, []string{"E_UNSUPPORTED /resources/gpus"}},
-	{"75 one GPU", "", with("resources: {gpus: 1, device: gpu, gpu_memory: 2GB, gpu_sharing: mps, gpu_memory_spill: true}"), 422, []string{"E_UNSUPPORTED /resources/gpus", "E_UNSUPPORTED /resources/gpu_memory_spill"}},
+	{"75 one GPU", "", with("resources: {gpus: 1, device: gpu, gpu_memory: 2GB, gpu_sharing: mps, gpu_memory_spill: true}"), 422, []string{"E_UNSUPPORTED /resources/gpus", "E_VALUE /resources/gpu_memory_spill"}},
 	{"datasets", "", with("datasets: [{name: flowers, target: /data/flowers}]"), 422, []string{"E_UNSUPPORTED /datasets"}},
 	{"secrets", "", with("secrets: [{name: hub_token, file: /run/secrets/hub}]"), 422, []string{"E_UNSUPPORTED /secrets"}},
 	{"77 negative cores", "", with("resources: {cpus: -1}"), 422, []string{"E_RANGE /resources/cpus"}},

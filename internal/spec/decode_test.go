@@ -140,6 +140,7 @@ func TestAccepted(t *testing.T) {
 		"name: Ümläut sweep (v2), lr=1",
 		"resources: {device: auto, gpu_memory: auto, gpu_sharing: auto, gpu_memory_spill: false}",
 		"resources: {device: cpu}",
+		"resources: {device: gpu, gpu_memory: 200GiB, gpu_memory_spill: true}",
 		"limits:\n  max_trials: 3\n  max_parallel: auto",
 		"metrics: {source: stdout, pattern: '(?P<name>\\w+)=(?P<value>\\S+)'}",
 		"probe: {mode: off}\nresources: {memory: 1GiB}",

@@ -74,8 +74,13 @@ func (o *object) resources() berth.Resources {
 		GPUSharing: r.enum("gpu_sharing", codeValue, "auto", "mps", "time_slicing", "exclusive"),
 	}
 
-	if r.truth("gpu_memory_spill") {
-		r.unsupported("gpu_memory_spill", "trials do not use more memory than a GPU has yet; leave it out")
+	if resources.GPUMemorySpill = r.truth("gpu_memory_spill"); resources.GPUMemorySpill {
+		switch {
+		case resources.Device == berth.DeviceCPU:
+			r.add(r.field("gpu_memory_spill").Offset, r.at("gpu_memory_spill"), codeValue, "trials on cores have no GPU's memory to spill; leave it out, or device: cpu")
+		case berth.SharingMode(resources.GPUSharing) == berth.SharingMPS:
+			r.add(r.field("gpu_memory_spill").Offset, r.at("gpu_memory_spill"), codeValue, "a trial in unified memory never shares its GPU by MPS; leave one of the two out")
+		}
 	}
 
 	if r.field("gpus") != nil {

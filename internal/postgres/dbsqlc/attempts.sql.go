@@ -164,8 +164,8 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 }
 
 const getAssignee = `-- name: GetAssignee :one
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
-    s.spec, s.image_digest,
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
+    s.spec, s.image_digest, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     ARRAY(SELECT e.id FROM attempts e JOIN leases o ON o.attempt_id = e.id
         WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id
         ORDER BY e.number)::uuid[] AS earlier
@@ -173,6 +173,7 @@ FROM attempts a
 JOIN leases l ON l.attempt_id = a.id
 JOIN trials t ON t.id = a.trial_id
 JOIN sweeps s ON s.id = t.sweep_id
+LEFT JOIN devices d ON d.id = a.device_id
 WHERE a.id = $1
 `
 
@@ -186,6 +187,7 @@ type GetAssigneeRow struct {
 	TrialState  string
 	Spec        []byte
 	ImageDigest string
+	CardBytes   int64
 	Earlier     []string
 }
 
@@ -236,6 +238,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.Attempt.DeviceUnknownNs,
 		&i.Attempt.Mix,
 		&i.Attempt.MixOwn,
+		&i.Attempt.SpillBytes,
 		&i.LeaseID,
 		&i.SweepID,
 		&i.TrialNumber,
@@ -244,13 +247,14 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.TrialState,
 		&i.Spec,
 		&i.ImageDigest,
+		&i.CardBytes,
 		&i.Earlier,
 	)
 	return i, err
 }
 
 const getAttempt = `-- name: GetAttempt :one
-SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own FROM attempts e WHERE e.id = $1 AND NOT EXISTS (
+SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes FROM attempts e WHERE e.id = $1 AND NOT EXISTS (
     SELECT 1 FROM trials t JOIN sweeps s ON s.id = t.sweep_id WHERE t.id = e.trial_id AND s.deleted_at IS NOT NULL)
 `
 
@@ -302,12 +306,13 @@ func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, 
 		&i.DeviceUnknownNs,
 		&i.Mix,
 		&i.MixOwn,
+		&i.SpillBytes,
 	)
 	return i, err
 }
 
 const listAttempts = `-- name: ListAttempts :many
-SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own FROM attempts WHERE trial_id = $1 ORDER BY stage, number
+SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes FROM attempts WHERE trial_id = $1 ORDER BY stage, number
 `
 
 func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]Attempt, error) {
@@ -363,6 +368,7 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 			&i.DeviceUnknownNs,
 			&i.Mix,
 			&i.MixOwn,
+			&i.SpillBytes,
 		); err != nil {
 			return nil, err
 		}
@@ -482,7 +488,7 @@ func (q *Queries) ListReportAttempts(ctx context.Context, db DBTX, maxRows int32
 }
 
 const listSweepAttempts = `-- name: ListSweepAttempts :many
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, t.number AS trial_number, t.shape_key
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, t.number AS trial_number, t.shape_key
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = $1 AND s.deleted_at IS NULL AND (t.number, a.number) > ($2::integer, $3::integer)
 ORDER BY t.number, a.number
@@ -560,6 +566,7 @@ func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweep
 			&i.Attempt.DeviceUnknownNs,
 			&i.Attempt.Mix,
 			&i.Attempt.MixOwn,
+			&i.Attempt.SpillBytes,
 			&i.TrialNumber,
 			&i.ShapeKey,
 		); err != nil {

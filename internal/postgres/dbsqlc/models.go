@@ -65,6 +65,7 @@ type Attempt struct {
 	DeviceUnknownNs    int64
 	Mix                string
 	MixOwn             string
+	SpillBytes         int64
 }
 
 type AuditLog struct {

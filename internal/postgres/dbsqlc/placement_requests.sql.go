@@ -362,12 +362,12 @@ func (q *Queries) MarkImpossible(ctx context.Context, db DBTX, reasons json.RawM
 
 const placeRequests = `-- name: PlaceRequests :many
 WITH decided AS (
-    SELECT u.attempt_id, u.host_id, u.device_id, u.device_class, u.mode, u.memory_bytes, u.cpu_milli, u.device_bytes, u.contexts, u.exclusive, u.exclusive_device, u.device_activity, u.mix, u.mix_own, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
+    SELECT u.attempt_id, u.host_id, u.device_id, u.device_class, u.mode, u.memory_bytes, u.cpu_milli, u.device_bytes, u.contexts, u.exclusive, u.exclusive_device, u.device_activity, u.mix, u.mix_own, u.spill_bytes, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
     FROM (SELECT unnest($1::uuid[]) AS attempt_id, unnest($2::uuid[]) AS host_id, unnest($3::text[]) AS device_id,
         unnest($4::text[]) AS device_class, unnest($5::text[]) AS mode, unnest($6::bigint[]) AS memory_bytes, unnest($7::bigint[]) AS cpu_milli,
         unnest($8::bigint[]) AS device_bytes, unnest($9::integer[]) AS contexts, unnest($10::boolean[]) AS exclusive,
         unnest($11::boolean[]) AS exclusive_device, unnest($12::integer[]) AS device_activity,
-        unnest($13::text[]) AS mix, unnest($14::text[]) AS mix_own) u
+        unnest($13::text[]) AS mix, unnest($14::text[]) AS mix_own, unnest($15::bigint[]) AS spill_bytes) u
     JOIN placement_requests r ON r.attempt_id = u.attempt_id
     WHERE r.state = 'waiting'
 ), open AS (
@@ -380,7 +380,7 @@ WITH decided AS (
     WHERE id IN (SELECT trial_id FROM placement_requests WHERE attempt_id = ANY ($1::uuid[]) AND state = 'waiting')
     ORDER BY id FOR NO KEY UPDATE
 ), locked_requests AS (
-    SELECT d.attempt_id, d.host_id, d.device_id, d.device_class, d.mode, d.memory_bytes, d.cpu_milli, d.device_bytes, d.contexts, d.exclusive, d.exclusive_device, d.device_activity, d.mix, d.mix_own, d.sweep_id, d.nth
+    SELECT d.attempt_id, d.host_id, d.device_id, d.device_class, d.mode, d.memory_bytes, d.cpu_milli, d.device_bytes, d.contexts, d.exclusive, d.exclusive_device, d.device_activity, d.mix, d.mix_own, d.spill_bytes, d.sweep_id, d.nth
     FROM decided d JOIN placement_requests r ON r.attempt_id = d.attempt_id JOIN locked_trials t ON t.id = r.trial_id
     JOIN sweeps s ON s.id = r.sweep_id LEFT JOIN open o ON o.sweep_id = s.id
     WHERE r.state = 'waiting' AND s.state IN ('pending', 'running') AND (s.max_parallel = 0 OR d.nth <= s.max_parallel - coalesce(o.attempts, 0))
@@ -390,17 +390,17 @@ WITH decided AS (
         cpu_milli = d.cpu_milli, device_bytes = d.device_bytes, contexts = d.contexts, exclusive = d.exclusive, exclusive_device = d.exclusive_device
     FROM locked_requests d
     WHERE r.attempt_id = d.attempt_id
-    RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, d.device_activity, d.mix, d.mix_own, d.host_id, nullif(d.device_id, '') AS device_id, d.device_class, d.mode, nextval('lease_tokens') AS token
+    RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, d.device_activity, d.mix, d.mix_own, d.spill_bytes, d.host_id, nullif(d.device_id, '') AS device_id, d.device_class, d.mode, nextval('lease_tokens') AS token
 ), new_attempts AS (
     INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
-        memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own)
+        memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own, spill_bytes)
     SELECT attempt_id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
-        memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own FROM placed
+        memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own, spill_bytes FROM placed
 ), new_leases AS (
     INSERT INTO leases (attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
         exclusive_device, device_activity, token, expires_at)
     SELECT attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
-        exclusive_device, device_activity, token, now() + $15::interval FROM placed
+        exclusive_device, device_activity, token, now() + $16::interval FROM placed
 ), locked_hosts AS (
     SELECT id FROM hosts WHERE id IN (SELECT host_id FROM placed) ORDER BY id FOR NO KEY UPDATE
 ), booked_hosts AS (
@@ -455,6 +455,7 @@ type PlaceRequestsParams struct {
 	DeviceActivity  []int32
 	Mixes           []string
 	MixOwns         []string
+	SpillBytes      []int64
 	Term            time.Duration
 }
 
@@ -487,6 +488,7 @@ func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequests
 		arg.DeviceActivity,
 		arg.Mixes,
 		arg.MixOwns,
+		arg.SpillBytes,
 		arg.Term,
 	)
 	if err != nil {

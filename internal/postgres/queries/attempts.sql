@@ -86,7 +86,7 @@ FROM locked l WHERE a.id = l.id;
 
 -- name: GetAssignee :one
 SELECT sqlc.embed(a), l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
-    s.spec, s.image_digest,
+    s.spec, s.image_digest, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     ARRAY(SELECT e.id FROM attempts e JOIN leases o ON o.attempt_id = e.id
         WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id
         ORDER BY e.number)::uuid[] AS earlier
@@ -94,6 +94,7 @@ FROM attempts a
 JOIN leases l ON l.attempt_id = a.id
 JOIN trials t ON t.id = a.trial_id
 JOIN sweeps s ON s.id = t.sweep_id
+LEFT JOIN devices d ON d.id = a.device_id
 WHERE a.id = @id;
 
 -- name: LockShapeKey :exec

@@ -97,7 +97,7 @@ WITH decided AS (
         unnest(@device_classes::text[]) AS device_class, unnest(@modes::text[]) AS mode, unnest(@memory_bytes::bigint[]) AS memory_bytes, unnest(@cpu_milli::bigint[]) AS cpu_milli,
         unnest(@device_bytes::bigint[]) AS device_bytes, unnest(@contexts::integer[]) AS contexts, unnest(@exclusive::boolean[]) AS exclusive,
         unnest(@exclusive_device::boolean[]) AS exclusive_device, unnest(@device_activity::integer[]) AS device_activity,
-        unnest(@mixes::text[]) AS mix, unnest(@mix_owns::text[]) AS mix_own) u
+        unnest(@mixes::text[]) AS mix, unnest(@mix_owns::text[]) AS mix_own, unnest(@spill_bytes::bigint[]) AS spill_bytes) u
     JOIN placement_requests r ON r.attempt_id = u.attempt_id
     WHERE r.state = 'waiting'
 ), open AS (
@@ -120,12 +120,12 @@ WITH decided AS (
         cpu_milli = d.cpu_milli, device_bytes = d.device_bytes, contexts = d.contexts, exclusive = d.exclusive, exclusive_device = d.exclusive_device
     FROM locked_requests d
     WHERE r.attempt_id = d.attempt_id
-    RETURNING r.*, d.device_activity, d.mix, d.mix_own, d.host_id, nullif(d.device_id, '') AS device_id, d.device_class, d.mode, nextval('lease_tokens') AS token
+    RETURNING r.*, d.device_activity, d.mix, d.mix_own, d.spill_bytes, d.host_id, nullif(d.device_id, '') AS device_id, d.device_class, d.mode, nextval('lease_tokens') AS token
 ), new_attempts AS (
     INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
-        memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own)
+        memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own, spill_bytes)
     SELECT attempt_id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
-        memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own FROM placed
+        memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own, spill_bytes FROM placed
 ), new_leases AS (
     INSERT INTO leases (attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
         exclusive_device, device_activity, token, expires_at)

@@ -1,0 +1,115 @@
+package memory
+
+import "github.com/berthml/berth"
+
+// spill returns what a trial of a sweep with gpu_memory_spill asks for that is larger
+// than any GPU: the largest one alone, never by MPS, in unified memory, and as much more
+// of the host's memory as the GPU lacks. spills is false when the trial is not known to
+// be larger; ok as for Sizes.
+//
+// What the sweep file says is not cut: the placer says what no host could hold. What
+// follows an out-of-memory is cut to what a host with such a GPU has.
+func spill(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.Demands, ok, spills bool) {
+	if !a.Resources.GPUMemorySpill {
+		return nil, false, false
+	}
+
+	alone := a
+	alone.Resources.GPUSharing = string(berth.SharingExclusive)
+	alone.Apart = false
+
+	largest := int64(0)
+	classes := gpuClasses(alone, recent)
+
+	for _, class := range classes {
+		_, capacity := withClass(recent, class)
+		largest = max(largest, capacity)
+	}
+
+	need := a.beyond(largest)
+	if largest <= 0 || need <= largest {
+		return nil, false, false
+	}
+
+	fitting, lacking := berth.Demands{}, berth.Demands{}
+
+	for _, class := range classes {
+		hosts, capacity := withClass(recent, class)
+		if capacity < largest {
+			continue
+		}
+
+		if d, ok := spillOn(alone, knownOn(class, known), hosts, need-largest, largest); ok {
+			fitting[class] = d
+		} else {
+			lacking[class] = d
+		}
+	}
+
+	if len(fitting) == 0 {
+		return lacking, false, true
+	}
+
+	return fitting, true, true
+}
+
+// beyond is how much of a GPU a trial needs by what its sweep file says, and by what it
+// ran out of where it had the largest GPU for itself, of so many bytes: 0 = it may fit.
+func (a Ask) beyond(largest int64) int64 {
+	need := int64(a.Resources.GPUMemory)
+
+	last := a.Last
+	if last == nil {
+		return need
+	}
+
+	had := last.Demand
+	whole := had.ExclusiveDevice && (had.DeviceBytes >= largest || berth.NearMemoryLimit(last.PeakBytes, largest))
+
+	switch {
+	case had.SpillBytes > 0 && !last.Device: // the host's memory ran out
+		return max(need, had.DeviceBytes+had.SpillBytes)
+	case had.SpillBytes > 0, last.Device && whole:
+		return max(need, Grow(max(had.DeviceBytes, largest)+had.SpillBytes, 0))
+	case last.Device && last.Count >= last.Max-1: // there is no attempt to try the whole GPU first
+		return max(need, Grow(had.DeviceBytes, last.PeakBytes))
+	default:
+		return need
+	}
+}
+
+// spillOn is spill on one class, whose largest GPU lacks so many bytes.
+func spillOn(a Ask, f *berth.Footprint, hosts []berth.Host, lacks, largest int64) (berth.Demand, bool) {
+	d, ok := hostSize(a, f, hosts)
+	d.Contexts, d.ExclusiveDevice, d.DeviceBytes = 1, true, largest
+	d.SpillBytes = roundUp(lacks)
+
+	if a.Last == nil {
+		d.MemoryBytes += d.SpillBytes
+
+		return d, true
+	}
+
+	room := RoomOf(hosts).CapacityBytes
+	if d.Exclusive { // it has the whole host already
+		d.MemoryBytes -= min(d.SpillBytes, d.MemoryBytes/2)
+	}
+
+	most := roundDown(room - d.MemoryBytes)
+	grows := !a.Last.Device || min(d.SpillBytes, most) > a.Last.Demand.SpillBytes
+	d.SpillBytes = max(min(d.SpillBytes, most), 0)
+	d.MemoryBytes += d.SpillBytes
+
+	return d, ok && grows && d.SpillBytes > 0 && a.Last.Count < a.Last.Max
+}
+
+// aloneFrom is the count of out-of-memory from which the next attempt has a GPU for
+// itself: the last one; where what is larger may spill, the one before it, too, so that
+// the last knows.
+func (a Ask) aloneFrom() int {
+	if a.Resources.GPUMemorySpill {
+		return max(a.Last.Max-2, 1)
+	}
+
+	return a.Last.Max - 1
+}
