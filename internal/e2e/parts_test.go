@@ -349,26 +349,26 @@ func useInodes(t *testing.T, dir string) {
 }
 
 // health is what the server says of all parts.
-func (c *cluster) health() string {
-	request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.url+"/healthz", nil)
-	require.NoError(c.t, err)
+func (s *stack) health() string {
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"/healthz", nil)
+	require.NoError(s.t, err)
 
 	answer, err := http.DefaultClient.Do(request)
-	require.NoError(c.t, err)
+	require.NoError(s.t, err)
 
 	defer answer.Body.Close() //nolint:errcheck // only read
 
 	body, err := io.ReadAll(answer.Body)
-	require.NoError(c.t, err)
+	require.NoError(s.t, err)
 
 	return string(body)
 }
 
 // why is what keeps a trial waiting, host by host.
-func (c *cluster) why(sweepID string, number int) string {
-	answer, err := c.api.GetTrialWithResponse(c.t.Context(), sweepID, number)
-	require.NoError(c.t, err)
-	require.NotNil(c.t, answer.JSON200, string(answer.Body))
+func (s *stack) why(sweepID string, number int) string {
+	answer, err := s.api.GetTrialWithResponse(s.t.Context(), sweepID, number)
+	require.NoError(s.t, err)
+	require.NotNil(s.t, answer.JSON200, string(answer.Body))
 
 	var reasons []string
 	for _, r := range answer.JSON200.Waiting {

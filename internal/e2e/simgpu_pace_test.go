@@ -1,0 +1,140 @@
+//go:build integration
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// How many trials share a GPU, and how, follows from what was measured of those that
+// ended.
+func TestSimGPU_Climbs(t *testing.T) {
+	t.Parallel()
+
+	s := startGPUs(t, "1x80GiB")
+
+	s.sceneMoreAtOnce()
+	s.sceneSmallPair()
+}
+
+// By the rule two trials that keep a GPU more than half busy share it. With enough of
+// them waiting more are tried, and the advice says what came of it.
+func (s *stack) sceneMoreAtOnce() {
+	t := s.t
+	t.Helper()
+
+	// How long a trial runs is not part of its shape: a long one measures what it takes.
+	file := func(n, steps int) string {
+		return training("--mib 200 --cpu 0s --gpu 25ms --gaps 5 --sm 0.65 --steps {{steps}}",
+			fmt.Sprintf("{name: steps, values: [%d], memory: false}, {name: shape, values: [1], memory: true}, %s", steps, seeds(n)), gpuResources())
+	}
+
+	s.requireTrained(s.submit(file(1, 200)), 1)
+
+	id := s.submit(file(44, 20))
+	seen := s.watch(0, id)
+	s.requireTrained(id, 44)
+	s.requireWithinCards(id)
+
+	rule, most := mostAtOnce(seen, false), mostAtOnce(seen, true)
+	t.Logf("%d at once by the rule, %d by what was measured", rule, most)
+	require.Positive(t, rule)
+	require.Greater(t, most, rule)
+
+	last := seen[len(seen)-1].advice
+	require.Equal(t, "mps", last.Mode)
+	require.Regexp(t, `measured: \d+ by MPS 100 % \(\d+ attempts\), .*\d+ by MPS \d+ % \(\d+ attempts\)`, last.Why)
+}
+
+// Two small shapes never run the GPU empty for another mode, and no more of them are
+// tried than their sweep allows.
+func (s *stack) sceneSmallPair() {
+	t := s.t
+	t.Helper()
+
+	id := s.submit(training("--mib 200 --cpu 0s --gpu 50ms --sm 0.1 --steps {{steps}}", "{name: steps, values: [6, 12], memory: true}, "+seeds(10),
+		gpuResources(), "limits: {max_parallel: 3}"))
+	seen := s.watch(0, id)
+	s.requireTrained(id, 20)
+	s.requireWithinCards(id)
+
+	require.Equal(t, map[string]int{"Simulated GPU 80 GiB (MPS)": 20}, byClass(s.attempts(id)))
+	require.LessOrEqual(t, max(mostAtOnce(seen, true), mostAtOnce(seen, false)), 3)
+
+	for _, one := range seen {
+		require.NotEqual(t, "time_slicing", one.advice.Mode, one.advice.Why)
+	}
+}
+
+// mostAtOnce is the largest number of attempts that a card had with advice, or without.
+func mostAtOnce(seen []sight, advised bool) (most int) {
+	for _, one := range seen {
+		if (one.advice.AtOnce > 0) == advised {
+			most = max(most, one.most)
+		}
+	}
+
+	return most
+}
+
+// Where one shape fills the GPU with long kernels, and another one has many small
+// kernels, MPS hurts: the other mode is tried, for which the card runs empty, and kept.
+func TestSimGPU_OtherMode(t *testing.T) {
+	t.Parallel()
+
+	s := startGPUs(t, "1x8GiB")
+
+	// One that fills the card, and a small one beside it, is all that the card holds.
+	file := func(n, steps int, flags, memory string) string {
+		return training("--mib 200 "+flags+" --steps {{steps}}",
+			fmt.Sprintf("{name: steps, values: [%d], memory: false}, {name: shape, values: [1], memory: true}, %s", steps, seeds(n)),
+			gpuResources("gpu_memory: "+memory))
+	}
+	fills := func(n, steps int) string {
+		return file(n, steps, "--cpu 0s --gpu 50ms --gaps 2 --sm 0.95 --bus 1", "4GiB")
+	}
+	small := func(n, steps int) string {
+		return file(n, steps, "--cpu 4ms --gpu 4ms --gaps 8 --sm 1 --bus 0.1", "2560MiB")
+	}
+
+	s.requireTrained(s.submit(fills(1, 80)), 1)
+	s.requireTrained(s.submit(small(1, 500)), 1)
+
+	long, short := s.submit(fills(18, 20)), s.submit(small(18, 40))
+	seen := s.watch(0, long, short)
+	s.requireTrained(long, 18)
+	s.requireTrained(short, 18)
+	s.requireWithinCards(long, short)
+
+	attempts := slices.Concat(s.attempts(long), s.attempts(short))
+	t.Logf("attempts by class: %v", byClass(attempts))
+	require.Len(t, byClass(attempts), 2, "both modes were tried")
+	requireOneModeAtATime(t, attempts)
+
+	tried := slices.IndexFunc(seen, func(one sight) bool { return one.advice.Mode == "time_slicing" && one.advice.Trying })
+	require.GreaterOrEqual(t, tried, 0)
+
+	kept := slices.IndexFunc(seen[tried:], func(one sight) bool { return one.advice.Mode == "time_slicing" && !one.advice.Trying })
+	require.GreaterOrEqual(t, kept, 0)
+	require.Regexp(t, `^\d+ by time slices; measured: \d+ by time slices 100 % \(\d+ attempts\).*, \d+ by MPS \d+ % \(\d+ attempts\)`, seen[tried+kept].advice.Why)
+}
+
+// requireOneModeAtATime checks that attempts of one card that ran at once shared it
+// in one mode.
+func requireOneModeAtATime(t testing.TB, attempts []client.Attempt) {
+	t.Helper()
+
+	for _, a := range attempts {
+		for _, b := range attempts {
+			if a.PlacedAt.Before(*b.FinishedAt) && b.PlacedAt.Before(*a.FinishedAt) {
+				require.Equal(t, a.DeviceClass, b.DeviceClass, "%s and %s", a.ID, b.ID)
+			}
+		}
+	}
+}

@@ -1,0 +1,216 @@
+//go:build integration
+
+package e2e
+
+import (
+	"cmp"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/simgpu"
+)
+
+// light is what a trial on a simulated GPU takes of its machine, where the GPU alone
+// is in question.
+const light = "memory: 64MiB, cpus: 0.1"
+
+// charged makes an end that a trial is charged for its last one.
+const charged = "retry: {max_attempts: 1}"
+
+// startGPUs runs a stack with simulated GPUs, whose problems are told every second, on
+// a machine that says it has so many
+// cores that they are not in question.
+func startGPUs(t testing.TB, gpus string, flags ...string) *stack {
+	t.Helper()
+
+	return start(t, append([]string{"--fake-gpus", gpus, "--cpus", "16", "--disk-headroom", "64MiB", "--reconcile-every", fastReconcile.String()}, flags...)...)
+}
+
+// onGPU is a sweep of n trials for each value of mib, which counts for memory: each
+// runs the program of the simulated GPU with the flags, and reports 0.5. Extra lines
+// go into the file as they are.
+func onGPU(n int, megabytes, flags string, extra ...string) string {
+	return training("--mib {{mib}} "+flags, "{name: mib, values: ["+megabytes+"], memory: true}, "+seeds(n), extra...)
+}
+
+// training is a sweep of the program of the simulated GPU.
+func training(flags, parameters string, extra ...string) string {
+	command := strings.Join(strings.Fields("/busy gpu --cpu 0s "+flags), "', '")
+
+	return `
+name: simulated
+image: berth-test/busy:1
+command: ['` + command + `']
+parameters: [` + parameters + `]
+search: {algorithm: grid}
+objective: {metric: val, goal: maximize}
+metrics: {source: stdout}
+` + strings.Join(extra, "\n") + "\n"
+}
+
+// seeds is a parameter of n values that counts for nothing.
+func seeds(n int) string {
+	numbers := make([]string, n)
+	for i := range numbers {
+		numbers[i] = strconv.Itoa(i + 1)
+	}
+
+	return "{name: seed, values: [" + strings.Join(numbers, ", ") + "]}"
+}
+
+// gpuResources are the resources of a sweep on GPUs.
+func gpuResources(more ...string) string {
+	return "resources: {" + strings.Join(append([]string{"device: gpu", light}, more...), ", ") + "}"
+}
+
+// gpuHost is the stack's host.
+func (s *stack) gpuHost() client.Host {
+	s.t.Helper()
+
+	hosts, err := s.api.ListHostsWithResponse(s.t.Context())
+	require.NoError(s.t, err)
+	require.NotNil(s.t, hosts.JSON200, string(hosts.Body))
+	require.Len(s.t, hosts.JSON200.Data, 1)
+
+	return hosts.JSON200.Data[0]
+}
+
+// card is a GPU of the stack's host, by its number in --fake-gpus.
+func (s *stack) card(number int) client.Device {
+	s.t.Helper()
+
+	h := s.gpuHost()
+	i := slices.IndexFunc(h.Devices, func(d client.Device) bool { return d.ID == simgpu.UUID(h.ID, number) })
+	require.GreaterOrEqual(s.t, i, 0, "GPU %d is not there: %+v", number, h.Devices)
+
+	return h.Devices[i]
+}
+
+// fault lets something go wrong on a card.
+func (s *stack) fault(number int, f simgpu.Fault) {
+	s.t.Helper()
+	require.NoError(s.t, simgpu.Inject(filepath.Join(s.dir, "gpus"), number, f))
+}
+
+// healthPart is what the server says of one of its parts.
+func (s *stack) healthPart(name string) string {
+	s.t.Helper()
+
+	var health struct {
+		Findings []berth.Finding `json:"findings"`
+	}
+
+	body := s.health()
+	require.NoError(s.t, json.Unmarshal([]byte(body), &health), body)
+
+	i := slices.IndexFunc(health.Findings, func(f berth.Finding) bool { return f.Part == name })
+	require.GreaterOrEqual(s.t, i, 0, body)
+
+	return health.Findings[i].What
+}
+
+// requireTrained checks that a sweep succeeded with so many trials.
+func (s *stack) requireTrained(id string, trials int) {
+	s.t.Helper()
+
+	sweep := s.until(id, 2*time.Minute, ended)
+	require.Equal(s.t, client.SweepStateSucceeded, sweep.State, "%+v", sweep)
+	require.Equal(s.t, trials, sweep.Counts.Succeeded, "%+v", sweep.Counts)
+}
+
+// requireWithinCards checks what the attempts of sweeps that have ended did to the
+// cards: each had one of them, reserved what it held at least, and at no time did
+// those of one card reserve more than it has.
+func (s *stack) requireWithinCards(sweeps ...string) {
+	s.t.Helper()
+
+	type change struct {
+		at    time.Time
+		bytes int64
+	}
+
+	changes := map[string][]change{}
+
+	for _, id := range sweeps {
+		for _, a := range s.attempts(id) {
+			require.NotEmpty(s.t, a.DeviceID, "%+v", a)
+			require.NotNil(s.t, a.FinishedAt, "%+v", a)
+			require.LessOrEqual(s.t, a.Usage.DevicePeakBytes, a.Demand.DeviceBytes, "trial %d", a.TrialNumber)
+			require.True(s.t, strings.HasPrefix(a.DeviceClass, berth.SimulatedModel), a.DeviceClass)
+
+			changes[a.DeviceID] = append(changes[a.DeviceID], change{a.PlacedAt, a.Demand.DeviceBytes}, change{*a.FinishedAt, -a.Demand.DeviceBytes})
+		}
+	}
+
+	for _, d := range s.gpuHost().Devices {
+		all, sum := changes[d.ID], int64(0)
+		slices.SortFunc(all, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.bytes, b.bytes)) })
+
+		for _, c := range all {
+			sum += c.bytes
+			require.LessOrEqual(s.t, sum, d.MemoryBytes-d.HeadroomBytes, "%s at %s", d.Model, c.at)
+		}
+	}
+}
+
+// byClass counts attempts by the class of their device.
+func byClass(attempts []client.Attempt) map[string]int {
+	of := make(map[string]int)
+	for _, a := range attempts {
+		of[a.DeviceClass]++
+	}
+
+	return of
+}
+
+// sight is what the watch saw of a card: its attempts by what it was advised.
+type sight struct {
+	advice client.Advice
+	most   int // attempts at once under this advice
+}
+
+// watch looks at a card until the sweeps have ended, and returns what it was advised,
+// in order. It must never see it over its capacity.
+func (s *stack) watch(number int, sweeps ...string) []sight {
+	s.t.Helper()
+
+	var seen []sight
+
+	for deadline := time.Now().Add(2 * time.Minute); len(sweeps) > 0; {
+		require.True(s.t, time.Now().Before(deadline), "open: %v; seen: %+v", sweeps, seen)
+
+		sweeps = slices.DeleteFunc(sweeps, func(id string) bool {
+			answer, err := s.api.GetSweepWithResponse(s.t.Context(), id)
+
+			return err == nil && answer.JSON200 != nil && ended(*answer.JSON200)
+		})
+
+		d := s.card(number)
+		require.LessOrEqual(s.t, d.ReservedBytes, d.MemoryBytes-d.HeadroomBytes)
+
+		if n := len(seen); n == 0 || seen[n-1].advice.Mode != d.Advice.Mode || seen[n-1].advice.AtOnce != d.Advice.AtOnce || seen[n-1].advice.Trying != d.Advice.Trying {
+			seen = append(seen, sight{advice: d.Advice})
+		}
+
+		last := &seen[len(seen)-1]
+		last.advice.Why = cmp.Or(d.Advice.Why, last.advice.Why)
+		last.most = max(last.most, d.Attempts)
+
+		<-time.After(tick)
+	}
+
+	for _, one := range seen {
+		s.t.Logf("at most %d attempts; advice %+v", one.most, one.advice)
+	}
+
+	return seen
+}
