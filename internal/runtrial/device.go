@@ -10,6 +10,9 @@ import (
 	"github.com/berthml/berth/internal/failure"
 )
 
+// lastWordFor is how long the end of an attempt waits for what is known of its GPU.
+const lastWordFor = 2 * time.Second
+
 // recentFree is how far back the least free memory of a GPU counts as what the
 // job met when it failed: TensorFlow tries an allocation for 10 s before it gives
 // up (bfc_allocator.cc).
@@ -170,8 +173,10 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 	measured, shared := doubts{patience: deviceDoubt}, doubts{patience: deviceDoubt}
 
 	for {
-		select { // of a container that is gone a reading says nothing
+		select { // of a container that is gone a reading says nothing, but for the GPU's own problem
 		case <-exited:
+			r.lastWord(ctx, w)
+
 			return nil
 		default:
 		}
@@ -210,11 +215,23 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 		select {
 		case <-ticker.C:
 		case <-exited:
+			r.lastWord(ctx, w)
+
 			return nil
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// lastWord asks whether the GPU is out of order after the container's end: a program
+// that its GPU takes down ends within milliseconds of that.
+func (r *run) lastWord(ctx context.Context, w *deviceWatch) {
+	ctx, cancel := context.WithTimeout(ctx, lastWordFor)
+	defer cancel()
+
+	reading, _ := r.config.Device(ctx, r.container, r.who.Attempt.DeviceID) // it has its problem beside an error
+	w.out(reading.Problem)
 }
 
 // apportion notes what the attempt causes of its GPU's activity, while it holds

@@ -130,6 +130,44 @@ func TestRun_OnASickGPU(t *testing.T) {
 	}
 }
 
+// A program that its GPU takes down ends at once, mostly before the GPU is read again:
+// what is known of the GPU then counts, too.
+func TestRun_TheLastWordOfAGPU(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	read := make(chan struct{}, 1)
+
+	var sick atomic.Bool
+
+	r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+		reading := DeviceReading{UsedBytes: 1 << 20, FreeBytes: 8 << 30}
+		if sick.Load() {
+			reading.Problem = "XID 48: the GPU's memory lost data"
+		}
+
+		select {
+		case read <- struct{}{}:
+		default:
+		}
+
+		return reading, nil
+	})
+
+	r.config.SampleEvery = time.Hour
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+
+	<-read
+	sick.Store(true)
+	box.Exit(1)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureInfra, got.outcome.Kind, got.outcome.Message)
+	require.Contains(t, got.outcome.Message, "lost data")
+}
+
 // A program that was given a GPU and never touched it trained on the CPU: that is
 // fine where its sweep takes either, and no result where it wants a GPU.
 func TestRun_NeverTouchesItsGPU(t *testing.T) {
