@@ -97,7 +97,7 @@ func TestSimGPU_OtherMode(t *testing.T) {
 			gpuResources("gpu_memory: "+memory))
 	}
 	fills := func(n, steps int) string {
-		return file(n, steps, "--cpu 0s --gpu 50ms --gaps 2 --sm 0.95 --bus 1", "4GiB")
+		return file(n, steps, "--cpu 0s --gpu 50ms --gaps 8 --sm 0.95 --bus 1", "4GiB")
 	}
 	small := func(n, steps int) string {
 		return file(n, steps, "--cpu 4ms --gpu 4ms --gaps 8 --sm 1 --bus 0.1", "2560MiB")
