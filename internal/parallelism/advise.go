@@ -182,7 +182,7 @@ func bestIn(levels []level, mode berth.SharingMode) (best level, found bool) {
 // canBe reports whether a company may be tried: it can come to be, as one that cannot
 // would be tried for ever; attempts in it did not fail more often than they ended well;
 // and if it gains nothing, none of them runs into its time limit.
-func (q Question) canBe(c berth.Company, from berth.Company) bool {
+func (q Question) canBe(c, from berth.Company) bool {
 	if q.Most > 0 && c.AtOnce > berth.CompanySize(float64(q.Most)) {
 		return false
 	}

@@ -177,7 +177,8 @@ func TestAdvise_NeverWhereAttemptsFail(t *testing.T) {
 		"time for three":            {[]berth.Pace{pace("a", mps, 2, 9, 5)}, 19, berth.Company{Mode: mps, AtOnce: 3}},
 		"too little time for three": {[]berth.Pace{pace("a", mps, 2, 9, 5)}, 18, berth.Company{Mode: mps, AtOnce: 1}},
 		"they fail by time slices": {
-			[]berth.Pace{pace("a", mps, 1, 50, 6), pace("a", mps, 2, 50, 5), pace("a", mps, 3, 50, 5.2), failed(slices, 2, 3)}, 0,
+			[]berth.Pace{pace("a", mps, 1, 50, 6), pace("a", mps, 2, 50, 5), pace("a", mps, 3, 50, 5.2), failed(slices, 2, 3)},
+			0,
 			berth.Company{Mode: mps, AtOnce: 2},
 		},
 	} {

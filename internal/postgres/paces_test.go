@@ -73,7 +73,7 @@ func TestFinishAttempt_Paces(t *testing.T) {
 		require.Equal(t, "then", got.Mix, "of the one that came last")
 		require.Equal(t, berth.Company{Mode: berth.SharingTimeSlicing, AtOnce: want.atOnce}, got.Company)
 		require.InDelta(t, want.seconds, got.Mean, 0.01)
-		require.EqualValues(t, 1, got.Samples)
+		require.Equal(t, 1, got.Samples)
 	}
 
 	// A second one of the kind: mean and variance.
@@ -87,7 +87,7 @@ func TestFinishAttempt_Paces(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 8, queue.Paces[0].Mean, 0.01)
 	require.InDelta(t, 4, queue.Paces[0].Variance, 0.01)
-	require.EqualValues(t, 2, queue.Paces[0].Samples)
+	require.Equal(t, 2, queue.Paces[0].Samples)
 
 	advice := berth.Advice{Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 12}, Why: "as measured"}
 	require.NoError(t, b.store.StoreAdvice(t.Context(), map[string]berth.Advice{"GPU-1": advice}))
