@@ -36,9 +36,10 @@ type Launch struct {
 // part of a launch's hash: a version of Berth that knows none finds the container
 // all the same.
 type Shim struct {
-	Source  string `json:"source"`  // directory of the host
-	Target  string `json:"target"`  // in the container, read-only, in front of PYTHONPATH
-	Records string `json:"records"` // file in the container that the shim writes
+	Source     string `json:"source"`      // directory of the host
+	Target     string `json:"target"`      // in the container, read-only, in front of PYTHONPATH
+	RecordsDir string `json:"records_dir"` // directory of the host that the shim writes to
+	Records    string `json:"records"`     // its file, in the container
 }
 
 // Mount binds a host path into a container.

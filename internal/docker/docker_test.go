@@ -387,7 +387,7 @@ func TestPythonPath(t *testing.T) {
 			l := launch()
 			l.Environment = c.user
 			if c.ours != "" {
-				l.Shim = &berth.Shim{Source: "/data/shim/1", Target: c.ours, Records: "/trial/out/r"}
+				l.Shim = &berth.Shim{Source: "/data/shim/1", Target: c.ours, RecordsDir: "/data/r", Records: "/trial/shim-out/r"}
 			}
 
 			var got string
@@ -407,10 +407,10 @@ func TestShim(t *testing.T) {
 	t.Parallel()
 
 	with := launch()
-	with.Shim = &berth.Shim{Source: "/data/shim/1", Target: "/trial/shim", Records: "/trial/out/r"}
+	with.Shim = &berth.Shim{Source: "/data/shim/1", Target: "/trial/shim", RecordsDir: "/data/r", Records: "/trial/shim-out/r"}
 
 	require.Equal(t, specHash(launch()), specHash(with))
-	require.Contains(t, containerConfig(with, berth.Image{}, "", nil).Env, "TRIAL_SHIM_FILE=/trial/out/r")
+	require.Contains(t, containerConfig(with, berth.Image{}, "", nil).Env, "TRIAL_SHIM_FILE=/trial/shim-out/r")
 
 	all := hostConfig(with).Mounts
 	require.Len(t, all, len(launch().Mounts)+1)

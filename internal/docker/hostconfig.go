@@ -3,6 +3,7 @@ package docker
 import (
 	"cmp"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,19 +71,19 @@ const shimRecords = "TRIAL_SHIM_FILE"
 // behind keeps what the user, else the image, has in PYTHONPATH behind a directory.
 // A user's empty value takes the image's away.
 func behind(directory string, env map[string]string, imageEnv []string) string {
-	path, set := env[pythonPath]
+	old, set := env[pythonPath]
 
 	for _, line := range imageEnv {
 		if name, value, _ := strings.Cut(line, "="); name == pythonPath && !set {
-			path = value
+			old = value
 		}
 	}
 
-	if path == "" { // Python would take an empty element for the working directory
+	if old == "" { // Python would take an empty element for the working directory
 		return directory
 	}
 
-	return directory + ":" + path
+	return directory + ":" + old
 }
 
 // hostConfig is the fence around a container. The golden test holds every line
@@ -188,7 +189,9 @@ func withShim(l berth.Launch) []berth.Mount {
 		return l.Mounts
 	}
 
-	return append(slices.Clone(l.Mounts), berth.Mount{Source: l.Shim.Source, Target: l.Shim.Target, ReadOnly: true})
+	return append(slices.Clone(l.Mounts),
+		berth.Mount{Source: l.Shim.Source, Target: l.Shim.Target, ReadOnly: true},
+		berth.Mount{Source: l.Shim.RecordsDir, Target: path.Dir(l.Shim.Records)})
 }
 
 func mounts(list []berth.Mount) []mount.Mount {

@@ -42,6 +42,7 @@ type Evidence struct {
 	Image        string            // as the sweep file names it
 	HostName     string            // of the machine, for messages
 	ReportedKind berth.FailureKind // of the exception that ended it, as the shim saw it
+	ShimSaid87   bool              // a Python of it ended with the shim's exit code 87, not one of its own
 	ExitCode     int
 	LogTail      []string // last 200 lines of both streams, oldest first
 	OldLines     int      // how many of them, the first ones, are older than FailsWithin at the end

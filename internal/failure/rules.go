@@ -142,7 +142,7 @@ func contractCode(e Evidence) (berth.FailureKind, string) {
 			return deviceOOM(e, "exit code 86")
 		}
 	case exitHostOOM:
-		if e.ReportedKind == berth.FailureHostOOM { // the shim's code, not the program's own; reported has judged it
+		if e.ShimSaid87 || e.ReportedKind == berth.FailureHostOOM { // the shim's code, not the program's own; reported has judged it
 			break
 		}
 

@@ -22,7 +22,7 @@ const (
 
 // ours is what of an attempt's directory goes when its result is committed.
 var ours = []string{
-	"in", launchName, launchName + ".tmp", verdictName, verdictName + ".tmp", usageName, usageName + ".tmp",
+	"in", "shim", launchName, launchName + ".tmp", verdictName, verdictName + ".tmp", usageName, usageName + ".tmp",
 	readingName, readingName + ".tmp", intentName, intentName + ".tmp", diskName,
 }
 
@@ -31,6 +31,7 @@ type dirs struct {
 	attempt    string // holds in and out, and the verdict and usage, which are ours
 	in         string // read-only for the job
 	out        string // metrics and artifacts
+	shim       string // the shim's records
 	checkpoint string // of the trial; survives attempts, but a short probe has its own
 }
 
@@ -41,6 +42,7 @@ func (e *Executor) dirs(who berth.Assignee) dirs {
 		attempt:    attempt,
 		in:         filepath.Join(attempt, "in"),
 		out:        filepath.Join(attempt, "out"),
+		shim:       filepath.Join(attempt, "shim"),
 		checkpoint: filepath.Join(e.checkpointsDir(), who.Trial.ID),
 	}
 }
@@ -59,13 +61,13 @@ func (d dirs) make(params berth.Assignment) error {
 		return berth.Errorf(berth.KindInternal, "encoding parameters: %w", err)
 	}
 
-	for _, dir := range []string{d.out, d.checkpoint, d.in} {
+	for _, dir := range []string{d.out, d.shim, d.checkpoint, d.in} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("making directory: %w", err)
 		}
 	}
 
-	for dir, mode := range map[string]os.FileMode{d.out: 0o777, d.checkpoint: 0o777, d.in: 0o755} {
+	for dir, mode := range map[string]os.FileMode{d.out: 0o777, d.shim: 0o777, d.checkpoint: 0o777, d.in: 0o755} {
 		if err := os.Chmod(dir, mode); err != nil {
 			return fmt.Errorf("opening directory to the job: %w", err)
 		}

@@ -29,6 +29,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		Intent:           r.intent,
 		ExitCode:         code,
 		ReportedKind:     reported,
+		ShimSaid87:       seen.shim.said87(),
 		LogTail:          seen.tail.lines,
 		OldLines:         seen.tail.before(finished.Add(-failure.FailsWithin)),
 		OOMKilled:        seen.exit.OOMKilled,

@@ -25,7 +25,8 @@ const (
 // what the shim says. Nil = it is not read.
 type recordFile struct {
 	run  *run
-	name string            // in /trial/out
+	dir  string            // of the host, which the job writes to
+	name string            // in there
 	take func(line []byte) // one at a time
 	anew func()            // the job began the file anew; nil = that changes nothing
 
@@ -40,6 +41,7 @@ func newMetricsFile(r *run, metrics *series) *recordFile {
 	parser := newRecordParser()
 
 	return &recordFile{
+		dir: r.dirs.out,
 		run: r, name: metricsName, left: metricsFileBytes,
 		take: func(line []byte) { metrics.add(parser.parse(line, time.Now().UTC())...) },
 		anew: func() { parser = newRecordParser() },
@@ -86,7 +88,7 @@ func (m *recordFile) read(most int64) {
 		return
 	}
 
-	root, err := os.OpenRoot(m.run.dirs.out)
+	root, err := os.OpenRoot(m.dir)
 	if err != nil {
 		return
 	}

@@ -102,6 +102,7 @@ func (s *series) resume(k keptSeries, thin *thinner) {
 
 	for name, h := range k.Histories {
 		s.byName[name] = &h
+		s.overrule(name) // the script reported it: what the shim says of it counts no more
 	}
 }
 

@@ -22,9 +22,11 @@ var shimSource embed.FS
 
 const (
 	mountShim = "/trial/shim"
-	// shimRecords is the shim's own file in /trial/out. The metrics file is the
-	// script's: it may open it with "w" or read it back.
-	shimRecords = ".shim.jsonl"
+	// mountShimOut is where the shim writes, and nobody else: the metrics file is the
+	// script's, which may open it with "w" or read it back, and many scripts want
+	// /trial/out empty when they start.
+	mountShimOut = "/trial/shim-out"
+	shimRecords  = "records.jsonl"
 )
 
 // addShim has the attempt's Python start with the shim. Errors: unavailable.
@@ -34,7 +36,7 @@ func (r *run) addShim(l *berth.Launch) error {
 		return berth.Errorf(berth.KindUnavailable, "writing the shim: %w", err)
 	}
 
-	l.Shim = &berth.Shim{Source: dir, Target: mountShim, Records: mountOut + "/" + shimRecords}
+	l.Shim = &berth.Shim{Source: dir, Target: mountShim, RecordsDir: r.dirs.shim, Records: mountShimOut + "/" + shimRecords}
 
 	return nil
 }

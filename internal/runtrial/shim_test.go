@@ -24,7 +24,7 @@ func TestShim_IsOnTheLaunch(t *testing.T) {
 	l := r.launch(t)
 	require.Equal(t, "/trial/shim", l.Shim.Target)
 	require.Equal(t, "/app/lib", l.Environment["PYTHONPATH"], "the user's stays behind it")
-	require.Equal(t, "/trial/out/.shim.jsonl", l.Shim.Records)
+	require.Equal(t, "/trial/shim-out/records.jsonl", l.Shim.Records)
 
 	mount := l.Shim
 	require.Equal(t, filepath.Join(r.dir, "shim"), filepath.Dir(mount.Source))
@@ -86,7 +86,7 @@ func reports(t *testing.T, source, script, shim, printed string, exit int) (*rig
 	box := r.docks.started(t)
 	out := r.newRun(t).dirs.out
 
-	appendTo(t, filepath.Join(out, shimRecords), shim)
+	appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), shim)
 	time.Sleep(time.Second) // the shim's rows are stored by now
 	appendTo(t, filepath.Join(out, metricsName), script)
 	box.Print(berth.Stdout, printed)
@@ -178,7 +178,7 @@ func TestShim_RowsOfAnEarlierRunGo(t *testing.T) {
 		box := r.docks.started(t)
 		out := r.newRun(t).dirs.out
 
-		appendTo(t, filepath.Join(out, shimRecords), epochs)
+		appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), epochs)
 		time.Sleep(time.Second)
 		require.Len(t, r.books.metrics(t), 4)
 		kill()
@@ -226,7 +226,7 @@ func TestShim_SaysHowItEnded(t *testing.T) {
 
 				ended := r.start(t.Context(), r.order())
 				box := r.docks.started(t)
-				appendTo(t, filepath.Join(r.newRun(t).dirs.out, shimRecords), c.shim)
+				appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), c.shim)
 				box.Exit(c.exit)
 
 				got := <-ended

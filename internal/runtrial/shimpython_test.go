@@ -420,3 +420,26 @@ def max_memory_allocated(n): return (4096, 1024)[n]
 		require.Equal(t, want, said[len(said)-1].Peak)
 	}
 }
+
+// What the shim imports before the script starts hides no module of the script's: a
+// project may have a signal.py of its own. A hook of the script's that calls the one of
+// before runs to its end, and one that could not say why ends with 1.
+func TestShimPython_LeavesModulesAndHooks(t *testing.T) {
+	t.Parallel()
+
+	s := python(t)
+	s.module(t, "signal.py", "def load():\n    return 'own'\n")
+
+	code, printed := s.run(t, "import signal\nprint(signal.load())\n")
+	require.Equal(t, 0, code, printed)
+	require.Contains(t, printed, "own")
+
+	chained := python(t)
+	code, printed = chained.run(t, "import sys\nold = sys.excepthook\ndef hook(*a):\n    old(*a)\n    print('cleaned up')\nsys.excepthook = hook\nraise MemoryError()\n")
+	require.Equal(t, 1, code, printed)
+	require.Contains(t, printed, "cleaned up")
+
+	mute := python(t)
+	code, printed = mute.run(t, "import os\nfrom berth_shim import records\nrecords._path = '/proc/nothing'\nraise MemoryError()\n")
+	require.Equal(t, 1, code, printed)
+}

@@ -23,6 +23,7 @@ type shimReport struct {
 
 	mu        sync.Mutex
 	kind      berth.FailureKind // of the exception that ended the newest main process
+	hostOOM   bool              // some main process ended with the shim's 87, which a script may pass on
 	peakBytes int64             // of the GPU's memory, by the framework's own word
 }
 
@@ -31,7 +32,7 @@ type shimReport struct {
 func (o *output) hearShim() {
 	o.metrics.shim = newFallback(o.run.who.Spec.Objective, o.stdout == nil)
 	o.shim = &shimReport{metrics: o.metrics, parser: newRecordParser()}
-	o.shimFile = &recordFile{run: o.run, name: shimRecords, take: o.shim.take, left: shimFileBytes}
+	o.shimFile = &recordFile{run: o.run, dir: o.run.dirs.shim, name: shimRecords, take: o.shim.take, left: shimFileBytes}
 }
 
 // take reads one record. What it does not know, a newer shim may have written.
@@ -55,12 +56,25 @@ func (s *shimReport) take(line []byte) {
 	case typeError:
 		if record.Kind == berth.FailureDeviceOOM || record.Kind == berth.FailureHostOOM {
 			s.kind = record.Kind
+			s.hostOOM = s.hostOOM || record.Kind == berth.FailureHostOOM
 		}
 	case typeMemory:
 		s.peakBytes = max(s.peakBytes, record.PeakBytes)
 	case typeMetric:
 		s.metrics.addShim(s.parser.parse(line, time.Now().UTC())...)
 	}
+}
+
+// said87 reports whether a main process ended with the shim's exit code for host memory.
+func (s *shimReport) said87() bool {
+	if s == nil {
+		return false
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.hostOOM
 }
 
 // ended returns how the newest main process ended, by its own word, and the

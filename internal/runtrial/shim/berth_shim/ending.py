@@ -34,9 +34,9 @@ def watch_exception():
             if code:
                 records.write({"type": "error", "kind": _kinds[code]})
         except Exception:
-            pass
+            code = None  # without its record the code would be the script's own word
 
-        if code:
+        if code and sys.excepthook is hook:  # a hook of the script's that called this one goes on
             raise SystemExit(code)
 
     sys.excepthook = hook

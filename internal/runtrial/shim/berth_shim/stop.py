@@ -5,9 +5,10 @@ whole one, and return, so that the script prints a result of a half-trained mode
 """
 
 import os
-import signal
 import sys
 import time
+
+import _signal as signal  # built in: a script may have a signal.py of its own
 
 from berth_shim import records
 
@@ -34,8 +35,12 @@ def arm():
     """Takes SIGTERM for the time of a fit, unless someone else has it."""
     global _fits
 
+    if _requested is not None and _in_main_thread():  # a script caught the SystemExit, and goes on to train
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
     _fits += 1
-    if _in_main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and not _taken_below():
+    if _in_main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL and not _taken_below():
         signal.signal(signal.SIGTERM, _on_sigterm)
 
 
