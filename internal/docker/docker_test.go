@@ -413,8 +413,9 @@ func TestShim(t *testing.T) {
 	require.Contains(t, containerConfig(with, berth.Image{}, "", nil).Env, "TRIAL_SHIM_FILE=/trial/shim-out/r")
 
 	all := hostConfig(with).Mounts
-	require.Len(t, all, len(launch().Mounts)+1)
-	require.Equal(t, "/data/shim/1", all[len(all)-1].Source)
-	require.Equal(t, "/trial/shim", all[len(all)-1].Target)
-	require.True(t, all[len(all)-1].ReadOnly)
+	require.Len(t, all, len(launch().Mounts)+2)
+
+	files, records := all[len(all)-2], all[len(all)-1]
+	require.Equal(t, []any{"/data/shim/1", "/trial/shim", true}, []any{files.Source, files.Target, files.ReadOnly})
+	require.Equal(t, []any{"/data/r", "/trial/shim-out", false}, []any{records.Source, records.Target, records.ReadOnly})
 }
