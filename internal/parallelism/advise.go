@@ -262,14 +262,20 @@ func next(atOnce, step int) int {
 	return sizes[i]
 }
 
-// otherMode is the mode that was not tried, where it may be better.
+// otherMode is the mode that was not tried, where it may be better: also for two, where
+// one alone was better than two in the wrong mode.
 func otherMode(levels []level, chosen level, q Question) (berth.Company, bool) {
-	if !q.Heavy || chosen.AtOnce < 2 || chosen.AtOnce > fewAtOnce || q.queue() < modeAhead*chosen.AtOnce {
+	atOnce := chosen.AtOnce
+	if slices.ContainsFunc(levels, func(l level) bool { return l.Mode == chosen.Mode && l.AtOnce > 1 }) {
+		atOnce = max(atOnce, 2)
+	}
+
+	if !q.Heavy || atOnce < 2 || atOnce > fewAtOnce || q.queue() < modeAhead*atOnce {
 		return berth.Company{}, false
 	}
 
 	for _, mode := range q.Modes {
-		other := berth.Company{Mode: mode, AtOnce: chosen.AtOnce}
+		other := berth.Company{Mode: mode, AtOnce: atOnce}
 		if _, tried := bestIn(levels, mode); !tried && q.canBe(other, chosen.Company) {
 			return other, true
 		}
