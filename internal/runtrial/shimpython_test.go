@@ -428,11 +428,28 @@ func TestShimPython_LeavesModulesAndHooks(t *testing.T) {
 	t.Parallel()
 
 	s := python(t)
-	s.module(t, "signal.py", "def load():\n    return 'own'\n")
+	for _, name := range []string{"signal", "warnings"} { // beside the script, which the shim starts before
+		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name+".py"), []byte("def load():\n    return 'own'\n"), 0o600))
+	}
 
 	code, printed := s.run(t, "import signal\nprint(signal.load())\n")
 	require.Equal(t, 0, code, printed)
 	require.Contains(t, printed, "own")
+
+	loaded := python(t)
+	look := "import sys; print(*sorted(name for name in sys.modules if name not in sys.builtin_module_names))"
+	code, with := loaded.run(t, look)
+	require.Zero(t, code, with)
+	require.Len(t, loaded.said(t), 1)
+
+	loaded.env = append(loaded.env, "PYTHONPATH="+filepath.Join(loaded.dir, "lib"))
+	_, without := loaded.run(t, look)
+
+	for name := range strings.FieldsSeq(with) {
+		if name != "sitecustomize" && name != "berth_shim" && !strings.HasPrefix(name, "berth_shim.") {
+			require.Contains(t, strings.Fields(without), name, "it would hide the script's own")
+		}
+	}
 
 	chained := python(t)
 	code, printed = chained.run(t, "import sys\nold = sys.excepthook\ndef hook(*a):\n    old(*a)\n    print('cleaned up')\nsys.excepthook = hook\nraise MemoryError()\n")

@@ -31,13 +31,13 @@ def _run_hidden():
         imp.load_module("sitecustomize", *found)
         return
 
-    from importlib.machinery import PathFinder
+    from _frozen_importlib_external import PathFinder  # built in: a script may have a warnings.py of its own
 
     spec = PathFinder.find_spec("sitecustomize")
     if spec is None or not spec.has_location:
         return
 
-    from importlib.util import module_from_spec
+    from _frozen_importlib import module_from_spec
 
     ours = sys.modules.get(__name__)
     sys.modules[__name__] = module = module_from_spec(spec)
