@@ -283,6 +283,14 @@ func TestDirs_Larger(t *testing.T) {
 		require.True(t, d.larger(t.Context(), 1<<20))
 	})
 
+	t.Run("the shim's records count", func(t *testing.T) {
+		t.Parallel()
+
+		d := setup(t)
+		require.NoError(t, os.WriteFile(filepath.Join(d.shim, shimRecords), make([]byte, 2<<20), 0o600))
+		require.True(t, d.larger(t.Context(), 1<<20))
+	})
+
 	t.Run("a link counts itself only", func(t *testing.T) {
 		t.Parallel()
 

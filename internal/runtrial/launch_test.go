@@ -135,7 +135,7 @@ func TestDirs_Make(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(d.out, "plot"), []byte("x"), 0o600))
 	require.NoError(t, d.make(params), "again, as after a crash")
 
-	for dir, mode := range map[string]os.FileMode{d.in: 0o755, d.out: 0o777, d.checkpoint: 0o777, filepath.Dir(d.in): 0o700} {
+	for dir, mode := range map[string]os.FileMode{d.in: 0o755, d.out: 0o777, d.shim: 0o777, d.checkpoint: 0o777, filepath.Dir(d.in): 0o700} {
 		info, err := os.Stat(dir)
 		require.NoError(t, err)
 		require.Equal(t, mode, info.Mode().Perm(), dir)
@@ -155,6 +155,7 @@ func TestDirs_Make(t *testing.T) {
 
 	require.NoError(t, d.clean())
 	require.NoDirExists(t, d.in)
+	require.NoDirExists(t, d.shim)
 	require.FileExists(t, filepath.Join(d.out, "plot"))
 	require.FileExists(t, filepath.Join(d.checkpoint, "model"))
 	require.NoError(t, d.clean())
