@@ -173,6 +173,9 @@ func TestClassify(t *testing.T) {
 				func(e *failure.Evidence) { e.ReportedKind = berth.FailureHostOOM }),
 			berth.FailureUserError, "(exit code 87): it asked for 7.00 TiB of memory at once",
 		},
+		"87 that a shell passed on from a Python with the shim": {
+			with(used(6, 4096, 87), func(e *failure.Evidence) { e.ShimSaid87 = true }), berth.FailureUserError, "87",
+		},
 		"reported, host, not measured": {
 			failure.Evidence{ExitCode: 87, ReportedKind: berth.FailureHostOOM, LogTail: []string{"MemoryError"}}, berth.FailureUserError, "could not get memory",
 		},
@@ -650,6 +653,7 @@ func evidence(t *rapid.T) failure.Evidence {
 			failure.IntentFlood, failure.IntentQuota,
 		}).Draw(t, "intent"),
 		ReportedKind: rapid.SampledFrom([]berth.FailureKind{"", "", berth.FailureDeviceOOM, berth.FailureHostOOM}).Draw(t, "reported"),
+		ShimSaid87:   rapid.Bool().Draw(t, "said 87"),
 
 		ExitCode:   rapid.IntRange(0, 255).Draw(t, "exit"),
 		LogTail:    tail,
@@ -724,7 +728,7 @@ func TestProperties(t *testing.T) {
 		killed := e.OOMKilled || e.OOMEvent || e.OOMKills > 0
 
 		if kind == berth.FailureHostOOM {
-			own := e.ExitCode == 87 && e.ReportedKind != berth.FailureHostOOM
+			own := e.ExitCode == 87 && e.ReportedKind != berth.FailureHostOOM && !e.ShimSaid87
 			require.True(t, killed || near || own, "text alone is no evidence, nor is an exception")
 			require.True(t, own || e.OOMCause != berth.OOMMachine, "it is its own memory that ran out")
 		}

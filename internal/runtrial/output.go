@@ -299,6 +299,10 @@ func (o *output) finish() (batch, []berth.LogPiece) {
 	o.file.end()
 	o.shimFile.end()
 
+	if o.shimFile != nil && o.shimFile.cut {
+		o.shim.miss()
+	}
+
 	if len(o.line) > 0 {
 		o.metrics.add(o.stdout.parse(string(o.line), o.lineAt)...)
 	}

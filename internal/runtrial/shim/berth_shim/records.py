@@ -54,6 +54,8 @@ def _append(line):
     # One write at the end of the file, opened anew: the script may have removed it.
     file = os.open(_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
     try:
-        os.write(file, (line + "\n").encode())
+        data = (line + "\n").encode()
+        if os.write(file, data) != len(data):
+            raise OSError("the record is cut off")
     finally:
         os.close(file)
