@@ -142,3 +142,39 @@ func TestFallback_ScriptGetsWhatItGotWithoutTheShim(t *testing.T) {
 		}
 	})
 }
+
+// A run that goes on from what another knew leaves the script its word, and the
+// point of it that the rate holds back.
+func TestSeries_ResumeOverrulesTheShim(t *testing.T) {
+	t.Parallel()
+
+	for name, reported := range map[string]string{"the objective": "acc", "another metric": "loss"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			held := metric(reported, 7, 0.75)
+			k := keptSeries{
+				Histories: map[string]history{reported: {Last: 0.75, LastStatus: berth.MetricFinite, Finite: 1}},
+				Held:      map[string]berth.MetricPoint{reported: held},
+			}
+
+			s := newSeries(newThinner(Bounds{}.orDefault(), 0))
+			s.shim = newFallback(&berth.Objective{Metric: "acc"}, false)
+			s.resume(k, newThinner(Bounds{}.orDefault(), 0))
+			s.addShim(metric(reported, 1, 0.25), metric("acc", 1, 0.25))
+			s.end()
+
+			want := map[string]float64{key(held): 0.75}
+			if reported != "acc" {
+				want["acc/1"] = 0.25
+			}
+
+			got := make(map[string]float64)
+			for _, p := range s.pending().points {
+				got[key(p)] = p.Value
+			}
+
+			require.Equal(t, want, got)
+		})
+	}
+}

@@ -98,12 +98,13 @@ func (s *series) resume(k keptSeries, thin *thinner) {
 
 	s.more, s.thin = k.More, thin
 	thin.kept, thin.lost = k.Kept, k.Lost
-	maps.Copy(thin.held, k.Held)
 
 	for name, h := range k.Histories {
-		s.byName[name] = &h
 		s.overrule(name) // the script reported it: what the shim says of it counts no more
+		s.byName[name] = &h
 	}
+
+	maps.Copy(thin.held, k.Held) // after overrule, which drops what is held of a name: these are the script's own
 }
 
 // end lets everything go that was held back.
