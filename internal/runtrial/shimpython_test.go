@@ -190,6 +190,41 @@ fit(1)
 	}, s.said(t))
 }
 
+// A fit inside a callback of another one gives no rows; one after a fit that failed does.
+func TestShimPython_OuterFitReports(t *testing.T) {
+	t.Parallel()
+
+	s := python(t)
+	code, out := s.run(t, `
+from keras.src.trainer import fit
+class Inner:
+    def on_epoch_end(self, epoch, logs): fit(3)
+class Failing:
+    def on_epoch_end(self, epoch, logs):
+        try:
+            fit(1, callbacks=[Bad()])
+        except ZeroDivisionError:
+            pass
+class Bad:
+    def on_train_batch_end(self, batch): 1 / 0
+for _ in range(2):
+    try:
+        fit(1, callbacks=[Bad()])
+    except ZeroDivisionError:
+        pass
+fit(2, callbacks=[Inner(), Failing(), Inner()])
+fit(1)
+`)
+	require.Zero(t, code, out)
+
+	var rows []shimRecord
+	for _, r := range s.said(t)[1:] {
+		rows = append(rows, shimRecord{Step: r.Step, Epoch: r.Epoch, Fit: r.Fit})
+	}
+
+	require.Equal(t, []shimRecord{{Step: 1, Fit: 3}, {Step: 2, Epoch: 1, Fit: 3}, {Step: 3, Fit: 4}}, rows)
+}
+
 // A worker process of the program reports nothing, however it was started; one
 // program after the other does.
 func TestShimPython_OnlyTheMainProcessReports(t *testing.T) {
@@ -288,6 +323,14 @@ func TestShimPython_Stop(t *testing.T) {
 		"without Keras":           {"import time\nprint('began', flush=True)\ntime.sleep(60)", -int(syscall.SIGTERM), "began\n"},
 		"between two fits":        {stopping + "fit(1)\nprint('began', flush=True)\ntime.sleep(60)", -int(syscall.SIGTERM), "began\n"},
 		"after a fit that failed": {stopping + "class Bad:\n    def on_train_batch_end(self, batch): 1 / 0\ntry:\n    fit(1, callbacks=[Bad()])\nexcept ZeroDivisionError:\n    pass\nprint('began', flush=True)\ntime.sleep(60)", -int(syscall.SIGTERM), "began\n"},
+		"in a fit inside a callback": {
+			stopping + "class Small:\n    def on_epoch_end(self, epoch, logs):\n        fit(1, callbacks=[Batch()], batches=1)\nclass Whole:\n    def on_epoch_end(self, epoch, logs): print('whole epoch')\nfit(9, callbacks=[Small(), Whole()])",
+			75, "began\nsaved\nwhole epoch\nberth: stopped on request",
+		},
+		"a script that catches it and goes on": {
+			stopping + "try:\n    fit(9, callbacks=[Batch()], batches=99)\nexcept:\n    pass\nfit(1)\nprint('result')",
+			-int(syscall.SIGTERM), "began\nsaved\nberth: stopped on request",
+		},
 		"in a validation": {
 			stopping + "class Test:\n    def on_test_batch_end(self, batch):\n        print('began', flush=True); time.sleep(0.3)\n    def on_epoch_end(self, epoch, logs): print('whole epoch')\nfit(9, callbacks=[Test()])",
 			75, "began\nwhole epoch\nberth: stopped on request",

@@ -2,6 +2,7 @@
 
     imports.py   runs a function right after a module was imported
     records.py   appends records to the file that Berth reads
+    fits.py      which fits of Keras are under way
     training.py  Keras' epochs become metric records
     stop.py      a SIGTERM ends Keras' fit between two batches
     ending.py    exit codes for out-of-memory; the frameworks' peak of GPU memory

@@ -10,16 +10,15 @@ import time
 
 import _signal as signal  # built in: a script may have a signal.py of its own
 
-from berth_shim import records
+from berth_shim import fits, records
 
 RESUMABLE = 75  # EX_TEMPFAIL: stopped on request; goes on from its checkpoint
 
-# A validation that is under way may end, so that the epoch is saved. Berth sends
-# SIGKILL 30 s after SIGTERM.
+# A validation, or a fit inside a callback, that is under way may end, so that the epoch
+# is saved. Berth sends SIGKILL 30 s after SIGTERM.
 VALIDATION_SECONDS = 10
 
 _requested = None  # when SIGTERM came, by the monotonic clock
-_fits = 0
 _main_thread = None
 
 
@@ -33,32 +32,26 @@ def remember_main():
 
 def arm():
     """Takes SIGTERM for the time of a fit, unless someone else has it."""
-    global _fits
-
     if _requested is not None and _in_main_thread():  # a script caught the SystemExit, and goes on to train
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    _fits += 1
     if _in_main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL and not _taken_below():
         signal.signal(signal.SIGTERM, _on_sigterm)
 
 
 def disarm():
     """Gives SIGTERM back when the outermost fit has ended."""
-    global _fits
-
-    _fits -= 1
-    if _fits <= 0 and _in_main_thread() and signal.getsignal(signal.SIGTERM) is _on_sigterm:
+    if _in_main_thread() and signal.getsignal(signal.SIGTERM) is _on_sigterm:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def check(callbacks, validating=False):
+def check(callbacks, waiting=False):
     """Ends the program if it was asked to stop and all callbacks of the batch have run."""
     if _requested is None or not _in_main_thread():
         return
 
-    if validating and time.monotonic() - _requested < VALIDATION_SECONDS:
+    if waiting and time.monotonic() - _requested < VALIDATION_SECONDS:
         return
 
     try:
@@ -73,7 +66,7 @@ def check(callbacks, validating=False):
 def _on_sigterm(number, frame):
     global _requested
 
-    if not records.is_main() or not _fits_in(frame):
+    if not records.is_main() or fits.of(frame) is None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -81,19 +74,6 @@ def _on_sigterm(number, frame):
 
     if _requested is None:
         _requested = time.monotonic()
-
-
-def _fits_in(frame):
-    """Reports whether a frame is inside a fit of Keras. A fit that an exception ended
-    left the handler behind: then SIGTERM does what it does by default."""
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if frame.f_code.co_name.startswith("fit") and module.split(".")[0] in ("keras", "tf_keras", "tensorflow"):
-            return True
-
-        frame = frame.f_back
-
-    return False
 
 
 def _in_main_thread():

@@ -4,7 +4,7 @@ Keras calls every callback through a CallbackList. The shim wraps its methods an
 no callback: a callback with a batch hook would end Keras' asynchronous dispatch.
 """
 
-from berth_shim import records, stop
+from berth_shim import fits, records, stop
 
 # Where CallbackList is defined: Keras 3, Keras 2 under its two names, TensorFlow's own.
 MODULES = (
@@ -86,26 +86,37 @@ def _guarded(do, *args):
 
 
 def _fit_begins(callbacks, args, kwargs, known):
-    _steps.begin()
-    stop.arm()
+    callbacks._berth_inner = fits.begins()
+    if not _inner(callbacks):
+        _steps.begin()
+        stop.arm()
+
+
+def _inner(callbacks):
+    """Reports whether a list belongs to a fit inside a callback of another fit. To the
+    outer one it is as a validation: its epochs are no rows, and a stop waits for it."""
+    return getattr(callbacks, "_berth_inner", False)
 
 
 def _fit_ends(callbacks, args, kwargs, known):
-    stop.check(callbacks)
-    stop.disarm()
+    stop.check(callbacks, waiting=_inner(callbacks))
+    if not _inner(callbacks):
+        stop.disarm()
 
 
 def _batch_ended(callbacks, args, kwargs, known):
-    stop.check(callbacks)
+    stop.check(callbacks, waiting=_inner(callbacks))
 
 
 def _test_batch_ended(callbacks, args, kwargs, known):
-    stop.check(callbacks, validating=True)
+    stop.check(callbacks, waiting=True)
 
 
 def _epoch_ended(callbacks, args, kwargs, known):
-    _guarded(_report, callbacks, args, kwargs, known)
-    stop.check(callbacks)
+    if not _inner(callbacks):
+        _guarded(_report, callbacks, args, kwargs, known)
+
+    stop.check(callbacks, waiting=_inner(callbacks))
 
 
 def _report(callbacks, args, kwargs, known):
