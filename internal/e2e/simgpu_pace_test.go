@@ -4,7 +4,9 @@ package e2e
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,7 +86,8 @@ func mostAtOnce(seen []sight, advised bool) (most int) {
 }
 
 // Where one shape fills the GPU with long kernels, and another one has many small
-// kernels, MPS hurts: the other mode is tried, for which the card runs empty, and kept.
+// kernels, MPS hurts: the other mode is tried, for which the card runs empty, and the advice
+// goes by what both were measured to do.
 func TestSimGPU_OtherMode(t *testing.T) {
 	t.Parallel()
 
@@ -97,7 +100,7 @@ func TestSimGPU_OtherMode(t *testing.T) {
 			gpuResources("gpu_memory: "+memory))
 	}
 	fills := func(n, steps int) string {
-		return file(n, steps, "--cpu 0s --gpu 50ms --gaps 8 --sm 0.95 --bus 1", "4GiB")
+		return file(n, steps, "--cpu 0s --gpu 50ms --gaps 2 --sm 0.95 --bus 1", "4GiB")
 	}
 	small := func(n, steps int) string {
 		return file(n, steps, "--cpu 4ms --gpu 4ms --gaps 8 --sm 1 --bus 0.1", "2560MiB")
@@ -120,9 +123,44 @@ func TestSimGPU_OtherMode(t *testing.T) {
 	tried := slices.IndexFunc(seen, func(one sight) bool { return one.advice.Mode == "time_slicing" && one.advice.Trying })
 	require.GreaterOrEqual(t, tried, 0)
 
-	kept := slices.IndexFunc(seen[tried:], func(one sight) bool { return one.advice.Mode == "time_slicing" && !one.advice.Trying })
-	require.GreaterOrEqual(t, kept, 0)
-	require.Regexp(t, `^\d+ by time slices; measured: \d+ by time slices 100 % \(\d+ attempts\).*, \d+ by MPS \d+ % \(\d+ attempts\)`, seen[tried+kept].advice.Why)
+	// What follows has the figures of both, and goes by them. On a machine with cores to
+	// spare time slices win by a fifth and more; on a full one chance has a say.
+	after := slices.IndexFunc(seen[tried:], func(one sight) bool {
+		best := bestByMode(t, one.advice.Why)
+
+		return !one.advice.Trying && best["MPS"] > 0 && best["time slices"] > 0
+	})
+	require.GreaterOrEqual(t, after, 0, "nothing was decided")
+
+	advice := seen[tried+after].advice
+	best := bestByMode(t, advice.Why)
+	t.Logf("in the end %s: %v", advice.Mode, best)
+
+	const doubt = 15 // per cent: a change of mode has to gain more than chance
+
+	if advice.Mode == "time_slicing" {
+		require.GreaterOrEqual(t, best["time slices"], best["MPS"]-doubt, advice.Why)
+	} else {
+		require.GreaterOrEqual(t, best["MPS"], best["time slices"]-doubt, advice.Why)
+	}
+}
+
+var figure = regexp.MustCompile(`\d+ by (MPS|time slices) (\d+) % \(\d+ attempts\)`)
+
+// bestByMode is the best figure of each mode in an advice's reasons, in per cent.
+func bestByMode(t testing.TB, why string) map[string]int {
+	t.Helper()
+
+	best := make(map[string]int)
+
+	for _, m := range figure.FindAllStringSubmatch(why, -1) {
+		percent, err := strconv.Atoi(m[2])
+		require.NoError(t, err)
+
+		best[m[1]] = max(best[m[1]], percent)
+	}
+
+	return best
 }
 
 // requireOneModeAtATime checks that attempts of one card that ran at once shared it
