@@ -77,7 +77,8 @@ func Advise(q Question) berth.Advice {
 		return berth.Advice{}
 	}
 
-	chosen := stay(levels, choose(levels, q.Modes), q)
+	best := choose(levels, q.Modes)
+	chosen := stay(levels, best, q)
 
 	advised, trying := climb(levels, chosen, q)
 	if !trying {
@@ -89,7 +90,8 @@ func Advise(q Question) berth.Advice {
 	}
 
 	return berth.Advice{
-		Company: advised, Capped: capped(levels, advised, q.Modes), Trying: trying, Why: why(levels, chosen, advised, trying),
+		Company: advised, Capped: capped(levels, advised, q.Modes), Trying: trying,
+		Why: why(levels, chosen, advised, trying, chosen.Mode != best.Mode),
 	}
 }
 
@@ -136,7 +138,7 @@ func choose(levels []level, modes []berth.SharingMode) level {
 			continue
 		}
 
-		if chosen.AtOnce == 0 || best.value > chosen.value+max(math.Log1p(modeGain), best.err+chosen.err) {
+		if chosen.AtOnce == 0 || best.value > chosen.value+max(math.Log1p(modeGain), chance(best, chosen)) {
 			chosen = best
 		}
 	}
@@ -149,6 +151,10 @@ func choose(levels []level, modes []berth.SharingMode) level {
 
 	return chosen
 }
+
+// chance is what the difference of two levels may be without a cause: both may be off
+// by a standard error.
+func chance(a, b level) float64 { return a.err + b.err }
 
 // stay is the best company in the mode that the GPU is in now, when a change gains less
 // than it costs: to run the GPU empty takes about half a generation of attempts.

@@ -277,3 +277,24 @@ func TestAdvise(t *testing.T) {
 		})
 	}
 }
+
+// A mode that was measured to be better, and is not chosen, has its reason in the text.
+func TestAdvise_SaysWhyTheOtherModeIsNotChosen(t *testing.T) {
+	t.Parallel()
+
+	const mps, slices = berth.SharingMPS, berth.SharingTimeSlicing
+
+	scattered := pace("a", slices, 2, 4, 4)
+	scattered.Variance = 4 // a standard error of 1 s beside a mean of 4 s
+
+	modes := []berth.SharingMode{mps, slices}
+
+	by := parallelism.Advise(parallelism.Question{Paces: []berth.Pace{pace("a", mps, 1, 9, 5), scattered}, Modes: modes, Most: 2})
+	require.Equal(t, "1 by MPS; measured: 1 by MPS 100 % (9 attempts), 2 by time slices 125 % ± 33 (4 attempts)", by.Why)
+
+	kept := parallelism.Advise(parallelism.Question{
+		Paces: []berth.Pace{pace("a", mps, 2, 9, 5), pace("a", slices, 2, 9, 4)}, Modes: modes, Now: mps, Left: 3,
+	})
+	require.Equal(t, "2 by MPS; measured: 2 by MPS 100 % (9 attempts), 2 by time slices 125 % ± 4 (9 attempts); "+
+		"the mode stays, as to run the GPU empty costs more than what waits would gain", kept.Why)
+}

@@ -9,8 +9,9 @@ import (
 )
 
 // why says what was measured, compared with what is chosen: how many trials end in
-// the same time.
-func why(levels []level, chosen level, advised berth.Company, trying bool) string {
+// the same time, and what chance may add to that or take from it, in percentage points.
+// Where another mode was measured to be better, it says why that is not chosen.
+func why(levels []level, chosen level, advised berth.Company, trying, kept bool) string {
 	others := make([]string, 0, len(levels))
 
 	for _, l := range levels {
@@ -18,7 +19,8 @@ func why(levels []level, chosen level, advised berth.Company, trying bool) strin
 			continue
 		}
 
-		others = append(others, fmt.Sprintf("%s %.0f %% (%.0f attempts)", text(l.Company), 100*math.Exp(l.value-chosen.value), l.samples))
+		percent := 100 * math.Exp(l.value-chosen.value)
+		others = append(others, fmt.Sprintf("%s %.0f %% ± %.0f (%.0f attempts)", text(l.Company), percent, percent*chance(l, chosen), l.samples))
 	}
 
 	measured := fmt.Sprintf("measured: %s 100 %% (%.0f attempts)", text(chosen.Company), chosen.samples)
@@ -28,6 +30,10 @@ func why(levels []level, chosen level, advised berth.Company, trying bool) strin
 
 	if trying {
 		return "tries " + text(advised) + "; " + measured
+	}
+
+	if kept {
+		measured += "; the mode stays, as to run the GPU empty costs more than what waits would gain"
 	}
 
 	return text(advised) + "; " + measured
