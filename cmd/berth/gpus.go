@@ -47,8 +47,28 @@ type gpus struct {
 	sharer  *sharer // nil = no GPU is shared by MPS
 	log     *slog.Logger
 
+	news    chan struct{} // has something while what is wrong with a GPU has changed and nobody was told
+
 	mu   sync.Mutex
 	sick map[string]string // by UUID: why, for as long as the worker runs
+}
+
+// newGPUs returns the GPUs of a driver, none of which is handed out yet; nil = there is none.
+func newGPUs(driver gpu.Driver, log *slog.Logger) *gpus {
+	g := &gpus{driver: driver, log: log, news: make(chan struct{}, 1), sick: map[string]string{}}
+	if driver != nil {
+		g.meter = gpu.NewMeter(driver, os.DirFS("/proc"))
+	}
+
+	return g
+}
+
+// tell asks for the ledger to be told what the GPUs have free now.
+func (g *gpus) tell() {
+	select {
+	case g.news <- struct{}{}:
+	default: // it was asked for
+	}
 }
 
 // wantedGPUs is what a person said, or else all of the machine's. A share of a
@@ -71,7 +91,7 @@ func (m *machine) wantedGPUs() string {
 // there are none. A driver that cannot be used is logged: the machine's cores can.
 // Errors: invalid when a flag names what is not there.
 func openGPUs(ctx context.Context, m *machine, hostID string, d *docker.Docker, log *slog.Logger) (*gpus, error) {
-	none, wanted := &gpus{log: log}, m.wantedGPUs()
+	none, wanted := newGPUs(nil, log), m.wantedGPUs()
 
 	mode, byMPS, err := sharingOf(m.gpuSharing)
 	if err != nil {
@@ -112,7 +132,8 @@ func openGPUs(ctx context.Context, m *machine, hostID string, d *docker.Docker, 
 		return none, errors.Join(err, driver.Close())
 	}
 
-	g := &gpus{driver: driver, meter: gpu.NewMeter(driver, os.DirFS("/proc")), log: log, sick: missing}
+	g := newGPUs(driver, log)
+	g.sick = missing
 
 	for _, card := range inventory.Cards {
 		if !slices.ContainsFunc(chosen, func(c docker.GPU) bool { return c.UUID == card.UUID }) {
@@ -273,6 +294,7 @@ func (g *gpus) fail(id, why string) {
 	if g.sick[id] == "" {
 		g.sick[id] = why
 		g.log.Error("takes a GPU out of service; once it is well, start the worker again", "device", id, "reason", why)
+		g.tell()
 	}
 }
 

@@ -71,7 +71,9 @@ func (c *card) WaitEvent(ctx context.Context) (gpu.Event, error) {
 }
 
 func handsOut(c *card, ids ...string) *gpus {
-	g := &gpus{driver: c, meter: gpu.NewMeter(c, os.DirFS("/nowhere")), log: slog.New(slog.DiscardHandler), sick: map[string]string{}}
+	g := newGPUs(c, slog.New(slog.DiscardHandler))
+	g.meter = gpu.NewMeter(c, os.DirFS("/nowhere"))
+
 	for _, id := range ids {
 		g.devices = append(g.devices, berth.Device{ID: id})
 	}
@@ -147,12 +149,15 @@ func TestGPUs_Watch(t *testing.T) {
 
 	require.Contains(t, g.problem("GPU-a"), "fell off the bus")
 	require.Empty(t, g.problem("GPU-b"))
+	require.Len(t, g.news, 1)
+	<-g.news
 
 	c.events <- gpu.Event{XID: 48} // of any card
 	c.events <- gpu.Event{XID: 13}
 
 	require.Contains(t, g.problem("GPU-a"), "fell off the bus", "the first reason stands")
 	require.Contains(t, g.problem("GPU-b"), "XID 48")
+	require.Len(t, g.news, 1, "there is news of GPU-b")
 
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)

@@ -29,6 +29,7 @@ type containerRuntime struct {
 	waiting    func() []berth.SeenAttempt // attempts that wait for their image; nil when simulated
 	devices    []berth.Device
 	free       func(running []berth.Container) berth.HostFree // what programs outside Berth leave
+	news       <-chan struct{}                                // free has something that cannot wait; nil = never
 	watch      func(ctx context.Context) error                // runs until ctx ends
 	close      func()
 }
@@ -111,6 +112,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 				Devices:     cards.free(ctx, running),
 			}
 		},
+		news: cards.news,
 		watch: func(ctx context.Context) error {
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) }) })

@@ -63,6 +63,7 @@ type sharer struct {
 	ids     []string // of the GPUs that have one
 	proc    func(pid int) (containerID string, ok bool)
 	log     *slog.Logger
+	tell    func() // of a daemon that serves nobody now, or again
 
 	mu     sync.Mutex
 	states map[string]daemonState // by UUID
@@ -74,6 +75,9 @@ type daemonState struct {
 	failed int       // starts in a row
 	next   time.Time // when to look at it again
 }
+
+// givenUp reports whether trials share the GPU by time slices meanwhile.
+func (d daemonState) givenUp() bool { return d.failed >= startsInARow }
 
 // noMPS says why a card's trials cannot share it by MPS; empty = they can.
 func noMPS(card gpu.Card, user int) string {
@@ -125,7 +129,7 @@ func (g *gpus) share(ctx context.Context, from source, inventory gpu.Inventory) 
 		return
 	}
 
-	g.sharer = &sharer{daemons: daemons, proc: g.meter.ContainerOf, log: g.log, states: make(map[string]daemonState)}
+	g.sharer = &sharer{daemons: daemons, proc: g.meter.ContainerOf, log: g.log, tell: g.tell, states: make(map[string]daemonState)}
 
 	for i := range g.devices {
 		device := &g.devices[i]
@@ -187,7 +191,7 @@ func (s *sharer) state(id string) daemonState {
 // problem says why a GPU takes nothing for a moment: its daemon is started again,
 // and trials that came now would share it by time slices. Empty = it takes trials.
 func (s *sharer) problem(id string) string {
-	if state := s.state(id); state.failed < startsInARow {
+	if state := s.state(id); !state.givenUp() {
 		return state.why
 	}
 
@@ -197,7 +201,7 @@ func (s *sharer) problem(id string) string {
 // mpsProblem says why a GPU takes no clients of MPS, for as long as its daemon cannot
 // be started; empty = it takes them.
 func (s *sharer) mpsProblem(id string) string {
-	if state := s.state(id); state.failed >= startsInARow {
+	if state := s.state(id); state.givenUp() {
 		return state.why
 	}
 
@@ -272,7 +276,12 @@ func (s *sharer) note(id string, state daemonState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	before := s.states[id]
 	s.states[id] = state
+
+	if before.why != state.why || before.givenUp() != state.givenUp() {
+		s.tell()
+	}
 }
 
 // letGo ends the clients of a container at their servers. A client that is killed

@@ -26,6 +26,7 @@ type fakeDaemons struct {
 	starts     int
 	starting   func() // called by Start
 	stops      int
+	told       int // how often its worker was to tell the ledger
 }
 
 func (f *fakeDaemons) Start(context.Context, string) error {
@@ -75,7 +76,7 @@ func (f *fakeDaemons) Stop(context.Context, string) (bool, error) {
 // sharedBy is a sharer of GPU-a in whose machine each PID is of the container of its hundreds.
 func sharedBy(f *fakeDaemons) *sharer {
 	return &sharer{
-		daemons: f, ids: []string{"GPU-a"}, log: slog.New(slog.DiscardHandler), states: make(map[string]daemonState),
+		daemons: f, ids: []string{"GPU-a"}, log: slog.New(slog.DiscardHandler), states: make(map[string]daemonState), tell: func() { f.told++ },
 		proc: func(pid int) (string, bool) { return map[int]string{1: "one", 2: "two"}[pid/100], pid/100 > 0 },
 	}
 }
@@ -167,6 +168,7 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 
 	look(0)
 	require.Zero(t, f.starts, "it answers")
+	require.Zero(t, f.told)
 
 	f.dead, f.broken = true, errors.New("no permission")
 
@@ -177,8 +179,11 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 		require.Empty(t, g.free(t.Context(), nil)[1].Problem)
 	}
 
+	require.Equal(t, 2, f.told, "it does not answer, it does not start")
+
 	look(checkMPSEvery)
 	require.Equal(t, startsInARow, f.starts)
+	require.Equal(t, 3, f.told, "by time slices then")
 	require.Equal(t, berth.DeviceFree{ID: "GPU-a", FreeBytes: 700, MPSProblem: "its MPS daemon does not run: no permission"}, free())
 
 	_, err = g.pipe("GPU-a")
@@ -193,6 +198,7 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	}
 
 	require.Equal(t, startsInARow+101, f.starts, "it goes on")
+	require.Equal(t, 3, f.told, "with nothing new")
 
 	f.broken = nil
 	f.starting = func() {
@@ -201,6 +207,7 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	}
 	look(longestMPSPause)
 	require.Equal(t, berth.DeviceFree{ID: "GPU-a", FreeBytes: 700}, free())
+	require.Equal(t, 4, f.told)
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

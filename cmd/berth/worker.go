@@ -192,7 +192,7 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 	}
 
 	reconciler := reconcile.New(machinery.containers, c.store, reconcile.Config{
-		Host: host, Version: version(), Free: free, Attempts: machinery.attempts, Waiting: machinery.waiting, Every: m.every, Grace: m.settle,
+		Host: host, Version: version(), Free: free, News: machinery.news, Attempts: machinery.attempts, Waiting: machinery.waiting, Every: m.every, Grace: m.settle,
 		Problem: serve.Trouble, Workflows: &worker.Settler{Runs: c.temporal, Ledger: c.store, Log: log},
 	}, log)
 

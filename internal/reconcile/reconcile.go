@@ -30,6 +30,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/berthml/berth"
@@ -83,6 +84,7 @@ type Config struct {
 	// takes them. Nil = it always does.
 	Problem func() string
 	Free    func(running []berth.Container) berth.HostFree // what programs outside Berth leave
+	News    <-chan struct{}                                // Free has something that cannot wait for the next round; nil = never
 	Every   time.Duration                                  // default berth.LeaseRenewEvery
 	Grace   time.Duration                                  // default 1 minute
 	DryRun  bool                                           // log what would be done to containers and leases
@@ -113,6 +115,7 @@ type Reconciler struct {
 	config     Config
 	log        *slog.Logger
 	started    time.Time
+	saying     sync.Mutex
 	clean      bool                 // nothing was found on disk since the last attempt that ended here
 	missing    map[string]time.Time // open attempts without a container, and since when
 }
@@ -192,6 +195,11 @@ func (r *Reconciler) register(ctx context.Context) error {
 func (r *Reconciler) Run(ctx context.Context) error {
 	r.started = time.Now()
 
+	var telling sync.WaitGroup
+
+	telling.Go(func() { r.tellNews(ctx) })
+	defer telling.Wait()
+
 	ticker := time.NewTicker(r.config.Every)
 	defer ticker.Stop()
 
@@ -206,6 +214,45 @@ func (r *Reconciler) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// tellNews says what the host has free whenever there is news, until ctx ends, also while
+// a round is busy with a container that cannot be killed.
+func (r *Reconciler) tellNews(ctx context.Context) {
+	for {
+		select {
+		case <-r.config.News:
+			if err := r.tell(ctx); err != nil && ctx.Err() == nil {
+				r.log.Warn("telling news; the next round will", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tell says what the host has free. It renews nothing: what is listed here may be
+// removed by a round meanwhile.
+func (r *Reconciler) tell(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+
+	all, err := r.containers.List(ctx)
+	if err != nil {
+		return err
+	}
+
+	containers, _ := r.split(all)
+
+	return r.say(ctx, containers, nil)
+}
+
+// say writes down what the host has free. What was read first is written first.
+func (r *Reconciler) say(ctx context.Context, running []berth.Container, seen []berth.SeenAttempt) error {
+	r.saying.Lock()
+	defer r.saying.Unlock()
+
+	return r.ledger.TouchHost(ctx, r.config.Host.ID, r.free(running), seen)
 }
 
 // Round reconciles once. Nothing is stopped or released within one grace
@@ -279,7 +326,7 @@ func (r *Reconciler) touch(ctx context.Context, containers []berth.Container) er
 		seen = append(seen, r.config.Waiting()...)
 	}
 
-	err := r.ledger.TouchHost(ctx, r.config.Host.ID, r.free(containers), seen)
+	err := r.say(ctx, containers, seen)
 	if berth.KindOf(err) == berth.KindNotFound {
 		return r.register(ctx)
 	}

@@ -739,3 +739,51 @@ func TestRound_AStuckContainerHoldsUpNothingElse(t *testing.T) {
 		})
 	}
 }
+
+// What cannot wait is told between two rounds, also while one of them is held up, and
+// renews nothing: a round may be removing what was listed.
+func TestRun_TellsNews(t *testing.T) { //nolint:paralleltest // bubble
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.running(t, "a")
+		w.box(t, "a")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		news, hang := make(chan struct{}, 1), make(chan struct{})
+		problem := ""
+
+		r := setup(w, func(c *reconcile.Config) {
+			c.News, c.Every, c.Grace = news, time.Hour, time.Nanosecond
+			c.Free = func([]berth.Container) berth.HostFree { return berth.HostFree{Problem: problem} }
+		})
+		w.ledger.Hook(func(h *fake.LedgerHooks) {
+			h.TouchHost = func(ctx context.Context, in fake.Touch, call func(context.Context) error) error {
+				w.touched, w.problems = append(w.touched, attemptsOf(in.Seen)), append(w.problems, in.Free.Problem)
+
+				return call(ctx)
+			}
+			h.HostLeases = func(ctx context.Context, _ string, call func(context.Context) ([]berth.HostLease, error)) ([]berth.HostLease, error) {
+				<-hang
+
+				return call(ctx)
+			}
+		})
+
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+
+		synctest.Wait()
+		require.Equal(t, []string{""}, w.problems, "the first round")
+
+		problem = "the GPU is lost"
+		news <- struct{}{}
+
+		synctest.Wait()
+		require.Equal(t, []string{"", "the GPU is lost"}, w.problems, "no time has passed")
+		require.Equal(t, [][]string{{"a"}, nil}, w.touched)
+
+		close(hang)
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+	})
+}
