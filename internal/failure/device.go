@@ -140,6 +140,15 @@ func deviceOOM(e Evidence, why string) (berth.FailureKind, string) {
 // untouched reports whether the program held nothing of the GPU that it was given.
 func (d DeviceEvidence) untouched() bool { return d.Asked && d.Measured && d.PeakBytes == 0 }
 
+// whyNoGPU says what to do for a program that did not touch its GPU.
+func (e Evidence) whyNoGPU() string {
+	if e.Device.NoGPU == "" {
+		return "check that the image has the framework's build for CUDA, with its libraries"
+	}
+
+	return "install in the image what it misses (it said: " + quote(e.Device.NoGPU) + ")"
+}
+
 // full reports whether there was no room: on the device, or under its limit.
 func (d DeviceEvidence) full() bool {
 	return d.FreeMeasured && d.FreeBytes < fullDeviceBytes || d.atLimit()

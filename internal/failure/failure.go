@@ -94,6 +94,7 @@ type DeviceEvidence struct {
 	FreeMeasured bool   // FreeBytes is a measurement
 	FreeBytes    int64  // the least the whole device had free in the last 10 s
 	Stepped      bool   // a training step was reported
+	NoGPU        string // what the framework said at its start of why it finds no GPU (SaysNoGPU); empty = nothing
 	Problem      string // why the GPU itself is out of order; empty = it works
 	MPS          bool   // it is a client of the GPU's MPS daemon
 	Shared       bool   // by MPS: it can take no more than LimitBytes, and a fault of one client ends all

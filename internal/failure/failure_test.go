@@ -136,7 +136,13 @@ func TestClassify(t *testing.T) {
 			with(onGPU(0, tfSoft, tfWarn), func(e *failure.Evidence) { e.Device.PeakBytes = e.Device.LimitBytes }),
 			berth.FailureOK, "finished",
 		},
-		"no device":           {with(onGPU(0), func(e *failure.Evidence) { e.Device.PeakBytes, e.Device.Must = 0, true }), berth.FailureNoDevice, "fell back to the CPU"},
+		"no device": {with(onGPU(0), func(e *failure.Evidence) { e.Device.PeakBytes, e.Device.Must = 0, true }), berth.FailureNoDevice, "fell back to the CPU"},
+		"no device, and why": {
+			with(onGPU(0), func(e *failure.Evidence) {
+				e.Device.PeakBytes, e.Device.Must, e.Device.NoGPU = 0, true, "Could not load dynamic library 'libcudnn.so.8'"
+			}),
+			berth.FailureNoDevice, "install in the image what it misses (it said: Could not load dynamic library 'libcudnn.so.8')",
+		},
 		"needs no device":     {with(onGPU(0), func(e *failure.Evidence) { e.Device.PeakBytes = 0 }), berth.FailureOK, "trials like it run on cores"},
 		"device not measured": {with(onGPU(0), func(e *failure.Evidence) { e.Device.Measured = false; e.Device.PeakBytes = 0 }), berth.FailureOK, ""},
 

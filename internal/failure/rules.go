@@ -81,16 +81,14 @@ func succeeded(e Evidence) (berth.FailureKind, string) {
 	}
 
 	if e.Device.untouched() {
-		warning += "; it did not touch the GPU that it was given, so trials like it run on cores: if it should have, " +
-			"look for \"Could not find cuda drivers\" or \"Cannot dlopen\" in the log, or set resources.device: gpu"
+		warning += "; it did not touch the GPU that it was given, so trials like it run on cores: if it should have, " + e.whyNoGPU() + ", or set resources.device: gpu"
 	}
 
 	lost, why := outputLost(e)
 
 	switch {
 	case e.Device.untouched() && e.Device.Must:
-		return berth.FailureNoDevice, "was given a GPU and did not touch it: the framework fell back to the CPU; " +
-			"look for \"Could not find cuda drivers\" or \"Cannot dlopen\" in the log, or set resources.device: cpu"
+		return berth.FailureNoDevice, "was given a GPU and did not touch it: the framework fell back to the CPU; " + e.whyNoGPU() + ", or set resources.device: cpu"
 	case e.Objective == "":
 		return berth.FailureOK, "finished" + warning
 	case lost != "":

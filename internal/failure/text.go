@@ -76,6 +76,19 @@ var (
 		`(?i)cusolver.*(?:internal error|INTERNAL_ERROR)`,
 	)
 
+	// noGPUSigns are what TensorFlow, JAX, PyTorch and the loader of libraries print when
+	// they find no GPU, or lack what they need to use it. TensorFlow named the library
+	// until 2.10.
+	noGPUSigns = compile(
+		`Could not load dynamic library '`,
+		`Cannot dlopen some GPU libraries`,
+		`Could not find cuda drivers`,
+		`failed call to cuInit`,
+		`An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed`,
+		`CUDA initialization: `,
+		`\blib(?:cu|nv)\w+\.so[.\d]*: cannot open shared object file`,
+	)
+
 	// allocatorWarnings are harmless alone: TensorFlow tries a smaller piece or
 	// another algorithm and goes on. They count when the GPU was full.
 	allocatorWarnings = compile(
@@ -162,6 +175,9 @@ func (e Evidence) lately() Evidence {
 
 // silent reports whether the program said nothing in the FailsWithin before its end.
 func (e Evidence) silent() bool { return e.OldLines == len(e.LogTail) }
+
+// SaysNoGPU reports whether a line of the log says why a framework finds no GPU.
+func SaysNoGPU(line string) bool { return has(line, noGPUSigns) }
 
 // find returns the last line of the log with one of the signs, to be quoted.
 func (e Evidence) find(signs []*regexp.Regexp) string { return e.findWithout(signs, nil) }

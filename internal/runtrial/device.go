@@ -313,6 +313,7 @@ func (r *run) deviceEvidence(seen observation) failure.DeviceEvidence {
 		MPS: byMPS, Shared: byMPS && !demand.ExclusiveDevice,
 		Alone:        demand.ExclusiveDevice || u.DeviceMeasured() && !company,
 		Problem:      problem,
+		NoGPU:        seen.tail.noGPU,
 		FreeMeasured: measured && demand.SpillBytes == 0, // unified memory fills a GPU, and is no sign of a neighbour
 		FreeBytes:    free, Stepped: seen.metrics.any(),
 	}
