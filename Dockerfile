@@ -1,12 +1,16 @@
-# Berth in one image: `berth server`, `berth worker`, `berth migrate`.
-FROM golang:1.26 AS build
+# Berth in one image: `berth server`, `berth worker`, `berth migrate`. NVIDIA's library is
+# found on a machine that has it, by the C library's loader: so cgo, and the same Debian in
+# both stages.
+FROM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o /berth ./cmd/berth
+# Bound to symbol by symbol: berth starts where that library is missing, or lacks some.
+RUN CGO_ENABLED=1 CGO_LDFLAGS='-O2 -g -Wl,-z,lazy' CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations' \
+    go build -trimpath -ldflags '-s -w' -o /berth ./cmd/berth
 
-FROM scratch
+FROM debian:bookworm-slim
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /berth /berth
 ENTRYPOINT ["/berth"]
