@@ -132,6 +132,16 @@ func (d Device) Refusal() string {
 	return why + "; `berth device ready " + d.ID + "` lets it take trials again"
 }
 
+// MPSStarts begins the problem of a device whose MPS daemon is started again, which takes
+// seconds: what waits for the device goes nowhere else meanwhile.
+const MPSStarts = "its MPS daemon is started again"
+
+// Passing reports whether what keeps the device from new attempts ends by itself in a
+// moment.
+func (d Device) Passing() bool {
+	return d.CordonedAt == nil && strings.HasPrefix(d.Problem, MPSStarts)
+}
+
 // ProblemBy is why the device takes no new attempts that share it in a mode; empty =
 // it takes them.
 func (d Device) ProblemBy(mode SharingMode) string {

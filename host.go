@@ -14,6 +14,13 @@ const (
 	HostFormer   HostState = "former"   // as it was until a moment ago (Problem says what happened); takes nothing, and counts until FormerUntil
 )
 
+// WorkerStarts is the problem of a host whose worker registers it, which takes a moment.
+const WorkerStarts = "its worker is starting"
+
+// Passing reports whether what keeps the host from new attempts ends by itself in a
+// moment.
+func (h Host) Passing() bool { return h.State == HostUnready && h.Problem == WorkerStarts }
+
 // HostLostAfter is how long a silent worker keeps getting attempts: three
 // missed heartbeats of 15 s.
 const HostLostAfter = 45 * time.Second

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"path/filepath"
@@ -71,7 +72,7 @@ type sharer struct {
 
 // daemonState is what is known of a daemon.
 type daemonState struct {
-	why    string    // it serves nobody; empty = it does
+	why    string    // it serves nobody, and why: what it said, or that it does not answer; empty = it serves
 	failed int       // starts in a row
 	next   time.Time // when to look at it again
 }
@@ -168,7 +169,7 @@ func (g *gpus) pipe(id string) (string, error) {
 		return "", berth.Errorf(berth.KindUnavailable, "GPU %s has no MPS daemon on this host any more; `berth doctor` there says why", id)
 	}
 
-	if why := g.sharer.state(id).why; why != "" {
+	if why := cmp.Or(g.sharer.problem(id), g.sharer.mpsProblem(id)); why != "" {
 		return "", berth.Errorf(berth.KindUnavailable, "GPU %s: %s", id, why)
 	}
 
@@ -191,8 +192,8 @@ func (s *sharer) state(id string) daemonState {
 // problem says why a GPU takes nothing for a moment: its daemon is started again,
 // and trials that came now would share it by time slices. Empty = it takes trials.
 func (s *sharer) problem(id string) string {
-	if state := s.state(id); !state.givenUp() {
-		return state.why
+	if state := s.state(id); state.why != "" && !state.givenUp() {
+		return berth.MPSStarts + ": " + state.why
 	}
 
 	return ""
@@ -202,7 +203,7 @@ func (s *sharer) problem(id string) string {
 // be started; empty = it takes them.
 func (s *sharer) mpsProblem(id string) string {
 	if state := s.state(id); state.givenUp() {
-		return state.why
+		return "its MPS daemon does not run: " + state.why
 	}
 
 	return ""
@@ -241,7 +242,7 @@ func (s *sharer) check(ctx context.Context, id string, now time.Time) {
 		if state.why == "" {
 			s.log.Warn("the MPS daemon of a GPU does not answer; starting it again", "device", id, "error", err)
 
-			state.why = "its MPS daemon does not answer; the worker starts it again"
+			state.why = "it does not answer"
 			s.note(id, state)
 		}
 
@@ -261,7 +262,7 @@ func (s *sharer) check(ctx context.Context, id string, now time.Time) {
 // ones come after growing pauses, as each takes seconds.
 func (s *sharer) failedStart(id string, err error, now time.Time) {
 	state := s.state(id)
-	state.why = "its MPS daemon does not run: " + err.Error()
+	state.why = err.Error()
 	state.failed++
 
 	if more := state.failed - startsInARow; more >= 0 {

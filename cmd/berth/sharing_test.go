@@ -174,7 +174,8 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 
 	for range startsInARow - 1 {
 		look(checkMPSEvery)
-		require.Equal(t, "its MPS daemon does not run: no permission", free().Problem)
+		require.Equal(t, "its MPS daemon is started again: no permission", free().Problem)
+		require.True(t, berth.Device{Problem: free().Problem}.Passing())
 		require.Empty(t, free().MPSProblem)
 		require.Empty(t, g.free(t.Context(), nil)[1].Problem)
 	}
@@ -216,7 +217,7 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	s.check(ended, "GPU-a", now)
 	require.Empty(t, s.problem("GPU-a"), "the worker ends: that says nothing of the daemon")
 
-	f.starting = func() { require.Contains(t, free().Problem, "starts it again") }
+	f.starting = func() { require.Equal(t, "its MPS daemon is started again: it does not answer", free().Problem) }
 	look(checkMPSEvery)
 	require.Contains(t, free().Problem, "no permission", "the count begins anew")
 }

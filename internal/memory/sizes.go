@@ -26,9 +26,10 @@ const (
 // for on any class: demands then say what it would need. What is larger than any GPU
 // spills into the host's memory, where its sweep file says so.
 //
-// With device auto a trial runs on GPUs where a host that takes attempts has one
-// that does, else on cores; and on cores when its shape was seen to hold nothing of
-// a GPU. With device gpu it waits for those of other hosts, too.
+// With device auto a trial runs on GPUs where a host that takes attempts has one that
+// does, or will in a moment, else on cores; and on cores when its shape was seen to hold
+// nothing of a GPU. It waits for other GPUs only when it is too large for those. With
+// device gpu it waits for all.
 // What was never measured on a kind of GPU runs alone on one, or as a client of
 // MPS at a guess: its first run measures it. An Ask apart shares by time slices
 // only; where its sweep file insists on MPS, it is a client that has the GPU alone.
@@ -37,7 +38,7 @@ func Sizes(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.De
 		return demands, ok
 	}
 
-	classes := gpuClasses(a, recent)
+	classes := a.classesNow(recent)
 	if a.Resources.Device != berth.DeviceGPU && slices.ContainsFunc(classes, func(c berth.DeviceClass) bool { return NeedsNoGPU(knownOn(c, known)) }) {
 		classes = nil
 	}
@@ -49,6 +50,24 @@ func Sizes(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.De
 		return berth.Demands{berth.ClassCPU: d}, ok
 	}
 
+	if demands, ok := sizesOn(a, classes, known, recent); ok && a.fitsSome(classes, recent) {
+		return demands, true
+	}
+
+	return sizesOn(a, a.classesEver(recent), known, recent)
+}
+
+// fitsSome reports whether one of the classes has a GPU as large as the sweep file says.
+func (a Ask) fitsSome(classes []berth.DeviceClass, hosts []berth.Host) bool {
+	return slices.ContainsFunc(classes, func(c berth.DeviceClass) bool {
+		_, largest := withClass(hosts, c)
+
+		return int64(a.Resources.GPUMemory) <= largest
+	})
+}
+
+// sizesOn is Sizes on these classes of GPU.
+func sizesOn(a Ask, classes []berth.DeviceClass, known berth.Footprints, recent []berth.Host) (demands berth.Demands, ok bool) {
 	fitting, lacking := berth.Demands{}, berth.Demands{}
 
 	for _, class := range classes {
@@ -80,31 +99,54 @@ func onCores(last *berth.LastOOM) *berth.LastOOM {
 	return &host
 }
 
-// gpuClasses are the classes that a trial can use.
-func gpuClasses(a Ask, hosts []berth.Host) []berth.DeviceClass {
-	var classes []berth.DeviceClass
+// classesEver are the classes of GPUs that a trial could use, whatever keeps them from
+// attempts now.
+func (a Ask) classesEver(hosts []berth.Host) []berth.DeviceClass {
+	return a.classes(hosts, func(berth.Host, berth.Device, berth.SharingMode) bool { return true })
+}
 
-	r := a.Resources
+// classesNow are the classes that a trial can use now, or else in a moment. What insists
+// on a GPU, or on MPS, waits for it.
+func (a Ask) classesNow(hosts []berth.Host) []berth.DeviceClass {
+	if a.Resources.Device == berth.DeviceGPU {
+		return a.classesEver(hosts)
+	}
 
-	if r.Device == berth.DeviceCPU {
+	refuses := berth.Device.ProblemBy
+	if berth.SharingMode(a.Resources.GPUSharing) == berth.SharingMPS {
+		refuses = func(dev berth.Device, _ berth.SharingMode) string { return dev.Refusal() }
+	}
+
+	if now := a.classes(hosts, func(h berth.Host, dev berth.Device, mode berth.SharingMode) bool {
+		return h.State == berth.HostReady && refuses(dev, mode) == ""
+	}); len(now) > 0 {
+		return now
+	}
+
+	return a.classes(hosts, func(h berth.Host, dev berth.Device, mode berth.SharingMode) bool {
+		return (h.State == berth.HostReady || h.Passing()) && (dev.Passing() || refuses(dev, mode) == "")
+	})
+}
+
+// classes are those of the GPUs that count.
+func (a Ask) classes(hosts []berth.Host, counts func(berth.Host, berth.Device, berth.SharingMode) bool) []berth.DeviceClass {
+	var found []berth.DeviceClass
+
+	if a.Resources.Device == berth.DeviceCPU {
 		return nil
 	}
 
 	for _, h := range hosts {
 		for _, dev := range h.Devices {
 			for _, mode := range dev.Modes() {
-				if r.Device != berth.DeviceGPU && (h.State != berth.HostReady || dev.ProblemBy(mode) != "") {
-					continue
-				}
-
-				if class := dev.ClassBy(mode); a.shares(mode) && !slices.Contains(classes, class) {
-					classes = append(classes, class)
+				if class := dev.ClassBy(mode); a.shares(mode) && counts(h, dev, mode) && !slices.Contains(found, class) {
+					found = append(found, class)
 				}
 			}
 		}
 	}
 
-	return classes
+	return found
 }
 
 // shares reports whether a device's mode is as the sweep file wants it, and as the

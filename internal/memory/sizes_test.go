@@ -352,3 +352,35 @@ func TestObserve_DeviceFloor(t *testing.T) {
 	require.Zero(t, f.DeviceFloorBytes)
 	require.Equal(t, int64(3*gib+3*mib64), memory.ReserveDevice(f), "four runs: 5 % over the peak")
 }
+
+// A trial that insists on MPS waits for it, as one that insists on a GPU does.
+func TestSizes_InsistsOnMPS(t *testing.T) {
+	t.Parallel()
+
+	dev := card(big, 80)
+	dev.MPSContexts, dev.MPSProblem = 44, "its MPS daemon does not run: no permission"
+
+	d, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceAuto, GPUSharing: "mps"}}, nil, []berth.Host{gpuHost(dev)})
+	require.True(t, ok)
+	require.Equal(t, []berth.DeviceClass{big + " (MPS)"}, slices.Collect(maps.Keys(d)))
+}
+
+// What ran out of memory with the small GPU for itself is not infeasible while the
+// large one takes nothing.
+func TestSizes_OOMWhileTheLargeGPUIsAway(t *testing.T) {
+	t.Parallel()
+
+	for name, edit := range map[string]func(h *berth.Host){
+		"cordoned": func(h *berth.Host) { h.Devices[0].CordonedAt = new(time.Unix(0, 0)) },
+		"drained":  func(h *berth.Host) { h.State = berth.HostDraining },
+		"lost":     func(h *berth.Host) { h.State = berth.HostLost },
+	} {
+		h := gpuHost(card(big, 80))
+		edit(&h)
+
+		d, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceAuto}, Last: ranOutOfGPU(16, true, 1)}, nil,
+			[]berth.Host{gpuHost(card(small, 16)), h})
+		require.True(t, ok, name)
+		require.Equal(t, []berth.DeviceClass{big}, slices.Collect(maps.Keys(d)), name)
+	}
+}

@@ -18,8 +18,12 @@ func spill(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.De
 	alone.Resources.GPUSharing = string(berth.SharingExclusive)
 	alone.Apart = false
 
+	if len(alone.classesNow(recent)) == 0 { // with device auto: it runs on cores
+		return nil, false, false
+	}
+
 	largest := int64(0)
-	classes := gpuClasses(alone, recent)
+	classes := alone.classesEver(recent)
 
 	for _, class := range classes {
 		_, capacity := withClass(recent, class)

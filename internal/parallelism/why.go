@@ -19,8 +19,12 @@ func why(levels []level, chosen level, advised berth.Company, trying, kept bool)
 			continue
 		}
 
-		percent := 100 * math.Exp(l.value-chosen.value)
-		others = append(others, fmt.Sprintf("%s %.0f %% ± %.0f (%.0f attempts)", text(l.Company), percent, percent*chance(l, chosen), l.samples))
+		percent, off := 100*math.Exp(l.value-chosen.value), ""
+		if by := math.Round(percent * chance(l, chosen)); by > 0 {
+			off = fmt.Sprintf(" ± %.0f", by)
+		}
+
+		others = append(others, fmt.Sprintf("%s %.0f %%%s (%.0f attempts)", text(l.Company), percent, off, l.samples))
 	}
 
 	measured := fmt.Sprintf("measured: %s 100 %% (%.0f attempts)", text(chosen.Company), chosen.samples)

@@ -166,7 +166,7 @@ func (r *Reconciler) Register(ctx context.Context) error {
 	// Until the ledger has taken the machine, which it refuses to a second
 	// worker, its host is not ready.
 	starting := r.free(containers)
-	starting.Problem = "its worker is starting"
+	starting.Problem = berth.WorkerStarts
 
 	err = r.ledger.TouchHost(ctx, r.config.Host.ID, starting, attemptsOf(containers))
 	if berth.KindOf(err) == berth.KindNotFound {
