@@ -40,7 +40,7 @@ const (
 	// get on well together they are small, and small ones gain by MPS.
 	fewAtOnce = 8
 
-	// spareTime of its limit is what an attempt may take in a company that is to be tried.
+	// spareTime of its limit is what an attempt may take in its company.
 	spareTime = 0.8
 
 	// leastSamples is how many attempts say something of a company; half of it for a
@@ -78,6 +78,10 @@ func Advise(q Question) berth.Advice {
 	}
 
 	best := choose(levels, q.Modes)
+	if q.leaves(levels, best) {
+		return berth.Advice{}
+	}
+
 	chosen := stay(levels, best, q)
 
 	advised, trying := climb(levels, chosen, q)
@@ -90,19 +94,37 @@ func Advise(q Question) berth.Advice {
 	}
 
 	return berth.Advice{
-		Company: advised, Capped: capped(levels, advised, q.Modes), Trying: trying,
+		Company: advised, Capped: q.capped(levels, advised), Trying: trying,
 		Why: why(levels, chosen, advised, trying, chosen.Mode != best.Mode),
 	}
 }
 
-// capped reports whether no more than advised are to come: more were measured, or the
-// mode is not the one that the GPU would have by itself, for which the rule is made. Else
-// the rule may let more come: few may have been seen as there were no others.
-func capped(levels []level, advised berth.Company, modes []berth.SharingMode) bool {
-	return advised.Mode != modes[0] || slices.ContainsFunc(levels, func(l level) bool { return l.AtOnce > advised.AtOnce })
+// leaves reports whether the GPU is left to the rule: the best company is in a mode that
+// it would not have by itself, and the one that it would have was never measured, as it
+// could not be had; or a change of mode is not worth it, to which nothing can be compared.
+func (q Question) leaves(levels []level, best level) bool {
+	first := berth.Company{Mode: q.Modes[0], AtOnce: best.AtOnce}
+	fails := slices.ContainsFunc(q.Paces, func(p berth.Pace) bool { return p.Mode == first.Mode && q.harms(p.Company) })
+
+	if _, measured := bestIn(levels, first.Mode); !measured && !fails && q.canBe(first, best.Company) {
+		return true
+	}
+
+	_, here := bestIn(levels, q.Now)
+
+	return q.Now != "" && q.Now != best.Mode && !here && q.queue() < modeAhead*best.AtOnce
 }
 
-// known are the companies of which enough is known, the smallest first.
+// capped reports whether no more than advised are to come: more were measured, or do
+// harm, or the mode is not the one that the GPU would have by itself, for which the rule
+// is made. Else the rule may let more come: few may have been seen as there were no others.
+func (q Question) capped(levels []level, advised berth.Company) bool {
+	return advised.Mode != q.Modes[0] || q.harms(advised) || slices.ContainsFunc(levels, func(l level) bool { return l.AtOnce > advised.AtOnce }) ||
+		slices.ContainsFunc(q.Paces, func(p berth.Pace) bool { return p.AtOnce > advised.AtOnce && q.harms(p.Company) })
+}
+
+// known are the companies of which enough is known, the smallest first, without those
+// that do harm. When all do, it is the smallest one.
 func known(q Question) []level {
 	enough := slices.DeleteFunc(levels(q.Paces, q.Waiting), func(l level) bool {
 		return !slices.Contains(q.Modes, l.Mode) || l.samples < max(leastSamples, float64(l.AtOnce)/2)
@@ -110,7 +132,32 @@ func known(q Question) []level {
 
 	slices.SortFunc(enough, func(a, b level) int { return cmp.Or(cmp.Compare(a.AtOnce, b.AtOnce), cmp.Compare(a.Mode, b.Mode)) })
 
-	return enough
+	harmless := slices.DeleteFunc(slices.Clone(enough), func(l level) bool { return q.harms(l.Company) })
+	if len(harmless) == 0 {
+		return enough[:min(len(enough), 1)]
+	}
+
+	return harmless
+}
+
+// harms reports whether trials are lost in a company: attempts fail in it more often than
+// they end well, or those that wait come near their time limits.
+func (q Question) harms(c berth.Company) bool {
+	failed, ended := 0, 0
+
+	for _, p := range q.Paces {
+		if p.Company != c {
+			continue
+		}
+
+		failed, ended = failed+p.Failed, ended+min(p.Samples, berth.PaceMemory)
+
+		if limit, limited := q.Limits[p.ShapeKey]; limited && p.Samples > 0 && p.Mean*float64(c.AtOnce) > spareTime*limit {
+			return true
+		}
+	}
+
+	return failed >= leastSamples && failed > ended
 }
 
 func before(a, b berth.Company) bool {
@@ -186,27 +233,18 @@ func bestIn(levels []level, mode berth.SharingMode) (best level, found bool) {
 }
 
 // canBe reports whether a company may be tried: it can come to be, as one that cannot
-// would be tried for ever; attempts in it did not fail more often than they ended well;
-// and if it gains nothing, none of them runs into its time limit.
+// would be tried for ever; it is not known to do harm; and if it gains nothing, no attempt
+// runs into its time limit.
 func (q Question) canBe(c, from berth.Company) bool {
-	if q.Most > 0 && c.AtOnce > berth.CompanySize(float64(q.Most)) {
+	if q.Most > 0 && c.AtOnce > berth.CompanySize(float64(q.Most)) || q.harms(c) {
 		return false
 	}
 
-	failed, ended := 0, 0
-
-	for _, p := range q.Paces {
-		if p.Company == c {
-			failed, ended = failed+p.Failed, ended+p.Samples
-		}
-
+	return !slices.ContainsFunc(q.Paces, func(p berth.Pace) bool {
 		limit, limited := q.Limits[p.ShapeKey]
-		if limited && p.Company == from && p.Samples > 0 && p.Mean*float64(c.AtOnce) > spareTime*limit {
-			return false
-		}
-	}
 
-	return failed < leastSamples || failed <= ended
+		return limited && p.Company == from && p.Samples > 0 && p.Mean*float64(c.AtOnce) > spareTime*limit
+	})
 }
 
 // climb is a company near the best that is worth trying.
@@ -238,7 +276,7 @@ func climb(levels []level, chosen level, q Question) (berth.Company, bool) {
 		}
 	}
 
-	if fewer := next(least.AtOnce, -1); chosen.AtOnce == least.AtOnce && fewer > 0 && waiting >= fewerAhead*chosen.AtOnce {
+	if fewer := next(least.AtOnce, -1); chosen.AtOnce == least.AtOnce && fewer > 0 && waiting >= fewerAhead*chosen.AtOnce && q.canBe(of(fewer), chosen.Company) {
 		return berth.Company{Mode: chosen.Mode, AtOnce: fewer}, true
 	}
 

@@ -162,6 +162,7 @@ func TestAdvise_NeverWhereAttemptsFail(t *testing.T) {
 
 	const mps, slices = berth.SharingMPS, berth.SharingTimeSlicing
 
+	with := func(p berth.Pace, failures int) berth.Pace { p.Failed = failures; return p } //nolint:nlreturn // one line
 	failed := func(mode berth.SharingMode, atOnce, n int) berth.Pace {
 		return berth.Pace{ShapeKey: "a", Company: berth.Company{Mode: mode, AtOnce: atOnce}, Failed: n}
 	}
@@ -176,6 +177,12 @@ func TestAdvise_NeverWhereAttemptsFail(t *testing.T) {
 		"two did, by chance":        {[]berth.Pace{pace("a", mps, 2, 9, 5), failed(mps, 3, 2)}, 0, berth.Company{Mode: mps, AtOnce: 3}},
 		"time for three":            {[]berth.Pace{pace("a", mps, 2, 9, 5)}, 19, berth.Company{Mode: mps, AtOnce: 3}},
 		"too little time for three": {[]berth.Pace{pace("a", mps, 2, 9, 5)}, 18, berth.Company{Mode: mps, AtOnce: 1}},
+		"a fault, long ago":         {[]berth.Pace{pace("a", mps, 2, 9, 5), with(pace("a", mps, 3, 60, 5), 16)}, 0, berth.Company{Mode: mps, AtOnce: 1}},
+		"most fail by now":          {[]berth.Pace{pace("a", mps, 2, 9, 5), with(pace("a", mps, 3, 60, 4), 17)}, 0, berth.Company{Mode: mps, AtOnce: 1}},
+		"it was known as the best":  {[]berth.Pace{pace("a", mps, 2, 60, 10), with(pace("a", mps, 24, 60, 5), 10_000)}, 0, berth.Company{Mode: mps, AtOnce: 3}},
+		"and has a limit now":       {[]berth.Pace{pace("a", mps, 2, 30, 10), pace("a", mps, 24, 60, 5)}, 60, berth.Company{Mode: mps, AtOnce: 3}},
+		"all have too little time":  {[]berth.Pace{pace("a", mps, 2, 30, 10), pace("a", mps, 3, 30, 9)}, 20, berth.Company{Mode: mps, AtOnce: 1}},
+		"fewer fail":                {[]berth.Pace{pace("a", mps, 6, 30, 10), pace("a", mps, 8, 30, 10), failed(mps, 4, 1000)}, 0, berth.Company{Mode: slices, AtOnce: 6}},
 		"they fail by time slices": {
 			[]berth.Pace{pace("a", mps, 1, 50, 6), pace("a", mps, 2, 50, 5), pace("a", mps, 3, 50, 5.2), failed(slices, 2, 3)},
 			0,
@@ -260,6 +267,10 @@ func TestAdvise(t *testing.T) {
 		"nor for little":                      {[]berth.Pace{pace("a", mps, 1, 9, 6), pace("a", mps, 2, 9, 5), pace("a", mps, 3, 9, 5.2)}, 11, mps, true, berth.Company{Mode: mps, AtOnce: 2}, false, 0},
 		"time slices were better":             {[]berth.Pace{pace("a", mps, 2, 9, 5), pace("a", slices, 2, 9, 4.5)}, 3, "", true, berth.Company{Mode: slices, AtOnce: 2}, false, 0},
 		"too little better to change":         {[]berth.Pace{pace("a", mps, 2, 9, 5), pace("a", slices, 2, 9, 4.5)}, 3, mps, true, berth.Company{Mode: mps, AtOnce: 2}, false, 0},
+		"nothing else was to be had":          {[]berth.Pace{pace("a", slices, 6, 6, 5)}, 100, "", false, berth.Company{}, false, 0},
+		"and is there":                        {[]berth.Pace{pace("a", slices, 6, 6, 5)}, 100, slices, false, berth.Company{}, false, 0},
+		"the mode there was never measured":   {[]berth.Pace{pace("a", mps, 2, 9, 5)}, 11, slices, true, berth.Company{}, false, 0},
+		"and much is left":                    {[]berth.Pace{pace("a", mps, 2, 9, 5)}, 12, slices, true, berth.Company{Mode: mps, AtOnce: 3}, true, 0},
 		"better by chance":                    {[]berth.Pace{pace("a", mps, 2, 3, 5), pace("a", slices, 2, 3, 4.9)}, 3, "", true, berth.Company{Mode: mps, AtOnce: 2}, false, 0},
 		"a long shape met a small company":    {[]berth.Pace{pace("a", mps, 8, 9, 5), pace("b", mps, 8, 9, 50), pace("a", mps, 12, 9, 4), pace("b", mps, 6, 9, 55)}, 3, mps, false, berth.Company{Mode: mps, AtOnce: 12}, false, 0},
 		"no more fit":                         {[]berth.Pace{pace("a", mps, 1, 9, 6), pace("a", mps, 2, 9, 5)}, 12, mps, true, berth.Company{Mode: slices, AtOnce: 2}, true, 2},
