@@ -86,6 +86,9 @@ type Loaded struct {
 	Template string
 }
 
+// HeavyTemplate stands for the shapes of a template that were measured to fill much of a GPU.
+func HeavyTemplate(template string) string { return template + " heavy" }
+
 // GPUPlace is where paces of a GPU hold: its kind, and the machine's cores and GPUs, as
 // trials beside each other wait for those, too.
 func (h Host) GPUPlace(d Device) string {

@@ -162,8 +162,12 @@ func toDevice(d berth.Device) openapi.Device {
 	}
 }
 
-func toAdvice(a berth.Advice) openapi.Advice {
-	return openapi.Advice{Mode: string(a.Mode), AtOnce: a.AtOnce, Capped: a.Capped, Trying: a.Trying, Why: a.Why}
+func toAdvice(a berth.Advice) *openapi.Advice {
+	if a == (berth.Advice{}) {
+		return nil
+	}
+
+	return &openapi.Advice{Mode: string(a.Mode), AtOnce: a.AtOnce, Capped: a.Capped, Trying: a.Trying, Why: a.Why}
 }
 
 func toToken(t berth.Token) openapi.Token {

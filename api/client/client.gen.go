@@ -370,10 +370,8 @@ type Demand struct {
 // Device A GPU, or a part of one that MIG made a GPU of its own
 type Device struct {
 	// ActivityReserved Thousandths: how busy its attempts were measured to keep such a GPU, added up
-	ActivityReserved int64 `json:"activity_reserved,omitempty"`
-
-	// Advice How many attempts should share a GPU, and how, by what was measured of those that ended; absent = what fits by memory, cores and activity
-	Advice Advice `json:"advice,omitempty"`
+	ActivityReserved int64   `json:"activity_reserved,omitempty"`
+	Advice           *Advice `json:"advice,omitempty"`
 
 	// Attempts That hold a reservation
 	Attempts int `json:"attempts"`

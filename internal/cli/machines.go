@@ -139,7 +139,7 @@ func deviceState(d client.Device) string {
 // deviceAdvice is how many attempts should share a GPU, by what was measured.
 func deviceAdvice(d client.Device) string {
 	switch {
-	case d.Advice.AtOnce == 0:
+	case d.Advice == nil:
 		return "-"
 	case d.Advice.Trying:
 		return fmt.Sprintf("tries %d by %s", d.Advice.AtOnce, d.Advice.Mode)

@@ -197,12 +197,17 @@ func (s *stack) watch(number int, sweeps ...string) []sight {
 		d := s.card(number)
 		require.LessOrEqual(s.t, d.ReservedBytes, d.MemoryBytes-d.HeadroomBytes)
 
-		if n := len(seen); n == 0 || seen[n-1].advice.Mode != d.Advice.Mode || seen[n-1].advice.AtOnce != d.Advice.AtOnce || seen[n-1].advice.Trying != d.Advice.Trying {
-			seen = append(seen, sight{advice: d.Advice})
+		advice := client.Advice{}
+		if d.Advice != nil {
+			advice = *d.Advice
+		}
+
+		if n := len(seen); n == 0 || seen[n-1].advice.Mode != advice.Mode || seen[n-1].advice.AtOnce != advice.AtOnce || seen[n-1].advice.Trying != advice.Trying {
+			seen = append(seen, sight{advice: advice})
 		}
 
 		last := &seen[len(seen)-1]
-		last.advice.Why = cmp.Or(d.Advice.Why, last.advice.Why)
+		last.advice.Why = cmp.Or(advice.Why, last.advice.Why)
 		last.most = max(last.most, d.Attempts)
 
 		<-time.After(tick)

@@ -47,7 +47,10 @@ func (s *site) check(r *Request, at *spot) rule {
 		return broken
 	}
 
-	if at.device >= 0 && s.hasAdvised(at) { // its even part of the cores is too little then, too
+	switch { // the even part of the cores is too little then, too
+	case at.device >= 0 && s.drains(r, at):
+		return breaksAdvisedMode
+	case at.device >= 0 && s.hasAdvised(at):
 		return breaksAdvice
 	}
 
@@ -58,8 +61,6 @@ func (s *site) check(r *Request, at *spot) rule {
 	switch {
 	case at.device < 0:
 		return fits
-	case s.drains(r, at):
-		return breaksAdvisedMode
 	case s.turnsBack(r, at):
 		return breaksDeviceTurn
 	default:
@@ -155,11 +156,12 @@ func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
 	}
 }
 
-// hasAdvised reports whether the GPU of a spot has as many attempts as it is advised to take.
+// hasAdvised reports whether the GPU of a spot has as many attempts as it is advised to
+// take in the spot's mode.
 func (s *site) hasAdvised(at *spot) bool {
 	dev := &s.Devices[at.device]
 
-	return dev.Advice.Capped && dev.Attempts >= dev.Advice.AtOnce
+	return dev.Advice.Capped && dev.Attempts >= dev.Advice.AtOnce && at.mode == dev.Advice.Mode
 }
 
 // drains reports whether the GPU of a spot runs empty, so that its attempts share it

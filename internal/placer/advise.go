@@ -3,9 +3,6 @@ package placer
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,35 +12,71 @@ import (
 	"github.com/berthml/berth/internal/parallelism"
 )
 
-// exactShapes is how many shapes a mix tells apart. With more of them each company of
-// each would need many trials, so their templates stand for them.
-const exactShapes = 3
+// figuresEvery is how often the figures of an advice are told that says the same: they
+// change with all that waits, and people read them.
+const figuresEvery = 10 * time.Second
 
 // adviser says how many attempts should share each GPU, by the paces of what runs and
-// waits there.
+// waits there. It looks at requests by the group: thousands of them ask for a few things.
 type adviser struct {
-	queue    berth.Queue
-	requests []packing.Request
-	drains   *drains
-	mixes    map[string]mix // by device
+	queue  berth.Queue
+	groups []*group
+	drains *drains
+	quiet  bool // figures that change are not told now
+
+	pools  map[string]*pool // by the classes of a GPU
+	alike  map[string]int   // GPUs that take attempts, by place
+	paces  map[paceKey][]berth.Pace
+	latest map[paceKey]berth.MixPace // the newest of a shape, by its own key and place
+	mixes  map[string]mix            // by device
 }
 
-// mix is what there is for one GPU.
-type mix struct {
-	key    string
-	own    func(berth.Loaded) string // the key of a shape's paces
-	shapes []berth.Loaded
+// paceKey is a mix, or a shape of one, at a place.
+type paceKey struct{ of, place string }
+
+func newAdviser(queue berth.Queue, groups []*group, drains *drains, quiet bool) *adviser {
+	a := &adviser{
+		queue: queue, groups: groups, drains: drains, quiet: quiet, pools: make(map[string]*pool), alike: make(map[string]int),
+		paces: make(map[paceKey][]berth.Pace), latest: make(map[paceKey]berth.MixPace), mixes: make(map[string]mix),
+	}
+
+	for _, p := range queue.Paces {
+		key := paceKey{p.Mix, p.Place}
+		a.paces[key] = append(a.paces[key], p.Pace)
+
+		if own := (paceKey{p.ShapeKey, p.Place}); p.At.After(a.latest[own].At) || a.latest[own].Mix == "" {
+			a.latest[own] = p
+		}
+	}
+
+	for _, h := range queue.Hosts {
+		for _, dev := range h.Devices {
+			if h.State == berth.HostReady && dev.Refusal() == "" {
+				a.alike[h.GPUPlace(dev)]++
+			}
+		}
+	}
+
+	return a
 }
 
 // advise sets the advice of each GPU of the queue. It returns the ids of those whose
-// advice is not as stored.
+// advice is not as stored. A part of the GPUs of hosts that take attempts runs empty for
+// another mode at once: those that do already come first.
 func (a *adviser) advise() map[string]berth.Advice {
 	changed := make(map[string]berth.Advice)
-	a.mixes = make(map[string]mix)
 	gpus, emptying := 0, 0
 
 	for _, h := range a.queue.Hosts {
-		gpus += len(h.Devices)
+		for _, dev := range h.Devices {
+			if h.State == berth.HostReady {
+				gpus++
+
+				if draining(dev) {
+					emptying++
+				}
+			}
+		}
 	}
 
 	for h := range a.queue.Hosts {
@@ -52,20 +85,27 @@ func (a *adviser) advise() map[string]berth.Advice {
 
 		for d := range host.Devices {
 			dev := &host.Devices[d]
+			before := draining(*dev)
+			stays := a.drains.rests(packing.Place{HostID: host.ID, DeviceID: dev.ID}) || !before && emptying >= max(gpus/drainPart, 1)
 
-			stays := a.drains.rests(packing.Place{HostID: host.ID, DeviceID: dev.ID}) || emptying >= max(gpus/drainPart, 1)
-			advice := a.of(host, dev, stays)
+			advice := berth.Advice{}
+			if host.State == berth.HostReady {
+				advice = a.of(host, dev, stays)
+			}
 
-			if after := *dev; advice != (berth.Advice{}) {
-				after.Advice = advice
-				if draining(after) {
-					emptying++
-				}
+			if same := dev.Advice; a.quiet && same.Company == advice.Company && same.Capped == advice.Capped && same.Trying == advice.Trying {
+				advice.Why = same.Why
 			}
 
 			if advice != dev.Advice {
 				changed[dev.ID] = advice
 				dev.Advice = advice
+			}
+
+			if host.State == berth.HostReady && draining(*dev) != before {
+				if emptying++; before {
+					emptying -= 2
+				}
 			}
 		}
 	}
@@ -75,42 +115,34 @@ func (a *adviser) advise() map[string]berth.Advice {
 
 // of is the advice for one GPU; stays = in the mode that it is in, if attempts are there.
 func (a *adviser) of(host *berth.Host, dev *berth.Device, stays bool) berth.Advice {
-	modes := a.modes(dev, stays)
+	waiting := a.pool(dev)
+
+	modes := modes(dev, waiting, stays)
 	if len(modes) == 0 {
 		return berth.Advice{}
 	}
 
-	waiting, sweeps := a.waitingFor(dev)
-	m := mixOf(append(slices.Clone(a.queue.OnDevices[dev.ID]), waiting...))
+	loaded, place := a.loaded(dev.ID), host.GPUPlace(*dev)
+	m := mixOf(loaded, waiting.loaded)
 	a.mixes[dev.ID] = m
+	known, others := m.key, max(a.alike[place], 1)
 
-	q := parallelism.Question{Modes: modes, Waiting: make(map[string]int), Heavy: a.heavy(m)}
-	place, others := host.GPUPlace(*dev), a.alike(host.GPUPlace(*dev))
-	known := m.key
-
-	if dev.Attempts == 0 && len(waiting) == 1 {
-		known = cmp.Or(a.lastMix(m.own(waiting[0]), place), known)
+	if dev.Attempts == 0 && len(waiting.groups) == 1 && waiting.groups[0].waiting == 1 { // what it will most likely have for company decides the mode
+		known = cmp.Or(a.latest[paceKey{m.own(waiting.groups[0].loaded), place}].Mix, known)
 	}
 
-	for _, p := range a.queue.Paces {
-		if p.Mix == known && p.Place == place {
-			q.Paces = append(q.Paces, p.Pace)
-		}
+	q := parallelism.Question{
+		Paces: a.paces[paceKey{known, place}], Modes: modes, Waiting: make(map[string]int), Limits: waiting.limits,
+		Most: a.most(host, dev, waiting, others), Heavy: waiting.heavy || a.heavy(loaded),
 	}
 
-	for _, w := range waiting {
-		q.Waiting[m.own(w)]++
+	for _, l := range waiting.loaded { // other GPUs take their part of the queue
+		q.Waiting[m.own(l)] = (waiting.queue[m.own(l)] + others - 1) / others
 	}
 
-	for shape := range q.Waiting { // other GPUs take their part of the queue
-		q.Waiting[shape] = (q.Waiting[shape] + others - 1) / others
-	}
-
-	for sweep := range sweeps {
+	for sweep := range waiting.sweeps {
 		q.Left += a.queue.Sweeps[sweep].Left / others
 	}
-
-	q.Most, q.Limits = a.most(dev, sweeps), a.limits(m, dev)
 
 	if dev.Attempts > 0 {
 		q.Now = dev.Mode
@@ -119,130 +151,67 @@ func (a *adviser) of(host *berth.Host, dev *berth.Device, stays bool) berth.Advi
 	return parallelism.Advise(q)
 }
 
-// modes are those that a GPU can be advised: all that waits can be there in them, beside
-// others. What insists on one mode, or would have the GPU alone in the other, is never
-// made to wait for that.
-func (a *adviser) modes(dev *berth.Device, stays bool) []berth.SharingMode {
-	first := dev.Modes()[0]
+// pool is what may be on a GPU.
+func (a *adviser) pool(dev *berth.Device) *pool {
+	var classes strings.Builder
+	for _, m := range dev.Modes() {
+		classes.WriteString(string(dev.ClassBy(m)) + "\n")
+	}
 
+	p, known := a.pools[classes.String()]
+	if !known {
+		p = poolOf(a.groups, a.queue.Sweeps, dev)
+		a.pools[classes.String()] = p
+	}
+
+	return p
+}
+
+// loaded is what holds a lease on a GPU.
+func (a *adviser) loaded(deviceID string) []berth.Loaded {
+	loaded := slices.Clone(a.queue.OnDevices[deviceID])
+	for i, l := range loaded {
+		loaded[i] = load(l.ShapeKey, l.Template, a.queue.Footprints)
+	}
+
+	return loaded
+}
+
+// modes are those that a GPU can be advised: the one of the attempts there, and those in
+// which all that waits can be beside others. What insists on one mode, or would have the
+// GPU alone in the other, is never made to wait for a change of it.
+func modes(dev *berth.Device, waiting *pool, stays bool) []berth.SharingMode {
 	return slices.DeleteFunc(dev.Modes(), func(m berth.SharingMode) bool {
-		if dev.ProblemBy(m) != "" || m == berth.SharingExclusive || stays && dev.Attempts > 0 && m != dev.Mode {
+		if dev.ProblemBy(m) != "" || m == berth.SharingExclusive {
 			return true
 		}
 
-		for i := range a.requests {
-			d, can := a.requests[i].Demands[dev.ClassBy(m)]
-			if a.counts(&a.requests[i], dev) && (!can || d.ExclusiveDevice && m != first) {
-				return true
-			}
-		}
-
-		return false
+		return (dev.Attempts == 0 || m != dev.Mode) && (waiting.barred[m] > 0 || stays && dev.Attempts > 0)
 	})
 }
 
-// counts reports whether a request is one that may be on a GPU: not one of a sweep that
-// takes no trials now.
-func (a *adviser) counts(r *packing.Request, dev *berth.Device) bool {
-	if state := a.queue.Sweeps[r.SweepID].State; state != berth.SweepRunning && state != berth.SweepPending {
-		return false
-	}
-
-	return slices.ContainsFunc(dev.Modes(), func(m berth.SharingMode) bool {
-		_, can := r.Demands[dev.ClassBy(m)]
-
-		return can
-	})
-}
-
-// limits are the seconds that attempts may take, by the shape of their paces.
-func (a *adviser) limits(m mix, dev *berth.Device) map[string]float64 {
-	limits := make(map[string]float64)
-
-	for i := range a.requests {
-		r := &a.requests[i]
-		sweep := a.queue.Sweeps[r.SweepID]
-
-		if limit := time.Duration(sweep.TrialLimit).Seconds(); limit > 0 && a.counts(r, dev) {
-			own := m.own(berth.Loaded{ShapeKey: r.ShapeKey, Template: sweep.Template})
-			if least, known := limits[own]; !known || limit < least {
-				limits[own] = limit
-			}
-		}
-	}
-
-	return limits
-}
-
-// lastMix is the mix that a shape was in last, on a place: what an attempt that comes
-// first and alone will most likely have for company, which decides how the GPU is shared.
-func (a *adviser) lastMix(own, place string) (mix string) {
-	var last time.Time
-
-	for _, p := range a.queue.Paces {
-		if p.ShapeKey == own && p.Place == place && p.At.After(last) {
-			mix, last = p.Mix, p.At
-		}
-	}
-
-	return mix
-}
-
-// alike is how many GPUs of a place take attempts; 1 at least.
-func (a *adviser) alike(place string) (n int) {
-	for _, h := range a.queue.Hosts {
-		for _, dev := range h.Devices {
-			if h.State == berth.HostReady && dev.Refusal() == "" && h.GPUPlace(dev) == place {
-				n++
-			}
-		}
-	}
-
-	return max(n, 1)
-}
-
-// waitingFor is what waits that can be on a GPU, and the sweeps of it.
-func (a *adviser) waitingFor(dev *berth.Device) (waiting []berth.Loaded, sweeps map[string]bool) {
-	sweeps = make(map[string]bool)
-
-	for i := range a.requests {
-		if r := &a.requests[i]; a.counts(r, dev) {
-			waiting = append(waiting, berth.Loaded{ShapeKey: r.ShapeKey, Template: a.queue.Sweeps[r.SweepID].Template})
-			sweeps[r.SweepID] = true
-		}
-	}
-
-	return waiting, sweeps
-}
-
-// most is how many attempts of what waits a GPU can have at once, whatever is advised:
-// of the smallest, by its memory, its clients, and the limits of hosts and sweeps.
-func (a *adviser) most(dev *berth.Device, sweeps map[string]bool) int {
+// most is how many attempts of what waits a GPU can have at once, whatever is advised: of
+// the smallest, by its memory and its clients, by its host's memory, and its cores where
+// the sweep file says how many, and by the limits of hosts and sweeps. The last are for all
+// GPUs.
+func (a *adviser) most(host *berth.Host, dev *berth.Device, waiting *pool, others int) int {
 	most := 0
 
-	for i := range a.requests {
-		for _, mode := range dev.Modes() {
-			d, can := a.requests[i].Demands[dev.ClassBy(mode)]
-			if !can {
-				continue
-			}
-
-			fit := dev.ContextsBy(mode) / max(d.Contexts, 1)
-			if d.DeviceBytes > 0 {
-				fit = min(fit, int(dev.CapacityBytes()/d.DeviceBytes))
-			}
-
-			most = max(most, fit)
+	for s := range waiting.sizes {
+		if dev.ProblemBy(s.mode) == "" {
+			most = max(most, fitting(host, dev, &s))
 		}
 	}
 
-	if dev.Limit() > 0 {
-		most = min(most, dev.Limit())
+	for _, limit := range []int{dev.Limit(), host.MaxAttempts} {
+		if limit > 0 {
+			most = min(most, limit)
+		}
 	}
 
 	allowed := 0
 
-	for id := range sweeps {
+	for id := range waiting.sweeps {
 		if a.queue.Sweeps[id].MaxParallel == 0 {
 			return most
 		}
@@ -250,49 +219,43 @@ func (a *adviser) most(dev *berth.Device, sweeps map[string]bool) int {
 		allowed += a.queue.Sweeps[id].MaxParallel
 	}
 
-	return min(most, allowed)
+	return min(most, (allowed+others-1)/others)
 }
 
-// heavy reports whether a shape of the mix was measured to fill much of a GPU.
-func (a *adviser) heavy(m mix) bool {
-	return slices.ContainsFunc(m.shapes, func(l berth.Loaded) bool {
-		for _, f := range a.queue.Footprints[l.ShapeKey] {
-			if f.DeviceActivity.Busiest() >= parallelism.HeavyMilli {
-				return true
-			}
-		}
+// fitting is how many attempts of one size an empty GPU of an empty host takes at once,
+// beside what programs outside Berth hold.
+func fitting(host *berth.Host, dev *berth.Device, s *size) int {
+	d := &s.demand
+	if d.ExclusiveDevice || d.Exclusive {
+		return 1
+	}
 
-		return false
-	})
+	fit := int64(dev.ContextsBy(s.mode) / max(d.Contexts, 1))
+	if d.DeviceBytes > 0 {
+		fit = min(fit, min(dev.CapacityBytes(), dev.FreeBytes)/d.DeviceBytes)
+	}
+
+	if d.MemoryBytes > 0 {
+		fit = min(fit, min(host.CapacityBytes(), host.MemoryFreeBytes)/d.MemoryBytes)
+	}
+
+	if s.cpusGiven && d.CPUMilli > 0 {
+		fit = min(fit, host.CPUMilli/d.CPUMilli)
+	}
+
+	return int(fit)
 }
 
-// mixOf is the mix of what runs and waits: its shapes, or their templates where there
-// are many shapes.
-func mixOf(loaded []berth.Loaded) mix {
-	shapes, templates := make(map[string]bool), make(map[string]bool)
-	for _, l := range loaded {
-		shapes[l.ShapeKey], templates[l.Template] = true, true
-	}
-
-	m := mix{shapes: loaded, own: func(l berth.Loaded) string { return l.ShapeKey }}
-	keys := slices.Sorted(maps.Keys(shapes))
-
-	if len(shapes) > exactShapes {
-		m.own = func(l berth.Loaded) string { return l.Template }
-		keys = slices.Sorted(maps.Keys(templates))
-	}
-
-	sum := sha256.Sum256([]byte(strings.Join(keys, "\n")))
-	m.key = hex.EncodeToString(sum[:])
-
-	return m
+// heavy reports whether one of the shapes was measured to fill much of a GPU.
+func (a *adviser) heavy(loaded []berth.Loaded) bool {
+	return slices.ContainsFunc(loaded, func(l berth.Loaded) bool { return fills(a.queue.Footprints[l.ShapeKey]) })
 }
 
 // fill says of each placement on a GPU which mix it is in.
-func (a *adviser) fill(decisions []packing.Decision) {
-	shapes := make(map[string]berth.Loaded, len(a.requests))
-	for _, r := range a.requests {
-		shapes[r.AttemptID] = berth.Loaded{ShapeKey: r.ShapeKey, Template: a.queue.Sweeps[r.SweepID].Template}
+func (a *adviser) fill(decisions []packing.Decision, requests []packing.Request) {
+	shapes := make(map[string]berth.Loaded, len(requests))
+	for _, r := range requests {
+		shapes[r.AttemptID] = load(r.ShapeKey, a.queue.Sweeps[r.SweepID].Template, a.queue.Footprints)
 	}
 
 	for i := range decisions {
@@ -303,11 +266,13 @@ func (a *adviser) fill(decisions []packing.Decision) {
 	}
 }
 
-// tellAdvice stores what people see, and what a sweep looks at before it asks.
+// tellAdvice stores what people see.
 func (p *Placer) tellAdvice(ctx context.Context, changed map[string]berth.Advice) error {
 	if len(changed) == 0 {
 		return nil
 	}
+
+	p.advised = time.Now()
 
 	return p.ledger.StoreAdvice(ctx, changed)
 }

@@ -1,6 +1,7 @@
 package placer
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -28,6 +29,14 @@ func gpuHost() berth.Host {
 	}
 }
 
+// each changes all that waits.
+func each(f *queue, edit func(*berth.WaitingRequest)) {
+	f.waiting = slices.Clone(f.waiting)
+	for i := range f.waiting {
+		edit(&f.waiting[i])
+	}
+}
+
 // More than the GPU's memory, its clients or the sweeps' own limits let there be is not
 // tried: nobody would ever know, and the other mode would wait for that.
 func TestRound_TriesNoMoreThanThereCanBe(t *testing.T) {
@@ -50,6 +59,19 @@ func TestRound_TriesNoMoreThanThereCanBe(t *testing.T) {
 		"the host": func(f *queue) { f.hosts[0].Devices[0].MaxAttempts = 3 },
 		"its sweep": func(f *queue) {
 			f.use = map[string]berth.SweepUse{waiting[0].SweepID: {MaxParallel: 3, State: berth.SweepRunning}}
+		},
+		"its cores":      func(f *queue) { each(f, func(w *berth.WaitingRequest) { w.Resources.CPUs = 1300 }) },
+		"host memory":    func(f *queue) { each(f, func(w *berth.WaitingRequest) { w.Resources.Memory = 20 * gib }) },
+		"the host's own": func(f *queue) { f.hosts[0].MaxAttempts = 3 },
+		"what others hold": func(f *queue) {
+			f.hosts[0].Devices[0].FreeBytes = 3 * gib
+		},
+		"a paused sweep has smaller ones": func(f *queue) {
+			each(f, func(w *berth.WaitingRequest) { w.Resources.GPUMemory = 20 * gib })
+
+			paused := onGPU("paused", "s1")
+			paused.SweepID, f.use["paused"] = "paused", berth.SweepUse{State: berth.SweepPaused}
+			f.waiting = append(f.waiting, paused)
 		},
 		"nothing else": func(*queue) {},
 	} {

@@ -33,8 +33,13 @@ func (d *drains) begin(hosts []berth.Host, now time.Time) {
 	for _, h := range hosts {
 		for _, dev := range h.Devices {
 			place := packing.Place{HostID: h.ID, DeviceID: dev.ID}
-			if spent := d.spent[place]; spent >= drainFor || draining(dev) {
+
+			switch spent := d.spent[place]; {
+			case dev.Attempts == 0: // it is empty: what it waited for has come
+			case spent >= drainFor || draining(dev):
 				counted[place] = spent + since
+			case spent > 0: // it stands: what comes and goes must not begin a turn each time
+				counted[place] = spent
 			}
 
 			if counted[place] >= (1+drainAgain)*drainFor {

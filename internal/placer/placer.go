@@ -29,8 +29,9 @@ type Ledger interface {
 	StoreReasons(ctx context.Context, reasons map[string][]berth.Rejection) error
 	// SetAside keeps a request out of the queue for a while and stores why.
 	SetAside(ctx context.Context, attemptID, why string) error
-	// StoreAdvice keeps what GPUs are advised to take, by device.
+	// StoreAdvice keeps what GPUs are advised to take, by device; ClearAdvice forgets it.
 	StoreAdvice(ctx context.Context, advice map[string]berth.Advice) error
+	ClearAdvice(ctx context.Context) error
 	SuspectLeases(ctx context.Context) ([]string, error)
 	ListenPlacer(ctx context.Context, poll time.Duration, wake func()) error
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
@@ -63,6 +64,8 @@ type Placer struct {
 	clocks    map[string]clock // by attempt
 	sliced    sliced
 	drains    drains
+	advised   time.Time // when advice was told last
+	idle      bool      // nothing waited in the last round, and no GPU has an advice
 }
 
 // kept is what a round must know of the one before: the host or GPU that is kept
@@ -82,7 +85,7 @@ func (p *Placer) Run(ctx context.Context) error {
 	return p.ledger.Lead(ctx, "placer", func(ctx context.Context) error {
 		p.log.Info("placer leads")
 
-		p.kept, p.clocks, p.sliced = nil, nil, sliced{} // of an earlier lead: another may have led since
+		p.kept, p.clocks, p.sliced, p.drains, p.idle = nil, nil, sliced{}, drains{}, false // of an earlier lead: another may have led since
 
 		return p.ledger.ListenPlacer(ctx, poll, func() {
 			if err := p.Round(ctx); err != nil && ctx.Err() == nil {
@@ -102,20 +105,24 @@ func (p *Placer) Round(ctx context.Context) error {
 	suspected := p.suspect(ctx)
 
 	queue, err := p.ledger.Queue(ctx, queueLimit)
-	if err != nil || len(queue.Waiting) == 0 {
+	if err == nil && len(queue.Waiting) == 0 && !p.idle {
+		err = p.ledger.ClearAdvice(ctx)
+	}
+
+	if p.idle = err == nil && len(queue.Waiting) == 0; err != nil || p.idle {
 		return errors.Join(suspected, err)
 	}
 
-	requests := p.requests(queue)
+	requests, groups := p.requests(queue)
 	p.drains.begin(queue.Hosts, time.Now())
 
-	advice := adviser{queue: queue, requests: requests, drains: &p.drains}
+	advice := newAdviser(queue, groups, &p.drains, time.Since(p.advised) < figuresEvery)
 	told := p.tellAdvice(ctx, advice.advise())
 
 	p.sliced.tick(queue.Hosts, time.Now())
 
 	decisions := packing.Decide(queue.Hosts, limits(queue.Sweeps), requests)
-	advice.fill(decisions)
+	advice.fill(decisions, requests)
 	p.keep(decisions)
 	p.tick(queue.Waiting, queue.Sweeps, decisions)
 
@@ -144,9 +151,10 @@ func limits(use map[string]berth.SweepUse) map[string]packing.SweepLimit {
 	return out
 }
 
-func (p *Placer) requests(queue berth.Queue) []packing.Request {
-	out := make([]packing.Request, 0, len(queue.Waiting))
-	sizes := sizer{queue: queue, known: make(map[sizeKey]berth.Demands)}
+// requests are what may be placed, and the same by the group.
+func (p *Placer) requests(queue berth.Queue) (out []packing.Request, groups []*group) {
+	out = make([]packing.Request, 0, len(queue.Waiting))
+	sizes := sizer{queue: queue, known: make(map[sizeKey]*group)}
 
 	for _, w := range queue.Waiting {
 		if w.Blocked != "" {
@@ -161,7 +169,7 @@ func (p *Placer) requests(queue berth.Queue) []packing.Request {
 		})
 	}
 
-	return out
+	return out, sizes.groups
 }
 
 // keep remembers what is kept free, for the next round. A new leader

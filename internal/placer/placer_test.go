@@ -55,6 +55,12 @@ func refuses[T any](f *queue, batch map[string]T) error {
 	return nil
 }
 
+func (f *queue) ClearAdvice(context.Context) error {
+	f.advice = nil
+
+	return nil
+}
+
 func (f *queue) SetAside(_ context.Context, attemptID, why string) error {
 	f.aside[attemptID] = why
 

@@ -9,8 +9,9 @@ import (
 // and by the hosts that are there now, so that nothing a request was made with
 // outlives its reason.
 type sizer struct {
-	queue berth.Queue
-	known map[sizeKey]berth.Demands
+	queue  berth.Queue
+	known  map[sizeKey]*group
+	groups []*group // the same, in the order of the queue
 }
 
 // sizeKey is what decides the size of a request in one round.
@@ -21,19 +22,25 @@ type sizeKey struct {
 	apart             bool
 }
 
+// of is what a request needs; it counts it in its group.
 func (s *sizer) of(w berth.WaitingRequest) berth.Demands {
 	key := sizeKey{sweepID: w.SweepID, shapeKey: w.ShapeKey, resources: w.Resources, apart: w.Apart}
 	if w.Last != nil {
 		key.last = *w.Last
 	}
 
-	demands, ok := s.known[key]
+	g, ok := s.known[key]
 	if !ok {
-		demands = s.size(w)
-		s.known[key] = demands
+		g = &group{
+			sweep: w.SweepID, loaded: load(w.ShapeKey, s.queue.Sweeps[w.SweepID].Template, s.queue.Footprints), demands: s.size(w),
+			heavy: fills(s.queue.Footprints[w.ShapeKey]), cpusGiven: w.Resources.CPUs > 0,
+		}
+		s.known[key], s.groups = g, append(s.groups, g)
 	}
 
-	return demands
+	g.waiting++
+
+	return g.demands
 }
 
 // size leaves what can be no larger as it is: it is impossible where it is

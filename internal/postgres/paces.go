@@ -38,7 +38,7 @@ func (s *Store) addPaces(ctx context.Context, db dbsqlc.DBTX, queue *berth.Queue
 		}
 
 		queue.Sweeps[row.ID] = use
-		keys[row.Template] = true
+		keys[row.Template], keys[berth.HeavyTemplate(row.Template)] = true, true
 	}
 
 	loaded, err := s.q.LoadDevices(ctx, db)
@@ -50,7 +50,7 @@ func (s *Store) addPaces(ctx context.Context, db dbsqlc.DBTX, queue *berth.Queue
 
 	for _, row := range loaded {
 		queue.OnDevices[row.DeviceID] = append(queue.OnDevices[row.DeviceID], berth.Loaded{ShapeKey: row.ShapeKey, Template: row.Template})
-		keys[row.ShapeKey], keys[row.Template] = true, true
+		keys[row.ShapeKey], keys[row.Template], keys[berth.HeavyTemplate(row.Template)] = true, true, true
 	}
 
 	queue.Paces, err = s.paces(ctx, db, slices.Collect(maps.Keys(keys)))
@@ -96,8 +96,13 @@ func (s *Store) addPace(ctx context.Context, tx pgx.Tx, attemptID string) error 
 
 	return s.q.AddPace(ctx, tx, &dbsqlc.AddPaceParams{
 		Place: host.GPUPlace(berth.Device{Model: row.Model, Profile: row.Profile}), Mix: row.Mix, ShapeKey: row.MixOwn,
-		Mode: string(berth.DeviceClass(row.DeviceClass).Mode()), AtOnce: int32Of(berth.CompanySize(company)), Seconds: row.Seconds / company, Memory: berth.PaceMemory, Samples: samples, Failed: failed,
+		Mode: string(berth.DeviceClass(row.DeviceClass).Mode()), AtOnce: int32Of(berth.CompanySize(company)), Seconds: row.Seconds / company, Memory: berth.PaceMemory, Kept: berth.PaceKept, Samples: samples, Failed: failed,
 	})
+}
+
+// ClearAdvice forgets what GPUs are advised to take.
+func (s *Store) ClearAdvice(ctx context.Context) error {
+	return translate(s.q.ClearAdvice(ctx, s.pool), "forgetting how many attempts should share GPUs")
 }
 
 // StoreAdvice keeps what GPUs are advised to take, by device.

@@ -1,9 +1,11 @@
 package postgres_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
@@ -15,7 +17,12 @@ import (
 func TestFinishAttempt_Paces(t *testing.T) {
 	t.Parallel()
 
-	b := setupOn(t, pgtest.URL(t))
+	url := pgtest.URL(t)
+	b := setupOn(t, url)
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+
 	b.host.CPUMilli = 16_000
 	b.host.Devices = []berth.Device{{
 		ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44,
@@ -89,10 +96,64 @@ func TestFinishAttempt_Paces(t *testing.T) {
 	require.InDelta(t, 4, queue.Paces[0].Variance, 0.01)
 	require.Equal(t, 2, queue.Paces[0].Samples)
 
+	// Of what failed only that counts which company can cause, and each good end takes a
+	// part of it away.
+	run := func(kind berth.FailureKind, from int) {
+		r, s := place1("then")
+		finish(r, s, kind, from, from+12)
+	}
+
+	of := func(atOnce int) berth.MixPace {
+		queue, err := b.store.Queue(t.Context(), 10)
+		require.NoError(t, err)
+
+		for _, p := range queue.Paces {
+			if p.AtOnce == atOnce {
+				return p
+			}
+		}
+
+		return berth.MixPace{}
+	}
+
+	for i, kind := range []berth.FailureKind{berth.FailureNeighbourFault, berth.FailureUserError, berth.FailureTimedOut, berth.FailureDeviceOOM, berth.FailureCrashed} {
+		run(kind, 200+20*i)
+	}
+
+	require.Equal(t, []int{0, 3}, []int{of(1).Samples, of(1).Failed})
+	run(berth.FailureOK, 400)
+	require.Equal(t, []int{1, 2}, []int{of(1).Samples, of(1).Failed})
+
+	// What is too old is not read, begins anew with the next attempt, and is deleted.
+	age := func() {
+		_, err := conn.Exec(t.Context(), "UPDATE paces SET updated_at = now() - interval '15 days'") // the database's time passes
+		require.NoError(t, err)
+	}
+
+	age()
+	require.Zero(t, of(1))
+	run(berth.FailureOK, 500)
+	require.Equal(t, []int{1, 0}, []int{of(1).Samples, of(1).Failed})
+	require.InDelta(t, 12, of(1).Mean, 0.01)
+
+	age()
+	b.store.Retain(t.Context(), berth.Retention{}, map[string]error{})
+
+	var left int
+
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM paces").Scan(&left))
+	require.Zero(t, left)
+
 	advice := berth.Advice{Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 12}, Why: "as measured"}
 	require.NoError(t, b.store.StoreAdvice(t.Context(), map[string]berth.Advice{"GPU-1": advice}))
 
 	hosts, err := b.store.ListHosts(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, advice, hosts[0].Devices[0].Advice)
+
+	require.NoError(t, b.store.ClearAdvice(t.Context()))
+
+	hosts, err = b.store.ListHosts(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, hosts[0].Devices[0].Advice)
 }

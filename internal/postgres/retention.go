@@ -91,6 +91,7 @@ func (s *Store) Retain(ctx context.Context, keep berth.Retention, failed map[str
 		{"audit log", s.pruneAudit},
 		{"events", s.pruneEvents},
 		{"idempotency keys", s.pruneKeys},
+		{"paces", s.prunePaces},
 		{"sweeps", s.expireSweeps},
 		{"outputs", s.expireOutputs},
 		{"logs", s.expireLogs},
@@ -304,6 +305,12 @@ func (s *Store) pruneKeys(ctx context.Context, _ berth.Retention, _ look) (bool,
 	_, err := s.q.DeleteOldIdempotencyKeys(ctx, s.pool, keysKept)
 
 	return false, translate(err, "deleting old idempotency keys")
+}
+
+func (s *Store) prunePaces(ctx context.Context, _ berth.Retention, _ look) (bool, error) {
+	rows, err := s.q.DeleteOldPaces(ctx, s.pool, berth.PaceKept, retainStep)
+
+	return rows == retainStep, translate(err, "deleting old paces")
 }
 
 // prune deletes rows that are too old, and those that are too many.

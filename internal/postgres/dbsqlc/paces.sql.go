@@ -15,11 +15,14 @@ const addPace = `-- name: AddPace :exec
 INSERT INTO paces AS p (place, mix, shape_key, mode, at_once, samples, failed, mean, variance)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8::double precision, 0)
 ON CONFLICT (shape_key, mix, place, mode, at_once) DO UPDATE SET
-    samples = p.samples + excluded.samples,
-    failed = p.failed + excluded.failed,
-    mean = p.mean + excluded.samples * (excluded.mean - p.mean) / least(p.samples + 1, $9::integer),
-    variance = p.variance + excluded.samples
-        * ((excluded.mean - p.mean) ^ 2 * (1 - 1.0 / least(p.samples + 1, $9::integer)) - p.variance) / least(p.samples + 1, $9::integer),
+    samples = CASE WHEN p.updated_at > now() - $9::interval THEN p.samples ELSE 0 END + excluded.samples,
+    failed = CASE WHEN p.updated_at > now() - $9::interval THEN p.failed - excluded.samples * ceil(p.failed::numeric / $10::integer)::integer ELSE 0 END + excluded.failed,
+    mean = CASE WHEN p.updated_at > now() - $9::interval
+        THEN p.mean + excluded.samples * (excluded.mean - p.mean) / least(p.samples + 1, $10::integer) ELSE excluded.mean END,
+    variance = CASE WHEN p.updated_at > now() - $9::interval
+        THEN p.variance + excluded.samples
+            * ((excluded.mean - p.mean) ^ 2 * (1 - 1.0 / least(p.samples + 1, $10::integer)) - p.variance) / least(p.samples + 1, $10::integer)
+        ELSE 0 END,
     updated_at = now()
 `
 
@@ -32,10 +35,12 @@ type AddPaceParams struct {
 	Samples  int32
 	Failed   int32
 	Seconds  float64
+	Kept     time.Duration
 	Memory   int32
 }
 
-// A new attempt counts for at least one part in so many. Of one that failed nothing but that is kept: it has no samples.
+// A new attempt counts for at least one part in so many. Of one that failed nothing but that is kept: it has no samples; each
+// that ends well takes as large a part of the failures away. What was kept for too long begins anew.
 func (q *Queries) AddPace(ctx context.Context, db DBTX, arg *AddPaceParams) error {
 	_, err := db.Exec(ctx, addPace,
 		arg.Place,
@@ -46,8 +51,21 @@ func (q *Queries) AddPace(ctx context.Context, db DBTX, arg *AddPaceParams) erro
 		arg.Samples,
 		arg.Failed,
 		arg.Seconds,
+		arg.Kept,
 		arg.Memory,
 	)
+	return err
+}
+
+const clearAdvice = `-- name: ClearAdvice :exec
+WITH locked AS (
+    SELECT id FROM devices WHERE advice::text <> '{}' ORDER BY id FOR NO KEY UPDATE
+)
+UPDATE devices d SET advice = '{}' FROM locked l WHERE d.id = l.id
+`
+
+func (q *Queries) ClearAdvice(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, clearAdvice)
 	return err
 }
 
@@ -62,7 +80,7 @@ FROM attempts a JOIN devices d ON d.id = a.device_id JOIN hosts h ON h.id = a.ho
         FROM attempts o
         WHERE o.device_id = a.device_id AND (o.finished_at > a.started_at OR o.finished_at IS NULL AND o.state IN ('placed', 'running'))
             AND o.started_at < a.finished_at) beside
-WHERE a.id = $1 AND a.number = 1 AND a.failure_kind NOT IN ('canceled', 'pruned', 'preempted', 'infra', 'device_busy')
+WHERE a.id = $1 AND a.number = 1 AND a.failure_kind IN ('ok', 'host_oom', 'device_oom', 'timed_out', 'crashed', 'killed')
     AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short) AND a.mix_own <> '' AND a.started_at < a.finished_at AND a.unseen_ns = 0
 `
 
@@ -81,7 +99,8 @@ type CompanyOfRow struct {
 
 // How many attempts an attempt shared its GPU with in the mean over its run, itself included, and the mix of the one that came
 // last: all that ran beside it until then are in that mix. None for what says nothing of a whole run: one that was stopped,
-// a short probe, one that went on from a checkpoint, or that was placed by a version that knew no mix.
+// a short probe, one that went on from a checkpoint, or that was placed by a version that knew no mix. Nor for an end that company
+// does not cause, such as a wrong configuration, or the end of an MPS server, which ends all its clients.
 func (q *Queries) CompanyOf(ctx context.Context, db DBTX, id string) (CompanyOfRow, error) {
 	row := db.QueryRow(ctx, companyOf, id)
 	var i CompanyOfRow
@@ -98,6 +117,18 @@ func (q *Queries) CompanyOf(ctx context.Context, db DBTX, id string) (CompanyOfR
 		&i.Mix,
 	)
 	return i, err
+}
+
+const deleteOldPaces = `-- name: DeleteOldPaces :execrows
+DELETE FROM paces WHERE ctid IN (SELECT ctid FROM paces WHERE updated_at <= now() - $1::interval LIMIT $2)
+`
+
+func (q *Queries) DeleteOldPaces(ctx context.Context, db DBTX, kept time.Duration, maxRows int32) (int64, error) {
+	result, err := db.Exec(ctx, deleteOldPaces, kept, maxRows)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const listPaces = `-- name: ListPaces :many

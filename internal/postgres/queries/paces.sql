@@ -21,7 +21,8 @@ ORDER BY shape_key, mix, place, mode, at_once;
 -- name: CompanyOf :one
 -- How many attempts an attempt shared its GPU with in the mean over its run, itself included, and the mix of the one that came
 -- last: all that ran beside it until then are in that mix. None for what says nothing of a whole run: one that was stopped,
--- a short probe, one that went on from a checkpoint, or that was placed by a version that knew no mix.
+-- a short probe, one that went on from a checkpoint, or that was placed by a version that knew no mix. Nor for an end that company
+-- does not cause, such as a wrong configuration, or the end of an MPS server, which ends all its clients.
 SELECT (a.failure_kind <> 'ok')::boolean AS failed, d.model, d.profile, h.cpu_milli, (SELECT count(*) FROM devices x WHERE x.host_id = h.id AND x.lost_at IS NULL)::integer AS devices,
     a.device_class, a.mix_own, extract(epoch FROM a.finished_at - a.started_at)::double precision AS seconds, beside.seconds::double precision AS company_seconds,
     beside.mix::text AS mix
@@ -32,20 +33,33 @@ FROM attempts a JOIN devices d ON d.id = a.device_id JOIN hosts h ON h.id = a.ho
         FROM attempts o
         WHERE o.device_id = a.device_id AND (o.finished_at > a.started_at OR o.finished_at IS NULL AND o.state IN ('placed', 'running'))
             AND o.started_at < a.finished_at) beside
-WHERE a.id = @id AND a.number = 1 AND a.failure_kind NOT IN ('canceled', 'pruned', 'preempted', 'infra', 'device_busy')
+WHERE a.id = @id AND a.number = 1 AND a.failure_kind IN ('ok', 'host_oom', 'device_oom', 'timed_out', 'crashed', 'killed')
     AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short) AND a.mix_own <> '' AND a.started_at < a.finished_at AND a.unseen_ns = 0;
 
 -- name: AddPace :exec
--- A new attempt counts for at least one part in so many. Of one that failed nothing but that is kept: it has no samples.
+-- A new attempt counts for at least one part in so many. Of one that failed nothing but that is kept: it has no samples; each
+-- that ends well takes as large a part of the failures away. What was kept for too long begins anew.
 INSERT INTO paces AS p (place, mix, shape_key, mode, at_once, samples, failed, mean, variance)
 VALUES (@place, @mix, @shape_key, @mode, @at_once, @samples, @failed, @seconds::double precision, 0)
 ON CONFLICT (shape_key, mix, place, mode, at_once) DO UPDATE SET
-    samples = p.samples + excluded.samples,
-    failed = p.failed + excluded.failed,
-    mean = p.mean + excluded.samples * (excluded.mean - p.mean) / least(p.samples + 1, @memory::integer),
-    variance = p.variance + excluded.samples
-        * ((excluded.mean - p.mean) ^ 2 * (1 - 1.0 / least(p.samples + 1, @memory::integer)) - p.variance) / least(p.samples + 1, @memory::integer),
+    samples = CASE WHEN p.updated_at > now() - @kept::interval THEN p.samples ELSE 0 END + excluded.samples,
+    failed = CASE WHEN p.updated_at > now() - @kept::interval THEN p.failed - excluded.samples * ceil(p.failed::numeric / @memory::integer)::integer ELSE 0 END + excluded.failed,
+    mean = CASE WHEN p.updated_at > now() - @kept::interval
+        THEN p.mean + excluded.samples * (excluded.mean - p.mean) / least(p.samples + 1, @memory::integer) ELSE excluded.mean END,
+    variance = CASE WHEN p.updated_at > now() - @kept::interval
+        THEN p.variance + excluded.samples
+            * ((excluded.mean - p.mean) ^ 2 * (1 - 1.0 / least(p.samples + 1, @memory::integer)) - p.variance) / least(p.samples + 1, @memory::integer)
+        ELSE 0 END,
     updated_at = now();
+
+-- name: DeleteOldPaces :execrows
+DELETE FROM paces WHERE ctid IN (SELECT ctid FROM paces WHERE updated_at <= now() - @kept::interval LIMIT @max_rows);
+
+-- name: ClearAdvice :exec
+WITH locked AS (
+    SELECT id FROM devices WHERE advice::text <> '{}' ORDER BY id FOR NO KEY UPDATE
+)
+UPDATE devices d SET advice = '{}' FROM locked l WHERE d.id = l.id;
 
 -- name: StoreAdvice :exec
 WITH locked AS (
