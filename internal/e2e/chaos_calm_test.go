@@ -234,7 +234,17 @@ func (x *chaos) callRoll() {
 
 	x.testCordoned()
 
-	o := x.submitExtra(order{Job: "roll call", Name: "roll call", Times: rollTimes(hosts, names)})
+	x.callAll("roll call", rollTimes(hosts, names, func(h client.Host) int { return int(h.CPUMilli) / 1000 }), names)
+	x.callAll("gpu roll call", rollTimes(hosts, names, func(h client.Host) int { return len(h.Devices) }), names)
+}
+
+// callAll demands that all trials of a roll call run at once on the named hosts.
+func (x *chaos) callAll(job string, times []int, names []string) {
+	if len(times) == 0 { // the hosts with GPUs are lost
+		return
+	}
+
+	o := x.submitExtra(order{Job: job, Name: job, Group: calmGroup, Times: times})
 	x.insist(acceptPatience)
 
 	if o.id == "" {
@@ -280,10 +290,10 @@ func outOfService(hosts []client.Host, names []string) (out []string) {
 	return out
 }
 
-// rollTimes are the times of as many trials as the named hosts have cores.
-func rollTimes(hosts []client.Host, names []string) (times []int) {
+// rollTimes are the times of as many trials as the named hosts have of something.
+func rollTimes(hosts []client.Host, names []string, has func(client.Host) int) (times []int) {
 	for _, h := range hosts {
-		for range h.CPUMilli / 1000 {
+		for range has(h) {
 			if slices.Contains(names, h.Name) {
 				times = append(times, rollLasts+10*len(times))
 			}
@@ -589,6 +599,7 @@ func (x *chaos) record(api *client.ClientWithResponses, o *ordered, s client.Swe
 		one := attemptRecord{
 			ID: a.ID, Number: a.Number, Kind: a.FailureKind, Message: a.Message, ReservedBytes: a.Demand.MemoryBytes,
 			PlacedAt: a.PlacedAt, Started: a.StartedAt != nil, Hit: x.hit[a.ID],
+			Device: a.DeviceID, DeviceBytes: a.Demand.DeviceBytes, DevicePeak: a.Usage.DevicePeakBytes,
 		}
 
 		if h := x.hostOf(a.HostID); h != nil && a.FinishedAt != nil && berth.FailureKind(a.FailureKind) == berth.FailureInfra {

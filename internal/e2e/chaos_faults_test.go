@@ -49,6 +49,8 @@ func (x *chaos) inject(e event) {
 		x.recovered("PostgreSQL")
 	case "kill -9 of Temporal":
 		x.killOfTemporal(e)
+	case xidOfCard, eccOfCard, lossOfCard, hangOfCard:
+		x.spoilCard(h, e)
 	case "docker kill":
 		x.hitContainer(e, "kill")
 	case "docker rm --force":

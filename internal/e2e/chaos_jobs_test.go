@@ -66,12 +66,22 @@ type job struct {
 	shared bool
 	// limit is limits.max_trial_duration; 0 = none.
 	limit time.Duration
+	// onGPU: its trials are for GPUs, and all that run have one; the others are for cores.
+	onGPU bool
 }
 
 // steadyLimit ends no trial of the job steady, which runs for 4.1 s at most: a
 // busy machine has as long again. A worker may come back after it, and finds
 // what ended before.
 const steadyLimit = 8 * time.Second
+
+// gpuJob is the file of trials that run a program on a GPU: two steps, each as many
+// ms as the trial reports in the end. resources are those beside the lightest.
+func gpuJob(o order, mib int, flags, resources string) string {
+	return fmt.Sprintf("command: [/busy, gpu, '--mib', '%d', '--steps', '2', '--cpu', 0s, '--gpu', '{{ms}}ms', '--retry', 200ms, '--value', '{{ms}}'%s]\n", mib, flags) +
+		parameters(o.times(), "{name: shape, values: [1], memory: true}") +
+		"resources: {device: gpu, memory: 64MiB, cpus: 0.1" + resources + "}\n" + o.environment()
+}
 
 // probeBytes is what a shape that was not measured reserves on hosts of 1 GiB:
 // a quarter of the largest.
@@ -251,6 +261,42 @@ var jobs = []job{
 		file: func(o order) string { return steadyFile(o, "0.5") }, // edited with the lines that all sweeps share
 		want: func(map[string]string) expectation { return expectation{Any: true} },
 	},
+	{ // small on its GPU, whatever runs beside it there
+		name: "gpu", weight: 4, trials: [2]int{2, 6}, hittable: true, onGPU: true,
+		file: func(o order) string {
+			resources := ""
+			if o.Probe == "off" {
+				resources = ", gpu_memory: 1200MiB"
+			}
+
+			return gpuJob(o, 200, "", resources) + probe(o)
+		},
+		want: wantTiny,
+	},
+	{ // its first attempt has too little of a GPU
+		name: "gpu grows", weight: 1, trials: [2]int{1, 3}, onGPU: true,
+		file: func(o order) string { return gpuJob(o, 700, "", ", gpu_memory: 1GiB") },
+		want: func(values map[string]string) expectation { return reports(values, 1) },
+	},
+	{ // no GPU of the cluster holds it
+		name: "gpu large", weight: 1, trials: [2]int{1, 2}, onGPU: true,
+		file: func(o order) string { return gpuJob(o, 30_000, "", "") },
+		want: func(map[string]string) expectation {
+			return expectation{State: "infeasible", Kinds: []string{"too_big"}}
+		},
+	},
+	{ // a fault of its own, which ends all clients of MPS on its GPU
+		name: "gpu faults", weight: 1, trials: [2]int{1, 2}, onGPU: true,
+		file: func(o order) string {
+			return gpuJob(o, 200, ", '--fault-at', '2'", ", gpu_memory: 1200MiB") + "retry: {max_attempts: 1}\n"
+		},
+		want: func(map[string]string) expectation { return fails("crashed") },
+	},
+	{ // as many trials as there are GPUs, which must all run at once
+		name: "gpu roll call", trials: [2]int{1, 3}, onGPU: true,
+		file: func(o order) string { return gpuJob(o, 200, "", ", gpu_sharing: exclusive") },
+		want: wantTiny,
+	},
 	{ // one small trial of a shape of its own, which must be placed soon
 		name: "canary", trials: [2]int{1, 1},
 		file: func(o order) string {
@@ -398,7 +444,12 @@ func probe(o order) string { return "probe: {mode: '" + o.Probe + "'}\n" }
 
 // file is the sweep's file.
 func (o order) file() string {
-	text := "name: '" + o.Name + "'\nimage: berth-test/busy:1\n" + jobNamed(o.Job).file(o) +
+	lines := jobNamed(o.Job).file(o)
+	if !jobNamed(o.Job).onGPU {
+		lines = strings.Replace(lines, "resources: {", "resources: {device: cpu, ", 1)
+	}
+
+	text := "name: '" + o.Name + "'\nimage: berth-test/busy:1\n" + lines +
 		"search: {algorithm: grid}\n" + o.objective() + "metrics: {source: stdout}\n"
 
 	return mutate(text+o.limits(), o.Mutations)

@@ -420,7 +420,7 @@ func TestChaosJudge_DemandsHostsBack(t *testing.T) {
 	require.Empty(t, outOfService(hosts, []string{"host-1"}))
 	require.Equal(t, []string{"host-2 is unready (no Docker)", "host-3 is ready (kept)", "host-4 is not listed"},
 		outOfService(hosts, []string{"host-1", "host-2", "host-3", "host-4"}))
-	require.Equal(t, []int{rollLasts, rollLasts + 10, rollLasts + 20}, rollTimes(hosts, []string{"host-1", "host-3"}))
+	require.Equal(t, []int{rollLasts, rollLasts + 10, rollLasts + 20}, rollTimes(hosts, []string{"host-1", "host-3"}, func(h client.Host) int { return int(h.CPUMilli) / 1000 }))
 }
 
 // A canary that could go on and does not is overdue.

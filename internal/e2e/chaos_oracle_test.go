@@ -133,10 +133,18 @@ func TestOracle_Trial(t *testing.T) {
 		"large sibling": {job: "greedy", edit: func(t *trialRecord) {
 			t.State, t.Kind, t.Value, t.Values["want"] = "infeasible", "too_big", nil, "4096"
 		}},
-		"contaminated":             {job: "checkpoint", edit: func(t *trialRecord) { t.Value = new(2.0) }, want: "reported 2, expected succeeded 1"},
-		"a mutant's own fault":     {job: "mutant", edit: failed("bad_command", 1)},
-		"its row was forgotten":    {job: "steady", edit: failed("infra", 1), want: "ended failed infra"},
-		"a mutant without a cause": {job: "mutant", edit: failed("infra", 10), want: "ended failed infra"},
+		"on cores instead of a GPU": {job: "gpu", want: `had GPU "" in attempt 1`},
+		"on a GPU instead of cores": {job: "steady", edit: onCard, want: `had GPU "GPU-1" in attempt 1`},
+		"within its GPU":            {job: "gpu", edit: onCard},
+		"over its part of a GPU":    {job: "gpu", edit: func(t *trialRecord) { onCard(t); t.Attempts[0].DevicePeak = 1025 * mib }, want: "held 1025 MiB of its GPU in attempt 1 and had reserved 1024"},
+		"out of memory on its GPU":  {job: "gpu", edit: func(t *trialRecord) { onCard(t); t.Attempts[0].Kind = "device_oom" }, want: "ran out of memory in attempt 1"},
+		"the same as declared":      {job: "gpu grows", edit: func(t *trialRecord) { onCard(t); t.Attempts[0].Kind = "device_oom" }},
+		"charged for its neighbour": {job: "gpu", edit: func(t *trialRecord) { onCard(t); t.Attempts[0].Kind = "crashed" }, want: "was charged for attempt 1 (crashed"},
+		"ended by its neighbour":    {job: "gpu", edit: func(t *trialRecord) { onCard(t); t.Attempts[0].Kind = "neighbour_fault" }},
+		"contaminated":              {job: "checkpoint", edit: func(t *trialRecord) { t.Value = new(2.0) }, want: "reported 2, expected succeeded 1"},
+		"a mutant's own fault":      {job: "mutant", edit: failed("bad_command", 1)},
+		"its row was forgotten":     {job: "steady", edit: failed("infra", 1), want: "ended failed infra"},
+		"a mutant without a cause":  {job: "mutant", edit: failed("infra", 10), want: "ended failed infra"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,6 +158,8 @@ func TestOracle_Trial(t *testing.T) {
 		})
 	}
 }
+
+func onCard(t *trialRecord) { t.Attempts[0].Device, t.Attempts[0].DeviceBytes = "GPU-1", 1024*mib }
 
 func canceled(t *trialRecord) {
 	t.State, t.Kind, t.Value, t.Message, t.Attempts = "canceled", "canceled", nil, "gone", nil
@@ -299,6 +309,7 @@ func TestOracle_Provoked(t *testing.T) {
 		late    = "host host-1 did not answer (ScheduleToStart); the attempt goes elsewhere"
 		refused = "host host-1 could not carry the attempt out: E_NAME_COLLISION"
 		gone    = "Docker went away when it ended; Berth runs it again (turn on Docker's live-restore)"
+		sick    = "its GPU failed under it, through no fault of the trial; Berth runs it again elsewhere: XID 79"
 		lost    = `ended well while Docker was away, and its report of "val" was lost with its output`
 	)
 
@@ -334,6 +345,10 @@ func TestOracle_Provoked(t *testing.T) {
 		"refused, without Docker after":   {[]trouble{during(breakdown, "host-1", 49*time.Second, time.Second)}, refused, false},
 		"another without Docker":          {[]trouble{during(breakdown, "host-2", time.Second, time.Second)}, refused, false},
 		"a restored database":             {[]trouble{during(breakdown, "", time.Second, time.Second)}, refused, true},
+		"its GPU failed":                  {[]trouble{during(cardFault, "host-1", time.Second, time.Second)}, sick, true},
+		"the GPU of another failed":       {[]trouble{during(cardFault, "host-2", time.Second, time.Second)}, sick, false},
+		"a GPU failed and refused":        {[]trouble{during(cardFault, "host-1", time.Second, time.Second)}, refused, false},
+		"no GPU failed":                   {nil, sick, false},
 		"after its end":                   {[]trouble{during(breakdown, "host-1", 21*time.Second, time.Second)}, refused, false},
 	} {
 		require.Equal(t, c.want, provoked(c.all, "host-1", c.message, placed, finished), name)

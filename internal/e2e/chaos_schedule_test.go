@@ -71,9 +71,22 @@ var kinds = []kind{
 	{name: "kill -9 of server", weight: 5, to: 3 * time.Second},
 	{name: "crash of PostgreSQL", weight: 3},
 	{name: "kill -9 of Temporal", weight: 3, to: 3 * time.Second},
+	{name: xidOfCard, weight: 2, from: time.Second, to: 6 * time.Second},
+	{name: eccOfCard, weight: 2, from: time.Second, to: 6 * time.Second},
+	{name: lossOfCard, weight: 2, from: time.Second, to: 6 * time.Second},
+	{name: hangOfCard, weight: 2, from: time.Second, to: 12 * time.Second},
 	{name: "docker kill", weight: 3},
 	{name: "docker rm --force", weight: 2},
 }
+
+// Faults of one card of a host. They last until its worker has been started again, as a
+// person does who has reset the card.
+const (
+	xidOfCard  = "XID of a card"
+	eccOfCard  = "lost memory of a card"
+	lossOfCard = "loss of a card"
+	hangOfCard = "hang of a card's driver"
+)
 
 // scene is a story of several steps that chance alone would hardly tell. A
 // heavy one hurts for long, so a run has one of them.

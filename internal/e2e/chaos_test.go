@@ -227,7 +227,11 @@ func (x *chaos) startAll() {
 	x.guard("server", x.server)
 	x.startSecond()
 
-	for _, flags := range [][]string{{"--memory", "1GiB"}, {"--memory", "768MiB"}, {"--memory", "512MiB", "--cpus", "1"}} {
+	for n, flags := range [][]string{{"--memory", "1GiB"}, {"--memory", "768MiB"}, {"--memory", "512MiB", "--cpus", "1"}} {
+		if cards := chaosCards[n]; cards > 0 {
+			flags = append(flags, "--fake-gpus", fmt.Sprintf("%dx8GiB", cards))
+		}
+
 		h := x.addHost(flags...)
 		x.docker[h.name] = x.proxyDocker(h)
 		x.startWorker(h, binary)

@@ -90,6 +90,9 @@ type attemptRecord struct {
 	// Unprovoked: it ended through no fault of its trial, and nothing befell its
 	// host that may cost an attempt.
 	Unprovoked bool
+	// Device is the GPU that it had; empty = none. It reserves and has held so much of it.
+	Device                  string
+	DeviceBytes, DevicePeak int64
 	// Heard is what it reported and printed, of an attempt that ended well; nil =
 	// it was not asked for.
 	Heard *heard
@@ -131,7 +134,7 @@ func judgeTrial(o order, d deeds, t trialRecord) string {
 		return judgeCanceled(want, d, t)
 	}
 
-	if text := judgeAttempts(want, t); text != "" {
+	if text := cmp.Or(judgeAttempts(want, t), judgeDevices(jobNamed(o.Job).onGPU, t)); text != "" {
 		return text
 	}
 
@@ -246,6 +249,20 @@ func judgeAttempts(want expectation, t trialRecord) string {
 	return ""
 }
 
+// judgeDevices looks at the GPU that each attempt had, and what it held of it.
+func judgeDevices(onGPU bool, t trialRecord) string {
+	for _, a := range t.Attempts {
+		switch {
+		case onGPU != (a.Device != ""):
+			return fmt.Sprintf("trial %d had GPU %q in attempt %d", t.Number, a.Device, a.Number)
+		case a.DevicePeak > a.DeviceBytes:
+			return fmt.Sprintf("trial %d held %d MiB of its GPU in attempt %d and had reserved %d", t.Number, a.DevicePeak/mib, a.Number, a.DeviceBytes/mib)
+		}
+	}
+
+	return ""
+}
+
 // trouble is what befell a host, or all of them ("").
 type trouble struct {
 	span
@@ -259,6 +276,7 @@ type troubleKind int
 const (
 	absence   troubleKind = iota // a worker is dead or frozen: its successor adopts what runs, if it comes in time
 	silence                      // Temporal, a worker's way to it, or the whole machine does not answer
+	cardFault                    // of a GPU
 	breakdown                    // of Docker, of the host for good, or of the database into an older one
 )
 
@@ -266,6 +284,7 @@ const (
 var aftermath = map[troubleKind]time.Duration{
 	absence:   time.Second,
 	silence:   45 * time.Second, // gRPC finds a dead connection after 30 s + 15 s (the SDK's keepalive)
+	cardFault: 10 * time.Second, // a worker that starts again reads its GPUs every second
 	breakdown: 15 * time.Second, // a question to Docker ends after 10 s
 }
 
@@ -280,6 +299,9 @@ const (
 // unanswered is what Berth says of an attempt whose host took too long. All else
 // that ends attempts through no fault of their trials is about Docker.
 const unanswered = "did not answer"
+
+// cardFailed is what Berth says of an attempt whose GPU failed.
+const cardFailed = "its GPU failed under it"
 
 // dockerLeft is what Berth says of an attempt whose exit may be Docker's doing, or
 // whose output Docker may have lost.
@@ -312,7 +334,7 @@ func provoked(all []trouble, host, message string, placed, finished time.Time) b
 		}
 
 		switch {
-		case t.kind == breakdown, t.kind == silence && strings.Contains(message, unanswered):
+		case t.kind == breakdown, t.kind == silence && strings.Contains(message, unanswered), t.kind == cardFault && strings.Contains(message, cardFailed):
 			return true
 		case t.kind == absence:
 			away += until.Sub(from)

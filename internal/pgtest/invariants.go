@@ -28,6 +28,14 @@ var always = []struct{ name, query string }{
 		FROM hosts h LEFT JOIN leases l ON l.host_id = h.id AND l.state <> 'released'
 		GROUP BY h.id HAVING h.memory_reserved_bytes <> coalesce(sum(l.memory_bytes), 0)
 			OR h.cpu_milli_reserved <> coalesce(sum(l.cpu_milli), 0) OR h.attempts <> count(l.id)`},
+	{"I2 what is reserved of GPUs is what the leases hold", `
+		SELECT d.id || ' has ' || d.reserved_bytes || ' bytes reserved and leases of ' || coalesce(sum(l.device_bytes), 0)
+		FROM devices d LEFT JOIN leases l ON l.device_id = d.id AND l.state <> 'released'
+		GROUP BY d.id HAVING d.reserved_bytes <> coalesce(sum(l.device_bytes), 0) OR d.contexts_reserved <> coalesce(sum(l.contexts), 0)`},
+	{"I2 a GPU is shared in one way at a time", `
+		SELECT l.device_id || ' is shared as ' || string_agg(DISTINCT a.device_class, ' and ')
+		FROM leases l JOIN attempts a ON a.id = l.attempt_id WHERE l.device_id IS NOT NULL AND l.state <> 'released'
+		GROUP BY l.device_id HAVING count(DISTINCT a.device_class) > 1 OR bool_or(l.exclusive_device) AND count(*) > 1`},
 	{"I3 one result per trial", `
 		SELECT t.sweep_id || ' trial ' || t.number || ' has ' || count(*) || ' results'
 		FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
