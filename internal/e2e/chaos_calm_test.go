@@ -602,6 +602,10 @@ func (x *chaos) record(api *client.ClientWithResponses, o *ordered, s client.Swe
 			Device: a.DeviceID, DeviceBytes: a.Demand.DeviceBytes, DevicePeak: a.Usage.DevicePeakBytes,
 		}
 
+		if a.FinishedAt != nil {
+			one.FinishedAt = *a.FinishedAt
+		}
+
 		if h := x.hostOf(a.HostID); h != nil && a.FinishedAt != nil && berth.FailureKind(a.FailureKind) == berth.FailureInfra {
 			one.Host, one.Unprovoked = h.name, !provoked(x.troubles, h.name, a.Message, a.PlacedAt, *a.FinishedAt)
 		}

@@ -586,6 +586,7 @@ func (x *chaos) report() {
 		}
 	}
 
+	x.t.Logf("began at %s; troubles:\n%+v", x.began.UTC().Format(time.TimeOnly), x.troubles)
 	x.t.Logf("%s, %s: sweeps %v, %d containers seen, %d results compared, %d judgements, invariants looked at %d times; events: %s",
 		x.again, time.Since(x.began).Round(time.Second), byJob, len(x.seen), len(x.results), x.judgements, x.looks, strings.Join(faults, ", "))
 

@@ -84,8 +84,9 @@ type attemptRecord struct {
 	Kind, Message string
 	ReservedBytes int64
 	PlacedAt      time.Time
-	Started       bool // its container ran
-	Hit           bool // a person killed or removed its container
+	FinishedAt    time.Time // zero = it has not ended
+	Started       bool      // its container ran
+	Hit           bool      // a person killed or removed its container
 	Host          string
 	// Unprovoked: it ended through no fault of its trial, and nothing befell its
 	// host that may cost an attempt.
@@ -224,8 +225,8 @@ func judgeAttempts(want expectation, t trialRecord) string {
 	for _, a := range t.Attempts {
 		switch {
 		case a.Unprovoked && !a.Hit && !t.Forgotten && !want.Any:
-			return fmt.Sprintf("trial %d lost attempt %d (%s: %s), and nothing befell %s that may cost an attempt",
-				t.Number, a.Number, a.Kind, a.Message, a.Host)
+			return fmt.Sprintf("trial %d lost attempt %d (%s: %s), and nothing befell %s that may cost an attempt from %s to %s",
+				t.Number, a.Number, a.Kind, a.Message, a.Host, a.PlacedAt.Format(time.TimeOnly), a.FinishedAt.Format(time.TimeOnly))
 		case want.NoOOM && berth.FailureKind(a.Kind).OutOfMemory():
 			return fmt.Sprintf("trial %d ran out of memory in attempt %d with %d MiB reserved (%s), although all of its shape fit",
 				t.Number, a.Number, a.ReservedBytes/mib, a.Message)

@@ -29,6 +29,9 @@ func faulted(e Evidence) (berth.FailureKind, string) {
 	}
 
 	switch fault, server, refused := e.find(faultSigns), e.find(serverSigns), e.find(fullServerSigns); {
+	case e.find(cardSigns) != "":
+		return berth.FailureInfra, fmt.Sprintf("its GPU failed under it, through no fault of the trial; Berth runs it again, %d times at the most; it said: %s",
+			berth.MaxFreeRetries, e.find(cardSigns))
 	case fault != "":
 		return gpuFault(e, fault)
 	case server != "":

@@ -143,7 +143,13 @@ func TestClassify(t *testing.T) {
 			}),
 			berth.FailureNoDevice, "install in the image what it misses (it said: Could not load dynamic library 'libcudnn.so.8')",
 		},
-		"needs no device":     {with(onGPU(0), func(e *failure.Evidence) { e.Device.PeakBytes = 0 }), berth.FailureOK, "trials like it run on cores"},
+		"needs no device": {with(onGPU(0), func(e *failure.Evidence) { e.Device.PeakBytes = 0 }), berth.FailureOK, "trials like it run on cores"},
+		"its memory lost data, and nobody heard": {
+			onGPU(1, "CUDA error: Error recording CUDA event: CUDA_ERROR_ECC_UNCORRECTABLE: uncorrectable ECC error encountered"), berth.FailureInfra, "its GPU failed under it",
+		},
+		"the card is gone, and nobody heard": {
+			onGPU(1, "cudaSetDevice() on GPU:0 failed. Status: CUDA-capable device(s) is/are busy or unavailable"), berth.FailureInfra, "its GPU failed under it",
+		},
 		"device not measured": {with(onGPU(0), func(e *failure.Evidence) { e.Device.Measured = false; e.Device.PeakBytes = 0 }), berth.FailureOK, ""},
 
 		// Exit codes of the contract, and the shim's record.

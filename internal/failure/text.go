@@ -120,6 +120,15 @@ var (
 		`CUDA error: operation not supported on global/shared address space`,
 	)
 
+	// cardSigns are what a program says whose card has failed: CUresult and cudaError_t 214
+	// and 46, by name and in words. A worker that was away then has heard of nothing else.
+	cardSigns = compile(
+		`CUDA_ERROR_(?:ECC_UNCORRECTABLE|DEVICE_UNAVAILABLE)\b`,
+		`\bcudaError(?:ECCUncorrectable|DevicesUnavailable)\b`,
+		`uncorrectable ECC error encountered`,
+		`CUDA-capable device\(s\) is/are busy or unavailable`,
+	)
+
 	// executionSigns are what libraries say of a kernel that failed: after a fault, or
 	// for want of memory.
 	executionSigns = compile(

@@ -22,7 +22,8 @@ const (
 	mib          = 1 << 20
 )
 
-// comeBack is how long the program waits for a worker that is started again.
+// comeBack is how long the program waits for a worker that is started again: the cards
+// live there, and a real one would answer.
 const comeBack = 2 * time.Minute
 
 // gpuJob trains on a simulated GPU as TensorFlow does on a real one.
@@ -118,6 +119,13 @@ func (j *gpuJob) start() error {
 	}
 
 	a, err := j.hello()
+
+	for began := time.Now(); err != nil && time.Since(began) < comeBack; a, err = j.hello() {
+		if code := rest(100 * time.Millisecond); code != 0 {
+			return exitError(code)
+		}
+	}
+
 	if err != nil {
 		return err
 	}
