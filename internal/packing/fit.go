@@ -156,33 +156,6 @@ func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
 	}
 }
 
-// hasAdvised reports whether the GPU of a spot has as many attempts as it is advised to
-// take in the spot's mode.
-func (s *site) hasAdvised(at *spot) bool {
-	dev := &s.Devices[at.device]
-
-	return dev.Advice.Capped && dev.Attempts >= dev.Advice.AtOnce && at.mode == dev.Advice.Mode
-}
-
-// drains reports whether the GPU of a spot runs empty, so that its attempts share it
-// in another mode: it is advised to, and the request can be there in that mode.
-func (s *site) drains(r *Request, at *spot) bool {
-	dev := &s.Devices[at.device]
-	if dev.Attempts == 0 || dev.Advice.Mode == "" || dev.Advice.Mode == dev.Mode || at.mode != dev.Mode {
-		return false
-	}
-
-	for i := at.first; i < len(s.spots) && s.spots[i].device == at.device; i++ {
-		if other := &s.spots[i]; other.mode == dev.Advice.Mode && dev.ProblemBy(other.mode) == "" {
-			d := s.demand(r, other.class)
-
-			return d != nil && s.never(d, other) == fits
-		}
-	}
-
-	return false
-}
-
 // activityLimit is how busy a GPU may be by what was measured, with the demand there.
 // While the sum stays below a full GPU, each attempt adds its whole speed. Beyond, the
 // first that is too much still uses what the others leave, and more of them add

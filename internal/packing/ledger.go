@@ -91,50 +91,6 @@ func newLedger(hosts []berth.Host) *ledger {
 	return l
 }
 
-// gpuCPU is an even part of the host's cores for as many attempts as its GPUs are
-// advised to take: that so many do more than fewer was measured, cores included.
-func gpuCPU(h berth.Host) int64 {
-	total := 0
-
-	for _, dev := range h.Devices {
-		if dev.Advice.AtOnce == 0 {
-			return 0
-		}
-
-		total += dev.Advice.AtOnce
-	}
-
-	if total == 0 {
-		return 0
-	}
-
-	return h.CPUMilli / int64(total)
-}
-
-// demand is what the request takes of the host on a class. The user's word on cores
-// stands.
-func (s *site) demand(r *Request, class int) *berth.Demand {
-	d := r.on[class]
-	if d == nil || class == 0 || s.gpuCPU == 0 || r.CPUsGiven || d.CPUMilli <= s.gpuCPU {
-		return d
-	}
-
-	less := *d
-	less.CPUMilli = s.gpuCPU
-
-	return &less
-}
-
-// modesOf are the modes of a GPU, the advised one first.
-func modesOf(dev berth.Device) []berth.SharingMode {
-	modes := dev.Modes()
-	if i := slices.Index(modes, dev.Advice.Mode); i > 0 {
-		modes[0], modes[i] = modes[i], modes[0]
-	}
-
-	return modes
-}
-
 // classesOf are the classes of the hosts' spots, ClassCPU first.
 func classesOf(hosts []berth.Host) []berth.DeviceClass {
 	classes := []berth.DeviceClass{berth.ClassCPU}
