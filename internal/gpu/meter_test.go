@@ -19,6 +19,7 @@ type cards struct {
 	reading Reading
 	err     error
 	asked   int
+	takes   time.Duration
 
 	activity Activity
 	measured int
@@ -32,6 +33,8 @@ func (c *cards) Activity(context.Context, string) (Activity, error) {
 
 func (c *cards) Read(context.Context, string) (Reading, error) {
 	c.asked++
+
+	time.Sleep(c.takes)
 
 	return c.reading, c.err
 }
@@ -196,4 +199,24 @@ func TestMeter_Activity(t *testing.T) {
 		_, err := m.Activity(t.Context(), "GPU-1")
 		require.ErrorIs(t, err, ErrUnsupported)
 	})
+}
+
+// Readings take 1 % of a core at the most, however many ask, and however long one takes;
+// after a second there is a new one.
+func TestMeter_CostsLittle(t *testing.T) {
+	t.Parallel()
+
+	for takes, want := range map[time.Duration]int{0: 100, time.Millisecond: 100, 4 * time.Millisecond: 25, time.Second: 5} {
+		synctest.Test(t, func(t *testing.T) {
+			driver := &cards{takes: takes}
+			m := NewMeter(driver, inContainers())
+
+			for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
+				_, err := m.Container(t.Context(), id("a"), "GPU-1")
+				require.ErrorIs(t, err, ErrUnsupported)
+			}
+
+			require.InDelta(t, want, driver.asked, float64(want)/10+5, takes)
+		})
+	}
 }
