@@ -18,37 +18,24 @@ const (
 )
 
 // drains is for how long GPUs have run empty to be shared in another mode, or may not
-// because they did. A new leader counts anew: that only takes longer.
-type drains struct {
-	at    time.Time // of the last round
-	spent map[packing.Place]time.Duration
-}
+// because they did.
+type drains struct{ counts }
 
 // begin counts the time since the last round for the GPUs that run empty by the advice
 // stored, and for those that rest.
 func (d *drains) begin(hosts []berth.Host, now time.Time) {
-	since := max(min(now.Sub(d.at), longestRound), time.Nanosecond)
-	counted := make(map[packing.Place]time.Duration)
-
-	for _, h := range hosts {
-		for _, dev := range h.Devices {
-			place := packing.Place{HostID: h.ID, DeviceID: dev.ID}
-
-			switch spent := d.spent[place]; {
-			case dev.Attempts == 0: // it is empty: what it waited for has come
-			case spent >= drainFor || draining(dev):
-				counted[place] = spent + since
-			case spent > 0: // it stands: what comes and goes must not begin a turn each time
-				counted[place] = spent
-			}
-
-			if counted[place] >= (1+drainAgain)*drainFor {
-				delete(counted, place)
-			}
+	d.tick(hosts, now, func(dev berth.Device, spent time.Duration) counting {
+		switch {
+		case dev.Attempts == 0, spent >= (1+drainAgain)*drainFor: // what it waited for has come; it has rested
+			return forgets
+		case spent >= drainFor || draining(dev):
+			return goesOn
+		case spent > 0:
+			return stands
+		default:
+			return forgets
 		}
-	}
-
-	d.at, d.spent = now, counted
+	})
 }
 
 // rests reports whether a GPU stays in its mode, as it ran empty for long enough.

@@ -119,7 +119,7 @@ func (p *Placer) Round(ctx context.Context) error {
 	advice := newAdviser(queue, groups, &p.drains, time.Since(p.advised) < figuresEvery)
 	told := p.tellAdvice(ctx, advice.advise())
 
-	p.sliced.tick(queue.Hosts, time.Now())
+	p.sliced.begin(queue.Hosts, time.Now())
 
 	decisions := packing.Decide(queue.Hosts, limits(queue.Sweeps), requests)
 	advice.fill(decisions, requests)

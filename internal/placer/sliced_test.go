@@ -23,7 +23,7 @@ func TestSliced(t *testing.T) {
 		change(&dev)
 
 		hosts := []berth.Host{{ID: "a", Devices: []berth.Device{dev}}}
-		s.tick(hosts, now)
+		s.begin(hosts, now)
 
 		return hosts[0].Devices[0].SlicedFor
 	}

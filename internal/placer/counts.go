@@ -1,0 +1,50 @@
+package placer
+
+import (
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/packing"
+)
+
+// longestRound is the most that a round counts for the one before it: rounds in which
+// nothing waits are not looked at.
+const longestRound = 5 * poll
+
+// counts is for how long something has been so of GPUs, by host and id. A new leader
+// counts anew: that only takes longer.
+type counts struct {
+	at    time.Time // of the last round
+	spent map[packing.Place]time.Duration
+}
+
+// what a round does to the count of a GPU.
+type counting int
+
+const (
+	forgets counting = iota // and begins anew one day
+	stands                  // what comes and goes must not begin anew each time
+	goesOn
+)
+
+// tick counts the time since the last round as of says, which is told the count before it.
+func (c *counts) tick(hosts []berth.Host, now time.Time, of func(dev berth.Device, spent time.Duration) counting) {
+	since := max(min(now.Sub(c.at), longestRound), time.Nanosecond) // 0 is none
+	counted := make(map[packing.Place]time.Duration)
+
+	for _, h := range hosts {
+		for _, dev := range h.Devices {
+			place := packing.Place{HostID: h.ID, DeviceID: dev.ID}
+
+			switch spent := c.spent[place]; of(dev, spent) {
+			case goesOn:
+				counted[place] = spent + since
+			case stands:
+				counted[place] = spent
+			case forgets:
+			}
+		}
+	}
+
+	c.at, c.spent = now, counted
+}
