@@ -51,6 +51,9 @@ type Usage struct {
 	MemoryPeakBytes    int64    `json:"memory_peak_bytes"` // 0 = not measured
 	DevicePeakBytes    int64    `json:"device_peak_bytes,omitempty"`
 	FrameworkPeakBytes int64    `json:"framework_peak_bytes,omitempty"` // most that the program's framework held of the GPU's memory, by its own word; 0 = the shim did not say
+	DevicePhases       Phases   `json:"device_phases,omitzero"`         // DevicePeakBytes by the phases of a Keras program
+	Steps              int64    `json:"steps,omitempty"`                // of its training that were timed; 0 = the shim timed none
+	StepTime           Duration `json:"step_time,omitempty"`            // their mean
 	DeviceSamples      int      `json:"device_samples,omitempty"`       // readings of the GPU; 0 = its memory was not measured
 	CPU                Duration `json:"cpu"`                            // processor time
 	Wall               Duration `json:"wall"`                           // from container start to exit
@@ -80,6 +83,15 @@ type Usage struct {
 	DeviceActive    Duration       `json:"device_active,omitempty"` // 0 = not measured
 	DeviceUnknown   Duration       `json:"device_unknown,omitempty"`
 	DeviceContended bool           `json:"device_contended,omitempty"` // others kept the GPU full: it may need more than it got
+}
+
+// Phases is the most that a program of Keras held of the GPU's memory before its first
+// fit, while it trained, and while it validated, in bytes. Zero fields = it was not seen
+// there, or another run of Berth's saw a part.
+type Phases struct {
+	StartBytes      int64 `json:"start_bytes,omitempty"`
+	TrainingBytes   int64 `json:"training_bytes,omitempty"`
+	ValidationBytes int64 `json:"validation_bytes,omitempty"`
 }
 
 // MeanActivity is how busy it kept its GPU in the mean over its whole run: while a
@@ -119,9 +131,11 @@ func NearMemoryLimit(peakBytes, limitBytes int64) bool {
 // well say beyond its footprint.
 type RecentUsage struct {
 	Class              DeviceClass
-	FrameworkPeakBytes int64 // the largest by a framework's own word; 0 = none gave it
-	DevicePeakBytes    int64 // what the driver showed of that attempt
-	HeldMilli          int64 // part of their runs in which they held memory of the GPU, in thousandths; 0 = not known
+	FrameworkPeakBytes int64    // the largest by a framework's own word; 0 = none gave it
+	DevicePeakBytes    int64    // what the driver showed of that attempt
+	Phases             Phases   // the largest of each
+	StepTime           Duration // the mean of the newest that timed its steps; 0 = none did
+	HeldMilli          int64    // part of their runs in which they held memory of the GPU, in thousandths; 0 = not known
 }
 
 // Expected is how long an attempt takes, on the class where it takes longest;

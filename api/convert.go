@@ -92,7 +92,8 @@ func toAttempt(a berth.Attempt) openapi.Attempt {
 		FailureKind: string(a.Kind), Message: a.Message, ExitCode: a.ExitCode, Value: a.Value,
 		Usage: openapi.Usage{
 			MemoryPeakBytes: a.Usage.MemoryPeakBytes, DevicePeakBytes: a.Usage.DevicePeakBytes,
-			FrameworkPeakBytes: a.Usage.FrameworkPeakBytes,
+			FrameworkPeakBytes: a.Usage.FrameworkPeakBytes, DevicePhases: toPhases(a.Usage.DevicePhases),
+			Steps: a.Usage.Steps, StepSeconds: seconds(a.Usage.StepTime),
 			DeviceActivity:     toActivity(a.Usage.DeviceActivity),
 			CPUSeconds:         seconds(a.Usage.CPU), WallSeconds: seconds(a.Usage.Wall),
 			Samples: a.Usage.Samples, CPUContended: a.Usage.CPUContended, OomKills: a.Usage.OOMKills,
@@ -100,6 +101,14 @@ func toAttempt(a berth.Attempt) openapi.Attempt {
 		PlacedAt: a.PlacedAt, StartedAt: utc(a.StartedAt), FinishedAt: utc(a.FinishedAt),
 		OutputsRemovedAt: utc(a.OutputsRemovedAt), OutputsRemovedWhy: a.OutputsRemovedWhy,
 	}
+}
+
+func toPhases(p berth.Phases) *openapi.DevicePhases {
+	if p == (berth.Phases{}) {
+		return nil
+	}
+
+	return &openapi.DevicePhases{StartBytes: p.StartBytes, TrainingBytes: p.TrainingBytes, ValidationBytes: p.ValidationBytes}
 }
 
 func toMetric(m berth.MetricPoint) openapi.Metric {

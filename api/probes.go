@@ -57,21 +57,17 @@ func (h *handlers) GetProbe(ctx context.Context, r openapi.GetProbeRequestObject
 
 	out := toProbe(probe)
 	for i, f := range probe.Footprints {
-		out.Footprints[i].Diagnosis = diagnosis(probe.Shape, f, recent, hosts)
+		latest := recentOf(recent, f.Class)
+		out.Footprints[i].Diagnosis = diagnosis(probe.Shape, f, latest, hosts)
+		out.Footprints[i].DevicePhases, out.Footprints[i].StepSeconds = toPhases(latest.Phases), seconds(latest.StepTime)
 	}
 
 	return openapi.GetProbe200JSONResponse(out), nil
 }
 
 // diagnosis is what a footprint says of the program; nil = nothing.
-func diagnosis(shape berth.Shape, f berth.Footprint, recent []berth.RecentUsage, hosts []berth.Host) *openapi.Diagnosis {
-	m := advice.Measured{Footprint: f, CardBytes: cardBytes(f.Class, hosts), CapMilli: shape.CPUMilli, Set: shape.Environment}
-
-	for _, r := range recent {
-		if r.Class == f.Class {
-			m.Recent = r
-		}
-	}
+func diagnosis(shape berth.Shape, f berth.Footprint, recent berth.RecentUsage, hosts []berth.Host) *openapi.Diagnosis {
+	m := advice.Measured{Footprint: f, CardBytes: cardBytes(f.Class, hosts), CapMilli: shape.CPUMilli, Set: shape.Environment, Recent: recent}
 
 	d := advice.Of(m)
 	if d.Why == "" && len(d.Advice) == 0 {
@@ -84,6 +80,15 @@ func diagnosis(shape berth.Shape, f berth.Footprint, recent []berth.RecentUsage,
 	}
 
 	return out
+}
+
+// recentOf is what is recent on a class; zero = nothing is.
+func recentOf(recent []berth.RecentUsage, class berth.DeviceClass) berth.RecentUsage {
+	if i := slices.IndexFunc(recent, func(r berth.RecentUsage) bool { return r.Class == class }); i >= 0 {
+		return recent[i]
+	}
+
+	return berth.RecentUsage{}
 }
 
 // cardBytes is the memory of the largest GPU of a class; 0 = no host has one now.

@@ -514,7 +514,7 @@ func TestProbe_Diagnosis(t *testing.T) {
 
 	store := apitest.Sample()
 	store.Hosts[0].Devices = []berth.Device{{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44, MemoryBytes: 143_771 * mib}}
-	store.Recent = []berth.RecentUsage{{Class: "NVIDIA H200 (MPS)", FrameworkPeakBytes: 145 * mib, DevicePeakBytes: 141_450 * mib, HeldMilli: 500}}
+	store.Recent = []berth.RecentUsage{{Class: "NVIDIA H200 (MPS)", FrameworkPeakBytes: 145 * mib, DevicePeakBytes: 141_450 * mib, HeldMilli: 500, StepTime: berth.Duration(12 * time.Millisecond), Phases: berth.Phases{TrainingBytes: mib}}}
 	store.Probes[0].Footprints = append(store.Probes[0].Footprints, berth.Footprint{
 		Class: "NVIDIA H200 (MPS)", Samples: 1, DevicePeakBytes: 141_450 * mib, CPUMilli: 1000, DeviceActivity: berth.DeviceActivity{SMMilli: 10},
 	})
@@ -523,6 +523,9 @@ func TestProbe_Diagnosis(t *testing.T) {
 	_, body := r.text("GET", "/api/v1/probes/aaaa", "")
 	got := read[openapi.Probe](t, body).Footprints
 	require.Nil(t, got[0].Diagnosis)
+	require.Nil(t, got[0].DevicePhases)
+	require.Equal(t, &openapi.DevicePhases{TrainingBytes: mib}, got[1].DevicePhases)
+	require.InDelta(t, 0.012, got[1].StepSeconds, 1e-9)
 	require.Equal(t, "latency_bound", got[1].Diagnosis.Label)
 	require.Contains(t, got[1].Diagnosis.Why, "its SMs had work 2 % of the time", "half of the run on the GPU")
 	require.Equal(t, "preallocation", got[1].Diagnosis.Advice[0].About)

@@ -448,6 +448,14 @@ type DevicePatch struct {
 // DevicePatchState defines model for DevicePatch.State.
 type DevicePatchState string
 
+// DevicePhases Most that a Keras program held of its GPU's memory in each phase; a phase that is absent was not seen
+type DevicePhases struct {
+	// StartBytes Before its first fit
+	StartBytes      int64 `json:"start_bytes,omitempty"`
+	TrainingBytes   int64 `json:"training_bytes,omitempty"`
+	ValidationBytes int64 `json:"validation_bytes,omitempty"`
+}
+
 // Diagnosis What limits the program on its GPU, and what a person can do; absent in lists, for cores, and where nothing was measured
 type Diagnosis struct {
 	// Advice The most useful first
@@ -488,8 +496,9 @@ type Footprint struct {
 	DeviceClass string `json:"device_class"`
 
 	// DevicePeakBytes Of the GPU's memory
-	DevicePeakBytes int64      `json:"device_peak_bytes,omitempty"`
-	Diagnosis       *Diagnosis `json:"diagnosis,omitempty"`
+	DevicePeakBytes int64         `json:"device_peak_bytes,omitempty"`
+	DevicePhases    *DevicePhases `json:"device_phases,omitempty"`
+	Diagnosis       *Diagnosis    `json:"diagnosis,omitempty"`
 
 	// DurationSeconds Mean of a whole attempt
 	DurationSeconds float64   `json:"duration_seconds"`
@@ -507,6 +516,9 @@ type Footprint struct {
 
 	// Source full, short, partial or raised
 	Source string `json:"source"`
+
+	// StepSeconds Mean of a training step in the newest attempt that timed them (GET /probes/{id} alone)
+	StepSeconds float64 `json:"step_seconds,omitempty"`
 }
 
 // Host defines model for Host.
@@ -1144,6 +1156,7 @@ type Usage struct {
 	// DeviceActivity How busy an attempt keeps its GPU, in the mean; thousandths. Of an attempt: while it holds memory there. Of a footprint: over the whole run. All 0 = not measured
 	DeviceActivity  DeviceActivity `json:"device_activity"`
 	DevicePeakBytes int64          `json:"device_peak_bytes,omitempty"`
+	DevicePhases    *DevicePhases  `json:"device_phases,omitempty"`
 
 	// FrameworkPeakBytes Most that the program's framework held of the GPU's memory, as the shim reports it; its context and libraries are not in it
 	FrameworkPeakBytes int64 `json:"framework_peak_bytes,omitempty"`
@@ -1154,6 +1167,12 @@ type Usage struct {
 	// OomKills Processes that the kernel killed for memory
 	OomKills int `json:"oom_kills,omitempty"`
 	Samples  int `json:"samples"`
+
+	// StepSeconds Their mean; the first step of each epoch is not among them
+	StepSeconds float64 `json:"step_seconds,omitempty"`
+
+	// Steps Of its training that were timed, as the shim reports them
+	Steps int64 `json:"steps,omitempty"`
 
 	// WallSeconds From the container's start to its exit
 	WallSeconds float64 `json:"wall_seconds"`

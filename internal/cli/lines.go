@@ -135,6 +135,10 @@ func usageText(a client.Attempt) string {
 		text += ", its framework at most " + bytesText(a.Usage.FrameworkPeakBytes)
 	}
 
+	if a.Usage.StepSeconds > 0 {
+		text += ", " + stepText(a.Usage.StepSeconds) + " a step"
+	}
+
 	return text
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -102,6 +103,14 @@ func (o *options) addFootprint(t *table, f client.Footprint) {
 		t.add("gpu peak", bytesText(f.DevicePeakBytes))
 	}
 
+	if text := phasesText(f.DevicePhases); text != "" {
+		t.add("by phase", text)
+	}
+
+	if f.StepSeconds > 0 {
+		t.add("a step", stepText(f.StepSeconds))
+	}
+
 	if a := f.DeviceActivity; a != (client.DeviceActivity{}) {
 		t.add("gpu busy", activityText(a))
 	}
@@ -111,6 +120,31 @@ func (o *options) addFootprint(t *table, f client.Footprint) {
 	t.add("takes", span(seconds(f.DurationSeconds)))
 	t.add("measured", fmt.Sprintf("%s, %s, %s", plural(f.Samples, "run", "runs"), f.Source, o.ago(f.MeasuredAt)))
 	addDiagnosis(t, f.Diagnosis)
+}
+
+// phasesText is what a program held of its GPU's memory in each phase; empty = not known.
+func phasesText(p *client.DevicePhases) string {
+	if p == nil {
+		return ""
+	}
+
+	var parts []string
+
+	for _, phase := range []struct {
+		name  string
+		bytes int64
+	}{{"at its start", p.StartBytes}, {"in training", p.TrainingBytes}, {"in validation", p.ValidationBytes}} {
+		if phase.bytes > 0 {
+			parts = append(parts, bytesText(phase.bytes)+" "+phase.name)
+		}
+	}
+
+	return strings.Join(parts, ", ")
+}
+
+// stepText is the mean of a training step.
+func stepText(seconds float64) string {
+	return number(math.Round(seconds*1e5)/1e2) + " ms"
 }
 
 // addDiagnosis says what limits a program, and what to do: each piece of advice with

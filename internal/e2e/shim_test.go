@@ -66,6 +66,12 @@ func TestShim_UnchangedKerasScript(t *testing.T) {
 	require.Equal(t, []int64{4, 5}, []int64{curve[0].Step, curve[1].Step}, "after three epochs of the first fit")
 	require.Len(t, s.curve(attempts[0].ID, "loss"), 5)
 
+	usage := attempts[0].Usage
+	t.Logf("%d steps of %.2f ms", usage.Steps, 1000*usage.StepSeconds)
+	require.Positive(t, usage.Steps)
+	require.Positive(t, usage.StepSeconds)
+	require.Less(t, usage.StepSeconds*float64(usage.Steps), usage.WallSeconds)
+
 	s.requireQuiet()
 }
 

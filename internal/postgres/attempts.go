@@ -70,12 +70,16 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			CpuNs: int64(o.Usage.CPU), WallNs: int64(o.Usage.Wall), Samples: int32Of(o.Usage.Samples), OomKills: int32Of(o.Usage.OOMKills),
 			UnseenNs:           int64(o.Usage.Unseen),
 			FrameworkPeakBytes: o.Usage.FrameworkPeakBytes,
-			DeviceSmMilli:      milliOf(o.Usage.DeviceActivity.SMMilli),
-			DeviceDramMilli:    milliOf(o.Usage.DeviceActivity.DRAMMilli),
-			DeviceTensorMilli:  milliOf(o.Usage.DeviceActivity.TensorMilli),
-			DeviceActiveNs:     int64(o.Usage.DeviceActive),
-			DeviceUnknownNs:    int64(o.Usage.DeviceUnknown),
-			DeviceFault:        o.DeviceFault,
+
+			Steps: o.Usage.Steps, StepNs: int64(o.Usage.StepTime), StartPeakBytes: o.Usage.DevicePhases.StartBytes,
+			TrainingPeakBytes: o.Usage.DevicePhases.TrainingBytes, ValidationPeakBytes: o.Usage.DevicePhases.ValidationBytes,
+
+			DeviceSmMilli:     milliOf(o.Usage.DeviceActivity.SMMilli),
+			DeviceDramMilli:   milliOf(o.Usage.DeviceActivity.DRAMMilli),
+			DeviceTensorMilli: milliOf(o.Usage.DeviceActivity.TensorMilli),
+			DeviceActiveNs:    int64(o.Usage.DeviceActive),
+			DeviceUnknownNs:   int64(o.Usage.DeviceUnknown),
+			DeviceFault:       o.DeviceFault,
 
 			FinishedAt: &o.FinishedAt,
 		}

@@ -240,12 +240,14 @@ func TestFinishAttempt_KeepsTheFrameworksPeak(t *testing.T) {
 	r := b.request(t, gib)
 	status := b.place(t, r)
 	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
-		Kind: berth.FailureOK, Message: "m", FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: gib, FrameworkPeakBytes: 300 << 20, Samples: 3},
+		Kind: berth.FailureOK, Message: "m", FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: gib, FrameworkPeakBytes: 300 << 20, Samples: 3, Steps: 7, StepTime: 9, DevicePhases: berth.Phases{StartBytes: 1, TrainingBytes: 2, ValidationBytes: 3}},
 	})))
 
 	attempt, err := b.store.GetAttempt(t.Context(), r.AttemptID)
 	require.NoError(t, err)
 	require.EqualValues(t, 300<<20, attempt.Usage.FrameworkPeakBytes)
+	require.Equal(t, berth.Phases{StartBytes: 1, TrainingBytes: 2, ValidationBytes: 3}, attempt.Usage.DevicePhases)
+	require.Equal(t, []int64{7, 9}, []int64{attempt.Usage.Steps, int64(attempt.Usage.StepTime)})
 }
 
 // A sibling that asked for more than any host has would be ended as impossible.

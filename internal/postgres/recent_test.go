@@ -70,8 +70,16 @@ func TestRecentUsage(t *testing.T) {
 	require.Equal(t, []berth.RecentUsage{{Class: "NVIDIA H200"}}, recent(), "it has no shim, and its GPU no GPM")
 
 	run("GPU-1", berth.FailureOK, usage(168, 910, 4, 1, 10))
+
+	timed := usage(144, 878, 5, 0, 10)
+	timed.Steps, timed.StepTime = 100, berth.Duration(12*time.Millisecond)
+	timed.DevicePhases = berth.Phases{StartBytes: 600 * mib, TrainingBytes: 878 * mib}
+	run("GPU-1", berth.FailureOK, timed)
 	run("GPU-1", berth.FailureOK, usage(144, 878, 5, 0, 10))
-	require.Equal(t, []berth.RecentUsage{{Class: "NVIDIA H200", FrameworkPeakBytes: 168 * mib, DevicePeakBytes: 910 * mib, HeldMilli: 500}}, recent())
+	require.Equal(t, []berth.RecentUsage{{
+		Class: "NVIDIA H200", FrameworkPeakBytes: 168 * mib, DevicePeakBytes: 910 * mib, HeldMilli: 500,
+		StepTime: timed.StepTime, Phases: timed.DevicePhases,
+	}}, recent())
 
 	for range 20 {
 		run("GPU-1", berth.FailureOK, usage(100, 800, 8, 0, 10))

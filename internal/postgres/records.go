@@ -165,6 +165,9 @@ func (s *Store) RecentUsage(ctx context.Context, shapeKey string) ([]berth.Recen
 	for i, row := range rows {
 		out[i] = berth.RecentUsage{Class: berth.DeviceClass(row.DeviceClass)}
 
+		out[i].StepTime = berth.Duration(row.StepNs)
+		out[i].Phases = berth.Phases{StartBytes: row.StartPeakBytes, TrainingBytes: row.TrainingPeakBytes, ValidationBytes: row.ValidationPeakBytes}
+
 		if row.FrameworkPeakBytes > 0 {
 			out[i].FrameworkPeakBytes, out[i].DevicePeakBytes = row.FrameworkPeakBytes, row.DevicePeakBytes
 		}

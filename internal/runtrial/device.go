@@ -37,10 +37,13 @@ type deviceWatch struct {
 	mu      sync.Mutex
 	peak    int64
 	samples int
-	free    []freeAt // of the last recentFree
-	problem string   // of the GPU, as said last
-	company bool     // others were, or may have been, on the GPU while it ran
-	note    string   // what a person must know of how it used the GPU; empty = nothing
+	free    []bytesAt     // of the last recentFree
+	held    []bytesAt     // what it held, from each change on; at most mostChanges
+	partly  bool          // an earlier run has seen a part of it
+	blink   time.Duration // the longest time between two readings, from its start to its end
+	problem string        // of the GPU, as said last
+	company bool          // others were, or may have been, on the GPU while it ran
+	note    string        // what a person must know of how it used the GPU; empty = nothing
 
 	coverage coverage
 	covered  berth.Usage // Unseen and SeenUntil are those of the GPU
@@ -48,13 +51,14 @@ type deviceWatch struct {
 }
 
 func newDeviceWatch(c coverage, before berth.Usage) *deviceWatch {
-	w := &deviceWatch{coverage: c, company: before.DeviceSamples > 0, covered: berth.Usage{Unseen: before.DeviceUnseen, SeenUntil: before.DeviceSeenUntil}}
+	w := &deviceWatch{coverage: c, company: before.DeviceSamples > 0, partly: before.DeviceSamples > 0, covered: berth.Usage{Unseen: before.DeviceUnseen, SeenUntil: before.DeviceSeenUntil}}
 	w.activity.resume(before)
 
 	return w
 }
 
-type freeAt struct {
+// bytesAt is an amount of the GPU's memory, as read at a moment.
+type bytesAt struct {
 	at    time.Time
 	bytes int64
 }
@@ -63,14 +67,30 @@ func (w *deviceWatch) add(reading DeviceReading, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
+	w.blinks(at)
 	w.peak = max(w.peak, reading.UsedBytes)
 	w.samples++
+
+	if n := len(w.held); (n == 0 || w.held[n-1].bytes != reading.UsedBytes) && n < mostChanges {
+		w.held = append(w.held, bytesAt{at, reading.UsedBytes})
+	}
+
 	w.coverage.seen(&w.covered, at)
-	w.free = append(w.free, freeAt{at, reading.FreeBytes})
+	w.free = append(w.free, bytesAt{at, reading.FreeBytes})
 
 	for len(w.free) > 1 && at.Sub(w.free[0].at) > recentFree {
 		w.free = w.free[1:]
 	}
+}
+
+// blinks notes the time since the last reading, by whichever worker.
+func (w *deviceWatch) blinks(at time.Time) {
+	from := w.covered.SeenUntil
+	if from.IsZero() {
+		from = w.coverage.startedAt
+	}
+
+	w.blink = max(w.blink, at.Sub(from))
 }
 
 // out notes that the GPU is out of order: for as long as its worker runs.
@@ -133,7 +153,14 @@ func (w *deviceWatch) end(u *berth.Usage, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
+	w.blinks(at)
 	w.covered.Wall = u.Wall
+
+	// A short program may do all its work between two readings, when a worker dies there.
+	if u.DevicePeakBytes == 0 && w.blink > time.Duration(u.Wall)/2 {
+		w.covered.Unseen += berth.Duration(w.blink)
+	}
+
 	w.coverage.ended(&w.covered, at)
 	u.DeviceUnseen, u.DeviceSeenUntil = w.covered.Unseen, time.Time{}
 }

@@ -23,6 +23,10 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	reported, peak := seen.shim.ended()
 	seen.usage.FrameworkPeakBytes = peak
+
+	steps, stepTime, phases := seen.shim.timed()
+	seen.usage.Steps, seen.usage.StepTime = steps, berth.Duration(stepTime)
+	seen.usage.DevicePhases = seen.device.phases(phases)
 	_, announced := r.ooms.Load(r.who.Attempt.ID)
 
 	evidence := failure.Evidence{

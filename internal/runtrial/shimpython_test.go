@@ -4,15 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/internal/runtimetest"
 )
 
 // keras is as much of Keras as the shim meets: fit as Keras 3's trainers have it.
@@ -34,6 +38,8 @@ class CallbackList:
     def on_train_begin(self, logs=None): self._all("on_train_begin")
     def on_train_end(self, logs=None): self._all("on_train_end")
     def on_train_batch_end(self, batch, logs=None): self._all("on_train_batch_end", batch)
+    def on_test_begin(self, logs=None): self._all("on_test_begin")
+    def on_test_end(self, logs=None): self._all("on_test_end")
     def on_test_batch_end(self, batch, logs=None): self._all("on_test_batch_end", batch)
     def on_epoch_end(self, epoch, logs=None): self._all("on_epoch_end", epoch, dict(logs or {}))
 `
@@ -47,7 +53,9 @@ def fit(epochs, initial_epoch=0, callbacks=(), batches=2):
     for epoch in range(initial_epoch, epochs):
         for batch in range(batches):
             callbacks.on_train_batch_end(batch)
+        callbacks.on_test_begin()
         callbacks.on_test_batch_end(0)
+        callbacks.on_test_end()
         callbacks.on_epoch_end(epoch, {"val_accuracy": (epoch + 1) / 8, "image": [[1]]})
     callbacks.on_train_end()
 `
@@ -64,7 +72,7 @@ func python(t *testing.T) *snake {
 
 	path, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("there is no python3 on this machine")
+		runtimetest.Skip(t, "there is no python3 on this machine")
 	}
 
 	shim, err := setup(t).installShim()
@@ -143,9 +151,20 @@ type shimRecord struct {
 	Fit     int                `json:"fit"`
 	Peak    int64              `json:"device_peak_bytes"`
 	Metrics map[string]float64 `json:"metrics"`
+	Phase   string             `json:"phase"`
+	At      float64            `json:"at"`
+	Count   int                `json:"count"`
+	Seconds float64            `json:"seconds"`
 }
 
+// said are the records but for those of phases and steps.
 func (s *snake) said(t *testing.T) []shimRecord {
+	t.Helper()
+
+	return slices.DeleteFunc(s.all(t), func(r shimRecord) bool { return r.Type == typePhase || r.Type == typeSteps })
+}
+
+func (s *snake) all(t *testing.T) []shimRecord {
 	t.Helper()
 
 	data, err := os.ReadFile(s.records())
@@ -188,6 +207,49 @@ fit(1)
 		{Type: "metric", Step: 3, Epoch: 2, Fit: 2, Metrics: map[string]float64{"val_accuracy": 0.375}},
 		{Type: "metric", Step: 4, Epoch: 0, Fit: 3, Metrics: map[string]float64{"val_accuracy": 0.125}},
 	}, s.said(t))
+}
+
+// Phases are told when they begin, and the steps of each epoch but its first: a fit
+// inside a callback is part of its epoch, and an evaluation of its own is no training.
+func TestShimPython_PhasesAndSteps(t *testing.T) {
+	t.Parallel()
+
+	s := python(t)
+	code, out := s.run(t, `
+import time
+from keras.src.trainer import fit, CallbackList
+class Inner:
+    def on_epoch_end(self, epoch, logs): fit(1)
+class Slow:
+    def on_train_batch_end(self, batch): time.sleep(0.02)
+fit(2, callbacks=[Inner(), Slow()], batches=4)
+alone = CallbackList([])
+alone.on_test_begin()
+alone.on_test_end()
+`)
+	require.Zero(t, code, out)
+
+	var told []string
+
+	last := 0.0
+
+	for _, r := range s.all(t) {
+		switch r.Type {
+		case typePhase:
+			told = append(told, r.Phase)
+			require.Greater(t, r.At, last)
+			require.WithinDuration(t, time.Now(), time.UnixMicro(int64(r.At*1e6)), time.Minute)
+			last = r.At
+		case typeSteps:
+			told = append(told, fmt.Sprint(r.Count, " steps"))
+			require.Greater(t, r.Seconds, 3*0.02)
+			require.Less(t, r.Seconds, 10.0)
+		}
+	}
+
+	require.Equal(t, []string{
+		"training", "validation", "training", "3 steps", "validation", "training", "3 steps", "other", "validation", "other",
+	}, told)
 }
 
 // A fit inside a callback of another one gives no rows; one after a fit that failed does.

@@ -13,6 +13,8 @@ const (
 	typeHello  = "hello"  // a main process began
 	typeError  = "error"  // an out-of-memory ended it
 	typeMemory = "memory" // its framework's peak
+	typePhase  = "phase"  // it trains, validates, or does something else
+	typeSteps  = "steps"  // how long steps of an epoch took
 )
 
 // shimReport is what the shim said of the attempt. Zero = it said nothing, and
@@ -25,6 +27,9 @@ type shimReport struct {
 	kind      berth.FailureKind // of the exception that ended the newest main process
 	hostOOM   bool              // some main process ended with the shim's 87, which a script may pass on
 	peakBytes int64             // of the GPU's memory, by the framework's own word
+	phases    []phaseAt         // in the order in which they began; at most mostPhases
+	steps     int64             // of the training
+	stepTime  time.Duration     // of all of them
 }
 
 // hearShim has the shim's records read. What it reports in place of a script that
@@ -41,6 +46,10 @@ func (s *shimReport) take(line []byte) {
 		Type      string            `json:"type"`
 		Kind      berth.FailureKind `json:"kind"`
 		PeakBytes int64             `json:"device_peak_bytes"`
+		Phase     string            `json:"phase"`
+		At        float64           `json:"at"` // seconds since 1970
+		Count     int64             `json:"count"`
+		Seconds   float64           `json:"seconds"`
 	}
 
 	if json.Unmarshal(quoteNonFinite(line), &record) != nil {
@@ -60,6 +69,15 @@ func (s *shimReport) take(line []byte) {
 		}
 	case typeMemory:
 		s.peakBytes = max(s.peakBytes, record.PeakBytes)
+	case typePhase:
+		if len(s.phases) < mostPhases {
+			s.phases = append(s.phases, phaseAt{time.UnixMicro(int64(record.At * 1e6)), record.Phase})
+		}
+	case typeSteps:
+		if record.Count > 0 && record.Seconds > 0 {
+			s.steps += record.Count
+			s.stepTime += time.Duration(record.Seconds * float64(time.Second))
+		}
 	case typeMetric:
 		s.metrics.addShim(s.parser.parse(line, time.Now().UTC())...)
 	}
@@ -84,6 +102,18 @@ func (s *shimReport) said87() bool {
 	defer s.mu.Unlock()
 
 	return s.hostOOM
+}
+
+// timed returns how many steps of the training were timed, their mean, and the phases.
+func (s *shimReport) timed() (steps int64, mean time.Duration, phases []phaseAt) {
+	if s == nil {
+		return 0, 0, nil
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.steps, s.stepTime / time.Duration(max(s.steps, 1)), s.phases
 }
 
 // ended returns how the newest main process ended, by its own word, and the

@@ -153,7 +153,11 @@ func most(a, b berth.Usage) berth.Usage {
 		DeviceUnseen:       later.DeviceUnseen,
 		DeviceSeenUntil:    later.DeviceSeenUntil,
 		DeviceActivity:     later.DeviceActivity,
+		DevicePhases:       later.DevicePhases,
+		Steps:              max(a.Steps, b.Steps),
+		StepTime:           later.StepTime,
 		DeviceActive:       later.DeviceActive,
+		DeviceUnknown:      later.DeviceUnknown,
 		DeviceContended:    later.DeviceContended,
 	}
 }

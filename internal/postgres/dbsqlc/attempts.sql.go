@@ -91,39 +91,45 @@ UPDATE attempts u
 SET state = 'finished', failure_kind = $1, message = $2, exit_code = $3, value = $4,
     memory_peak_bytes = $5, device_peak_bytes = $6, cpu_ns = $7,
     wall_ns = $8, samples = $9, framework_peak_bytes = $10,
-    device_sm_milli = $11, device_dram_milli = $12, device_tensor_milli = $13, oom_kills = $14, unseen_ns = $15,
-    device_active_ns = $16, device_unknown_ns = $17, device_fault = $18,
-    container_id = coalesce(nullif(u.container_id, ''), $19::text),
-    started_at = coalesce(u.started_at, $20), finished_at = $21
-FROM (SELECT a.id, a.container_id FROM attempts a WHERE a.id = $23 FOR UPDATE) was
-WHERE u.id = was.id AND u.token = $22 AND u.state IN ('placed', 'running')
+    steps = $11, step_ns = $12, start_peak_bytes = $13, training_peak_bytes = $14, validation_peak_bytes = $15,
+    device_sm_milli = $16, device_dram_milli = $17, device_tensor_milli = $18, oom_kills = $19, unseen_ns = $20,
+    device_active_ns = $21, device_unknown_ns = $22, device_fault = $23,
+    container_id = coalesce(nullif(u.container_id, ''), $24::text),
+    started_at = coalesce(u.started_at, $25), finished_at = $26
+FROM (SELECT a.id, a.container_id FROM attempts a WHERE a.id = $28 FOR UPDATE) was
+WHERE u.id = was.id AND u.token = $27 AND u.state IN ('placed', 'running')
 RETURNING (was.container_id = '' AND u.container_id <> '')::boolean AS began, u.device_class
 `
 
 type FinishAttemptParams struct {
-	FailureKind        string
-	Message            string
-	ExitCode           *int32
-	Value              *float64
-	MemoryPeakBytes    int64
-	DevicePeakBytes    int64
-	CpuNs              int64
-	WallNs             int64
-	Samples            int32
-	FrameworkPeakBytes int64
-	DeviceSmMilli      int32
-	DeviceDramMilli    int32
-	DeviceTensorMilli  int32
-	OomKills           int32
-	UnseenNs           int64
-	DeviceActiveNs     int64
-	DeviceUnknownNs    int64
-	DeviceFault        bool
-	ContainerID        string
-	StartedAt          *time.Time
-	FinishedAt         *time.Time
-	Token              int64
-	ID                 string
+	FailureKind         string
+	Message             string
+	ExitCode            *int32
+	Value               *float64
+	MemoryPeakBytes     int64
+	DevicePeakBytes     int64
+	CpuNs               int64
+	WallNs              int64
+	Samples             int32
+	FrameworkPeakBytes  int64
+	Steps               int64
+	StepNs              int64
+	StartPeakBytes      int64
+	TrainingPeakBytes   int64
+	ValidationPeakBytes int64
+	DeviceSmMilli       int32
+	DeviceDramMilli     int32
+	DeviceTensorMilli   int32
+	OomKills            int32
+	UnseenNs            int64
+	DeviceActiveNs      int64
+	DeviceUnknownNs     int64
+	DeviceFault         bool
+	ContainerID         string
+	StartedAt           *time.Time
+	FinishedAt          *time.Time
+	Token               int64
+	ID                  string
 }
 
 type FinishAttemptRow struct {
@@ -144,6 +150,11 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 		arg.WallNs,
 		arg.Samples,
 		arg.FrameworkPeakBytes,
+		arg.Steps,
+		arg.StepNs,
+		arg.StartPeakBytes,
+		arg.TrainingPeakBytes,
+		arg.ValidationPeakBytes,
 		arg.DeviceSmMilli,
 		arg.DeviceDramMilli,
 		arg.DeviceTensorMilli,
@@ -164,7 +175,7 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 }
 
 const getAssignee = `-- name: GetAssignee :one
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, a.steps, a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
     s.spec, s.image_digest, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     ARRAY(SELECT e.id FROM attempts e JOIN leases o ON o.attempt_id = e.id
         WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id
@@ -239,6 +250,11 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.Attempt.Mix,
 		&i.Attempt.MixOwn,
 		&i.Attempt.SpillBytes,
+		&i.Attempt.Steps,
+		&i.Attempt.StepNs,
+		&i.Attempt.StartPeakBytes,
+		&i.Attempt.TrainingPeakBytes,
+		&i.Attempt.ValidationPeakBytes,
 		&i.LeaseID,
 		&i.SweepID,
 		&i.TrialNumber,
@@ -254,7 +270,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 }
 
 const getAttempt = `-- name: GetAttempt :one
-SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes FROM attempts e WHERE e.id = $1 AND NOT EXISTS (
+SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes FROM attempts e WHERE e.id = $1 AND NOT EXISTS (
     SELECT 1 FROM trials t JOIN sweeps s ON s.id = t.sweep_id WHERE t.id = e.trial_id AND s.deleted_at IS NOT NULL)
 `
 
@@ -307,12 +323,17 @@ func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, 
 		&i.Mix,
 		&i.MixOwn,
 		&i.SpillBytes,
+		&i.Steps,
+		&i.StepNs,
+		&i.StartPeakBytes,
+		&i.TrainingPeakBytes,
+		&i.ValidationPeakBytes,
 	)
 	return i, err
 }
 
 const listAttempts = `-- name: ListAttempts :many
-SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes FROM attempts WHERE trial_id = $1 ORDER BY stage, number
+SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes FROM attempts WHERE trial_id = $1 ORDER BY stage, number
 `
 
 func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]Attempt, error) {
@@ -369,6 +390,11 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 			&i.Mix,
 			&i.MixOwn,
 			&i.SpillBytes,
+			&i.Steps,
+			&i.StepNs,
+			&i.StartPeakBytes,
+			&i.TrainingPeakBytes,
+			&i.ValidationPeakBytes,
 		); err != nil {
 			return nil, err
 		}
@@ -488,7 +514,7 @@ func (q *Queries) ListReportAttempts(ctx context.Context, db DBTX, maxRows int32
 }
 
 const listSweepAttempts = `-- name: ListSweepAttempts :many
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, t.number AS trial_number, t.shape_key
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, a.steps, a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes, t.number AS trial_number, t.shape_key
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = $1 AND s.deleted_at IS NULL AND (t.number, a.number) > ($2::integer, $3::integer)
 ORDER BY t.number, a.number
@@ -567,6 +593,11 @@ func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweep
 			&i.Attempt.Mix,
 			&i.Attempt.MixOwn,
 			&i.Attempt.SpillBytes,
+			&i.Attempt.Steps,
+			&i.Attempt.StepNs,
+			&i.Attempt.StartPeakBytes,
+			&i.Attempt.TrainingPeakBytes,
+			&i.Attempt.ValidationPeakBytes,
 			&i.TrialNumber,
 			&i.ShapeKey,
 		); err != nil {

@@ -171,6 +171,7 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 const recentUsage = `-- name: RecentUsage :many
 WITH newest AS (
     SELECT a.device_class, a.framework_peak_bytes, a.device_peak_bytes, a.wall_ns, a.device_active_ns, a.device_unknown_ns,
+        a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes,
         row_number() OVER (PARTITION BY a.device_class ORDER BY a.finished_at DESC, a.id) AS nth
     FROM trials t JOIN attempts a ON a.trial_id = t.id
     WHERE t.shape_key = $2 AND a.device_id IS NOT NULL AND a.state = 'finished' AND a.failure_kind = 'ok'
@@ -178,21 +179,29 @@ WITH newest AS (
 SELECT device_class, max(framework_peak_bytes)::bigint AS framework_peak_bytes,
     ((array_agg(device_peak_bytes ORDER BY framework_peak_bytes DESC, nth))[1])::bigint AS device_peak_bytes,
     coalesce(sum(least(device_active_ns + device_unknown_ns, wall_ns)) FILTER (WHERE device_active_ns > 0), 0)::bigint AS held_ns,
-    coalesce(sum(wall_ns) FILTER (WHERE device_active_ns > 0), 0)::bigint AS wall_ns
+    coalesce(sum(wall_ns) FILTER (WHERE device_active_ns > 0), 0)::bigint AS wall_ns,
+    coalesce((array_agg(step_ns ORDER BY nth) FILTER (WHERE step_ns > 0))[1], 0)::bigint AS step_ns,
+    max(start_peak_bytes)::bigint AS start_peak_bytes, max(training_peak_bytes)::bigint AS training_peak_bytes,
+    max(validation_peak_bytes)::bigint AS validation_peak_bytes
 FROM newest WHERE nth <= $1::integer
 GROUP BY device_class ORDER BY device_class
 `
 
 type RecentUsageRow struct {
-	DeviceClass        string
-	FrameworkPeakBytes int64
-	DevicePeakBytes    int64
-	HeldNs             int64
-	WallNs             int64
+	DeviceClass         string
+	FrameworkPeakBytes  int64
+	DevicePeakBytes     int64
+	HeldNs              int64
+	WallNs              int64
+	StepNs              int64
+	StartPeakBytes      int64
+	TrainingPeakBytes   int64
+	ValidationPeakBytes int64
 }
 
 // Of the newest attempts of a shape on each class of GPU that ended well: the most that a framework held by its own word, what
-// the driver showed of that attempt, and for how long of their runs they held the GPU, where their activity was measured.
+// the driver showed of that attempt, and for how long of their runs they held the GPU, where their activity was measured. The
+// peaks by phase, and the mean step of the newest one that has one.
 func (q *Queries) RecentUsage(ctx context.Context, db DBTX, newest int32, shapeKey string) ([]RecentUsageRow, error) {
 	rows, err := db.Query(ctx, recentUsage, newest, shapeKey)
 	if err != nil {
@@ -208,6 +217,10 @@ func (q *Queries) RecentUsage(ctx context.Context, db DBTX, newest int32, shapeK
 			&i.DevicePeakBytes,
 			&i.HeldNs,
 			&i.WallNs,
+			&i.StepNs,
+			&i.StartPeakBytes,
+			&i.TrainingPeakBytes,
+			&i.ValidationPeakBytes,
 		); err != nil {
 			return nil, err
 		}

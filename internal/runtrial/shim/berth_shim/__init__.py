@@ -4,6 +4,7 @@
     records.py   appends records to the file that Berth reads
     fits.py      which fits of Keras are under way
     training.py  Keras' epochs become metric records
+    phases.py    training or validation, and how long a step takes
     stop.py      a SIGTERM ends Keras' fit between two batches
     ending.py    exit codes for out-of-memory; the frameworks' peak of GPU memory
 

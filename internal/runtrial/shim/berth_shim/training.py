@@ -4,7 +4,7 @@ Keras calls every callback through a CallbackList. The shim wraps its methods an
 no callback: a callback with a batch hook would end Keras' asynchronous dispatch.
 """
 
-from berth_shim import fits, records, stop
+from berth_shim import fits, phases, records, stop
 
 # Where CallbackList is defined: Keras 3, Keras 2 under its two names, TensorFlow's own.
 MODULES = (
@@ -54,7 +54,9 @@ def patch(module):
     _wrap(cls, "on_train_begin", after=_fit_begins)
     _wrap(cls, "on_epoch_end", before=_lengths, after=_epoch_ended)
     _wrap(cls, "on_train_batch_end", after=_batch_ended)
+    _wrap(cls, "on_test_begin", after=_test_begins)
     _wrap(cls, "on_test_batch_end", after=_test_batch_ended)
+    _wrap(cls, "on_test_end", after=_test_ends)
     _wrap(cls, "on_train_end", after=_fit_ends)
 
 
@@ -89,6 +91,7 @@ def _fit_begins(callbacks, args, kwargs, known):
     callbacks._berth_inner = fits.begins()
     if not _inner(callbacks):
         _steps.begin()
+        _guarded(phases.fit_begins)
         stop.arm()
 
 
@@ -101,10 +104,24 @@ def _inner(callbacks):
 def _fit_ends(callbacks, args, kwargs, known):
     stop.check(callbacks, waiting=_inner(callbacks))
     if not _inner(callbacks):
+        _guarded(phases.fit_ends)
         stop.disarm()
 
 
+def _test_begins(callbacks, args, kwargs, known):
+    if not _inner(callbacks):
+        phases.test_begins()
+
+
+def _test_ends(callbacks, args, kwargs, known):
+    if not _inner(callbacks):
+        phases.test_ends()
+
+
 def _batch_ended(callbacks, args, kwargs, known):
+    if not _inner(callbacks):
+        _guarded(phases.batch_ended, args[0] if args else kwargs["batch"])
+
     stop.check(callbacks, waiting=_inner(callbacks))
 
 
@@ -114,6 +131,7 @@ def _test_batch_ended(callbacks, args, kwargs, known):
 
 def _epoch_ended(callbacks, args, kwargs, known):
     if not _inner(callbacks):
+        _guarded(phases.epoch_ended)
         _guarded(_report, callbacks, args, kwargs, known)
 
     stop.check(callbacks, waiting=_inner(callbacks))

@@ -1,0 +1,64 @@
+"""Which part of its work a program of Keras is at, and how long a step of it takes."""
+
+import time
+
+from berth_shim import records
+
+_fitting = False
+_now = None  # the phase written last
+_last = None  # (number, time) of the training batch that ended last, since the phase began
+_steps = 0
+_seconds = 0.0
+
+
+def fit_begins():
+    global _fitting
+
+    _fitting = True
+    _enter("training")
+
+
+def fit_ends():
+    global _fitting
+
+    _fitting = False
+    _enter("other")
+
+
+def test_begins():
+    _enter("validation")
+
+
+def test_ends():
+    _enter("training" if _fitting else "other")
+
+
+def batch_ended(number):
+    """Counts the steps since the batch before: the first of an epoch has none, as it
+    waits for data, and compiles. Several steps an execution end as one batch."""
+    global _last, _steps, _seconds
+
+    at = time.perf_counter()
+    if _last is not None and number > _last[0]:
+        _steps += number - _last[0]
+        _seconds += at - _last[1]
+
+    _last = (number, at)
+
+
+def epoch_ended():
+    global _last, _steps, _seconds
+
+    if _steps:
+        records.write({"type": "steps", "count": _steps, "seconds": _seconds})
+
+    _last, _steps, _seconds = None, 0, 0.0
+
+
+def _enter(phase):
+    global _now, _last
+
+    _last = None
+    if phase != _now:
+        _now = phase
+        records.write({"type": "phase", "phase": phase, "at": time.time()})
