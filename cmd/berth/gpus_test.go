@@ -163,6 +163,32 @@ func TestGPUs_Watch(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
+// A fault of a card in MIG mode is one of each of its MIG devices.
+func TestGPUs_WatchMIG(t *testing.T) {
+	t.Parallel()
+
+	for uuid, want := range map[string][]string{"GPU-a": {"MIG-1", "MIG-2"}, "MIG-1": {"MIG-1"}, "GPU-b": {"GPU-b"}} {
+		g := handsOut(&card{})
+		for _, c := range []gpu.Card{{UUID: "MIG-1", Parent: "GPU-a"}, {UUID: "MIG-2", Parent: "GPU-a"}, {UUID: "GPU-b"}, {UUID: "MIG-3", Parent: "GPU-c"}} {
+			g.add(c, berth.SharingTimeSlicing)
+		}
+
+		g.note(gpu.Event{UUID: uuid, XID: 95})
+
+		var sick []string
+
+		for _, free := range g.free(t.Context(), nil) {
+			if free.Problem != "" {
+				require.Contains(t, free.Problem, "XID 95")
+
+				sick = append(sick, free.ID)
+			}
+		}
+
+		require.Equal(t, want, sick, uuid)
+	}
+}
+
 func TestGPUs_None(t *testing.T) {
 	t.Parallel()
 
