@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -183,27 +181,13 @@ func (m *machine) withoutGPUs(wanted string, err error, log *slog.Logger) error 
 	return nil
 }
 
-// choose picks the cards that wanted names, by UUID or by number, and numbers them
-// as NVIDIA's tools do: 0, 1, …, and 0:1 for the second MIG device of the first.
+// choose picks the cards that wanted names, by UUID or by the driver's number.
 func choose(wanted string, cards []gpu.Card) ([]docker.GPU, error) {
-	var (
-		all  []docker.GPU
-		card = -1
-		part int
-	)
+	var all []docker.GPU
 
 	for _, c := range cards {
-		if c.Parent == "" {
-			card, part = card+1, 0
-		}
-
-		switch {
-		case c.MIG: // its parts take the work
-		case c.Parent == "":
-			all = append(all, docker.GPU{UUID: c.UUID, Index: strconv.Itoa(card)})
-		default:
-			all = append(all, docker.GPU{UUID: c.UUID, Index: fmt.Sprintf("%d:%d", card, part)})
-			part++
+		if !c.MIG { // else its MIG devices take the work
+			all = append(all, docker.GPU{UUID: c.UUID, Index: c.Index})
 		}
 	}
 

@@ -22,26 +22,45 @@ func TestChoose(t *testing.T) {
 	t.Parallel()
 
 	cards := []gpu.Card{
-		{UUID: "GPU-a"}, {UUID: "GPU-b", MIG: true}, {UUID: "MIG-1", Parent: "GPU-b"}, {UUID: "MIG-2", Parent: "GPU-b"}, {UUID: "GPU-c"},
+		{UUID: "GPU-a", Index: "0"},
+		{UUID: "GPU-b", Index: "1", MIG: true},
+		{UUID: "MIG-1", Index: "1:0", Parent: "GPU-b"},
+		{UUID: "MIG-2", Index: "1:2", Parent: "GPU-b"},
+		{UUID: "GPU-c", Index: "2"},
 	}
-	all := []docker.GPU{{UUID: "GPU-a", Index: "0"}, {UUID: "MIG-1", Index: "1:0"}, {UUID: "MIG-2", Index: "1:1"}, {UUID: "GPU-c", Index: "2"}}
+	all := []docker.GPU{{UUID: "GPU-a", Index: "0"}, {UUID: "MIG-1", Index: "1:0"}, {UUID: "MIG-2", Index: "1:2"}, {UUID: "GPU-c", Index: "2"}}
 
 	for wanted, want := range map[string][]docker.GPU{
 		"all":            all,
 		"2":              {all[3]},
 		"GPU-c, 0,GPU-a": {all[3], all[0]},
-		"1:1":            {all[2]},
+		"1:2":            {all[2]},
 	} {
 		got, err := choose(wanted, cards)
 		require.NoError(t, err, wanted)
 		require.Equal(t, want, got, wanted)
 	}
 
-	for _, wanted := range []string{"7", "GPU-b", "1", "0,,2"} {
+	for _, wanted := range []string{"7", "GPU-b", "1", "1:1", "0,,2"} {
 		_, err := choose(wanted, cards)
 		require.Equal(t, berth.KindInvalid, berth.KindOf(err), wanted)
-		require.ErrorContains(t, err, "this machine has 0 (GPU-a), 1:0 (MIG-1), 1:1 (MIG-2), 2 (GPU-c)")
+		require.ErrorContains(t, err, "this machine has 0 (GPU-a), 1:0 (MIG-1), 1:2 (MIG-2), 2 (GPU-c)")
 	}
+}
+
+// A card keeps its number when one before it has fallen off the bus.
+func TestChoose_ACardIsLost(t *testing.T) {
+	t.Parallel()
+
+	cards := []gpu.Card{{UUID: "GPU-b", Index: "1"}, {UUID: "GPU-c", Index: "2"}, {UUID: "GPU-d", Index: "3"}}
+
+	got, err := choose("1", cards)
+	require.NoError(t, err)
+	require.Equal(t, []docker.GPU{{UUID: "GPU-b", Index: "1"}}, got)
+
+	_, err = choose("0,1", cards)
+	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+	require.ErrorContains(t, err, `--gpus names "0", and this machine has 1 (GPU-b), 2 (GPU-c), 3 (GPU-d)`)
 }
 
 // card is a Driver whose readings the test sets.

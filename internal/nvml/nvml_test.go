@@ -40,11 +40,11 @@ func healthy() gpu.Inventory {
 		DriverVersion: "580.159.04",
 		CUDAVersion:   "13.1",
 		Cards: []gpu.Card{
-			{UUID: h200, Model: "NVIDIA H200", MemoryBytes: 143771 * mib, Major: 9, Activity: true},
-			{UUID: t4, Model: "Tesla T4", MemoryBytes: 15360 * mib, Major: 7, Minor: 5},
-			{UUID: h100, Model: "NVIDIA H100 80GB HBM3", MemoryBytes: 81559 * mib, Major: 9, MIG: true, Activity: true},
-			{UUID: mig0, Model: "NVIDIA H100 80GB HBM3", Profile: "3g.40gb", Parent: h100, MemoryBytes: 40448 * mib, Major: 9, Activity: true},
-			{UUID: mig2, Model: "NVIDIA H100 80GB HBM3", Profile: "1c.2g.20gb", Parent: h100, MemoryBytes: 20096 * mib, Major: 9},
+			{UUID: h200, Index: "0", Model: "NVIDIA H200", MemoryBytes: 143771 * mib, Major: 9, Activity: true},
+			{UUID: t4, Index: "1", Model: "Tesla T4", MemoryBytes: 15360 * mib, Major: 7, Minor: 5},
+			{UUID: h100, Index: "2", Model: "NVIDIA H100 80GB HBM3", MemoryBytes: 81559 * mib, Major: 9, MIG: true, Activity: true},
+			{UUID: mig0, Index: "2:0", Model: "NVIDIA H100 80GB HBM3", Profile: "3g.40gb", Parent: h100, MemoryBytes: 40448 * mib, Major: 9, Activity: true},
+			{UUID: mig2, Index: "2:2", Model: "NVIDIA H100 80GB HBM3", Profile: "1c.2g.20gb", Parent: h100, MemoryBytes: 20096 * mib, Major: 9},
 		},
 	}
 }
