@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -72,6 +73,7 @@ type card struct {
 	activity  gpu.Activity
 	err       error
 	events    chan gpu.Event
+	refusals  chan error // of WaitEvent
 }
 
 func (c *card) Read(context.Context, string) (gpu.Reading, error) {
@@ -84,6 +86,8 @@ func (c *card) WaitEvent(ctx context.Context) (gpu.Event, error) {
 	select {
 	case e := <-c.events:
 		return e, nil
+	case err := <-c.refusals:
+		return gpu.Event{}, err
 	case <-ctx.Done():
 		return gpu.Event{}, ctx.Err()
 	}
@@ -180,6 +184,34 @@ func TestGPUs_Watch(t *testing.T) {
 
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+// An error of one card, such as one that tells of no events, ends no watch of the others.
+func TestGPUs_WatchGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &card{events: make(chan gpu.Event), refusals: make(chan error)}
+		g := handsOut(c, "GPU-a")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+
+		go func() { ended <- g.watch(ctx) }()
+
+		c.refusals <- berth.Errorf(berth.KindInvalid, "watching GPU 1 for errors: not supported by this GPU")
+
+		c.events <- gpu.Event{UUID: "GPU-a", XID: 79}
+
+		synctest.Wait()
+		require.Contains(t, g.problem("GPU-a"), "fell off the bus")
+
+		c.refusals <- gpu.ErrUnsupported
+
+		synctest.Wait()
+		require.Empty(t, ended, "it waits, though the driver tells of nothing")
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+	})
 }
 
 // A fault of a card in MIG mode is one of each of its MIG devices.

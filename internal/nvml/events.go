@@ -208,6 +208,14 @@ func (d *driver) subscribe() error {
 		if len(failures) == 0 {
 			return berth.Errorf(berth.KindNotFound, "watching GPUs for errors: the NVIDIA driver sees no GPU")
 		}
+
+		return errors.Join(failures...)
+	}
+
+	for i, err := range failures {
+		if errors.Is(err, gpu.ErrUnsupported) { // by this card: the driver tells of others
+			failures[i] = berth.Errorf(berth.KindOf(err), "%s", err.Error())
+		}
 	}
 
 	return errors.Join(failures...)

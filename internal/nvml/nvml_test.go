@@ -432,6 +432,29 @@ func TestWaitEvent_OneCardIsLost(t *testing.T) {
 	})
 }
 
+// A card that tells of no errors is told of once; the others are watched.
+func TestWaitEvent_OneCardIsDeaf(t *testing.T) {
+	t.Parallel()
+	inChild(t, nil, map[string]string{"deaf.1": ""}, func(t *testing.T, f fake) {
+		d := open(t, Config{})
+
+		_, err := d.WaitEvent(t.Context())
+		require.ErrorContains(t, err, "watching GPU 1 for errors: not supported")
+		require.NotErrorIs(t, err, gpu.ErrUnsupported, "that is a driver which tells of no events")
+
+		f.send(t, 0, xid, 79, noInstance, noInstance)
+		require.Equal(t, gpu.Event{UUID: h200, XID: 79}, wait(t, d))
+	})
+}
+
+func TestWaitEvent_AllCardsAreDeaf(t *testing.T) {
+	t.Parallel()
+	inChild(t, nil, map[string]string{"deaf.0": "", "deaf.1": "", "deaf.2": ""}, func(t *testing.T, _ fake) {
+		_, err := open(t, Config{}).WaitEvent(t.Context())
+		require.ErrorIs(t, err, gpu.ErrUnsupported)
+	})
+}
+
 func TestCardIsLost(t *testing.T) {
 	t.Parallel()
 	inChild(t, nil, nil, func(t *testing.T, f fake) {
