@@ -136,6 +136,12 @@ func (d Device) Refusal() string {
 // seconds: what waits for the device goes nowhere else meanwhile.
 const MPSStarts = "its MPS daemon is started again"
 
+// NotHandedOut is the problem of a device that its host's worker handed out before it
+// started again. The device is kept for HostGrace, so that a reboot without its driver
+// ends no trial.
+const NotHandedOut = "its worker does not hand it out since it started: its flags leave it out (`--gpus`, `--fake-gpus`), " +
+	"or the driver does not show it (`nvidia-smi -L`)"
+
 // Passing reports whether what keeps the device from new attempts ends by itself in a
 // moment.
 func (d Device) Passing() bool {

@@ -82,7 +82,7 @@ func (l *Ledger) devicesOf(hostID string) []berth.Device {
 
 		booked := l.booked(d.Device)
 		if !d.lostAt.IsZero() {
-			booked.Problem = "its worker did not find it"
+			booked.Problem = berth.NotHandedOut
 		}
 
 		if d.lostAt.IsZero() || l.now().Sub(d.lostAt) <= berth.HostGrace || booked.Attempts > 0 {

@@ -10,10 +10,6 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// notFound is the problem of a device that its worker did not find any more. It
-// counts for berth.HostGrace, so that a reboot without its driver ends no trial.
-const notFound = "the host's worker did not find it when it started; restart the machine, or look at its driver's log"
-
 // addDevices gives hosts their devices.
 func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Host) error {
 	rows, err := s.q.ListDevices(ctx, db, berth.HostGrace)
@@ -39,7 +35,7 @@ func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Ho
 		}
 
 		if d.LostAt != nil {
-			device.Problem = notFound
+			device.Problem = berth.NotHandedOut
 		}
 
 		devices[d.HostID] = append(devices[d.HostID], device)
