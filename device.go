@@ -118,15 +118,19 @@ func (d Device) Modes() []SharingMode {
 }
 
 // Refusal is why the device takes no new attempts, however they share it: its problem,
-// or that a person has cordoned it. Empty = it takes them.
+// and that a person has cordoned it. Empty = it takes them.
 func (d Device) Refusal() string {
-	if d.Problem != "" || d.CordonedAt == nil {
+	if d.CordonedAt == nil {
 		return d.Problem
 	}
 
 	why := "cordoned by a person"
 	if d.CordonReason != "" {
 		why += " (" + d.CordonReason + ")"
+	}
+
+	if d.Problem != "" {
+		return d.Problem + "; also " + why
 	}
 
 	return why + "; `berth device ready " + d.ID + "` lets it take trials again"

@@ -123,9 +123,11 @@ func TestHealth_NamesSickGPUs(t *testing.T) {
 		require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
 	}
 
+	require.NoError(t, b.store.CordonDevice(t.Context(), "GPU-2", ""))
+
 	health, err := b.store.Health(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []string{b.host.Name + ", GPU-2: XID 48: its memory lost data"}, health.SickDevices)
+	require.Equal(t, []string{b.host.Name + ", GPU-2: XID 48: its memory lost data; also cordoned by a person"}, health.SickDevices)
 	require.Equal(t, []string{b.host.Name + ", GPU-4: " + berth.NotHandedOut}, health.NotHandedOut)
 	require.Equal(t, []string{b.host.Name + ", GPU-5: its MPS daemon is started again: it does not answer"}, health.StartingMPS)
 	require.Equal(t, []string{b.host.Name + ", GPU-3: its MPS daemon does not run"}, health.Sliced)
@@ -177,6 +179,19 @@ func TestCordonDevice(t *testing.T) {
 	require.NoError(t, b.store.CordonDevice(t.Context(), "GPU-1", ""))
 	require.Equal(t, at, device().CordonedAt, "it is so since the first word")
 	require.Empty(t, device().CordonReason)
+
+	// The removal of its host leaves it cordoned, and to be found.
+	require.NoError(t, b.store.RemoveHost(t.Context(), b.host.ID, true))
+
+	gone, err := b.store.GetDevice(t.Context(), "GPU-1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"GPU-1", "NVIDIA H200", b.host.ID}, []string{gone.ID, gone.Model, gone.HostID})
+	require.Equal(t, at, gone.CordonedAt)
+	require.NoError(t, b.store.ReadyDevice(t.Context(), "GPU-1"))
+	register()
+
+	_, err = b.store.GetDevice(t.Context(), "GPU-2")
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 
 	require.NoError(t, b.store.ReadyDevice(t.Context(), "GPU-1"))
 	require.Nil(t, device().CordonedAt)

@@ -132,11 +132,11 @@ func noteDevices(h *berth.Health, host berth.Host) {
 	for _, dev := range host.Devices {
 		switch name := host.Name + ", " + dev.ID + ": "; {
 		case dev.Problem == berth.NotHandedOut:
-			h.NotHandedOut = append(h.NotHandedOut, name+dev.Problem)
+			h.NotHandedOut = append(h.NotHandedOut, name+dev.Refusal())
 		case strings.HasPrefix(dev.Problem, berth.MPSStarts): // also while it is cordoned
-			h.StartingMPS = append(h.StartingMPS, name+dev.Problem)
+			h.StartingMPS = append(h.StartingMPS, name+dev.Refusal())
 		case dev.Problem != "":
-			h.SickDevices = append(h.SickDevices, name+dev.Problem)
+			h.SickDevices = append(h.SickDevices, name+dev.Refusal())
 		case dev.CordonedAt != nil:
 			h.CordonedDevices = append(h.CordonedDevices, name+dev.Refusal())
 		case dev.MPSProblem != "":

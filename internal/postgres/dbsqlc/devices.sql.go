@@ -28,7 +28,8 @@ FROM devices d, LATERAL (
     SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive,
         coalesce(sum(device_activity), 0)::bigint AS activity
     FROM leases WHERE device_id = d.id AND state <> 'released') l
-WHERE d.lost_at IS NULL OR now() - d.lost_at <= $1::interval OR l.attempts > 0
+WHERE d.id = $1
+    OR $1::text IS NULL AND (d.lost_at IS NULL OR now() - d.lost_at <= $2::interval OR l.attempts > 0)
 ORDER BY d.host_id, d.id
 `
 
@@ -57,9 +58,9 @@ type ListDevicesRow struct {
 	Activity         int64
 }
 
-// Those that their workers found, or found until a while ago, and those that still hold something.
-func (q *Queries) ListDevices(ctx context.Context, db DBTX, grace time.Duration) ([]ListDevicesRow, error) {
-	rows, err := db.Query(ctx, listDevices, grace)
+// Those that their workers found, or found until a while ago, and those that still hold something; or one by its id.
+func (q *Queries) ListDevices(ctx context.Context, db DBTX, iD *string, grace time.Duration) ([]ListDevicesRow, error) {
+	rows, err := db.Query(ctx, listDevices, iD, grace)
 	if err != nil {
 		return nil, err
 	}

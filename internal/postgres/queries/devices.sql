@@ -1,11 +1,12 @@
 -- name: ListDevices :many
--- Those that their workers found, or found until a while ago, and those that still hold something.
+-- Those that their workers found, or found until a while ago, and those that still hold something; or one by its id.
 SELECT d.*, l.attempts, l.exclusive, l.activity
 FROM devices d, LATERAL (
     SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive,
         coalesce(sum(device_activity), 0)::bigint AS activity
     FROM leases WHERE device_id = d.id AND state <> 'released') l
-WHERE d.lost_at IS NULL OR now() - d.lost_at <= @grace::interval OR l.attempts > 0
+WHERE d.id = sqlc.narg(id)
+    OR sqlc.narg(id)::text IS NULL AND (d.lost_at IS NULL OR now() - d.lost_at <= @grace::interval OR l.attempts > 0)
 ORDER BY d.host_id, d.id;
 
 -- name: ListDevicesElsewhere :many
