@@ -118,9 +118,9 @@ func (d Device) Modes() []SharingMode {
 }
 
 // Refusal is why the device takes no new attempts, however they share it: its problem,
-// or that a person has cordoned it. Empty = it takes them.
+// and that a person has cordoned it. Empty = it takes them.
 func (d Device) Refusal() string {
-	if d.Problem != "" || d.CordonedAt == nil {
+	if d.CordonedAt == nil {
 		return d.Problem
 	}
 
@@ -129,12 +129,22 @@ func (d Device) Refusal() string {
 		why += " (" + d.CordonReason + ")"
 	}
 
+	if d.Problem != "" {
+		return d.Problem + "; also " + why
+	}
+
 	return why + "; `berth device ready " + d.ID + "` lets it take trials again"
 }
 
 // MPSStarts begins the problem of a device whose MPS daemon is started again, which takes
 // seconds: what waits for the device goes nowhere else meanwhile.
 const MPSStarts = "its MPS daemon is started again"
+
+// NotHandedOut is the problem of a device that its host's worker handed out before it
+// started again. The device is kept for HostGrace, so that a reboot without its driver
+// ends no trial.
+const NotHandedOut = "its worker does not hand it out since it started: its flags leave it out (`--gpus`, `--fake-gpus`), " +
+	"or the driver does not show it (`nvidia-smi -L`)"
 
 // Passing reports whether what keeps the device from new attempts ends by itself in a
 // moment.

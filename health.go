@@ -20,6 +20,8 @@ type Health struct {
 	Unready         []string      // hosts that answer and take no attempts, such as "a: Docker does not answer"
 	SickDevices     []string      // GPUs of hosts that answer that take no trials, such as "a, GPU-1: XID 79: …"
 	Sliced          []string      // the same of GPUs that take no clients of MPS, though they should
+	NotHandedOut    []string      // the same of GPUs that their worker does not hand out since it started
+	StartingMPS     []string      // the same of GPUs whose MPS daemon is started again
 	CordonedDevices []string      // the same of GPUs that a person has cordoned
 	FullDisks       []string      // names of hosts that answer and whose disk is nearly full
 	Outputs         []string      // files that hosts should remove and do not, such as "a: …"
@@ -236,31 +238,32 @@ func (h Health) devices() Finding {
 	return f
 }
 
-// faultyDevices is the finding about GPUs that are out of order. Time slices are slower
-// than MPS, and nothing fails of them.
+// faultyDevices is the finding about GPUs that are out of order. Only a sick one is a
+// fault: time slices are slower than MPS, and nothing fails of them; a daemon starts in
+// seconds; and a GPU that its worker hands out no more is mostly a person's wish.
 func (h Health) faultyDevices() Finding {
-	const part = "devices"
+	var what, next []string
 
-	sliced := "shared by time slices, as their MPS does not run: " + strings.Join(h.Sliced, "; ")
-	mend := "see what the worker says of MPS in its log, and `berth doctor` there; it tries again by itself, every ten minutes at the latest"
-
-	switch {
-	case len(h.SickDevices) > 0:
-		f := Finding{
-			Part: part, What: "GPUs that take no trials: " + strings.Join(h.SickDevices, "; "),
-			Next: "do there what the reason says, then start the worker again, which looks at all its GPUs: it finds its containers; what waits for such a GPU runs on others meanwhile, or waits",
+	add := func(seen string, devices []string, do string) {
+		if len(devices) > 0 {
+			what, next = append(what, seen+": "+strings.Join(devices, "; ")), append(next, do)
 		}
-
-		if len(h.Sliced) > 0 {
-			f.What, f.Next = f.What+"; "+sliced, f.Next+". For MPS "+mend
-		}
-
-		return f
-	case len(h.Sliced) > 0:
-		return Finding{OK: true, Warn: true, Part: part, What: sliced, Next: mend}
-	default:
-		return Finding{OK: true, Part: part, What: "no GPU reports a problem"}
 	}
+	add("GPUs that take no trials", h.SickDevices,
+		"do there what the reason says, then start the worker again, which looks at all its GPUs: it finds its containers; what waits for such a GPU runs on others meanwhile, or waits")
+	add("handed out no more", h.NotHandedOut,
+		"if that is not wanted, see whether `nvidia-smi -L` shows the GPU, and start the worker with `--gpus` that names it; else Berth forgets the GPU after 15 minutes, once its trials have ended")
+	add("take no trials for a moment", h.StartingMPS, "wait: a daemon starts in seconds; the worker's log says why one does not")
+	add("shared by time slices, as their MPS does not run", h.Sliced,
+		"for MPS see what the worker says of it in its log, and `berth doctor` there; it tries again by itself, every ten minutes at the latest")
+
+	if len(what) == 0 {
+		return Finding{OK: true, Part: "devices", What: "no GPU reports a problem"}
+	}
+
+	well := len(h.SickDevices) == 0
+
+	return Finding{OK: well, Warn: well, Part: "devices", What: strings.Join(what, "; "), Next: strings.Join(next, "; ")}
 }
 
 // starts is the finding about hosts that cannot start containers.

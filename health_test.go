@@ -51,6 +51,35 @@ func TestHealth_WarnsOfTimeSlices(t *testing.T) {
 	require.Contains(t, f.Next, "berth doctor")
 }
 
+// A GPU that a person took from its worker is no failure, nor is one whose MPS daemon is
+// back in seconds.
+func TestHealth_WarnsOfGPUsThatAreAway(t *testing.T) {
+	t.Parallel()
+
+	h := berth.Health{NotHandedOut: []string{"gpu-1, GPU-7: " + berth.NotHandedOut}, StartingMPS: []string{"gpu-1, GPU-8: " + berth.MPSStarts}}
+	devices := func() berth.Finding {
+		findings := h.Findings()
+
+		return findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "devices" })]
+	}
+	f := devices()
+
+	require.True(t, f.OK && f.Warn)
+	require.Contains(t, f.What, "gpu-1, GPU-7: its worker does not hand it out since it started")
+	require.Contains(t, f.What, "gpu-1, GPU-8: its MPS daemon is started again")
+	require.Contains(t, f.Next, "--gpus")
+	require.NotContains(t, f.Next, "restart the machine", "that would end trials")
+
+	h.SickDevices = []string{"gpu-1, GPU-9: XID 79"}
+	f = devices()
+
+	require.False(t, f.OK || f.Warn)
+
+	for _, id := range []string{"GPU-7", "GPU-8", "GPU-9"} {
+		require.Contains(t, f.What, id)
+	}
+}
+
 // What a person has cordoned is told, and is no failure.
 func TestHealth_CordonedGPU(t *testing.T) {
 	t.Parallel()

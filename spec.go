@@ -133,6 +133,10 @@ func (r Resources) ThreadCapMilli() int64 {
 	return int64(r.CPUs)
 }
 
+// Threads is how many threads libraries may start under a cap in thousandths of a core:
+// whole ones, rounded up.
+func Threads(capMilli int64) int64 { return (capMilli + 999) / 1000 }
+
 // ProbeMode says how a shape is measured before it is packed.
 type ProbeMode string
 

@@ -74,8 +74,13 @@ func (h *handlers) UpdateDevice(ctx context.Context, r openapi.UpdateDeviceReque
 	return openapi.UpdateDevice200JSONResponse(toDevice(device)), err
 }
 
-// device finds a GPU by its id or a beginning of it.
+// device finds a GPU by its id, or, while its host is there, by a beginning of that.
 func (h *handlers) device(ctx context.Context, id string) (berth.Device, error) {
+	device, err := h.deps.Store.GetDevice(ctx, id)
+	if berth.KindOf(err) != berth.KindNotFound {
+		return device, err
+	}
+
 	hosts, err := h.deps.Store.ListHosts(ctx)
 	if err != nil {
 		return berth.Device{}, err
@@ -85,10 +90,6 @@ func (h *handlers) device(ctx context.Context, id string) (berth.Device, error) 
 
 	for _, host := range hosts {
 		for _, device := range host.Devices {
-			if device.ID == id {
-				return device, nil
-			}
-
 			if strings.HasPrefix(device.ID, id) {
 				found = append(found, device)
 			}

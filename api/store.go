@@ -62,6 +62,8 @@ type Records interface {
 type Hosts interface {
 	ListHosts(ctx context.Context) ([]berth.Host, error)
 	SetHostState(ctx context.Context, hostID string, state berth.HostState) error
+	// GetDevice also knows GPUs whose host was removed. Errors: not_found.
+	GetDevice(ctx context.Context, id string) (berth.Device, error)
 	// CordonDevice keeps a GPU from taking new attempts until ReadyDevice. Errors: not_found.
 	CordonDevice(ctx context.Context, id, reason string) error
 	ReadyDevice(ctx context.Context, id string) error

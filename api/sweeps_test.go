@@ -394,6 +394,17 @@ func TestCordonDevice(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, body)
 	require.Equal(t, "GPU-1", read[openapi.Device](t, body).ID, "a whole id is no beginning of another")
 
+	store.Former = []berth.Device{{ID: "GPU-0", HostID: store.Hosts[0].ID, CordonedAt: device.CordonedAt}, {ID: "GPU-9"}}
+	status, body = patch("GPU-0", `{"state":"ready"}`)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Nil(t, store.Former[0].CordonedAt, "its host is removed, and its cordon is not")
+
+	status, body = patch("GPU-", `{"state":"ready"}`)
+	require.Equal(t, http.StatusConflict, status, "of what is removed a whole id is asked for: %s", body)
+
+	status, body = patch("GPU-00", `{"state":"ready"}`)
+	require.Equal(t, http.StatusNotFound, status, body)
+
 	status, body = patch("GPU", `{"state":"ready"}`)
 	require.Equal(t, http.StatusConflict, status, body)
 	require.Contains(t, body, "several GPUs have an id that starts with")
@@ -533,4 +544,21 @@ func TestProbe_Diagnosis(t *testing.T) {
 
 	_, body = r.text("GET", "/api/v1/probes", "")
 	require.NotContains(t, body, "diagnosis")
+}
+
+// Threads are whole: a program with cpus 1.5 has two of them, and 1.4 busy cores are no cap
+// that it is at.
+func TestProbe_DiagnosisOfHalfCores(t *testing.T) {
+	t.Parallel()
+
+	for milli, want := range map[int64]string{1500: "its threads being capped to 2", 500: "its threads being capped to 1"} {
+		store := apitest.Sample()
+		store.Probes[0].Shape.CPUMilli = milli
+		store.Probes[0].Footprints = []berth.Footprint{{Class: "NVIDIA H200", Samples: 1, CPUMilli: 1400, DeviceActivity: berth.DeviceActivity{SMMilli: 10}}}
+
+		_, body := setup(t, store).text("GET", "/api/v1/probes/aaaa", "")
+		got := read[openapi.Probe](t, body).Footprints[0].Diagnosis
+		require.Equal(t, "latency_bound", got.Label)
+		require.Contains(t, got.Why, want)
+	}
 }

@@ -131,6 +131,13 @@ func (s *Store) SetHostState(_ context.Context, hostID string, state berth.HostS
 	return nil
 }
 
+// GetDevice is api.Hosts.
+func (s *Store) GetDevice(_ context.Context, id string) (device berth.Device, err error) {
+	err = s.device(id, func(d *berth.Device) { device = *d })
+
+	return device, err
+}
+
 // CordonDevice is api.Hosts.
 func (s *Store) CordonDevice(_ context.Context, id, reason string) error {
 	return s.device(id, func(d *berth.Device) { d.CordonedAt, d.CordonReason = new(time.Unix(1e9, 0).UTC()), reason })
@@ -145,12 +152,12 @@ func (s *Store) device(id string, change func(d *berth.Device)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	for i := range s.Hosts {
-		for j := range s.Hosts[i].Devices {
-			if d := &s.Hosts[i].Devices[j]; d.ID == id {
-				change(d)
-				return nil
-			}
+	for _, h := range append([]berth.Host{{Devices: s.Former}}, s.Hosts...) {
+		devices := h.Devices
+		if i := slices.IndexFunc(devices, func(d berth.Device) bool { return d.ID == id }); i >= 0 {
+			change(&devices[i])
+
+			return nil
 		}
 	}
 

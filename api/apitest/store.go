@@ -37,6 +37,7 @@ type Store struct {
 	Logs       map[string][]berth.LogPiece
 	Probes     []berth.ProbedShape
 	Hosts      []berth.Host
+	Former     []berth.Device // that no host of these has
 	Events     []berth.Event
 	Dropped    int64 // events up to this sequence are not kept any more
 	Tokens     []berth.Token

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -44,10 +42,11 @@ type gpus struct {
 	driver  gpu.Driver
 	meter   *gpu.Meter
 	devices []berth.Device
-	sharer  *sharer // nil = no GPU is shared by MPS
+	parents map[string]string // by UUID: Card.Parent
+	sharer  *sharer           // nil = no GPU is shared by MPS
 	log     *slog.Logger
 
-	news    chan struct{} // has something while what is wrong with a GPU has changed and nobody was told
+	news chan struct{} // has something while what is wrong with a GPU has changed and nobody was told
 
 	mu   sync.Mutex
 	sick map[string]string // by UUID: why, for as long as the worker runs
@@ -55,7 +54,7 @@ type gpus struct {
 
 // newGPUs returns the GPUs of a driver, none of which is handed out yet; nil = there is none.
 func newGPUs(driver gpu.Driver, log *slog.Logger) *gpus {
-	g := &gpus{driver: driver, log: log, news: make(chan struct{}, 1), sick: map[string]string{}}
+	g := &gpus{driver: driver, log: log, parents: map[string]string{}, news: make(chan struct{}, 1), sick: map[string]string{}}
 	if driver != nil {
 		g.meter = gpu.NewMeter(driver, os.DirFS("/proc"))
 	}
@@ -144,7 +143,7 @@ func openGPUs(ctx context.Context, m *machine, hostID string, d *docker.Docker, 
 			g.sick[card.UUID] = card.Problem
 		}
 
-		g.devices = append(g.devices, describeGPU(card, mode))
+		g.add(card, mode)
 		log.Info("hands out a GPU", "device", card.UUID, "model", card.Model, "profile", card.Profile, "problem", g.sick[card.UUID])
 	}
 
@@ -157,6 +156,12 @@ func openGPUs(ctx context.Context, m *machine, hostID string, d *docker.Docker, 
 	}
 
 	return g, nil
+}
+
+// add hands out a card.
+func (g *gpus) add(card gpu.Card, mode berth.SharingMode) {
+	g.devices = append(g.devices, describeGPU(card, mode))
+	g.parents[card.UUID] = card.Parent
 }
 
 // withoutGPUs decides whether a worker that cannot use GPUs starts: not when a
@@ -176,27 +181,13 @@ func (m *machine) withoutGPUs(wanted string, err error, log *slog.Logger) error 
 	return nil
 }
 
-// choose picks the cards that wanted names, by UUID or by number, and numbers them
-// as NVIDIA's tools do: 0, 1, …, and 0:1 for the second MIG device of the first.
+// choose picks the cards that wanted names, by UUID or by the driver's number.
 func choose(wanted string, cards []gpu.Card) ([]docker.GPU, error) {
-	var (
-		all  []docker.GPU
-		card = -1
-		part int
-	)
+	var all []docker.GPU
 
 	for _, c := range cards {
-		if c.Parent == "" {
-			card, part = card+1, 0
-		}
-
-		switch {
-		case c.MIG: // its parts take the work
-		case c.Parent == "":
-			all = append(all, docker.GPU{UUID: c.UUID, Index: strconv.Itoa(card)})
-		default:
-			all = append(all, docker.GPU{UUID: c.UUID, Index: fmt.Sprintf("%d:%d", card, part)})
-			part++
+		if !c.MIG { // else its MIG devices take the work
+			all = append(all, docker.GPU{UUID: c.UUID, Index: c.Index})
 		}
 	}
 
@@ -368,6 +359,8 @@ func (g *gpus) watch(ctx context.Context) error {
 	}
 }
 
+// note looks at what a GPU reports. A fault of a card in MIG mode is one of each of
+// its MIG devices.
 func (g *gpus) note(event gpu.Event) {
 	diagnosis := event.Diagnose()
 	g.log.Warn("a GPU reports an error", "device", event.UUID, "xid", event.XID, "meaning", diagnosis.Meaning)
@@ -377,7 +370,7 @@ func (g *gpus) note(event gpu.Event) {
 	}
 
 	for _, device := range g.devices {
-		if event.UUID == "" || event.UUID == device.ID {
+		if event.UUID == "" || event.UUID == device.ID || event.UUID == g.parents[device.ID] {
 			g.fail(device.ID, diagnosis.Meaning)
 		}
 	}

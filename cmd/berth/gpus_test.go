@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,26 +23,45 @@ func TestChoose(t *testing.T) {
 	t.Parallel()
 
 	cards := []gpu.Card{
-		{UUID: "GPU-a"}, {UUID: "GPU-b", MIG: true}, {UUID: "MIG-1", Parent: "GPU-b"}, {UUID: "MIG-2", Parent: "GPU-b"}, {UUID: "GPU-c"},
+		{UUID: "GPU-a", Index: "0"},
+		{UUID: "GPU-b", Index: "1", MIG: true},
+		{UUID: "MIG-1", Index: "1:0", Parent: "GPU-b"},
+		{UUID: "MIG-2", Index: "1:2", Parent: "GPU-b"},
+		{UUID: "GPU-c", Index: "2"},
 	}
-	all := []docker.GPU{{UUID: "GPU-a", Index: "0"}, {UUID: "MIG-1", Index: "1:0"}, {UUID: "MIG-2", Index: "1:1"}, {UUID: "GPU-c", Index: "2"}}
+	all := []docker.GPU{{UUID: "GPU-a", Index: "0"}, {UUID: "MIG-1", Index: "1:0"}, {UUID: "MIG-2", Index: "1:2"}, {UUID: "GPU-c", Index: "2"}}
 
 	for wanted, want := range map[string][]docker.GPU{
 		"all":            all,
 		"2":              {all[3]},
 		"GPU-c, 0,GPU-a": {all[3], all[0]},
-		"1:1":            {all[2]},
+		"1:2":            {all[2]},
 	} {
 		got, err := choose(wanted, cards)
 		require.NoError(t, err, wanted)
 		require.Equal(t, want, got, wanted)
 	}
 
-	for _, wanted := range []string{"7", "GPU-b", "1", "0,,2"} {
+	for _, wanted := range []string{"7", "GPU-b", "1", "1:1", "0,,2"} {
 		_, err := choose(wanted, cards)
 		require.Equal(t, berth.KindInvalid, berth.KindOf(err), wanted)
-		require.ErrorContains(t, err, "this machine has 0 (GPU-a), 1:0 (MIG-1), 1:1 (MIG-2), 2 (GPU-c)")
+		require.ErrorContains(t, err, "this machine has 0 (GPU-a), 1:0 (MIG-1), 1:2 (MIG-2), 2 (GPU-c)")
 	}
+}
+
+// A card keeps its number when one before it has fallen off the bus.
+func TestChoose_ACardIsLost(t *testing.T) {
+	t.Parallel()
+
+	cards := []gpu.Card{{UUID: "GPU-b", Index: "1"}, {UUID: "GPU-c", Index: "2"}, {UUID: "GPU-d", Index: "3"}}
+
+	got, err := choose("1", cards)
+	require.NoError(t, err)
+	require.Equal(t, []docker.GPU{{UUID: "GPU-b", Index: "1"}}, got)
+
+	_, err = choose("0,1", cards)
+	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+	require.ErrorContains(t, err, `--gpus names "0", and this machine has 1 (GPU-b), 2 (GPU-c), 3 (GPU-d)`)
 }
 
 // card is a Driver whose readings the test sets.
@@ -53,6 +73,7 @@ type card struct {
 	activity  gpu.Activity
 	err       error
 	events    chan gpu.Event
+	refusals  chan error // of WaitEvent
 }
 
 func (c *card) Read(context.Context, string) (gpu.Reading, error) {
@@ -65,6 +86,8 @@ func (c *card) WaitEvent(ctx context.Context) (gpu.Event, error) {
 	select {
 	case e := <-c.events:
 		return e, nil
+	case err := <-c.refusals:
+		return gpu.Event{}, err
 	case <-ctx.Done():
 		return gpu.Event{}, ctx.Err()
 	}
@@ -161,6 +184,60 @@ func TestGPUs_Watch(t *testing.T) {
 
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+// An error of one card, such as one that tells of no events, ends no watch of the others.
+func TestGPUs_WatchGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &card{events: make(chan gpu.Event), refusals: make(chan error)}
+		g := handsOut(c, "GPU-a")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+
+		go func() { ended <- g.watch(ctx) }()
+
+		c.refusals <- berth.Errorf(berth.KindInvalid, "watching GPU 1 for errors: not supported by this GPU")
+
+		c.events <- gpu.Event{UUID: "GPU-a", XID: 79}
+
+		synctest.Wait()
+		require.Contains(t, g.problem("GPU-a"), "fell off the bus")
+
+		c.refusals <- gpu.ErrUnsupported
+
+		synctest.Wait()
+		require.Empty(t, ended, "it waits, though the driver tells of nothing")
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+	})
+}
+
+// A fault of a card in MIG mode is one of each of its MIG devices.
+func TestGPUs_WatchMIG(t *testing.T) {
+	t.Parallel()
+
+	for uuid, want := range map[string][]string{"GPU-a": {"MIG-1", "MIG-2"}, "MIG-1": {"MIG-1"}, "GPU-b": {"GPU-b"}} {
+		g := handsOut(&card{})
+		for _, c := range []gpu.Card{{UUID: "MIG-1", Parent: "GPU-a"}, {UUID: "MIG-2", Parent: "GPU-a"}, {UUID: "GPU-b"}, {UUID: "MIG-3", Parent: "GPU-c"}} {
+			g.add(c, berth.SharingTimeSlicing)
+		}
+
+		g.note(gpu.Event{UUID: uuid, XID: 95})
+
+		var sick []string
+
+		for _, free := range g.free(t.Context(), nil) {
+			if free.Problem != "" {
+				require.Contains(t, free.Problem, "XID 95")
+
+				sick = append(sick, free.ID)
+			}
+		}
+
+		require.Equal(t, want, sick, uuid)
+	}
 }
 
 func TestGPUs_None(t *testing.T) {

@@ -56,6 +56,10 @@ func TestDeviceCordon(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(execute(t.Context(), server, "device", "list", "-o", "json").stdout), &devices))
 	require.Equal(t, "its fan is loud", devices[0].CordonReason)
 
+	store.Change(func() { store.Hosts[0].Devices[0].Problem = "lost" })
+	require.Contains(t, execute(t.Context(), server, "device", "list").stdout, "lost; also cordoned: its fan is loud")
+	store.Change(func() { store.Hosts[0].Devices[0].Problem = "" })
+
 	result = execute(t.Context(), server, "device", "ready", "GPU-1")
 	require.Equal(t, ExitOK, result.code, result.stderr)
 	require.NotContains(t, result.stdout, "cordoned")

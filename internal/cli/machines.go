@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -125,15 +124,20 @@ func hostState(h client.Host) string {
 
 // deviceState is whether a GPU takes attempts; why not, in plain words.
 func deviceState(d client.Device) string {
-	if d.Problem == "" && d.CordonedAt == nil && d.MPSProblem != "" {
+	cordoned := strings.TrimSuffix("cordoned: "+d.CordonReason, ": ")
+
+	switch {
+	case d.Problem != "" && d.CordonedAt != nil:
+		return d.Problem + "; also " + cordoned
+	case d.Problem != "":
+		return d.Problem
+	case d.CordonedAt != nil:
+		return cordoned
+	case d.MPSProblem != "":
 		return "ready, but not for MPS: " + d.MPSProblem
+	default:
+		return "ready"
 	}
-
-	if d.Problem == "" && d.CordonedAt != nil {
-		return strings.TrimSuffix("cordoned: "+d.CordonReason, ": ")
-	}
-
-	return cmp.Or(d.Problem, "ready")
 }
 
 // deviceAdvice is how many attempts should share a GPU, by what was measured.

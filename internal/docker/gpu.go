@@ -18,7 +18,7 @@ import (
 // GPU is a GPU of this machine as its driver numbers it.
 type GPU struct {
 	UUID  string
-	Index string // such as 0, or 0:1 for the second MIG device of the first card
+	Index string // such as 0, or 0:1 for MIG device 1 of card 0
 }
 
 // gpuAccess is how a container gets one GPU.

@@ -2,6 +2,7 @@ package fake
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/berthml/berth"
@@ -34,6 +35,10 @@ func (l *Ledger) registerDevices(h *berth.Host) error {
 			d.Mode = old.Mode // its attempts go on as they are
 		}
 
+		if old != nil {
+			d.CordonedAt, d.CordonReason = old.CordonedAt, old.CordonReason
+		}
+
 		d.HostID = h.ID
 		l.devices[d.ID] = &device{Device: d}
 	}
@@ -41,6 +46,29 @@ func (l *Ledger) registerDevices(h *berth.Host) error {
 	h.Devices = nil
 
 	return nil
+}
+
+// CordonDevice keeps a GPU from taking new attempts, until ReadyDevice. Errors: not_found.
+func (l *Ledger) CordonDevice(ctx context.Context, id, reason string) error {
+	return l.onDevice(ctx, id, func(d *device) { d.CordonedAt, d.CordonReason = new(l.now()), reason })
+}
+
+// ReadyDevice lets a GPU take attempts again. Errors: not_found.
+func (l *Ledger) ReadyDevice(ctx context.Context, id string) error {
+	return l.onDevice(ctx, id, func(d *device) { d.CordonedAt, d.CordonReason = nil, "" })
+}
+
+func (l *Ledger) onDevice(ctx context.Context, id string, change func(*device)) error {
+	return l.do(ctx, "changing GPU "+id, func() error {
+		d := l.devices[id]
+		if d == nil {
+			return berth.Errorf(berth.KindNotFound, "no GPU %s", id)
+		}
+
+		change(d)
+
+		return nil
+	})
 }
 
 func (l *Ledger) touchDevices(hostID string, devices []berth.DeviceFree) {
@@ -82,7 +110,7 @@ func (l *Ledger) devicesOf(hostID string) []berth.Device {
 
 		booked := l.booked(d.Device)
 		if !d.lostAt.IsZero() {
-			booked.Problem = "its worker did not find it"
+			booked.Problem = berth.NotHandedOut
 		}
 
 		if d.lostAt.IsZero() || l.now().Sub(d.lostAt) <= berth.HostGrace || booked.Attempts > 0 {

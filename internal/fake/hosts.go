@@ -77,6 +77,20 @@ func (l *Ledger) touchHost(ctx context.Context, hostID string, free berth.HostFr
 	})
 }
 
+// SetHostState lets a host take attempts (ready) or not (draining). Errors: not_found.
+func (l *Ledger) SetHostState(ctx context.Context, hostID string, state berth.HostState) error {
+	return l.do(ctx, "setting state of host "+hostID, func() error {
+		h := l.hosts[hostID]
+		if h == nil {
+			return berth.Errorf(berth.KindNotFound, "no host %s", hostID)
+		}
+
+		h.State = state
+
+		return nil
+	})
+}
+
 // ListHosts returns all hosts by name.
 func (l *Ledger) ListHosts(ctx context.Context) (hosts []berth.Host, err error) {
 	err = l.do(ctx, "listing hosts", func() error {

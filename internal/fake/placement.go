@@ -59,7 +59,7 @@ func (l *Ledger) PlacementStatus(ctx context.Context, attemptID string) (status 
 }
 
 // Place turns waiting requests into attempts with leases and books their hosts,
-// all or nothing. Errors: exhausted when a host would hold more than it has;
+// all or nothing. What a person keeps back is left out. Errors: exhausted when a host would hold more than it has;
 // conflict when a trial has a live attempt already.
 func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement) (placed []string, err error) {
 	err = l.do(ctx, "placing attempts", func() error {
@@ -75,7 +75,7 @@ func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement
 
 		for _, id := range slices.Sorted(maps.Keys(decisions)) {
 			r := l.requests[id]
-			if r == nil || r.state != berth.RequestWaiting {
+			if r == nil || r.state != berth.RequestWaiting || !l.takes(decisions[id]) {
 				continue
 			}
 
@@ -127,6 +127,13 @@ func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement
 	}
 
 	return placed, err
+}
+
+// takes reports whether no person keeps what is new from a placement's host and GPU.
+func (l *Ledger) takes(p berth.Placement) bool {
+	host, device := l.hosts[p.HostID], l.devices[p.DeviceID]
+
+	return (host == nil || host.State != berth.HostDraining) && (device == nil || device.CordonedAt == nil)
 }
 
 // holds is the CHECK of the hosts.

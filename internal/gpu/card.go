@@ -16,6 +16,7 @@ type Inventory struct {
 // Card is one GPU, or one MIG device of a GPU in MIG mode.
 type Card struct {
 	UUID        string // as the driver and CDI write it: GPU-…, or MIG-… for a MIG device
+	Index       string // the driver's number: 0, 1, …, or 0:2 for MIG device 2 of card 0; with gaps where one is lost or taken away
 	Model       string // such as NVIDIA H200; of a MIG device, its card's
 	Profile     string // of a MIG device, such as 1g.18gb; empty = a whole GPU
 	Parent      string // UUID of the card that a MIG device is part of; empty = a whole GPU

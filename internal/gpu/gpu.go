@@ -41,7 +41,7 @@ type Driver interface {
 	// WaitEvent returns the next event of any card. It blocks until there is one.
 	// Events from before the first call are not told. An error can come back at
 	// once each time: pause before the next call.
-	// Errors: ErrUnsupported when this driver tells of no events.
+	// Errors: ErrUnsupported when this driver tells of no events of any card.
 	WaitEvent(ctx context.Context) (Event, error)
 
 	// Close gives the driver back. It waits until the calls that run have ended,

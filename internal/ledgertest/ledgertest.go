@@ -25,8 +25,8 @@ import (
 
 const gib = 1 << 30
 
-// Ledger is the port: what a host's executor and reconciler, the placer and a
-// trial's workflow need of it, and what the suite looks at.
+// Ledger is the port: what a host's executor and reconciler, the placer, a trial's
+// workflow and a person need of it, and what the suite looks at.
 type Ledger interface {
 	runtrial.Records
 	reconcile.Ledger
@@ -37,6 +37,10 @@ type Ledger interface {
 	AbandonAttempt(ctx context.Context, attemptID, message string) error
 	RefuseAttempt(ctx context.Context, attemptID, message string) error
 	SuspectLeases(ctx context.Context) ([]string, error)
+
+	SetHostState(ctx context.Context, hostID string, state berth.HostState) error
+	CordonDevice(ctx context.Context, id, reason string) error
+	ReadyDevice(ctx context.Context, id string) error
 
 	GetAttempt(ctx context.Context, id string) (berth.Attempt, error)
 	ListHosts(ctx context.Context) ([]berth.Host, error)
@@ -64,6 +68,8 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		"over capacity":   testOverCapacity,
 		"all or nothing":  testAllOrNothing,
 		"one live":        testOneLive,
+		"cordoned":        testCordoned,
+		"drained":         testDrained,
 		"assignee":        testAssignee,
 		"running":         testRunning,
 		"finish":          testFinish,

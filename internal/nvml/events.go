@@ -135,12 +135,14 @@ func (d *driver) part(data nvml.EventData) (uuid string, found bool) {
 		return "", false
 	}
 
-	handles, err := d.lib.migDevices(data.Device, of)
+	devices, err := d.lib.migDevices(data.Device, of)
 	if err != nil {
 		return "", false
 	}
 
-	for _, handle := range handles {
+	for _, mig := range devices {
+		handle := mig.handle
+
 		instance, err := call(d.lib, "reading the GPU instance of a MIG device", handle.GetGpuInstanceId, "nvmlDeviceGetGpuInstanceId")
 		if err != nil || uint32(instance) != data.GpuInstanceId { //nolint:gosec // it came from 32 bits
 			continue
@@ -205,6 +207,14 @@ func (d *driver) subscribe() error {
 
 		if len(failures) == 0 {
 			return berth.Errorf(berth.KindNotFound, "watching GPUs for errors: the NVIDIA driver sees no GPU")
+		}
+
+		return errors.Join(failures...)
+	}
+
+	for i, err := range failures {
+		if errors.Is(err, gpu.ErrUnsupported) { // by this card: the driver tells of others
+			failures[i] = berth.Errorf(berth.KindOf(err), "%s", err.Error())
 		}
 	}
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -159,7 +160,7 @@ func (d *driver) describe(index int, warnings *[]string) ([]gpu.Card, error) {
 		return nil, err
 	}
 
-	card := gpu.Card{}
+	card := gpu.Card{Index: strconv.Itoa(index)}
 	if card.UUID, err = d.lib.uuid(handle, of); err != nil {
 		return nil, err
 	}
@@ -233,16 +234,16 @@ func (l *library) mig(d nvml.Device, of string) (bool, error) {
 
 // devices returns the MIG devices of a card.
 func (d *driver) devices(parent nvml.Device, card gpu.Card, warnings *[]string) ([]gpu.Card, error) {
-	handles, err := d.lib.migDevices(parent, fmt.Sprintf("GPU %q", card.UUID))
+	found, err := d.lib.migDevices(parent, fmt.Sprintf("GPU %q", card.UUID))
 	if err != nil {
 		return nil, err
 	}
 
 	var devices []gpu.Card
 
-	for i, handle := range handles {
-		of := fmt.Sprintf("MIG device %d of GPU %q", i, card.UUID)
-		device := gpu.Card{Model: card.Model, Parent: card.UUID, Major: card.Major, Minor: card.Minor}
+	for _, mig := range found {
+		handle, of := mig.handle, fmt.Sprintf("MIG device %d of GPU %q", mig.index, card.UUID)
+		device := gpu.Card{Index: fmt.Sprintf("%s:%d", card.Index, mig.index), Model: card.Model, Parent: card.UUID, Major: card.Major, Minor: card.Minor}
 
 		if device.UUID, err = d.lib.uuid(handle, of); err != nil {
 			*warnings = append(*warnings, err.Error())
@@ -267,15 +268,21 @@ func (d *driver) devices(parent nvml.Device, card gpu.Card, warnings *[]string) 
 	return devices, nil
 }
 
-// migDevices returns the handles of a card's MIG devices. Their numbers have gaps
-// where a device was taken away.
-func (l *library) migDevices(parent nvml.Device, of string) ([]nvml.Device, error) {
+// migDevice is a MIG device as the driver numbers it on its card.
+type migDevice struct {
+	index  int
+	handle nvml.Device
+}
+
+// migDevices returns a card's MIG devices. Their numbers have gaps where a device
+// was taken away.
+func (l *library) migDevices(parent nvml.Device, of string) ([]migDevice, error) {
 	most, err := call(l, "counting the MIG devices of "+of, parent.GetMaxMigDeviceCount, "nvmlDeviceGetMaxMigDeviceCount")
 	if err != nil {
 		return nil, err
 	}
 
-	var handles []nvml.Device
+	var devices []migDevice
 
 	for i := range most {
 		handle, err := call(l, fmt.Sprintf("finding MIG device %d of %s", i, of),
@@ -283,14 +290,14 @@ func (l *library) migDevices(parent nvml.Device, of string) ([]nvml.Device, erro
 
 		switch {
 		case err == nil:
-			handles = append(handles, handle)
+			devices = append(devices, migDevice{i, handle})
 		case berth.KindOf(err) == berth.KindNotFound:
 		default:
 			return nil, err
 		}
 	}
 
-	return handles, nil
+	return devices, nil
 }
 
 // profile returns a MIG device's profile. The driver puts it into the name, as in

@@ -144,7 +144,7 @@ var effects = map[string]func(*view){
 	},
 	"nvmlDeviceGetName": func(v *view) {
 		allHaveProblems(v)
-		v.Machine.Cards, v.Problems = []gpu.Card{{UUID: h200}, {UUID: t4}, {UUID: h100}}, v.Problems[:3]
+		v.Machine.Cards, v.Problems = []gpu.Card{{UUID: h200, Index: "0"}, {UUID: t4, Index: "1"}, {UUID: h100, Index: "2"}}, v.Problems[:3]
 	},
 	"nvmlDeviceGetCudaComputeCapability": func(v *view) {
 		for i := range v.Machine.Cards {
@@ -156,7 +156,9 @@ var effects = map[string]func(*view){
 	},
 	"nvmlDeviceGetMemoryInfo_v2 nvmlDeviceGetMemoryInfo": func(v *view) {
 		allHaveProblems(v)
-		v.Machine.Cards = []gpu.Card{{UUID: h200, Model: "NVIDIA H200"}, {UUID: t4, Model: "Tesla T4"}, {UUID: h100, Model: "NVIDIA H100 80GB HBM3"}}
+		v.Machine.Cards = []gpu.Card{
+			{UUID: h200, Index: "0", Model: "NVIDIA H200"}, {UUID: t4, Index: "1", Model: "Tesla T4"}, {UUID: h100, Index: "2", Model: "NVIDIA H100 80GB HBM3"},
+		}
 		v.Problems, v.Warnings = v.Problems[:3], 1
 		v.Read, v.H200 = "unsupported", gpu.Reading{}
 	},

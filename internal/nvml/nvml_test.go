@@ -40,11 +40,11 @@ func healthy() gpu.Inventory {
 		DriverVersion: "580.159.04",
 		CUDAVersion:   "13.1",
 		Cards: []gpu.Card{
-			{UUID: h200, Model: "NVIDIA H200", MemoryBytes: 143771 * mib, Major: 9, Activity: true},
-			{UUID: t4, Model: "Tesla T4", MemoryBytes: 15360 * mib, Major: 7, Minor: 5},
-			{UUID: h100, Model: "NVIDIA H100 80GB HBM3", MemoryBytes: 81559 * mib, Major: 9, MIG: true, Activity: true},
-			{UUID: mig0, Model: "NVIDIA H100 80GB HBM3", Profile: "3g.40gb", Parent: h100, MemoryBytes: 40448 * mib, Major: 9, Activity: true},
-			{UUID: mig2, Model: "NVIDIA H100 80GB HBM3", Profile: "1c.2g.20gb", Parent: h100, MemoryBytes: 20096 * mib, Major: 9},
+			{UUID: h200, Index: "0", Model: "NVIDIA H200", MemoryBytes: 143771 * mib, Major: 9, Activity: true},
+			{UUID: t4, Index: "1", Model: "Tesla T4", MemoryBytes: 15360 * mib, Major: 7, Minor: 5},
+			{UUID: h100, Index: "2", Model: "NVIDIA H100 80GB HBM3", MemoryBytes: 81559 * mib, Major: 9, MIG: true, Activity: true},
+			{UUID: mig0, Index: "2:0", Model: "NVIDIA H100 80GB HBM3", Profile: "3g.40gb", Parent: h100, MemoryBytes: 40448 * mib, Major: 9, Activity: true},
+			{UUID: mig2, Index: "2:2", Model: "NVIDIA H100 80GB HBM3", Profile: "1c.2g.20gb", Parent: h100, MemoryBytes: 20096 * mib, Major: 9},
 		},
 	}
 }
@@ -429,6 +429,29 @@ func TestWaitEvent_OneCardIsLost(t *testing.T) {
 		f.clear(t, "lost.0")
 		f.send(t, 0, xid, 94, noInstance, noInstance)
 		require.Equal(t, gpu.Event{UUID: h200, XID: 94}, wait(t, d), "a card that is back is watched again")
+	})
+}
+
+// A card that tells of no errors is told of once; the others are watched.
+func TestWaitEvent_OneCardIsDeaf(t *testing.T) {
+	t.Parallel()
+	inChild(t, nil, map[string]string{"deaf.1": ""}, func(t *testing.T, f fake) {
+		d := open(t, Config{})
+
+		_, err := d.WaitEvent(t.Context())
+		require.ErrorContains(t, err, "watching GPU 1 for errors: not supported")
+		require.NotErrorIs(t, err, gpu.ErrUnsupported, "that is a driver which tells of no events")
+
+		f.send(t, 0, xid, 79, noInstance, noInstance)
+		require.Equal(t, gpu.Event{UUID: h200, XID: 79}, wait(t, d))
+	})
+}
+
+func TestWaitEvent_AllCardsAreDeaf(t *testing.T) {
+	t.Parallel()
+	inChild(t, nil, map[string]string{"deaf.0": "", "deaf.1": "", "deaf.2": ""}, func(t *testing.T, _ fake) {
+		_, err := open(t, Config{}).WaitEvent(t.Context())
+		require.ErrorIs(t, err, gpu.ErrUnsupported)
 	})
 }
 

@@ -106,27 +106,30 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, 1, health.OutboxWaiting, "the start of the sweep")
 }
 
-// GPUs that are sick, or that a worker does not find any more, are named; those that
-// lack only MPS apart from them.
+// GPUs that are sick are named; apart from them those that lack only MPS, whose MPS
+// daemon is started again, or that their worker does not hand out any more.
 func TestHealth_NamesSickGPUs(t *testing.T) {
 	t.Parallel()
 
 	b := setupOn(t, pgtest.URL(t))
 	gpu := berth.Device{Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44, MemoryBytes: 8 << 30, FreeBytes: 8 << 30, MaxContexts: 48}
-	sound, sick, sliced, gone := gpu, gpu, gpu, gpu
-	sound.ID, sick.ID, sliced.ID, gone.ID = "GPU-1", "GPU-2", "GPU-3", "GPU-4"
+	sound, sick, sliced, gone, starting := gpu, gpu, gpu, gpu, gpu
+	sound.ID, sick.ID, sliced.ID, gone.ID, starting.ID = "GPU-1", "GPU-2", "GPU-3", "GPU-4", "GPU-5"
 	sick.Problem, sliced.MPSProblem = "XID 48: its memory lost data", "its MPS daemon does not run"
+	starting.Problem = berth.MPSStarts + ": it does not answer"
 
-	for _, devices := range [][]berth.Device{{sound, sick, sliced, gone}, {sound, sick, sliced}} {
+	for _, devices := range [][]berth.Device{{sound, sick, sliced, gone, starting}, {sound, sick, sliced, starting}} {
 		b.host.Devices = devices
 		require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
 	}
 
+	require.NoError(t, b.store.CordonDevice(t.Context(), "GPU-2", ""))
+
 	health, err := b.store.Health(t.Context())
 	require.NoError(t, err)
-	require.Len(t, health.SickDevices, 2)
-	require.Equal(t, b.host.Name+", GPU-2: XID 48: its memory lost data", health.SickDevices[0])
-	require.Contains(t, health.SickDevices[1], b.host.Name+", GPU-4: ")
+	require.Equal(t, []string{b.host.Name + ", GPU-2: XID 48: its memory lost data; also cordoned by a person"}, health.SickDevices)
+	require.Equal(t, []string{b.host.Name + ", GPU-4: " + berth.NotHandedOut}, health.NotHandedOut)
+	require.Equal(t, []string{b.host.Name + ", GPU-5: its MPS daemon is started again: it does not answer"}, health.StartingMPS)
 	require.Equal(t, []string{b.host.Name + ", GPU-3: its MPS daemon does not run"}, health.Sliced)
 }
 
@@ -176,6 +179,19 @@ func TestCordonDevice(t *testing.T) {
 	require.NoError(t, b.store.CordonDevice(t.Context(), "GPU-1", ""))
 	require.Equal(t, at, device().CordonedAt, "it is so since the first word")
 	require.Empty(t, device().CordonReason)
+
+	// The removal of its host leaves it cordoned, and to be found.
+	require.NoError(t, b.store.RemoveHost(t.Context(), b.host.ID, true))
+
+	gone, err := b.store.GetDevice(t.Context(), "GPU-1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"GPU-1", "NVIDIA H200", b.host.ID}, []string{gone.ID, gone.Model, gone.HostID})
+	require.Equal(t, at, gone.CordonedAt)
+	require.NoError(t, b.store.ReadyDevice(t.Context(), "GPU-1"))
+	register()
+
+	_, err = b.store.GetDevice(t.Context(), "GPU-2")
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 
 	require.NoError(t, b.store.ReadyDevice(t.Context(), "GPU-1"))
 	require.Nil(t, device().CordonedAt)

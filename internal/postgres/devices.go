@@ -10,13 +10,9 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// notFound is the problem of a device that its worker did not find any more. It
-// counts for berth.HostGrace, so that a reboot without its driver ends no trial.
-const notFound = "the host's worker did not find it when it started; restart the machine, or look at its driver's log"
-
 // addDevices gives hosts their devices.
 func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Host) error {
-	rows, err := s.q.ListDevices(ctx, db, berth.HostGrace)
+	rows, err := s.q.ListDevices(ctx, db, nil, berth.HostGrace)
 	if err != nil {
 		return err
 	}
@@ -24,22 +20,9 @@ func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Ho
 	devices := make(map[string][]berth.Device)
 
 	for _, d := range rows {
-		device := berth.Device{
-			ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Mode: berth.SharingMode(d.Mode),
-			MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
-			MaxContexts: int(d.MaxContexts), MPSContexts: int(d.MpsContexts), ContextsReserved: int(d.ContextsReserved),
-			MaxAttempts: int(d.MaxAttempts), Attempts: int(d.Attempts), ActivityReserved: d.Activity, Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MpsProblem,
-		}
-		if d.CordonedAt != nil {
-			device.CordonedAt, device.CordonReason = new(d.CordonedAt.UTC()), d.CordonReason
-		}
-
-		if err := decode(d.Advice, &device.Advice, "advice for GPU "+d.ID); err != nil {
+		device, err := toDevice(d)
+		if err != nil {
 			return err
-		}
-
-		if d.LostAt != nil {
-			device.Problem = notFound
 		}
 
 		devices[d.HostID] = append(devices[d.HostID], device)
@@ -50,6 +33,34 @@ func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Ho
 	}
 
 	return nil
+}
+
+// GetDevice returns a GPU, also one whose host was removed. Errors: not_found.
+func (s *Store) GetDevice(ctx context.Context, id string) (berth.Device, error) {
+	rows, err := s.q.ListDevices(ctx, s.pool, &id, berth.HostGrace)
+	if err := must(int64(len(rows)), err, "reading GPU", "no GPU "+id); err != nil {
+		return berth.Device{}, err
+	}
+
+	return toDevice(rows[0])
+}
+
+func toDevice(d dbsqlc.ListDevicesRow) (berth.Device, error) {
+	device := berth.Device{
+		ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Mode: berth.SharingMode(d.Mode),
+		MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
+		MaxContexts: int(d.MaxContexts), MPSContexts: int(d.MpsContexts), ContextsReserved: int(d.ContextsReserved),
+		MaxAttempts: int(d.MaxAttempts), Attempts: int(d.Attempts), ActivityReserved: d.Activity, Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MpsProblem,
+	}
+	if d.CordonedAt != nil {
+		device.CordonedAt, device.CordonReason = new(d.CordonedAt.UTC()), d.CordonReason
+	}
+
+	if d.LostAt != nil {
+		device.Problem = berth.NotHandedOut
+	}
+
+	return device, decode(d.Advice, &device.Advice, "advice for GPU "+d.ID)
 }
 
 // registerDevices stores the GPUs that a worker found on its machine. Errors:

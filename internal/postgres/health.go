@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/berthml/berth"
@@ -121,7 +122,8 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 	return h, nil
 }
 
-// noteDevices names the GPUs that are out of order of a host that answers.
+// noteDevices names the GPUs of a host that answers that are out of order, or that a
+// person has taken out of service.
 func noteDevices(h *berth.Health, host berth.Host) {
 	if host.State == berth.HostLost {
 		return
@@ -129,8 +131,12 @@ func noteDevices(h *berth.Health, host berth.Host) {
 
 	for _, dev := range host.Devices {
 		switch name := host.Name + ", " + dev.ID + ": "; {
+		case dev.Problem == berth.NotHandedOut:
+			h.NotHandedOut = append(h.NotHandedOut, name+dev.Refusal())
+		case strings.HasPrefix(dev.Problem, berth.MPSStarts): // also while it is cordoned
+			h.StartingMPS = append(h.StartingMPS, name+dev.Refusal())
 		case dev.Problem != "":
-			h.SickDevices = append(h.SickDevices, name+dev.Problem)
+			h.SickDevices = append(h.SickDevices, name+dev.Refusal())
 		case dev.CordonedAt != nil:
 			h.CordonedDevices = append(h.CordonedDevices, name+dev.Refusal())
 		case dev.MPSProblem != "":

@@ -259,8 +259,8 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 // Place turns waiting requests into attempts with leases, books their hosts
 // and devices, and puts the news for their workflows into the outbox: all or
 // nothing. It returns the attempts that were placed: those that did not wait
-// any more, and those that their sweep does not let through any more, are left
-// out. Errors: exhausted when a CHECK refused the booking,
+// any more, and those that a person has kept back since (their sweep, host or
+// GPU), are left out. Errors: exhausted when a CHECK refused the booking,
 // because the decision was made on numbers that have changed; conflict when a
 // request cannot be stored as an attempt.
 func (s *Store) Place(ctx context.Context, decisions map[string]berth.Placement) ([]string, error) {

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -260,4 +261,111 @@ func TestRace_OneKeyFiftyTimes(t *testing.T) {
 	sweeps, err := store.ListSweeps(t.Context(), nil, time.Time{}, "", 100)
 	require.NoError(t, err)
 	require.Len(t, sweeps, 1)
+}
+
+// A GPU that a person has cordoned, and a host that drains, take nothing from the moment
+// that the person is told so. Nobody waits in a circle for it.
+func TestRace_CordonAndPlacement(t *testing.T) {
+	t.Parallel()
+
+	const pairs = 40
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	b.host.CPUMilli, b.host.MemoryBytes = pairs*2000, pairs*2*gib
+	ids := []string{"GPU-1", "GPU-2"}
+
+	for _, id := range ids {
+		b.host.Devices = append(b.host.Devices, berth.Device{ID: id, Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MemoryBytes: pairs * gib, MaxContexts: pairs})
+	}
+
+	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+
+	decisions := make([]map[string]berth.Placement, pairs)
+	for i := range decisions {
+		decisions[i] = map[string]berth.Placement{}
+
+		for _, id := range ids {
+			r := b.request(t, gib)
+			r.Demand.DeviceBytes = gib
+			decisions[i][r.AttemptID] = berth.Placement{HostID: b.host.ID, DeviceID: id, Class: "NVIDIA H200", Demand: r.Demand}
+		}
+	}
+
+	ctx, ended := context.WithCancel(t.Context())
+	group, ctx := errgroup.WithContext(ctx)
+	goOn := func(work func() error) {
+		group.Go(func() error {
+			for ctx.Err() == nil {
+				if err := work(); err != nil && ctx.Err() == nil {
+					return err
+				}
+			}
+
+			return nil
+		})
+	}
+	// keeps does what keeps attempts from the host's GPUs, and undoes it a moment later.
+	keeps := func(do, undo func() error) func() error {
+		return func() error {
+			count := func() (n int, err error) {
+				err = pool.QueryRow(ctx, "SELECT count(*) FROM attempts").Scan(&n)
+
+				return n, err
+			}
+
+			if err := do(); err != nil {
+				return err
+			}
+
+			before, err := count()
+			if err != nil {
+				return err
+			}
+
+			time.Sleep(5 * time.Millisecond)
+
+			after, err := count()
+			if err == nil && after != before {
+				err = berth.Errorf(berth.KindInternal, "%d attempts were placed meanwhile", after-before)
+			}
+
+			err = errors.Join(err, undo())
+
+			time.Sleep(20 * time.Millisecond)
+
+			return err
+		}
+	}
+
+	goOn(keeps(func() error {
+		return errors.Join(b.store.CordonDevice(ctx, ids[0], ""), b.store.CordonDevice(ctx, ids[1], ""))
+	}, func() error { return errors.Join(b.store.ReadyDevice(ctx, ids[1]), b.store.ReadyDevice(ctx, ids[0])) }))
+	goOn(keeps(func() error { return b.store.SetHostState(ctx, b.host.ID, berth.HostDraining) },
+		func() error { return b.store.SetHostState(ctx, b.host.ID, berth.HostReady) }))
+	goOn(func() error {
+		return b.store.TouchHost(ctx, b.host.ID, berth.HostFree{Devices: []berth.DeviceFree{{ID: ids[1]}, {ID: ids[0]}}}, nil)
+	})
+	group.Go(func() error {
+		defer ended()
+
+		for _, pair := range decisions {
+			for left := len(pair); left > 0; {
+				placed, err := b.store.Place(ctx, pair)
+				if err != nil {
+					return err
+				}
+
+				left -= len(placed)
+			}
+		}
+
+		return nil
+	})
+	require.NoError(t, group.Wait())
+
+	hosts, err := b.store.ListHosts(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2*pairs, hosts[0].Attempts)
+	require.Equal(t, []int{pairs, pairs}, []int{hosts[0].Devices[0].Attempts, hosts[0].Devices[1].Attempts})
 }

@@ -164,9 +164,7 @@ func (r *run) environment() map[string]string {
 // up. Jobs that each start a thread per core of a full machine are five times
 // slower: measured 118.8 s against 25.2 s.
 func (r *run) threads() string {
-	cores := float64(r.who.Spec.Resources.ThreadCapMilli()) / 1000
-
-	return strconv.Itoa(max(int(math.Ceil(cores)), 1))
+	return strconv.FormatInt(berth.Threads(r.who.Spec.Resources.ThreadCapMilli()), 10)
 }
 
 func frameworkDefaults(threads string) map[string]string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -184,14 +185,16 @@ func (s *Simulator) Inventory(ctx context.Context) (gpu.Inventory, error) {
 
 	inventory := gpu.Inventory{DriverVersion: DriverVersion, CUDAVersion: CUDAVersion}
 
-	for _, p := range s.cards {
+	for number, p := range s.cards {
 		if err := s.await(ctx, p.card, doing); err != nil {
 			return gpu.Inventory{}, err
 		}
 
 		p.card.restart()
 
-		inventory.Cards = append(inventory.Cards, p.card.describe())
+		card := p.card.describe()
+		card.Index = strconv.Itoa(number)
+		inventory.Cards = append(inventory.Cards, card)
 	}
 
 	return inventory, nil

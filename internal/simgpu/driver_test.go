@@ -106,8 +106,8 @@ func TestSimulator_Inventory(t *testing.T) {
 	inventory, err := s.Inventory(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []gpu.Card{
-		{UUID: uuid(0), Model: "Simulated GPU 24 GiB", MemoryBytes: 24 << 30, Major: 9, Activity: true},
-		{UUID: uuid(1), Model: "Simulated GPU 80 GiB", MemoryBytes: 80 << 30, Major: 9, Activity: true},
+		{UUID: uuid(0), Index: "0", Model: "Simulated GPU 24 GiB", MemoryBytes: 24 << 30, Major: 9, Activity: true},
+		{UUID: uuid(1), Index: "1", Model: "Simulated GPU 80 GiB", MemoryBytes: 80 << 30, Major: 9, Activity: true},
 	}, inventory.Cards)
 }
 

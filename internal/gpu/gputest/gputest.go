@@ -107,7 +107,8 @@ func testInventory(t *testing.T, d gpu.Driver) {
 	for _, card := range list(t, d).Cards {
 		require.NotEmpty(t, card.UUID)
 		require.False(t, seen[card.UUID], "%s twice", card.UUID)
-		seen[card.UUID] = true
+		require.False(t, seen[card.Index], "number %s twice", card.Index)
+		seen[card.UUID], seen[card.Index] = true, true
 
 		if card.Problem != "" {
 			require.False(t, card.Usable())
@@ -134,6 +135,7 @@ func testMIG(t *testing.T, d gpu.Driver) {
 	for _, card := range cards {
 		if card.Parent == "" {
 			require.Empty(t, card.Profile, "a whole GPU has no profile")
+			require.Regexp(t, `^\d+$`, card.Index)
 
 			parents[card.UUID] = card
 
@@ -145,6 +147,7 @@ func testMIG(t *testing.T, d gpu.Driver) {
 		require.True(t, parent.MIG)
 		require.False(t, card.MIG)
 		require.Equal(t, parent.Model, card.Model)
+		require.Regexp(t, "^"+parent.Index+`:\d+$`, card.Index)
 
 		if card.Problem == "" {
 			require.Regexp(t, `^(\d+c\.)?\d+g\.\d+gb`, card.Profile)

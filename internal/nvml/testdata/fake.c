@@ -10,6 +10,7 @@
  *   calls            each call, one a line; the library writes it
  *   fault.<function> "hang": do not return before the file is gone; a number: return it
  *   lost.<card>      the card fell off the bus
+ *   deaf.<card>      the card tells of no errors
  *   none             the machine has no card
  *   name.plain       names of MIG devices lack the profile
  *   event            "card type data gpu-instance compute-instance": one event
@@ -156,13 +157,15 @@ static nvmlReturn_t enter(const char *function)
 	return fault(function);
 }
 
-static int lost(int card)
+static int steered(const char *how, int card)
 {
 	char name[32];
 
-	snprintf(name, sizeof name, "lost.%d", card);
+	snprintf(name, sizeof name, "%s.%d", how, card);
 	return exists(name);
 }
+
+static int lost(int card) { return steered("lost", card); }
 
 #define ENTER                                          \
 	do {                                           \
@@ -551,6 +554,8 @@ nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
 static unsigned long long told(struct nvmlDevice_st *d)
 {
 	/* And clock changes, which every card tells and Berth does not want. */
+	if (steered("deaf", d->card))
+		return nvmlEventTypeClock;
 	return nvmlEventTypeXidCriticalError | nvmlEventTypeClock |
 	       (d->ecc ? nvmlEventTypeDoubleBitEccError | nvmlEventTypeSingleBitEccError : 0);
 }

@@ -28,7 +28,8 @@ FROM devices d, LATERAL (
     SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive,
         coalesce(sum(device_activity), 0)::bigint AS activity
     FROM leases WHERE device_id = d.id AND state <> 'released') l
-WHERE d.lost_at IS NULL OR now() - d.lost_at <= $1::interval OR l.attempts > 0
+WHERE d.id = $1
+    OR $1::text IS NULL AND (d.lost_at IS NULL OR now() - d.lost_at <= $2::interval OR l.attempts > 0)
 ORDER BY d.host_id, d.id
 `
 
@@ -57,9 +58,9 @@ type ListDevicesRow struct {
 	Activity         int64
 }
 
-// Those that their workers found, or found until a while ago, and those that still hold something.
-func (q *Queries) ListDevices(ctx context.Context, db DBTX, grace time.Duration) ([]ListDevicesRow, error) {
-	rows, err := db.Query(ctx, listDevices, grace)
+// Those that their workers found, or found until a while ago, and those that still hold something; or one by its id.
+func (q *Queries) ListDevices(ctx context.Context, db DBTX, iD *string, grace time.Duration) ([]ListDevicesRow, error) {
+	rows, err := db.Query(ctx, listDevices, iD, grace)
 	if err != nil {
 		return nil, err
 	}
@@ -223,27 +224,31 @@ func (q *Queries) RegisterDevices(ctx context.Context, db DBTX, arg *RegisterDev
 }
 
 const touchDevices = `-- name: TouchDevices :exec
-UPDATE devices d SET free_bytes = u.free_bytes, problem = u.problem, mps_problem = u.mps_problem
-FROM (SELECT unnest($2::text[]) AS id, unnest($3::bigint[]) AS free_bytes, unnest($4::text[]) AS problem,
-    unnest($5::text[]) AS mps_problem) u
-WHERE d.id = u.id AND d.host_id = $1
+WITH locked AS (
+    SELECT d.id, u.free_bytes, u.problem, u.mps_problem
+    FROM devices d JOIN (SELECT unnest($1::text[]) AS id, unnest($2::bigint[]) AS free_bytes, unnest($3::text[]) AS problem,
+        unnest($4::text[]) AS mps_problem) u ON u.id = d.id
+    WHERE d.host_id = $5
+    ORDER BY d.id FOR NO KEY UPDATE OF d
+)
+UPDATE devices d SET free_bytes = l.free_bytes, problem = l.problem, mps_problem = l.mps_problem FROM locked l WHERE d.id = l.id
 `
 
 type TouchDevicesParams struct {
-	HostID      string
 	Ids         []string
 	FreeBytes   []int64
 	Problems    []string
 	MpsProblems []string
+	HostID      string
 }
 
 func (q *Queries) TouchDevices(ctx context.Context, db DBTX, arg *TouchDevicesParams) error {
 	_, err := db.Exec(ctx, touchDevices,
-		arg.HostID,
 		arg.Ids,
 		arg.FreeBytes,
 		arg.Problems,
 		arg.MpsProblems,
+		arg.HostID,
 	)
 	return err
 }

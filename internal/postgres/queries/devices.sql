@@ -1,11 +1,12 @@
 -- name: ListDevices :many
--- Those that their workers found, or found until a while ago, and those that still hold something.
+-- Those that their workers found, or found until a while ago, and those that still hold something; or one by its id.
 SELECT d.*, l.attempts, l.exclusive, l.activity
 FROM devices d, LATERAL (
     SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive,
         coalesce(sum(device_activity), 0)::bigint AS activity
     FROM leases WHERE device_id = d.id AND state <> 'released') l
-WHERE d.lost_at IS NULL OR now() - d.lost_at <= @grace::interval OR l.attempts > 0
+WHERE d.id = sqlc.narg(id)
+    OR sqlc.narg(id)::text IS NULL AND (d.lost_at IS NULL OR now() - d.lost_at <= @grace::interval OR l.attempts > 0)
 ORDER BY d.host_id, d.id;
 
 -- name: ListDevicesElsewhere :many
@@ -43,10 +44,14 @@ ON CONFLICT (id) DO UPDATE SET
 UPDATE devices SET lost_at = coalesce(lost_at, now()) WHERE host_id = @host_id AND id <> ALL (@ids::text[]);
 
 -- name: TouchDevices :exec
-UPDATE devices d SET free_bytes = u.free_bytes, problem = u.problem, mps_problem = u.mps_problem
-FROM (SELECT unnest(@ids::text[]) AS id, unnest(@free_bytes::bigint[]) AS free_bytes, unnest(@problems::text[]) AS problem,
-    unnest(@mps_problems::text[]) AS mps_problem) u
-WHERE d.id = u.id AND d.host_id = @host_id;
+WITH locked AS (
+    SELECT d.id, u.free_bytes, u.problem, u.mps_problem
+    FROM devices d JOIN (SELECT unnest(@ids::text[]) AS id, unnest(@free_bytes::bigint[]) AS free_bytes, unnest(@problems::text[]) AS problem,
+        unnest(@mps_problems::text[]) AS mps_problem) u ON u.id = d.id
+    WHERE d.host_id = @host_id
+    ORDER BY d.id FOR NO KEY UPDATE OF d
+)
+UPDATE devices d SET free_bytes = l.free_bytes, problem = l.problem, mps_problem = l.mps_problem FROM locked l WHERE d.id = l.id;
 
 -- name: CordonDevice :execrows
 UPDATE devices SET cordoned_at = coalesce(cordoned_at, now()), cordon_reason = @reason WHERE id = @id;

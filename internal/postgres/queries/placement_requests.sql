@@ -87,10 +87,11 @@ GROUP BY l.sweep_id;
 -- workflows into the outbox, in one statement. The CHECKs of hosts and devices refuse the whole when it is too much.
 -- What comes to a cordoned host is its test attempt: the next one may come after a pause of two minutes to half an hour.
 -- The same goes for a sweep whose image the host lacks.
--- A sweep may have been paused or stopped, or its max_parallel lowered, since the decision: what a person was told is so
--- holds for what is placed later. The lock makes the two wait for each other.
+-- A sweep may have been paused or stopped, or its max_parallel lowered, a host drained or a device cordoned, since the
+-- decision: what a person was told is so holds for what is placed later. The lock makes the two wait for each other.
 -- An attempt gets what the decision gives it.
--- PostgreSQL runs these parts in any order, so each reads the one whose rows must be locked before its own (store.go).
+-- PostgreSQL runs these parts in any order, so each reads the one whose rows must be locked before its own (store.go), and
+-- by ARRAY all of it: a semi-join stops at the first row that fits.
 WITH decided AS (
     SELECT u.*, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
     FROM (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@host_ids::uuid[]) AS host_id, unnest(@device_ids::text[]) AS device_id,
@@ -115,11 +116,17 @@ WITH decided AS (
     JOIN sweeps s ON s.id = r.sweep_id LEFT JOIN open o ON o.sweep_id = s.id
     WHERE r.state = 'waiting' AND s.state IN ('pending', 'running') AND (s.max_parallel = 0 OR d.nth <= s.max_parallel - coalesce(o.attempts, 0))
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r FOR SHARE OF s
+), locked_hosts AS (
+    SELECT id FROM hosts WHERE id = ANY (ARRAY(SELECT host_id FROM locked_requests)) AND state <> 'draining' ORDER BY id FOR NO KEY UPDATE
+), locked_devices AS (
+    SELECT id FROM devices
+    WHERE id = ANY (ARRAY(SELECT r.device_id FROM locked_requests r JOIN locked_hosts h ON h.id = r.host_id)) AND cordoned_at IS NULL
+    ORDER BY id FOR NO KEY UPDATE
 ), placed AS (
     UPDATE placement_requests r SET state = 'placed', decided_at = now(), reasons = '[]', refusal = '', memory_bytes = d.memory_bytes,
         cpu_milli = d.cpu_milli, device_bytes = d.device_bytes, contexts = d.contexts, exclusive = d.exclusive, exclusive_device = d.exclusive_device
-    FROM locked_requests d
-    WHERE r.attempt_id = d.attempt_id
+    FROM locked_requests d JOIN locked_hosts h ON h.id = d.host_id LEFT JOIN locked_devices v ON v.id = d.device_id
+    WHERE r.attempt_id = d.attempt_id AND (d.device_id = '' OR v.id IS NOT NULL)
     RETURNING r.*, d.device_activity, d.mix, d.mix_own, d.spill_bytes, d.host_id, nullif(d.device_id, '') AS device_id, d.device_class, d.mode, nextval('lease_tokens') AS token
 ), new_attempts AS (
     INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
@@ -131,8 +138,6 @@ WITH decided AS (
         exclusive_device, device_activity, token, expires_at)
     SELECT attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
         exclusive_device, device_activity, token, now() + @term::interval FROM placed
-), locked_hosts AS (
-    SELECT id FROM hosts WHERE id IN (SELECT host_id FROM placed) ORDER BY id FOR NO KEY UPDATE
 ), booked_hosts AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved + p.cpu_milli,
@@ -141,8 +146,8 @@ WITH decided AS (
         tests = CASE WHEN p.sweeps && h.failed_sweeps OR cardinality(h.failed_sweeps) > 1 THEN h.tests + 1 ELSE h.tests END,
         test_at = CASE WHEN h.cordoned_at IS NOT NULL AND (p.sweeps && h.failed_sweeps OR cardinality(h.failed_sweeps) > 1)
             THEN now() + least(30, 2 ^ least(h.tests + 1, 5)) * interval '1 minute' ELSE h.test_at END
-    FROM locked_hosts l JOIN (SELECT host_id, sum(cpu_milli)::bigint AS cpu_milli, sum(memory_bytes)::bigint AS memory_bytes, count(*)::integer AS attempts,
-        array_agg(sweep_id) AS sweeps FROM placed GROUP BY host_id) p ON p.host_id = l.id
+    FROM (SELECT host_id, sum(cpu_milli)::bigint AS cpu_milli, sum(memory_bytes)::bigint AS memory_bytes, count(*)::integer AS attempts,
+        array_agg(sweep_id) AS sweeps FROM placed GROUP BY host_id) p
     WHERE h.id = p.host_id
     RETURNING h.id
 ), tested_images AS (
