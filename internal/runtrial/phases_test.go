@@ -58,18 +58,18 @@ func TestDeviceWatch_ShortOfReadings(t *testing.T) {
 	start := time.Unix(1000, 0)
 
 	for name, c := range map[string]struct {
-		readings []time.Duration // after the start
+		readings []int // ms after the start
 		used     int64
 		measured bool
 	}{
-		"read throughout":              {[]time.Duration{100, 300, 500, 700, 900, 1100, 1300}, 0, true},
-		"once, by a worker that ended": {[]time.Duration{100}, 0, false},
-		"late":                         {[]time.Duration{1100, 1300}, 0, false},
-		"once, and it held something":  {[]time.Duration{100}, 1 << 20, true},
+		"read throughout":              {[]int{100, 300, 500, 700, 900, 1100, 1300}, 0, true},
+		"once, by a worker that ended": {[]int{100}, 0, false},
+		"late":                         {[]int{1100, 1300}, 0, false},
+		"once, and it held something":  {[]int{100}, 1 << 20, true},
 	} {
 		w := newDeviceWatch(coverage{startedAt: start, every: 200 * time.Millisecond}, berth.Usage{})
 		for _, after := range c.readings {
-			w.add(DeviceReading{UsedBytes: c.used}, start.Add(after*time.Millisecond))
+			w.add(DeviceReading{UsedBytes: c.used}, start.Add(time.Duration(after)*time.Millisecond))
 		}
 
 		u := berth.Usage{Wall: berth.Duration(1400 * time.Millisecond)}
