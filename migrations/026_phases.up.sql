@@ -6,3 +6,6 @@ ALTER TABLE attempts
     ADD start_peak_bytes bigint NOT NULL DEFAULT 0,
     ADD training_peak_bytes bigint NOT NULL DEFAULT 0,
     ADD validation_peak_bytes bigint NOT NULL DEFAULT 0;
+
+-- The version before counted what company does not cause, for as long as a row lived.
+UPDATE paces SET failed = 0;

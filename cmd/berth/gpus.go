@@ -307,7 +307,7 @@ func (g *gpus) read(ctx context.Context, c berth.Container, deviceID string) (ru
 	defer g.mu.Unlock()
 
 	return runtrial.DeviceReading{
-		UsedBytes: use.Bytes, FreeBytes: use.FreeBytes, Unshared: use.Clients < use.Processes, Activity: activity, Beside: use.Beside,
+		At: use.At, UsedBytes: use.Bytes, FreeBytes: use.FreeBytes, Unshared: use.Clients < use.Processes, Activity: activity, Beside: use.Beside,
 		Problem: g.sick[deviceID], Lost: lost,
 	}, err
 }

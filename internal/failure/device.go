@@ -29,6 +29,8 @@ func faulted(e Evidence) (berth.FailureKind, string) {
 	}
 
 	switch fault, server, refused := e.find(faultSigns), e.find(serverSigns), e.find(fullServerSigns); {
+	case e.find(cardSigns) != "" && e.Device.full(): // CUDA says "busy or unavailable" of a full GPU, too
+		return deviceBusy(e.find(cardSigns))
 	case e.find(cardSigns) != "":
 		return berth.FailureInfra, fmt.Sprintf("its GPU failed under it, through no fault of the trial; Berth runs it again, %d times at the most; it said: %s",
 			berth.MaxFreeRetries, e.find(cardSigns))

@@ -150,6 +150,10 @@ func TestClassify(t *testing.T) {
 		"the card is gone, and nobody heard": {
 			onGPU(1, "cudaSetDevice() on GPU:0 failed. Status: CUDA-capable device(s) is/are busy or unavailable"), berth.FailureInfra, "its GPU failed under it",
 		},
+		"busy or unavailable, and full": {
+			with(onGPU(1, "cudaSetDevice() on GPU:0 failed. Status: CUDA-capable device(s) is/are busy or unavailable"), func(e *failure.Evidence) { e.Device.FreeBytes = 100 * mib }),
+			berth.FailureDeviceBusy, "busy or unavailable",
+		},
 		"device not measured": {with(onGPU(0), func(e *failure.Evidence) { e.Device.Measured = false; e.Device.PeakBytes = 0 }), berth.FailureOK, ""},
 
 		// Exit codes of the contract, and the shim's record.
@@ -745,4 +749,19 @@ func TestProperties(t *testing.T) {
 			require.True(t, own || e.OOMCause != berth.OOMMachine, "it is its own memory that ran out")
 		}
 	})
+}
+
+// What is missing nearly everywhere is no reason.
+func TestSaysNoGPU(t *testing.T) {
+	t.Parallel()
+
+	for line, want := range map[string]bool{
+		"W dso_loader.cc:64] Could not load dynamic library 'libcudnn.so.8'; dlerror: libcudnn.so.8: cannot open shared object file: No such file or directory":     true,
+		"W dso_loader.cc:64] Could not load dynamic library 'libnvinfer.so.7'; dlerror: libnvinfer.so.7: cannot open shared object file: No such file or directory": false,
+		"ImportError: libcublas.so.12: cannot open shared object file: No such file or directory":                                                                   true,
+		"W gpu_device.cc:2342] Cannot dlopen some GPU libraries. Please make sure the missing libraries mentioned above are installed properly":                     true,
+		"Epoch 1/5": false,
+	} {
+		require.Equal(t, want, failure.SaysNoGPU(line), line)
+	}
 }

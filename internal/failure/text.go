@@ -80,13 +80,13 @@ var (
 	// they find no GPU, or lack what they need to use it. TensorFlow named the library
 	// until 2.10.
 	noGPUSigns = compile(
-		`Could not load dynamic library '`,
+		`Could not load dynamic library 'lib(?:cu|nccl|nvrtc)`, // not libnvinfer, which is missing nearly everywhere
 		`Cannot dlopen some GPU libraries`,
 		`Could not find cuda drivers`,
 		`failed call to cuInit`,
 		`An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed`,
 		`CUDA initialization: `,
-		`\blib(?:cu|nv)\w+\.so[.\d]*: cannot open shared object file`,
+		`\blib(?:cu|nccl|nvrtc)\w*\.so[.\d]*: cannot open shared object file`,
 	)
 
 	// allocatorWarnings are harmless alone: TensorFlow tries a smaller piece or

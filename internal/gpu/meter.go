@@ -61,6 +61,7 @@ func (m *Meter) ContainerOf(pid int) (containerID string, ok bool) { return Cont
 
 // Use is what a container holds of a card, and what the card has free.
 type Use struct {
+	At        time.Time // of the reading, which several questions may share
 	Bytes     int64
 	FreeBytes int64
 	Processes int // of the container, on the card
@@ -77,8 +78,8 @@ type Use struct {
 func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, error) {
 	var use Use
 
-	err := m.read(ctx, uuid, func(r Reading, containers map[int]string) error {
-		use.FreeBytes = r.FreeBytes
+	err := m.read(ctx, uuid, false, func(r Reading, containers map[int]string, at time.Time) error {
+		use.FreeBytes, use.At = r.FreeBytes, at
 
 		if !r.ProcessesKnown {
 			return unknownUse(uuid)
@@ -118,7 +119,7 @@ func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, e
 func (m *Meter) FreeBeside(ctx context.Context, uuid string, reserved map[string]int64) (int64, error) {
 	var free int64
 
-	err := m.read(ctx, uuid, func(r Reading, containers map[int]string) error {
+	err := m.read(ctx, uuid, true, func(r Reading, containers map[int]string, _ time.Time) error {
 		free = r.FreeBytes
 		held := make(map[string]int64)
 
@@ -160,14 +161,21 @@ func unknownUse(uuid string) error {
 	return berth.Errorf(berth.KindInvalid, "GPU %s: the driver does not say what each process holds: %w", uuid, ErrUnsupported)
 }
 
-// read passes on a fresh reading of a card, with the containers of its processes.
-func (m *Meter) read(ctx context.Context, uuid string, take func(Reading, map[int]string) error) error {
+// read passes on a reading of a card with the containers of its processes, and when it was
+// taken. fresh = what has ended since it counts as there no more, so it is a new one,
+// however long that takes.
+func (m *Meter) read(ctx context.Context, uuid string, fresh bool, take func(Reading, map[int]string, time.Time) error) error {
 	card := m.card(uuid)
 
 	card.mu.Lock()
 	defer card.mu.Unlock()
 
-	if time.Since(card.at) > min(max(freshFor, freshShare*card.took), longestFresh) {
+	holds := min(max(freshFor, freshShare*card.took), longestFresh)
+	if fresh {
+		holds = freshFor
+	}
+
+	if time.Since(card.at) > holds {
 		asked := time.Now()
 
 		reading, err := m.driver.Read(ctx, uuid)
@@ -184,7 +192,7 @@ func (m *Meter) read(ctx context.Context, uuid string, take func(Reading, map[in
 		return card.err
 	}
 
-	return take(card.reading, card.containers)
+	return take(card.reading, card.containers, card.at)
 }
 
 func (m *Meter) card(uuid string) *cardMeter {

@@ -65,11 +65,12 @@ func TestMeter(t *testing.T) {
 
 		use, err := m.Container(t.Context(), id("a"), "GPU-1")
 		require.NoError(t, err)
-		require.Equal(t, Use{Bytes: 120, FreeBytes: 400, Processes: 2, Clients: 1, Beside: []string{id("b"), id("c"), ""}}, use)
+		require.Equal(t, time.Now(), use.At)
+		require.Equal(t, Use{At: use.At, Bytes: 120, FreeBytes: 400, Processes: 2, Clients: 1, Beside: []string{id("b"), id("c"), ""}}, use)
 
 		use, err = m.Container(t.Context(), id("d"), "GPU-1")
 		require.NoError(t, err)
-		require.Equal(t, Use{FreeBytes: 400, Beside: []string{id("a"), id("b"), id("c"), ""}}, use, "it has not touched the card")
+		require.Equal(t, Use{At: use.At, FreeBytes: 400, Beside: []string{id("a"), id("b"), id("c"), ""}}, use, "it has not touched the card")
 
 		free, err := m.FreeBeside(t.Context(), "GPU-1", reserved)
 		require.NoError(t, err)
@@ -130,7 +131,7 @@ func TestMeter_MPSServer(t *testing.T) {
 		for range 2 { // the second time it is known
 			use, err := m.Container(t.Context(), id("a"), "GPU-1")
 			require.NoError(t, err)
-			require.Equal(t, Use{Bytes: 100, FreeBytes: 400, Processes: 1, Clients: 1}, use)
+			require.Equal(t, Use{At: use.At, Bytes: 100, FreeBytes: 400, Processes: 1, Clients: 1}, use)
 			time.Sleep(freshFor + time.Millisecond)
 		}
 
@@ -219,4 +220,31 @@ func TestMeter_CostsLittle(t *testing.T) {
 			require.InDelta(t, want, driver.asked, float64(want)/10+5, takes)
 		})
 	}
+}
+
+// What has ended since a reading that still holds is not taken for a program outside
+// Berth: what is free is read anew, however long a reading takes.
+func TestMeter_FreeIsOfNow(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		driver := &cards{takes: 20 * time.Millisecond, reading: Reading{FreeBytes: 400, ProcessesKnown: true, Processes: []Process{{PID: 1, Bytes: 100}}}}
+		m := NewMeter(driver, inContainers("a"))
+
+		use, err := m.Container(t.Context(), id("a"), "GPU-1")
+		require.NoError(t, err)
+
+		taken := use.At
+
+		time.Sleep(freshFor + time.Millisecond)
+
+		driver.reading = Reading{FreeBytes: 500, ProcessesKnown: true}
+		use, err = m.Container(t.Context(), id("a"), "GPU-1")
+		require.NoError(t, err)
+		require.Equal(t, taken, use.At, "trials share it, and are told of when it is")
+
+		free, err := m.FreeBeside(t.Context(), "GPU-1", nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 500, free)
+	})
 }

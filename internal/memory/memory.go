@@ -173,17 +173,21 @@ type Room struct {
 func RoomOf(hosts []berth.Host) Room {
 	var most Room
 
-	for _, h := range hosts {
-		capacity := h.CapacityBytes()
-		most.CapacityBytes = max(most.CapacityBytes, capacity)
-		most.PerCoreBytes = max(most.PerCoreBytes, capacity*1000/max(h.CPUMilli, 1))
-
-		if h.State == berth.HostReady {
-			most.FreeBytes = max(most.FreeBytes, min(capacity, h.MemoryFreeBytes))
-		}
+	for i := range hosts {
+		most.include(&hosts[i])
 	}
 
 	return most
+}
+
+func (r *Room) include(h *berth.Host) {
+	capacity := h.MemoryBytes - h.MemoryHeadroomBytes // CapacityBytes, without a copy of the host
+	r.CapacityBytes = max(r.CapacityBytes, capacity)
+	r.PerCoreBytes = max(r.PerCoreBytes, capacity*1000/max(h.CPUMilli, 1))
+
+	if h.State == berth.HostReady {
+		r.FreeBytes = max(r.FreeBytes, min(capacity, h.MemoryFreeBytes))
+	}
 }
 
 // AfterOOM returns the demand of the attempt that follows an out-of-memory of

@@ -52,26 +52,25 @@ type rooms struct {
 	ever  Room // with former ones, for which a replacement may come
 }
 
-func roomsFor(sweepID string, cpuMilli int64, recent []berth.Host) rooms {
-	var now, there, ever []berth.Host
-
-	for _, h := range recent {
+func roomsFor(sweepID string, cpuMilli int64, recent []berth.Host) (r rooms) {
+	for i := range recent {
+		h := &recent[i]
 		if h.CPUMilli < cpuMilli {
 			continue
 		}
 
-		ever = append(ever, h)
+		r.ever.include(h)
 
 		if h.State != berth.HostFormer {
-			there = append(there, h)
+			r.there.include(h)
 		}
 
-		if h.State == berth.HostReady && !h.CordonedFor(sweepID) {
-			now = append(now, h)
+		if h.State == berth.HostReady && (h.CordonedAt == nil && len(h.MissingImages) == 0 || !h.CordonedFor(sweepID)) {
+			r.now.include(h)
 		}
 	}
 
-	return rooms{RoomOf(now), RoomOf(there), RoomOf(ever)}
+	return r
 }
 
 // holding is the first room that holds so much; what is there when none does.

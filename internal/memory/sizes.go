@@ -34,44 +34,49 @@ const (
 // MPS at a guess: its first run measures it. An Ask apart shares by time slices
 // only; where its sweep file insists on MPS, it is a client that has the GPU alone.
 func Sizes(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.Demands, ok bool) {
-	if demands, ok, spills := spill(a, known, recent); spills {
+	return NewFleet(recent).Sizes(a, known)
+}
+
+// Sizes is Sizes for these hosts.
+func (f *Fleet) Sizes(a Ask, known berth.Footprints) (demands berth.Demands, ok bool) {
+	if demands, ok, spills := f.spill(a, known); spills {
 		return demands, ok
 	}
 
-	classes := a.classesNow(recent)
+	classes := f.classesNow(a)
 	if a.Resources.Device != berth.DeviceGPU && slices.ContainsFunc(classes, func(c berth.DeviceClass) bool { return NeedsNoGPU(knownOn(c, known)) }) {
 		classes = nil
 	}
 
 	if len(classes) == 0 && a.Resources.Device != berth.DeviceGPU {
 		a.Last = onCores(a.Last)
-		d, ok := Size(a, known.Of(berth.ClassCPU), recent)
+		d, ok := Size(a, known.Of(berth.ClassCPU), f.hosts)
 
 		return berth.Demands{berth.ClassCPU: d}, ok
 	}
 
-	if demands, ok := sizesOn(a, classes, known, recent); ok && a.fitsSome(classes, recent) {
+	if demands, ok := f.sizesOn(a, classes, known); ok && f.fitsSome(a, classes) {
 		return demands, true
 	}
 
-	return sizesOn(a, a.classesEver(recent), known, recent)
+	return f.sizesOn(a, f.classesEver(a), known)
 }
 
 // fitsSome reports whether one of the classes has a GPU as large as the sweep file says.
-func (a Ask) fitsSome(classes []berth.DeviceClass, hosts []berth.Host) bool {
+func (f *Fleet) fitsSome(a Ask, classes []berth.DeviceClass) bool {
 	return slices.ContainsFunc(classes, func(c berth.DeviceClass) bool {
-		_, largest := withClass(hosts, c)
+		_, largest := f.of(c)
 
 		return int64(a.Resources.GPUMemory) <= largest
 	})
 }
 
 // sizesOn is Sizes on these classes of GPU.
-func sizesOn(a Ask, classes []berth.DeviceClass, known berth.Footprints, recent []berth.Host) (demands berth.Demands, ok bool) {
+func (f *Fleet) sizesOn(a Ask, classes []berth.DeviceClass, known berth.Footprints) (demands berth.Demands, ok bool) {
 	fitting, lacking := berth.Demands{}, berth.Demands{}
 
 	for _, class := range classes {
-		d, ok := sizeOn(a, class, knownOn(class, known), recent)
+		d, ok := f.sizeOn(a, class, knownOn(class, known))
 		if ok {
 			fitting[class] = d
 		} else {
@@ -97,56 +102,6 @@ func onCores(last *berth.LastOOM) *berth.LastOOM {
 	host.Demand.DeviceBytes, host.Demand.Contexts, host.Demand.ExclusiveDevice = 0, 0, false
 
 	return &host
-}
-
-// classesEver are the classes of GPUs that a trial could use, whatever keeps them from
-// attempts now.
-func (a Ask) classesEver(hosts []berth.Host) []berth.DeviceClass {
-	return a.classes(hosts, func(berth.Host, berth.Device, berth.SharingMode) bool { return true })
-}
-
-// classesNow are the classes that a trial can use now, or else in a moment. What insists
-// on a GPU, or on MPS, waits for it.
-func (a Ask) classesNow(hosts []berth.Host) []berth.DeviceClass {
-	if a.Resources.Device == berth.DeviceGPU {
-		return a.classesEver(hosts)
-	}
-
-	refuses := berth.Device.ProblemBy
-	if berth.SharingMode(a.Resources.GPUSharing) == berth.SharingMPS {
-		refuses = func(dev berth.Device, _ berth.SharingMode) string { return dev.Refusal() }
-	}
-
-	if now := a.classes(hosts, func(h berth.Host, dev berth.Device, mode berth.SharingMode) bool {
-		return h.State == berth.HostReady && refuses(dev, mode) == ""
-	}); len(now) > 0 {
-		return now
-	}
-
-	return a.classes(hosts, func(h berth.Host, dev berth.Device, mode berth.SharingMode) bool {
-		return (h.State == berth.HostReady || h.Passing()) && (dev.Passing() || refuses(dev, mode) == "")
-	})
-}
-
-// classes are those of the GPUs that count.
-func (a Ask) classes(hosts []berth.Host, counts func(berth.Host, berth.Device, berth.SharingMode) bool) []berth.DeviceClass {
-	var found []berth.DeviceClass
-
-	if a.Resources.Device == berth.DeviceCPU {
-		return nil
-	}
-
-	for _, h := range hosts {
-		for _, dev := range h.Devices {
-			for _, mode := range dev.Modes() {
-				if class := dev.ClassBy(mode); a.shares(mode) && counts(h, dev, mode) && !slices.Contains(found, class) {
-					found = append(found, class)
-				}
-			}
-		}
-	}
-
-	return found
 }
 
 // shares reports whether a device's mode is as the sweep file wants it, and as the
@@ -183,14 +138,14 @@ func knownOn(class berth.DeviceClass, known berth.Footprints) *berth.Footprint {
 }
 
 // sizeOn is Sizes on one class of GPU.
-func sizeOn(a Ask, class berth.DeviceClass, f *berth.Footprint, recent []berth.Host) (berth.Demand, bool) {
-	hosts, largest := withClass(recent, class)
+func (f *Fleet) sizeOn(a Ask, class berth.DeviceClass, known *berth.Footprint) (berth.Demand, bool) {
+	hosts, largest := f.of(class)
 
-	d, ok := hostSize(a, f, hosts)
+	d, ok := hostSize(a, known, hosts)
 	d.Contexts = 1
 	d.ExclusiveDevice = berth.SharingMode(a.Resources.GPUSharing) == berth.SharingExclusive || a.Apart && class.Mode() == berth.SharingMPS
 
-	return sizeDevice(a, class, d, f, largest), ok && deviceGrows(a.Last, largest)
+	return sizeDevice(a, class, d, known, largest), ok && deviceGrows(a.Last, largest)
 }
 
 // hostSize is what an attempt that uses a GPU asks for of its host.
@@ -290,24 +245,4 @@ func deviceGrows(last *berth.LastOOM, largest int64) bool {
 	}
 
 	return last.Count < last.Max && (!last.Demand.ExclusiveDevice || last.Demand.DeviceBytes < largest)
-}
-
-// withClass are the hosts that have a device of the class, and the most memory
-// that one of these has to give.
-func withClass(hosts []berth.Host, class berth.DeviceClass) (having []berth.Host, largest int64) {
-	for _, h := range hosts {
-		has := false
-
-		for _, dev := range h.Devices {
-			if slices.ContainsFunc(dev.Modes(), func(mode berth.SharingMode) bool { return dev.ClassBy(mode) == class }) {
-				has, largest = true, max(largest, dev.CapacityBytes())
-			}
-		}
-
-		if has {
-			having = append(having, h)
-		}
-	}
-
-	return having, largest
 }

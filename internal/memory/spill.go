@@ -9,7 +9,7 @@ import "github.com/berthml/berth"
 //
 // What the sweep file says is not cut: the placer says what no host could hold. What
 // follows an out-of-memory is cut to what a host with such a GPU has.
-func spill(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.Demands, ok, spills bool) {
+func (f *Fleet) spill(a Ask, known berth.Footprints) (demands berth.Demands, ok, spills bool) {
 	if !a.Resources.GPUMemorySpill {
 		return nil, false, false
 	}
@@ -18,15 +18,15 @@ func spill(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.De
 	alone.Resources.GPUSharing = string(berth.SharingExclusive)
 	alone.Apart = false
 
-	if len(alone.classesNow(recent)) == 0 { // with device auto: it runs on cores
+	if len(f.classesNow(alone)) == 0 { // with device auto: it runs on cores
 		return nil, false, false
 	}
 
 	largest := int64(0)
-	classes := alone.classesEver(recent)
+	classes := f.classesEver(alone)
 
 	for _, class := range classes {
-		_, capacity := withClass(recent, class)
+		_, capacity := f.of(class)
 		largest = max(largest, capacity)
 	}
 
@@ -38,7 +38,7 @@ func spill(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.De
 	fitting, lacking := berth.Demands{}, berth.Demands{}
 
 	for _, class := range classes {
-		hosts, capacity := withClass(recent, class)
+		hosts, capacity := f.of(class)
 		if capacity < largest {
 			continue
 		}

@@ -104,9 +104,9 @@ func Advise(q Question) berth.Advice {
 // could not be had; or a change of mode is not worth it, to which nothing can be compared.
 func (q Question) leaves(levels []level, best level) bool {
 	first := berth.Company{Mode: q.Modes[0], AtOnce: best.AtOnce}
-	fails := slices.ContainsFunc(q.Paces, func(p berth.Pace) bool { return p.Mode == first.Mode && q.harms(p.Company) })
+	harms := slices.ContainsFunc(q.Paces, func(p berth.Pace) bool { return p.Mode == first.Mode && q.harms(p.Company) })
 
-	if _, measured := bestIn(levels, first.Mode); !measured && !fails && q.canBe(first, best.Company) {
+	if _, measured := bestIn(levels, first.Mode); !measured && !harms && q.canBe(first, best.Company) {
 		return true
 	}
 
@@ -140,24 +140,25 @@ func known(q Question) []level {
 	return harmless
 }
 
-// harms reports whether trials are lost in a company: attempts fail in it more often than
-// they end well, or those that wait come near their time limits.
+// harms reports whether trials are lost in a company: attempts of a shape fail in it more
+// often than they end well, and do not in another one; or those that wait come near their
+// time limits. What fails wherever it is does so for a reason of its own.
 func (q Question) harms(c berth.Company) bool {
-	failed, ended := 0, 0
-
-	for _, p := range q.Paces {
+	return slices.ContainsFunc(q.Paces, func(p berth.Pace) bool {
 		if p.Company != c {
-			continue
+			return false
 		}
 
-		failed, ended = failed+p.Failed, ended+min(p.Samples, berth.PaceMemory)
+		limit, limited := q.Limits[p.ShapeKey]
 
-		if limit, limited := q.Limits[p.ShapeKey]; limited && p.Samples > 0 && p.Mean*float64(c.AtOnce) > spareTime*limit {
-			return true
-		}
-	}
+		return limited && p.Samples > 0 && p.Mean*float64(c.AtOnce) > spareTime*limit ||
+			fails(p) && slices.ContainsFunc(q.Paces, func(o berth.Pace) bool { return o.ShapeKey == p.ShapeKey && o.Samples > 0 && !fails(o) })
+	})
+}
 
-	return failed >= leastSamples && failed > ended
+// fails reports whether attempts of a shape fail in a company more often than they end well.
+func fails(p berth.Pace) bool {
+	return p.Failed >= leastSamples && p.Failed > min(p.Samples, berth.PaceMemory)
 }
 
 func before(a, b berth.Company) bool {

@@ -167,6 +167,13 @@ func TestAdvise_NeverWhereAttemptsFail(t *testing.T) {
 		return berth.Pace{ShapeKey: "a", Company: berth.Company{Mode: mode, AtOnce: atOnce}, Failed: n}
 	}
 
+	other := func(mode berth.SharingMode, atOnce, n int) berth.Pace {
+		p := failed(mode, atOnce, n)
+		p.ShapeKey = "b"
+
+		return p
+	}
+
 	for name, c := range map[string]struct {
 		paces []berth.Pace
 		limit float64
@@ -183,6 +190,10 @@ func TestAdvise_NeverWhereAttemptsFail(t *testing.T) {
 		"and has a limit now":       {[]berth.Pace{pace("a", mps, 2, 30, 10), pace("a", mps, 24, 60, 5)}, 60, berth.Company{Mode: mps, AtOnce: 3}},
 		"all have too little time":  {[]berth.Pace{pace("a", mps, 2, 30, 10), pace("a", mps, 3, 30, 9)}, 20, berth.Company{Mode: mps, AtOnce: 1}},
 		"fewer fail":                {[]berth.Pace{pace("a", mps, 6, 30, 10), pace("a", mps, 8, 30, 10), failed(mps, 4, 1000)}, 0, berth.Company{Mode: slices, AtOnce: 6}},
+		"a neighbour fails anyway":  {[]berth.Pace{pace("a", mps, 2, 9, 5), pace("a", mps, 3, 9, 4), other(mps, 2, 30), other(mps, 3, 30)}, 0, berth.Company{Mode: mps, AtOnce: 4}},
+		"a neighbour fails beside three": {
+			[]berth.Pace{pace("a", mps, 2, 9, 5), pace("a", mps, 3, 9, 4), pace("b", mps, 2, 9, 5), other(mps, 3, 30)}, 0, berth.Company{Mode: mps, AtOnce: 1},
+		},
 		"they fail by time slices": {
 			[]berth.Pace{pace("a", mps, 1, 50, 6), pace("a", mps, 2, 50, 5), pace("a", mps, 3, 50, 5.2), failed(slices, 2, 3)},
 			0,

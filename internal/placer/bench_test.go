@@ -9,8 +9,8 @@ import (
 )
 
 // What a round costs that has 10,000 requests of 20 sweeps, with 20 or 10,000 shapes,
-// before 64 hosts with 8 GPUs each: packing's part and, apart, that of the advice.
-func BenchmarkAdvise(b *testing.B) {
+// before 64 hosts with 8 GPUs each, beside what packing takes.
+func BenchmarkRound(b *testing.B) {
 	for _, shapes := range []int{20, queueLimit} {
 		b.Run(fmt.Sprintf("%d shapes", shapes), func(b *testing.B) {
 			queue := berth.Queue{Sweeps: map[string]berth.SweepUse{}}
@@ -38,9 +38,16 @@ func BenchmarkAdvise(b *testing.B) {
 			p := New(nil, slog.New(slog.DiscardHandler))
 			_, groups := p.requests(queue)
 
-			for b.Loop() {
-				newAdviser(queue, groups, &drains{}, false).advise()
-			}
+			b.Run("advice", func(b *testing.B) {
+				for b.Loop() {
+					newAdviser(queue, groups, &drains{}, false).advise()
+				}
+			})
+			b.Run("sizes", func(b *testing.B) {
+				for b.Loop() {
+					p.requests(queue)
+				}
+			})
 		})
 	}
 }

@@ -231,3 +231,22 @@ func TestRound_ForgetsAdvice(t *testing.T) {
 	require.NoError(t, p.Round(t.Context()))
 	require.NotEmpty(t, f.advice, "once is enough")
 }
+
+// What insists on time slices and waits for its own sweep's limit makes no GPU take
+// others by time slices; nor does it where it may come: the rule serves both.
+func TestRound_OneThatInsistsLeavesOthersTheirMode(t *testing.T) {
+	t.Parallel()
+
+	for name, running := range map[string]int{"at its limit": 1, "may come": 0} {
+		insists := onGPU("insists", "s1")
+		insists.SweepID, insists.Resources.GPUSharing = "other", string(berth.SharingTimeSlicing)
+
+		p, f := setup(t, append(many(12, "s1"), insists)...)
+		f.hosts = []berth.Host{gpuHost()}
+		f.use["other"] = berth.SweepUse{State: berth.SweepRunning, MaxParallel: 1, Running: running}
+		f.paces = []berth.MixPace{paced(s1, "s1", berth.SharingMPS, 4, 30, 5), paced(s1, "s1", berth.SharingTimeSlicing, 4, 30, 10)}
+		require.NoError(t, p.Round(t.Context()))
+		require.Equal(t, berth.DeviceClass("NVIDIA H200 (MPS)"), f.placed[0]["s1-000"].Class, name)
+		require.NotContains(t, f.placed[0], "insists", name)
+	}
+}

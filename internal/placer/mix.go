@@ -67,7 +67,7 @@ func poolOf(groups []*group, sweeps map[string]berth.SweepUse, dev *berth.Device
 		}
 
 		p.heavy = p.heavy || g.heavy
-		p.size(g, dev, modes)
+		p.size(g, dev, modes, use.MaxParallel == 0 || use.Running < use.MaxParallel)
 
 		for _, key := range []string{g.loaded.ShapeKey, g.loaded.Template} {
 			p.queue[key] += g.waiting
@@ -82,9 +82,10 @@ func poolOf(groups []*group, sweeps map[string]berth.SweepUse, dev *berth.Device
 	return p
 }
 
-// size notes what a group asks for, and the modes in which it cannot be: what would have
-// the GPU for itself only in a mode that the GPU would not have by itself is not made to.
-func (p *pool) size(g *group, dev *berth.Device, modes []berth.SharingMode) {
+// size notes what a group asks for, and the modes in which it cannot be, if it may come
+// now: what would have the GPU for itself only in a mode that the GPU would not have by
+// itself is not made to.
+func (p *pool) size(g *group, dev *berth.Device, modes []berth.SharingMode, comes bool) {
 	first, there := g.demands[dev.ClassBy(modes[0])]
 
 	for _, m := range modes {
@@ -93,7 +94,7 @@ func (p *pool) size(g *group, dev *berth.Device, modes []berth.SharingMode) {
 			p.sizes[size{m, d, g.cpusGiven}] = true
 		}
 
-		if !can || d.ExclusiveDevice && there && !first.ExclusiveDevice {
+		if comes && (!can || d.ExclusiveDevice && there && !first.ExclusiveDevice) {
 			p.barred[m]++
 		}
 	}

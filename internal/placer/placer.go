@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/memory"
 	"github.com/berthml/berth/internal/packing"
 )
 
@@ -154,7 +155,7 @@ func limits(use map[string]berth.SweepUse) map[string]packing.SweepLimit {
 // requests are what may be placed, and the same by the group.
 func (p *Placer) requests(queue berth.Queue) (out []packing.Request, groups []*group) {
 	out = make([]packing.Request, 0, len(queue.Waiting))
-	sizes := sizer{queue: queue, known: make(map[sizeKey]*group)}
+	sizes := sizer{queue: queue, fleet: memory.NewFleet(queue.Hosts), known: make(map[sizeKey]*group)}
 
 	for _, w := range queue.Waiting {
 		if w.Blocked != "" {

@@ -10,6 +10,7 @@ import (
 // outlives its reason.
 type sizer struct {
 	queue  berth.Queue
+	fleet  *memory.Fleet // of its hosts
 	known  map[sizeKey]*group
 	groups []*group // the same, in the order of the queue
 }
@@ -47,7 +48,7 @@ func (s *sizer) of(w berth.WaitingRequest) berth.Demands {
 // decided, with its reason.
 func (s *sizer) size(w berth.WaitingRequest) berth.Demands {
 	ask := memory.Ask{SweepID: w.SweepID, Resources: w.Resources, Last: w.Last, Apart: w.Apart}
-	demands, _ := memory.Sizes(ask, s.queue.Footprints[w.ShapeKey], s.queue.Hosts)
+	demands, _ := s.fleet.Sizes(ask, s.queue.Footprints[w.ShapeKey])
 
 	return demands
 }

@@ -116,7 +116,7 @@ func TestFinishAttempt_Paces(t *testing.T) {
 		return berth.MixPace{}
 	}
 
-	for i, kind := range []berth.FailureKind{berth.FailureNeighbourFault, berth.FailureUserError, berth.FailureTimedOut, berth.FailureDeviceOOM, berth.FailureCrashed} {
+	for i, kind := range []berth.FailureKind{berth.FailureNeighbourFault, berth.FailureUserError, berth.FailureHostOOM, berth.FailureTimedOut, berth.FailureDeviceOOM, berth.FailureCrashed} {
 		run(kind, 200+20*i)
 	}
 

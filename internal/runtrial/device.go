@@ -20,9 +20,10 @@ const recentFree = 10 * time.Second
 
 // DeviceReading is what a container and its GPU hold at one moment.
 type DeviceReading struct {
-	UsedBytes int64 // of the GPU's memory, by the container's processes
-	FreeBytes int64 // of the whole GPU
-	Unshared  bool  // a process of the container is no client of the GPU's MPS daemon
+	At        time.Time // of the reading, which attempts of a GPU share; zero = now
+	UsedBytes int64     // of the GPU's memory, by the container's processes
+	FreeBytes int64     // of the whole GPU
+	Unshared  bool      // a process of the container is no client of the GPU's MPS daemon
 	Activity  GPUActivity
 	Beside    []string // containers whose processes are on the GPU, too; an empty one = processes that are in none
 	Problem   string   // why the GPU itself is out of order, also beside an error; empty = it works
@@ -41,6 +42,7 @@ type deviceWatch struct {
 	held    []bytesAt     // what it held, from each change on; at most mostChanges
 	partly  bool          // an earlier run has seen a part of it
 	blink   time.Duration // the longest time between two readings, from its start to its end
+	last    time.Time     // of the newest reading
 	problem string        // of the GPU, as said last
 	company bool          // others were, or may have been, on the GPU while it ran
 	note    string        // what a person must know of how it used the GPU; empty = nothing
@@ -67,7 +69,12 @@ func (w *deviceWatch) add(reading DeviceReading, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
+	if !at.After(w.last) { // it was added: several questions share a reading
+		return
+	}
+
 	w.blinks(at)
+	w.last = at
 	w.peak = max(w.peak, reading.UsedBytes)
 	w.samples++
 
@@ -214,7 +221,7 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 		}
 
 		if err == nil {
-			w.add(reading, time.Now())
+			w.add(reading, cmp.Or(reading.At, time.Now()))
 			r.apportion(who, reading, w)
 		}
 

@@ -79,6 +79,24 @@ func TestDeviceWatch_ShortOfReadings(t *testing.T) {
 	}
 }
 
+// A reading that several questions share counts once: copies of it say nothing new.
+func TestDeviceWatch_SharedReading(t *testing.T) {
+	t.Parallel()
+
+	start := time.Unix(1000, 0)
+	w := newDeviceWatch(coverage{startedAt: start, every: 200 * time.Millisecond}, berth.Usage{})
+
+	for range 5 {
+		w.add(DeviceReading{}, start.Add(100*time.Millisecond))
+	}
+
+	u := berth.Usage{Wall: berth.Duration(time.Second)}
+	w.into(&u, berth.Usage{})
+	w.end(&u, start.Add(time.Second))
+	require.Equal(t, 1, u.DeviceSamples)
+	require.False(t, u.DeviceMeasured(), "it may have used the GPU since")
+}
+
 // What the shim says of steps is in the attempt's usage, whatever else it says.
 func TestShim_Steps(t *testing.T) {
 	t.Parallel()

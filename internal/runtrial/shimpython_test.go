@@ -252,6 +252,53 @@ alone.on_test_end()
 	}, told)
 }
 
+// A fit that an exception ended is over; of two at once one counts; and a script that
+// calls fit for each sample leaves room for its metrics.
+func TestShimPython_PhasesEnd(t *testing.T) {
+	t.Parallel()
+
+	s := python(t)
+	code, out := s.run(t, `
+import threading, time
+from keras.src.trainer import fit, CallbackList
+class Bad:
+    def on_train_batch_end(self, batch): 1 / 0
+class Slow:
+    def on_train_batch_end(self, batch): time.sleep(0.001)
+try:
+    fit(1, callbacks=[Bad()])
+except ZeroDivisionError:
+    pass
+alone = CallbackList([])
+alone.on_test_begin()
+alone.on_test_end()
+threads = [threading.Thread(target=fit, args=(1,), kwargs={"batches": 50, "callbacks": [Slow()]}) for _ in range(2)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+for _ in range(6000):
+    fit(1)
+`)
+	require.Zero(t, code, out)
+
+	var phases []string
+
+	steps, told := 0, 0
+
+	for _, r := range s.all(t) {
+		switch r.Type {
+		case typePhase:
+			phases, told = append(phases, r.Phase), told+1
+		case typeSteps:
+			steps, told = max(steps, r.Count), told+1
+		}
+	}
+
+	require.Equal(t, []string{"training", "validation", "other"}, phases[:3])
+	require.LessOrEqual(t, steps, 2*49)
+	require.Equal(t, 10_000, told)
+	require.Len(t, s.said(t), 1+2+6000, "the metrics of all")
+}
+
 // A fit inside a callback of another one gives no rows; one after a fit that failed does.
 func TestShimPython_OuterFitReports(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,7 @@ FROM attempts a JOIN devices d ON d.id = a.device_id JOIN hosts h ON h.id = a.ho
         FROM attempts o
         WHERE o.device_id = a.device_id AND (o.finished_at > a.started_at OR o.finished_at IS NULL AND o.state IN ('placed', 'running'))
             AND o.started_at < a.finished_at) beside
-WHERE a.id = $1 AND a.number = 1 AND a.failure_kind IN ('ok', 'host_oom', 'device_oom', 'timed_out', 'crashed', 'killed')
+WHERE a.id = $1 AND a.number = 1 AND (a.failure_kind IN ('ok', 'timed_out', 'crashed', 'killed') OR a.failure_kind = 'device_oom' AND a.device_class NOT LIKE '%(MPS)')
     AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short) AND a.mix_own <> '' AND a.started_at < a.finished_at AND a.unseen_ns = 0
 `
 
@@ -100,7 +100,8 @@ type CompanyOfRow struct {
 // How many attempts an attempt shared its GPU with in the mean over its run, itself included, and the mix of the one that came
 // last: all that ran beside it until then are in that mix. None for what says nothing of a whole run: one that was stopped,
 // a short probe, one that went on from a checkpoint, or that was placed by a version that knew no mix. Nor for an end that company
-// does not cause, such as a wrong configuration, or the end of an MPS server, which ends all its clients.
+// does not cause, such as a wrong configuration, memory where the attempt's own bound was reached, or the end of an MPS server, which
+// ends all its clients.
 func (q *Queries) CompanyOf(ctx context.Context, db DBTX, id string) (CompanyOfRow, error) {
 	row := db.QueryRow(ctx, companyOf, id)
 	var i CompanyOfRow

@@ -4,7 +4,13 @@ import time
 
 from berth_shim import records
 
+# Berth tells so many phases apart, and reads 32 MiB of records: a script may call fit or
+# evaluate for each sample.
+MOST_RECORDS = 10000
+
+_written = 0
 _fitting = False
+_fit_thread = None  # of the fit that began last
 _now = None  # the phase written last
 _last = None  # (number, time) of the training batch that ended last, since the phase began
 _steps = 0
@@ -12,9 +18,11 @@ _seconds = 0.0
 
 
 def fit_begins():
-    global _fitting
+    global _fitting, _fit_thread
 
-    _fitting = True
+    from _thread import get_ident
+
+    _fitting, _fit_thread = True, get_ident()
     _enter("training")
 
 
@@ -25,7 +33,11 @@ def fit_ends():
     _enter("other")
 
 
-def test_begins():
+def test_begins(fitting):
+    """fitting = inside a fit: one that an exception ended tells nobody."""
+    global _fitting
+
+    _fitting = fitting
     _enter("validation")
 
 
@@ -35,8 +47,14 @@ def test_ends():
 
 def batch_ended(number):
     """Counts the steps since the batch before: the first of an epoch has none, as it
-    waits for data, and compiles. Several steps an execution end as one batch."""
+    waits for data, and compiles. Several steps an execution end as one batch. Of fits
+    in several threads the one that began last counts."""
     global _last, _steps, _seconds
+
+    from _thread import get_ident
+
+    if get_ident() != _fit_thread:
+        return
 
     at = time.perf_counter()
     if _last is not None and number > _last[0]:
@@ -50,7 +68,7 @@ def epoch_ended():
     global _last, _steps, _seconds
 
     if _steps:
-        records.write({"type": "steps", "count": _steps, "seconds": _seconds})
+        _write({"type": "steps", "count": _steps, "seconds": _seconds})
 
     _last, _steps, _seconds = None, 0, 0.0
 
@@ -61,4 +79,12 @@ def _enter(phase):
     _last = None
     if phase != _now:
         _now = phase
-        records.write({"type": "phase", "phase": phase, "at": time.time()})
+        _write({"type": "phase", "phase": phase, "at": time.time()})
+
+
+def _write(record):
+    global _written
+
+    if _written < MOST_RECORDS:
+        _written += 1
+        records.write(record)
