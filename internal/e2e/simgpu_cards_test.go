@@ -31,6 +31,7 @@ func TestSimGPU_Cards(t *testing.T) {
 	require.Contains(t, s.health(), "with simulated GPUs: "+s.gpuHost().Name)
 
 	s.sceneTwoKinds()
+	s.sceneOneCardEach()
 	s.sceneHangs()
 	s.sceneFaults()
 }
@@ -62,7 +63,6 @@ func (s *stack) sceneTwoKinds() {
 	const held = 524 + 97 // MiB: context and libraries
 
 	id := s.submit(onGPU(12, "200, 1200", "--steps 15 --cpu 0s --gpu 50ms", gpuResources(), "limits: {max_parallel: 9}"))
-	s.requireOneCardEach(id)
 	s.requireTrained(id, 24)
 	s.requireWithinCards(id)
 
@@ -133,11 +133,13 @@ func (s *stack) footprints(sweep string, peak int64) map[string]client.Footprint
 	return found
 }
 
-// requireOneCardEach waits until containers of a sweep run, and checks that each sees
-// the card of its attempt and no other.
-func (s *stack) requireOneCardEach(sweep string) {
+// sceneOneCardEach checks of containers that run that each sees the card of its attempt
+// and no other.
+func (s *stack) sceneOneCardEach() {
 	t := s.t
 	t.Helper()
+
+	sweep := s.submit(onGPU(3, "100", "--steps 100000 --cpu 0s --gpu 50ms", gpuResources("gpu_sharing: exclusive")))
 
 	require.Eventually(t, func() bool {
 		h := s.gpuHost()
@@ -166,8 +168,13 @@ func (s *stack) requireOneCardEach(sweep string) {
 			checked++
 		}
 
-		return checked >= 3
+		return checked == 3
 	}, time.Minute, tick)
+
+	answer, err := s.api.CancelSweepWithResponse(t.Context(), sweep)
+	require.NoError(t, err)
+	require.Less(t, answer.StatusCode(), 300, string(answer.Body))
+	s.until(sweep, time.Minute, ended)
 }
 
 // sceneFaults lets the cards fail one after the other. No trial has an attempt to lose.
