@@ -94,3 +94,6 @@ type SweepUse struct {
 	Left        int      // trials that have not asked for a place yet, as far as that is known
 	Template    string   // image and command: sweeps that have the same run alike
 }
+
+// TakesTrials reports whether trials of the sweep may start.
+func (u SweepUse) TakesTrials() bool { return u.State == SweepRunning || u.State == SweepPending }

@@ -18,8 +18,8 @@ type kind struct {
 	class berth.DeviceClass
 	mode  berth.SharingMode
 
-	now, soon           bool // it takes them, or will in a moment
-	insistNow, insisted bool // the same for what waits for the mode, whatever keeps it away
+	now, soon             bool // it takes them, or will in a moment
+	insistNow, insistSoon bool // the same for what waits for the mode, whatever keeps it away
 }
 
 // class are the hosts that have GPUs of a class, and the most memory that one of these
@@ -78,7 +78,7 @@ func (k *kind) see(h *berth.Host, dev *berth.Device) {
 	k.now = k.now || ready && takes
 	k.soon = k.soon || soon && (takes || dev.Passing())
 	k.insistNow = k.insistNow || ready && insists
-	k.insisted = k.insisted || soon && (insists || dev.Passing())
+	k.insistSoon = k.insistSoon || soon && (insists || dev.Passing())
 }
 
 // of are the hosts of a class, and its largest GPU.
@@ -109,7 +109,7 @@ func (f *Fleet) classesNow(a Ask) []berth.DeviceClass {
 		return now
 	}
 
-	return f.usable(a, func(k kind) bool { return k.soon || insists && k.insisted })
+	return f.usable(a, func(k kind) bool { return k.soon || insists && k.insistSoon })
 }
 
 // usable are the classes of the kinds that count.

@@ -118,7 +118,7 @@ func (a *adviser) of(host *berth.Host, dev *berth.Device, stays bool) berth.Advi
 	waiting := a.pool(dev)
 
 	modes := modes(dev, waiting, stays)
-	if len(modes) == 0 || dev.Attempts == 0 && waiting.barred[dev.Modes()[0]] > 0 { // some cannot have the mode to prefer: the rule serves both
+	if len(modes) == 0 || dev.Attempts == 0 && waiting.barred[dev.Modes()[0]] { // some cannot have the mode to prefer: the rule serves both
 		return berth.Advice{}
 	}
 
@@ -186,7 +186,7 @@ func modes(dev *berth.Device, waiting *pool, stays bool) []berth.SharingMode {
 			return true
 		}
 
-		return (dev.Attempts == 0 || m != dev.Mode) && (waiting.barred[m] > 0 || stays && dev.Attempts > 0)
+		return (dev.Attempts == 0 || m != dev.Mode) && (waiting.barred[m] || stays && dev.Attempts > 0)
 	})
 }
 

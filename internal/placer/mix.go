@@ -31,12 +31,12 @@ type group struct {
 type pool struct {
 	groups []*group
 	sweeps map[string]bool
-	loaded []berth.Loaded            // each shape once; of more than exactShapes as many as say so, and one of each template
-	heavy  bool                      // one of the shapes was measured to fill much of a GPU
-	sizes  map[size]bool             // what its requests ask for
-	barred map[berth.SharingMode]int // modes in which some of it cannot be, or only alone, by how many groups
-	limits map[string]float64        // seconds that an attempt may take, by shape and by template
-	queue  map[string]int            // how many wait, by shape and by template
+	loaded []berth.Loaded             // each shape once; of more than exactShapes as many as say so, and one of each template
+	heavy  bool                       // one of the shapes was measured to fill much of a GPU
+	sizes  map[size]bool              // what its requests ask for
+	barred map[berth.SharingMode]bool // modes in which some of it cannot be, or only alone
+	limits map[string]float64         // seconds that an attempt may take, by shape and by template
+	queue  map[string]int             // how many wait, by shape and by template
 }
 
 // size is what a request asks for in one mode.
@@ -49,13 +49,13 @@ type size struct {
 // poolOf is the pool of a GPU's classes, in the order of its modes.
 func poolOf(groups []*group, sweeps map[string]berth.SweepUse, dev *berth.Device) *pool {
 	p := &pool{
-		sweeps: make(map[string]bool), sizes: make(map[size]bool), barred: make(map[berth.SharingMode]int), limits: make(map[string]float64), queue: make(map[string]int),
+		sweeps: make(map[string]bool), sizes: make(map[size]bool), barred: make(map[berth.SharingMode]bool), limits: make(map[string]float64), queue: make(map[string]int),
 	}
 	modes, shapes, templates := dev.Modes(), make(map[string]bool), make(map[string]bool)
 
 	for _, g := range groups {
 		use := sweeps[g.sweep]
-		if use.State != berth.SweepRunning && use.State != berth.SweepPending ||
+		if !use.TakesTrials() ||
 			!slices.ContainsFunc(modes, func(m berth.SharingMode) bool { _, can := g.demands[dev.ClassBy(m)]; return can }) { //nolint:nlreturn // one line
 			continue
 		}
@@ -69,10 +69,11 @@ func poolOf(groups []*group, sweeps map[string]berth.SweepUse, dev *berth.Device
 		p.heavy = p.heavy || g.heavy
 		p.size(g, dev, modes, use.MaxParallel == 0 || use.Running < use.MaxParallel)
 
+		limit := time.Duration(use.TrialLimit).Seconds()
+
 		for _, key := range []string{g.loaded.ShapeKey, g.loaded.Template} {
 			p.queue[key] += g.waiting
 
-			limit := time.Duration(use.TrialLimit).Seconds()
 			if least, known := p.limits[key]; limit > 0 && (!known || limit < least) {
 				p.limits[key] = limit
 			}
@@ -95,7 +96,7 @@ func (p *pool) size(g *group, dev *berth.Device, modes []berth.SharingMode, come
 		}
 
 		if comes && (!can || d.ExclusiveDevice && there && !first.ExclusiveDevice) {
-			p.barred[m]++
+			p.barred[m] = true
 		}
 	}
 }

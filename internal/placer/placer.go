@@ -145,7 +145,7 @@ func limits(use map[string]berth.SweepUse) map[string]packing.SweepLimit {
 	for id, u := range use {
 		out[id] = packing.SweepLimit{
 			MaxParallel: u.MaxParallel, Running: u.Running, Away: u.Away,
-			Paused: u.State != berth.SweepRunning && u.State != berth.SweepPending,
+			Paused: !u.TakesTrials(),
 		}
 	}
 
@@ -219,8 +219,16 @@ func (p *Placer) place(ctx context.Context) func([]packing.Decision) error {
 
 // refuse ends what is impossible.
 func (p *Placer) refuse(ctx context.Context, waiting []berth.WaitingRequest, decisions []packing.Decision) error {
+	spills := make(map[string]bool)
+
+	for _, w := range waiting {
+		if w.Resources.GPUMemorySpill {
+			spills[w.AttemptID] = true
+		}
+	}
+
 	refuse := func(one []packing.Decision) error {
-		return p.ledger.RefuseRequest(ctx, one[0].AttemptID, hinted(one[0], waiting))
+		return p.ledger.RefuseRequest(ctx, one[0].AttemptID, hinted(one[0], spills[one[0].AttemptID]))
 	}
 
 	for i, d := range decisions {
@@ -328,10 +336,10 @@ func (p *Placer) store(ctx context.Context) func([]berth.WaitingRequest) error {
 	}
 }
 
-// hinted is why a request is impossible, and what it may do about a GPU that is too small.
-func hinted(d packing.Decision, waiting []berth.WaitingRequest) []berth.Rejection {
+// hinted is why a request is impossible, and what one that may not spill can do about a
+// GPU that is too small.
+func hinted(d packing.Decision, spills bool) []berth.Rejection {
 	out := readable(d)
-	spills := slices.ContainsFunc(waiting, func(w berth.WaitingRequest) bool { return w.AttemptID == d.AttemptID && w.Resources.GPUMemorySpill })
 
 	for i := range out {
 		if out[i].Never && out[i].Dimension == berth.DimensionDeviceBytes && !spills {

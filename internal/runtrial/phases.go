@@ -18,8 +18,8 @@ const (
 	phaseValidation = "validation"
 )
 
-// mostPhases is two for each of more epochs than trials have. What comes later is not
-// told apart.
+// mostPhases is three records for each of more epochs than trials have: the shim's
+// MOST_RECORDS. Where there are so many, phases are not told apart.
 const mostPhases = 10_000
 
 // mostChanges bounds what is kept of a program whose use of the GPU's memory changes
@@ -31,7 +31,7 @@ func (w *deviceWatch) phases(began []phaseAt) (p berth.Phases) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	if len(began) == 0 || len(began) == mostPhases || w.partly || len(w.held) == mostChanges {
+	if len(began) == 0 || w.partly || len(w.held) == mostChanges {
 		return p
 	}
 

@@ -120,3 +120,21 @@ func TestShim_Steps(t *testing.T) {
 		require.Zero(t, got.outcome.Usage.DevicePhases, "it has no GPU")
 	})
 }
+
+// When the shim has told all that it tells, what came later belongs to no phase: so none
+// is told apart.
+func TestShim_MostPhases(t *testing.T) {
+	t.Parallel()
+
+	for records, told := range map[int]bool{mostPhases - 1: true, mostPhases: false} {
+		s := &shimReport{}
+		for i := range records {
+			s.take([]byte([]string{`{"type":"phase","phase":"training","at":1}`, `{"type":"steps","count":2,"seconds":1}`}[i%2]))
+		}
+
+		steps, mean, phases := s.timed()
+		require.Equal(t, told, len(phases) > 0, records)
+		require.EqualValues(t, records/2*2, steps)
+		require.Equal(t, time.Second/2, mean)
+	}
+}

@@ -27,7 +27,8 @@ type shimReport struct {
 	kind      berth.FailureKind // of the exception that ended the newest main process
 	hostOOM   bool              // some main process ended with the shim's 87, which a script may pass on
 	peakBytes int64             // of the GPU's memory, by the framework's own word
-	phases    []phaseAt         // in the order in which they began; at most mostPhases
+	phases    []phaseAt         // in the order in which they began
+	told      int               // records of phases and steps: the shim writes no more than mostPhases of both
 	steps     int64             // of the training
 	stepTime  time.Duration     // of all of them
 }
@@ -70,10 +71,12 @@ func (s *shimReport) take(line []byte) {
 	case typeMemory:
 		s.peakBytes = max(s.peakBytes, record.PeakBytes)
 	case typePhase:
-		if len(s.phases) < mostPhases {
+		if s.told++; s.told < mostPhases {
 			s.phases = append(s.phases, phaseAt{time.UnixMicro(int64(record.At * 1e6)), record.Phase})
 		}
 	case typeSteps:
+		s.told++
+
 		if record.Count > 0 && record.Seconds > 0 {
 			s.steps += record.Count
 			s.stepTime += time.Duration(record.Seconds * float64(time.Second))
@@ -104,7 +107,8 @@ func (s *shimReport) said87() bool {
 	return s.hostOOM
 }
 
-// timed returns how many steps of the training were timed, their mean, and the phases.
+// timed returns how many steps of the training were timed, their mean, and the phases;
+// no phases where the last ones were not told.
 func (s *shimReport) timed() (steps int64, mean time.Duration, phases []phaseAt) {
 	if s == nil {
 		return 0, 0, nil
@@ -113,7 +117,12 @@ func (s *shimReport) timed() (steps int64, mean time.Duration, phases []phaseAt)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return s.steps, s.stepTime / time.Duration(max(s.steps, 1)), s.phases
+	phases = s.phases
+	if s.told >= mostPhases {
+		phases = nil
+	}
+
+	return s.steps, s.stepTime / time.Duration(max(s.steps, 1)), phases
 }
 
 // ended returns how the newest main process ended, by its own word, and the
