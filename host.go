@@ -19,7 +19,7 @@ const WorkerStarts = "its worker is starting"
 
 // Passing reports whether what keeps the host from new attempts ends by itself in a
 // moment.
-func (h Host) Passing() bool { return h.State == HostUnready && h.Problem == WorkerStarts }
+func (h *Host) Passing() bool { return h.State == HostUnready && h.Problem == WorkerStarts }
 
 // HostLostAfter is how long a silent worker keeps getting attempts: three
 // missed heartbeats of 15 s.
@@ -99,7 +99,7 @@ const (
 )
 
 // CordonedFor reports whether the host takes only test attempts of a sweep.
-func (h Host) CordonedFor(sweepID string) bool {
+func (h *Host) CordonedFor(sweepID string) bool {
 	m := h.Missing(sweepID)
 
 	return h.FailsStartsOf(sweepID) || m != nil && m.Cordoned
@@ -107,12 +107,12 @@ func (h Host) CordonedFor(sweepID string) bool {
 
 // FailsStartsOf reports whether the host is cordoned for a sweep because
 // containers did not start there, with their images.
-func (h Host) FailsStartsOf(sweepID string) bool {
+func (h *Host) FailsStartsOf(sweepID string) bool {
 	return h.CordonedAt != nil && (h.CordonSweep == "" || h.CordonSweep == sweepID)
 }
 
 // Missing is what is known of a sweep's image being missing; nil when nothing is.
-func (h Host) Missing(sweepID string) *MissingImage {
+func (h *Host) Missing(sweepID string) *MissingImage {
 	for i := range h.MissingImages {
 		if h.MissingImages[i].SweepID == sweepID {
 			return &h.MissingImages[i]
@@ -147,7 +147,7 @@ type MachineHost struct {
 }
 
 // CapacityBytes is the memory that all leases of the host may hold together.
-func (h Host) CapacityBytes() int64 { return h.MemoryBytes - h.MemoryHeadroomBytes }
+func (h *Host) CapacityBytes() int64 { return h.MemoryBytes - h.MemoryHeadroomBytes }
 
 // aloneGranule is what AloneBytes is rounded down to, as reservations are.
 const aloneGranule = 64 << 20
@@ -164,10 +164,10 @@ func AloneBytes(capacityBytes, freeBytes int64) int64 {
 }
 
 // DiskLow reports whether the host starts nothing new for want of disk.
-func (h Host) DiskLow() bool { return h.DiskFreeBytes < h.DiskHeadroomBytes }
+func (h *Host) DiskLow() bool { return h.DiskFreeBytes < h.DiskHeadroomBytes }
 
 // Disk is the host's fuller disk.
-func (h Host) Disk() Disk {
+func (h *Host) Disk() Disk {
 	return Disk{
 		Of: "host " + h.Name, TotalBytes: h.DiskBytes, FreeBytes: h.DiskFreeBytes, HeadroomBytes: h.DiskHeadroomBytes,
 		OutputBytes: h.OutputBytes, GrowthBytes: h.DiskGrowthBytes,

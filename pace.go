@@ -91,6 +91,6 @@ func HeavyTemplate(template string) string { return template + " heavy" }
 
 // GPUPlace is where paces of a GPU hold: its kind, and the machine's cores and GPUs, as
 // trials beside each other wait for those, too.
-func (h Host) GPUPlace(d Device) string {
+func (h *Host) GPUPlace(d Device) string {
 	return fmt.Sprintf("%s, 1 of %d, %g cores", d.Class().kind(), len(h.Devices), float64(h.CPUMilli)/1000)
 }

@@ -181,7 +181,7 @@ func RoomOf(hosts []berth.Host) Room {
 }
 
 func (r *Room) include(h *berth.Host) {
-	capacity := h.MemoryBytes - h.MemoryHeadroomBytes // CapacityBytes, without a copy of the host
+	capacity := h.CapacityBytes()
 	r.CapacityBytes = max(r.CapacityBytes, capacity)
 	r.PerCoreBytes = max(r.PerCoreBytes, capacity*1000/max(h.CPUMilli, 1))
 

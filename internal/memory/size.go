@@ -65,7 +65,7 @@ func roomsFor(sweepID string, cpuMilli int64, recent []berth.Host) (r rooms) {
 			r.there.include(h)
 		}
 
-		if h.State == berth.HostReady && (h.CordonedAt == nil && len(h.MissingImages) == 0 || !h.CordonedFor(sweepID)) {
+		if h.State == berth.HostReady && !h.CordonedFor(sweepID) {
 			r.now.include(h)
 		}
 	}

@@ -73,7 +73,7 @@ func (s *site) closed(r *Request) rule {
 	switch {
 	case s.State != berth.HostReady:
 		return breaksState
-	case s.cordonedFor(r.SweepID) && !s.testDue(r.SweepID):
+	case s.CordonedFor(r.SweepID) && !s.testDue(r.SweepID):
 		return breaksCordon
 	case s.DiskLow():
 		return breaksDisk
@@ -171,29 +171,14 @@ func activityLimit(dev *berth.Device, d *berth.Demand) int64 {
 	return 2*berth.FullActivity - min(d.DeviceActivity, dev.ActivityReserved, berth.FullActivity)
 }
 
-// cordonedFor is Host.CordonedFor, without a copy of the host where nothing is
-// known to fail: it is asked for each request and host.
-func (s *site) cordonedFor(sweepID string) bool {
-	return (s.CordonedAt != nil || len(s.MissingImages) > 0) && s.CordonedFor(sweepID)
-}
-
-// missing is Host.Missing, without a copy of the host.
-func (s *site) missing(sweepID string) *berth.MissingImage {
-	if len(s.MissingImages) == 0 {
-		return nil
-	}
-
-	return s.Missing(sweepID)
-}
-
 // takes reports whether the host takes more than test attempts of a request's sweep.
 func (s *site) takes(r *Request) bool {
-	return s.State == berth.HostReady && !s.cordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID)
+	return s.State == berth.HostReady && !s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID)
 }
 
 // testDue reports whether a cordoned host may take a test attempt of a sweep.
 func (s *site) testDue(sweepID string) bool {
-	m := s.missing(sweepID)
+	m := s.Missing(sweepID)
 
 	return (s.TestDue || !s.FailsStartsOf(sweepID)) && (m == nil || !m.Cordoned || m.TestDue)
 }

@@ -196,9 +196,9 @@ func (s *site) trust(r *Request) trust {
 		return late
 	case slices.Contains(r.FailedHosts, s.ID):
 		return failedIt
-	case s.cordonedFor(r.SweepID):
+	case s.CordonedFor(r.SweepID):
 		return tested
-	case s.FailedStarts > 0, s.missing(r.SweepID) != nil:
+	case s.FailedStarts > 0, s.Missing(r.SweepID) != nil:
 		return failing
 	default:
 		return healthy
@@ -308,7 +308,7 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 	placement.Demand = d
 	s.TestDue = s.TestDue && !s.FailsStartsOf(r.SweepID) // one test attempt at a time
 
-	if m := s.missing(r.SweepID); m != nil {
+	if m := s.Missing(r.SweepID); m != nil {
 		m.TestDue = false
 	}
 
@@ -371,7 +371,7 @@ func (l *ledger) avoid(r *Request) (hosts []string) {
 	for i := range l.hosts {
 		s := &l.hosts[i]
 
-		switch m := s.missing(r.SweepID); {
+		switch m := s.Missing(r.SweepID); {
 		case m == nil:
 			other = other || s.takes(r) && s.holds(r)
 		case !m.Cordoned && slices.Contains(r.FailedHosts, s.ID):

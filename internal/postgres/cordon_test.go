@@ -62,13 +62,13 @@ func (s *sick) other(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func (s *sick) now(t *testing.T) berth.Host {
+func (s *sick) now(t *testing.T) *berth.Host {
 	t.Helper()
 
 	hosts, err := s.store.ListHosts(t.Context())
 	require.NoError(t, err)
 
-	return hosts[0]
+	return &hosts[0]
 }
 
 // pass lets time pass for the host's failures and tests.
