@@ -1,24 +1,30 @@
 """Loads a GPU in one way, for a fixed amount of work: what company does to it is in the time.
 
     stream   multiplies a vector of 1 GiB: the bandwidth of the GPU's memory binds
+    l2       multiplies a vector of 20 MiB: the bandwidth of the level-2 cache binds
     matmul   multiplies matrices of 8192 x 8192: the SMs bind
     small    multiplies matrices of 1024 x 1024, one after the other: launching them binds
     hold     holds --mib of memory for --seconds and computes next to nothing
 """
 
 import argparse
+import functools
 import json
 import time
 
 import tensorflow as tf
 
-STEPS = {"stream": 12_000, "matmul": 1_600, "small": 150_000}  # about 8 s each, alone on one H200
+STEPS = {"stream": 12_000, "l2": 16_000, "matmul": 1_600, "small": 150_000}  # about 8 s each, alone on one H200; l2 as computed
+CHAIN = 32  # multiplications of l2 in a step: starting one takes longer than it does
 
 
 def loop(kind, steps):
     """Returns a function that does the work on the GPU, without Python in between."""
     if kind == "stream":
         start, step = tf.ones([1 << 28]), lambda x: x * 0.999
+    elif kind == "l2":
+        factor = tf.random.uniform([], 0.999, 1.001)
+        start, step = tf.ones([5 << 20]), lambda x: functools.reduce(lambda y, _: y * factor, range(CHAIN), x)
     else:
         side = 8192 if kind == "matmul" else 1024
         scale = tf.random.normal([side, side]) / side

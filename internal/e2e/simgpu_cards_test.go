@@ -82,7 +82,9 @@ func (s *stack) sceneTwoKinds() {
 
 	// How many of a shape came to a kind is chance: now each has as many as earn the narrow margin.
 	for _, n := range []int{0, 2} {
-		s.onlyCard(n, func() { s.requireTrained(s.submit(onGPU(3, "200, 1200", "--steps 15 --cpu 0s --gpu 50ms", gpuResources())), 6) })
+		s.onlyCard(n, func() {
+			s.requireTrained(s.submit(onGPU(3, "200, 1200", "--steps 15 --cpu 0s --gpu 50ms", gpuResources())), 6)
+		})
 	}
 
 	for _, shape := range []int64{200, 1200} {
