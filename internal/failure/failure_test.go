@@ -765,3 +765,19 @@ func TestSaysNoGPU(t *testing.T) {
 		require.Equal(t, want, failure.SaysNoGPU(line), line)
 	}
 }
+
+// The message of a failure says what happened, not in which line of TensorFlow's source.
+func TestClassify_QuotesWithoutPrefix(t *testing.T) {
+	t.Parallel()
+
+	for _, line := range []string{
+		"E0000 00:00:1795592721.122289       7 cuda_platform.cc:52] failed call to cuInit: INTERNAL",
+		"2026-11-25 08:12:01.123456: E external/local_xla/xla/stream_executor/cuda/cuda_driver.cc:152] failed call to cuInit: INTERNAL",
+		"failed call to cuInit: INTERNAL",
+	} {
+		e := onGPU(0)
+		e.Device.PeakBytes, e.Device.Must, e.Device.NoGPU = 0, true, line
+		_, message := failure.Classify(e)
+		require.Contains(t, message, "(it said: failed call to cuInit: INTERNAL)", line)
+	}
+}

@@ -268,6 +268,10 @@ func (e Evidence) lastLines() (last, exception string) {
 	return last, exception
 }
 
+// logPrefix is what TensorFlow's logging puts before a message: time, severity, thread,
+// file and line.
+var logPrefix = regexp.MustCompile(`^(?:[\d-]{10} [\d:.]+: )?[IWEF](?:\d{4} [\d:.]+ +\d+)? \S+\.(?:cc|h):\d+\] *`)
+
 // quote makes a line of someone else's output fit for a message.
 func quote(line string) string {
 	clean := strings.Map(func(r rune) rune {
@@ -278,7 +282,8 @@ func quote(line string) string {
 		return r
 	}, strings.ToValidUTF8(line, ""))
 
-	runes := []rune(strings.TrimSpace(clean))
+	clean = strings.TrimSpace(clean)
+	runes := []rune(clean[len(logPrefix.FindString(clean)):])
 	if len(runes) > maxQuote {
 		return string(runes[:maxQuote]) + "…"
 	}
