@@ -24,6 +24,7 @@ type DeviceReading struct {
 	UsedBytes int64     // of the GPU's memory, by the container's processes
 	FreeBytes int64     // of the whole GPU
 	Unshared  bool      // a process of the container is no client of the GPU's MPS daemon
+	Unnamed   bool      // beside an error: the driver does not say what a process of the container holds
 	Activity  GPUActivity
 	Beside    []string // containers whose processes are on the GPU, too; an empty one = processes that are in none
 	Problem   string   // why the GPU itself is out of order, also beside an error; empty = it works
@@ -48,7 +49,8 @@ type deviceWatch struct {
 	note    string        // what a person must know of how it used the GPU; empty = nothing
 
 	coverage coverage
-	covered  berth.Usage // Unseen and SeenUntil are those of the GPU
+	covered  berth.Usage  // Unseen and SeenUntil are those of the GPU
+	starting *berth.Usage // covered, if readings while its process starts count; nil = it does not
 	activity activityMean
 }
 
@@ -82,12 +84,45 @@ func (w *deviceWatch) add(reading DeviceReading, at time.Time) {
 		w.held = append(w.held, bytesAt{at, reading.UsedBytes})
 	}
 
-	w.coverage.seen(&w.covered, at)
+	w.seen(reading.UsedBytes, at)
 	w.free = append(w.free, bytesAt{at, reading.FreeBytes})
 
 	for len(w.free) > 1 && at.Sub(w.free[0].at) > recentFree {
 		w.free = w.free[1:]
 	}
+}
+
+// unnamed notes a reading in which the driver does not say what the container's process
+// holds. On a crowded machine that takes a process seconds that starts (32 on 16 cores:
+// 2 to 9 s, one H200, 2026-11-25).
+func (w *deviceWatch) unnamed(at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if w.peak > 0 || w.partly {
+		return
+	}
+
+	if w.starting == nil {
+		covered := w.covered
+		w.starting = &covered
+	}
+
+	w.coverage.seen(w.starting, at)
+}
+
+// seen notes that the container was seen to hold so much. Frameworks keep what they
+// took, so the first amount that the driver names tells of the start, too.
+func (w *deviceWatch) seen(bytes int64, at time.Time) {
+	if w.starting != nil {
+		w.coverage.seen(w.starting, at)
+
+		if bytes > 0 {
+			w.covered, w.starting = *w.starting, nil
+		}
+	}
+
+	w.coverage.seen(&w.covered, at)
 }
 
 // blinks notes the time since the last reading, by whichever worker.
@@ -223,6 +258,10 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 		if err == nil {
 			w.add(reading, cmp.Or(reading.At, time.Now()))
 			r.apportion(who, reading, w)
+		}
+
+		if reading.Unnamed {
+			w.unnamed(cmp.Or(reading.At, time.Now()))
 		}
 
 		if len(reading.Beside) > 0 || r.activity.company(id, who.containerID) {

@@ -420,3 +420,41 @@ func TestDoubts(t *testing.T) {
 		require.Equal(t, tt.said, d.last(tt.why, start.Add(tt.after)), "%v", tt.after)
 	}
 }
+
+// While a process starts the driver lists it without what it holds, for seconds on a
+// crowded machine. What it holds then tells of its start; what nobody looked at, or a
+// driver that never says, remains a gap.
+func TestDeviceWatch_ProcessThatStarts(t *testing.T) {
+	t.Parallel()
+
+	start := time.Unix(0, 0)
+	at := func(second float64) time.Time { return start.Add(time.Duration(second * float64(time.Second))) }
+
+	// unseen is the gap of 20 s, the first 10 without an amount, but for a part in which nobody looked.
+	unseen := func(named bool, awayFrom, awayUntil float64) time.Duration {
+		w := newDeviceWatch(coverage{startedAt: start, every: 200 * time.Millisecond}, berth.Usage{})
+
+		for i := range 100 {
+			switch second := float64(i) / 5; {
+			case second > awayFrom && second < awayUntil:
+			case second < 1:
+				w.add(DeviceReading{}, at(second)) // it has no process there yet
+			case second < 10 || !named:
+				w.unnamed(at(second))
+			default:
+				w.add(DeviceReading{UsedBytes: 900}, at(second))
+			}
+		}
+
+		u := berth.Usage{Wall: berth.Duration(20 * time.Second)}
+		w.into(&u, berth.Usage{})
+		w.end(&u, at(20))
+
+		return time.Duration(u.DeviceUnseen)
+	}
+
+	require.Zero(t, unseen(true, 0, 0))
+	require.InDelta(t, 19, unseen(false, 0, 0).Seconds(), 1, "it never said")
+	require.InDelta(t, 4, unseen(true, 4, 8).Seconds(), 0.5, "nobody looked while it started")
+	require.InDelta(t, 4, unseen(true, 12, 16).Seconds(), 0.5, "nobody looked later")
+}
