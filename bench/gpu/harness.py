@@ -1,7 +1,7 @@
 """harness: runs sweeps through a running Berth, and tells what came out.
 
 bench/gpu/measure.py has the experiments. What an experiment has so far is in the file
-that begin() names, written anew after each sweep, so that a cut one leaves its figures.
+that begin() names, written anew before each sweep, so that a cut one leaves its figures.
 """
 
 import contextlib
@@ -83,6 +83,7 @@ def but(file, name, **changes):
 
 
 def submit(file):
+    save()
     return json.loads(berth("sweep", "submit", "-f", "-", "-o", "json", stdin=json.dumps(file)))["id"]
 
 
@@ -144,18 +145,19 @@ def figures(sweeps, began):
         "notes": [get(f"sweeps/{sweep}/report?limit=1")["notes"] for sweep in sweeps],
     }
     print(json.dumps({k: out[k] for k in ("seconds", "span", "at_once", "outcomes", "classes", "advice")}), flush=True)
-    save()
     return out
 
 
-def docker(*args):
-    return subprocess.run(["docker", *args], capture_output=True, text=True, check=False)
+def without_berth(device, *command):
+    """The command line that runs a program in a container, on a GPU in growth mode."""
+    return ["docker", "run", "--rm", "--network", "none", "--tmpfs", "/tmp:mode=1777", "--device", f"nvidia.com/gpu={device}",
+            "-e", "TF_FORCE_GPU_ALLOW_GROWTH=true", IMAGE, *command]
 
 
 @contextlib.contextmanager
 def smi(device):
-    """What nvidia-smi calls the utilisation of a GPU, while the body runs: yields a function that returns its mean of
-    now, in percent, without what came before."""
+    """Reads what nvidia-smi calls the utilisation of a GPU, while the body runs. Yields a function that returns its mean
+    since that was last called, in percent."""
     process = subprocess.Popen(["nvidia-smi", "-i", device, "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "250"],
                                stdout=subprocess.PIPE, bufsize=0)
     os.set_blocking(process.stdout.fileno(), False)

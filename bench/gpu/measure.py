@@ -2,7 +2,7 @@
 
     measure.py EXPERIMENT[:PART] OUT     writes OUT/EXPERIMENT-PART.json
 
-bench/gpu/run starts Berth and calls this; bench/gpu/report.py makes a page of the files.
+bench/gpu/run starts Berth and calls this; bench/gpu/plot draws the files.
 """
 
 import itertools
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from harness import IMAGE, begin, berth, but, devices, docker, figures, forget, get, pages, run, save, smi, submit, sweep_file, watch
+from harness import IMAGE, begin, berth, but, devices, figures, forget, get, pages, run, save, smi, submit, sweep_file, watch, without_berth
 
 
 def train(**values):
@@ -37,7 +37,6 @@ def packed(out, rows):
     """Runs one shape several times: name, trials and what to change of the sweep file."""
     for name, n, changes in rows:
         out[name] = {"n": n, **run(but(train(seed=seeds(n)), "gpu", **changes))}
-        save()
 
 
 def packing(out, _):
@@ -70,7 +69,6 @@ def default_mode(out, _, pairs=8):
                 attempt = {**run(file)["attempts"][0], "utilisation": utilisation()}
                 if pair > 0:  # the first pair fills the caches
                     out[mode].append(attempt)
-    save()
 
 
 def pair(a, b, trials, **resources):
@@ -97,7 +95,6 @@ def pairs(out, part, trials=2):  # of each load: with so few, chance is 20 % of 
             row[mode] = run(*pair(*both, trials, gpu_sharing=mode, gpu_memory="8GiB"))
         row["berth"] = run(*pair(*both, trials, gpu_memory="8GiB"))
         print(both, {mode: row[mode]["span"] for mode in ("mps", "time_slicing", "berth")}, row["berth"]["classes"], flush=True)
-        save()
 
 
 def prediction(out, _):
@@ -106,7 +103,6 @@ def prediction(out, _):
     values = {"filters": [16, 32, 64], "batch": [32, 128, 512], "rows": [8000]}
     out["first"] = run(train(**values, seed=[1]))
     out["then"] = run(train(**values, seed=[2, 3, 4, 5, 6, 7]))
-    save()
 
 
 def filling(out, _, mib=1900, hold=40):
@@ -120,13 +116,11 @@ def filling(out, _, mib=1900, hold=40):
     out["berth"] = run(hold_file(mib, hold, n, cpus=0.2, gpu_sharing="time_slicing"))
     save()
     out["naive"] = started_at_once(n, ["python3", "/jobs/load.py", "--kind=hold", f"--mib={mib}", f"--seconds={hold}"], device["id"])
-    save()
 
 
 def started_at_once(n, command, device):
-    """Plain docker run of so many containers at once, with growth mode and nothing else: their exit codes."""
-    flags = ["--device", f"nvidia.com/gpu={device}", "-e", "TF_FORCE_GPU_ALLOW_GROWTH=true", "--network", "none", "--tmpfs", "/tmp:mode=1777", IMAGE]
-    running = [subprocess.Popen(["docker", "run", "--rm", *flags, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(n)]
+    """Plain docker run of so many containers at once: their exit codes."""
+    running = [subprocess.Popen(without_berth(device, *command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(n)]
     codes = [process.wait() for process in running]
     return {"n": n, "ok": codes.count(0), "lost": n - codes.count(0)}
 
@@ -175,14 +169,13 @@ def failures(out, part):
     for n, (name, do) in enumerate(rows):
         if not part or str(n) in part.split(","):
             out[name] = do()
-            save()
 
 
 def another_program(total):
     """A large trial waits for a program that is not Berth's, small ones run beside it."""
     device = devices()[0]["id"]
-    hog = subprocess.Popen(["docker", "run", "--rm", "--network", "none", "--tmpfs", "/tmp:mode=1777", "--device", f"nvidia.com/gpu={device}", "-e", "TF_FORCE_GPU_ALLOW_GROWTH=true",
-                            IMAGE, "python3", "/jobs/load.py", "--kind=hold", f"--mib={total * 8 // 10}", "--seconds=45"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    command = without_berth(device, "python3", "/jobs/load.py", "--kind=hold", f"--mib={total * 8 // 10}", "--seconds=45")
+    hog = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while devices()[0]["free_bytes"] >> 20 > total // 4:
         time.sleep(0.5)
         if hog.poll() is not None:
@@ -205,7 +198,6 @@ def two(out, _):
     berth("device", "cordon", devices()[1]["id"], "--reason", "measuring one GPU")
     out["one cordoned"] = run(train(seed=seeds(12)))
     berth("device", "ready", devices()[1]["id"])
-    save()
 
 
 def spill(out, _):
@@ -219,7 +211,6 @@ def spill(out, _):
     sweeps = [submit(spilled), submit(others)]
     watch(*sweeps)
     out.update(spilled=figures(sweeps[:1], began), others=figures(sweeps[1:], began))
-    save()
 
 
 def starts(out, _, n=12):
@@ -229,14 +220,11 @@ def starts(out, _, n=12):
     for _ in range(n + 1):
         for name, flags in (("with a GPU", ["--device", f"nvidia.com/gpu={device}"]), ("without", [])):
             began = time.time()
-            done = docker("run", "--rm", "--network", "none", *flags, IMAGE, "python3", "-S", "-c", "")
-            if done.returncode:
-                raise RuntimeError(done.stderr)
+            subprocess.run(["docker", "run", "--rm", "--network", "none", *flags, IMAGE, "python3", "-S", "-c", ""], check=True)
             out[name].append(round(time.time() - began, 3))
     for name in ("with a GPU", "without"):
         out[name] = out[name][1:]
         print(name, statistics.median(out[name]), flush=True)
-    save()
 
 
 EXPERIMENTS = {"packing": packing, "otherwise": otherwise, "default": default_mode, "pairs": pairs, "prediction": prediction, "filling": filling,
@@ -245,8 +233,9 @@ EXPERIMENTS = {"packing": packing, "otherwise": otherwise, "default": default_mo
 
 def main():
     name, _, part = sys.argv[1].partition(":")
-    file = "-".join([name, *part.replace("/", "-").replace(",", "-").split()]) + ".json"
+    file = sys.argv[1].translate(str.maketrans(":/,", "---")) + ".json"
     EXPERIMENTS[name](begin(pathlib.Path(sys.argv[2]) / file), part)
+    save()
 
 
 if __name__ == "__main__":

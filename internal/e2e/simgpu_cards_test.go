@@ -70,21 +70,27 @@ func (s *stack) sceneTwoKinds() {
 	require.Len(t, attempts, 24, "none was repeated")
 
 	devices, reserved := map[string]int{}, map[string][]int64{}
-
 	for _, a := range attempts {
 		devices[a.DeviceID]++
-		reserved[a.ShapeKey+a.DeviceClass] = append(reserved[a.ShapeKey+a.DeviceClass], a.Demand.DeviceBytes/mib)
 	}
 
-	t.Logf("trials by card: %v; MiB reserved: %v", devices, reserved)
 	require.Len(t, devices, 3)
 
 	// How many of a shape came to a kind is chance: now each has as many as earn the narrow margin.
 	for _, n := range []int{0, 2} {
 		s.onlyCard(n, func() {
-			s.requireTrained(s.submit(onGPU(3, "200, 1200", "--steps 15 --cpu 0s --gpu 50ms", gpuResources())), 6)
+			more := s.submit(onGPU(3, "200, 1200", "--steps 15 --cpu 0s --gpu 50ms", gpuResources()))
+			s.requireTrained(more, 6)
+			attempts = append(attempts, s.attempts(more)...)
 		})
 	}
+
+	for _, a := range attempts {
+		reserved[a.ShapeKey+a.DeviceClass] = append(reserved[a.ShapeKey+a.DeviceClass], a.Demand.DeviceBytes/mib)
+	}
+
+	t.Logf("trials by card: %v; MiB reserved: %v", devices, reserved)
+	require.Len(t, reserved, 4, "two shapes on two kinds of cards")
 
 	for _, shape := range []int64{200, 1200} {
 		peak := shape + held

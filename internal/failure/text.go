@@ -282,8 +282,7 @@ func quote(line string) string {
 		return r
 	}, strings.ToValidUTF8(line, ""))
 
-	clean = strings.TrimSpace(clean)
-	runes := []rune(clean[len(logPrefix.FindString(clean)):])
+	runes := []rune(logPrefix.ReplaceAllString(strings.TrimSpace(clean), ""))
 	if len(runes) > maxQuote {
 		return string(runes[:maxQuote]) + "…"
 	}

@@ -50,7 +50,7 @@ type deviceWatch struct {
 
 	coverage coverage
 	covered  berth.Usage  // Unseen and SeenUntil are those of the GPU
-	starting *berth.Usage // covered, if readings while its process starts count; nil = it does not
+	starting *berth.Usage // covered, with the readings while its process starts; nil = none does
 	activity activityMean
 }
 
@@ -93,8 +93,8 @@ func (w *deviceWatch) add(reading DeviceReading, at time.Time) {
 }
 
 // unnamed notes a reading in which the driver does not say what the container's process
-// holds. On a crowded machine that takes a process seconds that starts (32 on 16 cores:
-// 2 to 9 s, one H200, 2026-11-25).
+// holds: one that starts. With 32 at once on 16 cores that lasted more than 2 s, for 25 of
+// 40 more than 5 s (one H200, 2026-11-25).
 func (w *deviceWatch) unnamed(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,16 +112,14 @@ func (w *deviceWatch) unnamed(at time.Time) {
 }
 
 // seen notes that the container was seen to hold so much. Frameworks keep what they
-// took, so the first amount that the driver names tells of the start, too.
+// took, so the first amount that the driver names tells of the start, too. Of a process
+// that has ended nothing tells.
 func (w *deviceWatch) seen(bytes int64, at time.Time) {
-	if w.starting != nil {
-		w.coverage.seen(w.starting, at)
-
-		if bytes > 0 {
-			w.covered, w.starting = *w.starting, nil
-		}
+	if w.starting != nil && bytes > 0 {
+		w.covered = *w.starting
 	}
 
+	w.starting = nil
 	w.coverage.seen(&w.covered, at)
 }
 

@@ -421,24 +421,25 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// While a process starts the driver lists it without what it holds, for seconds on a
-// crowded machine. What it holds then tells of its start; what nobody looked at, or a
-// driver that never says, remains a gap.
+// The driver lists a process that starts without what it holds. That is no gap once it
+// says how much the process holds. It is a gap when it never says so, when the process
+// ends first, and while nobody looks.
 func TestDeviceWatch_ProcessThatStarts(t *testing.T) {
 	t.Parallel()
 
 	start := time.Unix(0, 0)
 	at := func(second float64) time.Time { return start.Add(time.Duration(second * float64(time.Second))) }
 
-	// unseen is the gap of 20 s, the first 10 without an amount, but for a part in which nobody looked.
-	unseen := func(named bool, awayFrom, awayUntil float64) time.Duration {
+	// unseen is the gap in an attempt of 20 s. The driver names an amount from second 10 on, or
+	// never. Nobody looks in the seconds away. At ended its process has ended, and another starts.
+	unseen := func(named bool, awayFrom, awayUntil, ended float64) time.Duration {
 		w := newDeviceWatch(coverage{startedAt: start, every: 200 * time.Millisecond}, berth.Usage{})
 
 		for i := range 100 {
 			switch second := float64(i) / 5; {
 			case second > awayFrom && second < awayUntil:
-			case second < 1:
-				w.add(DeviceReading{}, at(second)) // it has no process there yet
+			case second < 1 || second == ended:
+				w.add(DeviceReading{}, at(second)) // it has no process there
 			case second < 10 || !named:
 				w.unnamed(at(second))
 			default:
@@ -453,8 +454,9 @@ func TestDeviceWatch_ProcessThatStarts(t *testing.T) {
 		return time.Duration(u.DeviceUnseen)
 	}
 
-	require.Zero(t, unseen(true, 0, 0))
-	require.InDelta(t, 19, unseen(false, 0, 0).Seconds(), 1, "it never said")
-	require.InDelta(t, 4, unseen(true, 4, 8).Seconds(), 0.5, "nobody looked while it started")
-	require.InDelta(t, 4, unseen(true, 12, 16).Seconds(), 0.5, "nobody looked later")
+	require.Zero(t, unseen(true, 0, 0, 0))
+	require.InDelta(t, 19, unseen(false, 0, 0, 0).Seconds(), 1, "never named")
+	require.InDelta(t, 4, unseen(true, 4, 8, 0).Seconds(), 0.5, "away while it starts")
+	require.InDelta(t, 4, unseen(true, 12, 16, 0).Seconds(), 0.5, "away afterwards")
+	require.InDelta(t, 5, unseen(true, 0, 0, 6).Seconds(), 0.5, "the first process was never named")
 }
