@@ -16,6 +16,7 @@ const (
 	retryFirst     = 200 * time.Millisecond
 	retryLongest   = 30 * time.Second
 	runMargin      = 10 * time.Minute // over max_trial_duration: start, grace, collecting
+	answerPatience = 10 * time.Second // for a host to take an order that nobody may wait long for: a worker that is there polls all the time
 	recheckFirst   = time.Minute      // signals are only ever a shortcut
 	recheckLongest = 10 * time.Minute
 )

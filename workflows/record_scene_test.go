@@ -412,8 +412,13 @@ func (*sceneSteps) AbandonAttempt(context.Context, activities.AbandonInput) (act
 	return activities.Abandoned{}, nil
 }
 
-// RunTrial runs an attempt; one that ends well measures the shape.
+// RunTrial runs an attempt, or gives back the place of one; one that ends well
+// measures the shape.
 func (a *sceneSteps) RunTrial(ctx context.Context, order activities.Order) (berth.Outcome, error) {
+	if order.Stop {
+		return canceled("given back"), nil
+	}
+
 	s := a.scene
 
 	s.mu.Lock()

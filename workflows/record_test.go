@@ -32,7 +32,7 @@ func TestRecordHistories(t *testing.T) { //nolint:tparallel // see its subtests
 	c := recordingServer(t)
 
 	for name, play := range map[string]func(t *testing.T, s *scene){ //nolint:paralleltest // one after the other, so that none is late for the other's load
-		"outcomes": playOutcomes, "given-back": playGivenBack, "canceled": playCanceled, "stopped": playStopped,
+		"outcomes": playOutcomes, "given-back": playGivenBack, "canceled": playCanceled, "unheld": playUnheld, "stopped": playStopped,
 		"paused": playPaused, "paused-itself": playPausedItself, "wide": playWide, "looks-again": playLooksAgain, "continued": playContinued,
 		"max-duration": playMaxDuration, "beside": playBeside, "passed-on": playPassedOn, "capped": playCapped,
 		"probe-continued": playProbeContinued, "image": playImage, "told": playTold, "declined": playDeclined,
@@ -208,6 +208,27 @@ func playCanceled(t *testing.T, s *scene) {
 	s.keepSweep(t, "canceled")
 	s.keepTrial(t, "canceled-running", 1)
 	s.keepTrial(t, "canceled-waiting", 2)
+}
+
+// playUnheld cancels a trial whose host takes neither it nor the order to give
+// its place back.
+func playUnheld(t *testing.T, s *scene) {
+	t.Helper()
+
+	s.brief = func(int) activities.TrialBrief {
+		b := s.standard()
+		b.HostPatience = berth.Duration(5 * time.Second)
+
+		return b
+	}
+	s.places = func(activities.PlaceInput) (berth.RequestState, string) { return berth.RequestPlaced, lostHost }
+
+	s.play(t)
+	s.hears(t, s.trial(1), "RunTrial scheduled")
+	s.cancel(t)
+	s.finish(t, berth.SweepCanceled)
+
+	s.keepTrial(t, "unheld", 1)
 }
 
 func playStopped(t *testing.T, s *scene) {

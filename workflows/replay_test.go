@@ -184,6 +184,18 @@ var contents = map[string]content{
 	"v7-trial-declined": {
 		order: []string{"RunTrial scheduled", "hears probe: carry", "RunTrial completed", "version declines", "tells measured", "completed: succeeded"},
 	},
+	"v8-trial-canceled-running": { // by a worker that says nothing of it
+		order: []string{
+			"RunTrial started", "RunTrial canceled", "version unheld", "RunTrial started", "RunTrial completed", "step SettleTrial", "completed: canceled",
+		},
+	},
+	"v8-trial-unheld": { // by Temporal itself
+		order: []string{
+			"RunTrial scheduled", "cancel requested", "RunTrial canceled", "version unheld",
+			"RunTrial scheduled", "RunTrial timed out: ScheduleToStart", "step SettleTrial", "completed: canceled",
+		},
+		never: []string{"RunTrial started"},
+	},
 }
 
 // TestReplay runs the workflows against recorded histories, each of which must

@@ -43,22 +43,65 @@ func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Ou
 		}
 	}
 
+	if unheld(err) && workflow.GetVersion(ctx, changeUnheld, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		return t.releaseUnheld(ctx, p, order)
+	}
+
 	return t.outcomeOf(ctx, p, outcome, err)
 }
 
 // release has the host give back a lease that was won after cancellation.
 func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order activities.Order) (berth.Outcome, error) {
-	var a *activities.Activities
+	outcome, err := t.orderStop(ctx, p, order, time.Duration(t.brief.HostPatience))
+	clean, _ := workflow.NewDisconnectedContext(ctx)
+
+	return t.outcomeOf(clean, p, outcome, err)
+}
+
+// releaseUnheld has the host give back the place of an attempt that was canceled
+// before a worker had it. A host that does not answer is not waited for: its
+// reconciler does the same when it is back.
+func (t *trial) releaseUnheld(ctx workflow.Context, p berth.PlacementStatus, order activities.Order) (berth.Outcome, error) {
+	outcome, err := t.orderStop(ctx, p, order, min(answerPatience, time.Duration(t.brief.HostPatience)))
+	if _, timeout := errors.AsType[*temporal.TimeoutError](err); timeout || unheld(err) {
+		return canceledUnheld(p), nil
+	}
+
+	clean, _ := workflow.NewDisconnectedContext(ctx)
+
+	return t.outcomeOf(clean, p, outcome, err)
+}
+
+// orderStop has the host stop what runs of an attempt, and give its place back.
+// A cancellation does not end it.
+func (t *trial) orderStop(ctx workflow.Context, p berth.PlacementStatus, order activities.Order, patience time.Duration) (berth.Outcome, error) {
+	var (
+		a       *activities.Activities
+		outcome berth.Outcome
+	)
 
 	order.Stop = true
 	clean, _ := workflow.NewDisconnectedContext(ctx)
 
-	var outcome berth.Outcome
-
-	err := workflow.ExecuteActivity(onHost(clean, p.HostID, "give back a place that is not wanted any more", t.brief), a.RunTrial, order).
+	brief := t.brief
+	brief.HostPatience = berth.Duration(patience)
+	err := workflow.ExecuteActivity(onHost(clean, p.HostID, "give back a place that is not wanted any more", brief), a.RunTrial, order).
 		Get(clean, &outcome)
 
-	return t.outcomeOf(clean, p, outcome, err)
+	return outcome, err
+}
+
+// unheld reports whether Temporal itself canceled an activity, because no worker
+// had it: there is no outcome.
+func unheld(err error) bool {
+	_, told := activities.OutcomeOf(err)
+
+	return temporal.IsCanceledError(err) && !told
+}
+
+func canceledUnheld(p berth.PlacementStatus) berth.Outcome {
+	return berth.Outcome{Kind: berth.FailureCanceled, Message: fmt.Sprintf("canceled while no worker of host %s had the attempt; "+
+		"if its container is there, it is stopped when the worker is back", p.HostName)}
 }
 
 // outcomeOf reads what became of the activity. An attempt without an outcome,
@@ -74,9 +117,8 @@ func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome
 		return outcome, nil
 	case errors.As(err, &timeout):
 		return t.abandon(ctx, p, fmt.Sprintf("host %s did not answer (%s); the attempt goes elsewhere", p.HostName, timeout.TimeoutType()), false)
-	case temporal.IsCanceledError(err) && !told: // Temporal itself cancels an activity that no worker has
-		return berth.Outcome{Kind: berth.FailureCanceled, Message: fmt.Sprintf("canceled while no worker of host %s had the attempt; "+
-			"if its container is there, it is stopped when the worker is back", p.HostName)}, nil
+	case unheld(err):
+		return canceledUnheld(p), nil
 	}
 
 	if told {

@@ -331,36 +331,68 @@ func TestTrial_StopOrCancelWhileWaiting(t *testing.T) {
 	}
 }
 
-// What became of a canceled attempt is what its host says; a host that was not
-// there has stopped nothing.
+// What became of a canceled attempt is what its host says.
 func TestTrial_CanceledSaysWhatBecameOfItsContainer(t *testing.T) {
 	t.Parallel()
 
-	hangs := berth.Outcome{
-		Kind: berth.FailureCanceled, Message: "canceled; Docker does not answer", Usage: berth.Usage{MemoryPeakBytes: 500 * mib},
-	}
+	var a *activities.Activities
+
+	hangs := canceled("canceled; Docker does not answer")
+
+	b := trialSetup(t)
+	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(berth.Outcome{}, temporal.NewCanceledError(hangs)).Once()
+
+	require.Equal(t, berth.TrialCanceled, b.execute(t).State)
+	require.Equal(t, berth.FailureCanceled, b.settled.Kind)
+	require.Equal(t, hangs.Message, b.settled.Message)
+}
+
+func canceled(message string) berth.Outcome {
+	return berth.Outcome{Kind: berth.FailureCanceled, Message: message}
+}
+
+// Temporal itself cancels an attempt that no worker has yet. Its host gives the
+// place back at once; one that is not there has stopped nothing, and is not
+// waited for.
+func TestTrial_CanceledBeforeAWorkerHadIt(t *testing.T) {
+	t.Parallel()
+
+	notThere := "canceled while no worker of host host had the attempt"
 
 	for name, tt := range map[string]struct {
-		details []any
+		details []any // of the first answer
+		back    berth.Outcome
+		err     error
 		want    string
 	}{
-		"by its host":              {[]any{hangs}, hangs.Message},
-		"before a worker had it":   {[]any{"ACTIVITY_ID_NOT_STARTED"}, "while no worker of host host had the attempt"},
-		"by one that says nothing": {nil, "while no worker of host host had the attempt"},
+		"its host is there":       {[]any{"ACTIVITY_ID_NOT_STARTED"}, canceled("canceled before it began"), nil, "canceled before it began"},
+		"a worker says nothing":   {nil, canceled("canceled before it began"), nil, "canceled before it began"},
+		"its host is away":        {[]any{"ACTIVITY_ID_NOT_STARTED"}, berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), notThere},
+		"its worker dies with it": {[]any{"ACTIVITY_ID_NOT_STARTED"}, berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil), notThere},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var a *activities.Activities
+			var (
+				a      *activities.Activities
+				orders []activities.Order
+			)
 
 			b := trialSetup(t)
-			b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(berth.Outcome{}, temporal.NewCanceledError(tt.details...)).Once()
+			b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(func(_ context.Context, o activities.Order) (berth.Outcome, error) {
+				orders = append(orders, o)
+				if !o.Stop {
+					return berth.Outcome{}, temporal.NewCanceledError(tt.details...)
+				}
 
-			result := b.execute(t)
-			require.Equal(t, berth.TrialCanceled, result.State)
+				return tt.back, tt.err
+			})
+
+			require.Equal(t, berth.TrialCanceled, b.execute(t).State)
 			require.Equal(t, berth.FailureCanceled, b.settled.Kind)
 			require.Contains(t, b.settled.Message, tt.want)
-			require.NotContains(t, b.settled.Message, "was stopped")
+			require.Len(t, orders, 2)
+			require.Equal(t, activities.Order{AttemptID: orders[0].AttemptID, Token: 7, Stop: true}, orders[1])
 		})
 	}
 }
