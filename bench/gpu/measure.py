@@ -5,6 +5,7 @@
 bench/gpu/run starts Berth and calls this; bench/gpu/plot draws the files.
 """
 
+import contextlib
 import itertools
 import math
 import pathlib
@@ -20,8 +21,11 @@ def train(**values):
     return sweep_file(["python3", "/jobs/train.py"], values)
 
 
+WORK = {"stream": 1.1, "l2": 5.0, "matmul": 1.6, "small": 1.5}  # about 8 s alone, of a container that takes 4 s to start
+
+
 def load_file(kind, trials, name, **resources):
-    return sweep_file(["python3", "/jobs/load.py", f"--kind={kind}", "--work=0.5"], {"seed": seeds(trials)}, name=name, objective="seconds", **resources)
+    return sweep_file(["python3", "/jobs/load.py", f"--kind={kind}", f"--work={WORK[kind]}"], {"seed": seeds(trials)}, name=name, objective="seconds", **resources)
 
 
 def hold_file(mib, seconds, trials, name="hold", **resources):
@@ -48,11 +52,12 @@ def packing(out, _):
                  ("time slices, 4", 8, {"gpu_sharing": "time_slicing", "max_parallel": 4})])
 
 
-def otherwise(out, _):
-    """What Berth did not choose. About 8 minutes."""
+def otherwise(out, part):
+    """What Berth did not choose. PART: names of these, with + between them. About 8 minutes."""
     forget()
-    packed(out, [("probe", 1, {}), ("MPS, 4", 8, {"max_parallel": 4}), ("MPS, 12", 12, {"max_parallel": 12}), ("MPS, 40", 40, {"cpus": 0.4}),
-                 ("time slices, 12", 12, {"max_parallel": 12, "gpu_sharing": "time_slicing"}), ("time slices, 40", 40, {"cpus": 0.4, "gpu_sharing": "time_slicing"})])
+    rows = [("probe", 1, {}), ("MPS, 4", 8, {"max_parallel": 4}), ("MPS, 12", 12, {"max_parallel": 12}), ("MPS, 40", 40, {"cpus": 0.4}),
+                 ("time slices, 12", 12, {"max_parallel": 12, "gpu_sharing": "time_slicing"}), ("time slices, 40", 40, {"cpus": 0.4, "gpu_sharing": "time_slicing"})]
+    packed(out, [row for row in rows if not part or row[0] in part.split("+")])
 
 
 def default_mode(out, _, pairs=8):
@@ -78,9 +83,9 @@ def pair(a, b, trials, **resources):
     return [load_file(kind, trials, f"{a} + {b}", max_parallel=1, **resources) for kind in (a, b)]
 
 
-def pairs(out, part, trials=2):  # of each load: with so few, chance is 20 % of a row
+def pairs(out, part, trials=2):
     """Two loads at once: by MPS and by time slices with nothing known, then as Berth decides by what it measured of
-    these. PART n/m does every m-th pair from the n-th on. About 70 s a pair."""
+    these. PART n/m does every m-th pair from the n-th on. About 2 minutes a pair."""
     first, step = (int(n) for n in (part or "0/1").split("/"))
     chosen = list(itertools.combinations_with_replacement(["stream", "l2", "matmul", "small"], 2))[first::step]
     forget()
@@ -105,16 +110,18 @@ def prediction(out, _):
     out["then"] = run(train(**values, seed=[2, 3, 4, 5, 6, 7]))
 
 
-def filling(out, _, mib=1900, hold=40):
-    """Trials that hold about 1.8 % of the GPU, a fifth more than it has room for: by Berth, then all at once without it."""
+def filling(out, part, mib=1900, hold=40):
+    """Trials that hold about 1.8 % of the GPU, a fifth more than it has room for: by Berth, then all at once without it.
+    PART naive: only that."""
     forget()
     first = run(hold_file(mib, 5, 1, gpu_sharing="time_slicing"))
     device = devices()[0]
     out["room_mib"] = (device["memory_bytes"] - device["headroom_bytes"]) >> 20
     n = out["n"] = math.ceil(1.2 * out["room_mib"] / first["attempts"][0]["peak_mib"])
-    run(hold_file(mib, hold, 1, cpus=0.2, gpu_sharing="time_slicing"))
-    out["berth"] = run(hold_file(mib, hold, n, cpus=0.2, gpu_sharing="time_slicing"))
-    save()
+    if part != "naive":
+        run(hold_file(mib, hold, 1, cpus=0.2, gpu_sharing="time_slicing"))
+        out["berth"] = run(hold_file(mib, hold, n, cpus=0.2, gpu_sharing="time_slicing"))
+        save()
     out["naive"] = started_at_once(n, ["python3", "/jobs/load.py", "--kind=hold", f"--mib={mib}", f"--seconds={hold}"], device["id"])
 
 
@@ -190,11 +197,23 @@ def another_program(total):
     return {"hog": {"exit": code, "ended": ended}, "why": why, "large": figures([large], began), "small": figures([small], began)}
 
 
-def two(out, _):
-    """Two GPUs: 96 trials on both; then twelve while one is cordoned. About 4 minutes."""
+def mps_daemons():
+    """The pipe directories of the MPS daemons on this machine."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended
+            if (process / "comm").read_text().startswith("nvidia-cuda-mps"):
+                environment = (process / "environ").read_bytes().split(b"\0")
+                found += [f"{(process / 'comm').read_text().strip()} {e.decode()}" for e in environment if e.startswith(b"CUDA_MPS_PIPE_DIRECTORY=")]
+    return sorted(found)
+
+
+def two(out, part):
+    """Two GPUs: PART trials (96) on both; then twelve while one is cordoned. About 4 minutes."""
     forget()
     out["probe"] = run(train(seed=[1]))
-    out["both"] = run(train(seed=seeds(96)))
+    out["both"] = run(train(seed=seeds(int(part or 96))))
+    out["mps"] = mps_daemons()
     berth("device", "cordon", devices()[1]["id"], "--reason", "measuring one GPU")
     out["one cordoned"] = run(train(seed=seeds(12)))
     berth("device", "ready", devices()[1]["id"])
@@ -233,7 +252,7 @@ EXPERIMENTS = {"packing": packing, "otherwise": otherwise, "default": default_mo
 
 def main():
     name, _, part = sys.argv[1].partition(":")
-    file = sys.argv[1].translate(str.maketrans(":/,", "---")) + ".json"
+    file = sys.argv[1].translate(str.maketrans(":/,+ ", "-----")) + ".json"
     EXPERIMENTS[name](begin(pathlib.Path(sys.argv[2]) / file), part)
     save()
 
