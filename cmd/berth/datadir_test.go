@@ -116,13 +116,3 @@ func TestClaimDir(t *testing.T) {
 		require.ErrorContains(t, err, "give another --data-dir")
 	}
 }
-
-func TestIdentify_AShareOfAMachineSaysHowMuch(t *testing.T) {
-	t.Parallel()
-
-	for _, m := range []machine{{machineID: "half"}, {machineID: "half", cpus: 2}, {machineID: "half", memory: "1GiB"}} {
-		err := m.identify(t.Context(), nil, &berth.Host{}, nil)
-		require.Equal(t, berth.KindInvalid, berth.KindOf(err))
-		require.ErrorContains(t, err, "--cpus and --memory")
-	}
-}

@@ -42,8 +42,14 @@ func devCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := logger(cmd.Flags())
-			if err = errors.Join(err, d.checkFakeGPUs()); err != nil {
+			if err != nil {
 				return err
+			}
+
+			if !d.noWorker {
+				if err := d.check(); err != nil {
+					return err
+				}
 			}
 
 			return ended(cmd.Context(), d.run(cmd.Context(), cmd.ErrOrStderr(), log))

@@ -92,7 +92,7 @@ func (s simulatedMPS) Clients(ctx context.Context, uuid string) ([]mps.Client, e
 	return clients, err
 }
 
-// checkFakeGPUs looks at --fake-gpus before anything starts. Errors: invalid.
+// checkFakeGPUs looks at --fake-gpus. Errors: invalid.
 func (m *machine) checkFakeGPUs() error {
 	switch {
 	case m.fakeGPUs == "":

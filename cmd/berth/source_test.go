@@ -1,8 +1,10 @@
 package main
 
 import (
+	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,22 +16,45 @@ import (
 	"github.com/berthml/berth/internal/simgpu"
 )
 
-func TestCheckFakeGPUs(t *testing.T) {
+// What a flag says wrong is told before anything starts: a Berth that says it is ready
+// goes on.
+func TestMachineCheck(t *testing.T) {
 	t.Parallel()
 
-	require.NoError(t, (&machine{}).checkFakeGPUs())
-	require.NoError(t, (&machine{gpus: "all", simulate: time.Second}).checkFakeGPUs())
-	require.NoError(t, (&machine{fakeGPUs: "2x24GiB,1x80GiB"}).checkFakeGPUs())
+	for _, m := range []machine{
+		{},
+		{gpus: "all", simulate: time.Second},
+		{fakeGPUs: "2x24GiB,1x80GiB"},
+		{machineID: "a", cpus: 2, memory: "1MiB"},
+	} {
+		require.NoError(t, m.check(), "%+v", m)
+	}
 
 	for want, m := range map[string]machine{
 		`--fake-gpus "2x": "2x" has no size of memory; write how many cards of which memory, such as 2x24GiB,1x80GiB`: {fakeGPUs: "2x"},
 		`--fake-gpus "24GiB" and --gpus "none": a worker has either simulated GPUs or real ones`:                      {fakeGPUs: "24GiB", gpus: "none"},
-		`--fake-gpus "24GiB" and --simulate:`: {fakeGPUs: "24GiB", simulate: time.Second},
+		`--fake-gpus "24GiB" and --simulate:`:                        {fakeGPUs: "24GiB", simulate: time.Second},
+		`--machine-id "a" names a share of this machine: say by`:     {machineID: "a", cpus: 2},
+		`--machine-id "b" names a share of this machine: say by`:     {machineID: "b", memory: "1MiB"},
+		`--memory "some" must be a size of at most the machine's`:    {memory: "some"},
+		`--memory "4000TiB" must be a size of at most the machine's`: {memory: "4000TiB"},
 	} {
-		err := m.checkFakeGPUs()
+		err := m.check()
 		require.Equal(t, berth.KindInvalid, berth.KindOf(err))
 		require.ErrorContains(t, err, want)
 	}
+}
+
+func TestDev_WrongFlagStartsNothing(t *testing.T) {
+	t.Parallel()
+
+	dir := filepath.Join(t.TempDir(), "data")
+	cmd := root()
+	cmd.SetArgs([]string{"dev", "--data-dir", dir, "--machine-id", "a"})
+	cmd.SetErr(io.Discard)
+
+	require.ErrorContains(t, cmd.ExecuteContext(t.Context()), "--machine-id")
+	require.NoDirExists(t, dir)
 }
 
 // A worker with simulated GPUs hands all of them out, shared by MPS, whoever it is and

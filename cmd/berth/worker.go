@@ -93,7 +93,7 @@ func workerCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := logger(cmd.Flags())
-			if err = errors.Join(err, m.checkFakeGPUs()); err != nil {
+			if err = errors.Join(err, m.check()); err != nil {
 				return err
 			}
 
@@ -226,6 +226,19 @@ const ownPatience = 30 * time.Second
 // is for the system, its page cache, Docker and Berth.
 const memoryShare = 0.85
 
+// check looks at the flags before anything starts. Errors: invalid.
+func (m *machine) check() error {
+	if m.machineID != "" && (m.cpus == 0 || m.memory == "") {
+		return berth.Errorf(berth.KindInvalid, "--machine-id %q names a share of this machine: say by --cpus and --memory how much that is", m.machineID)
+	}
+
+	if _, err := m.describe(cgroup.FS{}); err != nil {
+		return err
+	}
+
+	return m.checkFakeGPUs()
+}
+
 // describe says what the machine is, but for its id and its identity.
 func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 	memory, err := kernel.HostMemory()
@@ -280,10 +293,6 @@ func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 // directory. A directory that was emptied gets back the id under which this
 // machine's containers run, as long as the machine was not restarted.
 func (m *machine) identify(ctx context.Context, store *postgres.Store, host *berth.Host, log *slog.Logger) (err error) {
-	if m.machineID != "" && (m.cpus == 0 || m.memory == "") {
-		return berth.Errorf(berth.KindInvalid, "--machine-id %q names a share of this machine: say by --cpus and --memory how much that is", m.machineID)
-	}
-
 	if host.MachineID, err = m.machine(ctx, log); err != nil {
 		return err
 	}
