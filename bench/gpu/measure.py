@@ -24,8 +24,8 @@ def train(**values):
 WORK = {"stream": 1.1, "l2": 5.0, "matmul": 1.6, "small": 1.5}  # about 8 s alone, of a container that takes 4 s to start
 
 
-def load_file(kind, trials, name, **resources):
-    return sweep_file(["python3", "/jobs/load.py", f"--kind={kind}", f"--work={WORK[kind]}"], {"seed": seeds(trials)}, name=name, objective="seconds", **resources)
+def load_file(kind, trials, name, part=1.0, **resources):
+    return sweep_file(["python3", "/jobs/load.py", f"--kind={kind}", f"--work={WORK[kind] * part:.2f}"], {"seed": seeds(trials)}, name=name, objective="seconds", **resources)
 
 
 def hold_file(mib, seconds, trials, name="hold", **resources):
@@ -83,11 +83,16 @@ def pair(a, b, trials, **resources):
     return [load_file(kind, trials, f"{a} + {b}", max_parallel=1, **resources) for kind in (a, b)]
 
 
+def pairs_of(part):
+    """PART n/m is every m-th pair of loads from the n-th on; all without."""
+    first, step = (int(n) for n in (part or "0/1").split("/"))
+    return list(itertools.combinations_with_replacement(["stream", "l2", "matmul", "small"], 2))[first::step]
+
+
 def pairs(out, part, trials=2):
     """Two loads at once: by MPS and by time slices with nothing known, then as Berth decides by what it measured of
-    these. PART n/m does every m-th pair from the n-th on. About 2 minutes a pair."""
-    first, step = (int(n) for n in (part or "0/1").split("/"))
-    chosen = list(itertools.combinations_with_replacement(["stream", "l2", "matmul", "small"], 2))[first::step]
+    these. PART as of pairs_of. About 2 minutes a pair."""
+    chosen = pairs_of(part)
     forget()
     run(load_file("small", 1, "fills the caches"))
     kinds = sorted({kind for both in chosen for kind in both})
@@ -100,6 +105,24 @@ def pairs(out, part, trials=2):
             row[mode] = run(*pair(*both, trials, gpu_sharing=mode, gpu_memory="8GiB"))
         row["berth"] = run(*pair(*both, trials, gpu_memory="8GiB"))
         print(both, {mode: row[mode]["span"] for mode in ("mps", "time_slicing", "berth")}, row["berth"]["classes"], flush=True)
+
+
+def decisions(out, part, trials=14):
+    """Two loads at once, trials enough for Berth to try both modes by itself: what it says, and where it ends. PART as of
+    pairs_of. About 2 minutes a pair."""
+    out["rows"] = []
+    for both in pairs_of(part):
+        forget()
+        row = {"pair": both, "said": []}
+        out["rows"].append(row)
+        began = time.time()
+        sweeps = [submit(file) for file in pair(*both, trials, part=0.5, gpu_memory="8GiB")]
+        while any(get(f"sweeps/{sweep}")["state"] in ("pending", "running") for sweep in sweeps):
+            advice = devices()[0].get("advice")
+            if advice and advice not in row["said"]:
+                row["said"].append(advice)
+            time.sleep(0.5)
+        row["berth"] = figures(sweeps, began)
 
 
 def prediction(out, _):
@@ -246,7 +269,7 @@ def starts(out, _, n=12):
         print(name, statistics.median(out[name]), flush=True)
 
 
-EXPERIMENTS = {"packing": packing, "otherwise": otherwise, "default": default_mode, "pairs": pairs, "prediction": prediction, "filling": filling,
+EXPERIMENTS = {"packing": packing, "otherwise": otherwise, "default": default_mode, "pairs": pairs, "decisions": decisions, "prediction": prediction, "filling": filling,
                "failures": failures, "two": two, "spill": spill, "starts": starts}
 
 

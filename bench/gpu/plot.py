@@ -1,6 +1,7 @@
 """plot: draws what measure.py wrote.
 
-    plot.py OUT PREFIX     writes PREFIX-packing.svg and PREFIX-filling.svg, as far as OUT has their figures
+    plot.py OUT PREFIX     writes PREFIX-packing.svg and PREFIX-filling.svg, as far as OUT has their figures,
+                           and PREFIX.json: the figures of all experiments, a row for each attempt
 
 Needs matplotlib; bench/gpu/plot installs it.
 """
@@ -74,9 +75,26 @@ def filling(out):
     return fig
 
 
+def shorter(value):
+    """The same figures without what repeats: a list of attempts as a table, no messages that went well."""
+    if isinstance(value, list) and value and all(isinstance(v, dict) and "trial" in v for v in value):
+        columns = [k for k in value[0] if k != "message"]
+        return {"columns": columns, "rows": [[a[k] for k in columns] for a in value]}
+    if isinstance(value, dict):
+        return {k: shorter(v) for k, v in value.items() if k not in ("notes", "device", "version")}
+    return [shorter(v) for v in value] if isinstance(value, list) else value
+
+
+def together(out):
+    """All experiments, a line for each."""
+    lines = [f" {json.dumps(f.stem)}: {json.dumps(shorter(json.loads(f.read_text())), separators=(',', ':'))}" for f in sorted(out.glob("*.json"))]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 def main():
     out, prefix = pathlib.Path(sys.argv[1]), sys.argv[2]
     matplotlib.rcParams.update({"svg.hashsalt": "berth", "axes.spines.top": False, "axes.spines.right": False})
+    pathlib.Path(f"{prefix}.json").write_text(together(out))
     for draw in (packing, filling):
         if fig := draw(out):
             fig.tight_layout()
