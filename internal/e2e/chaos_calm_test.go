@@ -600,6 +600,7 @@ func (x *chaos) record(api *client.ClientWithResponses, o *ordered, s client.Swe
 			ID: a.ID, Number: a.Number, Kind: a.FailureKind, Message: a.Message, ReservedBytes: a.Demand.MemoryBytes,
 			PlacedAt: a.PlacedAt, Started: a.StartedAt != nil, Hit: x.hit[a.ID],
 			Device: a.DeviceID, DeviceBytes: a.Demand.DeviceBytes, DevicePeak: a.Usage.DevicePeakBytes,
+			MPS: berth.DeviceClass(a.DeviceClass).Mode() == berth.SharingMPS,
 		}
 
 		if a.FinishedAt != nil {

@@ -44,6 +44,8 @@ type expectation struct {
 	NoOOM bool
 	// MaxBytes is the most that an attempt may reserve; 0 = any.
 	MaxBytes int64
+	// Outgrows: it takes more of its GPU than it reserves, which MPS alone forbids.
+	Outgrows bool
 	// Any: any state and kind that names what the user did; infra never.
 	Any bool
 }
@@ -276,7 +278,12 @@ var jobs = []job{
 	{ // its first attempt has too little of a GPU
 		name: "gpu grows", weight: 1, trials: [2]int{1, 3}, onGPU: true,
 		file: func(o order) string { return gpuJob(o, 700, "", ", gpu_memory: 1GiB") },
-		want: func(values map[string]string) expectation { return reports(values, 1) },
+		want: func(values map[string]string) expectation {
+			e := reports(values, 1)
+			e.Outgrows = true
+
+			return e
+		},
 	},
 	{ // no GPU of the cluster holds it
 		name: "gpu large", weight: 1, trials: [2]int{1, 2}, onGPU: true,

@@ -137,6 +137,11 @@ func TestOracle_Trial(t *testing.T) {
 		"on a GPU instead of cores": {job: "steady", edit: onCard, want: `had GPU "GPU-1" in attempt 1`},
 		"within its GPU":            {job: "gpu", edit: onCard},
 		"over its part of a GPU":    {job: "gpu", edit: func(t *trialRecord) { onCard(t); t.Attempts[0].DevicePeak = 1025 * mib }, want: "held 1025 MiB of its GPU in attempt 1 and had reserved 1024"},
+		"outgrows it as declared":   {job: "gpu grows", edit: func(t *trialRecord) { onCard(t); t.Attempts[0].DevicePeak = 1025 * mib }},
+		"outgrows it under MPS": {job: "gpu grows", edit: func(t *trialRecord) {
+			onCard(t)
+			t.Attempts[0].DevicePeak, t.Attempts[0].MPS = 1025*mib, true
+		}, want: "held 1025 MiB of its GPU in attempt 1 and had reserved 1024"},
 		"out of memory on its GPU":  {job: "gpu", edit: func(t *trialRecord) { onCard(t); t.Attempts[0].Kind = "device_oom" }, want: "ran out of memory in attempt 1"},
 		"the same as declared":      {job: "gpu grows", edit: func(t *trialRecord) { onCard(t); t.Attempts[0].Kind = "device_oom" }},
 		"charged for its neighbour": {job: "gpu", edit: func(t *trialRecord) { onCard(t); t.Attempts[0].Kind = "crashed" }, want: "was charged for attempt 1 (crashed"},

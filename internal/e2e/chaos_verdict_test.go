@@ -94,6 +94,7 @@ type attemptRecord struct {
 	// Device is the GPU that it had; empty = none. It reserves and has held so much of it.
 	Device                  string
 	DeviceBytes, DevicePeak int64
+	MPS                     bool // which keeps it within that
 	// Heard is what it reported and printed, of an attempt that ended well; nil =
 	// it was not asked for.
 	Heard *heard
@@ -135,7 +136,7 @@ func judgeTrial(o order, d deeds, t trialRecord) string {
 		return judgeCanceled(want, d, t)
 	}
 
-	if text := cmp.Or(judgeAttempts(want, t), judgeDevices(jobNamed(o.Job).onGPU, t)); text != "" {
+	if text := cmp.Or(judgeAttempts(want, t), judgeDevices(jobNamed(o.Job).onGPU, want.Outgrows, t)); text != "" {
 		return text
 	}
 
@@ -251,12 +252,12 @@ func judgeAttempts(want expectation, t trialRecord) string {
 }
 
 // judgeDevices looks at the GPU that each attempt had, and what it held of it.
-func judgeDevices(onGPU bool, t trialRecord) string {
+func judgeDevices(onGPU, outgrows bool, t trialRecord) string {
 	for _, a := range t.Attempts {
 		switch {
 		case onGPU != (a.Device != ""):
 			return fmt.Sprintf("trial %d had GPU %q in attempt %d", t.Number, a.Device, a.Number)
-		case a.DevicePeak > a.DeviceBytes:
+		case a.DevicePeak > a.DeviceBytes && (a.MPS || !outgrows):
 			return fmt.Sprintf("trial %d held %d MiB of its GPU in attempt %d and had reserved %d", t.Number, a.DevicePeak/mib, a.Number, a.DeviceBytes/mib)
 		}
 	}
