@@ -11,14 +11,15 @@ import (
 
 // The time limits of the steps.
 const (
-	stepTimeout    = 15 * time.Second    // one try of a step: a few statements of at most 5 s
-	stepPatience   = 30 * 24 * time.Hour // all tries: a sweep outlives any outage of the database
-	retryFirst     = 200 * time.Millisecond
-	retryLongest   = 30 * time.Second
-	runMargin      = 10 * time.Minute // over max_trial_duration: start, grace, collecting
-	answerPatience = 10 * time.Second // for a host to take an order that nobody may wait long for: a worker that is there polls all the time
-	recheckFirst   = time.Minute      // signals are only ever a shortcut
-	recheckLongest = 10 * time.Minute
+	stepTimeout     = 15 * time.Second    // one try of a step: a few statements of at most 5 s
+	stepPatience    = 30 * 24 * time.Hour // all tries: a sweep outlives any outage of the database
+	retryFirst      = 200 * time.Millisecond
+	retryLongest    = 30 * time.Second
+	runMargin       = 10 * time.Minute // over max_trial_duration: start, grace, collecting
+	answerPatience  = 10 * time.Second // for a host to take the order to give a place back: a worker that is there polls all the time
+	releasePatience = 2 * time.Minute  // for all of it: 30 s of grace, as much for Docker to kill, and to commit
+	recheckFirst    = time.Minute      // signals are only ever a shortcut
+	recheckLongest  = 10 * time.Minute
 )
 
 // steps returns the options of short steps, run as local activities: the worker

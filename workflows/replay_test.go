@@ -192,7 +192,7 @@ var contents = map[string]content{
 	"v8-trial-unheld": { // by Temporal itself
 		order: []string{
 			"RunTrial scheduled", "cancel requested", "RunTrial canceled", "version unheld",
-			"RunTrial scheduled", "RunTrial timed out: ScheduleToStart", "step SettleTrial", "completed: canceled",
+			"RunTrial scheduled", "RunTrial timed out: ScheduleToStart", "step AbandonAttempt", "step SettleTrial", "completed: canceled",
 		},
 		never: []string{"RunTrial started"},
 	},

@@ -1,10 +1,12 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -44,51 +46,49 @@ func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Ou
 	}
 
 	if unheld(err) && workflow.GetVersion(ctx, changeUnheld, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-		return t.releaseUnheld(ctx, p, order)
+		return t.release(ctx, p, order)
 	}
 
 	return t.outcomeOf(ctx, p, outcome, err)
 }
 
-// release has the host give back a lease that was won after cancellation.
+// release has the host stop what runs of a canceled attempt, and give its place back. A
+// host that does not do so soon is not waited for: its reconciler does it when it can.
 func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order activities.Order) (berth.Outcome, error) {
-	outcome, err := t.orderStop(ctx, p, order, time.Duration(t.brief.HostPatience))
-	clean, _ := workflow.NewDisconnectedContext(ctx)
-
-	return t.outcomeOf(clean, p, outcome, err)
-}
-
-// releaseUnheld has the host give back the place of an attempt that was canceled
-// before a worker had it. A host that does not answer is not waited for: its
-// reconciler does the same when it is back.
-func (t *trial) releaseUnheld(ctx workflow.Context, p berth.PlacementStatus, order activities.Order) (berth.Outcome, error) {
-	outcome, err := t.orderStop(ctx, p, order, min(answerPatience, time.Duration(t.brief.HostPatience)))
-	if _, timeout := errors.AsType[*temporal.TimeoutError](err); timeout || unheld(err) {
-		return canceledUnheld(p), nil
-	}
-
-	clean, _ := workflow.NewDisconnectedContext(ctx)
-
-	return t.outcomeOf(clean, p, outcome, err)
-}
-
-// orderStop has the host stop what runs of an attempt, and give its place back.
-// A cancellation does not end it.
-func (t *trial) orderStop(ctx workflow.Context, p berth.PlacementStatus, order activities.Order, patience time.Duration) (berth.Outcome, error) {
 	var (
 		a       *activities.Activities
 		outcome berth.Outcome
 	)
 
 	order.Stop = true
-	clean, _ := workflow.NewDisconnectedContext(ctx)
+	clean, _ := workflow.NewDisconnectedContext(ctx) // a cancellation does not end it
 
 	brief := t.brief
-	brief.HostPatience = berth.Duration(patience)
-	err := workflow.ExecuteActivity(onHost(clean, p.HostID, "give back a place that is not wanted any more", brief), a.RunTrial, order).
-		Get(clean, &outcome)
+	brief.HostPatience = min(brief.HostPatience, berth.Duration(answerPatience))
+	host := workflow.WithScheduleToCloseTimeout(onHost(clean, p.HostID, "give back a place that is not wanted any more", brief), releasePatience)
 
-	return outcome, err
+	err := workflow.ExecuteActivity(host, a.RunTrial, order).Get(clean, &outcome)
+	if workflow.GetVersion(clean, changeUnheld, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return t.outcomeOf(clean, p, outcome, err)
+	}
+
+	if err == nil {
+		return outcome, nil
+	}
+
+	if o, told := activities.OutcomeOf(err); told {
+		return o, nil
+	}
+
+	message := fmt.Sprintf("canceled; host %s could not give the place back yet: %s. It does so when it can, and stops the container if that is there",
+		p.HostName, reasonOf(err))
+
+	finished, err := t.fence(clean, activities.AbandonInput{AttemptID: p.AttemptID, Message: message, Refused: true})
+	if err != nil || finished != nil {
+		return *cmp.Or(finished, &berth.Outcome{}), err
+	}
+
+	return berth.Outcome{Kind: berth.FailureCanceled, Message: message}, nil
 }
 
 // unheld reports whether Temporal itself canceled an activity, because no worker
@@ -97,11 +97,6 @@ func unheld(err error) bool {
 	_, told := activities.OutcomeOf(err)
 
 	return temporal.IsCanceledError(err) && !told
-}
-
-func canceledUnheld(p berth.PlacementStatus) berth.Outcome {
-	return berth.Outcome{Kind: berth.FailureCanceled, Message: fmt.Sprintf("canceled while no worker of host %s had the attempt; "+
-		"if its container is there, it is stopped when the worker is back", p.HostName)}
 }
 
 // outcomeOf reads what became of the activity. An attempt without an outcome,
@@ -118,7 +113,8 @@ func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome
 	case errors.As(err, &timeout):
 		return t.abandon(ctx, p, fmt.Sprintf("host %s did not answer (%s); the attempt goes elsewhere", p.HostName, timeout.TimeoutType()), false)
 	case unheld(err):
-		return canceledUnheld(p), nil
+		return berth.Outcome{Kind: berth.FailureCanceled, Message: fmt.Sprintf("canceled while no worker of host %s had the attempt; "+
+			"if its container is there, it is stopped when the worker is back", p.HostName)}, nil
 	}
 
 	if told {
@@ -135,20 +131,11 @@ func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome
 // abandon fences an attempt that has no outcome, so that another may follow.
 // Its memory stays booked until there is proof that it is free.
 func (t *trial) abandon(ctx workflow.Context, p berth.PlacementStatus, message string, refused bool) (berth.Outcome, error) {
-	var (
-		a         *activities.Activities
-		abandoned activities.Abandoned
-	)
-
 	clean, _ := workflow.NewDisconnectedContext(ctx)
 
-	in := activities.AbandonInput{AttemptID: p.AttemptID, Message: message, Refused: refused}
-	if err := workflow.ExecuteLocalActivity(steps(clean), a.AbandonAttempt, in).Get(clean, &abandoned); err != nil {
-		return berth.Outcome{}, err
-	}
-
-	if abandoned.Finished != nil { // only Temporal did not hear of it
-		return *abandoned.Finished, nil
+	finished, err := t.fence(clean, activities.AbandonInput{AttemptID: p.AttemptID, Message: message, Refused: refused})
+	if err != nil || finished != nil {
+		return *cmp.Or(finished, &berth.Outcome{}), err
 	}
 
 	t.away = !refused
@@ -156,11 +143,32 @@ func (t *trial) abandon(ctx workflow.Context, p berth.PlacementStatus, message s
 	return berth.Outcome{Kind: berth.FailureInfra, Message: message}, nil
 }
 
+// fence closes an attempt in the ledger. It returns the attempt's outcome where that was
+// committed before, and only Temporal did not hear of it.
+func (t *trial) fence(ctx workflow.Context, in activities.AbandonInput) (*berth.Outcome, error) {
+	var (
+		a         *activities.Activities
+		abandoned activities.Abandoned
+	)
+
+	err := workflow.ExecuteLocalActivity(steps(ctx), a.AbandonAttempt, in).Get(ctx, &abandoned)
+
+	return abandoned.Finished, err
+}
+
 // reasonOf is the text of an activity's error without Temporal's own words
 // around it.
 func reasonOf(err error) string {
 	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return app.Message()
+	}
+
+	if timeout, ok := errors.AsType[*temporal.TimeoutError](err); ok {
+		if timeout.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
+			return "no worker of it answers"
+		}
+
+		return "it took too long"
 	}
 
 	return err.Error()

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -351,24 +352,34 @@ func canceled(message string) berth.Outcome {
 	return berth.Outcome{Kind: berth.FailureCanceled, Message: message}
 }
 
-// Temporal itself cancels an attempt that no worker has yet. Its host gives the
-// place back at once; one that is not there has stopped nothing, and is not
-// waited for.
+// Temporal itself cancels an attempt that no worker has yet. Its host gives the place back
+// at once. One that does not is not waited for: what became of the attempt is in the ledger.
 func TestTrial_CanceledBeforeAWorkerHadIt(t *testing.T) {
 	t.Parallel()
 
-	notThere := "canceled while no worker of host host had the attempt"
+	var (
+		notStarted = []any{"ACTIVITY_ID_NOT_STARTED"}
+		away       = temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+		fenced     = temporal.NewNonRetryableApplicationError("the attempt is not ours any more", string(berth.KindFenced), nil)
+		result     = ok(0.9)
+	)
 
 	for name, tt := range map[string]struct {
-		details []any // of the first answer
-		back    berth.Outcome
-		err     error
-		want    string
+		details  []any // of the first answer
+		made     int   // attempts before, which the host lost
+		back     berth.Outcome
+		err      error
+		finished *berth.Outcome // in the ledger
+		state    berth.TrialState
+		want     string
 	}{
-		"its host is there":       {[]any{"ACTIVITY_ID_NOT_STARTED"}, canceled("canceled before it began"), nil, "canceled before it began"},
-		"a worker says nothing":   {nil, canceled("canceled before it began"), nil, "canceled before it began"},
-		"its host is away":        {[]any{"ACTIVITY_ID_NOT_STARTED"}, berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), notThere},
-		"its worker dies with it": {[]any{"ACTIVITY_ID_NOT_STARTED"}, berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil), notThere},
+		"its host is there":        {details: notStarted, back: canceled("canceled before it began"), state: berth.TrialCanceled, want: "canceled before it began"},
+		"a worker says nothing":    {back: canceled("canceled before it began"), state: berth.TrialCanceled, want: "canceled before it began"},
+		"its host is away":         {details: notStarted, err: away, state: berth.TrialCanceled, want: "no worker of it answers"},
+		"its host takes too long":  {details: notStarted, err: temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil), state: berth.TrialCanceled, want: "it took too long"},
+		"it is fenced":             {details: notStarted, err: fenced, state: berth.TrialCanceled, want: "not ours any more"},
+		"it is the last of many":   {details: notStarted, made: berth.MaxFreeRetries - 1, err: fenced, state: berth.TrialCanceled, want: "not ours any more"},
+		"it had committed a value": {details: notStarted, err: away, finished: &result, state: berth.TrialSucceeded, want: "finished"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -379,22 +390,64 @@ func TestTrial_CanceledBeforeAWorkerHadIt(t *testing.T) {
 			)
 
 			b := trialSetup(t)
-			b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(func(_ context.Context, o activities.Order) (berth.Outcome, error) {
+			b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(activities.Abandoned{Finished: tt.finished}, nil)
+			b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(func(ctx context.Context, o activities.Order) (berth.Outcome, error) {
 				orders = append(orders, o)
-				if !o.Stop {
+
+				switch {
+				case o.Stop:
+					require.Equal(t, 2*time.Minute, activity.GetInfo(ctx).ScheduleToCloseTimeout, "a host that answers, and cannot, is not waited for either")
+
+					return tt.back, tt.err
+				case len(orders) <= tt.made:
+					lost := bad(berth.FailureInfra)
+
+					return lost, temporal.NewApplicationErrorWithOptions(lost.Message, string(lost.Kind), temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{lost}})
+				default:
+					b.env.CancelWorkflow()
+
 					return berth.Outcome{}, temporal.NewCanceledError(tt.details...)
 				}
-
-				return tt.back, tt.err
 			})
 
-			require.Equal(t, berth.TrialCanceled, b.execute(t).State)
-			require.Equal(t, berth.FailureCanceled, b.settled.Kind)
+			require.Equal(t, tt.state, b.execute(t).State)
 			require.Contains(t, b.settled.Message, tt.want)
-			require.Len(t, orders, 2)
-			require.Equal(t, activities.Order{AttemptID: orders[0].AttemptID, Token: 7, Stop: true}, orders[1])
+			require.Len(t, orders, tt.made+2)
+			require.Len(t, b.requests, tt.made+1)
+			require.Equal(t, activities.Order{AttemptID: orders[tt.made].AttemptID, Token: 7, Stop: true}, orders[tt.made+1])
 		})
 	}
+}
+
+// Its host goes away while a trial is canceled that just got a place there.
+func TestTrial_CanceledAsItsHostGoesAway(t *testing.T) {
+	t.Parallel()
+
+	var (
+		a     *activities.Activities
+		fence activities.AbandonInput
+	)
+
+	b := trialSetup(t)
+	b.waiting = true
+	b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AbandonInput) (activities.Abandoned, error) {
+		fence = in
+
+		return activities.Abandoned{}, nil
+	}).Once()
+	b.env.OnActivity(a.WithdrawPlacement, mock.Anything, mock.Anything).Return(func(_ context.Context, r activities.AttemptRef) (berth.PlacementStatus, error) {
+		return b.status(r.AttemptID, berth.RequestPlaced, berth.Demand{}), nil
+	})
+	b.env.RegisterDelayedCallback(b.env.CancelWorkflow, time.Second)
+	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(func(_ context.Context, o activities.Order) (berth.Outcome, error) {
+		require.True(t, o.Stop)
+
+		return berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+	}).Once()
+
+	require.Equal(t, berth.TrialCanceled, b.execute(t).State)
+	require.Len(t, b.requests, 1)
+	require.Contains(t, fence.Message, "no worker of it answers")
 }
 
 func TestTrial_CarriesTheProbe(t *testing.T) {

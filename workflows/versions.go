@@ -21,6 +21,6 @@ const (
 	changeOwnEnds       = "own-ends"       // ends that are heard together are read apart
 	changeAsked         = "asked"          // a sweep looks its trials up when it is told to
 	changeDeclines      = "declines"       // a trial that ends before it plays its part in a probe tells the probe
-	changeUnheld        = "unheld"         // an attempt that is canceled before a worker has it is given back by its host
+	changeUnheld        = "unheld"         // a canceled attempt that no worker has is given back by its host, and read in the ledger when that does not
 	changeInfeasible    = "infeasible"     // infeasible trials do not count for max_failed_trials
 )

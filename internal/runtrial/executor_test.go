@@ -595,6 +595,30 @@ func TestRun_SaysThatItCouldNotStop(t *testing.T) {
 	})
 }
 
+// A worker that is replaced while it gives a place back leaves the order to its successor:
+// that it did not see the container end says nothing of Docker.
+func TestRun_LeavesTheOrderToStopToItsSuccessor(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+
+		for range 1000 {
+			r.docks.stopErrs = append(r.docks.stopErrs, berth.Errorf(berth.KindUnavailable, "within its grace"))
+		}
+
+		order := r.order()
+		order.Stop = true
+
+		ctx, leave := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { leave(errors.New("the worker is stopping")) })
+
+		_, err := r.Run(ctx, order)
+		require.ErrorIs(t, err, ErrDetached)
+		require.NotErrorIs(t, err, ErrNotStopped)
+	})
+}
+
 // Docker hangs on one container, or refuses to end it: the order to stop it ends
 // all the same, once, and says so whatever Docker said.
 func TestRun_SaysThatItCouldNotStopOneContainer(t *testing.T) {

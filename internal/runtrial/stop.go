@@ -96,6 +96,10 @@ func (r *run) abandon() {
 // container is known by its name: it may run without being recorded.
 func (r *run) giveBack(ctx context.Context) (berth.Outcome, error) {
 	if err := r.stop(ctx, r.containers.Name(r.who.Attempt.ID), r.config.Grace); err != nil {
+		if ctx.Err() != nil { // this worker leaves, or another Run took over: that says nothing of Docker
+			return berth.Outcome{}, fmt.Errorf("%w (%w)", ErrDetached, context.Cause(ctx))
+		}
+
 		return berth.Outcome{}, err
 	}
 
