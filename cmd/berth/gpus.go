@@ -307,7 +307,7 @@ func (g *gpus) read(ctx context.Context, c berth.Container, deviceID string) (ru
 	defer g.mu.Unlock()
 
 	return runtrial.DeviceReading{
-		At: use.At, UsedBytes: use.Bytes, FreeBytes: use.FreeBytes, Unshared: use.Clients < use.Processes, Unnamed: errors.Is(err, gpu.ErrUnsupported),
+		At: use.At, UsedBytes: use.Bytes, FreeBytes: use.FreeBytes, PIDs: use.PIDs, Unshared: use.Clients < len(use.PIDs), Unnamed: errors.Is(err, gpu.ErrUnsupported),
 		Activity: activity, Beside: use.Beside, Problem: g.sick[deviceID], Lost: lost,
 	}, err
 }

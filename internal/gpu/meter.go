@@ -42,6 +42,7 @@ type cardMeter struct {
 	mu         sync.Mutex
 	reading    Reading
 	err        error
+	failed     int            // how often in a row
 	at         time.Time      // of the last question
 	took       time.Duration  // the last answer
 	containers map[int]string // of the reading's processes by PID; empty = in none
@@ -65,8 +66,8 @@ type Use struct {
 	At        time.Time // of the reading, which several questions may share
 	Bytes     int64
 	FreeBytes int64
-	Processes int // of the container, on the card
-	Clients   int // those of them that share it by MPS
+	PIDs      []int // of the container's processes on the card
+	Clients   int   // those of them that share it by MPS
 
 	// Beside are the containers whose processes are on the card, too, each once; an
 	// empty one stands for processes that are in none. MPS servers do not count: they
@@ -75,7 +76,8 @@ type Use struct {
 }
 
 // Container returns what a container's processes hold of a card. Errors: those of
-// Driver; ErrUnsupported when the driver does not say what each process holds.
+// Driver; ErrUnsupported when the driver does not say what each process holds, with what
+// it does say.
 func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, error) {
 	var use Use
 
@@ -86,6 +88,8 @@ func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, e
 			return unknownUse(uuid)
 		}
 
+		unnamed := false
+
 		for _, p := range r.Processes {
 			if id := containers[p.PID]; id != containerID {
 				if !slices.Contains(use.Beside, id) {
@@ -95,16 +99,17 @@ func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, e
 				continue
 			}
 
-			if p.Bytes == 0 {
-				return unknownUse(uuid)
-			}
-
+			unnamed = unnamed || p.Bytes == 0
+			use.PIDs = append(use.PIDs, p.PID)
 			use.Bytes += p.Bytes
-			use.Processes++
 
 			if p.MPS {
 				use.Clients++
 			}
+		}
+
+		if unnamed {
+			return unknownUse(uuid)
 		}
 
 		return nil
@@ -122,15 +127,23 @@ func (m *Meter) FreeBeside(ctx context.Context, uuid string, reserved map[string
 
 	err := m.read(ctx, uuid, true, func(r Reading, containers map[int]string, _ time.Time) error {
 		free = r.FreeBytes
-		held := make(map[string]int64)
+		held, starts := make(map[string]int64), make(map[string]bool)
+		unknown := r.UsedBytes
 
 		for _, p := range r.Processes {
 			held[containers[p.PID]] += p.Bytes
+			unknown -= p.Bytes
+
+			if p.Bytes == 0 {
+				starts[containers[p.PID]] = true
+			}
 		}
 
 		for id, bytes := range held {
 			free += min(bytes, reserved[id])
 		}
+
+		free += unnamed(starts, held, reserved, unknown)
 
 		return nil
 	})
@@ -172,7 +185,7 @@ func (m *Meter) read(ctx context.Context, uuid string, fresh bool, take func(Rea
 	defer card.mu.Unlock()
 
 	holds := min(max(freshFor, freshShare*card.took), longestFresh)
-	if fresh {
+	if fresh || card.failed == 1 { // the first error may pass at once, and is to leave no gap
 		holds = freshFor
 	}
 
@@ -185,6 +198,12 @@ func (m *Meter) read(ctx context.Context, uuid string, fresh bool, take func(Rea
 		}
 
 		card.reading, card.err, card.at = reading, err, time.Now()
+		card.failed++
+
+		if err == nil {
+			card.failed = 0
+		}
+
 		card.took = card.at.Sub(asked)
 		card.follow(m.proc)
 	}
@@ -194,6 +213,21 @@ func (m *Meter) read(ctx context.Context, uuid string, fresh bool, take func(Rea
 	}
 
 	return take(card.reading, card.containers, card.at)
+}
+
+// unnamed is what containers of ours hold in processes that start, as the driver does not
+// say what these hold: no more than what no process is said to hold, and what they reserved.
+// 0 where such a process may be another program's.
+func unnamed(starts map[string]bool, held, reserved map[string]int64, unknown int64) (bytes int64) {
+	for id := range starts {
+		if _, ours := reserved[id]; !ours {
+			return 0
+		}
+
+		bytes += max(reserved[id]-held[id], 0)
+	}
+
+	return min(bytes, max(unknown, 0))
 }
 
 func (m *Meter) card(uuid string) *cardMeter {

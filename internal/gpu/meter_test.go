@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,7 +67,7 @@ func TestMeter(t *testing.T) {
 		use, err := m.Container(t.Context(), id("a"), "GPU-1")
 		require.NoError(t, err)
 		require.Equal(t, time.Now(), use.At)
-		require.Equal(t, Use{At: use.At, Bytes: 120, FreeBytes: 400, Processes: 2, Clients: 1, Beside: []string{id("b"), id("c"), ""}}, use)
+		require.Equal(t, Use{At: use.At, Bytes: 120, FreeBytes: 400, PIDs: []int{1, 2}, Clients: 1, Beside: []string{id("b"), id("c"), ""}}, use)
 
 		use, err = m.Container(t.Context(), id("d"), "GPU-1")
 		require.NoError(t, err)
@@ -131,7 +132,7 @@ func TestMeter_MPSServer(t *testing.T) {
 		for range 2 { // the second time it is known
 			use, err := m.Container(t.Context(), id("a"), "GPU-1")
 			require.NoError(t, err)
-			require.Equal(t, Use{At: use.At, Bytes: 100, FreeBytes: 400, Processes: 1, Clients: 1}, use)
+			require.Equal(t, Use{At: use.At, Bytes: 100, FreeBytes: 400, PIDs: []int{1}, Clients: 1}, use)
 			time.Sleep(freshFor + time.Millisecond)
 		}
 
@@ -247,4 +248,84 @@ func TestMeter_FreeIsOfNow(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 500, free)
 	})
+}
+
+// One reading that fails leaves no gap of more than 2 s (runtrial.gapAfter).
+func TestMeter_OneErrorLeavesNoGap(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct{ takes, fails time.Duration }{
+		"2 ms, and the error at once":     {2 * time.Millisecond, 0},
+		"8 ms, and the error at once":     {8 * time.Millisecond, 8 * time.Millisecond},
+		"2 ms, and the error after 0.9 s": {2 * time.Millisecond, 900 * time.Millisecond},
+		"2 ms, and the error after 0.7 s": {2 * time.Millisecond, 700 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				driver := &cards{takes: tt.takes, reading: Reading{ProcessesKnown: true, Processes: []Process{{PID: 1, Bytes: 5}}}}
+				m := NewMeter(driver, inContainers("a"))
+
+				var (
+					last    time.Time
+					longest time.Duration
+					failed  bool
+				)
+
+				began := time.Now()
+				for time.Since(began) < 20*time.Second {
+					if !failed && time.Since(began) > 10*time.Second {
+						driver.err, driver.takes = errors.New("busy"), tt.fails
+					}
+
+					asked := driver.asked
+					use, err := m.Container(t.Context(), id("a"), "GPU-1")
+
+					if err != nil && driver.asked > asked {
+						failed, driver.err, driver.takes = true, nil, tt.takes // once
+					}
+
+					if err == nil {
+						if !last.IsZero() {
+							longest = max(longest, use.At.Sub(last))
+						}
+
+						last = use.At
+					}
+
+					time.Sleep(200 * time.Millisecond)
+				}
+
+				require.True(t, failed)
+				require.LessOrEqual(t, longest, 2*time.Second)
+			})
+		})
+	}
+}
+
+// What a process that starts in one of our containers holds is not held outside Berth; one
+// of another program that starts may hold it all.
+func TestMeter_FreeBesideOneThatStarts(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		processes []Process
+		want      int64
+	}{
+		"ours alone":               {[]Process{{PID: 1}}, 1000},
+		"beside another of ours":   {[]Process{{PID: 1}, {PID: 2, Bytes: 100}}, 1000},
+		"less than is not known":   {[]Process{{PID: 1, Bytes: 300}, {PID: 2}}, 550 + 300 + 100},
+		"beside a stranger":        {[]Process{{PID: 1}, {PID: 9, Bytes: 200}}, 550 + 250},
+		"a stranger that starts":   {[]Process{{PID: 1, Bytes: 100}, {PID: 9}}, 550 + 100},
+		"ours and one that is not": {[]Process{{PID: 1}, {PID: 9}}, 550},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			driver := &cards{reading: Reading{TotalBytes: 1000, FreeBytes: 550, UsedBytes: 450, ProcessesKnown: true, Processes: tt.processes}}
+			m := NewMeter(driver, inContainers("a", "b"))
+
+			free, err := m.FreeBeside(t.Context(), "GPU-1", map[string]int64{id("a"): 500, id("b"): 100})
+			require.NoError(t, err)
+			require.Equal(t, tt.want, free, name)
+		})
+	}
 }

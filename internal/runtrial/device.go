@@ -24,6 +24,7 @@ type DeviceReading struct {
 	UsedBytes int64     // of the GPU's memory, by the container's processes
 	FreeBytes int64     // of the whole GPU
 	Unshared  bool      // a process of the container is no client of the GPU's MPS daemon
+	PIDs      []int     // of the container's processes there
 	Unnamed   bool      // beside an error: the driver does not say what a process of the container holds
 	Activity  GPUActivity
 	Beside    []string // containers whose processes are on the GPU, too; an empty one = processes that are in none
@@ -50,6 +51,8 @@ type deviceWatch struct {
 
 	coverage coverage
 	covered  berth.Usage  // Unseen and SeenUntil are those of the GPU
+	pids     map[int]bool // that were there while one of them started
+	listed   bool         // a process was there whose amount is not known
 	starting *berth.Usage // covered, with the readings while its process starts; nil = none does
 	activity activityMean
 }
@@ -84,8 +87,12 @@ func (w *deviceWatch) add(reading DeviceReading, at time.Time) {
 		w.held = append(w.held, bytesAt{at, reading.UsedBytes})
 	}
 
-	w.seen(reading.UsedBytes, at)
-	w.free = append(w.free, bytesAt{at, reading.FreeBytes})
+	w.seen(reading, at)
+	w.addFree(reading.FreeBytes, at)
+}
+
+func (w *deviceWatch) addFree(bytes int64, at time.Time) {
+	w.free = append(w.free, bytesAt{at, bytes})
 
 	for len(w.free) > 1 && at.Sub(w.free[0].at) > recentFree {
 		w.free = w.free[1:]
@@ -95,17 +102,28 @@ func (w *deviceWatch) add(reading DeviceReading, at time.Time) {
 // unnamed notes a reading in which the driver does not say what the container's process
 // holds: one that starts. With 32 at once on 16 cores that lasted more than 2 s, for 25 of
 // 40 more than 5 s (one H200, 2026-11-25).
-func (w *deviceWatch) unnamed(at time.Time) {
+func (w *deviceWatch) unnamed(reading DeviceReading, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	if w.peak > 0 || w.partly {
+	w.listed = true
+	w.peak = max(w.peak, reading.UsedBytes) // what the driver named is a part of it
+
+	if reading.FreeBytes > 0 && (len(w.free) == 0 || at.After(w.free[len(w.free)-1].at)) {
+		w.addFree(reading.FreeBytes, at)
+	}
+
+	if w.partly {
 		return
 	}
 
 	if w.starting == nil {
 		covered := w.covered
-		w.starting = &covered
+		w.starting, w.pids = &covered, make(map[int]bool)
+	}
+
+	for _, pid := range reading.PIDs {
+		w.pids[pid] = true
 	}
 
 	w.coverage.seen(w.starting, at)
@@ -114,8 +132,12 @@ func (w *deviceWatch) unnamed(at time.Time) {
 // seen notes that the container was seen to hold so much. Frameworks keep what they
 // took, so the first amount that the driver names tells of the start, too. Of a process
 // that has ended nothing tells.
-func (w *deviceWatch) seen(bytes int64, at time.Time) {
-	if w.starting != nil && bytes > 0 {
+func (w *deviceWatch) seen(reading DeviceReading, at time.Time) {
+	for _, pid := range reading.PIDs {
+		delete(w.pids, pid)
+	}
+
+	if w.starting != nil && reading.UsedBytes > 0 && len(w.pids) == 0 {
 		w.covered = *w.starting
 	}
 
@@ -197,7 +219,7 @@ func (w *deviceWatch) end(u *berth.Usage, at time.Time) {
 	w.covered.Wall = u.Wall
 
 	// A short program may do all its work between two readings, when a worker dies there.
-	if u.DevicePeakBytes == 0 && w.blink > time.Duration(u.Wall)/2 {
+	if u.DevicePeakBytes == 0 && (w.listed || w.blink > time.Duration(u.Wall)/2) {
 		w.covered.Unseen += berth.Duration(w.blink)
 	}
 
@@ -259,7 +281,7 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 		}
 
 		if reading.Unnamed {
-			w.unnamed(cmp.Or(reading.At, time.Now()))
+			w.unnamed(reading, cmp.Or(reading.At, time.Now()))
 		}
 
 		if len(reading.Beside) > 0 || r.activity.company(id, who.containerID) {

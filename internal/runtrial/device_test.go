@@ -441,7 +441,7 @@ func TestDeviceWatch_ProcessThatStarts(t *testing.T) {
 			case second < 1 || second == ended:
 				w.add(DeviceReading{}, at(second)) // it has no process there
 			case second < 10 || !named:
-				w.unnamed(at(second))
+				w.unnamed(DeviceReading{}, at(second))
 			default:
 				w.add(DeviceReading{UsedBytes: 900}, at(second))
 			}

@@ -24,6 +24,11 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	reported, peak := seen.shim.ended()
 	seen.usage.FrameworkPeakBytes = peak
 
+	spills := r.who.Attempt.Demand.SpillBytes > 0                                     // in unified memory a program holds more than its GPU has
+	if seen.usage.DeviceSamples > 0 && peak > seen.usage.DevicePeakBytes && !spills { // it came between two readings
+		seen.usage.DevicePeakBytes, seen.usage.DeviceUnseen = peak, max(seen.usage.DeviceUnseen, berth.Duration(r.config.SampleEvery))
+	}
+
 	steps, stepTime, phases := seen.shim.timed()
 	seen.usage.Steps, seen.usage.StepTime = steps, berth.Duration(stepTime)
 	seen.usage.DevicePhases = seen.device.phases(phases)
