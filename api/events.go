@@ -89,7 +89,7 @@ func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, e
 	idle := time.NewTicker(streamIdle)
 	defer idle.Stop()
 
-	recheck := time.NewTicker(recheckCaller)
+	recheck := time.NewTicker(s.recheck)
 	defer recheck.Stop()
 
 	for era == s.feed.era() {

@@ -1,6 +1,13 @@
 package api
 
-import "github.com/gin-gonic/gin"
+import (
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+// SetRecheck says how long streams outlive their caller's token.
+func SetRecheck(s *Server, d time.Duration) { s.recheck = d }
 
 // Routes is every registered route.
 func Routes(s *Server) (gin.RoutesInfo, error) {

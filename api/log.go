@@ -56,7 +56,7 @@ func (s *Server) readLog(c *gin.Context) {
 			offset = max(offset, id)
 		}
 
-		if err := s.followLog(ctx, c.Writer, attempt.ID, offset); err != nil {
+		if err := s.followLog(c.Writer, c.Request, attempt.ID, offset); err != nil {
 			s.log.Debug("log stream ended", "attempt_id", attempt.ID, "error", err)
 		}
 
@@ -144,9 +144,11 @@ func toLogPiece(p berth.LogPiece) openapi.LogPiece {
 	}
 }
 
-// followLog streams the log until the attempt has ended and all was sent.
-func (s *Server) followLog(ctx context.Context, w http.ResponseWriter, attemptID string, offset int64) error {
-	ctx, cancel := context.WithTimeout(ctx, maxFollow)
+// followLog streams the log until the attempt has ended and all was sent. A
+// token that is not valid any more ends the stream within recheck, also while
+// the attempt writes all the time.
+func (s *Server) followLog(w http.ResponseWriter, r *http.Request, attemptID string, offset int64) error {
+	ctx, cancel := context.WithTimeout(r.Context(), maxFollow)
 	defer cancel()
 
 	out, err := newStream(w, strconv.FormatInt(offset, 10))
@@ -154,9 +156,17 @@ func (s *Server) followLog(ctx context.Context, w http.ResponseWriter, attemptID
 		return err
 	}
 
-	quiet := time.Now()
+	quiet, checked := time.Now(), time.Now()
 
 	for {
+		if time.Since(checked) > s.recheck {
+			checked = time.Now()
+
+			if _, err := s.principal(r); err != nil {
+				return err
+			}
+		}
+
 		attempt, err := s.deps.Store.GetAttempt(ctx, attemptID) // first, so that what it wrote before it ended is read after
 		if err != nil {
 			return err

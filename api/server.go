@@ -68,6 +68,7 @@ type Server struct {
 	feed     *feed
 	usage    usage
 	refusals refusals
+	recheck  time.Duration // how long a stream outlives its caller's token
 	stopping chan struct{} // closed when streams must end
 	stopOnce sync.Once
 
@@ -90,7 +91,7 @@ func New(deps Deps, config Config) (*Server, error) {
 	config.Limits = limits
 	s := &Server{
 		deps: deps, config: config, log: cmp.Or(deps.Log, slog.Default()),
-		feed: newFeed(deps.Store), stopping: make(chan struct{}),
+		feed: newFeed(deps.Store), recheck: recheckCaller, stopping: make(chan struct{}),
 	}
 
 	engine, err := s.routes()

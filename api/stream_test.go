@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
 )
 
@@ -215,6 +216,32 @@ func TestFollowLog(t *testing.T) {
 	store.Change(func() { store.Attempts[0].State = berth.AttemptFinished })
 	s.requireEvent("end", "", `{"failure_kind":"ok","state":"finished"}`)
 	require.Empty(t, s.block())
+}
+
+// A token that is revoked ends its streams, also that of a log that grows all the
+// time.
+func TestStreamsEndWithTheirToken(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Attempts[0].State = berth.AttemptRunning
+	id := store.Attempts[0].ID
+	viewer := token(t, store, "viewer")
+	r := setup(t, store)
+	api.SetRecheck(r.server, 50*time.Millisecond)
+
+	events := r.subscribe("/api/v1/events", viewer)
+	log := r.subscribe("/api/v1/attempts/"+id+"/log?follow=true", viewer)
+
+	events.block()
+	log.block()
+	require.NoError(t, store.RevokeToken(t.Context(), store.Tokens[0].ID))
+	require.Empty(t, events.block())
+
+	for begin := time.Now(); log.block() != nil; {
+		require.Less(t, time.Since(begin), 10*time.Second)
+		store.Write(id, "more\n")
+	}
 }
 
 func TestDocsPageAsksNobody(t *testing.T) {
