@@ -21,6 +21,12 @@ type TokenCount struct {
 	Valid int // now, by the database's clock
 }
 
+// Session is a browser that logged in with a token, whose name and role it has.
+type Session struct {
+	Token     Token     // only its id, name and role
+	ExpiresAt time.Time // not after the token's
+}
+
 // AuditEntry says who did what, and how it went.
 type AuditEntry struct {
 	Actor, Action, Object, IP, Result string

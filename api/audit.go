@@ -30,7 +30,9 @@ const auditObject = 200
 func (s *Server) audit(c *gin.Context) {
 	c.Next()
 
-	if c.Request.Method == http.MethodGet || harmless[c.FullPath()] || c.Writer.Status() == http.StatusTooManyRequests {
+	who := caller(c.Request.Context())
+
+	if who.role == roleNone || c.Request.Method == http.MethodGet || harmless[c.FullPath()] || c.Writer.Status() == http.StatusTooManyRequests {
 		return
 	}
 
@@ -42,7 +44,7 @@ func (s *Server) audit(c *gin.Context) {
 	defer cancel()
 
 	entry := berth.AuditEntry{
-		Actor:  caller(c.Request.Context()).name,
+		Actor:  who.name,
 		Action: c.Request.Method + " " + c.FullPath(),
 		Object: bounded(object), IP: ip, Result: strconv.Itoa(c.Writer.Status()),
 	}

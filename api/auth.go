@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
 )
 
 // Role is what a token may do; a larger one may do what a smaller one may.
@@ -28,15 +30,28 @@ const (
 // roles are the words for them, as stored.
 var roles = map[string]role{"viewer": roleViewer, "operator": roleOperator, "admin": roleAdmin}
 
+// word is what the API calls a role.
+func (r role) word() openapi.TokenRole {
+	for word, is := range roles {
+		if is == r {
+			return openapi.TokenRole(word)
+		}
+	}
+
+	return ""
+}
+
 // principal is who calls.
 type principal struct {
-	name  string
-	role  role
-	token string // id; empty for local
+	name    string
+	role    role
+	token   string // id; empty for local
+	knownBy openapi.KnownBy
+	expires *time.Time // when a session ends; nil without one
 }
 
 // local is who calls on a workstation where no token was ever made.
-var local = principal{name: "local", role: roleAdmin}
+var local = principal{name: "local", role: roleAdmin, knownBy: openapi.KnownByLocal}
 
 const (
 	tokenPrefix = "berth_"
@@ -51,20 +66,33 @@ func NewToken() (text string, hash []byte, prefix string) {
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	text = tokenPrefix + base64.RawURLEncoding.EncodeToString(random[:])
 
-	return text, hashToken(text), text[:shownPrefix]
+	return text, hashSecret(text), text[:shownPrefix]
 }
 
-func hashToken(text string) []byte {
+// hashSecret is what is stored of a token or a session.
+func hashSecret(text string) []byte {
 	sum := sha256.Sum256([]byte(text))
 
 	return sum[:]
 }
 
-// authenticate finds out who calls. A caller without a valid token is refused,
-// and soon told to wait: what stands behind authenticate has a known caller.
+// authenticate finds out who calls: what stands behind it has a known caller. A
+// browser drops a session that is not valid, so that it can go on without.
 func (s *Server) authenticate(c *gin.Context) {
 	who, err := s.principal(c.Request)
 
+	if denied, ok := errors.AsType[*httpError](err); ok && denied.status == http.StatusUnauthorized {
+		if _, sent := sessionOf(c.Request); sent {
+			forgetSession(c)
+		}
+	}
+
+	s.admit(c, who, err)
+}
+
+// admit lets a caller pass. One without a valid token is refused, and soon told
+// to wait.
+func (s *Server) admit(c *gin.Context, who principal, err error) {
 	if denied, ok := errors.AsType[*httpError](err); ok && denied.status == http.StatusUnauthorized {
 		err = s.refuse(c, denied)
 	}
@@ -76,7 +104,7 @@ func (s *Server) authenticate(c *gin.Context) {
 		return
 	}
 
-	c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), principalKey, who))
+	setCaller(c, who)
 }
 
 // authorize refuses what the caller's role may not do: viewers read, operators
@@ -112,14 +140,19 @@ func unauthorized(detail string) error {
 	return &httpError{status: http.StatusUnauthorized, code: codeUnauthorized, detail: detail}
 }
 
-// principal finds the caller by the token it sent. Without one, a loopback
-// server for which no token was ever made takes the caller for its owner. That
-// the last token ended gives its rights to no other caller.
+// principal finds the caller by the Authorization header it sent, else by its
+// session. Without both, a loopback server for which no token was ever made takes
+// the caller for its owner. That the last token ended gives its rights to no
+// other caller.
 func (s *Server) principal(r *http.Request) (principal, error) {
 	ctx := r.Context()
 
 	if header := r.Header.Get("Authorization"); header != "" {
 		return s.bearer(ctx, header)
+	}
+
+	if text, ok := sessionOf(r); ok {
+		return s.bySession(ctx, text)
 	}
 
 	tokens, err := s.deps.Store.CountTokens(ctx)
@@ -145,19 +178,29 @@ const sendToken = "Send Authorization: Bearer with a valid token; an administrat
 // bearer finds the caller by an Authorization header.
 func (s *Server) bearer(ctx context.Context, header string) (principal, error) {
 	kind, text, _ := strings.Cut(header, " ")
-	if !strings.EqualFold(kind, "Bearer") || !strings.HasPrefix(text, tokenPrefix) {
+	if !strings.EqualFold(kind, "Bearer") {
 		return principal{}, unauthorized(sendToken)
 	}
 
-	token, err := s.deps.Store.TokenByHash(ctx, hashToken(text))
+	return s.byToken(ctx, text, sendToken)
+}
+
+// byToken finds the caller by the text of a token. The refusal is what is said
+// of one that is not valid.
+func (s *Server) byToken(ctx context.Context, text, refusal string) (principal, error) {
+	if !strings.HasPrefix(text, tokenPrefix) {
+		return principal{}, unauthorized(refusal)
+	}
+
+	token, err := s.deps.Store.TokenByHash(ctx, hashSecret(text))
 
 	switch {
 	case berth.KindOf(err) == berth.KindNotFound, err == nil && !token.Valid:
-		return principal{}, unauthorized(sendToken)
+		return principal{}, unauthorized(refusal)
 	case err != nil:
 		return principal{}, err
 	default:
-		return principal{name: token.Name, role: roles[token.Role], token: token.ID}, nil
+		return principal{name: token.Name, role: roles[token.Role], token: token.ID, knownBy: openapi.KnownByToken}, nil
 	}
 }
 
@@ -187,4 +230,8 @@ func caller(ctx context.Context) principal {
 	who, _ := ctx.Value(principalKey).(principal)
 
 	return who
+}
+
+func setCaller(c *gin.Context, who principal) {
+	c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), principalKey, who))
 }

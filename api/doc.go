@@ -6,17 +6,19 @@
 //	routes.go     the way of a request through everything below
 //	browser.go    Host allow-list, cross-origin protection, recovery, request ids
 //	auth.go       who calls (tokens), and what each role may do; audit.go
+//	sessions.go   browsers that log in with a token
 //	validate.go   requests against the description
 //	errors.go     the one table from berth.Kind to HTTP, and problem+json
 //
 //	submit.go     new sweeps; copy.go clones and reruns; preview.go validates and previews
 //	sweeps.go control.go trials.go probes.go hosts.go tokens.go health.go
+//	me.go         what a page must know of its caller and of the server
 //	docs.go       the page that renders the description; web.go the web interface
 //	stream.go     server-sent events; feed.go what they say; log.go follows a log
 //	publisher.go  gives committed events their sequence
 //	convert.go    domain to response types
 //
 // Handlers are the generated strict interface: a context of the request and a
-// decoded request in, a response or an error out. What streams, or reads a
-// sweep file byte by byte, is registered by hand.
+// decoded request in, a response or an error out. What streams, reads a sweep
+// file byte by byte or sets a cookie is registered by hand.
 package api

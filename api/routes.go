@@ -50,6 +50,10 @@ func (s *Server) routes() (*gin.Engine, error) {
 	engine.GET("/healthz", s.authenticateUnlessDown, s.throttle, s.health)
 	engine.GET("/api/docs", s.authenticate, s.throttle, docs.serve)
 
+	// Before a login nobody is known; a logout has nothing to refuse.
+	engine.POST(base+"/session", s.limitLogin, check.check, s.authenticateLogin, s.throttle, s.audit, s.logIn)
+	engine.DELETE(base+"/session", check.check, s.audit, s.logOut)
+
 	guarded := engine.Group("", s.authenticate, s.throttle, s.audit, s.authorize, check.check)
 	s.registerByHand(guarded.Group(base))
 

@@ -17,11 +17,14 @@ import (
 	"github.com/berthml/berth/api/apitest"
 )
 
-// needs is who may use each route: nobody is asked for the first two. A route
+// needs is who may use each route: nobody is asked for the first four. A route
 // that is not here fails the test, so that none is forgotten.
 var needs = map[string]string{
 	"GET /livez":  "",
 	"GET /readyz": "",
+
+	"DELETE /api/v1/session": "",
+	"POST /api/v1/session":   "", // the token is in the body
 
 	"GET /api/docs":                                  "viewer",
 	"GET /api/v1/attempts/:id":                       "viewer",
@@ -31,9 +34,11 @@ var needs = map[string]string{
 	"GET /healthz":                                   "viewer",
 	"GET /api/v1/hosts":                              "viewer",
 	"GET /api/v1/hosts/:id":                          "viewer",
+	"GET /api/v1/me":                                 "viewer",
 	"GET /api/v1/openapi.yaml":                       "viewer",
 	"GET /api/v1/probes":                             "viewer",
 	"GET /api/v1/probes/:id":                         "viewer",
+	"GET /api/v1/server":                             "viewer",
 	"GET /api/v1/sweeps":                             "viewer",
 	"GET /api/v1/sweeps/:id":                         "viewer",
 	"GET /api/v1/sweeps/:id/attempts":                "viewer",
@@ -113,7 +118,8 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		"other kind":  "Authorization: Basic YTpi",
 		"revoked":     token(t, store, "admin", revoked),
 		"expired":     token(t, store, "admin", expired),
-		"as a cookie": strings.Replace(admin, "Authorization: Bearer ", "Cookie: token=", 1),
+		"as a cookie": strings.Replace(admin, "Authorization: Bearer ", "Cookie: berth_session=", 1),
+		"a session":   "Cookie: berth_session=wrong",
 	}
 	r := setup(t, store, func(c *api.Config) { c.Limits.RefusedBurst = 10_000 })
 

@@ -40,6 +40,9 @@ type Config struct {
 	Limits       Limits        // of what callers may take
 	Grace        time.Duration // for requests in flight when it stops; default 10s
 
+	Version   string          // of the program; default "(devel)"
+	Retention berth.Retention // how long things are kept, for callers to know; others keep to it
+
 	TemporalUI        string // URL of Temporal's web UI, for links; empty = no links
 	TemporalNamespace string // where the workflows are; default "default"
 }
@@ -47,6 +50,7 @@ type Config struct {
 const (
 	defaultAddress   = "127.0.0.1:8080"
 	defaultNamespace = "default" // of Temporal
+	defaultVersion   = "(devel)" // as Go calls a build without one
 )
 
 // Limits of a connection. A stream moves its own write deadline.
@@ -82,6 +86,7 @@ func New(deps Deps, config Config) (*Server, error) {
 	config.Address = cmp.Or(config.Address, defaultAddress)
 	config.Grace = cmp.Or(config.Grace, defaultGrace)
 	config.TemporalNamespace = cmp.Or(config.TemporalNamespace, defaultNamespace)
+	config.Version = cmp.Or(config.Version, defaultVersion)
 
 	limits, err := config.Limits.orDefault()
 	if err != nil {

@@ -86,6 +86,11 @@ type Access interface {
 	ListTokens(ctx context.Context) ([]berth.Token, error)
 	RevokeToken(ctx context.Context, id string) error
 	CountTokens(ctx context.Context) (berth.TokenCount, error)
+	// CreateSession makes a session of a token, which ends with it at the latest. Errors: not_found for a token that is not valid.
+	CreateSession(ctx context.Context, tokenID string, hash []byte, life time.Duration) (expires time.Time, err error)
+	// SessionByHash finds a valid session. Errors: not_found.
+	SessionByHash(ctx context.Context, hash []byte) (berth.Session, error)
+	DeleteSession(ctx context.Context, hash []byte) error
 	Audit(ctx context.Context, e berth.AuditEntry) error
 }
 

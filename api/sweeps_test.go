@@ -262,7 +262,7 @@ func TestAnswers(t *testing.T) {
 		"/api/v1/sweeps", sweep, sweep + "/trials", sweep + "/trials/4", sweep + "/trials/3/attempts", sweep + "/attempts?limit=1", sweep + "/report?limit=1",
 		"/api/v1/attempts/" + attempt, "/api/v1/attempts/" + attempt + "/metrics", "/api/v1/attempts/" + attempt + "/log",
 		"/api/v1/attempts/" + attempt + "/log?offset=3&limit=8", "/api/v1/probes/aaaa", "/api/v1/hosts", "/api/v1/hosts/laptop",
-		"/api/v1/tokens", "/livez", "/readyz",
+		"/api/v1/tokens", "/api/v1/me", "/api/v1/server", "/livez", "/readyz",
 	} {
 		status, body := r.text("GET", path, "")
 		got = append(got, fmt.Sprintf("## GET %s: %d", path, status), body)

@@ -52,9 +52,10 @@ type Store struct {
 	Unreadable error             // what Health fails with, while all else answers
 	Deaf       <-chan struct{}   // nobody hears of events until it is closed; nil = at once
 
-	hashes map[string]string // of tokens, to their ids
-	keys   map[string]keyed
-	wake   chan struct{}
+	hashes   map[string]string  // of tokens, to their ids
+	sessions map[string]session // by hash
+	keys     map[string]keyed
+	wake     chan struct{}
 }
 
 type keyed struct {

@@ -101,6 +101,27 @@ func (e HostPatchState) Valid() bool {
 	}
 }
 
+// Defines values for KnownBy.
+const (
+	KnownByLocal   KnownBy = "local"
+	KnownBySession KnownBy = "session"
+	KnownByToken   KnownBy = "token"
+)
+
+// Valid indicates whether the value is a known member of the KnownBy enum.
+func (e KnownBy) Valid() bool {
+	switch e {
+	case KnownByLocal:
+		return true
+	case KnownBySession:
+		return true
+	case KnownByToken:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PreviewShapeSizedBy.
 const (
 	Measured   PreviewShapeSizedBy = "measured"
@@ -593,6 +614,9 @@ type HostPatch struct {
 // HostPatchState defines model for HostPatch.State.
 type HostPatchState string
 
+// KnownBy local: the owner of the machine, while no token was ever made; token: an Authorization header; session: the cookie
+type KnownBy string
+
 // LogPage defines model for LogPage.
 type LogPage struct {
 	// Complete The attempt has ended and nothing follows
@@ -619,6 +643,19 @@ type LogPiece struct {
 	Text string `json:"text"`
 }
 
+// Me defines model for Me.
+type Me struct {
+	// ExpiresAt When the session ends; absent without one
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// KnownBy local: the owner of the machine, while no token was ever made; token: an Authorization header; session: the cookie
+	KnownBy KnownBy `json:"known_by"`
+
+	// Name Of the token; local without one
+	Name string    `json:"name"`
+	Role TokenRole `json:"role"`
+}
+
 // Metric defines model for Metric.
 type Metric struct {
 	At    time.Time `json:"at"`
@@ -637,6 +674,11 @@ type MetricList struct {
 
 	// Removed Why a limit removed the points, in plain words; absent = it did not
 	Removed string `json:"removed,omitempty"`
+}
+
+// NewSession defines model for NewSession.
+type NewSession struct {
+	Token string `json:"token"`
 }
 
 // NewToken defines model for NewToken.
@@ -966,6 +1008,70 @@ type ReportTotals struct {
 type ReportTrial struct {
 	Attempts []ReportAttempt `json:"attempts"`
 	Number   int             `json:"number"`
+}
+
+// ServerInfo defines model for ServerInfo.
+type ServerInfo struct {
+	// Limits What a caller may take
+	Limits ServerLimits `json:"limits"`
+
+	// Retention How long this server keeps things after the end of their sweep; what is absent has no limit
+	Retention ServerRetention `json:"retention"`
+	Temporal  ServerTemporal  `json:"temporal"`
+
+	// TokenNeeded Calls like this one need a token or a session; false = the caller is known as local
+	TokenNeeded bool `json:"token_needed"`
+
+	// Version Of the server's program, as its build recorded it; (devel) = a build without a version
+	Version string `json:"version"`
+}
+
+// ServerLimits What a caller may take
+type ServerLimits struct {
+	// PageRows Of a list
+	PageRows int `json:"page_rows"`
+
+	// RequestsAtOnce The same for a burst
+	RequestsAtOnce int `json:"requests_at_once"`
+
+	// RequestsPerSecond Per token, its sessions included
+	RequestsPerSecond float64 `json:"requests_per_second"`
+
+	// Streams Event and log streams open at once, per name
+	Streams        int   `json:"streams"`
+	SweepFileBytes int64 `json:"sweep_file_bytes"`
+}
+
+// ServerRetention How long this server keeps things after the end of their sweep; what is absent has no limit
+type ServerRetention struct {
+	// EventRows The newest are kept
+	EventRows int64 `json:"event_rows,omitempty"`
+
+	// EventsSeconds Since the event
+	EventsSeconds int64 `json:"events_seconds,omitempty"`
+
+	// LogBytes Of all ended sweeps; the newest that fit are kept
+	LogBytes    int64 `json:"log_bytes,omitempty"`
+	LogsSeconds int64 `json:"logs_seconds,omitempty"`
+
+	// MetricPoints Of all ended sweeps; the newest that fit are kept
+	MetricPoints   int64 `json:"metric_points,omitempty"`
+	MetricsSeconds int64 `json:"metrics_seconds,omitempty"`
+
+	// OutputsSeconds Files of attempts, checkpoints included
+	OutputsSeconds int64 `json:"outputs_seconds,omitempty"`
+
+	// SweepsSeconds A sweep with all that belongs to it
+	SweepsSeconds int64 `json:"sweeps_seconds,omitempty"`
+}
+
+// ServerTemporal defines model for ServerTemporal.
+type ServerTemporal struct {
+	// Namespace Where the workflows are
+	Namespace string `json:"namespace"`
+
+	// URL Of Temporal's web UI; absent = the server was not told (--temporal-ui)
+	URL string `json:"url,omitempty"`
 }
 
 // Shape What decides memory
@@ -1357,6 +1463,9 @@ type UpdateDeviceJSONRequestBody = DevicePatch
 // UpdateHostJSONRequestBody defines body for UpdateHost for application/json ContentType.
 type UpdateHostJSONRequestBody = HostPatch
 
+// LogInJSONRequestBody defines body for LogIn for application/json ContentType.
+type LogInJSONRequestBody = NewSession
+
 // PreviewSweepJSONRequestBody defines body for PreviewSweep for application/json ContentType.
 type PreviewSweepJSONRequestBody PreviewSweepJSONBody
 
@@ -1525,6 +1634,11 @@ type ClientInterface interface {
 	// Corresponds with PATCH /hosts/{id} (the `UpdateHost` operationId).
 	UpdateHost(ctx context.Context, id HostID, body UpdateHostJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetMe Say who calls
+	//
+	// Corresponds with GET /me (the `GetMe` operationId).
+	GetMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetDescription Get this description
 	//
 	// Corresponds with GET /openapi.yaml (the `GetDescription` operationId).
@@ -1544,6 +1658,36 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /probes/{id} (the `GetProbe` operationId).
 	GetProbe(ctx context.Context, id ShapeKey, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetServer Get what a page must know of the server
+	//
+	// Corresponds with GET /server (the `GetServer` operationId).
+	GetServer(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LogOut Log out
+	//
+	// Ends the session of the cookie and removes the cookie. The answer is the same without a session.
+	//
+	// Corresponds with DELETE /session (the `LogOut` operationId).
+	LogOut(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LogInWithBody Log in with a token, for a browser
+	//
+	// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /session (the `LogIn` operationId).
+	LogInWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LogIn Log in with a token, for a browser
+	//
+	// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /session (the `LogIn` operationId).
+	LogIn(ctx context.Context, body LogInJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PreviewSweepWithBody Say what a sweep would do, without doing it
 	//
@@ -1909,6 +2053,21 @@ func (c *Client) UpdateHost(ctx context.Context, id HostID, body UpdateHostJSONR
 	return c.Client.Do(req)
 }
 
+// GetMe Say who calls
+//
+// Corresponds with GET /me (the `GetMe` operationId).
+func (c *Client) GetMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetMeRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetDescription Get this description
 //
 // Corresponds with GET /openapi.yaml (the `GetDescription` operationId).
@@ -1959,6 +2118,76 @@ func (c *Client) ForgetProbe(ctx context.Context, id ShapeKey, reqEditors ...Req
 // Corresponds with GET /probes/{id} (the `GetProbe` operationId).
 func (c *Client) GetProbe(ctx context.Context, id ShapeKey, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetProbeRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetServer Get what a page must know of the server
+//
+// Corresponds with GET /server (the `GetServer` operationId).
+func (c *Client) GetServer(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetServerRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LogOut Log out
+//
+// Ends the session of the cookie and removes the cookie. The answer is the same without a session.
+//
+// Corresponds with DELETE /session (the `LogOut` operationId).
+func (c *Client) LogOut(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLogOutRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LogInWithBody Log in with a token, for a browser
+//
+// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /session (the `LogIn` operationId).
+func (c *Client) LogInWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLogInRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LogIn Log in with a token, for a browser
+//
+// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /session (the `LogIn` operationId).
+func (c *Client) LogIn(ctx context.Context, body LogInJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLogInRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2921,6 +3150,33 @@ func NewUpdateHostRequestWithBody(server string, id HostID, contentType string, 
 	return req, nil
 }
 
+// NewGetMeRequest constructs an http.Request for the GetMe method
+func NewGetMeRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/me")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetDescriptionRequest constructs an http.Request for the GetDescription method
 func NewGetDescriptionRequest(server string) (*http.Request, error) {
 	var err error
@@ -3078,6 +3334,100 @@ func NewGetProbeRequest(server string, id ShapeKey) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewGetServerRequest constructs an http.Request for the GetServer method
+func NewGetServerRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/server")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewLogOutRequest constructs an http.Request for the LogOut method
+func NewLogOutRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/session")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewLogInRequest calls the generic LogIn builder with application/json body
+func NewLogInRequest(server string, body LogInJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewLogInRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewLogInRequestWithBody constructs an http.Request for the LogIn method, with any body, and a specified content type
+func NewLogInRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/session")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -4213,6 +4563,13 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PATCH /hosts/{id} (the `UpdateHost` operationId).
 	UpdateHostWithResponse(ctx context.Context, id HostID, body UpdateHostJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateHostResponse, error)
 
+	// GetMeWithResponse Say who calls
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /me (the `GetMe` operationId).
+	GetMeWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMeResponse, error)
+
 	// GetDescriptionWithResponse Get this description
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -4240,6 +4597,40 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /probes/{id} (the `GetProbe` operationId).
 	GetProbeWithResponse(ctx context.Context, id ShapeKey, reqEditors ...RequestEditorFn) (*GetProbeResponse, error)
+
+	// GetServerWithResponse Get what a page must know of the server
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /server (the `GetServer` operationId).
+	GetServerWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetServerResponse, error)
+
+	// LogOutWithResponse Log out
+	//
+	// Ends the session of the cookie and removes the cookie. The answer is the same without a session.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /session (the `LogOut` operationId).
+	LogOutWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*LogOutResponse, error)
+
+	// LogInWithBodyWithResponse Log in with a token, for a browser
+	//
+	// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /session (the `LogIn` operationId).
+	LogInWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LogInResponse, error)
+
+	// LogInWithResponse Log in with a token, for a browser
+	//
+	// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /session (the `LogIn` operationId).
+	LogInWithResponse(ctx context.Context, body LogInJSONRequestBody, reqEditors ...RequestEditorFn) (*LogInResponse, error)
 
 	// PreviewSweepWithBodyWithResponse Say what a sweep would do, without doing it
 	//
@@ -4876,6 +5267,54 @@ func (r UpdateHostResponse) ContentType() string {
 	return ""
 }
 
+type GetMeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Me
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetMeResponse) GetJSON200() *Me {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetMeResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetMeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetMeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetMeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetMeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetDescriptionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5055,6 +5494,157 @@ func (r GetProbeResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetProbeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetServerResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ServerInfo
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetServerResponse) GetJSON200() *ServerInfo {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetServerResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetServerResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetServerResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetServerResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetServerResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// LogOutResponse204Headers the declared response headers of an HTTP 204 response for LogOut
+type LogOutResponse204Headers struct {
+	SetCookie string
+}
+
+type LogOutResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers204 the parsed response headers for an HTTP 204 response
+	Headers204 *LogOutResponse204Headers
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r LogOutResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r LogOutResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r LogOutResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r LogOutResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r LogOutResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// LogInResponse201Headers the declared response headers of an HTTP 201 response for LogIn
+type LogInResponse201Headers struct {
+	SetCookie string
+}
+
+type LogInResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Me
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *LogInResponse201Headers
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r LogInResponse) GetJSON201() *Me {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r LogInResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r LogInResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r LogInResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r LogInResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r LogInResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -6250,6 +6840,19 @@ func (c *ClientWithResponses) UpdateHostWithResponse(ctx context.Context, id Hos
 	return ParseUpdateHostResponse(rsp)
 }
 
+// GetMeWithResponse Say who calls
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /me (the `GetMe` operationId).
+func (c *ClientWithResponses) GetMeWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMeResponse, error) {
+	rsp, err := c.GetMe(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetMeResponse(rsp)
+}
+
 // GetDescriptionWithResponse Get this description
 //
 // Returns a wrapper object for the known response body format(s).
@@ -6300,6 +6903,64 @@ func (c *ClientWithResponses) GetProbeWithResponse(ctx context.Context, id Shape
 		return nil, err
 	}
 	return ParseGetProbeResponse(rsp)
+}
+
+// GetServerWithResponse Get what a page must know of the server
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /server (the `GetServer` operationId).
+func (c *ClientWithResponses) GetServerWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetServerResponse, error) {
+	rsp, err := c.GetServer(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetServerResponse(rsp)
+}
+
+// LogOutWithResponse Log out
+//
+// Ends the session of the cookie and removes the cookie. The answer is the same without a session.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /session (the `LogOut` operationId).
+func (c *ClientWithResponses) LogOutWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*LogOutResponse, error) {
+	rsp, err := c.LogOut(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLogOutResponse(rsp)
+}
+
+// LogInWithBodyWithResponse Log in with a token, for a browser
+//
+// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /session (the `LogIn` operationId).
+func (c *ClientWithResponses) LogInWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LogInResponse, error) {
+	rsp, err := c.LogInWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLogInResponse(rsp)
+}
+
+// LogInWithResponse Log in with a token, for a browser
+//
+// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /session (the `LogIn` operationId).
+func (c *ClientWithResponses) LogInWithResponse(ctx context.Context, body LogInJSONRequestBody, reqEditors ...RequestEditorFn) (*LogInResponse, error) {
+	rsp, err := c.LogIn(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLogInResponse(rsp)
 }
 
 // PreviewSweepWithBodyWithResponse Say what a sweep would do, without doing it
@@ -6987,6 +7648,39 @@ func ParseUpdateHostResponse(rsp *http.Response) (*UpdateHostResponse, error) {
 	return response, nil
 }
 
+// ParseGetMeResponse parses an HTTP response from a GetMeWithResponse call
+func ParseGetMeResponse(rsp *http.Response) (*GetMeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetMeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Me
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseGetDescriptionResponse parses an HTTP response from a GetDescriptionWithResponse call
 func ParseGetDescriptionResponse(rsp *http.Response) (*GetDescriptionResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -7110,6 +7804,127 @@ func ParseGetProbeResponse(rsp *http.Response) (*GetProbeResponse, error) {
 		}
 		response.ApplicationProblemJSONDefault = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseGetServerResponse parses an HTTP response from a GetServerWithResponse call
+func ParseGetServerResponse(rsp *http.Response) (*GetServerResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetServerResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ServerInfo
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseLogOutResponse parses an HTTP response from a LogOutWithResponse call
+func ParseLogOutResponse(rsp *http.Response) (*LogOutResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &LogOutResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		var headers LogOutResponse204Headers
+		if values := rsp.Header.Values("Set-Cookie"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Set-Cookie", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.SetCookie = value
+		}
+		response.Headers204 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseLogInResponse parses an HTTP response from a LogInWithResponse call
+func ParseLogInResponse(rsp *http.Response) (*LogInResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &LogInResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Me
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 201:
+		var headers LogInResponse201Headers
+		if values := rsp.Header.Values("Set-Cookie"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Set-Cookie", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.SetCookie = value
+		}
+		response.Headers201 = &headers
 	}
 
 	return response, nil

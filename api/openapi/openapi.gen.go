@@ -100,6 +100,27 @@ func (e HostPatchState) Valid() bool {
 	}
 }
 
+// Defines values for KnownBy.
+const (
+	KnownByLocal   KnownBy = "local"
+	KnownBySession KnownBy = "session"
+	KnownByToken   KnownBy = "token"
+)
+
+// Valid indicates whether the value is a known member of the KnownBy enum.
+func (e KnownBy) Valid() bool {
+	switch e {
+	case KnownByLocal:
+		return true
+	case KnownBySession:
+		return true
+	case KnownByToken:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PreviewShapeSizedBy.
 const (
 	Measured   PreviewShapeSizedBy = "measured"
@@ -592,6 +613,9 @@ type HostPatch struct {
 // HostPatchState defines model for HostPatch.State.
 type HostPatchState string
 
+// KnownBy local: the owner of the machine, while no token was ever made; token: an Authorization header; session: the cookie
+type KnownBy string
+
 // LogPage defines model for LogPage.
 type LogPage struct {
 	// Complete The attempt has ended and nothing follows
@@ -618,6 +642,19 @@ type LogPiece struct {
 	Text string `json:"text"`
 }
 
+// Me defines model for Me.
+type Me struct {
+	// ExpiresAt When the session ends; absent without one
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// KnownBy local: the owner of the machine, while no token was ever made; token: an Authorization header; session: the cookie
+	KnownBy KnownBy `json:"known_by"`
+
+	// Name Of the token; local without one
+	Name string    `json:"name"`
+	Role TokenRole `json:"role"`
+}
+
 // Metric defines model for Metric.
 type Metric struct {
 	At    time.Time `json:"at"`
@@ -636,6 +673,11 @@ type MetricList struct {
 
 	// Removed Why a limit removed the points, in plain words; absent = it did not
 	Removed string `json:"removed,omitempty"`
+}
+
+// NewSession defines model for NewSession.
+type NewSession struct {
+	Token string `json:"token"`
 }
 
 // NewToken defines model for NewToken.
@@ -965,6 +1007,70 @@ type ReportTotals struct {
 type ReportTrial struct {
 	Attempts []ReportAttempt `json:"attempts"`
 	Number   int             `json:"number"`
+}
+
+// ServerInfo defines model for ServerInfo.
+type ServerInfo struct {
+	// Limits What a caller may take
+	Limits ServerLimits `json:"limits"`
+
+	// Retention How long this server keeps things after the end of their sweep; what is absent has no limit
+	Retention ServerRetention `json:"retention"`
+	Temporal  ServerTemporal  `json:"temporal"`
+
+	// TokenNeeded Calls like this one need a token or a session; false = the caller is known as local
+	TokenNeeded bool `json:"token_needed"`
+
+	// Version Of the server's program, as its build recorded it; (devel) = a build without a version
+	Version string `json:"version"`
+}
+
+// ServerLimits What a caller may take
+type ServerLimits struct {
+	// PageRows Of a list
+	PageRows int `json:"page_rows"`
+
+	// RequestsAtOnce The same for a burst
+	RequestsAtOnce int `json:"requests_at_once"`
+
+	// RequestsPerSecond Per token, its sessions included
+	RequestsPerSecond float64 `json:"requests_per_second"`
+
+	// Streams Event and log streams open at once, per name
+	Streams        int   `json:"streams"`
+	SweepFileBytes int64 `json:"sweep_file_bytes"`
+}
+
+// ServerRetention How long this server keeps things after the end of their sweep; what is absent has no limit
+type ServerRetention struct {
+	// EventRows The newest are kept
+	EventRows int64 `json:"event_rows,omitempty"`
+
+	// EventsSeconds Since the event
+	EventsSeconds int64 `json:"events_seconds,omitempty"`
+
+	// LogBytes Of all ended sweeps; the newest that fit are kept
+	LogBytes    int64 `json:"log_bytes,omitempty"`
+	LogsSeconds int64 `json:"logs_seconds,omitempty"`
+
+	// MetricPoints Of all ended sweeps; the newest that fit are kept
+	MetricPoints   int64 `json:"metric_points,omitempty"`
+	MetricsSeconds int64 `json:"metrics_seconds,omitempty"`
+
+	// OutputsSeconds Files of attempts, checkpoints included
+	OutputsSeconds int64 `json:"outputs_seconds,omitempty"`
+
+	// SweepsSeconds A sweep with all that belongs to it
+	SweepsSeconds int64 `json:"sweeps_seconds,omitempty"`
+}
+
+// ServerTemporal defines model for ServerTemporal.
+type ServerTemporal struct {
+	// Namespace Where the workflows are
+	Namespace string `json:"namespace"`
+
+	// URL Of Temporal's web UI; absent = the server was not told (--temporal-ui)
+	URL string `json:"url,omitempty"`
 }
 
 // Shape What decides memory
@@ -1352,6 +1458,9 @@ type ServerInterface interface {
 	// UpdateHost Let a machine take attempts (ready), or no new ones (draining)
 	// (PATCH /hosts/{id})
 	UpdateHost(c *gin.Context, id HostID)
+	// GetMe Say who calls
+	// (GET /me)
+	GetMe(c *gin.Context)
 	// ListProbes List what was measured of each shape, by key
 	// (GET /probes)
 	ListProbes(c *gin.Context, params ListProbesParams)
@@ -1361,6 +1470,9 @@ type ServerInterface interface {
 	// GetProbe Get what was measured of one shape
 	// (GET /probes/{id})
 	GetProbe(c *gin.Context, id ShapeKey)
+	// GetServer Get what a page must know of the server
+	// (GET /server)
+	GetServer(c *gin.Context)
 	// ListSweeps List sweeps, newest first, without their specs
 	// (GET /sweeps)
 	ListSweeps(c *gin.Context, params ListSweepsParams)
@@ -1619,6 +1731,19 @@ func (siw *ServerInterfaceWrapper) UpdateHost(c *gin.Context) {
 	siw.Handler.UpdateHost(c, id)
 }
 
+// GetMe operation middleware
+func (siw *ServerInterfaceWrapper) GetMe(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetMe(c)
+}
+
 // ListProbes operation middleware
 func (siw *ServerInterfaceWrapper) ListProbes(c *gin.Context) {
 
@@ -1702,6 +1827,19 @@ func (siw *ServerInterfaceWrapper) GetProbe(c *gin.Context) {
 	}
 
 	siw.Handler.GetProbe(c, id)
+}
+
+// GetServer operation middleware
+func (siw *ServerInterfaceWrapper) GetServer(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetServer(c)
 }
 
 // ListSweeps operation middleware
@@ -2334,6 +2472,8 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/tokens", wrapper.ListTokens)
 	router.POST(options.BaseURL+"/tokens", wrapper.CreateToken)
 	router.DELETE(options.BaseURL+"/tokens/:id", wrapper.RevokeToken)
+	router.GET(options.BaseURL+"/me", wrapper.GetMe)
+	router.GET(options.BaseURL+"/server", wrapper.GetServer)
 }
 
 type NewSweepResponseHeaders struct {
@@ -2619,6 +2759,44 @@ func (response UpdateHostdefaultApplicationProblemPlusJSONResponse) VisitUpdateH
 	return err
 }
 
+type GetMeRequestObject struct {
+}
+
+type GetMeResponseObject interface {
+	VisitGetMeResponse(w http.ResponseWriter) error
+}
+
+type GetMe200JSONResponse Me
+
+func (response GetMe200JSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetMedefaultApplicationProblemPlusJSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListProbesRequestObject struct {
 	Params ListProbesParams
 }
@@ -2719,6 +2897,44 @@ type GetProbedefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetProbedefaultApplicationProblemPlusJSONResponse) VisitGetProbeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetServerRequestObject struct {
+}
+
+type GetServerResponseObject interface {
+	VisitGetServerResponse(w http.ResponseWriter) error
+}
+
+type GetServer200JSONResponse ServerInfo
+
+func (response GetServer200JSONResponse) VisitGetServerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetServerdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetServerdefaultApplicationProblemPlusJSONResponse) VisitGetServerResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3482,6 +3698,9 @@ type StrictServerInterface interface {
 	// UpdateHost Let a machine take attempts (ready), or no new ones (draining)
 	// (PATCH /hosts/{id})
 	UpdateHost(ctx context.Context, request UpdateHostRequestObject) (UpdateHostResponseObject, error)
+	// GetMe Say who calls
+	// (GET /me)
+	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
 	// ListProbes List what was measured of each shape, by key
 	// (GET /probes)
 	ListProbes(ctx context.Context, request ListProbesRequestObject) (ListProbesResponseObject, error)
@@ -3491,6 +3710,9 @@ type StrictServerInterface interface {
 	// GetProbe Get what was measured of one shape
 	// (GET /probes/{id})
 	GetProbe(ctx context.Context, request GetProbeRequestObject) (GetProbeResponseObject, error)
+	// GetServer Get what a page must know of the server
+	// (GET /server)
+	GetServer(ctx context.Context, request GetServerRequestObject) (GetServerResponseObject, error)
 	// ListSweeps List sweeps, newest first, without their specs
 	// (GET /sweeps)
 	ListSweeps(ctx context.Context, request ListSweepsRequestObject) (ListSweepsResponseObject, error)
@@ -3822,6 +4044,30 @@ func (sh *strictHandler) UpdateHost(ctx *gin.Context, id HostID) {
 	}
 }
 
+// GetMe operation middleware
+func (sh *strictHandler) GetMe(ctx *gin.Context) {
+	var request GetMeRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMe(ctx.Request.Context(), request.(GetMeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMe")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetMeResponseObject); ok {
+		if err := validResponse.VisitGetMeResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListProbes operation middleware
 func (sh *strictHandler) ListProbes(ctx *gin.Context, params ListProbesParams) {
 	var request ListProbesRequestObject
@@ -3893,6 +4139,30 @@ func (sh *strictHandler) GetProbe(ctx *gin.Context, id ShapeKey) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(GetProbeResponseObject); ok {
 		if err := validResponse.VisitGetProbeResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetServer operation middleware
+func (sh *strictHandler) GetServer(ctx *gin.Context) {
+	var request GetServerRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetServer(ctx.Request.Context(), request.(GetServerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetServer")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetServerResponseObject); ok {
+		if err := validResponse.VisitGetServerResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -72,7 +72,10 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 	store, steering := c.store, c.temporal
 
 	server, err := api.New(api.Deps{Store: store, Control: steering, Images: steering, Temporal: steering, Disk: localDisk, Log: log},
-		api.Config{Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace()})
+		api.Config{
+			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Retention: s.keep,
+			TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
+		})
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,38 @@ func (s *Store) CountTokens(ctx context.Context) (berth.TokenCount, error) {
 	return berth.TokenCount{Made: int(row.Made), Valid: int(row.Valid)}, translate(err, "counting tokens")
 }
 
+// sessionsKept is how many sessions a token has at most: more than a person has
+// browsers, and few enough that no caller fills the table.
+const sessionsKept = 100
+
+// CreateSession stores the SHA-256 of a session, which ends after life or with its
+// token. The oldest of a token make room. Errors: not_found for a token that is not
+// valid.
+func (s *Store) CreateSession(ctx context.Context, tokenID string, hash []byte, life time.Duration) (expires time.Time, err error) {
+	if err := s.q.DeleteExcessSessions(ctx, s.pool, tokenID, sessionsKept-1); err != nil {
+		return expires, translate(err, "deleting the oldest sessions of token "+tokenID)
+	}
+
+	expires, err = s.q.InsertSession(ctx, s.pool, &dbsqlc.InsertSessionParams{Hash: hash, TokenID: tokenID, Life: life})
+
+	return expires.UTC(), translate(err, "storing session of token "+tokenID)
+}
+
+// SessionByHash finds a session by the SHA-256 of what the browser sent. Errors:
+// not_found, also when the session or its token is not valid any more.
+func (s *Store) SessionByHash(ctx context.Context, hash []byte) (berth.Session, error) {
+	row, err := s.q.GetSession(ctx, s.pool, hash)
+
+	return berth.Session{
+		Token: berth.Token{ID: row.ID, Name: row.Name, Role: row.Role, Valid: true}, ExpiresAt: row.ExpiresAt.UTC(),
+	}, translate(err, "reading session")
+}
+
+// DeleteSession ends a session, if it is there.
+func (s *Store) DeleteSession(ctx context.Context, hash []byte) error {
+	return translate(s.q.DeleteSession(ctx, s.pool, hash), "deleting session")
+}
+
 // Audit appends to the audit log.
 func (s *Store) Audit(ctx context.Context, e berth.AuditEntry) error {
 	return translate(s.q.InsertAudit(ctx, s.pool, &dbsqlc.InsertAuditParams{

@@ -91,6 +91,7 @@ func (s *Store) Retain(ctx context.Context, keep berth.Retention, failed map[str
 		{"audit log", s.pruneAudit},
 		{"events", s.pruneEvents},
 		{"idempotency keys", s.pruneKeys},
+		{"sessions", s.pruneSessions},
 		{"paces", s.prunePaces},
 		{"sweeps", s.expireSweeps},
 		{"outputs", s.expireOutputs},
@@ -305,6 +306,12 @@ func (s *Store) pruneKeys(ctx context.Context, _ berth.Retention, _ look) (bool,
 	_, err := s.q.DeleteOldIdempotencyKeys(ctx, s.pool, keysKept)
 
 	return false, translate(err, "deleting old idempotency keys")
+}
+
+func (s *Store) pruneSessions(ctx context.Context, _ berth.Retention, _ look) (bool, error) {
+	_, err := s.q.DeleteOldSessions(ctx, s.pool)
+
+	return false, translate(err, "deleting old sessions")
 }
 
 func (s *Store) prunePaces(ctx context.Context, _ berth.Retention, _ look) (bool, error) {

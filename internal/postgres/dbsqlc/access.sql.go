@@ -29,6 +29,17 @@ func (q *Queries) CountTokens(ctx context.Context, db DBTX) (CountTokensRow, err
 	return i, err
 }
 
+const deleteExcessSessions = `-- name: DeleteExcessSessions :exec
+DELETE FROM sessions WHERE hash IN (
+    SELECT o.hash FROM sessions o WHERE o.token_id = $1 ORDER BY o.created_at DESC, o.hash OFFSET $2::integer)
+`
+
+// Keeps the newest max_kept of a token.
+func (q *Queries) DeleteExcessSessions(ctx context.Context, db DBTX, tokenID string, maxKept int32) error {
+	_, err := db.Exec(ctx, deleteExcessSessions, tokenID, maxKept)
+	return err
+}
+
 const deleteOldIdempotencyKeys = `-- name: DeleteOldIdempotencyKeys :execrows
 DELETE FROM idempotency_keys WHERE created_at < now() - $1::interval
 `
@@ -39,6 +50,28 @@ func (q *Queries) DeleteOldIdempotencyKeys(ctx context.Context, db DBTX, keep ti
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const deleteOldSessions = `-- name: DeleteOldSessions :execrows
+DELETE FROM sessions s USING api_tokens t WHERE t.id = s.token_id AND (s.expires_at <= now() OR t.revoked_at IS NOT NULL)
+`
+
+// Those that have expired, and those of revoked tokens.
+func (q *Queries) DeleteOldSessions(ctx context.Context, db DBTX) (int64, error) {
+	result, err := db.Exec(ctx, deleteOldSessions)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const deleteSession = `-- name: DeleteSession :exec
+DELETE FROM sessions WHERE hash = $1
+`
+
+func (q *Queries) DeleteSession(ctx context.Context, db DBTX, hash []byte) error {
+	_, err := db.Exec(ctx, deleteSession, hash)
+	return err
 }
 
 const deleteSweepKeys = `-- name: DeleteSweepKeys :exec
@@ -70,6 +103,32 @@ func (q *Queries) GetIdempotencyKey(ctx context.Context, db DBTX, arg *GetIdempo
 		&i.BodyHash,
 		&i.SweepID,
 		&i.CreatedAt,
+	)
+	return i, err
+}
+
+const getSession = `-- name: GetSession :one
+SELECT s.expires_at, t.id, t.name, t.role
+FROM sessions s JOIN api_tokens t ON t.id = s.token_id
+WHERE s.hash = $1 AND s.expires_at > now() AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
+`
+
+type GetSessionRow struct {
+	ExpiresAt time.Time
+	ID        string
+	Name      string
+	Role      string
+}
+
+// A session that is valid, with its token.
+func (q *Queries) GetSession(ctx context.Context, db DBTX, hash []byte) (GetSessionRow, error) {
+	row := db.QueryRow(ctx, getSession, hash)
+	var i GetSessionRow
+	err := row.Scan(
+		&i.ExpiresAt,
+		&i.ID,
+		&i.Name,
+		&i.Role,
 	)
 	return i, err
 }
@@ -158,6 +217,27 @@ func (q *Queries) InsertIdempotencyKey(ctx context.Context, db DBTX, arg *Insert
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const insertSession = `-- name: InsertSession :one
+INSERT INTO sessions (hash, token_id, expires_at)
+SELECT $1, t.id, least(now() + $2::interval, t.expires_at) FROM api_tokens t
+WHERE t.id = $3 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
+RETURNING expires_at
+`
+
+type InsertSessionParams struct {
+	Hash    []byte
+	Life    time.Duration
+	TokenID string
+}
+
+// A session ends with its token at the latest. None is made for a token that is not valid.
+func (q *Queries) InsertSession(ctx context.Context, db DBTX, arg *InsertSessionParams) (time.Time, error) {
+	row := db.QueryRow(ctx, insertSession, arg.Hash, arg.Life, arg.TokenID)
+	var expires_at time.Time
+	err := row.Scan(&expires_at)
+	return expires_at, err
 }
 
 const insertToken = `-- name: InsertToken :one

@@ -348,6 +348,13 @@ type SchemaCompat struct {
 	MinVersion int64
 }
 
+type Session struct {
+	Hash      []byte
+	TokenID   string
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
 type Shape struct {
 	Key       string
 	Shape     []byte

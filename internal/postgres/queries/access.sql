@@ -31,5 +31,30 @@ SELECT count(*)::integer AS made,
     (count(*) FILTER (WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())))::integer AS valid
 FROM api_tokens;
 
+-- name: DeleteExcessSessions :exec
+-- Keeps the newest max_kept of a token.
+DELETE FROM sessions WHERE hash IN (
+    SELECT o.hash FROM sessions o WHERE o.token_id = @token_id ORDER BY o.created_at DESC, o.hash OFFSET @max_kept::integer);
+
+-- name: InsertSession :one
+-- A session ends with its token at the latest. None is made for a token that is not valid.
+INSERT INTO sessions (hash, token_id, expires_at)
+SELECT @hash, t.id, least(now() + @life::interval, t.expires_at) FROM api_tokens t
+WHERE t.id = @token_id AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
+RETURNING expires_at;
+
+-- name: GetSession :one
+-- A session that is valid, with its token.
+SELECT s.expires_at, t.id, t.name, t.role
+FROM sessions s JOIN api_tokens t ON t.id = s.token_id
+WHERE s.hash = @hash AND s.expires_at > now() AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now());
+
+-- name: DeleteSession :exec
+DELETE FROM sessions WHERE hash = @hash;
+
+-- name: DeleteOldSessions :execrows
+-- Those that have expired, and those of revoked tokens.
+DELETE FROM sessions s USING api_tokens t WHERE t.id = s.token_id AND (s.expires_at <= now() OR t.revoked_at IS NOT NULL);
+
 -- name: InsertAudit :exec
 INSERT INTO audit_log (actor, action, object, ip, result) VALUES (@actor, @action, @object, @ip, @result);

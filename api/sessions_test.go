@@ -1,0 +1,319 @@
+package api_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/api/openapi"
+)
+
+const sessionPath = "/api/v1/session"
+
+// secret is the text of a token in a header.
+func secret(header string) string { return strings.TrimPrefix(header, "Authorization: Bearer ") }
+
+// login is the body that logs in with the token in a header.
+func login(header string) string { return `{"token":"` + secret(header) + `"}` }
+
+// logIn logs in with the token in a header and returns the cookie as a header.
+func (r *running) logIn(header string, headers ...string) string {
+	r.t.Helper()
+
+	response := r.call("POST", sessionPath, login(header), append(headers, asJSON)...)
+	require.Equal(r.t, http.StatusCreated, response.StatusCode)
+	require.Len(r.t, response.Cookies(), 1)
+
+	return "Cookie: berth_session=" + response.Cookies()[0].Value
+}
+
+// requireUnknown checks that a cookie makes nobody known, and that it is dropped.
+func (r *running) requireUnknown(cookie string) {
+	r.t.Helper()
+
+	response := r.call("GET", "/api/v1/sweeps", "", cookie)
+	require.Equal(r.t, http.StatusUnauthorized, response.StatusCode)
+	require.Equal(r.t, []string{"berth_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"}, response.Header.Values("Set-Cookie"))
+}
+
+func TestSession_StandsForItsToken(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Sweeps[0].State = berth.SweepRunning
+	operator := token(t, store, "operator")
+	r := setup(t, store)
+	pause := "/api/v1/sweeps/" + apitest.NewID(1) + "/pause"
+
+	response := r.call("POST", sessionPath, login(operator), asJSON)
+	require.Equal(t, http.StatusCreated, response.StatusCode)
+	require.Regexp(t, `^berth_session=[A-Za-z0-9_-]{43}; Path=/; Max-Age=25(92000|91999); HttpOnly; SameSite=Lax$`, response.Header.Get("Set-Cookie"))
+
+	cookie := "Cookie: berth_session=" + response.Cookies()[0].Value
+
+	status, body := r.text("POST", pause, "", cookie)
+	require.Equal(t, http.StatusOK, status, body)
+
+	status, _ = r.text("GET", "/api/v1/tokens", "", cookie)
+	require.Equal(t, http.StatusForbidden, status, "an operator's session is no administrator's")
+
+	response = r.call("DELETE", sessionPath, "", cookie)
+	require.Equal(t, http.StatusNoContent, response.StatusCode)
+	require.Equal(t, []string{"berth_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"}, response.Header.Values("Set-Cookie"))
+	require.Zero(t, store.Sessions())
+	r.requireUnknown(cookie)
+
+	for _, header := range []string{cookie, "X-Nothing: here"} {
+		status, _ = r.text("DELETE", sessionPath, "", header)
+		require.Equal(t, http.StatusNoContent, status, "it is logged out already")
+	}
+
+	require.Equal(t, []berth.AuditEntry{
+		{Actor: "operator", Action: "POST /api/v1/session", IP: "127.0.0.1", Result: "201"},
+		{Actor: "operator", Action: "POST /api/v1/sweeps/:id/pause", Object: apitest.NewID(1), IP: "127.0.0.1", Result: "200"},
+		{Actor: "operator", Action: "DELETE /api/v1/session", IP: "127.0.0.1", Result: "204"},
+	}, store.Audits, "as of calls with the token; a logout of nobody leaves nothing")
+}
+
+// A browser that logs in again has one session, and sessions share what their
+// token may take.
+func TestSession_TakesNoMoreThanItsToken(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	viewer := token(t, store, "viewer")
+	r := limited(t, store, api.Limits{Rate: 0.01, Burst: 3})
+
+	first := r.logIn(viewer)
+	second := r.logIn(viewer, first)
+	require.Equal(t, 1, store.Sessions())
+	r.requireUnknown(first)
+
+	status, _ := r.text("GET", "/api/v1/sweeps", "", second)
+	require.Equal(t, http.StatusOK, status)
+
+	r.requireProblem(429, "E_RATE", "3 at once", "GET", "/api/v1/sweeps", "", second)
+	r.requireProblem(429, "E_RATE", "3 at once", "GET", "/api/v1/sweeps", "", viewer)
+	r.requireProblem(429, "E_RATE", "3 at once", "POST", sessionPath, login(viewer), asJSON)
+	require.Len(t, store.Audits, 2, "a flood does not fill the audit log")
+}
+
+func TestSession_EndsWithItsTokenAndItsTime(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	viewer, operator := token(t, store, "viewer"), token(t, store, "operator")
+	r := setup(t, store)
+
+	cookie := r.logIn(viewer)
+
+	require.NoError(t, store.RevokeToken(t.Context(), store.Tokens[0].ID))
+	r.requireUnknown(cookie)
+	r.requireProblem(401, "unauthorized", "log in again with a valid token", "GET", "/api/v1/me", "", cookie)
+
+	cookie = r.logIn(operator, cookie) // what is left of another session is in nobody's way
+
+	store.ExpireSessions()
+	r.requireUnknown(cookie)
+	r.requireUnknown("Cookie: berth_session=")
+	r.logIn(operator, cookie)
+
+	soon := token(t, store, "admin", func(made *berth.Token) { made.ExpiresAt = new(time.Now().Add(time.Hour)) })
+	response := r.call("POST", sessionPath, login(soon), asJSON)
+	require.InDelta(t, 3600, response.Cookies()[0].MaxAge, 60, "no longer than its token")
+}
+
+func TestSession_AuthorizationWins(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	viewer, admin := token(t, store, "viewer"), token(t, store, "admin")
+	r := setup(t, store)
+	cookie := r.logIn(admin)
+
+	status, _ := r.text("GET", "/api/v1/tokens", "", cookie)
+	require.Equal(t, http.StatusOK, status)
+
+	status, _ = r.text("GET", "/api/v1/tokens", "", cookie, viewer)
+	require.Equal(t, http.StatusForbidden, status)
+
+	response := r.call("GET", "/api/v1/tokens", "", cookie, "Authorization: Bearer berth_wrong")
+	require.Equal(t, http.StatusUnauthorized, response.StatusCode)
+	require.Empty(t, response.Header.Values("Set-Cookie"), "the session is as good as before")
+
+	status, _ = r.text("GET", "/api/v1/sweeps", "", "Cookie: berth_session=wrong", viewer)
+	require.Equal(t, http.StatusOK, status)
+}
+
+// A browser sends the cookie whatever page asks, so what changes something must
+// come from a page of ours.
+func TestSession_OtherOriginIsRefused(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Sweeps[0].State = berth.SweepRunning
+	r := setup(t, store)
+	cookie := r.logIn(token(t, store, "admin"))
+	pause := "/api/v1/sweeps/" + apitest.NewID(1) + "/pause"
+
+	for _, header := range []string{
+		"Origin: https://evil.example", "Origin: null", "Origin: http://localhost:1", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site",
+	} {
+		r.requireProblem(403, "cross_origin", "another origin", "POST", pause, "", cookie, header)
+		r.requireProblem(403, "cross_origin", "another origin", "POST", sessionPath, login("berth_wrong"), asJSON, header)
+		r.requireProblem(403, "cross_origin", "another origin", "DELETE", sessionPath, "", cookie, header)
+	}
+
+	require.Empty(t, store.Updates)
+	require.Equal(t, 1, store.Sessions())
+
+	status, body := r.text("POST", pause, "", cookie, "Origin: "+r.url)
+	require.Equal(t, http.StatusOK, status, body)
+}
+
+// Whoever tries tokens by logging in is told to wait like any other, and locks
+// nobody out.
+func TestSession_WrongTokensAreCounted(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	ended := token(t, store, "admin", revoked)
+	valid := token(t, store, "viewer")
+	r := limited(t, store, api.Limits{RefusedBurst: 3, Refused: 0.01})
+
+	for _, wrong := range []string{"berth_wrong", "nonsense", ended} {
+		status, body := r.text("POST", sessionPath, login(wrong), asJSON, valid) // the header is not asked
+		require.Equal(t, http.StatusUnauthorized, status, body)
+		require.Contains(t, body, "The token is not valid")
+		require.NotContains(t, body, secret(wrong))
+	}
+
+	header := r.requireProblem(429, "E_RATE", "without a valid token", "POST", sessionPath, login("berth_wrong"), asJSON)
+	require.NotEmpty(t, header.Get("Retry-After"))
+	require.Empty(t, header.Values("Set-Cookie"))
+	require.Empty(t, store.Audits)
+
+	r.logIn(valid)
+}
+
+func TestSession_BodiesThatAreNone(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t, apitest.Sample())
+
+	r.requireProblem(400, "invalid_request", "openapi.yaml", "POST", sessionPath, "", asJSON)
+	r.requireProblem(400, "invalid_request", "openapi.yaml", "POST", sessionPath, `{"token":""}`, asJSON)
+	r.requireProblem(400, "invalid_request", "openapi.yaml", "POST", sessionPath, `{"token":"a","more":1}`, asJSON)
+	r.requireProblem(413, "E_BODY_TOO_LARGE", "4 KiB", "POST", sessionPath, `{"token":"`+strings.Repeat("x", 5000)+`"}`, asJSON)
+	r.requireProblem(415, "E_CONTENT_TYPE", "application/json", "POST", sessionPath, "token=a", "Content-Type: application/x-www-form-urlencoded")
+}
+
+// Streams work with the cookie, which is all that a browser's EventSource sends,
+// and end with the session.
+func TestSession_Streams(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Attempts[0].State = berth.AttemptRunning
+	id := store.Attempts[0].ID
+	r := setup(t, store)
+	api.SetRecheck(r.server, 50*time.Millisecond)
+
+	cookie := r.logIn(token(t, store, "viewer"))
+	events := r.subscribe("/api/v1/events", cookie)
+	log := r.subscribe("/api/v1/attempts/"+id+"/log?follow=true", cookie)
+
+	events.block()
+	log.block()
+	store.Publish("trial.state", apitest.NewID(1), "a", "succeeded")
+	events.requireEvent("change", "1", `"subject":"a"`)
+	store.Write(id, "one\n")
+	log.requireEvent("piece", "4", `"text":"one\n"`)
+
+	status, _ := r.text("DELETE", sessionPath, "", cookie)
+	require.Equal(t, http.StatusNoContent, status)
+	require.Empty(t, events.block(), "the stream ends")
+	require.Empty(t, log.block(), "the stream ends")
+}
+
+func TestSession_SecureOverTLS(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	viewer := token(t, store, "viewer")
+	r := setup(t, store)
+
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://localhost"+sessionPath, strings.NewReader(login(viewer)))
+	request.Header.Set("Content-Type", "application/json")
+
+	answer := httptest.NewRecorder()
+	r.server.Handler().ServeHTTP(answer, request)
+	require.Equal(t, http.StatusCreated, answer.Code, answer.Body)
+	require.Contains(t, answer.Header().Get("Set-Cookie"), "; HttpOnly; Secure; SameSite=Lax")
+}
+
+func TestMe(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	r := setup(t, store)
+
+	status, body := r.text("GET", "/api/v1/me", "")
+	require.Equal(t, http.StatusOK, status)
+	require.JSONEq(t, `{"name":"local","role":"admin","known_by":"local"}`, body)
+
+	viewer, operator := token(t, store, "viewer"), token(t, store, "operator")
+
+	_, body = r.text("GET", "/api/v1/me", "", viewer)
+	require.JSONEq(t, `{"name":"viewer","role":"viewer","known_by":"token"}`, body)
+
+	_, body = r.text("GET", "/api/v1/me", "", r.logIn(operator))
+	me := read[openapi.Me](t, body)
+	require.NotNil(t, me.ExpiresAt)
+	require.WithinDuration(t, time.Now().Add(30*24*time.Hour), *me.ExpiresAt, time.Minute)
+
+	me.ExpiresAt = nil
+	require.Equal(t, openapi.Me{Name: "operator", Role: openapi.Operator, KnownBy: openapi.KnownBySession}, me)
+
+	_, body = r.text("POST", sessionPath, login(viewer), asJSON)
+	require.Equal(t, openapi.KnownBySession, read[openapi.Me](t, body).KnownBy, "a login says the same")
+}
+
+func TestServerInfo(t *testing.T) {
+	t.Parallel()
+
+	_, body := setup(t, apitest.Sample()).text("GET", "/api/v1/server", "")
+	require.JSONEq(t, `{
+		"version": "(devel)", "token_needed": false, "temporal": {"namespace": "default"},
+		"limits": {"sweep_file_bytes": 1048576, "page_rows": 500, "requests_per_second": 200, "requests_at_once": 400, "streams": 50},
+		"retention": {}
+	}`, body)
+
+	store := apitest.Sample()
+	viewer := token(t, store, "viewer")
+	r := setup(t, store, func(c *api.Config) {
+		c.Version, c.TemporalUI, c.TemporalNamespace = "v1.2.3", "http://localhost:8233", "lab"
+		c.Limits = api.Limits{SpecBytes: 1000, PageRows: 50, Rate: 2.5, Burst: 10, Streams: 4}
+		c.Retention = berth.Retention{
+			Sweeps: 72 * time.Hour, Outputs: time.Hour, Logs: 2 * time.Hour, Metrics: 3 * time.Hour, Events: 24 * time.Hour,
+			LogBytes: 1 << 30, MetricPoints: 5_000_000, EventRows: 10_000, Audit: time.Hour, AuditRows: 10_000,
+		}
+	})
+
+	_, body = r.text("GET", "/api/v1/server", "", viewer)
+	require.JSONEq(t, `{
+		"version": "v1.2.3", "token_needed": true, "temporal": {"namespace": "lab", "url": "http://localhost:8233"},
+		"limits": {"sweep_file_bytes": 1000, "page_rows": 50, "requests_per_second": 2.5, "requests_at_once": 10, "streams": 4},
+		"retention": {
+			"sweeps_seconds": 259200, "outputs_seconds": 3600, "logs_seconds": 7200, "metrics_seconds": 10800, "events_seconds": 86400,
+			"log_bytes": 1073741824, "metric_points": 5000000, "event_rows": 10000
+		}
+	}`, body)
+}

@@ -1,0 +1,2 @@
+-- Lost: which browsers are logged in. Their users log in again.
+DROP TABLE sessions;
