@@ -55,18 +55,24 @@ var local = principal{name: "local", role: roleAdmin, knownBy: openapi.KnownByLo
 
 const (
 	tokenPrefix = "berth_"
-	tokenBytes  = 32
+	secretBytes = 32
 	shownPrefix = len(tokenPrefix) + 6 // of a token, so that a person can tell tokens apart
 )
 
 // NewToken makes a token: its text, which is shown once, and what is stored.
 func NewToken() (text string, hash []byte, prefix string) {
-	var random [tokenBytes]byte
-
-	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	text = tokenPrefix + base64.RawURLEncoding.EncodeToString(random[:])
+	text = tokenPrefix + newSecret()
 
 	return text, hashSecret(text), text[:shownPrefix]
+}
+
+// newSecret is the random part of a token, or a session.
+func newSecret() string {
+	var random [secretBytes]byte
+
+	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
+
+	return base64.RawURLEncoding.EncodeToString(random[:])
 }
 
 // hashSecret is what is stored of a token or a session.

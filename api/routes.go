@@ -50,7 +50,7 @@ func (s *Server) routes() (*gin.Engine, error) {
 	engine.GET("/healthz", s.authenticateUnlessDown, s.throttle, s.health)
 	engine.GET("/api/docs", s.authenticate, s.throttle, docs.serve)
 
-	// Before a login nobody is known; a logout has nothing to refuse.
+	// These two come before the caller is known: a login makes it known, and a logout refuses no caller.
 	engine.POST(base+"/session", s.limitLogin, check.check, s.authenticateLogin, s.throttle, s.audit, s.logIn)
 	engine.DELETE(base+"/session", check.check, s.audit, s.logOut)
 

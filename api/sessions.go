@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -17,7 +15,6 @@ import (
 const (
 	// sessionCookie is how api/openapi.yaml calls it.
 	sessionCookie = "berth_session"
-	sessionBytes  = 32
 	// sessionLife is how long a browser stays logged in. A person enters a token
 	// once a month, and a browser that was lost is logged out within a month even
 	// when its user revokes nothing.
@@ -93,10 +90,7 @@ func (s *Server) logIn(c *gin.Context) {
 		return
 	}
 
-	var random [sessionBytes]byte
-
-	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	text := base64.RawURLEncoding.EncodeToString(random[:])
+	text := newSecret()
 
 	expires, err := s.deps.Store.CreateSession(ctx, who.token, hashSecret(text), sessionLife)
 	if berth.KindOf(err) == berth.KindNotFound {

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -83,12 +82,9 @@ func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order act
 	message := fmt.Sprintf("canceled; host %s could not give the place back yet: %s. It does so when it can, and stops the container if that is there",
 		p.HostName, reasonOf(err))
 
-	finished, err := t.fence(clean, activities.AbandonInput{AttemptID: p.AttemptID, Message: message, Refused: true})
-	if err != nil || finished != nil {
-		return *cmp.Or(finished, &berth.Outcome{}), err
-	}
+	outcome, _, err = t.fence(clean, activities.AbandonInput{AttemptID: p.AttemptID, Message: message, Refused: true}, berth.FailureCanceled)
 
-	return berth.Outcome{Kind: berth.FailureCanceled, Message: message}, nil
+	return outcome, err
 }
 
 // unheld reports whether Temporal itself canceled an activity, because no worker
@@ -133,27 +129,31 @@ func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome
 func (t *trial) abandon(ctx workflow.Context, p berth.PlacementStatus, message string, refused bool) (berth.Outcome, error) {
 	clean, _ := workflow.NewDisconnectedContext(ctx)
 
-	finished, err := t.fence(clean, activities.AbandonInput{AttemptID: p.AttemptID, Message: message, Refused: refused})
-	if err != nil || finished != nil {
-		return *cmp.Or(finished, &berth.Outcome{}), err
+	outcome, fenced, err := t.fence(clean, activities.AbandonInput{AttemptID: p.AttemptID, Message: message, Refused: refused}, berth.FailureInfra)
+	if fenced {
+		t.away = !refused
 	}
 
-	t.away = !refused
-
-	return berth.Outcome{Kind: berth.FailureInfra, Message: message}, nil
+	return outcome, err
 }
 
-// fence closes an attempt in the ledger. It returns the attempt's outcome where that was
-// committed before, and only Temporal did not hear of it.
-func (t *trial) fence(ctx workflow.Context, in activities.AbandonInput) (*berth.Outcome, error) {
+// fence closes an attempt in the ledger, which then ends as the kind says; fenced is false
+// where its host had committed an outcome before, and only Temporal did not hear of it.
+func (t *trial) fence(ctx workflow.Context, in activities.AbandonInput, kind berth.FailureKind) (outcome berth.Outcome, fenced bool, err error) {
 	var (
 		a         *activities.Activities
 		abandoned activities.Abandoned
 	)
 
-	err := workflow.ExecuteLocalActivity(steps(ctx), a.AbandonAttempt, in).Get(ctx, &abandoned)
+	if err := workflow.ExecuteLocalActivity(steps(ctx), a.AbandonAttempt, in).Get(ctx, &abandoned); err != nil {
+		return berth.Outcome{}, false, err
+	}
 
-	return abandoned.Finished, err
+	if abandoned.Finished != nil {
+		return *abandoned.Finished, false, nil
+	}
+
+	return berth.Outcome{Kind: kind, Message: in.Message}, true, nil
 }
 
 // reasonOf is the text of an activity's error without Temporal's own words

@@ -24,8 +24,8 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	reported, peak := seen.shim.ended()
 	seen.usage.FrameworkPeakBytes = peak
 
-	spills := r.who.Attempt.Demand.SpillBytes > 0                                     // in unified memory a program holds more than its GPU has
-	if seen.usage.DeviceSamples > 0 && peak > seen.usage.DevicePeakBytes && !spills { // it came between two readings
+	// In unified memory a program holds more than its GPU has; else it came between two readings.
+	if spills := r.who.Attempt.Demand.SpillBytes > 0; !spills && seen.usage.DeviceSamples > 0 && peak > seen.usage.DevicePeakBytes {
 		seen.usage.DevicePeakBytes, seen.usage.DeviceUnseen = peak, max(seen.usage.DeviceUnseen, berth.Duration(r.config.SampleEvery))
 	}
 
