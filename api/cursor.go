@@ -1,13 +1,14 @@
 package api
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 
 	"github.com/berthml/berth"
 )
 
-// A cursor is the sort key of the last row of a page, in base64url JSON.
+// A cursor is where a page ended, in base64url JSON.
 
 func writeCursor(key any) string {
 	data, err := json.Marshal(key)
@@ -34,4 +35,53 @@ func readCursor(cursor string, key any) error {
 	}
 
 	return nil
+}
+
+// listCursor is where a page of a list with filters and a sort ended. Counting
+// may cost more than a page, so the total of the first page goes along.
+type listCursor struct {
+	List  string         `json:"l"` // which list: listKey
+	At    berth.Position `json:"a"`
+	Total int            `json:"n"`
+}
+
+// listKey stands for a list: its name, filters and sort.
+func listKey(list ...any) string {
+	data, err := json.Marshal(list)
+	if err != nil { // filters are texts and finite numbers
+		panic("api: marshaling a list's filters: " + err.Error())
+	}
+
+	sum := sha256.Sum256(data)
+
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
+// readListCursor returns where the page before ended; nil = this is the first.
+// Errors: invalid, also for the cursor of a list with other filters.
+func readListCursor(cursor, key string) (*berth.Position, int, error) {
+	if cursor == "" {
+		return nil, 0, nil
+	}
+
+	var c listCursor
+	if err := readCursor(cursor, &c); err != nil {
+		return nil, 0, err
+	}
+
+	if c.List != key {
+		return nil, 0, berth.Errorf(berth.KindInvalid, "the cursor is of a list with other filters or another sort; "+
+			"send both as for the page before, or no cursor to begin anew")
+	}
+
+	return &c.At, c.Total, nil
+}
+
+// nextCursor is the cursor of the page that follows; empty = there is none.
+func nextCursor(next *berth.Position, key string, total int) string {
+	if next == nil {
+		return ""
+	}
+
+	return writeCursor(listCursor{List: key, At: *next, Total: total})
 }

@@ -30,7 +30,8 @@ type Sweeps interface {
 	DeleteSweep(ctx context.Context, id string) error
 	FindSweep(ctx context.Context, prefix string) (string, error)
 	OpenSweeps(ctx context.Context, person, route, key string) (open int, known bool, err error)
-	ListSweeps(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error)
+	// PageSweeps reads a page of sweeps with their counts. Errors: invalid for a position of another list.
+	PageSweeps(ctx context.Context, q berth.SweepQuery) (berth.Page[berth.Sweep], error)
 }
 
 // Trials are the trials and attempts in the database.

@@ -1,10 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
@@ -69,40 +69,38 @@ func listOf[T any](ctx context.Context, s *Server, id string, read func(sweepID 
 	return nil, err
 }
 
-// sweepCursor is where a page of sweeps ended.
-type sweepCursor struct {
-	At time.Time `json:"t"`
-	ID string    `json:"i"`
-}
-
 // ListSweeps is GET /sweeps.
 func (h *handlers) ListSweeps(ctx context.Context, r openapi.ListSweepsRequestObject) (openapi.ListSweepsResponseObject, error) {
-	var after sweepCursor
-	if err := readCursor(given(r.Params.Cursor), &after); err != nil {
-		return nil, err
-	}
-
 	limit, err := h.page(given(r.Params.Limit))
 	if err != nil {
 		return nil, err
 	}
 
-	sweeps, err := h.deps.Store.ListSweeps(ctx, words(given(r.Params.State)), after.At, after.ID, limit)
+	query := berth.SweepQuery{
+		States: as[berth.SweepState](given(r.Params.State)), Name: given(r.Params.Name), CreatedBy: given(r.Params.CreatedBy),
+		Sort: berth.ParseSort(string(cmp.Or(given(r.Params.Sort), openapi.SweepSortCreatedAtDescending))), Limit: limit,
+	}
+	key := listKey("sweeps", query.States, query.Name, query.CreatedBy, query.Sort)
+
+	after, total, err := readListCursor(given(r.Params.Cursor), key)
 	if err != nil {
 		return nil, err
 	}
 
-	out := openapi.SweepList{Data: make([]openapi.Sweep, len(sweeps))}
+	query.After, query.Count = after, after == nil
 
-	for i, sweep := range sweeps {
+	page, err := h.deps.Store.PageSweeps(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+
+	total = cmp.Or(page.Total, total)
+	out := openapi.SweepList{Data: make([]openapi.Sweep, len(page.Rows)), NextCursor: nextCursor(page.Next, key, total), Total: total}
+
+	for i, sweep := range page.Rows {
 		if out.Data[i], err = h.toSweep(sweep, false); err != nil {
 			return nil, err
 		}
-	}
-
-	if len(sweeps) == limit {
-		last := sweeps[limit-1]
-		out.NextCursor = writeCursor(sweepCursor{At: last.CreatedAt, ID: last.ID})
 	}
 
 	return openapi.ListSweeps200JSONResponse(out), nil
@@ -114,6 +112,11 @@ const defaultLimit = 100
 // words are the texts of a filter.
 func words[T ~string](filter []T) []string {
 	return all(filter, func(v T) string { return string(v) })
+}
+
+// as is a filter in the words of another type.
+func as[B, A ~string](filter []A) []B {
+	return all(filter, func(v A) B { return B(v) })
 }
 
 // GetSweep is GET /sweeps/{id}.

@@ -267,23 +267,6 @@ func (s *Store) FindSweep(_ context.Context, prefix string) (string, error) {
 	return found, nil
 }
 
-// ListSweeps is api.Sweeps.
-func (s *Store) ListSweeps(_ context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	newest := slices.Clone(s.Sweeps)
-	slices.SortFunc(newest, func(a, b berth.Sweep) int {
-		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(b.ID, a.ID))
-	})
-
-	return take(newest, limit, func(sweep berth.Sweep) bool {
-		after := before.IsZero() || sweep.CreatedAt.Before(before) || sweep.CreatedAt.Equal(before) && sweep.ID < beforeID
-
-		return after && wanted(states, string(sweep.State))
-	}), nil
-}
-
 // GetTrial is api.Trials.
 func (s *Store) GetTrial(_ context.Context, sweepID string, number int) (berth.Trial, error) {
 	return find(s, s.Trials, "trial "+strconv.Itoa(number), func(t berth.Trial) bool { return t.SweepID == sweepID && t.Number == number })
@@ -364,7 +347,7 @@ func take[T any](rows []T, limit int, is func(T) bool) []T {
 	return out
 }
 
-func wanted(states []string, state string) bool {
+func wanted[T comparable](states []T, state T) bool {
 	return len(states) == 0 || slices.Contains(states, state)
 }
 

@@ -143,6 +143,36 @@ func (e PreviewShapeSizedBy) Valid() bool {
 	}
 }
 
+// Defines values for SweepSort.
+const (
+	SweepSortCreatedAt            SweepSort = "created_at"
+	SweepSortCreatedAtDescending  SweepSort = "-created_at"
+	SweepSortFinishedAt           SweepSort = "finished_at"
+	SweepSortFinishedAtDescending SweepSort = "-finished_at"
+	SweepSortName                 SweepSort = "name"
+	SweepSortNameDescending       SweepSort = "-name"
+)
+
+// Valid indicates whether the value is a known member of the SweepSort enum.
+func (e SweepSort) Valid() bool {
+	switch e {
+	case SweepSortCreatedAt:
+		return true
+	case SweepSortCreatedAtDescending:
+		return true
+	case SweepSortFinishedAt:
+		return true
+	case SweepSortFinishedAtDescending:
+		return true
+	case SweepSortName:
+		return true
+	case SweepSortNameDescending:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SweepState.
 const (
 	SweepStateCanceled  SweepState = "canceled"
@@ -1134,6 +1164,9 @@ type SweepCopy struct {
 type SweepList struct {
 	Data       []Sweep `json:"data"`
 	NextCursor string  `json:"next_cursor,omitempty"`
+
+	// Total Sweeps that match, as counted for the first page; 10000 = that many or more
+	Total int `json:"total"`
 }
 
 // SweepPatch defines model for SweepPatch.
@@ -1176,6 +1209,9 @@ type SweepReport struct {
 	// Trials A page of the trials that had an attempt
 	Trials []ReportTrial `json:"trials"`
 }
+
+// SweepSort defines model for SweepSort.
+type SweepSort string
 
 // SweepSpec The sweep file with all defaults filled in
 type SweepSpec = json.RawMessage
@@ -1381,7 +1417,7 @@ type RemoveHostParams struct {
 
 // ListProbesParams defines parameters for ListProbes.
 type ListProbesParams struct {
-	// Cursor next_cursor of the page before
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
@@ -1396,7 +1432,7 @@ type ValidateSweepJSONBody map[string]interface{}
 
 // ListSweepsParams defines parameters for ListSweeps.
 type ListSweepsParams struct {
-	// Cursor next_cursor of the page before
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
@@ -1404,6 +1440,15 @@ type ListSweepsParams struct {
 
 	// State Only sweeps in one of these states
 	State *[]SweepState `form:"state,omitempty" json:"state,omitempty"`
+
+	// Name Only sweeps whose name contains this text, whatever the case
+	Name *string `form:"name,omitempty" json:"name,omitempty"`
+
+	// CreatedBy Only sweeps that the token of this name made
+	CreatedBy *string `form:"created_by,omitempty" json:"created_by,omitempty"`
+
+	// Sort A minus means descending. Names are compared whatever the case. Sweeps that have not ended are behind all others by finished_at, the newest first
+	Sort *SweepSort `form:"sort,omitempty" json:"sort,omitempty"`
 }
 
 // CreateSweepJSONBody defines parameters for CreateSweep.
@@ -1417,7 +1462,7 @@ type CreateSweepParams struct {
 
 // ListSweepAttemptsParams defines parameters for ListSweepAttempts.
 type ListSweepAttemptsParams struct {
-	// Cursor next_cursor of the page before
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
@@ -1432,7 +1477,7 @@ type CloneSweepParams struct {
 
 // GetSweepReportParams defines parameters for GetSweepReport.
 type GetSweepReportParams struct {
-	// Cursor next_cursor of the page before
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
@@ -1447,7 +1492,7 @@ type RerunFailedTrialsParams struct {
 
 // ListTrialsParams defines parameters for ListTrials.
 type ListTrialsParams struct {
-	// Cursor next_cursor of the page before
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
@@ -1717,7 +1762,7 @@ type ClientInterface interface {
 	// Corresponds with POST /sweep-validations (the `ValidateSweep` operationId).
 	ValidateSweep(ctx context.Context, body ValidateSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListSweeps List sweeps, newest first, without their specs
+	// ListSweeps List sweeps, newest first unless sort says otherwise, without their specs
 	//
 	// Corresponds with GET /sweeps (the `ListSweeps` operationId).
 	ListSweeps(ctx context.Context, params *ListSweepsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2266,7 +2311,7 @@ func (c *Client) ValidateSweep(ctx context.Context, body ValidateSweepJSONReques
 	return c.Client.Do(req)
 }
 
-// ListSweeps List sweeps, newest first, without their specs
+// ListSweeps List sweeps, newest first unless sort says otherwise, without their specs
 //
 // Corresponds with GET /sweeps (the `ListSweeps` operationId).
 func (c *Client) ListSweeps(ctx context.Context, params *ListSweepsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3576,6 +3621,42 @@ func NewListSweepsRequest(server string, params *ListSweepsParams) (*http.Reques
 
 		}
 
+		if params.Name != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "name", *params.Name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.CreatedBy != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "created_by", *params.CreatedBy, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Sort != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sort", *params.Sort, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -4660,7 +4741,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /sweep-validations (the `ValidateSweep` operationId).
 	ValidateSweepWithResponse(ctx context.Context, body ValidateSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*ValidateSweepResponse, error)
 
-	// ListSweepsWithResponse List sweeps, newest first, without their specs
+	// ListSweepsWithResponse List sweeps, newest first unless sort says otherwise, without their specs
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7015,7 +7096,7 @@ func (c *ClientWithResponses) ValidateSweepWithResponse(ctx context.Context, bod
 	return ParseValidateSweepResponse(rsp)
 }
 
-// ListSweepsWithResponse List sweeps, newest first, without their specs
+// ListSweepsWithResponse List sweeps, newest first unless sort says otherwise, without their specs
 //
 // Returns a wrapper object for the known response body format(s).
 //

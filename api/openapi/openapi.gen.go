@@ -142,6 +142,36 @@ func (e PreviewShapeSizedBy) Valid() bool {
 	}
 }
 
+// Defines values for SweepSort.
+const (
+	SweepSortCreatedAt            SweepSort = "created_at"
+	SweepSortCreatedAtDescending  SweepSort = "-created_at"
+	SweepSortFinishedAt           SweepSort = "finished_at"
+	SweepSortFinishedAtDescending SweepSort = "-finished_at"
+	SweepSortName                 SweepSort = "name"
+	SweepSortNameDescending       SweepSort = "-name"
+)
+
+// Valid indicates whether the value is a known member of the SweepSort enum.
+func (e SweepSort) Valid() bool {
+	switch e {
+	case SweepSortCreatedAt:
+		return true
+	case SweepSortCreatedAtDescending:
+		return true
+	case SweepSortFinishedAt:
+		return true
+	case SweepSortFinishedAtDescending:
+		return true
+	case SweepSortName:
+		return true
+	case SweepSortNameDescending:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SweepState.
 const (
 	SweepStateCanceled  SweepState = "canceled"
@@ -1133,6 +1163,9 @@ type SweepCopy struct {
 type SweepList struct {
 	Data       []Sweep `json:"data"`
 	NextCursor string  `json:"next_cursor,omitempty"`
+
+	// Total Sweeps that match, as counted for the first page; 10000 = that many or more
+	Total int `json:"total"`
 }
 
 // SweepPatch defines model for SweepPatch.
@@ -1175,6 +1208,9 @@ type SweepReport struct {
 	// Trials A page of the trials that had an attempt
 	Trials []ReportTrial `json:"trials"`
 }
+
+// SweepSort defines model for SweepSort.
+type SweepSort string
 
 // SweepSpec The sweep file with all defaults filled in
 type SweepSpec = json.RawMessage
@@ -1356,7 +1392,7 @@ type RemoveHostParams struct {
 
 // ListProbesParams defines parameters for ListProbes.
 type ListProbesParams struct {
-	// Cursor next_cursor of the page before
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
@@ -1365,7 +1401,7 @@ type ListProbesParams struct {
 
 // ListSweepsParams defines parameters for ListSweeps.
 type ListSweepsParams struct {
-	// Cursor next_cursor of the page before
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
@@ -1373,11 +1409,20 @@ type ListSweepsParams struct {
 
 	// State Only sweeps in one of these states
 	State *[]SweepState `form:"state,omitempty" json:"state,omitempty"`
+
+	// Name Only sweeps whose name contains this text, whatever the case
+	Name *string `form:"name,omitempty" json:"name,omitempty"`
+
+	// CreatedBy Only sweeps that the token of this name made
+	CreatedBy *string `form:"created_by,omitempty" json:"created_by,omitempty"`
+
+	// Sort A minus means descending. Names are compared whatever the case. Sweeps that have not ended are behind all others by finished_at, the newest first
+	Sort *SweepSort `form:"sort,omitempty" json:"sort,omitempty"`
 }
 
 // ListSweepAttemptsParams defines parameters for ListSweepAttempts.
 type ListSweepAttemptsParams struct {
-	// Cursor next_cursor of the page before
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
@@ -1392,7 +1437,7 @@ type CloneSweepParams struct {
 
 // GetSweepReportParams defines parameters for GetSweepReport.
 type GetSweepReportParams struct {
-	// Cursor next_cursor of the page before
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
@@ -1407,7 +1452,7 @@ type RerunFailedTrialsParams struct {
 
 // ListTrialsParams defines parameters for ListTrials.
 type ListTrialsParams struct {
-	// Cursor next_cursor of the page before
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit How many at most
@@ -1473,7 +1518,7 @@ type ServerInterface interface {
 	// GetServer Get what a page must know of the server
 	// (GET /server)
 	GetServer(c *gin.Context)
-	// ListSweeps List sweeps, newest first, without their specs
+	// ListSweeps List sweeps, newest first unless sort says otherwise, without their specs
 	// (GET /sweeps)
 	ListSweeps(c *gin.Context, params ListSweepsParams)
 	// DeleteSweep Delete a sweep that has ended, with its trials, results, logs and files
@@ -1872,6 +1917,30 @@ func (siw *ServerInterfaceWrapper) ListSweeps(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", false, false, "state", c.Request.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter state: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", c.Request.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "created_by" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "created_by", c.Request.URL.Query(), &params.CreatedBy, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter created_by: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", c.Request.URL.Query(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sort: %w", err), http.StatusBadRequest)
 		return
 	}
 
@@ -3713,7 +3782,7 @@ type StrictServerInterface interface {
 	// GetServer Get what a page must know of the server
 	// (GET /server)
 	GetServer(ctx context.Context, request GetServerRequestObject) (GetServerResponseObject, error)
-	// ListSweeps List sweeps, newest first, without their specs
+	// ListSweeps List sweeps, newest first unless sort says otherwise, without their specs
 	// (GET /sweeps)
 	ListSweeps(ctx context.Context, request ListSweepsRequestObject) (ListSweepsResponseObject, error)
 	// DeleteSweep Delete a sweep that has ended, with its trials, results, logs and files

@@ -10,12 +10,11 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// sweeps reads the newest sweeps.
-func (r *remote) sweeps(ctx context.Context, filter []string, limit int) ([]client.Sweep, error) {
+// sweeps reads the sweeps that match, the newest first unless wanted says otherwise.
+func (r *remote) sweeps(ctx context.Context, wanted client.ListSweepsParams, limit int) ([]client.Sweep, error) {
 	return pages(limit, func(cursor string, limit int) ([]client.Sweep, string, error) {
-		page, err := answer[client.SweepList](r.ListSweeps(ctx, &client.ListSweepsParams{
-			Cursor: some(cursor), Limit: some(limit), State: states[client.SweepState](filter),
-		}))
+		wanted.Cursor, wanted.Limit = some(cursor), some(limit)
+		page, err := answer[client.SweepList](r.ListSweeps(ctx, &wanted))
 
 		return page.Data, page.NextCursor, err
 	})
@@ -28,7 +27,7 @@ func (r *remote) sweep(ctx context.Context, id string) (client.Sweep, error) {
 // completeSweep completes the id of a sweep.
 func (o *options) completeSweep(cmd *cobra.Command) *cobra.Command {
 	return o.completeFirst(cmd, func(ctx context.Context, to *remote) ([]string, error) {
-		sweeps, err := to.sweeps(ctx, nil, 50)
+		sweeps, err := to.sweeps(ctx, client.ListSweepsParams{}, 50)
 		words := make([]string, len(sweeps))
 
 		for i, s := range sweeps {
@@ -41,12 +40,15 @@ func (o *options) completeSweep(cmd *cobra.Command) *cobra.Command {
 
 func (o *options) listSweepsCommand() *cobra.Command {
 	var (
-		filter []string
-		limit  int
+		filter           []string
+		name, by, sorted string
+		limit            int
 	)
 
 	cmd := o.verb("list", "List sweeps, newest first", cobra.NoArgs, func(cmd *cobra.Command, to *remote, _ []string) error {
-		sweeps, err := to.sweeps(cmd.Context(), filter, limit)
+		sweeps, err := to.sweeps(cmd.Context(), client.ListSweepsParams{
+			State: states[client.SweepState](filter), Name: some(name), CreatedBy: some(by), Sort: some(client.SweepSort(sorted)),
+		}, limit)
 		if err != nil {
 			return err
 		}
@@ -55,6 +57,9 @@ func (o *options) listSweepsCommand() *cobra.Command {
 	})
 	cmd.Aliases = []string{"ls"}
 	cmd.Flags().StringSliceVar(&filter, "state", nil, "only sweeps in these states, such as running,paused")
+	cmd.Flags().StringVar(&name, "name", "", "only sweeps whose name contains this, whatever the case")
+	cmd.Flags().StringVar(&by, "created-by", "", "only sweeps that the token of this name made")
+	cmd.Flags().StringVar(&sorted, "sort", "", "created_at, name or finished_at; a minus before it means descending (default -created_at)")
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many at most; 0 = all")
 
 	return cmd

@@ -258,7 +258,7 @@ func TestRace_OneKeyFiftyTimes(t *testing.T) {
 	_, _, err := submit(2)
 	require.Equal(t, berth.KindConflict, berth.KindOf(err))
 
-	sweeps, err := store.ListSweeps(t.Context(), nil, time.Time{}, "", 100)
+	sweeps, err := store.ListSweepRecords(t.Context(), nil, time.Time{}, "", 100)
 	require.NoError(t, err)
 	require.Len(t, sweeps, 1)
 }

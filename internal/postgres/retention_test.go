@@ -126,7 +126,7 @@ func TestDeleteSweep(t *testing.T) {
 	_, err = r.store.FindSweep(t.Context(), r.sweep[:8])
 	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 
-	sweeps, err := r.store.ListSweeps(t.Context(), nil, time.Time{}, "", 10)
+	sweeps, err := r.store.ListSweepRecords(t.Context(), nil, time.Time{}, "", 10)
 	require.NoError(t, err)
 	require.Empty(t, sweeps)
 

@@ -171,19 +171,9 @@ func (s *Store) FindSweep(ctx context.Context, prefix string) (string, error) {
 	}
 }
 
-// ListSweeps returns sweeps newest first, after the given one: the zero time
-// starts at the newest. An empty states means all.
-func (s *Store) ListSweeps(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error) {
-	sweeps, err := s.ListSweepRecords(ctx, states, before, beforeID, limit)
-	if err != nil {
-		return nil, err
-	}
-
-	return s.withCounts(ctx, sweeps)
-}
-
-// ListSweepRecords is ListSweeps without the counts, which take longer the more
-// trials the sweeps have.
+// ListSweepRecords returns sweeps newest first, after the given one: the zero
+// time starts at the newest. An empty states means all. They are without their
+// counts, which take longer the more trials the sweeps have.
 func (s *Store) ListSweepRecords(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error) {
 	if before.IsZero() {
 		before, beforeID = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff"

@@ -396,3 +396,52 @@ func (q *Queries) SetSweepState(ctx context.Context, db DBTX, arg *SetSweepState
 	}
 	return result.RowsAffected(), nil
 }
+
+const sweepsByID = `-- name: SweepsByID :many
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points FROM sweeps WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL
+`
+
+func (q *Queries) SweepsByID(ctx context.Context, db DBTX, ids []string) ([]Sweep, error) {
+	rows, err := db.Query(ctx, sweepsByID, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Sweep
+	for rows.Next() {
+		var i Sweep
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Spec,
+			&i.ImageDigest,
+			&i.State,
+			&i.Reason,
+			&i.MaxParallel,
+			&i.Planned,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.StartedAt,
+			&i.FinishedAt,
+			&i.RunID,
+			&i.DeletedAt,
+			&i.OutputsRemovedAt,
+			&i.LogsRemovedAt,
+			&i.MetricsRemovedAt,
+			&i.ResumedAt,
+			&i.LogsRemovedWhy,
+			&i.LogsPurgedAt,
+			&i.MetricsRemovedWhy,
+			&i.MetricsPurgedAt,
+			&i.LogBytes,
+			&i.MetricPoints,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -83,3 +83,6 @@ RETURNING s.state;
 
 -- name: FirstTrialRan :one
 SELECT started_at FROM trials WHERE sweep_id = @sweep_id AND started_at IS NOT NULL ORDER BY started_at LIMIT 1;
+
+-- name: SweepsByID :many
+SELECT * FROM sweeps WHERE id = ANY (@ids::uuid[]) AND deleted_at IS NULL;

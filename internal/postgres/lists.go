@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// PageSweeps returns a page of the sweeps that match, with their counts. Errors:
+// invalid for a key that sweeps are not sorted by, or a position of another list.
+func (s *Store) PageSweeps(ctx context.Context, q berth.SweepQuery) (berth.Page[berth.Sweep], error) {
+	var page berth.Page[berth.Sweep]
+
+	list, err := sweepList(q)
+	if err != nil {
+		return page, err
+	}
+
+	ids, next, total, err := s.page(ctx, list, q.After, q.Limit, q.Count)
+	if err != nil {
+		return page, translate(err, "listing sweeps")
+	}
+
+	rows, err := s.q.SweepsByID(ctx, s.pool, ids)
+	if err != nil {
+		return page, translate(err, "reading sweeps")
+	}
+
+	sweeps, err := convertAll(inOrder(ids, rows, func(row dbsqlc.Sweep) string { return row.ID }), toSweep)
+	if err != nil {
+		return page, err
+	}
+
+	page.Rows, err = s.withCounts(ctx, sweeps)
+	page.Next, page.Total = next, total
+
+	return page, err
+}
+
+// page reads the ids of a page, and counts the list when it is asked to.
+func (s *Store) page(ctx context.Context, list keyset, after *berth.Position, limit int, count bool) (ids []string, next *berth.Position, total int, err error) {
+	if ids, next, err = list.page(ctx, s.pool, after, limit); err != nil || !count {
+		return ids, next, 0, err
+	}
+
+	if total = len(ids); after != nil || next != nil {
+		total, err = list.count(ctx, s.pool)
+	}
+
+	return ids, next, total, err
+}
+
+func sweepList(q berth.SweepQuery) (keyset, error) {
+	k := keyset{table: "sweeps", filters: []string{"deleted_at IS NULL"}, most: berth.MostSweepsCounted}
+
+	if len(q.States) > 0 {
+		k.filter("state = ANY (%[1]s::text[])", texts(q.States))
+	}
+
+	if q.Name != "" {
+		k.filter("name ILIKE %[1]s::text", "%"+escapeLike.Replace(q.Name)+"%")
+	}
+
+	if q.CreatedBy != "" {
+		k.filter("created_by = %[1]s::text", q.CreatedBy)
+	}
+
+	desc := q.Sort.Descending
+	created := section{key: expr{"created_at", "timestamptz", desc}, tie: expr{"id", "uuid", desc}}
+
+	switch q.Sort.By {
+	case berth.SortCreatedAt:
+		k.sections = []section{created}
+	case berth.SortName:
+		k.sections = []section{{key: expr{`lower(name) COLLATE "C"`, "text", desc}, tie: expr{"id", "uuid", desc}}}
+	case berth.SortFinishedAt:
+		created.where, created.key.desc, created.tie.desc = "finished_at IS NULL", true, true
+		k.sections = []section{{
+			where: "finished_at IS NOT NULL", key: expr{"finished_at", "timestamptz", desc}, tie: expr{"id", "uuid", desc},
+		}, created}
+	default:
+		return k, berth.Errorf(berth.KindInternal, "sweeps are not sorted by %q", q.Sort.By)
+	}
+
+	return k, nil
+}
+
+// escapeLike makes LIKE take a text as it is.
+var escapeLike = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+func texts[T ~string](words []T) []string {
+	out := make([]string, len(words))
+	for i, word := range words {
+		out[i] = string(word)
+	}
+
+	return out
+}

@@ -1,0 +1,1 @@
+DROP INDEX sweeps_by_name;
