@@ -58,11 +58,36 @@ func (s *Server) toTrial(t berth.Trial) openapi.Trial {
 		LogsRemoved: t.LogsRemoved, MetricsRemoved: t.MetricsRemoved,
 	}
 
-	for _, r := range t.Waiting {
-		out.Waiting = append(out.Waiting, openapi.Rejection{
-			HostID: r.HostID, HostName: r.HostName, DeviceID: r.DeviceID, Dimension: string(r.Dimension),
-			Needed: r.Needed, Free: r.Free, Never: r.Never, Reason: r.Reason,
-		})
+	if len(t.Waiting) > 0 {
+		out.Waiting = all(t.Waiting, toRejection)
+	}
+
+	return out
+}
+
+func toRejection(r berth.Rejection) openapi.Rejection {
+	return openapi.Rejection{
+		HostID: r.HostID, HostName: r.HostName, DeviceID: r.DeviceID, Dimension: string(r.Dimension),
+		Needed: r.Needed, Free: r.Free, Never: r.Never, Reason: r.Reason,
+	}
+}
+
+func (s *Server) toListedTrial(t berth.ListedTrial) openapi.Trial {
+	out := s.toTrial(t.Trial)
+	out.WaitingSince = utc(t.WaitingSince)
+
+	l := t.Latest
+	if l == nil {
+		return out
+	}
+
+	out.LatestAttempt = &openapi.LatestAttempt{
+		ID: l.ID, Number: l.Number, State: openapi.AttemptState(l.State), Purpose: string(l.Purpose), HostID: l.HostID, HostName: l.HostName,
+		DeviceID: l.DeviceID, MemoryBytes: l.MemoryBytes, DeviceBytes: l.DeviceBytes, MemoryPeakBytes: l.MemoryPeakBytes, DevicePeakBytes: l.DevicePeakBytes,
+	}
+
+	if l.Metric != nil {
+		out.LatestAttempt.LastMetric = new(toMetric(*l.Metric))
 	}
 
 	return out

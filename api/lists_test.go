@@ -91,3 +91,48 @@ func TestCursors_BelongToTheirList(t *testing.T) {
 		require.Contains(t, read[openapi.Problem](t, body).Detail, "other filters or another sort", path)
 	}
 }
+
+func TestListTrials_FiltersAndSorts(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Trials[3].State, store.Trials[3].Value = berth.TrialWaiting, nil
+	r := setup(t, store)
+	trials := "/api/v1/sweeps/" + apitest.NewID(1) + "/trials"
+
+	for query, want := range map[string][]int{
+		"": {1, 2, 3, 4}, "?sort=-number": {4, 3, 2, 1}, "?sort=value": {1, 3, 2, 4}, "?sort=-value": {2, 3, 1, 4},
+		"?value_min=0.95": {2, 3}, "?value_max=0.95": {1, 3}, "?value_min=0.92&value_max=0.96": {3}, "?state=waiting": {4}, "?value_min=2": {},
+	} {
+		status, body := r.text("GET", trials+query, "")
+		require.Equal(t, http.StatusOK, status, body)
+
+		list := read[openapi.TrialList](t, body)
+		numbers := []int{}
+
+		for _, trial := range list.Data {
+			numbers = append(numbers, trial.Number)
+			require.Equal(t, trial.Number == 4, trial.WaitingSince != nil)
+			require.Equal(t, "laptop", trial.LatestAttempt.HostName)
+		}
+
+		require.Equal(t, want, numbers, query)
+		require.Equal(t, len(want), list.Total, query)
+	}
+
+	for query, pointer := range map[string]string{"?value_min=2&value_max=1": "value_min", "?value_max=NaN": "value_max", "?sort=odd": "sort", "?value_min=x": "value_min"} {
+		status, body := r.text("GET", trials+query, "")
+		require.Equal(t, http.StatusBadRequest, status, body)
+		require.Equal(t, pointer, read[openapi.Problem](t, body).Errors[0].Pointer, body)
+	}
+
+	_, body := r.text("GET", trials+"?limit=1&sort=value", "")
+	cursor := read[openapi.TrialList](t, body).NextCursor
+
+	status, body := r.text("GET", trials+"?limit=1&sort=value&cursor="+cursor, "")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, 4, read[openapi.TrialList](t, body).Total)
+
+	status, _ = r.text("GET", trials+"?limit=1&sort=value&value_min=0&cursor="+cursor, "")
+	require.Equal(t, http.StatusBadRequest, status)
+}

@@ -109,11 +109,6 @@ func (h *handlers) ListSweeps(ctx context.Context, r openapi.ListSweepsRequestOb
 // defaultLimit is the one of the description.
 const defaultLimit = 100
 
-// words are the texts of a filter.
-func words[T ~string](filter []T) []string {
-	return all(filter, func(v T) string { return string(v) })
-}
-
 // as is a filter in the words of another type.
 func as[B, A ~string](filter []A) []B {
 	return all(filter, func(v A) B { return B(v) })

@@ -3,6 +3,8 @@ package api
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"math"
 	"strings"
 
 	"github.com/berthml/berth"
@@ -11,29 +13,64 @@ import (
 
 // ListTrials is GET /sweeps/{id}/trials.
 func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestObject) (openapi.ListTrialsResponseObject, error) {
-	after := 0
-	if err := readCursor(given(r.Params.Cursor), &after); err != nil {
-		return nil, err
-	}
-
 	limit, err := h.page(given(r.Params.Limit))
 	if err != nil {
 		return nil, err
 	}
 
-	trials, err := listOf(ctx, h.Server, r.ID, func(sweepID string) ([]berth.Trial, error) {
-		return h.deps.Store.ListTrials(ctx, sweepID, words(given(r.Params.State)), after, limit)
-	})
+	sweepID, err := h.sweepID(ctx, r.ID)
 	if err != nil {
 		return nil, err
 	}
 
-	out := openapi.TrialList{Data: all(trials, h.toTrial)}
-	if len(trials) == limit {
-		out.NextCursor = writeCursor(trials[limit-1].Number)
+	query := berth.TrialQuery{
+		States: as[berth.TrialState](given(r.Params.State)), ValueMin: r.Params.ValueMin, ValueMax: r.Params.ValueMax,
+		Sort: berth.ParseSort(string(cmp.Or(given(r.Params.Sort), openapi.TrialSortNumber))), Limit: limit,
+	}
+	if err := checkValues(query); err != nil {
+		return nil, err
 	}
 
-	return openapi.ListTrials200JSONResponse(out), nil
+	key := listKey("trials", sweepID, query.States, query.ValueMin, query.ValueMax, query.Sort)
+
+	after, total, err := readListCursor(given(r.Params.Cursor), key)
+	if err != nil {
+		return nil, err
+	}
+
+	query.After, query.Count = after, after == nil
+
+	page, err := h.deps.Store.PageTrials(ctx, sweepID, query)
+	if err != nil {
+		return nil, err
+	}
+
+	if len(page.Rows) == 0 { // which is rare: only then the sweep may not be there
+		if _, err := h.sweep(ctx, sweepID); err != nil {
+			return nil, err
+		}
+	}
+
+	total = cmp.Or(page.Total, total)
+
+	return openapi.ListTrials200JSONResponse{
+		Data: all(page.Rows, h.toListedTrial), NextCursor: nextCursor(page.Next, key, total), Total: total,
+	}, nil
+}
+
+// checkValues refuses bounds that no number is between.
+func checkValues(q berth.TrialQuery) error {
+	for name, bound := range map[string]*float64{"value_min": q.ValueMin, "value_max": q.ValueMax} {
+		if bound != nil && (math.IsNaN(*bound) || math.IsInf(*bound, 0)) {
+			return badParameter(name, "send a number; leave the parameter out for no bound")
+		}
+	}
+
+	if q.ValueMin != nil && q.ValueMax != nil && *q.ValueMin > *q.ValueMax {
+		return badParameter("value_min", fmt.Sprintf("%v is more than value_max, which is %v", *q.ValueMin, *q.ValueMax))
+	}
+
+	return nil
 }
 
 // GetTrial is GET /sweeps/{id}/trials/{number}.

@@ -143,6 +143,11 @@ func checkQuery(r *http.Request, route *routers.Route) error {
 	return invalidRequest(items)
 }
 
+// badParameter refuses one parameter for a reason that no description can say.
+func badParameter(name, detail string) error {
+	return invalidRequest([]openapi.ProblemItem{{Code: codeBadRequest, Pointer: name, Detail: detail}})
+}
+
 func invalidRequest(items []openapi.ProblemItem) error {
 	slices.SortFunc(items, func(a, b openapi.ProblemItem) int { return strings.Compare(a.Pointer, b.Pointer) })
 

@@ -1,1 +1,2 @@
+DROP INDEX trials_by_duration;
 DROP INDEX sweeps_by_name;

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/berthml/berth"
 )
@@ -37,6 +38,83 @@ func (s *Store) PageSweeps(_ context.Context, q berth.SweepQuery) (berth.Page[be
 	})
 
 	return pageOf(list, q.After, q.Limit, func(sweep berth.Sweep) string { return sweep.ID }), nil
+}
+
+// PageTrials is api.Trials.
+func (s *Store) PageTrials(_ context.Context, sweepID string, q berth.TrialQuery) (berth.Page[berth.ListedTrial], error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	list := slices.DeleteFunc(slices.Clone(s.Trials), func(t berth.Trial) bool {
+		return t.SweepID != sweepID || !wanted(q.States, t.State) ||
+			q.ValueMin != nil && (t.Value == nil || *t.Value < *q.ValueMin) || q.ValueMax != nil && (t.Value == nil || *t.Value > *q.ValueMax)
+	})
+
+	slices.SortFunc(list, func(a, b berth.Trial) int { return trialOrder(q.Sort, a, b) })
+
+	rows := make([]berth.ListedTrial, len(list))
+	for i, t := range list {
+		rows[i] = berth.ListedTrial{Trial: t, Latest: s.latest(t.ID)}
+		if t.State == berth.TrialWaiting {
+			rows[i].WaitingSince = &t.CreatedAt
+		}
+	}
+
+	return pageOf(rows, q.After, q.Limit, func(t berth.ListedTrial) string { return t.ID }), nil
+}
+
+func trialOrder(s berth.Sort, a, b berth.Trial) int {
+	number := cmp.Compare(a.Number, b.Number)
+
+	switch s.By {
+	case berth.SortValue:
+		if a.Value == nil || b.Value == nil {
+			return cmp.Or(keyless(a.Value == nil, b.Value == nil), number)
+		}
+
+		return cmp.Or(directed(s, cmp.Compare(*a.Value, *b.Value)), number)
+	case berth.SortDuration:
+		x, y := took(a), took(b)
+
+		return cmp.Or(keyless(x < 0, y < 0), keyless(a.State != berth.TrialSucceeded, b.State != berth.TrialSucceeded), directed(s, cmp.Compare(x, y)), number)
+	default:
+		return directed(s, number)
+	}
+}
+
+// took is below 0 for a trial that did not run from a start to an end.
+func took(t berth.Trial) time.Duration {
+	if t.StartedAt == nil || t.FinishedAt == nil {
+		return -1
+	}
+
+	return t.FinishedAt.Sub(*t.StartedAt)
+}
+
+func (s *Store) latest(trialID string) (latest *berth.LatestAttempt) {
+	for _, a := range s.Attempts {
+		if a.TrialID != trialID || latest != nil && latest.Number > a.Number {
+			continue
+		}
+
+		latest = &berth.LatestAttempt{
+			ID: a.ID, Number: a.Number, State: a.State, Purpose: a.Purpose, HostID: a.HostID, DeviceID: a.DeviceID,
+			MemoryBytes: a.Demand.MemoryBytes, DeviceBytes: a.Demand.DeviceBytes,
+			MemoryPeakBytes: a.Usage.MemoryPeakBytes, DevicePeakBytes: a.Usage.DevicePeakBytes,
+		}
+
+		for _, h := range s.Hosts {
+			if h.ID == a.HostID {
+				latest.HostName = h.Name
+			}
+		}
+
+		if points := s.Metrics[a.ID]; len(points) > 0 {
+			latest.Metric = &points[len(points)-1]
+		}
+	}
+
+	return latest
 }
 
 func directed(s berth.Sort, order int) int {

@@ -233,6 +233,36 @@ func (e TokenRole) Valid() bool {
 	}
 }
 
+// Defines values for TrialSort.
+const (
+	TrialSortDuration           TrialSort = "duration"
+	TrialSortDurationDescending TrialSort = "-duration"
+	TrialSortNumber             TrialSort = "number"
+	TrialSortNumberDescending   TrialSort = "-number"
+	TrialSortValue              TrialSort = "value"
+	TrialSortValueDescending    TrialSort = "-value"
+)
+
+// Valid indicates whether the value is a known member of the TrialSort enum.
+func (e TrialSort) Valid() bool {
+	switch e {
+	case TrialSortDuration:
+		return true
+	case TrialSortDurationDescending:
+		return true
+	case TrialSortNumber:
+		return true
+	case TrialSortNumberDescending:
+		return true
+	case TrialSortValue:
+		return true
+	case TrialSortValueDescending:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TrialState.
 const (
 	TrialStateCanceled   TrialState = "canceled"
@@ -646,6 +676,37 @@ type HostPatchState string
 
 // KnownBy local: the owner of the machine, while no token was ever made; token: an Authorization header; session: the cookie
 type KnownBy string
+
+// LatestAttempt The newest attempt of a trial, in lists of a sweep; absent = it had none
+type LatestAttempt struct {
+	// DeviceBytes Reserved of the GPU's memory
+	DeviceBytes int64 `json:"device_bytes,omitempty"`
+
+	// DeviceID The GPU; absent = it runs without one
+	DeviceID string `json:"device_id,omitempty"`
+
+	// DevicePeakBytes The same of the GPU
+	DevicePeakBytes int64  `json:"device_peak_bytes,omitempty"`
+	HostID          string `json:"host_id"`
+	HostName        string `json:"host_name"`
+	ID              string `json:"id"`
+
+	// LastMetric The newest point of the objective's metric; of a sweep without an objective, of its first metric by name
+	LastMetric *Metric `json:"last_metric,omitempty"`
+
+	// MemoryBytes Reserved of the host's memory
+	MemoryBytes int64 `json:"memory_bytes"`
+
+	// MemoryPeakBytes Measured, once it has ended; 0 = not
+	MemoryPeakBytes int64 `json:"memory_peak_bytes"`
+
+	// Number From 1 in its trial
+	Number int `json:"number"`
+
+	// Purpose run or probe
+	Purpose string       `json:"purpose"`
+	State   AttemptState `json:"state"`
+}
 
 // LogPage defines model for LogPage.
 type LogPage struct {
@@ -1249,9 +1310,10 @@ type Trial struct {
 	CreatedAt time.Time `json:"created_at"`
 
 	// FailureKind Of the attempt that decided
-	FailureKind string     `json:"failure_kind,omitempty"`
-	FinishedAt  *time.Time `json:"finished_at,omitempty"`
-	ID          string     `json:"id"`
+	FailureKind   string         `json:"failure_kind,omitempty"`
+	FinishedAt    *time.Time     `json:"finished_at,omitempty"`
+	ID            string         `json:"id"`
+	LatestAttempt *LatestAttempt `json:"latest_attempt,omitempty"`
 
 	// LogsRemoved Why a limit removed the logs of its attempts, in plain words; absent = it did not
 	LogsRemoved string `json:"logs_removed,omitempty"`
@@ -1279,13 +1341,22 @@ type Trial struct {
 
 	// Waiting Why it does not run, candidate by candidate
 	Waiting []Rejection `json:"waiting,omitempty"`
+
+	// WaitingSince When it asked for the place that it waits for; in lists of a sweep
+	WaitingSince *time.Time `json:"waiting_since,omitempty"`
 }
 
 // TrialList defines model for TrialList.
 type TrialList struct {
 	Data       []Trial `json:"data"`
 	NextCursor string  `json:"next_cursor,omitempty"`
+
+	// Total Trials that match, as counted for the first page; 100000 = that many or more
+	Total int `json:"total"`
 }
+
+// TrialSort defines model for TrialSort.
+type TrialSort string
 
 // TrialState defines model for TrialState.
 type TrialState string
@@ -1500,6 +1571,15 @@ type ListTrialsParams struct {
 
 	// State Only trials in one of these states
 	State *[]TrialState `form:"state,omitempty" json:"state,omitempty"`
+
+	// ValueMin Only trials with at least this value
+	ValueMin *float64 `form:"value_min,omitempty" json:"value_min,omitempty"`
+
+	// ValueMax Only trials with at most this value
+	ValueMax *float64 `form:"value_max,omitempty" json:"value_max,omitempty"`
+
+	// Sort A minus means descending. Trials without a value are behind all others by value. By duration, from start to end, those that succeeded come first, then the others that ended, then the rest. Ties are by ascending number
+	Sort *TrialSort `form:"sort,omitempty" json:"sort,omitempty"`
 }
 
 // UpdateDeviceJSONRequestBody defines body for UpdateDevice for application/json ContentType.
@@ -1871,7 +1951,7 @@ type ClientInterface interface {
 	// Corresponds with POST /sweeps/{id}/stop (the `StopSweep` operationId).
 	StopSweep(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListTrials List the trials of a sweep by number
+	// ListTrials List the trials of a sweep by number, unless sort says otherwise
 	//
 	// Corresponds with GET /sweeps/{id}/trials (the `ListTrials` operationId).
 	ListTrials(ctx context.Context, id ID, params *ListTrialsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2590,7 +2670,7 @@ func (c *Client) StopSweep(ctx context.Context, id ID, reqEditors ...RequestEdit
 	return c.Client.Do(req)
 }
 
-// ListTrials List the trials of a sweep by number
+// ListTrials List the trials of a sweep by number, unless sort says otherwise
 //
 // Corresponds with GET /sweeps/{id}/trials (the `ListTrials` operationId).
 func (c *Client) ListTrials(ctx context.Context, id ID, params *ListTrialsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4316,6 +4396,42 @@ func NewListTrialsRequest(server string, id ID, params *ListTrialsParams) (*http
 
 		}
 
+		if params.ValueMin != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "value_min", *params.ValueMin, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: "double"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ValueMax != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "value_max", *params.ValueMax, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: "double"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Sort != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sort", *params.Sort, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -4868,7 +4984,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /sweeps/{id}/stop (the `StopSweep` operationId).
 	StopSweepWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*StopSweepResponse, error)
 
-	// ListTrialsWithResponse List the trials of a sweep by number
+	// ListTrialsWithResponse List the trials of a sweep by number, unless sort says otherwise
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7325,7 +7441,7 @@ func (c *ClientWithResponses) StopSweepWithResponse(ctx context.Context, id ID, 
 	return ParseStopSweepResponse(rsp)
 }
 
-// ListTrialsWithResponse List the trials of a sweep by number
+// ListTrialsWithResponse List the trials of a sweep by number, unless sort says otherwise
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -232,6 +232,36 @@ func (e TokenRole) Valid() bool {
 	}
 }
 
+// Defines values for TrialSort.
+const (
+	TrialSortDuration           TrialSort = "duration"
+	TrialSortDurationDescending TrialSort = "-duration"
+	TrialSortNumber             TrialSort = "number"
+	TrialSortNumberDescending   TrialSort = "-number"
+	TrialSortValue              TrialSort = "value"
+	TrialSortValueDescending    TrialSort = "-value"
+)
+
+// Valid indicates whether the value is a known member of the TrialSort enum.
+func (e TrialSort) Valid() bool {
+	switch e {
+	case TrialSortDuration:
+		return true
+	case TrialSortDurationDescending:
+		return true
+	case TrialSortNumber:
+		return true
+	case TrialSortNumberDescending:
+		return true
+	case TrialSortValue:
+		return true
+	case TrialSortValueDescending:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TrialState.
 const (
 	TrialStateCanceled   TrialState = "canceled"
@@ -645,6 +675,37 @@ type HostPatchState string
 
 // KnownBy local: the owner of the machine, while no token was ever made; token: an Authorization header; session: the cookie
 type KnownBy string
+
+// LatestAttempt The newest attempt of a trial, in lists of a sweep; absent = it had none
+type LatestAttempt struct {
+	// DeviceBytes Reserved of the GPU's memory
+	DeviceBytes int64 `json:"device_bytes,omitempty"`
+
+	// DeviceID The GPU; absent = it runs without one
+	DeviceID string `json:"device_id,omitempty"`
+
+	// DevicePeakBytes The same of the GPU
+	DevicePeakBytes int64  `json:"device_peak_bytes,omitempty"`
+	HostID          string `json:"host_id"`
+	HostName        string `json:"host_name"`
+	ID              string `json:"id"`
+
+	// LastMetric The newest point of the objective's metric; of a sweep without an objective, of its first metric by name
+	LastMetric *Metric `json:"last_metric,omitempty"`
+
+	// MemoryBytes Reserved of the host's memory
+	MemoryBytes int64 `json:"memory_bytes"`
+
+	// MemoryPeakBytes Measured, once it has ended; 0 = not
+	MemoryPeakBytes int64 `json:"memory_peak_bytes"`
+
+	// Number From 1 in its trial
+	Number int `json:"number"`
+
+	// Purpose run or probe
+	Purpose string       `json:"purpose"`
+	State   AttemptState `json:"state"`
+}
 
 // LogPage defines model for LogPage.
 type LogPage struct {
@@ -1248,9 +1309,10 @@ type Trial struct {
 	CreatedAt time.Time `json:"created_at"`
 
 	// FailureKind Of the attempt that decided
-	FailureKind string     `json:"failure_kind,omitempty"`
-	FinishedAt  *time.Time `json:"finished_at,omitempty"`
-	ID          string     `json:"id"`
+	FailureKind   string         `json:"failure_kind,omitempty"`
+	FinishedAt    *time.Time     `json:"finished_at,omitempty"`
+	ID            string         `json:"id"`
+	LatestAttempt *LatestAttempt `json:"latest_attempt,omitempty"`
 
 	// LogsRemoved Why a limit removed the logs of its attempts, in plain words; absent = it did not
 	LogsRemoved string `json:"logs_removed,omitempty"`
@@ -1278,13 +1340,22 @@ type Trial struct {
 
 	// Waiting Why it does not run, candidate by candidate
 	Waiting []Rejection `json:"waiting,omitempty"`
+
+	// WaitingSince When it asked for the place that it waits for; in lists of a sweep
+	WaitingSince *time.Time `json:"waiting_since,omitempty"`
 }
 
 // TrialList defines model for TrialList.
 type TrialList struct {
 	Data       []Trial `json:"data"`
 	NextCursor string  `json:"next_cursor,omitempty"`
+
+	// Total Trials that match, as counted for the first page; 100000 = that many or more
+	Total int `json:"total"`
 }
+
+// TrialSort defines model for TrialSort.
+type TrialSort string
 
 // TrialState defines model for TrialState.
 type TrialState string
@@ -1460,6 +1531,15 @@ type ListTrialsParams struct {
 
 	// State Only trials in one of these states
 	State *[]TrialState `form:"state,omitempty" json:"state,omitempty"`
+
+	// ValueMin Only trials with at least this value
+	ValueMin *float64 `form:"value_min,omitempty" json:"value_min,omitempty"`
+
+	// ValueMax Only trials with at most this value
+	ValueMax *float64 `form:"value_max,omitempty" json:"value_max,omitempty"`
+
+	// Sort A minus means descending. Trials without a value are behind all others by value. By duration, from start to end, those that succeeded come first, then the others that ended, then the rest. Ties are by ascending number
+	Sort *TrialSort `form:"sort,omitempty" json:"sort,omitempty"`
 }
 
 // UpdateDeviceJSONRequestBody defines body for UpdateDevice for application/json ContentType.
@@ -1554,7 +1634,7 @@ type ServerInterface interface {
 	// StopSweep Start no trial any more; running ones finish
 	// (POST /sweeps/{id}/stop)
 	StopSweep(c *gin.Context, id ID)
-	// ListTrials List the trials of a sweep by number
+	// ListTrials List the trials of a sweep by number, unless sort says otherwise
 	// (GET /sweeps/{id}/trials)
 	ListTrials(c *gin.Context, id ID, params ListTrialsParams)
 	// GetTrial Get a trial
@@ -2354,6 +2434,30 @@ func (siw *ServerInterfaceWrapper) ListTrials(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", false, false, "state", c.Request.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter state: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "value_min" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "value_min", c.Request.URL.Query(), &params.ValueMin, runtime.BindQueryParameterOptions{Type: "number", Format: "double"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter value_min: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "value_max" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "value_max", c.Request.URL.Query(), &params.ValueMax, runtime.BindQueryParameterOptions{Type: "number", Format: "double"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter value_max: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", c.Request.URL.Query(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sort: %w", err), http.StatusBadRequest)
 		return
 	}
 
@@ -3818,7 +3922,7 @@ type StrictServerInterface interface {
 	// StopSweep Start no trial any more; running ones finish
 	// (POST /sweeps/{id}/stop)
 	StopSweep(ctx context.Context, request StopSweepRequestObject) (StopSweepResponseObject, error)
-	// ListTrials List the trials of a sweep by number
+	// ListTrials List the trials of a sweep by number, unless sort says otherwise
 	// (GET /sweeps/{id}/trials)
 	ListTrials(ctx context.Context, request ListTrialsRequestObject) (ListTrialsResponseObject, error)
 	// GetTrial Get a trial

@@ -11,11 +11,10 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-func (r *remote) trials(ctx context.Context, sweep string, filter []string, limit int) ([]client.Trial, error) {
+func (r *remote) trials(ctx context.Context, sweep string, wanted client.ListTrialsParams, limit int) ([]client.Trial, error) {
 	return pages(limit, func(cursor string, limit int) ([]client.Trial, string, error) {
-		page, err := answer[client.TrialList](r.ListTrials(ctx, sweep, &client.ListTrialsParams{
-			Cursor: some(cursor), Limit: some(limit), State: states[client.TrialState](filter),
-		}))
+		wanted.Cursor, wanted.Limit = some(cursor), some(limit)
+		page, err := answer[client.TrialList](r.ListTrials(ctx, sweep, &wanted))
 
 		return page.Data, page.NextCursor, err
 	})
@@ -24,12 +23,15 @@ func (r *remote) trials(ctx context.Context, sweep string, filter []string, limi
 func (o *options) trialsCommand() *cobra.Command {
 	var (
 		filter []string
+		sorted string
 		limit  int
 	)
 
 	cmd := o.verb("trials SWEEP", "List the trials of a sweep with their values", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, to *remote, args []string) error {
-			trials, err := to.trials(cmd.Context(), args[0], filter, limit)
+			trials, err := to.trials(cmd.Context(), args[0], client.ListTrialsParams{
+				State: states[client.TrialState](filter), Sort: some(client.TrialSort(sorted)),
+			}, limit)
 			if err != nil {
 				return err
 			}
@@ -43,6 +45,7 @@ func (o *options) trialsCommand() *cobra.Command {
 			})
 		})
 	cmd.Flags().StringSliceVar(&filter, "state", nil, "only trials in these states, such as failed,infeasible")
+	cmd.Flags().StringVar(&sorted, "sort", "", "number, value or duration; a minus before it means descending (default number)")
 	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most; 0 = all")
 
 	return o.completeSweep(cmd)

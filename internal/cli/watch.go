@@ -275,7 +275,7 @@ func (r *remote) board(ctx context.Context, id string) (board, error) {
 		return b, err
 	}
 
-	if b.trials, err = r.trials(ctx, id, nil, 0); err != nil {
+	if b.trials, err = r.trials(ctx, id, client.ListTrialsParams{}, 0); err != nil {
 		return b, err
 	}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -53,7 +54,7 @@ func (k *keyset) arg(v any) string {
 
 // page returns at most limit ids behind a position, and where the page ended;
 // nil = there is no more. Errors: invalid for a position that is none of the list.
-func (k keyset) page(ctx context.Context, db *pgxpool.Pool, after *berth.Position, limit int) (ids []string, next *berth.Position, err error) {
+func (k *keyset) page(ctx context.Context, db *pgxpool.Pool, after *berth.Position, limit int) (ids []string, next *berth.Position, err error) {
 	at := 0
 	if after != nil {
 		at = after.Section
@@ -89,16 +90,16 @@ func (k keyset) page(ctx context.Context, db *pgxpool.Pool, after *berth.Positio
 var errPosition = berth.Errorf(berth.KindInvalid, "the cursor is none of this list; send next_cursor of the page before, or no cursor to begin anew")
 
 // read reads one section.
-func (k keyset) read(ctx context.Context, db *pgxpool.Pool, i int, after *berth.Position, limit int) (ids []string, last *berth.Position, err error) {
-	k.filters, k.args = append([]string{}, k.filters...), append([]any{}, k.args...)
+func (k *keyset) read(ctx context.Context, db *pgxpool.Pool, i int, after *berth.Position, limit int) (ids []string, last *berth.Position, err error) {
 	p := k.sections[i]
+	of := keyset{table: k.table, filters: slices.Clone(k.filters), args: slices.Clone(k.args)}
 
 	if p.where != "" {
-		k.filters = append(k.filters, p.where)
+		of.filters = append(of.filters, p.where)
 	}
 
 	if after != nil {
-		k.filters = append(k.filters, k.behind(p, *after))
+		of.filters = append(of.filters, of.behind(p, *after))
 	}
 
 	order, key := p.tie.order(), "''"
@@ -106,7 +107,7 @@ func (k keyset) read(ctx context.Context, db *pgxpool.Pool, i int, after *berth.
 		order, key = p.key.order()+", "+order, "("+p.key.text+")::text"
 	}
 
-	rows, err := db.Query(ctx, fmt.Sprintf("SELECT id, %s AS sort_key, (%s)::text AS sort_tie%s ORDER BY %s LIMIT %d", key, p.tie.text, k.from(), order, limit), k.args...)
+	rows, err := db.Query(ctx, fmt.Sprintf("SELECT id, %s AS sort_key, (%s)::text AS sort_tie%s ORDER BY %s LIMIT %d", key, p.tie.text, of.from(), order, limit), of.args...)
 	if err != nil {
 		return nil, nil, ofPosition(err)
 	}
@@ -158,12 +159,12 @@ func (e expr) after() string {
 	return " > "
 }
 
-func (k keyset) from() string {
+func (k *keyset) from() string {
 	return " FROM " + k.table + " WHERE " + strings.Join(k.filters, " AND ")
 }
 
 // count is how many ids the list has, at most k.most.
-func (k keyset) count(ctx context.Context, db *pgxpool.Pool) (n int, err error) {
+func (k *keyset) count(ctx context.Context, db *pgxpool.Pool) (n int, err error) {
 	err = db.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT 1%s LIMIT %d) AS counted", k.from(), k.most), k.args...).Scan(&n)
 
 	return n, err

@@ -40,7 +40,7 @@ func (s *Store) PageSweeps(ctx context.Context, q berth.SweepQuery) (berth.Page[
 }
 
 // page reads the ids of a page, and counts the list when it is asked to.
-func (s *Store) page(ctx context.Context, list keyset, after *berth.Position, limit int, count bool) (ids []string, next *berth.Position, total int, err error) {
+func (s *Store) page(ctx context.Context, list *keyset, after *berth.Position, limit int, count bool) (ids []string, next *berth.Position, total int, err error) {
 	if ids, next, err = list.page(ctx, s.pool, after, limit); err != nil || !count {
 		return ids, next, 0, err
 	}
@@ -52,8 +52,8 @@ func (s *Store) page(ctx context.Context, list keyset, after *berth.Position, li
 	return ids, next, total, err
 }
 
-func sweepList(q berth.SweepQuery) (keyset, error) {
-	k := keyset{table: "sweeps", filters: []string{"deleted_at IS NULL"}, most: berth.MostSweepsCounted}
+func sweepList(q berth.SweepQuery) (*keyset, error) {
+	k := &keyset{table: "sweeps", filters: []string{"deleted_at IS NULL"}, most: berth.MostSweepsCounted}
 
 	if len(q.States) > 0 {
 		k.filter("state = ANY (%[1]s::text[])", texts(q.States))
@@ -97,4 +97,102 @@ func texts[T ~string](words []T) []string {
 	}
 
 	return out
+}
+
+// PageTrials returns a page of a sweep's trials that match; of a sweep that is
+// not there, none. Errors: invalid for a key that trials are not sorted by, or a
+// position of another list.
+func (s *Store) PageTrials(ctx context.Context, sweepID string, q berth.TrialQuery) (berth.Page[berth.ListedTrial], error) {
+	var page berth.Page[berth.ListedTrial]
+
+	list, err := trialList(sweepID, q)
+	if err != nil {
+		return page, err
+	}
+
+	ids, next, total, err := s.page(ctx, list, q.After, q.Limit, q.Count)
+	if err != nil {
+		return page, translate(err, "listing trials of sweep "+sweepID)
+	}
+
+	rows, err := s.q.ListedTrials(ctx, s.pool, ids)
+	if err != nil {
+		return page, translate(err, "reading trials of sweep "+sweepID)
+	}
+
+	page.Rows, err = convertAll(inOrder(ids, rows, func(row dbsqlc.ListedTrialsRow) string { return row.Trial.ID }), toListedTrial)
+	page.Next, page.Total = next, total
+
+	return page, err
+}
+
+func trialList(sweepID string, q berth.TrialQuery) (*keyset, error) {
+	k := &keyset{table: "trials", most: berth.MostTrialsCounted}
+	k.filter("sweep_id = %[1]s::uuid AND EXISTS (SELECT 1 FROM sweeps WHERE id = %[1]s::uuid AND deleted_at IS NULL)", sweepID)
+
+	if len(q.States) > 0 {
+		k.filter("state = ANY (%[1]s::text[])", texts(q.States))
+	}
+
+	if q.ValueMin != nil {
+		k.filter("value >= %[1]s::double precision", *q.ValueMin)
+	}
+
+	if q.ValueMax != nil {
+		k.filter("value <= %[1]s::double precision", *q.ValueMax)
+	}
+
+	number := expr{text: "number", kind: "integer"}
+	took := expr{"(finished_at - started_at)", "interval", q.Sort.Descending}
+
+	switch q.Sort.By {
+	case berth.SortNumber:
+		number.desc = q.Sort.Descending
+		k.sections = []section{{tie: number}}
+	case berth.SortValue:
+		k.sections = []section{
+			{where: "value IS NOT NULL", key: expr{"value", "double precision", q.Sort.Descending}, tie: number},
+			{where: "value IS NULL", tie: number},
+		}
+	case berth.SortDuration:
+		k.sections = []section{
+			{where: "(finished_at - started_at) IS NOT NULL AND state = 'succeeded'", key: took, tie: number},
+			{where: "(finished_at - started_at) IS NOT NULL AND state <> 'succeeded'", key: took, tie: number},
+			{where: "(finished_at - started_at) IS NULL", tie: number},
+		}
+	default:
+		return k, berth.Errorf(berth.KindInternal, "trials are not sorted by %q", q.Sort.By)
+	}
+
+	return k, nil
+}
+
+func toListedTrial(row dbsqlc.ListedTrialsRow) (berth.ListedTrial, error) {
+	trial, err := toTrial(row.Trial)
+	listed := berth.ListedTrial{Trial: trial}
+	listed.Attempts, listed.Waiting, listed.OutputsRemoved = int(row.Attempts), toReasons(row.Reasons), row.OutputsRemoved
+	listed.LogsRemoved, listed.MetricsRemoved = row.LogsRemovedWhy, row.MetricsRemovedWhy
+
+	if row.Waits {
+		listed.WaitingSince = new(row.WaitingSince.UTC())
+	}
+
+	if row.AttemptNumber == 0 {
+		return listed, err
+	}
+
+	listed.Latest = &berth.LatestAttempt{
+		ID: row.AttemptID, Number: int(row.AttemptNumber), State: berth.AttemptState(row.AttemptState), Purpose: berth.Purpose(row.Purpose),
+		HostID: row.HostID, HostName: row.HostName, DeviceID: row.DeviceID, MemoryBytes: row.MemoryBytes, DeviceBytes: row.DeviceBytes,
+		MemoryPeakBytes: row.MemoryPeakBytes, DevicePeakBytes: row.DevicePeakBytes,
+	}
+
+	if row.MetricStatus != "" {
+		listed.Latest.Metric = &berth.MetricPoint{
+			Name: row.MetricName, Step: row.MetricStep, Value: row.MetricValue, Status: berth.MetricStatus(row.MetricStatus),
+			Final: row.MetricFinal, At: row.MetricAt.UTC(),
+		}
+	}
+
+	return listed, err
 }

@@ -49,7 +49,7 @@ func wantSweeps(rows []sweepRow, q berth.SweepQuery) []string {
 	})
 
 	slices.SortFunc(rows, func(a, b sweepRow) int {
-		order := 0
+		var order int
 
 		switch {
 		case q.Sort.By == berth.SortName:
@@ -66,8 +66,7 @@ func wantSweeps(rows []sweepRow, q berth.SweepQuery) []string {
 			return -1
 		}
 
-		order = cmp.Or(order, strings.Compare(a.ID, b.ID))
-		if q.Sort.Descending {
+		if order = cmp.Or(order, strings.Compare(a.ID, b.ID)); q.Sort.Descending {
 			return -order
 		}
 

@@ -398,9 +398,10 @@ func (q *Queries) SetSweepState(ctx context.Context, db DBTX, arg *SetSweepState
 }
 
 const sweepsByID = `-- name: SweepsByID :many
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points FROM sweeps WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points FROM sweeps WHERE id = ANY (ARRAY(SELECT unnest($1::uuid[]))) AND deleted_at IS NULL
 `
 
+// As ListedTrials, of few rows.
 func (q *Queries) SweepsByID(ctx context.Context, db DBTX, ids []string) ([]Sweep, error) {
 	rows, err := db.Query(ctx, sweepsByID, ids)
 	if err != nil {

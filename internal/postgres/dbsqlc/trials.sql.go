@@ -295,6 +295,121 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 	return items, nil
 }
 
+const listedTrials = `-- name: ListedTrials :many
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
+    coalesce(r.reasons, '[]')::jsonb AS reasons, (r.requested_at IS NOT NULL)::boolean AS waits,
+    coalesce(r.requested_at, 'epoch')::timestamptz AS waiting_since, coalesce(a.outputs_removed_why, '')::text AS outputs_removed,
+    s.logs_removed_why, s.metrics_removed_why,
+    coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.state, '')::text AS attempt_state,
+    coalesce(a.purpose, '')::text AS purpose, coalesce(a.host_id::text, '')::text AS host_id, coalesce(h.name, '')::text AS host_name,
+    coalesce(a.device_id, '')::text AS device_id, coalesce(a.memory_bytes, 0)::bigint AS memory_bytes,
+    coalesce(a.device_bytes, 0)::bigint AS device_bytes, coalesce(a.memory_peak_bytes, 0)::bigint AS memory_peak_bytes,
+    coalesce(a.device_peak_bytes, 0)::bigint AS device_peak_bytes,
+    coalesce(m.name, '')::text AS metric_name, coalesce(m.step, 0)::bigint AS metric_step, coalesce(m.value, 0)::double precision AS metric_value,
+    coalesce(m.status, '')::text AS metric_status, coalesce(m.final, false)::boolean AS metric_final, coalesce(m.at, 'epoch')::timestamptz AS metric_at
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+LEFT JOIN LATERAL (
+    SELECT reasons, requested_at FROM placement_requests w WHERE w.trial_id = t.id AND w.state = 'waiting' ORDER BY w.requested_at DESC LIMIT 1
+) r ON true
+LEFT JOIN LATERAL (SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes FROM attempts l WHERE l.trial_id = t.id ORDER BY l.number DESC LIMIT 1) a ON true
+LEFT JOIN hosts h ON h.id = a.host_id
+LEFT JOIN LATERAL (
+    SELECT p.attempt_id, p.name, p.step, p.value, p.status, p.final, p.at FROM metrics p
+    WHERE p.attempt_id = a.id
+        AND p.name = coalesce(s.spec #>> '{objective,metric}', (SELECT min(f.name) FROM metrics f WHERE f.attempt_id = a.id))
+    ORDER BY p.step DESC LIMIT 1
+) m ON true
+WHERE t.id = ANY (ARRAY(SELECT unnest($1::uuid[])))
+`
+
+type ListedTrialsRow struct {
+	Trial             Trial
+	Attempts          int32
+	Reasons           json.RawMessage
+	Waits             bool
+	WaitingSince      time.Time
+	OutputsRemoved    string
+	LogsRemovedWhy    string
+	MetricsRemovedWhy string
+	AttemptID         string
+	AttemptNumber     int32
+	AttemptState      string
+	Purpose           string
+	HostID            string
+	HostName          string
+	DeviceID          string
+	MemoryBytes       int64
+	DeviceBytes       int64
+	MemoryPeakBytes   int64
+	DevicePeakBytes   int64
+	MetricName        string
+	MetricStep        int64
+	MetricValue       float64
+	MetricStatus      string
+	MetricFinal       bool
+	MetricAt          time.Time
+}
+
+// Trials as ListTrials has them, with what lists show of their newest attempt. Of its points only the newest one of the
+// objective's metric is looked up, in the primary key; of a sweep without an objective, of the first metric by name. Of an
+// array that is made here the planner expects few rows and looks each up by its id; of @ids itself it reads all trials.
+func (q *Queries) ListedTrials(ctx context.Context, db DBTX, ids []string) ([]ListedTrialsRow, error) {
+	rows, err := db.Query(ctx, listedTrials, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListedTrialsRow
+	for rows.Next() {
+		var i ListedTrialsRow
+		if err := rows.Scan(
+			&i.Trial.ID,
+			&i.Trial.SweepID,
+			&i.Trial.Number,
+			&i.Trial.Params,
+			&i.Trial.ShapeKey,
+			&i.Trial.State,
+			&i.Trial.FailureKind,
+			&i.Trial.Message,
+			&i.Trial.Value,
+			&i.Trial.CreatedAt,
+			&i.Trial.StartedAt,
+			&i.Trial.FinishedAt,
+			&i.Attempts,
+			&i.Reasons,
+			&i.Waits,
+			&i.WaitingSince,
+			&i.OutputsRemoved,
+			&i.LogsRemovedWhy,
+			&i.MetricsRemovedWhy,
+			&i.AttemptID,
+			&i.AttemptNumber,
+			&i.AttemptState,
+			&i.Purpose,
+			&i.HostID,
+			&i.HostName,
+			&i.DeviceID,
+			&i.MemoryBytes,
+			&i.DeviceBytes,
+			&i.MemoryPeakBytes,
+			&i.DevicePeakBytes,
+			&i.MetricName,
+			&i.MetricStep,
+			&i.MetricValue,
+			&i.MetricStatus,
+			&i.MetricFinal,
+			&i.MetricAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const setTrialState = `-- name: SetTrialState :one
 WITH changed AS (
     UPDATE trials

@@ -85,4 +85,5 @@ RETURNING s.state;
 SELECT started_at FROM trials WHERE sweep_id = @sweep_id AND started_at IS NOT NULL ORDER BY started_at LIMIT 1;
 
 -- name: SweepsByID :many
-SELECT * FROM sweeps WHERE id = ANY (@ids::uuid[]) AND deleted_at IS NULL;
+-- As ListedTrials, of few rows.
+SELECT * FROM sweeps WHERE id = ANY (ARRAY(SELECT unnest(@ids::uuid[]))) AND deleted_at IS NULL;

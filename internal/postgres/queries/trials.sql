@@ -30,6 +30,35 @@ WHERE t.sweep_id = @sweep_id AND s.deleted_at IS NULL AND t.number > @after_numb
 ORDER BY t.number
 LIMIT @max_rows;
 
+-- name: ListedTrials :many
+-- Trials as ListTrials has them, with what lists show of their newest attempt. Of its points only the newest one of the
+-- objective's metric is looked up, in the primary key; of a sweep without an objective, of the first metric by name. Of an
+-- array that is made here the planner expects few rows and looks each up by its id; of @ids itself it reads all trials.
+SELECT sqlc.embed(t), (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
+    coalesce(r.reasons, '[]')::jsonb AS reasons, (r.requested_at IS NOT NULL)::boolean AS waits,
+    coalesce(r.requested_at, 'epoch')::timestamptz AS waiting_since, coalesce(a.outputs_removed_why, '')::text AS outputs_removed,
+    s.logs_removed_why, s.metrics_removed_why,
+    coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.state, '')::text AS attempt_state,
+    coalesce(a.purpose, '')::text AS purpose, coalesce(a.host_id::text, '')::text AS host_id, coalesce(h.name, '')::text AS host_name,
+    coalesce(a.device_id, '')::text AS device_id, coalesce(a.memory_bytes, 0)::bigint AS memory_bytes,
+    coalesce(a.device_bytes, 0)::bigint AS device_bytes, coalesce(a.memory_peak_bytes, 0)::bigint AS memory_peak_bytes,
+    coalesce(a.device_peak_bytes, 0)::bigint AS device_peak_bytes,
+    coalesce(m.name, '')::text AS metric_name, coalesce(m.step, 0)::bigint AS metric_step, coalesce(m.value, 0)::double precision AS metric_value,
+    coalesce(m.status, '')::text AS metric_status, coalesce(m.final, false)::boolean AS metric_final, coalesce(m.at, 'epoch')::timestamptz AS metric_at
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+LEFT JOIN LATERAL (
+    SELECT reasons, requested_at FROM placement_requests w WHERE w.trial_id = t.id AND w.state = 'waiting' ORDER BY w.requested_at DESC LIMIT 1
+) r ON true
+LEFT JOIN LATERAL (SELECT * FROM attempts l WHERE l.trial_id = t.id ORDER BY l.number DESC LIMIT 1) a ON true
+LEFT JOIN hosts h ON h.id = a.host_id
+LEFT JOIN LATERAL (
+    SELECT p.* FROM metrics p
+    WHERE p.attempt_id = a.id
+        AND p.name = coalesce(s.spec #>> '{objective,metric}', (SELECT min(f.name) FROM metrics f WHERE f.attempt_id = a.id))
+    ORDER BY p.step DESC LIMIT 1
+) m ON true
+WHERE t.id = ANY (ARRAY(SELECT unnest(@ids::uuid[])));
+
 -- name: ListTrialParams :many
 SELECT number, params FROM trials WHERE sweep_id = @sweep_id ORDER BY number;
 

@@ -1,0 +1,261 @@
+package postgres_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/postgres"
+)
+
+// addTrials writes n trials of the bundle's sweep in all states, each with an
+// attempt if it ran and ten points of two metrics, and one that waits if it waits.
+// Many have the same value and the same duration.
+func (b *bundle) addTrials(t *testing.T, pool *pgxpool.Pool, n int) {
+	t.Helper()
+
+	for _, statement := range []string{
+		`UPDATE sweeps SET spec = '{"name": "x", "objective": {"metric": "loss", "goal": "minimize"}}' WHERE id = '%[1]s'`,
+		`INSERT INTO shapes (key, shape) VALUES ('listed', '{}')`,
+		`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, value, started_at, finished_at)
+		SELECT gen_random_uuid(), '%[1]s', n, '{"lr": 0.001, "optimizer": "adam", "width": 64}', 'listed', s.state,
+			CASE WHEN s.state = 'succeeded' AND n %% 3 > 0 THEN (n * 7919 %% 1009)::double precision / 7 END,
+			CASE WHEN s.state IN ('running', 'succeeded') OR s.state = 'failed' AND n %% 2 = 0 THEN '2026-11-25T00:00:00Z'::timestamptz END,
+			CASE WHEN s.state IN ('succeeded', 'failed', 'infeasible') THEN '2026-11-25T00:00:00.000001Z'::timestamptz + n * 31 %% 97 * interval '1.7 seconds' END
+		FROM generate_series(1, %[3]d) n, LATERAL (
+			SELECT (ARRAY['succeeded', 'running', 'succeeded', 'failed', 'waiting', 'succeeded', 'infeasible', 'pending'])[1 + n * 5 %% 8] AS state) s`,
+		`INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, token, memory_bytes, cpu_milli, device_bytes, memory_peak_bytes, failure_kind, finished_at)
+		SELECT gen_random_uuid(), id, a, 'main', 'run', 'finished', '%[2]s', nextval('lease_tokens'), 1000 * a, 1, 10 * a, 500 * a, 'ok', now()
+		FROM trials, generate_series(1, 2) a WHERE shape_key = 'listed' AND started_at IS NOT NULL`,
+		`INSERT INTO metrics (attempt_id, name, step, value, status, at)
+		SELECT a.id, m, step, step / 10.0, 'finite', now() FROM attempts a, unnest(ARRAY['accuracy', 'loss']) m, generate_series(1, 5) step WHERE a.number = 2`,
+		`INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, requested_at)
+		SELECT gen_random_uuid(), sweep_id, id, 'w', 1, 'main', 'run', shape_key, 1, 1, '2026-11-25T01:00:00Z' FROM trials WHERE state = 'waiting'`,
+		`VACUUM ANALYZE`,
+	} {
+		if statement != "VACUUM ANALYZE" {
+			statement += " -- %[1]s %[2]s %[3]d"
+			statement = fmt.Sprintf(statement, b.sweep, b.host.ID, n)
+		}
+
+		_, err := pool.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+}
+
+type trialRow struct {
+	Number     int
+	State      string
+	Value      *float64
+	StartedAt  *time.Time
+	FinishedAt *time.Time
+}
+
+// rank is the section of a sorted list that a trial belongs to, and its key.
+func (r trialRow) rank(by string) (section int, key float64) {
+	switch {
+	case by == berth.SortNumber:
+		return 0, float64(r.Number)
+	case by == berth.SortValue && r.Value != nil:
+		return 0, *r.Value
+	case by == berth.SortValue:
+		return 1, 0
+	case r.StartedAt == nil || r.FinishedAt == nil:
+		return 2, 0
+	case r.State == "succeeded":
+		return 0, float64(r.FinishedAt.Sub(*r.StartedAt))
+	default:
+		return 1, float64(r.FinishedAt.Sub(*r.StartedAt))
+	}
+}
+
+func wantTrials(rows []trialRow, q berth.TrialQuery) []int {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r trialRow) bool {
+		return len(q.States) > 0 && !slices.Contains(q.States, berth.TrialState(r.State)) ||
+			q.ValueMin != nil && (r.Value == nil || *r.Value < *q.ValueMin) || q.ValueMax != nil && (r.Value == nil || *r.Value > *q.ValueMax)
+	})
+
+	slices.SortFunc(rows, func(a, b trialRow) int {
+		sa, ka := a.rank(q.Sort.By)
+		sb, kb := b.rank(q.Sort.By)
+
+		order := cmp.Compare(ka, kb)
+		if q.Sort.Descending {
+			order = -order
+		}
+
+		return cmp.Or(cmp.Compare(sa, sb), order, cmp.Compare(a.Number, b.Number))
+	})
+
+	numbers := make([]int, len(rows))
+	for i, r := range rows {
+		numbers[i] = r.Number
+	}
+
+	return numbers
+}
+
+var trialSorts = []string{"number", "-number", "value", "-value", "duration", "-duration"}
+
+func TestPageTrials_AsSortedHere(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	b.addTrials(t, pool, 200)
+
+	all, err := pool.Query(t.Context(), "SELECT number, state, value, started_at, finished_at FROM trials")
+	require.NoError(t, err)
+	rows, err := pgx.CollectRows(all, pgx.RowToStructByPos[trialRow])
+	require.NoError(t, err)
+
+	for name, q := range map[string]berth.TrialQuery{
+		"all": {}, "states": {States: []berth.TrialState{berth.TrialFailed, berth.TrialRunning, berth.TrialSucceeded}},
+		"from": {ValueMin: new(50.0)}, "to": {ValueMax: new(50.0)}, "between": {ValueMin: new(20.0), ValueMax: new(90.5), States: []berth.TrialState{berth.TrialSucceeded}},
+		"none": {ValueMin: new(1e9)},
+	} {
+		for _, sort := range trialSorts {
+			q.Sort = berth.ParseSort(sort)
+			want := wantTrials(rows, q)
+			require.Equal(t, name == "none", len(want) == 0)
+
+			for _, limit := range []int{7, 500} {
+				q.Limit, q.Count, q.After = limit, true, nil
+				got := []int{}
+
+				for {
+					page, err := b.store.PageTrials(t.Context(), b.sweep, q)
+					require.NoError(t, err)
+					require.Len(t, want, page.Total)
+
+					for _, trial := range page.Rows {
+						got = append(got, trial.Number)
+					}
+
+					if page.Next == nil {
+						break
+					}
+
+					q.After = page.Next
+				}
+
+				require.Equal(t, want, got, "%s by %s, %d at once", name, sort, limit)
+			}
+		}
+	}
+}
+
+func TestPageTrials_ShowsTheNewestAttempt(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	b.addTrials(t, pool, 16)
+
+	list := func() []berth.ListedTrial {
+		page, err := b.store.PageTrials(t.Context(), b.sweep, berth.TrialQuery{Sort: berth.ParseSort("number"), Limit: 50})
+		require.NoError(t, err)
+		require.Len(t, page.Rows, 16)
+
+		return page.Rows
+	}
+
+	for _, trial := range list() {
+		require.Equal(t, trial.State == berth.TrialWaiting, trial.WaitingSince != nil)
+		require.Equal(t, trial.StartedAt != nil, trial.Latest != nil)
+
+		if trial.WaitingSince != nil {
+			require.Equal(t, "2026-11-25T01:00:00Z", trial.WaitingSince.Format(time.RFC3339))
+		}
+
+		if trial.Latest == nil {
+			continue
+		}
+
+		require.Equal(t, 2, trial.Attempts)
+		require.NotEmpty(t, trial.Latest.ID)
+		require.Equal(t, berth.LatestAttempt{
+			ID: trial.Latest.ID, Number: 2, State: berth.AttemptFinished, Purpose: berth.PurposeRun, HostID: b.host.ID, HostName: b.host.Name,
+			MemoryBytes: 2000, DeviceBytes: 20, MemoryPeakBytes: 1000, Metric: trial.Latest.Metric,
+		}, *trial.Latest)
+		require.Equal(t, "loss", trial.Latest.Metric.Name, "the objective's")
+		require.Equal(t, int64(5), trial.Latest.Metric.Step)
+		require.InDelta(t, 0.5, trial.Latest.Metric.Value, 0)
+	}
+
+	_, err := pool.Exec(t.Context(), `UPDATE sweeps SET spec = '{"name": "x"}'`)
+	require.NoError(t, err)
+
+	for _, trial := range list() {
+		if trial.Latest != nil {
+			require.Equal(t, "accuracy", trial.Latest.Metric.Name, "without an objective the first by name")
+		}
+	}
+}
+
+// A page of 500 of 50,000 trials must take 50 ms at most, wherever it is: so it
+// must read the rows of the page and not those of the sweep.
+func TestPageTrials_FiftyThousand(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	b.addTrials(t, pool, 50_000)
+	b.store.Close()
+
+	for _, sort := range trialSorts {
+		q := berth.TrialQuery{Sort: berth.ParseSort(sort), Limit: 500}
+
+		read := rowsRead(t, url, pool, "trials", func(store *postgres.Store) {
+			for range 7 { // PostgreSQL plans anew until the sixth time
+				page, err := store.PageTrials(t.Context(), b.sweep, q)
+				require.NoError(t, err)
+				require.Len(t, page.Rows, 500)
+				q.After = page.Next
+			}
+
+			began := time.Now()
+			page, err := store.PageTrials(t.Context(), b.sweep, q)
+			require.NoError(t, err)
+			require.Len(t, page.Rows, 500)
+			t.Logf("the eighth page by %s: %v", sort, time.Since(began).Round(time.Microsecond))
+		})
+		require.Less(t, read, int64(50_000), "by %s: 8 pages of 500, with all that are equal in what they are sorted by", sort)
+	}
+
+	store := open(t, url)
+
+	for _, sort := range trialSorts {
+		q := berth.TrialQuery{Sort: berth.ParseSort(sort), Limit: 500, After: &berth.Position{Tie: "100"}}
+
+		switch q.Sort.By { // where rows without the key are
+		case berth.SortValue:
+			q.After.Section = 1
+		case berth.SortDuration:
+			q.After.Section = 2
+		}
+
+		began := time.Now()
+		page, err := store.PageTrials(t.Context(), b.sweep, q)
+		require.NoError(t, err)
+		t.Logf("%d rows without a key by %s: %v", len(page.Rows), sort, time.Since(began).Round(time.Microsecond))
+	}
+
+	for what, q := range map[string]berth.TrialQuery{
+		"all": {}, "failed": {States: []berth.TrialState{berth.TrialFailed}}, "a range": {ValueMin: new(20.0), ValueMax: new(21.0)},
+	} {
+		q.Sort, q.Limit, q.Count = berth.ParseSort("-value"), 500, true
+		began := time.Now()
+		page, err := store.PageTrials(t.Context(), b.sweep, q)
+		require.NoError(t, err)
+		t.Logf("%s, with its total of %d: %v", what, page.Total, time.Since(began).Round(time.Microsecond))
+	}
+}
