@@ -45,6 +45,8 @@ var needs = map[string]string{
 	"GET /api/v1/sweeps/:id/report":                  "viewer",
 	"GET /api/v1/sweeps/:id/trials":                  "viewer",
 	"GET /api/v1/sweeps/:id/trials/:number":          "viewer",
+	"GET /api/v1/sweeps/:id/metrics":                 "viewer",
+	"GET /api/v1/sweeps/:id/metric-names":            "viewer",
 	"GET /api/v1/sweeps/:id/trials/:number/attempts": "viewer",
 	"DELETE /api/v1/hosts/:id":                       "operator",
 	"DELETE /api/v1/probes/:id":                      "operator",
@@ -221,13 +223,15 @@ func TestUnknownIDs(t *testing.T) {
 		"PATCH /api/v1/devices/:id": `{"state":"ready"}`,
 	}
 
+	queries := map[string]string{"GET /api/v1/sweeps/:id/metrics": "?name=loss"}
+
 	for name, route := range r.routes() {
 		if !strings.Contains(route.Path, ":id") {
 			continue
 		}
 
 		for _, id := range []string{apitest.NewID(99), "ffffffff", "0", "..%2f..%2fetc", "%00", "'", "%25", strings.Repeat("f", 300), "-1", "NaN"} {
-			path := strings.Replace(strings.Replace(route.Path, ":id", id, 1), ":number", "1", 1)
+			path := strings.Replace(strings.Replace(route.Path, ":id", id, 1), ":number", "1", 1) + queries[name]
 			status, body := r.text(route.Method, path, bodies[name], asJSON, "Idempotency-Key: 1")
 			require.Contains(t, []int{http.StatusNotFound, http.StatusBadRequest}, status, "%s %s: %s", name, id, body)
 

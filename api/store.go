@@ -50,6 +50,9 @@ type Trials interface {
 // Records are what attempts left: metrics, logs and footprints.
 type Records interface {
 	ListMetrics(ctx context.Context, attemptID, name string, limit int) ([]berth.MetricPoint, error)
+	// Curves reads what trials reported of a metric, thinned to most points each. Errors: invalid when that takes too long.
+	Curves(ctx context.Context, sweepID, name string, numbers []int, most int) ([]berth.Curve, error)
+	MetricNames(ctx context.Context, sweepID string) ([]berth.MetricName, error)
 	// Removed says which of these a limit removed.
 	Removed(ctx context.Context, attemptID string) (berth.Removed, error)
 	ReadLog(ctx context.Context, attemptID string, offset int64, limit int) ([]berth.LogPiece, error)

@@ -426,6 +426,41 @@ type CreatedToken struct {
 	Token  Token  `json:"token"`
 }
 
+// Curve What one trial reported of the metric
+type Curve struct {
+	AttemptID string `json:"attempt_id"`
+
+	// FirstNotFiniteStep Absent = all are finite
+	FirstNotFiniteStep *int64 `json:"first_not_finite_step,omitempty"`
+
+	// NotFinite Points that are NaN or infinite, which are not in values
+	NotFinite int        `json:"not_finite"`
+	State     TrialState `json:"state"`
+
+	// Steps Ascending
+	Steps []int64 `json:"steps"`
+
+	// Total Finite points there are; more than steps has = the curve is thinned
+	Total int `json:"total"`
+
+	// Trial Its number
+	Trial int `json:"trial"`
+
+	// Values One for each step, all finite
+	Values []float64 `json:"values"`
+}
+
+// CurveList defines model for CurveList.
+type CurveList struct {
+	Data []Curve `json:"data"`
+
+	// Name The metric
+	Name string `json:"name"`
+
+	// Removed Why a limit removed the points, in plain words; absent = it did not
+	Removed string `json:"removed,omitempty"`
+}
+
 // Demand What was reserved
 type Demand struct {
 	// Contexts Processes on the GPU
@@ -765,6 +800,21 @@ type MetricList struct {
 
 	// Removed Why a limit removed the points, in plain words; absent = it did not
 	Removed string `json:"removed,omitempty"`
+}
+
+// MetricName defines model for MetricName.
+type MetricName struct {
+	// LastStep The largest of any of them
+	LastStep int64  `json:"last_step"`
+	Name     string `json:"name"`
+
+	// Trials That reported it, of those that were looked at
+	Trials int `json:"trials"`
+}
+
+// MetricNameList defines model for MetricNameList.
+type MetricNameList struct {
+	Data []MetricName `json:"data"`
 }
 
 // NewSession defines model for NewSession.
@@ -1546,6 +1596,18 @@ type CloneSweepParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListCurvesParams defines parameters for ListCurves.
+type ListCurvesParams struct {
+	// Name The metric
+	Name string `form:"name" json:"name"`
+
+	// Trials Numbers and ranges of them, such as 1,2,5-9, at most 500 trials. Default: the 50 best by the sweep's objective, and the first 50 of those that run
+	Trials *string `form:"trials,omitempty" json:"trials,omitempty"`
+
+	// MaxPoints How many points of each trial at most. Trials times max_points is at most 100,000
+	MaxPoints *int `form:"max_points,omitempty" json:"max_points,omitempty"`
+}
+
 // GetSweepReportParams defines parameters for GetSweepReport.
 type GetSweepReportParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
@@ -1914,6 +1976,18 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /sweeps/{id}/clone (the `CloneSweep` operationId).
 	CloneSweep(ctx context.Context, id ID, params *CloneSweepParams, body CloneSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListMetricNames List the metrics that the trials of a sweep reported, by name
+	//
+	// Corresponds with GET /sweeps/{id}/metric-names (the `ListMetricNames` operationId).
+	ListMetricNames(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListCurves Get the curves of a metric, one for each trial
+	//
+	// Of each trial the points of its newest attempt that counts; the result of a short probe does not. A curve with more than max_points is thinned so that a line chart of it looks the same: in each of max_points / 4 equally wide ranges of steps the first, the last, the lowest and the highest point are kept (M4; Jugel et al., VLDB 2014).
+	//
+	// Corresponds with GET /sweeps/{id}/metrics (the `ListCurves` operationId).
+	ListCurves(ctx context.Context, id ID, params *ListCurvesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PauseSweep Start no trial until resumed; running ones go on
 	//
@@ -2564,6 +2638,38 @@ func (c *Client) CloneSweepWithBody(ctx context.Context, id ID, params *CloneSwe
 // Corresponds with POST /sweeps/{id}/clone (the `CloneSweep` operationId).
 func (c *Client) CloneSweep(ctx context.Context, id ID, params *CloneSweepParams, body CloneSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCloneSweepRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListMetricNames List the metrics that the trials of a sweep reported, by name
+//
+// Corresponds with GET /sweeps/{id}/metric-names (the `ListMetricNames` operationId).
+func (c *Client) ListMetricNames(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListMetricNamesRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListCurves Get the curves of a metric, one for each trial
+//
+// Of each trial the points of its newest attempt that counts; the result of a short probe does not. A curve with more than max_points is thinned so that a line chart of it looks the same: in each of max_points / 4 equally wide ranges of steps the first, the last, the lowest and the highest point are kept (M4; Jugel et al., VLDB 2014).
+//
+// Corresponds with GET /sweeps/{id}/metrics (the `ListCurves` operationId).
+func (c *Client) ListCurves(ctx context.Context, id ID, params *ListCurvesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListCurvesRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4088,6 +4194,121 @@ func NewCloneSweepRequestWithBody(server string, id ID, params *CloneSweepParams
 	return req, nil
 }
 
+// NewListMetricNamesRequest constructs an http.Request for the ListMetricNames method
+func NewListMetricNamesRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sweeps/%s/metric-names", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListCurvesRequest constructs an http.Request for the ListCurves method
+func NewListCurvesRequest(server string, id ID, params *ListCurvesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sweeps/%s/metrics", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "name", params.Name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if params.Trials != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "trials", *params.Trials, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MaxPoints != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "max_points", *params.MaxPoints, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewPauseSweepRequest constructs an http.Request for the PauseSweep method
 func NewPauseSweepRequest(server string, id ID) (*http.Request, error) {
 	var err error
@@ -4939,6 +5160,22 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /sweeps/{id}/clone (the `CloneSweep` operationId).
 	CloneSweepWithResponse(ctx context.Context, id ID, params *CloneSweepParams, body CloneSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*CloneSweepResponse, error)
+
+	// ListMetricNamesWithResponse List the metrics that the trials of a sweep reported, by name
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /sweeps/{id}/metric-names (the `ListMetricNames` operationId).
+	ListMetricNamesWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*ListMetricNamesResponse, error)
+
+	// ListCurvesWithResponse Get the curves of a metric, one for each trial
+	//
+	// Of each trial the points of its newest attempt that counts; the result of a short probe does not. A curve with more than max_points is thinned so that a line chart of it looks the same: in each of max_points / 4 equally wide ranges of steps the first, the last, the lowest and the highest point are kept (M4; Jugel et al., VLDB 2014).
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /sweeps/{id}/metrics (the `ListCurves` operationId).
+	ListCurvesWithResponse(ctx context.Context, id ID, params *ListCurvesParams, reqEditors ...RequestEditorFn) (*ListCurvesResponse, error)
 
 	// PauseSweepWithResponse Start no trial until resumed; running ones go on
 	//
@@ -6349,6 +6586,102 @@ func (r CloneSweepResponse) ContentType() string {
 	return ""
 }
 
+type ListMetricNamesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *MetricNameList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListMetricNamesResponse) GetJSON200() *MetricNameList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListMetricNamesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListMetricNamesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListMetricNamesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListMetricNamesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListMetricNamesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListCurvesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CurveList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListCurvesResponse) GetJSON200() *CurveList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListCurvesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListCurvesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListCurvesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListCurvesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListCurvesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type PauseSweepResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -7359,6 +7692,34 @@ func (c *ClientWithResponses) CloneSweepWithResponse(ctx context.Context, id ID,
 		return nil, err
 	}
 	return ParseCloneSweepResponse(rsp)
+}
+
+// ListMetricNamesWithResponse List the metrics that the trials of a sweep reported, by name
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /sweeps/{id}/metric-names (the `ListMetricNames` operationId).
+func (c *ClientWithResponses) ListMetricNamesWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*ListMetricNamesResponse, error) {
+	rsp, err := c.ListMetricNames(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListMetricNamesResponse(rsp)
+}
+
+// ListCurvesWithResponse Get the curves of a metric, one for each trial
+//
+// Of each trial the points of its newest attempt that counts; the result of a short probe does not. A curve with more than max_points is thinned so that a line chart of it looks the same: in each of max_points / 4 equally wide ranges of steps the first, the last, the lowest and the highest point are kept (M4; Jugel et al., VLDB 2014).
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /sweeps/{id}/metrics (the `ListCurves` operationId).
+func (c *ClientWithResponses) ListCurvesWithResponse(ctx context.Context, id ID, params *ListCurvesParams, reqEditors ...RequestEditorFn) (*ListCurvesResponse, error) {
+	rsp, err := c.ListCurves(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListCurvesResponse(rsp)
 }
 
 // PauseSweepWithResponse Start no trial until resumed; running ones go on
@@ -8488,6 +8849,72 @@ func ParseCloneSweepResponse(rsp *http.Response) (*CloneSweepResponse, error) {
 			headers.Location = value
 		}
 		response.Headers201 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListMetricNamesResponse parses an HTTP response from a ListMetricNamesWithResponse call
+func ParseListMetricNamesResponse(rsp *http.Response) (*ListMetricNamesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListMetricNamesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest MetricNameList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListCurvesResponse parses an HTTP response from a ListCurvesWithResponse call
+func ParseListCurvesResponse(rsp *http.Response) (*ListCurvesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListCurvesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CurveList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
 	}
 
 	return response, nil

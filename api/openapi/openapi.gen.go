@@ -425,6 +425,41 @@ type CreatedToken struct {
 	Token  Token  `json:"token"`
 }
 
+// Curve What one trial reported of the metric
+type Curve struct {
+	AttemptID string `json:"attempt_id"`
+
+	// FirstNotFiniteStep Absent = all are finite
+	FirstNotFiniteStep *int64 `json:"first_not_finite_step,omitempty"`
+
+	// NotFinite Points that are NaN or infinite, which are not in values
+	NotFinite int        `json:"not_finite"`
+	State     TrialState `json:"state"`
+
+	// Steps Ascending
+	Steps []int64 `json:"steps"`
+
+	// Total Finite points there are; more than steps has = the curve is thinned
+	Total int `json:"total"`
+
+	// Trial Its number
+	Trial int `json:"trial"`
+
+	// Values One for each step, all finite
+	Values []float64 `json:"values"`
+}
+
+// CurveList defines model for CurveList.
+type CurveList struct {
+	Data []Curve `json:"data"`
+
+	// Name The metric
+	Name string `json:"name"`
+
+	// Removed Why a limit removed the points, in plain words; absent = it did not
+	Removed string `json:"removed,omitempty"`
+}
+
 // Demand What was reserved
 type Demand struct {
 	// Contexts Processes on the GPU
@@ -764,6 +799,21 @@ type MetricList struct {
 
 	// Removed Why a limit removed the points, in plain words; absent = it did not
 	Removed string `json:"removed,omitempty"`
+}
+
+// MetricName defines model for MetricName.
+type MetricName struct {
+	// LastStep The largest of any of them
+	LastStep int64  `json:"last_step"`
+	Name     string `json:"name"`
+
+	// Trials That reported it, of those that were looked at
+	Trials int `json:"trials"`
+}
+
+// MetricNameList defines model for MetricNameList.
+type MetricNameList struct {
+	Data []MetricName `json:"data"`
 }
 
 // NewSession defines model for NewSession.
@@ -1506,6 +1556,18 @@ type CloneSweepParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListCurvesParams defines parameters for ListCurves.
+type ListCurvesParams struct {
+	// Name The metric
+	Name string `form:"name" json:"name"`
+
+	// Trials Numbers and ranges of them, such as 1,2,5-9, at most 500 trials. Default: the 50 best by the sweep's objective, and the first 50 of those that run
+	Trials *string `form:"trials,omitempty" json:"trials,omitempty"`
+
+	// MaxPoints How many points of each trial at most. Trials times max_points is at most 100,000
+	MaxPoints *int `form:"max_points,omitempty" json:"max_points,omitempty"`
+}
+
 // GetSweepReportParams defines parameters for GetSweepReport.
 type GetSweepReportParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
@@ -1619,6 +1681,12 @@ type ServerInterface interface {
 	// CloneSweep Submit the same spec as a new sweep; its image is looked up anew
 	// (POST /sweeps/{id}/clone)
 	CloneSweep(c *gin.Context, id ID, params CloneSweepParams)
+	// ListMetricNames List the metrics that the trials of a sweep reported, by name
+	// (GET /sweeps/{id}/metric-names)
+	ListMetricNames(c *gin.Context, id ID)
+	// ListCurves Get the curves of a metric, one for each trial
+	// (GET /sweeps/{id}/metrics)
+	ListCurves(c *gin.Context, id ID, params ListCurvesParams)
 	// PauseSweep Start no trial until resumed; running ones go on
 	// (POST /sweeps/{id}/pause)
 	PauseSweep(c *gin.Context, id ID)
@@ -2227,6 +2295,83 @@ func (siw *ServerInterfaceWrapper) CloneSweep(c *gin.Context) {
 	siw.Handler.CloneSweep(c, id, params)
 }
 
+// ListMetricNames operation middleware
+func (siw *ServerInterfaceWrapper) ListMetricNames(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListMetricNames(c, id)
+}
+
+// ListCurves operation middleware
+func (siw *ServerInterfaceWrapper) ListCurves(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListCurvesParams
+
+	// ------------- Required query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "name", c.Request.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "trials" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "trials", c.Request.URL.Query(), &params.Trials, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter trials: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "max_points" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "max_points", c.Request.URL.Query(), &params.MaxPoints, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter max_points: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListCurves(c, id, params)
+}
+
 // PauseSweep operation middleware
 func (siw *ServerInterfaceWrapper) PauseSweep(c *gin.Context) {
 
@@ -2630,6 +2775,8 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/sweeps/:id/trials", wrapper.ListTrials)
 	router.GET(options.BaseURL+"/sweeps/:id/trials/:number", wrapper.GetTrial)
 	router.GET(options.BaseURL+"/sweeps/:id/trials/:number/attempts", wrapper.ListTrialAttempts)
+	router.GET(options.BaseURL+"/sweeps/:id/metrics", wrapper.ListCurves)
+	router.GET(options.BaseURL+"/sweeps/:id/metric-names", wrapper.ListMetricNames)
 	router.GET(options.BaseURL+"/sweeps/:id/attempts", wrapper.ListSweepAttempts)
 	router.GET(options.BaseURL+"/sweeps/:id/report", wrapper.GetSweepReport)
 	router.GET(options.BaseURL+"/attempts/:id", wrapper.GetAttempt)
@@ -3405,6 +3552,85 @@ func (response CloneSweepdefaultApplicationProblemPlusJSONResponse) VisitCloneSw
 	return err
 }
 
+type ListMetricNamesRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type ListMetricNamesResponseObject interface {
+	VisitListMetricNamesResponse(w http.ResponseWriter) error
+}
+
+type ListMetricNames200JSONResponse MetricNameList
+
+func (response ListMetricNames200JSONResponse) VisitListMetricNamesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMetricNamesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListMetricNamesdefaultApplicationProblemPlusJSONResponse) VisitListMetricNamesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListCurvesRequestObject struct {
+	ID     ID `json:"id"`
+	Params ListCurvesParams
+}
+
+type ListCurvesResponseObject interface {
+	VisitListCurvesResponse(w http.ResponseWriter) error
+}
+
+type ListCurves200JSONResponse CurveList
+
+func (response ListCurves200JSONResponse) VisitListCurvesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListCurvesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListCurvesdefaultApplicationProblemPlusJSONResponse) VisitListCurvesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type PauseSweepRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -3907,6 +4133,12 @@ type StrictServerInterface interface {
 	// CloneSweep Submit the same spec as a new sweep; its image is looked up anew
 	// (POST /sweeps/{id}/clone)
 	CloneSweep(ctx context.Context, request CloneSweepRequestObject) (CloneSweepResponseObject, error)
+	// ListMetricNames List the metrics that the trials of a sweep reported, by name
+	// (GET /sweeps/{id}/metric-names)
+	ListMetricNames(ctx context.Context, request ListMetricNamesRequestObject) (ListMetricNamesResponseObject, error)
+	// ListCurves Get the curves of a metric, one for each trial
+	// (GET /sweeps/{id}/metrics)
+	ListCurves(ctx context.Context, request ListCurvesRequestObject) (ListCurvesResponseObject, error)
 	// PauseSweep Start no trial until resumed; running ones go on
 	// (POST /sweeps/{id}/pause)
 	PauseSweep(ctx context.Context, request PauseSweepRequestObject) (PauseSweepResponseObject, error)
@@ -4559,6 +4791,59 @@ func (sh *strictHandler) CloneSweep(ctx *gin.Context, id ID, params CloneSweepPa
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(CloneSweepResponseObject); ok {
 		if err := validResponse.VisitCloneSweepResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListMetricNames operation middleware
+func (sh *strictHandler) ListMetricNames(ctx *gin.Context, id ID) {
+	var request ListMetricNamesRequestObject
+
+	request.ID = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListMetricNames(ctx.Request.Context(), request.(ListMetricNamesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListMetricNames")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListMetricNamesResponseObject); ok {
+		if err := validResponse.VisitListMetricNamesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListCurves operation middleware
+func (sh *strictHandler) ListCurves(ctx *gin.Context, id ID, params ListCurvesParams) {
+	var request ListCurvesRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListCurves(ctx.Request.Context(), request.(ListCurvesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListCurves")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListCurvesResponseObject); ok {
+		if err := validResponse.VisitListCurvesResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

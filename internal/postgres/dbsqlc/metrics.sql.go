@@ -10,6 +10,62 @@ import (
 	"time"
 )
 
+const curveAttempts = `-- name: CurveAttempts :many
+SELECT a.trial_number, a.trial_state, a.id AS attempt_id,
+    coalesce((SELECT min(m.step) FROM metrics m WHERE m.attempt_id = a.id AND m.name = $1), 0)::bigint AS low,
+    coalesce((SELECT max(m.step) FROM metrics m WHERE m.attempt_id = a.id AND m.name = $1), 0)::bigint AS high
+FROM (
+    SELECT DISTINCT ON (t.number) t.number AS trial_number, t.state AS trial_state, n.id
+    FROM trials t JOIN attempts n ON n.trial_id = t.id
+    WHERE t.sweep_id = $2 AND t.number = ANY ($3::integer[])
+        AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
+    ORDER BY t.number, n.number DESC
+) a
+ORDER BY a.trial_number
+`
+
+type CurveAttemptsParams struct {
+	Name    string
+	SweepID string
+	Numbers []int32
+}
+
+type CurveAttemptsRow struct {
+	TrialNumber int32
+	TrialState  string
+	AttemptID   string
+	Low         int64
+	High        int64
+}
+
+// The newest attempt of each trial that counts, with the first and the last step of one metric. The result of a short probe
+// is thrown away.
+func (q *Queries) CurveAttempts(ctx context.Context, db DBTX, arg *CurveAttemptsParams) ([]CurveAttemptsRow, error) {
+	rows, err := db.Query(ctx, curveAttempts, arg.Name, arg.SweepID, arg.Numbers)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CurveAttemptsRow
+	for rows.Next() {
+		var i CurveAttemptsRow
+		if err := rows.Scan(
+			&i.TrialNumber,
+			&i.TrialState,
+			&i.AttemptID,
+			&i.Low,
+			&i.High,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const dropMetrics = `-- name: DropMetrics :execrows
 WITH ours AS (
     SELECT a.id FROM attempts a WHERE a.id = $1 AND a.token = $2 FOR SHARE
@@ -73,6 +129,61 @@ func (q *Queries) ListMetrics(ctx context.Context, db DBTX, arg *ListMetricsPara
 			&i.Final,
 			&i.At,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const metricNames = `-- name: MetricNames :many
+WITH RECURSIVE looked AS MATERIALIZED (
+    SELECT a.id FROM (
+        SELECT o.id FROM trials o WHERE o.sweep_id = $2 AND o.started_at IS NOT NULL ORDER BY o.number DESC LIMIT $3
+    ) t CROSS JOIN LATERAL (
+        SELECT n.id FROM attempts n
+        WHERE n.trial_id = t.id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
+        ORDER BY n.number DESC LIMIT 1
+    ) a
+), names AS (
+    SELECT l.id, (SELECT min(m.name) FROM metrics m WHERE m.attempt_id = l.id) AS name FROM looked l
+    UNION ALL
+    SELECT n.id, (SELECT min(m.name) FROM metrics m WHERE m.attempt_id = n.id AND m.name > n.name) FROM names n WHERE n.name IS NOT NULL
+)
+SELECT n.name::text AS name, count(*)::integer AS trials,
+    max((SELECT max(m.step) FROM metrics m WHERE m.attempt_id = n.id AND m.name = n.name))::bigint AS last_step
+FROM names n WHERE n.name IS NOT NULL
+GROUP BY n.name ORDER BY n.name
+LIMIT $1
+`
+
+type MetricNamesParams struct {
+	MaxRows   int32
+	SweepID   string
+	MaxTrials int32
+}
+
+type MetricNamesRow struct {
+	Name     string
+	Trials   int32
+	LastStep int64
+}
+
+// Of the newest trials that ran, each one's newest attempt that counts. Names are found by steps through the primary key,
+// one for each name of an attempt, however many points it has.
+func (q *Queries) MetricNames(ctx context.Context, db DBTX, arg *MetricNamesParams) ([]MetricNamesRow, error) {
+	rows, err := db.Query(ctx, metricNames, arg.MaxRows, arg.SweepID, arg.MaxTrials)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MetricNamesRow
+	for rows.Next() {
+		var i MetricNamesRow
+		if err := rows.Scan(&i.Name, &i.Trials, &i.LastStep); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -21,3 +21,40 @@ SELECT name, step, value, status, final, at FROM metrics
 WHERE attempt_id = @attempt_id AND (@only_name::text = '' OR name = @only_name)
 ORDER BY name, step
 LIMIT @max_rows;
+
+-- name: CurveAttempts :many
+-- The newest attempt of each trial that counts, with the first and the last step of one metric. The result of a short probe
+-- is thrown away.
+SELECT a.trial_number, a.trial_state, a.id AS attempt_id,
+    coalesce((SELECT min(m.step) FROM metrics m WHERE m.attempt_id = a.id AND m.name = @name), 0)::bigint AS low,
+    coalesce((SELECT max(m.step) FROM metrics m WHERE m.attempt_id = a.id AND m.name = @name), 0)::bigint AS high
+FROM (
+    SELECT DISTINCT ON (t.number) t.number AS trial_number, t.state AS trial_state, n.id
+    FROM trials t JOIN attempts n ON n.trial_id = t.id
+    WHERE t.sweep_id = @sweep_id AND t.number = ANY (@numbers::integer[])
+        AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
+    ORDER BY t.number, n.number DESC
+) a
+ORDER BY a.trial_number;
+
+-- name: MetricNames :many
+-- Of the newest trials that ran, each one's newest attempt that counts. Names are found by steps through the primary key,
+-- one for each name of an attempt, however many points it has.
+WITH RECURSIVE looked AS MATERIALIZED (
+    SELECT a.id FROM (
+        SELECT o.id FROM trials o WHERE o.sweep_id = @sweep_id AND o.started_at IS NOT NULL ORDER BY o.number DESC LIMIT @max_trials
+    ) t CROSS JOIN LATERAL (
+        SELECT n.id FROM attempts n
+        WHERE n.trial_id = t.id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
+        ORDER BY n.number DESC LIMIT 1
+    ) a
+), names AS (
+    SELECT l.id, (SELECT min(m.name) FROM metrics m WHERE m.attempt_id = l.id) AS name FROM looked l
+    UNION ALL
+    SELECT n.id, (SELECT min(m.name) FROM metrics m WHERE m.attempt_id = n.id AND m.name > n.name) FROM names n WHERE n.name IS NOT NULL
+)
+SELECT n.name::text AS name, count(*)::integer AS trials,
+    max((SELECT max(m.step) FROM metrics m WHERE m.attempt_id = n.id AND m.name = n.name))::bigint AS last_step
+FROM names n WHERE n.name IS NOT NULL
+GROUP BY n.name ORDER BY n.name
+LIMIT @max_rows;

@@ -1,0 +1,80 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/api/openapi"
+)
+
+// curvy is the sample with n points of a loss in the newest attempt of each trial.
+func curvy(n int) *apitest.Store {
+	store := apitest.Sample()
+	store.Metrics = map[string][]berth.MetricPoint{}
+
+	for _, a := range store.Attempts {
+		for step := range n {
+			store.Metrics[a.ID] = append(store.Metrics[a.ID], berth.MetricPoint{Name: "loss", Step: int64(step), Value: float64(step % 7), Status: berth.MetricFinite})
+		}
+	}
+
+	store.Metrics[store.Attempts[1].ID] = append(store.Metrics[store.Attempts[1].ID], berth.MetricPoint{Name: "loss", Step: 99, Status: berth.MetricNaN})
+
+	return store
+}
+
+func TestListCurves(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t, curvy(40))
+	metrics := "/api/v1/sweeps/" + apitest.NewID(1) + "/metrics?name=loss"
+
+	for query, want := range map[string][]int{"": {1, 2, 3, 4}, "&trials=2": {2}, "&trials=3-4,1,1": {1, 3, 4}, "&trials=4,9": {4}, "&trials=77": {}} {
+		status, body := r.text("GET", metrics+query, "")
+		require.Equal(t, http.StatusOK, status, body)
+
+		list := read[openapi.CurveList](t, body)
+		numbers := []int{}
+
+		for _, c := range list.Data {
+			numbers = append(numbers, c.Trial)
+			require.Len(t, c.Steps, 40)
+			require.Len(t, c.Values, 40)
+			require.Equal(t, c.Trial == 2, c.NotFinite == 1 && *c.FirstNotFiniteStep == 99)
+		}
+
+		require.Equal(t, want, numbers, query)
+	}
+
+	_, body := r.text("GET", metrics+"&trials=1&max_points=8", "")
+	curve := read[openapi.CurveList](t, body).Data[0]
+	require.LessOrEqual(t, len(curve.Steps), 8)
+	require.Equal(t, 40, curve.Total)
+
+	for query, detail := range map[string]string{
+		"&trials=5-3": `"5-3" is no range of trials`, "&trials=0": "begin at 1", "&trials=1-501": "more than 500 trials",
+		"&trials=1-100&max_points=1001": "send max_points=1000, or fewer trials", "&trials=1,,2": "", "&max_points=3": "", "&trials=": "",
+	} {
+		status, body := r.text("GET", metrics+query, "")
+		require.Equal(t, http.StatusBadRequest, status, query)
+		require.Contains(t, fmt.Sprint(read[openapi.Problem](t, body).Errors), detail, query)
+	}
+
+	status, _ := r.text("GET", "/api/v1/sweeps/"+apitest.NewID(77)+"/metrics?name=loss", "")
+	require.Equal(t, http.StatusNotFound, status)
+}
+
+func TestListMetricNames(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t, curvy(3))
+
+	status, body := r.text("GET", "/api/v1/sweeps/"+apitest.NewID(1)+"/metric-names", "")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, []openapi.MetricName{{Name: "loss", Trials: 4, LastStep: 99}}, read[openapi.MetricNameList](t, body).Data)
+}
