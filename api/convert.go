@@ -109,11 +109,7 @@ func toAttempt(a berth.Attempt) openapi.Attempt {
 		ID: a.ID, TrialID: a.TrialID, Number: a.Number, Stage: a.Stage, Purpose: string(a.Purpose),
 		State: openapi.AttemptState(a.State), HostID: a.HostID, DeviceID: a.DeviceID, ContainerID: a.ContainerID,
 		DeviceClass: string(a.Class),
-		Demand: openapi.Demand{
-			MemoryBytes: a.Demand.MemoryBytes, CPUMilli: a.Demand.CPUMilli, DeviceBytes: a.Demand.DeviceBytes,
-			Contexts: a.Demand.Contexts, Exclusive: a.Demand.Exclusive, ExclusiveDevice: a.Demand.ExclusiveDevice,
-			SpillBytes: a.Demand.SpillBytes,
-		},
+		Demand:      toDemand(a.Demand),
 		FailureKind: string(a.Kind), Message: a.Message, ExitCode: a.ExitCode, Value: a.Value,
 		Usage: openapi.Usage{
 			MemoryPeakBytes: a.Usage.MemoryPeakBytes, DevicePeakBytes: a.Usage.DevicePeakBytes,
@@ -125,6 +121,13 @@ func toAttempt(a berth.Attempt) openapi.Attempt {
 		},
 		PlacedAt: a.PlacedAt, StartedAt: utc(a.StartedAt), FinishedAt: utc(a.FinishedAt),
 		OutputsRemovedAt: utc(a.OutputsRemovedAt), OutputsRemovedWhy: a.OutputsRemovedWhy,
+	}
+}
+
+func toDemand(d berth.Demand) openapi.Demand {
+	return openapi.Demand{
+		MemoryBytes: d.MemoryBytes, CPUMilli: d.CPUMilli, DeviceBytes: d.DeviceBytes, Contexts: d.Contexts,
+		Exclusive: d.Exclusive, ExclusiveDevice: d.ExclusiveDevice, SpillBytes: d.SpillBytes,
 	}
 }
 

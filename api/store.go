@@ -67,6 +67,10 @@ type Records interface {
 // Hosts are the machines in the database.
 type Hosts interface {
 	ListHosts(ctx context.Context) ([]berth.Host, error)
+	// ListLeases reads what holds a part of a host now, by host, GPU and age.
+	ListLeases(ctx context.Context, after berth.LeaseKey, limit int) ([]berth.HeldLease, error)
+	// ListQueue reads what waits for a lease, by position, and how much waits in all.
+	ListQueue(ctx context.Context, after berth.QueueKey, limit int) (queue []berth.QueuedRequest, total int, err error)
 	SetHostState(ctx context.Context, hostID string, state berth.HostState) error
 	// GetDevice also knows GPUs whose host was removed. Errors: not_found.
 	GetDevice(ctx context.Context, id string) (berth.Device, error)

@@ -151,3 +151,26 @@ func pageOf[T any](list []T, after *berth.Position, limit int, id func(T) string
 
 	return page
 }
+
+// ListLeases is api.Hosts.
+func (s *Store) ListLeases(_ context.Context, after berth.LeaseKey, limit int) ([]berth.HeldLease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return behind(s.Leases, after, limit, berth.HeldLease.Key), nil
+}
+
+// ListQueue is api.Hosts.
+func (s *Store) ListQueue(_ context.Context, after berth.QueueKey, limit int) ([]berth.QueuedRequest, int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return behind(s.Queued, after, limit, berth.QueuedRequest.Key), len(s.Queued), nil
+}
+
+// behind takes rows behind the one with a key; of the zero key, from the first.
+func behind[T any, K comparable](rows []T, after K, limit int, key func(T) K) []T {
+	rest := rows[slices.IndexFunc(rows, func(row T) bool { return key(row) == after })+1:]
+
+	return rest[:min(len(rest), limit)]
+}

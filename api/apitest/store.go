@@ -37,7 +37,9 @@ type Store struct {
 	Logs       map[string][]berth.LogPiece
 	Probes     []berth.ProbedShape
 	Hosts      []berth.Host
-	Former     []berth.Device // that no host of these has
+	Former     []berth.Device        // that no host of these has
+	Leases     []berth.HeldLease     // in their order
+	Queued     []berth.QueuedRequest // in their order
 	Events     []berth.Event
 	Dropped    int64 // events up to this sequence are not kept any more
 	Tokens     []berth.Token

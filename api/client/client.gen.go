@@ -122,6 +122,24 @@ func (e KnownBy) Valid() bool {
 	}
 }
 
+// Defines values for LeaseState.
+const (
+	Held    LeaseState = "held"
+	Suspect LeaseState = "suspect"
+)
+
+// Valid indicates whether the value is a known member of the LeaseState enum.
+func (e LeaseState) Valid() bool {
+	switch e {
+	case Held:
+		return true
+	case Suspect:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PreviewShapeSizedBy.
 const (
 	Measured   PreviewShapeSizedBy = "measured"
@@ -743,6 +761,45 @@ type LatestAttempt struct {
 	State   AttemptState `json:"state"`
 }
 
+// Lease What an attempt holds of a host, and of a GPU
+type Lease struct {
+	// ActivityMilli How busy it is expected to keep its GPU, in thousandths; absent = not known
+	ActivityMilli int64        `json:"activity_milli,omitempty"`
+	AttemptID     string       `json:"attempt_id"`
+	AttemptState  AttemptState `json:"attempt_state"`
+
+	// Demand What was reserved
+	Demand Demand `json:"demand"`
+
+	// DeviceID The GPU; absent = it holds none
+	DeviceID string `json:"device_id,omitempty"`
+	HostID   string `json:"host_id"`
+	HostName string `json:"host_name"`
+
+	// Number Of the attempt in its trial
+	Number int `json:"number"`
+
+	// Purpose run or probe
+	Purpose   string     `json:"purpose"`
+	Since     time.Time  `json:"since"`
+	Stage     string     `json:"stage"`
+	State     LeaseState `json:"state"`
+	SweepID   string     `json:"sweep_id"`
+	SweepName string     `json:"sweep_name"`
+
+	// Trial Its number
+	Trial int `json:"trial"`
+}
+
+// LeaseList defines model for LeaseList.
+type LeaseList struct {
+	Data       []Lease `json:"data"`
+	NextCursor string  `json:"next_cursor,omitempty"`
+}
+
+// LeaseState defines model for LeaseState.
+type LeaseState string
+
 // LogPage defines model for LogPage.
 type LogPage struct {
 	// Complete The attempt has ended and nothing follows
@@ -977,6 +1034,46 @@ type ProblemItem struct {
 
 	// Pointer JSON pointer (RFC 6901) into the document, or the name of a request parameter
 	Pointer string `json:"pointer"`
+}
+
+// QueueList defines model for QueueList.
+type QueueList struct {
+	Data       []QueuedAttempt `json:"data"`
+	NextCursor string          `json:"next_cursor,omitempty"`
+
+	// Total What waits in all; 0 on a page without rows
+	Total int `json:"total"`
+}
+
+// QueuedAttempt An attempt that waits for a place
+type QueuedAttempt struct {
+	// AttemptID Of the attempt that it becomes
+	AttemptID string `json:"attempt_id"`
+
+	// NotBefore It is put off until then; absent = it is not
+	NotBefore *time.Time `json:"not_before,omitempty"`
+
+	// Number Of the attempt in its trial
+	Number int `json:"number"`
+
+	// Position From 1, when the page was read
+	Position int `json:"position"`
+
+	// Purpose run or probe
+	Purpose string `json:"purpose"`
+
+	// Since When it asked, or its sweep was resumed
+	Since      time.Time  `json:"since"`
+	Stage      string     `json:"stage"`
+	SweepID    string     `json:"sweep_id"`
+	SweepName  string     `json:"sweep_name"`
+	SweepState SweepState `json:"sweep_state"`
+
+	// Trial Its number
+	Trial int `json:"trial"`
+
+	// Waiting Why it has no place, candidate by candidate; empty = the placer has not looked at it yet
+	Waiting []Rejection `json:"waiting"`
 }
 
 // Rejection Why a trial does not go to one host
@@ -1536,8 +1633,26 @@ type RemoveHostParams struct {
 	Force *bool `form:"force,omitempty" json:"force,omitempty"`
 }
 
+// ListLeasesParams defines parameters for ListLeases.
+type ListLeasesParams struct {
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListProbesParams defines parameters for ListProbes.
 type ListProbesParams struct {
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListQueueParams defines parameters for ListQueue.
+type ListQueueParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
@@ -1821,6 +1936,13 @@ type ClientInterface interface {
 	// Corresponds with PATCH /hosts/{id} (the `UpdateHost` operationId).
 	UpdateHost(ctx context.Context, id HostID, body UpdateHostJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListLeases List what holds a part of a machine now, by machine, GPU and age
+	//
+	// What is released is not listed. A lease that its worker does not renew in time is suspect, and holds its part until there is proof that its container is gone.
+	//
+	// Corresponds with GET /leases (the `ListLeases` operationId).
+	ListLeases(ctx context.Context, params *ListLeasesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetMe Say who calls
 	//
 	// Corresponds with GET /me (the `GetMe` operationId).
@@ -1845,6 +1967,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /probes/{id} (the `GetProbe` operationId).
 	GetProbe(ctx context.Context, id ShapeKey, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListQueue List what waits for a place, in the order in which the placer looks at it
+	//
+	// First what may be placed now, then what is put off for a while; of each first the sweeps that take trials, then the longest wait. The placer may place another one first, such as one that fits where the first does not.
+	//
+	// Corresponds with GET /queue (the `ListQueue` operationId).
+	ListQueue(ctx context.Context, params *ListQueueParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetServer Get what a page must know of the server
 	//
@@ -2252,6 +2381,23 @@ func (c *Client) UpdateHost(ctx context.Context, id HostID, body UpdateHostJSONR
 	return c.Client.Do(req)
 }
 
+// ListLeases List what holds a part of a machine now, by machine, GPU and age
+//
+// What is released is not listed. A lease that its worker does not renew in time is suspect, and holds its part until there is proof that its container is gone.
+//
+// Corresponds with GET /leases (the `ListLeases` operationId).
+func (c *Client) ListLeases(ctx context.Context, params *ListLeasesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListLeasesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetMe Say who calls
 //
 // Corresponds with GET /me (the `GetMe` operationId).
@@ -2317,6 +2463,23 @@ func (c *Client) ForgetProbe(ctx context.Context, id ShapeKey, reqEditors ...Req
 // Corresponds with GET /probes/{id} (the `GetProbe` operationId).
 func (c *Client) GetProbe(ctx context.Context, id ShapeKey, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetProbeRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListQueue List what waits for a place, in the order in which the placer looks at it
+//
+// First what may be placed now, then what is put off for a while; of each first the sweeps that take trials, then the longest wait. The placer may place another one first, such as one that fits where the first does not.
+//
+// Corresponds with GET /queue (the `ListQueue` operationId).
+func (c *Client) ListQueue(ctx context.Context, params *ListQueueParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListQueueRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3381,6 +3544,72 @@ func NewUpdateHostRequestWithBody(server string, id HostID, contentType string, 
 	return req, nil
 }
 
+// NewListLeasesRequest constructs an http.Request for the ListLeases method
+func NewListLeasesRequest(server string, params *ListLeasesParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/leases")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetMeRequest constructs an http.Request for the GetMe method
 func NewGetMeRequest(server string) (*http.Request, error) {
 	var err error
@@ -3559,6 +3788,72 @@ func NewGetProbeRequest(server string, id ShapeKey) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListQueueRequest constructs an http.Request for the ListQueue method
+func NewListQueueRequest(server string, params *ListQueueParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/queue")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -4981,6 +5276,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PATCH /hosts/{id} (the `UpdateHost` operationId).
 	UpdateHostWithResponse(ctx context.Context, id HostID, body UpdateHostJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateHostResponse, error)
 
+	// ListLeasesWithResponse List what holds a part of a machine now, by machine, GPU and age
+	//
+	// What is released is not listed. A lease that its worker does not renew in time is suspect, and holds its part until there is proof that its container is gone.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /leases (the `ListLeases` operationId).
+	ListLeasesWithResponse(ctx context.Context, params *ListLeasesParams, reqEditors ...RequestEditorFn) (*ListLeasesResponse, error)
+
 	// GetMeWithResponse Say who calls
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -5015,6 +5319,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /probes/{id} (the `GetProbe` operationId).
 	GetProbeWithResponse(ctx context.Context, id ShapeKey, reqEditors ...RequestEditorFn) (*GetProbeResponse, error)
+
+	// ListQueueWithResponse List what waits for a place, in the order in which the placer looks at it
+	//
+	// First what may be placed now, then what is put off for a while; of each first the sweeps that take trials, then the longest wait. The placer may place another one first, such as one that fits where the first does not.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /queue (the `ListQueue` operationId).
+	ListQueueWithResponse(ctx context.Context, params *ListQueueParams, reqEditors ...RequestEditorFn) (*ListQueueResponse, error)
 
 	// GetServerWithResponse Get what a page must know of the server
 	//
@@ -5701,6 +6014,54 @@ func (r UpdateHostResponse) ContentType() string {
 	return ""
 }
 
+type ListLeasesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LeaseList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListLeasesResponse) GetJSON200() *LeaseList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListLeasesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListLeasesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListLeasesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListLeasesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListLeasesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetMeResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5928,6 +6289,54 @@ func (r GetProbeResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetProbeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListQueueResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *QueueList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListQueueResponse) GetJSON200() *QueueList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListQueueResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListQueueResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListQueueResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListQueueResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListQueueResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -7370,6 +7779,21 @@ func (c *ClientWithResponses) UpdateHostWithResponse(ctx context.Context, id Hos
 	return ParseUpdateHostResponse(rsp)
 }
 
+// ListLeasesWithResponse List what holds a part of a machine now, by machine, GPU and age
+//
+// What is released is not listed. A lease that its worker does not renew in time is suspect, and holds its part until there is proof that its container is gone.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /leases (the `ListLeases` operationId).
+func (c *ClientWithResponses) ListLeasesWithResponse(ctx context.Context, params *ListLeasesParams, reqEditors ...RequestEditorFn) (*ListLeasesResponse, error) {
+	rsp, err := c.ListLeases(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListLeasesResponse(rsp)
+}
+
 // GetMeWithResponse Say who calls
 //
 // Returns a wrapper object for the known response body format(s).
@@ -7433,6 +7857,21 @@ func (c *ClientWithResponses) GetProbeWithResponse(ctx context.Context, id Shape
 		return nil, err
 	}
 	return ParseGetProbeResponse(rsp)
+}
+
+// ListQueueWithResponse List what waits for a place, in the order in which the placer looks at it
+//
+// First what may be placed now, then what is put off for a while; of each first the sweeps that take trials, then the longest wait. The placer may place another one first, such as one that fits where the first does not.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /queue (the `ListQueue` operationId).
+func (c *ClientWithResponses) ListQueueWithResponse(ctx context.Context, params *ListQueueParams, reqEditors ...RequestEditorFn) (*ListQueueResponse, error) {
+	rsp, err := c.ListQueue(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListQueueResponse(rsp)
 }
 
 // GetServerWithResponse Get what a page must know of the server
@@ -8206,6 +8645,39 @@ func ParseUpdateHostResponse(rsp *http.Response) (*UpdateHostResponse, error) {
 	return response, nil
 }
 
+// ParseListLeasesResponse parses an HTTP response from a ListLeasesWithResponse call
+func ParseListLeasesResponse(rsp *http.Response) (*ListLeasesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListLeasesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LeaseList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseGetMeResponse parses an HTTP response from a GetMeWithResponse call
 func ParseGetMeResponse(rsp *http.Response) (*GetMeResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -8350,6 +8822,39 @@ func ParseGetProbeResponse(rsp *http.Response) (*GetProbeResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Probe
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListQueueResponse parses an HTTP response from a ListQueueWithResponse call
+func ParseListQueueResponse(rsp *http.Response) (*ListQueueResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListQueueResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest QueueList
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -121,6 +121,24 @@ func (e KnownBy) Valid() bool {
 	}
 }
 
+// Defines values for LeaseState.
+const (
+	Held    LeaseState = "held"
+	Suspect LeaseState = "suspect"
+)
+
+// Valid indicates whether the value is a known member of the LeaseState enum.
+func (e LeaseState) Valid() bool {
+	switch e {
+	case Held:
+		return true
+	case Suspect:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PreviewShapeSizedBy.
 const (
 	Measured   PreviewShapeSizedBy = "measured"
@@ -742,6 +760,45 @@ type LatestAttempt struct {
 	State   AttemptState `json:"state"`
 }
 
+// Lease What an attempt holds of a host, and of a GPU
+type Lease struct {
+	// ActivityMilli How busy it is expected to keep its GPU, in thousandths; absent = not known
+	ActivityMilli int64        `json:"activity_milli,omitempty"`
+	AttemptID     string       `json:"attempt_id"`
+	AttemptState  AttemptState `json:"attempt_state"`
+
+	// Demand What was reserved
+	Demand Demand `json:"demand"`
+
+	// DeviceID The GPU; absent = it holds none
+	DeviceID string `json:"device_id,omitempty"`
+	HostID   string `json:"host_id"`
+	HostName string `json:"host_name"`
+
+	// Number Of the attempt in its trial
+	Number int `json:"number"`
+
+	// Purpose run or probe
+	Purpose   string     `json:"purpose"`
+	Since     time.Time  `json:"since"`
+	Stage     string     `json:"stage"`
+	State     LeaseState `json:"state"`
+	SweepID   string     `json:"sweep_id"`
+	SweepName string     `json:"sweep_name"`
+
+	// Trial Its number
+	Trial int `json:"trial"`
+}
+
+// LeaseList defines model for LeaseList.
+type LeaseList struct {
+	Data       []Lease `json:"data"`
+	NextCursor string  `json:"next_cursor,omitempty"`
+}
+
+// LeaseState defines model for LeaseState.
+type LeaseState string
+
 // LogPage defines model for LogPage.
 type LogPage struct {
 	// Complete The attempt has ended and nothing follows
@@ -976,6 +1033,46 @@ type ProblemItem struct {
 
 	// Pointer JSON pointer (RFC 6901) into the document, or the name of a request parameter
 	Pointer string `json:"pointer"`
+}
+
+// QueueList defines model for QueueList.
+type QueueList struct {
+	Data       []QueuedAttempt `json:"data"`
+	NextCursor string          `json:"next_cursor,omitempty"`
+
+	// Total What waits in all; 0 on a page without rows
+	Total int `json:"total"`
+}
+
+// QueuedAttempt An attempt that waits for a place
+type QueuedAttempt struct {
+	// AttemptID Of the attempt that it becomes
+	AttemptID string `json:"attempt_id"`
+
+	// NotBefore It is put off until then; absent = it is not
+	NotBefore *time.Time `json:"not_before,omitempty"`
+
+	// Number Of the attempt in its trial
+	Number int `json:"number"`
+
+	// Position From 1, when the page was read
+	Position int `json:"position"`
+
+	// Purpose run or probe
+	Purpose string `json:"purpose"`
+
+	// Since When it asked, or its sweep was resumed
+	Since      time.Time  `json:"since"`
+	Stage      string     `json:"stage"`
+	SweepID    string     `json:"sweep_id"`
+	SweepName  string     `json:"sweep_name"`
+	SweepState SweepState `json:"sweep_state"`
+
+	// Trial Its number
+	Trial int `json:"trial"`
+
+	// Waiting Why it has no place, candidate by candidate; empty = the placer has not looked at it yet
+	Waiting []Rejection `json:"waiting"`
 }
 
 // Rejection Why a trial does not go to one host
@@ -1511,8 +1608,26 @@ type RemoveHostParams struct {
 	Force *bool `form:"force,omitempty" json:"force,omitempty"`
 }
 
+// ListLeasesParams defines parameters for ListLeases.
+type ListLeasesParams struct {
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListProbesParams defines parameters for ListProbes.
 type ListProbesParams struct {
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListQueueParams defines parameters for ListQueue.
+type ListQueueParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
@@ -1645,6 +1760,9 @@ type ServerInterface interface {
 	// UpdateHost Let a machine take attempts (ready), or no new ones (draining)
 	// (PATCH /hosts/{id})
 	UpdateHost(c *gin.Context, id HostID)
+	// ListLeases List what holds a part of a machine now, by machine, GPU and age
+	// (GET /leases)
+	ListLeases(c *gin.Context, params ListLeasesParams)
 	// GetMe Say who calls
 	// (GET /me)
 	GetMe(c *gin.Context)
@@ -1657,6 +1775,9 @@ type ServerInterface interface {
 	// GetProbe Get what was measured of one shape
 	// (GET /probes/{id})
 	GetProbe(c *gin.Context, id ShapeKey)
+	// ListQueue List what waits for a place, in the order in which the placer looks at it
+	// (GET /queue)
+	ListQueue(c *gin.Context, params ListQueueParams)
 	// GetServer Get what a page must know of the server
 	// (GET /server)
 	GetServer(c *gin.Context)
@@ -1924,6 +2045,41 @@ func (siw *ServerInterfaceWrapper) UpdateHost(c *gin.Context) {
 	siw.Handler.UpdateHost(c, id)
 }
 
+// ListLeases operation middleware
+func (siw *ServerInterfaceWrapper) ListLeases(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListLeasesParams
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListLeases(c, params)
+}
+
 // GetMe operation middleware
 func (siw *ServerInterfaceWrapper) GetMe(c *gin.Context) {
 
@@ -2020,6 +2176,41 @@ func (siw *ServerInterfaceWrapper) GetProbe(c *gin.Context) {
 	}
 
 	siw.Handler.GetProbe(c, id)
+}
+
+// ListQueue operation middleware
+func (siw *ServerInterfaceWrapper) ListQueue(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListQueueParams
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListQueue(c, params)
 }
 
 // GetServer operation middleware
@@ -2789,6 +2980,8 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/hosts/:id", wrapper.GetHost)
 	router.PATCH(options.BaseURL+"/hosts/:id", wrapper.UpdateHost)
 	router.PATCH(options.BaseURL+"/devices/:id", wrapper.UpdateDevice)
+	router.GET(options.BaseURL+"/leases", wrapper.ListLeases)
+	router.GET(options.BaseURL+"/queue", wrapper.ListQueue)
 	router.GET(options.BaseURL+"/tokens", wrapper.ListTokens)
 	router.POST(options.BaseURL+"/tokens", wrapper.CreateToken)
 	router.DELETE(options.BaseURL+"/tokens/:id", wrapper.RevokeToken)
@@ -3079,6 +3272,45 @@ func (response UpdateHostdefaultApplicationProblemPlusJSONResponse) VisitUpdateH
 	return err
 }
 
+type ListLeasesRequestObject struct {
+	Params ListLeasesParams
+}
+
+type ListLeasesResponseObject interface {
+	VisitListLeasesResponse(w http.ResponseWriter) error
+}
+
+type ListLeases200JSONResponse LeaseList
+
+func (response ListLeases200JSONResponse) VisitListLeasesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListLeasesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListLeasesdefaultApplicationProblemPlusJSONResponse) VisitListLeasesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetMeRequestObject struct {
 }
 
@@ -3217,6 +3449,45 @@ type GetProbedefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetProbedefaultApplicationProblemPlusJSONResponse) VisitGetProbeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListQueueRequestObject struct {
+	Params ListQueueParams
+}
+
+type ListQueueResponseObject interface {
+	VisitListQueueResponse(w http.ResponseWriter) error
+}
+
+type ListQueue200JSONResponse QueueList
+
+func (response ListQueue200JSONResponse) VisitListQueueResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListQueuedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListQueuedefaultApplicationProblemPlusJSONResponse) VisitListQueueResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4097,6 +4368,9 @@ type StrictServerInterface interface {
 	// UpdateHost Let a machine take attempts (ready), or no new ones (draining)
 	// (PATCH /hosts/{id})
 	UpdateHost(ctx context.Context, request UpdateHostRequestObject) (UpdateHostResponseObject, error)
+	// ListLeases List what holds a part of a machine now, by machine, GPU and age
+	// (GET /leases)
+	ListLeases(ctx context.Context, request ListLeasesRequestObject) (ListLeasesResponseObject, error)
 	// GetMe Say who calls
 	// (GET /me)
 	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
@@ -4109,6 +4383,9 @@ type StrictServerInterface interface {
 	// GetProbe Get what was measured of one shape
 	// (GET /probes/{id})
 	GetProbe(ctx context.Context, request GetProbeRequestObject) (GetProbeResponseObject, error)
+	// ListQueue List what waits for a place, in the order in which the placer looks at it
+	// (GET /queue)
+	ListQueue(ctx context.Context, request ListQueueRequestObject) (ListQueueResponseObject, error)
 	// GetServer Get what a page must know of the server
 	// (GET /server)
 	GetServer(ctx context.Context, request GetServerRequestObject) (GetServerResponseObject, error)
@@ -4449,6 +4726,32 @@ func (sh *strictHandler) UpdateHost(ctx *gin.Context, id HostID) {
 	}
 }
 
+// ListLeases operation middleware
+func (sh *strictHandler) ListLeases(ctx *gin.Context, params ListLeasesParams) {
+	var request ListLeasesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListLeases(ctx.Request.Context(), request.(ListLeasesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListLeases")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListLeasesResponseObject); ok {
+		if err := validResponse.VisitListLeasesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // GetMe operation middleware
 func (sh *strictHandler) GetMe(ctx *gin.Context) {
 	var request GetMeRequestObject
@@ -4544,6 +4847,32 @@ func (sh *strictHandler) GetProbe(ctx *gin.Context, id ShapeKey) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(GetProbeResponseObject); ok {
 		if err := validResponse.VisitGetProbeResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListQueue operation middleware
+func (sh *strictHandler) ListQueue(ctx *gin.Context, params ListQueueParams) {
+	var request ListQueueRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListQueue(ctx.Request.Context(), request.(ListQueueRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListQueue")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListQueueResponseObject); ok {
+		if err := validResponse.VisitListQueueResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -108,6 +108,98 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 	return items, nil
 }
 
+const listLeases = `-- name: ListLeases :many
+SELECT l.attempt_id, l.sweep_id, l.host_id, coalesce(l.device_id, '')::text AS device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts,
+    l.exclusive, l.exclusive_device, l.device_activity, l.state, l.created_at, a.state AS attempt_state, a.number, a.stage, a.purpose, a.spill_bytes,
+    t.number AS trial_number, s.name AS sweep_name, h.name AS host_name
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id JOIN hosts h ON h.id = l.host_id
+WHERE l.state <> 'released'
+    AND (l.host_id, coalesce(l.device_id, ''), l.created_at, l.attempt_id) > ($1::uuid, $2::text, $3::timestamptz, $4::uuid)
+ORDER BY l.host_id, coalesce(l.device_id, ''), l.created_at, l.attempt_id
+LIMIT $5
+`
+
+type ListLeasesParams struct {
+	AfterHost    string
+	AfterDevice  string
+	AfterTime    time.Time
+	AfterAttempt string
+	MaxRows      int32
+}
+
+type ListLeasesRow struct {
+	AttemptID       string
+	SweepID         string
+	HostID          string
+	DeviceID        string
+	MemoryBytes     int64
+	CpuMilli        int64
+	DeviceBytes     int64
+	Contexts        int32
+	Exclusive       bool
+	ExclusiveDevice bool
+	DeviceActivity  int32
+	State           string
+	CreatedAt       time.Time
+	AttemptState    string
+	Number          int32
+	Stage           string
+	Purpose         string
+	SpillBytes      int64
+	TrialNumber     int32
+	SweepName       string
+	HostName        string
+}
+
+// What holds a part of a host now, by host, GPU and age.
+func (q *Queries) ListLeases(ctx context.Context, db DBTX, arg *ListLeasesParams) ([]ListLeasesRow, error) {
+	rows, err := db.Query(ctx, listLeases,
+		arg.AfterHost,
+		arg.AfterDevice,
+		arg.AfterTime,
+		arg.AfterAttempt,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListLeasesRow
+	for rows.Next() {
+		var i ListLeasesRow
+		if err := rows.Scan(
+			&i.AttemptID,
+			&i.SweepID,
+			&i.HostID,
+			&i.DeviceID,
+			&i.MemoryBytes,
+			&i.CpuMilli,
+			&i.DeviceBytes,
+			&i.Contexts,
+			&i.Exclusive,
+			&i.ExclusiveDevice,
+			&i.DeviceActivity,
+			&i.State,
+			&i.CreatedAt,
+			&i.AttemptState,
+			&i.Number,
+			&i.Stage,
+			&i.Purpose,
+			&i.SpillBytes,
+			&i.TrialNumber,
+			&i.SweepName,
+			&i.HostName,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listLeasesOf = `-- name: ListLeasesOf :many
 SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,

@@ -151,6 +151,91 @@ func (q *Queries) InsertPlacementRequest(ctx context.Context, db DBTX, arg *Inse
 	return result.RowsAffected(), nil
 }
 
+const listQueue = `-- name: ListQueue :many
+SELECT q.attempt_id, q.number, q.stage, q.purpose, q.sweep_id, q.reasons, q.not_before, q.trial_number, q.sweep_name, q.sweep_state, q.put_off, q.inactive, q.since, q.position, q.total FROM (
+    SELECT r.attempt_id, r.number, r.stage, r.purpose, r.sweep_id, r.reasons, r.not_before, t.number AS trial_number, s.name AS sweep_name,
+        s.state AS sweep_state, (r.not_before > now())::boolean AS put_off, (s.state NOT IN ('pending', 'running'))::boolean AS inactive,
+        greatest(r.requested_at, s.resumed_at)::timestamptz AS since,
+        row_number() OVER (ORDER BY r.not_before > now(), s.state NOT IN ('pending', 'running'), greatest(r.requested_at, s.resumed_at), r.attempt_id)::integer AS position,
+        count(*) OVER ()::integer AS total
+    FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
+    WHERE r.state = 'waiting'
+) q
+WHERE (q.put_off, q.inactive, q.since, q.attempt_id) > ($1::boolean, $2::boolean, $3::timestamptz, $4::uuid)
+ORDER BY q.position
+LIMIT $5
+`
+
+type ListQueueParams struct {
+	AfterPutOff   bool
+	AfterInactive bool
+	AfterSince    time.Time
+	AfterAttempt  string
+	MaxRows       int32
+}
+
+type ListQueueRow struct {
+	AttemptID   string
+	Number      int32
+	Stage       string
+	Purpose     string
+	SweepID     string
+	Reasons     json.RawMessage
+	NotBefore   time.Time
+	TrialNumber int32
+	SweepName   string
+	SweepState  string
+	PutOff      bool
+	Inactive    bool
+	Since       time.Time
+	Position    int32
+	Total       int32
+}
+
+// What waits, in the order of ListWaitingRequests, and behind it what is put off. All of it is counted to know positions:
+// that is a window of each open sweep.
+func (q *Queries) ListQueue(ctx context.Context, db DBTX, arg *ListQueueParams) ([]ListQueueRow, error) {
+	rows, err := db.Query(ctx, listQueue,
+		arg.AfterPutOff,
+		arg.AfterInactive,
+		arg.AfterSince,
+		arg.AfterAttempt,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListQueueRow
+	for rows.Next() {
+		var i ListQueueRow
+		if err := rows.Scan(
+			&i.AttemptID,
+			&i.Number,
+			&i.Stage,
+			&i.Purpose,
+			&i.SweepID,
+			&i.Reasons,
+			&i.NotBefore,
+			&i.TrialNumber,
+			&i.SweepName,
+			&i.SweepState,
+			&i.PutOff,
+			&i.Inactive,
+			&i.Since,
+			&i.Position,
+			&i.Total,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listStuckRequests = `-- name: ListStuckRequests :many
 SELECT r.sweep_id, s.name AS sweep_name, t.number AS trial_number,
     CASE WHEN r.refusal <> '' THEN r.refusal ELSE 'attempt ' || open.number || ' of the trial is still open on host ' || h.name END::text AS reason,

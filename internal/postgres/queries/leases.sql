@@ -79,3 +79,14 @@ SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id, 
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
 WHERE l.attempt_id = ANY (@attempt_ids::uuid[]) AND l.state <> 'released'
 ORDER BY l.created_at;
+
+-- name: ListLeases :many
+-- What holds a part of a host now, by host, GPU and age.
+SELECT l.attempt_id, l.sweep_id, l.host_id, coalesce(l.device_id, '')::text AS device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts,
+    l.exclusive, l.exclusive_device, l.device_activity, l.state, l.created_at, a.state AS attempt_state, a.number, a.stage, a.purpose, a.spill_bytes,
+    t.number AS trial_number, s.name AS sweep_name, h.name AS host_name
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id JOIN hosts h ON h.id = l.host_id
+WHERE l.state <> 'released'
+    AND (l.host_id, coalesce(l.device_id, ''), l.created_at, l.attempt_id) > (@after_host::uuid, @after_device::text, @after_time::timestamptz, @after_attempt::uuid)
+ORDER BY l.host_id, coalesce(l.device_id, ''), l.created_at, l.attempt_id
+LIMIT @max_rows;

@@ -214,3 +214,19 @@ WHERE attempt_id = @attempt_id AND state = 'waiting';
 -- What FenceEarlierAttempts is for attempts: a ledger that was restored still waits for a place for what the trial is past.
 UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons = '[]'
 WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state = 'waiting';
+
+-- name: ListQueue :many
+-- What waits, in the order of ListWaitingRequests, and behind it what is put off. All of it is counted to know positions:
+-- that is a window of each open sweep.
+SELECT q.* FROM (
+    SELECT r.attempt_id, r.number, r.stage, r.purpose, r.sweep_id, r.reasons, r.not_before, t.number AS trial_number, s.name AS sweep_name,
+        s.state AS sweep_state, (r.not_before > now())::boolean AS put_off, (s.state NOT IN ('pending', 'running'))::boolean AS inactive,
+        greatest(r.requested_at, s.resumed_at)::timestamptz AS since,
+        row_number() OVER (ORDER BY r.not_before > now(), s.state NOT IN ('pending', 'running'), greatest(r.requested_at, s.resumed_at), r.attempt_id)::integer AS position,
+        count(*) OVER ()::integer AS total
+    FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
+    WHERE r.state = 'waiting'
+) q
+WHERE (q.put_off, q.inactive, q.since, q.attempt_id) > (@after_put_off::boolean, @after_inactive::boolean, @after_since::timestamptz, @after_attempt::uuid)
+ORDER BY q.position
+LIMIT @max_rows;

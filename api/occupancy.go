@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
+)
+
+// ListLeases is GET /leases.
+func (h *handlers) ListLeases(ctx context.Context, r openapi.ListLeasesRequestObject) (openapi.ListLeasesResponseObject, error) {
+	var after berth.LeaseKey
+	if err := readCursor(given(r.Params.Cursor), &after); err != nil {
+		return nil, err
+	}
+
+	if err := checkKey(given(r.Params.Cursor), after.HostID, after.AttemptID); err != nil {
+		return nil, err
+	}
+
+	limit, err := h.page(given(r.Params.Limit))
+	if err != nil {
+		return nil, err
+	}
+
+	leases, err := h.deps.Store.ListLeases(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
+
+	out := openapi.ListLeases200JSONResponse{Data: all(leases, toLease)}
+	if len(leases) == limit {
+		out.NextCursor = writeCursor(leases[limit-1].Key())
+	}
+
+	return out, nil
+}
+
+// checkKey refuses a cursor whose ids are none.
+func checkKey(cursor string, ids ...string) error {
+	for _, id := range ids {
+		if cursor != "" && !fullID.MatchString(id) {
+			return berth.Errorf(berth.KindInvalid, "%q is no cursor of this list; send next_cursor of the page before", cursor)
+		}
+	}
+
+	return nil
+}
+
+func toLease(l berth.HeldLease) openapi.Lease {
+	return openapi.Lease{
+		AttemptID: l.AttemptID, AttemptState: openapi.AttemptState(l.AttemptState), Number: l.Number, Stage: l.Stage, Purpose: string(l.Purpose),
+		SweepID: l.SweepID, SweepName: l.SweepName, Trial: l.TrialNumber, HostID: l.HostID, HostName: l.HostName, DeviceID: l.DeviceID,
+		Demand: toDemand(l.Demand), ActivityMilli: l.Activity, State: openapi.LeaseState(l.State), Since: l.Since,
+	}
+}
+
+// ListQueue is GET /queue.
+func (h *handlers) ListQueue(ctx context.Context, r openapi.ListQueueRequestObject) (openapi.ListQueueResponseObject, error) {
+	var after berth.QueueKey
+	if err := readCursor(given(r.Params.Cursor), &after); err != nil {
+		return nil, err
+	}
+
+	if err := checkKey(given(r.Params.Cursor), after.AttemptID); err != nil {
+		return nil, err
+	}
+
+	limit, err := h.page(given(r.Params.Limit))
+	if err != nil {
+		return nil, err
+	}
+
+	queue, total, err := h.deps.Store.ListQueue(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
+
+	out := openapi.ListQueue200JSONResponse{Data: all(queue, toQueued), Total: total}
+	if len(queue) == limit {
+		out.NextCursor = writeCursor(queue[limit-1].Key())
+	}
+
+	return out, nil
+}
+
+func toQueued(q berth.QueuedRequest) openapi.QueuedAttempt {
+	return openapi.QueuedAttempt{
+		Position: q.Position, AttemptID: q.AttemptID, Number: q.Number, Stage: q.Stage, Purpose: string(q.Purpose),
+		SweepID: q.SweepID, SweepName: q.SweepName, SweepState: openapi.SweepState(q.SweepState), Trial: q.TrialNumber,
+		Since: q.Since, NotBefore: q.NotBefore, Waiting: all(q.Reasons, toRejection),
+	}
+}

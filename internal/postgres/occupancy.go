@@ -1,0 +1,67 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// ListLeases returns what holds a part of a host now, by host, GPU and age,
+// after a place in that list; the zero one is before all.
+func (s *Store) ListLeases(ctx context.Context, after berth.LeaseKey, limit int) ([]berth.HeldLease, error) {
+	rows, err := s.q.ListLeases(ctx, s.pool, &dbsqlc.ListLeasesParams{
+		AfterHost: cmp.Or(after.HostID, noID), AfterDevice: after.DeviceID, AfterTime: after.Since, AfterAttempt: cmp.Or(after.AttemptID, noID),
+		MaxRows: int32Of(limit),
+	})
+	if err != nil {
+		return nil, translate(err, "listing leases")
+	}
+
+	return convertAll(rows, func(row dbsqlc.ListLeasesRow) (berth.HeldLease, error) {
+		return berth.HeldLease{
+			AttemptID: row.AttemptID, AttemptState: berth.AttemptState(row.AttemptState), Number: int(row.Number), Stage: row.Stage,
+			Purpose: berth.Purpose(row.Purpose), SweepID: row.SweepID, SweepName: row.SweepName, TrialNumber: int(row.TrialNumber),
+			HostID: row.HostID, HostName: row.HostName, DeviceID: row.DeviceID, Activity: int64(row.DeviceActivity),
+			Demand: berth.Demand{
+				MemoryBytes: row.MemoryBytes, CPUMilli: row.CpuMilli, DeviceBytes: row.DeviceBytes, Contexts: int(row.Contexts),
+				Exclusive: row.Exclusive, ExclusiveDevice: row.ExclusiveDevice, SpillBytes: row.SpillBytes,
+			},
+			State: berth.LeaseState(row.State), Since: row.CreatedAt.UTC(),
+		}, nil
+	})
+}
+
+// ListQueue returns what waits for a lease, by position, after a place in the
+// queue, and how much waits in all; the zero place is before all.
+func (s *Store) ListQueue(ctx context.Context, after berth.QueueKey, limit int) (queue []berth.QueuedRequest, total int, err error) {
+	rows, err := s.q.ListQueue(ctx, s.pool, &dbsqlc.ListQueueParams{
+		AfterPutOff: after.PutOff, AfterInactive: after.Inactive, AfterSince: after.Since, AfterAttempt: cmp.Or(after.AttemptID, noID),
+		MaxRows: int32Of(limit),
+	})
+	if err != nil {
+		return nil, 0, translate(err, "listing the queue")
+	}
+
+	queue, err = convertAll(rows, func(row dbsqlc.ListQueueRow) (berth.QueuedRequest, error) {
+		total = int(row.Total)
+
+		return berth.QueuedRequest{
+			Position: int(row.Position), AttemptID: row.AttemptID, Number: int(row.Number), Stage: row.Stage, Purpose: berth.Purpose(row.Purpose),
+			SweepID: row.SweepID, SweepName: row.SweepName, SweepState: berth.SweepState(row.SweepState), TrialNumber: int(row.TrialNumber),
+			Since: row.Since.UTC(), NotBefore: putOff(row.PutOff, row.NotBefore), Reasons: toReasons(row.Reasons),
+		}, nil
+	})
+
+	return queue, total, err
+}
+
+func putOff(is bool, until time.Time) *time.Time {
+	if !is {
+		return nil
+	}
+
+	return new(until.UTC())
+}

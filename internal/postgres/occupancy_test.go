@@ -1,0 +1,133 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// leases reads all leases, one at a time.
+func (b *bundle) leases(t *testing.T) (all []berth.HeldLease) {
+	t.Helper()
+
+	var after berth.LeaseKey
+
+	for {
+		page, err := b.store.ListLeases(t.Context(), after, 1)
+		require.NoError(t, err)
+
+		if len(page) == 0 {
+			return all
+		}
+
+		all, after = append(all, page...), page[0].Key()
+	}
+}
+
+// What the list holds is what the host's own books say, and nothing that was released.
+func TestListLeases(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	require.Empty(t, b.leases(t))
+
+	var requests []berth.PlacementRequest
+
+	for range 4 {
+		r := b.request(t, gib)
+		b.place(t, r)
+		requests = append(requests, r)
+	}
+
+	b.end(t, requests[1])
+
+	_, err := pool.Exec(t.Context(), "UPDATE leases SET state = 'suspect' WHERE attempt_id = $1", requests[2].AttemptID)
+	require.NoError(t, err)
+
+	held := b.leases(t)
+	memory, cpu := b.reserved(t)
+
+	for i, want := range []int{1, 3, 4} {
+		l := held[i]
+		memory, cpu = memory-l.Demand.MemoryBytes, cpu-l.Demand.CPUMilli
+
+		require.Equal(t, []any{want, requests[want-1].AttemptID, b.sweep, b.host.ID, b.host.Name, berth.PurposeRun, berth.AttemptPlaced},
+			[]any{l.TrialNumber, l.AttemptID, l.SweepID, l.HostID, l.HostName, l.Purpose, l.AttemptState})
+		require.Equal(t, want == 3, l.State == berth.LeaseSuspect)
+		require.WithinDuration(t, time.Now(), l.Since, time.Minute)
+		require.NotEmpty(t, l.SweepName)
+	}
+
+	require.Len(t, held, 3)
+	require.Zero(t, memory, "its leases are what the host has reserved")
+	require.Zero(t, cpu)
+}
+
+// The queue is in the order in which the placer reads it, whatever is paused or put off.
+func TestListQueue_InThePlacersOrder(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	paused := b.sized(t, gib, 500)
+
+	b.request(t, gib)
+	paused.request(t, gib)
+	explained := b.request(t, gib)
+	off := b.request(t, gib)
+	paused.request(t, gib)
+	b.request(t, gib)
+
+	_, err := b.store.SetSweepState(t.Context(), paused.sweep, berth.SweepPaused, "")
+	require.NoError(t, err)
+	require.NoError(t, b.store.StoreReasons(t.Context(), map[string][]berth.Rejection{explained.AttemptID: {{HostName: "a", Reason: "full"}}}))
+	require.NoError(t, b.store.SetAside(t.Context(), off.AttemptID, "the ledger refuses it"))
+	_, err = pool.Exec(t.Context(), `UPDATE placement_requests SET not_before = now() + interval '1 hour' WHERE attempt_id = $1`, off.AttemptID)
+	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), `UPDATE placement_requests SET requested_at = requested_at - interval '1 minute' WHERE attempt_id = $1`, explained.AttemptID)
+	require.NoError(t, err)
+
+	queue, err := b.store.Queue(t.Context(), 100)
+	require.NoError(t, err)
+
+	want := []string{}
+	for _, w := range queue.Waiting {
+		want = append(want, w.AttemptID)
+	}
+
+	want = append(want, off.AttemptID)
+	require.Len(t, want, 6)
+
+	var (
+		after berth.QueueKey
+		got   []string
+	)
+
+	for {
+		page, total, err := b.store.ListQueue(t.Context(), after, 1)
+		require.NoError(t, err)
+
+		if len(page) == 0 {
+			break
+		}
+
+		q := page[0]
+		got, after = append(got, q.AttemptID), q.Key()
+		require.Equal(t, len(got), q.Position)
+		require.Equal(t, 6, total)
+		require.Equal(t, q.SweepID == paused.sweep, q.SweepState == berth.SweepPaused)
+		require.Equal(t, q.AttemptID == off.AttemptID, q.NotBefore != nil)
+
+		if q.AttemptID == explained.AttemptID {
+			require.Equal(t, "full", q.Reasons[0].Reason)
+		}
+	}
+
+	require.Equal(t, want, got)
+	require.Equal(t, explained.AttemptID, got[0], "the oldest")
+}

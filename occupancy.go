@@ -1,0 +1,70 @@
+package berth
+
+import "time"
+
+// HeldLease is what holds a part of a host now: a lease that is held or suspect.
+type HeldLease struct {
+	AttemptID    string
+	AttemptState AttemptState
+	Number       int // of the attempt in its trial
+	Stage        string
+	Purpose      Purpose
+	SweepID      string
+	SweepName    string
+	TrialNumber  int
+	HostID       string
+	HostName     string
+	DeviceID     string // empty = it holds no GPU
+	Demand       Demand // what is reserved
+	Activity     int64  // of the GPU, booked; in thousandths
+	State        LeaseState
+	Since        time.Time
+}
+
+// LeaseKey is a lease's place in the list of them: by host, GPU, age and attempt.
+type LeaseKey struct {
+	HostID    string    `json:"h"`
+	DeviceID  string    `json:"d,omitempty"`
+	Since     time.Time `json:"s"`
+	AttemptID string    `json:"a"`
+}
+
+// Key is where the lease is in the list.
+func (l HeldLease) Key() LeaseKey {
+	return LeaseKey{HostID: l.HostID, DeviceID: l.DeviceID, Since: l.Since, AttemptID: l.AttemptID}
+}
+
+// QueuedRequest is an attempt that waits for a lease. Position is from 1, in the
+// order in which the placer reads what waits: first what may be placed now, then
+// what is put off for a while; of each first the sweeps that take trials, and of
+// those the longest wait. The placer may place another one first: one that is
+// overdue, or one that fits where the first does not.
+type QueuedRequest struct {
+	Position    int
+	AttemptID   string
+	Number      int // of the attempt in its trial
+	Stage       string
+	Purpose     Purpose
+	SweepID     string
+	SweepName   string
+	SweepState  SweepState
+	TrialNumber int
+	Since       time.Time  // the sweep's resumption, when that is later than the request
+	NotBefore   *time.Time // until then it is put off, after a failure that was not the trial's; nil = it is not
+	Reasons     []Rejection
+}
+
+// QueueKey is a request's place in the queue.
+type QueueKey struct {
+	PutOff    bool      `json:"p,omitempty"`
+	Inactive  bool      `json:"i,omitempty"` // its sweep takes no trials
+	Since     time.Time `json:"s"`
+	AttemptID string    `json:"a"`
+}
+
+// Key is where the request is in the queue.
+func (r QueuedRequest) Key() QueueKey {
+	sweep := SweepUse{State: r.SweepState}
+
+	return QueueKey{PutOff: r.NotBefore != nil, Inactive: !sweep.TakesTrials(), Since: r.Since, AttemptID: r.AttemptID}
+}
