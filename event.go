@@ -7,12 +7,14 @@ import (
 
 // Event is one thing that changed, for those who watch.
 type Event struct {
-	Sequence  int64     `json:"sequence"` // increases in the order of commits
-	Kind      string    `json:"kind"`     // such as trial.state
-	SweepID   string    `json:"sweep_id,omitempty"`
-	Subject   string    `json:"subject"` // id of the thing
-	Data      any       `json:"data,omitempty"`
-	CreatedAt time.Time `json:"created_at"`
+	Sequence int64  `json:"sequence"` // increases in the order of commits
+	Kind     string `json:"kind"`     // such as trial.state
+	SweepID  string `json:"sweep_id,omitempty"`
+	Subject  string `json:"subject"` // id of the thing
+	// TrialNumber is of the trial that it is about, or whose attempt; 0 = neither, or the trial was deleted.
+	TrialNumber int       `json:"trial,omitempty"`
+	Data        any       `json:"data,omitempty"`
+	CreatedAt   time.Time `json:"created_at"`
 }
 
 // Kinds of outbox messages.

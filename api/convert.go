@@ -218,7 +218,7 @@ func toEvent(e berth.Event) (openapi.Event, error) {
 	data, err := json.Marshal(e.Data)
 
 	return openapi.Event{
-		Sequence: e.Sequence, Kind: e.Kind, SweepID: e.SweepID, Subject: e.Subject, Data: data, CreatedAt: e.CreatedAt,
+		Sequence: e.Sequence, Kind: e.Kind, SweepID: e.SweepID, Subject: e.Subject, Trial: e.TrialNumber, Data: data, CreatedAt: e.CreatedAt,
 	}, err
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -14,7 +15,7 @@ import (
 func (s *Server) streamEvents(c *gin.Context) {
 	ctx := c.Request.Context()
 
-	sweepID, err := s.watchedSweep(ctx, c.Query("sweep_id"))
+	sweepIDs, err := s.watchedSweeps(ctx, c.QueryArray("sweep_id"))
 	if err != nil {
 		s.fail(c.Writer, c.Request, err)
 
@@ -37,7 +38,7 @@ func (s *Server) streamEvents(c *gin.Context) {
 	}
 
 	after, missed := last, false
-	if id := c.GetHeader("Last-Event-ID"); id != "" {
+	if id := cmp.Or(c.GetHeader("Last-Event-ID"), c.Query("after")); id != "" {
 		after, err = strconv.ParseInt(id, 10, 64)
 		missed = err != nil || after < first-1 || after > last // also when the database is another one
 	}
@@ -52,7 +53,7 @@ func (s *Server) streamEvents(c *gin.Context) {
 	}
 
 	if err == nil {
-		err = s.sendEvents(ctx, out, c.Request, era, after, sweepID)
+		err = s.sendEvents(ctx, out, c.Request, era, after, sweepIDs)
 	}
 
 	if err != nil {
@@ -73,19 +74,25 @@ func (s *Server) eventRange(ctx context.Context) (era int, first, last int64, er
 	return era, first, last, err
 }
 
-func (s *Server) watchedSweep(ctx context.Context, id string) (string, error) {
-	if id == "" {
-		return "", nil
+// watchedSweeps completes the ids of sweeps. Errors: not_found, conflict.
+func (s *Server) watchedSweeps(ctx context.Context, ids []string) ([]string, error) {
+	watched := make([]string, len(ids))
+
+	for i, id := range ids {
+		sweep, err := s.sweep(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+
+		watched[i] = sweep.ID
 	}
 
-	sweep, err := s.sweep(ctx, id)
-
-	return sweep.ID, err
+	return watched, nil
 }
 
 // sendEvents writes what follows until the caller goes, the server stops or the
 // era ends. A token that is not valid any more ends the stream within recheck.
-func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, era int, after int64, sweepID string) error {
+func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, era int, after int64, sweepIDs []string) error {
 	idle := time.NewTicker(streamIdle)
 	defer idle.Stop()
 
@@ -93,12 +100,12 @@ func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, e
 	defer recheck.Stop()
 
 	for era == s.feed.era() {
-		events, grown, err := s.feed.after(ctx, after, sweepID)
+		fresh, err := s.feed.after(ctx, after, sweepIDs)
 		if err != nil {
 			return err
 		}
 
-		for _, e := range events {
+		for _, e := range fresh.events {
 			event, err := toEvent(e)
 			if err != nil {
 				return err
@@ -112,11 +119,11 @@ func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, e
 			if err := out.event("change", strconv.FormatInt(e.Sequence, 10), data); err != nil {
 				return err
 			}
-
-			after = e.Sequence
 		}
 
-		if len(events) > 0 {
+		after = fresh.seen
+
+		if len(fresh.events) > 0 {
 			continue // there may be more than a batch
 		}
 
@@ -125,13 +132,13 @@ func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, e
 			return nil
 		case <-s.stopping:
 			return nil
-		case <-grown:
+		case <-fresh.grown:
 		case <-recheck.C:
 			if _, err := s.principal(r); err != nil {
 				return err
 			}
 		case <-idle.C:
-			if err := out.comment(); err != nil {
+			if err := out.alive(strconv.FormatInt(after, 10)); err != nil {
 				return err
 			}
 		}

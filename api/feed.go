@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,7 +53,7 @@ func (f *feed) read(ctx context.Context) {
 		last := f.last
 		f.mu.Unlock()
 
-		events, err := f.store.ListEvents(ctx, last, "", feedBatch)
+		events, err := f.store.ListEvents(ctx, last, nil, feedBatch)
 		if err != nil {
 			return
 		}
@@ -141,28 +142,44 @@ func (f *feed) add(events []berth.Event) {
 	f.grown = make(chan struct{})
 }
 
-// after returns the published events after a sequence, from memory when they
-// are there, and a channel that is closed when there are more.
-func (f *feed) after(ctx context.Context, sequence int64, sweepID string) ([]berth.Event, <-chan struct{}, error) {
-	f.mu.Lock()
-	grown, inMemory := f.grown, f.ready && sequence >= f.from
+// news is what a watcher has not seen yet.
+type news struct {
+	events []berth.Event
+	seen   int64           // there are no more of its sweeps up to this sequence
+	grown  <-chan struct{} // closed when there are more
+}
 
-	var found []berth.Event
+// after returns the published events of these sweeps after a sequence, from
+// memory when they are there; no sweeps means all events. A watcher that goes on
+// from what it has seen, rather than from its last event, stays in memory however
+// rare its events are.
+func (f *feed) after(ctx context.Context, sequence int64, sweepIDs []string) (news, error) {
+	f.mu.Lock()
+	n := news{seen: max(sequence, f.last), grown: f.grown}
+	inMemory := f.ready && sequence >= f.from
 
 	if inMemory {
 		for _, e := range f.events {
-			if e.Sequence > sequence && (sweepID == "" || e.SweepID == sweepID) {
-				found = append(found, e)
+			if e.Sequence > sequence && (len(sweepIDs) == 0 || slices.Contains(sweepIDs, e.SweepID)) {
+				n.events = append(n.events, e)
 			}
 		}
 	}
 	f.mu.Unlock()
 
 	if inMemory {
-		return found, grown, nil
+		return n, nil
 	}
 
-	found, err := f.store.ListEvents(ctx, sequence, sweepID, feedBatch)
+	var err error
 
-	return found, grown, err
+	n.events, err = f.store.ListEvents(ctx, sequence, sweepIDs, feedBatch)
+	if len(n.events) > 0 {
+		last := n.events[len(n.events)-1].Sequence
+		if n.seen = max(n.seen, last); len(n.events) == feedBatch {
+			n.seen = last // there may be more than a batch
+		}
+	}
+
+	return n, err
 }

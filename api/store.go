@@ -84,7 +84,8 @@ type Hosts interface {
 
 // Events are the published events.
 type Events interface {
-	ListEvents(ctx context.Context, after int64, sweepID string, limit int) ([]berth.Event, error)
+	// ListEvents reads events of these sweeps; none given means all events.
+	ListEvents(ctx context.Context, after int64, sweepIDs []string, limit int) ([]berth.Event, error)
 	EventRange(ctx context.Context) (first, last int64, err error)
 	ListenPublished(ctx context.Context, poll time.Duration, wake func()) error
 }

@@ -63,6 +63,11 @@ func (s *stream) event(kind, id string, data []byte) error {
 // comment shows that the stream lives.
 func (s *stream) comment() error { return s.write([]byte(":\n\n")) }
 
+// alive is a comment that also moves on what a reconnecting caller sends back: of
+// a stream with rare events that would else be gone from memory, and then from
+// the database.
+func (s *stream) alive(id string) error { return s.write([]byte(":\nid: " + id + "\n\n")) }
+
 func (s *stream) write(data []byte) error {
 	_ = s.control.SetWriteDeadline(time.Now().Add(streamWrite)) // moved with every write
 

@@ -69,6 +69,9 @@ func TestEventsGoOnWhereTheyWereCut(t *testing.T) {
 		store.Publish("trial.state", apitest.NewID(1), apitest.NewID(i), "running")
 	}
 
+	other := store.Sweeps[0]
+	other.ID = apitest.NewID(3)
+	store.Sweeps = append(store.Sweeps, other)
 	r := setup(t, store)
 
 	first := r.subscribe("/api/v1/events")
@@ -94,6 +97,22 @@ func TestEventsGoOnWhereTheyWereCut(t *testing.T) {
 	store.Publish("trial.state", apitest.NewID(2), "d", "succeeded")
 	store.Publish("trial.state", apitest.NewID(1), "e", "succeeded")
 	only.requireEvent("change", "10", `"subject":"e"`)
+
+	both := r.subscribe("/api/v1/events?after=7&sweep_id=" + apitest.NewID(1)[:6] + "&sweep_id=" + apitest.NewID(3))
+	require.Equal(t, []string{"retry: 3000", "id: 7"}, both.block())
+	both.requireEvent("change", "10", `"subject":"e"`)
+
+	store.Publish("trial.state", apitest.NewID(2), "f", "succeeded")
+	store.Publish("trial.state", apitest.NewID(3), "g", "succeeded")
+	both.requireEvent("change", "12", `"subject":"g"`)
+
+	wins := r.subscribe("/api/v1/events?after=0", "Last-Event-ID: 11")
+	require.Equal(t, []string{"retry: 3000", "id: 11"}, wins.block())
+
+	for _, query := range []string{"?after=x", "?after=-1", "?sweep_id=", "?sweep_id=" + apitest.NewID(77)} {
+		status, _ := r.text("GET", "/api/v1/events"+query, "")
+		require.Contains(t, []int{http.StatusBadRequest, http.StatusNotFound}, status, query)
+	}
 }
 
 func TestEventsThatAreNotKept(t *testing.T) {

@@ -180,11 +180,17 @@ func (s *Store) RemoveHost(_ context.Context, hostID string, force bool) error {
 }
 
 // ListEvents is api.Events.
-func (s *Store) ListEvents(_ context.Context, after int64, sweepID string, limit int) ([]berth.Event, error) {
+func (s *Store) ListEvents(_ context.Context, after int64, sweepIDs []string, limit int) ([]berth.Event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return take(s.Events, limit, func(e berth.Event) bool { return e.Sequence > after && (sweepID == "" || e.SweepID == sweepID) }), nil
+	if len(sweepIDs) > 0 {
+		s.Filtered++
+	}
+
+	return take(s.Events, limit, func(e berth.Event) bool {
+		return e.Sequence > after && (len(sweepIDs) == 0 || slices.Contains(sweepIDs, e.SweepID))
+	}), nil
 }
 
 // EventRange is api.Events.

@@ -41,6 +41,7 @@ type Store struct {
 	Leases     []berth.HeldLease     // in their order
 	Queued     []berth.QueuedRequest // in their order
 	Events     []berth.Event
+	Filtered   int   // how often events of some sweeps were listed
 	Dropped    int64 // events up to this sequence are not kept any more
 	Tokens     []berth.Token
 	Recent     []berth.RecentUsage // of each shape

@@ -610,13 +610,16 @@ type Event struct {
 	// Data Depends on the kind: mostly the new state
 	Data json.RawMessage `json:"data,omitempty"`
 
-	// Kind Such as trial.state, sweep.state or attempt.finished
+	// Kind Such as trial.state, sweep.state, attempt.running, attempt.finished, host.state or device.state
 	Kind     string `json:"kind"`
 	Sequence int64  `json:"sequence"`
 
 	// Subject Id of the thing
 	Subject string `json:"subject"`
 	SweepID string `json:"sweep_id,omitempty"`
+
+	// Trial Number of the trial that it is about, or whose attempt; absent = it is about neither
+	Trial int `json:"trial,omitempty"`
 }
 
 // Footprint What was measured of a shape on one class of device
@@ -1620,8 +1623,11 @@ type ListMetricsParams struct {
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
-	// SweepID Only events of this sweep
-	SweepID *string `form:"sweep_id,omitempty" json:"sweep_id,omitempty"`
+	// SweepID Only events of this sweep; several may be given, each as a parameter of its own
+	SweepID *[]string `form:"sweep_id,omitempty" json:"sweep_id,omitempty"`
+
+	// After Sequence of the last event that was received, for a client that sends no headers. Last-Event-ID wins
+	After *int64 `form:"after,omitempty" json:"after,omitempty"`
 
 	// LastEventID Id of the last event that was received
 	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
@@ -3336,7 +3342,19 @@ func NewStreamEventsRequest(server string, params *StreamEventsParams) (*http.Re
 
 		if params.SweepID != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sweep_id", *params.SweepID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sweep_id", *params.SweepID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

@@ -609,13 +609,16 @@ type Event struct {
 	// Data Depends on the kind: mostly the new state
 	Data json.RawMessage `json:"data,omitempty"`
 
-	// Kind Such as trial.state, sweep.state or attempt.finished
+	// Kind Such as trial.state, sweep.state, attempt.running, attempt.finished, host.state or device.state
 	Kind     string `json:"kind"`
 	Sequence int64  `json:"sequence"`
 
 	// Subject Id of the thing
 	Subject string `json:"subject"`
 	SweepID string `json:"sweep_id,omitempty"`
+
+	// Trial Number of the trial that it is about, or whose attempt; absent = it is about neither
+	Trial int `json:"trial,omitempty"`
 }
 
 // Footprint What was measured of a shape on one class of device

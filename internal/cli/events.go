@@ -21,8 +21,13 @@ func asText(_ context.Context, r *http.Request) error {
 
 // events subscribes to what changes, of one sweep or of all.
 func (r *remote) events(sweepID string) *stream {
+	var only *[]string
+	if sweepID != "" {
+		only = &[]string{sweepID}
+	}
+
 	return &stream{open: func(ctx context.Context, lastID string) (*http.Response, error) {
-		return r.streams.StreamEvents(ctx, &client.StreamEventsParams{SweepID: some(sweepID), LastEventID: some(lastID)})
+		return r.streams.StreamEvents(ctx, &client.StreamEventsParams{SweepID: only, LastEventID: some(lastID)})
 	}}
 }
 

@@ -51,11 +51,11 @@ func (s *Store) PublishEvents(ctx context.Context, limit int) (int, error) {
 	return len(stamped), translate(wake(ctx, s.pool, channelPublished), "announcing events")
 }
 
-// ListEvents returns published events after a sequence, oldest first. An empty
-// sweepID means all sweeps.
-func (s *Store) ListEvents(ctx context.Context, after int64, sweepID string, limit int) ([]berth.Event, error) {
+// ListEvents returns published events after a sequence, oldest first, those of
+// these sweeps; none given means all events.
+func (s *Store) ListEvents(ctx context.Context, after int64, sweepIDs []string, limit int) ([]berth.Event, error) {
 	rows, err := s.q.ListEvents(ctx, s.pool, &dbsqlc.ListEventsParams{
-		AfterSequence: after, SweepID: refOrNil(sweepID), MaxRows: int32Of(limit),
+		AfterSequence: after, SweepIds: append([]string{}, sweepIDs...), MaxRows: int32Of(limit),
 	})
 	if err != nil {
 		return nil, translate(err, "listing events")
@@ -64,7 +64,7 @@ func (s *Store) ListEvents(ctx context.Context, after int64, sweepID string, lim
 	return convertAll(rows, func(row dbsqlc.ListEventsRow) (berth.Event, error) {
 		return berth.Event{
 			Sequence: row.Sequence, Kind: row.Kind, SweepID: deref(row.SweepID), Subject: row.Subject,
-			Data: row.Data, CreatedAt: row.CreatedAt.UTC(),
+			Data: row.Data, CreatedAt: row.CreatedAt.UTC(), TrialNumber: int(row.TrialNumber),
 		}, nil
 	})
 }

@@ -34,7 +34,7 @@ func TestPublishEvents_KeepsTheOrder(t *testing.T) {
 		}
 	}
 
-	events, err := b.store.ListEvents(t.Context(), 0, b.sweep, 100)
+	events, err := b.store.ListEvents(t.Context(), 0, []string{b.sweep}, 100)
 	require.NoError(t, err)
 
 	got := make([]string, 0, 25)

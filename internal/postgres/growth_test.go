@@ -96,7 +96,7 @@ func (b *bundle) round(t *testing.T) {
 	first, last, err := b.store.EventRange(ctx)
 	must(err)
 	require.Less(t, first, last)
-	_, err = b.store.ListEvents(ctx, last-10, b.sweep, 100)
+	_, err = b.store.ListEvents(ctx, last-10, []string{b.sweep}, 100)
 	must(err)
 
 	_, err = b.store.ListTrials(ctx, b.sweep, nil, b.trial-20, 50)

@@ -77,29 +77,37 @@ func (q *Queries) LastEventSequence(ctx context.Context, db DBTX) (int64, error)
 }
 
 const listEvents = `-- name: ListEvents :many
-SELECT sequence::bigint AS sequence, kind, sweep_id, subject, data, created_at FROM events
-WHERE sequence > $1::bigint AND ($2::uuid IS NULL OR sweep_id = $2::uuid)
-ORDER BY sequence
+SELECT e.sequence::bigint AS sequence, e.kind, e.sweep_id, e.subject, e.data, e.created_at,
+    coalesce(CASE
+        WHEN e.subject !~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN NULL
+        WHEN e.kind LIKE 'trial.%' THEN (SELECT t.number FROM trials t WHERE t.id = e.subject::uuid)
+        WHEN e.kind LIKE 'attempt.%' THEN (SELECT t.number FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE a.id = e.subject::uuid)
+    END, 0)::integer AS trial_number
+FROM events e
+WHERE e.sequence > $1::bigint AND (cardinality($2::uuid[]) = 0 OR e.sweep_id = ANY ($2::uuid[]))
+ORDER BY e.sequence
 LIMIT $3
 `
 
 type ListEventsParams struct {
 	AfterSequence int64
-	SweepID       *string
+	SweepIds      []string
 	MaxRows       int32
 }
 
 type ListEventsRow struct {
-	Sequence  int64
-	Kind      string
-	SweepID   *string
-	Subject   string
-	Data      json.RawMessage
-	CreatedAt time.Time
+	Sequence    int64
+	Kind        string
+	SweepID     *string
+	Subject     string
+	Data        json.RawMessage
+	CreatedAt   time.Time
+	TrialNumber int32
 }
 
+// With the number of the trial that an event is about, which its writers need not know.
 func (q *Queries) ListEvents(ctx context.Context, db DBTX, arg *ListEventsParams) ([]ListEventsRow, error) {
-	rows, err := db.Query(ctx, listEvents, arg.AfterSequence, arg.SweepID, arg.MaxRows)
+	rows, err := db.Query(ctx, listEvents, arg.AfterSequence, arg.SweepIds, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +122,7 @@ func (q *Queries) ListEvents(ctx context.Context, db DBTX, arg *ListEventsParams
 			&i.Subject,
 			&i.Data,
 			&i.CreatedAt,
+			&i.TrialNumber,
 		); err != nil {
 			return nil, err
 		}

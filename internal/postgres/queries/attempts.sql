@@ -15,7 +15,8 @@ LIMIT @max_rows;
 
 -- name: MarkAttemptRunning :execrows
 -- A container that starts is the proof that its host can start one: it ends the host's streak of failures. The image of
--- its sweep is there, too. PostgreSQL runs these parts in any order, so present reads healthy, which locks the host.
+-- its sweep is there, too. PostgreSQL runs these parts in any order, so present reads healthy, which locks the host. It is
+-- announced once: a worker that took over says it again.
 WITH running AS (
     UPDATE attempts u SET state = 'running', container_id = @container_id, started_at = coalesce(u.started_at, @started_at)
     WHERE u.id = @id AND u.token = @token AND u.state IN ('placed', 'running')
@@ -30,6 +31,11 @@ WITH running AS (
     DELETE FROM missing_images m USING running r, attempts a, trials t
     WHERE a.id = r.id AND a.state = 'placed' AND t.id = a.trial_id AND m.host_id = r.host_id AND m.sweep_id = t.sweep_id
         AND (SELECT count(*) FROM healthy) >= 0
+), announced AS (
+    INSERT INTO events (kind, sweep_id, subject, data)
+    SELECT 'attempt.running', t.sweep_id, a.id::text, '"running"'::jsonb
+    FROM running r JOIN attempts a ON a.id = r.id JOIN trials t ON t.id = a.trial_id WHERE a.state = 'placed'
+    RETURNING pg_notify('berth_events', '')
 )
 SELECT running.id FROM running;
 

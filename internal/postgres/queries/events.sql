@@ -17,9 +17,16 @@ UPDATE events e SET sequence = n.sequence FROM numbered n WHERE e.id = n.id
 RETURNING e.sequence;
 
 -- name: ListEvents :many
-SELECT sequence::bigint AS sequence, kind, sweep_id, subject, data, created_at FROM events
-WHERE sequence > @after_sequence::bigint AND (sqlc.narg('sweep_id')::uuid IS NULL OR sweep_id = sqlc.narg('sweep_id')::uuid)
-ORDER BY sequence
+-- With the number of the trial that an event is about, which its writers need not know.
+SELECT e.sequence::bigint AS sequence, e.kind, e.sweep_id, e.subject, e.data, e.created_at,
+    coalesce(CASE
+        WHEN e.subject !~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN NULL
+        WHEN e.kind LIKE 'trial.%' THEN (SELECT t.number FROM trials t WHERE t.id = e.subject::uuid)
+        WHEN e.kind LIKE 'attempt.%' THEN (SELECT t.number FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE a.id = e.subject::uuid)
+    END, 0)::integer AS trial_number
+FROM events e
+WHERE e.sequence > @after_sequence::bigint AND (cardinality(@sweep_ids::uuid[]) = 0 OR e.sweep_id = ANY (@sweep_ids::uuid[]))
+ORDER BY e.sequence
 LIMIT @max_rows;
 
 -- name: LastEventSequence :one

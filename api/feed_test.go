@@ -1,0 +1,50 @@
+package api
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/apitest"
+)
+
+// A watcher of a sweep in which nothing happens asks the database nothing, however
+// much happens in others.
+func TestFeed_AQuietWatcherStaysInMemory(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	f := newFeed(store)
+	require.NoError(t, f.begin(t.Context()))
+
+	quiet, seen := []string{apitest.NewID(1)}, int64(0)
+
+	for range 3 * feedKeep / feedBatch {
+		for range feedBatch {
+			store.Publish("trial.state", apitest.NewID(2), "busy", "running")
+		}
+
+		f.read(t.Context())
+
+		n, err := f.after(t.Context(), seen, quiet)
+		require.NoError(t, err)
+		require.Empty(t, n.events)
+		require.Greater(t, n.seen, seen)
+
+		seen = n.seen
+	}
+
+	store.Publish("trial.state", apitest.NewID(1), "quiet", "running")
+	f.read(t.Context())
+
+	n, err := f.after(t.Context(), seen, quiet)
+	require.NoError(t, err)
+	require.Len(t, n.events, 1)
+	require.Zero(t, store.Filtered)
+
+	n, err = f.after(t.Context(), 1, quiet)
+	require.NoError(t, err)
+	require.Len(t, n.events, 1, "one that was away for long finds it in the database")
+	require.Equal(t, 1, store.Filtered)
+	require.Equal(t, n.events[0].Sequence, n.seen)
+}
