@@ -28,7 +28,7 @@ func (s *Server) protect(next http.Handler) http.Handler {
 		})
 	}))
 
-	return s.identify(s.recovered(s.allowHost(crossOrigin.Handler(next))))
+	return s.identify(s.recovered(answers(s.allowHost(crossOrigin.Handler(next)))))
 }
 
 type contextKey int

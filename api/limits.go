@@ -84,7 +84,9 @@ type usage struct {
 func (s *Server) throttle(c *gin.Context) {
 	limits := s.config.Limits
 
-	delay := s.usage.take(caller(c.Request.Context()).token, limits)
+	delay, left := s.usage.take(caller(c.Request.Context()).token, limits)
+	sayRate(c.Writer.Header(), limits, left)
+
 	if delay == 0 {
 		return
 	}
@@ -96,9 +98,20 @@ func (s *Server) throttle(c *gin.Context) {
 	c.Abort()
 }
 
+// sayRate says how much of the limit is left, and in how many seconds all of it
+// is there again (draft-ietf-httpapi-ratelimit-headers-10).
+func sayRate(header http.Header, l Limits, left float64) {
+	left = min(max(left, 0), float64(l.Burst))
+	seconds := func(requests float64) int { return int(math.Ceil(requests / l.Rate)) }
+
+	header.Set("Ratelimit-Policy", fmt.Sprintf(`"requests";q=%d;w=%d`, l.Burst, max(seconds(float64(l.Burst)), 1)))
+	header.Set("Ratelimit", fmt.Sprintf(`"requests";r=%d;t=%d`, int(left), seconds(float64(l.Burst)-left)))
+}
+
 // take counts a request of a token; when it is one too many, it is not counted
-// and the time is returned after which there is room.
-func (u *usage) take(token string, l Limits) time.Duration {
+// and the time is returned after which there is room. left is how many more may
+// come at once.
+func (u *usage) take(token string, l Limits) (delay time.Duration, left float64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
@@ -114,12 +127,11 @@ func (u *usage) take(token string, l Limits) time.Duration {
 
 	reservation := limiter.Reserve()
 
-	delay := reservation.Delay()
-	if delay > 0 {
+	if delay = reservation.Delay(); delay > 0 {
 		reservation.Cancel()
 	}
 
-	return delay
+	return delay, limiter.Tokens()
 }
 
 // openStream counts a stream of the caller; close gives its place back.

@@ -1,0 +1,185 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// gzipFrom is the shortest body that is compressed: less fits a packet anyway.
+const gzipFrom = 1 << 10
+
+// gzipSuffix tells the entity tag of a compressed body from that of the same body
+// as it is: a strong tag is of the bytes that are sent (RFC 9110, section 8.8.3.3).
+const gzipSuffix = "-gzip"
+
+// zippers are used again: one takes 800 kB.
+var zippers = sync.Pool{New: func() any {
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is one that it knows
+
+	return w
+}}
+
+// answers compresses JSON for clients that take gzip, gives what was read an
+// entity tag, and answers 304 without a body when the caller has just that. What
+// is not JSON, as streams and logs are not, passes as it is written.
+func answers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := &answer{ResponseWriter: w, request: r}
+		next.ServeHTTP(a, r)
+		a.finish()
+	})
+}
+
+// answer keeps a JSON body until it is whole.
+type answer struct {
+	http.ResponseWriter
+
+	request *http.Request
+	status  int // 0 = nothing was written
+	kept    bool
+	body    bytes.Buffer
+}
+
+// WriteHeader decides by the type of the content.
+func (a *answer) WriteHeader(status int) {
+	if a.status != 0 {
+		return
+	}
+
+	a.status = status
+
+	kind, _, _ := strings.Cut(a.Header().Get("Content-Type"), ";")
+	if a.kept = status != http.StatusNoContent && strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "json"); !a.kept {
+		a.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write keeps a part of JSON, and passes all else on.
+func (a *answer) Write(data []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+
+	if a.kept {
+		return a.body.Write(data)
+	}
+
+	return a.ResponseWriter.Write(data)
+}
+
+// Flush is for streams; JSON is sent when it is whole.
+func (a *answer) Flush() {
+	if !a.kept {
+		_ = http.NewResponseController(a.ResponseWriter).Flush() // a client that is gone shows at the next write
+	}
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// finish sends what was kept.
+func (a *answer) finish() {
+	if !a.kept {
+		return
+	}
+
+	header, body := a.Header(), a.body.Bytes()
+	header.Add("Vary", "Accept-Encoding")
+
+	zipped := len(body) >= gzipFrom && takesGzip(a.request.Header.Values("Accept-Encoding"))
+
+	if a.status == http.StatusOK && a.request.Method == http.MethodGet {
+		sum := sha256.Sum256(body)
+		tag := base64.RawURLEncoding.EncodeToString(sum[:16])
+		whole, short := `"`+tag+`"`, `"`+tag+gzipSuffix+`"`
+
+		header.Set("ETag", whole)
+
+		if zipped {
+			header.Set("ETag", short)
+		}
+
+		header.Set("Cache-Control", "private, no-cache") // kept by its caller alone, who asks each time
+
+		if named := entityTags(a.request.Header.Values("If-None-Match")); slices.Contains(named, whole) || slices.Contains(named, short) || slices.Contains(named, "*") {
+			header.Del("Content-Type")
+			a.ResponseWriter.WriteHeader(http.StatusNotModified)
+
+			return
+		}
+	}
+
+	if zipped {
+		body = zip(body)
+		header.Set("Content-Encoding", "gzip")
+	}
+
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	a.ResponseWriter.WriteHeader(a.status)
+	_, _ = a.ResponseWriter.Write(body) // a client that is gone needs no answer
+}
+
+func zip(body []byte) []byte {
+	var out bytes.Buffer
+
+	w, _ := zippers.Get().(*gzip.Writer) // it holds nothing else
+	defer zippers.Put(w)
+
+	w.Reset(&out)
+	_, _ = w.Write(body) // memory takes what it is given
+	_ = w.Close()
+
+	return out.Bytes()
+}
+
+// takesGzip reads Accept-Encoding (RFC 9110, section 12.5.3).
+func takesGzip(accepts []string) bool {
+	for _, coding := range words(accepts) {
+		name, parameter, _ := strings.Cut(coding, ";")
+		if name = strings.ToLower(strings.TrimSpace(name)); name != "gzip" && name != "*" {
+			continue
+		}
+
+		_, quality, given := strings.Cut(strings.TrimSpace(parameter), "=")
+		if !given {
+			return true
+		}
+
+		q, err := strconv.ParseFloat(quality, 64)
+
+		return err == nil && q > 0
+	}
+
+	return false
+}
+
+// entityTags reads If-None-Match, which compares weakly (RFC 9110, section 13.1.2):
+// a proxy that compresses may have made a tag weak.
+func entityTags(named []string) []string {
+	tags := words(named)
+	for i, tag := range tags {
+		tags[i] = strings.TrimPrefix(tag, "W/")
+	}
+
+	return tags
+}
+
+// words are the members of a header's list; none of ours has a comma inside.
+func words(values []string) []string {
+	var all []string
+
+	for _, value := range values {
+		for word := range strings.SplitSeq(value, ",") {
+			if word = strings.TrimSpace(word); word != "" {
+				all = append(all, word)
+			}
+		}
+	}
+
+	return all
+}
