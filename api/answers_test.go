@@ -11,6 +11,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/internal/spec"
 )
 
 func TestAnswers_Gzip(t *testing.T) {
@@ -46,6 +47,18 @@ func TestAnswers_Gzip(t *testing.T) {
 
 	require.Empty(t, r.call("GET", "/api/v1/me", "", "Accept-Encoding: gzip").Header.Get("Content-Encoding"), "short ones are not compressed")
 	require.Empty(t, r.call("GET", "/api/v1/openapi.yaml", "", "Accept-Encoding: gzip").Header.Get("Content-Encoding"))
+}
+
+func TestSweepSchema(t *testing.T) {
+	t.Parallel()
+
+	response := setup(t, apitest.Sample()).call("GET", "/api/v1/sweep-schema.json", "")
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Equal(t, "application/schema+json", response.Header.Get("Content-Type"))
+
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.JSONEq(t, string(spec.Schema), string(body))
 }
 
 // What did not change is not sent again, whichever way it was sent.

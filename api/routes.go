@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/spec"
 )
 
 // base is where the description's paths begin.
@@ -84,6 +85,7 @@ func (s *Server) registerByHand(v1 *gin.RouterGroup) {
 	v1.POST("/sweep-previews", s.previewSweep)
 	v1.GET("/attempts/:id/log", s.readLog)
 	v1.GET("/events", s.streamEvents)
+	v1.GET("/sweep-schema.json", func(c *gin.Context) { c.Data(http.StatusOK, "application/schema+json", spec.Schema) })
 	v1.GET("/openapi.yaml", func(c *gin.Context) {
 		c.Data(http.StatusOK, "application/yaml; charset=utf-8", description)
 	})

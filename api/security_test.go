@@ -45,6 +45,7 @@ var needs = map[string]string{
 	"GET /api/v1/sweeps/:id/report":                  "viewer",
 	"GET /api/v1/sweeps/:id/trials":                  "viewer",
 	"GET /api/v1/sweeps/:id/trials/:number":          "viewer",
+	"GET /api/v1/sweep-schema.json":                  "viewer",
 	"GET /api/v1/leases":                             "viewer",
 	"GET /api/v1/queue":                              "viewer",
 	"GET /api/v1/sweeps/:id/metrics":                 "viewer",

@@ -361,7 +361,7 @@ type Attempt struct {
 	DeviceID string `json:"device_id,omitempty"`
 	ExitCode *int   `json:"exit_code,omitempty"`
 
-	// FailureKind How it ended; ok, host_oom, user_error, …
+	// FailureKind Absent = it has not ended
 	FailureKind string     `json:"failure_kind,omitempty"`
 	FinishedAt  *time.Time `json:"finished_at,omitempty"`
 	HostID      string     `json:"host_id"`
@@ -380,8 +380,8 @@ type Attempt struct {
 	OutputsRemovedWhy string    `json:"outputs_removed_why,omitempty"`
 	PlacedAt          time.Time `json:"placed_at"`
 
-	// Purpose run or probe
-	Purpose string `json:"purpose"`
+	// Purpose probe: it measures its shape, too
+	Purpose Purpose `json:"purpose"`
 
 	// ShapeKey In lists of a sweep and a trial
 	ShapeKey  string       `json:"shape_key,omitempty"`
@@ -596,12 +596,18 @@ type Diagnosis struct {
 	// Advice The most useful first
 	Advice []AdvicePiece `json:"advice"`
 
-	// Label compute_bound, memory_bound, input_bound or latency_bound; absent = how busy it keeps the GPU does not say
+	// Label Absent = how busy it keeps the GPU does not say
 	Label string `json:"label,omitempty"`
 
 	// Why The figures that decide the label, or why there is none
 	Why string `json:"why,omitempty"`
 }
+
+// DiagnosisLabel defines model for DiagnosisLabel.
+type DiagnosisLabel = string
+
+// Dimension What there is not enough of
+type Dimension = string
 
 // Event defines model for Event.
 type Event struct {
@@ -621,6 +627,9 @@ type Event struct {
 	// Trial Number of the trial that it is about, or whose attempt; absent = it is about neither
 	Trial int `json:"trial,omitempty"`
 }
+
+// FailureKind How an attempt ended (docs/errors.md)
+type FailureKind = string
 
 // Footprint What was measured of a shape on one class of device
 type Footprint struct {
@@ -652,12 +661,18 @@ type Footprint struct {
 	// Samples Attempts that were measured
 	Samples int `json:"samples"`
 
-	// Source full, short, partial or raised
-	Source string `json:"source"`
+	// Source How it was measured: in a whole run, in two epochs, in a part of a run, or by an out-of-memory alone
+	Source FootprintSource `json:"source"`
 
 	// StepSeconds Mean of a training step in the newest attempt that timed them (GET /probes/{id} alone)
 	StepSeconds float64 `json:"step_seconds,omitempty"`
 }
+
+// FootprintSource How it was measured: in a whole run, in two epochs, in a part of a run, or by an out-of-memory alone
+type FootprintSource = string
+
+// Goal defines model for Goal.
+type Goal = string
 
 // Host defines model for Host.
 type Host struct {
@@ -713,8 +728,8 @@ type Host struct {
 	// Problem Why the host's worker takes no attempts, when it is unready
 	Problem string `json:"problem,omitempty"`
 
-	// State ready, draining, unready or lost
-	State string `json:"state"`
+	// State draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
+	State HostState `json:"state"`
 }
 
 // HostList defines model for HostList.
@@ -729,6 +744,9 @@ type HostPatch struct {
 
 // HostPatchState defines model for HostPatch.State.
 type HostPatchState string
+
+// HostState draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
+type HostState = string
 
 // KnownBy local: the owner of the machine, while no token was ever made; token: an Authorization header; session: the cookie
 type KnownBy string
@@ -759,8 +777,8 @@ type LatestAttempt struct {
 	// Number From 1 in its trial
 	Number int `json:"number"`
 
-	// Purpose run or probe
-	Purpose string       `json:"purpose"`
+	// Purpose probe: it measures its shape, too
+	Purpose Purpose      `json:"purpose"`
 	State   AttemptState `json:"state"`
 }
 
@@ -782,8 +800,8 @@ type Lease struct {
 	// Number Of the attempt in its trial
 	Number int `json:"number"`
 
-	// Purpose run or probe
-	Purpose   string     `json:"purpose"`
+	// Purpose probe: it measures its shape, too
+	Purpose   Purpose    `json:"purpose"`
 	Since     time.Time  `json:"since"`
 	Stage     string     `json:"stage"`
 	State     LeaseState `json:"state"`
@@ -822,12 +840,15 @@ type LogPiece struct {
 	Length int64 `json:"length"`
 	Offset int64 `json:"offset"`
 
-	// Stream stdout, stderr, or berth for what Berth itself says
-	Stream string `json:"stream"`
+	// Stream berth: what Berth itself says
+	Stream LogStream `json:"stream"`
 
 	// Text Bytes that are no UTF-8 are replaced
 	Text string `json:"text"`
 }
+
+// LogStream berth: what Berth itself says
+type LogStream = string
 
 // Me defines model for Me.
 type Me struct {
@@ -848,10 +869,10 @@ type Metric struct {
 	Final bool      `json:"final,omitempty"`
 	Name  string    `json:"name"`
 
-	// Status finite, nan, infinity or -infinity; only a finite one has a value
-	Status string   `json:"status"`
-	Step   int64    `json:"step"`
-	Value  *float64 `json:"value,omitempty"`
+	// Status Only a finite one has a value
+	Status MetricStatus `json:"status"`
+	Step   int64        `json:"step"`
+	Value  *float64     `json:"value,omitempty"`
 }
 
 // MetricList defines model for MetricList.
@@ -877,6 +898,9 @@ type MetricNameList struct {
 	Data []MetricName `json:"data"`
 }
 
+// MetricStatus Only a finite one has a value
+type MetricStatus = string
+
 // NewSession defines model for NewSession.
 type NewSession struct {
 	Token string `json:"token"`
@@ -892,8 +916,7 @@ type NewToken struct {
 
 // Objective defines model for Objective.
 type Objective struct {
-	// Goal maximize or minimize
-	Goal   string   `json:"goal"`
+	Goal   Goal     `json:"goal"`
 	Metric string   `json:"metric"`
 	Target *float64 `json:"target,omitempty"`
 }
@@ -1039,6 +1062,9 @@ type ProblemItem struct {
 	Pointer string `json:"pointer"`
 }
 
+// Purpose probe: it measures its shape, too
+type Purpose = string
+
 // QueueList defines model for QueueList.
 type QueueList struct {
 	Data       []QueuedAttempt `json:"data"`
@@ -1062,8 +1088,8 @@ type QueuedAttempt struct {
 	// Position From 1, when the page was read
 	Position int `json:"position"`
 
-	// Purpose run or probe
-	Purpose string `json:"purpose"`
+	// Purpose probe: it measures its shape, too
+	Purpose Purpose `json:"purpose"`
 
 	// Since When it asked, or its sweep was resumed
 	Since      time.Time  `json:"since"`
@@ -1081,11 +1107,13 @@ type QueuedAttempt struct {
 
 // Rejection Why a trial does not go to one host
 type Rejection struct {
-	DeviceID  string `json:"device_id,omitempty"`
-	Dimension string `json:"dimension"`
-	Free      int64  `json:"free"`
-	HostID    string `json:"host_id,omitempty"`
-	HostName  string `json:"host_name,omitempty"`
+	DeviceID string `json:"device_id,omitempty"`
+
+	// Dimension What there is not enough of
+	Dimension Dimension `json:"dimension"`
+	Free      int64     `json:"free"`
+	HostID    string    `json:"host_id,omitempty"`
+	HostName  string    `json:"host_name,omitempty"`
 
 	// Needed Bytes, thousandths of a core, or a count
 	Needed int64 `json:"needed"`
@@ -1108,7 +1136,7 @@ type ReportAttempt struct {
 	// DeviceID The GPU; absent = the host's cores
 	DeviceID string `json:"device_id,omitempty"`
 
-	// FailureKind How it ended; absent = it runs
+	// FailureKind Absent = it runs
 	FailureKind string `json:"failure_kind,omitempty"`
 	Host        string `json:"host"`
 	ID          string `json:"id"`
@@ -1122,8 +1150,8 @@ type ReportAttempt struct {
 	// PeakPartial The peak is a lower bound: a part of the run was not measured, or it ran out of memory
 	PeakPartial bool `json:"peak_partial,omitempty"`
 
-	// Purpose run or probe
-	Purpose string `json:"purpose"`
+	// Purpose probe: it measures its shape, too
+	Purpose Purpose `json:"purpose"`
 
 	// ReservedBytes Of the GPU's memory, or of the host's
 	ReservedBytes int64 `json:"reserved_bytes"`
@@ -1327,6 +1355,9 @@ type Shape struct {
 	// Values The value of each active parameter; whole numbers and others are told apart by the point
 	Values Values `json:"values"`
 }
+
+// SharingMode defines model for SharingMode.
+type SharingMode = string
 
 // Sweep defines model for Sweep.
 type Sweep struct {
@@ -2025,6 +2056,13 @@ type ClientInterface interface {
 	// Corresponds with POST /sweep-previews (the `PreviewSweep` operationId).
 	PreviewSweep(ctx context.Context, body PreviewSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetSweepSchema Get the JSON Schema of a sweep file, for editors
+	//
+	// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written.
+	//
+	// Corresponds with GET /sweep-schema.json (the `GetSweepSchema` operationId).
+	GetSweepSchema(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ValidateSweepWithBody Check a sweep file, which need not be valid
 	//
 	// Takes any type of body and a specified content type.
@@ -2590,6 +2628,23 @@ func (c *Client) PreviewSweepWithBody(ctx context.Context, contentType string, b
 // Corresponds with POST /sweep-previews (the `PreviewSweep` operationId).
 func (c *Client) PreviewSweep(ctx context.Context, body PreviewSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPreviewSweepRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSweepSchema Get the JSON Schema of a sweep file, for editors
+//
+// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written.
+//
+// Corresponds with GET /sweep-schema.json (the `GetSweepSchema` operationId).
+func (c *Client) GetSweepSchema(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSweepSchemaRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -4016,6 +4071,33 @@ func NewPreviewSweepRequestWithBody(server string, contentType string, body io.R
 	return req, nil
 }
 
+// NewGetSweepSchemaRequest constructs an http.Request for the GetSweepSchema method
+func NewGetSweepSchemaRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sweep-schema.json")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewValidateSweepRequest calls the generic ValidateSweep builder with application/json body
 func NewValidateSweepRequest(server string, body ValidateSweepJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -5395,6 +5477,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /sweep-previews (the `PreviewSweep` operationId).
 	PreviewSweepWithResponse(ctx context.Context, body PreviewSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewSweepResponse, error)
 
+	// GetSweepSchemaWithResponse Get the JSON Schema of a sweep file, for editors
+	//
+	// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /sweep-schema.json (the `GetSweepSchema` operationId).
+	GetSweepSchemaWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSweepSchemaResponse, error)
+
 	// ValidateSweepWithBodyWithResponse Check a sweep file, which need not be valid
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -6554,6 +6645,54 @@ func (r PreviewSweepResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r PreviewSweepResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetSweepSchemaResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationSchemaJSON200 the response for an HTTP 200 `application/schema+json` response
+	ApplicationSchemaJSON200 *map[string]interface{}
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationSchemaJSON200 returns the response for an HTTP 200 `application/schema+json` response
+func (r GetSweepSchemaResponse) GetApplicationSchemaJSON200() *map[string]interface{} {
+	return r.ApplicationSchemaJSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetSweepSchemaResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSweepSchemaResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSweepSchemaResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSweepSchemaResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSweepSchemaResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -7976,6 +8115,21 @@ func (c *ClientWithResponses) PreviewSweepWithResponse(ctx context.Context, body
 	return ParsePreviewSweepResponse(rsp)
 }
 
+// GetSweepSchemaWithResponse Get the JSON Schema of a sweep file, for editors
+//
+// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /sweep-schema.json (the `GetSweepSchema` operationId).
+func (c *ClientWithResponses) GetSweepSchemaWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSweepSchemaResponse, error) {
+	rsp, err := c.GetSweepSchema(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSweepSchemaResponse(rsp)
+}
+
 // ValidateSweepWithBodyWithResponse Check a sweep file, which need not be valid
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -9031,6 +9185,39 @@ func ParsePreviewSweepResponse(rsp *http.Response) (*PreviewSweepResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetSweepSchemaResponse parses an HTTP response from a GetSweepSchemaWithResponse call
+func ParseGetSweepSchemaResponse(rsp *http.Response) (*GetSweepSchemaResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSweepSchemaResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest map[string]interface{}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationSchemaJSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

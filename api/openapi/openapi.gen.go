@@ -360,7 +360,7 @@ type Attempt struct {
 	DeviceID string `json:"device_id,omitempty"`
 	ExitCode *int   `json:"exit_code,omitempty"`
 
-	// FailureKind How it ended; ok, host_oom, user_error, …
+	// FailureKind Absent = it has not ended
 	FailureKind string     `json:"failure_kind,omitempty"`
 	FinishedAt  *time.Time `json:"finished_at,omitempty"`
 	HostID      string     `json:"host_id"`
@@ -379,8 +379,8 @@ type Attempt struct {
 	OutputsRemovedWhy string    `json:"outputs_removed_why,omitempty"`
 	PlacedAt          time.Time `json:"placed_at"`
 
-	// Purpose run or probe
-	Purpose string `json:"purpose"`
+	// Purpose probe: it measures its shape, too
+	Purpose Purpose `json:"purpose"`
 
 	// ShapeKey In lists of a sweep and a trial
 	ShapeKey  string       `json:"shape_key,omitempty"`
@@ -595,12 +595,18 @@ type Diagnosis struct {
 	// Advice The most useful first
 	Advice []AdvicePiece `json:"advice"`
 
-	// Label compute_bound, memory_bound, input_bound or latency_bound; absent = how busy it keeps the GPU does not say
+	// Label Absent = how busy it keeps the GPU does not say
 	Label string `json:"label,omitempty"`
 
 	// Why The figures that decide the label, or why there is none
 	Why string `json:"why,omitempty"`
 }
+
+// DiagnosisLabel defines model for DiagnosisLabel.
+type DiagnosisLabel = string
+
+// Dimension What there is not enough of
+type Dimension = string
 
 // Event defines model for Event.
 type Event struct {
@@ -620,6 +626,9 @@ type Event struct {
 	// Trial Number of the trial that it is about, or whose attempt; absent = it is about neither
 	Trial int `json:"trial,omitempty"`
 }
+
+// FailureKind How an attempt ended (docs/errors.md)
+type FailureKind = string
 
 // Footprint What was measured of a shape on one class of device
 type Footprint struct {
@@ -651,12 +660,18 @@ type Footprint struct {
 	// Samples Attempts that were measured
 	Samples int `json:"samples"`
 
-	// Source full, short, partial or raised
-	Source string `json:"source"`
+	// Source How it was measured: in a whole run, in two epochs, in a part of a run, or by an out-of-memory alone
+	Source FootprintSource `json:"source"`
 
 	// StepSeconds Mean of a training step in the newest attempt that timed them (GET /probes/{id} alone)
 	StepSeconds float64 `json:"step_seconds,omitempty"`
 }
+
+// FootprintSource How it was measured: in a whole run, in two epochs, in a part of a run, or by an out-of-memory alone
+type FootprintSource = string
+
+// Goal defines model for Goal.
+type Goal = string
 
 // Host defines model for Host.
 type Host struct {
@@ -712,8 +727,8 @@ type Host struct {
 	// Problem Why the host's worker takes no attempts, when it is unready
 	Problem string `json:"problem,omitempty"`
 
-	// State ready, draining, unready or lost
-	State string `json:"state"`
+	// State draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
+	State HostState `json:"state"`
 }
 
 // HostList defines model for HostList.
@@ -728,6 +743,9 @@ type HostPatch struct {
 
 // HostPatchState defines model for HostPatch.State.
 type HostPatchState string
+
+// HostState draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
+type HostState = string
 
 // KnownBy local: the owner of the machine, while no token was ever made; token: an Authorization header; session: the cookie
 type KnownBy string
@@ -758,8 +776,8 @@ type LatestAttempt struct {
 	// Number From 1 in its trial
 	Number int `json:"number"`
 
-	// Purpose run or probe
-	Purpose string       `json:"purpose"`
+	// Purpose probe: it measures its shape, too
+	Purpose Purpose      `json:"purpose"`
 	State   AttemptState `json:"state"`
 }
 
@@ -781,8 +799,8 @@ type Lease struct {
 	// Number Of the attempt in its trial
 	Number int `json:"number"`
 
-	// Purpose run or probe
-	Purpose   string     `json:"purpose"`
+	// Purpose probe: it measures its shape, too
+	Purpose   Purpose    `json:"purpose"`
 	Since     time.Time  `json:"since"`
 	Stage     string     `json:"stage"`
 	State     LeaseState `json:"state"`
@@ -821,12 +839,15 @@ type LogPiece struct {
 	Length int64 `json:"length"`
 	Offset int64 `json:"offset"`
 
-	// Stream stdout, stderr, or berth for what Berth itself says
-	Stream string `json:"stream"`
+	// Stream berth: what Berth itself says
+	Stream LogStream `json:"stream"`
 
 	// Text Bytes that are no UTF-8 are replaced
 	Text string `json:"text"`
 }
+
+// LogStream berth: what Berth itself says
+type LogStream = string
 
 // Me defines model for Me.
 type Me struct {
@@ -847,10 +868,10 @@ type Metric struct {
 	Final bool      `json:"final,omitempty"`
 	Name  string    `json:"name"`
 
-	// Status finite, nan, infinity or -infinity; only a finite one has a value
-	Status string   `json:"status"`
-	Step   int64    `json:"step"`
-	Value  *float64 `json:"value,omitempty"`
+	// Status Only a finite one has a value
+	Status MetricStatus `json:"status"`
+	Step   int64        `json:"step"`
+	Value  *float64     `json:"value,omitempty"`
 }
 
 // MetricList defines model for MetricList.
@@ -876,6 +897,9 @@ type MetricNameList struct {
 	Data []MetricName `json:"data"`
 }
 
+// MetricStatus Only a finite one has a value
+type MetricStatus = string
+
 // NewSession defines model for NewSession.
 type NewSession struct {
 	Token string `json:"token"`
@@ -891,8 +915,7 @@ type NewToken struct {
 
 // Objective defines model for Objective.
 type Objective struct {
-	// Goal maximize or minimize
-	Goal   string   `json:"goal"`
+	Goal   Goal     `json:"goal"`
 	Metric string   `json:"metric"`
 	Target *float64 `json:"target,omitempty"`
 }
@@ -1038,6 +1061,9 @@ type ProblemItem struct {
 	Pointer string `json:"pointer"`
 }
 
+// Purpose probe: it measures its shape, too
+type Purpose = string
+
 // QueueList defines model for QueueList.
 type QueueList struct {
 	Data       []QueuedAttempt `json:"data"`
@@ -1061,8 +1087,8 @@ type QueuedAttempt struct {
 	// Position From 1, when the page was read
 	Position int `json:"position"`
 
-	// Purpose run or probe
-	Purpose string `json:"purpose"`
+	// Purpose probe: it measures its shape, too
+	Purpose Purpose `json:"purpose"`
 
 	// Since When it asked, or its sweep was resumed
 	Since      time.Time  `json:"since"`
@@ -1080,11 +1106,13 @@ type QueuedAttempt struct {
 
 // Rejection Why a trial does not go to one host
 type Rejection struct {
-	DeviceID  string `json:"device_id,omitempty"`
-	Dimension string `json:"dimension"`
-	Free      int64  `json:"free"`
-	HostID    string `json:"host_id,omitempty"`
-	HostName  string `json:"host_name,omitempty"`
+	DeviceID string `json:"device_id,omitempty"`
+
+	// Dimension What there is not enough of
+	Dimension Dimension `json:"dimension"`
+	Free      int64     `json:"free"`
+	HostID    string    `json:"host_id,omitempty"`
+	HostName  string    `json:"host_name,omitempty"`
 
 	// Needed Bytes, thousandths of a core, or a count
 	Needed int64 `json:"needed"`
@@ -1107,7 +1135,7 @@ type ReportAttempt struct {
 	// DeviceID The GPU; absent = the host's cores
 	DeviceID string `json:"device_id,omitempty"`
 
-	// FailureKind How it ended; absent = it runs
+	// FailureKind Absent = it runs
 	FailureKind string `json:"failure_kind,omitempty"`
 	Host        string `json:"host"`
 	ID          string `json:"id"`
@@ -1121,8 +1149,8 @@ type ReportAttempt struct {
 	// PeakPartial The peak is a lower bound: a part of the run was not measured, or it ran out of memory
 	PeakPartial bool `json:"peak_partial,omitempty"`
 
-	// Purpose run or probe
-	Purpose string `json:"purpose"`
+	// Purpose probe: it measures its shape, too
+	Purpose Purpose `json:"purpose"`
 
 	// ReservedBytes Of the GPU's memory, or of the host's
 	ReservedBytes int64 `json:"reserved_bytes"`
@@ -1326,6 +1354,9 @@ type Shape struct {
 	// Values The value of each active parameter; whole numbers and others are told apart by the point
 	Values Values `json:"values"`
 }
+
+// SharingMode defines model for SharingMode.
+type SharingMode = string
 
 // Sweep defines model for Sweep.
 type Sweep struct {

@@ -19,6 +19,10 @@ func decode(t *testing.T, doc string) berth.Spec {
 	s, err := spec.Decode([]byte(doc), "")
 	require.NoError(t, err, doc)
 
+	written, ok := plain(t, doc)
+	require.True(t, ok)
+	require.NoError(t, schema(t).Validate(written), doc)
+
 	return s
 }
 

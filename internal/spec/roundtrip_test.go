@@ -36,6 +36,8 @@ func value(t *rapid.T) string {
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 
+	accepts := schema(t)
+
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.IntRange(1, 100).Draw(t, "low")
 		span := rapid.Float64Range(0.001, 1e6).Draw(t, "span")
@@ -65,6 +67,10 @@ func TestRoundTrip(t *testing.T) {
 		}
 
 		requireRoundTrip(t, s)
+
+		written, ok := plain(t, doc)
+		require.True(t, ok)
+		require.NoError(t, accepts.Validate(written), doc)
 	})
 }
 
