@@ -82,22 +82,14 @@ func hashSecret(text string) []byte {
 	return sum[:]
 }
 
-// authenticate finds out who calls: what stands behind it has a known caller. A
-// browser drops a session that is not valid, so that it can go on without.
+// authenticate finds out who calls: what stands behind it has a known caller.
 func (s *Server) authenticate(c *gin.Context) {
 	who, err := s.principal(c.Request)
-
-	if denied, ok := errors.AsType[*httpError](err); ok && denied.status == http.StatusUnauthorized {
-		if _, sent := sessionOf(c.Request); sent {
-			forgetSession(c)
-		}
-	}
-
 	s.admit(c, who, err)
 }
 
-// admit lets a caller pass. One without a valid token is refused, and soon told
-// to wait.
+// admit lets a caller pass. One without a valid token is refused, and one that
+// guesses is soon told to wait.
 func (s *Server) admit(c *gin.Context, who principal, err error) {
 	if denied, ok := errors.AsType[*httpError](err); ok && denied.status == http.StatusUnauthorized {
 		err = s.refuse(c, denied)
@@ -146,19 +138,26 @@ func unauthorized(detail string) error {
 	return &httpError{status: http.StatusUnauthorized, code: codeUnauthorized, detail: detail}
 }
 
-// principal finds the caller by the Authorization header it sent, else by its
-// session. Without both, a loopback server for which no token was ever made takes
-// the caller for its owner. That the last token ended gives its rights to no
-// other caller.
+// principal finds the caller by the token it sent, else by its session. Without
+// both, a loopback server for which no token was ever made takes the caller for
+// its owner. That the last token ended gives its rights to no other caller. A
+// cookie that is unknown counts as none: it may be what is left of a server that
+// was here before.
 func (s *Server) principal(r *http.Request) (principal, error) {
 	ctx := r.Context()
 
-	if header := r.Header.Get("Authorization"); header != "" {
-		return s.bearer(ctx, header)
+	if text, ok := bearer(r); ok {
+		return s.byToken(ctx, text, sendToken)
 	}
 
-	if text, ok := sessionOf(r); ok {
-		return s.bySession(ctx, text)
+	if who, known, err := s.bySession(r); known || err != nil {
+		return who, err
+	}
+
+	// Another kind of Authorization is a proxy's, and a browser sends it with every
+	// call; with a session it is in nobody's way.
+	if r.Header.Get("Authorization") != "" {
+		return principal{}, unauthorized(sendToken)
 	}
 
 	tokens, err := s.deps.Store.CountTokens(ctx)
@@ -166,6 +165,8 @@ func (s *Server) principal(r *http.Request) (principal, error) {
 	switch {
 	case err != nil:
 		return principal{}, err
+	case tokens.Valid > 0 && len(s.sessionsOf(r)) > 0:
+		return principal{}, unauthorized(sessionEnded)
 	case tokens.Valid > 0:
 		return principal{}, unauthorized(sendToken)
 	case tokens.Made > 0:
@@ -181,14 +182,11 @@ func (s *Server) principal(r *http.Request) (principal, error) {
 
 const sendToken = "Send Authorization: Bearer with a valid token; an administrator makes one with `berth token create`."
 
-// bearer finds the caller by an Authorization header.
-func (s *Server) bearer(ctx context.Context, header string) (principal, error) {
-	kind, text, _ := strings.Cut(header, " ")
-	if !strings.EqualFold(kind, "Bearer") {
-		return principal{}, unauthorized(sendToken)
-	}
+// bearer is the token in the Authorization header.
+func bearer(r *http.Request) (text string, ok bool) {
+	kind, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 
-	return s.byToken(ctx, text, sendToken)
+	return text, strings.EqualFold(kind, "Bearer")
 }
 
 // byToken finds the caller by the text of a token. The refusal is what is said

@@ -56,6 +56,7 @@ func (s *Server) identify(next http.Handler) http.Handler {
 		header.Set("X-Request-ID", id)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cache-Control", "private, no-cache") // an answer is its caller's; what is the same for all says so
 		header.Set("Content-Security-Policy", "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; "+
 			"img-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'")
 

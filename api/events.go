@@ -99,7 +99,17 @@ func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, e
 	recheck := time.NewTicker(s.recheck)
 	defer recheck.Stop()
 
+	checked := time.Now()
+
 	for era == s.feed.era() {
+		if time.Since(checked) >= s.recheck {
+			checked = time.Now()
+
+			if _, err := s.principal(r); err != nil {
+				return err
+			}
+		}
+
 		fresh, err := s.feed.after(ctx, after, sweepIDs)
 		if err != nil {
 			return err
@@ -133,10 +143,7 @@ func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, e
 		case <-s.stopping:
 			return nil
 		case <-fresh.grown:
-		case <-recheck.C:
-			if _, err := s.principal(r); err != nil {
-				return err
-			}
+		case <-recheck.C: // looks at its caller above, as a stream does that never waits
 		case <-idle.C:
 			if err := out.alive(strconv.FormatInt(after, 10)); err != nil {
 				return err

@@ -38,6 +38,7 @@ const maxPage = 500
 // Codes of limits that are reached; docs/errors.md explains them.
 const (
 	codeRate    = "E_RATE"
+	codeTries   = "E_TRIES"
 	codeStreams = "E_STREAMS"
 	codeQuota   = "E_QUOTA"
 	codePage    = "E_PAGE"

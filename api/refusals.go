@@ -39,16 +39,25 @@ func (s *Server) refuse(c *gin.Context, denied error) error {
 		s.log.Warn("refused callers without a valid token", "count", count, "last_address", from, "last_route", c.FullPath())
 	}
 
+	if !s.guesses(c.Request) {
+		return denied // people behind one address who are still to log in
+	}
+
 	delay := s.refusals.take(from, now, limits)
 	if delay == 0 {
 		return denied
 	}
 
 	return &httpError{
-		status: http.StatusTooManyRequests, code: codeRate, retryAfter: delay,
-		detail: fmt.Sprintf("More than %v tries a second without a valid token, or %d at once; ask again after Retry-After, with a token.",
+		status: http.StatusTooManyRequests, code: codeTries, retryAfter: delay,
+		detail: fmt.Sprintf("More than %v tries a second without a valid token, or %d at once, from this address; ask again after Retry-After, with a valid one.",
 			limits.Refused, limits.RefusedBurst),
 	}
+}
+
+// guesses reports whether a refused call sent something that could have been right.
+func (s *Server) guesses(r *http.Request) bool {
+	return r.Header.Get("Authorization") != "" || len(s.sessionsOf(r)) > 0 || r.Method == http.MethodPost && r.URL.Path == base+"/session"
 }
 
 // add counts a refusal. When a line is due it returns how many were refused

@@ -40,8 +40,9 @@ type Config struct {
 	Limits       Limits        // of what callers may take
 	Grace        time.Duration // for requests in flight when it stops; default 10s
 
-	Version   string          // of the program; default "(devel)"
-	Retention berth.Retention // how long things are kept, for callers to know; others keep to it
+	Version      string          // of the program; default "(devel)"
+	Installation string          // its UUID; empty = not told apart from others on this host
+	Retention    berth.Retention // how long things are kept, for callers to know; others keep to it
 
 	TemporalUI        string // URL of Temporal's web UI, for links; empty = no links
 	TemporalNamespace string // where the workflows are; default "default"

@@ -1,9 +1,9 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -13,8 +13,13 @@ import (
 )
 
 const (
-	// sessionCookie is how api/openapi.yaml calls it.
+	// sessionCookie is how the name of the cookie begins. Cookies know no ports, so
+	// the installation follows: two Berths on one host, as behind `ssh -L`, keep
+	// their browsers apart.
 	sessionCookie = "berth_session"
+	// sessionTries is how many cookies of that name are looked up: another program
+	// on the host's other ports can set one too.
+	sessionTries = 4
 	// sessionLife is how long a browser stays logged in. A person enters a token
 	// once a month, and a browser that was lost is logged out within a month even
 	// when its user revokes nothing.
@@ -29,34 +34,43 @@ const (
 	sessionEnded = "The session has ended, or its token has; log in again with a valid token."
 )
 
-// sessionOf is the session that decides who calls, as the browser sent it. An
-// Authorization header wins over it.
-func sessionOf(r *http.Request) (text string, ok bool) {
-	cookie, err := r.Cookie(sessionCookie)
-	if err != nil || r.Header.Get("Authorization") != "" {
-		return "", false
+// cookieName is the cookie of this installation.
+func (s *Server) cookieName() string {
+	if s.config.Installation == "" {
+		return sessionCookie
 	}
 
-	return cookie.Value, true
+	return sessionCookie + "_" + s.config.Installation[:min(8, len(s.config.Installation))]
 }
 
-// bySession finds the caller by a session, which has the name and role of its
-// token.
-func (s *Server) bySession(ctx context.Context, text string) (principal, error) {
-	session, err := s.deps.Store.SessionByHash(ctx, hashSecret(text))
+// sessionsOf are the sessions that a browser sent.
+func (s *Server) sessionsOf(r *http.Request) []*http.Cookie {
+	cookies := r.CookiesNamed(s.cookieName())
 
-	switch {
-	case berth.KindOf(err) == berth.KindNotFound:
-		return principal{}, unauthorized(sessionEnded)
-	case err != nil:
-		return principal{}, err
-	default:
-		token := session.Token
+	return cookies[:min(sessionTries, len(cookies))]
+}
 
-		return principal{
-			name: token.Name, role: roles[token.Role], token: token.ID, knownBy: openapi.KnownBySession, expires: &session.ExpiresAt,
-		}, nil
+// bySession finds the caller by the first valid session that the browser sent,
+// which has the name and role of its token. known is false when it sent none
+// that is valid.
+func (s *Server) bySession(r *http.Request) (who principal, known bool, err error) {
+	for _, cookie := range s.sessionsOf(r) {
+		session, err := s.deps.Store.SessionByHash(r.Context(), hashSecret(cookie.Value))
+
+		switch {
+		case berth.KindOf(err) == berth.KindNotFound:
+		case err != nil:
+			return principal{}, false, err
+		default:
+			token := session.Token
+
+			return principal{
+				name: token.Name, role: roles[token.Role], token: token.ID, knownBy: openapi.KnownBySession, expires: &session.ExpiresAt,
+			}, true, nil
+		}
 	}
+
+	return principal{}, false, nil
 }
 
 // limitLogin keeps validation from reading a large body of an unknown caller.
@@ -75,7 +89,7 @@ func (s *Server) authenticateLogin(c *gin.Context) {
 		return
 	}
 
-	who, err := s.byToken(c.Request.Context(), login.Token, wrongToken)
+	who, err := s.byToken(c.Request.Context(), strings.TrimSpace(login.Token), wrongToken)
 	s.admit(c, who, err)
 }
 
@@ -84,17 +98,15 @@ func (s *Server) authenticateLogin(c *gin.Context) {
 func (s *Server) logIn(c *gin.Context) {
 	ctx, who := c.Request.Context(), caller(c.Request.Context())
 
-	if err := s.endSession(c.Request); err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
-	}
-
 	text := newSecret()
 
 	expires, err := s.deps.Store.CreateSession(ctx, who.token, hashSecret(text), sessionLife)
 	if berth.KindOf(err) == berth.KindNotFound {
 		err = unauthorized(wrongToken) // it was revoked a moment ago
+	}
+
+	if err == nil {
+		err = s.endSessions(c.Request) // only now: whoever cannot log in keeps what they had
 	}
 
 	if err != nil {
@@ -105,47 +117,49 @@ func (s *Server) logIn(c *gin.Context) {
 
 	who.knownBy, who.expires = openapi.KnownBySession, &expires
 
-	setSession(c, text, max(int(time.Until(expires).Seconds()), 1))
+	// The browser's clock decides when it drops the cookie, the database's when the
+	// session ends: a cookie that lasts longer does no harm.
+	s.setSession(c, text, int(sessionLife.Seconds()))
 	c.JSON(http.StatusCreated, toMe(who))
 }
 
-// logOut is DELETE /session.
+// logOut is DELETE /session. The browser drops its cookie also when the session
+// cannot be deleted: a script of a page could not make it do so.
 func (s *Server) logOut(c *gin.Context) {
-	if cookie, err := c.Request.Cookie(sessionCookie); err == nil {
-		if who, err := s.bySession(c.Request.Context(), cookie.Value); err == nil {
-			setCaller(c, who) // for the audit log
-		}
+	if who, known, err := s.bySession(c.Request); err == nil && known {
+		setCaller(c, who) // for the audit log
 	}
 
-	if err := s.endSession(c.Request); err != nil {
+	s.setSession(c, "", -1)
+
+	if err := s.endSessions(c.Request); err != nil {
 		s.fail(c.Writer, c.Request, err)
 
 		return
 	}
 
-	forgetSession(c)
 	c.Status(http.StatusNoContent)
 }
 
-// endSession deletes the session whose cookie a browser sent, if any.
-func (s *Server) endSession(r *http.Request) error {
-	cookie, err := r.Cookie(sessionCookie)
-	if err != nil {
-		return nil //nolint:nilerr // there is none
+// endSessions deletes the sessions that a browser sent.
+func (s *Server) endSessions(r *http.Request) error {
+	for _, cookie := range s.sessionsOf(r) {
+		if err := s.deps.Store.DeleteSession(r.Context(), hashSecret(cookie.Value)); err != nil {
+			return err
+		}
 	}
 
-	return s.deps.Store.DeleteSession(r.Context(), hashSecret(cookie.Value))
+	return nil
 }
-
-// forgetSession makes the browser drop its cookie.
-func forgetSession(c *gin.Context) { setSession(c, "", -1) }
 
 // setSession sends the cookie, for so many seconds; below 0 = it is dropped.
 // Scripts cannot read it, and pages of other sites cannot send it along with
-// what they change or read.
-func setSession(c *gin.Context, text string, seconds int) {
+// what they change or read. The page's origin says whether it came over TLS, also
+// where a proxy speaks TLS for the server.
+func (s *Server) setSession(c *gin.Context, text string, seconds int) {
 	http.SetCookie(c.Writer, &http.Cookie{ //nolint:gosec // over plain HTTP a browser would never send a Secure cookie back
-		Name: sessionCookie, Value: text, Path: "/", MaxAge: seconds,
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: c.Request.TLS != nil,
+		Name: s.cookieName(), Value: text, Path: "/", MaxAge: seconds,
+		HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: c.Request.TLS != nil || strings.HasPrefix(c.GetHeader("Origin"), "https://"),
 	})
 }

@@ -23,6 +23,10 @@ func (s *Store) CreateSession(_ context.Context, tokenID string, hash []byte, li
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	if s.SessionErr != nil {
+		return time.Time{}, s.SessionErr
+	}
+
 	expires := time.Now().UTC().Add(life)
 	if token.ExpiresAt != nil && token.ExpiresAt.Before(expires) {
 		expires = *token.ExpiresAt
@@ -55,9 +59,9 @@ func (s *Store) DeleteSession(_ context.Context, hash []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	delete(s.sessions, string(hash))
+	delete(s.sessions, string(hash)) // and the answer is lost
 
-	return nil
+	return s.SessionErr
 }
 
 // ExpireSessions ends the time of all sessions, and Sessions says how many there are.

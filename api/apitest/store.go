@@ -50,6 +50,7 @@ type Store struct {
 	ImageErr   error
 	Known      map[string]string // digests by image
 	ControlErr func() error      // asked before every update and cancel; nil = none
+	SessionErr error             // what CreateSession and DeleteSession are answered
 	Down       error             // what Ping, and whoever asks for tokens, is answered
 	Unwell     berth.Health      // what Health answers
 	Unreadable error             // what Health fails with, while all else answers

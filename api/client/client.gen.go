@@ -2026,7 +2026,7 @@ type ClientInterface interface {
 
 	// LogInWithBody Log in with a token, for a browser
 	//
-	// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+	// Sets a cookie whose name begins with berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2035,7 +2035,7 @@ type ClientInterface interface {
 
 	// LogIn Log in with a token, for a browser
 	//
-	// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+	// Sets a cookie whose name begins with berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2568,7 +2568,7 @@ func (c *Client) LogOut(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 
 // LogInWithBody Log in with a token, for a browser
 //
-// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+// Sets a cookie whose name begins with berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2587,7 +2587,7 @@ func (c *Client) LogInWithBody(ctx context.Context, contentType string, body io.
 
 // LogIn Log in with a token, for a browser
 //
-// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+// Sets a cookie whose name begins with berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5447,7 +5447,7 @@ type ClientWithResponsesInterface interface {
 
 	// LogInWithBodyWithResponse Log in with a token, for a browser
 	//
-	// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+	// Sets a cookie whose name begins with berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5456,7 +5456,7 @@ type ClientWithResponsesInterface interface {
 
 	// LogInWithResponse Log in with a token, for a browser
 	//
-	// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+	// Sets a cookie whose name begins with berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8061,7 +8061,7 @@ func (c *ClientWithResponses) LogOutWithResponse(ctx context.Context, reqEditors
 
 // LogInWithBodyWithResponse Log in with a token, for a browser
 //
-// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+// Sets a cookie whose name begins with berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -8076,7 +8076,7 @@ func (c *ClientWithResponses) LogInWithBodyWithResponse(ctx context.Context, con
 
 // LogInWithResponse Log in with a token, for a browser
 //
-// Sets the cookie berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
+// Sets a cookie whose name begins with berth_session, which scripts cannot read. It stands for the token in later calls without an Authorization header. The session ends after 30 days, or with its token. The newest 100 sessions of a token last.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -73,7 +73,7 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 
 	server, err := api.New(api.Deps{Store: store, Control: steering, Images: steering, Temporal: steering, Disk: localDisk, Log: log},
 		api.Config{
-			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Retention: s.keep,
+			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Installation: c.installation.ID, Retention: s.keep,
 			TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
 		})
 	if err != nil {
