@@ -104,7 +104,6 @@ func (a *answer) finish() {
 			header.Set("ETag", short)
 		}
 
-		header.Set("Cache-Control", "private, no-cache") // kept by its caller alone, who asks each time
 
 		if named := entityTags(a.request.Header.Values("If-None-Match")); slices.Contains(named, whole) || slices.Contains(named, short) || slices.Contains(named, "*") {
 			header.Del("Content-Type")
