@@ -1,0 +1,38 @@
+// Ends a build: a gzip copy of each text asset, for the server to send as it
+// is, and a check of how much script the shell and the list of sweeps need.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+
+const BUDGET_KIB = 280;
+const dist = new URL("../dist/", import.meta.url).pathname;
+const assets = join(dist, "assets");
+
+const sizes = new Map();
+for (const name of readdirSync(assets)) {
+  if (!/\.(js|css|svg)$/.test(name)) continue;
+  const packed = gzipSync(readFileSync(join(assets, name)), { level: 9 });
+  writeFileSync(join(assets, `${name}.gz`), packed);
+  sizes.set(name, packed.length);
+}
+writeFileSync(join(dist, ".gitkeep"), "");
+
+// What a browser loads first: the entry of index.html, what it imports at once,
+// and the list's own chunk.
+const entry = [...readFileSync(join(dist, "index.html"), "utf8").matchAll(/assets\/([\w.-]+\.js)/g)].map((m) => m[1]);
+const list = [...sizes.keys()].filter((name) => /^SweepsPage-.*\.js$/.test(name));
+const seen = new Set();
+const visit = (name) => {
+  if (seen.has(name) || !sizes.has(name)) return;
+  seen.add(name);
+  const text = readFileSync(join(assets, name), "utf8");
+  for (const m of text.matchAll(/(?:from|import)\s*"\.\/([\w.-]+\.js)"/g)) visit(m[1]);
+};
+[...entry, ...list].forEach(visit);
+
+const kib = [...seen].reduce((sum, name) => sum + sizes.get(name), 0) / 1024;
+console.log(`script of shell and list: ${kib.toFixed(1)} KiB gzip (at most ${BUDGET_KIB})`);
+if (kib > BUDGET_KIB) {
+  console.error("too much script is loaded first: load a page or a library only where it is shown");
+  process.exit(1);
+}

@@ -1,0 +1,45 @@
+import type { Problem, ProblemItem } from "@/api/generated";
+
+/** An answer of the API that is not what was asked for, or no answer. */
+export class ApiError extends Error {
+  readonly status: number; // 0 = no answer
+  readonly code: string;
+  readonly items: ProblemItem[];
+  readonly requestId: string;
+
+  constructor(status: number, problem: Partial<Problem>) {
+    super(problem.detail ?? problem.title ?? "The server gave no reason.");
+    this.name = "ApiError";
+    this.status = status;
+    this.code = problem.code ?? "unknown";
+    this.items = problem.errors ?? [];
+    this.requestId = problem.request_id ?? "";
+  }
+}
+
+/** toApiError makes an ApiError of whatever the client gives. */
+export function toApiError(status: number, body: unknown): ApiError {
+  if (status === 0) {
+    return new ApiError(0, {
+      code: "unreachable",
+      detail: "The server does not answer. Check that `berth server` runs and that this machine reaches it.",
+    });
+  }
+
+  if (typeof body === "object" && body !== null && "detail" in body) return new ApiError(status, body as Partial<Problem>);
+
+  return new ApiError(status, {
+    code: "unknown",
+    detail: `The server answered ${status} without saying why. A proxy before it may have answered instead.`,
+  });
+}
+
+/** messageOf is the text of any error, for people. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** isMissing says that the API knows no such thing. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
+}

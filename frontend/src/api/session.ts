@@ -1,0 +1,1 @@
+export { onSessionEnd } from "@/api/client";

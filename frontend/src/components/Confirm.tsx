@@ -1,0 +1,37 @@
+import { Button, Group, Modal } from "@mantine/core";
+import type { ReactNode } from "react";
+import { ErrorNote } from "@/components/ErrorNote";
+
+interface Props {
+  opened: boolean;
+  title: string;
+  action: string;
+  danger?: boolean;
+  busy: boolean;
+  error: unknown;
+  onConfirm: () => void;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+/** Asks before something that cannot be undone, and shows the server's refusal where the question was. */
+export function Confirm({ opened, title, action, danger, busy, error, onConfirm, onClose, children }: Props) {
+  return (
+    <Modal opened={opened} onClose={onClose} title={title} centered closeButtonProps={{ "aria-label": "Close" }}>
+      {children}
+      {error !== null && error !== undefined && (
+        <div style={{ marginTop: 12 }}>
+          <ErrorNote error={error} doing={action} />
+        </div>
+      )}
+      <Group justify="flex-end" mt="md">
+        <Button variant="default" onClick={onClose}>
+          Back
+        </Button>
+        <Button color={danger === true ? "red.8" : undefined} loading={busy} onClick={onConfirm}>
+          {action}
+        </Button>
+      </Group>
+    </Modal>
+  );
+}

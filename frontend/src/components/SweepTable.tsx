@@ -1,0 +1,71 @@
+import { Link } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { ProgressBar } from "@/components/ProgressBar";
+import { StateLabel } from "@/components/StateLabel";
+import { VirtualTable, type Column } from "@/components/VirtualTable";
+import { ago, between, decimal, moment } from "@/lib/format";
+import { progressText, segments } from "@/lib/progress";
+import { sweepLooks } from "@/lib/states";
+import type { Sweep } from "@/services/sweeps";
+
+interface Props {
+  sweeps: Sweep[];
+  now: number;
+  onEnd?: () => void;
+}
+
+/** All sweeps, one a row. */
+export function SweepTable({ sweeps, now, onEnd }: Props) {
+  const columns = useMemo(() => columnsAt(now), [now]);
+
+  return (
+    <VirtualTable label="Sweeps" columns={columns} rows={sweeps} rowKey={(sweep) => sweep.id} {...(onEnd && { onEnd })} />
+  );
+}
+
+function columnsAt(now: number): Column<Sweep>[] {
+  return [
+    {
+      key: "name",
+      header: "Name",
+      cell: (sweep) => (
+        <Link to="/sweeps/$sweepId" params={{ sweepId: sweep.id }} className="clip" title={sweep.name}>
+          {sweep.name}
+        </Link>
+      ),
+    },
+    { key: "state", header: "State", cell: (sweep) => <StateLabel look={sweepLooks[sweep.state]} /> },
+    {
+      key: "progress",
+      header: "Trials",
+      cell: (sweep) => <ProgressBar label={sweep.name} segments={segments(sweep.counts)} text={progressText(sweep.counts)} />,
+    },
+    {
+      key: "best",
+      header: "Best value",
+      className: "num",
+      cell: (sweep) =>
+        sweep.best ? (
+          <>
+            {decimal(sweep.best.value)}
+            <div style={{ fontSize: 12, color: "var(--mantine-color-dimmed)" }}>{sweep.objective?.metric}</div>
+          </>
+        ) : (
+          "–"
+        ),
+    },
+    { key: "by", header: "Created by", className: "wide", cell: (sweep) => sweep.created_by },
+    {
+      key: "created",
+      header: "Created",
+      className: "num wide",
+      cell: (sweep) => <time title={moment(sweep.created_at)}>{ago(sweep.created_at, now)}</time>,
+    },
+    {
+      key: "duration",
+      header: "Duration",
+      className: "num right",
+      cell: (sweep) => between(sweep.started_at, sweep.finished_at, now),
+    },
+  ];
+}

@@ -1,0 +1,94 @@
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useLayoutEffect, useRef, useState, type ReactNode } from "react";
+
+export interface Column<Row> {
+  key: string;
+  header: ReactNode;
+  cell: (row: Row) => ReactNode;
+  className?: string;
+  sort?: "ascending" | "descending" | "none";
+}
+
+interface Props<Row> {
+  label: string;
+  columns: Column<Row>[];
+  rows: Row[];
+  rowKey: (row: Row) => string;
+  rowHeight?: number;
+  /** onEnd is called when the last rows come into view. */
+  onEnd?: () => void;
+}
+
+const OVERSCAN = 12;
+
+/** A table of any length that draws only the rows in view, with the page as its scroller. */
+export function VirtualTable<Row>({ label, columns, rows, rowKey, rowHeight = 53, onEnd }: Props<Row>) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const [scrollMargin, setScrollMargin] = useState(0);
+
+  useLayoutEffect(() => {
+    const top = body.current?.getBoundingClientRect().top ?? 0;
+    setScrollMargin(Math.round(top + window.scrollY));
+  }, [rows.length === 0]); // eslint-disable-line react-hooks/exhaustive-deps -- it moves only when the table appears
+
+  const virtualizer = useWindowVirtualizer({
+    count: rows.length,
+    estimateSize: () => rowHeight,
+    overscan: OVERSCAN,
+    scrollMargin,
+  });
+
+  const items = virtualizer.getVirtualItems();
+  const last = items.at(-1)?.index ?? -1;
+  const before = (items[0]?.start ?? scrollMargin) - scrollMargin;
+  const after = virtualizer.getTotalSize() - ((items.at(-1)?.end ?? scrollMargin) - scrollMargin);
+
+  const atEnd = last >= rows.length - 1;
+  useEffect(() => {
+    if (atEnd) onEnd?.();
+  }, [atEnd, onEnd, rows.length]);
+
+  return (
+    <div className="tablewrap">
+      <table className="table" aria-label={label} aria-rowcount={rows.length + 1}>
+        <thead>
+          <tr aria-rowindex={1}>
+            {columns.map((column) => (
+              <th key={column.key} scope="col" className={column.className} aria-sort={column.sort}>
+                {column.header}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody ref={body}>
+          <Spacer height={before} span={columns.length} />
+          {items.map((item) => {
+            const row = rows[item.index];
+            if (row === undefined) return null;
+
+            return (
+              <tr key={rowKey(row)} ref={virtualizer.measureElement} data-index={item.index} aria-rowindex={item.index + 2}>
+                {columns.map((column) => (
+                  <td key={column.key} className={column.className}>
+                    {column.cell(row)}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+          <Spacer height={after} span={columns.length} />
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Spacer({ height, span }: { height: number; span: number }) {
+  if (height <= 0) return null;
+
+  return (
+    <tr className="spacer" aria-hidden="true">
+      <td colSpan={span} style={{ height }} />
+    </tr>
+  );
+}

@@ -1,0 +1,38 @@
+import { grouped } from "@/lib/format";
+import type { Sweep } from "@/services/sweeps";
+
+export interface Segment {
+  name: string;
+  count: number;
+  fill: string;
+}
+
+const striped = (color: string) =>
+  `repeating-linear-gradient(135deg, ${color} 0 4px, color-mix(in srgb, ${color} 55%, transparent) 4px 8px)`;
+
+/** segments are the trials of a sweep by what became of them; what is planned and not created yet waits. */
+export function segments(counts: Sweep["counts"]): Segment[] {
+  const all = Math.max(counts.planned, counts.total);
+  const failed = counts.failed + counts.infeasible;
+  const rest = all - counts.succeeded - counts.running - failed - counts.canceled;
+
+  return [
+    { name: "done", count: counts.succeeded, fill: "var(--done)" },
+    { name: "running", count: counts.running, fill: striped("var(--run)") },
+    { name: "failed", count: failed, fill: "var(--bad)" },
+    { name: "canceled", count: counts.canceled, fill: "var(--wait)" },
+    { name: "waiting", count: Math.max(0, rest), fill: "var(--line)" },
+  ].filter((segment) => segment.count > 0);
+}
+
+/** progressText says the same in words. */
+export function progressText(counts: Sweep["counts"]): string {
+  const all = Math.max(counts.planned, counts.total);
+  if (all === 0) return "no trials yet";
+
+  const rest = segments(counts)
+    .filter((segment) => segment.name !== "done" && segment.name !== "waiting")
+    .map((segment) => `${grouped(segment.count)} ${segment.name}`);
+
+  return [`${grouped(counts.succeeded)} of ${grouped(all)} done`, ...rest].join(", ");
+}

@@ -1,0 +1,81 @@
+import { Button, Group, Title } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { ErrorNote } from "@/components/ErrorNote";
+import { Note } from "@/components/Note";
+import { forgetKey, keyFor } from "@/lib/keys";
+import { exampleText } from "@/routes/example";
+import { preview, submit, type ProblemItem, type Sweep } from "@/services/sweeps";
+
+type Started = { sweep: Sweep } | { blocked: ProblemItem };
+
+/** start looks first whether the image is there: without it every trial would fail. */
+async function start(): Promise<Started> {
+  const seen = await preview(exampleText);
+  const blocked = seen.warnings.find((item) => item.code.startsWith("W_IMAGE"));
+  if (blocked) return { blocked };
+
+  const sweep = await submit(exampleText, keyFor(exampleText));
+  forgetKey();
+
+  return { sweep };
+}
+
+/** What a newcomer sees in place of an empty table. */
+export function FirstRun() {
+  const navigate = useNavigate();
+  const example = useMutation({
+    mutationFn: start,
+    onSuccess: (result) => {
+      if ("sweep" in result) void navigate({ to: "/sweeps/$sweepId", params: { sweepId: result.sweep.id } });
+    },
+  });
+  const blocked = example.data && "blocked" in example.data ? example.data.blocked : undefined;
+
+  return (
+    <div style={{ maxWidth: 720 }}>
+      <Title order={1}>Try many settings at once</Title>
+      <p>Berth runs your training program with many settings, as many at a time as its measured memory allows.</p>
+      <dl className="card" style={{ display: "grid", gap: 12, margin: "0 0 16px" }}>
+        <Word name="Sweep">one search: your image and command, the settings to try, and the metric to improve.</Word>
+        <Word name="Trial">one choice of settings. It runs in a container of its own.</Word>
+        <Word name="Probe">
+          a run that measures how much memory trials of one kind need. Berth then reserves just that, so that many fit on one
+          machine.
+        </Word>
+      </dl>
+      <p>
+        The example trains a small network on handwritten digits: 24 trials of about 20 seconds. Berth measures 4 of them first.
+      </p>
+      <Group>
+        <Button onClick={() => example.mutate()} loading={example.isPending}>
+          Start the example
+        </Button>
+        <Button component={Link} to="/sweeps/new" variant="default">
+          Write a sweep
+        </Button>
+      </Group>
+      <div style={{ marginTop: 16 }} aria-live="polite">
+        {example.isPending && "Looking for the example's image, then starting…"}
+        {example.isError && <ErrorNote error={example.error} doing="Starting the example" />}
+        {blocked && (
+          <Note kind="warn">
+            <strong>The example's image is not ready, so nothing was started.</strong> {blocked.detail}
+            <p style={{ margin: "6px 0 0" }}>
+              On the machine with Docker, run <code>make images</code> in Berth's source tree, then press the button again.
+            </p>
+          </Note>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Word({ name, children }: { name: string; children: string }) {
+  return (
+    <div>
+      <dt style={{ fontWeight: 600 }}>{name}</dt>
+      <dd style={{ margin: 0 }}>{children}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,79 @@
+import { Menu, UnstyledButton } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import { Link, useRouteContext } from "@tanstack/react-router";
+import { useSyncExternalStore, type ReactNode } from "react";
+import { Icon, type IconName } from "@/components/Icon";
+import { LiveBadge } from "@/components/LiveBadge";
+import { endSession, meQuery, type Me } from "@/services/session";
+
+const pages: { to: "/sweeps" | "/machines" | "/probes" | "/settings"; text: string; icon: IconName }[] = [
+  { to: "/sweeps", text: "Sweeps", icon: "sweeps" },
+  { to: "/machines", text: "Machines", icon: "machines" },
+  { to: "/probes", text: "Probes", icon: "probes" },
+  { to: "/settings", text: "Settings", icon: "settings" },
+];
+
+/** The frame around every page: where one is, whether it is live, who one is. */
+export function Shell({ me, children }: { me: Me; children: ReactNode }) {
+  const { live } = useRouteContext({ from: "__root__" });
+  const queries = useQueryClient();
+  const state = useSyncExternalStore(live.subscribe, live.current);
+
+  const logOut = async () => {
+    await endSession();
+    queries.clear();
+    await queries.fetchQuery(meQuery).catch(() => undefined); // its 401 shows the log-in page
+  };
+
+  return (
+    <>
+      <a className="skip" href="#content">
+        Skip to the content
+      </a>
+      <header className="top">
+        <Link to="/sweeps" className="brand">
+          <Mark />
+          Berth
+        </Link>
+        <nav className="nav" aria-label="Pages">
+          {pages.map((page) => (
+            <Link key={page.to} to={page.to} activeProps={{ "aria-current": "page" }} activeOptions={{ includeSearch: false }}>
+              <Icon name={page.icon} />
+              {page.text}
+            </Link>
+          ))}
+        </nav>
+        <div style={{ flex: 1 }} />
+        <LiveBadge state={state} onToggle={() => live.setPaused(state !== "paused")} />
+        {me.known_by === "session" && (
+          <Menu position="bottom-end">
+            <Menu.Target>
+              <UnstyledButton ml={12} fz={14} aria-label={`Account of ${me.name}`}>
+                {me.name}
+              </UnstyledButton>
+            </Menu.Target>
+            <Menu.Dropdown>
+              <Menu.Label>Role: {me.role}</Menu.Label>
+              <Menu.Item onClick={() => void logOut()}>Log out</Menu.Item>
+            </Menu.Dropdown>
+          </Menu>
+        )}
+      </header>
+      <main id="content" className="page" tabIndex={-1} style={{ outline: "none" }}>
+        {children}
+      </main>
+    </>
+  );
+}
+
+function Mark() {
+  return (
+    <svg width="22" height="22" viewBox="0 0 32 32" aria-hidden="true">
+      <rect width="32" height="32" rx="7" fill="#0b6a78" />
+      <path d="M6 21h20l-3 5H9z" fill="#fff" />
+      <rect x="8" y="14" width="7" height="6" rx="1" fill="#fff" />
+      <rect x="17" y="14" width="7" height="6" rx="1" fill="#fff" opacity=".75" />
+      <rect x="8" y="7" width="7" height="6" rx="1" fill="#fff" opacity=".5" />
+    </svg>
+  );
+}

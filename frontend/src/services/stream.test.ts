@@ -1,0 +1,136 @@
+import { QueryClient } from "@tanstack/react-query";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Invalidator, touched } from "@/services/changes";
+import { ChangeStream, type Source, type StreamState } from "@/services/stream";
+
+class FakeSource implements Source {
+  readyState = 0;
+  closed = false;
+  private readonly listeners = new Map<string, (event: MessageEvent<string>) => void>();
+
+  addEventListener(kind: string, listener: (event: MessageEvent<string>) => void) {
+    this.listeners.set(kind, listener);
+  }
+  close() {
+    this.closed = true;
+  }
+  send(kind: string, data: unknown = {}) {
+    this.listeners.get(kind)?.(new MessageEvent(kind, { data: JSON.stringify(data) }));
+  }
+  refuse() {
+    this.readyState = 2;
+    this.send("error");
+  }
+}
+
+function setup() {
+  const sources: FakeSource[] = [];
+  const states: StreamState[] = [];
+  const calls = { change: vi.fn(), reset: vi.fn(), refused: vi.fn() };
+  const stream = new ChangeStream({
+    open: () => {
+      const source = new FakeSource();
+      sources.push(source);
+      return source;
+    },
+    onChange: calls.change,
+    onReset: calls.reset,
+    onRefused: calls.refused,
+    onState: (state) => states.push(state),
+  });
+  const at = (i: number) => {
+    const source = sources[i];
+    if (!source) throw new Error(`no stream ${i}`);
+    return source;
+  };
+  return { stream, sources, states, calls, at };
+}
+
+beforeEach(() => vi.useFakeTimers());
+afterEach(() => vi.useRealTimers());
+
+describe("ChangeStream", () => {
+  it("passes changes on and reads nothing anew at first", () => {
+    const { stream, at, calls, states } = setup();
+    stream.start();
+    at(0).send("open");
+    at(0).send("change", { kind: "trial.state", sweep_id: "s", subject: "t" });
+    expect(calls.change).toHaveBeenCalledWith({ kind: "trial.state", sweep_id: "s", subject: "t" });
+    expect(calls.reset).not.toHaveBeenCalled();
+    expect(states).toEqual(["connecting", "live"]);
+  });
+
+  it("reopens a refused stream later and later, then reads everything anew", () => {
+    const { stream, sources, at, calls } = setup();
+    stream.start();
+    at(0).refuse();
+    expect(calls.refused).toHaveBeenCalledOnce();
+    vi.advanceTimersByTime(1300);
+    expect(sources).toHaveLength(2);
+    at(1).refuse();
+    vi.advanceTimersByTime(1300);
+    expect(sources).toHaveLength(2);
+    vi.advanceTimersByTime(1300);
+    at(2).send("open");
+    expect(calls.reset).toHaveBeenCalledOnce();
+  });
+
+  it("leaves a cut stream to the browser, which sends Last-Event-ID", () => {
+    const { stream, sources, at, states } = setup();
+    stream.start();
+    at(0).send("open");
+    at(0).send("error");
+    vi.advanceTimersByTime(60_000);
+    expect(sources).toHaveLength(1);
+    expect(states.at(-1)).toBe("reconnecting");
+  });
+
+  it("reopens after sleep and reads everything anew", () => {
+    const { stream, at, calls } = setup();
+    stream.start();
+    at(0).send("open");
+    stream.wake();
+    expect(at(0).closed).toBe(true);
+    at(1).send("open");
+    expect(calls.reset).toHaveBeenCalledOnce();
+  });
+
+  it("stays closed while paused", () => {
+    const { stream, sources, states } = setup();
+    stream.start();
+    stream.pause();
+    stream.wake();
+    vi.advanceTimersByTime(60_000);
+    expect(sources).toHaveLength(1);
+    expect(states.at(-1)).toBe("paused");
+  });
+
+  it("hears reset", () => {
+    const { stream, at, calls } = setup();
+    stream.start();
+    at(0).send("reset", {});
+    expect(calls.reset).toHaveBeenCalledOnce();
+  });
+});
+
+describe("Invalidator", () => {
+  it("marks stale at most four times a second", () => {
+    const queries = new QueryClient();
+    const spy = vi.spyOn(queries, "invalidateQueries");
+    const invalidator = new Invalidator(queries);
+    for (let ms = 0; ms < 1240; ms += 10) {
+      invalidator.change({ kind: "trial.state", sweep_id: "a", subject: "t" });
+      vi.advanceTimersByTime(10);
+    }
+    expect(spy.mock.calls.length).toBeLessThanOrEqual(5);
+    expect(spy.mock.calls.length).toBeGreaterThanOrEqual(3);
+  });
+
+  it("knows a sweep by the beginning of its id", () => {
+    const changed = new Set(["0190aaaa-1"]);
+    expect(touched(["sweep", "0190aaaa"], changed)).toBe(true);
+    expect(touched(["sweep", "0190bbbb", "trials"], changed)).toBe(false);
+    expect(touched(["sweeps", {}], changed)).toBe(true);
+    expect(touched(["me"], changed)).toBe(false);
+  });
+});
