@@ -26,7 +26,8 @@ export function toApiError(status: number, body: unknown): ApiError {
     });
   }
 
-  if (typeof body === "object" && body !== null && "detail" in body) return new ApiError(status, body as Partial<Problem>);
+  if (typeof body === "object" && body !== null && "detail" in body)
+    return new ApiError(status, body as Partial<Problem>);
 
   return new ApiError(status, {
     code: "unknown",

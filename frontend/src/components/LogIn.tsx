@@ -40,9 +40,7 @@ export function LogIn({ wasKnown, onLogIn }: Props) {
         <Title order={1} mb="xs">
           Log in to Berth
         </Title>
-        {wasKnown && (
-          <Note kind="warn">Your session has ended. After you log in, this page is shown again.</Note>
-        )}
+        {wasKnown && <Note kind="warn">Your session has ended. After you log in, this page is shown again.</Note>}
         <PasswordInput
           mt="md"
           label="Token"

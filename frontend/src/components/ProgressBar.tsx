@@ -15,7 +15,11 @@ export function ProgressBar({ segments, text, label }: { segments: Segment[]; te
           />
         ))}
       </div>
-      <div aria-hidden="true" className="num" style={{ fontSize: 12, color: "var(--mantine-color-dimmed)", marginTop: 3 }}>
+      <div
+        aria-hidden="true"
+        className="num"
+        style={{ fontSize: 12, color: "var(--mantine-color-dimmed)", marginTop: 3 }}
+      >
         {text}
       </div>
     </div>

@@ -12,7 +12,7 @@ export function StateFilter<State extends string>({ looks, chosen, onChange }: P
   const states = Object.keys(looks) as State[];
 
   return (
-    <Chip.Group multiple value={chosen} onChange={(values) => onChange(values as State[])}>
+    <Chip.Group multiple value={chosen} onChange={(values) => onChange(values)}>
       <Group gap={6} role="group" aria-label="Show only these states">
         {states.map((state) => (
           <Chip key={state} value={state} size="xs" variant="outline">

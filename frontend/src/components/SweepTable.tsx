@@ -19,7 +19,13 @@ export function SweepTable({ sweeps, now, onEnd }: Props) {
   const columns = useMemo(() => columnsAt(now), [now]);
 
   return (
-    <VirtualTable label="Sweeps" columns={columns} rows={sweeps} rowKey={(sweep) => sweep.id} {...(onEnd && { onEnd })} />
+    <VirtualTable
+      label="Sweeps"
+      columns={columns}
+      rows={sweeps}
+      rowKey={(sweep) => sweep.id}
+      {...(onEnd && { onEnd })}
+    />
   );
 }
 
@@ -38,7 +44,9 @@ function columnsAt(now: number): Column<Sweep>[] {
     {
       key: "progress",
       header: "Trials",
-      cell: (sweep) => <ProgressBar label={sweep.name} segments={segments(sweep.counts)} text={progressText(sweep.counts)} />,
+      cell: (sweep) => (
+        <ProgressBar label={sweep.name} segments={segments(sweep.counts)} text={progressText(sweep.counts)} />
+      ),
     },
     {
       key: "best",

@@ -6,7 +6,7 @@ export interface Column<Row> {
   header: ReactNode;
   cell: (row: Row) => ReactNode;
   className?: string;
-  sort?: "ascending" | "descending" | "none";
+  sort?: "ascending" | "descending" | "other" | "none";
 }
 
 interface Props<Row> {
@@ -67,7 +67,12 @@ export function VirtualTable<Row>({ label, columns, rows, rowKey, rowHeight = 53
             if (row === undefined) return null;
 
             return (
-              <tr key={rowKey(row)} ref={virtualizer.measureElement} data-index={item.index} aria-rowindex={item.index + 2}>
+              <tr
+                key={rowKey(row)}
+                ref={virtualizer.measureElement}
+                data-index={item.index}
+                aria-rowindex={item.index + 2}
+              >
                 {columns.map((column) => (
                   <td key={column.key} className={column.className}>
                     {column.cell(row)}

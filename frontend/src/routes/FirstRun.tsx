@@ -1,6 +1,7 @@
 import { Button, Group, Title } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { useNavigate } from "@tanstack/react-router";
+import { PageButton } from "@/components/links";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Note } from "@/components/Note";
 import { forgetKey, keyFor } from "@/lib/keys";
@@ -40,20 +41,21 @@ export function FirstRun() {
         <Word name="Sweep">one search: your image and command, the settings to try, and the metric to improve.</Word>
         <Word name="Trial">one choice of settings. It runs in a container of its own.</Word>
         <Word name="Probe">
-          a run that measures how much memory trials of one kind need. Berth then reserves just that, so that many fit on one
-          machine.
+          a run that measures how much memory trials of one kind need. Berth then reserves just that, so that many fit
+          on one machine.
         </Word>
       </dl>
       <p>
-        The example trains a small network on handwritten digits: 24 trials of about 20 seconds. Berth measures 4 of them first.
+        The example trains a small network on handwritten digits: 24 trials of about 20 seconds. Berth measures 4 of
+        them first.
       </p>
       <Group>
         <Button onClick={() => example.mutate()} loading={example.isPending}>
           Start the example
         </Button>
-        <Button component={Link} to="/sweeps/new" variant="default">
+        <PageButton to="/sweeps/new" variant="default">
           Write a sweep
-        </Button>
+        </PageButton>
       </Group>
       <div style={{ marginTop: 16 }} aria-live="polite">
         {example.isPending && "Looking for the example's image, then starting…"}
@@ -62,7 +64,8 @@ export function FirstRun() {
           <Note kind="warn">
             <strong>The example's image is not ready, so nothing was started.</strong> {blocked.detail}
             <p style={{ margin: "6px 0 0" }}>
-              On the machine with Docker, run <code>make images</code> in Berth's source tree, then press the button again.
+              On the machine with Docker, run <code>make images</code> in Berth's source tree, then press the button
+              again.
             </p>
           </Note>
         )}

@@ -22,7 +22,7 @@ export function Shell({ me, children }: { me: Me; children: ReactNode }) {
   const logOut = async () => {
     await endSession();
     queries.clear();
-    await queries.fetchQuery(meQuery).catch(() => undefined); // its 401 shows the log-in page
+    await queries.query(meQuery).catch(() => undefined); // its 401 shows the log-in page
   };
 
   return (
@@ -37,7 +37,12 @@ export function Shell({ me, children }: { me: Me; children: ReactNode }) {
         </Link>
         <nav className="nav" aria-label="Pages">
           {pages.map((page) => (
-            <Link key={page.to} to={page.to} activeProps={{ "aria-current": "page" }} activeOptions={{ includeSearch: false }}>
+            <Link
+              key={page.to}
+              to={page.to}
+              activeProps={{ "aria-current": "page" }}
+              activeOptions={{ includeSearch: false }}
+            >
               <Icon name={page.icon} />
               {page.text}
             </Link>

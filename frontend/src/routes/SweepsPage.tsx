@@ -1,9 +1,10 @@
 import { Button, Group, Title } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Icon } from "@/components/Icon";
+import { PageButton } from "@/components/links";
 import { Loading } from "@/components/Loading";
 import { StateFilter } from "@/components/StateFilter";
 import { SweepTable } from "@/components/SweepTable";
@@ -33,15 +34,17 @@ export function SweepsPage() {
     <>
       <Group justify="space-between" mb="sm">
         <Title order={1}>Sweeps</Title>
-        <Button component={Link} to="/sweeps/new" leftSection={<Icon name="plus" size={14} />}>
+        <PageButton to="/sweeps/new" leftSection={<Icon name="plus" size={14} />}>
           New sweep
-        </Button>
+        </PageButton>
       </Group>
       <div style={{ marginBottom: 12 }}>
         <StateFilter
           looks={sweepLooks}
           chosen={states}
-          onChange={(state) => void navigate({ to: "/sweeps", search: state.length > 0 ? { state } : {}, replace: true })}
+          onChange={(state) =>
+            void navigate({ to: "/sweeps", search: state.length > 0 ? { state } : {}, replace: true })
+          }
         />
       </div>
       {list.isPending && <Loading what="sweeps" />}

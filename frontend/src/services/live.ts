@@ -25,7 +25,7 @@ export class Live {
         this.listeners.forEach((listener) => listener());
       },
       // An EventSource does not say why it was refused. A 401 here shows the log-in page.
-      onRefused: () => void queries.fetchQuery({ ...meQuery, staleTime: 0 }).catch(() => undefined),
+      onRefused: () => void queries.query({ ...meQuery, staleTime: 0 }).catch(() => undefined),
     });
   }
 

@@ -18,7 +18,7 @@ export async function logPage(attemptId: string, offset: number, signal?: AbortS
     }),
   );
 
-  return page as LogPage;
+  return page;
 }
 
 /** logStream is where an EventSource follows a log from a byte on. */
@@ -29,7 +29,7 @@ export function logStream(attemptId: string, offset: number): string {
 /** wholeLog puts a log together, page by page, for a download. */
 export async function wholeLog(attemptId: string): Promise<string> {
   const parts: string[] = [];
-  for (let offset = 0; ; ) {
+  for (let offset = 0; ;) {
     const page = await logPage(attemptId, offset);
     parts.push(...page.data.map((piece) => piece.text));
     if (page.next_offset <= offset) return parts.join("");

@@ -29,7 +29,11 @@ export function sweepsQuery(states: SweepState[]) {
     queryFn: ({ pageParam, signal }) =>
       answer(
         listSweeps({
-          query: { limit: PAGE, ...(states.length > 0 && { state: states }), ...(pageParam !== "" && { cursor: pageParam }) },
+          query: {
+            limit: PAGE,
+            ...(states.length > 0 && { state: states }),
+            ...(pageParam !== "" && { cursor: pageParam }),
+          },
           signal,
         }),
       ),
@@ -58,15 +62,21 @@ const asItIs = (body: unknown) => body as string;
 const fileOf = (text: string) => text as unknown as SweepFile;
 
 export function validate(text: string, signal?: AbortSignal) {
-  return answer(validateSweep({ body: fileOf(text), bodySerializer: asItIs, headers: asYAML, ...(signal && { signal }) }));
+  return answer(
+    validateSweep({ body: fileOf(text), bodySerializer: asItIs, headers: asYAML, ...(signal && { signal }) }),
+  );
 }
 
 export function preview(text: string, signal?: AbortSignal) {
-  return answer(previewSweep({ body: fileOf(text), bodySerializer: asItIs, headers: asYAML, ...(signal && { signal }) }));
+  return answer(
+    previewSweep({ body: fileOf(text), bodySerializer: asItIs, headers: asYAML, ...(signal && { signal }) }),
+  );
 }
 
 export function submit(text: string, key: string) {
-  return answer(createSweep({ body: fileOf(text), bodySerializer: asItIs, headers: { ...asYAML, "Idempotency-Key": key } }));
+  return answer(
+    createSweep({ body: fileOf(text), bodySerializer: asItIs, headers: { ...asYAML, "Idempotency-Key": key } }),
+  );
 }
 
 export function pause(id: string) {

@@ -13,7 +13,11 @@ export function trialsQuery(sweepId: string, states: TrialState[]) {
       answer(
         listTrials({
           path: { id: sweepId },
-          query: { limit: PAGE, ...(states.length > 0 && { state: states }), ...(pageParam !== "" && { cursor: pageParam }) },
+          query: {
+            limit: PAGE,
+            ...(states.length > 0 && { state: states }),
+            ...(pageParam !== "" && { cursor: pageParam }),
+          },
           signal,
         }),
       ),

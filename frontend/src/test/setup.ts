@@ -11,15 +11,13 @@ window.matchMedia = (query: string) =>
     onchange: null,
     addEventListener: () => undefined,
     removeEventListener: () => undefined,
-    addListener: () => undefined,
-    removeListener: () => undefined,
     dispatchEvent: () => false,
-  }) as MediaQueryList;
+  }) as unknown as MediaQueryList;
 
 window.ResizeObserver = class {
   observe() {}
   unobserve() {}
   disconnect() {}
-} as unknown as typeof ResizeObserver;
+};
 
 window.HTMLElement.prototype.scrollIntoView = vi.fn();

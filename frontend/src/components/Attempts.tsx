@@ -1,0 +1,104 @@
+import { Button, Title } from "@mantine/core";
+import { Icon } from "@/components/Icon";
+import { PeakBar } from "@/components/PeakBar";
+import { between, cores, moment } from "@/lib/format";
+import { failureText } from "@/lib/states";
+import { useNow } from "@/lib/useNow";
+import type { Attempt } from "@/services/trials";
+
+interface Props {
+  attempts: Attempt[];
+  chosen: string | undefined;
+  hostNames: Map<string, string>;
+  onChoose: (id: string) => void;
+}
+
+/** Each launch of a trial: where, what it reserved and used, and how it ended. */
+export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
+  const now = useNow();
+
+  return (
+    <section aria-label="Attempts">
+      <Title order={2} mb="xs">
+        Attempts
+      </Title>
+      <ul className="plain" style={{ display: "grid", gap: 8 }}>
+        {attempts.map((attempt) => (
+          <li key={attempt.id} className="card" aria-current={attempt.id === chosen ? "true" : undefined}>
+            <div style={{ display: "flex", flexWrap: "wrap", gap: "8px 24px", alignItems: "flex-start" }}>
+              <div style={{ flex: "1 1 220px" }}>
+                <strong>Attempt {attempt.number}</strong>
+                {attempt.purpose === "probe" && " (short probe)"} <Ending attempt={attempt} />
+                <div style={{ fontSize: 13, color: "var(--mantine-color-dimmed)" }}>
+                  {hostNames.get(attempt.host_id) ?? attempt.host_id}
+                  {attempt.device_class !== undefined && attempt.device_id !== undefined && `, ${attempt.device_class}`}
+                  , {cores(attempt.demand.cpu_milli)},{" "}
+                  <time title={moment(attempt.placed_at)}>{between(attempt.started_at, attempt.finished_at, now)}</time>
+                  {attempt.exit_code !== undefined && `, exit code ${attempt.exit_code}`}
+                </div>
+              </div>
+              <div style={{ flex: "2 1 260px", display: "grid", gap: 6 }}>
+                <PeakBar
+                  label="Machine memory"
+                  reserved={attempt.demand.memory_bytes}
+                  peak={attempt.usage.memory_peak_bytes}
+                />
+                <PeakBar
+                  label="GPU memory"
+                  reserved={attempt.demand.device_bytes ?? 0}
+                  peak={attempt.usage.device_peak_bytes ?? 0}
+                />
+              </div>
+              {attempts.length > 1 && (
+                <Button
+                  size="xs"
+                  variant="default"
+                  disabled={attempt.id === chosen}
+                  onClick={() => onChoose(attempt.id)}
+                >
+                  {attempt.id === chosen ? "Shown below" : "Show metrics and log"}
+                </Button>
+              )}
+            </div>
+            {attempt.message !== undefined && attempt.message !== "" && (
+              <p style={{ margin: "8px 0 0" }} className="break">
+                {attempt.message}
+              </p>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Ending({ attempt }: { attempt: Attempt }) {
+  if (attempt.state === "placed")
+    return (
+      <span className="state">
+        <Icon name="clock" color="var(--wait)" />
+        Starting
+      </span>
+    );
+  if (attempt.state === "running")
+    return (
+      <span className="state">
+        <Icon name="play" color="var(--run)" />
+        Running
+      </span>
+    );
+
+  const good = attempt.failure_kind === "ok";
+  const memory = attempt.failure_kind === "host_oom" || attempt.failure_kind === "device_oom";
+  const text = attempt.state === "abandoned" ? "Given up: its machine was lost" : failureText(attempt.failure_kind);
+
+  return (
+    <span className="state" style={{ whiteSpace: "normal" }}>
+      <Icon
+        name={good ? "check" : memory ? "warning" : "cross"}
+        color={good ? "var(--done)" : memory ? "var(--warn)" : "var(--bad)"}
+      />
+      {text}
+    </span>
+  );
+}

@@ -1,0 +1,96 @@
+import { Button, Checkbox, Group } from "@mantine/core";
+import { useEffect, useRef, useState } from "react";
+import { Note } from "@/components/Note";
+import { bytes } from "@/lib/format";
+import { messageOf } from "@/api/errors";
+import type { Log } from "@/services/useLog";
+
+const words: Record<Log["state"], string> = {
+  reading: "reading…",
+  following: "following as it is written",
+  idle: "more follows",
+  complete: "complete",
+  failed: "incomplete",
+};
+
+/** An attempt's output: what program wrote it, how much is shown, and the rest on demand. */
+export function LogView({
+  pieces,
+  shown,
+  more,
+  state,
+  problem,
+  removed,
+  readMore,
+  onDownload,
+}: Log & { onDownload: () => Promise<void> }) {
+  const box = useRef<HTMLPreElement>(null);
+  const [stick, setStick] = useState(true);
+  const [failed, setFailed] = useState("");
+
+  useEffect(() => {
+    if (stick && state === "following" && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [pieces, stick, state]);
+
+  const onScroll = () => {
+    const { current } = box;
+    if (current && more && state === "idle" && current.scrollTop + current.clientHeight > current.scrollHeight - 200)
+      readMore();
+  };
+
+  return (
+    <>
+      <Group gap="md" mb={6}>
+        <span className="num" style={{ fontSize: 13 }} role="status">
+          {bytes(shown)} shown, {words[state]}
+        </span>
+        {state === "following" && (
+          <Checkbox
+            size="xs"
+            label="Keep the end in view"
+            checked={stick}
+            onChange={(event) => setStick(event.currentTarget.checked)}
+          />
+        )}
+        {more && (
+          <Button size="xs" variant="default" onClick={readMore}>
+            Show the next MiB
+          </Button>
+        )}
+        <Button
+          size="xs"
+          variant="default"
+          onClick={() => {
+            setFailed("");
+            onDownload().catch((error: unknown) => setFailed(messageOf(error)));
+          }}
+        >
+          Download all
+        </Button>
+      </Group>
+      {failed !== "" && <Note kind="bad">Downloading the log failed. {failed}</Note>}
+      {problem !== "" && (
+        <Note kind="bad">
+          {problem}{" "}
+          <Button size="xs" variant="default" onClick={readMore}>
+            Try again
+          </Button>
+        </Note>
+      )}
+      {removed !== "" && <Note kind="plain">{removed}</Note>}
+      {removed === "" && pieces.length === 0 && state !== "reading" && state !== "failed" && (
+        <div className="card">{state === "following" ? "It has written nothing yet." : "It wrote nothing."}</div>
+      )}
+      {pieces.length > 0 && (
+        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keyboard
+        <pre ref={box} className="log" tabIndex={0} aria-label="Output of the attempt" onScroll={onScroll}>
+          {pieces.map((piece) => (
+            <span key={piece.offset} className={piece.stream}>
+              {piece.text}
+            </span>
+          ))}
+        </pre>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,3 @@
+export function NewSweepPage() {
+  return null;
+}

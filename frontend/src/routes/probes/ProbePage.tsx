@@ -1,0 +1,3 @@
+export function ProbePage() {
+  return null;
+}

@@ -1,0 +1,128 @@
+import { Anchor, Group, Tabs, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { isMissing } from "@/api/errors";
+import { ErrorNote } from "@/components/ErrorNote";
+import { Facts, type Fact } from "@/components/Facts";
+import { Icon } from "@/components/Icon";
+import { PageLink } from "@/components/links";
+import { Loading } from "@/components/Loading";
+import { Note } from "@/components/Note";
+import { ProgressBar } from "@/components/ProgressBar";
+import { StateLabel } from "@/components/StateLabel";
+import { ago, between, count, decimal, moment } from "@/lib/format";
+import { progressText, segments } from "@/lib/progress";
+import { sweepLooks } from "@/lib/states";
+import { useNow } from "@/lib/useNow";
+import { MissingThing } from "@/routes/errors";
+import { ReportTab } from "@/routes/sweep/ReportTab";
+import { SpecTab } from "@/routes/sweep/SpecTab";
+import { SweepControls } from "@/routes/sweep/SweepControls";
+import { TrialsTab } from "@/routes/sweep/TrialsTab";
+import type { SweepTab } from "@/routes/search";
+import { sweepQuery, type Sweep } from "@/services/sweeps";
+
+export function SweepPage() {
+  const { sweepId } = useParams({ from: "/sweeps/$sweepId" });
+  const { tab = "trials" } = useSearch({ from: "/sweeps/$sweepId" });
+  const navigate = useNavigate();
+  const query = useQuery(sweepQuery(sweepId));
+
+  if (isMissing(query.error)) return <MissingThing what="sweep" />;
+  if (query.isPending) return <Loading what="the sweep" />;
+  if (query.isError) {
+    return <ErrorNote error={query.error} doing="Reading the sweep" onRetry={() => void query.refetch()} />;
+  }
+
+  const sweep = query.data;
+  const show = (value: string | null) => {
+    const next = value as SweepTab;
+    void navigate({ to: "/sweeps/$sweepId", params: { sweepId }, search: next === "trials" ? {} : { tab: next } });
+  };
+
+  return (
+    <>
+      <nav aria-label="Where you are" style={{ fontSize: 14 }}>
+        <PageLink to="/sweeps">Sweeps</PageLink> /
+      </nav>
+      <Group justify="space-between" align="flex-start" mb="sm">
+        <Title order={1} className="break">
+          {sweep.name}
+        </Title>
+        <SweepControls sweep={sweep} />
+      </Group>
+      <SweepHeader sweep={sweep} />
+      <Tabs value={tab} onChange={show} mt="md" keepMounted={false}>
+        <Tabs.List mb="sm">
+          <Tabs.Tab value="trials">Trials</Tabs.Tab>
+          <Tabs.Tab value="report">Report</Tabs.Tab>
+          <Tabs.Tab value="spec">Spec</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="trials">
+          <TrialsTab sweep={sweep} />
+        </Tabs.Panel>
+        <Tabs.Panel value="report">
+          <ReportTab sweep={sweep} />
+        </Tabs.Panel>
+        <Tabs.Panel value="spec">
+          <SpecTab sweep={sweep} />
+        </Tabs.Panel>
+      </Tabs>
+    </>
+  );
+}
+
+function SweepHeader({ sweep }: { sweep: Sweep }) {
+  const now = useNow();
+  const goal = sweep.objective?.goal === "minimize" ? "lowest" : "highest";
+  const facts: Fact[] = [
+    { name: "State", value: <StateLabel look={sweepLooks[sweep.state]} /> },
+    {
+      name: sweep.objective ? `Best ${sweep.objective.metric} (${goal})` : "Best",
+      value: sweep.best ? (
+        <>
+          <strong>{decimal(sweep.best.value)}</strong> in{" "}
+          <PageLink
+            to="/sweeps/$sweepId/trials/$number"
+            params={{ sweepId: sweep.id, number: String(sweep.best.trial) }}
+          >
+            trial {sweep.best.trial}
+          </PageLink>
+        </>
+      ) : (
+        "no result yet"
+      ),
+    },
+    { name: "At once", value: sweep.max_parallel === 0 ? "as many as fit" : count(sweep.max_parallel, "trial") },
+    { name: "Duration", value: between(sweep.started_at, sweep.finished_at, now) },
+    {
+      name: "Created",
+      value: <time title={moment(sweep.created_at)}>{`${ago(sweep.created_at, now)} by ${sweep.created_by}`}</time>,
+    },
+    { name: "Repeated after out of memory", value: count(sweep.counts.oom_retries, "attempt") },
+    { name: "Image", value: <span className="mono break">{sweep.image}</span> },
+  ];
+  if (sweep.temporal_url !== undefined) {
+    facts.push({
+      name: "Steps",
+      value: (
+        <Anchor href={sweep.temporal_url} target="_blank" rel="noreferrer">
+          Temporal <Icon name="link" size={12} />
+        </Anchor>
+      ),
+    });
+  }
+
+  return (
+    <section className="card" aria-label="Overview">
+      <ProgressBar label="Progress" segments={segments(sweep.counts)} text={progressText(sweep.counts)} />
+      <div style={{ height: 14 }} />
+      <Facts facts={facts} />
+      {sweep.reason !== undefined && sweep.reason !== "" && (
+        <div style={{ marginTop: 14 }}>
+          <Note kind={sweep.state === "failed" ? "bad" : "plain"}>{sweep.reason}</Note>
+        </div>
+      )}
+    </section>
+  );
+}

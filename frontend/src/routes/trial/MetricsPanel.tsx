@@ -1,0 +1,93 @@
+import { Title, useComputedColorScheme } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense, useMemo } from "react";
+import { ErrorNote } from "@/components/ErrorNote";
+import { Loading } from "@/components/Loading";
+import { decimal } from "@/lib/format";
+import { series, table, type Series } from "@/lib/metrics";
+import { metricsQuery, type Attempt } from "@/services/trials";
+
+const MetricChart = lazy(() => import("@/plots/MetricChart"));
+
+export function MetricsPanel({ sweepId, attempt }: { sweepId: string; attempt: Attempt }) {
+  const dark = useComputedColorScheme() === "dark";
+  const live = attempt.state === "running" || attempt.state === "placed";
+  const metrics = useQuery(metricsQuery(sweepId, attempt.id, live));
+  const lines = useMemo(() => series(metrics.data?.data ?? []), [metrics.data]);
+
+  return (
+    <section aria-label="Metrics">
+      <Title order={2} mb="xs">
+        Metrics
+      </Title>
+      {metrics.isPending && <Loading what="metrics" />}
+      {metrics.isError && (
+        <ErrorNote error={metrics.error} doing="Reading metrics" onRetry={() => void metrics.refetch()} />
+      )}
+      {metrics.isSuccess && lines.length === 0 && (
+        <div className="card">
+          {metrics.data.removed ?? (live ? "It has reported no metric yet." : "It reported no metric.")}
+        </div>
+      )}
+      {lines.length > 0 && (
+        <>
+          <div
+            style={{ display: "grid", gap: 12, gridTemplateColumns: "repeat(auto-fit, minmax(min(100%, 340px), 1fr))" }}
+          >
+            {lines.map((line) => (
+              <figure key={line.name} className="card" style={{ margin: 0 }}>
+                <figcaption className="mono">{line.name}</figcaption>
+                <Suspense fallback={<Loading what="the chart" />}>
+                  <MetricChart line={line} dark={dark} />
+                </Suspense>
+              </figure>
+            ))}
+          </div>
+          <MetricTable lines={lines} />
+        </>
+      )}
+    </section>
+  );
+}
+
+function MetricTable({ lines }: { lines: Series[] }) {
+  const rows = useMemo(() => table(lines), [lines]);
+  const shown = rows.slice(-500);
+
+  return (
+    <details style={{ marginTop: 8 }}>
+      <summary>As a table ({rows.length} steps)</summary>
+      {shown.length < rows.length && <p>The last {shown.length} steps.</p>}
+      <div className="tablewrap" style={{ marginTop: 8 }}>
+        <table className="table">
+          <thead>
+            <tr>
+              <th scope="col">Step</th>
+              {lines.map((line) => (
+                <th key={line.name} scope="col" className="right">
+                  {line.name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((row) => (
+              <tr key={row.step}>
+                <td className="num">{row.step}</td>
+                {lines.map((line, i) => {
+                  const v = row.values[i];
+
+                  return (
+                    <td key={line.name} className="num right">
+                      {v === undefined ? "–" : v === null ? "not finite" : decimal(v)}
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}

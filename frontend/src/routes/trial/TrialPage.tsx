@@ -1,0 +1,124 @@
+import { Anchor, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useParams } from "@tanstack/react-router";
+import { useState } from "react";
+import { isMissing } from "@/api/errors";
+import { Attempts } from "@/components/Attempts";
+import { ErrorNote } from "@/components/ErrorNote";
+import { Facts, type Fact } from "@/components/Facts";
+import { Icon } from "@/components/Icon";
+import { PageLink } from "@/components/links";
+import { Loading } from "@/components/Loading";
+import { Note } from "@/components/Note";
+import { StateLabel } from "@/components/StateLabel";
+import { Waiting } from "@/components/Waiting";
+import { between, decimal, moment, value } from "@/lib/format";
+import { settled, trialLooks } from "@/lib/states";
+import { useNow } from "@/lib/useNow";
+import { MissingThing } from "@/routes/errors";
+import { LogPanel } from "@/routes/trial/LogPanel";
+import { MetricsPanel } from "@/routes/trial/MetricsPanel";
+import { hostsQuery } from "@/services/hosts";
+import { sweepQuery } from "@/services/sweeps";
+import { attemptsQuery, trialQuery, type Trial } from "@/services/trials";
+
+export function TrialPage() {
+  const { sweepId, number } = useParams({ from: "/sweeps/$sweepId/trials/$number" });
+  const n = Number(number);
+  const trial = useQuery({ ...trialQuery(sweepId, n), enabled: Number.isInteger(n) && n > 0 });
+  const sweep = useQuery(sweepQuery(sweepId));
+  const attempts = useQuery({ ...attemptsQuery(sweepId, n), enabled: trial.isSuccess });
+  const hosts = useQuery(hostsQuery(false));
+  const [chosen, setChosen] = useState<string | null>(null);
+
+  if (!Number.isInteger(n) || n < 1 || isMissing(trial.error)) return <MissingThing what="trial" />;
+  if (trial.isPending) return <Loading what="the trial" />;
+  if (trial.isError) {
+    return <ErrorNote error={trial.error} doing="Reading the trial" onRetry={() => void trial.refetch()} />;
+  }
+
+  const list = attempts.data?.data ?? [];
+  const attempt = list.find((one) => one.id === chosen) ?? list.at(-1);
+  const hostNames = new Map(hosts.data?.data.map((host) => [host.id, host.name]));
+
+  return (
+    <>
+      <nav aria-label="Where you are" style={{ fontSize: 14 }}>
+        <PageLink to="/sweeps">Sweeps</PageLink> /{" "}
+        <PageLink to="/sweeps/$sweepId" params={{ sweepId }}>
+          {sweep.data?.name ?? "sweep"}
+        </PageLink>{" "}
+        /
+      </nav>
+      <Title order={1} mb="sm">
+        Trial {n}
+      </Title>
+      <div style={{ display: "grid", gap: 16 }}>
+        <TrialHeader trial={trial.data} metric={sweep.data?.objective?.metric} />
+        {trial.data.waiting && trial.data.waiting.length > 0 && <Waiting rejections={trial.data.waiting} />}
+        {attempts.isError && (
+          <ErrorNote error={attempts.error} doing="Reading attempts" onRetry={() => void attempts.refetch()} />
+        )}
+        {list.length > 0 && (
+          <Attempts attempts={list} chosen={attempt?.id} hostNames={hostNames} onChoose={(id) => setChosen(id)} />
+        )}
+        {attempt && <MetricsPanel sweepId={sweepId} attempt={attempt} />}
+        {attempt && <LogPanel key={attempt.id} attempt={attempt} removed={trial.data.logs_removed} />}
+      </div>
+    </>
+  );
+}
+
+function TrialHeader({ trial, metric }: { trial: Trial; metric: string | undefined }) {
+  const now = useNow();
+  const bad = trial.state === "failed" || trial.state === "infeasible";
+  const facts: Fact[] = [
+    { name: "State", value: <StateLabel look={trialLooks[trial.state]} /> },
+    {
+      name: metric ?? "Value",
+      value: trial.value === undefined ? "no result" : <strong>{decimal(trial.value)}</strong>,
+    },
+    { name: "Attempts", value: trial.attempts },
+    { name: "Duration", value: between(trial.started_at, trial.finished_at, now) },
+    { name: "Created", value: moment(trial.created_at) },
+    {
+      name: "Probe of its kind",
+      value: (
+        <PageLink to="/probes/$shapeKey" params={{ shapeKey: trial.shape_key }} className="mono">
+          {trial.shape_key.slice(0, 12)}
+        </PageLink>
+      ),
+    },
+  ];
+  if (trial.temporal_url !== undefined) {
+    facts.push({
+      name: "Steps",
+      value: (
+        <Anchor href={trial.temporal_url} target="_blank" rel="noreferrer">
+          Temporal <Icon name="link" size={12} />
+        </Anchor>
+      ),
+    });
+  }
+
+  return (
+    <section className="card" aria-label="Overview">
+      {trial.message !== undefined && trial.message !== "" && (
+        <div style={{ marginBottom: 14 }}>
+          <Note kind={bad ? "bad" : settled(trial.state) ? "good" : "plain"}>{trial.message}</Note>
+        </div>
+      )}
+      <Facts facts={facts} />
+      <Title order={2} mt="md" mb="xs">
+        Values
+      </Title>
+      <Facts
+        facts={Object.entries(trial.params).map(([name, v]) => ({
+          name,
+          value: <span className="mono">{value(v)}</span>,
+        }))}
+      />
+      {trial.outputs_removed !== undefined && trial.outputs_removed !== "" && <p>{trial.outputs_removed}</p>}
+    </section>
+  );
+}
