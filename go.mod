@@ -2,6 +2,9 @@ module github.com/berthml/berth
 
 go 1.26.0
 
+// npm puts there what may hold Go files.
+ignore ./frontend/node_modules
+
 require (
 	github.com/NVIDIA/go-nvml v0.13.4-0
 	github.com/Shopify/toxiproxy/v2 v2.5.0

@@ -112,7 +112,7 @@ func (s *Server) noRoute(c *gin.Context) {
 	switch {
 	case path == "/api" || strings.HasPrefix(path, "/api/"):
 		s.fail(c.Writer, c.Request, missing)
-	case s.deps.Web != nil:
+	case s.web != nil:
 		s.serveWeb(c, missing)
 	case path == "/":
 		c.Redirect(http.StatusFound, "/api/docs")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/web"
 )
 
 // Deps are what the API needs of the rest of Berth.
@@ -44,6 +45,8 @@ type Config struct {
 	Installation string          // its UUID; empty = not told apart from others on this host
 	Retention    berth.Retention // how long things are kept, for callers to know; others keep to it
 
+	BasePath string // under which browsers see it, behind a proxy that strips it; default /
+
 	TemporalUI        string // URL of Temporal's web UI, for links; empty = no links
 	TemporalNamespace string // where the workflows are; default "default"
 }
@@ -70,6 +73,7 @@ type Server struct {
 	config   Config
 	log      *slog.Logger
 	handler  http.Handler
+	web      *web.Site // nil = none
 	feed     *feed
 	usage    usage
 	refusals refusals
@@ -98,6 +102,12 @@ func New(deps Deps, config Config) (*Server, error) {
 	s := &Server{
 		deps: deps, config: config, log: cmp.Or(deps.Log, slog.Default()),
 		feed: newFeed(deps.Store), recheck: recheckCaller, stopping: make(chan struct{}),
+	}
+
+	if deps.Web != nil {
+		if s.web, err = web.New(deps.Web, config.BasePath); err != nil {
+			return nil, err
+		}
 	}
 
 	engine, err := s.routes()

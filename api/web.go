@@ -1,20 +1,15 @@
 package api
 
 import (
-	"bytes"
-	"io/fs"
 	"net/http"
-	"path"
-	"strings"
-	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/berthml/berth/internal/web"
 )
 
-const immutable = "public, max-age=31536000, immutable" // assets have their hash in their name
-
-// serveWeb serves the web interface: a file that exists, else its one page for
-// every path a person may type. A missing asset is never the page.
+// serveWeb serves the web interface to who is not known yet, too: its pages hold
+// nothing but the way to ask the API.
 func (s *Server) serveWeb(c *gin.Context, missing error) {
 	if c.Request.Method != http.MethodGet && c.Request.Method != http.MethodHead {
 		s.fail(c.Writer, c.Request, missing)
@@ -22,41 +17,15 @@ func (s *Server) serveWeb(c *gin.Context, missing error) {
 		return
 	}
 
-	name := strings.TrimPrefix(path.Clean("/"+c.Request.URL.Path), "/")
-	asset := strings.HasPrefix(name, "assets/")
+	c.Status(http.StatusOK) // NoRoute begins with 404
 
-	data, err := fs.ReadFile(s.deps.Web, name)
-
-	switch {
-	case err == nil && asset:
-		c.Header("Cache-Control", immutable)
-	case err == nil:
-		c.Header("Cache-Control", "no-cache")
-	case asset:
-		s.fail(c.Writer, c.Request, missing)
-
-		return
-	case !acceptsPage(c.GetHeader("Accept")):
+	switch s.web.Serve(c.Writer, c.Request) {
+	case web.Served:
+	case web.NotAcceptable:
 		s.fail(c.Writer, c.Request, &httpError{
 			status: http.StatusNotAcceptable, code: codeNotAcceptable, detail: "Only a page is here.",
 		})
-
-		return
-	default:
-		name = "index.html"
-		c.Header("Cache-Control", "no-cache")
-
-		if data, err = fs.ReadFile(s.deps.Web, name); err != nil {
-			s.fail(c.Writer, c.Request, missing)
-
-			return
-		}
+	case web.Missing:
+		s.fail(c.Writer, c.Request, missing)
 	}
-
-	c.Status(http.StatusOK) // NoRoute begins with 404
-	http.ServeContent(c.Writer, c.Request, name, time.Time{}, bytes.NewReader(data))
-}
-
-func acceptsPage(accept string) bool {
-	return accept == "" || strings.Contains(accept, "text/html") || strings.Contains(accept, "*/*")
 }

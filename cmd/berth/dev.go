@@ -187,7 +187,7 @@ func (d *development) announce(out io.Writer) func(url string) {
 			fmt.Fprintln(out, "berth: writing the server's URL: "+err.Error())
 		}
 
-		fmt.Fprintf(out, "\nBerth is ready.\n  API          %s/api/v1   (documentation: %s/api/docs)\n", url, url)
+		fmt.Fprintf(out, "\nBerth is ready.\n  web          %s\n  API          %s/api/v1   (documentation: %s/api/docs)\n", url, url, url)
 
 		if d.temporalUI != "" {
 			fmt.Fprintf(out, "  Temporal UI  %s\n", d.temporalUI)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/frontend"
 	"github.com/berthml/berth/internal/placer"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/retention"
@@ -23,6 +24,7 @@ import (
 type serving struct {
 	listen     string
 	hosts      []string
+	basePath   string
 	temporalUI string
 	firstToken bool
 	limits     api.Limits
@@ -33,6 +35,7 @@ func (s *serving) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address of the API; another than loopback needs a token first")
 	flags.StringSliceVar(&s.hosts, "allowed-hosts", nil, "names by which clients may call the server, beside localhost")
 	flags.BoolVar(&s.firstToken, "first-token", false, "when no token was ever made, make an admin's and print it once on standard error")
+	flags.StringVar(&s.basePath, "base-path", "/", "path under which a proxy shows the web interface, and which it strips")
 	flags.StringVar(&s.temporalUI, "temporal-ui", "", "URL of Temporal's web UI, for links")
 	bindLimits(flags, &s.limits)
 	bindRetention(flags, &s.keep)
@@ -71,10 +74,10 @@ func serverCommand() *cobra.Command {
 func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, ready func(url string)) error {
 	store, steering := c.store, c.temporal
 
-	server, err := api.New(api.Deps{Store: store, Control: steering, Images: steering, Temporal: steering, Disk: localDisk, Log: log},
+	server, err := api.New(api.Deps{Store: store, Control: steering, Images: steering, Temporal: steering, Web: frontend.Files(), Disk: localDisk, Log: log},
 		api.Config{
 			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Installation: c.installation.ID, Retention: s.keep,
-			TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
+			BasePath: s.basePath, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
 		})
 	if err != nil {
 		return err
