@@ -1,3 +1,123 @@
+import { TextInput, Title } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useRouteContext } from "@tanstack/react-router";
+import { useState, useSyncExternalStore } from "react";
+import { Confirm } from "@/components/Confirm";
+import { ErrorNote } from "@/components/ErrorNote";
+import { HostCard, type DeviceAction, type HostAction } from "@/components/HostCard";
+import { Loading } from "@/components/Loading";
+import { Note } from "@/components/Note";
+import { useNow } from "@/lib/useNow";
+import { cordon, drain, hostsQuery, makeReady, removeMachine, uncordon } from "@/services/hosts";
+
+interface Ask {
+  action: HostAction | DeviceAction;
+  id: string;
+  name: string;
+}
+
+const titles: Record<Ask["action"], { title: string; action: string; text: string }> = {
+  drain: { title: "Drain", action: "Drain", text: "takes no new trials. Trials that run there go on." },
+  ready: { title: "Make ready", action: "Make ready", text: "takes trials again." },
+  remove: {
+    title: "Remove",
+    action: "Remove",
+    text: "goes with its reservations. Its trials run again elsewhere. Remove it only when it will not come back.",
+  },
+  cordon: {
+    title: "Cordon",
+    action: "Cordon",
+    text: "takes no new trials, until a person uncordons it. Trials that run there go on.",
+  },
+  uncordon: { title: "Uncordon", action: "Uncordon", text: "takes trials again." },
+};
+
 export function MachinesPage() {
-  return null;
+  const { live } = useRouteContext({ from: "__root__" });
+  const paused = useSyncExternalStore(live.subscribe, live.current) === "paused";
+  const hosts = useQuery(hostsQuery(!paused));
+  const queries = useQueryClient();
+  const now = useNow();
+  const [ask, setAsk] = useState<Ask | null>(null);
+  const [reason, setReason] = useState("");
+
+  const act = useMutation({
+    mutationFn: ({ action, id }: Ask): Promise<unknown> => {
+      switch (action) {
+        case "drain":
+          return drain(id);
+        case "ready":
+          return makeReady(id);
+        case "remove":
+          return removeMachine(id);
+        case "cordon":
+          return cordon(id, reason.trim());
+        case "uncordon":
+          return uncordon(id);
+      }
+    },
+    onSuccess: async () => {
+      setAsk(null);
+      await queries.invalidateQueries({ queryKey: ["hosts"] });
+    },
+  });
+
+  const start = (next: Ask) => {
+    act.reset();
+    setReason("");
+    if (next.action === "ready" || next.action === "uncordon") act.mutate(next);
+    else setAsk(next);
+  };
+
+  return (
+    <>
+      <Title order={1} mb="sm">
+        Machines
+      </Title>
+      {hosts.isPending && <Loading what="machines" />}
+      {hosts.isError && <ErrorNote error={hosts.error} doing="Reading machines" onRetry={() => void hosts.refetch()} />}
+      {ask === null && act.isError && <ErrorNote error={act.error} doing={titles[act.variables.action].action} />}
+      {hosts.data?.data.length === 0 && (
+        <Note kind="plain">
+          No machine is known. Start <code>berth worker</code> on a machine with Docker; it registers by itself.
+        </Note>
+      )}
+      <div style={{ display: "grid", gap: 16 }}>
+        {hosts.data?.data.map((host) => (
+          <HostCard
+            key={host.id}
+            host={host}
+            now={now}
+            onHost={(action) => start({ action, id: host.id, name: host.name })}
+            onDevice={(action, device) => start({ action, id: device.id, name: device.model })}
+          />
+        ))}
+      </div>
+      {ask && (
+        <Confirm
+          opened
+          title={`${titles[ask.action].title} ${ask.name}?`}
+          action={titles[ask.action].action}
+          danger={ask.action === "remove"}
+          busy={act.isPending}
+          error={act.error}
+          onConfirm={() => act.mutate(ask)}
+          onClose={() => setAsk(null)}
+        >
+          <p>
+            {ask.name} {titles[ask.action].text}
+          </p>
+          {ask.action === "cordon" && (
+            <TextInput
+              label="Reason"
+              description="Trials that wait for this GPU show it"
+              maxLength={500}
+              value={reason}
+              onChange={(event) => setReason(event.currentTarget.value)}
+            />
+          )}
+        </Confirm>
+      )}
+    </>
+  );
 }

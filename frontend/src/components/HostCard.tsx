@@ -1,0 +1,103 @@
+import { Button, Group, Title } from "@mantine/core";
+import { DeviceRow } from "@/components/DeviceRow";
+import { Facts } from "@/components/Facts";
+import { Icon, type IconName } from "@/components/Icon";
+import { Note } from "@/components/Note";
+import { ago, bytes, cores, count } from "@/lib/format";
+import { hostParts } from "@/lib/packing";
+import { PackingBar } from "@/plots/PackingBar";
+import type { Device, Host } from "@/services/hosts";
+
+export type HostAction = "drain" | "ready" | "remove";
+export type DeviceAction = "cordon" | "uncordon";
+
+interface Props {
+  host: Host;
+  now: number;
+  onHost: (action: HostAction, host: Host) => void;
+  onDevice: (action: DeviceAction, device: Device) => void;
+}
+
+const looks: Record<string, { text: string; icon: IconName; color: string }> = {
+  ready: { text: "Ready", icon: "check", color: "var(--done)" },
+  draining: { text: "Draining: takes no new trials", icon: "pause", color: "var(--warn)" },
+  unready: { text: "Not ready", icon: "warning", color: "var(--warn)" },
+  lost: { text: "Lost: its worker does not answer", icon: "cross", color: "var(--bad)" },
+};
+
+/** A machine: how full it is, whether it takes trials, and its GPUs. */
+export function HostCard({ host, now, onHost, onDevice }: Props) {
+  const look = looks[host.state] ?? { text: host.state, icon: "clock" as const, color: "var(--wait)" };
+
+  return (
+    <section className="card" aria-label={host.name}>
+      <Group justify="space-between" align="flex-start" mb="xs">
+        <div>
+          <Title order={2}>{host.name}</Title>
+          <span className="state">
+            <Icon name={look.icon} color={look.color} />
+            {look.text}
+          </span>
+        </div>
+        <Group gap="xs">
+          {host.state === "draining" && (
+            <Button size="xs" variant="default" onClick={() => onHost("ready", host)}>
+              Make ready
+            </Button>
+          )}
+          {(host.state === "ready" || host.state === "unready") && (
+            <Button size="xs" variant="default" onClick={() => onHost("drain", host)}>
+              Drain…
+            </Button>
+          )}
+          {host.state === "lost" && (
+            <Button size="xs" variant="default" onClick={() => onHost("remove", host)}>
+              Remove…
+            </Button>
+          )}
+        </Group>
+      </Group>
+      <div style={{ display: "grid", gap: 8, marginBottom: 12 }}>
+        {host.problem !== undefined && host.problem !== "" && <Note kind="bad">{host.problem}</Note>}
+        {host.cordoned_at !== undefined && (
+          <Note kind="warn">
+            It takes only test attempts{host.cordon_sweep !== undefined && " of one sweep"}, since{" "}
+            {ago(host.cordoned_at, now)}: {host.cordon_reason}
+          </Note>
+        )}
+        {host.disk_warning !== undefined && host.disk_warning !== "" && <Note kind="warn">{host.disk_warning}</Note>}
+        <PackingBar label={`Memory of ${host.name}`} total={host.memory_bytes} parts={hostParts(host)} />
+      </div>
+      <Facts
+        facts={[
+          {
+            name: "Attempts",
+            value: host.max_attempts > 0 ? `${host.attempts} of at most ${host.max_attempts}` : host.attempts,
+          },
+          { name: "Cores reserved", value: `${cores(host.cpu_milli_reserved)} of ${cores(host.cpu_milli)}` },
+          {
+            name: "Disk free",
+            value:
+              host.disk_bytes === undefined
+                ? bytes(host.disk_free_bytes)
+                : `${bytes(host.disk_free_bytes)} of ${bytes(host.disk_bytes)}`,
+          },
+          { name: "Seen", value: ago(host.last_seen_at, now) },
+        ]}
+      />
+      {host.exclusive === true && <p>One trial has the machine for itself.</p>}
+      {host.devices.length > 0 && (
+        <>
+          <Title order={3} mt="md" mb="xs">
+            {count(host.devices.length, "GPU")}
+          </Title>
+          <ul className="plain" style={{ display: "grid", gap: 14 }}>
+            {host.devices.map((device) => (
+              <DeviceRow key={device.id} device={device} now={now} onAction={onDevice} />
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,90 @@
+import { Button, Checkbox, NativeSelect, TextInput } from "@mantine/core";
+import type { ParameterRow } from "@/lib/sweepFile";
+
+interface Props {
+  row: ParameterRow;
+  problem: string | undefined;
+  onChange: (row: ParameterRow) => void;
+  onRemove: () => void;
+}
+
+const kinds = [
+  { value: "float", label: "number" },
+  { value: "int", label: "whole number" },
+  { value: "categorical", label: "choices" },
+  { value: "fixed", label: "fixed" },
+];
+
+/** One parameter: its name, its type, and the values it may have. */
+export function ParameterFields({ row, problem, onChange, onRemove }: Props) {
+  const name = row.name === "" ? "parameter" : row.name;
+  const range = row.kind === "float" || row.kind === "int";
+  const input = (key: "min" | "max" | "values", label: string) => (
+    <TextInput
+      size="xs"
+      label={label}
+      aria-label={`${label} of ${name}`}
+      value={row[key]}
+      onChange={(event) => onChange({ ...row, [key]: event.currentTarget.value })}
+      style={{ flex: key === "values" ? "2 1 140px" : "1 1 70px" }}
+    />
+  );
+
+  return (
+    <div className="card" style={{ padding: 10 }}>
+      <div style={{ display: "flex", flexWrap: "wrap", gap: 8, alignItems: "flex-end" }}>
+        <TextInput
+          size="xs"
+          label="Name"
+          aria-label={`Name of ${name}`}
+          value={row.name}
+          onChange={(event) => onChange({ ...row, name: event.currentTarget.value })}
+          style={{ flex: "1 1 100px" }}
+        />
+        {row.kind === "other" ? (
+          <p style={{ flex: "2 1 160px", margin: 0, fontSize: 13 }}>Depends on others: edit it in the YAML.</p>
+        ) : (
+          <NativeSelect
+            size="xs"
+            label="Type"
+            aria-label={`Type of ${name}`}
+            value={row.kind}
+            data={kinds}
+            onChange={(event) => onChange({ ...row, kind: event.currentTarget.value as ParameterRow["kind"] })}
+            style={{ flex: "1 1 110px" }}
+          />
+        )}
+        {range && input("min", "From")}
+        {range && input("max", "To")}
+        {row.kind === "categorical" && input("values", "Choices, with commas")}
+        {row.kind === "fixed" && input("values", "Value")}
+        <Button size="xs" variant="subtle" color="gray" onClick={onRemove} aria-label={`Remove ${name}`}>
+          Remove
+        </Button>
+      </div>
+      <div style={{ display: "flex", gap: 16, marginTop: 8 }}>
+        {range && (
+          <Checkbox
+            size="xs"
+            label="Log scale"
+            checked={row.log}
+            onChange={(event) => onChange({ ...row, log: event.currentTarget.checked })}
+          />
+        )}
+        {row.kind !== "other" && (
+          <Checkbox
+            size="xs"
+            label="Changes memory"
+            checked={row.memory}
+            onChange={(event) => onChange({ ...row, memory: event.currentTarget.checked })}
+          />
+        )}
+      </div>
+      {problem !== undefined && (
+        <p style={{ color: "var(--mantine-color-error)", fontSize: 13, margin: "6px 0 0" }} role="alert">
+          {problem}
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,93 @@
+import { Title } from "@mantine/core";
+import { Facts } from "@/components/Facts";
+import { Note } from "@/components/Note";
+import { bytes, count, duration, grouped, value } from "@/lib/format";
+import type { Preview } from "@/services/sweeps";
+
+const sizes: Record<string, string> = { spec: "from the file", measured: "measured", unmeasured: "to be measured" };
+
+/** What a sweep would do on the machines as they are now. old: the file was changed since. */
+export function PreviewPanel({ preview, old }: { preview: Preview; old: boolean }) {
+  return (
+    <section className="card" aria-label="Preview" aria-busy={old} style={{ opacity: old ? 0.6 : 1 }}>
+      <Title order={2} mb="xs">
+        What would happen
+      </Title>
+      <Facts
+        facts={[
+          { name: "Trials", value: preview.trials === 0 ? "known when it ends" : grouped(preview.trials) },
+          {
+            name: "Probes",
+            value: `${count(preview.probes_needed, "to do", "to do")}, ${grouped(preview.probes_cached)} known`,
+          },
+          { name: "At once", value: preview.at_once === 0 ? "none" : grouped(preview.at_once) },
+          {
+            name: "Time",
+            value: preview.duration
+              ? `${duration(preview.duration.min_seconds)} to ${duration(preview.duration.max_seconds)}`
+              : "known after the first probe",
+          },
+        ]}
+      />
+      <p style={{ margin: "10px 0 0" }}>{preview.why}</p>
+      {preview.hosts.length > 0 && (
+        <ul className="plain" style={{ marginTop: 10, display: "grid", gap: 6 }}>
+          {preview.hosts.map((host) => (
+            <li key={host.id}>
+              <strong>{host.name}</strong>: {count(host.at_once, "trial")} at once. {host.why}
+            </li>
+          ))}
+        </ul>
+      )}
+      {preview.warnings.length > 0 && (
+        <div style={{ marginTop: 10 }}>
+          <Note kind="warn">
+            {preview.warnings.map((item) => (
+              <p key={item.code + item.pointer} style={{ margin: 0 }}>
+                {item.detail}
+              </p>
+            ))}
+          </Note>
+        </div>
+      )}
+      {preview.shapes.length > 0 && (
+        <details style={{ marginTop: 10 }}>
+          <summary>{count(preview.shapes_total, "memory shape")}</summary>
+          <div className="tablewrap" style={{ marginTop: 8 }}>
+            <table className="table">
+              <thead>
+                <tr>
+                  <th scope="col">Values</th>
+                  <th scope="col" className="right">
+                    Trials
+                  </th>
+                  <th scope="col" className="right">
+                    Each reserves
+                  </th>
+                  <th scope="col">Size</th>
+                </tr>
+              </thead>
+              <tbody>
+                {preview.shapes.map((shape) => (
+                  <tr key={shape.key}>
+                    <td className="mono">
+                      {Object.entries(shape.values)
+                        .map(([name, v]) => `${name}=${value(v)}`)
+                        .join(" ")}
+                    </td>
+                    <td className="num right">{shape.trials}</td>
+                    <td className="num right">
+                      {bytes(shape.memory_bytes)}
+                      {shape.device_bytes !== undefined && `, GPU ${bytes(shape.device_bytes)}`}
+                    </td>
+                    <td>{sizes[shape.sized_by]}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </details>
+      )}
+    </section>
+  );
+}

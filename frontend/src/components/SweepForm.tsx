@@ -1,0 +1,130 @@
+import { Button, Group, NativeSelect, Textarea, TextInput } from "@mantine/core";
+import { ParameterFields } from "@/components/ParameterFields";
+import { removeRow, scalar, setCommand, setField, setRow, type FormModel, type Path } from "@/lib/sweepFile";
+
+interface Props {
+  text: string;
+  model: FormModel;
+  /** problems by JSON pointer. */
+  problems: Map<string, string>;
+  onChange: (text: string) => void;
+}
+
+const algorithms = ["grid", "random", "sobol", "tpe", "list"];
+
+/** The main fields of a sweep file. Each change is made in the text, which holds all of it. */
+export function SweepForm({ text, model, problems, onChange }: Props) {
+  const set = (path: Path, value: unknown) => onChange(setField(text, path, value));
+  const problem = (pointer: string) => problems.get(pointer);
+
+  return (
+    <div style={{ display: "grid", gap: 12 }}>
+      <TextInput
+        label="Name"
+        value={model.name}
+        error={problem("/name")}
+        onChange={(event) => set(["name"], event.currentTarget.value)}
+      />
+      <TextInput
+        label="Image"
+        description="A container image that is on your machines"
+        value={model.image}
+        error={problem("/image")}
+        onChange={(event) => set(["image"], event.currentTarget.value)}
+      />
+      <Textarea
+        label="Command"
+        description="One argument a line; {{name}} stands for the value of a parameter"
+        autosize
+        minRows={3}
+        maxRows={10}
+        styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } }}
+        value={model.command}
+        error={problem("/command")}
+        onChange={(event) => onChange(setCommand(text, event.currentTarget.value))}
+      />
+      <fieldset style={{ border: 0, padding: 0, margin: 0, display: "grid", gap: 8 }}>
+        <legend style={{ fontWeight: 500, fontSize: 14, padding: 0, marginBottom: 4 }}>Parameters</legend>
+        {model.parameters.map((row, i) => (
+          <ParameterFields
+            key={i} // eslint-disable-line react/no-array-index-key -- a row is known by its place in the file
+            row={row}
+            problem={problemBelow(problems, `/parameters/${i}`)}
+            onChange={(next) => onChange(setRow(text, i, next))}
+            onRemove={() => onChange(removeRow(text, i))}
+          />
+        ))}
+        <Group>
+          <Button
+            size="xs"
+            variant="default"
+            onClick={() =>
+              onChange(
+                setRow(text, model.parameters.length, {
+                  name: freeName(model),
+                  kind: "float",
+                  min: "0.0001",
+                  max: "0.1",
+                  log: true,
+                  values: "",
+                  memory: false,
+                }),
+              )
+            }
+          >
+            Add a parameter
+          </Button>
+        </Group>
+      </fieldset>
+      <Group grow align="flex-start">
+        <TextInput
+          label="Metric"
+          value={model.metric}
+          error={problem("/objective/metric") ?? problem("/objective")}
+          onChange={(event) => set(["objective", "metric"], event.currentTarget.value)}
+        />
+        <NativeSelect
+          label="Goal"
+          value={model.goal}
+          data={[{ value: "", label: "not set" }, "maximize", "minimize"]}
+          error={problem("/objective/goal")}
+          onChange={(event) => set(["objective", "goal"], event.currentTarget.value)}
+        />
+        <NativeSelect
+          label="Algorithm"
+          value={model.algorithm}
+          data={[{ value: "", label: "not set" }, ...algorithms]}
+          error={problem("/search/algorithm")}
+          onChange={(event) => set(["search", "algorithm"], event.currentTarget.value)}
+        />
+      </Group>
+      <Group grow align="flex-start">
+        <TextInput
+          label="Trials at most"
+          inputMode="numeric"
+          value={model.maxTrials}
+          error={problem("/limits/max_trials")}
+          onChange={(event) => set(["limits", "max_trials"], scalar(event.currentTarget.value))}
+        />
+        <TextInput
+          label="Trials at once"
+          placeholder="auto: as many as fit"
+          value={model.maxParallel}
+          error={problem("/limits/max_parallel")}
+          onChange={(event) => set(["limits", "max_parallel"], scalar(event.currentTarget.value))}
+        />
+      </Group>
+    </div>
+  );
+}
+
+function problemBelow(problems: Map<string, string>, pointer: string): string | undefined {
+  for (const [at, detail] of problems) if (at === pointer || at.startsWith(`${pointer}/`)) return detail;
+
+  return undefined;
+}
+
+function freeName(model: FormModel): string {
+  const names = new Set(model.parameters.map((row) => row.name));
+  for (let i = model.parameters.length + 1; ; i++) if (!names.has(`parameter_${i}`)) return `parameter_${i}`;
+}

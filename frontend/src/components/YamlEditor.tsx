@@ -1,0 +1,82 @@
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { yaml } from "@codemirror/lang-yaml";
+import { bracketMatching, defaultHighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { lintGutter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
+import { EditorState } from "@codemirror/state";
+import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { useEffect, useRef } from "react";
+
+export interface Mark {
+  from: number;
+  to: number;
+  severity: "error" | "warning";
+  message: string;
+}
+
+interface Props {
+  text: string;
+  marks: Mark[];
+  onChange: (text: string) => void;
+}
+
+/** The sweep file as text, each problem marked where it is. Tab leaves the editor, as elsewhere on the page. */
+export default function YamlEditor({ text, marks, onChange }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | null>(null);
+  const changed = useRef(onChange);
+
+  useEffect(() => {
+    changed.current = onChange;
+  }, [onChange]);
+
+  useEffect(() => {
+    if (!box.current) return;
+    const editor = new EditorView({
+      parent: box.current,
+      state: EditorState.create({
+        extensions: [
+          lineNumbers(),
+          history(),
+          drawSelection(),
+          highlightActiveLine(),
+          bracketMatching(),
+          syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
+          yaml(),
+          lintGutter(),
+          keymap.of([...defaultKeymap, ...historyKeymap]),
+          EditorView.lineWrapping,
+          EditorView.contentAttributes.of({ "aria-label": "Sweep file as YAML", spellcheck: "false" }),
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged) changed.current(update.state.doc.toString());
+          }),
+        ],
+      }),
+    });
+    view.current = editor;
+
+    return () => {
+      editor.destroy();
+      view.current = null;
+    };
+  }, []);
+
+  useEffect(() => {
+    const editor = view.current;
+    if (!editor || editor.state.doc.toString() === text) return;
+    editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: text } });
+  }, [text]);
+
+  useEffect(() => {
+    const editor = view.current;
+    if (!editor) return;
+    const end = editor.state.doc.length;
+    const diagnostics: Diagnostic[] = marks.map((mark) => ({
+      ...mark,
+      from: Math.min(mark.from, end),
+      to: Math.min(Math.max(mark.to, mark.from), end),
+    }));
+    editor.dispatch(setDiagnostics(editor.state, diagnostics));
+  }, [marks, text]);
+
+  return <div ref={box} className="editor" />;
+}
