@@ -20,10 +20,17 @@ export default tseslint.config(
       "react-hooks/incompatible-library": "off",
       "no-restricted-imports": [
         "error",
-        { patterns: [{ group: ["@/api/client", "@/api/generated", "@/api/generated/*"], message: "Only services call the API." }] },
+        {
+          patterns: [
+            { group: ["@/api/client", "@/api/generated", "@/api/generated/*"], message: "Only services call the API." },
+          ],
+        },
       ],
     },
   },
-  { files: ["src/services/**", "src/api/**", "src/test/**", "src/main.tsx"], rules: { "no-restricted-imports": "off" } },
+  {
+    files: ["src/services/**", "src/api/**", "src/test/**", "src/main.tsx"],
+    rules: { "no-restricted-imports": "off" },
+  },
   { files: ["e2e/**", "**/*.test.*"], rules: { "max-lines": "off" } },
 );

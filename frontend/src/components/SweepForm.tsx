@@ -47,7 +47,7 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
         <legend style={{ fontWeight: 500, fontSize: 14, padding: 0, marginBottom: 4 }}>Parameters</legend>
         {model.parameters.map((row, i) => (
           <ParameterFields
-            key={i} // eslint-disable-line react/no-array-index-key -- a row is known by its place in the file
+            key={i}
             row={row}
             problem={problemBelow(problems, `/parameters/${i}`)}
             onChange={(next) => onChange(setRow(text, i, next))}

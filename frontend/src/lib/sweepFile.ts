@@ -79,7 +79,11 @@ function textAt(doc: Document, path: Path): string {
   if (!isScalar(node)) return "";
 
   // A number stays as it was written: 1e-4 is not turned into 0.0001.
-  return node.source !== undefined && typeof node.value === "number" ? node.source : String(node.value ?? "");
+  return node.source !== undefined && typeof node.value === "number" ? node.source : scalarText(node.value);
+}
+
+function scalarText(v: unknown): string {
+  return typeof v === "string" ? v : v === null || v === undefined ? "" : JSON.stringify(v);
 }
 
 /** setField changes one value of a text and leaves all else, comments too, as it is. An empty value removes the field. */

@@ -1,3 +1,91 @@
+import { Title } from "@mantine/core";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useCallback, useMemo } from "react";
+import { ErrorNote } from "@/components/ErrorNote";
+import { Loading } from "@/components/Loading";
+import { VirtualTable, type Column } from "@/components/VirtualTable";
+import { ago, bytes, duration, moment } from "@/lib/format";
+import { margin, probeLines, sourceText, valuesText, type ProbeLine } from "@/lib/probes";
+import { useNow } from "@/lib/useNow";
+import { probesQuery } from "@/services/probes";
+
 export function ProbesPage() {
-  return null;
+  const list = useInfiniteQuery(probesQuery);
+  const now = useNow(10_000);
+  const lines = useMemo(() => probeLines(list.data?.pages.flatMap((page) => page.data) ?? []), [list.data]);
+  const columns = useMemo(() => columnsAt(now), [now]);
+  const { hasNextPage, isFetching, isFetchNextPageError, fetchNextPage } = list;
+  const onEnd = useCallback(() => {
+    if (hasNextPage && !isFetching && !isFetchNextPageError) void fetchNextPage();
+  }, [hasNextPage, isFetching, isFetchNextPageError, fetchNextPage]);
+
+  return (
+    <>
+      <Title order={1}>Probes</Title>
+      <p>
+        What was measured of each memory shape: of the image, command and values that decide how much memory a trial
+        needs.
+      </p>
+      {list.isPending && <Loading what="probes" />}
+      {list.isError && <ErrorNote error={list.error} doing="Reading probes" onRetry={() => void list.refetch()} />}
+      {list.isSuccess && lines.length === 0 && (
+        <div className="card">
+          Nothing was measured yet. The first trial of each shape measures it.{" "}
+          <Link to="/sweeps/new">Write a sweep</Link>
+        </div>
+      )}
+      {lines.length > 0 && (
+        <VirtualTable label="Probes" columns={columns} rows={lines} rowKey={(line) => line.key} onEnd={onEnd} />
+      )}
+    </>
+  );
+}
+
+function columnsAt(now: number): Column<ProbeLine>[] {
+  return [
+    {
+      key: "values",
+      header: "Shape",
+      cell: ({ probe }) => (
+        <Link to="/probes/$shapeKey" params={{ shapeKey: probe.shape_key }}>
+          <span className="clip">{valuesText(probe)}</span>
+        </Link>
+      ),
+    },
+    { key: "class", header: "On", cell: ({ footprint }) => footprint.device_class },
+    {
+      key: "peak",
+      header: "Peak",
+      className: "num right",
+      cell: ({ footprint }) => bytes(footprint.memory_peak_bytes),
+    },
+    {
+      key: "reserved",
+      header: "Next reserves",
+      className: "num right",
+      cell: ({ footprint }) => bytes(footprint.reserved_bytes),
+    },
+    { key: "margin", header: "Margin", className: "num right", cell: ({ footprint }) => margin(footprint) },
+    {
+      key: "gpu",
+      header: "GPU peak",
+      className: "num right",
+      cell: ({ footprint }) => (footprint.device_peak_bytes === undefined ? "–" : bytes(footprint.device_peak_bytes)),
+    },
+    {
+      key: "duration",
+      header: "Duration",
+      className: "num right",
+      cell: ({ footprint }) => duration(footprint.duration_seconds),
+    },
+    { key: "source", header: "Source", cell: ({ footprint }) => sourceText(footprint.source) },
+    { key: "samples", header: "Attempts", className: "num right", cell: ({ footprint }) => footprint.samples },
+    {
+      key: "at",
+      header: "Measured",
+      className: "num",
+      cell: ({ footprint }) => <time title={moment(footprint.measured_at)}>{ago(footprint.measured_at, now)}</time>,
+    },
+  ];
 }
