@@ -19,12 +19,26 @@ help: ## List what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-zA-Z\/_-]*:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: $(BIN)/temporal ## Build berth, with Temporal's command line tool beside it
+build: $(BIN)/temporal frontend ## Build berth with its web interface, and Temporal's command line tool beside it
 	$(GO) build -o $(BIN)/berth ./cmd/berth
 
 $(BIN)/temporal: tools/temporal/go.mod tools/temporal/go.sum
 	@echo "building Temporal's command line tool (2-3 minutes the first time)"
 	cd tools/temporal && $(GO) build -o ../../$(BIN)/temporal github.com/temporalio/cli/cmd/temporal
+
+# What the web interface is made of. Make builds it anew only when something of it changed.
+FRONTEND := $(shell find frontend -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/generated/*' \
+	-not -path '*/test-results/*' -not -path '*/missing/*' -not -path '*/e2e/*' -not -name '*.go') api/openapi.yaml examples/digits/sweep.yaml
+
+.PHONY: frontend
+frontend: frontend/dist/index.html ## Build the web interface (Node 20 and npm), which the next build of berth embeds
+
+frontend/node_modules/.package-lock.json: frontend/package-lock.json
+	@scripts/need-node
+	cd frontend && npm ci --no-fund --no-audit --loglevel=error
+
+frontend/dist/index.html: $(FRONTEND) frontend/node_modules/.package-lock.json
+	cd frontend && npm run --silent build
 
 .PHONY: demo
 demo: ## Set up everything, run a real sweep, show the result, stop what was started
@@ -51,6 +65,10 @@ test: ## Set up what is missing and run every test
 .PHONY: test/unit
 test/unit: ## Run the tests that need neither Docker nor Temporal
 	$(GO) test $(PACKAGES)
+
+.PHONY: test/web
+test/web: build images ## Test the web interface: its components, then the real binary in a browser
+	@scripts/test-web
 
 .PHONY: test/race
 test/race: $(BIN)/temporal ## Run the tests that need no Docker under the race detector
@@ -82,8 +100,9 @@ test/gpu: ## Read this machine's GPUs through NVIDIA's library, and check what m
 	$(GO) test -count=1 -tags gpu -run TestReal -v ./internal/nvml
 
 .PHONY: lint
-lint: ## Run shellcheck, golangci-lint and workflowcheck
+lint: frontend ## Run shellcheck, golangci-lint, workflowcheck, eslint and prettier
 	@scripts/lint-shell
+	cd frontend && npm run --silent lint
 	cd tools/lint && $(GO) build -o ../../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	$(BIN)/golangci-lint run --build-tags integration
 	cd tools && $(GO) build -o ../$(BIN)/workflowcheck go.temporal.io/sdk/contrib/tools/workflowcheck
@@ -139,4 +158,5 @@ bench/placement: ## Time placement decisions and leases through PostgreSQL
 
 .PHONY: clean
 clean: ## Remove what was built here (not the caches)
-	rm -rf $(BIN)
+	rm -rf $(BIN) frontend/node_modules frontend/src/api/generated
+	find frontend/dist -mindepth 1 -not -name .gitkeep -delete

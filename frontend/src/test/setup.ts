@@ -20,4 +20,5 @@ window.ResizeObserver = class {
   disconnect() {}
 };
 
+window.scrollTo = () => undefined;
 window.HTMLElement.prototype.scrollIntoView = vi.fn();

@@ -1,0 +1,161 @@
+import { screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it, vi } from "vitest";
+import { ApiError, toApiError } from "@/api/errors";
+import { ErrorNote } from "@/components/ErrorNote";
+import { LiveBadge } from "@/components/LiveBadge";
+import { Loading } from "@/components/Loading";
+import { LogIn } from "@/components/LogIn";
+import { PreviewPanel } from "@/components/PreviewPanel";
+import { ProblemList } from "@/components/ProblemList";
+import { Report } from "@/components/Report";
+import { SweepTable } from "@/components/SweepTable";
+import { controlsOf } from "@/lib/controls";
+import { progressText, segments } from "@/lib/progress";
+import { sweepStates } from "@/lib/states";
+import { draw } from "@/test/draw";
+import { emptyReport, endedSweep, newSweep, preview, report, sweep } from "@/test/factories/sweep";
+
+const now = Date.parse("2026-01-01T00:05:05Z");
+
+describe("SweepTable", () => {
+  it("shows a running sweep: state in words, progress, best value, duration", async () => {
+    await draw(<SweepTable sweeps={[sweep()]} now={now} />);
+    const table = screen.getByRole("table", { name: "Sweeps" });
+    expect(within(table).getByText("Running")).toBeTruthy();
+    expect(within(table).getByText("0.9876")).toBeTruthy();
+    expect(within(table).getByText("5 min")).toBeTruthy();
+    expect(within(table).getByRole("img", { name: "digits: 3 of 24 done, 3 running" })).toBeTruthy();
+  });
+
+  it("names every state", async () => {
+    await draw(<SweepTable sweeps={sweepStates.map((state, i) => sweep({ id: `s${i}`, state }))} now={now} />);
+    for (const text of ["Starting", "Paused", "Stopping", "Canceling", "Succeeded", "Failed", "Stopped", "Canceled"]) {
+      expect(screen.getByText(text)).toBeTruthy();
+    }
+  });
+});
+
+describe("progress", () => {
+  it("adds up to the planned trials", () => {
+    const all = segments(endedSweep("stopped").counts);
+    expect(all.reduce((sum, one) => sum + one.count, 0)).toBe(24);
+    expect(progressText(endedSweep("stopped").counts)).toBe("20 of 24 done, 3 failed, 1 canceled");
+    expect(progressText(newSweep().counts)).toBe("no trials yet");
+  });
+});
+
+describe("controlsOf", () => {
+  it.each([
+    ["running", ["pause", "stop", "parallel", "cancel", "clone"]],
+    ["paused", ["resume", "stop", "parallel", "cancel", "clone"]],
+    ["stopping", ["cancel", "clone"]],
+    ["canceling", ["clone"]],
+    ["failed", ["clone", "rerun", "delete"]],
+  ] as const)("of a %s sweep", (state, controls) => {
+    const ended = state === "failed";
+    expect(controlsOf(ended ? endedSweep(state) : sweep({ state }))).toEqual(controls);
+  });
+
+  it("offers no rerun when nothing failed", () =>
+    expect(controlsOf(endedSweep("succeeded", { counts: { ...newSweep().counts, succeeded: 5 } }))).toEqual([
+      "clone",
+      "delete",
+    ]));
+});
+
+describe("Report", () => {
+  it("says what packing saved", async () => {
+    await draw(<Report report={report()} />);
+    expect(screen.getByText("6 min 40 s")).toBeTruthy();
+    expect(screen.getByText("4 times")).toBeTruthy();
+    expect(screen.getByText(/No attempt was lost/)).toBeTruthy();
+  });
+
+  it("lists losses by cause, out of memory too", async () => {
+    await draw(<Report report={report({ losses: [{ cause: "host_oom", attempts: 3, repeated: 3, seconds: 30 }] })} />);
+    expect(screen.getByText("Out of memory on its machine")).toBeTruthy();
+  });
+
+  it("has a word for a sweep without attempts", async () => {
+    await draw(<Report report={emptyReport()} />);
+    expect(screen.getByText(/No attempt has started yet/)).toBeTruthy();
+  });
+});
+
+describe("PreviewPanel", () => {
+  it("says how many at once, on which machine and why no more", async () => {
+    await draw(<PreviewPanel preview={preview()} old={false} />);
+    expect(screen.getByText("memory of box is used up first")).toBeTruthy();
+    expect(screen.getByText("known after the first probe")).toBeTruthy();
+  });
+
+  it("shows warnings", async () => {
+    await draw(
+      <PreviewPanel
+        preview={preview({ at_once: 0, warnings: [{ code: "W", pointer: "/image", detail: "No such image." }] })}
+        old
+      />,
+    );
+    expect(screen.getByText("No such image.")).toBeTruthy();
+    expect(screen.getByText("none")).toBeTruthy();
+  });
+});
+
+describe("messages", () => {
+  it("say what is read", async () => {
+    await draw(<Loading what="sweeps" />);
+    expect(screen.getByRole("status").textContent).toBe("Reading sweeps…");
+  });
+
+  it("name each problem and the request", async () => {
+    const retry = vi.fn();
+    const error = new ApiError(422, {
+      detail: "Refused.",
+      request_id: "r1",
+      errors: [{ code: "E_NAME", pointer: "/name", detail: "too long" }],
+    });
+    await draw(<ErrorNote error={error} doing="Launching" onRetry={retry} />);
+    expect(screen.getByRole("alert").textContent).toContain("Launching failed. Refused.");
+    expect(screen.getByText("/name")).toBeTruthy();
+    await userEvent.click(screen.getByRole("button", { name: "Try again" }));
+    expect(retry).toHaveBeenCalledOnce();
+  });
+
+  it("explain a silent server and a proxy", () => {
+    expect(toApiError(0, undefined).message).toContain("does not answer");
+    expect(toApiError(502, "<html>").message).toContain("proxy");
+  });
+
+  it("list problems by line", async () => {
+    await draw(
+      <ProblemList
+        problems={[{ code: "E_NAME", pointer: "/name", detail: "too long", line: 3 }]}
+        warnings={[]}
+        settling={false}
+      />,
+    );
+    expect(screen.getByText(/Line 3: too long/)).toBeTruthy();
+  });
+});
+
+describe("LiveBadge", () => {
+  it.each(["live", "reconnecting", "paused", "connecting"] as const)("says %s in text", async (state) => {
+    await draw(<LiveBadge state={state} onToggle={vi.fn()} />);
+    expect(screen.getByRole("status").textContent.toLowerCase()).toBe(state);
+  });
+});
+
+describe("LogIn", () => {
+  it("says why a token was refused, and takes another", async () => {
+    const logIn = vi.fn().mockRejectedValueOnce(new ApiError(401, { detail: "The token is not valid" }));
+    await draw(<LogIn wasKnown onLogIn={logIn} />);
+    expect(screen.getByText(/session has ended/)).toBeTruthy();
+    await userEvent.click(screen.getByRole("button", { name: "Log in" }));
+    expect(screen.getByText(/Enter a token/)).toBeTruthy();
+    await userEvent.type(screen.getByLabelText("Token"), " berth_x ");
+    await userEvent.click(screen.getByRole("button", { name: "Log in" }));
+    expect(logIn).toHaveBeenCalledWith("berth_x");
+    expect(await screen.findByText("The token is not valid")).toBeTruthy();
+  });
+});

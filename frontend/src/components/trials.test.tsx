@@ -1,0 +1,173 @@
+import { screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it, vi } from "vitest";
+import { Attempts } from "@/components/Attempts";
+import { HostCard } from "@/components/HostCard";
+import { LogView } from "@/components/LogView";
+import { TrialTable } from "@/components/TrialTable";
+import { amount, Waiting } from "@/components/Waiting";
+import { series, table } from "@/lib/metrics";
+import { hostParts, packingText } from "@/lib/packing";
+import { parameterNames, sorted, trialNote } from "@/lib/trials";
+import { draw } from "@/test/draw";
+import { advisedDevice, cordonedDevice, host, sickDevice, simulatedDevice } from "@/test/factories/host";
+import {
+  attempt,
+  failedTrial,
+  infeasibleTrial,
+  outOfMemoryAttempt,
+  rejection,
+  runningAttempt,
+  trial,
+  waitingTrial,
+} from "@/test/factories/trial";
+
+const names = new Map([["h1", "box"]]);
+const nothing = vi.fn();
+
+describe("TrialTable", () => {
+  it("shows every parameter and why a trial failed or waits", async () => {
+    const rows = [
+      trial(),
+      { ...failedTrial(), number: 2 },
+      { ...waitingTrial(), number: 3 },
+      { ...infeasibleTrial(), number: 4, params: { extra: true } },
+    ];
+    await draw(<TrialTable sweepId="s" trials={rows} sort="number" metric="val" best={1} onSort={nothing} />);
+    for (const name of ["lr", "optimizer", "batch", "extra"])
+      expect(screen.getByRole("columnheader", { name })).toBeTruthy();
+    expect(screen.getByText("1 (best)")).toBeTruthy();
+    expect(screen.getByText(/exit code 3/)).toBeTruthy();
+    expect(screen.getByText(/too little memory free/)).toBeTruthy();
+    expect(screen.getByText("Needs too much memory")).toBeTruthy();
+  });
+
+  it("asks for the order by value", async () => {
+    const sort = vi.fn();
+    await draw(<TrialTable sweepId="s" trials={[trial()]} sort="number" metric="val" best={1} onSort={sort} />);
+    await userEvent.click(screen.getByRole("button", { name: /val/ }));
+    expect(sort).toHaveBeenCalledWith("best");
+  });
+});
+
+describe("sorted", () => {
+  const rows = [trial({ number: 1, value: 0.5 }), failedTrial(), trial({ number: 3, value: 0.9 })];
+
+  it("puts the best first and those without a value last", () => {
+    expect(sorted(rows, "best", "maximize").map((one) => one.value)).toEqual([0.9, 0.5, undefined]);
+    expect(sorted(rows, "best", "minimize").map((one) => one.value)).toEqual([0.5, 0.9, undefined]);
+  });
+
+  it("knows names and notes", () => {
+    expect(parameterNames(rows)).toEqual(["lr", "optimizer", "batch"]);
+    expect(trialNote(trial())).toBe("");
+  });
+});
+
+describe("Waiting", () => {
+  it("says needed and free in the unit of the dimension", async () => {
+    await draw(
+      <Waiting
+        rejections={[rejection(), rejection({ host_id: "h2", dimension: "cpu", needed: 1500, free: 0, never: true })]}
+      />,
+    );
+    expect(screen.getByText("910 MiB")).toBeTruthy();
+    expect(screen.getByText("1.5 cores")).toBeTruthy();
+    expect(screen.getByText(/even when the candidate is empty/)).toBeTruthy();
+    expect(amount("contexts", 3)).toBe("3");
+  });
+});
+
+describe("Attempts", () => {
+  it("draws the peak against the reservation", async () => {
+    await draw(<Attempts attempts={[attempt()]} chosen="a1" hostNames={names} onChoose={nothing} />);
+    expect(screen.getByRole("img", { name: "Machine memory: peak 800 MiB of 1,000 MiB reserved (80 %)" })).toBeTruthy();
+    expect(screen.getByText("Finished")).toBeTruthy();
+  });
+
+  it("tells out of memory from other ends, and one that runs", async () => {
+    const list = [outOfMemoryAttempt(), { ...runningAttempt(), id: "a2", number: 2 }];
+    await draw(<Attempts attempts={list} chosen="a2" hostNames={names} onChoose={nothing} />);
+    expect(screen.getByText("Out of memory on its machine")).toBeTruthy();
+    expect(screen.getByText(/runs again with 1,500 MiB/)).toBeTruthy();
+    expect(screen.getByText("Running")).toBeTruthy();
+    expect(screen.getByRole("img", { name: /peak not measured/ })).toBeTruthy();
+  });
+});
+
+describe("HostCard", () => {
+  const card = (one: ReturnType<typeof host>) => (
+    <HostCard host={one} now={Date.parse("2026-01-01T00:01:00Z")} onHost={nothing} onDevice={nothing} />
+  );
+
+  it("says reserved, used by others, headroom and free", async () => {
+    expect(packingText(64 * 1024 ** 3, hostParts(host()))).toBe(
+      "64 GiB: 10 GiB reserved (16 %), 20 GiB used by others (31 %), 4,096 MiB headroom (6.3 %), 30 GiB free (47 %)",
+    );
+    await draw(card(host()));
+    expect(screen.getByRole("img", { name: /^Memory of box, 64 GiB/ })).toBeTruthy();
+  });
+
+  it("shows problems of machine and GPUs, cordons, advice, and what is simulated", async () => {
+    await draw(
+      card(
+        host({
+          state: "unready",
+          problem: "Docker does not answer.",
+          devices: [
+            { ...simulatedDevice(), id: "GPU-fake-0" },
+            { ...cordonedDevice(), id: "b" },
+            { ...sickDevice(), id: "c" },
+            { ...advisedDevice(), id: "d" },
+          ],
+        }),
+      ),
+    );
+    expect(screen.getByText("Docker does not answer.")).toBeTruthy();
+    expect(screen.getByText(/simulated: trials run on cores/)).toBeTruthy();
+    expect(screen.getByText(/ECC errors/)).toBeTruthy();
+    expect(screen.getByText(/Xid 79/)).toBeTruthy();
+    expect(screen.getByText(/Advice: MPS, 24 at once and no more/)).toBeTruthy();
+  });
+});
+
+describe("LogView", () => {
+  const log = { pieces: [], shown: 0, more: false, problem: "", removed: "", readMore: vi.fn(), onDownload: vi.fn() };
+
+  it("says when there is nothing", async () => {
+    await draw(<LogView {...log} state="complete" />);
+    expect(screen.getByText("It wrote nothing.")).toBeTruthy();
+  });
+
+  it("says how much is shown and shows more on demand", async () => {
+    const readMore = vi.fn();
+    const piece = { offset: 0, length: 5, stream: "stderr", at: "", text: "hello" };
+    await draw(<LogView {...log} pieces={[piece]} shown={1024 * 1024} more state="idle" readMore={readMore} />);
+    expect(screen.getByText("1 MiB shown, more follows")).toBeTruthy();
+    await userEvent.click(screen.getByRole("button", { name: "Show the next MiB" }));
+    expect(readMore).toHaveBeenCalledOnce();
+  });
+
+  it("says why a log was removed, or failed to come", async () => {
+    await draw(<LogView {...log} state="failed" removed="Older than a week." problem="The stream was refused." />);
+    expect(screen.getByText("Older than a week.")).toBeTruthy();
+    expect(screen.getByText(/The stream was refused/)).toBeTruthy();
+  });
+});
+
+describe("metrics", () => {
+  const at = { at: "", final: false };
+
+  it("are lines, with gaps where a value is not finite", () => {
+    const lines = series([
+      { name: "loss", step: 1, value: 0.5, status: "finite", ...at },
+      { name: "loss", step: 2, status: "nan", ...at },
+      { name: "acc", step: 2, value: 0.9, status: "finite", ...at },
+    ]);
+    expect(lines[0]).toEqual({ name: "loss", steps: [1, 2], values: [0.5, null] });
+    expect(table(lines)).toEqual([
+      { step: 1, values: [0.5, undefined] },
+      { step: 2, values: [null, 0.9] },
+    ]);
+  });
+});
