@@ -7,7 +7,7 @@ import { Loading } from "@/components/Loading";
 import { ApiError } from "@/api/errors";
 import { LogIn } from "@/components/LogIn";
 import { Shell } from "@/routes/Shell";
-import { meQuery, startSession } from "@/services/session";
+import { endSession, meQuery, startSession } from "@/services/session";
 
 /**
  * Root shows the log-in page in place of any other while the API does not know
@@ -18,7 +18,11 @@ export function Root() {
   const { live } = useRouteContext({ from: "__root__" });
   const me = useQuery(meQuery);
   const [ended, setEnded] = useState(false);
+  const [left, setLeft] = useState(false); // by a log-out, which needs no explanation
   const known = me.data !== undefined && !ended;
+
+  // What one person read, another must not see.
+  const forgetAll = () => queries.removeQueries({ predicate: (query) => query.queryKey[0] !== "me" });
 
   useEffect(() => onSessionEnd(() => setEnded(true)), []);
   useEffect(() => (known ? live.start() : undefined), [known, live]);
@@ -26,11 +30,12 @@ export function Root() {
   if (ended || (me.error instanceof ApiError && me.error.status === 401)) {
     return (
       <LogIn
-        wasKnown={me.data !== undefined}
+        wasKnown={me.data !== undefined && !left}
         onLogIn={async (token) => {
           const who = await startSession(token);
-          queries.clear();
+          forgetAll();
           queries.setQueryData(meQuery.queryKey, who);
+          setLeft(false);
           setEnded(false);
         }}
       />
@@ -54,7 +59,15 @@ export function Root() {
   }
 
   return (
-    <Shell me={me.data}>
+    <Shell
+      me={me.data}
+      onLogOut={async () => {
+        await endSession();
+        setLeft(true);
+        setEnded(true);
+        forgetAll();
+      }}
+    >
       <Outlet />
     </Shell>
   );

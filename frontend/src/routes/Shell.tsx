@@ -1,10 +1,9 @@
 import { Menu, UnstyledButton } from "@mantine/core";
-import { useQueryClient } from "@tanstack/react-query";
 import { Link, useRouteContext } from "@tanstack/react-router";
 import { useSyncExternalStore, type ReactNode } from "react";
 import { Icon, type IconName } from "@/components/Icon";
 import { LiveBadge } from "@/components/LiveBadge";
-import { endSession, meQuery, type Me } from "@/services/session";
+import type { Me } from "@/services/session";
 
 const pages: { to: "/sweeps" | "/machines" | "/probes" | "/settings"; text: string; icon: IconName }[] = [
   { to: "/sweeps", text: "Sweeps", icon: "sweeps" },
@@ -14,16 +13,9 @@ const pages: { to: "/sweeps" | "/machines" | "/probes" | "/settings"; text: stri
 ];
 
 /** The frame around every page: where one is, whether it is live, who one is. */
-export function Shell({ me, children }: { me: Me; children: ReactNode }) {
+export function Shell({ me, onLogOut, children }: { me: Me; onLogOut: () => Promise<void>; children: ReactNode }) {
   const { live } = useRouteContext({ from: "__root__" });
-  const queries = useQueryClient();
   const state = useSyncExternalStore(live.subscribe, live.current);
-
-  const logOut = async () => {
-    await endSession();
-    queries.clear();
-    await queries.query(meQuery).catch(() => undefined); // its 401 shows the log-in page
-  };
 
   return (
     <>
@@ -59,7 +51,7 @@ export function Shell({ me, children }: { me: Me; children: ReactNode }) {
             </Menu.Target>
             <Menu.Dropdown>
               <Menu.Label>Role: {me.role}</Menu.Label>
-              <Menu.Item onClick={() => void logOut()}>Log out</Menu.Item>
+              <Menu.Item onClick={() => void onLogOut()}>Log out</Menu.Item>
             </Menu.Dropdown>
           </Menu>
         )}
