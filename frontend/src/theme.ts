@@ -6,6 +6,18 @@ export const theme = createTheme({
   primaryShade: { light: 7, dark: 5 },
   autoContrast: true,
   colors: {
+    dark: [
+      "#d5dbdf",
+      "#bcc5cb",
+      "#8f9aa2",
+      "#65717a",
+      "#48535b",
+      "#39424a",
+      "#2a3137",
+      "#20262b",
+      "#171c20",
+      "#11151a",
+    ],
     sea: ["#e6f6f8", "#d0e9ed", "#a1d3da", "#6dbbc6", "#45a8b5", "#2f9cab", "#1f8b9b", "#0b6a78", "#085863", "#044750"],
   },
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif',

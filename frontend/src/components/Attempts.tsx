@@ -60,7 +60,7 @@ export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
                 </Button>
               )}
             </div>
-            {attempt.message !== undefined && attempt.message !== "" && (
+            {attempt.failure_kind !== "ok" && attempt.message !== undefined && attempt.message !== "" && (
               <p style={{ margin: "8px 0 0" }} className="break">
                 {attempt.message}
               </p>

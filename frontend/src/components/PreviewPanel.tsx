@@ -30,7 +30,7 @@ export function PreviewPanel({ preview, old }: { preview: Preview; old: boolean 
         ]}
       />
       <p style={{ margin: "10px 0 0" }}>{preview.why}</p>
-      {preview.hosts.length > 0 && (
+      {preview.hosts.length > 1 && (
         <ul className="plain" style={{ marginTop: 10, display: "grid", gap: 6 }}>
           {preview.hosts.map((host) => (
             <li key={host.id}>

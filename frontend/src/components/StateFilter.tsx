@@ -13,7 +13,7 @@ export function StateFilter<State extends string>({ looks, chosen, onChange }: P
 
   return (
     <Chip.Group multiple value={chosen} onChange={(values) => onChange(values)}>
-      <Group gap={6} role="group" aria-label="Show only these states">
+      <Group gap={6} className="filters" role="group" aria-label="Show only these states">
         {states.map((state) => (
           <Chip key={state} value={state} size="xs" variant="outline">
             {looks[state].text}

@@ -1,9 +1,10 @@
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
-import { bracketMatching, defaultHighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
 
 export interface Mark {
@@ -18,6 +19,25 @@ interface Props {
   marks: Mark[];
   onChange: (text: string) => void;
 }
+
+// By variables of the page, so that one style serves light and dark.
+const colors = HighlightStyle.define([
+  { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--run)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--warn)" },
+  { tag: tags.comment, color: "var(--mantine-color-dimmed)", fontStyle: "italic" },
+  { tag: tags.punctuation, color: "var(--mantine-color-dimmed)" },
+]);
+
+const look = EditorView.theme({
+  "&": { color: "var(--mantine-color-text)" },
+  ".cm-gutters": { background: "var(--page)", color: "var(--mantine-color-dimmed)", border: "0" },
+  ".cm-activeLine, .cm-activeLineGutter": { background: "color-mix(in srgb, var(--run) 8%, transparent)" },
+  ".cm-cursor": { borderLeftColor: "var(--mantine-color-text)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
+    background: "color-mix(in srgb, var(--run) 25%, transparent) !important",
+  },
+  ".cm-tooltip": { background: "var(--surface)", color: "var(--mantine-color-text)", border: "1px solid var(--line)" },
+});
 
 /** The sweep file as text, each problem marked where it is. Tab leaves the editor, as elsewhere on the page. */
 export default function YamlEditor({ text, marks, onChange }: Props) {
@@ -40,7 +60,8 @@ export default function YamlEditor({ text, marks, onChange }: Props) {
           drawSelection(),
           highlightActiveLine(),
           bracketMatching(),
-          syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
+          syntaxHighlighting(colors),
+          look,
           yaml(),
           lintGutter(),
           keymap.of([...defaultKeymap, ...historyKeymap]),

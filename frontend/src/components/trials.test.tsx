@@ -7,7 +7,7 @@ import { LogView } from "@/components/LogView";
 import { TrialTable } from "@/components/TrialTable";
 import { amount, Waiting } from "@/components/Waiting";
 import { series, table } from "@/lib/metrics";
-import { hostParts, packingText } from "@/lib/packing";
+import { hostParts, packingText, parts } from "@/lib/packing";
 import { parameterNames, sorted, trialNote } from "@/lib/trials";
 import { draw } from "@/test/draw";
 import { advisedDevice, cordonedDevice, host, sickDevice, simulatedDevice } from "@/test/factories/host";
@@ -102,10 +102,26 @@ describe("HostCard", () => {
 
   it("says reserved, used by others, headroom and free", async () => {
     expect(packingText(64 * 1024 ** 3, hostParts(host()))).toBe(
-      "64 GiB: 10 GiB reserved (16 %), 20 GiB used by others (31 %), 4,096 MiB headroom (6.3 %), 30 GiB free (47 %)",
+      "64 GiB: 10 GiB reserved (16 %), 2,048 MiB used by others (3.1 %), 2,048 MiB headroom (3.1 %), 50 GiB free (78 %)",
     );
     await draw(card(host()));
     expect(screen.getByRole("img", { name: /^Memory of box, 64 GiB/ })).toBeTruthy();
+  });
+
+  it("adds up to the whole, also when others use more than the headroom", () => {
+    for (const [reserved, headroom, free] of [
+      [10, 4, 30],
+      [60, 4, 30],
+      [0, 4, 64],
+      [64, 0, 64],
+    ] as const) {
+      expect(parts(64, reserved, headroom, free).reduce((sum, part) => sum + part.bytes, 0)).toBe(64);
+    }
+    expect(parts(64, 10, 4, 30)).toEqual([
+      { name: "reserved", bytes: 10 },
+      { name: "used by others", bytes: 34 },
+      { name: "free", bytes: 20 },
+    ]);
   });
 
   it("shows problems of machine and GPUs, cordons, advice, and what is simulated", async () => {

@@ -8,17 +8,19 @@ export interface Part {
 
 /**
  * parts split a memory into what Berth reserved, what others use, what is kept
- * free on purpose, and what is free. free is what the API says: less what
- * others use.
+ * free on purpose, and what new trials can get. The API's free_bytes is the total
+ * less what others use. Others use up the headroom first: that is what it is for
+ * (internal/packing takes the smaller of the two limits).
  */
 export function parts(total: number, reserved: number, headroom: number, free: number): Part[] {
-  const others = Math.max(0, total - reserved - headroom - Math.max(0, free));
+  const others = Math.min(Math.max(0, total - free), Math.max(0, total - reserved));
+  const kept = Math.min(Math.max(0, headroom - others), Math.max(0, total - reserved - others));
 
   return [
     { name: "reserved" as const, bytes: reserved },
     { name: "used by others" as const, bytes: others },
-    { name: "headroom" as const, bytes: headroom },
-    { name: "free" as const, bytes: Math.max(0, free) },
+    { name: "headroom" as const, bytes: kept },
+    { name: "free" as const, bytes: Math.max(0, total - reserved - others - kept) },
   ].filter((part) => part.bytes > 0);
 }
 

@@ -120,7 +120,9 @@ function SweepHeader({ sweep }: { sweep: Sweep }) {
       <Facts facts={facts} />
       {sweep.reason !== undefined && sweep.reason !== "" && (
         <div style={{ marginTop: 14 }}>
-          <Note kind={sweep.state === "failed" ? "bad" : "plain"}>{sweep.reason}</Note>
+          <Note kind={sweep.state === "failed" ? "bad" : sweep.state === "succeeded" ? "good" : "plain"}>
+            {sweep.reason}
+          </Note>
         </div>
       )}
     </section>

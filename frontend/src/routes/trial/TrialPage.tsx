@@ -103,7 +103,7 @@ function TrialHeader({ trial, metric }: { trial: Trial; metric: string | undefin
 
   return (
     <section className="card" aria-label="Overview">
-      {trial.message !== undefined && trial.message !== "" && (
+      {trial.state !== "succeeded" && trial.message !== undefined && trial.message !== "" && (
         <div style={{ marginBottom: 14 }}>
           <Note kind={bad ? "bad" : settled(trial.state) ? "good" : "plain"}>{trial.message}</Note>
         </div>
