@@ -32,5 +32,5 @@ export default tseslint.config(
     files: ["src/services/**", "src/api/**", "src/test/**", "src/main.tsx"],
     rules: { "no-restricted-imports": "off" },
   },
-  { files: ["e2e/**", "**/*.test.*"], rules: { "max-lines": "off" } },
+  { files: ["e2e/**", "**/*.test.*"], rules: { "max-lines": "off", "no-restricted-imports": "off" } },
 );

@@ -10,7 +10,7 @@ interface AxeResult {
 
 /** A page that fails its test when a request leaves the origin, the policy is violated, or a script fails. */
 export const test = base.extend<{ watched: Page }>({
-  watched: async ({ page, baseURL }, use) => {
+  watched: async ({ page, baseURL }, run) => {
     const wrong: string[] = [];
     const origin = new URL(baseURL ?? "").origin;
     page.on("request", (request) => {
@@ -21,7 +21,7 @@ export const test = base.extend<{ watched: Page }>({
       if (/Content Security Policy|Refused to/.test(message.text())) wrong.push(message.text());
     });
     page.on("pageerror", (error) => wrong.push(`error in the page: ${error.message}`));
-    await use(page);
+    await run(page);
     expect(wrong).toEqual([]);
   },
 });

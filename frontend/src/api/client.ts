@@ -14,8 +14,8 @@ export function onSessionEnd(listener: Listener): () => void {
 }
 
 /** configure tells the generated client where the API is. */
-export function configure(): void {
-  client.setConfig({ baseUrl: apiUrl(""), credentials: "same-origin" });
+export function configure(baseUrl = apiUrl("")): void {
+  client.setConfig({ baseUrl, credentials: "same-origin" });
 }
 
 interface Result<T> {

@@ -13,9 +13,9 @@ interface Props {
   onAction: (action: DeviceAction, device: Device) => void;
 }
 
-/** simulated says that a GPU is invented (berth dev --fake-gpus): nothing runs on one. */
+/** simulated says that a GPU is invented (berth dev --fake-gpus); the API says so in the model alone. */
 export function simulated(device: Device): boolean {
-  return /fake|simulated/i.test(`${device.id} ${device.model} ${device.class}`);
+  return device.model.startsWith("Simulated GPU");
 }
 
 /** A GPU: how full it is, how its trials share it, and why. */
@@ -30,7 +30,7 @@ export function DeviceRow({ device, now, onAction }: Props) {
         <div style={{ minWidth: 0 }}>
           <strong>{device.model}</strong>
           {device.profile !== undefined && ` ${device.profile}`}
-          {simulated(device) && " (simulated: trials run on cores)"}{" "}
+          {simulated(device) && " (no real card; see docs/gpus.md)"}{" "}
           <span className="state">
             <Icon
               name={broken ? "cross" : cordoned ? "pause" : "check"}

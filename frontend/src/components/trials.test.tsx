@@ -140,7 +140,7 @@ describe("HostCard", () => {
       ),
     );
     expect(screen.getByText("Docker does not answer.")).toBeTruthy();
-    expect(screen.getByText(/simulated: trials run on cores/)).toBeTruthy();
+    expect(screen.getByText(/no real card/)).toBeTruthy();
     expect(screen.getByText(/ECC errors/)).toBeTruthy();
     expect(screen.getByText(/Xid 79/)).toBeTruthy();
     expect(screen.getByText(/Advice: MPS, 24 at once and no more/)).toBeTruthy();

@@ -22,7 +22,12 @@ export function device(change: Partial<Device> = {}): Device {
 }
 
 export function simulatedDevice(): Device {
-  return device({ id: "GPU-fake-0", model: "Simulated 24 GiB", class: "Simulated 24 GiB", mode: "time_slicing" });
+  return device({
+    id: "GPU-fake-0",
+    model: "Simulated GPU 24 GiB",
+    class: "Simulated GPU 24 GiB",
+    mode: "time_slicing",
+  });
 }
 
 export function cordonedDevice(): Device {
