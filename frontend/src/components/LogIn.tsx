@@ -1,5 +1,6 @@
-import { Button, PasswordInput, Title } from "@mantine/core";
+import { Button, PasswordInput } from "@mantine/core";
 import { useState, type SyntheticEvent } from "react";
+import { PageTitle } from "@/components/PageTitle";
 import { messageOf } from "@/api/errors";
 import { Note } from "@/components/Note";
 
@@ -37,9 +38,7 @@ export function LogIn({ wasKnown, onLogIn }: Props) {
   return (
     <main style={{ maxWidth: 420, margin: "12vh auto", padding: 16 }}>
       <form className="card" onSubmit={(event) => void send(event)}>
-        <Title order={1} mb="xs">
-          Log in to Berth
-        </Title>
+        <PageTitle text="Log in to Berth" />
         {wasKnown && <Note kind="warn">Your session has ended. After you log in, this page is shown again.</Note>}
         <PasswordInput
           mt="md"

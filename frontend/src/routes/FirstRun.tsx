@@ -1,6 +1,7 @@
-import { Button, Group, Title } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
+import { PageTitle } from "@/components/PageTitle";
 import { PageButton } from "@/components/links";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Note } from "@/components/Note";
@@ -35,7 +36,7 @@ export function FirstRun() {
 
   return (
     <div style={{ maxWidth: 720 }}>
-      <Title order={1}>Try many settings at once</Title>
+      <PageTitle text="Try many settings at once" />
       <p>Berth runs your training program with many settings, as many at a time as its measured memory allows.</p>
       <dl className="card" style={{ display: "grid", gap: 12, margin: "0 0 16px" }}>
         <Word name="Sweep">one search: your image and command, the settings to try, and the metric to improve.</Word>

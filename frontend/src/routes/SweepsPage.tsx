@@ -1,7 +1,8 @@
-import { Button, Group, Title } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
+import { PageTitle } from "@/components/PageTitle";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Icon } from "@/components/Icon";
 import { PageButton } from "@/components/links";
@@ -33,7 +34,7 @@ export function SweepsPage() {
   return (
     <>
       <Group justify="space-between" mb="sm">
-        <Title order={1}>Sweeps</Title>
+        <PageTitle text="Sweeps" />
         <PageButton to="/sweeps/new" leftSection={<Icon name="plus" size={14} />}>
           New sweep
         </PageButton>

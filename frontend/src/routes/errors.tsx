@@ -1,12 +1,13 @@
-import { Button, Title } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { Link, useRouter } from "@tanstack/react-router";
+import { PageTitle } from "@/components/PageTitle";
 import { messageOf } from "@/api/errors";
 
 /** A page that is not there. */
 export function NotFoundPage() {
   return (
     <div className="card">
-      <Title order={1}>There is no such page</Title>
+      <PageTitle text="There is no such page" />
       <p>The address may be cut off, or what it named was deleted.</p>
       <Link to="/sweeps">All sweeps</Link>
     </div>
@@ -19,7 +20,7 @@ export function ErrorPage({ error, reset }: { error: unknown; reset: () => void 
 
   return (
     <div className="card" role="alert">
-      <Title order={1}>This page failed</Title>
+      <PageTitle text="This page failed" />
       <p className="break">{messageOf(error)}</p>
       <p>If Berth was updated a moment ago, reload the page.</p>
       <div style={{ display: "flex", gap: 12, alignItems: "center" }}>
@@ -44,7 +45,7 @@ export function ErrorPage({ error, reset }: { error: unknown; reset: () => void 
 export function MissingThing({ what }: { what: string }) {
   return (
     <div className="card">
-      <Title order={1}>There is no such {what}</Title>
+      <PageTitle text={`There is no such ${what}`} />
       <p>It may have been deleted, or the address is cut off.</p>
       <Link to="/sweeps">All sweeps</Link>
     </div>

@@ -1,7 +1,8 @@
-import { TextInput, Title } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRouteContext } from "@tanstack/react-router";
 import { useState, useSyncExternalStore } from "react";
+import { PageTitle } from "@/components/PageTitle";
 import { Confirm } from "@/components/Confirm";
 import { ErrorNote } from "@/components/ErrorNote";
 import { HostCard, type DeviceAction, type HostAction } from "@/components/HostCard";
@@ -71,9 +72,7 @@ export function MachinesPage() {
 
   return (
     <>
-      <Title order={1} mb="sm">
-        Machines
-      </Title>
+      <PageTitle text="Machines" />
       {hosts.isPending && <Loading what="machines" />}
       {hosts.isError && <ErrorNote error={hosts.error} doing="Reading machines" onRetry={() => void hosts.refetch()} />}
       {ask === null && act.isError && <ErrorNote error={act.error} doing={titles[act.variables.action].action} />}

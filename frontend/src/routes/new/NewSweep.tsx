@@ -1,7 +1,8 @@
-import { Button, FileButton, Group, Title } from "@mantine/core";
+import { Button, FileButton, Group } from "@mantine/core";
 import { keepPreviousData, useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo, useState } from "react";
+import { PageTitle } from "@/components/PageTitle";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
 import { Note } from "@/components/Note";
@@ -73,7 +74,7 @@ export function NewSweep({ start, onText }: Props) {
   return (
     <>
       <Group justify="space-between" mb="sm">
-        <Title order={1}>New sweep</Title>
+        <PageTitle text="New sweep" />
         <Group gap="xs">
           <Button size="xs" variant="default" onClick={() => change(exampleText)}>
             Use the example

@@ -2,6 +2,7 @@ import { Button, Group, Title } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
+import { PageTitle } from "@/components/PageTitle";
 import { isMissing } from "@/api/errors";
 import { Confirm } from "@/components/Confirm";
 import { ErrorNote } from "@/components/ErrorNote";
@@ -25,7 +26,7 @@ export function ProbePage() {
       {probe.isPending && <Loading what="the probe" />}
       {isMissing(probe.error) ? (
         <div className="card">
-          <Title order={1}>Nothing was measured of this shape</Title>
+          <PageTitle text="Nothing was measured of this shape" />
           <p>Its first trial measures it, and it is shown here as soon as that has ended.</p>
           <PageLink to="/probes">All probes</PageLink>
         </div>
@@ -55,9 +56,7 @@ function Found({ probe }: { probe: Probe }) {
   return (
     <>
       <Group justify="space-between" mb="sm" align="flex-start">
-        <Title order={1} className="break">
-          {valuesText(probe)}
-        </Title>
+        <PageTitle text={valuesText(probe)} />
         <Button size="xs" variant="default" onClick={() => setAsked(true)}>
           Forget…
         </Button>

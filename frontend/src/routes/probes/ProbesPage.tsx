@@ -1,7 +1,7 @@
-import { Title } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
+import { PageTitle } from "@/components/PageTitle";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
 import { VirtualTable, type Column } from "@/components/VirtualTable";
@@ -22,7 +22,7 @@ export function ProbesPage() {
 
   return (
     <>
-      <Title order={1}>Probes</Title>
+      <PageTitle text="Probes" />
       <p>
         What was measured of each memory shape: of the image, command and values that decide how much memory a trial
         needs.

@@ -2,6 +2,7 @@ import { SegmentedControl, Switch, Title, useMantineColorScheme } from "@mantine
 import { useQuery } from "@tanstack/react-query";
 import { useRouteContext } from "@tanstack/react-router";
 import { useSyncExternalStore } from "react";
+import { PageTitle } from "@/components/PageTitle";
 import { Facts } from "@/components/Facts";
 import { bytes, duration, moment } from "@/lib/format";
 import { TokensSection } from "@/routes/settings/TokensSection";
@@ -16,9 +17,7 @@ export function SettingsPage() {
 
   return (
     <>
-      <Title order={1} mb="sm">
-        Settings
-      </Title>
+      <PageTitle text="Settings" />
       <div style={{ display: "grid", gap: 16 }}>
         <section className="card" aria-label="This browser">
           <Title order={2} mb="xs">

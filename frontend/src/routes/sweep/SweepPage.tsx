@@ -1,6 +1,7 @@
-import { Anchor, Group, Tabs, Title } from "@mantine/core";
+import { Anchor, Group, Tabs } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { PageTitle } from "@/components/PageTitle";
 import { isMissing } from "@/api/errors";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Facts, type Fact } from "@/components/Facts";
@@ -46,9 +47,7 @@ export function SweepPage() {
         <PageLink to="/sweeps">Sweeps</PageLink> /
       </nav>
       <Group justify="space-between" align="flex-start" mb="sm">
-        <Title order={1} className="break">
-          {sweep.name}
-        </Title>
+        <PageTitle text={sweep.name} />
         <SweepControls sweep={sweep} />
       </Group>
       <SweepHeader sweep={sweep} />

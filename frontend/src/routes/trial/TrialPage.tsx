@@ -2,6 +2,7 @@ import { Anchor, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { useState } from "react";
+import { PageTitle } from "@/components/PageTitle";
 import { isMissing } from "@/api/errors";
 import { Attempts } from "@/components/Attempts";
 import { ErrorNote } from "@/components/ErrorNote";
@@ -50,9 +51,7 @@ export function TrialPage() {
         </PageLink>{" "}
         /
       </nav>
-      <Title order={1} mb="sm">
-        Trial {n}
-      </Title>
+      <PageTitle text={`Trial ${n}`} />
       <div style={{ display: "grid", gap: 16 }}>
         <TrialHeader trial={trial.data} metric={sweep.data?.objective?.metric} />
         {trial.data.waiting && trial.data.waiting.length > 0 && <Waiting rejections={trial.data.waiting} />}
