@@ -33,6 +33,7 @@ test("pictures of every page", async ({ watched: page }) => {
     for (const scheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme: scheme });
       for (const [name, path, ready] of pages) {
+        if (name === "machines" && size.width < 400) continue; // docs/web.md shows it once
         await page.goto(path);
         await expect(page.getByRole("main")).toContainText(ready);
         await expect(page.getByRole("main")).not.toContainText("Reading ");

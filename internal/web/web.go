@@ -50,7 +50,9 @@ func New(tree fs.FS, base string) (*Site, error) {
 		}
 
 		if name == page {
-			data = withBase(data, base)
+			if data, err = withBase(data, base); err != nil {
+				return err
+			}
 		}
 
 		sum := sha256.Sum256(data)
@@ -83,13 +85,17 @@ var (
 // withBase makes the page's addresses absolute, because the same page is served
 // for paths of any depth, and tells its scripts where they are. It is data and
 // no script, so that the content security policy needs no exception.
-func withBase(data []byte, base string) []byte {
+func withBase(data []byte, base string) ([]byte, error) {
 	base = CleanBase(base)
-	told, _ := json.Marshal(map[string]string{"base": base}) // escapes <, > and &; a string never fails
+
+	told, err := json.Marshal(map[string]string{"base": base}) // escapes <, > and &
+	if err != nil {
+		return nil, err
+	}
 
 	data = relative.ReplaceAll(data, []byte(`$1="`+strings.ReplaceAll(base, "$", "$$")))
 
-	return config.ReplaceAll(data, []byte("${1}"+strings.ReplaceAll(string(told), "$", "$$")+"${2}"))
+	return config.ReplaceAll(data, []byte("${1}"+strings.ReplaceAll(string(told), "$", "$$")+"${2}")), nil
 }
 
 // CleanBase is a base path with a slash at both ends.
@@ -149,7 +155,7 @@ func (s *Site) Serve(w http.ResponseWriter, r *http.Request) Answer {
 		header.Set("Cache-Control", "no-cache")
 	}
 
-	header.Set("Etag", etag)
+	header.Set("ETag", etag)
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(data))
 
 	return Served

@@ -3,6 +3,7 @@ package web_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -31,8 +32,9 @@ func get(t *testing.T, base, path string, headers ...string) (*httptest.Response
 	require.NoError(t, err)
 
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Set(name, value)
 	}
 
 	w := httptest.NewRecorder()
@@ -45,7 +47,7 @@ func TestServe_PageForEveryPath(t *testing.T) {
 	t.Parallel()
 
 	for _, path := range []string{"/", "/sweeps", "/sweeps/0190/trials/3", "/index.html", "/.gitkeep", "/../etc/passwd"} {
-		w, answer := get(t, "", path, "Accept", "text/html")
+		w, answer := get(t, "", path, "Accept: text/html")
 		require.Equal(t, web.Served, answer, path)
 		require.Equal(t, http.StatusOK, w.Code, path)
 		require.Contains(t, w.Body.String(), `src="/assets/a.js"`, path)
@@ -74,10 +76,10 @@ func TestServe_EndsNoScriptByItsBase(t *testing.T) {
 func TestServe_MissingAssetIsNoPage(t *testing.T) {
 	t.Parallel()
 
-	_, answer := get(t, "", "/assets/gone.js", "Accept", "*/*")
+	_, answer := get(t, "", "/assets/gone.js", "Accept: */*")
 	require.Equal(t, web.Missing, answer)
 
-	_, answer = get(t, "", "/sweeps", "Accept", "application/json")
+	_, answer = get(t, "", "/sweeps", "Accept: application/json")
 	require.Equal(t, web.NotAcceptable, answer)
 }
 
@@ -87,7 +89,7 @@ func TestServe_PackedWhereTheClientTakesIt(t *testing.T) {
 	for accept, body := range map[string]string{
 		"gzip, deflate, br": "packed", "GZIP;q=0.5": "packed", "br": "plain", "": "plain", "gzip;q=0": "plain", "gzip; q=0.00": "plain",
 	} {
-		w, answer := get(t, "", "/assets/a.js", "Accept-Encoding", accept)
+		w, answer := get(t, "", "/assets/a.js", "Accept-Encoding: "+accept)
 		require.Equal(t, web.Served, answer)
 		require.Equal(t, body, w.Body.String(), accept)
 		require.Equal(t, body == "packed", w.Header().Get("Content-Encoding") == "gzip", accept)
@@ -96,7 +98,7 @@ func TestServe_PackedWhereTheClientTakesIt(t *testing.T) {
 		require.Contains(t, w.Header().Get("Cache-Control"), "immutable", accept)
 	}
 
-	w, _ := get(t, "", "/assets/b.svg", "Accept-Encoding", "gzip")
+	w, _ := get(t, "", "/assets/b.svg", "Accept-Encoding: gzip")
 	require.Empty(t, w.Header().Get("Content-Encoding"), "it was not packed")
 }
 
@@ -104,19 +106,19 @@ func TestServe_ETag(t *testing.T) {
 	t.Parallel()
 
 	first, _ := get(t, "", "/sweeps")
-	etag := first.Header().Get("Etag")
+	etag := first.Header().Get("ETag")
 	require.Len(t, etag, 66, "SHA-256 in quotes")
 
-	again, _ := get(t, "", "/machines", "If-None-Match", etag)
+	again, _ := get(t, "", "/machines", "If-None-Match: "+etag)
 	require.Equal(t, http.StatusNotModified, again.Code)
 	require.Empty(t, again.Body.String())
 
-	other, _ := get(t, "/berth", "/sweeps", "If-None-Match", etag)
+	other, _ := get(t, "/berth", "/sweeps", "If-None-Match: "+etag)
 	require.Equal(t, http.StatusOK, other.Code)
 
 	plain, _ := get(t, "", "/assets/a.js")
-	squeezed, _ := get(t, "", "/assets/a.js", "Accept-Encoding", "gzip")
-	require.NotEqual(t, plain.Header().Get("Etag"), squeezed.Header().Get("Etag"))
+	squeezed, _ := get(t, "", "/assets/a.js", "Accept-Encoding: gzip")
+	require.NotEqual(t, plain.Header().Get("ETag"), squeezed.Header().Get("ETag"))
 }
 
 func TestNew_NeedsAPage(t *testing.T) {
