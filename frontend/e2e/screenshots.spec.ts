@@ -7,7 +7,7 @@ test.skip(process.env.SCREENSHOTS === undefined, "pictures are made on request")
 
 const out = process.env.SCREENSHOTS_DIR ?? "../docs/images";
 const sizes = [
-  { name: "1440", width: 1440, height: 640 },
+  { name: "1440", width: 1440, height: 600 },
   { name: "390", width: 390, height: 844 },
 ];
 

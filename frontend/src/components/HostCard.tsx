@@ -3,7 +3,7 @@ import { DeviceRow } from "@/components/DeviceRow";
 import { Facts } from "@/components/Facts";
 import { Icon, type IconName } from "@/components/Icon";
 import { Note } from "@/components/Note";
-import { ago, bytes, cores, count } from "@/lib/format";
+import { ago, bytes, cores, count, decimal } from "@/lib/format";
 import { hostParts } from "@/lib/packing";
 import { PackingBar } from "@/plots/PackingBar";
 import type { Device, Host } from "@/services/hosts";
@@ -74,7 +74,7 @@ export function HostCard({ host, now, onHost, onDevice }: Props) {
             name: "Attempts",
             value: host.max_attempts > 0 ? `${host.attempts} of at most ${host.max_attempts}` : host.attempts,
           },
-          { name: "Cores reserved", value: `${cores(host.cpu_milli_reserved)} of ${cores(host.cpu_milli)}` },
+          { name: "Cores reserved", value: `${decimal(host.cpu_milli_reserved / 1000)} of ${cores(host.cpu_milli)}` },
           {
             name: "Disk free",
             value:

@@ -51,14 +51,16 @@ export function Report({ report }: { report: SweepReport }) {
 type Totals = SweepReport["gpu"];
 
 function factsOf(totals: Totals): Fact[] {
+  // Attempts that ran beside others count with their own time, which may be longer than alone.
+  const most = totals.alone_bounded > 0 ? "at most " : "";
   const facts: Fact[] = [
-    { name: "One trial at a time would take", value: duration(totals.alone_seconds) },
+    { name: "One trial at a time would take", value: `${most}${duration(totals.alone_seconds)}` },
     { name: "Packed, they took", value: duration(totals.charged_seconds) },
   ];
   if (totals.charged_seconds > 0) {
     facts.push({
-      name: "Time of places saved",
-      value: `${decimal(Number((totals.alone_seconds / totals.charged_seconds).toFixed(1)))} times`,
+      name: "By packing",
+      value: `${most}${decimal(Number((totals.alone_seconds / totals.charged_seconds).toFixed(1)))} times as fast`,
     });
   }
   facts.push(

@@ -68,7 +68,7 @@ describe("Report", () => {
   it("says what packing saved", async () => {
     await draw(<Report report={report()} />);
     expect(screen.getByText("6 min 40 s")).toBeTruthy();
-    expect(screen.getByText("4 times")).toBeTruthy();
+    expect(screen.getByText("4 times as fast")).toBeTruthy();
     expect(screen.getByText(/No attempt was lost/)).toBeTruthy();
   });
 

@@ -47,8 +47,7 @@ export function FirstRun() {
         </Word>
       </dl>
       <p>
-        The example trains a small network on handwritten digits: 24 trials of about 20 seconds. Berth measures 4 of
-        them first.
+        The example trains a small network on handwritten digits, in 24 short trials. Berth measures 4 of them first.
       </p>
       <Group>
         <Button onClick={() => example.mutate()} loading={example.isPending}>
