@@ -9,6 +9,7 @@ import { amount, Waiting } from "@/components/Waiting";
 import { series, table } from "@/lib/metrics";
 import { hostParts, packingText, parts } from "@/lib/packing";
 import { parameterNames, sorted, trialNote } from "@/lib/trials";
+import type { LogPiece } from "@/services/log";
 import { draw } from "@/test/draw";
 import { advisedDevice, cordonedDevice, host, sickDevice, simulatedDevice } from "@/test/factories/host";
 import {
@@ -157,7 +158,7 @@ describe("LogView", () => {
 
   it("says how much is shown and shows more on demand", async () => {
     const readMore = vi.fn();
-    const piece = { offset: 0, length: 5, stream: "stderr", at: "", text: "hello" };
+    const piece: LogPiece = { offset: 0, length: 5, stream: "stderr", at: "", text: "hello" };
     await draw(<LogView {...log} pieces={[piece]} shown={1024 * 1024} more state="idle" readMore={readMore} />);
     expect(screen.getByText("1 MiB shown, more follows")).toBeTruthy();
     await userEvent.click(screen.getByRole("button", { name: "Show the next MiB" }));

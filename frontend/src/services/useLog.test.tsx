@@ -1,7 +1,7 @@
 import { act, renderHook, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { configure } from "@/api/client";
-import type { LogPage } from "@/services/log";
+import type { LogPage, LogPiece } from "@/services/log";
 import { useLog } from "@/services/useLog";
 
 class FakeStream {
@@ -31,7 +31,7 @@ function serve(pages: Record<string, LogPage>) {
   });
 }
 
-const piece = (offset: number, text: string) => ({ offset, length: text.length, stream: "stdout", at: "", text });
+const piece = (offset: number, text: string): LogPiece => ({ offset, length: text.length, stream: "stdout", at: "", text });
 const MiB = 1024 * 1024;
 
 beforeEach(() => {
