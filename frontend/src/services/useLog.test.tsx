@@ -31,7 +31,13 @@ function serve(pages: Record<string, LogPage>) {
   });
 }
 
-const piece = (offset: number, text: string): LogPiece => ({ offset, length: text.length, stream: "stdout", at: "", text });
+const piece = (offset: number, text: string): LogPiece => ({
+  offset,
+  length: text.length,
+  stream: "stdout",
+  at: "",
+  text,
+});
 const MiB = 1024 * 1024;
 
 beforeEach(() => {
