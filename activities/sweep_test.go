@@ -63,7 +63,7 @@ func TestSuggestTrials_SaysWhyItEnds(t *testing.T) {
 		exhausted bool
 		reason    string
 	}{
-		"max_trials": {"parameters: [{name: x, min: 1, max: 9}]\nlimits: {max_trials: 4}", 4, false, "limits.max_trials was reached"},
+		"max_trials": {"parameters: [{name: x, min: 1, max: 9}]\nlimits: {max_trials: 4}", 4, false, "it ran as many trials as limits.max_trials allows"},
 		"space":      {"parameters: [{name: x, min: 1, max: 3}]\nlimits: {max_trials: 4}", 3, true, "every combination was tried"},
 		"forbid": {
 			"parameters: [{name: x, min: 0.5, max: 1}]\nforbid: [x < 0.9999999]\nlimits: {max_trials: 4}", 0, true,

@@ -250,11 +250,11 @@ func (s *sweep) decide(ctx workflow.Context) {
 	case plan.MaxFailedTrials > 0 && s.Failed > plan.MaxFailedTrials:
 		s.stop(ctx, berth.SweepFailed, fmt.Sprintf("%d trials failed, more than limits.max_failed_trials (%d)", s.Failed, plan.MaxFailedTrials))
 	case s.timeUp(ctx):
-		s.stop(ctx, berth.SweepSucceeded, "limits.max_duration was reached")
+		s.stop(ctx, berth.SweepSucceeded, "limits.max_duration has passed")
 	case s.Exhausted:
 		s.Ending = Ending{State: berth.SweepSucceeded, Reason: cmp.Or(s.Reason, "every combination was tried"), Soft: true}
 	case plan.MaxTrials > 0 && s.Created >= plan.MaxTrials:
-		s.Ending = Ending{State: berth.SweepSucceeded, Reason: "limits.max_trials was reached", Soft: true}
+		s.Ending = Ending{State: berth.SweepSucceeded, Reason: "it ran as many trials as limits.max_trials allows", Soft: true}
 	}
 }
 

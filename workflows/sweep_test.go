@@ -189,7 +189,7 @@ func TestSweep_EndsByItsRules(t *testing.T) {
 	}{
 		{
 			"max_trials", func(b *sweepBundle) { b.plan.MaxTrials = 10 },
-			berth.SweepSucceeded, "limits.max_trials was reached", 10,
+			berth.SweepSucceeded, "it ran as many trials as limits.max_trials allows", 10,
 		},
 		{
 			"target", func(b *sweepBundle) { b.plan.Objective.Target = &target },
@@ -208,7 +208,7 @@ func TestSweep_EndsByItsRules(t *testing.T) {
 				b.plan.MaxDuration = berth.Duration(90 * time.Second)
 				b.runsFirst(0)
 			},
-			berth.SweepSucceeded, "limits.max_duration was reached", 32,
+			berth.SweepSucceeded, "limits.max_duration has passed", 32,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

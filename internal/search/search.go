@@ -71,7 +71,7 @@ const (
 func (e End) String() string {
 	switch e {
 	case EndLimit:
-		return "limits.max_trials was reached"
+		return "it ran as many trials as limits.max_trials allows"
 	case EndSpace:
 		return "every combination was tried"
 	case EndDraws:
