@@ -151,6 +151,11 @@ bench/logs: build ## Run a trial that prints as fast as it can, and say what tha
 	@scripts/test-image
 	@scripts/bench-logs
 
+.PHONY: bench/web
+bench/web: build ## Time the web interface with 50,000 trials, and watch its memory while they change (MINUTES=5)
+	@scripts/docker-up
+	@bench/web/run
+
 .PHONY: bench/placement
 bench/placement: ## Time placement decisions and leases through PostgreSQL
 	$(GO) test -run '^$$' -bench 'BenchmarkDecide' -benchtime 10x ./internal/packing

@@ -103,6 +103,7 @@ func (a *answer) finish() {
 		if zipped {
 			header.Set("ETag", short)
 		}
+
 		if named := entityTags(a.request.Header.Values("If-None-Match")); slices.Contains(named, whole) || slices.Contains(named, short) || slices.Contains(named, "*") {
 			header.Del("Content-Type")
 			a.ResponseWriter.WriteHeader(http.StatusNotModified)
