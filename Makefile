@@ -26,19 +26,9 @@ $(BIN)/temporal: tools/temporal/go.mod tools/temporal/go.sum
 	@echo "building Temporal's command line tool (2-3 minutes the first time)"
 	cd tools/temporal && $(GO) build -o ../../$(BIN)/temporal github.com/temporalio/cli/cmd/temporal
 
-# What the web interface is made of. Make builds it anew only when something of it changed.
-FRONTEND := $(shell find frontend -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/generated/*' \
-	-not -path '*/test-results/*' -not -path '*/missing/*' -not -path '*/e2e/*' -not -name '*.go') api/openapi.yaml examples/digits/sweep.yaml
-
 .PHONY: frontend
-frontend: frontend/dist/index.html ## Build the web interface (Node 20 and npm), which the next build of berth embeds
-
-frontend/node_modules/.package-lock.json: frontend/package-lock.json
-	@scripts/need-node
-	cd frontend && npm ci --no-fund --no-audit --loglevel=error
-
-frontend/dist/index.html: $(FRONTEND) frontend/node_modules/.package-lock.json
-	cd frontend && npm run --silent build
+frontend: ## Build the web interface where it changed, which the next build of berth embeds
+	@scripts/frontend
 
 .PHONY: demo
 demo: ## Set up everything, run a real sweep, show the result, stop what was started
@@ -102,7 +92,7 @@ test/gpu: ## Read this machine's GPUs through NVIDIA's library, and check what m
 .PHONY: lint
 lint: frontend ## Run shellcheck, golangci-lint, workflowcheck, eslint and prettier
 	@scripts/lint-shell
-	cd frontend && npm run --silent lint
+	export PATH="$$(scripts/need-node):$$PATH" && cd frontend && npm run --silent lint
 	cd tools/lint && $(GO) build -o ../../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	$(BIN)/golangci-lint run --build-tags integration
 	cd tools && $(GO) build -o ../$(BIN)/workflowcheck go.temporal.io/sdk/contrib/tools/workflowcheck

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"crypto/sha256"
 	_ "embed"
+	"encoding/hex"
 	"net"
 	"net/http"
 	"strings"
@@ -19,6 +21,13 @@ const base = "/api/v1"
 //
 //go:embed openapi.yaml
 var description []byte
+
+// DescriptionSum is the SHA-256, in hex, of the description of the API.
+func DescriptionSum() string {
+	sum := sha256.Sum256(description)
+
+	return hex.EncodeToString(sum[:])
+}
 
 // routes is the engine: who calls, how often, the audit log, what the caller
 // may, validation, then a handler. What is before the audit log leaves nothing.

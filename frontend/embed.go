@@ -24,9 +24,18 @@ func Files() fs.FS {
 
 // Built reports whether this program has the interface.
 func Built() bool {
-	_, err := fs.Stat(tree, "dist/index.html")
+	return BuiltFor() != ""
+}
 
-	return err == nil
+// BuiltFor is the SHA-256, in hex, of the description of the API (openapi.yaml)
+// for which the interface was built; empty = it was not built.
+func BuiltFor() string {
+	sum, err := fs.ReadFile(tree, "dist/.api")
+	if err != nil {
+		return ""
+	}
+
+	return string(sum)
 }
 
 func sub(dir string) fs.FS {

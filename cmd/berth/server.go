@@ -83,6 +83,10 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 		return err
 	}
 
+	if built := frontend.BuiltFor(); built != "" && built != api.DescriptionSum() {
+		log.Warn("the web interface in this program was built for another version of the API; build with `make`")
+	}
+
 	if s.firstToken {
 		if err := makeFirstToken(ctx, store, os.Stderr); err != nil {
 			return err

@@ -1,5 +1,6 @@
 // Ends a build: a gzip copy of each text asset, for the server to send as it
 // is, and a check of how much script the shell and the list of sweeps need.
+import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -36,3 +37,7 @@ if (kib > BUDGET_KIB) {
   console.error("too much script is loaded first: load a page or a library only where it is shown");
   process.exit(1);
 }
+
+// Last, as only a build that has this is embedded: for which API it is.
+const api = readFileSync(new URL("../../api/openapi.yaml", import.meta.url));
+writeFileSync(join(dist, ".api"), createHash("sha256").update(api).digest("hex"));
