@@ -19,6 +19,9 @@ type HeldLease struct {
 	Activity     int64  // of the GPU, booked; in thousandths
 	State        LeaseState
 	Since        time.Time
+
+	MeasuredBytes       *int64 // the newest of what it was measured to hold; nil = not known
+	MeasuredDeviceBytes *int64 // the same of the GPU's memory
 }
 
 // LeaseKey is a lease's place in the list of them: by host, GPU, age and attempt.

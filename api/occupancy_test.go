@@ -28,12 +28,15 @@ func TestLeasesAndQueue(t *testing.T) {
 		})
 	}
 
+	store.Leases[0].MeasuredBytes = new(int64(9))
 	r := setup(t, store)
 
 	_, body := r.text("GET", "/api/v1/leases?limit=2", "")
 	leases := read[openapi.LeaseList](t, body)
 	require.Len(t, leases.Data, 2)
 	require.Equal(t, int64(1<<30), leases.Data[0].Demand.MemoryBytes)
+	require.Equal(t, new(int64(9)), leases.Data[0].MeasuredBytes)
+	require.Nil(t, leases.Data[1].MeasuredBytes)
 
 	_, body = r.text("GET", "/api/v1/leases?limit=2&cursor="+leases.NextCursor, "")
 	require.Equal(t, 3, read[openapi.LeaseList](t, body).Data[0].Trial)

@@ -30,6 +30,7 @@ var needs = map[string]string{
 	"GET /api/v1/attempts/:id":                       "viewer",
 	"GET /api/v1/attempts/:id/log":                   "viewer",
 	"GET /api/v1/attempts/:id/metrics":               "viewer",
+	"GET /api/v1/attempts/:id/memory":                "viewer",
 	"GET /api/v1/events":                             "viewer",
 	"GET /healthz":                                   "viewer",
 	"GET /api/v1/hosts":                              "viewer",

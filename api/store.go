@@ -52,6 +52,8 @@ type Records interface {
 	ListMetrics(ctx context.Context, attemptID, name string, limit int) ([]berth.MetricPoint, error)
 	// Curves reads what trials reported of a metric, thinned to most points each. Errors: invalid when that takes too long.
 	Curves(ctx context.Context, sweepID, name string, numbers []int, most int) ([]berth.Curve, error)
+	// ListMemory reads what an attempt held over time, ascending.
+	ListMemory(ctx context.Context, attemptID string) ([]berth.MemoryPoint, error)
 	MetricNames(ctx context.Context, sweepID string) ([]berth.MetricName, error)
 	// Removed says which of these a limit removed.
 	Removed(ctx context.Context, attemptID string) (berth.Removed, error)

@@ -17,6 +17,14 @@ func (s *Store) ListMetrics(_ context.Context, attemptID, name string, limit int
 	return take(s.Metrics[attemptID], limit, func(m berth.MetricPoint) bool { return name == "" || m.Name == name }), nil
 }
 
+// ListMemory is api.Records.
+func (s *Store) ListMemory(_ context.Context, attemptID string) ([]berth.MemoryPoint, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return slices.Clone(s.Memory[attemptID]), nil
+}
+
 // Removed is api.Records: what the attempt's trial says.
 func (s *Store) Removed(_ context.Context, attemptID string) (removed berth.Removed, err error) {
 	s.mu.Lock()

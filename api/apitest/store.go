@@ -35,6 +35,7 @@ type Store struct {
 	Attempts   []berth.Attempt
 	Metrics    map[string][]berth.MetricPoint
 	Logs       map[string][]berth.LogPiece
+	Memory     map[string][]berth.MemoryPoint // by attempt
 	Probes     []berth.ProbedShape
 	Hosts      []berth.Host
 	Former     []berth.Device        // that no host of these has

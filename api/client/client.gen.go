@@ -404,6 +404,24 @@ type AttemptList struct {
 	NextCursor string    `json:"next_cursor,omitempty"`
 }
 
+// AttemptMemory defines model for AttemptMemory.
+type AttemptMemory struct {
+	// DeviceReservedBytes The same of its GPU's memory; 0 = it has no GPU
+	DeviceReservedBytes int64 `json:"device_reserved_bytes"`
+
+	// HostReservedBytes What the attempt reserves, or did, of its host's memory
+	HostReservedBytes int64 `json:"host_reserved_bytes"`
+
+	// IntervalSeconds What each point stands for: 1, or a power of 2; intervals without a point were not measured
+	IntervalSeconds int `json:"interval_seconds"`
+
+	// Points Ascending
+	Points []MemoryPoint `json:"points"`
+
+	// Removed Why a limit removed the points, with the attempt's metrics, in plain words; absent = it did not
+	Removed string `json:"removed,omitempty"`
+}
+
 // AttemptState defines model for AttemptState.
 type AttemptState string
 
@@ -797,6 +815,12 @@ type Lease struct {
 	HostID   string `json:"host_id"`
 	HostName string `json:"host_name"`
 
+	// MeasuredBytes Most that it held of its host's memory in the newest interval of /attempts/{id}/memory; absent = not known (yet)
+	MeasuredBytes *int64 `json:"measured_bytes,omitempty"`
+
+	// MeasuredDeviceBytes The same of its GPU's memory
+	MeasuredDeviceBytes *int64 `json:"measured_device_bytes,omitempty"`
+
 	// Number Of the attempt in its trial
 	Number int `json:"number"`
 
@@ -861,6 +885,21 @@ type Me struct {
 	// Name Of the token; local without one
 	Name string    `json:"name"`
 	Role TokenRole `json:"role"`
+}
+
+// MemoryPoint The most in one interval; what is absent was not measured in it
+type MemoryPoint struct {
+	// At When the interval begins
+	At time.Time `json:"at"`
+
+	// DeviceBytes Of its GPU's memory
+	DeviceBytes *int64 `json:"device_bytes,omitempty"`
+
+	// HostBytes Of its host's memory: anonymous, shared and kernel memory, without the page cache
+	HostBytes *int64 `json:"host_bytes,omitempty"`
+
+	// SmActivity The part of its GPU's SMs that it kept busy, 0 to 1
+	SmActivity *float64 `json:"sm_activity,omitempty"`
 }
 
 // Metric defines model for Metric.
@@ -1912,6 +1951,13 @@ type ClientInterface interface {
 	// Corresponds with GET /attempts/{id}/log (the `ReadLog` operationId).
 	ReadLog(ctx context.Context, id AttemptID, params *ReadLogParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetAttemptMemory Get what an attempt held over time, beside what it reserves
+	//
+	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran.
+	//
+	// Corresponds with GET /attempts/{id}/memory (the `GetAttemptMemory` operationId).
+	GetAttemptMemory(ctx context.Context, id AttemptID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListMetrics List the values an attempt reported, by name and step
 	//
 	// Corresponds with GET /attempts/{id}/metrics (the `ListMetrics` operationId).
@@ -2264,6 +2310,23 @@ func (c *Client) GetAttempt(ctx context.Context, id AttemptID, reqEditors ...Req
 // Corresponds with GET /attempts/{id}/log (the `ReadLog` operationId).
 func (c *Client) ReadLog(ctx context.Context, id AttemptID, params *ReadLogParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReadLogRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetAttemptMemory Get what an attempt held over time, beside what it reserves
+//
+// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran.
+//
+// Corresponds with GET /attempts/{id}/memory (the `GetAttemptMemory` operationId).
+func (c *Client) GetAttemptMemory(ctx context.Context, id AttemptID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetAttemptMemoryRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -3242,6 +3305,40 @@ func NewReadLogRequest(server string, id AttemptID, params *ReadLogParams) (*htt
 			req.Header.Set("Last-Event-ID", headerParam0)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewGetAttemptMemoryRequest constructs an http.Request for the GetAttemptMemory method
+func NewGetAttemptMemoryRequest(server string, id AttemptID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/attempts/%s/memory", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -5305,6 +5402,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /attempts/{id}/log (the `ReadLog` operationId).
 	ReadLogWithResponse(ctx context.Context, id AttemptID, params *ReadLogParams, reqEditors ...RequestEditorFn) (*ReadLogResponse, error)
 
+	// GetAttemptMemoryWithResponse Get what an attempt held over time, beside what it reserves
+	//
+	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /attempts/{id}/memory (the `GetAttemptMemory` operationId).
+	GetAttemptMemoryWithResponse(ctx context.Context, id AttemptID, reqEditors ...RequestEditorFn) (*GetAttemptMemoryResponse, error)
+
 	// ListMetricsWithResponse List the values an attempt reported, by name and step
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -5795,6 +5901,54 @@ func (r ReadLogResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ReadLogResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetAttemptMemoryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AttemptMemory
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetAttemptMemoryResponse) GetJSON200() *AttemptMemory {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetAttemptMemoryResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetAttemptMemoryResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetAttemptMemoryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetAttemptMemoryResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetAttemptMemoryResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -7811,6 +7965,21 @@ func (c *ClientWithResponses) ReadLogWithResponse(ctx context.Context, id Attemp
 	return ParseReadLogResponse(rsp)
 }
 
+// GetAttemptMemoryWithResponse Get what an attempt held over time, beside what it reserves
+//
+// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /attempts/{id}/memory (the `GetAttemptMemory` operationId).
+func (c *ClientWithResponses) GetAttemptMemoryWithResponse(ctx context.Context, id AttemptID, reqEditors ...RequestEditorFn) (*GetAttemptMemoryResponse, error) {
+	rsp, err := c.GetAttemptMemory(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetAttemptMemoryResponse(rsp)
+}
+
 // ListMetricsWithResponse List the values an attempt reported, by name and step
 //
 // Returns a wrapper object for the known response body format(s).
@@ -8592,6 +8761,39 @@ func ParseReadLogResponse(rsp *http.Response) (*ReadLogResponse, error) {
 			headers.XNextOffset = value
 		}
 		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetAttemptMemoryResponse parses an HTTP response from a GetAttemptMemoryWithResponse call
+func ParseGetAttemptMemoryResponse(rsp *http.Response) (*GetAttemptMemoryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetAttemptMemoryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AttemptMemory
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
 	}
 
 	return response, nil

@@ -403,6 +403,24 @@ type AttemptList struct {
 	NextCursor string    `json:"next_cursor,omitempty"`
 }
 
+// AttemptMemory defines model for AttemptMemory.
+type AttemptMemory struct {
+	// DeviceReservedBytes The same of its GPU's memory; 0 = it has no GPU
+	DeviceReservedBytes int64 `json:"device_reserved_bytes"`
+
+	// HostReservedBytes What the attempt reserves, or did, of its host's memory
+	HostReservedBytes int64 `json:"host_reserved_bytes"`
+
+	// IntervalSeconds What each point stands for: 1, or a power of 2; intervals without a point were not measured
+	IntervalSeconds int `json:"interval_seconds"`
+
+	// Points Ascending
+	Points []MemoryPoint `json:"points"`
+
+	// Removed Why a limit removed the points, with the attempt's metrics, in plain words; absent = it did not
+	Removed string `json:"removed,omitempty"`
+}
+
 // AttemptState defines model for AttemptState.
 type AttemptState string
 
@@ -796,6 +814,12 @@ type Lease struct {
 	HostID   string `json:"host_id"`
 	HostName string `json:"host_name"`
 
+	// MeasuredBytes Most that it held of its host's memory in the newest interval of /attempts/{id}/memory; absent = not known (yet)
+	MeasuredBytes *int64 `json:"measured_bytes,omitempty"`
+
+	// MeasuredDeviceBytes The same of its GPU's memory
+	MeasuredDeviceBytes *int64 `json:"measured_device_bytes,omitempty"`
+
 	// Number Of the attempt in its trial
 	Number int `json:"number"`
 
@@ -860,6 +884,21 @@ type Me struct {
 	// Name Of the token; local without one
 	Name string    `json:"name"`
 	Role TokenRole `json:"role"`
+}
+
+// MemoryPoint The most in one interval; what is absent was not measured in it
+type MemoryPoint struct {
+	// At When the interval begins
+	At time.Time `json:"at"`
+
+	// DeviceBytes Of its GPU's memory
+	DeviceBytes *int64 `json:"device_bytes,omitempty"`
+
+	// HostBytes Of its host's memory: anonymous, shared and kernel memory, without the page cache
+	HostBytes *int64 `json:"host_bytes,omitempty"`
+
+	// SmActivity The part of its GPU's SMs that it kept busy, 0 to 1
+	SmActivity *float64 `json:"sm_activity,omitempty"`
 }
 
 // Metric defines model for Metric.
@@ -1776,6 +1815,9 @@ type ServerInterface interface {
 	// GetAttempt Get an attempt
 	// (GET /attempts/{id})
 	GetAttempt(c *gin.Context, id AttemptID)
+	// GetAttemptMemory Get what an attempt held over time, beside what it reserves
+	// (GET /attempts/{id}/memory)
+	GetAttemptMemory(c *gin.Context, id AttemptID)
 	// ListMetrics List the values an attempt reported, by name and step
 	// (GET /attempts/{id}/metrics)
 	ListMetrics(c *gin.Context, id AttemptID, params ListMetricsParams)
@@ -1909,6 +1951,31 @@ func (siw *ServerInterfaceWrapper) GetAttempt(c *gin.Context) {
 	}
 
 	siw.Handler.GetAttempt(c, id)
+}
+
+// GetAttemptMemory operation middleware
+func (siw *ServerInterfaceWrapper) GetAttemptMemory(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id AttemptID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetAttemptMemory(c, id)
 }
 
 // ListMetrics operation middleware
@@ -3006,6 +3073,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/sweeps/:id/report", wrapper.GetSweepReport)
 	router.GET(options.BaseURL+"/attempts/:id", wrapper.GetAttempt)
 	router.GET(options.BaseURL+"/attempts/:id/metrics", wrapper.ListMetrics)
+	router.GET(options.BaseURL+"/attempts/:id/memory", wrapper.GetAttemptMemory)
 	router.GET(options.BaseURL+"/probes", wrapper.ListProbes)
 	router.DELETE(options.BaseURL+"/probes/:id", wrapper.ForgetProbe)
 	router.GET(options.BaseURL+"/probes/:id", wrapper.GetProbe)
@@ -3064,6 +3132,45 @@ type GetAttemptdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetAttemptdefaultApplicationProblemPlusJSONResponse) VisitGetAttemptResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAttemptMemoryRequestObject struct {
+	ID AttemptID `json:"id"`
+}
+
+type GetAttemptMemoryResponseObject interface {
+	VisitGetAttemptMemoryResponse(w http.ResponseWriter) error
+}
+
+type GetAttemptMemory200JSONResponse AttemptMemory
+
+func (response GetAttemptMemory200JSONResponse) VisitGetAttemptMemoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAttemptMemorydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetAttemptMemorydefaultApplicationProblemPlusJSONResponse) VisitGetAttemptMemoryResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4384,6 +4491,9 @@ type StrictServerInterface interface {
 	// GetAttempt Get an attempt
 	// (GET /attempts/{id})
 	GetAttempt(ctx context.Context, request GetAttemptRequestObject) (GetAttemptResponseObject, error)
+	// GetAttemptMemory Get what an attempt held over time, beside what it reserves
+	// (GET /attempts/{id}/memory)
+	GetAttemptMemory(ctx context.Context, request GetAttemptMemoryRequestObject) (GetAttemptMemoryResponseObject, error)
 	// ListMetrics List the values an attempt reported, by name and step
 	// (GET /attempts/{id}/metrics)
 	ListMetrics(ctx context.Context, request ListMetricsRequestObject) (ListMetricsResponseObject, error)
@@ -4561,6 +4671,32 @@ func (sh *strictHandler) GetAttempt(ctx *gin.Context, id AttemptID) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(GetAttemptResponseObject); ok {
 		if err := validResponse.VisitGetAttemptResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetAttemptMemory operation middleware
+func (sh *strictHandler) GetAttemptMemory(ctx *gin.Context, id AttemptID) {
+	var request GetAttemptMemoryRequestObject
+
+	request.ID = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAttemptMemory(ctx.Request.Context(), request.(GetAttemptMemoryRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAttemptMemory")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetAttemptMemoryResponseObject); ok {
+		if err := validResponse.VisitGetAttemptMemoryResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -19,7 +19,7 @@ func bindRetention(flags *pflag.FlagSet, k *berth.Retention) {
 	flags.Var((*age)(&k.Sweeps), "keep-sweeps", "how long after its end a sweep is kept with all that belongs to it; default: for ever")
 	flags.Var((*age)(&k.Outputs), "keep-outputs", "how long after the end of its sweep a trial's files are kept; default: as long as the sweep")
 	flags.Var((*age)(&k.Logs), "keep-logs", "the same for logs")
-	flags.Var((*age)(&k.Metrics), "keep-metrics", "the same for metric points; each trial keeps its result")
+	flags.Var((*age)(&k.Metrics), "keep-metrics", "the same for metric points and what attempts held over time; each trial keeps its result")
 	flags.Var((*age)(&k.Audit), "keep-audit", "how long entries of the audit log are kept")
 	flags.Var((*age)(&k.Events), "keep-events", "how long a watcher may be away and miss no event")
 	flags.Var(keptSize{&k.LogBytes, leastLogs}, "keep-log-bytes", "most log of all ended sweeps, such as 20GiB, at least 16MiB: the newest that fit are kept; default: without limit")

@@ -77,6 +77,7 @@ type LedgerHooks struct {
 	PutMetrics     Command[string]
 	DropMetrics    Command[string]
 	PutLog         Command[string]
+	PutMemory      Command[string]
 	RegisterHost   Command[Registration]
 	TouchHost      Command[Touch]
 	HostLeases     Call[string, []berth.HostLease]

@@ -30,6 +30,7 @@ type Ledger struct {
 	results  map[string]berth.Result
 	metrics  map[string]map[metricKey]berth.MetricPoint // by attempt
 	logs     map[string]map[int64]berth.LogPiece        // by attempt and offset
+	memory   map[string][]berth.MemoryPoint             // by attempt
 }
 
 // Trial is what the database knows of a trial before it runs.
@@ -77,7 +78,7 @@ func NewLedger(changed func()) *Ledger {
 	return &Ledger{
 		changed: changed, hosts: map[string]*berth.Host{}, targets: map[string]berth.Host{}, devices: map[string]*device{}, trials: map[string]Trial{}, requests: map[string]*request{},
 		attempts: map[string]*berth.Attempt{}, leases: map[string]*lease{}, refused: map[string]bool{}, results: map[string]berth.Result{},
-		metrics: map[string]map[metricKey]berth.MetricPoint{}, logs: map[string]map[int64]berth.LogPiece{},
+		metrics: map[string]map[metricKey]berth.MetricPoint{}, logs: map[string]map[int64]berth.LogPiece{}, memory: map[string][]berth.MemoryPoint{},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/berthml/berth"
 )
@@ -110,4 +111,50 @@ func (l *Ledger) ReadLog(ctx context.Context, attemptID string, offset int64, li
 	slices.SortFunc(pieces, func(a, b berth.LogPiece) int { return cmp.Compare(a.Offset, b.Offset) })
 
 	return pieces[:min(limit, len(pieces))], err
+}
+
+// PutMemory stores points of what an attempt held, ascending, and merges those that are
+// there into the intervals of the newest one.
+func (l *Ledger) PutMemory(ctx context.Context, attemptID string, token int64, points []berth.MemoryPoint) error {
+	return l.hooked().PutMemory.do(ctx, attemptID, func(ctx context.Context) error { return l.putMemory(ctx, attemptID, token, points) })
+}
+
+func (l *Ledger) putMemory(ctx context.Context, attemptID string, token int64, points []berth.MemoryPoint) error {
+	if len(points) == 0 {
+		return nil
+	}
+
+	return l.do(ctx, "storing the memory of attempt "+attemptID, func() error {
+		if a := l.attempts[attemptID]; a == nil || a.Token != token {
+			return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
+		}
+
+		every := berth.MemoryInterval(points[len(points)-1].Second)
+		l.memory[attemptID] = berth.ThinMemory(slices.Concat(l.memory[attemptID], points), every)
+
+		return nil
+	})
+}
+
+// ListMemory returns what an attempt held over time, ascending.
+func (l *Ledger) ListMemory(ctx context.Context, attemptID string) (points []berth.MemoryPoint, err error) {
+	err = l.do(ctx, "listing the memory of attempt "+attemptID, func() error {
+		for _, p := range l.memory[attemptID] {
+			a := l.attempts[attemptID]
+			p.At = cmp.Or(given(a.StartedAt), a.PlacedAt).Add(time.Duration(p.Second) * time.Second)
+			points = append(points, p)
+		}
+
+		return nil
+	})
+
+	return points, err
+}
+
+func given(at *time.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+
+	return *at
 }

@@ -81,6 +81,11 @@ func (r *Records) PutLog(ctx context.Context, attemptID string, token int64, pie
 	return r.tell(ctx, "PutLog", attemptID, func() error { return r.next.PutLog(ctx, attemptID, token, piece) })
 }
 
+// PutMemory is next's, or fails.
+func (r *Records) PutMemory(ctx context.Context, attemptID string, token int64, points []berth.MemoryPoint) error {
+	return r.tell(ctx, "PutMemory", attemptID, func() error { return r.next.PutMemory(ctx, attemptID, token, points) })
+}
+
 // RegisterHost is next's, or fails.
 func (r *Records) RegisterHost(ctx context.Context, h berth.Host, version string) error {
 	return r.tell(ctx, "RegisterHost", h.ID, func() error { return r.next.RegisterHost(ctx, h, version) })

@@ -46,6 +46,7 @@ type Ledger interface {
 	ListHosts(ctx context.Context) ([]berth.Host, error)
 	ListMetrics(ctx context.Context, attemptID, name string, limit int) ([]berth.MetricPoint, error)
 	ReadLog(ctx context.Context, attemptID string, offset int64, limit int) ([]berth.LogPiece, error)
+	ListMemory(ctx context.Context, attemptID string) ([]berth.MemoryPoint, error)
 }
 
 // Bench is a ledger of one test's own, and what only its maker can do.
@@ -78,6 +79,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		"revived at once": testRevivedAtOnce,
 		"refused":         testRefused,
 		"fenced writer":   testFencedWriter,
+		"memory":          testMemory,
 		"revived late":    testRevivedLate,
 		"not revived":     testNotRevived,
 		"problem":         testProblem,

@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -67,6 +68,51 @@ func testLog(t *testing.T, b *bench) {
 	require.Equal(t, int64(10), who.LogOffset, "what Berth itself says counts in no offset")
 }
 
+// What an attempt held over time is thinned as it lives on, whoever writes it, and keeps its peaks.
+func testMemory(t *testing.T, b *bench) {
+	r, token := b.place(t, 1)
+	ctx := t.Context()
+	point := func(second int, host int64) berth.MemoryPoint {
+		return berth.MemoryPoint{Second: second, HostBytes: &host, DeviceBytes: new(host / 2), SMMilli: new(int64(second % 1000))}
+	}
+
+	require.NoError(t, b.PutMemory(ctx, r.AttemptID, token, nil))
+
+	var told []berth.MemoryPoint
+
+	for second := range 1300 { // as a worker does: every ten seconds, and the last interval again
+		told = append(told, point(second, int64(second*7919%1009)))
+
+		if second%10 == 9 {
+			batch := berth.ThinMemory(told[max(second-11, 0):], berth.MemoryInterval(second))
+			require.NoError(t, b.PutMemory(ctx, r.AttemptID, token, batch))
+		}
+	}
+
+	require.NoError(t, b.PutMemory(ctx, r.AttemptID, token, told[len(told)-1:]), "the answer to the first was lost")
+
+	onlyHost := berth.MemoryPoint{Second: 1300, HostBytes: new(int64(1))}
+	require.NoError(t, b.PutMemory(ctx, r.AttemptID, token, []berth.MemoryPoint{onlyHost}))
+
+	stored, err := b.ListMemory(ctx, r.AttemptID)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(stored), berth.MaxMemoryPoints)
+
+	attempt, err := b.GetAttempt(ctx, r.AttemptID)
+	require.NoError(t, err)
+
+	for i := range stored {
+		require.Equal(t, attempt.PlacedAt.Add(time.Duration(stored[i].Second)*time.Second), stored[i].At, "no container of it has started")
+		stored[i].At = time.Time{}
+	}
+
+	require.Equal(t, berth.ThinMemory(append(told, onlyHost), 4), stored)
+	require.Nil(t, stored[len(stored)-1].DeviceBytes)
+
+	requireFenced(t, b.PutMemory(ctx, r.AttemptID, token-1, told[:1]))
+	requireFenced(t, b.PutMemory(ctx, uuid.NewString(), token, told[:1]))
+}
+
 // A worker whose attempt was given to another writes nothing more about it,
 // until the attempt is given back.
 func testFencedWriter(t *testing.T, b *bench) {
@@ -81,6 +127,7 @@ func testFencedWriter(t *testing.T, b *bench) {
 	require.NoError(t, b.AbandonAttempt(ctx, r.AttemptID, "host lost"))
 	requireFenced(t, b.PutMetrics(ctx, r.AttemptID, token, points))
 	requireFenced(t, b.PutLog(ctx, r.AttemptID, token, piece))
+	requireFenced(t, b.PutMemory(ctx, r.AttemptID, token, []berth.MemoryPoint{{HostBytes: new(int64(1))}}))
 
 	stored, err := b.ListMetrics(ctx, r.AttemptID, "", 10)
 	require.NoError(t, err)

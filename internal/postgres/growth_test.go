@@ -77,6 +77,10 @@ func (b *bundle) round(t *testing.T) {
 	must(err)
 	must(b.store.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, []berth.SeenAttempt{{AttemptID: r.AttemptID, Token: token}}))
 
+	must(b.store.PutMemory(ctx, r.AttemptID, token, []berth.MemoryPoint{{HostBytes: new(int64(gib))}}))
+	_, err = b.store.ListMemory(ctx, r.AttemptID)
+	must(err)
+
 	must(b.store.FinishAttempt(ctx, result(r, token, berth.Outcome{
 		Kind: berth.FailureOK, Message: "ok", Value: new(0.9), StartedAt: now, FinishedAt: now,
 		Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 3},

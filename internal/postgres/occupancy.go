@@ -30,6 +30,7 @@ func (s *Store) ListLeases(ctx context.Context, after berth.LeaseKey, limit int)
 				Exclusive: row.Exclusive, ExclusiveDevice: row.ExclusiveDevice, SpillBytes: row.SpillBytes,
 			},
 			State: berth.LeaseState(row.State), Since: row.CreatedAt.UTC(),
+			MeasuredBytes: row.MeasuredBytes, MeasuredDeviceBytes: row.MeasuredDeviceBytes,
 		}, nil
 	})
 }

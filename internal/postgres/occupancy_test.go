@@ -49,7 +49,16 @@ func TestListLeases(t *testing.T) {
 	_, err := pool.Exec(t.Context(), "UPDATE leases SET state = 'suspect' WHERE attempt_id = $1", requests[2].AttemptID)
 	require.NoError(t, err)
 
+	measured, err := b.store.PlacementStatus(t.Context(), requests[0].AttemptID)
+	require.NoError(t, err)
+	require.NoError(t, b.store.PutMemory(t.Context(), requests[0].AttemptID, measured.Token, []berth.MemoryPoint{
+		{Second: 7, HostBytes: new(int64(9)), DeviceBytes: new(int64(9))}, {Second: 8, HostBytes: new(int64(5))},
+	}))
+
 	held := b.leases(t)
+	require.Equal(t, new(int64(5)), held[0].MeasuredBytes, "the newest point")
+	require.Nil(t, held[0].MeasuredDeviceBytes)
+	require.Nil(t, held[1].MeasuredBytes, "an older worker says nothing")
 	memory, cpu := b.reserved(t)
 
 	for i, want := range []int{1, 3, 4} {

@@ -133,7 +133,7 @@ func (s *Store) purgeSweeps(ctx context.Context, _ berth.Retention, l look) (boo
 		for _, part := range []func() (int64, error){
 			func() (int64, error) { return s.askOutputRemoval(ctx, s.pool, id, deletedWhy) },
 			func() (int64, error) { return s.q.DeleteSweepLogs(ctx, s.pool, id, retainStep) },
-			func() (int64, error) { return s.q.DeleteSweepMetrics(ctx, s.pool, id, retainStep) },
+			func() (int64, error) { return s.deleteSweepMetrics(ctx, s.pool, id, retainStep) },
 			func() (int64, error) { return s.q.DeleteSweepTrials(ctx, s.pool, id, retainTrials) },
 			func() (int64, error) { return s.q.DeleteSweepRow(ctx, s.pool, id) },
 		} {
@@ -190,8 +190,18 @@ func (s *Store) expireMetrics(ctx context.Context, keep berth.Retention, l look)
 		limit: fmt.Sprintf("%d metric points of all ended sweeps are kept (--keep-metric-points): the newest that fit", keep.MetricPoints),
 		old:   s.q.SweepsWithOldMetrics, count: s.q.CountMetricPoints,
 		size: func(row dbsqlc.SizedSweepsRow) (*int64, *time.Time) { return row.MetricPoints, row.MetricsRemovedAt },
-		mark: s.q.MarkMetricsRemoved, toPurge: s.q.SweepsToPurgeOfMetrics, remove: s.q.DeleteSweepMetrics, purged: s.q.MetricsPurged,
+		mark: s.q.MarkMetricsRemoved, toPurge: s.q.SweepsToPurgeOfMetrics, remove: s.deleteSweepMetrics, purged: s.q.MetricsPurged,
 	})
+}
+
+// deleteSweepMetrics removes some of a sweep's metric points, then of its points of memory.
+func (s *Store) deleteSweepMetrics(ctx context.Context, db dbsqlc.DBTX, sweepID string, most int32) (int64, error) {
+	rows, err := s.q.DeleteSweepMetrics(ctx, db, sweepID, most)
+	if err != nil || rows > 0 {
+		return rows, err
+	}
+
+	return s.q.DeleteSweepMemoryPoints(ctx, db, sweepID, most)
 }
 
 // expire marks the sweeps that are too old, and those that the newer ones leave

@@ -33,6 +33,7 @@ func retainedSetup(t *testing.T) *retained {
 		{Name: "acc", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: time.Now()},
 		{Name: "acc", Step: 2, Value: 0.6, Status: berth.MetricFinite, At: time.Now()},
 	}))
+	require.NoError(t, r.store.PutMemory(t.Context(), r.request.AttemptID, status.Token, []berth.MemoryPoint{{HostBytes: new(int64(gib / 2))}}))
 	require.NoError(t, r.store.PutLog(t.Context(), r.request.AttemptID, status.Token, berth.LogPiece{
 		Stream: "stdout", At: time.Now(), Data: []byte("0123456789"),
 	}))
@@ -148,7 +149,7 @@ func TestDeleteSweep(t *testing.T) {
 
 	r.retain(t, berth.Retention{})
 
-	for _, table := range []string{"sweeps", "trials", "attempts", "leases", "metrics", "log_chunks", "placement_requests"} {
+	for _, table := range []string{"sweeps", "trials", "attempts", "leases", "metrics", "memory_points", "log_chunks", "placement_requests"} {
 		require.Zero(t, r.rows(t, table), table)
 	}
 
@@ -177,8 +178,8 @@ func TestRetain(t *testing.T) {
 
 	const month = 30 * 24 * time.Hour
 
-	all := map[string]int{"sweeps": 1, "trials": 1, "attempts": 1, "metrics": 2, "log_chunks": 1, "output_removals": 0}
-	gone := map[string]int{"sweeps": 0, "trials": 0, "attempts": 0, "metrics": 0, "log_chunks": 0, "output_removals": 1}
+	all := map[string]int{"sweeps": 1, "trials": 1, "attempts": 1, "metrics": 2, "memory_points": 1, "log_chunks": 1, "output_removals": 0}
+	gone := map[string]int{"sweeps": 0, "trials": 0, "attempts": 0, "metrics": 0, "memory_points": 0, "log_chunks": 0, "output_removals": 1}
 
 	for _, tt := range []struct {
 		name  string
@@ -192,10 +193,11 @@ func TestRetain(t *testing.T) {
 		{"what goes on stays", -1, berth.Retention{Sweeps: 1, Outputs: 1, Logs: 1, Metrics: 1, LogBytes: 1, MetricPoints: 1}, nil},
 		{"outputs", 2 * month, berth.Retention{Outputs: month}, map[string]int{"output_removals": 1}},
 		{"logs", 2 * month, berth.Retention{Logs: month}, map[string]int{"log_chunks": 0}},
-		{"metrics", 2 * month, berth.Retention{Metrics: month}, map[string]int{"metrics": 0}},
+		{"metrics", 2 * month, berth.Retention{Metrics: month}, map[string]int{"metrics": 0, "memory_points": 0}},
 		{"logs within their size", month, berth.Retention{LogBytes: 10}, nil},
 		{"logs above their size", month, berth.Retention{LogBytes: 9}, map[string]int{"log_chunks": 0}},
-		{"metrics above their number", month, berth.Retention{MetricPoints: 1}, map[string]int{"metrics": 0}},
+		{"metrics within their number", month, berth.Retention{MetricPoints: 3}, nil},
+		{"metrics above their number", month, berth.Retention{MetricPoints: 2}, map[string]int{"metrics": 0, "memory_points": 0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -306,6 +308,7 @@ func TestRetain_SaysThatLogsAreTooOld(t *testing.T) {
 
 	r := retainedSetup(t)
 	r.exec(t, "DELETE FROM metrics")
+	r.exec(t, "DELETE FROM memory_points")
 	r.end(t, 48*time.Hour)
 	r.retain(t, berth.Retention{Logs: 36 * time.Hour, Metrics: 36 * time.Hour})
 

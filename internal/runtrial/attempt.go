@@ -23,6 +23,7 @@ type run struct {
 	intent    failure.Intent
 	askedAt   time.Time // when Berth asked the container to stop, for its intent
 	disk      diskWatch
+	trace     *trace
 }
 
 // open returns a run of an attempt. A short probe has directories of its own.
@@ -73,7 +74,8 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	}
 
 	return r.settle(ctx, verdict{
-		Outcome: r.conclude(seen), Tail: seen.tail.lines, Drop: seen.batch.drop, Points: seen.batch.points, Pieces: seen.pieces, ContainerID: r.container.ID,
+		Outcome: r.conclude(seen), Tail: seen.tail.lines, Drop: seen.batch.drop, Points: seen.batch.points, Pieces: seen.pieces, Memory: seen.memory,
+		ContainerID: r.container.ID,
 	})
 }
 

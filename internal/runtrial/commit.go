@@ -116,6 +116,14 @@ func (r *run) storeOutput(ctx context.Context, v *verdict) error {
 		v.Pieces = v.Pieces[1:]
 	}
 
+	if len(v.Memory) > 0 {
+		if err := r.storable(r.records.PutMemory(ctx, v.AttemptID, r.order.Token, v.Memory)); err != nil {
+			return err
+		}
+
+		v.Memory = nil
+	}
+
 	return nil
 }
 
@@ -132,7 +140,7 @@ func (r *run) storable(err error) error {
 		return nil
 	}
 
-	r.log.Error("the database refuses metrics or log", "attempt", r.who.Attempt.ID, "error", err)
+	r.log.Error("the database refuses metrics, log or memory", "attempt", r.who.Attempt.ID, "error", err)
 
 	return nil
 }

@@ -58,3 +58,10 @@ func (t timely) PutLog(ctx context.Context, attemptID string, token int64, piece
 
 	return t.records.PutLog(ctx, attemptID, token, piece)
 }
+
+func (t timely) PutMemory(ctx context.Context, attemptID string, token int64, points []berth.MemoryPoint) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.PutMemory(ctx, attemptID, token, points)
+}

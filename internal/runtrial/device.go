@@ -69,7 +69,9 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 		}
 
 		if err == nil {
-			w.add(reading, cmp.Or(reading.At, time.Now()))
+			at := cmp.Or(reading.At, time.Now())
+			w.add(reading, at)
+			r.trace.addDevice(reading.UsedBytes, at)
 			r.apportion(who, reading, w)
 		}
 
@@ -127,7 +129,9 @@ func (r *run) apportion(who tenant, reading DeviceReading, w *deviceWatch) {
 	case reading.UsedBytes == 0:
 		r.activity.leave(who)
 	case !reading.Activity.At.IsZero():
-		w.addActivity(r.activity.divide(who, reading.Activity, reading.Beside), reading.Activity.At)
+		own := r.activity.divide(who, reading.Activity, reading.Beside)
+		w.addActivity(own, reading.Activity.At)
+		r.trace.addActivity(own, reading.Activity.At)
 	}
 }
 

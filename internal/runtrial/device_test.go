@@ -83,6 +83,15 @@ func TestRun_MeasuresItsGPU(t *testing.T) {
 	require.Equal(t, berth.FailureOK, got.outcome.Kind, got.outcome.Message)
 	require.Equal(t, int64(910<<20), got.outcome.Usage.DevicePeakBytes)
 	require.GreaterOrEqual(t, got.outcome.Usage.DeviceSamples, len(uses))
+
+	peak := int64(0)
+	for _, p := range r.books.memory(t) {
+		if p.DeviceBytes != nil {
+			peak = max(peak, *p.DeviceBytes)
+		}
+	}
+
+	require.Equal(t, int64(910<<20), peak, "what it held over time has the peak, too")
 }
 
 // What runs on a GPU that is lost cannot go on: it is stopped and runs elsewhere, free.

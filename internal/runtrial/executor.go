@@ -42,6 +42,8 @@ type Records interface {
 	// DropMetrics removes all points of these names.
 	DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error
 	PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error
+	// PutMemory stores what an attempt held over time, ascending; the largest figures of an interval stand.
+	PutMemory(ctx context.Context, attemptID string, token int64, points []berth.MemoryPoint) error
 }
 
 // Meter reads a running container's cgroup. It fails once the container is gone.

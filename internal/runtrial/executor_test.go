@@ -190,12 +190,27 @@ func TestRun_CommitOutlivesAShortOutage(t *testing.T) {
 
 	r := setup(t)
 	r.books.finishErrs = []error{berth.Errorf(berth.KindUnavailable, "the database restarts")}
-	ended := r.start(t.Context(), r.order())
+
+	measured := make(chan struct{})
+	order := r.order()
+	order.Beat = func(b Beaten) {
+		if b.Usage.Samples > 0 {
+			select {
+			case <-measured:
+			default:
+				close(measured)
+			}
+		}
+	}
+
+	ended := r.start(t.Context(), order)
 	box := r.docks.started(t)
 	box.Print(berth.Stdout, "acc=0.9\n")
+	<-measured
 	box.Exit(0)
 	require.NoError(t, await(t, ended).err)
 	r.books.result(t)
+	require.NotEmpty(t, r.books.memory(t), "what it held is written at its end")
 }
 
 func TestRun_StopsOnTheOrdersCause(t *testing.T) {

@@ -387,6 +387,16 @@ func (b *books) unless(ctx context.Context, errs *[]error, call func(context.Con
 	return call(ctx)
 }
 
+// memory is what the ledger has of what the attempt held over time.
+func (b *books) memory(t *testing.T) []berth.MemoryPoint {
+	t.Helper()
+
+	points, err := b.ListMemory(t.Context(), attemptID)
+	require.NoError(t, err)
+
+	return points
+}
+
 // metrics are the stored points by name and step.
 func (b *books) metrics(t *testing.T) map[string]berth.MetricPoint {
 	t.Helper()

@@ -31,6 +31,7 @@ type verdict struct {
 	Drop      []string              `json:"drop,omitempty"`   // metrics of which the database must lose the shim's points, before it gets Points
 	Points    []berth.MetricPoint   `json:"points,omitempty"` // not in the database yet
 	Pieces    []berth.LogPiece      `json:"pieces,omitempty"` // of the log, the same
+	Memory    []berth.MemoryPoint   `json:"memory,omitempty"` // what it held over time, the same
 
 	ContainerID  string `json:"container_id,omitempty"`  // empty = no container of it started
 	ImageMissing bool   `json:"image_missing,omitempty"` // it did not start for want of its image

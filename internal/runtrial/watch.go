@@ -34,10 +34,11 @@ type observation struct {
 	torn    bool // the end of the log cannot be read
 	tail    tail
 	metrics *series
-	notes   []string         // what was left out of them
-	batch   batch            // not in the database yet
-	shim    *shimReport      // nil = there was none
-	pieces  []berth.LogPiece // the same of the log
+	notes   []string            // what was left out of them
+	batch   batch               // not in the database yet
+	shim    *shimReport         // nil = there was none
+	pieces  []berth.LogPiece    // the same of the log
+	memory  []berth.MemoryPoint // the same of what it held over time
 }
 
 // errLogStuck is when Docker has not given the rest of a log in time. The
@@ -54,6 +55,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 
 	known := most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID))
 	sampler := &sampler{usage: known, before: known, coverage: r.coverage(), device: newDeviceWatch(r.coverage(), known)}
+	r.trace = newTrace(r.startedAt)
 	r.intent, r.askedAt = r.dirs.intent(r.container.ID)
 	r.disk = r.diskWatch()
 	r.intent = cmp.Or(r.intent, r.disk.kept.Intent)
@@ -87,6 +89,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	group.Go(func() error { return output.follow(logCtx, exited) })
 	group.Go(func() error { return output.followFiles(followCtx, exited) })
 	group.Go(func() error { return output.flush(followCtx, exited) })
+	group.Go(func() error { return r.keepMemory(followCtx, exited) })
 	group.Go(func() error { return r.watchSize(followCtx, exited, excess) })
 	group.Go(func() error { return r.supervise(ctx, followCtx, exited, excess, lost) })
 
@@ -103,7 +106,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 		torn: output.torn, tail: output.lastLines(), metrics: output.metrics,
 	}
 	seen.batch, seen.pieces = output.finish()
-	seen.shim = output.shim
+	seen.shim, seen.memory = output.shim, r.trace.take()
 	seen.notes = append(output.notes(), sampler.device.notes()...)
 
 	return seen, nil
@@ -210,7 +213,9 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 	for n := 1; ; n++ {
 		if meter != nil {
 			if m, err := meter.Read(); err == nil {
-				s.add(m, time.Now())
+				now := time.Now()
+				s.add(m, now)
+				r.trace.addHost(m.WorkingSetBytes, now)
 			}
 		}
 

@@ -111,8 +111,11 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 const listLeases = `-- name: ListLeases :many
 SELECT l.attempt_id, l.sweep_id, l.host_id, coalesce(l.device_id, '')::text AS device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts,
     l.exclusive, l.exclusive_device, l.device_activity, l.state, l.created_at, a.state AS attempt_state, a.number, a.stage, a.purpose, a.spill_bytes,
-    t.number AS trial_number, s.name AS sweep_name, h.name AS host_name
+    t.number AS trial_number, s.name AS sweep_name, h.name AS host_name, p.host_bytes AS measured_bytes, p.device_bytes AS measured_device_bytes
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id JOIN hosts h ON h.id = l.host_id
+    LEFT JOIN LATERAL (
+        SELECT m.host_bytes, m.device_bytes FROM memory_points m WHERE m.attempt_id = l.attempt_id ORDER BY m.at_second DESC LIMIT 1
+    ) p ON true
 WHERE l.state <> 'released'
     AND (l.host_id, coalesce(l.device_id, ''), l.created_at, l.attempt_id) > ($1::uuid, $2::text, $3::timestamptz, $4::uuid)
 ORDER BY l.host_id, coalesce(l.device_id, ''), l.created_at, l.attempt_id
@@ -128,30 +131,32 @@ type ListLeasesParams struct {
 }
 
 type ListLeasesRow struct {
-	AttemptID       string
-	SweepID         string
-	HostID          string
-	DeviceID        string
-	MemoryBytes     int64
-	CpuMilli        int64
-	DeviceBytes     int64
-	Contexts        int32
-	Exclusive       bool
-	ExclusiveDevice bool
-	DeviceActivity  int32
-	State           string
-	CreatedAt       time.Time
-	AttemptState    string
-	Number          int32
-	Stage           string
-	Purpose         string
-	SpillBytes      int64
-	TrialNumber     int32
-	SweepName       string
-	HostName        string
+	AttemptID           string
+	SweepID             string
+	HostID              string
+	DeviceID            string
+	MemoryBytes         int64
+	CpuMilli            int64
+	DeviceBytes         int64
+	Contexts            int32
+	Exclusive           bool
+	ExclusiveDevice     bool
+	DeviceActivity      int32
+	State               string
+	CreatedAt           time.Time
+	AttemptState        string
+	Number              int32
+	Stage               string
+	Purpose             string
+	SpillBytes          int64
+	TrialNumber         int32
+	SweepName           string
+	HostName            string
+	MeasuredBytes       *int64
+	MeasuredDeviceBytes *int64
 }
 
-// What holds a part of a host now, by host, GPU and age.
+// What holds a part of a host now, by host, GPU and age, with the newest of what was measured of it.
 func (q *Queries) ListLeases(ctx context.Context, db DBTX, arg *ListLeasesParams) ([]ListLeasesRow, error) {
 	rows, err := db.Query(ctx, listLeases,
 		arg.AfterHost,
@@ -189,6 +194,8 @@ func (q *Queries) ListLeases(ctx context.Context, db DBTX, arg *ListLeasesParams
 			&i.TrialNumber,
 			&i.SweepName,
 			&i.HostName,
+			&i.MeasuredBytes,
+			&i.MeasuredDeviceBytes,
 		); err != nil {
 			return nil, err
 		}

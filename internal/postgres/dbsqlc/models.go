@@ -264,6 +264,14 @@ type LogChunk struct {
 	Data      []byte
 }
 
+type MemoryPoint struct {
+	AttemptID   string
+	AtSecond    int32
+	HostBytes   *int64
+	DeviceBytes *int64
+	SmMilli     *int32
+}
+
 type Metric struct {
 	AttemptID string
 	Name      string

@@ -54,11 +54,12 @@ func (q *Queries) CountLogBytes(ctx context.Context, db DBTX, id string) error {
 
 const countMetricPoints = `-- name: CountMetricPoints :exec
 UPDATE sweeps s SET metric_points = (
-    SELECT count(*)
-    FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = $1
+    SELECT (SELECT count(*) FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = $1)
+        + (SELECT count(*) FROM memory_points m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = $1)
 ) WHERE s.id = $1
 `
 
+// Points of memory go with the metrics, and count as they do.
 func (q *Queries) CountMetricPoints(ctx context.Context, db DBTX, id string) error {
 	_, err := db.Exec(ctx, countMetricPoints, id)
 	return err
@@ -311,11 +312,13 @@ func (q *Queries) MarkLogsRemoved(ctx context.Context, db DBTX, why string, iD s
 const markMetricsRemoved = `-- name: MarkMetricsRemoved :many
 UPDATE sweeps s SET metrics_removed_at = now(), metrics_removed_why = CASE WHEN EXISTS (
     SELECT 1 FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
+) OR EXISTS (
+    SELECT 1 FROM memory_points m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
 ) THEN $1::text ELSE '' END
 WHERE s.id = $2 AND s.metrics_removed_at IS NULL RETURNING s.metrics_removed_why
 `
 
-// The same of metrics.
+// The same of metrics, and of points of memory.
 func (q *Queries) MarkMetricsRemoved(ctx context.Context, db DBTX, why string, iD string) ([]string, error) {
 	rows, err := db.Query(ctx, markMetricsRemoved, why, iD)
 	if err != nil {

@@ -81,11 +81,14 @@ WHERE l.attempt_id = ANY (@attempt_ids::uuid[]) AND l.state <> 'released'
 ORDER BY l.created_at;
 
 -- name: ListLeases :many
--- What holds a part of a host now, by host, GPU and age.
+-- What holds a part of a host now, by host, GPU and age, with the newest of what was measured of it.
 SELECT l.attempt_id, l.sweep_id, l.host_id, coalesce(l.device_id, '')::text AS device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts,
     l.exclusive, l.exclusive_device, l.device_activity, l.state, l.created_at, a.state AS attempt_state, a.number, a.stage, a.purpose, a.spill_bytes,
-    t.number AS trial_number, s.name AS sweep_name, h.name AS host_name
+    t.number AS trial_number, s.name AS sweep_name, h.name AS host_name, p.host_bytes AS measured_bytes, p.device_bytes AS measured_device_bytes
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id JOIN hosts h ON h.id = l.host_id
+    LEFT JOIN LATERAL (
+        SELECT m.host_bytes, m.device_bytes FROM memory_points m WHERE m.attempt_id = l.attempt_id ORDER BY m.at_second DESC LIMIT 1
+    ) p ON true
 WHERE l.state <> 'released'
     AND (l.host_id, coalesce(l.device_id, ''), l.created_at, l.attempt_id) > (@after_host::uuid, @after_device::text, @after_time::timestamptz, @after_attempt::uuid)
 ORDER BY l.host_id, coalesce(l.device_id, ''), l.created_at, l.attempt_id

@@ -40,9 +40,10 @@ UPDATE sweeps s SET log_bytes = (
 ) WHERE s.id = @id;
 
 -- name: CountMetricPoints :exec
+-- Points of memory go with the metrics, and count as they do.
 UPDATE sweeps s SET metric_points = (
-    SELECT count(*)
-    FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @id
+    SELECT (SELECT count(*) FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @id)
+        + (SELECT count(*) FROM memory_points m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @id)
 ) WHERE s.id = @id;
 
 -- name: DeletedSweeps :many
@@ -132,9 +133,11 @@ UPDATE sweeps s SET logs_removed_at = now(), logs_removed_why = CASE WHEN EXISTS
 WHERE s.id = @id AND s.logs_removed_at IS NULL RETURNING s.logs_removed_why;
 
 -- name: MarkMetricsRemoved :many
--- The same of metrics.
+-- The same of metrics, and of points of memory.
 UPDATE sweeps s SET metrics_removed_at = now(), metrics_removed_why = CASE WHEN EXISTS (
     SELECT 1 FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
+) OR EXISTS (
+    SELECT 1 FROM memory_points m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
 ) THEN @why::text ELSE '' END
 WHERE s.id = @id AND s.metrics_removed_at IS NULL RETURNING s.metrics_removed_why;
 

@@ -1,0 +1,42 @@
+package api
+
+import (
+	"context"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
+)
+
+// GetAttemptMemory is GET /attempts/{id}/memory.
+func (h *handlers) GetAttemptMemory(ctx context.Context, r openapi.GetAttemptMemoryRequestObject) (openapi.GetAttemptMemoryResponseObject, error) {
+	attempt, err := h.attempt(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	points, err := h.deps.Store.ListMemory(ctx, attempt.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	removed, err := h.deps.Store.Removed(ctx, attempt.ID)
+	out := openapi.AttemptMemory{
+		Points: all(points, toMemoryPoint), IntervalSeconds: berth.MemoryInterval(0), Removed: removed.Metrics,
+		HostReservedBytes: attempt.Demand.MemoryBytes, DeviceReservedBytes: attempt.Demand.DeviceBytes,
+	}
+
+	if len(points) > 0 {
+		out.IntervalSeconds = berth.MemoryInterval(points[len(points)-1].Second)
+	}
+
+	return openapi.GetAttemptMemory200JSONResponse(out), err
+}
+
+func toMemoryPoint(p berth.MemoryPoint) openapi.MemoryPoint {
+	out := openapi.MemoryPoint{At: p.At, HostBytes: p.HostBytes, DeviceBytes: p.DeviceBytes}
+	if p.SMMilli != nil {
+		out.SmActivity = new(float64(*p.SMMilli) / berth.FullActivity)
+	}
+
+	return out
+}

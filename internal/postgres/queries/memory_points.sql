@@ -1,0 +1,37 @@
+-- name: PutMemoryPoints :one
+-- How many attempts it is about: none means that the attempt is fenced. Points that are closer than the interval, which has
+-- grown, are merged with the new ones. Largest figures stand, so the same points may be told again.
+WITH ours AS (
+    SELECT a.id FROM attempts a WHERE a.id = @attempt_id AND a.token = @token
+), close AS (
+    DELETE FROM memory_points m USING ours o WHERE m.attempt_id = o.id AND m.at_second % @every::integer <> 0
+    RETURNING m.at_second, m.host_bytes, m.device_bytes, m.sm_milli
+), points AS (
+    SELECT c.at_second, c.host_bytes, c.device_bytes, c.sm_milli FROM close c
+    UNION ALL
+    SELECT n.at_second, nullif(n.host_bytes, -1), nullif(n.device_bytes, -1), nullif(n.sm_milli, -1)
+    FROM (SELECT unnest(@seconds::integer[]) AS at_second, unnest(@hosts::bigint[]) AS host_bytes,
+        unnest(@devices::bigint[]) AS device_bytes, unnest(@sms::integer[]) AS sm_milli) n
+), stored AS (
+    INSERT INTO memory_points (attempt_id, at_second, host_bytes, device_bytes, sm_milli)
+    SELECT o.id, p.at_second - p.at_second % @every::integer, max(p.host_bytes), max(p.device_bytes), max(p.sm_milli)
+    FROM ours o CROSS JOIN points p GROUP BY 1, 2 ORDER BY 2
+    ON CONFLICT (attempt_id, at_second) DO UPDATE SET
+        host_bytes = greatest(memory_points.host_bytes, excluded.host_bytes),
+        device_bytes = greatest(memory_points.device_bytes, excluded.device_bytes),
+        sm_milli = greatest(memory_points.sm_milli, excluded.sm_milli)
+)
+SELECT count(*)::integer FROM ours;
+
+-- name: ListMemoryPoints :many
+SELECT (coalesce(a.started_at, a.placed_at) + m.at_second * interval '1 second')::timestamptz AS at,
+    m.at_second, m.host_bytes, m.device_bytes, m.sm_milli
+FROM memory_points m JOIN attempts a ON a.id = m.attempt_id
+WHERE m.attempt_id = @attempt_id
+ORDER BY m.at_second
+LIMIT @max_rows;
+
+-- name: DeleteSweepMemoryPoints :execrows
+DELETE FROM memory_points WHERE (attempt_id, at_second) IN (
+    SELECT m.attempt_id, m.at_second FROM memory_points m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id
+    WHERE t.sweep_id = @sweep_id LIMIT @max_rows);

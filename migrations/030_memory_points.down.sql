@@ -1,0 +1,2 @@
+-- Lost: what attempts held over time.
+DROP TABLE memory_points;
