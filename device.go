@@ -171,6 +171,9 @@ func (d Device) ContextsBy(mode SharingMode) int {
 	return d.MaxContexts
 }
 
+// UsedByOthersBytes is what programs outside Berth use of the device's memory, as measured last.
+func (d Device) UsedByOthersBytes() int64 { return max(d.MemoryBytes-d.FreeBytes, 0) }
+
 // CapacityBytes is the memory that all leases of the device may hold together.
 func (d Device) CapacityBytes() int64 { return d.MemoryBytes - d.HeadroomBytes }
 

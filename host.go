@@ -50,7 +50,7 @@ type Host struct {
 	MemoryBytes         int64     `json:"memory_bytes"`
 	MemoryHeadroomBytes int64     `json:"memory_headroom_bytes"`
 	MemoryReservedBytes int64     `json:"memory_reserved_bytes"`
-	MemoryFreeBytes     int64     `json:"memory_free_bytes"` // total less what processes outside Berth use now
+	MemoryFreeBytes     int64     `json:"memory_free_bytes"` // total less what processes outside Berth use now; reservations and headroom are in it
 	DiskFreeBytes       int64     `json:"disk_free_bytes"`   // measured, where trials keep files and Docker its containers
 	DiskHeadroomBytes   int64     `json:"disk_headroom_bytes"`
 	DiskBytes           int64     `json:"disk_bytes,omitempty"`        // of that disk in all; 0 = not known
@@ -145,6 +145,9 @@ type MachineHost struct {
 	Attempts int  // unreleased leases
 	Served   bool // its worker runs
 }
+
+// UsedByOthersBytes is what programs outside Berth use of the host's memory, as measured last.
+func (h *Host) UsedByOthersBytes() int64 { return max(h.MemoryBytes-h.MemoryFreeBytes, 0) }
 
 // CapacityBytes is the memory that all leases of the host may hold together.
 func (h *Host) CapacityBytes() int64 { return h.MemoryBytes - h.MemoryHeadroomBytes }

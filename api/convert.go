@@ -179,7 +179,7 @@ func toHost(h berth.Host) openapi.Host {
 		DiskBytes: h.DiskBytes, OutputBytes: h.OutputBytes, DiskWarning: h.Disk().Warning(),
 		MaxAttempts: h.MaxAttempts, Attempts: h.Attempts, Exclusive: h.Exclusive,
 		Devices: []openapi.Device{}, LastSeenAt: h.LastSeenAt, Problem: h.Problem,
-		CordonedAt: utc(h.CordonedAt), CordonReason: h.CordonReason, CordonSweep: h.CordonSweep,
+		CordonedAt: utc(h.CordonedAt), CordonReason: h.CordonReason, CordonSweep: h.CordonSweep, UsedByOthersBytes: h.UsedByOthersBytes(),
 	}
 
 	for _, d := range h.Devices {
@@ -195,7 +195,7 @@ func toDevice(d berth.Device) openapi.Device {
 		MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
 		MaxContexts: d.MaxContexts, MPSContexts: d.MPSContexts, ContextsReserved: d.ContextsReserved, ActivityReserved: d.ActivityReserved, MaxAttempts: d.MaxAttempts, Attempts: d.Attempts,
 		Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MPSProblem, Advice: toAdvice(d.Advice),
-		CordonedAt: utc(d.CordonedAt), CordonReason: d.CordonReason,
+		CordonedAt: utc(d.CordonedAt), CordonReason: d.CordonReason, UsedByOthersBytes: d.UsedByOthersBytes(), Simulated: d.Simulated(),
 	}
 }
 

@@ -36,3 +36,33 @@ func TestAttemptMemory(t *testing.T) {
 	status, _ = r.text("GET", "/api/v1/attempts/"+apitest.NewID(999)+"/memory", "")
 	require.Equal(t, http.StatusNotFound, status)
 }
+
+// A page can draw how full each host and GPU is, and gets.
+func TestHowFull(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Hosts[0].Devices = []berth.Device{{
+		ID: "GPU-1", HostID: store.Hosts[0].ID, Model: berth.SimulatedModel + " 24GiB", Mode: berth.SharingTimeSlicing,
+		MemoryBytes: 24 << 30, FreeBytes: 20 << 30, MaxContexts: 48,
+	}}
+	r := setup(t, store)
+
+	_, body := r.text("GET", "/api/v1/hosts", "")
+	host := read[openapi.HostList](t, body).Data[0]
+	require.Equal(t, int64(2<<30), host.UsedByOthersBytes)
+	require.Equal(t, int64(4<<30), host.Devices[0].UsedByOthersBytes)
+	require.True(t, host.Devices[0].Simulated)
+
+	status, body := r.text("POST", "/api/v1/sweep-previews", apitest.SweepFile, asYAML)
+	require.Equal(t, http.StatusOK, status, body)
+
+	out := read[openapi.Preview](t, body)
+	fit := out.Hosts[0]
+	require.Equal(t, []int64{32 << 30, 1 << 30, 2 << 30}, []int64{fit.MemoryBytes, fit.MemoryHeadroomBytes, fit.MemoryUsedByOthersBytes})
+	require.Positive(t, fit.AtOnceNow)
+	require.Equal(t, int64(fit.AtOnceNow)*out.Shapes[0].MemoryBytes, fit.MemorySweepBytes)
+	require.Equal(t, fit.MemorySweepBytes, fit.MemoryReservedBytes, "nothing else runs")
+	require.Equal(t, int64(24<<30), fit.Devices[0].MemoryBytes)
+	require.True(t, fit.Devices[0].Simulated)
+}

@@ -155,12 +155,13 @@ func toPreview(p preview.Preview) openapi.Preview {
 			Key: s.Key, Values: s.Values, Trials: s.Trials, Cached: s.Cached, MemoryBytes: s.Demand.MemoryBytes,
 			CPUMilli: s.Demand.CPUMilli, MemoryPeakBytes: s.Known.MemoryPeakBytes,
 			DeviceClass: string(s.Class), DeviceBytes: s.Demand.DeviceBytes, ExclusiveDevice: s.Demand.ExclusiveDevice, DevicePeakBytes: s.Known.DevicePeakBytes,
-			SizedBy: openapi.PreviewShapeSizedBy(s.SizedBy), DurationSeconds: s.Duration.Seconds(),
+			SpillBytes: s.Demand.SpillBytes,
+			SizedBy:    openapi.PreviewShapeSizedBy(s.SizedBy), DurationSeconds: s.Duration.Seconds(),
 		}
 	})
 
 	for _, h := range p.Hosts {
-		out.Hosts = append(out.Hosts, openapi.PreviewHost{ID: h.ID, Name: h.Name, AtOnce: h.AtOnce, Binds: h.Binds, Why: h.Why})
+		out.Hosts = append(out.Hosts, toPreviewHost(h))
 	}
 
 	if p.Duration != nil {
@@ -168,4 +169,24 @@ func toPreview(p preview.Preview) openapi.Preview {
 	}
 
 	return out
+}
+
+func toPreviewHost(h preview.HostFit) openapi.PreviewHost {
+	m := h.Memory
+
+	return openapi.PreviewHost{
+		ID: h.ID, Name: h.Name, AtOnce: h.AtOnce, Binds: h.Binds, Why: h.Why, AtOnceNow: h.AtOnceNow, SpillBytes: h.SpillBytes,
+		MemoryBytes: m.TotalBytes, MemoryHeadroomBytes: m.HeadroomBytes, MemoryUsedByOthersBytes: m.OthersBytes,
+		MemoryReservedBytes: m.ReservedBytes, MemorySweepBytes: m.SweepBytes, Devices: all(h.Devices, toPreviewDevice),
+	}
+}
+
+func toPreviewDevice(d preview.DeviceFill) openapi.PreviewDevice {
+	m := d.Memory
+
+	return openapi.PreviewDevice{
+		ID: d.ID, Model: d.Model, Simulated: d.Simulated,
+		MemoryBytes: m.TotalBytes, MemoryHeadroomBytes: m.HeadroomBytes, MemoryUsedByOthersBytes: m.OthersBytes,
+		MemoryReservedBytes: m.ReservedBytes, MemorySweepBytes: m.SweepBytes,
+	}
 }

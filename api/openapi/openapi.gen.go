@@ -540,7 +540,7 @@ type Device struct {
 	// Exclusive One of them has the GPU for itself
 	Exclusive bool `json:"exclusive,omitempty"`
 
-	// FreeBytes Less what processes outside Berth use
+	// FreeBytes memory_bytes less what processes outside Berth use now. Reservations and headroom are still in it: what new trials can get is the smaller of this and memory_bytes - headroom_bytes, less reserved_bytes
 	FreeBytes int64 `json:"free_bytes"`
 
 	// HeadroomBytes Kept free on purpose
@@ -573,6 +573,12 @@ type Device struct {
 	// Profile Of a MIG device; absent = a whole GPU
 	Profile       string `json:"profile,omitempty"`
 	ReservedBytes int64  `json:"reserved_bytes"`
+
+	// Simulated No real GPU: the worker was started with --fake-gpus; absent = it is real
+	Simulated bool `json:"simulated,omitempty"`
+
+	// UsedByOthersBytes What processes outside Berth use of its memory, as measured last; absent = nothing
+	UsedByOthersBytes int64 `json:"used_by_others_bytes,omitempty"`
 }
 
 // DeviceMode How its attempts share it: now, or when it last had some
@@ -731,7 +737,7 @@ type Host struct {
 	MaxAttempts int   `json:"max_attempts"`
 	MemoryBytes int64 `json:"memory_bytes"`
 
-	// MemoryFreeBytes Less what programs outside Berth use
+	// MemoryFreeBytes memory_bytes less what programs outside Berth use now. Reservations and headroom are still in it: what new trials can get is the smaller of this and memory_bytes - memory_headroom_bytes, less memory_reserved_bytes
 	MemoryFreeBytes int64 `json:"memory_free_bytes"`
 
 	// MemoryHeadroomBytes Kept free on purpose
@@ -747,6 +753,9 @@ type Host struct {
 
 	// State draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
 	State HostState `json:"state"`
+
+	// UsedByOthersBytes What programs outside Berth use of its memory, as measured last; absent = nothing
+	UsedByOthersBytes int64 `json:"used_by_others_bytes,omitempty"`
 }
 
 // HostList defines model for HostList.
@@ -995,6 +1004,30 @@ type Preview struct {
 	Why string `json:"why"`
 }
 
+// PreviewDevice How full a GPU gets, as its host; absent figures are 0
+type PreviewDevice struct {
+	ID string `json:"id"`
+
+	// MemoryBytes In all
+	MemoryBytes int64 `json:"memory_bytes"`
+
+	// MemoryHeadroomBytes Kept free on purpose
+	MemoryHeadroomBytes int64 `json:"memory_headroom_bytes,omitempty"`
+
+	// MemoryReservedBytes What would be held with the sweep's trials beside what runs there now
+	MemoryReservedBytes int64 `json:"memory_reserved_bytes,omitempty"`
+
+	// MemorySweepBytes Of memory_reserved_bytes, the sweep's
+	MemorySweepBytes int64 `json:"memory_sweep_bytes,omitempty"`
+
+	// MemoryUsedByOthersBytes What programs outside Berth use now
+	MemoryUsedByOthersBytes int64  `json:"memory_used_by_others_bytes,omitempty"`
+	Model                   string `json:"model"`
+
+	// Simulated No real GPU (--fake-gpus)
+	Simulated bool `json:"simulated,omitempty"`
+}
+
 // PreviewDuration Wall-clock time; absent when no shape was measured
 type PreviewDuration struct {
 	MaxSeconds float64 `json:"max_seconds"`
@@ -1005,11 +1038,35 @@ type PreviewDuration struct {
 type PreviewHost struct {
 	AtOnce int `json:"at_once"`
 
+	// AtOnceNow The same beside what runs there now; absent = none
+	AtOnceNow int `json:"at_once_now,omitempty"`
+
 	// Binds The dimension that is used up first, or trials when there are no more
 	Binds string `json:"binds"`
-	ID    string `json:"id"`
-	Name  string `json:"name"`
-	Why   string `json:"why"`
+
+	// Devices Absent = it has no GPU
+	Devices []PreviewDevice `json:"devices,omitempty"`
+	ID      string          `json:"id"`
+
+	// MemoryBytes In all
+	MemoryBytes int64 `json:"memory_bytes,omitempty"`
+
+	// MemoryHeadroomBytes Kept free on purpose
+	MemoryHeadroomBytes int64 `json:"memory_headroom_bytes,omitempty"`
+
+	// MemoryReservedBytes What would be held with at_once_now trials of the sweep beside what runs there now
+	MemoryReservedBytes int64 `json:"memory_reserved_bytes,omitempty"`
+
+	// MemorySweepBytes Of memory_reserved_bytes, the sweep's
+	MemorySweepBytes int64 `json:"memory_sweep_bytes,omitempty"`
+
+	// MemoryUsedByOthersBytes What programs outside Berth use now
+	MemoryUsedByOthersBytes int64  `json:"memory_used_by_others_bytes,omitempty"`
+	Name                    string `json:"name"`
+
+	// SpillBytes Of memory_sweep_bytes, for what GPUs cannot hold (gpu_memory_spill); absent = nothing
+	SpillBytes int64  `json:"spill_bytes,omitempty"`
+	Why        string `json:"why"`
 }
 
 // PreviewShape defines model for PreviewShape.
@@ -1042,6 +1099,9 @@ type PreviewShape struct {
 
 	// SizedBy Where memory_bytes comes from
 	SizedBy PreviewShapeSizedBy `json:"sized_by"`
+
+	// SpillBytes Of memory_bytes, for what no GPU can hold: it would run in unified memory (gpu_memory_spill); absent = it would not
+	SpillBytes int64 `json:"spill_bytes,omitempty"`
 
 	// Trials Among the enumerated ones
 	Trials int `json:"trials"`

@@ -19,6 +19,11 @@ type HostFit struct {
 	AtOnce   int
 	Binds    string // the dimension used up first, as in a rejection, or trials
 	Why      string // in plain words
+
+	AtOnceNow  int   // beside what runs there now
+	Memory     Fill  // when these have started
+	SpillBytes int64 // of Memory.SweepBytes, for what GPUs cannot hold (gpu_memory_spill)
+	Devices    []DeviceFill
 }
 
 type fit struct {
@@ -63,6 +68,8 @@ func fitAll(hosts []berth.Host, demands []berth.Demands, maxParallel int) fit {
 	for i := range idle {
 		out.hosts = append(out.hosts, explain(&idle[i], placed[idle[i].ID], all, reasons))
 	}
+
+	fillAll(hosts, requests, limit, out.hosts)
 
 	out.why = why(out, reasons, maxParallel)
 
