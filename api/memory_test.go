@@ -66,3 +66,33 @@ func TestHowFull(t *testing.T) {
 	require.Equal(t, int64(24<<30), fit.Devices[0].MemoryBytes)
 	require.True(t, fit.Devices[0].Simulated)
 }
+
+// How long a sweep still takes is said of a running one, and only where it is asked for alone.
+func TestSweepETA(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Times = berth.TrialTimes{Ended: 10, Mean: 10 * time.Second, Lower: 9 * time.Second, Upper: 12 * time.Second}
+	store.Sweeps[0].Counts = berth.Counts{Total: 14, Planned: 20, Running: 4, Succeeded: 10}
+	path := "/api/v1/sweeps/" + apitest.NewID(1)
+	r := setup(t, store)
+
+	_, body := r.text("GET", path, "")
+	require.NotContains(t, body, `"eta"`, "it has ended")
+
+	store.Change(func() { store.Sweeps[0].State = berth.SweepRunning })
+
+	_, body = r.text("GET", path, "")
+	eta := read[openapi.Sweep](t, body).Eta
+	require.InDelta(t, 13.5, eta.MinSeconds, 0)
+	require.InDelta(t, 36, eta.MaxSeconds, 0)
+	require.Contains(t, eta.Why, "6 to start and 4 that run at once")
+
+	_, body = r.text("GET", "/api/v1/sweeps", "")
+	require.NotContains(t, body, `"eta"`)
+
+	store.Change(func() { store.Times.Ended = 2 })
+
+	_, body = r.text("GET", path, "")
+	require.NotContains(t, body, `"eta"`)
+}

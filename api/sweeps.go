@@ -116,9 +116,39 @@ func as[B, A ~string](filter []A) []B {
 
 // GetSweep is GET /sweeps/{id}.
 func (h *handlers) GetSweep(ctx context.Context, r openapi.GetSweepRequestObject) (openapi.GetSweepResponseObject, error) {
-	sweep, err := h.sweepOut(ctx, r.ID)
+	sweep, err := h.readSweep(ctx, r.ID, h.deps.Store.GetSweep)
+	if err != nil {
+		return nil, err
+	}
 
-	return openapi.GetSweep200JSONResponse{SweepJSONResponse: sweep}, err
+	out, err := h.toSweep(sweep, true)
+	if err != nil {
+		return nil, err
+	}
+
+	out.Eta, err = h.eta(ctx, sweep)
+
+	return openapi.GetSweep200JSONResponse{SweepJSONResponse: openapi.SweepJSONResponse(out)}, err
+}
+
+// eta says how long a running sweep still takes; nil = that is not known. A list of sweeps
+// does not say it: each row would be one more question.
+func (h *handlers) eta(ctx context.Context, sweep berth.Sweep) (*openapi.ETA, error) {
+	if sweep.State != berth.SweepRunning || sweep.Counts.Planned == 0 {
+		return nil, nil //nolint:nilnil // it is not known
+	}
+
+	times, err := h.deps.Store.TrialTimes(ctx, sweep.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	e, known := berth.EstimateEnd(sweep.Counts, times)
+	if !known {
+		return nil, nil //nolint:nilnil // it is not known
+	}
+
+	return &openapi.ETA{MinSeconds: e.Min.Seconds(), MaxSeconds: e.Max.Seconds(), Why: e.Why}, nil
 }
 
 // sweepOut reads a sweep for an answer.

@@ -88,6 +88,14 @@ func (s *Store) RecentUsage(context.Context, string) ([]berth.RecentUsage, error
 	return append([]berth.RecentUsage(nil), s.Recent...), nil
 }
 
+// TrialTimes is api.Trials.
+func (s *Store) TrialTimes(context.Context, string) (berth.TrialTimes, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.Times, nil
+}
+
 // Footprints is api.Records.
 func (s *Store) Footprints(_ context.Context, shapeKeys []string) (map[string]berth.Footprints, error) {
 	s.mu.Lock()

@@ -46,6 +46,7 @@ type Store struct {
 	Dropped    int64 // events up to this sequence are not kept any more
 	Tokens     []berth.Token
 	Recent     []berth.RecentUsage // of each shape
+	Times      berth.TrialTimes    // of each sweep
 	Audits     []berth.AuditEntry
 	Updates    []string // such as "pause <sweep>"
 	ImageErr   error

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -85,4 +86,17 @@ func TestSubmitPrintsTheSweep(t *testing.T) {
 	again := execute(t.Context(), server, "sweep", "submit", "-f", "-", "--idempotency-key", "k", "-o", "json")
 	require.Equal(t, first, again)
 	require.Len(t, store.Sweeps, 2)
+}
+
+func TestSweepGet_SaysHowLongItTakes(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Times = berth.TrialTimes{Ended: 10, Mean: 10 * time.Second, Lower: 9 * time.Second, Upper: 12 * time.Second}
+	store.Sweeps[0].State = berth.SweepRunning
+	store.Sweeps[0].Counts = berth.Counts{Total: 14, Planned: 20, Running: 4, Succeeded: 10}
+
+	result := execute(t.Context(), serve(t, store), "sweep", "get", apitest.NewID(1)[:8])
+	require.Equal(t, ExitOK, result.code, result.stderr)
+	require.Regexp(t, `left +14 s to 36 s +6 to start and 4 that run at once; of the newest 10 that ended, half took 9s to 12s`, result.stdout)
 }

@@ -139,6 +139,11 @@ func (o *options) sweepDetails(s client.Sweep) table {
 	}
 
 	t.add("max parallel", parallel)
+
+	if s.Eta != nil {
+		t.add("left", span(seconds(s.Eta.MinSeconds))+" to "+span(seconds(s.Eta.MaxSeconds)), s.Eta.Why)
+	}
+
 	t.add("created", o.ago(s.CreatedAt)+" by "+s.CreatedBy)
 
 	if s.StartedAt != nil && s.FinishedAt != nil {

@@ -90,6 +90,9 @@ func (b *bundle) round(t *testing.T) {
 	})
 	must(err)
 
+	_, err = b.store.TrialTimes(ctx, b.sweep)
+	must(err)
+
 	_, err = b.store.EndedTrials(ctx, b.sweep, []int{b.trial})
 	must(err)
 

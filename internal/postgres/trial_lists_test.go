@@ -259,3 +259,31 @@ func TestPageTrials_FiftyThousand(t *testing.T) {
 		t.Logf("%s, with its total of %d: %v", what, page.Total, time.Since(began).Round(time.Microsecond))
 	}
 }
+
+// How long trials took is of the newest that ended, without those that a person canceled.
+func TestTrialTimes(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+
+	times, err := b.store.TrialTimes(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.Equal(t, berth.TrialTimes{}, times, "none ended")
+
+	_, err = pool.Exec(t.Context(), `INSERT INTO shapes (key, shape) VALUES ('timed', '{}')`)
+	require.NoError(t, err)
+
+	_, err = pool.Exec(t.Context(), `INSERT INTO trials (id, sweep_id, number, params, shape_key, state, started_at, finished_at)
+		SELECT gen_random_uuid(), $1, n, '{}', 'timed', s, now(), CASE WHEN s <> 'running' THEN now() + d * interval '1 second' END
+		FROM (SELECT n, CASE WHEN n > 480 THEN 'running' WHEN n % 100 = 0 THEN 'canceled' WHEN n % 7 = 0 THEN 'failed' ELSE 'succeeded' END AS s,
+			CASE WHEN n <= 278 OR n % 100 = 0 THEN 9999 ELSE n % 4 + 1 END AS d FROM generate_series(1, 500) n) x`, b.sweep)
+	require.NoError(t, err)
+
+	times, err = b.store.TrialTimes(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.Equal(t, berth.RecentTrials, times.Ended)
+	require.InDelta(t, 2.5, times.Mean.Seconds(), 0.02)
+	require.InDelta(t, 2, times.Lower.Seconds(), 0.01)
+	require.InDelta(t, 4, times.Upper.Seconds(), 0.01)
+}

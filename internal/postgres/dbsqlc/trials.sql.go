@@ -452,3 +452,34 @@ func (q *Queries) SetTrialState(ctx context.Context, db DBTX, arg *SetTrialState
 	err := row.Scan(&count)
 	return count, err
 }
+
+const trialTimes = `-- name: TrialTimes :one
+SELECT count(*)::integer AS ended, coalesce(avg(d.seconds), 0)::double precision AS mean,
+    coalesce(percentile_cont(0.25) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS lower,
+    coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS upper
+FROM (
+    SELECT extract(epoch FROM finished_at - started_at)::double precision AS seconds FROM trials
+    WHERE sweep_id = $1 AND finished_at IS NOT NULL AND started_at IS NOT NULL AND state <> 'canceled'
+    ORDER BY number DESC LIMIT $2
+) d
+`
+
+type TrialTimesRow struct {
+	Ended int32
+	Mean  float64
+	Lower float64
+	Upper float64
+}
+
+// Of the newest trials that ended: those behind them by number are the few that are open, so this reads no whole sweep.
+func (q *Queries) TrialTimes(ctx context.Context, db DBTX, sweepID string, maxTrials int32) (TrialTimesRow, error) {
+	row := db.QueryRow(ctx, trialTimes, sweepID, maxTrials)
+	var i TrialTimesRow
+	err := row.Scan(
+		&i.Ended,
+		&i.Mean,
+		&i.Lower,
+		&i.Upper,
+	)
+	return i, err
+}

@@ -99,3 +99,14 @@ WHERE t.finished_at IS NULL AND s.finished_at IS NULL AND (t.sweep_id, t.number)
       AND (a.state IN ('placed', 'running') OR a.finished_at > now() - @silent::interval))
 ORDER BY t.sweep_id, t.number
 LIMIT @max_rows;
+
+-- name: TrialTimes :one
+-- Of the newest trials that ended: those behind them by number are the few that are open, so this reads no whole sweep.
+SELECT count(*)::integer AS ended, coalesce(avg(d.seconds), 0)::double precision AS mean,
+    coalesce(percentile_cont(0.25) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS lower,
+    coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS upper
+FROM (
+    SELECT extract(epoch FROM finished_at - started_at)::double precision AS seconds FROM trials
+    WHERE sweep_id = @sweep_id AND finished_at IS NOT NULL AND started_at IS NOT NULL AND state <> 'canceled'
+    ORDER BY number DESC LIMIT @max_trials
+) d;
