@@ -136,6 +136,10 @@ bench/recovery: build images ## Kill the worker at random moments and time its s
 bench/neighbours: build images ## Run a sweep alone and beside what goes wrong, and print the ratio of its times (ROUNDS=1)
 	PATH="$(CURDIR)/$(BIN):$$PATH" ROUNDS=$(ROUNDS) $(GO) test -tags integration -run '^$$' -bench '^BenchmarkNeighbours$$' -benchtime 1x -timeout 60m ./internal/e2e
 
+.PHONY: bench/streams
+bench/streams: ## Open 200 event streams: how late events come, memory of each stream, what quiet streams ask the database
+	$(GO) test -run '^$$' -bench '^BenchmarkStreams$$' -benchtime 1x -timeout 10m ./api
+
 .PHONY: bench/logs
 bench/logs: build ## Run a trial that prints as fast as it can, and say what that costs its neighbour
 	@scripts/test-image
