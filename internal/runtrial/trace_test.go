@@ -1,12 +1,14 @@
 package runtrial
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/fake"
 )
 
 // While the database is away what waits stays small, and keeps its peaks; a late reading
@@ -37,4 +39,42 @@ func TestTrace(t *testing.T) {
 	require.Nil(t, points[2].SMMilli)
 	require.Equal(t, int64(99), *points[99/4].HostBytes)
 	require.Empty(t, tr.take())
+}
+
+// What the database did not take is told again with what came meanwhile.
+func TestPutMemory_AfterAnOutage(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	run := r.newRun(t)
+	start := time.Now()
+	run.trace = newTrace(start)
+	away := true
+
+	r.books.Hook(func(h *fake.LedgerHooks) {
+		h.PutMemory = func(ctx context.Context, _ string, call func(context.Context) error) error {
+			if away {
+				return berth.Errorf(berth.KindUnavailable, "the database restarts")
+			}
+
+			return call(ctx)
+		}
+	})
+
+	run.trace.addHost(7, start)
+	run.putMemory(t.Context())
+	require.Empty(t, r.books.memory(t))
+
+	run.trace.addHost(5, start)
+	run.trace.addHost(6, start.Add(time.Second))
+
+	away = false
+
+	run.putMemory(t.Context())
+
+	stored := r.books.memory(t)
+	require.Len(t, stored, 2)
+	require.Equal(t, int64(7), *stored[0].HostBytes)
+	require.Equal(t, int64(6), *stored[1].HostBytes)
+	require.Empty(t, run.trace.take(), "it is told once")
 }
