@@ -29,7 +29,7 @@ type MetricName struct {
 
 // MostNamedTrials is how many trials, the newest first, are looked at for names of
 // metrics.
-const MostNamedTrials = 500
+const MostNamedTrials = 50
 
 // Thinner keeps of a curve at most so many points that a chart of it looks the
 // same: in each of equally wide ranges of steps the first, the last, the lowest

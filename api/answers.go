@@ -135,8 +135,9 @@ func zip(body []byte) []byte {
 	return out.Bytes()
 }
 
-// takesGzip reads Accept-Encoding (RFC 9110, section 12.5.3).
-func takesGzip(accepts []string) bool {
+// takesGzip reads Accept-Encoding (RFC 9110, section 12.5.3), where * stands for
+// what is not named.
+func takesGzip(accepts []string) (takes bool) {
 	for _, coding := range words(accepts) {
 		name, parameter, _ := strings.Cut(coding, ";")
 		if name = strings.ToLower(strings.TrimSpace(name)); name != "gzip" && name != "*" {
@@ -144,16 +145,15 @@ func takesGzip(accepts []string) bool {
 		}
 
 		_, quality, given := strings.Cut(strings.TrimSpace(parameter), "=")
-		if !given {
-			return true
-		}
-
 		q, err := strconv.ParseFloat(quality, 64)
+		takes = !given || err == nil && q > 0
 
-		return err == nil && q > 0
+		if name == "gzip" {
+			return takes
+		}
 	}
 
-	return false
+	return takes
 }
 
 // entityTags reads If-None-Match, which compares weakly (RFC 9110, section 13.1.2):

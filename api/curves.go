@@ -84,15 +84,15 @@ func trialNumbers(text string) ([]int, error) {
 			return nil, badParameter("trials", fmt.Sprintf("%q is no range of trials: their numbers begin at 1, and the smaller one comes first", part))
 		}
 
-		for n := first; n <= last && len(numbers) <= mostCurves; n++ {
+		for n := first; n <= last && n-first <= mostCurves; n++ {
 			numbers = append(numbers, n)
 		}
-	}
 
-	slices.Sort(numbers)
+		slices.Sort(numbers) // each part at once: an overlap is no further trial
 
-	if numbers = slices.Compact(numbers); len(numbers) > mostCurves {
-		return nil, badParameter("trials", fmt.Sprintf("more than %d trials; ask for some of them at a time", mostCurves))
+		if numbers = slices.Compact(numbers); len(numbers) > mostCurves {
+			return nil, badParameter("trials", fmt.Sprintf("more than %d trials; ask for some of them at a time", mostCurves))
+		}
 	}
 
 	return numbers, nil

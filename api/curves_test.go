@@ -28,13 +28,25 @@ func curvy(n int) *apitest.Store {
 	return store
 }
 
+func TestQuery_IsText(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t, apitest.Sample())
+
+	for _, path := range []string{"/api/v1/sweeps?name=%00", "/api/v1/sweeps?created_by=%ff", "/api/v1/sweeps/" + apitest.NewID(1) + "/metrics?name=a%00"} {
+		status, body := r.text("GET", path, "")
+		require.Equal(t, http.StatusBadRequest, status)
+		require.Contains(t, body, "must be text in UTF-8 without NUL")
+	}
+}
+
 func TestListCurves(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t, curvy(40))
 	metrics := "/api/v1/sweeps/" + apitest.NewID(1) + "/metrics?name=loss"
 
-	for query, want := range map[string][]int{"": {1, 2, 3, 4}, "&trials=2": {2}, "&trials=3-4,1,1": {1, 3, 4}, "&trials=4,9": {4}, "&trials=77": {}} {
+	for query, want := range map[string][]int{"": {1, 2, 3, 4}, "&trials=2": {2}, "&trials=3-4,1,1": {1, 3, 4}, "&trials=1-80,1-80": {1, 2, 3, 4}, "&trials=4,9": {4}, "&trials=77": {}} {
 		status, body := r.text("GET", metrics+query, "")
 		require.Equal(t, http.StatusOK, status, body)
 
@@ -58,6 +70,7 @@ func TestListCurves(t *testing.T) {
 
 	for query, detail := range map[string]string{
 		"&trials=5-3": `"5-3" is no range of trials`, "&trials=0": "begin at 1", "&trials=1-501": "more than 500 trials",
+		"&trials=1-500,1-101,501-520":   "more than 500 trials",
 		"&trials=1-100&max_points=1001": "send max_points=1000, or fewer trials", "&trials=1,,2": "", "&max_points=3": "", "&trials=": "",
 	} {
 		status, body := r.text("GET", metrics+query, "")

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/berthml/berth"
 )
 
 // streamEvents is GET /events.
@@ -74,17 +76,29 @@ func (s *Server) eventRange(ctx context.Context) (era int, first, last int64, er
 	return era, first, last, err
 }
 
-// watchedSweeps completes the ids of sweeps. Errors: not_found, conflict.
+// watchedSweeps completes the ids of sweeps. One that is gone is left out while
+// there are others: its end must not end their stream. Errors: not_found, conflict.
 func (s *Server) watchedSweeps(ctx context.Context, ids []string) ([]string, error) {
-	watched := make([]string, len(ids))
+	var (
+		watched []string
+		gone    error
+	)
 
-	for i, id := range ids {
+	for _, id := range ids {
 		sweep, err := s.sweep(ctx, id)
-		if err != nil {
-			return nil, err
-		}
 
-		watched[i] = sweep.ID
+		switch {
+		case berth.KindOf(err) == berth.KindNotFound:
+			gone = err
+		case err != nil:
+			return nil, err
+		default:
+			watched = append(watched, sweep.ID)
+		}
+	}
+
+	if len(watched) == 0 {
+		return nil, gone
 	}
 
 	return watched, nil

@@ -56,6 +56,8 @@ func (s *Server) routes() (*gin.Engine, error) {
 	engine.NoMethod(s.noMethod)
 	engine.GET("/livez", s.live)
 	engine.GET("/readyz", s.ready)
+	// Editors send no token, and the schema is the same everywhere.
+	engine.GET(base+"/sweep-schema.json", check.check, func(c *gin.Context) { c.Data(http.StatusOK, "application/schema+json", spec.Schema) })
 
 	engine.GET("/healthz", s.authenticateUnlessDown, s.throttle, s.health)
 	engine.GET("/api/docs", s.authenticate, s.throttle, docs.serve)
@@ -94,7 +96,6 @@ func (s *Server) registerByHand(v1 *gin.RouterGroup) {
 	v1.POST("/sweep-previews", s.previewSweep)
 	v1.GET("/attempts/:id/log", s.readLog)
 	v1.GET("/events", s.streamEvents)
-	v1.GET("/sweep-schema.json", func(c *gin.Context) { c.Data(http.StatusOK, "application/schema+json", spec.Schema) })
 	v1.GET("/openapi.yaml", func(c *gin.Context) {
 		c.Data(http.StatusOK, "application/yaml; charset=utf-8", description)
 	})

@@ -109,6 +109,10 @@ func TestEventsGoOnWhereTheyWereCut(t *testing.T) {
 	wins := r.subscribe("/api/v1/events?after=0", "Last-Event-ID: 11")
 	require.Equal(t, []string{"retry: 3000", "id: 11"}, wins.block())
 
+	// One that is gone ends no stream of others.
+	rest := r.subscribe("/api/v1/events?after=7&sweep_id=" + apitest.NewID(77) + "&sweep_id=" + apitest.NewID(3))
+	require.Equal(t, []string{"retry: 3000", "id: 7"}, rest.block())
+
 	for _, query := range []string{"?after=x", "?after=-1", "?sweep_id=", "?sweep_id=" + apitest.NewID(77)} {
 		status, _ := r.text("GET", "/api/v1/events"+query, "")
 		require.Contains(t, []int{http.StatusBadRequest, http.StatusNotFound}, status, query)

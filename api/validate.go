@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -116,7 +117,8 @@ func checkContentType(r *http.Request, o *openapi3.Operation) error {
 }
 
 // checkQuery refuses what the description does not name: a filter that was
-// misspelled must not be a filter that is not there.
+// misspelled must not be a filter that is not there. And what is no text: the
+// database would refuse it.
 func checkQuery(r *http.Request, route *routers.Route) error {
 	var known []string
 
@@ -128,7 +130,11 @@ func checkQuery(r *http.Request, route *routers.Route) error {
 
 	var items []openapi.ProblemItem
 
-	for name := range r.URL.Query() {
+	for name, values := range r.URL.Query() {
+		if slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) || strings.ContainsRune(v, 0) }) {
+			items = append(items, openapi.ProblemItem{Code: codeBadRequest, Pointer: strings.ToValidUTF8(name, "?"), Detail: "must be text in UTF-8 without NUL"})
+		}
+
 		if !slices.Contains(known, name) {
 			items = append(items, openapi.ProblemItem{
 				Code: codeBadRequest, Pointer: name, Detail: "there is no such parameter here; known are: " + strings.Join(known, ", "),

@@ -1,1 +1,2 @@
+-- Lost: nothing.
 DROP INDEX attempts_neighbour_fault;

@@ -1,3 +1,4 @@
+-- Lost: nothing.
 DROP TRIGGER devices_announce ON devices;
 DROP TRIGGER devices_announce_new ON devices;
 DROP FUNCTION announce_device();

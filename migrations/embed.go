@@ -59,7 +59,12 @@ func Read(files fs.FS) ([]Step, error) {
 		}
 
 		first, _, _ := strings.Cut(string(down), "\n")
-		loses, _ := strings.CutPrefix(first, lost)
+
+		loses, said := strings.CutPrefix(first, lost)
+		if !said {
+			return nil, fmt.Errorf("reading migration %s: its way down must begin with %q", name, lost)
+		}
+
 		steps[i] = Step{Number: number, Name: name, Up: string(up), Down: string(down), Loses: loses}
 	}
 

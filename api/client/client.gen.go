@@ -2174,7 +2174,7 @@ type ClientInterface interface {
 
 	// GetSweepSchema Get the JSON Schema of a sweep file, for editors
 	//
-	// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written.
+	// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written. Needs no token.
 	//
 	// Corresponds with GET /sweep-schema.json (the `GetSweepSchema` operationId).
 	GetSweepSchema(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2773,7 +2773,7 @@ func (c *Client) PreviewSweep(ctx context.Context, body PreviewSweepJSONRequestB
 
 // GetSweepSchema Get the JSON Schema of a sweep file, for editors
 //
-// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written.
+// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written. Needs no token.
 //
 // Corresponds with GET /sweep-schema.json (the `GetSweepSchema` operationId).
 func (c *Client) GetSweepSchema(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5655,7 +5655,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetSweepSchemaWithResponse Get the JSON Schema of a sweep file, for editors
 	//
-	// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written.
+	// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written. Needs no token.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8356,7 +8356,7 @@ func (c *ClientWithResponses) PreviewSweepWithResponse(ctx context.Context, body
 
 // GetSweepSchemaWithResponse Get the JSON Schema of a sweep file, for editors
 //
-// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written.
+// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written. Needs no token.
 //
 // Returns a wrapper object for the known response body format(s).
 //

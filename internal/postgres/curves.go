@@ -2,32 +2,43 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
 const (
-	// mostCurvePoints is what Curves reads at most: five seconds' worth, which is
-	// when PostgreSQL ends a statement that a person waits for.
-	mostCurvePoints = 5_000_000
+	// mostCurvePoints is what Curves reads at most: about a second's worth.
+	mostCurvePoints = 1_000_000
+	// chartsAtOnce is how many of the pool's connections charts take: placement and
+	// log-ins share them.
+	chartsAtOnce = 2
+	// chartPatience is how long a chart waits for one of these.
+	chartPatience = 3 * time.Second
 	// mostMetricNames bounds a list that a person reads.
 	mostMetricNames = 500
 )
 
 // curvePoints reads many points, so they are not gathered first, as sqlc would.
-const curvePoints = `SELECT c.at::integer - 1, m.step, m.value, m.status = 'finite'
-FROM unnest($1::uuid[]) WITH ORDINALITY AS c (attempt_id, at) JOIN metrics m ON m.attempt_id = c.attempt_id AND m.name = $2
-ORDER BY c.at, m.step
-LIMIT $3`
+// One statement for an attempt goes by the primary key; one for all would read the
+// whole table where it is large.
+const curvePoints = `SELECT step, value, status = 'finite' FROM metrics WHERE attempt_id = $1 AND name = $2 ORDER BY step LIMIT $3`
 
 // Curves returns what the trials of these numbers reported of a metric, by
 // number, each thinned to most points. A trial without an attempt that counts has
 // no curve; one that did not report the metric has an empty one. Errors: invalid
-// when that takes too many points to read.
+// when that takes too many points to read; unavailable while others read charts.
 func (s *Store) Curves(ctx context.Context, sweepID, name string, numbers []int, most int) ([]berth.Curve, error) {
+	done, err := s.beginChart(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+
 	wanted := make([]int32, len(numbers))
 	for i, n := range numbers {
 		wanted[i] = int32Of(n)
@@ -57,27 +68,42 @@ func (s *Store) Curves(ctx context.Context, sweepID, name string, numbers []int,
 }
 
 func (s *Store) readCurves(ctx context.Context, attempts []string, name string, curves []berth.Curve, thinners []*berth.Thinner) error {
-	rows, err := s.pool.Query(ctx, curvePoints, attempts, name, mostCurvePoints+1)
+	return s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		left := mostCurvePoints
+
+		for i, attempt := range attempts {
+			read, err := readCurve(ctx, conn, attempt, name, left+1, &curves[i], thinners[i])
+			if err != nil {
+				return err
+			}
+
+			if left -= read; left < 0 {
+				return berth.Errorf(berth.KindInvalid, "the %d trials have more than %d points of %q; choose fewer trials", len(attempts), mostCurvePoints, name)
+			}
+		}
+
+		return nil
+	})
+}
+
+// readCurve reads at most so many points of one attempt, and says how many.
+func readCurve(ctx context.Context, conn *pgxpool.Conn, attempt, name string, most int, c *berth.Curve, thinner *berth.Thinner) (read int, err error) {
+	rows, err := conn.Query(ctx, curvePoints, attempt, name, most)
 	if err != nil {
-		return err
+		return 0, err
 	}
 
 	var (
-		i, read int
-		p       berth.CurvePoint
-		finite  bool
+		p      berth.CurvePoint
+		finite bool
 	)
 
-	_, err = pgx.ForEachRow(rows, []any{&i, &p.Step, &p.Value, &finite}, func() error {
-		if read++; read > mostCurvePoints {
-			return berth.Errorf(berth.KindInvalid, "the %d trials have more than %d points of %q; choose fewer trials", len(attempts), mostCurvePoints, name)
-		}
-
-		c := &curves[i]
+	_, err = pgx.ForEachRow(rows, []any{&p.Step, &p.Value, &finite}, func() error {
+		read++
 
 		switch {
 		case finite:
-			thinners[i].Add(p)
+			thinner.Add(p)
 		case c.NotFinite == 0:
 			c.NotFinite, c.FirstBad = 1, p.Step
 		default:
@@ -87,12 +113,31 @@ func (s *Store) readCurves(ctx context.Context, attempts []string, name string, 
 		return nil
 	})
 
-	return err
+	return read, err
+}
+
+// beginChart waits for one of chartsAtOnce; the result gives it back.
+func (s *Store) beginChart(ctx context.Context) (done func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, chartPatience)
+	defer cancel()
+
+	select {
+	case s.charts <- struct{}{}:
+		return func() { <-s.charts }, nil
+	case <-ctx.Done():
+		return nil, berth.Errorf(berth.KindUnavailable, "%d charts are being read for others; ask again in a moment", chartsAtOnce)
+	}
 }
 
 // MetricNames returns which metrics the newest berth.MostNamedTrials trials of a
 // sweep reported, by name.
 func (s *Store) MetricNames(ctx context.Context, sweepID string) ([]berth.MetricName, error) {
+	done, err := s.beginChart(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+
 	rows, err := s.q.MetricNames(ctx, s.pool, &dbsqlc.MetricNamesParams{SweepID: sweepID, MaxTrials: berth.MostNamedTrials, MaxRows: mostMetricNames})
 	if err != nil {
 		return nil, translate(err, "listing metrics of sweep "+sweepID)

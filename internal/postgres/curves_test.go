@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"math"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/postgres"
 )
 
 // points are a sawtooth of n finite points with a step of 3.
@@ -145,4 +147,63 @@ func TestCurves_OfALargeSweep(t *testing.T) {
 	}
 
 	t.Logf("%d curves of %d points: %v", len(curves), read, time.Since(began).Round(time.Millisecond))
+
+	_, err = pool.Exec(t.Context(), `ANALYZE metrics`)
+	require.NoError(t, err)
+	b.store.Close()
+
+	asked := rowsRead(t, url, pool, "metrics", func(store *postgres.Store) {
+		curves, err := store.Curves(t.Context(), b.sweep, "long", []int{1, 2}, 400)
+		require.NoError(t, err)
+		require.Len(t, curves, 2)
+	})
+	require.LessOrEqual(t, asked, int64(9000), "two curves of 4,000 points, of 600,000")
+}
+
+// Charts leave the pool's connections to placement and log-ins.
+func TestCurves_LeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	b.addTrials(t, pool, 5)
+
+	tx, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(context.Background()) //nolint:errcheck,usetesting // it ends what waits, also when the test fails
+
+	_, err = tx.Exec(t.Context(), `LOCK TABLE metrics IN ACCESS EXCLUSIVE MODE`) // so that charts take their time
+	require.NoError(t, err)
+
+	const charts = 10 // the pool has 8 connections
+
+	ended := make(chan error, charts)
+
+	for range charts {
+		go func() {
+			_, err := b.store.Curves(t.Context(), b.sweep, "loss", []int{1, 2}, 400)
+			ended <- err
+		}()
+	}
+
+	require.Eventually(t, func() bool {
+		var waiting int
+
+		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'metrics'::regclass`).Scan(&waiting)
+
+		return err == nil && waiting >= 2
+	}, 5*time.Second, time.Millisecond)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+
+	_, err = b.store.GetSweep(ctx, b.sweep)
+	require.NoError(t, err, "it waits for no chart")
+	require.NoError(t, tx.Rollback(t.Context()))
+
+	for range charts {
+		if err := <-ended; err != nil {
+			require.Equal(t, berth.KindUnavailable, berth.KindOf(err), err)
+		}
+	}
 }

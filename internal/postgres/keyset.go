@@ -9,9 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
 // keyset is a sorted list of ids that is read page by page, each from where the
@@ -54,7 +54,7 @@ func (k *keyset) arg(v any) string {
 
 // page returns at most limit ids behind a position, and where the page ended;
 // nil = there is no more. Errors: invalid for a position that is none of the list.
-func (k *keyset) page(ctx context.Context, db *pgxpool.Pool, after *berth.Position, limit int) (ids []string, next *berth.Position, err error) {
+func (k *keyset) page(ctx context.Context, db dbsqlc.DBTX, after *berth.Position, limit int) (ids []string, next *berth.Position, err error) {
 	at := 0
 	if after != nil {
 		at = after.Section
@@ -90,7 +90,7 @@ func (k *keyset) page(ctx context.Context, db *pgxpool.Pool, after *berth.Positi
 var errPosition = berth.Errorf(berth.KindInvalid, "the cursor is none of this list; send next_cursor of the page before, or no cursor to begin anew")
 
 // read reads one section.
-func (k *keyset) read(ctx context.Context, db *pgxpool.Pool, i int, after *berth.Position, limit int) (ids []string, last *berth.Position, err error) {
+func (k *keyset) read(ctx context.Context, db dbsqlc.DBTX, i int, after *berth.Position, limit int) (ids []string, last *berth.Position, err error) {
 	p := k.sections[i]
 	of := keyset{table: k.table, filters: slices.Clone(k.filters), args: slices.Clone(k.args)}
 
@@ -109,7 +109,7 @@ func (k *keyset) read(ctx context.Context, db *pgxpool.Pool, i int, after *berth
 
 	rows, err := db.Query(ctx, fmt.Sprintf("SELECT id, %s AS sort_key, (%s)::text AS sort_tie%s ORDER BY %s LIMIT %d", key, p.tie.text, of.from(), order, limit), of.args...)
 	if err != nil {
-		return nil, nil, ofPosition(err)
+		return nil, nil, ofPosition(after, err)
 	}
 
 	at := berth.Position{Section: i}
@@ -122,7 +122,7 @@ func (k *keyset) read(ctx context.Context, db *pgxpool.Pool, i int, after *berth
 		return nil
 	})
 	if err != nil || len(ids) == 0 {
-		return nil, nil, ofPosition(err)
+		return nil, nil, ofPosition(after, err)
 	}
 
 	return ids, &at, nil
@@ -164,7 +164,7 @@ func (k *keyset) from() string {
 }
 
 // count is how many ids the list has, at most k.most.
-func (k *keyset) count(ctx context.Context, db *pgxpool.Pool) (n int, err error) {
+func (k *keyset) count(ctx context.Context, db dbsqlc.DBTX) (n int, err error) {
 	err = db.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT 1%s LIMIT %d) AS counted", k.from(), k.most), k.args...).Scan(&n)
 
 	return n, err
@@ -172,7 +172,11 @@ func (k *keyset) count(ctx context.Context, db *pgxpool.Pool) (n int, err error)
 
 // ofPosition tells a position that a caller made up from other errors: class 22,
 // data exception, is what PostgreSQL says of a text that is no value of its type.
-func ofPosition(err error) error {
+func ofPosition(after *berth.Position, err error) error {
+	if after == nil {
+		return err
+	}
+
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(pg.Code, "22") {
 		return errPosition
 	}

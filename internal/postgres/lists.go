@@ -2,7 +2,10 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
@@ -18,35 +21,43 @@ func (s *Store) PageSweeps(ctx context.Context, q berth.SweepQuery) (berth.Page[
 		return page, err
 	}
 
-	ids, next, total, err := s.page(ctx, list, q.After, q.Limit, q.Count)
-	if err != nil {
-		return page, translate(err, "listing sweeps")
-	}
+	return page, s.inSnapshot(ctx, "listing sweeps", func(tx pgx.Tx) error {
+		ids, next, total, err := readPage(ctx, tx, list, q.After, q.Limit, q.Count)
+		if err != nil {
+			return err
+		}
 
-	rows, err := s.q.SweepsByID(ctx, s.pool, ids)
-	if err != nil {
-		return page, translate(err, "reading sweeps")
-	}
+		rows, err := s.q.SweepsByID(ctx, tx, ids)
+		if err != nil {
+			return err
+		}
 
-	sweeps, err := convertAll(inOrder(ids, rows, func(row dbsqlc.Sweep) string { return row.ID }), toSweep)
-	if err != nil {
-		return page, err
-	}
+		sweeps, err := convertAll(inOrder(ids, rows, func(row dbsqlc.Sweep) string { return row.ID }), toSweep)
+		if err != nil {
+			return err
+		}
 
-	page.Rows, err = s.withCounts(ctx, sweeps)
-	page.Next, page.Total = next, total
+		page.Rows, err = s.withCounts(ctx, tx, sweeps)
+		page.Next, page.Total = next, total
 
-	return page, err
+		return err
+	})
 }
 
-// page reads the ids of a page, and counts the list when it is asked to.
-func (s *Store) page(ctx context.Context, list *keyset, after *berth.Position, limit int, count bool) (ids []string, next *berth.Position, total int, err error) {
-	if ids, next, err = list.page(ctx, s.pool, after, limit); err != nil || !count {
+// inSnapshot reads by several statements what was there at one moment: a row that
+// changes meanwhile is in the list once, as it was.
+func (s *Store) inSnapshot(ctx context.Context, doing string, read func(tx pgx.Tx) error) error {
+	return translate(pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, read), doing)
+}
+
+// readPage reads the ids of a page, and counts the list when it is asked to.
+func readPage(ctx context.Context, db dbsqlc.DBTX, list *keyset, after *berth.Position, limit int, count bool) (ids []string, next *berth.Position, total int, err error) {
+	if ids, next, err = list.page(ctx, db, after, limit); err != nil || !count {
 		return ids, next, 0, err
 	}
 
 	if total = len(ids); after != nil || next != nil {
-		total, err = list.count(ctx, s.pool)
+		total, err = list.count(ctx, db)
 	}
 
 	return ids, next, total, err
@@ -110,20 +121,28 @@ func (s *Store) PageTrials(ctx context.Context, sweepID string, q berth.TrialQue
 		return page, err
 	}
 
-	ids, next, total, err := s.page(ctx, list, q.After, q.Limit, q.Count)
-	if err != nil {
-		return page, translate(err, "listing trials of sweep "+sweepID)
-	}
+	return page, s.inSnapshot(ctx, "listing trials of sweep "+sweepID, func(tx pgx.Tx) error {
+		ids, next, total, err := readPage(ctx, tx, list, q.After, q.Limit, q.Count)
+		if err != nil {
+			return err
+		}
 
-	rows, err := s.q.ListedTrials(ctx, s.pool, ids)
-	if err != nil {
-		return page, translate(err, "reading trials of sweep "+sweepID)
-	}
+		// Once a page: a sweep file of 1 MiB takes PostgreSQL 4 ms to read.
+		metric, err := s.q.ObjectiveMetric(ctx, tx, sweepID)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
 
-	page.Rows, err = convertAll(inOrder(ids, rows, func(row dbsqlc.ListedTrialsRow) string { return row.Trial.ID }), toListedTrial)
-	page.Next, page.Total = next, total
+		rows, err := s.q.ListedTrials(ctx, tx, metric, ids)
+		if err != nil {
+			return err
+		}
 
-	return page, err
+		page.Rows, err = convertAll(inOrder(ids, rows, func(row dbsqlc.ListedTrialsRow) string { return row.Trial.ID }), toListedTrial)
+		page.Next, page.Total = next, total
+
+		return err
+	})
 }
 
 func trialList(sweepID string, q berth.TrialQuery) (*keyset, error) {

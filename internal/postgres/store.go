@@ -57,7 +57,8 @@ type Store struct {
 	pool     *pgxpool.Pool
 	q        *dbsqlc.Queries
 	log      *slog.Logger
-	troubles sync.Map // why a lead's lock cannot be asked for: string by the lead's name
+	charts   chan struct{} // full while chartsAtOnce are read
+	troubles sync.Map      // why a lead's lock cannot be asked for: string by the lead's name
 }
 
 // Open connects, and checks that the database answers and that Berth can run on
@@ -87,7 +88,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, translate(explainRefusal(err), "connecting to PostgreSQL")
 	}
 
-	return &Store{pool: pool, q: dbsqlc.New(), log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))}, nil
+	return &Store{pool: pool, q: dbsqlc.New(), charts: make(chan struct{}, chartsAtOnce), log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))}, nil
 }
 
 func setTimeouts(c *pgx.ConnConfig, statement time.Duration) {

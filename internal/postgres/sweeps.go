@@ -83,7 +83,7 @@ func (s *Store) GetSweep(ctx context.Context, id string) (berth.Sweep, error) {
 		return berth.Sweep{}, err
 	}
 
-	sweeps, err := s.withCounts(ctx, []berth.Sweep{sweep})
+	sweeps, err := s.withCounts(ctx, s.pool, []berth.Sweep{sweep})
 	if err != nil {
 		return berth.Sweep{}, err
 	}
@@ -189,7 +189,7 @@ func (s *Store) ListSweepRecords(ctx context.Context, states []string, before ti
 	return convertAll(rows, toSweep)
 }
 
-func (s *Store) withCounts(ctx context.Context, sweeps []berth.Sweep) ([]berth.Sweep, error) {
+func (s *Store) withCounts(ctx context.Context, db dbsqlc.DBTX, sweeps []berth.Sweep) ([]berth.Sweep, error) {
 	if len(sweeps) == 0 {
 		return sweeps, nil
 	}
@@ -202,7 +202,7 @@ func (s *Store) withCounts(ctx context.Context, sweeps []berth.Sweep) ([]berth.S
 		index[sweeps[i].ID] = &sweeps[i]
 	}
 
-	counts, err := s.q.CountTrials(ctx, s.pool, ids)
+	counts, err := s.q.CountTrials(ctx, db, ids)
 	if err != nil {
 		return nil, translate(err, "counting trials")
 	}

@@ -201,6 +201,65 @@ func TestPageTrials_ShowsTheNewestAttempt(t *testing.T) {
 	}
 }
 
+// A trial that ends while a list is read is in it, once, as it was or as it is.
+func TestPageTrials_WhileTrialsEnd(t *testing.T) {
+	t.Parallel()
+
+	const trials = 200
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+
+	_, err := pool.Exec(t.Context(), `INSERT INTO shapes (key, shape) VALUES ('ends', '{}')`)
+	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), `INSERT INTO trials (id, sweep_id, number, params, shape_key, state, started_at)
+		SELECT gen_random_uuid(), $1, 1000 + n, '{}', 'ends', 'running', now() FROM generate_series(1, $2::integer) n`, b.sweep, trials)
+	require.NoError(t, err)
+
+	ended := make(chan error, 1)
+
+	go func() {
+		for n := range trials {
+			if _, err := pool.Exec(t.Context(), `UPDATE trials SET state = 'succeeded', failure_kind = 'ok', value = $3, finished_at = now()
+				WHERE sweep_id = $1 AND number = $2`, b.sweep, 1001+n, n%7); err != nil {
+				ended <- err
+
+				return
+			}
+		}
+
+		ended <- nil
+	}()
+
+	all := berth.TrialQuery{States: []berth.TrialState{berth.TrialRunning, berth.TrialSucceeded}, Limit: 500, Count: true}
+
+	for going := true; going; {
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+
+			going = false
+		default:
+		}
+
+		for _, sort := range []string{"-value", "duration"} {
+			all.Sort = berth.ParseSort(sort)
+			page, err := b.store.PageTrials(t.Context(), b.sweep, all)
+			require.NoError(t, err)
+			require.Len(t, page.Rows, trials, "by %s", sort)
+			require.Equal(t, trials, page.Total)
+		}
+
+		running := berth.TrialQuery{States: []berth.TrialState{berth.TrialRunning}, Limit: 500, Sort: berth.ParseSort("number")}
+		page, err := b.store.PageTrials(t.Context(), b.sweep, running)
+		require.NoError(t, err)
+
+		for _, row := range page.Rows {
+			require.Equal(t, berth.TrialRunning, row.State)
+		}
+	}
+}
+
 // A page of 500 of 50,000 trials must take 50 ms at most, wherever it is: so it
 // must read the rows of the page and not those of the sweep.
 func TestPageTrials_FiftyThousand(t *testing.T) {

@@ -316,10 +316,10 @@ LEFT JOIN hosts h ON h.id = a.host_id
 LEFT JOIN LATERAL (
     SELECT p.attempt_id, p.name, p.step, p.value, p.status, p.final, p.at FROM metrics p
     WHERE p.attempt_id = a.id
-        AND p.name = coalesce(s.spec #>> '{objective,metric}', (SELECT min(f.name) FROM metrics f WHERE f.attempt_id = a.id))
+        AND p.name = coalesce(nullif($1::text, ''), (SELECT min(f.name) FROM metrics f WHERE f.attempt_id = a.id))
     ORDER BY p.step DESC LIMIT 1
 ) m ON true
-WHERE t.id = ANY (ARRAY(SELECT unnest($1::uuid[])))
+WHERE t.id = ANY (ARRAY(SELECT unnest($2::uuid[])))
 `
 
 type ListedTrialsRow struct {
@@ -353,8 +353,8 @@ type ListedTrialsRow struct {
 // Trials as ListTrials has them, with what lists show of their newest attempt. Of its points only the newest one of the
 // objective's metric is looked up, in the primary key; of a sweep without an objective, of the first metric by name. Of an
 // array that is made here the planner expects few rows and looks each up by its id; of @ids itself it reads all trials.
-func (q *Queries) ListedTrials(ctx context.Context, db DBTX, ids []string) ([]ListedTrialsRow, error) {
-	rows, err := db.Query(ctx, listedTrials, ids)
+func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, ids []string) ([]ListedTrialsRow, error) {
+	rows, err := db.Query(ctx, listedTrials, metric, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -408,6 +408,17 @@ func (q *Queries) ListedTrials(ctx context.Context, db DBTX, ids []string) ([]Li
 		return nil, err
 	}
 	return items, nil
+}
+
+const objectiveMetric = `-- name: ObjectiveMetric :one
+SELECT coalesce(spec #>> '{objective,metric}', '')::text FROM sweeps WHERE id = $1
+`
+
+func (q *Queries) ObjectiveMetric(ctx context.Context, db DBTX, id string) (string, error) {
+	row := db.QueryRow(ctx, objectiveMetric, id)
+	var column_1 string
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const setTrialState = `-- name: SetTrialState :one

@@ -54,10 +54,13 @@ LEFT JOIN hosts h ON h.id = a.host_id
 LEFT JOIN LATERAL (
     SELECT p.* FROM metrics p
     WHERE p.attempt_id = a.id
-        AND p.name = coalesce(s.spec #>> '{objective,metric}', (SELECT min(f.name) FROM metrics f WHERE f.attempt_id = a.id))
+        AND p.name = coalesce(nullif(@metric::text, ''), (SELECT min(f.name) FROM metrics f WHERE f.attempt_id = a.id))
     ORDER BY p.step DESC LIMIT 1
 ) m ON true
 WHERE t.id = ANY (ARRAY(SELECT unnest(@ids::uuid[])));
+
+-- name: ObjectiveMetric :one
+SELECT coalesce(spec #>> '{objective,metric}', '')::text FROM sweeps WHERE id = @id;
 
 -- name: ListTrialParams :many
 SELECT number, params FROM trials WHERE sweep_id = @sweep_id ORDER BY number;
