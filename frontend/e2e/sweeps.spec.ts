@@ -102,7 +102,7 @@ test("the example ends with a best trial and a report", async ({ watched: page }
     timeout: 9 * minutes,
   });
   await page.getByRole("button", { name: /^val_accuracy/ }).click();
-  await expect(page).toHaveURL(/sort=best/);
+  await expect(page).toHaveURL(/sort=-value/);
   await expect(page.getByRole("table", { name: "Trials" }).getByRole("link").first()).toContainText("(best)");
   await page.getByRole("tab", { name: "Report" }).click();
   await expect(page.getByText("One trial at a time would take")).toBeVisible();

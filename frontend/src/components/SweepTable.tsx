@@ -1,22 +1,26 @@
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { ProgressBar } from "@/components/ProgressBar";
+import { SortButton } from "@/components/SortButton";
 import { StateLabel } from "@/components/StateLabel";
 import { VirtualTable, type Column } from "@/components/VirtualTable";
 import { ago, between, decimal, moment } from "@/lib/format";
 import { progressText, segments } from "@/lib/progress";
 import { sweepLooks } from "@/lib/states";
-import type { Sweep } from "@/services/sweeps";
+import { ordered } from "@/lib/trials";
+import type { Sweep, SweepSort } from "@/services/sweeps";
 
 interface Props {
   sweeps: Sweep[];
   now: number;
+  sort: SweepSort;
+  onSort: (sort: SweepSort) => void;
   onEnd?: () => void;
 }
 
 /** All sweeps, one a row. */
-export function SweepTable({ sweeps, now, onEnd }: Props) {
-  const columns = useMemo(() => columnsAt(now), [now]);
+export function SweepTable({ sweeps, now, sort, onSort, onEnd }: Props) {
+  const columns = useMemo(() => columnsAt(now, sort, onSort), [now, sort, onSort]);
 
   return (
     <VirtualTable
@@ -29,11 +33,12 @@ export function SweepTable({ sweeps, now, onEnd }: Props) {
   );
 }
 
-function columnsAt(now: number): Column<Sweep>[] {
+function columnsAt(now: number, sort: SweepSort, onSort: (sort: SweepSort) => void): Column<Sweep>[] {
   return [
     {
       key: "name",
-      header: "Name",
+      header: <SortButton text="Name" first="name" sort={sort} onSort={onSort} />,
+      sort: ordered(sort, "name"),
       cell: (sweep) => (
         <Link to="/sweeps/$sweepId" params={{ sweepId: sweep.id }} className="clip" title={sweep.name}>
           {sweep.name}
@@ -65,9 +70,22 @@ function columnsAt(now: number): Column<Sweep>[] {
     { key: "by", header: "Created by", className: "wide", cell: (sweep) => sweep.created_by },
     {
       key: "created",
-      header: "Created",
+      header: <SortButton text="Created" first="-created_at" sort={sort} onSort={onSort} />,
+      sort: ordered(sort, "created_at"),
       className: "num wide",
       cell: (sweep) => <time title={moment(sweep.created_at)}>{ago(sweep.created_at, now)}</time>,
+    },
+    {
+      key: "finished",
+      header: <SortButton text="Ended" first="-finished_at" sort={sort} onSort={onSort} />,
+      sort: ordered(sort, "finished_at"),
+      className: "num wide",
+      cell: (sweep) =>
+        sweep.finished_at === undefined ? (
+          "–"
+        ) : (
+          <time title={moment(sweep.finished_at)}>{ago(sweep.finished_at, now)}</time>
+        ),
     },
     {
       key: "duration",

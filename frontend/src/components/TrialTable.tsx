@@ -1,37 +1,36 @@
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { Icon } from "@/components/Icon";
+import { LatestAttempt } from "@/components/LatestAttempt";
+import { SortButton } from "@/components/SortButton";
 import { StateLabel } from "@/components/StateLabel";
 import { VirtualTable, type Column } from "@/components/VirtualTable";
-import { decimal, value } from "@/lib/format";
+import { ago, between, decimal, value } from "@/lib/format";
 import { trialLooks } from "@/lib/states";
-import { parameterNames, trialNote } from "@/lib/trials";
-import type { TrialSort } from "@/routes/search";
-import type { Trial } from "@/services/trials";
+import { bestFirst, ordered, parameterNames, trialNote } from "@/lib/trials";
+import type { Objective } from "@/services/sweeps";
+import type { Trial, TrialSort } from "@/services/trials";
 
 interface Props {
   sweepId: string;
   trials: Trial[];
+  now: number;
   sort: TrialSort;
-  metric: string | undefined;
+  objective: Objective | undefined;
   best: number | undefined;
   onSort: (sort: TrialSort) => void;
   onEnd?: () => void;
 }
 
 /** Trials with all their parameters, one a row. */
-export function TrialTable({ sweepId, trials, sort, metric, best, onSort, onEnd }: Props) {
+export function TrialTable({ sweepId, trials, now, sort, objective, best, onSort, onEnd }: Props) {
   const names = useMemo(() => parameterNames(trials), [trials]);
 
   const columns: Column<Trial>[] = [
     {
       key: "number",
-      header: (
-        <button type="button" className="sort" onClick={() => onSort(sort === "number" ? "-number" : "number")}>
-          Trial {sort === "number" ? "↑" : sort === "-number" ? "↓" : ""}
-        </button>
-      ),
-      sort: sort === "number" ? "ascending" : sort === "-number" ? "descending" : "none",
+      header: <SortButton text="Trial" first="number" sort={sort} onSort={onSort} />,
+      sort: ordered(sort, "number"),
       className: "num",
       cell: (trial) => (
         <Link to="/sweeps/$sweepId/trials/$number" params={{ sweepId, number: String(trial.number) }}>
@@ -44,13 +43,16 @@ export function TrialTable({ sweepId, trials, sort, metric, best, onSort, onEnd 
     {
       key: "value",
       header: (
-        <button type="button" className="sort" onClick={() => onSort("best")} title="Best first">
-          {metric ?? "Value"} {sort === "best" ? "↓" : ""}
-        </button>
+        <SortButton
+          text={objective?.metric ?? "Value"}
+          first={bestFirst(objective?.goal)}
+          sort={sort}
+          onSort={onSort}
+        />
       ),
-      sort: sort === "best" ? "other" : "none",
+      sort: ordered(sort, "value"),
       className: "num right",
-      cell: (trial) => (trial.value === undefined ? "–" : decimal(trial.value)),
+      cell: (trial) => <Result trial={trial} />,
     },
     ...names.map((name): Column<Trial> => ({
       key: `p.${name}`,
@@ -59,20 +61,30 @@ export function TrialTable({ sweepId, trials, sort, metric, best, onSort, onEnd 
       cell: (trial) => value(trial.params[name]),
     })),
     {
-      key: "attempts",
-      header: "Attempts",
+      key: "duration",
+      header: <SortButton text="Duration" first="duration" sort={sort} onSort={onSort} />,
+      sort: ordered(sort, "duration"),
       className: "num right",
-      cell: (trial) => trial.attempts,
+      cell: (trial) => between(trial.started_at, trial.finished_at, now),
     },
+    {
+      key: "where",
+      header: "Runs on",
+      cell: (trial) => trial.latest_attempt && <LatestAttempt attempt={trial.latest_attempt} />,
+    },
+    { key: "attempts", header: "Attempts", className: "num right", cell: (trial) => trial.attempts },
     {
       key: "note",
       header: "Why",
       cell: (trial) => {
         const note = trialNote(trial);
+        const since = trial.waiting_since;
 
-        return note === "" ? null : (
+        return note === "" && since === undefined ? null : (
           <span className="clip" title={note}>
-            {trial.state === "waiting" && <Icon name="clock" size={12} />} {note}
+            {trial.state === "waiting" && <Icon name="clock" size={12} />}{" "}
+            {since !== undefined && `since ${ago(since, now)}${note === "" ? "" : ": "}`}
+            {note}
           </span>
         );
       },
@@ -84,9 +96,25 @@ export function TrialTable({ sweepId, trials, sort, metric, best, onSort, onEnd 
       label="Trials"
       columns={columns}
       rows={trials}
-      rowHeight={39}
+      rowHeight={54}
       rowKey={(trial) => String(trial.number)}
       {...(onEnd && { onEnd })}
     />
+  );
+}
+
+/** The value of a trial, or the last that one reported that has none yet. */
+function Result({ trial }: { trial: Trial }) {
+  if (trial.value !== undefined) return decimal(trial.value);
+  const last = trial.latest_attempt?.last_metric;
+  if (!last) return "–";
+
+  return (
+    <>
+      –
+      <div style={{ fontSize: 12, color: "var(--mantine-color-dimmed)" }} title={`${last.name} at step ${last.step}`}>
+        {last.value === undefined ? "not finite" : decimal(last.value)} at step {last.step}
+      </div>
+    </>
   );
 }

@@ -20,7 +20,7 @@ const now = Date.parse("2026-01-01T00:05:05Z");
 
 describe("SweepTable", () => {
   it("shows a running sweep: state in words, progress, best value, duration", async () => {
-    await draw(<SweepTable sweeps={[sweep()]} now={now} />);
+    await draw(<SweepTable sweeps={[sweep()]} now={now} sort="-created_at" onSort={vi.fn()} />);
     const table = screen.getByRole("table", { name: "Sweeps" });
     expect(within(table).getByText("Running")).toBeTruthy();
     expect(within(table).getByText("0.9876")).toBeTruthy();
@@ -28,8 +28,24 @@ describe("SweepTable", () => {
     expect(within(table).getByRole("img", { name: "digits: 3 of 24 done, 3 running" })).toBeTruthy();
   });
 
+  it("asks for another order, and for the same one turned", async () => {
+    const sort = vi.fn();
+    await draw(<SweepTable sweeps={[sweep()]} now={now} sort="-created_at" onSort={sort} />);
+    await userEvent.click(screen.getByRole("button", { name: "Name" }));
+    expect(sort).toHaveBeenCalledWith("name");
+    await userEvent.click(screen.getByRole("button", { name: "Created" }));
+    expect(sort).toHaveBeenCalledWith("created_at");
+  });
+
   it("names every state", async () => {
-    await draw(<SweepTable sweeps={sweepStates.map((state, i) => sweep({ id: `s${i}`, state }))} now={now} />);
+    await draw(
+      <SweepTable
+        sweeps={sweepStates.map((state, i) => sweep({ id: `s${i}`, state }))}
+        now={now}
+        sort="-created_at"
+        onSort={vi.fn()}
+      />,
+    );
     for (const text of ["Starting", "Paused", "Stopping", "Canceling", "Succeeded", "Failed", "Stopped", "Canceled"]) {
       expect(screen.getByText(text)).toBeTruthy();
     }

@@ -8,7 +8,7 @@ import { TrialTable } from "@/components/TrialTable";
 import { amount, Waiting } from "@/components/Waiting";
 import { series, table } from "@/lib/metrics";
 import { hostParts, packingText, parts } from "@/lib/packing";
-import { parameterNames, sorted, trialNote } from "@/lib/trials";
+import { bestFirst, matching, ordered, parameterNames, trialNote, turned } from "@/lib/trials";
 import type { LogPiece } from "@/services/log";
 import { draw } from "@/test/draw";
 import { advisedDevice, cordonedDevice, host, sickDevice, simulatedDevice } from "@/test/factories/host";
@@ -19,12 +19,15 @@ import {
   outOfMemoryAttempt,
   rejection,
   runningAttempt,
+  runningTrial,
   trial,
   waitingTrial,
 } from "@/test/factories/trial";
 
 const names = new Map([["h1", "box"]]);
 const nothing = vi.fn();
+const now = Date.parse("2026-01-01T00:01:00Z");
+const objective = { metric: "val", goal: "maximize" as const };
 
 describe("TrialTable", () => {
   it("shows every parameter and why a trial failed or waits", async () => {
@@ -34,7 +37,9 @@ describe("TrialTable", () => {
       { ...waitingTrial(), number: 3 },
       { ...infeasibleTrial(), number: 4, params: { extra: true } },
     ];
-    await draw(<TrialTable sweepId="s" trials={rows} sort="number" metric="val" best={1} onSort={nothing} />);
+    await draw(
+      <TrialTable sweepId="s" trials={rows} now={now} sort="number" objective={objective} best={1} onSort={nothing} />,
+    );
     for (const name of ["lr", "optimizer", "batch", "extra"])
       expect(screen.getByRole("columnheader", { name })).toBeTruthy();
     expect(screen.getByText("1 (best)")).toBeTruthy();
@@ -43,25 +48,51 @@ describe("TrialTable", () => {
     expect(screen.getByText("Needs too much memory")).toBeTruthy();
   });
 
+  it("says where the newest attempt is, what it uses, its last metric, and since when one waits", async () => {
+    const rows = [runningTrial(), { ...waitingTrial(), number: 3, waiting_since: "2026-01-01T00:00:00Z" }];
+    await draw(
+      <TrialTable sweepId="s" trials={rows} now={now} sort="number" objective={objective} best={1} onSort={nothing} />,
+    );
+    expect(screen.getByText("box, GPU-1")).toBeTruthy();
+    expect(screen.getByText("GPU 2,048 MiB, peak 1,500 MiB")).toBeTruthy();
+    expect(screen.getByText("0.8 at step 3")).toBeTruthy();
+    expect(screen.getByText(/since 1 min ago: box has too little/)).toBeTruthy();
+  });
+
   it("asks for the order by value", async () => {
     const sort = vi.fn();
-    await draw(<TrialTable sweepId="s" trials={[trial()]} sort="number" metric="val" best={1} onSort={sort} />);
+    await draw(
+      <TrialTable
+        sweepId="s"
+        trials={[trial()]}
+        now={now}
+        sort="number"
+        objective={objective}
+        best={1}
+        onSort={sort}
+      />,
+    );
     await userEvent.click(screen.getByRole("button", { name: /val/ }));
-    expect(sort).toHaveBeenCalledWith("best");
+    expect(sort).toHaveBeenCalledWith("-value");
   });
 });
 
-describe("sorted", () => {
-  const rows = [trial({ number: 1, value: 0.5 }), failedTrial(), trial({ number: 3, value: 0.9 })];
-
-  it("puts the best first and those without a value last", () => {
-    expect(sorted(rows, "best", "maximize").map((one) => one.value)).toEqual([0.9, 0.5, undefined]);
-    expect(sorted(rows, "best", "minimize").map((one) => one.value)).toEqual([0.5, 0.9, undefined]);
+describe("order", () => {
+  it("is the best first, and turns with a second press", () => {
+    expect(bestFirst("minimize")).toBe("value");
+    expect(bestFirst("maximize")).toBe("-value");
+    expect(turned("number", "-value")).toBe("-value");
+    expect(turned("-value", "-value")).toBe("value");
+    expect(turned("value", "value")).toBe("-value");
+    expect(ordered("-value", "value")).toBe("descending");
+    expect(ordered("number", "value")).toBe("none");
   });
 
-  it("knows names and notes", () => {
-    expect(parameterNames(rows)).toEqual(["lr", "optimizer", "batch"]);
+  it("knows names, notes and totals", () => {
+    expect(parameterNames([trial(), failedTrial()])).toEqual(["lr", "optimizer", "batch"]);
     expect(trialNote(trial())).toBe("");
+    expect(matching(1, 100, "trial")).toBe("1 trial");
+    expect(matching(100, 100, "trial")).toBe("100 trials or more");
   });
 });
 

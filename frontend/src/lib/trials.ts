@@ -1,7 +1,7 @@
+import { count, grouped } from "@/lib/format";
 import { trialLooks, failureText } from "@/lib/states";
 import type { Objective } from "@/services/sweeps";
-import type { Trial } from "@/services/trials";
-import type { TrialSort } from "@/routes/search";
+import type { Trial, TrialSort } from "@/services/trials";
 
 /** parameterNames are those that any of the trials has, in the order in which they first appear. */
 export function parameterNames(trials: Trial[]): string[] {
@@ -11,20 +11,26 @@ export function parameterNames(trials: Trial[]): string[] {
   return [...names];
 }
 
-/** sorted puts trials in order. Without a value a trial is last: a failed one is never the best. */
-export function sorted(trials: Trial[], sort: TrialSort, goal: Objective["goal"] | undefined): Trial[] {
-  if (sort === "number") return trials;
-  if (sort === "-number") return trials.toReversed();
+/** bestFirst is the order in which the best trial comes first. */
+export function bestFirst(goal: Objective["goal"] | undefined): TrialSort {
+  return goal === "minimize" ? "value" : "-value";
+}
 
-  const sign = goal === "minimize" ? 1 : -1;
+/** turned is the order after a press on a column: the given one first, then the other way round. */
+export function turned<Sort extends string>(now: Sort, first: Sort): Sort {
+  if (now !== first) return first;
 
-  return trials.toSorted((a, b) => {
-    if (a.value === undefined || b.value === undefined) {
-      return Number(a.value === undefined) - Number(b.value === undefined) || a.number - b.number;
-    }
+  return (first.startsWith("-") ? first.slice(1) : `-${first}`) as Sort;
+}
 
-    return sign * (a.value - b.value) || a.number - b.number;
-  });
+/** ordered says to a reader of the page how a column is sorted. */
+export function ordered(now: string, key: string): "ascending" | "descending" | "none" {
+  return now === key ? "ascending" : now === `-${key}` ? "descending" : "none";
+}
+
+/** matching says how many of a list there are; the server counts up to a limit. */
+export function matching(total: number, most: number, one: string): string {
+  return total >= most ? `${grouped(most)} ${one}s or more` : count(total, one);
 }
 
 /** trialNote is the one line that says why a trial failed or waits. */

@@ -2,34 +2,45 @@ import { Button, Group } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
-import { PageTitle } from "@/components/PageTitle";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Icon } from "@/components/Icon";
 import { PageButton } from "@/components/links";
 import { Loading } from "@/components/Loading";
+import { PageTitle } from "@/components/PageTitle";
 import { StateFilter } from "@/components/StateFilter";
 import { SweepTable } from "@/components/SweepTable";
+import { TextFilter } from "@/components/TextFilter";
 import { count } from "@/lib/format";
 import { sweepLooks } from "@/lib/states";
+import { matching } from "@/lib/trials";
 import { useNow } from "@/lib/useNow";
 import { FirstRun } from "@/routes/FirstRun";
-import { sweepsQuery, type SweepState } from "@/services/sweeps";
+import type { SweepsSearch } from "@/routes/search";
+import { MOST_SWEEPS, sweepsQuery, type SweepSort, type SweepState } from "@/services/sweeps";
 
 const none: SweepState[] = [];
 
 export function SweepsPage() {
-  const { state: states = none } = useSearch({ from: "/sweeps" });
-  const navigate = useNavigate();
-  const list = useInfiniteQuery(sweepsQuery(states));
+  const { state: states = none, name = "", by = "", sort = "-created_at" } = useSearch({ from: "/sweeps" });
+  const navigate = useNavigate({ from: "/sweeps" });
+  const list = useInfiniteQuery(sweepsQuery({ states, name, by, sort }));
   const now = useNow();
   const sweeps = useMemo(() => list.data?.pages.flatMap((page) => page.data) ?? [], [list.data]);
+  const filtered = states.length > 0 || name !== "" || by !== "";
 
   const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = list;
   const onEnd = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage && !isFetchNextPageError) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage]);
 
-  if (list.isSuccess && sweeps.length === 0 && states.length === 0) return <FirstRun />;
+  const look = useCallback(
+    (change: Look) =>
+      void navigate({ to: "/sweeps", search: (before) => tidy({ ...before, ...change }), replace: true }),
+    [navigate],
+  );
+  const onSort = useCallback((next: SweepSort) => look({ sort: next }), [look]);
+
+  if (list.isSuccess && sweeps.length === 0 && !filtered && !list.isPlaceholderData) return <FirstRun />;
 
   return (
     <>
@@ -39,32 +50,42 @@ export function SweepsPage() {
           New sweep
         </PageButton>
       </Group>
-      <div style={{ marginBottom: 12 }}>
-        <StateFilter
-          looks={sweepLooks}
-          chosen={states}
-          onChange={(state) =>
-            void navigate({ to: "/sweeps", search: state.length > 0 ? { state } : {}, replace: true })
-          }
-        />
-      </div>
+      <Group mb="sm" gap="sm">
+        <TextFilter label="Name contains" text={name} onText={(text) => look({ name: text })} />
+        <TextFilter label="Created by" text={by} onText={(text) => look({ by: text })} />
+        <StateFilter looks={sweepLooks} chosen={states} onChange={(state) => look({ state })} />
+      </Group>
       {list.isPending && <Loading what="sweeps" />}
       {list.isError && <ErrorNote error={list.error} doing="Reading sweeps" onRetry={() => void list.refetch()} />}
       {list.isSuccess && sweeps.length === 0 && (
         <div className="card">
-          <p>No sweep is in {states.length === 1 ? "this state" : "these states"}.</p>
-          <Button variant="default" onClick={() => void navigate({ to: "/sweeps", search: {} })}>
+          <p>No sweep matches these filters.</p>
+          <Button variant="default" onClick={() => look({ state: [], name: "", by: "" })}>
             Show all sweeps
           </Button>
         </div>
       )}
-      {sweeps.length > 0 && <SweepTable sweeps={sweeps} now={now} onEnd={onEnd} />}
+      {sweeps.length > 0 && <SweepTable sweeps={sweeps} now={now} sort={sort} onSort={onSort} onEnd={onEnd} />}
       {isFetchingNextPage && <Loading what="more sweeps" />}
       {sweeps.length > 0 && (
-        <p style={{ color: "var(--mantine-color-dimmed)", fontSize: 13 }}>
-          {count(sweeps.length, "sweep")} shown{hasNextPage ? ", more as you scroll" : ", newest first"}.
+        <p style={{ color: "var(--mantine-color-dimmed)", fontSize: 13 }} role="status">
+          {count(sweeps.length, "sweep")} shown of{" "}
+          {matching(list.data?.pages[0]?.total ?? 0, MOST_SWEEPS, filtered ? "matching sweep" : "sweep")}
+          {hasNextPage && ", more as you scroll"}.
         </p>
       )}
     </>
   );
+}
+
+type Look = Omit<SweepsSearch, "sort"> & { sort?: SweepSort };
+
+/** tidy leaves out of an address what is the default. */
+function tidy({ state, name, by, sort }: Look): SweepsSearch {
+  return {
+    ...(state && state.length > 0 && { state }),
+    ...(name && { name }),
+    ...(by && { by }),
+    ...(sort && sort !== "-created_at" && { sort }),
+  };
 }

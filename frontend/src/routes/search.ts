@@ -1,19 +1,23 @@
 import { sweepStates, trialStates } from "@/lib/states";
-import type { SweepState } from "@/services/sweeps";
-import type { TrialState } from "@/services/trials";
+import type { SweepSort, SweepState } from "@/services/sweeps";
+import type { TrialSort, TrialState } from "@/services/trials";
 
 /** What the addresses of pages hold, read from what a person may have typed. */
 export interface SweepsSearch {
   state?: SweepState[];
+  name?: string; // contained
+  by?: string; // who made it
+  sort?: Exclude<SweepSort, "-created_at">; // absent = newest first
 }
 
 export type SweepTab = "trials" | "report" | "spec";
-export type TrialSort = "number" | "-number" | "best";
 
 export interface SweepSearch {
   tab?: SweepTab;
   state?: TrialState[];
-  sort?: TrialSort;
+  sort?: Exclude<TrialSort, "number">; // absent = by number
+  min?: number; // of the value
+  max?: number;
 }
 
 export interface NewSearch {
@@ -24,20 +28,54 @@ type Raw = Record<string, unknown>;
 
 export function parseSweepsSearch(raw: Raw): SweepsSearch {
   const state = among(raw.state, sweepStates);
+  const [sort] = among<NonNullable<SweepsSearch["sort"]>>(raw.sort, [
+    "created_at",
+    "name",
+    "-name",
+    "finished_at",
+    "-finished_at",
+  ]);
+  const name = text(raw.name);
+  const by = text(raw.by);
 
-  return state.length > 0 ? { state } : {};
+  return { ...(state.length > 0 && { state }), ...(name && { name }), ...(by && { by }), ...(sort && { sort }) };
 }
 
 export function parseSweepSearch(raw: Raw): SweepSearch {
   const state = among(raw.state, trialStates);
   const [tab] = among<SweepTab>(raw.tab, ["report", "spec"]);
-  const [sort] = among<TrialSort>(raw.sort, ["-number", "best"]);
+  const [sort] = among<NonNullable<SweepSearch["sort"]>>(raw.sort, [
+    "-number",
+    "value",
+    "-value",
+    "duration",
+    "-duration",
+  ]);
+  const min = finite(raw.min);
+  const max = finite(raw.max);
 
-  return { ...(tab && { tab }), ...(sort && { sort }), ...(state.length > 0 && { state }) };
+  return {
+    ...(tab && { tab }),
+    ...(sort && { sort }),
+    ...(state.length > 0 && { state }),
+    ...(min !== undefined && { min }),
+    ...(max !== undefined && { max }),
+  };
 }
 
 export function parseNewSearch(raw: Raw): NewSearch {
   return typeof raw.from === "string" && raw.from !== "" ? { from: raw.from } : {};
+}
+
+/** text is what a person looks for; the router reads a name such as 12 as a number. The API takes 200 characters. */
+function text(raw: unknown): string {
+  return typeof raw === "string" || typeof raw === "number" ? String(raw).slice(0, 200) : "";
+}
+
+function finite(raw: unknown): number | undefined {
+  const n = typeof raw === "number" ? raw : typeof raw === "string" && raw.trim() !== "" ? Number(raw) : NaN;
+
+  return Number.isFinite(n) ? n : undefined;
 }
 
 function among<T extends string>(raw: unknown, known: T[]): T[] {

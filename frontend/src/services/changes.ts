@@ -3,12 +3,16 @@ import type { Change } from "@/services/stream";
 
 const AT_MOST_EVERY = 250; // ms: four times a second
 
+/** What changed: the numbers of trials by sweep. An undefined number is the sweep itself. */
+export type Changed = Map<string, Set<number | undefined>>;
+
 /**
  * Invalidator collects what changed and marks it as stale at most four times a
  * second. A query that is being read is not read again at once.
  */
 export class Invalidator {
-  private readonly sweeps = new Set<string>();
+  private changed: Changed = new Map();
+  private machines = false;
   private all = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private last = 0;
@@ -16,8 +20,11 @@ export class Invalidator {
   constructor(private readonly queries: QueryClient) {}
 
   change(change: Change): void {
-    if (change.sweep_id === undefined) this.all = true;
-    else this.sweeps.add(change.sweep_id);
+    if (change.sweep_id !== undefined) {
+      const trials = this.changed.get(change.sweep_id) ?? new Set();
+      this.changed.set(change.sweep_id, trials.add(change.trial));
+    } else if (/^(host|device)\./.test(change.kind)) this.machines = true;
+    else this.all = true;
     this.schedule();
   }
 
@@ -38,27 +45,37 @@ export class Invalidator {
   private flush(): void {
     this.timer = undefined;
     this.last = Date.now();
-    const { all, sweeps } = this;
-    const changed = new Set(sweeps);
+    const { all, machines, changed } = this;
     this.all = false;
-    sweeps.clear();
+    this.machines = false;
+    this.changed = new Map();
 
     void this.queries.invalidateQueries(
-      { predicate: (query) => all || touched(query.queryKey, changed) },
+      { predicate: ({ queryKey }) => all || (machines && ofMachines(queryKey)) || touched(queryKey, changed) },
       { cancelRefetch: false },
     );
   }
 }
 
+/** ofMachines says whether a query shows hosts and GPUs, or what is on them. */
+function ofMachines([kind]: QueryKey): boolean {
+  return kind === "hosts" || kind === "leases" || kind === "queue" || kind === "health";
+}
+
 /**
  * touched says whether a query shows something of the changed sweeps. The list
  * shows all of them; what else begins with "sweep" has an id, which may be the
- * beginning of one when a person typed it.
+ * beginning of one when a person typed it. The metrics of an attempt change with
+ * their own trial alone.
  */
-export function touched(key: QueryKey, changed: ReadonlySet<string>): boolean {
-  const [kind, id] = key;
-  if (kind === "sweeps" || kind === "hosts" || kind === "probes" || kind === "probe") return true;
+export function touched(key: QueryKey, changed: Changed): boolean {
+  const [kind, id, part, number] = key;
+  if (changed.size === 0) return false;
+  if (kind === "sweeps" || kind === "probes" || kind === "probe" || ofMachines(key)) return true;
   if (kind !== "sweep" || typeof id !== "string") return false;
 
-  return [...changed].some((full) => full.startsWith(id));
+  return [...changed].some(
+    ([full, trials]) =>
+      full.startsWith(id) && (part !== "metrics" || trials.has(undefined) || trials.has(number as number)),
+  );
 }

@@ -4,12 +4,14 @@ import { listHosts, removeHost, updateDevice, updateHost } from "@/api/generated
 
 export type { Device, Host } from "@/api/generated";
 
-/** Reservations change without an event of their own, so machines are asked again while they are shown. */
+/** That a host falls silent is no event, and what others use of its memory is none: hosts are asked again slowly. */
+const SLOWLY = 30_000; // ms
+
 export function hostsQuery(live: boolean) {
   return queryOptions({
     queryKey: ["hosts"],
     queryFn: ({ signal }) => answer(listHosts({ signal })),
-    refetchInterval: live ? 5000 : false,
+    refetchInterval: live ? SLOWLY : false,
   });
 }
 

@@ -127,10 +127,31 @@ describe("Invalidator", () => {
   });
 
   it("knows a sweep by the beginning of its id", () => {
-    const changed = new Set(["0190aaaa-1"]);
+    const changed = new Map([["0190aaaa-1", new Set([2])]]);
     expect(touched(["sweep", "0190aaaa"], changed)).toBe(true);
     expect(touched(["sweep", "0190bbbb", "trials"], changed)).toBe(false);
     expect(touched(["sweeps", {}], changed)).toBe(true);
     expect(touched(["me"], changed)).toBe(false);
+    expect(touched(["sweeps", {}], new Map())).toBe(false);
+  });
+
+  it("reads metrics again for their own trial alone", () => {
+    const changed = new Map([["0190aaaa-1", new Set([2])]]);
+    expect(touched(["sweep", "0190aaaa-1", "metrics", 2, "a"], changed)).toBe(true);
+    expect(touched(["sweep", "0190aaaa-1", "metrics", 3, "b"], changed)).toBe(false);
+    expect(touched(["sweep", "0190aaaa-1", "metrics", 3, "b"], new Map([["0190aaaa-1", new Set([undefined])]]))).toBe(
+      true,
+    );
+  });
+
+  it("reads machines alone again when a host changed", () => {
+    const queries = new QueryClient();
+    queries.setQueryData(["hosts"], 1);
+    queries.setQueryData(["sweeps", {}], 1);
+    const invalidator = new Invalidator(queries);
+    invalidator.change({ kind: "host.state", subject: "h" });
+    vi.advanceTimersByTime(300);
+    expect(queries.getQueryState(["hosts"])?.isInvalidated).toBe(true);
+    expect(queries.getQueryState(["sweeps", {}])?.isInvalidated).toBe(false);
   });
 });

@@ -12,6 +12,7 @@ export interface Change {
   kind: string;
   sweep_id?: string;
   subject: string;
+  trial?: number;
 }
 
 export interface StreamOptions {

@@ -1,4 +1,4 @@
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { answer } from "@/api/client";
 import {
   cancelSweep,
@@ -16,22 +16,46 @@ import {
   updateSweep,
   validateSweep,
   type SweepFile,
+  type SweepSort,
   type SweepState,
 } from "@/api/generated";
 
-export type { Objective, Preview, ProblemItem, Sweep, SweepReport, SweepState, Validation } from "@/api/generated";
+export type {
+  Objective,
+  Preview,
+  ProblemItem,
+  Sweep,
+  SweepReport,
+  SweepSort,
+  SweepState,
+  Validation,
+} from "@/api/generated";
 
 const PAGE = 100;
 
-export function sweepsQuery(states: SweepState[]) {
+/** The server counts a list up to so many; the count then reads as "so many or more". */
+export const MOST_SWEEPS = 10_000;
+
+/** Which sweeps a list shows; what is absent does not matter. */
+export interface SweepFilter {
+  states?: SweepState[];
+  name?: string;
+  by?: string;
+  sort?: SweepSort;
+}
+
+export function sweepsQuery({ states = [], name = "", by = "", sort = "-created_at" }: SweepFilter) {
   return infiniteQueryOptions({
-    queryKey: ["sweeps", { states }],
+    queryKey: ["sweeps", { states, name, by, sort }],
     queryFn: ({ pageParam, signal }) =>
       answer(
         listSweeps({
           query: {
             limit: PAGE,
+            sort,
             ...(states.length > 0 && { state: states }),
+            ...(name !== "" && { name }),
+            ...(by !== "" && { created_by: by }),
             ...(pageParam !== "" && { cursor: pageParam }),
           },
           signal,
@@ -39,6 +63,7 @@ export function sweepsQuery(states: SweepState[]) {
       ),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
   });
 }
 

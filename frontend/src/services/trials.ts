@@ -1,21 +1,35 @@
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { answer } from "@/api/client";
-import { getTrial, listMetrics, listTrialAttempts, listTrials, type TrialState } from "@/api/generated";
+import { getTrial, listMetrics, listTrialAttempts, listTrials, type TrialSort, type TrialState } from "@/api/generated";
 
-export type { Attempt, Metric, Rejection, Trial, TrialState } from "@/api/generated";
+export type { Attempt, Metric, Rejection, Trial, TrialSort, TrialState } from "@/api/generated";
 
 const PAGE = 500;
 
-export function trialsQuery(sweepId: string, states: TrialState[]) {
+/** The server counts a list up to so many; the count then reads as "so many or more". */
+export const MOST_TRIALS = 100_000;
+
+/** Which trials a list shows; what is absent does not matter. */
+export interface TrialFilter {
+  states?: TrialState[];
+  min?: number | undefined;
+  max?: number | undefined;
+  sort?: TrialSort;
+}
+
+export function trialsQuery(sweepId: string, { states = [], min, max, sort = "number" }: TrialFilter) {
   return infiniteQueryOptions({
-    queryKey: ["sweep", sweepId, "trials", { states }],
+    queryKey: ["sweep", sweepId, "trials", { states, min, max, sort }],
     queryFn: ({ pageParam, signal }) =>
       answer(
         listTrials({
           path: { id: sweepId },
           query: {
             limit: PAGE,
+            sort,
             ...(states.length > 0 && { state: states }),
+            ...(min !== undefined && { value_min: min }),
+            ...(max !== undefined && { value_max: max }),
             ...(pageParam !== "" && { cursor: pageParam }),
           },
           signal,
@@ -23,6 +37,7 @@ export function trialsQuery(sweepId: string, states: TrialState[]) {
       ),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
   });
 }
 
@@ -40,11 +55,11 @@ export function attemptsQuery(sweepId: string, number: number) {
   });
 }
 
-export function metricsQuery(sweepId: string, attemptId: string, live: boolean) {
+/** Events tell when an attempt starts and ends, not each value that it reports: one that runs is asked again. */
+export function metricsQuery(sweepId: string, number: number, attemptId: string, live: boolean) {
   return queryOptions({
-    queryKey: ["sweep", sweepId, "metrics", attemptId],
+    queryKey: ["sweep", sweepId, "metrics", number, attemptId],
     queryFn: ({ signal }) => answer(listMetrics({ path: { id: attemptId }, query: { limit: 20_000 }, signal })),
-    // No event says that an attempt reported a value, so a running one is asked again.
-    refetchInterval: live ? 3000 : false,
+    refetchInterval: live ? 5000 : false,
   });
 }

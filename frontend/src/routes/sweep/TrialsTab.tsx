@@ -1,66 +1,58 @@
 import { Button, Group } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useCallback, useEffect, useMemo } from "react";
+import { useCallback, useMemo } from "react";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
+import { RangeFilter } from "@/components/RangeFilter";
 import { StateFilter } from "@/components/StateFilter";
 import { TrialTable } from "@/components/TrialTable";
 import { count } from "@/lib/format";
 import { trialLooks } from "@/lib/states";
-import { sorted } from "@/lib/trials";
+import { matching } from "@/lib/trials";
+import { useNow } from "@/lib/useNow";
 import type { SweepSearch } from "@/routes/search";
 import type { Sweep } from "@/services/sweeps";
-import { trialsQuery, type TrialState } from "@/services/trials";
+import { MOST_TRIALS, trialsQuery, type TrialSort, type TrialState } from "@/services/trials";
 
 const none: TrialState[] = [];
 
-/** The API lists trials by number alone, so another order needs all of them; this many pages at most. */
-const MOST_PAGES = 20;
-
 export function TrialsTab({ sweep }: { sweep: Sweep }) {
-  const { state: states = none, sort = "number" } = useSearch({ from: "/sweeps/$sweepId" });
-  const navigate = useNavigate();
-  const list = useInfiniteQuery(trialsQuery(sweep.id, states));
+  const { state: states = none, sort = "number", min, max } = useSearch({ from: "/sweeps/$sweepId" });
+  const navigate = useNavigate({ from: "/sweeps/$sweepId" });
+  const now = useNow(5000);
+  const list = useInfiniteQuery(trialsQuery(sweep.id, { states, min, max, sort }));
   const { hasNextPage, isFetching, isFetchNextPageError, fetchNextPage } = list;
-  const pages = list.data?.pages.length ?? 0;
+  const trials = useMemo(() => list.data?.pages.flatMap((page) => page.data) ?? [], [list.data]);
+  const filtered = states.length > 0 || min !== undefined || max !== undefined;
 
   const onEnd = useCallback(() => {
     if (hasNextPage && !isFetching && !isFetchNextPageError) void fetchNextPage();
   }, [hasNextPage, isFetching, isFetchNextPageError, fetchNextPage]);
 
-  const needsAll = sort !== "number" && pages < MOST_PAGES;
-  useEffect(() => {
-    if (needsAll) onEnd();
-  }, [needsAll, onEnd, pages]);
-
-  const loaded = useMemo(() => list.data?.pages.flatMap((page) => page.data) ?? [], [list.data]);
-  const trials = useMemo(() => sorted(loaded, sort, sweep.objective?.goal), [loaded, sort, sweep.objective?.goal]);
-
-  const look = (change: SweepSearch) => {
-    const search: SweepSearch = {
-      ...(states.length > 0 && { state: states }),
-      ...(sort !== "number" && { sort }),
-      ...change,
-    };
-    if (search.state?.length === 0) delete search.state;
-    if (search.sort === "number") delete search.sort;
-    void navigate({ to: "/sweeps/$sweepId", params: { sweepId: sweep.id }, search, replace: true });
-  };
+  const look = (change: Look) =>
+    void navigate({
+      to: "/sweeps/$sweepId",
+      params: { sweepId: sweep.id },
+      search: (before) => tidy({ ...before, ...change }),
+      replace: true,
+    });
 
   return (
     <>
-      <Group mb="sm" justify="space-between">
+      <Group mb="sm" gap="sm" align="flex-start">
         <StateFilter looks={trialLooks} chosen={states} onChange={(state) => look({ state })} />
+        <RangeFilter label="Value at least" value={min} onValue={(value) => look({ min: value })} />
+        <RangeFilter label="Value at most" value={max} onValue={(value) => look({ max: value })} />
       </Group>
       {list.isPending && <Loading what="trials" />}
       {list.isError && <ErrorNote error={list.error} doing="Reading trials" onRetry={() => void list.refetch()} />}
       {list.isSuccess && trials.length === 0 && (
         <div className="card">
-          {states.length > 0 ? (
+          {filtered ? (
             <>
-              <p>No trial is in {states.length === 1 ? "this state" : "these states"}.</p>
-              <Button variant="default" onClick={() => look({ state: [] })}>
+              <p>No trial matches these filters.</p>
+              <Button variant="default" onClick={() => look({ state: [], min: undefined, max: undefined })}>
                 Show all trials
               </Button>
             </>
@@ -73,8 +65,9 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
         <TrialTable
           sweepId={sweep.id}
           trials={trials}
+          now={now}
           sort={sort}
-          metric={sweep.objective?.metric}
+          objective={sweep.objective}
           best={sweep.best?.trial}
           onSort={(next) => look({ sort: next })}
           onEnd={onEnd}
@@ -82,10 +75,28 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
       )}
       {trials.length > 0 && (
         <p style={{ color: "var(--mantine-color-dimmed)", fontSize: 13 }} role="status">
-          {count(trials.length, "trial")} shown{hasNextPage ? ", more as you scroll" : ""}.
-          {hasNextPage && sort !== "number" && pages >= MOST_PAGES && " The order covers these alone."}
+          {count(trials.length, "trial")} shown of{" "}
+          {matching(list.data?.pages[0]?.total ?? 0, MOST_TRIALS, filtered ? "matching trial" : "trial")}
+          {hasNextPage && ", more as you scroll"}.
         </p>
       )}
     </>
   );
+}
+
+type Look = Omit<SweepSearch, "sort" | "min" | "max"> & {
+  sort?: TrialSort;
+  min?: number | undefined;
+  max?: number | undefined;
+};
+
+/** tidy leaves out of an address what is the default. */
+function tidy({ state, sort, min, max, ...rest }: Look): SweepSearch {
+  return {
+    ...rest,
+    ...(state && state.length > 0 && { state }),
+    ...(sort && sort !== "number" && { sort }),
+    ...(min !== undefined && { min }),
+    ...(max !== undefined && { max }),
+  };
 }

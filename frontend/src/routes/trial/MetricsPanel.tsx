@@ -9,10 +9,16 @@ import { metricsQuery, type Attempt } from "@/services/trials";
 
 const MetricChart = lazy(() => import("@/plots/MetricChart"));
 
-export function MetricsPanel({ sweepId, attempt }: { sweepId: string; attempt: Attempt }) {
+interface Props {
+  sweepId: string;
+  number: number;
+  attempt: Attempt;
+}
+
+export function MetricsPanel({ sweepId, number, attempt }: Props) {
   const dark = useComputedColorScheme() === "dark";
   const live = attempt.state === "running" || attempt.state === "placed";
-  const metrics = useQuery(metricsQuery(sweepId, attempt.id, live));
+  const metrics = useQuery(metricsQuery(sweepId, number, attempt.id, live));
   const lines = useMemo(() => series(metrics.data?.data ?? []), [metrics.data]);
 
   return (

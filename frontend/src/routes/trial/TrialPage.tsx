@@ -61,7 +61,7 @@ export function TrialPage() {
         {list.length > 0 && (
           <Attempts attempts={list} chosen={attempt?.id} hostNames={hostNames} onChoose={(id) => setChosen(id)} />
         )}
-        {attempt && <MetricsPanel sweepId={sweepId} attempt={attempt} />}
+        {attempt && <MetricsPanel sweepId={sweepId} number={n} attempt={attempt} />}
         {attempt && <LogPanel key={attempt.id} attempt={attempt} removed={trial.data.logs_removed} />}
       </div>
     </>

@@ -35,6 +35,28 @@ export function waitingTrial(): Trial {
   return trial({ state: "waiting", value: undefined, attempts: 0, waiting: [rejection()], finished_at: undefined });
 }
 
+export function runningTrial(): Trial {
+  return trial({
+    state: "running",
+    value: undefined,
+    finished_at: undefined,
+    latest_attempt: {
+      id: "a1",
+      number: 1,
+      state: "running",
+      purpose: "run",
+      host_id: "h1",
+      host_name: "box",
+      device_id: "GPU-1",
+      memory_bytes: 1000 * MiB,
+      memory_peak_bytes: 0,
+      device_bytes: 2048 * MiB,
+      device_peak_bytes: 1500 * MiB,
+      last_metric: { name: "val", step: 3, value: 0.8, status: "finite", at: "2026-01-01T00:00:20Z" },
+    },
+  });
+}
+
 export function failedTrial(): Trial {
   return trial({
     state: "failed",

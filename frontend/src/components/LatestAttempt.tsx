@@ -1,0 +1,28 @@
+import { bytes } from "@/lib/format";
+import type { Trial } from "@/services/trials";
+
+/** Where the newest attempt of a trial is or was, and what it reserved and used there. */
+export function LatestAttempt({ attempt }: { attempt: NonNullable<Trial["latest_attempt"]> }) {
+  const { device_id: device, device_bytes: deviceBytes = 0, device_peak_bytes: devicePeak = 0 } = attempt;
+  const memory = used(attempt.memory_bytes, attempt.memory_peak_bytes);
+
+  return (
+    <>
+      <span className="clip" title={device === undefined ? attempt.host_name : `${attempt.host_name}, ${device}`}>
+        {attempt.host_name}
+        {device !== undefined && `, ${device.length > 12 ? `${device.slice(0, 12)}…` : device}`}
+      </span>
+      <div
+        className="num"
+        style={{ fontSize: 12, color: "var(--mantine-color-dimmed)" }}
+        title={device === undefined ? "" : `Machine memory: ${memory}`}
+      >
+        {device === undefined ? memory : `GPU ${used(deviceBytes, devicePeak)}`}
+      </div>
+    </>
+  );
+}
+
+function used(reserved: number, peak: number): string {
+  return peak > 0 ? `${bytes(reserved)}, peak ${bytes(peak)}` : `${bytes(reserved)} reserved`;
+}
