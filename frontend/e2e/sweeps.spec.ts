@@ -30,7 +30,7 @@ test("a running sweep pauses and resumes", async ({ watched: page }) => {
 });
 
 test("a short id of the sweep is live, too", async ({ watched: page }) => {
-  await page.goto(sweepPath.slice(0, "/sweeps/".length + 13));
+  await page.goto(`${sweepPath.slice(0, "/sweeps/".length + 13)}?tab=trials`);
   await expect(page.getByRole("heading", { name: "digits-transfer" })).toBeVisible();
   await expect(page.getByRole("table", { name: "Trials" }).getByText("Running").first()).toBeVisible({
     timeout: minutes,
@@ -39,7 +39,7 @@ test("a short id of the sweep is live, too", async ({ watched: page }) => {
 
 test("trials show values, log and memory while they run", async ({ watched: page }) => {
   test.setTimeout(3 * minutes);
-  await page.goto(sweepPath);
+  await page.goto(`${sweepPath}?tab=trials`);
   const trials = page.getByRole("table", { name: "Trials" });
   await expect(trials.getByText("Succeeded").first()).toBeVisible({ timeout: 2 * minutes });
   await expectAccessible(page);
@@ -73,6 +73,7 @@ test("a failed trial says why, and a cancel asks first", async ({ watched: page 
   await expect(page.getByText("The file is valid.")).toBeVisible();
   await page.getByRole("button", { name: "Launch" }).click();
   await expect(page.getByRole("heading", { name: "fails" })).toBeVisible();
+  await page.getByRole("tab", { name: "Trials" }).click();
   await expect(page.getByRole("table", { name: "Trials" }).getByText("Failed").first()).toBeVisible({
     timeout: 2 * minutes,
   });
@@ -101,6 +102,16 @@ test("the example ends with a best trial and a report", async ({ watched: page }
   await expect(page.getByRole("region", { name: "Overview" }).getByText("Succeeded", { exact: true })).toBeVisible({
     timeout: 9 * minutes,
   });
+  await expect(page.getByRole("img", { name: /^val_accuracy by trial: \d+ trials done/ })).toBeVisible();
+  await expect(page.getByRole("img", { name: /^Parallel coordinates of/ })).toBeVisible();
+  await expect(page.getByRole("img", { name: /^Timeline of/ })).toBeVisible();
+  const history = page.getByRole("region", { name: "History" });
+  await history.getByText("View as table").click();
+  await history.getByRole("checkbox", { name: "Choose trial 2", exact: true }).check();
+  await expect(page).toHaveURL(/trials=2/);
+  await expect(page.getByRole("group", { name: "Chosen trials" })).toContainText("1 trial chosen");
+  await expectAccessible(page);
+  await page.getByRole("tab", { name: "Trials" }).click();
   await page.getByRole("button", { name: /^val_accuracy/ }).click();
   await expect(page).toHaveURL(/sort=-value/);
   await expect(page.getByRole("table", { name: "Trials" }).getByRole("link").first()).toContainText("(best)");

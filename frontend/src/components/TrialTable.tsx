@@ -19,14 +19,29 @@ interface Props {
   objective: Objective | undefined;
   best: number | undefined;
   onSort: (sort: TrialSort) => void;
+  chosen: ReadonlySet<number>;
+  onToggle: (trial: number) => void;
   onEnd?: () => void;
 }
 
 /** Trials with all their parameters, one a row. */
-export function TrialTable({ sweepId, trials, now, sort, objective, best, onSort, onEnd }: Props) {
+export function TrialTable({ sweepId, trials, now, sort, objective, best, onSort, chosen, onToggle, onEnd }: Props) {
   const names = useMemo(() => parameterNames(trials), [trials]);
 
   const columns: Column<Trial>[] = [
+    {
+      key: "chosen",
+      header: <span title="Chosen for the charts of the overview">Chosen</span>,
+      className: "wide",
+      cell: ({ number }) => (
+        <input
+          type="checkbox"
+          aria-label={`Choose trial ${number}`}
+          checked={chosen.has(number)}
+          onChange={() => onToggle(number)}
+        />
+      ),
+    },
     {
       key: "number",
       header: <SortButton text="Trial" first="number" sort={sort} onSort={onSort} />,

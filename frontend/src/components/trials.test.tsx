@@ -26,6 +26,7 @@ import {
 
 const names = new Map([["h1", "box"]]);
 const nothing = vi.fn();
+const none = new Set<number>();
 const now = Date.parse("2026-01-01T00:01:00Z");
 const objective = { metric: "val", goal: "maximize" as const };
 
@@ -38,7 +39,17 @@ describe("TrialTable", () => {
       { ...infeasibleTrial(), number: 4, params: { extra: true } },
     ];
     await draw(
-      <TrialTable sweepId="s" trials={rows} now={now} sort="number" objective={objective} best={1} onSort={nothing} />,
+      <TrialTable
+        sweepId="s"
+        trials={rows}
+        now={now}
+        sort="number"
+        objective={objective}
+        best={1}
+        onSort={nothing}
+        chosen={none}
+        onToggle={nothing}
+      />,
     );
     for (const name of ["lr", "optimizer", "batch", "extra"])
       expect(screen.getByRole("columnheader", { name })).toBeTruthy();
@@ -51,7 +62,17 @@ describe("TrialTable", () => {
   it("says where the newest attempt is, what it uses, its last metric, and since when one waits", async () => {
     const rows = [runningTrial(), { ...waitingTrial(), number: 3, waiting_since: "2026-01-01T00:00:00Z" }];
     await draw(
-      <TrialTable sweepId="s" trials={rows} now={now} sort="number" objective={objective} best={1} onSort={nothing} />,
+      <TrialTable
+        sweepId="s"
+        trials={rows}
+        now={now}
+        sort="number"
+        objective={objective}
+        best={1}
+        onSort={nothing}
+        chosen={none}
+        onToggle={nothing}
+      />,
     );
     expect(screen.getByText("box, GPU-1")).toBeTruthy();
     expect(screen.getByText("GPU 2,048 MiB, peak 1,500 MiB")).toBeTruthy();
@@ -70,6 +91,8 @@ describe("TrialTable", () => {
         objective={objective}
         best={1}
         onSort={sort}
+        chosen={none}
+        onToggle={nothing}
       />,
     );
     await userEvent.click(screen.getByRole("button", { name: /val/ }));

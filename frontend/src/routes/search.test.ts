@@ -16,6 +16,7 @@ describe("addresses", () => {
       sort: "-value",
       min: 0.5,
     });
+    expect(parseSweepSearch({ trials: 7, tab: "overview" })).toEqual({ tab: "overview", trials: "7" });
     expect(parseSweepSearch({ sort: "best" })).toEqual({});
   });
 });

@@ -1,3 +1,4 @@
+import { readNumbers, writeNumbers } from "@/lib/overview/selection";
 import { sweepStates, trialStates } from "@/lib/states";
 import type { SweepSort, SweepState } from "@/services/sweeps";
 import type { TrialSort, TrialState } from "@/services/trials";
@@ -10,7 +11,7 @@ export interface SweepsSearch {
   sort?: Exclude<SweepSort, "-created_at">; // absent = newest first
 }
 
-export type SweepTab = "trials" | "report" | "spec";
+export type SweepTab = "overview" | "trials" | "report" | "spec";
 
 export interface SweepSearch {
   tab?: SweepTab;
@@ -18,6 +19,7 @@ export interface SweepSearch {
   sort?: Exclude<TrialSort, "number">; // absent = by number
   min?: number; // of the value
   max?: number;
+  trials?: string; // the chosen ones, as numbers and ranges
 }
 
 export interface NewSearch {
@@ -43,7 +45,7 @@ export function parseSweepsSearch(raw: Raw): SweepsSearch {
 
 export function parseSweepSearch(raw: Raw): SweepSearch {
   const state = among(raw.state, trialStates);
-  const [tab] = among<SweepTab>(raw.tab, ["report", "spec"]);
+  const [tab] = among<SweepTab>(raw.tab, ["overview", "trials", "report", "spec"]);
   const [sort] = among<NonNullable<SweepSearch["sort"]>>(raw.sort, [
     "-number",
     "value",
@@ -53,6 +55,7 @@ export function parseSweepSearch(raw: Raw): SweepSearch {
   ]);
   const min = finite(raw.min);
   const max = finite(raw.max);
+  const trials = writeNumbers(readNumbers(text(raw.trials, 4000)));
 
   return {
     ...(tab && { tab }),
@@ -60,6 +63,7 @@ export function parseSweepSearch(raw: Raw): SweepSearch {
     ...(state.length > 0 && { state }),
     ...(min !== undefined && { min }),
     ...(max !== undefined && { max }),
+    ...(trials !== "" && { trials }),
   };
 }
 
@@ -68,8 +72,8 @@ export function parseNewSearch(raw: Raw): NewSearch {
 }
 
 /** text is what a person looks for; the router reads a name such as 12 as a number. The API takes 200 characters. */
-function text(raw: unknown): string {
-  return typeof raw === "string" || typeof raw === "number" ? String(raw).slice(0, 200) : "";
+function text(raw: unknown, most = 200): string {
+  return typeof raw === "string" || typeof raw === "number" ? String(raw).slice(0, most) : "";
 }
 
 function finite(raw: unknown): number | undefined {

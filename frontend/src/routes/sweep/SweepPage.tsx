@@ -1,6 +1,7 @@
 import { Anchor, Group, Tabs } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { PageTitle } from "@/components/PageTitle";
 import { isMissing } from "@/api/errors";
 import { ErrorNote } from "@/components/ErrorNote";
@@ -23,10 +24,12 @@ import { TrialsTab } from "@/routes/sweep/TrialsTab";
 import type { SweepTab } from "@/routes/search";
 import { sweepQuery, type Sweep } from "@/services/sweeps";
 
+const OverviewTab = lazy(() => import("@/routes/sweep/OverviewTab").then((m) => ({ default: m.OverviewTab })));
+
 export function SweepPage() {
   const { sweepId } = useParams({ from: "/sweeps/$sweepId" });
-  const { tab = "trials" } = useSearch({ from: "/sweeps/$sweepId" });
-  const navigate = useNavigate();
+  const { tab: asked } = useSearch({ from: "/sweeps/$sweepId" });
+  const navigate = useNavigate({ from: "/sweeps/$sweepId" });
   const query = useQuery(sweepQuery(sweepId));
 
   if (isMissing(query.error)) return <MissingThing what="sweep" />;
@@ -36,9 +39,10 @@ export function SweepPage() {
   }
 
   const sweep = query.data;
+  const tab = asked ?? (sweep.counts.total > 0 ? "overview" : "trials");
   const show = (value: string | null) => {
     const next = value as SweepTab;
-    void navigate({ to: "/sweeps/$sweepId", params: { sweepId }, search: next === "trials" ? {} : { tab: next } });
+    void navigate({ to: "/sweeps/$sweepId", search: (before) => ({ ...before, tab: next }), resetScroll: false });
   };
 
   return (
@@ -53,10 +57,16 @@ export function SweepPage() {
       <SweepHeader sweep={sweep} />
       <Tabs value={tab} onChange={show} mt="md" keepMounted={false}>
         <Tabs.List mb="sm">
+          <Tabs.Tab value="overview">Overview</Tabs.Tab>
           <Tabs.Tab value="trials">Trials</Tabs.Tab>
           <Tabs.Tab value="report">Report</Tabs.Tab>
           <Tabs.Tab value="spec">Spec</Tabs.Tab>
         </Tabs.List>
+        <Tabs.Panel value="overview">
+          <Suspense fallback={<Loading what="the charts" />}>
+            <OverviewTab sweep={sweep} />
+          </Suspense>
+        </Tabs.Panel>
         <Tabs.Panel value="trials">
           <TrialsTab sweep={sweep} />
         </Tabs.Panel>

@@ -12,6 +12,7 @@ import { trialLooks } from "@/lib/states";
 import { matching } from "@/lib/trials";
 import { useNow } from "@/lib/useNow";
 import type { SweepSearch } from "@/routes/search";
+import { useChosen } from "@/routes/sweep/useChosen";
 import type { Sweep } from "@/services/sweeps";
 import { MOST_TRIALS, trialsQuery, type TrialSort, type TrialState } from "@/services/trials";
 
@@ -20,6 +21,7 @@ const none: TrialState[] = [];
 export function TrialsTab({ sweep }: { sweep: Sweep }) {
   const { state: states = none, sort = "number", min, max } = useSearch({ from: "/sweeps/$sweepId" });
   const navigate = useNavigate({ from: "/sweeps/$sweepId" });
+  const chosen = useChosen();
   const now = useNow(5000);
   const list = useInfiniteQuery(trialsQuery(sweep.id, { states, min, max, sort }));
   const { hasNextPage, isFetching, isFetchNextPageError, fetchNextPage } = list;
@@ -69,6 +71,8 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
           sort={sort}
           objective={sweep.objective}
           best={sweep.best?.trial}
+          chosen={chosen.set}
+          onToggle={chosen.toggle}
           onSort={(next) => look({ sort: next })}
           onEnd={onEnd}
         />

@@ -1,0 +1,205 @@
+import type { EChartsCoreOption } from "echarts/core";
+import { decimal } from "@/lib/format";
+import { place, type Axis } from "@/lib/overview/axes";
+import type { History } from "@/lib/overview/history";
+import type { Scored } from "@/lib/overview/sample";
+import type { Palette } from "@/plots/palette";
+
+export type Chosen = ReadonlySet<number>;
+
+interface Mark {
+  trial: number;
+  text: string;
+}
+
+export function tooltip(p: Palette) {
+  return {
+    trigger: "item",
+    confine: true,
+    backgroundColor: p.surface,
+    borderColor: p.line,
+    textStyle: { color: p.ink, fontSize: 12 },
+    // As text: names and labels of a sweep file are no HTML.
+    formatter: ({ data }: { data?: Partial<Mark> }) => {
+      const box = document.createElement("div");
+      box.textContent = data?.text ?? "";
+
+      return box;
+    },
+  };
+}
+
+export function axisLook(p: Palette) {
+  return {
+    axisLine: { lineStyle: { color: p.line } },
+    axisTick: { lineStyle: { color: p.line } },
+    axisLabel: { color: p.ink, fontSize: 12, hideOverlap: true },
+    splitLine: { lineStyle: { color: p.line } },
+    nameTextStyle: { color: p.ink, fontSize: 12 },
+  };
+}
+
+/** A brush that is drawn once: it chooses, and goes. */
+export function brush(p: Palette) {
+  return {
+    xAxisIndex: 0,
+    brushStyle: { color: "rgba(128,128,128,0.15)", borderColor: p.run, borderWidth: 1 },
+    throttleType: "debounce",
+    outOfBrush: { colorAlpha: 1 },
+  };
+}
+
+function mark(n: number, x: number, y: number, text: string, chosen: Chosen, p: Palette, color: string) {
+  const on = chosen.has(n);
+
+  return {
+    trial: n,
+    text,
+    value: [x, y],
+    symbolSize: on ? 11 : 7,
+    itemStyle: { color: on ? p.pick : color, opacity: chosen.size > 0 && !on ? 0.35 : 0.85 },
+  };
+}
+
+export function historyOption(h: History, metric: string, chosen: Chosen, p: Palette): EChartsCoreOption {
+  const values = [...h.done, ...h.running].flatMap(([, v]) => (v === undefined ? [] : [v]));
+  const floor = values.length > 0 ? values.reduce((a, b) => Math.min(a, b)) : 0;
+  const scatter = (name: string, symbol: string, data: object[]) => ({ name, type: "scatter", symbol, data, z: 3 });
+
+  return {
+    grid: { left: 8, right: 12, top: 28, bottom: 28, containLabel: true },
+    tooltip: tooltip(p),
+    brush: brush(p),
+    toolbox: { show: false },
+    xAxis: {
+      type: "value",
+      name: "trial",
+      nameLocation: "middle",
+      nameGap: 26,
+      min: 0,
+      minInterval: 1,
+      ...axisLook(p),
+    },
+    yAxis: {
+      type: "value",
+      name: metric,
+      nameLocation: "end",
+      scale: true,
+      ...axisLook(p),
+      nameTextStyle: { color: p.ink, fontSize: 12, align: "left" },
+    },
+    series: [
+      {
+        name: "best so far",
+        type: "line",
+        step: "end",
+        showSymbol: false,
+        silent: true,
+        lineStyle: { color: p.done, width: 2 },
+        data: h.best,
+        z: 2,
+      },
+      scatter(
+        "done",
+        "circle",
+        h.done.map(([n, v]) => mark(n, n, v, `Trial ${n}: ${decimal(v)}`, chosen, p, p.run)),
+      ),
+      scatter(
+        "running",
+        "emptyCircle",
+        h.running.map(([n, v]) =>
+          mark(
+            n,
+            n,
+            v ?? floor,
+            `Trial ${n} runs: ${v === undefined ? "no value yet" : `${decimal(v)} so far`}`,
+            chosen,
+            p,
+            p.warn,
+          ),
+        ),
+      ),
+      scatter(
+        "failed",
+        "path://M1 3L3 1L8 6L13 1L15 3L10 8L15 13L13 15L8 10L3 15L1 13L6 8Z",
+        h.failed.map((n) => mark(n, n, floor, `Trial ${n} failed`, chosen, p, p.bad)),
+      ),
+    ],
+  };
+}
+
+export function sliceOption(
+  axis: Axis,
+  trials: Scored[],
+  metric: string,
+  chosen: Chosen,
+  p: Palette,
+): EChartsCoreOption {
+  const labels = axis.labels;
+
+  return {
+    grid: { left: 8, right: 16, top: 28, bottom: 28, containLabel: true },
+    tooltip: tooltip(p),
+    brush: brush(p),
+    toolbox: { show: false },
+    xAxis: {
+      type: axis.log ? "log" : "value",
+      name: axis.name,
+      nameLocation: "middle",
+      nameGap: 26,
+      scale: true,
+      ...axisLook(p),
+      ...(labels && {
+        min: -0.5,
+        max: labels.length - 0.5,
+        splitLine: { show: false },
+        axisTick: { show: false },
+        axisLabel: {
+          color: p.ink,
+          fontSize: 12,
+          hideOverlap: true,
+          customValues: labels.map((_, at) => at),
+          formatter: (at: number) => clipped(labels[at] ?? ""),
+        },
+      }),
+    },
+    yAxis: {
+      type: "value",
+      name: metric,
+      scale: true,
+      ...axisLook(p),
+      nameTextStyle: { color: p.ink, fontSize: 12, align: "left" },
+    },
+    series: [
+      {
+        type: "scatter",
+        data: trials.flatMap((trial) => {
+          const at = place(axis, trial);
+          if (at === undefined) return [];
+          const x = labels ? at + jitter(trial.number) : at;
+
+          return [
+            mark(
+              trial.number,
+              x,
+              trial.value,
+              `Trial ${trial.number}: ${decimal(trial.value)} at ${labels?.[at] ?? decimal(at)}`,
+              chosen,
+              p,
+              p.run,
+            ),
+          ];
+        }),
+      },
+    ],
+  };
+}
+
+/** jitter sets marks of one choice apart; it is the same at each draw. */
+export function jitter(n: number): number {
+  return (((n * 7919) % 101) / 100 - 0.5) * 0.5;
+}
+
+export function clipped(label: string): string {
+  return label.length > 14 ? `${label.slice(0, 13)}…` : label;
+}

@@ -1,0 +1,87 @@
+import type { EChartsCoreOption } from "echarts/core";
+import { place, type Axis } from "@/lib/overview/axes";
+import type { Scored } from "@/lib/overview/sample";
+import { axisLook, clipped, type Chosen } from "@/plots/options";
+import type { Palette } from "@/plots/palette";
+
+export function parallelOption(
+  axes: Axis[],
+  lines: Scored[],
+  metric: string,
+  chosen: Chosen,
+  p: Palette,
+): EChartsCoreOption {
+  const line = (trial: Scored, i: number) => {
+    const good = i >= 0.9 * lines.length;
+    const on = chosen.has(trial.number);
+
+    return {
+      value: [...axes.map((axis) => place(axis, trial) ?? "-"), trial.value],
+      lineStyle: on
+        ? { color: p.pick, width: 2, opacity: 0.95 }
+        : {
+            color: good ? p.run : p.wait,
+            width: good ? 1.5 : 1,
+            opacity: (good ? 0.75 : 0.3) * (chosen.size > 0 ? 0.4 : 1),
+          },
+    };
+  };
+  const order =
+    chosen.size === 0
+      ? lines
+      : [...lines.filter((one) => !chosen.has(one.number)), ...lines.filter((one) => chosen.has(one.number))];
+  const rank = new Map(lines.map((one, i) => [one.number, i]));
+  const look = {
+    ...axisLook(p),
+    z: 10,
+    axisLabel: { color: p.ink, fontSize: 11, hideOverlap: true, textBorderColor: p.surface, textBorderWidth: 3 },
+  };
+
+  return {
+    parallel: {
+      left: 40,
+      right: 60,
+      top: 36,
+      bottom: 20,
+      parallelAxisDefault: {
+        nameLocation: "end",
+        nameGap: 12,
+        nameTextStyle: { color: p.ink, fontSize: 12 },
+        nameTruncate: { maxWidth: 110 },
+        areaSelectStyle: { color: p.run, borderColor: p.run, opacity: 0.2, width: 16 },
+      },
+    },
+    parallelAxis: [
+      ...axes.map((axis, i) => ({
+        id: String(i),
+        dim: i,
+        name: axis.name,
+        type: axis.log ? "log" : "value",
+        scale: true,
+        ...look,
+        ...(axis.labels && {
+          min: -0.2,
+          max: axis.labels.length - 0.8,
+          interval: 1,
+          axisLabel: {
+            ...look.axisLabel,
+            customValues: axis.labels.map((_, at) => at),
+            formatter: (at: number) => clipped(axis.labels?.[at] ?? ""),
+          },
+          axisTick: { ...look.axisTick, customValues: axis.labels.map((_, at) => at) },
+        }),
+      })),
+      { id: String(axes.length), dim: axes.length, name: metric, type: "value", scale: true, ...look },
+    ],
+    series: [
+      {
+        type: "parallel",
+        smooth: false,
+        inactiveOpacity: 0.04,
+        activeOpacity: 0.9,
+        progressive: 500,
+        data: order.map((one) => line(one, rank.get(one.number) ?? 0)),
+      },
+    ],
+  };
+}

@@ -1,0 +1,107 @@
+import { NativeSelect } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { lazy, useMemo, useState } from "react";
+import { ChartCard } from "@/components/ChartCard";
+import { ErrorNote } from "@/components/ErrorNote";
+import { TwinTable } from "@/components/TwinTable";
+import { count, decimal, grouped } from "@/lib/format";
+import { trialLooks } from "@/lib/states";
+import type { Line } from "@/plots/CurvesChart";
+import type { Chosen } from "@/routes/sweep/useChosen";
+import { curvesQuery, metricNamesQuery, type Curve } from "@/services/overview";
+import type { Sweep } from "@/services/sweeps";
+
+const CurvesChart = lazy(() => import("@/plots/CurvesChart"));
+
+interface Props {
+  sweep: Sweep;
+  chosen: Chosen;
+  dark: boolean;
+  live: boolean;
+}
+
+/** What trials reported while they ran: the chosen ones, or the best and those that run. */
+export function CurvesSection({ sweep, chosen, dark, live }: Props) {
+  const [picked, setPicked] = useState("");
+  const names = useQuery(metricNamesQuery(sweep, live));
+  const known = useMemo(() => names.data?.data.map((one) => one.name) ?? [], [names.data]);
+  const objective = sweep.objective?.metric ?? "";
+  const name = picked !== "" ? picked : known.includes(objective) ? objective : (known[0] ?? "");
+  const curves = useQuery(curvesQuery(sweep, name, chosen.text, live));
+  const data = useMemo(() => curves.data?.data ?? [], [curves.data]);
+  const best = sweep.best?.trial;
+  const lines = useMemo(() => linesOf(data, best), [data, best]);
+
+  if (names.isSuccess && known.length === 0) return null;
+  const error = names.error ?? curves.error;
+
+  return (
+    <ChartCard
+      title="While they ran"
+      note={
+        <>
+          {chosen.set.size > 0
+            ? `The ${count(data.length, "chosen trial")} that reported it.`
+            : `${count(data.length, "trial")}: the 50 best, and the first 50 that run.`}{" "}
+          The best is in colour. {thinned(data)}
+          {notFinite(data)} {curves.data?.removed}
+        </>
+      }
+      twin={() => (
+        <TwinTable
+          label={`${name} of each trial`}
+          heads={["Trial", "State", "Points", "Last step", "Last value", "Lowest", "Highest"]}
+          rows={data.map((curve) => ({
+            key: String(curve.trial),
+            trial: curve.trial,
+            cells: [
+              String(curve.trial),
+              trialLooks[curve.state].text,
+              grouped(curve.total),
+              String(curve.steps.at(-1) ?? "–"),
+              number(curve.values.at(-1)),
+              number(curve.values.length > 0 ? curve.values.reduce((a, b) => Math.min(a, b)) : undefined),
+              number(curve.values.length > 0 ? curve.values.reduce((a, b) => Math.max(a, b)) : undefined),
+            ],
+          }))}
+          chosen={chosen.set}
+          onToggle={chosen.toggle}
+        />
+      )}
+    >
+      <NativeSelect
+        label="Metric"
+        size="xs"
+        mb="sm"
+        style={{ maxWidth: 260 }}
+        data={known}
+        value={name}
+        onChange={(event) => setPicked(event.currentTarget.value)}
+      />
+      {error && <ErrorNote error={error} doing="Reading curves" onRetry={() => void curves.refetch()} />}
+      {lines.length > 0 && <CurvesChart lines={lines} metric={name} dark={dark} />}
+    </ChartCard>
+  );
+}
+
+function linesOf(curves: Curve[], best: number | undefined): Line[] {
+  return curves
+    .filter((curve) => curve.steps.length > 0)
+    .map((curve) => ({ trial: curve.trial, steps: curve.steps, values: curve.values, strong: curve.trial === best }));
+}
+
+function thinned(curves: Curve[]): string {
+  return curves.some((curve) => curve.total > curve.steps.length)
+    ? "Long curves are thinned so that their peaks stay. "
+    : "";
+}
+
+function notFinite(curves: Curve[]): string {
+  const odd = curves.filter((curve) => curve.not_finite > 0);
+
+  return odd.length > 0 ? `${count(odd.length, "trial")} reported values that are not finite; they are not drawn.` : "";
+}
+
+function number(n: number | undefined): string {
+  return n === undefined ? "–" : decimal(n);
+}

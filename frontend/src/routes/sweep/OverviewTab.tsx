@@ -1,0 +1,70 @@
+import { Button, Group, useComputedColorScheme } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useRouteContext } from "@tanstack/react-router";
+import { useSyncExternalStore } from "react";
+import { ErrorNote } from "@/components/ErrorNote";
+import { PageLink } from "@/components/links";
+import { Loading } from "@/components/Loading";
+import { count, grouped } from "@/lib/format";
+import { CurvesSection } from "@/routes/sweep/CurvesSection";
+import { TimelineSection } from "@/routes/sweep/TimelineSection";
+import { TrialCharts } from "@/routes/sweep/TrialCharts";
+import { useChosen } from "@/routes/sweep/useChosen";
+import { chartTrialsQuery } from "@/services/overview";
+import type { Sweep } from "@/services/sweeps";
+
+const SHOWN = 20;
+
+/** A sweep as charts, with one selection of trials for all of them. */
+export function OverviewTab({ sweep }: { sweep: Sweep }) {
+  const { live: stream } = useRouteContext({ from: "__root__" });
+  const live = useSyncExternalStore(stream.subscribe, stream.current) !== "paused";
+  const dark = useComputedColorScheme() === "dark";
+  const chosen = useChosen();
+  const read = useQuery(chartTrialsQuery(sweep, live));
+
+  if (read.isPending) return <Loading what="the trials" />;
+  if (read.isError) {
+    return <ErrorNote error={read.error} doing="Reading trials" onRetry={() => void read.refetch()} />;
+  }
+
+  const { rows, total = rows.length } = read.data;
+  const numbers = [...chosen.set];
+
+  return (
+    <div style={{ display: "grid", gap: 16 }}>
+      {rows.length < total && (
+        <p style={{ margin: 0 }} role="status">
+          The charts show {grouped(rows.length)} of {count(total, "trial")}: the best and the newest.
+        </p>
+      )}
+      <Group gap="sm" className="card" style={{ padding: "8px 12px" }} role="group" aria-label="Chosen trials">
+        {numbers.length === 0 ? (
+          <span>
+            No trial is chosen. Press a mark, or draw over marks or on an axis: all charts show the chosen ones.
+          </span>
+        ) : (
+          <>
+            <strong>{count(numbers.length, "trial")} chosen</strong>
+            <span className="break">
+              {numbers.slice(0, SHOWN).map((n) => (
+                <span key={n}>
+                  <PageLink to="/sweeps/$sweepId/trials/$number" params={{ sweepId: sweep.id, number: String(n) }}>
+                    {n}
+                  </PageLink>{" "}
+                </span>
+              ))}
+              {numbers.length > SHOWN && `and ${grouped(numbers.length - SHOWN)} more`}
+            </span>
+            <Button size="compact-xs" variant="default" onClick={() => chosen.choose([])}>
+              Choose none
+            </Button>
+          </>
+        )}
+      </Group>
+      <TrialCharts sweep={sweep} trials={rows} chosen={chosen} dark={dark} />
+      <CurvesSection sweep={sweep} chosen={chosen} dark={dark} live={live} />
+      <TimelineSection sweep={sweep} chosen={chosen} dark={dark} live={live} />
+    </div>
+  );
+}
