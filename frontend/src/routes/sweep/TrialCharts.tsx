@@ -1,9 +1,11 @@
 import { lazy, useCallback, useMemo, useRef } from "react";
 import { ChartCard, Legend } from "@/components/ChartCard";
+import { ImportanceCard } from "@/components/ImportanceCard";
 import { TwinTable } from "@/components/TwinTable";
 import { count, decimal, grouped, value } from "@/lib/format";
 import { axesOf, inside, place, type Axis } from "@/lib/overview/axes";
 import { history, within } from "@/lib/overview/history";
+import { importances } from "@/lib/overview/importance";
 import { MOST_LINES, sample, scored, type Scored } from "@/lib/overview/sample";
 import { trialLooks } from "@/lib/states";
 import { historyOption, jitter, sliceOption } from "@/plots/options";
@@ -34,6 +36,15 @@ export function TrialCharts({ sweep, trials, chosen, dark }: Props) {
   const past = useMemo(() => history(trials, goal), [trials, goal]);
   const axes = useMemo(() => axesOf(done, sweep.spec), [done, sweep.spec]);
   const lines = useMemo(() => sample(done, goal), [done, goal]);
+  const weights = useMemo(
+    () =>
+      importances(
+        done,
+        goal,
+        axes.map((axis) => axis.name),
+      ),
+    [done, goal, axes],
+  );
   const best = useMemo(() => lines.toReversed(), [lines]);
 
   const twin = () => (
@@ -55,6 +66,7 @@ export function TrialCharts({ sweep, trials, chosen, dark }: Props) {
       <HistoryCard trials={trials} past={past} metric={metric} chosen={chosen} p={p} />
       {done.length > 1 && axes.length > 0 && (
         <>
+          <ImportanceCard list={weights} trials={done.length} metric={metric} />
           <ParallelCard
             axes={axes}
             lines={lines}

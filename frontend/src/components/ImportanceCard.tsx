@@ -1,0 +1,61 @@
+import { Title } from "@mantine/core";
+import { count, percent } from "@/lib/format";
+import { LEAST_TRIALS, type Importance } from "@/lib/overview/importance";
+
+/** How much each parameter tells the best trials from all; a table with bars. */
+export function ImportanceCard({ list, trials, metric }: { list: Importance[]; trials: number; metric: string }) {
+  const few = trials < LEAST_TRIALS;
+  const flat = !few && list.every((one) => one.score === 0);
+
+  return (
+    <section className="card" aria-label="Importance of parameters">
+      <Title order={2} mb={4}>
+        Importance of parameters
+      </Title>
+      {few && (
+        <p style={{ margin: 0 }}>
+          This needs {LEAST_TRIALS} trials with a value; there {trials === 1 ? "is" : "are"} {trials}. With fewer,
+          chance decides.
+        </p>
+      )}
+      {flat && (
+        <p style={{ margin: 0 }}>
+          The best quarter of {count(trials, "trial")} has about the same values as all: no parameter stands out.
+        </p>
+      )}
+      {!few && !flat && (
+        <>
+          <div className="chartnote">
+            How far the values of the best quarter of {count(trials, "trial")} by {metric} differ from those of all, as
+            a share of all differences. It says where the best are, not why. Method: PED-ANOVA (Watanabe et al., 2023)
+            with groups of values.
+          </div>
+          <table className="table" aria-label="Importance of parameters">
+            <thead>
+              <tr>
+                <th scope="col">Parameter</th>
+                <th scope="col" className="right">
+                  Importance
+                </th>
+                <th aria-hidden="true" style={{ width: "60%" }} />
+              </tr>
+            </thead>
+            <tbody>
+              {list.map((one) => (
+                <tr key={one.name}>
+                  <td>{one.name}</td>
+                  <td className="num right">{percent(one.share)}</td>
+                  <td aria-hidden="true">
+                    <div
+                      style={{ width: `${100 * one.share}%`, height: 12, borderRadius: 2, background: "var(--run)" }}
+                    />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </>
+      )}
+    </section>
+  );
+}
