@@ -3,12 +3,14 @@ import type { DeviceAction } from "@/components/HostCard";
 import { Icon } from "@/components/Icon";
 import { Note } from "@/components/Note";
 import { ago, percent } from "@/lib/format";
-import { deviceParts, modeText } from "@/lib/packing";
+import { deviceBlocks, deviceParts, modeText } from "@/lib/packing";
 import { PackingBar } from "@/plots/PackingBar";
-import type { Device } from "@/services/hosts";
+import { PackingMap } from "@/plots/PackingMap";
+import type { Device, Lease } from "@/services/hosts";
 
 interface Props {
   device: Device;
+  leases: Lease[];
   now: number;
   onAction: (action: DeviceAction, device: Device) => void;
 }
@@ -19,7 +21,7 @@ export function simulated(device: Device): boolean {
 }
 
 /** A GPU: how full it is, how its trials share it, and why. */
-export function DeviceRow({ device, now, onAction }: Props) {
+export function DeviceRow({ device, leases, now, onAction }: Props) {
   const cordoned = device.cordoned_at !== undefined;
   const broken = device.problem !== undefined && device.problem !== "";
   const { advice } = device;
@@ -56,6 +58,7 @@ export function DeviceRow({ device, now, onAction }: Props) {
           </Note>
         )}
         <PackingBar label={`Memory of ${device.model}`} total={device.memory_bytes} parts={deviceParts(device)} />
+        <PackingMap label={`Attempts on ${device.id}`} blocks={deviceBlocks(device, leases)} now={now} />
         <div style={{ fontSize: 14 }}>
           {device.attempts === 1 ? "1 attempt" : `${device.attempts} attempts`} now
           {device.exclusive === true && ", which has the GPU for itself"}. Shared by: {modeText(device.mode)}.

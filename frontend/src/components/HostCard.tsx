@@ -4,15 +4,18 @@ import { Facts } from "@/components/Facts";
 import { Icon, type IconName } from "@/components/Icon";
 import { Note } from "@/components/Note";
 import { ago, bytes, cores, count, decimal } from "@/lib/format";
-import { hostParts } from "@/lib/packing";
+import { hostBlocks, hostParts } from "@/lib/packing";
 import { PackingBar } from "@/plots/PackingBar";
-import type { Device, Host } from "@/services/hosts";
+import { PackingMap } from "@/plots/PackingMap";
+import type { Device, Host, Lease } from "@/services/hosts";
 
 export type HostAction = "drain" | "ready" | "remove";
 export type DeviceAction = "cordon" | "uncordon";
 
 interface Props {
   host: Host;
+  /** leases are those of all hosts. */
+  leases: Lease[];
   now: number;
   onHost: (action: HostAction, host: Host) => void;
   onDevice: (action: DeviceAction, device: Device) => void;
@@ -26,7 +29,7 @@ const looks: Record<string, { text: string; icon: IconName; color: string }> = {
 };
 
 /** A machine: how full it is, whether it takes trials, and its GPUs. */
-export function HostCard({ host, now, onHost, onDevice }: Props) {
+export function HostCard({ host, leases, now, onHost, onDevice }: Props) {
   const look = looks[host.state] ?? { text: host.state, icon: "clock" as const, color: "var(--wait)" };
 
   return (
@@ -67,6 +70,7 @@ export function HostCard({ host, now, onHost, onDevice }: Props) {
         )}
         {host.disk_warning !== undefined && host.disk_warning !== "" && <Note kind="warn">{host.disk_warning}</Note>}
         <PackingBar label={`Memory of ${host.name}`} total={host.memory_bytes} parts={hostParts(host)} />
+        <PackingMap label={`Attempts on ${host.name}`} blocks={hostBlocks(host, leases)} now={now} />
       </div>
       <Facts
         facts={[
@@ -93,7 +97,7 @@ export function HostCard({ host, now, onHost, onDevice }: Props) {
           </Title>
           <ul className="plain" style={{ display: "grid", gap: 14 }}>
             {host.devices.map((device) => (
-              <DeviceRow key={device.id} device={device} now={now} onAction={onDevice} />
+              <DeviceRow key={device.id} device={device} leases={leases} now={now} onAction={onDevice} />
             ))}
           </ul>
         </>

@@ -152,7 +152,7 @@ describe("Attempts", () => {
 
 describe("HostCard", () => {
   const card = (one: ReturnType<typeof host>) => (
-    <HostCard host={one} now={Date.parse("2026-01-01T00:01:00Z")} onHost={nothing} onDevice={nothing} />
+    <HostCard host={one} leases={[]} now={Date.parse("2026-01-01T00:01:00Z")} onHost={nothing} onDevice={nothing} />
   );
 
   it("says reserved, used by others, headroom and free", async () => {

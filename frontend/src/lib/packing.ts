@@ -1,5 +1,5 @@
 import { bytes, percent } from "@/lib/format";
-import type { Device, Host } from "@/services/hosts";
+import type { Device, Host, Lease } from "@/services/hosts";
 
 export interface Part {
   name: "reserved" | "used by others" | "headroom" | "free";
@@ -45,4 +45,49 @@ const modes: Record<string, string> = {
 
 export function modeText(mode: string): string {
   return modes[mode] ?? mode;
+}
+
+/** A lease as a part of a memory, drawn from left to right. Shares are of the whole memory. */
+export interface Block {
+  lease: Lease;
+  bytes: number;
+  from: number;
+  share: number;
+}
+
+/** hostBlocks are what holds a part of a host's memory, the largest first. */
+export function hostBlocks(host: Host, leases: Lease[]): Block[] {
+  return blocks(
+    host.memory_bytes,
+    leases.filter((lease) => lease.host_id === host.id),
+    (lease) => lease.demand.memory_bytes,
+  );
+}
+
+/** deviceBlocks are the same of a GPU. */
+export function deviceBlocks(device: Device, leases: Lease[]): Block[] {
+  return blocks(
+    device.memory_bytes,
+    leases.filter((lease) => lease.device_id === device.id),
+    (lease) => lease.demand.device_bytes ?? 0,
+  );
+}
+
+/** blocks lie side by side; what is reserved beyond the memory is drawn within it, each block smaller. */
+function blocks(total: number, leases: Lease[], size: (lease: Lease) => number): Block[] {
+  const whole = Math.max(
+    total,
+    leases.reduce((sum, lease) => sum + size(lease), 0),
+  );
+  let from = 0;
+
+  return leases
+    .toSorted((a, b) => size(b) - size(a) || Date.parse(a.since) - Date.parse(b.since))
+    .map((lease) => {
+      const share = whole === 0 ? 0 : size(lease) / whole;
+      const block = { lease, bytes: size(lease), from, share };
+      from += share;
+
+      return block;
+    });
 }

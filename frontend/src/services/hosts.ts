@@ -1,8 +1,8 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answer } from "@/api/client";
-import { listHosts, removeHost, updateDevice, updateHost } from "@/api/generated";
+import { listHosts, listLeases, listQueue, removeHost, updateDevice, updateHost, type Lease } from "@/api/generated";
 
-export type { Device, Host } from "@/api/generated";
+export type { Device, Host, Lease, QueuedAttempt } from "@/api/generated";
 
 /** That a host falls silent is no event, and what others use of its memory is none: hosts are asked again slowly. */
 const SLOWLY = 30_000; // ms
@@ -11,6 +11,40 @@ export function hostsQuery(live: boolean) {
   return queryOptions({
     queryKey: ["hosts"],
     queryFn: ({ signal }) => answer(listHosts({ signal })),
+    refetchInterval: live ? SLOWLY : false,
+  });
+}
+
+const PAGE = 500;
+const MOST_PAGES = 10;
+
+/** What holds a part of each host and GPU now: at most 5,000 leases. */
+export function leasesQuery(live: boolean) {
+  return queryOptions({
+    queryKey: ["leases"],
+    queryFn: async ({ signal }) => {
+      const leases: Lease[] = [];
+      let cursor: string | undefined;
+      for (let i = 0; i < MOST_PAGES; i++) {
+        const page = await answer(
+          listLeases({ query: { limit: PAGE, ...(cursor !== undefined && { cursor }) }, signal }),
+        );
+        leases.push(...page.data);
+        cursor = page.next_cursor;
+        if (cursor === undefined) break;
+      }
+
+      return leases;
+    },
+    refetchInterval: live ? SLOWLY : false,
+  });
+}
+
+/** The first of what waits for a place. */
+export function queueQuery(live: boolean) {
+  return queryOptions({
+    queryKey: ["queue"],
+    queryFn: ({ signal }) => answer(listQueue({ query: { limit: 100 }, signal })),
     refetchInterval: live ? SLOWLY : false,
   });
 }

@@ -8,8 +8,18 @@ import { ErrorNote } from "@/components/ErrorNote";
 import { HostCard, type DeviceAction, type HostAction } from "@/components/HostCard";
 import { Loading } from "@/components/Loading";
 import { Note } from "@/components/Note";
+import { QueueTable } from "@/components/QueueTable";
 import { useNow } from "@/lib/useNow";
-import { cordon, drain, hostsQuery, makeReady, removeMachine, uncordon } from "@/services/hosts";
+import {
+  cordon,
+  drain,
+  hostsQuery,
+  leasesQuery,
+  makeReady,
+  queueQuery,
+  removeMachine,
+  uncordon,
+} from "@/services/hosts";
 
 interface Ask {
   action: HostAction | DeviceAction;
@@ -37,6 +47,8 @@ export function MachinesPage() {
   const { live } = useRouteContext({ from: "__root__" });
   const paused = useSyncExternalStore(live.subscribe, live.current) === "paused";
   const hosts = useQuery(hostsQuery(!paused));
+  const leases = useQuery(leasesQuery(!paused));
+  const queue = useQuery(queueQuery(!paused));
   const queries = useQueryClient();
   const now = useNow();
   const [ask, setAsk] = useState<Ask | null>(null);
@@ -59,7 +71,7 @@ export function MachinesPage() {
     },
     onSuccess: async () => {
       setAsk(null);
-      await queries.invalidateQueries({ queryKey: ["hosts"] });
+      await Promise.all(["hosts", "leases", "queue"].map((key) => queries.invalidateQueries({ queryKey: [key] })));
     },
   });
 
@@ -86,11 +98,23 @@ export function MachinesPage() {
           <HostCard
             key={host.id}
             host={host}
+            leases={leases.data ?? []}
             now={now}
             onHost={(action) => start({ action, id: host.id, name: host.name })}
             onDevice={(action, device) => start({ action, id: device.id, name: device.model })}
           />
         ))}
+        {leases.isError && (
+          <ErrorNote
+            error={leases.error}
+            doing="Reading what holds the machines"
+            onRetry={() => void leases.refetch()}
+          />
+        )}
+        {queue.isError && (
+          <ErrorNote error={queue.error} doing="Reading the queue" onRetry={() => void queue.refetch()} />
+        )}
+        {queue.data && <QueueTable rows={queue.data.data} total={queue.data.total} now={now} />}
       </div>
       {ask && (
         <Confirm

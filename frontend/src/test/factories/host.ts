@@ -1,4 +1,4 @@
-import type { Device, Host } from "@/services/hosts";
+import type { Device, Host, Lease, QueuedAttempt } from "@/services/hosts";
 
 const GiB = 1024 ** 3;
 
@@ -62,6 +62,46 @@ export function host(change: Partial<Host> = {}): Host {
     attempts: 6,
     devices: [],
     last_seen_at: "2026-01-01T00:00:00Z",
+    ...change,
+  };
+}
+
+export function lease(change: Partial<Lease> = {}): Lease {
+  return {
+    attempt_id: "a1",
+    attempt_state: "running",
+    number: 1,
+    stage: "main",
+    purpose: "run",
+    sweep_id: "s1",
+    sweep_name: "digits",
+    trial: 3,
+    host_id: "h1",
+    host_name: "box",
+    demand: { memory_bytes: 16 * GiB, cpu_milli: 1000 },
+    state: "held",
+    since: "2026-01-01T00:00:00Z",
+    ...change,
+  };
+}
+
+export function suspectLease(): Lease {
+  return lease({ attempt_id: "a2", trial: 4, state: "suspect" });
+}
+
+export function queued(change: Partial<QueuedAttempt> = {}): QueuedAttempt {
+  return {
+    position: 1,
+    attempt_id: "q1",
+    number: 1,
+    stage: "main",
+    purpose: "run",
+    sweep_id: "s1",
+    sweep_name: "digits",
+    sweep_state: "running",
+    trial: 9,
+    since: "2026-01-01T00:00:00Z",
+    waiting: [],
     ...change,
   };
 }

@@ -1,0 +1,89 @@
+import { Title } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { between, count, moment } from "@/lib/format";
+import type { QueuedAttempt } from "@/services/hosts";
+
+interface Props {
+  rows: QueuedAttempt[];
+  total: number;
+  now: number;
+}
+
+/** What waits for a place, in the order in which the placer looks at it, each with why. */
+export function QueueTable({ rows, total, now }: Props) {
+  return (
+    <section aria-label="What waits, and why">
+      <Title order={2} mb="xs">
+        What waits, and why
+      </Title>
+      {rows.length === 0 && <div className="card">Nothing waits for a place.</div>}
+      {rows.length > 0 && (
+        <>
+          <p className="chartnote">
+            {count(total, "attempt waits", "attempts wait")}
+            {rows.length < total && `, the first ${rows.length} are shown`}. The placer looks at them in this order; it
+            may place a later one that fits first.
+          </p>
+          <div className="tablewrap">
+            <table className="table" aria-label="What waits">
+              <thead>
+                <tr>
+                  <th scope="col">Position</th>
+                  <th scope="col">Trial</th>
+                  <th scope="col">Waits for</th>
+                  <th scope="col">Why</th>
+                </tr>
+              </thead>
+              <tbody>
+                {rows.map((row) => (
+                  <tr key={row.attempt_id}>
+                    <td className="num">{row.position}</td>
+                    <td>
+                      <Link
+                        to="/sweeps/$sweepId/trials/$number"
+                        params={{ sweepId: row.sweep_id, number: String(row.trial) }}
+                      >
+                        Trial {row.trial}
+                      </Link>{" "}
+                      of{" "}
+                      <Link to="/sweeps/$sweepId" params={{ sweepId: row.sweep_id }}>
+                        {row.sweep_name}
+                      </Link>
+                      {row.number > 1 && `, attempt ${row.number}`}
+                      {row.purpose === "probe" && ", probe"}
+                    </td>
+                    <td className="num">
+                      <time title={moment(row.since)}>{between(row.since, undefined, now)}</time>
+                    </td>
+                    <td>
+                      <Reasons row={row} now={now} />
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </>
+      )}
+    </section>
+  );
+}
+
+function Reasons({ row, now }: { row: QueuedAttempt; now: number }) {
+  const late = row.not_before !== undefined && Date.parse(row.not_before) > now ? row.not_before : undefined;
+  const reasons = [...new Set(row.waiting.map((one) => one.reason))];
+
+  return (
+    <ul className="plain">
+      {row.sweep_state !== "running" && <li>Its sweep is {row.sweep_state}.</li>}
+      {late !== undefined && <li>It is put off for {between(new Date(now).toISOString(), late, now)}.</li>}
+      {reasons.slice(0, 3).map((reason) => (
+        <li key={reason}>{reason}</li>
+      ))}
+      {reasons.length > 3 && <li>{count(reasons.length - 3, "further reason")}: its trial has them.</li>}
+      {reasons.length === 0 && late === undefined && row.sweep_state === "running" && (
+        <li>The placer has not looked at it yet.</li>
+      )}
+    </ul>
+  );
+}
