@@ -78,9 +78,15 @@ const settings = createRoute({
   component: lazyRouteComponent(() => import("@/routes/settings/SettingsPage"), "SettingsPage"),
 });
 
+const health = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/health",
+  component: lazyRouteComponent(() => import("@/routes/health/HealthPage"), "HealthPage"),
+});
+
 export function newRouter(context: AppContext) {
   return createRouter({
-    routeTree: rootRoute.addChildren([home, sweeps, newSweep, sweep, trial, machines, probes, probe, settings]),
+    routeTree: rootRoute.addChildren([home, sweeps, newSweep, sweep, trial, machines, probes, probe, settings, health]),
     basepath: readConfig().base,
     context,
     defaultErrorComponent: ErrorPage,

@@ -1,8 +1,11 @@
 import { Menu, UnstyledButton } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { Link, useRouteContext } from "@tanstack/react-router";
 import { useSyncExternalStore, type ReactNode } from "react";
+import { troubles } from "@/components/Findings";
 import { Icon, type IconName } from "@/components/Icon";
 import { LiveBadge } from "@/components/LiveBadge";
+import { healthQuery } from "@/services/health";
 import type { Me } from "@/services/session";
 
 const pages: { to: "/sweeps" | "/machines" | "/probes" | "/settings"; text: string; icon: IconName }[] = [
@@ -15,6 +18,8 @@ const pages: { to: "/sweeps" | "/machines" | "/probes" | "/settings"; text: stri
 /** The frame around every page: where one is, whether it is live, who one is. */
 export function Shell({ me, onLogOut, children }: { me: Me; onLogOut: () => Promise<void>; children: ReactNode }) {
   const { live } = useRouteContext({ from: "__root__" });
+  const health = useQuery(healthQuery(true));
+  const trouble = troubles(health.data?.findings ?? []);
   const state = useSyncExternalStore(live.subscribe, live.current);
 
   return (
@@ -41,6 +46,15 @@ export function Shell({ me, onLogOut, children }: { me: Me; onLogOut: () => Prom
           ))}
         </nav>
         <div style={{ flex: 1 }} />
+        {trouble !== "" && (
+          <Link to="/health" className="trouble">
+            <Icon
+              name={health.data?.ok === false ? "cross" : "warning"}
+              color={health.data?.ok === false ? "var(--bad)" : "var(--warn)"}
+            />
+            {trouble}
+          </Link>
+        )}
         <LiveBadge state={state} onToggle={() => live.setPaused(state !== "paused")} />
         {me.known_by === "session" && (
           <Menu position="bottom-end">

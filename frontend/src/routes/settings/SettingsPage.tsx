@@ -1,4 +1,6 @@
-import { SegmentedControl, Switch, Title, useMantineColorScheme } from "@mantine/core";
+import { Anchor, SegmentedControl, Switch, Title, useMantineColorScheme } from "@mantine/core";
+import { readConfig } from "@/api/config";
+import { PageLink } from "@/components/links";
 import { useQuery } from "@tanstack/react-query";
 import { useRouteContext } from "@tanstack/react-router";
 import { useSyncExternalStore } from "react";
@@ -93,5 +95,7 @@ function serverFacts(server: ServerInfo) {
     { name: "Logs are kept", value: kept(server.retention.logs_seconds) },
     { name: "Metrics are kept", value: kept(server.retention.metrics_seconds) },
     { name: "Temporal namespace", value: server.temporal.namespace },
+    { name: "API", value: <Anchor href={`${readConfig().base}api/docs`}>Description of the API</Anchor> },
+    { name: "Health", value: <PageLink to="/health">Each part, and what to do</PageLink> },
   ];
 }

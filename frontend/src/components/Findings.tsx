@@ -1,0 +1,61 @@
+import { Icon } from "@/components/Icon";
+import type { Finding } from "@/services/health";
+
+/** rank puts what is wrong first, then warnings. */
+function rank(finding: Finding): number {
+  return !finding.ok ? 0 : finding.warn === true ? 1 : 2;
+}
+
+const looks = [
+  { text: "Wrong", icon: "cross", color: "var(--bad)" },
+  { text: "Soon", icon: "warning", color: "var(--warn)" },
+  { text: "Good", icon: "check", color: "var(--done)" },
+] as const;
+
+/** Each part of Berth with what is seen of it and the next step, what is wrong first. */
+export function Findings({ findings }: { findings: Finding[] }) {
+  const order = findings.toSorted((a, b) => rank(a) - rank(b));
+
+  return (
+    <div className="tablewrap">
+      <table className="table" aria-label="Parts of Berth">
+        <thead>
+          <tr>
+            <th scope="col">State</th>
+            <th scope="col">Part</th>
+            <th scope="col">What is seen</th>
+            <th scope="col">What to do</th>
+          </tr>
+        </thead>
+        <tbody>
+          {order.map((finding, i) => {
+            const look = looks[rank(finding)] ?? looks[2];
+
+            return (
+              <tr key={`${finding.part}/${i}`}>
+                <td>
+                  <span className="state">
+                    <Icon name={look.icon} color={look.color} />
+                    {look.text}
+                  </span>
+                </td>
+                <td>{finding.part}</td>
+                <td className="break">{finding.what}</td>
+                <td className="break">{finding.next}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** troubles says in a few words how many parts are wrong, or will be; "" = none. */
+export function troubles(findings: Finding[]): string {
+  const wrong = findings.filter((finding) => rank(finding) === 0).length;
+  const soon = findings.filter((finding) => rank(finding) === 1).length;
+  if (wrong > 0) return wrong === 1 ? "1 problem" : `${wrong} problems`;
+
+  return soon === 0 ? "" : soon === 1 ? "1 warning" : `${soon} warnings`;
+}

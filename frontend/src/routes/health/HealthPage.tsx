@@ -1,0 +1,34 @@
+import { useQuery } from "@tanstack/react-query";
+import { ErrorNote } from "@/components/ErrorNote";
+import { Findings, troubles } from "@/components/Findings";
+import { Loading } from "@/components/Loading";
+import { Note } from "@/components/Note";
+import { PageTitle } from "@/components/PageTitle";
+import { healthQuery } from "@/services/health";
+
+/** What /healthz sees of each part, for a person who mends it. */
+export function HealthPage() {
+  const health = useQuery({ ...healthQuery(true), refetchOnMount: "always" });
+
+  return (
+    <>
+      <PageTitle text="Health" />
+      {health.isPending && <Loading what="the health of each part" />}
+      {health.isError && (
+        <ErrorNote error={health.error} doing="Reading the health" onRetry={() => void health.refetch()} />
+      )}
+      {health.data && (
+        <div style={{ display: "grid", gap: 12 }}>
+          <Note kind={!health.data.ok ? "bad" : troubles(health.data.findings) === "" ? "good" : "warn"}>
+            {!health.data.ok
+              ? "Something is wrong. The table says what, and what to do."
+              : troubles(health.data.findings) === ""
+                ? "Every part works."
+                : "Every part works. Some will not before long."}
+          </Note>
+          <Findings findings={health.data.findings} />
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,44 @@
+import { queryOptions } from "@tanstack/react-query";
+import { readConfig } from "@/api/config";
+import { toApiError } from "@/api/errors";
+
+/** What is seen of one part, and what to do about it. */
+export interface Finding {
+  part: string;
+  ok: boolean;
+  /** warn: not wrong yet, and will be before long. */
+  warn?: boolean;
+  what: string;
+  next?: string;
+}
+
+export interface Health {
+  ok: boolean;
+  findings: Finding[];
+}
+
+/** /healthz is outside the API's path, and its 503 has the findings too. Some of it is measured at each call: it is asked slowly. */
+export function healthQuery(live: boolean) {
+  return queryOptions({
+    queryKey: ["health"],
+    queryFn: async ({ signal }): Promise<Health> => {
+      let response: Response;
+      try {
+        response = await fetch(`${readConfig().base}healthz`, { signal, credentials: "same-origin" });
+      } catch (error) {
+        if (error instanceof DOMException && error.name === "AbortError") throw error;
+        throw toApiError(0, undefined);
+      }
+      const body: unknown = await response.json().catch(() => undefined);
+      if (isHealth(body)) return body;
+
+      throw toApiError(response.status, body);
+    },
+    refetchInterval: live ? 60_000 : false,
+    retry: false,
+  });
+}
+
+function isHealth(body: unknown): body is Health {
+  return typeof body === "object" && body !== null && "findings" in body && Array.isArray(body.findings);
+}
