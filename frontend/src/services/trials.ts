@@ -63,3 +63,30 @@ export function metricsQuery(sweepId: string, number: number, attemptId: string,
     refetchInterval: live ? 5000 : false,
   });
 }
+
+/** trialPages reads all trials of a list, page by page, for a download. */
+export async function* trialPages(
+  sweepId: string,
+  { states = [], min, max, sort = "number" }: TrialFilter,
+  signal: AbortSignal,
+) {
+  let cursor: string | undefined;
+  do {
+    const page = await answer(
+      listTrials({
+        path: { id: sweepId },
+        query: {
+          limit: PAGE,
+          sort,
+          ...(states.length > 0 && { state: states }),
+          ...(min !== undefined && { value_min: min }),
+          ...(max !== undefined && { value_max: max }),
+          ...(cursor !== undefined && { cursor }),
+        },
+        signal,
+      }),
+    );
+    yield page;
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+}

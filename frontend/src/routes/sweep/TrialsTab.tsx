@@ -12,6 +12,7 @@ import { trialLooks } from "@/lib/states";
 import { matching } from "@/lib/trials";
 import { useNow } from "@/lib/useNow";
 import type { SweepSearch } from "@/routes/search";
+import { ExportTrials } from "@/routes/sweep/ExportTrials";
 import { useChosen } from "@/routes/sweep/useChosen";
 import type { Sweep } from "@/services/sweeps";
 import { MOST_TRIALS, trialsQuery, type TrialSort, type TrialState } from "@/services/trials";
@@ -46,6 +47,7 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
         <StateFilter looks={trialLooks} chosen={states} onChange={(state) => look({ state })} />
         <RangeFilter label="Value at least" value={min} onValue={(value) => look({ min: value })} />
         <RangeFilter label="Value at most" value={max} onValue={(value) => look({ max: value })} />
+        <ExportTrials sweep={sweep} filter={{ states, min, max, sort }} />
       </Group>
       {list.isPending && <Loading what="trials" />}
       {list.isError && <ErrorNote error={list.error} doing="Reading trials" onRetry={() => void list.refetch()} />}

@@ -1,0 +1,31 @@
+import { describe, expect, it } from "vitest";
+import { cell, csv, jsonLines } from "@/lib/exportTrials";
+import { trial } from "@/test/factories/trial";
+
+describe("CSV", () => {
+  it("keeps spreadsheets from running a text", () => {
+    for (const text of ["=1+1", "+1", "-1", "@x"]) expect(cell(text)).toBe(`'${text}`);
+    expect(cell(-0.5)).toBe("-0.5");
+    expect(cell('=cmd|"x",y')).toBe(`"'=cmd|""x"",y"`);
+    expect(cell("a\nb")).toBe('"a\nb"');
+    expect(cell(undefined)).toBe("");
+  });
+
+  it("has a column for each parameter of any page", () => {
+    const text = csv([[trial({ params: { lr: 0.1 } })], [trial({ number: 2, params: { opt: "adam" } })]]).join("");
+    const [head, first, second] = text.split("\r\n");
+    expect(head?.endsWith(",params.lr,params.opt")).toBe(true);
+    expect(first).toMatch(/^1,succeeded,0.95,.*,0\.1,$/);
+    expect(second).toMatch(/^2,.*,,adam$/);
+  });
+});
+
+describe("JSON lines", () => {
+  it("have a trial each", () => {
+    const lines = jsonLines([[trial(), trial({ number: 2 })]])
+      .join("")
+      .trim()
+      .split("\n");
+    expect(lines.map((line) => (JSON.parse(line) as { number: number }).number)).toEqual([1, 2]);
+  });
+});
