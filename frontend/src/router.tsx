@@ -9,7 +9,7 @@ import {
 import { readConfig } from "@/api/config";
 import { ErrorPage, NotFoundPage } from "@/routes/errors";
 import { Root } from "@/routes/Root";
-import { parseNewSearch, parseSweepSearch, parseSweepsSearch } from "@/routes/search";
+import { parseCompareSearch, parseNewSearch, parseSweepSearch, parseSweepsSearch } from "@/routes/search";
 import type { Live } from "@/services/live";
 
 export interface AppContext {
@@ -78,6 +78,13 @@ const settings = createRoute({
   component: lazyRouteComponent(() => import("@/routes/settings/SettingsPage"), "SettingsPage"),
 });
 
+const compare = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/compare",
+  validateSearch: parseCompareSearch,
+  component: lazyRouteComponent(() => import("@/routes/compare/ComparePage"), "ComparePage"),
+});
+
 const health = createRoute({
   getParentRoute: () => rootRoute,
   path: "/health",
@@ -86,7 +93,19 @@ const health = createRoute({
 
 export function newRouter(context: AppContext) {
   return createRouter({
-    routeTree: rootRoute.addChildren([home, sweeps, newSweep, sweep, trial, machines, probes, probe, settings, health]),
+    routeTree: rootRoute.addChildren([
+      home,
+      sweeps,
+      newSweep,
+      sweep,
+      trial,
+      machines,
+      probes,
+      probe,
+      settings,
+      health,
+      compare,
+    ]),
     basepath: readConfig().base,
     context,
     defaultErrorComponent: ErrorPage,

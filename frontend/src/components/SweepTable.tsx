@@ -15,12 +15,18 @@ interface Props {
   now: number;
   sort: SweepSort;
   onSort: (sort: SweepSort) => void;
+  /** chosen are the ids of those with which something is to be done. */
+  chosen: ReadonlySet<string>;
+  onToggle: (id: string) => void;
   onEnd?: () => void;
 }
 
 /** All sweeps, one a row. */
-export function SweepTable({ sweeps, now, sort, onSort, onEnd }: Props) {
-  const columns = useMemo(() => columnsAt(now, sort, onSort), [now, sort, onSort]);
+export function SweepTable({ sweeps, now, sort, onSort, chosen, onToggle, onEnd }: Props) {
+  const columns = useMemo(
+    () => [chooser(chosen, onToggle), ...columnsAt(now, sort, onSort)],
+    [now, sort, onSort, chosen, onToggle],
+  );
 
   return (
     <VirtualTable
@@ -31,6 +37,22 @@ export function SweepTable({ sweeps, now, sort, onSort, onEnd }: Props) {
       {...(onEnd && { onEnd })}
     />
   );
+}
+
+function chooser(chosen: ReadonlySet<string>, onToggle: (id: string) => void): Column<Sweep> {
+  return {
+    key: "chosen",
+    header: "Chosen",
+    className: "wide",
+    cell: (sweep) => (
+      <input
+        type="checkbox"
+        aria-label={`Choose ${sweep.name}`}
+        checked={chosen.has(sweep.id)}
+        onChange={() => onToggle(sweep.id)}
+      />
+    ),
+  };
 }
 
 function columnsAt(now: number, sort: SweepSort, onSort: (sort: SweepSort) => void): Column<Sweep>[] {

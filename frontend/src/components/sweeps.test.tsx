@@ -16,11 +16,14 @@ import { sweepStates } from "@/lib/states";
 import { draw } from "@/test/draw";
 import { emptyReport, endedSweep, newSweep, preview, report, sweep } from "@/test/factories/sweep";
 
+const none = new Set<string>();
 const now = Date.parse("2026-01-01T00:05:05Z");
 
 describe("SweepTable", () => {
   it("shows a running sweep: state in words, progress, best value, duration", async () => {
-    await draw(<SweepTable sweeps={[sweep()]} now={now} sort="-created_at" onSort={vi.fn()} />);
+    await draw(
+      <SweepTable sweeps={[sweep()]} now={now} sort="-created_at" onSort={vi.fn()} chosen={none} onToggle={vi.fn()} />,
+    );
     const table = screen.getByRole("table", { name: "Sweeps" });
     expect(within(table).getByText("Running")).toBeTruthy();
     expect(within(table).getByText("0.9876")).toBeTruthy();
@@ -30,7 +33,9 @@ describe("SweepTable", () => {
 
   it("asks for another order, and for the same one turned", async () => {
     const sort = vi.fn();
-    await draw(<SweepTable sweeps={[sweep()]} now={now} sort="-created_at" onSort={sort} />);
+    await draw(
+      <SweepTable sweeps={[sweep()]} now={now} sort="-created_at" onSort={sort} chosen={none} onToggle={vi.fn()} />,
+    );
     await userEvent.click(screen.getByRole("button", { name: "Name" }));
     expect(sort).toHaveBeenCalledWith("name");
     await userEvent.click(screen.getByRole("button", { name: "Created" }));
@@ -44,6 +49,8 @@ describe("SweepTable", () => {
         now={now}
         sort="-created_at"
         onSort={vi.fn()}
+        chosen={none}
+        onToggle={vi.fn()}
       />,
     );
     for (const text of ["Starting", "Paused", "Stopping", "Canceling", "Succeeded", "Failed", "Stopped", "Canceled"]) {

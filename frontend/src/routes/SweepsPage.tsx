@@ -1,7 +1,7 @@
 import { Button, Group } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useCallback, useMemo } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Icon } from "@/components/Icon";
 import { PageButton } from "@/components/links";
@@ -14,6 +14,7 @@ import { count } from "@/lib/format";
 import { sweepLooks } from "@/lib/states";
 import { matching } from "@/lib/trials";
 import { useNow } from "@/lib/useNow";
+import { BulkActions } from "@/routes/BulkActions";
 import { FirstRun } from "@/routes/FirstRun";
 import type { SweepsSearch } from "@/routes/search";
 import { MOST_SWEEPS, sweepsQuery, type SweepSort, type SweepState } from "@/services/sweeps";
@@ -38,6 +39,14 @@ export function SweepsPage() {
       void navigate({ to: "/sweeps", search: (before) => tidy({ ...before, ...change }), replace: true }),
     [navigate],
   );
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const onToggle = useCallback(
+    (id: string) =>
+      setChosen((before) =>
+        before.has(id) ? new Set([...before].filter((one) => one !== id)) : new Set([...before, id]),
+      ),
+    [],
+  );
   const onSort = useCallback((next: SweepSort) => look({ sort: next }), [look]);
 
   if (list.isSuccess && sweeps.length === 0 && !filtered && !list.isPlaceholderData) return <FirstRun />;
@@ -55,6 +64,7 @@ export function SweepsPage() {
         <TextFilter label="Created by" text={by} onText={(text) => look({ by: text })} />
         <StateFilter looks={sweepLooks} chosen={states} onChange={(state) => look({ state })} />
       </Group>
+      <BulkActions sweeps={sweeps.filter((sweep) => chosen.has(sweep.id))} onNone={() => setChosen(new Set())} />
       {list.isPending && <Loading what="sweeps" />}
       {list.isError && <ErrorNote error={list.error} doing="Reading sweeps" onRetry={() => void list.refetch()} />}
       {list.isSuccess && sweeps.length === 0 && (
@@ -65,7 +75,17 @@ export function SweepsPage() {
           </Button>
         </div>
       )}
-      {sweeps.length > 0 && <SweepTable sweeps={sweeps} now={now} sort={sort} onSort={onSort} onEnd={onEnd} />}
+      {sweeps.length > 0 && (
+        <SweepTable
+          sweeps={sweeps}
+          now={now}
+          sort={sort}
+          onSort={onSort}
+          chosen={chosen}
+          onToggle={onToggle}
+          onEnd={onEnd}
+        />
+      )}
       {isFetchingNextPage && <Loading what="more sweeps" />}
       {sweeps.length > 0 && (
         <p style={{ color: "var(--mantine-color-dimmed)", fontSize: 13 }} role="status">

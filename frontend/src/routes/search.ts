@@ -22,6 +22,10 @@ export interface SweepSearch {
   trials?: string; // the chosen ones, as numbers and ranges
 }
 
+export interface CompareSearch {
+  ids?: string[];
+}
+
 export interface NewSearch {
   from?: string; // "example", or the id of an earlier sweep
 }
@@ -65,6 +69,13 @@ export function parseSweepSearch(raw: Raw): SweepSearch {
     ...(max !== undefined && { max }),
     ...(trials !== "" && { trials }),
   };
+}
+
+export function parseCompareSearch(raw: Raw): CompareSearch {
+  const list: unknown[] = Array.isArray(raw.ids) ? raw.ids : typeof raw.ids === "string" ? raw.ids.split(",") : [];
+  const ids = [...new Set(list.map((id) => text(id)))].filter((id) => id !== "").slice(0, 10);
+
+  return ids.length > 0 ? { ids } : {};
 }
 
 export function parseNewSearch(raw: Raw): NewSearch {

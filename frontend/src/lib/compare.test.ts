@@ -1,0 +1,23 @@
+import { describe, expect, it } from "vitest";
+import { specLines } from "@/lib/compare";
+
+describe("specLines", () => {
+  const lines = specLines([
+    { name: "a", command: ["x", "y"], parameters: [{ name: "lr", min: 1 }, { name: "opt", values: ["p"] }] },
+    { name: "b", command: ["x", "y"], parameters: [{ name: "opt", values: ["p", "q"] }] },
+  ]); // prettier-ignore
+
+  it("tells parameters by their name, and marks what differs", () => {
+    expect(lines.filter((line) => line.differs).map((line) => [line.path, ...line.values])).toEqual([
+      ["name", "a", "b"],
+      ["parameters[lr].name", "lr", "–"],
+      ["parameters[lr].min", "1", "–"],
+      ["parameters[opt].values", "p", "p, q"],
+    ]);
+    expect(lines.find((line) => line.path === "command")).toEqual({
+      path: "command",
+      values: ["x, y", "x, y"],
+      differs: false,
+    });
+  });
+});
