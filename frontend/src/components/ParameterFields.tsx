@@ -3,7 +3,8 @@ import type { ParameterRow } from "@/lib/sweepFile";
 
 interface Props {
   row: ParameterRow;
-  problem: string | undefined;
+  /** problems by the key of the parameter that they are about; "" = the whole of it. */
+  problems: Map<string, string>;
   onChange: (row: ParameterRow) => void;
   onRemove: () => void;
 }
@@ -16,15 +17,18 @@ const kinds = [
 ];
 
 /** One parameter: its name, its type, and the values it may have. */
-export function ParameterFields({ row, problem, onChange, onRemove }: Props) {
+export function ParameterFields({ row, problems, onChange, onRemove }: Props) {
   const name = row.name === "" ? "parameter" : row.name;
   const range = row.kind === "float" || row.kind === "int";
+  const shown = ["name", ...(row.kind === "other" ? [] : ["type"]), ...(range ? ["min", "max"] : ["values", "value"])];
+  const others = [...problems].filter(([key]) => !shown.includes(key)).map(([, detail]) => detail);
   const input = (key: "min" | "max" | "values", label: string) => (
     <TextInput
       size="xs"
       label={label}
       aria-label={`${label} of ${name}`}
       value={row[key]}
+      error={problems.get(key) ?? (key === "values" ? problems.get("value") : undefined)}
       onChange={(event) => onChange({ ...row, [key]: event.currentTarget.value })}
       style={{ flex: key === "values" ? "2 1 140px" : "1 1 70px" }}
     />
@@ -32,12 +36,13 @@ export function ParameterFields({ row, problem, onChange, onRemove }: Props) {
 
   return (
     <div className="card" style={{ padding: 10 }}>
-      <div style={{ display: "flex", flexWrap: "wrap", gap: 8, alignItems: "flex-end" }}>
+      <div style={{ display: "flex", flexWrap: "wrap", gap: 8, alignItems: "flex-start" }}>
         <TextInput
           size="xs"
           label="Name"
           aria-label={`Name of ${name}`}
           value={row.name}
+          error={problems.get("name")}
           onChange={(event) => onChange({ ...row, name: event.currentTarget.value })}
           style={{ flex: "1 1 100px" }}
         />
@@ -49,6 +54,7 @@ export function ParameterFields({ row, problem, onChange, onRemove }: Props) {
             label="Type"
             aria-label={`Type of ${name}`}
             value={row.kind}
+            error={problems.get("type")}
             data={kinds}
             onChange={(event) => onChange({ ...row, kind: event.currentTarget.value as ParameterRow["kind"] })}
             style={{ flex: "1 1 110px" }}
@@ -58,7 +64,7 @@ export function ParameterFields({ row, problem, onChange, onRemove }: Props) {
         {range && input("max", "To")}
         {row.kind === "categorical" && input("values", "Choices, with commas")}
         {row.kind === "fixed" && input("values", "Value")}
-        <Button size="xs" variant="subtle" color="gray" onClick={onRemove} aria-label={`Remove ${name}`}>
+        <Button size="xs" mt={22} variant="subtle" color="gray" onClick={onRemove} aria-label={`Remove ${name}`}>
           Remove
         </Button>
       </div>
@@ -80,11 +86,11 @@ export function ParameterFields({ row, problem, onChange, onRemove }: Props) {
           />
         )}
       </div>
-      {problem !== undefined && (
-        <p style={{ color: "var(--mantine-color-error)", fontSize: 13, margin: "6px 0 0" }} role="alert">
-          {problem}
+      {others.map((detail) => (
+        <p key={detail} style={{ color: "var(--mantine-color-error)", fontSize: 13, margin: "6px 0 0" }} role="alert">
+          {detail}
         </p>
-      )}
+      ))}
     </div>
   );
 }

@@ -40,7 +40,7 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
         maxRows={10}
         styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } }}
         value={model.command}
-        error={problem("/command")}
+        error={first(problemsBelow(problems, "/command"))}
         onChange={(event) => onChange(setCommand(text, event.currentTarget.value))}
       />
       <fieldset style={{ border: 0, padding: 0, margin: 0, display: "grid", gap: 8 }}>
@@ -49,7 +49,7 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
           <ParameterFields
             key={i}
             row={row}
-            problem={problemBelow(problems, `/parameters/${i}`)}
+            problems={problemsBelow(problems, `/parameters/${i}`)}
             onChange={(next) => onChange(setRow(text, i, next))}
             onRemove={() => onChange(removeRow(text, i))}
           />
@@ -118,10 +118,20 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
   );
 }
 
-function problemBelow(problems: Map<string, string>, pointer: string): string | undefined {
-  for (const [at, detail] of problems) if (at === pointer || at.startsWith(`${pointer}/`)) return detail;
+/** problemsBelow are those at a pointer or below it, by the first part of what is below; "" = at it. */
+function problemsBelow(problems: Map<string, string>, pointer: string): Map<string, string> {
+  const below = new Map<string, string>();
+  for (const [at, detail] of problems) {
+    if (at !== pointer && !at.startsWith(`${pointer}/`)) continue;
+    const key = at.slice(pointer.length + 1).split("/")[0] ?? "";
+    if (!below.has(key)) below.set(key, detail);
+  }
 
-  return undefined;
+  return below;
+}
+
+function first(problems: Map<string, string>): string | undefined {
+  return [...problems.values()][0];
 }
 
 function freeName(model: FormModel): string {

@@ -22,3 +22,4 @@ window.ResizeObserver = class {
 
 window.scrollTo = () => undefined;
 window.HTMLElement.prototype.scrollIntoView = vi.fn();
+Object.defineProperty(document, "fonts", { value: new EventTarget() });

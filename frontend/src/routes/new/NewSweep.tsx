@@ -1,5 +1,5 @@
 import { Button, FileButton, Group } from "@mantine/core";
-import { keepPreviousData, useMutation, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo, useState } from "react";
 import { PageTitle } from "@/components/PageTitle";
@@ -9,11 +9,12 @@ import { Note } from "@/components/Note";
 import { PreviewPanel } from "@/components/PreviewPanel";
 import { ProblemList } from "@/components/ProblemList";
 import { SweepForm } from "@/components/SweepForm";
+import { SweepPicker } from "@/components/SweepPicker";
 import { forgetKey, keyFor } from "@/lib/keys";
 import { lineOf, rangeOf, readForm } from "@/lib/sweepFile";
 import { useDebounced } from "@/lib/useDebounced";
 import { exampleText } from "@/routes/example";
-import { preview, submit, validate, type ProblemItem } from "@/services/sweeps";
+import { preview, submit, sweepsQuery, validate, type ProblemItem } from "@/services/sweeps";
 
 const YamlEditor = lazy(() => import("@/components/YamlEditor"));
 
@@ -27,6 +28,7 @@ export function NewSweep({ start, onText }: Props) {
   const navigate = useNavigate();
   const [text, setText] = useState(start);
   const settled = useDebounced(text);
+  const earlier = useInfiniteQuery(sweepsQuery({}));
 
   const change = (next: string) => {
     setText(next);
@@ -76,6 +78,10 @@ export function NewSweep({ start, onText }: Props) {
       <Group justify="space-between" mb="sm">
         <PageTitle text="New sweep" />
         <Group gap="xs">
+          <SweepPicker
+            sweeps={earlier.data?.pages[0]?.data ?? []}
+            onPick={(id) => void navigate({ to: "/sweeps/new", search: { from: id } })}
+          />
           <Button size="xs" variant="default" onClick={() => change(exampleText)}>
             Use the example
           </Button>
