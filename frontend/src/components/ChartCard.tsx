@@ -34,8 +34,8 @@ export function ChartCard({ title, note, children, twin }: Props) {
 export function Legend({ items }: { items: { text: string; color: string }[] }) {
   return (
     <ul className="plain" style={{ display: "flex", flexWrap: "wrap", gap: "2px 14px" }}>
-      {items.map((item) => (
-        <li key={item.text}>
+      {items.map((item, i) => (
+        <li key={i}>
           <span className="dot" style={{ background: item.color }} aria-hidden="true" />
           {item.text}
         </li>

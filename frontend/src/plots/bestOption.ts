@@ -10,9 +10,14 @@ export interface BestLine {
 /** Colours of lines with a dash each, so that they differ without colour, too. */
 const dashes = ["solid", "dashed", "dotted", [12, 4, 2, 4]];
 
+/** bestColors are those of the lines, in their order; they begin again after the sixth. */
+export function bestColors(p: Palette): string[] {
+  return [p.run, p.pick, p.done, p.warn, p.bad, p.wait];
+}
+
 /** The best value so far of several sweeps over each other. */
 export function bestOption(lines: BestLine[], metric: string, p: Palette): EChartsCoreOption {
-  const colors = [p.run, p.pick, p.done, p.warn, p.bad, p.wait];
+  const colors = bestColors(p);
 
   return {
     grid: { left: 8, right: 16, top: 28, bottom: 28, containLabel: true },
@@ -30,7 +35,6 @@ export function bestOption(lines: BestLine[], metric: string, p: Palette): EChar
       step: "end",
       showSymbol: false,
       data: line.best,
-      endLabel: { show: true, formatter: "{a}", color: p.ink, width: 120, overflow: "truncate" },
       color: colors[i % colors.length],
       lineStyle: { width: 2, type: dashes[Math.floor(i / 2) % dashes.length] },
     })),

@@ -2,7 +2,7 @@ import { Checkbox, useComputedColorScheme } from "@mantine/core";
 import { useQueries } from "@tanstack/react-query";
 import { useSearch } from "@tanstack/react-router";
 import { lazy, useMemo, useState } from "react";
-import { ChartCard } from "@/components/ChartCard";
+import { ChartCard, Legend } from "@/components/ChartCard";
 import { ErrorNote } from "@/components/ErrorNote";
 import { PageLink } from "@/components/links";
 import { Loading } from "@/components/Loading";
@@ -13,7 +13,7 @@ import { specLines } from "@/lib/compare";
 import { count, decimal } from "@/lib/format";
 import { history } from "@/lib/overview/history";
 import { sweepLooks } from "@/lib/states";
-import { bestOption } from "@/plots/bestOption";
+import { bestColors, bestOption } from "@/plots/bestOption";
 import { palette } from "@/plots/palette";
 import { chartTrialsQuery } from "@/services/overview";
 import { sweepQuery, type Sweep } from "@/services/sweeps";
@@ -43,7 +43,8 @@ export function ComparePage() {
 }
 
 function Comparison({ sweeps }: { sweeps: Sweep[] }) {
-  const dark = useComputedColorScheme() === "dark";
+  const p = palette(useComputedColorScheme() === "dark");
+  const colors = bestColors(p);
   const trials = useQueries({ queries: sweeps.map((sweep) => chartTrialsQuery(sweep, false)) });
   const metrics = [...new Set(sweeps.map((sweep) => sweep.objective?.metric ?? "value"))];
   const lines = sweeps.map((sweep, i) => ({
@@ -86,7 +87,12 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
       {failed && <ErrorNote error={failed.error} doing="Reading trials" onRetry={() => void failed.refetch()} />}
       <ChartCard
         title="Best so far"
-        note={metrics.length > 1 ? `They have different metrics: ${metrics.join(", ")}.` : "By number of the trial."}
+        note={
+          <>
+            <Legend items={lines.map((line, i) => ({ text: line.name, color: colors[i % colors.length] ?? "" }))} />
+            {metrics.length > 1 ? `They have different metrics: ${metrics.join(", ")}.` : "By number of the trial."}
+          </>
+        }
         twin={() => (
           <TwinTable
             label="Best so far"
@@ -99,7 +105,7 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
         )}
       >
         <EChart
-          option={bestOption(lines, metrics.join(", "), palette(dark))}
+          option={bestOption(lines, metrics.join(", "), p)}
           height={300}
           label={`Best value so far of ${count(sweeps.length, "sweep")}: ${sweeps.map((sweep) => sweep.name).join(", ")}`}
         />

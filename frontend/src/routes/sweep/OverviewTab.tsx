@@ -1,7 +1,7 @@
 import { Button, Group, useComputedColorScheme } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useRouteContext } from "@tanstack/react-router";
-import { useSyncExternalStore } from "react";
+import { useState, useSyncExternalStore } from "react";
 import { ErrorNote } from "@/components/ErrorNote";
 import { PageLink } from "@/components/links";
 import { Loading } from "@/components/Loading";
@@ -21,6 +21,7 @@ export function OverviewTab({ sweep }: { sweep: Sweep }) {
   const live = useSyncExternalStore(stream.subscribe, stream.current) !== "paused";
   const dark = useComputedColorScheme() === "dark";
   const chosen = useChosen();
+  const [cleared, setCleared] = useState(0); // how often; ranges on axes go with it
   const read = useQuery(chartTrialsQuery(sweep, live));
 
   if (read.isPending) return <Loading what="the trials" />;
@@ -56,13 +57,20 @@ export function OverviewTab({ sweep }: { sweep: Sweep }) {
               ))}
               {numbers.length > SHOWN && `and ${grouped(numbers.length - SHOWN)} more`}
             </span>
-            <Button size="compact-xs" variant="default" onClick={() => chosen.choose([])}>
+            <Button
+              size="compact-xs"
+              variant="default"
+              onClick={() => {
+                setCleared(cleared + 1);
+                chosen.choose([]);
+              }}
+            >
               Choose none
             </Button>
           </>
         )}
       </Group>
-      <TrialCharts sweep={sweep} trials={rows} chosen={chosen} dark={dark} />
+      <TrialCharts cleared={cleared} sweep={sweep} trials={rows} chosen={chosen} dark={dark} />
       <CurvesSection sweep={sweep} chosen={chosen} dark={dark} live={live} />
       <TimelineSection sweep={sweep} chosen={chosen} dark={dark} live={live} />
     </div>

@@ -21,6 +21,8 @@ const EChart = lazy(() => import("@/plots/EChart"));
 const MOST_SLICES = 12;
 
 interface Props {
+  /** cleared changes when the choice is undone: ranges that were drawn on axes go. */
+  cleared: number;
   sweep: Sweep;
   trials: Trial[];
   chosen: Chosen;
@@ -28,7 +30,7 @@ interface Props {
 }
 
 /** The charts that are made of trials alone: history, parallel coordinates, slices. */
-export function TrialCharts({ sweep, trials, chosen, dark }: Props) {
+export function TrialCharts({ cleared, sweep, trials, chosen, dark }: Props) {
   const p = palette(dark);
   const metric = sweep.objective?.metric ?? "value";
   const goal = sweep.objective?.goal ?? "maximize";
@@ -68,6 +70,7 @@ export function TrialCharts({ sweep, trials, chosen, dark }: Props) {
         <>
           <ImportanceCard list={weights} trials={done.length} metric={metric} />
           <ParallelCard
+            key={cleared}
             axes={axes}
             lines={lines}
             total={done.length}
