@@ -57,11 +57,18 @@ test("trials show values, log and memory while they run", async ({ watched: page
 test("machines and probes say how full and how much", async ({ watched: page }) => {
   await page.goto("/machines");
   await expect(page.getByRole("img", { name: /^Memory of .*reserved/ })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "What waits, and why" })).toBeVisible();
   await expectAccessible(page);
 
   await page.goto("/probes");
   await page.getByRole("table", { name: "Probes" }).getByRole("link").first().click();
   await expect(page.getByText("Margin over the peak")).toBeVisible();
+  await expectAccessible(page);
+});
+
+test("health names each part", async ({ watched: page }) => {
+  await page.goto("/health");
+  await expect(page.getByRole("table", { name: "Parts of Berth" })).toContainText("database");
   await expectAccessible(page);
 });
 
@@ -123,5 +130,11 @@ test("the example ends with a best trial and a report", async ({ watched: page }
 
   await page.goto("/sweeps");
   await expect(page.getByRole("table", { name: "Sweeps" })).toContainText("digits-transfer");
+  await page.getByRole("checkbox", { name: "Choose digits-transfer", exact: true }).first().check();
+  await page.getByRole("checkbox", { name: "Choose fails", exact: true }).first().check();
+  await page.getByRole("button", { name: "Compare" }).click();
+  await expect(page.getByRole("table", { name: "Sweep files side by side" })).toContainText("command");
+  await expectAccessible(page);
+  await page.goto("/sweeps");
   await expectAccessible(page);
 });
