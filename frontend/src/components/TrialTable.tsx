@@ -5,7 +5,7 @@ import { LatestAttempt } from "@/components/LatestAttempt";
 import { SortButton } from "@/components/SortButton";
 import { StateLabel } from "@/components/StateLabel";
 import { VirtualTable, type Column } from "@/components/VirtualTable";
-import { ago, between, decimal, value } from "@/lib/format";
+import { ago, between, decimal, shortValue, value } from "@/lib/format";
 import { trialLooks } from "@/lib/states";
 import { bestFirst, ordered, parameterNames, trialNote } from "@/lib/trials";
 import type { Objective } from "@/services/sweeps";
@@ -73,7 +73,7 @@ export function TrialTable({ sweepId, trials, now, sort, objective, best, onSort
       key: `p.${name}`,
       header: name,
       className: "num",
-      cell: (trial) => value(trial.params[name]),
+      cell: (trial) => <span title={value(trial.params[name])}>{shortValue(trial.params[name])}</span>,
     })),
     {
       key: "duration",

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ago, bytes, cores, count, decimal, duration, percent, value } from "@/lib/format";
+import { ago, bytes, cores, count, decimal, duration, percent, value, shortValue } from "@/lib/format";
 
 const MiB = 1024 * 1024;
 
@@ -41,4 +41,11 @@ describe("format", () => {
     expect(ago("2026-01-01T00:00:00Z", Date.parse("2026-01-01T02:34:00Z"))).toBe("2 h ago");
     expect(ago("2026-01-01T00:00:00Z", Date.parse("2026-01-01T00:00:01Z"))).toBe("just now");
   });
+});
+
+it("shortens values for tables, not whole numbers and texts", () => {
+  expect(shortValue(0.00123456789)).toBe("0.00123457");
+  expect(shortValue(4096)).toBe("4096");
+  expect(shortValue("adam")).toBe("adam");
+  expect(shortValue(undefined)).toBe("–");
 });

@@ -97,6 +97,11 @@ export function value(v: unknown): string {
   return JSON.stringify(v);
 }
 
+/** shortValue is the same for a table: a number that is not whole has at most six significant digits. */
+export function shortValue(v: unknown): string {
+  return typeof v === "number" && !Number.isInteger(v) ? decimal(v) : value(v);
+}
+
 export function grouped(n: number): string {
   return n.toLocaleString("en-US");
 }

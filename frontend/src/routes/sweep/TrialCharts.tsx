@@ -2,7 +2,7 @@ import { lazy, useCallback, useMemo, useRef } from "react";
 import { ChartCard, Legend } from "@/components/ChartCard";
 import { ImportanceCard } from "@/components/ImportanceCard";
 import { TwinTable } from "@/components/TwinTable";
-import { count, decimal, grouped, value } from "@/lib/format";
+import { count, decimal, grouped, shortValue } from "@/lib/format";
 import { axesOf, inside, place, type Axis } from "@/lib/overview/axes";
 import { history, within } from "@/lib/overview/history";
 import { importances } from "@/lib/overview/importance";
@@ -56,7 +56,7 @@ export function TrialCharts({ cleared, sweep, trials, chosen, dark }: Props) {
       rows={best.map((trial) => ({
         key: String(trial.number),
         trial: trial.number,
-        cells: [String(trial.number), decimal(trial.value), ...axes.map((axis) => value(trial.params[axis.name]))],
+        cells: [String(trial.number), decimal(trial.value), ...axes.map((axis) => shortValue(trial.params[axis.name]))],
       }))}
       chosen={chosen.set}
       onToggle={chosen.toggle}
