@@ -15,15 +15,20 @@ test("each error shows at its field, in the list and at its line", async ({ watc
   await page.getByLabel("Image").fill("berth-examples/digits:1");
   await page.getByLabel("Trials at most").fill("0");
   await expect(check).toContainText("E_TRIALS");
-  await page.getByLabel("Trials at most").fill("24");
+  await page.getByLabel("Trials at most").fill("");
+  await page.getByLabel("Trials at most").pressSequentially("24");
+  await expect(page.getByLabel("Trials at most")).toHaveValue("24");
   await page.getByLabel("Choices, with commas of lr").fill("");
   await expect(check).toContainText("E_CHOICE");
   await page.getByLabel("Choices, with commas of lr").fill("0.1, 0.1");
   await expect(check).toContainText("E_CHOICE_DUP");
-  await page.getByLabel("Choices, with commas of lr").fill("0.1, 0.2");
+  await page.getByLabel("Choices, with commas of lr").fill("");
+  await page.getByLabel("Choices, with commas of lr").pressSequentially("0.1, 0.2");
+  await expect(page.getByLabel("Choices, with commas of lr")).toHaveValue("0.1, 0.2");
   await page.getByLabel("Command").fill("");
   await expect(check).toContainText("E_CMD");
-  await page.getByLabel("Command").fill("python3\n--x={{nothing}}");
+  await page.getByLabel("Command").pressSequentially("python3\n--x={{nothing}}");
+  await expect(page.getByLabel("Command")).toHaveValue("python3\n--x={{nothing}}");
   await expect(check).toContainText("E_TEMPLATE_PARAM");
   await expect(check).toContainText(/Line \d+/);
   await expect(page.getByRole("button", { name: "Launch" })).toBeDisabled();
@@ -42,6 +47,7 @@ test("form and text are one: comments stay", async ({ watched: page }) => {
   await page.keyboard.type("name: [");
   await expect(page.getByText("The YAML cannot be read.")).toBeVisible();
   await page.getByRole("button", { name: "Use the example" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Use the example" }).click();
   await expect(page.getByLabel("Metric")).toHaveValue("val_accuracy");
 });
 

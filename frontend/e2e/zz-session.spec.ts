@@ -10,6 +10,10 @@ test("a token logs in, an ended session comes back to its page, and out again", 
   expect(secret).toMatch(/^berth_/);
   await page.getByRole("button", { name: "Close" }).click();
 
+  // The browser that made the first token is logged in with it.
+  await expect(page.getByRole("button", { name: "Account of person" })).toBeVisible();
+  await page.context().clearCookies();
+  await page.reload();
   await expect(page.getByRole("heading", { name: "Log in to Berth" })).toBeVisible();
   await expectAccessible(page);
   await page.getByRole("button", { name: "Log in" }).click();

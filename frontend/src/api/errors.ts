@@ -6,19 +6,23 @@ export class ApiError extends Error {
   readonly code: string;
   readonly items: ProblemItem[];
   readonly requestId: string;
+  readonly retryAfter: number; // seconds; 0 = the server gave none
 
-  constructor(status: number, problem: Partial<Problem>) {
+  constructor(status: number, problem: Partial<Problem>, retryAfter = 0) {
     super(problem.detail ?? problem.title ?? "The server gave no reason.");
     this.name = "ApiError";
     this.status = status;
     this.code = problem.code ?? "unknown";
     this.items = problem.errors ?? [];
     this.requestId = problem.request_id ?? "";
+    this.retryAfter = retryAfter;
   }
 }
 
 /** toApiError makes an ApiError of whatever the client gives. */
-export function toApiError(status: number, body: unknown): ApiError {
+export function toApiError(status: number, body: unknown, headers?: Headers): ApiError {
+  const retryAfter = Math.max(0, Number(headers?.get("Retry-After") ?? 0)) || 0; // Berth writes seconds, never a date
+
   if (status === 0) {
     return new ApiError(0, {
       code: "unreachable",
@@ -27,12 +31,16 @@ export function toApiError(status: number, body: unknown): ApiError {
   }
 
   if (typeof body === "object" && body !== null && "detail" in body)
-    return new ApiError(status, body as Partial<Problem>);
+    return new ApiError(status, body as Partial<Problem>, retryAfter);
 
-  return new ApiError(status, {
-    code: "unknown",
-    detail: `The server answered ${status} without saying why. A proxy before it may have answered instead.`,
-  });
+  return new ApiError(
+    status,
+    {
+      code: "unknown",
+      detail: `The server answered ${status} without saying why. A proxy before it may have answered instead.`,
+    },
+    retryAfter,
+  );
 }
 
 /** messageOf is the text of any error, for people. */

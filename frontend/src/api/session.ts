@@ -1,1 +1,1 @@
-export { onSessionEnd } from "@/api/client";
+export { holdSession, onSessionEnd } from "@/api/client";

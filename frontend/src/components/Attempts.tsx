@@ -1,7 +1,7 @@
 import { Button, Title } from "@mantine/core";
 import { Icon } from "@/components/Icon";
 import { PeakBar } from "@/components/PeakBar";
-import { between, cores, moment } from "@/lib/format";
+import { between, cores, zoned } from "@/lib/format";
 import { failureText } from "@/lib/states";
 import { useNow } from "@/lib/useNow";
 import type { Attempt } from "@/services/trials";
@@ -28,12 +28,12 @@ export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
             <div style={{ display: "flex", flexWrap: "wrap", gap: "8px 24px", alignItems: "flex-start" }}>
               <div style={{ flex: "1 1 220px" }}>
                 <strong>Attempt {attempt.number}</strong>
-                {attempt.purpose === "probe" && " (short probe)"} <Ending attempt={attempt} />
+                {attempt.purpose === "probe" && " (measures its shape)"} <Ending attempt={attempt} />
                 <div style={{ fontSize: 13, color: "var(--mantine-color-dimmed)" }}>
                   {hostNames.get(attempt.host_id) ?? attempt.host_id}
                   {attempt.device_class !== undefined && attempt.device_id !== undefined && `, ${attempt.device_class}`}
                   , {cores(attempt.demand.cpu_milli)},{" "}
-                  <time title={moment(attempt.placed_at)}>{between(attempt.started_at, attempt.finished_at, now)}</time>
+                  <time title={zoned(attempt.placed_at)}>{between(attempt.started_at, attempt.finished_at, now)}</time>
                   {attempt.exit_code !== undefined && `, exit code ${attempt.exit_code}`}
                 </div>
               </div>
@@ -72,6 +72,10 @@ export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
   );
 }
 
+function lower(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}
+
 function Ending({ attempt }: { attempt: Attempt }) {
   if (attempt.state === "placed")
     return (
@@ -90,7 +94,8 @@ function Ending({ attempt }: { attempt: Attempt }) {
 
   const good = attempt.failure_kind === "ok";
   const memory = attempt.failure_kind === "host_oom" || attempt.failure_kind === "device_oom";
-  const text = attempt.state === "abandoned" ? "Given up: its machine was lost" : failureText(attempt.failure_kind);
+  const reason = failureText(attempt.failure_kind);
+  const text = attempt.state !== "abandoned" ? reason : reason === "" ? "Given up" : `Given up: ${lower(reason)}`;
 
   return (
     <span className="state" style={{ whiteSpace: "normal" }}>

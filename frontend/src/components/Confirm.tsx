@@ -8,6 +8,8 @@ interface Props {
   action: string;
   danger?: boolean;
   busy: boolean;
+  /** disabled: what was asked for is not complete. */
+  disabled?: boolean;
   error: unknown;
   onConfirm: () => void;
   onClose: () => void;
@@ -15,7 +17,7 @@ interface Props {
 }
 
 /** Asks before something that cannot be undone, and shows the server's refusal where the question was. */
-export function Confirm({ opened, title, action, danger, busy, error, onConfirm, onClose, children }: Props) {
+export function Confirm({ opened, title, action, danger, busy, disabled, error, onConfirm, onClose, children }: Props) {
   return (
     <Modal opened={opened} onClose={onClose} title={title} centered closeButtonProps={{ "aria-label": "Close" }}>
       {children}
@@ -28,7 +30,12 @@ export function Confirm({ opened, title, action, danger, busy, error, onConfirm,
         <Button variant="default" onClick={onClose}>
           Back
         </Button>
-        <Button color={danger === true ? "red.8" : undefined} loading={busy} onClick={onConfirm}>
+        <Button
+          color={danger === true ? "red.8" : undefined}
+          loading={busy}
+          disabled={disabled === true}
+          onClick={onConfirm}
+        >
           {action}
         </Button>
       </Group>

@@ -12,6 +12,7 @@ interface Props {
   device: Device;
   leases: Lease[];
   now: number;
+  readOnly: boolean;
   onAction: (action: DeviceAction, device: Device) => void;
 }
 
@@ -21,7 +22,7 @@ export function simulated(device: Device): boolean {
 }
 
 /** A GPU: how full it is, how its trials share it, and why. */
-export function DeviceRow({ device, leases, now, onAction }: Props) {
+export function DeviceRow({ device, leases, now, readOnly, onAction }: Props) {
   const cordoned = device.cordoned_at !== undefined;
   const broken = device.problem !== undefined && device.problem !== "";
   const { advice } = device;
@@ -44,9 +45,11 @@ export function DeviceRow({ device, leases, now, onAction }: Props) {
             {device.id}
           </div>
         </div>
-        <Button size="xs" variant="default" onClick={() => onAction(cordoned ? "uncordon" : "cordon", device)}>
-          {cordoned ? "Uncordon" : "Cordon…"}
-        </Button>
+        {!readOnly && (
+          <Button size="xs" variant="default" onClick={() => onAction(cordoned ? "uncordon" : "cordon", device)}>
+            {cordoned ? "Uncordon" : "Cordon…"}
+          </Button>
+        )}
       </div>
       <div style={{ display: "grid", gap: 8 }}>
         {broken && <Note kind="bad">{device.problem}</Note>}

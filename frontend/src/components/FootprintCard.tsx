@@ -1,7 +1,8 @@
 import { Title } from "@mantine/core";
 import { Facts, type Fact } from "@/components/Facts";
+import { When } from "@/components/When";
 import { PeakBar } from "@/components/PeakBar";
-import { bytes, cores, count, duration, moment, percent } from "@/lib/format";
+import { bytes, cores, count, duration, percent } from "@/lib/format";
 import { labelText, margin, sourceText } from "@/lib/probes";
 import type { Diagnosis, Footprint } from "@/services/probes";
 
@@ -32,7 +33,7 @@ function factsOf(footprint: Footprint): Fact[] {
       value: footprint.cpu_milli === 0 ? "not known: the machine was crowded" : cores(footprint.cpu_milli),
     },
     { name: "Measured by", value: `${sourceText(footprint.source)}, ${count(footprint.samples, "attempt")}` },
-    { name: "Measured", value: moment(footprint.measured_at) },
+    { name: "Measured", value: <When at={footprint.measured_at} /> },
   ];
   const add = (name: string, n: number | undefined, write: (n: number) => string) => {
     if (n !== undefined && n > 0) facts.push({ name, value: write(n) });

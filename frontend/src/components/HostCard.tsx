@@ -17,6 +17,8 @@ interface Props {
   /** leases are those of all hosts. */
   leases: Lease[];
   now: number;
+  /** readOnly: the caller may change nothing here. */
+  readOnly?: boolean;
   onHost: (action: HostAction, host: Host) => void;
   onDevice: (action: DeviceAction, device: Device) => void;
 }
@@ -24,13 +26,16 @@ interface Props {
 const looks: Record<string, { text: string; icon: IconName; color: string }> = {
   ready: { text: "Ready", icon: "check", color: "var(--done)" },
   draining: { text: "Draining: takes no new trials", icon: "pause", color: "var(--warn)" },
+  cordoned: { text: "Cordoned: takes only test attempts", icon: "pause", color: "var(--warn)" },
   unready: { text: "Not ready", icon: "warning", color: "var(--warn)" },
   lost: { text: "Lost: its worker does not answer", icon: "cross", color: "var(--bad)" },
 };
 
 /** A machine: how full it is, whether it takes trials, and its GPUs. */
-export function HostCard({ host, leases, now, onHost, onDevice }: Props) {
-  const look = looks[host.state] ?? { text: host.state, icon: "clock" as const, color: "var(--wait)" };
+export function HostCard({ host, leases, now, readOnly = false, onHost, onDevice }: Props) {
+  const cordoned = host.cordoned_at !== undefined;
+  const state = cordoned && host.state === "ready" ? "cordoned" : host.state;
+  const look = looks[state] ?? { text: host.state, icon: "clock" as const, color: "var(--wait)" };
 
   return (
     <section className="card" aria-label={host.name}>
@@ -42,8 +47,8 @@ export function HostCard({ host, leases, now, onHost, onDevice }: Props) {
             {look.text}
           </span>
         </div>
-        <Group gap="xs">
-          {host.state === "draining" && (
+        <Group gap="xs" display={readOnly ? "none" : undefined}>
+          {(host.state === "draining" || cordoned) && (
             <Button size="xs" variant="default" onClick={() => onHost("ready", host)}>
               Make ready
             </Button>
@@ -97,7 +102,14 @@ export function HostCard({ host, leases, now, onHost, onDevice }: Props) {
           </Title>
           <ul className="plain" style={{ display: "grid", gap: 14 }}>
             {host.devices.map((device) => (
-              <DeviceRow key={device.id} device={device} leases={leases} now={now} onAction={onDevice} />
+              <DeviceRow
+                key={device.id}
+                device={device}
+                leases={leases}
+                now={now}
+                readOnly={readOnly}
+                onAction={onDevice}
+              />
             ))}
           </ul>
         </>

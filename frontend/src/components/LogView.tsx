@@ -1,7 +1,7 @@
 import { Button, Checkbox, Group } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { Note } from "@/components/Note";
-import { bytes } from "@/lib/format";
+import { small } from "@/lib/format";
 import { messageOf } from "@/api/errors";
 import type { Log } from "@/services/useLog";
 
@@ -16,12 +16,15 @@ const words: Record<Log["state"], string> = {
 /** An attempt's output: what program wrote it, how much is shown, and the rest on demand. */
 export function LogView({
   pieces,
+  start,
   shown,
   more,
   state,
   problem,
   removed,
   readMore,
+  toEnd,
+  toStart,
   onDownload,
 }: Log & { onDownload: () => Promise<void> }) {
   const box = useRef<HTMLPreElement>(null);
@@ -31,6 +34,10 @@ export function LogView({
   useEffect(() => {
     if (stick && state === "following" && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [pieces, stick, state]);
+
+  useEffect(() => {
+    if (start > 0 && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [start]);
 
   const onScroll = () => {
     const { current } = box;
@@ -42,7 +49,7 @@ export function LogView({
     <>
       <Group gap="md" mb={6}>
         <span className="num" style={{ fontSize: 13 }} role="status">
-          {bytes(shown)} shown, {words[state]}
+          {small(shown - start)} shown{start > 0 && `, from ${small(start)} on`}, {words[state]}
         </span>
         {state === "following" && (
           <Checkbox
@@ -55,6 +62,16 @@ export function LogView({
         {more && (
           <Button size="xs" variant="default" onClick={readMore}>
             Show the next MiB
+          </Button>
+        )}
+        {more && (
+          <Button size="xs" variant="default" onClick={toEnd}>
+            Go to the end
+          </Button>
+        )}
+        {start > 0 && (
+          <Button size="xs" variant="default" onClick={toStart}>
+            Show the beginning
           </Button>
         )}
         <Button

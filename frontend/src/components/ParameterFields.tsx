@@ -1,5 +1,7 @@
-import { Button, Checkbox, NativeSelect, TextInput } from "@mantine/core";
-import type { ParameterRow } from "@/lib/sweepFile";
+import { Button, Checkbox, NativeSelect } from "@mantine/core";
+import { DraftInput } from "@/components/DraftField";
+import { listed, type ParameterRow } from "@/lib/sweepFile";
+import type { Same } from "@/lib/useDraft";
 
 interface Props {
   row: ParameterRow;
@@ -8,6 +10,9 @@ interface Props {
   onChange: (row: ParameterRow) => void;
   onRemove: () => void;
 }
+
+const trimmed: Same = (text, value) => text.trim() === value.trim();
+const sameList: Same = (text, value) => JSON.stringify(listed(text)) === JSON.stringify(listed(value));
 
 const kinds = [
   { value: "float", label: "number" },
@@ -23,13 +28,14 @@ export function ParameterFields({ row, problems, onChange, onRemove }: Props) {
   const shown = ["name", ...(row.kind === "other" ? [] : ["type"]), ...(range ? ["min", "max"] : ["values", "value"])];
   const others = [...problems].filter(([key]) => !shown.includes(key)).map(([, detail]) => detail);
   const input = (key: "min" | "max" | "values", label: string) => (
-    <TextInput
+    <DraftInput
       size="xs"
       label={label}
       aria-label={`${label} of ${name}`}
       value={row[key]}
       error={problems.get(key) ?? (key === "values" ? problems.get("value") : undefined)}
-      onChange={(event) => onChange({ ...row, [key]: event.currentTarget.value })}
+      same={key === "values" && row.kind === "categorical" ? sameList : trimmed}
+      onText={(text) => onChange({ ...row, [key]: text })}
       style={{ flex: key === "values" ? "2 1 140px" : "1 1 70px" }}
     />
   );
@@ -37,13 +43,13 @@ export function ParameterFields({ row, problems, onChange, onRemove }: Props) {
   return (
     <div className="card" style={{ padding: 10 }}>
       <div style={{ display: "flex", flexWrap: "wrap", gap: 8, alignItems: "flex-start" }}>
-        <TextInput
+        <DraftInput
           size="xs"
           label="Name"
           aria-label={`Name of ${name}`}
           value={row.name}
           error={problems.get("name")}
-          onChange={(event) => onChange({ ...row, name: event.currentTarget.value })}
+          onText={(text) => onChange({ ...row, name: text })}
           style={{ flex: "1 1 100px" }}
         />
         {row.kind === "other" ? (

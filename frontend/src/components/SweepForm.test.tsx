@@ -1,13 +1,14 @@
 import { screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { expect, it, vi } from "vitest";
+import { useEffect, useState } from "react";
+import { describe, expect, it, vi } from "vitest";
 import { SweepForm } from "@/components/SweepForm";
 import { SweepPicker } from "@/components/SweepPicker";
-import { readForm } from "@/lib/sweepFile";
+import { readForm, setField } from "@/lib/sweepFile";
 import { draw } from "@/test/draw";
 import { sweep } from "@/test/factories/sweep";
 
-const text = `name: a
+const wrong = `name: a
 command: [x, y]
 parameters:
   - {name: lr, type: float, min: 0, max: 1, log: true}
@@ -19,9 +20,9 @@ it("shows each problem at its field, and others below the parameter", async () =
     ["/parameters/0/step", "no step with log"],
     ["/command/1", "unknown parameter"],
   ]);
-  const model = readForm(text);
+  const model = readForm(wrong);
   if (!model) throw new Error("no form");
-  await draw(<SweepForm text={text} model={model} problems={problems} onChange={vi.fn()} />);
+  await draw(<SweepForm text={wrong} model={model} problems={problems} onChange={vi.fn()} />);
   expect(screen.getByLabelText("From of lr").getAttribute("aria-invalid")).toBe("true");
   expect(screen.getByText("must be above 0")).toBeTruthy();
   expect(screen.getByRole("alert").textContent).toBe("no step with log");
@@ -33,4 +34,77 @@ it("begins with an earlier sweep", async () => {
   await draw(<SweepPicker sweeps={[sweep()]} onPick={pick} />);
   await userEvent.selectOptions(screen.getByLabelText("Begin with an earlier sweep"), sweep().id);
   expect(pick).toHaveBeenCalledWith(sweep().id);
+});
+
+const start = `command: [python3]
+parameters:
+  - {name: lr, min: 1, max: 2, type: float}
+  - {name: act, values: [tanh]}
+limits: {max_trials: 24}
+`;
+
+let file = start;
+const keep = (text: string) => {
+  file = text;
+};
+
+function Page() {
+  const [text, setText] = useState(start);
+  useEffect(() => keep(text), [text]);
+  const model = readForm(text);
+
+  return (
+    <>
+      <button type="button" onClick={() => setText(setField(text, ["parameters", 0, "min"], "7"))}>
+        Elsewhere
+      </button>
+      {model && <SweepForm text={text} model={model} problems={new Map()} onChange={setText} />}
+    </>
+  );
+}
+
+async function type(label: string, text: string) {
+  const field = screen.getByLabelText<HTMLInputElement>(label);
+  await userEvent.clear(field);
+  await userEvent.type(field, text);
+
+  return field;
+}
+
+describe("SweepForm, key by key", () => {
+  it.each(["0.5", "0.001", "-0.5", "1e-4", "1.0"])("takes the number %s", async (number) => {
+    await draw(<Page />);
+    expect((await type("From of lr", number)).value).toBe(number);
+    expect(file).toContain(`min: ${number},`);
+  });
+
+  it("takes a list", async () => {
+    await draw(<Page />);
+    expect((await type("Choices, with commas of act", "relu, gelu, 0.5, ")).value).toBe("relu, gelu, 0.5, ");
+    expect(file).toContain("values: [relu, gelu, 0.5]");
+  });
+
+  it("takes a command with Enter and spaces", async () => {
+    await draw(<Page />);
+    const field = await type("Command", "python3{Enter}-c {Enter}");
+    expect(field.value).toBe("python3\n-c \n");
+    expect(file).toContain('command: [python3, "-c "]');
+  });
+
+  it("takes a limit, and none", async () => {
+    await draw(<Page />);
+    await type("Trials at most", "100");
+    expect(file).toContain("max_trials: 100");
+    await type("Trials at once", "auto");
+    expect(file).toContain("max_parallel: auto");
+    await userEvent.clear(screen.getByLabelText("Trials at once"));
+    expect(file).not.toContain("max_parallel");
+  });
+
+  it("shows what was changed elsewhere", async () => {
+    await draw(<Page />);
+    const field = await type("From of lr", "0.");
+    await userEvent.click(screen.getByText("Elsewhere"));
+    expect(field.value).toBe("7");
+  });
 });

@@ -1,6 +1,17 @@
-import { Button, Group, NativeSelect, Textarea, TextInput } from "@mantine/core";
+import { Button, Group, NativeSelect } from "@mantine/core";
+import { DraftArea, DraftInput } from "@/components/DraftField";
 import { ParameterFields } from "@/components/ParameterFields";
-import { removeRow, scalar, setCommand, setField, setRow, type FormModel, type Path } from "@/lib/sweepFile";
+import {
+  commandLines,
+  removeRow,
+  setCommand,
+  setField,
+  setRow,
+  typed,
+  type FormModel,
+  type Path,
+} from "@/lib/sweepFile";
+import type { Same } from "@/lib/useDraft";
 
 interface Props {
   text: string;
@@ -10,29 +21,29 @@ interface Props {
   onChange: (text: string) => void;
 }
 
+const trimmed: Same = (text, value) => text.trim() === value.trim();
+const sameLines: Same = (text, value) => commandLines(text).join("\n") === commandLines(value).join("\n");
+
 const algorithms = ["grid", "random", "sobol", "tpe", "list"];
 
 /** The main fields of a sweep file. Each change is made in the text, which holds all of it. */
 export function SweepForm({ text, model, problems, onChange }: Props) {
-  const set = (path: Path, value: unknown) => onChange(setField(text, path, value));
+  const set = (path: Path, value: string) => onChange(setField(text, path, value));
+  const setNumber = (path: Path, value: string) =>
+    onChange(setField(text, path, value.trim() === "" ? "" : typed(value)));
   const problem = (pointer: string) => problems.get(pointer);
 
   return (
     <div style={{ display: "grid", gap: 12 }}>
-      <TextInput
-        label="Name"
-        value={model.name}
-        error={problem("/name")}
-        onChange={(event) => set(["name"], event.currentTarget.value)}
-      />
-      <TextInput
+      <DraftInput label="Name" value={model.name} error={problem("/name")} onText={(value) => set(["name"], value)} />
+      <DraftInput
         label="Image"
         description="A container image that is on your machines"
         value={model.image}
         error={problem("/image")}
-        onChange={(event) => set(["image"], event.currentTarget.value)}
+        onText={(value) => set(["image"], value)}
       />
-      <Textarea
+      <DraftArea
         label="Command"
         description="One argument a line; {{name}} stands for the value of a parameter"
         autosize
@@ -41,7 +52,8 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
         styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } }}
         value={model.command}
         error={first(problemsBelow(problems, "/command"))}
-        onChange={(event) => onChange(setCommand(text, event.currentTarget.value))}
+        same={sameLines}
+        onText={(lines) => onChange(setCommand(text, lines))}
       />
       <fieldset style={{ border: 0, padding: 0, margin: 0, display: "grid", gap: 8 }}>
         <legend style={{ fontWeight: 500, fontSize: 14, padding: 0, marginBottom: 4 }}>Parameters</legend>
@@ -77,11 +89,11 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
         </Group>
       </fieldset>
       <Group grow align="flex-start">
-        <TextInput
+        <DraftInput
           label="Metric"
           value={model.metric}
           error={problem("/objective/metric") ?? problem("/objective")}
-          onChange={(event) => set(["objective", "metric"], event.currentTarget.value)}
+          onText={(value) => set(["objective", "metric"], value)}
         />
         <NativeSelect
           label="Goal"
@@ -99,19 +111,21 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
         />
       </Group>
       <Group grow align="flex-start">
-        <TextInput
+        <DraftInput
           label="Trials at most"
           inputMode="numeric"
           value={model.maxTrials}
           error={problem("/limits/max_trials")}
-          onChange={(event) => set(["limits", "max_trials"], scalar(event.currentTarget.value))}
+          same={trimmed}
+          onText={(value) => setNumber(["limits", "max_trials"], value)}
         />
-        <TextInput
+        <DraftInput
           label="Trials at once"
           placeholder="auto: as many as fit"
           value={model.maxParallel}
           error={problem("/limits/max_parallel")}
-          onChange={(event) => set(["limits", "max_parallel"], scalar(event.currentTarget.value))}
+          same={trimmed}
+          onText={(value) => setNumber(["limits", "max_parallel"], value)}
         />
       </Group>
     </div>

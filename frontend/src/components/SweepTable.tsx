@@ -4,9 +4,9 @@ import { ProgressBar } from "@/components/ProgressBar";
 import { SortButton } from "@/components/SortButton";
 import { StateLabel } from "@/components/StateLabel";
 import { VirtualTable, type Column } from "@/components/VirtualTable";
-import { ago, between, decimal, moment } from "@/lib/format";
+import { ago, between, decimal, zoned } from "@/lib/format";
 import { progressText, segments } from "@/lib/progress";
-import { sweepLooks } from "@/lib/states";
+import { ended, sweepLooks } from "@/lib/states";
 import { ordered } from "@/lib/trials";
 import type { Sweep, SweepSort } from "@/services/sweeps";
 
@@ -72,7 +72,11 @@ function columnsAt(now: number, sort: SweepSort, onSort: (sort: SweepSort) => vo
       key: "progress",
       header: "Trials",
       cell: (sweep) => (
-        <ProgressBar label={sweep.name} segments={segments(sweep.counts)} text={progressText(sweep.counts)} />
+        <ProgressBar
+          label={sweep.name}
+          segments={segments(sweep.counts, ended(sweep.state))}
+          text={progressText(sweep.counts, ended(sweep.state))}
+        />
       ),
     },
     {
@@ -95,7 +99,7 @@ function columnsAt(now: number, sort: SweepSort, onSort: (sort: SweepSort) => vo
       header: <SortButton text="Created" first="-created_at" sort={sort} onSort={onSort} />,
       sort: ordered(sort, "created_at"),
       className: "num wide",
-      cell: (sweep) => <time title={moment(sweep.created_at)}>{ago(sweep.created_at, now)}</time>,
+      cell: (sweep) => <time title={zoned(sweep.created_at)}>{ago(sweep.created_at, now)}</time>,
     },
     {
       key: "finished",
@@ -106,7 +110,7 @@ function columnsAt(now: number, sort: SweepSort, onSort: (sort: SweepSort) => vo
         sweep.finished_at === undefined ? (
           "–"
         ) : (
-          <time title={moment(sweep.finished_at)}>{ago(sweep.finished_at, now)}</time>
+          <time title={zoned(sweep.finished_at)}>{ago(sweep.finished_at, now)}</time>
         ),
     },
     {

@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { Icon } from "@/components/Icon";
-import { moment } from "@/lib/format";
+import { When } from "@/components/When";
 import type { Token } from "@/services/tokens";
 
 /** Tokens without their secrets. */
@@ -25,8 +25,10 @@ export function TokenTable({ tokens, onRevoke }: { tokens: Token[]; onRevoke: (t
               <td>{token.name}</td>
               <td>{token.role}</td>
               <td className="mono">{token.prefix}…</td>
-              <td className="num">{moment(token.created_at)}</td>
-              <td className="num">{token.expires_at === undefined ? "never" : moment(token.expires_at)}</td>
+              <td className="num">
+                <When at={token.created_at} />
+              </td>
+              <td className="num">{token.expires_at === undefined ? "never" : <When at={token.expires_at} />}</td>
               <td>
                 <span className="state">
                   <Icon name={token.valid ? "check" : "slash"} color={token.valid ? "var(--done)" : "var(--wait)"} />

@@ -44,6 +44,7 @@ export default function YamlEditor({ text, marks, onChange }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const changed = useRef(onChange);
+  const shown = useRef(text); // so that only what a person types is told
 
   useEffect(() => {
     changed.current = onChange;
@@ -54,6 +55,7 @@ export default function YamlEditor({ text, marks, onChange }: Props) {
     const editor = new EditorView({
       parent: box.current,
       state: EditorState.create({
+        doc: shown.current,
         extensions: [
           lineNumbers(),
           history(),
@@ -68,7 +70,10 @@ export default function YamlEditor({ text, marks, onChange }: Props) {
           EditorView.lineWrapping,
           EditorView.contentAttributes.of({ "aria-label": "Sweep file as YAML", spellcheck: "false" }),
           EditorView.updateListener.of((update) => {
-            if (update.docChanged) changed.current(update.state.doc.toString());
+            const next = update.state.doc.toString();
+            if (!update.docChanged || next === shown.current) return;
+            shown.current = next;
+            changed.current(next);
           }),
         ],
       }),
@@ -83,6 +88,7 @@ export default function YamlEditor({ text, marks, onChange }: Props) {
 
   useEffect(() => {
     const editor = view.current;
+    shown.current = text;
     if (!editor || editor.state.doc.toString() === text) return;
     editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: text } });
   }, [text]);

@@ -68,6 +68,14 @@ describe("progress", () => {
   });
 });
 
+describe("an ended sweep", () => {
+  it("has no part that waits", () => {
+    const { counts } = endedSweep("stopped", { counts: { ...endedSweep("stopped").counts, succeeded: 10 } });
+    expect(segments(counts, true).map((one) => one.name)).not.toContain("waiting");
+    expect(progressText(counts, true)).toBe("10 of 24 done, 3 failed, 1 canceled, 10 not run");
+  });
+});
+
 describe("controlsOf", () => {
   it.each([
     ["running", ["pause", "stop", "parallel", "cancel", "clone"]],

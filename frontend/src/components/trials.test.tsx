@@ -150,6 +150,20 @@ describe("Attempts", () => {
   });
 });
 
+describe("Attempts, in words", () => {
+  it("say that a probe measures, and why an attempt was given up", async () => {
+    const list = [
+      attempt({ purpose: "probe" }),
+      attempt({ id: "a2", number: 2, state: "abandoned", failure_kind: "infra" }),
+      attempt({ id: "a3", number: 3, state: "abandoned", failure_kind: undefined }),
+    ];
+    await draw(<Attempts attempts={list} chosen="a1" hostNames={names} onChoose={nothing} />);
+    expect(screen.getByText(/measures its shape/)).toBeTruthy();
+    expect(screen.getByText("Given up: the machine, Docker or Berth failed")).toBeTruthy();
+    expect(screen.getByText("Given up")).toBeTruthy();
+  });
+});
+
 describe("HostCard", () => {
   const card = (one: ReturnType<typeof host>) => (
     <HostCard host={one} leases={[]} now={Date.parse("2026-01-01T00:01:00Z")} onHost={nothing} onDevice={nothing} />
@@ -202,8 +216,53 @@ describe("HostCard", () => {
   });
 });
 
+describe("a machine", () => {
+  const cordoned = host({ cordoned_at: "2026-01-01T00:00:00Z", cordon_reason: "3 trials failed to start." });
+  const show = (readOnly: boolean) =>
+    draw(
+      <HostCard
+        host={{ ...cordoned, devices: [cordonedDevice()] }}
+        leases={[]}
+        now={0}
+        readOnly={readOnly}
+        onHost={nothing}
+        onDevice={nothing}
+      />,
+    );
+
+  it("that is cordoned says so and can be made ready", async () => {
+    await show(false);
+    expect(screen.getByText("Cordoned: takes only test attempts")).toBeTruthy();
+    expect(screen.getByRole("button", { name: "Make ready" })).toBeTruthy();
+  });
+
+  it("has no buttons for a viewer", async () => {
+    await show(true);
+    expect(screen.queryByRole("button")).toBeNull();
+  });
+});
+
 describe("LogView", () => {
-  const log = { pieces: [], shown: 0, more: false, problem: "", removed: "", readMore: vi.fn(), onDownload: vi.fn() };
+  const log = {
+    pieces: [],
+    start: 0,
+    shown: 0,
+    more: false,
+    problem: "",
+    removed: "",
+    readMore: vi.fn(),
+    toEnd: vi.fn(),
+    toStart: vi.fn(),
+    onDownload: vi.fn(),
+  };
+
+  it("writes a small size in KiB, and offers the end of a long log", async () => {
+    const toEnd = vi.fn();
+    await draw(<LogView {...log} shown={3 * 1024} state="idle" more toEnd={toEnd} />);
+    expect(screen.getByText("3 KiB shown, more follows")).toBeTruthy();
+    await userEvent.click(screen.getByRole("button", { name: "Go to the end" }));
+    expect(toEnd).toHaveBeenCalledOnce();
+  });
 
   it("says when there is nothing", async () => {
     await draw(<LogView {...log} state="complete" />);

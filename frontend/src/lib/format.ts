@@ -56,6 +56,22 @@ function coarse(seconds: number): number {
   return Math.floor(seconds);
 }
 
+/** small writes a size that may be less than a MiB, as of a log. */
+export function small(n: number): string {
+  if (n < 1024) return `${n} B`;
+
+  return n < MiB ? `${trim((n / 1024).toFixed(1))} KiB` : bytes(n);
+}
+
+const zone = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" });
+
+/** zoned is a moment with its zone, for a title. */
+export function zoned(at: string): string {
+  const name = zone.formatToParts(new Date(at)).find((part) => part.type === "timeZoneName");
+
+  return `${moment(at)} ${name?.value ?? ""}`.trim();
+}
+
 /** moment is a date and time in the reader's zone. */
 export function moment(at: string): string {
   return new Date(at).toLocaleString("en-GB", {

@@ -10,8 +10,11 @@ export interface Segment {
 const striped = (color: string) =>
   `repeating-linear-gradient(135deg, ${color} 0 4px, color-mix(in srgb, ${color} 55%, transparent) 4px 8px)`;
 
-/** segments are the trials of a sweep by what became of them; what is planned and not created yet waits. */
-export function segments(counts: Sweep["counts"]): Segment[] {
+/**
+ * segments are the trials of a sweep by what became of them; what is planned and
+ * not created yet waits, unless the sweep has ended and never creates it.
+ */
+export function segments(counts: Sweep["counts"], over = false): Segment[] {
   const all = Math.max(counts.planned, counts.total);
   const failed = counts.failed + counts.infeasible;
   const rest = all - counts.succeeded - counts.running - failed - counts.canceled;
@@ -21,16 +24,16 @@ export function segments(counts: Sweep["counts"]): Segment[] {
     { name: "running", count: counts.running, fill: striped("var(--run)") },
     { name: "failed", count: failed, fill: "var(--bad)" },
     { name: "canceled", count: counts.canceled, fill: "var(--wait)" },
-    { name: "waiting", count: Math.max(0, rest), fill: "var(--line)" },
+    { name: over ? "not run" : "waiting", count: Math.max(0, rest), fill: "var(--line)" },
   ].filter((segment) => segment.count > 0);
 }
 
 /** progressText says the same in words. */
-export function progressText(counts: Sweep["counts"]): string {
+export function progressText(counts: Sweep["counts"], over = false): string {
   const all = Math.max(counts.planned, counts.total);
   if (all === 0) return "no trials yet";
 
-  const rest = segments(counts)
+  const rest = segments(counts, over)
     .filter((segment) => segment.name !== "done" && segment.name !== "waiting")
     .map((segment) => `${grouped(segment.count)} ${segment.name}`);
 

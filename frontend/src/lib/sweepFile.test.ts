@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { lineOf, rangeOf, readForm, removeRow, scalar, setCommand, setField, setRow } from "@/lib/sweepFile";
+import { lineOf, rangeOf, readForm, removeRow, setCommand, setField, setRow, typed } from "@/lib/sweepFile";
 
 const text = `# A comment at the top.
 version: 1
@@ -95,12 +95,44 @@ describe("rangeOf", () => {
   ])("finds %s in line %d", (pointer, line) => expect(lineOf(text, rangeOf(text, pointer).from)).toBe(line));
 });
 
-describe("scalar", () => {
-  it.each([
-    ["1", 1],
-    ["1e-4", 1e-4],
-    ["true", true],
-    ["adam", "adam"],
-    ["Infinity", "Infinity"],
-  ])("reads %s", (from, to) => expect(scalar(from)).toBe(to));
+describe("typed", () => {
+  it.each(["1", "1e-4", "0.50", "1.0", "true", "adam", "Infinity", "-", "12345678901234567890"])(
+    "writes %s as it was typed",
+    (one) => expect(setField("a: b\n", ["x"], typed(one))).toBe(`a: b\nx: ${one === "-" ? '"-"' : one}\n`),
+  );
+});
+
+describe("what was not changed stays as it was written", () => {
+  const written = `seed: 9007199254740993
+parameters:
+  - {name: lr, min: 1.0, max: 1e-1, log: True}
+  - {name: tag, values: ["32", 'a', 1.0, 2.50], memory: false}
+  - {name: n, type: fixed, value: "5"}
+objective:
+`;
+  const rows = form(written).parameters;
+
+  it("on another parameter and in the same one", () => {
+    expect(setRow(written, 0, { ...row(0), max: "0.5" })).toBe(written.replace("1e-1", "0.5"));
+    expect(setRow(written, 1, { ...row(1), name: "label" })).toBe(written.replace("tag", "label"));
+    expect(setRow(written, 1, { ...row(1), values: "32, a, 1.0, 2.50, 7" })).toBe(written.replace("2.50]", "2.50, 7]"));
+  });
+
+  it("is a text that looks like a number", () =>
+    expect(setRow(written, 2, { ...row(2), name: "5" })).toContain('{name: "5", type: fixed, value: "5"}'));
+
+  it("fills a bare key", () =>
+    expect(setField(written, ["objective", "metric"], "loss")).toContain("objective:\n  metric: loss\n"));
+
+  it("removes nothing from a bare key", () => expect(setField(written, ["objective", "metric"], "")).toBe(written));
+
+  it("begins a bare list of parameters", () =>
+    expect(setRow("parameters:\n", 0, { ...row(0), name: "x" })).toContain("name: x"));
+
+  function row(i: number) {
+    const one = rows[i];
+    if (!one) throw new Error("no row");
+
+    return one;
+  }
 });

@@ -1,4 +1,18 @@
-import { isCollection, isMap, isScalar, isSeq, parseDocument, type Document, type Pair } from "yaml";
+import {
+  isCollection,
+  isMap,
+  isScalar,
+  isSeq,
+  parse,
+  parseDocument,
+  Scalar,
+  visit,
+  type Document,
+  type Pair,
+  type ParseOptions,
+  type SchemaOptions,
+  type DocumentOptions,
+} from "yaml";
 
 /** One row of the form: a parameter as far as the form knows it. */
 export interface ParameterRow {
@@ -87,57 +101,44 @@ function scalarText(v: unknown): string {
 }
 
 /** setField changes one value of a text and leaves all else, comments too, as it is. An empty value removes the field. */
-export function setField(text: string, path: Path, value: unknown): string {
-  return edit(text, (doc) => {
-    if (value === "" || value === undefined) doc.deleteIn(path);
-    else if (isScalar(doc.getIn(path, true))) setScalar(doc, path, value);
-    else doc.setIn(path, flow(doc, value));
-  });
+export function setField(text: string, path: Path, value: string | Scalar): string {
+  return edit(text, (doc) => put(doc, path, value === "" ? undefined : value));
 }
 
-function setScalar(doc: Document, path: Path, value: unknown): void {
-  const node = doc.getIn(path, true);
-  if (!isScalar(node) || typeof value === "object") {
-    doc.setIn(path, flow(doc, value));
-
-    return;
-  }
-  node.value = value;
-  delete node.source;
-}
-
+/** setCommand makes one argument of each line. The last line counts only when it has text. */
 export function setCommand(text: string, lines: string): string {
-  return setField(
-    text,
-    ["command"],
-    lines.split("\n").filter((line, i, all) => line !== "" || i < all.length - 1),
-  );
+  return edit(text, (doc) => put(doc, ["command"], commandLines(lines)));
 }
 
-/** setRow rewrites what the form knows of a parameter; fields that it does not know stay. */
+export function commandLines(lines: string): string[] {
+  return lines.split("\n").filter((line, i, all) => line !== "" || i < all.length - 1);
+}
+
+/** setRow writes what changed of a parameter; all else of it stays as it was written. */
 export function setRow(text: string, i: number, row: ParameterRow): string {
   return edit(text, (doc) => {
+    if (!isSeq(doc.getIn(["parameters"], true))) doc.setIn(["parameters"], doc.createNode([]));
+    const old = doc.hasIn(["parameters", i]) ? readRow(doc, i) : undefined;
+    if (!old) doc.addIn(["parameters"], flow(doc, {}));
+
     const at = (key: string): Path => ["parameters", i, key];
-    if (!doc.hasIn(["parameters"])) doc.setIn(["parameters"], doc.createNode([]));
-    if (!doc.hasIn(["parameters", i])) doc.addIn(["parameters"], flow(doc, { name: row.name }));
-
+    const set = (key: string, value: Written) => put(doc, at(key), value);
+    const changed = (key: keyof ParameterRow) => old?.[key] !== row[key];
     const range = row.kind === "float" || row.kind === "int";
-    const put = (key: string, value: unknown) => {
-      if (value === undefined) doc.deleteIn(at(key));
-      else if (isScalar(doc.getIn(at(key), true))) setScalar(doc, at(key), value);
-      else doc.setIn(at(key), flow(doc, value));
-    };
 
-    put("name", row.name);
+    if (changed("name")) set("name", row.name);
     if (row.kind === "other") return;
-    put("type", row.kind === "categorical" ? undefined : row.kind);
-    put("min", range ? scalar(row.min) : undefined);
-    put("max", range ? scalar(row.max) : undefined);
-    put("log", range && row.log ? true : undefined);
-    put("values", row.kind === "categorical" ? list(row.values) : undefined);
-    put("value", row.kind === "fixed" ? scalar(row.values) : undefined);
-    put("memory", row.memory ? true : undefined);
-    if (!range) ["step", "count"].forEach((key) => doc.deleteIn(at(key)));
+    if (changed("kind")) set("type", row.kind === "categorical" ? undefined : row.kind);
+    if (!range) ["min", "max", "log", "step", "count"].forEach((key) => set(key, undefined));
+    if (row.kind !== "categorical") set("values", undefined);
+    if (row.kind !== "fixed") set("value", undefined);
+
+    if (range && changed("min")) set("min", typed(row.min));
+    if (range && changed("max")) set("max", typed(row.max));
+    if (range && changed("log")) set("log", row.log ? typed("true") : undefined);
+    if (row.kind === "categorical" && (changed("values") || changed("kind"))) set("values", items(doc, i, row.values));
+    if (row.kind === "fixed" && (changed("values") || changed("kind"))) set("value", typed(row.values));
+    if (changed("memory")) set("memory", row.memory ? typed("true") : undefined);
   });
 }
 
@@ -145,9 +146,113 @@ export function removeRow(text: string, i: number): string {
   return edit(text, (doc) => doc.deleteIn(["parameters", i]));
 }
 
+/** What put writes; undefined removes the key. */
+type Written = string | string[] | Scalar | Scalar[] | undefined;
+
+/** put writes one value. A step of the path that holds no mapping, as in a bare `objective:`, becomes one. */
+function put(doc: Document, path: Path, value: Written): void {
+  if (value === undefined) {
+    if (isCollection(doc.getIn(path.slice(0, -1), true))) doc.deleteIn(path);
+
+    return;
+  }
+
+  for (let n = 1; n < path.length; n++) {
+    const above = path.slice(0, n);
+    if (doc.hasIn(above) && !isCollection(doc.getIn(above, true))) doc.setIn(above, doc.createNode({}));
+  }
+
+  const node = doc.getIn(path, true);
+  if (!isScalar(node) || Array.isArray(value)) {
+    doc.setIn(path, Array.isArray(value) ? flow(doc, value.map(literal)) : literal(value));
+
+    return;
+  }
+  const next = literal(value);
+  node.value = next.value;
+  // What is written as a number stays plain; a text keeps its quotes.
+  if (next.type !== undefined) node.type = next.type;
+  delete node.source;
+}
+
+/** literal is a text as a node, in quotes where it would else be read as a number, true or null. */
+function literal(value: string | Scalar): Scalar {
+  if (typeof value !== "string") return value;
+  const node = new Scalar(value);
+  if (typeof scalarOf(value) !== "string") node.type = Scalar.QUOTE_DOUBLE;
+
+  return node;
+}
+
+/** typed is what a person meant by a text: 0.50, 1.0 and 1e-4 are numbers and stay as they were typed. */
+export function typed(text: string): Scalar {
+  const node = new Scalar<unknown>(text.trim());
+  const value = scalarOf(text.trim());
+  if (typeof value === "boolean") node.value = value;
+  if (typeof value === "number") node.type = Scalar.PLAIN;
+
+  return value === null ? literal(text.trim()) : node;
+}
+
+/** scalarOf is how YAML reads a text that stands alone. */
+function scalarOf(text: string): unknown {
+  if (!/^[-+.\w~]+$/.test(text)) return text;
+
+  try {
+    return parse(text) as unknown;
+  } catch {
+    return text;
+  }
+}
+
+/** items are the choices that a text lists; one that was there already stays as it was written. */
+function items(doc: Document, i: number, text: string): Scalar[] {
+  const path: Path = ["parameters", i, "values"];
+  const old = doc.getIn(path, true);
+  const known = new Map<string, Scalar>();
+  if (isSeq(old)) {
+    for (const node of old.items) if (isScalar(node)) known.set(scalarText(node.value), node);
+  }
+
+  return listed(text).map((one) => known.get(one) ?? typed(one));
+}
+
+/** listed are the texts between commas, without empty ones. */
+export function listed(text: string): string[] {
+  return text
+    .split(",")
+    .map((one) => one.trim())
+    .filter((one) => one !== "");
+}
+
+/** Numbers are read as texts, so that 1.0 and whole numbers above 2^53 are written as they were. */
+const asWritten: ParseOptions & DocumentOptions & SchemaOptions = {
+  customTags: (tags) => tags.filter((tag) => typeof tag === "string" || !/:(int|float)$/.test(tag.tag)),
+};
+
+/** yamlOf is what a JSON text has under a key, as YAML for people; "" when it has nothing there. */
+export function yamlOf(json: string, key: string): string {
+  const doc: Document = parseDocument(json, asWritten);
+  const node = doc.get(key, true);
+  if (doc.errors.length > 0 || !isCollection(node)) return "";
+
+  visit(node, {
+    Collection: (_, one) => {
+      one.flow = false;
+    },
+    Scalar: (_, one) => {
+      if (one.type !== Scalar.PLAIN && typeof one.value === "string")
+        one.type = literal(one.value).type ?? Scalar.PLAIN;
+    },
+  });
+  doc.contents = node;
+
+  return doc.toString({ lineWidth: 0 });
+}
+
 /** edit applies a change to the document; a text that cannot be read stays. */
 function edit(text: string, change: (doc: Document) => void): string {
-  const doc = parseDocument(text === "" ? "version: 1\n" : text);
+  const doc = parseDocument(text === "" ? "version: 1\n" : text, asWritten);
   if (doc.errors.length > 0) return text;
   change(doc);
 
@@ -160,24 +265,6 @@ function flow(doc: Document, value: unknown) {
   if (isCollection(node)) node.flow = true;
 
   return node;
-}
-
-/** scalar is what a person meant by a text: a number, true, false, or the text. */
-export function scalar(text: string): string | number | boolean {
-  const trimmed = text.trim();
-  if (trimmed === "true") return true;
-  if (trimmed === "false") return false;
-  const n = Number(trimmed);
-
-  return trimmed !== "" && Number.isFinite(n) && /^[-+.\d]/.test(trimmed) ? n : trimmed;
-}
-
-function list(text: string): (string | number | boolean)[] {
-  return text
-    .split(",")
-    .map((one) => one.trim())
-    .filter((one) => one !== "")
-    .map(scalar);
 }
 
 export interface TextRange {

@@ -1,12 +1,14 @@
 import { Button, Group } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
 import { PageTitle } from "@/components/PageTitle";
 import { PageButton } from "@/components/links";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Note } from "@/components/Note";
+import { ReadOnly } from "@/components/ReadOnly";
 import { forgetKey, keyFor } from "@/lib/keys";
 import { exampleText } from "@/routes/example";
+import { useShowSweep } from "@/routes/useShowSweep";
+import { useCanSteer } from "@/services/session";
 import { preview, submit, type ProblemItem, type Sweep } from "@/services/sweeps";
 
 type Started = { sweep: Sweep } | { blocked: ProblemItem };
@@ -25,12 +27,11 @@ async function start(): Promise<Started> {
 
 /** What a newcomer sees in place of an empty table. */
 export function FirstRun() {
-  const navigate = useNavigate();
+  const canSteer = useCanSteer();
   const example = useMutation({
     mutationFn: start,
-    onSuccess: (result) => {
-      if ("sweep" in result) void navigate({ to: "/sweeps/$sweepId", params: { sweepId: result.sweep.id } });
-    },
+    onMutate: useShowSweep(),
+    onSuccess: (result, _, show) => ("sweep" in result ? show(result.sweep) : undefined),
   });
   const blocked = example.data && "blocked" in example.data ? example.data.blocked : undefined;
 
@@ -49,14 +50,18 @@ export function FirstRun() {
       <p>
         The example trains a small network on handwritten digits, in 24 short trials. Berth measures 4 of them first.
       </p>
-      <Group>
-        <Button onClick={() => example.mutate()} loading={example.isPending}>
-          Start the example
-        </Button>
-        <PageButton to="/sweeps/new" variant="default">
-          Write a sweep
-        </PageButton>
-      </Group>
+      {canSteer ? (
+        <Group>
+          <Button onClick={() => example.mutate()} loading={example.isPending}>
+            Start the example
+          </Button>
+          <PageButton to="/sweeps/new" variant="default">
+            Write a sweep
+          </PageButton>
+        </Group>
+      ) : (
+        <ReadOnly action="start a sweep" />
+      )}
       <div style={{ marginTop: 16 }} aria-live="polite">
         {example.isPending && "Looking for the example's image, then starting…"}
         {example.isError && <ErrorNote error={example.error} doing="Starting the example" />}

@@ -1,11 +1,14 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Outlet, useRouteContext } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { onSessionEnd } from "@/api/session";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
 import { ApiError } from "@/api/errors";
 import { LogIn } from "@/components/LogIn";
+import { forgetDrafts } from "@/lib/draft";
+import { forgetKey } from "@/lib/keys";
+import { StaleNote } from "@/components/StaleNote";
 import { Shell } from "@/routes/Shell";
 import { endSession, meQuery, startSession } from "@/services/session";
 
@@ -19,15 +22,23 @@ export function Root() {
   const me = useQuery(meQuery);
   const [ended, setEnded] = useState(false);
   const [left, setLeft] = useState(false); // by a log-out, which needs no explanation
+  const [stuck, setStuck] = useState<unknown>(null); // why a log-out failed
+  const name = useRef(me.data?.name);
   const known = me.data !== undefined && !ended;
 
   // What one person read, another must not see.
   const forgetAll = () => queries.removeQueries({ predicate: (query) => query.queryKey[0] !== "me" });
 
+  useEffect(() => {
+    const before = name.current;
+    name.current = me.data?.name;
+    if (before === undefined || before === me.data?.name) return;
+    void queries.resetQueries({ predicate: (query) => query.queryKey[0] !== "me" }); // another tab logged in
+  }, [me.data?.name, queries]);
   useEffect(() => onSessionEnd(() => setEnded(true)), []);
   useEffect(() => (known ? live.start() : undefined), [known, live]);
 
-  if (ended || (me.error instanceof ApiError && me.error.status === 401)) {
+  if (ended || (me.data === undefined && me.error instanceof ApiError && me.error.status === 401)) {
     return (
       <LogIn
         wasKnown={me.data !== undefined && !left}
@@ -42,7 +53,7 @@ export function Root() {
     );
   }
 
-  if (me.isError) {
+  if (me.isError && me.data === undefined) {
     return (
       <main className="page">
         <ErrorNote error={me.error} doing="Reaching the server" onRetry={() => void me.refetch()} />
@@ -62,12 +73,23 @@ export function Root() {
     <Shell
       me={me.data}
       onLogOut={async () => {
-        await endSession();
+        setStuck(null);
+        try {
+          await endSession();
+        } catch (error) {
+          setStuck(error);
+
+          return;
+        }
+        forgetDrafts();
+        forgetKey();
         setLeft(true);
         setEnded(true);
         forgetAll();
       }}
     >
+      {stuck !== null && <ErrorNote error={stuck} doing="Logging out" />}
+      <StaleNote query={me} doing="Reaching the server" />
       <Outlet />
     </Shell>
   );

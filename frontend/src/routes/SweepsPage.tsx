@@ -7,6 +7,7 @@ import { Icon } from "@/components/Icon";
 import { PageButton } from "@/components/links";
 import { Loading } from "@/components/Loading";
 import { PageTitle } from "@/components/PageTitle";
+import { ReadOnly } from "@/components/ReadOnly";
 import { StateFilter } from "@/components/StateFilter";
 import { SweepTable } from "@/components/SweepTable";
 import { TextFilter } from "@/components/TextFilter";
@@ -17,6 +18,7 @@ import { useNow } from "@/lib/useNow";
 import { BulkActions } from "@/routes/BulkActions";
 import { FirstRun } from "@/routes/FirstRun";
 import type { SweepsSearch } from "@/routes/search";
+import { useCanSteer } from "@/services/session";
 import { MOST_SWEEPS, sweepsQuery, type SweepSort, type SweepState } from "@/services/sweeps";
 
 const none: SweepState[] = [];
@@ -25,6 +27,7 @@ export function SweepsPage() {
   const { state: states = none, name = "", by = "", sort = "-created_at" } = useSearch({ from: "/sweeps" });
   const navigate = useNavigate({ from: "/sweeps" });
   const list = useInfiniteQuery(sweepsQuery({ states, name, by, sort }));
+  const canSteer = useCanSteer();
   const now = useNow();
   const sweeps = useMemo(() => list.data?.pages.flatMap((page) => page.data) ?? [], [list.data]);
   const filtered = states.length > 0 || name !== "" || by !== "";
@@ -55,9 +58,13 @@ export function SweepsPage() {
     <>
       <Group justify="space-between" mb="sm">
         <PageTitle text="Sweeps" />
-        <PageButton to="/sweeps/new" leftSection={<Icon name="plus" size={14} />}>
-          New sweep
-        </PageButton>
+        {canSteer ? (
+          <PageButton to="/sweeps/new" leftSection={<Icon name="plus" size={14} />}>
+            New sweep
+          </PageButton>
+        ) : (
+          <ReadOnly action="start a sweep" />
+        )}
       </Group>
       <Group mb="sm" gap="sm">
         <TextFilter label="Name contains" text={name} onText={(text) => look({ name: text })} />

@@ -1,4 +1,4 @@
-import type { QueryClient, QueryKey } from "@tanstack/react-query";
+import type { Query, QueryClient, QueryKey } from "@tanstack/react-query";
 import type { Change } from "@/services/stream";
 
 const AT_MOST_EVERY = 250; // ms: four times a second
@@ -8,11 +8,13 @@ export type Changed = Map<string, Set<number | undefined>>;
 
 /**
  * Invalidator collects what changed and marks it as stale at most four times a
- * second. A query that is being read is not read again at once.
+ * second. A query that is being read may have seen the state before the change,
+ * so it is marked once it has been read.
  */
 export class Invalidator {
   private changed: Changed = new Map();
   private machines = false;
+  private readonly again = new Set<string>(); // hashes of queries that were being read
   private all = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private last = 0;
@@ -46,14 +48,23 @@ export class Invalidator {
     this.timer = undefined;
     this.last = Date.now();
     const { all, machines, changed } = this;
+    const again = new Set(this.again);
     this.all = false;
     this.machines = false;
     this.changed = new Map();
+    this.again.clear();
 
-    void this.queries.invalidateQueries(
-      { predicate: ({ queryKey }) => all || (machines && ofMachines(queryKey)) || touched(queryKey, changed) },
-      { cancelRefetch: false },
-    );
+    const due = new Set<Query>();
+    for (const query of this.queries.getQueryCache().getAll()) {
+      const stale = all || (machines && ofMachines(query.queryKey)) || touched(query.queryKey, changed);
+      if (!stale && !again.has(query.queryHash)) continue;
+      if (query.state.fetchStatus === "idle") due.add(query);
+      else this.again.add(query.queryHash);
+    }
+    if (due.size > 0) {
+      void this.queries.invalidateQueries({ predicate: (query) => due.has(query) }, { cancelRefetch: false });
+    }
+    if (this.again.size > 0) this.schedule();
   }
 }
 

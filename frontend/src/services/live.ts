@@ -1,10 +1,10 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { apiUrl } from "@/api/config";
+import { holdClock } from "@/lib/useNow";
+import { whileHidden } from "@/lib/hidden";
 import { Invalidator } from "@/services/changes";
 import { meQuery } from "@/services/session";
 import { ChangeStream, type StreamState } from "@/services/stream";
-
-const SLEPT = 30_000; // ms: two of the comments that a stream sends when nothing changes
 
 /** Live is the one stream of a tab, and what it does to the queries. */
 export class Live {
@@ -12,20 +12,23 @@ export class Live {
   private readonly listeners = new Set<() => void>();
   private readonly stream: ChangeStream;
   private readonly invalidator: Invalidator;
-  private hiddenAt = 0;
 
   constructor(queries: QueryClient) {
     this.invalidator = new Invalidator(queries);
+    const readMe = () => void queries.query({ ...meQuery, staleTime: 0 }).catch(() => undefined);
     this.stream = new ChangeStream({
       open: () => new EventSource(apiUrl("/events")),
       onChange: (change) => this.invalidator.change(change),
       onReset: () => this.invalidator.reset(),
       onState: (state) => {
         this.state = state;
+        holdClock(state === "paused");
         this.listeners.forEach((listener) => listener());
       },
       // An EventSource does not say why it was refused. A 401 here shows the log-in page.
-      onRefused: () => void queries.query({ ...meQuery, staleTime: 0 }).catch(() => undefined),
+      onRefused: readMe,
+      // Another tab may have logged in as someone else.
+      onOpen: readMe,
     });
   }
 
@@ -37,21 +40,20 @@ export class Live {
 
   readonly current = (): StreamState => this.state;
 
-  /** start opens the stream and watches for sleep; the result ends both. */
+  /** start opens the stream and watches whether the page is shown; the result ends both. */
   start(): () => void {
     if (isPaused()) this.stream.pause();
     else this.stream.start();
 
-    const seen = () => {
-      if (document.hidden) this.hiddenAt = Date.now();
-      else if (this.hiddenAt > 0 && Date.now() - this.hiddenAt > SLEPT) this.stream.wake();
-    };
     const online = () => this.stream.wake();
-    document.addEventListener("visibilitychange", seen);
+    const shown = whileHidden(
+      () => this.stream.sleep(),
+      () => this.stream.wake(),
+    );
     window.addEventListener("online", online);
 
     return () => {
-      document.removeEventListener("visibilitychange", seen);
+      shown();
       window.removeEventListener("online", online);
       this.stream.stop();
       this.invalidator.stop();

@@ -1,4 +1,4 @@
-import { queryOptions } from "@tanstack/react-query";
+import { queryOptions, useQuery } from "@tanstack/react-query";
 import { answer } from "@/api/client";
 import { getMe, getServer, logIn, logOut } from "@/api/generated";
 
@@ -7,8 +7,12 @@ export type { Me, ServerInfo } from "@/api/generated";
 export const meQuery = queryOptions({
   queryKey: ["me"],
   queryFn: ({ signal }) => answer(getMe({ signal })),
-  retry: false,
 });
+
+/** useCanSteer says that the caller may do more than read; the server decides again. */
+export function useCanSteer(): boolean {
+  return useQuery(meQuery).data?.role !== "viewer";
+}
 
 export const serverQuery = queryOptions({
   queryKey: ["server"],

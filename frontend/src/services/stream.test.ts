@@ -1,4 +1,4 @@
-import { QueryClient } from "@tanstack/react-query";
+import { QueryClient, QueryObserver } from "@tanstack/react-query";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Invalidator, touched } from "@/services/changes";
 import { ChangeStream, type Source, type StreamState } from "@/services/stream";
@@ -50,13 +50,13 @@ beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
 describe("ChangeStream", () => {
-  it("passes changes on and reads nothing anew at first", () => {
+  it("passes changes on, and reads anew what changed before it opened", () => {
     const { stream, at, calls, states } = setup();
     stream.start();
     at(0).send("open");
     at(0).send("change", { kind: "trial.state", sweep_id: "s", subject: "t" });
     expect(calls.change).toHaveBeenCalledWith({ kind: "trial.state", sweep_id: "s", subject: "t" });
-    expect(calls.reset).not.toHaveBeenCalled();
+    expect(calls.reset).toHaveBeenCalledOnce();
     expect(states).toEqual(["connecting", "live"]);
   });
 
@@ -76,13 +76,15 @@ describe("ChangeStream", () => {
   });
 
   it("leaves a cut stream to the browser, which sends Last-Event-ID", () => {
-    const { stream, sources, at, states } = setup();
+    const { stream, sources, at, states, calls } = setup();
     stream.start();
     at(0).send("open");
     at(0).send("error");
     vi.advanceTimersByTime(60_000);
     expect(sources).toHaveLength(1);
     expect(states.at(-1)).toBe("reconnecting");
+    at(0).send("open");
+    expect(calls.reset).toHaveBeenCalledOnce();
   });
 
   it("reopens after sleep and reads everything anew", () => {
@@ -92,7 +94,33 @@ describe("ChangeStream", () => {
     stream.wake();
     expect(at(0).closed).toBe(true);
     at(1).send("open");
-    expect(calls.reset).toHaveBeenCalledOnce();
+    expect(calls.reset).toHaveBeenCalledTimes(2);
+  });
+
+  it("closes for a hidden page until it is shown", () => {
+    const { stream, sources, at } = setup();
+    stream.start();
+    stream.sleep();
+    vi.advanceTimersByTime(60_000);
+    expect(at(0).closed).toBe(true);
+    expect(sources).toHaveLength(1);
+    stream.wake();
+    expect(sources).toHaveLength(2);
+  });
+
+  it("takes a stream for dead that has sent `alive` and falls silent", () => {
+    const { stream, sources, at } = setup();
+    stream.start();
+    at(0).send("open");
+    vi.advanceTimersByTime(120_000);
+    expect(sources).toHaveLength(1); // this server may send comments alone
+    at(0).send("alive");
+    vi.advanceTimersByTime(39_000);
+    at(0).send("change", { kind: "trial.state", subject: "t" });
+    vi.advanceTimersByTime(39_000);
+    expect(sources).toHaveLength(1);
+    vi.advanceTimersByTime(2000);
+    expect(sources).toHaveLength(2);
   });
 
   it("stays closed while paused", () => {
@@ -114,8 +142,28 @@ describe("ChangeStream", () => {
 });
 
 describe("Invalidator", () => {
+  it("reads again what was being read when the change came", async () => {
+    const queries = new QueryClient();
+    const answers: ((state: string) => void)[] = [];
+    const read = vi.fn(() => new Promise<string>((resolve) => answers.push(resolve)));
+    const observer = new QueryObserver(queries, { queryKey: ["sweep", "a"], queryFn: read, staleTime: Infinity });
+    const end = observer.subscribe(() => undefined);
+    new Invalidator(queries).change({ kind: "sweep.state", sweep_id: "a", subject: "a" });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(read).toHaveBeenCalledOnce();
+    answers[0]?.("running");
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(read).toHaveBeenCalledTimes(2);
+    answers[1]?.("succeeded");
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(observer.getCurrentResult().data).toBe("succeeded");
+    expect(read).toHaveBeenCalledTimes(2);
+    end();
+  });
+
   it("marks stale at most four times a second", () => {
     const queries = new QueryClient();
+    queries.setQueryData(["sweep", "a"], {});
     const spy = vi.spyOn(queries, "invalidateQueries");
     const invalidator = new Invalidator(queries);
     for (let ms = 0; ms < 1240; ms += 10) {

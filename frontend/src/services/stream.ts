@@ -24,11 +24,14 @@ export interface StreamOptions {
   onState: (state: StreamState) => void;
   /** onRefused is called when the server answered with something other than a stream. */
   onRefused: () => void;
+  /** onOpen is called each time that the server answers with a stream. */
+  onOpen?: () => void;
 }
 
 const CLOSED = 2;
 const FIRST_DELAY = 1000;
 const LONGEST_DELAY = 30_000;
+const SILENT = 40_000; // ms: two of the `alive` events that an idle server sends every 15 s, and time to come
 
 /**
  * ChangeStream keeps one stream of changes open. A browser reopens a stream that
@@ -39,7 +42,8 @@ export class ChangeStream {
   private source: Source | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private delay = FIRST_DELAY;
-  private interrupted = false;
+  private hears: ReturnType<typeof setTimeout> | undefined;
+  private beats = false; // this server sends `alive`, so its silence means something
   private running = false;
 
   constructor(private readonly options: StreamOptions) {}
@@ -55,51 +59,78 @@ export class ChangeStream {
   /** pause closes the stream until start; what changed meanwhile is read then. */
   pause(): void {
     this.stop();
-    this.interrupted = true;
     this.options.onState("paused");
   }
 
   stop(): void {
     this.running = false;
-    clearTimeout(this.timer);
-    this.source?.close();
-    this.source = null;
+    this.close();
+  }
+
+  /** sleep closes the stream until wake: a browser opens few connections to one server. */
+  sleep(): void {
+    if (this.running) this.close();
   }
 
   /** wake reopens a stream that may have died while the machine slept or was offline. */
   wake(): void {
     if (!this.running) return;
-    this.interrupted = true;
     this.delay = FIRST_DELAY;
     this.options.onState("reconnecting");
     this.connect();
   }
 
   private connect(): void {
-    clearTimeout(this.timer);
-    this.source?.close();
+    this.close();
 
     const source = this.options.open();
+    let opened = false;
     this.source = source;
     source.addEventListener("open", () => {
       if (this.source !== source) return;
       this.delay = FIRST_DELAY;
+      this.heard();
       this.options.onState("live");
-      if (this.interrupted) this.options.onReset();
-      this.interrupted = false;
+      this.options.onOpen?.();
+      // The browser reopens its own stream behind the last event. A new stream begins
+      // now: what changed since the page was read came before it.
+      if (!opened) this.options.onReset();
+      opened = true;
     });
     source.addEventListener("error", () => {
       if (this.source === source) this.failed(source);
     });
-    source.addEventListener("change", (event) => this.options.onChange(JSON.parse(event.data) as Change));
-    source.addEventListener("reset", () => this.options.onReset());
+    source.addEventListener("change", (event) => {
+      this.heard();
+      this.options.onChange(JSON.parse(event.data) as Change);
+    });
+    source.addEventListener("reset", () => {
+      this.heard();
+      this.options.onReset();
+    });
+    source.addEventListener("alive", () => {
+      this.beats = true;
+      this.heard();
+    });
+  }
+
+  /** heard waits for the next byte: a connection can die without an end that the browser sees. */
+  private heard(): void {
+    clearTimeout(this.hears);
+    if (this.beats) this.hears = setTimeout(() => this.wake(), SILENT);
+  }
+
+  private close(): void {
+    clearTimeout(this.timer);
+    clearTimeout(this.hears);
+    this.source?.close();
+    this.source = null;
   }
 
   private failed(source: Source): void {
     this.options.onState("reconnecting");
     if (source.readyState !== CLOSED) return; // the browser tries again, with Last-Event-ID
 
-    this.interrupted = true;
     this.options.onRefused();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.connect(), this.delay * (0.75 + Math.random() / 2));

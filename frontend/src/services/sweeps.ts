@@ -74,6 +74,18 @@ export function sweepQuery(id: string) {
   });
 }
 
+/** sweepTextQuery is a sweep as JSON text: numbers are in it as the server wrote them. */
+export function sweepTextQuery(id: string) {
+  return queryOptions({
+    queryKey: ["sweep", id, "text"],
+    queryFn: async ({ signal }) => {
+      const text: unknown = await answer(getSweep({ path: { id }, parseAs: "text", signal }));
+
+      return text as string;
+    },
+  });
+}
+
 export function reportQuery(id: string) {
   return queryOptions({
     queryKey: ["sweep", id, "report"],

@@ -6,6 +6,9 @@ export type { Attempt, Metric, Rejection, Trial, TrialSort, TrialState } from "@
 
 const PAGE = 500;
 
+/** No event says that the reason why a trial waits has changed, so one that waits is asked again. */
+const WAITING = 5000; // ms
+
 /** The server counts a list up to so many; the count then reads as "so many or more". */
 export const MOST_TRIALS = 100_000;
 
@@ -17,7 +20,7 @@ export interface TrialFilter {
   sort?: TrialSort;
 }
 
-export function trialsQuery(sweepId: string, { states = [], min, max, sort = "number" }: TrialFilter) {
+export function trialsQuery(sweepId: string, { states = [], min, max, sort = "number" }: TrialFilter, live = true) {
   return infiniteQueryOptions({
     queryKey: ["sweep", sweepId, "trials", { states, min, max, sort }],
     queryFn: ({ pageParam, signal }) =>
@@ -38,13 +41,21 @@ export function trialsQuery(sweepId: string, { states = [], min, max, sort = "nu
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: keepPreviousData,
+    // Every page is read again, so a list of many is left to events.
+    refetchInterval: ({ state }) => {
+      const pages = state.data?.pages ?? [];
+      const waits = pages.some((page) => page.data.some((trial) => trial.state === "waiting"));
+
+      return live && waits && pages.length <= 2 ? WAITING : false;
+    },
   });
 }
 
-export function trialQuery(sweepId: string, number: number) {
+export function trialQuery(sweepId: string, number: number, live = true) {
   return queryOptions({
     queryKey: ["sweep", sweepId, "trial", number],
     queryFn: ({ signal }) => answer(getTrial({ path: { id: sweepId, number }, signal })),
+    refetchInterval: ({ state }) => (live && state.data?.state === "waiting" ? WAITING : false),
   });
 }
 
@@ -55,11 +66,14 @@ export function attemptsQuery(sweepId: string, number: number) {
   });
 }
 
+/** One answer has at most this many points, the first by name and step. */
+export const MOST_POINTS = 20_000;
+
 /** Events tell when an attempt starts and ends, not each value that it reports: one that runs is asked again. */
 export function metricsQuery(sweepId: string, number: number, attemptId: string, live: boolean) {
   return queryOptions({
     queryKey: ["sweep", sweepId, "metrics", number, attemptId],
-    queryFn: ({ signal }) => answer(listMetrics({ path: { id: attemptId }, query: { limit: 20_000 }, signal })),
+    queryFn: ({ signal }) => answer(listMetrics({ path: { id: attemptId }, query: { limit: MOST_POINTS }, signal })),
     refetchInterval: live ? 5000 : false,
   });
 }

@@ -1,7 +1,8 @@
-import { cleanup } from "@testing-library/react";
+import { cleanup, configure } from "@testing-library/react";
 import { afterEach, vi } from "vitest";
 
 afterEach(cleanup);
+configure({ asyncUtilTimeout: 5000 }); // ms: machines that test are busy
 
 // jsdom has none of these, and Mantine asks for them.
 window.matchMedia = (query: string) =>
@@ -22,4 +23,11 @@ window.ResizeObserver = class {
 
 window.scrollTo = () => undefined;
 window.HTMLElement.prototype.scrollIntoView = vi.fn();
-Object.defineProperty(document, "fonts", { value: new EventTarget() });
+
+// What a textarea that grows listens to.
+Object.defineProperty(document, "fonts", {
+  value: { addEventListener: () => undefined, removeEventListener: () => undefined },
+});
+
+// What the editor measures its text with.
+Range.prototype.getClientRects = () => [] as unknown as DOMRectList;

@@ -9,6 +9,7 @@ import { HostCard, type DeviceAction, type HostAction } from "@/components/HostC
 import { Loading } from "@/components/Loading";
 import { Note } from "@/components/Note";
 import { QueueTable } from "@/components/QueueTable";
+import { ReadOnly } from "@/components/ReadOnly";
 import { useNow } from "@/lib/useNow";
 import {
   cordon,
@@ -20,6 +21,7 @@ import {
   removeMachine,
   uncordon,
 } from "@/services/hosts";
+import { useCanSteer } from "@/services/session";
 
 interface Ask {
   action: HostAction | DeviceAction;
@@ -50,6 +52,7 @@ export function MachinesPage() {
   const leases = useQuery(leasesQuery(!paused));
   const queue = useQuery(queueQuery(!paused));
   const queries = useQueryClient();
+  const canSteer = useCanSteer();
   const now = useNow();
   const [ask, setAsk] = useState<Ask | null>(null);
   const [reason, setReason] = useState("");
@@ -85,6 +88,7 @@ export function MachinesPage() {
   return (
     <>
       <PageTitle text="Machines" />
+      {!canSteer && <ReadOnly action="change machines" />}
       {hosts.isPending && <Loading what="machines" />}
       {hosts.isError && <ErrorNote error={hosts.error} doing="Reading machines" onRetry={() => void hosts.refetch()} />}
       {ask === null && act.isError && <ErrorNote error={act.error} doing={titles[act.variables.action].action} />}
@@ -100,6 +104,7 @@ export function MachinesPage() {
             host={host}
             leases={leases.data ?? []}
             now={now}
+            readOnly={!canSteer}
             onHost={(action) => start({ action, id: host.id, name: host.name })}
             onDevice={(action, device) => start({ action, id: device.id, name: device.model })}
           />

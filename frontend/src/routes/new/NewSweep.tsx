@@ -1,7 +1,9 @@
 import { Button, FileButton, Group } from "@mantine/core";
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useMemo, useState } from "react";
+import { lazy, Suspense, useMemo, useRef, useState } from "react";
+import { Confirm } from "@/components/Confirm";
+import { ReadOnly } from "@/components/ReadOnly";
 import { PageTitle } from "@/components/PageTitle";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
@@ -14,18 +16,34 @@ import { forgetKey, keyFor } from "@/lib/keys";
 import { lineOf, rangeOf, readForm } from "@/lib/sweepFile";
 import { useDebounced } from "@/lib/useDebounced";
 import { exampleText } from "@/routes/example";
+import { useShowSweep } from "@/routes/useShowSweep";
+import { useCanSteer } from "@/services/session";
 import { preview, submit, sweepsQuery, validate, type ProblemItem } from "@/services/sweeps";
 
 const YamlEditor = lazy(() => import("@/components/YamlEditor"));
 
 interface Props {
   start: string;
+  /** origin is what was there before anything was typed; undefined = not known. */
+  origin: string | undefined;
   onText: (text: string) => void;
+  onStartOver: () => void;
+  onLaunched: () => void;
+}
+
+/** A text, or the beginning, that would replace what was typed. */
+interface Replacing {
+  by: string;
+  action: string;
+  go: () => void;
 }
 
 /** One text, which the form and the editor both change; checks and the preview follow it. */
-export function NewSweep({ start, onText }: Props) {
+export function NewSweep({ start, origin, onText, onStartOver, onLaunched }: Props) {
   const navigate = useNavigate();
+  const canSteer = useCanSteer();
+  const [ask, setAsk] = useState<Replacing | null>(null);
+  const resetFile = useRef<() => void>(null);
   const [text, setText] = useState(start);
   const settled = useDebounced(text);
   const earlier = useInfiniteQuery(sweepsQuery({}));
@@ -40,7 +58,6 @@ export function NewSweep({ start, onText }: Props) {
     queryFn: ({ signal }) => validate(settled, signal),
     placeholderData: keepPreviousData,
     gcTime: 0,
-    retry: false,
   });
   const valid = checked.data?.valid === true && !checked.isPlaceholderData;
   const seen = useQuery({
@@ -49,16 +66,30 @@ export function NewSweep({ start, onText }: Props) {
     enabled: valid,
     placeholderData: keepPreviousData,
     staleTime: 10_000,
-    retry: false,
   });
 
   const launch = useMutation({
     mutationFn: (body: string) => submit(body, keyFor(body)),
-    onSuccess: (sweep) => {
+    onMutate: useShowSweep(),
+    onSuccess: (sweep, _, show) => {
       forgetKey();
-      void navigate({ to: "/sweeps/$sweepId", params: { sweepId: sweep.id } });
+      onLaunched();
+
+      return show(sweep);
     },
   });
+
+  // What replaces a text that nobody else has is asked for first.
+  const replace = (next: Replacing) => {
+    if (text === origin || text === exampleText) next.go();
+    else setAsk(next);
+  };
+  const openFile = async (file: File | null) => {
+    resetFile.current?.(); // so that the same file can be opened again
+    if (!file) return;
+    const opened = (await file.text()).replace(/\r\n?/g, "\n");
+    replace({ by: `the file ${file.name}`, action: "Open", go: () => change(opened) });
+  };
 
   const problems = useMemo(() => located(settled, checked.data?.problems ?? []), [settled, checked.data]);
   const warnings = useMemo(() => located(settled, checked.data?.warnings ?? []), [settled, checked.data]);
@@ -82,21 +113,55 @@ export function NewSweep({ start, onText }: Props) {
             sweeps={earlier.data?.pages[0]?.data ?? []}
             onPick={(id) => void navigate({ to: "/sweeps/new", search: { from: id } })}
           />
-          <Button size="xs" variant="default" onClick={() => change(exampleText)}>
+          {origin !== undefined && text !== origin && (
+            <Button
+              size="xs"
+              variant="default"
+              onClick={() => replace({ by: "the text it began with", action: "Start over", go: onStartOver })}
+            >
+              Start over
+            </Button>
+          )}
+          <Button
+            size="xs"
+            variant="default"
+            onClick={() => replace({ by: "the example", action: "Use the example", go: () => change(exampleText) })}
+          >
             Use the example
           </Button>
-          <FileButton accept=".yaml,.yml,.json,text/*" onChange={(file) => void file?.text().then(change)}>
+          <FileButton accept=".yaml,.yml,.json,text/*" resetRef={resetFile} onChange={(file) => void openFile(file)}>
             {(props) => (
               <Button size="xs" variant="default" {...props}>
                 Open a file
               </Button>
             )}
           </FileButton>
-          <Button disabled={!valid || settling} loading={launch.isPending} onClick={() => launch.mutate(text)}>
+          <Button
+            disabled={!valid || settling || !canSteer}
+            loading={launch.isPending}
+            onClick={() => launch.mutate(text)}
+          >
             Launch
           </Button>
         </Group>
       </Group>
+      {!canSteer && <ReadOnly action="launch it" />}
+      {ask && (
+        <Confirm
+          opened
+          title="Replace what you typed?"
+          action={ask.action}
+          busy={false}
+          error={null}
+          onConfirm={() => {
+            ask.go();
+            setAsk(null);
+          }}
+          onClose={() => setAsk(null)}
+        >
+          <p>Your text will be replaced by {ask.by}.</p>
+        </Confirm>
+      )}
       {launch.isError && (
         <div style={{ marginBottom: 12 }}>
           <ErrorNote error={launch.error} doing="Launching" onRetry={() => launch.mutate(text)} />

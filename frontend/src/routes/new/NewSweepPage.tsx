@@ -1,11 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { useSearch } from "@tanstack/react-router";
-import { stringify } from "yaml";
+import { useState } from "react";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
+import { forgetDraft, keepDraft, readDraft } from "@/lib/draft";
+import { yamlOf } from "@/lib/sweepFile";
 import { exampleText } from "@/routes/example";
 import { NewSweep } from "@/routes/new/NewSweep";
-import { sweepQuery } from "@/services/sweeps";
+import { sweepTextQuery } from "@/services/sweeps";
 
 const blank = `version: 1
 name: my-sweep
@@ -19,28 +21,43 @@ limits: {max_trials: 20}
 metrics: {source: stdout}   # the program prints {"epoch": 1, "val_accuracy": 0.9}
 `;
 
-const DRAFT = "berth-draft"; // outlives a reload and a log-in, not the tab
-
-/** Where the text comes from: an earlier sweep, the example, what was begun in this tab, or a blank. */
+/** Where the text comes from: what was begun in this tab, an earlier sweep, the example, or a blank. */
 export function NewSweepPage() {
-  const { from } = useSearch({ from: "/sweeps/new" });
-  const earlier = useQuery({ ...sweepQuery(from ?? ""), enabled: from !== undefined && from !== "example" });
+  const { from = "" } = useSearch({ from: "/sweeps/new" });
 
-  if (from !== undefined && from !== "example") {
-    if (earlier.isPending) return <Loading what="the earlier sweep" />;
-    if (earlier.isError) {
-      return (
-        <ErrorNote error={earlier.error} doing="Reading the earlier sweep" onRetry={() => void earlier.refetch()} />
-      );
-    }
+  return <Begin key={from} from={from} />;
+}
+
+function Begin({ from }: { from: string }) {
+  const copies = from !== "" && from !== "example";
+  const earlier = useQuery({ ...sweepTextQuery(from), enabled: copies });
+  const [draft, setDraft] = useState(() => readDraft(from));
+  const [begun, setBegun] = useState(0);
+
+  const copied = earlier.data === undefined ? undefined : yamlOf(earlier.data, "spec");
+  const origin = from === "" ? blank : from === "example" ? exampleText : copied;
+  const start = draft ?? origin;
+
+  if (start === undefined) {
+    return earlier.isError ? (
+      <ErrorNote error={earlier.error} doing="Reading the earlier sweep" onRetry={() => void earlier.refetch()} />
+    ) : (
+      <Loading what="the earlier sweep" />
+    );
   }
 
-  const start =
-    from === "example"
-      ? exampleText
-      : earlier.data && from !== undefined
-        ? stringify(earlier.data.spec ?? {}, { lineWidth: 0 })
-        : (sessionStorage.getItem(DRAFT) ?? blank);
-
-  return <NewSweep key={from ?? ""} start={start} onText={(text) => sessionStorage.setItem(DRAFT, text)} />;
+  return (
+    <NewSweep
+      key={begun}
+      start={start}
+      origin={origin}
+      onText={(text) => keepDraft(from, text)}
+      onStartOver={() => {
+        forgetDraft(from);
+        setDraft(null);
+        setBegun(begun + 1);
+      }}
+      onLaunched={() => forgetDraft(from)}
+    />
+  );
 }

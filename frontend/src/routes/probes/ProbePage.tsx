@@ -10,9 +10,11 @@ import { Facts } from "@/components/Facts";
 import { FootprintCard } from "@/components/FootprintCard";
 import { PageLink } from "@/components/links";
 import { Loading } from "@/components/Loading";
+import { ReadOnly } from "@/components/ReadOnly";
 import { cores, value } from "@/lib/format";
 import { valuesText } from "@/lib/probes";
 import { forget, probeQuery, type Probe } from "@/services/probes";
+import { useCanSteer } from "@/services/session";
 
 export function ProbePage() {
   const { shapeKey } = useParams({ from: "/probes/$shapeKey" });
@@ -41,6 +43,7 @@ export function ProbePage() {
 }
 
 function Found({ probe }: { probe: Probe }) {
+  const canSteer = useCanSteer();
   const [asked, setAsked] = useState(false);
   const queries = useQueryClient();
   const navigate = useNavigate();
@@ -57,9 +60,13 @@ function Found({ probe }: { probe: Probe }) {
     <>
       <Group justify="space-between" mb="sm" align="flex-start">
         <PageTitle text={valuesText(probe)} />
-        <Button size="xs" variant="default" onClick={() => setAsked(true)}>
-          Forget…
-        </Button>
+        {canSteer ? (
+          <Button size="xs" variant="default" onClick={() => setAsked(true)}>
+            Forget…
+          </Button>
+        ) : (
+          <ReadOnly action="forget it" />
+        )}
       </Group>
       <div style={{ display: "grid", gap: 16 }}>
         {probe.footprints.map((footprint) => (

@@ -5,7 +5,7 @@ import { PageTitle } from "@/components/PageTitle";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
 import { VirtualTable, type Column } from "@/components/VirtualTable";
-import { ago, bytes, duration, moment } from "@/lib/format";
+import { ago, bytes, duration, zoned } from "@/lib/format";
 import { margin, probeLines, sourceText, valuesText, type ProbeLine } from "@/lib/probes";
 import { useNow } from "@/lib/useNow";
 import { probesQuery } from "@/services/probes";
@@ -85,7 +85,7 @@ function columnsAt(now: number): Column<ProbeLine>[] {
       key: "at",
       header: "Measured",
       className: "num",
-      cell: ({ footprint }) => <time title={moment(footprint.measured_at)}>{ago(footprint.measured_at, now)}</time>,
+      cell: ({ footprint }) => <time title={zoned(footprint.measured_at)}>{ago(footprint.measured_at, now)}</time>,
     },
   ];
 }

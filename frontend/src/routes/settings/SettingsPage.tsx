@@ -6,7 +6,8 @@ import { useRouteContext } from "@tanstack/react-router";
 import { useSyncExternalStore } from "react";
 import { PageTitle } from "@/components/PageTitle";
 import { Facts } from "@/components/Facts";
-import { bytes, duration, moment } from "@/lib/format";
+import { When } from "@/components/When";
+import { bytes, duration } from "@/lib/format";
 import { TokensSection } from "@/routes/settings/TokensSection";
 import { meQuery, serverQuery, type ServerInfo } from "@/services/session";
 
@@ -64,7 +65,7 @@ export function SettingsPage() {
                 },
                 ...(me.data.expires_at === undefined
                   ? []
-                  : [{ name: "Session ends", value: moment(me.data.expires_at) }]),
+                  : [{ name: "Session ends", value: <When at={me.data.expires_at} /> }]),
               ]}
             />
           </section>

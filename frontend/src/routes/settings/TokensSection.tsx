@@ -1,11 +1,14 @@
-import { Button, CopyButton, Group, Modal, NativeSelect, TextInput, Title } from "@mantine/core";
+import { Button, Group, Modal, NativeSelect, TextInput, Title } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState, type SyntheticEvent } from "react";
+import { useEffect, useRef, useState, type SyntheticEvent } from "react";
+import { holdSession } from "@/api/session";
+import { Copy } from "@/components/Copy";
 import { Confirm } from "@/components/Confirm";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
 import { Note } from "@/components/Note";
 import { TokenTable } from "@/components/TokenTable";
+import { meQuery, startSession } from "@/services/session";
 import { create, revoke, tokensQuery, type CreatedToken, type Token, type TokenRole } from "@/services/tokens";
 
 const lives = [
@@ -24,13 +27,31 @@ export function TokensSection({ firstWouldLockOut }: { firstWouldLockOut: boolea
   const [made, setMade] = useState<CreatedToken | null>(null);
   const [doomed, setDoomed] = useState<Token | null>(null);
 
+  const release = useRef<() => void>(undefined);
+  useEffect(() => () => release.current?.(), []);
+
   const making = useMutation({
-    mutationFn: () => create({ name: name.trim(), role, ...(life !== "0" && { expires_in_seconds: Number(life) }) }),
+    mutationFn: async () => {
+      // The first token makes every later call need one: no answer may replace this page before the secret was seen.
+      if (firstWouldLockOut) release.current = holdSession();
+      const result = await create({
+        name: name.trim(),
+        role,
+        ...(life !== "0" && { expires_in_seconds: Number(life) }),
+      });
+      if (firstWouldLockOut) {
+        // Without a session the secret is still shown; the log-in page comes after it.
+        const me = await startSession(result.secret).catch(() => undefined);
+        if (me) queries.setQueryData(meQuery.queryKey, me);
+      }
+
+      return result;
+    },
     onSuccess: (result) => {
       setMade(result);
       setName("");
-      // The first token makes every later call need one, this list too: it is read when the secret has been seen.
     },
+    onError: () => release.current?.(),
   });
   const ending = useMutation({
     mutationFn: (id: string) => revoke(id),
@@ -104,20 +125,20 @@ export function TokensSection({ firstWouldLockOut }: { firstWouldLockOut: boolea
         opened={made !== null}
         onClose={() => {
           setMade(null);
+          release.current?.();
           void queries.invalidateQueries();
         }}
         title="Copy the token now"
         centered
         closeOnClickOutside={false}
+        closeOnEscape={false}
         closeButtonProps={{ "aria-label": "Close" }}
       >
         <p>It cannot be shown again. Keep it where you keep passwords.</p>
         <p className="mono break" data-testid="secret">
           {made?.secret}
         </p>
-        <CopyButton value={made?.secret ?? ""}>
-          {({ copied, copy }) => <Button onClick={copy}>{copied ? "Copied" : "Copy"}</Button>}
-        </CopyButton>
+        <Copy text={made?.secret ?? ""} />
       </Modal>
       <Confirm
         opened={doomed !== null}

@@ -1,24 +1,28 @@
-import { Button, CopyButton, Group } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { PageLink } from "@/components/links";
 import { useMemo } from "react";
-import { stringify } from "yaml";
-import type { Sweep } from "@/services/sweeps";
+import { useQuery } from "@tanstack/react-query";
+import { Copy } from "@/components/Copy";
+import { ErrorNote } from "@/components/ErrorNote";
+import { Loading } from "@/components/Loading";
+import { yamlOf } from "@/lib/sweepFile";
+import { sweepTextQuery, type Sweep } from "@/services/sweeps";
 
 /** The sweep file with all defaults filled in, as YAML. */
 export function SpecTab({ sweep }: { sweep: Sweep }) {
-  const text = useMemo(() => stringify(sweep.spec ?? {}, { lineWidth: 0 }), [sweep.spec]);
+  const answer = useQuery(sweepTextQuery(sweep.id));
+  const text = useMemo(() => yamlOf(answer.data ?? "", "spec"), [answer.data]);
   const href = useMemo(() => `data:application/yaml;charset=utf-8,${encodeURIComponent(text)}`, [text]);
+
+  if (answer.isPending) return <Loading what="the file" />;
+  if (answer.data === undefined) {
+    return <ErrorNote error={answer.error} doing="Reading the file" onRetry={() => void answer.refetch()} />;
+  }
 
   return (
     <section aria-label="Spec">
       <Group mb="sm" gap="sm">
-        <CopyButton value={text}>
-          {({ copied, copy }) => (
-            <Button size="xs" variant="default" onClick={copy}>
-              {copied ? "Copied" : "Copy"}
-            </Button>
-          )}
-        </CopyButton>
+        <Copy text={text} size="xs" variant="default" />
         <Button size="xs" variant="default" component="a" href={href} download={`${sweep.name}.yaml`}>
           Download
         </Button>

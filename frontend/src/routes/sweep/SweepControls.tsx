@@ -1,12 +1,15 @@
 import { Button, Group, Menu, NumberInput } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+import { useNavigate, useRouter } from "@tanstack/react-router";
 import { useState } from "react";
 import { Confirm } from "@/components/Confirm";
 import { ErrorNote } from "@/components/ErrorNote";
+import { ReadOnly } from "@/components/ReadOnly";
 import { controlsOf, type Control } from "@/lib/controls";
 import { count } from "@/lib/format";
 import { newKey } from "@/lib/keys";
+import { useShowSweep } from "@/routes/useShowSweep";
+import { useCanSteer } from "@/services/session";
 import * as api from "@/services/sweeps";
 import type { Sweep } from "@/services/sweeps";
 
@@ -19,8 +22,11 @@ interface Ask {
 export function SweepControls({ sweep }: { sweep: Sweep }) {
   const queries = useQueryClient();
   const navigate = useNavigate();
+  const router = useRouter();
+  const showLater = useShowSweep();
+  const canSteer = useCanSteer();
   const [ask, setAsk] = useState<Ask | null>(null);
-  const [parallel, setParallel] = useState(sweep.max_parallel);
+  const [parallel, setParallel] = useState<number | string>(sweep.max_parallel);
   const can = controlsOf(sweep);
 
   const action = useMutation({
@@ -35,7 +41,7 @@ export function SweepControls({ sweep }: { sweep: Sweep }) {
         case "cancel":
           return api.cancel(sweep.id);
         case "parallel":
-          return api.setParallel(sweep.id, parallel);
+          return api.setParallel(sweep.id, Number(parallel));
         case "clone":
           return api.clone(sweep.id, key);
         case "rerun":
@@ -46,12 +52,11 @@ export function SweepControls({ sweep }: { sweep: Sweep }) {
 
       return null;
     },
-    onSuccess: async (result, { control }) => {
+    onMutate: () => ({ show: showLater(), from: router.state.location.pathname }),
+    onSuccess: async (result, { control }, { show, from }) => {
       setAsk(null);
-      if (control === "delete") await navigate({ to: "/sweeps" });
-      else if (result && (control === "clone" || control === "rerun")) {
-        await navigate({ to: "/sweeps/$sweepId", params: { sweepId: result.id } });
-      }
+      if (control === "delete" && router.state.location.pathname === from) await navigate({ to: "/sweeps" });
+      else if (result && (control === "clone" || control === "rerun")) await show(result);
       await queries.invalidateQueries({ queryKey: control === "delete" ? ["sweeps"] : ["sweep"] });
     },
   });
@@ -63,6 +68,8 @@ export function SweepControls({ sweep }: { sweep: Sweep }) {
   };
   const now = (control: Control) => action.mutate({ control, key: newKey() });
   const busy = (control: Control) => action.isPending && action.variables.control === control;
+
+  if (!canSteer) return <ReadOnly action="steer this sweep" />;
 
   return (
     <div>
@@ -116,10 +123,11 @@ export function SweepControls({ sweep }: { sweep: Sweep }) {
       {ask !== null && (
         <Confirm
           opened
-          title={words[ask.control].title}
+          title={`${words[ask.control].title} ${sweep.name} (${sweep.id.slice(0, 13)})${ask.control === "parallel" ? "" : "?"}`}
           action={words[ask.control].action}
           danger={ask.control === "cancel" || ask.control === "delete"}
           busy={action.isPending}
+          disabled={ask.control === "parallel" && parallel === ""}
           error={action.error}
           onConfirm={() => action.mutate(ask)}
           onClose={() => setAsk(null)}
@@ -132,7 +140,7 @@ export function SweepControls({ sweep }: { sweep: Sweep }) {
               max={100_000}
               allowDecimal={false}
               value={parallel}
-              onChange={(next) => setParallel(Number(next))}
+              onChange={setParallel}
               data-autofocus
             />
           ) : (
@@ -147,12 +155,12 @@ export function SweepControls({ sweep }: { sweep: Sweep }) {
 const words: Record<Control, { title: string; action: string }> = {
   pause: { title: "Pause", action: "Pause" },
   resume: { title: "Resume", action: "Resume" },
-  stop: { title: "Stop the sweep?", action: "Stop" },
-  cancel: { title: "Cancel the sweep?", action: "Cancel sweep" },
-  parallel: { title: "Trials at once", action: "Set" },
-  clone: { title: "Clone the sweep?", action: "Clone" },
-  rerun: { title: "Rerun failed trials?", action: "Rerun" },
-  delete: { title: "Delete the sweep?", action: "Delete" },
+  stop: { title: "Stop", action: "Stop" },
+  cancel: { title: "Cancel", action: "Cancel sweep" },
+  parallel: { title: "Trials at once of", action: "Set" },
+  clone: { title: "Clone", action: "Clone" },
+  rerun: { title: "Rerun failed trials of", action: "Rerun" },
+  delete: { title: "Delete", action: "Delete" },
 };
 
 function question(control: Control, sweep: Sweep): string {

@@ -1,6 +1,6 @@
 import { Anchor, Group, Tabs } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useNavigate, useParams, useRouterState, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
 import { PageTitle } from "@/components/PageTitle";
 import { isMissing } from "@/api/errors";
@@ -11,10 +11,11 @@ import { PageLink } from "@/components/links";
 import { Loading } from "@/components/Loading";
 import { Note } from "@/components/Note";
 import { ProgressBar } from "@/components/ProgressBar";
+import { StaleNote } from "@/components/StaleNote";
 import { StateLabel } from "@/components/StateLabel";
-import { ago, between, count, decimal, moment } from "@/lib/format";
+import { ago, between, count, decimal, zoned } from "@/lib/format";
 import { progressText, segments } from "@/lib/progress";
-import { sweepLooks } from "@/lib/states";
+import { ended, sweepLooks } from "@/lib/states";
 import { useNow } from "@/lib/useNow";
 import { MissingThing } from "@/routes/errors";
 import { ReportTab } from "@/routes/sweep/ReportTab";
@@ -22,7 +23,7 @@ import { SpecTab } from "@/routes/sweep/SpecTab";
 import { SweepControls } from "@/routes/sweep/SweepControls";
 import { TrialsTab } from "@/routes/sweep/TrialsTab";
 import type { SweepTab } from "@/routes/search";
-import { sweepQuery, type Sweep } from "@/services/sweeps";
+import { sweepQuery, type ProblemItem, type Sweep } from "@/services/sweeps";
 
 const OverviewTab = lazy(() => import("@/routes/sweep/OverviewTab").then((m) => ({ default: m.OverviewTab })));
 
@@ -34,7 +35,7 @@ export function SweepPage() {
 
   if (isMissing(query.error)) return <MissingThing what="sweep" />;
   if (query.isPending) return <Loading what="the sweep" />;
-  if (query.isError) {
+  if (query.data === undefined) {
     return <ErrorNote error={query.error} doing="Reading the sweep" onRetry={() => void query.refetch()} />;
   }
 
@@ -52,8 +53,10 @@ export function SweepPage() {
       </nav>
       <Group justify="space-between" align="flex-start" mb="sm">
         <PageTitle text={sweep.name} />
-        <SweepControls sweep={sweep} />
+        <SweepControls key={sweep.id} sweep={sweep} />
       </Group>
+      <StaleNote query={query} doing="Reading the sweep again" />
+      <SweepWarnings />
       <SweepHeader sweep={sweep} />
       <Tabs value={tab} onChange={show} mt="md" keepMounted={false}>
         <Tabs.List mb="sm">
@@ -81,6 +84,26 @@ export function SweepPage() {
   );
 }
 
+/** What the server said when this sweep was made. */
+function SweepWarnings() {
+  const warnings = useRouterState({ select: (state) => state.location.state.warnings ?? none });
+  if (warnings.length === 0) return null;
+
+  return (
+    <div style={{ marginBottom: 12 }}>
+      <Note kind="warn">
+        {warnings.map((item) => (
+          <p key={item.code + item.pointer} style={{ margin: 0 }}>
+            {item.detail}
+          </p>
+        ))}
+      </Note>
+    </div>
+  );
+}
+
+const none: ProblemItem[] = [];
+
 function SweepHeader({ sweep }: { sweep: Sweep }) {
   const now = useNow();
   const goal = sweep.objective?.goal === "minimize" ? "lowest" : "highest";
@@ -106,7 +129,7 @@ function SweepHeader({ sweep }: { sweep: Sweep }) {
     { name: "Duration", value: between(sweep.started_at, sweep.finished_at, now) },
     {
       name: "Created",
-      value: <time title={moment(sweep.created_at)}>{`${ago(sweep.created_at, now)} by ${sweep.created_by}`}</time>,
+      value: <time title={zoned(sweep.created_at)}>{`${ago(sweep.created_at, now)} by ${sweep.created_by}`}</time>,
     },
     { name: "Repeated after out of memory", value: count(sweep.counts.oom_retries, "attempt") },
     { name: "Image", value: <span className="mono break">{sweep.image}</span> },
@@ -124,7 +147,11 @@ function SweepHeader({ sweep }: { sweep: Sweep }) {
 
   return (
     <section className="card" aria-label="Overview">
-      <ProgressBar label="Progress" segments={segments(sweep.counts)} text={progressText(sweep.counts)} />
+      <ProgressBar
+        label="Progress"
+        segments={segments(sweep.counts, ended(sweep.state))}
+        text={progressText(sweep.counts, ended(sweep.state))}
+      />
       <div style={{ height: 14 }} />
       <Facts facts={facts} />
       {sweep.reason !== undefined && sweep.reason !== "" && (

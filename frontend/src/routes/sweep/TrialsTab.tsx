@@ -14,6 +14,7 @@ import { useNow } from "@/lib/useNow";
 import type { SweepSearch } from "@/routes/search";
 import { ExportTrials } from "@/routes/sweep/ExportTrials";
 import { useChosen } from "@/routes/sweep/useChosen";
+import { usePaused } from "@/routes/usePaused";
 import type { Sweep } from "@/services/sweeps";
 import { MOST_TRIALS, trialsQuery, type TrialSort, type TrialState } from "@/services/trials";
 
@@ -24,7 +25,7 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
   const navigate = useNavigate({ from: "/sweeps/$sweepId" });
   const chosen = useChosen();
   const now = useNow(5000);
-  const list = useInfiniteQuery(trialsQuery(sweep.id, { states, min, max, sort }));
+  const list = useInfiniteQuery(trialsQuery(sweep.id, { states, min, max, sort }, !usePaused()));
   const { hasNextPage, isFetching, isFetchNextPageError, fetchNextPage } = list;
   const trials = useMemo(() => list.data?.pages.flatMap((page) => page.data) ?? [], [list.data]);
   const filtered = states.length > 0 || min !== undefined || max !== undefined;

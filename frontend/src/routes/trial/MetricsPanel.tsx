@@ -2,10 +2,12 @@ import { Title, useComputedColorScheme } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useMemo } from "react";
 import { ErrorNote } from "@/components/ErrorNote";
+import { Note } from "@/components/Note";
 import { Loading } from "@/components/Loading";
-import { decimal } from "@/lib/format";
+import { decimal, grouped } from "@/lib/format";
 import { series, table, type Series } from "@/lib/metrics";
-import { metricsQuery, type Attempt } from "@/services/trials";
+import { usePaused } from "@/routes/usePaused";
+import { metricsQuery, MOST_POINTS, type Attempt } from "@/services/trials";
 
 const MetricChart = lazy(() => import("@/plots/MetricChart"));
 
@@ -18,7 +20,8 @@ interface Props {
 export function MetricsPanel({ sweepId, number, attempt }: Props) {
   const dark = useComputedColorScheme() === "dark";
   const live = attempt.state === "running" || attempt.state === "placed";
-  const metrics = useQuery(metricsQuery(sweepId, number, attempt.id, live));
+  const paused = usePaused();
+  const metrics = useQuery(metricsQuery(sweepId, number, attempt.id, live && !paused));
   const lines = useMemo(() => series(metrics.data?.data ?? []), [metrics.data]);
 
   return (
@@ -34,6 +37,11 @@ export function MetricsPanel({ sweepId, number, attempt }: Props) {
         <div className="card">
           {metrics.data.removed ?? (live ? "It has reported no metric yet." : "It reported no metric.")}
         </div>
+      )}
+      {metrics.data && metrics.data.data.length >= MOST_POINTS && (
+        <Note kind="warn">
+          Only the first {grouped(MOST_POINTS)} points are shown, by name and step. Later metrics may be missing.
+        </Note>
       )}
       {lines.length > 0 && (
         <>

@@ -11,12 +11,15 @@ import { Icon } from "@/components/Icon";
 import { PageLink } from "@/components/links";
 import { Loading } from "@/components/Loading";
 import { Note } from "@/components/Note";
+import { StaleNote } from "@/components/StaleNote";
 import { StateLabel } from "@/components/StateLabel";
+import { When } from "@/components/When";
 import { Waiting } from "@/components/Waiting";
-import { between, decimal, moment, value } from "@/lib/format";
+import { between, decimal, value } from "@/lib/format";
 import { settled, trialLooks } from "@/lib/states";
 import { useNow } from "@/lib/useNow";
 import { MissingThing } from "@/routes/errors";
+import { usePaused } from "@/routes/usePaused";
 import { LogPanel } from "@/routes/trial/LogPanel";
 import { MetricsPanel } from "@/routes/trial/MetricsPanel";
 import { hostsQuery } from "@/services/hosts";
@@ -26,7 +29,8 @@ import { attemptsQuery, trialQuery, type Trial } from "@/services/trials";
 export function TrialPage() {
   const { sweepId, number } = useParams({ from: "/sweeps/$sweepId/trials/$number" });
   const n = Number(number);
-  const trial = useQuery({ ...trialQuery(sweepId, n), enabled: Number.isInteger(n) && n > 0 });
+  const paused = usePaused();
+  const trial = useQuery({ ...trialQuery(sweepId, n, !paused), enabled: Number.isInteger(n) && n > 0 });
   const sweep = useQuery(sweepQuery(sweepId));
   const attempts = useQuery({ ...attemptsQuery(sweepId, n), enabled: trial.isSuccess });
   const hosts = useQuery(hostsQuery(false));
@@ -34,7 +38,7 @@ export function TrialPage() {
 
   if (!Number.isInteger(n) || n < 1 || isMissing(trial.error)) return <MissingThing what="trial" />;
   if (trial.isPending) return <Loading what="the trial" />;
-  if (trial.isError) {
+  if (trial.data === undefined) {
     return <ErrorNote error={trial.error} doing="Reading the trial" onRetry={() => void trial.refetch()} />;
   }
 
@@ -52,6 +56,7 @@ export function TrialPage() {
         /
       </nav>
       <PageTitle text={`Trial ${n}`} />
+      <StaleNote query={trial} doing="Reading the trial again" />
       <div style={{ display: "grid", gap: 16 }}>
         <TrialHeader trial={trial.data} metric={sweep.data?.objective?.metric} />
         {trial.data.waiting && trial.data.waiting.length > 0 && <Waiting rejections={trial.data.waiting} />}
@@ -79,7 +84,7 @@ function TrialHeader({ trial, metric }: { trial: Trial; metric: string | undefin
     },
     { name: "Attempts", value: trial.attempts },
     { name: "Duration", value: between(trial.started_at, trial.finished_at, now) },
-    { name: "Created", value: moment(trial.created_at) },
+    { name: "Created", value: <When at={trial.created_at} /> },
     {
       name: "Probe of its kind",
       value: (

@@ -1,0 +1,21 @@
+const KEPT = "berth-draft"; // outlives a reload and a log-in, not the tab
+
+const keyOf = (from: string) => (from === "" ? KEPT : `${KEPT}:${from}`);
+
+/** readDraft is what was typed from a beginning ("" = a blank, "example", or the id of a sweep); null = nothing. */
+export function readDraft(from: string, store: Storage = sessionStorage): string | null {
+  return store.getItem(keyOf(from));
+}
+
+export function keepDraft(from: string, text: string, store: Storage = sessionStorage): void {
+  store.setItem(keyOf(from), text);
+}
+
+export function forgetDraft(from: string, store: Storage = sessionStorage): void {
+  store.removeItem(keyOf(from));
+}
+
+/** forgetDrafts is called when a person leaves: the next one must not see them. */
+export function forgetDrafts(store: Storage = sessionStorage): void {
+  for (const key of Object.keys(store)) if (key === KEPT || key.startsWith(`${KEPT}:`)) store.removeItem(key);
+}

@@ -1,0 +1,32 @@
+import { useState } from "react";
+
+/** A field's own text, and what to do with each text that is typed. */
+export type Draft = [text: string, type: (text: string) => void];
+
+/**
+ * useDraft keeps what is typed in a field as it is typed: "0." and "relu," mean
+ * nothing new yet, and must not be written over by what the file says. A value
+ * replaces the text only when it changed to something that the text does not mean.
+ */
+export function useDraft(value: string, commit: (text: string) => void, same: Same = exactly): Draft {
+  const [draft, setDraft] = useState({ text: value, value });
+  let { text } = draft;
+
+  if (draft.value !== value) {
+    text = same(draft.text, value) ? draft.text : value;
+    setDraft({ text, value });
+  }
+
+  return [
+    text,
+    (next) => {
+      setDraft({ text: next, value });
+      commit(next);
+    },
+  ];
+}
+
+/** Same says that a typed text means a value. */
+export type Same = (text: string, value: string) => boolean;
+
+const exactly: Same = (text, value) => text === value;

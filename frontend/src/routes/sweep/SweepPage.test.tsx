@@ -1,0 +1,75 @@
+import { screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { afterEach, expect, it, vi } from "vitest";
+import { drawApp, local } from "@/test/app";
+import { endedSweep, sweep } from "@/test/factories/sweep";
+
+afterEach(() => vi.unstubAllGlobals());
+
+const id = sweep().id;
+const other = "0190bbbb-0000-7000-8000-000000000002";
+const trials = { data: [] };
+const found = {
+  [`GET /sweeps/${id}`]: [200, sweep()] as [number, unknown],
+  [`GET /sweeps/${id}/trials`]: [200, trials] as [number, unknown],
+  [`GET /sweeps/${other}`]: [200, sweep({ id: other, name: "second" })] as [number, unknown],
+  [`GET /sweeps/${other}/trials`]: [200, trials] as [number, unknown],
+};
+
+it("names the sweep in a dialog, which does not survive the change of sweep", async () => {
+  const { router } = await drawApp(`/sweeps/${id}`, found);
+  await userEvent.click(await screen.findByRole("button", { name: "Cancel…" }));
+  expect(await screen.findByText("Cancel digits (0190aaaa-0000)?")).toBeTruthy();
+  await router.navigate({ to: "/sweeps/$sweepId", params: { sweepId: other } });
+  expect(await screen.findByRole("heading", { name: "second" })).toBeTruthy();
+  expect(screen.queryByText(/^Cancel digits/)).toBeNull();
+});
+
+it("sets no number where there is none", async () => {
+  await drawApp(`/sweeps/${id}`, found);
+  await userEvent.click(await screen.findByRole("button", { name: "More" }));
+  await userEvent.click(await screen.findByText("Trials at once…"));
+  await userEvent.clear(await screen.findByRole("textbox", { name: "Trials at once" }));
+  expect(screen.getByRole("button", { name: "Set" }).hasAttribute("disabled")).toBe(true);
+});
+
+it("offers a viewer nothing, and says why", async () => {
+  await drawApp(`/sweeps/${id}`, { ...found, "GET /me": [200, { ...local, role: "viewer" }] });
+  expect(await screen.findByText(/Your role is viewer/)).toBeTruthy();
+  expect(screen.queryByRole("button", { name: "Pause" })).toBeNull();
+});
+
+it("keeps the page when it cannot be read again", async () => {
+  const answers = { ...found };
+  const { queries } = await drawApp(`/sweeps/${id}`, answers);
+  await screen.findByRole("heading", { name: "digits" });
+  answers[`GET /sweeps/${id}`] = [400, { detail: "Not now." }];
+  await queries.invalidateQueries({ queryKey: ["sweep", id] });
+  expect(await screen.findByText(/Not now/)).toBeTruthy();
+  expect(screen.getByRole("heading", { name: "digits" })).toBeTruthy();
+  expect(screen.getByRole("button", { name: "Try again" })).toBeTruthy();
+});
+
+it("shows what the server said of the new sweep", async () => {
+  const warnings = [{ code: "W_IMAGE_MISSING", pointer: "/image", detail: "No machine has the image." }];
+  await drawApp(`/sweeps/${id}`, {
+    ...found,
+    [`GET /sweeps/${id}`]: [200, endedSweep("failed")],
+    [`POST /sweeps/${id}/clone`]: [201, sweep({ id: other, name: "second", warnings })],
+    [`POST /sweeps/${id}/clones`]: [201, sweep({ id: other, name: "second", warnings })],
+  });
+  await userEvent.click(await screen.findByRole("button", { name: "More" }));
+  await userEvent.click(await screen.findByText("Clone…"));
+  await userEvent.click(await screen.findByRole("button", { name: "Clone" }));
+  expect(await screen.findByText("No machine has the image.")).toBeTruthy();
+});
+
+it("writes the file with numbers as the server wrote them", async () => {
+  const text = JSON.stringify(sweep()).replace(
+    /}$/,
+    ',"spec":{"version":1,"name":"5","seed":9007199254740993,"lr":[1.0,2.50]}}',
+  );
+  await drawApp(`/sweeps/${id}?tab=spec`, { ...found, [`GET /sweeps/${id}`]: [200, text] });
+  const file = await screen.findByLabelText("Sweep file");
+  expect(file.textContent).toBe('version: 1\nname: "5"\nseed: 9007199254740993\nlr:\n  - 1.0\n  - 2.50\n');
+});

@@ -1,0 +1,39 @@
+import { screen } from "@testing-library/react";
+import { afterEach, expect, it, vi } from "vitest";
+import { MOST_POINTS } from "@/services/trials";
+import { drawApp } from "@/test/app";
+import { sweep } from "@/test/factories/sweep";
+import { attempt, trial } from "@/test/factories/trial";
+
+vi.mock("@/plots/MetricChart", () => ({ default: () => null }));
+afterEach(() => vi.unstubAllGlobals());
+
+const found = (points: number) => ({
+  "GET /sweeps/s1": [200, sweep()] as [number, unknown],
+  "GET /sweeps/s1/trials/1": [200, trial()] as [number, unknown],
+  "GET /sweeps/s1/trials/1/attempts": [200, { data: [attempt()] }] as [number, unknown],
+  "GET /attempts/a1/log": [200, { data: [], next_offset: 0, complete: true }] as [number, unknown],
+  "GET /attempts/a1/metrics": [
+    200,
+    {
+      data: Array.from({ length: points }, (_, step) => ({
+        name: "loss",
+        step: step % 50,
+        value: 1,
+        status: "finite",
+      })),
+    },
+  ] as [number, unknown],
+});
+
+it("says that metrics were cut", async () => {
+  await drawApp("/sweeps/s1/trials/1", found(MOST_POINTS));
+  expect(await screen.findByText(/Only the first 20,000 points are shown/)).toBeTruthy();
+});
+
+it("says nothing of a cut where there was none, and names the zone of its times", async () => {
+  await drawApp("/sweeps/s1/trials/1", found(10));
+  expect(await screen.findByText("As a table (10 steps)")).toBeTruthy();
+  expect(screen.queryByText(/Only the first/)).toBeNull();
+  expect(document.querySelector("time[datetime='2026-01-01T00:00:00Z']")?.getAttribute("title")).toMatch(/[A-Z]{3}/);
+});

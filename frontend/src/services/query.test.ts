@@ -1,0 +1,68 @@
+import { onlineManager } from "@tanstack/react-query";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { answer, configure } from "@/api/client";
+import { ApiError, toApiError } from "@/api/errors";
+import { getMe } from "@/api/generated";
+import { newQueryClient, retryDelay } from "@/services/query";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  configure("http://localhost/api/v1");
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+  onlineManager.setOnline(true);
+});
+
+function ask(error: unknown) {
+  const queryFn = vi.fn().mockRejectedValueOnce(error).mockResolvedValue("read");
+  const result = newQueryClient().query({ queryKey: ["x"], queryFn });
+  result.catch(() => undefined);
+
+  return { queryFn, result };
+}
+
+describe("newQueryClient", () => {
+  it("reads while the browser says that it is offline", async () => {
+    onlineManager.setOnline(false);
+    const { result } = ask(toApiError(0, undefined));
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(await result).toBe("read");
+  });
+
+  it("sends a change at once or never", () =>
+    expect(newQueryClient().getDefaultOptions().mutations).toEqual({ networkMode: "always", retry: false }));
+
+  it("waits as long as the server asks", async () => {
+    const { queryFn, result } = ask(toApiError(429, { detail: "Too many." }, new Headers({ "Retry-After": "7" })));
+    await vi.advanceTimersByTimeAsync(6900);
+    expect(queryFn).toHaveBeenCalledOnce();
+    await vi.advanceTimersByTimeAsync(200);
+    expect(await result).toBe("read");
+  });
+
+  it.each([400, 404, 409])("does not repeat what the server refused with %d", async (status) => {
+    const { queryFn } = ask(new ApiError(status, {}));
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(queryFn).toHaveBeenCalledOnce();
+  });
+
+  it("waits longer each time without a word from the server", () =>
+    expect([0, 1, 2, 9].map((n) => retryDelay(n, new ApiError(503, {})))).toEqual([1000, 2000, 4000, 30_000]));
+});
+
+describe("a call", () => {
+  it("carries a signal of its own, which ends it after 30 s", async () => {
+    const timeout = vi.spyOn(AbortSignal, "timeout");
+    const signals: unknown[] = [];
+    vi.stubGlobal("fetch", (_: Request, init: RequestInit) => {
+      signals.push(init.signal);
+
+      return Promise.resolve(Response.json({}));
+    });
+    await answer(getMe());
+    expect(timeout).toHaveBeenCalledWith(30_000);
+    expect(signals[0]).toBeInstanceOf(AbortSignal);
+  });
+});

@@ -1,0 +1,51 @@
+import { MantineProvider } from "@mantine/core";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { render } from "@testing-library/react";
+import { vi } from "vitest";
+import { configure } from "@/api/client";
+import { newRouter } from "@/router";
+import { Live } from "@/services/live";
+import { newQueryClient } from "@/services/query";
+
+/** Answers by method and path, such as "GET /me"; what is not there is 404. */
+export type Answers = Record<string, [status: number, body: unknown]>;
+
+class QuietStream {
+  readyState = 0;
+  addEventListener() {}
+  close() {}
+}
+
+export const local = { name: "local", role: "admin", known_by: "local" };
+
+/** drawApp shows the whole page at an address. answers may be changed while it is shown; asked grows. */
+export async function drawApp(path: string, answers: Answers) {
+  const asked: { call: string; body: string }[] = [];
+  configure("http://localhost/api/v1");
+  vi.stubGlobal("EventSource", QuietStream);
+  vi.stubGlobal("fetch", async (request: Request) => {
+    const call = `${request.method} ${new URL(request.url).pathname.replace("/api/v1", "")}`;
+    asked.push({ call, body: await request.text() });
+    const [status, body] = answers[call] ?? (call === "GET /me" ? [200, local] : [404, { detail: "none" }]);
+    if (status === 204) return new Response(null, { status });
+
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+
+    return new Response(text, { status, headers: { "Content-Type": "application/json" } });
+  });
+  window.history.replaceState(null, "", path);
+
+  const queries = newQueryClient();
+  const router = newRouter({ queries, live: new Live(queries) });
+  await router.load();
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={queries}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+
+  return { asked, router, queries };
+}
