@@ -107,7 +107,7 @@ func (s *Server) watchedSweeps(ctx context.Context, ids []string) ([]string, err
 // sendEvents writes what follows until the caller goes, the server stops or the
 // era ends. A token that is not valid any more ends the stream within recheck.
 func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, era int, after int64, sweepIDs []string) error {
-	idle := time.NewTicker(streamIdle)
+	idle := time.NewTicker(s.idle)
 	defer idle.Stop()
 
 	recheck := time.NewTicker(s.recheck)

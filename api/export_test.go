@@ -9,6 +9,9 @@ import (
 // SetRecheck says how long streams outlive their caller's token.
 func SetRecheck(s *Server, d time.Duration) { s.recheck = d }
 
+// SetIdle says after how long a stream of events says that it lives.
+func SetIdle(s *Server, d time.Duration) { s.idle = d }
+
 // Routes is every registered route.
 func Routes(s *Server) (gin.RoutesInfo, error) {
 	engine, err := s.routes()

@@ -78,6 +78,7 @@ type Server struct {
 	usage    usage
 	refusals refusals
 	recheck  time.Duration // how long a stream outlives its caller's token
+	idle     time.Duration // after how long a stream of events says that it lives
 	stopping chan struct{} // closed when streams must end
 	stopOnce sync.Once
 
@@ -101,7 +102,7 @@ func New(deps Deps, config Config) (*Server, error) {
 	config.Limits = limits
 	s := &Server{
 		deps: deps, config: config, log: cmp.Or(deps.Log, slog.Default()),
-		feed: newFeed(deps.Store), recheck: recheckCaller, stopping: make(chan struct{}),
+		feed: newFeed(deps.Store), recheck: recheckCaller, idle: streamIdle, stopping: make(chan struct{}),
 	}
 
 	if deps.Web != nil {

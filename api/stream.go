@@ -11,7 +11,7 @@ const (
 	// streamWrite is how long one write may take: a client that does not read
 	// any more is gone.
 	streamWrite = 10 * time.Second
-	// streamIdle is after how long a comment shows that the stream lives.
+	// streamIdle is after how long without another a sign shows that the stream lives.
 	streamIdle = 15 * time.Second
 	// streamRetry is when a browser connects again.
 	streamRetry = 3 * time.Second
@@ -63,10 +63,11 @@ func (s *stream) event(kind, id string, data []byte) error {
 // comment shows that the stream lives.
 func (s *stream) comment() error { return s.write([]byte(":\n\n")) }
 
-// alive is a comment that also moves on what a reconnecting caller sends back: of
-// a stream with rare events that would else be gone from memory, and then from
-// the database.
-func (s *stream) alive(id string) error { return s.write([]byte(":\nid: " + id + "\n\n")) }
+// alive shows that the stream lives: pages see no comments, and a connection that
+// died without a word looks to them like one on which nothing happens. It also moves
+// on what a reconnecting caller sends back: of a stream with rare events that would
+// else be gone from memory, and then from the database.
+func (s *stream) alive(id string) error { return s.event("alive", id, []byte("{}")) }
 
 func (s *stream) write(data []byte) error {
 	_ = s.control.SetWriteDeadline(time.Now().Add(streamWrite)) // moved with every write

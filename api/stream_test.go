@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -283,4 +284,24 @@ func TestDocsPageAsksNobody(t *testing.T) {
 
 	_, body = r.text("GET", "/api/v1/openapi.yaml", "")
 	require.True(t, strings.HasPrefix(body, "# The source of the REST API"))
+}
+
+// Pages see no comments: what shows them that a connection lives is an event, past
+// the events of other sweeps.
+func TestEvents_SayThatTheyLive(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	r := setup(t, store)
+	api.SetIdle(r.server, 10*time.Millisecond)
+
+	only := r.subscribe("/api/v1/events?sweep_id=" + apitest.NewID(1))
+	require.Equal(t, []string{"retry: 3000", "id: 0"}, only.block())
+	only.requireEvent("alive", "0", "{}")
+
+	store.Publish("trial.state", apitest.NewID(2), "a", "running")
+
+	for block := only.block(); !slices.Contains(block, "id: 1"); block = only.block() {
+		require.Contains(t, block, "event: alive")
+	}
 }

@@ -2053,7 +2053,7 @@ type ClientInterface interface {
 
 	// StreamEvents Follow what changes
 	//
-	// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew.
+	// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew. After 15 s without another, an event "alive" shows that the connection lives; its id moves on past events of other sweeps.
 	//
 	// Corresponds with GET /events (the `StreamEvents` operationId).
 	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2462,7 +2462,7 @@ func (c *Client) UpdateDevice(ctx context.Context, id DeviceID, body UpdateDevic
 
 // StreamEvents Follow what changes
 //
-// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew.
+// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew. After 15 s without another, an event "alive" shows that the connection lives; its id moves on past events of other sweeps.
 //
 // Corresponds with GET /events (the `StreamEvents` operationId).
 func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5508,7 +5508,7 @@ type ClientWithResponsesInterface interface {
 
 	// StreamEventsWithResponse Follow what changes
 	//
-	// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew.
+	// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew. After 15 s without another, an event "alive" shows that the connection lives; its id moves on past events of other sweeps.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8095,7 +8095,7 @@ func (c *ClientWithResponses) UpdateDeviceWithResponse(ctx context.Context, id D
 
 // StreamEventsWithResponse Follow what changes
 //
-// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew.
+// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew. After 15 s without another, an event "alive" shows that the connection lives; its id moves on past events of other sweeps.
 //
 // Returns a wrapper object for the known response body format(s).
 //

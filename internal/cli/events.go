@@ -104,6 +104,10 @@ func (o *options) eventsCommand() *cobra.Command {
 					return nil
 				}
 
+				if e.kind != "change" {
+					return nil // such as alive
+				}
+
 				if o.output == formatJSON {
 					_, err := fmt.Fprintln(cmd.OutOrStdout(), e.data)
 
