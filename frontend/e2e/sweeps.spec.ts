@@ -115,7 +115,7 @@ test("the example ends with a best trial and a report", async ({ watched: page }
   const history = page.getByRole("region", { name: "History" });
   await history.getByText("View as table").click();
   await history.getByRole("checkbox", { name: "Choose trial 2", exact: true }).check();
-  await expect(page).toHaveURL(/trials=2/);
+  await expect(page).toHaveURL(/trials=(%22)?2/);
   await expect(page.getByRole("group", { name: "Chosen trials" })).toContainText("1 trial chosen");
   await expectAccessible(page);
   await page.getByRole("tab", { name: "Trials" }).click();

@@ -47,7 +47,7 @@ it("keeps the page when it cannot be read again", async () => {
   await queries.invalidateQueries({ queryKey: ["sweep", id] });
   expect(await screen.findByText(/Not now/)).toBeTruthy();
   expect(screen.getByRole("heading", { name: "digits" })).toBeTruthy();
-  expect(screen.getByRole("button", { name: "Try again" })).toBeTruthy();
+  expect(screen.getAllByRole("button", { name: "Try again" }).length).toBeGreaterThan(0); // its tab says so, too
 });
 
 it("shows what the server said of the new sweep", async () => {
