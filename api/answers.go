@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/berthml/berth/internal/web"
 )
 
 // gzipFrom is the shortest body that is compressed: less fits a packet anyway.
@@ -91,7 +93,7 @@ func (a *answer) finish() {
 	header, body := a.Header(), a.body.Bytes()
 	header.Add("Vary", "Accept-Encoding")
 
-	zipped := len(body) >= gzipFrom && takesGzip(a.request.Header.Values("Accept-Encoding"))
+	zipped := len(body) >= gzipFrom && web.TakesGzip(a.request.Header)
 
 	if a.status == http.StatusOK && a.request.Method == http.MethodGet {
 		sum := sha256.Sum256(body)
@@ -133,27 +135,6 @@ func zip(body []byte) []byte {
 	_ = w.Close()
 
 	return out.Bytes()
-}
-
-// takesGzip reads Accept-Encoding (RFC 9110, section 12.5.3), where * stands for
-// what is not named.
-func takesGzip(accepts []string) (takes bool) {
-	for _, coding := range words(accepts) {
-		name, parameter, _ := strings.Cut(coding, ";")
-		if name = strings.ToLower(strings.TrimSpace(name)); name != "gzip" && name != "*" {
-			continue
-		}
-
-		_, quality, given := strings.Cut(strings.TrimSpace(parameter), "=")
-		q, err := strconv.ParseFloat(quality, 64)
-		takes = !given || err == nil && q > 0
-
-		if name == "gzip" {
-			return takes
-		}
-	}
-
-	return takes
 }
 
 // entityTags reads If-None-Match, which compares weakly (RFC 9110, section 13.1.2):

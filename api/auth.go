@@ -85,14 +85,14 @@ func hashSecret(text string) []byte {
 // authenticate finds out who calls: what stands behind it has a known caller.
 func (s *Server) authenticate(c *gin.Context) {
 	who, err := s.principal(c.Request)
-	s.admit(c, who, err)
+	s.admit(c, who, err, c.GetHeader("Authorization") != "" || len(s.sessionsOf(c.Request)) > 0)
 }
 
-// admit lets a caller pass. One without a valid token is refused, and one that
-// guesses is soon told to wait.
-func (s *Server) admit(c *gin.Context, who principal, err error) {
+// admit lets a caller pass. One without a valid token is refused, and when what it
+// sent could have been right, and so was a guess, it is soon told to wait.
+func (s *Server) admit(c *gin.Context, who principal, err error, guess bool) {
 	if denied, ok := errors.AsType[*httpError](err); ok && denied.status == http.StatusUnauthorized {
-		err = s.refuse(c, denied)
+		err = s.refuse(c, denied, guess)
 	}
 
 	if err != nil {

@@ -32,14 +32,14 @@ type refusals struct {
 // refuse answers a caller without a valid token: unauthorized, or when its
 // address tried too often, to wait. A valid token passes before this, so no
 // address is locked out by what others on it try.
-func (s *Server) refuse(c *gin.Context, denied error) error {
+func (s *Server) refuse(c *gin.Context, denied error, guess bool) error {
 	from, limits, now := remoteIP(c.Request), s.config.Limits, time.Now()
 
 	if count := s.refusals.add(now); count > 0 {
 		s.log.Warn("refused callers without a valid token", "count", count, "last_address", from, "last_route", c.FullPath())
 	}
 
-	if !s.guesses(c.Request) {
+	if !guess {
 		return denied // people behind one address who are still to log in
 	}
 
@@ -53,11 +53,6 @@ func (s *Server) refuse(c *gin.Context, denied error) error {
 		detail: fmt.Sprintf("More than %v tries a second without a valid token, or %d at once, from this address; ask again after Retry-After, with a valid one.",
 			limits.Refused, limits.RefusedBurst),
 	}
-}
-
-// guesses reports whether a refused call sent something that could have been right.
-func (s *Server) guesses(r *http.Request) bool {
-	return r.Header.Get("Authorization") != "" || len(s.sessionsOf(r)) > 0 || r.Method == http.MethodPost && r.URL.Path == base+"/session"
 }
 
 // add counts a refusal. When a line is due it returns how many were refused

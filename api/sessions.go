@@ -90,7 +90,7 @@ func (s *Server) authenticateLogin(c *gin.Context) {
 	}
 
 	who, err := s.byToken(c.Request.Context(), strings.TrimSpace(login.Token), wrongToken)
-	s.admit(c, who, err)
+	s.admit(c, who, err, true)
 }
 
 // logIn is POST /session: it makes a session in place of the one that the

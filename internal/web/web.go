@@ -142,7 +142,7 @@ func (s *Site) Serve(w http.ResponseWriter, r *http.Request) Answer {
 	if found.packed != nil {
 		header.Add("Vary", "Accept-Encoding")
 
-		if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		if TakesGzip(r.Header) {
 			header.Set("Content-Encoding", "gzip")
 
 			data, etag = found.packed, strings.TrimSuffix(etag, `"`)+`-gzip"`
@@ -164,17 +164,3 @@ func (s *Site) Serve(w http.ResponseWriter, r *http.Request) Answer {
 func acceptsPage(accept string) bool {
 	return accept == "" || strings.Contains(accept, "text/html") || strings.Contains(accept, "*/*")
 }
-
-// acceptsGzip reads Accept-Encoding as far as browsers use it: a weight of 0 refuses.
-func acceptsGzip(accept string) bool {
-	for one := range strings.SplitSeq(accept, ",") {
-		name, weight, _ := strings.Cut(strings.TrimSpace(one), ";")
-		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			return !refused.MatchString(weight)
-		}
-	}
-
-	return false
-}
-
-var refused = regexp.MustCompile(`^\s*q=0(\.0*)?\s*$`)
