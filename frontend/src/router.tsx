@@ -110,6 +110,7 @@ export function newRouter(context: AppContext) {
     context,
     defaultErrorComponent: ErrorPage,
     scrollRestoration: true,
+    search: { strict: true }, // a page gets only what its own check let pass
   });
 }
 

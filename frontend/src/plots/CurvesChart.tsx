@@ -1,10 +1,7 @@
-import "uplot/dist/uPlot.min.css";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
-import { decimal } from "@/lib/format";
 import { palette } from "@/plots/palette";
-
-const HEIGHT = 280;
+import { stepPlot } from "@/plots/stepPlot";
 
 export interface Line {
   trial: number;
@@ -29,40 +26,21 @@ export default function CurvesChart({ lines, metric, dark }: Props) {
     if (!target || lines.length === 0) return;
 
     const p = palette(dark);
-    const grid = { stroke: p.line, width: 1 };
-    const axis = { stroke: p.ink, grid, ticks: grid, font: "12px system-ui" };
     const order = [...lines.filter((line) => !line.strong), ...lines.filter((line) => line.strong)];
     const data = uPlot.join(order.map((line): uPlot.AlignedData => [line.steps, line.values]));
-    const plot = new uPlot(
-      {
-        width: target.clientWidth,
-        height: HEIGHT,
-        scales: { x: { time: false } },
-        legend: { show: false },
-        cursor: { drag: { x: true, y: false } },
-        series: [
-          { label: "step" },
-          ...order.map((line) => ({
-            label: `Trial ${line.trial}`,
-            stroke: line.strong ? p.pick : p.run,
-            alpha: line.strong ? 1 : 0.45,
-            width: line.strong ? 2 : 1,
-            spanGaps: true,
-            points: { show: line.steps.length < 3 },
-          })),
-        ],
-        axes: [axis, { ...axis, size: 64, values: (_: uPlot, ticks: number[]) => ticks.map(decimal) }],
-      },
-      data,
-      target,
-    );
-    const observer = new ResizeObserver(() => plot.setSize({ width: target.clientWidth, height: HEIGHT }));
-    observer.observe(target);
 
-    return () => {
-      observer.disconnect();
-      plot.destroy();
-    };
+    return stepPlot(target, data, dark, {
+      height: 280,
+      legend: { show: false },
+      lines: order.map((line) => ({
+        label: `Trial ${line.trial}`,
+        stroke: line.strong ? p.pick : p.run,
+        alpha: line.strong ? 1 : 0.45,
+        width: line.strong ? 2 : 1,
+        spanGaps: true,
+        points: { show: line.steps.length < 3 },
+      })),
+    });
   }, [lines, dark]);
 
   return (

@@ -39,6 +39,17 @@ export function axisLook(p: Palette) {
   };
 }
 
+/** The axis of the metric, with its name above it. */
+export function valueAxis(p: Palette, metric: string) {
+  return {
+    type: "value",
+    name: metric,
+    scale: true,
+    ...axisLook(p),
+    nameTextStyle: { color: p.ink, fontSize: 12, align: "left" },
+  };
+}
+
 /** A brush that is drawn once: it chooses, and goes. */
 export function brush(p: Palette) {
   return {
@@ -80,14 +91,7 @@ export function historyOption(h: History, metric: string, chosen: Chosen, p: Pal
       minInterval: 1,
       ...axisLook(p),
     },
-    yAxis: {
-      type: "value",
-      name: metric,
-      nameLocation: "end",
-      scale: true,
-      ...axisLook(p),
-      nameTextStyle: { color: p.ink, fontSize: 12, align: "left" },
-    },
+    yAxis: valueAxis(p, metric),
     series: [
       {
         name: "best so far",
@@ -163,13 +167,7 @@ export function sliceOption(
         },
       }),
     },
-    yAxis: {
-      type: "value",
-      name: metric,
-      scale: true,
-      ...axisLook(p),
-      nameTextStyle: { color: p.ink, fontSize: 12, align: "left" },
-    },
+    yAxis: valueAxis(p, metric),
     series: [
       {
         type: "scatter",

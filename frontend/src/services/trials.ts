@@ -20,25 +20,34 @@ export interface TrialFilter {
   sort?: TrialSort;
 }
 
+/** onePage reads a page of a list; without a cursor the first. */
+function onePage(
+  sweepId: string,
+  { states = [], min, max, sort = "number" }: TrialFilter,
+  cursor: string | undefined,
+  signal: AbortSignal,
+) {
+  return answer(
+    listTrials({
+      path: { id: sweepId },
+      query: {
+        limit: PAGE,
+        sort,
+        ...(states.length > 0 && { state: states }),
+        ...(min !== undefined && { value_min: min }),
+        ...(max !== undefined && { value_max: max }),
+        ...(cursor !== undefined && { cursor }),
+      },
+      signal,
+    }),
+  );
+}
+
 export function trialsQuery(sweepId: string, { states = [], min, max, sort = "number" }: TrialFilter, live = true) {
   return infiniteQueryOptions({
     queryKey: ["sweep", sweepId, "trials", { states, min, max, sort }],
-    queryFn: ({ pageParam, signal }) =>
-      answer(
-        listTrials({
-          path: { id: sweepId },
-          query: {
-            limit: PAGE,
-            sort,
-            ...(states.length > 0 && { state: states }),
-            ...(min !== undefined && { value_min: min }),
-            ...(max !== undefined && { value_max: max }),
-            ...(pageParam !== "" && { cursor: pageParam }),
-          },
-          signal,
-        }),
-      ),
-    initialPageParam: "",
+    queryFn: ({ pageParam, signal }) => onePage(sweepId, { states, min, max, sort }, pageParam, signal),
+    initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: keepPreviousData,
     // Every page is read again, so a list of many is left to events.
@@ -79,27 +88,10 @@ export function metricsQuery(sweepId: string, number: number, attemptId: string,
 }
 
 /** trialPages reads all trials of a list, page by page, for a download. */
-export async function* trialPages(
-  sweepId: string,
-  { states = [], min, max, sort = "number" }: TrialFilter,
-  signal: AbortSignal,
-) {
+export async function* trialPages(sweepId: string, filter: TrialFilter, signal: AbortSignal) {
   let cursor: string | undefined;
   do {
-    const page = await answer(
-      listTrials({
-        path: { id: sweepId },
-        query: {
-          limit: PAGE,
-          sort,
-          ...(states.length > 0 && { state: states }),
-          ...(min !== undefined && { value_min: min }),
-          ...(max !== undefined && { value_max: max }),
-          ...(cursor !== undefined && { cursor }),
-        },
-        signal,
-      }),
-    );
+    const page = await onePage(sweepId, filter, cursor, signal);
     yield page;
     cursor = page.next_cursor;
   } while (cursor !== undefined);

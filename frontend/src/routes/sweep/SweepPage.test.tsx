@@ -25,6 +25,12 @@ it("names the sweep in a dialog, which does not survive the change of sweep", as
   expect(screen.queryByText(/^Cancel digits/)).toBeNull();
 });
 
+it("takes nothing from an address but what it knows", async () => {
+  const { router } = await drawApp(`/sweeps/${id}?tab=trials&sort=best&state=failed&odd=1`, found);
+  expect(await screen.findByRole("heading", { name: "digits" })).toBeTruthy();
+  expect(router.state.matches.at(-1)?.search).toEqual({ tab: "trials", state: ["failed"] });
+});
+
 it("sets no number where there is none", async () => {
   await drawApp(`/sweeps/${id}`, found);
   await userEvent.click(await screen.findByRole("button", { name: "More" }));
