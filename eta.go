@@ -33,8 +33,8 @@ type ETA struct {
 // trials at once, the trials that have not begun take their number / k times as long as one
 // does: at least the smaller of lower quartile and mean, as the running ones may end at once;
 // at most the larger of upper quartile and mean for each wave, and one more for those that
-// run. ok is false while that is not known: fewer than 3 trials ended, none runs, or nobody
-// knows how many there will be.
+// run. ok is false while that is not known: fewer than 3 trials ended, none runs, or the
+// number of trials is not known.
 func EstimateEnd(c Counts, t TrialTimes) (eta ETA, ok bool) {
 	if c.Planned == 0 || c.Running == 0 || t.Ended < leastEnded {
 		return ETA{}, false

@@ -22,7 +22,7 @@ type MemoryPoint struct {
 
 // MemoryInterval is how many seconds each point of an attempt stands for that has been
 // measured up to a second of its life: 1, and twice as many whenever its points would be
-// more than MaxMemoryPoints. Nobody has to remember it, so a worker that takes an attempt
+// more than MaxMemoryPoints. No worker has to remember it, so one that takes an attempt
 // over keeps the intervals of the one before.
 func MemoryInterval(second int) int {
 	every := 1

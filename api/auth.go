@@ -155,7 +155,7 @@ func (s *Server) principal(r *http.Request) (principal, error) {
 	}
 
 	// Another kind of Authorization is a proxy's, and a browser sends it with every
-	// call; with a session it is in nobody's way.
+	// call; beside a session it does not matter.
 	if r.Header.Get("Authorization") != "" {
 		return principal{}, unauthorized(sendToken)
 	}

@@ -106,7 +106,7 @@ func (s *Server) logIn(c *gin.Context) {
 	}
 
 	if err == nil {
-		err = s.endSessions(c.Request) // only now: whoever cannot log in keeps what they had
+		err = s.endSessions(c.Request) // only now: a log-in that fails ends no session
 	}
 
 	if err != nil {

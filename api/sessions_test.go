@@ -34,7 +34,7 @@ func (r *running) logIn(header string, headers ...string) string {
 	return "Cookie: berth_session=" + response.Cookies()[0].Value
 }
 
-// requireUnknown checks that a cookie makes nobody known. The answer does not drop
+// requireUnknown checks that a cookie is not valid. The answer does not drop
 // it: by then the browser may have a newer one.
 func (r *running) requireUnknown(cookie string) {
 	r.t.Helper()

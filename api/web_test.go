@@ -13,7 +13,7 @@ import (
 	"github.com/berthml/berth/api/apitest"
 )
 
-// pages is a server with a web interface; nobody is known to it.
+// pages is a server with a web interface and without tokens.
 func pages(t *testing.T) http.Handler {
 	t.Helper()
 

@@ -68,7 +68,7 @@ func testLog(t *testing.T, b *bench) {
 	require.Equal(t, int64(10), who.LogOffset, "what Berth itself says counts in no offset")
 }
 
-// What an attempt held over time is thinned as it lives on, whoever writes it, and keeps its peaks.
+// What an attempt held over time is thinned as it lives on, by any worker, and keeps its peaks.
 func testMemory(t *testing.T, b *bench) {
 	r, token := b.place(t, 1)
 	ctx := t.Context()

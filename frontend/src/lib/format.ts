@@ -49,7 +49,7 @@ export function ago(at: string, now: number): string {
   return seconds < 5 ? "just now" : `${duration(Math.floor(coarse(seconds)))} ago`;
 }
 
-/** coarse leaves out the smaller unit, which nobody needs of the past. */
+/** coarse leaves out the smaller unit: of the past it says too much. */
 function coarse(seconds: number): number {
   for (const unit of [86_400, 3600, 60]) if (seconds >= unit) return Math.floor(seconds / unit) * unit;
 

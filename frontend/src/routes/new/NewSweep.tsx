@@ -79,7 +79,7 @@ export function NewSweep({ start, origin, onText, onStartOver, onLaunched }: Pro
     },
   });
 
-  // What replaces a text that nobody else has is asked for first.
+  // A text that is only here is not replaced without a question.
   const replace = (next: Replacing) => {
     if (text === origin || text === exampleText) next.go();
     else setAsk(next);
