@@ -96,3 +96,41 @@ func TestSweepETA(t *testing.T) {
 	_, body = r.text("GET", path, "")
 	require.NotContains(t, body, `"eta"`)
 }
+
+// Each GPU's points stand apart from its machine's; what was not measured is absent.
+func TestHostUsage(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Machines = map[string][]berth.MachinePoint{store.Hosts[0].ID: {
+		{At: apitest.Start, MemoryBytes: 9, ReservedBytes: 8, MeasuredBytes: new(int64(7)), OthersBytes: new(int64(0)), CPUMilli: 1500, Attempts: 2},
+		{DeviceID: "GPU-1", At: apitest.Start, MemoryBytes: 6, ReservedBytes: 5, MeasuredBytes: new(int64(4)), ActivityMilli: new(int64(250)), Attempts: 1},
+		{DeviceID: "GPU-1", At: apitest.Start.Add(time.Minute), MemoryBytes: 6},
+		{DeviceID: "GPU-2", At: apitest.Start, MemoryBytes: 6},
+	}}
+	r := setup(t, store)
+	path := "/api/v1/hosts/" + store.Hosts[0].Name + "/usage"
+
+	_, body := r.text("GET", path, "")
+	require.JSONEq(t, `{"interval_seconds": 60,
+		"points": [{"at": "2026-11-21T12:00:00Z", "memory_bytes": 9, "reserved_bytes": 8, "measured_bytes": 7, "used_by_others_bytes": 0, "cores_reserved": 1.5, "attempts": 2}],
+		"devices": [
+			{"id": "GPU-1", "points": [
+				{"at": "2026-11-21T12:00:00Z", "memory_bytes": 6, "reserved_bytes": 5, "measured_bytes": 4, "sm_activity": 0.25, "attempts": 1},
+				{"at": "2026-11-21T12:01:00Z", "memory_bytes": 6, "reserved_bytes": 0, "attempts": 0}]},
+			{"id": "GPU-2", "points": [{"at": "2026-11-21T12:00:00Z", "memory_bytes": 6, "reserved_bytes": 0, "attempts": 0}]}]}`, body)
+
+	_, body = r.text("GET", path+"?hours=168", "")
+	require.Equal(t, 1800, read[openapi.HostUsage](t, body).IntervalSeconds)
+
+	store.Change(func() { store.Machines = nil })
+
+	_, body = r.text("GET", path, "")
+	require.JSONEq(t, `{"interval_seconds": 60, "points": [], "devices": []}`, body)
+
+	status, body := r.text("GET", path+"?hours=169", "")
+	require.Equal(t, http.StatusBadRequest, status, body)
+
+	status, _ = r.text("GET", "/api/v1/hosts/nowhere/usage", "")
+	require.Equal(t, http.StatusNotFound, status)
+}

@@ -34,6 +34,7 @@ var needs = map[string]string{
 	"GET /api/v1/events":                             "viewer",
 	"GET /healthz":                                   "viewer",
 	"GET /api/v1/hosts":                              "viewer",
+	"GET /api/v1/hosts/:id/usage":                    "viewer",
 	"GET /api/v1/hosts/:id":                          "viewer",
 	"GET /api/v1/me":                                 "viewer",
 	"GET /api/v1/openapi.yaml":                       "viewer",

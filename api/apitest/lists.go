@@ -152,6 +152,14 @@ func pageOf[T any](list []T, after *berth.Position, limit int, id func(T) string
 	return page
 }
 
+// ListMachine is api.Hosts: all that there is, whatever the interval.
+func (s *Store) ListMachine(_ context.Context, hostID string, _, _ time.Duration) ([]berth.MachinePoint, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return slices.Clone(s.Machines[hostID]), nil
+}
+
 // ListLeases is api.Hosts.
 func (s *Store) ListLeases(_ context.Context, after berth.LeaseKey, limit int) ([]berth.HeldLease, error) {
 	s.mu.Lock()

@@ -35,7 +35,8 @@ type Store struct {
 	Attempts   []berth.Attempt
 	Metrics    map[string][]berth.MetricPoint
 	Logs       map[string][]berth.LogPiece
-	Memory     map[string][]berth.MemoryPoint // by attempt
+	Memory     map[string][]berth.MemoryPoint  // by attempt
+	Machines   map[string][]berth.MachinePoint // by host, in their order
 	Probes     []berth.ProbedShape
 	Hosts      []berth.Host
 	Former     []berth.Device        // that no host of these has

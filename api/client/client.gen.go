@@ -615,6 +615,15 @@ type DevicePhases struct {
 	ValidationBytes int64 `json:"validation_bytes,omitempty"`
 }
 
+// DeviceUsage defines model for DeviceUsage.
+type DeviceUsage struct {
+	// ID Of the GPU
+	ID string `json:"id"`
+
+	// Points Of the GPU's memory, ascending
+	Points []UsagePoint `json:"points"`
+}
+
 // Diagnosis What limits the program on its GPU, and what a person can do; absent in lists, for cores, and where nothing was measured
 type Diagnosis struct {
 	// Advice The most useful first
@@ -783,6 +792,17 @@ type HostPatchState string
 
 // HostState draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
 type HostState = string
+
+// HostUsage defines model for HostUsage.
+type HostUsage struct {
+	Devices []DeviceUsage `json:"devices"`
+
+	// IntervalSeconds What each point stands for; of intervals without a point nothing was told
+	IntervalSeconds int `json:"interval_seconds"`
+
+	// Points Of the machine's own memory, ascending
+	Points []UsagePoint `json:"points"`
+}
 
 // KnownBy local: the owner of the machine, while no token was ever made; token: an Authorization header; session: the cookie
 type KnownBy string
@@ -1682,6 +1702,33 @@ type Usage struct {
 	WallSeconds float64 `json:"wall_seconds"`
 }
 
+// UsagePoint The most in one interval; what is absent was not measured in it
+type UsagePoint struct {
+	// At When the interval begins
+	At time.Time `json:"at"`
+
+	// Attempts That held a place
+	Attempts int `json:"attempts"`
+
+	// CoresReserved Of a machine, not of a GPU
+	CoresReserved *float64 `json:"cores_reserved,omitempty"`
+
+	// MeasuredBytes What these attempts held of it, added up
+	MeasuredBytes *int64 `json:"measured_bytes,omitempty"`
+
+	// MemoryBytes In all
+	MemoryBytes int64 `json:"memory_bytes"`
+
+	// ReservedBytes What attempts reserved of it
+	ReservedBytes int64 `json:"reserved_bytes"`
+
+	// SmActivity The part of a GPU's SMs that attempts kept busy, 0 to 1
+	SmActivity *float64 `json:"sm_activity,omitempty"`
+
+	// UsedByOthersBytes What programs outside Berth used of it
+	UsedByOthersBytes *int64 `json:"used_by_others_bytes,omitempty"`
+}
+
 // Validation defines model for Validation.
 type Validation struct {
 	Problems []ProblemItem `json:"problems"`
@@ -1777,6 +1824,15 @@ type StreamEventsParams struct {
 type RemoveHostParams struct {
 	// Force Remove it although its worker answers; the caller makes sure that no trial runs there
 	Force *bool `form:"force,omitempty" json:"force,omitempty"`
+}
+
+// GetHostUsageParams defines parameters for GetHostUsage.
+type GetHostUsageParams struct {
+	// Hours How far back
+	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
+
+	// MaxPoints How many intervals at most; they are 1, 2, 5, 10, 15 or 30 minutes, or 1, 2, 6, 12 or 24 hours
+	MaxPoints *int `form:"max_points,omitempty" json:"max_points,omitempty"`
 }
 
 // ListLeasesParams defines parameters for ListLeases.
@@ -2088,6 +2144,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with PATCH /hosts/{id} (the `UpdateHost` operationId).
 	UpdateHost(ctx context.Context, id HostID, body UpdateHostJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetHostUsage Get how full a machine and its GPUs were over time
+	//
+	// Each point is the most that the machine's worker told of, every 15 s, in an interval of interval_seconds. It is known for seven days, and nothing of the time before the server could.
+	//
+	// Corresponds with GET /hosts/{id}/usage (the `GetHostUsage` operationId).
+	GetHostUsage(ctx context.Context, id HostID, params *GetHostUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListLeases List what holds a part of a machine now, by machine, GPU and age
 	//
@@ -2548,6 +2611,23 @@ func (c *Client) UpdateHostWithBody(ctx context.Context, id HostID, contentType 
 // Corresponds with PATCH /hosts/{id} (the `UpdateHost` operationId).
 func (c *Client) UpdateHost(ctx context.Context, id HostID, body UpdateHostJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewUpdateHostRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetHostUsage Get how full a machine and its GPUs were over time
+//
+// Each point is the most that the machine's worker told of, every 15 s, in an interval of interval_seconds. It is known for seven days, and nothing of the time before the server could.
+//
+// Corresponds with GET /hosts/{id}/usage (the `GetHostUsage` operationId).
+func (c *Client) GetHostUsage(ctx context.Context, id HostID, params *GetHostUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetHostUsageRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3780,6 +3860,79 @@ func NewUpdateHostRequestWithBody(server string, id HostID, contentType string, 
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewGetHostUsageRequest constructs an http.Request for the GetHostUsage method
+func NewGetHostUsageRequest(server string, id HostID, params *GetHostUsageParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/hosts/%s/usage", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Hours != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "hours", *params.Hours, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MaxPoints != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "max_points", *params.MaxPoints, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -5552,6 +5705,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PATCH /hosts/{id} (the `UpdateHost` operationId).
 	UpdateHostWithResponse(ctx context.Context, id HostID, body UpdateHostJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateHostResponse, error)
 
+	// GetHostUsageWithResponse Get how full a machine and its GPUs were over time
+	//
+	// Each point is the most that the machine's worker told of, every 15 s, in an interval of interval_seconds. It is known for seven days, and nothing of the time before the server could.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /hosts/{id}/usage (the `GetHostUsage` operationId).
+	GetHostUsageWithResponse(ctx context.Context, id HostID, params *GetHostUsageParams, reqEditors ...RequestEditorFn) (*GetHostUsageResponse, error)
+
 	// ListLeasesWithResponse List what holds a part of a machine now, by machine, GPU and age
 	//
 	// What is released is not listed. A lease that its worker does not renew in time is suspect, and holds its part until there is proof that its container is gone.
@@ -6341,6 +6503,54 @@ func (r UpdateHostResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r UpdateHostResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetHostUsageResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *HostUsage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetHostUsageResponse) GetJSON200() *HostUsage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetHostUsageResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetHostUsageResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetHostUsageResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetHostUsageResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetHostUsageResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -8175,6 +8385,21 @@ func (c *ClientWithResponses) UpdateHostWithResponse(ctx context.Context, id Hos
 	return ParseUpdateHostResponse(rsp)
 }
 
+// GetHostUsageWithResponse Get how full a machine and its GPUs were over time
+//
+// Each point is the most that the machine's worker told of, every 15 s, in an interval of interval_seconds. It is known for seven days, and nothing of the time before the server could.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /hosts/{id}/usage (the `GetHostUsage` operationId).
+func (c *ClientWithResponses) GetHostUsageWithResponse(ctx context.Context, id HostID, params *GetHostUsageParams, reqEditors ...RequestEditorFn) (*GetHostUsageResponse, error) {
+	rsp, err := c.GetHostUsage(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetHostUsageResponse(rsp)
+}
+
 // ListLeasesWithResponse List what holds a part of a machine now, by machine, GPU and age
 //
 // What is released is not listed. A lease that its worker does not renew in time is suspect, and holds its part until there is proof that its container is gone.
@@ -9072,6 +9297,39 @@ func ParseUpdateHostResponse(rsp *http.Response) (*UpdateHostResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Host
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetHostUsageResponse parses an HTTP response from a GetHostUsageWithResponse call
+func ParseGetHostUsageResponse(rsp *http.Response) (*GetHostUsageResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetHostUsageResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest HostUsage
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

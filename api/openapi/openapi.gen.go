@@ -614,6 +614,15 @@ type DevicePhases struct {
 	ValidationBytes int64 `json:"validation_bytes,omitempty"`
 }
 
+// DeviceUsage defines model for DeviceUsage.
+type DeviceUsage struct {
+	// ID Of the GPU
+	ID string `json:"id"`
+
+	// Points Of the GPU's memory, ascending
+	Points []UsagePoint `json:"points"`
+}
+
 // Diagnosis What limits the program on its GPU, and what a person can do; absent in lists, for cores, and where nothing was measured
 type Diagnosis struct {
 	// Advice The most useful first
@@ -782,6 +791,17 @@ type HostPatchState string
 
 // HostState draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
 type HostState = string
+
+// HostUsage defines model for HostUsage.
+type HostUsage struct {
+	Devices []DeviceUsage `json:"devices"`
+
+	// IntervalSeconds What each point stands for; of intervals without a point nothing was told
+	IntervalSeconds int `json:"interval_seconds"`
+
+	// Points Of the machine's own memory, ascending
+	Points []UsagePoint `json:"points"`
+}
 
 // KnownBy local: the owner of the machine, while no token was ever made; token: an Authorization header; session: the cookie
 type KnownBy string
@@ -1681,6 +1701,33 @@ type Usage struct {
 	WallSeconds float64 `json:"wall_seconds"`
 }
 
+// UsagePoint The most in one interval; what is absent was not measured in it
+type UsagePoint struct {
+	// At When the interval begins
+	At time.Time `json:"at"`
+
+	// Attempts That held a place
+	Attempts int `json:"attempts"`
+
+	// CoresReserved Of a machine, not of a GPU
+	CoresReserved *float64 `json:"cores_reserved,omitempty"`
+
+	// MeasuredBytes What these attempts held of it, added up
+	MeasuredBytes *int64 `json:"measured_bytes,omitempty"`
+
+	// MemoryBytes In all
+	MemoryBytes int64 `json:"memory_bytes"`
+
+	// ReservedBytes What attempts reserved of it
+	ReservedBytes int64 `json:"reserved_bytes"`
+
+	// SmActivity The part of a GPU's SMs that attempts kept busy, 0 to 1
+	SmActivity *float64 `json:"sm_activity,omitempty"`
+
+	// UsedByOthersBytes What programs outside Berth used of it
+	UsedByOthersBytes *int64 `json:"used_by_others_bytes,omitempty"`
+}
+
 // Validation defines model for Validation.
 type Validation struct {
 	Problems []ProblemItem `json:"problems"`
@@ -1749,6 +1796,15 @@ type ListMetricsParams struct {
 type RemoveHostParams struct {
 	// Force Remove it although its worker answers; the caller makes sure that no trial runs there
 	Force *bool `form:"force,omitempty" json:"force,omitempty"`
+}
+
+// GetHostUsageParams defines parameters for GetHostUsage.
+type GetHostUsageParams struct {
+	// Hours How far back
+	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
+
+	// MaxPoints How many intervals at most; they are 1, 2, 5, 10, 15 or 30 minutes, or 1, 2, 6, 12 or 24 hours
+	MaxPoints *int `form:"max_points,omitempty" json:"max_points,omitempty"`
 }
 
 // ListLeasesParams defines parameters for ListLeases.
@@ -1906,6 +1962,9 @@ type ServerInterface interface {
 	// UpdateHost Let a machine take attempts (ready), or no new ones (draining)
 	// (PATCH /hosts/{id})
 	UpdateHost(c *gin.Context, id HostID)
+	// GetHostUsage Get how full a machine and its GPUs were over time
+	// (GET /hosts/{id}/usage)
+	GetHostUsage(c *gin.Context, id HostID, params GetHostUsageParams)
 	// ListLeases List what holds a part of a machine now, by machine, GPU and age
 	// (GET /leases)
 	ListLeases(c *gin.Context, params ListLeasesParams)
@@ -2214,6 +2273,50 @@ func (siw *ServerInterfaceWrapper) UpdateHost(c *gin.Context) {
 	}
 
 	siw.Handler.UpdateHost(c, id)
+}
+
+// GetHostUsage operation middleware
+func (siw *ServerInterfaceWrapper) GetHostUsage(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id HostID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetHostUsageParams
+
+	// ------------- Optional query parameter "hours" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", c.Request.URL.Query(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter hours: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "max_points" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "max_points", c.Request.URL.Query(), &params.MaxPoints, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter max_points: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetHostUsage(c, id, params)
 }
 
 // ListLeases operation middleware
@@ -3151,6 +3254,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.DELETE(options.BaseURL+"/hosts/:id", wrapper.RemoveHost)
 	router.GET(options.BaseURL+"/hosts/:id", wrapper.GetHost)
 	router.PATCH(options.BaseURL+"/hosts/:id", wrapper.UpdateHost)
+	router.GET(options.BaseURL+"/hosts/:id/usage", wrapper.GetHostUsage)
 	router.PATCH(options.BaseURL+"/devices/:id", wrapper.UpdateDevice)
 	router.GET(options.BaseURL+"/leases", wrapper.ListLeases)
 	router.GET(options.BaseURL+"/queue", wrapper.ListQueue)
@@ -3472,6 +3576,46 @@ type UpdateHostdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response UpdateHostdefaultApplicationProblemPlusJSONResponse) VisitUpdateHostResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetHostUsageRequestObject struct {
+	ID     HostID `json:"id"`
+	Params GetHostUsageParams
+}
+
+type GetHostUsageResponseObject interface {
+	VisitGetHostUsageResponse(w http.ResponseWriter) error
+}
+
+type GetHostUsage200JSONResponse HostUsage
+
+func (response GetHostUsage200JSONResponse) VisitGetHostUsageResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetHostUsagedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetHostUsagedefaultApplicationProblemPlusJSONResponse) VisitGetHostUsageResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4582,6 +4726,9 @@ type StrictServerInterface interface {
 	// UpdateHost Let a machine take attempts (ready), or no new ones (draining)
 	// (PATCH /hosts/{id})
 	UpdateHost(ctx context.Context, request UpdateHostRequestObject) (UpdateHostResponseObject, error)
+	// GetHostUsage Get how full a machine and its GPUs were over time
+	// (GET /hosts/{id}/usage)
+	GetHostUsage(ctx context.Context, request GetHostUsageRequestObject) (GetHostUsageResponseObject, error)
 	// ListLeases List what holds a part of a machine now, by machine, GPU and age
 	// (GET /leases)
 	ListLeases(ctx context.Context, request ListLeasesRequestObject) (ListLeasesResponseObject, error)
@@ -4959,6 +5106,33 @@ func (sh *strictHandler) UpdateHost(ctx *gin.Context, id HostID) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(UpdateHostResponseObject); ok {
 		if err := validResponse.VisitUpdateHostResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetHostUsage operation middleware
+func (sh *strictHandler) GetHostUsage(ctx *gin.Context, id HostID, params GetHostUsageParams) {
+	var request GetHostUsageRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetHostUsage(ctx.Request.Context(), request.(GetHostUsageRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetHostUsage")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetHostUsageResponseObject); ok {
+		if err := validResponse.VisitGetHostUsageResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

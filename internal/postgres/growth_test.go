@@ -77,6 +77,9 @@ func (b *bundle) round(t *testing.T) {
 	must(err)
 	must(b.store.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, []berth.SeenAttempt{{AttemptID: r.AttemptID, Token: token}}))
 
+	_, err = b.store.ListMachine(ctx, b.host.ID, time.Hour, time.Minute)
+	must(err)
+
 	must(b.store.PutMemory(ctx, r.AttemptID, token, []berth.MemoryPoint{{HostBytes: new(int64(gib))}}))
 	_, err = b.store.ListMemory(ctx, r.AttemptID)
 	must(err)

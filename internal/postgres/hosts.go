@@ -97,7 +97,7 @@ func (s *Store) machineHosts(ctx context.Context, tx pgx.Tx, h berth.Host) ([]be
 }
 
 // TouchHost says the worker is alive, renews the leases of the attempts whose
-// containers it has seen with their tokens, and wakes the placer. A host without a problem gets
+// containers it has seen with their tokens, wakes the placer, and keeps how full the host is. A host without a problem gets
 // abandoned attempts back that it still has and that no other host took: before
 // it counts as alive, so that the placer places nothing in their stead.
 // Errors: not_found.
@@ -132,7 +132,11 @@ func (s *Store) TouchHost(ctx context.Context, hostID string, free berth.HostFre
 		return err
 	}
 
-	return translate(wake(ctx, s.pool, channelPlacer), "waking the placer")
+	if err := wake(ctx, s.pool, channelPlacer); err != nil {
+		return translate(err, "waking the placer")
+	}
+
+	return translate(s.q.AddMachinePoints(ctx, s.pool, hostID), "storing how full host "+hostID+" is")
 }
 
 // noID is the id of nothing.

@@ -7,7 +7,7 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// notMeasured stands for a figure that is missing from a point: arrays of a statement have no NULL here.
+// notMeasured stands for a figure that is missing from a point, where statements have no NULL.
 const notMeasured = -1
 
 // PutMemory stores points of what an attempt held, ascending, and merges those that are

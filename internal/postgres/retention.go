@@ -93,6 +93,7 @@ func (s *Store) Retain(ctx context.Context, keep berth.Retention, failed map[str
 		{"idempotency keys", s.pruneKeys},
 		{"sessions", s.pruneSessions},
 		{"paces", s.prunePaces},
+		{"points of machines", s.pruneMachines},
 		{"sweeps", s.expireSweeps},
 		{"outputs", s.expireOutputs},
 		{"logs", s.expireLogs},

@@ -264,6 +264,19 @@ type LogChunk struct {
 	Data      []byte
 }
 
+type MachinePoint struct {
+	HostID        string
+	DeviceID      string
+	At            time.Time
+	MemoryBytes   int64
+	ReservedBytes int64
+	MeasuredBytes *int64
+	OthersBytes   *int64
+	ActivityMilli *int64
+	CpuMilli      int64
+	Attempts      int32
+}
+
 type MemoryPoint struct {
 	AttemptID   string
 	AtSecond    int32

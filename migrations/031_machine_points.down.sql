@@ -1,0 +1,2 @@
+-- Lost: how full machines were.
+DROP TABLE machine_points;
