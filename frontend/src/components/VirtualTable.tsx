@@ -1,5 +1,5 @@
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useLayoutEffect, useRef, useState, type ReactNode } from "react";
+import { memo, useEffect, useLayoutEffect, useRef, useState, type ReactNode } from "react";
 
 export interface Column<Row> {
   key: string;
@@ -36,6 +36,7 @@ export function VirtualTable<Row>({ label, columns, rows, rowKey, rowHeight = 53
     estimateSize: () => rowHeight,
     overscan: OVERSCAN,
     scrollMargin,
+    useFlushSync: false, // a frame late rather than a frame lost
   });
 
   const items = virtualizer.getVirtualItems();
@@ -67,18 +68,13 @@ export function VirtualTable<Row>({ label, columns, rows, rowKey, rowHeight = 53
             if (row === undefined) return null;
 
             return (
-              <tr
+              <DrawnRow
                 key={rowKey(row)}
-                ref={virtualizer.measureElement}
-                data-index={item.index}
-                aria-rowindex={item.index + 2}
-              >
-                {columns.map((column) => (
-                  <td key={column.key} className={column.className}>
-                    {column.cell(row)}
-                  </td>
-                ))}
-              </tr>
+                row={row}
+                columns={columns}
+                index={item.index}
+                measure={virtualizer.measureElement}
+              />
             );
           })}
           <Spacer height={after} span={columns.length} />
@@ -87,6 +83,26 @@ export function VirtualTable<Row>({ label, columns, rows, rowKey, rowHeight = 53
     </div>
   );
 }
+
+interface RowProps<Row> {
+  row: Row;
+  columns: Column<Row>[];
+  index: number;
+  measure: (element: HTMLTableRowElement | null) => void;
+}
+
+/** A row of a VirtualTable. Scrolling draws only those that come into view: the others are the same. */
+const DrawnRow = memo(function DrawnRow<Row>({ row, columns, index, measure }: RowProps<Row>) {
+  return (
+    <tr ref={measure} data-index={index} aria-rowindex={index + 2}>
+      {columns.map((column) => (
+        <td key={column.key} className={column.className}>
+          {column.cell(row)}
+        </td>
+      ))}
+    </tr>
+  );
+}) as <Row>(props: RowProps<Row>) => ReactNode;
 
 function Spacer({ height, span }: { height: number; span: number }) {
   if (height <= 0) return null;
