@@ -1,4 +1,5 @@
 import { Icon } from "@/components/Icon";
+import { num, Table } from "@/components/Table";
 import type { Finding } from "@/services/health";
 
 /** rank puts what is wrong first, then warnings. */
@@ -17,37 +18,26 @@ export function Findings({ findings }: { findings: Finding[] }) {
   const order = findings.toSorted((a, b) => rank(a) - rank(b));
 
   return (
-    <div className="tablewrap">
-      <table className="table" aria-label="Parts of Berth">
-        <thead>
-          <tr>
-            <th scope="col">State</th>
-            <th scope="col">Part</th>
-            <th scope="col">What is seen</th>
-            <th scope="col">What to do</th>
-          </tr>
-        </thead>
-        <tbody>
-          {order.map((finding, i) => {
-            const look = looks[rank(finding)] ?? looks[2];
+    <Table
+      label="Parts of Berth"
+      heads={[num("State"), "Part", "What is seen", "What to do"]}
+      rows={order.map((finding, i) => {
+        const look = looks[rank(finding)] ?? looks[2];
 
-            return (
-              <tr key={`${finding.part}/${i}`}>
-                <td>
-                  <span className="state">
-                    <Icon name={look.icon} color={look.color} />
-                    {look.text}
-                  </span>
-                </td>
-                <td>{finding.part}</td>
-                <td className="break">{finding.what}</td>
-                <td className="break">{finding.next}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
+        return {
+          key: `${finding.part}/${i}`,
+          cells: [
+            <span className="state">
+              <Icon name={look.icon} color={look.color} />
+              {look.text}
+            </span>,
+            finding.part,
+            <span className="break">{finding.what}</span>,
+            <span className="break">{finding.next}</span>,
+          ],
+        };
+      })}
+    />
   );
 }
 

@@ -1,6 +1,7 @@
 import { Title } from "@mantine/core";
 import { Facts } from "@/components/Facts";
 import { Note } from "@/components/Note";
+import { right, Table } from "@/components/Table";
 import { bytes, count, duration, grouped, value } from "@/lib/format";
 import type { Preview } from "@/services/sweeps";
 
@@ -53,39 +54,24 @@ export function PreviewPanel({ preview, old }: { preview: Preview; old: boolean 
       {preview.shapes.length > 0 && (
         <details style={{ marginTop: 10 }}>
           <summary>{count(preview.shapes_total, "memory shape")}</summary>
-          <div className="tablewrap" style={{ marginTop: 8 }}>
-            <table className="table">
-              <thead>
-                <tr>
-                  <th scope="col">Values</th>
-                  <th scope="col" className="right">
-                    Trials
-                  </th>
-                  <th scope="col" className="right">
-                    Each reserves
-                  </th>
-                  <th scope="col">Size</th>
-                </tr>
-              </thead>
-              <tbody>
-                {preview.shapes.map((shape) => (
-                  <tr key={shape.key}>
-                    <td className="mono">
-                      {Object.entries(shape.values)
-                        .map(([name, v]) => `${name}=${value(v)}`)
-                        .join(" ")}
-                    </td>
-                    <td className="num right">{shape.trials}</td>
-                    <td className="num right">
-                      {bytes(shape.memory_bytes)}
-                      {shape.device_bytes !== undefined && `, GPU ${bytes(shape.device_bytes)}`}
-                    </td>
-                    <td>{sizes[shape.sized_by]}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            label="Memory shapes"
+            heads={["Values", right("Trials"), right("Each reserves"), "Size"]}
+            rows={preview.shapes.map((shape) => ({
+              key: shape.key,
+              cells: [
+                <span className="mono">
+                  {Object.entries(shape.values)
+                    .map(([name, v]) => `${name}=${value(v)}`)
+                    .join(" ")}
+                </span>,
+                shape.trials,
+                bytes(shape.memory_bytes) +
+                  (shape.device_bytes === undefined ? "" : `, GPU ${bytes(shape.device_bytes)}`),
+                sizes[shape.sized_by],
+              ],
+            }))}
+          />
         </details>
       )}
     </section>

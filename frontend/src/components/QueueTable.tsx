@@ -1,5 +1,6 @@
 import { Title } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
+import { num, Table } from "@/components/Table";
 import { between, count, moment } from "@/lib/format";
 import type { QueuedAttempt } from "@/services/hosts";
 
@@ -24,48 +25,38 @@ export function QueueTable({ rows, total, now }: Props) {
             {rows.length < total && `, the first ${rows.length} are shown`}. The placer looks at them in this order; it
             may place a later one that fits first.
           </p>
-          <div className="tablewrap">
-            <table className="table" aria-label="What waits">
-              <thead>
-                <tr>
-                  <th scope="col">Position</th>
-                  <th scope="col">Trial</th>
-                  <th scope="col">Waits for</th>
-                  <th scope="col">Why</th>
-                </tr>
-              </thead>
-              <tbody>
-                {rows.map((row) => (
-                  <tr key={row.attempt_id}>
-                    <td className="num">{row.position}</td>
-                    <td>
-                      <Link
-                        to="/sweeps/$sweepId/trials/$number"
-                        params={{ sweepId: row.sweep_id, number: String(row.trial) }}
-                      >
-                        Trial {row.trial}
-                      </Link>{" "}
-                      of{" "}
-                      <Link to="/sweeps/$sweepId" params={{ sweepId: row.sweep_id }}>
-                        {row.sweep_name}
-                      </Link>
-                      {row.number > 1 && `, attempt ${row.number}`}
-                      {row.purpose === "probe" && ", probe"}
-                    </td>
-                    <td className="num">
-                      <time title={moment(row.since)}>{between(row.since, undefined, now)}</time>
-                    </td>
-                    <td>
-                      <Reasons row={row} now={now} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            label="What waits"
+            heads={[num("Position"), "Trial", num("Waits for"), "Why"]}
+            rows={rows.map((row) => ({
+              key: row.attempt_id,
+              cells: [
+                row.position,
+                <Waiter row={row} />,
+                <time title={moment(row.since)}>{between(row.since, undefined, now)}</time>,
+                <Reasons row={row} now={now} />,
+              ],
+            }))}
+          />
         </>
       )}
     </section>
+  );
+}
+
+function Waiter({ row }: { row: QueuedAttempt }) {
+  return (
+    <>
+      <Link to="/sweeps/$sweepId/trials/$number" params={{ sweepId: row.sweep_id, number: String(row.trial) }}>
+        Trial {row.trial}
+      </Link>{" "}
+      of{" "}
+      <Link to="/sweeps/$sweepId" params={{ sweepId: row.sweep_id }}>
+        {row.sweep_name}
+      </Link>
+      {row.number > 1 && `, attempt ${row.number}`}
+      {row.purpose === "probe" && ", probe"}
+    </>
   );
 }
 

@@ -1,6 +1,7 @@
 import { Title } from "@mantine/core";
 import { Facts, type Fact } from "@/components/Facts";
 import { Note } from "@/components/Note";
+import { right, Table } from "@/components/Table";
 import { bytes, count, decimal, duration, percent } from "@/lib/format";
 import { failureText } from "@/lib/states";
 import type { SweepReport } from "@/services/sweeps";
@@ -89,44 +90,21 @@ function Places({ places }: { places: SweepReport["places"] }) {
       <Title order={2} mb="xs">
         Where trials ran
       </Title>
-      <div className="tablewrap">
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">Place</th>
-              <th scope="col" className="right">
-                Memory
-              </th>
-              <th scope="col" className="right">
-                Trials
-              </th>
-              <th scope="col" className="right">
-                At once, mean
-              </th>
-              <th scope="col" className="right">
-                At most
-              </th>
-              <th scope="col" className="right">
-                In use
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {places.map((place) => (
-              <tr key={place.host_id + (place.device_id ?? "")}>
-                <td>
-                  {place.host}, {place.device_id === undefined ? "cores" : (place.model ?? "GPU")}
-                </td>
-                <td className="num right">{bytes(place.memory_bytes)}</td>
-                <td className="num right">{place.trials}</td>
-                <td className="num right">{place.at_once.toFixed(1)}</td>
-                <td className="num right">{place.max_at_once}</td>
-                <td className="num right">{percent(place.busy_share)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        label="Where trials ran"
+        heads={["Place", right("Memory"), right("Trials"), right("At once, mean"), right("At most"), right("In use")]}
+        rows={places.map((place) => ({
+          key: place.host_id + (place.device_id ?? ""),
+          cells: [
+            `${place.host}, ${place.device_id === undefined ? "cores" : (place.model ?? "GPU")}`,
+            bytes(place.memory_bytes),
+            place.trials,
+            place.at_once.toFixed(1),
+            place.max_at_once,
+            percent(place.busy_share),
+          ],
+        }))}
+      />
     </section>
   );
 }
@@ -139,34 +117,14 @@ function Losses({ losses }: { losses: SweepReport["losses"] }) {
       <Title order={2} mb="xs">
         Attempts without a result
       </Title>
-      <div className="tablewrap">
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">Cause</th>
-              <th scope="col" className="right">
-                Attempts
-              </th>
-              <th scope="col" className="right">
-                Repeated
-              </th>
-              <th scope="col" className="right">
-                Time
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {losses.map((loss) => (
-              <tr key={loss.cause}>
-                <td>{failureText(loss.cause)}</td>
-                <td className="num right">{loss.attempts}</td>
-                <td className="num right">{loss.repeated}</td>
-                <td className="num right">{duration(loss.seconds)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        label="Attempts without a result"
+        heads={["Cause", right("Attempts"), right("Repeated"), right("Time")]}
+        rows={losses.map((loss) => ({
+          key: loss.cause,
+          cells: [failureText(loss.cause), loss.attempts, loss.repeated, duration(loss.seconds)],
+        }))}
+      />
     </section>
   );
 }

@@ -1,4 +1,5 @@
 import { Title } from "@mantine/core";
+import { right, Table } from "@/components/Table";
 import { bytes, cores, grouped } from "@/lib/format";
 import type { Rejection } from "@/services/trials";
 
@@ -17,38 +18,25 @@ export function Waiting({ rejections }: { rejections: Rejection[] }) {
       <Title order={2} mb="xs">
         Why it waits
       </Title>
-      <div className="tablewrap">
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">Candidate</th>
-              <th scope="col">Reason</th>
-              <th scope="col" className="right">
-                Needed
-              </th>
-              <th scope="col" className="right">
-                Free
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rejections.map((r) => (
-              <tr key={`${r.host_id ?? ""}/${r.device_id ?? ""}/${r.dimension}`}>
-                <td>
-                  {r.host_name ?? r.host_id ?? "every machine"}
-                  {r.device_id !== undefined && <div className="mono clip">{r.device_id}</div>}
-                </td>
-                <td>
-                  {r.reason}
-                  {r.never === true && <strong> It would not fit even when the candidate is empty.</strong>}
-                </td>
-                <td className="num right">{r.needed === 0 ? "–" : amount(r.dimension, r.needed)}</td>
-                <td className="num right">{r.needed === 0 ? "–" : amount(r.dimension, r.free)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        label="Why it waits"
+        heads={["Candidate", "Reason", right("Needed"), right("Free")]}
+        rows={rejections.map((r) => ({
+          key: `${r.host_id ?? ""}/${r.device_id ?? ""}/${r.dimension}`,
+          cells: [
+            <>
+              {r.host_name ?? r.host_id ?? "every machine"}
+              {r.device_id !== undefined && <div className="mono clip">{r.device_id}</div>}
+            </>,
+            <>
+              {r.reason}
+              {r.never === true && <strong> It would not fit even when the candidate is empty.</strong>}
+            </>,
+            r.needed === 0 ? "–" : amount(r.dimension, r.needed),
+            r.needed === 0 ? "–" : amount(r.dimension, r.free),
+          ],
+        }))}
+      />
     </section>
   );
 }

@@ -1,4 +1,5 @@
 import { Link } from "@tanstack/react-router";
+import { num, right, Table } from "@/components/Table";
 import { ago, bytes, count } from "@/lib/format";
 import type { Block } from "@/lib/packing";
 
@@ -31,44 +32,30 @@ export function PackingMap({ label, blocks, now }: Props) {
       </div>
       <details>
         <summary>What holds it ({count(blocks.length, "attempt")})</summary>
-        <div className="tablewrap" style={{ marginTop: 8 }}>
-          <table className="table" aria-label={label}>
-            <thead>
-              <tr>
-                <th scope="col">Sweep</th>
-                <th scope="col">Trial</th>
-                <th scope="col" className="right">
-                  Reserved
-                </th>
-                <th scope="col">Since</th>
-                <th scope="col">State</th>
-              </tr>
-            </thead>
-            <tbody>
-              {blocks.map(({ lease, bytes: size }) => (
-                <tr key={lease.attempt_id}>
-                  <td>
-                    <Link to="/sweeps/$sweepId" params={{ sweepId: lease.sweep_id }} className="clip">
-                      {lease.sweep_name}
-                    </Link>
-                  </td>
-                  <td className="num">
-                    <Link
-                      to="/sweeps/$sweepId/trials/$number"
-                      params={{ sweepId: lease.sweep_id, number: String(lease.trial) }}
-                    >
-                      {lease.trial}
-                    </Link>
-                    {lease.purpose === "probe" && " (probe)"}
-                  </td>
-                  <td className="num right">{bytes(size)}</td>
-                  <td className="num">{ago(lease.since, now)}</td>
-                  <td>{stateText(lease.state, lease.attempt_state)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label={label}
+          heads={["Sweep", num("Trial"), right("Reserved"), num("Since"), "State"]}
+          rows={blocks.map(({ lease, bytes: size }) => ({
+            key: lease.attempt_id,
+            cells: [
+              <Link to="/sweeps/$sweepId" params={{ sweepId: lease.sweep_id }} className="clip">
+                {lease.sweep_name}
+              </Link>,
+              <>
+                <Link
+                  to="/sweeps/$sweepId/trials/$number"
+                  params={{ sweepId: lease.sweep_id, number: String(lease.trial) }}
+                >
+                  {lease.trial}
+                </Link>
+                {lease.purpose === "probe" && " (probe)"}
+              </>,
+              bytes(size),
+              ago(lease.since, now),
+              stateText(lease.state, lease.attempt_state),
+            ],
+          }))}
+        />
       </details>
     </div>
   );

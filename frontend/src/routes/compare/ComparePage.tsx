@@ -8,7 +8,7 @@ import { PageLink } from "@/components/links";
 import { Loading } from "@/components/Loading";
 import { Note } from "@/components/Note";
 import { PageTitle } from "@/components/PageTitle";
-import { TwinTable } from "@/components/TwinTable";
+import { num, Table } from "@/components/Table";
 import { specLines } from "@/lib/compare";
 import { count, decimal } from "@/lib/format";
 import { history } from "@/lib/overview/history";
@@ -19,7 +19,6 @@ import { chartTrialsQuery } from "@/services/overview";
 import { sweepQuery, type Sweep } from "@/services/sweeps";
 
 const EChart = lazy(() => import("@/plots/EChart"));
-const noTrial: ReadonlySet<number> = new Set();
 
 /** Several sweeps side by side. */
 export function ComparePage() {
@@ -55,35 +54,23 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
 
   return (
     <div style={{ display: "grid", gap: 16 }}>
-      <div className="tablewrap">
-        <table className="table" aria-label="Best values">
-          <thead>
-            <tr>
-              {["Sweep", "State", "Metric", "Best value", "In trial", "Trials done"].map((head) => (
-                <th key={head} scope="col">
-                  {head}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {sweeps.map((sweep) => (
-              <tr key={sweep.id}>
-                <td>
-                  <PageLink to="/sweeps/$sweepId" params={{ sweepId: sweep.id }}>
-                    {sweep.name}
-                  </PageLink>
-                </td>
-                <td>{sweepLooks[sweep.state].text}</td>
-                <td>{sweep.objective ? `${sweep.objective.metric} (${sweep.objective.goal})` : "–"}</td>
-                <td className="num">{sweep.best ? decimal(sweep.best.value) : "–"}</td>
-                <td className="num">{sweep.best?.trial ?? "–"}</td>
-                <td className="num">{sweep.counts.succeeded}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        label="Best values"
+        heads={["Sweep", num("State"), "Metric", num("Best value"), num("In trial"), num("Trials done")]}
+        rows={sweeps.map((sweep) => ({
+          key: sweep.id,
+          cells: [
+            <PageLink to="/sweeps/$sweepId" params={{ sweepId: sweep.id }}>
+              {sweep.name}
+            </PageLink>,
+            sweepLooks[sweep.state].text,
+            sweep.objective ? `${sweep.objective.metric} (${sweep.objective.goal})` : "–",
+            sweep.best ? decimal(sweep.best.value) : "–",
+            sweep.best?.trial ?? "–",
+            sweep.counts.succeeded,
+          ],
+        }))}
+      />
       {failed && <ErrorNote error={failed.error} doing="Reading trials" onRetry={() => void failed.refetch()} />}
       <ChartCard
         title="Best so far"
@@ -94,13 +81,13 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
           </>
         }
         twin={() => (
-          <TwinTable
+          <Table
+            twin
             label="Best so far"
-            heads={["Sweep", "Trial", "Best value"]}
+            heads={["Sweep", num("Trial"), num("Best value")]}
             rows={lines.flatMap((line, i) =>
               line.best.map(([n, v], j) => ({ key: `${i}/${j}`, cells: [line.name, String(n), decimal(v)] })),
             )}
-            chosen={noTrial}
           />
         )}
       >
@@ -129,35 +116,20 @@ function Specs({ sweeps }: { sweeps: Sweep[] }) {
         mb="sm"
       />
       {different.length === 0 && <p>The files are equal.</p>}
-      <div className="tablewrap">
-        <table className="table" aria-label="Sweep files side by side">
-          <thead>
-            <tr>
-              <th scope="col">Field</th>
-              {sweeps.map((sweep) => (
-                <th key={sweep.id} scope="col">
-                  {sweep.name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {(all ? lines : different).map((line) => (
-              <tr key={line.path}>
-                <td className="mono">
-                  {line.path}
-                  {all && line.differs && <strong> (differs)</strong>}
-                </td>
-                {line.values.map((value, i) => (
-                  <td key={sweeps[i]?.id} className="mono break">
-                    {value}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        label="Sweep files side by side"
+        heads={["Field", ...sweeps.map((sweep) => sweep.name)]}
+        rows={(all ? lines : different).map((line) => ({
+          key: line.path,
+          cells: [
+            <>
+              <span className="mono">{line.path}</span>
+              {all && line.differs && <strong> (differs)</strong>}
+            </>,
+            ...line.values.map((value) => <span className="mono break">{value}</span>),
+          ],
+        }))}
+      />
     </section>
   );
 }

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { lazy, useMemo, useState } from "react";
 import { ChartCard } from "@/components/ChartCard";
 import { ErrorNote } from "@/components/ErrorNote";
-import { TwinTable } from "@/components/TwinTable";
+import { num, Table } from "@/components/Table";
 import { count, decimal, grouped } from "@/lib/format";
 import { trialLooks } from "@/lib/states";
 import type { Line } from "@/plots/CurvesChart";
@@ -48,9 +48,10 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
         </>
       }
       twin={() => (
-        <TwinTable
+        <Table
+          twin
           label={`${name} of each trial`}
-          heads={["Trial", "State", "Points", "Last step", "Last value", "Lowest", "Highest"]}
+          heads={["Trial", "State", "Points", "Last step", "Last value", "Lowest", "Highest"].map(num)}
           rows={data.map((curve) => ({
             key: String(curve.trial),
             trial: curve.trial,

@@ -3,7 +3,7 @@ import { lazy, useMemo } from "react";
 import { ChartCard, Legend } from "@/components/ChartCard";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
-import { TwinTable } from "@/components/TwinTable";
+import { num, Table } from "@/components/Table";
 import { count, duration, grouped, moment } from "@/lib/format";
 import { lanes } from "@/lib/overview/lanes";
 import { palette } from "@/plots/palette";
@@ -62,9 +62,10 @@ export function TimelineSection({ sweep, chosen, dark, live }: Props) {
         </>
       }
       twin={() => (
-        <TwinTable
+        <Table
+          twin
           label="Attempts by place and start"
-          heads={["Trial", "Attempt", "Where", "Start", "Duration", "End"]}
+          heads={["Trial", "Attempt", "Where", "Start", "Duration", "End"].map(num)}
           rows={all.bars.map((bar) => ({
             key: `${bar.trial}/${bar.attempt}`,
             trial: bar.trial,

@@ -1,7 +1,7 @@
 import { lazy, useCallback, useMemo, useRef } from "react";
 import { ChartCard, Legend } from "@/components/ChartCard";
 import { ImportanceCard } from "@/components/ImportanceCard";
-import { TwinTable } from "@/components/TwinTable";
+import { num, Table } from "@/components/Table";
 import { count, decimal, grouped, shortValue } from "@/lib/format";
 import { axesOf, inside, place, type Axis } from "@/lib/overview/axes";
 import { history, within } from "@/lib/overview/history";
@@ -50,9 +50,10 @@ export function TrialCharts({ cleared, sweep, trials, chosen, dark }: Props) {
   const best = useMemo(() => lines.toReversed(), [lines]);
 
   const twin = () => (
-    <TwinTable
+    <Table
+      twin
       label="Trials with a value, the best first"
-      heads={["Trial", metric, ...axes.map((axis) => axis.name)]}
+      heads={["Trial", metric, ...axes.map((axis) => axis.name)].map(num)}
       rows={best.map((trial) => ({
         key: String(trial.number),
         trial: trial.number,
@@ -116,9 +117,10 @@ function HistoryCard({
         />
       }
       twin={() => (
-        <TwinTable
+        <Table
+          twin
           label="Trials by number"
-          heads={["Trial", "State", metric]}
+          heads={["Trial", "State", metric].map(num)}
           rows={trials.map((trial) => ({
             key: String(trial.number),
             trial: trial.number,

@@ -2,8 +2,9 @@ import { Title, useComputedColorScheme } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useMemo } from "react";
 import { ErrorNote } from "@/components/ErrorNote";
-import { Note } from "@/components/Note";
 import { Loading } from "@/components/Loading";
+import { Note } from "@/components/Note";
+import { num, right, Table } from "@/components/Table";
 import { decimal, grouped } from "@/lib/format";
 import { series, table, type Series } from "@/lib/metrics";
 import { usePaused } from "@/routes/usePaused";
@@ -72,36 +73,21 @@ function MetricTable({ lines }: { lines: Series[] }) {
     <details style={{ marginTop: 8 }}>
       <summary>As a table ({rows.length} steps)</summary>
       {shown.length < rows.length && <p>The last {shown.length} steps.</p>}
-      <div className="tablewrap" style={{ marginTop: 8 }}>
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">Step</th>
-              {lines.map((line) => (
-                <th key={line.name} scope="col" className="right">
-                  {line.name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map((row) => (
-              <tr key={row.step}>
-                <td className="num">{row.step}</td>
-                {lines.map((line, i) => {
-                  const v = row.values[i];
+      <Table
+        label="Metrics by step"
+        heads={[num("Step"), ...lines.map((line) => right(line.name))]}
+        rows={shown.map((row) => ({
+          key: String(row.step),
+          cells: [
+            row.step,
+            ...lines.map((_, i) => {
+              const v = row.values[i];
 
-                  return (
-                    <td key={line.name} className="num right">
-                      {v === undefined ? "–" : v === null ? "not finite" : decimal(v)}
-                    </td>
-                  );
-                })}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+              return v === undefined ? "–" : v === null ? "not finite" : decimal(v);
+            }),
+          ],
+        }))}
+      />
     </details>
   );
 }
