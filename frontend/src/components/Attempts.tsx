@@ -13,7 +13,7 @@ interface Props {
   onChoose: (id: string) => void;
 }
 
-/** Each launch of a trial: where, what it reserved and used, and how it ended. */
+/** Each launch of a trial, the newest first: where, what it reserved and used, and how it ended. */
 export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
   const now = useNow();
 
@@ -23,7 +23,7 @@ export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
         Attempts
       </Title>
       <ul className="plain" style={{ display: "grid", gap: 8 }}>
-        {attempts.map((attempt) => (
+        {attempts.toReversed().map((attempt) => (
           <li key={attempt.id} className="card" aria-current={attempt.id === chosen ? "true" : undefined}>
             <div style={{ display: "flex", flexWrap: "wrap", gap: "8px 24px", alignItems: "flex-start" }}>
               <div style={{ flex: "1 1 220px" }}>
@@ -56,7 +56,7 @@ export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
                   disabled={attempt.id === chosen}
                   onClick={() => onChoose(attempt.id)}
                 >
-                  {attempt.id === chosen ? "Shown below" : "Show metrics and log"}
+                  {attempt.id === chosen ? "Shown below" : "Show below"}
                 </Button>
               )}
             </div>

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
+import { linePlot } from "@/plots/linePlot";
 import { palette } from "@/plots/palette";
-import { stepPlot } from "@/plots/stepPlot";
 
 export interface Line {
   trial: number;
@@ -29,9 +29,11 @@ export default function CurvesChart({ lines, metric, dark }: Props) {
     const order = [...lines.filter((line) => !line.strong), ...lines.filter((line) => line.strong)];
     const data = uPlot.join(order.map((line): uPlot.AlignedData => [line.steps, line.values]));
 
-    return stepPlot(target, data, dark, {
+    return linePlot(target, data, dark, {
       height: 280,
       legend: { show: false },
+      x: "step",
+      y: "number",
       lines: order.map((line) => ({
         label: `Trial ${line.trial}`,
         stroke: line.strong ? p.pick : p.run,

@@ -76,8 +76,8 @@ function ofMachines([kind]: QueryKey): boolean {
 /**
  * touched says whether a query shows something of the changed sweeps. The list
  * shows all of them; what else begins with "sweep" has an id, which may be the
- * beginning of one when a person typed it. The metrics of an attempt change with
- * their own trial alone.
+ * beginning of one when a person typed it. Metrics and memory of an attempt change
+ * with their own trial alone.
  */
 export function touched(key: QueryKey, changed: Changed): boolean {
   const [kind, id, part, number] = key;
@@ -87,6 +87,7 @@ export function touched(key: QueryKey, changed: Changed): boolean {
 
   return [...changed].some(
     ([full, trials]) =>
-      full.startsWith(id) && (part !== "metrics" || trials.has(undefined) || trials.has(number as number)),
+      full.startsWith(id) &&
+      ((part !== "metrics" && part !== "memory") || trials.has(undefined) || trials.has(number as number)),
   );
 }

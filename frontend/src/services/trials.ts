@@ -1,13 +1,39 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { answer } from "@/api/client";
-import { getTrial, listMetrics, listTrialAttempts, listTrials, type TrialSort, type TrialState } from "@/api/generated";
+import {
+  getAttemptMemory,
+  getTrial,
+  listMetrics,
+  listTrialAttempts,
+  listTrials,
+  type Attempt,
+  type TrialSort,
+  type TrialState,
+} from "@/api/generated";
 
-export type { Attempt, Metric, Rejection, Trial, TrialSort, TrialState } from "@/api/generated";
+export type {
+  Attempt,
+  AttemptMemory,
+  MemoryPoint,
+  Metric,
+  Rejection,
+  Trial,
+  TrialSort,
+  TrialState,
+} from "@/api/generated";
 
 const PAGE = 500;
 
 /** No event says that the reason why a trial waits has changed, so one that waits is asked again. */
 const WAITING = 5000; // ms
+
+/** How often what an attempt reports is read while it runs. */
+const RUNNING = 5000; // ms
+
+/** live says that an attempt still reports: it has a place, and has not ended. */
+export function live(attempt: Attempt): boolean {
+  return attempt.state === "running" || attempt.state === "placed";
+}
 
 /** The server counts a list up to so many; the count then reads as "so many or more". */
 export const MOST_TRIALS = 100_000;
@@ -83,7 +109,16 @@ export function metricsQuery(sweepId: string, number: number, attemptId: string,
   return queryOptions({
     queryKey: ["sweep", sweepId, "metrics", number, attemptId],
     queryFn: ({ signal }) => answer(listMetrics({ path: { id: attemptId }, query: { limit: MOST_POINTS }, signal })),
-    refetchInterval: live ? 5000 : false,
+    refetchInterval: live ? RUNNING : false,
+  });
+}
+
+/** What an attempt held over time; the same holds of it. */
+export function memoryQuery(sweepId: string, number: number, attemptId: string, live: boolean) {
+  return queryOptions({
+    queryKey: ["sweep", sweepId, "memory", number, attemptId],
+    queryFn: ({ signal }) => answer(getAttemptMemory({ path: { id: attemptId }, signal })),
+    refetchInterval: live ? RUNNING : false,
   });
 }
 

@@ -221,7 +221,7 @@ function Slices({ axes, lines, metric, chosen, p, twin }: Parameters) {
       }
       twin={twin}
     >
-      <div className="slices">
+      <div className="charts">
         {shown.map((axis) => (
           <Slice key={axis.name} axis={axis} lines={lines} metric={metric} chosen={chosen} p={p} />
         ))}

@@ -7,10 +7,11 @@ import { Note } from "@/components/Note";
 import { num, right, Table } from "@/components/Table";
 import { decimal, grouped } from "@/lib/format";
 import { series, table, type Series } from "@/lib/metrics";
+import type { ChartLine } from "@/plots/LineChart";
 import { usePaused } from "@/routes/usePaused";
-import { metricsQuery, MOST_POINTS, type Attempt } from "@/services/trials";
+import { live, metricsQuery, MOST_POINTS, type Attempt } from "@/services/trials";
 
-const MetricChart = lazy(() => import("@/plots/MetricChart"));
+const LineChart = lazy(() => import("@/plots/LineChart"));
 
 interface Props {
   sweepId: string;
@@ -20,10 +21,11 @@ interface Props {
 
 export function MetricsPanel({ sweepId, number, attempt }: Props) {
   const dark = useComputedColorScheme() === "dark";
-  const live = attempt.state === "running" || attempt.state === "placed";
   const paused = usePaused();
-  const metrics = useQuery(metricsQuery(sweepId, number, attempt.id, live && !paused));
+  const metrics = useQuery(metricsQuery(sweepId, number, attempt.id, live(attempt) && !paused));
   const lines = useMemo(() => series(metrics.data?.data ?? []), [metrics.data]);
+
+  const drawn = useMemo(() => lines.map(({ name, values }): ChartLine[] => [{ name, values, color: "run" }]), [lines]);
 
   return (
     <section aria-label="Metrics">
@@ -36,7 +38,7 @@ export function MetricsPanel({ sweepId, number, attempt }: Props) {
       )}
       {metrics.isSuccess && lines.length === 0 && (
         <div className="card">
-          {metrics.data.removed ?? (live ? "It has reported no metric yet." : "It reported no metric.")}
+          {metrics.data.removed ?? (live(attempt) ? "It has reported no metric yet." : "It reported no metric.")}
         </div>
       )}
       {metrics.data && metrics.data.data.length >= MOST_POINTS && (
@@ -46,14 +48,19 @@ export function MetricsPanel({ sweepId, number, attempt }: Props) {
       )}
       {lines.length > 0 && (
         <>
-          <div
-            style={{ display: "grid", gap: 12, gridTemplateColumns: "repeat(auto-fit, minmax(min(100%, 340px), 1fr))" }}
-          >
-            {lines.map((line) => (
+          <div className="charts">
+            {lines.map((line, i) => (
               <figure key={line.name} className="card" style={{ margin: 0 }}>
                 <figcaption className="mono">{line.name}</figcaption>
                 <Suspense fallback={<Loading what="the chart" />}>
-                  <MetricChart line={line} dark={dark} />
+                  <LineChart
+                    label={`${line.name} over ${line.steps.length} steps; the table has the values`}
+                    x="step"
+                    y="number"
+                    xs={line.steps}
+                    lines={drawn[i] ?? []}
+                    dark={dark}
+                  />
                 </Suspense>
               </figure>
             ))}

@@ -5,7 +5,7 @@ import { drawApp } from "@/test/app";
 import { sweep } from "@/test/factories/sweep";
 import { attempt, trial } from "@/test/factories/trial";
 
-vi.mock("@/plots/MetricChart", () => ({ default: () => null }));
+vi.mock("@/plots/LineChart", () => ({ default: () => null }));
 afterEach(() => vi.unstubAllGlobals());
 
 const found = (points: number) => ({

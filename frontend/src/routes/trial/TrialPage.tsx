@@ -21,6 +21,7 @@ import { useNow } from "@/lib/useNow";
 import { MissingThing } from "@/routes/errors";
 import { usePaused } from "@/routes/usePaused";
 import { LogPanel } from "@/routes/trial/LogPanel";
+import { MemoryPanel } from "@/routes/trial/MemoryPanel";
 import { MetricsPanel } from "@/routes/trial/MetricsPanel";
 import { hostsQuery } from "@/services/hosts";
 import { sweepQuery } from "@/services/sweeps";
@@ -67,6 +68,7 @@ export function TrialPage() {
           <Attempts attempts={list} chosen={attempt?.id} hostNames={hostNames} onChoose={(id) => setChosen(id)} />
         )}
         {attempt && <MetricsPanel sweepId={sweepId} number={n} attempt={attempt} />}
+        {attempt && <MemoryPanel sweepId={sweepId} number={n} attempt={attempt} />}
         {attempt && <LogPanel key={attempt.id} attempt={attempt} removed={trial.data.logs_removed} />}
       </div>
     </>

@@ -1,4 +1,4 @@
-import type { Attempt, Rejection, Trial } from "@/services/trials";
+import type { Attempt, AttemptMemory, MemoryPoint, Rejection, Trial } from "@/services/trials";
 
 const MiB = 1024 * 1024;
 
@@ -123,4 +123,19 @@ export function runningAttempt(): Attempt {
     finished_at: undefined,
     usage: { ...base.usage, memory_peak_bytes: 0, samples: 0 },
   });
+}
+
+/** point is what an attempt held so many seconds after its start. */
+export function point(second: number, change: Partial<MemoryPoint> = {}): MemoryPoint {
+  return { at: new Date(Date.parse("2026-01-01T00:00:02Z") + 1000 * second).toISOString(), ...change };
+}
+
+export function memory(points: MemoryPoint[], change: Partial<AttemptMemory> = {}): AttemptMemory {
+  return {
+    points,
+    interval_seconds: 1,
+    host_reserved_bytes: 1000 * MiB,
+    device_reserved_bytes: 0,
+    ...change,
+  };
 }

@@ -1,0 +1,46 @@
+import { useEffect, useRef } from "react";
+import { linePlot, type Unit } from "@/plots/linePlot";
+import { palette, type Palette } from "@/plots/palette";
+
+export interface ChartLine {
+  name: string;
+  /** values are one for each x; null leaves a gap. */
+  values: (number | null)[];
+  color: keyof Palette;
+  dashed?: boolean;
+}
+
+export interface LineChartProps {
+  /** label says what is drawn, and where the same is as text. */
+  label: string;
+  x: Unit;
+  y: Unit;
+  xs: number[];
+  lines: ChartLine[];
+  dark: boolean;
+}
+
+/** A few lines over their steps or over time. A table beside it says the same in text. */
+export default function LineChart({ label, x, y, xs, lines, dark }: LineChartProps) {
+  const box = useRef<HTMLDivElement>(null);
+
+  useEffect(() => {
+    const target = box.current;
+    if (!target) return;
+
+    return linePlot(target, [xs, ...lines.map((line) => line.values)], dark, {
+      height: 200,
+      x,
+      y,
+      lines: lines.map((line) => ({
+        label: line.name,
+        stroke: palette(dark)[line.color],
+        width: line.dashed ? 1.5 : 2,
+        // What stands alone between two gaps is always drawn as a point.
+        ...(line.dashed ? { dash: [6, 4], points: { show: false } } : xs.length < 60 && { points: { show: true } }),
+      })),
+    });
+  }, [x, y, xs, lines, dark]);
+
+  return <div ref={box} role="img" aria-label={label} />;
+}
