@@ -1,4 +1,5 @@
 import { Button, Group, Title } from "@mantine/core";
+import type { ReactNode } from "react";
 import { DeviceRow } from "@/components/DeviceRow";
 import { Facts } from "@/components/Facts";
 import { Icon, type IconName } from "@/components/Icon";
@@ -21,6 +22,8 @@ interface Props {
   readOnly?: boolean;
   onHost: (action: HostAction, host: Host) => void;
   onDevice: (action: DeviceAction, device: Device) => void;
+  /** children stand below all else. */
+  children?: ReactNode;
 }
 
 const looks: Record<string, { text: string; icon: IconName; color: string }> = {
@@ -32,7 +35,7 @@ const looks: Record<string, { text: string; icon: IconName; color: string }> = {
 };
 
 /** A machine: how full it is, whether it takes trials, and its GPUs. */
-export function HostCard({ host, leases, now, readOnly = false, onHost, onDevice }: Props) {
+export function HostCard({ host, leases, now, readOnly = false, onHost, onDevice, children }: Props) {
   const cordoned = host.cordoned_at !== undefined;
   const state = cordoned && host.state === "ready" ? "cordoned" : host.state;
   const look = looks[state] ?? { text: host.state, icon: "clock" as const, color: "var(--wait)" };
@@ -114,6 +117,7 @@ export function HostCard({ host, leases, now, readOnly = false, onHost, onDevice
           </ul>
         </>
       )}
+      {children}
     </section>
   );
 }

@@ -4,11 +4,16 @@ import { bytes, decimal, duration, grouped, percent } from "@/lib/format";
 import { palette } from "@/plots/palette";
 
 /** What an axis measures: its unit decides how it is written, where its ticks are, and whether it begins at 0. */
-export type Unit = "step" | "seconds" | "number" | "bytes" | "share";
+export type Unit = "step" | "seconds" | "clock" | "number" | "bytes" | "share";
+
+/** clock is a moment of the last days, in the reader's zone. */
+const clock = (second: number) =>
+  new Date(second * 1000).toLocaleString("en-GB", { weekday: "short", hour: "2-digit", minute: "2-digit" });
 
 const written: Record<Unit, (n: number) => string> = {
   step: grouped,
   seconds: (n) => (n === 0 ? "0 s" : duration(n)),
+  clock,
   number: decimal,
   bytes,
   share: percent,
@@ -57,13 +62,14 @@ export function linePlot(
     font: "12px system-ui",
     values: (_: uPlot, marks: number[]) => marks.map(written[unit]),
     ...(ticks[unit] && { incrs: ticks[unit] }),
+    ...(unit === "clock" && { space: 100 }),
   });
   const value = (unit: Unit) => (_: uPlot, n: number | null) => (n === null ? "–" : written[unit](n));
   const plot = new uPlot(
     {
       width: target.clientWidth,
       height,
-      scales: { x: { time: false }, y: ranges[y] ? { range: ranges[y] } : {} },
+      scales: { x: { time: x === "clock" }, y: ranges[y] ? { range: ranges[y] } : {} },
       ...(legend && { legend }),
       cursor: { drag: { x: true, y: false } },
       series: [

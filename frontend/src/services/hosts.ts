@@ -1,8 +1,17 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answer } from "@/api/client";
-import { listHosts, listLeases, listQueue, removeHost, updateDevice, updateHost, type Lease } from "@/api/generated";
+import {
+  getHostUsage,
+  listHosts,
+  listLeases,
+  listQueue,
+  removeHost,
+  updateDevice,
+  updateHost,
+  type Lease,
+} from "@/api/generated";
 
-export type { Device, Host, Lease, QueuedAttempt } from "@/api/generated";
+export type { Device, Host, Lease, QueuedAttempt, UsagePoint } from "@/api/generated";
 
 /** That a host falls silent is no event, and what others use of its memory is none: hosts are asked again slowly. */
 const SLOWLY = 30_000; // ms
@@ -46,6 +55,18 @@ export function queueQuery(live: boolean) {
     queryKey: ["queue"],
     queryFn: ({ signal }) => answer(listQueue({ query: { limit: 100 }, signal })),
     refetchInterval: live ? SLOWLY : false,
+  });
+}
+
+/** A worker tells of its machine every 15 s, and of each minute one point is kept. */
+const EACH_MINUTE = 60_000; // ms
+
+/** How full a machine and its GPUs were in the last hours: 168 at most. */
+export function usageQuery(id: string, hours: number, live: boolean) {
+  return queryOptions({
+    queryKey: ["usage", id, hours],
+    queryFn: ({ signal }) => answer(getHostUsage({ path: { id }, query: { hours }, signal })),
+    refetchInterval: live ? EACH_MINUTE : false,
   });
 }
 

@@ -11,6 +11,7 @@ import { Note } from "@/components/Note";
 import { QueueTable } from "@/components/QueueTable";
 import { ReadOnly } from "@/components/ReadOnly";
 import { useNow } from "@/lib/useNow";
+import { HostHistory } from "@/routes/machines/HostHistory";
 import {
   cordon,
   drain,
@@ -107,7 +108,9 @@ export function MachinesPage() {
             readOnly={!canSteer}
             onHost={(action) => start({ action, id: host.id, name: host.name })}
             onDevice={(action, device) => start({ action, id: device.id, name: device.model })}
-          />
+          >
+            <HostHistory host={host} live={!paused} />
+          </HostCard>
         ))}
         {leases.isError && (
           <ErrorNote
