@@ -6,6 +6,11 @@ import { palette } from "@/plots/palette";
 /** What an axis measures: its unit decides how it is written, where its ticks are, and whether it begins at 0. */
 export type Unit = "step" | "seconds" | "clock" | "number" | "bytes" | "share";
 
+const GiB = 1024 ** 3;
+
+/** gib writes a mark of an axis that goes beyond 10 GiB: one axis has one unit. */
+const gib = (n: number) => `${decimal(n / GiB)} GiB`;
+
 /** clock is a moment of the last days, in the reader's zone. */
 const clock = (second: number) =>
   new Date(second * 1000).toLocaleString("en-GB", { weekday: "short", hour: "2-digit", minute: "2-digit" });
@@ -60,7 +65,8 @@ export function linePlot(
     grid,
     ticks: grid,
     font: "12px system-ui",
-    values: (_: uPlot, marks: number[]) => marks.map(written[unit]),
+    values: (_: uPlot, marks: number[]) =>
+      marks.map(unit === "bytes" && (marks.at(-1) ?? 0) >= 10 * GiB ? gib : written[unit]),
     ...(ticks[unit] && { incrs: ticks[unit] }),
     ...(unit === "clock" && { space: 100 }),
   });
@@ -69,6 +75,7 @@ export function linePlot(
     {
       width: target.clientWidth,
       height,
+      ...(x === "clock" && { padding: [null, 36, null, null] }), // the last mark is wider than the usual edge
       scales: { x: { time: x === "clock" }, y: ranges[y] ? { range: ranges[y] } : {} },
       ...(legend && { legend }),
       cursor: { drag: { x: true, y: false } },
