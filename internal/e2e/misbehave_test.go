@@ -56,7 +56,7 @@ var misdeeds = map[string]misdeed{
 		[]string{"more than 2 MiB of log a second for 3s", "print less", "--log-rate"},
 	},
 	"binary log without an end": {
-		one("[/busy, noise, '1500000']", fromStdout), client.TrialStateFailed, "no_result", []string{`"val"`, "metrics.source"},
+		one("[/busy, noise, '1500000']", fromStdout), client.TrialStateFailed, "no_result", []string{`"val"`},
 	},
 	"fork bomb": {
 		one("[/busy, bomb, '3']", fromStdout), client.TrialStateFailed, "user_error", []string{"the program failed (exit code "}, // 9 of one that was refused a child, 2 of one that was refused a thread

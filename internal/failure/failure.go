@@ -65,6 +65,8 @@ type Evidence struct {
 	FromLog         bool   // its metrics are read from what it printed
 	ReportedSince   bool   // the only report that counts came when a disk of Docker's logs that had been full had room again
 	ObjectiveStatus berth.MetricStatus
+	Reported        []string           // names of metrics that count, ascending
+	Printed         map[string]Printed // by name: what it printed that reads as a metric and counts as none
 
 	Limits Limits
 	Device DeviceEvidence
@@ -166,4 +168,10 @@ func (e Evidence) machineRanOut() bool {
 
 		return killed && e.Host.Measured && e.PeakBytes > 0 && e.Host.AvailableBytes < room
 	}
+}
+
+// Printed is a metric that a program printed.
+type Printed struct {
+	Stream string // where it was seen first: stdout or stderr
+	Times  int
 }

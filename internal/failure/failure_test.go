@@ -781,3 +781,52 @@ func TestClassify_QuotesWithoutPrefix(t *testing.T) {
 		require.Contains(t, message, "(it said: failed call to cuInit: INTERNAL)", line)
 	}
 }
+
+// Who ended without a result is told what was seen, and what to write.
+func TestClassify_NoResult(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		evidence failure.Evidence
+		want     string
+	}{
+		"printed": {
+			failure.Evidence{Objective: "val_acc", Printed: map[string]failure.Printed{"val_acc": {Stream: "stderr", Times: 5}, "loss": {Stream: "stdout", Times: 9}}},
+			"ended well but never reported \"val_acc\"; it printed \"val_acc\" on stderr 5 times: write `metrics: {source: stdout}` in the sweep file",
+		},
+		"another name": {
+			failure.Evidence{Objective: "val_acc", Reported: []string{"loss", "val_accuracy", "val_accuracy_top5"}},
+			"ended well but never reported \"val_acc\"; it reported \"loss\", \"val_accuracy\", \"val_accuracy_top5\"; did you mean `objective: {metric: val_accuracy}`?",
+		},
+		"other names": {
+			failure.Evidence{Objective: "f1", Reported: []string{"loss"}},
+			"ended well but never reported \"f1\"; it reported \"loss\"; set objective.metric to one of these",
+		},
+		"many names": {
+			failure.Evidence{Objective: "f1", Reported: []string{"a", "b", "c", "d", "e", "g", "h", "i", "j", "k"}},
+			`"i" and 2 more; set objective.metric`,
+		},
+		"printed by another name": {
+			failure.Evidence{Objective: "val_loss", Printed: map[string]failure.Printed{"validation/loss": {Stream: "stdout", Times: 1}}},
+			"it wrote nothing to its metrics file, and printed \"validation/loss\": with `metrics: {source: stdout}` these are its metrics; " +
+				"did you mean `objective: {metric: validation/loss}`?",
+		},
+		"nothing": {
+			failure.Evidence{Objective: "f1"},
+			`it reported no metric: append lines such as {"epoch": 1, "f1": 0.5} to the file that TRIAL_METRICS_FILE names`,
+		},
+		"printed to standard error": {
+			failure.Evidence{Objective: "val_acc", FromLog: true, Printed: map[string]failure.Printed{"val_accuracy": {Stream: "stderr", Times: 1}}},
+			"it printed \"val_accuracy\" on standard error, where only lines with the objective count; did you mean `objective: {metric: val_accuracy}`?",
+		},
+		"nothing printed": {failure.Evidence{Objective: "f1", FromLog: true}, `it printed nothing that reads as a metric: print such as "f1=0.5"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			kind, message := failure.Classify(c.evidence)
+			require.Equal(t, berth.FailureNoResult, kind)
+			require.Contains(t, message, c.want)
+		})
+	}
+}

@@ -94,8 +94,7 @@ func succeeded(e Evidence) (berth.FailureKind, string) {
 	case lost != "":
 		return lost, why
 	case !e.HasObjective:
-		return berth.FailureNoResult, fmt.Sprintf("ended well but never reported %q; check objective.metric and metrics.source%s",
-			e.Objective, warning)
+		return berth.FailureNoResult, noResult(e) + warning
 	case e.ObjectiveStatus != "" && e.ObjectiveStatus != berth.MetricFinite:
 		return berth.FailureNotFinite, fmt.Sprintf("ended with %q = %s; the training diverged%s",
 			e.Objective, e.ObjectiveStatus, warning)

@@ -67,6 +67,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		evidence.Objective, evidence.FromLog = o.Metric, r.who.Spec.Metrics.Source == berth.MetricsStdout
 		value, evidence.ObjectiveStatus = seen.metrics.objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""
+		evidence.Reported, evidence.Printed = seen.metrics.names(), seen.printed
 
 		var at time.Time
 

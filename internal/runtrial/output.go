@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,8 @@ type output struct {
 	run     *run
 	writing chan struct{} // holds one token: who has it writes
 	metrics *series
-	stdout  *lineParser // nil unless metrics come from there
+	printed *lineParser // nil unless metrics come from what it prints
+	names   *printedNames
 	file    *recordFile // nil when they do
 
 	shim     *shimReport // nil = the attempt has no shim
@@ -64,17 +66,30 @@ type output struct {
 	readAt atomic.Int64          // when the last chunk was, Unix time in ns
 	flood  chan<- failure.Intent // told once when the log is a flood; nil = nobody asks
 
-	line   []byte // unfinished last line of stdout
-	lineAt time.Time
+	lines map[string]partLine // unfinished last ones, by stream
+}
+
+// partLine is the beginning of a line that its stream has not ended.
+type partLine struct {
+	Data []byte    `json:"data"`
+	At   time.Time `json:"at"` // of its newest part
 }
 
 func newOutput(r *run) *output {
 	o := &output{
 		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds),
-		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt))),
+		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt))), lines: make(map[string]partLine),
 	}
+
+	objective := ""
+	if o := r.who.Spec.Objective; o != nil {
+		objective = o.Metric
+	}
+
+	o.names = newPrintedNames(objective)
+
 	if r.who.Spec.Metrics.Source == berth.MetricsStdout {
-		o.stdout = newLineParser(r.who.Spec.Metrics.Pattern)
+		o.printed = newLineParser(r.who.Spec.Metrics.Pattern, objective)
 	} else {
 		o.file = newMetricsFile(r, o.metrics)
 	}
@@ -131,7 +146,7 @@ func (o *output) follow(ctx context.Context, exited <-chan struct{}) error {
 			return nil //nolint:nilerr // who ended ctx knows why
 		case last && err == nil:
 			return nil
-		case last && berth.KindOf(err) == berth.KindNotFound && o.stdout != nil:
+		case last && berth.KindOf(err) == berth.KindNotFound && o.printed != nil:
 			return err // its metrics are gone with the container
 		case last && berth.KindOf(err) != berth.KindUnavailable:
 			o.run.log.Error("the end of the log cannot be read", "attempt", o.run.who.Attempt.ID, "error", err)
@@ -195,37 +210,43 @@ func (o *output) take(c berth.LogChunk) bool {
 
 	o.taken.Pass(c)
 
-	if c.Stream == berth.Stdout {
-		o.takeStdout(c)
-	}
-
+	o.takeLine(c)
 	o.store(c)
 
 	return true
 }
 
-// takeStdout parses the line that a chunk ends, if metrics come from there. A
+// takeLine parses the line that a chunk ends, if metrics come from there: programs
+// print them to standard output, loggers and progress bars to standard error. A
 // progress bar rewrites its line by carriage returns, for longer than Docker
 // keeps a line in one piece: only what is after the last of them can be part
 // of what it shows in the end.
-func (o *output) takeStdout(c berth.LogChunk) {
-	if o.stdout == nil {
+func (o *output) takeLine(c berth.LogChunk) {
+	if o.printed == nil {
+		o.names.take(c)
+
 		return
 	}
 
-	line := slices.Concat(o.line, c.Data)
+	line := slices.Concat(o.lines[c.Stream].Data, c.Data)
 	if !bytes.HasSuffix(line, []byte("\n")) {
 		if i := bytes.LastIndexByte(bytes.TrimRight(line, "\r"), '\r'); i >= 0 {
 			line = line[i+1:]
 		}
 
-		o.line, o.lineAt = line[max(len(line)-longestLine, 0):], c.At
+		o.lines[c.Stream] = partLine{Data: line[max(len(line)-longestLine, 0):], At: c.At}
 
 		return
 	}
 
-	o.line = nil
-	o.metrics.add(o.stdout.parse(string(line), c.At)...)
+	delete(o.lines, c.Stream)
+
+	points := o.printed.parse(c.Stream, string(line), c.At)
+	o.metrics.add(points...)
+
+	if len(points) == 0 {
+		o.names.take(c)
+	}
 }
 
 // store queues the part of a chunk that is not in the database yet.
@@ -303,8 +324,8 @@ func (o *output) finish() (batch, []berth.LogPiece) {
 		o.shim.miss()
 	}
 
-	if len(o.line) > 0 {
-		o.metrics.add(o.stdout.parse(string(o.line), o.lineAt)...)
+	for _, stream := range slices.Sorted(maps.Keys(o.lines)) {
+		o.metrics.add(o.printed.parse(stream, string(o.lines[stream].Data), o.lines[stream].At)...)
 	}
 
 	o.metrics.end()
@@ -325,7 +346,7 @@ func (o *output) finish() (batch, []berth.LogPiece) {
 func (o *output) notes() []string {
 	notes := o.metrics.notes(o.run.config.Bounds)
 
-	if o.stdout != nil && o.pace.lossy {
+	if o.printed != nil && o.pace.lossy {
 		notes = append(notes, "it printed faster than Docker keeps, so lines with metrics may be lost; write them to the file that TRIAL_METRICS_FILE names")
 	}
 

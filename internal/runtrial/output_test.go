@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/failure"
 )
 
 // newRun is a run whose container was not started.
@@ -174,7 +175,7 @@ func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 	})
 }
 
-func TestOutput_StdoutLinesMayComeInPieces(t *testing.T) {
+func TestOutput_PrintedLinesMayComeInPieces(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
@@ -184,15 +185,19 @@ func TestOutput_StdoutLinesMayComeInPieces(t *testing.T) {
 		o.take(chunk(berth.Stdout, text, i))
 	}
 
-	o.take(chunk(berth.Stderr, "acc=99\n", 9))
+	for i, text := range []string{"acc=0", ".9\n"} { // a line of its own, in pieces
+		o.take(chunk(berth.Stderr, text, 8+i))
+	}
+
 	rest, _ := o.finish()
 	require.NoError(t, r.records.PutMetrics(t.Context(), attemptID, token, rest.points))
 
 	value := func(step int) float64 { return r.books.metrics(t)["acc/"+strings.Repeat("i", step)].Value }
 	require.InDelta(t, 0.5, value(1), 0)
 	require.InDelta(t, 0.7, value(2), 0)
-	require.InDelta(t, 0.25, value(3), 0, "the last line lacks its end")
-	require.Len(t, r.books.metrics(t), 3)
+	require.InDelta(t, 0.9, value(3), 0, "loggers print to standard error")
+	require.InDelta(t, 0.25, value(4), 0, "the last line lacks its end")
+	require.Len(t, r.books.metrics(t), 4)
 }
 
 func TestOutput_KeepsMetricsThatCouldNotBeStored(t *testing.T) {
@@ -311,4 +316,22 @@ func TestReadFile_IsNotLedOutAndDoesNotBlock(t *testing.T) {
 			require.Empty(t, o.steps(t))
 		})
 	}
+}
+
+// What a job prints that writes a file is no metric; it is known for who looks for one.
+func TestOutput_NotesWhatIsPrintedInPlaceOfAFile(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
+	o := newOutput(r.newRun(t))
+
+	for i := range 3 {
+		o.take(chunk(berth.Stderr, "acc=0.5\n", i))
+	}
+
+	o.take(chunk(berth.Stdout, "acc=0.5 loss=1\n", 4))
+	o.finish()
+	require.Equal(t, map[string]failure.Printed{"acc": {Stream: berth.Stderr, Times: 4}, "loss": {Stream: berth.Stdout, Times: 1}}, o.names.seen)
+	require.False(t, o.metrics.any())
 }

@@ -21,12 +21,14 @@ type reading struct {
 	Container string            `json:"container"` // its id
 	At        time.Time         `json:"at"`        // when it was read so far
 	Position  berth.LogPosition `json:"position"`
-	Offset    int64             `json:"offset"`            // of the next byte of the log
-	Cut       bool              `json:"cut,omitempty"`     // the log limit was reached
-	Gap       bool              `json:"gap,omitempty"`     // Docker had dropped a part of it
-	Line      []byte            `json:"line,omitempty"`    // unfinished last line of stdout
-	LineAt    time.Time         `json:"line_at,omitzero"`  // its time
-	Metrics   *keptSeries       `json:"metrics,omitempty"` // nil when the log has none
+	Offset    int64             `json:"offset"`           // of the next byte of the log
+	Cut       bool              `json:"cut,omitempty"`    // the log limit was reached
+	Gap       bool              `json:"gap,omitempty"`    // Docker had dropped a part of it
+	Line      []byte            `json:"line,omitempty"`   // unfinished last line of stdout, by a worker that read no other stream
+	LineAt    time.Time         `json:"line_at,omitzero"` // its time
+
+	Lines   map[string]partLine `json:"lines,omitempty"`   // unfinished last ones, by stream
+	Metrics *keptSeries         `json:"metrics,omitempty"` // nil when the log has none
 }
 
 // keptSeries is all that a series and its parser know.
@@ -67,11 +69,16 @@ func (o *output) resume(r reading) {
 	o.earlier.From, o.taken = r.Position, r.Position
 	o.offset, o.keptOffset = r.Offset, r.Offset
 	o.cut, o.gap = r.Cut, r.Gap
-	o.line, o.lineAt = r.Line, r.LineAt
 
-	if o.stdout != nil && r.Metrics != nil {
+	maps.Copy(o.lines, r.Lines)
+
+	if len(r.Line) > 0 {
+		o.lines[berth.Stdout] = partLine{Data: r.Line, At: r.LineAt}
+	}
+
+	if o.printed != nil && r.Metrics != nil {
 		o.metrics.resume(*r.Metrics, newThinner(o.run.config.Bounds, time.Since(r.At)))
-		maps.Copy(o.stdout.records.steps, r.Metrics.Steps)
+		maps.Copy(o.printed.records.steps, r.Metrics.Steps)
 	}
 }
 
@@ -81,7 +88,8 @@ func (o *output) readBefore(from *berth.LogResume, c berth.LogChunk) bool {
 	read := from.Read(c)
 
 	if from.Lost {
-		from.Lost, o.gap, o.line = false, true, nil
+		from.Lost, o.gap = false, true
+		clear(o.lines)
 	}
 
 	return read
@@ -96,12 +104,12 @@ func (o *output) reading() *reading {
 
 	r := &reading{
 		Container: o.run.container.ID, At: time.Now().UTC(), Position: o.taken, Offset: o.offset,
-		Cut: o.cut, Gap: o.gap, Line: o.line, LineAt: o.lineAt,
+		Cut: o.cut, Gap: o.gap, Lines: maps.Clone(o.lines),
 	}
 
-	if o.stdout != nil {
+	if o.printed != nil {
 		kept := o.metrics.kept()
-		kept.Steps = maps.Clone(o.stdout.records.steps)
+		kept.Steps = maps.Clone(o.printed.records.steps)
 		r.Metrics = &kept
 	}
 
@@ -126,7 +134,7 @@ func (o *output) keep() {
 // gapNote says that a part of the log is missing.
 func (o *output) gapNote() string {
 	note := fmt.Sprintf("Docker dropped a part of its log before Berth read it, since it keeps the last %s only", berth.BytesText(dockerLogBytes))
-	if o.stdout != nil {
+	if o.printed != nil {
 		note += ", so metrics may be lost; write them to the file that TRIAL_METRICS_FILE names"
 	}
 

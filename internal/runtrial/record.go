@@ -120,8 +120,8 @@ func whole(v float64) *int64 {
 // nameBytes is the longest metric name that is kept.
 const nameBytes = 200
 
-// newPoint makes a metric point of a decoded JSON value: a number, or the text
-// that quoteNonFinite made of NaN and the infinities. Its step is zero.
+// newPoint makes a metric point of a decoded JSON value: a number, or a text that
+// is one, as quoteNonFinite makes of NaN and the infinities. Its step is zero.
 func newPoint(name string, raw any, at time.Time) (berth.MetricPoint, bool) {
 	p := berth.MetricPoint{Name: name, At: at, Status: berth.MetricFinite}
 	if name == "" || len(name) > nameBytes || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
@@ -131,9 +131,9 @@ func newPoint(name string, raw any, at time.Time) (berth.MetricPoint, bool) {
 	switch v := raw.(type) {
 	case float64:
 		p.Value = v
-	case string:
-		status, ok := nonFinite[v]
-		p.Status = status
+	case string: // many programs write numbers of NumPy as texts
+		number, status, ok := numberOf(v)
+		p.Value, p.Status = number, status
 
 		return p, ok
 	default:
@@ -143,8 +143,23 @@ func newPoint(name string, raw any, at time.Time) (berth.MetricPoint, bool) {
 	return p, true
 }
 
-var nonFinite = map[string]berth.MetricStatus{
-	"NaN": berth.MetricNaN, "Infinity": berth.MetricPosInfinity, "-Infinity": berth.MetricNegInfinity,
+// numberOf reads a number as programs print it; ok is false for what is none. One too
+// large for a float64 is infinite.
+func numberOf(text string) (number float64, status berth.MetricStatus, ok bool) {
+	number, err := strconv.ParseFloat(text, 64)
+
+	switch {
+	case err != nil && !math.IsInf(number, 0), strings.ContainsAny(text, "xX_"): // Go's own forms
+		return 0, "", false
+	case math.IsNaN(number):
+		return 0, berth.MetricNaN, true
+	case math.IsInf(number, 1):
+		return 0, berth.MetricPosInfinity, true
+	case math.IsInf(number, -1):
+		return 0, berth.MetricNegInfinity, true
+	default:
+		return number, berth.MetricFinite, true
+	}
 }
 
 var (
@@ -159,88 +174,5 @@ func quoteNonFinite(line []byte) []byte {
 		return line
 	}
 
-	var out []byte
-
-	at := 0
-
-	for _, span := range append(quotedText.FindAllIndex(line, -1), []int{len(line), len(line)}) {
-		out = append(out, bareNonFinite.ReplaceAll(line[at:span[0]], []byte(`"$0"`))...)
-		out = append(out, line[span[0]:span[1]]...)
-		at = span[1]
-	}
-
-	return out
-}
-
-// defaultPattern finds name=value and name: value (Katib's, with NaN,
-// infinities and a name that starts with a letter).
-var defaultPattern = regexp.MustCompile(
-	`(?P<name>[A-Za-z_][\w./|-]*)\s*[=:]\s*(?P<value>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?i:nan|inf(?:inity)?))(?:$|[\s,;)\]%])`)
-
-// lineParser finds metrics in what a job prints.
-type lineParser struct {
-	pattern     *regexp.Regexp
-	name, value int
-	records     *recordParser // for lines that are JSON objects
-}
-
-// newLineParser uses the spec's pattern, which validation has compiled before
-// and found to have the groups name and value.
-func newLineParser(pattern string) *lineParser {
-	re := defaultPattern
-
-	if pattern != "" {
-		if custom, err := regexp.Compile(pattern); err == nil {
-			re = custom
-		}
-	}
-
-	return &lineParser{pattern: re, name: re.SubexpIndex("name"), value: re.SubexpIndex("value"), records: newRecordParser()}
-}
-
-// parse reads one line of output, of which a carriage return shows only the
-// last part: a record, or what the pattern finds.
-func (l *lineParser) parse(text string, at time.Time) []berth.MetricPoint {
-	text = strings.TrimRight(text, "\r\n")
-	if i := strings.LastIndexByte(text, '\r'); i >= 0 {
-		text = text[i+1:]
-	}
-
-	text = strings.TrimSpace(text)
-	if strings.HasPrefix(text, "{") {
-		return l.records.parse([]byte(text), at)
-	}
-
-	var points []berth.MetricPoint
-
-	for _, match := range l.pattern.FindAllStringSubmatch(text, -1) {
-		if l.name < 0 || l.value < 0 {
-			break
-		}
-
-		if p, ok := newPoint(match[l.name], numberOrText(match[l.value]), at); ok {
-			p.Step = l.records.steps.of(p.Name, nil)
-			points = append(points, p)
-		}
-	}
-
-	return points
-}
-
-// numberOrText gives newPoint what a matched value is.
-func numberOrText(text string) any {
-	n, err := strconv.ParseFloat(text, 64)
-
-	switch {
-	case err != nil && !math.IsInf(n, 0):
-		return nil
-	case math.IsNaN(n):
-		return "NaN"
-	case math.IsInf(n, 1):
-		return "Infinity"
-	case math.IsInf(n, -1):
-		return "-Infinity"
-	default:
-		return n
-	}
+	return outsideQuotes(line, func(text []byte) []byte { return bareNonFinite.ReplaceAll(text, []byte(`"$0"`)) })
 }

@@ -75,6 +75,21 @@ func (s *series) any() bool {
 	return len(s.byName) > 0 || s.shim != nil && len(s.shim.histories) > 0
 }
 
+// names are those of metrics that count, ascending.
+func (s *series) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	names := slices.Collect(maps.Keys(s.byName))
+	if s.shim != nil {
+		names = slices.AppendSeq(names, maps.Keys(s.shim.histories)) // of a metric that the script reports it has none
+	}
+
+	slices.Sort(names)
+
+	return names
+}
+
 // kept is all that is known, for another run to go on from.
 func (s *series) kept() keptSeries {
 	s.mu.Lock()

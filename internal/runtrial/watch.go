@@ -32,6 +32,7 @@ type observation struct {
 	disk    failure.DiskEvidence
 	device  *deviceWatch
 	torn    bool // the end of the log cannot be read
+	printed map[string]failure.Printed
 	tail    tail
 	metrics *series
 	notes   []string            // what was left out of them
@@ -103,7 +104,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 
 	seen := observation{
 		exit: exit, usage: sampler.usage, host: sampler.host, disk: r.diskEvidence(exit.FinishedAt), device: sampler.device,
-		torn: output.torn, tail: output.lastLines(), metrics: output.metrics,
+		torn: output.torn, tail: output.lastLines(), metrics: output.metrics, printed: output.names.seen,
 	}
 	seen.batch, seen.pieces = output.finish()
 	seen.shim, seen.memory = output.shim, r.trace.take()
