@@ -162,6 +162,7 @@ var bad = []struct {
 	{"65 concurrency 0", "", with("limits: {max_trials: 5, max_parallel: 0}"), 422, []string{"E_CONCURRENCY /limits/max_parallel"}},
 	{"67 no objective with ASHA", "", with("search: {early_stop: {algorithm: asha}}"), 422, []string{"E_OBJECTIVE /objective", "E_UNSUPPORTED /search/early_stop"}},
 	{"objective without metric", "", with("objective: {goal: minimize}"), 422, []string{"E_OBJECTIVE /objective/metric"}},
+	{"objective as text", "", with("objective: loss"), 400, []string{"E_TYPE /objective"}},
 	{"68 direction", "", with("objective: {metric: a, goal: up}"), 422, []string{"E_DIRECTION /objective/goal"}},
 	{"69 eta 1, 70 resources", "", with("search: {early_stop: {algorithm: asha, eta: 1, min_resource: 9, max_resource: 3}}", "objective: {metric: a}"), 422, []string{"E_UNSUPPORTED /search/early_stop", "E_ETA /search/early_stop/eta", "E_RANGE /search/early_stop/min_resource"}},
 	{"71 seed with a fraction", "", with("search: {seed: 1.5}"), 400, []string{"E_TYPE /search/seed"}},

@@ -61,7 +61,8 @@ func (o *object) earlyStop(n *document.Node, objective bool) {
 }
 
 func (o *object) objective() *berth.Objective {
-	if o.field("objective") == nil {
+	n := o.field("objective")
+	if n == nil {
 		return nil
 	}
 
@@ -75,8 +76,8 @@ func (o *object) objective() *berth.Objective {
 		Strategy: berth.Strategy(j.enum("strategy", codeValue, "last", "best", "mean")),
 	}
 
-	if len(objective.Metric) == 0 || len(objective.Metric) > 200 {
-		j.add(o.field("objective").Offset, j.at("metric"), codeObjective,
+	if n.Kind == document.Object && (len(objective.Metric) == 0 || len(objective.Metric) > 200) {
+		j.add(n.Offset, j.at("metric"), codeObjective,
 			"name the metric to %s, in at most 200 bytes, such as val_accuracy", objective.Goal)
 	}
 
