@@ -1,4 +1,5 @@
 import { Button, Checkbox, NativeSelect } from "@mantine/core";
+import { useId } from "react";
 import { DraftInput } from "@/components/DraftField";
 import { listed, type ParameterRow } from "@/lib/sweepFile";
 import type { Same } from "@/lib/useDraft";
@@ -23,6 +24,7 @@ const kinds = [
 
 /** One parameter: its name, its type, and the values it may have. */
 export function ParameterFields({ row, problems, onChange, onRemove }: Props) {
+  const othersId = useId();
   const name = row.name === "" ? "parameter" : row.name;
   const range = row.kind === "float" || row.kind === "int";
   const shown = ["name", ...(row.kind === "other" ? [] : ["type"]), ...(range ? ["min", "max"] : ["values", "value"])];
@@ -41,7 +43,13 @@ export function ParameterFields({ row, problems, onChange, onRemove }: Props) {
   );
 
   return (
-    <div className="card" style={{ padding: 10 }}>
+    <div
+      className="card"
+      style={{ padding: 10 }}
+      role="group"
+      aria-label={`Parameter ${row.name}`.trim()}
+      aria-describedby={others.length > 0 ? othersId : undefined}
+    >
       <div style={{ display: "flex", flexWrap: "wrap", gap: 8, alignItems: "flex-start" }}>
         <DraftInput
           size="xs"
@@ -92,11 +100,13 @@ export function ParameterFields({ row, problems, onChange, onRemove }: Props) {
           />
         )}
       </div>
-      {others.map((detail) => (
-        <p key={detail} style={{ color: "var(--mantine-color-error)", fontSize: 13, margin: "6px 0 0" }} role="alert">
-          {detail}
-        </p>
-      ))}
+      <div id={othersId}>
+        {others.map((detail) => (
+          <p key={detail} style={{ color: "var(--mantine-color-error)", fontSize: 13, margin: "6px 0 0" }} role="alert">
+            {detail}
+          </p>
+        ))}
+      </div>
     </div>
   );
 }

@@ -12,6 +12,7 @@ import {
   type Path,
 } from "@/lib/sweepFile";
 import type { Same } from "@/lib/useDraft";
+import { useId } from "react";
 
 interface Props {
   text: string;
@@ -32,6 +33,8 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
   const setNumber = (path: Path, value: string) =>
     onChange(setField(text, path, value.trim() === "" ? "" : typed(value)));
   const problem = (pointer: string) => problems.get(pointer);
+  const listId = useId();
+  const ofList = problem("/parameters");
 
   return (
     <div style={{ display: "grid", gap: 12 }}>
@@ -51,12 +54,20 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
         maxRows={10}
         styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } }}
         value={model.command}
-        error={first(problemsBelow(problems, "/command"))}
+        error={together([...problemsBelow(problems, "/command").values()])}
         same={sameLines}
         onText={(lines) => onChange(setCommand(text, lines))}
       />
-      <fieldset style={{ border: 0, padding: 0, margin: 0, display: "grid", gap: 8 }}>
+      <fieldset
+        style={{ border: 0, padding: 0, margin: 0, display: "grid", gap: 8 }}
+        aria-describedby={ofList === undefined ? undefined : listId}
+      >
         <legend style={{ fontWeight: 500, fontSize: 14, padding: 0, marginBottom: 4 }}>Parameters</legend>
+        {ofList !== undefined && (
+          <p id={listId} style={{ color: "var(--mantine-color-error)", fontSize: 13, margin: 0 }} role="alert">
+            {ofList}
+          </p>
+        )}
         {model.parameters.map((row, i) => (
           <ParameterFields
             key={i}
@@ -106,7 +117,7 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
           label="Algorithm"
           value={model.algorithm}
           data={[{ value: "", label: "not set" }, ...algorithms]}
-          error={problem("/search/algorithm")}
+          error={problem("/search/algorithm") ?? problem("/search")}
           onChange={(event) => set(["search", "algorithm"], event.currentTarget.value)}
         />
       </Group>
@@ -115,7 +126,7 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
           label="Trials at most"
           inputMode="numeric"
           value={model.maxTrials}
-          error={problem("/limits/max_trials")}
+          error={problem("/limits/max_trials") ?? problem("/limits")}
           same={trimmed}
           onText={(value) => setNumber(["limits", "max_trials"], value)}
         />
@@ -132,20 +143,22 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
   );
 }
 
-/** problemsBelow are those at a pointer or below it, by the first part of what is below; "" = at it. */
+/** problemsBelow are those at a pointer or below it, together by the first part of what is below; "" = at it. */
 function problemsBelow(problems: Map<string, string>, pointer: string): Map<string, string> {
   const below = new Map<string, string>();
   for (const [at, detail] of problems) {
     if (at !== pointer && !at.startsWith(`${pointer}/`)) continue;
     const key = at.slice(pointer.length + 1).split("/")[0] ?? "";
-    if (!below.has(key)) below.set(key, detail);
+    const before = below.get(key);
+    below.set(key, before === undefined ? detail : `${before} ${detail}`);
   }
 
   return below;
 }
 
-function first(problems: Map<string, string>): string | undefined {
-  return [...problems.values()][0];
+/** together is every text, undefined = none: a field shows one error. */
+function together(texts: string[]): string | undefined {
+  return texts.length === 0 ? undefined : texts.join(" ");
 }
 
 function freeName(model: FormModel): string {

@@ -7,8 +7,13 @@ export function readDraft(from: string, store: Storage = sessionStorage): string
   return store.getItem(keyOf(from));
 }
 
+/** keepDraft keeps a text, or nothing of it when it is more than a browser keeps: half a file is worse than none. */
 export function keepDraft(from: string, text: string, store: Storage = sessionStorage): void {
-  store.setItem(keyOf(from), text);
+  try {
+    store.setItem(keyOf(from), text);
+  } catch {
+    store.removeItem(keyOf(from));
+  }
 }
 
 export function forgetDraft(from: string, store: Storage = sessionStorage): void {

@@ -16,7 +16,11 @@ export function keyFor(text: string, store: Storage = sessionStorage): string {
   }
 
   const key = newKey();
-  store.setItem(KEPT, JSON.stringify({ text, key }));
+  try {
+    store.setItem(KEPT, JSON.stringify({ text, key }));
+  } catch {
+    store.removeItem(KEPT); // no room beside the drafts: a launch is worth more than a safe repeat
+  }
 
   return key;
 }

@@ -272,6 +272,19 @@ export interface TextRange {
   to: number;
 }
 
+/** placeOf is where a problem is: at the line that its message names while the text cannot be read, else where its pointer leads. */
+export function placeOf(text: string, { pointer, detail }: { pointer: string; detail: string }): TextRange {
+  const [, line, column = "1"] = /^line (\d+)(?:, column (\d+))?: /.exec(detail) ?? [];
+  if (pointer !== "" || line === undefined) return rangeOf(text, pointer);
+
+  const lines = text.split("\n");
+  const n = Math.min(Number(line), lines.length);
+  const from = lines.slice(0, n - 1).reduce((sum, one) => sum + one.length + 1, 0);
+  const to = from + (lines[n - 1]?.length ?? 0);
+
+  return { from: Math.min(from + Number(column) - 1, to), to };
+}
+
 /** rangeOf is where in a text a JSON pointer leads, or the nearest value above it that is there. */
 export function rangeOf(text: string, pointer: string): TextRange {
   const doc = parseDocument(text);
@@ -284,7 +297,7 @@ export function rangeOf(text: string, pointer: string): TextRange {
   let range: TextRange = { from: 0, to: Math.min(text.length, Math.max(text.indexOf("\n"), 0)) };
   for (const step of steps) {
     if (isMap(node)) {
-      const pair: Pair | undefined = node.items.find((one) => isScalar(one.key) && String(one.key.value) === step);
+      const pair: Pair | undefined = node.items.findLast((one) => isScalar(one.key) && String(one.key.value) === step);
       if (!pair) break;
       range = rangeOfNode(pair.key) ?? range;
       node = pair.value;

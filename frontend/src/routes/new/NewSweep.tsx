@@ -13,7 +13,7 @@ import { ProblemList } from "@/components/ProblemList";
 import { SweepForm } from "@/components/SweepForm";
 import { SweepPicker } from "@/components/SweepPicker";
 import { forgetKey, keyFor } from "@/lib/keys";
-import { lineOf, rangeOf, readForm } from "@/lib/sweepFile";
+import { lineOf, placeOf, readForm } from "@/lib/sweepFile";
 import { useDebounced } from "@/lib/useDebounced";
 import { exampleText } from "@/routes/example";
 import { useShowSweep } from "@/routes/useShowSweep";
@@ -201,7 +201,7 @@ export function NewSweep({ start, origin, onText, onStartOver, onLaunched }: Pro
 
 function located(text: string, items: ProblemItem[]) {
   return items.map((item) => {
-    const range = rangeOf(text, item.pointer);
+    const range = placeOf(text, item);
 
     return { ...item, range, line: lineOf(text, range.from) };
   });
