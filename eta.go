@@ -11,12 +11,14 @@ import (
 const leastEnded = 3
 
 // TrialTimes is how long the newest trials of a sweep took that ended and were not canceled,
-// from the first start to the end, waits between attempts included.
+// from the first start to the end without waits between attempts, such as a pause, and how
+// long the oldest attempt has run.
 type TrialTimes struct {
-	Ended int           // how many these are, at most RecentTrials
-	Mean  time.Duration // of them
-	Lower time.Duration // quartile: a quarter of them took at most so long
-	Upper time.Duration // the same of three quarters
+	Ended  int           // how many these are, at most RecentTrials
+	Mean   time.Duration // of them
+	Lower  time.Duration // quartile: a quarter of them took at most so long
+	Upper  time.Duration // the same of three quarters
+	Oldest time.Duration // since the oldest attempt that runs got its place; 0 = none runs
 }
 
 // RecentTrials is how many trials TrialTimes looks at: the newest, as what runs beside a
@@ -30,25 +32,67 @@ type ETA struct {
 }
 
 // EstimateEnd says how long a sweep still takes whose trials are known in number. With k
-// trials at once, the trials that have not begun take their number / k times as long as one
-// does: at least the smaller of lower quartile and mean, as the running ones may end at once;
-// at most the larger of upper quartile and mean for each wave, and one more for those that
-// run. ok is false while that is not known: fewer than 3 trials ended, none runs, or the
-// number of trials is not known.
-func EstimateEnd(c Counts, t TrialTimes) (eta ETA, ok bool) {
+// trials at once, those that run now or fewer by max_parallel, the trials that have not begun
+// take their number / k times as long as one does: at least the smaller of lower quartile and
+// mean, as the running ones may end at once; at most the larger of upper quartile and mean for
+// each wave, and one more for those that run. One that has run for longer than that may take
+// as long again. ok is false while the end is not known: fewer than 3 trials ended, none
+// runs, or the number of trials is not known.
+func EstimateEnd(s Sweep, t TrialTimes, now time.Time) (eta ETA, ok bool) {
+	c := s.Counts
 	if c.Planned == 0 || c.Running == 0 || t.Ended < leastEnded {
 		return ETA{}, false
 	}
 
 	left := max(c.Planned-c.Finished()-c.Running, 0)
-	waves := float64(left) / float64(c.Running)
+	each := max(t.Upper, t.Mean)
+	k, atOnce := c.Running, fmt.Sprintf("%d that run at once", c.Running)
 
-	return ETA{
-		Min: time.Duration(waves * float64(min(t.Lower, t.Mean))),
-		Max: time.Duration((math.Ceil(waves) + 1) * float64(max(t.Upper, t.Mean))),
-		Why: fmt.Sprintf("%d to start and %d that run at once; of the newest %d that ended, half took %s to %s, the mean is %s",
-			left, c.Running, t.Ended, secondsText(t.Lower), secondsText(t.Upper), secondsText(t.Mean)),
-	}, true
+	if s.MaxParallel > 0 && s.MaxParallel < k { // it was lowered: the next ones begin as others end
+		k, atOnce = s.MaxParallel, fmt.Sprintf("%d that run, %d at once by max_parallel", c.Running, s.MaxParallel)
+	}
+
+	waves := float64(left) / float64(k)
+	eta = ETA{
+		Min: DurationOf(waves * float64(min(t.Lower, t.Mean))),
+		Max: DurationOf((math.Ceil(waves) + 1) * float64(each)),
+		Why: fmt.Sprintf("%d to start and %s; of the newest %d that ended, half took %s to %s, the mean is %s",
+			left, atOnce, t.Ended, secondsText(t.Lower), secondsText(t.Upper), secondsText(t.Mean)),
+	}
+
+	if t.Oldest > each {
+		each = t.Oldest
+		eta.Max = max(eta.Max, each)
+		eta.Why += "; one has run for " + secondsText(each)
+	}
+
+	if limit := time.Duration(s.Spec.Limits.MaxDuration); limit > 0 && s.StartedAt != nil {
+		eta.endBy(limit, now.Sub(*s.StartedAt), each)
+	}
+
+	return eta, true
+}
+
+// endBy keeps to limits.max_duration, at which nothing starts any more and what runs goes on
+// to its end. The limit counts from the first trial that ran, without pauses. How long these
+// were is not known here, so the limit leaves at least what the time since the start does.
+func (e *ETA) endBy(limit, sinceStart, each time.Duration) {
+	left := max(limit-sinceStart, 0)
+	if left >= e.Max {
+		return
+	}
+
+	e.Min, e.Max = min(e.Min, left), min(e.Max, limit+each)
+	e.Why += fmt.Sprintf("; limits.max_duration leaves %s, and as long as the sweep was paused or had no trial yet", secondsText(left))
+}
+
+// longestDuration bounds DurationOf, with room to add to it.
+const longestDuration = 100 * 365 * 24 * time.Hour
+
+// DurationOf is so many nanoseconds, and a hundred years at most: the product of a duration
+// and a count can be more than a Duration holds.
+func DurationOf(nanoseconds float64) time.Duration {
+	return time.Duration(min(nanoseconds, float64(longestDuration)))
 }
 
 // secondsText is such as 0.4s, 12s or 3m20s.

@@ -88,6 +88,11 @@ func TestSweepETA(t *testing.T) {
 	require.InDelta(t, 36, eta.MaxSeconds, 0)
 	require.Contains(t, eta.Why, "6 to start and 4 that run at once")
 
+	store.Change(func() { store.Sweeps[0].MaxParallel = 1 })
+
+	_, body = r.text("GET", path, "")
+	require.InDelta(t, 54, read[openapi.Sweep](t, body).Eta.MinSeconds, 0, "what a person set holds")
+
 	_, body = r.text("GET", "/api/v1/sweeps", "")
 	require.NotContains(t, body, `"eta"`)
 

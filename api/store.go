@@ -40,7 +40,7 @@ type Trials interface {
 	ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error)
 	// PageTrials reads a page of a sweep's trials; of a sweep that is not there, none. Errors: invalid for a position of another list.
 	PageTrials(ctx context.Context, sweepID string, q berth.TrialQuery) (berth.Page[berth.ListedTrial], error)
-	// TrialTimes says how long the newest trials of a sweep took that ended.
+	// TrialTimes says how long the newest trials of a sweep took that ended, and for how long the oldest attempt has run.
 	TrialTimes(ctx context.Context, sweepID string) (berth.TrialTimes, error)
 	GetAttempt(ctx context.Context, id string) (berth.Attempt, error)
 	ListAttempts(ctx context.Context, trialID string) ([]berth.Attempt, error)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
@@ -143,7 +144,7 @@ func (h *handlers) eta(ctx context.Context, sweep berth.Sweep) (*openapi.ETA, er
 		return nil, err
 	}
 
-	e, known := berth.EstimateEnd(sweep.Counts, times)
+	e, known := berth.EstimateEnd(sweep, times, time.Now())
 	if !known {
 		return nil, nil //nolint:nilnil // it is not known
 	}

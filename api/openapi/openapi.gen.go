@@ -641,7 +641,7 @@ type DiagnosisLabel = string
 // Dimension What there is not enough of
 type Dimension = string
 
-// ETA How long the sweep still takes if it goes on as now; a target or a limit may end it sooner. Trials that have not begun / trials that run = waves. min_seconds is waves times the smaller of lower quartile and mean of how long the newest 200 trials took that ended; max_seconds is waves, rounded up, and one for those that run, times the larger of upper quartile and mean. Only in GET /sweeps/{id}, of a running sweep; absent while fewer than 3 trials ended, none runs, or it is not known how many there will be
+// ETA How long the sweep still takes if it goes on as now; a target or a limit of failed trials may end it sooner. Trials that have not begun / trials that run (or max_parallel, where that is less) = waves. min_seconds is waves times the smaller of lower quartile and mean of how long the newest 200 trials took that ended, without waits between attempts; max_seconds is waves, rounded up, and one for those that run, times the larger of upper quartile and mean, and at least as long as the oldest attempt has run. Both keep to what limits.max_duration leaves; pauses do not count for it, so max_seconds holds all of it. Only in GET /sweeps/{id}, of a running sweep; absent while fewer than 3 trials ended, none runs, or it is not known how many there will be
 type ETA struct {
 	MaxSeconds float64 `json:"max_seconds"`
 	MinSeconds float64 `json:"min_seconds"`

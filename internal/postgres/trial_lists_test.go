@@ -319,7 +319,7 @@ func TestPageTrials_FiftyThousand(t *testing.T) {
 	}
 }
 
-// How long trials took is of the newest that ended, without those that a person canceled.
+// How long trials took is of the newest that ended, without those that a person canceled and without waits between attempts.
 func TestTrialTimes(t *testing.T) {
 	t.Parallel()
 
@@ -339,10 +339,24 @@ func TestTrialTimes(t *testing.T) {
 			CASE WHEN n <= 278 OR n % 100 = 0 THEN 9999 ELSE n % 4 + 1 END AS d FROM generate_series(1, 500) n) x`, b.sweep)
 	require.NoError(t, err)
 
+	// 479 waited for an hour between two attempts, which took 1 and 3 s; 499 had waited for days before the one that runs.
+	_, err = pool.Exec(t.Context(), `UPDATE trials SET finished_at = finished_at + interval '1 hour' WHERE sweep_id = $1 AND number = 479`, b.sweep)
+	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), `UPDATE trials SET started_at = now() - interval '9 days' WHERE sweep_id = $1 AND number = 499`, b.sweep)
+	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), `INSERT INTO attempts (id, trial_id, number, stage, purpose, state, failure_kind, host_id, token, memory_bytes, cpu_milli, placed_at, finished_at)
+		SELECT gen_random_uuid(), t.id, x.number, 'main', 'run', x.state, x.kind, $2, 1, 1, 1, coalesce(t.finished_at, now()) + x.placed * interval '1 second',
+			coalesce(t.finished_at, now()) + x.ended * interval '1 second'
+		FROM trials t JOIN (VALUES (479, 1, 'finished', 'host_oom', -3604, -3603), (479, 2, 'finished', 'ok', -3, 0),
+			(499, 1, 'finished', 'infra', -777600, -777000), (499, 2, 'running', '', -60, NULL), (500, 1, 'running', '', -7200, NULL)
+		) x (trial, number, state, kind, placed, ended) ON x.trial = t.number WHERE t.sweep_id = $1`, b.sweep, b.host.ID)
+	require.NoError(t, err)
+
 	times, err = b.store.TrialTimes(t.Context(), b.sweep)
 	require.NoError(t, err)
 	require.Equal(t, berth.RecentTrials, times.Ended)
 	require.InDelta(t, 2.5, times.Mean.Seconds(), 0.02)
 	require.InDelta(t, 2, times.Lower.Seconds(), 0.01)
 	require.InDelta(t, 4, times.Upper.Seconds(), 0.01)
+	require.InDelta(t, 7200, times.Oldest.Seconds(), 60)
 }

@@ -248,12 +248,12 @@ func (s *Store) tellSweep(ctx context.Context, tx pgx.Tx, u berth.TrialUpdate) (
 	return []string{channelOutbox}, nil
 }
 
-// TrialTimes returns how long the newest trials of a sweep took that ended.
+// TrialTimes returns how long the newest trials of a sweep took that ended, and for how long the oldest attempt has run.
 func (s *Store) TrialTimes(ctx context.Context, sweepID string) (berth.TrialTimes, error) {
 	row, err := s.q.TrialTimes(ctx, s.pool, sweepID, berth.RecentTrials)
 	seconds := func(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 	return berth.TrialTimes{
-		Ended: int(row.Ended), Mean: seconds(row.Mean), Lower: seconds(row.Lower), Upper: seconds(row.Upper),
+		Ended: int(row.Ended), Mean: seconds(row.Mean), Lower: seconds(row.Lower), Upper: seconds(row.Upper), Oldest: seconds(row.Oldest),
 	}, translate(err, "reading how long trials of sweep "+sweepID+" took")
 }

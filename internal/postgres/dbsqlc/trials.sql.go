@@ -467,22 +467,32 @@ func (q *Queries) SetTrialState(ctx context.Context, db DBTX, arg *SetTrialState
 const trialTimes = `-- name: TrialTimes :one
 SELECT count(*)::integer AS ended, coalesce(avg(d.seconds), 0)::double precision AS mean,
     coalesce(percentile_cont(0.25) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS lower,
-    coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS upper
+    coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS upper,
+    coalesce(extract(epoch FROM now() - (
+        SELECT min(a.placed_at) FROM trials r JOIN attempts a ON a.trial_id = r.id AND a.state IN ('placed', 'running')
+        WHERE r.sweep_id = $1 AND r.state = 'running'
+    )), 0)::double precision AS oldest
 FROM (
-    SELECT extract(epoch FROM finished_at - started_at)::double precision AS seconds FROM trials
-    WHERE sweep_id = $1 AND finished_at IS NOT NULL AND started_at IS NOT NULL AND state <> 'canceled'
-    ORDER BY number DESC LIMIT $2
+    SELECT extract(epoch FROM greatest(interval '0', t.finished_at - t.started_at - coalesce((
+        SELECT sum(greatest(interval '0', w.placed_at - w.ended_before)) FROM (
+            SELECT a.placed_at, lag(a.finished_at) OVER (ORDER BY a.placed_at) AS ended_before FROM attempts a WHERE a.trial_id = t.id
+        ) w
+    ), interval '0')))::double precision AS seconds FROM trials t
+    WHERE t.sweep_id = $1 AND t.finished_at IS NOT NULL AND t.started_at IS NOT NULL AND t.state <> 'canceled'
+    ORDER BY t.number DESC LIMIT $2
 ) d
 `
 
 type TrialTimesRow struct {
-	Ended int32
-	Mean  float64
-	Lower float64
-	Upper float64
+	Ended  int32
+	Mean   float64
+	Lower  float64
+	Upper  float64
+	Oldest float64
 }
 
-// Of the newest trials that ended: those behind them by number are the few that are open, so this reads no whole sweep.
+// Reads trials by number from the newest on until enough have ended: of a sweep that runs it skips those that are open,
+// a few hundred at most, and those that were canceled. From each goes what it waited between its attempts.
 func (q *Queries) TrialTimes(ctx context.Context, db DBTX, sweepID string, maxTrials int32) (TrialTimesRow, error) {
 	row := db.QueryRow(ctx, trialTimes, sweepID, maxTrials)
 	var i TrialTimesRow
@@ -491,6 +501,7 @@ func (q *Queries) TrialTimes(ctx context.Context, db DBTX, sweepID string, maxTr
 		&i.Mean,
 		&i.Lower,
 		&i.Upper,
+		&i.Oldest,
 	)
 	return i, err
 }

@@ -104,12 +104,21 @@ ORDER BY t.sweep_id, t.number
 LIMIT @max_rows;
 
 -- name: TrialTimes :one
--- Of the newest trials that ended: those behind them by number are the few that are open, so this reads no whole sweep.
+-- Reads trials by number from the newest on until enough have ended: of a sweep that runs it skips those that are open,
+-- a few hundred at most, and those that were canceled. From each goes what it waited between its attempts.
 SELECT count(*)::integer AS ended, coalesce(avg(d.seconds), 0)::double precision AS mean,
     coalesce(percentile_cont(0.25) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS lower,
-    coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS upper
+    coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS upper,
+    coalesce(extract(epoch FROM now() - (
+        SELECT min(a.placed_at) FROM trials r JOIN attempts a ON a.trial_id = r.id AND a.state IN ('placed', 'running')
+        WHERE r.sweep_id = @sweep_id AND r.state = 'running'
+    )), 0)::double precision AS oldest
 FROM (
-    SELECT extract(epoch FROM finished_at - started_at)::double precision AS seconds FROM trials
-    WHERE sweep_id = @sweep_id AND finished_at IS NOT NULL AND started_at IS NOT NULL AND state <> 'canceled'
-    ORDER BY number DESC LIMIT @max_trials
+    SELECT extract(epoch FROM greatest(interval '0', t.finished_at - t.started_at - coalesce((
+        SELECT sum(greatest(interval '0', w.placed_at - w.ended_before)) FROM (
+            SELECT a.placed_at, lag(a.finished_at) OVER (ORDER BY a.placed_at) AS ended_before FROM attempts a WHERE a.trial_id = t.id
+        ) w
+    ), interval '0')))::double precision AS seconds FROM trials t
+    WHERE t.sweep_id = @sweep_id AND t.finished_at IS NOT NULL AND t.started_at IS NOT NULL AND t.state <> 'canceled'
+    ORDER BY t.number DESC LIMIT @max_trials
 ) d;
