@@ -28,6 +28,10 @@ func (s SweepState) Terminal() bool {
 	}
 }
 
+// MaxOpenTrials is how many trials a sweep has open at most, running and waiting. It keeps
+// its workflow's history and pending children far below Temporal's limit of 2,000 of these.
+const MaxOpenTrials = 500
+
 // DeletePrefix is how many characters of its id name a sweep that is deleted for
 // good, at least: as many as lists show. A slip with less would delete another.
 const DeletePrefix = 8

@@ -21,9 +21,6 @@ const (
 	// windowMin is the least number of open trials, so that several shapes are
 	// probed at once on a small machine.
 	windowMin = 16
-	// windowMax keeps a sweep's history and pending children far below
-	// Temporal's limit of 2,000 pending children.
-	windowMax = 500
 	// startMax is how many trials are started at once. Each start takes Temporal's
 	// lock on the sweep's workflow, for up to 50 ms on a busy server; what waits
 	// 500 ms for it is put off for seconds (its history.cacheNonUserContextLockTimeout
@@ -61,7 +58,7 @@ func (s *sweep) windowOf(capacity int) int {
 		open = s.running(capacity) * 3 / 2
 	}
 
-	return min(max(open, windowMin), windowMax)
+	return min(max(open, windowMin), berth.MaxOpenTrials)
 }
 
 // running is how many trials can run at once on machines that hold so many
@@ -106,7 +103,7 @@ func (s *sweep) dueIn(ctx workflow.Context) time.Duration {
 func (s *sweep) lookAtHosts(ctx workflow.Context) error {
 	var a *activities.Activities
 
-	full := len(s.Open) >= s.window() && s.window() < s.windowOf(windowMax)
+	full := len(s.Open) >= s.window() && s.window() < s.windowOf(berth.MaxOpenTrials)
 	if s.looked || !full || s.Paused || s.Ending.State != "" ||
 		workflow.GetVersion(ctx, changeCapacity, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return nil

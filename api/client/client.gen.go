@@ -1000,7 +1000,7 @@ type Objective struct {
 
 // Preview defines model for Preview.
 type Preview struct {
-	// AtOnce Trials that run at once when the machines are otherwise idle; 0 = none can
+	// AtOnce Trials that run at once when nothing else of Berth is on the machines, 500 at most; 0 = none can
 	AtOnce int `json:"at_once"`
 
 	// Complete Every trial was looked at
@@ -1068,17 +1068,17 @@ type PreviewDuration struct {
 type PreviewHost struct {
 	AtOnce int `json:"at_once"`
 
-	// AtOnceNow The same beside what runs there now; absent = none
+	// AtOnceNow The same beside what runs there now, as if nothing else waited; absent = none
 	AtOnceNow int `json:"at_once_now,omitempty"`
 
-	// Binds The dimension that is used up first, or trials when there are no more
+	// Binds The dimension in which the next trial does not fit, or trials when there are no more
 	Binds string `json:"binds"`
 
 	// Devices Absent = it has no GPU
 	Devices []PreviewDevice `json:"devices,omitempty"`
 	ID      string          `json:"id"`
 
-	// MemoryBytes In all
+	// MemoryBytes In all. Headroom, used by others and reserved can add up to more: a program outside Berth may take what is booked
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 
 	// MemoryHeadroomBytes Kept free on purpose

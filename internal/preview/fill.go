@@ -5,7 +5,8 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// Fill is how full a memory gets when the sweep starts now, in bytes.
+// Fill is how full a memory gets when the sweep starts now, in bytes. The parts can add up
+// to more than the total: a program outside Berth may take what is booked.
 type Fill struct {
 	TotalBytes    int64
 	HeadroomBytes int64 // kept free on purpose
@@ -22,7 +23,7 @@ type DeviceFill struct {
 }
 
 // fillAll says how full the hosts get when the sweep starts now, beside what runs there:
-// the placer's own decision on the hosts as they are.
+// the placer's own decision on the hosts as they are, if nothing else waited.
 func fillAll(hosts []berth.Host, requests []packing.Request, limit map[string]packing.SweepLimit, fits []HostFit) {
 	index := make(map[string]int, len(hosts))
 	devices := make(map[string]*Fill)

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,10 +18,10 @@ const bindsTrials = "trials"
 type HostFit struct {
 	ID, Name string
 	AtOnce   int
-	Binds    string // the dimension used up first, as in a rejection, or trials
+	Binds    string // the dimension in which the next trial does not fit, as in a rejection, or trials
 	Why      string // in plain words
 
-	AtOnceNow  int   // beside what runs there now
+	AtOnceNow  int   // beside what runs there now, as if nothing else waited
 	Memory     Fill  // when these have started
 	SpillBytes int64 // of Memory.SweepBytes, for what GPUs cannot hold (gpu_memory_spill)
 	Devices    []DeviceFill
@@ -32,51 +33,132 @@ type fit struct {
 	why    string
 }
 
-// fitAll asks the placer's own decision how many of the demands run at once on
-// the hosts when nothing else does.
-func fitAll(hosts []berth.Host, demands []berth.Demands, maxParallel int) fit {
-	idle := emptied(hosts)
-	requests := make([]packing.Request, len(demands))
-	all := make([]berth.Demand, len(demands))
+// rest is what keeps further trials from hosts that have room; empty = no host has.
+type rest struct{ binds, why string }
 
-	for i, d := range demands {
-		requests[i] = packing.Request{AttemptID: strconv.Itoa(i), Number: i + 1, Demands: d}
-		all[i] = d.First()
+// fitAll asks the placer's own decision how many trials, each of one of the shapes, run at
+// once on the hosts when nothing else does. complete = these are all the trials.
+func fitAll(hosts []berth.Host, shapes []Shape, trials []int, maxParallel int, complete bool) fit {
+	idle := emptied(hosts)
+	requests := make([]packing.Request, len(trials))
+	oneOfEach := make([]packing.Request, len(shapes))
+	all := make([]berth.Demand, len(trials))
+
+	for i, shape := range trials {
+		requests[i] = packing.Request{AttemptID: strconv.Itoa(i), Number: i + 1, Demands: shapes[shape].Demands}
+		oneOfEach[shape] = requests[i]
+		all[i] = shapes[shape].Demands.First()
 	}
 
-	limit := map[string]packing.SweepLimit{"": {MaxParallel: maxParallel}}
+	most, whyMost := mostAtOnce(maxParallel)
+	limit := map[string]packing.SweepLimit{"": {MaxParallel: most}}
 	placed := make(map[string][]berth.Demand)
-
-	var refused *packing.Decision // the one most worth explaining: the first that could run on an emptier machine
-
+	used := make(map[string]bool) // GPUs that have some
+	decisions := packing.Decide(idle, limit, requests)
 	out := fit{}
 
-	for _, d := range packing.Decide(idle, limit, requests) {
+	for _, d := range decisions {
 		if d.Placed {
 			out.atOnce++
 			placed[d.Placement.HostID] = append(placed[d.Placement.HostID], d.Placement.Demand)
-		} else if refused == nil || refused.Impossible && !d.Impossible {
-			refused = &d
+			used[d.Placement.DeviceID] = true
 		}
 	}
 
-	var reasons []berth.Rejection
-	if refused != nil {
-		reasons = refused.Rejections(0)
+	more, reasons := rest{string(berth.DimensionSweep), whyMost}, []berth.Rejection(nil)
+	if out.atOnce < most {
+		more, reasons = whatKeeps(decisions, complete)
 	}
 
 	for i := range idle {
-		out.hosts = append(out.hosts, explain(&idle[i], placed[idle[i].ID], all, reasons))
+		h := &idle[i]
+		on := reasons
+
+		if len(placed[h.ID]) == 0 && more.why != "" {
+			on = alone(h, oneOfEach)
+		}
+
+		out.hosts = append(out.hosts, explain(h, len(placed[h.ID]), mean(placed[h.ID], all), reasonOf(h, on, used), more))
 	}
 
 	fillAll(hosts, requests, limit, out.hosts)
 
-	out.why = why(out, reasons, maxParallel)
+	out.why = why(out, reasons, more)
 
 	return out
 }
 
-// emptied is the hosts with nothing of ours on them.
+// mostAtOnce is how many trials a sweep runs at once on any machines, and why no more.
+func mostAtOnce(maxParallel int) (most int, why string) {
+	if maxParallel > 0 && maxParallel <= berth.MaxOpenTrials {
+		return maxParallel, fmt.Sprintf("the sweep's max_parallel is %d", maxParallel)
+	}
+
+	return berth.MaxOpenTrials, fmt.Sprintf("a sweep keeps %d trials open at most", berth.MaxOpenTrials)
+}
+
+// whatKeeps says why no more trials run at once: there are no more, or the hosts have no
+// room, each for its own reasons.
+func whatKeeps(decisions []packing.Decision, complete bool) (more rest, reasons []berth.Rejection) {
+	switch refused := refusal(decisions); {
+	case len(decisions) == 0:
+		return rest{bindsTrials, "there are no trials"}, nil
+	case refused != nil:
+		return rest{}, refused.Rejections(0)
+	case complete:
+		return rest{bindsTrials, "these are all the trials"}, nil
+	default:
+		return rest{bindsTrials, "these are all the trials that were found"}, nil
+	}
+}
+
+// refusal is the decision most worth explaining, nil when all are placed: of those that
+// could run on emptier machines the last. Decide begins with the largest, so that is the
+// smallest that finds no room.
+func refusal(decisions []packing.Decision) (last *packing.Decision) {
+	for i := range decisions {
+		if d := &decisions[i]; !d.Placed && (last == nil || last.Impossible || !d.Impossible) {
+			last = d
+		}
+	}
+
+	return last
+}
+
+// alone says what keeps all requests from a host, whatever others take and max_parallel
+// allows; nil = it has room for one.
+func alone(h *berth.Host, requests []packing.Request) []berth.Rejection {
+	decisions := packing.Decide([]berth.Host{*h}, nil, requests)
+	if len(decisions) == 0 || slices.ContainsFunc(decisions, func(d packing.Decision) bool { return d.Placed }) {
+		return nil
+	}
+
+	return refusal(decisions).Rejections(0)
+}
+
+// reasonOf is the reason most worth telling of a host; nil = it has none. Each GPU has one
+// of its own: first that of one where trials are, then of one that takes some.
+func reasonOf(h *berth.Host, reasons []berth.Rejection, used map[string]bool) *berth.Rejection {
+	rank := func(r berth.Rejection) int {
+		switch {
+		case used[r.DeviceID] && r.DeviceID != "":
+			return 0
+		case r.Dimension != berth.DimensionState:
+			return 1
+		default:
+			return 2
+		}
+	}
+
+	own := slices.DeleteFunc(slices.Clone(reasons), func(r berth.Rejection) bool { return r.HostID != h.ID })
+	if len(own) == 0 {
+		return nil
+	}
+
+	return new(slices.MinFunc(own, func(a, b berth.Rejection) int { return cmp.Compare(rank(a), rank(b)) }))
+}
+
+// emptied is the hosts with nothing of ours on them, nor advice: that is for what is there.
 func emptied(hosts []berth.Host) []berth.Host {
 	idle := make([]berth.Host, len(hosts))
 
@@ -85,7 +167,7 @@ func emptied(hosts []berth.Host) []berth.Host {
 		devices := make([]berth.Device, len(h.Devices))
 
 		for j, d := range h.Devices {
-			d.ReservedBytes, d.ContextsReserved, d.Attempts, d.Exclusive = 0, 0, 0, false
+			d.ReservedBytes, d.ContextsReserved, d.ActivityReserved, d.Attempts, d.Exclusive, d.Advice = 0, 0, 0, 0, false, berth.Advice{}
 			devices[j] = d
 		}
 
@@ -96,65 +178,94 @@ func emptied(hosts []berth.Host) []berth.Host {
 	return idle
 }
 
-// explain says what binds on one host.
-func explain(h *berth.Host, placed, all []berth.Demand, reasons []berth.Rejection) HostFit {
-	f := HostFit{ID: h.ID, Name: h.Name, AtOnce: len(placed), Binds: bindsTrials}
-
-	i := slices.IndexFunc(reasons, func(r berth.Rejection) bool { return r.HostID == h.ID || r.HostID == "" }) // of several GPUs the first
-	if i >= 0 {
-		f.Binds, f.Why = string(reasons[i].Dimension), packing.Explain(reasons[i])
-	}
+// explain says why no more trials run on one host than were placed there, each of which
+// needs so much: its own reason, or what keeps them from hosts that have room.
+func explain(h *berth.Host, placed int, each berth.Demand, reason *berth.Rejection, more rest) HostFit {
+	f := HostFit{ID: h.ID, Name: h.Name, AtOnce: placed, Binds: more.binds, Why: more.why}
 
 	switch {
-	case len(placed) == 0:
+	case reason == nil:
 		return f
-	case f.Binds == bindsTrials:
-		f.Why = "the sweep has no more trials"
-	case f.Binds == string(berth.DimensionSweep):
-		f.Why = "the sweep's max_parallel binds"
-	case f.Binds == string(berth.DimensionExclusive) && reasons[i].DeviceID != "":
-		f.Why = "each has a GPU for itself, as gpu_sharing says or until its shape is measured"
+	case placed == 0:
+		f.Why = packing.Explain(*reason)
 	default:
-		f.Why = binding(h, f.Binds, mean(placed, all))
+		f.Why = binding(h, *reason, each)
 	}
+
+	f.Binds = string(reason.Dimension)
 
 	return f
 }
 
 // binding is such as "CPU binds (2 cores, 1 each); memory would hold 31".
-func binding(h *berth.Host, dimension string, each berth.Demand) string {
+func binding(h *berth.Host, r berth.Rejection, each berth.Demand) string {
 	room := min(h.CapacityBytes(), h.MemoryFreeBytes)
 	byCPU := fmt.Sprintf("CPU would hold %d", h.CPUMilli/max(each.CPUMilli, 1))
 	byMemory := fmt.Sprintf("memory would hold %d", room/max(each.MemoryBytes, 1))
 
-	switch berth.Dimension(dimension) {
+	switch {
+	case r.Reason != "":
+		return r.Reason
+	case r.DeviceID != "":
+		return bindingGPU(h.Devices, r, each) + "; " + byCPU + ", " + byMemory
+	}
+
+	switch r.Dimension {
 	case berth.DimensionCPU:
 		return fmt.Sprintf("CPU binds (%s, %s each); %s", cores(h.CPUMilli), number(each.CPUMilli), byMemory)
 	case berth.DimensionMemory:
 		return fmt.Sprintf("memory binds (%s, %s each); %s", berth.BytesText(room), berth.BytesText(each.MemoryBytes), byCPU)
 	case berth.DimensionFreeMemory:
 		return fmt.Sprintf("memory binds (programs outside Berth leave %s, %s each); %s", berth.BytesText(room), berth.BytesText(each.MemoryBytes), byCPU)
-	case berth.DimensionDeviceBytes:
-		return fmt.Sprintf("GPU memory binds (%s, %s each); %s, %s", gpuText(h.Devices), berth.BytesText(each.DeviceBytes), byCPU, byMemory)
 	case berth.DimensionAttempts:
 		return fmt.Sprintf("the host's limit of %d attempts binds; %s, %s", h.MaxAttempts, byCPU, byMemory)
 	default:
-		return strings.ReplaceAll(dimension, "_", " ") + " binds"
+		return packing.Explain(r)
 	}
 }
 
-// gpuText is such as "2 GPUs with 281,600 MiB".
-func gpuText(devices []berth.Device) string {
-	total := int64(0)
-	for _, dev := range devices {
-		total += dev.CapacityBytes()
+// bindingGPU is such as "GPU memory binds (1 GPU with 24,576 MiB, 1,088 MiB each)".
+func bindingGPU(devices []berth.Device, r berth.Rejection, each berth.Demand) string {
+	gpus, capacity, free := takingGPUs(devices)
+
+	switch r.Dimension {
+	case berth.DimensionDeviceBytes:
+		return fmt.Sprintf("GPU memory binds (%s with %s, %s each)", gpus, berth.BytesText(capacity), berth.BytesText(each.DeviceBytes))
+	case berth.DimensionFreeMemory:
+		return fmt.Sprintf("GPU memory binds (programs outside Berth leave %s on %s, %s each)", berth.BytesText(free), gpus, berth.BytesText(each.DeviceBytes))
+	case berth.DimensionAttempts:
+		i := slices.IndexFunc(devices, func(d berth.Device) bool { return d.ID == r.DeviceID })
+
+		return fmt.Sprintf("a GPU takes no more than %d at once", devices[i].Limit())
+	case berth.DimensionContexts:
+		return "a GPU takes no more processes at once"
+	case berth.DimensionActivity:
+		return fmt.Sprintf("each keeps a GPU %d %% busy, and more at once would be slower and do no more", (r.Needed+5)/10)
+	case berth.DimensionExclusive:
+		return "each has a GPU for itself, as gpu_sharing says or until its shape is measured"
+	default:
+		return packing.Explain(r)
+	}
+}
+
+// takingGPUs are those that take attempts, such as "2 GPUs", with the bytes that all leases
+// of them may hold, and that programs outside Berth leave of these.
+func takingGPUs(devices []berth.Device) (gpus string, capacity, free int64) {
+	n := 0
+
+	for _, d := range devices {
+		if d.Refusal() == "" {
+			n++
+			capacity += d.CapacityBytes()
+			free += min(d.CapacityBytes(), d.FreeBytes)
+		}
 	}
 
-	if len(devices) == 1 {
-		return "1 GPU with " + berth.BytesText(total)
+	if n == 1 {
+		return "1 GPU", capacity, free
 	}
 
-	return fmt.Sprintf("%d GPUs with %s", len(devices), berth.BytesText(total))
+	return fmt.Sprintf("%d GPUs", n), capacity, free
 }
 
 // mean is the average demand of what was placed, or of all when nothing was.
@@ -177,12 +288,12 @@ func mean(placed, all []berth.Demand) berth.Demand {
 }
 
 // why is the sentence of the whole.
-func why(f fit, reasons []berth.Rejection, maxParallel int) string {
+func why(f fit, reasons []berth.Rejection, more rest) string {
 	head := fmt.Sprintf("%d at once: ", f.atOnce)
 
 	switch {
 	case f.atOnce == 0 && len(reasons) == 0:
-		return "there are no trials"
+		return more.why
 	case f.atOnce == 0:
 		texts := make([]string, len(reasons))
 		for i, r := range reasons {
@@ -190,10 +301,8 @@ func why(f fit, reasons []berth.Rejection, maxParallel int) string {
 		}
 
 		return "none can run: " + strings.Join(texts, "; ")
-	case maxParallel > 0 && f.atOnce == maxParallel:
-		return head + fmt.Sprintf("the sweep's max_parallel is %d", maxParallel)
-	case len(reasons) == 0:
-		return head + "these are all the trials"
+	case more.why != "":
+		return head + more.why
 	}
 
 	parts := make([]string, 0, len(f.hosts))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/preview"
+	"github.com/berthml/berth/internal/spec"
 )
 
 const h200 = "NVIDIA H200"
@@ -18,6 +19,26 @@ func withGPU(h berth.Host, gibibytes int64) berth.Host {
 	}}
 
 	return h
+}
+
+// measuredGPU is a spec of many trials of one shape on GPUs, and what was measured of it.
+func measuredGPU(t *testing.T) (berth.Spec, berth.Footprint) {
+	t.Helper()
+
+	s, err := spec.Decode([]byte(`
+name: digits
+image: berth-examples/digits:1
+command: [python3, train.py, "--lr={{lr}}"]
+parameters: [{name: lr, type: float, min: 0.001, max: 0.1, count: 60, memory: false}]
+search: {algorithm: grid}
+`), "")
+	require.NoError(t, err)
+
+	s.Resources.Device = berth.DeviceGPU
+	f := full(gib, time.Minute)
+	f.DevicePeakBytes = 910 << 20
+
+	return s, f
 }
 
 // seeOn previews a spec whose shapes were measured so on a GPU.
@@ -104,4 +125,61 @@ func TestPreview_Fill(t *testing.T) {
 	}}}, p.Hosts[1].Devices)
 	require.Equal(t, preview.Fill{TotalBytes: 256 * gib}, p.Hosts[0].Memory)
 	require.Zero(t, p.Hosts[0].AtOnceNow)
+}
+
+// What binds on a GPU is told with the GPU's figures, of those that take trials.
+func TestPreview_WhatBindsOnAGPU(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		gibibytes int64
+		change    func(*berth.Host, *berth.Footprint)
+		atOnce    int
+		binds     berth.Dimension
+		why       string
+	}{
+		"a program outside Berth": {24, func(h *berth.Host, _ *berth.Footprint) { h.Devices[0].FreeBytes = 4 * gib }, 3, berth.DimensionFreeMemory, "GPU memory binds (programs outside Berth leave 4,096 MiB on 1 GPU, 1,088 MiB each); CPU would hold 98, memory would hold 240"},
+		"its limit of attempts":   {24, func(h *berth.Host, _ *berth.Footprint) { h.Devices[0].MaxAttempts = 2 }, 2, berth.DimensionAttempts, "a GPU takes no more than 2 at once; CPU would hold 98, memory would hold 240"},
+		"one at a time":           {24, func(h *berth.Host, _ *berth.Footprint) { h.Devices[0].Mode = berth.SharingExclusive }, 1, berth.DimensionAttempts, "a GPU takes no more than 1 at once; CPU would hold 98, memory would hold 240"},
+		"processes":               {80, func(*berth.Host, *berth.Footprint) {}, 48, berth.DimensionContexts, "a GPU takes no more processes at once; CPU would hold 98, memory would hold 240"},
+		"activity":                {80, func(_ *berth.Host, f *berth.Footprint) { f.DeviceActivity.SMMilli = 300 }, 5, berth.DimensionActivity, "each keeps a GPU 30 % busy, and more at once would be slower and do no more; CPU would hold 98, memory would hold 240"},
+		"the first of two is cordoned": {4, func(h *berth.Host, _ *berth.Footprint) {
+			h.Devices = append(h.Devices, h.Devices[0])
+			h.Devices[0].CordonedAt, h.Devices[1].ID = new(time.Now()), "GPU-2"
+		}, 3, berth.DimensionDeviceBytes, "GPU memory binds (1 GPU with 4,096 MiB, 1,088 MiB each); CPU would hold 98, memory would hold 240"},
+		"the cores": {24, func(h *berth.Host, _ *berth.Footprint) { h.CPUMilli = 2000 }, 3, berth.DimensionCPU, "CPU binds (2 cores, 0.65 each); memory would hold 240"},
+	} {
+		s, f := measuredGPU(t)
+		box := withGPU(host("gpu", 64, 256*gib), test.gibibytes)
+		test.change(&box, &f)
+
+		p := seeOn(t, s, []berth.Host{box}, f)
+		require.Equal(t, test.atOnce, p.AtOnce, name)
+		require.Equal(t, string(test.binds), p.Hosts[0].Binds, name)
+		require.Equal(t, test.why, p.Hosts[0].Why, name)
+	}
+}
+
+// On machines that are otherwise idle, a GPU is as it will be without what is there now.
+func TestPreview_IdleGPUs(t *testing.T) {
+	t.Parallel()
+
+	for name, change := range map[string]func(*berth.Device){
+		"another sweep keeps it busy": func(d *berth.Device) { d.ActivityReserved = 1200 },
+		"it has an advice for another sweep": func(d *berth.Device) {
+			d.Advice = berth.Advice{Company: berth.Company{Mode: berth.SharingTimeSlicing, AtOnce: 2}, Capped: true, Why: "two did as much as three"}
+		},
+	} {
+		s, f := measuredGPU(t)
+		f.DeviceActivity.SMMilli = 300
+		box := withGPU(host("gpu", 64, 256*gib), 80)
+		idle := seeOn(t, s, []berth.Host{box}, f)
+
+		box.Devices[0].Attempts, box.Devices[0].ContextsReserved, box.Devices[0].ReservedBytes = 2, 2, 2*gib
+		change(&box.Devices[0])
+
+		busy := seeOn(t, s, []berth.Host{box}, f)
+		require.Equal(t, idle.AtOnce, busy.AtOnce, name)
+		require.Less(t, busy.Hosts[0].AtOnceNow, idle.AtOnce, "%s: now it counts", name)
+	}
 }

@@ -26,7 +26,7 @@ type Preview struct {
 	Shapes       []Shape
 	ProbesNeeded int
 	ProbesCached int
-	AtOnce       int    // when the machines are otherwise idle; 0 = none can
+	AtOnce       int    // when the machines are otherwise idle, berth.MaxOpenTrials at most; 0 = none can
 	Why          string // why no more
 	Hosts        []HostFit
 	Waves        int       // 0 = not known
@@ -166,7 +166,7 @@ func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprints) 
 		}
 	}
 
-	fit := fitAll(hosts, k.demands(p), int(k.spec.Limits.MaxParallel))
+	fit := fitAll(hosts, p.Shapes, k.trials, int(k.spec.Limits.MaxParallel), k.complete)
 	p.AtOnce, p.Hosts, p.Why = fit.atOnce, fit.hosts, fit.why
 
 	if p.Trials > 0 && p.AtOnce > 0 {
@@ -206,22 +206,13 @@ func (k *Sketch) size(shape *Shape, known map[string]berth.Footprints, hosts []b
 	}
 }
 
-func (k *Sketch) demands(p Preview) []berth.Demands {
-	demands := make([]berth.Demands, len(k.trials))
-	for i, shape := range k.trials {
-		demands[i] = p.Shapes[shape].Demands
-	}
-
-	return demands
-}
-
 // duration bounds the wall-clock time: at least the work spread evenly over
 // what runs at once, at most every wave as long as its longest trial. Shapes
 // nobody measured are taken to be like the measured ones.
 func (k *Sketch) duration(p Preview) *Duration {
-	var shortest, longest, work time.Duration
+	var shortest, longest time.Duration
 
-	measured := 0
+	measured, work := 0, 0.0 // in nanoseconds, which may be more than a Duration holds
 
 	for _, shape := range p.Shapes {
 		if shape.Duration == 0 {
@@ -234,7 +225,7 @@ func (k *Sketch) duration(p Preview) *Duration {
 		}
 
 		longest = max(longest, each)
-		work += each * time.Duration(shape.Trials)
+		work += float64(each) * float64(shape.Trials)
 		measured += shape.Trials
 	}
 
@@ -242,11 +233,11 @@ func (k *Sketch) duration(p Preview) *Duration {
 		return nil
 	}
 
-	work += shortest * time.Duration(p.Trials-measured)
+	work += float64(shortest) * float64(p.Trials-measured)
 
 	d := &Duration{
-		Min: max(work/time.Duration(p.AtOnce), longest),
-		Max: longest * time.Duration(p.Waves),
+		Min: max(berth.DurationOf(work/float64(p.AtOnce)), longest),
+		Max: berth.DurationOf(float64(longest) * float64(p.Waves)),
 	}
 	d.Max = max(d.Min, d.Max)
 

@@ -2,6 +2,9 @@ package preview_test
 
 import (
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,6 +145,100 @@ func TestBusyAndForeign(t *testing.T) {
 	require.Zero(t, see(t, decode(t, ""), []berth.Host{busy}).AtOnce)
 }
 
+// A host that takes nothing says why, also when other hosts or max_parallel leave nothing for it.
+func TestHostsThatTakeNothing(t *testing.T) {
+	t.Parallel()
+
+	drained, lost, small := host("b", 64, 64*gib), host("c", 64, 64*gib), host("d", 64, gib)
+	drained.State, lost.State = berth.HostDraining, berth.HostLost
+
+	for more, rest := range map[string]preview.HostFit{
+		"":                          {Binds: "trials", Why: "these are all the trials"},
+		"limits: {max_parallel: 2}": {Binds: "sweep", Why: "the sweep's max_parallel is 2"},
+	} {
+		p := see(t, decode(t, more), []berth.Host{host("a", 64, 64*gib), drained, lost, small, host("e", 1, 4*gib)})
+
+		for i, want := range []preview.HostFit{
+			rest,
+			{Binds: "state", Why: "host b: drained; `berth host ready b` lets it take attempts"},
+			{Binds: "state", Why: "host c: its worker does not answer; the trial waits for it to come back"},
+			{Binds: "memory", Why: "host d: needs 4,096 MiB of memory, 1,024 MiB there at all"},
+			rest,
+		} {
+			require.Equal(t, want.Binds, p.Hosts[i].Binds, p.Hosts[i].Name)
+			require.Equal(t, want.Why, p.Hosts[i].Why)
+		}
+	}
+}
+
+// Large ones end at the memory, small ones at the cores: these bind, as more memory would let no more run.
+func TestWhatBindsIsWhatKeepsTheSmallestOut(t *testing.T) {
+	t.Parallel()
+
+	s, err := spec.Decode([]byte(`
+name: digits
+image: berth-examples/digits:1
+command: [python3, train.py, "--lr={{lr}}", "--width={{width}}"]
+parameters:
+  - {name: lr, type: float, min: 0.001, max: 0.1, count: 20, memory: false}
+  - {name: width, values: [32, 64], memory: true}
+search: {algorithm: grid}
+`), "")
+	require.NoError(t, err)
+
+	p := see(t, s, []berth.Host{host("a", 8, 16*gib)}, full(50*mib, time.Second), full(4*gib, time.Minute))
+	require.Equal(t, 8, p.AtOnce)
+	require.Equal(t, string(berth.DimensionCPU), p.Hosts[0].Binds, p.Why)
+}
+
+// However many trials and machines there are, a sweep has so many trials open, and a duration and a list of warnings end.
+func TestLargeSweeps(t *testing.T) {
+	t.Parallel()
+
+	s, err := spec.Decode([]byte(`
+name: digits
+image: berth-examples/digits:1
+command: [python3, train.py, "--lr={{lr}}"]
+parameters: [{name: lr, type: int, min: 1, max: 3000, step: 1, memory: true}]
+search: {algorithm: grid}
+`), "")
+	require.NoError(t, err)
+
+	all := make([]berth.Footprint, preview.MaxEnumerated)
+	for i := range all {
+		all[i] = full(100*mib, 100*24*time.Hour)
+	}
+
+	hosts := make([]berth.Host, 10)
+	for i := range hosts {
+		hosts[i] = host("h"+strconv.Itoa(i), 64, 512*gib)
+	}
+
+	p := see(t, s, hosts, all...)
+	require.Equal(t, berth.MaxOpenTrials, p.AtOnce)
+	require.Equal(t, "500 at once: a sweep keeps 500 trials open at most", p.Why)
+	require.Equal(t, 6, p.Waves)
+
+	s.Limits.MaxParallel = 600
+	p = see(t, s, hosts, all...)
+	require.Contains(t, p.Warnings, berth.Problem{
+		Code: preview.CodeMaxParallel, Pointer: "/limits/max_parallel",
+		Message: "600 at once are more than can run: 500 at once: a sweep keeps 500 trials open at most",
+	})
+
+	s.Limits.MaxParallel = 1
+	for i := range all {
+		all[i] = full(80*gib+int64(i)*gib, 365*24*time.Hour)
+	}
+
+	p = see(t, s, hosts[:1], all...)
+	require.Equal(t, &preview.Duration{Min: 100 * 365 * 24 * time.Hour, Max: 100 * 365 * 24 * time.Hour}, p.Duration, "3,000 years are more than a Duration holds")
+	require.Equal(t, []berth.Problem{{
+		Code: preview.CodeTooBig, Pointer: "/parameters",
+		Message: "1567 of 2000 trials need more memory than any machine has (524,288 MiB): they will be infeasible; those with lr=2000 need 2,128,896 MiB",
+	}}, slices.DeleteFunc(p.Warnings, func(w berth.Problem) bool { return w.Code != preview.CodeTooBig }))
+}
+
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 
@@ -184,6 +281,9 @@ func TestPlannedKeepsToForbid(t *testing.T) {
 		require.Equal(t, test.trials, p.Trials, name)
 		require.Equal(t, test.trials, preview.Planned(s), name)
 		require.Equal(t, test.codes, codes(p.Warnings), name)
+
+		roomy := see(t, s, []berth.Host{host("a", 1000, 10_000*gib)})
+		require.Equal(t, roomy.Complete, !strings.HasSuffix(roomy.Why, "these are all the trials that were found"), "%s: %s", name, roomy.Why)
 	}
 }
 

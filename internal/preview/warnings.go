@@ -38,17 +38,14 @@ func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth
 			"start `berth worker` on one that has, or write device: auto")
 	}
 
-	for _, shape := range p.Shapes {
-		// A reservation is never above the largest machine, so the peak decides.
-		if need := max(shape.Demand.MemoryBytes, shape.Known.MemoryPeakBytes); len(hosts) > 0 && need > capacity {
-			add(CodeTooBig, "/parameters", "trials with %s need %s, which no machine has (%s): they will be infeasible",
-				sortedValues(shape.Values), berth.BytesText(need), berth.BytesText(capacity))
-		}
+	if shape, need, trials := tooBig(p.Shapes, capacity); len(hosts) > 0 && trials > 0 {
+		add(CodeTooBig, "/parameters", "%d of %d trials need more memory than any machine has (%s): they will be infeasible; those with %s need %s",
+			trials, p.Enumerated, berth.BytesText(capacity), sortedValues(shape.Values), berth.BytesText(need))
 	}
 
 	wanted := int(k.spec.Limits.MaxParallel)
 	if wanted > p.AtOnce && p.AtOnce > 0 && (p.Trials == 0 || wanted <= p.Trials) {
-		add(CodeMaxParallel, "/limits/max_parallel", "%d at once are more than the machines hold now: %s", wanted, p.Why)
+		add(CodeMaxParallel, "/limits/max_parallel", "%d at once are more than can run: %s", wanted, p.Why)
 	}
 
 	if k.spec.Probe.Mode == berth.ProbeOff {
@@ -73,4 +70,22 @@ func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth
 	}
 
 	return out
+}
+
+// tooBig is the largest of the shapes that no machine can hold, what it needs, and how many
+// trials have such shapes. A reservation is never above the largest machine, so the peak decides.
+func tooBig(shapes []Shape, capacity int64) (largest Shape, need int64, trials int) {
+	for _, shape := range shapes {
+		needs := max(shape.Demand.MemoryBytes, shape.Known.MemoryPeakBytes)
+		if needs <= capacity {
+			continue
+		}
+
+		trials += shape.Trials
+		if needs > need {
+			largest, need = shape, needs
+		}
+	}
+
+	return largest, need, trials
 }
