@@ -1058,7 +1058,7 @@ type PreviewDevice struct {
 	Simulated bool `json:"simulated,omitempty"`
 }
 
-// PreviewDuration Wall-clock time; absent when no shape was measured
+// PreviewDuration Wall-clock time; absent when no shape was timed, none can run, or it is not known how many trials there will be
 type PreviewDuration struct {
 	MaxSeconds float64 `json:"max_seconds"`
 	MinSeconds float64 `json:"min_seconds"`
@@ -1114,7 +1114,7 @@ type PreviewShape struct {
 	// DevicePeakBytes The same of the GPU
 	DevicePeakBytes int64 `json:"device_peak_bytes,omitempty"`
 
-	// DurationSeconds Of one attempt, measured
+	// DurationSeconds Of one attempt, measured; of several classes, where it takes longest
 	DurationSeconds float64 `json:"duration_seconds,omitempty"`
 
 	// ExclusiveDevice It would have the GPU for itself

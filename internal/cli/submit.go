@@ -177,10 +177,13 @@ func previewText(file *sweepFile, p client.Preview) string {
 	if p.Waves > 0 {
 		text += plural(p.Waves, "wave", "waves")
 
-		if p.Duration != nil {
+		switch {
+		case p.Duration != nil:
 			text += fmt.Sprintf(", %s to %s in all", span(seconds(p.Duration.MinSeconds)), span(seconds(p.Duration.MaxSeconds)))
-		} else {
-			text += "; nothing is measured yet, so nobody knows how long"
+		case p.ProbesCached > 0:
+			text += "; how long is not known, as no run was timed"
+		default:
+			text += "; how long is not known, as nothing is measured yet"
 		}
 
 		text += "\n"

@@ -30,3 +30,17 @@ func TestProbePeak(t *testing.T) {
 	require.Equal(t, "2 MiB", probePeak(shapeSummary{ProbePeakBytes: 2 << 20, KnownPeakBytes: 3 << 20}))
 	require.Equal(t, "3 MiB (known)", probePeak(shapeSummary{KnownPeakBytes: 3 << 20}))
 }
+
+// That no time is known does not mean that nothing was measured.
+func TestPreviewText_Time(t *testing.T) {
+	t.Parallel()
+
+	p := client.Preview{Trials: 6, Complete: true, ShapesTotal: 1, AtOnce: 2, Waves: 3}
+	require.Contains(t, previewText(nil, p), "3 waves; how long is not known, as nothing is measured yet\n")
+
+	p.ProbesCached = 1
+	require.Contains(t, previewText(nil, p), "3 waves; how long is not known, as no run was timed\n")
+
+	p.Duration = &client.PreviewDuration{MinSeconds: 30, MaxSeconds: 60}
+	require.Contains(t, previewText(nil, p), "3 waves, 30 s to 60 s in all\n")
+}

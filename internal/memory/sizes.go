@@ -44,7 +44,7 @@ func (f *Fleet) Sizes(a Ask, known berth.Footprints) (demands berth.Demands, ok 
 	}
 
 	classes := f.classesNow(a)
-	if a.Resources.Device != berth.DeviceGPU && slices.ContainsFunc(classes, func(c berth.DeviceClass) bool { return NeedsNoGPU(knownOn(c, known)) }) {
+	if a.Resources.Device != berth.DeviceGPU && slices.ContainsFunc(classes, func(c berth.DeviceClass) bool { return NeedsNoGPU(KnownOn(c, known)) }) {
 		classes = nil
 	}
 
@@ -76,7 +76,7 @@ func (f *Fleet) sizesOn(a Ask, classes []berth.DeviceClass, known berth.Footprin
 	fitting, lacking := berth.Demands{}, berth.Demands{}
 
 	for _, class := range classes {
-		d, ok := f.sizeOn(a, class, knownOn(class, known))
+		d, ok := f.sizeOn(a, class, KnownOn(class, known))
 		if ok {
 			fitting[class] = d
 		} else {
@@ -117,11 +117,11 @@ func (a Ask) shares(mode berth.SharingMode) bool {
 	}
 }
 
-// knownOn is what is known of a shape on a class, or else on its twin: a client
+// KnownOn is what is known of a shape on a class, or else on its twin: a client
 // of MPS needs as much of a GPU as another process does within 1 % (908 and
 // 910 MiB, one H200, 2026-11-21). It may have kept below its bound, so the margin
 // is that of a run that was measured in part.
-func knownOn(class berth.DeviceClass, known berth.Footprints) *berth.Footprint {
+func KnownOn(class berth.DeviceClass, known berth.Footprints) *berth.Footprint {
 	own, twin := known.Of(class), known.Of(class.Twin())
 	if Known(own) || !Known(twin) {
 		return own

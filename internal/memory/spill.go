@@ -43,7 +43,7 @@ func (f *Fleet) spill(a Ask, known berth.Footprints) (demands berth.Demands, ok,
 			continue
 		}
 
-		if d, ok := spillOn(alone, knownOn(class, known), hosts, need-largest, largest); ok {
+		if d, ok := spillOn(alone, KnownOn(class, known), hosts, need-largest, largest); ok {
 			fitting[class] = d
 		} else {
 			lacking[class] = d

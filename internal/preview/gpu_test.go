@@ -183,3 +183,46 @@ func TestPreview_IdleGPUs(t *testing.T) {
 		require.Less(t, busy.Hosts[0].AtOnceNow, idle.AtOnce, "%s: now it counts", name)
 	}
 }
+
+// A GPU is shared by MPS since a shape was measured by time slices: its size is known, and how long it takes.
+func TestPreview_MeasuredInTheOtherMode(t *testing.T) {
+	t.Parallel()
+
+	s, f := measuredGPU(t)
+	box := withGPU(host("gpu", 64, 256*gib), 24)
+	box.Devices[0].MPSContexts, box.Devices[0].Mode = 48, berth.SharingMPS
+
+	p := seeOn(t, s, []berth.Host{box}, f)
+	require.Equal(t, berth.DeviceClass(h200+" (MPS)"), p.Shapes[0].Class)
+	require.Equal(t, preview.SizedByMeasured, p.Shapes[0].SizedBy)
+	require.Equal(t, f.DevicePeakBytes, p.Shapes[0].Known.DevicePeakBytes)
+	require.Equal(t, time.Minute, p.Shapes[0].Duration)
+	require.NotNil(t, p.Duration)
+}
+
+// How long a trial takes is known where one of the models that it can use was measured: the slowest of these, not the cores.
+func TestPreview_MeasuredOnAnotherModel(t *testing.T) {
+	t.Parallel()
+
+	s, f := measuredGPU(t)
+	old := withGPU(host("old", 64, 256*gib), 24)
+	old.Devices[0].ID, old.Devices[0].Model = "GPU-0", "NVIDIA A100"
+
+	sketch, err := preview.Enumerate(s, "sha256:1")
+	require.NoError(t, err)
+
+	for name, test := range map[string]struct {
+		known berth.Footprints
+		took  time.Duration
+	}{
+		"the second model": {berth.Footprints{h200: f}, time.Minute},
+		"and the cores":    {berth.Footprints{h200: f, berth.ClassCPU: full(gib, time.Hour)}, time.Minute},
+		"the cores alone":  {berth.Footprints{berth.ClassCPU: full(gib, time.Hour)}, time.Hour},
+	} {
+		p := sketch.Preview([]berth.Host{old, withGPU(host("new", 64, 256*gib), 24)}, map[string]berth.Footprints{sketch.Keys()[0]: test.known})
+		require.Equal(t, preview.SizedByUnmeasured, p.Shapes[0].SizedBy, name)
+		require.Equal(t, 1, p.ProbesCached, name)
+		require.Equal(t, test.took, p.Shapes[0].Duration, name)
+		require.NotNil(t, p.Duration, name)
+	}
+}

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -186,7 +187,7 @@ func (k *Sketch) size(shape *Shape, known map[string]berth.Footprints, hosts []b
 		shape.Class, shape.Demand = classes[0], shape.Demands[classes[0]]
 	}
 
-	f := known[shape.Key].Of(shape.Class)
+	f := memory.KnownOn(shape.Class, known[shape.Key])
 	if f != nil {
 		shape.Known = *f
 	}
@@ -202,8 +203,22 @@ func (k *Sketch) size(shape *Shape, known map[string]berth.Footprints, hosts []b
 	}
 
 	if shape.Cached {
-		shape.Duration = time.Duration(shape.Known.Duration)
+		shape.Duration = expected(known[shape.Key], shape.Demands.Classes())
 	}
+}
+
+// expected is how long an attempt takes on that of the classes where it takes longest, or
+// where it was measured when that is on none of them; 0 = not known.
+func expected(known berth.Footprints, classes []berth.DeviceClass) time.Duration {
+	longest := berth.Duration(0)
+
+	for _, class := range classes {
+		if f := memory.KnownOn(class, known); f != nil {
+			longest = max(longest, f.Duration)
+		}
+	}
+
+	return cmp.Or(time.Duration(longest), known.Expected())
 }
 
 // duration bounds the wall-clock time: at least the work spread evenly over

@@ -26,7 +26,9 @@ export function PreviewPanel({ preview, old }: { preview: Preview; old: boolean 
             name: "Time",
             value: preview.duration
               ? `${duration(preview.duration.min_seconds)} to ${duration(preview.duration.max_seconds)}`
-              : "known after the first probe",
+              : preview.probes_cached > 0
+                ? "not known"
+                : "known after the first probe",
           },
         ]}
       />
