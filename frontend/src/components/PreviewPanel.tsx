@@ -1,6 +1,7 @@
 import { Title } from "@mantine/core";
 import { Facts } from "@/components/Facts";
 import { Note } from "@/components/Note";
+import { PreviewHosts } from "@/components/PreviewHosts";
 import { right, Table } from "@/components/Table";
 import { bytes, count, duration, grouped, value } from "@/lib/format";
 import type { Preview } from "@/services/sweeps";
@@ -33,15 +34,7 @@ export function PreviewPanel({ preview, old }: { preview: Preview; old: boolean 
         ]}
       />
       <p style={{ margin: "10px 0 0" }}>{preview.why}</p>
-      {preview.hosts.length > 1 && (
-        <ul className="plain" style={{ marginTop: 10, display: "grid", gap: 6 }}>
-          {preview.hosts.map((host) => (
-            <li key={host.id}>
-              <strong>{host.name}</strong>: {count(host.at_once, "trial")} at once. {host.why}
-            </li>
-          ))}
-        </ul>
-      )}
+      <PreviewHosts hosts={preview.hosts} />
       {preview.warnings.length > 0 && (
         <div style={{ marginTop: 10 }}>
           <Note kind="warn">

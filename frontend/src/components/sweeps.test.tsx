@@ -14,7 +14,7 @@ import { controlsOf } from "@/lib/controls";
 import { progressText, segments } from "@/lib/progress";
 import { sweepStates } from "@/lib/states";
 import { draw } from "@/test/draw";
-import { emptyReport, endedSweep, newSweep, preview, report, sweep } from "@/test/factories/sweep";
+import { emptyReport, endedSweep, newSweep, preview, previewHost, report, sweep } from "@/test/factories/sweep";
 
 const none = new Set<string>();
 const now = Date.parse("2026-01-01T00:05:05Z");
@@ -130,6 +130,58 @@ describe("PreviewPanel", () => {
     );
     expect(screen.getByText("No such image.")).toBeTruthy();
     expect(screen.getByText("none")).toBeTruthy();
+  });
+});
+
+describe("how full machines get", () => {
+  const bar = (name: RegExp) => screen.getByRole("img", { name }).getAttribute("aria-label");
+
+  it("tells the sweep from what is held now, on the machine and on its GPU", async () => {
+    await draw(<PreviewPanel preview={preview({ hosts: [previewHost()] })} old={false} />);
+    expect(bar(/^Machine memory/)).toBe(
+      "Machine memory of box, 64 GiB: 8,192 MiB held now (13 %), 8,192 MiB this sweep (13 %), 1,024 MiB used by others (1.6 %), 3,072 MiB headroom (4.7 %), 44 GiB free (69 %)",
+    );
+    expect(bar(/^GPU 1/)).toBe(
+      "GPU 1: Simulated GPU 24 GiB (no real card) of box, 24 GiB: 12 GiB this sweep (50 %), 1,024 MiB headroom (4.2 %), 11 GiB free (46 %)",
+    );
+    expect(screen.getByText(/6 trials at once when nothing else runs, 4 beside what runs now\./)).toBeTruthy();
+    // The one machine's reason is that of the sweep, which is said above.
+    expect(screen.queryByText(/GPU memory binds/)).toBeNull();
+  });
+
+  it("names what binds on each of several, and what GPUs cannot hold", async () => {
+    const hosts = [
+      previewHost({ at_once_now: 6 }),
+      previewHost({ id: "i", name: "full", at_once: 0, at_once_now: 0, why: "no GPU there", devices: [] }),
+      previewHost({ id: "j", name: "big", at_once: 1, at_once_now: 0, spill_bytes: 1024 ** 3 }),
+    ];
+    await draw(<PreviewPanel preview={preview({ hosts })} old={false} />);
+    const items = within(screen.getByRole("region", { name: "How full each machine gets" })).getAllByRole("listitem");
+    const said = items.map((item) => item.querySelector("strong")?.parentElement?.textContent).filter(Boolean);
+    expect(said).toEqual([
+      "box: 6 trials at once. GPU memory binds (24 GiB, 3 GiB each); CPU would hold 16.",
+      "full: no trial at once. No GPU there.",
+      "big: 1 trial at once when nothing else runs, none beside what runs now. GPU memory binds (24 GiB, 3 GiB each); CPU would hold 16.",
+    ]);
+    expect(screen.getByText(/^1,024 MiB of it is for what GPUs cannot hold/)).toBeTruthy();
+  });
+
+  it("draws no bar of figures that a server does not give, and folds many machines", async () => {
+    const hosts = Array.from({ length: 6 }, (_, i) => ({
+      id: `h${i}`,
+      name: `box${i}`,
+      at_once: 1,
+      binds: "cpu",
+      why: "",
+    }));
+    await draw(<PreviewPanel preview={preview({ hosts })} old={false} />);
+    expect(screen.queryByRole("img")).toBeNull();
+    expect(screen.getByText("2 further machines")).toBeTruthy();
+  });
+
+  it("says nothing of machines when there is none", async () => {
+    await draw(<PreviewPanel preview={preview({ hosts: [] })} old={false} />);
+    expect(screen.queryByRole("region", { name: "How full each machine gets" })).toBeNull();
   });
 });
 

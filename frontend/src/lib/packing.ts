@@ -1,8 +1,9 @@
 import { bytes, percent } from "@/lib/format";
 import type { Device, Host, Lease } from "@/services/hosts";
+import type { PreviewFill } from "@/services/sweeps";
 
 export interface Part {
-  name: "reserved" | "used by others" | "headroom" | "free";
+  name: "reserved" | "held now" | "this sweep" | "used by others" | "headroom" | "free";
   bytes: number;
 }
 
@@ -30,6 +31,21 @@ export function hostParts(host: Host): Part[] {
 
 export function deviceParts(device: Device): Part[] {
   return parts(device.memory_bytes, device.reserved_bytes, device.headroom_bytes, device.free_bytes);
+}
+
+/** previewParts tell what a new sweep would reserve from what is held now. */
+export function previewParts(fill: PreviewFill): Part[] {
+  const { memory_bytes: total = 0, memory_reserved_bytes: reserved = 0, memory_sweep_bytes: sweep = 0 } = fill;
+  const free = total - (fill.memory_used_by_others_bytes ?? 0);
+  const rest = parts(total, reserved, fill.memory_headroom_bytes ?? 0, free).filter((part) => part.name !== "reserved");
+
+  return [
+    ...[
+      { name: "held now" as const, bytes: reserved - sweep },
+      { name: "this sweep" as const, bytes: sweep },
+    ].filter((part) => part.bytes > 0),
+    ...rest,
+  ];
 }
 
 /** packingText is the same as a sentence. */

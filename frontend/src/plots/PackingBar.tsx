@@ -3,6 +3,8 @@ import { packingText, type Part } from "@/lib/packing";
 
 const fills: Record<Part["name"], string> = {
   reserved: "var(--run)",
+  "held now": "color-mix(in srgb, var(--run) 45%, var(--surface))",
+  "this sweep": "var(--run)",
   "used by others": "var(--warn)",
   headroom: "var(--other)",
   free: "var(--line)",

@@ -15,6 +15,8 @@ import {
   stopSweep,
   updateSweep,
   validateSweep,
+  type PreviewDevice,
+  type PreviewHost,
   type SweepFile,
   type SweepSort,
   type SweepState,
@@ -23,6 +25,8 @@ import {
 export type {
   Objective,
   Preview,
+  PreviewDevice,
+  PreviewHost,
   ProblemItem,
   Sweep,
   SweepReport,
@@ -30,6 +34,16 @@ export type {
   SweepState,
   Validation,
 } from "@/api/generated";
+
+/** How full a memory gets, of a machine or of a GPU. */
+export type PreviewFill = Pick<
+  PreviewHost & Partial<PreviewDevice>,
+  | "memory_bytes"
+  | "memory_headroom_bytes"
+  | "memory_used_by_others_bytes"
+  | "memory_reserved_bytes"
+  | "memory_sweep_bytes"
+>;
 
 const PAGE = 100;
 

@@ -1,4 +1,4 @@
-import type { Preview, Sweep, SweepReport, SweepState } from "@/services/sweeps";
+import type { Preview, PreviewHost, Sweep, SweepReport, SweepState } from "@/services/sweeps";
 
 const nothing = {
   total: 0,
@@ -97,6 +97,37 @@ export function preview(change: Partial<Preview> = {}): Preview {
     hosts: [{ id: "h", name: "box", at_once: 6, binds: "memory", why: "Its memory is used up first." }],
     waves: 4,
     warnings: [],
+    ...change,
+  };
+}
+
+const GiB = 1024 ** 3;
+
+/** A machine with a GPU, on which another sweep runs. */
+export function previewHost(change: Partial<PreviewHost> = {}): PreviewHost {
+  return {
+    id: "h",
+    name: "box",
+    at_once: 6,
+    at_once_now: 4,
+    binds: "device_memory",
+    why: "GPU memory binds (24 GiB, 3 GiB each); CPU would hold 16",
+    memory_bytes: 64 * GiB,
+    memory_headroom_bytes: 4 * GiB,
+    memory_used_by_others_bytes: GiB,
+    memory_reserved_bytes: 16 * GiB,
+    memory_sweep_bytes: 8 * GiB,
+    devices: [
+      {
+        id: "GPU-1",
+        model: "Simulated GPU 24 GiB",
+        simulated: true,
+        memory_bytes: 24 * GiB,
+        memory_headroom_bytes: GiB,
+        memory_reserved_bytes: 12 * GiB,
+        memory_sweep_bytes: 12 * GiB,
+      },
+    ],
     ...change,
   };
 }
