@@ -37,7 +37,9 @@ export default function LineChart({ label, x, y, xs, lines, dark }: LineChartPro
         stroke: palette(dark)[line.color],
         width: line.dashed ? 1.5 : 2,
         // What stands alone between two gaps is always drawn as a point.
-        ...(line.dashed ? { dash: [6, 4], points: { show: false } } : xs.length < 60 && { points: { show: true } }),
+        ...(line.dashed
+          ? { dash: [6, 4], points: { show: false } }
+          : x === "step" && xs.length < 60 && { points: { show: true } }),
       })),
     });
   }, [x, y, xs, lines, dark]);

@@ -54,7 +54,7 @@ it("draws host and GPU memory against their reservations, and activity, with gap
     xs,
     lines: [
       { name: "held", values: [100 * MiB, 300 * MiB, null, 200 * MiB] },
-      { name: "reserved", values: xs.map(() => 1000 * MiB), dashed: true },
+      { name: "reserved (dashed)", values: xs.map(() => 1000 * MiB), dashed: true },
     ],
   });
   expect(charts.get("GPU memory")?.lines.map((line) => line.values)).toEqual([

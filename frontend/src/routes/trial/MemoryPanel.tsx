@@ -126,7 +126,7 @@ function drawn(memory: AttemptMemory, rows: Held[]): { xs: number[]; figures: Fi
     lines: [
       { name: unit === "bytes" ? "held" : "busy", values, color: "run" },
       ...(reserved > 0
-        ? [{ name: "reserved", values: values.map(() => reserved), color: "ink" as const, dashed: true }]
+        ? [{ name: "reserved (dashed)", values: values.map(() => reserved), color: "ink" as const, dashed: true }]
         : []),
     ],
   });
