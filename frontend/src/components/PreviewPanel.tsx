@@ -3,7 +3,7 @@ import { Facts } from "@/components/Facts";
 import { Note } from "@/components/Note";
 import { PreviewHosts } from "@/components/PreviewHosts";
 import { right, Table } from "@/components/Table";
-import { bytes, count, duration, grouped, value } from "@/lib/format";
+import { bytes, count, grouped, range, value } from "@/lib/format";
 import type { Preview } from "@/services/sweeps";
 
 const sizes: Record<string, string> = { spec: "from the file", measured: "measured", unmeasured: "to be measured" };
@@ -26,7 +26,7 @@ export function PreviewPanel({ preview, old }: { preview: Preview; old: boolean 
           {
             name: "Time",
             value: preview.duration
-              ? `${duration(preview.duration.min_seconds)} to ${duration(preview.duration.max_seconds)}`
+              ? range(preview.duration.min_seconds, preview.duration.max_seconds)
               : preview.probes_cached > 0
                 ? "not known"
                 : "known after the first probe",

@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useMemo, type ReactNode } from "react";
 import { ProgressBar } from "@/components/ProgressBar";
 import { SortButton } from "@/components/SortButton";
 import { StateLabel } from "@/components/StateLabel";
@@ -18,14 +18,16 @@ interface Props {
   /** chosen are the ids of those with which something is to be done. */
   chosen: ReadonlySet<string>;
   onToggle: (id: string) => void;
+  /** remaining is how long a sweep still takes; it is drawn for those that run. */
+  remaining: (sweep: Sweep) => ReactNode;
   onEnd?: () => void;
 }
 
 /** All sweeps, one a row. */
-export function SweepTable({ sweeps, now, sort, onSort, chosen, onToggle, onEnd }: Props) {
+export function SweepTable({ sweeps, now, sort, onSort, chosen, onToggle, remaining, onEnd }: Props) {
   const columns = useMemo(
-    () => [chooser(chosen, onToggle), ...columnsAt(now, sort, onSort)],
-    [now, sort, onSort, chosen, onToggle],
+    () => [chooser(chosen, onToggle), ...columnsAt(now, sort, onSort, remaining)],
+    [now, sort, onSort, chosen, onToggle, remaining],
   );
 
   return (
@@ -55,7 +57,12 @@ function chooser(chosen: ReadonlySet<string>, onToggle: (id: string) => void): C
   };
 }
 
-function columnsAt(now: number, sort: SweepSort, onSort: (sort: SweepSort) => void): Column<Sweep>[] {
+function columnsAt(
+  now: number,
+  sort: SweepSort,
+  onSort: (sort: SweepSort) => void,
+  remaining: (sweep: Sweep) => ReactNode,
+): Column<Sweep>[] {
   return [
     {
       key: "name",
@@ -117,7 +124,12 @@ function columnsAt(now: number, sort: SweepSort, onSort: (sort: SweepSort) => vo
       key: "duration",
       header: "Duration",
       className: "num right",
-      cell: (sweep) => between(sweep.started_at, sweep.finished_at, now),
+      cell: (sweep) => (
+        <>
+          {between(sweep.started_at, sweep.finished_at, now)}
+          {sweep.state === "running" && remaining(sweep)}
+        </>
+      ),
     },
   ];
 }

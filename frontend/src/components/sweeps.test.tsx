@@ -22,7 +22,15 @@ const now = Date.parse("2026-01-01T00:05:05Z");
 describe("SweepTable", () => {
   it("shows a running sweep: state in words, progress, best value, duration", async () => {
     await draw(
-      <SweepTable sweeps={[sweep()]} now={now} sort="-created_at" onSort={vi.fn()} chosen={none} onToggle={vi.fn()} />,
+      <SweepTable
+        sweeps={[sweep()]}
+        now={now}
+        sort="-created_at"
+        onSort={vi.fn()}
+        chosen={none}
+        onToggle={vi.fn()}
+        remaining={() => null}
+      />,
     );
     const table = screen.getByRole("table", { name: "Sweeps" });
     expect(within(table).getByText("Running")).toBeTruthy();
@@ -34,7 +42,15 @@ describe("SweepTable", () => {
   it("asks for another order, and for the same one turned", async () => {
     const sort = vi.fn();
     await draw(
-      <SweepTable sweeps={[sweep()]} now={now} sort="-created_at" onSort={sort} chosen={none} onToggle={vi.fn()} />,
+      <SweepTable
+        sweeps={[sweep()]}
+        now={now}
+        sort="-created_at"
+        onSort={sort}
+        chosen={none}
+        onToggle={vi.fn()}
+        remaining={() => null}
+      />,
     );
     await userEvent.click(screen.getByRole("button", { name: "Name" }));
     expect(sort).toHaveBeenCalledWith("name");
@@ -51,6 +67,7 @@ describe("SweepTable", () => {
         onSort={vi.fn()}
         chosen={none}
         onToggle={vi.fn()}
+        remaining={() => null}
       />,
     );
     for (const text of ["Starting", "Paused", "Stopping", "Canceling", "Succeeded", "Failed", "Stopped", "Canceled"]) {

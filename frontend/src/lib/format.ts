@@ -34,6 +34,13 @@ function two(a: number, unitA: string, b: number, unitB: string): string {
   return b === 0 ? `${a} ${unitA}` : `${a} ${unitA} ${b} ${unitB}`;
 }
 
+/** range writes from how many to how many seconds something takes. */
+export function range(min: number, max: number): string {
+  if (min < 1) return `at most ${duration(max)}`;
+
+  return duration(min) === duration(max) ? `about ${duration(max)}` : `${duration(min)} to ${duration(max)}`;
+}
+
 /** between is the time from one moment to another, or until now. */
 export function between(from: string | undefined, to: string | undefined, now: number): string {
   if (from === undefined) return "–";

@@ -17,11 +17,13 @@ import { matching } from "@/lib/trials";
 import { useNow } from "@/lib/useNow";
 import { BulkActions } from "@/routes/BulkActions";
 import { FirstRun } from "@/routes/FirstRun";
+import { Remaining } from "@/routes/Remaining";
 import type { SweepsSearch } from "@/routes/search";
 import { useCanSteer } from "@/services/session";
-import { MOST_SWEEPS, sweepsQuery, type SweepSort, type SweepState } from "@/services/sweeps";
+import { MOST_SWEEPS, sweepsQuery, type Sweep, type SweepSort, type SweepState } from "@/services/sweeps";
 
 const none: SweepState[] = [];
+const remaining = (sweep: Sweep) => <Remaining id={sweep.id} />;
 
 export function SweepsPage() {
   const { state: states = none, name = "", by = "", sort = "-created_at" } = useSearch({ from: "/sweeps" });
@@ -90,6 +92,7 @@ export function SweepsPage() {
           onSort={onSort}
           chosen={chosen}
           onToggle={onToggle}
+          remaining={remaining}
           onEnd={onEnd}
         />
       )}

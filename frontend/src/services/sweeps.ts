@@ -88,6 +88,20 @@ export function sweepQuery(id: string) {
   });
 }
 
+const ETA_EVERY = 15_000; // ms
+
+/**
+ * etaQuery says how long a sweep still takes, which no list says. It is read now
+ * and then: after each event of each sweep in a list would be too often.
+ */
+export function etaQuery(id: string, live: boolean) {
+  return queryOptions({
+    queryKey: ["eta", id],
+    queryFn: async ({ signal }) => (await answer(getSweep({ path: { id }, signal }))).eta ?? null,
+    refetchInterval: live ? ETA_EVERY : false,
+  });
+}
+
 /** sweepTextQuery is a sweep as JSON text: numbers are in it as the server wrote them. */
 export function sweepTextQuery(id: string) {
   return queryOptions({

@@ -1,4 +1,4 @@
-import { screen } from "@testing-library/react";
+import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, expect, it, vi } from "vitest";
 import { drawApp, local } from "@/test/app";
@@ -78,4 +78,17 @@ it("writes the file with numbers as the server wrote them", async () => {
   await drawApp(`/sweeps/${id}?tab=spec`, { ...found, [`GET /sweeps/${id}`]: [200, text] });
   const file = await screen.findByLabelText("Sweep file");
   expect(file.textContent).toBe('version: 1\nname: "5"\nseed: 9007199254740993\nlr:\n  - 1.0\n  - 2.50\n');
+});
+
+it("says how long it still takes and from which figures, and nothing of it once it has ended", async () => {
+  const eta = { min_seconds: 240, max_seconds: 372, why: "17 to start and 3 that run at once" };
+  const { queries } = await drawApp(`/sweeps/${id}`, { ...found, [`GET /sweeps/${id}`]: [200, sweep({ eta })] });
+  const fact = (await screen.findByText("Still takes")).parentElement;
+  expect(fact?.textContent).toBe("Still takes4 min to 6 min 12 s");
+  expect(screen.getByText("Still takes, if it goes on as now: 17 to start and 3 that run at once.")).toBeTruthy();
+
+  queries.setQueryData(["sweep", id], sweep({ state: "paused" }));
+  expect(await screen.findByText("not known while it is paused")).toBeTruthy();
+  queries.setQueryData(["sweep", id], endedSweep("succeeded"));
+  await waitFor(() => expect(screen.queryByText("Still takes")).toBeNull());
 });

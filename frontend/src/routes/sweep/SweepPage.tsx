@@ -14,6 +14,7 @@ import { ProgressBar } from "@/components/ProgressBar";
 import { StaleNote } from "@/components/StaleNote";
 import { StateLabel } from "@/components/StateLabel";
 import { ago, between, count, decimal, zoned } from "@/lib/format";
+import { etaText } from "@/lib/eta";
 import { progressText, segments } from "@/lib/progress";
 import { ended, sweepLooks } from "@/lib/states";
 import { useNow } from "@/lib/useNow";
@@ -106,6 +107,7 @@ const none: ProblemItem[] = [];
 
 function SweepHeader({ sweep }: { sweep: Sweep }) {
   const now = useNow();
+  const remaining = etaText(sweep);
   const goal = sweep.objective?.goal === "minimize" ? "lowest" : "highest";
   const facts: Fact[] = [
     { name: "State", value: <StateLabel look={sweepLooks[sweep.state]} /> },
@@ -127,6 +129,7 @@ function SweepHeader({ sweep }: { sweep: Sweep }) {
     },
     { name: "At once", value: sweep.max_parallel === 0 ? "as many as fit" : count(sweep.max_parallel, "trial") },
     { name: "Duration", value: between(sweep.started_at, sweep.finished_at, now) },
+    ...(remaining === undefined ? [] : [{ name: "Still takes", value: remaining }]),
     {
       name: "Created",
       value: <time title={zoned(sweep.created_at)}>{`${ago(sweep.created_at, now)} by ${sweep.created_by}`}</time>,
@@ -154,6 +157,11 @@ function SweepHeader({ sweep }: { sweep: Sweep }) {
       />
       <div style={{ height: 14 }} />
       <Facts facts={facts} />
+      {sweep.eta && (
+        <p className="chartnote" style={{ margin: "10px 0 0" }}>
+          Still takes, if it goes on as now: {sweep.eta.why}.
+        </p>
+      )}
       {sweep.reason !== undefined && sweep.reason !== "" && (
         <div style={{ marginTop: 14 }}>
           <Note kind={sweep.state === "failed" ? "bad" : sweep.state === "succeeded" ? "good" : "plain"}>
