@@ -128,8 +128,12 @@ test("the example ends with a best trial and a report", async ({ watched: page }
   await page.getByRole("tab", { name: "Spec" }).click();
   await expect(page.getByLabel("Sweep file")).toContainText("name: digits-transfer");
 
+  // All this works on a phone, too.
+  await page.setViewportSize({ width: 390, height: 844 });
   await page.goto("/sweeps");
   await expect(page.getByRole("table", { name: "Sweeps" })).toContainText("digits-transfer");
+  await page.getByRole("combobox", { name: "Order" }).selectOption("By name");
+  await expect(page).toHaveURL(/sort=name/);
   await page.getByRole("checkbox", { name: "Choose digits-transfer", exact: true }).first().check();
   await page.getByRole("checkbox", { name: "Choose fails", exact: true }).first().check();
   await page.getByRole("button", { name: "Compare" }).click();

@@ -1,3 +1,4 @@
+import { VisuallyHidden } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useMemo, type ReactNode } from "react";
 import { ProgressBar } from "@/components/ProgressBar";
@@ -44,8 +45,8 @@ export function SweepTable({ sweeps, now, sort, onSort, chosen, onToggle, remain
 function chooser(chosen: ReadonlySet<string>, onToggle: (id: string) => void): Column<Sweep> {
   return {
     key: "chosen",
-    header: "Chosen",
-    className: "wide",
+    header: <VisuallyHidden>Chosen</VisuallyHidden>,
+    className: "choose",
     cell: (sweep) => (
       <input
         type="checkbox"

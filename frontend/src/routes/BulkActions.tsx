@@ -7,10 +7,12 @@ import { Confirm } from "@/components/Confirm";
 import { Note } from "@/components/Note";
 import { controlsOf } from "@/lib/controls";
 import { count } from "@/lib/format";
+import { useCanSteer } from "@/services/session";
 import * as api from "@/services/sweeps";
 import type { Sweep } from "@/services/sweeps";
 
-type Action = "pause" | "resume" | "cancel";
+const actions = ["pause", "resume", "cancel"] as const;
+type Action = (typeof actions)[number];
 
 const words: Record<Action, { button: string; done: string }> = {
   pause: { button: "Pause", done: "paused" },
@@ -20,6 +22,7 @@ const words: Record<Action, { button: string; done: string }> = {
 
 /** What can be done with several sweeps at once. What became of each one is told. */
 export function BulkActions({ sweeps, onNone }: { sweeps: Sweep[]; onNone: () => void }) {
+  const canSteer = useCanSteer();
   const queries = useQueryClient();
   const navigate = useNavigate();
   const [asks, setAsks] = useState(false);
@@ -50,7 +53,7 @@ export function BulkActions({ sweeps, onNone }: { sweeps: Sweep[]; onNone: () =>
   if (sweeps.length === 0 && !act.data) return null;
 
   return (
-    <div style={{ marginBottom: 12 }}>
+    <div className="bulk">
       <Group gap="xs" role="group" aria-label="With the chosen sweeps">
         <strong>{count(sweeps.length, "sweep")} chosen</strong>
         <Button
@@ -61,7 +64,7 @@ export function BulkActions({ sweeps, onNone }: { sweeps: Sweep[]; onNone: () =>
         >
           Compare
         </Button>
-        {(["pause", "resume", "cancel"] as const).map((action) => (
+        {(canSteer ? actions : []).map((action) => (
           <Button
             key={action}
             size="xs"

@@ -1,4 +1,4 @@
-import { Button, Group } from "@mantine/core";
+import { Button, Group, NativeSelect } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
@@ -23,6 +23,16 @@ import { useCanSteer } from "@/services/session";
 import { MOST_SWEEPS, sweepsQuery, type Sweep, type SweepSort, type SweepState } from "@/services/sweeps";
 
 const none: SweepState[] = [];
+
+/** The orders of the columns, some of which a phone has no room for. */
+const orders: { value: SweepSort; label: string }[] = [
+  { value: "-created_at", label: "Newest first" },
+  { value: "created_at", label: "Oldest first" },
+  { value: "name", label: "By name" },
+  { value: "-name", label: "By name, Z to A" },
+  { value: "-finished_at", label: "Latest end first" },
+  { value: "finished_at", label: "Earliest end first" },
+];
 const remaining = (sweep: Sweep) => <Remaining id={sweep.id} />;
 
 export function SweepsPage() {
@@ -71,6 +81,14 @@ export function SweepsPage() {
       <Group mb="sm" gap="sm">
         <TextFilter label="Name contains" text={name} onText={(text) => look({ name: text })} />
         <TextFilter label="Created by" text={by} onText={(text) => look({ by: text })} />
+        <NativeSelect
+          className="phone"
+          size="xs"
+          aria-label="Order"
+          value={sort}
+          data={orders}
+          onChange={(event) => look({ sort: event.currentTarget.value as SweepSort })}
+        />
         <StateFilter looks={sweepLooks} chosen={states} onChange={(state) => look({ state })} />
       </Group>
       <BulkActions sweeps={sweeps.filter((sweep) => chosen.has(sweep.id))} onNone={() => setChosen(new Set())} />
