@@ -830,3 +830,61 @@ func TestClassify_NoResult(t *testing.T) {
 		})
 	}
 }
+
+// The message of a failure is the exception itself, whatever is printed around it.
+func TestClassify_LastWords(t *testing.T) {
+	t.Parallel()
+
+	graph := []string{
+		"Traceback (most recent call last):", `  File "/app/train.py", line 9, in <module>`, "    model.fit(x, y)",
+		"tensorflow.python.framework.errors_impl.InvalidArgumentError: Graph execution error:", "",
+		"Detected at node compile_loss/SparseSoftmaxCrossEntropyWithLogits defined at (most recent call last):", "<stack traces unavailable>",
+		"Received a label value of 10 which is outside the valid range of [0, 10).  Label values: 10 3",
+		"\t [[{{node compile_loss/SparseSoftmaxCrossEntropyWithLogits}}]] [Op:__inference_multi_step_on_iterator_1]",
+	}
+
+	for name, c := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"traceback": {traceback("KeyError: 'x'"), "KeyError: 'x'"},
+		"a line of the other stream within": {
+			[]string{"Traceback (most recent call last):", `  File "t.py", line 1, in f`, "val_accuracy: 0.7", "    save()", "OSError: [Errno 30] Read-only file system: 'm.keras'"},
+			"OSError: [Errno 30] Read-only file system: 'm.keras'; only /trial/out",
+		},
+		"behind it": {append(traceback("KeyError: 'x'"), "val_accuracy: 0.7", "5/5 ━━━━ 0s 12ms/step"), "KeyError: 'x'"},
+		"torchrun":  {[]string{"[rank0]: Traceback (most recent call last):", `[rank0]:   File "t.py", line 1`, "[rank0]: ValueError: bad"}, "(exit code 1): ValueError: bad"},
+		"module":    {traceback("absl.flags._exceptions.UnrecognizedFlagError: Unknown command line flag 'x'"), "UnrecognizedFlagError: Unknown"},
+		"no text":   {traceback("KeyboardInterrupt"), "KeyboardInterrupt"},
+		"own rule":  {traceback("mylib.oops: went wrong"), "mylib.oops: went wrong"},
+		"graph":     {graph, "InvalidArgumentError: Graph execution error: Received a label value of 10 which is outside"},
+		"raised from": {
+			append(append(traceback("KeyError: 'lr'"), "The above exception was the direct cause of the following exception:", ""), traceback("RuntimeError: training failed")...),
+			"RuntimeError: training failed (raised from KeyError: 'lr')",
+		},
+		"raised from, twice": {
+			append(append(append(append(traceback("KeyError: 'lr'"), "The above exception was the direct cause of the following exception:"), traceback("ValueError: b")...),
+				"The above exception was the direct cause of the following exception:"), traceback("RuntimeError: c")...),
+			"RuntimeError: c (raised from KeyError: 'lr')",
+		},
+		"another before": {
+			append(append(append(traceback("KeyError: 'lr'"), "The above exception was the direct cause of the following exception:"), traceback("ValueError: caught")...), traceback("TypeError: last")...),
+			"(exit code 1): TypeError: last",
+		},
+		"a bar at the end": {[]string{"cannot open data", "100%|██████████| 5/5 [00:01<00:00]"}, "cannot open data"},
+		"a bar alone":      {[]string{"1/5 ━━ 1s\r5/5 ━━━━ 0s"}, "5/5 ━━━━ 0s"},
+		"nothing":          {nil, "it printed nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			kind, message := failure.Classify(failure.Evidence{ExitCode: 1, LogTail: c.lines})
+			require.Equal(t, berth.FailureUserError, kind)
+			require.Contains(t, message, c.want)
+
+			if name == "another before" {
+				require.NotContains(t, message, "raised from")
+			}
+		})
+	}
+}

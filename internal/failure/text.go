@@ -230,44 +230,6 @@ func asked(line string) string {
 	return ""
 }
 
-// lastWords is the line that says why a program ended: the exception of the
-// last Python traceback, else the last line that is not blank.
-func (e Evidence) lastWords() string {
-	last, exception := e.lastLines()
-
-	switch {
-	case exception != "":
-		return quote(exception)
-	case last != "":
-		return quote(last)
-	default:
-		return "it printed nothing"
-	}
-}
-
-// lastLines returns the last line that is not blank, and the exception of the
-// last Python traceback.
-func (e Evidence) lastLines() (last, exception string) {
-	inTraceback := false
-
-	for _, line := range e.LogTail {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-
-		last = line
-
-		switch {
-		case strings.HasPrefix(line, "Traceback (most recent call last)"):
-			inTraceback = true
-		case inTraceback && !unicode.IsSpace(rune(line[0])):
-			exception, inTraceback = line, false
-		}
-	}
-
-	return last, exception
-}
-
 // logPrefix is what TensorFlow's logging puts before a message: time, severity, thread,
 // file and line.
 var logPrefix = regexp.MustCompile(`^(?:[\d-]{10} [\d:.]+: )?[IWEF](?:\d{4} [\d:.]+ +\d+)? \S+\.(?:cc|h):\d+\] *`)
