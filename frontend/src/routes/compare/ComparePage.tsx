@@ -1,5 +1,5 @@
 import { Checkbox, useComputedColorScheme } from "@mantine/core";
-import { useQueries } from "@tanstack/react-query";
+import { useQueries, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
 import { useSearch } from "@tanstack/react-router";
 import { lazy, useMemo, useState } from "react";
 import { ChartCard, Legend } from "@/components/ChartCard";
@@ -8,24 +8,31 @@ import { PageLink } from "@/components/links";
 import { Loading } from "@/components/Loading";
 import { Note } from "@/components/Note";
 import { PageTitle } from "@/components/PageTitle";
+import { StateLabel } from "@/components/StateLabel";
 import { num, Table } from "@/components/Table";
 import { specLines } from "@/lib/compare";
 import { count, decimal } from "@/lib/format";
 import { history } from "@/lib/overview/history";
-import { sweepLooks } from "@/lib/states";
-import { bestColors, bestOption } from "@/plots/bestOption";
+import { progressText } from "@/lib/progress";
+import { ended, sweepLooks } from "@/lib/states";
+import { bestColors, bestOption, type BestLine } from "@/plots/bestOption";
 import { palette } from "@/plots/palette";
-import { chartTrialsQuery } from "@/services/overview";
+import { usePaused } from "@/routes/usePaused";
+import { chartTrialsQuery, type Part } from "@/services/overview";
 import { sweepQuery, type Sweep } from "@/services/sweeps";
+import type { Trial } from "@/services/trials";
 
+const none: Trial[] = [];
 const EChart = lazy(() => import("@/plots/EChart"));
 
-/** Several sweeps side by side. */
+function found(read: UseQueryResult<Sweep>[]) {
+  return { sweeps: read.flatMap((one) => one.data ?? []), failed: read.find((one) => one.isError) };
+}
+
+/** Several sweeps side by side; those that run are followed. */
 export function ComparePage() {
   const { ids = [] } = useSearch({ from: "/compare" });
-  const read = useQueries({ queries: ids.map((id) => sweepQuery(id)) });
-  const failed = read.find((one) => one.isError);
-  const sweeps = read.flatMap((one) => (one.data ? [one.data] : []));
+  const { sweeps, failed } = useQueries({ queries: ids.map((id) => sweepQuery(id)), combine: found });
 
   return (
     <>
@@ -41,33 +48,65 @@ export function ComparePage() {
   );
 }
 
+function lineText({ name, best }: BestLine): string {
+  const last = best.at(-1);
+
+  return `${name} ${last ? decimal(last[1]) : "no value"}`;
+}
+
+/** What was read of the trials of each sweep; one that is not read yet has none. */
+function together(read: UseQueryResult<Part<Trial>>[]) {
+  return {
+    rows: read.map((one) => one.data?.rows ?? none),
+    pending: read.some((one) => one.isPending),
+    failed: read.find((one) => one.isError),
+  };
+}
+
 function Comparison({ sweeps }: { sweeps: Sweep[] }) {
-  const p = palette(useComputedColorScheme() === "dark");
-  const colors = bestColors(p);
-  const trials = useQueries({ queries: sweeps.map((sweep) => chartTrialsQuery(sweep, false)) });
-  const metrics = [...new Set(sweeps.map((sweep) => sweep.objective?.metric ?? "value"))];
-  const lines = sweeps.map((sweep, i) => ({
-    name: sweep.name,
-    best: history(trials[i]?.data?.rows ?? [], sweep.objective?.goal ?? "maximize").best,
-  }));
-  const failed = trials.find((one) => one.isError);
+  const dark = useComputedColorScheme() === "dark";
+  const colors = bestColors(palette(dark));
+  const paused = usePaused();
+  const cache = useQueryClient();
+  const { rows, pending, failed } = useQueries({
+    queries: sweeps.map((sweep) => ({
+      ...chartTrialsQuery(sweep, !paused),
+      // One that ends is read once more, under another key: its line stays until then.
+      placeholderData: cache.getQueryData<Part<Trial>>(
+        chartTrialsQuery({ ...sweep, state: "running" }, false).queryKey,
+      ),
+    })),
+    combine: together,
+  });
+  const names = [...new Set(sweeps.map((sweep) => sweep.objective?.metric ?? "value"))];
+  const metrics = names.join(", ");
+  const lines = useMemo(
+    () =>
+      sweeps.map((sweep, i) => ({
+        name: sweep.name,
+        best: history(rows[i] ?? none, sweep.objective?.goal ?? "maximize").best,
+      })),
+    [sweeps, rows],
+  );
+  const option = useMemo(() => bestOption(lines, metrics, palette(dark)), [lines, metrics, dark]);
+  const running = sweeps.filter((sweep) => !ended(sweep.state)).length;
 
   return (
     <div style={{ display: "grid", gap: 16 }}>
       <Table
         label="Best values"
-        heads={["Sweep", num("State"), "Metric", num("Best value"), num("In trial"), num("Trials done")]}
+        heads={["Sweep", num("State"), "Metric", num("Best value"), num("In trial"), "Trials"]}
         rows={sweeps.map((sweep) => ({
           key: sweep.id,
           cells: [
             <PageLink to="/sweeps/$sweepId" params={{ sweepId: sweep.id }}>
               {sweep.name}
             </PageLink>,
-            sweepLooks[sweep.state].text,
+            <StateLabel look={sweepLooks[sweep.state]} />,
             sweep.objective ? `${sweep.objective.metric} (${sweep.objective.goal})` : "–",
             sweep.best ? decimal(sweep.best.value) : "–",
             sweep.best?.trial ?? "–",
-            sweep.counts.succeeded,
+            progressText(sweep.counts, ended(sweep.state)),
           ],
         }))}
       />
@@ -77,7 +116,9 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
         note={
           <>
             <Legend items={lines.map((line, i) => ({ text: line.name, color: colors[i % colors.length] ?? "" }))} />
-            {metrics.length > 1 ? `They have different metrics: ${metrics.join(", ")}.` : "By number of the trial."}
+            {names.length > 1 ? `They have different metrics: ${metrics}.` : "By number of the trial."}
+            {running > 0 &&
+              ` ${count(running, "sweep goes", "sweeps go")} on${paused ? "; live updates are paused" : ""}.`}
           </>
         }
         twin={() => (
@@ -91,10 +132,12 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
           />
         )}
       >
+        {pending && <Loading what="the trials" />}
+        {!pending && !failed && lines.every((line) => line.best.length === 0) && <p>No trial has a value yet.</p>}
         <EChart
-          option={bestOption(lines, metrics.join(", "), p)}
+          option={option}
           height={300}
-          label={`Best value so far of ${count(sweeps.length, "sweep")}: ${sweeps.map((sweep) => sweep.name).join(", ")}`}
+          label={`Best value so far of ${count(sweeps.length, "sweep")}: ${lines.map(lineText).join("; ")}`}
         />
       </ChartCard>
       <Specs sweeps={sweeps} />

@@ -1,0 +1,113 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { drawApp, type Answers } from "@/test/app";
+import { endedSweep, sweep } from "@/test/factories/sweep";
+import { trial } from "@/test/factories/trial";
+
+let label = "";
+let drawn: string[] = [];
+vi.mock("@/plots/EChart", () => ({
+  default: (props: { label: string }) => {
+    label = props.label;
+    drawn.push(label);
+
+    return null;
+  },
+}));
+beforeEach(() => {
+  label = "";
+  localStorage.clear();
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+const spec = { version: 1, name: "x" };
+const runs = sweep({ id: "a", name: "runs", spec: { ...spec, image: "one" } });
+const over = endedSweep("succeeded", { id: "b", name: "over", spec: { ...spec, image: "two" } });
+const trials = (...values: number[]) =>
+  [200, { data: values.map((value, i) => trial({ number: i + 1, value })), total: values.length }] as [number, unknown];
+const answers = (change: Answers = {}): Answers => ({
+  "GET /sweeps/a": [200, runs],
+  "GET /sweeps/b": [200, over],
+  "GET /sweeps/a/trials": trials(0.5),
+  "GET /sweeps/b/trials": trials(0.6, 0.4),
+  ...change,
+});
+const compared = "Best value so far of 2 sweeps: ";
+const path = '/compare?ids=["a","b"]';
+
+it("draws the best of each, with states in words and what differs in the files", async () => {
+  await drawApp(path, answers());
+  await waitFor(() => expect(label).toBe(`${compared}runs 0.5; over 0.6`));
+  const rows = within(screen.getByRole("table", { name: "Best values" })).getAllByRole("row");
+  expect(rows.slice(1).map((row) => [...row.children].map((cell) => cell.textContent))).toEqual([
+    ["runs", "Running", "val_accuracy (maximize)", "0.9876", "2", "3 of 24 done, 3 running"],
+    ["over", "Succeeded", "val_accuracy (maximize)", "0.9876", "2", "20 of 24 done, 3 failed, 1 canceled"],
+  ]);
+  expect(screen.getByText(/1 sweep goes on\./)).toBeTruthy();
+  const files = within(screen.getByRole("table", { name: "Sweep files side by side" })).getAllByRole("row");
+  expect(files.slice(1).map((row) => row.textContent)).toEqual(["imageonetwo"]);
+});
+
+it.each([
+  ["live", "no", 2],
+  ["paused", "yes", 1],
+])(
+  "while updates are %s it reads the trials of the sweep that runs so often in 6 s, of the other once",
+  async (_, paused, times) => {
+    localStorage.setItem("berth-live-paused", paused);
+    vi.useFakeTimers({ shouldAdvanceTime: true });
+    const all = answers();
+    const { asked } = await drawApp(path, all);
+    const reads = (id: string) => asked.filter(({ call }) => call === `GET /sweeps/${id}/trials`).length;
+    await waitFor(() => expect(label).toBe(`${compared}runs 0.5; over 0.6`));
+    all["GET /sweeps/a/trials"] = trials(0.5, 0.9);
+    await vi.advanceTimersByTimeAsync(6000);
+    expect([reads("a"), reads("b")]).toEqual([times, 1]);
+    await waitFor(() => expect(label).toBe(`${compared}runs ${times === 2 ? "0.9" : "0.5"}; over 0.6`));
+    expect(screen.queryAllByText(/live updates are paused/)).toHaveLength(paused === "yes" ? 1 : 0);
+  },
+);
+
+it("keeps the line of a sweep that ends until its trials are read once more", async () => {
+  const all = answers();
+  const { queries, asked } = await drawApp(path, all);
+  await waitFor(() => expect(label).toBe(`${compared}runs 0.5; over 0.6`));
+  drawn = [];
+  all["GET /sweeps/a"] = [200, endedSweep("succeeded", { id: "a", name: "runs", spec: runs.spec as never })];
+  all["GET /sweeps/a/trials"] = trials(0.5, 0.7);
+  await queries.invalidateQueries({ queryKey: ["sweep", "a"], exact: true });
+  await waitFor(() => expect(label).toBe(`${compared}runs 0.7; over 0.6`));
+  expect(drawn.join()).not.toContain("no value");
+  expect(asked.filter(({ call }) => call === "GET /sweeps/a/trials")).toHaveLength(2);
+  expect(screen.queryByText(/goes on/)).toBeNull();
+});
+
+it("says that no trial has a value, and what could not be read", async () => {
+  const all = answers({ "GET /sweeps/a/trials": trials(), "GET /sweeps/b/trials": trials() });
+  await drawApp(path, all);
+  expect(await screen.findByText("No trial has a value yet.")).toBeTruthy();
+});
+
+it("names what failed, and reads it again", async () => {
+  const all = answers({ "GET /sweeps/b/trials": [400, { detail: "Not now." }] });
+  await drawApp(path, all);
+  expect((await screen.findByRole("alert")).textContent).toContain("Reading trials failed. Not now.");
+  expect(screen.queryByText("No trial has a value yet.")).toBeNull();
+  all["GET /sweeps/b/trials"] = trials(0.6);
+  await userEvent.click(screen.getByRole("button", { name: "Try again" }));
+  await waitFor(() => expect(label).toBe(`${compared}runs 0.5; over 0.6`));
+});
+
+it("asks for two sweeps", async () => {
+  await drawApp("/compare", {});
+  expect(await screen.findByText(/Choose two sweeps or more/)).toBeTruthy();
+});
+
+it("says that a sweep cannot be read", async () => {
+  await drawApp(path, answers({ "GET /sweeps/b": [403, { detail: "It is not yours." }] }));
+  expect((await screen.findByRole("alert")).textContent).toContain("Reading a sweep failed. It is not yours.");
+});
