@@ -5,7 +5,12 @@ import { lintGutter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { useEffect, useRef } from "react";
+import { useEffect, useId, useRef } from "react";
+import { fieldHelp } from "@/components/fieldHelp";
+import type { Schema } from "@/lib/sweepSchema";
+
+const SUGGESTIONS =
+  "Suggestions come as you type, or with Ctrl+Space (Option+I on a Mac): Enter takes one, Escape closes them. A field's help shows under the pointer, and beside its suggestion.";
 
 export interface Mark {
   from: number;
@@ -17,6 +22,8 @@ export interface Mark {
 interface Props {
   text: string;
   marks: Mark[];
+  /** schema is that of the file, for suggestions and help; undefined = not known. */
+  schema: Schema | undefined;
   onChange: (text: string) => void;
 }
 
@@ -36,19 +43,37 @@ const look = EditorView.theme({
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
     background: "color-mix(in srgb, var(--run) 25%, transparent) !important",
   },
-  ".cm-tooltip": { background: "var(--surface)", color: "var(--mantine-color-text)", border: "1px solid var(--line)" },
+  ".cm-tooltip": {
+    background: "var(--surface)",
+    color: "var(--mantine-color-text)",
+    border: "1px solid var(--line)",
+    maxWidth: "min(360px, 90vw)",
+  },
+  ".cm-fieldhelp, .cm-completionInfo": { padding: "6px 10px", fontSize: "13px" },
+  ".cm-completionDetail": { color: "var(--mantine-color-dimmed)", fontStyle: "normal" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": {
+    background: "color-mix(in srgb, var(--run) 22%, var(--surface))",
+    color: "var(--mantine-color-text)",
+    outline: "1px solid var(--run)",
+  },
 });
 
-/** The sweep file as text, each problem marked where it is. Tab leaves the editor, as elsewhere on the page. */
-export default function YamlEditor({ text, marks, onChange }: Props) {
+/**
+ * The sweep file as text, each problem marked where it is, with suggestions and
+ * help by its schema. Tab leaves the editor, as elsewhere on the page.
+ */
+export default function YamlEditor({ text, marks, schema, onChange }: Props) {
+  const hint = useId();
   const box = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const changed = useRef(onChange);
+  const known = useRef(schema);
   const shown = useRef(text); // so that only what a person types is told
 
   useEffect(() => {
     changed.current = onChange;
-  }, [onChange]);
+    known.current = schema;
+  }, [onChange, schema]);
 
   useEffect(() => {
     if (!box.current) return;
@@ -66,9 +91,14 @@ export default function YamlEditor({ text, marks, onChange }: Props) {
           look,
           yaml(),
           lintGutter(),
+          fieldHelp(() => known.current),
           keymap.of([...defaultKeymap, ...historyKeymap]),
           EditorView.lineWrapping,
-          EditorView.contentAttributes.of({ "aria-label": "Sweep file as YAML", spellcheck: "false" }),
+          EditorView.contentAttributes.of({
+            "aria-label": "Sweep file as YAML",
+            "aria-describedby": hint,
+            spellcheck: "false",
+          }),
           EditorView.updateListener.of((update) => {
             const next = update.state.doc.toString();
             if (!update.docChanged || next === shown.current) return;
@@ -84,7 +114,7 @@ export default function YamlEditor({ text, marks, onChange }: Props) {
       editor.destroy();
       view.current = null;
     };
-  }, []);
+  }, [hint]);
 
   useEffect(() => {
     const editor = view.current;
@@ -105,5 +135,12 @@ export default function YamlEditor({ text, marks, onChange }: Props) {
     editor.dispatch(setDiagnostics(editor.state, diagnostics));
   }, [marks, text]);
 
-  return <div ref={box} className="editor" />;
+  return (
+    <>
+      <div ref={box} className="editor" />
+      <p id={hint} className="chartnote">
+        {schema && `${SUGGESTIONS} `}Tab leaves the editor.
+      </p>
+    </>
+  );
 }

@@ -7,6 +7,7 @@ import {
   deleteSweep,
   getSweep,
   getSweepReport,
+  getSweepSchema,
   listSweeps,
   pauseSweep,
   previewSweep,
@@ -21,6 +22,7 @@ import {
   type SweepSort,
   type SweepState,
 } from "@/api/generated";
+import type { Schema } from "@/lib/sweepSchema";
 
 export type {
   Objective,
@@ -113,6 +115,12 @@ export function sweepTextQuery(id: string) {
     },
   });
 }
+
+/** schemaQuery is the JSON Schema of a sweep file. It changes with the server alone. */
+export const schemaQuery = queryOptions({
+  queryKey: ["sweep-schema"],
+  queryFn: async ({ signal }) => (await answer(getSweepSchema({ signal }))) as Schema,
+});
 
 export function reportQuery(id: string) {
   return queryOptions({

@@ -18,7 +18,7 @@ import { useDebounced } from "@/lib/useDebounced";
 import { exampleText } from "@/routes/example";
 import { useShowSweep } from "@/routes/useShowSweep";
 import { useCanSteer } from "@/services/session";
-import { preview, submit, sweepsQuery, validate, type ProblemItem } from "@/services/sweeps";
+import { preview, schemaQuery, submit, sweepsQuery, validate, type ProblemItem } from "@/services/sweeps";
 
 const YamlEditor = lazy(() => import("@/components/YamlEditor"));
 
@@ -47,6 +47,7 @@ export function NewSweep({ start, origin, onText, onStartOver, onLaunched }: Pro
   const [text, setText] = useState(start);
   const settled = useDebounced(text);
   const earlier = useInfiniteQuery(sweepsQuery({}));
+  const schema = useQuery(schemaQuery);
 
   const change = (next: string) => {
     setText(next);
@@ -178,8 +179,15 @@ export function NewSweep({ start, origin, onText, onStartOver, onLaunched }: Pro
         <div style={{ display: "grid", gap: 16, minWidth: 0 }}>
           <section aria-label="Sweep file">
             <Suspense fallback={<Loading what="the editor" />}>
-              <YamlEditor text={text} marks={marks} onChange={change} />
+              <YamlEditor text={text} marks={marks} schema={schema.data} onChange={change} />
             </Suspense>
+            {schema.isError && (
+              <ErrorNote
+                error={schema.error}
+                doing="Reading what the editor suggests"
+                onRetry={() => void schema.refetch()}
+              />
+            )}
           </section>
           {checked.isError ? (
             <ErrorNote error={checked.error} doing="Checking the file" onRetry={() => void checked.refetch()} />

@@ -12,6 +12,7 @@ const valid: Answers = {
   "POST /sweep-validations": [200, { valid: true, problems: [], warnings: [] }],
   "POST /sweep-previews": [200, preview()],
   "GET /sweeps": [200, { data: [sweep()] }],
+  "GET /sweep-schema.json": [200, { properties: { name: { type: "string" } } }],
 };
 const name = () => screen.findByRole<HTMLInputElement>("textbox", { name: "Name" });
 
@@ -82,6 +83,17 @@ it("forgets the draft once it is launched, and goes to the sweep only from its o
   await router.navigate({ to: "/probes" });
   await waitFor(() => expect(readDraft("example")).toBeNull());
   expect(router.state.location.pathname).toBe("/probes");
+});
+
+it("edits without suggestions when their schema cannot be read, and reads it again", async () => {
+  const answers: Answers = { ...valid, "GET /sweep-schema.json": [400, { detail: "Not now." }] };
+  await drawApp("/sweeps/new", answers);
+  expect((await screen.findByRole("alert")).textContent).toContain("Reading what the editor suggests failed. Not now.");
+  expect(await screen.findByText("Tab leaves the editor.")).toBeTruthy();
+  answers["GET /sweep-schema.json"] = valid["GET /sweep-schema.json"] ?? [404, {}];
+  await userEvent.click(screen.getByRole("button", { name: "Try again" }));
+  expect(await screen.findByText(/^Suggestions come as you type/)).toBeTruthy();
+  expect(screen.queryByRole("alert")).toBeNull();
 });
 
 function within(role: string, button: string): HTMLElement {

@@ -1,0 +1,79 @@
+import { readFileSync } from "node:fs";
+import { EditorView } from "@codemirror/view";
+import { fireEvent, screen, waitFor } from "@testing-library/react";
+import { expect, it, vi } from "vitest";
+import YamlEditor from "@/components/YamlEditor";
+import type { Schema } from "@/lib/sweepSchema";
+import { draw } from "@/test/draw";
+
+const schema = JSON.parse(readFileSync("../internal/spec/schema.json", "utf8")) as Schema;
+
+async function open(text: string, known: Schema | null = schema) {
+  const told = vi.fn();
+  await draw(<YamlEditor text={text} marks={[]} schema={known ?? undefined} onChange={told} />);
+  const content = screen.getByRole("textbox", { name: "Sweep file as YAML" });
+  const view = EditorView.findFromDOM(content);
+  if (!view) throw new Error("no editor");
+  view.focus();
+
+  return { told, content, view };
+}
+
+/** type writes a text at the end, as a person does. */
+function type(view: EditorView, text: string): void {
+  const end = view.state.doc.length;
+  view.dispatch({
+    changes: { from: end, insert: text },
+    selection: { anchor: end + text.length },
+    userEvent: "input.type",
+  });
+}
+const list = () => screen.findByRole("listbox");
+const texts = async () =>
+  [...(await list()).querySelectorAll("li")].map((item) => item.querySelector(".cm-completionLabel")?.textContent);
+/** press is whether the page may do with the key what it does elsewhere. */
+const press = (content: HTMLElement, key: string, more = {}) =>
+  fireEvent.keyDown(content, { key, code: key === " " ? "Space" : key, keyCode: codes[key], ...more });
+const codes: Record<string, number> = { Enter: 13, Escape: 27, Tab: 9, " ": 32 };
+
+it("suggests a field as it is typed, writes it with Enter, and then its values", async () => {
+  const { told, content, view } = await open("name: a\nobjective:\n  metric: b\n");
+  type(view, "  go");
+  expect(await texts()).toEqual(["goal"]);
+  expect((await list()).textContent).toContain("choice");
+  await new Promise((resolve) => setTimeout(resolve, 100)); // a press right after a list came is none of it
+  expect(press(content, "Enter")).toBe(false);
+  expect(view.state.doc.toString()).toBe("name: a\nobjective:\n  metric: b\n  goal: ");
+  await waitFor(async () => expect(await texts()).toEqual(["maximize", "minimize"]));
+  expect(told).toHaveBeenLastCalledWith("name: a\nobjective:\n  metric: b\n  goal: ");
+});
+
+it("suggests on Ctrl+Space, says what a field means, and closes with Escape", async () => {
+  const { content, view } = await open("retry:\n  ");
+  view.dispatch({ selection: { anchor: view.state.doc.length } });
+  press(content, " ", { ctrlKey: true });
+  expect(await texts()).toEqual(["max_attempts"]);
+  expect(await screen.findByText("Default: 3.")).toBeTruthy();
+  expect(press(content, "Escape")).toBe(false);
+  await waitFor(() => expect(screen.queryByRole("listbox")).toBeNull());
+});
+
+it("leaves Tab to the page, also while it suggests, and says so", async () => {
+  const { content, view } = await open("name: a\n");
+  expect(press(content, "Tab")).toBe(true);
+  type(view, "im");
+  await list();
+  expect(press(content, "Tab")).toBe(true);
+  expect(view.state.doc.toString()).toBe("name: a\nim");
+  const hint = document.getElementById(content.getAttribute("aria-describedby") ?? "");
+  expect(hint?.textContent).toMatch(/Enter takes one, Escape closes them.*Tab leaves the editor\.$/);
+});
+
+it("suggests nothing, and promises nothing, while the schema is not known", async () => {
+  const { content, view } = await open("", null);
+  type(view, "na");
+  press(content, " ", { ctrlKey: true });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(screen.queryByRole("listbox")).toBeNull();
+  expect(screen.getByText("Tab leaves the editor.")).toBeTruthy();
+});

@@ -1,0 +1,86 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { help, offers, type Schema } from "@/lib/sweepSchema";
+
+// The one that the server gives, so that what is offered is what it takes.
+const schema = JSON.parse(readFileSync("../internal/spec/schema.json", "utf8")) as Schema;
+
+/** | is the cursor, or stands before and after the range. */
+function cut(marked: string) {
+  const [before = "", middle = "", after] = marked.split("|");
+  const range = { from: before.length, to: before.length + (after === undefined ? 0 : middle.length) };
+
+  return { file: before + middle + (after ?? ""), range };
+}
+const offered = (marked: string) => {
+  const { file, range } = cut(marked);
+
+  return offers(schema, file, range).map((offer) => offer.text);
+};
+
+describe("offers", () => {
+  it.each([
+    ["fields of a mapping, not those that it has", "objective:\n  metric: a\n  |", ["goal", "target", "strategy"]],
+    ["the same in one line", "objective: {metric: a, |}", ["goal", "target", "strategy"]],
+    ["the same in an unfinished line", "objective: {metric: a, |", ["goal", "target", "strategy"]],
+    ["fields of a mapping that has none yet", "name: a\nretry:\n  |\nimage: b\n", ["max_attempts"]],
+    ["the field in place of a part of its name", "search:\n  |al|\n", ["algorithm", "seed"]],
+    ["the field in place of one that has a value", "probe:\n  |mod|: full\n", ["mode", "max_duration"]],
+    ["values that are listed", "search: {algorithm: |}", ["grid", "random", "list"]],
+    ["values on a line with its field", "objective:\n  metric: a\n  goal: |max|\n", ["maximize", "minimize"]],
+    ["true and false", "network: |", ["true", "false"]],
+    ["what stands beside a number", "limits: {max_parallel: |}", ["auto"]],
+    ["the version", "version: |", ["1"]],
+    ["fields of a new dataset", "datasets:\n  - |", ["name", "target"]],
+    ["fields of a second one", "datasets:\n  - {name: a, target: /b}\n  - name: c\n    |", ["target"]],
+    ["nothing where a text is free", "image: |", []],
+    ["nothing for a mapping beside its field", "limits: |", []],
+    ["nothing in a comment", "name: a # |\n", []],
+    ["nothing in a longer text", "name: some |\n", []],
+    ["nothing below a field that the file must not have", "odd:\n  |", []],
+    ["nothing among names that a person makes up", "labels: {|}", []],
+  ])("%s", (_, marked, texts) => expect(offered(marked)).toEqual(texts));
+
+  it("all fields of a file, those that it needs first", () => {
+    const texts = offered("|");
+    expect(texts.slice(0, 3)).toEqual(["name", "image", "command"]);
+    expect(texts).toHaveLength(Object.keys(schema.properties ?? {}).length);
+  });
+
+  it("with what a field holds, and what it means", () => {
+    const { file, range } = cut("limits:\n  |");
+    const all = offers(schema, file, range);
+    expect(all.find((offer) => offer.text === "max_parallel")).toEqual({
+      text: "max_parallel",
+      kind: "auto or whole number",
+      help: "Trials at once; auto = as many as fit. Default: auto.",
+    });
+    expect(all.find((offer) => offer.text === "max_trial_duration")).toEqual({
+      text: "max_trial_duration",
+      kind: "text",
+      help: "Of one attempt; at most 7d. Such as 90s, 10m, 2h or 1d. Default: 24h.",
+    });
+  });
+});
+
+describe("help", () => {
+  it.each([
+    ["a field", "|objective|: {metric: a}", ""],
+    [
+      "a field with choices",
+      "objective: {metric: a, |goal|: minimize}",
+      "One of maximize, minimize. Default: maximize.",
+    ],
+    ["a value", "objective: {metric: a, goal: |minimize|}", "One of maximize, minimize. Default: maximize."],
+    [
+      "a parameter's field",
+      "parameters:\n  - {name: a, |log|: true}",
+      "Uniform in its logarithm; min above 0. Default: false.",
+    ],
+    ["a field that is not known", "|odd|: 1", ""],
+    ["a comment", "name: a # |word|", ""],
+  ])("of %s", (_, marked, text) => {
+    const { file, range } = cut(marked);
+    expect(help(schema, file, range)).toBe(text);
+  });
+});
