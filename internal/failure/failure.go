@@ -11,6 +11,7 @@
 package failure
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/berthml/berth"
@@ -65,6 +66,7 @@ type Evidence struct {
 	FromLog         bool   // its metrics are read from what it printed
 	ReportedSince   bool   // the only report that counts came when a disk of Docker's logs that had been full had room again
 	ObjectiveStatus berth.MetricStatus
+	Final           bool               // its value is that of a final record: the program said that it is done
 	Reported        []string           // names of metrics that count, ascending
 	Printed         map[string]Printed // by name: what it printed that reads as a metric and counts as none
 
@@ -104,8 +106,28 @@ type DeviceEvidence struct {
 }
 
 // Classify returns how the attempt ended, and why in plain words with the next
-// step. It never returns an empty kind or message.
+// step. It never returns an empty kind or message. A result that the program called final
+// stands, whatever ended it afterwards: a model that cannot be saved, a crash while
+// Python ends.
 func Classify(e Evidence) (berth.FailureKind, string) {
+	kind, message := classify(e)
+	if e.Final && e.ObjectiveStatus == berth.MetricFinite && afterwards[kind] {
+		return berth.FailureOK, fmt.Sprintf("finished: its final %q stands; afterwards it failed (%s, exit code %d): %s",
+			e.Objective, kind, e.ExitCode, e.lastWords())
+	}
+
+	return kind, message
+}
+
+// afterwards are the ends that take nothing from a final result. One that was stopped, or
+// that says it can be resumed, is not done.
+var afterwards = map[berth.FailureKind]bool{
+	berth.FailureUserError: true, berth.FailureCrashed: true, berth.FailureKilled: true, berth.FailureHostOOM: true, berth.FailureDeviceOOM: true,
+	berth.FailureBadConfig: true, berth.FailureTimedOut: true, berth.FailureNeighbourFault: true, berth.FailureInfra: true,
+	berth.FailureLogFlood: true, berth.FailureDiskQuota: true,
+}
+
+func classify(e Evidence) (berth.FailureKind, string) {
 	for _, rule := range rules {
 		if kind, message := rule(e); kind != "" {
 			return kind, message

@@ -888,3 +888,28 @@ func TestClassify_LastWords(t *testing.T) {
 		})
 	}
 }
+
+// A result that the program called final is not lost by what ends it afterwards.
+func TestClassify_AFinalResultStands(t *testing.T) {
+	t.Parallel()
+
+	final := failure.Evidence{Objective: "acc", HasObjective: true, ObjectiveStatus: berth.MetricFinite, Final: true}
+	failed := with(final, func(e *failure.Evidence) {
+		e.ExitCode, e.LogTail = 1, traceback("OSError: [Errno 30] Read-only file system: 'm.keras'")
+	})
+
+	kind, message := failure.Classify(failed)
+	require.Equal(t, berth.FailureOK, kind)
+	require.Equal(t, `finished: its final "acc" stands; afterwards it failed (user_error, exit code 1): OSError: [Errno 30] Read-only file system: 'm.keras'`, message)
+
+	for want, e := range map[berth.FailureKind]failure.Evidence{
+		berth.FailureOK:        with(final, func(e *failure.Evidence) { e.ExitCode, e.OOMKilled = 137, true }),
+		berth.FailureUserError: with(failed, func(e *failure.Evidence) { e.Final = false }),
+		berth.FailureCanceled:  with(failed, func(e *failure.Evidence) { e.Intent = failure.IntentCancel }),
+		berth.FailurePreempted: with(failed, func(e *failure.Evidence) { e.ExitCode = 75 }),
+		berth.FailureNotFinite: with(final, func(e *failure.Evidence) { e.ObjectiveStatus = berth.MetricNaN }),
+	} {
+		kind, _ := failure.Classify(e)
+		require.Equal(t, want, kind)
+	}
+}

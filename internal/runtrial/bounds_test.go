@@ -117,6 +117,24 @@ func TestRun_SaysThatLinesMayBeLost(t *testing.T) {
 	require.Contains(t, got.outcome.Message, "lines with metrics may be lost; write them to the file that TRIAL_METRICS_FILE names")
 }
 
+// A model that cannot be saved takes nothing from the result that the program called final.
+func TestRun_AFinalResultStands(t *testing.T) {
+	t.Parallel()
+
+	for record, want := range map[string]*float64{`{"type": "final", "acc": 0.9}`: new(0.9), `{"acc": 0.9}`: nil} {
+		r := setup(t)
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+		box.PrintAt(noon, berth.Stdout, record+"\n")
+		box.Exit(1)
+
+		got := await(t, ended)
+		require.NoError(t, got.err)
+		require.Equal(t, want, got.outcome.Value, record)
+		require.Equal(t, want != nil, got.outcome.Kind == berth.FailureOK, got.outcome.Message)
+	}
+}
+
 func TestRun_FilesOverTheQuota(t *testing.T) {
 	t.Parallel()
 

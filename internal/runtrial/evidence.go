@@ -72,6 +72,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		var at time.Time
 
 		at, final = seen.metrics.reportedAt(*o)
+		evidence.Final = final
 		evidence.ReportedSince = r.disk.seen.reportedSince(at, final)
 	}
 
