@@ -1,4 +1,4 @@
-import { bytes } from "@/lib/format";
+import { bytes, gpuName } from "@/lib/format";
 import type { Trial } from "@/services/trials";
 
 /** Where the newest attempt of a trial is or was, and what it reserved and used there. */
@@ -10,7 +10,7 @@ export function LatestAttempt({ attempt }: { attempt: NonNullable<Trial["latest_
     <>
       <span className="clip" title={device === undefined ? attempt.host_name : `${attempt.host_name}, ${device}`}>
         {attempt.host_name}
-        {device !== undefined && `, ${device.length > 12 ? `${device.slice(0, 12)}…` : device}`}
+        {device !== undefined && `, ${gpuName(device)}`}
       </span>
       <div
         className="num"

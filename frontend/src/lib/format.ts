@@ -125,6 +125,16 @@ export function shortValue(v: unknown): string {
   return typeof v === "number" && !Number.isInteger(v) ? decimal(v) : value(v);
 }
 
+/** shortId is as much of the id of a sweep as tells it from others. */
+export function shortId(id: string): string {
+  return id.slice(0, 13);
+}
+
+/** gpuName shortens an id such as GPU-1b2c3d4e-… in the middle: those of simulated GPUs differ at their end alone. */
+export function gpuName(id: string): string {
+  return id.length > 13 ? `${id.slice(0, 8)}…${id.slice(-4)}` : id;
+}
+
 export function grouped(n: number): string {
   return n.toLocaleString("en-US");
 }

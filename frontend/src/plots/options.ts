@@ -73,8 +73,10 @@ function mark(n: number, x: number, y: number, text: string, chosen: Chosen, p: 
 }
 
 export function historyOption(h: History, metric: string, chosen: Chosen, p: Palette): EChartsCoreOption {
-  const values = [...h.done, ...h.running].flatMap(([, v]) => (v === undefined ? [] : [v]));
-  const floor = values.length > 0 ? values.reduce((a, b) => Math.min(a, b)) : 0;
+  // What has no value is drawn at the worst one.
+  const values = [...h.done, ...h.running].map(([, v]) => v ?? NaN).filter((v) => !Number.isNaN(v));
+  const worse = h.goal === "minimize" ? Math.max : Math.min;
+  const worst = values.length > 0 ? values.reduce((a, b) => worse(a, b)) : 0;
   const scatter = (name: string, symbol: string, data: object[]) => ({ name, type: "scatter", symbol, data, z: 3 });
 
   return {
@@ -115,8 +117,8 @@ export function historyOption(h: History, metric: string, chosen: Chosen, p: Pal
           mark(
             n,
             n,
-            v ?? floor,
-            `Trial ${n} runs: ${v === undefined ? "no value yet" : `${decimal(v)} so far`}`,
+            v === undefined || Number.isNaN(v) ? worst : v,
+            `Trial ${n} runs: ${lastText(v)}`,
             chosen,
             p,
             p.warn,
@@ -126,10 +128,16 @@ export function historyOption(h: History, metric: string, chosen: Chosen, p: Pal
       scatter(
         "failed",
         "path://M1 3L3 1L8 6L13 1L15 3L10 8L15 13L13 15L8 10L3 15L1 13L6 8Z",
-        h.failed.map((n) => mark(n, n, floor, `Trial ${n} failed`, chosen, p, p.bad)),
+        h.failed.map((n) => mark(n, n, worst, `Trial ${n} failed`, chosen, p, p.bad)),
       ),
     ],
   };
+}
+
+function lastText(v: number | undefined): string {
+  if (v === undefined) return "no value yet";
+
+  return Number.isNaN(v) ? "its last value is not finite" : `${decimal(v)} so far`;
 }
 
 export function sliceOption(

@@ -11,8 +11,9 @@ export function parallelOption(
   chosen: Chosen,
   p: Palette,
 ): EChartsCoreOption {
+  const good = Math.max(1, Math.floor(lines.length / 10)); // the best come last
   const line = (trial: Scored, i: number) => {
-    const good = i >= 0.9 * lines.length;
+    const strong = i >= lines.length - good;
     const on = chosen.has(trial.number);
 
     return {
@@ -20,9 +21,9 @@ export function parallelOption(
       lineStyle: on
         ? { color: p.pick, width: 2, opacity: 0.95 }
         : {
-            color: good ? p.run : p.wait,
-            width: good ? 1.5 : 1,
-            opacity: (good ? 0.75 : 0.3) * (chosen.size > 0 ? 0.4 : 1),
+            color: strong ? p.run : p.wait,
+            width: strong ? 1.5 : 1,
+            opacity: (strong ? 0.75 : 0.3) * (chosen.size > 0 ? 0.4 : 1),
           },
     };
   };

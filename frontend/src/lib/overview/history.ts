@@ -1,20 +1,20 @@
-import { settled } from "@/lib/states";
 import type { Goal } from "@/lib/overview/sample";
 import type { Trial } from "@/services/trials";
 
 export interface History {
+  goal: Goal;
   done: [number, number][];
   /** best is the best value so far by number, as corners of a step line. */
   best: [number, number][];
   /** failed have no value: the number alone. */
   failed: number[];
-  /** running with the last value that they reported, if any. */
+  /** running with the last value that they reported: undefined = none yet, NaN = one that is not finite. */
   running: [number, number | undefined][];
 }
 
 /** history is what a search found, trial by trial. A failed trial never counts as the best. */
 export function history(trials: Trial[], goal: Goal): History {
-  const all: History = { done: [], best: [], failed: [], running: [] };
+  const all: History = { goal, done: [], best: [], failed: [], running: [] };
   const better = (a: number, b: number) => (goal === "minimize" ? a < b : a > b);
   let last = 0;
   for (const trial of trials.toSorted((a, b) => a.number - b.number)) {
@@ -25,8 +25,10 @@ export function history(trials: Trial[], goal: Goal): History {
       if (!best || better(value, best[1])) all.best.push([number, value]);
       last = number;
     } else if (state === "failed" || state === "infeasible") all.failed.push(number);
-    else if (!settled(state) && trial.started_at !== undefined) {
-      all.running.push([number, trial.latest_attempt?.last_metric?.value]);
+    // One that waits for its next attempt has started, too, and does not run.
+    else if ((state === "running" || state === "probing") && trial.started_at !== undefined) {
+      const metric = trial.latest_attempt?.last_metric;
+      all.running.push([number, metric && (metric.value ?? NaN)]);
     }
   }
   const best = all.best.at(-1);

@@ -1,3 +1,4 @@
+import { gpuName } from "@/lib/format";
 import { failureText } from "@/lib/states";
 import type { Attempt } from "@/services/trials";
 
@@ -33,7 +34,7 @@ export function lanes(attempts: Attempt[], hostNames: ReadonlyMap<string, string
   const places = new Map<string, { name: string; list: Attempt[] }>();
   for (const attempt of attempts) {
     const host = hostNames.get(attempt.host_id) ?? attempt.host_id.slice(0, 8);
-    const name = attempt.device_id === undefined ? host : `${host}, ${attempt.device_id.slice(0, 12)}`;
+    const name = attempt.device_id === undefined ? host : `${host}, ${gpuName(attempt.device_id)}`;
     const key = `${attempt.host_id}/${attempt.device_id ?? ""}`;
     const place = places.get(key) ?? { name, list: [] };
     places.set(key, place);
@@ -58,7 +59,7 @@ export function lanes(attempts: Attempt[], hostNames: ReadonlyMap<string, string
         from,
         to,
         look,
-        text: look === "failed" ? failureText(attempt.failure_kind) : texts[look],
+        text: look === "failed" || attempt.failure_kind === "pruned" ? failureText(attempt.failure_kind) : texts[look],
         place,
       });
     }

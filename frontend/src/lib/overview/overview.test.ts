@@ -14,6 +14,9 @@ describe("selection", () => {
     expect(writeNumbers([])).toBe("");
     expect(toggled(new Set([1, 2]), 2)).toEqual([1]);
     expect(toggled(new Set([1]), 2)).toEqual([1, 2]);
+    const full = new Set(readNumbers("1-500"));
+    expect(toggled(full, 501)).toEqual([...full]);
+    expect(toggled(full, 500)).toHaveLength(499);
   });
 });
 
@@ -28,6 +31,7 @@ describe("history", () => {
 
   it("keeps failed trials out of the best so far", () => {
     expect(history(rows, "maximize")).toEqual({
+      goal: "maximize",
       done: [
         [1, 0.5],
         [3, 0.9],
@@ -45,6 +49,11 @@ describe("history", () => {
       [1, 0.5],
       [4, 0.5],
     ]);
+  });
+
+  it("does not call a trial running that waits for its next attempt", () => {
+    const waits = { ...runningTrial(), number: 7, state: "waiting" as const, attempts: 1 };
+    expect(history([waits], "maximize").running).toEqual([]);
   });
 
   it("finds the trials in a rectangle, whichever corner came first", () => {
@@ -140,5 +149,21 @@ describe("lanes", () => {
     ]);
     expect(bars[1]?.text).toBe("Out of memory on its machine");
     expect(bars[2]?.to).toBe(now);
+  });
+
+  it("tell simulated GPUs of one machine apart", () => {
+    // internal/simgpu/spec.go: all ids begin with GPU-51500000.
+    const on = (id: string) => attempt({ trial_number: 1, device_id: id });
+    const { rows } = lanes(
+      [on("GPU-51500000-1b2c-3d4e-5f60-000000000000"), on("GPU-51500000-1b2c-3d4e-5f60-000000000001")],
+      new Map([["h1", "box"]]),
+      now,
+    );
+    expect(rows).toEqual(["box, GPU-5150…0000", "box, GPU-5150…0001"]);
+  });
+
+  it("call a pruned attempt ended early, not canceled", () => {
+    const { bars } = lanes([attempt({ trial_number: 1, failure_kind: "pruned" })], new Map(), now);
+    expect(bars[0]?.text).toBe("Ended early");
   });
 });

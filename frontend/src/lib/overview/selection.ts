@@ -25,7 +25,9 @@ export function writeNumbers(numbers: Iterable<number>): string {
   return runs.map(([from, to]) => (from === to ? String(from) : `${from}-${to}`)).join(",");
 }
 
-/** toggled adds a number, or takes it away. */
+/** toggled adds a number, or takes it away. To as many as can be chosen none is added. */
 export function toggled(chosen: ReadonlySet<number>, n: number): number[] {
-  return chosen.has(n) ? [...chosen].filter((other) => other !== n) : [...chosen, n];
+  if (chosen.has(n)) return [...chosen].filter((other) => other !== n);
+
+  return chosen.size < MOST_CHOSEN ? [...chosen, n] : [...chosen];
 }

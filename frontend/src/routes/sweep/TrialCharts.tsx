@@ -25,12 +25,14 @@ interface Props {
   cleared: number;
   sweep: Sweep;
   trials: Trial[];
+  /** part: there are more trials than these, which are the best and the newest. */
+  part?: boolean;
   chosen: Chosen;
   dark: boolean;
 }
 
 /** The charts that are made of trials alone: history, parallel coordinates, slices. */
-export function TrialCharts({ cleared, sweep, trials, chosen, dark }: Props) {
+export function TrialCharts({ cleared, sweep, trials, part = false, chosen, dark }: Props) {
   const p = palette(dark);
   const metric = sweep.objective?.metric ?? "value";
   const goal = sweep.objective?.goal ?? "maximize";
@@ -38,22 +40,15 @@ export function TrialCharts({ cleared, sweep, trials, chosen, dark }: Props) {
   const past = useMemo(() => history(trials, goal), [trials, goal]);
   const axes = useMemo(() => axesOf(done, sweep.spec), [done, sweep.spec]);
   const lines = useMemo(() => sample(done, goal), [done, goal]);
-  const weights = useMemo(
-    () =>
-      importances(
-        done,
-        goal,
-        axes.map((axis) => axis.name),
-      ),
-    [done, goal, axes],
-  );
+  const names = useMemo(() => axes.map((axis) => axis.name), [axes]);
+  const weights = useMemo(() => (part ? [] : importances(done, goal, names)), [part, done, goal, names]);
   const best = useMemo(() => lines.toReversed(), [lines]);
 
   const twin = () => (
     <Table
       twin
       label="Trials with a value, the best first"
-      heads={["Trial", metric, ...axes.map((axis) => axis.name)].map(num)}
+      heads={["Trial", metric, ...names].map(num)}
       rows={best.map((trial) => ({
         key: String(trial.number),
         trial: trial.number,
@@ -66,12 +61,12 @@ export function TrialCharts({ cleared, sweep, trials, chosen, dark }: Props) {
 
   return (
     <>
-      <HistoryCard trials={trials} past={past} metric={metric} chosen={chosen} p={p} />
+      <HistoryCard trials={trials} part={part} past={past} metric={metric} chosen={chosen} p={p} />
       {done.length > 1 && axes.length > 0 && (
         <>
-          <ImportanceCard list={weights} trials={done.length} metric={metric} />
+          <ImportanceCard list={weights} trials={done.length} metric={metric} part={part} />
           <ParallelCard
-            key={cleared}
+            key={`${cleared}/${names.join("/")}`} // ranges go with the axes on which they were drawn
             axes={axes}
             lines={lines}
             total={done.length}
@@ -80,7 +75,7 @@ export function TrialCharts({ cleared, sweep, trials, chosen, dark }: Props) {
             p={p}
             twin={twin}
           />
-          <Slices axes={axes} lines={lines} metric={metric} chosen={chosen} p={p} twin={twin} />
+          <Slices axes={axes} lines={lines} total={done.length} metric={metric} chosen={chosen} p={p} twin={twin} />
         </>
       )}
     </>
@@ -95,11 +90,12 @@ interface Drawn {
 
 function HistoryCard({
   trials,
+  part,
   past,
   metric,
   chosen,
   p,
-}: Drawn & { trials: Trial[]; past: ReturnType<typeof history> }) {
+}: Drawn & { trials: Trial[]; part: boolean; past: ReturnType<typeof history> }) {
   const option = useMemo(() => historyOption(past, metric, chosen.set, p), [past, metric, chosen.set, p]);
   const best = past.best.at(-1)?.[1];
 
@@ -107,14 +103,21 @@ function HistoryCard({
     <ChartCard
       title="History"
       note={
-        <Legend
-          items={[
-            { text: `done (${grouped(past.done.length)})`, color: p.run },
-            { text: "best so far", color: p.done },
-            { text: `running, at its last value (${grouped(past.running.length)})`, color: p.warn },
-            { text: `failed, a cross at the bottom (${grouped(past.failed.length)})`, color: p.bad },
-          ]}
-        />
+        <>
+          <Legend
+            items={[
+              { text: `done (${grouped(past.done.length)})`, color: p.run },
+              { text: "best so far", color: p.done },
+              { text: `running, at its last value (${grouped(past.running.length)})`, color: p.warn },
+              {
+                text: `failed, a cross at the ${past.goal === "minimize" ? "top" : "bottom"} (${grouped(past.failed.length)})`,
+                color: p.bad,
+              },
+            ]}
+          />
+          {part && `Counts are of the ${count(trials.length, "trial")} that are shown. `}
+          Draw a rectangle to choose those in it that are done.
+        </>
       }
       twin={() => (
         <Table
@@ -138,7 +141,7 @@ function HistoryCard({
       <EChart
         option={option}
         height={300}
-        label={`${metric} by trial: ${count(past.done.length, "trial")} done, ${grouped(past.failed.length)} failed, ${grouped(past.running.length)} running${best === undefined ? "" : `, best so far ${decimal(best)}`}`}
+        label={`${metric} by trial: ${count(past.done.length, "trial")} done, ${grouped(past.failed.length)} failed, ${grouped(past.running.length)} running${part ? ` of the ${grouped(trials.length)} that are shown` : ""}${best === undefined ? "" : `, best so far ${decimal(best)}`}`}
         onPick={chosen.toggle}
         onRectangle={(x, y) =>
           chosen.choose(
@@ -185,9 +188,8 @@ function ParallelCard({ axes, lines, total, metric, chosen, p, twin }: Parameter
       title="Parallel coordinates"
       note={
         <>
-          {total > lines.length &&
-            `Shown are ${grouped(lines.length)} of ${grouped(total)} trials: the best ${grouped(MOST_LINES / 2)} and a sample of the others. `}
-          A line is a trial; the best tenth is in colour. Draw on an axis to choose a range; press the axis to undo it.
+          {sampled(lines, total)}A line is a trial; the best tenth is in colour. Draw on an axis to choose a range;
+          press the axis to undo it.
         </>
       }
       twin={twin}
@@ -195,7 +197,6 @@ function ParallelCard({ axes, lines, total, metric, chosen, p, twin }: Parameter
       <div style={{ overflowX: "auto" }}>
         <div style={{ minWidth: 90 * (axes.length + 1) }}>
           <EChart
-            key={axes.map((axis) => axis.name).join("/")}
             option={option}
             height={340}
             label={`Parallel coordinates of ${count(lines.length, "trial")} over ${axes.map((axis) => axis.name).join(", ")} and ${metric}`}
@@ -207,7 +208,14 @@ function ParallelCard({ axes, lines, total, metric, chosen, p, twin }: Parameter
   );
 }
 
-function Slices({ axes, lines, metric, chosen, p, twin }: Parameters) {
+/** sampled says which trials are drawn, where they are not all. */
+function sampled(lines: Scored[], total: number): string {
+  return total > lines.length
+    ? `Shown are ${grouped(lines.length)} of ${grouped(total)} trials: the best ${grouped(MOST_LINES / 2)} and a sample of the others. `
+    : "";
+}
+
+function Slices({ axes, lines, total, metric, chosen, p, twin }: Parameters & { total: number }) {
   const shown = axes.slice(0, MOST_SLICES);
 
   return (
@@ -215,6 +223,7 @@ function Slices({ axes, lines, metric, chosen, p, twin }: Parameters) {
       title="By parameter"
       note={
         <>
+          {sampled(lines, total)}
           {metric} by the value of each parameter. Marks of one choice are set apart sideways.
           {axes.length > shown.length && ` The first ${shown.length} of ${axes.length} parameters.`}
         </>

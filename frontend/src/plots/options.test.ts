@@ -1,0 +1,57 @@
+import { expect, it } from "vitest";
+import { axesOf } from "@/lib/overview/axes";
+import { history } from "@/lib/overview/history";
+import { scored } from "@/lib/overview/sample";
+import { historyOption } from "@/plots/options";
+import { palette } from "@/plots/palette";
+import { parallelOption } from "@/plots/parallelOption";
+import { failedTrial, runningTrial, trial } from "@/test/factories/trial";
+
+const p = palette(false);
+
+/** The heights of the marks of a series of a history. */
+function heights(option: unknown, name: string) {
+  const { series } = option as { series: { name: string; data: { value: [number, number] }[] }[] };
+
+  return series.find((one) => one.name === name)?.data.map((one) => one.value[1]);
+}
+
+const starting = { ...runningTrial(), number: 3, latest_attempt: undefined };
+
+it.each([
+  ["minimize", 0.9],
+  ["maximize", 0.1],
+] as const)("a history draws what has no value at the worst one: %s", (goal, worst) => {
+  const rows = [
+    trial({ number: 1, value: 0.1 }),
+    trial({ number: 2, value: 0.9 }),
+    starting,
+    { ...failedTrial(), number: 4 },
+  ];
+  const option = historyOption(history(rows, goal), "loss", new Set(), p);
+  expect(heights(option, "running")).toEqual([worst]);
+  expect(heights(option, "failed")).toEqual([worst]);
+});
+
+it("a history tells a last value that is not finite from none", () => {
+  const base = runningTrial();
+  const metric = { name: "val", step: 3, status: "nan" as const, at: "2026-01-01T00:00:20Z" };
+  const odd = { ...base, number: 2, latest_attempt: base.latest_attempt && { ...base.latest_attempt, last_metric: metric } }; // prettier-ignore
+  const option = historyOption(history([trial({ value: 0.5 }), odd, starting], "maximize"), "val", new Set(), p);
+  expect(heights(option, "running")).toEqual([0.5, 0.5]);
+  expect(JSON.stringify(option)).toContain("Trial 2 runs: its last value is not finite");
+  expect(JSON.stringify(option)).toContain("Trial 3 runs: no value yet");
+});
+
+it.each([
+  [3, 1],
+  [10, 1],
+  [25, 2],
+])("parallel coordinates of %i trials have the best %i in colour", (n, good) => {
+  const rows = scored(Array.from({ length: n }, (_, i) => trial({ number: i + 1, value: i, params: { x: i } })));
+  const [series] = parallelOption(axesOf(rows, undefined), rows, "v", new Set(), p).series as {
+    data: { lineStyle: { color: string } }[];
+  }[];
+  const strong = series?.data.map((one) => one.lineStyle.color === p.run);
+  expect(strong).toEqual(rows.map((_, i) => i >= n - good));
+});
