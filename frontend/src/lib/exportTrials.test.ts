@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { readExact } from "@/lib/exact";
 import { cell, csv, jsonLines } from "@/lib/exportTrials";
+import type { Trial } from "@/services/trials";
 import { trial } from "@/test/factories/trial";
 
 describe("CSV", () => {
@@ -27,5 +29,18 @@ describe("JSON lines", () => {
       .trim()
       .split("\n");
     expect(lines.map((line) => (JSON.parse(line) as { number: number }).number)).toEqual([1, 2]);
+  });
+});
+
+describe("numbers that a script would change", () => {
+  const params = '{"seed":9007199254740993,"rate":1.0,"small":1e-05,"text":"1.0","list":[2.50,-3.0],"n":-7}';
+  const page = [readExact(JSON.stringify(trial()).replace(/"params":\{[^}]*\}/, `"params":${params}`)) as Trial];
+
+  it("are in JSON lines as the API gives them", () => {
+    expect(jsonLines([page]).join("")).toContain(`"params":${params}`);
+  });
+
+  it("are in CSV as the API gives them", () => {
+    expect(csv([page]).join("")).toContain(',9007199254740993,1.0,1e-05,1.0,"[2.50,-3.0]",-7\r\n');
   });
 });

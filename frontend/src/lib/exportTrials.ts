@@ -1,3 +1,4 @@
+import { exactNumber, writeExact } from "@/lib/exact";
 import { parameterNames } from "@/lib/trials";
 import type { Trial } from "@/services/trials";
 
@@ -10,6 +11,7 @@ type Cell = string | number | boolean | undefined;
 export function cell(v: Cell): string {
   if (v === undefined) return "";
   if (typeof v === "number") return String(v);
+  if (typeof v === "string" && exactNumber(v) !== undefined) return exactNumber(v) ?? "";
   const text = String(v).replace(/^([=+\-@\t\r])/, "'$1");
 
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -48,11 +50,11 @@ export function csv(pages: Trial[][]): string[] {
 
 /** jsonLines has a trial a line, as the API gives it. */
 export function jsonLines(pages: Trial[][]): string[] {
-  return pages.map((page) => page.map((trial) => `${JSON.stringify(trial)}\n`).join(""));
+  return pages.map((page) => page.map((trial) => `${writeExact(trial)}\n`).join(""));
 }
 
 function plain(v: unknown): Cell {
   return v === undefined || typeof v === "number" || typeof v === "string" || typeof v === "boolean"
     ? v
-    : JSON.stringify(v);
+    : writeExact(v);
 }

@@ -7,9 +7,11 @@ import {
   listTrialAttempts,
   listTrials,
   type Attempt,
+  type TrialList,
   type TrialSort,
   type TrialState,
 } from "@/api/generated";
+import { readExact } from "@/lib/exact";
 
 export type {
   Attempt,
@@ -46,33 +48,23 @@ export interface TrialFilter {
   sort?: TrialSort;
 }
 
-/** onePage reads a page of a list; without a cursor the first. */
-function onePage(
-  sweepId: string,
-  { states = [], min, max, sort = "number" }: TrialFilter,
-  cursor: string | undefined,
-  signal: AbortSignal,
-) {
-  return answer(
-    listTrials({
-      path: { id: sweepId },
-      query: {
-        limit: PAGE,
-        sort,
-        ...(states.length > 0 && { state: states }),
-        ...(min !== undefined && { value_min: min }),
-        ...(max !== undefined && { value_max: max }),
-        ...(cursor !== undefined && { cursor }),
-      },
-      signal,
-    }),
-  );
+/** queryOf is what a page of a list is asked with; without a cursor the first. */
+function queryOf({ states = [], min, max, sort = "number" }: TrialFilter, cursor: string | undefined) {
+  return {
+    limit: PAGE,
+    sort,
+    ...(states.length > 0 && { state: states }),
+    ...(min !== undefined && { value_min: min }),
+    ...(max !== undefined && { value_max: max }),
+    ...(cursor !== undefined && { cursor }),
+  };
 }
 
 export function trialsQuery(sweepId: string, { states = [], min, max, sort = "number" }: TrialFilter, live = true) {
   return infiniteQueryOptions({
     queryKey: ["sweep", sweepId, "trials", { states, min, max, sort }],
-    queryFn: ({ pageParam, signal }) => onePage(sweepId, { states, min, max, sort }, pageParam, signal),
+    queryFn: ({ pageParam, signal }) =>
+      answer(listTrials({ path: { id: sweepId }, query: queryOf({ states, min, max, sort }, pageParam), signal })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: keepPreviousData,
@@ -122,11 +114,14 @@ export function memoryQuery(sweepId: string, number: number, attemptId: string, 
   });
 }
 
-/** trialPages reads all trials of a list, page by page, for a download. */
+/** trialPages reads all trials of a list, page by page, for a download. Numbers are as readExact keeps them. */
 export async function* trialPages(sweepId: string, filter: TrialFilter, signal: AbortSignal) {
   let cursor: string | undefined;
   do {
-    const page = await onePage(sweepId, filter, cursor, signal);
+    const text: unknown = await answer(
+      listTrials({ path: { id: sweepId }, query: queryOf(filter, cursor), parseAs: "text", signal }),
+    );
+    const page = readExact(text as string) as TrialList;
     yield page;
     cursor = page.next_cursor;
   } while (cursor !== undefined);
