@@ -50,3 +50,13 @@ it("chooses the trial of a row", async () => {
   await userEvent.click(screen.getByRole("checkbox", { name: "Choose trial 1" }));
   expect(toggle).toHaveBeenCalledWith(1);
 });
+
+it("has a column each for names that are equal, and offers no more when as many are chosen as can be", async () => {
+  const chosen = new Set(Array.from({ length: 500 }, (_, i) => i + 2));
+  const wrong = vi.spyOn(console, "error");
+  await draw(<Table label="Trials" heads={["lr", "lr"]} rows={rows(3)} chosen={chosen} onToggle={vi.fn()} />);
+  expect(wrong).not.toHaveBeenCalled();
+  wrong.mockRestore();
+  expect(screen.getByRole<HTMLInputElement>("checkbox", { name: "Choose trial 1" }).disabled).toBe(true);
+  expect(screen.getByRole<HTMLInputElement>("checkbox", { name: "Choose trial 2" }).disabled).toBe(false);
+});

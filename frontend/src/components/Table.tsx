@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { count } from "@/lib/format";
+import { MOST_CHOSEN } from "@/lib/overview/selection";
 
 const MOST_ROWS = 500;
 const none: ReadonlySet<number> = new Set();
@@ -48,8 +49,8 @@ export function Table({ label, heads, rows, twin = false, chosen = none, onToggl
           <thead>
             <tr>
               {onToggle && <th scope="col">Chosen</th>}
-              {columns.map(({ text, head }) => (
-                <th key={text} scope="col" className={head}>
+              {columns.map(({ text, head }, i) => (
+                <th key={i} scope="col" className={head}>
                   {text}
                 </th>
               ))}
@@ -65,6 +66,7 @@ export function Table({ label, heads, rows, twin = false, chosen = none, onToggl
                         type="checkbox"
                         aria-label={`Choose trial ${trial}`}
                         checked={chosen.has(trial)}
+                        disabled={!chosen.has(trial) && chosen.size >= MOST_CHOSEN}
                         onChange={() => onToggle(trial)}
                       />
                     )}

@@ -6,6 +6,7 @@ import { SortButton } from "@/components/SortButton";
 import { StateLabel } from "@/components/StateLabel";
 import { VirtualTable, type Column } from "@/components/VirtualTable";
 import { ago, between, decimal, shortValue, value } from "@/lib/format";
+import { MOST_CHOSEN } from "@/lib/overview/selection";
 import { trialLooks } from "@/lib/states";
 import { bestFirst, ordered, parameterNames, trialNote } from "@/lib/trials";
 import type { Objective } from "@/services/sweeps";
@@ -38,6 +39,7 @@ export function TrialTable({ sweepId, trials, now, sort, objective, best, onSort
           type="checkbox"
           aria-label={`Choose trial ${number}`}
           checked={chosen.has(number)}
+          disabled={!chosen.has(number) && chosen.size >= MOST_CHOSEN}
           onChange={() => onToggle(number)}
         />
       ),

@@ -1,4 +1,4 @@
-import { queryOptions } from "@tanstack/react-query";
+import { hashKey, queryOptions, type QueryKey } from "@tanstack/react-query";
 import { answer } from "@/api/client";
 import {
   listCurves,
@@ -36,12 +36,23 @@ function paced(sweep: Sweep, live: boolean) {
   return { over, refetchInterval: live && !over ? 1000 * Math.min(60, seconds) : (false as const) };
 }
 
+/**
+ * until shows what was read while the sweep went on until it is read at its end:
+ * the keys differ in their last part alone. What a person picked stays.
+ */
+function until(key: QueryKey) {
+  return <T>(before: T | undefined, query: { queryKey: QueryKey } | undefined): T | undefined =>
+    query && hashKey(query.queryKey.slice(0, -1)) === hashKey(key.slice(0, -1)) ? before : undefined;
+}
+
 /** Of more trials than can be read, the best by value and the newest are. */
 export function chartTrialsQuery(sweep: Sweep, live: boolean) {
   const { over, refetchInterval } = paced(sweep, live);
+  const queryKey = ["overview", sweep.id, "trials", over];
 
   return queryOptions({
-    queryKey: ["overview", sweep.id, "trials", over],
+    queryKey,
+    placeholderData: until(queryKey),
     queryFn: async ({ signal }): Promise<Part<Trial>> => {
       const all = await trialPages(sweep.id, "number", MOST_PAGES, signal);
       if (all.rows.length >= (all.total ?? 0)) return all;
@@ -76,9 +87,11 @@ async function trialPages(id: string, sort: TrialSort, most: number, signal: Abo
 
 export function chartAttemptsQuery(sweep: Sweep, live: boolean) {
   const { over, refetchInterval } = paced(sweep, live);
+  const queryKey = ["overview", sweep.id, "attempts", over];
 
   return queryOptions({
-    queryKey: ["overview", sweep.id, "attempts", over],
+    queryKey,
+    placeholderData: until(queryKey),
     queryFn: async ({ signal }): Promise<Part<Attempt>> => {
       const rows: Attempt[] = [];
       let cursor: string | undefined;
@@ -103,9 +116,11 @@ export function chartAttemptsQuery(sweep: Sweep, live: boolean) {
 
 export function metricNamesQuery(sweep: Sweep, live: boolean) {
   const { over, refetchInterval } = paced(sweep, live);
+  const queryKey = ["overview", sweep.id, "metric-names", over];
 
   return queryOptions({
-    queryKey: ["overview", sweep.id, "metric-names", over],
+    queryKey,
+    placeholderData: until(queryKey),
     queryFn: ({ signal }) => answer(listMetricNames({ path: { id: sweep.id }, signal })),
     refetchInterval,
   });
@@ -114,9 +129,11 @@ export function metricNamesQuery(sweep: Sweep, live: boolean) {
 /** trials are numbers and ranges; "" = the 50 best and 50 that run. */
 export function curvesQuery(sweep: Sweep, name: string, trials: string, live: boolean) {
   const { over, refetchInterval } = paced(sweep, live);
+  const queryKey = ["overview", sweep.id, "curves", name, trials, over];
 
   return queryOptions({
-    queryKey: ["overview", sweep.id, "curves", name, trials, over],
+    queryKey,
+    placeholderData: until(queryKey),
     queryFn: ({ signal }) =>
       answer(
         listCurves({

@@ -19,6 +19,20 @@ class QuietStream {
 
 export const local = { name: "local", role: "admin", known_by: "local" };
 
+/** hold lets calls wait whose method and address match, until the result is called. */
+export function hold(which: RegExp): () => void {
+  const before = globalThis.fetch;
+  let go = () => {};
+  const open = new Promise<void>((resolve) => (go = resolve));
+  vi.stubGlobal("fetch", async (request: Request | string) => {
+    if (typeof request !== "string" && which.test(`${request.method} ${request.url}`)) await open;
+
+    return before(request);
+  });
+
+  return go;
+}
+
 /** drawApp shows the whole page at an address. answers may be changed while it is shown; asked grows. */
 export async function drawApp(path: string, answers: Answers) {
   const asked: { call: string; body: string }[] = [];

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { lazy, useMemo, useState } from "react";
 import { ChartCard } from "@/components/ChartCard";
 import { ErrorNote } from "@/components/ErrorNote";
+import { Loading } from "@/components/Loading";
 import { num, Table } from "@/components/Table";
 import { count, decimal, grouped } from "@/lib/format";
 import { trialLooks } from "@/lib/states";
@@ -33,16 +34,17 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
   const lines = useMemo(() => linesOf(data, best), [data, best]);
 
   if (names.isSuccess && known.length === 0) return null;
-  const error = names.error ?? curves.error;
+  const failed = names.isError ? names : curves;
 
   return (
     <ChartCard
       title="While they ran"
       note={
         <>
-          {chosen.set.size > 0
-            ? `The ${count(data.length, "chosen trial")} that reported it.`
-            : `${count(data.length, "trial")}: the 50 best, and the first 50 that run.`}{" "}
+          {curves.data &&
+            (chosen.set.size > 0
+              ? `The ${count(data.length, "chosen trial")} that reported it. `
+              : `${count(data.length, "trial")}: the 50 best, and the first 50 that run. `)}
           The best is in colour. {thinned(data)}
           {notFinite(data)} {curves.data?.removed}
         </>
@@ -79,7 +81,10 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
         value={name}
         onChange={(event) => setPicked(event.currentTarget.value)}
       />
-      {error && <ErrorNote error={error} doing="Reading curves" onRetry={() => void curves.refetch()} />}
+      {failed.isError && (
+        <ErrorNote error={failed.error} doing="Reading curves" onRetry={() => void failed.refetch()} />
+      )}
+      {!failed.isError && curves.data === undefined && <Loading what="curves" />}
       {lines.length > 0 && <CurvesChart lines={lines} metric={name} dark={dark} />}
     </ChartCard>
   );

@@ -5,7 +5,9 @@ import { useState, useSyncExternalStore } from "react";
 import { ErrorNote } from "@/components/ErrorNote";
 import { PageLink } from "@/components/links";
 import { Loading } from "@/components/Loading";
+import { StaleNote } from "@/components/StaleNote";
 import { count, grouped } from "@/lib/format";
+import { MOST_CHOSEN } from "@/lib/overview/selection";
 import { CurvesSection } from "@/routes/sweep/CurvesSection";
 import { TimelineSection } from "@/routes/sweep/TimelineSection";
 import { TrialCharts } from "@/routes/sweep/TrialCharts";
@@ -25,7 +27,7 @@ export function OverviewTab({ sweep }: { sweep: Sweep }) {
   const read = useQuery(chartTrialsQuery(sweep, live));
 
   if (read.isPending) return <Loading what="the trials" />;
-  if (read.isError) {
+  if (read.data === undefined) {
     return <ErrorNote error={read.error} doing="Reading trials" onRetry={() => void read.refetch()} />;
   }
 
@@ -34,6 +36,7 @@ export function OverviewTab({ sweep }: { sweep: Sweep }) {
 
   return (
     <div style={{ display: "grid", gap: 16 }}>
+      <StaleNote query={read} doing="Reading trials again" />
       {rows.length < total && (
         <p style={{ margin: 0 }} role="status">
           The charts show {grouped(rows.length)} of {count(total, "trial")}: the best and the newest.
@@ -47,6 +50,9 @@ export function OverviewTab({ sweep }: { sweep: Sweep }) {
         ) : (
           <>
             <strong>{count(numbers.length, "trial")} chosen</strong>
+            {numbers.length >= MOST_CHOSEN && (
+              <span role="status">No more can be chosen. Of more, those with the lowest numbers are.</span>
+            )}
             <span className="break">
               {numbers.slice(0, SHOWN).map((n) => (
                 <span key={n}>
@@ -70,7 +76,14 @@ export function OverviewTab({ sweep }: { sweep: Sweep }) {
           </>
         )}
       </Group>
-      <TrialCharts cleared={cleared} sweep={sweep} trials={rows} chosen={chosen} dark={dark} />
+      <TrialCharts
+        cleared={cleared}
+        sweep={sweep}
+        trials={rows}
+        part={rows.length < total}
+        chosen={chosen}
+        dark={dark}
+      />
       <CurvesSection sweep={sweep} chosen={chosen} dark={dark} live={live} />
       <TimelineSection sweep={sweep} chosen={chosen} dark={dark} live={live} />
     </div>

@@ -6,7 +6,7 @@ import { Confirm } from "@/components/Confirm";
 import { ErrorNote } from "@/components/ErrorNote";
 import { ReadOnly } from "@/components/ReadOnly";
 import { controlsOf, type Control } from "@/lib/controls";
-import { count } from "@/lib/format";
+import { count, shortId } from "@/lib/format";
 import { newKey } from "@/lib/keys";
 import { useShowSweep } from "@/routes/useShowSweep";
 import { useCanSteer } from "@/services/session";
@@ -53,16 +53,21 @@ export function SweepControls({ sweep }: { sweep: Sweep }) {
       return null;
     },
     onMutate: () => ({ show: showLater(), from: router.state.location.pathname }),
-    onSuccess: async (result, { control }, { show, from }) => {
-      setAsk(null);
+    onSuccess: async (result, answered, { show, from }) => {
+      const { control } = answered;
+      setAsk((now) => (now === answered ? null : now)); // another question may be open by now
       if (control === "delete" && router.state.location.pathname === from) await navigate({ to: "/sweeps" });
       else if (result && (control === "clone" || control === "rerun")) await show(result);
-      await queries.invalidateQueries({ queryKey: control === "delete" ? ["sweeps"] : ["sweep"] });
+      if (control === "delete") {
+        queries.removeQueries({ queryKey: ["sweep", sweep.id] });
+        queries.removeQueries({ queryKey: ["overview", sweep.id] });
+      } else await queries.invalidateQueries({ queryKey: ["sweep"] });
+      await queries.invalidateQueries({ queryKey: ["sweeps"] }); // live updates may be paused
     },
   });
 
   const open = (control: Control) => {
-    action.reset();
+    if (!action.isPending) action.reset();
     setParallel(sweep.max_parallel);
     setAsk({ control, key: newKey() });
   };
@@ -115,7 +120,7 @@ export function SweepControls({ sweep }: { sweep: Sweep }) {
           </Menu.Dropdown>
         </Menu>
       </Group>
-      {ask === null && action.isError && (
+      {action.isError && action.variables !== ask && (
         <div style={{ marginTop: 8, maxWidth: 420 }}>
           <ErrorNote error={action.error} doing={words[action.variables.control].action} />
         </div>
@@ -123,12 +128,12 @@ export function SweepControls({ sweep }: { sweep: Sweep }) {
       {ask !== null && (
         <Confirm
           opened
-          title={`${words[ask.control].title} ${sweep.name} (${sweep.id.slice(0, 13)})${ask.control === "parallel" ? "" : "?"}`}
+          title={`${words[ask.control].title} ${sweep.name} (${shortId(sweep.id)})${ask.control === "parallel" ? "" : "?"}`}
           action={words[ask.control].action}
           danger={ask.control === "cancel" || ask.control === "delete"}
-          busy={action.isPending}
+          busy={action.isPending && action.variables === ask}
           disabled={ask.control === "parallel" && parallel === ""}
-          error={action.error}
+          error={action.variables === ask ? action.error : null}
           onConfirm={() => action.mutate(ask)}
           onClose={() => setAsk(null)}
         >

@@ -1,10 +1,14 @@
-import { screen, waitFor } from "@testing-library/react";
+import { act, fireEvent, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, expect, it, vi } from "vitest";
-import { drawApp, local } from "@/test/app";
-import { endedSweep, sweep } from "@/test/factories/sweep";
+import { drawApp, hold, local, type Answers } from "@/test/app";
+import { endedSweep, newSweep, sweep } from "@/test/factories/sweep";
+import { trial } from "@/test/factories/trial";
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
 
 const id = sweep().id;
 const other = "0190bbbb-0000-7000-8000-000000000002";
@@ -91,4 +95,90 @@ it("says how long it still takes and from which figures, and nothing of it once 
   expect(await screen.findByText("not known while it is paused")).toBeTruthy();
   queries.setQueryData(["sweep", id], endedSweep("succeeded"));
   await waitFor(() => expect(screen.queryByText("Still takes")).toBeNull());
+});
+
+it("shows that no more than 500 trials can be chosen", async () => {
+  const rows = Array.from({ length: 3 }, (_, i) => trial({ number: 600 + i }));
+  const answers: Answers = { ...found };
+  answers[`GET /sweeps/${id}/trials`] = [200, { data: rows, total: 3 }];
+  vi.spyOn(window, "innerHeight", "get").mockReturnValue(900);
+  const { router } = await drawApp(`/sweeps/${id}?tab=trials&trials=1-500`, answers);
+  const box = await screen.findByRole<HTMLInputElement>("checkbox", { name: "Choose trial 600" });
+  await userEvent.click(box);
+  await waitFor(() => expect(router.state.status).toBe("idle"));
+  expect(box.checked).toBe(false);
+  expect(box.disabled).toBe(true);
+  expect(screen.getByText("500 trials are chosen. No more can be.")).toBeTruthy();
+});
+
+it("stays on the tab that a person reads when the first trials come", async () => {
+  const answers: Answers = { ...found };
+  answers[`GET /sweeps/${id}`] = [200, { ...newSweep(), id }];
+  answers[`GET /sweeps/${id}/trials`] = [200, { data: [], total: 0 }];
+  const { queries } = await drawApp(`/sweeps/${id}`, answers);
+  expect(await screen.findByText(/first trials appear here in a moment/)).toBeTruthy();
+  const field = screen.getByLabelText("Value at least");
+  await userEvent.type(field, "0.9");
+  answers[`GET /sweeps/${id}`] = [200, sweep()];
+  answers[`GET /sweeps/${id}/trials`] = [200, { data: [trial({ value: 0.95 })], total: 1 }];
+  await act(() => queries.invalidateQueries({ queryKey: ["sweep", id] }));
+  await waitFor(() => expect(screen.getByRole("region", { name: "Overview" }).textContent).toContain("Running"));
+  expect(screen.getByRole("tab", { name: "Trials" }).getAttribute("aria-selected")).toBe("true");
+  expect(screen.getByLabelText<HTMLInputElement>("Value at least").value).toBe("0.9");
+});
+
+it("does not close a dialog when an earlier action is answered", async () => {
+  const answers: Answers = { ...found };
+  answers[`POST /sweeps/${id}/pause`] = [200, sweep({ state: "paused" })];
+  await drawApp(`/sweeps/${id}?tab=spec`, answers);
+  const go = hold(/POST .*\/pause/);
+  await userEvent.click(await screen.findByRole("button", { name: "Pause" }));
+  await userEvent.click(screen.getByRole("button", { name: "More" }));
+  await userEvent.click(await screen.findByText("Trials at once…"));
+  const field = await screen.findByRole<HTMLInputElement>("textbox", { name: "Trials at once" });
+  await userEvent.clear(field);
+  await userEvent.type(field, "12");
+  await act(async () => {
+    go();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  });
+  expect(screen.queryByRole<HTMLInputElement>("textbox", { name: "Trials at once" })?.value).toBe("12");
+});
+
+it("exports JSON lines as the API gives them", async () => {
+  const answers: Answers = { ...found };
+  const row = JSON.stringify(trial()).replace(/"params":\{[^}]*\}/, '"params":{"seed":9007199254740993,"rate":1.0}');
+  answers[`GET /sweeps/${id}/trials`] = [200, `{"data":[${row}],"total":1}`];
+  const blobs: Blob[] = [];
+  URL.createObjectURL = (blob: Blob) => {
+    blobs.push(blob);
+
+    return "blob:x";
+  };
+  vi.spyOn(HTMLAnchorElement.prototype, "click").mockImplementation(() => undefined);
+  await drawApp(`/sweeps/${id}?tab=trials`, answers);
+  await userEvent.click(await screen.findByRole("button", { name: "Export" }));
+  fireEvent.click(await screen.findByText("JSON lines"));
+  await screen.findByText("1 trials exported.");
+  const text = await new Promise<string>((resolve) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result as string);
+    reader.readAsText(blobs[0] as Blob);
+  });
+  expect(text).toContain('"seed":9007199254740993');
+});
+
+it("forgets a sweep that was deleted, and reads the list again", async () => {
+  const answers: Answers = {
+    ...found,
+    [`GET /sweeps/${id}`]: [200, endedSweep("succeeded", { id })],
+    [`DELETE /sweeps/${id}`]: [204, null],
+    "GET /sweeps": [200, { data: [sweep({ id: other, name: "second" })], total: 1 }],
+  };
+  const { queries } = await drawApp(`/sweeps/${id}?tab=spec`, answers);
+  await userEvent.click(await screen.findByRole("button", { name: "More" }));
+  await userEvent.click(await screen.findByText("Delete…"));
+  await userEvent.click(await screen.findByRole("button", { name: "Delete" }));
+  expect(await screen.findByRole("heading", { name: "Sweeps" })).toBeTruthy();
+  await waitFor(() => expect(queries.getQueryData(["sweep", id])).toBeUndefined());
 });

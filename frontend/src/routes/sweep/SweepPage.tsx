@@ -1,7 +1,7 @@
 import { Anchor, Group, Tabs } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useRouterState, useSearch } from "@tanstack/react-router";
-import { lazy, Suspense } from "react";
+import { lazy, Suspense, useState } from "react";
 import { PageTitle } from "@/components/PageTitle";
 import { isMissing } from "@/api/errors";
 import { ErrorNote } from "@/components/ErrorNote";
@@ -30,8 +30,6 @@ const OverviewTab = lazy(() => import("@/routes/sweep/OverviewTab").then((m) => 
 
 export function SweepPage() {
   const { sweepId } = useParams({ from: "/sweeps/$sweepId" });
-  const { tab: asked } = useSearch({ from: "/sweeps/$sweepId" });
-  const navigate = useNavigate({ from: "/sweeps/$sweepId" });
   const query = useQuery(sweepQuery(sweepId));
 
   if (isMissing(query.error)) return <MissingThing what="sweep" />;
@@ -41,11 +39,6 @@ export function SweepPage() {
   }
 
   const sweep = query.data;
-  const tab = asked ?? (sweep.counts.total > 0 ? "overview" : "trials");
-  const show = (value: string | null) => {
-    const next = value as SweepTab;
-    void navigate({ to: "/sweeps/$sweepId", search: (before) => ({ ...before, tab: next }), resetScroll: false });
-  };
 
   return (
     <>
@@ -59,29 +52,44 @@ export function SweepPage() {
       <StaleNote query={query} doing="Reading the sweep again" />
       <SweepWarnings />
       <SweepHeader sweep={sweep} />
-      <Tabs value={tab} onChange={show} mt="md" keepMounted={false}>
-        <Tabs.List mb="sm">
-          <Tabs.Tab value="overview">Overview</Tabs.Tab>
-          <Tabs.Tab value="trials">Trials</Tabs.Tab>
-          <Tabs.Tab value="report">Report</Tabs.Tab>
-          <Tabs.Tab value="spec">Spec</Tabs.Tab>
-        </Tabs.List>
-        <Tabs.Panel value="overview">
-          <Suspense fallback={<Loading what="the charts" />}>
-            <OverviewTab sweep={sweep} />
-          </Suspense>
-        </Tabs.Panel>
-        <Tabs.Panel value="trials">
-          <TrialsTab sweep={sweep} />
-        </Tabs.Panel>
-        <Tabs.Panel value="report">
-          <ReportTab sweep={sweep} />
-        </Tabs.Panel>
-        <Tabs.Panel value="spec">
-          <SpecTab sweep={sweep} />
-        </Tabs.Panel>
-      </Tabs>
+      <SweepTabs key={sweep.id} sweep={sweep} />
     </>
+  );
+}
+
+function SweepTabs({ sweep }: { sweep: Sweep }) {
+  const { tab: asked } = useSearch({ from: "/sweeps/$sweepId" });
+  const navigate = useNavigate({ from: "/sweeps/$sweepId" });
+  // A page does not turn to another tab by itself when the first trials come.
+  const [first] = useState<SweepTab>(sweep.counts.total > 0 ? "overview" : "trials");
+  const show = (value: string | null) => {
+    const next = value as SweepTab;
+    void navigate({ to: "/sweeps/$sweepId", search: (before) => ({ ...before, tab: next }), resetScroll: false });
+  };
+
+  return (
+    <Tabs value={asked ?? first} onChange={show} mt="md" keepMounted={false}>
+      <Tabs.List mb="sm">
+        <Tabs.Tab value="overview">Overview</Tabs.Tab>
+        <Tabs.Tab value="trials">Trials</Tabs.Tab>
+        <Tabs.Tab value="report">Report</Tabs.Tab>
+        <Tabs.Tab value="spec">Spec</Tabs.Tab>
+      </Tabs.List>
+      <Tabs.Panel value="overview">
+        <Suspense fallback={<Loading what="the charts" />}>
+          <OverviewTab sweep={sweep} />
+        </Suspense>
+      </Tabs.Panel>
+      <Tabs.Panel value="trials">
+        <TrialsTab sweep={sweep} />
+      </Tabs.Panel>
+      <Tabs.Panel value="report">
+        <ReportTab sweep={sweep} />
+      </Tabs.Panel>
+      <Tabs.Panel value="spec">
+        <SpecTab sweep={sweep} />
+      </Tabs.Panel>
+    </Tabs>
   );
 }
 

@@ -3,6 +3,7 @@ import { lazy, useMemo } from "react";
 import { ChartCard, Legend } from "@/components/ChartCard";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
+import { StaleNote } from "@/components/StaleNote";
 import { num, Table } from "@/components/Table";
 import { count, duration, grouped, moment } from "@/lib/format";
 import { lanes } from "@/lib/overview/lanes";
@@ -39,7 +40,7 @@ export function TimelineSection({ sweep, chosen, dark, live }: Props) {
   const option = useMemo(() => timelineOption(all, chosen.set, p), [all, chosen.set, p]);
 
   if (read.isPending) return <Loading what="attempts" />;
-  if (read.isError) {
+  if (read.data === undefined) {
     return <ErrorNote error={read.error} doing="Reading attempts" onRetry={() => void read.refetch()} />;
   }
   if (all.bars.length === 0) return null;
@@ -54,7 +55,7 @@ export function TimelineSection({ sweep, chosen, dark, live }: Props) {
               { text: "finished", color: p.done },
               { text: "running", color: p.run },
               { text: "failed", color: p.bad },
-              { text: "starting or canceled", color: p.wait },
+              { text: "starting, canceled or ended early", color: p.wait },
             ]}
           />
           Attempts by host and GPU. Attempts at one time are in rows below each other.
@@ -83,6 +84,7 @@ export function TimelineSection({ sweep, chosen, dark, live }: Props) {
         />
       )}
     >
+      <StaleNote query={read} doing="Reading attempts again" />
       <EChart
         option={option}
         height={timelineHeight(all.rows.length)}

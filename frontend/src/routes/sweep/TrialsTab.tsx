@@ -8,6 +8,7 @@ import { RangeFilter } from "@/components/RangeFilter";
 import { StateFilter } from "@/components/StateFilter";
 import { TrialTable } from "@/components/TrialTable";
 import { count } from "@/lib/format";
+import { MOST_CHOSEN } from "@/lib/overview/selection";
 import { trialLooks } from "@/lib/states";
 import { matching } from "@/lib/trials";
 import { useNow } from "@/lib/useNow";
@@ -50,6 +51,7 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
         <RangeFilter label="Value at most" value={max} onValue={(value) => look({ max: value })} />
         <ExportTrials sweep={sweep} filter={{ states, min, max, sort }} />
       </Group>
+      {chosen.set.size >= MOST_CHOSEN && <p role="status">{count(MOST_CHOSEN, "trial")} are chosen. No more can be.</p>}
       {list.isPending && <Loading what="trials" />}
       {list.isError && <ErrorNote error={list.error} doing="Reading trials" onRetry={() => void list.refetch()} />}
       {list.isSuccess && trials.length === 0 && (

@@ -1,0 +1,147 @@
+import { act, render, screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { MantineProvider } from "@mantine/core";
+import { TrialCharts } from "@/routes/sweep/TrialCharts";
+import { drawApp, type Answers } from "@/test/app";
+import { endedSweep, sweep } from "@/test/factories/sweep";
+import { attempt, trial } from "@/test/factories/trial";
+
+type Drawn = { label: string; onAxis?: (axis: number, ranges: [number, number][]) => void };
+const drawn = new Map<string, Drawn>();
+vi.mock("@/plots/EChart", () => ({
+  default: (props: Drawn) => {
+    drawn.set(props.label.split(" ")[0] ?? "", props);
+
+    return <div role="img" aria-label={props.label} />;
+  },
+}));
+vi.mock("@/plots/CurvesChart", () => ({ default: () => <div role="img" aria-label="curves" /> }));
+
+beforeEach(() => sessionStorage.clear());
+afterEach(() => vi.unstubAllGlobals());
+
+const id = sweep().id;
+const two = [
+  trial({ number: 1, value: 0.5, params: { lr: 0.1 } }),
+  trial({ number: 2, value: 0.9, params: { lr: 0.2 } }),
+];
+const names = { data: [{ name: "loss", trials: 2, last_step: 3 }, { name: "val_accuracy", trials: 2, last_step: 3 }] }; // prettier-ignore
+function found(): Answers {
+  return {
+    [`GET /sweeps/${id}`]: [200, sweep()],
+    [`GET /sweeps/${id}/trials`]: [200, { data: two, total: 2 }],
+    [`GET /sweeps/${id}/metric-names`]: [200, names],
+    [`GET /sweeps/${id}/metrics`]: [200, { data: [], name: "loss" }],
+    [`GET /sweeps/${id}/attempts`]: [200, { data: [attempt({ trial_number: 1 })] }],
+    "GET /hosts": [200, { data: [] }],
+  };
+}
+
+async function pickLoss() {
+  const select = await screen.findByRole<HTMLSelectElement>("combobox", { name: "Metric" });
+  await waitFor(() => expect(select.options.length).toBe(2));
+  await userEvent.selectOptions(select, "loss");
+  expect(select.value).toBe("loss");
+}
+
+it("keeps the charts and what was picked when they cannot be read again", async () => {
+  const answers = found();
+  const { queries } = await drawApp(`/sweeps/${id}?tab=overview`, answers);
+  await pickLoss();
+  answers[`GET /sweeps/${id}/trials`] = [403, { detail: "Not now." }];
+  await act(() => queries.invalidateQueries({ queryKey: ["overview", id, "trials"] }));
+  expect(await screen.findByText(/Not now/)).toBeTruthy();
+  expect(screen.queryByRole("combobox", { name: "Metric" })).toBeTruthy();
+});
+
+it("keeps the timeline when it cannot be read again", async () => {
+  const answers = found();
+  const { queries } = await drawApp(`/sweeps/${id}?tab=overview`, answers);
+  await screen.findByRole("region", { name: "Where and when" });
+  answers[`GET /sweeps/${id}/attempts`] = [403, { detail: "Not now." }];
+  await act(() => queries.invalidateQueries({ queryKey: ["overview", id, "attempts"] }));
+  expect(await screen.findByText(/Not now/)).toBeTruthy();
+  expect(screen.queryByRole("region", { name: "Where and when" })).toBeTruthy();
+});
+
+it("keeps what was picked when the sweep ends", async () => {
+  const answers = found();
+  const { queries } = await drawApp(`/sweeps/${id}?tab=overview`, answers);
+  await pickLoss();
+  answers[`GET /sweeps/${id}`] = [200, endedSweep("succeeded", { id })];
+  await act(() => queries.invalidateQueries({ queryKey: ["sweep", id] }));
+  await screen.findByText("Succeeded");
+  const select = await screen.findByRole<HTMLSelectElement>("combobox", { name: "Metric" });
+  await waitFor(() => expect(select.options.length).toBe(2));
+  expect(select.value).toBe("loss");
+});
+
+it("reads the names of metrics again when asked to", async () => {
+  const answers = found();
+  answers[`GET /sweeps/${id}`] = [200, endedSweep("succeeded", { id })]; // one that goes on is read again by itself
+  answers[`GET /sweeps/${id}/metric-names`] = [403, { detail: "Not now." }];
+  const { asked } = await drawApp(`/sweeps/${id}?tab=overview`, answers);
+  const card = await screen.findByRole("region", { name: "While they ran" });
+  await within(card).findByText(/Not now/);
+  answers[`GET /sweeps/${id}/metric-names`] = [200, names];
+  const before = asked.filter((one) => one.call.endsWith("/metric-names")).length;
+  await userEvent.click(within(card).getByRole("button", { name: "Try again" }));
+  await waitFor(() => expect(asked.filter((one) => one.call.endsWith("/metric-names")).length).toBeGreaterThan(before));
+});
+
+const choose = vi.fn();
+const chosen = { text: "", set: new Set<number>(), choose, toggle: vi.fn() };
+const charts = (trials: typeof two, part = false) => (
+  <MantineProvider env="test">
+    <TrialCharts cleared={0} sweep={sweep()} trials={trials} part={part} chosen={chosen} dark={false} />
+  </MantineProvider>
+);
+
+it("does not choose by a range that is no longer drawn", async () => {
+  const a = [
+    trial({ number: 1, value: 1, params: { lr: 0.1, width: 8 } }),
+    trial({ number: 2, value: 2, params: { lr: 0.2, width: 8 } }),
+  ];
+  const { rerender } = render(charts(a));
+  await screen.findByRole("img", { name: /^Parallel coordinates of 2 trials over lr and/ });
+  act(() => drawn.get("Parallel")?.onAxis?.(0, [[0.15, 0.25]]));
+  expect(choose).toHaveBeenLastCalledWith([2]);
+  // The third trial has another width: there is an axis more, and the chart is made anew, without what was drawn.
+  rerender(charts([...a, trial({ number: 3, value: 3, params: { lr: 0.01, width: 16 } })]));
+  await screen.findByRole("img", { name: /^Parallel coordinates of 3 trials over lr, width and/ });
+  act(() => drawn.get("Parallel")?.onAxis?.(1, [[7, 20]]));
+  expect(choose).toHaveBeenLastCalledWith([1, 2, 3]); // all have such a width; no range is drawn on lr
+});
+
+it("tells no importance from some of the trials, and says which are counted", async () => {
+  const rows = Array.from({ length: 20 }, (_, i) =>
+    trial({ number: i + 1, value: i, params: { opt: i < 10 ? "sgd" : "adam", lr: i } }),
+  );
+  const { rerender } = render(charts(rows));
+  expect(await screen.findByRole("table", { name: "Importance of parameters" })).toBeTruthy();
+  expect(screen.queryByText(/Counts are of/)).toBeNull();
+  rerender(charts(rows, true));
+  expect(screen.queryByRole("table", { name: "Importance of parameters" })).toBeNull();
+  expect(screen.getByText(/needs all trials, and the page reads 20 of those/)).toBeTruthy();
+  expect(screen.getByText(/Counts are of the 20 trials that are shown/)).toBeTruthy();
+  expect(await screen.findByRole("img", { name: /0 running of the 20 that are shown/ })).toBeTruthy();
+});
+
+it("says how many trials with a value it draws, wherever it draws a sample", async () => {
+  const rows = Array.from({ length: 2001 }, (_, i) => trial({ number: i + 1, value: i, params: { lr: i } }));
+  render(charts(rows));
+  for (const name of ["Parallel coordinates", "By parameter"])
+    expect(
+      within(await screen.findByRole("region", { name })).getByText(/Shown are 2,000 of 2,001 trials/),
+    ).toBeTruthy();
+});
+
+it("says no number of curves before it has read them", async () => {
+  const answers = found();
+  answers[`GET /sweeps/${id}/metrics`] = [403, { detail: "Not now." }];
+  await drawApp(`/sweeps/${id}?tab=overview`, answers);
+  const card = await screen.findByRole("region", { name: "While they ran" });
+  await within(card).findByText(/Not now/);
+  expect(within(card).queryByText(/0 trials/)).toBeNull();
+});
