@@ -1,30 +1,40 @@
 import { Button } from "@mantine/core";
 import type { DeviceAction } from "@/components/HostCard";
-import { Icon } from "@/components/Icon";
+import { Icon, type IconName } from "@/components/Icon";
 import { Note } from "@/components/Note";
 import { ago, percent } from "@/lib/format";
 import { deviceBlocks, deviceParts, modeText } from "@/lib/packing";
 import { PackingBar } from "@/plots/PackingBar";
 import { PackingMap } from "@/plots/PackingMap";
-import type { Device, Lease } from "@/services/hosts";
+import type { Device, Host, Lease } from "@/services/hosts";
 
 interface Props {
   device: Device;
+  /** host is its machine: a GPU takes trials only when that does. */
+  host: Pick<Host, "name" | "state">;
   leases: Lease[];
   now: number;
   readOnly: boolean;
   onAction: (action: DeviceAction, device: Device) => void;
 }
 
-/** simulated says that a GPU is invented (berth dev --fake-gpus); the API says so in the model alone. */
-export function simulated(device: Device): boolean {
-  return device.model.startsWith("Simulated GPU");
-}
+type Look = [text: string, icon: IconName, color: string];
+
+const hostLooks: Partial<Record<Host["state"], Look>> = {
+  draining: ["Its machine drains", "pause", "var(--warn)"],
+  unready: ["Its machine is not ready", "warning", "var(--warn)"],
+  lost: ["Its machine is lost", "cross", "var(--bad)"],
+};
 
 /** A GPU: how full it is, how its trials share it, and why. */
-export function DeviceRow({ device, leases, now, readOnly, onAction }: Props) {
+export function DeviceRow({ device, host, leases, now, readOnly, onAction }: Props) {
   const cordoned = device.cordoned_at !== undefined;
   const broken = device.problem !== undefined && device.problem !== "";
+  const [text, icon, color]: Look = broken
+    ? ["Takes no trials", "cross", "var(--bad)"]
+    : cordoned
+      ? ["Cordoned", "pause", "var(--warn)"]
+      : (hostLooks[host.state] ?? ["Ready", "check", "var(--done)"]);
   const { advice } = device;
 
   return (
@@ -33,20 +43,22 @@ export function DeviceRow({ device, leases, now, readOnly, onAction }: Props) {
         <div style={{ minWidth: 0 }}>
           <strong>{device.model}</strong>
           {device.profile !== undefined && ` ${device.profile}`}
-          {simulated(device) && " (no real card; see docs/gpus.md)"}{" "}
+          {device.simulated === true && " (no real card; see docs/gpus.md)"}{" "}
           <span className="state">
-            <Icon
-              name={broken ? "cross" : cordoned ? "pause" : "check"}
-              color={broken ? "var(--bad)" : cordoned ? "var(--warn)" : "var(--done)"}
-            />
-            {broken ? "Takes no trials" : cordoned ? "Cordoned" : "Ready"}
+            <Icon name={icon} color={color} />
+            {text}
           </span>
           <div className="mono clip" style={{ color: "var(--mantine-color-dimmed)" }}>
             {device.id}
           </div>
         </div>
         {!readOnly && (
-          <Button size="xs" variant="default" onClick={() => onAction(cordoned ? "uncordon" : "cordon", device)}>
+          <Button
+            size="xs"
+            variant="default"
+            onClick={() => onAction(cordoned ? "uncordon" : "cordon", device)}
+            aria-label={`${cordoned ? "Uncordon" : "Cordon"} ${device.id} of ${host.name}`}
+          >
             {cordoned ? "Uncordon" : "Cordon…"}
           </Button>
         )}

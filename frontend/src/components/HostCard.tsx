@@ -1,10 +1,11 @@
 import { Button, Group, Title } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { DeviceRow } from "@/components/DeviceRow";
 import { Facts } from "@/components/Facts";
 import { Icon, type IconName } from "@/components/Icon";
 import { Note } from "@/components/Note";
-import { ago, bytes, cores, count, decimal } from "@/lib/format";
+import { ago, bytes, cores, count, decimal, shortId } from "@/lib/format";
 import { hostBlocks, hostParts } from "@/lib/packing";
 import { PackingBar } from "@/plots/PackingBar";
 import { PackingMap } from "@/plots/PackingMap";
@@ -30,6 +31,7 @@ const looks: Record<string, { text: string; icon: IconName; color: string }> = {
   ready: { text: "Ready", icon: "check", color: "var(--done)" },
   draining: { text: "Draining: takes no new trials", icon: "pause", color: "var(--warn)" },
   cordoned: { text: "Cordoned: takes only test attempts", icon: "pause", color: "var(--warn)" },
+  kept: { text: "Ready, but not for one sweep", icon: "pause", color: "var(--warn)" },
   unready: { text: "Not ready", icon: "warning", color: "var(--warn)" },
   lost: { text: "Lost: its worker does not answer", icon: "cross", color: "var(--bad)" },
 };
@@ -37,7 +39,8 @@ const looks: Record<string, { text: string; icon: IconName; color: string }> = {
 /** A machine: how full it is, whether it takes trials, and its GPUs. */
 export function HostCard({ host, leases, now, readOnly = false, onHost, onDevice, children }: Props) {
   const cordoned = host.cordoned_at !== undefined;
-  const state = cordoned && host.state === "ready" ? "cordoned" : host.state;
+  const kept = host.cordon_sweep !== undefined;
+  const state = cordoned && host.state === "ready" ? (kept ? "kept" : "cordoned") : host.state;
   const look = looks[state] ?? { text: host.state, icon: "clock" as const, color: "var(--wait)" };
 
   return (
@@ -52,17 +55,27 @@ export function HostCard({ host, leases, now, readOnly = false, onHost, onDevice
         </div>
         <Group gap="xs" display={readOnly ? "none" : undefined}>
           {(host.state === "draining" || cordoned) && (
-            <Button size="xs" variant="default" onClick={() => onHost("ready", host)}>
+            <Button
+              size="xs"
+              variant="default"
+              onClick={() => onHost("ready", host)}
+              aria-label={`Make ready ${host.name}`}
+            >
               Make ready
             </Button>
           )}
           {(host.state === "ready" || host.state === "unready") && (
-            <Button size="xs" variant="default" onClick={() => onHost("drain", host)}>
+            <Button size="xs" variant="default" onClick={() => onHost("drain", host)} aria-label={`Drain ${host.name}`}>
               Drain…
             </Button>
           )}
           {host.state === "lost" && (
-            <Button size="xs" variant="default" onClick={() => onHost("remove", host)}>
+            <Button
+              size="xs"
+              variant="default"
+              onClick={() => onHost("remove", host)}
+              aria-label={`Remove ${host.name}`}
+            >
               Remove…
             </Button>
           )}
@@ -72,8 +85,18 @@ export function HostCard({ host, leases, now, readOnly = false, onHost, onDevice
         {host.problem !== undefined && host.problem !== "" && <Note kind="bad">{host.problem}</Note>}
         {host.cordoned_at !== undefined && (
           <Note kind="warn">
-            It takes only test attempts{host.cordon_sweep !== undefined && " of one sweep"}, since{" "}
-            {ago(host.cordoned_at, now)}: {host.cordon_reason}
+            {host.cordon_sweep === undefined ? (
+              "It takes only test attempts"
+            ) : (
+              <>
+                Of{" "}
+                <Link to="/sweeps/$sweepId" params={{ sweepId: host.cordon_sweep }}>
+                  sweep {shortId(host.cordon_sweep)}
+                </Link>{" "}
+                it takes only test attempts, of others all
+              </>
+            )}
+            , since {ago(host.cordoned_at, now)}: {host.cordon_reason}
           </Note>
         )}
         {host.disk_warning !== undefined && host.disk_warning !== "" && <Note kind="warn">{host.disk_warning}</Note>}
@@ -108,6 +131,7 @@ export function HostCard({ host, leases, now, readOnly = false, onHost, onDevice
               <DeviceRow
                 key={device.id}
                 device={device}
+                host={host}
                 leases={leases}
                 now={now}
                 readOnly={readOnly}

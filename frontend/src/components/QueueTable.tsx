@@ -62,19 +62,18 @@ function Waiter({ row }: { row: QueuedAttempt }) {
 
 function Reasons({ row, now }: { row: QueuedAttempt; now: number }) {
   const late = row.not_before !== undefined && Date.parse(row.not_before) > now ? row.not_before : undefined;
+  const active = row.sweep_state === "running" || row.sweep_state === "pending"; // both have trials placed
   const reasons = [...new Set(row.waiting.map((one) => one.reason))];
 
   return (
     <ul className="plain">
-      {row.sweep_state !== "running" && <li>Its sweep is {row.sweep_state}.</li>}
+      {!active && <li>Its sweep is {row.sweep_state}.</li>}
       {late !== undefined && <li>It is put off for {between(new Date(now).toISOString(), late, now)}.</li>}
       {reasons.slice(0, 3).map((reason) => (
         <li key={reason}>{reason}</li>
       ))}
       {reasons.length > 3 && <li>{count(reasons.length - 3, "further reason")}: its trial has them.</li>}
-      {reasons.length === 0 && late === undefined && row.sweep_state === "running" && (
-        <li>The placer has not looked at it yet.</li>
-      )}
+      {reasons.length === 0 && late === undefined && active && <li>The placer has not looked at it yet.</li>}
     </ul>
   );
 }

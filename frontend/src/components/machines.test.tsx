@@ -1,10 +1,11 @@
 import { screen } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
+import { HostCard } from "@/components/HostCard";
 import { QueueTable } from "@/components/QueueTable";
 import { deviceBlocks, hostBlocks } from "@/lib/packing";
 import { PackingMap } from "@/plots/PackingMap";
 import { draw } from "@/test/draw";
-import { device, host, lease, queued, suspectLease } from "@/test/factories/host";
+import { cordonedDevice, device, host, lease, queued, suspectLease } from "@/test/factories/host";
 import { rejection } from "@/test/factories/trial";
 
 const now = Date.parse("2026-01-01T00:02:00Z");
@@ -32,6 +33,37 @@ describe("packing map", () => {
       "/sweeps/s1/trials/3",
     );
     expect(screen.getByRole("link", { name: /^Trial 4 of digits, 16 GiB, its worker is silent/ })).toBeTruthy();
+    for (const block of screen.getAllByRole("link", { name: /^Trial . of/ })) expect(block.tabIndex).toBe(-1);
+  });
+});
+
+describe("HostCard", () => {
+  const card = (change: Parameters<typeof host>[0]) =>
+    draw(<HostCard host={host(change)} leases={[]} now={now} onHost={() => {}} onDevice={() => {}} />);
+
+  it.each([
+    ["lost", "Its machine is lost"],
+    ["draining", "Its machine drains"],
+    ["unready", "Its machine is not ready"],
+  ] as const)("does not call a GPU ready whose machine is %s", async (state, text) => {
+    await card({ state, devices: [device(), { ...cordonedDevice(), id: "GPU-2" }] });
+    expect(screen.getByText(text)).toBeTruthy();
+    expect(screen.getByText("Cordoned")).toBeTruthy();
+    expect(screen.queryByText("Ready")).toBeNull();
+  });
+
+  it("says that a machine keeps away one sweep alone, and links to it", async () => {
+    await card({ cordoned_at: "2026-01-01T00:00:00Z", cordon_reason: "no image", cordon_sweep: "0190aaaa-0000-7000" });
+    expect(screen.queryByText("Cordoned: takes only test attempts")).toBeNull();
+    expect(screen.getByText("Ready, but not for one sweep")).toBeTruthy();
+    expect(screen.getByRole("link", { name: "sweep 0190aaaa-0000" }).getAttribute("href")).toBe(
+      "/sweeps/0190aaaa-0000-7000",
+    );
+  });
+
+  it("takes the API's word for what is simulated, not the model", async () => {
+    await card({ devices: [device({ simulated: true })] });
+    expect(screen.getByText(/no real card/)).toBeTruthy();
   });
 });
 
@@ -42,13 +74,15 @@ describe("QueueTable", () => {
       queued({ attempt_id: "q2", position: 2, not_before: "2026-01-01T00:03:00Z" }),
       queued({ attempt_id: "q3", position: 3, sweep_state: "paused" }),
       queued({ attempt_id: "q4", position: 4 }),
+      queued({ attempt_id: "q5", position: 5, sweep_state: "pending" }),
     ];
     await draw(<QueueTable rows={rows} total={40} now={now} />);
     expect(screen.getAllByText("box has too little memory free")).toHaveLength(1);
     expect(screen.getByText("It is put off for 1 min.")).toBeTruthy();
     expect(screen.getByText("Its sweep is paused.")).toBeTruthy();
-    expect(screen.getByText("The placer has not looked at it yet.")).toBeTruthy();
-    expect(screen.getByText(/40 attempts wait, the first 4 are shown/)).toBeTruthy();
+    expect(screen.queryByText("Its sweep is pending.")).toBeNull(); // it has trials placed
+    expect(screen.getAllByText("The placer has not looked at it yet.")).toHaveLength(2);
+    expect(screen.getByText(/40 attempts wait, the first 5 are shown/)).toBeTruthy();
   });
 
   it("says when nothing waits", async () => {

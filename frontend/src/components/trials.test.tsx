@@ -184,13 +184,20 @@ describe("HostCard", () => {
       [0, 4, 64],
       [64, 0, 64],
     ] as const) {
-      expect(parts(64, reserved, headroom, free).reduce((sum, part) => sum + part.bytes, 0)).toBe(64);
+      expect(parts(64, reserved, headroom, free).reduce((sum, part) => sum + (part.drawn ?? part.bytes), 0)).toBe(64);
     }
     expect(parts(64, 10, 4, 30)).toEqual([
       { name: "reserved", bytes: 10 },
       { name: "used by others", bytes: 34 },
       { name: "free", bytes: 20 },
     ]);
+  });
+
+  it("says all that others use, also where it is more than is not reserved", () => {
+    const GiB = 1024 ** 3;
+    const full = host({ memory_reserved_bytes: 60 * GiB, memory_free_bytes: 44 * GiB, used_by_others_bytes: 20 * GiB });
+    expect(hostParts(full)[1]).toEqual({ name: "used by others", bytes: 20 * GiB, drawn: 4 * GiB });
+    expect(packingText(full.memory_bytes, hostParts(full))).toContain("20 GiB used by others");
   });
 
   it("shows problems of machine and GPUs, cordons, advice, and what is simulated", async () => {
@@ -233,7 +240,7 @@ describe("a machine", () => {
   it("that is cordoned says so and can be made ready", async () => {
     await show(false);
     expect(screen.getByText("Cordoned: takes only test attempts")).toBeTruthy();
-    expect(screen.getByRole("button", { name: "Make ready" })).toBeTruthy();
+    expect(screen.getByRole("button", { name: "Make ready box" })).toBeTruthy();
   });
 
   it("has no buttons for a viewer", async () => {

@@ -5,32 +5,47 @@ import type { PreviewFill } from "@/services/sweeps";
 export interface Part {
   name: "reserved" | "held now" | "this sweep" | "used by others" | "headroom" | "free";
   bytes: number;
+  /** drawn is how much of the bar it takes, where that is less: a program outside Berth may use what is reserved. */
+  drawn?: number;
 }
 
 /**
  * parts split a memory into what Berth reserved, what others use, what is kept
  * free on purpose, and what new trials can get. The API's free_bytes is the total
  * less what others use. Others use up the headroom first: that is what it is for
- * (internal/packing takes the smaller of the two limits).
+ * (internal/packing takes the smaller of the two limits). What they use beyond what is
+ * not reserved is said, and not drawn.
  */
-export function parts(total: number, reserved: number, headroom: number, free: number): Part[] {
-  const others = Math.min(Math.max(0, total - free), Math.max(0, total - reserved));
+export function parts(total: number, reserved: number, headroom: number, free: number, used = total - free): Part[] {
+  const others = Math.min(Math.max(0, used), Math.max(0, total - reserved));
   const kept = Math.min(Math.max(0, headroom - others), Math.max(0, total - reserved - others));
 
   return [
     { name: "reserved" as const, bytes: reserved },
-    { name: "used by others" as const, bytes: others },
+    { name: "used by others" as const, bytes: Math.max(0, used), ...(used > others && { drawn: others }) },
     { name: "headroom" as const, bytes: kept },
     { name: "free" as const, bytes: Math.max(0, total - reserved - others - kept) },
   ].filter((part) => part.bytes > 0);
 }
 
 export function hostParts(host: Host): Part[] {
-  return parts(host.memory_bytes, host.memory_reserved_bytes, host.memory_headroom_bytes, host.memory_free_bytes);
+  return parts(
+    host.memory_bytes,
+    host.memory_reserved_bytes,
+    host.memory_headroom_bytes,
+    host.memory_free_bytes,
+    host.used_by_others_bytes,
+  );
 }
 
 export function deviceParts(device: Device): Part[] {
-  return parts(device.memory_bytes, device.reserved_bytes, device.headroom_bytes, device.free_bytes);
+  return parts(
+    device.memory_bytes,
+    device.reserved_bytes,
+    device.headroom_bytes,
+    device.free_bytes,
+    device.used_by_others_bytes,
+  );
 }
 
 /** previewParts tell what a new sweep would reserve from what is held now. */

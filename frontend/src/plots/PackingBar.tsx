@@ -12,7 +12,7 @@ const fills: Record<Part["name"], string> = {
 
 /** How full a memory is, as a bar and in words. */
 export function PackingBar({ label, total, parts }: { label: string; total: number; parts: Part[] }) {
-  const ends = parts.map((_, i) => parts.slice(0, i).reduce((sum, part) => sum + part.bytes, 0));
+  const ends = parts.map((_, i) => parts.slice(0, i).reduce((sum, part) => sum + (part.drawn ?? part.bytes), 0));
 
   return (
     <div>
@@ -21,7 +21,7 @@ export function PackingBar({ label, total, parts }: { label: string; total: numb
           <rect
             key={part.name}
             x={`${(100 * (ends[i] ?? 0)) / total}%`}
-            width={`${(100 * part.bytes) / total}%`}
+            width={`${(100 * (part.drawn ?? part.bytes)) / total}%`}
             height="22"
             fill={fills[part.name]}
             stroke="var(--surface)"

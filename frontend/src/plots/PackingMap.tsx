@@ -23,6 +23,7 @@ export function PackingMap({ label, blocks, now }: Props) {
             params={{ sweepId: block.lease.sweep_id, number: String(block.lease.trial) }}
             className={block.lease.state === "suspect" ? "block suspect" : "block"}
             style={{ left: `${100 * block.from}%`, width: `${100 * block.share}%` }}
+            tabIndex={-1} // there may be hundreds; the table below has the same links
             aria-label={blockText(block)}
             title={blockText(block)}
           >

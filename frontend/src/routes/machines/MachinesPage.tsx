@@ -27,6 +27,7 @@ import { useCanSteer } from "@/services/session";
 interface Ask {
   action: HostAction | DeviceAction;
   id: string;
+  /** name tells it from others: a machine may have eight GPUs of one model. */
   name: string;
 }
 
@@ -73,14 +74,14 @@ export function MachinesPage() {
           return uncordon(id);
       }
     },
-    onSuccess: async () => {
-      setAsk(null);
+    onSuccess: async (_, answered) => {
+      setAsk((now) => (now === answered ? null : now)); // another question may be open by now
       await Promise.all(["hosts", "leases", "queue"].map((key) => queries.invalidateQueries({ queryKey: [key] })));
     },
   });
 
   const start = (next: Ask) => {
-    act.reset();
+    if (!act.isPending) act.reset();
     setReason("");
     if (next.action === "ready" || next.action === "uncordon") act.mutate(next);
     else setAsk(next);
@@ -92,7 +93,9 @@ export function MachinesPage() {
       {!canSteer && <ReadOnly action="change machines" />}
       {hosts.isPending && <Loading what="machines" />}
       {hosts.isError && <ErrorNote error={hosts.error} doing="Reading machines" onRetry={() => void hosts.refetch()} />}
-      {ask === null && act.isError && <ErrorNote error={act.error} doing={titles[act.variables.action].action} />}
+      {act.isError && act.variables !== ask && (
+        <ErrorNote error={act.error} doing={`${titles[act.variables.action].title} ${act.variables.name}`} />
+      )}
       {hosts.data?.data.length === 0 && (
         <Note kind="plain">
           No machine is known. Start <code>berth worker</code> on a machine with Docker; it registers by itself.
@@ -107,7 +110,9 @@ export function MachinesPage() {
             now={now}
             readOnly={!canSteer}
             onHost={(action) => start({ action, id: host.id, name: host.name })}
-            onDevice={(action, device) => start({ action, id: device.id, name: device.model })}
+            onDevice={(action, device) =>
+              start({ action, id: device.id, name: `${device.model} ${device.id} of ${host.name}` })
+            }
           >
             <HostHistory host={host} live={!paused} />
           </HostCard>
@@ -130,8 +135,8 @@ export function MachinesPage() {
           title={`${titles[ask.action].title} ${ask.name}?`}
           action={titles[ask.action].action}
           danger={ask.action === "remove"}
-          busy={act.isPending}
-          error={act.error}
+          busy={act.isPending && act.variables === ask}
+          error={act.variables === ask ? act.error : null}
           onConfirm={() => act.mutate(ask)}
           onClose={() => setAsk(null)}
         >

@@ -27,6 +27,7 @@ export function simulatedDevice(): Device {
     model: "Simulated GPU 24 GiB",
     class: "Simulated GPU 24 GiB",
     mode: "time_slicing",
+    simulated: true,
   });
 }
 
