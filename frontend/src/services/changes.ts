@@ -1,7 +1,14 @@
-import type { Query, QueryClient, QueryKey } from "@tanstack/react-query";
+import type { InfiniteData, Query, QueryClient, QueryKey } from "@tanstack/react-query";
 import type { Change } from "@/services/stream";
 
 const AT_MOST_EVERY = 250; // ms: four times a second
+
+/** A list is read again page by page: one of many pages so slowly that it asks for one page a second. */
+const PER_PAGE = 1000; // ms
+const FEW_PAGES = 2; // these are read again at once
+
+/** A report is computed from all attempts of a sweep. */
+const REPORT = 5000; // ms
 
 /** What changed: the numbers of trials by sweep. An undefined number is the sweep itself. */
 export type Changed = Map<string, Set<number | undefined>>;
@@ -9,12 +16,12 @@ export type Changed = Map<string, Set<number | undefined>>;
 /**
  * Invalidator collects what changed and marks it as stale at most four times a
  * second. A query that is being read may have seen the state before the change,
- * so it is marked once it has been read.
+ * so it is marked once it has been read, and one that takes much to read after a rest.
  */
 export class Invalidator {
   private changed: Changed = new Map();
   private machines = false;
-  private readonly again = new Set<string>(); // hashes of queries that were being read
+  private readonly again = new Set<string>(); // hashes of queries that were being read, or rest
   private all = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private last = 0;
@@ -58,7 +65,8 @@ export class Invalidator {
     for (const query of this.queries.getQueryCache().getAll()) {
       const stale = all || (machines && ofMachines(query.queryKey)) || touched(query.queryKey, changed);
       if (!stale && !again.has(query.queryHash)) continue;
-      if (query.state.fetchStatus === "idle") due.add(query);
+      const rests = this.last < query.state.dataUpdatedAt + least(query);
+      if (query.state.fetchStatus === "idle" && !rests) due.add(query);
       else this.again.add(query.queryHash);
     }
     if (due.size > 0) {
@@ -68,16 +76,26 @@ export class Invalidator {
   }
 }
 
+/** least is how long what a query read is kept, in ms, before it is read again. */
+function least({ queryKey, state }: Query): number {
+  if (queryKey[0] === "sweep" && queryKey[2] === "report") return REPORT;
+  const { pages } = (state.data ?? {}) as Partial<InfiniteData<unknown>>;
+
+  return Array.isArray(pages) && pages.length > FEW_PAGES ? PER_PAGE * pages.length : 0;
+}
+
 /** ofMachines says whether a query shows hosts and GPUs, or what is on them. */
 function ofMachines([kind]: QueryKey): boolean {
   return kind === "hosts" || kind === "leases" || kind === "queue" || kind === "health";
 }
 
+const ofOneTrial = new Set<unknown>(["trial", "metrics", "memory"]);
+
 /**
  * touched says whether a query shows something of the changed sweeps. The list
  * shows all of them; what else begins with "sweep" has an id, which may be the
- * beginning of one when a person typed it. Metrics and memory of an attempt change
- * with their own trial alone.
+ * beginning of one when a person typed it. A trial, its metrics and its memory change
+ * with that trial alone, and the file with the sweep itself.
  */
 export function touched(key: QueryKey, changed: Changed): boolean {
   const [kind, id, part, number] = key;
@@ -88,6 +106,6 @@ export function touched(key: QueryKey, changed: Changed): boolean {
   return [...changed].some(
     ([full, trials]) =>
       full.startsWith(id) &&
-      ((part !== "metrics" && part !== "memory") || trials.has(undefined) || trials.has(number as number)),
+      (trials.has(undefined) || (part !== "text" && (!ofOneTrial.has(part) || trials.has(number as number)))),
   );
 }

@@ -45,10 +45,19 @@ export class Live {
     if (isPaused()) this.stream.pause();
     else this.stream.start();
 
-    const online = () => this.stream.wake();
+    let asleep = false;
+    const online = () => {
+      if (!asleep) this.stream.wake(); // a hidden page opens its stream when it is shown
+    };
     const shown = whileHidden(
-      () => this.stream.sleep(),
-      () => this.stream.wake(),
+      () => {
+        asleep = true;
+        this.stream.sleep();
+      },
+      () => {
+        asleep = false;
+        this.stream.wake();
+      },
     );
     window.addEventListener("online", online);
 

@@ -192,6 +192,32 @@ describe("Invalidator", () => {
     );
   });
 
+  it("reads a trial again for itself alone, and the file for its sweep alone", () => {
+    const ofTrial = new Map([["0190aaaa-1", new Set([2])]]);
+    const ofSweep = new Map([["0190aaaa-1", new Set([undefined])]]);
+    expect(touched(["sweep", "0190aaaa-1", "trial", 2, "attempts"], ofTrial)).toBe(true);
+    expect(touched(["sweep", "0190aaaa-1", "trial", 3], ofTrial)).toBe(false);
+    expect(touched(["sweep", "0190aaaa-1", "text"], ofTrial)).toBe(false);
+    expect(touched(["sweep", "0190aaaa-1", "trials", {}], ofTrial)).toBe(true);
+    expect(touched(["sweep", "0190aaaa-1", "trial", 3], ofSweep)).toBe(true);
+    expect(touched(["sweep", "0190aaaa-1", "text"], ofSweep)).toBe(true);
+  });
+
+  it("reads a report again at most every 5 s", () => {
+    const queries = new QueryClient();
+    queries.setQueryData(["sweep", "a", "report"], {});
+    const spy = vi.spyOn(queries, "invalidateQueries");
+    const invalidator = new Invalidator(queries);
+    for (let ms = 0; ms < 4000; ms += 200) {
+      invalidator.change({ kind: "trial.state", sweep_id: "a", subject: "t" });
+      vi.advanceTimersByTime(200);
+    }
+    expect(spy).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(1500); // what changed meanwhile is not forgotten
+    expect(queries.getQueryState(["sweep", "a", "report"])?.isInvalidated).toBe(true);
+    invalidator.stop();
+  });
+
   it("reads machines alone again when a host changed", () => {
     const queries = new QueryClient();
     queries.setQueryData(["hosts"], 1);
