@@ -31,13 +31,14 @@ export function ChartCard({ title, note, children, twin }: Props) {
 }
 
 /** What a colour or a shape of a chart means. */
-export function Legend({ items }: { items: { text: string; color: string }[] }) {
+export function Legend({ items }: { items: { text: string; color: string; dash?: string }[] }) {
   return (
     <ul className="plain" style={{ display: "flex", flexWrap: "wrap", gap: "2px 14px" }}>
       {items.map((item, i) => (
         <li key={i}>
           <span className="dot" style={{ background: item.color }} aria-hidden="true" />
           {item.text}
+          {item.dash !== undefined && item.dash !== "" && ` (${item.dash})`}
         </li>
       ))}
     </ul>

@@ -5,6 +5,7 @@ import { ProgressBar } from "@/components/ProgressBar";
 import { SortButton } from "@/components/SortButton";
 import { StateLabel } from "@/components/StateLabel";
 import { VirtualTable, type Column } from "@/components/VirtualTable";
+import { apart } from "@/lib/compare";
 import { ago, between, decimal, zoned } from "@/lib/format";
 import { progressText, segments } from "@/lib/progress";
 import { ended, sweepLooks } from "@/lib/states";
@@ -27,8 +28,8 @@ interface Props {
 /** All sweeps, one a row. */
 export function SweepTable({ sweeps, now, sort, onSort, chosen, onToggle, remaining, onEnd }: Props) {
   const columns = useMemo(
-    () => [chooser(chosen, onToggle), ...columnsAt(now, sort, onSort, remaining)],
-    [now, sort, onSort, chosen, onToggle, remaining],
+    () => [chooser(sweeps, chosen, onToggle), ...columnsAt(now, sort, onSort, remaining)],
+    [sweeps, now, sort, onSort, chosen, onToggle, remaining],
   );
 
   return (
@@ -42,7 +43,10 @@ export function SweepTable({ sweeps, now, sort, onSort, chosen, onToggle, remain
   );
 }
 
-function chooser(chosen: ReadonlySet<string>, onToggle: (id: string) => void): Column<Sweep> {
+function chooser(sweeps: Sweep[], chosen: Props["chosen"], onToggle: Props["onToggle"]): Column<Sweep> {
+  const names = apart(sweeps);
+  const nameOf = new Map(sweeps.map((sweep, i) => [sweep.id, names[i]]));
+
   return {
     key: "chosen",
     header: <VisuallyHidden>Chosen</VisuallyHidden>,
@@ -50,7 +54,7 @@ function chooser(chosen: ReadonlySet<string>, onToggle: (id: string) => void): C
     cell: (sweep) => (
       <input
         type="checkbox"
-        aria-label={`Choose ${sweep.name}`}
+        aria-label={`Choose ${nameOf.get(sweep.id) ?? sweep.name}`}
         checked={chosen.has(sweep.id)}
         onChange={() => onToggle(sweep.id)}
       />

@@ -1,10 +1,18 @@
-import { value as text } from "@/lib/format";
+import { shortId, value as text } from "@/lib/format";
 
 /** A line of two or more sweep files side by side: where it is, and what each has there. */
 export interface SpecLine {
   path: string;
   values: string[];
   differs: boolean;
+}
+
+/** apart are the names of sweeps, in their order; of those with one name, each with the beginning of its id. */
+export function apart(sweeps: { id: string; name: string }[]): string[] {
+  const times = new Map<string, number>();
+  for (const { name } of sweeps) times.set(name, (times.get(name) ?? 0) + 1);
+
+  return sweeps.map(({ id, name }) => ((times.get(name) ?? 0) > 1 ? `${name} (${shortId(id)})` : name));
 }
 
 /** MISSING stands where a file has nothing. */

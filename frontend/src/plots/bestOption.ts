@@ -9,6 +9,15 @@ export interface BestLine {
 
 /** Colours of lines with a dash each, so that they differ without colour, too. */
 const dashes = ["solid", "dashed", "dotted", [12, 4, 2, 4]];
+const dashNames = ["", "dashed", "dotted", "dash and dot"];
+
+/** One dash each two lines: colours begin again after the sixth, when dashes have come to the fourth. */
+const dashOf = (i: number) => Math.floor(i / 2) % dashes.length;
+
+/** dashName says how the line at a place is dashed; "" = it is not. */
+export function dashName(i: number): string {
+  return dashNames[dashOf(i)] ?? "";
+}
 
 /** bestColors are those of the lines, in their order; they begin again after the sixth. */
 export function bestColors(p: Palette): string[] {
@@ -30,7 +39,7 @@ export function bestOption(lines: BestLine[], metric: string, p: Palette): EChar
       showSymbol: false,
       data: line.best,
       color: colors[i % colors.length],
-      lineStyle: { width: 2, type: dashes[Math.floor(i / 2) % dashes.length] },
+      lineStyle: { width: 2, type: dashes[dashOf(i)] },
     })),
   };
 }

@@ -5,9 +5,9 @@ import { useState } from "react";
 import { messageOf } from "@/api/errors";
 import { Confirm } from "@/components/Confirm";
 import { Note } from "@/components/Note";
+import { apart } from "@/lib/compare";
 import { controlsOf } from "@/lib/controls";
 import { count } from "@/lib/format";
-import { useCanSteer } from "@/services/session";
 import * as api from "@/services/sweeps";
 import type { Sweep } from "@/services/sweeps";
 
@@ -17,36 +17,45 @@ type Action = (typeof actions)[number];
 const words: Record<Action, { button: string; done: string }> = {
   pause: { button: "Pause", done: "paused" },
   resume: { button: "Resume", done: "resumed" },
-  cancel: { button: "Cancel…", done: "canceled" },
+  cancel: { button: "Cancel…", done: "canceling" },
 };
 
+interface Props {
+  sweeps: Sweep[];
+  /** readOnly: the caller may compare them, and change nothing. */
+  readOnly?: boolean;
+  onNone: () => void;
+}
+
 /** What can be done with several sweeps at once. What became of each one is told. */
-export function BulkActions({ sweeps, onNone }: { sweeps: Sweep[]; onNone: () => void }) {
-  const canSteer = useCanSteer();
+export function BulkActions({ sweeps, readOnly = false, onNone }: Props) {
   const queries = useQueryClient();
   const navigate = useNavigate();
   const [asks, setAsks] = useState(false);
   const act = useMutation({
     mutationFn: async (action: Action) => {
       const results: { name: string; bad: boolean; text: string }[] = [];
-      for (const sweep of sweeps) {
+      const names = apart(sweeps);
+      for (const [i, sweep] of sweeps.entries()) {
+        const name = names[i] ?? sweep.name;
         if (!controlsOf(sweep).includes(action)) {
-          results.push({ name: sweep.name, bad: false, text: `left as it is: it is ${sweep.state}` });
+          results.push({ name, bad: false, text: `left as it is: it is ${sweep.state}` });
           continue;
         }
         try {
           await api[action](sweep.id);
-          results.push({ name: sweep.name, bad: false, text: words[action].done });
+          results.push({ name, bad: false, text: words[action].done });
         } catch (error) {
-          results.push({ name: sweep.name, bad: true, text: messageOf(error) });
+          results.push({ name, bad: true, text: messageOf(error) });
         }
       }
 
       return results;
     },
-    onSettled: () => {
-      setAsks(false);
+    onSettled: (_, __, action) => {
+      if (action === "cancel") setAsks(false);
       void queries.invalidateQueries({ queryKey: ["sweeps"] });
+      void queries.invalidateQueries({ queryKey: ["sweep"] }); // live updates may be paused
     },
   });
 
@@ -59,17 +68,16 @@ export function BulkActions({ sweeps, onNone }: { sweeps: Sweep[]; onNone: () =>
         <Button
           size="xs"
           disabled={sweeps.length < 2 || sweeps.length > 10}
-          title="Two to ten sweeps"
           onClick={() => void navigate({ to: "/compare", search: { ids: sweeps.map((sweep) => sweep.id) } })}
         >
           Compare
         </Button>
-        {(canSteer ? actions : []).map((action) => (
+        {(readOnly ? [] : actions).map((action) => (
           <Button
             key={action}
             size="xs"
             variant="default"
-            disabled={sweeps.length === 0}
+            disabled={sweeps.length === 0 || act.isPending}
             loading={act.isPending && act.variables === action}
             onClick={() => (action === "cancel" ? setAsks(true) : act.mutate(action))}
           >
@@ -86,6 +94,7 @@ export function BulkActions({ sweeps, onNone }: { sweeps: Sweep[]; onNone: () =>
         >
           Choose none
         </Button>
+        {(sweeps.length < 2 || sweeps.length > 10) && <span>Compare takes two to ten sweeps.</span>}
       </Group>
       {act.data && (
         <div style={{ marginTop: 8 }}>
@@ -111,6 +120,7 @@ export function BulkActions({ sweeps, onNone }: { sweeps: Sweep[]; onNone: () =>
           onConfirm={() => act.mutate("cancel")}
           onClose={() => setAsks(false)}
         >
+          <p className="break">{apart(sweeps).join(", ")}</p>
           <p>Their running trials will be stopped now. Results so far are kept.</p>
         </Confirm>
       )}

@@ -73,7 +73,7 @@ export function parseSweepSearch(raw: Raw): SweepSearch {
 
 export function parseCompareSearch(raw: Raw): CompareSearch {
   const list: unknown[] = Array.isArray(raw.ids) ? raw.ids : typeof raw.ids === "string" ? raw.ids.split(",") : [];
-  const ids = [...new Set(list.map((id) => text(id)))].filter((id) => id !== "").slice(0, 10);
+  const ids = [...new Set(list.map((id) => text(id)))].filter((id) => id !== "").slice(0, 100);
 
   return ids.length > 0 ? { ids } : {};
 }

@@ -111,3 +111,44 @@ it("says that a sweep cannot be read", async () => {
   await drawApp(path, answers({ "GET /sweeps/b": [403, { detail: "It is not yours." }] }));
   expect((await screen.findByRole("alert")).textContent).toContain("Reading a sweep failed. It is not yours.");
 });
+
+const first = sweep();
+const clone = sweep({ id: "0190bbbb-0000-7000-8000-000000000002" }); // a clone has the name of the first
+const address = `/compare?ids=${first.id},${clone.id}`;
+const ofOneName = (): Answers => ({
+  [`GET /sweeps/${first.id}`]: [200, first],
+  [`GET /sweeps/${clone.id}`]: [200, clone],
+  [`GET /sweeps/${first.id}/trials`]: [200, { data: [trial({ number: 1, value: 0.5 })], total: 1 }],
+  [`GET /sweeps/${clone.id}/trials`]: [200, { data: [trial({ number: 1, value: 0.6 })], total: 1 }],
+});
+
+it("tells sweeps of one name apart", async () => {
+  await drawApp(address, ofOneName());
+  const table = await screen.findByRole("table", { name: "Best values" });
+  const cells = within(table).getAllByRole("row").slice(1).map((row) => within(row).getAllByRole("cell")[0]?.textContent); // prettier-ignore
+  expect(new Set(cells).size).toBe(2);
+});
+
+it("shows the others when one was deleted, and names the one that is gone", async () => {
+  const answers = ofOneName();
+  const c = "0190cccc-0000-7000-8000-000000000003";
+  answers[`GET /sweeps/${c}`] = [404, { detail: "There is no such sweep.", code: "not_found" }];
+  await drawApp(`${address},${c}`, answers);
+  expect(await screen.findByText(/no such sweep/)).toBeTruthy();
+  expect(screen.queryByRole("table", { name: "Best values" })).toBeTruthy();
+});
+
+it("says which sweeps it leaves out of more than ten", async () => {
+  const ids = Array.from({ length: 12 }, (_, i) => `0190aaaa-${String(i).padStart(4, "0")}-7000-8000-000000000001`);
+  const answers = Object.fromEntries(
+    ids.flatMap((id) => [
+      [`GET /sweeps/${id}`, [200, sweep({ id })] as [number, unknown]],
+      [`GET /sweeps/${id}/trials`, [200, { data: [], total: 0 }] as [number, unknown]],
+    ]),
+  );
+  await drawApp(`/compare?ids=${ids.join(",")}`, answers);
+  expect(await screen.findByText(/10 sweeps of 12 are compared/)).toBeTruthy();
+  const table = await screen.findByRole("table", { name: "Best values" });
+  expect(within(table).getAllByRole("row")).toHaveLength(11);
+  expect(screen.getByText("digits (0190aaaa-0006) (dash and dot)")).toBeTruthy(); // its colour is that of the first
+});

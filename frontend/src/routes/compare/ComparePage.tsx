@@ -3,6 +3,7 @@ import { useQueries, useQueryClient, type UseQueryResult } from "@tanstack/react
 import { useSearch } from "@tanstack/react-router";
 import { lazy, useMemo, useState } from "react";
 import { ChartCard, Legend } from "@/components/ChartCard";
+import { isMissing } from "@/api/errors";
 import { ErrorNote } from "@/components/ErrorNote";
 import { PageLink } from "@/components/links";
 import { Loading } from "@/components/Loading";
@@ -10,12 +11,12 @@ import { Note } from "@/components/Note";
 import { PageTitle } from "@/components/PageTitle";
 import { StateLabel } from "@/components/StateLabel";
 import { num, Table } from "@/components/Table";
-import { specLines } from "@/lib/compare";
+import { apart, specLines } from "@/lib/compare";
 import { count, decimal } from "@/lib/format";
 import { history } from "@/lib/overview/history";
 import { progressText } from "@/lib/progress";
 import { ended, sweepLooks } from "@/lib/states";
-import { bestColors, bestOption, type BestLine } from "@/plots/bestOption";
+import { bestColors, bestOption, dashName, type BestLine } from "@/plots/bestOption";
 import { palette } from "@/plots/palette";
 import { usePaused } from "@/routes/usePaused";
 import { chartTrialsQuery, type Part } from "@/services/overview";
@@ -25,14 +26,23 @@ import type { Trial } from "@/services/trials";
 const none: Trial[] = [];
 const EChart = lazy(() => import("@/plots/EChart"));
 
+/** More lines than this cannot be told apart. */
+const MOST_COMPARED = 10;
+
 function found(read: UseQueryResult<Sweep>[]) {
-  return { sweeps: read.flatMap((one) => one.data ?? []), failed: read.find((one) => one.isError) };
+  return {
+    sweeps: read.flatMap((one) => (one.data && !isMissing(one.error) ? [one.data] : [])),
+    gone: read.map((one) => isMissing(one.error)),
+    failed: read.find((one) => one.isError && !isMissing(one.error)),
+  };
 }
 
 /** Several sweeps side by side; those that run are followed. */
 export function ComparePage() {
-  const { ids = [] } = useSearch({ from: "/compare" });
-  const { sweeps, failed } = useQueries({ queries: ids.map((id) => sweepQuery(id)), combine: found });
+  const { ids: asked = [] } = useSearch({ from: "/compare" });
+  const ids = asked.slice(0, MOST_COMPARED);
+  const { sweeps, gone: missing, failed } = useQueries({ queries: ids.map((id) => sweepQuery(id)), combine: found });
+  const gone = ids.filter((_, i) => missing[i]);
 
   return (
     <>
@@ -41,9 +51,24 @@ export function ComparePage() {
       </nav>
       <PageTitle text="Compare sweeps" />
       {ids.length < 2 && <Note kind="plain">Choose two sweeps or more in the list of sweeps, then press Compare.</Note>}
+      {asked.length > ids.length && (
+        <Note kind="warn">
+          {count(ids.length, "sweep")} of {asked.length} are compared: no more fit side by side.
+        </Note>
+      )}
+      {gone.map((id) => (
+        <Note key={id} kind="warn">
+          There is no such sweep any more: {id}.{" "}
+          <PageLink to="/compare" search={{ ids: asked.filter((one) => one !== id) }}>
+            Leave it out
+          </PageLink>
+        </Note>
+      ))}
       {failed && <ErrorNote error={failed.error} doing="Reading a sweep" onRetry={() => void failed.refetch()} />}
-      {!failed && sweeps.length < ids.length && <Loading what="the sweeps" />}
-      {ids.length > 1 && sweeps.length === ids.length && <Comparison sweeps={sweeps} />}
+      {!failed && sweeps.length + gone.length < ids.length && <Loading what="the sweeps" />}
+      {sweeps.length > (gone.length > 0 ? 0 : 1) && sweeps.length + gone.length === ids.length && (
+        <Comparison sweeps={sweeps} />
+      )}
     </>
   );
 }
@@ -78,15 +103,16 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
     })),
     combine: together,
   });
-  const names = [...new Set(sweeps.map((sweep) => sweep.objective?.metric ?? "value"))];
-  const metrics = names.join(", ");
+  const ofMetrics = [...new Set(sweeps.map((sweep) => sweep.objective?.metric ?? "value"))];
+  const metrics = ofMetrics.join(", ");
+  const names = useMemo(() => apart(sweeps), [sweeps]);
   const lines = useMemo(
     () =>
       sweeps.map((sweep, i) => ({
-        name: sweep.name,
+        name: names[i] ?? sweep.name,
         best: history(rows[i] ?? none, sweep.objective?.goal ?? "maximize").best,
       })),
-    [sweeps, rows],
+    [sweeps, names, rows],
   );
   const option = useMemo(() => bestOption(lines, metrics, palette(dark)), [lines, metrics, dark]);
   const running = sweeps.filter((sweep) => !ended(sweep.state)).length;
@@ -96,11 +122,11 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
       <Table
         label="Best values"
         heads={["Sweep", num("State"), "Metric", num("Best value"), num("In trial"), "Trials"]}
-        rows={sweeps.map((sweep) => ({
+        rows={sweeps.map((sweep, i) => ({
           key: sweep.id,
           cells: [
             <PageLink to="/sweeps/$sweepId" params={{ sweepId: sweep.id }}>
-              {sweep.name}
+              {names[i]}
             </PageLink>,
             <StateLabel look={sweepLooks[sweep.state]} />,
             sweep.objective ? `${sweep.objective.metric} (${sweep.objective.goal})` : "–",
@@ -115,8 +141,14 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
         title="Best so far"
         note={
           <>
-            <Legend items={lines.map((line, i) => ({ text: line.name, color: colors[i % colors.length] ?? "" }))} />
-            {names.length > 1 ? `They have different metrics: ${metrics}.` : "By number of the trial."}
+            <Legend
+              items={lines.map((line, i) => ({
+                text: line.name,
+                color: colors[i % colors.length] ?? "",
+                dash: dashName(i),
+              }))}
+            />
+            {ofMetrics.length > 1 ? `They have different metrics: ${metrics}.` : "By number of the trial."}
             {running > 0 &&
               ` ${count(running, "sweep goes", "sweeps go")} on${paused ? "; live updates are paused" : ""}.`}
           </>
@@ -161,7 +193,7 @@ function Specs({ sweeps }: { sweeps: Sweep[] }) {
       {different.length === 0 && <p>The files are equal.</p>}
       <Table
         label="Sweep files side by side"
-        heads={["Field", ...sweeps.map((sweep) => sweep.name)]}
+        heads={["Field", ...apart(sweeps)]}
         rows={(all ? lines : different).map((line) => ({
           key: line.path,
           cells: [
