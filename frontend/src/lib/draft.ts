@@ -1,4 +1,8 @@
+import { forgetKey } from "@/lib/keys";
+
 const KEPT = "berth-draft"; // outlives a reload and a log-in, not the tab
+
+const OWNER = "berth-drafts-of";
 
 const keyOf = (from: string) => (from === "" ? KEPT : `${KEPT}:${from}`);
 
@@ -18,6 +22,16 @@ export function keepDraft(from: string, text: string, store: Storage = sessionSt
 
 export function forgetDraft(from: string, store: Storage = sessionStorage): void {
   store.removeItem(keyOf(from));
+}
+
+/** draftsOf forgets drafts that another person left in this tab, whose session ended without a log-out. */
+export function draftsOf(person: string, store: Storage = sessionStorage): void {
+  const before = store.getItem(OWNER);
+  if (before !== null && before !== person) {
+    forgetDrafts(store);
+    forgetKey(store);
+  }
+  store.setItem(OWNER, person);
 }
 
 /** forgetDrafts is called when a person leaves: the next one must not see them. */

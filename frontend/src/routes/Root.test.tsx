@@ -1,4 +1,4 @@
-import { screen, waitFor } from "@testing-library/react";
+import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { keepDraft, readDraft } from "@/lib/draft";
@@ -48,4 +48,31 @@ it("keeps the page when the server stops answering", async () => {
   await queries.invalidateQueries({ queryKey: ["me"] });
   expect(await screen.findByText(/Starting/, {}, { timeout: 8000 })).toBeTruthy();
   expect(screen.getByRole("heading", { name: "Probes" })).toBeTruthy();
+});
+
+it("does not show one person's draft to the next, whose session ended in another tab", async () => {
+  const answers: Answers = {
+    "GET /me": [200, { name: "ada", role: "admin", known_by: "session" }],
+    "GET /probes": [200, { data: [] }],
+    "POST /session": [201, { name: "bob", role: "operator", known_by: "session" }],
+  };
+  const { queries } = await drawApp("/probes", answers);
+  await screen.findByRole("heading", { name: "Probes" });
+  keepDraft("", "name: of-ada");
+  answers["GET /me"] = [401, { detail: "Log in." }];
+  await act(() => queries.invalidateQueries({ queryKey: ["me"] }));
+  const field = await screen.findByLabelText(/token/i);
+  answers["GET /me"] = [200, { name: "bob", role: "operator", known_by: "session" }];
+  await userEvent.type(field, "berth_x");
+  await userEvent.click(screen.getByRole("button", { name: /log in/i }));
+  await screen.findByRole("button", { name: "Account of bob" });
+  expect(readDraft("")).toBeNull();
+});
+
+it("keeps a draft of the same person", async () => {
+  const { queries } = await drawApp("/probes", found);
+  await screen.findByRole("heading", { name: "Probes" });
+  keepDraft("", "name: of-ada");
+  await act(() => queries.invalidateQueries({ queryKey: ["me"] }));
+  expect(readDraft("")).toBe("name: of-ada");
 });

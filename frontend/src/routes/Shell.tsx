@@ -18,9 +18,9 @@ const pages: { to: "/sweeps" | "/machines" | "/probes" | "/settings"; text: stri
 /** The frame around every page: where one is, whether it is live, who one is. */
 export function Shell({ me, onLogOut, children }: { me: Me; onLogOut: () => Promise<void>; children: ReactNode }) {
   const { live } = useRouteContext({ from: "__root__" });
-  const health = useQuery(healthQuery(true));
-  const trouble = troubles(health.data?.findings ?? []);
   const state = useSyncExternalStore(live.subscribe, live.current);
+  const health = useQuery(healthQuery(state !== "paused"));
+  const trouble = troubles(health.data?.findings ?? []);
 
   return (
     <>

@@ -1,13 +1,21 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { answer } from "@/api/client";
-import { getMe, getServer, logIn, logOut } from "@/api/generated";
+import { getMe, getServer, logIn, logOut, type Me } from "@/api/generated";
+import { draftsOf } from "@/lib/draft";
 
 export type { Me, ServerInfo } from "@/api/generated";
 
 export const meQuery = queryOptions({
   queryKey: ["me"],
-  queryFn: ({ signal }) => answer(getMe({ signal })),
+  queryFn: async ({ signal }) => own(await answer(getMe({ signal }))),
 });
+
+/** own lets only the person whose session it is find drafts in this tab. Without a session nobody is told from another. */
+function own(me: Me): Me {
+  if (me.known_by === "session") draftsOf(me.name);
+
+  return me;
+}
 
 /** useCanSteer says that the caller may do more than read; the server decides again. */
 export function useCanSteer(): boolean {
@@ -19,8 +27,8 @@ export const serverQuery = queryOptions({
   queryFn: ({ signal }) => answer(getServer({ signal })),
 });
 
-export function startSession(token: string) {
-  return answer(logIn({ body: { token } }));
+export async function startSession(token: string) {
+  return own(await answer(logIn({ body: { token } })));
 }
 
 export function endSession() {

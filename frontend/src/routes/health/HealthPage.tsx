@@ -4,11 +4,13 @@ import { Findings, troubles } from "@/components/Findings";
 import { Loading } from "@/components/Loading";
 import { Note } from "@/components/Note";
 import { PageTitle } from "@/components/PageTitle";
+import { moment } from "@/lib/format";
+import { usePaused } from "@/routes/usePaused";
 import { healthQuery } from "@/services/health";
 
 /** What /healthz sees of each part, for a person who mends it. */
 export function HealthPage() {
-  const health = useQuery({ ...healthQuery(true), refetchOnMount: "always" });
+  const health = useQuery({ ...healthQuery(!usePaused()), refetchOnMount: "always" });
 
   return (
     <>
@@ -19,13 +21,19 @@ export function HealthPage() {
       )}
       {health.data && (
         <div style={{ display: "grid", gap: 12 }}>
-          <Note kind={!health.data.ok ? "bad" : troubles(health.data.findings) === "" ? "good" : "warn"}>
-            {!health.data.ok
-              ? "Something is wrong. The table says what, and what to do."
-              : troubles(health.data.findings) === ""
-                ? "Every part works."
-                : "Every part works. Some will not before long."}
-          </Note>
+          {health.isError ? (
+            <Note kind="warn">
+              This is as of {moment(new Date(health.dataUpdatedAt).toISOString())}, and may not be so any more.
+            </Note>
+          ) : (
+            <Note kind={!health.data.ok ? "bad" : troubles(health.data.findings) === "" ? "good" : "warn"}>
+              {!health.data.ok
+                ? "Something is wrong. The table says what, and what to do."
+                : troubles(health.data.findings) === ""
+                  ? "Every part works."
+                  : "Every part works. Some will not before long."}
+            </Note>
+          )}
           <Findings findings={health.data.findings} />
         </div>
       )}
