@@ -76,7 +76,12 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 		}
 
 		if reading.Unnamed {
-			w.unnamed(reading, cmp.Or(reading.At, time.Now()))
+			at := cmp.Or(reading.At, time.Now())
+			w.unnamed(reading, at)
+
+			if reading.UsedBytes > 0 { // a part of it, which the peak counts, too
+				r.trace.addDevice(reading.UsedBytes, at)
+			}
 		}
 
 		if len(reading.Beside) > 0 || r.activity.company(id, who.containerID) {

@@ -23,12 +23,12 @@ const (
 // ours is what of an attempt's directory goes when its result is committed.
 var ours = []string{
 	"in", "shim", launchName, launchName + ".tmp", verdictName, verdictName + ".tmp", usageName, usageName + ".tmp",
-	readingName, readingName + ".tmp", intentName, intentName + ".tmp", diskName,
+	readingName, readingName + ".tmp", traceName, traceName + ".tmp", intentName, intentName + ".tmp", diskName,
 }
 
 // dirs are the host's directories of one attempt.
 type dirs struct {
-	attempt    string // holds in and out, and the verdict and usage, which are ours
+	attempt    string // holds in and out, and the verdict, usage and trace, which are ours
 	in         string // read-only for the job
 	out        string // metrics and artifacts
 	shim       string // the shim's records

@@ -2,8 +2,14 @@ package runtrial
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,70 +17,473 @@ import (
 	"github.com/berthml/berth/internal/fake"
 )
 
+// knob is a meter that tests turn.
+type knob struct{ bytes atomic.Int64 }
+
+func (d *knob) Read() (berth.MemorySample, error) {
+	return berth.MemorySample{WorkingSetBytes: d.bytes.Load(), CPU: time.Second}, nil
+}
+
+// holds gives the attempt 300 MiB of its host's memory, until the test turns its meter.
+func (r *rig) holds() *knob {
+	d := &knob{}
+	d.bytes.Store(300 << 20)
+	r.meter = func(berth.Container) (Meter, error) { return d, nil }
+	r.config.SampleEvery = 200 * time.Millisecond
+
+	return d
+}
+
+// answersMemory has the ledger answer PutMemory with an error; nil = it stores.
+func (b *books) answersMemory(answer func() error) {
+	b.Hook(func(h *fake.LedgerHooks) {
+		h.PutMemory = func(ctx context.Context, _ string, call func(context.Context) error) error {
+			if err := answer(); err != nil {
+				return err
+			}
+
+			return call(ctx)
+		}
+	})
+}
+
+func mostOf(points []berth.MemoryPoint) (host, device int64) {
+	for _, p := range points {
+		if p.HostBytes != nil {
+			host = max(host, *p.HostBytes)
+		}
+
+		if p.DeviceBytes != nil {
+			device = max(device, *p.DeviceBytes)
+		}
+	}
+
+	return host, device
+}
+
 // While the database is away what waits stays small, and keeps its peaks; a late reading
 // of a shared GPU finds its interval.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 
 	start := time.Now()
-	tr := newTrace(start)
+	tr := newTrace(start, keptTrace{})
+	tr.opened = start
 
 	for second := range 3 * berth.MaxMemoryPoints {
 		at := start.Add(time.Duration(second) * time.Second)
 		tr.addHost(int64(second%100), at)
 		tr.addDevice(7, at.Add(-2*time.Second))
-
-		if second%400 == 0 {
-			tr.restore(tr.take())
-		}
 	}
 
 	tr.addActivity(part{known: true, parts: parts{1.02}}, start.Add(time.Second))
 	tr.addActivity(part{}, start.Add(9*time.Second))
 
-	points := tr.take()
+	points := tr.rest()
 	require.LessOrEqual(t, len(points), berth.MaxMemoryPoints)
 	require.Len(t, points, 3*berth.MaxMemoryPoints/4)
 	require.Equal(t, berth.MemoryPoint{HostBytes: new(int64(3)), DeviceBytes: new(int64(7)), SMMilli: new(int64(1000))}, points[0])
 	require.Nil(t, points[2].SMMilli)
 	require.Equal(t, int64(99), *points[99/4].HostBytes)
-	require.Empty(t, tr.take())
 }
 
-// What the database did not take is told again with what came meanwhile.
+// The largest trace fits into the size that traceName promises.
+func TestTrace_FileIsSmall(t *testing.T) {
+	t.Parallel()
+
+	start := time.Now()
+	tr := newTrace(start, keptTrace{})
+
+	for n := range berth.MaxMemoryPoints {
+		at := start.Add(time.Duration(n) * (1 << 16) * time.Second)
+		tr.addHost(1<<40, at)
+		tr.addDevice(1<<40, at)
+		tr.addActivity(part{known: true, parts: parts{1}}, at)
+	}
+
+	require.Len(t, tr.rest(), berth.MaxMemoryPoints)
+
+	data, err := json.Marshal(tr.kept(imageID))
+	require.NoError(t, err)
+	require.Less(t, len(data), 50_000)
+}
+
+// setBack is a time as a wall clock tells it that was set back: its monotonic part stays.
+func setBack(t *testing.T, at time.Time, by time.Duration) time.Time {
+	t.Helper()
+
+	back := at
+	*(*uint64)(unsafe.Pointer(&back)) -= uint64(by/time.Second) << 30 //nolint:gosec // G103: time has no way to step the clock of a process
+
+	require.Equal(t, by, at.Round(0).Sub(back.Round(0)), "the wall clock")
+	require.Zero(t, at.Sub(back), "the monotonic clock")
+
+	return back
+}
+
+// A wall clock that is set back changes nothing of what was held before: while a Run goes
+// on, between two Runs, and between the container's start and the first Run.
+func TestTrace_ClockStepsBack(t *testing.T) {
+	t.Parallel()
+
+	last := func(tr *trace) int { points := tr.rest(); return points[len(points)-1].Second }
+	start := time.Now()
+	tr := newTrace(start, keptTrace{})
+	tr.opened = start
+
+	for second := range 400 {
+		tr.addHost(100, start.Add(time.Duration(second)*time.Second))
+	}
+
+	tr.stored(tr.rest())
+
+	for second := 400; second < 460; second++ {
+		tr.addHost(900, setBack(t, start.Add(time.Duration(second)*time.Second), 5*time.Minute))
+	}
+
+	require.Equal(t, 400, tr.rest()[0].Second)
+	require.Equal(t, 459, last(tr))
+
+	next := newTrace(start.Add(5*time.Minute), tr.kept("c")) // by the new clock the attempt is minutes younger
+	next.addHost(900, next.opened.Add(10*time.Second))
+	require.Equal(t, 469, last(next))
+
+	early := newTrace(start.Add(5*time.Minute), keptTrace{})
+	early.addHost(1, early.opened.Add(-time.Second))
+	early.addHost(1, early.opened)
+	require.Equal(t, 0, last(early))
+}
+
+// An attempt whose start is not known begins when Berth sees it; a clock that is far ahead
+// gives no second that PostgreSQL cannot keep.
+func TestTrace_NoStart(t *testing.T) {
+	t.Parallel()
+
+	tr := newTrace(time.Time{}, keptTrace{})
+	tr.addHost(1, tr.opened.Add(3*time.Second))
+	require.Equal(t, 3, tr.rest()[0].Second)
+
+	ahead := newTrace(time.Now().AddDate(-200, 0, 0), keptTrace{})
+	ahead.addHost(1, ahead.opened)
+	require.LessOrEqual(t, ahead.rest()[0].Second, math.MaxInt32)
+	require.Positive(t, ahead.rest()[0].Second)
+}
+
+// What the database did not take is told again with what came meanwhile. A figure that grew
+// while it was stored is told again, too.
 func TestPutMemory_AfterAnOutage(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
 	run := r.newRun(t)
 	start := time.Now()
-	run.trace = newTrace(start)
-	away := true
+	run.trace = newTrace(start, keptTrace{})
+	run.trace.opened = start
 
-	r.books.Hook(func(h *fake.LedgerHooks) {
-		h.PutMemory = func(ctx context.Context, _ string, call func(context.Context) error) error {
-			if away {
-				return berth.Errorf(berth.KindUnavailable, "the database restarts")
-			}
+	var during func() error
 
-			return call(ctx)
-		}
-	})
+	r.books.answersMemory(func() error { return during() })
+
+	during = func() error { return berth.Errorf(berth.KindUnavailable, "the database restarts") }
 
 	run.trace.addHost(7, start)
-	run.putMemory(t.Context())
+	run.trace.addHost(1, start.Add(time.Second))
+	require.NoError(t, run.putMemory(t.Context()))
 	require.Empty(t, r.books.memory(t))
 
 	run.trace.addHost(5, start)
 	run.trace.addHost(6, start.Add(time.Second))
+	run.trace.addHost(1, start.Add(2*time.Second))
 
-	away = false
+	during = func() error {
+		run.trace.addHost(8, start.Add(time.Second))
 
-	run.putMemory(t.Context())
+		return nil
+	}
+	require.NoError(t, run.putMemory(t.Context()))
 
 	stored := r.books.memory(t)
-	require.Len(t, stored, 2)
+	require.Len(t, stored, 2, "the newest second goes on")
 	require.Equal(t, int64(7), *stored[0].HostBytes)
 	require.Equal(t, int64(6), *stored[1].HostBytes)
-	require.Empty(t, run.trace.take(), "it is told once")
+
+	rest := run.trace.rest()
+	require.Len(t, rest, 2, "the others are told once")
+	require.Equal(t, int64(8), *rest[0].HostBytes)
+	require.Equal(t, 2, rest[1].Second)
+}
+
+// What the database can never store is dropped, as metrics are.
+func TestPutMemory_DropsWhatIsRefused(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	run := r.newRun(t)
+	run.trace = newTrace(time.Now(), keptTrace{})
+	run.trace.addHost(7, run.trace.opened)
+	run.trace.addHost(7, run.trace.opened.Add(time.Second))
+	r.books.answersMemory(func() error { return berth.Errorf(berth.KindInvalid, "a figure that no column holds") })
+
+	require.NoError(t, run.putMemory(t.Context()))
+	require.Len(t, run.trace.rest(), 1, "the newest second, which was not told")
+}
+
+// A worker that stops and starts again keeps what it had not stored yet: the curve has the
+// attempt's peak, from either worker.
+func TestMemory_ARestartKeepsThePeak(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		d := r.holds()
+
+		ctx, shutdown := context.WithCancelCause(t.Context())
+		ended := r.start(ctx, r.order())
+		box := r.docks.started(t)
+
+		time.Sleep(12 * time.Second) // the first points are stored
+		d.bytes.Store(900 << 20)
+		time.Sleep(3 * time.Second)
+		d.bytes.Store(300 << 20)
+		time.Sleep(3 * time.Second)
+		shutdown(errors.New("the worker stops"))
+		require.ErrorIs(t, (<-ended).err, ErrDetached)
+
+		ended = r.start(t.Context(), r.order())
+		time.Sleep(15 * time.Second)
+		box.Print(berth.Stdout, "acc=0.5\n")
+		box.Exit(0)
+
+		got := <-ended
+		require.NoError(t, got.err)
+		require.Equal(t, int64(900<<20), got.outcome.Usage.MemoryPeakBytes)
+
+		host, _ := mostOf(r.books.memory(t))
+		require.Equal(t, got.outcome.Usage.MemoryPeakBytes>>20, host>>20, "MiB: the curve has the attempt's peak")
+		require.NoFileExists(t, r.file(traceName), "it goes with the result")
+	})
+}
+
+// A database that is away loses nothing, though the worker restarts meanwhile.
+func TestMemory_ARestartInAnOutageLosesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.holds()
+
+		var away atomic.Bool
+
+		r.books.answersMemory(func() error {
+			if away.Load() {
+				return berth.Errorf(berth.KindUnavailable, "the database restarts")
+			}
+
+			return nil
+		})
+
+		ctx, shutdown := context.WithCancelCause(t.Context())
+		ended := r.start(ctx, r.order())
+		box := r.docks.started(t)
+
+		time.Sleep(15 * time.Second)
+		away.Store(true)
+		time.Sleep(10 * time.Minute)
+
+		kept := r.newRun(t).dirs.trace(box.Container().ID)
+		require.Less(t, 610-kept.Newest, 6, "seconds that a worker loses that is killed here")
+
+		shutdown(errors.New("the worker stops"))
+		require.ErrorIs(t, (<-ended).err, ErrDetached)
+		away.Store(false)
+
+		ended = r.start(t.Context(), r.order())
+		time.Sleep(15 * time.Second)
+		box.Print(berth.Stdout, "acc=0.5\n")
+		box.Exit(0)
+
+		got := <-ended
+		require.NoError(t, got.err)
+		require.Zero(t, got.outcome.Usage.Unseen, "Berth measured all of it")
+
+		gap, last := 0, 0
+		for _, p := range r.books.memory(t) {
+			gap, last = max(gap, p.Second-last), p.Second
+		}
+
+		require.LessOrEqual(t, gap, 4, "seconds without a point")
+	})
+}
+
+// What was written down of one container is nothing of another.
+func TestMemory_OfAnotherContainer(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	d := r.newRun(t).dirs
+	require.NoError(t, d.make(nil))
+
+	kept := keptTrace{Container: "one", Newest: 9, Points: []berth.MemoryPoint{{Second: 9, HostBytes: new(int64(1))}}}
+	require.NoError(t, d.keepTrace(kept))
+	require.Equal(t, kept, d.trace("one"))
+	require.Zero(t, d.trace("another"))
+}
+
+// The newest point that is stored knows the GPU's memory as it knows the host's.
+func TestMemory_TheNewestPointIsWhole(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.holds()
+		r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+			time.Sleep(10 * time.Millisecond) // NVML
+
+			return DeviceReading{At: time.Now(), UsedBytes: 910 << 20, FreeBytes: 8 << 30}, nil
+		})
+
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+		half := 0
+
+		for range 10 {
+			time.Sleep(10 * time.Second)
+
+			if points := r.books.memory(t); len(points) > 0 && points[len(points)-1].DeviceBytes == nil {
+				half++
+			}
+		}
+
+		points := r.books.memory(t)
+		require.GreaterOrEqual(t, points[len(points)-1].Second, 85, "nothing else is held back")
+
+		box.Print(berth.Stdout, "acc=0.5\n")
+		box.Exit(0)
+		<-ended
+		require.Zero(t, half, "of 10 writes, those whose newest point does not know the GPU's memory")
+	})
+}
+
+// What the driver names while another process of the container starts is on the curve, as
+// it is in the attempt's peak.
+func TestMemory_WhileAProcessStarts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.holds()
+
+		start := time.Now()
+		r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+			reading := DeviceReading{At: time.Now(), UsedBytes: 100 << 20, FreeBytes: 8 << 30, PIDs: []int{1}}
+
+			switch now := time.Since(start); {
+			case now < 2*time.Second: // the first process starts: nothing is named
+				reading.UsedBytes, reading.Unnamed = 0, true
+			case now > 4*time.Second && now < 8*time.Second: // a second one
+				reading.UsedBytes, reading.Unnamed, reading.PIDs = 900<<20, true, []int{1, 2}
+			default:
+				return reading, nil
+			}
+
+			return reading, berth.Errorf(berth.KindUnavailable, "not named")
+		})
+
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+		time.Sleep(11 * time.Second)
+		box.Print(berth.Stdout, "acc=0.5\n")
+		box.Exit(0)
+
+		got := <-ended
+		require.NoError(t, got.err)
+
+		points := r.books.memory(t)
+		_, device := mostOf(points)
+		require.Equal(t, got.outcome.Usage.DevicePeakBytes>>20, device>>20, "MiB: the curve has the attempt's peak")
+		require.Nil(t, points[0].DeviceBytes, "nothing was named")
+	})
+}
+
+// Whatever takes the attempt's end out of Berth's hands, what was measured is stored.
+func TestMemory_OfAnAttemptThatIsCutShort(t *testing.T) {
+	t.Parallel()
+
+	t.Run("its container is removed", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			r := setup(t)
+			r.holds()
+			r.docks.Hook(func(h *fake.DockerHooks) {
+				h.Wait = func(context.Context, string, func(context.Context) (berth.Container, error)) (berth.Container, error) {
+					time.Sleep(8 * time.Second)
+
+					return berth.Container{}, berth.Errorf(berth.KindNotFound, "no such container")
+				}
+			})
+
+			got := <-r.start(t.Context(), r.order())
+			require.NoError(t, got.err)
+			require.Positive(t, got.outcome.Usage.MemoryPeakBytes, got.outcome.Message)
+			require.GreaterOrEqual(t, len(r.books.memory(t)), 8)
+		})
+	})
+
+	t.Run("it is stopped while no worker watches", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			r := setup(t)
+			r.holds()
+
+			ctx, shutdown := context.WithCancelCause(t.Context())
+			ended := r.start(ctx, r.order())
+			r.docks.started(t)
+			time.Sleep(8 * time.Second)
+			shutdown(errors.New("the worker stops"))
+			require.ErrorIs(t, (<-ended).err, ErrDetached)
+
+			order := r.order()
+			order.Stop = true
+			got := <-r.start(t.Context(), order)
+			require.NoError(t, got.err)
+			require.Equal(t, berth.FailureCanceled, got.outcome.Kind)
+			require.GreaterOrEqual(t, len(r.books.memory(t)), 8)
+		})
+	})
+}
+
+// An attempt that is not ours any more is left at the first refusal (rule R4).
+func TestMemory_FencedDetaches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.holds()
+
+		var (
+			fenced atomic.Bool
+			asked  atomic.Int32
+		)
+
+		r.books.answersMemory(func() error {
+			if !fenced.Load() {
+				return nil
+			}
+
+			asked.Add(1)
+
+			return berth.Errorf(berth.KindFenced, "not ours")
+		})
+
+		ended := r.start(t.Context(), r.order())
+		box := r.docks.started(t)
+		time.Sleep(15 * time.Second)
+		fenced.Store(true)
+
+		select {
+		case got := <-ended:
+			require.Equal(t, berth.KindFenced, berth.KindOf(got.err))
+			require.Equal(t, berth.ContainerRunning, box.Container().State, "the reconciler decides")
+			require.Equal(t, int32(1), asked.Load())
+		case <-time.After(5 * time.Minute):
+			t.Errorf("fenced %d times, and goes on", asked.Load())
+			r.docks.Process(attemptID).Exit(0)
+			<-ended
+		}
+	})
 }

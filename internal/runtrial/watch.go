@@ -56,7 +56,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 
 	known := most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID))
 	sampler := &sampler{usage: known, before: known, coverage: r.coverage(), device: newDeviceWatch(r.coverage(), known)}
-	r.trace = newTrace(r.startedAt)
+	r.trace = newTrace(r.startedAt, r.dirs.trace(r.container.ID))
 	r.intent, r.askedAt = r.dirs.intent(r.container.ID)
 	r.disk = r.diskWatch()
 	r.intent = cmp.Or(r.intent, r.disk.kept.Intent)
@@ -95,6 +95,8 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	group.Go(func() error { return r.supervise(ctx, followCtx, exited, excess, lost) })
 
 	if err := group.Wait(); err != nil {
+		r.keepTrace() // for the Run that goes on
+
 		return observation{}, err
 	}
 
@@ -107,7 +109,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 		torn: output.torn, tail: output.lastLines(), metrics: output.metrics, printed: output.names.seen,
 	}
 	seen.batch, seen.pieces = output.finish()
-	seen.shim, seen.memory = output.shim, r.trace.take()
+	seen.shim, seen.memory = output.shim, r.trace.rest()
 	seen.notes = append(output.notes(), sampler.device.notes()...)
 
 	return seen, nil
