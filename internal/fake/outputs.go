@@ -114,7 +114,7 @@ func (l *Ledger) ReadLog(ctx context.Context, attemptID string, offset int64, li
 }
 
 // PutMemory stores points of what an attempt held, ascending, and merges those that are
-// there into the intervals of the newest one.
+// there into the intervals of the newest one, be it new or there.
 func (l *Ledger) PutMemory(ctx context.Context, attemptID string, token int64, points []berth.MemoryPoint) error {
 	return l.hooked().PutMemory.do(ctx, attemptID, func(ctx context.Context) error { return l.putMemory(ctx, attemptID, token, points) })
 }
@@ -129,8 +129,12 @@ func (l *Ledger) putMemory(ctx context.Context, attemptID string, token int64, p
 			return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
 		}
 
-		every := berth.MemoryInterval(points[len(points)-1].Second)
-		l.memory[attemptID] = berth.ThinMemory(slices.Concat(l.memory[attemptID], points), every)
+		newest := points[len(points)-1].Second
+		if stored := l.memory[attemptID]; len(stored) > 0 {
+			newest = max(newest, stored[len(stored)-1].Second)
+		}
+
+		l.memory[attemptID] = berth.ThinMemory(slices.Concat(l.memory[attemptID], points), berth.MemoryInterval(newest))
 
 		return nil
 	})

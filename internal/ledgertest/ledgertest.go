@@ -80,6 +80,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		"refused":         testRefused,
 		"fenced writer":   testFencedWriter,
 		"memory":          testMemory,
+		"memory set back": testMemoryOfTheClockSetBack,
 		"revived late":    testRevivedLate,
 		"not revived":     testNotRevived,
 		"problem":         testProblem,

@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -111,6 +112,42 @@ func testMemory(t *testing.T, b *bench) {
 
 	requireFenced(t, b.PutMemory(ctx, r.AttemptID, token-1, told[:1]))
 	requireFenced(t, b.PutMemory(ctx, uuid.NewString(), token, told[:1]))
+}
+
+// A worker that takes an attempt over by a clock that was set back tells of seconds that are
+// long past. The points stay as few as they may be, so none is cut off, nor the peak.
+func testMemoryOfTheClockSetBack(t *testing.T, b *bench) {
+	r, token := b.place(t, 1)
+	ctx := t.Context()
+	put := func(from, to int, bytes int64) {
+		for ; from < to; from += 10 {
+			var batch []berth.MemoryPoint
+			for second := from; second < from+10; second++ {
+				batch = append(batch, berth.MemoryPoint{Second: second, HostBytes: &bytes})
+			}
+
+			batch = berth.ThinMemory(batch, berth.MemoryInterval(from+9))
+			require.NoError(t, b.PutMemory(ctx, r.AttemptID, token, batch))
+		}
+	}
+
+	put(0, 900, 100)
+	put(900, 990, 900) // its peak
+	put(90, 490, 100)  // by a clock that was set back by 15 min
+
+	points, err := b.ListMemory(ctx, r.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, 495, len(points), "an interval is 2 s long") //nolint:testifylint // Len prints all of them
+	require.Equal(t, 988, points[494].Second)
+	require.Equal(t, int64(900), *points[494].HostBytes)
+
+	for _, newest := range []int{999, 1999, 500<<10 - 1, math.MaxInt32} { // the last second of its interval
+		require.NoError(t, b.PutMemory(ctx, r.AttemptID, token, []berth.MemoryPoint{{Second: newest, HostBytes: new(int64(1))}}))
+
+		points, err = b.ListMemory(ctx, r.AttemptID)
+		require.NoError(t, err)
+		require.Equal(t, newest+1-berth.MemoryInterval(newest), points[len(points)-1].Second)
+	}
 }
 
 // A worker whose attempt was given to another writes nothing more about it,

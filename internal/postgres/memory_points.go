@@ -11,7 +11,7 @@ import (
 const notMeasured = -1
 
 // PutMemory stores points of what an attempt held, ascending, and merges those that are
-// there into the intervals of the newest one. Storing the same points again changes
+// there into the intervals of the newest one, be it new or there. Storing the same points again changes
 // nothing. Errors: fenced.
 func (s *Store) PutMemory(ctx context.Context, attemptID string, token int64, points []berth.MemoryPoint) error {
 	if len(points) == 0 {
@@ -19,7 +19,7 @@ func (s *Store) PutMemory(ctx context.Context, attemptID string, token int64, po
 	}
 
 	p := &dbsqlc.PutMemoryPointsParams{
-		AttemptID: attemptID, Token: token, Every: int32Of(berth.MemoryInterval(points[len(points)-1].Second)),
+		AttemptID: attemptID, Token: token, Newest: int32Of(points[len(points)-1].Second), MaxPoints: berth.MaxMemoryPoints,
 	}
 
 	for _, point := range points {

@@ -69,20 +69,24 @@ func (q *Queries) ListMemoryPoints(ctx context.Context, db DBTX, attemptID strin
 
 const putMemoryPoints = `-- name: PutMemoryPoints :one
 WITH ours AS (
-    SELECT a.id FROM attempts a WHERE a.id = $1 AND a.token = $2
+    SELECT a.id, greatest($1::integer, (SELECT max(m.at_second) FROM memory_points m WHERE m.attempt_id = a.id)) AS newest
+    FROM attempts a WHERE a.id = $2 AND a.token = $3
+), spaced AS (
+    SELECT o.id, 1 << (SELECT count(*) FROM generate_series(0, 30) doubled WHERE o.newest >> doubled >= $4::integer)::integer AS every
+    FROM ours o
 ), close AS (
-    DELETE FROM memory_points m USING ours o WHERE m.attempt_id = o.id AND m.at_second % $3::integer <> 0
+    DELETE FROM memory_points m USING spaced i WHERE m.attempt_id = i.id AND m.at_second % i.every <> 0
     RETURNING m.at_second, m.host_bytes, m.device_bytes, m.sm_milli
 ), points AS (
     SELECT c.at_second, c.host_bytes, c.device_bytes, c.sm_milli FROM close c
     UNION ALL
     SELECT n.at_second, nullif(n.host_bytes, -1), nullif(n.device_bytes, -1), nullif(n.sm_milli, -1)
-    FROM (SELECT unnest($4::integer[]) AS at_second, unnest($5::bigint[]) AS host_bytes,
-        unnest($6::bigint[]) AS device_bytes, unnest($7::integer[]) AS sm_milli) n
+    FROM (SELECT unnest($5::integer[]) AS at_second, unnest($6::bigint[]) AS host_bytes,
+        unnest($7::bigint[]) AS device_bytes, unnest($8::integer[]) AS sm_milli) n
 ), stored AS (
     INSERT INTO memory_points (attempt_id, at_second, host_bytes, device_bytes, sm_milli)
-    SELECT o.id, p.at_second - p.at_second % $3::integer, max(p.host_bytes), max(p.device_bytes), max(p.sm_milli)
-    FROM ours o CROSS JOIN points p GROUP BY 1, 2 ORDER BY 2
+    SELECT i.id, p.at_second - p.at_second % i.every, max(p.host_bytes), max(p.device_bytes), max(p.sm_milli)
+    FROM spaced i CROSS JOIN points p GROUP BY 1, 2 ORDER BY 2
     ON CONFLICT (attempt_id, at_second) DO UPDATE SET
         host_bytes = greatest(memory_points.host_bytes, excluded.host_bytes),
         device_bytes = greatest(memory_points.device_bytes, excluded.device_bytes),
@@ -92,22 +96,26 @@ SELECT count(*)::integer FROM ours
 `
 
 type PutMemoryPointsParams struct {
+	Newest    int32
 	AttemptID string
 	Token     int64
-	Every     int32
+	MaxPoints int32
 	Seconds   []int32
 	Hosts     []int64
 	Devices   []int64
 	Sms       []int32
 }
 
-// How many attempts it is about: none means that the attempt is fenced. Points that are closer than the interval, which has
-// grown, are merged with the new ones. Largest figures stand, so the same points may be told again.
+// How many attempts it is about: none means that the attempt is fenced. The newest second of all points, new or stored,
+// decides the interval (berth.MemoryInterval): a worker's clock may have been set back since an earlier worker stored some.
+// Points that are closer than the interval, which has grown, are merged with the new ones. Largest figures stand, so the
+// same points may be told again.
 func (q *Queries) PutMemoryPoints(ctx context.Context, db DBTX, arg *PutMemoryPointsParams) (int32, error) {
 	row := db.QueryRow(ctx, putMemoryPoints,
+		arg.Newest,
 		arg.AttemptID,
 		arg.Token,
-		arg.Every,
+		arg.MaxPoints,
 		arg.Seconds,
 		arg.Hosts,
 		arg.Devices,

@@ -1,10 +1,16 @@
 -- name: PutMemoryPoints :one
--- How many attempts it is about: none means that the attempt is fenced. Points that are closer than the interval, which has
--- grown, are merged with the new ones. Largest figures stand, so the same points may be told again.
+-- How many attempts it is about: none means that the attempt is fenced. The newest second of all points, new or stored,
+-- decides the interval (berth.MemoryInterval): a worker's clock may have been set back since an earlier worker stored some.
+-- Points that are closer than the interval, which has grown, are merged with the new ones. Largest figures stand, so the
+-- same points may be told again.
 WITH ours AS (
-    SELECT a.id FROM attempts a WHERE a.id = @attempt_id AND a.token = @token
+    SELECT a.id, greatest(@newest::integer, (SELECT max(m.at_second) FROM memory_points m WHERE m.attempt_id = a.id)) AS newest
+    FROM attempts a WHERE a.id = @attempt_id AND a.token = @token
+), spaced AS (
+    SELECT o.id, 1 << (SELECT count(*) FROM generate_series(0, 30) doubled WHERE o.newest >> doubled >= @max_points::integer)::integer AS every
+    FROM ours o
 ), close AS (
-    DELETE FROM memory_points m USING ours o WHERE m.attempt_id = o.id AND m.at_second % @every::integer <> 0
+    DELETE FROM memory_points m USING spaced i WHERE m.attempt_id = i.id AND m.at_second % i.every <> 0
     RETURNING m.at_second, m.host_bytes, m.device_bytes, m.sm_milli
 ), points AS (
     SELECT c.at_second, c.host_bytes, c.device_bytes, c.sm_milli FROM close c
@@ -14,8 +20,8 @@ WITH ours AS (
         unnest(@devices::bigint[]) AS device_bytes, unnest(@sms::integer[]) AS sm_milli) n
 ), stored AS (
     INSERT INTO memory_points (attempt_id, at_second, host_bytes, device_bytes, sm_milli)
-    SELECT o.id, p.at_second - p.at_second % @every::integer, max(p.host_bytes), max(p.device_bytes), max(p.sm_milli)
-    FROM ours o CROSS JOIN points p GROUP BY 1, 2 ORDER BY 2
+    SELECT i.id, p.at_second - p.at_second % i.every, max(p.host_bytes), max(p.device_bytes), max(p.sm_milli)
+    FROM spaced i CROSS JOIN points p GROUP BY 1, 2 ORDER BY 2
     ON CONFLICT (attempt_id, at_second) DO UPDATE SET
         host_bytes = greatest(memory_points.host_bytes, excluded.host_bytes),
         device_bytes = greatest(memory_points.device_bytes, excluded.device_bytes),
