@@ -133,8 +133,8 @@ func (s *Store) purgeSweeps(ctx context.Context, _ berth.Retention, l look) (boo
 	return l.each(ctx, "rows of sweep", ids, func(id string) (bool, error) {
 		for _, part := range []func() (int64, error){
 			func() (int64, error) { return s.askOutputRemoval(ctx, s.pool, id, deletedWhy) },
-			func() (int64, error) { return s.q.DeleteSweepLogs(ctx, s.pool, id, retainStep) },
-			func() (int64, error) { return s.deleteSweepMetrics(ctx, s.pool, id, retainStep) },
+			func() (int64, error) { return s.q.DeleteSweepLogs(ctx, s.pool, retainStep, id) },
+			func() (int64, error) { return s.deleteSweepMetrics(ctx, s.pool, retainStep, id) },
 			func() (int64, error) { return s.q.DeleteSweepTrials(ctx, s.pool, id, retainTrials) },
 			func() (int64, error) { return s.q.DeleteSweepRow(ctx, s.pool, id) },
 		} {
@@ -171,7 +171,7 @@ type part struct {
 
 	mark    func(ctx context.Context, db dbsqlc.DBTX, why, sweepID string) ([]string, error)
 	toPurge func(ctx context.Context, db dbsqlc.DBTX, maxRows int32) ([]string, error)
-	remove  func(ctx context.Context, db dbsqlc.DBTX, sweepID string, maxRows int32) (int64, error)
+	remove  func(ctx context.Context, db dbsqlc.DBTX, maxRows int32, sweepID string) (int64, error)
 	purged  func(ctx context.Context, db dbsqlc.DBTX, sweepID string) error
 }
 
@@ -196,13 +196,13 @@ func (s *Store) expireMetrics(ctx context.Context, keep berth.Retention, l look)
 }
 
 // deleteSweepMetrics removes some of a sweep's metric points, then of its points of memory.
-func (s *Store) deleteSweepMetrics(ctx context.Context, db dbsqlc.DBTX, sweepID string, most int32) (int64, error) {
-	rows, err := s.q.DeleteSweepMetrics(ctx, db, sweepID, most)
+func (s *Store) deleteSweepMetrics(ctx context.Context, db dbsqlc.DBTX, most int32, sweepID string) (int64, error) {
+	rows, err := s.q.DeleteSweepMetrics(ctx, db, most, sweepID)
 	if err != nil || rows > 0 {
 		return rows, err
 	}
 
-	return s.q.DeleteSweepMemoryPoints(ctx, db, sweepID, most)
+	return s.q.DeleteSweepMemoryPoints(ctx, db, most, sweepID)
 }
 
 // expire marks the sweeps that are too old, and those that the newer ones leave
@@ -233,7 +233,7 @@ func (s *Store) expire(ctx context.Context, l look, p part) (more bool, err erro
 	ids, err := p.toPurge(ctx, s.pool, retainSweeps)
 
 	return l.each(ctx, p.name+" of sweep", ids, func(id string) (bool, error) {
-		rows, err := p.remove(ctx, s.pool, id, retainStep)
+		rows, err := p.remove(ctx, s.pool, retainStep, id)
 		if err != nil || rows > 0 {
 			return true, translate(err, "removing "+p.name+" of sweep "+id)
 		}

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -519,4 +520,71 @@ func TestDeleteSweep_FreesItsKey(t *testing.T) {
 
 	_, err = r.store.GetSweep(t.Context(), second)
 	require.NoError(t, err)
+}
+
+// Marking a sweep that has nothing to remove, and removing it, reads no rows of other sweeps,
+// however many there are.
+func TestRetain_ReadsNoRowsOfOtherSweeps(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b := setupOn(t, url)
+	pool := openPool(t, url)
+	others := b.sized(t, gib, 500).sweep
+
+	for _, statement := range []string{
+		`INSERT INTO shapes (key, shape) VALUES ('past', '{}')`,
+		`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, failure_kind, value, started_at, finished_at)
+		SELECT gen_random_uuid(), CASE WHEN n <= 400 THEN '%[3]s' ELSE '%[1]s' END::uuid, n, '{}', 'past', 'succeeded', 'ok', n, now(), now()
+		FROM generate_series(1, 500) n`,
+		`INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, token, memory_bytes, cpu_milli, failure_kind, finished_at)
+		SELECT gen_random_uuid(), id, 1, 'main', 'run', 'finished', '%[2]s', nextval('lease_tokens'), 1, 1, 'ok', now() FROM trials`,
+		`INSERT INTO memory_points SELECT a.id, s, 1, 1, 1 FROM attempts a JOIN trials t ON t.id = a.trial_id AND t.sweep_id = '%[1]s', generate_series(1, 400) s`,
+		`INSERT INTO metrics (attempt_id, name, step, value, status, at) SELECT attempt_id, 'loss', at_second, 1, 'finite', now() FROM memory_points`,
+		`INSERT INTO log_chunks (attempt_id, "offset", stream, at, data) SELECT attempt_id, at_second, 'stdout', now(), 'x' FROM memory_points`,
+		`UPDATE sweeps SET state = 'canceled', finished_at = now() - interval '40 days' WHERE id = '%[3]s'`,
+		`ANALYZE`,
+	} {
+		_, err := pool.Exec(t.Context(), fmt.Sprintf(statement+" -- %[1]s %[2]s %[3]s", others, b.host.ID, b.sweep))
+		require.NoError(t, err)
+	}
+
+	read := func() map[string]int64 {
+		rows, err := pool.Query(t.Context(), `SELECT relname, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables
+			WHERE relname IN ('memory_points', 'metrics', 'log_chunks')`)
+		require.NoError(t, err)
+
+		counts := make(map[string]int64)
+
+		var (
+			table string
+			n     int64
+		)
+
+		_, err = pgx.ForEachRow(rows, []any{&table, &n}, func() error { counts[table] = n; return nil })
+		require.NoError(t, err)
+		require.Len(t, counts, 3)
+
+		return counts
+	}
+	before := read()
+
+	failed := map[string]error{}
+	for b.store.Retain(t.Context(), berth.Retention{Metrics: 30 * 24 * time.Hour, Logs: 30 * 24 * time.Hour}, failed) {
+	}
+
+	require.Empty(t, failed)
+	b.store.Close() // PostgreSQL counts what a connection did when that has ended
+	require.Eventually(t, func() bool {
+		var others int
+
+		return pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&others) == nil && others == 0
+	}, 10*time.Second, 10*time.Millisecond)
+
+	require.Equal(t, 1, (&retained{bundle: b, url: url}).rows(t, "sweeps WHERE metrics_purged_at IS NOT NULL AND logs_purged_at IS NOT NULL"))
+
+	for table, rows := range read() {
+		require.Less(t, rows-before[table], int64(1000), "rows of %s that are of other sweeps, of 40,000", table)
+	}
 }

@@ -12,12 +12,14 @@ import (
 
 const deleteSweepMemoryPoints = `-- name: DeleteSweepMemoryPoints :execrows
 DELETE FROM memory_points WHERE (attempt_id, at_second) IN (
-    SELECT m.attempt_id, m.at_second FROM memory_points m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id
-    WHERE t.sweep_id = $1 LIMIT $2)
+    SELECT m.attempt_id, m.at_second FROM trials t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT o.attempt_id, o.at_second FROM memory_points o WHERE o.attempt_id = a.id ORDER BY o.at_second LIMIT $1) m
+    WHERE t.sweep_id = $2 LIMIT $1)
 `
 
-func (q *Queries) DeleteSweepMemoryPoints(ctx context.Context, db DBTX, sweepID string, maxRows int32) (int64, error) {
-	result, err := db.Exec(ctx, deleteSweepMemoryPoints, sweepID, maxRows)
+// By attempts, as MarkLogsRemoved.
+func (q *Queries) DeleteSweepMemoryPoints(ctx context.Context, db DBTX, maxRows int32, sweepID string) (int64, error) {
+	result, err := db.Exec(ctx, deleteSweepMemoryPoints, maxRows, sweepID)
 	if err != nil {
 		return 0, err
 	}

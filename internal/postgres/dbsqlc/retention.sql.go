@@ -133,12 +133,14 @@ func (q *Queries) DeleteSweep(ctx context.Context, db DBTX, id string) (int64, e
 
 const deleteSweepLogs = `-- name: DeleteSweepLogs :execrows
 DELETE FROM log_chunks WHERE (attempt_id, "offset") IN (
-    SELECT l.attempt_id, l."offset" FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
-    WHERE t.sweep_id = $1 LIMIT $2)
+    SELECT l.attempt_id, l."offset" FROM trials t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT o.attempt_id, o."offset" FROM log_chunks o WHERE o.attempt_id = a.id ORDER BY o."offset" LIMIT $1) l
+    WHERE t.sweep_id = $2 LIMIT $1)
 `
 
-func (q *Queries) DeleteSweepLogs(ctx context.Context, db DBTX, sweepID string, maxRows int32) (int64, error) {
-	result, err := db.Exec(ctx, deleteSweepLogs, sweepID, maxRows)
+// By attempts, as MarkLogsRemoved.
+func (q *Queries) DeleteSweepLogs(ctx context.Context, db DBTX, maxRows int32, sweepID string) (int64, error) {
+	result, err := db.Exec(ctx, deleteSweepLogs, maxRows, sweepID)
 	if err != nil {
 		return 0, err
 	}
@@ -147,12 +149,14 @@ func (q *Queries) DeleteSweepLogs(ctx context.Context, db DBTX, sweepID string, 
 
 const deleteSweepMetrics = `-- name: DeleteSweepMetrics :execrows
 DELETE FROM metrics WHERE (attempt_id, name, step) IN (
-    SELECT m.attempt_id, m.name, m.step FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id
-    WHERE t.sweep_id = $1 LIMIT $2)
+    SELECT m.attempt_id, m.name, m.step FROM trials t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT o.attempt_id, o.name, o.step FROM metrics o WHERE o.attempt_id = a.id ORDER BY o.name, o.step LIMIT $1) m
+    WHERE t.sweep_id = $2 LIMIT $1)
 `
 
-func (q *Queries) DeleteSweepMetrics(ctx context.Context, db DBTX, sweepID string, maxRows int32) (int64, error) {
-	result, err := db.Exec(ctx, deleteSweepMetrics, sweepID, maxRows)
+// By attempts, as MarkLogsRemoved.
+func (q *Queries) DeleteSweepMetrics(ctx context.Context, db DBTX, maxRows int32, sweepID string) (int64, error) {
+	result, err := db.Exec(ctx, deleteSweepMetrics, maxRows, sweepID)
 	if err != nil {
 		return 0, err
 	}
@@ -283,12 +287,15 @@ func (q *Queries) LogsPurged(ctx context.Context, db DBTX, id string) error {
 
 const markLogsRemoved = `-- name: MarkLogsRemoved :many
 UPDATE sweeps s SET logs_removed_at = now(), logs_removed_why = CASE WHEN EXISTS (
-    SELECT 1 FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
+    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT 1 FROM log_chunks l WHERE l.attempt_id = a.id ORDER BY l."offset" LIMIT 1) found WHERE t.sweep_id = s.id
 ) THEN $1::text ELSE '' END
 WHERE s.id = $2 AND s.logs_removed_at IS NULL RETURNING s.logs_removed_why
 `
 
-// From now on the sweep's logs are removed, and why is shown with its trials. It returns why, or empty when there are none.
+// From now on the sweep's logs are removed, and why is shown with its trials. It returns why, or empty when there are none:
+// each attempt is asked for its first row, by LATERAL in the order of the key. Without either PostgreSQL may read the rows of
+// all sweeps, as it expects to find one soon.
 func (q *Queries) MarkLogsRemoved(ctx context.Context, db DBTX, why string, iD string) ([]string, error) {
 	rows, err := db.Query(ctx, markLogsRemoved, why, iD)
 	if err != nil {
@@ -311,9 +318,11 @@ func (q *Queries) MarkLogsRemoved(ctx context.Context, db DBTX, why string, iD s
 
 const markMetricsRemoved = `-- name: MarkMetricsRemoved :many
 UPDATE sweeps s SET metrics_removed_at = now(), metrics_removed_why = CASE WHEN EXISTS (
-    SELECT 1 FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
+    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT 1 FROM metrics m WHERE m.attempt_id = a.id ORDER BY m.name, m.step LIMIT 1) found WHERE t.sweep_id = s.id
 ) OR EXISTS (
-    SELECT 1 FROM memory_points m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
+    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT 1 FROM memory_points m WHERE m.attempt_id = a.id ORDER BY m.at_second LIMIT 1) found WHERE t.sweep_id = s.id
 ) THEN $1::text ELSE '' END
 WHERE s.id = $2 AND s.metrics_removed_at IS NULL RETURNING s.metrics_removed_why
 `

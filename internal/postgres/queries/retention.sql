@@ -116,28 +116,37 @@ DELETE FROM output_removals WHERE host_id = @host_id AND attempt_id = ANY (@atte
 UPDATE output_removals SET asked_at = now() WHERE host_id = @host_id AND attempt_id = ANY (@attempt_ids::uuid[]);
 
 -- name: DeleteSweepLogs :execrows
+-- By attempts, as MarkLogsRemoved.
 DELETE FROM log_chunks WHERE (attempt_id, "offset") IN (
-    SELECT l.attempt_id, l."offset" FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
+    SELECT l.attempt_id, l."offset" FROM trials t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT o.attempt_id, o."offset" FROM log_chunks o WHERE o.attempt_id = a.id ORDER BY o."offset" LIMIT @max_rows) l
     WHERE t.sweep_id = @sweep_id LIMIT @max_rows);
 
 -- name: DeleteSweepMetrics :execrows
+-- By attempts, as MarkLogsRemoved.
 DELETE FROM metrics WHERE (attempt_id, name, step) IN (
-    SELECT m.attempt_id, m.name, m.step FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id
+    SELECT m.attempt_id, m.name, m.step FROM trials t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT o.attempt_id, o.name, o.step FROM metrics o WHERE o.attempt_id = a.id ORDER BY o.name, o.step LIMIT @max_rows) m
     WHERE t.sweep_id = @sweep_id LIMIT @max_rows);
 
 -- name: MarkLogsRemoved :many
--- From now on the sweep's logs are removed, and why is shown with its trials. It returns why, or empty when there are none.
+-- From now on the sweep's logs are removed, and why is shown with its trials. It returns why, or empty when there are none:
+-- each attempt is asked for its first row, by LATERAL in the order of the key. Without either PostgreSQL may read the rows of
+-- all sweeps, as it expects to find one soon.
 UPDATE sweeps s SET logs_removed_at = now(), logs_removed_why = CASE WHEN EXISTS (
-    SELECT 1 FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
+    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT 1 FROM log_chunks l WHERE l.attempt_id = a.id ORDER BY l."offset" LIMIT 1) found WHERE t.sweep_id = s.id
 ) THEN @why::text ELSE '' END
 WHERE s.id = @id AND s.logs_removed_at IS NULL RETURNING s.logs_removed_why;
 
 -- name: MarkMetricsRemoved :many
 -- The same of metrics, and of points of memory.
 UPDATE sweeps s SET metrics_removed_at = now(), metrics_removed_why = CASE WHEN EXISTS (
-    SELECT 1 FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
+    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT 1 FROM metrics m WHERE m.attempt_id = a.id ORDER BY m.name, m.step LIMIT 1) found WHERE t.sweep_id = s.id
 ) OR EXISTS (
-    SELECT 1 FROM memory_points m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id
+    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT 1 FROM memory_points m WHERE m.attempt_id = a.id ORDER BY m.at_second LIMIT 1) found WHERE t.sweep_id = s.id
 ) THEN @why::text ELSE '' END
 WHERE s.id = @id AND s.metrics_removed_at IS NULL RETURNING s.metrics_removed_why;
 
