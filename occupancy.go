@@ -20,8 +20,9 @@ type HeldLease struct {
 	State        LeaseState
 	Since        time.Time
 
-	MeasuredBytes       *int64 // the newest of what it was measured to hold; nil = not known
-	MeasuredDeviceBytes *int64 // the same of the GPU's memory
+	MeasuredBytes       *int64     // the newest of what it was measured to hold; nil = not known
+	MeasuredDeviceBytes *int64     // the same of the GPU's memory
+	MeasuredAt          *time.Time // when the interval of the newest measurement begins; nil = there is none
 }
 
 // LeaseKey is a lease's place in the list of them: by host, GPU, age and attempt.

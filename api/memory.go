@@ -23,6 +23,7 @@ func (h *handlers) GetAttemptMemory(ctx context.Context, r openapi.GetAttemptMem
 	out := openapi.AttemptMemory{
 		Points: all(points, toMemoryPoint), IntervalSeconds: berth.MemoryInterval(0), Removed: removed.Metrics,
 		HostReservedBytes: attempt.Demand.MemoryBytes, DeviceReservedBytes: attempt.Demand.DeviceBytes,
+		HostPeakBytes: attempt.Usage.MemoryPeakBytes, DevicePeakBytes: attempt.Usage.DevicePeakBytes,
 	}
 
 	if len(points) > 0 {

@@ -21,17 +21,21 @@ func TestAttemptMemory(t *testing.T) {
 		{Second: 2, At: apitest.Start.Add(2 * time.Second), HostBytes: new(int64(5)), DeviceBytes: new(int64(0)), SMMilli: new(int64(250))},
 		{Second: 600, At: apitest.Start.Add(10 * time.Minute), HostBytes: new(int64(6))},
 	}}
+	store.Attempts[0].Usage = berth.Usage{MemoryPeakBytes: 6, DevicePeakBytes: 9, FrameworkPeakBytes: 9} // no point has 9: its time is not known
+	store.Attempts[1].Usage = berth.Usage{}
 	r := setup(t, store)
 
 	status, body := r.text("GET", "/api/v1/attempts/"+first+"/memory", "")
 	require.Equal(t, http.StatusOK, status, body)
-	require.JSONEq(t, `{"interval_seconds": 2, "host_reserved_bytes": 4294967296, "device_reserved_bytes": 0, "points": [
+	require.JSONEq(t, `{"interval_seconds": 2, "host_reserved_bytes": 4294967296, "device_reserved_bytes": 0,
+		"host_peak_bytes": 6, "device_peak_bytes": 9, "points": [
 		{"at": "2026-11-21T12:00:02Z", "host_bytes": 5, "device_bytes": 0, "sm_activity": 0.25},
 		{"at": "2026-11-21T12:10:00Z", "host_bytes": 6}]}`, body)
 
 	_, body = r.text("GET", "/api/v1/attempts/"+second+"/memory", "")
 	require.Empty(t, read[openapi.AttemptMemory](t, body).Points, "an older worker ran it")
 	require.Contains(t, body, `"points":[]`)
+	require.NotContains(t, body, "peak_bytes")
 
 	status, _ = r.text("GET", "/api/v1/attempts/"+apitest.NewID(999)+"/memory", "")
 	require.Equal(t, http.StatusNotFound, status)

@@ -52,7 +52,7 @@ func toLease(l berth.HeldLease) openapi.Lease {
 		AttemptID: l.AttemptID, AttemptState: openapi.AttemptState(l.AttemptState), Number: l.Number, Stage: l.Stage, Purpose: string(l.Purpose),
 		SweepID: l.SweepID, SweepName: l.SweepName, Trial: l.TrialNumber, HostID: l.HostID, HostName: l.HostName, DeviceID: l.DeviceID,
 		Demand: toDemand(l.Demand), ActivityMilli: l.Activity, State: openapi.LeaseState(l.State), Since: l.Since,
-		MeasuredBytes: l.MeasuredBytes, MeasuredDeviceBytes: l.MeasuredDeviceBytes,
+		MeasuredBytes: l.MeasuredBytes, MeasuredDeviceBytes: l.MeasuredDeviceBytes, MeasuredAt: l.MeasuredAt,
 	}
 }
 

@@ -28,7 +28,7 @@ func TestLeasesAndQueue(t *testing.T) {
 		})
 	}
 
-	store.Leases[0].MeasuredBytes = new(int64(9))
+	store.Leases[0].MeasuredBytes, store.Leases[0].MeasuredAt = new(int64(9)), &apitest.Start
 	r := setup(t, store)
 
 	_, body := r.text("GET", "/api/v1/leases?limit=2", "")
@@ -36,7 +36,9 @@ func TestLeasesAndQueue(t *testing.T) {
 	require.Len(t, leases.Data, 2)
 	require.Equal(t, int64(1<<30), leases.Data[0].Demand.MemoryBytes)
 	require.Equal(t, new(int64(9)), leases.Data[0].MeasuredBytes)
+	require.Equal(t, &apitest.Start, leases.Data[0].MeasuredAt)
 	require.Nil(t, leases.Data[1].MeasuredBytes)
+	require.Nil(t, leases.Data[1].MeasuredAt)
 
 	_, body = r.text("GET", "/api/v1/leases?limit=2&cursor="+leases.NextCursor, "")
 	require.Equal(t, 3, read[openapi.LeaseList](t, body).Data[0].Trial)

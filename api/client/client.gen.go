@@ -406,8 +406,14 @@ type AttemptList struct {
 
 // AttemptMemory defines model for AttemptMemory.
 type AttemptMemory struct {
+	// DevicePeakBytes The same of its GPU's memory. What its framework says that it held at its most counts, too
+	DevicePeakBytes int64 `json:"device_peak_bytes,omitempty"`
+
 	// DeviceReservedBytes The same of its GPU's memory; 0 = it has no GPU
 	DeviceReservedBytes int64 `json:"device_reserved_bytes"`
+
+	// HostPeakBytes Most that it was measured to hold of its host's memory, as recorded at its end; absent = it goes on, or nothing was measured
+	HostPeakBytes int64 `json:"host_peak_bytes,omitempty"`
 
 	// HostReservedBytes What the attempt reserves, or did, of its host's memory
 	HostReservedBytes int64 `json:"host_reserved_bytes"`
@@ -853,7 +859,10 @@ type Lease struct {
 	HostID   string `json:"host_id"`
 	HostName string `json:"host_name"`
 
-	// MeasuredBytes Most that it held of its host's memory in the newest interval of /attempts/{id}/memory; absent = not known (yet)
+	// MeasuredAt When that interval begins; absent = nothing was measured (yet)
+	MeasuredAt *time.Time `json:"measured_at,omitempty"`
+
+	// MeasuredBytes Most that it held of its host's memory in the newest interval of /attempts/{id}/memory; absent = not known (yet). Of a suspect lease, and of one whose worker is away, it is as old as measured_at says
 	MeasuredBytes *int64 `json:"measured_bytes,omitempty"`
 
 	// MeasuredDeviceBytes The same of its GPU's memory
@@ -2079,7 +2088,7 @@ type ClientInterface interface {
 
 	// GetAttemptMemory Get what an attempt held over time, beside what it reserves
 	//
-	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran.
+	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: of what a program's framework held at its most nobody knows when it was.
 	//
 	// Corresponds with GET /attempts/{id}/memory (the `GetAttemptMemory` operationId).
 	GetAttemptMemory(ctx context.Context, id AttemptID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2455,7 +2464,7 @@ func (c *Client) ReadLog(ctx context.Context, id AttemptID, params *ReadLogParam
 
 // GetAttemptMemory Get what an attempt held over time, beside what it reserves
 //
-// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran.
+// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: of what a program's framework held at its most nobody knows when it was.
 //
 // Corresponds with GET /attempts/{id}/memory (the `GetAttemptMemory` operationId).
 func (c *Client) GetAttemptMemory(ctx context.Context, id AttemptID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5627,7 +5636,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetAttemptMemoryWithResponse Get what an attempt held over time, beside what it reserves
 	//
-	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran.
+	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: of what a program's framework held at its most nobody knows when it was.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8247,7 +8256,7 @@ func (c *ClientWithResponses) ReadLogWithResponse(ctx context.Context, id Attemp
 
 // GetAttemptMemoryWithResponse Get what an attempt held over time, beside what it reserves
 //
-// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran.
+// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: of what a program's framework held at its most nobody knows when it was.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -405,8 +405,14 @@ type AttemptList struct {
 
 // AttemptMemory defines model for AttemptMemory.
 type AttemptMemory struct {
+	// DevicePeakBytes The same of its GPU's memory. What its framework says that it held at its most counts, too
+	DevicePeakBytes int64 `json:"device_peak_bytes,omitempty"`
+
 	// DeviceReservedBytes The same of its GPU's memory; 0 = it has no GPU
 	DeviceReservedBytes int64 `json:"device_reserved_bytes"`
+
+	// HostPeakBytes Most that it was measured to hold of its host's memory, as recorded at its end; absent = it goes on, or nothing was measured
+	HostPeakBytes int64 `json:"host_peak_bytes,omitempty"`
 
 	// HostReservedBytes What the attempt reserves, or did, of its host's memory
 	HostReservedBytes int64 `json:"host_reserved_bytes"`
@@ -852,7 +858,10 @@ type Lease struct {
 	HostID   string `json:"host_id"`
 	HostName string `json:"host_name"`
 
-	// MeasuredBytes Most that it held of its host's memory in the newest interval of /attempts/{id}/memory; absent = not known (yet)
+	// MeasuredAt When that interval begins; absent = nothing was measured (yet)
+	MeasuredAt *time.Time `json:"measured_at,omitempty"`
+
+	// MeasuredBytes Most that it held of its host's memory in the newest interval of /attempts/{id}/memory; absent = not known (yet). Of a suspect lease, and of one whose worker is away, it is as old as measured_at says
 	MeasuredBytes *int64 `json:"measured_bytes,omitempty"`
 
 	// MeasuredDeviceBytes The same of its GPU's memory

@@ -51,7 +51,8 @@ func TestListMachine(t *testing.T) {
 	exec("UPDATE devices SET reserved_bytes = 1000 WHERE id = 'GPU-1'")
 	require.NoError(t, b.store.PutMemory(ctx, first.AttemptID, token, []berth.MemoryPoint{
 		{Second: 7, HostBytes: new(int64(999)), DeviceBytes: new(int64(999))},
-		{Second: 8, HostBytes: new(int64(5)), DeviceBytes: new(int64(6)), SMMilli: new(int64(250))},
+		{Second: 8, HostBytes: new(int64(4)), DeviceBytes: new(int64(6)), SMMilli: new(int64(250))},
+		{Second: 9, HostBytes: new(int64(5))}, // its GPU was not read yet
 	}))
 	look(berth.HostFree{MemoryBytes: 8 * gib, Devices: []berth.DeviceFree{{ID: "GPU-1", FreeBytes: 8 * gib}}})
 

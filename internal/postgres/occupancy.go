@@ -21,7 +21,7 @@ func (s *Store) ListLeases(ctx context.Context, after berth.LeaseKey, limit int)
 	}
 
 	return convertAll(rows, func(row dbsqlc.ListLeasesRow) (berth.HeldLease, error) {
-		return berth.HeldLease{
+		l := berth.HeldLease{
 			AttemptID: row.AttemptID, AttemptState: berth.AttemptState(row.AttemptState), Number: int(row.Number), Stage: row.Stage,
 			Purpose: berth.Purpose(row.Purpose), SweepID: row.SweepID, SweepName: row.SweepName, TrialNumber: int(row.TrialNumber),
 			HostID: row.HostID, HostName: row.HostName, DeviceID: row.DeviceID, Activity: int64(row.DeviceActivity),
@@ -30,8 +30,13 @@ func (s *Store) ListLeases(ctx context.Context, after berth.LeaseKey, limit int)
 				Exclusive: row.Exclusive, ExclusiveDevice: row.ExclusiveDevice, SpillBytes: row.SpillBytes,
 			},
 			State: berth.LeaseState(row.State), Since: row.CreatedAt.UTC(),
-			MeasuredBytes: row.MeasuredBytes, MeasuredDeviceBytes: row.MeasuredDeviceBytes,
-		}, nil
+			MeasuredBytes: measured(row.MeasuredBytes), MeasuredDeviceBytes: measured(row.MeasuredDeviceBytes),
+		}
+		if row.MeasuredSecond != notMeasured {
+			l.MeasuredAt = new(row.StartedAt.Add(time.Duration(row.MeasuredSecond) * time.Second).UTC())
+		}
+
+		return l, nil
 	})
 }
 

@@ -57,8 +57,21 @@ func TestListLeases(t *testing.T) {
 
 	held := b.leases(t)
 	require.Equal(t, new(int64(5)), held[0].MeasuredBytes, "the newest point")
-	require.Nil(t, held[0].MeasuredDeviceBytes)
+	require.Equal(t, new(int64(9)), held[0].MeasuredDeviceBytes, "the point before knows it")
+	require.WithinDuration(t, held[0].Since.Add(8*time.Second), *held[0].MeasuredAt, time.Second, "no container has started: since it was placed")
 	require.Nil(t, held[1].MeasuredBytes, "an older worker says nothing")
+	require.Nil(t, held[1].MeasuredAt)
+
+	for _, tt := range []struct {
+		read, later int // second of the GPU's last reading, and of one of the host alone
+		known       bool
+	}{{100, 110, true}, {200, 211, false}, {5000, 5016, true}, {5100, 5140, false}} { // from 4000 s on an interval is 16 s long
+		require.NoError(t, b.store.PutMemory(t.Context(), requests[0].AttemptID, measured.Token, []berth.MemoryPoint{
+			{Second: tt.read, DeviceBytes: new(int64(9))}, {Second: tt.later, HostBytes: new(int64(5))},
+		}))
+		require.Equal(t, tt.known, b.leases(t)[0].MeasuredDeviceBytes != nil, tt.later)
+	}
+
 	memory, cpu := b.reserved(t)
 
 	for i, want := range []int{1, 3, 4} {

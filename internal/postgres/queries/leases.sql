@@ -81,14 +81,22 @@ WHERE l.attempt_id = ANY (@attempt_ids::uuid[]) AND l.state <> 'released'
 ORDER BY l.created_at;
 
 -- name: ListLeases :many
--- What holds a part of a host now, by host, GPU and age, with the newest of what was measured of it.
+-- What holds a part of a host now, by host, GPU and age, with the newest of what was measured of it: -1 = nothing. A GPU is
+-- not read at the same moment as its host, so a figure that the newest point lacks is of the point before, within 10 s or
+-- one interval (an attempt has 250 at least). measured_second is when the newest point begins, since started_at.
 SELECT l.attempt_id, l.sweep_id, l.host_id, coalesce(l.device_id, '')::text AS device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts,
     l.exclusive, l.exclusive_device, l.device_activity, l.state, l.created_at, a.state AS attempt_state, a.number, a.stage, a.purpose, a.spill_bytes,
-    t.number AS trial_number, s.name AS sweep_name, h.name AS host_name, p.host_bytes AS measured_bytes, p.device_bytes AS measured_device_bytes
+    t.number AS trial_number, s.name AS sweep_name, h.name AS host_name,
+    coalesce(p.host_bytes, b.host_bytes, -1)::bigint AS measured_bytes, coalesce(p.device_bytes, b.device_bytes, -1)::bigint AS measured_device_bytes,
+    coalesce(a.started_at, a.placed_at)::timestamptz AS started_at, coalesce(p.at_second, -1)::integer AS measured_second
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id JOIN hosts h ON h.id = l.host_id
     LEFT JOIN LATERAL (
-        SELECT m.host_bytes, m.device_bytes FROM memory_points m WHERE m.attempt_id = l.attempt_id ORDER BY m.at_second DESC LIMIT 1
-    ) p ON true
+        SELECT m.at_second, m.host_bytes, m.device_bytes FROM memory_points m WHERE m.attempt_id = l.attempt_id ORDER BY m.at_second DESC LIMIT 1
+    ) p ON true LEFT JOIN LATERAL (
+        SELECT m.host_bytes, m.device_bytes FROM memory_points m
+        WHERE m.attempt_id = l.attempt_id AND m.at_second < p.at_second AND m.at_second >= p.at_second - greatest(10, p.at_second / 250)
+        ORDER BY m.at_second DESC LIMIT 1
+    ) b ON true
 WHERE l.state <> 'released'
     AND (l.host_id, coalesce(l.device_id, ''), l.created_at, l.attempt_id) > (@after_host::uuid, @after_device::text, @after_time::timestamptz, @after_attempt::uuid)
 ORDER BY l.host_id, coalesce(l.device_id, ''), l.created_at, l.attempt_id

@@ -1,10 +1,15 @@
 -- name: AddMachinePoints :exec
--- What a host and its GPUs hold now: the most of each minute stands. Of attempts counts the newest that was measured of each.
+-- What a host and its GPUs hold now: the most of each minute stands. Of attempts counts the newest that was measured of each, as in ListLeases.
 WITH held AS (
-    SELECT coalesce(l.device_id, '') AS device_id, p.host_bytes, p.device_bytes, p.sm_milli
+    SELECT coalesce(l.device_id, '') AS device_id, coalesce(p.host_bytes, b.host_bytes) AS host_bytes,
+        coalesce(p.device_bytes, b.device_bytes) AS device_bytes, coalesce(p.sm_milli, b.sm_milli) AS sm_milli
     FROM leases l LEFT JOIN LATERAL (
-        SELECT m.host_bytes, m.device_bytes, m.sm_milli FROM memory_points m WHERE m.attempt_id = l.attempt_id ORDER BY m.at_second DESC LIMIT 1
-    ) p ON true
+        SELECT m.at_second, m.host_bytes, m.device_bytes, m.sm_milli FROM memory_points m WHERE m.attempt_id = l.attempt_id ORDER BY m.at_second DESC LIMIT 1
+    ) p ON true LEFT JOIN LATERAL (
+        SELECT m.host_bytes, m.device_bytes, m.sm_milli FROM memory_points m
+        WHERE m.attempt_id = l.attempt_id AND m.at_second < p.at_second AND m.at_second >= p.at_second - greatest(10, p.at_second / 250)
+        ORDER BY m.at_second DESC LIMIT 1
+    ) b ON true
     WHERE l.host_id = @host_id AND l.state <> 'released'
 )
 INSERT INTO machine_points AS o (host_id, device_id, at, memory_bytes, reserved_bytes, measured_bytes, others_bytes, activity_milli, cpu_milli, attempts)
