@@ -7,7 +7,7 @@ import (
 )
 
 // MaxMemoryPoints is how many points of memory are kept of an attempt: as many as a
-// page can draw side by side, and 55 KiB of rows.
+// page can draw side by side, and 70 to 107 KiB of PostgreSQL's disk (docs/production.md).
 const MaxMemoryPoints = 500
 
 // MemoryPoint is the most that an attempt held in one interval of its life, and the
