@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { completionStatus } from "@codemirror/autocomplete";
 import { EditorView } from "@codemirror/view";
 import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { expect, it, vi } from "vitest";
@@ -41,8 +42,9 @@ it("suggests a field as it is typed, writes it with Enter, and then its values",
   type(view, "  go");
   expect(await texts()).toEqual(["goal"]);
   expect((await list()).textContent).toContain("choice");
-  await new Promise((resolve) => setTimeout(resolve, 100)); // a press right after a list came is none of it
+  const later = vi.spyOn(Date, "now").mockReturnValue(Date.now() + 100); // a press right after a list came is none of it
   expect(press(content, "Enter")).toBe(false);
+  later.mockRestore();
   expect(view.state.doc.toString()).toBe("name: a\nobjective:\n  metric: b\n  goal: ");
   await waitFor(async () => expect(await texts()).toEqual(["maximize", "minimize"]));
   expect(told).toHaveBeenLastCalledWith("name: a\nobjective:\n  metric: b\n  goal: ");
@@ -73,7 +75,7 @@ it("suggests nothing, and promises nothing, while the schema is not known", asyn
   const { content, view } = await open("", null);
   type(view, "na");
   press(content, " ", { ctrlKey: true });
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await waitFor(() => expect(completionStatus(view.state)).toBeNull()); // it has looked
   expect(screen.queryByRole("listbox")).toBeNull();
   expect(screen.getByText("Tab leaves the editor.")).toBeTruthy();
 });

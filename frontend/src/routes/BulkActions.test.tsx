@@ -1,4 +1,4 @@
-import { act, screen } from "@testing-library/react";
+import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, expect, it, vi } from "vitest";
 import { drawApp, hold, local, type Answers } from "@/test/app";
@@ -8,8 +8,6 @@ afterEach(() => {
   vi.unstubAllGlobals();
   vi.restoreAllMocks();
 });
-
-const settle = () => act(() => new Promise<void>((resolve) => setTimeout(resolve, 300)));
 
 const one = sweep();
 const paused = sweep({ id: "0190bbbb-0000-7000-8000-000000000002", name: "second", state: "paused" });
@@ -34,9 +32,8 @@ it("tells what became of each, also when another action is pressed meanwhile", a
   const resume = screen.getByRole("button", { name: "Resume" });
   if (!resume.hasAttribute("disabled")) await userEvent.click(resume);
   go();
-  await settle();
   expect(await screen.findByText(/digits: It is at its end/)).toBeTruthy();
-  expect(queries.getQueryState(["sweep", one.id])?.isInvalidated).toBe(true); // also while live updates are paused
+  await waitFor(() => expect(queries.getQueryState(["sweep", one.id])?.isInvalidated).toBe(true)); // also while live updates are paused
 });
 
 it("offers a viewer nothing but to compare", async () => {

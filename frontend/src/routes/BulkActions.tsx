@@ -8,6 +8,7 @@ import { Note } from "@/components/Note";
 import { apart } from "@/lib/compare";
 import { controlsOf } from "@/lib/controls";
 import { count } from "@/lib/format";
+import { useCanSteer } from "@/services/session";
 import * as api from "@/services/sweeps";
 import type { Sweep } from "@/services/sweeps";
 
@@ -20,15 +21,9 @@ const words: Record<Action, { button: string; done: string }> = {
   cancel: { button: "Cancel…", done: "canceling" },
 };
 
-interface Props {
-  sweeps: Sweep[];
-  /** readOnly: the caller may compare them, and change nothing. */
-  readOnly?: boolean;
-  onNone: () => void;
-}
-
 /** What can be done with several sweeps at once. What became of each one is told. */
-export function BulkActions({ sweeps, readOnly = false, onNone }: Props) {
+export function BulkActions({ sweeps, onNone }: { sweeps: Sweep[]; onNone: () => void }) {
+  const canSteer = useCanSteer();
   const queries = useQueryClient();
   const navigate = useNavigate();
   const [asks, setAsks] = useState(false);
@@ -72,7 +67,7 @@ export function BulkActions({ sweeps, readOnly = false, onNone }: Props) {
         >
           Compare
         </Button>
-        {(readOnly ? [] : actions).map((action) => (
+        {(canSteer ? actions : []).map((action) => (
           <Button
             key={action}
             size="xs"

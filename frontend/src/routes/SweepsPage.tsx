@@ -91,11 +91,7 @@ export function SweepsPage() {
         />
         <StateFilter looks={sweepLooks} chosen={states} onChange={(state) => look({ state })} />
       </Group>
-      <BulkActions
-        readOnly={!canSteer}
-        sweeps={sweeps.filter((sweep) => chosen.has(sweep.id))}
-        onNone={() => setChosen(new Set())}
-      />
+      <BulkActions sweeps={sweeps.filter((sweep) => chosen.has(sweep.id))} onNone={() => setChosen(new Set())} />
       {list.isPending && <Loading what="sweeps" />}
       {list.isError && <ErrorNote error={list.error} doing="Reading sweeps" onRetry={() => void list.refetch()} />}
       {list.isSuccess && sweeps.length === 0 && (

@@ -115,7 +115,7 @@ it("says that a sweep cannot be read", async () => {
 const first = sweep();
 const clone = sweep({ id: "0190bbbb-0000-7000-8000-000000000002" }); // a clone has the name of the first
 const address = `/compare?ids=${first.id},${clone.id}`;
-const ofOneName = (): Answers => ({
+const same = (): Answers => ({
   [`GET /sweeps/${first.id}`]: [200, first],
   [`GET /sweeps/${clone.id}`]: [200, clone],
   [`GET /sweeps/${first.id}/trials`]: [200, { data: [trial({ number: 1, value: 0.5 })], total: 1 }],
@@ -123,14 +123,14 @@ const ofOneName = (): Answers => ({
 });
 
 it("tells sweeps of one name apart", async () => {
-  await drawApp(address, ofOneName());
+  await drawApp(address, same());
   const table = await screen.findByRole("table", { name: "Best values" });
   const cells = within(table).getAllByRole("row").slice(1).map((row) => within(row).getAllByRole("cell")[0]?.textContent); // prettier-ignore
   expect(new Set(cells).size).toBe(2);
 });
 
 it("shows the others when one was deleted, and names the one that is gone", async () => {
-  const answers = ofOneName();
+  const answers = same();
   const c = "0190cccc-0000-7000-8000-000000000003";
   answers[`GET /sweeps/${c}`] = [404, { detail: "There is no such sweep.", code: "not_found" }];
   await drawApp(`${address},${c}`, answers);

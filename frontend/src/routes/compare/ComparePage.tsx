@@ -2,8 +2,8 @@ import { Checkbox, useComputedColorScheme } from "@mantine/core";
 import { useQueries, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
 import { useSearch } from "@tanstack/react-router";
 import { lazy, useMemo, useState } from "react";
-import { ChartCard, Legend } from "@/components/ChartCard";
 import { isMissing } from "@/api/errors";
+import { ChartCard, Legend } from "@/components/ChartCard";
 import { ErrorNote } from "@/components/ErrorNote";
 import { PageLink } from "@/components/links";
 import { Loading } from "@/components/Loading";
@@ -26,23 +26,26 @@ import type { Trial } from "@/services/trials";
 const none: Trial[] = [];
 const EChart = lazy(() => import("@/plots/EChart"));
 
-/** More lines than this cannot be told apart. */
-const MOST_COMPARED = 10;
-
 function found(read: UseQueryResult<Sweep>[]) {
+  const missing = read.map((one) => isMissing(one.error));
+
   return {
-    sweeps: read.flatMap((one) => (one.data && !isMissing(one.error) ? [one.data] : [])),
-    gone: read.map((one) => isMissing(one.error)),
-    failed: read.find((one) => one.isError && !isMissing(one.error)),
+    missing,
+    sweeps: read.flatMap((one, i) => (missing[i] === true ? [] : (one.data ?? []))),
+    failed: read.find((one, i) => one.isError && missing[i] !== true),
   };
 }
+
+/** More lines than this cannot be told apart. */
+const MOST_COMPARED = 10;
 
 /** Several sweeps side by side; those that run are followed. */
 export function ComparePage() {
   const { ids: asked = [] } = useSearch({ from: "/compare" });
   const ids = asked.slice(0, MOST_COMPARED);
-  const { sweeps, gone: missing, failed } = useQueries({ queries: ids.map((id) => sweepQuery(id)), combine: found });
+  const { missing, sweeps, failed } = useQueries({ queries: ids.map((id) => sweepQuery(id)), combine: found });
   const gone = ids.filter((_, i) => missing[i]);
+  const least = gone.length > 0 ? 1 : 2; // one that is left is shown, too
 
   return (
     <>
@@ -51,6 +54,7 @@ export function ComparePage() {
       </nav>
       <PageTitle text="Compare sweeps" />
       {ids.length < 2 && <Note kind="plain">Choose two sweeps or more in the list of sweeps, then press Compare.</Note>}
+      {failed && <ErrorNote error={failed.error} doing="Reading a sweep" onRetry={() => void failed.refetch()} />}
       {asked.length > ids.length && (
         <Note kind="warn">
           {count(ids.length, "sweep")} of {asked.length} are compared: no more fit side by side.
@@ -64,11 +68,8 @@ export function ComparePage() {
           </PageLink>
         </Note>
       ))}
-      {failed && <ErrorNote error={failed.error} doing="Reading a sweep" onRetry={() => void failed.refetch()} />}
       {!failed && sweeps.length + gone.length < ids.length && <Loading what="the sweeps" />}
-      {sweeps.length > (gone.length > 0 ? 0 : 1) && sweeps.length + gone.length === ids.length && (
-        <Comparison sweeps={sweeps} />
-      )}
+      {sweeps.length >= least && sweeps.length + gone.length === ids.length && <Comparison sweeps={sweeps} />}
     </>
   );
 }
@@ -103,16 +104,15 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
     })),
     combine: together,
   });
-  const ofMetrics = [...new Set(sweeps.map((sweep) => sweep.objective?.metric ?? "value"))];
-  const metrics = ofMetrics.join(", ");
-  const names = useMemo(() => apart(sweeps), [sweeps]);
+  const names = [...new Set(sweeps.map((sweep) => sweep.objective?.metric ?? "value"))];
+  const metrics = names.join(", ");
   const lines = useMemo(
     () =>
       sweeps.map((sweep, i) => ({
-        name: names[i] ?? sweep.name,
+        name: apart(sweeps)[i] ?? sweep.name,
         best: history(rows[i] ?? none, sweep.objective?.goal ?? "maximize").best,
       })),
-    [sweeps, names, rows],
+    [sweeps, rows],
   );
   const option = useMemo(() => bestOption(lines, metrics, palette(dark)), [lines, metrics, dark]);
   const running = sweeps.filter((sweep) => !ended(sweep.state)).length;
@@ -126,7 +126,7 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
           key: sweep.id,
           cells: [
             <PageLink to="/sweeps/$sweepId" params={{ sweepId: sweep.id }}>
-              {names[i]}
+              {lines[i]?.name}
             </PageLink>,
             <StateLabel look={sweepLooks[sweep.state]} />,
             sweep.objective ? `${sweep.objective.metric} (${sweep.objective.goal})` : "–",
@@ -148,7 +148,7 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
                 dash: dashName(i),
               }))}
             />
-            {ofMetrics.length > 1 ? `They have different metrics: ${metrics}.` : "By number of the trial."}
+            {names.length > 1 ? `They have different metrics: ${metrics}.` : "By number of the trial."}
             {running > 0 &&
               ` ${count(running, "sweep goes", "sweeps go")} on${paused ? "; live updates are paused" : ""}.`}
           </>

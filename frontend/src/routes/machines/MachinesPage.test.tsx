@@ -1,12 +1,10 @@
-import { act, screen } from "@testing-library/react";
+import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, expect, it, vi } from "vitest";
 import { drawApp, hold, type Answers } from "@/test/app";
 import { device, host } from "@/test/factories/host";
 
 afterEach(() => vi.unstubAllGlobals());
-
-const settle = () => act(() => new Promise<void>((resolve) => setTimeout(resolve, 300)));
 
 const pair = { data: [host({ devices: [device({ id: "GPU-aaaa" }), device({ id: "GPU-bbbb" })] }), host({ id: "h2", name: "crate", state: "draining" })] }; // prettier-ignore
 const machines = (): Answers => ({
@@ -30,12 +28,14 @@ it("asks about the GPU by its id", async () => {
 });
 
 it("keeps the reason that is typed when an earlier action is answered", async () => {
-  await drawApp("/machines", machines());
+  const { asked } = await drawApp("/machines", machines());
+  const reads = () => asked.filter(({ call }) => call === "GET /hosts").length;
   const go = hold(/PATCH .*h2/);
   await userEvent.click(await screen.findByRole("button", { name: "Make ready crate" }));
   await userEvent.click(screen.getAllByRole("button", { name: /^Cordon/ })[0] as HTMLElement);
   await userEvent.type(await screen.findByLabelText("Reason"), "ECC errors");
+  const before = reads();
   go();
-  await settle();
+  await waitFor(() => expect(reads()).toBeGreaterThan(before)); // the answer was taken in
   expect(screen.queryByLabelText<HTMLInputElement>("Reason")?.value).toBe("ECC errors");
 });

@@ -1,7 +1,7 @@
 import { Button, Menu } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { ErrorNote } from "@/components/ErrorNote";
-import { grouped } from "@/lib/format";
+import { count, grouped } from "@/lib/format";
 import { csv, jsonLines } from "@/lib/exportTrials";
 import type { Sweep } from "@/services/sweeps";
 import { trialPages, type Trial, type TrialFilter } from "@/services/trials";
@@ -36,7 +36,7 @@ export function ExportTrials({ sweep, filter }: { sweep: Sweep; filter: TrialFil
         setProgress(`${grouped(read)} of ${grouped(total)} trials read…`);
       }
       save(new Blob(write(pages), { type }), `${sweep.name}-trials.${end}`);
-      setProgress(`${grouped(read)} trials exported.`);
+      setProgress(`${count(read, "trial")} exported.`);
     } catch (reason) {
       setProgress("");
       if (!control.signal.aborted) setError(reason);

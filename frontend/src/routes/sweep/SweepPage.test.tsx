@@ -130,7 +130,8 @@ it("stays on the tab that a person reads when the first trials come", async () =
 it("does not close a dialog when an earlier action is answered", async () => {
   const answers: Answers = { ...found };
   answers[`POST /sweeps/${id}/pause`] = [200, sweep({ state: "paused" })];
-  await drawApp(`/sweeps/${id}?tab=spec`, answers);
+  const { asked } = await drawApp(`/sweeps/${id}?tab=spec`, answers);
+  const reads = () => asked.filter(({ call }) => call === `GET /sweeps/${id}`).length;
   const go = hold(/POST .*\/pause/);
   await userEvent.click(await screen.findByRole("button", { name: "Pause" }));
   await userEvent.click(screen.getByRole("button", { name: "More" }));
@@ -138,10 +139,9 @@ it("does not close a dialog when an earlier action is answered", async () => {
   const field = await screen.findByRole<HTMLInputElement>("textbox", { name: "Trials at once" });
   await userEvent.clear(field);
   await userEvent.type(field, "12");
-  await act(async () => {
-    go();
-    await new Promise((resolve) => setTimeout(resolve, 300));
-  });
+  const before = reads();
+  go();
+  await waitFor(() => expect(reads()).toBeGreaterThan(before)); // the answer was taken in
   expect(screen.queryByRole<HTMLInputElement>("textbox", { name: "Trials at once" })?.value).toBe("12");
 });
 
@@ -159,7 +159,7 @@ it("exports JSON lines as the API gives them", async () => {
   await drawApp(`/sweeps/${id}?tab=trials`, answers);
   await userEvent.click(await screen.findByRole("button", { name: "Export" }));
   fireEvent.click(await screen.findByText("JSON lines"));
-  await screen.findByText("1 trials exported.");
+  await screen.findByText("1 trial exported.");
   const text = await new Promise<string>((resolve) => {
     const reader = new FileReader();
     reader.onload = () => resolve(reader.result as string);

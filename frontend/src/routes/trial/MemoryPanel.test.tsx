@@ -158,3 +158,11 @@ it("shows the newest attempt first, and another when it is chosen", async () => 
   await userEvent.click(screen.getByRole("button", { name: "Show below" }));
   expect(await screen.findByText(/^Attempt 1: the most in each 2 s/)).toBeTruthy();
 });
+
+it("says of a recorded peak that no point has", async () => {
+  const points = [point(0, { host_bytes: 300 * MiB, device_bytes: 100 * MiB })];
+  const peaks = { device_reserved_bytes: 640 * MiB, host_peak_bytes: 300 * MiB, device_peak_bytes: 600 * MiB };
+  await drawApp("/sweeps/s1/trials/1", answers({ "GET /attempts/a1/memory": [200, memory(points, peaks)] }));
+  expect(await screen.findByText(/The recorded peak of GPU memory, 600 MiB, fell between two points\./)).toBeTruthy();
+  expect(screen.queryByText(/peak of machine memory/)).toBeNull();
+});

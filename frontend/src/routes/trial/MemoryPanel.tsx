@@ -69,6 +69,10 @@ function Measured({ memory, attempt }: { memory: AttemptMemory; attempt: Attempt
   const rows = useMemo(() => held(memory, start), [memory, start]);
   const { xs, figures, missing } = useMemo(() => drawn(memory, rows), [memory, rows]);
   const interval = duration(memory.interval_seconds);
+  const higher = [
+    { name: "machine memory", peak: memory.host_peak_bytes ?? 0, seen: rows.map((row) => row.host ?? 0) },
+    { name: "GPU memory", peak: memory.device_peak_bytes ?? 0, seen: rows.map((row) => row.device ?? 0) },
+  ].filter(({ peak, seen }) => peak > Math.max(...seen));
 
   return (
     <ChartCard
@@ -78,6 +82,7 @@ function Measured({ memory, attempt }: { memory: AttemptMemory; attempt: Attempt
           Attempt {attempt.number}: the most in each {interval} since its start; a gap was not measured. Machine memory
           is without the page cache.
           {missing.length > 0 && ` Not measured: ${missing.join(", ")}.`}
+          {higher.map(({ name, peak }) => ` The recorded peak of ${name}, ${bytes(peak)}, fell between two points.`)}
         </>
       }
       twin={() => (
