@@ -9,6 +9,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
 	"github.com/berthml/berth/internal/memory"
+	"github.com/berthml/berth/internal/report"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -164,6 +165,7 @@ func toFootprint(f berth.Footprint) openapi.Footprint {
 		MemoryFloorBytes: f.MemoryFloorBytes, DevicePeakBytes: f.DevicePeakBytes, CPUMilli: f.CPUMilli,
 		DeviceActivity:  toActivity(f.DeviceActivity),
 		DurationSeconds: seconds(f.Duration), MeasuredAt: f.MeasuredAt, ReservedBytes: memory.Reserve(f),
+		DeviceReservedBytes: memory.ReserveDevice(f),
 	}
 }
 
@@ -193,7 +195,8 @@ func toDevice(d berth.Device) openapi.Device {
 	return openapi.Device{
 		ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Class: string(d.Class()), Mode: openapi.DeviceMode(d.Mode),
 		MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
-		MaxContexts: d.MaxContexts, MPSContexts: d.MPSContexts, ContextsReserved: d.ContextsReserved, ActivityReserved: d.ActivityReserved, MaxAttempts: d.MaxAttempts, Attempts: d.Attempts,
+		DefaultModeBytes: report.DefaultModeBytes(d.MemoryBytes),
+		MaxContexts:      d.MaxContexts, MPSContexts: d.MPSContexts, ContextsReserved: d.ContextsReserved, ActivityReserved: d.ActivityReserved, MaxAttempts: d.MaxAttempts, Attempts: d.Attempts,
 		Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MPSProblem, Advice: toAdvice(d.Advice),
 		CordonedAt: utc(d.CordonedAt), CordonReason: d.CordonReason, UsedByOthersBytes: d.UsedByOthersBytes(), Simulated: d.Simulated(),
 	}

@@ -57,6 +57,7 @@ func TestHowFull(t *testing.T) {
 	require.Equal(t, int64(2<<30), host.UsedByOthersBytes)
 	require.Equal(t, int64(4<<30), host.Devices[0].UsedByOthersBytes)
 	require.True(t, host.Devices[0].Simulated)
+	require.Equal(t, int64(22_255<<20), host.Devices[0].DefaultModeBytes, "24,576 MiB less what driver, context and reserve take outside the pool")
 
 	status, body := r.text("POST", "/api/v1/sweep-previews", apitest.SweepFile, asYAML)
 	require.Equal(t, http.StatusOK, status, body)

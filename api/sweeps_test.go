@@ -13,6 +13,7 @@ import (
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/memory"
 	"github.com/berthml/berth/internal/spec"
 )
 
@@ -535,6 +536,8 @@ func TestProbe_Diagnosis(t *testing.T) {
 	got := read[openapi.Probe](t, body).Footprints
 	require.Nil(t, got[0].Diagnosis)
 	require.Nil(t, got[0].DevicePhases)
+	require.Zero(t, got[0].DeviceReservedBytes)
+	require.Equal(t, memory.ReserveDevice(store.Probes[0].Footprints[1]), got[1].DeviceReservedBytes)
 	require.Equal(t, &openapi.DevicePhases{TrainingBytes: mib}, got[1].DevicePhases)
 	require.InDelta(t, 0.012, got[1].StepSeconds, 1e-9)
 	require.Equal(t, "latency_bound", got[1].Diagnosis.Label)

@@ -544,6 +544,9 @@ type Device struct {
 	// CordonedAt Since when it takes no new attempts, because a person has cordoned it; absent = it is not so
 	CordonedAt *time.Time `json:"cordoned_at,omitempty"`
 
+	// DefaultModeBytes What one TensorFlow process reserves of it in its default mode, estimated as the report of a sweep does; absent = it is too small for one
+	DefaultModeBytes int64 `json:"default_mode_bytes,omitempty"`
+
 	// Exclusive One of them has the GPU for itself
 	Exclusive bool `json:"exclusive,omitempty"`
 
@@ -693,7 +696,10 @@ type Footprint struct {
 	// DevicePeakBytes Of the GPU's memory
 	DevicePeakBytes int64         `json:"device_peak_bytes,omitempty"`
 	DevicePhases    *DevicePhases `json:"device_phases,omitempty"`
-	Diagnosis       *Diagnosis    `json:"diagnosis,omitempty"`
+
+	// DeviceReservedBytes The same of its GPU's memory; absent = nothing is known of it
+	DeviceReservedBytes int64      `json:"device_reserved_bytes,omitempty"`
+	Diagnosis           *Diagnosis `json:"diagnosis,omitempty"`
 
 	// DurationSeconds Mean of a whole attempt
 	DurationSeconds float64   `json:"duration_seconds"`

@@ -1,4 +1,5 @@
 import { bytes, percent, value } from "@/lib/format";
+import type { Device } from "@/services/hosts";
 import type { Footprint, Probe } from "@/services/probes";
 
 /** One footprint with its shape: a shape has one for each class of device. */
@@ -24,11 +25,34 @@ export function valuesText(probe: Probe): string {
 }
 
 /** margin is what a reservation has over the measured peak. */
-export function margin(footprint: Footprint): string {
-  const over = footprint.reserved_bytes - footprint.memory_peak_bytes;
-  if (footprint.memory_peak_bytes === 0) return "–";
+export function margin(reserved: number, peak: number): string {
+  return peak === 0 ? "–" : `${bytes(reserved - peak)} (${percent((reserved - peak) / peak)})`;
+}
 
-  return `${bytes(over)} (${percent(over / footprint.memory_peak_bytes)})`;
+/** Memory of a GPU as one bar of several, on the scale of the whole card. */
+export interface GpuBar {
+  name: string;
+  bytes: number;
+  measured: boolean;
+}
+
+/** gpuOf is a GPU of the kind that a footprint is of, however its trials share it now. */
+export function gpuOf(footprint: Footprint, gpus: Device[]): Device | undefined {
+  const kind = (name: string) => name.replace(/ \(MPS\)$/, "");
+
+  return gpus.find((gpu) => kind(gpu.class) === kind(footprint.device_class));
+}
+
+/** gpuBars set what was measured beside TensorFlow's default mode, as far as each is known. */
+export function gpuBars(
+  { device_peak_bytes: peak = 0, device_reserved_bytes: reserved = 0 }: Footprint,
+  gpu?: Device,
+): GpuBar[] {
+  return [
+    { name: "TensorFlow's default mode", bytes: gpu?.default_mode_bytes ?? 0, measured: false },
+    { name: "Next attempt reserves", bytes: reserved, measured: false },
+    { name: "Peak", bytes: peak, measured: true },
+  ].filter((bar) => bar.bytes > 0);
 }
 
 const sources: Record<string, string> = {

@@ -13,6 +13,7 @@ import { Loading } from "@/components/Loading";
 import { ReadOnly } from "@/components/ReadOnly";
 import { cores, value } from "@/lib/format";
 import { valuesText } from "@/lib/probes";
+import { hostsQuery } from "@/services/hosts";
 import { forget, probeQuery, type Probe } from "@/services/probes";
 import { useCanSteer } from "@/services/session";
 
@@ -45,6 +46,7 @@ export function ProbePage() {
 function Found({ probe }: { probe: Probe }) {
   const canSteer = useCanSteer();
   const [asked, setAsked] = useState(false);
+  const gpus = useQuery(hostsQuery(false)).data?.data.flatMap((host) => host.devices);
   const queries = useQueryClient();
   const navigate = useNavigate();
   const remove = useMutation({
@@ -70,7 +72,7 @@ function Found({ probe }: { probe: Probe }) {
       </Group>
       <div style={{ display: "grid", gap: 16 }}>
         {probe.footprints.map((footprint) => (
-          <FootprintCard key={footprint.device_class} footprint={footprint} />
+          <FootprintCard key={footprint.device_class} footprint={footprint} gpus={gpus} />
         ))}
         <section className="card" aria-label="Shape">
           <Title order={2} mb="xs">

@@ -58,7 +58,7 @@ function columnsAt(now: number): Column<ProbeLine>[] {
       key: "peak",
       header: "Peak",
       className: "num right",
-      cell: ({ footprint }) => bytes(footprint.memory_peak_bytes),
+      cell: ({ footprint }) => (footprint.memory_peak_bytes === 0 ? "–" : bytes(footprint.memory_peak_bytes)),
     },
     {
       key: "reserved",
@@ -66,7 +66,12 @@ function columnsAt(now: number): Column<ProbeLine>[] {
       className: "num right",
       cell: ({ footprint }) => bytes(footprint.reserved_bytes),
     },
-    { key: "margin", header: "Margin", className: "num right", cell: ({ footprint }) => margin(footprint) },
+    {
+      key: "margin",
+      header: "Margin",
+      className: "num right",
+      cell: ({ footprint }) => margin(footprint.reserved_bytes, footprint.memory_peak_bytes),
+    },
     {
       key: "gpu",
       header: "GPU peak",
