@@ -51,6 +51,9 @@ it("does not take for measured what was raised after an out-of-memory", async ()
   expect(section().textContent).toContain("Its peak was not measured.");
   expect(fact("Peak")).toBe("not measured");
   expect(fact("Margin over the peak")).toBe("–");
+  expect(fact("Next attempt reserves")).toBe("not known");
+  expect(fact("Duration, mean")).toBe("not measured");
+  expect(fact("Cores used, mean")).toBe("not measured");
   expect(screen.queryByText("GPU, margin over the peak")).toBeNull();
 });
 

@@ -33,14 +33,22 @@ export function FootprintCard({ footprint, gpus }: Props) {
 function factsOf(footprint: Footprint): Fact[] {
   const { device_phases: phases, device_activity: activity, memory_peak_bytes: peak } = footprint;
   const { device_peak_bytes: gpuPeak = 0, device_reserved_bytes: gpuReserved = 0 } = footprint;
+  const measured = footprint.samples > 0;
   const facts: Fact[] = [
     { name: "Peak", value: peak === 0 ? "not measured" : bytes(peak) },
-    { name: "Next attempt reserves", value: bytes(footprint.reserved_bytes) },
+    {
+      name: "Next attempt reserves",
+      value: footprint.reserved_bytes === 0 ? "not known" : bytes(footprint.reserved_bytes),
+    },
     { name: "Margin over the peak", value: margin(footprint.reserved_bytes, peak) },
-    { name: "Duration, mean", value: duration(footprint.duration_seconds) },
+    { name: "Duration, mean", value: measured ? duration(footprint.duration_seconds) : "not measured" },
     {
       name: "Cores used, mean",
-      value: footprint.cpu_milli === 0 ? "not known: the machine was crowded" : cores(footprint.cpu_milli),
+      value: !measured
+        ? "not measured"
+        : footprint.cpu_milli === 0
+          ? "not known: the machine was crowded"
+          : cores(footprint.cpu_milli),
     },
     { name: "Measured by", value: `${sourceText(footprint.source)}, ${count(footprint.samples, "attempt")}` },
     { name: "Measured", value: <When at={footprint.measured_at} /> },

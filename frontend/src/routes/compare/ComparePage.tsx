@@ -125,7 +125,7 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
         rows={sweeps.map((sweep, i) => ({
           key: sweep.id,
           cells: [
-            <PageLink to="/sweeps/$sweepId" params={{ sweepId: sweep.id }}>
+            <PageLink to="/sweeps/$sweepId" params={{ sweepId: sweep.id }} fz="inherit">
               {lines[i]?.name}
             </PageLink>,
             <StateLabel look={sweepLooks[sweep.state]} />,

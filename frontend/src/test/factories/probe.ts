@@ -30,6 +30,9 @@ export function raisedFootprint(): Footprint {
     source: "raised",
     samples: 0,
     memory_peak_bytes: 0,
+    reserved_bytes: 0,
+    cpu_milli: 0,
+    duration_seconds: 0,
     device_peak_bytes: undefined,
     device_reserved_bytes: 2560 * MiB,
   });
