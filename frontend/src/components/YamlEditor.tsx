@@ -50,7 +50,7 @@ const look = EditorView.theme({
     maxWidth: "min(360px, 90vw)",
   },
   ".cm-fieldhelp, .cm-completionInfo": { padding: "6px 10px", fontSize: "13px" },
-  ".cm-completionDetail": { color: "var(--mantine-color-dimmed)", fontStyle: "normal" },
+  ".cm-completionDetail": { color: "inherit", fontStyle: "normal" },
   ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": {
     background: "color-mix(in srgb, var(--run) 22%, var(--surface))",
     color: "var(--mantine-color-text)",
