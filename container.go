@@ -17,7 +17,7 @@ type Launch struct {
 	Environment map[string]string `json:"environment,omitempty"`
 	Mounts      []Mount           `json:"mounts,omitempty"`
 	MemoryBytes int64             `json:"memory_bytes"` // limit of memory and of memory plus swap
-	ShmBytes    int64             `json:"shm_bytes"`
+	ShmBytes    int64             `json:"shm_bytes"`    // 0 = as much as MemoryBytes
 	CPUMilli    int64             `json:"cpu_milli"`
 	CPUCapMilli int64             `json:"cpu_cap_milli,omitempty"` // most that it may use, where that is not what is booked; 0 = it is
 	Network     bool              `json:"network,omitempty"`
@@ -58,6 +58,10 @@ const (
 	ContainerRunning ContainerState = "running"
 	ContainerExited  ContainerState = "exited"
 )
+
+// CacheDir is where a job keeps code that it compiles and then runs, as torch.compile and
+// Triton do: a file system in memory, of which it has one for itself.
+const CacheDir = "/trial/cache"
 
 // Container is one container of this Berth instance, as Docker reports it.
 type Container struct {

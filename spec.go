@@ -109,9 +109,9 @@ const (
 type Resources struct {
 	Device     DeviceWanted `json:"device"`
 	GPUMemory  Size         `json:"gpu_memory"`
-	Memory     Size         `json:"memory"`   // host memory, limit of the container
-	CPUs       CPUs         `json:"cpus"`     // thousandths of a core
-	ShmSize    Size         `json:"shm_size"` // of /dev/shm, counted inside Memory; default 64 MiB
+	Memory     Size         `json:"memory"`             // host memory, limit of the container
+	CPUs       CPUs         `json:"cpus"`               // thousandths of a core
+	ShmSize    Size         `json:"shm_size,omitempty"` // of /dev/shm, counted inside Memory; 0 = as much as Memory
 	GPUSharing string       `json:"gpu_sharing"`
 
 	// GPUMemorySpill lets a trial that is larger than any GPU run alone in unified memory.

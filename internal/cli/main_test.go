@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,7 +56,32 @@ type outcome struct {
 
 // execute runs a command as the binary would.
 func execute(ctx context.Context, server string, args ...string) outcome {
-	var out, errs bytes.Buffer
+	return executeTo(ctx, &page{}, server, args...)
+}
+
+// page is what a command writes, to be read while it runs.
+type page struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (p *page) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.text.Write(data)
+}
+
+func (p *page) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.text.String()
+}
+
+// executeTo is execute with standard error on a page.
+func executeTo(ctx context.Context, errs *page, server string, args ...string) outcome {
+	var out bytes.Buffer
 
 	o := &options{
 		getenv: func(name string) string { return map[string]string{"BERTH_SERVER": server}[name] },
@@ -66,12 +92,12 @@ func execute(ctx context.Context, server string, args ...string) outcome {
 	root.AddCommand(o.commands()...)
 	root.SetArgs(args)
 	root.SetOut(&out)
-	root.SetErr(&errs)
+	root.SetErr(errs)
 	root.SetIn(strings.NewReader(apitest.SweepFile))
 
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		fmt.Fprintln(&errs, "berth: "+err.Error())
+		fmt.Fprintln(errs, "berth: "+err.Error())
 	}
 
 	return outcome{stdout: out.String(), stderr: errs.String(), code: ExitCode(err), err: err}

@@ -28,26 +28,30 @@ func TestSubmitAndWait(t *testing.T) {
 	store := &apitest.Store{Hosts: played.Hosts, Probes: played.Probes}
 	server := serve(t, store)
 
-	var acts sync.WaitGroup
+	var (
+		acts sync.WaitGroup
+		told page
+	)
 
 	acts.Go(func() {
-		id := ""
-		for id == "" {
-			time.Sleep(10 * time.Millisecond)
-			store.Change(func() {
-				if len(store.Sweeps) > 0 {
-					id = store.Sweeps[0].ID
+		// act changes the store once the command has told of what was before.
+		act := func(before string, change func(id string)) {
+			for deadline := time.Now().Add(time.Minute); !strings.Contains(told.String(), before); time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					return // the command's own deadline ends the test
 				}
-			})
-		}
+			}
 
-		act := func(change func()) {
-			time.Sleep(600 * time.Millisecond)
-			store.Change(change)
+			id := ""
+
+			store.Change(func() {
+				id = store.Sweeps[0].ID
+				change(id)
+			})
 			store.Publish("trial.state", id, "x", "running")
 		}
 
-		act(func() {
+		act("0/4 done", func(id string) {
 			store.Sweeps[0].State = berth.SweepRunning
 			store.Sweeps[0].Counts = berth.Counts{Planned: 4, Total: 1, Running: 1}
 			trial := played.Trials[2]
@@ -55,8 +59,8 @@ func TestSubmitAndWait(t *testing.T) {
 			store.Trials = []berth.Trial{trial}
 			store.Attempts = played.Attempts[2:3]
 		})
-		act(func() { store.Attempts = played.Attempts[2:4] })
-		act(func() {
+		act("trial 3 runs: attempt 1", func(string) { store.Attempts = played.Attempts[2:4] })
+		act("trial 3 runs again", func(string) {
 			store.Trials[0].State, store.Trials[0].Value = berth.TrialSucceeded, played.Trials[2].Value
 			store.Sweeps[0].State, store.Sweeps[0].StartedAt = berth.SweepSucceeded, &apitest.Start
 			store.Sweeps[0].BestTrial, store.Sweeps[0].BestValue = 3, played.Trials[2].Value
@@ -64,7 +68,7 @@ func TestSubmitAndWait(t *testing.T) {
 		})
 	})
 
-	result := execute(t.Context(), server, "sweep", "submit", "-f", "-", "--wait")
+	result := executeTo(t.Context(), &told, server, "sweep", "submit", "-f", "-", "--wait", "--timeout", "2m")
 	acts.Wait()
 
 	require.Zero(t, result.code, result.stderr)

@@ -90,7 +90,7 @@ func TestHostConfigChoices(t *testing.T) {
 	l.CPUMilli, l.ShmBytes = 0, 0
 	host = hostConfig(l)
 	require.Zero(t, host.CPUQuota)
-	require.EqualValues(t, defaultShmBytes, host.ShmSize)
+	require.Equal(t, l.MemoryBytes, host.ShmSize)
 
 	l.CPUMilli = 1
 	require.EqualValues(t, minShares, hostConfig(l).CPUShares)

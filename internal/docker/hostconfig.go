@@ -16,12 +16,11 @@ import (
 )
 
 const (
-	defaultShmBytes = 64 << 20 // Docker's own default
-	pidsLimit       = 512      // a TensorFlow trial has about 60 threads; a fork bomb stops here
-	openFiles       = 16384    // a trial opens tens; more than the daemon's own limit fails in a nested Docker
-	cpuPeriod       = 100_000  // µs; the kernel's default
-	sharesPerCore   = 1024     // Docker's default weight of a container
-	minShares       = 2        // the kernel's minimum
+	pidsLimit     = 512     // a TensorFlow trial has about 60 threads; a fork bomb stops here
+	openFiles     = 16384   // a trial opens tens; more than the daemon's own limit fails in a nested Docker
+	cpuPeriod     = 100_000 // µs; the kernel's default
+	sharesPerCore = 1024    // Docker's default weight of a container
+	minShares     = 2       // the kernel's minimum
 )
 
 // overrides are variables an image may set and Berth decides. CUDA's official
@@ -110,8 +109,8 @@ func hostConfig(l berth.Launch) *container.HostConfig {
 		ReadonlyRootfs:  true,
 		RestartPolicy:   container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		SecurityOpt:     []string{"no-new-privileges"},
-		ShmSize:         cmp.Or(l.ShmBytes, defaultShmBytes),
-		Tmpfs:           map[string]string{"/tmp": tmpOptions(l.MemoryBytes)},
+		ShmSize:         cmp.Or(l.ShmBytes, l.MemoryBytes), // data loaders share their batches there
+		Tmpfs:           map[string]string{"/tmp": "noexec," + tmpOptions(l.MemoryBytes), berth.CacheDir: "exec," + tmpOptions(l.MemoryBytes)},
 		Mounts:          mounts(withShim(l)),
 		PublishAllPorts: false,
 		Resources: container.Resources{
@@ -144,11 +143,12 @@ func capCores(cpuMilli int64) int64 {
 	return (cpuMilli*125 + 99_999) / 100_000
 }
 
-// tmpOptions sizes /tmp at half of the memory limit, which it counts against.
-// noexec: TensorFlow does not need it (measured, 2.21 on CPU); Triton, which
-// compiles what it runs, must be pointed at /trial/out.
+// tmpOptions sizes a file system in memory at the memory limit, which it counts
+// against: a trial that unpacks its data there is measured with it, and the next one
+// of its shape has the room that it needs. /tmp is noexec: TensorFlow does not need it
+// (measured, 2.21 on CPU). What compiles and runs code has berth.CacheDir.
 func tmpOptions(memoryBytes int64) string {
-	return "rw,noexec,nosuid,nodev,mode=1777,size=" + strconv.FormatInt(memoryBytes/2, 10)
+	return "rw,nosuid,nodev,mode=1777,size=" + strconv.FormatInt(memoryBytes, 10)
 }
 
 // logConfig bounds what a container can write: 30 MiB on disk, 4 MiB waiting
@@ -177,7 +177,7 @@ func sealed(host *container.HostConfig, memoryBytes int64, volumes []string) *co
 			continue
 		}
 
-		host.Tmpfs[target] = tmpOptions(memoryBytes)
+		host.Tmpfs[target] = "noexec," + tmpOptions(memoryBytes)
 	}
 
 	return host

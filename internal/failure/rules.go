@@ -228,7 +228,7 @@ func exitCode(e Evidence) (berth.FailureKind, string) {
 			"check command and workdir: %s", e.ExitCode, e.lastWords())
 	case exitSignal + sigbus:
 		return berth.FailureCrashed, "crashed with a bus error (exit code 135); " +
-			"if it uses data loader processes, raise resources.shm_size; Berth tries again"
+			"if the sweep file sets resources.shm_size, raise it or leave it out; Berth tries again"
 	case exitSignal + sigill, exitSignal + sigtrap, exitSignal + sigabrt, exitSignal + sigfpe,
 		exitSignal + sigsegv, exitSignal + sigsys:
 		return berth.FailureCrashed, fmt.Sprintf("crashed with signal %d (exit code %d); Berth tries again: %s",

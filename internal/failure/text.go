@@ -152,7 +152,7 @@ var hints = []struct {
 	},
 	{
 		regexp.MustCompile(noSpace),
-		"; /tmp holds half of resources.memory, /dev/shm what resources.shm_size says",
+		"; /tmp holds as much as the trial may have of memory, and counts as memory; /dev/shm holds what resources.shm_size says",
 	},
 	{
 		regexp.MustCompile(`can't start new thread|Resource temporarily unavailable|BlockingIOError: \[Errno 11\]`),
@@ -160,7 +160,7 @@ var hints = []struct {
 	},
 	{
 		regexp.MustCompile(`out of shared memory|killed by signal: Bus error`),
-		"; raise resources.shm_size, or use fewer data loader processes",
+		"; raise resources.shm_size or leave it out, or use fewer data loader processes",
 	},
 }
 

@@ -159,7 +159,9 @@ func TestFence(t *testing.T) {
 	require.Zero(t, c.ExitCode)
 
 	_, mounts := finish(t, d, runtimetest.Launch("cat", "/proc/mounts"))
-	require.Regexp(t, `tmpfs /tmp tmpfs rw,nosuid,nodev,noexec,relatime,size=32768k`, mounts)
+	require.Regexp(t, `tmpfs /tmp tmpfs rw,nosuid,nodev,noexec,relatime,size=65536k`, mounts)
+	require.Regexp(t, `tmpfs /trial/cache tmpfs rw,nosuid,nodev,relatime,size=65536k`, mounts)
+	require.Regexp(t, `shm /dev/shm tmpfs rw,nosuid,nodev,noexec,relatime,size=65536k`, mounts)
 
 	_, env := finish(t, d, runtimetest.Launch("env"))
 	require.Contains(t, env, "NVIDIA_VISIBLE_DEVICES=void")
@@ -365,8 +367,8 @@ func TestVolumesOfAnImage(t *testing.T) {
 	}
 
 	_, mounts := run("cat", "/proc/mounts")
-	require.Regexp(t, `tmpfs /data tmpfs rw,nosuid,nodev,noexec,relatime,size=32768k`, mounts)
-	require.Regexp(t, `tmpfs /tmp tmpfs rw,nosuid,nodev,noexec,relatime,size=32768k`, mounts)
+	require.Regexp(t, `tmpfs /data tmpfs rw,nosuid,nodev,noexec,relatime,size=65536k`, mounts)
+	require.Regexp(t, `tmpfs /tmp tmpfs rw,nosuid,nodev,noexec,relatime,size=65536k`, mounts)
 
 	c, text := run("write", "/trial/out/x", "text")
 	require.Zero(t, c.ExitCode, text)

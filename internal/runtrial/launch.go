@@ -118,6 +118,10 @@ func (r *run) newLaunch() (berth.Launch, error) {
 // ours (the validator refuses TRIAL_* and what would break packing).
 func (r *run) environment() map[string]string {
 	env := frameworkDefaults(r.threads())
+	if !r.who.Spec.Network {
+		maps.Copy(env, withoutNetwork)
+	}
+
 	maps.Copy(env, r.who.Spec.EnvironmentVariables)
 	r.spill(env)
 
@@ -181,9 +185,26 @@ func frameworkDefaults(threads string) map[string]string {
 		"OMP_WAIT_POLICY":                "PASSIVE",
 		"TF_CPP_MIN_LOG_LEVEL":           "1",
 		"HOME":                           "/tmp",
+		"USER":                           jobUser, // getpass.getuser and what uses it look here first: the image does not know our user
+		"LOGNAME":                        jobUser,
+		"TRITON_CACHE_DIR":               berth.CacheDir + "/triton", // what is compiled there is run; /tmp is noexec
+		"TORCHINDUCTOR_CACHE_DIR":        berth.CacheDir + "/inductor",
+		"TORCH_EXTENSIONS_DIR":           berth.CacheDir + "/extensions",
+		"WANDB_DIR":                      mountOut, // default: the working directory, which is read-only
 		"PYTHONDONTWRITEBYTECODE":        "1",
 		"PYTHONUNBUFFERED":               "1", // so that metrics on stdout arrive while the job runs
 	}
+}
+
+// jobUser is who a job is, to programs that ask for a name.
+const jobUser = "trial"
+
+// withoutNetwork lets libraries go on that would wait for a server, or fail.
+var withoutNetwork = map[string]string{
+	"WANDB_MODE":           "offline",
+	"HF_HUB_OFFLINE":       "1", // what is baked or mounted is used without asking
+	"TRANSFORMERS_OFFLINE": "1",
+	"HF_DATASETS_OFFLINE":  "1",
 }
 
 // trialSeed derives a trial's seed from its sweep's: not negative, below 2^31

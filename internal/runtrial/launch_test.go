@@ -43,6 +43,16 @@ func TestLaunch_Environment(t *testing.T) {
 		"TF_CPP_MIN_LOG_LEVEL":           "1",
 		"HOME":                           "/tmp",
 		"PYTHONDONTWRITEBYTECODE":        "1",
+		"USER":                           "trial",
+		"LOGNAME":                        "trial",
+		"TRITON_CACHE_DIR":               "/trial/cache/triton",
+		"TORCHINDUCTOR_CACHE_DIR":        "/trial/cache/inductor",
+		"TORCH_EXTENSIONS_DIR":           "/trial/cache/extensions",
+		"WANDB_DIR":                      "/trial/out",
+		"WANDB_MODE":                     "offline",
+		"HF_HUB_OFFLINE":                 "1",
+		"TRANSFORMERS_OFFLINE":           "1",
+		"HF_DATASETS_OFFLINE":            "1",
 	} {
 		require.Equal(t, want, env[name], name)
 	}
@@ -73,6 +83,12 @@ func TestLaunch_EnvironmentOfOtherAttempts(t *testing.T) {
 	require.Equal(t, "1", env["TRIAL_RESUME"])
 	require.Equal(t, "3072", env["TRIAL_DEVICE_MEMORY_MIB"])
 	require.Equal(t, "3", env["OMP_NUM_THREADS"], "whole threads for 2.5 cores")
+
+	r.books.says(func(who *berth.Assignee) { who.Spec.Network = true })
+
+	for _, name := range []string{"WANDB_MODE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"} {
+		require.NotContains(t, r.launchOf(t, Order{AttemptID: "second", Token: token + 1}).Environment, name, "it has a network")
+	}
 
 	r.books.place(t, "third", 3)
 	r.books.says(func(who *berth.Assignee) { who.Trial.Number++ })

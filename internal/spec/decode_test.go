@@ -58,7 +58,7 @@ func TestDefaults(t *testing.T) {
 		Parameters: []berth.Parameter{{Name: "lr", Type: berth.ParameterFloat, Min: &low, Max: &high, Log: true}},
 		Search:     berth.SearchSpec{Algorithm: berth.SearchRandom},
 		Limits:     berth.Limits{MaxTrials: 5, MaxTrialDuration: berth.Duration(24 * time.Hour)},
-		Resources:  berth.Resources{Device: berth.DeviceAuto, ShmSize: 64 << 20, GPUSharing: "auto"},
+		Resources:  berth.Resources{Device: berth.DeviceAuto, GPUSharing: "auto"},
 		Probe:      berth.ProbeSpec{Mode: berth.ProbeAuto, MaxDuration: berth.Duration(2 * time.Minute)},
 		Metrics:    berth.MetricsSpec{Source: berth.MetricsFile},
 		Retry:      berth.RetrySpec{MaxAttempts: 3},

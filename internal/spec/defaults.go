@@ -8,10 +8,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-const (
-	defaultShmSize = 64 * mib
-	defaultProbe   = 2 * time.Minute
-)
+const defaultProbe = 2 * time.Minute
 
 // applyDefaults fills in what depends on other fields and gives every value
 // the type of its parameter. clean says whether a section was read without a
@@ -25,13 +22,6 @@ func applyDefaults(s *berth.Spec, clean func(pointer string) bool) {
 
 	if s.Search.Algorithm == "" {
 		s.Search.Algorithm = berth.SearchRandom
-	}
-
-	if s.Resources.ShmSize == 0 {
-		s.Resources.ShmSize = defaultShmSize
-		if s.Resources.Memory > 0 {
-			s.Resources.ShmSize = min(defaultShmSize, s.Resources.Memory)
-		}
 	}
 
 	if s.Probe.MaxDuration == 0 {
