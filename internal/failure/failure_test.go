@@ -200,7 +200,7 @@ func TestClassify(t *testing.T) {
 		"OOM": {
 			failure.Evidence{ExitCode: 137, OOMKilled: true, MemoryLimitBytes: 640 * mib},
 			berth.FailureHostOOM,
-			"ran out of host memory: the container was limited to 640 MiB and the kernel killed it; Berth retries with more",
+			"ran out of host memory: the container was limited to 640 MiB and the kernel killed it (its files in /tmp and /dev/shm count); Berth retries with more",
 		},
 		"child OOM, exit 3":   {failure.Evidence{ExitCode: 3, OOMKilled: true}, berth.FailureHostOOM, ""},
 		"OOM by event only":   {failure.Evidence{ExitCode: 137, OOMEvent: true}, berth.FailureHostOOM, ""},

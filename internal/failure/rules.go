@@ -165,7 +165,7 @@ func kernelOOM(e Evidence) (berth.FailureKind, string) {
 		return "", ""
 	}
 
-	return berth.FailureHostOOM, e.hostOOM(" and the kernel killed it")
+	return berth.FailureHostOOM, e.hostOOM(" and the kernel killed it (its files in /tmp and /dev/shm count)")
 }
 
 // infrastructure: a restarting Docker without live-restore ends containers with

@@ -340,7 +340,7 @@ func TestThinner_LeavesNoMetricOut(t *testing.T) {
 	t.Parallel()
 
 	bounds := Bounds{MetricRate: 10, MetricLimit: 5000}.orDefault()
-	s := newSeries(newThinner(bounds, 0))
+	s := newSeries(newThinner(bounds, 0), "")
 	last := map[string]int64{}
 	kept := 0
 

@@ -53,7 +53,7 @@ func (s *series) addShim(points ...berth.MetricPoint) {
 
 		h := s.shim.histories[p.Name]
 		if h == nil {
-			if len(s.byName)+len(s.shim.histories) >= maxNames {
+			if len(s.byName)+len(s.shim.histories) >= maxNames && p.Name != s.needed {
 				s.more = true
 
 				continue

@@ -70,7 +70,7 @@ func TestFallback_ScriptGetsWhatItGotWithoutTheShim(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		live := rapid.Bool().Draw(t, "live")
-		with, without := newSeries(newThinner(Bounds{}.orDefault(), 0)), newSeries(newThinner(Bounds{}.orDefault(), 0))
+		with, without := newSeries(newThinner(Bounds{}.orDefault(), 0), ""), newSeries(newThinner(Bounds{}.orDefault(), 0), "")
 
 		objective := &berth.Objective{Metric: "acc"}
 		if rapid.Bool().Draw(t, "no objective") {
@@ -158,7 +158,7 @@ func TestSeries_ResumeOverrulesTheShim(t *testing.T) {
 				Held:      map[string]berth.MetricPoint{reported: held},
 			}
 
-			s := newSeries(newThinner(Bounds{}.orDefault(), 0))
+			s := newSeries(newThinner(Bounds{}.orDefault(), 0), "")
 			s.shim = newFallback(&berth.Objective{Metric: "acc"}, false)
 			s.resume(k, newThinner(Bounds{}.orDefault(), 0))
 			s.addShim(metric(reported, 1, 0.25), metric("acc", 1, 0.25))

@@ -76,17 +76,15 @@ type partLine struct {
 }
 
 func newOutput(r *run) *output {
-	o := &output{
-		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds),
-		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt))), lines: make(map[string]partLine),
-	}
-
 	objective := ""
 	if o := r.who.Spec.Objective; o != nil {
 		objective = o.Metric
 	}
 
-	o.names = newPrintedNames(objective)
+	o := &output{
+		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds), lines: make(map[string]partLine),
+		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt)), objective), names: newPrintedNames(objective),
+	}
 
 	if r.who.Spec.Metrics.Source == berth.MetricsStdout {
 		o.printed = newLineParser(r.who.Spec.Metrics.Pattern, objective)

@@ -11,7 +11,7 @@ import (
 )
 
 // maxNames bounds how many metrics an attempt may have (reliability.md,
-// failure 30); further names are dropped.
+// failure 30); further names are dropped, but for the objective's.
 const maxNames = 1000
 
 // series is all an attempt reported, as far as its objective needs it.
@@ -21,6 +21,7 @@ type series struct {
 	queue  []berth.MetricPoint // not in the database yet
 	thin   *thinner
 	more   bool      // there were more names than maxNames
+	needed string    // the metric by which trials are ranked; empty = there is none
 	ended  bool      // nothing is held back any more
 	shim   *fallback // nil = there is no shim
 }
@@ -38,7 +39,10 @@ type history struct {
 	Final      *berth.MetricPoint `json:"final,omitempty"`
 }
 
-func newSeries(thin *thinner) *series { return &series{byName: make(map[string]*history), thin: thin} }
+// newSeries is empty. needed is the metric by which trials are ranked, if any.
+func newSeries(thin *thinner, needed string) *series {
+	return &series{byName: make(map[string]*history), thin: thin, needed: needed}
+}
 
 func (s *series) add(points ...berth.MetricPoint) {
 	s.mu.Lock()
@@ -47,7 +51,7 @@ func (s *series) add(points ...berth.MetricPoint) {
 	for _, p := range points {
 		h := s.byName[p.Name]
 		if h == nil {
-			if len(s.byName) >= maxNames {
+			if len(s.byName) >= maxNames && p.Name != s.needed {
 				s.more = true
 
 				continue

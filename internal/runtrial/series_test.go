@@ -42,7 +42,7 @@ func TestSeries_Objective(t *testing.T) {
 		{[]berth.MetricPoint{metric("other", 1, 7)}, berth.StrategyLast, berth.GoalMinimize, 0, ""},
 		{nil, berth.StrategyBest, berth.GoalMinimize, 0, ""},
 	} {
-		s := newSeries(newThinner(Bounds{}.orDefault(), 0))
+		s := newSeries(newThinner(Bounds{}.orDefault(), 0), "")
 		s.add(c.points...)
 
 		value, status := s.objective(berth.Objective{Metric: "m", Strategy: c.strategy, Goal: c.goal})
@@ -62,7 +62,7 @@ func TestSeries_Objective(t *testing.T) {
 func TestSeries_PendingAndRestoreKeepTheOrder(t *testing.T) {
 	t.Parallel()
 
-	s := newSeries(newThinner(Bounds{}.orDefault(), 0))
+	s := newSeries(newThinner(Bounds{}.orDefault(), 0), "")
 	s.add(metric("a", 1, 1), metric("a", 2, 2))
 
 	taken := s.pending()
@@ -77,7 +77,7 @@ func TestSeries_PendingAndRestoreKeepTheOrder(t *testing.T) {
 func TestSeries_BoundsTheNames(t *testing.T) {
 	t.Parallel()
 
-	s := newSeries(newThinner(Bounds{}.orDefault(), 0))
+	s := newSeries(newThinner(Bounds{}.orDefault(), 0), "")
 	for i := range maxNames + 10 {
 		s.add(metric(fmt.Sprint("m", i), 1, 1))
 	}
@@ -87,4 +87,10 @@ func TestSeries_BoundsTheNames(t *testing.T) {
 
 	_, status := s.objective(berth.Objective{Metric: fmt.Sprint("m", maxNames+1)})
 	require.Empty(t, status)
+
+	s.needed = "val"
+	s.add(metric("val", 1, 0.5))
+
+	_, status = s.objective(berth.Objective{Metric: "val"})
+	require.Equal(t, berth.MetricFinite, status, "a trial that reports its result late has it")
 }
