@@ -3,8 +3,9 @@ import { createTheme, type CSSVariablesResolver } from "@mantine/core";
 /** One accent colour, the deep teal of a harbour; all else is grey, and states have their own. */
 export const theme = createTheme({
   primaryColor: "sea",
-  primaryShade: { light: 7, dark: 5 },
+  primaryShade: 7, // one for light and dark: Mantine chooses the text on it once, for both
   autoContrast: true,
+  luminanceThreshold: 0.183, // below it white has a contrast of 4.5: 1.05 / 4.5 - 0.05
   colors: {
     dark: [
       "#d5dbdf",

@@ -11,9 +11,9 @@ const sizes: Record<string, string> = { spec: "from the file", measured: "measur
 /** What a sweep would do on the machines as they are now. old: the file was changed since. */
 export function PreviewPanel({ preview, old }: { preview: Preview; old: boolean }) {
   return (
-    <section className="card" aria-label="Preview" aria-busy={old} style={{ opacity: old ? 0.6 : 1 }}>
+    <section className="card" aria-label="Preview" aria-busy={old}>
       <Title order={2} mb="xs">
-        What would happen
+        What would happen{old && ", before the last change"}
       </Title>
       <Facts
         facts={[

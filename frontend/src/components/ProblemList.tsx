@@ -16,7 +16,7 @@ interface Props {
 /** Everything that is wrong with the file, by line. */
 export function ProblemList({ problems, warnings, settling }: Props) {
   return (
-    <section aria-label="Check" aria-live="polite" aria-busy={settling} style={{ opacity: settling ? 0.6 : 1 }}>
+    <section aria-label="Check" aria-live="polite" aria-busy={settling}>
       {problems.length === 0 ? (
         <Note kind="good">{settling ? "Checking…" : "The file is valid."}</Note>
       ) : (
