@@ -1,4 +1,5 @@
-import { expect, expectAccessible, test } from "./watched";
+import { get, idOf, type Sweep } from "./berth";
+import { clicks, expect, expectAccessible, fields, test } from "./watched";
 
 test("each error shows at its field, in the list and at its line", async ({ watched: page }) => {
   await page.goto("/sweeps/new?from=example");
@@ -71,4 +72,41 @@ test("nothing is wider than a phone", async ({ watched: page }) => {
       .evaluateAll((all) => all.map((a) => Math.round(a.getBoundingClientRect().top)));
     expect(new Set(heights).size, `${path}: the navigation wraps`).toBe(1);
   }
+});
+
+test("a sweep of one's own takes few fields", async ({ watched: page, request }) => {
+  const pressed = await clicks(page);
+  const changed = await fields(page);
+  await page.goto("/sweeps/new");
+  await page.getByLabel("Name", { exact: true }).fill("my own");
+  await page.getByLabel("Image").fill("berth-test/busy:1");
+  await page.getByLabel("Command").fill("/busy\ntrain\n{{ms}}\n{{lr}}");
+  await page.getByLabel("From of lr").fill("0.01");
+  await page.getByLabel("To of lr").fill("0.5");
+  await page.getByRole("button", { name: "Add a parameter" }).click();
+  await page.getByLabel("Name of parameter_2").fill("ms");
+  await page.getByLabel("Type of ms").selectOption("categorical");
+  await page.getByLabel("Choices, with commas of ms").fill("5, 10");
+  await page.getByLabel("Metric").fill("val");
+  await page.getByLabel("Trials at most").fill("3");
+  await expect(page.getByText("The file is valid.")).toBeVisible();
+  await page.getByRole("button", { name: "Launch" }).click();
+  await expect(page.getByRole("heading", { name: "my own" })).toBeVisible();
+
+  const { spec } = await get<Sweep>(request, `/sweeps/${idOf(page)}`);
+  expect(spec).toMatchObject({
+    name: "my own",
+    image: "berth-test/busy:1",
+    command: ["/busy", "train", "{{ms}}", "{{lr}}"],
+    parameters: [
+      { name: "lr", type: "float", min: 0.01, max: 0.5, log: true },
+      { name: "ms", type: "categorical", values: [5, 10] },
+    ],
+    objective: { metric: "val", goal: "maximize" },
+    limits: { max_trials: 3 },
+  });
+  const filled = await changed();
+  expect(filled, "what counts fields hears of them").toBeGreaterThan(5);
+  expect(filled, "fields that are filled").toBeLessThanOrEqual(12);
+  expect(await pressed(), "presses beside them: one more parameter, launch").toBe(2);
 });

@@ -1,7 +1,8 @@
-import { expect, expectAccessible, test } from "./watched";
+import { expect, expectAccessibleInBoth, test } from "./watched";
 
 // The last file: from its first token on, the server wants one of everybody.
 test("a token logs in, an ended session comes back to its page, and out again", async ({ watched: page }) => {
+  test.setTimeout(120_000);
   await page.goto("/settings");
   const tokens = page.getByRole("region", { name: "Tokens" });
   await tokens.getByLabel("Name").fill("person");
@@ -15,7 +16,7 @@ test("a token logs in, an ended session comes back to its page, and out again", 
   await page.context().clearCookies();
   await page.reload();
   await expect(page.getByRole("heading", { name: "Log in to Berth" })).toBeVisible();
-  await expectAccessible(page);
+  await expectAccessibleInBoth(page);
   await page.getByRole("button", { name: "Log in" }).click();
   await expect(page.getByText("Enter a token.")).toBeVisible();
   await page.getByLabel("Token").fill("berth_wrong");
@@ -24,7 +25,7 @@ test("a token logs in, an ended session comes back to its page, and out again", 
   await page.getByLabel("Token").fill(secret);
   await page.getByRole("button", { name: "Log in" }).click();
   await expect(page.getByRole("heading", { name: "Settings" })).toBeVisible();
-  await expectAccessible(page);
+  await expectAccessibleInBoth(page);
 
   await page.goto("/machines");
   await expect(page.getByRole("heading", { name: "Machines" })).toBeVisible();
@@ -35,7 +36,13 @@ test("a token logs in, an ended session comes back to its page, and out again", 
   await page.getByRole("button", { name: "Log in" }).click();
   await expect(page.getByRole("heading", { name: "Machines" })).toBeVisible();
 
+  // A log-out in one tab ends what another shows.
+  const other = await page.context().newPage();
+  await other.goto("/sweeps");
+  await expect(other.getByRole("table", { name: "Sweeps" })).toBeVisible();
   await page.getByRole("button", { name: "Account of person" }).click();
   await page.getByRole("menuitem", { name: "Log out" }).click();
   await expect(page.getByRole("heading", { name: "Log in to Berth" })).toBeVisible();
+  await expect(other.getByRole("heading", { name: "Log in to Berth" })).toBeVisible({ timeout: 45_000 });
+  await expect(other.getByRole("table")).toHaveCount(0);
 });

@@ -1,0 +1,127 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { request as newRequest, type APIRequestContext, type Page } from "@playwright/test";
+import { expectState, minute, small, submit } from "./berth";
+import { expect, test } from "./watched";
+
+// A server of its own beside that of `berth dev`, on the same system: it may end without the others.
+test.describe.configure({ mode: "serial" });
+
+const port = 20_000 + (process.pid % 10_000); // below those that the machine gives out by itself
+const own = `http://127.0.0.1:${port}`;
+test.use({ baseURL: own });
+
+let server: ChildProcess | undefined;
+let dev: APIRequestContext;
+
+/** start starts the server and waits until it serves. */
+async function start(): Promise<void> {
+  const [database = "", temporal = ""] = readFileSync(join(process.env.BERTH_DATA ?? "", "backends"), "utf8").split(
+    "\n",
+  );
+  const flags = ["--postgres-url", database, "--temporal-address", temporal, "--listen", `127.0.0.1:${port}`];
+  server = spawn("../.build/berth", ["server", ...flags], { stdio: "ignore" });
+  const ready = async () =>
+    fetch(`${own}/readyz`).then(
+      (answer) => answer.status,
+      () => 0,
+    );
+  await expect.poll(ready, { timeout: minute }).toBe(200);
+}
+
+async function kill(): Promise<void> {
+  if (!server || server.exitCode !== null) return;
+  const gone = once(server, "exit");
+  server.kill("SIGKILL");
+  await gone;
+}
+
+test.beforeAll(async () => {
+  dev = await newRequest.newContext({ baseURL: process.env.BERTH_SERVER ?? "" });
+  await start();
+});
+
+test.afterAll(async () => {
+  await kill();
+  await dev.dispose();
+});
+
+/** rowOf is the row of a sweep, with its state. */
+const rowOf = (page: Page, name: string, state: string) =>
+  page.getByRole("table", { name: "Sweeps" }).getByRole("row").filter({ hasText: name }).filter({ hasText: state });
+
+const badge = (page: Page, text: string) => page.getByRole("status").filter({ hasText: text });
+
+/** mark marks a page, so that a page that was loaded anew is known. */
+const mark = (page: Page) => page.evaluate(() => Object.assign(window, { berthMarked: true }));
+const marked = (page: Page) => page.evaluate(() => "berthMarked" in window);
+
+test("a page outlives its server, and shows what happened meanwhile", async ({ watched: page }) => {
+  test.setTimeout(3 * minute);
+  await submit(dev, small("before"));
+  await page.goto("/sweeps");
+  await expect(badge(page, "Live")).toBeVisible();
+  await expect(rowOf(page, "before", "Succeeded")).toBeVisible({ timeout: minute });
+  await mark(page);
+
+  await kill();
+  await expect(badge(page, "Reconnecting")).toBeVisible();
+  await expectState(dev, await submit(dev, small("meanwhile")), "succeeded");
+  await expect(rowOf(page, "before", "Succeeded")).toBeVisible(); // what was there stays
+  await expect(rowOf(page, "meanwhile", "")).toHaveCount(0);
+
+  await start();
+  await expect(badge(page, "Live")).toBeVisible({ timeout: minute });
+  await expect(rowOf(page, "meanwhile", "Succeeded")).toBeVisible();
+  expect(await marked(page), "the page was not loaded anew").toBe(true);
+});
+
+/** turn hides or shows a page, as a browser does when another tab comes before it. */
+const turn = (page: Page, hidden: boolean) =>
+  page.evaluate((now) => {
+    Object.defineProperty(document, "hidden", { value: now, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, hidden);
+
+test("a tab that is hidden for long closes its stream, and is right when it is shown", async ({ watched: page }) => {
+  test.setTimeout(3 * minute);
+  let opened = 0;
+  let closed = 0;
+  let read = 0;
+  page.on("request", (request) => {
+    const { pathname } = new URL(request.url());
+    if (pathname === "/api/v1/events") opened++;
+    if (pathname === "/api/v1/sweeps") read++;
+  });
+  page.on("requestfailed", (request) => {
+    if (request.url().endsWith("/api/v1/events")) closed++;
+  });
+  await page.clock.install();
+  await page.goto("/sweeps");
+  await expect(badge(page, "Live")).toBeVisible();
+  await expect(rowOf(page, "meanwhile", "Succeeded").first()).toBeVisible();
+  expect([opened, closed]).toEqual([1, 0]);
+
+  // A short look at another tab closes nothing.
+  await turn(page, true);
+  await page.clock.fastForward(20_000);
+  await turn(page, false);
+  await expectState(dev, await submit(dev, small("short look")), "succeeded");
+  await expect(rowOf(page, "short look", "Succeeded")).toBeVisible();
+  expect([opened, closed]).toEqual([1, 0]);
+
+  await turn(page, true);
+  await page.clock.fastForward(31_000);
+  await expect.poll(() => closed).toBe(1);
+  const before = read;
+  await expectState(dev, await submit(dev, small("long look")), "succeeded");
+  expect(read, "lists that a hidden tab reads").toBe(before);
+  await expect(rowOf(page, "long look", "")).toHaveCount(0);
+
+  await turn(page, false);
+  await expect(rowOf(page, "long look", "Succeeded")).toBeVisible();
+  await expect(badge(page, "Live")).toBeVisible();
+  expect([opened, closed]).toEqual([2, 1]);
+});
