@@ -8,8 +8,8 @@ import { newRouter } from "@/router";
 import { Live } from "@/services/live";
 import { newQueryClient } from "@/services/query";
 
-/** Answers by method and path, such as "GET /me"; what is not there is 404. */
-export type Answers = Record<string, [status: number, body: unknown]>;
+/** Answers by method and path, such as "GET /me"; what is not there is 404. "never" does not come while one waits. */
+export type Answers = Record<string, [status: number, body: unknown] | "never">;
 
 class QuietStream {
   readyState = 0;
@@ -38,10 +38,16 @@ export async function drawApp(path: string, answers: Answers) {
   const asked: { call: string; body: string }[] = [];
   configure("http://localhost/api/v1");
   vi.stubGlobal("EventSource", QuietStream);
-  vi.stubGlobal("fetch", async (request: Request) => {
+  vi.stubGlobal("fetch", async (input: Request | string, init?: RequestInit) => {
+    const request =
+      typeof input === "string"
+        ? new Request(new URL(input, window.location.href), { method: init?.method ?? "GET" })
+        : input;
     const call = `${request.method} ${new URL(request.url).pathname.replace("/api/v1", "")}`;
     asked.push({ call, body: await request.text() });
-    const [status, body] = answers[call] ?? (call === "GET /me" ? [200, local] : [404, { detail: "none" }]);
+    const found = answers[call];
+    if (found === "never") return new Promise<Response>(() => undefined);
+    const [status, body] = found ?? (call === "GET /me" ? [200, local] : [404, { detail: "none" }]);
     if (status === 204) return new Response(null, { status });
 
     const text = typeof body === "string" ? body : JSON.stringify(body);

@@ -1,4 +1,4 @@
-import type { Footprint } from "@/services/probes";
+import type { Footprint, Probe } from "@/services/probes";
 
 const MiB = 1024 ** 2;
 
@@ -36,4 +36,28 @@ export function raisedFootprint(): Footprint {
     device_peak_bytes: undefined,
     device_reserved_bytes: 2560 * MiB,
   });
+}
+
+/** outOfMemoryFootprint is of a shape that ran out of memory and was raised. */
+export function outOfMemoryFootprint(): Footprint {
+  return { ...coresFootprint(), source: "raised", memory_floor_bytes: 900 * MiB };
+}
+
+export function simulatedFootprint(): Footprint {
+  return footprint({ device_class: "Simulated GPU 24 GiB", device_peak_bytes: 1500 * MiB });
+}
+
+export function probe(change: Partial<Probe> = {}): Probe {
+  return {
+    shape_key: "0123456789abcdef",
+    shape: {
+      image_digest: "sha256:abc",
+      command: ["python3", "train.py"],
+      values: { batch: 32 },
+      cpu_milli: 1000,
+      device: "cpu",
+    } as unknown as Probe["shape"],
+    footprints: [coresFootprint()],
+    ...change,
+  };
 }
