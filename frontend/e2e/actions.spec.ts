@@ -56,7 +56,7 @@ test("exports hold what the API says of each trial", async ({ watched: page, req
     const read = Object.fromEntries(head.map((column, j) => [column, row[j]]));
     const trial = trials[i];
     const latest = trial?.latest_attempt as Record<string, unknown>;
-    const written = (v: unknown) => (v === undefined ? "" : String(v as string | number));
+    const written = (v: unknown) => (v === undefined ? "" : JSON.stringify(v).replace(/^"|"$/g, ""));
     expect(read).toEqual({
       number: written(trial?.number),
       state: trial?.state,

@@ -1,4 +1,5 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, statSync } from "node:fs";
+import { list, minute, small, submit, type Sweep, type Trial } from "./berth";
 import { expect, test } from "./watched";
 
 // Not a test: makes the pictures of docs/web.md. SCREENSHOTS=1 scripts/test-web
@@ -6,40 +7,72 @@ import { expect, test } from "./watched";
 test.skip(process.env.SCREENSHOTS === undefined, "pictures are made on request");
 
 const out = process.env.SCREENSHOTS_DIR ?? "../docs/images";
+const largest = 120 * 1024; // bytes of a picture
+
+// height is the most that a picture has; a shorter page makes a shorter picture.
 const sizes = [
-  { name: "1440", width: 1440, height: 600 },
-  { name: "390", width: 390, height: 844 },
+  { name: "1440", width: 1440, height: 1300 },
+  { name: "390", width: 390, height: 1500 },
 ];
 
-test("pictures of every page", async ({ watched: page }) => {
-  test.setTimeout(180_000);
+test("pictures of every page", async ({ watched: page, request }) => {
+  test.setTimeout(10 * minute);
   mkdirSync(out, { recursive: true });
-  await page.goto("/sweeps");
-  const link = page.getByRole("table", { name: "Sweeps" }).getByRole("link", { name: "digits-transfer" }).last();
-  const sweep = (await link.getAttribute("href")) ?? "";
-  await page.goto(`${sweep}?tab=trials&sort=-value`);
-  const trial =
-    (await page.getByRole("table", { name: "Trials" }).getByRole("link").first().getAttribute("href")) ?? "";
+  const [example] = await list<Sweep>(request, "/sweeps?name=digits-transfer&state=succeeded");
+  const sweep = `/sweeps/${example?.id ?? ""}`;
+  const [best] = await list<Trial>(request, `${sweep}/trials?sort=-value`);
+  const other = await submit(request, small("small"));
+  // So that machines are shown with what runs on them.
+  await submit(request, long);
+  await expect.poll(async () => (await list(request, "/leases")).length, { timeout: 2 * minute }).toBeGreaterThan(2);
 
+  const compared = encodeURIComponent(JSON.stringify([example?.id, other]));
   const pages: [string, string, RegExp][] = [
+    ["machines", "/machines", /What waits, and why/],
     ["sweeps", "/sweeps", /digits-transfer/],
     ["sweep", sweep, /Where and when/],
-    ["trial", trial, /Output|shown, complete/],
+    ["trials", `${sweep}?tab=trials&sort=-value`, /\(best\)/],
+    ["report", `${sweep}?tab=report`, /Packed, they took/],
+    ["trial", `${sweep}/trials/${best?.number ?? 0}`, /shown, complete/],
     ["new", "/sweeps/new?from=example", /The file is valid/],
-    ["machines", "/machines", /in all/],
+    ["probes", "/probes", /a whole run/],
+    ["probe", `/probes/${best?.shape_key ?? ""}`, /Margin over the peak/],
+    ["compare", `/compare?ids=${compared}`, /Best so far/],
+    ["health", "/health", /database/],
+    ["settings", "/settings", /Temporal namespace/],
   ];
+  await page.emulateMedia({ reducedMotion: "reduce" });
   for (const size of sizes) {
-    await page.setViewportSize(size);
     for (const scheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme: scheme });
       for (const [name, path, ready] of pages) {
-        if (name === "machines" && size.width < 400) continue; // docs/web.md shows it once
+        await page.setViewportSize(size);
         await page.goto(path);
-        await expect(page.getByRole("main")).toContainText(ready);
-        await expect(page.getByRole("main")).not.toContainText("Reading ");
-        await page.waitForTimeout(300);
-        await page.screenshot({ path: `${out}/web-${name}-${scheme}-${size.name}.png` });
+        const main = page.getByRole("main");
+        await expect(main).toContainText(ready);
+        await expect(main).not.toContainText("Reading ");
+        // All charts are drawn: a chart is drawn as it comes into view, and the picture is as high as the page.
+        for (const chart of await main.locator("canvas").all()) await expect(chart).toBeVisible();
+        const height = await page.evaluate(() => document.documentElement.scrollHeight);
+        await page.setViewportSize({ width: size.width, height: Math.min(size.height, height) });
+        await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+        const file = `${out}/web-${name}-${scheme}-${size.name}.png`;
+        await page.screenshot({ path: file, animations: "disabled" });
+        expect.soft(statSync(file).size, file).toBeLessThanOrEqual(largest);
       }
     }
   }
 });
+
+const long = `name: long
+image: berth-test/busy:1
+command: [/busy, train, "900000", "0.5", "{{mib}}"]
+parameters:
+  - {name: mib, values: [100, 300, 700], memory: true}
+  - {name: seed, values: [1, 2, 3, 4]}
+search: {algorithm: grid}
+objective: {metric: val}
+resources: {device: cpu, cpus: 0.2, memory: 1GiB}
+probe: {mode: "off"}
+metrics: {source: stdout}
+`;
