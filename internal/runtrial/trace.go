@@ -30,6 +30,8 @@ type trace struct {
 	mu     sync.Mutex
 	points []berth.MemoryPoint // ascending, one for each interval
 	newest int                 // second of the newest sample; it decides how long the intervals are
+
+	changed bool // since it was written down
 }
 
 // keptTrace is a trace when it was last written down.
@@ -78,6 +80,7 @@ func (t *trace) add(at time.Time, p berth.MemoryPoint) {
 	p.Second = int(min(max((t.age+at.Sub(t.opened))/time.Second, 0), math.MaxInt32))
 	t.newest = max(t.newest, p.Second)
 	t.points = berth.ThinMemory(append(t.points, p), berth.MemoryInterval(t.newest))
+	t.changed = true
 }
 
 // storable returns what the database lacks, but an interval that began within the newest
@@ -105,6 +108,7 @@ func (t *trace) stored(points []berth.MemoryPoint) {
 	}
 
 	t.points = slices.DeleteFunc(t.points, func(p berth.MemoryPoint) bool { return had[p] })
+	t.changed = true
 }
 
 // rest returns all that the database lacks.
@@ -115,11 +119,14 @@ func (t *trace) rest() []berth.MemoryPoint {
 	return slices.Clone(t.points)
 }
 
-func (t *trace) kept(container string) keptTrace {
+// kept is the trace to be written down; changed is false when it was, as it is.
+func (t *trace) kept(container string) (k keptTrace, changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	return keptTrace{Container: container, Newest: t.newest, Points: slices.Clone(t.points)}
+	changed, t.changed = t.changed, false
+
+	return keptTrace{Container: container, Newest: t.newest, Points: slices.Clone(t.points)}, changed
 }
 
 // keepTrace writes a trace down. Like usage it is not synced: a power cut ends the
@@ -179,6 +186,8 @@ func (r *run) keepMemory(ctx context.Context, exited <-chan struct{}) error {
 		case <-exited:
 			return nil
 		case <-ctx.Done():
+			r.keepTrace() // at once, whatever still waits for Docker
+
 			return nil
 		}
 	}
@@ -208,7 +217,12 @@ func (r *run) putMemory(ctx context.Context) error {
 
 // keepTrace writes down what the database lacks of what the attempt held over time.
 func (r *run) keepTrace() {
-	if err := r.dirs.keepTrace(r.trace.kept(r.container.ID)); err != nil {
+	kept, changed := r.trace.kept(r.container.ID)
+	if !changed {
+		return
+	}
+
+	if err := r.dirs.keepTrace(kept); err != nil {
 		r.log.Warn("writing down what the attempt held over time", "attempt", r.who.Attempt.ID, "error", err)
 	}
 }

@@ -103,9 +103,15 @@ func TestTrace_FileIsSmall(t *testing.T) {
 
 	require.Len(t, tr.rest(), berth.MaxMemoryPoints)
 
-	data, err := json.Marshal(tr.kept(imageID))
+	kept, changed := tr.kept(imageID)
+	require.True(t, changed)
+
+	data, err := json.Marshal(kept)
 	require.NoError(t, err)
 	require.Less(t, len(data), 50_000)
+
+	_, changed = tr.kept(imageID)
+	require.False(t, changed, "it was written down")
 }
 
 // setBack is a time as a wall clock tells it that was set back: its monotonic part stays.
@@ -144,7 +150,8 @@ func TestTrace_ClockStepsBack(t *testing.T) {
 	require.Equal(t, 400, tr.rest()[0].Second)
 	require.Equal(t, 459, last(tr))
 
-	next := newTrace(start.Add(5*time.Minute), tr.kept("c")) // by the new clock the attempt is minutes younger
+	kept, _ := tr.kept("c")
+	next := newTrace(start.Add(5*time.Minute), kept) // by the new clock the attempt is minutes younger
 	next.addHost(900, next.opened.Add(10*time.Second))
 	require.Equal(t, 469, last(next))
 

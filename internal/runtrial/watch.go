@@ -3,6 +3,7 @@ package runtrial
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -95,7 +96,9 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	group.Go(func() error { return r.supervise(ctx, followCtx, exited, excess, lost) })
 
 	if err := group.Wait(); err != nil {
-		r.keepTrace() // for the Run that goes on
+		if errors.Is(err, errLogStuck) { // it has exited, and the next Run makes the verdict
+			r.keepTrace()
+		}
 
 		return observation{}, err
 	}
