@@ -2,7 +2,8 @@ import { clicks, expect, expectAccessible, test } from "./watched";
 
 const minutes = 60_000;
 
-// The first file: a server that is empty at first. The example that it starts runs beside the files after it.
+// The first file: a server that is empty at first. The example that it starts runs beside the files after it; those
+// that run sweeps of their own have names at the end, when the machine is free again.
 test.describe.configure({ mode: "serial" });
 
 let sweepPath = "";

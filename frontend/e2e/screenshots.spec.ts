@@ -11,9 +11,10 @@ const largest = 120 * 1024; // bytes of a picture
 
 // height is the most that a picture has; a shorter page makes a shorter picture.
 const sizes = [
-  { name: "1440", width: 1440, height: 1300 },
-  { name: "390", width: 390, height: 1500 },
+  { name: "1440", width: 1440, height: 850 },
+  { name: "390", width: 390, height: 1300 },
 ];
+const heights: Record<string, number> = { sweep: 1300, new: 540 }; // at 1440: its charts, and small enough
 
 test("pictures of every page", async ({ watched: page, request }) => {
   test.setTimeout(10 * minute);
@@ -24,7 +25,11 @@ test("pictures of every page", async ({ watched: page, request }) => {
   const other = await submit(request, small("small"));
   // So that machines are shown with what runs on them.
   await submit(request, long);
-  await expect.poll(async () => (await list(request, "/leases")).length, { timeout: 2 * minute }).toBeGreaterThan(2);
+  const held = async () =>
+    (await list<{ sweep_name: string; attempt_state: string }>(request, "/leases")).filter(
+      (one) => one.sweep_name === "long" && one.attempt_state === "running",
+    ).length;
+  await expect.poll(held, { timeout: 2 * minute }).toBeGreaterThan(5);
 
   const compared = encodeURIComponent(JSON.stringify([example?.id, other]));
   const pages: [string, string, RegExp][] = [
@@ -46,15 +51,16 @@ test("pictures of every page", async ({ watched: page, request }) => {
     for (const scheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme: scheme });
       for (const [name, path, ready] of pages) {
-        await page.setViewportSize(size);
+        await page.setViewportSize({ width: size.width, height: 600 });
         await page.goto(path);
         const main = page.getByRole("main");
         await expect(main).toContainText(ready);
         await expect(main).not.toContainText("Reading ");
         // All charts are drawn: a chart is drawn as it comes into view, and the picture is as high as the page.
         for (const chart of await main.locator("canvas").all()) await expect(chart).toBeVisible();
-        const height = await page.evaluate(() => document.documentElement.scrollHeight);
-        await page.setViewportSize({ width: size.width, height: Math.min(size.height, height) });
+        const { bottom } = await main.evaluate((element) => element.getBoundingClientRect().toJSON() as DOMRect);
+        const most = size.width > 400 ? (heights[name] ?? size.height) : size.height;
+        await page.setViewportSize({ width: size.width, height: Math.min(most, Math.max(400, Math.ceil(bottom))) });
         await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
         const file = `${out}/web-${name}-${scheme}-${size.name}.png`;
         await page.screenshot({ path: file, animations: "disabled" });

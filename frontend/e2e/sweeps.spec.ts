@@ -1,5 +1,6 @@
+import { readFileSync } from "node:fs";
 import { type Page } from "@playwright/test";
-import { list, minute, type Sweep } from "./berth";
+import { list, minute, submit, type Sweep } from "./berth";
 import { expect, expectAccessible, test } from "./watched";
 
 // What is seen of the example, which aa-first.spec.ts starts, beside it and after it.
@@ -7,15 +8,10 @@ test.describe.configure({ mode: "serial" });
 
 /** example is the address of the example, which is started when it is not there. */
 async function example(page: Page): Promise<string> {
-  const [first] = (await list<Sweep>(page.request, "/sweeps?name=digits-transfer&sort=created_at")) as (
-    Sweep | undefined
-  )[];
-  if (first) return `/sweeps/${first.id}`;
-  await page.goto("/sweeps");
-  await page.getByRole("button", { name: "Start the example" }).click();
-  await expect(page.getByRole("heading", { name: "digits-transfer" })).toBeVisible();
+  const [first] = await list<Sweep>(page.request, "/sweeps?name=digits-transfer&sort=created_at");
+  const file = new URL("../../examples/digits/sweep.yaml", import.meta.url);
 
-  return new URL(page.url()).pathname;
+  return `/sweeps/${first === undefined ? await submit(page.request, readFileSync(file, "utf8")) : first.id}`;
 }
 
 test("health names each part", async ({ watched: page }) => {
