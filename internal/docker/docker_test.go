@@ -87,6 +87,12 @@ func TestHostConfigChoices(t *testing.T) {
 	require.EqualValues(t, 2560, host.CPUShares)
 	require.EqualValues(t, 4*cpuPeriod, host.CPUQuota, "1.25 x 2.5 = 3.1 cores, rounded up")
 
+	l.Defaults = map[string]string{"HOME": "/root", "USER": "trial"}
+	env := containerConfig(l, berth.Image{}, "", nil).Env
+	require.Contains(t, env, "USER=trial")
+	require.Contains(t, env, "HOME=/tmp", "the environment wins")
+	require.NotContains(t, env, "HOME=/root")
+
 	l.CPUMilli, l.ShmBytes = 0, 0
 	host = hostConfig(l)
 	require.Zero(t, host.CPUQuota)
@@ -106,7 +112,8 @@ func TestSpecHash(t *testing.T) {
 
 	same := launch()
 	same.AttemptID, same.SweepID, same.TrialID, same.LeaseID, same.Token = "x", "x", "x", "x", 1
-	require.Equal(t, base, specHash(same), "whose it is, is not part of it")
+	same.Defaults = map[string]string{"USER": "trial"}
+	require.Equal(t, base, specHash(same), "whose it is, is not part of it, nor are defaults")
 
 	for name, change := range map[string]func(*berth.Launch){
 		"image":   func(l *berth.Launch) { l.Image = "x" },

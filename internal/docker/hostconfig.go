@@ -35,6 +35,7 @@ var overrides = map[string]string{
 // Command is the whole argv: an image's entrypoint could be a shell.
 func containerConfig(l berth.Launch, image berth.Image, user string, labels map[string]string) *container.Config {
 	env := maps.Clone(overrides)
+	maps.Copy(env, l.Defaults)
 	maps.Copy(env, l.Environment)
 
 	if l.Shim != nil {

@@ -59,11 +59,11 @@ func (d *Docker) labels(l berth.Launch) map[string]string {
 }
 
 // specHash is the SHA-256, in hex, of what a launch runs: everything but whose
-// it is, which the name and the token say, and the shim, which a version of Berth
-// that goes back does not know.
+// it is, which the name and the token say, and the shim and the defaults, which a
+// version of Berth that goes back does not know.
 func specHash(l berth.Launch) string {
 	l.AttemptID, l.SweepID, l.TrialID, l.LeaseID, l.Token = "", "", "", "", 0
-	l.Shim = nil
+	l.Shim, l.Defaults = nil, nil
 
 	data, err := json.Marshal(l) // map keys are sorted
 	if err != nil {

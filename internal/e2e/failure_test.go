@@ -38,7 +38,6 @@ func TestFailure_EachEndsWithItsKind(t *testing.T) {
 		{"error of its own", "[/busy, exit, '3']", "user_error", 1, "3"},
 		{"bad configuration", "[/busy, exit, '78']", "bad_config", 1, ""},
 		{"crash", "[/busy, exit, '139']", "crashed", 3, "3 attempts"},
-		{"files in memory", "[/busy, fill, /tmp, '1000']", "host_oom", 3, "/tmp and /dev/shm count"},
 		{"not a number", "[/busy, train, '10', NaN]", "not_finite", 1, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

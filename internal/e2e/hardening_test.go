@@ -97,7 +97,7 @@ func (s *stack) fromInside() {
 		require.Contains(s.t, says("bpf"), "operation not permitted")
 
 		require.Equal(s.t, []any{"lo"}, facts["interfaces"])
-		require.Equal(s.t, []any{"/trial/checkpoint", "/trial/in", "/trial/out", "/trial/shim", "/trial/shim-out"}, facts["trial"], "and nothing of another trial")
+		require.Equal(s.t, []any{"/trial/cache", "/trial/checkpoint", "/trial/in", "/trial/out", "/trial/shim", "/trial/shim-out"}, facts["trial"], "and nothing of another trial")
 		require.NotContains(s.t, text, "docker.sock", "nothing of Docker is there to be seen")
 		require.NotContains(s.t, text, `"sees `)
 		require.NotContains(s.t, says("/proc/mounts"), s.dir)

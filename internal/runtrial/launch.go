@@ -87,6 +87,7 @@ func (r *run) newLaunch() (berth.Launch, error) {
 		Command:     command,
 		Workdir:     s.Workdir,
 		Environment: r.environment(),
+		Defaults:    r.defaults(),
 		Mounts: []berth.Mount{
 			{Source: r.dirs.in, Target: mountIn, ReadOnly: true},
 			{Source: r.dirs.out, Target: mountOut},
@@ -118,10 +119,6 @@ func (r *run) newLaunch() (berth.Launch, error) {
 // ours (the validator refuses TRIAL_* and what would break packing).
 func (r *run) environment() map[string]string {
 	env := frameworkDefaults(r.threads())
-	if !r.who.Spec.Network {
-		maps.Copy(env, withoutNetwork)
-	}
-
 	maps.Copy(env, r.who.Spec.EnvironmentVariables)
 	r.spill(env)
 
@@ -185,12 +182,6 @@ func frameworkDefaults(threads string) map[string]string {
 		"OMP_WAIT_POLICY":                "PASSIVE",
 		"TF_CPP_MIN_LOG_LEVEL":           "1",
 		"HOME":                           "/tmp",
-		"USER":                           jobUser, // getpass.getuser and what uses it look here first: the image does not know our user
-		"LOGNAME":                        jobUser,
-		"TRITON_CACHE_DIR":               berth.CacheDir + "/triton", // what is compiled there is run; /tmp is noexec
-		"TORCHINDUCTOR_CACHE_DIR":        berth.CacheDir + "/inductor",
-		"TORCH_EXTENSIONS_DIR":           berth.CacheDir + "/extensions",
-		"WANDB_DIR":                      mountOut, // default: the working directory, which is read-only
 		"PYTHONDONTWRITEBYTECODE":        "1",
 		"PYTHONUNBUFFERED":               "1", // so that metrics on stdout arrive while the job runs
 	}
@@ -199,12 +190,29 @@ func frameworkDefaults(threads string) map[string]string {
 // jobUser is who a job is, to programs that ask for a name.
 const jobUser = "trial"
 
-// withoutNetwork lets libraries go on that would wait for a server, or fail.
-var withoutNetwork = map[string]string{
-	"WANDB_MODE":           "offline",
-	"HF_HUB_OFFLINE":       "1", // what is baked or mounted is used without asking
-	"TRANSFORMERS_OFFLINE": "1",
-	"HF_DATASETS_OFFLINE":  "1",
+// defaults are what libraries find in the environment unless the user says otherwise.
+// They are no part of what identifies a launch: add new ones here, or a version of
+// Berth that goes back does not know its own containers.
+func (r *run) defaults() map[string]string {
+	env := map[string]string{
+		"USER":                    jobUser, // getpass.getuser and what uses it look here first: the image does not know our user
+		"LOGNAME":                 jobUser,
+		"TRITON_CACHE_DIR":        berth.CacheDir + "/triton", // what is compiled there is run; /tmp is noexec
+		"TORCHINDUCTOR_CACHE_DIR": berth.CacheDir + "/inductor",
+		"TORCH_EXTENSIONS_DIR":    berth.CacheDir + "/extensions",
+		"WANDB_DIR":               mountOut, // default: the working directory, which is read-only
+	}
+
+	if !r.who.Spec.Network { // else libraries wait for a server, or fail
+		maps.Copy(env, map[string]string{
+			"WANDB_MODE":           "offline",
+			"HF_HUB_OFFLINE":       "1", // what is baked or mounted is used without asking
+			"TRANSFORMERS_OFFLINE": "1",
+			"HF_DATASETS_OFFLINE":  "1",
+		})
+	}
+
+	return env
 }
 
 // trialSeed derives a trial's seed from its sweep's: not negative, below 2^31

@@ -2,6 +2,7 @@ package runtrial
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -43,16 +44,6 @@ func TestLaunch_Environment(t *testing.T) {
 		"TF_CPP_MIN_LOG_LEVEL":           "1",
 		"HOME":                           "/tmp",
 		"PYTHONDONTWRITEBYTECODE":        "1",
-		"USER":                           "trial",
-		"LOGNAME":                        "trial",
-		"TRITON_CACHE_DIR":               "/trial/cache/triton",
-		"TORCHINDUCTOR_CACHE_DIR":        "/trial/cache/inductor",
-		"TORCH_EXTENSIONS_DIR":           "/trial/cache/extensions",
-		"WANDB_DIR":                      "/trial/out",
-		"WANDB_MODE":                     "offline",
-		"HF_HUB_OFFLINE":                 "1",
-		"TRANSFORMERS_OFFLINE":           "1",
-		"HF_DATASETS_OFFLINE":            "1",
 	} {
 		require.Equal(t, want, env[name], name)
 	}
@@ -61,6 +52,24 @@ func TestLaunch_Environment(t *testing.T) {
 
 	for _, name := range []string{"TRIAL_RESUME", "TRIAL_DEVICE_MEMORY_MIB", "KERAS_MAX_EPOCHS"} {
 		require.NotContains(t, env, name)
+	}
+}
+
+// What libraries find besides is no part of what identifies a launch.
+func TestLaunch_Defaults(t *testing.T) {
+	t.Parallel()
+
+	common := map[string]string{
+		"USER": "trial", "LOGNAME": "trial", "WANDB_DIR": "/trial/out",
+		"TRITON_CACHE_DIR": "/trial/cache/triton", "TORCHINDUCTOR_CACHE_DIR": "/trial/cache/inductor", "TORCH_EXTENSIONS_DIR": "/trial/cache/extensions",
+	}
+	offline := map[string]string{"WANDB_MODE": "offline", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+	maps.Copy(offline, common)
+
+	for network, want := range map[bool]map[string]string{false: offline, true: common} {
+		r := setup(t)
+		r.books.says(func(who *berth.Assignee) { who.Spec.Network = network })
+		require.Equal(t, want, r.launch(t).Defaults)
 	}
 }
 
@@ -83,12 +92,6 @@ func TestLaunch_EnvironmentOfOtherAttempts(t *testing.T) {
 	require.Equal(t, "1", env["TRIAL_RESUME"])
 	require.Equal(t, "3072", env["TRIAL_DEVICE_MEMORY_MIB"])
 	require.Equal(t, "3", env["OMP_NUM_THREADS"], "whole threads for 2.5 cores")
-
-	r.books.says(func(who *berth.Assignee) { who.Spec.Network = true })
-
-	for _, name := range []string{"WANDB_MODE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"} {
-		require.NotContains(t, r.launchOf(t, Order{AttemptID: "second", Token: token + 1}).Environment, name, "it has a network")
-	}
 
 	r.books.place(t, "third", 3)
 	r.books.says(func(who *berth.Assignee) { who.Trial.Number++ })
@@ -133,7 +136,7 @@ func TestLaunch(t *testing.T) {
 
 	require.NotNil(t, l.Shim)
 
-	l.Command, l.Mounts, l.Environment, l.Shim = nil, nil, nil, nil
+	l.Command, l.Mounts, l.Environment, l.Defaults, l.Shim = nil, nil, nil, nil, nil
 	require.Equal(t, berth.Launch{
 		AttemptID: attemptID, SweepID: "sweep", TrialID: "trial", LeaseID: "lease-of-" + attemptID, Token: token, Image: "sha256:x", Workdir: "/src",
 		MemoryBytes: 1 << 30, ShmBytes: 64 << 20, CPUMilli: 500, Network: true,
