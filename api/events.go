@@ -157,7 +157,8 @@ func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, e
 		case <-s.stopping:
 			return nil
 		case <-fresh.grown:
-		case <-recheck.C: // looks at its caller above, as a stream does that never waits
+		case <-recheck.C:
+			checked = time.Time{} // it is due, however little is missing from the period
 		case <-idle.C:
 			if err := out.alive(strconv.FormatInt(after, 10)); err != nil {
 				return err
