@@ -69,8 +69,13 @@ func similar(objective string, names []string) string {
 	return fmt.Sprintf("; did you mean `objective: {metric: %s}`?", near)
 }
 
-// plain takes what is between the words of a name away, and shortens what many shorten.
-var plain = strings.NewReplacer(" ", "", "_", "", "-", "", ".", "", "/", "", "|", "", "accuracy", "acc", "validation", "val", "valid", "val")
+var (
+	between = strings.NewReplacer(" ", "", "_", "", "-", "", ".", "", "/", "", "|", "")
+	shorter = strings.NewReplacer("accuracy", "acc", "validation", "val", "valid", "val")
+)
+
+// PlainName is a metric's name in lower case, without what is between its words.
+func PlainName(name string) string { return between.Replace(strings.ToLower(name)) }
 
 // letters is a name in the form in which two that mean the same are alike.
-func letters(name string) string { return plain.Replace(strings.ToLower(name)) }
+func letters(name string) string { return shorter.Replace(PlainName(name)) }

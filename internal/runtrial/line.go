@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/failure"
 )
 
 // defaultPattern finds name=value and name: value (Katib's, with NaN, infinities
@@ -161,22 +162,11 @@ func (l *lineParser) named(line string, from, to int) string {
 		name = word[1] + " " + name
 	}
 
-	if l.objective != "" && plainName(name) == plainName(l.objective) {
+	if l.objective != "" && failure.PlainName(name) == failure.PlainName(l.objective) {
 		return l.objective
 	}
 
 	return name
-}
-
-// plainName is a name in lower case, with letters and digits only.
-func plainName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" _-./|", r) {
-			return -1
-		}
-
-		return r
-	}, strings.ToLower(name))
 }
 
 // outsideQuotes changes what is not a text of JSON.

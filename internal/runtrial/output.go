@@ -242,7 +242,7 @@ func (o *output) takeLine(c berth.LogChunk) {
 	points := o.printed.parse(c.Stream, string(line), c.At)
 	o.metrics.add(points...)
 
-	if len(points) == 0 {
+	if len(points) == 0 && c.Stream == berth.Stderr && o.printed.pattern == defaultPattern {
 		o.names.take(c)
 	}
 }

@@ -335,3 +335,22 @@ func TestOutput_NotesWhatIsPrintedInPlaceOfAFile(t *testing.T) {
 	require.Equal(t, map[string]failure.Printed{"acc": {Stream: berth.Stderr, Times: 4}, "loss": {Stream: berth.Stdout, Times: 1}}, o.names.seen)
 	require.False(t, o.metrics.any())
 }
+
+// Of metrics that are printed it notes what was on standard error and did not count: a
+// message says where it was. What a pattern of the spec's own leaves out is none of that.
+func TestOutput_NotesWhatDoesNotCountOnStderr(t *testing.T) {
+	t.Parallel()
+
+	for pattern, want := range map[string]map[string]failure.Printed{
+		"": {"loss": {Stream: berth.Stderr, Times: 1}}, `(?P<name>\w+) is (?P<value>\S+)`: {},
+	} {
+		r := setup(t)
+		r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Pattern = pattern })
+
+		o := newOutput(r.newRun(t))
+		o.take(chunk(berth.Stderr, "loss=1\n", 1))
+		o.take(chunk(berth.Stdout, "what=2\n", 2))
+		o.finish()
+		require.Equal(t, want, o.names.seen, pattern)
+	}
+}
