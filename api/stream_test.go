@@ -2,11 +2,15 @@ package api_test
 
 import (
 	"bufio"
+	"context"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -266,6 +270,63 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 		require.Less(t, time.Since(begin), 10*time.Second)
 		store.Write(id, "more\n")
 	}
+}
+
+// slowWriter is a connection on which each write takes a while.
+type slowWriter struct {
+	*httptest.ResponseRecorder
+
+	delay time.Duration
+}
+
+func (w slowWriter) Write(p []byte) (int, error) {
+	time.Sleep(w.delay)
+
+	return w.ResponseRecorder.Write(p)
+}
+
+// SetWriteDeadline is what the server asks of a connection.
+func (slowWriter) SetWriteDeadline(time.Time) error { return nil }
+
+// A revoked token ends a stream within one period, also when the look before
+// came late because a write took a while.
+func TestEventsEndWithinOnePeriodOfTheirToken(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		const late = 10 * time.Millisecond
+
+		store := apitest.Sample()
+		viewer := token(t, store, "viewer")
+		server, err := api.New(api.Deps{
+			Store: store, Control: store, Images: store, Temporal: &apitest.Store{}, Log: slog.New(slog.DiscardHandler),
+		}, api.Config{})
+		require.NoError(t, err)
+		api.SetRecheck(server, time.Minute)
+		api.SetIdle(server, time.Minute-late)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+
+		request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/events", http.NoBody)
+		request.Host = "127.0.0.1"
+		name, value, _ := strings.Cut(viewer, ": ")
+		request.Header.Set(name, value)
+
+		ended := make(chan time.Time, 1)
+
+		go func() {
+			server.Handler().ServeHTTP(slowWriter{httptest.NewRecorder(), 2 * late}, request)
+			ended <- time.Now()
+		}()
+
+		time.Sleep(time.Minute + time.Second)
+		require.Empty(t, ended, "the token is valid")
+		require.NoError(t, store.RevokeToken(t.Context(), store.Tokens[0].ID))
+
+		revoked := time.Now()
+		require.LessOrEqual(t, (<-ended).Sub(revoked), time.Minute)
+	})
 }
 
 func TestDocsPageAsksNobody(t *testing.T) {

@@ -316,6 +316,36 @@ func TestRemoveHost(t *testing.T) {
 	require.Empty(t, leases)
 }
 
+// An attempt that had ended for good keeps its reason and its token (invariant
+// I3); one that its host might have got back is given up with it.
+func TestRemoveHost_KeepsHowAttemptsEnded(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	ctx := t.Context()
+
+	refused, silent := b.request(t, gib), b.request(t, gib)
+	b.place(t, refused)
+	b.place(t, silent)
+	require.NoError(t, b.store.RefuseAttempt(ctx, refused.AttemptID, "no such image"))
+	require.NoError(t, b.store.AbandonAttempt(ctx, silent.AttemptID, "its host is silent"))
+
+	before, err := b.store.GetAttempt(ctx, refused.AttemptID)
+	require.NoError(t, err)
+
+	b.lose(t, pool)
+	require.NoError(t, b.store.RemoveHost(ctx, b.host.ID, false))
+
+	after, err := b.store.GetAttempt(ctx, refused.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+
+	given, err := b.store.GetAttempt(ctx, silent.AttemptID)
+	require.NoError(t, err)
+	require.Contains(t, given.Message, "its host was removed")
+}
+
 // A worker of the version before knows no removal: that it is heard of suffices.
 func TestRemoveHost_ComesBackWithAnOlderWorker(t *testing.T) {
 	t.Parallel()

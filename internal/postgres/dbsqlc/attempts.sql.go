@@ -41,7 +41,7 @@ const abandonHostAttempts = `-- name: AbandonHostAttempts :exec
 WITH locked AS (
     SELECT a.id FROM attempts a
     WHERE a.id IN (SELECT l.attempt_id FROM leases l WHERE l.host_id = $3 AND l.state <> 'released')
-        AND a.state IN ('placed', 'running', 'abandoned')
+        AND (a.state IN ('placed', 'running') OR a.state = 'abandoned' AND NOT a.refused)
     ORDER BY a.id FOR NO KEY UPDATE OF a
 )
 UPDATE attempts a
@@ -55,7 +55,8 @@ type AbandonHostAttemptsParams struct {
 	HostID      string
 }
 
-// AbandonAttempt for all open attempts of a host, for good. Those that were abandoned before are not given back either.
+// AbandonAttempt for all open attempts of a host, for good. Those that were abandoned before are not given back either;
+// those that were refused have ended and stay as they are.
 func (q *Queries) AbandonHostAttempts(ctx context.Context, db DBTX, arg *AbandonHostAttemptsParams) error {
 	_, err := db.Exec(ctx, abandonHostAttempts, arg.FailureKind, arg.Message, arg.HostID)
 	return err

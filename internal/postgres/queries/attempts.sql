@@ -80,11 +80,12 @@ SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = 'infra'
 WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state IN ('placed', 'running');
 
 -- name: AbandonHostAttempts :exec
--- AbandonAttempt for all open attempts of a host, for good. Those that were abandoned before are not given back either.
+-- AbandonAttempt for all open attempts of a host, for good. Those that were abandoned before are not given back either;
+-- those that were refused have ended and stay as they are.
 WITH locked AS (
     SELECT a.id FROM attempts a
     WHERE a.id IN (SELECT l.attempt_id FROM leases l WHERE l.host_id = @host_id AND l.state <> 'released')
-        AND a.state IN ('placed', 'running', 'abandoned')
+        AND (a.state IN ('placed', 'running') OR a.state = 'abandoned' AND NOT a.refused)
     ORDER BY a.id FOR NO KEY UPDATE OF a
 )
 UPDATE attempts a
