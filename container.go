@@ -135,6 +135,9 @@ type Image struct {
 	User   string
 	Env    []string
 
+	// Workdir is the image's own working directory; empty = the root directory.
+	Workdir string
+
 	// Volumes are the paths that the image wants writable and outside of its
 	// layers, sorted.
 	Volumes []string

@@ -86,6 +86,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 
 				return memory.AvailableBytes, err
 			},
+			Workdir:      d.ReadWorkdir,
 			Device:       cards.read,
 			MPSPipe:      cards.pipe,
 			DiskHeadroom: host.DiskHeadroomBytes,

@@ -426,3 +426,19 @@ func TestShim(t *testing.T) {
 	require.Equal(t, []any{"/data/shim/1", "/trial/shim", true}, []any{files.Source, files.Target, files.ReadOnly})
 	require.Equal(t, []any{"/data/r", "/trial/shim-out", false}, []any{records.Source, records.Target, records.ReadOnly})
 }
+
+// An image that has its own extensions, compiled when it was built, must find them there.
+func TestDefaultsLeaveWhatTheImageSets(t *testing.T) {
+	t.Parallel()
+
+	l := launch()
+	l.Defaults = map[string]string{"WANDB_MODE": "offline", "TORCH_EXTENSIONS_DIR": "/trial/cache/extensions", "USER": "trial", "LOGNAME": "trial"}
+	image := berth.Image{Env: []string{"NVIDIA_VISIBLE_DEVICES=all", "WANDB_MODE=disabled", "TORCH_EXTENSIONS_DIR=/opt/extensions", "USER=app"}}
+
+	env := containerConfig(l, image, "", nil).Env
+	require.Contains(t, env, "LOGNAME=trial")
+	require.Contains(t, env, "NVIDIA_VISIBLE_DEVICES=void", "that is Berth's to say")
+	require.NotContains(t, env, "WANDB_MODE=offline")
+	require.NotContains(t, env, "TORCH_EXTENSIONS_DIR=/trial/cache/extensions")
+	require.NotContains(t, env, "USER=trial")
+}

@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -82,19 +81,7 @@ func (d *Docker) adopt(ctx context.Context, found berth.Container, l berth.Launc
 }
 
 func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, error) {
-	image, err := d.ResolveImage(ctx, l.Image)
-	if spec, ok := errors.AsType[*berth.SpecError](err); ok {
-		kind := berth.FailureImageMissing
-		if spec.Problems[0].Code == codeImageEnv {
-			kind = berth.FailureBadCommand
-		}
-
-		return berth.Container{}, &berth.StartError{
-			Kind: kind,
-			Err:  berth.Errorf(berth.KindInvalid, "%s", spec.Problems[0].Message),
-		}
-	}
-
+	image, err := d.resolve(ctx, l.Image)
 	name := d.Name(l.AttemptID)
 
 	switch {

@@ -36,6 +36,14 @@ var overrides = map[string]string{
 func containerConfig(l berth.Launch, image berth.Image, user string, labels map[string]string) *container.Config {
 	env := maps.Clone(overrides)
 	maps.Copy(env, l.Defaults)
+
+	for _, line := range image.Env { // what an image sets is meant
+		name, _, _ := strings.Cut(line, "=")
+		if _, ours := overrides[name]; !ours {
+			delete(env, name)
+		}
+	}
+
 	maps.Copy(env, l.Environment)
 
 	if l.Shim != nil {

@@ -144,7 +144,7 @@ var hints = []struct {
 }{
 	{
 		regexp.MustCompile(readOnly),
-		"; only /trial/out, /trial/checkpoint and /tmp can be written",
+		"; only /trial/out, /trial/checkpoint, /tmp and a working directory of at most 64 MiB can be written",
 	},
 	{
 		regexp.MustCompile(`Temporary failure in name resolution|Network is unreachable|Name or service not known`),

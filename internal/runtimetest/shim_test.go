@@ -40,13 +40,14 @@ print("trained to the end")
 type attempts struct {
 	*runtrial.Executor
 
-	ledger *fake.Ledger
-	docker *docker.Docker
+	ledger  *fake.Ledger
+	docker  *docker.Docker
+	dataDir string
 }
 
 const keras = "berth-examples/digits:1"
 
-func newAttempts(t *testing.T, shim *bool) *attempts {
+func newAttempts(t *testing.T, shim *bool, change ...func(*berth.Spec)) *attempts {
 	t.Helper()
 
 	d, err := docker.New(docker.Config{Instance: "shim-" + uuid.NewString()[:8], HostID: "host", BootID: "boot"})
@@ -58,15 +59,19 @@ func newAttempts(t *testing.T, shim *bool) *attempts {
 
 	a := &attempts{ledger: fake.NewLedger(nil), docker: d}
 	require.NoError(t, a.ledger.RegisterHost(t.Context(), berth.Host{ID: "host", Name: "host", CPUMilli: 64_000, MemoryBytes: 64 << 30}, ""))
+
+	spec := berth.Spec{
+		Command: []string{"python3", "-c", resumable}, Workdir: "/app", Shim: shim,
+		Metrics:   berth.MetricsSpec{Source: berth.MetricsFile},
+		Objective: &berth.Objective{Metric: "val_accuracy", Goal: berth.GoalMaximize, Strategy: berth.StrategyLast},
+		Resources: berth.Resources{ShmSize: 64 << 20},
+	}
+	for _, c := range change {
+		c(&spec)
+	}
+
 	a.ledger.AddTrial(fake.Trial{
-		ImageDigest: image.ID,
-		Trial:       berth.Trial{ID: "trial", SweepID: "sweep", Number: 1, ShapeKey: "shape"},
-		Spec: berth.Spec{
-			Command: []string{"python3", "-c", resumable}, Workdir: "/app", Shim: shim,
-			Metrics:   berth.MetricsSpec{Source: berth.MetricsFile},
-			Objective: &berth.Objective{Metric: "val_accuracy", Goal: berth.GoalMaximize, Strategy: berth.StrategyLast},
-			Resources: berth.Resources{ShmSize: 64 << 20},
-		},
+		ImageDigest: image.ID, Trial: berth.Trial{ID: "trial", SweepID: "sweep", Number: 1, ShapeKey: "shape"}, Spec: spec,
 	})
 
 	dir, err := os.MkdirTemp("", "berth-shim-") //nolint:usetesting // who is not root cannot remove what the trial made, and the test must not fail for that
@@ -76,8 +81,9 @@ func newAttempts(t *testing.T, shim *bool) *attempts {
 	unmeasured := func(berth.Container) (runtrial.Meter, error) {
 		return nil, berth.Errorf(berth.KindNotFound, "nobody measures here")
 	}
+	a.dataDir = filepath.Join(dir, "host")
 	a.Executor = runtrial.New(d, a.ledger, unmeasured, runtrial.Config{
-		DataDir: filepath.Join(dir, "host"), BootID: "boot",
+		DataDir: a.dataDir, BootID: "boot", Workdir: d.ReadWorkdir,
 	}, slog.New(slog.DiscardHandler))
 
 	return a

@@ -101,7 +101,7 @@ func refusal(err error) *berth.StartError {
 func (r *run) ready(ctx context.Context) (launch berth.Launch, err error) {
 	for giveUp := time.Now().Add(startPatience); ; {
 		if err = r.clear(ctx); err == nil {
-			launch, err = r.prepare()
+			launch, err = r.prepare(ctx)
 		}
 
 		switch {

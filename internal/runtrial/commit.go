@@ -51,6 +51,10 @@ func (r *run) commit(ctx context.Context, v verdict) (berth.Outcome, error) {
 		r.emptyExcess(v.Outcome.Kind)
 	}
 
+	if err := r.dirs.gather(); err != nil {
+		r.log.Warn("the files stay in the working directory until the attempt's directory is tidied", "attempt", r.who.Attempt.ID, "error", err)
+	}
+
 	err := patiently(ctx, func() error { return r.store(ctx, &v) })
 	if berth.KindOf(err) == berth.KindFenced {
 		r.abandon()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/berthml/berth"
 )
@@ -23,7 +24,7 @@ const (
 // ours is what of an attempt's directory goes when its result is committed.
 var ours = []string{
 	"in", "shim", launchName, launchName + ".tmp", verdictName, verdictName + ".tmp", usageName, usageName + ".tmp",
-	readingName, readingName + ".tmp", traceName, traceName + ".tmp", intentName, intentName + ".tmp", diskName,
+	readingName, readingName + ".tmp", traceName, traceName + ".tmp", intentName, intentName + ".tmp", diskName, workName + ".tmp", workManifest + ".tmp",
 }
 
 // dirs are the host's directories of one attempt.
@@ -99,12 +100,15 @@ func writeFile(path string, data []byte) error {
 // clean removes all but the attempt's output, which stays until the sweep is
 // deleted or a limit removes it: it holds the artifacts. Of a short probe nothing stays.
 func (d dirs) clean() error {
-	names := ours
+	names := slices.Clone(ours)
 	if d.thrownAway() { // its mark goes after its output
-		names = append([]string{"out", probeCheckpoint}, ours...)
+		names = append([]string{"out", workName, probeCheckpoint}, names...)
 	}
 
-	var all error
+	all := d.gather()
+	if all == nil {
+		names = append(names, workManifest)
+	}
 
 	for _, name := range names {
 		if err := os.RemoveAll(filepath.Join(d.attempt, name)); err != nil {

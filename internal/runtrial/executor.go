@@ -71,6 +71,9 @@ type Config struct {
 	DiskFree     func() (files, logs int64, err error)
 	DiskHeadroom int64 // bytes; with less free, the disk counts as full
 
+	// Workdir reads the working directory of an image. Nil = it stays read-only.
+	Workdir ReadWorkdir
+
 	// MPSPipe is the directory in which the clients of a GPU's MPS daemon find it.
 	// Nil = the host has no GPUs. Errors: unavailable when there is no daemon.
 	MPSPipe func(deviceID string) (dir string, err error)
@@ -99,6 +102,7 @@ type Executor struct {
 	outputBytes atomic.Int64 // as measured last
 	activity    apportioner
 	shimMu      sync.Mutex // held while the shim's files are written
+	copying     sync.Mutex // held while an image's working directory is copied
 
 	mu     sync.Mutex
 	claims map[string]*claim // by attempt: what a Run is at

@@ -159,7 +159,7 @@ func (r *rig) launchOf(t *testing.T, order Order) berth.Launch {
 	who, err := r.books.Assignee(t.Context(), order.AttemptID)
 	require.NoError(t, err)
 
-	l, err := r.open(order, who).prepare()
+	l, err := r.open(order, who).prepare(t.Context())
 	require.NoError(t, err)
 
 	return l

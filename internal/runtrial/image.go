@@ -33,31 +33,42 @@ func imageWait(number int) time.Duration {
 	return wait
 }
 
-// ensure starts the attempt's container, or adopts it. It waits for an image
-// that is not there: a person removed it, and pulls or loads it again.
-func (r *run) ensure(ctx context.Context, l berth.Launch) (berth.Container, error) {
+// ensure starts the attempt's container, or adopts it.
+func (r *run) ensure(ctx context.Context, l berth.Launch) (c berth.Container, err error) {
+	err = r.withImage(ctx, l.Image, func() error {
+		c, err = r.containers.Ensure(ctx, l)
+
+		return err
+	})
+
+	return c, err
+}
+
+// withImage does what needs an image. It waits for one that is not there: a
+// person removed it, and pulls or loads it again.
+func (r *run) withImage(ctx context.Context, digest string, do func() error) error {
 	giveUp := time.Now().Add(imageWait(r.who.Attempt.Number))
 
 	defer r.waiting.Delete(r.who.Attempt.ID)
 
 	for first := true; ; first = false {
-		c, err := r.containers.Ensure(ctx, l)
+		err := do()
 
 		start, failed := errors.AsType[*berth.StartError](err)
 		if !failed || start.Kind != berth.FailureImageMissing || !time.Now().Before(giveUp) {
-			return c, err
+			return err
 		}
 
 		if first {
 			r.waiting.Store(r.who.Attempt.ID, r.order.Token)
-			r.log.Warn("an image is missing; the attempt waits for it", "image", r.who.Spec.Image, "digest", l.Image,
+			r.log.Warn("an image is missing; the attempt waits for it", "image", r.who.Spec.Image, "digest", digest,
 				"attempt", r.who.Attempt.ID, "until", giveUp)
 		}
 
 		select {
 		case <-time.After(imageLook):
 		case <-ctx.Done():
-			return c, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }

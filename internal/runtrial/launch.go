@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -21,12 +22,16 @@ const (
 
 // prepare makes the attempt's directories and says what its container is: the
 // same at every call, however the host and Berth change in between.
-func (r *run) prepare() (berth.Launch, error) {
+func (r *run) prepare(ctx context.Context) (berth.Launch, error) {
 	launch, found := r.dirs.launch(r.order.Token)
 
 	if !found {
 		var err error
 		if launch, err = r.newLaunch(); err != nil {
+			return berth.Launch{}, err
+		}
+
+		if err := r.addWorkdir(ctx, &launch); err != nil {
 			return berth.Launch{}, err
 		}
 
@@ -200,7 +205,7 @@ func (r *run) defaults() map[string]string {
 		"TRITON_CACHE_DIR":        berth.CacheDir + "/triton", // what is compiled there is run; /tmp is noexec
 		"TORCHINDUCTOR_CACHE_DIR": berth.CacheDir + "/inductor",
 		"TORCH_EXTENSIONS_DIR":    berth.CacheDir + "/extensions",
-		"WANDB_DIR":               mountOut, // default: the working directory, which is read-only
+		"WANDB_DIR":               mountOut, // default: the working directory, which may be read-only
 	}
 
 	if !r.who.Spec.Network { // else libraries wait for a server, or fail

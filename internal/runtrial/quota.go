@@ -60,7 +60,7 @@ func (d dirs) larger(ctx context.Context, limit int64) bool { return d.size(ctx,
 // Holes of sparse files take nothing. Links are not followed, and what cannot
 // be read counts as empty.
 func (d dirs) size(ctx context.Context, enough int64) (total int64) {
-	for _, dir := range []string{d.out, d.shim, d.checkpoint} {
+	for _, dir := range []string{d.out, filepath.Join(d.attempt, workName), d.shim, d.checkpoint} {
 		if walkBelow(dir, func(_ string, info fs.FileInfo) error {
 			total += max(diskBytes(info), entryBytes)
 
@@ -121,5 +121,5 @@ func (d dirs) empty() error {
 		}
 	}
 
-	return all
+	return errors.Join(all, os.RemoveAll(filepath.Join(d.attempt, workName)))
 }

@@ -1,0 +1,122 @@
+package docker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+
+	"github.com/berthml/berth"
+)
+
+const (
+	// labelReads is on containers that are made to read an image, and never started.
+	labelReads = "berth.reads"
+	// readsKept is how long such a container may be there: a worker that was killed left an older one.
+	readsKept = 10 * time.Minute
+)
+
+// ReadWorkdir reads a directory of an image; an empty dir is the image's own
+// working directory. It returns where that is, links resolved, and its content as
+// a tar archive below a directory of its name. Errors: *berth.StartError when the
+// image is not there; not_found when the directory is not; unavailable.
+func (d *Docker) ReadWorkdir(ctx context.Context, ref, dir string) (string, io.ReadCloser, error) {
+	image, err := d.resolve(ctx, ref)
+	if err != nil {
+		return "", nil, err
+	}
+
+	dir = path.Clean("/" + cmp.Or(dir, image.Workdir))
+	if dir == "/" { // all of the image
+		return dir, http.NoBody, nil
+	}
+
+	d.removeReaders(ctx)
+
+	made, err := d.long.ContainerCreate(ctx, &container.Config{
+		Image: ref, Entrypoint: []string{"/"}, Labels: map[string]string{labelReads: d.config.Instance},
+	}, &container.HostConfig{NetworkMode: "none"}, nil, nil, "")
+	if err != nil {
+		return dir, nil, d.translate(ctx, err, "making a container to read image %q", ref)
+	}
+
+	content, where, err := d.readDir(ctx, made.ID, dir)
+	if err != nil {
+		return dir, nil, errors.Join(err, d.Remove(context.WithoutCancel(ctx), made.ID))
+	}
+
+	return where, reader{content, func() error { return d.Remove(context.WithoutCancel(ctx), made.ID) }}, nil
+}
+
+// readDir reads a directory of a container, where a link leads.
+func (d *Docker) readDir(ctx context.Context, id, dir string) (io.ReadCloser, string, error) {
+	for range 2 {
+		content, stat, err := d.long.CopyFromContainer(ctx, id, dir)
+		if err != nil {
+			return nil, dir, d.translate(ctx, err, "reading directory %s", dir)
+		}
+
+		if stat.Mode.IsDir() {
+			return content, dir, nil
+		}
+
+		if err := content.Close(); err != nil {
+			return nil, dir, d.translate(ctx, err, "reading directory %s", dir)
+		}
+
+		if stat.LinkTarget == "" {
+			break
+		}
+
+		dir = stat.LinkTarget
+	}
+
+	return nil, dir, berth.Errorf(berth.KindNotFound, "%s is no directory", dir)
+}
+
+// removeReaders removes what a killed worker left.
+func (d *Docker) removeReaders(ctx context.Context) {
+	left, err := d.short.ContainerList(ctx, container.ListOptions{
+		All: true, Filters: filters.NewArgs(filters.Arg("label", labelReads+"="+d.config.Instance)),
+	})
+	if err != nil {
+		return // the next call of Docker says so
+	}
+
+	for _, c := range left {
+		if time.Since(time.Unix(c.Created, 0)) > readsKept {
+			_ = d.Remove(ctx, c.ID) // or the next time
+		}
+	}
+}
+
+// reader removes its container when it is closed.
+type reader struct {
+	io.ReadCloser
+
+	remove func() error
+}
+
+func (r reader) Close() error { return errors.Join(r.ReadCloser.Close(), r.remove()) }
+
+// resolve is ResolveImage for a launch. Errors: *berth.StartError; unavailable; internal.
+func (d *Docker) resolve(ctx context.Context, ref string) (berth.Image, error) {
+	image, err := d.ResolveImage(ctx, ref)
+
+	if spec, ok := errors.AsType[*berth.SpecError](err); ok {
+		kind := berth.FailureImageMissing
+		if spec.Problems[0].Code == codeImageEnv {
+			kind = berth.FailureBadCommand
+		}
+
+		return image, &berth.StartError{Kind: kind, Err: berth.Errorf(berth.KindInvalid, "%s", spec.Problems[0].Message)}
+	}
+
+	return image, err
+}

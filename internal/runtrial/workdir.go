@@ -1,0 +1,217 @@
+package runtrial
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+const (
+	workName     = "work"      // the attempt's working directory, in its directory
+	workManifest = "work.json" // what the image has in it
+
+	// workBytes and workEntries bound what is copied: every attempt has a copy of its
+	// own. Code is far below; above are data sets and virtual environments.
+	workBytes   = 64 << 20
+	workEntries = 5000
+	// workKept is how long the copy of an image's directory stays on the host after its last use.
+	workKept = 7 * 24 * time.Hour
+)
+
+// ReadWorkdir reads a directory of an image; an empty dir is the image's own
+// working directory. It returns where that is, and its content as a tar archive
+// below a directory of its name. Errors: *berth.StartError when the image is not
+// there; not_found when the directory is not; unavailable.
+type ReadWorkdir func(ctx context.Context, image, dir string) (where string, content io.ReadCloser, err error)
+
+// workCopy is what a host keeps of a directory of an image, beside the archive.
+type workCopy struct {
+	Target string `json:"target"` // where it is in the image
+	Why    string `json:"why"`    // it stays read-only; empty = it does not
+}
+
+// addWorkdir gives the attempt a copy of its working directory that it may write
+// to: scripts save models and logs beside themselves, at the end of hours. Where
+// that cannot be, the directory stays read-only like the rest of the image.
+func (r *run) addWorkdir(ctx context.Context, l *berth.Launch) error {
+	if r.config.Workdir == nil {
+		return nil
+	}
+
+	archive, kept, err := r.workCopy(ctx, l.Image, l.Workdir)
+	if err != nil {
+		return err
+	}
+
+	if kept.Why != "" {
+		r.log.Info("the working directory stays read-only", "attempt", r.who.Attempt.ID, "directory", kept.Target, "why", kept.Why)
+
+		return nil
+	}
+
+	work := filepath.Join(r.dirs.attempt, workName)
+	if _, err := os.Lstat(work); errors.Is(err, fs.ErrNotExist) { // else an earlier run made it, and the job may have written to it
+		if err := r.dirs.unpackWork(archive); err != nil {
+			return berth.Errorf(berth.KindUnavailable, "copying the working directory of attempt %s: %w", r.who.Attempt.ID, err)
+		}
+	}
+
+	l.Mounts = append(l.Mounts, berth.Mount{Source: work, Target: kept.Target})
+
+	return nil
+}
+
+// workCopy returns the host's copy of a directory of an image. It makes it at first use.
+func (r *run) workCopy(ctx context.Context, image, dir string) (archive string, kept workCopy, err error) {
+	sum := sha256.Sum256([]byte(image + "\n" + dir))
+	base := filepath.Join(r.config.DataDir, "workdirs", hex.EncodeToString(sum[:]))
+	archive = base + ".tar"
+
+	r.copying.Lock()
+	defer r.copying.Unlock()
+
+	if data, err := os.ReadFile(base + ".json"); err == nil && json.Unmarshal(data, &kept) == nil { //nolint:gosec // G304: below our data directory
+		now := time.Now()
+
+		return archive, kept, os.Chtimes(base+".json", now, now)
+	}
+
+	if err := os.MkdirAll(filepath.Dir(base), 0o700); err != nil {
+		return "", kept, fmt.Errorf("making directory: %w", err)
+	}
+
+	r.forgetCopies(filepath.Dir(base))
+
+	err = r.withImage(ctx, image, func() (err error) {
+		kept, err = r.fetchWork(ctx, image, dir, archive)
+
+		return err
+	})
+	if err != nil {
+		return "", kept, err
+	}
+
+	data, err := json.Marshal(kept)
+	if err != nil {
+		return "", kept, berth.Errorf(berth.KindInternal, "encoding what is kept of a working directory: %w", err)
+	}
+
+	return archive, kept, writeFile(base+".json", data)
+}
+
+// fetchWork copies a directory of an image into an archive on the host.
+func (r *run) fetchWork(ctx context.Context, image, dir, archive string) (workCopy, error) {
+	where, content, err := r.config.Workdir(ctx, image, dir)
+
+	switch {
+	case berth.KindOf(err) == berth.KindNotFound:
+		return workCopy{Target: where, Why: "the image does not have it"}, nil
+	case err != nil:
+		return workCopy{}, err
+	}
+	defer content.Close() //nolint:errcheck // only read
+
+	kept := workCopy{Target: where}
+	if !writableWorkdir(where) {
+		kept.Why = "it belongs to the system"
+
+		return kept, nil
+	}
+
+	file, err := os.Create(archive) //nolint:gosec // G304: below our data directory
+	if err != nil {
+		return kept, err
+	}
+
+	n, err := io.Copy(file, io.LimitReader(content, 2*workBytes+1)) // a tar has a header for each file
+	if err = errors.Join(err, file.Close()); err != nil {
+		return kept, berth.Errorf(berth.KindUnavailable, "copying %s of image %s: %w", where, image, err)
+	}
+
+	if n <= 2*workBytes {
+		kept.Why, err = tooLarge(archive)
+	} else {
+		kept.Why = tooMuch
+	}
+
+	if kept.Why != "" || err != nil {
+		err = errors.Join(err, os.Remove(archive))
+	}
+
+	return kept, err
+}
+
+// tooMuch says why a working directory stays read-only.
+var tooMuch = fmt.Sprintf("it has more than %s or %d files", berth.BytesText(workBytes), workEntries)
+
+// tooLarge says why an archive is not copied for each attempt; empty = it is.
+func tooLarge(archive string) (string, error) {
+	var bytes, entries int64
+
+	err := eachEntry(archive, func(h *tar.Header, _ string, _ io.Reader) error {
+		bytes += h.Size
+		entries++
+
+		return nil
+	})
+
+	if bytes > workBytes || entries > workEntries {
+		return tooMuch, err
+	}
+
+	return "", err
+}
+
+// forgetCopies removes the copies that nobody has used for workKept.
+func (r *run) forgetCopies(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		r.log.Warn("looking for old copies of working directories", "error", err)
+
+		return
+	}
+
+	for _, entry := range entries {
+		base, isNote := strings.CutSuffix(entry.Name(), ".json")
+		if info, err := entry.Info(); !isNote || err != nil || time.Since(info.ModTime()) < workKept {
+			continue
+		}
+
+		for _, name := range []string{base + ".json", base + ".tar"} { // in this order: a note promises an archive
+			if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				r.log.Warn("removing an old copy of a working directory", "error", err)
+			}
+		}
+	}
+}
+
+// writableWorkdir reports whether a directory of an image is its program's, not
+// the system's or Berth's.
+func writableWorkdir(dir string) bool {
+	if slices.Contains([]string{"/", "/usr", "/var", "/home", "/opt", "/usr/local"}, dir) {
+		return false
+	}
+
+	system := []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/tmp", "/trial", "/usr"}
+	for _, above := range system {
+		if (dir == above || strings.HasPrefix(dir, above+"/")) && !strings.HasPrefix(dir, "/usr/src/") {
+			return false
+		}
+	}
+
+	return path.IsAbs(dir)
+}

@@ -1,0 +1,278 @@
+package runtrial
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// written is when the files of an image's directory were.
+var written = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// image is a directory of an image: contents by path; a path that ends with a slash
+// is a directory, and a content that begins with -> a symbolic link.
+type image map[string]string
+
+func (i image) archive(t *testing.T, dir string) []byte {
+	t.Helper()
+
+	var b bytes.Buffer
+
+	w := tar.NewWriter(&b)
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o755}))
+
+	for _, name := range slices.Sorted(maps.Keys(i)) {
+		h := &tar.Header{Name: dir + "/" + name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(i[name])), ModTime: written}
+
+		if link, is := strings.CutPrefix(i[name], "->"); is {
+			h.Typeflag, h.Linkname, h.Size = tar.TypeSymlink, link, 0
+		}
+
+		if strings.HasSuffix(name, "/") {
+			h.Typeflag, h.Mode = tar.TypeDir, 0o755
+		}
+
+		if strings.HasSuffix(name, ".sh") {
+			h.Mode = 0o755
+		}
+
+		require.NoError(t, w.WriteHeader(h))
+
+		if h.Typeflag == tar.TypeReg {
+			_, err := io.WriteString(w, i[name])
+			require.NoError(t, err)
+		}
+	}
+
+	require.NoError(t, w.Close())
+
+	return b.Bytes()
+}
+
+// has gives the images of a host this working directory, and counts how often it is read.
+func (r *rig) has(t *testing.T, where string, i image) (reads *int) {
+	t.Helper()
+
+	reads = new(int)
+	archive := i.archive(t, filepath.Base(where))
+
+	r.config.Workdir = func(context.Context, string, string) (string, io.ReadCloser, error) {
+		*reads++
+
+		return where, io.NopCloser(bytes.NewReader(archive)), nil
+	}
+
+	return reads
+}
+
+func TestRun_KeepsWhatIsWrittenIntoTheWorkingDirectory(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	reads := r.has(t, "/app", image{
+		"train.py": "import model", "lib/": "", "lib/model.py": "x", "run.sh": "#!", "notes.txt": "old", "data": "->/data", "up": "->../../..",
+	})
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+
+	work := r.file(workName)
+	mounts := r.docks.launches()[0].Mounts
+	require.Equal(t, berth.Mount{Source: work, Target: "/app"}, mounts[len(mounts)-1])
+
+	for name, mode := range map[string]os.FileMode{".": 0o777 | os.ModeDir, "lib": 0o777 | os.ModeDir, "train.py": 0o666, "run.sh": 0o777} {
+		info, err := os.Stat(filepath.Join(work, name))
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode(), name)
+	}
+
+	info, err := os.Stat(filepath.Join(work, "lib/model.py"))
+	require.NoError(t, err)
+	require.True(t, info.ModTime().Equal(written), "byte code stays valid")
+
+	link, err := os.Readlink(filepath.Join(work, "data"))
+	require.NoError(t, err)
+	require.Equal(t, "/data", link)
+
+	for name, content := range map[string]string{"m.keras": "model", "runs/1/events": "e", "notes.txt": "new", "lib/__pycache__/model.pyc": "pyc"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(work, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(work, name), []byte(content), 0o600))
+	}
+
+	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(work, "passwd")))
+	box.Print(berth.Stdout, "acc=1\n")
+	box.Exit(0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureOK, got.outcome.Kind, got.outcome.Message)
+
+	kept := map[string]string{}
+
+	out := os.DirFS(r.file("out"))
+	require.NoError(t, fs.WalkDir(out, "work", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+
+		data, err := fs.ReadFile(out, path)
+		kept[path] = string(data)
+
+		return err
+	}))
+	require.Equal(t, map[string]string{"work/m.keras": "model", "work/runs/1/events": "e", "work/notes.txt": "new"}, kept, "and nothing that the image has")
+	require.NoDirExists(t, work)
+	require.NoFileExists(t, r.file(workManifest))
+	require.Equal(t, 1, *reads)
+
+	again := r.dirs(r.who(t))
+	require.NoError(t, again.clean(), "as after a crash")
+	require.FileExists(t, r.file("out/work/m.keras"))
+}
+
+// A worker that starts again must not put the image's files over those of a job that runs.
+func TestPrepare_LeavesAWorkingDirectoryAlone(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	reads := r.has(t, "/app", image{"notes.txt": "old"})
+	first := r.launch(t)
+	require.NoError(t, os.WriteFile(r.file("work/notes.txt"), []byte("new"), 0o600))
+	require.NoError(t, os.Remove(r.file(launchName)), "it was not written")
+	require.Equal(t, first, r.launch(t))
+
+	data, err := os.ReadFile(r.file("work/notes.txt"))
+	require.NoError(t, err)
+	require.Equal(t, "new", string(data))
+	require.Equal(t, 1, *reads, "the host keeps a copy")
+}
+
+func TestPrepare_LeavesWorkingDirectoriesReadOnly(t *testing.T) {
+	t.Parallel()
+
+	many := image{}
+	for i := range workEntries + 1 {
+		many["f"+strings.Repeat("x", i%7)+string(rune('a'+i%26))+time.Duration(i).String()] = ""
+	}
+
+	for name, c := range map[string]struct {
+		where string
+		image image
+	}{
+		"large":          {"/app", image{"data.npz": strings.Repeat("x", workBytes+1)}},
+		"many files":     {"/app", many},
+		"the root":       {"/", image{}},
+		"of the system":  {"/usr/lib/python3", image{"a": ""}},
+		"Berth's":        {"/trial/out", image{"a": ""}},
+		"system's above": {"/opt", image{"a": ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			reads := r.has(t, c.where, c.image)
+			first := r.launch(t)
+			require.Len(t, first.Mounts, 3)
+			require.NoDirExists(t, r.file(workName))
+			require.NoError(t, os.Remove(r.file(launchName)))
+			require.Equal(t, first, r.launch(t))
+			require.Equal(t, 1, *reads, "that is remembered, too")
+		})
+	}
+
+	require.True(t, writableWorkdir("/usr/src/app"))
+	require.True(t, writableWorkdir("/root"))
+	require.True(t, writableWorkdir("/binary"))
+}
+
+// What a job writes there counts as what it writes anywhere, and goes with the files of a job that wrote too much.
+func TestRun_WorkingDirectoryOverTheQuota(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.has(t, "/app", image{"train.py": "x"})
+	r.config.Bounds.OutputLimit = 1 << 20
+
+	ended := r.start(t.Context(), r.order())
+	r.docks.started(t)
+	require.NoError(t, os.WriteFile(r.file("work/model"), make([]byte, 2<<20), 0o600))
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureDiskQuota, got.outcome.Kind)
+	require.NoFileExists(t, r.file("out/work/model"))
+	require.NoDirExists(t, r.file(workName))
+}
+
+// Copies that nobody uses go; those of yesterday stay.
+func TestPrepare_ForgetsOldCopies(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.has(t, "/app", image{"train.py": "x"})
+	r.launch(t)
+
+	notes, err := filepath.Glob(filepath.Join(r.dir, "workdirs", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, notes, 1)
+
+	old := filepath.Join(r.dir, "workdirs", "old")
+
+	for age, there := range map[time.Duration]bool{6 * 24 * time.Hour: true, 8 * 24 * time.Hour: false} {
+		for _, name := range []string{old + ".json", old + ".tar"} {
+			require.NoError(t, os.WriteFile(name, nil, 0o600))
+		}
+
+		before := time.Now().Add(-age)
+		require.NoError(t, os.Chtimes(old+".json", before, before))
+		(&run{Executor: r.Executor}).forgetCopies(filepath.Dir(old))
+
+		_, err := os.Stat(old + ".tar")
+		require.Equal(t, there, err == nil, age)
+	}
+
+	require.FileExists(t, notes[0])
+}
+
+// The image may come back while an attempt waits for it: it then has its directory, too.
+func TestRun_WaitsForTheImageOfItsWorkingDirectory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.has(t, "/app", image{"train.py": "x"})
+		read, pulled := r.config.Workdir, time.Now().Add(10*time.Second)
+		r.config.Workdir = func(ctx context.Context, ref, dir string) (string, io.ReadCloser, error) {
+			if time.Now().Before(pulled) {
+				return "", nil, &berth.StartError{Kind: berth.FailureImageMissing, Err: berth.Errorf(berth.KindInvalid, "no image")}
+			}
+
+			return read(ctx, ref, dir)
+		}
+
+		ended := r.start(t.Context(), r.order())
+
+		time.Sleep(5 * time.Second)
+		require.Equal(t, []berth.SeenAttempt{{AttemptID: attemptID, Token: token}}, r.Waiting(), "its lease is renewed meanwhile")
+
+		box := r.docks.started(t)
+		synctest.Wait()
+		require.FileExists(t, r.file("work/train.py"))
+		box.Print(berth.Stdout, "acc=1\n")
+		box.Exit(0)
+		require.NoError(t, (<-ended).err)
+	})
+}
