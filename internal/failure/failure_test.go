@@ -479,7 +479,7 @@ func TestClassify(t *testing.T) {
 		"no network":                          {failure.Evidence{ExitCode: 1, LogTail: traceback("URLError: <urlopen error [Errno -3] Temporary failure in name resolution>")}, berth.FailureUserError, "network: true"},
 		"GPU words on the CPU":                {failure.Evidence{ExitCode: 1, LogTail: []string{tfInit}}, berth.FailureUserError, ""},
 		"exit code of the program":            {failure.Evidence{ExitCode: 42, LogTail: []string{"bye"}}, berth.FailureUserError, "exit code 42"},
-		"control characters in quote":         {failure.Evidence{ExitCode: 1, LogTail: []string{"\x1b[31mred\x1b[0m\xff"}}, berth.FailureUserError, "[31mred[0m"},
+		"control characters in quote":         {failure.Evidence{ExitCode: 1, LogTail: []string{"\x1b[31mred\x1b[0m\xff\x07"}}, berth.FailureUserError, ": red"},
 
 		// GPU memory: the framework's own error.
 		"TF":             {onGPU(1, traceback(tfGPU)...), berth.FailureDeviceOOM, "GPU_0_bfc"},

@@ -12,8 +12,18 @@ import (
 const namesShown = 8
 
 // noResult says what is missing from an attempt that ended well and never reported
-// the objective, what was seen in its place, and what to write.
+// the objective, what was seen in its place, and what to write. A pipe or an except may
+// hide that it failed.
 func noResult(e Evidence) string {
+	lines := e.words()
+	if t := decisive(tracebacks(lines)); t != nil {
+		return missing(e) + "; its log ends with " + t.words(lines)
+	}
+
+	return missing(e)
+}
+
+func missing(e Evidence) string {
 	missing := fmt.Sprintf("ended well but never reported %q; ", e.Objective)
 	printed := slices.Sorted(maps.Keys(e.Printed))
 

@@ -194,14 +194,14 @@ func hostOOMText(e Evidence) (berth.FailureKind, string) {
 	}
 
 	line := e.find(refusedSigns)
-	_, exception := e.lastLines()
+	last := decisive(tracebacks(e.words()))
 
 	switch {
 	case line == "":
 		return "", ""
 	case e.nearLimit():
 		return berth.FailureHostOOM, e.hostOOM(" (it said: " + line + ")")
-	case exception != "" && quote(exception) != line: // it got over that one
+	case last != nil && quote(last.exception) != line: // it got over that one
 		return "", ""
 	default:
 		return berth.FailureUserError, e.refused(line)

@@ -1,14 +1,21 @@
 package failure
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 var (
 	// rankPrefix is what torchrun puts before each line of a worker.
 	rankPrefix = regexp.MustCompile(`^\[(?:rank|default)\d+\]: ?`)
+	// groupPrefix is what Python puts before each line of an exception group.
+	groupPrefix = regexp.MustCompile(`^(?:  )+\| `)
+	// colours are a terminal's (ECMA-48, section 5.4).
+	colours = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
 	// exceptionLine is the line of a traceback with the exception: its class, mostly with
 	// its module, begins with a capital letter or ends as one does (socket.timeout).
 	exceptionLine = regexp.MustCompile(`^(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*|timeout|error|gaierror)(?::|$)`)
@@ -16,6 +23,19 @@ var (
 	// before the node of the graph where it happened.
 	graphError = regexp.MustCompile(`Graph execution error:?\s*$`)
 	graphNode  = regexp.MustCompile(`^\s*\[\[\{\{node `)
+	// nameAndNumber is such as "Epoch: 3"; errorClass is an exception for sure.
+	nameAndNumber = regexp.MustCompile(`^[\w.]+: [-+\d.e%]+$`)
+	errorClass    = regexp.MustCompile(`^[\w.]*(?:Error|Exception|Exit|Interrupt)\b`)
+	// saysNothing are exceptions that say what is wrong in the next line; invalidFields in
+	// the next two (Pydantic).
+	saysNothing   = regexp.MustCompile(`Exception encountered when calling|ProcessRaisedException`)
+	invalidFields = regexp.MustCompile(`\d+ validation errors? for `)
+	// verdictLine is a last line that says itself that it is the reason.
+	verdictLine = regexp.MustCompile(`^(?:ERROR|FATAL|CRITICAL|Error|Fatal)\b`)
+	// chatter follows the reason: metrics, and what libraries say at their end.
+	chatter = regexp.MustCompile(`[=:]\s*[-+]?\d*\.?\d+\b|^wandb: |HYDRA_FULL_ERROR|^(?:traceback : |\s)`)
+	// wordy is a line with a word in it.
+	wordy = regexp.MustCompile(`[[:alpha:]]`)
 	// bar is a progress bar of Keras, tqdm or pip.
 	bar = regexp.MustCompile(`[━█▏▎▍▌▋▊▉╸╺]|\d+/\d+ \[[=>.]+\]|\d+%\|.*\| \d+/`)
 )
@@ -29,95 +49,167 @@ const (
 // traceback with what it was raised from, else the last line that is neither blank nor a
 // progress bar.
 func (e Evidence) lastWords() string {
-	last, exception := e.lastLines()
-	if exception == "" {
-		exception = last
-	}
+	lines := e.words()
+	last, lastAt := lastLine(lines)
+	t := decisive(tracebacks(lines))
 
-	if exception == "" {
+	switch {
+	case last == "":
 		return "it printed nothing"
+	case t == nil:
+		return quote(last)
+	case lastAt > t.end && verdictLine.MatchString(last): // the program got over the exception, and says why it gave up
+		return quote(last)
 	}
 
-	words := quote(exception)
-	if why := e.graphReason(); why != "" && graphError.MatchString(exception) {
-		words += " " + quote(why)
-	}
-
-	if cause := e.cause(); cause != "" && quote(cause) != words {
+	words := t.words(lines)
+	if cause := t.cause; cause != "" && quote(cause) != words {
 		words += " (raised from " + quote(cause) + ")"
+	}
+
+	if lastAt > t.end && !chatter.MatchString(last) { // the exception may be one that the program got over
+		words += " (its last line: " + quote(last) + ")"
 	}
 
 	return words
 }
 
-// lastLines returns the last line that is not blank, before any progress bar, and the
-// exception of the last Python traceback. Lines of both streams may be between those of
-// a traceback.
-func (e Evidence) lastLines() (last, exception string) {
-	barred, other, inTraceback := "", "", false
-
-	for _, line := range e.words() {
-		switch {
-		case bar.MatchString(line):
-			barred = line
-		default:
-			last = line
+// lastLine is the last line that is neither a progress bar nor a mere rule, and its place;
+// a bar when there is no other.
+func lastLine(lines []string) (line string, at int) {
+	for i, l := range slices.Backward(lines) {
+		if !bar.MatchString(l) && wordy.MatchString(l) {
+			return l, i
 		}
 
-		switch {
-		case strings.HasPrefix(line, tracebackHead):
-			inTraceback, other = true, ""
-		case !inTraceback || unicode.IsSpace(rune(line[0])):
-		case exceptionLine.MatchString(line):
-			exception, other, inTraceback = line, "", false
-		case other == "":
-			other = line
+		if line == "" {
+			line, at = l, i
 		}
 	}
 
-	if inTraceback && other != "" { // an exception class by another rule
-		exception = other
-	}
-
-	if last == "" {
-		last = barred
-	}
-
-	return last, exception
+	return line, at
 }
 
-// cause is the exception from which that of the last traceback was raised by `raise …
-// from …`, the innermost of several.
-func (e Evidence) cause() string {
-	innermost, exception, inTraceback, caused := "", "", false, false
+// traceback is one that Python printed.
+type traceback struct {
+	exception string // its line
+	source    string // the line of the program before it
+	at        int    // of the exception, among the lines
+	end       int    // of the last line that belongs to it
+	cause     string // the innermost exception from which it was raised by `raise … from …`
+}
 
-	for _, line := range e.words() {
+// tracebacks are those that end in an exception. Lines of both streams may be between
+// those of a traceback.
+func tracebacks(lines []string) (found []traceback) {
+	var (
+		t      traceback
+		other  = -1 // may be an exception class by another rule
+		inside bool
+		caused bool
+	)
+
+	add := func(at int) {
+		t.at, t.exception = at, lines[at]
+		t.end = at + len(more(lines, at))
+
+		if caused && len(found) > 0 {
+			before := found[len(found)-1]
+			t.cause = cmp.Or(before.cause, before.exception)
+		}
+
+		found = append(found, t)
+		inside, other, caused = false, -1, false
+	}
+
+	for i, line := range lines {
 		switch {
 		case strings.HasPrefix(line, causedHead):
 			caused = true
-
-			if innermost == "" {
-				innermost = exception
-			}
-		case strings.HasPrefix(line, tracebackHead):
-			if !caused {
-				innermost = ""
-			}
-
-			inTraceback, caused = true, false
-		case inTraceback && !unicode.IsSpace(rune(line[0])) && exceptionLine.MatchString(line):
-			exception, inTraceback = line, false
+		case strings.Contains(line, tracebackHead):
+			t, inside, other = traceback{}, true, -1
+		case !inside:
+		case within(line):
+			t.source = strings.TrimSpace(line)
+		case isException(line):
+			add(i)
+		case other < 0 && !bar.MatchString(line):
+			other = i
 		}
 	}
 
-	return innermost
+	if inside && other >= 0 {
+		add(other)
+	}
+
+	return found
+}
+
+// within reports whether a line is between the head of a traceback and its exception.
+func within(line string) bool {
+	first, _ := utf8.DecodeRuneInString(line)
+
+	return unicode.IsSpace(first) || strings.ContainsRune("│╭╰", first) // rich draws a box
+}
+
+// isException reports whether a line is that of an exception. "Epoch: 3" is not.
+func isException(line string) bool {
+	return exceptionLine.MatchString(line) && (!nameAndNumber.MatchString(line) || errorClass.MatchString(line))
+}
+
+// decisive is the traceback that says why the program ended: the last one, but not that
+// of a launcher, which says only that a worker failed. Nil = there is none.
+func decisive(found []traceback) *traceback {
+	for i := range slices.Backward(found) {
+		if i == 0 || !strings.Contains(found[i].exception, "ChildFailedError") {
+			return &found[i]
+		}
+	}
+
+	return nil
+}
+
+// words are the exception with what it says in further lines.
+func (t *traceback) words(lines []string) string {
+	said := []string{quote(t.exception)}
+
+	switch {
+	case graphError.MatchString(t.exception):
+		if why := graphReason(lines); why != "" {
+			said = append(said, quote(why))
+		}
+	case t.exception == "AssertionError" && t.source != "":
+		said[0] += ": " + quote(t.source)
+	default:
+		for _, line := range more(lines, t.at) {
+			said = append(said, quote(strings.TrimSpace(line)))
+		}
+	}
+
+	return strings.Join(said, " ")
+}
+
+// more are the lines after an exception that say what it is about, when its own does not.
+func more(lines []string, at int) []string {
+	n := 0
+
+	switch {
+	case invalidFields.MatchString(lines[at]): // the field, and what is wrong with it
+		n = 2
+	case strings.HasSuffix(strings.TrimSpace(lines[at]), ":") || saysNothing.MatchString(lines[at]):
+		n = 1
+	}
+
+	rest := lines[at+1:]
+
+	return rest[:min(n, len(rest))]
 }
 
 // graphReason is the line before the last node of a graph.
-func (e Evidence) graphReason() string {
+func graphReason(lines []string) string {
 	before, why := "", ""
 
-	for _, line := range e.words() {
+	for _, line := range lines {
 		if graphNode.MatchString(line) {
 			why = before
 		}
@@ -135,7 +227,8 @@ func (e Evidence) words() []string {
 
 	for _, line := range e.LogTail {
 		line = strings.TrimRight(line, "\r")
-		line = rankPrefix.ReplaceAllString(line[strings.LastIndexByte(line, '\r')+1:], "")
+		line = colours.ReplaceAllString(line[strings.LastIndexByte(line, '\r')+1:], "")
+		line = groupPrefix.ReplaceAllString(rankPrefix.ReplaceAllString(line, ""), "")
 
 		if strings.TrimSpace(line) != "" {
 			words = append(words, line)

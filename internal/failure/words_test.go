@@ -1,0 +1,121 @@
+package failure_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/failure"
+)
+
+// What real programs print at their end, and what of it says why they failed.
+func TestClassify_QuotesTheReason(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		log        string
+		want, lack string
+	}{
+		"tqdm before traceback": {
+			log: "\r 30%|███       | 3/10 [00:01<00:02,  2.51it/s]Traceback (most recent call last):\n  File \"train.py\", line 9, in <module>\n    step()\n" +
+				"ValueError: bad batch\nwandb: Find logs at: ./wandb/offline-run-1/logs",
+			want: "ValueError: bad batch",
+		},
+		"dataloader worker": {
+			log: "Traceback (most recent call last):\n  File \"train.py\", line 20, in <module>\n    for x in loader:\n  File \"dataloader.py\", line 630, in __next__\n    raise exception\n" +
+				"FileNotFoundError: Caught FileNotFoundError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n  File \"worker.py\", line 308, in _worker_loop\n    data = fetcher.fetch(index)\n" +
+				"  File \"train.py\", line 10, in __getitem__\n    raise FileNotFoundError\nFileNotFoundError: [Errno 2] No such file or directory: '/data/x.png'\n\n",
+			want: "/data/x.png",
+		},
+		"torchrun": {
+			log: "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/app/train.py\", line 9, in <module>\n[rank0]:     step()\n[rank0]: ValueError: bad shape\n" +
+				"E0101 12:00:00.000000 1 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 0 (pid: 12) of binary: /usr/bin/python3\n" +
+				"Traceback (most recent call last):\n  File \"/usr/local/bin/torchrun\", line 8, in <module>\n    sys.exit(main())\n  File \"run.py\", line 2, in main\n    raise ChildFailedError(\n" +
+				"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n============================================================\ntrain.py FAILED\n------------------------------------------------------------\nFailures:\n  <NO_OTHER_FAILURES>\n" +
+				"------------------------------------------------------------\nRoot Cause (first observed failure):\n[0]:\n  time      : 2026-01-01_12:00:00\n  host      : x\n  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 12)\n  error_file: <N/A>\n  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html\n============================================================",
+			want: "ValueError: bad shape",
+		},
+		"state dict": {
+			log: "Traceback (most recent call last):\n  File \"train.py\", line 9, in <module>\n    net.load_state_dict(s)\n  File \"module.py\", line 1, in load_state_dict\n    raise RuntimeError\n" +
+				"RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for fc.weight: copying a param with shape torch.Size([32, 64]) from checkpoint, the shape in current model is torch.Size([64, 64]).",
+			want: "size mismatch for fc.weight",
+		},
+		"keras call": {
+			log: "Traceback (most recent call last):\n  File \"train.py\", line 9, in <module>\n    model.fit(x)\n  File \"error_handler.py\", line 1, in error_handler\n    raise e\n" +
+				"ValueError: Exception encountered when calling Sequential.call().\n\n\x1b[1mInput 0 of layer \"dense\" is incompatible with the layer: expected axis -1 of input shape to have value 32, but received input with shape (16, 64)\x1b[0m\n\nArguments received by Sequential.call():\n  • inputs=tf.Tensor(shape=(16, 64), dtype=float32)",
+			want: "expected axis -1",
+		},
+		"pydantic": {
+			log: "Traceback (most recent call last):\n  File \"train.py\", line 9, in <module>\n    Config(lr=-1)\n" +
+				"pydantic_core._pydantic_core.ValidationError: 1 validation error for Config\nlr\n  Input should be greater than 0 [type=greater_than, input_value=-1, input_type=int]",
+			want: "Input should be greater than 0",
+		},
+		"exception group": {
+			log:  "  + Exception Group Traceback (most recent call last):\n  |   File \"train.py\", line 3, in <module>\n  |     main()\n  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)\n  +-+---------------- 1 ----------------\n    | Traceback (most recent call last):\n    |   File \"train.py\", line 1, in main\n    |     x()\n    | ValueError: bad lr\n    +------------------------------------",
+			want: "ValueError: bad lr",
+		},
+		"handled traceback, then the real error": {
+			log: "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    import tensorrt\nModuleNotFoundError: No module named 'tensorrt'\n" +
+				"WARNING:root:going on without TensorRT\nepoch 1 loss=0.5\nepoch 2 loss=0.4\nERROR: the loss diverged, giving up",
+			want: "the loss diverged",
+		},
+		"colours":  {log: "\x1b[31mERROR\x1b[0m dataset /data/x is missing", want: "ERROR dataset", lack: "[31m"},
+		"argparse": {log: "usage: train.py [-h] [--lr LR]\ntrain.py: error: unrecognized arguments: --foo=1", want: "unrecognized"},
+		"stdout after the traceback's head": {
+			log: "Traceback (most recent call last):\nEpoch: 3\n  File \"train.py\", line 3, in <module>\n    x()\nValueError: bad", want: "ValueError: bad",
+		},
+		"hydra": {
+			log:  "Error executing job with overrides: ['lr=0.1']\nTraceback (most recent call last):\n  File \"/app/train.py\", line 10, in main\n    raise ValueError('bad lr')\nValueError: bad lr\n\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.",
+			want: "ValueError: bad lr",
+		},
+		"rich": {
+			log:  "╭─────────────────────────────── Traceback (most recent call last) ────────────────────────────────╮\n│ /app/train.py:9 in <module>                                                                      │\n│ ❱ 9 step()                                                                                       │\n╰──────────────────────────────────────────────────────────────────────────────────────────────────╯\nValueError: bad batch\nwandb: Find logs at: ./wandb/offline-run-1/logs",
+			want: "ValueError: bad batch",
+		},
+		"logged with a prefix": {
+			log: "ERROR:root:training failed\nTraceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    x()\nValueError: bad", want: "ValueError: bad",
+		},
+		"spawned process": {
+			log: "Traceback (most recent call last):\n  File \"train.py\", line 9, in <module>\n    mp.spawn(f)\ntorch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 0 terminated with the following error:\nTraceback (most recent call last):\n  File \"spawn.py\", line 1, in _wrap\n    fn(i)\n  File \"train.py\", line 3, in f\n    raise\nValueError: bad shape\n", want: "ValueError: bad shape",
+		},
+		"sys.exit text after handled": {
+			log: "Traceback (most recent call last):\n  File \"a.py\", line 3, in g\n    x()\nKeyError: 'optional'\nusing the default\nconfig.yaml: key 'lr' must be positive", want: "must be positive",
+		},
+		"assertion without words": {
+			log: "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    assert x.shape == y.shape\nAssertionError", want: "assert x.shape == y.shape",
+		},
+		"key error": {
+			log: "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    lr = params['lr']\nKeyError: 'lr'", want: "KeyError: 'lr'",
+		},
+		"cuda assert": {
+			log: "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    x()\nRuntimeError: Given groups=1, weight of size [3], expected input", want: "Given groups",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			_, message := failure.Classify(failure.Evidence{ExitCode: 1, LogTail: strings.Split(c.log, "\n")})
+			require.Contains(t, message, c.want)
+
+			if c.lack != "" {
+				require.NotContains(t, message, c.lack)
+			}
+		})
+	}
+}
+
+// A pipe or an except may hide that the program failed.
+func TestClassify_NoResultQuotesAnException(t *testing.T) {
+	t.Parallel()
+
+	e := failure.Evidence{Objective: "acc", LogTail: traceback("FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'")}
+	kind, message := failure.Classify(e)
+	require.Equal(t, berth.FailureNoResult, kind)
+	require.Contains(t, message, `; its log ends with FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'`)
+
+	e.LogTail = []string{"trained", "ERROR: cannot save"}
+	_, message = failure.Classify(e)
+	require.NotContains(t, message, "its log ends", "only an exception is sure")
+}
