@@ -8,32 +8,33 @@ import (
 
 // Health is what the ledger says of Berth's parts at one moment.
 type Health struct {
-	OutboxWaiting   int           // messages that Temporal was not told yet
-	OutboxOldest    time.Duration // how long the oldest waits
-	OutboxReason    string        // why one of them was not delivered at its last try; empty when none has failed
-	NoPlacer        bool          // no process holds the placer's lock: nothing new starts
-	PlacerReason    string        // why the asked process cannot hold it; empty when it does not try
-	Hosts           int           // all that ever were
-	Answering       int           // of them, those heard of within HostLostAfter
-	SilentHosts     []string      // names of the others that hold leases; one that was retired holds none
-	Simulated       []string      // names of hosts that answer and have simulated GPUs
-	Unready         []string      // hosts that answer and take no attempts, such as "a: Docker does not answer"
-	SickDevices     []string      // GPUs of hosts that answer that take no trials, such as "a, GPU-1: XID 79: …"
-	Sliced          []string      // the same of GPUs that take no clients of MPS, though they should
-	NotHandedOut    []string      // the same of GPUs that their worker does not hand out since it started
-	StartingMPS     []string      // the same of GPUs whose MPS daemon is started again
-	CordonedDevices []string      // the same of GPUs that a person has cordoned
-	FullDisks       []string      // names of hosts that answer and whose disk is nearly full
-	Outputs         []string      // files that hosts should remove and do not, such as "a: …"
-	Retention       string        // what a server cannot delete although it is over its limit, and why; empty = nothing
-	Disks           []Disk        // of the hosts that answer
-	Database        Storage       // what the database takes
-	DatabaseDisk    Disk          // where it is on this machine; zero = elsewhere, or not known
-	SuspectLeases   int           // not renewed in time; they keep what they hold (rule R3)
-	Cordoned        []string      // hosts that fail to start containers: name and last failure of each
-	Stuck           []StuckTrial  // trials whose request for a place is set aside, longest first; the first few
-	StuckTrials     int           // all of them
-	Alarm           string        // what only a person can decide, see Installation; empty = nothing
+	OutboxWaiting   int            // messages that Temporal was not told yet
+	OutboxOldest    time.Duration  // how long the oldest waits
+	OutboxReason    string         // why one of them was not delivered at its last try; empty when none has failed
+	NoPlacer        bool           // no process holds the placer's lock: nothing new starts
+	PlacerReason    string         // why the asked process cannot hold it; empty when it does not try
+	Hosts           int            // all that ever were
+	Answering       int            // of them, those heard of within HostLostAfter
+	SilentHosts     []string       // names of the others that hold leases; one that was retired holds none
+	Simulated       []string       // names of hosts that answer and have simulated GPUs
+	Unready         []string       // hosts that answer and take no attempts, such as "a: Docker does not answer"
+	SickDevices     []string       // GPUs of hosts that answer that take no trials, such as "a, GPU-1: XID 79: …"
+	Sliced          []string       // the same of GPUs that take no clients of MPS, though they should
+	NotHandedOut    []string       // the same of GPUs that their worker does not hand out since it started
+	StartingMPS     []string       // the same of GPUs whose MPS daemon is started again
+	CordonedDevices []string       // the same of GPUs that a person has cordoned
+	FullDisks       []string       // names of hosts that answer and whose disk is nearly full
+	Outputs         []string       // files that hosts should remove and do not, such as "a: …"
+	WaitingFiles    []WaitingFiles // files of ended attempts that are not in the store yet, by host
+	Retention       string         // what a server cannot delete although it is over its limit, and why; empty = nothing
+	Disks           []Disk         // of the hosts that answer
+	Database        Storage        // what the database takes
+	DatabaseDisk    Disk           // where it is on this machine; zero = elsewhere, or not known
+	SuspectLeases   int            // not renewed in time; they keep what they hold (rule R3)
+	Cordoned        []string       // hosts that fail to start containers: name and last failure of each
+	Stuck           []StuckTrial   // trials whose request for a place is set aside, longest first; the first few
+	StuckTrials     int            // all of them
+	Alarm           string         // what only a person can decide, see Installation; empty = nothing
 }
 
 // DatabaseDisk is what the disk of the database is called.
@@ -149,7 +150,7 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, placer, hosts, h.devices(), disks, h.outputs(), h.retention(), h.storage(), leases, h.starts(), h.requests(), h.alarm()}
+	return []Finding{outbox, placer, hosts, h.devices(), disks, h.outputs(), h.artifacts(), h.retention(), h.storage(), leases, h.starts(), h.requests(), h.alarm()}
 }
 
 // LessOutput is what a person does about a disk that fills with outputs.
@@ -192,6 +193,38 @@ func (h Health) outputs() Finding {
 			"empty, and the worker goes on. For a limit that cannot be kept, delete sweeps that hold the files, after `berth sweep cancel` where they go on, " +
 			"or raise --keep-outputs-size. When a host is gone for good, remove its data directory by hand, then run `berth host remove`",
 	}
+}
+
+// filesLate is when files that wait for the store are late without a fault that
+// was seen: 10 GiB take some minutes.
+const filesLate = time.Hour
+
+// artifacts is the finding about files that wait for the store. No trial fails of it.
+func (h Health) artifacts() Finding {
+	f := Finding{OK: true, Part: "artifacts", What: "no files wait for the store"}
+
+	var texts []string
+
+	for _, w := range h.WaitingFiles {
+		text := fmt.Sprintf("%s: files of %d attempts, the oldest for %s", w.Host, w.Attempts, w.Oldest.Round(time.Second))
+		if w.Problem != "" {
+			text += "; the last try failed: " + w.Problem
+		}
+
+		f.Warn = f.Warn || w.Problem != "" || w.Oldest > filesLate
+		texts = append(texts, text)
+	}
+
+	if len(texts) > 0 {
+		f.What = "wait for the store: " + strings.Join(texts, "; ")
+	}
+
+	if f.Warn {
+		f.Next = "see there with `berth doctor --artifacts` and the worker's log why the store takes them not; trials go on, the files stay on their hosts, " +
+			"and workers try again by themselves"
+	}
+
+	return f
 }
 
 // retention is the finding about rows that should be deleted and are not.

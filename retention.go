@@ -7,7 +7,7 @@ import "time"
 // made: events and the audit log.
 type Retention struct {
 	Sweeps  time.Duration // the sweep with all that belongs to it
-	Outputs time.Duration // files of its attempts on their hosts, checkpoints included
+	Outputs time.Duration // files of its attempts on their hosts, checkpoints included, and in the store
 	Logs    time.Duration
 	Metrics time.Duration
 	Audit   time.Duration // since the entry was made
@@ -37,6 +37,7 @@ type TrialOutputs struct {
 	AttemptIDs []string      // on that host, first to last
 	EndedAt    time.Time     // its sweep; 1970 for one that was deleted, which goes before all
 	EndedFor   time.Duration // since then, by the database's clock
+	Unstored   bool          // some of them wait for the store of artifacts
 }
 
 // Removed says why a limit removed the log or the metrics of an attempt, in

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/internal/artifacts"
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/placer"
 	"github.com/berthml/berth/internal/postgres"
@@ -26,6 +27,9 @@ var (
 	_ retention.Ledger       = (*postgres.Store)(nil)
 	_ retention.Removals     = (*postgres.Store)(nil)
 	_ retention.Files        = (*runtrial.Executor)(nil)
+	_ artifacts.Ledger       = (*postgres.Store)(nil)
+	_ artifacts.Names        = (*postgres.Store)(nil)
+	_ artifacts.Files        = (*runtrial.Executor)(nil)
 	_ runtrial.Records       = (*postgres.Store)(nil)
 	_ runtrial.Containers    = (*docker.Docker)(nil)
 	_ temporal.Messages      = (*postgres.Store)(nil)

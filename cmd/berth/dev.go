@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,6 +67,7 @@ func devCommand() *cobra.Command {
 	flags.StringVar(&d.temporalBinary, "temporal-binary", "", "Temporal's command line tool; default: beside berth, or on PATH")
 	flags.IntVar(&d.temporalPort, "temporal-port", 7233, "preferred port of our own Temporal")
 	flags.IntVar(&d.temporalUIPort, "temporal-ui-port", 8233, "preferred port of its web UI")
+	bindArtifacts(flags, &d.serving.artifacts, "artifacts/ in the data directory")
 	flags.BoolVar(&d.noWorker, "no-worker", false, "leave out the worker, to run `berth worker` beside it")
 
 	return cmd
@@ -79,6 +81,9 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 		return err
 	}
 	defer unlock()
+
+	d.serving.artifacts = cmp.Or(d.serving.artifacts, filepath.Join(d.dataDir, "artifacts"))
+	d.machine.artifacts = d.serving.artifacts
 
 	_ = os.Remove(filepath.Join(d.dataDir, "url")) // of an earlier run; it is there again once we serve
 

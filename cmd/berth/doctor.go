@@ -25,7 +25,10 @@ import (
 )
 
 func doctorCommand() *cobra.Command {
-	var b backends
+	var (
+		b     backends
+		where string // the store of artifacts; empty = none
+	)
 
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -35,7 +38,7 @@ func doctorCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 20*time.Second)
 			defer cancel()
 
-			if bad := printFindings(cmd.OutOrStdout(), append(checkMachine(ctx), checkBackends(ctx, b)...)); bad > 0 {
+			if bad := printFindings(cmd.OutOrStdout(), append(checkMachine(ctx), checkBackends(ctx, b, where)...)); bad > 0 {
 				return berth.Errorf(berth.KindUnavailable, "%d thing(s) to fix", bad)
 			}
 
@@ -44,6 +47,7 @@ func doctorCommand() *cobra.Command {
 	}
 
 	b.bind(cmd.Flags())
+	bindArtifacts(cmd.Flags(), &where, "none is checked")
 
 	return cmd
 }
@@ -211,7 +215,7 @@ func broken(part, what, next string) berth.Finding {
 	return berth.Finding{Part: part, What: what, Next: next}
 }
 
-func checkBackends(ctx context.Context, b backends) []berth.Finding {
+func checkBackends(ctx context.Context, b backends, where string) []berth.Finding {
 	if b.postgresURL == "" {
 		return []berth.Finding{installed("PostgreSQL", func() (string, error) { return findPostgres(ctx) }), installed("Temporal", devstack.FindTemporal)}
 	}
@@ -232,7 +236,7 @@ func checkBackends(ctx context.Context, b backends) []berth.Finding {
 		return append(findings, broken("schema", "does not fit this berth", err.Error()))
 	}
 
-	findings = append(findings, checkTemporal(ctx, b, store))
+	findings = append(findings, checkTemporal(ctx, b, store), checkArtifacts(ctx, where, store))
 
 	health, err := store.Health(ctx)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/internal/artifacts"
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/reconcile"
@@ -26,6 +27,7 @@ type containerRuntime struct {
 	executor   activities.Executor
 	attempts   reconcile.Attempts         // what the executor is doing; nil when simulated
 	files      retention.Files            // of attempts on this machine; nil when simulated
+	outputs    artifacts.Files            // the same, to be stored; nil when simulated
 	waiting    func() []berth.SeenAttempt // attempts that wait for their image; nil when simulated
 	devices    []berth.Device
 	free       func(running []berth.Container) berth.HostFree // what programs outside Berth leave
@@ -99,6 +101,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		executor:   executorBridge{executor},
 		attempts:   executor,
 		files:      executor,
+		outputs:    executor,
 		waiting:    executor.Waiting,
 		devices:    cards.devices,
 		free: func(running []berth.Container) berth.HostFree {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,6 +15,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/frontend"
+	"github.com/berthml/berth/internal/artifacts"
 	"github.com/berthml/berth/internal/placer"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/retention"
@@ -29,6 +31,8 @@ type serving struct {
 	firstToken bool
 	limits     api.Limits
 	keep       berth.Retention
+	artifacts  string // where files of trials are stored; empty = they are not
+	grace      time.Duration
 }
 
 func (s *serving) bind(flags *pflag.FlagSet) {
@@ -39,6 +43,8 @@ func (s *serving) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.temporalUI, "temporal-ui", "", "URL of Temporal's web UI, for links")
 	bindLimits(flags, &s.limits)
 	bindRetention(flags, &s.keep)
+	s.grace = 7 * day
+	flags.Var((*age)(&s.grace), "artifacts-grace", "files in the store that no trial names any more are removed when they are older than this")
 }
 
 func serverCommand() *cobra.Command {
@@ -65,6 +71,7 @@ func serverCommand() *cobra.Command {
 
 	b.bind(cmd.Flags())
 	s.bind(cmd.Flags())
+	bindArtifacts(cmd.Flags(), &s.artifacts, "files stay on the machines that wrote them")
 
 	return cmd
 }
@@ -73,6 +80,15 @@ func serverCommand() *cobra.Command {
 // and publishes, all answer and relay.
 func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, ready func(url string)) error {
 	store, steering := c.store, c.temporal
+
+	files, err := openArtifacts(ctx, s.artifacts, c.installation.ID, log)
+	if err != nil {
+		return err
+	}
+
+	if files != nil {
+		defer files.Close() //nolint:errcheck // only idle connections
+	}
 
 	server, err := api.New(api.Deps{Store: store, Control: steering, Images: steering, Temporal: steering, Web: frontend.Files(), Disk: localDisk, Log: log},
 		api.Config{
@@ -110,6 +126,12 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 	group.Go(func() error { return keeper.Run(ctx) })
 	group.Go(func() error { return orphans.Run(ctx) })
 	group.Go(func() error { return server.Run(ctx) })
+
+	if files != nil {
+		cleaner := &artifacts.Cleaner{Names: store, Store: files, Grace: s.grace, Log: log}
+
+		group.Go(func() error { return cleaner.Run(ctx) })
+	}
 
 	ready("http://" + server.Addr())
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/internal/artifacts"
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/postgres"
@@ -44,6 +45,8 @@ type machine struct {
 	gpuSharing  string // how trials may share them: auto, time_slicing or exclusive
 	grace       time.Duration
 	bounds      runtrial.Bounds
+	artifacts   string // where files are stored; empty = they are not
+	stored      artifacts.Limits
 	patience    activities.Patience
 	every       time.Duration // of the reconciler
 	settle      time.Duration // before the reconciler takes anything away
@@ -68,6 +71,7 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 		"how trials share a GPU: auto = by NVIDIA's MPS where the machine has it, time_slicing, or exclusive = one at a time")
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")
 	bindBounds(flags, &m.bounds)
+	bindArtifactLimits(flags, &m.stored)
 	flags.DurationVar(&m.patience.Heartbeat, "heartbeat-timeout", activities.DefaultHeartbeatPatience,
 		"a worker silent for so long is gone: its attempts wait for its successor")
 	flags.DurationVar(&m.patience.Host, "host-patience", activities.DefaultHostPatience,
@@ -106,6 +110,7 @@ func workerCommand() *cobra.Command {
 	b.bind(cmd.Flags())
 	m.bind(cmd.Flags())
 	bindDirectory(cmd.Flags(), &m.dataDir, "data-dir", defaultDataDir(), "for the attempts' directories and this machine's id")
+	bindArtifacts(cmd.Flags(), &m.artifacts, "files stay on this machine only")
 
 	return cmd
 }
@@ -171,6 +176,15 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 
 	host.Devices = machinery.devices
 
+	store, err := openArtifacts(ctx, m.artifacts, c.installation.ID, log)
+	if err != nil {
+		return err
+	}
+
+	if store != nil {
+		defer store.Close() //nolint:errcheck // only idle connections
+	}
+
 	serve := &worker.Worker{
 		Client: c.raw, Namespace: c.temporal.Namespace(), InstallationID: c.installation.ID, HostID: host.ID, Log: log,
 		Leases: c.store.HostLeases, Database: c.store.Ping,
@@ -202,6 +216,11 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 			return err
 		}
 
+		stores := store != nil && machinery.outputs != nil
+		if err := c.store.SetHostStores(ctx, host.ID, stores); err != nil {
+			log.Warn("saying whether this machine stores files", "error", err)
+		}
+
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error {
 			return retry(ctx, log, "Temporal", connectPatience, func() error { return serve.Run(ctx) })
@@ -211,6 +230,12 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 
 		if machinery.files != nil {
 			group.Go(func() error { return remover.Run(ctx) })
+		}
+
+		if stores {
+			uploader := &artifacts.Uploader{Ledger: c.store, Files: machinery.outputs, Store: store, HostID: host.ID, Limits: m.stored, Log: log}
+
+			group.Go(func() error { return uploader.Run(ctx) })
 		}
 
 		return group.Wait()

@@ -21,7 +21,7 @@ var rows = [][]string{
 	{"internal/search"},
 	{"internal/spec", "internal/packing", "internal/parallelism", "internal/advice", "internal/memory", "internal/failure", "internal/report"},
 	{
-		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/simgpu", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention",
+		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/simgpu", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention", "internal/artifacts",
 		"internal/runtrial", "internal/preview", "internal/devstack", "internal/config",
 		"internal/simulate",
 	},
@@ -53,6 +53,7 @@ var homes = map[string][]string{
 	"github.com/gin-gonic/gin":             {"api", "api/openapi"},
 	"github.com/getkin/kin-openapi":        {"api", "api/openapi"},
 	"github.com/expr-lang/expr":            {"internal/expr"},
+	"gocloud.dev":                          {"internal/artifacts"},
 	"github.com/spf13/cobra":               {"internal/cli", "cmd/"},
 	"github.com/vbauerster/mpb":            {"internal/cli"},
 	"go.temporal.io/sdk/client":            {"internal/temporal", "worker", "cmd/", "internal/devstack"},

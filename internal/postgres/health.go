@@ -107,6 +107,10 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 			host.Name, host.Attempts, host.DataDir))
 	}
 
+	if h.WaitingFiles, err = s.waitingFiles(ctx); err != nil {
+		return h, err
+	}
+
 	stuck, err := s.q.ListStuckRequests(ctx, s.pool, stuckAfter, stuckNamed)
 	if err != nil {
 		return h, translate(err, "looking for stuck requests")

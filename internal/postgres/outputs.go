@@ -18,12 +18,20 @@ func (s *Store) expireOutputs(ctx context.Context, keep berth.Retention, l look)
 	}
 
 	why := fmt.Sprintf("files are kept for %.4g days after the end of their sweep (--keep-outputs)", keep.Outputs.Hours()/24)
-	ids, err := s.q.SweepsWithOldOutputs(ctx, s.pool, keep.Outputs, retainSweeps)
+	ids, err := s.q.SweepsWithOldOutputs(ctx, s.pool, &dbsqlc.SweepsWithOldOutputsParams{
+		Keep: keep.Outputs, FetchTime: berth.FetchTime, MaxRows: retainSweeps,
+	})
 
 	return l.each(ctx, "files of sweep", ids, func(id string) (bool, error) {
 		return true, s.inTx(ctx, "asking for the removal of the files of sweep "+id, func(tx pgx.Tx) error {
 			asked, err := s.askOutputRemoval(ctx, tx, id, why)
+
+			rows := int64(retainStep) // that name stored files; first all attempts say that theirs are removed
 			if err == nil && asked < retainStep {
+				rows, err = s.q.DeleteSweepFiles(ctx, tx, retainStep, id)
+			}
+
+			if err == nil && rows < retainStep {
 				err = s.q.MarkOutputsRemoved(ctx, tx, id)
 			}
 
@@ -81,7 +89,7 @@ func (s *Store) OldestOutputs(ctx context.Context, hostID string, after *berth.T
 
 	return convertAll(rows, func(row dbsqlc.OldestOutputsRow) (berth.TrialOutputs, error) {
 		return berth.TrialOutputs{
-			SweepID: row.SweepID, TrialID: row.TrialID, Number: int(row.Number), AttemptIDs: row.AttemptIds,
+			SweepID: row.SweepID, TrialID: row.TrialID, Number: int(row.Number), AttemptIDs: row.AttemptIds, Unstored: row.Unstored,
 			EndedAt: row.EndedAt, EndedFor: time.Duration(row.EndedSeconds * float64(time.Second)),
 		}, nil
 	})

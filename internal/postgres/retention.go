@@ -135,6 +135,7 @@ func (s *Store) purgeSweeps(ctx context.Context, _ berth.Retention, l look) (boo
 			func() (int64, error) { return s.askOutputRemoval(ctx, s.pool, id, deletedWhy) },
 			func() (int64, error) { return s.q.DeleteSweepLogs(ctx, s.pool, retainStep, id) },
 			func() (int64, error) { return s.deleteSweepMetrics(ctx, s.pool, retainStep, id) },
+			func() (int64, error) { return s.q.DeleteSweepFiles(ctx, s.pool, retainStep, id) },
 			func() (int64, error) { return s.q.DeleteSweepTrials(ctx, s.pool, id, retainTrials) },
 			func() (int64, error) { return s.q.DeleteSweepRow(ctx, s.pool, id) },
 		} {

@@ -179,13 +179,14 @@ func (r *Remover) forget(removal berth.OutputRemoval) {
 }
 
 // choose returns the trials whose files go, the oldest first and no more than
-// needed to free so many bytes. freeable is what all ended sweeps could free,
-// or more than excess. When that is too little nothing goes: to remove all
-// results of ended sweeps would not keep the limit.
+// needed to free so many bytes. Files that wait for the store go only when all
+// others are not enough. freeable is what all ended sweeps could free, or more
+// than excess. When that is too little nothing goes: to remove all results of
+// ended sweeps would not keep the limit.
 func (r *Remover) choose(ctx context.Context, excess int64) (ids []string, freeable int64, err error) {
 	var (
-		freed int64
-		last  *berth.TrialOutputs
+		c    = choice{excess: excess}
+		last *berth.TrialOutputs
 	)
 
 	for enough := excess <= 0; !enough; {
@@ -203,20 +204,57 @@ func (r *Remover) choose(ctx context.Context, excess int64) (ids []string, freea
 			}
 
 			freeable += size
-			if freed < excess && trial.EndedFor >= berth.FetchTime {
-				freed += size
-				ids = append(ids, trial.TrialID)
-			}
+			c.add(trial, size)
 		}
 
-		enough = freeable >= excess || len(page) < trialsAtOnce
+		enough = c.freed >= excess || len(page) < trialsAtOnce
 	}
 
 	if freeable < excess {
-		ids = nil
+		return nil, freeable, nil
 	}
 
-	return ids, freeable, nil
+	return c.all(), freeable, nil
+}
+
+// choice are trials whose files free so many bytes.
+type choice struct {
+	excess int64
+	freed  int64
+	ids    []string
+
+	unstored []sizedTrial // that wait for the store, the oldest first
+}
+
+type sizedTrial struct {
+	id    string
+	bytes int64
+}
+
+// add takes the next trial, unless its sweep ended just now.
+func (c *choice) add(trial berth.TrialOutputs, size int64) {
+	switch {
+	case trial.EndedFor < berth.FetchTime || c.freed >= c.excess:
+	case trial.Unstored:
+		c.unstored = append(c.unstored, sizedTrial{id: trial.TrialID, bytes: size})
+	default:
+		c.freed += size
+		c.ids = append(c.ids, trial.TrialID)
+	}
+}
+
+// all adds what waits for the store while that is needed.
+func (c *choice) all() []string {
+	for _, trial := range c.unstored {
+		if c.freed >= c.excess {
+			break
+		}
+
+		c.freed += trial.bytes
+		c.ids = append(c.ids, trial.id)
+	}
+
+	return c.ids
 }
 
 func (r *Remover) oldest(ctx context.Context, after *berth.TrialOutputs) ([]berth.TrialOutputs, error) {

@@ -127,6 +127,16 @@ func ended(ago time.Duration, names ...string) []berth.TrialOutputs {
 	return all
 }
 
+// unstored are trials that wait for the store.
+func unstored(ids ...string) []berth.TrialOutputs {
+	trials := old(ids...)
+	for i := range trials {
+		trials[i].Unstored = true
+	}
+
+	return trials
+}
+
 // The oldest files of ended sweeps go until the rest is within the limit. Files
 // that no ended sweep has are left, and so are all while that cannot be reached.
 func TestRemover_KeepsToItsSize(t *testing.T) {
@@ -152,6 +162,8 @@ func TestRemover_KeepsToItsSize(t *testing.T) {
 		{"an attempt that left nothing is no end", 50, files{"b": 10, "runs": 45}, old("gone", "b"), []string{"runs"}},
 		{"one that cannot be removed is no reason to remove others", 50, files{"stuck": 60, "b": 20}, old("stuck", "b"), []string{"stuck", "b"}},
 		{"what ended just now stays", 149, files{"a": 40, "b": 60, "runs": 100}, append(old("a"), ended(time.Minute, "b")...), []string{"b", "runs"}},
+		{"what waits for the store goes last", 120, files{"a": 40, "b": 20, "c": 30, "runs": 100}, append(unstored("a", "b"), old("c")...), []string{"b", "runs"}},
+		{"what waits for the store stays while it can", 169, files{"a": 40, "b": 30, "runs": 100}, append(unstored("a"), old("b")...), []string{"a", "runs"}},
 		{"more than one batch", 5, sizes, old(many...), []string{"runs"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

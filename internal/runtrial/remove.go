@@ -32,6 +32,22 @@ func (e *Executor) RemoveOutputs(r berth.OutputRemoval) error {
 	return all
 }
 
+// OpenOutputs opens what an attempt wrote to /trial/out. No link leads out of it.
+// Errors: conflict while the executor is at the attempt; not_found when the
+// directory is not there.
+func (e *Executor) OpenOutputs(attemptID string) (*os.Root, error) {
+	if e.Busy(attemptID) {
+		return nil, berth.Errorf(berth.KindConflict, "opening files of attempt %s: it runs", attemptID)
+	}
+
+	root, err := os.OpenRoot(e.dirs(berth.Assignee{Attempt: berth.Attempt{ID: attemptID}}).out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, berth.Errorf(berth.KindNotFound, "opening files of attempt %s: %w", attemptID, err)
+	}
+
+	return root, err
+}
+
 // MeasureOutputs returns what the files of all attempts and the checkpoints of
 // all trials take on the disk, in bytes, by the name of their directory: the id
 // of the attempt or the trial. It remembers the sum.

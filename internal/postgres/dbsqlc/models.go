@@ -21,6 +21,21 @@ type ApiToken struct {
 	LastUsedAt *time.Time
 }
 
+type Artifact struct {
+	AttemptID string
+	Path      string
+	Bytes     int64
+	Sha256    []byte
+	StoredAt  *time.Time
+}
+
+type ArtifactsLeftOut struct {
+	AttemptID string
+	Number    int32
+	Path      string
+	Reason    string
+}
+
 type Attempt struct {
 	ID                  string
 	TrialID             string
@@ -71,6 +86,12 @@ type Attempt struct {
 	StartPeakBytes      int64
 	TrainingPeakBytes   int64
 	ValidationPeakBytes int64
+	FilesState          string
+	FilesProblem        string
+	FilesLeftOut        int32
+	FilesTries          int32
+	FilesRetryAt        *time.Time
+	FilesSettledAt      *time.Time
 }
 
 type AuditLog struct {
@@ -208,6 +229,7 @@ type Host struct {
 	FormerMemoryBytes   *int64
 	FormerCpuMilli      *int64
 	ShrunkAt            *time.Time
+	StoresFiles         bool
 }
 
 type IdempotencyKey struct {

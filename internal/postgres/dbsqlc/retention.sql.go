@@ -12,10 +12,13 @@ import (
 
 const askOutputRemoval = `-- name: AskOutputRemoval :one
 WITH noted AS (
-    UPDATE attempts u SET outputs_removed_at = now(), outputs_removed_why = $1::text
+    UPDATE attempts u SET outputs_removed_at = coalesce(u.outputs_removed_at, now()),
+        outputs_removed_why = CASE WHEN u.outputs_removed_at IS NULL THEN $1::text ELSE u.outputs_removed_why END,
+        files_state = CASE WHEN u.files_state = 'lost' THEN u.files_state ELSE 'removed' END,
+        files_problem = CASE WHEN u.files_state = 'lost' THEN u.files_problem ELSE $1::text END
     WHERE u.id IN (
         SELECT a.id FROM attempts a JOIN trials t ON t.id = a.trial_id
-        WHERE t.sweep_id = $2 AND a.outputs_removed_at IS NULL LIMIT $3)
+        WHERE t.sweep_id = $2 AND (a.outputs_removed_at IS NULL OR a.files_state = 'stored') LIMIT $3)
     RETURNING u.host_id, u.id, u.trial_id
 ), asked AS (
     INSERT INTO output_removals (host_id, attempt_id, trial_id)
@@ -32,7 +35,7 @@ type AskOutputRemovalParams struct {
 }
 
 // Asks the hosts to remove the files of some of a sweep's attempts, checkpoints included, and returns of how many. why is
-// shown with each attempt.
+// shown with each attempt. Their objects in the store go with the rows that name them (DeleteSweepFiles).
 func (q *Queries) AskOutputRemoval(ctx context.Context, db DBTX, arg *AskOutputRemovalParams) (int64, error) {
 	row := db.QueryRow(ctx, askOutputRemoval, arg.Why, arg.SweepID, arg.MaxRows)
 	var count int64
@@ -213,7 +216,9 @@ func (q *Queries) DeletedSweeps(ctx context.Context, db DBTX, maxRows int32) ([]
 
 const expireOutputs = `-- name: ExpireOutputs :many
 WITH noted AS (
-    UPDATE attempts a SET outputs_removed_at = now(), outputs_removed_why = $1::text
+    UPDATE attempts a SET outputs_removed_at = now(), outputs_removed_why = $1::text,
+        files_state = CASE WHEN a.files_state = 'pending' THEN 'lost' ELSE a.files_state END,
+        files_problem = CASE WHEN a.files_state = 'pending' THEN 'removed before they were stored: ' || $1::text ELSE a.files_problem END
     FROM trials t JOIN sweeps s ON s.id = t.sweep_id
     WHERE t.id = a.trial_id AND t.id = ANY ($2::uuid[]) AND a.host_id = $3 AND a.outputs_removed_at IS NULL
         AND s.finished_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
@@ -238,6 +243,7 @@ type ExpireOutputsRow struct {
 }
 
 // Asks a host to remove the files of these trials of ended sweeps. It returns how many trials of each sweep are concerned.
+// What is in the store stays there; what is not is lost.
 func (q *Queries) ExpireOutputs(ctx context.Context, db DBTX, arg *ExpireOutputsParams) ([]ExpireOutputsRow, error) {
 	rows, err := db.Query(ctx, expireOutputs, arg.Why, arg.TrialIds, arg.HostID)
 	if err != nil {
@@ -396,11 +402,12 @@ func (q *Queries) OldSweeps(ctx context.Context, db DBTX, keep time.Duration, ma
 
 const oldestOutputs = `-- name: OldestOutputs :many
 SELECT s.id AS sweep_id, t.id AS trial_id, t.number, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids,
+    bool_or(h.stores_files AND s.deleted_at IS NULL AND a.state = 'finished' AND a.files_state = 'pending')::boolean AS unstored,
     s.ended_at::timestamptz AS ended_at, extract(epoch FROM now() - s.ended_at)::float8 AS ended_seconds
 FROM (
-    SELECT id, CASE WHEN deleted_at IS NULL THEN finished_at ELSE 'epoch' END AS ended_at FROM sweeps
+    SELECT id, deleted_at, CASE WHEN deleted_at IS NULL THEN finished_at ELSE 'epoch' END AS ended_at FROM sweeps
     WHERE outputs_removed_at IS NULL AND (finished_at >= $1::timestamptz OR deleted_at IS NOT NULL)
-) s JOIN trials t ON t.sweep_id = s.id JOIN attempts a ON a.trial_id = t.id
+) s JOIN trials t ON t.sweep_id = s.id JOIN attempts a ON a.trial_id = t.id JOIN hosts h ON h.id = a.host_id
 WHERE a.host_id = $2 AND a.outputs_removed_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
     AND (s.ended_at, s.id, t.number) > ($1, $3::uuid, $4::integer)
@@ -421,6 +428,7 @@ type OldestOutputsRow struct {
 	TrialID      string
 	Number       int32
 	AttemptIds   []string
+	Unstored     bool
 	EndedAt      time.Time
 	EndedSeconds float64
 }
@@ -448,6 +456,7 @@ func (q *Queries) OldestOutputs(ctx context.Context, db DBTX, arg *OldestOutputs
 			&i.TrialID,
 			&i.Number,
 			&i.AttemptIds,
+			&i.Unstored,
 			&i.EndedAt,
 			&i.EndedSeconds,
 		); err != nil {
@@ -677,11 +686,22 @@ const sweepsWithOldOutputs = `-- name: SweepsWithOldOutputs :many
 SELECT s.id FROM sweeps s
 WHERE s.deleted_at IS NULL AND s.outputs_removed_at IS NULL AND s.finished_at < now() - $1::interval
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
-ORDER BY s.finished_at LIMIT $2
+  AND NOT EXISTS (
+    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id JOIN hosts h ON h.id = a.host_id
+    WHERE t.sweep_id = s.id AND a.state = 'finished' AND h.stores_files AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
+        AND (a.files_state = 'pending' OR a.files_state = 'stored' AND a.files_settled_at > now() - $2::interval))
+ORDER BY s.finished_at LIMIT $3
 `
 
-func (q *Queries) SweepsWithOldOutputs(ctx context.Context, db DBTX, keep time.Duration, maxRows int32) ([]string, error) {
-	rows, err := db.Query(ctx, sweepsWithOldOutputs, keep, maxRows)
+type SweepsWithOldOutputsParams struct {
+	Keep      time.Duration
+	FetchTime time.Duration
+	MaxRows   int32
+}
+
+// Not those with files that wait for the store, or that are there since a moment ago.
+func (q *Queries) SweepsWithOldOutputs(ctx context.Context, db DBTX, arg *SweepsWithOldOutputsParams) ([]string, error) {
+	rows, err := db.Query(ctx, sweepsWithOldOutputs, arg.Keep, arg.FetchTime, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}

@@ -12,9 +12,14 @@ WHERE s.deleted_at IS NULL AND s.finished_at < now() - @keep::interval
 ORDER BY s.finished_at LIMIT @max_rows;
 
 -- name: SweepsWithOldOutputs :many
+-- Not those with files that wait for the store, or that are there since a moment ago.
 SELECT s.id FROM sweeps s
 WHERE s.deleted_at IS NULL AND s.outputs_removed_at IS NULL AND s.finished_at < now() - @keep::interval
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+  AND NOT EXISTS (
+    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id JOIN hosts h ON h.id = a.host_id
+    WHERE t.sweep_id = s.id AND a.state = 'finished' AND h.stores_files AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
+        AND (a.files_state = 'pending' OR a.files_state = 'stored' AND a.files_settled_at > now() - @fetch_time::interval))
 ORDER BY s.finished_at LIMIT @max_rows;
 
 -- name: SweepsWithOldLogs :many
@@ -51,12 +56,15 @@ SELECT id FROM sweeps WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT @ma
 
 -- name: AskOutputRemoval :one
 -- Asks the hosts to remove the files of some of a sweep's attempts, checkpoints included, and returns of how many. why is
--- shown with each attempt.
+-- shown with each attempt. Their objects in the store go with the rows that name them (DeleteSweepFiles).
 WITH noted AS (
-    UPDATE attempts u SET outputs_removed_at = now(), outputs_removed_why = @why::text
+    UPDATE attempts u SET outputs_removed_at = coalesce(u.outputs_removed_at, now()),
+        outputs_removed_why = CASE WHEN u.outputs_removed_at IS NULL THEN @why::text ELSE u.outputs_removed_why END,
+        files_state = CASE WHEN u.files_state = 'lost' THEN u.files_state ELSE 'removed' END,
+        files_problem = CASE WHEN u.files_state = 'lost' THEN u.files_problem ELSE @why::text END
     WHERE u.id IN (
         SELECT a.id FROM attempts a JOIN trials t ON t.id = a.trial_id
-        WHERE t.sweep_id = @sweep_id AND a.outputs_removed_at IS NULL LIMIT @max_rows)
+        WHERE t.sweep_id = @sweep_id AND (a.outputs_removed_at IS NULL OR a.files_state = 'stored') LIMIT @max_rows)
     RETURNING u.host_id, u.id, u.trial_id
 ), asked AS (
     INSERT INTO output_removals (host_id, attempt_id, trial_id)
@@ -73,11 +81,12 @@ UPDATE sweeps SET outputs_removed_at = now() WHERE id = @id;
 -- deleted sweeps before all. A sweep that holds a place has a container somewhere. They begin behind a trial; the zero
 -- time begins with the first.
 SELECT s.id AS sweep_id, t.id AS trial_id, t.number, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids,
+    bool_or(h.stores_files AND s.deleted_at IS NULL AND a.state = 'finished' AND a.files_state = 'pending')::boolean AS unstored,
     s.ended_at::timestamptz AS ended_at, extract(epoch FROM now() - s.ended_at)::float8 AS ended_seconds
 FROM (
-    SELECT id, CASE WHEN deleted_at IS NULL THEN finished_at ELSE 'epoch' END AS ended_at FROM sweeps
+    SELECT id, deleted_at, CASE WHEN deleted_at IS NULL THEN finished_at ELSE 'epoch' END AS ended_at FROM sweeps
     WHERE outputs_removed_at IS NULL AND (finished_at >= @after_time::timestamptz OR deleted_at IS NOT NULL)
-) s JOIN trials t ON t.sweep_id = s.id JOIN attempts a ON a.trial_id = t.id
+) s JOIN trials t ON t.sweep_id = s.id JOIN attempts a ON a.trial_id = t.id JOIN hosts h ON h.id = a.host_id
 WHERE a.host_id = @host_id AND a.outputs_removed_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
     AND (s.ended_at, s.id, t.number) > (@after_time, @after_sweep::uuid, @after_number::integer)
@@ -86,8 +95,11 @@ ORDER BY s.ended_at, s.id, t.number LIMIT @max_rows;
 
 -- name: ExpireOutputs :many
 -- Asks a host to remove the files of these trials of ended sweeps. It returns how many trials of each sweep are concerned.
+-- What is in the store stays there; what is not is lost.
 WITH noted AS (
-    UPDATE attempts a SET outputs_removed_at = now(), outputs_removed_why = @why::text
+    UPDATE attempts a SET outputs_removed_at = now(), outputs_removed_why = @why::text,
+        files_state = CASE WHEN a.files_state = 'pending' THEN 'lost' ELSE a.files_state END,
+        files_problem = CASE WHEN a.files_state = 'pending' THEN 'removed before they were stored: ' || @why::text ELSE a.files_problem END
     FROM trials t JOIN sweeps s ON s.id = t.sweep_id
     WHERE t.id = a.trial_id AND t.id = ANY (@trial_ids::uuid[]) AND a.host_id = @host_id AND a.outputs_removed_at IS NULL
         AND s.finished_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')

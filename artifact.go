@@ -1,0 +1,77 @@
+package berth
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
+
+// FileState says what became of the files that an attempt wrote to /trial/out.
+type FileState string
+
+// The states of an attempt's files.
+const (
+	FilesPending FileState = "pending" // are stored once the attempt has ended, or the next try works
+	FilesStored  FileState = "stored"
+	FilesLost    FileState = "lost"    // were not stored and will not be
+	FilesRemoved FileState = "removed" // a limit removed them
+	FilesOff     FileState = "off"     // the attempt's host has no store; never in the database
+)
+
+// NoArtifacts says how files are stored where they are not.
+const NoArtifacts = "files are not stored: start `berth server` and `berth worker` with the same --artifacts, a directory that both see or a URL such as s3://bucket?region=eu-west-1"
+
+// Digest is the SHA-256 of a file's content.
+type Digest [sha256.Size]byte
+
+// String is 64 hexadecimal digits.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// Artifact is one file of an attempt in the store.
+type Artifact struct {
+	Path     string // below /trial/out, with slashes
+	Bytes    int64
+	Digest   Digest
+	StoredAt time.Time // zero = not yet
+}
+
+// LeftOut is a file that was not stored.
+type LeftOut struct {
+	Path   string
+	Reason string // in plain words
+}
+
+// FileSet is what became of the files of one attempt.
+type FileSet struct {
+	AttemptID string
+	Attempt   int // its number in its trial
+	State     FileState
+	Problem   string // why they are not stored; pending: why the last try failed; empty = nothing
+	Files     int    // that are stored
+	Bytes     int64  // of them
+	LeftOut   int    // that were not stored
+	Reasons   []LeftOut
+}
+
+// UnstoredAttempt is an attempt that has ended and whose files are to be stored.
+type UnstoredAttempt struct {
+	ID      string
+	TrialID string
+	Kept    bool // it ran and its files count; those of a short probe are thrown away
+}
+
+// FileOutcome is how the storing of an attempt's files ended.
+type FileOutcome struct {
+	State   FileState // FilesStored or FilesLost
+	Problem string    // why they are lost; empty for stored
+	LeftOut int       // all that were not stored
+	Reasons []LeftOut // of the first of them
+}
+
+// WaitingFiles are the attempts of a host whose files wait for the store.
+type WaitingFiles struct {
+	Host     string
+	Attempts int
+	Oldest   time.Duration // since the first of them ended
+	Problem  string        // why the last try failed; empty = none did
+}

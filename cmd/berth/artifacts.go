@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/pflag"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/artifacts"
+	"github.com/berthml/berth/internal/postgres"
+)
+
+// bindArtifacts adds the flag that says where the files of trials are stored.
+func bindArtifacts(flags *pflag.FlagSet, where *string, fallback string) {
+	flags.StringVar(where, "artifacts", "", "where files that trials write to /trial/out are stored: a directory, or a URL such as s3://bucket?region=eu-west-1; "+
+		"the same for server and workers; default: "+fallback)
+}
+
+// bindArtifactLimits adds what is stored of one attempt at most; zero values are
+// the defaults of internal/artifacts.
+func bindArtifactLimits(flags *pflag.FlagSet, l *artifacts.Limits) {
+	flags.IntVar(&l.Files, "artifact-files", 0, "files stored per attempt; default 10,000")
+	flags.Var((*size)(&l.Bytes), "artifact-bytes", "bytes of files stored per attempt; default 10GiB")
+}
+
+// openArtifacts opens the store of artifacts; nil = there is none. One that does
+// not answer is waited for later. Errors: of a store that a person must change.
+func openArtifacts(ctx context.Context, where, installation string, log *slog.Logger) (*artifacts.Store, error) {
+	if where == "" {
+		return nil, nil //nolint:nilnil // none is no error
+	}
+
+	store, err := artifacts.Open(ctx, where, installation)
+	if err != nil {
+		return nil, err
+	}
+
+	err = store.Ready(ctx)
+	if kind := berth.KindOf(err); err != nil && kind != berth.KindUnavailable {
+		return nil, errors.Join(err, store.Close())
+	}
+
+	if err != nil {
+		log.Warn("the store of artifacts does not answer; files wait for it", "error", err)
+	}
+
+	return store, nil
+}
+
+// checkArtifacts is what doctor says of the store.
+func checkArtifacts(ctx context.Context, where string, ledger *postgres.Store) berth.Finding {
+	const part = "artifact store"
+
+	if where == "" {
+		return berth.Finding{OK: true, Part: part, What: berth.NoArtifacts}
+	}
+
+	installation, err := ledger.Installation(ctx)
+	if err != nil {
+		return broken("PostgreSQL", "cannot be read", err.Error())
+	}
+
+	store, err := artifacts.Open(ctx, where, installation.ID)
+	if err != nil {
+		return broken(part, "cannot be opened", err.Error())
+	}
+	defer store.Close() //nolint:errcheck // only asked
+
+	if err := store.Ready(ctx); err != nil {
+		return broken(part, "cannot be used", err.Error())
+	}
+
+	return fine(part, store.Where()+" answers")
+}

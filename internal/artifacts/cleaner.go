@@ -1,0 +1,135 @@
+package artifacts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// Names is what a Cleaner needs of the database.
+type Names interface {
+	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
+	// RemoveObjects calls remove with those that no row names; until it returns nobody can name one.
+	RemoveObjects(ctx context.Context, digests []berth.Digest, remove func(unnamed []berth.Digest) error) error
+}
+
+const (
+	defaultCleanEvery = time.Hour
+	// defaultGrace leaves time to notice that a restored database lacks rows.
+	defaultGrace = 7 * 24 * time.Hour
+	// removedAtOnce is how many objects go while nobody can name one, and removeTimeout
+	// how long that lasts at most: the database ends a transaction that idles for 10 s.
+	removedAtOnce = 50
+	removeTimeout = 5 * time.Second
+)
+
+// Cleaner removes objects that no row names any more. One server leads at a time.
+type Cleaner struct {
+	Names Names
+	Store *Store
+	Grace time.Duration // a younger object stays; default 7 days
+	Every time.Duration // between two looks; default 1 hour
+	Log   *slog.Logger
+}
+
+// Run looks while it leads, until ctx ends. What fails is logged and tried again.
+func (c *Cleaner) Run(ctx context.Context) error {
+	every := c.Every
+	if every <= 0 {
+		every = defaultCleanEvery
+	}
+
+	return c.Names.Lead(ctx, "cleaning the store of artifacts", func(ctx context.Context) error {
+		for {
+			removed, err := c.Look(ctx)
+			if err != nil && ctx.Err() == nil {
+				c.Log.Warn("removing objects that no row names", "error", err)
+			}
+
+			if removed > 0 {
+				c.Log.Info("removed objects that no row names", "objects", removed)
+			}
+
+			select {
+			case <-time.After(every):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
+}
+
+// Look removes what no row names at this moment, and returns how many objects.
+// Errors: conflict for a store of another installation; unavailable.
+func (c *Cleaner) Look(ctx context.Context) (removed int, err error) {
+	if err := c.Store.Ready(ctx); err != nil {
+		return 0, err
+	}
+
+	grace := c.Grace
+	if grace <= 0 {
+		grace = defaultGrace
+	}
+
+	for first := range math.MaxUint8 + 1 {
+		err := c.Store.list(ctx, byte(first), func(page []object) error {
+			var old []berth.Digest
+
+			for _, o := range page {
+				switch {
+				case o.age < grace:
+				case o.whole:
+					old = append(old, o.digest)
+				default: // half of an upload that was killed, in a directory
+					if err := c.Store.remove(ctx, o.key); err != nil {
+						return err
+					}
+
+					removed++
+				}
+			}
+
+			for len(old) > 0 {
+				some := old[:min(removedAtOnce, len(old))]
+				old = old[len(some):]
+
+				if err := c.removeUnnamed(ctx, some, &removed); err != nil {
+					return err
+				}
+			}
+
+			return nil
+		})
+		if err != nil {
+			return removed, err
+		}
+	}
+
+	return removed, nil
+}
+
+func (c *Cleaner) removeUnnamed(ctx context.Context, digests []berth.Digest, removed *int) error {
+	return c.Names.RemoveObjects(ctx, digests, func(unnamed []berth.Digest) error {
+		ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+		defer cancel()
+
+		var all error
+
+		for _, d := range unnamed {
+			if err := c.Store.remove(ctx, key(d)); err != nil {
+				all = errors.Join(all, fmt.Errorf("object %s: %w", d, err))
+
+				break
+			}
+
+			*removed++
+		}
+
+		return all
+	})
+}

@@ -1,0 +1,320 @@
+package artifacts
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/fileblob"
+	_ "gocloud.dev/blob/s3blob" // opens s3://
+	"gocloud.dev/gcerrors"
+
+	"github.com/berthml/berth"
+)
+
+const (
+	// objectsPrefix is before the names of all objects.
+	objectsPrefix = "sha256/"
+	// markKey is the object that says whose store it is.
+	markKey = "installation"
+	// markLimit bounds what is read of it: an id has 36 bytes.
+	markLimit = 64
+	// askTimeout bounds one question to the store.
+	askTimeout = 30 * time.Second
+	// leastRate is the slowest upload that is waited for, in bytes a second.
+	leastRate = 256 << 10
+	// partBytes is a part of an upload to S3, and mostParts how many one may have
+	// (Amazon S3, "multipart upload limits": 10,000).
+	partBytes = 5 << 20
+	mostParts = 9_000
+)
+
+// ErrChanged is a file whose content changed while it was sent.
+var ErrChanged = errors.New("it changed while it was read")
+
+// Store is where objects are. Make one with Open.
+type Store struct {
+	bucket       *blob.Bucket
+	dir          string // empty = it is remote
+	where        string // as a person wrote it, without secrets
+	installation string
+}
+
+// Open opens a directory, which is made when it is not there, or a URL of S3. It
+// asks nothing of S3 yet: see Ready. Errors: invalid, with what to write.
+func Open(ctx context.Context, where, installation string) (*Store, error) {
+	dir, remote, err := parse(where)
+	if err != nil {
+		return nil, err
+	}
+
+	s := &Store{dir: dir, where: where, installation: installation}
+
+	if remote != nil {
+		s.where = remote.Redacted()
+		s.bucket, err = blob.OpenBucket(ctx, remote.String())
+	} else if err = os.MkdirAll(dir, 0o700); err == nil { // who made it before us says who may read
+		s.bucket, err = fileblob.OpenBucket(dir, &fileblob.Options{NoTempDir: true, DirFileMode: 0o755, Metadata: fileblob.MetadataDontWrite})
+	}
+
+	if err != nil {
+		return nil, berth.Errorf(berth.KindInvalid, "opening --artifacts %q: %w", s.where, err)
+	}
+
+	return s, nil
+}
+
+// parse returns a directory or a URL of S3. Errors: invalid.
+func parse(where string) (dir string, remote *url.URL, err error) {
+	scheme, _, found := strings.Cut(where, "://")
+	if !found {
+		dir, err = filepath.Abs(where)
+		if where == "" || err != nil {
+			return "", nil, berth.Errorf(berth.KindInvalid, "--artifacts %q is no directory; write a path, or a URL such as s3://bucket?region=eu-west-1", where)
+		}
+
+		return dir, nil, nil
+	}
+
+	u, err := url.Parse(where)
+	if err != nil {
+		return "", nil, berth.Errorf(berth.KindInvalid, "--artifacts is no URL: %w; write such as s3://bucket?region=eu-west-1", errors.Unwrap(err))
+	}
+
+	switch {
+	case scheme == "file" && u.Host == "" && strings.HasPrefix(u.Path, "/") && u.RawQuery == "":
+		return filepath.Clean(u.Path), nil, nil
+	case scheme == "file":
+		return "", nil, berth.Errorf(berth.KindInvalid, "--artifacts %q must be file:// and an absolute path, such as file:///srv/berth", u.Redacted())
+	case scheme == "s3" && u.Host != "" && strings.Trim(u.Path, "/") == "":
+		return "", u, nil
+	case scheme == "s3":
+		return "", nil, berth.Errorf(berth.KindInvalid, "--artifacts %q must be s3:// and the name of a bucket; a folder in it is written s3://bucket?prefix=folder/", u.Redacted())
+	default:
+		return "", nil, berth.Errorf(berth.KindInvalid, "--artifacts has the scheme %q; Berth knows directories, file:// and s3://", scheme)
+	}
+}
+
+// Where is the directory or the URL, without secrets.
+func (s *Store) Where() string { return s.where }
+
+// Close gives back what the store holds. Running calls fail.
+func (s *Store) Close() error { return s.bucket.Close() }
+
+// Ready asks whether the store answers and belongs to this installation; the
+// first that asks makes it its own. Errors: unavailable; invalid for a store that
+// a person must change; conflict for one of another installation.
+func (s *Store) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+
+	if s.dir != "" { // gocloud makes a directory that is gone, and a disk that is not mounted is no place for files
+		if info, err := os.Stat(s.dir); err != nil || !info.IsDir() {
+			return berth.Errorf(berth.KindUnavailable, "asking the store %q: the directory is gone; mount its disk, or make it again", s.where)
+		}
+	}
+
+	owner, err := s.owner(ctx)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		if there, err := s.bucket.IsAccessible(ctx); err != nil || !there {
+			return s.failed("asking for", err)
+		}
+
+		if err := s.bucket.WriteAll(ctx, markKey, []byte(s.installation), &blob.WriterOptions{ContentType: "text/plain", IfNotExist: true}); err != nil &&
+			gcerrors.Code(err) != gcerrors.FailedPrecondition {
+			return s.failed("writing to", err)
+		}
+
+		owner, err = s.owner(ctx)
+	}
+
+	if err != nil {
+		return s.failed("asking", err)
+	}
+
+	if owner != s.installation {
+		return berth.Errorf(berth.KindConflict, "the store --artifacts %q belongs to another Berth (%s), and each removes what it does not know: "+
+			"give this one a directory of its own, or a prefix such as s3://bucket?prefix=second/", s.where, owner)
+	}
+
+	return nil
+}
+
+func (s *Store) owner(ctx context.Context) (string, error) {
+	r, err := s.bucket.NewReader(ctx, markKey, nil)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close() //nolint:errcheck // only read
+
+	text, err := io.ReadAll(io.LimitReader(r, markLimit))
+
+	return strings.TrimSpace(string(text)), err
+}
+
+// failed says what the store answered.
+func (s *Store) failed(doing string, err error) error {
+	switch code := gcerrors.Code(err); {
+	case err == nil || code == gcerrors.NotFound:
+		return berth.Errorf(berth.KindInvalid, "%s the store %q: there is no such bucket; make it, or correct --artifacts", doing, s.where)
+	case code == gcerrors.PermissionDenied || errors.Is(err, os.ErrPermission):
+		return berth.Errorf(berth.KindInvalid, "%s the store %q: it refuses these credentials, or this user: %w", doing, s.where, err)
+	default:
+		return berth.Errorf(berth.KindUnavailable, "%s the store %q: %w", doing, s.where, err)
+	}
+}
+
+// key is the name of an object.
+func key(d berth.Digest) string {
+	text := d.String()
+
+	return objectsPrefix + text[:2] + "/" + text
+}
+
+// Has reports whether the object is there, whole.
+func (s *Store) Has(ctx context.Context, d berth.Digest, bytes int64) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+
+	attributes, err := s.bucket.Attributes(ctx, key(d))
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return false, nil
+	}
+
+	if err != nil {
+		return false, s.failed("asking", err)
+	}
+
+	return attributes.Size == bytes, nil
+}
+
+// Put stores what r has, which must be what the digest says. Nobody sees the
+// object before it is whole. Errors: ErrChanged when r has something else;
+// unavailable; whatever r fails with.
+func (s *Store) Put(ctx context.Context, d berth.Digest, bytes int64, r io.Reader) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout+time.Duration(bytes/leastRate)*time.Second)
+	defer cancel() // a writer whose context has ended writes nothing
+
+	var file *os.File // of a store in a directory
+
+	w, err := s.bucket.NewWriter(ctx, key(d), &blob.WriterOptions{
+		ContentType: "application/octet-stream", BufferSize: int(max(partBytes, bytes/mostParts+1)),
+		BeforeWrite: func(as func(any) bool) error { as(&file); return nil },
+	})
+	if err != nil {
+		return s.failed("writing to", err)
+	}
+
+	sum, source := sha256.New(), &failing{r: r}
+
+	_, err = io.Copy(w, io.TeeReader(source, sum))
+
+	switch {
+	case source.err != nil:
+		err = source.err
+	case err != nil:
+		err = s.failed("writing to", err)
+	case berth.Digest(sum.Sum(nil)) != d:
+		err = ErrChanged
+	case file != nil:
+		err = file.Sync() // its name must not come to the disk before it
+	}
+
+	if err != nil {
+		cancel()
+		_ = w.Close() // which removes what was written
+
+		return err
+	}
+
+	if err := w.Close(); err != nil {
+		return s.failed("writing to", err)
+	}
+
+	return nil
+}
+
+// failing tells the errors of a source from those of what it is written to.
+type failing struct {
+	r   io.Reader
+	err error
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+
+	return n, err
+}
+
+// Read opens length bytes of an object from offset on; a negative length is all
+// of the rest. Errors: not_found; unavailable.
+func (s *Store) Read(ctx context.Context, d berth.Digest, offset, length int64) (io.ReadCloser, error) {
+	r, err := s.bucket.NewRangeReader(ctx, key(d), offset, length, nil)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return nil, berth.Errorf(berth.KindNotFound, "the store %q has lost the object %s", s.where, d)
+	}
+
+	if err != nil {
+		return nil, s.failed("reading from", err)
+	}
+
+	return r, nil
+}
+
+// object is one of the store.
+type object struct {
+	key    string
+	digest berth.Digest
+	whole  bool // its name is one of ours; else an upload left it that was killed
+	age    time.Duration
+}
+
+// list calls fn with pages of objects whose digest begins with a byte.
+func (s *Store) list(ctx context.Context, first byte, fn func([]object) error) error {
+	const pageRows = 1000
+
+	prefix := fmt.Sprintf("%s%02x/", objectsPrefix, first)
+
+	for token := blob.FirstPageToken; len(token) > 0; {
+		page, next, err := s.bucket.ListPage(ctx, token, pageRows, &blob.ListOptions{Prefix: prefix})
+		if err != nil {
+			return s.failed("listing", err)
+		}
+
+		objects := make([]object, 0, len(page))
+
+		for _, o := range page {
+			one := object{key: o.Key, age: time.Since(o.ModTime)}
+			one.digest, one.whole = digestOf(strings.TrimPrefix(o.Key, prefix))
+			objects = append(objects, one)
+		}
+
+		if err := fn(objects); err != nil {
+			return err
+		}
+
+		token = next
+	}
+
+	return nil
+}
+
+// remove removes an object; one that is gone is a success.
+func (s *Store) remove(ctx context.Context, key string) error {
+	if err := s.bucket.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		return s.failed("removing from", err)
+	}
+
+	return nil
+}

@@ -1,0 +1,275 @@
+package artifacts
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berthml/berth"
+)
+
+// Ledger is what an Uploader needs of the database.
+type Ledger interface {
+	// SetHostStores notes whether the host stores files.
+	SetHostStores(ctx context.Context, hostID string, stores bool) error
+	// FilesToStore are ended attempts of the host whose files are to be stored now.
+	FilesToStore(ctx context.Context, hostID string, limit int) ([]berth.UnstoredAttempt, error)
+	// ClaimFiles names files before they are stored. Errors: not_found when they are not wanted any more.
+	ClaimFiles(ctx context.Context, attemptID string, files []berth.Artifact) error
+	FilesStored(ctx context.Context, attemptID string, paths []string) error
+	SettleFiles(ctx context.Context, attemptID string, o berth.FileOutcome) error
+	// NoteFiles says why they could not be stored, for as long as they are not.
+	NoteFiles(ctx context.Context, attemptID, problem string) error
+	// DeferFiles does the same and has them tried again later, each time twice as late.
+	DeferFiles(ctx context.Context, attemptID, problem string) error
+}
+
+// Files are the files of attempts on this host.
+type Files interface {
+	// OpenOutputs opens what an attempt wrote to /trial/out. Errors: conflict while
+	// it runs; not_found when its directory is not there.
+	OpenOutputs(attemptID string) (*os.Root, error)
+}
+
+const (
+	defaultEvery = 5 * time.Second
+	// longestPause is between two looks while the store is down.
+	longestPause = 5 * time.Minute
+	// attemptsAtOnce is how many attempts one question to the database returns.
+	attemptsAtOnce = 100
+	// filesAtOnce are named, then stored, together.
+	filesAtOnce = 200
+	// sentAtOnce is how many files are sent side by side.
+	sentAtOnce = 4
+)
+
+// Uploader stores the files of attempts of one host that have ended. What it has
+// to do is in the database, so one that is killed goes on where it was. It holds
+// up no result and no place: the attempts have given both away.
+type Uploader struct {
+	Ledger Ledger
+	Files  Files
+	Store  *Store
+	HostID string
+	Limits Limits
+	Every  time.Duration // between two looks; default 5 s
+	Log    *slog.Logger
+
+	pause time.Duration // until the next look, while the store is down; 0 = it is not
+}
+
+// Run stores until ctx ends.
+func (u *Uploader) Run(ctx context.Context) error {
+	every := u.Every
+	if every <= 0 {
+		every = defaultEvery
+	}
+
+	for {
+		if err := u.Look(ctx); err != nil && ctx.Err() == nil {
+			u.pause = min(max(2*u.pause, every), longestPause)
+			u.Log.Warn("storing files of ended attempts", "error", err, "again_in", u.pause)
+		} else {
+			u.pause = 0
+		}
+
+		select {
+		case <-time.After(max(u.pause, every)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Look stores what is to be stored at this moment. What is wrong with one
+// attempt keeps no other waiting. Errors: of the store or the database, which
+// may come back.
+func (u *Uploader) Look(ctx context.Context) error {
+	if err := u.Ledger.SetHostStores(ctx, u.HostID, true); err != nil {
+		return err
+	}
+
+	if err := u.Store.Ready(ctx); err != nil {
+		return u.sayDown(ctx, err)
+	}
+
+	for busy := make(map[string]bool); ; {
+		list, err := u.Ledger.FilesToStore(ctx, u.HostID, attemptsAtOnce)
+		if err != nil {
+			return err
+		}
+
+		done := 0
+
+		for _, attempt := range list {
+			if busy[attempt.ID] {
+				continue
+			}
+
+			switch err := u.store(ctx, attempt); {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case berth.KindOf(err) == berth.KindConflict && errors.Is(err, errBusy):
+				busy[attempt.ID] = true
+			case berth.KindOf(err) == berth.KindNotFound: // a limit or a person was faster
+				busy[attempt.ID] = true
+			case err != nil:
+				return u.deferred(ctx, attempt, err)
+			default:
+				done++
+			}
+		}
+
+		if done == 0 || len(list) < attemptsAtOnce {
+			return nil
+		}
+	}
+}
+
+// sayDown says of the attempt that waits longest why it waits.
+func (u *Uploader) sayDown(ctx context.Context, why error) error {
+	list, err := u.Ledger.FilesToStore(ctx, u.HostID, 1)
+	if err != nil || len(list) == 0 {
+		return why
+	}
+
+	return errors.Join(why, u.Ledger.NoteFiles(ctx, list[0].ID, why.Error()))
+}
+
+// deferred says why an attempt's files were not stored. While the store answers
+// the next look begins with another attempt, as the fault may be of this one.
+func (u *Uploader) deferred(ctx context.Context, attempt berth.UnstoredAttempt, why error) error {
+	if u.Store.Ready(ctx) != nil {
+		return errors.Join(why, u.Ledger.NoteFiles(ctx, attempt.ID, why.Error()))
+	}
+
+	return errors.Join(why, u.Ledger.DeferFiles(ctx, attempt.ID, why.Error()))
+}
+
+var errBusy = errors.New("it runs")
+
+// store stores the files of one attempt and settles it. Errors: errBusy with
+// conflict; not_found when its files are not wanted any more; of the store or the
+// database.
+func (u *Uploader) store(ctx context.Context, attempt berth.UnstoredAttempt) error {
+	root, err := u.Files.OpenOutputs(attempt.ID)
+
+	switch kind := berth.KindOf(err); {
+	case kind == berth.KindConflict:
+		return berth.Errorf(berth.KindConflict, "storing files of attempt %s: %w", attempt.ID, errBusy)
+	case kind == berth.KindNotFound && !attempt.Kept:
+		return u.Ledger.SettleFiles(ctx, attempt.ID, berth.FileOutcome{State: berth.FilesStored})
+	case kind == berth.KindNotFound:
+		return u.Ledger.SettleFiles(ctx, attempt.ID, berth.FileOutcome{
+			State: berth.FilesLost, Problem: "its directory is not on its host any more: " + err.Error(),
+		})
+	case err != nil:
+		return u.Ledger.DeferFiles(ctx, attempt.ID, err.Error())
+	}
+	defer root.Close() //nolint:errcheck // only read
+
+	var left leftOut
+
+	files, err := scan(ctx, root, u.Limits.orDefault(), &left)
+	if err != nil {
+		return err
+	}
+
+	for len(files) > 0 {
+		batch := files[:min(filesAtOnce, len(files))]
+		if err := u.storeSome(ctx, attempt.ID, root, batch, &left); err != nil {
+			return err
+		}
+
+		files = files[len(batch):]
+	}
+
+	return u.Ledger.SettleFiles(ctx, attempt.ID, berth.FileOutcome{State: berth.FilesStored, LeftOut: left.count, Reasons: left.first})
+}
+
+// storeSome names some files and then sends those that the store has not.
+func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Root, files []found, left *leftOut) error {
+	claims := make([]berth.Artifact, 0, len(files))
+	sources := make([]found, 0, len(files))
+
+	for _, f := range files {
+		artifact, err := f.digest(ctx, root)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+
+		if err != nil {
+			left.add(f.path, "it cannot be read: %s", plain(err))
+
+			continue
+		}
+
+		claims, sources = append(claims, artifact), append(sources, f)
+	}
+
+	if len(claims) == 0 {
+		return nil
+	}
+
+	if err := u.Ledger.ClaimFiles(ctx, attemptID, claims); err != nil {
+		return err
+	}
+
+	failed := make([]error, len(claims)) // of the file, not of the store
+	group, sending := errgroup.WithContext(ctx)
+	group.SetLimit(sentAtOnce)
+
+	for i := range claims {
+		group.Go(func() (err error) {
+			failed[i], err = u.send(sending, root, sources[i], claims[i])
+
+			return err
+		})
+	}
+
+	err := group.Wait()
+	if err != nil {
+		return err
+	}
+
+	stored := make([]string, 0, len(claims))
+
+	for i, err := range failed {
+		if err != nil {
+			left.add(claims[i].Path, "it cannot be read: %s", plain(err))
+		} else {
+			stored = append(stored, claims[i].Path)
+		}
+	}
+
+	return u.Ledger.FilesStored(ctx, attemptID, stored)
+}
+
+// send sends a file unless the store has it. ofFile is what is wrong with the
+// file itself.
+func (u *Uploader) send(ctx context.Context, root *os.Root, f found, claim berth.Artifact) (ofFile, err error) {
+	there, err := u.Store.Has(ctx, claim.Digest, claim.Bytes)
+	if err != nil || there {
+		return nil, err
+	}
+
+	file, err := f.open(root)
+	if err != nil {
+		return err, nil
+	}
+	defer file.Close() //nolint:errcheck // only read
+
+	source := &failing{r: patient{ctx, io.LimitReader(file, claim.Bytes+1)}}
+
+	err = u.Store.Put(ctx, claim.Digest, claim.Bytes, source)
+	if ctx.Err() == nil && (source.err != nil || errors.Is(err, ErrChanged)) {
+		return err, nil
+	}
+
+	return nil, err
+}
