@@ -45,6 +45,9 @@ type Attempt struct {
 	ExitCode    *int         `json:"exit_code,omitempty"`
 	Value       *float64     `json:"value,omitempty"` // of the objective; nil unless Kind is ok
 	Usage       Usage        `json:"usage"`
+
+	Datasets map[string]string `json:"datasets,omitempty"` // versions of the data sets that it had, by name; "" = not known
+
 	PlacedAt    time.Time    `json:"placed_at"`
 	StartedAt   *time.Time   `json:"started_at,omitempty"`
 	FinishedAt  *time.Time   `json:"finished_at,omitempty"`
@@ -104,6 +107,7 @@ type Result struct {
 	Source    FootprintSource // how the usage was measured
 	Proof     string          // why the reservation can be freed (rule R3), such as "container exited"
 
-	ContainerID  string // empty = no container of it started
-	ImageMissing bool   // it did not start, as its image was not on the host
+	ContainerID  string            // empty = no container of it started
+	Datasets     map[string]string // versions of the data sets that it had, by name; "" = not known
+	ImageMissing bool              // it did not start, as its image was not on the host
 }

@@ -15,6 +15,7 @@ type Launch struct {
 	Command     []string          `json:"command"`
 	Workdir     string            `json:"workdir,omitempty"`
 	Environment map[string]string `json:"environment,omitempty"`
+	Datasets    map[string]string `json:"datasets,omitempty"` // versions of those among Mounts, by name; no part of SpecHash
 	Defaults    map[string]string `json:"defaults,omitempty"` // more of it, where it has no such name; no part of SpecHash
 	Mounts      []Mount           `json:"mounts,omitempty"`
 	MemoryBytes int64             `json:"memory_bytes"` // limit of memory and of memory plus swap

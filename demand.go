@@ -61,6 +61,7 @@ const (
 	DimensionContexts    Dimension = "contexts"
 	DimensionActivity    Dimension = "device_activity"
 	DimensionExclusive   Dimension = "exclusive"
-	DimensionSweep       Dimension = "sweep" // paused, or its max_parallel is reached
+	DimensionDataset     Dimension = "dataset" // a data set that the sweep mounts is not there
+	DimensionSweep       Dimension = "sweep"   // paused, or its max_parallel is reached
 	DimensionTrial       Dimension = "trial" // an earlier attempt of it is open, or the ledger refuses the request
 )

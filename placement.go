@@ -88,6 +88,7 @@ type WaitingRequest struct {
 	TrialNumber int
 	ShapeKey    string
 	Resources   Resources // of its sweep
+	Datasets    []string  // names of those that its sweep mounts
 	Last        *LastOOM  // the trial's newest out-of-memory; nil = none
 	Waited      time.Duration
 	Reasons     []Rejection // as stored

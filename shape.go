@@ -17,6 +17,7 @@ type Shape struct {
 	DeviceModel string            `json:"device_model"` // empty = CPU
 	Environment map[string]string `json:"environment,omitempty"`
 	CPUMilli    int64             `json:"cpu_milli"` // thread caps change memory
+	Datasets    []string          `json:"datasets,omitempty"`
 }
 
 // Key is the SHA-256 of the shape's canonical JSON, in hex.

@@ -33,6 +33,16 @@ type Spec struct {
 	Labels               map[string]string `json:"labels,omitempty"`
 }
 
+// DatasetNames are the names of the data sets that trials mount.
+func (s Spec) DatasetNames() []string {
+	names := make([]string, len(s.Datasets))
+	for i, d := range s.Datasets {
+		names[i] = d.Name
+	}
+
+	return names
+}
+
 // WantsShim reports whether trials run with the shim: Python files of Berth's that
 // report what an unchanged script does not (docs/shim.md).
 func (s Spec) WantsShim() bool { return s.Shim == nil || *s.Shim }

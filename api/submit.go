@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -137,7 +138,11 @@ func capacity(hosts []berth.Host) spec.Capacity {
 	for _, h := range hosts {
 		most.MemoryBytes = max(most.MemoryBytes, h.CapacityBytes())
 		most.CPUMilli = max(most.CPUMilli, h.CPUMilli)
+		most.Datasets = append(most.Datasets, h.Datasets...)
 	}
+
+	slices.Sort(most.Datasets)
+	most.Datasets = slices.Compact(most.Datasets)
 
 	return most
 }

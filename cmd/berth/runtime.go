@@ -89,6 +89,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 				return memory.AvailableBytes, err
 			},
 			Workdir:      d.ReadWorkdir,
+			Dataset:      m.sets.Find,
 			Device:       cards.read,
 			MPSPipe:      cards.pipe,
 			DiskHeadroom: host.DiskHeadroomBytes,
@@ -121,6 +122,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) }) })
 			group.Go(func() error { return cards.watch(ctx) })
+			group.Go(func() error { return m.sets.Watch(ctx, log) })
 
 			if cards.sharer != nil {
 				group.Go(func() error { return cards.sharer.watch(ctx) })

@@ -21,6 +21,7 @@ import (
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/artifacts"
 	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/dataset"
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/reconcile"
@@ -40,9 +41,11 @@ type machine struct {
 	keepOutputs int64 // most bytes that attempts' files take; 0 = without limit
 	cpus        float64
 	maxAttempts int
-	gpus        string // all, none, or some by UUID or number, with commas between
-	fakeGPUs    string // simulated ones in their place, such as 2x24GiB; empty = none
-	gpuSharing  string // how trials may share them: auto, time_slicing or exclusive
+	gpus        string        // all, none, or some by UUID or number, with commas between
+	fakeGPUs    string        // simulated ones in their place, such as 2x24GiB; empty = none
+	gpuSharing  string        // how trials may share them: auto, time_slicing or exclusive
+	datasets    []string      // NAME=PATH
+	sets        *dataset.Sets // made of datasets, by describe
 	grace       time.Duration
 	bounds      runtrial.Bounds
 	artifacts   string // where files are stored; empty = they are not
@@ -69,6 +72,8 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 		"simulated GPUs in place of real ones, to try Berth without a card, such as 2x24GiB,1x80GiB; only programs made for them see them (docs/gpus.md)")
 	flags.StringVar(&m.gpuSharing, "gpu-sharing", sharingAuto,
 		"how trials share a GPU: auto = by NVIDIA's MPS where the machine has it, time_slicing, or exclusive = one at a time")
+	flags.StringArrayVar(&m.datasets, "dataset", nil,
+		"a data set that trials of this machine may mount, as NAME=PATH, such as flowers=/data/flowers; again for each (docs/production.md)")
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")
 	bindBounds(flags, &m.bounds)
 	bindArtifactLimits(flags, &m.stored)
@@ -281,8 +286,13 @@ func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 		return berth.Host{}, fmt.Errorf("finding data directory: %w", err)
 	}
 
+	if m.sets, err = dataset.Parse(m.datasets); err != nil {
+		return berth.Host{}, err
+	}
+
 	host := berth.Host{
-		Name: m.name, DataDir: dir, BootID: boot, State: berth.HostReady, MaxAttempts: m.maxAttempts,
+		Datasets: m.sets.Names(),
+		Name:     m.name, DataDir: dir, BootID: boot, State: berth.HostReady, MaxAttempts: m.maxAttempts,
 		CPUMilli: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory.TotalBytes, MemoryFreeBytes: memory.AvailableBytes,
 		DiskHeadroomBytes: m.disk,
 	}

@@ -165,7 +165,6 @@ export const badFiles: BadFile[] = [
         "  - {name: d, target: /proc}\n  - {name: e, target: /data/c}\n  - {name: f, target: /data/c}\n",
     ),
     want: [
-      { code: "E_UNSUPPORTED", pointer: "/datasets", at: "/home/me" },
       { code: "E_MOUNT_DENIED", pointer: "/datasets/0/name", at: "/home/me" },
       { code: "E_DATASET", pointer: "/datasets/1/name", at: "../../etc" },
       { code: "E_MOUNT_TARGET", pointer: "/datasets/2/target", at: "/proc" },

@@ -63,7 +63,7 @@ func (d *Docker) labels(l berth.Launch) map[string]string {
 // version of Berth that goes back does not know.
 func specHash(l berth.Launch) string {
 	l.AttemptID, l.SweepID, l.TrialID, l.LeaseID, l.Token = "", "", "", "", 0
-	l.Shim, l.Defaults = nil, nil
+	l.Shim, l.Defaults, l.Datasets = nil, nil, nil
 
 	data, err := json.Marshal(l) // map keys are sorted
 	if err != nil {

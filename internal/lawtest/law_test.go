@@ -21,7 +21,7 @@ var rows = [][]string{
 	{"internal/search"},
 	{"internal/spec", "internal/packing", "internal/parallelism", "internal/advice", "internal/memory", "internal/failure", "internal/report"},
 	{
-		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/simgpu", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention", "internal/artifacts",
+		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/simgpu", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention", "internal/artifacts", "internal/dataset",
 		"internal/runtrial", "internal/preview", "internal/devstack", "internal/config",
 		"internal/simulate",
 	},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/berthml/berth"
@@ -46,6 +47,7 @@ type Request struct {
 	Vain        []Place  // as the last Decide said
 	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own: the last choice
 	ShapeKey    string   // which Decide does not look at
+	Datasets    []string // names of those that the host must have
 	CPUsGiven   bool     // the user said how many cores it gets
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 
@@ -116,9 +118,10 @@ type round struct {
 
 // need is what decides whether a request fits somewhere.
 type need struct {
-	size    int
-	sweep   string // where a host is cordoned for this sweep alone; else empty
-	attempt string // where it avoids a host; else empty
+	size     int
+	datasets string
+	sweep    string // where a host is cordoned for this sweep alone; else empty
+	attempt  string // where it avoids a host; else empty
 }
 
 func (r *round) decide(request *Request) Decision {
@@ -129,7 +132,7 @@ func (r *round) decide(request *Request) Decision {
 		return d
 	}
 
-	needed := need{size: request.size}
+	needed := need{size: request.size, datasets: strings.Join(request.Datasets, "/")}
 
 	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 {
 		needed.attempt = request.AttemptID

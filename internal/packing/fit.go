@@ -12,6 +12,7 @@ type rule uint8
 const (
 	fits rule = iota
 	breaksState
+	breaksDataset
 	breaksCordon
 	breaksKept
 	breaksExclusive
@@ -38,6 +39,10 @@ const (
 // host, those that can never be met first. The request can use the spot's class.
 func (s *site) check(r *Request, at *spot) rule {
 	d := s.demand(r, at.class)
+
+	if s.lacks(r) != "" {
+		return breaksDataset
+	}
 
 	if broken := s.never(d, at); broken != fits {
 		return broken
@@ -77,6 +82,8 @@ func (s *site) closed(r *Request) rule {
 		return breaksCordon
 	case s.DiskLow():
 		return breaksDisk
+	case s.lacks(r) != "":
+		return breaksDataset
 	case slices.Contains(r.avoid, s.ID):
 		return breaksCordon
 	case s.kept > 0:
@@ -173,7 +180,18 @@ func activityLimit(dev *berth.Device, d *berth.Demand) int64 {
 
 // takes reports whether the host takes more than test attempts of a request's sweep.
 func (s *site) takes(r *Request) bool {
-	return s.State == berth.HostReady && !s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID)
+	return s.State == berth.HostReady && s.lacks(r) == "" && !s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID)
+}
+
+// lacks is the first data set of the request that the host does not have; empty = none.
+func (s *site) lacks(r *Request) string {
+	for _, name := range r.Datasets {
+		if !slices.Contains(s.Datasets, name) {
+			return name
+		}
+	}
+
+	return ""
 }
 
 // testDue reports whether a cordoned host may take a test attempt of a sweep.
@@ -251,7 +269,10 @@ func (s *site) spotsFor(r *Request) func(yield func(*spot) bool) {
 }
 
 // holds reports whether the host would hold the request with nothing else on it.
-func (s *site) holds(r *Request) bool {
+func (s *site) holds(r *Request) bool { return s.lacks(r) == "" && s.large(r) }
+
+// large reports whether the host has the size for the request.
+func (s *site) large(r *Request) bool {
 	for at := range s.spotsFor(r) {
 		if s.never(s.demand(r, at.class), at) == fits {
 			return true

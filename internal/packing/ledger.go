@@ -340,16 +340,17 @@ func (s *site) reserve(d *berth.Demand) {
 // impossible reports whether no host could ever hold the request, even when it
 // is empty. A lost host counts: it may come back, until it is removed. So does a
 // former host, which is returned when no other one could hold the request, the
-// one that counts longest. Without hosts nothing is known to be impossible.
+// one that counts longest. A host without the request's data set counts, too: its worker
+// may be told of it. Without hosts nothing is known to be impossible.
 func (l *ledger) impossible(r *Request) (former *site, impossible bool) {
 	for i := range l.hosts {
-		if l.hosts[i].holds(r) {
+		if l.hosts[i].large(r) {
 			return nil, false
 		}
 	}
 
 	for i := range l.former {
-		if s := &l.former[i]; s.holds(r) && (former == nil || s.FormerUntil.After(former.FormerUntil)) {
+		if s := &l.former[i]; s.large(r) && (former == nil || s.FormerUntil.After(former.FormerUntil)) {
 			former = s
 		}
 	}

@@ -193,6 +193,10 @@ func (s *site) reject(request *Request, at *spot) berth.Rejection {
 	switch broken := s.check(request, at); broken {
 	case breaksState:
 		r.Dimension, r.Reason = berth.DimensionState, s.stateReason()
+	case breaksDataset:
+		name := s.lacks(request)
+		r.Dimension, r.Needed = berth.DimensionDataset, 1
+		r.Reason = fmt.Sprintf("host %s: has no data set %q; start its worker with --dataset %s=PATH", s.Name, name, name)
 	case breaksCordon:
 		r.Dimension, r.Reason = berth.DimensionState, s.cordonReason(request)
 	case breaksKept:

@@ -81,7 +81,11 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			DeviceUnknownNs:   int64(o.Usage.DeviceUnknown),
 			DeviceFault:       o.DeviceFault,
 
-			FinishedAt: &o.FinishedAt,
+			FinishedAt: &o.FinishedAt, Datasets: r.Datasets,
+		}
+
+		if r.Datasets == nil {
+			params.Datasets = map[string]string{}
 		}
 
 		if !o.StartedAt.IsZero() {

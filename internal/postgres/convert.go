@@ -98,6 +98,8 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 
 		OutputsRemovedAt:  row.OutputsRemovedAt,
 		OutputsRemovedWhy: row.OutputsRemovedWhy,
+
+		Datasets: row.Datasets,
 	}
 
 	if row.ExitCode != nil {
@@ -173,6 +175,7 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		LastSeenAt:          row.LastSeenAt.UTC(),
 		Late:                row.Late,
 		Problem:             row.Problem,
+		Datasets:            row.Datasets,
 	}
 
 	host.FailedStarts, host.TestDue = len(row.FailedTrials), row.TestDue

@@ -232,8 +232,11 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 			FailedHosts: row.FailedHosts,
 		}
 
+		var mounted berth.Spec
+
 		if err := errors.Join(
 			decode(row.Resources, &request.Resources, "resources of sweep "+row.SweepID),
+			decode(row.Datasets, &mounted.Datasets, "data sets of sweep "+row.SweepID),
 			decode(row.Oom, &request.Last, "out-of-memory of the trial"),
 		); err != nil {
 			request.Blocked = err.Error()
@@ -243,6 +246,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 			request.Blocked = fmt.Sprintf("attempt %d of the trial is still open on host %s", row.OpenNumber, row.OpenHost)
 		}
 
+		request.Datasets = mounted.DatasetNames()
 		waiting = append(waiting, request)
 	}
 

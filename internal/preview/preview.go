@@ -167,7 +167,7 @@ func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprints) 
 		}
 	}
 
-	fit := fitAll(hosts, p.Shapes, k.trials, int(k.spec.Limits.MaxParallel), k.complete)
+	fit := fitAll(hosts, p.Shapes, k.trials, k.spec.DatasetNames(), int(k.spec.Limits.MaxParallel), k.complete)
 	p.AtOnce, p.Hosts, p.Why = fit.atOnce, fit.hosts, fit.why
 
 	if p.Trials > 0 && p.AtOnce > 0 {

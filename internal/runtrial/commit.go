@@ -80,7 +80,10 @@ func (r *run) store(ctx context.Context, v *verdict) error {
 		return err
 	}
 
+	launch, _ := r.dirs.launch(r.order.Token) // none when it never was to start
+
 	return r.records.FinishAttempt(ctx, berth.Result{
+		Datasets:  launch.Datasets,
 		AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, SweepID: r.who.SweepID, ShapeKey: r.who.Trial.ShapeKey,
 		Token: r.order.Token, Reserved: r.who.Attempt.Demand, Outcome: v.Outcome, Source: v.Source,
 		Proof: "container exited or never started", ContainerID: v.ContainerID, ImageMissing: v.ImageMissing,

@@ -74,6 +74,9 @@ type Config struct {
 	// Workdir reads the working directory of an image. Nil = it stays read-only.
 	Workdir ReadWorkdir
 
+	// Dataset finds the data sets of this host. Nil = it has none.
+	Dataset FindDataset
+
 	// MPSPipe is the directory in which the clients of a GPU's MPS daemon find it.
 	// Nil = the host has no GPUs. Errors: unavailable when there is no daemon.
 	MPSPipe func(deviceID string) (dir string, err error)

@@ -110,6 +110,10 @@ func (r *run) newLaunch() (berth.Launch, error) {
 		launch.CPUCapMilli = max(s.Resources.ThreadCapMilli(), demand.CPUMilli)
 	}
 
+	if err := r.addDatasets(&launch); err != nil {
+		return berth.Launch{}, err
+	}
+
 	if s.WantsShim() {
 		if err := r.addShim(&launch); err != nil {
 			return berth.Launch{}, err

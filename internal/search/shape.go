@@ -99,6 +99,7 @@ func (h Shapes) Of(a berth.Assignment) berth.Shape {
 		Stage:       berth.StageMain,
 		Environment: h.spec.EnvironmentVariables,
 		CPUMilli:    h.spec.Resources.ThreadCapMilli(),
+		Datasets:    h.spec.DatasetNames(),
 	}
 }
 

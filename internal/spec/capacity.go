@@ -2,6 +2,8 @@ package spec
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/berthml/berth"
 )
@@ -13,6 +15,8 @@ type Capacity struct {
 	CPUMilli    int64
 	MaxParallel int // quota of trials at once
 	MaxTrials   int // quota of trials of a sweep
+
+	Datasets []string // names of the data sets that some host has, sorted
 }
 
 // CheckCapacity says what a valid spec asks for and no host can ever give.
@@ -46,6 +50,17 @@ func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
 	if int64(r.CPUs) > has.CPUMilli {
 		add(CodeUnsatisfiable, "/resources/cpus", "%g cores are more than the largest host has: %g",
 			float64(r.CPUs)/1000, float64(has.CPUMilli)/1000)
+	}
+
+	for i, name := range s.DatasetNames() {
+		if !slices.Contains(has.Datasets, name) {
+			known := "no machine has any"
+			if len(has.Datasets) > 0 {
+				known = "there are: " + strings.Join(has.Datasets, ", ")
+			}
+
+			add(codeDataset, fmt.Sprintf("/datasets/%d/name", i), "no machine has a data set %q (%s); start a worker with --dataset %s=PATH", name, known, name)
+		}
 	}
 
 	return out

@@ -98,10 +98,6 @@ func (c *checker) checkMounts() {
 	}
 
 	// Last, so that the author learns of every mistake inside at once.
-	if len(c.spec.Datasets) > 0 {
-		c.add("/datasets", codeUnsupported, "datasets are not mounted yet; put the data into the image and leave datasets out")
-	}
-
 	if len(c.spec.Secrets) > 0 {
 		c.add("/secrets", codeUnsupported, "secrets are not mounted yet; leave secrets out")
 	}

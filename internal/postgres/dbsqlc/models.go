@@ -92,6 +92,7 @@ type Attempt struct {
 	FilesTries          int32
 	FilesRetryAt        *time.Time
 	FilesSettledAt      *time.Time
+	Datasets            map[string]string
 }
 
 type AuditLog struct {
@@ -230,6 +231,7 @@ type Host struct {
 	FormerCpuMilli      *int64
 	ShrunkAt            *time.Time
 	StoresFiles         bool
+	Datasets            []string
 }
 
 type IdempotencyKey struct {

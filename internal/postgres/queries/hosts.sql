@@ -1,8 +1,8 @@
 -- name: RegisterHost :exec
 -- A host that comes back smaller keeps what its leases hold: totals never fall below what is reserved. The smaller totals
 -- are targets, which count for placements at once and become the totals as leases end.
-INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version, machine_id, data_dir)
-VALUES (@id, @name, @boot_id, @cpu_milli, @memory_bytes, @memory_headroom_bytes, @memory_free_bytes, @disk_free_bytes, @disk_headroom_bytes, @max_attempts, @version, @machine_id, @data_dir)
+INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version, machine_id, data_dir, datasets)
+VALUES (@id, @name, @boot_id, @cpu_milli, @memory_bytes, @memory_headroom_bytes, @memory_free_bytes, @disk_free_bytes, @disk_headroom_bytes, @max_attempts, @version, @machine_id, @data_dir, coalesce(@datasets::text[], '{}'))
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name,
     boot_id = excluded.boot_id,
@@ -21,6 +21,7 @@ ON CONFLICT (id) DO UPDATE SET
     test_at = CASE WHEN h.cordoned_at IS NOT NULL THEN now() END, -- a new worker may have been mended
     machine_id = excluded.machine_id,
     data_dir = excluded.data_dir,
+    datasets = excluded.datasets,
     last_seen_at = now();
 
 -- name: NoteSmallerHost :exec

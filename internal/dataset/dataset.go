@@ -1,0 +1,173 @@
+// Package dataset knows the data sets that an administrator gives the trials of a
+// host: names for paths, which are mounted read-only, and what is in them.
+package dataset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+const (
+	// lookEvery is between two looks at what is in the data sets: ImageNet, 1.3 million
+	// files, takes seconds.
+	lookEvery = 10 * time.Minute
+	// mostEntries are looked at in a data set; one that has more has no version.
+	mostEntries = 5_000_000
+	// versionDigits of a SHA-256 in hex are a version: enough to tell two apart.
+	versionDigits = 16
+)
+
+// namePattern is what a sweep file may name (internal/spec, mountName).
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// Sets are the data sets of a host. They are fixed; what is in them may change.
+type Sets struct {
+	paths map[string]string // by name; absolute, links resolved
+
+	mu       sync.Mutex
+	versions map[string]string // by name; none = not looked at yet
+}
+
+// Parse reads NAME=PATH pairs. Errors: invalid, naming the pair and the fix.
+func Parse(pairs []string) (*Sets, error) {
+	s := &Sets{paths: make(map[string]string), versions: make(map[string]string)}
+
+	var all error
+
+	for _, pair := range pairs {
+		if err := s.add(pair); err != nil {
+			all = errors.Join(all, berth.Errorf(berth.KindInvalid, "--dataset %q: %w", pair, err))
+		}
+	}
+
+	return s, all
+}
+
+func (s *Sets) add(pair string) error {
+	name, path, found := strings.Cut(pair, "=")
+
+	switch {
+	case !found:
+		return errors.New("write NAME=PATH, such as flowers=/data/flowers")
+	case !namePattern.MatchString(name):
+		return fmt.Errorf("%q is no name: at most 128 letters, digits and ._-, the first a letter or digit", name)
+	case s.paths[name] != "":
+		return fmt.Errorf("%q is given twice", name)
+	case !filepath.IsAbs(path):
+		return fmt.Errorf("%q must be an absolute path", path)
+	}
+
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return fmt.Errorf("it must be there when the worker starts: %w", err)
+	}
+
+	info, err := os.Stat(real)
+
+	switch {
+	case err != nil:
+		return err
+	case real == "/" || !info.IsDir() && !info.Mode().IsRegular():
+		return errors.New("it must be a directory or a file, and not the root directory")
+	}
+
+	s.paths[name] = real
+
+	return nil
+}
+
+// Names are the names, sorted.
+func (s *Sets) Names() []string { return slices.Sorted(maps.Keys(s.paths)) }
+
+// Find returns the path of a data set, and its version as last seen; empty = not
+// known yet.
+func (s *Sets) Find(name string) (path, version string, found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	path, found = s.paths[name]
+
+	return path, s.versions[name], found
+}
+
+// Watch looks at what is in the data sets, now and then, until ctx ends.
+func (s *Sets) Watch(ctx context.Context, log *slog.Logger) error {
+	for len(s.paths) > 0 {
+		s.look(ctx, log)
+
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+
+	<-ctx.Done()
+
+	return nil
+}
+
+func (s *Sets) look(ctx context.Context, log *slog.Logger) {
+	for _, name := range s.Names() {
+		version, err := versionOf(ctx, s.paths[name])
+		if ctx.Err() != nil {
+			return
+		}
+
+		if err != nil {
+			log.Warn("looking at a data set; attempts say no version of it", "dataset", name, "path", s.paths[name], "error", err)
+		}
+
+		s.mu.Lock()
+		s.versions[name] = version
+		s.mu.Unlock()
+	}
+}
+
+// versionOf is a digest of the names, sizes and times of all files. Contents are not
+// read: of a terabyte that would take hours.
+func versionOf(ctx context.Context, path string) (string, error) {
+	sum, entries := sha256.New(), 0
+
+	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+
+		if entries++; entries > mostEntries {
+			return fmt.Errorf("it has more than %d files", mostEntries)
+		}
+
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+
+		if !entry.IsDir() { // a directory's own time and size say nothing of its files
+			below := strings.TrimPrefix(name, path)
+			_, _ = fmt.Fprintf(sum, "%s\x00%d\x00%d\n", below, info.Size(), info.ModTime().UnixNano()) // a hash takes everything
+		}
+
+		return ctx.Err()
+	})
+	if err != nil {
+		return "", err
+	}
+
+	return hex.EncodeToString(sum.Sum(nil))[:versionDigits], nil
+}

@@ -1,0 +1,103 @@
+package dataset
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "flowers"), 0o750))
+	require.NoError(t, os.Symlink("flowers", link))
+
+	s, err := Parse([]string{"flowers-1.0=" + link, "a=" + dir})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "flowers-1.0"}, s.Names())
+
+	path, version, found := s.Find("flowers-1.0")
+	require.True(t, found)
+	require.Empty(t, version, "nobody has looked yet")
+	require.Equal(t, filepath.Join(dir, "flowers"), path, "a link that is changed later changes no mount")
+
+	_, _, found = s.Find("b")
+	require.False(t, found)
+
+	for pair, want := range map[string]string{
+		"flowers":                "NAME=PATH",
+		"../x=" + dir:            "is no name",
+		"a=relative":             "absolute path",
+		"a=" + dir + "/missing":  "must be there",
+		"a=/":                    "root directory",
+		"a=/dev/null":            "a directory or a file",
+		"=" + dir:                "is no name",
+		"a=" + dir + ",a=/x":     "must be there",
+		"berth.sock name=" + dir: "is no name",
+	} {
+		_, err := Parse([]string{pair})
+		require.Equal(t, berth.KindInvalid, berth.KindOf(err), pair)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "--dataset")
+	}
+
+	_, err = Parse([]string{"a=" + dir, "a=" + dir})
+	require.ErrorContains(t, err, "twice")
+}
+
+// A version changes with the files, and only with them.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	file := filepath.Join(dir, "train", "a.npz")
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+
+	write := func(text string, at time.Time) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		require.NoError(t, os.Chtimes(file, at, at))
+	}
+	write("one", at)
+
+	s, err := Parse([]string{"d=" + dir})
+	require.NoError(t, err)
+
+	version := func() string {
+		s.look(t.Context(), slog.New(slog.DiscardHandler))
+		_, version, _ := s.Find("d")
+
+		return version
+	}
+
+	first := version()
+	require.Len(t, first, versionDigits)
+	require.Equal(t, first, version())
+
+	write("longer", at)
+	longer := version()
+	require.NotEqual(t, first, longer)
+
+	write("longer", at.Add(time.Nanosecond))
+	require.NotEqual(t, longer, version())
+
+	write("one", at)
+	require.Equal(t, first, version())
+
+	moved := filepath.Join(t.TempDir(), "elsewhere")
+	require.NoError(t, os.Rename(dir, moved))
+
+	there, err := versionOf(t.Context(), moved)
+	require.NoError(t, err)
+	require.Equal(t, first, there, "two hosts that have the same say so, wherever they have it")
+
+	require.Empty(t, version(), "it cannot be read")
+}

@@ -1,0 +1,37 @@
+package runtrial
+
+import "github.com/berthml/berth"
+
+// FindDataset returns where a data set of this host is and what is in it; an empty
+// version = not known.
+type FindDataset func(name string) (path, version string, found bool)
+
+// addDatasets mounts what the sweep names. Errors: *berth.StartError where the host
+// does not have it any more: another one may.
+func (r *run) addDatasets(l *berth.Launch) error {
+	for _, d := range r.who.Spec.Datasets {
+		var (
+			path, version string
+			found         bool
+		)
+
+		if r.config.Dataset != nil {
+			path, version, found = r.config.Dataset(d.Name)
+		}
+
+		if !found {
+			return &berth.StartError{Kind: berth.FailureInfra, Err: berth.Errorf(berth.KindInvalid,
+				"host %s has no data set %q any more; start its worker with --dataset %s=PATH", r.config.HostName, d.Name, d.Name)}
+		}
+
+		l.Mounts = append(l.Mounts, berth.Mount{Source: path, Target: d.Target, ReadOnly: true})
+
+		if l.Datasets == nil {
+			l.Datasets = make(map[string]string)
+		}
+
+		l.Datasets[d.Name] = version
+	}
+
+	return nil
+}

@@ -1,0 +1,61 @@
+package runtrial
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// with gives the sweep of the attempt data sets, and the host those of found.
+func (r *rig) with(found map[string]string, names ...string) {
+	r.books.says(func(who *berth.Assignee) {
+		for _, name := range names {
+			who.Spec.Datasets = append(who.Spec.Datasets, berth.DatasetMount{Name: name, Target: "/data/" + name})
+		}
+	})
+
+	r.config.Dataset = func(name string) (path, version string, ok bool) {
+		version, ok = found[name]
+
+		return "/srv/" + name, version, ok
+	}
+}
+
+func TestRun_MountsDatasetsAndKeepsTheirVersions(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	found := map[string]string{"flowers": "v1", "birds": ""}
+	r.with(found, "flowers", "birds")
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+
+	launch := r.docks.launches()[0]
+	require.Subset(t, launch.Mounts, []berth.Mount{
+		{Source: "/srv/flowers", Target: "/data/flowers", ReadOnly: true}, {Source: "/srv/birds", Target: "/data/birds", ReadOnly: true},
+	})
+
+	found["flowers"] = "v2" // what changed meanwhile is not what it began with
+	box.Print(berth.Stdout, "acc=1\n")
+	box.Exit(0)
+	require.NoError(t, await(t, ended).err)
+	require.Equal(t, map[string]string{"flowers": "v1", "birds": ""}, r.books.result(t).Datasets)
+}
+
+// A worker that was started anew without the data set gives the attempt away.
+func TestRun_WithoutItsDataset(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.config.HostName = "gpu-1"
+	r.with(nil, "flowers")
+
+	got := await(t, r.start(t.Context(), r.order()))
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureInfra, got.outcome.Kind, "another host may have it")
+	require.Contains(t, got.outcome.Message, `host gpu-1 has no data set "flowers" any more; start its worker with --dataset flowers=PATH`)
+	require.Empty(t, r.docks.launches())
+}
