@@ -7,7 +7,8 @@ import "time"
 const MachinePointsKept = 7 * 24 * time.Hour
 
 // MachinePoint is what a host, or one of its GPUs, held in an interval: the most
-// that its worker told of, every 15 s. Nil = not measured.
+// that its worker told of, every 15 s. Nil = not measured. What attempts held is 0
+// where there were none.
 type MachinePoint struct {
 	DeviceID      string    // empty = the host itself
 	At            time.Time // when the interval begins

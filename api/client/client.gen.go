@@ -1728,7 +1728,7 @@ type UsagePoint struct {
 	// CoresReserved Of a machine, not of a GPU
 	CoresReserved *float64 `json:"cores_reserved,omitempty"`
 
-	// MeasuredBytes What these attempts held of it, added up
+	// MeasuredBytes What these attempts held of it, added up; 0 where none was
 	MeasuredBytes *int64 `json:"measured_bytes,omitempty"`
 
 	// MemoryBytes In all
@@ -2162,7 +2162,7 @@ type ClientInterface interface {
 
 	// GetHostUsage Get how full a machine and its GPUs were over time
 	//
-	// Each point is the most that the machine's worker told of, every 15 s, in an interval of interval_seconds. It is known for seven days, and nothing of the time before the server could.
+	// Each point is the most that the machine's worker told of, every 15 s, in an interval of interval_seconds. It is known for seven days, and of the time that a worker of this version or a newer one served.
 	//
 	// Corresponds with GET /hosts/{id}/usage (the `GetHostUsage` operationId).
 	GetHostUsage(ctx context.Context, id HostID, params *GetHostUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2638,7 +2638,7 @@ func (c *Client) UpdateHost(ctx context.Context, id HostID, body UpdateHostJSONR
 
 // GetHostUsage Get how full a machine and its GPUs were over time
 //
-// Each point is the most that the machine's worker told of, every 15 s, in an interval of interval_seconds. It is known for seven days, and nothing of the time before the server could.
+// Each point is the most that the machine's worker told of, every 15 s, in an interval of interval_seconds. It is known for seven days, and of the time that a worker of this version or a newer one served.
 //
 // Corresponds with GET /hosts/{id}/usage (the `GetHostUsage` operationId).
 func (c *Client) GetHostUsage(ctx context.Context, id HostID, params *GetHostUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5722,7 +5722,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetHostUsageWithResponse Get how full a machine and its GPUs were over time
 	//
-	// Each point is the most that the machine's worker told of, every 15 s, in an interval of interval_seconds. It is known for seven days, and nothing of the time before the server could.
+	// Each point is the most that the machine's worker told of, every 15 s, in an interval of interval_seconds. It is known for seven days, and of the time that a worker of this version or a newer one served.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8402,7 +8402,7 @@ func (c *ClientWithResponses) UpdateHostWithResponse(ctx context.Context, id Hos
 
 // GetHostUsageWithResponse Get how full a machine and its GPUs were over time
 //
-// Each point is the most that the machine's worker told of, every 15 s, in an interval of interval_seconds. It is known for seven days, and nothing of the time before the server could.
+// Each point is the most that the machine's worker told of, every 15 s, in an interval of interval_seconds. It is known for seven days, and of the time that a worker of this version or a newer one served.
 //
 // Returns a wrapper object for the known response body format(s).
 //

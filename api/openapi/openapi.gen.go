@@ -1727,7 +1727,7 @@ type UsagePoint struct {
 	// CoresReserved Of a machine, not of a GPU
 	CoresReserved *float64 `json:"cores_reserved,omitempty"`
 
-	// MeasuredBytes What these attempts held of it, added up
+	// MeasuredBytes What these attempts held of it, added up; 0 where none was
 	MeasuredBytes *int64 `json:"measured_bytes,omitempty"`
 
 	// MemoryBytes In all

@@ -335,10 +335,11 @@ func (r *Reconciler) touch(ctx context.Context, containers []berth.Container) er
 }
 
 // reportNoDocker says that the worker is alive and its Docker is not: nothing
-// new is placed, and the leases of what may still run are not renewed.
+// new is placed, and the leases of what may still run are not renewed. Of GPUs it
+// says nothing: what our containers hold would count as used by others.
 func (r *Reconciler) reportNoDocker(ctx context.Context) error {
 	free := r.config.Free(nil)
-	free.Problem = noDocker
+	free.Problem, free.Devices = noDocker, nil
 
 	return r.ledger.TouchHost(ctx, r.config.Host.ID, free, nil)
 }

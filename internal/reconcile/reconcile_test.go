@@ -594,6 +594,35 @@ func TestRound_SaysThatDockerDoesNotAnswer(t *testing.T) { //nolint:paralleltest
 	})
 }
 
+// Without Docker's list the memory of our containers counts as that of others: nothing is said of GPUs then.
+func TestRound_SaysNothingOfGPUsWithoutDocker(t *testing.T) { //nolint:paralleltest // bubble
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.running(t, "a")
+		w.box(t, "a")
+
+		var told [][]berth.DeviceFree
+
+		w.ledger.Hook(func(h *fake.LedgerHooks) {
+			h.TouchHost = func(ctx context.Context, in fake.Touch, call func(context.Context) error) error {
+				told = append(told, in.Free.Devices)
+
+				return call(ctx)
+			}
+		})
+		r := setup(w, func(c *reconcile.Config) {
+			c.Free = func(running []berth.Container) berth.HostFree {
+				return berth.HostFree{Devices: []berth.DeviceFree{{ID: "GPU-1", FreeBytes: int64(4 + 20*len(running))}}}
+			}
+		})
+		require.NoError(t, r.Round(t.Context()))
+
+		w.fail["list"] = berth.Errorf(berth.KindUnavailable, "away")
+		require.Error(t, r.Round(t.Context()))
+		require.Equal(t, [][]berth.DeviceFree{{{ID: "GPU-1", FreeBytes: 24}}, nil}, told)
+	})
+}
+
 // host is what the ledger says of the host.
 func (w *world) host(t *testing.T) berth.Host {
 	t.Helper()
