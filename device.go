@@ -171,8 +171,15 @@ func (d Device) ContextsBy(mode SharingMode) int {
 	return d.MaxContexts
 }
 
-// UsedByOthersBytes is what programs outside Berth use of the device's memory, as measured last.
-func (d Device) UsedByOthersBytes() int64 { return max(d.MemoryBytes-d.FreeBytes, 0) }
+// UsedByOthersBytes is what programs outside Berth use of the device's memory, as measured last; 0 while
+// it has a Problem, as what it has free may not be known then.
+func (d Device) UsedByOthersBytes() int64 {
+	if d.Problem != "" {
+		return 0
+	}
+
+	return max(d.MemoryBytes-d.FreeBytes, 0)
+}
 
 // CapacityBytes is the memory that all leases of the device may hold together.
 func (d Device) CapacityBytes() int64 { return d.MemoryBytes - d.HeadroomBytes }

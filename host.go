@@ -147,8 +147,15 @@ type MachineHost struct {
 	Served   bool // its worker runs
 }
 
-// UsedByOthersBytes is what programs outside Berth use of the host's memory, as measured last.
-func (h *Host) UsedByOthersBytes() int64 { return max(h.MemoryBytes-h.MemoryFreeBytes, 0) }
+// UsedByOthersBytes is what programs outside Berth use of the host's memory, as measured last; 0 while it
+// has a Problem: without Docker's list what its own attempts hold is not told from what others do.
+func (h *Host) UsedByOthersBytes() int64 {
+	if h.Problem != "" {
+		return 0
+	}
+
+	return max(h.MemoryBytes-h.MemoryFreeBytes, 0)
+}
 
 // CapacityBytes is the memory that all leases of the host may hold together.
 func (h *Host) CapacityBytes() int64 { return h.MemoryBytes - h.MemoryHeadroomBytes }

@@ -49,13 +49,14 @@ func TestHowFull(t *testing.T) {
 	store.Hosts[0].Devices = []berth.Device{{
 		ID: "GPU-1", HostID: store.Hosts[0].ID, Model: berth.SimulatedModel + " 24GiB", Mode: berth.SharingTimeSlicing,
 		MemoryBytes: 24 << 30, FreeBytes: 20 << 30, MaxContexts: 48,
-	}}
+	}, {ID: "GPU-2", HostID: store.Hosts[0].ID, MemoryBytes: 24 << 30, Problem: "lost"}}
 	r := setup(t, store)
 
 	_, body := r.text("GET", "/api/v1/hosts", "")
 	host := read[openapi.HostList](t, body).Data[0]
 	require.Equal(t, int64(2<<30), host.UsedByOthersBytes)
 	require.Equal(t, int64(4<<30), host.Devices[0].UsedByOthersBytes)
+	require.Zero(t, host.Devices[1].UsedByOthersBytes, "not known")
 	require.True(t, host.Devices[0].Simulated)
 	require.Equal(t, int64(22_255<<20), host.Devices[0].DefaultModeBytes, "24,576 MiB less what driver, context and reserve take outside the pool")
 
@@ -65,6 +66,7 @@ func TestHowFull(t *testing.T) {
 	out := read[openapi.Preview](t, body)
 	fit := out.Hosts[0]
 	require.Equal(t, []int64{32 << 30, 1 << 30, 2 << 30}, []int64{fit.MemoryBytes, fit.MemoryHeadroomBytes, fit.MemoryUsedByOthersBytes})
+	require.Equal(t, "lost", fit.Devices[1].Problem)
 	require.Positive(t, fit.AtOnceNow)
 	require.Equal(t, int64(fit.AtOnceNow)*out.Shapes[0].MemoryBytes, fit.MemorySweepBytes)
 	require.Equal(t, fit.MemorySweepBytes, fit.MemoryReservedBytes, "nothing else runs")

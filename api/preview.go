@@ -185,7 +185,7 @@ func toPreviewDevice(d preview.DeviceFill) openapi.PreviewDevice {
 	m := d.Memory
 
 	return openapi.PreviewDevice{
-		ID: d.ID, Model: d.Model, Simulated: d.Simulated,
+		ID: d.ID, Model: d.Model, Simulated: d.Simulated, Problem: d.Problem,
 		MemoryBytes: m.TotalBytes, MemoryHeadroomBytes: m.HeadroomBytes, MemoryUsedByOthersBytes: m.OthersBytes,
 		MemoryReservedBytes: m.ReservedBytes, MemorySweepBytes: m.SweepBytes,
 	}

@@ -587,7 +587,7 @@ type Device struct {
 	// Simulated No real GPU: the worker was started with --fake-gpus; absent = it is real
 	Simulated bool `json:"simulated,omitempty"`
 
-	// UsedByOthersBytes What processes outside Berth use of its memory, as measured last; absent = nothing
+	// UsedByOthersBytes What processes outside Berth use of its memory, as measured last; absent = nothing, or not known as there is a problem
 	UsedByOthersBytes int64 `json:"used_by_others_bytes,omitempty"`
 }
 
@@ -785,7 +785,7 @@ type Host struct {
 	// State draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
 	State HostState `json:"state"`
 
-	// UsedByOthersBytes What programs outside Berth use of its memory, as measured last; absent = nothing
+	// UsedByOthersBytes What programs outside Berth use of its memory, as measured last; absent = nothing, or not known as there is a problem
 	UsedByOthersBytes int64 `json:"used_by_others_bytes,omitempty"`
 }
 
@@ -1065,9 +1065,12 @@ type PreviewDevice struct {
 	// MemorySweepBytes Of memory_reserved_bytes, the sweep's
 	MemorySweepBytes int64 `json:"memory_sweep_bytes,omitempty"`
 
-	// MemoryUsedByOthersBytes What programs outside Berth use now
+	// MemoryUsedByOthersBytes What programs outside Berth use now; absent = nothing, or not known
 	MemoryUsedByOthersBytes int64  `json:"memory_used_by_others_bytes,omitempty"`
 	Model                   string `json:"model"`
+
+	// Problem Why it takes no trials, in plain words; absent = it takes them
+	Problem string `json:"problem,omitempty"`
 
 	// Simulated No real GPU (--fake-gpus)
 	Simulated bool `json:"simulated,omitempty"`
@@ -1105,7 +1108,7 @@ type PreviewHost struct {
 	// MemorySweepBytes Of memory_reserved_bytes, the sweep's
 	MemorySweepBytes int64 `json:"memory_sweep_bytes,omitempty"`
 
-	// MemoryUsedByOthersBytes What programs outside Berth use now
+	// MemoryUsedByOthersBytes What programs outside Berth use now; absent = nothing, or not known
 	MemoryUsedByOthersBytes int64  `json:"memory_used_by_others_bytes,omitempty"`
 	Name                    string `json:"name"`
 

@@ -10,7 +10,7 @@ import (
 type Fill struct {
 	TotalBytes    int64
 	HeadroomBytes int64 // kept free on purpose
-	OthersBytes   int64 // that programs outside Berth use now
+	OthersBytes   int64 // that programs outside Berth use now; 0 where that is not known
 	ReservedBytes int64 // what runs now, and the trials of the sweep that start beside it
 	SweepBytes    int64 // of ReservedBytes, the sweep's
 }
@@ -19,6 +19,7 @@ type Fill struct {
 type DeviceFill struct {
 	ID, Model string
 	Simulated bool
+	Problem   string // why it takes no trials, in plain words; empty = it takes them
 	Memory    Fill
 }
 
@@ -36,7 +37,7 @@ func fillAll(hosts []berth.Host, requests []packing.Request, limit map[string]pa
 		fits[i].Devices = make([]DeviceFill, len(h.Devices))
 
 		for j, d := range h.Devices {
-			fits[i].Devices[j] = DeviceFill{ID: d.ID, Model: d.Model, Simulated: d.Simulated(), Memory: Fill{
+			fits[i].Devices[j] = DeviceFill{ID: d.ID, Model: d.Model, Simulated: d.Simulated(), Problem: d.Refusal(), Memory: Fill{
 				TotalBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, OthersBytes: d.UsedByOthersBytes(), ReservedBytes: d.ReservedBytes,
 			}}
 			devices[d.ID] = &fits[i].Devices[j].Memory

@@ -127,6 +127,24 @@ func TestPreview_Fill(t *testing.T) {
 	require.Zero(t, p.Hosts[0].AtOnceNow)
 }
 
+// Of a GPU or host with a problem it is not known what programs outside Berth use; the GPU says why it takes no trials.
+func TestPreview_FillWithAProblem(t *testing.T) {
+	t.Parallel()
+
+	s, f := measuredGPU(t)
+	box := withGPU(host("gpu", 64, 256*gib), 24)
+	box.Devices[0].FreeBytes, box.Devices[0].Problem = 0, "its driver does not say what it has free"
+
+	p := seeOn(t, s, []berth.Host{box}, f)
+	require.Equal(t, preview.DeviceFill{
+		ID: "GPU-1", Model: h200, Problem: "its driver does not say what it has free", Memory: preview.Fill{TotalBytes: 24 * gib},
+	}, p.Hosts[0].Devices[0])
+
+	box.MemoryFreeBytes, box.Problem = 0, "Docker does not answer"
+	p = seeOn(t, s, []berth.Host{box}, f)
+	require.Zero(t, p.Hosts[0].Memory.OthersBytes)
+}
+
 // What binds on a GPU is told with the GPU's figures, of those that take trials.
 func TestPreview_WhatBindsOnAGPU(t *testing.T) {
 	t.Parallel()

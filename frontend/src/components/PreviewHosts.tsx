@@ -42,7 +42,10 @@ function HostList({ hosts, alone }: { hosts: PreviewHost[]; alone: boolean }) {
             <div>{bytes(host.spill_bytes ?? 0)} of it is for what GPUs cannot hold (gpu_memory_spill).</div>
           )}
           {host.devices?.map((device, i) => (
-            <Bar key={device.id} name={deviceName(device, i)} of={host.name} fill={device} />
+            <div key={device.id}>
+              <Bar name={deviceName(device, i)} of={host.name} fill={device} />
+              {(device.problem ?? "") !== "" && <div>It takes no trials. {sentence(device.problem ?? "")}</div>}
+            </div>
           ))}
         </li>
       ))}

@@ -166,6 +166,13 @@ describe("how full machines get", () => {
     expect(screen.queryByText(/GPU memory binds/)).toBeNull();
   });
 
+  it("says why a GPU takes no trials", async () => {
+    const [gpu] = previewHost().devices ?? [];
+    const hosts = [previewHost({ devices: gpu && [{ ...gpu, problem: "its MPS daemon is started again" }] })];
+    await draw(<PreviewPanel preview={preview({ hosts })} old={false} />);
+    expect(screen.getByText("It takes no trials. Its MPS daemon is started again.")).toBeTruthy();
+  });
+
   it("names what binds on each of several, and what GPUs cannot hold", async () => {
     const hosts = [
       previewHost({ at_once_now: 6 }),

@@ -7,7 +7,7 @@ import { LogView } from "@/components/LogView";
 import { TrialTable } from "@/components/TrialTable";
 import { amount, Waiting } from "@/components/Waiting";
 import { series, table } from "@/lib/metrics";
-import { hostParts, packingText, parts } from "@/lib/packing";
+import { deviceParts, hostParts, packingText, parts } from "@/lib/packing";
 import { bestFirst, matching, ordered, parameterNames, trialNote, turned } from "@/lib/trials";
 import type { LogPiece } from "@/services/log";
 import { draw } from "@/test/draw";
@@ -178,15 +178,15 @@ describe("HostCard", () => {
   });
 
   it("adds up to the whole, also when others use more than the headroom", () => {
-    for (const [reserved, headroom, free] of [
-      [10, 4, 30],
-      [60, 4, 30],
-      [0, 4, 64],
-      [64, 0, 64],
+    for (const [reserved, headroom, used] of [
+      [10, 4, 34],
+      [60, 4, 34],
+      [0, 4, 0],
+      [64, 0, 0],
     ] as const) {
-      expect(parts(64, reserved, headroom, free).reduce((sum, part) => sum + (part.drawn ?? part.bytes), 0)).toBe(64);
+      expect(parts(64, reserved, headroom, used).reduce((sum, part) => sum + (part.drawn ?? part.bytes), 0)).toBe(64);
     }
-    expect(parts(64, 10, 4, 30)).toEqual([
+    expect(parts(64, 10, 4, 34)).toEqual([
       { name: "reserved", bytes: 10 },
       { name: "used by others", bytes: 34 },
       { name: "free", bytes: 20 },
@@ -198,6 +198,11 @@ describe("HostCard", () => {
     const full = host({ memory_reserved_bytes: 60 * GiB, memory_free_bytes: 44 * GiB, used_by_others_bytes: 20 * GiB });
     expect(hostParts(full)[1]).toEqual({ name: "used by others", bytes: 20 * GiB, drawn: 4 * GiB });
     expect(packingText(full.memory_bytes, hostParts(full))).toContain("20 GiB used by others");
+  });
+
+  it("says of no GPU with a problem that others use all of it", () => {
+    const names = deviceParts({ ...sickDevice(), free_bytes: 0 }).map((part) => part.name);
+    expect(names).toEqual(["reserved", "headroom", "free"]);
   });
 
   it("shows problems of machine and GPUs, cordons, advice, and what is simulated", async () => {

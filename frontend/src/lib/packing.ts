@@ -11,18 +11,17 @@ export interface Part {
 
 /**
  * parts split a memory into what Berth reserved, what others use, what is kept
- * free on purpose, and what new trials can get. The API's free_bytes is the total
- * less what others use. Others use up the headroom first: that is what it is for
+ * free on purpose, and what new trials can get. Others use up the headroom first: that is what it is for
  * (internal/packing takes the smaller of the two limits). What they use beyond what is
  * not reserved is said, and not drawn.
  */
-export function parts(total: number, reserved: number, headroom: number, free: number, used = total - free): Part[] {
-  const others = Math.min(Math.max(0, used), Math.max(0, total - reserved));
+export function parts(total: number, reserved: number, headroom: number, used: number): Part[] {
+  const others = Math.min(used, Math.max(0, total - reserved));
   const kept = Math.min(Math.max(0, headroom - others), Math.max(0, total - reserved - others));
 
   return [
     { name: "reserved" as const, bytes: reserved },
-    { name: "used by others" as const, bytes: Math.max(0, used), ...(used > others && { drawn: others }) },
+    { name: "used by others" as const, bytes: used, ...(used > others && { drawn: others }) },
     { name: "headroom" as const, bytes: kept },
     { name: "free" as const, bytes: Math.max(0, total - reserved - others - kept) },
   ].filter((part) => part.bytes > 0);
@@ -33,26 +32,23 @@ export function hostParts(host: Host): Part[] {
     host.memory_bytes,
     host.memory_reserved_bytes,
     host.memory_headroom_bytes,
-    host.memory_free_bytes,
-    host.used_by_others_bytes,
+    host.used_by_others_bytes ?? 0,
   );
 }
 
 export function deviceParts(device: Device): Part[] {
-  return parts(
-    device.memory_bytes,
-    device.reserved_bytes,
-    device.headroom_bytes,
-    device.free_bytes,
-    device.used_by_others_bytes,
-  );
+  return parts(device.memory_bytes, device.reserved_bytes, device.headroom_bytes, device.used_by_others_bytes ?? 0);
 }
 
 /** previewParts tell what a new sweep would reserve from what is held now. */
 export function previewParts(fill: PreviewFill): Part[] {
   const { memory_bytes: total = 0, memory_reserved_bytes: reserved = 0, memory_sweep_bytes: sweep = 0 } = fill;
-  const free = total - (fill.memory_used_by_others_bytes ?? 0);
-  const rest = parts(total, reserved, fill.memory_headroom_bytes ?? 0, free).filter((part) => part.name !== "reserved");
+  const rest = parts(
+    total,
+    reserved,
+    fill.memory_headroom_bytes ?? 0,
+    fill.memory_used_by_others_bytes ?? 0,
+  ).filter((part) => part.name !== "reserved");
 
   return [
     ...[

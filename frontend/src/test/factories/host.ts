@@ -56,6 +56,7 @@ export function host(change: Partial<Host> = {}): Host {
     memory_headroom_bytes: 4 * GiB,
     memory_reserved_bytes: 10 * GiB,
     memory_free_bytes: 62 * GiB,
+    used_by_others_bytes: 2 * GiB,
     disk_free_bytes: 100 * GiB,
     disk_headroom_bytes: 5 * GiB,
     disk_bytes: 200 * GiB,
