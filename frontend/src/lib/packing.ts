@@ -43,12 +43,9 @@ export function deviceParts(device: Device): Part[] {
 /** previewParts tell what a new sweep would reserve from what is held now. */
 export function previewParts(fill: PreviewFill): Part[] {
   const { memory_bytes: total = 0, memory_reserved_bytes: reserved = 0, memory_sweep_bytes: sweep = 0 } = fill;
-  const rest = parts(
-    total,
-    reserved,
-    fill.memory_headroom_bytes ?? 0,
-    fill.memory_used_by_others_bytes ?? 0,
-  ).filter((part) => part.name !== "reserved");
+  const rest = parts(total, reserved, fill.memory_headroom_bytes ?? 0, fill.memory_used_by_others_bytes ?? 0).filter(
+    (part) => part.name !== "reserved",
+  );
 
   return [
     ...[

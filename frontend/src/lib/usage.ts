@@ -13,10 +13,30 @@ export interface Usage {
   attempts: number | null;
 }
 
-/** usage are points by time; one interval without figures stands for each gap. */
-export function usage(points: UsagePoint[], every: number): Usage[] {
+/** Range is when the first and the last interval of a chart begin. */
+export interface Range {
+  from: number;
+  to: number;
+}
+
+/**
+ * rangeOf are the hours before a moment (ms) in which these points were read, in intervals of so many seconds:
+ * one range for all, so that charts side by side can be held against each other. A point that is not there yet
+ * is no gap.
+ */
+export function rangeOf(tracks: UsagePoint[][], every: number, hours: number, read: number): Range {
+  const seconds = tracks.flat().map(secondOf);
+  const newest = Math.max(...seconds);
+  const current = Math.floor(read / 1000 / every) * every;
+  const first = current + every - Math.ceil((hours * 3600) / every) * every;
+
+  return { from: Math.min(first, ...seconds), to: current > newest + every ? current : newest };
+}
+
+/** usage are points by time, from the first interval of a range to its last; intervals without figures stand for each gap. */
+export function usage(points: UsagePoint[], every: number, { from, to }: Range): Usage[] {
   const rows = points.map((point) => ({
-    second: Date.parse(point.at) / 1000,
+    second: secondOf(point),
     total: point.memory_bytes,
     reserved: point.reserved_bytes,
     held: point.measured_bytes ?? null,
@@ -25,10 +45,30 @@ export function usage(points: UsagePoint[], every: number): Usage[] {
     attempts: point.attempts,
   }));
 
-  return withGaps<Usage>(
-    rows,
-    every,
-    (row) => row.second,
-    (second) => ({ second, total: null, reserved: null, held: null, others: null, sm: null, attempts: null }),
-  );
+  const first = rows[0]?.second ?? to;
+  const next = (rows.at(-1)?.second ?? to) + every;
+
+  return [
+    ...(from < first ? [unknown(from)] : []),
+    ...withGaps<Usage>(rows, every, (row) => row.second, unknown),
+    ...(next < to ? [unknown(next)] : []),
+    ...(next <= to ? [unknown(to)] : []),
+  ];
+}
+
+const secondOf = (point: UsagePoint) => Date.parse(point.at) / 1000;
+
+const unknown = (second: number): Usage => ({
+  second,
+  total: null,
+  reserved: null,
+  held: null,
+  others: null,
+  sm: null,
+  attempts: null,
+});
+
+/** told are the rows of a table: of a gap the first interval stands for all. */
+export function told(rows: Usage[]): Usage[] {
+  return rows.filter((row, i) => row.attempts !== null || rows[i - 1]?.attempts !== null);
 }

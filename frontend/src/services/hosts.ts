@@ -67,6 +67,8 @@ export function usageQuery(id: string, hours: number, live: boolean) {
     queryKey: ["usage", id, hours],
     queryFn: ({ signal }) => answer(getHostUsage({ path: { id }, query: { hours }, signal })),
     refetchInterval: live ? EACH_MINUTE : false,
+    // No event tells of a point: what was closed and is opened again is read again.
+    ...(live && { staleTime: EACH_MINUTE }),
   });
 }
 

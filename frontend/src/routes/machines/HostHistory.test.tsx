@@ -15,8 +15,16 @@ vi.mock("@/plots/LineChart", () => ({
     return null;
   },
 }));
-beforeEach(() => charts.clear());
-afterEach(() => vi.unstubAllGlobals());
+const start = Date.parse("2026-01-01T00:00:00Z") / 1000;
+const now = start + 3 * 60 + 30;
+beforeEach(() => {
+  charts.clear();
+  vi.useFakeTimers({ toFake: ["Date"], now: now * 1000 });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
 
 const full = { at: "2026-01-01T00:00:00Z", memory_bytes: 64 * GiB, reserved_bytes: 32 * GiB, attempts: 3 };
 const used = {
@@ -63,19 +71,18 @@ it("draws the machine and each GPU that it had, with gaps", async () => {
       "Memory of GPU-gone over time",
     ]),
   );
-  const start = Date.parse("2026-01-01T00:00:00Z") / 1000;
   expect(charts.get("Memory of box over time")).toMatchObject({
     x: "clock",
     y: "bytes",
-    xs: [start, start + 60, start + 180],
+    xs: [start + 240 - 6 * 3600, start, start + 60, start + 180],
     lines: [
-      { name: "reserved", values: [32 * GiB, null, 32 * GiB] },
-      { name: "held by attempts", values: [5 * GiB, null, null] },
-      { name: "used by others", values: [0, null, null] },
-      { name: "in all", values: [64 * GiB, null, 64 * GiB], dashed: true },
+      { name: "reserved", values: [null, 32 * GiB, null, 32 * GiB] },
+      { name: "held by attempts", values: [null, 5 * GiB, null, null] },
+      { name: "used by others", values: [null, 0, null, null] },
+      { name: "in all", values: [null, 64 * GiB, null, 64 * GiB], dashed: true },
     ],
   });
-  expect(charts.get("SM activity, NVIDIA H200 (GPU-1)")?.lines[0]?.values).toEqual([0.5]);
+  expect(charts.get("SM activity, NVIDIA H200 (GPU-1)")?.lines[0]?.values).toEqual([null, 0.5, null, null]);
 });
 
 it("has the same as a table, the newest first", async () => {
@@ -86,7 +93,35 @@ it("has the same as a table, the newest first", async () => {
     ["3", "32 GiB", "not measured", "not measured", "64 GiB"],
     ["not known", "not measured", "not measured", "not measured", "not measured"],
     ["3", "32 GiB", "5,120 MiB", "0 MiB", "64 GiB"],
+    ["not known", "not measured", "not measured", "not measured", "not measured"],
   ]);
+});
+
+it("shows that the machine, or a GPU alone, is away now", async () => {
+  const away = {
+    ...used,
+    points: [full],
+    devices: [{ id: "GPU-1", points: [{ ...full, at: "2025-12-31T23:00:00Z" }] }],
+  };
+  await open({ "GET /hosts/h1/usage": [200, away] });
+  await waitFor(() => expect(charts.size).toBe(2));
+  const [machine, gpu] = [...charts.values()];
+  const from = start + 240 - 6 * 3600;
+  expect(machine?.xs).toEqual([from, start, start + 60, start + 180]);
+  expect(gpu?.xs).toEqual([from, start - 3600, start - 3540, start + 180]);
+  await userEvent.click((await screen.findAllByText("View as table"))[0] as HTMLElement);
+  const rows = within(await screen.findByRole("table", { name: "Memory of box by time" })).getAllByRole("row");
+  expect(rows.slice(1).map((row) => row.children[1]?.textContent)).toEqual(["not known", "3", "not known"]);
+});
+
+it("is read again when it is opened again", async () => {
+  const { asked } = await open();
+  await waitFor(() => expect(charts.size).toBe(4));
+  await userEvent.click(screen.getByText("Over time"));
+  await waitFor(() => expect(screen.queryByText(/^The most in each/)).toBeNull());
+  vi.setSystemTime((now + 240) * 1000);
+  await userEvent.click(screen.getByText("Over time"));
+  await waitFor(() => expect(reads(asked)).toBe(2));
 });
 
 it("reads the span that is chosen", async () => {

@@ -5,7 +5,7 @@ import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
 import { num, right, Table } from "@/components/Table";
 import { bytes, duration, moment, percent } from "@/lib/format";
-import { usage, type Usage } from "@/lib/usage";
+import { rangeOf, told, usage, type Range, type Usage } from "@/lib/usage";
 import type { ChartLine } from "@/plots/LineChart";
 import { usageQuery, type Host, type UsagePoint } from "@/services/hosts";
 
@@ -38,6 +38,18 @@ export function HostHistory({ host, live }: Props) {
 function Opened({ host, live }: Props) {
   const [hours, setHours] = useState("6");
   const read = useQuery(usageQuery(host.id, Number(hours), live));
+  const { data, dataUpdatedAt } = read;
+  const range = useMemo(
+    () =>
+      data &&
+      rangeOf(
+        [data.points, ...data.devices.map((device) => device.points)],
+        data.interval_seconds,
+        Number(hours),
+        dataUpdatedAt,
+      ),
+    [data, hours, dataUpdatedAt],
+  );
 
   return (
     <div style={{ marginTop: 8 }}>
@@ -52,28 +64,30 @@ function Opened({ host, live }: Props) {
       {read.isError && (
         <ErrorNote error={read.error} doing="Reading how full it was" onRetry={() => void read.refetch()} />
       )}
-      {read.data && read.data.points.length === 0 && (
+      {data && data.points.length === 0 && (
         <p>Nothing is known of this time. A point comes with each minute in which its worker answers.</p>
       )}
-      {read.data && read.data.points.length > 0 && (
+      {data && range && data.points.length > 0 && (
         <>
           <p className="chartnote">
-            The most in each {duration(read.data.interval_seconds)}; in a gap the worker told nothing. What attempts
-            hold and what others use is measured.
+            The most in each {duration(data.interval_seconds)}; in a gap the worker told nothing. What attempts hold and
+            what others use is measured.
           </p>
           <div className="charts">
             <Track
               name={`Memory of ${host.name}`}
-              points={read.data.points}
-              every={read.data.interval_seconds}
+              points={data.points}
+              every={data.interval_seconds}
+              range={range}
               gpu={false}
             />
-            {read.data.devices.map((device) => (
+            {data.devices.map((device) => (
               <Track
                 key={device.id}
                 name={`Memory of ${nameOf(host, device.id)}`}
                 points={device.points}
-                every={read.data.interval_seconds}
+                every={data.interval_seconds}
+                range={range}
                 gpu
               />
             ))}
@@ -96,14 +110,16 @@ interface TrackProps {
   points: UsagePoint[];
   /** every is what a point stands for, in seconds. */
   every: number;
+  /** range is that of all tracks. */
+  range: Range;
   gpu: boolean;
 }
 
 /** The memory of a machine or a GPU over time, the activity of a GPU, and the same as a table. */
-function Track({ name, points, every, gpu }: TrackProps) {
+function Track({ name, points, every, range, gpu }: TrackProps) {
   const dark = useComputedColorScheme() === "dark";
   const [open, setOpen] = useState(false);
-  const rows = useMemo(() => usage(points, every), [points, every]);
+  const rows = useMemo(() => usage(points, every, range), [points, every, range]);
   const xs = useMemo(() => rows.map((row) => row.second), [rows]);
   const memory = useMemo(
     (): ChartLine[] => [
@@ -150,7 +166,7 @@ function Track({ name, points, every, gpu }: TrackProps) {
               num("From"),
               ...["Attempts", "Reserved", "Held", "Used by others", "In all", ...(gpu ? ["SMs busy"] : [])].map(right),
             ]}
-            rows={rows
+            rows={told(rows)
               .toReversed()
               .map((row) => ({ key: String(row.second), cells: [moment(iso(row.second)), ...cells(row, gpu)] }))}
           />
