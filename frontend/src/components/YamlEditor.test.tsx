@@ -50,6 +50,20 @@ it("suggests a field as it is typed, writes it with Enter, and then its values",
   expect(told).toHaveBeenLastCalledWith("name: a\nobjective:\n  metric: b\n  goal: ");
 });
 
+it.each([
+  ["its colon behind them", '{"objective": {"metric": "b", ""}}', '"goal": }}'],
+  ["no second colon", '{"objective": {"metric": "b", "": 1}}', '"goal": 1}}'],
+])("writes a field between quotes, as JSON has it, with %s", async (_, before, written) => {
+  const { content, view } = await open(before);
+  const at = before.lastIndexOf('"b", "') + 6;
+  view.dispatch({ changes: { from: at, insert: "go" }, selection: { anchor: at + 2 }, userEvent: "input.type" });
+  expect(await texts()).toEqual(["goal"]);
+  const later = vi.spyOn(Date, "now").mockReturnValue(Date.now() + 100);
+  press(content, "Enter");
+  later.mockRestore();
+  expect(view.state.doc.toString()).toBe(before.slice(0, at - 1) + written);
+});
+
 it("suggests on Ctrl+Space, says what a field means, and closes with Escape", async () => {
   const { content, view } = await open("retry:\n  ");
   view.dispatch({ selection: { anchor: view.state.doc.length } });

@@ -63,9 +63,11 @@ function completion({ text, kind, help: info }: Offer, i: number): Completion {
   };
 }
 
-/** writeField writes a field's name, and its colon unless that is there, and suggests its values. */
+/** writeField writes a field's name, and its colon unless that is there, and suggests its values. The colon is behind the quote of a quoted name. */
 function writeField(view: EditorView, { label }: Completion, from: number, to: number): void {
-  const named = /^\s*:/.test(view.state.sliceDoc(to, to + 20));
-  view.dispatch(insertCompletionText(view.state, named ? label : `${label}: `, from, to));
+  const quote = /^["']/.exec(view.state.sliceDoc(to, to + 1))?.[0] ?? "";
+  const end = to + quote.length;
+  const named = /^\s*:/.test(view.state.sliceDoc(end, end + 20));
+  view.dispatch(insertCompletionText(view.state, label + quote + (named ? "" : ": "), from, end));
   if (!named) startCompletion(view);
 }

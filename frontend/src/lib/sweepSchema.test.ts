@@ -33,6 +33,14 @@ describe("offers", () => {
     ["the version", "version: |", ["1"]],
     ["fields of a new dataset", "datasets:\n  - |", ["name", "target"]],
     ["fields of a second one", "datasets:\n  - {name: a, target: /b}\n  - name: c\n    |", ["target"]],
+    ["a field above others", "objective:\n  |go|\n  metric: a\nretry: {}\n", ["goal", "target", "strategy"]],
+    ["the same of an item", "datasets:\n  - |na|\n    target: /b\n", ["name"]],
+    ["nothing that stands below a comment", "retry:\n  |\n\n  # more\n  max_attempts: 2\n", []],
+    ["auto for a size", "resources: {gpu_memory: |}", ["auto"]],
+    ["nothing below a list's items at their indentation", "parameters:\n  - {name: a}\n  |", []],
+    ["nothing at an indentation that no field has", "objective:\n  metric: a\n |", []],
+    ["nothing in a text of several lines", "name: some\n  |go|\n  text\n", []],
+    ["nothing in a text as it is", "name: >\n  some\n  |go|\n  text\n", []],
     ["nothing where a text is free", "image: |", []],
     ["nothing for a mapping beside its field", "limits: |", []],
     ["nothing in a comment", "name: a # |\n", []],
@@ -45,6 +53,11 @@ describe("offers", () => {
     const texts = offered("|");
     expect(texts.slice(0, 3)).toEqual(["name", "image", "command"]);
     expect(texts).toHaveLength(Object.keys(schema.properties ?? {}).length);
+  });
+
+  it("the fields of a file above others, also on an empty line", () => {
+    expect(offered("name: a\n|li|\nobjective:\n  metric: a\n")).toContain("limits");
+    expect(offered("name: a\n|\nobjective:\n  metric: a\n")).toContain("limits");
   });
 
   it("with what a field holds, and what it means", () => {
@@ -70,6 +83,11 @@ describe("help", () => {
       "a field with choices",
       "objective: {metric: a, |goal|: minimize}",
       "One of maximize, minimize. Default: maximize.",
+    ],
+    [
+      "a size, once",
+      "resources: {|memory|: 2GiB}",
+      "Of the host; auto = measured by a probe. Bytes, or such as 1200MiB or 2GB. Default: auto.",
     ],
     ["a value", "objective: {metric: a, goal: |minimize|}", "One of maximize, minimize. Default: maximize."],
     [

@@ -66,9 +66,21 @@ export function help(root: Schema, file: string, range: TextRange): string {
   return field ? helpOf(root, field) : "";
 }
 
-/** placeOf reads the file with a mark in place of the range, and finds the mark: so the parser's word counts, in both styles of YAML. */
+/**
+ * placeOf reads the file with a mark in place of the range, and finds the mark: so the parser's word counts, in both
+ * styles of YAML. A name without its colon is one text with the line below it, so one that is alone on its line is
+ * tried with a colon, too.
+ */
 function placeOf(file: string, { from, to }: TextRange): Place | undefined {
-  const marked = file.slice(0, from) + MARK + file.slice(to);
+  const [before, after] = [file.slice(0, from), file.slice(to)];
+  const alone = /(^|\n)[ \t]*(- +)*$/.test(before) && /^[ \t]*(\r?\n|$)/.test(after);
+  const plain = placeIn(before + MARK + after);
+  const named = alone ? placeIn(`${before}${MARK}:${after}`) : undefined;
+
+  return plain && named ? { ...plain, others: named.others } : (plain ?? named);
+}
+
+function placeIn(marked: string): Place | undefined {
   let place: Place | undefined;
   visit(parseDocument(marked), {
     Scalar: (role, node, above) => {
@@ -76,6 +88,7 @@ function placeOf(file: string, { from, to }: TextRange): Place | undefined {
       const path = pathOf(above);
       const parent = above.at(-1);
       if (role === "key") {
+        if (!inLine(marked, node, above.at(-2))) return visit.BREAK;
         place = { path: path.slice(0, -1), key: true, value: false, others: namesOf(above.at(-2)) };
       } else {
         // On a line of its own, or as an item, it can become a field; beside its field's name it is a value.
@@ -93,6 +106,18 @@ function placeOf(file: string, { from, to }: TextRange): Place | undefined {
   });
 
   return place;
+}
+
+/** inLine: the parser takes a line with a wrong indentation for a field of a mapping further out; it is no such. */
+function inLine(text: string, key: Node, map: Above[number] | undefined): boolean {
+  if (!isMap(map) || map.flow === true) return true;
+  const column = (node: unknown) => {
+    const at = (isScalar(node) ? node.range?.[0] : undefined) ?? 0;
+
+    return at - text.lastIndexOf("\n", at - 1);
+  };
+
+  return map.items.every((pair) => column(pair.key) === column(key));
 }
 
 type Above = readonly (Node | Pair | { contents: unknown })[];
@@ -133,14 +158,15 @@ function at(root: Schema, path: Path): Schema | undefined {
 
 /** resolved follows a reference; what stands beside it counts more, as a description of its own. */
 function resolved(root: Schema, schema: Schema): Schema {
-  const name = schema.$ref?.split("/").at(-1);
+  const { $ref: reference, ...own } = schema;
+  const name = reference?.split("/").at(-1);
   const target = name === undefined ? undefined : root.$defs?.[name];
   if (!target) return schema;
   const described = [schema.description, target.description].filter((one) => one !== undefined);
 
   return {
     ...resolved(root, target),
-    ...schema,
+    ...own,
     ...(described.length > 0 && { description: described.join(". ") }),
   };
 }
