@@ -18,6 +18,7 @@ import (
 
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/internal/artifacts"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/temporal"
 )
@@ -33,6 +34,7 @@ var (
 	_ api.Control = (*temporal.Client)(nil)
 	_ api.Images  = (*temporal.Client)(nil)
 	_ api.Pinger  = (*temporal.Client)(nil)
+	_ api.Objects = (*artifacts.Store)(nil)
 )
 
 // running is a server on a port of its own.
@@ -78,8 +80,13 @@ func setupLogged(t *testing.T, store *apitest.Store, log io.Writer, change ...fu
 		c(&config)
 	}
 
+	var objects api.Objects
+	if store.Objects != nil {
+		objects = store
+	}
+
 	server, err := api.New(api.Deps{
-		Store: store, Control: store, Images: store, Temporal: &apitest.Store{}, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Store: store, Objects: objects, Control: store, Images: store, Temporal: &apitest.Store{}, Log: slog.New(slog.NewTextHandler(log, nil)),
 	}, config)
 	require.NoError(t, err)
 	require.NoError(t, server.Listen(t.Context()))

@@ -95,6 +95,7 @@ func (s *Server) registerByHand(v1 *gin.RouterGroup) {
 	v1.POST("/sweep-validations", s.validateSweep)
 	v1.POST("/sweep-previews", s.previewSweep)
 	v1.GET("/attempts/:id/log", s.readLog)
+	v1.GET("/trials/:id/files/*path", s.readFile)
 	v1.GET("/events", s.streamEvents)
 	v1.GET("/openapi.yaml", func(c *gin.Context) {
 		c.Data(http.StatusOK, "application/yaml; charset=utf-8", description)

@@ -53,6 +53,8 @@ var needs = map[string]string{
 	"GET /api/v1/sweeps/:id/metrics":                 "viewer",
 	"GET /api/v1/sweeps/:id/metric-names":            "viewer",
 	"GET /api/v1/sweeps/:id/trials/:number/attempts": "viewer",
+	"GET /api/v1/trials/:id/files":                   "viewer",
+	"GET /api/v1/trials/:id/files/*path":             "viewer",
 	"DELETE /api/v1/hosts/:id":                       "operator",
 	"DELETE /api/v1/probes/:id":                      "operator",
 	"DELETE /api/v1/sweeps/:id":                      "operator",
@@ -73,7 +75,7 @@ var needs = map[string]string{
 	"DELETE /api/v1/tokens/:id":                      "admin",
 }
 
-var parameter = regexp.MustCompile(`:[a-z]+`)
+var parameter = regexp.MustCompile(`[:*][a-z]+`)
 
 // token makes a token of a role, changed before it is stored.
 func token(t *testing.T, store *apitest.Store, role string, change ...func(*berth.Token)) string {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/berthml/berth"
@@ -14,6 +15,7 @@ type Store interface {
 	Sweeps
 	Trials
 	Records
+	Files
 	Hosts
 	Events
 	Access
@@ -66,6 +68,24 @@ type Records interface {
 	RecentUsage(ctx context.Context, shapeKey string) ([]berth.RecentUsage, error)
 	Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprints, error)
 	ForgetFootprint(ctx context.Context, shapeKey string) error
+}
+
+// Files are the files of attempts, as the database names them.
+type Files interface {
+	// FindTrial reads the sweep and the number of a trial. Errors: not_found.
+	FindTrial(ctx context.Context, id string) (berth.Trial, error)
+	// FileSet says what became of the files of a trial's attempt; number 0 = the one that counts. Errors: not_found.
+	FileSet(ctx context.Context, trialID string, number int) (berth.FileSet, error)
+	// ListFiles reads stored files by path, those after the given one.
+	ListFiles(ctx context.Context, attemptID, after string, limit int) ([]berth.Artifact, error)
+	// GetFile reads one. Errors: not_found.
+	GetFile(ctx context.Context, attemptID, path string) (berth.Artifact, error)
+}
+
+// Objects is what is in files: *artifacts.Store.
+type Objects interface {
+	// Read opens length bytes from offset on; a negative length is all of the rest. Errors: not_found, unavailable.
+	Read(ctx context.Context, d berth.Digest, offset, length int64) (io.ReadCloser, error)
 }
 
 // Hosts are the machines in the database.

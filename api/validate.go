@@ -35,8 +35,8 @@ func (s *Server) newValidator() (*validator, error) {
 	return &validator{server: s, doc: doc}, nil
 }
 
-// ginParameter is how gin writes {id}.
-var ginParameter = regexp.MustCompile(`:([a-z_]+)`)
+// ginParameter is how gin writes {id}, and with a star {path} with all its slashes.
+var ginParameter = regexp.MustCompile(`[:*]([a-z_]+)`)
 
 // check refuses a request that the description does not allow, with every
 // reason at once. The body of a sweep file is left to internal/spec.

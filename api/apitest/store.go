@@ -37,6 +37,10 @@ type Store struct {
 	Logs       map[string][]berth.LogPiece
 	Memory     map[string][]berth.MemoryPoint  // by attempt
 	Machines   map[string][]berth.MachinePoint // by host, in their order
+	Files      map[string][]berth.Artifact     // by attempt and path; see AddFile
+	FileSets   map[string]berth.FileSet        // by attempt; pending where there is none
+	Objects    map[berth.Digest]string         // what is in files
+	ObjectErr  error                           // what Read of one that is not there is answered
 	Probes     []berth.ProbedShape
 	Hosts      []berth.Host
 	Former     []berth.Device        // that no host of these has
@@ -58,6 +62,8 @@ type Store struct {
 	Unwell     berth.Health      // what Health answers
 	Unreadable error             // what Health fails with, while all else answers
 	Deaf       <-chan struct{}   // nobody hears of events until it is closed; nil = at once
+
+	ObjectsRead int // how often
 
 	hashes   map[string]string  // of tokens, to their ids
 	sessions map[string]session // by hash

@@ -83,6 +83,33 @@ func (e DevicePatchState) Valid() bool {
 	}
 }
 
+// Defines values for FileState.
+const (
+	FileStateLost    FileState = "lost"
+	FileStateOff     FileState = "off"
+	FileStatePending FileState = "pending"
+	FileStateRemoved FileState = "removed"
+	FileStateStored  FileState = "stored"
+)
+
+// Valid indicates whether the value is a known member of the FileState enum.
+func (e FileState) Valid() bool {
+	switch e {
+	case FileStateLost:
+		return true
+	case FileStateOff:
+		return true
+	case FileStatePending:
+		return true
+	case FileStateRemoved:
+		return true
+	case FileStateStored:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HostPatchState.
 const (
 	HostPatchStateDraining HostPatchState = "draining"
@@ -682,6 +709,50 @@ type Event struct {
 // FailureKind How an attempt ended (docs/errors.md)
 type FailureKind = string
 
+// File defines model for File.
+type File struct {
+	Bytes int64 `json:"bytes"`
+
+	// Path Below /trial/out
+	Path string `json:"path"`
+
+	// Sha256 64 hexadecimal digits
+	Sha256   string    `json:"sha256"`
+	StoredAt time.Time `json:"stored_at"`
+}
+
+// FileList defines model for FileList.
+type FileList struct {
+	// Attempt Its number in its trial
+	Attempt   int    `json:"attempt"`
+	AttemptID string `json:"attempt_id"`
+
+	// Bytes Of them
+	Bytes int64  `json:"bytes"`
+	Data  []File `json:"data"`
+
+	// Files How many are stored
+	Files int `json:"files"`
+
+	// LeftOut How many are not stored
+	LeftOut int `json:"left_out"`
+
+	// LeftOutFiles The first 1,000 of them, in the first page
+	LeftOutFiles []LeftOutFile `json:"left_out_files"`
+
+	// NextCursor Absent = this was the last page
+	NextCursor string `json:"next_cursor,omitempty"`
+
+	// Problem Why its files are not stored, in plain words; of pending ones why the last try failed
+	Problem string `json:"problem,omitempty"`
+
+	// State What became of an attempt's files: pending = are stored once it has ended, or the next try works; stored; lost = were not and will not be; removed = a limit removed them; off = nobody stores files
+	State FileState `json:"state"`
+}
+
+// FileState What became of an attempt's files: pending = are stored once it has ended, or the next try works; stored; lost = were not and will not be; removed = a limit removed them; off = nobody stores files
+type FileState string
+
 // Footprint What was measured of a shape on one class of device
 type Footprint struct {
 	// CPUMilli Mean cores used, in thousandths; 0 = not known, because the machine was crowded
@@ -897,6 +968,15 @@ type LeaseList struct {
 
 // LeaseState defines model for LeaseState.
 type LeaseState string
+
+// LeftOutFile defines model for LeftOutFile.
+type LeftOutFile struct {
+	// Path What is no UTF-8 of it is replaced
+	Path string `json:"path"`
+
+	// Reason In plain words
+	Reason string `json:"reason"`
+}
 
 // LogPage defines model for LogPage.
 type LogPage struct {
@@ -1769,6 +1849,9 @@ type Cursor = string
 // DeviceID defines model for DeviceID.
 type DeviceID = string
 
+// FileAttempt defines model for FileAttempt.
+type FileAttempt = int
+
 // HostID defines model for HostID.
 type HostID = string
 
@@ -1789,6 +1872,9 @@ type ShapeKey = string
 
 // TokenID defines model for TokenID.
 type TokenID = string
+
+// TrialID defines model for TrialID.
+type TrialID = string
 
 // TrialNumber defines model for TrialNumber.
 type TrialNumber = int
@@ -1977,6 +2063,24 @@ type ListTrialsParams struct {
 
 	// Sort A minus means descending. Trials without a value are behind all others by value. By duration, from start to end, those that succeeded come first, then the others that ended, then the rest. Ties are by ascending number
 	Sort *TrialSort `form:"sort,omitempty" json:"sort,omitempty"`
+}
+
+// ListFilesParams defines parameters for ListFiles.
+type ListFilesParams struct {
+	// Attempt Number of an attempt in its trial; default: the one that counts
+	Attempt *FileAttempt `form:"attempt,omitempty" json:"attempt,omitempty"`
+
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ReadFileParams defines parameters for ReadFile.
+type ReadFileParams struct {
+	// Attempt Number of an attempt in its trial; default: the one that counts
+	Attempt *FileAttempt `form:"attempt,omitempty" json:"attempt,omitempty"`
 }
 
 // UpdateDeviceJSONRequestBody defines body for UpdateDevice for application/json ContentType.
@@ -2437,6 +2541,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with DELETE /tokens/{id} (the `RevokeToken` operationId).
 	RevokeToken(ctx context.Context, id TokenID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListFiles List the files that a trial wrote and that are stored, by path
+	//
+	// Of the attempt that counts: the newest that ended well, else the newest; the result of a short probe does not count. state says what became of its files. While they are pending those that are stored already are listed.
+	//
+	// Corresponds with GET /trials/{id}/files (the `ListFiles` operationId).
+	ListFiles(ctx context.Context, id TrialID, params *ListFilesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReadFile Download a file that a trial wrote
+	//
+	// Its ETag is its SHA-256. If-None-Match, Range and If-Range work as in RFC 9110.
+	//
+	// Corresponds with GET /trials/{id}/files/{path} (the `ReadFile` operationId).
+	ReadFile(ctx context.Context, id TrialID, path string, params *ReadFileParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // GetAttempt Get an attempt
@@ -3334,6 +3452,40 @@ func (c *Client) CreateToken(ctx context.Context, body CreateTokenJSONRequestBod
 // Corresponds with DELETE /tokens/{id} (the `RevokeToken` operationId).
 func (c *Client) RevokeToken(ctx context.Context, id TokenID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRevokeTokenRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListFiles List the files that a trial wrote and that are stored, by path
+//
+// Of the attempt that counts: the newest that ended well, else the newest; the result of a short probe does not count. state says what became of its files. While they are pending those that are stored already are listed.
+//
+// Corresponds with GET /trials/{id}/files (the `ListFiles` operationId).
+func (c *Client) ListFiles(ctx context.Context, id TrialID, params *ListFilesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListFilesRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReadFile Download a file that a trial wrote
+//
+// Its ETag is its SHA-256. If-None-Match, Range and If-Range work as in RFC 9110.
+//
+// Corresponds with GET /trials/{id}/files/{path} (the `ReadFile` operationId).
+func (c *Client) ReadFile(ctx context.Context, id TrialID, path string, params *ReadFileParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReadFileRequest(c.Server, id, path, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5583,6 +5735,159 @@ func NewRevokeTokenRequest(server string, id TokenID) (*http.Request, error) {
 	return req, nil
 }
 
+// NewListFilesRequest constructs an http.Request for the ListFiles method
+func NewListFilesRequest(server string, id TrialID, params *ListFilesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/trials/%s/files", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Attempt != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "attempt", *params.Attempt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewReadFileRequest constructs an http.Request for the ReadFile method
+func NewReadFileRequest(server string, id TrialID, path string, params *ReadFileParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "path", path, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/trials/%s/files/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Attempt != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "attempt", *params.Attempt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 func (c *Client) applyEditors(ctx context.Context, req *http.Request, additionalEditors []RequestEditorFn) error {
 	for _, r := range c.RequestEditors {
 		if err := r(ctx, req); err != nil {
@@ -6051,6 +6356,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with DELETE /tokens/{id} (the `RevokeToken` operationId).
 	RevokeTokenWithResponse(ctx context.Context, id TokenID, reqEditors ...RequestEditorFn) (*RevokeTokenResponse, error)
+
+	// ListFilesWithResponse List the files that a trial wrote and that are stored, by path
+	//
+	// Of the attempt that counts: the newest that ended well, else the newest; the result of a short probe does not count. state says what became of its files. While they are pending those that are stored already are listed.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /trials/{id}/files (the `ListFiles` operationId).
+	ListFilesWithResponse(ctx context.Context, id TrialID, params *ListFilesParams, reqEditors ...RequestEditorFn) (*ListFilesResponse, error)
+
+	// ReadFileWithResponse Download a file that a trial wrote
+	//
+	// Its ETag is its SHA-256. If-None-Match, Range and If-Range work as in RFC 9110.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /trials/{id}/files/{path} (the `ReadFile` operationId).
+	ReadFileWithResponse(ctx context.Context, id TrialID, path string, params *ReadFileParams, reqEditors ...RequestEditorFn) (*ReadFileResponse, error)
 }
 
 type GetAttemptResponse struct {
@@ -8235,6 +8558,103 @@ func (r RevokeTokenResponse) ContentType() string {
 	return ""
 }
 
+type ListFilesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *FileList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListFilesResponse) GetJSON200() *FileList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListFilesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListFilesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListFilesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListFilesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListFilesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ReadFileResponse200Headers the declared response headers of an HTTP 200 response for ReadFile
+type ReadFileResponse200Headers struct {
+	ContentDisposition string
+	ETag               string
+}
+
+type ReadFileResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ReadFileResponse200Headers
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ReadFileResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ReadFileResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReadFileResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReadFileResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReadFileResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // GetAttemptWithResponse Get an attempt
 //
 // Returns a wrapper object for the known response body format(s).
@@ -8988,6 +9408,36 @@ func (c *ClientWithResponses) RevokeTokenWithResponse(ctx context.Context, id To
 		return nil, err
 	}
 	return ParseRevokeTokenResponse(rsp)
+}
+
+// ListFilesWithResponse List the files that a trial wrote and that are stored, by path
+//
+// Of the attempt that counts: the newest that ended well, else the newest; the result of a short probe does not count. state says what became of its files. While they are pending those that are stored already are listed.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /trials/{id}/files (the `ListFiles` operationId).
+func (c *ClientWithResponses) ListFilesWithResponse(ctx context.Context, id TrialID, params *ListFilesParams, reqEditors ...RequestEditorFn) (*ListFilesResponse, error) {
+	rsp, err := c.ListFiles(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListFilesResponse(rsp)
+}
+
+// ReadFileWithResponse Download a file that a trial wrote
+//
+// Its ETag is its SHA-256. If-None-Match, Range and If-Range work as in RFC 9110.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /trials/{id}/files/{path} (the `ReadFile` operationId).
+func (c *ClientWithResponses) ReadFileWithResponse(ctx context.Context, id TrialID, path string, params *ReadFileParams, reqEditors ...RequestEditorFn) (*ReadFileResponse, error) {
+	rsp, err := c.ReadFile(ctx, id, path, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReadFileResponse(rsp)
 }
 
 // ParseGetAttemptResponse parses an HTTP response from a GetAttemptWithResponse call
@@ -10552,6 +11002,88 @@ func ParseRevokeTokenResponse(rsp *http.Response) (*RevokeTokenResponse, error) 
 		}
 		response.ApplicationProblemJSONDefault = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseListFilesResponse parses an HTTP response from a ListFilesWithResponse call
+func ParseListFilesResponse(rsp *http.Response) (*ListFilesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListFilesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest FileList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseReadFileResponse parses an HTTP response from a ReadFileWithResponse call
+func ParseReadFileResponse(rsp *http.Response) (*ReadFileResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReadFileResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 304:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ReadFileResponse200Headers
+		if values := rsp.Header.Values("Content-Disposition"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Content-Disposition", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ContentDisposition = value
+		}
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		response.Headers200 = &headers
 	}
 
 	return response, nil

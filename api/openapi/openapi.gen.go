@@ -82,6 +82,33 @@ func (e DevicePatchState) Valid() bool {
 	}
 }
 
+// Defines values for FileState.
+const (
+	FileStateLost    FileState = "lost"
+	FileStateOff     FileState = "off"
+	FileStatePending FileState = "pending"
+	FileStateRemoved FileState = "removed"
+	FileStateStored  FileState = "stored"
+)
+
+// Valid indicates whether the value is a known member of the FileState enum.
+func (e FileState) Valid() bool {
+	switch e {
+	case FileStateLost:
+		return true
+	case FileStateOff:
+		return true
+	case FileStatePending:
+		return true
+	case FileStateRemoved:
+		return true
+	case FileStateStored:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HostPatchState.
 const (
 	HostPatchStateDraining HostPatchState = "draining"
@@ -681,6 +708,50 @@ type Event struct {
 // FailureKind How an attempt ended (docs/errors.md)
 type FailureKind = string
 
+// File defines model for File.
+type File struct {
+	Bytes int64 `json:"bytes"`
+
+	// Path Below /trial/out
+	Path string `json:"path"`
+
+	// Sha256 64 hexadecimal digits
+	Sha256   string    `json:"sha256"`
+	StoredAt time.Time `json:"stored_at"`
+}
+
+// FileList defines model for FileList.
+type FileList struct {
+	// Attempt Its number in its trial
+	Attempt   int    `json:"attempt"`
+	AttemptID string `json:"attempt_id"`
+
+	// Bytes Of them
+	Bytes int64  `json:"bytes"`
+	Data  []File `json:"data"`
+
+	// Files How many are stored
+	Files int `json:"files"`
+
+	// LeftOut How many are not stored
+	LeftOut int `json:"left_out"`
+
+	// LeftOutFiles The first 1,000 of them, in the first page
+	LeftOutFiles []LeftOutFile `json:"left_out_files"`
+
+	// NextCursor Absent = this was the last page
+	NextCursor string `json:"next_cursor,omitempty"`
+
+	// Problem Why its files are not stored, in plain words; of pending ones why the last try failed
+	Problem string `json:"problem,omitempty"`
+
+	// State What became of an attempt's files: pending = are stored once it has ended, or the next try works; stored; lost = were not and will not be; removed = a limit removed them; off = nobody stores files
+	State FileState `json:"state"`
+}
+
+// FileState What became of an attempt's files: pending = are stored once it has ended, or the next try works; stored; lost = were not and will not be; removed = a limit removed them; off = nobody stores files
+type FileState string
+
 // Footprint What was measured of a shape on one class of device
 type Footprint struct {
 	// CPUMilli Mean cores used, in thousandths; 0 = not known, because the machine was crowded
@@ -896,6 +967,15 @@ type LeaseList struct {
 
 // LeaseState defines model for LeaseState.
 type LeaseState string
+
+// LeftOutFile defines model for LeftOutFile.
+type LeftOutFile struct {
+	// Path What is no UTF-8 of it is replaced
+	Path string `json:"path"`
+
+	// Reason In plain words
+	Reason string `json:"reason"`
+}
 
 // LogPage defines model for LogPage.
 type LogPage struct {
@@ -1768,6 +1848,9 @@ type Cursor = string
 // DeviceID defines model for DeviceID.
 type DeviceID = string
 
+// FileAttempt defines model for FileAttempt.
+type FileAttempt = int
+
 // HostID defines model for HostID.
 type HostID = string
 
@@ -1788,6 +1871,9 @@ type ShapeKey = string
 
 // TokenID defines model for TokenID.
 type TokenID = string
+
+// TrialID defines model for TrialID.
+type TrialID = string
 
 // TrialNumber defines model for TrialNumber.
 type TrialNumber = int
@@ -1936,6 +2022,18 @@ type ListTrialsParams struct {
 	Sort *TrialSort `form:"sort,omitempty" json:"sort,omitempty"`
 }
 
+// ListFilesParams defines parameters for ListFiles.
+type ListFilesParams struct {
+	// Attempt Number of an attempt in its trial; default: the one that counts
+	Attempt *FileAttempt `form:"attempt,omitempty" json:"attempt,omitempty"`
+
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // UpdateDeviceJSONRequestBody defines body for UpdateDevice for application/json ContentType.
 type UpdateDeviceJSONRequestBody = DevicePatch
 
@@ -2064,6 +2162,9 @@ type ServerInterface interface {
 	// RevokeToken End a token at once
 	// (DELETE /tokens/{id})
 	RevokeToken(c *gin.Context, id TokenID)
+	// ListFiles List the files that a trial wrote and that are stored, by path
+	// (GET /trials/{id}/files)
+	ListFiles(c *gin.Context, id TrialID, params ListFilesParams)
 }
 
 // ServerInterfaceWrapper converts contexts to parameters.
@@ -3218,6 +3319,58 @@ func (siw *ServerInterfaceWrapper) RevokeToken(c *gin.Context) {
 	siw.Handler.RevokeToken(c, id)
 }
 
+// ListFiles operation middleware
+func (siw *ServerInterfaceWrapper) ListFiles(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id TrialID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListFilesParams
+
+	// ------------- Optional query parameter "attempt" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "attempt", c.Request.URL.Query(), &params.Attempt, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter attempt: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListFiles(c, id, params)
+}
+
 // GinServerOptions provides options for the Gin server.
 type GinServerOptions struct {
 	BaseURL      string
@@ -3258,6 +3411,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/sweeps/:id/trials", wrapper.ListTrials)
 	router.GET(options.BaseURL+"/sweeps/:id/trials/:number", wrapper.GetTrial)
 	router.GET(options.BaseURL+"/sweeps/:id/trials/:number/attempts", wrapper.ListTrialAttempts)
+	router.GET(options.BaseURL+"/trials/:id/files", wrapper.ListFiles)
 	router.GET(options.BaseURL+"/sweeps/:id/metrics", wrapper.ListCurves)
 	router.GET(options.BaseURL+"/sweeps/:id/metric-names", wrapper.ListMetricNames)
 	router.GET(options.BaseURL+"/sweeps/:id/attempts", wrapper.ListSweepAttempts)
@@ -4718,6 +4872,46 @@ func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevoke
 	return err
 }
 
+type ListFilesRequestObject struct {
+	ID     TrialID `json:"id"`
+	Params ListFilesParams
+}
+
+type ListFilesResponseObject interface {
+	VisitListFilesResponse(w http.ResponseWriter) error
+}
+
+type ListFiles200JSONResponse FileList
+
+func (response ListFiles200JSONResponse) VisitListFilesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFilesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListFilesdefaultApplicationProblemPlusJSONResponse) VisitListFilesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// GetAttempt Get an attempt
@@ -4828,6 +5022,9 @@ type StrictServerInterface interface {
 	// RevokeToken End a token at once
 	// (DELETE /tokens/{id})
 	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
+	// ListFiles List the files that a trial wrote and that are stored, by path
+	// (GET /trials/{id}/files)
+	ListFiles(ctx context.Context, request ListFilesRequestObject) (ListFilesResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx *gin.Context, request any) (any, error)
@@ -5931,6 +6128,33 @@ func (sh *strictHandler) RevokeToken(ctx *gin.Context, id TokenID) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(RevokeTokenResponseObject); ok {
 		if err := validResponse.VisitRevokeTokenResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListFiles operation middleware
+func (sh *strictHandler) ListFiles(ctx *gin.Context, id TrialID, params ListFilesParams) {
+	var request ListFilesRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListFiles(ctx.Request.Context(), request.(ListFilesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListFiles")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListFilesResponseObject); ok {
+		if err := validResponse.VisitListFilesResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

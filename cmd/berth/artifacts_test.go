@@ -18,7 +18,7 @@ func TestOpenArtifacts(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	dir := filepath.Join(t.TempDir(), "store")
 
-	for _, c := range []struct {
+	for _, c := range []struct { //nolint:paralleltest // t.Setenv
 		name, where, installation, wrong string
 		none                             bool
 	}{

@@ -90,7 +90,12 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 		defer files.Close() //nolint:errcheck // only idle connections
 	}
 
-	server, err := api.New(api.Deps{Store: store, Control: steering, Images: steering, Temporal: steering, Web: frontend.Files(), Disk: localDisk, Log: log},
+	var objects api.Objects // stays nil without a store
+	if files != nil {
+		objects = files
+	}
+
+	server, err := api.New(api.Deps{Store: store, Objects: objects, Control: steering, Images: steering, Temporal: steering, Web: frontend.Files(), Disk: localDisk, Log: log},
 		api.Config{
 			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Installation: c.installation.ID, Retention: s.keep,
 			BasePath: s.basePath, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),

@@ -252,7 +252,7 @@ func TestUploader_GoesOnAfterItsEnd(t *testing.T) {
 
 	set := b.set(trial)
 	require.Equal(t, berth.FilesPending, set.State)
-	require.Greater(t, set.Files, 0)
+	require.Positive(t, set.Files)
 	require.Less(t, set.Files, 1000)
 
 	b.look(t.Context())
