@@ -29,7 +29,7 @@ func serve(t *testing.T, store *apitest.Store) string {
 	t.Helper()
 
 	server, err := api.New(api.Deps{
-		Store: store, Control: store, Images: store, Temporal: store, Log: slog.New(slog.DiscardHandler),
+		Store: store, Objects: store, Control: store, Images: store, Temporal: store, Log: slog.New(slog.DiscardHandler),
 	}, api.Config{Address: "127.0.0.1:0"})
 	require.NoError(t, err)
 	require.NoError(t, server.Listen(t.Context()))

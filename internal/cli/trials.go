@@ -139,8 +139,20 @@ func why(t client.Trial) string {
 }
 
 func (o *options) bestCommand() *cobra.Command {
-	return o.completeSweep(o.verb("best SWEEP", "Show the best trial of a sweep", cobra.ExactArgs(1),
+	const (
+		flag    = "download"
+		without = "sweep-ID-trial-NUMBER" // the flag was given without a directory
+	)
+
+	var dir string
+
+	cmd := o.verb("best SWEEP", "Show the best trial of a sweep, or download its files", cobra.RangeArgs(1, 2),
 		func(cmd *cobra.Command, to *remote, args []string) error {
+			download := cmd.Flags().Changed(flag)
+			if len(args) > 1 && (!download || dir != without) {
+				return exitf(ExitUsage, "%q is one argument too many; write `berth sweep best SWEEP --download %[1]s`", args[1])
+			}
+
 			sweep, err := to.sweep(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -155,8 +167,23 @@ func (o *options) bestCommand() *cobra.Command {
 				return err
 			}
 
-			return o.print(cmd.OutOrStdout(), trial, func() table { return bestTable(sweep, trial) })
-		}))
+			if !download {
+				return o.print(cmd.OutOrStdout(), trial, func() table { return bestTable(sweep, trial) })
+			}
+
+			switch {
+			case len(args) > 1:
+				dir = args[1]
+			case dir == without:
+				dir = ""
+			}
+
+			return o.download(cmd, to, trial, 0, nil, dir)
+		})
+	cmd.Flags().StringVar(&dir, flag, "", "download its files to the directory `DIR`")
+	cmd.Flags().Lookup(flag).NoOptDefVal = without
+
+	return o.completeSweep(cmd)
 }
 
 func bestTable(sweep client.Sweep, trial client.Trial) table {

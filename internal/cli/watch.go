@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -142,8 +140,7 @@ func detached(ctx context.Context, id string, err error) error {
 
 // viewFor draws bars on a terminal, and writes lines anywhere else.
 func (o *options) viewFor(w io.Writer) view {
-	file, isFile := w.(*os.File)
-	if isFile && isatty.IsTerminal(file.Fd()) && o.getenv("TERM") != "dumb" && o.getenv("CI") == "" {
+	if o.isTerminal(w) {
 		return newBars(w, o.now)
 	}
 

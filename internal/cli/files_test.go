@@ -1,0 +1,300 @@
+package cli
+
+import (
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/api/client"
+)
+
+var large = strings.Repeat("0123456789", 100_000)
+
+// stored is a sample whose best trial has stored files, and their content.
+func stored(t *testing.T) (store *apitest.Store, content map[string]string, attempt string) {
+	t.Helper()
+
+	store = apitest.Sample()
+	content = map[string]string{
+		"metrics.jsonl": "{}\n", "model/weights.h5": large, "model/a b.txt": "a b", "model/ünï": "ü", "new\nline": "n", "empty": "", "..2F": "dots", "a%2Fb": "percent",
+		strings.Repeat("l", 255): "long",
+	}
+
+	for _, a := range store.Attempts {
+		if a.TrialID == store.Trials[1].ID {
+			attempt = a.ID
+		}
+	}
+
+	store.FileSets = map[string]berth.FileSet{attempt: {
+		State: berth.FilesStored, LeftOut: 1, Reasons: []berth.LeftOut{{Path: "link", Reason: "it is a symbolic link; links are not followed"}},
+	}}
+	for path, text := range content {
+		store.AddFile(attempt, path, text)
+	}
+
+	return store, content, attempt
+}
+
+// below reads all files below a directory.
+func below(t *testing.T, dir string) map[string]string {
+	t.Helper()
+
+	found := make(map[string]string)
+
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		require.NoError(t, err)
+
+		if !entry.IsDir() {
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+
+			name, err := filepath.Rel(dir, path)
+			require.NoError(t, err)
+
+			found[name] = string(text)
+		}
+
+		return nil
+	}))
+
+	return found
+}
+
+func TestTrialFiles(t *testing.T) {
+	t.Parallel()
+
+	store, content, _ := stored(t)
+	server := serve(t, store)
+
+	result := execute(t.Context(), server, "trial", "files", store.Sweeps[0].ID, "2")
+	require.Equal(t, ExitOK, result.code, result.stderr)
+	require.Contains(t, result.stdout, "model/weights.h5")
+	require.Contains(t, result.stdout, `"new\nline"`, "a terminal gets no line end of a name")
+	require.Contains(t, result.stderr, "1 file was left out:\n  link: it is a symbolic link")
+
+	result = execute(t.Context(), server, "trial", "files", store.Sweeps[0].ID, "2", "-o", "json")
+
+	var set client.FileList
+
+	require.NoError(t, json.Unmarshal([]byte(result.stdout), &set))
+	require.Len(t, set.Data, len(content))
+	require.Equal(t, client.FileStateStored, set.State)
+
+	result = execute(t.Context(), server, "trial", "files", store.Sweeps[0].ID, "2", "-o", "csv")
+	require.True(t, strings.HasPrefix(result.stdout, "path,bytes,sha256,stored\n"), result.stdout)
+
+	result = execute(t.Context(), server, "trial", "files", store.Sweeps[0].ID, "1")
+	require.Equal(t, ExitOK, result.code)
+	require.Contains(t, result.stderr, "files of attempt 1: pending")
+}
+
+func TestTrialDownload(t *testing.T) {
+	t.Parallel()
+
+	store, content, _ := stored(t)
+	server, dir, id := serve(t, store), filepath.Join(t.TempDir(), "new", "dir"), store.Sweeps[0].ID
+
+	download := func(args ...string) (outcome, downloaded) {
+		result := execute(t.Context(), server, append([]string{"trial", "download", id, "2", "--to", dir, "-o", "json"}, args...)...)
+
+		var d downloaded
+
+		if result.code == ExitOK {
+			require.NoError(t, json.Unmarshal([]byte(result.stdout), &d), result.stdout)
+		}
+
+		return result, d
+	}
+
+	_, d := download("model")
+	require.Equal(t, 3, d.Files)
+	require.Zero(t, d.There)
+	require.Len(t, below(t, dir), 3)
+
+	_, d = download()
+	require.Equal(t, len(content), d.Files)
+	require.Equal(t, 3, d.There)
+	require.Equal(t, content, below(t, dir), "and no temporary file")
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte("[]\n"), 0o600))
+	_, d = download("metrics.jsonl", "/trial/out/model/weights.h5")
+	require.Equal(t, 1, d.There, "one has another content")
+	require.Equal(t, content, below(t, dir))
+
+	result, _ := download("nothing")
+	require.Equal(t, ExitNotFound, result.code)
+	require.Contains(t, result.stderr, `no stored file "nothing"`)
+
+	result = execute(t.Context(), server, "trial", "download", id, "1", "--to", dir)
+	require.Equal(t, ExitConflict, result.code)
+	require.Contains(t, result.stderr, "pending")
+}
+
+func TestTrialDownload_GoesOnWhereItWasCut(t *testing.T) {
+	t.Parallel()
+
+	store, _, _ := stored(t)
+	upstream, err := url.Parse(serve(t, store))
+	require.NoError(t, err)
+
+	var ranges []string
+
+	// One that cannot be told from a local caller.
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(upstream) }, Transport: &http.Transport{DisableKeepAlives: true},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {},
+	}
+	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "weights.h5") {
+			ranges = append(ranges, r.Header.Get("Range"))
+			w = &cutting{ResponseWriter: w, left: 300_000}
+		}
+
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(cut.Close)
+
+	dir := t.TempDir()
+	result := execute(t.Context(), cut.URL, "trial", "download", store.Sweeps[0].ID, "2", "model/weights.h5", "--to", dir)
+	require.Equal(t, ExitOK, result.code, result.stderr)
+	require.Equal(t, map[string]string{"model/weights.h5": large}, below(t, dir))
+	require.Equal(t, "", ranges[0])
+	require.Contains(t, ranges, "bytes=300000-")
+	require.Len(t, ranges, 4)
+
+	// An earlier command left a part.
+	other := t.TempDir()
+	part := partOf(t, store, other)
+	require.NoError(t, os.WriteFile(part, []byte(large[:900_000]), 0o600))
+
+	ranges = nil
+	result = execute(t.Context(), cut.URL, "trial", "download", store.Sweeps[0].ID, "2", "model/weights.h5", "--to", other)
+	require.Equal(t, ExitOK, result.code, result.stderr)
+	require.Equal(t, []string{"bytes=900000-"}, ranges)
+	require.Equal(t, map[string]string{"model/weights.h5": large}, below(t, other))
+}
+
+// partOf is where a download of the large file goes, in a directory that is made.
+func partOf(t *testing.T, store *apitest.Store, dir string) string {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "model"), 0o700))
+
+	for digest, text := range store.Objects {
+		if text == large {
+			return filepath.Join(dir, "model", ".berth-"+digest.String()[:16]+".part")
+		}
+	}
+
+	return ""
+}
+
+// cutting cuts the connection after so many bytes.
+type cutting struct {
+	http.ResponseWriter
+
+	left int
+}
+
+func (c *cutting) Write(data []byte) (int, error) {
+	n := min(len(data), c.left)
+	if n > 0 {
+		_, _ = c.ResponseWriter.Write(data[:n])
+	}
+
+	if c.left -= n; c.left == 0 {
+		_ = http.NewResponseController(c.ResponseWriter).Flush()
+
+		panic(http.ErrAbortHandler)
+	}
+
+	return len(data), nil
+}
+
+func (c *cutting) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func TestTrialDownload_ThrowsAwayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+
+	store, _, _ := stored(t)
+	server, dir, id := serve(t, store), t.TempDir(), store.Sweeps[0].ID
+	part := partOf(t, store, dir)
+	require.NoError(t, os.WriteFile(part, []byte(strings.Repeat("x", 500_000)), 0o600))
+
+	result := execute(t.Context(), server, "trial", "download", id, "2", "model/weights.h5", "--to", dir)
+	require.Equal(t, ExitError, result.code)
+	require.Contains(t, result.stderr, "checksum")
+	require.Empty(t, below(t, dir))
+
+	result = execute(t.Context(), server, "trial", "download", id, "2", "model/weights.h5", "--to", dir)
+	require.Equal(t, ExitOK, result.code, result.stderr)
+}
+
+// Neither a name nor a link in the directory leads out of it.
+func TestTrialDownload_NeverLeavesTheDirectory(t *testing.T) {
+	t.Parallel()
+
+	store, _, attempt := stored(t)
+	server, outside, id := serve(t, store), t.TempDir(), store.Sweeps[0].ID
+
+	dir := filepath.Join(outside, "dir")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "model")))
+	require.NoError(t, os.Symlink(filepath.Join(outside, "secret"), filepath.Join(dir, "metrics.jsonl")))
+
+	result := execute(t.Context(), server, "trial", "download", id, "2", "model", "--to", dir)
+	require.Equal(t, ExitError, result.code)
+
+	result = execute(t.Context(), server, "trial", "download", id, "2", "metrics.jsonl", "--to", dir)
+	require.Equal(t, ExitOK, result.code, "the link is replaced")
+
+	for _, name := range []string{"../evil", "/evil", "model/../../evil"} {
+		store.Change(func() {
+			store.Files[attempt] = nil
+			store.AddFile(attempt, name, "evil")
+		})
+
+		result = execute(t.Context(), server, "trial", "download", id, "2", "--to", dir)
+		require.Equal(t, ExitError, result.code, name)
+		require.Contains(t, result.stderr, "outside the directory")
+	}
+
+	entries, err := os.ReadDir(outside)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
+func TestSweepBest_Download(t *testing.T) {
+	t.Parallel()
+
+	store, content, _ := stored(t)
+	server, dir, id := serve(t, store), t.TempDir(), store.Sweeps[0].ID
+
+	for _, args := range [][]string{{"--download", filepath.Join(dir, "a")}, {"--download=" + filepath.Join(dir, "b")}} {
+		result := execute(t.Context(), server, append([]string{"sweep", "best", id}, args...)...)
+		require.Equal(t, ExitOK, result.code, result.stderr)
+		require.Contains(t, result.stdout, "9 files")
+	}
+
+	require.Equal(t, content, below(t, filepath.Join(dir, "a")))
+	require.Equal(t, content, below(t, filepath.Join(dir, "b")))
+
+	result := execute(t.Context(), server, "sweep", "best", id, dir)
+	require.Equal(t, ExitUsage, result.code)
+	require.Contains(t, result.stderr, "--download")
+
+	result = execute(t.Context(), server, "sweep", "best", id)
+	require.Equal(t, ExitOK, result.code)
+	require.Contains(t, result.stdout, "val_accuracy")
+}
