@@ -45,6 +45,21 @@ func child() {
 	os.Exit(1)
 }
 
+// startChild starts a process that stores files of the bench's host.
+func (b *bench) startChild() *exec.Cmd {
+	b.t.Helper()
+
+	self, err := os.Executable()
+	require.NoError(b.t, err)
+
+	cmd := exec.CommandContext(b.t.Context(), self)
+	cmd.Env = append(os.Environ(), childURL+"="+b.url, childStore+"="+b.storeDir, childFiles+"="+b.files.dir, childHost+"="+b.host)
+	cmd.Stderr = os.Stderr
+	require.NoError(b.t, cmd.Start())
+
+	return cmd
+}
+
 // kill -9 in the middle: what is in the store is whole, and the next process
 // sends the rest and nothing twice.
 func TestUploader_GoesOnAfterKill(t *testing.T) {
@@ -55,13 +70,7 @@ func TestUploader_GoesOnAfterKill(t *testing.T) {
 	content["zz-large"] = strings.Repeat("0123456789abcdef", 4<<20) // 64 MiB
 	trial, attempt := b.ended(content)
 
-	self, err := os.Executable()
-	require.NoError(t, err)
-
-	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), childURL+"="+b.url, childStore+"="+b.storeDir, childFiles+"="+b.files.dir, childHost+"="+b.host)
-	cmd.Stderr = os.Stderr
-	require.NoError(t, cmd.Start())
+	cmd := b.startChild()
 
 	require.Eventually(t, func() bool { return b.set(trial).Files >= 200 }, time.Minute, time.Millisecond)
 	require.NoError(t, cmd.Process.Kill())
