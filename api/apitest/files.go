@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/berthml/berth"
 )
@@ -19,7 +20,7 @@ func (s *Store) AddFile(attemptID, path, content string) {
 	digest := berth.Digest(sha256.Sum256([]byte(content)))
 	s.Objects[digest] = content
 	s.Files[attemptID] = append(s.Files[attemptID], berth.Artifact{Path: path, Bytes: int64(len(content)), Digest: digest, StoredAt: Start})
-	slices.SortFunc(s.Files[attemptID], func(a, b berth.Artifact) int { return bytes.Compare([]byte(a.Path), []byte(b.Path)) })
+	slices.SortFunc(s.Files[attemptID], func(a, b berth.Artifact) int { return strings.Compare(a.Path, b.Path) })
 }
 
 // FindTrial is api.Files.

@@ -86,7 +86,7 @@ func TestUploader_SendsLargeFiles(t *testing.T) { //nolint:paralleltest // 4 GiB
 
 	b.age()
 	require.Equal(t, 1, b.clean(), "the half that was left")
-	require.Equal(t, 1001, len(b.objects()))
+	require.Len(t, b.objects(), 1001)
 
 	for _, name := range b.objects() {
 		require.False(t, strings.HasSuffix(name, ".tmp"))
