@@ -48,9 +48,9 @@ type Attempt struct {
 
 	Datasets map[string]string `json:"datasets,omitempty"` // versions of the data sets that it had, by name; "" = not known
 
-	PlacedAt    time.Time    `json:"placed_at"`
-	StartedAt   *time.Time   `json:"started_at,omitempty"`
-	FinishedAt  *time.Time   `json:"finished_at,omitempty"`
+	PlacedAt   time.Time  `json:"placed_at"`
+	StartedAt  *time.Time `json:"started_at,omitempty"`
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
 
 	// A limit, or the deletion of the sweep, has the attempt's host remove its files.
 	OutputsRemovedAt  *time.Time `json:"outputs_removed_at,omitempty"`

@@ -63,5 +63,5 @@ const (
 	DimensionExclusive   Dimension = "exclusive"
 	DimensionDataset     Dimension = "dataset" // a data set that the sweep mounts is not there
 	DimensionSweep       Dimension = "sweep"   // paused, or its max_parallel is reached
-	DimensionTrial       Dimension = "trial" // an earlier attempt of it is open, or the ledger refuses the request
+	DimensionTrial       Dimension = "trial"   // an earlier attempt of it is open, or the ledger refuses the request
 )

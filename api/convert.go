@@ -121,7 +121,7 @@ func toAttempt(a berth.Attempt) openapi.Attempt {
 			Samples: a.Usage.Samples, CPUContended: a.Usage.CPUContended, OomKills: a.Usage.OOMKills,
 		},
 		PlacedAt: a.PlacedAt, StartedAt: utc(a.StartedAt), FinishedAt: utc(a.FinishedAt),
-		OutputsRemovedAt: utc(a.OutputsRemovedAt), OutputsRemovedWhy: a.OutputsRemovedWhy,
+		OutputsRemovedAt: utc(a.OutputsRemovedAt), OutputsRemovedWhy: a.OutputsRemovedWhy, Datasets: a.Datasets,
 	}
 }
 
@@ -180,7 +180,7 @@ func toHost(h berth.Host) openapi.Host {
 		MemoryFreeBytes: h.MemoryFreeBytes, DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes,
 		DiskBytes: h.DiskBytes, OutputBytes: h.OutputBytes, DiskWarning: h.Disk().Warning(),
 		MaxAttempts: h.MaxAttempts, Attempts: h.Attempts, Exclusive: h.Exclusive,
-		Devices: []openapi.Device{}, LastSeenAt: h.LastSeenAt, Problem: h.Problem,
+		Datasets: h.Datasets, Devices: []openapi.Device{}, LastSeenAt: h.LastSeenAt, Problem: h.Problem,
 		CordonedAt: utc(h.CordonedAt), CordonReason: h.CordonReason, CordonSweep: h.CordonSweep, UsedByOthersBytes: h.UsedByOthersBytes(),
 	}
 

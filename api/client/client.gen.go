@@ -378,6 +378,9 @@ type AdvicePiece struct {
 type Attempt struct {
 	ContainerID string `json:"container_id,omitempty"`
 
+	// Datasets The data sets that it had: a version by name, which changes with the names, sizes and times of the files; empty = not known
+	Datasets map[string]string `json:"datasets,omitempty"`
+
 	// Demand What was reserved
 	Demand Demand `json:"demand"`
 
@@ -814,9 +817,12 @@ type Host struct {
 	CordonedAt *time.Time `json:"cordoned_at,omitempty"`
 
 	// CPUMilli Thousandths of a core
-	CPUMilli         int64    `json:"cpu_milli"`
-	CPUMilliReserved int64    `json:"cpu_milli_reserved"`
-	Devices          []Device `json:"devices"`
+	CPUMilli         int64 `json:"cpu_milli"`
+	CPUMilliReserved int64 `json:"cpu_milli_reserved"`
+
+	// Datasets Names of the data sets that trials may mount there
+	Datasets []string `json:"datasets,omitempty"`
+	Devices  []Device `json:"devices"`
 
 	// DiskBytes Of that disk in all; absent = not known
 	DiskBytes int64 `json:"disk_bytes,omitempty"`

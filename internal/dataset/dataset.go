@@ -72,21 +72,21 @@ func (s *Sets) add(pair string) error {
 		return fmt.Errorf("%q must be an absolute path", path)
 	}
 
-	real, err := filepath.EvalSymlinks(path)
+	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return fmt.Errorf("it must be there when the worker starts: %w", err)
 	}
 
-	info, err := os.Stat(real)
+	info, err := os.Stat(target)
 
 	switch {
 	case err != nil:
 		return err
-	case real == "/" || !info.IsDir() && !info.Mode().IsRegular():
+	case target == "/" || !info.IsDir() && !info.Mode().IsRegular():
 		return errors.New("it must be a directory or a file, and not the root directory")
 	}
 
-	s.paths[name] = real
+	s.paths[name] = target
 
 	return nil
 }
