@@ -1,8 +1,10 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { answer } from "@/api/client";
+import { apiUrl } from "@/api/config";
 import {
   getAttemptMemory,
   getTrial,
+  listFiles,
   listMetrics,
   listTrialAttempts,
   listTrials,
@@ -16,6 +18,8 @@ import { readExact } from "@/lib/exact";
 export type {
   Attempt,
   AttemptMemory,
+  FileList,
+  LeftOutFile,
   MemoryPoint,
   Metric,
   Rejection,
@@ -112,6 +116,25 @@ export function memoryQuery(sweepId: string, number: number, attemptId: string, 
     queryFn: ({ signal }) => answer(getAttemptMemory({ path: { id: attemptId }, signal })),
     refetchInterval: live ? RUNNING : false,
   });
+}
+
+/** How often files are looked at that are being stored. */
+const STORING = 5000; // ms
+
+/** What an attempt wrote: the first page. No event says that files are stored. */
+export function filesQuery(sweepId: string, number: number, trialId: string, attempt: number, live: boolean) {
+  return queryOptions({
+    queryKey: ["sweep", sweepId, "files", number, attempt],
+    queryFn: ({ signal }) => answer(listFiles({ path: { id: trialId }, query: { attempt, limit: PAGE }, signal })),
+    refetchInterval: ({ state }) => (live && state.data?.state === "pending" ? STORING : false),
+  });
+}
+
+/** fileAddress is where a file is downloaded. */
+export function fileAddress(trialId: string, path: string, attempt: number): string {
+  const escaped = path.split("/").map(encodeURIComponent).join("/");
+
+  return apiUrl(`/trials/${trialId}/files/${escaped}?attempt=${attempt}`);
 }
 
 /** trialPages reads all trials of a list, page by page, for a download. Numbers are as readExact keeps them. */

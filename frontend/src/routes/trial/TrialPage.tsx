@@ -20,6 +20,7 @@ import { settled, trialLooks } from "@/lib/states";
 import { useNow } from "@/lib/useNow";
 import { MissingThing } from "@/routes/errors";
 import { usePaused } from "@/routes/usePaused";
+import { FilesPanel } from "@/routes/trial/FilesPanel";
 import { LogPanel } from "@/routes/trial/LogPanel";
 import { MemoryPanel } from "@/routes/trial/MemoryPanel";
 import { MetricsPanel } from "@/routes/trial/MetricsPanel";
@@ -69,6 +70,7 @@ export function TrialPage() {
         )}
         {attempt && <MetricsPanel sweepId={sweepId} number={n} attempt={attempt} />}
         {attempt && <MemoryPanel sweepId={sweepId} number={n} attempt={attempt} />}
+        {attempt && <FilesPanel sweepId={sweepId} number={n} trialId={trial.data.id} attempt={attempt} />}
         {attempt && <LogPanel key={attempt.id} attempt={attempt} removed={trial.data.logs_removed} />}
       </div>
     </>

@@ -1,4 +1,4 @@
-import type { Attempt, AttemptMemory, MemoryPoint, Rejection, Trial } from "@/services/trials";
+import type { Attempt, AttemptMemory, FileList, MemoryPoint, Rejection, Trial } from "@/services/trials";
 
 const MiB = 1024 * 1024;
 
@@ -15,6 +15,21 @@ export function trial(change: Partial<Trial> = {}): Trial {
     created_at: "2026-01-01T00:00:00Z",
     started_at: "2026-01-01T00:00:05Z",
     finished_at: "2026-01-01T00:00:25Z",
+    ...change,
+  };
+}
+
+/** No files of an attempt that ended and whose files are stored. */
+export function files(change: Partial<FileList> = {}): FileList {
+  return {
+    attempt_id: "a1",
+    attempt: 1,
+    state: "stored",
+    files: 0,
+    bytes: 0,
+    left_out: 0,
+    data: [],
+    left_out_files: [],
     ...change,
   };
 }
