@@ -57,7 +57,8 @@ type FileSet struct {
 type UnstoredAttempt struct {
 	ID      string
 	TrialID string
-	Kept    bool // it ran and its files count; those of a short probe are thrown away
+	Ran     bool // its container was started
+	Short   bool // it was a short probe, whose files are thrown away
 }
 
 // FileOutcome is how the storing of an attempt's files ended.

@@ -221,7 +221,7 @@ func (h Health) artifacts() Finding {
 
 	if f.Warn {
 		f.Next = "see there with `berth doctor --artifacts` and the worker's log why the store takes them not; trials go on, the files stay on their hosts, " +
-			"and workers try again by themselves"
+			"and workers try again by themselves. When a host is gone for good, `berth host remove`"
 	}
 
 	return f

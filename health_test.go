@@ -230,3 +230,28 @@ func TestHealth(t *testing.T) {
 		})
 	}
 }
+
+// Files that wait for the store are no fault of any trial: a warning once a try
+// failed or an hour has passed.
+func TestHealth_SaysWhichFilesWait(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct {
+		name    string
+		waiting []berth.WaitingFiles
+		warn    bool
+		what    string
+	}{
+		{"none", nil, false, "no files wait"},
+		{"a moment ago", []berth.WaitingFiles{{Host: "a", Attempts: 2, Oldest: time.Minute}}, false, "a: files of 2 attempts, the oldest for 1m0s"},
+		{"for long", []berth.WaitingFiles{{Host: "a", Attempts: 2, Oldest: 2 * time.Hour}}, true, "2h0m0s"},
+		{"a try failed", []berth.WaitingFiles{{Host: "a", Attempts: 1, Problem: "no route"}}, true, "the last try failed: no route"},
+	} {
+		findings := berth.Health{WaitingFiles: tt.waiting}.Findings()
+		i := slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "artifacts" })
+		require.True(t, findings[i].OK, tt.name)
+		require.Equal(t, tt.warn, findings[i].Warn, tt.name)
+		require.Equal(t, tt.warn, findings[i].Next != "", tt.name)
+		require.Contains(t, findings[i].What, tt.what, tt.name)
+	}
+}

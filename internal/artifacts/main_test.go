@@ -62,6 +62,7 @@ type bench struct {
 	storeDir string
 	store    *artifacts.Store
 	files    *files
+	short    bool // what ends is a short probe
 	uploader *artifacts.Uploader
 }
 
@@ -125,6 +126,10 @@ func (b *bench) ended(content map[string]string) (trial, attempt string) {
 		AttemptID: attempt, SweepID: b.sweep, TrialID: trial, WorkflowID: "w", Number: 1, Stage: berth.StageMain,
 		Purpose: berth.PurposeRun, ShapeKey: shape.Key(), Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 1000},
 	}
+	if b.short {
+		request.Purpose, request.Short = berth.PurposeProbe, true
+	}
+
 	_, err = b.db.RequestPlacement(ctx, request)
 	require.NoError(b.t, err)
 

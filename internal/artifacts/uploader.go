@@ -157,12 +157,16 @@ var errBusy = errors.New("it runs")
 // conflict; not_found when its files are not wanted any more; of the store or the
 // database.
 func (u *Uploader) store(ctx context.Context, attempt berth.UnstoredAttempt) error {
+	if attempt.Short {
+		return u.Ledger.SettleFiles(ctx, attempt.ID, berth.FileOutcome{State: berth.FilesStored})
+	}
+
 	root, err := u.Files.OpenOutputs(attempt.ID)
 
 	switch kind := berth.KindOf(err); {
 	case kind == berth.KindConflict:
 		return berth.Errorf(berth.KindConflict, "storing files of attempt %s: %w", attempt.ID, errBusy)
-	case kind == berth.KindNotFound && !attempt.Kept:
+	case kind == berth.KindNotFound && !attempt.Ran:
 		return u.Ledger.SettleFiles(ctx, attempt.ID, berth.FileOutcome{State: berth.FilesStored})
 	case kind == berth.KindNotFound:
 		return u.Ledger.SettleFiles(ctx, attempt.ID, berth.FileOutcome{

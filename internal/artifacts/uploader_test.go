@@ -101,8 +101,13 @@ func TestUploader_LeavesRunningAndThrownAwayAlone(t *testing.T) {
 	b.files.busy[attempt] = true
 	require.NoError(t, os.RemoveAll(b.files.out(other)))
 
+	b.short = true
+	_, probe := b.ended(map[string]string{"a": "2"})
+
 	b.look(t.Context())
 	require.Equal(t, berth.FilesPending, b.set(running).State, "the worker is at it")
+	require.Empty(t, b.stored(probe), "a short probe counts for nothing")
+	require.Empty(t, b.objects())
 	require.Equal(t, berth.FilesLost, b.set(gone).State)
 	require.Contains(t, b.set(gone).Problem, "directory is not on its host")
 

@@ -25,7 +25,7 @@ func (s *Store) FilesToStore(ctx context.Context, hostID string, limit int) ([]b
 	}
 
 	return convertAll(rows, func(row dbsqlc.FilesToStoreRow) (berth.UnstoredAttempt, error) {
-		return berth.UnstoredAttempt{ID: row.ID, TrialID: row.TrialID, Kept: row.Kept}, nil
+		return berth.UnstoredAttempt{ID: row.ID, TrialID: row.TrialID, Ran: row.Ran, Short: row.Short}, nil
 	})
 }
 

@@ -129,9 +129,8 @@ func (q *Queries) FilesStored(ctx context.Context, db DBTX, attemptID string, pa
 }
 
 const filesToStore = `-- name: FilesToStore :many
-SELECT a.id, a.trial_id, (a.started_at IS NOT NULL AND NOT EXISTS (
-    SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short
-))::boolean AS kept
+SELECT a.id, a.trial_id, (a.started_at IS NOT NULL OR a.container_id <> '')::boolean AS ran,
+    EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short)::boolean AS short
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 WHERE a.host_id = $1 AND a.state = 'finished' AND a.files_state = 'pending' AND s.deleted_at IS NULL
     AND (a.files_retry_at IS NULL OR a.files_retry_at <= now())
@@ -141,7 +140,8 @@ ORDER BY a.files_retry_at NULLS FIRST, a.finished_at, a.id LIMIT $2
 type FilesToStoreRow struct {
 	ID      string
 	TrialID string
-	Kept    bool
+	Ran     bool
+	Short   bool
 }
 
 // Attempts of a host that have ended and whose files are to be stored now: those that never failed first.
@@ -154,7 +154,12 @@ func (q *Queries) FilesToStore(ctx context.Context, db DBTX, hostID string, maxR
 	var items []FilesToStoreRow
 	for rows.Next() {
 		var i FilesToStoreRow
-		if err := rows.Scan(&i.ID, &i.TrialID, &i.Kept); err != nil {
+		if err := rows.Scan(
+			&i.ID,
+			&i.TrialID,
+			&i.Ran,
+			&i.Short,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
