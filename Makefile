@@ -47,6 +47,7 @@ images: ## Build the images of the examples and of the tests
 	@scripts/base-image
 	@scripts/example-images
 	@scripts/test-image
+	@scripts/flags-image
 
 .PHONY: test
 test: ## Set up what is missing and run every test

@@ -4,6 +4,7 @@ import (
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/internal/artifacts"
+	"github.com/berthml/berth/internal/cli"
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/placer"
 	"github.com/berthml/berth/internal/postgres"
@@ -40,4 +41,5 @@ var (
 	_ api.Outbox             = (*postgres.Store)(nil)
 	_ api.Control            = (*temporal.Client)(nil)
 	_ api.Images             = (*temporal.Client)(nil)
+	_ cli.LocalDocker        = (*docker.Docker)(nil)
 )

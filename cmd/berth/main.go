@@ -65,7 +65,7 @@ func root() *cobra.Command {
 
 	cmd.PersistentFlags().StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")
 	cmd.AddCommand(serverCommand(), workerCommand(), devCommand(), migrateCommand(), adoptCommand(), doctorCommand())
-	cmd.AddCommand(cli.Commands()...)
+	cmd.AddCommand(cli.Commands(localDocker)...)
 	allowRecovery(cmd)
 
 	return cmd

@@ -7,8 +7,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Commands are the client commands, to be added to the root.
-func Commands() []*cobra.Command { return newOptions().commands() }
+// Commands are the client commands, to be added to the root. docker connects to
+// this machine's Docker, for the commands that look into images.
+func Commands(docker func() (LocalDocker, error)) []*cobra.Command {
+	return newOptions(docker).commands()
+}
 
 func (o *options) commands() []*cobra.Command {
 	nouns := []*cobra.Command{
@@ -39,7 +42,7 @@ func (o *options) commands() []*cobra.Command {
 		cmd.SetFlagErrorFunc(usageFlags)
 	}
 
-	return nouns
+	return append(nouns, o.initCommand())
 }
 
 // noun is a command that only has verbs.

@@ -9,5 +9,6 @@
 //	file.go       a sweep file, and the line a JSON pointer leads to
 //	sse.go        server-sent events, across lost connections
 //	watch.go      a sweep as it goes; progress.go and lines.go show it
+//	init.go       berth init; init_read.go the script, init_write.go the files, local.go this machine's Docker
 //	summary.go    what a sweep came to; summary_text.go shows it
 package cli

@@ -17,10 +17,11 @@ type options struct {
 
 	getenv func(string) string
 	now    func() time.Time
+	docker func() (LocalDocker, error) // nil = there is none
 }
 
-func newOptions() *options {
-	return &options{getenv: os.Getenv, now: time.Now}
+func newOptions(docker func() (LocalDocker, error)) *options {
+	return &options{getenv: os.Getenv, now: time.Now, docker: docker}
 }
 
 func (o *options) bind(cmd *cobra.Command) {

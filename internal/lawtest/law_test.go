@@ -19,7 +19,7 @@ var rows = [][]string{
 	{""},
 	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "frontend", "internal/web", "internal/gpu", "internal/simgpu/wire"},
 	{"internal/search"},
-	{"internal/spec", "internal/packing", "internal/parallelism", "internal/advice", "internal/memory", "internal/failure", "internal/report"},
+	{"internal/spec", "internal/packing", "internal/parallelism", "internal/advice", "internal/memory", "internal/failure", "internal/report", "internal/script"},
 	{
 		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/simgpu", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention", "internal/artifacts", "internal/dataset",
 		"internal/runtrial", "internal/preview", "internal/devstack", "internal/config",
@@ -40,7 +40,7 @@ var only = map[string][]string{
 	"internal/temporal": {"activities", "workflows", ""},                      // it is given its ledger
 	"worker":            {"activities", "workflows", "internal/temporal", ""}, // it registers, and is given the rest
 	"internal/cli": {
-		"api/client", "internal/spec", "internal/spec/document", "", // a client of the API like any other
+		"api/client", "internal/script", "internal/spec", "internal/spec/document", "", // a client of the API like any other
 	},
 }
 

@@ -1,0 +1,11 @@
+package main
+
+import (
+	"github.com/berthml/berth/internal/cli"
+	"github.com/berthml/berth/internal/docker"
+)
+
+// localDocker connects the commands that look into images to this machine's Docker.
+func localDocker() (cli.LocalDocker, error) {
+	return docker.New(docker.Config{Instance: "look"})
+}

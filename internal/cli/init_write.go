@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/script"
+	"github.com/berthml/berth/internal/spec"
+)
+
+// failed says why a script did not come to its flags, when it did not. Without
+// its libraries it need not: the Dockerfile is written, and the image comes first.
+func (r *initiation) failed(report script.Report, looked berth.Looked) error {
+	trouble := report.Trouble
+
+	switch {
+	case report.Framework != "" || report.Ended:
+		return nil
+	case r.stub && (trouble != nil || looked.TimedOut):
+		why := "it does not run without them"
+		if trouble != nil {
+			why = quoteTrouble(trouble)
+		}
+
+		if err := r.dockerfile(report); err != nil {
+			return err
+		}
+
+		return exitf(ExitError, "%s needs its libraries before it says its flags (%s). Build the image, then look into it:\n  %s\n  berth init %s",
+			r.script, why, r.buildCommand(), r.script)
+	case looked.TimedOut:
+		return exitf(ExitTimeout, "%s did not ask for its flags within %s, and was stopped; type `berth init %s --timeout 10m` if its imports take that long, "+
+			"else read the flags before the work begins", r.script, r.timeout, r.script)
+	case looked.OutOfMemory:
+		return exitf(ExitError, "%s used more than %s before it asked for its flags, and was stopped; read the flags before the data", r.script, berth.BytesText(lookMemory))
+	case trouble == nil:
+		return nil
+	case trouble.Type == "PermissionError" && trouble.Place == "":
+		return exitf(ExitError, "%s cannot be read by a user without rights, as trials are (%s); type `chmod a+rX %s` and the same again",
+			r.script, trouble.Message, r.source.dir+" "+r.source.path)
+	case trouble.Module != "" && trouble.Type == "ModuleNotFoundError":
+		return exitf(ExitError, "%s: image %q lacks the module %s. Add it to requirements.txt (or `RUN pip install %s` in the Dockerfile), build the image again, and type the same",
+			quoteTrouble(trouble), r.looksIn, trouble.Module, distribution(trouble.Module))
+	default:
+		return exitf(ExitError, "%s failed before it asked for its flags: %s. Trials have no network and a read-only root file system; read the flags before the work, or mend it, and type the same again",
+			r.script, quoteTrouble(trouble))
+	}
+}
+
+func distribution(module string) string {
+	if packages := script.Requirements("import "+module, nil); len(packages) > 0 {
+		return packages[0]
+	}
+
+	return module
+}
+
+// quoteTrouble is such as train.py:3: ModuleNotFoundError: No module named 'x'.
+func quoteTrouble(t *script.Trouble) string {
+	text := t.Type + ": " + oneLine(t.Message)
+	if t.Place != "" {
+		text = t.Place + ": " + text
+	}
+
+	return text
+}
+
+// buildCommand makes the image from where the user is.
+func (r *initiation) buildCommand() string {
+	where := filepath.Dir(r.script)
+
+	return "docker build -t " + r.own() + " " + where
+}
+
+// dockerfile writes the Dockerfile beside the script. One that a person wrote, or
+// may have changed, is kept.
+func (r *initiation) dockerfile(report script.Report) error {
+	recipe := script.Recipe{
+		From: r.base, Image: r.own(), Script: filepath.Base(r.source.path), Files: r.source.files,
+		HasFile: r.source.requirements, Packages: script.Requirements(r.source.all, r.source.modules()),
+	}
+
+	if r.image != "" {
+		recipe.From, recipe.AddsOnly, recipe.User = r.image, true, r.facts.User
+	}
+
+	file := filepath.Join(filepath.Dir(r.script), "Dockerfile")
+	old, err := os.ReadFile(file) //nolint:gosec // G304: beside the user's own script
+
+	if err == nil && (!r.force || !strings.HasPrefix(string(old), script.DockerfileMark)) {
+		say(r.cmd.OutOrStdout(), "kept %s, which is there already\n", file)
+
+		return nil
+	}
+
+	if err := os.WriteFile(file, []byte(recipe.Dockerfile()), 0o644); err != nil { //nolint:gosec // G306: as a person would write it
+		return exitf(ExitError, "writing the Dockerfile: %w", err)
+	}
+
+	with := recipe.From
+	switch {
+	case recipe.AddsOnly:
+	case recipe.HasFile:
+		with += ", requirements.txt"
+	case len(recipe.Packages) > 0:
+		with += ", " + strings.Join(recipe.Packages, " ") + " (a guess)"
+	}
+
+	say(r.cmd.OutOrStdout(), "wrote %s: %s, and %s\n", file, with, strings.Join(append([]string{recipe.Script}, recipe.Files...), " "))
+
+	if report.Look.Differs != "" {
+		say(r.cmd.OutOrStdout(), "image %s has another %s at %s; the new image has yours\n", r.image, recipe.Script, report.Look.Differs)
+	}
+
+	return nil
+}
+
+// write writes the files and says what to type next.
+func (r *initiation) write(report script.Report) error {
+	plan := r.plan(report)
+
+	next := []string{}
+	if r.builds(report) {
+		if err := r.dockerfile(report); err != nil {
+			return err
+		}
+
+		next = append(next, r.buildCommand())
+		plan.ImageNote = "built by: " + r.buildCommand()
+	}
+
+	text := plan.SweepFile()
+	if _, err := spec.Decode([]byte(text), "application/yaml"); err != nil {
+		return fmt.Errorf("this is a mistake of Berth's, please report it with the script's flags: the sweep file that it made is refused: %w\n%s", err, text)
+	}
+
+	if err := os.WriteFile(r.output, []byte(text), 0o644); err != nil { //nolint:gosec // G306: as a person would write it
+		return exitf(ExitError, "writing the sweep file: %w", err)
+	}
+
+	out := r.cmd.OutOrStdout()
+	say(out, "wrote %s: %s\n", r.output, contents(plan, report))
+
+	if len(report.Stubbed) > 0 {
+		say(out, "not in %s, so made up for this look: %s\n", r.looksIn, strings.Join(report.Stubbed, ", "))
+	}
+
+	next = append(next, "berth image check "+plan.Image, "berth try -f "+r.output, "berth sweep submit -f "+r.output+" --wait")
+	r.sayNext(plan, report, next)
+
+	return nil
+}
+
+// builds reports whether the sweep needs an image that is not there yet.
+func (r *initiation) builds(report script.Report) bool {
+	return r.source.dir != "" && report.Look.InImage == ""
+}
+
+func (r *initiation) plan(report script.Report) script.Plan {
+	own, behind, chosen, others := script.Choose(report.Flags)
+	p := script.Plan{
+		Script: r.script, Name: r.slug(), Image: r.image, Python: first(r.python, pythons[0]),
+		Guesses: script.GuessFlags(append(own, behind...)), Behind: len(own), Others: others,
+		Subcommand: strings.Fields(chosen), Objective: script.GuessObjective(r.source.all), FromHelp: report.Framework == helpText,
+	}
+
+	switch {
+	case r.source.dir == "":
+		p.Path = r.script
+	case report.Look.InImage != "":
+		p.Path = report.Look.InImage
+		p.Image = r.looksIn
+	default:
+		p.Path, p.Workdir, p.Image = "/app/"+filepath.Base(r.source.path), "/app", r.own()
+		if r.image == "" {
+			p.Python = pythons[0]
+		}
+	}
+
+	return p
+}
+
+// contents says in one line what a sweep file has.
+func contents(p script.Plan, report script.Report) string {
+	if report.Framework == "" {
+		return "a placeholder, as no flags were found"
+	}
+
+	var searched, fixed, left []string
+
+	for _, g := range p.Guesses {
+		switch {
+		case g.Searched:
+			searched = append(searched, g.Name)
+		case g.Left:
+			left = append(left, g.Name)
+		default:
+			fixed = append(fixed, g.Name)
+		}
+	}
+
+	parts := []string{}
+
+	for _, group := range []struct {
+		what  string
+		names []string
+	}{{"searched", searched}, {"fixed", fixed}, {"left out", left}} {
+		if len(group.names) > 0 {
+			parts = append(parts, group.what+": "+strings.Join(group.names, ", "))
+		}
+	}
+
+	return fmt.Sprintf("%s of %s; %s", plural(len(report.Flags), "flag", "flags"), report.Framework, strings.Join(parts, "; "))
+}
+
+func (r *initiation) sayNext(p script.Plan, report script.Report, next []string) {
+	out := r.cmd.OutOrStdout()
+
+	if report.Framework == "" {
+		why := "the script reads no flags that Berth knows (argparse, click, typer, absl, or a text of --help)"
+		if r.looksIn == "" {
+			why = fmt.Sprintf("neither image %s nor %s is here to run it in: type `%s`, then `berth init %s --force`", r.own(), r.base, r.buildCommand(), r.script)
+		}
+
+		say(out, "\nNo flags were found: %s.\n", why)
+		say(out, "Write into %s what to search; a trial finds each value in its environment, too, such as TRIAL_PARAM_LR.\n", r.output)
+	}
+
+	if fill := slices.Collect(filled(p.Guesses)); len(fill) > 0 {
+		say(out, "\nFILL IN, as the script requires it and has no default: %s\n", strings.Join(fill, ", "))
+	}
+
+	objective := fmt.Sprintf("%s %s (%s)", p.Objective.Goal, p.Objective.Metric, p.Objective.Why)
+	if !p.Objective.Sure {
+		objective = "a placeholder: no metric was found in the script; write the name that it prints"
+	}
+
+	say(out, "objective: %s\n\nRead the guesses in %s, then type:\n", objective, r.output)
+
+	for _, line := range next {
+		say(out, "  %s\n", line)
+	}
+}
+
+// filled are the parameters that the author must write.
+func filled(guesses []script.Guess) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, g := range guesses {
+			if g.Fill && !yield(g.Name) {
+				return
+			}
+		}
+	}
+}

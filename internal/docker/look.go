@@ -1,0 +1,176 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/pkg/stdcopy"
+	"github.com/google/uuid"
+
+	"github.com/berthml/berth"
+)
+
+// labelLook marks containers of looks. They have no instance, so that no worker
+// takes one for a trial.
+const labelLook = "berth.look"
+
+// Facts says what Docker knows of an image on its machine.
+// Errors: a *berth.SpecError, E_IMAGE_MISSING or E_IMAGE_ENV; unavailable.
+func (d *Docker) Facts(ctx context.Context, ref string) (berth.ImageFacts, error) {
+	if _, err := d.ResolveImage(ctx, ref); err != nil {
+		return berth.ImageFacts{}, err
+	}
+
+	got, err := d.short.ImageInspect(ctx, ref)
+	if err != nil {
+		return berth.ImageFacts{}, d.translate(ctx, err, "inspecting image %q", ref)
+	}
+
+	facts := berth.ImageFacts{ID: got.ID, SizeBytes: got.Size, OS: got.Os, Architecture: got.Architecture}
+	if got.Config != nil {
+		facts.User, facts.Workdir = got.Config.User, got.Config.WorkingDir
+		facts.Entrypoint, facts.Command = got.Config.Entrypoint, got.Config.Cmd
+
+		for volume := range maps.Keys(got.Config.Volumes) {
+			facts.Volumes = append(facts.Volumes, path.Clean(volume))
+		}
+
+		slices.Sort(facts.Volumes)
+	}
+
+	return facts, nil
+}
+
+// Look runs a look to its end and removes its container, also when ctx is done.
+// Errors: as Ensure; a done context's cause.
+func (d *Docker) Look(ctx context.Context, l berth.Look) (berth.Looked, error) {
+	launch := berth.Launch{
+		AttemptID: "look-" + uuid.NewString(), Image: l.Image, Command: l.Command, Workdir: l.Workdir,
+		Environment: l.Environment, Mounts: l.Mounts, MemoryBytes: l.MemoryBytes, CPUMilli: l.CPUMilli, User: l.User,
+	}
+	if err := CheckLaunch(launch); err != nil {
+		return berth.Looked{}, err
+	}
+
+	image, err := d.ResolveImage(ctx, l.Image)
+	if err != nil {
+		return berth.Looked{}, err
+	}
+
+	config := containerConfig(launch, image, ResolveUser(image.User, l.User).Name, map[string]string{labelLook: "1"})
+	config.Hostname, config.AttachStdout, config.AttachStderr = "look", true, true
+
+	name := "berth-" + launch.AttemptID
+
+	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
+	defer cancel()
+
+	made, err := d.long.ContainerCreate(bounded, config, sealed(hostConfig(launch), l.MemoryBytes, image.Volumes), nil, nil, name)
+	if err != nil {
+		return berth.Looked{}, d.launchError(ctx, bounded, err, "creating", name, launch)
+	}
+
+	defer d.discard(ctx, made.ID)
+
+	return d.watchLook(ctx, made.ID, name, l, launch)
+}
+
+// watchLook starts a created look and collects what it writes until it ends, or
+// its time is over.
+func (d *Docker) watchLook(ctx context.Context, id, name string, l berth.Look, launch berth.Launch) (berth.Looked, error) {
+	timed, cancel := context.WithTimeout(ctx, l.Timeout)
+	defer cancel()
+
+	streams, err := d.long.ContainerAttach(timed, id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return berth.Looked{}, d.translate(ctx, err, "reading what container %q writes", name)
+	}
+
+	asked := time.Now()
+	stdout, stderr := &capture{since: asked}, &capture{since: asked}
+	closed := context.AfterFunc(timed, streams.Close)
+
+	defer streams.Close()
+	defer closed()
+
+	if err := d.long.ContainerStart(timed, id, container.StartOptions{}); err != nil {
+		return berth.Looked{}, d.launchError(ctx, timed, err, "starting", name, launch)
+	}
+
+	_, copyErr := stdcopy.StdCopy(stdout, stderr, streams.Reader)
+	out := berth.Looked{Took: time.Since(asked), TimedOut: errors.Is(timed.Err(), context.DeadlineExceeded)}
+	out.Stdout, out.FirstOutput = stdout.read()
+	out.Stderr, _ = stderr.read()
+
+	switch {
+	case ctx.Err() != nil:
+		return out, context.Cause(ctx)
+	case out.TimedOut:
+		return out, nil
+	case copyErr != nil:
+		return out, d.translate(ctx, copyErr, "reading what container %q writes", name)
+	}
+
+	ended, err := d.Wait(timed, id)
+	if err != nil {
+		out.TimedOut = ctx.Err() == nil && errors.Is(timed.Err(), context.DeadlineExceeded)
+		if out.TimedOut {
+			return out, nil
+		}
+
+		return out, err
+	}
+
+	out.ExitCode, out.OutOfMemory = ended.ExitCode, ended.OOMKilled
+
+	return out, nil
+}
+
+// discard kills and removes the container of a look. A done context does not
+// keep it: nobody else would remove it.
+func (d *Docker) discard(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), launchTimeout)
+	defer cancel()
+
+	err := d.long.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	if err != nil && !cerrdefs.IsNotFound(err) {
+		d.away.note(time.Now())
+	}
+}
+
+// capture keeps the beginning of a stream, and when it began.
+type capture struct {
+	since time.Time
+
+	mu    sync.Mutex
+	data  bytes.Buffer
+	first time.Duration
+}
+
+func (c *capture) Write(data []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if c.first == 0 {
+		c.first = time.Since(c.since)
+	}
+
+	c.data.Write(data[:min(len(data), max(berth.MaxLookBytes-c.data.Len(), 0))])
+
+	return len(data), nil
+}
+
+func (c *capture) read() ([]byte, time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.data.Bytes(), c.first
+}

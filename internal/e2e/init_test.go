@@ -1,0 +1,253 @@
+//go:build integration
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/spec"
+)
+
+// typed is what a command of berth printed, and its exit code.
+type typed struct {
+	out, err string
+	code     int
+}
+
+// berthIn runs berth in a directory.
+func berthIn(t *testing.T, dir string, env []string, args ...string) typed {
+	t.Helper()
+
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+
+	var out, errs strings.Builder
+
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok {
+		require.NoError(t, err)
+	} else {
+		require.NotEqual(t, -1, exit.ExitCode(), errs.String())
+	}
+
+	return typed{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+}
+
+// ownScript copies a script of testdata, as its author has it, to a directory of
+// the name.
+func ownScript(t *testing.T, name string) string {
+	t.Helper()
+
+	dir := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/scripts/"+name)))
+
+	return dir
+}
+
+func decoded(t *testing.T, file string) berth.Spec {
+	t.Helper()
+
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+
+	s, err := spec.Decode(data, "application/yaml")
+	require.NoError(t, err, string(data))
+
+	return s
+}
+
+// written are those of a sweep, each as the JSON of the API.
+func written(t *testing.T, s berth.Spec) []string {
+	t.Helper()
+
+	out := make([]string, len(s.Parameters))
+
+	for i, p := range s.Parameters {
+		text, err := json.Marshal(p)
+		require.NoError(t, err)
+
+		out[i] = string(text)
+	}
+
+	return out
+}
+
+// A Keras script that nobody prepared gets into Berth with three commands, and
+// its trial runs: init finds every flag, the Dockerfile builds, a sweep succeeds.
+func TestInit_AKerasScriptRunsWithoutAChange(t *testing.T) {
+	t.Parallel()
+
+	dir := ownScript(t, "keras")
+	got := berthIn(t, dir, nil, "init", "fit.py", "--image", "berth-examples/tensorflow:1")
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, got.out, "10 flags of argparse; searched: learning_rate, batch_size, hidden, dropout, optimizer, batch_norm")
+	require.Contains(t, got.out, "docker build -t keras-fit:1 .")
+
+	s := decoded(t, filepath.Join(dir, "sweep.yaml"))
+	require.Equal(t, []string{
+		`{"name":"learning_rate","type":"float","min":0.0003,"max":0.3,"log":true,"default":0.01}`,
+		`{"name":"batch_size","type":"categorical","values":[16,32,64],"default":32,"memory":true}`,
+		`{"name":"hidden","type":"categorical","values":[8,16,32],"default":16,"memory":true}`,
+		`{"name":"dropout","type":"float","min":0,"max":0.5,"default":0.1}`,
+		`{"name":"optimizer","type":"categorical","values":["adam","sgd"],"default":"adam","memory":true}`,
+		`{"name":"epochs","type":"fixed","value":2}`,
+		`{"name":"seed","type":"fixed","value":1}`,
+		`{"name":"batch_norm","type":"categorical","values":[false,true],"default":false}`,
+		`{"name":"batch_norm_is_on","type":"fixed","value":"","when":{"batch_norm":[true]}}`,
+		`{"name":"save_dir","type":"fixed","value":"/trial/out"}`,
+	}, written(t, s))
+	require.Equal(t, &berth.Objective{Metric: "val_accuracy", Goal: berth.GoalMaximize, Strategy: "last"}, s.Objective)
+	require.Equal(t, "keras-fit:1", s.Image)
+
+	const image = "keras-fit:1"
+
+	build := exec.CommandContext(t.Context(), "docker", "build", "--quiet", "--tag", image, dir)
+	build.Env = append(os.Environ(), "DOCKER_BUILDKIT=0")
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, string(output))
+	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "docker", "rmi", image).Run() })
+
+	// The image has the script now: the same command looks there, and needs no Dockerfile.
+	require.NoError(t, os.Remove(filepath.Join(dir, "Dockerfile")))
+	again := berthIn(t, dir, nil, "init", "fit.py", "--force")
+	require.Equal(t, 0, again.code, again.err)
+	require.NoFileExists(t, filepath.Join(dir, "Dockerfile"))
+	require.Equal(t, written(t, s), written(t, decoded(t, filepath.Join(dir, "sweep.yaml"))))
+
+	file, err := os.ReadFile(filepath.Join(dir, "sweep.yaml"))
+	require.NoError(t, err)
+
+	// Both sides of the switch: with the flag and without it.
+	stack := start(t, "--memory", "4GiB")
+	text := strings.Replace(string(file), "max_trials: 20", "max_trials: 2", 1) +
+		"enqueue: [{batch_norm: true}, {batch_norm: false}]\n"
+	id := stack.submit(text)
+	sweep := stack.until(id, 5*time.Minute, ended)
+	require.Equal(t, client.SweepStateSucceeded, sweep.State, sweep.Reason)
+	require.Equal(t, 2, sweep.Counts.Succeeded, "%+v", stack.attempts(id))
+	require.NotNil(t, sweep.Best)
+	stack.requireQuiet()
+}
+
+func TestInit_ClickAndAbsl(t *testing.T) {
+	t.Parallel()
+
+	dir := ownScript(t, "clicks")
+	got := berthIn(t, dir, nil, "init", "run.py", "--image", "berth-test/flags:1", "-o", "flowers.yaml")
+	require.Equal(t, 0, got.code, got.err)
+
+	s := decoded(t, filepath.Join(dir, "flowers.yaml"))
+	require.Equal(t, []string{
+		`{"name":"lr","type":"float","min":0.0003,"max":0.1,"log":true,"default":0.01}`,
+		`{"name":"batch","type":"categorical","values":[32,64,128],"default":64,"memory":true}`,
+		`{"name":"layers","type":"int","min":2,"max":3,"default":3,"memory":true}`,
+		`{"name":"optimizer","type":"categorical","values":["adam","rmsprop"],"default":"adam","memory":true}`,
+		`{"name":"augment","type":"categorical","values":[false,true],"default":true}`,
+		`{"name":"augment_is_on","type":"fixed","value":"","when":{"augment":[true]}}`,
+		`{"name":"augment_is_off","type":"fixed","value":"","when":{"augment":[false]}}`,
+		`{"name":"data","type":"fixed","value":"/data/flowers"}`,
+	}, written(t, s))
+	require.Equal(t, []string{
+		"python3", "/app/run.py", "--lr={{lr}}", "--batch={{batch}}", "--layers={{layers}}", "--optimizer={{optimizer}}",
+		"--augment{{augment_is_on}}", "--no-augment{{augment_is_off}}", "{{data}}",
+	}, s.Command)
+	require.Equal(t, "val_loss", s.Objective.Metric)
+	require.Equal(t, berth.GoalMinimize, s.Objective.Goal)
+
+	dir = ownScript(t, "absls")
+	got = berthIn(t, dir, nil, "init", "job.py", "--image", "berth-examples/tensorflow:1")
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, got.out, "6 flags of absl")
+
+	s = decoded(t, filepath.Join(dir, "sweep.yaml"))
+	require.ElementsMatch(t, []string{
+		`{"name":"learning_rate","type":"float","min":0.003,"max":1,"log":true,"default":0.1}`,
+		`{"name":"batch_size","type":"categorical","values":[64,128,256],"default":128,"memory":true}`,
+		`{"name":"num_epochs","type":"fixed","value":3}`,
+		`{"name":"schedule","type":"fixed","value":"cosine"}`,
+		`{"name":"nesterov","type":"categorical","values":[false,true],"default":false}`,
+		`{"name":"workdir","type":"fixed","value":"/trial/out"}`,
+	}, written(t, s))
+	require.Equal(t, "test_accuracy", s.Objective.Metric)
+}
+
+// What a person gets wrong is answered with what to type, and leaves no container.
+func TestInit_WrongTurns(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)) //nolint:gosec // G306: as a person has it
+	}
+	write("lacks.py", "import argparse\nimport nowhere.at_all\np = argparse.ArgumentParser()\np.parse_args()\n")
+	write("broken.py", "import argparse\ndef load():\n    raise ValueError('no data here')\nload()\n")
+	write("plain.py", "print('val_loss=1')\nraise SystemExit('it was run')\n")
+	write("slow.py", "import argparse, time\nwhile True: time.sleep(1)\n")
+	write("typing_app.py", "import typer\napp = typer.Typer()\n@app.command()\ndef train(lr: float = 0.1): ...\n@app.command()\ndef test(x: int): ...\napp()\n")
+	write("two.py", "import argparse, sys\np = argparse.ArgumentParser(add_help=False)\np.add_argument('-c', '--config')\np.parse_known_args()\n"+
+		"q = argparse.ArgumentParser()\nq.add_argument('--lr', type=float)\nq.parse_args(sys.argv[1:])\nraise ValueError('it trains')\n")
+
+	const with = "berth-test/flags:1"
+
+	for _, test := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"nowhere.py"}, 2, "there is no script \"nowhere.py\"; here are broken.py, lacks.py"},
+		{[]string{"lacks.py", "--image", "berth-test/absent:1"}, 3, "type `docker pull berth-test/absent:1`"},
+		{[]string{"lacks.py", "--image", with}, 1, "lacks.py:2: ModuleNotFoundError: No module named 'nowhere': image \"berth-test/flags:1\" lacks the module nowhere. Add it to requirements.txt"},
+		{[]string{"broken.py", "--image", with}, 1, "broken.py:3: ValueError: no data here"},
+		{[]string{"slow.py", "--image", with, "--timeout", "3s"}, 124, "did not ask for its flags within 3s"},
+		{[]string{"lacks.py", "--image", "berth-test/busy:1"}, 1, "has no python3 and no python"},
+		{[]string{"lacks.py", "--imgae", with}, 2, "unknown flag: --imgae; see `berth init --help`"},
+	} {
+		got := berthIn(t, dir, nil, append([]string{"init"}, test.args...)...)
+		require.Equal(t, test.code, got.code, got.err)
+		require.Contains(t, got.err, test.want)
+		require.NoFileExists(t, filepath.Join(dir, "sweep.yaml"))
+	}
+
+	// What the base image lacks is made up.
+	got := berthIn(t, dir, nil, "init", "lacks.py", "--base", "berth-examples/python:3.11")
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, got.out, "made up for this look: nowhere")
+	require.FileExists(t, filepath.Join(dir, "Dockerfile"))
+
+	got = berthIn(t, dir, nil, "init", "plain.py", "--image", with)
+	require.Equal(t, 6, got.code)
+	require.Contains(t, got.err, "sweep.yaml is there already; write elsewhere with `-o OTHER.yaml`")
+
+	// A script without flags is not run, and gets a file that says what to do.
+	got = berthIn(t, dir, nil, "init", "plain.py", "--image", with, "--force")
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, got.out, "No flags were found")
+	require.Equal(t, "val_loss", decoded(t, filepath.Join(dir, "sweep.yaml")).Objective.Metric)
+
+	got = berthIn(t, dir, nil, "init", "typing_app.py", "--image", with, "-o", "typer.yaml")
+	require.Equal(t, 0, got.code, got.err)
+	require.Equal(t, []string{"python3", "/app/typing_app.py", "train", "--lr={{lr}}"}, decoded(t, filepath.Join(dir, "typer.yaml")).Command)
+
+	got = berthIn(t, dir, nil, "init", "two.py", "--image", with, "-o", "two.yaml")
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, got.out, "2 flags of argparse")
+
+	got = berthIn(t, dir, []string{"DOCKER_HOST=unix:///nowhere.sock"}, "init", "plain.py", "-o", "other.yaml")
+	require.Equal(t, 7, got.code)
+	require.Contains(t, got.err, "Docker does not answer")
+	require.Contains(t, got.err, "sudo systemctl start docker")
+}

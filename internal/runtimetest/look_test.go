@@ -1,0 +1,123 @@
+//go:build integration
+
+package runtimetest_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+func look(command ...string) berth.Look {
+	return berth.Look{
+		Image: "berth-test/busy:1", Command: append([]string{"/busy"}, command...), MemoryBytes: 64 * mib, CPUMilli: 1000, Timeout: patience,
+	}
+}
+
+func TestLook(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+	t.Cleanup(func() { requireNoLooks(t) })
+
+	got, err := d.Look(t.Context(), look("spam", "4"))
+	require.NoError(t, err)
+	require.Zero(t, got.ExitCode)
+	require.NotEmpty(t, got.Stdout)
+	require.NotEmpty(t, got.Stderr)
+	require.Positive(t, got.FirstOutput)
+	require.GreaterOrEqual(t, got.Took, got.FirstOutput)
+
+	got, err = d.Look(t.Context(), look("exit", "7"))
+	require.NoError(t, err)
+	require.Equal(t, 7, got.ExitCode)
+
+	got, err = d.Look(t.Context(), look("alloc", "200"))
+	require.NoError(t, err)
+	require.True(t, got.OutOfMemory)
+
+	got, err = d.Look(t.Context(), look("dial", "1.1.1.1:80"))
+	require.NoError(t, err)
+	require.Contains(t, string(got.Stdout)+string(got.Stderr), "unreachable", "it has no network")
+
+	got, err = d.Look(t.Context(), look("write", "/here", "x"))
+	require.NoError(t, err)
+	require.NotZero(t, got.ExitCode, "its root file system is read-only")
+
+	short := look("ignore")
+	short.Timeout = time.Second
+	got, err = d.Look(t.Context(), short)
+	require.NoError(t, err)
+	require.True(t, got.TimedOut)
+
+	got, err = d.Look(t.Context(), look("spam", "900000"))
+	require.NoError(t, err)
+
+	kept := len(got.Stdout) // 500,000 bytes more were written
+	require.Equal(t, berth.MaxLookBytes, kept)
+
+	_, err = d.Look(t.Context(), berth.Look{Image: "berth-test/absent:1", Command: []string{"x"}, MemoryBytes: 64 * mib, Timeout: patience})
+	require.True(t, isMissing(err), "%v", err)
+
+	wrong := look()
+	wrong.Command = []string{"/nowhere"}
+	got, err = d.Look(t.Context(), wrong)
+	start, refused := errors.AsType[*berth.StartError](err)
+	require.True(t, refused && start.Kind == berth.FailureBadCommand || got.ExitCode == 127, "%v %+v", err, got)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+
+	go func() {
+		_, err := d.Look(ctx, look("sleep"))
+		done <- err
+	}()
+
+	require.Eventually(t, func() bool { return looks(t) != "" }, patience, tick)
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+}
+
+func isMissing(err error) bool {
+	spec, ok := errors.AsType[*berth.SpecError](err)
+
+	return ok && spec.Problems[0].Code == "E_IMAGE_MISSING"
+}
+
+// looks are the containers of looks of this test's image.
+func looks(t *testing.T) string {
+	t.Helper()
+
+	out, err := exec.CommandContext(context.Background(), "docker", "ps", "--all", "--quiet",
+		"--filter", "label=berth.look", "--filter", "ancestor=berth-test/busy:1").Output()
+	require.NoError(t, err)
+
+	return strings.TrimSpace(string(out))
+}
+
+func requireNoLooks(t *testing.T) {
+	t.Helper()
+	require.Empty(t, looks(t), "a look leaves no container")
+}
+
+func TestFacts(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+
+	facts, err := d.Facts(t.Context(), "berth-test/busy:1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"/busy"}, facts.Command)
+	require.Equal(t, "linux", facts.OS)
+	require.Greater(t, facts.SizeBytes, int64(1*mib))
+
+	_, err = d.Facts(t.Context(), "berth-test/absent:1")
+	require.True(t, isMissing(err), "%v", err)
+}

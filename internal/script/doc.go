@@ -1,0 +1,14 @@
+// Package script turns a user's own training script into a sweep file: the
+// flags that it has, what a search should do with each, the metric that it
+// prints, and the Dockerfile for it.
+//
+//	driver/flags.py  runs a script in a container until it reads its flags
+//	report.go        what flags.py prints → Report
+//	help.go          the text of --help → flags, where flags.py finds none
+//	text.go          what the text of a script mentions: flags, metrics, imports
+//	guess.go         one flag → parameter, elements of the command, and why; guess_rules.go the rules by name
+//	sweepfile.go     all guesses → the commented sweep file
+//	dockerfile.go    the Dockerfile beside it
+//
+// It is pure: internal/cli reads files and asks Docker.
+package script

@@ -1,0 +1,91 @@
+package script
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Recipe is what a Dockerfile is made of.
+type Recipe struct {
+	From          string   // the base image
+	Image         string   // the name of what it builds
+	Script        string   // file name
+	Files         []string // beside the script that it needs: modules and packages
+	HasFile       bool     // requirements.txt is there
+	Packages      []string // guessed from imports, when it is not
+	User          string   // of the base image when that is the user's own; empty = a new one without rights
+	AddsOnly      bool     // the base image has the libraries: only the script is added
+	DataMentioned bool     // the script reads files beside it
+}
+
+// DockerfileMark begins every Dockerfile that Berth wrote.
+const DockerfileMark = "# Written by `berth init`"
+
+// compile byte-compiles once here: a trial's root file system is read-only, and
+// each would compile again, which takes seconds. "unchecked-hash" keeps the byte
+// code valid whatever time stamps a layer gives the files. A file that no longer
+// compiles is of a library that nobody imports.
+const compile = "python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash"
+
+// Dockerfile writes the recipe.
+func (r Recipe) Dockerfile() string {
+	var b strings.Builder
+
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+
+	line("%s. Build it, and again after every change of the script:", DockerfileMark)
+	line("#   docker build -t %s .", r.Image)
+	line("FROM %s", r.From)
+
+	if r.AddsOnly {
+		line("USER root")
+	}
+
+	line("WORKDIR /app")
+
+	if !r.AddsOnly {
+		r.install(line)
+	}
+
+	for _, file := range append([]string{r.Script}, r.Files...) {
+		target := "/app/"
+		if path.Ext(file) != ".py" {
+			target += file + "/"
+		}
+
+		line("COPY %q %q", file, target)
+	}
+
+	line("# Data that the script reads must be in the image, too, such as: COPY data/ /app/data/")
+	line("# Trials have no rights: everybody must be able to read the files.")
+	line("RUN chmod -R a+rX /app && (%s /app || true)", compile)
+
+	switch {
+	case !r.AddsOnly, r.User == "", r.User == "root", r.User == "0":
+		line("USER 65532:65532")
+	default:
+		line("USER %s", r.User)
+	}
+
+	line("ENTRYPOINT []")
+
+	return b.String()
+}
+
+// install are the libraries, in layers that a change of the script leaves alone.
+func (r Recipe) install(line func(string, ...any)) {
+	stdlib := `"$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"`
+
+	switch {
+	case r.HasFile:
+		line("COPY requirements.txt /app/")
+		line("RUN pip install --no-cache-dir --no-compile -r requirements.txt && (%s %s || true)", compile, stdlib)
+	case len(r.Packages) > 0:
+		line("# guess: packages by the script's imports. Write them with their versions into requirements.txt, and run")
+		line("# `berth init --force` again. On machines with GPUs, TensorFlow is \"tensorflow[and-cuda]\".")
+		line("RUN pip install --no-cache-dir --no-compile %s && (%s %s || true)", strings.Join(r.Packages, " "), compile, stdlib)
+	default:
+		line("RUN %s %s || true", compile, stdlib)
+	}
+}

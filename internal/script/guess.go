@@ -1,0 +1,325 @@
+package script
+
+import (
+	"encoding/json"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/berthml/berth"
+)
+
+// Guess is what a sweep file does with one flag.
+type Guess struct {
+	Name       string // of the parameter
+	Parameters []string
+	Elements   []string // of the command
+	Why        string
+	Help       string // the script's own words
+
+	// Left: the flag stays at what the script does without it. What is above
+	// stands in the file as a comment, to be taken in.
+	Left bool
+	// Fill: the script needs a value that only its author knows.
+	Fill bool
+	// Searched: the search chooses the value.
+	Searched bool
+}
+
+// GuessFlags guesses what to do with each flag, in their order.
+func GuessFlags(flags []Flag) []Guess {
+	taken := map[string]bool{}
+	groups := map[int]bool{}
+	out := make([]Guess, 0, len(flags))
+
+	for _, f := range flags {
+		f, ok := presentable(f)
+		if !ok {
+			continue
+		}
+
+		g := guess(f, parameterName(f, taken))
+		g.Help = f.Help
+
+		if f.Group > 0 && !g.Left {
+			if groups[f.Group] {
+				g.Left, g.Why = true, "another flag of its group is set, and they exclude each other"
+			}
+
+			groups[f.Group] = true
+		}
+
+		g.Searched = g.Searched && !g.Left
+		out = append(out, g)
+	}
+
+	return out
+}
+
+// maxText is the longest text of a script's that a sweep file repeats.
+const maxText = 1000
+
+// presentable drops what a sweep file cannot hold: texts with characters that
+// cannot be seen, very long ones, and choices that are there twice. ok is false
+// for a flag that no command can hold.
+func presentable(f Flag) (shown Flag, ok bool) {
+	alone := len(f.Names) == 0 || f.ShortOnly // its value is an argument of its own, which must not begin with -
+	holds := func(v berth.Value) bool {
+		text := v.String()
+
+		return len(text) <= maxText && printable(text) == text && (!alone || !strings.HasPrefix(text, "-"))
+	}
+
+	if f.Default != nil && !holds(*f.Default) {
+		f.Default = nil
+		f.DefaultText = "a text that cannot be shown"
+	}
+
+	if f.Default != nil {
+		switch _, isNumber := f.Default.Number(); v := f.Default.Any().(type) {
+		case float64:
+			if f.Type == TypeInt && v != math.Trunc(v) {
+				f.Type = TypeFloat // what it is called is not what it takes
+			} else if f.Type == TypeInt {
+				f.Default = new(berth.IntValue(int64(min(max(v, math.MinInt32), math.MaxInt32))))
+			}
+		default:
+			if (f.Type == TypeInt || f.Type == TypeFloat) && !isNumber {
+				f.Type = TypeOther
+			}
+		}
+	}
+
+	var choices berth.Values
+
+	for _, v := range f.Choices {
+		if holds(v) && !slices.ContainsFunc(choices, func(c berth.Value) bool { return c.String() == v.String() }) {
+			choices = append(choices, v)
+		}
+	}
+
+	f.Choices = choices
+
+	if alone && (f.Min == nil || *f.Min < 0) {
+		f.Min = new(float64(0))
+	}
+
+	cannot := func(name string) bool { return printable(name) != name || strings.Contains(name, "{{") }
+	byPosition := len(f.Names) == 0
+	f.Names = slices.DeleteFunc(slices.Clone(f.Names), cannot)
+
+	if len(f.Names) == 0 {
+		return f, byPosition && (f.Form == FormValue || f.Form == FormList)
+	}
+
+	return f, len(f.Negative) == 0 || !cannot(f.Negative[0])
+}
+
+var noName = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+
+// maxParameterName is the longest name of a parameter.
+const maxParameterName = 64
+
+// parameterName is a name that a sweep file takes, and that no other flag has.
+func parameterName(f Flag, taken map[string]bool) string {
+	name := noName.ReplaceAllString(strings.TrimLeft(f.Dest, "-"), "_")
+	if name == "" || name[0] >= '0' && name[0] <= '9' {
+		name = "p_" + name
+	}
+
+	name = name[:min(len(name), maxParameterName-len(isOff)-4)] // room for underscores
+	all := func() []string {                                    // a switch has helpers beside it
+		upper := strings.ToUpper(name)
+
+		return []string{upper, upper + strings.ToUpper(isOn), upper + strings.ToUpper(isOff)}
+	}
+
+	for slices.ContainsFunc(all(), func(n string) bool { return taken[n] }) {
+		name = strings.Join([]string{name, ""}, "_") // seldom more than once
+	}
+
+	for _, n := range all() {
+		taken[n] = true
+	}
+
+	return name
+}
+
+// guess chooses what to do with a flag: by its form, else by its name, else by
+// its default.
+func guess(f Flag, name string) Guess {
+	g := Guess{Name: name, Elements: elements(f, name)}
+
+	switch f.Form {
+	case FormTrue, FormFalse, FormPair:
+		return g.boolean(f)
+	case FormCount, FormConst:
+		g.Left, g.Elements = true, []string{option(f)}
+		g.Why = "it takes no value; write it into the command to set it"
+
+		return g
+	case FormList:
+		return g.list(f)
+	}
+
+	switch f.Type {
+	case TypeBool:
+		return g.boolean(f)
+	case TypeBoolTrap:
+		g = g.choose(berth.Values{berth.StringValue(""), berth.StringValue("1")}, nil, false,
+			"argparse with type=bool takes every text but the empty one as true, False too")
+		g.Left = true
+
+		return g
+	case TypeOther:
+		return g.unknown(f)
+	}
+
+	key := strings.ToLower(strings.ReplaceAll(f.Dest, "-", "_"))
+
+	for _, r := range rules {
+		if r.name.MatchString(key) {
+			if done, ok := r.apply(g, f); ok {
+				return done
+			}
+		}
+	}
+
+	return g.byDefault(f)
+}
+
+// option is the flag as it is written, without a value.
+func option(f Flag) string {
+	if len(f.Names) == 0 {
+		return ""
+	}
+
+	return f.Names[0]
+}
+
+// elements are what passes a value to the script.
+func elements(f Flag, name string) []string {
+	switch {
+	case len(f.Names) == 0:
+		return []string{"{{" + name + "}}"}
+	case f.ShortOnly:
+		return []string{f.Names[0], "{{" + name + "}}"}
+	}
+
+	for _, n := range f.Names {
+		if strings.HasPrefix(n, "--") {
+			return []string{n + "={{" + name + "}}"}
+		}
+	}
+
+	return []string{f.Names[0] + "={{" + name + "}}"}
+}
+
+// placeholder is what stands where only the author knows the value.
+const placeholder = "REPLACE-ME"
+
+func (g Guess) list(f Flag) Guess {
+	g.Why = "it takes several values, which a search does not vary"
+
+	if !f.Required {
+		g.Left = true
+		g.Elements = []string{option(f), placeholder}
+
+		return g
+	}
+
+	g.Fill = true
+	g.Why += "; write them into the command"
+	g.Elements = []string{placeholder}
+
+	if name := option(f); name != "" {
+		g.Elements = []string{name, placeholder}
+	}
+
+	return g
+}
+
+// fixed keeps one value.
+func (g Guess) fixed(v berth.Value, why string) Guess {
+	g.Parameters = []string{"{name: " + g.Name + ", type: fixed, value: " + yaml(v) + "}"}
+	g.Why = why
+
+	return g
+}
+
+// unknown is a flag of which nothing is known but perhaps that it must be there.
+func (g Guess) unknown(f Flag) Guess {
+	switch {
+	case f.Default != nil:
+		return g.fixed(*f.Default, "the script's default")
+	case f.Required || len(f.Names) == 0 && f.DefaultText == "":
+		g = g.fixed(berth.StringValue(placeholder), "the script requires it, and has no default: write its value")
+		g.Fill = true
+
+		if len(f.Choices) > 0 {
+			g = g.fixed(f.Choices[0], "the first of its choices, as the script requires it")
+			g.Fill = false
+		}
+
+		if number := f.Type == TypeInt || f.Type == TypeFloat; number && g.Fill {
+			g = g.fixed(berth.IntValue(1), g.Why)
+			g.Fill = true
+		}
+
+		return g
+	default:
+		g.Left = true
+		g = g.fixed(berth.StringValue(placeholder), "the script has no default that could be kept")
+		g.Left = true
+
+		return g
+	}
+}
+
+// byDefault guesses from the type and the default alone.
+func (g Guess) byDefault(f Flag) Guess {
+	if len(f.Choices) > 0 {
+		return g.unknown(f)
+	}
+
+	number, isNumber := float64(0), false
+	if f.Default != nil {
+		number, isNumber = f.Default.Number()
+	}
+
+	if f.Type == TypeFloat && isNumber && number > 0 {
+		low, high := round(number/3), round(number*3)
+		if number <= 1 {
+			high = min(high, 1)
+		}
+
+		return g.float(f, low, high, false, "a third to three times the default")
+	}
+
+	return g.unknown(f)
+}
+
+// yaml writes a value as YAML does in a flow.
+func yaml(v berth.Value) string {
+	text, isText := v.Any().(string)
+	if !isText {
+		return v.String()
+	}
+
+	if plainText.MatchString(text) && !reservedText.MatchString(text) {
+		return text
+	}
+
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return `""`
+	}
+
+	return string(quoted)
+}
+
+var (
+	plainText    = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./-]*$`)
+	reservedText = regexp.MustCompile(`(?i)^(true|false|null|yes|no|on|off|y|n|\.nan|\.inf)$`)
+)

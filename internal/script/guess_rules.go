@@ -1,0 +1,341 @@
+package script
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/berthml/berth"
+)
+
+// rule is what to do with flags of a name; ok is false when the flag's type does
+// not fit, and the next rule is asked.
+type rule struct {
+	name  *regexp.Regexp
+	apply func(g Guess, f Flag) (done Guess, ok bool)
+}
+
+// rules are asked in order. Names are lower case, with _ for -.
+var rules = []rule{
+	{regexp.MustCompile(`(^|_)(seed|random_state)$`), seed},
+	{regexp.MustCompile(`^(log|logging|verbos|debug|quiet|config|cfg|wandb|tensorboard|device|gpus?|cuda|backend|num_gpus|local_rank|rank|world_size|dist|port|host|url)`), keep("it does not change the result")},
+	{regexp.MustCompile(`(^|_)(workers?|threads|jobs|processes|prefetch|interval|freq|frequency|every|patience|warmup\w*)$`), keep("it is seldom worth a search")},
+	{regexp.MustCompile(`(^|_)(out|output|save|saved|log|logs|logdir|checkpoints?|ckpt|results?|export|work|job|run|model|tb)_?(dir|path|file|folder|root)?$`), output},
+	{regexp.MustCompile(`(^|_)(dir|path|file|folder|root|data|dataset|csv|input|inputs|train|test|valid)(_(dir|path|file|folder|root))?$`), data},
+	{regexp.MustCompile(`(^|_)(epochs?|max_epochs|n_epochs|max_steps|total_steps|num_steps|train_steps|n_iters?|iterations?|max_iters?|steps_per_epoch|num_train_epochs)$`), length},
+	{regexp.MustCompile(`(^|_)(lr|learning_rate|learningrate|step_size|eta|lr0|base_lr|init_lr|alpha_lr)$|^(lr|learning_rate)_(head|backbone|init|initial|base|max)$`), learningRate},
+	{regexp.MustCompile(`(^|_)(weight_decay|wd|l2|l1|l2_reg|l1_reg|reg|regularization|l2_regularization)$`), decay},
+	{regexp.MustCompile(`(^|_)(dropout|drop|drop_rate|dropout_rate|drop_path|dropout_prob)$|^dropout_`), unit(0, 0.5, "up to half")},
+	{regexp.MustCompile(`(^|_)(label_smoothing|smoothing)$`), unit(0, 0.2, "up to a fifth")},
+	{regexp.MustCompile(`(^|_)momentum$`), unit(0.5, 0.99, "where momentum is used")},
+	{regexp.MustCompile(`(^|_)(gamma|lr_decay|decay_rate|decay)$`), unit(0.5, 0.999, "as rates of decay are")},
+	{regexp.MustCompile(`(^|_)(beta_?1|beta_?2|betas?|eps|epsilon|adam_\w+)$`), keep("it is seldom worth a search")},
+	{regexp.MustCompile(`(^|_)(batch|batch_size|bs|batchsize|minibatch\w*)$|^batch_size_`), batch},
+	{regexp.MustCompile(`(^|_)(hidden|hidden_size|hidden_dim|hidden_units|units?|width|filters?|channels?|dim|d_model|embedding|embed_dim|embedding_dim|emb_dim|neurons|features|n_hidden|latent_dim|base_channels)$`), width},
+	{regexp.MustCompile(`(^|_)(layers?|depth|blocks?|num_layers|n_layers|stages)$`), depth},
+	{regexp.MustCompile(`(^|_)(optimizer|optim|opt|activation|scheduler|lr_scheduler|lr_schedule|loss|norm|normalization|pooling|init|initializer|arch|architecture|model|backbone|net|network)(_(name|type))?$`), choice},
+}
+
+func seed(g Guess, f Flag) (Guess, bool) {
+	if f.Default != nil {
+		return g.fixed(*f.Default, "fixed, so that trials differ by what is searched; TRIAL_SEED has one for each trial"), true
+	}
+
+	g = g.unknown(f)
+	if !f.Required {
+		g.Why = "TRIAL_SEED has a seed for each trial, if the script wants one"
+	}
+
+	return g, true
+}
+
+// keep leaves a flag at its default.
+func keep(why string) func(Guess, Flag) (Guess, bool) {
+	return func(g Guess, f Flag) (Guess, bool) {
+		g = g.unknown(f)
+		if f.Default != nil {
+			g.Why = "kept: " + why
+		}
+
+		return g, true
+	}
+}
+
+// output maps what a script writes to the directory that Berth keeps.
+func output(g Guess, f Flag) (Guess, bool) {
+	if f.Type != TypeString || len(f.Choices) > 0 {
+		return g, false
+	}
+
+	if name := strings.ToLower(f.Dest); (name == "model" || name == "run" || name == "job" || name == "work") && !looksLikePath(f) {
+		return g, false
+	}
+
+	if f.Default == nil && !f.Required {
+		g = g.fixed(berth.StringValue("/trial/out"), "files of a trial go to /trial/out, all else is read-only; take it in if the script writes there")
+		g.Left = true
+
+		return g, true
+	}
+
+	target := "/trial/out"
+	if f.Default != nil {
+		if base := base(f.Default.String()); strings.Contains(base, ".") && !strings.HasPrefix(base, ".") {
+			target += "/" + base
+		}
+	}
+
+	return g.fixed(berth.StringValue(target), "files of a trial go to /trial/out, all else is read-only"), true
+}
+
+func looksLikePath(f Flag) bool {
+	return f.Default != nil && strings.ContainsAny(f.Default.String(), "/.")
+}
+
+func base(path string) string {
+	path = strings.TrimRight(path, "/")
+
+	return path[strings.LastIndexByte(path, '/')+1:]
+}
+
+// data keeps where a script reads.
+func data(g Guess, f Flag) (Guess, bool) {
+	if f.Type != TypeString {
+		return g, false
+	}
+
+	g = g.unknown(f)
+	if !g.Left {
+		g.Why += "; the data must be in the image"
+	}
+
+	return g, true
+}
+
+const fewEpochs = 5
+
+func length(g Guess, f Flag) (Guess, bool) {
+	switch {
+	case f.Type != TypeInt && f.Type != TypeFloat:
+		return g, false
+	case f.Default != nil:
+		return g.fixed(*f.Default, "the same for all trials, so that they compare; fewer make the search faster"), true
+	case f.Required:
+		return g.fixed(berth.IntValue(fewEpochs), "a few, for a first try"), true
+	default:
+		return g.unknown(f), true
+	}
+}
+
+func learningRate(g Guess, f Flag) (Guess, bool) {
+	if f.Type != TypeFloat {
+		return g, false
+	}
+
+	const span = 30
+
+	at := positive(f, 0.001)
+
+	return g.float(f, round(at/span), min(round(at*span), max(1, at)), true, "a 30th to 30 times the default, on a log scale"), true
+}
+
+func decay(g Guess, f Flag) (Guess, bool) {
+	if f.Type != TypeFloat {
+		return g, false
+	}
+
+	return g.float(f, 1e-6, max(1e-2, positive(f, 0)), true, "on a log scale"), true
+}
+
+// unit is a part of one.
+func unit(low, high float64, why string) func(Guess, Flag) (Guess, bool) {
+	return func(g Guess, f Flag) (Guess, bool) {
+		if f.Type != TypeFloat {
+			return g, false
+		}
+
+		at := positive(f, low)
+		if at >= 1 || f.Default == nil && !f.Required {
+			return g.unknown(f), true
+		}
+
+		return g.float(f, min(low, at), max(high, at), false, why), true
+	}
+}
+
+const usualBatch = 32
+
+func batch(g Guess, f Flag) (Guess, bool) {
+	if f.Type != TypeInt {
+		return g, false
+	}
+
+	return g.doubles(f, usualBatch, "half to twice the default, in powers of two; it changes the memory")
+}
+
+func width(g Guess, f Flag) (Guess, bool) {
+	if f.Type != TypeInt || f.Default == nil && !f.Required {
+		return g, false
+	}
+
+	return g.doubles(f, usualBatch, "half to twice the default; it changes the memory")
+}
+
+// doubles are half, once and twice a default, within the flag's bounds.
+func (g Guess) doubles(f Flag, usual int64, why string) (Guess, bool) {
+	at := int64(positive(f, float64(usual)))
+
+	var values berth.Values
+
+	for _, v := range []int64{at / 2, at, at * 2} {
+		if v >= 1 && f.allows(float64(v)) {
+			values = append(values, berth.IntValue(v))
+		}
+	}
+
+	if len(values) == 0 {
+		return g.unknown(f), true
+	}
+
+	return g.choose(values, f.Default, true, why), true
+}
+
+func depth(g Guess, f Flag) (Guess, bool) {
+	if f.Type != TypeInt || f.Default == nil && !f.Required {
+		return g, false
+	}
+
+	at := positive(f, 2)
+	low, high := max(1, at-1), at+1
+
+	if f.Min != nil {
+		low = max(low, math.Ceil(*f.Min))
+	}
+
+	if f.Max != nil {
+		high = min(high, math.Floor(*f.Max))
+	}
+
+	if low >= high {
+		return g.unknown(f), true
+	}
+
+	usual := ""
+	if f.Default != nil && at >= low && at <= high && f.Default.String() == fmt.Sprint(at) {
+		usual = defaultText(f.Default)
+	}
+
+	g.Parameters = []string{fmt.Sprintf("{name: %s, type: int, min: %.0f, max: %.0f%s, memory: true}", g.Name, low, high, usual)}
+	g.Why, g.Searched = "one less to one more than the default; it changes the memory", true
+
+	return g, true
+}
+
+// choice searches what the script lists, where its name says that it matters.
+func choice(g Guess, f Flag) (Guess, bool) {
+	const few = 2
+	if len(f.Choices) < few {
+		return g, false
+	}
+
+	return g.choose(f.Choices, f.Default, true, "the script's choices; they may change the memory"), true
+}
+
+// choose is a categorical parameter.
+func (g Guess) choose(values berth.Values, usual *berth.Value, memory bool, why string) Guess {
+	texts := make([]string, len(values))
+	listed := false
+
+	for i, v := range values {
+		texts[i] = yaml(v)
+		listed = listed || usual != nil && v.String() == usual.String()
+	}
+
+	line := "{name: " + g.Name + ", type: categorical, values: [" + strings.Join(texts, ", ") + "]"
+	if listed {
+		line += defaultText(usual)
+	}
+
+	if memory {
+		line += ", memory: true"
+	}
+
+	g.Parameters, g.Why, g.Searched = []string{line + "}"}, why, true
+
+	return g
+}
+
+// float is a range, within the flag's own bounds; a range that is none is the default.
+func (g Guess) float(f Flag, low, high float64, log bool, why string) Guess {
+	if f.Min != nil {
+		low = max(low, *f.Min)
+	}
+
+	if f.Max != nil {
+		high = min(high, *f.Max)
+	}
+
+	if low >= high || log && low <= 0 {
+		return g.unknown(f)
+	}
+
+	line := "{name: " + g.Name + ", type: float, min: " + decimal(low) + ", max: " + decimal(high)
+	if log {
+		line += ", log: true"
+	}
+
+	if f.Default != nil {
+		if at, ok := f.Default.Number(); ok && at >= low && at <= high {
+			line += ", default: " + decimal(at)
+		}
+	}
+
+	g.Parameters, g.Why, g.Searched = []string{line + "}"}, why, true
+
+	return g
+}
+
+func defaultText(v *berth.Value) string {
+	if v == nil {
+		return ""
+	}
+
+	return ", default: " + yaml(*v)
+}
+
+// allows reports whether a number is within the bounds that the script has.
+func (f *Flag) allows(v float64) bool {
+	return (f.Min == nil || v >= *f.Min) && (f.Max == nil || v <= *f.Max)
+}
+
+// positive is the default of a flag, or else's.
+func positive(f Flag, other float64) float64 {
+	if f.Default != nil {
+		if v, ok := f.Default.Number(); ok && v > 0 && v < math.MaxInt32 {
+			return v
+		}
+	}
+
+	return other
+}
+
+// round keeps one significant digit: what is guessed is not exact.
+func round(v float64) float64 {
+	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 0, 64), 64)
+	if err != nil {
+		return v
+	}
+
+	return out
+}
+
+// decimal writes a number without an exponent, where people can read that.
+func decimal(v float64) string {
+	if size := math.Abs(v); size != 0 && (size < 1e-9 || size > 1e9) {
+		return berth.FloatValue(v).String()
+	}
+
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}

@@ -1,0 +1,45 @@
+package berth
+
+import "time"
+
+// Look is a short run of an image that is no trial: it answers a question about
+// the image or about a program in it. It has the fence of a trial: no network,
+// a read-only root file system, no rights, limits, and the user of trials.
+type Look struct {
+	Image       string
+	Command     []string // the whole argv
+	Workdir     string   // empty = the image's
+	Environment map[string]string
+	Mounts      []Mount
+	MemoryBytes int64
+	CPUMilli    int64
+	User        string        // uid:gid; empty = as a trial's
+	Timeout     time.Duration // the container is killed after this long; > 0
+}
+
+// MaxLookBytes bounds what is kept of each stream of a look; the rest is dropped.
+const MaxLookBytes = 4 << 20
+
+// Looked is how a look ended.
+type Looked struct {
+	ExitCode    int
+	Stdout      []byte
+	Stderr      []byte
+	TimedOut    bool          // it was killed because its time was over; ExitCode says nothing
+	OutOfMemory bool          // the kernel killed a process of it for memory
+	FirstOutput time.Duration // from asking Docker to start it to its first output; 0 = it wrote nothing
+	Took        time.Duration // from asking Docker to start it to its end
+}
+
+// ImageFacts is what Docker knows of an image on its machine.
+type ImageFacts struct {
+	ID           string
+	SizeBytes    int64
+	OS           string
+	Architecture string
+	User         string // empty = root
+	Workdir      string
+	Entrypoint   []string
+	Command      []string
+	Volumes      []string // sorted
+}
