@@ -34,6 +34,7 @@ func (o *options) commands() []*cobra.Command {
 		o.noun("device", "GPUs", o.listDevicesCommand(), o.cordonDeviceCommand(), o.readyDeviceCommand()),
 		o.noun("token", "Who may use the API",
 			o.createTokenCommand(), o.listTokensCommand(), o.revokeTokenCommand()),
+		o.imageCommand(),
 		o.eventsCommand(),
 	}
 

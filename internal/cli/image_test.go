@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// fakeDocker answers looks as the test says.
+type fakeDocker struct {
+	facts  map[string]berth.ImageFacts
+	looked func(l berth.Look) (berth.Looked, error)
+	looks  []berth.Look
+}
+
+func (f *fakeDocker) Facts(_ context.Context, image string) (berth.ImageFacts, error) {
+	facts, ok := f.facts[image]
+	if !ok {
+		return facts, &berth.SpecError{Problems: []berth.Problem{{Code: "E_IMAGE_MISSING", Pointer: "/image", Message: "it is not here"}}}
+	}
+
+	return facts, nil
+}
+
+func (f *fakeDocker) Look(_ context.Context, l berth.Look) (berth.Looked, error) {
+	f.looks = append(f.looks, l)
+
+	return f.looked(l)
+}
+
+func (f *fakeDocker) Close() error { return nil }
+
+// run runs a command of this machine's Docker.
+func (f *fakeDocker) run(t *testing.T, args ...string) outcome {
+	t.Helper()
+
+	var out, errs bytes.Buffer
+
+	o := &options{getenv: func(string) string { return "" }, now: time.Now, docker: func() (LocalDocker, error) { return f, nil }}
+	root := &cobra.Command{Use: "berth", SilenceUsage: true, SilenceErrors: true}
+	root.AddCommand(o.commands()...)
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(&errs)
+
+	err := root.ExecuteContext(t.Context())
+	if err != nil {
+		errs.WriteString(err.Error())
+	}
+
+	return outcome{stdout: out.String(), stderr: errs.String(), code: ExitCode(err), err: err}
+}
+
+const driverMark = "\n\x1eberth-flags "
+
+func TestImageCheck_SaysWhatToMend(t *testing.T) {
+	t.Parallel()
+
+	const inside = driverMark + `{"python": "3.11.2", "uid": 65532, "gid": 65532}` +
+		driverMark + `{"frameworks": [{"module": "tensorflow", "name": "tensorflow", "version": "2.21.0"}], "gpu_libraries": ["libcudnn.so"], ` +
+		`"packages": {"dirs": ["/site"], "files": 1000, "compiled": 12, "unreadable": 3, "first_unreadable": "/site/a.py"}, ` +
+		`"files": {"dir": "/app", "unreadable": 1, "first_unreadable": "/app/train.py"}}` +
+		driverMark + `{"interpreter_seconds": 0.02}` +
+		driverMark + `{"imports": [{"module": "tensorflow", "first_seconds": 1.5, "error": "ImportError: no libx.so"}]}` + driverMark + `{"imp`
+
+	f := &fakeDocker{
+		facts: map[string]berth.ImageFacts{"mine:1": {SizeBytes: 3 << 30, OS: "linux", Architecture: "amd64", Volumes: []string{"/data"}, Entrypoint: []string{"/start.sh"}}},
+		looked: func(berth.Look) (berth.Looked, error) {
+			return berth.Looked{Stdout: []byte(inside), FirstOutput: 300 * time.Millisecond}, nil
+		},
+	}
+
+	got := f.run(t, "image", "check", "mine:1")
+	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Len(t, f.looks, 1)
+	require.Empty(t, f.looks[0].User, "as a trial")
+
+	for _, want := range []string{
+		"tensorflow           2.21.0", "12 of 1,000 files", "container starts in  0.3 s", "65532:65532, as the image's user is root",
+		"volumes (/data)", "RUN chmod -R a+rX /site", "RUN chmod -R a+rX /app", "/app/train.py",
+		"RUN python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /site", "does not run its ENTRYPOINT (/start.sh)", "ImportError: no libx.so",
+	} {
+		require.Contains(t, got.stdout, want)
+	}
+
+	got = f.run(t, "image", "check", "mine:1", "-o", "json")
+	require.Equal(t, ExitOK, got.code)
+	require.Contains(t, got.stdout, `"runnable": true`)
+	require.Contains(t, got.stdout, `"level": "mend"`)
+}
+
+func TestImageCheck_NoTrialCanRun(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		looked berth.Looked
+		err    error
+		want   string
+	}{
+		"other processor": {berth.Looked{ExitCode: 1, Stderr: []byte("exec /usr/bin/python3: exec format error")}, nil, "programs are for linux/arm64"},
+		"root only":       {berth.Looked{ExitCode: 1, Stderr: []byte("Fatal Python error: init_fs_encoding: PermissionError")}, nil, "does not start for a user without rights (exit code 1): Fatal Python error"},
+		"no start":        {berth.Looked{}, &berth.StartError{Kind: berth.FailureInfra, Err: errors.New("runc is sick")}, "does not start: runc is sick"},
+	} {
+		f := &fakeDocker{
+			facts:  map[string]berth.ImageFacts{"mine:1": {OS: "linux", Architecture: "arm64"}},
+			looked: func(berth.Look) (berth.Looked, error) { return test.looked, test.err },
+		}
+
+		got := f.run(t, "image", "check", "mine:1")
+		require.Equal(t, ExitError, got.code, name)
+		require.Contains(t, got.stdout, test.want, name)
+		require.Contains(t, got.stderr, `no trial can run in image "mine:1"`, name)
+	}
+
+	f := &fakeDocker{facts: map[string]berth.ImageFacts{}}
+	got := f.run(t, "image", "check", "mine:1")
+	require.Equal(t, ExitNotFound, got.code)
+	require.Contains(t, got.stderr, "docker pull mine:1")
+}
+
+// Any program can be a trial.
+func TestImageCheck_WithoutPython(t *testing.T) {
+	t.Parallel()
+
+	f := &fakeDocker{
+		facts:  map[string]berth.ImageFacts{"mine:1": {OS: "linux", Architecture: "amd64"}},
+		looked: func(berth.Look) (berth.Looked, error) { return berth.Looked{ExitCode: exitNotFound}, nil },
+	}
+
+	got := f.run(t, "image", "check", "mine:1")
+	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Contains(t, got.stdout, "it has no python3")
+	require.Len(t, f.looks, 2, "python3 and python")
+}
