@@ -35,6 +35,7 @@ func (o *options) commands() []*cobra.Command {
 		o.noun("token", "Who may use the API",
 			o.createTokenCommand(), o.listTokensCommand(), o.revokeTokenCommand()),
 		o.imageCommand(),
+		o.tryCommand(),
 		o.eventsCommand(),
 	}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -33,12 +34,17 @@ func (r *remote) events(sweepID string) *stream {
 
 // followLog prints a log as it grows, until the attempt has ended.
 func (r *remote) followLog(cmd *cobra.Command, attemptID string) error {
+	return r.followLogTo(cmd.Context(), cmd, cmd.OutOrStdout(), attemptID)
+}
+
+// followLogTo is followLog with a context and a place of its own.
+func (r *remote) followLogTo(ctx context.Context, cmd *cobra.Command, out io.Writer, attemptID string) error {
 	s := &stream{open: func(ctx context.Context, lastID string) (*http.Response, error) {
 		return r.streams.ReadLog(ctx, attemptID, &client.ReadLogParams{Follow: some(true), LastEventID: some(lastID)})
 	}}
 	s.lost = notice(cmd)
 
-	return s.run(cmd.Context(), func(e serverEvent) error {
+	return s.run(ctx, func(e serverEvent) error {
 		if e.kind == "end" {
 			var end struct {
 				Removed string `json:"removed"`
@@ -58,7 +64,7 @@ func (r *remote) followLog(cmd *cobra.Command, attemptID string) error {
 			return fmt.Errorf("reading the log: %w", err)
 		}
 
-		_, err := fmt.Fprint(cmd.OutOrStdout(), piece.Text)
+		_, err := fmt.Fprint(out, piece.Text)
 
 		return err
 	})

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/internal/spec"
+)
+
+func yamlFile(text string) *sweepFile {
+	return &sweepFile{name: "sweep.yaml", data: []byte(text), contentType: "application/yaml"}
+}
+
+const tryHead = "name: x\nimage: y:1\ncommand: [train, \"--lr={{lr}}\"]\n"
+
+func TestTry_ChoosesTheValues(t *testing.T) {
+	t.Parallel()
+
+	const (
+		defaults = tryHead + "parameters:\n  - {name: lr, min: 0.001, max: 0.1, log: true, default: 0.02}\n  - {name: n, values: [1, 2], default: 2}\n  - {name: epochs, value: 5}\nlimits: {max_trials: 9}\n"
+		bare     = tryHead + "parameters:\n  - {name: lr, min: 0.001, max: 0.1, log: true}\n  - {name: n, values: [1, 2]}\n  - {name: m, min: 0, max: 10, when: {n: 2}}\n  - {name: epochs, value: 5}\nlimits: {max_trials: 9}\n"
+		grid     = tryHead + "parameters: [{name: lr, values: [0.1, 0.2]}]\nsearch: {algorithm: grid}\n"
+		enqueued = bare + "enqueue: [{lr: 0.05, n: 1}, {lr: 0.06, n: 1}]\n"
+	)
+
+	for _, test := range []struct {
+		file   string
+		set    []string
+		want   []berth.Assignment
+		epochs int64
+	}{
+		{defaults, nil, []berth.Assignment{{}}, 5},
+		{defaults, []string{"lr=0.01", "epochs=1"}, []berth.Assignment{{"lr": berth.FloatValue(0.01)}}, 1},
+		{bare, nil, nil, 5}, // the first that the search draws
+		{bare, []string{"n=2"}, []berth.Assignment{{"n": berth.IntValue(2), "lr": berth.FloatValue(0.01), "m": berth.IntValue(5)}}, 5},
+		{bare, []string{"lr=0.1"}, []berth.Assignment{{"n": berth.IntValue(1), "lr": berth.FloatValue(0.1)}}, 5},
+		{enqueued, nil, []berth.Assignment{{"n": berth.IntValue(1), "lr": berth.FloatValue(0.05)}}, 5},
+		{enqueued, []string{"n=2.0"}, []berth.Assignment{{"n": berth.IntValue(2), "lr": berth.FloatValue(0.05), "m": berth.IntValue(5)}}, 5},
+		{grid, []string{"lr=0.20"}, []berth.Assignment{{"lr": berth.FloatValue(0.2)}}, 0},
+	} {
+		s, err := tryOf(yamlFile(test.file), test.set)
+		require.NoError(t, err, test.set)
+		require.Equal(t, test.want, s.Enqueue, "%v of %s", test.set, test.file)
+		require.Equal(t, 1, s.Limits.MaxTrials)
+		require.Equal(t, "x (try)", s.Name)
+		require.Equal(t, "true", s.Labels[tryLabel])
+
+		if test.epochs > 0 {
+			require.Equal(t, berth.IntValue(test.epochs), *s.Parameters[len(s.Parameters)-1].Value)
+		}
+
+		file, err := tryJSON(s)
+		require.NoError(t, err)
+
+		_, err = spec.Decode(file.data, file.contentType)
+		require.NoError(t, err)
+	}
+}
+
+func TestTry_RefusesWithWhatToType(t *testing.T) {
+	t.Parallel()
+
+	const file = tryHead + "parameters:\n  - {name: lr, min: 0.001, max: 0.1}\n  - {name: n, values: [1, 2]}\n  - {name: epochs, value: 5}\n  - {name: half, expr: lr / 2}\nlimits: {max_trials: 9}\n"
+
+	for setting, want := range map[string]string{
+		"lr":       `write --set NAME=VALUE`,
+		"lr=2":     "the sweep file wants a number from 0.001 to 0.1",
+		"lr=NaN":   "the sweep file wants a number from 0.001 to 0.1",
+		"n=3":      "the sweep file wants one of 1, 2",
+		"epochs=x": "the sweep file wants a whole number",
+		"rate=1":   "it has lr, n, epochs, half",
+		"half=1":   "its value is computed (lr / 2)",
+	} {
+		_, err := tryOf(yamlFile(file), []string{setting})
+		require.ErrorContains(t, err, want, setting)
+		require.Equal(t, ExitUsage, ExitCode(err))
+	}
+
+	_, err := tryOf(yamlFile(strings.Replace(file, "min: 0.001", "min: 1", 1)), nil)
+	require.ErrorContains(t, err, "sweep.yaml:5: E_RANGE /parameters/0/min")
+	require.Equal(t, ExitValidation, ExitCode(err))
+}
+
+// TestTry_TellsWhatWasMeasured plays a trial while the command watches it.
+func TestTry_TellsWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+
+	played := apitest.Sample()
+	store := &apitest.Store{Hosts: played.Hosts, Probes: played.Probes}
+	server := serve(t, store)
+
+	var (
+		acts sync.WaitGroup
+		told page
+	)
+
+	acts.Go(func() {
+		for deadline := time.Now().Add(time.Minute); !strings.Contains(told.String(), "0/1 done"); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				return // the command's own deadline ends the test
+			}
+		}
+
+		id := ""
+
+		store.Change(func() {
+			id = store.Sweeps[0].ID
+			trial := played.Trials[0]
+			trial.SweepID = id
+			store.Trials, store.Attempts = []berth.Trial{trial}, played.Attempts[:1]
+			store.Metrics = played.Metrics
+			store.Sweeps[0].State, store.Sweeps[0].StartedAt = berth.SweepSucceeded, &apitest.Start
+			store.Sweeps[0].BestTrial, store.Sweeps[0].BestValue = 1, trial.Value
+			store.Sweeps[0].Counts = berth.Counts{Planned: 1, Total: 1, Succeeded: 1}
+		})
+		store.Write(played.Attempts[0].ID, "epoch 1\n")
+		store.Publish("sweep.state", id, "x", "succeeded")
+	})
+
+	result := executeTo(t.Context(), &told, server, "try", "-f", "-", "--set", "width=32", "--timeout", "2m")
+	acts.Wait()
+
+	require.Zero(t, result.code, result.stderr)
+	require.Equal(t, 1, store.Sweeps[0].Spec.Limits.MaxTrials)
+	require.Equal(t, "digits (try)", store.Sweeps[0].Name)
+	require.Contains(t, result.stdout, "epoch 1\n")
+	require.Contains(t, result.stdout, "measured")
+	require.Contains(t, result.stdout, "peak 600 MiB of 4,096 MiB")
+	require.Contains(t, result.stdout, "maximize val_accuracy")
+	require.Contains(t, result.stdout, "next: berth sweep submit -f stdin --wait")
+}

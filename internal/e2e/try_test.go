@@ -1,0 +1,114 @@
+//go:build integration
+
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// buffer is what a process writes, to be read while it runs.
+type buffer struct {
+	mu   sync.Mutex
+	data bytes.Buffer
+}
+
+func (b *buffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.data.Write(data)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.data.String()
+}
+
+// One trial of a sweep file tells its log, its metrics and what it used; one that
+// fails says why; one that is interrupted is canceled.
+func TestTry(t *testing.T) {
+	t.Parallel()
+
+	s := start(t, "--memory", "2GiB")
+	dir := t.TempDir()
+	env := []string{"BERTH_SERVER=" + s.url}
+	file := `name: tried
+image: berth-test/busy:1
+command: [/busy, train, "{{ms}}", "{{score}}", "100"]
+parameters:
+  - {name: score, min: 0.5, max: 0.9, default: 0.75}
+  - {name: ms, value: 1500, memory: false}
+objective: {metric: val, goal: maximize}
+metrics: {source: stdout}
+limits: {max_trials: 50}
+`
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	write("sweep.yaml", file)
+	write("other.yaml", strings.Replace(file, "metric: val", "metric: accuracy", 1))
+	write("broken.yaml", strings.Replace(file, "[/busy, train", "[/busy, exit, \"9\"", 1))
+
+	got := berthIn(t, dir, env, "try", "-f", "sweep.yaml")
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, got.out, `{"val": 0.75}`, "its log")
+	require.Contains(t, got.err, "metrics: val=0.75")
+	require.Regexp(t, `val +1 value, last 0.75 +the objective`, got.out)
+	require.Regexp(t, `value +0.75 +maximize val`, got.out)
+	require.Regexp(t, `measured +ok +\S+ s, peak 1\d\d MiB of`, got.out)
+	require.Regexp(t, `reserves +\d{3} MiB, 1 cores`, got.out)
+	require.Regexp(t, `at once +[1-9]`, got.out)
+	require.Contains(t, got.out, "next: berth sweep submit -f sweep.yaml --wait")
+
+	sweeps, err := s.api.ListSweepsWithResponse(t.Context(), nil)
+	require.NoError(t, err)
+	require.Len(t, sweeps.JSON200.Data, 1)
+	require.Equal(t, "tried (try)", sweeps.JSON200.Data[0].Name)
+	require.Equal(t, 1, sweeps.JSON200.Data[0].Counts.Total)
+
+	got = berthIn(t, dir, env, "try", "-f", "sweep.yaml", "--set", "score=0.6", "--set", "ms=10")
+	require.Equal(t, 0, got.code, got.err)
+	require.Regexp(t, `value +0.6 `, got.out)
+
+	got = berthIn(t, dir, env, "try", "-f", "other.yaml")
+	require.Equal(t, 8, got.code)
+	require.Contains(t, got.err, `never reported "accuracy"; it reported "val"`)
+
+	got = berthIn(t, dir, env, "try", "-f", "broken.yaml")
+	require.Equal(t, 8, got.code)
+	require.Contains(t, got.err, "exit code 9")
+	require.Contains(t, got.out, "when it is mended")
+
+	var out, errs buffer
+
+	cmd := exec.CommandContext(t.Context(), binary, "try", "-f", "sweep.yaml", "--set", "ms=60000")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	require.NoError(t, cmd.Start())
+	require.Eventually(t, func() bool { return strings.Contains(errs.String(), "trial 1 runs") }, time.Minute, tick, "%s", &errs)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	_ = cmd.Wait() // it ends with a code of its own
+	require.Equal(t, 130, cmd.ProcessState.ExitCode(), errs.String())
+	require.Contains(t, errs.String(), "interrupted; the try is canceled")
+
+	sweeps, err = s.api.ListSweepsWithResponse(t.Context(), nil)
+	require.NoError(t, err)
+
+	sweep := s.until(sweeps.JSON200.Data[0].ID, time.Minute, ended)
+	require.Equal(t, client.SweepStateCanceled, sweep.State)
+	s.requireQuiet()
+}
