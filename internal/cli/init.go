@@ -173,7 +173,7 @@ func (r *initiation) look(options script.Options, help bool) (berth.Looked, erro
 		return berth.Looked{}, err
 	}
 
-	command := []string{"-c", script.FlagsDriver, string(args)}
+	command := []string{"-c", script.FlagsDriver(), string(args)}
 	if help {
 		command = []string{options.Script, "--help"}
 	}

@@ -20,7 +20,7 @@ func (r *initiation) failed(report script.Report, looked berth.Looked) error {
 	switch {
 	case report.Framework != "" || report.Ended:
 		return nil
-	case r.stub && (trouble != nil || looked.TimedOut):
+	case r.stub && (len(report.Stubbed) > 0 || trouble != nil && trouble.Module != ""):
 		why := "it does not run without them"
 		if trouble != nil {
 			why = quoteTrouble(trouble)
@@ -46,7 +46,7 @@ func (r *initiation) failed(report script.Report, looked berth.Looked) error {
 		return exitf(ExitError, "%s: image %q lacks the module %s. Add it to requirements.txt (or `RUN pip install %s` in the Dockerfile), build the image again, and type the same",
 			quoteTrouble(trouble), r.looksIn, trouble.Module, distribution(trouble.Module))
 	default:
-		return exitf(ExitError, "%s failed before it asked for its flags: %s. Trials have no network and a read-only root file system; read the flags before the work, or mend it, and type the same again",
+		return exitf(ExitError, "%s failed before it asked for its flags: %s. Trials have no network, and write to /trial/out and /tmp alone. Read the flags before the work, or mend it, and type the same again",
 			r.script, quoteTrouble(trouble))
 	}
 }
@@ -94,6 +94,10 @@ func (r *initiation) dockerfile(report script.Report) error {
 	if err == nil && (!r.force || !strings.HasPrefix(string(old), script.DockerfileMark)) {
 		say(r.cmd.OutOrStdout(), "kept %s, which is there already\n", file)
 
+		if !strings.Contains(string(old), recipe.Script) {
+			say(r.cmd.OutOrStdout(), "it does not mention %s: add `COPY %s /app/` to it%s\n", recipe.Script, recipe.Script, orForce(string(old)))
+		}
+
 		return nil
 	}
 
@@ -117,6 +121,15 @@ func (r *initiation) dockerfile(report script.Report) error {
 	}
 
 	return nil
+}
+
+// orForce names the other way, where there is one.
+func orForce(dockerfile string) string {
+	if strings.HasPrefix(dockerfile, script.DockerfileMark) {
+		return ", or write it anew with --force"
+	}
+
+	return ""
 }
 
 // write writes the files and says what to type next.

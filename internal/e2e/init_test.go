@@ -185,6 +185,51 @@ func TestInit_ClickAndAbsl(t *testing.T) {
 	require.Equal(t, "test_accuracy", s.Objective.Metric)
 }
 
+// Without an image the Dockerfile makes one in which a trial finds everything
+// compiled and readable, whatever rights the author's files have.
+func TestInit_ADockerfileOfItsOwn(t *testing.T) {
+	t.Parallel()
+
+	dir := filepath.Join(t.TempDir(), "Own Thing")
+	require.NoError(t, os.Mkdir(dir, 0o755)) //nolint:gosec // G301: as a person has it
+	write := func(name, text string, mode os.FileMode) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), mode))
+	}
+	write("main.py", "import argparse\nimport helper\np = argparse.ArgumentParser()\np.add_argument('--lr', type=float, default=0.1)\n"+
+		"print('val_loss=%g' % helper.loss(p.parse_args().lr))\n", 0o644)
+	write("helper.py", "def loss(lr):\n    return (lr - 0.3) ** 2\n", 0o644)
+	write("requirements.txt", "", 0o644)
+
+	got := berthIn(t, dir, nil, "init", "main.py", "--base", "berth-examples/python:3.11")
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, got.out, "wrote Dockerfile: berth-examples/python:3.11, requirements.txt, and main.py helper.py")
+	require.Contains(t, got.out, "docker build -t own-thing-main:1 .")
+	require.NoError(t, os.Chmod(filepath.Join(dir, "helper.py"), 0o600))
+
+	build := exec.CommandContext(t.Context(), "docker", "build", "--quiet", "--tag", "own-thing-main:1", dir)
+	build.Env = append(os.Environ(), "DOCKER_BUILDKIT=0")
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, string(output))
+	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "docker", "rmi", "own-thing-main:1").Run() })
+
+	found, texts := checkImage(t, "own-thing-main:1")
+	require.True(t, found.Runnable)
+	require.NotContains(t, texts, "byte-compiled")
+	require.NotContains(t, texts, "cannot be read")
+
+	s := decoded(t, filepath.Join(dir, "sweep.yaml"))
+	args := []string{"run", "--rm", "--network", "none", "--read-only", "--user", "65532:65532", s.Image}
+
+	for _, element := range s.Command {
+		args = append(args, strings.Replace(element, "{{lr}}", "0.5", 1))
+	}
+
+	trial := exec.CommandContext(t.Context(), "docker", args...)
+	printed, err := trial.CombinedOutput()
+	require.NoError(t, err, string(printed))
+	require.Contains(t, string(printed), "val_loss=0.04")
+}
+
 // What a person gets wrong is answered with what to type, and leaves no container.
 func TestInit_WrongTurns(t *testing.T) {
 	t.Parallel()
@@ -196,6 +241,10 @@ func TestInit_WrongTurns(t *testing.T) {
 	write("lacks.py", "import argparse\nimport nowhere.at_all\np = argparse.ArgumentParser()\np.parse_args()\n")
 	write("broken.py", "import argparse\ndef load():\n    raise ValueError('no data here')\nload()\n")
 	write("plain.py", "print('val_loss=1')\nraise SystemExit('it was run')\n")
+	write("secret.py", "import argparse\n")
+	require.NoError(t, os.Chmod(filepath.Join(dir, "secret.py"), 0o600))
+	write("syntax.py", "import argparse\ndef f(:\n")
+	write("writes.py", "import argparse, os\nos.makedirs('runs')\n")
 	write("slow.py", "import argparse, time\nwhile True: time.sleep(1)\n")
 	write("typing_app.py", "import typer\napp = typer.Typer()\n@app.command()\ndef train(lr: float = 0.1): ...\n@app.command()\ndef test(x: int): ...\napp()\n")
 	write("two.py", "import argparse, sys\np = argparse.ArgumentParser(add_help=False)\np.add_argument('-c', '--config')\np.parse_known_args()\n"+
@@ -212,6 +261,8 @@ func TestInit_WrongTurns(t *testing.T) {
 		{[]string{"lacks.py", "--image", "berth-test/absent:1"}, 3, "type `docker pull berth-test/absent:1`"},
 		{[]string{"lacks.py", "--image", with}, 1, "lacks.py:2: ModuleNotFoundError: No module named 'nowhere': image \"berth-test/flags:1\" lacks the module nowhere. Add it to requirements.txt"},
 		{[]string{"broken.py", "--image", with}, 1, "broken.py:3: ValueError: no data here"},
+		{[]string{"syntax.py", "--image", with}, 1, "syntax.py:2: SyntaxError: invalid syntax"},
+		{[]string{"writes.py", "--image", with}, 1, "writes.py:2: OSError: [Errno 30] Read-only file system: 'runs'. Trials have no network, and write to /trial/out and /tmp alone"},
 		{[]string{"slow.py", "--image", with, "--timeout", "3s"}, 124, "did not ask for its flags within 3s"},
 		{[]string{"lacks.py", "--image", "berth-test/busy:1"}, 1, "has no python3 and no python"},
 		{[]string{"lacks.py", "--imgae", with}, 2, "unknown flag: --imgae; see `berth init --help`"},
@@ -220,6 +271,13 @@ func TestInit_WrongTurns(t *testing.T) {
 		require.Equal(t, test.code, got.code, got.err)
 		require.Contains(t, got.err, test.want)
 		require.NoFileExists(t, filepath.Join(dir, "sweep.yaml"))
+	}
+
+	if os.Getuid() == 0 { // else the script is read as its owner, who typed the command
+		got := berthIn(t, dir, nil, "init", "secret.py", "--image", with)
+		require.Equal(t, 1, got.code)
+		require.Contains(t, got.err, "secret.py cannot be read by a user without rights")
+		require.Contains(t, got.err, "chmod a+rX")
 	}
 
 	// What the base image lacks is made up.

@@ -2,7 +2,8 @@
 // flags that it has, what a search should do with each, the metric that it
 // prints, and the Dockerfile for it.
 //
-//	driver/flags.py  runs a script in a container until it reads its flags
+//	driver/flags.py  runs a script in a container until it reads its flags;
+//	                 driver/stubs.py makes up the modules that an image lacks
 //	driver/image.py  says what an image has, for `berth image check`
 //	report.go        what flags.py prints → Report
 //	image.go         what image.py prints → ImageReport

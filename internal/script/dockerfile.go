@@ -75,7 +75,12 @@ func (r Recipe) Dockerfile() string {
 
 // install are the libraries, in layers that a change of the script leaves alone.
 func (r Recipe) install(line func(string, ...any)) {
-	stdlib := `"$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"`
+	if r.HasFile || len(r.Packages) > 0 {
+		line("# Bases whose Python belongs to a distribution refuse packages without this.")
+		line("ENV PIP_BREAK_SYSTEM_PACKAGES=1")
+	}
+
+	stdlib := `$(python3 -c 'import sysconfig as s; print(s.get_path("stdlib"), s.get_path("purelib"))')`
 
 	switch {
 	case r.HasFile:

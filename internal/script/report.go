@@ -8,11 +8,16 @@ import (
 	"github.com/berthml/berth"
 )
 
+var (
+	//go:embed driver/stubs.py
+	stubsSource string
+	//go:embed driver/flags.py
+	flagsSource string
+)
+
 // FlagsDriver is the Python program that learns the flags of a script. It takes
 // Options as JSON in its one argument.
-//
-//go:embed driver/flags.py
-var FlagsDriver string
+func FlagsDriver() string { return stubsSource + flagsSource }
 
 // mark is in front of each finding of a driver, among what the script prints.
 const mark = "\x1eberth-flags "

@@ -3,7 +3,7 @@
 Berth runs this in a container: python3 -c <this file> <options as JSON>. What it
 finds goes to standard output, one line of JSON behind MARK for each finding; the
 last line counts. The process ends as soon as the script asks for its arguments,
-before any training. Without Berth nothing here is needed.
+before any training. stubs.py stands in front of this file, in one text.
 """
 
 import inspect
@@ -17,7 +17,6 @@ import traceback
 
 MARK = "\x1eberth-flags "
 ASKED = "--berth-flags"  # the only argument of the script: it tells sys.argv[1:] from an empty list
-STUBBED = []
 
 
 def say(finding):
@@ -28,84 +27,6 @@ def say(finding):
 def done(finding):
     say(finding)
     os._exit(0)
-
-
-class Stub:
-    """Stands for whatever a module that the image lacks would offer."""
-
-    def __init__(self, *args, **kwargs):
-        pass
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Stub()
-
-    def __call__(self, *args, **kwargs):
-        if len(args) == 1 and not kwargs and inspect.isfunction(args[0]):
-            return args[0]  # a decorator
-        return Stub()
-
-    def __mro_entries__(self, bases):
-        return (object,)
-
-    def __iter__(self):
-        return iter(())
-
-    def __getitem__(self, key):
-        return Stub()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *args):
-        return False
-
-    def __fspath__(self):
-        return "/nonexistent"
-
-
-class StubFinder:
-    """Finds modules that nothing else finds. It comes last."""
-
-    # Without these there are no flags to find: their absence must be said.
-    needed = {"click", "typer", "absl", "fire", "hydra", "docopt", "simple_parsing", "tyro", "jsonargparse", "tap"}
-
-    def __init__(self, here):
-        self.here = here
-
-    def find_spec(self, name, path=None, target=None):
-        import importlib.machinery
-
-        top = name.partition(".")[0]
-        if top in self.needed or top in sys.builtin_module_names or top.startswith("_"):
-            return None
-        if top != name and top not in STUBBED:
-            return None
-        frame = sys._getframe(1)  # a stub only for what the script's own files ask for
-        while frame and "importlib" in frame.f_code.co_filename:
-            frame = frame.f_back
-        asks = os.path.abspath(frame.f_code.co_filename) if frame else ""
-        if top == name and not asks.startswith(self.here + os.sep):
-            return None
-        STUBBED.append(top)
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def create_module(self, spec):
-        import types
-
-        class StubModule(types.ModuleType):
-            def __getattr__(self, name):
-                if name == "__version__":
-                    return "99.0.0"
-                if name.startswith("__"):
-                    raise AttributeError(name)
-                return Stub()
-
-        return StubModule(spec.name)
-
-    def exec_module(self, module):
-        pass
 
 
 def scalar(value):
@@ -364,8 +285,10 @@ def trouble(error, here):
     place = ""
     for e in chain:
         for frame in traceback.extract_tb(e.__traceback__):
-            if os.path.abspath(frame.filename).startswith(here + os.sep):
+            if os.path.isabs(frame.filename) and frame.filename.startswith(here + os.sep):
                 place = "%s:%d" % (os.path.relpath(frame.filename, here), frame.lineno or 0)
+    if isinstance(inner, SyntaxError) and (inner.filename or "").startswith(here + os.sep):
+        place = "%s:%d" % (os.path.relpath(inner.filename, here), inner.lineno or 0)
     return {"error": {"type": type(inner).__name__, "message": str(inner)[:2000], "place": place,
                       "module": (getattr(inner, "name", None) or "").partition(".")[0] if isinstance(inner, ImportError) else ""}}
 
