@@ -27,6 +27,7 @@ type Looked struct {
 	Stderr      []byte
 	TimedOut    bool          // it was killed because its time was over; ExitCode says nothing
 	OutOfMemory bool          // the kernel killed a process of it for memory
+	Foreign     bool          // its program is for another kind of processor; the error may say so, too
 	FirstOutput time.Duration // from asking Docker to start it to its first output; 0 = it wrote nothing
 	Took        time.Duration // from asking Docker to start it to its end
 }

@@ -121,7 +121,7 @@ func (o *options) checkImage(cmd *cobra.Command, docker LocalDocker, image strin
 	case inside.Python != "":
 		c.Inside = &inside
 		c.StartSeconds = max(looked.FirstOutput.Seconds()-inside.InterpreterSeconds, 0)
-	case refused && start.Kind != berth.FailureBadCommand || wrongPlatform(looked, err):
+	case refused && start.Kind != berth.FailureBadCommand || looked.Foreign:
 		c.stopped(err, looked)
 	case noProgram(looked, err):
 		c.add(levelNote, "it has no python3: any program can be a trial, but `berth init` and the shim need Python", "")
@@ -136,18 +136,13 @@ func (o *options) checkImage(cmd *cobra.Command, docker LocalDocker, image strin
 	return c, nil
 }
 
-// wrongPlatform reports whether the programs of an image are for other machines.
-func wrongPlatform(looked berth.Looked, err error) bool {
-	return err != nil && strings.Contains(err.Error(), "exec format error") || strings.Contains(string(looked.Stderr), "xec format error")
-}
-
 // stopped notes why not even Python starts.
 func (c *imageCheck) stopped(err error, looked berth.Looked) {
 	c.Runnable = false
 
 	switch {
-	case wrongPlatform(looked, err):
-		c.add(levelStop, "its programs are for "+c.Platform+", which this machine is not", "docker build --platform linux/amd64 (or what `uname -m` says) -t %s .", c.Image)
+	case looked.Foreign:
+		c.add(levelStop, "its programs are for another kind of processor than this machine's; it says that it is for "+c.Platform, "docker build --platform linux/amd64 -t %s .    (linux/arm64 where `uname -m` says aarch64)", c.Image)
 	case err != nil:
 		c.add(levelStop, "a container of it does not start: "+oneLine(err.Error()), "docker run --rm %s true", c.Image)
 	case looked.OutOfMemory:

@@ -104,7 +104,7 @@ func TestImageCheck_NoTrialCanRun(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"other processor": {berth.Looked{ExitCode: 1, Stderr: []byte("exec /usr/bin/python3: exec format error")}, nil, "programs are for linux/arm64"},
+		"other processor": {berth.Looked{ExitCode: 1, Foreign: true}, nil, "for another kind of processor than this machine's; it says that it is for linux/arm64"},
 		"root only":       {berth.Looked{ExitCode: 1, Stderr: []byte("Fatal Python error: init_fs_encoding: PermissionError")}, nil, "does not start for a user without rights (exit code 1): Fatal Python error"},
 		"no start":        {berth.Looked{}, &berth.StartError{Kind: berth.FailureInfra, Err: errors.New("runc is sick")}, "does not start: runc is sick"},
 	} {

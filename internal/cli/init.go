@@ -179,8 +179,12 @@ func (r *initiation) look(options script.Options, help bool) (berth.Looked, erro
 	}
 
 	looked, python, err := lookWithPython(r.cmd.Context(), r.docker, look, command...)
-	if err != nil && !noProgram(looked, err) {
+	if err != nil && !looked.Foreign && !noProgram(looked, err) {
 		return looked, dockerError(r.looksIn, err)
+	}
+
+	if looked.Foreign {
+		return looked, exitf(ExitError, "image %q is for another kind of processor than this machine's; type `berth image check %s`", r.looksIn, r.looksIn)
 	}
 
 	if python == "" {

@@ -60,6 +60,10 @@ const (
 
 // noProgram reports whether a look found no program of its name.
 func noProgram(looked berth.Looked, err error) bool {
+	if looked.Foreign {
+		return false
+	}
+
 	if start, ok := errors.AsType[*berth.StartError](err); ok {
 		return start.Kind == berth.FailureBadCommand
 	}
@@ -88,6 +92,8 @@ func dockerError(image string, err error) error {
 	}
 
 	switch {
+	case berth.KindOf(err) == berth.KindNotFound:
+		return exitf(ExitError, "%w; type the same there, or put the script into an image and name its path in it: `berth init /app/train.py --image IMAGE`", err)
 	case errors.Is(err, context.Canceled):
 		return exitf(ExitInterrupt, "interrupted; its container is removed")
 	case berth.KindOf(err) == berth.KindUnavailable:

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -70,15 +71,22 @@ func (d *Docker) Look(ctx context.Context, l berth.Look) (berth.Looked, error) {
 
 	name := "berth-" + launch.AttemptID
 
-	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
+	// Docker may make a container for a request that was given up: the answer is
+	// waited for, and the name is removed whatever it is.
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), launchTimeout)
 	defer cancel()
+	defer d.discard(ctx, name)
 
 	made, err := d.long.ContainerCreate(bounded, config, sealed(hostConfig(launch), l.MemoryBytes, image.Volumes), nil, nil, name)
-	if err != nil {
+
+	switch {
+	case err == nil:
+	case strings.Contains(err.Error(), "bind source path does not exist"):
+		return berth.Looked{}, berth.Errorf(berth.KindNotFound,
+			"Docker runs on another machine, as DOCKER_HOST says, and has no such directory: %w", err)
+	default:
 		return berth.Looked{}, d.launchError(ctx, bounded, err, "creating", name, launch)
 	}
-
-	defer d.discard(ctx, made.ID)
 
 	return d.watchLook(ctx, made.ID, name, l, launch)
 }
@@ -102,7 +110,7 @@ func (d *Docker) watchLook(ctx context.Context, id, name string, l berth.Look, l
 	defer closed()
 
 	if err := d.long.ContainerStart(timed, id, container.StartOptions{}); err != nil {
-		return berth.Looked{}, d.launchError(ctx, timed, err, "starting", name, launch)
+		return berth.Looked{Foreign: foreign(err.Error())}, d.launchError(ctx, timed, err, "starting", name, launch)
 	}
 
 	_, copyErr := stdcopy.StdCopy(stdout, stderr, streams.Reader)
@@ -130,17 +138,24 @@ func (d *Docker) watchLook(ctx context.Context, id, name string, l berth.Look, l
 	}
 
 	out.ExitCode, out.OutOfMemory = ended.ExitCode, ended.OOMKilled
+	out.Foreign = out.ExitCode != 0 && foreign(string(out.Stderr))
 
 	return out, nil
 }
 
-// discard kills and removes the container of a look. A done context does not
-// keep it: nobody else would remove it.
-func (d *Docker) discard(ctx context.Context, id string) {
+// foreign reports whether a text is the kernel's word for a program of another
+// kind of processor, from runc or from the init process.
+func foreign(text string) bool {
+	return strings.Contains(strings.ToLower(text), "exec format error")
+}
+
+// discard kills and removes the container of a look, if there is one. A done
+// context does not keep it: nobody else would remove it.
+func (d *Docker) discard(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), launchTimeout)
 	defer cancel()
 
-	err := d.long.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	err := d.long.ContainerRemove(ctx, name, container.RemoveOptions{Force: true, RemoveVolumes: true})
 	if err != nil && !cerrdefs.IsNotFound(err) {
 		d.away.note(time.Now())
 	}

@@ -3,7 +3,10 @@
 package runtimetest_test
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"os/exec"
 	"strings"
@@ -83,6 +86,51 @@ func TestLook(t *testing.T) {
 	require.Eventually(t, func() bool { return looks(t) != "" }, patience, tick)
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
+}
+
+// foreignImage is an image whose programs are for a processor that is not there.
+func foreignImage(t *testing.T) string {
+	t.Helper()
+
+	const program = "\x7fELF\x02\x01\x01\x00not for this machine"
+
+	var archive bytes.Buffer
+
+	files := tar.NewWriter(&archive)
+
+	for _, name := range []string{"program", "bin/sh"} { // the init process tries what cannot run as a script, too
+		require.NoError(t, files.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(program))}))
+		_, err := files.Write([]byte(program))
+		require.NoError(t, err)
+	}
+
+	require.NoError(t, files.Close())
+
+	image := "berth-test/foreign-" + strings.ToLower(rand.Text()) + ":1"
+	load := exec.CommandContext(t.Context(), "docker", "import", "-", image)
+	load.Stdin = &archive
+	output, err := load.CombinedOutput()
+	require.NoError(t, err, string(output))
+	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "docker", "rmi", image).Run() })
+
+	return image
+}
+
+func TestLook_WhatCannotRunHere(t *testing.T) {
+	t.Parallel()
+
+	d := open(t)
+
+	l := look()
+	l.Image, l.Command = foreignImage(t), []string{"/program"}
+	got, err := d.Look(t.Context(), l)
+	require.True(t, got.Foreign, "%+v %v", got, err)
+
+	l = look("exit", "0")
+	l.Mounts = []berth.Mount{{Source: "/nowhere/at/all", Target: "/x", ReadOnly: true}}
+	_, err = d.Look(t.Context(), l)
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err), "%v", err)
+	require.ErrorContains(t, err, "/nowhere/at/all")
 }
 
 func isMissing(err error) bool {

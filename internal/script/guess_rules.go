@@ -32,6 +32,7 @@ var rules = []rule{
 	{regexp.MustCompile(`(^|_)momentum$`), unit(0.5, 0.99, "where momentum is used")},
 	{regexp.MustCompile(`(^|_)(gamma|lr_decay|decay_rate|decay)$`), unit(0.5, 0.999, "as rates of decay are")},
 	{regexp.MustCompile(`(^|_)(beta_?1|beta_?2|betas?|eps|epsilon|adam_\w+)$`), keep("it is seldom worth a search")},
+	{regexp.MustCompile(`^(test|eval|val|valid|validation|infer\w*)_`), keep("it is about evaluation")},
 	{regexp.MustCompile(`(^|_)(batch|batch_size|bs|batchsize|minibatch\w*)$|^batch_size_`), batch},
 	{regexp.MustCompile(`(^|_)(hidden|hidden_size|hidden_dim|hidden_units|units?|width|filters?|channels?|dim|d_model|embedding|embed_dim|embedding_dim|emb_dim|neurons|features|n_hidden|latent_dim|base_channels)$`), width},
 	{regexp.MustCompile(`(^|_)(layers?|depth|blocks?|num_layers|n_layers|stages)$`), depth},

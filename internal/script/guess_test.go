@@ -63,6 +63,7 @@ func TestGuess(t *testing.T) {
 		{with(named("lr", TypeFloat, 0.01), func(f *Flag) { f.Min, f.Max = &low, &high }), "{name: lr, type: float, min: 0.0003, max: 0.05, log: true, default: 0.01}"},
 		{named("lr", TypeString, "auto"), "{name: lr, type: fixed, value: auto}"},
 		{named("batch-size", TypeInt, 64), "{name: batch_size, type: categorical, values: [32, 64, 128], default: 64, memory: true}"},
+		{named("test-batch-size", TypeInt, 1000), "{name: test_batch_size, type: fixed, value: 1000}"},
 		{named("batch", TypeInt, 1), "{name: batch, type: categorical, values: [1, 2], default: 1, memory: true}"},
 		{named("bs", TypeInt, nil), "{name: bs, type: categorical, values: [16, 32, 64], memory: true}"},
 		{named("dropout", TypeFloat, 0.2), "{name: dropout, type: float, min: 0, max: 0.5, default: 0.2}"},

@@ -69,10 +69,12 @@ func TestGuessObjective(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string]Objective{
-		`print(f"val_acc={acc} val_loss={loss}")`: {Metric: "val_acc", Goal: berth.GoalMaximize},
-		`print({"val_loss": loss, "loss": l})`:    {Metric: "val_loss", Goal: berth.GoalMinimize},
-		`print("test_accuracy", acc)`:             {Metric: "test_accuracy", Goal: berth.GoalMaximize},
-		`print("rmse", x)`:                        {Metric: "rmse", Goal: berth.GoalMinimize},
+		`print(f"val_acc={acc} val_loss={loss}")`:                                                  {Metric: "val_acc", Goal: berth.GoalMaximize},
+		`print({"val_loss": loss, "loss": l})`:                                                     {Metric: "val_loss", Goal: berth.GoalMinimize},
+		`print("test_accuracy", acc)`:                                                              {Metric: "test_accuracy", Goal: berth.GoalMaximize},
+		`print(f"Epoch {e} Val Loss: {l:.3f}")`:                                                    {Metric: "val_loss", Goal: berth.GoalMinimize},
+		`'Test set: Average loss: {:.4f}, Accuracy: {}/{}'`:                                        {Metric: "accuracy", Goal: berth.GoalMaximize},
+		`print("rmse", x)`:                                                                         {Metric: "rmse", Goal: berth.GoalMinimize},
 		"import keras\nmodel.compile(metrics=['accuracy'])\nm.fit(x, validation_data=v)":           {Metric: "val_accuracy", Goal: berth.GoalMaximize},
 		"from keras import x\nmodel.compile(loss='mse')\nm.fit(x, validation_split=0.2)\nval_loss": {Metric: "val_loss", Goal: berth.GoalMinimize},
 	} {

@@ -38,20 +38,24 @@ func code(text string) string {
 // metrics are the objectives to look for, best first.
 var metrics = []struct {
 	pattern *regexp.Regexp
-	name    string
 	goal    berth.Goal
 }{
-	{word(`val_accuracy|val_acc`), "", berth.GoalMaximize},
-	{word(`val_auc|val_f1|val_f1_score|val_iou|val_miou|val_map|val_bleu`), "", berth.GoalMaximize},
-	{word(`val_loss|valid_loss|validation_loss`), "", berth.GoalMinimize},
-	{word(`val_mae|val_mse|val_rmse|val_perplexity|val_error`), "", berth.GoalMinimize},
-	{word(`eval_accuracy|valid_accuracy|validation_accuracy|valid_acc|test_accuracy|test_acc|eval_f1`), "", berth.GoalMaximize},
-	{word(`eval_loss|test_loss`), "", berth.GoalMinimize},
-	{word(`accuracy|auc|f1_score|f1|r2|iou|bleu`), "", berth.GoalMaximize},
-	{word(`loss|rmse|mse|mae|perplexity|error_rate`), "", berth.GoalMinimize},
+	{word(`val_accuracy|val_acc`), berth.GoalMaximize},
+	{word(`val_auc|val_f1|val_f1_score|val_iou|val_miou|val_map|val_bleu`), berth.GoalMaximize},
+	{word(`val_loss|valid_loss|validation_loss`), berth.GoalMinimize},
+	{word(`val_mae|val_mse|val_rmse|val_perplexity|val_error`), berth.GoalMinimize},
+	{word(`eval_accuracy|valid_accuracy|validation_accuracy|valid_acc|test_accuracy|test_acc|eval_f1`), berth.GoalMaximize},
+	{word(`eval_loss|test_loss`), berth.GoalMinimize},
+	{word(`accuracy|auc|f1_score|f1|r2|iou|bleu`), berth.GoalMaximize},
+	{word(`loss|rmse|mse|mae|perplexity|error_rate`), berth.GoalMinimize},
 }
 
-func word(names string) *regexp.Regexp { return regexp.MustCompile(`\b(?:` + names + `)\b`) }
+// word matches names as programs print them: "Val Loss" is val_loss.
+func word(names string) *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(?:` + strings.ReplaceAll(names, "_", "[ _-]") + `)\b`)
+}
+
+var separators = strings.NewReplacer(" ", "_", "-", "_")
 
 var (
 	validates      = regexp.MustCompile(`validation_(data|split)\s*=`)
@@ -80,8 +84,8 @@ func GuessObjective(text string) Objective {
 	}
 
 	for _, m := range metrics {
-		if name := m.pattern.FindString(text); name != "" {
-			return Objective{name, m.goal, "the script mentions " + name, true}
+		if found := m.pattern.FindString(text); found != "" {
+			return Objective{separators.Replace(strings.ToLower(found)), m.goal, "the script mentions " + found, true}
 		}
 	}
 
