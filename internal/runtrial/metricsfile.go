@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"hash/maphash"
 	"io"
 	"math"
 	"os"
@@ -15,6 +16,7 @@ const (
 	tailEvery   = 250 * time.Millisecond // of the metrics file
 	readAtOnce  = 1 << 20
 	readPerLook = 8 << 20 // 32 MB/s, so that a sparse file does not keep us
+	tailBytes   = 64      // of what was read that each look compares
 	// metricsFileBytes of the metrics file are read: a million points and more.
 	metricsFileBytes = 256 << 20
 	// shimFileBytes of the shim's file are: 50,000 epochs of ten metrics.
@@ -31,9 +33,12 @@ type recordFile struct {
 	anew func()            // the job began the file anew; nil = that changes nothing
 
 	at   int64
-	rest []byte // unfinished last line
-	left int64  // bytes that may still be read
-	cut  bool   // there were more
+	rest []byte       // unfinished last line
+	left int64        // bytes that may still be read
+	cut  bool         // there were more
+	past maphash.Hash // of the bytes before at
+	last []byte       // the newest of them, tailBytes at most
+	seen os.FileInfo  // at the look before; nil = there was none
 }
 
 // newMetricsFile reads a job's metrics into a series.
@@ -105,12 +110,16 @@ func (m *recordFile) read(most int64) {
 		return
 	}
 
-	if info.Size() < m.at { // the job began it anew
-		m.at, m.rest = 0, nil
+	if m.begunAnew(file, info) {
+		m.at, m.rest, m.last = 0, nil, nil
+		m.past.Reset()
+
 		if m.anew != nil {
 			m.anew()
 		}
 	}
+
+	m.seen = info
 
 	buffer := make([]byte, readAtOnce)
 
@@ -125,6 +134,7 @@ func (m *recordFile) read(most int64) {
 		m.at += int64(n)
 		m.left -= int64(n)
 		most -= int64(n)
+		m.pass(buffer[:n])
 		m.split(buffer[:n])
 
 		if err != nil {
@@ -135,6 +145,45 @@ func (m *recordFile) read(most int64) {
 			return
 		}
 	}
+}
+
+// pass notes what was read, by which a file that was begun anew is told.
+func (m *recordFile) pass(data []byte) {
+	_, _ = m.past.Write(data) // returns no error
+
+	m.last = append(m.last, data[max(len(data)-tailBytes, 0):]...)
+	m.last = m.last[max(len(m.last)-tailBytes, 0):]
+}
+
+// begunAnew reports whether the job wrote the file again from its start, as one does
+// that opens it with "w" each epoch, or puts another in its place: what was read of it is
+// not there any more. A file of the same size, or another file, is compared in full, as
+// far as readPerLook, so that one that holds the earlier records as well is read on.
+func (m *recordFile) begunAnew(file *os.File, info os.FileInfo) bool {
+	if info.Size() < m.at {
+		return true
+	}
+
+	if m.at == 0 || m.seen == nil {
+		return false
+	}
+
+	last := make([]byte, len(m.last))
+	if _, err := file.ReadAt(last, m.at-int64(len(last))); err != nil || !bytes.Equal(last, m.last) {
+		return err == nil || errors.Is(err, io.EOF)
+	}
+
+	replaced := !os.SameFile(info, m.seen)
+	if same := info.Size() == m.at && !info.ModTime().Equal(m.seen.ModTime()); !replaced && !same || m.at > readPerLook {
+		return false
+	}
+
+	var now maphash.Hash
+	now.SetSeed(m.past.Seed())
+
+	_, err := io.Copy(&now, io.NewSectionReader(file, 0, m.at))
+
+	return err == nil && now.Sum64() != m.past.Sum64()
 }
 
 func (m *recordFile) split(data []byte) {

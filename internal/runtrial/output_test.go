@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -265,6 +266,49 @@ func TestReadFile_FollowsWholeLines(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(path, []byte("{\"metrics\":{\"a\":1}}\n"), 0o600))
 	require.Equal(t, []int64{1}, o.steps(t), "a file that was begun anew is read anew")
+}
+
+// A job may write its file again from the start each epoch. What was read once counts once.
+func TestReadFile_WrittenAnew(t *testing.T) {
+	t.Parallel()
+
+	long := strings.Repeat(" ", 2*tailBytes)
+
+	for name, c := range map[string]struct {
+		epochs []string
+		want   float64 // the mean of all that counts
+	}{
+		"each epoch in place of the one before": {[]string{`{"epoch": 1, "acc": 0.51}`, `{"epoch": 2, "acc": 0.72}`, `{"epoch": 3, "acc": 0.93}`}, 0.72},
+		"ever longer":                           {[]string{`{"acc": 0.5}`, `{"acc": 0.725}`, `{"acc": 0.93125}`}, (0.5 + 0.725 + 0.93125) / 3},
+		"the same end":                          {[]string{`{"acc": 0.5` + long + `}`, `{"acc": 0.7` + long + `}`}, 0.6},
+		"all epochs again, and one more":        {[]string{`{"acc": 0.5}`, "{\"acc\": 0.5}\n{\"acc\": 0.7}"}, 0.6},
+		"the same again":                        {[]string{`{"acc": 0.5}`, `{"acc": 0.5}`, "{\"acc\": 0.5}\n{\"acc\": 0.7}"}, 0.6},
+	} {
+		for how, write := range map[string]func(path, text string, at time.Time) error{
+			"opened anew": func(path, text string, at time.Time) error {
+				return errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, at, at))
+			},
+			"renamed": func(path, text string, _ time.Time) error {
+				return errors.Join(os.WriteFile(path+".tmp", []byte(text), 0o600), os.Rename(path+".tmp", path))
+			},
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+
+				o, path := fileOutput(t)
+
+				for i, text := range c.epochs {
+					require.NoError(t, write(path, text+"\n", noon.Add(time.Duration(i)*time.Second)))
+					o.file.read(math.MaxInt64)
+					o.file.read(math.MaxInt64)
+				}
+
+				value, _ := o.metrics.objective(berth.Objective{Metric: "acc", Strategy: berth.StrategyMean})
+				require.NotNil(t, value)
+				require.InDelta(t, c.want, *value, 1e-9)
+			})
+		}
+	}
 }
 
 func TestReadFile_SkipsALineWithoutEnd(t *testing.T) {
