@@ -64,6 +64,7 @@ type Evidence struct {
 	Objective       string // metric of the sweep; empty = it has none
 	HasObjective    bool   // a value was reported
 	FromLog         bool   // its metrics are read from what it printed
+	OwnPattern      bool   // by a pattern of the sweep file's own
 	ReportedSince   bool   // the only report that counts came when a disk of Docker's logs that had been full had room again
 	ObjectiveStatus berth.MetricStatus
 	Final           bool               // its value is that of a final record: the program said that it is done

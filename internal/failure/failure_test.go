@@ -819,6 +819,23 @@ func TestClassify_NoResult(t *testing.T) {
 			failure.Evidence{Objective: "val_acc", FromLog: true, Printed: map[string]failure.Printed{"val_accuracy": {Stream: "stderr", Times: 1}}},
 			"it printed \"val_accuracy\" on standard error, where only lines with the objective count; did you mean `objective: {metric: val_accuracy}`?",
 		},
+		"a pattern of its own that finds nothing": {
+			failure.Evidence{Objective: "val_acc", FromLog: true, OwnPattern: true, Printed: map[string]failure.Printed{"val_acc": {Stream: "stdout", Times: 1}}},
+			"metrics.pattern found nothing in what it printed; without a pattern Berth finds \"val_acc\" there: leave it out, or change it",
+		},
+		"a pattern of its own that finds others": {
+			failure.Evidence{
+				Objective: "val_acc", FromLog: true, OwnPattern: true, Reported: []string{"loss"},
+				Printed: map[string]failure.Printed{"val_acc": {Stream: "stdout", Times: 1}},
+			},
+			"metrics.pattern found \"loss\" only; without a pattern Berth finds \"val_acc\" in what it printed",
+		},
+		"a pattern of its own, and nothing": {
+			failure.Evidence{Objective: "val_acc", FromLog: true, OwnPattern: true}, "metrics.pattern found nothing in what it printed",
+		},
+		"another word for the data": {
+			failure.Evidence{Objective: "train_acc", Reported: []string{"training_accuracy"}}, "did you mean `objective: {metric: training_accuracy}`?",
+		},
 		"nothing printed": {failure.Evidence{Objective: "f1", FromLog: true}, `it printed nothing that reads as a metric: print such as "f1=0.5"`},
 	} {
 		t.Run(name, func(t *testing.T) {

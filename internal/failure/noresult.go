@@ -28,6 +28,14 @@ func missing(e Evidence) string {
 	printed := slices.Sorted(maps.Keys(e.Printed))
 
 	switch p, found := e.Printed[e.Objective]; {
+	case e.OwnPattern && len(e.Reported) == 0 && len(printed) == 0:
+		return missing + "metrics.pattern found nothing in what it printed"
+	case e.OwnPattern && len(e.Reported) == 0:
+		return missing + "metrics.pattern found nothing in what it printed; without a pattern Berth finds " + nameList(printed) +
+			" there: leave it out, or change it"
+	case e.OwnPattern && found:
+		return missing + "metrics.pattern found " + nameList(e.Reported) + fmt.Sprintf(" only; without a pattern Berth finds %q", e.Objective) +
+			" in what it printed: leave it out, or change it"
 	case found: // its metrics come from a file, or the line would have counted
 		return missing + fmt.Sprintf("it printed %q on %s %d times: write `metrics: {source: stdout}` in the sweep file", e.Objective, p.Stream, p.Times)
 	case len(e.Reported) > 0:
@@ -81,11 +89,13 @@ func similar(objective string, names []string) string {
 
 var (
 	between = strings.NewReplacer(" ", "", "_", "", "-", "", ".", "", "/", "", "|", "")
-	shorter = strings.NewReplacer("accuracy", "acc", "validation", "val", "valid", "val")
+	splits  = strings.NewReplacer("training", "train", "validation", "val", "valid", "val", "evaluation", "eval")
+	shorter = strings.NewReplacer("accuracy", "acc")
 )
 
-// PlainName is a metric's name in lower case, without what is between its words.
-func PlainName(name string) string { return between.Replace(strings.ToLower(name)) }
+// PlainName is a metric's name in lower case, without what is between its words, and with
+// the short words for the data that it is of: val_loss and Validation Loss are alike.
+func PlainName(name string) string { return splits.Replace(between.Replace(strings.ToLower(name))) }
 
 // letters is a name in the form in which two that mean the same are alike.
 func letters(name string) string { return shorter.Replace(PlainName(name)) }

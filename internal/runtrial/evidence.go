@@ -65,6 +65,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	if o := r.who.Spec.Objective; o != nil && !r.short {
 		evidence.Objective, evidence.FromLog = o.Metric, r.who.Spec.Metrics.Source == berth.MetricsStdout
+		evidence.OwnPattern = evidence.FromLog && r.who.Spec.Metrics.Pattern != ""
 		value, evidence.ObjectiveStatus = seen.metrics.objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""
 		evidence.Reported, evidence.Printed = seen.metrics.names(), seen.printed
