@@ -137,14 +137,24 @@ type batch struct {
 	shim   []string // names of which the points are the shim's
 }
 
+// shimReports says whether the shim reports a metric that the script has not reported.
+func (s *series) shimReports(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.shim != nil && s.shim.histories[name] != nil
+}
+
 // taken makes a batch of points. The caller holds s.mu.
 func (s *series) taken(points []berth.MetricPoint) batch {
-	b := batch{points: points}
+	b := batch{points: points, drop: s.drop}
+	s.drop = nil
+
 	if s.shim == nil {
 		return b
 	}
 
-	b.drop, s.shim.drop = s.shim.drop, nil
+	b.drop, s.shim.drop = append(b.drop, s.shim.drop...), nil
 
 	for _, p := range points {
 		if s.shim.histories[p.Name] != nil && !slices.Contains(b.shim, p.Name) {
@@ -158,13 +168,14 @@ func (s *series) taken(points []berth.MetricPoint) batch {
 // restored returns the points of a batch that are still to be stored. The caller
 // holds s.mu.
 func (s *series) restored(b batch) []berth.MetricPoint {
+	points := slices.DeleteFunc(b.points, func(p berth.MetricPoint) bool { return slices.Contains(s.drop, p.Name) })
+	s.drop = append(b.drop, s.drop...)
+
 	if s.shim == nil {
-		return b.points
+		return points
 	}
 
-	s.shim.drop = append(b.drop, s.shim.drop...)
-
-	return slices.DeleteFunc(b.points, func(p berth.MetricPoint) bool {
+	return slices.DeleteFunc(points, func(p berth.MetricPoint) bool {
 		return slices.Contains(b.shim, p.Name) && s.shim.histories[p.Name] == nil
 	})
 }

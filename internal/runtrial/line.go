@@ -1,184 +1,200 @@
 package runtrial
 
 import (
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/failure"
 )
 
-// defaultPattern finds name=value and name: value (Katib's, with NaN, infinities
-// and a name that starts with a letter), also of JSON and of Python's dict, where
-// names and numbers may be in quotes. A full stop may end the sentence.
-var defaultPattern = regexp.MustCompile(
-	`["']?(?P<name>[A-Za-z_][\w./|-]*)["']?\s*[=:]\s*["']?` +
-		`(?P<value>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?i:nan|inf(?:inity)?))["']?(?:$|[\s,;|)\]}%]|\.(?:$|\s))`)
-
-var (
-	// colours are the control sequences of a terminal (ECMA-48, section 5.4).
-	colours = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
-	// noValue follows digits that are no metric's value: the first of 1,234.56, and how
-	// far a progress bar is ("train: 100%|███").
-	noValue = regexp.MustCompile(`^(?:,\d{3}(?:\D|$)|%\|)`)
-	// splitWord is a word that says of which data a metric is, as in "Val Loss: 0.4".
-	splitWord = regexp.MustCompile(`(?i)(?:^|[^\w])(train|training|val|valid|validation|dev|test|eval)[ \t]+["']?$`)
-	// pythonText is one text of a Python dict as repr writes it, without escapes.
-	pythonText = regexp.MustCompile(`'([^'"\\]*)'`)
-	pythonWord = regexp.MustCompile(`\b(?:True|False|None|nan|inf)\b`)
-)
-
-var pythonWords = map[string]string{"True": "true", "False": "false", "None": "null", "nan": "NaN", "inf": "Infinity"}
-
-// lineParser finds metrics in what a job prints.
+// lineParser finds metrics in what a job prints, or writes to its metrics file. A line
+// has records (forms.go), pairs of a name and a number (pairs.go), or what the spec's own
+// pattern finds. Programs write the name of one metric in several ways (names.go).
 type lineParser struct {
-	pattern     *regexp.Regexp
-	name, value int
-	objective   string        // the metric by which trials are ranked; empty = there is none
-	records     *recordParser // for lines that hold JSON objects
+	pattern     *regexp.Regexp // the spec's own; nil = pairs are looked for
+	name, value int            // groups of the pattern
+	objective   string         // the metric by which trials are ranked; empty = there is none
+	records     *recordParser
+
+	likeness likeness // of the names that are taken for the objective's now; 0 = none was seen
+	turned   bool     // what was taken for the objective before is another metric
+	sure     bool     // someone else reports the objective: a doubtful name is none of its
 }
 
 // newLineParser uses the spec's pattern, which validation has compiled before
 // and found to have the groups name and value.
 func newLineParser(pattern, objective string) *lineParser {
-	re := defaultPattern
-
+	l := &lineParser{objective: objective, records: newRecordParser()}
 	if pattern != "" {
-		if custom, err := regexp.Compile(pattern); err == nil {
-			re = custom
+		if own, err := regexp.Compile(pattern); err == nil {
+			l.pattern, l.name, l.value = own, own.SubexpIndex("name"), own.SubexpIndex("value")
 		}
 	}
 
-	return &lineParser{
-		pattern: re, name: re.SubexpIndex("name"), value: re.SubexpIndex("value"), objective: objective, records: newRecordParser(),
-	}
+	return l
 }
 
 // parse reads what a job printed on a stream up to the end of a line. That may be
-// several lines: Docker loses the end of one that is longer than its buffer. On
-// standard error frameworks print, too, what looks like metrics ("/device:GPU:0"): there
-// a line counts that holds the objective or a record, or what the spec's own pattern finds.
+// several lines: Docker loses the end of one that is longer than its buffer.
 func (l *lineParser) parse(stream, text string, at time.Time) []berth.MetricPoint {
+	return l.end(stream, partLine{Data: []byte(text), At: at})
+}
+
+// end reads a line that has ended, of which a part may have been read (begin).
+func (l *lineParser) end(stream string, line partLine) []berth.MetricPoint {
 	var points []berth.MetricPoint
 
-	for line := range strings.SplitSeq(text, "\n") {
-		line = shown(line)
+	bar := line.Bar
 
-		found, record := l.record(line, at)
-		if !record {
-			found = l.search(line, at)
-			if stream == berth.Stderr && l.pattern == defaultPattern && !slices.ContainsFunc(found, l.isObjective) {
-				continue
-			}
-
-			for i := range found { // the last one of a name stands, as it would on the next line
-				found[i].Step = l.records.steps.of(found[i].Name, nil)
-			}
-		}
-
-		points = append(points, found...)
+	for text := range strings.SplitSeq(string(line.Data), "\n") {
+		parts, _, _ := rewritten(text, bar, true)
+		points = l.read(points, stream, parts, line.At)
+		bar = ""
 	}
 
 	return points
 }
 
-func (l *lineParser) isObjective(p berth.MetricPoint) bool { return p.Name == l.objective }
+// begin reads what is certain of a line that has not ended, and returns the rest of it.
+func (l *lineParser) begin(stream string, line partLine) ([]berth.MetricPoint, partLine) {
+	parts, rest, bar := rewritten(string(line.Data), line.Bar, false)
 
-// shown is what a terminal shows of a line in the end: the part behind the last
-// carriage return, without colours.
-func shown(line string) string {
-	line = strings.TrimRight(line, "\r")
-	line = line[strings.LastIndexByte(line, '\r')+1:]
-
-	return strings.TrimSpace(colours.ReplaceAllString(line, ""))
+	return l.read(nil, stream, parts, line.At), partLine{Data: []byte(rest), At: line.At, Bar: bar}
 }
 
-// record reads a line that is an object, or that ends with one behind other words, as
-// JSON or as Python prints a dict. is says that the line holds nothing else.
-func (l *lineParser) record(line string, at time.Time) (points []berth.MetricPoint, is bool) {
-	from, to := strings.IndexByte(line, '{'), strings.LastIndexByte(line, '}')
+// read adds what the parts of a line hold. On standard error frameworks print, too, what
+// looks like metrics ("/device:GPU:0"): there a part counts that holds the objective or a
+// record, or what the spec's own pattern finds.
+func (l *lineParser) read(points []berth.MetricPoint, stream string, parts []string, at time.Time) []berth.MetricPoint {
+	for _, part := range parts {
+		found, record := l.find(part)
+		if stream == berth.Stderr && l.pattern == nil && !record && !slices.ContainsFunc(found, l.isObjective) {
+			continue
+		}
 
-	switch {
-	case from < 0:
-		return nil, false
-	case to < from: // the rest of a record was lost, maybe in the middle of a number
-		return nil, from == 0 && len(line) > 1
+		points = l.settle(points, found, at)
 	}
 
-	object := []byte(line[from : to+1])
-	if !json.Valid(quoteNonFinite(object)) {
-		object = ofPython(object)
+	return points
+}
+
+// find returns what a line holds, in order. record says that some of it is of a record,
+// or that the line is one, maybe without metrics.
+func (l *lineParser) find(line string) (found []sighting, record bool) {
+	if !strings.HasPrefix(line, "{") {
+		if found = l.match(line); len(found) > 0 {
+			return found, false
+		}
 	}
 
-	points = l.records.parse(object, at)
+	clean := plain(line)
 
-	return points, len(points) > 0 || from == 0 && json.Valid(quoteNonFinite(object))
+	objects, before, after, record := objectsOf(clean)
+	if !record {
+		return append(l.match(line), l.pairs(clean)...), false
+	}
+
+	found = l.pairs(before)
+
+	for _, object := range objects {
+		recorded := l.records.find(object)
+		found = append(found, recorded...)
+
+		if slices.ContainsFunc(recorded, l.isObjective) {
+			continue
+		}
+
+		for _, text := range messages(object) {
+			found = append(append(found, l.match(text)...), l.pairs(plain(text))...)
+		}
+	}
+
+	return append(found, l.pairs(after)...), true
 }
 
-// ofPython makes JSON of a dict as Python prints it.
-func ofPython(dict []byte) []byte {
-	return outsideQuotes(pythonText.ReplaceAll(dict, []byte(`"$1"`)), func(text []byte) []byte {
-		return pythonWord.ReplaceAllFunc(text, func(word []byte) []byte { return []byte(pythonWords[string(word)]) })
-	})
-}
-
-// search finds what the pattern finds; the steps are not set.
-func (l *lineParser) search(line string, at time.Time) []berth.MetricPoint {
-	if l.name < 0 || l.value < 0 {
+// pairs finds pairs in a line, unless the spec has a pattern of its own.
+func (l *lineParser) pairs(line string) []sighting {
+	if l.pattern != nil {
 		return nil
 	}
 
-	var points []berth.MetricPoint
+	return pairs(line, l.objective)
+}
+
+// match finds what the spec's own pattern finds. Its names stand as they are.
+func (l *lineParser) match(line string) []sighting {
+	if l.pattern == nil || l.name < 0 || l.value < 0 {
+		return nil
+	}
+
+	var found []sighting
 
 	for _, match := range l.pattern.FindAllStringSubmatchIndex(line, -1) {
 		from, to := match[2*l.name], match[2*l.name+1]
 		valueFrom, valueTo := match[2*l.value], match[2*l.value+1]
 
-		if from < 0 || valueFrom < 0 || l.pattern == defaultPattern && (noValue.MatchString(line[valueTo:]) || strings.HasSuffix(line[from:to], ".py")) {
-			continue // train.py:12 is where a logger was called
+		if from < 0 || valueFrom < 0 {
+			continue
 		}
 
-		if p, ok := newPoint(l.named(line, from, to), line[valueFrom:valueTo], at); ok {
-			points = append(points, p)
+		if p, ok := newPoint(line[from:to], line[valueFrom:valueTo], time.Time{}); ok {
+			found = append(found, sighting{point: p, name: metricName{full: p.Name}, own: true})
 		}
+	}
+
+	return found
+}
+
+// settle adds what was found in a line, by the names and steps that it has from now on.
+// What is most like the objective takes its name; once something is more like it, that is
+// the objective, and what had its name has its own name.
+func (l *lineParser) settle(points []berth.MetricPoint, found []sighting, at time.Time) []berth.MetricPoint {
+	for i := range found {
+		found[i].likeness = l.likenessOf(found[i])
+		if like := found[i].likeness; like > 0 && (l.likeness == 0 || like < l.likeness) {
+			if l.likeness > 0 {
+				l.turned = true
+				delete(l.records.steps, l.objective)
+
+				points = slices.DeleteFunc(points, func(p berth.MetricPoint) bool { return p.Name == l.objective })
+			}
+
+			l.likeness = like
+		}
+	}
+
+	for _, f := range found {
+		p := f.point
+		p.Name, p.At = f.name.full, at
+
+		if f.likeness > 0 && f.likeness == l.likeness {
+			p.Name = l.objective
+		}
+
+		p.Step = l.records.steps.of(p.Name, f.step, l.objective) // the last one of a name stands, as it would on the next line
+		points = append(points, p)
 	}
 
 	return points
 }
 
-// named is the name of a metric in a line. A word before it may say of which data it
-// is: "Train Loss: 0.1 | Val Loss: 0.4" has two metrics. It is the objective if that
-// differs in case and in what is between its words only.
-func (l *lineParser) named(line string, from, to int) string {
-	name := line[from:to]
-	if l.pattern != defaultPattern {
-		return name
+func (l *lineParser) isObjective(f sighting) bool { return l.likenessOf(f) > 0 }
+
+// likenessOf says how much a metric's name is like the objective's; 0 = it is another.
+func (l *lineParser) likenessOf(f sighting) likeness {
+	switch {
+	case l.objective == "":
+		return 0
+	case f.own && f.name.full != l.objective:
+		return 0
 	}
 
-	if word := splitWord.FindStringSubmatch(line[:from]); word != nil {
-		name = word[1] + " " + name
+	like := f.name.like(l.objective)
+	if l.sure && like >= doubtful {
+		return 0
 	}
 
-	if l.objective != "" && failure.PlainName(name) == failure.PlainName(l.objective) {
-		return l.objective
-	}
-
-	return name
-}
-
-// outsideQuotes changes what is not a text of JSON.
-func outsideQuotes(line []byte, change func([]byte) []byte) []byte {
-	var out []byte
-
-	at := 0
-
-	for _, span := range append(quotedText.FindAllIndex(line, -1), []int{len(line), len(line)}) {
-		out = slices.Concat(out, change(line[at:span[0]]), line[span[0]:span[1]])
-		at = span[1]
-	}
-
-	return out
+	return like
 }

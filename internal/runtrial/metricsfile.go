@@ -3,19 +3,26 @@ package runtrial
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"io"
 	"math"
 	"os"
+	"regexp"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/berthml/berth"
 )
 
 const (
 	tailEvery   = 250 * time.Millisecond // of the metrics file
 	readAtOnce  = 1 << 20
 	readPerLook = 8 << 20 // 32 MB/s, so that a sparse file does not keep us
+	unreadBytes = 80      // of a line that a note shows
 	tailBytes   = 64      // of what was read that each look compares
 	// metricsFileBytes of the metrics file are read: a million points and more.
 	metricsFileBytes = 256 << 20
@@ -39,18 +46,61 @@ type recordFile struct {
 	past maphash.Hash // of the bytes before at
 	last []byte       // the newest of them, tailBytes at most
 	seen os.FileInfo  // at the look before; nil = there was none
+
+	unread unreadLines
 }
 
 // newMetricsFile reads a job's metrics into a series.
-func newMetricsFile(r *run, metrics *series) *recordFile {
-	parser := newRecordParser()
+func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
+	parser := newLineParser("", objective)
+	m := &recordFile{dir: r.dirs.out, run: r, name: metricsName, left: metricsFileBytes}
 
-	return &recordFile{
-		dir: r.dirs.out,
-		run: r, name: metricsName, left: metricsFileBytes,
-		take: func(line []byte) { metrics.add(parser.parse(line, time.Now().UTC())...) },
-		anew: func() { parser = newRecordParser() },
+	m.take = func(line []byte) {
+		points := parser.parse(berth.Stdout, string(line), time.Now().UTC())
+		metrics.addFrom(parser, points)
+
+		if len(points) == 0 {
+			m.unread.add(line)
+		}
 	}
+	m.anew = func() { parser.records = newRecordParser() }
+
+	return m
+}
+
+// unreadLines counts the lines of a metrics file that hold nothing that can be read.
+type unreadLines struct {
+	lines int
+	first string
+}
+
+// add counts a line that holds no metric, but not what may well be there: a record without
+// metrics, and the lines of one that goes over several.
+func (u *unreadLines) add(line []byte) {
+	text := shown(string(line))
+	if json.Valid([]byte(text)) || partOfRecord.MatchString(text) {
+		return
+	}
+
+	if u.lines++; u.lines == 1 {
+		u.first = strings.ToValidUTF8(text[:min(len(text), unreadBytes)], "")
+	}
+}
+
+// partOfRecord has no letters, or is a field, or begins one, in a record of several lines.
+var partOfRecord = regexp.MustCompile(`^(?:[^\pL\d]*|["'].*["']\s*:.*)$`)
+
+// note says what could not be read; empty when all was.
+func (u *unreadLines) note() string {
+	if u.lines == 0 {
+		return ""
+	}
+
+	if u.lines == 1 {
+		return fmt.Sprintf("a line of its metrics file holds no metric that Berth can read: %q", u.first)
+	}
+
+	return fmt.Sprintf("%d lines of its metrics file hold no metric that Berth can read, such as %q", u.lines, u.first)
 }
 
 // followFiles reads the files until the container has exited: the job's own first,

@@ -1,7 +1,6 @@
 package runtrial
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -69,12 +68,6 @@ type output struct {
 	lines map[string]partLine // unfinished last ones, by stream
 }
 
-// partLine is the beginning of a line that its stream has not ended.
-type partLine struct {
-	Data []byte    `json:"data"`
-	At   time.Time `json:"at"` // of its newest part
-}
-
 func newOutput(r *run) *output {
 	objective := ""
 	if o := r.who.Spec.Objective; o != nil {
@@ -89,7 +82,7 @@ func newOutput(r *run) *output {
 	if r.who.Spec.Metrics.Source == berth.MetricsStdout {
 		o.printed = newLineParser(r.who.Spec.Metrics.Pattern, objective)
 	} else {
-		o.file = newMetricsFile(r, o.metrics)
+		o.file = newMetricsFile(r, o.metrics, objective)
 	}
 
 	if r.who.Spec.WantsShim() {
@@ -214,39 +207,6 @@ func (o *output) take(c berth.LogChunk) bool {
 	return true
 }
 
-// takeLine parses the line that a chunk ends, if metrics come from there: programs
-// print them to standard output, loggers and progress bars to standard error. A
-// progress bar rewrites its line by carriage returns, for longer than Docker
-// keeps a line in one piece: only what is after the last of them can be part
-// of what it shows in the end.
-func (o *output) takeLine(c berth.LogChunk) {
-	if o.printed == nil {
-		o.names.take(c)
-
-		return
-	}
-
-	line := slices.Concat(o.lines[c.Stream].Data, c.Data)
-	if !bytes.HasSuffix(line, []byte("\n")) {
-		if i := bytes.LastIndexByte(bytes.TrimRight(line, "\r"), '\r'); i >= 0 {
-			line = line[i+1:]
-		}
-
-		o.lines[c.Stream] = partLine{Data: line[max(len(line)-longestLine, 0):], At: c.At}
-
-		return
-	}
-
-	delete(o.lines, c.Stream)
-
-	points := o.printed.parse(c.Stream, string(line), c.At)
-	o.metrics.add(points...)
-
-	if len(points) == 0 && c.Stream == berth.Stderr && o.printed.pattern == defaultPattern {
-		o.names.take(c)
-	}
-}
-
 // store queues the part of a chunk that is not in the database yet.
 func (o *output) store(c berth.LogChunk) {
 	from, to := o.offset, o.offset+int64(len(c.Data))
@@ -323,7 +283,7 @@ func (o *output) finish() (batch, []berth.LogPiece) {
 	}
 
 	for _, stream := range slices.Sorted(maps.Keys(o.lines)) {
-		o.metrics.add(o.printed.parse(stream, string(o.lines[stream].Data), o.lines[stream].At)...)
+		o.endLine(stream, o.lines[stream])
 	}
 
 	o.metrics.end()
@@ -350,6 +310,12 @@ func (o *output) notes() []string {
 
 	if o.file != nil && o.file.cut {
 		notes = append(notes, "its metrics file is larger than "+berth.BytesText(metricsFileBytes)+" and was read so far only")
+	}
+
+	if o.file != nil {
+		if note := o.file.unread.note(); note != "" {
+			notes = append(notes, note)
+		}
 	}
 
 	if o.gap {

@@ -380,13 +380,14 @@ func TestOutput_NotesWhatIsPrintedInPlaceOfAFile(t *testing.T) {
 	require.False(t, o.metrics.any())
 }
 
-// Of metrics that are printed it notes what was on standard error and did not count: a
-// message says where it was. What a pattern of the spec's own leaves out is none of that.
-func TestOutput_NotesWhatDoesNotCountOnStderr(t *testing.T) {
+// Of metrics that are printed it notes what does not count: on standard error, and what a
+// pattern of the spec's own leaves out. A message says where it was.
+func TestOutput_NotesWhatDoesNotCount(t *testing.T) {
 	t.Parallel()
 
 	for pattern, want := range map[string]map[string]failure.Printed{
-		"": {"loss": {Stream: berth.Stderr, Times: 1}}, `(?P<name>\w+) is (?P<value>\S+)`: {},
+		"":                                {"loss": {Stream: berth.Stderr, Times: 1}},
+		`(?P<name>\w+) is (?P<value>\S+)`: {"loss": {Stream: berth.Stderr, Times: 1}, "what": {Stream: berth.Stdout, Times: 1}},
 	} {
 		r := setup(t)
 		r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Pattern = pattern })

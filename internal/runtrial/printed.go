@@ -1,6 +1,8 @@
 package runtrial
 
 import (
+	"bytes"
+	"slices"
 	"time"
 
 	"github.com/berthml/berth"
@@ -12,9 +14,54 @@ const (
 	linesForNames = 20_000 // in which they are looked for: they come with each epoch
 )
 
+// partLine is the beginning of a line that its stream has not ended.
+type partLine struct {
+	Data []byte    `json:"data"`          // of what was not read yet
+	At   time.Time `json:"at"`            // of its newest part
+	Bar  string    `json:"bar,omitempty"` // where a progress bar was in what was read
+}
+
+// takeLine parses the line that a chunk ends, if metrics come from there: programs
+// print them to standard output, loggers and progress bars to standard error. A
+// progress bar rewrites its line by carriage returns, for longer than Docker
+// keeps a line in one piece: what counts of it is read as it comes.
+func (o *output) takeLine(c berth.LogChunk) {
+	if o.printed == nil {
+		o.names.take(c.Stream, partLine{Data: c.Data})
+
+		return
+	}
+
+	line := o.lines[c.Stream]
+	line.Data, line.At = slices.Concat(line.Data, c.Data), c.At
+
+	if bytes.HasSuffix(c.Data, []byte("\n")) {
+		delete(o.lines, c.Stream)
+		o.endLine(c.Stream, line)
+
+		return
+	}
+
+	points, rest := o.printed.begin(c.Stream, line)
+	o.metrics.addFrom(o.printed, points)
+
+	rest.Data = rest.Data[max(len(rest.Data)-longestLine, 0):]
+	o.lines[c.Stream] = rest
+}
+
+// endLine reads a line that its stream has ended. What does not count of it is noted.
+func (o *output) endLine(stream string, line partLine) {
+	points := o.printed.end(stream, line)
+	o.metrics.addFrom(o.printed, points)
+
+	if len(points) == 0 && (stream == berth.Stderr || o.printed.pattern != nil) {
+		o.names.take(stream, line)
+	}
+}
+
 // printedNames notes what a job prints that reads as a metric and is none: its metrics
-// come from a file, or it printed them to standard error by another name. A trial that
-// reported nothing is told where its metric was seen.
+// come from a file, the spec's own pattern leaves it out, or it printed them to standard
+// error by another name. A trial that reported nothing is told where its metric was seen.
 type printedNames struct {
 	parser *lineParser
 	lines  int
@@ -25,19 +72,19 @@ func newPrintedNames(objective string) *printedNames {
 	return &printedNames{parser: newLineParser("", objective), seen: make(map[string]failure.Printed)}
 }
 
-func (p *printedNames) take(c berth.LogChunk) {
+func (p *printedNames) take(stream string, line partLine) {
 	if p.lines++; p.lines > linesForNames {
 		return
 	}
 
-	for _, point := range p.parser.parse(berth.Stdout, string(c.Data), time.Time{}) {
+	for _, point := range p.parser.end(berth.Stdout, line) {
 		known, found := p.seen[point.Name]
 		if !found && len(p.seen) >= namesAtMost && point.Name != p.parser.objective {
 			continue
 		}
 
 		if !found {
-			known.Stream = c.Stream
+			known.Stream = stream
 		}
 
 		known.Times++

@@ -35,6 +35,8 @@ type reading struct {
 type keptSeries struct {
 	Histories map[string]history           `json:"histories"`
 	Steps     steps                        `json:"steps"`
+	Likeness  likeness                     `json:"likeness,omitempty"`  // of the objective's name; 0 = not known
+	Fractions bool                         `json:"fractions,omitempty"` // epochs come in parts
 	More      bool                         `json:"more,omitempty"`
 	Kept      int                          `json:"kept"`
 	Lost      int                          `json:"lost,omitempty"`
@@ -79,6 +81,7 @@ func (o *output) resume(r reading) {
 	if o.printed != nil && r.Metrics != nil {
 		o.metrics.resume(*r.Metrics, newThinner(o.run.config.Bounds, time.Since(r.At)))
 		maps.Copy(o.printed.records.steps, r.Metrics.Steps)
+		o.printed.likeness, o.printed.records.fractions = r.Metrics.Likeness, r.Metrics.Fractions
 	}
 }
 
@@ -110,6 +113,7 @@ func (o *output) reading() *reading {
 	if o.printed != nil {
 		kept := o.metrics.kept()
 		kept.Steps = maps.Clone(o.printed.records.steps)
+		kept.Likeness, kept.Fractions = o.printed.likeness, o.printed.records.fractions
 		r.Metrics = &kept
 	}
 

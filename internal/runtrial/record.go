@@ -1,7 +1,9 @@
 package runtrial
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -18,13 +20,17 @@ import (
 // step again.
 type steps map[string]int64
 
-func (s steps) of(name string, named *int64) int64 {
+// of is the step of a metric, which the job may have named. Of more names than a series
+// keeps (maxNames) it forgets the rest, but for the one that is needed.
+func (s steps) of(name string, named *int64, needed string) int64 {
 	step := s[name] + 1
 	if named != nil {
 		step = *named
 	}
 
-	s[name] = max(s[name], step)
+	if _, known := s[name]; known || len(s) <= maxNames || name == needed {
+		s[name] = max(s[name], step)
+	}
 
 	return step
 }
@@ -41,31 +47,63 @@ var reserved = []string{typeHello, typeMemory, typeError}
 // recordParser reads JSON objects, from the metrics file and from standard
 // output alike: nested ones, {"step":3,"metrics":{"loss":0.2}}, and flat ones,
 // {"epoch":3,"loss":0.2}.
-type recordParser struct{ steps steps }
+type recordParser struct {
+	steps     steps
+	fractions bool // epochs come in parts: they name no steps
+}
 
 func newRecordParser() *recordParser { return &recordParser{steps: make(steps)} }
 
 // parse reads one line. A line that is no object, or holds no metrics, gives
 // nothing.
 func (p *recordParser) parse(line []byte, at time.Time) []berth.MetricPoint {
-	var object map[string]any
-	if json.Unmarshal(quoteNonFinite(line), &object) != nil {
-		return nil
-	}
+	objects, _ := decode(line)
 
-	step := stepOf(object)
-	kind, metrics := metricsOf(object)
-	points := make([]berth.MetricPoint, 0, len(metrics))
+	var points []berth.MetricPoint
 
-	for name, raw := range metrics {
-		if point, ok := newPoint(name, raw, at); ok {
-			point.Step = p.steps.of(name, step)
-			point.Final = kind == typeFinal
-			points = append(points, point)
+	for _, object := range objects {
+		for _, f := range p.find(object) {
+			f.point.Name, f.point.At, f.point.Step = f.name.full, at, p.steps.of(f.name.full, f.step, "")
+			points = append(points, f.point)
 		}
 	}
 
 	return points
+}
+
+// find returns the metrics of an object, by name. Of an object in it, too: {"val":
+// {"acc": 0.9}} is val/acc.
+func (p *recordParser) find(object map[string]any) []sighting {
+	step := p.stepOf(object)
+	kind, metrics := metricsOf(object)
+	found := make([]sighting, 0, len(metrics))
+
+	add := func(name metricName, raw any) {
+		if point, ok := newPoint(name.full, raw, time.Time{}); ok {
+			point.Final = kind == typeFinal
+			found = append(found, sighting{point: point, name: name, step: step})
+		}
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(metrics)) {
+		inner, nested := metrics[name].(map[string]any)
+		if !nested {
+			add(metricName{full: name}, metrics[name])
+
+			continue
+		}
+
+		for _, part := range slices.Sorted(maps.Keys(inner)) {
+			n := metricName{full: name + "/" + part}
+			if splitWord.MatchString(name) {
+				n.split, n.bare = name, part
+			}
+
+			add(n, inner[part])
+		}
+	}
+
+	return found
 }
 
 // metricsOf returns a record's type, and its metrics by name: what "metrics"
@@ -93,34 +131,45 @@ func metricsOf(object map[string]any) (kind string, metrics map[string]any) {
 	return kind, object
 }
 
-// stepOf is the step that a record names, else its epoch; nil when it names none.
-func stepOf(object map[string]any) *int64 {
-	for _, name := range []string{"step", "epoch"} {
-		if n, ok := object[name].(float64); ok {
-			if step := whole(n); step != nil {
-				return step
-			}
-		}
+// stepOf is the step that a record names, else its epoch; nil when it names none. Of a
+// job that has reported a part of an epoch no epoch is a step: others are between.
+func (p *recordParser) stepOf(object map[string]any) *int64 {
+	if step, _ := whole(object["step"]); step != nil {
+		return step
 	}
 
-	return nil
-}
-
-// whole is a step as jobs write it; nil when it is none.
-func whole(v float64) *int64 {
-	if math.IsNaN(v) || math.Abs(v) >= 1<<53 {
+	epoch, fraction := whole(object["epoch"])
+	if p.fractions = p.fractions || fraction; p.fractions {
 		return nil
 	}
 
-	n := int64(v)
+	return epoch
+}
 
-	return &n
+// whole is a step as jobs write it; nil when it is none. fraction says that it is a
+// number between two steps.
+func whole(raw any) (step *int64, fraction bool) {
+	v, ok := raw.(json.Number)
+	if !ok {
+		return nil, false
+	}
+
+	number, err := v.Float64()
+	if err != nil || math.Abs(number) >= 1<<53 {
+		return nil, false
+	}
+
+	if number != math.Trunc(number) {
+		return nil, true
+	}
+
+	return new(int64(number)), false
 }
 
 // nameBytes is the longest metric name that is kept.
 const nameBytes = 200
 
-// newPoint makes a metric point of a decoded JSON value: a number, or a text that
+// newPoint makes a metric point of a decoded JSON value: a json.Number, or a text that
 // is one, as quoteNonFinite makes of NaN and the infinities. Its step is zero.
 func newPoint(name string, raw any, at time.Time) (berth.MetricPoint, bool) {
 	p := berth.MetricPoint{Name: name, At: at, Status: berth.MetricFinite}
@@ -128,19 +177,21 @@ func newPoint(name string, raw any, at time.Time) (berth.MetricPoint, bool) {
 		return p, false
 	}
 
-	switch v := raw.(type) {
-	case float64:
-		p.Value = v
-	case string: // many programs write numbers of NumPy as texts
-		number, status, ok := numberOf(v)
-		p.Value, p.Status = number, status
+	var text string
 
-		return p, ok
+	switch v := raw.(type) {
+	case json.Number:
+		text = v.String()
+	case string: // many programs write numbers of NumPy as texts
+		text = v
 	default:
 		return p, false
 	}
 
-	return p, true
+	number, status, ok := numberOf(text)
+	p.Value, p.Status = number, status
+
+	return p, ok
 }
 
 // numberOf reads a number as programs print it; ok is false for what is none. One too
@@ -170,7 +221,7 @@ var (
 // quoteNonFinite makes JSON of what Python writes for NaN and infinities, which
 // encoding/json refuses. Text inside quotes is left alone.
 func quoteNonFinite(line []byte) []byte {
-	if !bareNonFinite.Match(line) {
+	if !bytes.Contains(line, []byte("NaN")) && !bytes.Contains(line, []byte("Infinity")) {
 		return line
 	}
 

@@ -24,6 +24,7 @@ type series struct {
 	needed string    // the metric by which trials are ranked; empty = there is none
 	ended  bool      // nothing is held back any more
 	shim   *fallback // nil = there is no shim
+	drop   []string  // names of which the database must lose the points that it has
 }
 
 // history is what is kept of one metric. Its figures are finite: a sum that is
@@ -69,6 +70,29 @@ func (s *series) add(points ...berth.MetricPoint) {
 			s.queue = append(s.queue, p)
 		}
 	}
+}
+
+// addFrom adds what a parser found. Where it found what is more like the objective than
+// what it took for it before, that is forgotten first.
+func (s *series) addFrom(parser *lineParser, points []berth.MetricPoint) {
+	if parser.turned {
+		parser.turned = false
+		s.forget(parser.objective)
+	}
+
+	s.add(points...)
+	parser.sure = s.shimReports(parser.objective)
+}
+
+// forget drops what was reported of a metric.
+func (s *series) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	delete(s.byName, name)
+	delete(s.thin.held, name)
+	s.queue = slices.DeleteFunc(s.queue, func(p berth.MetricPoint) bool { return p.Name == name })
+	s.drop = append(s.drop, name)
 }
 
 // any reports whether anything was reported.
