@@ -18,7 +18,7 @@ func bindBounds(flags *pflag.FlagSet, b *runtrial.Bounds) {
 	flags.Var((*size)(&b.LogLimit), "log-limit", "log kept per attempt; default 16MiB")
 	flags.Var((*size)(&b.LogRate), "log-rate", "log a second at which an attempt is a flood, a short line counted as 1 KiB; default 5MiB")
 	flags.DurationVar(&b.LogFloodFor, "log-flood-for", 0, "how long an attempt may flood its log before it is stopped; default 30s")
-	flags.Var((*size)(&b.OutputLimit), "output-limit", "files an attempt may keep in /trial/out and /trial/checkpoint; default 10GiB")
+	flags.Var((*size)(&b.OutputLimit), "output-limit", "files an attempt may keep in /trial/out, /trial/checkpoint and its working directory; default 10GiB")
 	flags.IntVar(&b.MetricRate, "metric-rate", 0, "metric points kept per attempt and second; default 100")
 	flags.IntVar(&b.MetricLimit, "metric-limit", 0, "metric points kept per attempt; default 1,000,000")
 }

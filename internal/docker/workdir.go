@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -58,6 +59,10 @@ func (d *Docker) ReadWorkdir(ctx context.Context, ref, dir string) (string, io.R
 func (d *Docker) readDir(ctx context.Context, id, dir string) (io.ReadCloser, string, error) {
 	for range 2 {
 		content, stat, err := d.long.CopyFromContainer(ctx, id, dir)
+		if err != nil && strings.Contains(err.Error(), "No such container") { // somebody removed what is not used
+			return nil, dir, berth.Errorf(berth.KindUnavailable, "reading directory %s: %w", dir, err)
+		}
+
 		if err != nil {
 			return nil, dir, d.translate(ctx, err, "reading directory %s", dir)
 		}

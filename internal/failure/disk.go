@@ -126,7 +126,7 @@ func (e Evidence) diskLow(then string) (berth.FailureKind, string) {
 		berth.BytesText(d.FreeBytes), berth.BytesText(d.KeptBytes()))
 
 	if d.filledByItself() {
-		return berth.FailureDiskQuota, fmt.Sprintf("wrote %s to /trial/out and /trial/checkpoint, which filled the disk of host %q: %s; "+
+		return berth.FailureDiskQuota, fmt.Sprintf("wrote %s to /trial/out, /trial/checkpoint and its working directory, which filled the disk of host %q: %s; "+
 			"its files were removed; write less, or keep only the last checkpoint; %s",
 			berth.BytesText(d.OwnBytes), e.HostName, had, then)
 	}

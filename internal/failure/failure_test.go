@@ -123,7 +123,7 @@ func TestClassify(t *testing.T) {
 		},
 		"disk quota": {
 			failure.Evidence{Intent: failure.IntentQuota, ExitCode: 1, LogTail: traceback("OSError"), Limits: failure.Limits{OutputBytes: 10_240 * mib}},
-			berth.FailureDiskQuota, "wrote more than 10,240 MiB to /trial/out and /trial/checkpoint",
+			berth.FailureDiskQuota, "wrote more than 10,240 MiB to /trial/out, /trial/checkpoint and its working directory",
 		},
 
 		// Exit 0.
@@ -386,7 +386,7 @@ func TestClassify(t *testing.T) {
 		},
 		"its own files filled the disk, below the quota": {
 			with(withDisk(48, "No space left on device"), func(e *failure.Evidence) { e.Disk.OwnBytes = 2000 * mib }), berth.FailureDiskQuota,
-			`wrote 2,000 MiB to /trial/out and /trial/checkpoint, which filled the disk of host "a": it had 48 MiB free`,
+			`wrote 2,000 MiB to /trial/out, /trial/checkpoint and its working directory, which filled the disk of host "a": it had 48 MiB free`,
 		},
 		"its own files filled the disk, and it could not say so": {
 			with(withDisk(0), func(e *failure.Evidence) { e.Disk.OwnBytes = 2048 * mib }), berth.FailureDiskQuota, "its files were removed",

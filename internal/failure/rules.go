@@ -58,7 +58,7 @@ func intended(e Evidence) (berth.FailureKind, string) {
 		return berth.FailureLogFlood, fmt.Sprintf("printed more than %s of log a second for %s, a short line counted as 1 KiB, and was stopped; "+
 			"print less, or write a file to /trial/out; an administrator may raise --log-rate", berth.BytesText(e.Limits.LogRateBytes), e.Limits.LogFloodFor)
 	case IntentQuota:
-		return berth.FailureDiskQuota, fmt.Sprintf("wrote more than %s to /trial/out and /trial/checkpoint; its files were removed; "+
+		return berth.FailureDiskQuota, fmt.Sprintf("wrote more than %s to /trial/out, /trial/checkpoint and its working directory; its files were removed; "+
 			"write less, or keep only the last checkpoint; an administrator may raise --output-limit", berth.BytesText(e.Limits.OutputBytes))
 	default:
 		return "", ""

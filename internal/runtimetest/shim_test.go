@@ -43,6 +43,7 @@ type attempts struct {
 	ledger  *fake.Ledger
 	docker  *docker.Docker
 	dataDir string
+	dataset string // where all data sets are
 }
 
 const keras = "berth-examples/digits:1"
@@ -84,6 +85,7 @@ func newAttempts(t *testing.T, shim *bool, change ...func(*berth.Spec)) *attempt
 	a.dataDir = filepath.Join(dir, "host")
 	a.Executor = runtrial.New(d, a.ledger, unmeasured, runtrial.Config{
 		DataDir: a.dataDir, BootID: "boot", Workdir: d.ReadWorkdir,
+		Dataset: func(string) (path, version string, found bool) { return a.dataset, "v", a.dataset != "" },
 	}, slog.New(slog.DiscardHandler))
 
 	return a

@@ -97,3 +97,42 @@ func TestReadWorkdir(t *testing.T) {
 	require.True(t, ok, err)
 	require.Equal(t, berth.FailureImageMissing, start.Kind)
 }
+
+// runWith runs a script in the image's working directory with a data set mounted there.
+func runWith(t *testing.T, target, path, script string) (out string, outcome berth.Outcome) {
+	t.Helper()
+
+	a := newAttempts(t, new(false), func(s *berth.Spec) {
+		s.Command[2], s.Metrics.Source, s.Objective.Metric = script, berth.MetricsStdout, "acc"
+		s.Datasets = []berth.DatasetMount{{Name: "code", Target: target}}
+	})
+	a.dataset = path
+
+	id, outcome := a.run(t, 1, 0, nil)
+
+	return filepath.Join(a.dataDir, "attempts", id, "out"), outcome
+}
+
+// A data set that a sweep mounts where the image's working directory is.
+func TestWorkdir_OfADataset(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o755))                                                //nolint:gosec // G302: the trial's user reads it
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "mine.txt"), []byte("mine"), 0o644)) //nolint:gosec // G306: the same
+
+	_, outcome := runWith(t, "/app", dir, `assert open("mine.txt").read() == "mine"; print("acc=1")`)
+	require.Equal(t, berth.FailureOK, outcome.Kind, outcome.Message)
+}
+
+// One that is a file in the working directory is nothing that the job wrote.
+func TestWorkdir_WithADatasetInIt(t *testing.T) {
+	t.Parallel()
+
+	file := filepath.Join(t.TempDir(), "labels.csv")
+	require.NoError(t, os.WriteFile(file, []byte("a,b"), 0o644)) //nolint:gosec // G306: the same
+
+	out, outcome := runWith(t, "/app/data/labels.csv", file, `assert open("data/labels.csv").read() == "a,b"; print("acc=1")`)
+	require.Equal(t, berth.FailureOK, outcome.Kind, outcome.Message)
+	require.NoDirExists(t, filepath.Join(out, "work"), "the job wrote nothing there")
+}

@@ -15,7 +15,7 @@ type Bounds struct {
 	LogLimit    int64         // bytes of log kept; default 16 MiB
 	LogRate     int64         // bytes of log a second, on average over LogFloodFor, a line at least chunkCost; default 5 MiB
 	LogFloodFor time.Duration // an attempt that is faster for so long is stopped; default 30s
-	OutputLimit int64         // bytes of files in /trial/out and /trial/checkpoint; default 10 GiB
+	OutputLimit int64         // bytes of files in /trial/out, /trial/checkpoint and the working directory; default 10 GiB
 	MetricRate  int           // metric points kept a second; default 100, and 100 s' worth at once
 	MetricLimit int           // metric points kept in all; default 1,000,000
 }

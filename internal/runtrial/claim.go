@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/berthml/berth"
 )
@@ -86,7 +87,7 @@ func (e *Executor) Leftovers() ([]string, error) {
 	for _, entry := range entries {
 		dir := filepath.Join(e.attemptsDir(), entry.Name())
 
-		for _, name := range ours {
+		for _, name := range slices.Concat(ours, []string{workName, workManifest}) {
 			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 				left = append(left, entry.Name())
 

@@ -34,6 +34,7 @@ type dirs struct {
 	out        string // metrics and artifacts
 	shim       string // the shim's records
 	checkpoint string // of the trial; survives attempts, but a short probe has its own
+	copied     int64  // bytes of what the image has in the working directory
 }
 
 func (e *Executor) dirs(who berth.Assignee) dirs {
@@ -106,6 +107,10 @@ func (d dirs) clean() error {
 	}
 
 	all := d.gather()
+	if all == nil {
+		all = d.prune()
+	}
+
 	if all == nil {
 		names = append(names, workManifest)
 	}

@@ -105,7 +105,7 @@ type Executor struct {
 	outputBytes atomic.Int64 // as measured last
 	activity    apportioner
 	shimMu      sync.Mutex // held while the shim's files are written
-	copying     sync.Mutex // held while an image's working directory is copied
+	copying     sync.Map   // archive of a working directory → lock, a channel of one: held while it is made
 
 	mu     sync.Mutex
 	claims map[string]*claim // by attempt: what a Run is at

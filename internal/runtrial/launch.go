@@ -38,6 +38,10 @@ func (r *run) prepare(ctx context.Context) (berth.Launch, error) {
 		r.keepLaunch(launch)
 	}
 
+	if files, found, err := r.dirs.workFiles(); err == nil && found {
+		r.dirs.copied = files.Bytes
+	}
+
 	err := r.dirs.make(r.who.Trial.Params)
 	if err != nil && found && r.dirs.prepared() { // its container has all that it needs
 		r.log.Warn("preparing an attempt that was prepared before; going on", "attempt", r.who.Attempt.ID, "error", err)

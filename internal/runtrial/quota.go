@@ -60,6 +60,8 @@ func (d dirs) larger(ctx context.Context, limit int64) bool { return d.size(ctx,
 // Holes of sparse files take nothing. Links are not followed, and what cannot
 // be read counts as empty.
 func (d dirs) size(ctx context.Context, enough int64) (total int64) {
+	total = -d.copied
+
 	for _, dir := range []string{d.out, filepath.Join(d.attempt, workName), d.shim, d.checkpoint} {
 		if walkBelow(dir, func(_ string, info fs.FileInfo) error {
 			total += max(diskBytes(info), entryBytes)
@@ -86,18 +88,53 @@ func walkBelow(dir string, fn func(path string, info fs.FileInfo) error) error {
 	}
 	defer root.Close() //nolint:errcheck // only read
 
-	return fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || path == "." {
-			return nil //nolint:nilerr // gone, or closed to us
+	return walkRoot(root, "", fn)
+}
+
+// namesAtOnce are read of a directory.
+const namesAtOnce = 1000
+
+// walkRoot is walkBelow for an open directory; above is its path. Names that are no
+// UTF-8 are names, too, which io/fs does not take.
+func walkRoot(root *os.Root, above string, fn func(path string, info fs.FileInfo) error) error {
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil // closed to us
+	}
+	defer dir.Close() //nolint:errcheck // only read
+
+	for {
+		names, err := dir.Readdirnames(namesAtOnce)
+
+		for _, name := range names {
+			if err := walkEntry(root, above, name, fn); err != nil {
+				return err
+			}
 		}
 
-		info, err := entry.Info()
 		if err != nil {
-			return nil //nolint:nilerr // gone
+			return nil // its end, or it is gone
 		}
+	}
+}
 
-		return fn(path, info)
-	})
+func walkEntry(root *os.Root, above, name string, fn func(path string, info fs.FileInfo) error) error {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil // gone
+	}
+
+	if err := fn(above+name, info); err != nil || !info.IsDir() {
+		return err
+	}
+
+	below, err := root.OpenRoot(name)
+	if err != nil {
+		return nil // gone, or closed to us
+	}
+	defer below.Close() //nolint:errcheck // only read
+
+	return walkRoot(below, above+name+"/", fn)
 }
 
 func diskBytes(info fs.FileInfo) int64 {

@@ -42,6 +42,7 @@ type ReadWorkdir func(ctx context.Context, image, dir string) (where string, con
 type workCopy struct {
 	Target string `json:"target"` // where it is in the image
 	Why    string `json:"why"`    // it stays read-only; empty = it does not
+	Bytes  int64  `json:"bytes"`  // of the archive
 }
 
 // addWorkdir gives the attempt a copy of its working directory that it may write
@@ -63,9 +64,20 @@ func (r *run) addWorkdir(ctx context.Context, l *berth.Launch) error {
 		return nil
 	}
 
+	if covered(l.Mounts, kept.Target) {
+		return nil // the sweep has something else there
+	}
+
 	work := filepath.Join(r.dirs.attempt, workName)
 	if _, err := os.Lstat(work); errors.Is(err, fs.ErrNotExist) { // else an earlier run made it, and the job may have written to it
-		if err := r.dirs.unpackWork(archive); err != nil {
+		points, err := mountPoints(l.Mounts, kept.Target)
+		if err == nil {
+			err = r.dirs.unpackWork(archive, points)
+		}
+
+		if err != nil {
+			_ = os.Remove(noteOf(archive)) // the next try makes the copy anew: it may be this one's fault
+
 			return berth.Errorf(berth.KindUnavailable, "copying the working directory of attempt %s: %w", r.who.Attempt.ID, err)
 		}
 	}
@@ -78,39 +90,122 @@ func (r *run) addWorkdir(ctx context.Context, l *berth.Launch) error {
 // workCopy returns the host's copy of a directory of an image. It makes it at first use.
 func (r *run) workCopy(ctx context.Context, image, dir string) (archive string, kept workCopy, err error) {
 	sum := sha256.Sum256([]byte(image + "\n" + dir))
-	base := filepath.Join(r.config.DataDir, "workdirs", hex.EncodeToString(sum[:]))
-	archive = base + ".tar"
+	archive = filepath.Join(r.config.DataDir, "workdirs", hex.EncodeToString(sum[:])+archiveEnd)
 
-	r.copying.Lock()
-	defer r.copying.Unlock()
+	err = r.withImage(ctx, image, func() error { // it waits for its image without the lock: others may have theirs
+		unlock, err := r.lockCopy(ctx, archive)
+		if err != nil {
+			return err
+		}
+		defer unlock()
 
-	if data, err := os.ReadFile(base + ".json"); err == nil && json.Unmarshal(data, &kept) == nil { //nolint:gosec // G304: below our data directory
-		now := time.Now()
+		if kept, err = readCopy(archive); err == nil {
+			return nil
+		}
 
-		return archive, kept, os.Chtimes(base+".json", now, now)
-	}
-
-	if err := os.MkdirAll(filepath.Dir(base), 0o700); err != nil {
-		return "", kept, fmt.Errorf("making directory: %w", err)
-	}
-
-	r.forgetCopies(filepath.Dir(base))
-
-	err = r.withImage(ctx, image, func() (err error) {
-		kept, err = r.fetchWork(ctx, image, dir, archive)
+		kept, err = r.makeCopy(ctx, image, dir, archive)
 
 		return err
 	})
+
+	return archive, kept, err
+}
+
+const (
+	archiveEnd = ".tar"
+	noteEnd    = ".json"
+)
+
+// noteOf is the file that says of an archive what it is, and that it is whole.
+func noteOf(archive string) string { return strings.TrimSuffix(archive, archiveEnd) + noteEnd }
+
+// lockCopy lets one attempt at a time make a copy. Errors: ctx's cause.
+func (r *run) lockCopy(ctx context.Context, archive string) (unlock func(), err error) {
+	fresh := make(chan struct{}, 1)
+	found, _ := r.copying.LoadOrStore(archive, fresh)
+	lock := found.(chan struct{}) //nolint:forcetypeassert // only these are stored
+
+	select {
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// readCopy reads what is kept of a copy, and marks it as used. An archive that is not
+// as long as it was has suffered: it is made anew.
+func readCopy(archive string) (kept workCopy, err error) {
+	data, err := os.ReadFile(noteOf(archive))
 	if err != nil {
-		return "", kept, err
+		return kept, err
+	}
+
+	if err := json.Unmarshal(data, &kept); err != nil {
+		return kept, err
+	}
+
+	if kept.Why == "" {
+		info, err := os.Stat(archive)
+		if err != nil {
+			return kept, err
+		}
+
+		if info.Size() != kept.Bytes {
+			return kept, fmt.Errorf("%s has %d bytes of %d", archive, info.Size(), kept.Bytes)
+		}
+	}
+
+	now := time.Now()
+
+	return kept, os.Chtimes(noteOf(archive), now, now)
+}
+
+// makeCopy makes the host's copy. The note promises an archive, so it comes last.
+func (r *run) makeCopy(ctx context.Context, image, dir, archive string) (workCopy, error) {
+	if err := os.MkdirAll(filepath.Dir(archive), 0o700); err != nil {
+		return workCopy{}, fmt.Errorf("making directory: %w", err)
+	}
+
+	r.forgetCopies(filepath.Dir(archive))
+
+	kept, err := r.fetchWork(ctx, image, dir, archive)
+	if err != nil {
+		return kept, err
 	}
 
 	data, err := json.Marshal(kept)
 	if err != nil {
-		return "", kept, berth.Errorf(berth.KindInternal, "encoding what is kept of a working directory: %w", err)
+		return kept, berth.Errorf(berth.KindInternal, "encoding what is kept of a working directory: %w", err)
 	}
 
-	return archive, kept, writeFile(base+".json", data)
+	return kept, writeFile(noteOf(archive), data)
+}
+
+// covered reports whether a mount hides a directory.
+func covered(mounts []berth.Mount, dir string) bool {
+	return slices.ContainsFunc(mounts, func(m berth.Mount) bool { return m.Target == dir || strings.HasPrefix(dir, m.Target+"/") })
+}
+
+// mountPoints are the mounts below a directory, by path from there: true for a directory.
+func mountPoints(mounts []berth.Mount, dir string) (map[string]bool, error) {
+	points := make(map[string]bool)
+
+	for _, m := range mounts {
+		below, is := strings.CutPrefix(m.Target, dir+"/")
+		if !is {
+			continue
+		}
+
+		info, err := os.Stat(m.Source)
+		if err != nil {
+			return nil, err
+		}
+
+		points[below] = info.IsDir()
+	}
+
+	return points, nil
 }
 
 // fetchWork copies a directory of an image into an archive on the host.
@@ -132,34 +227,42 @@ func (r *run) fetchWork(ctx context.Context, image, dir, archive string) (workCo
 		return kept, nil
 	}
 
-	file, err := os.Create(archive) //nolint:gosec // G304: below our data directory
-	if err != nil {
-		return kept, err
-	}
-
-	n, err := io.Copy(file, io.LimitReader(content, 2*workBytes+1)) // a tar has a header for each file
-	if err = errors.Join(err, file.Close()); err != nil {
+	temporary := archive + ".tmp"
+	if kept.Bytes, err = writeArchive(temporary, content); err != nil {
 		return kept, berth.Errorf(berth.KindUnavailable, "copying %s of image %s: %w", where, image, err)
 	}
 
-	if n <= 2*workBytes {
-		kept.Why, err = tooLarge(archive)
-	} else {
-		kept.Why = tooMuch
+	if kept.Why, err = tooLarge(temporary, kept.Bytes); kept.Why != "" || err != nil {
+		return kept, errors.Join(err, os.Remove(temporary))
 	}
 
-	if kept.Why != "" || err != nil {
-		err = errors.Join(err, os.Remove(archive))
+	return kept, os.Rename(temporary, archive)
+}
+
+// mostArchive bounds what is read of a directory: a tar has a header for each file.
+const mostArchive = 2 * workBytes
+
+// writeArchive writes a file that outlives a power cut, of mostArchive and a byte at most.
+func writeArchive(name string, content io.Reader) (n int64, err error) {
+	file, err := os.Create(name) //nolint:gosec // G304: below our data directory
+	if err != nil {
+		return 0, err
 	}
 
-	return kept, err
+	n, err = io.Copy(file, io.LimitReader(content, mostArchive+1))
+
+	return n, errors.Join(err, file.Sync(), file.Close())
 }
 
 // tooMuch says why a working directory stays read-only.
 var tooMuch = fmt.Sprintf("it has more than %s or %d files", berth.BytesText(workBytes), workEntries)
 
 // tooLarge says why an archive is not copied for each attempt; empty = it is.
-func tooLarge(archive string) (string, error) {
+func tooLarge(archive string, size int64) (string, error) {
+	if size > mostArchive {
+		return tooMuch, nil
+	}
+
 	var bytes, entries int64
 
 	err := eachEntry(archive, func(h *tar.Header, _ string, _ io.Reader) error {
@@ -186,12 +289,12 @@ func (r *run) forgetCopies(dir string) {
 	}
 
 	for _, entry := range entries {
-		base, isNote := strings.CutSuffix(entry.Name(), ".json")
+		base, isNote := strings.CutSuffix(entry.Name(), noteEnd)
 		if info, err := entry.Info(); !isNote || err != nil || time.Since(info.ModTime()) < workKept {
 			continue
 		}
 
-		for _, name := range []string{base + ".json", base + ".tar"} { // in this order: a note promises an archive
+		for _, name := range []string{base + noteEnd, base + archiveEnd} { // in this order: a note promises an archive
 			if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				r.log.Warn("removing an old copy of a working directory", "error", err)
 			}

@@ -108,7 +108,7 @@ func TestRun_KeepsWhatIsWrittenIntoTheWorkingDirectory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "/data", link)
 
-	for name, content := range map[string]string{"m.keras": "model", "runs/1/events": "e", "notes.txt": "new", "lib/__pycache__/model.pyc": "pyc"} {
+	for name, content := range map[string]string{"m.keras": "model", "runs/1/events": "e", "notes.txt": "new", "lib/of-the-job": "x"} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(work, name)), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(work, name), []byte(content), 0o600))
 	}
@@ -129,12 +129,20 @@ func TestRun_KeepsWhatIsWrittenIntoTheWorkingDirectory(t *testing.T) {
 			return err
 		}
 
+		if !entry.Type().IsRegular() {
+			kept[path] = entry.Type().String()
+
+			return nil
+		}
+
 		data, err := fs.ReadFile(out, path)
 		kept[path] = string(data)
 
 		return err
 	}))
-	require.Equal(t, map[string]string{"work/m.keras": "model", "work/runs/1/events": "e", "work/notes.txt": "new"}, kept, "and nothing that the image has")
+	require.Equal(t, map[string]string{
+		"work/m.keras": "model", "work/runs/1/events": "e", "work/notes.txt": "new", "work/lib/of-the-job": "x", "work/passwd": "L---------",
+	}, kept, "and nothing that the image has")
 	require.NoDirExists(t, work)
 	require.NoFileExists(t, r.file(workManifest))
 	require.Equal(t, 1, *reads)

@@ -7,13 +7,24 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/berthml/berth"
 )
+
+// workFiles is what an attempt's working directory had when it was made.
+type workFiles struct {
+	Inode uint64              `json:"inode"` // of the directory, by which it is known again
+	Bytes int64               `json:"bytes"` // what it took on the disk
+	Marks map[string]fileMark `json:"marks"` // by path; of a directory with a slash at its end
+}
 
 // fileMark tells whether a file was written since.
 type fileMark struct {
@@ -51,9 +62,10 @@ func eachEntry(archive string, fn func(h *tar.Header, name string, content io.Re
 	}
 }
 
-// unpackWork makes the attempt's working directory. It is there as a whole or not at all.
-// The job's user is the image's business, so files are open to all, as in dirs.make.
-func (d dirs) unpackWork(archive string) error {
+// unpackWork makes the attempt's working directory, with what the container is to mount
+// in it by path: true for a directory. It is there as a whole or not at all. The job's
+// user is the image's business, so files are open to all, as in dirs.make.
+func (d dirs) unpackWork(archive string, mountPoints map[string]bool) error {
 	temporary := filepath.Join(d.attempt, workName+".tmp")
 	if err := os.RemoveAll(temporary); err != nil {
 		return err
@@ -69,16 +81,31 @@ func (d dirs) unpackWork(archive string) error {
 	}
 	defer root.Close() //nolint:errcheck // what was written was closed
 
-	marks := make(map[string]fileMark)
+	files := workFiles{Marks: make(map[string]fileMark)}
 
-	err = eachEntry(archive, func(h *tar.Header, name string, content io.Reader) error {
-		return unpack(root, h, name, content, marks)
-	})
-	if err != nil {
+	if err := eachEntry(archive, func(h *tar.Header, name string, content io.Reader) error {
+		return files.unpack(root, h, name, content)
+	}); err != nil {
 		return err
 	}
 
-	data, err := json.Marshal(marks)
+	for _, name := range slices.Sorted(maps.Keys(mountPoints)) {
+		if err := files.mountPoint(root, name, mountPoints[name]); err != nil {
+			return err
+		}
+	}
+
+	_ = walkRoot(root, "", func(_ string, info fs.FileInfo) error {
+		files.Bytes += max(diskBytes(info), entryBytes)
+
+		return nil
+	})
+
+	if files.Inode, err = inode(temporary); err != nil {
+		return err
+	}
+
+	data, err := json.Marshal(files)
 	if err != nil {
 		return berth.Errorf(berth.KindInternal, "encoding what is in a working directory: %w", err)
 	}
@@ -92,25 +119,25 @@ func (d dirs) unpackWork(archive string) error {
 
 // unpack makes one entry of a working directory. What is no file, directory or symbolic
 // link is left out.
-func unpack(root *os.Root, h *tar.Header, name string, content io.Reader, marks map[string]fileMark) error {
+func (f *workFiles) unpack(root *os.Root, h *tar.Header, name string, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir:
-		if err := root.MkdirAll(name, 0o700); err != nil {
+		f.Marks[name+"/"] = fileMark{}
+
+		return errors.Join(root.MkdirAll(name, 0o700), root.Chmod(name, 0o777))
+	case tar.TypeSymlink:
+		if err := root.Symlink(h.Linkname, name); err != nil {
 			return err
 		}
 
-		return root.Chmod(name, 0o777)
-	case tar.TypeSymlink:
-		return root.Symlink(h.Linkname, name)
+		return f.mark(root, name)
 	case tar.TypeLink: // within the directory, or to a file that is not copied
 		_, target, _ := strings.Cut(strings.Trim(path.Clean(h.Linkname), "/"), "/")
-		if err := root.Link(target, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if err := root.Link(target, name); err != nil {
+			return ignoreNotExist(err)
 		}
 
-		marks[name] = marks[target]
-
-		return nil
+		return f.mark(root, name)
 	case tar.TypeReg:
 	default:
 		return nil
@@ -132,72 +159,165 @@ func unpack(root *os.Root, h *tar.Header, name string, content io.Reader, marks 
 	}
 
 	// Python's byte code is valid for one time of its source.
-	if err := errors.Join(root.Chmod(name, mode), root.Chtimes(name, h.ModTime, h.ModTime)); err != nil {
-		return err
-	}
-
-	info, err := root.Lstat(name)
-	if err != nil {
-		return err
-	}
-
-	marks[name] = mark(info)
-
-	return nil
+	return errors.Join(root.Chmod(name, mode), root.Chtimes(name, h.ModTime, h.ModTime), f.mark(root, name))
 }
 
-func mark(info fs.FileInfo) fileMark { return fileMark{info.Size(), info.ModTime().UnixNano()} }
+// mountPoint makes what Docker would make in the working directory for a mount.
+func (f *workFiles) mountPoint(root *os.Root, name string, directory bool) error {
+	if _, err := root.Lstat(name); err == nil {
+		return nil // the image has it
+	}
 
-// gather moves what the job wrote into its working directory to its output, and
-// removes the rest. The container has exited. Doing it again is harmless.
-func (d dirs) gather() error {
-	root, err := os.OpenRoot(d.attempt)
+	parents := name
+	if !directory {
+		parents = path.Dir(name)
+	}
+
+	if err := root.MkdirAll(parents, 0o755); err != nil {
+		return err
+	}
+
+	for dir := parents; dir != "."; dir = path.Dir(dir) {
+		f.Marks[dir+"/"] = fileMark{}
+	}
+
+	if directory {
+		return nil
+	}
+
+	return errors.Join(root.WriteFile(name, nil, 0o644), f.mark(root, name))
+}
+
+func (f *workFiles) mark(root *os.Root, name string) error {
+	info, err := root.Lstat(name)
+	if err == nil {
+		f.Marks[name] = markOf(info)
+	}
+
+	return err
+}
+
+func markOf(info fs.FileInfo) fileMark { return fileMark{info.Size(), info.ModTime().UnixNano()} }
+
+func ignoreNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+
+	return err
+}
+
+// workFiles is what the working directory had when it was made; found is false when
+// the attempt has none, or an image's files were taken out of it again.
+func (d dirs) workFiles() (files workFiles, found bool, err error) {
+	data, err := os.ReadFile(filepath.Join(d.attempt, workManifest))
 	if err != nil {
-		return nil // the attempt never started here
-	}
-	defer root.Close() //nolint:errcheck // nothing is written through it
-
-	if _, err := root.Lstat(workName); err != nil {
-		return nil // it has none, or it was gathered
+		return files, false, ignoreNotExist(err)
 	}
 
-	marks := make(map[string]fileMark)
-	if data, err := root.ReadFile(workManifest); err == nil {
-		if err := json.Unmarshal(data, &marks); err != nil {
-			return berth.Errorf(berth.KindInternal, "reading what is in a working directory: %w", err)
-		}
+	if err := json.Unmarshal(data, &files); err != nil {
+		return files, false, berth.Errorf(berth.KindInternal, "reading what is in a working directory: %w", err)
 	}
 
-	var all error
+	return files, true, nil
+}
 
-	err = fs.WalkDir(root.FS(), workName, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			all = errors.Join(all, err) // a directory that the job closed
+// workNames are tried in turn for the working directory among the output: a job may have
+// its own out/work.
+const workNames = 100
 
-			return nil
+// gather makes the working directory a part of the attempt's output, at once: the result
+// waits for no files. The container has exited. Doing it again is harmless.
+func (d dirs) gather() error {
+	work := filepath.Join(d.attempt, workName)
+	if _, err := os.Lstat(work); err != nil {
+		return ignoreNotExist(err)
+	}
+
+	for n := 1; ; n++ {
+		target := filepath.Join(d.out, workName)
+		if n > 1 {
+			target += "-" + strconv.Itoa(n)
 		}
 
-		if entry.IsDir() && entry.Name() == "__pycache__" {
-			return fs.SkipDir
+		if _, err := os.Lstat(target); err == nil && n < workNames {
+			continue
 		}
 
-		info, err := entry.Info()
-
-		switch {
-		case err != nil:
-			all = errors.Join(all, err)
-		case info.Mode().IsRegular() && marks[strings.TrimPrefix(name, workName+"/")] != mark(info):
-			target := path.Join(path.Base(mountOut), name)
-			all = errors.Join(all, root.MkdirAll(path.Dir(target), 0o777), root.Rename(name, target))
-		default: // the image has it, or it is no file
+		if err := os.Rename(work, target); err != nil {
+			return fmt.Errorf("keeping what the job wrote into its working directory: %w", err)
 		}
 
 		return nil
-	})
+	}
+}
 
-	if all = errors.Join(all, err); all != nil {
-		return fmt.Errorf("keeping what the job wrote into its working directory: %w", all) // it stays
+// gathered is where gather put the working directory; empty = it is not there any more.
+func (d dirs) gathered(files workFiles) (string, error) {
+	found, err := filepath.Glob(filepath.Join(d.out, workName+"*"))
+	if err != nil {
+		return "", err
 	}
 
-	return root.RemoveAll(workName)
+	for _, dir := range found {
+		if n, err := inode(dir); err == nil && n == files.Inode {
+			return dir, nil
+		}
+	}
+
+	return "", nil
+}
+
+// inode is that of a directory, or of a link itself.
+func inode(dir string) (uint64, error) {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return 0, err
+	}
+
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, berth.Errorf(berth.KindInternal, "reading the inode of %q", dir)
+	}
+
+	return stat.Ino, nil
+}
+
+// prune removes what the image has from what was gathered, as far as the job did not change it.
+func (d dirs) prune() error {
+	files, found, err := d.workFiles()
+	if err != nil || !found {
+		return err
+	}
+
+	target, err := d.gathered(files)
+	if err != nil || target == "" {
+		return err
+	}
+
+	root, err := os.OpenRoot(target)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // nothing is written through it
+
+	var all error
+
+	// What is below a directory comes before it.
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(files.Marks))) {
+		plain, directory := strings.CutSuffix(name, "/")
+
+		info, err := root.Lstat(plain)
+		if err != nil || directory != info.IsDir() || !directory && markOf(info) != files.Marks[name] {
+			continue // the job removed or changed it
+		}
+
+		if err := root.Remove(plain); err != nil && !directory {
+			all = errors.Join(all, fmt.Errorf("removing a file of the image: %w", err))
+		}
+	}
+
+	_ = os.Remove(target) // when the job wrote nothing there
+
+	return all
 }

@@ -1,0 +1,344 @@
+package runtrial
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// filesBelow are the files of a directory, by content.
+func filesBelow(t *testing.T, dir string) map[string]string {
+	t.Helper()
+
+	found := map[string]string{}
+	require.NoError(t, walkBelow(dir, func(path string, info fs.FileInfo) error {
+		if info.Mode().IsRegular() {
+			data, err := os.ReadFile(filepath.Join(dir, path))
+			require.NoError(t, err)
+
+			found[path] = string(data)
+		}
+
+		return nil
+	}))
+
+	return found
+}
+
+// endWell lets the job end well, and waits for its result.
+func (r *rig) endWell(t *testing.T, ended <-chan answer) {
+	t.Helper()
+
+	box := r.docks.started(t)
+	box.Print(berth.Stdout, "acc=1\n")
+	box.Exit(0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureOK, got.outcome.Kind, got.outcome.Message)
+}
+
+// One image that is missing must not hold up attempts of other images.
+func TestPrepare_WaitsForNoImageOfAnother(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.has(t, "/app", image{"train.py": "x"})
+	read := r.config.Workdir
+	r.config.Workdir = func(ctx context.Context, ref, dir string) (string, io.ReadCloser, error) {
+		if ref == "missing" {
+			return "", nil, &berth.StartError{Kind: berth.FailureImageMissing, Err: berth.Errorf(berth.KindInvalid, "no image")}
+		}
+
+		return read(ctx, ref, dir)
+	}
+
+	who := r.who(t)
+	other := who
+	other.Attempt.ID, other.ImageDigest = "22222222-2222-2222-2222-222222222222", "missing"
+	other.Attempt.Number = 5 // waits 4 minutes
+
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := make(chan error, 1)
+
+	go func() {
+		_, err := r.open(Order{AttemptID: other.Attempt.ID, Token: token}, other).prepare(ctx)
+		waits <- err
+	}()
+	require.Eventually(t, func() bool { return len(r.Waiting()) == 1 }, patience, tick)
+
+	r.launch(t)
+	require.Len(t, r.Waiting(), 1, "and the other one still waits")
+	cancel()
+	require.ErrorIs(t, <-waits, context.Canceled)
+}
+
+// What a job wrote into its working directory comes to its output, whatever it calls other files.
+func TestRun_GathersBesideWhatTheJobHas(t *testing.T) {
+	t.Parallel()
+
+	for name, odd := range map[string]func(t *testing.T, r *rig){
+		"a file out/work": func(t *testing.T, r *rig) {
+			require.NoError(t, os.WriteFile(r.file("out/work"), []byte("log of work"), 0o600))
+		},
+		"a link out/work": func(t *testing.T, r *rig) { require.NoError(t, os.Symlink("/app", r.file("out/work"))) },
+		"a directory of the model's name": func(t *testing.T, r *rig) {
+			require.NoError(t, os.MkdirAll(r.file("out/work/m.keras"), 0o700))
+		},
+		"a file of the model's name": func(t *testing.T, r *rig) {
+			require.NoError(t, os.MkdirAll(r.file("out/work"), 0o700))
+			require.NoError(t, os.WriteFile(r.file("out/work/m.keras"), []byte("another"), 0o600))
+		},
+		"a directory that is no UTF-8": func(t *testing.T, r *rig) {
+			require.NoError(t, os.Mkdir(r.file("work/caf\xe9"), 0o700))
+			require.NoError(t, os.WriteFile(r.file("work/caf\xe9/m.keras"), []byte("another"), 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			r.has(t, "/app", image{"train.py": "x"})
+			ended := r.start(t.Context(), r.order())
+			r.docks.started(t)
+			require.NoError(t, os.WriteFile(r.file("work/m.keras"), []byte("model"), 0o600))
+			odd(t, r)
+			r.endWell(t, ended)
+
+			kept := slices.Sorted(maps.Values(filesBelow(t, r.file("out"))))
+			require.Contains(t, kept, "model")
+			require.NotContains(t, kept, "x")
+
+			if strings.Contains(name, "a file of") || strings.Contains(name, "UTF-8") {
+				require.Contains(t, kept, "another", "nothing is overwritten or left behind")
+			}
+
+			left, err := r.Leftovers()
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
+
+// A disk without an inode left at the end loses no model.
+func TestRun_GathersOnAFullDisk(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,nr_inodes=60"); err != nil {
+		t.Skipf("no small disk can be made here: %v", err)
+	}
+
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, 0)) })
+
+	r := setup(t)
+	r.config.DataDir, r.dir = dir, dir
+	r.has(t, "/app", image{"train.py": "x"})
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	require.NoError(t, os.WriteFile(r.file("work/m.keras"), []byte("model"), 0o600))
+
+	full := filepath.Join(dir, "full")
+	require.NoError(t, os.Mkdir(full, 0o700))
+
+	for i := 0; ; i++ { // another program takes the last inode
+		if os.WriteFile(filepath.Join(full, strconv.Itoa(i)), nil, 0o600) != nil {
+			break
+		}
+	}
+
+	box.Print(berth.Stdout, "acc=1\n")
+	box.Exit(0)
+	require.NoError(t, await(t, ended).err)
+
+	outputs, err := r.OpenOutputs(attemptID)
+	require.NoError(t, err)
+
+	defer outputs.Close() //nolint:errcheck // only read
+
+	_, err = outputs.Stat("work/m.keras")
+	require.NoError(t, err)
+}
+
+// A worker without root keeps what a job wrote into a directory that it made.
+func TestGather_WithoutRoot(t *testing.T) {
+	t.Parallel()
+
+	if dir := os.Getenv("BERTH_TEST_GATHER"); dir != "" {
+		d := dirs{attempt: dir, out: filepath.Join(dir, "out")}
+		require.NoError(t, d.gather())
+		require.NoError(t, d.prune())
+
+		return
+	}
+
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes files of others")
+	}
+
+	const worker, job = 1000, 65532
+
+	dir, err := os.MkdirTemp("/tmp", "berth-gather-") //nolint:usetesting // another user has to enter it
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+
+	attempt := filepath.Join(dir, "a")
+	require.NoError(t, os.MkdirAll(filepath.Join(attempt, "work", "runs", "1"), 0o755)) //nolint:gosec // G301: as a job makes it
+	require.NoError(t, os.Mkdir(filepath.Join(attempt, "out"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(attempt, "work/runs/1/model.pt"), []byte("model"), 0o600))
+
+	for path, uid := range map[string]int{".": worker, "work": worker, "out": worker, "work/runs": job, "work/runs/1": job, "work/runs/1/model.pt": job} {
+		require.NoError(t, os.Chown(filepath.Join(attempt, path), uid, uid))
+	}
+
+	require.NoError(t, os.Chmod(dir, 0o755))                            //nolint:gosec // G302: the same
+	require.NoError(t, os.Chmod(filepath.Join(attempt, "work"), 0o777)) //nolint:gosec // G302: the same
+
+	program, err := os.ReadFile(os.Args[0])
+	require.NoError(t, err)
+
+	self := filepath.Join(dir, "test")
+	require.NoError(t, os.WriteFile(self, program, 0o755)) //nolint:gosec // G306: the same
+
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestGather_WithoutRoot$")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "BERTH_TEST_GATHER="+attempt)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: worker, Gid: worker}}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Equal(t, map[string]string{"work/runs/1/model.pt": "model"}, filesBelow(t, filepath.Join(attempt, "out")))
+}
+
+// What the sweep mounts at the working directory, or above it, is what it gets.
+func TestPrepare_ADatasetHidesTheWorkingDirectory(t *testing.T) {
+	t.Parallel()
+
+	for _, where := range []string{"/workspace", "/workspace/src"} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			r.has(t, where, image{"train.py": "of the image"})
+			r.with(map[string]string{"code": "v1"}, "code")
+			r.books.says(func(who *berth.Assignee) { who.Spec.Datasets[0].Target = "/workspace" })
+
+			mounts := r.launch(t).Mounts
+			require.Equal(t, "/workspace", mounts[len(mounts)-1].Target)
+			require.NoDirExists(t, r.file(workName))
+		})
+	}
+}
+
+// A copy that a power cut, or a person, harmed is made anew.
+func TestPrepare_MakesABrokenCopyAnew(t *testing.T) {
+	t.Parallel()
+
+	for name, harm := range map[string]func(path string) error{
+		"emptied": func(path string) error { return os.Truncate(path, 0) },
+		"cut":     func(path string) error { return os.Truncate(path, 700) },
+		"removed": os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			r.has(t, "/app", image{"train.py": "import model"})
+			r.launch(t)
+
+			archives, err := filepath.Glob(filepath.Join(r.dir, "workdirs", "*"+archiveEnd))
+			require.NoError(t, err)
+			require.Len(t, archives, 1)
+			require.NoError(t, harm(archives[0]))
+			require.NoError(t, os.RemoveAll(r.file(""))) // the next attempt
+
+			r.launch(t)
+			require.Equal(t, map[string]string{"train.py": "import model"}, filesBelow(t, r.file(workName)))
+		})
+	}
+}
+
+// Files in a directory whose name is no UTF-8 count, too.
+func TestSize_CountsEveryDirectory(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	d := r.dirs(r.who(t))
+	require.NoError(t, os.MkdirAll(filepath.Join(d.out, "caf\xe9"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(d.out, "caf\xe9", "big"), bytes.Repeat([]byte("x"), 4<<20), 0o600))
+	require.True(t, d.larger(t.Context(), 1<<20))
+
+	sizes, err := r.MeasureOutputs(t.Context())
+	require.NoError(t, err)
+	require.Greater(t, sizes[attemptID], int64(4<<20))
+}
+
+// What the image has is nothing that the job wrote.
+func TestRun_TheImagesFilesAreNotTheJobs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.has(t, "/app", image{"weights.bin": strings.Repeat("x", 3<<20)})
+		r.config.Bounds.OutputLimit = 2 << 20
+
+		ended := r.start(t.Context(), r.order())
+		r.docks.started(t)
+		time.Sleep(3 * sizeEvery)
+		r.endWell(t, ended)
+	})
+}
+
+// What a version without working directories left behind is gathered by the next one.
+func TestLeftovers_OfWorkingDirectories(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	require.NoError(t, os.MkdirAll(r.file(workName), 0o700))
+	require.NoError(t, os.MkdirAll(r.file("out"), 0o700))
+	require.NoError(t, os.WriteFile(r.file("work/m.keras"), []byte("model"), 0o600))
+
+	left, err := r.Leftovers()
+	require.NoError(t, err)
+	require.Equal(t, []string{attemptID}, left)
+	require.NoError(t, r.Clean(attemptID))
+	require.Equal(t, map[string]string{"work/m.keras": "model"}, filesBelow(t, r.file("out")))
+}
+
+// The result does not wait until the image's files are taken out.
+func TestRun_TheResultWaitsForNoFiles(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.has(t, "/app", image{"train.py": "x"})
+
+	var there []string
+
+	ended := r.start(t.Context(), r.order())
+	r.docks.started(t)
+	r.books.refuse = func() error {
+		there = slices.Sorted(maps.Keys(filesBelow(t, r.file("out"))))
+
+		return nil
+	}
+
+	require.NoError(t, os.WriteFile(r.file("work/m.keras"), []byte("model"), 0o600))
+	r.endWell(t, ended)
+	require.Equal(t, []string{"work/m.keras", "work/train.py"}, there)
+	require.Equal(t, map[string]string{"work/m.keras": "model"}, filesBelow(t, r.file("out")))
+}
