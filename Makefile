@@ -67,7 +67,13 @@ test/race: $(BIN)/temporal ## Run the tests that need no Docker under the race d
 
 .PHONY: test/integration
 test/integration: build images ## Run the tests on real Docker and Temporal
+	@scripts/exports-python
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) test -tags integration -count=1 $(PACKAGES)
+
+.PHONY: test/exports
+test/exports: ## Let pandas, MLflow and TensorBoard read what Berth exports
+	@scripts/exports-python
+	BERTH_TEST_NO_SKIP=1 $(GO) test -tags integration -count=1 -run '^TestExports_' ./internal/cli
 
 .PHONY: test/lost-replies
 test/lost-replies: ## Play 10,000 worlds of killed workers and lost replies (SEEDS=, SEED= plays one again)

@@ -75,19 +75,23 @@ func (s *safeLog) String() string {
 func setupLogged(t *testing.T, store *apitest.Store, log io.Writer, change ...func(*api.Config)) *running {
 	t.Helper()
 
+	deps := api.Deps{Store: store, Control: store, Images: store, Temporal: &apitest.Store{}, Log: slog.New(slog.NewTextHandler(log, nil))}
+	if store.Objects != nil {
+		deps.Objects = store
+	}
+
+	return setupDeps(t, deps, change...)
+}
+
+func setupDeps(t *testing.T, deps api.Deps, change ...func(*api.Config)) *running {
+	t.Helper()
+
 	config := api.Config{Address: "127.0.0.1:0"}
 	for _, c := range change {
 		c(&config)
 	}
 
-	var objects api.Objects
-	if store.Objects != nil {
-		objects = store
-	}
-
-	server, err := api.New(api.Deps{
-		Store: store, Objects: objects, Control: store, Images: store, Temporal: &apitest.Store{}, Log: slog.New(slog.NewTextHandler(log, nil)),
-	}, config)
+	server, err := api.New(deps, config)
 	require.NoError(t, err)
 	require.NoError(t, server.Listen(t.Context()))
 

@@ -94,6 +94,7 @@ func (s *Server) registerByHand(v1 *gin.RouterGroup) {
 	v1.POST("/sweeps", s.createSweep)
 	v1.POST("/sweep-validations", s.validateSweep)
 	v1.POST("/sweep-previews", s.previewSweep)
+	v1.GET("/sweeps/:id/export", s.exportSweep)
 	v1.GET("/attempts/:id/log", s.readLog)
 	v1.GET("/trials/:id/files/*path", s.readFile)
 	v1.GET("/events", s.streamEvents)

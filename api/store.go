@@ -47,6 +47,8 @@ type Trials interface {
 	GetAttempt(ctx context.Context, id string) (berth.Attempt, error)
 	ListAttempts(ctx context.Context, trialID string) ([]berth.Attempt, error)
 	ListSweepAttempts(ctx context.Context, sweepID string, afterTrial, afterNumber, limit int) ([]berth.SweepAttempt, error)
+	// ExportTrials reads trials by number, those above the given one.
+	ExportTrials(ctx context.Context, sweepID string, after, limit int) ([]berth.ExportedTrial, error)
 	// ReportInput reads what a sweep's report is made from. Errors: not_found, conflict.
 	ReportInput(ctx context.Context, sweepID string) (report.Input, error)
 }
@@ -54,6 +56,8 @@ type Trials interface {
 // Records are what attempts left: metrics, logs and footprints.
 type Records interface {
 	ListMetrics(ctx context.Context, attemptID, name string, limit int) ([]berth.MetricPoint, error)
+	// ExportMetrics reads the points of a sweep behind a key, limit at most; next is where to go on, nil = there are no more.
+	ExportMetrics(ctx context.Context, sweepID string, after berth.MetricKey, limit int) (points []berth.ExportedMetric, next *berth.MetricKey, err error)
 	// Curves reads what trials reported of a metric, thinned to most points each. Errors: invalid when that takes too long.
 	Curves(ctx context.Context, sweepID, name string, numbers []int, most int) ([]berth.Curve, error)
 	// ListMemory reads what an attempt held over time, ascending.

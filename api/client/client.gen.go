@@ -83,6 +83,45 @@ func (e DevicePatchState) Valid() bool {
 	}
 }
 
+// Defines values for ExportFormat.
+const (
+	ExportCSV     ExportFormat = "csv"
+	ExportJSONL   ExportFormat = "jsonl"
+	ExportParquet ExportFormat = "parquet"
+)
+
+// Valid indicates whether the value is a known member of the ExportFormat enum.
+func (e ExportFormat) Valid() bool {
+	switch e {
+	case ExportCSV:
+		return true
+	case ExportJSONL:
+		return true
+	case ExportParquet:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ExportTable.
+const (
+	ExportMetrics ExportTable = "metrics"
+	ExportTrials  ExportTable = "trials"
+)
+
+// Valid indicates whether the value is a known member of the ExportTable enum.
+func (e ExportTable) Valid() bool {
+	switch e {
+	case ExportMetrics:
+		return true
+	case ExportTrials:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for FileState.
 const (
 	FileStateLost    FileState = "lost"
@@ -708,6 +747,12 @@ type Event struct {
 	// Trial Number of the trial that it is about, or whose attempt; absent = it is about neither
 	Trial int `json:"trial,omitempty"`
 }
+
+// ExportFormat defines model for ExportFormat.
+type ExportFormat string
+
+// ExportTable defines model for ExportTable.
+type ExportTable string
 
 // FailureKind How an attempt ended (docs/errors.md)
 type FailureKind = string
@@ -2023,6 +2068,15 @@ type CloneSweepParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ExportSweepParams defines parameters for ExportSweep.
+type ExportSweepParams struct {
+	// Format Default csv
+	Format *ExportFormat `form:"format,omitempty" json:"format,omitempty"`
+
+	// What Default trials
+	What *ExportTable `form:"what,omitempty" json:"what,omitempty"`
+}
+
 // ListCurvesParams defines parameters for ListCurves.
 type ListCurvesParams struct {
 	// Name The metric
@@ -2456,6 +2510,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /sweeps/{id}/clone (the `CloneSweep` operationId).
 	CloneSweep(ctx context.Context, id ID, params *CloneSweepParams, body CloneSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ExportSweep Export a sweep as one table
+	//
+	// All trials by number, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
+	//
+	// Corresponds with GET /sweeps/{id}/export (the `ExportSweep` operationId).
+	ExportSweep(ctx context.Context, id ID, params *ExportSweepParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListMetricNames List the metrics that the trials of a sweep reported, by name
 	//
@@ -3217,6 +3278,23 @@ func (c *Client) CloneSweepWithBody(ctx context.Context, id ID, params *CloneSwe
 // Corresponds with POST /sweeps/{id}/clone (the `CloneSweep` operationId).
 func (c *Client) CloneSweep(ctx context.Context, id ID, params *CloneSweepParams, body CloneSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCloneSweepRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ExportSweep Export a sweep as one table
+//
+// All trials by number, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
+//
+// Corresponds with GET /sweeps/{id}/export (the `ExportSweep` operationId).
+func (c *Client) ExportSweep(ctx context.Context, id ID, params *ExportSweepParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExportSweepRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5085,6 +5163,79 @@ func NewCloneSweepRequestWithBody(server string, id ID, params *CloneSweepParams
 	return req, nil
 }
 
+// NewExportSweepRequest constructs an http.Request for the ExportSweep method
+func NewExportSweepRequest(server string, id ID, params *ExportSweepParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sweeps/%s/export", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Format != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.What != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "what", *params.What, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListMetricNamesRequest constructs an http.Request for the ListMetricNames method
 func NewListMetricNamesRequest(server string, id ID) (*http.Request, error) {
 	var err error
@@ -6249,6 +6400,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /sweeps/{id}/clone (the `CloneSweep` operationId).
 	CloneSweepWithResponse(ctx context.Context, id ID, params *CloneSweepParams, body CloneSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*CloneSweepResponse, error)
+
+	// ExportSweepWithResponse Export a sweep as one table
+	//
+	// All trials by number, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /sweeps/{id}/export (the `ExportSweep` operationId).
+	ExportSweepWithResponse(ctx context.Context, id ID, params *ExportSweepParams, reqEditors ...RequestEditorFn) (*ExportSweepResponse, error)
 
 	// ListMetricNamesWithResponse List the metrics that the trials of a sweep reported, by name
 	//
@@ -7933,6 +8093,54 @@ func (r CloneSweepResponse) ContentType() string {
 	return ""
 }
 
+// ExportSweepResponse200Headers the declared response headers of an HTTP 200 response for ExportSweep
+type ExportSweepResponse200Headers struct {
+	ContentDisposition string
+}
+
+type ExportSweepResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ExportSweepResponse200Headers
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ExportSweepResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ExportSweepResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ExportSweepResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ExportSweepResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ExportSweepResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListMetricNamesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -9211,6 +9419,21 @@ func (c *ClientWithResponses) CloneSweepWithResponse(ctx context.Context, id ID,
 		return nil, err
 	}
 	return ParseCloneSweepResponse(rsp)
+}
+
+// ExportSweepWithResponse Export a sweep as one table
+//
+// All trials by number, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /sweeps/{id}/export (the `ExportSweep` operationId).
+func (c *ClientWithResponses) ExportSweepWithResponse(ctx context.Context, id ID, params *ExportSweepParams, reqEditors ...RequestEditorFn) (*ExportSweepResponse, error) {
+	rsp, err := c.ExportSweep(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExportSweepResponse(rsp)
 }
 
 // ListMetricNamesWithResponse List the metrics that the trials of a sweep reported, by name
@@ -10563,6 +10786,45 @@ func ParseCloneSweepResponse(rsp *http.Response) (*CloneSweepResponse, error) {
 			headers.Location = value
 		}
 		response.Headers201 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseExportSweepResponse parses an HTTP response from a ExportSweepWithResponse call
+func ParseExportSweepResponse(rsp *http.Response) (*ExportSweepResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ExportSweepResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ExportSweepResponse200Headers
+		if values := rsp.Header.Values("Content-Disposition"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Content-Disposition", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ContentDisposition = value
+		}
+		response.Headers200 = &headers
 	}
 
 	return response, nil

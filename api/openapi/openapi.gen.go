@@ -82,6 +82,45 @@ func (e DevicePatchState) Valid() bool {
 	}
 }
 
+// Defines values for ExportFormat.
+const (
+	ExportCSV     ExportFormat = "csv"
+	ExportJSONL   ExportFormat = "jsonl"
+	ExportParquet ExportFormat = "parquet"
+)
+
+// Valid indicates whether the value is a known member of the ExportFormat enum.
+func (e ExportFormat) Valid() bool {
+	switch e {
+	case ExportCSV:
+		return true
+	case ExportJSONL:
+		return true
+	case ExportParquet:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ExportTable.
+const (
+	ExportMetrics ExportTable = "metrics"
+	ExportTrials  ExportTable = "trials"
+)
+
+// Valid indicates whether the value is a known member of the ExportTable enum.
+func (e ExportTable) Valid() bool {
+	switch e {
+	case ExportMetrics:
+		return true
+	case ExportTrials:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for FileState.
 const (
 	FileStateLost    FileState = "lost"
@@ -707,6 +746,12 @@ type Event struct {
 	// Trial Number of the trial that it is about, or whose attempt; absent = it is about neither
 	Trial int `json:"trial,omitempty"`
 }
+
+// ExportFormat defines model for ExportFormat.
+type ExportFormat string
+
+// ExportTable defines model for ExportTable.
+type ExportTable string
 
 // FailureKind How an attempt ended (docs/errors.md)
 type FailureKind = string

@@ -17,7 +17,7 @@ const module = "github.com/berthml/berth"
 // it accepts can run.
 var rows = [][]string{
 	{""},
-	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "frontend", "internal/web", "internal/gpu", "internal/simgpu/wire"},
+	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "frontend", "internal/web", "internal/gpu", "internal/simgpu/wire", "internal/export"},
 	{"internal/search"},
 	{"internal/spec", "internal/packing", "internal/parallelism", "internal/advice", "internal/memory", "internal/failure", "internal/report", "internal/script"},
 	{
@@ -54,6 +54,7 @@ var homes = map[string][]string{
 	"github.com/getkin/kin-openapi":        {"api", "api/openapi"},
 	"github.com/expr-lang/expr":            {"internal/expr"},
 	"gocloud.dev":                          {"internal/artifacts"},
+	"github.com/parquet-go/parquet-go":     {"internal/export"},
 	"github.com/spf13/cobra":               {"internal/cli", "cmd/"},
 	"github.com/vbauerster/mpb":            {"internal/cli"},
 	"go.temporal.io/sdk/client":            {"internal/temporal", "worker", "cmd/", "internal/devstack"},

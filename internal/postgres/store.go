@@ -58,6 +58,7 @@ type Store struct {
 	q        *dbsqlc.Queries
 	log      *slog.Logger
 	charts   chan struct{} // full while chartsAtOnce are read
+	exports  chan struct{} // full while pages of exportsAtOnce are read
 	troubles sync.Map      // why a lead's lock cannot be asked for: string by the lead's name
 }
 
@@ -88,7 +89,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, translate(explainRefusal(err), "connecting to PostgreSQL")
 	}
 
-	return &Store{pool: pool, q: dbsqlc.New(), charts: make(chan struct{}, chartsAtOnce), log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))}, nil
+	return &Store{pool: pool, q: dbsqlc.New(), charts: make(chan struct{}, chartsAtOnce), exports: make(chan struct{}, exportsAtOnce), log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))}, nil
 }
 
 func setTimeouts(c *pgx.ConnConfig, statement time.Duration) {

@@ -90,6 +90,121 @@ func (q *Queries) DropMetrics(ctx context.Context, db DBTX, arg *DropMetricsPara
 	return result.RowsAffected(), nil
 }
 
+const exportAttempts = `-- name: ExportAttempts :many
+SELECT a.id, t.number AS trial_number, a.number AS attempt_number,
+    (a.number = (
+        SELECT max(n.number) FROM attempts n
+        WHERE n.trial_id = a.trial_id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
+    ))::boolean AS counts
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id JOIN attempts a ON a.trial_id = t.id
+WHERE t.sweep_id = $1 AND s.deleted_at IS NULL
+    AND t.number >= $2::integer AND (t.number, a.number) >= ($2::integer, $3::integer)
+ORDER BY t.number, a.number
+LIMIT $4
+`
+
+type ExportAttemptsParams struct {
+	SweepID     string
+	FromTrial   int32
+	FromAttempt int32
+	MaxRows     int32
+}
+
+type ExportAttemptsRow struct {
+	ID            string
+	TrialNumber   int32
+	AttemptNumber int32
+	Counts        bool
+}
+
+// The attempts of a sweep by trial and number, from the given one on. counts marks each trial's newest that is no short
+// probe.
+func (q *Queries) ExportAttempts(ctx context.Context, db DBTX, arg *ExportAttemptsParams) ([]ExportAttemptsRow, error) {
+	rows, err := db.Query(ctx, exportAttempts,
+		arg.SweepID,
+		arg.FromTrial,
+		arg.FromAttempt,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ExportAttemptsRow
+	for rows.Next() {
+		var i ExportAttemptsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TrialNumber,
+			&i.AttemptNumber,
+			&i.Counts,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const exportMetrics = `-- name: ExportMetrics :many
+SELECT name, step, value, status, final, at FROM metrics
+WHERE attempt_id = $1 AND (name, step) > ($2::text, $3::bigint)
+ORDER BY name, step
+LIMIT $4
+`
+
+type ExportMetricsParams struct {
+	AttemptID string
+	AfterName string
+	AfterStep int64
+	MaxRows   int32
+}
+
+type ExportMetricsRow struct {
+	Name   string
+	Step   int64
+	Value  float64
+	Status string
+	Final  bool
+	At     time.Time
+}
+
+// The points of an attempt behind one, in the order of the primary key.
+func (q *Queries) ExportMetrics(ctx context.Context, db DBTX, arg *ExportMetricsParams) ([]ExportMetricsRow, error) {
+	rows, err := db.Query(ctx, exportMetrics,
+		arg.AttemptID,
+		arg.AfterName,
+		arg.AfterStep,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ExportMetricsRow
+	for rows.Next() {
+		var i ExportMetricsRow
+		if err := rows.Scan(
+			&i.Name,
+			&i.Step,
+			&i.Value,
+			&i.Status,
+			&i.Final,
+			&i.At,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listMetrics = `-- name: ListMetrics :many
 SELECT name, step, value, status, final, at FROM metrics
 WHERE attempt_id = $1 AND ($2::text = '' OR name = $2)

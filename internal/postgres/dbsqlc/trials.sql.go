@@ -11,6 +11,93 @@ import (
 	"time"
 )
 
+const exportTrials = `-- name: ExportTrials :many
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
+    coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.host_id::text, '')::text AS host_id,
+    coalesce(h.name, '')::text AS host_name, coalesce(a.device_id, '')::text AS device_id, a.exit_code,
+    coalesce(a.memory_bytes, 0)::bigint AS memory_bytes, coalesce(a.device_bytes, 0)::bigint AS device_bytes,
+    coalesce(a.memory_peak_bytes, 0)::bigint AS memory_peak_bytes, coalesce(a.device_peak_bytes, 0)::bigint AS device_peak_bytes,
+    coalesce(a.datasets, '{}')::jsonb AS datasets
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+LEFT JOIN LATERAL (
+    SELECT l.id, l.trial_id, l.number, l.stage, l.purpose, l.state, l.host_id, l.device_id, l.token, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.container_id, l.failure_kind, l.message, l.exit_code, l.value, l.memory_peak_bytes, l.device_peak_bytes, l.cpu_ns, l.wall_ns, l.samples, l.oom_kills, l.placed_at, l.started_at, l.finished_at, l.unseen_ns, l.refused, l.outputs_removed_at, l.outputs_removed_why, l.device_class, l.exclusive_device, l.device_sm_milli, l.device_dram_milli, l.device_tensor_milli, l.framework_peak_bytes, l.device_fault, l.device_active_ns, l.device_unknown_ns, l.mix, l.mix_own, l.spill_bytes, l.steps, l.step_ns, l.start_peak_bytes, l.training_peak_bytes, l.validation_peak_bytes, l.files_state, l.files_problem, l.files_left_out, l.files_tries, l.files_retry_at, l.files_settled_at, l.datasets FROM attempts l
+    WHERE l.trial_id = t.id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = l.id AND r.short)
+    ORDER BY l.number DESC LIMIT 1
+) a ON true
+LEFT JOIN hosts h ON h.id = a.host_id
+WHERE t.sweep_id = $1 AND s.deleted_at IS NULL AND t.number > $2
+ORDER BY t.number
+LIMIT $3
+`
+
+type ExportTrialsParams struct {
+	SweepID     string
+	AfterNumber int32
+	MaxRows     int32
+}
+
+type ExportTrialsRow struct {
+	Trial           Trial
+	Attempts        int32
+	AttemptID       string
+	AttemptNumber   int32
+	HostID          string
+	HostName        string
+	DeviceID        string
+	ExitCode        *int32
+	MemoryBytes     int64
+	DeviceBytes     int64
+	MemoryPeakBytes int64
+	DevicePeakBytes int64
+	Datasets        json.RawMessage
+}
+
+// Trials by number, each with its newest attempt that counts: the result of a short probe is thrown away.
+func (q *Queries) ExportTrials(ctx context.Context, db DBTX, arg *ExportTrialsParams) ([]ExportTrialsRow, error) {
+	rows, err := db.Query(ctx, exportTrials, arg.SweepID, arg.AfterNumber, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ExportTrialsRow
+	for rows.Next() {
+		var i ExportTrialsRow
+		if err := rows.Scan(
+			&i.Trial.ID,
+			&i.Trial.SweepID,
+			&i.Trial.Number,
+			&i.Trial.Params,
+			&i.Trial.ShapeKey,
+			&i.Trial.State,
+			&i.Trial.FailureKind,
+			&i.Trial.Message,
+			&i.Trial.Value,
+			&i.Trial.CreatedAt,
+			&i.Trial.StartedAt,
+			&i.Trial.FinishedAt,
+			&i.Attempts,
+			&i.AttemptID,
+			&i.AttemptNumber,
+			&i.HostID,
+			&i.HostName,
+			&i.DeviceID,
+			&i.ExitCode,
+			&i.MemoryBytes,
+			&i.DeviceBytes,
+			&i.MemoryPeakBytes,
+			&i.DevicePeakBytes,
+			&i.Datasets,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const getPlannedTrial = `-- name: GetPlannedTrial :one
 SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id

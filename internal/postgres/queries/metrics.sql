@@ -58,3 +58,24 @@ SELECT n.name::text AS name, count(*)::integer AS trials,
 FROM names n WHERE n.name IS NOT NULL
 GROUP BY n.name ORDER BY n.name
 LIMIT @max_rows;
+
+-- name: ExportAttempts :many
+-- The attempts of a sweep by trial and number, from the given one on. counts marks each trial's newest that is no short
+-- probe.
+SELECT a.id, t.number AS trial_number, a.number AS attempt_number,
+    (a.number = (
+        SELECT max(n.number) FROM attempts n
+        WHERE n.trial_id = a.trial_id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
+    ))::boolean AS counts
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id JOIN attempts a ON a.trial_id = t.id
+WHERE t.sweep_id = @sweep_id AND s.deleted_at IS NULL
+    AND t.number >= @from_trial::integer AND (t.number, a.number) >= (@from_trial::integer, @from_attempt::integer)
+ORDER BY t.number, a.number
+LIMIT @max_rows;
+
+-- name: ExportMetrics :many
+-- The points of an attempt behind one, in the order of the primary key.
+SELECT name, step, value, status, final, at FROM metrics
+WHERE attempt_id = @attempt_id AND (name, step) > (@after_name::text, @after_step::bigint)
+ORDER BY name, step
+LIMIT @max_rows;

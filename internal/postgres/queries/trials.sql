@@ -122,3 +122,22 @@ FROM (
     WHERE t.sweep_id = @sweep_id AND t.finished_at IS NOT NULL AND t.started_at IS NOT NULL AND t.state <> 'canceled'
     ORDER BY t.number DESC LIMIT @max_trials
 ) d;
+
+-- name: ExportTrials :many
+-- Trials by number, each with its newest attempt that counts: the result of a short probe is thrown away.
+SELECT sqlc.embed(t), (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
+    coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.host_id::text, '')::text AS host_id,
+    coalesce(h.name, '')::text AS host_name, coalesce(a.device_id, '')::text AS device_id, a.exit_code,
+    coalesce(a.memory_bytes, 0)::bigint AS memory_bytes, coalesce(a.device_bytes, 0)::bigint AS device_bytes,
+    coalesce(a.memory_peak_bytes, 0)::bigint AS memory_peak_bytes, coalesce(a.device_peak_bytes, 0)::bigint AS device_peak_bytes,
+    coalesce(a.datasets, '{}')::jsonb AS datasets
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+LEFT JOIN LATERAL (
+    SELECT l.* FROM attempts l
+    WHERE l.trial_id = t.id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = l.id AND r.short)
+    ORDER BY l.number DESC LIMIT 1
+) a ON true
+LEFT JOIN hosts h ON h.id = a.host_id
+WHERE t.sweep_id = @sweep_id AND s.deleted_at IS NULL AND t.number > @after_number
+ORDER BY t.number
+LIMIT @max_rows;

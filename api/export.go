@@ -1,0 +1,192 @@
+package api
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/export"
+)
+
+const (
+	exportRows   = 500    // trials of a page that is read at once
+	exportPoints = 10_000 // metric points of one
+	exportBuffer = 64 << 10
+)
+
+// exportSweep is GET /sweeps/{id}/export.
+func (s *Server) exportSweep(c *gin.Context) {
+	if err := s.sendExport(c); err != nil {
+		s.fail(c.Writer, c.Request, err)
+	}
+}
+
+// sendExport returns an error as long as nothing was sent: the first page is read
+// before the status is.
+func (s *Server) sendExport(c *gin.Context) error {
+	ctx := c.Request.Context()
+
+	sweep, err := s.sweep(ctx, c.Param("id"))
+	if err != nil {
+		return err
+	}
+
+	done, err := s.openStream(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+
+	what := openapi.ExportTable(cmp.Or(c.Query("what"), string(openapi.ExportTrials)))
+
+	t := s.trialTable(sweep)
+	if what == openapi.ExportMetrics {
+		t = s.metricTable(sweep.ID)
+	}
+
+	if err := t.read(ctx); err != nil {
+		return err
+	}
+
+	format := export.Format(cmp.Or(c.Query("format"), string(export.CSV)))
+	name := fmt.Sprintf("berth-%s-%s.%s", sweep.ID[:8], what, format)
+
+	header := c.Writer.Header()
+	header.Set("Content-Type", format.MediaType())
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	c.Writer.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(c.Writer).Flush() // what is cut behind it is told from no answer
+
+	if err := s.writeExport(ctx, patientWriter{c.Writer}, format, t); err != nil {
+		if ctx.Err() == nil {
+			s.log.Error("exporting a sweep", "sweep_id", sweep.ID, "what", what, "format", format, "error", err)
+		}
+
+		panic(http.ErrAbortHandler) // the caller must not take a part for the whole
+	}
+
+	return nil
+}
+
+// table is what is exported, page by page.
+type table struct {
+	sweepID string
+	columns []export.Column
+	rows    []export.Row                    // of the page that was read
+	more    bool                            // there are pages behind it
+	read    func(ctx context.Context) error // the next page
+}
+
+func (s *Server) trialTable(sweep berth.Sweep) *table {
+	shape := export.NewTrials(sweep.Spec)
+	t, after := &table{sweepID: sweep.ID, columns: shape.Columns}, 0
+
+	t.read = func(ctx context.Context) error {
+		trials, err := s.deps.Store.ExportTrials(ctx, sweep.ID, after, exportRows)
+		if err != nil {
+			return err
+		}
+
+		t.rows, t.more = t.rows[:0], len(trials) == exportRows
+
+		for _, trial := range trials {
+			row, err := shape.Row(trial)
+			if err != nil {
+				return err
+			}
+
+			t.rows, after = append(t.rows, row), trial.Number
+		}
+
+		return nil
+	}
+
+	return t
+}
+
+func (s *Server) metricTable(sweepID string) *table {
+	t, after := &table{sweepID: sweepID, columns: export.MetricColumns()}, berth.MetricKey{}
+
+	t.read = func(ctx context.Context) error {
+		points, next, err := s.deps.Store.ExportMetrics(ctx, sweepID, after, exportPoints)
+		if err != nil {
+			return err
+		}
+
+		t.rows, t.more = t.rows[:0], next != nil
+
+		for _, p := range points {
+			t.rows = append(t.rows, export.MetricRow(p))
+		}
+
+		if next != nil {
+			after = *next
+		}
+
+		return nil
+	}
+
+	return t
+}
+
+// writeExport writes the pages of a table, the first of which was read.
+func (s *Server) writeExport(ctx context.Context, to io.Writer, format export.Format, t *table) error {
+	buffer := bufio.NewWriterSize(to, exportBuffer)
+
+	out, err := export.NewWriter(format, buffer, t.columns)
+	if err != nil {
+		return err
+	}
+
+	for {
+		for _, row := range t.rows {
+			if err := out.Write(row); err != nil {
+				return err
+			}
+		}
+
+		if err := out.Flush(); err != nil {
+			return err
+		}
+
+		if !t.more {
+			break
+		}
+
+		if err := t.read(ctx); err != nil {
+			return err
+		}
+	}
+
+	// One that was deleted meanwhile has no more trials, and was not exported whole.
+	if _, err := s.deps.Store.SweepRecord(ctx, t.sweepID); err != nil {
+		return err
+	}
+
+	if err := out.Close(); err != nil {
+		return err
+	}
+
+	return buffer.Flush()
+}
+
+// patientWriter gives the caller time for each part.
+type patientWriter struct {
+	http.ResponseWriter
+}
+
+func (w patientWriter) Write(data []byte) (int, error) {
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout)) // a recorder has no deadlines
+
+	return w.ResponseWriter.Write(data)
+}

@@ -1,0 +1,131 @@
+package api_test
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/api/apitest"
+)
+
+// withMetrics is a sample whose trials have points, one of them NaN.
+func withMetrics() *apitest.Store {
+	store := apitest.Sample()
+	store.Metrics = map[string][]berth.MetricPoint{}
+
+	for _, a := range store.Attempts {
+		store.Metrics[a.ID] = []berth.MetricPoint{
+			{Name: "loss", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: apitest.Start},
+			{Name: "loss", Step: 2, Status: berth.MetricNaN, At: apitest.Start},
+		}
+	}
+
+	return store
+}
+
+func TestExportSweep(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t, withMetrics())
+	at := "/api/v1/sweeps/" + apitest.NewID(1)[:8] + "/export"
+
+	response := r.call("GET", at, "")
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Equal(t, "text/csv; charset=utf-8", response.Header.Get("Content-Type"))
+	require.Equal(t, "attachment; filename=berth-"+apitest.NewID(1)[:8]+"-trials.csv", response.Header.Get("Content-Disposition"))
+
+	rows, err := csv.NewReader(response.Body).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 5)
+	require.Equal(t, []string{"number", "id", "state", "value", "params.lr", "params.width"}, rows[0][:6])
+	require.Equal(t, []string{"3", apitest.NewID(13), "succeeded", "0.95", "0.01", "64"}, rows[3][:6])
+
+	status, text := r.text("GET", at+"?format=jsonl&what=metrics", "")
+	require.Equal(t, http.StatusOK, status)
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	require.Len(t, lines, 10)
+
+	for _, line := range lines {
+		require.True(t, json.Valid([]byte(line)), line)
+	}
+
+	require.Contains(t, text, `{"trial":3,"attempt":1,"counts":false,"name":"loss","step":1,"value":0.5,`)
+	require.Contains(t, text, `{"trial":3,"attempt":2,"counts":true,"name":"loss","step":2,"value":null,"status":"nan",`)
+
+	status, text = r.text("GET", at+"?format=parquet", "")
+	require.Equal(t, http.StatusOK, status)
+
+	require.True(t, strings.HasPrefix(text, "PAR1") && strings.HasSuffix(text, "PAR1"), "the marks of Parquet's beginning and end")
+}
+
+func TestExportSweep_Refuses(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t, withMetrics(), func(c *api.Config) { c.Limits.Streams = 1 })
+	at := "/api/v1/sweeps/" + apitest.NewID(1)
+
+	for path, want := range map[string]int{
+		at + "/export?format=xlsx":                                  http.StatusBadRequest,
+		at + "/export?what=logs":                                    http.StatusBadRequest,
+		at + "/export?fmt=csv":                                      http.StatusBadRequest,
+		"/api/v1/sweeps/" + apitest.NewID(77) + "/export":           http.StatusNotFound,
+		"/api/v1/sweeps/" + apitest.NewID(1)[:6] + "zz" + "/export": http.StatusNotFound,
+	} {
+		status, text := r.text("GET", path, "")
+		require.Equal(t, want, status, path+text)
+	}
+
+	stream := r.call("GET", "/api/v1/events", "")
+	require.Equal(t, http.StatusOK, stream.StatusCode)
+
+	status, text := r.text("GET", at+"/export", "")
+	require.Equal(t, http.StatusTooManyRequests, status, text)
+}
+
+// failingStore has a page of points, and then fails.
+type failingStore struct {
+	*apitest.Store
+
+	pages int
+}
+
+func (s *failingStore) ExportMetrics(ctx context.Context, sweepID string, after berth.MetricKey, _ int) ([]berth.ExportedMetric, *berth.MetricKey, error) {
+	if s.pages--; s.pages < 0 {
+		return nil, nil, berth.Errorf(berth.KindUnavailable, "the database does not answer")
+	}
+
+	return s.Store.ExportMetrics(ctx, sweepID, after, 3)
+}
+
+// What fails before the first row is a problem; what fails behind it cuts the
+// answer, so that nobody takes a part for the whole.
+func TestExportSweep_IsNoPart(t *testing.T) {
+	t.Parallel()
+
+	path := "/api/v1/sweeps/" + apitest.NewID(1) + "/export?what=metrics"
+
+	for _, pages := range []int{0, 1, 2} {
+		r := setupDeps(t, api.Deps{Store: &failingStore{withMetrics(), pages}, Log: slog.New(slog.DiscardHandler)})
+		response := r.call("GET", path, "")
+
+		if pages == 0 {
+			require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+
+			continue
+		}
+
+		require.Equal(t, http.StatusOK, response.StatusCode)
+
+		_, err := io.ReadAll(response.Body)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	}
+}

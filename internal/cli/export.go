@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// exported is what a person asks an export for.
+type exported struct {
+	sweep  string
+	format string
+	what   string
+	to     string // file, or directory; empty = standard output
+}
+
+// exportTables are the formats of one table, which the server writes.
+var exportTables = []string{string(client.ExportCSV), string(client.ExportJSONL), string(client.ExportParquet)}
+
+func (o *options) exportCommand() *cobra.Command {
+	var e exported
+
+	cmd := o.verb("export SWEEP", "Export the trials or the metrics of a sweep for other tools", cobra.ExactArgs(1),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			e.sweep = args[0]
+
+			return e.run(cmd, to)
+		})
+	cmd.Flags().StringVar(&e.format, "format", string(client.ExportCSV), strings.Join(exportTables, ", "))
+	cmd.Flags().StringVar(&e.what, "what", string(client.ExportTrials), "trials, one row each, or metrics, one row for each point")
+	cmd.Flags().StringVarP(&e.to, "output", "o", "", "`FILE` to write, which is replaced once all is there; default: standard output")
+
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(exportTables, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("what", cobra.FixedCompletions([]string{string(client.ExportTrials), string(client.ExportMetrics)}, cobra.ShellCompDirectiveNoFileComp))
+
+	return o.completeSweep(cmd)
+}
+
+func (e exported) run(cmd *cobra.Command, to *remote) error {
+	if !slices.Contains(exportTables, e.format) {
+		return exitf(ExitUsage, "--format %q is none that Berth exports; write %s", e.format, strings.Join(exportTables, ", "))
+	}
+
+	if e.what != string(client.ExportTrials) && e.what != string(client.ExportMetrics) {
+		return exitf(ExitUsage, "--what %q is neither trials nor metrics", e.what)
+	}
+
+	if e.to != "" {
+		return e.toFile(cmd, to)
+	}
+
+	out := cmd.OutOrStdout()
+	if file, is := out.(*os.File); is && e.format == string(client.ExportParquet) && isatty.IsTerminal(file.Fd()) {
+		return exitf(ExitUsage, "Parquet is not for a terminal; write `berth sweep export %s --format parquet -o %s.parquet`", e.sweep, e.what)
+	}
+
+	return to.export(cmd.Context(), e, out)
+}
+
+// toFile writes to a temporary name beside the file, and renames: a file that is
+// there is whole.
+func (e exported) toFile(cmd *cobra.Command, to *remote) error {
+	file, err := os.CreateTemp(filepath.Dir(e.to), ".berth-"+filepath.Base(e.to)+"-*.part")
+	if err != nil {
+		return exitf(ExitUsage, "writing %q: %w; is its directory there?", e.to, plainError(err))
+	}
+
+	defer func() { _ = os.Remove(file.Name()) }() // fails once it was renamed
+	defer func() { _ = file.Close() }()
+
+	if err := to.export(cmd.Context(), e, file); err != nil {
+		return err
+	}
+
+	return e.finish(file)
+}
+
+// finish gives the file its name once the disk has it.
+func (e exported) finish(file *os.File) error {
+	err := errors.Join(file.Chmod(0o644), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), e.to)
+	}
+
+	if err != nil {
+		return exitf(ExitError, "writing %q: %w", e.to, plainError(err))
+	}
+
+	return nil
+}
+
+// export writes a table as the server sends it. An answer that is cut is an error.
+func (r *remote) export(ctx context.Context, e exported, w io.Writer) error {
+	format, what := client.ExportFormat(e.format), client.ExportTable(e.what)
+
+	response, err := r.streams.ExportSweep(ctx, e.sweep, &client.ExportSweepParams{Format: &format, What: &what})
+	if err != nil {
+		return unreachable(err)
+	}
+
+	defer func() { _ = response.Body.Close() }()
+
+	if response.StatusCode >= http.StatusBadRequest {
+		return problemIn(response)
+	}
+
+	var writing error
+
+	_, err = io.Copy(writerFunc(func(data []byte) (int, error) {
+		n, err := w.Write(data)
+		writing = err
+
+		return n, err
+	}), response.Body)
+
+	switch {
+	case writing != nil:
+		return exitf(ExitError, "writing what was exported: %w", writing)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return exitf(ExitUnreachable, "the server ended the export before all was sent; its log says why. Run the command again")
+	case err != nil:
+		return unreachable(err)
+	}
+
+	return nil
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/apitest"
+)
+
+func TestExport_ToFilesAndStandardOutput(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Metrics = map[string][]berth.MetricPoint{store.Attempts[0].ID: {
+		{Name: "loss", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: apitest.Start},
+	}}
+	server, dir := serve(t, store), t.TempDir()
+	sweep := apitest.NewID(1)[:8]
+
+	run := func(args ...string) outcome {
+		return execute(t.Context(), server, append([]string{"sweep", "export", sweep}, args...)...)
+	}
+
+	printed := run()
+	require.Equal(t, ExitOK, printed.code, printed.stderr)
+	require.Len(t, strings.Split(strings.TrimSpace(printed.stdout), "\n"), 5)
+	require.True(t, strings.HasPrefix(printed.stdout, "number,id,state,value,params.lr,"))
+
+	metrics := run("--what", "metrics", "--format", "jsonl")
+	require.Equal(t, ExitOK, metrics.code, metrics.stderr)
+	require.Equal(t, 1, strings.Count(metrics.stdout, "\n"))
+	require.JSONEq(t, `{"trial":1,"attempt":1,"counts":true,"name":"loss","step":1,"value":0.5,"status":"finite","final":false,"at":"2026-11-21T12:00:00Z"}`, metrics.stdout)
+
+	path := filepath.Join(dir, "trials.parquet")
+	require.NoError(t, os.WriteFile(path, []byte("an older one"), 0o600))
+
+	filed := run("--format", "parquet", "-o", path)
+	require.Equal(t, ExitOK, filed.code, filed.stderr)
+	require.Empty(t, filed.stdout)
+
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(data), "PAR1"))
+
+	for want, args := range map[string][]string{
+		`--format "xlsx" is none that Berth exports`: {"--format", "xlsx"},
+		`--what "logs" is neither`:                   {"--what", "logs"},
+		"is its directory there?":                    {"-o", filepath.Join(dir, "none", "x.csv")},
+	} {
+		result := run(args...)
+		require.Equal(t, ExitUsage, result.code)
+		require.Contains(t, result.stderr, want)
+	}
+
+	missing := execute(t.Context(), server, "sweep", "export", "ffff", "-o", filepath.Join(dir, "missing.csv"))
+	require.Equal(t, ExitNotFound, missing.code)
+
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1, "what failed leaves nothing")
+}
+
+// A part that was cut is not taken for the whole: an older file stays as it is.
+func TestExport_CutIsNoFile(t *testing.T) {
+	t.Parallel()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("number,id\n1,a\n"))
+		_ = http.NewResponseController(w).Flush()
+
+		panic(http.ErrAbortHandler)
+	}))
+	t.Cleanup(server.Close)
+
+	path := filepath.Join(t.TempDir(), "trials.csv")
+	require.NoError(t, os.WriteFile(path, []byte("an older one"), 0o600))
+
+	result := execute(t.Context(), server.URL, "sweep", "export", "abcd", "-o", path)
+	require.Equal(t, ExitUnreachable, result.code)
+	require.Contains(t, result.stderr, "ended the export before all was sent")
+
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "an older one", string(data))
+
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+}
+
+// A full disk, or a reader that has gone, is not a server that is away.
+func TestExport_SaysWhoFailed(t *testing.T) {
+	t.Parallel()
+
+	server := serve(t, apitest.Sample())
+	o := &options{getenv: func(string) string { return "" }, server: server}
+	r, err := o.connect()
+	require.NoError(t, err)
+
+	e := exported{sweep: apitest.NewID(1), format: "csv", what: "trials"}
+	err = r.export(t.Context(), e, writerFunc(func([]byte) (int, error) { return 0, os.ErrClosed }))
+	require.Equal(t, ExitError, ExitCode(err))
+	require.ErrorContains(t, err, "writing what was exported")
+}

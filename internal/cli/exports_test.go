@@ -1,0 +1,199 @@
+//go:build integration
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/internal/runtimetest"
+)
+
+// exportsPython has pandas, MLflow and TensorBoard: scripts/exports-python makes it.
+const exportsPython = "../../.build/exports/bin/python"
+
+// runPython runs a script of testdata/exports, which holds a directory to its oracle.json.
+func runPython(t *testing.T, script, dir string) {
+	t.Helper()
+
+	python, err := filepath.Abs(exportsPython)
+	require.NoError(t, err)
+
+	if _, err := os.Stat(python); err != nil {
+		runtimetest.Skip(t, "there is no %s; run scripts/exports-python", python)
+	}
+
+	cmd := exec.CommandContext(t.Context(), python, "-W", "error::UserWarning", filepath.Join("testdata/exports", script), dir)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	t.Logf("%s: %s", script, out)
+}
+
+// exportedSweep has trials in all states, with a conditional parameter, each
+// attempt with metrics, some of which are not finite.
+func exportedSweep(trials int) *apitest.Store {
+	store := apitest.Sample()
+	store.Trials, store.Attempts, store.Metrics = nil, nil, map[string][]berth.MetricPoint{}
+	store.Sweeps[0].Spec = berth.Spec{
+		Name: "digits", Command: []string{"python3", "train.py"}, Objective: &berth.Objective{Metric: "val_loss", Goal: berth.GoalMinimize},
+		Labels: map[string]string{"team": "vision"},
+		Parameters: []berth.Parameter{
+			{Name: "lr", Type: berth.ParameterFloat},
+			{Name: "batch", Type: berth.ParameterInt},
+			{Name: "optimizer", Type: berth.ParameterCategorical, Values: berth.Values{berth.StringValue("sgd"), berth.StringValue("adam")}},
+			{Name: "momentum", Type: berth.ParameterFloat, When: map[string]berth.Values{"optimizer": {berth.StringValue("sgd")}}},
+			{Name: "layers", Type: berth.ParameterInt, When: map[string]berth.Values{"optimizer": {berth.StringValue("adam")}}},
+			{Name: "nesterov", Type: berth.ParameterCategorical, Values: berth.Values{berth.BoolValue(true), berth.BoolValue(false)}},
+			{Name: "epochs", Type: berth.ParameterFixed, Value: new(berth.IntValue(5))},
+			{Name: "warmup", Type: berth.ParameterDerived, Expr: "0.1 * epochs"},
+		},
+		Datasets: []berth.DatasetMount{{Name: "flowers", Target: "/data/flowers"}},
+	}
+
+	states := []berth.TrialState{berth.TrialSucceeded, berth.TrialFailed, berth.TrialSucceeded, berth.TrialRunning, berth.TrialWaiting, berth.TrialInfeasible, berth.TrialCanceled}
+
+	for n := 1; n <= trials; n++ {
+		addExported(store, n, states[n%len(states)])
+	}
+
+	return store
+}
+
+func addExported(store *apitest.Store, n int, state berth.TrialState) {
+	trial := berth.Trial{
+		ID: apitest.NewID(1000 + n), SweepID: apitest.NewID(1), Number: n, State: state, CreatedAt: apitest.Start.Add(time.Duration(n) * 1234567 * time.Microsecond),
+		Params: berth.Assignment{
+			"lr": berth.FloatValue(math.Exp(-float64(n) / 7)), "batch": berth.IntValue(int64(8 * n)), "optimizer": berth.StringValue("adam"), "layers": berth.IntValue(int64(n)),
+			"nesterov": berth.BoolValue(n%2 == 0), "epochs": berth.IntValue(5), "warmup": berth.FloatValue(0.5),
+		},
+	}
+	if n%3 == 0 {
+		trial.Params["optimizer"], trial.Params["momentum"] = berth.StringValue("sgd"), berth.FloatValue(1)
+		delete(trial.Params, "layers")
+	}
+
+	if state != berth.TrialWaiting {
+		trial.StartedAt, trial.Attempts = new(trial.CreatedAt.Add(time.Second)), 1+n%2
+	}
+
+	if state.Terminal() {
+		trial.FinishedAt, trial.Kind = new(trial.StartedAt.Add(2500*time.Millisecond)), berth.FailureOK
+	}
+
+	switch state {
+	case berth.TrialSucceeded:
+		trial.Value = new(1 / float64(n))
+	case berth.TrialFailed:
+		trial.Kind, trial.Message = berth.FailureUserError, fmt.Sprintf("ValueError: \"%d\",\nlook at its log", n)
+	default:
+	}
+
+	store.Trials = append(store.Trials, trial)
+
+	for number := 1; number <= trial.Attempts; number++ {
+		id := apitest.NewID(10_000 + 10*n + number)
+		store.Attempts = append(store.Attempts, berth.Attempt{
+			ID: id, TrialID: trial.ID, Number: number, HostID: apitest.NewID(100), DeviceID: []string{"", "GPU-1"}[n%2], ExitCode: new(n % 3), State: berth.AttemptFinished,
+			Demand: berth.Demand{MemoryBytes: int64(n) << 30, DeviceBytes: int64(n%2) << 31}, Usage: berth.Usage{MemoryPeakBytes: int64(n) << 29, DevicePeakBytes: int64(n%2) << 30},
+			Datasets: map[string]string{"flowers": fmt.Sprintf("v%d", n%4)},
+		})
+
+		for step := range int64(5) {
+			at := trial.StartedAt.Add(time.Duration(step) * 123456 * time.Microsecond)
+			store.Metrics[id] = append(store.Metrics[id],
+				berth.MetricPoint{Name: "loss", Step: step, Value: float64(n) / float64(step+1), Status: berth.MetricFinite, At: at},
+				berth.MetricPoint{Name: "val_loss", Step: step, Value: 1 / float64(n), Status: []berth.MetricStatus{
+					berth.MetricFinite, berth.MetricNaN, berth.MetricPosInfinity, berth.MetricNegInfinity, berth.MetricFinite,
+				}[step], At: at})
+		}
+	}
+}
+
+// writeOracle says what the exports must come to, from the domain itself.
+func writeOracle(t *testing.T, store *apitest.Store, dir string) {
+	t.Helper()
+
+	type object = map[string]any
+
+	oracle := object{}
+
+	trials := make([]object, 0, len(store.Trials))
+
+	for _, trial := range store.Trials {
+		cells := object{
+			"number": trial.Number, "id": trial.ID, "state": trial.State, "value": trial.Value, "attempts": trial.Attempts,
+			"created_at": trial.CreatedAt, "started_at": trial.StartedAt, "finished_at": trial.FinishedAt, "seconds": nil, "message": nil, "host": nil, "datasets.flowers": nil,
+		}
+		if trial.FinishedAt != nil {
+			cells["seconds"] = trial.FinishedAt.Sub(*trial.StartedAt).Seconds()
+		}
+
+		if trial.Message != "" {
+			cells["message"] = trial.Message
+		}
+
+		if trial.Attempts > 0 {
+			cells["host"], cells["attempt"], cells["datasets.flowers"] = "laptop", trial.Attempts, fmt.Sprintf("v%d", trial.Number%4)
+			cells["memory_reserved_bytes"], cells["memory_peak_bytes"] = int64(trial.Number)<<30, int64(trial.Number)<<29
+		}
+
+		trials = append(trials, object{"params": trial.Params, "cells": cells})
+	}
+
+	oracle["trials"] = trials
+
+	points := []object{}
+
+	for _, trial := range store.Trials {
+		for _, a := range store.Attempts {
+			if a.TrialID != trial.ID {
+				continue
+			}
+
+			for _, name := range []string{"loss", "val_loss"} {
+				for _, p := range store.Metrics[a.ID] {
+					if p.Name == name {
+						points = append(points, object{
+							"trial": trial.Number, "attempt": a.Number, "counts": a.Number == trial.Attempts, "name": name, "step": p.Step,
+							"value": p.Value, "status": p.Status, "final": p.Final, "at": p.At.UnixMilli(),
+						})
+					}
+				}
+			}
+		}
+	}
+
+	oracle["metrics"] = points
+
+	data, err := json.Marshal(oracle)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "oracle.json"), data, 0o600))
+}
+
+// pandas and pyarrow read what the command wrote: types, nulls, and every value.
+func TestExports_PandasReadsTables(t *testing.T) {
+	t.Parallel()
+
+	store, dir := exportedSweep(150), t.TempDir()
+	server := serve(t, store)
+	writeOracle(t, store, dir)
+
+	for _, what := range []string{"trials", "metrics"} {
+		for _, format := range []string{"csv", "jsonl", "parquet"} {
+			result := execute(t.Context(), server, "sweep", "export", apitest.NewID(1), "--what", what, "--format", format, "-o", filepath.Join(dir, what+"."+format))
+			require.Equal(t, ExitOK, result.code, result.stderr)
+		}
+	}
+
+	runPython(t, "read_tables.py", dir)
+}
