@@ -61,6 +61,10 @@ test/unit: ## Run the tests that need neither Docker nor Temporal
 test/web: build images ## Test the web interface: its components, then the real binary in a browser
 	@scripts/test-web
 
+.PHONY: test/python
+test/python: build ## Check the Python client (ruff, mypy), and test it against a real Berth
+	@scripts/test-python
+
 .PHONY: test/race
 test/race: $(BIN)/temporal ## Run the tests that need no Docker under the race detector
 	@scripts/test-race
@@ -111,10 +115,11 @@ generate: ## Regenerate the code made from SQL and from the API's description
 	cd internal/postgres && ../../$(BIN)/sqlc generate
 	cd tools && $(GO) build -o ../$(BIN)/oapi-codegen github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) generate ./api/...
+	python=$$(scripts/python-env) && $$python clients/python/generate.py
 
 .PHONY: verify
 verify: generate ## Fail when generated code is not what its source makes, or cgo is needed
-	@git diff --exit-code -- api internal/postgres/dbsqlc || { echo "generated code is stale: commit what 'make generate' made" >&2; exit 1; }
+	@git diff --exit-code -- api internal/postgres/dbsqlc clients/python/src/berth/models.py || { echo "generated code is stale: commit what 'make generate' made" >&2; exit 1; }
 	$(GO) mod tidy -diff
 	CGO_ENABLED=0 $(GO) build ./...
 

@@ -1,0 +1,58 @@
+"""Berth in Python: submit sweeps, wait for them, and read what they came to.
+
+    import berth
+
+    client = berth.connect()
+    sweep = client.submit("sweep.yaml").wait()
+    print(sweep.best.params)
+    model = sweep.best.download("best")
+
+docs/python.md of Berth's repository shows every function by example.
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from berth import models
+from berth._client import Client, Spec, connect
+from berth._errors import (
+    AccessError,
+    BerthError,
+    BerthWarning,
+    BusyError,
+    ConflictError,
+    FilesError,
+    InvalidError,
+    NoResultError,
+    NotFoundError,
+    ProblemError,
+    UnreachableError,
+    WaitTimeoutError,
+)
+from berth._sweep import Sweep
+from berth._trial import Trial
+
+try:
+    __version__ = version("berth-client")
+except PackageNotFoundError:  # used from the source, without being installed
+    __version__ = "0"
+
+__all__ = [
+    "AccessError",
+    "BerthError",
+    "BerthWarning",
+    "BusyError",
+    "Client",
+    "ConflictError",
+    "FilesError",
+    "InvalidError",
+    "NoResultError",
+    "NotFoundError",
+    "ProblemError",
+    "Spec",
+    "Sweep",
+    "Trial",
+    "UnreachableError",
+    "WaitTimeoutError",
+    "connect",
+    "models",
+]

@@ -1,0 +1,1794 @@
+# Generated from api/openapi.yaml by clients/python/generate.py. DO NOT EDIT.
+"""What the API answers, one class for each schema of its description.
+
+A field that the server left out is None. What a newer server adds is kept, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Optional, Union
+
+from berth._model import Model
+from pydantic import AwareDatetime, Field
+
+
+class ProblemItem(Model):
+    code: str
+    pointer: str
+    """
+    JSON pointer (RFC 6901) into the document, or the name of a request parameter
+    """
+    detail: str
+
+
+class ETA(Model):
+    """
+    How long the sweep still takes if it goes on as now; a target or a limit of failed trials may end it sooner. Trials that have not begun / trials that run (or max_parallel, where that is less) = waves. min_seconds is waves times the smaller of lower quartile and mean of how long the newest 200 trials took that ended, without waits between attempts; max_seconds is waves, rounded up, and one for those that run, times the larger of upper quartile and mean, and at least as long as the oldest attempt has run. Both keep to what limits.max_duration leaves; pauses do not count for it, so max_seconds holds all of it. Only in GET /sweeps/{id}, of a running sweep; absent while fewer than 3 trials ended, none runs, or it is not known how many there will be
+    """
+
+    min_seconds: float
+    max_seconds: float
+    why: str
+    """
+    The figures that it comes from, in plain words
+    """
+
+
+class Objective(Model):
+    metric: str
+    goal: Union[Literal['maximize', 'minimize'], str]
+    target: Optional[float] = None
+
+
+class Best(Model):
+    """
+    The best trial so far
+    """
+
+    trial: int
+    """
+    Its number
+    """
+    value: float
+
+
+class Counts(Model):
+    """
+    Trials by state
+    """
+
+    total: int
+    """
+    Created so far
+    """
+    planned: int
+    """
+    At the end, when it is known; else 0
+    """
+    waiting: int
+    """
+    Pending, probing or waiting
+    """
+    running: int
+    succeeded: int
+    failed: int
+    infeasible: int
+    """
+    Need more memory than they can get
+    """
+    canceled: int
+    oom_retries: int
+    """
+    Attempts that ran out of memory and were followed by another
+    """
+
+
+class SweepPatch(Model):
+    max_parallel: int
+    """
+    0 = as many as fit
+    """
+
+
+class SweepCopy(Model):
+    name: Optional[str] = None
+    """
+    Of the new sweep; default: the old one's
+    """
+
+
+class Validation(Model):
+    valid: bool
+    problems: list[ProblemItem]
+    warnings: list[ProblemItem]
+    spec: Optional[dict[str, Any]] = None
+
+
+class PreviewShape(Model):
+    key: str
+    values: dict[str, Any]
+    trials: int
+    """
+    Among the enumerated ones
+    """
+    cached: bool
+    """
+    It was measured before
+    """
+    memory_bytes: int
+    """
+    What each trial would reserve
+    """
+    cpu_milli: int
+    device_class: Optional[str] = None
+    """
+    What these figures are for; of several classes that the trial can use, the first
+    """
+    device_bytes: Optional[int] = None
+    """
+    Of the GPU's memory; absent = it runs without one
+    """
+    exclusive_device: Optional[bool] = None
+    """
+    It would have the GPU for itself
+    """
+    memory_peak_bytes: Optional[int] = None
+    """
+    Measured
+    """
+    device_peak_bytes: Optional[int] = None
+    """
+    The same of the GPU
+    """
+    spill_bytes: Optional[int] = None
+    """
+    Of memory_bytes, for what no GPU can hold: it would run in unified memory (gpu_memory_spill); absent = it would not
+    """
+    sized_by: Union[Literal['spec', 'measured', 'unmeasured'], str]
+    """
+    Where memory_bytes comes from
+    """
+    duration_seconds: Optional[float] = None
+    """
+    Of one attempt, measured; of several classes, where it takes longest
+    """
+
+
+class PreviewDevice(Model):
+    """
+    How full a GPU gets, as its host; absent figures are 0
+    """
+
+    id: str
+    model: str
+    simulated: Optional[bool] = None
+    """
+    No real GPU (--fake-gpus)
+    """
+    problem: Optional[str] = None
+    """
+    Why it takes no trials, in plain words; absent = it takes them
+    """
+    memory_bytes: int
+    """
+    In all
+    """
+    memory_headroom_bytes: Optional[int] = None
+    """
+    Kept free on purpose
+    """
+    memory_used_by_others_bytes: Optional[int] = None
+    """
+    What programs outside Berth use now; absent = nothing, or not known
+    """
+    memory_reserved_bytes: Optional[int] = None
+    """
+    What would be held with the sweep's trials beside what runs there now
+    """
+    memory_sweep_bytes: Optional[int] = None
+    """
+    Of memory_reserved_bytes, the sweep's
+    """
+
+
+class PreviewDuration(Model):
+    """
+    Wall-clock time; absent when no shape was timed, none can run, or it is not known how many trials there will be
+    """
+
+    min_seconds: float
+    max_seconds: float
+
+
+class Rejection(Model):
+    """
+    Why a trial does not go to one host
+    """
+
+    host_id: Optional[str] = None
+    host_name: Optional[str] = None
+    device_id: Optional[str] = None
+    dimension: Union[Literal['state', 'memory', 'free_memory', 'disk', 'cpu', 'attempts', 'device', 'device_memory', 'contexts', 'device_activity', 'exclusive', 'dataset', 'sweep', 'trial'], str]
+    """
+    What there is not enough of
+    """
+    needed: int
+    """
+    Bytes, thousandths of a core, or a count
+    """
+    free: int
+    never: Optional[bool] = None
+    """
+    It would not fit even when the candidate is empty
+    """
+    reason: str
+    """
+    In plain words
+    """
+
+
+class Demand(Model):
+    """
+    What was reserved
+    """
+
+    memory_bytes: int
+    cpu_milli: int
+    """
+    Thousandths of a core
+    """
+    device_bytes: Optional[int] = None
+    """
+    Memory of the GPU
+    """
+    contexts: Optional[int] = None
+    """
+    Processes on the GPU
+    """
+    exclusive: Optional[bool] = None
+    """
+    Alone on its host
+    """
+    exclusive_device: Optional[bool] = None
+    """
+    Alone on its GPU
+    """
+    spill_bytes: Optional[int] = None
+    """
+    Of memory_bytes, for what its GPU cannot hold: it runs in unified memory; absent = it does not
+    """
+
+
+class DevicePhases(Model):
+    """
+    Most that a Keras program held of its GPU's memory in each phase; a phase that is absent was not seen
+    """
+
+    start_bytes: Optional[int] = None
+    """
+    Before its first fit
+    """
+    training_bytes: Optional[int] = None
+    validation_bytes: Optional[int] = None
+
+
+class DeviceActivity(Model):
+    """
+    How busy an attempt keeps its GPU, in the mean; thousandths. Of an attempt: while it holds memory there. Of a footprint: over the whole run. All 0 = not measured
+    """
+
+    sm_milli: int
+    """
+    Of the time, an SM had work; averaged over the SMs. Far less than nvidia-smi's utilisation
+    """
+    dram_milli: int
+    """
+    Of the bandwidth of the GPU's memory
+    """
+    tensor_milli: int
+    """
+    Of the time, a tensor core was in use
+    """
+
+
+class ReportTotals(Model):
+    """
+    Attempts on GPUs, or on the cores of hosts
+    """
+
+    places: int
+    trials: int
+    attempts: int
+    """
+    Whose container started
+    """
+    used_seconds: float
+    """
+    With at least one attempt of the sweep there, added up over places
+    """
+    charged_seconds: float
+    """
+    Of used_seconds. Time that other sweeps used a place, too, counts by the share of the reserved memory, so that all sweeps add up to the time that the place was in use
+    """
+    attempt_seconds: float
+    """
+    Of all attempts, one after the other
+    """
+    alone_seconds: float
+    """
+    What the attempts would take with a place for each; an upper bound when alone_bounded is not 0
+    """
+    alone_ran: int
+    """
+    Attempts that ran alone and count with their time
+    """
+    alone_by_shape: int
+    """
+    Attempts that ran beside others and count with the mean time of whole runs of their shape that were alone in this sweep, or their own where that is less
+    """
+    alone_bounded: int
+    """
+    Attempts that ran beside others and count with their own time
+    """
+    alone_needless: int
+    """
+    Attempts that do not count, as one trial at a time would not need them: short probes, out of memory, trouble with neighbours
+    """
+    at_once: float
+    """
+    Attempts of the sweep on a place; the mean over used_seconds
+    """
+    max_at_once: int
+    """
+    On one place
+    """
+    reserved_byte_seconds: float
+    """
+    Of GPU memory, or of the hosts' memory
+    """
+    default_byte_seconds: float
+    """
+    What TensorFlow's default mode would have reserved over alone_seconds; 0 for cores
+    """
+    measured_attempts: int
+    """
+    Ended attempts whose peak is known: measured throughout, and not out of memory
+    """
+    peak_bytes: int
+    """
+    Of measured_attempts, added up
+    """
+    peak_reserved_bytes: int
+    """
+    What was reserved for measured_attempts, added up
+    """
+    activity_seconds: float
+    """
+    Of attempt_seconds: of attempts on GPUs that measure how busy they are, and of which the attempt's part is known
+    """
+    sm_seconds: float
+    """
+    Of used_seconds, as if all SMs had had work of these attempts and then none: their time, times the part of the SMs that had work
+    """
+    dram_seconds: float
+    """
+    The same of the bandwidth of the GPU's memory
+    """
+    tensor_seconds: float
+    """
+    The same of the tensor cores
+    """
+    cpu_seconds: float
+    """
+    Processor time, as measured
+    """
+    cpu_reserved_seconds: float
+    """
+    Cores reserved times the time in which cpu_seconds were measured
+    """
+
+
+class ReportPlace(Model):
+    """
+    A GPU, or the cores of a host
+    """
+
+    host_id: str
+    host: str
+    device_id: Optional[str] = None
+    """
+    The GPU; absent = the host's cores
+    """
+    model: Optional[str] = None
+    memory_bytes: int
+    """
+    Of the GPU, or of the host
+    """
+    default_bytes: int
+    """
+    What one TensorFlow process reserves of the GPU in its default mode; 0 for cores
+    """
+    trials: int
+    attempts: int
+    used_seconds: float
+    charged_seconds: float
+    attempt_seconds: float
+    at_once: float
+    max_at_once: int
+    reserved_byte_seconds: float
+    busy_share: float
+    """
+    0 to 1: used_seconds of the time from the sweep's first start to its last end. It says that there was work, not how busy the GPU was with it
+    """
+
+
+class ReportLoss(Model):
+    cause: str
+    """
+    A failure kind, or short_probe: it measured its shape and its result was thrown away
+    """
+    attempts: int
+    repeated: int
+    """
+    Were followed by another attempt of their trial
+    """
+    seconds: float
+
+
+class ReportAttempt(Model):
+    id: str
+    number: int
+    """
+    From 1 in its trial
+    """
+    purpose: Union[Literal['run', 'probe'], str]
+    """
+    probe: it measures its shape, too
+    """
+    failure_kind: Optional[Union[Literal['ok', 'host_oom', 'device_oom', 'device_busy', 'too_big', 'user_error', 'bad_config', 'crashed', 'killed', 'preempted', 'timed_out', 'no_result', 'not_finite', 'no_device', 'image_missing', 'bad_command', 'neighbour_fault', 'infra', 'canceled', 'pruned', 'log_flood', 'disk_quota'], str]] = (
+        None
+    )
+    """
+    Absent = it runs
+    """
+    host: str
+    device_id: Optional[str] = None
+    """
+    The GPU; absent = the host's cores
+    """
+    default_bytes: int
+    """
+    What TensorFlow's default mode would have reserved of the GPU; 0 for cores
+    """
+    reserved_bytes: int
+    """
+    Of the GPU's memory, or of the host's
+    """
+    peak_bytes: int
+    """
+    0 = not measured
+    """
+    peak_partial: Optional[bool] = None
+    """
+    The peak is a lower bound: a part of the run was not measured, or it ran out of memory
+    """
+    slack_percent: Optional[float] = None
+    """
+    Of the reservation, not used at the peak; absent = the peak is not known; below 0 = it used more
+    """
+    seconds: float
+    """
+    0 = its container did not start
+    """
+    alone: bool
+    """
+    Nothing else of Berth's was on its GPU, or its host's cores, meanwhile
+    """
+
+
+class Metric(Model):
+    name: str
+    step: int
+    value: Optional[float] = None
+    status: Union[Literal['finite', 'nan', 'infinity', '-infinity'], str]
+    """
+    Only a finite one has a value
+    """
+    final: Optional[bool] = None
+    at: AwareDatetime
+
+
+class MetricList(Model):
+    data: list[Metric]
+    removed: Optional[str] = None
+    """
+    Why a limit removed the points, in plain words; absent = it did not
+    """
+
+
+class UsagePoint(Model):
+    """
+    The most in one interval; what is absent was not measured in it
+    """
+
+    at: AwareDatetime
+    """
+    When the interval begins
+    """
+    memory_bytes: int
+    """
+    In all
+    """
+    reserved_bytes: int
+    """
+    What attempts reserved of it
+    """
+    measured_bytes: Optional[int] = None
+    """
+    What these attempts held of it, added up; 0 where none was
+    """
+    used_by_others_bytes: Optional[int] = None
+    """
+    What programs outside Berth used of it
+    """
+    sm_activity: Optional[float] = None
+    """
+    The part of a GPU's SMs that attempts kept busy, 0 to 1
+    """
+    cores_reserved: Optional[float] = None
+    """
+    Of a machine, not of a GPU
+    """
+    attempts: int
+    """
+    That held a place
+    """
+
+
+class MemoryPoint(Model):
+    """
+    The most in one interval; what is absent was not measured in it
+    """
+
+    at: AwareDatetime
+    """
+    When the interval begins
+    """
+    host_bytes: Optional[int] = None
+    """
+    Of its host's memory: anonymous, shared and kernel memory, without the page cache
+    """
+    device_bytes: Optional[int] = None
+    """
+    Of its GPU's memory
+    """
+    sm_activity: Optional[float] = None
+    """
+    The part of its GPU's SMs that it kept busy, 0 to 1
+    """
+
+
+class Curve(Model):
+    """
+    What one trial reported of the metric
+    """
+
+    trial: int
+    """
+    Its number
+    """
+    state: Union[Literal['pending', 'probing', 'waiting', 'running', 'succeeded', 'failed', 'infeasible', 'canceled'], str]
+    attempt_id: str
+    steps: list[int]
+    """
+    Ascending
+    """
+    values: list[float]
+    """
+    One for each step, all finite
+    """
+    total: int
+    """
+    Finite points there are; more than steps has = the curve is thinned
+    """
+    not_finite: int
+    """
+    Points that are NaN or infinite, which are not in values
+    """
+    first_not_finite_step: Optional[int] = None
+    """
+    Absent = all are finite
+    """
+
+
+class File(Model):
+    path: str
+    """
+    Below /trial/out
+    """
+    bytes: int
+    sha256: str
+    """
+    64 hexadecimal digits
+    """
+    stored_at: AwareDatetime
+
+
+class LeftOutFile(Model):
+    path: str
+    """
+    What is no UTF-8 of it is replaced
+    """
+    reason: str
+    """
+    In plain words
+    """
+
+
+class MetricName(Model):
+    name: str
+    trials: int
+    """
+    That reported it, of those that were looked at
+    """
+    last_step: int
+    """
+    The largest of any of them
+    """
+
+
+class LogPiece(Model):
+    offset: int
+    length: int
+    """
+    In bytes
+    """
+    stream: Union[Literal['stdout', 'stderr', 'berth'], str]
+    """
+    berth: what Berth itself says
+    """
+    at: AwareDatetime
+    text: str
+    """
+    Bytes that are no UTF-8 are replaced
+    """
+
+
+class LogPage(Model):
+    data: list[LogPiece]
+    next_offset: int
+    complete: bool
+    """
+    The attempt has ended and nothing follows
+    """
+    removed: Optional[str] = None
+    """
+    Why a limit removed the log, in plain words; absent = it did not
+    """
+
+
+class Shape(Model):
+    """
+    What decides memory
+    """
+
+    image_digest: str
+    command: list[str]
+    values: dict[str, Any]
+    stage: str
+    device_model: Optional[str] = None
+    environment: Optional[dict[str, str]] = None
+    cpu_milli: int
+
+
+class AdvicePiece(Model):
+    about: str
+    """
+    Such as preallocation, pool, tensor_cores, input, batch or xla
+    """
+    evidence: str
+    """
+    What was measured, in plain words
+    """
+    do: str
+    """
+    What a person does
+    """
+
+
+class Advice(Model):
+    """
+    How many attempts should share a GPU, and how, by what was measured of those that ended; absent = what fits by memory, cores and activity
+    """
+
+    mode: Union[Literal['exclusive', 'time_slicing', 'mps'], str]
+    """
+    mps or time_slicing
+    """
+    at_once: int
+    """
+    1 to 96: so many may be there, whatever the rules for cores and activity say; 0 = not known
+    """
+    capped: bool
+    """
+    And no more: more were measured to do no more
+    """
+    trying: bool
+    """
+    It is to be measured
+    """
+    why: str
+    """
+    What was measured, in plain words
+    """
+
+
+class HostPatch(Model):
+    state: Union[Literal['ready', 'draining'], str]
+
+
+class DevicePatch(Model):
+    state: Union[Literal['ready', 'cordoned'], str]
+    reason: Optional[str] = None
+    """
+    Why it is cordoned; trials that wait for it show the reason
+    """
+
+
+class Lease(Model):
+    """
+    What an attempt holds of a host, and of a GPU
+    """
+
+    attempt_id: str
+    attempt_state: Union[Literal['placed', 'running', 'finished', 'abandoned'], str]
+    number: int
+    """
+    Of the attempt in its trial
+    """
+    stage: str
+    purpose: Union[Literal['run', 'probe'], str]
+    """
+    probe: it measures its shape, too
+    """
+    sweep_id: str
+    sweep_name: str
+    trial: int
+    """
+    Its number
+    """
+    host_id: str
+    host_name: str
+    device_id: Optional[str] = None
+    """
+    The GPU; absent = it holds none
+    """
+    demand: Demand
+    activity_milli: Optional[int] = None
+    """
+    How busy it is expected to keep its GPU, in thousandths; absent = not known
+    """
+    state: Union[Literal['held', 'suspect'], str]
+    since: AwareDatetime
+    measured_bytes: Optional[int] = None
+    """
+    Most that it held of its host's memory in the newest interval of /attempts/{id}/memory; absent = not known (yet). Of a suspect lease, and of one whose worker is away, it is as old as measured_at says
+    """
+    measured_device_bytes: Optional[int] = None
+    """
+    The same of its GPU's memory
+    """
+    measured_at: Optional[AwareDatetime] = None
+    """
+    When that interval begins; absent = nothing was measured (yet)
+    """
+
+
+class LeaseList(Model):
+    data: list[Lease]
+    next_cursor: Optional[str] = None
+
+
+class QueuedAttempt(Model):
+    """
+    An attempt that waits for a place
+    """
+
+    position: int
+    """
+    From 1, when the page was read
+    """
+    attempt_id: str
+    """
+    Of the attempt that it becomes
+    """
+    number: int
+    """
+    Of the attempt in its trial
+    """
+    stage: str
+    purpose: Union[Literal['run', 'probe'], str]
+    """
+    probe: it measures its shape, too
+    """
+    sweep_id: str
+    sweep_name: str
+    sweep_state: Union[Literal['pending', 'running', 'paused', 'stopping', 'canceling', 'succeeded', 'failed', 'stopped', 'canceled'], str]
+    trial: int
+    """
+    Its number
+    """
+    since: AwareDatetime
+    """
+    When it asked, or its sweep was resumed
+    """
+    not_before: Optional[AwareDatetime] = None
+    """
+    It is put off until then; absent = it is not
+    """
+    waiting: list[Rejection]
+    """
+    Why it has no place, candidate by candidate; empty = the placer has not looked at it yet
+    """
+
+
+class QueueList(Model):
+    data: list[QueuedAttempt]
+    next_cursor: Optional[str] = None
+    total: int
+    """
+    What waits in all; 0 on a page without rows
+    """
+
+
+class Event(Model):
+    sequence: int
+    kind: str
+    """
+    Such as trial.state, sweep.state, attempt.running, attempt.finished, host.state or device.state
+    """
+    sweep_id: Optional[str] = None
+    subject: str
+    """
+    Id of the thing
+    """
+    trial: Optional[int] = None
+    """
+    Number of the trial that it is about, or whose attempt; absent = it is about neither
+    """
+    data: Optional[Any] = None
+    """
+    Depends on the kind: mostly the new state
+    """
+    created_at: AwareDatetime
+
+
+class Token(Model):
+    id: str
+    name: str
+    prefix: str
+    """
+    Its first characters
+    """
+    role: Union[Literal['viewer', 'operator', 'admin'], str]
+    created_at: AwareDatetime
+    expires_at: Optional[AwareDatetime] = None
+    revoked_at: Optional[AwareDatetime] = None
+    valid: bool
+    """
+    Neither revoked nor expired
+    """
+
+
+class TokenList(Model):
+    data: list[Token]
+
+
+class NewToken(Model):
+    name: str
+    role: Union[Literal['viewer', 'operator', 'admin'], str]
+    expires_in_seconds: Optional[int] = None
+    """
+    Default: never
+    """
+
+
+class CreatedToken(Model):
+    token: Token
+    secret: str
+    """
+    Send it as Authorization Bearer; it cannot be shown again
+    """
+
+
+class NewSession(Model):
+    token: str
+
+
+class Me(Model):
+    name: str
+    """
+    Of the token; local without one
+    """
+    role: Union[Literal['viewer', 'operator', 'admin'], str]
+    known_by: Union[Literal['local', 'token', 'session'], str]
+    """
+    local: the owner of the machine, while no token was ever made; token: an Authorization header; session: the cookie
+    """
+    expires_at: Optional[AwareDatetime] = None
+    """
+    When the session ends; absent without one
+    """
+
+
+class ServerTemporal(Model):
+    namespace: str
+    """
+    Where the workflows are
+    """
+    url: Optional[str] = None
+    """
+    Of Temporal's web UI; absent = the server was not told (--temporal-ui)
+    """
+
+
+class ServerLimits(Model):
+    """
+    What a caller may take
+    """
+
+    sweep_file_bytes: int
+    page_rows: int
+    """
+    Of a list
+    """
+    requests_per_second: float
+    """
+    Per token, its sessions included
+    """
+    requests_at_once: int
+    """
+    The same for a burst
+    """
+    streams: int
+    """
+    Event and log streams open at once, per name
+    """
+
+
+class ServerRetention(Model):
+    """
+    How long this server keeps things after the end of their sweep; what is absent has no limit
+    """
+
+    sweeps_seconds: Optional[int] = None
+    """
+    A sweep with all that belongs to it
+    """
+    outputs_seconds: Optional[int] = None
+    """
+    Files of attempts, checkpoints included
+    """
+    logs_seconds: Optional[int] = None
+    metrics_seconds: Optional[int] = None
+    events_seconds: Optional[int] = None
+    """
+    Since the event
+    """
+    log_bytes: Optional[int] = None
+    """
+    Of all ended sweeps; the newest that fit are kept
+    """
+    metric_points: Optional[int] = None
+    """
+    Of all ended sweeps; the newest that fit are kept
+    """
+    event_rows: Optional[int] = None
+    """
+    The newest are kept
+    """
+
+
+class Problem(Model):
+    """
+    RFC 9457
+    """
+
+    type: str
+    """
+    A URI that stands for the code
+    """
+    title: str
+    """
+    The same for every problem of a status
+    """
+    status: int
+    detail: str
+    """
+    What is wrong, and what to do about it
+    """
+    code: str
+    """
+    A kind such as not_found, or E_… of a sweep file
+    """
+    errors: Optional[list[ProblemItem]] = None
+    """
+    Each thing that is wrong with the request
+    """
+    request_id: str
+    """
+    Also in the header X-Request-ID and the server's log
+    """
+
+
+class Sweep(Model):
+    id: str
+    name: str
+    image: str
+    """
+    As the user wrote it
+    """
+    image_digest: str
+    """
+    What all trials run
+    """
+    state: Union[Literal['pending', 'running', 'paused', 'stopping', 'canceling', 'succeeded', 'failed', 'stopped', 'canceled'], str]
+    reason: Optional[str] = None
+    """
+    Why it ended, or what a person must do
+    """
+    max_parallel: int
+    """
+    0 = as many as fit
+    """
+    created_by: str
+    created_at: AwareDatetime
+    started_at: Optional[AwareDatetime] = None
+    finished_at: Optional[AwareDatetime] = None
+    counts: Counts
+    objective: Optional[Objective] = None
+    best: Optional[Best] = None
+    eta: Optional[ETA] = None
+    temporal_url: Optional[str] = None
+    """
+    Its workflow in Temporal's web UI, when the server knows where that is
+    """
+    warnings: Optional[list[ProblemItem]] = None
+    """
+    What the caller who made it should know; in the answer to that call only
+    """
+    spec: Optional[dict[str, Any]] = None
+
+
+class SweepList(Model):
+    data: list[Sweep]
+    next_cursor: Optional[str] = None
+    total: int
+    """
+    Sweeps that match, as counted for the first page; 10000 = that many or more
+    """
+
+
+class PreviewHost(Model):
+    id: str
+    name: str
+    at_once: int
+    binds: str
+    """
+    The dimension in which the next trial does not fit, or trials when there are no more
+    """
+    why: str
+    at_once_now: Optional[int] = None
+    """
+    The same beside what runs there now, as if nothing else waited; absent = none
+    """
+    memory_bytes: Optional[int] = None
+    """
+    In all. Headroom, used by others and reserved can add up to more: a program outside Berth may take what is booked
+    """
+    memory_headroom_bytes: Optional[int] = None
+    """
+    Kept free on purpose
+    """
+    memory_used_by_others_bytes: Optional[int] = None
+    """
+    What programs outside Berth use now; absent = nothing, or not known
+    """
+    memory_reserved_bytes: Optional[int] = None
+    """
+    What would be held with at_once_now trials of the sweep beside what runs there now
+    """
+    memory_sweep_bytes: Optional[int] = None
+    """
+    Of memory_reserved_bytes, the sweep's
+    """
+    spill_bytes: Optional[int] = None
+    """
+    Of memory_sweep_bytes, for what GPUs cannot hold (gpu_memory_spill); absent = nothing
+    """
+    devices: Optional[list[PreviewDevice]] = None
+    """
+    Absent = it has no GPU
+    """
+
+
+class LatestAttempt(Model):
+    """
+    The newest attempt of a trial, in lists of a sweep; absent = it had none
+    """
+
+    id: str
+    number: int
+    """
+    From 1 in its trial
+    """
+    state: Union[Literal['placed', 'running', 'finished', 'abandoned'], str]
+    purpose: Union[Literal['run', 'probe'], str]
+    """
+    probe: it measures its shape, too
+    """
+    host_id: str
+    host_name: str
+    device_id: Optional[str] = None
+    """
+    The GPU; absent = it runs without one
+    """
+    memory_bytes: int
+    """
+    Reserved of the host's memory
+    """
+    device_bytes: Optional[int] = None
+    """
+    Reserved of the GPU's memory
+    """
+    memory_peak_bytes: int
+    """
+    Measured, once it has ended; 0 = not
+    """
+    device_peak_bytes: Optional[int] = None
+    """
+    The same of the GPU
+    """
+    last_metric: Optional[Metric] = None
+    """
+    The newest point of the objective's metric; of a sweep without an objective, of its first metric by name
+    """
+
+
+class Usage(Model):
+    """
+    What was measured
+    """
+
+    memory_peak_bytes: int
+    """
+    0 = not measured
+    """
+    device_peak_bytes: Optional[int] = None
+    framework_peak_bytes: Optional[int] = None
+    """
+    Most that the program's framework held of the GPU's memory, as the shim reports it; its context and libraries are not in it
+    """
+    device_phases: Optional[DevicePhases] = None
+    steps: Optional[int] = None
+    """
+    Of its training that were timed, as the shim reports them
+    """
+    step_seconds: Optional[float] = None
+    """
+    Their mean; the first step of each epoch is not among them
+    """
+    device_activity: DeviceActivity
+    cpu_seconds: float
+    wall_seconds: float
+    """
+    From the container's start to its exit
+    """
+    samples: int
+    cpu_contended: Optional[bool] = None
+    """
+    The machine had no cores to spare, so cpu_seconds may be less than needed
+    """
+    oom_kills: Optional[int] = None
+    """
+    Processes that the kernel killed for memory
+    """
+
+
+class Attempt(Model):
+    id: str
+    trial_id: str
+    trial_number: Optional[int] = None
+    """
+    In lists of a sweep and a trial
+    """
+    shape_key: Optional[str] = None
+    """
+    In lists of a sweep and a trial
+    """
+    number: int
+    """
+    From 1 in its trial
+    """
+    stage: str
+    purpose: Union[Literal['run', 'probe'], str]
+    """
+    probe: it measures its shape, too
+    """
+    state: Union[Literal['placed', 'running', 'finished', 'abandoned'], str]
+    host_id: str
+    device_id: Optional[str] = None
+    """
+    The GPU; absent = it runs without one
+    """
+    device_class: Optional[str] = None
+    """
+    The kind of device that it was placed on: cpu, or the model, the MIG profile, and (MPS) where attempts share it so
+    """
+    demand: Demand
+    container_id: Optional[str] = None
+    failure_kind: Optional[Union[Literal['ok', 'host_oom', 'device_oom', 'device_busy', 'too_big', 'user_error', 'bad_config', 'crashed', 'killed', 'preempted', 'timed_out', 'no_result', 'not_finite', 'no_device', 'image_missing', 'bad_command', 'neighbour_fault', 'infra', 'canceled', 'pruned', 'log_flood', 'disk_quota'], str]] = (
+        None
+    )
+    """
+    Absent = it has not ended
+    """
+    message: Optional[str] = None
+    """
+    In plain words, with the next step
+    """
+    exit_code: Optional[int] = None
+    value: Optional[float] = None
+    usage: Usage
+    placed_at: AwareDatetime
+    started_at: Optional[AwareDatetime] = None
+    finished_at: Optional[AwareDatetime] = None
+    outputs_removed_at: Optional[AwareDatetime] = None
+    """
+    When its host was asked to remove its files
+    """
+    outputs_removed_why: Optional[str] = None
+    """
+    Which limit removed them, in plain words
+    """
+    datasets: Optional[dict[str, str]] = None
+    """
+    The data sets that it had: a version by name, which changes with the names, sizes and times of the files; empty = not known
+    """
+
+
+class AttemptList(Model):
+    data: list[Attempt]
+    next_cursor: Optional[str] = None
+
+
+class ReportTrial(Model):
+    number: int
+    attempts: list[ReportAttempt]
+
+
+class DeviceUsage(Model):
+    id: str
+    """
+    Of the GPU
+    """
+    points: list[UsagePoint]
+    """
+    Of the GPU's memory, ascending
+    """
+
+
+class AttemptMemory(Model):
+    points: list[MemoryPoint]
+    """
+    Ascending
+    """
+    interval_seconds: int
+    """
+    What each point stands for: 1, or a power of 2; intervals without a point were not measured
+    """
+    host_reserved_bytes: int
+    """
+    What the attempt reserves, or did, of its host's memory
+    """
+    device_reserved_bytes: int
+    """
+    The same of its GPU's memory; 0 = it has no GPU
+    """
+    host_peak_bytes: Optional[int] = None
+    """
+    Most that it was measured to hold of its host's memory, as recorded at its end; absent = it goes on, or nothing was measured
+    """
+    device_peak_bytes: Optional[int] = None
+    """
+    The same of its GPU's memory. What its framework says that it held at its most counts, too
+    """
+    removed: Optional[str] = None
+    """
+    Why a limit removed the points, with the attempt's metrics, in plain words; absent = it did not
+    """
+
+
+class CurveList(Model):
+    data: list[Curve]
+    name: str
+    """
+    The metric
+    """
+    removed: Optional[str] = None
+    """
+    Why a limit removed the points, in plain words; absent = it did not
+    """
+
+
+class FileList(Model):
+    data: list[File]
+    next_cursor: Optional[str] = None
+    """
+    Absent = this was the last page
+    """
+    attempt_id: str
+    attempt: int
+    """
+    Its number in its trial
+    """
+    state: Union[Literal['pending', 'stored', 'lost', 'removed', 'off'], str]
+    """
+    What became of an attempt's files: pending = are stored once it has ended, or the next try works; stored; lost = were not and will not be; removed = a limit removed them; off = nobody stores files
+    """
+    problem: Optional[str] = None
+    """
+    Why its files are not stored, in plain words; of pending ones why the last try failed
+    """
+    files: int
+    """
+    How many are stored
+    """
+    bytes: int
+    """
+    Of them
+    """
+    left_out: int
+    """
+    How many are not stored
+    """
+    left_out_files: list[LeftOutFile]
+    """
+    The first 1,000 of them, in the first page
+    """
+
+
+class MetricNameList(Model):
+    data: list[MetricName]
+
+
+class Diagnosis(Model):
+    """
+    What limits the program on its GPU, and what a person can do; absent in lists, for cores, and where nothing was measured
+    """
+
+    label: Optional[Union[Literal['compute_bound', 'memory_bound', 'input_bound', 'latency_bound'], str]] = None
+    """
+    Absent = how busy it keeps the GPU does not say
+    """
+    why: Optional[str] = None
+    """
+    The figures that decide the label, or why there is none
+    """
+    advice: list[AdvicePiece]
+    """
+    The most useful first
+    """
+
+
+class Device(Model):
+    """
+    A GPU, or a part of one that MIG made a GPU of its own
+    """
+
+    id: str
+    """
+    Its UUID
+    """
+    host_id: str
+    model: str
+    profile: Optional[str] = None
+    """
+    Of a MIG device; absent = a whole GPU
+    """
+    class_: str = Field(..., alias='class')
+    """
+    Its kind; what a shape needs is known for each class apart
+    """
+    mode: Union[Literal['exclusive', 'time_slicing', 'mps'], str]
+    """
+    How its attempts share it: now, or when it last had some
+    """
+    memory_bytes: int
+    default_mode_bytes: Optional[int] = None
+    """
+    What one TensorFlow process reserves of it in its default mode, estimated as the report of a sweep does; absent = it is too small for one
+    """
+    headroom_bytes: int
+    """
+    Kept free on purpose
+    """
+    reserved_bytes: int
+    free_bytes: int
+    """
+    memory_bytes less what processes outside Berth use now. Reservations and headroom are still in it: what new trials can get is the smaller of this and memory_bytes - headroom_bytes, less reserved_bytes
+    """
+    used_by_others_bytes: Optional[int] = None
+    """
+    What processes outside Berth use of its memory, as measured last; absent = nothing, or not known as there is a problem
+    """
+    simulated: Optional[bool] = None
+    """
+    No real GPU: the worker was started with --fake-gpus; absent = it is real
+    """
+    max_contexts: int
+    """
+    Processes that it takes at once
+    """
+    mps_contexts: Optional[int] = None
+    """
+    Clients that its MPS daemon takes; absent = it is not shared by MPS
+    """
+    contexts_reserved: int
+    activity_reserved: Optional[int] = None
+    """
+    Thousandths: how busy its attempts were measured to keep such a GPU, added up
+    """
+    max_attempts: int
+    """
+    0 = no limit
+    """
+    attempts: int
+    """
+    That hold a reservation
+    """
+    exclusive: Optional[bool] = None
+    """
+    One of them has the GPU for itself
+    """
+    problem: Optional[str] = None
+    """
+    Why it takes no attempts, in plain words; absent = it takes them
+    """
+    mps_problem: Optional[str] = None
+    """
+    Why it takes no clients of MPS now, though it has a daemon; others it takes
+    """
+    cordoned_at: Optional[AwareDatetime] = None
+    """
+    Since when it takes no new attempts, because a person has cordoned it; absent = it is not so
+    """
+    cordon_reason: Optional[str] = None
+    """
+    In the person's words
+    """
+    advice: Optional[Advice] = None
+
+
+class ServerInfo(Model):
+    version: str
+    """
+    Of the server's program, as its build recorded it; (devel) = a build without a version
+    """
+    token_needed: bool
+    """
+    Calls like this one need a token or a session; false = the caller is known as local
+    """
+    temporal: ServerTemporal
+    limits: ServerLimits
+    retention: ServerRetention
+
+
+class Preview(Model):
+    trials: int
+    """
+    In all; 0 = not known before it ends
+    """
+    enumerated: int
+    """
+    How many trials were looked at to find the shapes
+    """
+    complete: bool
+    """
+    Every trial was looked at
+    """
+    shapes: list[PreviewShape]
+    """
+    At most 200
+    """
+    shapes_total: int
+    """
+    Found among the enumerated trials
+    """
+    probes_needed: int
+    probes_cached: int
+    at_once: int
+    """
+    Trials that run at once when nothing else of Berth is on the machines, 500 at most; 0 = none can
+    """
+    why: str
+    """
+    Why no more
+    """
+    hosts: list[PreviewHost]
+    waves: int
+    """
+    Trials / at_once, rounded up; 0 = not known
+    """
+    duration: Optional[PreviewDuration] = None
+    warnings: list[ProblemItem]
+    image: Optional[str] = None
+    image_digest: Optional[str] = None
+    """
+    Absent when no machine could say; then nothing counts as probed
+    """
+
+
+class Trial(Model):
+    id: str
+    sweep_id: str
+    number: int
+    params: dict[str, Any]
+    shape_key: str
+    state: Union[Literal['pending', 'probing', 'waiting', 'running', 'succeeded', 'failed', 'infeasible', 'canceled'], str]
+    failure_kind: Optional[Union[Literal['ok', 'host_oom', 'device_oom', 'device_busy', 'too_big', 'user_error', 'bad_config', 'crashed', 'killed', 'preempted', 'timed_out', 'no_result', 'not_finite', 'no_device', 'image_missing', 'bad_command', 'neighbour_fault', 'infra', 'canceled', 'pruned', 'log_flood', 'disk_quota'], str]] = (
+        None
+    )
+    """
+    Of the attempt that decided
+    """
+    message: Optional[str] = None
+    """
+    In plain words, with the next step
+    """
+    value: Optional[float] = None
+    attempts: int
+    created_at: AwareDatetime
+    started_at: Optional[AwareDatetime] = None
+    finished_at: Optional[AwareDatetime] = None
+    waiting: Optional[list[Rejection]] = None
+    """
+    Why it does not run, candidate by candidate
+    """
+    waiting_since: Optional[AwareDatetime] = None
+    """
+    When it asked for the place that it waits for; in lists of a sweep
+    """
+    latest_attempt: Optional[LatestAttempt] = None
+    outputs_removed: Optional[str] = None
+    """
+    Why the files of its last attempt were removed, in plain words; absent = they were not
+    """
+    logs_removed: Optional[str] = None
+    """
+    Why a limit removed the logs of its attempts, in plain words; absent = it did not
+    """
+    metrics_removed: Optional[str] = None
+    """
+    Why a limit removed the metric points of its attempts, in plain words; absent = it did not
+    """
+    temporal_url: Optional[str] = None
+    """
+    Its workflow in Temporal's web UI, when the server knows where that is
+    """
+
+
+class TrialList(Model):
+    data: list[Trial]
+    next_cursor: Optional[str] = None
+    total: int
+    """
+    Trials that match, as counted for the first page; 100000 = that many or more
+    """
+
+
+class SweepReport(Model):
+    """
+    What a sweep used. An attempt counts from its container's start to its end
+    """
+
+    sweep_id: str
+    state: Union[Literal['pending', 'running', 'paused', 'stopping', 'canceling', 'succeeded', 'failed', 'stopped', 'canceled'], str]
+    ended: bool
+    """
+    false: the figures are those so far
+    """
+    as_of: AwareDatetime
+    """
+    Attempts that run count until then
+    """
+    gpu: ReportTotals
+    cores: ReportTotals
+    places: list[ReportPlace]
+    """
+    Each GPU, and each host whose cores ran attempts without a GPU
+    """
+    losses: list[ReportLoss]
+    """
+    Attempts that gave no result, by cause, the most time first
+    """
+    missing_trials: int
+    """
+    Trials with a result whose attempts are not in the database; what they used is missing
+    """
+    notes: list[str]
+    """
+    The figures in plain sentences
+    """
+    trials: list[ReportTrial]
+    """
+    A page of the trials that had an attempt
+    """
+    next_cursor: Optional[str] = None
+    """
+    Of the trials
+    """
+
+
+class HostUsage(Model):
+    interval_seconds: int
+    """
+    What each point stands for; of intervals without a point nothing was told
+    """
+    points: list[UsagePoint]
+    """
+    Of the machine's own memory, ascending
+    """
+    devices: list[DeviceUsage]
+
+
+class Footprint(Model):
+    """
+    What was measured of a shape on one class of device
+    """
+
+    device_class: str
+    """
+    cpu, or a GPU's model, its MIG profile, and (MPS) where attempts share it so
+    """
+    source: Union[Literal['full', 'short', 'partial', 'raised'], str]
+    """
+    How it was measured: in a whole run, in two epochs, in a part of a run, or by an out-of-memory alone
+    """
+    samples: int
+    """
+    Attempts that were measured
+    """
+    memory_peak_bytes: int
+    memory_floor_bytes: Optional[int] = None
+    """
+    A reservation of this size ran out of memory
+    """
+    device_peak_bytes: Optional[int] = None
+    """
+    Of the GPU's memory
+    """
+    device_phases: Optional[DevicePhases] = None
+    step_seconds: Optional[float] = None
+    """
+    Mean of a training step in the newest attempt that timed them (GET /probes/{id} alone)
+    """
+    device_activity: DeviceActivity
+    cpu_milli: int
+    """
+    Mean cores used, in thousandths; 0 = not known, because the machine was crowded
+    """
+    duration_seconds: float
+    """
+    Mean of a whole attempt
+    """
+    measured_at: AwareDatetime
+    reserved_bytes: int
+    """
+    What the next attempt would reserve of a host's memory
+    """
+    device_reserved_bytes: Optional[int] = None
+    """
+    The same of its GPU's memory; absent = nothing is known of it
+    """
+    diagnosis: Optional[Diagnosis] = None
+
+
+class Probe(Model):
+    shape_key: str
+    shape: Shape
+    footprints: list[Footprint]
+    """
+    One for each class of device, cpu first
+    """
+
+
+class ProbeList(Model):
+    data: list[Probe]
+    next_cursor: Optional[str] = None
+
+
+class Host(Model):
+    id: str
+    name: str
+    state: Union[Literal['ready', 'draining', 'unready', 'lost'], str]
+    """
+    draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
+    """
+    problem: Optional[str] = None
+    """
+    Why the host's worker takes no attempts, when it is unready
+    """
+    datasets: Optional[list[str]] = None
+    """
+    Names of the data sets that trials may mount there
+    """
+    cpu_milli: int
+    """
+    Thousandths of a core
+    """
+    cpu_milli_reserved: int
+    memory_bytes: int
+    memory_headroom_bytes: int
+    """
+    Kept free on purpose
+    """
+    memory_reserved_bytes: int
+    memory_free_bytes: int
+    """
+    memory_bytes less what programs outside Berth use now. Reservations and headroom are still in it: what new trials can get is the smaller of this and memory_bytes - memory_headroom_bytes, less memory_reserved_bytes
+    """
+    used_by_others_bytes: Optional[int] = None
+    """
+    What programs outside Berth use of its memory, as measured last; absent = nothing, or not known as there is a problem
+    """
+    disk_free_bytes: int
+    """
+    On the fuller of the disks that trials write to
+    """
+    disk_headroom_bytes: int
+    """
+    Kept free on purpose; with less, nothing new starts
+    """
+    disk_bytes: Optional[int] = None
+    """
+    Of that disk in all; absent = not known
+    """
+    output_bytes: Optional[int] = None
+    """
+    What files of attempts take there; absent = not known
+    """
+    disk_warning: Optional[str] = None
+    """
+    That the disk will be full before long, in plain words; absent = there is room
+    """
+    max_attempts: int
+    """
+    0 = no limit
+    """
+    attempts: int
+    """
+    That hold a reservation
+    """
+    exclusive: Optional[bool] = None
+    """
+    One of them has the host for itself
+    """
+    devices: list[Device]
+    last_seen_at: AwareDatetime
+    cordoned_at: Optional[AwareDatetime] = None
+    """
+    Since when it takes only test attempts, because it failed to start several trials in a row
+    """
+    cordon_reason: Optional[str] = None
+    """
+    The last of these failures
+    """
+    cordon_sweep: Optional[str] = None
+    """
+    Only this sweep is kept away, because only its trials failed; absent = all are
+    """
+
+
+class HostList(Model):
+    data: list[Host]
