@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 import time
@@ -246,6 +247,18 @@ def test_a_sweep_is_steered(client: berth.Client, capfd: pytest.CaptureFixture[s
     with pytest.raises(berth.ConflictError):
         sweep.pause()
     assert f"sweep {sweep.id[:8]} canceled: 3 of 3 trials ended, 3 canceled" in capfd.readouterr().err
+
+
+def test_a_terminal_has_a_bar(trained: berth.Sweep, server: Server) -> None:
+    ours, theirs = os.openpty()  # it does not know its width
+    script = f"import berth; berth.connect({server.url!r}).sweep({trained.id!r}).wait()"
+    environment = {**{name: value for name, value in os.environ.items() if name != "CI"}, "TERM": "xterm"}
+    subprocess.run([sys.executable, "-c", script], stderr=theirs, env=environment, check=True, timeout=30)
+    os.close(theirs)
+    drawn = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert f"\rpython-trained {trained.id[:8]}: 100%|" in drawn
+    assert "| 3/3 [" in drawn and "succeeded, best 2.8 (trial 2)" in drawn
 
 
 def test_an_interrupt_leaves_the_sweep_running(client: berth.Client, server: Server) -> None:

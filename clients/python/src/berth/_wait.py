@@ -6,6 +6,7 @@ import os
 import sys
 import time
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Optional, Protocol, TextIO
 
 from berth import models
@@ -22,6 +23,9 @@ LOOK_PAUSE = 0.3
 # Seconds between two lines about a sweep, and between two about a lost server.
 LINE_PAUSE = 2.0
 NOTICE_PAUSE = 60.0
+
+# What fits in 80 columns: the rate of trials says little, as many run at once.
+BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 
 
 class View(Protocol):
@@ -153,6 +157,14 @@ def in_notebook() -> bool:
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
+def _size(out: TextIO) -> dict[str, int]:
+    """Returns a size for a terminal that does not know its own, where tqdm draws nothing."""
+    with suppress(OSError, ValueError):
+        if os.get_terminal_size(out.fileno()).columns == 0:
+            return {"ncols": 80, "nrows": 24}
+    return {}
+
+
 class _Silent:
     def show(self, sweep: models.Sweep) -> None:
         pass
@@ -196,12 +208,15 @@ class _Bar:
 
     def show(self, sweep: models.Sweep) -> None:
         counts = sweep.counts
+        total = max(counts.planned, counts.total) or None
         if self.bar is None:
-            self.bar = self.tqdm(total=None, desc=f"{sweep.name} {sweep.id[:8]}", unit="trial", file=self.out)
-        self.bar.total = max(counts.planned, counts.total) or None
+            label = f"{sweep.name} {sweep.id[:8]}"
+            self.bar = self.tqdm(total=total, desc=label, file=self.out, bar_format=BAR, **_size(self.out))
+        self.bar.total = total
         self.bar.n = finished(counts)
         # Behind the bar stands what the bar does not say itself.
-        self.bar.set_postfix_str(", ".join([sweep.state, *counts_text(sweep).split(", ")[1:]]), refresh=False)
+        state = [] if sweep.state == "running" else [sweep.state]
+        self.bar.set_postfix_str(", ".join(state + counts_text(sweep).split(", ")[1:]), refresh=False)
         self.bar.refresh()
 
     def note(self, text: str) -> None:
