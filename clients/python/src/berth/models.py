@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal, Optional, Union
 
 from berth._model import Model
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, RootModel
 
 
 class ProblemItem(Model):
@@ -19,6 +19,14 @@ class ProblemItem(Model):
     JSON pointer (RFC 6901) into the document, or the name of a request parameter
     """
     detail: str
+
+
+class ExportFormat(RootModel[Union[Literal['csv', 'jsonl', 'parquet'], str]]):
+    root: Union[Literal['csv', 'jsonl', 'parquet'], str]
+
+
+class ExportTable(RootModel[Union[Literal['trials', 'metrics'], str]]):
+    root: Union[Literal['trials', 'metrics'], str]
 
 
 class ETA(Model):
