@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 
@@ -28,6 +28,8 @@ START_TIMEOUT = 90.0
 STOP_TIMEOUT = 60.0
 
 os.environ["MPLBACKEND"] = "Agg"
+for name in ("BERTH_SERVER", "BERTH_TOKEN"):
+    os.environ.pop(name, None)
 
 
 @dataclass
@@ -95,9 +97,11 @@ def client(server: Server) -> Iterator[berth.Client]:
 @pytest.fixture(autouse=True)
 def nothing_runs_on(request: pytest.FixtureRequest) -> Iterator[None]:
     """Ends what a test leaves open, which would hold the places that the next one needs."""
-    yield
+    client: Optional[berth.Client] = None
     if "server" in request.fixturenames:
-        client: berth.Client = request.getfixturevalue("client")
+        client = request.getfixturevalue("client")
+    yield
+    if client is not None:
         for sweep in client.sweeps(state=["pending", "running", "paused", "stopping", "canceling"]):
             if sweep.state != "canceling":
                 sweep.cancel()

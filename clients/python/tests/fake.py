@@ -7,23 +7,33 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Union
 
 Answer = Callable[["Request"], None]
 
 
+@dataclass(frozen=True)
+class Call:
+    """What was sent with one call."""
+
+    path: str
+    headers: Message
+    body: bytes
+
+
 class Request(BaseHTTPRequestHandler):
-    """One call; a test answers it."""
+    """A connection, whose calls a test answers."""
 
     protocol_version = "HTTP/1.1"
     answers: list[Answer]
-    seen: list[Request]
+    seen: list[Call]
 
     def answer(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
-        self.body = self.rfile.read(length)
-        self.seen.append(self)
+        self.seen.append(Call(self.path, self.headers, self.rfile.read(length)))
         (self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])(self)
 
     do_GET = do_POST = do_DELETE = do_PATCH = answer
@@ -59,9 +69,9 @@ def problem(status: int, code: str = "unavailable", **more: Any) -> dict[str, An
 
 
 @contextmanager
-def fake_server(*answers: Answer) -> Iterator[tuple[str, list[Request]]]:
+def fake_server(*answers: Answer) -> Iterator[tuple[str, list[Call]]]:
     """Serves these answers, one for each call, the last for ever; yields the URL and the calls."""
-    seen: list[Request] = []
+    seen: list[Call] = []
     handler = type("Handler", (Request,), {"answers": list(answers), "seen": seen})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
         thread = threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True)

@@ -12,13 +12,25 @@ from urllib.parse import urlsplit
 
 import pytest
 from conftest import Server, berth_dev, spec
-from fake import Answer, Line, Request, fake_server, problem
+from fake import Answer, Call, Line, Request, fake_server, problem
 
 import berth
 from berth._events import EventStream
 from berth._transport import Pauses, Transport, retry_after
 
 HOSTS: dict[str, Any] = {"data": []}
+COUNTS = ("total", "planned", "waiting", "running", "succeeded", "failed", "infeasible", "canceled", "oom_retries")
+A_SWEEP: dict[str, Any] = {
+    "id": "s",
+    "name": "n",
+    "image": "i",
+    "image_digest": "d",
+    "state": "running",
+    "max_parallel": 0,
+    "created_by": "me",
+    "created_at": "2026-01-01T00:00:00Z",
+    "counts": dict.fromkeys(COUNTS, 0),
+}
 SHA = hashlib.sha256(b"0123456789").hexdigest()
 
 
@@ -56,11 +68,7 @@ def test_a_server_that_stays_busy_is_an_error(slept: list[float]) -> None:
 
 
 def test_a_lost_answer_is_asked_again_only_where_twice_is_once() -> None:
-    sweep = {"id": "s", "name": "n", "image": "i", "image_digest": "d", "state": "running", "max_parallel": 0,
-             "created_by": "me", "created_at": "2026-01-01T00:00:00Z", "counts": dict.fromkeys(
-                 ("total", "planned", "waiting", "running", "succeeded", "failed", "infeasible", "canceled",
-                  "oom_retries"), 0)}  # fmt: skip
-    with fake_server(Request.cut, lambda r: r.send(201, sweep)) as (url, seen):
+    with fake_server(Request.cut, lambda r: r.send(201, A_SWEEP)) as (url, seen):
         submitted = berth.connect(url).submit({"name": "n"})
     assert [call.headers["Idempotency-Key"] for call in seen] == [seen[0].headers["Idempotency-Key"]] * 2
     assert [call.body for call in seen] == [b'{"name": "n"}'] * 2
@@ -144,6 +152,19 @@ def test_a_stream_goes_on_behind_what_was_seen() -> None:
     assert seen[0].path == "/api/v1/events?sweep_id=s"
 
 
+def test_a_list_is_read_to_its_last_page() -> None:
+    def page(number: int, cursor: str) -> Answer:
+        trial = {**a_trial("http://x").data.model_dump(mode="json", exclude_none=True), "number": number}
+        more = {"next_cursor": cursor} if cursor else {}
+        return lambda r: r.send(200, {"data": [trial], "total": 3, **more})
+
+    with fake_server(page(1, "a/b"), page(2, "c"), page(3, "")) as (url, seen):
+        trials = berth.Sweep(Transport(url, None), berth.models.Sweep.model_validate(A_SWEEP)).trials
+    assert [trial.number for trial in trials] == [1, 2, 3]
+    paths = [call.path.partition("?")[2] for call in seen]
+    assert paths == ["limit=500", "cursor=a%2Fb&limit=500", "cursor=c&limit=500"]
+
+
 def a_file(**changes: object) -> dict[str, Any]:
     file = {"path": "model.bin", "bytes": 10, "sha256": SHA, "stored_at": "2026-01-01T00:00:00Z", **changes}
     return {"data": [file], "attempt_id": "a", "attempt": 1, "state": "stored", "files": 1, "bytes": 10, "left_out": 0,
@@ -156,7 +177,7 @@ def a_trial(url: str) -> berth.Trial:
     return berth.Trial(Transport(url, None), berth.models.Trial.model_validate(data), "score")
 
 
-def download(tmp_path: Path, listed: dict[str, Any], *answers: Answer) -> tuple[Path, list[Request]]:
+def download(tmp_path: Path, listed: dict[str, Any], *answers: Answer) -> tuple[Path, list[Call]]:
     """Downloads a file that a server sends so."""
     trial = a_trial("http://x").data.model_dump(mode="json", exclude_none=True)
     with fake_server(lambda r: r.send(200, trial), lambda r: r.send(200, listed), *answers) as (url, seen):
@@ -194,6 +215,22 @@ def test_a_download_stays_in_its_directory(tmp_path: Path, path: str) -> None:
         with pytest.raises(berth.FilesError, match="outside the directory"):
             a_trial(url).download(tmp_path / "in")
         assert len(seen) == 2
+
+
+@pytest.mark.real_time
+def test_files_are_waited_for() -> None:
+    trial = a_trial("http://x").data.model_dump(mode="json", exclude_none=True)
+    pending = {**a_file(), "data": [], "state": "pending", "problem": "the store does not answer"}
+    with fake_server(lambda r: r.send(200, trial), lambda r: r.send(200, pending), lambda r: r.send(200, a_file())) as (
+        url,
+        _,
+    ):
+        assert [file.path for file in a_trial(url).files()] == ["model.bin"]
+    with (
+        fake_server(lambda r: r.send(200, trial), lambda r: r.send(200, pending)) as (url, _),
+        pytest.raises(berth.FilesError, match="are not stored yet: the store does not answer"),
+    ):
+        a_trial(url).files(timeout=0.1)
 
 
 def test_files_that_are_not_stored_say_why() -> None:

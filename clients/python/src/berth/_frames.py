@@ -11,7 +11,7 @@ from berth._trial import seconds
 try:
     import pandas as pd
 except ImportError as error:
-    raise ImportError("this needs pandas: pip install 'berth-client[pandas]'") from error
+    raise ImportError("this needs pandas: pip install pandas") from error
 
 
 def trial_frame(trials: Sequence[models.Trial]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ try:
     import matplotlib.pyplot as plt
     from matplotlib.ticker import MaxNLocator
 except ImportError as error:
-    raise ImportError("this needs matplotlib: pip install 'berth-client[plots]'") from error
+    raise ImportError("this needs matplotlib: pip install matplotlib") from error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
