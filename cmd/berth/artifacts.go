@@ -27,12 +27,12 @@ func bindArtifactLimits(flags *pflag.FlagSet, l *artifacts.Limits) {
 
 // openArtifacts opens the store of artifacts; nil = there is none. One that does
 // not answer is waited for later. Errors: of a store that a person must change.
-func openArtifacts(ctx context.Context, where, installation string, log *slog.Logger) (*artifacts.Store, error) {
+func openArtifacts(ctx context.Context, where, installation string, marks artifacts.Marks, log *slog.Logger) (*artifacts.Store, error) {
 	if where == "" {
 		return nil, nil //nolint:nilnil // none is no error
 	}
 
-	store, err := artifacts.Open(ctx, where, installation)
+	store, err := artifacts.Open(ctx, where, installation, marks)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func checkArtifacts(ctx context.Context, where string, ledger *postgres.Store) b
 		return broken("PostgreSQL", "cannot be read", err.Error())
 	}
 
-	store, err := artifacts.Open(ctx, where, installation.ID)
+	store, err := artifacts.Open(ctx, where, installation.ID, ledger)
 	if err != nil {
 		return broken(part, "cannot be opened", err.Error())
 	}

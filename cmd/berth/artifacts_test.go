@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,12 @@ import (
 
 	"github.com/berthml/berth"
 )
+
+// noMarks knows of no store.
+type noMarks struct{}
+
+func (noMarks) StoreMarked(context.Context, string) (bool, error) { return false, nil }
+func (noMarks) NoteStoreMark(context.Context, string) error       { return nil }
 
 func TestOpenArtifacts(t *testing.T) {
 	// What Berth asks S3 with; nobody is asked for them.
@@ -30,7 +37,7 @@ func TestOpenArtifacts(t *testing.T) {
 		{name: "does not answer yet", where: "s3://bucket?region=eu-west-1&endpoint=http://127.0.0.1:1&use_path_style=true"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			store, err := openArtifacts(t.Context(), c.where, c.installation, log)
+			store, err := openArtifacts(t.Context(), c.where, c.installation, noMarks{}, log)
 			if c.wrong != "" {
 				require.ErrorContains(t, err, c.wrong)
 				require.Contains(t, []berth.Kind{berth.KindInvalid, berth.KindConflict}, berth.KindOf(err))

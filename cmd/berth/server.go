@@ -32,6 +32,7 @@ type serving struct {
 	limits     api.Limits
 	keep       berth.Retention
 	artifacts  string // where files of trials are stored; empty = they are not
+	empty      bool   // an --artifacts store that has lost its mark is a new one
 	grace      time.Duration
 }
 
@@ -43,6 +44,7 @@ func (s *serving) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.temporalUI, "temporal-ui", "", "URL of Temporal's web UI, for links")
 	bindLimits(flags, &s.limits)
 	bindRetention(flags, &s.keep)
+	flags.BoolVar(&s.empty, "artifacts-empty", false, "take an --artifacts store that has lost its mark for a new, empty one: start once with it")
 	s.grace = 7 * day
 	flags.Var((*age)(&s.grace), "artifacts-grace", "files in the store that no trial names any more are removed when they are older than this")
 }
@@ -81,13 +83,19 @@ func serverCommand() *cobra.Command {
 func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, ready func(url string)) error {
 	store, steering := c.store, c.temporal
 
-	files, err := openArtifacts(ctx, s.artifacts, c.installation.ID, log)
+	files, err := openArtifacts(ctx, s.artifacts, c.installation.ID, store, log)
 	if err != nil {
 		return err
 	}
 
 	if files != nil {
 		defer files.Close() //nolint:errcheck // only idle connections
+	}
+
+	if files != nil && s.empty {
+		if err := files.TakeEmpty(ctx); err != nil {
+			return err
+		}
 	}
 
 	var objects api.Objects // stays nil without a store

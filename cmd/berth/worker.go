@@ -181,7 +181,7 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 
 	host.Devices = machinery.devices
 
-	store, err := openArtifacts(ctx, m.artifacts, c.installation.ID, log)
+	store, err := openArtifacts(ctx, m.artifacts, c.installation.ID, c.store, log)
 	if err != nil {
 		return err
 	}

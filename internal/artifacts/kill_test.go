@@ -34,7 +34,7 @@ func child() {
 	if err == nil {
 		var store *artifacts.Store
 
-		if store, err = artifacts.Open(ctx, os.Getenv(childStore), "one"); err == nil {
+		if store, err = artifacts.Open(ctx, os.Getenv(childStore), "one", db); err == nil {
 			err = (&artifacts.Uploader{
 				Ledger: db, Files: &files{dir: os.Getenv(childFiles)}, Store: store, HostID: os.Getenv(childHost), Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 			}).Run(ctx)

@@ -94,7 +94,7 @@ func setup(t *testing.T) *bench {
 func (b *bench) open(where, installation string) *artifacts.Store {
 	b.t.Helper()
 
-	store, err := artifacts.Open(b.t.Context(), where, installation)
+	store, err := artifacts.Open(b.t.Context(), where, installation, b.db)
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { require.NoError(b.t, store.Close()) })
 

@@ -36,7 +36,7 @@ func s3(t *testing.T) (endpoint string) {
 func openS3(t *testing.T, endpoint, bucket, installation string) *artifacts.Store {
 	t.Helper()
 
-	store, err := artifacts.Open(t.Context(), "s3://"+bucket+"?region=eu-west-1&use_path_style=true&endpoint="+endpoint, installation)
+	store, err := artifacts.Open(t.Context(), "s3://"+bucket+"?region=eu-west-1&use_path_style=true&endpoint="+endpoint, installation, marks{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 

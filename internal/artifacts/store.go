@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gocloud.dev/blob"
@@ -40,23 +41,33 @@ const (
 // ErrChanged is a file whose content changed while it was sent.
 var ErrChanged = errors.New("it changed while it was read")
 
+// Marks is what a Store needs of the database.
+type Marks interface {
+	// StoreMarked reports whether NoteStoreMark was called for the store.
+	StoreMarked(ctx context.Context, store string) (bool, error)
+	// NoteStoreMark notes that the store has the mark of this installation.
+	NoteStoreMark(ctx context.Context, store string) error
+}
+
 // Store is where objects are. Make one with Open.
 type Store struct {
 	bucket       *blob.Bucket
 	dir          string // empty = it is remote
 	where        string // as a person wrote it, without secrets
 	installation string
+	marks        Marks
+	noted        atomic.Bool // the database knows of the mark
 }
 
 // Open opens a directory, which is made when it is not there, or a URL of S3. It
 // asks nothing of S3 yet: see Ready. Errors: invalid, with what to write.
-func Open(ctx context.Context, where, installation string) (*Store, error) {
+func Open(ctx context.Context, where, installation string, marks Marks) (*Store, error) {
 	dir, remote, err := parse(where)
 	if err != nil {
 		return nil, err
 	}
 
-	s := &Store{dir: dir, where: where, installation: installation}
+	s := &Store{dir: dir, where: where, installation: installation, marks: marks}
 
 	if remote != nil {
 		s.where = remote.Redacted()
@@ -110,30 +121,27 @@ func (s *Store) Where() string { return s.where }
 func (s *Store) Close() error { return s.bucket.Close() }
 
 // Ready asks whether the store answers and belongs to this installation; the
-// first that asks makes it its own. Errors: unavailable; invalid for a store that
-// a person must change; conflict for one of another installation.
+// first that asks makes it its own. A store that was its own and has no mark any
+// more is unavailable: a mount point is an empty directory while its disk is away.
+// Errors: unavailable; invalid for a store that a person must change; conflict for
+// one of another installation; of the database.
 func (s *Store) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
 	if s.dir != "" { // gocloud makes a directory that is gone, and a disk that is not mounted is no place for files
 		if info, err := os.Stat(s.dir); err != nil || !info.IsDir() {
-			return berth.Errorf(berth.KindUnavailable, "asking the store %q: the directory is gone; mount its disk, or make it again", s.where)
+			return berth.Errorf(berth.KindUnavailable, "asking the store %q: the directory is gone; mount its disk", s.where)
 		}
 	}
 
 	owner, err := s.owner(ctx)
 	if gcerrors.Code(err) == gcerrors.NotFound {
-		if there, err := s.bucket.IsAccessible(ctx); err != nil || !there {
-			return s.failed("asking for", err)
+		if err := s.unmarked(ctx); err != nil {
+			return err
 		}
 
-		if err := s.bucket.WriteAll(ctx, markKey, []byte(s.installation), &blob.WriterOptions{ContentType: "text/plain", IfNotExist: true}); err != nil &&
-			gcerrors.Code(err) != gcerrors.FailedPrecondition {
-			return s.failed("writing to", err)
-		}
-
-		owner, err = s.owner(ctx)
+		owner, err = s.mark(ctx)
 	}
 
 	if err != nil {
@@ -145,7 +153,66 @@ func (s *Store) Ready(ctx context.Context) error {
 			"give this one a directory of its own, or a prefix such as s3://bucket?prefix=second/", s.where, owner)
 	}
 
+	if s.noted.Load() {
+		return nil
+	}
+
+	if err := s.marks.NoteStoreMark(ctx, s.name()); err != nil {
+		return err
+	}
+
+	s.noted.Store(true)
+
 	return nil
+}
+
+// TakeEmpty makes a store that has lost its mark this installation's again: what
+// was in it is gone for good. It changes nothing of one that has a mark.
+// Errors: those of Ready.
+func (s *Store) TakeEmpty(ctx context.Context) error {
+	if _, err := s.mark(ctx); err != nil {
+		return s.failed("writing to", err)
+	}
+
+	return s.Ready(ctx)
+}
+
+// name is the store's in the database: every process that was told of it has the same.
+func (s *Store) name() string {
+	if s.dir != "" {
+		return "file://" + s.dir
+	}
+
+	return s.where
+}
+
+// unmarked says why a store without a mark must not be made this installation's;
+// nil = it is new. Errors: unavailable; invalid; of the database.
+func (s *Store) unmarked(ctx context.Context) error {
+	if there, err := s.bucket.IsAccessible(ctx); err != nil || !there {
+		return s.failed("asking for", err)
+	}
+
+	marked, err := s.marks.StoreMarked(ctx, s.name())
+	if err != nil || !marked {
+		return err
+	}
+
+	return berth.Errorf(berth.KindUnavailable, "the store %q has lost its mark, the object %q: mount its disk, or start `berth server` once with "+
+		"--artifacts-empty to use an empty one", s.where, markKey)
+}
+
+// mark writes whose store it is, unless it says so already, and returns what it says.
+func (s *Store) mark(ctx context.Context) (owner string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+
+	if err := s.bucket.WriteAll(ctx, markKey, []byte(s.installation), &blob.WriterOptions{ContentType: "text/plain", IfNotExist: true}); err != nil &&
+		gcerrors.Code(err) != gcerrors.FailedPrecondition {
+		return "", err
+	}
+
+	return s.owner(ctx)
 }
 
 func (s *Store) owner(ctx context.Context) (string, error) {
@@ -262,6 +329,10 @@ func (f *failing) Read(p []byte) (int, error) {
 func (s *Store) Read(ctx context.Context, d berth.Digest, offset, length int64) (io.ReadCloser, error) {
 	r, err := s.bucket.NewRangeReader(ctx, key(d), offset, length, nil)
 	if gcerrors.Code(err) == gcerrors.NotFound {
+		if err := s.Ready(ctx); err != nil {
+			return nil, err
+		}
+
 		return nil, berth.Errorf(berth.KindNotFound, "the store %q has lost the object %s", s.where, d)
 	}
 

@@ -1,6 +1,7 @@
 package artifacts_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -15,6 +16,17 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/artifacts"
 )
+
+// marks are the stores that a database knows of.
+type marks map[string]bool
+
+func (m marks) StoreMarked(_ context.Context, store string) (bool, error) { return m[store], nil }
+
+func (m marks) NoteStoreMark(_ context.Context, store string) error {
+	m[store] = true
+
+	return nil
+}
 
 func TestOpen_SaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
@@ -32,7 +44,7 @@ func TestOpen_SaysWhatIsWrong(t *testing.T) {
 		"s3://b:secret@[::1?x=1": "--artifacts is no URL",
 		file:                     "not a directory",
 	} {
-		_, err := artifacts.Open(t.Context(), where, "one")
+		_, err := artifacts.Open(t.Context(), where, "one", marks{})
 		require.ErrorContains(t, err, want, where)
 		require.Equal(t, berth.KindInvalid, berth.KindOf(err), where)
 		require.NotContains(t, err.Error(), "secret")
@@ -101,7 +113,7 @@ func TestStore_InADirectory(t *testing.T) {
 
 	dir := filepath.Join(t.TempDir(), "new", "store")
 	conform(t, func(installation string) *artifacts.Store {
-		store, err := artifacts.Open(t.Context(), "file://"+dir, installation)
+		store, err := artifacts.Open(t.Context(), "file://"+dir, installation, marks{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
 
@@ -111,4 +123,34 @@ func TestStore_InADirectory(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(dir, "sha256", "*", "*"))
 	require.NoError(t, err)
 	require.Len(t, left, 1, "halves of uploads do not stay")
+}
+
+// A mount point is an empty directory while its disk is away. What is written there
+// is hidden when the disk is back.
+func TestStore_WithoutItsMark(t *testing.T) {
+	t.Parallel()
+
+	known, dir := marks{}, filepath.Join(t.TempDir(), "store")
+	store, err := artifacts.Open(t.Context(), dir, "one", known)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	require.NoError(t, store.Ready(t.Context()))
+	require.NoError(t, os.Remove(filepath.Join(dir, "installation")))
+
+	again, err := artifacts.Open(t.Context(), "file://"+dir, "one", known)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, again.Close()) })
+
+	for _, s := range []*artifacts.Store{store, again} {
+		err := s.Ready(t.Context())
+		require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "has lost its mark")
+		require.ErrorContains(t, err, "--artifacts-empty")
+
+		_, err = s.Read(t.Context(), berth.Digest{1}, 0, -1)
+		require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "no object is lost: %v", err)
+	}
+
+	require.NoError(t, again.TakeEmpty(t.Context()))
+	require.NoError(t, store.Ready(t.Context()))
 }

@@ -251,6 +251,10 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 		}
 	}
 
+	if err := u.Store.Ready(ctx); err != nil { // its disk went meanwhile: they may be below the mount point
+		return err
+	}
+
 	return u.Ledger.FilesStored(ctx, attemptID, stored)
 }
 

@@ -148,6 +148,29 @@ func TestUploader_GoesOnWhenTheStoreIsBack(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "1"}, b.stored(attempt))
 }
 
+// A mount point whose disk is away is no store, and no place for files.
+func TestUploader_WaitsForTheDiskOfTheStore(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.look(t.Context())
+
+	disk := b.storeDir + "-disk"
+	require.NoError(t, os.Rename(b.storeDir, disk))
+	require.NoError(t, os.Mkdir(b.storeDir, 0o750)) // the mount point
+
+	trial, attempt := b.ended(map[string]string{"model": "weights"})
+	require.ErrorContains(t, b.uploader.Look(t.Context()), "has lost its mark")
+	require.Equal(t, berth.FilesPending, b.set(trial).State)
+	require.Contains(t, b.set(trial).Problem, "mount its disk")
+
+	require.NoError(t, os.Remove(b.storeDir), "nothing was written there")
+	require.NoError(t, os.Rename(disk, b.storeDir))
+	b.look(t.Context())
+	require.Equal(t, berth.FilesStored, b.set(trial).State)
+	require.Equal(t, map[string]string{"model": "weights"}, b.stored(attempt))
+}
+
 // refusing is a ledger that refuses the files of one attempt.
 type refusing struct {
 	*postgres.Store

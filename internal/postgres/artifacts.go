@@ -10,6 +10,18 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
+// StoreMarked reports whether a store of artifacts has had this installation's mark.
+func (s *Store) StoreMarked(ctx context.Context, store string) (bool, error) {
+	marked, err := s.q.StoreMarked(ctx, s.pool, store)
+
+	return marked, translate(err, "looking whether the store "+store+" was in use")
+}
+
+// NoteStoreMark notes that a store of artifacts has this installation's mark.
+func (s *Store) NoteStoreMark(ctx context.Context, store string) error {
+	return translate(s.q.NoteStoreMark(ctx, s.pool, store), "noting that the store "+store+" is in use")
+}
+
 // SetHostStores notes whether a host's worker stores files. Those of a host that
 // does are not removed before they are stored.
 func (s *Store) SetHostStores(ctx context.Context, hostID string, stores bool) error {

@@ -324,6 +324,15 @@ func (q *Queries) NoteFiles(ctx context.Context, db DBTX, problem string, iD str
 	return err
 }
 
+const noteStoreMark = `-- name: NoteStoreMark :exec
+INSERT INTO artifact_stores (store) VALUES ($1) ON CONFLICT DO NOTHING
+`
+
+func (q *Queries) NoteStoreMark(ctx context.Context, db DBTX, store string) error {
+	_, err := db.Exec(ctx, noteStoreMark, store)
+	return err
+}
+
 const setHostStores = `-- name: SetHostStores :exec
 UPDATE hosts SET stores_files = $1 WHERE id = $2 AND stores_files <> $1
 `
@@ -366,6 +375,17 @@ SELECT pg_advisory_xact_lock_shared(hashtextextended('objects of artifacts', 0))
 func (q *Queries) ShareArtifacts(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, shareArtifacts)
 	return err
+}
+
+const storeMarked = `-- name: StoreMarked :one
+SELECT EXISTS (SELECT 1 FROM artifact_stores WHERE store = $1)
+`
+
+func (q *Queries) StoreMarked(ctx context.Context, db DBTX, store string) (bool, error) {
+	row := db.QueryRow(ctx, storeMarked, store)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
 }
 
 const unnamedObjects = `-- name: UnnamedObjects :many

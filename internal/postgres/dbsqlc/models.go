@@ -29,6 +29,11 @@ type Artifact struct {
 	StoredAt  *time.Time
 }
 
+type ArtifactStore struct {
+	Store    string
+	MarkedAt time.Time
+}
+
 type ArtifactsLeftOut struct {
 	AttemptID string
 	Number    int32

@@ -1,3 +1,9 @@
+-- name: StoreMarked :one
+SELECT EXISTS (SELECT 1 FROM artifact_stores WHERE store = @store);
+
+-- name: NoteStoreMark :exec
+INSERT INTO artifact_stores (store) VALUES (@store) ON CONFLICT DO NOTHING;
+
 -- name: SetHostStores :exec
 UPDATE hosts SET stores_files = @stores WHERE id = @id AND stores_files <> @stores;
 
