@@ -30,8 +30,9 @@ const (
 	markLimit = 64
 	// askTimeout bounds one question to the store.
 	askTimeout = 30 * time.Second
-	// leastRate is the slowest upload that is waited for, in bytes a second.
-	leastRate = 256 << 10
+	// stallTimeout is how long an upload may get no further. It gets on by parts: an
+	// uplink of 10 KiB/s sends one in this time, when it sends nothing else.
+	stallTimeout = 10 * time.Minute
 	// partBytes is a part of an upload to S3, and mostParts how many one may have
 	// (Amazon S3, "multipart upload limits": 10,000).
 	partBytes = 5 << 20
@@ -40,6 +41,9 @@ const (
 
 // ErrChanged is a file whose content changed while it was sent.
 var ErrChanged = errors.New("it changed while it was read")
+
+// errStalled is an upload that got no further for stallTimeout.
+var errStalled = errors.New("no part was sent")
 
 // Marks is what a Store needs of the database.
 type Marks interface {
@@ -56,6 +60,7 @@ type Store struct {
 	where        string // as a person wrote it, without secrets
 	installation string
 	marks        Marks
+	stall        time.Duration
 	noted        atomic.Bool // the database knows of the mark
 }
 
@@ -67,7 +72,7 @@ func Open(ctx context.Context, where, installation string, marks Marks) (*Store,
 		return nil, err
 	}
 
-	s := &Store{dir: dir, where: where, installation: installation, marks: marks}
+	s := &Store{dir: dir, where: where, installation: installation, marks: marks, stall: stallTimeout}
 
 	if remote != nil {
 		s.where = remote.Redacted()
@@ -264,23 +269,37 @@ func (s *Store) Has(ctx context.Context, d berth.Digest, bytes int64) (bool, err
 }
 
 // Put stores what r has, which must be what the digest says. Nobody sees the
-// object before it is whole. Errors: ErrChanged when r has something else;
-// unavailable; whatever r fails with.
+// object before it is whole. However long it takes, it may get on. Errors: ErrChanged
+// when r has something else; unavailable; whatever r fails with.
 func (s *Store) Put(ctx context.Context, d berth.Digest, bytes int64, r io.Reader) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout+time.Duration(bytes/leastRate)*time.Second)
-	defer cancel() // a writer whose context has ended writes nothing
+	return s.put(ctx, d, bytes, r, 0)
+}
+
+// put is Put with so many parts on their way to S3 at once; 0 = as many as its
+// client likes.
+func (s *Store) put(ctx context.Context, d berth.Digest, bytes int64, r io.Reader, parts int) error {
+	part := max(partBytes, bytes/mostParts+1)
+	stall := s.stall * time.Duration(part/partBytes)
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil) // a writer whose context has ended writes nothing
+
+	timer := time.AfterFunc(stall, func() {
+		cancel(berth.Errorf(berth.KindUnavailable, "writing to the store %q: %w for %s", s.where, errStalled, stall))
+	})
+	defer timer.Stop()
 
 	var file *os.File // of a store in a directory
 
 	w, err := s.bucket.NewWriter(ctx, key(d), &blob.WriterOptions{
-		ContentType: "application/octet-stream", BufferSize: int(max(partBytes, bytes/mostParts+1)),
+		ContentType: "application/octet-stream", BufferSize: int(part), MaxConcurrency: parts,
 		BeforeWrite: func(as func(any) bool) error { as(&file); return nil },
 	})
 	if err != nil {
 		return s.failed("writing to", err)
 	}
 
-	sum, source := sha256.New(), &failing{r: r}
+	sum, source := sha256.New(), &failing{r: moving{r, func() { timer.Reset(stall) }}}
 
 	_, err = io.Copy(w, io.TeeReader(source, sum))
 
@@ -292,21 +311,44 @@ func (s *Store) Put(ctx context.Context, d berth.Digest, bytes int64, r io.Reade
 	case berth.Digest(sum.Sum(nil)) != d:
 		err = ErrChanged
 	case file != nil:
+		timer.Stop()      // a disk that writes back what it was given tells of no parts
 		err = file.Sync() // its name must not come to the disk before it
 	}
 
 	if err != nil {
-		cancel()
+		err = orStalled(ctx, err)
+		cancel(nil)
 		_ = w.Close() // which removes what was written
 
 		return err
 	}
 
 	if err := w.Close(); err != nil {
-		return s.failed("writing to", err)
+		return orStalled(ctx, s.failed("writing to", err))
 	}
 
 	return nil
+}
+
+// orStalled returns why an upload was ended when it got no further, else its error.
+func orStalled(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
+		return cause
+	}
+
+	return err
+}
+
+// moving tells when something is read.
+type moving struct {
+	r  io.Reader
+	on func()
+}
+
+func (m moving) Read(p []byte) (int, error) {
+	m.on()
+
+	return m.r.Read(p)
 }
 
 // failing tells the errors of a source from those of what it is written to.

@@ -1,11 +1,13 @@
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -44,8 +46,11 @@ const (
 	attemptsAtOnce = 100
 	// filesAtOnce are named, then stored, together.
 	filesAtOnce = 200
-	// sentAtOnce is how many files are sent side by side.
+	// sentAtOnce is how many files are sent side by side, each in several parts at once.
 	sentAtOnce = 4
+	// aloneFor is how long one part of one file is sent at a time after an upload got
+	// no further: a slow uplink must not divide itself between many.
+	aloneFor = time.Hour
 )
 
 // Uploader stores the files of attempts of one host that have ended. What it has
@@ -61,6 +66,7 @@ type Uploader struct {
 	Log    *slog.Logger
 
 	pause time.Duration // until the next look, while the store is down; 0 = it is not
+	alone time.Time     // until then one part of one file is sent at a time
 }
 
 // Run stores until ctx ends.
@@ -224,43 +230,83 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 		return err
 	}
 
-	failed := make([]error, len(claims)) // of the file, not of the store
-	group, sending := errgroup.WithContext(ctx)
-	group.SetLimit(sentAtOnce)
-
-	for i := range claims {
-		group.Go(func() (err error) {
-			failed[i], err = u.send(sending, root, sources[i], claims[i])
-
-			return err
-		})
-	}
-
-	err := group.Wait()
-	if err != nil {
-		return err
-	}
-
+	sent := u.sendAll(ctx, root, sources, claims)
 	stored := make([]string, 0, len(claims))
 
-	for i, err := range failed {
-		if err != nil {
-			left.add(claims[i].Path, "it cannot be read: %s", plain(err))
-		} else {
+	var failed error // of the store
+
+	for i, one := range sent {
+		switch {
+		case one.ofFile != nil:
+			left.add(claims[i].Path, "it cannot be read: %s", plain(one.ofFile))
+		case one.stored:
 			stored = append(stored, claims[i].Path)
+		case failed == nil:
+			failed = one.err
+		}
+
+		if errors.Is(one.err, errStalled) {
+			u.alone = time.Now().Add(aloneFor)
 		}
 	}
 
 	if err := u.Store.Ready(ctx); err != nil { // its disk went meanwhile: they may be below the mount point
-		return err
+		return cmp.Or(failed, err)
 	}
 
-	return u.Ledger.FilesStored(ctx, attemptID, stored)
+	return cmp.Or(failed, u.Ledger.FilesStored(ctx, attemptID, stored))
+}
+
+// sending is what came of sending one file. All are zero when another one failed
+// before its turn.
+type sending struct {
+	stored bool
+	ofFile error // what is wrong with the file itself
+	err    error // of the store
+}
+
+// sendAll sends files side by side. After an error of the store those that are on
+// their way go on, and no other begins.
+func (u *Uploader) sendAll(ctx context.Context, root *os.Root, sources []found, claims []berth.Artifact) []sending {
+	var (
+		sent  = make([]sending, len(claims))
+		group errgroup.Group
+		over  atomic.Bool
+		parts = 0
+	)
+
+	group.SetLimit(sentAtOnce)
+
+	if time.Now().Before(u.alone) {
+		parts = 1
+		group.SetLimit(1)
+	}
+
+	for i := range claims {
+		group.Go(func() error {
+			if over.Load() {
+				return nil
+			}
+
+			ofFile, err := u.send(ctx, root, sources[i], claims[i], parts)
+			sent[i] = sending{stored: ofFile == nil && err == nil, ofFile: ofFile, err: err}
+
+			if err != nil {
+				over.Store(true)
+			}
+
+			return nil
+		})
+	}
+
+	_ = group.Wait() // each has its own error
+
+	return sent
 }
 
 // send sends a file unless the store has it. ofFile is what is wrong with the
 // file itself.
-func (u *Uploader) send(ctx context.Context, root *os.Root, f found, claim berth.Artifact) (ofFile, err error) {
+func (u *Uploader) send(ctx context.Context, root *os.Root, f found, claim berth.Artifact, parts int) (ofFile, err error) {
 	there, err := u.Store.Has(ctx, claim.Digest, claim.Bytes)
 	if err != nil || there {
 		return nil, err
@@ -274,7 +320,7 @@ func (u *Uploader) send(ctx context.Context, root *os.Root, f found, claim berth
 
 	source := &failing{r: patient{ctx, io.LimitReader(file, claim.Bytes+1)}}
 
-	err = u.Store.Put(ctx, claim.Digest, claim.Bytes, source)
+	err = u.Store.put(ctx, claim.Digest, claim.Bytes, source, parts)
 	if ctx.Err() == nil && (source.err != nil || errors.Is(err, ErrChanged)) {
 		return err, nil
 	}

@@ -1,0 +1,6 @@
+package artifacts
+
+import "time"
+
+// StallAfter has uploads end that get no further for so long.
+func (s *Store) StallAfter(d time.Duration) { s.stall = d }
