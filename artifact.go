@@ -59,6 +59,7 @@ type UnstoredAttempt struct {
 	TrialID string
 	Ran     bool // its container was started
 	Short   bool // it was a short probe, whose files are thrown away
+	EndedAt time.Time
 }
 
 // FileOutcome is how the storing of an attempt's files ended.

@@ -238,7 +238,9 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		}
 
 		if stores {
-			uploader := &artifacts.Uploader{Ledger: c.store, Files: machinery.outputs, Store: store, HostID: host.ID, Limits: m.stored, Log: log}
+			uploader := &artifacts.Uploader{
+				Ledger: c.store, Files: machinery.outputs, Store: store, HostID: host.ID, Mark: filepath.Join(m.dataDir, hostOwnerFile), Limits: m.stored, Log: log,
+			}
 
 			group.Go(func() error { return uploader.Run(ctx) })
 		}

@@ -85,11 +85,16 @@ func setup(t *testing.T) *bench {
 	require.NoError(t, err)
 
 	b.store = b.open(b.storeDir, "one")
-	b.files = &files{dir: t.TempDir(), busy: make(map[string]bool)}
+	b.files = &files{dir: filepath.Join(t.TempDir(), "data"), busy: make(map[string]bool)}
+	require.NoError(t, os.Mkdir(b.files.dir, 0o750))
+	require.NoError(t, os.WriteFile(b.mark(), nil, 0o600))
 	b.uploader = b.newUploader(b.db)
 
 	return b
 }
+
+// mark is in the data directory of the uploader's host.
+func (b *bench) mark() string { return filepath.Join(b.files.dir, "mark") }
 
 func (b *bench) open(where, installation string) *artifacts.Store {
 	b.t.Helper()
@@ -103,7 +108,7 @@ func (b *bench) open(where, installation string) *artifacts.Store {
 
 func (b *bench) newUploader(ledger artifacts.Ledger) *artifacts.Uploader {
 	return &artifacts.Uploader{
-		Ledger: ledger, Files: b.files, Store: b.store, HostID: b.host, Every: time.Millisecond, Log: slog.New(slog.DiscardHandler),
+		Ledger: ledger, Files: b.files, Store: b.store, HostID: b.host, Mark: b.mark(), Every: time.Millisecond, Log: slog.New(slog.DiscardHandler),
 	}
 }
 

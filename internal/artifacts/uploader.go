@@ -48,6 +48,9 @@ const (
 	filesAtOnce = 200
 	// sentAtOnce is how many files are sent side by side, each in several parts at once.
 	sentAtOnce = 4
+	// lostAfter is how long files wait that were below another data directory: time to
+	// notice that its disk is not mounted.
+	lostAfter = 7 * 24 * time.Hour
 	// aloneFor is how long one part of one file is sent at a time after an upload got
 	// no further: a slow uplink must not divide itself between many.
 	aloneFor = time.Hour
@@ -61,6 +64,9 @@ type Uploader struct {
 	Files  Files
 	Store  *Store
 	HostID string
+	// Mark is a file of the data directory, written when the directory was first used.
+	// Without it the directory's disk is away, and no file is lost; empty = not asked.
+	Mark   string
 	Limits Limits
 	Every  time.Duration // between two looks; default 5 s
 	Log    *slog.Logger
@@ -100,7 +106,7 @@ func (u *Uploader) Look(ctx context.Context) error {
 		return err
 	}
 
-	if err := u.Store.Ready(ctx); err != nil {
+	if err := cmp.Or(u.Store.Ready(ctx), u.away()); err != nil {
 		return u.sayDown(ctx, err)
 	}
 
@@ -175,9 +181,7 @@ func (u *Uploader) store(ctx context.Context, attempt berth.UnstoredAttempt) err
 	case kind == berth.KindNotFound && !attempt.Ran:
 		return u.Ledger.SettleFiles(ctx, attempt.ID, berth.FileOutcome{State: berth.FilesStored})
 	case kind == berth.KindNotFound:
-		return u.Ledger.SettleFiles(ctx, attempt.ID, berth.FileOutcome{
-			State: berth.FilesLost, Problem: "its directory is not on its host any more: " + err.Error(),
-		})
+		return u.missing(ctx, attempt, err)
 	case err != nil:
 		return u.Ledger.DeferFiles(ctx, attempt.ID, err.Error())
 	}
@@ -200,6 +204,36 @@ func (u *Uploader) store(ctx context.Context, attempt berth.UnstoredAttempt) err
 	}
 
 	return u.Ledger.SettleFiles(ctx, attempt.ID, berth.FileOutcome{State: berth.FilesStored, LeftOut: left.count, Reasons: left.first})
+}
+
+// away says that the disk of the data directory is; nil = it is there.
+func (u *Uploader) away() error {
+	if u.Mark == "" {
+		return nil
+	}
+
+	if _, err := os.Stat(u.Mark); err != nil {
+		return berth.Errorf(berth.KindUnavailable, "the data directory has lost its mark, mount its disk: %w", err)
+	}
+
+	return nil
+}
+
+// missing settles an attempt whose directory is not there. It waits while the
+// directory may be on a disk that is not mounted: the data directory has no mark,
+// or one that is younger than the attempt. Errors: unavailable; of the database.
+func (u *Uploader) missing(ctx context.Context, attempt berth.UnstoredAttempt, why error) error {
+	if err := u.away(); err != nil {
+		return err
+	}
+
+	if mark, err := os.Stat(u.Mark); err == nil && mark.ModTime().After(attempt.EndedAt) && time.Since(attempt.EndedAt) < lostAfter {
+		return u.Ledger.DeferFiles(ctx, attempt.ID, "its data directory was another one, or was emptied since; mount the disk that was there within 7 days: "+why.Error())
+	}
+
+	return u.Ledger.SettleFiles(ctx, attempt.ID, berth.FileOutcome{
+		State: berth.FilesLost, Problem: "its directory is not on its host any more: " + why.Error(),
+	})
 }
 
 // storeSome names some files and then sends those that the store has not.

@@ -171,6 +171,36 @@ func TestUploader_WaitsForTheDiskOfTheStore(t *testing.T) {
 	require.Equal(t, map[string]string{"model": "weights"}, b.stored(attempt))
 }
 
+// Files come back with the disk of the data directory, also when a worker started
+// without it meanwhile and used the mount point.
+func TestUploader_WaitsForTheDiskOfItsFiles(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	trial, attempt := b.ended(map[string]string{"model": "weights"})
+
+	disk := b.files.dir + "-disk"
+	require.NoError(t, os.Rename(b.files.dir, disk))
+	require.NoError(t, os.Mkdir(b.files.dir, 0o750)) // the mount point
+
+	require.ErrorContains(t, b.uploader.Look(t.Context()), "the data directory has lost its mark")
+	require.Equal(t, berth.FilesPending, b.set(trial).State)
+
+	require.NoError(t, os.WriteFile(b.mark(), nil, 0o600))
+	b.look(t.Context())
+	require.Equal(t, berth.FilesPending, b.set(trial).State)
+	require.Contains(t, b.set(trial).Problem, "mount the disk that was there")
+
+	require.NoError(t, os.RemoveAll(b.files.dir))
+	require.NoError(t, os.Rename(disk, b.files.dir))
+	require.Eventually(t, func() bool {
+		b.look(t.Context())
+
+		return b.set(trial).State == berth.FilesStored
+	}, time.Minute, 100*time.Millisecond)
+	require.Equal(t, map[string]string{"model": "weights"}, b.stored(attempt))
+}
+
 // refusing is a ledger that refuses the files of one attempt.
 type refusing struct {
 	*postgres.Store

@@ -37,7 +37,7 @@ func (s *Store) FilesToStore(ctx context.Context, hostID string, limit int) ([]b
 	}
 
 	return convertAll(rows, func(row dbsqlc.FilesToStoreRow) (berth.UnstoredAttempt, error) {
-		return berth.UnstoredAttempt{ID: row.ID, TrialID: row.TrialID, Ran: row.Ran, Short: row.Short}, nil
+		return berth.UnstoredAttempt{ID: row.ID, TrialID: row.TrialID, Ran: row.Ran, Short: row.Short, EndedAt: row.FinishedAt}, nil
 	})
 }
 
