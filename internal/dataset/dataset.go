@@ -37,15 +37,26 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // Sets are the data sets of a host. They are fixed; what is in them may change.
 type Sets struct {
-	paths map[string]string // by name; absolute, links resolved
+	paths map[string]string      // by name; absolute, links resolved
+	first map[string]fs.FileInfo // by name; what was at the path when the worker started
+
+	changed chan struct{} // has an entry when a data set is to be looked at now
 
 	mu       sync.Mutex
-	versions map[string]string // by name; none = not looked at yet
+	versions map[string]version // by name; none = not looked at yet
+}
+
+// version is what a look at a data set found.
+type version struct {
+	text string
+	at   fs.FileInfo // of the path, before the look; nil = it was not there
 }
 
 // Parse reads NAME=PATH pairs. Errors: invalid, naming the pair and the fix.
 func Parse(pairs []string) (*Sets, error) {
-	s := &Sets{paths: make(map[string]string), versions: make(map[string]string)}
+	s := &Sets{
+		paths: make(map[string]string), first: make(map[string]fs.FileInfo), versions: make(map[string]version), changed: make(chan struct{}, 1),
+	}
 
 	var all error
 
@@ -86,7 +97,7 @@ func (s *Sets) add(pair string) error {
 		return errors.New("it must be a directory or a file, and not the root directory")
 	}
 
-	s.paths[name] = target
+	s.paths[name], s.first[name] = target, info
 
 	return nil
 }
@@ -95,14 +106,36 @@ func (s *Sets) add(pair string) error {
 func (s *Sets) Names() []string { return slices.Sorted(maps.Keys(s.paths)) }
 
 // Find returns the path of a data set, and its version as last seen; empty = not
-// known yet.
-func (s *Sets) Find(name string) (path, version string, found bool) {
+// known. One whose path is gone or is another directory, as when its disk was
+// unmounted or mounted since the worker started, is not found. A file that came to or
+// went from the directory itself makes the version unknown at once, one further below
+// at the next look.
+func (s *Sets) Find(name string) (path, text string, found bool) {
+	path = s.paths[name]
+
+	now, err := os.Stat(path)
+	if err != nil || !os.SameFile(now, s.first[name]) {
+		return "", "", false
+	}
+
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	last, looked := s.versions[name]
+	s.mu.Unlock()
 
-	path, found = s.paths[name]
+	if !looked {
+		return path, "", true
+	}
 
-	return path, s.versions[name], found
+	if last.at == nil || !now.ModTime().Equal(last.at.ModTime()) || now.Size() != last.at.Size() {
+		select {
+		case s.changed <- struct{}{}:
+		default:
+		}
+
+		return path, "", true
+	}
+
+	return path, last.text, true
 }
 
 // Watch looks at what is in the data sets, now and then, until ctx ends.
@@ -112,6 +145,7 @@ func (s *Sets) Watch(ctx context.Context, log *slog.Logger) error {
 
 		select {
 		case <-time.After(lookEvery):
+		case <-s.changed:
 		case <-ctx.Done():
 			return nil
 		}
@@ -124,7 +158,13 @@ func (s *Sets) Watch(ctx context.Context, log *slog.Logger) error {
 
 func (s *Sets) look(ctx context.Context, log *slog.Logger) {
 	for _, name := range s.Names() {
-		version, err := versionOf(ctx, s.paths[name])
+		at, err := os.Stat(s.paths[name])
+
+		var text string
+		if err == nil {
+			text, err = versionOf(ctx, s.paths[name])
+		}
+
 		if ctx.Err() != nil {
 			return
 		}
@@ -134,7 +174,7 @@ func (s *Sets) look(ctx context.Context, log *slog.Logger) {
 		}
 
 		s.mu.Lock()
-		s.versions[name] = version
+		s.versions[name] = version{text: text, at: at}
 		s.mu.Unlock()
 	}
 }

@@ -101,3 +101,44 @@ func TestVersion(t *testing.T) {
 
 	require.Empty(t, version(), "it cannot be read")
 }
+
+// An attempt must not be said to have had what was there before.
+func TestFind_SaysNoVersionOfBefore(t *testing.T) {
+	t.Parallel()
+
+	dir := filepath.Join(t.TempDir(), "flowers")
+	require.NoError(t, os.Mkdir(dir, 0o750))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "rose"), []byte("x"), 0o600))
+
+	s, err := Parse([]string{"flowers=" + dir})
+	require.NoError(t, err)
+	s.look(t.Context(), slog.New(slog.DiscardHandler))
+
+	_, first, found := s.Find("flowers")
+	require.True(t, found)
+	require.NotEmpty(t, first)
+
+	require.NoError(t, os.Remove(filepath.Join(dir, "rose")))
+	_, version, found := s.Find("flowers")
+	require.True(t, found)
+	require.Empty(t, version)
+	require.Len(t, s.changed, 1, "it is looked at now")
+
+	disk := dir + "-disk"
+	require.NoError(t, os.Rename(dir, disk))
+	_, _, found = s.Find("flowers")
+	require.False(t, found, "it is gone")
+
+	require.NoError(t, os.Mkdir(dir, 0o750)) // the mount point
+	_, _, found = s.Find("flowers")
+	require.False(t, found, "it is another directory")
+
+	require.NoError(t, os.Remove(dir))
+	require.NoError(t, os.Rename(disk, dir))
+	s.look(t.Context(), slog.New(slog.DiscardHandler))
+
+	_, version, found = s.Find("flowers")
+	require.True(t, found)
+	require.NotEmpty(t, version)
+	require.NotEqual(t, first, version)
+}

@@ -83,11 +83,33 @@ func (r *run) store(ctx context.Context, v *verdict) error {
 	launch, _ := r.dirs.launch(r.order.Token) // none when it never was to start
 
 	return r.records.FinishAttempt(ctx, berth.Result{
-		Datasets:  launch.Datasets,
+		Datasets:  r.unchanged(launch.Datasets),
 		AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, SweepID: r.who.SweepID, ShapeKey: r.who.Trial.ShapeKey,
 		Token: r.order.Token, Reserved: r.who.Attempt.Demand, Outcome: v.Outcome, Source: v.Source,
 		Proof: "container exited or never started", ContainerID: v.ContainerID, ImageMissing: v.ImageMissing,
 	})
+}
+
+// unchanged returns the versions of an attempt's data sets, empty for those that are
+// not the same any more: it may have read either.
+func (r *run) unchanged(began map[string]string) map[string]string {
+	if began == nil {
+		return nil
+	}
+
+	same := make(map[string]string, len(began))
+
+	for name, version := range began {
+		same[name] = ""
+
+		if r.config.Dataset != nil {
+			if _, now, found := r.config.Dataset(name); found && now == version {
+				same[name] = version
+			}
+		}
+	}
+
+	return same
 }
 
 // storeOutput takes out of the verdict what it has stored, or what can never be
