@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -133,18 +132,15 @@ func (s *Server) problems(ctx context.Context, want berth.Spec) ([]berth.Problem
 }
 
 func capacity(hosts []berth.Host) spec.Capacity {
-	var most spec.Capacity
+	var has spec.Capacity
 
-	for _, h := range hosts {
-		most.MemoryBytes = max(most.MemoryBytes, h.CapacityBytes())
-		most.CPUMilli = max(most.CPUMilli, h.CPUMilli)
-		most.Datasets = append(most.Datasets, h.Datasets...)
+	for i := range hosts {
+		has.Hosts = append(has.Hosts, spec.HostCapacity{
+			Name: hosts[i].Name, MemoryBytes: hosts[i].CapacityBytes(), CPUMilli: hosts[i].CPUMilli, Datasets: hosts[i].Datasets,
+		})
 	}
 
-	slices.Sort(most.Datasets)
-	most.Datasets = slices.Compact(most.Datasets)
-
-	return most
+	return has
 }
 
 // readSweepFile reads and decodes the body. Errors: a *berth.SpecError.

@@ -84,7 +84,7 @@ func TestAcceptedIsRunnable(t *testing.T) {
 		}
 
 		const room, cores = 16 << 30, 8000
-		if len(spec.CheckCapacity(s, spec.Capacity{MemoryBytes: room, CPUMilli: cores})) > 0 {
+		if len(spec.CheckCapacity(s, spec.Capacity{Hosts: []spec.HostCapacity{{Name: "a", MemoryBytes: room, CPUMilli: cores}}})) > 0 {
 			return
 		}
 

@@ -8,60 +8,116 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Capacity is the most that one host offers to one trial, over all hosts, and
-// the most that a user may run at once. A zero quota means no limit.
+// Capacity is what hosts offer, and the most that a user may run at once. A zero
+// quota means no limit.
 type Capacity struct {
-	MemoryBytes int64
-	CPUMilli    int64
+	Hosts       []HostCapacity
 	MaxParallel int // quota of trials at once
 	MaxTrials   int // quota of trials of a sweep
-
-	Datasets []string // names of the data sets that some host has, sorted
 }
 
-// CheckCapacity says what a valid spec asks for and no host can ever give.
+// HostCapacity is the most that one host offers to one trial.
+type HostCapacity struct {
+	Name        string
+	MemoryBytes int64
+	CPUMilli    int64
+	Datasets    []string // names of the data sets that it has
+}
+
+// CheckCapacity says what a valid spec asks for and no host can ever give: what is
+// too much for every host, else what the nearest host lacks where none has all.
 func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
 	var out []berth.Problem
 
-	add := func(code, pointer, format string, args ...any) {
-		out = append(out, berth.Problem{Code: code, Pointer: pointer, Message: fmt.Sprintf(format, args...)})
-	}
-
-	l, r := s.Limits, s.Resources
+	l := s.Limits
 
 	if has.MaxTrials > 0 && l.MaxTrials > has.MaxTrials {
-		add(CodeQuota, "/limits/max_trials", "%d trials are more than the %d you may make", l.MaxTrials, has.MaxTrials)
+		out = append(out, problem(CodeQuota, "/limits/max_trials", "%d trials are more than the %d you may make", l.MaxTrials, has.MaxTrials))
 	}
 
 	if has.MaxParallel > 0 && int(l.MaxParallel) > has.MaxParallel {
-		add(CodeQuota, "/limits/max_parallel", "%d at once are more than the %d you may run", l.MaxParallel, has.MaxParallel)
+		out = append(out, problem(CodeQuota, "/limits/max_parallel", "%d at once are more than the %d you may run", l.MaxParallel, has.MaxParallel))
 	}
 
-	if int64(r.Memory) > has.MemoryBytes {
-		add(CodeUnsatisfiable, "/resources/memory", "%s is more than the largest host has: %s",
-			berth.BytesText(int64(r.Memory)), berth.BytesText(has.MemoryBytes))
+	if lacks := lacksOf(s, most(has.Hosts)); len(lacks) > 0 {
+		return append(out, lacks...)
 	}
 
-	if int64(r.ShmSize) > has.MemoryBytes {
-		add(CodeUnsatisfiable, "/resources/shm_size", "%s is more than the largest host has: %s",
-			berth.BytesText(int64(r.ShmSize)), berth.BytesText(has.MemoryBytes))
+	var nearest []berth.Problem
+
+	for i, host := range has.Hosts {
+		lacks := lacksOf(s, host)
+		if i == 0 || len(lacks) < len(nearest) {
+			nearest = lacks
+		}
 	}
 
-	if int64(r.CPUs) > has.CPUMilli {
-		add(CodeUnsatisfiable, "/resources/cpus", "%g cores are more than the largest host has: %g",
-			float64(r.CPUs)/1000, float64(has.CPUMilli)/1000)
+	return append(out, nearest...)
+}
+
+// most is a host that has what any has, and as much as the largest.
+func most(hosts []HostCapacity) HostCapacity {
+	var all HostCapacity
+
+	for _, h := range hosts {
+		all.MemoryBytes = max(all.MemoryBytes, h.MemoryBytes)
+		all.CPUMilli = max(all.CPUMilli, h.CPUMilli)
+		all.Datasets = append(all.Datasets, h.Datasets...)
+	}
+
+	slices.Sort(all.Datasets)
+	all.Datasets = slices.Compact(all.Datasets)
+
+	return all
+}
+
+// lacksOf is what a trial asks for and a host does not have. One without a name
+// stands for all hosts.
+func lacksOf(s berth.Spec, host HostCapacity) []berth.Problem {
+	var out []berth.Problem
+
+	r, whose := s.Resources, "the largest host has"
+	if host.Name != "" {
+		whose = fmt.Sprintf("host %s has, the nearest as no host has all", host.Name)
+	}
+
+	if int64(r.Memory) > host.MemoryBytes {
+		out = append(out, problem(CodeUnsatisfiable, "/resources/memory", "%s is more than %s: %s",
+			berth.BytesText(int64(r.Memory)), whose, berth.BytesText(host.MemoryBytes)))
+	}
+
+	if int64(r.ShmSize) > host.MemoryBytes {
+		out = append(out, problem(CodeUnsatisfiable, "/resources/shm_size", "%s is more than %s: %s",
+			berth.BytesText(int64(r.ShmSize)), whose, berth.BytesText(host.MemoryBytes)))
+	}
+
+	if int64(r.CPUs) > host.CPUMilli {
+		out = append(out, problem(CodeUnsatisfiable, "/resources/cpus", "%g cores are more than %s: %g",
+			float64(r.CPUs)/1000, whose, float64(host.CPUMilli)/1000))
 	}
 
 	for i, name := range s.DatasetNames() {
-		if !slices.Contains(has.Datasets, name) {
-			known := "no machine has any"
-			if len(has.Datasets) > 0 {
-				known = "there are: " + strings.Join(has.Datasets, ", ")
-			}
+		if slices.Contains(host.Datasets, name) {
+			continue
+		}
 
-			add(codeDataset, fmt.Sprintf("/datasets/%d/name", i), "no machine has a data set %q (%s); start a worker with --dataset %s=PATH", name, known, name)
+		at := fmt.Sprintf("/datasets/%d/name", i)
+
+		switch {
+		case host.Name != "":
+			out = append(out, problem(codeDataset, at, "no host has all: the nearest, %s, has no data set %q; start its worker with --dataset %s=PATH",
+				host.Name, name, name))
+		case len(host.Datasets) == 0:
+			out = append(out, problem(codeDataset, at, "no machine has a data set %q (no machine has any); start a worker with --dataset %s=PATH", name, name))
+		default:
+			out = append(out, problem(codeDataset, at, "no machine has a data set %q (there are: %s); start a worker with --dataset %s=PATH",
+				name, strings.Join(host.Datasets, ", "), name))
 		}
 	}
 
 	return out
+}
+
+func problem(code, pointer, format string, args ...any) berth.Problem {
+	return berth.Problem{Code: code, Pointer: pointer, Message: fmt.Sprintf(format, args...)}
 }

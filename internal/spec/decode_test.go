@@ -228,8 +228,39 @@ func TestCapacity(t *testing.T) {
 		"E_UNSATISFIABLE /resources/memory 65,536 MiB is more than the largest host has: 20,490 MiB",
 		"E_UNSATISFIABLE /resources/shm_size 49,152 MiB is more than the largest host has: 20,490 MiB",
 		"E_UNSATISFIABLE /resources/cpus 16 cores are more than the largest host has: 8",
-	}, problems(spec.Capacity{MemoryBytes: 21485026713, CPUMilli: 8000, MaxParallel: 10, MaxTrials: 10}))
-	require.Empty(t, problems(spec.Capacity{MemoryBytes: 64 << 30, CPUMilli: 16000}))
+	}, problems(spec.Capacity{Hosts: []spec.HostCapacity{{Name: "a", MemoryBytes: 21485026713, CPUMilli: 8000}}, MaxParallel: 10, MaxTrials: 10}))
+	require.Empty(t, problems(spec.Capacity{Hosts: []spec.HostCapacity{{Name: "a", MemoryBytes: 64 << 30, CPUMilli: 16000}}}))
+}
+
+// A sweep is accepted when one host has all that a trial asks for.
+func TestCapacity_OfOneHost(t *testing.T) {
+	t.Parallel()
+
+	s := decode(t, with("resources: {memory: 32GiB, cpus: 4}", "datasets: [{name: flowers, target: /data/f}, {name: birds, target: /data/b}]"))
+	small := spec.HostCapacity{Name: "small", MemoryBytes: 8 << 30, CPUMilli: 8000, Datasets: []string{"birds", "flowers"}}
+	large := spec.HostCapacity{Name: "large", MemoryBytes: 64 << 30, CPUMilli: 8000, Datasets: []string{"birds"}}
+	bare := spec.HostCapacity{Name: "bare", MemoryBytes: 64 << 30, CPUMilli: 2000}
+	whole := spec.HostCapacity{Name: "whole", MemoryBytes: 64 << 30, CPUMilli: 8000, Datasets: []string{"birds", "flowers"}}
+
+	problems := func(hosts ...spec.HostCapacity) []string {
+		var out []string
+		for _, p := range spec.CheckCapacity(s, spec.Capacity{Hosts: hosts}) {
+			out = append(out, p.Code+" "+p.Pointer+" "+p.Message)
+		}
+
+		return out
+	}
+
+	require.Equal(t, []string{
+		"E_UNSATISFIABLE /resources/memory 32,768 MiB is more than host small has, the nearest as no host has all: 8,192 MiB",
+	}, problems(bare, small, large))
+	require.Equal(t, []string{
+		`E_DATASET /datasets/0/name no host has all: the nearest, large, has no data set "flowers"; start its worker with --dataset flowers=PATH`,
+	}, problems(bare, large, small))
+	require.Equal(t, []string{
+		`E_DATASET /datasets/0/name no machine has a data set "flowers" (there are: birds); start a worker with --dataset flowers=PATH`,
+	}, problems(bare, large))
+	require.Empty(t, problems(bare, small, large, whole))
 }
 
 func TestPolicy(t *testing.T) {
