@@ -49,3 +49,43 @@ func TestDatasets(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, hosts[0].Datasets)
 }
+
+// A worker of an older version registers with this statement, and neither mounts data
+// sets nor stores files.
+func TestRegisterHost_ByAnOlderWorker(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	ctx := t.Context()
+
+	told := func() (datasets []string, stores bool) {
+		hosts, err := b.store.ListHosts(ctx)
+		require.NoError(t, err)
+		require.NoError(t, pool.QueryRow(ctx, "SELECT stores_files FROM hosts WHERE id = $1", b.host.ID).Scan(&stores))
+
+		return hosts[0].Datasets, stores
+	}
+
+	for range 2 {
+		b.host.Datasets = []string{"flowers"}
+		require.NoError(t, b.store.RegisterHost(ctx, b.host, "same"))
+		require.NoError(t, b.store.SetHostStores(ctx, b.host.ID, true))
+		require.NoError(t, b.store.RegisterHost(ctx, b.host, "same"))
+
+		datasets, stores := told()
+		require.Equal(t, b.host.Datasets, datasets)
+		require.True(t, stores, "until the worker says otherwise")
+
+		_, err := pool.Exec(ctx, `
+			INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, max_attempts, version, machine_id, data_dir)
+			VALUES ($1, 'a', 'boot', 1000, 1 << 30, 0, 1 << 30, 0, 'same', '', '')
+			ON CONFLICT (id) DO UPDATE SET name = excluded.name, version = excluded.version, removed_at = NULL,
+				machine_id = excluded.machine_id, data_dir = excluded.data_dir, last_seen_at = now()`, b.host.ID)
+		require.NoError(t, err)
+
+		datasets, stores = told()
+		require.Empty(t, datasets)
+		require.False(t, stores)
+	}
+}

@@ -237,6 +237,7 @@ type Host struct {
 	ShrunkAt            *time.Time
 	StoresFiles         bool
 	Datasets            []string
+	Told                int32
 }
 
 type IdempotencyKey struct {
