@@ -46,6 +46,7 @@ images: ## Build the images of the examples and of the tests
 	@scripts/docker-up
 	@scripts/base-image
 	@scripts/example-images
+	@scripts/keras-tensorboard-image
 	@scripts/test-image
 	@scripts/flags-image
 
@@ -75,9 +76,9 @@ test/integration: build images ## Run the tests on real Docker and Temporal
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) test -tags integration -count=1 $(PACKAGES)
 
 .PHONY: test/exports
-test/exports: ## Let pandas, MLflow and TensorBoard read what Berth exports
+test/exports: build images ## Let pandas, MLflow and TensorBoard read what Berth exports
 	@scripts/exports-python
-	BERTH_TEST_NO_SKIP=1 $(GO) test -tags integration -count=1 -run '^TestExports_' ./internal/cli
+	PATH="$(CURDIR)/$(BIN):$$PATH" BERTH_TEST_NO_SKIP=1 $(GO) test -tags integration -count=1 -run '^TestExports_' ./internal/cli ./internal/tfevents ./internal/e2e
 
 .PHONY: test/lost-replies
 test/lost-replies: ## Play 10,000 worlds of killed workers and lost replies (SEEDS=, SEED= plays one again)

@@ -173,7 +173,7 @@ const (
 
 // MetricsSpec says where metrics come from.
 type MetricsSpec struct {
-	Source  string `json:"source"`            // file or stdout; default file
+	Source  string `json:"source"`            // file, stdout or tensorboard; default file
 	Pattern string `json:"pattern,omitempty"` // stdout: regular expression with groups name and value; default name=value and name: value
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -18,26 +17,6 @@ import (
 	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/internal/runtimetest"
 )
-
-// exportsPython has pandas, MLflow and TensorBoard: scripts/exports-python makes it.
-const exportsPython = "../../.build/exports/bin/python"
-
-// runPython runs a script of testdata/exports, which holds a directory to its oracle.json.
-func runPython(t *testing.T, script, dir string) {
-	t.Helper()
-
-	python, err := filepath.Abs(exportsPython)
-	require.NoError(t, err)
-
-	if _, err := os.Stat(python); err != nil {
-		runtimetest.Skip(t, "there is no %s; run scripts/exports-python", python)
-	}
-
-	cmd := exec.CommandContext(t.Context(), python, "-W", "error::UserWarning", filepath.Join("testdata/exports", script), dir)
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	t.Logf("%s: %s", script, out)
-}
 
 // exportedSweep has trials in all states, with a conditional parameter, each
 // attempt with metrics, some of which are not finite.
@@ -195,5 +174,5 @@ func TestExports_PandasReadsTables(t *testing.T) {
 		}
 	}
 
-	runPython(t, "read_tables.py", dir)
+	t.Log(runtimetest.Python(t, "testdata/exports/read_tables.py", dir))
 }

@@ -48,6 +48,9 @@ func missing(e Evidence) string {
 	case e.FromLog:
 		return missing + "it printed nothing that reads as a metric: print such as " + strconv.Quote(e.Objective+"=0.5") +
 			" or a line of JSON, or set metrics.pattern"
+	case e.FromEvents:
+		return missing + "its TensorBoard event files, if it wrote any, hold no scalar: let it write them below /trial/out or its working directory, " +
+			"or set metrics.source"
 	default:
 		return missing + "it reported no metric: append lines such as " + fmt.Sprintf(`{"epoch": 1, %q: 0.5}`, e.Objective) +
 			" to the file that TRIAL_METRICS_FILE names, or print them with `metrics: {source: stdout}`"

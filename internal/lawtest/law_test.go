@@ -17,7 +17,7 @@ const module = "github.com/berthml/berth"
 // it accepts can run.
 var rows = [][]string{
 	{""},
-	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "frontend", "internal/web", "internal/gpu", "internal/simgpu/wire", "internal/export"},
+	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "frontend", "internal/web", "internal/gpu", "internal/simgpu/wire", "internal/export", "internal/tfevents"},
 	{"internal/search"},
 	{"internal/spec", "internal/packing", "internal/parallelism", "internal/advice", "internal/memory", "internal/failure", "internal/report", "internal/script"},
 	{
@@ -55,6 +55,7 @@ var homes = map[string][]string{
 	"github.com/expr-lang/expr":            {"internal/expr"},
 	"gocloud.dev":                          {"internal/artifacts"},
 	"github.com/parquet-go/parquet-go":     {"internal/export"},
+	"google.golang.org/protobuf":           {"internal/tfevents"},
 	"github.com/spf13/cobra":               {"internal/cli", "cmd/"},
 	"github.com/vbauerster/mpb":            {"internal/cli"},
 	"go.temporal.io/sdk/client":            {"internal/temporal", "worker", "cmd/", "internal/devstack"},

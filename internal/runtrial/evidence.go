@@ -64,7 +64,8 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	)
 
 	if o := r.who.Spec.Objective; o != nil && !r.short {
-		evidence.Objective, evidence.FromLog = o.Metric, r.who.Spec.Metrics.Source == berth.MetricsStdout
+		source := r.who.Spec.Metrics.Source
+		evidence.Objective, evidence.FromLog, evidence.FromEvents = o.Metric, source == berth.MetricsStdout, source == berth.MetricsTensorBoard
 		evidence.OwnPattern = evidence.FromLog && r.who.Spec.Metrics.Pattern != ""
 		value, evidence.ObjectiveStatus = seen.metrics.objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""

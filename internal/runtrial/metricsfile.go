@@ -107,7 +107,7 @@ func (u *unreadLines) note() string {
 // which wins over the shim's. What an earlier Run stored of the shim's must be known
 // before the job's own takes its place.
 func (o *output) followFiles(ctx context.Context, exited <-chan struct{}) error {
-	if o.file == nil && o.shimFile == nil {
+	if o.file == nil && o.events == nil && o.shimFile == nil {
 		return nil
 	}
 
@@ -120,12 +120,14 @@ func (o *output) followFiles(ctx context.Context, exited <-chan struct{}) error 
 
 	for {
 		o.file.read(readPerLook)
+		o.events.look(false)
 		o.shimFile.read(readPerLook)
 
 		select {
 		case <-ticker.C:
 		case <-exited:
 			o.file.read(math.MaxInt64)
+			o.events.look(true)
 			o.shimFile.read(math.MaxInt64)
 
 			return nil

@@ -39,7 +39,8 @@ type output struct {
 	metrics *series
 	printed *lineParser // nil unless metrics come from what it prints
 	names   *printedNames
-	file    *recordFile // nil when they do
+	file    *recordFile // nil unless they come from the metrics file
+	events  *eventFiles // nil unless they come from event files
 
 	shim     *shimReport // nil = the attempt has no shim
 	shimFile *recordFile
@@ -79,9 +80,12 @@ func newOutput(r *run) *output {
 		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt)), objective), names: newPrintedNames(objective),
 	}
 
-	if r.who.Spec.Metrics.Source == berth.MetricsStdout {
+	switch r.who.Spec.Metrics.Source {
+	case berth.MetricsStdout:
 		o.printed = newLineParser(r.who.Spec.Metrics.Pattern, objective)
-	} else {
+	case berth.MetricsTensorBoard:
+		o.events = newEventFiles(r, o.metrics)
+	default:
 		o.file = newMetricsFile(r, o.metrics, objective)
 	}
 
@@ -317,6 +321,8 @@ func (o *output) notes() []string {
 			notes = append(notes, note)
 		}
 	}
+
+	notes = append(notes, o.events.notes()...)
 
 	if o.gap {
 		notes = append(notes, o.gapNote())

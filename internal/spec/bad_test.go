@@ -179,7 +179,8 @@ var bad = []struct {
 	{"81 probe above trial", "", with("probe: {max_duration: 2m}", "limits: {max_trials: 1, max_trial_duration: 1m}"), 422, []string{"E_TIMEOUT /probe/max_duration"}},
 	{"probe off, memory unknown", "", with("probe: {mode: off}"), 422, []string{"E_MEM /resources/memory"}},
 	{"enum", "", with("resources: {device: tpu}", "probe: {mode: never}"), 422, []string{"E_VALUE /resources/device", "E_VALUE /probe/mode"}},
-	{"tensorboard", "", with("metrics: {source: tensorboard}"), 422, []string{"E_UNSUPPORTED /metrics/source"}},
+	{"metrics from elsewhere", "", with("metrics: {source: kafka}"), 422, []string{"E_VALUE /metrics/source"}},
+	{"pattern of event files", "", with("metrics: {source: tensorboard, pattern: '(?P<name>a)(?P<value>b)'}"), 422, []string{"E_METRICS /metrics/pattern"}},
 	{"pattern", "", with("metrics: {source: stdout, pattern: '('}"), 422, []string{"E_METRICS /metrics/pattern"}},
 	{"all at once, in order", "", "name: ''\nimage: A\ncommand: [a, '{{b}}']\nretry: {max_attempts: 0}\nfoo: 1\n", 400, []string{"E_NAME /name", "E_IMAGE /image", "E_TEMPLATE_PARAM /command/1", "E_RETRIES /retry/max_attempts", "E_UNKNOWN_FIELD /foo"}},
 }

@@ -105,24 +105,15 @@ func (o *object) probe() berth.ProbeSpec {
 	}
 }
 
-// metrics reads where metrics come from. TensorBoard files are part of the
-// format and not read yet.
+// metrics reads where metrics come from.
 func (o *object) metrics() berth.MetricsSpec {
 	m := o.object("metrics")
 	defer m.finish()
 
-	if n := m.field("source"); n != nil && n.Kind == document.String && n.Text == berth.MetricsTensorBoard {
-		m.add(n.Offset, m.at("source"), codeUnsupported, "tensorboard files are not read yet; write file or stdout")
+	return berth.MetricsSpec{
+		Source:  m.enum("source", codeValue, berth.MetricsFile, berth.MetricsStdout, berth.MetricsTensorBoard),
+		Pattern: m.text("pattern"),
 	}
-
-	source := m.field("source")
-	spec := berth.MetricsSpec{Source: berth.MetricsFile, Pattern: m.text("pattern")}
-
-	if source == nil || source.Text != berth.MetricsTensorBoard {
-		spec.Source = m.enum("source", codeValue, berth.MetricsFile, berth.MetricsStdout)
-	}
-
-	return spec
 }
 
 func (o *object) retry() berth.RetrySpec {

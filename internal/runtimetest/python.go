@@ -1,0 +1,32 @@
+package runtimetest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// exportsPython has pandas, MLflow and TensorBoard: scripts/exports-python makes it.
+const exportsPython = "../../.build/exports/bin/python"
+
+// Python runs a script with the libraries that read Berth's exports, and returns
+// what it printed. It skips a test of a package two levels below the module's root
+// where they are not there.
+func Python(t *testing.T, script string, args ...string) string {
+	t.Helper()
+
+	python, err := filepath.Abs(exportsPython)
+	require.NoError(t, err)
+
+	if _, err := os.Stat(python); err != nil {
+		Skip(t, "there is no %s; run scripts/exports-python", python)
+	}
+
+	out, err := exec.CommandContext(t.Context(), python, append([]string{script}, args...)...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	return string(out)
+}

@@ -1,0 +1,193 @@
+package tfevents
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+	"pgregory.net/rapid"
+)
+
+// The vector of TensorFlow's own test (tensorflow/core/lib/hash/crc32c_test.cc and
+// tensorboard's record_writer_test.py).
+func TestMasked(t *testing.T) {
+	t.Parallel()
+
+	require.Equal(t, uint32(0x5794d08a), masked([]byte("\x1a\x11CRC test, one two")))
+}
+
+// records splits a file.
+func records(t require.TestingT, data []byte) (all [][]byte) {
+	for len(data) > 0 {
+		n, ok := DataBytes(data)
+		require.True(t, ok)
+
+		record := data[HeaderBytes : HeaderBytes+n]
+		require.True(t, Valid(record, data[HeaderBytes+n:]))
+
+		all = append(all, record)
+		data = data[HeaderBytes+n+FooterBytes:]
+	}
+
+	return all
+}
+
+func TestWriter_IsRead(t *testing.T) {
+	t.Parallel()
+
+	want := []Scalar{
+		{"loss", 0, 1.5, 0.5}, {"loss", 1, 2.5, 0.9}, {"acc/val", -3, 3.5, math.Inf(-1)}, {"loss", math.MaxInt64, 4, 0},
+	}
+
+	var out bytes.Buffer
+
+	w, err := NewWriter(&out, 1)
+	require.NoError(t, err)
+
+	for _, s := range want {
+		require.NoError(t, w.Scalar(s))
+	}
+
+	require.NoError(t, w.Flush())
+
+	var got []Scalar
+
+	d := NewDecoder()
+
+	for _, record := range records(t, out.Bytes()) {
+		scalars, err := d.Scalars(record)
+		require.NoError(t, err)
+
+		got = append(got, scalars...)
+	}
+
+	require.Equal(t, want, got)
+}
+
+// tensor is a TensorProto.
+func tensor(kind uint64, rest ...[]byte) []byte {
+	return append(appendNumber(nil, tensorType, kind), bytes.Join(rest, nil)...)
+}
+
+func dims(sizes ...uint64) []byte {
+	var shape []byte
+	for _, n := range sizes {
+		shape = appendMessage(shape, shapeDim, appendNumber(nil, dimSize, n))
+	}
+
+	return appendMessage(nil, tensorShape, shape)
+}
+
+func content(v any) []byte {
+	var b bytes.Buffer
+
+	_ = binary.Write(&b, binary.LittleEndian, v)
+
+	return appendMessage(nil, tensorContent, b.Bytes())
+}
+
+func packed(number protowire.Number, v any) []byte {
+	var b bytes.Buffer
+
+	_ = binary.Write(&b, binary.LittleEndian, v)
+
+	return appendMessage(nil, number, b.Bytes())
+}
+
+func TestTensorScalar(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		tensor []byte
+		want   float64
+		none   bool
+	}{
+		"float_val":            {tensor(typeFloat, dims(), packed(tensorFloat, float32(0.9))), 0.9, false},
+		"float_val, one each":  {tensor(typeFloat, protowire.AppendFixed32(protowire.AppendTag(nil, tensorFloat, protowire.Fixed32Type), math.Float32bits(2))), 2, false},
+		"tensor_content":       {tensor(typeFloat, dims(), content(float32(0.25))), 0.25, false},
+		"of one dimension":     {tensor(typeFloat, dims(1, 1), content(float32(7))), 7, false},
+		"nothing is zero":      {tensor(typeFloat, dims()), 0, false},
+		"double_val":           {tensor(typeDouble, dims(), packed(tensorDouble, 0.1)), 0.1, false},
+		"double":               {tensor(typeDouble, dims(), content(0.1)), 0.1, false},
+		"half":                 {tensor(typeHalf, content(uint16(0x3800))), 0.5, false},
+		"half_val":             {tensor(typeHalf, appendMessage(nil, tensorHalf, protowire.AppendVarint(nil, 0xc000))), -2, false},
+		"smallest half":        {tensor(typeHalf, content(uint16(1))), math.Ldexp(1, -24), false},
+		"infinite half":        {tensor(typeHalf, content(uint16(0xfc00))), math.Inf(-1), false},
+		"bfloat16":             {tensor(typeBfloat16, content(uint16(0x3fc0))), 1.5, false},
+		"int_val":              {tensor(typeInt32, appendNumber(nil, tensorInt, uint64(1<<64-5))), -5, false},
+		"int32":                {tensor(typeInt32, content(int32(-5))), -5, false},
+		"int64_val":            {tensor(typeInt64, appendNumber(nil, tensorInt64, 1<<40)), 1 << 40, false},
+		"null tensor":          {tensor(typeFloat, dims(0)), 0, true},
+		"vector":               {tensor(typeFloat, dims(2), content([]float32{1, 2})), 0, true},
+		"text":                 {tensor(7, dims()), 0, true},
+		"content of two":       {tensor(typeFloat, dims(), content([]float32{1, 2})), 0, true},
+		"a dimension of -1":    {tensor(typeFloat, dims(math.MaxUint64)), 0, true},
+		"two times half a one": {tensor(typeFloat, dims(0, 1)), 0, true},
+	} {
+		got, found, err := tensorScalar(c.tensor)
+		require.NoError(t, err, name)
+		require.Equal(t, !c.none, found, name)
+
+		if found {
+			require.InDelta(t, c.want, got, 0, name)
+		}
+	}
+}
+
+// event is an Event with one value.
+func event(value ...[]byte) []byte {
+	return appendMessage(nil, eventSummary, appendMessage(nil, summaryValue, bytes.Join(value, nil)))
+}
+
+func TestDecoder_TellsScalarsFromOthers(t *testing.T) {
+	t.Parallel()
+
+	number := appendMessage(nil, valueTensor, tensor(typeFloat, content(float32(3))))
+	simple := protowire.AppendFixed32(protowire.AppendTag(nil, valueSimple, protowire.Fixed32Type), math.Float32bits(4))
+	tag := func(name string) []byte { return appendText(nil, valueTag, name) }
+	of := func(plugin string, class uint64) []byte {
+		return appendMessage(nil, valueMetadata, metadata(plugin, nil, class))
+	}
+
+	d := NewDecoder()
+	count := func(record []byte) int {
+		scalars, err := d.Scalars(record)
+		require.NoError(t, err)
+
+		return len(scalars)
+	}
+
+	require.Equal(t, 1, count(event(tag("old"), simple)))
+	require.Equal(t, 1, count(event(tag("a"), of("scalars", 0), number)))
+	require.Equal(t, 1, count(event(tag("a"), number)), "metadata is with the first value only")
+	require.Equal(t, 1, count(event(tag("own"), of("mine", 1), number)), "its class says that it is a scalar")
+	require.Equal(t, 0, count(event(tag("h"), of("histograms", 2), number)))
+	require.Equal(t, 0, count(event(tag("h"), number)))
+	require.Equal(t, 1, count(event(tag("unsaid"), number)))
+	require.Equal(t, 0, count(event(tag("nothing"))))
+	require.Equal(t, 0, count(nil))
+}
+
+// No data makes the decoder panic or allocate without bound.
+func TestDecoder_TakesAnyBytes(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		data := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "data")
+		_, _ = NewDecoder().Scalars(data)
+		_, _, _ = tensorScalar(data)
+	})
+}
+
+func TestShortest(t *testing.T) {
+	t.Parallel()
+
+	require.InDelta(t, 0.9, shortest(0.9), 0)
+	rapid.Check(t, func(t *rapid.T) {
+		v := rapid.Float32().Draw(t, "v")
+		require.Equal(t, math.Float32bits(v), math.Float32bits(float32(shortest(v))))
+	})
+}
