@@ -26,6 +26,10 @@ $(BIN)/temporal: tools/temporal/go.mod tools/temporal/go.sum
 	@echo "building Temporal's command line tool (2-3 minutes the first time)"
 	cd tools/temporal && $(GO) build -o ../../$(BIN)/temporal github.com/temporalio/cli/cmd/temporal
 
+$(BIN)/registry: tools/registry/go.mod tools/registry/go.sum
+	@echo "building the registry that tests pull from (2-3 minutes the first time)"
+	cd tools/registry && $(GO) build -o ../../$(BIN)/registry github.com/distribution/distribution/v3/cmd/registry
+
 .PHONY: frontend
 frontend: ## Build the web interface where it changed, which the next build of berth embeds
 	@scripts/frontend
@@ -71,7 +75,7 @@ test/race: $(BIN)/temporal ## Run the tests that need no Docker under the race d
 	@scripts/test-race
 
 .PHONY: test/integration
-test/integration: build images ## Run the tests on real Docker and Temporal
+test/integration: build images $(BIN)/registry ## Run the tests on real Docker and Temporal
 	@scripts/exports-python
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) test -tags integration -count=1 $(PACKAGES)
 

@@ -68,7 +68,11 @@ type Executor interface {
 
 // Images is this host's Docker as far as images go.
 type Images interface {
+	// ResolveImage finds an image on this host. Errors: a *berth.SpecError when it is not there.
 	ResolveImage(ctx context.Context, ref string) (berth.Image, error)
+	// AskRegistry finds the digest of an image in its registry, and pulls nothing. Errors:
+	// *berth.PullError; a *berth.SpecError where this host pulls no images.
+	AskRegistry(ctx context.Context, ref string) (berth.Image, error)
 }
 
 // Patience is how long a silent worker is waited for. Zero values are defaults.

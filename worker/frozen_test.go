@@ -67,6 +67,10 @@ func (here) ResolveImage(context.Context, string) (berth.Image, error) {
 	return berth.Image{Digest: "sha256:1"}, nil
 }
 
+func (h here) AskRegistry(ctx context.Context, ref string) (berth.Image, error) {
+	return h.ResolveImage(ctx, ref)
+}
+
 // A person who submits a sweep does not wait for a worker that is frozen: the
 // question about the image goes to another one.
 func TestResolveImage_GoesPastAFrozenWorker(t *testing.T) {

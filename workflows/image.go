@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -10,16 +11,28 @@ import (
 	"github.com/berthml/berth/activities"
 )
 
-// ImagePatience is how long a person who submits a sweep waits for a machine
-// to say what an image is.
-const ImagePatience = 10 * time.Second
+const (
+	// ImagePatience is how long a person who submits a sweep waits for the machines, and
+	// for the image's registry, to say what an image is.
+	ImagePatience = 30 * time.Second
 
-// imageTryTimeout is how long one machine's Docker may take to answer: ms when
-// it is well. A worker that is frozen still gets tasks, by the calls that it
-// had open, and never does them; then another one is asked.
-const imageTryTimeout = 2 * time.Second
+	// imageHerePatience is that for the first machine that is asked.
+	imageHerePatience = 10 * time.Second
 
-// ImageWorkflow asks any machine what an image is: the server has no Docker.
+	// imageTryTimeout is how long one machine's Docker may take to answer: ms when
+	// it is well. A worker that is frozen still gets tasks, by the calls that it
+	// had open, and never does them; then another one is asked.
+	imageTryTimeout = 2 * time.Second
+
+	// registryTimeout is how long a registry may take: below 2 s for those on the internet.
+	registryTimeout = 6 * time.Second
+
+	// registryHosts is how many machines ask a registry at most: their credentials may differ.
+	registryHosts = 3
+)
+
+// ImageWorkflow asks any machine what an image is: the server has no Docker. When
+// that one does not have it, all others are asked, and then its registry.
 func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, error) {
 	var (
 		a     *activities.Activities
@@ -27,11 +40,80 @@ func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, e
 	)
 
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: ImagePatience,
+		ScheduleToCloseTimeout: imageHerePatience,
 		StartToCloseTimeout:    imageTryTimeout,
 		Summary:                "look up image " + in.Image,
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: retryFirst},
 	}), a.ResolveImage, in).Get(ctx, &image)
+	if err == nil || !lacksImage(err) || workflow.GetVersion(ctx, changeAskRegistry, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return image, err
+	}
+
+	var hosts []string
+	if err := workflow.ExecuteActivity(oneTry(ctx, "list the machines", "", imageTryTimeout), a.ImageHosts).Get(ctx, &hosts); err != nil {
+		return image, err
+	}
+
+	asked := make([]workflow.Future, 0, len(hosts))
+	for _, host := range hosts {
+		asked = append(asked, workflow.ExecuteActivity(oneTry(ctx, "look up image "+in.Image, host, imageTryTimeout), a.ResolveImage, in))
+	}
+
+	for _, answer := range asked {
+		if answer.Get(ctx, &image) == nil {
+			return image, nil
+		}
+	}
+
+	for i, host := range hosts {
+		if i == registryHosts {
+			break
+		}
+
+		got := workflow.ExecuteActivity(oneTry(ctx, "ask the registry of image "+in.Image, host, registryTimeout), a.AskRegistry, in).Get(ctx, &image)
+		if got == nil {
+			return image, nil
+		}
+
+		if told(got) && lacksImage(err) { // what a registry said, rather than that a machine pulls nothing
+			err = got
+		}
+	}
 
 	return image, err
+}
+
+// oneTry returns the options of one question to a machine, or, where host is empty, to any.
+func oneTry(ctx workflow.Context, summary, host string, timeout time.Duration) workflow.Context {
+	options := workflow.ActivityOptions{
+		ScheduleToCloseTimeout: timeout,
+		Summary:                summary,
+		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
+	}
+
+	if host != "" {
+		options.TaskQueue = HostQueue(host)
+	}
+
+	return workflow.WithActivityOptions(ctx, options)
+}
+
+// problemsOf are what a machine said is wrong with an image.
+func problemsOf(err error) (problems []berth.Problem) {
+	app, ok := errors.AsType[*temporal.ApplicationError](err)
+	if !ok || !app.HasDetails() || app.Details(&problems) != nil {
+		return nil
+	}
+
+	return problems
+}
+
+// told reports whether a machine said what is wrong, rather than not answered.
+func told(err error) bool { return len(problemsOf(err)) > 0 }
+
+// lacksImage reports whether a machine said that it does not have an image.
+func lacksImage(err error) bool {
+	problems := problemsOf(err)
+
+	return len(problems) > 0 && problems[0].Code == activities.CodeImageMissing
 }

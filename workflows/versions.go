@@ -22,5 +22,6 @@ const (
 	changeAsked         = "asked"          // a sweep looks its trials up when it is told to
 	changeDeclines      = "declines"       // a trial that ends before it plays its part in a probe tells the probe
 	changeUnheld        = "unheld"         // a canceled attempt that no worker has is given back by its host, and read in the ledger when that does not
+	changeAskRegistry   = "ask-registry"   // an image that one machine lacks is looked for on the others, and in its registry
 	changeInfeasible    = "infeasible"     // infeasible trials do not count for max_failed_trials
 )

@@ -79,6 +79,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 	}
 
 	containers := gently{d, cards.sharer}
+	images, pull := m.images(d, info.RootDir)
 	memory := &freeMemory{kernel: kernel, inspect: d.Inspect, log: log}
 	executor := runtrial.New(containers, c.store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
 		runtrial.Config{
@@ -89,6 +90,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 				return memory.AvailableBytes, err
 			},
 			Workdir:      d.ReadWorkdir,
+			Pull:         pull,
 			Dataset:      m.sets.Find,
 			Device:       cards.read,
 			MPSPipe:      cards.pipe,
@@ -98,7 +100,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 
 	return containerRuntime{
 		containers: containers,
-		images:     d,
+		images:     images,
 		executor:   executorBridge{executor},
 		attempts:   executor,
 		files:      executor,

@@ -50,6 +50,7 @@ type machine struct {
 	bounds      runtrial.Bounds
 	artifacts   string // where files are stored; empty = they are not
 	stored      artifacts.Limits
+	pull        string // images that are missing: pullMissing or pullNever
 	patience    activities.Patience
 	every       time.Duration // of the reconciler
 	settle      time.Duration // before the reconciler takes anything away
@@ -65,6 +66,7 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.Var((*size)(&m.disk), "disk-headroom", "with less free on the disk of the data directory or of Docker, nothing new starts here")
 	flags.Var(keptSize{&m.keepOutputs, leastOutputs}, "keep-outputs-size",
 		"most that files of attempts take on this machine, such as 200GiB, at least 1GiB; the oldest of ended sweeps go first; default: without limit")
+	flags.StringVar(&m.pull, "pull", pullMissing, "images that this machine lacks: missing = pull them by digest from their registry, or never")
 	flags.Float64Var(&m.cpus, "cpus", 0, "cores to hand out; default: all of the machine's")
 	flags.IntVar(&m.maxAttempts, "max-attempts", 0, "attempts at once; 0 = as many as fit")
 	flags.StringVar(&m.gpus, "gpus", "", "GPUs to hand out: all, none, or some by UUID or number, with commas between; default: all, and none with --machine-id")
@@ -262,6 +264,10 @@ const memoryShare = 0.85
 func (m *machine) check() error {
 	if m.machineID != "" && (m.cpus == 0 || m.memory == "") {
 		return berth.Errorf(berth.KindInvalid, "--machine-id %q names a share of this machine: say by --cpus and --memory how much that is", m.machineID)
+	}
+
+	if m.pull != "" && m.pull != pullMissing && m.pull != pullNever {
+		return berth.Errorf(berth.KindInvalid, "--pull %q must be %s or %s", m.pull, pullMissing, pullNever)
 	}
 
 	if _, err := m.describe(cgroup.FS{}); err != nil {

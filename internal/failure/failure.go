@@ -40,6 +40,7 @@ type Evidence struct {
 
 	StartKind    berth.FailureKind // of the berth.StartError, when it could not start
 	StartMessage string
+	PullFailed   bool              // of a missing image: StartMessage says why it was not pulled
 	Image        string            // as the sweep file names it
 	HostName     string            // of the machine, for messages
 	ReportedKind berth.FailureKind // of the exception that ended it, as the shim saw it

@@ -104,6 +104,12 @@ func TestClassify(t *testing.T) {
 			failure.Evidence{StartKind: berth.FailureImageMissing, StartMessage: "No such image", Image: "digits:1", HostName: "gpu-1"},
 			berth.FailureInfra, `image "digits:1" is not on host "gpu-1" any more; pull or load it there`,
 		},
+		"image not pulled": {
+			failure.Evidence{
+				StartKind: berth.FailureImageMissing, StartMessage: "pulling image: unauthorized; docker login", PullFailed: true, Image: "digits:1", HostName: "gpu-1",
+			},
+			berth.FailureInfra, `image "digits:1" is not on host "gpu-1", and cannot be pulled there: pulling image: unauthorized; docker login`,
+		},
 		"bad entry point":  {failure.Evidence{StartKind: berth.FailureBadCommand, ExitCode: 127}, berth.FailureBadCommand, "check command"},
 		"start failed":     {failure.Evidence{StartKind: berth.FailureInfra}, berth.FailureInfra, "tries again"},
 		"canceled":         {failure.Evidence{Intent: failure.IntentCancel, ExitCode: 137}, berth.FailureCanceled, "canceled"},

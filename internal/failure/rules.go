@@ -28,6 +28,10 @@ func notStarted(e Evidence) (berth.FailureKind, string) {
 	case "":
 		return "", ""
 	case berth.FailureImageMissing:
+		if e.PullFailed {
+			return berth.FailureInfra, fmt.Sprintf("image %q is not on host %q, and cannot be pulled there: %s", e.Image, e.HostName, e.StartMessage)
+		}
+
 		// Somebody removed it since the sweep was accepted: no fault of the trial.
 		return berth.FailureInfra, fmt.Sprintf("image %q is not on host %q any more; pull or load it there (docker pull, docker load), "+
 			"and Berth goes on by itself; a sweep keeps to the image that it was submitted with: "+

@@ -79,12 +79,27 @@ func (l *Ledger) attemptRunning(ctx context.Context, attemptID string, token int
 			return err
 		}
 
-		a.State, a.ContainerID = berth.AttemptRunning, containerID
+		a.State, a.ContainerID, a.Message = berth.AttemptRunning, containerID, ""
 		if a.StartedAt == nil {
 			a.StartedAt = &startedAt
 		}
 
 		return nil
+	})
+}
+
+// NoteWait stores what an attempt without a container waits for; empty = it does not
+// wait any more. Errors: fenced.
+func (l *Ledger) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
+	return l.hooked().NoteWait.do(ctx, attemptID, func(ctx context.Context) error {
+		return l.do(ctx, "writing attempt "+attemptID, func() error {
+			a, err := l.current(attemptID, token)
+			if err == nil && a.State == berth.AttemptPlaced {
+				a.Message = text
+			}
+
+			return err
+		})
 	})
 }
 

@@ -73,6 +73,7 @@ type Touch struct {
 type LedgerHooks struct {
 	Assignee       Call[string, berth.Assignee]
 	AttemptRunning Command[string]
+	NoteWait       Command[string]
 	FinishAttempt  Command[berth.Result]
 	PutMetrics     Command[string]
 	DropMetrics    Command[string]

@@ -61,6 +61,11 @@ func (r *Records) AttemptRunning(ctx context.Context, attemptID string, token in
 	})
 }
 
+// NoteWait is next's, or fails.
+func (r *Records) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
+	return r.tell(ctx, "NoteWait", attemptID, func() error { return r.next.NoteWait(ctx, attemptID, token, text) })
+}
+
 // FinishAttempt is next's, or fails.
 func (r *Records) FinishAttempt(ctx context.Context, result berth.Result) error {
 	return r.tell(ctx, "FinishAttempt", result.AttemptID, func() error { return r.next.FinishAttempt(ctx, result) })

@@ -92,6 +92,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		"device moves":    testDeviceMoves,
 		"metrics":         testMetrics,
 		"log":             testLog,
+		"note wait":       testNoteWait,
 		"context":         testContext,
 		"placed at once":  testPlacedAtOnce,
 		"finished twice":  testFinishedAtOnce,

@@ -42,6 +42,30 @@ func testMetrics(t *testing.T, b *bench) {
 	require.Equal(t, []berth.MetricPoint{point("acc", 1, 0.2)}, points)
 }
 
+// What an attempt waits for is said until its container runs.
+func testNoteWait(t *testing.T, b *bench) {
+	r, token := b.place(t, 1)
+	ctx := t.Context()
+	said := func() string {
+		a, err := b.GetAttempt(ctx, r.AttemptID)
+		require.NoError(t, err)
+
+		return a.Message
+	}
+
+	requireFenced(t, b.NoteWait(ctx, r.AttemptID, token-1, "pulling"))
+	requireFenced(t, b.NoteWait(ctx, uuid.NewString(), token, "pulling"))
+	require.NoError(t, b.NoteWait(ctx, r.AttemptID, token, "pulling: 1 of 2 MiB"))
+	require.Equal(t, "pulling: 1 of 2 MiB", said())
+	require.NoError(t, b.NoteWait(ctx, r.AttemptID, token, ""))
+	require.Empty(t, said())
+	require.NoError(t, b.NoteWait(ctx, r.AttemptID, token, "pulling: 2 of 2 MiB"))
+	require.NoError(t, b.AttemptRunning(ctx, r.AttemptID, token, "container", noon))
+	require.Empty(t, said(), "its container runs")
+	require.NoError(t, b.NoteWait(ctx, r.AttemptID, token, "late"))
+	require.Empty(t, said())
+}
+
 func testLog(t *testing.T, b *bench) {
 	r, token := b.place(t, 1)
 	ctx := t.Context()

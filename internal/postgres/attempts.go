@@ -58,6 +58,19 @@ func (s *Store) AttemptRunning(ctx context.Context, attemptID string, token int6
 	return fenced(rows, err, attemptID, token)
 }
 
+// NoteWait stores what an attempt without a container waits for, in plain words;
+// empty = it does not wait any more. Errors: fenced.
+func (s *Store) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
+	ours, err := s.q.NoteWait(ctx, s.pool, &dbsqlc.NoteWaitParams{ID: attemptID, Token: token, Message: text})
+
+	rows := int64(0)
+	if ours {
+		rows = 1
+	}
+
+	return fenced(rows, err, attemptID, token)
+}
+
 // FinishAttempt commits an attempt's result, frees its lease and teaches the
 // footprint of its shape, all in one transaction. Repeating it with the same
 // token is harmless. Errors: fenced.

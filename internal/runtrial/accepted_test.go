@@ -134,7 +134,7 @@ func requireExplained(t *rapid.T, err error) {
 func requireLaunch(t *rapid.T, rig *rig, s berth.Spec, a berth.Assignment, number int, demand berth.Demand) {
 	who := rig.who(t)
 	who.Spec, who.Trial.Params, who.Trial.Number, who.Attempt.Demand = s, a, number, demand
-	who.Trial.ShapeKey = search.ShapeOf(s, "sha256:x", a).Key()
+	who.Trial.ShapeKey = search.ShapeOf(s, imageID, a).Key()
 
 	data, err := json.Marshal(a)
 	require.NoError(t, err)

@@ -31,6 +31,13 @@ func (t timely) AttemptRunning(ctx context.Context, attemptID string, token int6
 	return t.records.AttemptRunning(ctx, attemptID, token, containerID, startedAt)
 }
 
+func (t timely) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.NoteWait(ctx, attemptID, token, text)
+}
+
 func (t timely) FinishAttempt(ctx context.Context, r berth.Result) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()

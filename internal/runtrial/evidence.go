@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -144,8 +145,10 @@ func (r *run) concludeGone() berth.Outcome {
 // concludeStart is the outcome of a container that could not start.
 func (r *run) concludeStart(start *berth.StartError) berth.Outcome {
 	now := time.Now().UTC()
+	_, refused := errors.AsType[*berth.PullError](start)
+
 	kind, message := failure.Classify(failure.Evidence{
-		StartKind: start.Kind, StartMessage: start.Error(), Image: r.who.Spec.Image, HostName: r.config.HostName,
+		StartKind: start.Kind, StartMessage: start.Error(), PullFailed: refused, Image: r.who.Spec.Image, HostName: r.config.HostName,
 	})
 
 	return berth.Outcome{Kind: kind, Message: message, Usage: r.measured(), StartedAt: now, FinishedAt: now}

@@ -37,6 +37,9 @@ type Containers interface {
 type Records interface {
 	Assignee(ctx context.Context, attemptID string) (berth.Assignee, error)
 	AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error
+	// NoteWait stores what an attempt without a container waits for, in plain words;
+	// empty = it does not wait any more.
+	NoteWait(ctx context.Context, attemptID string, token int64, text string) error
 	FinishAttempt(ctx context.Context, r berth.Result) error
 	PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error
 	// DropMetrics removes all points of these names.
@@ -70,6 +73,9 @@ type Config struct {
 	// then counts as failed by itself.
 	DiskFree     func() (files, logs int64, err error)
 	DiskHeadroom int64 // bytes; with less free, the disk counts as full
+
+	// Pull gets an image that is missing. Nil = this host pulls none.
+	Pull PullImage
 
 	// Workdir reads the working directory of an image. Nil = it stays read-only.
 	Workdir ReadWorkdir

@@ -21,7 +21,7 @@ const (
 	attemptID = "11111111-1111-1111-1111-111111111111"
 	token     = int64(1) // the first that the ledger gives
 	hostID    = "host"
-	imageID   = "sha256:x"
+	imageID   = "registry.example/team/digits@sha256:x"
 )
 
 // Tests look this often, and so long at most.

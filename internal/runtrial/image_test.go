@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/fake"
 )
 
 // withoutImage has a Docker lack the image until it is pulled; zero = never.
@@ -94,4 +95,138 @@ func TestRun_IsStoppedWhileItWaitsForItsImage(t *testing.T) {
 			}
 		}
 	})
+}
+
+// pulling is a host that pulls, whose Docker lacks the image until done.
+func pulling(t *testing.T, pull PullImage) *rig {
+	t.Helper()
+
+	r := setup(t)
+	r.config.Pull = pull
+	r.config.HostName = "gpu-1"
+	r.books.says(func(who *berth.Assignee) { who.Spec.Image, who.ImageDigest = "digits:1", imageID })
+
+	return r
+}
+
+func TestRun_PullsAMissingImage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+
+		r = pulling(t, func(_ context.Context, image string, told func(berth.PullProgress)) error {
+			require.Equal(t, imageID, image, "never by its tag")
+
+			for mib := int64(1); mib <= 10; mib++ { // ten minutes: no other host would do better
+				time.Sleep(time.Minute)
+				told(berth.PullProgress{DoneBytes: mib << 20, TotalBytes: 10 << 20})
+				require.Equal(t, []berth.SeenAttempt{{AttemptID: attemptID, Token: r.order().Token}}, r.Waiting(), "its lease is renewed meanwhile")
+			}
+
+			r.docks.before = nil
+
+			return nil
+		})
+		r.docks.withoutImage(time.Time{})
+
+		said := r.books.waits(t)
+		ended := r.start(t.Context(), r.order())
+
+		time.Sleep(10 * time.Minute)
+		box := r.docks.started(t)
+		synctest.Wait()
+
+		require.Equal(t, "pulling digits:1: 1 of 10 MiB", (*said)[0])
+		require.Equal(t, "pulling digits:1: 10 of 10 MiB", (*said)[9])
+		require.Equal(t, []string{""}, (*said)[10:], "and then it waits no more")
+
+		box.Print(berth.Stdout, "acc=1\n")
+		box.Exit(0)
+		require.Equal(t, berth.FailureOK, (<-ended).outcome.Kind)
+	})
+}
+
+func TestRun_SaysWhyAnImageIsNotPulled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		why := &berth.PullError{Image: imageID, Reason: berth.PullUnauthorized, Detail: "the registry refuses it", Fix: "docker login registry.example"}
+		r := pulling(t, func(context.Context, string, func(berth.PullProgress)) error { tries++; return why })
+		r.docks.withoutImage(time.Time{})
+
+		said := r.books.waits(t)
+		began := time.Now()
+		got := <-r.start(t.Context(), r.order())
+
+		require.NoError(t, got.err)
+		require.InDelta(t, imageFirst, time.Since(began), float64(imageLook), "a person may mend it meanwhile")
+		require.Greater(t, tries, 5)
+		require.Contains(t, (*said)[0], "waits for its image: pulling image")
+		require.False(t, got.outcome.Kind.Policy().Charges)
+		require.Contains(t, got.outcome.Message, `image "digits:1" is not on host "gpu-1", and cannot be pulled there: `)
+		require.Contains(t, got.outcome.Message, "the registry refuses it; docker login registry.example")
+		require.True(t, r.books.result(t).ImageMissing)
+	})
+}
+
+// An image that was built on a host has an ID and no registry.
+func TestRun_DoesNotPullWhatHasNoRegistry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := pulling(t, func(context.Context, string, func(berth.PullProgress)) error {
+			require.Fail(t, "it was pulled")
+
+			return nil
+		})
+		r.books.says(func(who *berth.Assignee) { who.Spec.Image, who.ImageDigest = "digits:1", "sha256:0123" })
+		r.docks.withoutImage(time.Time{})
+
+		got := <-r.start(t.Context(), r.order())
+		require.Contains(t, got.outcome.Message, "docker load")
+	})
+}
+
+// An attempt that went elsewhere does not wait for its image here.
+func TestRun_StopsWaitingWhenItIsFenced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := pulling(t, func(ctx context.Context, _ string, told func(berth.PullProgress)) error {
+			told(berth.PullProgress{DoneBytes: 1})
+			<-ctx.Done()
+
+			return context.Cause(ctx)
+		})
+		r.docks.withoutImage(time.Time{})
+		r.books.Hook(func(h *fake.LedgerHooks) {
+			h.NoteWait = func(context.Context, string, func(context.Context) error) error {
+				return berth.Errorf(berth.KindFenced, "not ours any more")
+			}
+		})
+
+		got := <-r.start(t.Context(), r.order())
+		require.Equal(t, berth.KindFenced, berth.KindOf(got.err), "%v", got.err)
+		require.Empty(t, r.Waiting())
+	})
+}
+
+// waits keeps what the attempt is said to wait for.
+func (b *books) waits(t *testing.T) *[]string {
+	t.Helper()
+
+	var said []string
+
+	b.Hook(func(h *fake.LedgerHooks) {
+		h.NoteWait = func(ctx context.Context, _ string, call func(context.Context) error) error {
+			if err := call(ctx); err != nil {
+				return err
+			}
+
+			a, err := b.GetAttempt(ctx, attemptID)
+			said = append(said, a.Message)
+
+			return err
+		}
+	})
+
+	return &said
 }

@@ -138,7 +138,7 @@ func TestLaunch(t *testing.T) {
 
 	l.Command, l.Mounts, l.Environment, l.Defaults, l.Shim = nil, nil, nil, nil, nil
 	require.Equal(t, berth.Launch{
-		AttemptID: attemptID, SweepID: "sweep", TrialID: "trial", LeaseID: "lease-of-" + attemptID, Token: token, Image: "sha256:x", Workdir: "/src",
+		AttemptID: attemptID, SweepID: "sweep", TrialID: "trial", LeaseID: "lease-of-" + attemptID, Token: token, Image: imageID, Workdir: "/src",
 		MemoryBytes: 1 << 30, ShmBytes: 64 << 20, CPUMilli: 500, Network: true,
 	}, l)
 }

@@ -653,7 +653,7 @@ func (q *Queries) LockShapeKey(ctx context.Context, db DBTX, shapeKey string) er
 
 const markAttemptRunning = `-- name: MarkAttemptRunning :execrows
 WITH running AS (
-    UPDATE attempts u SET state = 'running', container_id = $1, started_at = coalesce(u.started_at, $2)
+    UPDATE attempts u SET state = 'running', container_id = $1, started_at = coalesce(u.started_at, $2), message = ''
     WHERE u.id = $3 AND u.token = $4 AND u.state IN ('placed', 'running')
     RETURNING u.id, u.host_id
 ), healthy AS (
@@ -714,6 +714,34 @@ DELETE FROM missing_images m USING began b WHERE m.host_id = b.host_id AND m.swe
 func (q *Queries) NoteStart(ctx context.Context, db DBTX, id string) error {
 	_, err := db.Exec(ctx, noteStart, id)
 	return err
+}
+
+const noteWait = `-- name: NoteWait :one
+WITH locked AS (
+    SELECT t.id FROM trials t JOIN attempts a ON a.trial_id = t.id
+    WHERE a.id = $1 AND t.finished_at IS NULL FOR NO KEY UPDATE OF t
+), noted AS (
+    UPDATE attempts a SET message = $3 FROM locked l
+    WHERE a.id = $1 AND a.trial_id = l.id AND a.token = $2 AND a.state = 'placed'
+    RETURNING a.trial_id
+), told AS (
+    UPDATE trials t SET message = $3 FROM noted n WHERE t.id = n.trial_id
+)
+SELECT EXISTS (SELECT FROM attempts a WHERE a.id = $1 AND a.token = $2 AND a.state IN ('placed', 'running'))::boolean AS ours
+`
+
+type NoteWaitParams struct {
+	ID      string
+	Token   int64
+	Message string
+}
+
+// Says at the attempt, and at its trial, what it waits for before its container starts. Trials are locked before attempts.
+func (q *Queries) NoteWait(ctx context.Context, db DBTX, arg *NoteWaitParams) (bool, error) {
+	row := db.QueryRow(ctx, noteWait, arg.ID, arg.Token, arg.Message)
+	var ours bool
+	err := row.Scan(&ours)
+	return ours, err
 }
 
 const now = `-- name: Now :one

@@ -18,7 +18,7 @@ LIMIT @max_rows;
 -- its sweep is there, too. PostgreSQL runs these parts in any order, so present reads healthy, which locks the host. It is
 -- announced once: a worker that took over says it again.
 WITH running AS (
-    UPDATE attempts u SET state = 'running', container_id = @container_id, started_at = coalesce(u.started_at, @started_at)
+    UPDATE attempts u SET state = 'running', container_id = @container_id, started_at = coalesce(u.started_at, @started_at), message = ''
     WHERE u.id = @id AND u.token = @token AND u.state IN ('placed', 'running')
     RETURNING u.id, u.host_id
 ), healthy AS (
@@ -38,6 +38,20 @@ WITH running AS (
     RETURNING pg_notify('berth_events', '')
 )
 SELECT running.id FROM running;
+
+-- name: NoteWait :one
+-- Says at the attempt, and at its trial, what it waits for before its container starts. Trials are locked before attempts.
+WITH locked AS (
+    SELECT t.id FROM trials t JOIN attempts a ON a.trial_id = t.id
+    WHERE a.id = @id AND t.finished_at IS NULL FOR NO KEY UPDATE OF t
+), noted AS (
+    UPDATE attempts a SET message = @message FROM locked l
+    WHERE a.id = @id AND a.trial_id = l.id AND a.token = @token AND a.state = 'placed'
+    RETURNING a.trial_id
+), told AS (
+    UPDATE trials t SET message = @message FROM noted n WHERE t.id = n.trial_id
+)
+SELECT EXISTS (SELECT FROM attempts a WHERE a.id = @id AND a.token = @token AND a.state IN ('placed', 'running'))::boolean AS ours;
 
 -- name: FinishAttempt :one
 -- Returns whether the result is the first that the database hears of the container, and what it ran on.
