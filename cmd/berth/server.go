@@ -19,6 +19,7 @@ import (
 	"github.com/berthml/berth/internal/placer"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/retention"
+	"github.com/berthml/berth/internal/spec"
 	"github.com/berthml/berth/internal/temporal"
 )
 
@@ -30,6 +31,8 @@ type serving struct {
 	temporalUI string
 	firstToken bool
 	limits     api.Limits
+	images     []string // repositories that are allowed; empty = any
+	network    bool     // trials may have one
 	keep       berth.Retention
 	artifacts  string // where files of trials are stored; empty = they are not
 	empty      bool   // an --artifacts store that has lost its mark is a new one
@@ -42,6 +45,9 @@ func (s *serving) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.firstToken, "first-token", false, "when no token was ever made, make an admin's and print it once on standard error")
 	flags.StringVar(&s.basePath, "base-path", "/", "path under which a proxy shows the web interface, and which it strips")
 	flags.StringVar(&s.temporalUI, "temporal-ui", "", "URL of Temporal's web UI, for links")
+	flags.StringSliceVar(&s.images, "allow-images", nil,
+		"repositories that images of sweeps may be of, as patterns such as registry.example/team/*, with commas between; default: any (docs/production.md)")
+	flags.BoolVar(&s.network, "allow-network", true, "sweeps may ask for a network for their trials (network: true)")
 	bindLimits(flags, &s.limits)
 	bindRetention(flags, &s.keep)
 	flags.BoolVar(&s.empty, "artifacts-empty", false, "take an --artifacts store that has lost its mark for a new, empty one: start once with it")
@@ -83,6 +89,11 @@ func serverCommand() *cobra.Command {
 func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, ready func(url string)) error {
 	store, steering := c.store, c.temporal
 
+	policy := spec.Policy{AllowImages: s.images, DenyNetwork: !s.network}
+	if err := policy.Check(); err != nil {
+		return fmt.Errorf("--allow-images: %w", err)
+	}
+
 	files, err := openArtifacts(ctx, s.artifacts, c.installation.ID, store, log)
 	if err != nil {
 		return err
@@ -106,7 +117,7 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 	server, err := api.New(api.Deps{Store: store, Objects: objects, Control: steering, Images: steering, Temporal: steering, Web: frontend.Files(), Disk: localDisk, Log: log},
 		api.Config{
 			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Installation: c.installation.ID, Retention: s.keep,
-			BasePath: s.basePath, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
+			Policy: policy, BasePath: s.basePath, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
 		})
 	if err != nil {
 		return err

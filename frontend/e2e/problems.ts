@@ -267,4 +267,6 @@ export const otherwise: Record<string, string> = {
   E_UTF8: "a browser sends UTF-8",
   E_QUOTA: "a flag of the server",
   E_IMAGE_DIGEST: "a flag of the server",
+  E_IMAGE_DENIED: "a flag of the server",
+  E_NETWORK_DENIED: "a flag of the server",
 };

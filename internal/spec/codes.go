@@ -33,6 +33,8 @@ const (
 	codeName          = "E_NAME"
 	codeLabel         = "E_LABEL"
 	codeImage         = "E_IMAGE"
+	codeImageDenied   = "E_IMAGE_DENIED"
+	codeNetworkDenied = "E_NETWORK_DENIED"
 	codeCmd           = "E_CMD"
 	codeCmdSize       = "E_CMD_SIZE"
 	codeTemplate      = "E_TEMPLATE"

@@ -273,3 +273,58 @@ func TestPolicy(t *testing.T) {
 	s.Image = "a@sha256:" + strings.Repeat("0", 64)
 	require.Empty(t, spec.CheckPolicy(s, spec.Policy{RequireDigest: true}))
 }
+
+// The names are read as Docker reads them, so no other spelling gets past a pattern.
+func TestPolicy_AllowImages(t *testing.T) {
+	t.Parallel()
+
+	for pattern, images := range map[string]struct{ allowed, refused []string }{
+		"registry.example/team/*": {
+			allowed: []string{"registry.example/team/a:1", "registry.example/team/a@sha256:0", "registry.example/team/a"},
+			refused: []string{
+				"registry.example/team/a/b:1", "registry.example/other/a", "registry.example.evil/team/a", "registry.example:5000/team/a",
+				"team/a", "a", "evil/registry.example/team/a",
+			},
+		},
+		"registry.example:5000/team/**": {
+			allowed: []string{"registry.example:5000/team/a", "registry.example:5000/team/a/b:1"},
+			refused: []string{"registry.example:5000/team", "registry.example/team/a", "registry.example:5000/teams/a"},
+		},
+		"python": {
+			allowed: []string{"python", "python:3.11", "docker.io/python", "docker.io/library/python:3", "index.docker.io/library/python"},
+			refused: []string{"someone/python", "python2", "registry.example/library/python"},
+		},
+		"someone/*":    {allowed: []string{"someone/python", "docker.io/someone/python"}, refused: []string{"python", "someone.example/python"}},
+		"docker.io/**": {allowed: []string{"python", "a/b", "docker.io/a/b"}, refused: []string{"registry.example/a", "localhost/a"}},
+		"*":            {allowed: []string{"python"}, refused: []string{"sha256:" + strings.Repeat("0", 64), "0123456789ab", "a/b"}},
+	} {
+		policy := spec.Policy{AllowImages: []string{"nothing.example/here", pattern}}
+		require.NoError(t, policy.Check())
+
+		for _, image := range images.allowed {
+			require.Empty(t, spec.CheckPolicy(berth.Spec{Image: image}, policy), "%s of %s", image, pattern)
+		}
+
+		for _, image := range images.refused {
+			problems := spec.CheckPolicy(berth.Spec{Image: image}, policy)
+			require.Len(t, problems, 1, "%s of %s", image, pattern)
+			require.Equal(t, "E_IMAGE_DENIED", problems[0].Code)
+			require.Equal(t, "/image", problems[0].Pointer)
+			require.Contains(t, problems[0].Message, "nothing.example/here, "+pattern)
+		}
+	}
+
+	for _, pattern := range []string{"", "[", "a b", "a@sha256:0"} {
+		require.ErrorContains(t, spec.Policy{AllowImages: []string{pattern}}.Check(), "is no pattern of repositories")
+	}
+}
+
+func TestPolicy_DenyNetwork(t *testing.T) {
+	t.Parallel()
+
+	require.Empty(t, spec.CheckPolicy(berth.Spec{}, spec.Policy{DenyNetwork: true}))
+	require.Empty(t, spec.CheckPolicy(berth.Spec{Network: true}, spec.Policy{}))
+
+	problems := spec.CheckPolicy(berth.Spec{Network: true}, spec.Policy{DenyNetwork: true})
+	require.Equal(t, "E_NETWORK_DENIED /network", problems[0].Code+" "+problems[0].Pointer)
+}

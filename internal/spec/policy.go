@@ -1,6 +1,10 @@
 package spec
 
 import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/berthml/berth"
@@ -10,17 +14,107 @@ import (
 // for nothing.
 type Policy struct {
 	RequireDigest bool // images are named by @sha256: only
+
+	// AllowImages are the repositories that images may be of, as patterns of path.Match
+	// with a name as Docker reads it: python is docker.io/library/python. One that ends in
+	// /** has all below it. Empty = any.
+	AllowImages []string
+
+	DenyNetwork bool // no trial may have a network
+}
+
+// Check says what is wrong with the policy itself. Errors: invalid.
+func (p Policy) Check() error {
+	for _, pattern := range p.AllowImages {
+		if _, err := path.Match(repositoryOf(pattern), ""); err != nil || pattern == "" || strings.ContainsAny(pattern, "@ ") {
+			return berth.Errorf(berth.KindInvalid, "%q is no pattern of repositories such as registry.example/team/*", pattern)
+		}
+	}
+
+	return nil
 }
 
 // CheckPolicy says where a valid spec breaks the policy.
-func CheckPolicy(s berth.Spec, policy Policy) []berth.Problem {
-	if !policy.RequireDigest || strings.Contains(s.Image, "@sha256:") {
-		return nil
+func CheckPolicy(s berth.Spec, policy Policy) (problems []berth.Problem) {
+	switch {
+	case !policy.allows(s.Image):
+		problems = append(problems, berth.Problem{
+			Code: codeImageDenied, Pointer: "/image",
+			Message: fmt.Sprintf("images of %s are not allowed here; use one of: %s", repositoryOf(s.Image), strings.Join(policy.AllowImages, ", ")),
+		})
+	case policy.RequireDigest && !strings.Contains(s.Image, "@sha256:"):
+		problems = append(problems, berth.Problem{
+			Code: CodeImageDigest, Pointer: "/image",
+			Message: "a tag can change its meaning, so images are named by digest here; write name@sha256:…, " +
+				"as docker image inspect shows it",
+		})
 	}
 
-	return []berth.Problem{{
-		Code: CodeImageDigest, Pointer: "/image",
-		Message: "a tag can change its meaning, so images are named by digest here; write name@sha256:…, " +
-			"as docker image inspect shows it",
-	}}
+	if policy.DenyNetwork && s.Network {
+		problems = append(problems, berth.Problem{
+			Code: codeNetworkDenied, Pointer: "/network",
+			Message: "trials have no network here; leave it out, and bake what they load into the image, or mount a data set",
+		})
+	}
+
+	return problems
+}
+
+// imageID is how Docker also takes an image: by its ID, or the beginning of one, which
+// says nothing of where the image is from.
+var imageID = regexp.MustCompile(`^(sha256:)?[0-9a-f]{1,64}$`)
+
+func (p Policy) allows(image string) bool {
+	if len(p.AllowImages) == 0 {
+		return true
+	}
+
+	if imageID.MatchString(image) {
+		return false
+	}
+
+	repository := repositoryOf(image)
+
+	return slices.ContainsFunc(p.AllowImages, func(pattern string) bool {
+		pattern = repositoryOf(pattern)
+		if above, all := strings.CutSuffix(pattern, "/**"); all {
+			depth := strings.Count(above, "/") + 1
+			parts := strings.Split(repository, "/")
+
+			if len(parts) <= depth {
+				return false
+			}
+
+			pattern, repository := above, strings.Join(parts[:depth], "/")
+			matches, err := path.Match(pattern, repository)
+
+			return err == nil && matches
+		}
+
+		matches, err := path.Match(pattern, repository)
+
+		return err == nil && matches
+	})
+}
+
+// repositoryOf is the whole name of an image's repository, or of a pattern of some, with
+// its registry and without tag and digest.
+func repositoryOf(image string) string {
+	name, _, _ := strings.Cut(image, "@")
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		name = name[:i]
+	}
+
+	switch first, rest, below := strings.Cut(name, "/"); {
+	case !below:
+		return "docker.io/library/" + name
+	case first == "index.docker.io":
+		return repositoryOf("docker.io/" + rest)
+	case first == "docker.io" && !strings.Contains(rest, "/") && rest != "**":
+		return "docker.io/library/" + rest
+	case strings.ContainsAny(first, ".:") || first == "localhost":
+		return name
+	default:
+		return "docker.io/" + name
+	}
 }
