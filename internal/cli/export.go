@@ -22,6 +22,7 @@ type exported struct {
 	format string
 	what   string
 	to     string // file, or directory; empty = standard output
+	files  bool   // of trials, into the directory
 }
 
 // exportTables are the formats of one table, which the server writes.
@@ -36,19 +37,29 @@ func (o *options) exportCommand() *cobra.Command {
 
 			return e.run(cmd, to)
 		})
-	cmd.Flags().StringVar(&e.format, "format", string(client.ExportCSV), strings.Join(exportTables, ", "))
+	formats := slices.Concat(exportTables, exportDirs)
+	cmd.Flags().StringVar(&e.format, "format", string(client.ExportCSV), strings.Join(formats, ", ")+"; the last two write a directory")
 	cmd.Flags().StringVar(&e.what, "what", string(client.ExportTrials), "trials, one row each, or metrics, one row for each point")
-	cmd.Flags().StringVarP(&e.to, "output", "o", "", "`FILE` to write, which is replaced once all is there; default: standard output")
+	cmd.Flags().StringVarP(&e.to, "output", "o", "", "`FILE` or directory to write, which is replaced once all is there; default: standard output")
+	cmd.Flags().BoolVar(&e.files, "files", false, "mlflow: download the files of all trials into the directory, too")
 
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(exportTables, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("what", cobra.FixedCompletions([]string{string(client.ExportTrials), string(client.ExportMetrics)}, cobra.ShellCompDirectiveNoFileComp))
 
 	return o.completeSweep(cmd)
 }
 
 func (e exported) run(cmd *cobra.Command, to *remote) error {
+	if e.files && e.format != formatMLflow {
+		return exitf(ExitUsage, "--files goes with --format mlflow; `berth trial download` fetches the files of one trial")
+	}
+
+	if slices.Contains(exportDirs, e.format) {
+		return e.toDir(cmd, to)
+	}
+
 	if !slices.Contains(exportTables, e.format) {
-		return exitf(ExitUsage, "--format %q is none that Berth exports; write %s", e.format, strings.Join(exportTables, ", "))
+		return exitf(ExitUsage, "--format %q is none that Berth exports; write one of %s", e.format, strings.Join(slices.Concat(exportTables, exportDirs), ", "))
 	}
 
 	if e.what != string(client.ExportTrials) && e.what != string(client.ExportMetrics) {

@@ -18,9 +18,14 @@ type Writer struct {
 	tags   map[string]bool // whose metadata was written
 }
 
+// AppendTo goes on with a file that has none of its tags yet.
+func AppendTo(to io.Writer) *Writer {
+	return &Writer{out: bufio.NewWriter(to), tags: make(map[string]bool)}
+}
+
 // NewWriter begins a file; wallTime is in seconds since 1970.
 func NewWriter(to io.Writer, wallTime float64) (*Writer, error) {
-	w := &Writer{out: bufio.NewWriter(to), tags: make(map[string]bool)}
+	w := AppendTo(to)
 
 	event := appendDouble(nil, eventWallTime, wallTime)
 	event = appendText(event, eventFileVersion, fileVersion)
