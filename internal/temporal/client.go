@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
@@ -185,10 +187,44 @@ func (c *Client) JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string
 	return translate(err, "joining probe of shape "+berth.ShortKey(shapeKey))
 }
 
+// A sweep that has just been made does not know its updates until its workflow has
+// begun, which takes a moment, or longer on a busy machine.
+const (
+	beginsWithin = 10 * time.Second
+	beginsLook   = 100 * time.Millisecond
+	// unknownUpdate begins what the SDK says of an update that no handler is there for.
+	unknownUpdate = "unknown update "
+)
+
 // Update sends one of the sweep updates and waits for its answer. Errors:
 // conflict or invalid with the validator's reason; not_found when the sweep's
-// workflow has ended.
+// workflow has ended; unavailable when it does not begin.
 func (c *Client) Update(ctx context.Context, sweepID, update string, args ...any) (workflows.SweepView, error) {
+	for giveUp := time.Now().Add(beginsWithin); ; {
+		view, err := c.update(ctx, sweepID, update, args)
+
+		refused, ok := errors.AsType[*temporal.ApplicationError](err)
+
+		switch {
+		case err == nil:
+			return view, c.durable()
+		case !ok:
+			return view, translate(err, update+" of sweep "+sweepID)
+		case !strings.HasPrefix(refused.Message(), unknownUpdate):
+			return view, berth.Errorf(berth.KindConflict, "%s", refused.Message())
+		case time.Now().After(giveUp):
+			return view, berth.Errorf(berth.KindUnavailable, "%s of sweep %s: its workflow has not begun yet; try again in a moment", update, sweepID)
+		}
+
+		select {
+		case <-time.After(beginsLook):
+		case <-ctx.Done():
+			return view, context.Cause(ctx)
+		}
+	}
+}
+
+func (c *Client) update(ctx context.Context, sweepID, update string, args []any) (workflows.SweepView, error) {
 	var view workflows.SweepView
 
 	handle, err := c.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
@@ -199,15 +235,7 @@ func (c *Client) Update(ctx context.Context, sweepID, update string, args ...any
 		err = handle.Get(ctx, &view)
 	}
 
-	if err == nil {
-		return view, c.durable()
-	}
-
-	if refused, ok := errors.AsType[*temporal.ApplicationError](err); ok {
-		return view, berth.Errorf(berth.KindConflict, "%s", refused.Message())
-	}
-
-	return view, translate(err, update+" of sweep "+sweepID)
+	return view, err
 }
 
 // Cancel cancels a sweep: its containers are stopped. Errors: not_found.

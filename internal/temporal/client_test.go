@@ -3,6 +3,7 @@ package temporal_test
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/mocks"
+	sdk "go.temporal.io/sdk/temporal"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
@@ -81,4 +83,30 @@ func TestTrialEnd(t *testing.T) {
 		require.Equal(t, answer.end, end)
 		require.Equal(t, answer.end != nil, err == nil)
 	}
+}
+
+// A sweep may be paused as soon as it is made, before its workflow has begun.
+func TestUpdate_WaitsUntilTheWorkflowHasBegun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		unknown := sdk.NewApplicationError("unknown update pause. KnownUpdates=[]", "")
+		server := mocks.NewClient(t)
+		done := mocks.NewWorkflowUpdateHandle(t)
+		done.On("Get", mock.Anything, mock.Anything).Return(nil)
+		server.On("UpdateWorkflow", mock.Anything, mock.Anything).Return(nil, unknown).Times(3)
+		server.On("UpdateWorkflow", mock.Anything, mock.Anything).Return(done, nil).Once()
+
+		_, err := temporal.NewClient(server, "default", "i").Update(t.Context(), sweepID, workflows.UpdatePause)
+		require.NoError(t, err)
+
+		server = mocks.NewClient(t)
+		server.On("UpdateWorkflow", mock.Anything, mock.Anything).Return(nil, unknown)
+		_, err = temporal.NewClient(server, "default", "i").Update(t.Context(), sweepID, workflows.UpdatePause)
+		require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "it never begins: %v", err)
+
+		server = mocks.NewClient(t)
+		server.On("UpdateWorkflow", mock.Anything, mock.Anything).Return(nil, sdk.NewApplicationError("the sweep has ended", "")).Once()
+		_, err = temporal.NewClient(server, "default", "i").Update(t.Context(), sweepID, workflows.UpdatePause)
+		require.Equal(t, berth.KindConflict, berth.KindOf(err))
+	})
 }
