@@ -136,6 +136,8 @@ type Image struct {
 	User   string
 	Env    []string
 
+	Entrypoint []string // the image's own
+
 	// Workdir is the image's own working directory; empty = the root directory.
 	Workdir string
 

@@ -10,7 +10,8 @@ import (
 // share one probe, across sweeps.
 type Shape struct {
 	ImageDigest string            `json:"image_digest"`
-	Command     []string          `json:"command"` // template, with its placeholders
+	Command     []string          `json:"command"`              // template, with its placeholders
+	Entrypoint  bool              `json:"entrypoint,omitempty"` // the image's stands before Command
 	Workdir     string            `json:"workdir,omitempty"`
 	Values      Assignment        `json:"values"` // of the parameters that decide memory, fixed and derived ones included
 	Stage       string            `json:"stage"`

@@ -10,10 +10,11 @@ import (
 // Spec is a decoded, defaulted and validated sweep file. It marshals
 // to a document that decodes to the same Spec.
 type Spec struct {
-	Version              int               `json:"version"` // 1
-	Name                 string            `json:"name"`    // 1-200 characters
-	Image                string            `json:"image"`   // reference as the user wrote it
-	Command              []string          `json:"command"` // argv with {{name}} placeholders; never a shell
+	Version              int               `json:"version"`              // 1
+	Name                 string            `json:"name"`                 // 1-200 characters
+	Image                string            `json:"image"`                // reference as the user wrote it
+	Command              []string          `json:"command"`              // argv with {{name}} placeholders; never a shell
+	Entrypoint           bool              `json:"entrypoint,omitempty"` // the image's ENTRYPOINT stands before Command
 	Workdir              string            `json:"workdir,omitempty"`
 	EnvironmentVariables map[string]string `json:"environment_variables,omitempty"`
 	Parameters           []Parameter       `json:"parameters,omitempty"`

@@ -91,6 +91,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			},
 			Workdir:      d.ReadWorkdir,
 			Pull:         pull,
+			Entrypoint:   d.Entrypoint,
 			Dataset:      m.sets.Find,
 			Device:       cards.read,
 			MPSPipe:      cards.pipe,

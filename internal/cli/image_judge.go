@@ -30,8 +30,8 @@ func (c *imageCheck) judge() {
 	}
 
 	if len(c.Entrypoint) > 0 {
-		c.add(levelNote, "Berth does not run its ENTRYPOINT ("+strings.Join(c.Entrypoint, " ")+")",
-			"write the whole program into the sweep file, such as command: [python3, /app/train.py]")
+		c.add(levelNote, "Berth does not run its ENTRYPOINT ("+strings.Join(c.Entrypoint, " ")+") unless the sweep file says so",
+			"write the whole program into the sweep file, such as command: [python3, /app/train.py]; or entrypoint: true, and its arguments as command")
 	}
 
 	if c.StoppedTooEarly {

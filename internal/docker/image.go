@@ -38,6 +38,7 @@ func (d *Docker) ResolveImage(ctx context.Context, ref string) (berth.Image, err
 	image := berth.Image{ID: got.ID, Digest: digest(ref, got.ID, got.RepoDigests)}
 	if got.Config != nil {
 		image.User, image.Env, image.Workdir = got.Config.User, got.Config.Env, got.Config.WorkingDir
+		image.Entrypoint = got.Config.Entrypoint
 
 		for volume := range got.Config.Volumes {
 			image.Volumes = append(image.Volumes, path.Clean(volume))

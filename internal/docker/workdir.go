@@ -110,6 +110,14 @@ type reader struct {
 
 func (r reader) Close() error { return errors.Join(r.ReadCloser.Close(), r.remove()) }
 
+// Entrypoint is an image's own. Errors: *berth.StartError when the image is not there;
+// unavailable.
+func (d *Docker) Entrypoint(ctx context.Context, ref string) ([]string, error) {
+	image, err := d.resolve(ctx, ref)
+
+	return image.Entrypoint, err
+}
+
 // resolve is ResolveImage for a launch. Errors: *berth.StartError; unavailable; internal.
 func (d *Docker) resolve(ctx context.Context, ref string) (berth.Image, error) {
 	image, err := d.ResolveImage(ctx, ref)

@@ -97,6 +97,25 @@ func TestPull(t *testing.T) { //nolint:tparallel // one pause of the registry at
 		require.Equal(t, client.SweepStateSucceeded, s.until(id, time.Minute, ended).State)
 	})
 
+	t.Run("with its ENTRYPOINT", func(t *testing.T) { //nolint:paralleltest // the same
+		s := s.on(t)
+		r.Push(t, "team/entry:1", runtimetest.Image, `ENTRYPOINT ["/busy", "train"]`)
+
+		file := strings.Replace(of(r.Addr+"/team/entry:1", 2, 100), "[/busy, train, ", "[", 1)
+		id := s.submit(file + "entrypoint: true\n")
+		sweep := s.until(id, time.Minute, ended)
+		require.Equal(t, client.SweepStateSucceeded, sweep.State)
+		require.InDelta(t, 2.0, sweep.Best.Value, 0)
+
+		without := s.submit(file)
+		s.until(without, time.Minute, ended)
+
+		trial := s.trials(without)[0]
+		require.Equal(t, "bad_command", trial.FailureKind)
+		require.Contains(t, trial.Message, "the image has an ENTRYPOINT (/busy train), which does not run")
+		require.Contains(t, trial.Message, "`entrypoint: true`")
+	})
+
 	t.Run("refused before anything is stored", func(t *testing.T) { //nolint:paralleltest // the same
 		s := s.on(t)
 		require.Contains(t, s.refused(of(r.Addr+"/team/none:1", 1, 100)), "E_IMAGE_MISSING")

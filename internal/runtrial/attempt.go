@@ -46,7 +46,10 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	}
 
 	if start := refusal(err); start != nil {
-		return r.settle(ctx, verdict{Outcome: r.concludeStart(start), ImageMissing: start.Kind == berth.FailureImageMissing})
+		v := verdict{Outcome: r.concludeStart(start), ImageMissing: start.Kind == berth.FailureImageMissing}
+		r.noteEntrypoint(ctx, &v.Outcome)
+
+		return r.settle(ctx, v)
 	}
 
 	if err != nil {
@@ -73,8 +76,11 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 		return berth.Outcome{}, cutOff(ctx, err)
 	}
 
+	outcome := r.conclude(seen)
+	r.noteEntrypoint(ctx, &outcome)
+
 	return r.settle(ctx, verdict{
-		Outcome: r.conclude(seen), Tail: seen.tail.lines, Drop: seen.batch.drop, Points: seen.batch.points, Pieces: seen.pieces, Memory: seen.memory,
+		Outcome: outcome, Tail: seen.tail.lines, Drop: seen.batch.drop, Points: seen.batch.points, Pieces: seen.pieces, Memory: seen.memory,
 		ContainerID: r.container.ID,
 	})
 }

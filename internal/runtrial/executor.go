@@ -77,6 +77,10 @@ type Config struct {
 	// Pull gets an image that is missing. Nil = this host pulls none.
 	Pull PullImage
 
+	// Entrypoint reads the ENTRYPOINT of an image. Errors: *berth.StartError when the
+	// image is not there. Nil = no image has one.
+	Entrypoint func(ctx context.Context, image string) ([]string, error)
+
 	// Workdir reads the working directory of an image. Nil = it stays read-only.
 	Workdir ReadWorkdir
 

@@ -31,6 +31,10 @@ func (r *run) prepare(ctx context.Context) (berth.Launch, error) {
 			return berth.Launch{}, err
 		}
 
+		if err := r.addEntrypoint(ctx, &launch); err != nil {
+			return berth.Launch{}, err
+		}
+
 		if err := r.addWorkdir(ctx, &launch); err != nil {
 			return berth.Launch{}, err
 		}

@@ -94,6 +94,7 @@ func (h Shapes) Of(a berth.Assignment) berth.Shape {
 	return berth.Shape{
 		ImageDigest: h.digest,
 		Command:     h.spec.Command,
+		Entrypoint:  h.spec.Entrypoint,
 		Workdir:     h.spec.Workdir,
 		Values:      values,
 		Stage:       berth.StageMain,

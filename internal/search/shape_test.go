@@ -75,6 +75,7 @@ func TestEditsMakeAnotherShape(t *testing.T) {
 		"fixed value": func(s *berth.Spec) { s.Parameters[1].Value = new(berth.IntValue(4096)) },
 		"expression":  func(s *berth.Spec) { s.Parameters[2].Expr = "batch * 200" },
 		"workdir":     func(s *berth.Spec) { s.Workdir = "/other" },
+		"entrypoint":  func(s *berth.Spec) { s.Entrypoint = true },
 		"environment": func(s *berth.Spec) { s.EnvironmentVariables["A"] = "2" },
 		"command":     func(s *berth.Spec) { s.Command[0] = "run" },
 		"thread cap":  func(s *berth.Spec) { s.Resources.CPUs = 2000 },

@@ -25,6 +25,7 @@ func (r *reader) spec(root *document.Node) berth.Spec {
 		Name:                 o.text("name"),
 		Image:                o.text("image"),
 		Command:              o.texts("command"),
+		Entrypoint:           o.truth("entrypoint"),
 		Workdir:              o.text("workdir"),
 		EnvironmentVariables: o.textMap("environment_variables"),
 		Parameters:           o.parameters(),

@@ -57,6 +57,7 @@ func TestRoundTrip(t *testing.T) {
 			"labels: "+pick("labels", "{}", "{a: b, team/x: 'ü'}"),
 			"environment_variables: "+pick("env", "{}", "{A: '', B: \"x\\ny\"}"),
 			"forbid: "+pick("forbid", "[]", "['a < 0 and b == \"x\"']"),
+			"entrypoint: "+pick("entrypoint", "true", "false"),
 			"network: "+pick("network", "true", "false"),
 			pick("shim", "shim: ", "shim: true", "shim: false"),
 		)
