@@ -52,7 +52,7 @@ func (s *serving) bind(flags *pflag.FlagSet) {
 	bindRetention(flags, &s.keep)
 	flags.BoolVar(&s.empty, "artifacts-empty", false, "take an --artifacts store that has lost its mark for a new, empty one: start once with it")
 	s.grace = 7 * day
-	flags.Var((*age)(&s.grace), "artifacts-grace", "files in the store that no trial names any more are removed when they are older than this")
+	flags.Var((*age)(&s.grace), "artifacts-grace", "for how long files stay in the store that no trial names any more")
 }
 
 func serverCommand() *cobra.Command {

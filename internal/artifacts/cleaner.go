@@ -14,6 +14,8 @@ import (
 // Names is what a Cleaner needs of the database.
 type Names interface {
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
+	// LongUnnamed notes those that no row names, and returns those that are noted for as long as the grace.
+	LongUnnamed(ctx context.Context, digests []berth.Digest, grace time.Duration) ([]berth.Digest, error)
 	// RemoveObjects calls remove with those that no row names; until it returns nobody can name one.
 	RemoveObjects(ctx context.Context, digests []berth.Digest, remove func(unnamed []berth.Digest) error) error
 }
@@ -32,7 +34,7 @@ const (
 type Cleaner struct {
 	Names Names
 	Store *Store
-	Grace time.Duration // a younger object stays; default 7 days
+	Grace time.Duration // for so long an object stays that no row names; default 7 days
 	Every time.Duration // between two looks; default 1 hour
 	Log   *slog.Logger
 }
@@ -78,20 +80,24 @@ func (c *Cleaner) Look(ctx context.Context) (removed int, err error) {
 
 	for first := range math.MaxUint8 + 1 {
 		err := c.Store.list(ctx, byte(first), func(page []object) error {
-			var old []berth.Digest
+			var whole []berth.Digest
 
 			for _, o := range page {
 				switch {
-				case o.age < grace:
 				case o.whole:
-					old = append(old, o.digest)
-				default: // half of an upload that was killed, in a directory
+					whole = append(whole, o.digest)
+				case o.age >= grace: // half of an upload that was killed, in a directory
 					if err := c.Store.remove(ctx, o.key); err != nil {
 						return err
 					}
 
 					removed++
 				}
+			}
+
+			old, err := c.Names.LongUnnamed(ctx, whole, grace)
+			if err != nil {
+				return err
 			}
 
 			for len(old) > 0 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
@@ -21,15 +22,25 @@ func (b *bench) cleaner(names artifacts.Names) *artifacts.Cleaner {
 	return &artifacts.Cleaner{Names: names, Store: b.store, Grace: time.Hour, Log: slog.New(slog.DiscardHandler)}
 }
 
-// age makes all objects older than the grace.
+// age looks at all objects, and then makes all of them older than the grace, and
+// all that has no name is so for longer.
 func (b *bench) age() {
 	b.t.Helper()
+	require.Zero(b.t, b.clean(), "it has the grace from now on")
 
 	old := time.Now().Add(-2 * time.Hour)
 
 	for _, name := range b.objects() {
 		require.NoError(b.t, os.Chtimes(filepath.Join(b.storeDir, "sha256", name[:2], name), old, old))
 	}
+
+	pool, err := pgxpool.New(b.t.Context(), b.url)
+	require.NoError(b.t, err)
+
+	defer pool.Close()
+
+	_, err = pool.Exec(b.t.Context(), "UPDATE artifacts_unnamed SET since = since - interval '2 hours'")
+	require.NoError(b.t, err)
 }
 
 func (b *bench) clean() int {
@@ -75,6 +86,40 @@ func TestCleaner_RemovesWhatNoRowNames(t *testing.T) {
 	require.Empty(t, b.objects())
 }
 
+// A database that was restored from an old copy names nothing of what came later,
+// however old that is.
+func TestCleaner_LeavesTimeAfterARestore(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.ended(map[string]string{"model": "weights"})
+	b.look(t.Context())
+	b.age() // it is old, and has a name
+
+	pool, err := pgxpool.New(t.Context(), b.url)
+	require.NoError(t, err)
+
+	defer pool.Close()
+
+	_, err = pool.Exec(t.Context(), "DELETE FROM artifacts")
+	require.NoError(t, err)
+	require.Zero(t, b.clean())
+	require.Len(t, b.objects(), 1)
+
+	// Named for a moment, it has the whole grace again.
+	b.age()
+	_, second := b.ended(map[string]string{"model": "weights"})
+	b.look(t.Context())
+	require.Len(t, b.stored(second), 1)
+
+	_, err = pool.Exec(t.Context(), "DELETE FROM artifacts")
+	require.NoError(t, err)
+	require.Zero(t, b.clean())
+
+	b.age()
+	require.Equal(t, 1, b.clean())
+}
+
 // racing lets an upload happen after the cleaner has chosen what to remove.
 type racing struct {
 	*postgres.Store
@@ -100,12 +145,13 @@ func TestCleaner_LeavesAnUploadAlone(t *testing.T) {
 	b.age()
 
 	_, attempt := b.ended(map[string]string{"model": text})
-	require.NoError(t, b.db.ClaimFiles(t.Context(), attempt, []berth.Artifact{{Path: "model", Bytes: int64(len(text)), Digest: digest}}))
-	require.Zero(t, b.clean(), "an upload has named it")
+	uploaded := false
 
-	_, err := b.cleaner(racing{b.db, func() { b.look(t.Context()) }}).Look(t.Context())
+	_, err := b.cleaner(racing{b.db, func() { b.look(t.Context()); uploaded = true }}).Look(t.Context())
 	require.NoError(t, err)
+	require.True(t, uploaded)
 	require.Equal(t, map[string]string{"model": text}, b.stored(attempt))
+	require.Zero(t, b.clean(), "it has a name")
 }
 
 // While objects go nobody can name one of them.

@@ -60,8 +60,11 @@ func (s *Store) ClaimFiles(ctx context.Context, attemptID string, files []berth.
 		}
 
 		rows, err := s.q.ClaimFiles(ctx, tx, params)
+		if err := must(rows, err, "naming them", "the files of the attempt are not wanted any more"); err != nil {
+			return err
+		}
 
-		return must(rows, err, "naming them", "the files of the attempt are not wanted any more")
+		return s.q.ForgetUnnamed(ctx, tx, params.Digests)
 	})
 }
 
@@ -105,13 +108,35 @@ func (s *Store) DeferFiles(ctx context.Context, attemptID, problem string) error
 	return translate(s.q.DeferFiles(ctx, s.pool, problem, attemptID), "deferring the files of attempt "+attemptID)
 }
 
-// RemoveObjects calls remove with those of the digests that no row names. Until
-// remove returns nobody can name one of them, so it must not take long.
-func (s *Store) RemoveObjects(ctx context.Context, digests []berth.Digest, remove func(unnamed []berth.Digest) error) error {
+// LongUnnamed notes those of the digests that no row names, and returns those that
+// were noted before the grace and not named since.
+func (s *Store) LongUnnamed(ctx context.Context, digests []berth.Digest, grace time.Duration) ([]berth.Digest, error) {
+	all := bytesOf(digests)
+	if err := s.q.NoteUnnamed(ctx, s.pool, all); err != nil {
+		return nil, translate(err, "noting objects that no row names")
+	}
+
+	rows, err := s.q.LongUnnamed(ctx, s.pool, all, grace)
+	if err != nil {
+		return nil, translate(err, "looking for objects that no row names")
+	}
+
+	return convertAll(rows, func(row []byte) (berth.Digest, error) { return berth.Digest(row), nil })
+}
+
+func bytesOf(digests []berth.Digest) [][]byte {
 	all := make([][]byte, len(digests))
 	for i := range digests {
 		all[i] = digests[i][:]
 	}
+
+	return all
+}
+
+// RemoveObjects calls remove with those of the digests that no row names. Until
+// remove returns nobody can name one of them, so it must not take long.
+func (s *Store) RemoveObjects(ctx context.Context, digests []berth.Digest, remove func(unnamed []berth.Digest) error) error {
+	all := bytesOf(digests)
 
 	if unnamed, err := s.q.UnnamedObjects(ctx, s.pool, all); err != nil || len(unnamed) == 0 { // nearly always: no lock is needed
 		return translate(err, "looking for objects that no row names")
@@ -132,7 +157,11 @@ func (s *Store) RemoveObjects(ctx context.Context, digests []berth.Digest, remov
 			unnamed[i] = berth.Digest(row)
 		}
 
-		return remove(unnamed)
+		if err := remove(unnamed); err != nil {
+			return err
+		}
+
+		return s.q.ForgetUnnamed(ctx, tx, rows)
 	})
 }
 

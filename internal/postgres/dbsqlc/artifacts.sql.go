@@ -188,6 +188,15 @@ func (q *Queries) FindTrial(ctx context.Context, db DBTX, id string) (FindTrialR
 	return i, err
 }
 
+const forgetUnnamed = `-- name: ForgetUnnamed :exec
+DELETE FROM artifacts_unnamed WHERE sha256 = ANY ($1::bytea[])
+`
+
+func (q *Queries) ForgetUnnamed(ctx context.Context, db DBTX, digests [][]byte) error {
+	_, err := db.Exec(ctx, forgetUnnamed, digests)
+	return err
+}
+
 const getFile = `-- name: GetFile :one
 SELECT path, bytes, sha256, stored_at::timestamptz AS stored_at FROM artifacts
 WHERE attempt_id = $1 AND path = $2::text AND stored_at IS NOT NULL
@@ -317,6 +326,30 @@ func (q *Queries) LockArtifacts(ctx context.Context, db DBTX) error {
 	return err
 }
 
+const longUnnamed = `-- name: LongUnnamed :many
+SELECT sha256 FROM artifacts_unnamed WHERE sha256 = ANY ($1::bytea[]) AND since <= now() - $2::interval
+`
+
+func (q *Queries) LongUnnamed(ctx context.Context, db DBTX, digests [][]byte, grace time.Duration) ([][]byte, error) {
+	rows, err := db.Query(ctx, longUnnamed, digests, grace)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items [][]byte
+	for rows.Next() {
+		var sha256 []byte
+		if err := rows.Scan(&sha256); err != nil {
+			return nil, err
+		}
+		items = append(items, sha256)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const noteFiles = `-- name: NoteFiles :exec
 UPDATE attempts SET files_problem = $1 WHERE id = $2 AND files_state = 'pending' AND files_problem <> $1
 `
@@ -332,6 +365,16 @@ INSERT INTO artifact_stores (store) VALUES ($1) ON CONFLICT DO NOTHING
 
 func (q *Queries) NoteStoreMark(ctx context.Context, db DBTX, store string) error {
 	_, err := db.Exec(ctx, noteStoreMark, store)
+	return err
+}
+
+const noteUnnamed = `-- name: NoteUnnamed :exec
+INSERT INTO artifacts_unnamed (sha256) SELECT d.digest FROM unnest($1::bytea[]) AS d (digest)
+WHERE NOT EXISTS (SELECT 1 FROM artifacts o WHERE o.sha256 = d.digest) ON CONFLICT DO NOTHING
+`
+
+func (q *Queries) NoteUnnamed(ctx context.Context, db DBTX, digests [][]byte) error {
+	_, err := db.Exec(ctx, noteUnnamed, digests)
 	return err
 }
 

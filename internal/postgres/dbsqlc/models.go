@@ -41,6 +41,11 @@ type ArtifactsLeftOut struct {
 	Reason    string
 }
 
+type ArtifactsUnnamed struct {
+	Sha256 []byte
+	Since  time.Time
+}
+
 type Attempt struct {
 	ID                  string
 	TrialID             string

@@ -60,6 +60,16 @@ WHERE id = @id AND files_state = 'pending';
 SELECT d.digest::bytea AS digest FROM unnest(@digests::bytea[]) AS d (digest)
 WHERE NOT EXISTS (SELECT 1 FROM artifacts o WHERE o.sha256 = d.digest);
 
+-- name: NoteUnnamed :exec
+INSERT INTO artifacts_unnamed (sha256) SELECT d.digest FROM unnest(@digests::bytea[]) AS d (digest)
+WHERE NOT EXISTS (SELECT 1 FROM artifacts o WHERE o.sha256 = d.digest) ON CONFLICT DO NOTHING;
+
+-- name: LongUnnamed :many
+SELECT sha256 FROM artifacts_unnamed WHERE sha256 = ANY (@digests::bytea[]) AND since <= now() - @grace::interval;
+
+-- name: ForgetUnnamed :exec
+DELETE FROM artifacts_unnamed WHERE sha256 = ANY (@digests::bytea[]);
+
 -- name: DeleteSweepFiles :execrows
 -- By attempts, as MarkLogsRemoved.
 DELETE FROM artifacts WHERE (attempt_id, path) IN (
