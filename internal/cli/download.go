@@ -45,7 +45,10 @@ func (o *options) downloadCommand() *cobra.Command {
 	return o.completeSweep(cmd)
 }
 
-// download writes files of a trial below a directory and says what it did.
+// download writes files of a trial below a directory and says what it did. Errors:
+// not_found, after all that is there was written, when files that were asked for were
+// lost before they were stored. Files that were left out are only said: a limit or the
+// kind of the file left them out on purpose.
 func (o *options) download(cmd *cobra.Command, to *remote, trial client.Trial, attempt int, paths []string, dir string) error {
 	set, err := to.files(cmd.Context(), trial.ID, attempt)
 	if err != nil {
@@ -90,7 +93,32 @@ func (o *options) download(cmd *cobra.Command, to *remote, trial client.Trial, a
 
 	shown.close()
 
-	return o.print(cmd.OutOrStdout(), result, func() table { return downloadTable(result) })
+	if err := o.print(cmd.OutOrStdout(), result, func() table { return downloadTable(result) }); err != nil {
+		return err
+	}
+
+	if set.State == client.FileStateLost && !allNamed(set, paths) {
+		return exitf(ExitNotFound, "not all files of attempt %d are there: the others are %s", set.Attempt, filesText(set))
+	}
+
+	return nil
+}
+
+// allNamed reports whether each path is a stored file itself. Which files of a
+// directory are lost nobody knows.
+func allNamed(set client.FileList, paths []string) bool {
+	for _, p := range paths {
+		if !slices.ContainsFunc(set.Data, func(f client.File) bool { return f.Path == p || f.Path == inOut(p) }) {
+			return false
+		}
+	}
+
+	return len(paths) > 0
+}
+
+// inOut is a path below /trial/out as the store has it.
+func inOut(p string) string {
+	return path.Clean(strings.TrimPrefix(filepath.ToSlash(p), "/trial/out/"))
 }
 
 func downloadTable(d downloaded) table {
@@ -131,7 +159,7 @@ func choose(set client.FileList, paths []string) ([]client.File, error) {
 
 	for _, p := range paths {
 		found := false
-		wanted := path.Clean(strings.TrimPrefix(filepath.ToSlash(p), "/trial/out/"))
+		wanted := inOut(p)
 
 		for _, f := range set.Data {
 			if f.Path == p || f.Path == wanted || strings.HasPrefix(f.Path, wanted+"/") {

@@ -142,6 +142,32 @@ func TestTrialDownload(t *testing.T) {
 	require.Contains(t, result.stderr, "pending")
 }
 
+// What is there of files that were lost half stored is downloaded, and the exit code
+// says that it is not all.
+func TestTrialDownload_OfLostFiles(t *testing.T) {
+	t.Parallel()
+
+	store, content, _ := stored(t)
+	for id, set := range store.FileSets {
+		set.State, set.Problem = berth.FilesLost, "removed before they were stored: the limit"
+		store.FileSets[id] = set
+	}
+
+	server, dir, id := serve(t, store), filepath.Join(t.TempDir(), "dir"), store.Sweeps[0].ID
+
+	for _, paths := range [][]string{nil, {"model"}, {"metrics.jsonl", "model"}} {
+		result := execute(t.Context(), server, append([]string{"trial", "download", id, "2", "--to", dir}, paths...)...)
+		require.Equal(t, ExitNotFound, result.code, paths)
+		require.Contains(t, result.stderr, "not all files of attempt")
+		require.Contains(t, result.stderr, "removed before they were stored: the limit")
+	}
+
+	require.Equal(t, content, below(t, dir))
+
+	result := execute(t.Context(), server, "trial", "download", id, "2", "metrics.jsonl", "--to", dir)
+	require.Equal(t, ExitOK, result.code, "all that was asked for: %s", result.stderr)
+}
+
 func TestTrialDownload_GoesOnWhereItWasCut(t *testing.T) {
 	t.Parallel()
 
