@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/artifacts"
+	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 )
 
@@ -34,13 +34,7 @@ func (b *bench) age() {
 		require.NoError(b.t, os.Chtimes(filepath.Join(b.storeDir, "sha256", name[:2], name), old, old))
 	}
 
-	pool, err := pgxpool.New(b.t.Context(), b.url)
-	require.NoError(b.t, err)
-
-	defer pool.Close()
-
-	_, err = pool.Exec(b.t.Context(), "UPDATE artifacts_unnamed SET since = since - interval '2 hours'")
-	require.NoError(b.t, err)
+	pgtest.Connect(b.t, b.url).Exec("UPDATE artifacts_unnamed SET since = since - interval '2 hours'")
 }
 
 func (b *bench) clean() int {
@@ -96,13 +90,7 @@ func TestCleaner_LeavesTimeAfterARestore(t *testing.T) {
 	b.look(t.Context())
 	b.age() // it is old, and has a name
 
-	pool, err := pgxpool.New(t.Context(), b.url)
-	require.NoError(t, err)
-
-	defer pool.Close()
-
-	_, err = pool.Exec(t.Context(), "DELETE FROM artifacts")
-	require.NoError(t, err)
+	pgtest.Connect(t, b.url).Exec("DELETE FROM artifacts")
 	require.Zero(t, b.clean())
 	require.Len(t, b.objects(), 1)
 
@@ -112,8 +100,7 @@ func TestCleaner_LeavesTimeAfterARestore(t *testing.T) {
 	b.look(t.Context())
 	require.Len(t, b.stored(second), 1)
 
-	_, err = pool.Exec(t.Context(), "DELETE FROM artifacts")
-	require.NoError(t, err)
+	pgtest.Connect(t, b.url).Exec("DELETE FROM artifacts")
 	require.Zero(t, b.clean())
 
 	b.age()
