@@ -177,7 +177,7 @@ func (r *initiation) plan(report script.Report) script.Plan {
 	own, behind, chosen, others := script.Choose(report.Flags)
 	p := script.Plan{
 		Script: r.script, Name: r.slug(), Image: r.image, Python: first(r.python, pythons[0]),
-		Guesses: script.GuessFlags(append(own, behind...)), Behind: len(own), Others: others,
+		Guesses: script.GuessFlags(append(own, behind...)), Others: others,
 		Subcommand: strings.Fields(chosen), Objective: script.GuessObjective(r.source.all), FromHelp: report.Framework == helpText,
 	}
 

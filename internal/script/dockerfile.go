@@ -1,8 +1,10 @@
 package script
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -14,6 +16,8 @@ type Recipe struct {
 	Files         []string // beside the script that it needs: modules and packages
 	HasFile       bool     // requirements.txt is there
 	Packages      []string // guessed from imports, when it is not
+	Unknown       []string // modules that it imports, of packages that are not known
+	Own           []string // lines that a person wrote into an earlier one
 	User          string   // of the base image when that is the user's own; empty = a new one without rights
 	AddsOnly      bool     // the base image has the libraries: only the script is added
 	DataMentioned bool     // the script reads files beside it
@@ -54,10 +58,14 @@ func (r Recipe) Dockerfile() string {
 			target += file + "/"
 		}
 
-		line("COPY %q %q", file, target)
+		line("COPY %s", list(file, target))
 	}
 
 	line("# Data that the script reads must be in the image, too, such as: COPY data/ /app/data/")
+	for _, own := range r.Own {
+		line("%s", own)
+	}
+
 	line("# Trials have no rights: everybody must be able to read the files.")
 	line("RUN chmod -R a+rX /app && (%s /app || true)", compile)
 
@@ -73,11 +81,44 @@ func (r Recipe) Dockerfile() string {
 	return b.String()
 }
 
+// list writes an instruction's arguments as JSON, which takes any name.
+func list(args ...string) string {
+	text, err := json.Marshal(args)
+	if err != nil {
+		return strings.Join(args, " ")
+	}
+
+	return strings.ReplaceAll(string(text), `","`, `", "`)
+}
+
+// written matches the lines that Berth writes.
+var written = regexp.MustCompile("^(# Written by `berth init`|#   docker build -t |FROM |WORKDIR /app$|USER (root|65532:65532)$|ENTRYPOINT \\[\\]$|COPY (\\[?)\"[^\"]*\",? \"/app/[^\"]*\"\\]?$|COPY requirements.txt /app/$|" +
+	"# (Bases whose Python belongs|Data that the script reads must be|Trials have no rights: everybody|guess: packages by the script's|`berth init --force` again|not known: )|" +
+	"ENV PIP_BREAK_SYSTEM_PACKAGES=1$|RUN (chmod -R a\\+rX /app && \\(|pip install --no-cache-dir --no-compile |)python3 -m compileall |RUN pip install --no-cache-dir --no-compile [^\\\\]*$)")
+
+// OwnLines are those of a Dockerfile of Berth's that a person added.
+func OwnLines(dockerfile string, r Recipe) []string {
+	var own []string
+
+	for text := range strings.Lines(dockerfile) {
+		text = strings.TrimRight(text, "\r\n")
+		if text != "" && !written.MatchString(text) && text != "USER "+r.User {
+			own = append(own, text)
+		}
+	}
+
+	return own
+}
+
 // install are the libraries, in layers that a change of the script leaves alone.
 func (r Recipe) install(line func(string, ...any)) {
 	if r.HasFile || len(r.Packages) > 0 {
 		line("# Bases whose Python belongs to a distribution refuse packages without this.")
 		line("ENV PIP_BREAK_SYSTEM_PACKAGES=1")
+	}
+
+	if len(r.Unknown) > 0 && !r.HasFile {
+		line("# not known: the packages of %s. Write them into requirements.txt.", strings.Join(r.Unknown, ", "))
 	}
 
 	stdlib := `$(python3 -c 'import sysconfig as s; print(s.get_path("stdlib"), s.get_path("purelib"))')`

@@ -25,12 +25,22 @@ type Guess struct {
 	Fill bool
 	// Searched: the search chooses the value.
 	Searched bool
+
+	behind bool // the subcommand, in the command
+	last   bool // in the command, as it would take what comes behind it
 }
 
 // GuessFlags guesses what to do with each flag, in their order.
 func GuessFlags(flags []Flag) []Guess {
+	type group struct {
+		command string
+		number  int
+	}
+
 	taken := map[string]bool{}
-	groups := map[int]bool{}
+	set := map[group]bool{}  // one of its flags is in the command
+	first := map[group]int{} // of those that must have one: the first of its flags
+	shown := make([]Flag, 0, len(flags))
 	out := make([]Guess, 0, len(flags))
 
 	for _, f := range flags {
@@ -40,22 +50,60 @@ func GuessFlags(flags []Flag) []Guess {
 		}
 
 		g := guess(f, parameterName(f, taken))
-		g.Help = f.Help
+		g.Help, g.behind = f.Help, f.Command != ""
+
+		of := group{f.Command, f.Group}
+		if f.Group > 0 && f.GroupRequired && f.Form != FormValue && !g.Left {
+			g.Left = true // where it is off, the group has none
+		}
 
 		if f.Group > 0 && !g.Left {
-			if groups[f.Group] {
+			if set[of] {
 				g.Left, g.Why = true, "another flag of its group is set, and they exclude each other"
 			}
 
-			groups[f.Group] = true
+			set[of] = true
+		}
+
+		if _, known := first[of]; f.Group > 0 && f.GroupRequired && !known {
+			first[of] = len(out)
 		}
 
 		g.Searched = g.Searched && !g.Left
-		out = append(out, g)
+		shown, out = append(shown, f), append(out, g)
+	}
+
+	for of, i := range first {
+		if !set[of] {
+			out[i] = out[i].oneOfGroup(shown[i])
+		}
 	}
 
 	return out
 }
+
+// oneOfGroup sets a flag of a group of which the script requires one.
+func (g Guess) oneOfGroup(f Flag) Guess {
+	g.Left, g.Searched = false, false
+
+	switch f.Form {
+	case FormValue:
+		f.Required = true
+		g = g.unknown(f)
+	case FormList:
+		f.Required = true
+		g = g.list(f)
+	default:
+		g.Parameters, g.Elements = nil, []string{option(f)}
+	}
+
+	g.Why = "the first of a group of which the script requires one"
+
+	return g
+}
+
+// maxWhole is the largest size of a number up to which floats have all whole ones.
+const maxWhole = 1 << 53
 
 // maxText is the longest text of a script's that a sweep file repeats.
 const maxText = 1000
@@ -81,8 +129,10 @@ func presentable(f Flag) (shown Flag, ok bool) {
 		case float64:
 			if f.Type == TypeInt && v != math.Trunc(v) {
 				f.Type = TypeFloat // what it is called is not what it takes
+			} else if f.Type == TypeInt && math.Abs(v) <= maxWhole {
+				f.Default = new(berth.IntValue(int64(v)))
 			} else if f.Type == TypeInt {
-				f.Default = new(berth.IntValue(int64(min(max(v, math.MinInt32), math.MaxInt32))))
+				f.Default, f.DefaultText = nil, "a number that cannot be shown"
 			}
 		default:
 			if (f.Type == TypeInt || f.Type == TypeFloat) && !isNumber {
@@ -163,7 +213,27 @@ func guess(f Flag, name string) Guess {
 		return g.list(f)
 	}
 
+	if why := f.changedByText(); why != "" && !f.Required {
+		g.Left, g.Parameters, g.Why = true, []string{"{name: " + g.Name + ", type: fixed, value: " + placeholder + "}"}, why
+
+		return g
+	} else if why != "" {
+		f.Default = nil
+	}
+
+	if f.Computed {
+		f.Default = nil
+		if !f.Required {
+			g = g.unknown(f)
+			g.Why = "the script takes it from the machine that it runs on"
+
+			return g
+		}
+	}
+
 	switch f.Type {
+	case TypeNone:
+		f.Type = TypeString
 	case TypeBool:
 		return g.boolean(f)
 	case TypeBoolTrap:
@@ -187,6 +257,21 @@ func guess(f Flag, name string) Guess {
 	}
 
 	return g.byDefault(f)
+}
+
+// changedByText says why a flag must not be passed: the script takes it as a
+// text, and its own default, or what it lists, is none.
+func (f *Flag) changedByText() string {
+	isText := func(v berth.Value) bool { _, ok := v.Any().(string); return ok }
+
+	switch {
+	case f.Type == TypeNone && (f.Default != nil && !isText(*f.Default) || slices.ContainsFunc(f.Choices, func(v berth.Value) bool { return !isText(v) })):
+		return "the script would take a text, and its default or choices are none: give it a type, such as type=float"
+	case f.Type == TypeString && f.Default != nil && !isText(*f.Default):
+		return "the script takes a text, and its default is none: give it a type, such as type=float"
+	default:
+		return ""
+	}
 }
 
 // option is the flag as it is written, without a value.
@@ -224,17 +309,15 @@ func (g Guess) list(f Flag) Guess {
 
 	if !f.Required {
 		g.Left = true
-		g.Elements = []string{option(f), placeholder}
-
-		return g
+	} else {
+		g.Fill = true
+		g.Why += "; write them into the command"
 	}
 
-	g.Fill = true
-	g.Why += "; write them into the command"
 	g.Elements = []string{placeholder}
 
 	if name := option(f); name != "" {
-		g.Elements = []string{name, placeholder}
+		g.Elements, g.last = []string{name, placeholder}, true
 	}
 
 	return g
@@ -251,6 +334,11 @@ func (g Guess) fixed(v berth.Value, why string) Guess {
 // unknown is a flag of which nothing is known but perhaps that it must be there.
 func (g Guess) unknown(f Flag) Guess {
 	switch {
+	case f.Default != nil && !f.Required && len(f.Choices) > 0 && !slices.ContainsFunc(f.Choices, func(c berth.Value) bool { return c.String() == f.Default.String() }):
+		g = g.fixed(*f.Default, "its default is none of its choices, and could not be passed")
+		g.Left = true
+
+		return g
 	case f.Default != nil:
 		return g.fixed(*f.Default, "the script's default")
 	case f.Required || len(f.Names) == 0 && f.DefaultText == "":
@@ -259,6 +347,14 @@ func (g Guess) unknown(f Flag) Guess {
 
 		if len(f.Choices) > 0 {
 			g = g.fixed(f.Choices[0], "the first of its choices, as the script requires it")
+			for _, c := range f.Choices {
+				if slices.Contains(trains, c.String()) {
+					g = g.fixed(c, "the one of its choices that trains, as the script requires one")
+
+					break
+				}
+			}
+
 			g.Fill = false
 		}
 

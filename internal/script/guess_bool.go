@@ -9,7 +9,7 @@ import (
 
 // tuned are switches that change what a model learns. Others, such as --verbose
 // or --resume, stay as they are.
-var tuned = regexp.MustCompile(`(^|_)(batch_?norm|bn|norm|normalize|layer_norm|augment\w*|nesterov|amsgrad|bias|use_bias|residual|skip|attention|bidirectional|cosine|warmup|mixup|cutmix|standardize|pretrained|freeze\w*|early_stopping|class_weights?|balanced)$`)
+var tuned = regexp.MustCompile(`(^|_)(batch_?norm|bn|norm|normalize|layer_norm|augment\w*|nesterov|amsgrad|bias|use_bias|residual|skip|attention|bidirectional|cosine|warmup|mixup|cutmix|standardize|freeze\w*|early_stopping|class_weights?|balanced)$`)
 
 // What the names of a switch's helper parameters end in.
 const (

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,9 +21,15 @@ type rule struct {
 // rules are asked in order. Names are lower case, with _ for -.
 var rules = []rule{
 	{regexp.MustCompile(`(^|_)(seed|random_state)$`), seed},
-	{regexp.MustCompile(`^(log|logging|verbos|debug|quiet|config|cfg|wandb|tensorboard|device|gpus?|cuda|backend|num_gpus|local_rank|rank|world_size|dist|port|host|url)`), keep("it does not change the result")},
-	{regexp.MustCompile(`(^|_)(workers?|threads|jobs|processes|prefetch|interval|freq|frequency|every|patience|warmup\w*)$`), keep("it is seldom worth a search")},
-	{regexp.MustCompile(`(^|_)(out|output|save|saved|log|logs|logdir|checkpoints?|ckpt|results?|export|work|job|run|model|tb)_?(dir|path|file|folder|root)?$`), output},
+	{regexp.MustCompile(`^(save|saved|out|output)_models?(_?(dir|path|file|name|to))?$`), output},
+	{regexp.MustCompile(`^(resume|pretrained|init|initial|teacher|base|load|restore|from)(_|$)|(^|_)(model|weights|checkpoint|ckpt|resume|pretrained)(_?(path|file|name|from))?$`), reads},
+	{regexp.MustCompile(`(^|_)(out|outputs?|save|saved|logs?|results?|export|work|job|run|tb|tensorboard|checkpoints?|ckpts?)_?(dir|folder|root)$`), output},
+	{regexp.MustCompile(`(^|_)(out|outputs?|save|saved|logs?|results?|save_to)(_?(path|file))?$`), output},
+	{regexp.MustCompile(`(^|_)(device|devices|gpus?|gpu_ids?|cuda|host|hostname|node|workers?|threads|cpus|jobs|processes|n_?proc)$`), ofTheMachine},
+	{regexp.MustCompile(`^(log|logging|verbos|debug|quiet|config|cfg|wandb|tensorboard|backend|local_rank|rank|world_size|dist|port|url)`), keep("it does not change the result")},
+	{regexp.MustCompile(`(^|_)(prefetch|interval|freq|frequency|every|patience|warmup\w*)$`), keep("it is seldom worth a search")},
+	{regexp.MustCompile(`(^|_)(in|out|input|output)_(channels?|chans|ch|dims?|features?|size|shape|units?|width)$|(^|_)(n|num)_?(channels|features|classes|inputs|outputs|labels|tokens)$|vocab_size$`), keep("the data decides it")},
+	{regexp.MustCompile(`(^|_)(splits?|loss|loss_(fn|function|type|name)|criterion)$|^(train|test|val|valid|validation|data|split|holdout)_(ratio|frac|fraction|size|pct|percent)$|^target_`), keep("trials that differ in it do not compare")},
 	{regexp.MustCompile(`(^|_)(dir|path|file|folder|root|data|dataset|csv|input|inputs|train|test|valid)(_(dir|path|file|folder|root))?$`), data},
 	{regexp.MustCompile(`(^|_)(epochs?|max_epochs|n_epochs|max_steps|total_steps|num_steps|train_steps|n_iters?|iterations?|max_iters?|steps_per_epoch|num_train_epochs)$`), length},
 	{regexp.MustCompile(`(^|_)(lr|learning_rate|learningrate|step_size|eta|lr0|base_lr|init_lr|alpha_lr)$|^(lr|learning_rate)_(head|backbone|init|initial|base|max)$`), learningRate},
@@ -30,13 +37,13 @@ var rules = []rule{
 	{regexp.MustCompile(`(^|_)(dropout|drop|drop_rate|dropout_rate|drop_path|dropout_prob)$|^dropout_`), unit(0, 0.5, "up to half")},
 	{regexp.MustCompile(`(^|_)(label_smoothing|smoothing)$`), unit(0, 0.2, "up to a fifth")},
 	{regexp.MustCompile(`(^|_)momentum$`), unit(0.5, 0.99, "where momentum is used")},
-	{regexp.MustCompile(`(^|_)(gamma|lr_decay|decay_rate|decay)$`), unit(0.5, 0.999, "as rates of decay are")},
+	{regexp.MustCompile(`(^|_)(gamma|lr_decay|decay_rate|decay)$`), decayRate},
 	{regexp.MustCompile(`(^|_)(beta_?1|beta_?2|betas?|eps|epsilon|adam_\w+)$`), keep("it is seldom worth a search")},
 	{regexp.MustCompile(`^(test|eval|val|valid|validation|infer\w*)_`), keep("it is about evaluation")},
 	{regexp.MustCompile(`(^|_)(batch|batch_size|bs|batchsize|minibatch\w*)$|^batch_size_`), batch},
 	{regexp.MustCompile(`(^|_)(hidden|hidden_size|hidden_dim|hidden_units|units?|width|filters?|channels?|dim|d_model|embedding|embed_dim|embedding_dim|emb_dim|neurons|features|n_hidden|latent_dim|base_channels)$`), width},
 	{regexp.MustCompile(`(^|_)(layers?|depth|blocks?|num_layers|n_layers|stages)$`), depth},
-	{regexp.MustCompile(`(^|_)(optimizer|optim|opt|activation|scheduler|lr_scheduler|lr_schedule|loss|norm|normalization|pooling|init|initializer|arch|architecture|model|backbone|net|network)(_(name|type))?$`), choice},
+	{regexp.MustCompile(`(^|_)(optimizer|optim|opt|activation|scheduler|lr_scheduler|lr_schedule|norm|normalization|pooling|init|initializer|arch|architecture|model|backbone|net|network)(_(name|type))?$`), choice},
 }
 
 func seed(g Guess, f Flag) (Guess, bool) {
@@ -64,18 +71,38 @@ func keep(why string) func(Guess, Flag) (Guess, bool) {
 	}
 }
 
+// reads keeps what a script reads, though its name may be that of a thing it writes.
+func reads(g Guess, f Flag) (Guess, bool) {
+	if f.Type != TypeString || len(f.Choices) > 0 {
+		return g, false
+	}
+
+	return keep("the script may read it")(g, f)
+}
+
+// ofTheMachine leaves out what a script takes from the machine that it runs on:
+// the look's is not the trial's.
+func ofTheMachine(g Guess, f Flag) (Guess, bool) {
+	g = g.unknown(f)
+	if !f.Required {
+		g.Left, g.Why = true, "the script takes it from the machine that it runs on"
+	}
+
+	return g, true
+}
+
 // output maps what a script writes to the directory that Berth keeps.
 func output(g Guess, f Flag) (Guess, bool) {
 	if f.Type != TypeString || len(f.Choices) > 0 {
 		return g, false
 	}
 
-	if name := strings.ToLower(f.Dest); (name == "model" || name == "run" || name == "job" || name == "work") && !looksLikePath(f) {
-		return g, false
+	if name := strings.ToLower(f.Dest); (name == "log" || name == "save") && f.Default != nil && !looksLikePath(f) {
+		return g, false // such as --log=info
 	}
 
 	if f.Default == nil && !f.Required {
-		g = g.fixed(berth.StringValue("/trial/out"), "files of a trial go to /trial/out, all else is read-only; take it in if the script writes there")
+		g = g.fixed(berth.StringValue("/trial/out"), "files of a trial are kept from /trial/out; take it in if the script writes there")
 		g.Left = true
 
 		return g, true
@@ -88,7 +115,7 @@ func output(g Guess, f Flag) (Guess, bool) {
 		}
 	}
 
-	return g.fixed(berth.StringValue(target), "files of a trial go to /trial/out, all else is read-only"), true
+	return g.fixed(berth.StringValue(target), "files of a trial are kept from /trial/out"), true
 }
 
 func looksLikePath(f Flag) bool {
@@ -166,6 +193,17 @@ func unit(low, high float64, why string) func(Guess, Flag) (Guess, bool) {
 	}
 }
 
+// decayRate is a factor near one, or a small number that Keras and others divide by.
+func decayRate(g Guess, f Flag) (Guess, bool) {
+	const factor, span = 0.5, 10
+
+	if at := positive(f, 0); f.Type == TypeFloat && f.Default != nil && at < factor {
+		return g.float(f, round(at/span), round(at*span), true, "a tenth to ten times the default, on a log scale"), true
+	}
+
+	return unit(factor, 0.999, "as rates of decay are")(g, f)
+}
+
 const usualBatch = 32
 
 func batch(g Guess, f Flag) (Guess, bool) {
@@ -188,19 +226,44 @@ func width(g Guess, f Flag) (Guess, bool) {
 func (g Guess) doubles(f Flag, usual int64, why string) (Guess, bool) {
 	at := int64(positive(f, float64(usual)))
 
+	return g.whole(f, []int64{at / 2, at, at * 2}, why), true
+}
+
+// whole searches those of some numbers that the script takes.
+func (g Guess) whole(f Flag, numbers []int64, why string) Guess {
+	if done, ok := g.ofChoices(f, true); ok {
+		return done
+	}
+
 	var values berth.Values
 
-	for _, v := range []int64{at / 2, at, at * 2} {
+	for _, v := range numbers {
 		if v >= 1 && f.allows(float64(v)) {
 			values = append(values, berth.IntValue(v))
 		}
 	}
 
 	if len(values) == 0 {
+		return g.unknown(f)
+	}
+
+	return g.choose(values, f.Default, true, why)
+}
+
+// fewChoices are all searched; of more, those that would be guessed without them.
+const fewChoices = 8
+
+// ofChoices searches what the script lists, where that is little.
+func (g Guess) ofChoices(f Flag, memory bool) (Guess, bool) {
+	if len(f.Choices) == 0 || len(f.Choices) > fewChoices {
+		return g, false
+	}
+
+	if len(f.Choices) == 1 {
 		return g.unknown(f), true
 	}
 
-	return g.choose(values, f.Default, true, why), true
+	return g.choose(f.Choices, f.Default, memory, "the script's choices"), true
 }
 
 func depth(g Guess, f Flag) (Guess, bool) {
@@ -209,6 +272,10 @@ func depth(g Guess, f Flag) (Guess, bool) {
 	}
 
 	at := positive(f, 2)
+	if len(f.Choices) > 0 {
+		return g.whole(f, []int64{int64(at) - 1, int64(at), int64(at) + 1}, "one less to one more than the default; it changes the memory"), true
+	}
+
 	low, high := max(1, at-1), at+1
 
 	if f.Min != nil {
@@ -270,6 +337,14 @@ func (g Guess) choose(values berth.Values, usual *berth.Value, memory bool, why 
 
 // float is a range, within the flag's own bounds; a range that is none is the default.
 func (g Guess) float(f Flag, low, high float64, log bool, why string) Guess {
+	if len(f.Choices) > 0 {
+		if done, ok := g.ofChoices(f, false); ok {
+			return done
+		}
+
+		return g.unknown(f)
+	}
+
 	if f.Min != nil {
 		low = max(low, *f.Min)
 	}
@@ -306,8 +381,12 @@ func defaultText(v *berth.Value) string {
 	return ", default: " + yaml(*v)
 }
 
-// allows reports whether a number is within the bounds that the script has.
+// allows reports whether a number is one that the script takes.
 func (f *Flag) allows(v float64) bool {
+	if len(f.Choices) > 0 && !slices.ContainsFunc(f.Choices, func(c berth.Value) bool { n, ok := c.Number(); return ok && n == v }) {
+		return false
+	}
+
 	return (f.Min == nil || v >= *f.Min) && (f.Max == nil || v <= *f.Max)
 }
 

@@ -48,6 +48,13 @@ func TestGuess(t *testing.T) {
 			}
 		}
 	}
+	numbers := func(values ...float64) func(*Flag) {
+		return func(f *Flag) {
+			for _, v := range values {
+				f.Choices = append(f.Choices, berth.FloatValue(v))
+			}
+		}
+	}
 	required := func(f *Flag) { f.Required = true }
 	low, high := 0.0, 0.05
 
@@ -88,7 +95,7 @@ func TestGuess(t *testing.T) {
 		{named("data-dir", TypeString, "./data"), `{name: data_dir, type: fixed, value: "./data"}`},
 		{with(named("data-dir", TypeString, nil), required), "{name: data_dir, type: fixed, value: REPLACE-ME}"},
 		{named("data-dir", TypeString, nil), left},
-		{named("num-workers", TypeInt, 4), "{name: num_workers, type: fixed, value: 4}"},
+		{named("num-workers", TypeInt, 4), left}, // of the machine that it looked on
 		{named("temperature", TypeFloat, 2.0), "{name: temperature, type: float, min: 0.7, max: 6, default: 2}"},
 		{named("image-size", TypeInt, 224), "{name: image_size, type: fixed, value: 224}"},
 		{named("flip", TypeBoolTrap, true), left},
@@ -99,6 +106,46 @@ func TestGuess(t *testing.T) {
 		{with(named("v", TypeInt, nil), func(f *Flag) { f.Form = FormCount }), left},
 		{named("name", TypeString, "a\x1bb"), left}, // a character that nobody sees
 		{named("model", TypeString, "resnet"), "{name: model, type: fixed, value: resnet}"},
+		{named("device", TypeString, "cpu"), left},
+		{with(named("cache", TypeString, "/home/look"), func(f *Flag) { f.Computed = true }), left},
+
+		// Without a type argparse passes texts.
+		{named("resume", TypeNone, false), left},
+		{named("lr", TypeNone, 0.001), left},
+		{named("steps", TypeString, 32), left},
+		{with(named("k", TypeNone, nil), numbers(1, 2)), left},
+		{named("tag", TypeNone, "a"), "{name: tag, type: fixed, value: a}"},
+		{named("total", TypeInt, 1e10), "{name: total, type: fixed, value: 10000000000}"},
+
+		// What a script takes bounds what is tried.
+		{with(named("batch-size", TypeInt, 64), numbers(64, 128, 256)), "{name: batch_size, type: categorical, values: [64, 128, 256], default: 64, memory: true}"},
+		{with(named("hidden", TypeInt, 16), numbers(8, 9, 10, 11, 12, 13, 14, 15, 16, 17)), "{name: hidden, type: categorical, values: [8, 16], default: 16, memory: true}"},
+		{with(named("num-layers", TypeInt, 2), numbers(2, 4)), "{name: num_layers, type: categorical, values: [2, 4], default: 2, memory: true}"},
+		{with(named("lr", TypeFloat, 0.01), numbers(0.1, 0.01)), "{name: lr, type: categorical, values: [0.1, 0.01], default: 0.01}"},
+		{with(named("dropout", TypeFloat, 0.1), numbers(0.1, 0.2)), "{name: dropout, type: categorical, values: [0.1, 0.2], default: 0.1}"},
+		{with(named("level", TypeInt, 5), numbers(1, 2)), left},
+		{with(with(named("mode", TypeString, nil), choices("test", "train")), required), "{name: mode, type: fixed, value: train}"},
+
+		// What a script reads is not where it writes.
+		{named("base-model", TypeString, "bert-base-uncased"), "{name: base_model, type: fixed, value: bert-base-uncased}"},
+		{named("model", TypeString, "google/vit"), "{name: model, type: fixed, value: google/vit}"},
+		{named("resume-checkpoint", TypeString, "weights/start.h5"), "{name: resume_checkpoint, type: fixed, value: weights/start.h5}"},
+		{named("export", TypeString, "onnx"), "{name: export, type: fixed, value: onnx}"},
+		{named("log-dir", TypeString, "logs"), "{name: log_dir, type: fixed, value: /trial/out}"},
+		{named("tensorboard-dir", TypeString, "tb"), "{name: tensorboard_dir, type: fixed, value: /trial/out}"},
+		{named("log", TypeString, "info"), "{name: log, type: fixed, value: info}"},
+
+		// What the data decides, and what makes trials differ in what they measure.
+		{named("in-channels", TypeInt, 3), "{name: in_channels, type: fixed, value: 3}"},
+		{named("input-dim", TypeInt, 784), "{name: input_dim, type: fixed, value: 784}"},
+		{named("n-features", TypeInt, 20), "{name: n_features, type: fixed, value: 20}"},
+		{named("split", TypeFloat, 0.2), "{name: split, type: fixed, value: 0.2}"},
+		{named("train-ratio", TypeFloat, 0.8), "{name: train_ratio, type: fixed, value: 0.8}"},
+		{named("target-accuracy", TypeFloat, 0.9), "{name: target_accuracy, type: fixed, value: 0.9}"},
+		{with(named("loss", TypeString, "mse"), choices("mse", "mae")), "{name: loss, type: fixed, value: mse}"},
+		{named("pretrained", TypeBool, false), left},
+		{named("lr-decay", TypeFloat, 1e-6), "{name: lr_decay, type: float, min: 0.0000001, max: 0.00001, log: true, default: 0.000001}"},
+		{named("gamma", TypeFloat, 0.9), "{name: gamma, type: float, min: 0.5, max: 0.999, default: 0.9}"},
 	}
 
 	for _, test := range tests {
@@ -143,6 +190,46 @@ func TestGuess_OneOfAGroup(t *testing.T) {
 	})
 	require.False(t, got[0].Left)
 	require.True(t, got[1].Left)
+
+	one := func(f *Flag) { f.Group, f.GroupRequired = 1, true }
+	got = GuessFlags([]Flag{
+		with(named("fast", TypeBool, nil), func(f *Flag) { one(f); f.Form = FormTrue }),
+		with(named("nesterov", TypeBool, nil), func(f *Flag) { one(f); f.Form = FormTrue }),
+	})
+	require.False(t, got[0].Left)
+	require.Equal(t, []string{"--fast"}, got[0].Elements, "the script requires one of them")
+	require.Empty(t, got[0].Parameters)
+	require.True(t, got[1].Left)
+}
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+
+	for want, commands := range map[string][]string{
+		"train":        {"prepare", "train"},
+		"train resnet": {"prepare", "train", "train resnet", "train vit"},
+		"a":            {"a", "b"},
+	} {
+		flags := []Flag{{Dest: "seed"}}
+		for _, name := range commands {
+			flags = append(flags, Flag{Form: FormCommand, Command: name})
+		}
+
+		own, of, chosen, _ := Choose(flags)
+		require.Equal(t, want, chosen)
+		require.Len(t, own, 1)
+		require.Empty(t, of)
+	}
+}
+
+// A list would take the argument behind it.
+func TestSweepFile_ListsComeLast(t *testing.T) {
+	t.Parallel()
+
+	list := with(named("layers", TypeInt, nil), func(f *Flag) { f.Form, f.Required = FormList, true })
+	data := Flag{Dest: "data", Type: TypeString, Form: FormValue, Required: true}
+	text := Plan{Guesses: GuessFlags([]Flag{list, data})}.SweepFile()
+	require.Contains(t, text, "  - \"{{data}}\"\n  - \"--layers\"\n  - REPLACE-ME\n")
 }
 
 // TestSweepFile_IsAccepted: whatever flags a script has, Berth takes the file that
@@ -171,9 +258,10 @@ func TestSweepFile_IsAccepted(t *testing.T) {
 		for i := range rapid.IntRange(0, 8).Draw(t, "flags") {
 			word := rapid.SampledFrom(words).Draw(t, "name")
 			f := Flag{
-				Dest: word, Form: rapid.SampledFrom([]string{FormValue, FormValue, FormTrue, FormFalse, FormPair, FormCount, FormConst, FormList}).Draw(t, "form"),
-				Type: rapid.SampledFrom([]string{TypeInt, TypeFloat, TypeString, TypeBool, TypeBoolTrap, TypeOther}).Draw(t, "type"),
+				Dest: word, Form: rapid.SampledFrom([]string{FormValue, FormValue, FormTrue, FormFalse, FormPair, FormCount, FormConst, FormList, FormCommand}).Draw(t, "form"),
+				Type: rapid.SampledFrom([]string{TypeInt, TypeFloat, TypeString, TypeBool, TypeBoolTrap, TypeOther, TypeNone}).Draw(t, "type"),
 				Help: rapid.SampledFrom(texts).Draw(t, "help"), Required: rapid.Bool().Draw(t, "required"), Group: rapid.IntRange(0, 2).Draw(t, "group"),
+				GroupRequired: rapid.Bool().Draw(t, "group required"), Computed: rapid.Bool().Draw(t, "computed"),
 				Command: rapid.SampledFrom([]string{"", "", "train", "test"}).Draw(t, "command"),
 			}
 			if rapid.IntRange(0, 4).Draw(t, "positional") > 0 {
@@ -194,7 +282,7 @@ func TestSweepFile_IsAccepted(t *testing.T) {
 		own, behind, chosen, others := Choose(flags)
 		plan := Plan{
 			Script: "train.py", Name: "x-train", Image: "x-train:1", Python: "python3", Path: "/app/train.py", Workdir: "/app",
-			Guesses: GuessFlags(append(own, behind...)), Behind: len(own), Subcommand: strings.Fields(chosen), Others: others,
+			Guesses: GuessFlags(append(own, behind...)), Subcommand: strings.Fields(chosen), Others: others,
 			Objective: GuessObjective(""),
 		}
 		text := plan.SweepFile()

@@ -42,6 +42,8 @@ const (
 	FormCount = "count" // -vvv
 	FormConst = "const" // stands for a value of the script's
 	FormList  = "list"  // several values
+
+	FormCommand = "command" // no flag: a subcommand that may have none
 )
 
 // Types of a flag's value. What bool_trap means: argparse with type=bool takes
@@ -53,6 +55,7 @@ const (
 	TypeBool     = "bool"
 	TypeBoolTrap = "bool_trap"
 	TypeOther    = "other"
+	TypeNone     = "none" // argparse without a type: a text, whatever the default is
 )
 
 // Flag is one flag of a script.
@@ -72,6 +75,9 @@ type Flag struct {
 	Command     string       `json:"command"`    // the subcommand that has it; empty = the script itself
 	Group       int          `json:"group"`      // flags of one group exclude each other; 0 = none
 	ShortOnly   bool         `json:"short_only"` // -x alone, whose value is an argument of its own
+	Computed    bool         `json:"computed"`   // the default is of the machine that the look ran on
+
+	GroupRequired bool `json:"group_required"` // the script requires one of the group
 }
 
 // Look is what the driver says before it runs the script.

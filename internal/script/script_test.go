@@ -69,14 +69,17 @@ func TestGuessObjective(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string]Objective{
-		`print(f"val_acc={acc} val_loss={loss}")`:                                                  {Metric: "val_acc", Goal: berth.GoalMaximize},
-		`print({"val_loss": loss, "loss": l})`:                                                     {Metric: "val_loss", Goal: berth.GoalMinimize},
-		`print("test_accuracy", acc)`:                                                              {Metric: "test_accuracy", Goal: berth.GoalMaximize},
-		`print(f"Epoch {e} Val Loss: {l:.3f}")`:                                                    {Metric: "val_loss", Goal: berth.GoalMinimize},
-		`'Test set: Average loss: {:.4f}, Accuracy: {}/{}'`:                                        {Metric: "accuracy", Goal: berth.GoalMaximize},
-		`print("rmse", x)`:                                                                         {Metric: "rmse", Goal: berth.GoalMinimize},
-		"import keras\nmodel.compile(metrics=['accuracy'])\nm.fit(x, validation_data=v)":           {Metric: "val_accuracy", Goal: berth.GoalMaximize},
-		"from keras import x\nmodel.compile(loss='mse')\nm.fit(x, validation_split=0.2)\nval_loss": {Metric: "val_loss", Goal: berth.GoalMinimize},
+		`print(f"val_acc={acc} val_loss={loss}")`:                                                                            {Metric: "val_acc", Goal: berth.GoalMaximize},
+		`print({"val_loss": loss, "loss": l})`:                                                                               {Metric: "val_loss", Goal: berth.GoalMinimize},
+		`print("test_accuracy", acc)`:                                                                                        {Metric: "test_accuracy", Goal: berth.GoalMaximize},
+		`print(f"Epoch {e} Val Loss: {l:.3f}")`:                                                                              {Metric: "val_loss", Goal: berth.GoalMinimize},
+		`'Test set: Average loss: {:.4f}, Accuracy: {}/{}'`:                                                                  {Metric: "accuracy", Goal: berth.GoalMaximize},
+		`print("rmse", x)`:                                                                                                   {Metric: "rmse", Goal: berth.GoalMinimize},
+		"import keras\nmodel.compile(metrics=['accuracy'])\nm.fit(x, validation_data=v)":                                     {Metric: "val_accuracy", Goal: berth.GoalMaximize},
+		"import keras\nm.compile(loss='mse', metrics=['mae'])\nm.fit(x, y, validation_split=0.2)":                            {Metric: "val_loss", Goal: berth.GoalMinimize},
+		"import keras\nm.compile(metrics=[keras.metrics.AUC(name='auc')])\nm.fit(x, y, validation_data=(a, b))":              {Metric: "val_auc", Goal: berth.GoalMaximize},
+		"import keras\nm.compile(metrics=[keras.metrics.BinaryAccuracy()])\nm.fit(x, y, validation_split=.1)\nprint('loss')": {Metric: "val_binary_accuracy", Goal: berth.GoalMaximize},
+		"from keras import x\nmodel.compile(loss='mse')\nm.fit(x, validation_split=0.2)\nval_loss":                           {Metric: "val_loss", Goal: berth.GoalMinimize},
 	} {
 		got := GuessObjective(text)
 		require.True(t, got.Sure, text)
@@ -94,6 +97,11 @@ func TestRequirements(t *testing.T) {
 		[]string{"shapes"}))
 	require.Equal(t, []string{"keras", "tensorflow"}, Requirements("    import keras\n", nil))
 	require.Empty(t, Requirements("from __future__ import annotations\n", nil))
+	require.Empty(t, Requirements("\"\"\"Usage:\n    import torch first\nimport numpy\n\"\"\"\nimport numpy here\n", nil), "prose")
+
+	// A package of a module's name may be somebody else's.
+	require.Equal(t, []string{"pymupdf", "python-dotenv"}, Requirements("import fitz, dotenv\nimport pkg_resources\nimport ours\nimport theirs\n", []string{"ours"}))
+	require.Equal(t, []string{"theirs"}, Unknown("import fitz, dotenv\nimport pkg_resources\nimport ours\nimport theirs\n", []string{"ours"}))
 }
 
 // A script is run only when it reads its command line in a way that stops it.
@@ -102,7 +110,7 @@ func TestAsksForFlags(t *testing.T) {
 
 	for text, want := range map[string]bool{
 		"import argparse": true, "from absl import app": true, "import click": true, "flags = tf.app.flags": true, "parser = HfArgumentParser(A)": true,
-		"# import argparse\nfit()": false, "print(sys.argv)": false, "clicks = 3": false,
+		"# import argparse\nfit()": false, "\"\"\"no argparse\"\"\"\nfit()": false, "print(sys.argv)": false, "clicks = 3": false,
 	} {
 		require.Equal(t, want, AsksForFlags(text), text)
 	}
@@ -115,7 +123,7 @@ func TestDockerfile(t *testing.T) {
 	require.True(t, strings.HasPrefix(own, DockerfileMark))
 	require.Contains(t, own, "FROM python:3.11-slim\nWORKDIR /app\n")
 	require.Contains(t, own, "RUN pip install --no-cache-dir --no-compile numpy && (python3 -m compileall")
-	require.Contains(t, own, "COPY \"train.py\" \"/app/\"\nCOPY \"nets\" \"/app/nets/\"\nCOPY \"shapes.py\" \"/app/\"\n")
+	require.Contains(t, own, "COPY [\"train.py\", \"/app/\"]\nCOPY [\"nets\", \"/app/nets/\"]\nCOPY [\"shapes.py\", \"/app/\"]\n")
 	require.True(t, strings.HasSuffix(own, "USER 65532:65532\nENTRYPOINT []\n"))
 
 	file := Recipe{From: "python:3.11-slim", Script: "train.py", HasFile: true, Packages: []string{"numpy"}}.Dockerfile()
@@ -125,4 +133,17 @@ func TestDockerfile(t *testing.T) {
 	require.Contains(t, added, "FROM mine:1\nUSER root\n")
 	require.NotContains(t, added, "pip install")
 	require.True(t, strings.HasSuffix(added, "USER me\nENTRYPOINT []\n"))
+
+	// What a person added is kept, and nothing else.
+	for _, r := range []Recipe{
+		{From: "x:1", Image: "x:1", Script: "my träin.py", Files: []string{"nets"}, Packages: []string{"numpy"}, Unknown: []string{"odd"}},
+		{From: "x:1", Image: "x:1", Script: "a.py", AddsOnly: true, User: "me"},
+		{From: "x:1", Image: "x:1", Script: "a.py", HasFile: true},
+	} {
+		require.Empty(t, OwnLines(r.Dockerfile(), r))
+
+		r.Own = []string{"COPY data/ /app/data/", "RUN echo a \\", "  b"}
+		require.Equal(t, r.Own, OwnLines(r.Dockerfile(), r))
+		require.Contains(t, r.Dockerfile(), "\nCOPY data/ /app/data/\nRUN echo a \\\n  b\n")
+	}
 }

@@ -20,8 +20,7 @@ type Plan struct {
 	Workdir    string   // empty = the image's
 	Subcommand []string // chosen of the script's; nil = it has none
 	Others     []string // subcommands that were not chosen
-	Guesses    []Guess  // of flags before the subcommand, then of those behind it
-	Behind     int      // index of the first guess behind the subcommand
+	Guesses    []Guess
 	Objective  Objective
 	FromHelp   bool // flags were read from the text of --help
 }
@@ -37,11 +36,15 @@ func Choose(flags []Flag) (own, of []Flag, chosen string, others []string) {
 		}
 	}
 
-	for _, want := range []string{"train", "fit", "run", "main"} {
-		if slices.Contains(names, want) {
-			chosen = want
+	all := slices.Clone(names)
+	names = slices.DeleteFunc(names, func(name string) bool { // it needs another word behind it
+		return slices.ContainsFunc(all, func(other string) bool { return strings.HasPrefix(other, name+" ") })
+	})
 
-			break
+	for _, want := range trains {
+		at := slices.IndexFunc(names, func(name string) bool { return slices.Contains(strings.Fields(name), want) })
+		if at >= 0 && chosen == "" {
+			chosen = names[at]
 		}
 	}
 
@@ -50,6 +53,10 @@ func Choose(flags []Flag) (own, of []Flag, chosen string, others []string) {
 	}
 
 	for _, f := range flags {
+		if f.Form == FormCommand {
+			continue
+		}
+
 		switch f.Command {
 		case "":
 			own = append(own, f)
@@ -62,6 +69,9 @@ func Choose(flags []Flag) (own, of []Flag, chosen string, others []string) {
 
 	return own, of, chosen, others
 }
+
+// trains are the words for training, of subcommands and choices, best first.
+var trains = []string{"train", "fit", "run", "main", "training"}
 
 const usualTrials = 20
 
@@ -108,24 +118,28 @@ func (p Plan) command(line func(string, ...any)) {
 		}
 	}
 
-	for i, g := range p.Guesses {
-		if i == p.Behind {
-			subcommand()
-		}
+	write := func(behind bool) {
+		for _, last := range []bool{false, true} {
+			for _, g := range p.Guesses {
+				if g.last != last || g.behind != behind {
+					continue
+				}
 
-		for _, element := range g.Elements {
-			switch quoted := quote(element); {
-			case g.Left:
-				line("  # - %s", quoted)
-			default:
-				line("  - %s", quoted)
+				for _, element := range g.Elements {
+					lead := "  - "
+					if g.Left {
+						lead = "  # - "
+					}
+
+					line("%s%s", lead, quote(element))
+				}
 			}
 		}
 	}
 
-	if p.Behind >= len(p.Guesses) {
-		subcommand()
-	}
+	write(false)
+	subcommand()
+	write(true)
 }
 
 func otherCommands(others []string) string {

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,10 +18,10 @@ var printsHelp = regexp.MustCompile(`\b(fire|docopt|hydra|optparse|getopt)\b`)
 
 // AsksForFlags reports whether a text mentions a library of flags that is hooked.
 // A script without one is not run: it would train.
-func AsksForFlags(text string) bool { return asksForFlags.MatchString(code(text)) }
+func AsksForFlags(text string) bool { return asksForFlags.MatchString(statements(text)) }
 
 // PrintsHelp reports whether a text mentions another library of flags.
-func PrintsHelp(text string) bool { return printsHelp.MatchString(code(text)) }
+func PrintsHelp(text string) bool { return printsHelp.MatchString(statements(text)) }
 
 // code is a text without the lines that are comments.
 func code(text string) string {
@@ -50,6 +51,9 @@ var metrics = []struct {
 	{word(`loss|rmse|mse|mae|perplexity|error_rate`), berth.GoalMinimize},
 }
 
+// validations are how many of metrics are of a validation by their name.
+const validations = 4
+
 // word matches names as programs print them: "Val Loss" is val_loss.
 func word(names string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:` + strings.ReplaceAll(names, "_", "[ _-]") + `)\b`)
@@ -77,13 +81,18 @@ type Objective struct {
 func GuessObjective(text string) Objective {
 	text = code(text)
 
-	if kerasMentioned.MatchString(text) && kerasFit.MatchString(text) && validates.MatchString(text) {
+	validated := kerasMentioned.MatchString(text) && kerasFit.MatchString(text) && validates.MatchString(text)
+	if validated {
 		if match := kerasAccuracy.FindStringSubmatch(text); match != nil {
 			return Objective{"val_" + match[1], berth.GoalMaximize, "Keras reports it: the script validates, and its metrics name " + match[1], true}
 		}
 	}
 
-	for _, m := range metrics {
+	for i, m := range metrics {
+		if validated && i >= validations { // what is left is of the training
+			return kerasValidation(text)
+		}
+
 		if found := m.pattern.FindString(text); found != "" {
 			return Objective{separators.Replace(strings.ToLower(found)), m.goal, "the script mentions " + found, true}
 		}
@@ -92,35 +101,98 @@ func GuessObjective(text string) Objective {
 	return Objective{"val_loss", berth.GoalMinimize, "the script mentions no metric that is known here", false}
 }
 
-// imported matches one import of a Python file.
-var imported = regexp.MustCompile(`(?m)^\s*(?:from\s+([A-Za-z_]\w*)[\w.]*\s+import|import\s+([A-Za-z_][\w., \t]*))`)
+var (
+	kerasMetrics = regexp.MustCompile(`metrics\s*=\s*\[([^\]]*)\]`)
+	kerasMetric  = regexp.MustCompile(`["'](\w+)["']|(\w+)\(`)
+	betterHigher = regexp.MustCompile(`(^|_)(acc|accuracy|auc|f1|f1_score|precision|recall|iou)$`)
+	wordStart    = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+)
+
+// kerasValidation is the metric that a Keras script reports of its validation:
+// one of those that it names, else the loss.
+func kerasValidation(text string) Objective {
+	for _, list := range kerasMetrics.FindAllStringSubmatch(text, -1) {
+		own := strings.Contains(list[1], "name=")
+
+		for _, match := range kerasMetric.FindAllStringSubmatch(list[1], -1) {
+			name := match[1]
+			if name == "" && !own { // a class: Keras makes its name so
+				name = strings.ToLower(wordStart.ReplaceAllString(match[2], "${1}_$2"))
+			}
+
+			if betterHigher.MatchString(name) {
+				return Objective{"val_" + name, berth.GoalMaximize, "Keras reports it: the script validates, and its metrics name " + name, true}
+			}
+		}
+	}
+
+	return Objective{"val_loss", berth.GoalMinimize, "Keras reports it, as the script validates", true}
+}
+
+// imported matches one import of a Python file, at the start of a statement. Prose
+// goes on behind the names.
+var imported = regexp.MustCompile(`(?m)^[ \t]*(?:from[ \t]+([A-Za-z_]\w*)[\w.]*[ \t]+import\b|import[ \t]+([A-Za-z_][\w.]*(?:[ \t]+as[ \t]+\w+)?(?:[ \t]*,[ \t]*[A-Za-z_][\w.]*(?:[ \t]+as[ \t]+\w+)?)*)[ \t]*(?:;.*)?\r?$)`)
+
+// token matches what of Python's text is no statement: comments and texts.
+var token = regexp.MustCompile(`(?s)#[^\n]*|"""(?:\\.|[^\\])*?"""|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'`)
+
+// statements is a text without its comments and the texts in it.
+func statements(text string) string { return token.ReplaceAllString(text, `""`) }
+
+// parses matches each place that reads a command line.
+var parses = regexp.MustCompile(`\b(parse_args|parse_known_args|parse_intermixed_args|parse_args_into_dataclasses)\s*\(|\bapp\.run\s*\(`)
+
+// Parses counts the places of a text that read a command line: a script of two
+// may read a part first.
+func Parses(text string) int { return len(parses.FindAllString(statements(text), -1)) }
+
+// Imports are the modules that a Python text imports, without Python's own, sorted.
+func Imports(text string) []string {
+	found := map[string]bool{}
+
+	for _, match := range imported.FindAllStringSubmatch(statements(text), -1) {
+		for name := range strings.SplitSeq(match[1]+match[2], ",") {
+			name, _, _ = strings.Cut(strings.TrimSpace(name), " ")
+			name, _, _ = strings.Cut(name, ".")
+
+			if !standard[name] {
+				found[name] = true
+			}
+		}
+	}
+
+	return slices.Sorted(maps.Keys(found))
+}
+
+// known are packages with the name of their module. Another name may be that of
+// somebody else's package: it is not installed.
+var known = names(`
+accelerate albumentations catboost click comet_ml dask datasets einops evaluate fastai fire flax gym gymnasium h5py httpx hyperopt
+imageio imgaug jax jaxlib joblib jsonargparse keras kornia librosa lightgbm lightning loguru lxml
+matplotlib mlflow monai networkx nibabel nltk numba numexpr numpy omegaconf onnx onnxruntime openpyxl optax optuna orjson
+packaging pandas peft plotly polars psutil pyarrow pydantic pydicom pytest ray requests rich safetensors scipy seaborn
+sentencepiece shap simple_parsing six soundfile spacy statsmodels stable_baselines3 sympy tabulate tensorboard tensorboardX
+tensorflow tensorflow_probability tiktoken timm tokenizers toml torch torchaudio torchinfo torchmetrics
+torchtext torchvision tqdm transformers trl typer typing_extensions tyro ujson wandb xarray xgboost zarr docopt 
+`)
 
 // distributions are packages whose name is not that of their module.
 var distributions = map[string]string{
 	"cv2": "opencv-python-headless", "PIL": "pillow", "sklearn": "scikit-learn", "skimage": "scikit-image",
 	"yaml": "pyyaml", "absl": "absl-py", "bs4": "beautifulsoup4", "tensorflow_datasets": "tensorflow-datasets",
 	"tensorflow_hub": "tensorflow-hub", "pytorch_lightning": "pytorch-lightning", "attr": "attrs", "dateutil": "python-dateutil",
-	"google": "protobuf", "umap": "umap-learn", "hydra": "hydra-core", "Levenshtein": "levenshtein",
+	"umap": "umap-learn", "hydra": "hydra-core", "Levenshtein": "levenshtein", "dotenv": "python-dotenv", "fitz": "pymupdf",
+	"imblearn": "imbalanced-learn", "skopt": "scikit-optimize", "tensorflow_addons": "tensorflow-addons", "OpenSSL": "pyopenssl",
+	"pkg_resources": "", "google": "", "mpl_toolkits": "matplotlib", "keras_tuner": "keras-tuner", "IPython": "ipython",
 }
 
-// Requirements guesses the packages of a Python text from its imports, sorted.
-// own are modules beside the script.
+// Requirements guesses the packages of a Python text from its imports, sorted:
+// those that are known. own are modules beside the script.
 func Requirements(text string, own []string) []string {
 	found := map[string]bool{}
 
-	for _, match := range imported.FindAllStringSubmatch(code(text), -1) {
-		for name := range strings.SplitSeq(match[1]+match[2], ",") {
-			name, _, _ = strings.Cut(strings.TrimSpace(name), " ")
-			name, _, _ = strings.Cut(name, ".")
-
-			if name == "" || standard[name] || slices.Contains(own, name) {
-				continue
-			}
-
-			if distribution, ok := distributions[name]; ok {
-				name = distribution
-			}
-
+	for _, module := range Imports(text) {
+		if name := Distribution(module); name != "" && !slices.Contains(own, module) {
 			found[name] = true
 		}
 	}
@@ -132,12 +204,24 @@ func Requirements(text string, own []string) []string {
 		found["tensorflow"] = true // Keras computes nothing by itself
 	}
 
-	out := make([]string, 0, len(found))
-	for name := range found {
-		out = append(out, name)
+	return slices.Sorted(maps.Keys(found))
+}
+
+// Unknown are the modules of a Python text whose packages are not known here.
+func Unknown(text string, own []string) []string {
+	return slices.DeleteFunc(Imports(text), func(module string) bool {
+		_, named := distributions[module]
+
+		return named || known[module] || slices.Contains(own, module)
+	})
+}
+
+// Distribution is the package that brings a module; empty = not known, or none.
+func Distribution(module string) string {
+	name, ok := distributions[module]
+	if !ok && known[module] {
+		name = module
 	}
 
-	slices.Sort(out)
-
-	return out
+	return name
 }
