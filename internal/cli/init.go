@@ -7,6 +7,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -83,6 +85,10 @@ func (r *initiation) run(o *options) error {
 		return exitf(ExitConflict, "%s is there already; write elsewhere with `-o OTHER.yaml`, or overwrite it with --force", r.output)
 	}
 
+	if info, err := os.Stat(filepath.Dir(r.output)); err != nil || !info.IsDir() {
+		return exitf(ExitUsage, "there is no directory %s for the sweep file; type `mkdir -p %s` and the same again", filepath.Dir(r.output), filepath.Dir(r.output))
+	}
+
 	docker, err := o.openDocker()
 	if err != nil {
 		return err
@@ -107,6 +113,26 @@ func (r *initiation) run(o *options) error {
 	}
 
 	return r.write(report)
+}
+
+// again is the command that was typed, with flags set.
+func (r *initiation) again(set ...string) string {
+	args := []string{"berth", "init", r.script}
+
+	for _, f := range []struct{ name, value, usual string }{
+		{"--image", r.image, ""}, {"--base", r.base, defaultBase}, {"-o", r.output, "sweep.yaml"}, {"--timeout", r.timeout.String(), lookTimeout.String()},
+	} {
+		if f.value != f.usual && !slices.Contains(set, f.name) {
+			args = append(args, f.name, f.value)
+		}
+	}
+
+	args = append(args, set...)
+	if r.force && !slices.Contains(set, "--force") {
+		args = append(args, "--force")
+	}
+
+	return strings.Join(args, " ")
 }
 
 // own is the name of the image that the Dockerfile makes.
@@ -155,8 +181,9 @@ func (r *initiation) chooseImage() error {
 	return nil // neither is here: the Dockerfile comes first
 }
 
-// scriptMount is where a look finds the script's directory.
-const scriptMount = "/berth/script"
+// withLimit runs Python with arguments, for so many seconds at most: a container
+// ends by itself when berth was killed.
+const withLimit = "import os,signal,sys; signal.alarm(int(sys.argv[1])); os.execv(sys.executable, [sys.executable] + sys.argv[2:])"
 
 // look runs the driver of flags, or with help alone the script's own --help.
 func (r *initiation) look(options script.Options, help bool) (berth.Looked, error) {
@@ -164,8 +191,8 @@ func (r *initiation) look(options script.Options, help bool) (berth.Looked, erro
 	look := berth.Look{Image: r.looksIn, Timeout: r.timeout, User: caller()}
 
 	if r.source != nil && r.source.dir != "" {
-		look.Mounts = []berth.Mount{{Source: r.source.dir, Target: scriptMount, ReadOnly: true}}
-		look.Workdir = scriptMount
+		look.Mounts = []berth.Mount{{Source: r.source.dir, Target: script.ScriptMount, ReadOnly: true}}
+		look.Workdir, options.Directory = script.ScriptMount, script.ScriptMount
 	}
 
 	args, err := json.Marshal(options)
@@ -175,7 +202,7 @@ func (r *initiation) look(options script.Options, help bool) (berth.Looked, erro
 
 	command := []string{"-c", script.FlagsDriver(), string(args)}
 	if help {
-		command = []string{options.Script, "--help"}
+		command = []string{"-c", withLimit, strconv.Itoa(options.Limit), options.Script, "--help"}
 	}
 
 	looked, python, err := lookWithPython(r.cmd.Context(), r.docker, look, command...)
@@ -188,7 +215,7 @@ func (r *initiation) look(options script.Options, help bool) (berth.Looked, erro
 	}
 
 	if python == "" {
-		return looked, exitf(ExitError, "image %q has no python3 and no python; name an image with Python: `berth init %s --image IMAGE`", r.looksIn, r.script)
+		return looked, exitf(ExitError, "image %q has no python3 and no python; name an image with Python: `%s`", r.looksIn, r.again("--image", "IMAGE"))
 	}
 
 	r.python, r.took = python, looked.Took
@@ -204,7 +231,7 @@ func (r *initiation) options() script.Options {
 
 	name := filepath.Base(r.source.path)
 	sum := sha256.Sum256(r.source.text)
-	options := script.Options{Script: scriptMount + "/" + name, SHA256: hex.EncodeToString(sum[:])}
+	options := script.Options{Script: script.ScriptMount + "/" + name, SHA256: hex.EncodeToString(sum[:]), Modules: r.source.hashes}
 
 	for _, dir := range []string{r.facts.Workdir, "/app", "/workspace", "/work", "/src", "/code", "/opt/app", "/opt/ml/code", "/"} {
 		if dir != "" {
@@ -224,6 +251,7 @@ func (r *initiation) learn() (script.Report, error) {
 	options := r.options()
 	options.Stub = r.stub
 	options.Run = script.AsksForFlags(r.source.all)
+	options.Parses = script.Parses(r.source.all)
 
 	if options.Run {
 		say(r.cmd.ErrOrStderr(), "reading the flags of %s in a container of %s; its imports may take 10 s or more\n", r.script, r.looksIn)
@@ -235,11 +263,12 @@ func (r *initiation) learn() (script.Report, error) {
 	}
 
 	report := script.ReadReport(looked.Stdout)
-	if err := r.failed(report, looked); err != nil {
+	if err := r.failed(report, looked, options.Run); err != nil {
 		return report, err
 	}
 
-	if report.Framework == "" && (options.Run || script.PrintsHelp(r.source.all)) && !r.stub {
+	// A script that ran to its end without asking would do so again.
+	if report.Framework == "" && (report.Refused || script.PrintsHelp(r.source.all)) && !r.stub && !report.OwnArgs {
 		say(r.cmd.ErrOrStderr(), "it asks none of argparse, click and absl; reading its --help\n")
 
 		looked, err := r.look(options, true)
@@ -249,6 +278,8 @@ func (r *initiation) learn() (script.Report, error) {
 
 		if flags := script.FlagsOfHelp(string(looked.Stdout) + "\n" + string(looked.Stderr)); len(flags) > 0 {
 			report.Framework, report.Flags = helpText, flags
+		} else if looked.TimedOut {
+			return report, exitf(ExitTimeout, "%s printed no flags for --help within %s, and was stopped; read the flags before the work begins", r.script, r.timeout)
 		}
 	}
 

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +20,8 @@ type source struct {
 	all          string   // the script's text and that of the modules beside it that it needs
 	files        []string // those modules: files and packages, by name
 	requirements bool     // requirements.txt is there
+
+	hashes map[string]string // SHA-256 of the files of those modules, by path beside the script
 }
 
 const (
@@ -50,12 +54,13 @@ func (r *initiation) read() error {
 		return exitf(ExitUsage, "finding the script: %w", err)
 	}
 
-	dir, err := filepath.EvalSymlinks(filepath.Dir(absolute))
+	resolved, err := filepath.EvalSymlinks(absolute) // as Python does: it looks for modules there
 	if err != nil {
 		return exitf(ExitUsage, "finding the script: %w", err)
 	}
 
-	r.source = &source{path: filepath.Join(dir, filepath.Base(absolute)), dir: dir, text: text}
+	dir := filepath.Dir(resolved)
+	r.source = &source{path: resolved, dir: dir, text: text, hashes: map[string]string{}}
 	r.source.findModules()
 
 	_, err = os.Stat(filepath.Join(dir, "requirements.txt"))
@@ -83,8 +88,8 @@ func (r *initiation) noScript() error {
 	return exitf(ExitUsage, "there is no script %q%s. Type `berth init PATH/train.py`, or with --image a path in that image that begins with /", r.script, there)
 }
 
-// importLine matches what a file imports.
-var importLine = regexp.MustCompile(`(?m)^\s*(?:from\s+\.*([A-Za-z_]\w*)|import\s+([A-Za-z_]\w*))`)
+// importLine matches what a file imports, also in ways that only local modules are.
+var importLine = regexp.MustCompile(`(?m)^\s*(?:from\s+\.*\s*([A-Za-z_]\w*)|from\s+\.+\s+import\s+([\w, \t]+)|import\s+([A-Za-z_][\w., \t]*))`)
 
 // findModules finds the modules beside the script that it needs, and theirs.
 func (s *source) findModules() {
@@ -93,30 +98,13 @@ func (s *source) findModules() {
 
 	for i := 0; i < len(texts) && len(texts) < maxModules; i++ {
 		for _, match := range importLine.FindAllStringSubmatch(texts[i], -1) {
-			name := match[1] + match[2]
-			if seen[name] {
-				continue
-			}
+			for name := range strings.SplitSeq(match[1]+match[2]+match[3], ",") {
+				name, _, _ = strings.Cut(strings.TrimSpace(name), " ")
+				name, _, _ = strings.Cut(name, ".")
 
-			seen[name] = true
-
-			if text, err := os.ReadFile(filepath.Join(s.dir, name+".py")); err == nil && len(text) <= maxScript { //nolint:gosec // G304: beside the user's own script
-				s.files = append(s.files, name+".py")
-				texts = append(texts, string(text))
-
-				continue
-			}
-
-			inside, _ := filepath.Glob(filepath.Join(s.dir, name, "*.py")) // the pattern is well formed: a name has no magic
-			if len(inside) == 0 {
-				continue
-			}
-
-			s.files = append(s.files, name)
-
-			for _, file := range inside[:min(len(inside), maxModules)] {
-				if text, err := os.ReadFile(file); err == nil && len(text) <= maxScript { //nolint:gosec // G304: beside the user's own script
-					texts = append(texts, string(text))
+				if name != "" && !seen[name] {
+					seen[name] = true
+					texts = append(texts, s.module(name)...)
 				}
 			}
 		}
@@ -124,6 +112,72 @@ func (s *source) findModules() {
 
 	slices.Sort(s.files)
 	s.all = strings.Join(texts, "\n")
+}
+
+// module reads a module beside the script: a file, or all of a directory.
+func (s *source) module(name string) (texts []string) {
+	read := func(file string) bool {
+		text, err := os.ReadFile(file) //nolint:gosec // G304: beside the user's own script
+		if err != nil || len(text) > maxScript {
+			return false
+		}
+
+		if beside, err := filepath.Rel(s.dir, file); err == nil {
+			sum := sha256.Sum256(text)
+			s.hashes[filepath.ToSlash(beside)] = hex.EncodeToString(sum[:])
+		}
+
+		texts = append(texts, string(text))
+
+		return true
+	}
+
+	if read(filepath.Join(s.dir, name+".py")) {
+		s.files = append(s.files, name+".py")
+
+		return texts
+	}
+
+	_ = filepath.WalkDir(filepath.Join(s.dir, name), func(file string, entry os.DirEntry, err error) error {
+		switch {
+		case err != nil, len(texts) >= maxModules:
+			return filepath.SkipAll
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "__pycache__"):
+			return filepath.SkipDir
+		case filepath.Ext(file) == ".py":
+			read(file)
+		}
+
+		return nil
+	}) // what cannot be read has no flags to find
+
+	if len(texts) > 0 {
+		s.files = append(s.files, name)
+	}
+
+	return texts
+}
+
+// local are the names of modules and directories beside and above the script:
+// no package of the world has to bring them.
+func (s *source) local() []string {
+	out := s.modules()
+
+	if s.dir == "" {
+		return out
+	}
+
+	for _, dir := range []string{s.dir, filepath.Dir(s.dir)} {
+		entries, _ := os.ReadDir(dir) // what cannot be read is not there for Python
+
+		for _, e := range entries {
+			if e.IsDir() || filepath.Ext(e.Name()) == ".py" {
+				out = append(out, strings.TrimSuffix(e.Name(), ".py"))
+			}
+		}
+	}
+
+	return append(out, filepath.Base(s.dir))
 }
 
 // modules are the names of the modules beside the script.

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 
 // failed says why a script did not come to its flags, when it did not. Without
 // its libraries it need not: the Dockerfile is written, and the image comes first.
-func (r *initiation) failed(report script.Report, looked berth.Looked) error {
+func (r *initiation) failed(report script.Report, looked berth.Looked, ran bool) error {
 	trouble := report.Trouble
 
 	switch {
@@ -30,40 +31,58 @@ func (r *initiation) failed(report script.Report, looked berth.Looked) error {
 			return err
 		}
 
-		return exitf(ExitError, "%s needs its libraries before it says its flags (%s). Build the image, then look into it:\n  %s\n  berth init %s",
-			r.script, why, r.buildCommand(), r.script)
+		return exitf(ExitError, "%s needs its libraries before it says its flags (%s). Build the image, then look into it:\n  %s\n  %s",
+			r.script, why, r.buildCommand(), r.again())
 	case looked.TimedOut:
-		return exitf(ExitTimeout, "%s did not ask for its flags within %s, and was stopped; type `berth init %s --timeout 10m` if its imports take that long, "+
-			"else read the flags before the work begins", r.script, r.timeout, r.script)
+		return exitf(ExitTimeout, "%s did not ask for its flags within %s, and was stopped; type `%s` if its imports take that long, "+
+			"else read the flags before the work begins", r.script, r.timeout, r.again("--timeout", "10m"))
 	case looked.OutOfMemory:
 		return exitf(ExitError, "%s used more than %s before it asked for its flags, and was stopped; read the flags before the data", r.script, berth.BytesText(lookMemory))
+	case trouble == nil && ran:
+		return exitf(ExitError, "%s ended (exit code %d) before it asked for its flags, without a word to Python; its last output: %s",
+			r.script, looked.ExitCode, first(lastWords(looked.Stderr), none))
 	case trouble == nil:
 		return nil
+	case trouble.Type == "ImportError" && strings.Contains(trouble.Message, "relative import"):
+		stem := strings.TrimSuffix(filepath.Base(r.source.path), ".py")
+		pkg := filepath.Base(r.source.dir)
+
+		return exitf(ExitError, "%s: it is a module of the package %s, which `python3 -m %s.%s` runs. Write a script beside that directory, such as run_%s.py with "+
+			"`import runpy; runpy.run_module(\"%s.%s\", run_name=\"__main__\")`, and type `berth init` with it",
+			quoteTrouble(trouble), pkg, pkg, stem, stem, pkg, stem)
 	case trouble.Type == "PermissionError" && trouble.Place == "":
 		return exitf(ExitError, "%s cannot be read by a user without rights, as trials are (%s); type `chmod a+rX %s` and the same again",
-			r.script, trouble.Message, r.source.dir+" "+r.source.path)
+			r.script, oneLine(trouble.Message), r.source.dir+" "+r.source.path)
 	case trouble.Module != "" && trouble.Type == "ModuleNotFoundError":
-		return exitf(ExitError, "%s: image %q lacks the module %s. Add it to requirements.txt (or `RUN pip install %s` in the Dockerfile), build the image again, and type the same",
-			quoteTrouble(trouble), r.looksIn, trouble.Module, distribution(trouble.Module))
+		return exitf(ExitError, "%s: image %q lacks the module %s. Add it to requirements.txt%s, build the image again, and type the same",
+			quoteTrouble(trouble), r.looksIn, oneLine(trouble.Module), orInstall(trouble.Module))
 	default:
-		return exitf(ExitError, "%s failed before it asked for its flags: %s. Trials have no network, and write to /trial/out and /tmp alone. Read the flags before the work, or mend it, and type the same again",
+		return exitf(ExitError, "%s failed before it asked for its flags: %s. Trials have no network, and write to /trial/out, /tmp and their working directory alone. Read the flags before the work, or mend it, and type the same again",
 			r.script, quoteTrouble(trouble))
 	}
 }
 
-func distribution(module string) string {
-	if packages := script.Requirements("import "+module, nil); len(packages) > 0 {
-		return packages[0]
+// orInstall names the package of a module, where it is known.
+func orInstall(module string) string {
+	if name := script.Distribution(module); name != "" {
+		return " (or `RUN pip install " + name + "` in the Dockerfile)"
 	}
 
-	return module
+	return ""
+}
+
+// lastWords are the end of an output.
+func lastWords(output []byte) string {
+	const few = 300
+
+	return oneLine(string(output[max(0, len(output)-few):]))
 }
 
 // quoteTrouble is such as train.py:3: ModuleNotFoundError: No module named 'x'.
 func quoteTrouble(t *script.Trouble) string {
-	text := t.Type + ": " + oneLine(t.Message)
+	text := oneLine(t.Type + ": " + t.Message)
 	if t.Place != "" {
-		text = t.Place + ": " + text
+		text = oneLine(t.Place) + ": " + text
 	}
 
 	return text
@@ -71,9 +90,24 @@ func quoteTrouble(t *script.Trouble) string {
 
 // buildCommand makes the image from where the user is.
 func (r *initiation) buildCommand() string {
-	where := filepath.Dir(r.script)
+	where := r.where()
+	if strings.ContainsAny(where, " '\"$`\\&;()*?") {
+		where = "'" + strings.ReplaceAll(where, "'", `'\''`) + "'"
+	}
 
 	return "docker build -t " + r.own() + " " + where
+}
+
+// where is the script's directory, as the user typed it where that is no link.
+func (r *initiation) where() string {
+	typed := filepath.Dir(r.script)
+	if real, err := filepath.EvalSymlinks(typed); err == nil {
+		if real, err = filepath.Abs(real); err == nil && real == r.source.dir {
+			return typed
+		}
+	}
+
+	return r.source.dir
 }
 
 // dockerfile writes the Dockerfile beside the script. One that a person wrote, or
@@ -81,14 +115,15 @@ func (r *initiation) buildCommand() string {
 func (r *initiation) dockerfile(report script.Report) error {
 	recipe := script.Recipe{
 		From: r.base, Image: r.own(), Script: filepath.Base(r.source.path), Files: r.source.files,
-		HasFile: r.source.requirements, Packages: script.Requirements(r.source.all, r.source.modules()),
+		HasFile: r.source.requirements, Packages: script.Requirements(r.source.all, r.source.local()),
+		Unknown: script.Unknown(r.source.all, r.source.local()),
 	}
 
 	if r.image != "" {
 		recipe.From, recipe.AddsOnly, recipe.User = r.image, true, r.facts.User
 	}
 
-	file := filepath.Join(filepath.Dir(r.script), "Dockerfile")
+	file := filepath.Join(r.where(), "Dockerfile")
 	old, err := os.ReadFile(file) //nolint:gosec // G304: beside the user's own script
 
 	if err == nil && (!r.force || !strings.HasPrefix(string(old), script.DockerfileMark)) {
@@ -99,6 +134,10 @@ func (r *initiation) dockerfile(report script.Report) error {
 		}
 
 		return nil
+	}
+
+	if err == nil {
+		recipe.Own = script.OwnLines(string(old), recipe)
 	}
 
 	if err := os.WriteFile(file, []byte(recipe.Dockerfile()), 0o644); err != nil { //nolint:gosec // G306: as a person would write it
@@ -116,8 +155,8 @@ func (r *initiation) dockerfile(report script.Report) error {
 
 	say(r.cmd.OutOrStdout(), "wrote %s: %s, and %s\n", file, with, strings.Join(append([]string{recipe.Script}, recipe.Files...), " "))
 
-	if report.Look.Differs != "" {
-		say(r.cmd.OutOrStdout(), "image %s has another %s at %s; the new image has yours\n", r.image, recipe.Script, report.Look.Differs)
+	if len(recipe.Own) > 0 {
+		say(r.cmd.OutOrStdout(), "kept what you added to it: %s\n", plural(len(recipe.Own), "line", "lines"))
 	}
 
 	return nil
@@ -138,6 +177,11 @@ func (r *initiation) write(report script.Report) error {
 
 	next := []string{}
 	if r.builds(report) {
+		if report.Look.Differs != "" {
+			say(r.cmd.OutOrStdout(), "image %s has another %s at %s, or other modules beside it; the image to build has yours\n",
+				r.looksIn, filepath.Base(r.source.path), report.Look.Differs)
+		}
+
 		if err := r.dockerfile(report); err != nil {
 			return err
 		}
@@ -174,11 +218,10 @@ func (r *initiation) builds(report script.Report) bool {
 }
 
 func (r *initiation) plan(report script.Report) script.Plan {
-	own, behind, chosen, others := script.Choose(report.Flags)
+	_, _, chosen, others := script.Choose(report.Flags)
 	p := script.Plan{
 		Script: r.script, Name: r.slug(), Image: r.image, Python: first(r.python, pythons[0]),
-		Guesses: script.GuessFlags(append(own, behind...)), Others: others,
-		Subcommand: strings.Fields(chosen), Objective: script.GuessObjective(r.source.all), FromHelp: report.Framework == helpText,
+		Others: others, Subcommand: strings.Fields(chosen), Objective: script.GuessObjective(r.source.all), FromHelp: report.Framework == helpText,
 	}
 
 	switch {
@@ -193,6 +236,14 @@ func (r *initiation) plan(report script.Report) script.Plan {
 			p.Python = pythons[0]
 		}
 	}
+
+	dir := path.Dir(p.Path)
+	if r.source.dir == "" {
+		dir = r.facts.Workdir // what the driver copied
+	}
+
+	own, behind, _, _ := script.Choose(script.Relocate(report.Flags, dir))
+	p.Guesses = script.GuessFlags(append(own, behind...))
 
 	return p
 }
@@ -227,7 +278,17 @@ func contents(p script.Plan, report script.Report) string {
 		}
 	}
 
-	return fmt.Sprintf("%s of %s; %s", plural(len(report.Flags), "flag", "flags"), report.Framework, strings.Join(parts, "; "))
+	flags := 0
+
+	for _, f := range report.Flags {
+		if f.Form != script.FormCommand {
+			flags++
+		}
+	}
+
+	parts = append([]string{plural(flags, "flag", "flags") + " of " + report.Framework}, parts...)
+
+	return strings.Join(parts, "; ")
 }
 
 func (r *initiation) sayNext(p script.Plan, report script.Report, next []string) {
@@ -236,11 +297,19 @@ func (r *initiation) sayNext(p script.Plan, report script.Report, next []string)
 	if report.Framework == "" {
 		why := "the script reads no flags that Berth knows (argparse, click, typer, absl, or a text of --help)"
 		if r.looksIn == "" {
-			why = fmt.Sprintf("neither image %s nor %s is here to run it in: type `%s`, then `berth init %s --force`", r.own(), r.base, r.buildCommand(), r.script)
+			why = fmt.Sprintf("neither image %s nor %s is here to run it in: type `%s`, then `%s`", r.own(), r.base, r.buildCommand(), r.again("--force"))
+		}
+
+		if report.OwnArgs {
+			why = "the script parses a list of its own, not its command line: call parse_args() without arguments"
 		}
 
 		say(out, "\nNo flags were found: %s.\n", why)
 		say(out, "Write into %s what to search; a trial finds each value in its environment, too, such as TRIAL_PARAM_LR.\n", r.output)
+	}
+
+	if report.More {
+		say(out, "\nThe script reads its flags in parts, and more may follow: compare with its --help.\n")
 	}
 
 	if fill := slices.Collect(filled(p.Guesses)); len(fill) > 0 {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -115,8 +116,18 @@ func printTable(w io.Writer, t table) error {
 	return columns.Flush()
 }
 
-// oneLine is a text without line ends.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// oneLine is a text without line ends and what terminals obey.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+
+		return ' '
+	}, text)
+
+	return strings.Join(strings.Fields(text), " ")
+}
 
 // printCSV keeps spreadsheets from taking a cell for a formula.
 func printCSV(w io.Writer, t table) error {

@@ -3,6 +3,7 @@ package script
 import (
 	_ "embed"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/berthml/berth"
@@ -30,7 +31,11 @@ type Options struct {
 	Source     bool     `json:"source,omitempty"`     // true = Look.Source is wanted
 	Candidates []string `json:"candidates,omitempty"` // where the script may lie in the image
 	SHA256     string   `json:"sha256"`               // of the script on the host
-	Limit      int      `json:"limit"`                // seconds until the driver ends by itself
+	Directory  string   `json:"directory,omitempty"`  // in the container, with what the script may write beside; empty = the working directory
+	Parses     int      `json:"parses"`               // places of the text that read a command line
+
+	Modules map[string]string `json:"modules,omitempty"` // SHA-256 of the files that the script needs, by path beside it
+	Limit   int               `json:"limit"`             // seconds until the driver ends by itself
 }
 
 // How a flag takes its value.
@@ -103,6 +108,37 @@ type Report struct {
 	Stubbed   []string // modules that were made up
 	Trouble   *Trouble
 	Ended     bool // the script ended without asking for flags
+	OwnArgs   bool // it parses a list of its own, not its command line
+	Refused   bool // it ended at its command line, perhaps with a parser of its own
+	More      bool // another parser may have more flags
+}
+
+// ScriptMount and ScriptCopy are where a look finds the script's directory, and
+// where the driver makes the copy that the script may write to.
+const (
+	ScriptMount = "/berth/script"
+	ScriptCopy  = "/tmp/berth-script"
+)
+
+// Relocate puts defaults below the directories of a look to where the script is
+// in its image.
+func Relocate(flags []Flag, dir string) []Flag {
+	out := slices.Clone(flags)
+
+	for i, f := range out {
+		if f.Default == nil {
+			continue
+		}
+
+		for _, from := range []string{ScriptMount, ScriptCopy} {
+			text, isText := f.Default.Any().(string)
+			if rest, below := strings.CutPrefix(text, from); isText && below && (rest == "" || rest[0] == '/') {
+				out[i].Default = new(berth.StringValue(strings.TrimSuffix(dir, "/") + rest))
+			}
+		}
+	}
+
+	return out
 }
 
 // ReadReport reads the driver's findings out of what a container printed. What
@@ -123,6 +159,7 @@ func ReadReport(output []byte) Report {
 			Stubbed   []string `json:"stubbed"`
 			Error     *Trouble `json:"error"`
 			Ended     string   `json:"ended"`
+			More      bool     `json:"more"`
 		}
 		if json.Unmarshal([]byte(text), &finding) != nil {
 			continue // cut short, or forged by the script
@@ -133,12 +170,14 @@ func ReadReport(output []byte) Report {
 		}
 
 		if finding.Framework != "" {
-			r.Framework, r.Flags = finding.Framework, finding.Flags
+			r.Framework, r.Flags, r.More = finding.Framework, finding.Flags, finding.More
 		}
 
 		r.Stubbed = finding.Stubbed
 		r.Trouble = finding.Error
 		r.Ended = finding.Ended != ""
+		r.OwnArgs = finding.Ended == "own arguments"
+		r.Refused = strings.HasPrefix(finding.Ended, "exit ")
 	}
 
 	return r

@@ -10,13 +10,32 @@ import inspect
 import json
 import math
 import os
+import re
 import runpy
+import shutil
 import sys
 import threading
 import traceback
 
 MARK = "\x1eberth-flags "
 ASKED = "--berth-flags"  # the only argument of the script: it tells sys.argv[1:] from an empty list
+
+
+COPY = "/tmp/berth-script"  # where the script may write beside itself, as in a trial
+OPTIONS = {}
+
+
+class Arguments(list):
+    """The script's command line: what is taken of it can be told from a list of the script's own."""
+
+    def __getitem__(self, key):
+        got = list.__getitem__(self, key)
+        return Arguments(got) if isinstance(key, slice) else got
+
+
+def own(args):
+    """Whether a script parses a list of its own, not its command line."""
+    return args is not None and not isinstance(args, Arguments) and ASKED not in args
 
 
 def say(finding):
@@ -54,11 +73,15 @@ def default_of(flag, value):
         flag["default_text"] = str(value)[:200]
     else:
         flag["default"] = simple
+        if isinstance(simple, str) and os.uname().nodename in simple:
+            flag["computed"] = True
 
 
 def converts(kind):
-    """What a converter makes of texts: bool, int, float, str, bool_trap or other."""
-    if kind is None or kind is str:
+    """What a converter makes of texts: bool, int, float, str, bool_trap or other; none when there is none."""
+    if kind is None:
+        return "none"
+    if kind is str:
         return "str"
     if kind is bool:
         return "bool_trap"  # bool("False") is True
@@ -86,30 +109,51 @@ def converts(kind):
 
 def choices_of(values):
     try:
-        found = [scalar(v) for v in list(values)[:100]]
+        found = [scalar(v) for v, _ in zip(values, range(100))]
     except TypeError:
         return []
     return [v for v in found if v is not None]
 
 
+def help_of(action):
+    """A help as argparse shows it; "100% of it" is text."""
+    values = dict(vars(action), prog="")
+
+    def shown(match):
+        return "%" if match[0] == "%%" else str(values.get(match[1], match[0]))
+
+    return re.sub(r"%\((\w+)\)[a-z]|%%", shown, str(action.help or ""))
+
+
 def from_argparse(parser, command=""):
     import argparse
 
-    groups = {}
+    groups, needed = {}, set()
     for number, group in enumerate(parser._mutually_exclusive_groups, 1):
         for action in group._group_actions:
             groups[id(action)] = number
+            if group.required:
+                needed.add(id(action))
     flags = []
+    if command:
+        flags.append({"form": "command", "command": command})
     for action in parser._actions:
         kind = type(action).__name__
-        if kind in ("_HelpAction", "_VersionAction") or action.dest == "help" or action.help is argparse.SUPPRESS:
+        if kind in ("_HelpAction", "_VersionAction") or action.dest == "help":
+            continue
+        hidden = action.help is argparse.SUPPRESS
+        if hidden and not action.required:
             continue
         if kind == "_SubParsersAction":
+            seen = set()  # a parser may have several names
             for name, sub in action.choices.items():
-                flags += from_argparse(sub, name)
+                if id(sub) not in seen:
+                    seen.add(id(sub))
+                    flags += from_argparse(sub, (command + " " + name).strip())
             continue
-        flag = {"names": list(action.option_strings), "dest": action.dest, "type": "str", "form": "value", "help": action.help or "",
-                "required": bool(getattr(action, "required", False)), "command": command, "group": groups.get(id(action), 0)}
+        flag = {"names": list(action.option_strings), "dest": action.dest, "type": "str", "form": "value", "help": "" if hidden else help_of(action),
+                "required": bool(getattr(action, "required", False)), "command": command, "group": groups.get(id(action), 0),
+                "group_required": id(action) in needed}
         default = action.default
         if kind == "_StoreTrueAction":
             flag.update(form="true", type="bool")
@@ -133,20 +177,18 @@ def from_argparse(parser, command=""):
                     default = None
         if action.nargs in ("?", "*"):
             flag["required"] = False
-        if action.choices is not None:
+        if isinstance(action.choices, range) and len(action.choices) > 100:
+            flag.update(min=min(action.choices), max=max(action.choices))
+        elif action.choices is not None:
             flag["choices"] = choices_of(action.choices)
         if default is not argparse.SUPPRESS:
             default_of(flag, default)
-        try:
-            flag["help"] = flag["help"] % dict(vars(action), prog="")
-        except BaseException:
-            pass
         flags.append(flag)
     return flags
 
 
 def from_click(command, path=""):
-    flags = []
+    flags = [{"form": "command", "command": path}] if path else []
     for param in getattr(command, "params", []):
         if param.name in ("help", "version", "install_completion", "show_completion") or getattr(param, "hidden", False):
             continue
@@ -212,29 +254,44 @@ def hook_argparse():
 
     parse_known, parse = argparse.ArgumentParser.parse_known_args, argparse.ArgumentParser.parse_args
     before = []  # the flags of parsers that only look for a few, before the real one
-    inside = []
+    asked = []  # each call that read the command line, or a list of the script's own
 
     def found(parser):
-        return {"framework": "argparse", "flags": before + from_argparse(parser)}
+        flags = from_argparse(parser)
+        names = [n for f in flags for n in f.get("names", [])]
+        return [f for f in before if not set(f.get("names", [])) & set(names)] + flags  # parents=[first] has them again
 
-    def parse_args(self, args=None, namespace=None):
-        if args is not None and ASKED not in args:  # such as [], the defaults, on purpose
-            return parse(self, args, namespace)
-        done(found(self))
-
-    def parse_known_args(self, args=None, namespace=None, **kwargs):
-        if args is not None and ASKED not in args:
-            return parse_known(self, args, namespace, **kwargs)
-        if self.add_help:
-            done(found(self))
-        if not inside:
-            end = threading.Timer(20, os._exit, [0])  # no other parser comes
+    def another():
+        """Whether the text has more places that parse. Where none comes, the wait ends: the script would train."""
+        asked.append(1)
+        if len(asked) == 1:
+            end = threading.Timer(OPTIONS.get("another", 30), os._exit, [0])
             end.daemon = True
             end.start()
-            inside.append(end)
-        before.extend(from_argparse(self))
-        say({"framework": "argparse", "flags": before})
-        return parse_known(self, [], namespace, **kwargs)
+        return len(asked) < OPTIONS.get("parses", 1)
+
+    def parse_args(self, args=None, namespace=None):
+        if own(args):  # such as [], the defaults, on purpose
+            if not another():
+                done({"ended": "own arguments"})
+            return parse(self, args, namespace)
+        done({"framework": "argparse", "flags": found(self)})
+
+    def parse_known_args(self, args=None, namespace=None, **kwargs):
+        if own(args):
+            return parse_known(self, args, namespace, **kwargs)
+        flags = found(self)
+        if not another():
+            done({"framework": "argparse", "flags": flags, "more": not self.add_help})
+        say({"framework": "argparse", "flags": flags, "more": True})
+        for flag in flags:
+            if flag not in before:
+                before.append(flag)
+        try:
+            known = parse_known(self, [], namespace, **kwargs)[0]
+        except SystemExit:  # a flag of it is required: its defaults must do
+            known = argparse.Namespace(**{a.dest: a.default for a in self._actions if a.default is not argparse.SUPPRESS})
+        return known, Arguments([ASKED])
 
     argparse.ArgumentParser.parse_args = parse_args
     argparse.ArgumentParser.parse_known_args = parse_known_args
@@ -297,20 +354,59 @@ def find(options):
     """The script in the image: the file of this content, else one of this name."""
     import hashlib
 
-    differs = ""
-    for path in options.get("candidates", []):
+    def digest(path):
         try:
             with open(path, "rb") as file:
-                if hashlib.sha256(file.read()).hexdigest() == options["sha256"]:
-                    return path, ""
-                differs = differs or path
+                return hashlib.sha256(file.read()).hexdigest()
         except OSError:
-            pass
+            return ""
+
+    differs = ""
+    for path in options.get("candidates", []):
+        there = digest(path)
+        modules = options.get("modules") or {}
+        if there == options["sha256"] and all(digest(os.path.join(os.path.dirname(path), m)) == sha for m, sha in modules.items()):
+            return path, ""
+        if there:
+            differs = differs or path
     return "", differs
+
+
+def copy_of(source, files=5000, size=64 << 20, largest=4 << 20):
+    """A directory that the script may write to, as a trial's working directory: small files are copied, others linked."""
+    for folder, below, names in os.walk(source):
+        target = os.path.join(COPY, os.path.relpath(folder, source))
+        os.makedirs(target, exist_ok=True)
+        for name in below[:]:
+            if os.path.islink(os.path.join(folder, name)) or name in (".git", "__pycache__"):
+                below.remove(name)
+        linked = [n for n in os.listdir(folder) if n not in below] if files > 0 else os.listdir(folder)
+        if files <= 0:
+            del below[:]
+        for name in linked:
+            path, files = os.path.join(folder, name), files - 1
+            try:
+                length = os.path.getsize(path)
+                if files > 0 and os.path.isfile(path) and length <= min(largest, size):
+                    shutil.copy(path, os.path.join(target, name))
+                    os.chmod(os.path.join(target, name), 0o700)
+                    size -= length
+                    continue
+            except OSError:
+                pass
+            try:
+                if not os.path.lexists(os.path.join(target, name)):
+                    os.symlink(path, os.path.join(target, name))
+            except OSError:
+                pass
 
 
 def main():
     options = json.loads(sys.argv[1])
+    OPTIONS.update(options)
+    limit = threading.Timer(options.get("limit", 120), os._exit, [0])
+    limit.daemon = True
+    limit.start()
     in_image, differs = find(options)
     path = in_image or options["script"]
     first = {"in_image": in_image, "differs": differs}
@@ -323,8 +419,14 @@ def main():
     say({"look": first})
     if not options.get("run", True):
         os._exit(0)
+    place = options.get("directory") or os.getcwd()
+    if place != "/" and not os.access(place, os.W_OK):
+        copy_of(place)
+        os.chdir(COPY)
+        if not in_image and path.startswith(place + os.sep):
+            path = COPY + path[len(place):]
     here = os.path.dirname(os.path.abspath(path))
-    sys.argv = [path, ASKED]
+    sys.argv = Arguments([path, ASKED])
     sys.path[0] = here
     for hook in (hook_argparse, hook_click, hook_typer, lambda: hook_absl(here)):
         try:
@@ -333,9 +435,6 @@ def main():
             pass
     if options.get("stub"):
         sys.meta_path.append(StubFinder(here))
-    limit = threading.Timer(options.get("limit", 120), os._exit, [0])
-    limit.daemon = True
-    limit.start()
     try:
         runpy.run_path(path, run_name="__main__")
     except SystemExit as error:
@@ -346,4 +445,5 @@ def main():
 
 
 OUT = os.dup(1)
+os.dup2(2, 1)  # what the script prints cannot crowd out what is found
 main()

@@ -62,8 +62,10 @@ class StubFinder:
         frame = sys._getframe(1)  # a stub only for what the script's own files ask for
         while frame and "importlib" in frame.f_code.co_filename:
             frame = frame.f_back
-        asks = os.path.abspath(frame.f_code.co_filename) if frame else ""
-        if top == name and not asks.startswith(self.here + os.sep):
+        asks = frame.f_code.co_filename if frame else ""
+        if asks.startswith("<"):  # a frozen module of Python's own
+            return None
+        if top == name and not os.path.abspath(asks).startswith(self.here + os.sep):
             return None
         STUBBED.append(top)
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
