@@ -13,6 +13,7 @@ import (
 // values are defaults. The reasons are in reliability.md, failures 28, 30, 34.
 type Bounds struct {
 	LogLimit    int64         // bytes of log kept; default 16 MiB
+	LogEnd      int64         // bytes of its end that are kept beyond that; default 256 KiB
 	LogRate     int64         // bytes of log a second, on average over LogFloodFor, a line at least chunkCost; default 5 MiB
 	LogFloodFor time.Duration // an attempt that is faster for so long is stopped; default 30s
 	OutputLimit int64         // bytes of files in /trial/out, /trial/checkpoint and the working directory; default 10 GiB
@@ -23,6 +24,7 @@ type Bounds struct {
 func (b Bounds) orDefault() Bounds {
 	return Bounds{
 		LogLimit:    cmp.Or(b.LogLimit, 16<<20),
+		LogEnd:      cmp.Or(b.LogEnd, 256<<10),
 		LogRate:     cmp.Or(b.LogRate, 5<<20),
 		LogFloodFor: cmp.Or(b.LogFloodFor, 30*time.Second),
 		OutputLimit: cmp.Or(b.OutputLimit, 10<<30),

@@ -50,7 +50,9 @@ type output struct {
 	piece  berth.LogPiece
 	pieces []berth.LogPiece
 	cut    bool // the log limit was reached
-	torn   bool // the end of the log cannot be read
+	cutAt  int64
+	last   logEnd // of what is behind it
+	torn   bool   // the end of the log cannot be read
 	tail   tail
 
 	read    berth.LogPosition // what this run read
@@ -211,45 +213,6 @@ func (o *output) take(c berth.LogChunk) bool {
 	return true
 }
 
-// store queues the part of a chunk that is not in the database yet.
-func (o *output) store(c berth.LogChunk) {
-	from, to := o.offset, o.offset+int64(len(c.Data))
-	o.offset = to
-
-	if o.cut || to <= o.run.who.LogOffset {
-		return
-	}
-
-	data := c.Data[max(o.run.who.LogOffset-from, 0):]
-
-	if from >= o.run.config.Bounds.LogLimit {
-		o.cut = true
-		o.push()
-		o.pieces = append(o.pieces, berth.LogPiece{
-			Offset: from, Stream: streamBerth, At: c.At, Data: []byte("\n[berth: the log limit is reached; the rest is not kept]\n"),
-		})
-
-		return
-	}
-
-	if o.piece.Stream != c.Stream || len(o.piece.Data)+len(data) > pieceBytes {
-		o.push()
-		o.piece = berth.LogPiece{Offset: to - int64(len(data)), Stream: c.Stream}
-	}
-
-	o.piece.At = c.At
-	o.piece.Data = append(o.piece.Data, data...)
-}
-
-// push ends the piece that is being filled.
-func (o *output) push() {
-	if len(o.piece.Data) > 0 {
-		o.pieces = append(o.pieces, o.piece)
-	}
-
-	o.piece = berth.LogPiece{}
-}
-
 // flush writes what has gathered, every half second. A database that is away
 // does not end the attempt: the rest waits, and is part of the verdict.
 func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
@@ -296,6 +259,7 @@ func (o *output) finish() (batch, []berth.LogPiece) {
 	defer o.mu.Unlock()
 
 	o.push()
+	o.pieces = append(o.pieces, o.last.after(o.cutAt)...)
 
 	for _, note := range o.notes() {
 		o.mark(note)
@@ -333,20 +297,6 @@ func (o *output) notes() []string {
 	}
 
 	return notes
-}
-
-// mark says something in the log, at its end. Marks there are one piece: an
-// offset is stored once.
-func (o *output) mark(text string) {
-	data := []byte("\n[berth: " + text + "]\n")
-
-	if last := len(o.pieces) - 1; last >= 0 && o.pieces[last].Stream == streamBerth && o.pieces[last].Offset == o.offset {
-		o.pieces[last].Data = append(o.pieces[last].Data, data...)
-
-		return
-	}
-
-	o.pieces = append(o.pieces, berth.LogPiece{Offset: o.offset, Stream: streamBerth, At: time.Now().UTC(), Data: data})
 }
 
 // write stores what waits: one at a time, so that pieces arrive in order.

@@ -85,10 +85,46 @@ func TestOutput_StoresUpToTheLimit(t *testing.T) {
 	}
 
 	read()
-	require.Equal(t, "123456\n123456\n\n[berth: the log limit is reached; the rest is not kept]\n", r.books.text(t))
+	require.Equal(t, "123456\n123456\n\n[berth: the log limit is reached; of what follows the last 256 KiB are kept]\n", r.books.text(t))
 
 	read()
 	require.Len(t, r.books.pieces(t), 2, "an adopting run does not mark it again")
+}
+
+// The reason why a job of many hours failed is at the end of its log.
+func TestOutput_KeepsTheEndOfALongLog(t *testing.T) {
+	t.Parallel()
+
+	for lines, want := range map[int]string{
+		2: "line 0\nline 1\n",
+		3: "line 0\nline 1\n#ine 2\n", // the mark takes one byte's place
+		4: "line 0\nline 1\n#ine 2\nline 3\n",
+		9: "line 0\nline 1\n#line 7\nline 8\n",
+	} {
+		r := setup(t)
+		r.config.Bounds.LogLimit, r.config.Bounds.LogEnd = 10, 14
+		o := newOutput(r.newRun(t))
+
+		for i := range lines {
+			o.take(chunk(berth.Stdout, fmt.Sprintf("line %d\n", i), i))
+		}
+
+		_, pieces := o.finish()
+		text, ends := "", map[int64]bool{}
+
+		for _, p := range pieces {
+			require.False(t, ends[p.Offset], "an offset is stored once")
+			ends[p.Offset] = true
+
+			if p.Stream == streamBerth {
+				text += "#"
+			} else {
+				text += string(p.Data)
+			}
+		}
+
+		require.Equal(t, want, text)
+	}
 }
 
 // Runs that are cut off anywhere follow each other. Each goes on from what the
@@ -162,7 +198,7 @@ func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 		require.NoError(rt, o.write(t.Context()))
 
 		stored := r.books.text(t)
-		text, marked := strings.CutSuffix(stored, "\n[berth: the log limit is reached; the rest is not kept]\n")
+		text, marked := strings.CutSuffix(stored, "\n[berth: the log limit is reached; of what follows the last 256 KiB are kept]\n")
 		require.True(rt, strings.HasPrefix(whole, text))
 		require.Equal(rt, marked, len(text) < len(whole), "all is there, or it says that not")
 		require.Less(rt, len(text), int(r.config.Bounds.LogLimit)+8, "the limit holds up to one chunk")
