@@ -17,7 +17,8 @@ type Look struct {
 	Timeout     time.Duration // the container is killed after this long; > 0
 }
 
-// MaxLookBytes bounds what is kept of each stream of a look; the rest is dropped.
+// MaxLookBytes bounds what is kept of each stream of a look: the beginning and, of
+// what is longer, the end.
 const MaxLookBytes = 4 << 20
 
 // Looked is how a look ended.
@@ -28,6 +29,7 @@ type Looked struct {
 	TimedOut    bool          // it was killed because its time was over; ExitCode says nothing
 	OutOfMemory bool          // the kernel killed a process of it for memory
 	Foreign     bool          // its program is for another kind of processor; the error may say so, too
+	NoUser      bool          // the image does not know its user; the error says so, too
 	FirstOutput time.Duration // from asking Docker to start it to its first output; 0 = it wrote nothing
 	Took        time.Duration // from asking Docker to start it to its end
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,7 +112,7 @@ func (o *options) checkImage(cmd *cobra.Command, docker LocalDocker, image strin
 
 	say(cmd.ErrOrStderr(), "looking into %s as a trial would; importing its frameworks may take a minute\n", image)
 
-	looked, _, err := lookWithPython(ctx, docker, berth.Look{Image: image, Timeout: timeout}, "-c", script.ImageDriver)
+	looked, python, err := lookWithPython(ctx, docker, berth.Look{Image: image, Timeout: timeout}, "-c", script.ImageDriver, strconv.Itoa(int(timeout.Seconds())+lookGrace))
 	c.StoppedTooEarly = looked.TimedOut
 	inside := script.ReadImageReport(looked.Stdout)
 
@@ -120,8 +121,12 @@ func (o *options) checkImage(cmd *cobra.Command, docker LocalDocker, image strin
 	switch {
 	case inside.Python != "":
 		c.Inside = &inside
+		if strings.HasPrefix(python, "/") {
+			c.add(levelNote, "its Python is "+python+", which is not in its PATH", "name it so in the sweep file: command: [%s, /app/train.py]", python)
+		}
+
 		c.StartSeconds = max(looked.FirstOutput.Seconds()-inside.InterpreterSeconds, 0)
-	case refused && start.Kind != berth.FailureBadCommand || looked.Foreign:
+	case refused && start.Kind != berth.FailureBadCommand || looked.Foreign || looked.NoUser:
 		c.stopped(err, looked)
 	case noProgram(looked, err):
 		c.add(levelNote, "it has no python3: any program can be a trial, but `berth init` and the shim need Python", "")
@@ -143,6 +148,8 @@ func (c *imageCheck) stopped(err error, looked berth.Looked) {
 	switch {
 	case looked.Foreign:
 		c.add(levelStop, "its programs are for another kind of processor than this machine's; it says that it is for "+c.Platform, "docker build --platform linux/amd64 -t %s .    (linux/arm64 where `uname -m` says aarch64)", c.Image)
+	case looked.NoUser:
+		c.add(levelStop, "it does not know its own user "+c.User+": no container of it starts", "in the Dockerfile: USER 65532:65532, or RUN useradd %s before USER", c.User)
 	case err != nil:
 		c.add(levelStop, "a container of it does not start: "+oneLine(err.Error()), "docker run --rm %s true", c.Image)
 	case looked.OutOfMemory:
@@ -233,12 +240,18 @@ func share(b *script.ByteCode) string {
 }
 
 func runsAs(c *imageCheck) string {
-	if c.Inside == nil {
-		return first(c.User, "65532:65532, as the image names no user")
+	user, _, _ := strings.Cut(c.User, ":")
+	root := user == "" || user == "root" || user == "0"
+	text := c.User
+
+	switch {
+	case c.Inside != nil:
+		text = fmt.Sprintf("%d:%d", c.Inside.UID, c.Inside.GID)
+	case root:
+		text = "65532:65532"
 	}
 
-	text := fmt.Sprintf("%d:%d", c.Inside.UID, c.Inside.GID)
-	if c.User == "" || c.User == "root" || c.User == "0" {
+	if root {
 		text += ", as the image's user is root"
 	}
 

@@ -34,7 +34,7 @@ func (c *imageCheck) judge() {
 			"write the whole program into the sweep file, such as command: [python3, /app/train.py]; or entrypoint: true, and its arguments as command")
 	}
 
-	if c.StoppedTooEarly {
+	if c.StoppedTooEarly && c.Runnable {
 		c.add(levelMend, "the look was stopped by --timeout; what is missing above was not reached", "berth image check %s --timeout 15m", c.Image)
 	}
 

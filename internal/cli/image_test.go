@@ -106,10 +106,12 @@ func TestImageCheck_NoTrialCanRun(t *testing.T) {
 	}{
 		"other processor": {berth.Looked{ExitCode: 1, Foreign: true}, nil, "for another kind of processor than this machine's; it says that it is for linux/arm64"},
 		"root only":       {berth.Looked{ExitCode: 1, Stderr: []byte("Fatal Python error: init_fs_encoding: PermissionError")}, nil, "does not start for a user without rights (exit code 1): Fatal Python error"},
+		"no such user":    {berth.Looked{NoUser: true}, &berth.StartError{Kind: berth.FailureBadCommand, Err: errors.New("unable to find user me")}, "it does not know its own user me"},
+		"too slow":        {berth.Looked{TimedOut: true}, nil, "Python does not start in time"},
 		"no start":        {berth.Looked{}, &berth.StartError{Kind: berth.FailureInfra, Err: errors.New("runc is sick")}, "does not start: runc is sick"},
 	} {
 		f := &fakeDocker{
-			facts:  map[string]berth.ImageFacts{"mine:1": {OS: "linux", Architecture: "arm64"}},
+			facts:  map[string]berth.ImageFacts{"mine:1": {OS: "linux", Architecture: "arm64", User: "me"}},
 			looked: func(berth.Look) (berth.Looked, error) { return test.looked, test.err },
 		}
 
@@ -137,5 +139,18 @@ func TestImageCheck_WithoutPython(t *testing.T) {
 	got := f.run(t, "image", "check", "mine:1")
 	require.Equal(t, ExitOK, got.code, got.stderr)
 	require.Contains(t, got.stdout, "it has no python3")
-	require.Len(t, f.looks, 2, "python3 and python")
+	require.Contains(t, got.stdout, "65532:65532, as the image's user is root")
+	require.Len(t, f.looks, 3, "python3, python, and where else it may be")
+
+	f.looked = func(l berth.Look) (berth.Looked, error) {
+		switch l.Command[0] {
+		case "/bin/sh":
+			return berth.Looked{Stdout: []byte("/opt/conda/bin/python3\n")}, nil
+		case "/opt/conda/bin/python3":
+			return berth.Looked{Stdout: []byte(driverMark + `{"python": "3.11.2", "uid": 65532, "gid": 65532}`)}, nil
+		default:
+			return berth.Looked{ExitCode: exitNotFound}, nil
+		}
+	}
+	require.Contains(t, f.run(t, "image", "check", "mine:1").stdout, "its Python is /opt/conda/bin/python3, which is not in its PATH")
 }

@@ -187,7 +187,7 @@ const withLimit = "import os,signal,sys; signal.alarm(int(sys.argv[1])); os.exec
 
 // look runs the driver of flags, or with help alone the script's own --help.
 func (r *initiation) look(options script.Options, help bool) (berth.Looked, error) {
-	options.Limit = int(r.timeout.Seconds()) + 5 // the container is gone before; it ends by itself when berth was killed
+	options.Limit = int(r.timeout.Seconds()) + lookGrace // the container is gone before; it ends by itself when berth was killed
 	look := berth.Look{Image: r.looksIn, Timeout: r.timeout, User: caller()}
 
 	if r.source != nil && r.source.dir != "" {
@@ -206,7 +206,7 @@ func (r *initiation) look(options script.Options, help bool) (berth.Looked, erro
 	}
 
 	looked, python, err := lookWithPython(r.cmd.Context(), r.docker, look, command...)
-	if err != nil && !looked.Foreign && !noProgram(looked, err) {
+	if err != nil && !looked.Foreign && (looked.NoUser || !noProgram(looked, err)) {
 		return looked, dockerError(r.looksIn, err)
 	}
 

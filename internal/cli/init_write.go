@@ -27,7 +27,7 @@ func (r *initiation) failed(report script.Report, looked berth.Looked, ran bool)
 			why = quoteTrouble(trouble)
 		}
 
-		if err := r.dockerfile(report); err != nil {
+		if err := r.dockerfile(); err != nil {
 			return err
 		}
 
@@ -101,8 +101,8 @@ func (r *initiation) buildCommand() string {
 // where is the script's directory, as the user typed it where that is no link.
 func (r *initiation) where() string {
 	typed := filepath.Dir(r.script)
-	if real, err := filepath.EvalSymlinks(typed); err == nil {
-		if real, err = filepath.Abs(real); err == nil && real == r.source.dir {
+	if resolved, err := filepath.EvalSymlinks(typed); err == nil {
+		if resolved, err = filepath.Abs(resolved); err == nil && resolved == r.source.dir {
 			return typed
 		}
 	}
@@ -112,7 +112,7 @@ func (r *initiation) where() string {
 
 // dockerfile writes the Dockerfile beside the script. One that a person wrote, or
 // may have changed, is kept.
-func (r *initiation) dockerfile(report script.Report) error {
+func (r *initiation) dockerfile() error {
 	recipe := script.Recipe{
 		From: r.base, Image: r.own(), Script: filepath.Base(r.source.path), Files: r.source.files,
 		HasFile: r.source.requirements, Packages: script.Requirements(r.source.all, r.source.local()),
@@ -182,7 +182,7 @@ func (r *initiation) write(report script.Report) error {
 				r.looksIn, filepath.Base(r.source.path), report.Look.Differs)
 		}
 
-		if err := r.dockerfile(report); err != nil {
+		if err := r.dockerfile(); err != nil {
 			return err
 		}
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/berthml/berth"
@@ -34,6 +35,10 @@ var lookEnvironment = map[string]string{
 	"TF_CPP_MIN_LOG_LEVEL": "3", "HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline", "OMP_NUM_THREADS": "2",
 }
 
+// lookGrace is how many seconds after its timeout a look ends by itself, when
+// nobody was left to stop it.
+const lookGrace = 5
+
 // pythons are the names of Python in images.
 var pythons = []string{"python3", "python"}
 
@@ -44,13 +49,29 @@ func lookWithPython(ctx context.Context, docker LocalDocker, look berth.Look, ar
 		look.Environment, look.MemoryBytes, look.CPUMilli = lookEnvironment, lookMemory, lookCPU
 
 		looked, err = docker.Look(ctx, look)
-		if !noProgram(looked, err) {
+		if looked.NoUser || !noProgram(looked, err) {
 			return looked, python, err
 		}
 	}
 
-	return looked, "", err
+	// Some images have Python where their PATH does not look.
+	find := look
+	find.Command, find.Timeout = []string{"/bin/sh", "-c", pythonElsewhere}, min(look.Timeout, time.Minute)
+
+	place, findErr := docker.Look(ctx, find)
+	if python, _, _ = strings.Cut(string(place.Stdout), "\n"); findErr != nil || !strings.HasPrefix(python, "/") {
+		return looked, "", err
+	}
+
+	look.Command = append([]string{python}, args...)
+	looked, err = docker.Look(ctx, look)
+
+	return looked, python, err
 }
+
+// pythonElsewhere prints the first Python outside of PATH.
+const pythonElsewhere = `for p in /usr/local/bin/python3 /usr/bin/python3 /opt/*/bin/python3 /opt/*/envs/*/bin/python3 /opt/*/*/bin/python3 /venv/bin/python3 ` +
+	`/app/.venv/bin/python3 /app/venv/bin/python3 /root/*/bin/python3 /home/*/*/bin/python3 /usr/local/*/bin/python3; do if [ -x "$p" ]; then echo "$p"; exit 0; fi; done`
 
 // Exit codes of the init process of a container.
 const (

@@ -1,18 +1,19 @@
 package docker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/pkg/stdcopy"
 	"github.com/google/uuid"
 
@@ -20,8 +21,12 @@ import (
 )
 
 // labelLook marks containers of looks. They have no instance, so that no worker
-// takes one for a trial.
+// takes one for a trial. Its value is the Unix time at which the look is over,
+// whatever became of the program that asked for it.
 const labelLook = "berth.look"
+
+// lookMargin is how long after its end a look may still be busy with its removal.
+const lookMargin = time.Minute
 
 // Facts says what Docker knows of an image on its machine.
 // Errors: a *berth.SpecError, E_IMAGE_MISSING or E_IMAGE_ENV; unavailable.
@@ -66,7 +71,10 @@ func (d *Docker) Look(ctx context.Context, l berth.Look) (berth.Looked, error) {
 		return berth.Looked{}, err
 	}
 
-	config := containerConfig(launch, image, ResolveUser(image.User, l.User).Name, map[string]string{labelLook: "1"})
+	d.discardOld(ctx)
+
+	over := strconv.FormatInt(time.Now().Add(l.Timeout+launchTimeout).Unix(), 10)
+	config := containerConfig(launch, image, ResolveUser(image.User, l.User).Name, map[string]string{labelLook: over})
 	config.Hostname, config.AttachStdout, config.AttachStderr = "look", true, true
 
 	name := "berth-" + launch.AttemptID
@@ -85,7 +93,7 @@ func (d *Docker) Look(ctx context.Context, l berth.Look) (berth.Looked, error) {
 		return berth.Looked{}, berth.Errorf(berth.KindNotFound,
 			"Docker runs on another machine, as DOCKER_HOST says, and has no such directory: %w", err)
 	default:
-		return berth.Looked{}, d.launchError(ctx, bounded, err, "creating", name, launch)
+		return berth.Looked{NoUser: noUser(err)}, d.launchError(ctx, bounded, err, "creating", name, launch)
 	}
 
 	return d.watchLook(ctx, made.ID, name, l, launch)
@@ -110,7 +118,7 @@ func (d *Docker) watchLook(ctx context.Context, id, name string, l berth.Look, l
 	defer closed()
 
 	if err := d.long.ContainerStart(timed, id, container.StartOptions{}); err != nil {
-		return berth.Looked{Foreign: foreign(err.Error())}, d.launchError(ctx, timed, err, "starting", name, launch)
+		return berth.Looked{Foreign: foreign(err.Error()), NoUser: noUser(err)}, d.launchError(ctx, timed, err, "starting", name, launch)
 	}
 
 	_, copyErr := stdcopy.StdCopy(stdout, stderr, streams.Reader)
@@ -149,6 +157,31 @@ func foreign(text string) bool {
 	return strings.Contains(strings.ToLower(text), "exec format error")
 }
 
+// noUser reports whether Docker does not find a user or group in an image.
+func noUser(err error) bool {
+	return strings.Contains(err.Error(), "unable to find user") || strings.Contains(err.Error(), "unable to find group")
+}
+
+// discardOld removes the containers of looks that are over: whoever asked for them
+// was killed before it removed them.
+func (d *Docker) discardOld(ctx context.Context) {
+	old, err := d.short.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", labelLook))})
+	if err != nil {
+		return // the look itself says what is wrong with Docker
+	}
+
+	for _, c := range old {
+		over, err := strconv.ParseInt(c.Labels[labelLook], 10, 64)
+		if err != nil || over <= 1 { // of a Berth that did not write the time
+			over = time.Unix(c.Created, 0).Add(time.Hour).Unix()
+		}
+
+		if time.Since(time.Unix(over, 0)) > lookMargin {
+			d.discard(ctx, c.ID)
+		}
+	}
+}
+
 // discard kills and removes the container of a look, if there is one. A done
 // context does not keep it: nobody else would remove it.
 func (d *Docker) discard(ctx context.Context, name string) {
@@ -161,14 +194,18 @@ func (d *Docker) discard(ctx context.Context, name string) {
 	}
 }
 
-// capture keeps the beginning of a stream, and when it began.
+// capture keeps the beginning and the end of a stream, and when it began.
 type capture struct {
 	since time.Time
 
 	mu    sync.Mutex
-	data  bytes.Buffer
+	begin []byte
+	end   []byte // of what is behind begin
 	first time.Duration
 }
+
+// captureHalf is what is kept of each end of a stream.
+const captureHalf = berth.MaxLookBytes / 2
 
 func (c *capture) Write(data []byte) (int, error) {
 	c.mu.Lock()
@@ -178,7 +215,13 @@ func (c *capture) Write(data []byte) (int, error) {
 		c.first = time.Since(c.since)
 	}
 
-	c.data.Write(data[:min(len(data), max(berth.MaxLookBytes-c.data.Len(), 0))])
+	head := min(len(data), captureHalf-len(c.begin))
+	c.begin = append(c.begin, data[:head]...)
+	c.end = append(c.end, data[head:]...)
+
+	if len(c.end) > 2*captureHalf { // seldom, as it moves much
+		c.end = slices.Delete(c.end, 0, len(c.end)-captureHalf)
+	}
 
 	return len(data), nil
 }
@@ -187,5 +230,5 @@ func (c *capture) read() ([]byte, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	return c.data.Bytes(), c.first
+	return slices.Concat(c.begin, c.end[max(0, len(c.end)-captureHalf):]), c.first
 }

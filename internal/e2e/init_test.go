@@ -244,11 +244,19 @@ func TestInit_WrongTurns(t *testing.T) {
 	write("secret.py", "import argparse\n")
 	require.NoError(t, os.Chmod(filepath.Join(dir, "secret.py"), 0o600))
 	write("syntax.py", "import argparse\ndef f(:\n")
-	write("writes.py", "import argparse, os\nos.makedirs('runs')\n")
+	write("writes.py", "import argparse, os\nos.makedirs('runs')\nos.makedirs('/srv/runs')\n")
 	write("slow.py", "import argparse, time\nwhile True: time.sleep(1)\n")
 	write("typing_app.py", "import typer\napp = typer.Typer()\n@app.command()\ndef train(lr: float = 0.1): ...\n@app.command()\ndef test(x: int): ...\napp()\n")
 	write("two.py", "import argparse, sys\np = argparse.ArgumentParser(add_help=False)\np.add_argument('-c', '--config')\np.parse_known_args()\n"+
 		"q = argparse.ArgumentParser()\nq.add_argument('--lr', type=float)\nq.parse_args(sys.argv[1:])\nraise ValueError('it trains')\n")
+
+	// The recipe of Python's documentation: the rest of the first parser is what the second reads.
+	write("rest.py", "import argparse\np = argparse.ArgumentParser(add_help=False)\np.add_argument('--config')\n_, rest = p.parse_known_args()\n"+
+		"q = argparse.ArgumentParser(parents=[p])\nq.add_argument('--must', required=True, help=argparse.SUPPRESS)\nq.add_argument('--lr', default=0.1)\n"+
+		"g = q.add_mutually_exclusive_group(required=True)\ng.add_argument('--fast', action='store_true')\ng.add_argument('--slow', action='store_true')\n"+
+		"q.parse_args(rest)\nraise ValueError('it trains')\n")
+	write("loud.py", "import argparse\nfor i in range(60000): print('x' * 99)\nopen('beside', 'w').write('x')\np = argparse.ArgumentParser()\n"+
+		"p.add_argument('--dir', default=__file__ + '/..')\np.parse_args()\n")
 
 	const with = "berth-test/flags:1"
 
@@ -262,7 +270,7 @@ func TestInit_WrongTurns(t *testing.T) {
 		{[]string{"lacks.py", "--image", with}, 1, "lacks.py:2: ModuleNotFoundError: No module named 'nowhere': image \"berth-test/flags:1\" lacks the module nowhere. Add it to requirements.txt"},
 		{[]string{"broken.py", "--image", with}, 1, "broken.py:3: ValueError: no data here"},
 		{[]string{"syntax.py", "--image", with}, 1, "syntax.py:2: SyntaxError: invalid syntax"},
-		{[]string{"writes.py", "--image", with}, 1, "writes.py:2: OSError: [Errno 30] Read-only file system: 'runs'. Trials have no network, and write to /trial/out and /tmp alone"},
+		{[]string{"writes.py", "--image", with}, 1, "writes.py:3: OSError: [Errno 30] Read-only file system: '/srv/runs'. Trials have no network, and write to /trial/out, /tmp and their working directory alone"},
 		{[]string{"slow.py", "--image", with, "--timeout", "3s"}, 124, "did not ask for its flags within 3s"},
 		{[]string{"lacks.py", "--image", "berth-test/busy:1"}, 1, "has no python3 and no python"},
 		{[]string{"lacks.py", "--imgae", with}, 2, "unknown flag: --imgae; see `berth init --help`"},
@@ -303,6 +311,15 @@ func TestInit_WrongTurns(t *testing.T) {
 	got = berthIn(t, dir, nil, "init", "two.py", "--image", with, "-o", "two.yaml")
 	require.Equal(t, 0, got.code, got.err)
 	require.Contains(t, got.out, "2 flags of argparse")
+
+	got = berthIn(t, dir, nil, "init", "rest.py", "--image", with, "-o", "rest.yaml")
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, got.out, "5 flags of argparse; fixed: must, fast; left out: config, lr, slow")
+
+	got = berthIn(t, dir, nil, "init", "loud.py", "--image", with, "-o", "loud.yaml")
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, written(t, decoded(t, filepath.Join(dir, "loud.yaml")))[0], `"value":"/app/loud.py/.."`)
+	require.NoFileExists(t, filepath.Join(dir, "beside"))
 
 	got = berthIn(t, dir, []string{"DOCKER_HOST=unix:///nowhere.sock"}, "init", "plain.py", "-o", "other.yaml")
 	require.Equal(t, 7, got.code)

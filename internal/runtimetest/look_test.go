@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,19 @@ func TestLook(t *testing.T) {
 	got, err = d.Look(t.Context(), wrong)
 	start, refused := errors.AsType[*berth.StartError](err)
 	require.True(t, refused && start.Kind == berth.FailureBadCommand || got.ExitCode == 127, "%v %+v", err, got)
+
+	stranger := look()
+	stranger.User = "nobodyhere"
+	got, err = d.Look(t.Context(), stranger)
+	require.Error(t, err)
+	require.True(t, got.NoUser, "%v", err)
+
+	// What a Berth that was killed left behind goes with the next look.
+	left, err := exec.CommandContext(t.Context(), "docker", "create", "--label", "berth.look="+strconv.FormatInt(time.Now().Add(-time.Hour).Unix(), 10), "berth-test/busy:1").Output()
+	require.NoError(t, err)
+	_, err = d.Look(t.Context(), look("exit", "0"))
+	require.NoError(t, err)
+	require.Error(t, exec.CommandContext(t.Context(), "docker", "inspect", strings.TrimSpace(string(left))).Run())
 
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -127,11 +127,13 @@ func presentable(f Flag) (shown Flag, ok bool) {
 	if f.Default != nil {
 		switch _, isNumber := f.Default.Number(); v := f.Default.Any().(type) {
 		case float64:
-			if f.Type == TypeInt && v != math.Trunc(v) {
+			switch {
+			case f.Type != TypeInt:
+			case v != math.Trunc(v):
 				f.Type = TypeFloat // what it is called is not what it takes
-			} else if f.Type == TypeInt && math.Abs(v) <= maxWhole {
+			case math.Abs(v) <= maxWhole:
 				f.Default = new(berth.IntValue(int64(v)))
-			} else if f.Type == TypeInt {
+			default:
 				f.Default, f.DefaultText = nil, "a number that cannot be shown"
 			}
 		default:

@@ -10,6 +10,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import signal
 import site
 import subprocess
 import sys
@@ -123,6 +124,8 @@ def slowest(text):
 
 
 def main():
+    if len(sys.argv) > 1:
+        signal.alarm(int(sys.argv[1]))  # when nobody is left to stop the container
     say(python=sys.version.split()[0], uid=os.getuid(), gid=os.getgid())
     found = []
     for module, distributions in FRAMEWORKS:
