@@ -131,6 +131,18 @@ func TestInit_AKerasScriptRunsWithoutAChange(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join(dir, "sweep.yaml"))
 	require.NoError(t, err)
 
+	// It is stale as soon as a module beside the script is another.
+	shapes, err := os.OpenFile(filepath.Join(dir, "shapes.py"), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = shapes.WriteString("# changed\n")
+	require.NoError(t, err)
+	require.NoError(t, shapes.Close())
+
+	again = berthIn(t, dir, nil, "init", "fit.py", "-o", "stale.yaml")
+	require.Equal(t, 0, again.code, again.err)
+	require.Contains(t, again.out, "or other modules beside it; the image to build has yours")
+	require.Contains(t, again.out, "  docker build -t keras-fit:1 .")
+
 	// Both sides of the switch: with the flag and without it.
 	stack := start(t, "--memory", "4GiB")
 	text := strings.Replace(string(file), "max_trials: 20", "max_trials: 2", 1) +
