@@ -70,7 +70,7 @@ limits: {max_trials: 50}
 	require.Regexp(t, `val +1 value, last 0.75 +the objective`, got.out)
 	require.Regexp(t, `value +0.75 +maximize val`, got.out)
 	require.Regexp(t, `measured +ok +\S+ s, peak 1\d\d MiB of`, got.out)
-	require.Regexp(t, `reserves +\d{3} MiB, 1 cores`, got.out)
+	require.Regexp(t, `reserves +\d{3} MiB, [\d.]+ cores`, got.out)
 	require.Regexp(t, `at once +[1-9]`, got.out)
 	require.Contains(t, got.out, "next: berth sweep submit -f sweep.yaml --wait")
 
