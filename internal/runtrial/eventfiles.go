@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -113,12 +114,7 @@ func (e *eventFiles) take(f *eventFile, scalars []tfevents.Scalar) {
 	for _, s := range scalars {
 		name := eventName(f.dir(), s.Tag)
 
-		var raw any = s.Value
-		if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
-			raw = fmt.Sprint(s.Value)
-		}
-
-		p, ok := newPoint(name, raw, wallTime(s.WallTime, time.Now()))
+		p, ok := newPoint(name, strconv.FormatFloat(s.Value, 'g', -1, 64), wallTime(s.WallTime, time.Now()))
 		if !ok {
 			continue
 		}

@@ -69,22 +69,23 @@ func TestPrepare_WaitsForNoImageOfAnother(t *testing.T) {
 		return read(ctx, ref, dir)
 	}
 
-	who := r.who(t)
-	other := who
-	other.Attempt.ID, other.ImageDigest = "22222222-2222-2222-2222-222222222222", "missing"
-	other.Attempt.Number = 5 // waits 4 minutes
+	mine := r.who(t)
+	other := mine
+	mine.ImageDigest, mine.Attempt.Number = "missing", 5 // waits 4 minutes
+	other.Attempt.ID = "22222222-2222-2222-2222-222222222222"
 
 	ctx, cancel := context.WithCancel(t.Context())
 	waits := make(chan error, 1)
 
 	go func() {
-		_, err := r.open(Order{AttemptID: other.Attempt.ID, Token: token}, other).prepare(ctx)
+		_, err := r.open(r.order(), mine).prepare(ctx)
 		waits <- err
 	}()
 	require.Eventually(t, func() bool { return len(r.Waiting()) == 1 }, patience, tick)
 
-	r.launch(t)
-	require.Len(t, r.Waiting(), 1, "and the other one still waits")
+	_, err := r.open(Order{AttemptID: other.Attempt.ID, Token: token}, other).prepare(t.Context())
+	require.NoError(t, err)
+	require.Len(t, r.Waiting(), 1, "and that one still waits")
 	cancel()
 	require.ErrorIs(t, <-waits, context.Canceled)
 }

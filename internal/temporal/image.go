@@ -22,6 +22,11 @@ const startPatience = 3 * time.Second
 // next step is, before another one is asked: ms when it is well.
 const imageTaskTimeout = time.Second
 
+// beginPatience is how long the machines may take to be at the question: a little longer
+// than the first of them may take to answer. Without one nothing comes of waiting for
+// all that workflows.ImagePatience allows, such as a registry's answer.
+const beginPatience = 12 * time.Second
+
 // ResolveImage finds the digest of an image on one of the machines. Errors: a
 // *berth.SpecError when it is not there or must not be used; unavailable when
 // no machine answers.
@@ -44,7 +49,9 @@ func (c *Client) ResolveImage(ctx context.Context, ref string) (berth.Image, err
 
 	var image berth.Image
 
-	err = run.Get(ctx, &image)
+	if err = c.begun(ctx, run, &image); err == nil {
+		err = run.Get(ctx, &image)
+	}
 
 	var (
 		app      *temporal.ApplicationError
@@ -61,4 +68,22 @@ func (c *Client) ResolveImage(ctx context.Context, ref string) (berth.Image, err
 	}
 
 	return image, nil
+}
+
+// begun waits for beginPatience for the answer, which Get then returns, or until then some
+// machine is at the question. Errors: unavailable when none is.
+func (c *Client) begun(ctx context.Context, run client.WorkflowRun, image *berth.Image) error {
+	first, stop := context.WithTimeout(ctx, beginPatience)
+	defer stop()
+
+	if err := run.Get(first, image); err == nil || first.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+
+	got, err := c.describe(ctx, run.GetID())
+	if err == nil && len(got.GetPendingActivities()) == 0 {
+		err = berth.Errorf(berth.KindUnavailable, "no machine took the question")
+	}
+
+	return err
 }
