@@ -115,7 +115,7 @@ var contents = map[string]content{
 	},
 	"v4-probe-passed-on": {
 		order: []string{
-			"version tell-at-once", "tells probe: carry", "tells probe: beside", "hears measured", "step FootprintKnown", "hears want",
+			"version tell-at-once", "tells probe: carry", "tells probe: beside", "hears measured", "hears want",
 			"tells probe: carry", "hears measured", "completed: known true",
 		},
 	},
