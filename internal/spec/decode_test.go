@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/distribution/reference"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
@@ -278,6 +279,11 @@ func TestPolicy(t *testing.T) {
 func TestPolicy_AllowImages(t *testing.T) {
 	t.Parallel()
 
+	named, err := reference.ParseNormalizedNamed("python")
+	require.NoError(t, err)
+
+	hub := reference.Domain(named) // Docker's own registry
+
 	for pattern, images := range map[string]struct{ allowed, refused []string }{
 		"registry.example/team/*": {
 			allowed: []string{"registry.example/team/a:1", "registry.example/team/a@sha256:0", "registry.example/team/a"},
@@ -291,12 +297,12 @@ func TestPolicy_AllowImages(t *testing.T) {
 			refused: []string{"registry.example:5000/team", "registry.example/team/a", "registry.example:5000/teams/a"},
 		},
 		"python": {
-			allowed: []string{"python", "python:3.11", "docker.io/python", "docker.io/library/python:3", "index.docker.io/library/python"},
+			allowed: []string{"python", "python:3.11", hub + "/python", hub + "/library/python:3", "index." + hub + "/library/python"},
 			refused: []string{"someone/python", "python2", "registry.example/library/python"},
 		},
-		"someone/*":    {allowed: []string{"someone/python", "docker.io/someone/python"}, refused: []string{"python", "someone.example/python"}},
-		"docker.io/**": {allowed: []string{"python", "a/b", "docker.io/a/b"}, refused: []string{"registry.example/a", "localhost/a"}},
-		"*":            {allowed: []string{"python"}, refused: []string{"sha256:" + strings.Repeat("0", 64), "0123456789ab", "a/b"}},
+		"someone/*": {allowed: []string{"someone/python", hub + "/someone/python"}, refused: []string{"python", "someone.example/python"}},
+		hub + "/**": {allowed: []string{"python", "a/b", hub + "/a/b"}, refused: []string{"registry.example/a", "localhost/a"}},
+		"*":         {allowed: []string{"python"}, refused: []string{"sha256:" + strings.Repeat("0", 64), "0123456789ab", "a/b"}},
 	} {
 		policy := spec.Policy{AllowImages: []string{"nothing.example/here", pattern}}
 		require.NoError(t, policy.Check())

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/distribution/reference"
+
 	"github.com/berthml/berth"
 )
 
@@ -16,7 +18,7 @@ type Policy struct {
 	RequireDigest bool // images are named by @sha256: only
 
 	// AllowImages are the repositories that images may be of, as patterns of path.Match
-	// with a name as Docker reads it: python is docker.io/library/python. One that ends in
+	// with a name as Docker reads it: python is library/python of Docker's own registry. One that ends in
 	// /** has all below it. Empty = any.
 	AllowImages []string
 
@@ -97,6 +99,16 @@ func (p Policy) allows(image string) bool {
 	})
 }
 
+// hub is the registry of names that say none.
+var hub = func() string {
+	named, err := reference.ParseNormalizedNamed("a")
+	if err != nil {
+		panic(err) // it is a name
+	}
+
+	return reference.Domain(named)
+}()
+
 // repositoryOf is the whole name of an image's repository, or of a pattern of some, with
 // its registry and without tag and digest.
 func repositoryOf(image string) string {
@@ -107,14 +119,14 @@ func repositoryOf(image string) string {
 
 	switch first, rest, below := strings.Cut(name, "/"); {
 	case !below:
-		return "docker.io/library/" + name
-	case first == "index.docker.io":
-		return repositoryOf("docker.io/" + rest)
-	case first == "docker.io" && !strings.Contains(rest, "/") && rest != "**":
-		return "docker.io/library/" + rest
+		return hub + "/library/" + name
+	case first == "index."+hub: // as Docker once called it
+		return repositoryOf(hub + "/" + rest)
+	case first == hub && !strings.Contains(rest, "/") && rest != "**":
+		return hub + "/library/" + rest
 	case strings.ContainsAny(first, ".:") || first == "localhost":
 		return name
 	default:
-		return "docker.io/" + name
+		return hub + "/" + name
 	}
 }
