@@ -234,38 +234,41 @@ func (d dirs) gather() error {
 		return ignoreNotExist(err)
 	}
 
-	for n := 1; ; n++ {
-		target := filepath.Join(d.out, workName)
-		if n > 1 {
-			target += "-" + strconv.Itoa(n)
-		}
+	target := ""
 
-		if _, err := os.Lstat(target); err == nil && n < workNames {
-			continue
+	for n := 1; n <= workNames; n++ {
+		target = d.workTarget(n)
+		if _, err := os.Lstat(target); err != nil {
+			break
 		}
-
-		if err := os.Rename(work, target); err != nil {
-			return fmt.Errorf("keeping what the job wrote into its working directory: %w", err)
-		}
-
-		return nil
 	}
+
+	if err := os.Rename(work, target); err != nil {
+		return fmt.Errorf("keeping what the job wrote into its working directory: %w", err)
+	}
+
+	return nil
+}
+
+// workTarget is the n-th name of the working directory among the output, from 1.
+func (d dirs) workTarget(n int) string {
+	if n == 1 {
+		return filepath.Join(d.out, workName)
+	}
+
+	return filepath.Join(d.out, workName+"-"+strconv.Itoa(n))
 }
 
 // gathered is where gather put the working directory; empty = it is not there any more.
-func (d dirs) gathered(files workFiles) (string, error) {
-	found, err := filepath.Glob(filepath.Join(d.out, workName+"*"))
-	if err != nil {
-		return "", err
-	}
-
-	for _, dir := range found {
-		if n, err := inode(dir); err == nil && n == files.Inode {
-			return dir, nil
+func (d dirs) gathered(files workFiles) string {
+	for n := 1; n <= workNames; n++ {
+		target := d.workTarget(n)
+		if found, err := inode(target); err == nil && found == files.Inode {
+			return target
 		}
 	}
 
-	return "", nil
+	return ""
 }
 
 // inode is that of a directory, or of a link itself.
@@ -290,9 +293,9 @@ func (d dirs) prune() error {
 		return err
 	}
 
-	target, err := d.gathered(files)
-	if err != nil || target == "" {
-		return err
+	target := d.gathered(files)
+	if target == "" {
+		return nil
 	}
 
 	root, err := os.OpenRoot(target)

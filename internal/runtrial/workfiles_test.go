@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/runtimetest"
 )
 
 // filesBelow are the files of a directory, by content.
@@ -143,7 +144,7 @@ func TestRun_GathersOnAFullDisk(t *testing.T) {
 
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,nr_inodes=60"); err != nil {
-		t.Skipf("no small disk can be made here: %v", err)
+		runtimetest.Skip(t, "a small disk needs root: %v", err)
 	}
 
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, 0)) })
@@ -191,7 +192,7 @@ func TestGather_WithoutRoot(t *testing.T) {
 	}
 
 	if os.Geteuid() != 0 {
-		t.Skip("only root makes files of others")
+		runtimetest.Skip(t, "only root makes files of others")
 	}
 
 	const worker, job = 1000, 65532
@@ -342,4 +343,19 @@ func TestRun_TheResultWaitsForNoFiles(t *testing.T) {
 	r.endWell(t, ended)
 	require.Equal(t, []string{"work/m.keras", "work/train.py"}, there)
 	require.Equal(t, map[string]string{"work/m.keras": "model"}, filesBelow(t, r.file("out")))
+}
+
+// A data directory may be called as its owner likes.
+func TestClean_InADirectoryOfAnyName(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.dir = filepath.Join(r.dir, "data [of *]")
+	r.config.DataDir = r.dir
+	r.has(t, "/app", image{"train.py": "x"})
+	ended := r.start(t.Context(), r.order())
+	r.docks.started(t)
+	require.NoError(t, os.WriteFile(r.file("work/m.keras"), []byte("model"), 0o600))
+	r.endWell(t, ended)
+	require.Equal(t, map[string]string{"work/m.keras": "model"}, filesBelow(t, r.file("out")), "and nothing that the image has")
 }
