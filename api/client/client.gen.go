@@ -794,11 +794,11 @@ type FileList struct {
 	// Problem Why its files are not stored, in plain words; of pending ones why the last try failed
 	Problem string `json:"problem,omitempty"`
 
-	// State What became of an attempt's files: pending = are stored once it has ended, or the next try works; stored; lost = were not and will not be; removed = a limit removed them; off = nobody stores files
+	// State What became of an attempt's files: pending = they are stored when it has ended, or at the next try; stored; lost = they were not stored and never will be; removed = a limit removed them; off = no store is set up
 	State FileState `json:"state"`
 }
 
-// FileState What became of an attempt's files: pending = are stored once it has ended, or the next try works; stored; lost = were not and will not be; removed = a limit removed them; off = nobody stores files
+// FileState What became of an attempt's files: pending = they are stored when it has ended, or at the next try; stored; lost = they were not stored and never will be; removed = a limit removed them; off = no store is set up
 type FileState string
 
 // Footprint What was measured of a shape on one class of device

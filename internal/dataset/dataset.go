@@ -13,13 +13,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/spec"
 )
 
 const (
@@ -31,9 +31,6 @@ const (
 	// versionDigits of a SHA-256 in hex are a version: enough to tell two apart.
 	versionDigits = 16
 )
-
-// namePattern is what a sweep file may name (internal/spec, mountName).
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // Sets are the data sets of a host. They are fixed; what is in them may change.
 type Sets struct {
@@ -75,7 +72,7 @@ func (s *Sets) add(pair string) error {
 	switch {
 	case !found:
 		return errors.New("write NAME=PATH, such as flowers=/data/flowers")
-	case !namePattern.MatchString(name):
+	case !spec.IsMountName(name):
 		return fmt.Errorf("%q is no name: at most 128 letters, digits and ._-, the first a letter or digit", name)
 	case s.paths[name] != "":
 		return fmt.Errorf("%q is given twice", name)

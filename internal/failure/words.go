@@ -14,7 +14,7 @@ var (
 	rankPrefix = regexp.MustCompile(`^\[(?:rank|default)\d+\]: ?`)
 	// groupPrefix is what Python puts before each line of an exception group.
 	groupPrefix = regexp.MustCompile(`^(?:  )+\| `)
-	// colours are a terminal's (ECMA-48, section 5.4).
+	// colours are the control sequences of a terminal (ECMA-48, section 5.4).
 	colours = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
 	// exceptionLine is the line of a traceback with the exception: its class, mostly with
 	// its module, begins with a capital letter or ends as one does (socket.timeout).
@@ -220,6 +220,9 @@ func graphReason(lines []string) string {
 	return why
 }
 
+// WithoutColours is a text without the control sequences of a terminal.
+func WithoutColours(text string) string { return colours.ReplaceAllString(text, "") }
+
 // words are the lines of the log that are not blank, as a terminal shows them in the
 // end, without what torchrun puts before them.
 func (e Evidence) words() []string {
@@ -227,7 +230,7 @@ func (e Evidence) words() []string {
 
 	for _, line := range e.LogTail {
 		line = strings.TrimRight(line, "\r")
-		line = colours.ReplaceAllString(line[strings.LastIndexByte(line, '\r')+1:], "")
+		line = WithoutColours(line[strings.LastIndexByte(line, '\r')+1:])
 		line = groupPrefix.ReplaceAllString(rankPrefix.ReplaceAllString(line, ""), "")
 
 		if strings.TrimSpace(line) != "" {

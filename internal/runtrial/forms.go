@@ -5,11 +5,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/berthml/berth/internal/failure"
 )
 
 var (
-	// colours are the control sequences of a terminal (ECMA-48, section 5.4).
-	colours = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
 	// wrapped is a number as NumPy, PyTorch, JAX and TensorFlow print their own.
 	wrapped = regexp.MustCompile(`\b(?:\w+\.)*(?:tensor|Tensor|Array|array|b?float\d*|u?int\d+|Decimal)\(\s*["'\[]?\s*` +
 		`([+-]?(?:[\d.]+(?:[eE][+-]?\d+)?|nan|inf))["'\]]?(?:,(?:[^()]|\(\))*)?\)` +
@@ -30,7 +30,7 @@ const byteOrderMark = "\uFEFF"
 func shown(text string) string {
 	text = strings.TrimPrefix(text, byteOrderMark)
 	if strings.Contains(text, "\x1b") {
-		text = colours.ReplaceAllString(text, "")
+		text = failure.WithoutColours(text)
 	}
 
 	return strings.TrimSpace(text)

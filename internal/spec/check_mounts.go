@@ -66,6 +66,10 @@ func (c *checker) checkEnvironment() {
 	}
 }
 
+// IsMountName reports whether a sweep file may name a data set or a secret so: at most
+// 128 letters, digits and ._-, the first a letter or digit.
+func IsMountName(name string) bool { return mountName.MatchString(name) }
+
 func (c *checker) checkMounts() {
 	if n := len(c.spec.Datasets) + len(c.spec.Secrets); n > maxEntries {
 		c.add("/datasets", codeTooMany, "there are %d mounts; at most %d are made", n, maxEntries)
@@ -81,7 +85,7 @@ func (c *checker) checkMounts() {
 		switch {
 		case path.IsAbs(d.Name) || strings.HasSuffix(d.Name, ".sock"):
 			c.add(at+"/name", codeMountDenied, "%q is a path of the host, which cannot be mounted; %s", shorten(d.Name), datasetHint)
-		case !mountName.MatchString(d.Name):
+		case !IsMountName(d.Name):
 			c.add(at+"/name", codeDataset, "%q is no name of a dataset; %s", shorten(d.Name), datasetHint)
 		}
 
@@ -90,7 +94,7 @@ func (c *checker) checkMounts() {
 
 	for i, s := range c.spec.Secrets {
 		at := "/secrets/" + strconv.Itoa(i)
-		if !mountName.MatchString(s.Name) {
+		if !IsMountName(s.Name) {
 			c.add(at+"/name", codeSecret, "%q is no name of a secret; name one that an administrator has stored", shorten(s.Name))
 		}
 

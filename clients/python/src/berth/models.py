@@ -1342,7 +1342,7 @@ class FileList(Model):
     """
     state: Union[Literal['pending', 'stored', 'lost', 'removed', 'off'], str]
     """
-    What became of an attempt's files: pending = are stored once it has ended, or the next try works; stored; lost = were not and will not be; removed = a limit removed them; off = nobody stores files
+    What became of an attempt's files: pending = they are stored when it has ended, or at the next try; stored; lost = they were not stored and never will be; removed = a limit removed them; off = no store is set up
     """
     problem: Optional[str] = None
     """
