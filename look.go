@@ -14,7 +14,7 @@ type Look struct {
 	MemoryBytes int64
 	CPUMilli    int64
 	User        string        // uid:gid; empty = as a trial's
-	Timeout     time.Duration // the container is killed after this long; > 0
+	Timeout     time.Duration // the container is killed this long after its start; > 0
 }
 
 // MaxLookBytes bounds what is kept of each stream of a look: the beginning and, of

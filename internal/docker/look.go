@@ -73,7 +73,7 @@ func (d *Docker) Look(ctx context.Context, l berth.Look) (berth.Looked, error) {
 
 	d.discardOld(ctx)
 
-	over := strconv.FormatInt(time.Now().Add(l.Timeout+launchTimeout).Unix(), 10)
+	over := strconv.FormatInt(time.Now().Add(l.Timeout+2*launchTimeout).Unix(), 10)
 	config := containerConfig(launch, image, ResolveUser(image.User, l.User).Name, map[string]string{labelLook: over})
 	config.Hostname, config.AttachStdout, config.AttachStderr = "look", true, true
 
@@ -100,26 +100,29 @@ func (d *Docker) Look(ctx context.Context, l berth.Look) (berth.Looked, error) {
 }
 
 // watchLook starts a created look and collects what it writes until it ends, or
-// its time is over.
+// its time is over, which begins when Docker has started it.
 func (d *Docker) watchLook(ctx context.Context, id, name string, l berth.Look, launch berth.Launch) (berth.Looked, error) {
-	timed, cancel := context.WithTimeout(ctx, l.Timeout)
+	starting, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
 
-	streams, err := d.long.ContainerAttach(timed, id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true})
+	streams, err := d.long.ContainerAttach(starting, id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true})
 	if err != nil {
 		return berth.Looked{}, d.translate(ctx, err, "reading what container %q writes", name)
 	}
+	defer streams.Close()
 
 	asked := time.Now()
 	stdout, stderr := &capture{since: asked}, &capture{since: asked}
-	closed := context.AfterFunc(timed, streams.Close)
 
-	defer streams.Close()
-	defer closed()
-
-	if err := d.long.ContainerStart(timed, id, container.StartOptions{}); err != nil {
-		return berth.Looked{Foreign: foreign(err.Error()), NoUser: noUser(err)}, d.launchError(ctx, timed, err, "starting", name, launch)
+	if err := d.long.ContainerStart(starting, id, container.StartOptions{}); err != nil {
+		return berth.Looked{Foreign: foreign(err.Error()), NoUser: noUser(err)}, d.launchError(ctx, starting, err, "starting", name, launch)
 	}
+
+	timed, cancel := context.WithTimeout(ctx, l.Timeout)
+	defer cancel()
+
+	closed := context.AfterFunc(timed, streams.Close)
+	defer closed()
 
 	_, copyErr := stdcopy.StdCopy(stdout, stderr, streams.Reader)
 	out := berth.Looked{Took: time.Since(asked), TimedOut: errors.Is(timed.Err(), context.DeadlineExceeded)}
