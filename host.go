@@ -99,6 +99,10 @@ const (
 	HostCordonWindow = 10 * time.Minute
 )
 
+// ImagesToldEvery is how often a worker tells which images its host has. What was
+// told three times as long ago says nothing any more.
+const ImagesToldEvery = time.Minute
+
 // CordonedFor reports whether the host takes only test attempts of a sweep.
 func (h *Host) CordonedFor(sweepID string) bool {
 	m := h.Missing(sweepID)

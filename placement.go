@@ -89,6 +89,9 @@ type WaitingRequest struct {
 	ShapeKey    string
 	Resources   Resources // of its sweep
 	Datasets    []string  // names of those that its sweep mounts
+	Image       string    // of its sweep, by digest or ID
+	Lacking     []string  // hosts that lack it, as their workers told lately, and can pull it
+	Unable      []string  // hosts that lack it, and cannot
 	Last        *LastOOM  // the trial's newest out-of-memory; nil = none
 	Waited      time.Duration
 	Reasons     []Rejection // as stored

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/runtrial"
 )
 
@@ -41,4 +44,33 @@ func (localImages) AskRegistry(_ context.Context, ref string) (berth.Image, erro
 		Code: activities.CodeImageMissing, Pointer: "/image",
 		Message: "image " + strconv.Quote(ref) + " is on no machine, and they pull none (--pull never); build or pull it there first",
 	}}}
+}
+
+// imageLister lists the images of a machine, by digest and ID.
+type imageLister interface {
+	ListImages(ctx context.Context) ([]string, error)
+}
+
+// tellImages tells which images the host has, and whether it pulls others, until ctx
+// ends. Placing goes on without that, so what goes wrong is a warning.
+func tellImages(ctx context.Context, store *postgres.Store, hostID string, images imageLister, pulls bool, log *slog.Logger) error {
+	ticker := time.NewTicker(berth.ImagesToldEvery)
+	defer ticker.Stop()
+
+	for {
+		names, err := images.ListImages(ctx)
+		if err == nil {
+			err = store.TellHostImages(ctx, hostID, names, pulls)
+		}
+
+		if err != nil && ctx.Err() == nil {
+			log.Warn("telling which images this machine has", "error", err)
+		}
+
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
 }

@@ -126,6 +126,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			group.Go(func() error { return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) }) })
 			group.Go(func() error { return cards.watch(ctx) })
 			group.Go(func() error { return m.sets.Watch(ctx, log) })
+			group.Go(func() error { return tellImages(ctx, c.store, host.ID, d, pull != nil, log) })
 
 			if cards.sharer != nil {
 				group.Go(func() error { return cards.sharer.watch(ctx) })

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/image"
 
 	"github.com/berthml/berth"
 )
@@ -35,19 +36,19 @@ func (d *Docker) ResolveImage(ctx context.Context, ref string) (berth.Image, err
 		return berth.Image{}, d.translate(ctx, err, "inspecting image %q", ref)
 	}
 
-	image := berth.Image{ID: got.ID, Digest: digest(ref, got.ID, got.RepoDigests)}
+	found := berth.Image{ID: got.ID, Digest: digest(ref, got.ID, got.RepoDigests)}
 	if got.Config != nil {
-		image.User, image.Env, image.Workdir = got.Config.User, got.Config.Env, got.Config.WorkingDir
-		image.Entrypoint = got.Config.Entrypoint
+		found.User, found.Env, found.Workdir = got.Config.User, got.Config.Env, got.Config.WorkingDir
+		found.Entrypoint = got.Config.Entrypoint
 
 		for volume := range got.Config.Volumes {
-			image.Volumes = append(image.Volumes, path.Clean(volume))
+			found.Volumes = append(found.Volumes, path.Clean(volume))
 		}
 
-		slices.Sort(image.Volumes)
+		slices.Sort(found.Volumes)
 	}
 
-	for _, line := range image.Env {
+	for _, line := range found.Env {
 		name, _, _ := strings.Cut(line, "=")
 		if name == "LD_PRELOAD" || name == "LD_AUDIT" {
 			return berth.Image{}, imageProblem(codeImageEnv, "image "+strconv.Quote(ref)+" sets "+name+
@@ -55,7 +56,25 @@ func (d *Docker) ResolveImage(ctx context.Context, ref string) (berth.Image, err
 		}
 	}
 
-	return image, nil
+	return found, nil
+}
+
+// ListImages returns what trials may call the images of this host: their IDs, and
+// their digests in registries, sorted.
+func (d *Docker) ListImages(ctx context.Context) ([]string, error) {
+	got, err := d.short.ImageList(ctx, image.ListOptions{})
+	if err != nil {
+		return nil, d.translate(ctx, err, "listing images")
+	}
+
+	var names []string
+	for i := range got {
+		names = append(append(names, got[i].ID), got[i].RepoDigests...)
+	}
+
+	slices.Sort(names)
+
+	return slices.Compact(names), nil
 }
 
 // digest picks the registry digest of ref's own repository, else the first in

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/runtimetest"
 )
 
@@ -50,6 +52,27 @@ func (s *stack) says(id, begins, ends string) {
 	}
 }
 
+// tellsImages waits until the worker has told the database which images its machine has.
+func (s *stack) tellsImages() {
+	s.t.Helper()
+
+	out, err := exec.CommandContext(s.t.Context(), "docker", "image", "inspect", "--format", "{{.Id}}", runtimetest.Image).Output()
+	require.NoError(s.t, err)
+
+	postgresURL, _ := s.backends()
+	inspector, err := pgtest.Inspect(s.t.Context(), postgresURL)
+	require.NoError(s.t, err)
+
+	defer inspector.Close(context.WithoutCancel(s.t.Context()))
+
+	require.True(s.t, eventually(s.t, time.Minute, func() bool {
+		hosts, err := inspector.HavingImage(s.t.Context(), strings.TrimSpace(string(out)))
+		require.NoError(s.t, err)
+
+		return len(hosts) == 1
+	}))
+}
+
 // Images come from a registry that wants a login, which the worker's user has.
 func TestPull(t *testing.T) { //nolint:tparallel // one pause of the registry at a time
 	t.Parallel()
@@ -60,6 +83,7 @@ func TestPull(t *testing.T) { //nolint:tparallel // one pause of the registry at
 
 	s := startOn(t, []string{"DOCKER_CONFIG=" + login})
 	t.Cleanup(r.GoOn)
+	s.tellsImages()
 
 	t.Run("by tag, once for many trials, by the digest that it had", func(t *testing.T) { //nolint:paralleltest // the same
 		s := s.on(t)

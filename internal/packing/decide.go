@@ -48,6 +48,8 @@ type Request struct {
 	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own: the last choice
 	ShapeKey    string   // which Decide does not look at
 	Datasets    []string // names of those that the host must have
+	Lacking     []string // hosts that are known to lack its image, and can pull it
+	Unable      []string // hosts that are known to lack its image, and cannot pull it
 	CPUsGiven   bool     // the user said how many cores it gets
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 

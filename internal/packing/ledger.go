@@ -198,11 +198,22 @@ func (s *site) trust(r *Request) trust {
 		return failedIt
 	case s.CordonedFor(r.SweepID):
 		return tested
-	case s.FailedStarts > 0, s.Missing(r.SweepID) != nil:
+	case s.FailedStarts > 0, s.Missing(r.SweepID) != nil, slices.Contains(r.Unable, s.ID):
 		return failing
 	default:
 		return healthy
 	}
+}
+
+// pullLoad is what a host that has to pull the request's image first counts as more
+// loaded: half of a host. The hosts that have the image are filled to the half before
+// another one pulls it, once for all trials that come after.
+func (s *site) pullLoad(r *Request) float64 {
+	if slices.Contains(r.Lacking, s.ID) {
+		return 0.5
+	}
+
+	return 0
 }
 
 // place books the request on the best candidate, if there is one.
@@ -226,6 +237,7 @@ func (l *ledger) place(r *Request) (berth.Placement, bool) {
 
 			c, ok := s.best(r, d, class)
 			c.host, c.trust = i, s.trust(r)
+			c.load += s.pullLoad(r)
 
 			if ok && (!found || c.better(best)) {
 				best, found = c, true

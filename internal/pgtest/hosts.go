@@ -126,3 +126,10 @@ func (i *Inspector) Canaries(ctx context.Context, sweepIDs []string) (all []Cana
 
 	return all, nil
 }
+
+// HavingImage returns the names of the hosts that told that they have an image, by
+// digest or ID, and that they pull others.
+func (i *Inspector) HavingImage(ctx context.Context, image string) ([]string, error) {
+	return i.texts(ctx, "looking for hosts that have an image",
+		"SELECT h.name FROM host_images i JOIN hosts h ON h.id = i.host_id WHERE $1 = ANY (i.images) AND i.pulls", image)
+}

@@ -2,12 +2,56 @@ package postgres
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
 // RememberImage keeps what a machine said an image is.
 func (s *Store) RememberImage(ctx context.Context, ref, digest string) error {
 	return translate(s.q.RememberImage(ctx, s.pool, ref, digest), "remembering image "+ref)
+}
+
+// TellHostImages keeps which images a host has, by digest or ID, and whether it pulls others.
+func (s *Store) TellHostImages(ctx context.Context, hostID string, images []string, pulls bool) error {
+	return translate(s.q.TellHostImages(ctx, s.pool, &dbsqlc.TellHostImagesParams{HostID: hostID, Images: images, Pulls: pulls}), "storing which images host "+hostID+" has")
+}
+
+// addLacking adds to each request the hosts that lack its image.
+func (s *Store) addLacking(ctx context.Context, tx pgx.Tx, waiting []berth.WaitingRequest) error {
+	images := make(map[string]bool)
+	for _, w := range waiting {
+		images[w.Image] = true
+	}
+
+	rows, err := s.q.ListLackingHosts(ctx, tx, slices.Collect(maps.Keys(images)), 3*berth.ImagesToldEvery)
+	if err != nil {
+		return err
+	}
+
+	lacking, unable := make(map[string][]string), make(map[string][]string)
+
+	for _, row := range rows {
+		hosts := lacking
+		if !row.Pulls || !strings.Contains(row.Image, "@") { // an ID alone is in no registry
+			hosts = unable
+		}
+
+		hosts[row.Image] = append(hosts[row.Image], row.HostID)
+	}
+
+	for i := range waiting {
+		w := &waiting[i]
+		w.Lacking, w.Unable = lacking[w.Image], unable[w.Image]
+	}
+
+	return nil
 }
 
 // RecallImage returns the digest of an image and when a machine last said so.

@@ -192,6 +192,10 @@ func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err er
 
 		queue.Waiting, queue.Sweeps = toQueue(rows, running)
 
+		if err := s.addLacking(ctx, tx, queue.Waiting); err != nil {
+			return err
+		}
+
 		if err := s.addPaces(ctx, tx, &queue); err != nil {
 			return err
 		}
@@ -224,6 +228,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 		request := berth.WaitingRequest{
 			AttemptID: row.AttemptID, SweepID: row.SweepID, WorkflowID: row.WorkflowID, TrialNumber: int(row.TrialNumber),
 			ShapeKey: row.ShapeKey,
+			Image:    row.ImageDigest,
 			Waited:   time.Duration(row.WaitedSeconds * float64(time.Second)),
 			Reasons:  toReasons(row.Reasons),
 			Away:     row.Away,

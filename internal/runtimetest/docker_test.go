@@ -320,6 +320,10 @@ func TestResolveImage(t *testing.T) {
 	require.Regexp(t, `^sha256:[0-9a-f]{64}$`, image.ID)
 	require.Equal(t, image.ID, image.Digest, "not from a registry")
 
+	all, err := d.ListImages(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, all, image.Digest, "what a sweep keeps")
+
 	l := runtimetest.Launch("exit", "0")
 	l.Image = image.Digest
 	c, _ := finish(t, d, l)

@@ -10,6 +10,39 @@ import (
 	"time"
 )
 
+const listLackingHosts = `-- name: ListLackingHosts :many
+SELECT h.host_id, h.pulls, i.image::text AS image
+FROM host_images h CROSS JOIN unnest($1::text[]) AS i (image)
+WHERE h.told_at > now() - $2::interval AND NOT i.image = ANY (h.images)
+`
+
+type ListLackingHostsRow struct {
+	HostID string
+	Pulls  bool
+	Image  string
+}
+
+// Which hosts lack which of the images, of those that told it lately.
+func (q *Queries) ListLackingHosts(ctx context.Context, db DBTX, images []string, fresh time.Duration) ([]ListLackingHostsRow, error) {
+	rows, err := db.Query(ctx, listLackingHosts, images, fresh)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListLackingHostsRow
+	for rows.Next() {
+		var i ListLackingHostsRow
+		if err := rows.Scan(&i.HostID, &i.Pulls, &i.Image); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const recallImage = `-- name: RecallImage :one
 SELECT digest, resolved_at FROM image_digests WHERE ref = $1
 `
@@ -33,5 +66,21 @@ ON CONFLICT (ref) DO UPDATE SET digest = excluded.digest, resolved_at = now()
 
 func (q *Queries) RememberImage(ctx context.Context, db DBTX, ref string, digest string) error {
 	_, err := db.Exec(ctx, rememberImage, ref, digest)
+	return err
+}
+
+const tellHostImages = `-- name: TellHostImages :exec
+INSERT INTO host_images AS h (host_id, images, pulls) VALUES ($1, $2, $3)
+ON CONFLICT (host_id) DO UPDATE SET images = excluded.images, pulls = excluded.pulls, told_at = now()
+`
+
+type TellHostImagesParams struct {
+	HostID string
+	Images []string
+	Pulls  bool
+}
+
+func (q *Queries) TellHostImages(ctx context.Context, db DBTX, arg *TellHostImagesParams) error {
+	_, err := db.Exec(ctx, tellHostImages, arg.HostID, arg.Images, arg.Pulls)
 	return err
 }

@@ -245,6 +245,13 @@ type Host struct {
 	Told                int32
 }
 
+type HostImage struct {
+	HostID string
+	Images []string
+	Pulls  bool
+	ToldAt time.Time
+}
+
 type IdempotencyKey struct {
 	Principal string
 	Route     string

@@ -46,7 +46,7 @@ WITH faulted AS MATERIALIZED (
                 AND EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok' AND a.device_id IS NOT NULL AND a.placed_at > f.at)
             LIMIT @clean_runs::integer) clean) < @clean_runs::integer
 )
-SELECT r.*, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources, coalesce(s.spec -> 'datasets', '[]')::json AS datasets,
+SELECT r.*, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources, coalesce(s.spec -> 'datasets', '[]')::json AS datasets, s.image_digest,
     coalesce(r.last_oom, (
         SELECT json_build_object('demand', json_build_object('memory_bytes', a.memory_bytes, 'cpu_milli', a.cpu_milli),
             'peak_bytes', a.memory_peak_bytes, 'count', least(count(*) OVER (), m.attempts - 1), 'max_attempts', m.attempts)

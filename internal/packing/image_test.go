@@ -1,0 +1,42 @@
+package packing_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/packing"
+)
+
+// Hosts that have the image are filled to the half before others pull it; one that
+// cannot get it is the last choice, however idle it is.
+func TestDecide_Images(t *testing.T) {
+	t.Parallel()
+
+	has, pulls, cannot := host("has", 4, 64), host("pulls", 4, 64), host("cannot", 64, 256)
+
+	count := func(n int, change func(*packing.Request)) map[string]int {
+		requests := make([]packing.Request, n)
+		for i := range requests {
+			requests[i] = packing.Request{
+				AttemptID: string(rune('a' + i)), SweepID: "s", Number: i, Demands: needs(berth.Demand{MemoryBytes: gib, CPUMilli: 1000}),
+			}
+			change(&requests[i])
+		}
+
+		placed := make(map[string]int)
+		for _, d := range packing.Decide([]berth.Host{pulls, cannot, has}, nil, requests) {
+			placed[d.Placement.HostID]++
+		}
+
+		return placed
+	}
+
+	lacks := func(r *packing.Request) { r.Lacking, r.Unable = []string{"pulls"}, []string{"cannot"} }
+
+	require.Equal(t, map[string]int{"has": 2}, count(2, lacks))
+	require.Equal(t, map[string]int{"has": 4, "pulls": 2}, count(6, lacks), "a pull counts as half of a host")
+	require.Equal(t, map[string]int{"has": 4, "pulls": 4, "cannot": 2}, count(10, lacks), "it may have got the image since it told")
+	require.Equal(t, map[string]int{"cannot": 6}, count(6, func(*packing.Request) {}), "where nothing is known, the emptiest")
+}

@@ -1,0 +1,72 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// A request knows which hosts lack its image, as far as they told it lately.
+func TestHostImages(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	ctx := t.Context()
+	r := b.request(t, gib)
+
+	lacking := func(image string) (lacking, unable []string) {
+		t.Helper()
+
+		_, err := pool.Exec(ctx, `UPDATE sweeps SET image_digest = $1`, image)
+		require.NoError(t, err)
+
+		queue, err := b.store.Queue(ctx, 10)
+		require.NoError(t, err)
+		require.Len(t, queue.Waiting, 1)
+		require.Equal(t, r.AttemptID, queue.Waiting[0].AttemptID)
+
+		return queue.Waiting[0].Lacking, queue.Waiting[0].Unable
+	}
+
+	const (
+		pulled = "team/digits@sha256:11"
+		other  = "team/digits@sha256:22"
+		local  = "sha256:33"
+	)
+
+	host := []string{b.host.ID}
+
+	for _, c := range []struct {
+		name            string
+		images          []string // nil = it tells nothing
+		pulls           bool
+		image           string
+		lacking, unable []string
+	}{
+		{name: "it has not told", image: other},
+		{name: "it has the image", images: []string{pulled, local}, pulls: true, image: pulled},
+		{name: "it has the local image", images: []string{pulled, local}, pulls: true, image: local},
+		{name: "it can pull", images: []string{pulled}, pulls: true, image: other, lacking: host},
+		{name: "it pulls none", images: []string{pulled}, image: other, unable: host},
+		{name: "no registry has it", images: []string{pulled}, pulls: true, image: local, unable: host},
+		{name: "it has none", images: []string{}, pulls: true, image: pulled, lacking: host},
+	} {
+		if c.images != nil {
+			require.NoError(t, b.store.TellHostImages(ctx, b.host.ID, c.images, c.pulls))
+		}
+
+		lacks, unable := lacking(c.image)
+		require.Equal(t, c.lacking, lacks, c.name)
+		require.Equal(t, c.unable, unable, c.name)
+	}
+
+	_, err := pool.Exec(ctx, `UPDATE host_images SET told_at = now() - interval '4 minutes'`)
+	require.NoError(t, err)
+
+	lacks, unable := lacking(other)
+	require.Empty(t, lacks, "that was long ago")
+	require.Empty(t, unable)
+}
