@@ -63,15 +63,21 @@ type SweepQuery struct {
 	Count     bool // fill Page.Total, up to MostSweepsCounted
 }
 
-// TrialQuery asks for a page of a sweep's trials.
-type TrialQuery struct {
+// TrialFilter says which trials of a sweep are asked for.
+type TrialFilter struct {
 	States   []TrialState // any of these; empty = all
 	ValueMin *float64     // inclusive; a trial without a value is not in such a list
 	ValueMax *float64
-	Sort     Sort      // SortNumber, SortValue or SortDuration; ties by ascending number
-	After    *Position // nil = from the beginning
-	Limit    int
-	Count    bool // fill Page.Total, up to MostTrialsCounted
+}
+
+// TrialQuery asks for a page of a sweep's trials.
+type TrialQuery struct {
+	TrialFilter
+
+	Sort  Sort      // SortNumber, SortValue or SortDuration; ties by ascending number
+	After *Position // nil = from the beginning
+	Limit int
+	Count bool // fill Page.Total, up to MostTrialsCounted
 }
 
 // ListedTrial is a trial with what a list shows of its newest attempt.

@@ -101,12 +101,12 @@ func trialNumbers(text string) ([]int, error) {
 // chooseTrials are those that a chart shows when its reader chose none: the best,
 // and those that run.
 func (h *handlers) chooseTrials(ctx context.Context, sweep berth.Sweep) ([]int, error) {
-	best := berth.TrialQuery{Sort: berth.Sort{By: berth.SortValue, Descending: true}, States: []berth.TrialState{berth.TrialSucceeded}, Limit: chosenTrials}
+	best := berth.TrialQuery{Sort: berth.Sort{By: berth.SortValue, Descending: true}, TrialFilter: berth.TrialFilter{States: []berth.TrialState{berth.TrialSucceeded}}, Limit: chosenTrials}
 	if o := sweep.Spec.Objective; o != nil {
 		best.Sort.Descending = o.Goal != berth.GoalMinimize
 	}
 
-	running := berth.TrialQuery{Sort: berth.Sort{By: berth.SortNumber}, States: []berth.TrialState{berth.TrialRunning}, Limit: chosenTrials}
+	running := berth.TrialQuery{Sort: berth.Sort{By: berth.SortNumber}, TrialFilter: berth.TrialFilter{States: []berth.TrialState{berth.TrialRunning}}, Limit: chosenTrials}
 
 	var numbers []int
 

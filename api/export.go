@@ -8,6 +8,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -48,7 +50,12 @@ func (s *Server) sendExport(c *gin.Context) error {
 
 	what := openapi.ExportTable(cmp.Or(c.Query("what"), string(openapi.ExportTrials)))
 
-	t := s.trialTable(sweep)
+	filter, err := exportFilter(c, what)
+	if err != nil {
+		return err
+	}
+
+	t := s.trialTable(sweep, filter)
 	if what == openapi.ExportMetrics {
 		t = s.metricTable(sweep.ID)
 	}
@@ -78,6 +85,43 @@ func (s *Server) sendExport(c *gin.Context) error {
 	return nil
 }
 
+// exportFilter reads which trials are asked for; the API's description has checked
+// the form of each parameter. Errors: invalid.
+func exportFilter(c *gin.Context, what openapi.ExportTable) (berth.TrialFilter, error) {
+	var (
+		filter berth.TrialFilter
+		bounds = map[string]**float64{"value_min": &filter.ValueMin, "value_max": &filter.ValueMax}
+	)
+
+	for name, bound := range bounds {
+		text := c.Query(name)
+		if text == "" {
+			continue
+		}
+
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return filter, badParameter(name, "send a number; leave the parameter out for no bound")
+		}
+
+		*bound = &value
+	}
+
+	if states := c.Query("state"); states != "" {
+		filter.States = as[berth.TrialState](strings.Split(states, ","))
+	}
+
+	if what == openapi.ExportMetrics {
+		for _, name := range []string{"state", "value_min", "value_max"} {
+			if c.Query(name) != "" {
+				return filter, badParameter(name, "leave it out: it is for what=trials; of metrics all points are exported")
+			}
+		}
+	}
+
+	return filter, checkValues(filter)
+}
+
 // table is what is exported, page by page.
 type table struct {
 	sweepID string
@@ -87,12 +131,12 @@ type table struct {
 	read    func(ctx context.Context) error // the next page
 }
 
-func (s *Server) trialTable(sweep berth.Sweep) *table {
+func (s *Server) trialTable(sweep berth.Sweep, filter berth.TrialFilter) *table {
 	shape := export.NewTrials(sweep.Spec)
 	t, after := &table{sweepID: sweep.ID, columns: shape.Columns}, 0
 
 	t.read = func(ctx context.Context) error {
-		trials, err := s.deps.Store.ExportTrials(ctx, sweep.ID, after, exportRows)
+		trials, err := s.deps.Store.ExportTrials(ctx, sweep.ID, filter, after, exportRows)
 		if err != nil {
 			return err
 		}

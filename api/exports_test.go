@@ -61,6 +61,23 @@ func TestExportSweep(t *testing.T) {
 	require.Contains(t, text, `{"trial":3,"attempt":1,"counts":false,"name":"loss","step":1,"value":0.5,`)
 	require.Contains(t, text, `{"trial":3,"attempt":2,"counts":true,"name":"loss","step":2,"value":null,"status":"nan",`)
 
+	for query, want := range map[string]string{
+		"state=succeeded": "1 2 3 4", "state=failed,canceled": "", "state=succeeded,failed&value_min=0.95": "2 3", "value_min=0.92&value_max=0.94": "4",
+	} {
+		status, text := r.text("GET", at+"?"+query, "")
+		require.Equal(t, http.StatusOK, status, text)
+
+		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+		require.NoError(t, err)
+
+		var numbers []string
+		for _, row := range rows[1:] {
+			numbers = append(numbers, row[0])
+		}
+
+		require.Equal(t, want, strings.Join(numbers, " "), query)
+	}
+
 	status, text = r.text("GET", at+"?format=parquet", "")
 	require.Equal(t, http.StatusOK, status)
 
@@ -76,6 +93,10 @@ func TestExportSweep_Refuses(t *testing.T) {
 	for path, want := range map[string]int{
 		at + "/export?format=xlsx":                                  http.StatusBadRequest,
 		at + "/export?what=logs":                                    http.StatusBadRequest,
+		at + "/export?state=lost":                                   http.StatusBadRequest,
+		at + "/export?value_min=NaN":                                http.StatusBadRequest,
+		at + "/export?value_min=2&value_max=1":                      http.StatusBadRequest,
+		at + "/export?what=metrics&state=failed":                    http.StatusBadRequest,
 		at + "/export?fmt=csv":                                      http.StatusBadRequest,
 		"/api/v1/sweeps/" + apitest.NewID(77) + "/export":           http.StatusNotFound,
 		"/api/v1/sweeps/" + apitest.NewID(1)[:6] + "zz" + "/export": http.StatusNotFound,

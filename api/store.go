@@ -48,7 +48,7 @@ type Trials interface {
 	ListAttempts(ctx context.Context, trialID string) ([]berth.Attempt, error)
 	ListSweepAttempts(ctx context.Context, sweepID string, afterTrial, afterNumber, limit int) ([]berth.SweepAttempt, error)
 	// ExportTrials reads trials by number, those above the given one.
-	ExportTrials(ctx context.Context, sweepID string, after, limit int) ([]berth.ExportedTrial, error)
+	ExportTrials(ctx context.Context, sweepID string, f berth.TrialFilter, after, limit int) ([]berth.ExportedTrial, error)
 	// ReportInput reads what a sweep's report is made from. Errors: not_found, conflict.
 	ReportInput(ctx context.Context, sweepID string) (report.Input, error)
 }

@@ -24,10 +24,12 @@ func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestOb
 	}
 
 	query := berth.TrialQuery{
-		States: as[berth.TrialState](given(r.Params.State)), ValueMin: r.Params.ValueMin, ValueMax: r.Params.ValueMax,
+		TrialFilter: berth.TrialFilter{
+			States: as[berth.TrialState](given(r.Params.State)), ValueMin: r.Params.ValueMin, ValueMax: r.Params.ValueMax,
+		},
 		Sort: berth.ParseSort(string(cmp.Or(given(r.Params.Sort), openapi.TrialSortNumber))), Limit: limit,
 	}
-	if err := checkValues(query); err != nil {
+	if err := checkValues(query.TrialFilter); err != nil {
 		return nil, err
 	}
 
@@ -59,7 +61,7 @@ func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestOb
 }
 
 // checkValues refuses bounds that no number is between.
-func checkValues(q berth.TrialQuery) error {
+func checkValues(q berth.TrialFilter) error {
 	for name, bound := range map[string]*float64{"value_min": q.ValueMin, "value_max": q.ValueMax} {
 		if bound != nil && (math.IsNaN(*bound) || math.IsInf(*bound, 0)) {
 			return badParameter(name, "send a number; leave the parameter out for no bound")

@@ -9,13 +9,13 @@ import (
 )
 
 // ExportTrials is api.Trials. Every attempt counts: the store knows no short probes.
-func (s *Store) ExportTrials(_ context.Context, sweepID string, after, limit int) ([]berth.ExportedTrial, error) {
+func (s *Store) ExportTrials(_ context.Context, sweepID string, f berth.TrialFilter, after, limit int) ([]berth.ExportedTrial, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	var all []berth.ExportedTrial
 
-	for _, t := range take(s.Trials, limit, func(t berth.Trial) bool { return t.SweepID == sweepID && t.Number > after }) {
+	for _, t := range take(s.Trials, limit, func(t berth.Trial) bool { return t.SweepID == sweepID && t.Number > after && matches(f, t) }) {
 		out := berth.ExportedTrial{Trial: t, Counts: s.newest(t.ID)}
 
 		for _, h := range s.Hosts {

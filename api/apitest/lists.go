@@ -40,14 +40,18 @@ func (s *Store) PageSweeps(_ context.Context, q berth.SweepQuery) (berth.Page[be
 	return pageOf(list, q.After, q.Limit, func(sweep berth.Sweep) string { return sweep.ID }), nil
 }
 
+func matches(f berth.TrialFilter, t berth.Trial) bool {
+	return wanted(f.States, t.State) &&
+		(f.ValueMin == nil || t.Value != nil && *t.Value >= *f.ValueMin) && (f.ValueMax == nil || t.Value != nil && *t.Value <= *f.ValueMax)
+}
+
 // PageTrials is api.Trials.
 func (s *Store) PageTrials(_ context.Context, sweepID string, q berth.TrialQuery) (berth.Page[berth.ListedTrial], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	list := slices.DeleteFunc(slices.Clone(s.Trials), func(t berth.Trial) bool {
-		return t.SweepID != sweepID || !wanted(q.States, t.State) ||
-			q.ValueMin != nil && (t.Value == nil || *t.Value < *q.ValueMin) || q.ValueMax != nil && (t.Value == nil || *t.Value > *q.ValueMax)
+		return t.SweepID != sweepID || !matches(q.TrialFilter, t)
 	})
 
 	slices.SortFunc(list, func(a, b berth.Trial) int { return trialOrder(q.Sort, a, b) })

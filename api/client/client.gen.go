@@ -1930,6 +1930,15 @@ type TrialID = string
 // TrialNumber defines model for TrialNumber.
 type TrialNumber = int
 
+// TrialStates defines model for TrialStates.
+type TrialStates = []TrialState
+
+// ValueMax defines model for ValueMax.
+type ValueMax = float64
+
+// ValueMin defines model for ValueMin.
+type ValueMin = float64
+
 // NewSweep defines model for NewSweep.
 type NewSweep = Sweep
 
@@ -2075,6 +2084,15 @@ type ExportSweepParams struct {
 
 	// What Default trials
 	What *ExportTable `form:"what,omitempty" json:"what,omitempty"`
+
+	// State Only trials in one of these states
+	State *TrialStates `form:"state,omitempty" json:"state,omitempty"`
+
+	// ValueMin Only trials with at least this value
+	ValueMin *ValueMin `form:"value_min,omitempty" json:"value_min,omitempty"`
+
+	// ValueMax Only trials with at most this value
+	ValueMax *ValueMax `form:"value_max,omitempty" json:"value_max,omitempty"`
 }
 
 // ListCurvesParams defines parameters for ListCurves.
@@ -2113,13 +2131,13 @@ type ListTrialsParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// State Only trials in one of these states
-	State *[]TrialState `form:"state,omitempty" json:"state,omitempty"`
+	State *TrialStates `form:"state,omitempty" json:"state,omitempty"`
 
 	// ValueMin Only trials with at least this value
-	ValueMin *float64 `form:"value_min,omitempty" json:"value_min,omitempty"`
+	ValueMin *ValueMin `form:"value_min,omitempty" json:"value_min,omitempty"`
 
 	// ValueMax Only trials with at most this value
-	ValueMax *float64 `form:"value_max,omitempty" json:"value_max,omitempty"`
+	ValueMax *ValueMax `form:"value_max,omitempty" json:"value_max,omitempty"`
 
 	// Sort A minus means descending. Trials without a value are behind all others by value. By duration, from start to end, those that succeeded come first, then the others that ended, then the rest. Ties are by ascending number
 	Sort *TrialSort `form:"sort,omitempty" json:"sort,omitempty"`
@@ -2513,7 +2531,7 @@ type ClientInterface interface {
 
 	// ExportSweep Export a sweep as one table
 	//
-	// All trials by number, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
+	// All trials by number, or those that match, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
 	//
 	// Corresponds with GET /sweeps/{id}/export (the `ExportSweep` operationId).
 	ExportSweep(ctx context.Context, id ID, params *ExportSweepParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3290,7 +3308,7 @@ func (c *Client) CloneSweep(ctx context.Context, id ID, params *CloneSweepParams
 
 // ExportSweep Export a sweep as one table
 //
-// All trials by number, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
+// All trials by number, or those that match, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
 //
 // Corresponds with GET /sweeps/{id}/export (the `ExportSweep` operationId).
 func (c *Client) ExportSweep(ctx context.Context, id ID, params *ExportSweepParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5222,6 +5240,42 @@ func NewExportSweepRequest(server string, id ID, params *ExportSweepParams) (*ht
 
 		}
 
+		if params.State != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "state", *params.State, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ValueMin != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "value_min", *params.ValueMin, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: "double"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ValueMax != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "value_max", *params.ValueMax, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: "double"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -6403,7 +6457,7 @@ type ClientWithResponsesInterface interface {
 
 	// ExportSweepWithResponse Export a sweep as one table
 	//
-	// All trials by number, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
+	// All trials by number, or those that match, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9423,7 +9477,7 @@ func (c *ClientWithResponses) CloneSweepWithResponse(ctx context.Context, id ID,
 
 // ExportSweepWithResponse Export a sweep as one table
 //
-// All trials by number, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
+// All trials by number, or those that match, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
 //
 // Returns a wrapper object for the known response body format(s).
 //

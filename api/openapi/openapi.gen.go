@@ -1929,6 +1929,15 @@ type TrialID = string
 // TrialNumber defines model for TrialNumber.
 type TrialNumber = int
 
+// TrialStates defines model for TrialStates.
+type TrialStates = []TrialState
+
+// ValueMax defines model for ValueMax.
+type ValueMax = float64
+
+// ValueMin defines model for ValueMin.
+type ValueMin = float64
+
 // NewSweep defines model for NewSweep.
 type NewSweep = Sweep
 
@@ -2061,13 +2070,13 @@ type ListTrialsParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// State Only trials in one of these states
-	State *[]TrialState `form:"state,omitempty" json:"state,omitempty"`
+	State *TrialStates `form:"state,omitempty" json:"state,omitempty"`
 
 	// ValueMin Only trials with at least this value
-	ValueMin *float64 `form:"value_min,omitempty" json:"value_min,omitempty"`
+	ValueMin *ValueMin `form:"value_min,omitempty" json:"value_min,omitempty"`
 
 	// ValueMax Only trials with at most this value
-	ValueMax *float64 `form:"value_max,omitempty" json:"value_max,omitempty"`
+	ValueMax *ValueMax `form:"value_max,omitempty" json:"value_max,omitempty"`
 
 	// Sort A minus means descending. Trials without a value are behind all others by value. By duration, from start to end, those that succeeded come first, then the others that ended, then the rest. Ties are by ascending number
 	Sort *TrialSort `form:"sort,omitempty" json:"sort,omitempty"`

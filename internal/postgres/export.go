@@ -17,15 +17,17 @@ const (
 	exportAttempts = 500
 )
 
-// ExportTrials reads the trials of a sweep with a number above after, by number.
-func (s *Store) ExportTrials(ctx context.Context, sweepID string, after, limit int) ([]berth.ExportedTrial, error) {
+// ExportTrials reads the trials of a sweep that match, with a number above after, by number.
+func (s *Store) ExportTrials(ctx context.Context, sweepID string, f berth.TrialFilter, after, limit int) ([]berth.ExportedTrial, error) {
 	done, err := s.beginExport(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 
-	rows, err := s.q.ExportTrials(ctx, s.pool, &dbsqlc.ExportTrialsParams{SweepID: sweepID, AfterNumber: int32Of(after), MaxRows: int32Of(limit)})
+	rows, err := s.q.ExportTrials(ctx, s.pool, &dbsqlc.ExportTrialsParams{
+		SweepID: sweepID, AfterNumber: int32Of(after), MaxRows: int32Of(limit), States: texts(f.States), ValueMin: f.ValueMin, ValueMax: f.ValueMax,
+	})
 	if err != nil {
 		return nil, translate(err, "exporting trials of sweep "+sweepID)
 	}

@@ -26,7 +26,7 @@ func (b *bundle) exported(t *testing.T, limit int) (trials []berth.ExportedTrial
 	t.Helper()
 
 	for after := 0; ; {
-		page, err := b.store.ExportTrials(t.Context(), b.sweep, after, limit)
+		page, err := b.store.ExportTrials(t.Context(), b.sweep, berth.TrialFilter{}, after, limit)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(page), limit)
 

@@ -117,11 +117,22 @@ func TestPageTrials_AsSortedHere(t *testing.T) {
 	rows, err := pgx.CollectRows(all, pgx.RowToStructByPos[trialRow])
 	require.NoError(t, err)
 
-	for name, q := range map[string]berth.TrialQuery{
+	for name, filter := range map[string]berth.TrialFilter{
 		"all": {}, "states": {States: []berth.TrialState{berth.TrialFailed, berth.TrialRunning, berth.TrialSucceeded}},
 		"from": {ValueMin: new(50.0)}, "to": {ValueMax: new(50.0)}, "between": {ValueMin: new(20.0), ValueMax: new(90.5), States: []berth.TrialState{berth.TrialSucceeded}},
 		"none": {ValueMin: new(1e9)},
 	} {
+		q := berth.TrialQuery{TrialFilter: filter, Sort: berth.ParseSort("number")}
+		exported, err := b.store.ExportTrials(t.Context(), b.sweep, filter, 0, 500)
+		require.NoError(t, err)
+
+		got := []int{}
+		for _, trial := range exported {
+			got = append(got, trial.Number)
+		}
+
+		require.Equal(t, wantTrials(rows, q), got, "the export of %s", name)
+
 		for _, sort := range trialSorts {
 			q.Sort = berth.ParseSort(sort)
 			want := wantTrials(rows, q)
@@ -231,7 +242,7 @@ func TestPageTrials_WhileTrialsEnd(t *testing.T) {
 		ended <- nil
 	}()
 
-	all := berth.TrialQuery{States: []berth.TrialState{berth.TrialRunning, berth.TrialSucceeded}, Limit: 500, Count: true}
+	all := berth.TrialQuery{TrialFilter: berth.TrialFilter{States: []berth.TrialState{berth.TrialRunning, berth.TrialSucceeded}}, Limit: 500, Count: true}
 
 	for going := true; going; {
 		select {
@@ -250,7 +261,7 @@ func TestPageTrials_WhileTrialsEnd(t *testing.T) {
 			require.Equal(t, trials, page.Total)
 		}
 
-		running := berth.TrialQuery{States: []berth.TrialState{berth.TrialRunning}, Limit: 500, Sort: berth.ParseSort("number")}
+		running := berth.TrialQuery{TrialFilter: berth.TrialFilter{States: []berth.TrialState{berth.TrialRunning}}, Limit: 500, Sort: berth.ParseSort("number")}
 		page, err := b.store.PageTrials(t.Context(), b.sweep, running)
 		require.NoError(t, err)
 
@@ -309,7 +320,7 @@ func TestPageTrials_FiftyThousand(t *testing.T) {
 	}
 
 	for what, q := range map[string]berth.TrialQuery{
-		"all": {}, "failed": {States: []berth.TrialState{berth.TrialFailed}}, "a range": {ValueMin: new(20.0), ValueMax: new(21.0)},
+		"all": {}, "failed": {TrialFilter: berth.TrialFilter{States: []berth.TrialState{berth.TrialFailed}}}, "a range": {TrialFilter: berth.TrialFilter{ValueMin: new(20.0), ValueMax: new(21.0)}},
 	} {
 		q.Sort, q.Limit, q.Count = berth.ParseSort("-value"), 500, true
 		began := time.Now()

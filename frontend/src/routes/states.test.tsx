@@ -240,25 +240,16 @@ describe("BulkActions", () => {
 
 describe("ExportTrials", () => {
   const path = `/sweeps/${sweep().id}`;
-  const shown: Answers = { [`GET ${path}`]: [200, sweep()], [`GET ${path}/trials`]: nothing };
 
-  it("says what failed, and can be tried again", async () => {
-    const answers: Answers = { ...shown };
-    await drawApp(`${path}?tab=trials`, answers);
+  it("is of the trials that the list shows", async () => {
+    await drawApp(`${path}?tab=trials&state=failed,canceled&min=0.5&sort=-value`, {
+      [`GET ${path}`]: [200, sweep()],
+      [`GET ${path}/trials`]: nothing,
+    });
     await userEvent.click(await screen.findByRole("button", { name: "Export" }));
-    answers[`GET ${path}/trials`] = refused;
-    await userEvent.click(await screen.findByText("CSV"));
-    expect(await screen.findByText("Exporting trials failed.")).toBeTruthy();
-    expect(screen.getByRole("button", { name: "Export" }).hasAttribute("disabled")).toBe(false);
-  });
-
-  it("says how far it is, and stops when asked", async () => {
-    const answers: Answers = { ...shown };
-    await drawApp(`${path}?tab=trials`, answers);
-    await userEvent.click(await screen.findByRole("button", { name: "Export" }));
-    answers[`GET ${path}/trials`] = "never";
-    await userEvent.click(await screen.findByText("JSON lines"));
-    expect(await screen.findByText("Reading trials…")).toBeTruthy();
-    expect(screen.getByRole("button", { name: "Stop the export" })).toBeTruthy();
+    const link = await screen.findByRole("menuitem", { name: "Parquet" });
+    expect(link.getAttribute("href")).toMatch(
+      new RegExp(`${path}/export\\?format=parquet&state=failed%2Ccanceled&value_min=0.5$`),
+    );
   });
 });

@@ -9,15 +9,15 @@ import {
   listTrialAttempts,
   listTrials,
   type Attempt,
-  type TrialList,
+  type ExportFormat,
   type TrialSort,
   type TrialState,
 } from "@/api/generated";
-import { readExact } from "@/lib/exact";
 
 export type {
   Attempt,
   AttemptMemory,
+  ExportFormat,
   FileList,
   LeftOutFile,
   MemoryPoint,
@@ -137,15 +137,12 @@ export function fileAddress(trialId: string, path: string, attempt: number): str
   return apiUrl(`/trials/${trialId}/files/${escaped}?attempt=${attempt}`);
 }
 
-/** trialPages reads all trials of a list, page by page, for a download. Numbers are as readExact keeps them. */
-export async function* trialPages(sweepId: string, filter: TrialFilter, signal: AbortSignal) {
-  let cursor: string | undefined;
-  do {
-    const text: unknown = await answer(
-      listTrials({ path: { id: sweepId }, query: queryOf(filter, cursor), parseAs: "text", signal }),
-    );
-    const page = readExact(text as string) as TrialList;
-    yield page;
-    cursor = page.next_cursor;
-  } while (cursor !== undefined);
+/** exportAddress is where the trials that a list shows are downloaded as one table. */
+export function exportAddress(sweepId: string, { states = [], min, max }: TrialFilter, format: ExportFormat): string {
+  const query = new URLSearchParams({ format });
+  if (states.length > 0) query.set("state", states.join(","));
+  if (min !== undefined) query.set("value_min", String(min));
+  if (max !== undefined) query.set("value_max", String(max));
+
+  return apiUrl(`/sweeps/${sweepId}/export?${query}`);
 }

@@ -26,13 +26,19 @@ LEFT JOIN LATERAL (
 ) a ON true
 LEFT JOIN hosts h ON h.id = a.host_id
 WHERE t.sweep_id = $1 AND s.deleted_at IS NULL AND t.number > $2
+    AND (cardinality($3::text[]) = 0 OR t.state = ANY ($3::text[]))
+    AND ($4::double precision IS NULL OR t.value >= $4::double precision)
+    AND ($5::double precision IS NULL OR t.value <= $5::double precision)
 ORDER BY t.number
-LIMIT $3
+LIMIT $6
 `
 
 type ExportTrialsParams struct {
 	SweepID     string
 	AfterNumber int32
+	States      []string
+	ValueMin    *float64
+	ValueMax    *float64
 	MaxRows     int32
 }
 
@@ -54,7 +60,14 @@ type ExportTrialsRow struct {
 
 // Trials by number, each with its newest attempt that counts: the result of a short probe is thrown away.
 func (q *Queries) ExportTrials(ctx context.Context, db DBTX, arg *ExportTrialsParams) ([]ExportTrialsRow, error) {
-	rows, err := db.Query(ctx, exportTrials, arg.SweepID, arg.AfterNumber, arg.MaxRows)
+	rows, err := db.Query(ctx, exportTrials,
+		arg.SweepID,
+		arg.AfterNumber,
+		arg.States,
+		arg.ValueMin,
+		arg.ValueMax,
+		arg.MaxRows,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -139,5 +139,8 @@ LEFT JOIN LATERAL (
 ) a ON true
 LEFT JOIN hosts h ON h.id = a.host_id
 WHERE t.sweep_id = @sweep_id AND s.deleted_at IS NULL AND t.number > @after_number
+    AND (cardinality(@states::text[]) = 0 OR t.state = ANY (@states::text[]))
+    AND (sqlc.narg(value_min)::double precision IS NULL OR t.value >= sqlc.narg(value_min)::double precision)
+    AND (sqlc.narg(value_max)::double precision IS NULL OR t.value <= sqlc.narg(value_max)::double precision)
 ORDER BY t.number
 LIMIT @max_rows;

@@ -1,4 +1,4 @@
-import { act, fireEvent, screen, waitFor } from "@testing-library/react";
+import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, expect, it, vi } from "vitest";
 import { drawApp, hold, local, type Answers } from "@/test/app";
@@ -143,29 +143,6 @@ it("does not close a dialog when an earlier action is answered", async () => {
   go();
   await waitFor(() => expect(reads()).toBeGreaterThan(before)); // the answer was taken in
   expect(screen.queryByRole<HTMLInputElement>("textbox", { name: "Trials at once" })?.value).toBe("12");
-});
-
-it("exports JSON lines as the API gives them", async () => {
-  const answers: Answers = { ...found };
-  const row = JSON.stringify(trial()).replace(/"params":\{[^}]*\}/, '"params":{"seed":9007199254740993,"rate":1.0}');
-  answers[`GET /sweeps/${id}/trials`] = [200, `{"data":[${row}],"total":1}`];
-  const blobs: Blob[] = [];
-  URL.createObjectURL = (blob: Blob) => {
-    blobs.push(blob);
-
-    return "blob:x";
-  };
-  vi.spyOn(HTMLAnchorElement.prototype, "click").mockImplementation(() => undefined);
-  await drawApp(`/sweeps/${id}?tab=trials`, answers);
-  await userEvent.click(await screen.findByRole("button", { name: "Export" }));
-  fireEvent.click(await screen.findByText("JSON lines"));
-  await screen.findByText("1 trial exported.");
-  const text = await new Promise<string>((resolve) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(reader.result as string);
-    reader.readAsText(blobs[0] as Blob);
-  });
-  expect(text).toContain('"seed":9007199254740993');
 });
 
 it("forgets a sweep that was deleted, and reads the list again", async () => {

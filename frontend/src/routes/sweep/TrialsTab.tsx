@@ -49,7 +49,7 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
         <StateFilter looks={trialLooks} chosen={states} onChange={(state) => look({ state })} />
         <RangeFilter label="Value at least" value={min} onValue={(value) => look({ min: value })} />
         <RangeFilter label="Value at most" value={max} onValue={(value) => look({ max: value })} />
-        <ExportTrials sweep={sweep} filter={{ states, min, max, sort }} />
+        <ExportTrials sweepId={sweep.id} filter={{ states, min, max }} />
       </Group>
       {chosen.set.size >= MOST_CHOSEN && <p role="status">{count(MOST_CHOSEN, "trial")} are chosen. No more can be.</p>}
       {list.isPending && <Loading what="trials" />}
