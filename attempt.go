@@ -46,6 +46,8 @@ type Attempt struct {
 	Value       *float64     `json:"value,omitempty"` // of the objective; nil unless Kind is ok
 	Usage       Usage        `json:"usage"`
 
+	MetricSource string `json:"metric_source,omitempty"` // as Outcome.MetricSource
+
 	Datasets map[string]string `json:"datasets,omitempty"` // versions of the data sets that it had, by name; "" = not known
 
 	PlacedAt   time.Time  `json:"placed_at"`
@@ -59,7 +61,7 @@ type Attempt struct {
 
 // Outcome is what is stored of how the attempt ended.
 func (a Attempt) Outcome() Outcome {
-	o := Outcome{Kind: a.Kind, Message: a.Message, ExitCode: a.ExitCode, Value: a.Value, Usage: a.Usage}
+	o := Outcome{Kind: a.Kind, Message: a.Message, ExitCode: a.ExitCode, Value: a.Value, Usage: a.Usage, MetricSource: a.MetricSource}
 	if a.StartedAt != nil {
 		o.StartedAt = *a.StartedAt
 	}
@@ -86,6 +88,9 @@ type Outcome struct {
 	ExitCode *int        `json:"exit_code,omitempty"`
 	Value    *float64    `json:"value,omitempty"` // of the objective; nil unless Kind is ok
 	Usage    Usage       `json:"usage"`
+
+	// MetricSource is where the objective came from: one of the metric sources, or the shim. Empty = it was not reported.
+	MetricSource string `json:"metric_source,omitempty"`
 
 	// DeviceFault: it failed by a fault on its GPU that can only be its program's own.
 	// By MPS such a fault ends all clients of the GPU.

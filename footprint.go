@@ -58,6 +58,8 @@ type Usage struct {
 	CPU                Duration `json:"cpu"`                            // processor time
 	Wall               Duration `json:"wall"`                           // from container start to exit
 	Samples            int      `json:"samples"`
+	CPUPeriods         int64    `json:"cpu_periods,omitempty"`   // of 0.1 s in which its processes ran
+	CPUThrottled       int64    `json:"cpu_throttled,omitempty"` // of these, in which their limit of cores held them back
 	CPUContended       bool     `json:"cpu_contended,omitempty"` // the host had no cores to spare: the job may need more than it got
 	OOMKills           int      `json:"oom_kills,omitempty"`     // processes the kernel killed in the container's cgroup
 	BelowLimit         bool     `json:"below_limit,omitempty"`   // MemorySample.BelowLimit, last read

@@ -167,15 +167,17 @@ type ProbeSpec struct {
 
 // Metric sources.
 const (
+	MetricsAuto        = "auto" // file, else stdout, else tensorboard, else the shim
 	MetricsFile        = "file"
 	MetricsStdout      = "stdout"
 	MetricsTensorBoard = "tensorboard"
+	MetricsShim        = "shim" // of an outcome: no sweep file names it
 )
 
 // MetricsSpec says where metrics come from.
 type MetricsSpec struct {
-	Source  string `json:"source"`            // file, stdout or tensorboard; default file
-	Pattern string `json:"pattern,omitempty"` // stdout: regular expression with groups name and value; default name=value and name: value
+	Source  string `json:"source"`            // auto, file, stdout or tensorboard; default auto
+	Pattern string `json:"pattern,omitempty"` // auto, stdout: regular expression with groups name and value; default name=value and name: value
 }
 
 // RetrySpec bounds attempts.

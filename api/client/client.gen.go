@@ -439,6 +439,9 @@ type Attempt struct {
 	// Message In plain words, with the next step
 	Message string `json:"message,omitempty"`
 
+	// MetricSource Where the objective came from: the metrics file, what it printed, event files, or the shim; absent = it was not reported, or the attempt is of before this was noted
+	MetricSource string `json:"metric_source,omitempty"`
+
 	// Number From 1 in its trial
 	Number int `json:"number"`
 
@@ -1825,6 +1828,9 @@ type Usage struct {
 	// CPUContended The machine had no cores to spare, so cpu_seconds may be less than needed
 	CPUContended bool    `json:"cpu_contended,omitempty"`
 	CPUSeconds   float64 `json:"cpu_seconds"`
+
+	// CPUThrottledShare Of the time in which its processes ran, the part in which its limit of cores held them back; 0 to 1, absent = none, or not measured
+	CPUThrottledShare float64 `json:"cpu_throttled_share,omitempty"`
 
 	// DeviceActivity How busy an attempt keeps its GPU, in the mean; thousandths. Of an attempt: while it holds memory there. Of a footprint: over the whole run. All 0 = not measured
 	DeviceActivity  DeviceActivity `json:"device_activity"`

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 )
 
@@ -36,16 +37,33 @@ func (o *options) getTrialCommand() *cobra.Command {
 				return err
 			}
 
-			return o.print(cmd.OutOrStdout(), trial, func() table { return trialDetails(trial) })
+			attempts, err := to.attempts(cmd.Context(), args[0], n)
+			if err != nil {
+				return err
+			}
+
+			return o.print(cmd.OutOrStdout(), trial, func() table { return trialDetails(trial, attempts) })
 		}))
 }
 
-func trialDetails(trial client.Trial) table {
+// sourceTexts say where the value of an attempt came from.
+var sourceTexts = map[string]string{
+	berth.MetricsFile: "its metrics file", berth.MetricsStdout: "what it printed", berth.MetricsTensorBoard: "its TensorBoard event files",
+	berth.MetricsShim: "Keras, through the shim",
+}
+
+func trialDetails(trial client.Trial, attempts []client.Attempt) table {
 	var t table
 
 	t.add("trial", strconv.Itoa(trial.Number))
 	t.add("state", string(trial.State), trial.FailureKind)
 	t.add("value", maybeNumber(trial.Value))
+
+	if len(attempts) > 0 {
+		if text := sourceTexts[attempts[len(attempts)-1].MetricSource]; text != "" && trial.Value != nil {
+			t.add("value from", text)
+		}
+	}
 
 	if trial.Message != "" {
 		t.add("message", trial.Message)

@@ -50,7 +50,7 @@ func TestShim_UnchangedKerasScript(t *testing.T) {
 	t.Parallel()
 
 	s := start(t, "--memory", "3GiB")
-	id := s.submit(fmt.Sprintf(unchanged, ""))
+	id := s.submit(fmt.Sprintf(unchanged, ", metrics: {source: file}"))
 	sweep := s.until(id, 3*time.Minute, ended)
 	require.Equal(t, client.SweepStateSucceeded, sweep.State, sweep.Reason)
 
@@ -81,7 +81,7 @@ func TestShim_FalseAndStdout(t *testing.T) {
 	t.Parallel()
 
 	s := start(t, "--memory", "3GiB")
-	off := s.submit(fmt.Sprintf(unchanged, ", shim: false"))
+	off := s.submit(fmt.Sprintf(unchanged, ", shim: false, metrics: {source: file}"))
 	prints := s.submit(fmt.Sprintf(unchanged, ", metrics: {source: stdout}"))
 	s.until(off, 3*time.Minute, ended)
 

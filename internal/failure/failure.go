@@ -64,9 +64,10 @@ type Evidence struct {
 
 	Objective       string // metric of the sweep; empty = it has none
 	HasObjective    bool   // a value was reported
-	FromLog         bool   // its metrics are read from what it printed
+	FromLog         bool   // its metrics are read from what it printed, or may be
 	OwnPattern      bool   // by a pattern of the sweep file's own
 	FromEvents      bool   // the same of event files
+	FromAny         bool   // from whichever source reports them
 	ReportedSince   bool   // the only report that counts came when a disk of Docker's logs that had been full had room again
 	ObjectiveStatus berth.MetricStatus
 	Final           bool               // its value is that of a final record: the program said that it is done

@@ -45,6 +45,9 @@ func missing(e Evidence) string {
 	case len(printed) > 0:
 		return missing + "it wrote nothing to its metrics file, and printed " + nameList(printed) +
 			": with `metrics: {source: stdout}` these are its metrics" + similar(e.Objective, printed)
+	case e.FromAny:
+		return missing + "it reported no metric: print such as " + strconv.Quote(e.Objective+"=0.5") + ", or append lines such as " +
+			fmt.Sprintf(`{"epoch": 1, %q: 0.5}`, e.Objective) + " to the file that TRIAL_METRICS_FILE names"
 	case e.FromLog:
 		return missing + "it printed nothing that reads as a metric: print such as " + strconv.Quote(e.Objective+"=0.5") +
 			" or a line of JSON, or set metrics.pattern"

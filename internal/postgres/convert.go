@@ -66,6 +66,9 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 		Kind:        berth.FailureKind(row.FailureKind),
 		Message:     row.Message,
 		Value:       row.Value,
+
+		MetricSource: row.MetricSource,
+
 		Demand: berth.Demand{
 			MemoryBytes: row.MemoryBytes,
 			CPUMilli:    row.CpuMilli,
@@ -84,6 +87,8 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 			Steps:              row.Steps,
 			StepTime:           berth.Duration(row.StepNs),
 			CPU:                berth.Duration(row.CpuNs),
+			CPUPeriods:         row.CpuPeriods,
+			CPUThrottled:       row.CpuThrottled,
 			Wall:               berth.Duration(row.WallNs),
 			Samples:            int(row.Samples),
 			OOMKills:           int(row.OomKills),

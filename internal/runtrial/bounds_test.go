@@ -348,7 +348,7 @@ func TestThinner_LeavesNoMetricOut(t *testing.T) {
 		for i := range 100 {
 			p := metric(fmt.Sprint("m", i), int64(step), float64(step))
 			p.At = noon.Add(time.Duration(step) * time.Second)
-			s.add(p)
+			s.add(ofFile, p)
 		}
 
 		s.thin.clock = noon.Add(time.Duration(step) * time.Second)

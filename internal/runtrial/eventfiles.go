@@ -18,6 +18,10 @@ import (
 const (
 	// eventsEvery is how often event files are looked at: their writers keep up to two minutes of events.
 	eventsEvery = time.Second
+	// eventsMaybeEvery is the same while a job that need not write any has written none. It
+	// keeps the looking for them below 0.5 % of a core.
+	eventsMaybeEvery = 3 * time.Second
+	eventsMaybeShare = 200
 	// mostEventFiles are read, and eventFilesBytes of them.
 	mostEventFiles  = 1000
 	eventFilesBytes = 256 << 20
@@ -103,8 +107,15 @@ func (e *eventFiles) look(end bool) {
 		most = e.read(f, most, end)
 	}
 
-	// A job with very many files is looked at less often.
-	e.next = began.Add(max(eventsEvery, 20*time.Since(began)))
+	// A job with very many files is looked at less often, and one that may well write no event files.
+	took := time.Since(began)
+	pause := max(eventsEvery, sizeShare*took)
+
+	if e.metrics.auto && len(e.files) == 0 {
+		pause = max(eventsMaybeEvery, eventsMaybeShare*took)
+	}
+
+	e.next = began.Add(pause)
 }
 
 // take stores the scalars of a record.
@@ -133,7 +144,7 @@ func (e *eventFiles) take(f *eventFile, scalars []tfevents.Scalar) {
 		}
 	}
 
-	e.metrics.add(points...)
+	e.metrics.add(ofEvents, points...)
 }
 
 // place notes when two directories report the same steps of one metric.
@@ -181,7 +192,7 @@ func (e *eventFiles) notes() []string {
 
 	notes := slices.Clone(e.wrong)
 
-	if len(e.files) == 0 {
+	if len(e.files) == 0 && !e.metrics.auto {
 		notes = append(notes, "it wrote no TensorBoard event file below /trial/out or its working directory")
 	}
 

@@ -60,14 +60,18 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	}
 
 	var (
-		value *float64
-		final bool // so is what was reported of the objective
+		value      *float64
+		final      bool   // so is what was reported of the objective
+		reportedBy string // the tier that reported it
 	)
 
 	if o := r.who.Spec.Objective; o != nil && !r.short {
 		source := r.who.Spec.Metrics.Source
-		evidence.Objective, evidence.FromLog, evidence.FromEvents = o.Metric, source == berth.MetricsStdout, source == berth.MetricsTensorBoard
-		evidence.OwnPattern = evidence.FromLog && r.who.Spec.Metrics.Pattern != ""
+		reportedBy = seen.metrics.source(o.Metric)
+		evidence.Objective, evidence.FromEvents = o.Metric, source == berth.MetricsTensorBoard
+		evidence.FromAny = source == berth.MetricsAuto
+		evidence.FromLog = source == berth.MetricsStdout || evidence.FromAny && (reportedBy == "" || reportedBy == berth.MetricsStdout)
+		evidence.OwnPattern = r.who.Spec.Metrics.Pattern != ""
 		value, evidence.ObjectiveStatus = seen.metrics.objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""
 		evidence.Reported, evidence.Printed = seen.metrics.names(), seen.printed
@@ -111,7 +115,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	return berth.Outcome{
 		Kind: kind, Message: message, ExitCode: &code, Value: value, Usage: seen.usage, StartedAt: started, FinishedAt: finished,
-		DeviceFault: failure.OwnDeviceFault(evidence, kind),
+		DeviceFault: failure.OwnDeviceFault(evidence, kind), MetricSource: reportedBy,
 	}
 }
 

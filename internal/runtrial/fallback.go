@@ -8,125 +8,187 @@ import (
 	"github.com/berthml/berth"
 )
 
-// fallback is what the shim reports in place of the script. The script's own
-// word wins, so that a script that reports gets what it got without the shim:
-//
-//   - once it reports the objective, or anything in a sweep without one, nothing
-//     of the shim counts any more;
-//   - of a metric that it reports, nothing of the shim counts.
-//
-// Rows of the shim that are in the database by then are dropped before the
-// script's own go there. The two never mix under one name.
-type fallback struct {
-	objective string // the metric by which trials are ranked; empty = the sweep has none
-	live      bool   // stored while the job runs; else at its end, when all is known
+// tier is where a metric comes from. Of two that report it the higher one counts.
+type tier int
 
-	silent    bool // the script reports by itself
+// The tiers, the lowest first. In a sweep that names its source the shim stands
+// behind that source; in one that names none all four are read. Printed lines stand
+// above event files, which their writers keep back for two minutes.
+const (
+	ofShim tier = iota
+	ofEvents
+	ofPrinted
+	ofFile
+	tiers
+)
+
+// The name of each tier in an outcome.
+var tierNames = [tiers]string{berth.MetricsShim, berth.MetricsTensorBoard, berth.MetricsStdout, berth.MetricsFile}
+
+// level is what a tier reports. The script's own word wins over the shim's, and what it
+// writes over what it prints, so that no curve has two sources, and so that the end does
+// not depend on which of them Berth read first:
+//
+//   - of a metric that a higher tier reports, nothing of a lower one counts;
+//   - once a tier reports the objective, nothing of a lower one counts any more.
+//
+// Rows of a lower tier that are in the database by then are dropped before the higher
+// one's go there. In a sweep without a source a final record says how its metric ended,
+// and leaves the curve to the tier that reports one.
+type level struct {
+	whole bool // in a sweep without an objective any report of it silences the lower tiers
+	late  bool // stored at the attempt's end, when all is known
+
+	silent    bool // a higher tier reports what trials are ranked by
 	histories map[string]*history
-	waiting   []berth.MetricPoint // until the end
-	given     map[string]bool     // names of which the database may have rows
-	drop      []string            // of these it must lose them
+	finals    map[string]berth.MetricPoint // of metrics whose curve it does not report, or not yet
+	waiting   []berth.MetricPoint          // until the end
+	given     map[string]bool              // names of which the database may have rows of it
+	kept      int                          // points that the thinner let go
 }
 
 // maxWaiting bounds what waits for the end: ten metrics for a thousand epochs.
 // Of more, the newest stay.
 const maxWaiting = 10_000
 
-func newFallback(o *berth.Objective, live bool) *fallback {
-	f := &fallback{live: live, histories: make(map[string]*history), given: make(map[string]bool)}
-	if o != nil {
-		f.objective = o.Metric
+// owner is the tier whose curve of a metric counts; -1 = there is none. The caller holds s.mu.
+func (s *series) owner(name string) tier {
+	for from := tiers - 1; from >= 0; from-- {
+		if s.levels[from].histories[name] != nil {
+			return from
+		}
 	}
 
-	return f
+	return -1
 }
 
-// addShim takes in what the shim reports.
-func (s *series) addShim(points ...berth.MetricPoint) {
+// known is how many names there are from a tier on upwards. The caller holds s.mu.
+func (s *series) known(from tier) (n int) {
+	for i := from; i < tiers; i++ {
+		n += len(s.levels[i].histories) + len(s.levels[i].finals)
+	}
+
+	return n
+}
+
+// replace takes back what an earlier run stored of higher tiers of a metric, of which this
+// run knows nothing: where their word still stands they say it again. The caller holds s.mu.
+func (s *series) replace(from tier, name string) {
+	for i := from + 1; i < tiers; i++ {
+		if l := &s.levels[i]; l.given[name] && l.histories[name] == nil {
+			s.take(l, name)
+		}
+	}
+}
+
+// overrule takes back what lower tiers reported, when a tier first reports a metric. The
+// caller holds s.mu, and has not taken that report in.
+func (s *series) overrule(from tier, name string) {
+	all := s.needed == name || s.needed == "" && s.levels[from].whole
+
+	for i := range from {
+		l := &s.levels[i]
+		if l.silent {
+			continue
+		}
+
+		delete(l.finals, name)
+		names := []string{name}
+
+		if all {
+			l.silent, l.waiting = true, nil
+			clear(l.finals)
+			names = slices.Concat(names, slices.Collect(maps.Keys(l.histories)), slices.Collect(maps.Keys(l.given)))
+		}
+
+		for _, name := range names {
+			s.take(l, name)
+		}
+	}
+}
+
+// take takes back what a level reported of a metric. The caller holds s.mu.
+func (s *series) take(l *level, name string) {
+	if l.histories[name] == nil && !l.given[name] {
+		return
+	}
+
+	delete(l.histories, name)
+	delete(s.thin.held, name)
+	s.queue = slices.DeleteFunc(s.queue, func(p berth.MetricPoint) bool { return p.Name == name })
+	l.waiting = slices.DeleteFunc(l.waiting, func(p berth.MetricPoint) bool { return p.Name == name })
+
+	if l.given[name] {
+		s.drop = append(s.drop, name)
+		delete(l.given, name)
+	}
+}
+
+// reported is what counts of a metric, and whose word its value is. Nil = nobody
+// reported it. The caller holds s.mu.
+func (s *series) reported(name string) (*history, tier) {
+	from := s.owner(name)
+
+	for i := tiers - 1; i > from; i-- {
+		if p, found := s.levels[i].finals[name]; found {
+			return &history{Final: &p}, i
+		}
+	}
+
+	if from < 0 {
+		return nil, from
+	}
+
+	h := s.levels[from].histories[name]
+	if p, found := s.levels[from].finals[name]; found && h.Final == nil { // it came before the curve
+		with := *h
+		with.Final = &p
+
+		return &with, from
+	}
+
+	return h, from
+}
+
+// source names the tier that reports a metric; empty when none does.
+func (s *series) source(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	for _, p := range points {
-		if s.shim == nil || s.shim.silent || s.byName[p.Name] != nil {
-			continue
+	_, from := s.reported(name)
+	if from < 0 {
+		return ""
+	}
+
+	return tierNames[from]
+}
+
+// releaseLate lets what waited for the end go, and final records of metrics without a
+// curve. The caller holds s.mu.
+func (s *series) releaseLate() {
+	for from := tiers - 1; from >= 0; from-- {
+		l := &s.levels[from]
+
+		for _, p := range l.waiting {
+			s.send(l, p)
 		}
 
-		h := s.shim.histories[p.Name]
-		if h == nil {
-			if len(s.byName)+len(s.shim.histories) >= maxNames && p.Name != s.needed {
-				s.more = true
+		l.waiting = nil
 
-				continue
+		for _, name := range slices.Sorted(maps.Keys(l.finals)) {
+			if owner := s.owner(name); owner < 0 || owner == from {
+				p := l.finals[name]
+				delete(l.finals, name)
+
+				if owner < 0 {
+					l.histories[name] = &history{}
+				}
+
+				l.histories[name].add(p)
+				s.send(l, p)
 			}
-
-			h = &history{}
-			s.shim.histories[p.Name] = h
-		}
-
-		h.add(p)
-
-		if !s.shim.live {
-			s.shim.waiting = append(s.shim.waiting, p)
-			s.shim.waiting = s.shim.waiting[max(len(s.shim.waiting)-maxWaiting, 0):]
-
-			continue
-		}
-
-		s.shim.given[p.Name] = true // by an earlier run that read the same, maybe
-		if s.thin.add(p) {
-			s.queue = append(s.queue, p)
 		}
 	}
-}
-
-// overrule takes back what the shim reported, when the script first reports a
-// metric. The caller holds s.mu, and has not taken that report in.
-func (s *series) overrule(name string) {
-	if s.shim == nil || s.shim.silent {
-		return
-	}
-
-	names := []string{name}
-	if s.shim.objective == "" || s.shim.objective == name {
-		s.shim.silent, s.shim.waiting = true, nil
-		names = slices.Collect(maps.Keys(s.shim.histories))
-	}
-
-	for _, name := range names {
-		delete(s.shim.histories, name)
-		delete(s.thin.held, name)
-		s.queue = slices.DeleteFunc(s.queue, func(p berth.MetricPoint) bool { return p.Name == name })
-
-		if s.shim.given[name] {
-			s.shim.drop = append(s.shim.drop, name)
-			delete(s.shim.given, name)
-		}
-	}
-}
-
-// reported is what counts of a metric: the script's word, else the shim's. Nil =
-// nobody reported it. The caller holds s.mu.
-func (s *series) reported(name string) *history {
-	if h := s.byName[name]; h != nil || s.shim == nil {
-		return h
-	}
-
-	return s.shim.histories[name]
-}
-
-// releaseShim lets what waited for the end go. The caller holds s.mu.
-func (s *series) releaseShim() {
-	if s.shim == nil {
-		return
-	}
-
-	for _, p := range s.shim.waiting {
-		if s.byName[p.Name] == nil && s.thin.add(p) {
-			s.queue = append(s.queue, p)
-		}
-	}
-
-	s.shim.waiting = nil
 }
 
 // batch is what is to be stored at once: first names lose their points, then
@@ -134,50 +196,49 @@ func (s *series) releaseShim() {
 type batch struct {
 	drop   []string
 	points []berth.MetricPoint
-	shim   []string // names of which the points are the shim's
+	stored storedNames // as of then
 }
 
-// shimReports says whether the shim reports a metric that the script has not reported.
-func (s *series) shimReports(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// stored are the names of which the database may have rows of each tier. The caller holds s.mu.
+func (s *series) stored() storedNames {
+	names := make(storedNames)
 
-	return s.shim != nil && s.shim.histories[name] != nil
-}
-
-// taken makes a batch of points. The caller holds s.mu.
-func (s *series) taken(points []berth.MetricPoint) batch {
-	b := batch{points: points, drop: s.drop}
-	s.drop = nil
-
-	if s.shim == nil {
-		return b
-	}
-
-	b.drop, s.shim.drop = append(b.drop, s.shim.drop...), nil
-
-	for _, p := range points {
-		if s.shim.histories[p.Name] != nil && !slices.Contains(b.shim, p.Name) {
-			b.shim = append(b.shim, p.Name)
+	for from := range tiers {
+		for name := range s.levels[from].given {
+			names[name] |= 1 << from
 		}
 	}
 
-	return b
+	return names
 }
 
-// restored returns the points of a batch that are still to be stored. The caller
-// holds s.mu.
-func (s *series) restored(b batch) []berth.MetricPoint {
-	points := slices.DeleteFunc(b.points, func(p berth.MetricPoint) bool { return slices.Contains(s.drop, p.Name) })
-	s.drop = append(b.drop, s.drop...)
+// resumeStored goes on from what an earlier run stored. Files are read again, and of the
+// log what came since.
+func (s *series) resumeStored(names storedNames) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
-	if s.shim == nil {
-		return points
+	for name, set := range names {
+		for from := range tiers {
+			if set&(1<<from) != 0 {
+				s.levels[from].given[name] = true
+			}
+		}
+	}
+}
+
+// othersReport says whether another tier reports a metric.
+func (s *series) othersReport(than tier, name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for i := range s.levels {
+		if tier(i) != than && s.levels[i].histories[name] != nil {
+			return true
+		}
 	}
 
-	return slices.DeleteFunc(points, func(p berth.MetricPoint) bool {
-		return slices.Contains(b.shim, p.Name) && s.shim.histories[p.Name] == nil
-	})
+	return false
 }
 
 // putMetrics stores a batch, and takes out of it what it has stored.

@@ -70,14 +70,14 @@ func TestFallback_ScriptGetsWhatItGotWithoutTheShim(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		live := rapid.Bool().Draw(t, "live")
-		with, without := newSeries(newThinner(Bounds{}.orDefault(), 0), ""), newSeries(newThinner(Bounds{}.orDefault(), 0), "")
 
-		objective := &berth.Objective{Metric: "acc"}
+		objective := "acc"
 		if rapid.Bool().Draw(t, "no objective") {
-			objective = nil
+			objective = ""
 		}
 
-		with.shim = newFallback(objective, live)
+		with, without := newSeries(newThinner(Bounds{}.orDefault(), 0), objective), newSeries(newThinner(Bounds{}.orDefault(), 0), objective)
+		with.levels[ofShim].late = !live
 
 		own, stored := table{}, table{}
 		shims := table{}
@@ -88,11 +88,11 @@ func TestFallback_ScriptGetsWhatItGotWithoutTheShim(t *testing.T) {
 
 			switch rapid.SampledFrom([]string{"script", "shim", "shim", "flush", "in flight"}).Draw(t, "what") {
 			case "script":
-				with.add(p)
-				without.add(p)
+				with.add(ofFile, p)
+				without.add(ofFile, p)
 				own[key(p)] = p
 			case "shim":
-				with.addShim(p)
+				with.add(ofShim, p)
 				shims[key(p)] = p
 			case "flush":
 				b := with.pending()
@@ -102,8 +102,8 @@ func TestFallback_ScriptGetsWhatItGotWithoutTheShim(t *testing.T) {
 			case "in flight": // reports come while a batch is being stored
 				b := with.pending()
 				q := metric("acc", 9, 0.5)
-				with.add(q)
-				without.add(q)
+				with.add(ofFile, q)
+				without.add(ofFile, q)
 				own[key(q)] = q
 
 				if !stored.store(&b, rapid.SampledFrom([]string{"", "put", "before"}).Draw(t, "fails")) {
@@ -124,7 +124,7 @@ func TestFallback_ScriptGetsWhatItGotWithoutTheShim(t *testing.T) {
 
 		want := maps.Clone(own)
 
-		silent := reported["acc"] || objective == nil && len(own) > 0
+		silent := reported["acc"] || objective == "" && len(own) > 0
 		for k, p := range shims {
 			if !silent && !reported[p.Name] {
 				want[k] = p
@@ -158,10 +158,10 @@ func TestSeries_ResumeOverrulesTheShim(t *testing.T) {
 				Held:      map[string]berth.MetricPoint{reported: held},
 			}
 
-			s := newSeries(newThinner(Bounds{}.orDefault(), 0), "")
-			s.shim = newFallback(&berth.Objective{Metric: "acc"}, false)
+			s := newSeries(newThinner(Bounds{}.orDefault(), 0), "acc")
+			s.levels[ofShim].late = true
 			s.resume(k, newThinner(Bounds{}.orDefault(), 0))
-			s.addShim(metric(reported, 1, 0.25), metric("acc", 1, 0.25))
+			s.add(ofShim, metric(reported, 1, 0.25), metric("acc", 1, 0.25))
 			s.end()
 
 			want := map[string]float64{key(held): 0.75}

@@ -310,8 +310,8 @@ func TestOutput_ResumesWhatItTakesForTheObjective(t *testing.T) {
 	}
 
 	require.NoError(t, o.write(t.Context()))
-	require.InDelta(t, 0.5+0.6+0.7, o.metrics.byName["acc"].Sum, 1e-9)
-	require.InDelta(t, 0.98, o.metrics.byName["Acc"].Last, 0)
+	require.InDelta(t, 0.5+0.6+0.7, o.metrics.levels[ofPrinted].histories["acc"].Sum, 1e-9)
+	require.InDelta(t, 0.98, o.metrics.levels[ofPrinted].histories["Acc"].Last, 0)
 
 	stored := r.books.metrics(t)
 	require.InDelta(t, 0.5, stored["acc/i"].Value, 0, "what was taken for it before is gone")
@@ -323,10 +323,10 @@ func TestSeries_ForgetsWhatCouldNotBeStored(t *testing.T) {
 	t.Parallel()
 
 	s := newSeries(newThinner(Bounds{}.orDefault(), 0), "acc")
-	s.add(metric("acc", 1, 0.99), metric("lr", 1, 0.1))
+	s.add(ofFile, metric("acc", 1, 0.99), metric("lr", 1, 0.1))
 	away := s.pending()
-	s.forget("acc")
-	s.add(metric("acc", 1, 0.5))
+	s.forget(ofFile, "acc")
+	s.add(ofFile, metric("acc", 1, 0.5))
 	s.restore(away)
 
 	b := s.pending()

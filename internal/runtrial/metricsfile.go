@@ -57,7 +57,7 @@ func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 
 	m.take = func(line []byte) {
 		points := parser.parse(berth.Stdout, string(line), time.Now().UTC())
-		metrics.addFrom(parser, points)
+		metrics.addFrom(ofFile, parser, points)
 
 		if len(points) == 0 {
 			m.unread.add(line)
@@ -111,7 +111,7 @@ func (o *output) followFiles(ctx context.Context, exited <-chan struct{}) error 
 		return nil
 	}
 
-	if o.run.container.Adopted {
+	if o.run.container.Adopted && !o.metrics.auto { // there it was written down
 		o.shimFile.read(math.MaxInt64)
 	}
 

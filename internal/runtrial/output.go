@@ -61,8 +61,9 @@ type output struct {
 	taken   berth.LogPosition // what was taken in
 	gap     bool              // Docker had dropped a part of the log
 
-	keptOffset int64    // of the reading that is on disk
-	stored     *reading // up to which all is in the database; for the goroutine that writes
+	keptOffset int64       // of the reading that is on disk
+	stored     *reading    // up to which all is in the database; for the goroutine that writes
+	sources    storedNames // as written down; for the same
 
 	pace   *pace
 	readAt atomic.Int64          // when the last chunk was, Unix time in ns
@@ -82,17 +83,30 @@ func newOutput(r *run) *output {
 		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt)), objective), names: newPrintedNames(objective),
 	}
 
-	switch r.who.Spec.Metrics.Source {
-	case berth.MetricsStdout:
+	source := r.who.Spec.Metrics.Source
+	o.metrics.auto = source == berth.MetricsAuto
+
+	if o.metrics.auto || source == berth.MetricsStdout {
 		o.printed = newLineParser(r.who.Spec.Metrics.Pattern, objective)
-	case berth.MetricsTensorBoard:
+		o.metrics.levels[ofPrinted].whole = !o.metrics.auto // programs print numbers that are no metrics
+	}
+
+	if o.metrics.auto || source == berth.MetricsTensorBoard {
 		o.events = newEventFiles(r, o.metrics)
-	default:
+	}
+
+	if source != berth.MetricsStdout && source != berth.MetricsTensorBoard {
 		o.file = newMetricsFile(r, o.metrics, objective)
 	}
 
 	if r.who.Spec.WantsShim() {
 		o.hearShim()
+		o.metrics.levels[ofShim].late = source == berth.MetricsStdout
+	}
+
+	if o.metrics.auto {
+		o.sources = r.dirs.sources(r.container.ID)
+		o.metrics.resumeStored(o.sources)
 	}
 
 	// A database that was restored lacks what had been stored: it is read again.
@@ -143,7 +157,7 @@ func (o *output) follow(ctx context.Context, exited <-chan struct{}) error {
 			return nil //nolint:nilerr // who ended ctx knows why
 		case last && err == nil:
 			return nil
-		case last && berth.KindOf(err) == berth.KindNotFound && o.printed != nil:
+		case last && berth.KindOf(err) == berth.KindNotFound && o.fromLog():
 			return err // its metrics are gone with the container
 		case last && berth.KindOf(err) != berth.KindUnavailable:
 			o.run.log.Error("the end of the log cannot be read", "attempt", o.run.who.Attempt.ID, "error", err)
@@ -272,7 +286,7 @@ func (o *output) finish() (batch, []berth.LogPiece) {
 func (o *output) notes() []string {
 	notes := o.metrics.notes(o.run.config.Bounds)
 
-	if o.printed != nil && o.pace.lossy {
+	if o.pace.lossy && o.fromLog() {
 		notes = append(notes, "it printed faster than Docker keeps, so lines with metrics may be lost; write them to the file that TRIAL_METRICS_FILE names")
 	}
 
@@ -318,12 +332,16 @@ func (o *output) write(ctx context.Context) error {
 	o.pieces = nil
 	o.mu.Unlock()
 
+	o.keepSources(bothStored(o.sources, metrics.stored)) // before they are in the database
+
 	if err := o.run.putMetrics(ctx, &metrics); err != nil {
 		o.metrics.restore(metrics)
 		o.restore(pieces)
 
 		return err
 	}
+
+	o.keepSources(metrics.stored)
 
 	for i, piece := range pieces {
 		if err := o.run.records.PutLog(ctx, attempt, token, piece); err != nil {

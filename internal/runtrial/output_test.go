@@ -205,7 +205,7 @@ func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 		require.Len(rt, r.books.metrics(t), lines)
 
 		if lines > 0 {
-			require.Equal(rt, lines, o.metrics.byName["m"].Finite, "each line counts once")
+			require.Equal(rt, lines, o.metrics.levels[ofPrinted].histories["m"].Finite, "each line counts once")
 		}
 
 		require.False(rt, o.gap)

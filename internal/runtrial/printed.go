@@ -43,7 +43,7 @@ func (o *output) takeLine(c berth.LogChunk) {
 	}
 
 	points, rest := o.printed.begin(c.Stream, line)
-	o.metrics.addFrom(o.printed, points)
+	o.metrics.addFrom(ofPrinted, o.printed, points)
 
 	rest.Data = rest.Data[max(len(rest.Data)-longestLine, 0):]
 	o.lines[c.Stream] = rest
@@ -52,7 +52,7 @@ func (o *output) takeLine(c berth.LogChunk) {
 // endLine reads a line that its stream has ended. What does not count of it is noted.
 func (o *output) endLine(stream string, line partLine) {
 	points := o.printed.end(stream, line)
-	o.metrics.addFrom(o.printed, points)
+	o.metrics.addFrom(ofPrinted, o.printed, points)
 
 	if len(points) == 0 && (stream == berth.Stderr || o.printed.pattern != nil) {
 		o.names.take(stream, line)

@@ -34,6 +34,7 @@ type reading struct {
 // keptSeries is all that a series and its parser know.
 type keptSeries struct {
 	Histories map[string]history           `json:"histories"`
+	Finals    map[string]berth.MetricPoint `json:"finals,omitempty"` // of metrics without a curve there
 	Steps     steps                        `json:"steps"`
 	Likeness  likeness                     `json:"likeness,omitempty"`  // of the objective's name; 0 = not known
 	Fractions bool                         `json:"fractions,omitempty"` // epochs come in parts
@@ -79,7 +80,12 @@ func (o *output) resume(r reading) {
 	}
 
 	if o.printed != nil && r.Metrics != nil {
-		o.metrics.resume(*r.Metrics, newThinner(o.run.config.Bounds, time.Since(r.At)))
+		since := r.At
+		if o.metrics.auto { // files are read from their start
+			since = o.run.startedAt
+		}
+
+		o.metrics.resume(*r.Metrics, newThinner(o.run.config.Bounds, time.Since(since)))
 		maps.Copy(o.printed.records.steps, r.Metrics.Steps)
 		o.printed.likeness, o.printed.records.fractions = r.Metrics.Likeness, r.Metrics.Fractions
 	}
@@ -138,7 +144,7 @@ func (o *output) keep() {
 // gapNote says that a part of the log is missing.
 func (o *output) gapNote() string {
 	note := fmt.Sprintf("Docker dropped a part of its log before Berth read it, since it keeps the last %s only", berth.BytesText(dockerLogBytes))
-	if o.printed != nil {
+	if o.fromLog() {
 		note += ", so metrics may be lost; write them to the file that TRIAL_METRICS_FILE names"
 	}
 

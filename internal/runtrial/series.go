@@ -17,14 +17,14 @@ const maxNames = 1000
 // series is all an attempt reported, as far as its objective needs it.
 type series struct {
 	mu     sync.Mutex
-	byName map[string]*history
+	levels [tiers]level
 	queue  []berth.MetricPoint // not in the database yet
 	thin   *thinner
-	more   bool      // there were more names than maxNames
-	needed string    // the metric by which trials are ranked; empty = there is none
-	ended  bool      // nothing is held back any more
-	shim   *fallback // nil = there is no shim
-	drop   []string  // names of which the database must lose the points that it has
+	more   bool     // there were more names than maxNames
+	needed string   // the metric by which trials are ranked; empty = there is none
+	auto   bool     // the spec names no source
+	ended  bool     // nothing is held back any more
+	drop   []string // names of which the database must lose the points that it has
 }
 
 // history is what is kept of one metric. Its figures are finite: a sum that is
@@ -42,111 +42,162 @@ type history struct {
 
 // newSeries is empty. needed is the metric by which trials are ranked, if any.
 func newSeries(thin *thinner, needed string) *series {
-	return &series{byName: make(map[string]*history), thin: thin, needed: needed}
+	s := &series{thin: thin, needed: needed}
+	for i := range s.levels {
+		s.levels[i] = level{histories: make(map[string]*history), finals: make(map[string]berth.MetricPoint), given: make(map[string]bool), whole: true}
+	}
+
+	return s
 }
 
-func (s *series) add(points ...berth.MetricPoint) {
+// add takes in what a tier reports, as far as it counts.
+func (s *series) add(from tier, points ...berth.MetricPoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	l := &s.levels[from]
+
 	for _, p := range points {
-		h := s.byName[p.Name]
+		if l.silent || s.owner(p.Name) > from {
+			continue
+		}
+
+		h := l.histories[p.Name]
 		if h == nil {
-			if len(s.byName) >= maxNames && p.Name != s.needed {
+			if s.known(from) >= maxNames && p.Name != s.needed {
 				s.more = true
 
 				continue
 			}
 
-			s.overrule(p.Name)
+			if p.Final && s.auto {
+				l.finals[p.Name] = p
+
+				continue
+			}
+
+			s.overrule(from, p.Name)
+			s.replace(from, p.Name)
 
 			h = &history{}
-			s.byName[p.Name] = h
+			l.histories[p.Name] = h
 		}
 
 		h.add(p)
 
-		if s.thin.add(p) {
-			s.queue = append(s.queue, p)
+		if p.Final {
+			delete(l.finals, p.Name)
 		}
+
+		if l.late {
+			l.waiting = append(l.waiting, p)
+			l.waiting = l.waiting[max(len(l.waiting)-maxWaiting, 0):]
+
+			continue
+		}
+
+		l.given[p.Name] = true // by an earlier run that read the same, maybe
+		s.send(l, p)
 	}
 }
 
-// addFrom adds what a parser found. Where it found what is more like the objective than
-// what it took for it before, that is forgotten first.
-func (s *series) addFrom(parser *lineParser, points []berth.MetricPoint) {
+// send queues a point, unless too many come. The caller holds s.mu.
+func (s *series) send(l *level, p berth.MetricPoint) {
+	if s.thin.add(p) {
+		s.queue = append(s.queue, p)
+		l.kept++
+	}
+}
+
+// addFrom adds what a tier's parser found. Where it found what is more like the objective
+// than what it took for it before, that is forgotten first.
+func (s *series) addFrom(from tier, parser *lineParser, points []berth.MetricPoint) {
 	if parser.turned {
 		parser.turned = false
-		s.forget(parser.objective)
+		s.forget(from, parser.objective)
 	}
 
-	s.add(points...)
-	parser.sure = s.shimReports(parser.objective)
+	s.add(from, points...)
+	parser.sure = s.othersReport(from, parser.objective)
 }
 
-// forget drops what was reported of a metric.
-func (s *series) forget(name string) {
+// forget drops what a tier reported of a metric.
+func (s *series) forget(from tier, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	delete(s.byName, name)
-	delete(s.thin.held, name)
-	s.queue = slices.DeleteFunc(s.queue, func(p berth.MetricPoint) bool { return p.Name == name })
-	s.drop = append(s.drop, name)
+	l := &s.levels[from]
+	delete(l.finals, name)
+
+	if l.histories[name] != nil {
+		s.take(l, name)
+	}
 }
 
 // any reports whether anything was reported.
-func (s *series) any() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	return len(s.byName) > 0 || s.shim != nil && len(s.shim.histories) > 0
-}
+func (s *series) any() bool { return len(s.names()) > 0 }
 
 // names are those of metrics that count, ascending.
 func (s *series) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	names := slices.Collect(maps.Keys(s.byName))
-	if s.shim != nil {
-		names = slices.AppendSeq(names, maps.Keys(s.shim.histories)) // of a metric that the script reports it has none
+	names := make(map[string]bool)
+
+	for i := range s.levels {
+		for name := range s.levels[i].histories {
+			names[name] = true
+		}
+
+		for name := range s.levels[i].finals {
+			names[name] = true
+		}
 	}
 
-	slices.Sort(names)
-
-	return names
+	return slices.Sorted(maps.Keys(names))
 }
 
-// kept is all that is known, for another run to go on from.
+// kept is all that is known of what was printed, for another run to go on from: files it
+// reads again.
 func (s *series) kept() keptSeries {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	l := &s.levels[ofPrinted]
 	kept := keptSeries{
-		Histories: make(map[string]history, len(s.byName)), More: s.more,
-		Kept: s.thin.kept, Lost: s.thin.lost, Held: maps.Clone(s.thin.held),
+		Histories: make(map[string]history, len(l.histories)), Finals: maps.Clone(l.finals), More: s.more,
+		Kept: l.kept, Lost: s.thin.lost, Held: make(map[string]berth.MetricPoint),
 	}
-	for name, h := range s.byName {
+
+	for name, h := range l.histories {
 		kept.Histories[name] = *h
+
+		if p, held := s.thin.held[name]; held {
+			kept.Held[name] = p
+		}
 	}
 
 	return kept
 }
 
-// resume goes on from what another run knew.
+// resume goes on from what another run knew of what was printed.
 func (s *series) resume(k keptSeries, thin *thinner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	l := &s.levels[ofPrinted]
 	s.more, s.thin = k.More, thin
 	thin.kept, thin.lost = k.Kept, k.Lost
+	l.kept = k.Kept
 
 	for name, h := range k.Histories {
-		s.overrule(name) // the script reported it: what the shim says of it counts no more
-		s.byName[name] = &h
+		s.overrule(ofPrinted, name) // the script reported it: what the shim says of it counts no more
+		s.replace(ofPrinted, name)
+		l.histories[name] = &h
+		l.given[name] = true
 	}
 
+	maps.Copy(l.finals, k.Finals)
 	maps.Copy(thin.held, k.Held) // after overrule, which drops what is held of a name: these are the script's own
 }
 
@@ -155,7 +206,7 @@ func (s *series) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.releaseShim()
+	s.releaseLate()
 	s.ended = true
 }
 
@@ -204,10 +255,17 @@ func (s *series) pending() batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	queue := slices.Concat(s.queue, s.thin.release(time.Now(), s.ended))
-	s.queue = nil
+	released := s.thin.release(time.Now(), s.ended)
+	for _, p := range released {
+		if from := s.owner(p.Name); from >= 0 {
+			s.levels[from].kept++
+		}
+	}
 
-	return s.taken(queue)
+	b := batch{drop: s.drop, points: slices.Concat(s.queue, released), stored: s.stored()}
+	s.queue, s.drop = nil, nil
+
+	return b
 }
 
 // restore puts a batch back in front, after it could not be stored.
@@ -215,7 +273,9 @@ func (s *series) restore(b batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.queue = slices.Concat(s.restored(b), s.queue)
+	dropped := func(p berth.MetricPoint) bool { return slices.Contains(s.drop, p.Name) } // since the batch was taken
+	s.queue = slices.Concat(slices.DeleteFunc(b.points, dropped), s.queue)
+	s.drop = append(b.drop, s.drop...)
 }
 
 // objective returns the value that counts for the trial: a final record's, or
@@ -225,7 +285,7 @@ func (s *series) objective(o berth.Objective) (value *float64, status berth.Metr
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	h := s.reported(o.Metric)
+	h, _ := s.reported(o.Metric)
 	if h == nil {
 		return nil, ""
 	}
@@ -258,7 +318,7 @@ func (s *series) reportedAt(o berth.Objective) (at time.Time, final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	h := s.reported(o.Metric)
+	h, _ := s.reported(o.Metric)
 
 	switch {
 	case h == nil:

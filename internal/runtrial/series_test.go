@@ -43,7 +43,7 @@ func TestSeries_Objective(t *testing.T) {
 		{nil, berth.StrategyBest, berth.GoalMinimize, 0, ""},
 	} {
 		s := newSeries(newThinner(Bounds{}.orDefault(), 0), "")
-		s.add(c.points...)
+		s.add(ofFile, c.points...)
 
 		value, status := s.objective(berth.Objective{Metric: "m", Strategy: c.strategy, Goal: c.goal})
 		require.Equal(t, c.status, status, "%+v", c)
@@ -63,13 +63,13 @@ func TestSeries_PendingAndRestoreKeepTheOrder(t *testing.T) {
 	t.Parallel()
 
 	s := newSeries(newThinner(Bounds{}.orDefault(), 0), "")
-	s.add(metric("a", 1, 1), metric("a", 2, 2))
+	s.add(ofFile, metric("a", 1, 1), metric("a", 2, 2))
 
 	taken := s.pending()
 	require.Len(t, taken.points, 2)
 	require.Empty(t, s.pending().points)
 
-	s.add(metric("a", 3, 3))
+	s.add(ofFile, metric("a", 3, 3))
 	s.restore(taken)
 	require.Equal(t, []berth.MetricPoint{metric("a", 1, 1), metric("a", 2, 2), metric("a", 3, 3)}, s.pending().points)
 }
@@ -79,17 +79,17 @@ func TestSeries_BoundsTheNames(t *testing.T) {
 
 	s := newSeries(newThinner(Bounds{}.orDefault(), 0), "")
 	for i := range maxNames + 10 {
-		s.add(metric(fmt.Sprint("m", i), 1, 1))
+		s.add(ofFile, metric(fmt.Sprint("m", i), 1, 1))
 	}
 
-	s.add(metric("m0", 2, 5))
+	s.add(ofFile, metric("m0", 2, 5))
 	require.Len(t, s.pending().points, maxNames+1, "known names go on")
 
 	_, status := s.objective(berth.Objective{Metric: fmt.Sprint("m", maxNames+1)})
 	require.Empty(t, status)
 
 	s.needed = "val"
-	s.add(metric("val", 1, 0.5))
+	s.add(ofFile, metric("val", 1, 0.5))
 
 	_, status = s.objective(berth.Objective{Metric: "val"})
 	require.Equal(t, berth.MetricFinite, status, "a trial that reports its result late has it")

@@ -36,7 +36,6 @@ type shimReport struct {
 // hearShim has the shim's records read. What it reports in place of a script that
 // prints its metrics counts at the end, when all that the script printed is known.
 func (o *output) hearShim() {
-	o.metrics.shim = newFallback(o.run.who.Spec.Objective, o.printed == nil)
 	o.shim = &shimReport{metrics: o.metrics, parser: newRecordParser()}
 	o.shimFile = &recordFile{run: o.run, dir: o.run.dirs.shim, name: shimRecords, take: o.shim.take, left: shimFileBytes}
 }
@@ -82,7 +81,7 @@ func (s *shimReport) take(line []byte) {
 			s.stepTime += time.Duration(record.Seconds * float64(time.Second))
 		}
 	case typeMetric:
-		s.metrics.addShim(s.parser.parse(line, time.Now().UTC())...)
+		s.metrics.add(ofShim, s.parser.parse(line, time.Now().UTC())...)
 	}
 }
 

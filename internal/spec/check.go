@@ -120,8 +120,8 @@ func (c *checker) checkMetrics() {
 	switch {
 	case m.Pattern == "":
 		return
-	case m.Source != berth.MetricsStdout:
-		c.add("/metrics/pattern", codeMetrics, "a pattern reads lines of stdout; write source: stdout with it")
+	case m.Source != berth.MetricsStdout && m.Source != berth.MetricsAuto:
+		c.add("/metrics/pattern", codeMetrics, "a pattern reads what the program prints; write source: stdout with it")
 	case len(m.Pattern) > 1024:
 		c.add("/metrics/pattern", codeMetrics, "the pattern has %d bytes; at most 1024 are read", len(m.Pattern))
 	default:

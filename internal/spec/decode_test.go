@@ -61,7 +61,7 @@ func TestDefaults(t *testing.T) {
 		Limits:     berth.Limits{MaxTrials: 5, MaxTrialDuration: berth.Duration(24 * time.Hour)},
 		Resources:  berth.Resources{Device: berth.DeviceAuto, GPUSharing: "auto"},
 		Probe:      berth.ProbeSpec{Mode: berth.ProbeAuto, MaxDuration: berth.Duration(2 * time.Minute)},
-		Metrics:    berth.MetricsSpec{Source: berth.MetricsFile},
+		Metrics:    berth.MetricsSpec{Source: berth.MetricsAuto},
 		Retry:      berth.RetrySpec{MaxAttempts: 3},
 	}, s)
 }

@@ -112,7 +112,7 @@ func (o *object) metrics() berth.MetricsSpec {
 	defer m.finish()
 
 	return berth.MetricsSpec{
-		Source:  m.enum("source", codeValue, berth.MetricsFile, berth.MetricsStdout, berth.MetricsTensorBoard),
+		Source:  m.enum("source", codeValue, berth.MetricsAuto, berth.MetricsFile, berth.MetricsStdout, berth.MetricsTensorBoard),
 		Pattern: m.text("pattern"),
 	}
 }

@@ -13,6 +13,13 @@ interface Props {
   onChoose: (id: string) => void;
 }
 
+const sources = {
+  file: "its metrics file",
+  stdout: "what it printed",
+  tensorboard: "its event files",
+  shim: "Keras, through the shim",
+};
+
 /** Each launch of a trial, the newest first: where, what it reserved and used, and how it ended. */
 export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
   const now = useNow();
@@ -35,6 +42,7 @@ export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
                   , {cores(attempt.demand.cpu_milli)},{" "}
                   <time title={zoned(attempt.placed_at)}>{between(attempt.started_at, attempt.finished_at, now)}</time>
                   {attempt.exit_code !== undefined && `, exit code ${attempt.exit_code}`}
+                  {attempt.metric_source !== undefined && `, value from ${sources[attempt.metric_source]}`}
                 </div>
               </div>
               <div style={{ flex: "2 1 260px", display: "grid", gap: 6 }}>

@@ -103,6 +103,9 @@ type Attempt struct {
 	FilesRetryAt        *time.Time
 	FilesSettledAt      *time.Time
 	Datasets            map[string]string
+	MetricSource        string
+	CpuPeriods          int64
+	CpuThrottled        int64
 }
 
 type AuditLog struct {

@@ -1193,6 +1193,10 @@ class Usage(Model):
     From the container's start to its exit
     """
     samples: int
+    cpu_throttled_share: Optional[float] = None
+    """
+    Of the time in which its processes ran, the part in which its limit of cores held them back; 0 to 1, absent = none, or not measured
+    """
     cpu_contended: Optional[bool] = None
     """
     The machine had no cores to spare, so cpu_seconds may be less than needed
@@ -1247,6 +1251,10 @@ class Attempt(Model):
     """
     exit_code: Optional[int] = None
     value: Optional[float] = None
+    metric_source: Optional[Union[Literal['file', 'stdout', 'tensorboard', 'shim'], str]] = None
+    """
+    Where the objective came from: the metrics file, what it printed, event files, or the shim; absent = it was not reported, or the attempt is of before this was noted
+    """
     usage: Usage
     placed_at: AwareDatetime
     started_at: Optional[AwareDatetime] = None
