@@ -150,7 +150,9 @@ type Image struct {
 type MemorySample struct {
 	WorkingSetBytes int64 // anonymous + shared + kernel; page cache is not need
 	CPU             time.Duration
-	OOMKills        int // processes killed for memory, whosever memory ran out
+	Periods         int64 // of the limit of cores, in which its processes ran; 0 = it has none
+	Throttled       int64 // of these, in which the limit held them back
+	OOMKills        int   // processes killed for memory, whosever memory ran out
 
 	// BelowLimit is true when the kernel's own counters say that the cgroup never
 	// was at its limit: its kills were not for that.

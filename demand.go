@@ -23,6 +23,12 @@ type Demand struct {
 	DeviceActivity int64 `json:"device_activity,omitempty"` // DeviceActivity.Busiest of its shape; 0 = not known
 }
 
+// CapCores is how many cores a container may keep busy that reserves so many thousandths
+// of a core: 1.25 times as many, rounded up. It may exceed what the machine has.
+func CapCores(cpuMilli int64) int64 {
+	return (cpuMilli*125 + 99_999) / 100_000
+}
+
 // Demands is what an attempt needs, by the class of device that it runs on. It
 // does not run on a class that is missing.
 type Demands map[DeviceClass]Demand

@@ -87,6 +87,23 @@ type Usage struct {
 	DeviceContended bool           `json:"device_contended,omitempty"` // others kept the GPU full: it may need more than it got
 }
 
+// HeldBackFrom is the part of its time from which on a limit of cores made a program
+// notably slower.
+const HeldBackFrom = 0.25
+
+// heldBackPeriods are the fewest that say so: five seconds.
+const heldBackPeriods = 50
+
+// HeldBack is the part of the time in which its processes ran in which the limit of
+// cores held them back. 0 = in none of it, or it was not measured.
+func (u Usage) HeldBack() float64 {
+	if u.CPUPeriods < heldBackPeriods {
+		return 0
+	}
+
+	return float64(u.CPUThrottled) / float64(u.CPUPeriods)
+}
+
 // Phases is the most that a program of Keras held of the GPU's memory before its first
 // fit, while it trained, and while it validated, in bytes. Zero fields = it was not seen
 // there, or another run of Berth's saw a part.

@@ -119,7 +119,7 @@ func toAttempt(a berth.Attempt) openapi.Attempt {
 			Steps: a.Usage.Steps, StepSeconds: seconds(a.Usage.StepTime),
 			DeviceActivity: toActivity(a.Usage.DeviceActivity),
 			CPUSeconds:     seconds(a.Usage.CPU), WallSeconds: seconds(a.Usage.Wall),
-			Samples: a.Usage.Samples, CPUContended: a.Usage.CPUContended, OomKills: a.Usage.OOMKills,
+			Samples: a.Usage.Samples, CPUThrottledShare: a.Usage.HeldBack(), CPUContended: a.Usage.CPUContended, OomKills: a.Usage.OOMKills,
 		},
 		PlacedAt: a.PlacedAt, StartedAt: utc(a.StartedAt), FinishedAt: utc(a.FinishedAt),
 		OutputsRemovedAt: utc(a.OutputsRemovedAt), OutputsRemovedWhy: a.OutputsRemovedWhy, Datasets: a.Datasets,

@@ -55,6 +55,7 @@ func version1() map[string]string {
 		"cgroup/memory/docker/" + container + "/memory.limit_in_bytes":      "314572800\n",
 		"cgroup/memory/docker/" + container + "/memory.max_usage_in_bytes":  "314568704\n",
 		"cgroup/cpuacct/docker/" + container + "/cpuacct.usage":             "1500000000\n",
+		"cgroup/cpu/docker/" + container + "/cpu.stat":                      "nr_periods 70\nnr_throttled 40\nthrottled_time 9000000000\n",
 	}
 }
 
@@ -68,7 +69,7 @@ func version2() map[string]string {
 		dir + "memory.events": "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n",
 		dir + "memory.max":    "314572800\n",
 		dir + "memory.peak":   "314568704\n",
-		dir + "cpu.stat":      "usage_usec 1500000\nuser_usec 1000000\nsystem_usec 500000\n",
+		dir + "cpu.stat":      "usage_usec 1500000\nuser_usec 1000000\nsystem_usec 500000\nnr_periods 70\nnr_throttled 40\nthrottled_usec 9000000\n",
 	}
 }
 
@@ -96,6 +97,8 @@ func TestRead(t *testing.T) {
 			require.Equal(t, berth.MemorySample{
 				WorkingSetBytes: test.want,
 				CPU:             1500 * time.Millisecond,
+				Periods:         70,
+				Throttled:       40,
 				OOMKills:        2,
 				LimitBytes:      314572800,
 				HighWaterBytes:  314568704,

@@ -87,6 +87,7 @@ func (f FS) meter(p paths) *Meter {
 		return &Meter{read: v1{
 			memory: f.cgroup("memory", p.memory),
 			cpu:    f.cgroup("cpuacct", p.cpu),
+			quota:  f.cgroup("cpu", p.quota),
 		}.read}
 	}
 
@@ -98,6 +99,7 @@ type paths struct {
 	version int
 	memory  string
 	cpu     string // as memory in version 2
+	quota   string // of the limit of cores; as memory in version 2
 }
 
 // paths reads /proc/<pid>/cgroup, lines of "number:controllers:path". A machine
@@ -117,7 +119,7 @@ func (f FS) paths(pid string) (paths, error) {
 		}
 
 		if fields[0] == "0" && fields[1] == "" {
-			v2 = paths{version: 2, memory: fields[2], cpu: fields[2]}
+			v2 = paths{version: 2, memory: fields[2], cpu: fields[2], quota: fields[2]}
 		}
 
 		for controller := range strings.SplitSeq(fields[1], ",") {
@@ -126,6 +128,8 @@ func (f FS) paths(pid string) (paths, error) {
 				v1.version, v1.memory = 1, fields[2]
 			case "cpuacct":
 				v1.cpu = fields[2]
+			case "cpu":
+				v1.quota = fields[2]
 			}
 		}
 	}
@@ -144,11 +148,11 @@ func (f FS) guess(containerID string) (paths, bool) {
 		"system.slice/docker-" + containerID + ".scope",
 	} {
 		if _, err := os.Stat(f.cgroup("memory", path)); err == nil {
-			return paths{version: 1, memory: path, cpu: path}, true
+			return paths{version: 1, memory: path, cpu: path, quota: path}, true
 		}
 
 		if _, err := os.Stat(f.cgroup(path, "memory.stat")); err == nil {
-			return paths{version: 2, memory: path, cpu: path}, true
+			return paths{version: 2, memory: path, cpu: path, quota: path}, true
 		}
 	}
 

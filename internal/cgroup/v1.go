@@ -1,6 +1,8 @@
 package cgroup
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -15,6 +17,7 @@ const unlimited = 1 << 62
 type v1 struct {
 	memory string // directory in the memory hierarchy
 	cpu    string // directory in the cpuacct hierarchy
+	quota  string // directory in the cpu hierarchy, often the same one
 }
 
 func (c v1) read() (berth.MemorySample, error) {
@@ -54,6 +57,17 @@ func (c v1) read() (berth.MemorySample, error) {
 	}
 
 	sample.CPU = time.Duration(nanoseconds)
+
+	periods, err := readKeys(filepath.Join(c.quota, "cpu.stat"), "nr_periods", "nr_throttled")
+	if errors.Is(err, fs.ErrNotExist) { // some kernels are built without limits of cores
+		return sample, nil
+	}
+
+	if err != nil {
+		return sample, err
+	}
+
+	sample.Periods, sample.Throttled = periods[0], periods[1]
 
 	return sample, nil
 }

@@ -46,12 +46,13 @@ func (c v2) read() (berth.MemorySample, error) {
 		return sample, err
 	}
 
-	cpu, err := readKeys(filepath.Join(c.dir, "cpu.stat"), "usage_usec")
+	cpu, err := readKeys(filepath.Join(c.dir, "cpu.stat"), "usage_usec", "nr_periods", "nr_throttled")
 	if err != nil {
 		return sample, err
 	}
 
 	sample.CPU = time.Duration(cpu[0]) * time.Microsecond
+	sample.Periods, sample.Throttled = cpu[1], cpu[2]
 
 	return sample, nil
 }

@@ -140,16 +140,10 @@ func hostConfig(l berth.Launch) *container.HostConfig {
 	if l.CPUMilli > 0 {
 		host.CPUShares = max(l.CPUMilli*sharesPerCore/1000, minShares)
 		host.CPUPeriod = cpuPeriod
-		host.CPUQuota = capCores(cmp.Or(l.CPUCapMilli, l.CPUMilli)) * cpuPeriod
+		host.CPUQuota = berth.CapCores(cmp.Or(l.CPUCapMilli, l.CPUMilli)) * cpuPeriod
 	}
 
 	return host
-}
-
-// capCores is 1.25 times the reserved cores, rounded up. It may exceed what the
-// machine has, which the quota, unlike NanoCPUs, allows.
-func capCores(cpuMilli int64) int64 {
-	return (cpuMilli*125 + 99_999) / 100_000
 }
 
 // tmpOptions sizes a file system in memory at the memory limit, which it counts

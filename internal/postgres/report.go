@@ -64,6 +64,8 @@ func toReportAttempt(row dbsqlc.ListReportAttemptsRow) report.Attempt {
 		a.ActiveFor = time.Duration(row.DeviceActiveNs + row.DeviceUnknownNs)
 	}
 
+	a.HeldBack = berth.Usage{CPUPeriods: row.CpuPeriods, CPUThrottled: row.CpuThrottled}.HeldBack()
+
 	if row.Samples > 0 {
 		a.CPU, a.Wall = time.Duration(row.CpuNs), time.Duration(row.WallNs)
 	}

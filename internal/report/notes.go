@@ -31,6 +31,11 @@ func notes(r Report, in Input) []string {
 	out = append(out, gpuNotes(r)...)
 	out = append(out, coreNotes(r.Cores)...)
 
+	if held := r.GPU.HeldBack + r.Cores.HeldBack; held > 0 {
+		add("%s by their limit of cores in a quarter of the time or more; more resources.cpus, or fewer threads and workers, make them faster.",
+			plural(held, "attempt was held back", "attempts were held back"))
+	}
+
 	all := r.GPU.AttemptTime + r.Cores.AttemptTime
 	for _, loss := range r.Losses {
 		if loss.Time == 0 {

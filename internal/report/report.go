@@ -47,6 +47,7 @@ type Attempt struct {
 	CPUMilli      int64 // reserved
 	CPU           time.Duration
 	Wall          time.Duration // in which CPU was measured; 0 = it was not
+	HeldBack      float64       // the part of it in which its limit of cores held it back
 
 	Activity  berth.DeviceActivity // of the GPU, in the mean over ActiveFor
 	ActiveFor time.Duration        // while it held memory there; 0 = its activity is not known

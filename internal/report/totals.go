@@ -43,6 +43,8 @@ type Totals struct {
 	PeakReserved    int64         // sum of what was reserved for them
 	CPUTime         time.Duration // of processors, as measured
 	CPUReservedTime time.Duration // cores reserved, times time
+
+	HeldBack int // ended attempts that their limit of cores made slower
 }
 
 // shapeOn is a shape on a kind of device: shared or not, alone it takes as long.
@@ -166,6 +168,10 @@ func (t *Totals) addAttempt(a TrialAttempt, alone map[shapeOn]time.Duration) {
 	t.DefaultByteSeconds += float64(a.DefaultBytes) * took.Seconds()
 
 	t.addActivity(a)
+
+	if a.Kind != "" && a.HeldBack >= berth.HeldBackFrom {
+		t.HeldBack++
+	}
 
 	if a.Kind == "" || a.PeakPartial {
 		return

@@ -109,6 +109,10 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		message += "; " + note
 	}
 
+	if note := r.heldBackNote(seen.usage); note != "" {
+		message += "; " + note
+	}
+
 	if note := gapNote(kind, seen.usage); note != "" {
 		message += "; " + note
 	}

@@ -115,7 +115,7 @@ func (r *run) newLaunch() (berth.Launch, error) {
 	}
 
 	if launch.DeviceID != "" { // fewer cores are booked than it may keep busy
-		launch.CPUCapMilli = max(s.Resources.ThreadCapMilli(), demand.CPUMilli)
+		launch.CPUCapMilli = r.capMilli()
 	}
 
 	if err := r.addDatasets(&launch); err != nil {
@@ -217,7 +217,8 @@ func (r *run) defaults() map[string]string {
 		"TRITON_CACHE_DIR":        berth.CacheDir + "/triton", // what is compiled there is run; /tmp is noexec
 		"TORCHINDUCTOR_CACHE_DIR": berth.CacheDir + "/inductor",
 		"TORCH_EXTENSIONS_DIR":    berth.CacheDir + "/extensions",
-		"WANDB_DIR":               mountOut, // default: the working directory, which may be read-only
+		"PYTHON_CPU_COUNT":        r.threads(), // os.cpu_count() since Python 3.13, by which loaders size their pools
+		"WANDB_DIR":               mountOut,    // default: the working directory, which may be read-only
 	}
 
 	if !r.who.Spec.Network { // else libraries wait for a server, or fail

@@ -144,6 +144,8 @@ func most(a, b berth.Usage) berth.Usage {
 		FrameworkPeakBytes: max(a.FrameworkPeakBytes, b.FrameworkPeakBytes),
 		DeviceSamples:      max(a.DeviceSamples, b.DeviceSamples),
 		CPU:                max(a.CPU, b.CPU),
+		CPUPeriods:         max(a.CPUPeriods, b.CPUPeriods),
+		CPUThrottled:       max(a.CPUThrottled, b.CPUThrottled),
 		Wall:               max(a.Wall, b.Wall),
 		Samples:            max(a.Samples, b.Samples),
 		CPUContended:       a.CPUContended || b.CPUContended,

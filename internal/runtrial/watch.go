@@ -266,6 +266,8 @@ func (s *sampler) add(m berth.MemorySample, at time.Time) {
 	s.usage.Samples++
 	s.usage.MemoryPeakBytes = max(s.usage.MemoryPeakBytes, m.WorkingSetBytes)
 	s.usage.CPU = max(s.usage.CPU, berth.Duration(m.CPU))
+	s.usage.CPUPeriods = max(s.usage.CPUPeriods, m.Periods)
+	s.usage.CPUThrottled = max(s.usage.CPUThrottled, m.Throttled)
 	s.usage.OOMKills = max(s.usage.OOMKills, m.OOMKills)
 	s.usage.BelowLimit = m.BelowLimit
 	closeGaps(&s.usage, m.HighWaterBytes)

@@ -460,7 +460,7 @@ WITH own AS MATERIALIZED (
 )
 SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, t.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
     a.host_id, h.name AS host_name, a.device_id, a.device_class, h.memory_bytes AS host_bytes, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
-    a.memory_bytes, a.device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples,
+    a.memory_bytes, a.device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples, a.cpu_periods, a.cpu_throttled,
     a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.device_active_ns, a.device_unknown_ns, a.started_at, a.finished_at
 FROM wanted w JOIN attempts a ON a.id = w.id JOIN trials t ON t.id = a.trial_id JOIN hosts h ON h.id = a.host_id
     LEFT JOIN devices d ON d.id = a.device_id LEFT JOIN placement_requests r ON r.attempt_id = a.id
@@ -491,6 +491,8 @@ type ListReportAttemptsRow struct {
 	WallNs            int64
 	UnseenNs          int64
 	Samples           int32
+	CpuPeriods        int64
+	CpuThrottled      int64
 	DeviceSmMilli     int32
 	DeviceDramMilli   int32
 	DeviceTensorMilli int32
@@ -535,6 +537,8 @@ func (q *Queries) ListReportAttempts(ctx context.Context, db DBTX, maxRows int32
 			&i.WallNs,
 			&i.UnseenNs,
 			&i.Samples,
+			&i.CpuPeriods,
+			&i.CpuThrottled,
 			&i.DeviceSmMilli,
 			&i.DeviceDramMilli,
 			&i.DeviceTensorMilli,
