@@ -83,6 +83,7 @@ type Limits struct {
 	LogRateBytes int64         // of log per second
 	LogFloodFor  time.Duration // during which it came faster
 	OutputBytes  int64         // of files in /trial/out and /trial/checkpoint
+	OutputOwn    bool          // by the sweep file; else by the worker
 	ProbeFor     time.Duration // how long a short probe may run
 }
 

@@ -63,10 +63,19 @@ func intended(e Evidence) (berth.FailureKind, string) {
 			"print less, or write a file to /trial/out; an administrator may raise --log-rate", berth.BytesText(e.Limits.LogRateBytes), e.Limits.LogFloodFor)
 	case IntentQuota:
 		return berth.FailureDiskQuota, fmt.Sprintf("wrote more than %s to /trial/out, /trial/checkpoint and its working directory; its files were removed; "+
-			"write less, or keep only the last checkpoint; an administrator may raise --output-limit", berth.BytesText(e.Limits.OutputBytes))
+			"write less, or keep fewer checkpoints (limits.keep_checkpoints); %s", berth.BytesText(e.Limits.OutputBytes), raise(e.Limits))
 	default:
 		return "", ""
 	}
+}
+
+// raise says who may raise the limit of an attempt's files.
+func raise(l Limits) string {
+	if l.OutputOwn {
+		return "or raise limits.max_output in the sweep file"
+	}
+
+	return "an administrator may raise --output-limit"
 }
 
 // succeeded: exit 0 is no failure of memory, whatever happened to a child.

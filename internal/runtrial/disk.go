@@ -150,7 +150,8 @@ func (r *run) ownBytes(ctx context.Context, last bool) int64 {
 		return w.seen.OwnBytes
 	}
 
-	size := r.dirs.size(ctx, r.config.Bounds.OutputLimit)
+	limit, _ := r.outputLimit()
+	size := r.dirs.size(ctx, limit)
 	w.sizedAt, w.sizing = time.Now(), time.Since(began)
 
 	return size

@@ -32,6 +32,8 @@ func (r *run) allowed() (time.Duration, failure.Intent) {
 // limits are what the attempt was allowed.
 func (r *run) limits() failure.Limits {
 	limits := r.config.Bounds.allowed()
+	limits.OutputBytes, limits.OutputOwn = r.outputLimit()
+
 	if r.short {
 		limits.ProbeFor, _ = r.allowed()
 	}

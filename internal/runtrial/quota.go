@@ -31,7 +31,9 @@ func (r *run) watchSize(ctx context.Context, exited <-chan struct{}, excess chan
 	for last := false; ; {
 		began := time.Now()
 
-		if r.dirs.larger(ctx, r.config.Bounds.OutputLimit) {
+		r.thinCheckpoints(checkpointSettles)
+
+		if limit, _ := r.outputLimit(); r.dirs.larger(ctx, limit) {
 			excess <- failure.IntentQuota
 
 			return nil
@@ -49,6 +51,17 @@ func (r *run) watchSize(ctx context.Context, exited <-chan struct{}, excess chan
 			return nil
 		}
 	}
+}
+
+// outputLimit is how many bytes of files the attempt may write; own says that the sweep
+// file bounds it, not the worker.
+func (r *run) outputLimit() (limit int64, own bool) {
+	limit = r.config.Bounds.OutputLimit
+	if most := int64(r.who.Spec.Limits.MaxOutput); most > 0 && most < limit {
+		return most, true
+	}
+
+	return limit, false
 }
 
 var errEnough = errors.New("larger than that")

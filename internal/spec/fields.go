@@ -59,6 +59,8 @@ func (o *object) limits() berth.Limits {
 		MaxFailedTrials:  int(l.integer("max_failed_trials", bounds{1, maxTrials, codeRange}, 0)),
 		MaxDuration:      l.duration("max_duration", time.Second, maxSweepDuration, codeTimeout, 0),
 		MaxTrialDuration: l.duration("max_trial_duration", time.Second, maxTrialDuration, codeTimeout, day),
+		MaxOutput:        l.size("max_output", mib, codeRange, 0),
+		KeepCheckpoints:  int(l.integer("keep_checkpoints", bounds{1, 10_000, codeRange}, 0)),
 	}
 }
 
