@@ -148,7 +148,8 @@ var hints = []struct {
 	},
 	{
 		regexp.MustCompile(`Temporary failure in name resolution|Network is unreachable|Name or service not known`),
-		"; trials have no network unless the sweep says network: true",
+		"; trials have no network unless the sweep says network: true: bake what is loaded into the image, or mount it as a data set, " +
+			"and name it by KERAS_HOME, HF_HOME or TORCH_HOME",
 	},
 	{
 		regexp.MustCompile(noSpace),

@@ -6,13 +6,14 @@
     training.py  Keras' epochs become metric records
     phases.py    training or validation, and how long a step takes
     stop.py      a SIGTERM ends Keras' fit between two batches
+    caches.py    read-only caches of libraries become links that they may write beside
     ending.py    exit codes for out-of-memory; the frameworks' peak of GPU memory
 
 Rules: import nothing heavy before the program does; swallow every error of our own;
 only the main process of the program reports anything.
 """
 
-from berth_shim import ending, imports, records, stop, training
+from berth_shim import caches, ending, imports, records, stop, training
 
 _frameworks = ("tensorflow", "torch", "jax")
 
@@ -21,6 +22,10 @@ def start():
     """Watches what the program imports, if Berth wants reports from this process."""
     if not records.open_for_main():
         return
+    try:
+        caches.link()
+    except Exception:
+        pass  # the libraries do what they did without us
 
     hooks = {name: training.patch for name in training.MODULES}
     hooks.update((name, ending.watch_memory) for name in _frameworks)
