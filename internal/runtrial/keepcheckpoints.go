@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -21,24 +22,27 @@ var (
 // checkpointKind is equal for names that differ in numbers only; empty for a name without
 // numbers, which is of no kind.
 func checkpointKind(name string) string {
-	kind, at, numbered := "", 0, false
+	var kind strings.Builder
 
-	replace := func(text string) string {
+	at, numbered := 0, false
+
+	add := func(text string) {
 		numbered = numbered || numbers.MatchString(text)
-
-		return numbers.ReplaceAllString(text, "#")
+		kind.WriteString(numbers.ReplaceAllString(text, "#"))
 	}
 
 	for _, part := range partsOf.FindAllStringIndex(name, -1) {
-		kind += replace(name[at:part[0]]) + name[part[0]:part[1]]
+		add(name[at:part[0]])
+		kind.WriteString(name[part[0]:part[1]])
+
 		at = part[1]
 	}
 
-	if kind += replace(name[at:]); !numbered {
+	if add(name[at:]); !numbered {
 		return ""
 	}
 
-	return kind
+	return kind.String()
 }
 
 // checkpoint is a file or directory in the checkpoint directory.

@@ -45,7 +45,7 @@ func TestThinCheckpoints(t *testing.T) {
 
 	at := func(name string) string { return filepath.Join(run.dirs.checkpoint, name) }
 	write := func(name string, ago time.Duration) {
-		require.NoError(t, os.MkdirAll(filepath.Dir(at(name)), 0o755))
+		require.NoError(t, os.MkdirAll(filepath.Dir(at(name)), 0o750))
 		require.NoError(t, os.WriteFile(at(name), []byte("x"), 0o600))
 		require.NoError(t, os.Chtimes(at(name), time.Time{}, time.Now().Add(-ago)))
 	}
@@ -63,8 +63,8 @@ func TestThinCheckpoints(t *testing.T) {
 	write("best/epoch-3", 70*time.Second)
 	require.NoError(t, os.Symlink(outside, at("epoch-0.keras")))
 
-	for dir, ago := range map[string]time.Duration{"checkpoint-10": 60, "checkpoint-20": 60, "checkpoint-30": 30} {
-		require.NoError(t, os.Chtimes(at(dir), time.Time{}, time.Now().Add(-ago*time.Second)))
+	for dir, ago := range map[string]time.Duration{"checkpoint-10": time.Minute, "checkpoint-20": time.Minute, "checkpoint-30": time.Minute / 2} {
+		require.NoError(t, os.Chtimes(at(dir), time.Time{}, time.Now().Add(-ago)))
 	}
 
 	left := func() (names []string) {

@@ -59,7 +59,7 @@ func (o *object) limits() berth.Limits {
 		MaxFailedTrials:  int(l.integer("max_failed_trials", bounds{1, maxTrials, codeRange}, 0)),
 		MaxDuration:      l.duration("max_duration", time.Second, maxSweepDuration, codeTimeout, 0),
 		MaxTrialDuration: l.duration("max_trial_duration", time.Second, maxTrialDuration, codeTimeout, day),
-		MaxOutput:        l.size("max_output", mib, codeRange, 0),
+		MaxOutput:        l.size("max_output", mib, codeRange),
 		KeepCheckpoints:  int(l.integer("keep_checkpoints", bounds{1, 10_000, codeRange}, 0)),
 	}
 }
@@ -70,10 +70,10 @@ func (o *object) resources() berth.Resources {
 
 	resources := berth.Resources{
 		Device:     berth.DeviceWanted(r.enum("device", codeValue, "auto", "gpu", "cpu")),
-		GPUMemory:  r.size("gpu_memory", minMemory, codeMem, 0),
-		Memory:     r.size("memory", minMemory, codeMem, 0),
+		GPUMemory:  r.size("gpu_memory", minMemory, codeMem),
+		Memory:     r.size("memory", minMemory, codeMem),
 		CPUs:       r.cpus("cpus"),
-		ShmSize:    r.size("shm_size", 4096, codeRange, 0),
+		ShmSize:    r.size("shm_size", 4096, codeRange),
 		GPUSharing: r.enum("gpu_sharing", codeValue, "auto", "mps", "time_slicing", "exclusive"),
 	}
 

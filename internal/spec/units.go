@@ -27,15 +27,15 @@ var units = map[string]float64{
 
 const unitHint = "write a number with B, KiB, MiB, GiB, TiB, KB, MB, GB or TB, such as 1200MiB"
 
-// size reads bytes, a text with a unit, or "auto", which is the fallback.
-func (o *object) size(name string, low int64, code string, fallback berth.Size) berth.Size {
+// size reads bytes, a text with a unit, or "auto", which is 0.
+func (o *object) size(name string, low int64, code string) berth.Size {
 	n := o.field(name)
 	if n == nil || n.Kind == document.String && n.Text == auto {
-		return fallback
+		return 0
 	}
 
 	if n.Kind != document.Number && !o.is(n, o.at(name), document.String) {
-		return fallback
+		return 0
 	}
 
 	number := strings.TrimRight(n.Text, "BKMGTi \t")
@@ -54,7 +54,7 @@ func (o *object) size(name string, low int64, code string, fallback berth.Size) 
 		return berth.Size(math.Round(v * factor))
 	}
 
-	return fallback
+	return 0
 }
 
 const day = 24 * time.Hour
