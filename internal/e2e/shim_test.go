@@ -139,7 +139,7 @@ func TestShim_StopAndResume(t *testing.T) {
 	}, 2*time.Minute, tick)
 
 	for _, c := range s.running() {
-		out, err := s.docker("stop", c.id).CombinedOutput()
+		out, err := s.docker("stop", "-t", "60", c.id).CombinedOutput()
 		require.NoError(t, err, string(out))
 	}
 
