@@ -49,7 +49,7 @@ dev: build ## Run everything on this machine until Ctrl-C, with the examples' im
 images: ## Build the images of the examples and of the tests
 	@scripts/docker-up
 	@scripts/base-image
-	@scripts/example-images
+	@scripts/example-images --all
 	@scripts/keras-tensorboard-image
 	@scripts/test-image
 	@scripts/flags-image

@@ -189,7 +189,9 @@ func (s simulationBridge) Run(ctx context.Context, order activities.Order, _ fun
 // after us.
 func askDocker(ctx context.Context, d *docker.Docker, log *slog.Logger) (info docker.Info, err error) {
 	err = retry(ctx, log, "Docker", connectPatience, func() error {
-		info, err = d.Info(ctx)
+		if info, err = d.Info(ctx); berth.KindOf(err) == berth.KindUnavailable {
+			err = fmt.Errorf("%w; start it: `sudo systemctl start docker`, and see with `docker version` whether you may use it", err)
+		}
 
 		return err
 	})

@@ -22,11 +22,15 @@ import (
 type onWaiting struct {
 	once sync.Once
 	call func()
+	text string // the line that waits
 }
 
 func (o *onWaiting) Write(p []byte) (int, error) {
 	if bytes.Contains(p, []byte("waiting for Docker")) {
-		o.once.Do(o.call)
+		o.once.Do(func() {
+			o.text = string(p)
+			o.call()
+		})
 	}
 
 	return len(p), nil
@@ -61,4 +65,5 @@ func TestWorker_WaitsForDocker(t *testing.T) {
 	got, err := m.runtime(ctx, cgroup.FS{}, berth.Host{ID: "h", BootID: "b"}, connections{}, slog.New(slog.NewTextHandler(log, nil)))
 	require.NoError(t, err)
 	got.close()
+	require.Contains(t, log.text, "sudo systemctl start docker", "a person who waits with it sees what to type")
 }

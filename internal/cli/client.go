@@ -108,7 +108,7 @@ func unreachable(err error) error {
 		return exitf(ExitInterrupt, "interrupted")
 	}
 
-	return exitf(ExitUnreachable, "no answer from the server: %w; is `berth dev` or `berth server` running? (--server says where)", err)
+	return exitf(ExitUnreachable, "no answer from the server: %w; is `berth dev` or `berth server` running? Type `berth dev` in another terminal, or say with --server where it runs", err)
 }
 
 // refusedToConnect reports whether the request never reached the server.

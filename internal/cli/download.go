@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +51,7 @@ func (o *options) downloadCommand() *cobra.Command {
 // lost before they were stored. Files that were left out are only said: a limit or the
 // kind of the file left them out on purpose.
 func (o *options) download(cmd *cobra.Command, to *remote, trial client.Trial, attempt int, paths []string, dir string) error {
-	set, err := to.files(cmd.Context(), trial.ID, attempt)
+	set, err := o.settledFiles(cmd, to, trial.ID, attempt)
 	if err != nil {
 		return err
 	}
@@ -119,6 +120,30 @@ func allNamed(set client.FileList, paths []string) bool {
 // inOut is a path below /trial/out as the store has it.
 func inOut(p string) string {
 	return path.Clean(strings.TrimPrefix(filepath.ToSlash(p), "/trial/out/"))
+}
+
+// settledFiles reads what is stored of an attempt. Files that are being stored, and the
+// store does not say that it cannot, are waited for.
+func (o *options) settledFiles(cmd *cobra.Command, to *remote, trialID string, attempt int) (client.FileList, error) {
+	const look = 200 * time.Millisecond
+
+	for end, told := time.Now().Add(o.storing), false; ; {
+		set, err := to.files(cmd.Context(), trialID, attempt)
+		if err != nil || set.State != client.FileStatePending || set.Problem != "" || time.Now().After(end) {
+			return set, err
+		}
+
+		if !told {
+			told = true
+			say(cmd.ErrOrStderr(), "waiting for the files of attempt %d, which are being stored\n", set.Attempt)
+		}
+
+		select {
+		case <-cmd.Context().Done():
+			return set, exitf(ExitInterrupt, "interrupted")
+		case <-time.After(look):
+		}
+	}
 }
 
 func downloadTable(d downloaded) table {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -39,7 +40,9 @@ func readSweepFile(cmd *cobra.Command, name string, args []string) (*sweepFile, 
 
 	if name != "-" {
 		file, err := os.Open(name) //nolint:gosec // G304: the user names a file of their own
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, noSweepFile(name)
+		} else if err != nil {
 			return nil, exitf(ExitUsage, "reading the sweep file: %w", err)
 		}
 		defer func() { _ = file.Close() }()
@@ -70,6 +73,25 @@ func readSweepFile(cmd *cobra.Command, name string, args []string) (*sweepFile, 
 	}
 
 	return f, nil
+}
+
+// noSweepFile names the files that are there, and what writes one.
+func noSweepFile(name string) error {
+	var found []string
+
+	for _, pattern := range []string{"*.yaml", "*.yml"} {
+		there, _ := filepath.Glob(filepath.Join(filepath.Dir(name), pattern)) // the pattern is well formed
+		found = append(found, there...)
+	}
+
+	const few = 5
+
+	here := ""
+	if len(found) > 0 {
+		here = "; here are " + strings.Join(found[:min(len(found), few)], ", ")
+	}
+
+	return exitf(ExitUsage, "there is no sweep file %q%s. Type `berth init train.py` to write one for your script", name, here)
 }
 
 // readAll reads a file to its end, or until ctx ends: a terminal or a pipe may

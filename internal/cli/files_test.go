@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -140,6 +141,30 @@ func TestTrialDownload(t *testing.T) {
 	result = execute(t.Context(), server, "trial", "download", id, "1", "--to", dir)
 	require.Equal(t, ExitConflict, result.code)
 	require.Contains(t, result.stderr, "pending")
+}
+
+// A download that follows the end of a trial at once waits for the store.
+func TestTrialDownload_WaitsForTheStore(t *testing.T) {
+	t.Parallel()
+
+	store, content, attempt := stored(t)
+	done := store.FileSets[attempt]
+	store.FileSets[attempt] = berth.FileSet{State: berth.FilesPending}
+	server, dir := serve(t, store), filepath.Join(t.TempDir(), "dir")
+
+	var told page
+
+	go func() { // until the download says that it waits
+		for !strings.Contains(told.String(), "waiting for the files") && t.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+
+		store.Change(func() { store.FileSets[attempt] = done })
+	}()
+
+	result := executeWaiting(t.Context(), &told, time.Minute, server, "trial", "download", store.Sweeps[0].ID, "2", "--to", dir)
+	require.Equal(t, ExitOK, result.code, result.stderr)
+	require.Equal(t, content, below(t, dir))
 }
 
 // What is there of files that were lost half stored is downloaded, and the exit code

@@ -18,7 +18,10 @@ import (
 	"github.com/berthml/berth/internal/script"
 )
 
-const defaultBase = "python:3.11-slim"
+const (
+	defaultBase = "python:3.11-slim"
+	mostTrials  = 100_000 // of a sweep: limits.max_trials
+)
 
 // initiation is one run of `berth init`.
 type initiation struct {
@@ -30,6 +33,7 @@ type initiation struct {
 	base    string
 	output  string
 	force   bool
+	trials  int
 	timeout time.Duration
 
 	source  *source
@@ -65,6 +69,7 @@ lacks is made up. A script that is in an image only is named by its path there.`
 	cmd.Flags().StringVar(&run.image, "image", "", "the image with the script's libraries, or with the script; default: one that a Dockerfile makes")
 	cmd.Flags().StringVar(&run.base, "base", defaultBase, "what the Dockerfile begins with when there is no --image")
 	cmd.Flags().StringVarP(&run.output, "output", "o", "sweep.yaml", "the sweep file to write")
+	cmd.Flags().IntVar(&run.trials, "trials", script.UsualTrials, "how many trials the sweep file asks for")
 	cmd.Flags().BoolVar(&run.force, "force", false, "overwrite the sweep file, and a Dockerfile that berth init wrote")
 	cmd.Flags().DurationVar(&run.timeout, "timeout", lookTimeout, "how long the script may take to read its flags")
 	cmd.SetFlagErrorFunc(usageFlags)
@@ -75,6 +80,10 @@ lacks is made up. A script that is in an image only is named by its path there.`
 func (r *initiation) run(o *options) error {
 	if r.timeout < time.Second {
 		return exitf(ExitUsage, "--timeout %s is too short for an import; write such as --timeout 2m", r.timeout)
+	}
+
+	if r.trials < 1 || r.trials > mostTrials {
+		return exitf(ExitUsage, "--trials %d is none of 1 to %d", r.trials, mostTrials)
 	}
 
 	if err := r.read(); err != nil {
@@ -120,7 +129,11 @@ func (r *initiation) again(set ...string) string {
 	args := []string{"berth", "init", r.script}
 
 	for _, f := range []struct{ name, value, usual string }{
-		{"--image", r.image, ""}, {"--base", r.base, defaultBase}, {"-o", r.output, "sweep.yaml"}, {"--timeout", r.timeout.String(), lookTimeout.String()},
+		{"--image", r.image, ""},
+		{"--base", r.base, defaultBase},
+		{"-o", r.output, "sweep.yaml"},
+		{"--trials", strconv.Itoa(r.trials), strconv.Itoa(script.UsualTrials)},
+		{"--timeout", r.timeout.String(), lookTimeout.String()},
 	} {
 		if f.value != f.usual && !slices.Contains(set, f.name) {
 			args = append(args, f.name, f.value)

@@ -206,8 +206,7 @@ func (r *initiation) write(report script.Report) error {
 		say(out, "not in %s, so made up for this look: %s\n", r.looksIn, strings.Join(report.Stubbed, ", "))
 	}
 
-	next = append(next, "berth image check "+plan.Image, "berth try -f "+r.output, "berth sweep submit -f "+r.output+" --wait")
-	r.sayNext(plan, report, next)
+	r.sayNext(plan, report, append(next, "berth sweep submit -f "+r.output+" --wait"))
 
 	return nil
 }
@@ -221,7 +220,7 @@ func (r *initiation) plan(report script.Report) script.Plan {
 	_, _, chosen, others := script.Choose(report.Flags)
 	p := script.Plan{
 		Script: r.script, Name: r.slug(), Image: r.image, Python: first(r.python, pythons[0]),
-		Others: others, Subcommand: strings.Fields(chosen), Objective: script.GuessObjective(r.source.all), FromHelp: report.Framework == helpText,
+		Others: others, Subcommand: strings.Fields(chosen), Objective: script.GuessObjective(r.source.all), FromHelp: report.Framework == helpText, Trials: r.trials,
 	}
 
 	switch {
@@ -326,6 +325,9 @@ func (r *initiation) sayNext(p script.Plan, report script.Report, next []string)
 	for _, line := range next {
 		say(out, "  %s\n", line)
 	}
+
+	say(out, "It ends with the command that fetches the best trial's files. For a look before it, type `berth image check %s`,\n"+
+		"and `berth try -f %s` for one trial. Where no Berth runs yet, `berth dev` in another terminal starts it.\n", p.Image, r.output)
 }
 
 // filled are the parameters that the author must write.

@@ -81,9 +81,16 @@ func (p *page) String() string {
 
 // executeTo is execute with standard error on a page.
 func executeTo(ctx context.Context, errs *page, server string, args ...string) outcome {
+	return executeWaiting(ctx, errs, 0, server, args...)
+}
+
+// executeWaiting is executeTo where downloads wait for files that are being stored.
+func executeWaiting(ctx context.Context, errs *page, storing time.Duration, server string, args ...string) outcome {
 	var out bytes.Buffer
 
 	o := &options{
+		storing: storing,
+
 		getenv: func(name string) string { return map[string]string{"BERTH_SERVER": server}[name] },
 		now:    func() time.Time { return apitest.Start.Add(2 * time.Minute) },
 	}

@@ -18,10 +18,16 @@ type options struct {
 	getenv func(string) string
 	now    func() time.Time
 	docker func() (LocalDocker, error) // nil = there is none
+
+	storing time.Duration // how long a download waits for files that are being stored
 }
 
+// usualStoring covers the store's turn after the end of a trial: a download may follow
+// at once.
+const usualStoring = 30 * time.Second
+
 func newOptions(docker func() (LocalDocker, error)) *options {
-	return &options{getenv: os.Getenv, now: time.Now, docker: docker}
+	return &options{getenv: os.Getenv, now: time.Now, docker: docker, storing: usualStoring}
 }
 
 func (o *options) bind(cmd *cobra.Command) {

@@ -21,7 +21,7 @@ func (o *options) printSummary(w io.Writer, s summary) error {
 		return err
 	}
 
-	_, err := fmt.Fprint(w, summaryFoot(s))
+	_, err := fmt.Fprint(w, summaryFoot(s)+nextStep(s))
 
 	return err
 }
@@ -116,6 +116,15 @@ func probePeak(s shapeSummary) string {
 	}
 
 	return bytesText(s.ProbePeakBytes)
+}
+
+// nextStep is what to type for what the best trial wrote; empty = there is none.
+func nextStep(s summary) string {
+	if s.Best == nil {
+		return ""
+	}
+
+	return fmt.Sprintf("\nnext: berth sweep best %s --download   (the files of trial %d)\n", short(s.Sweep.ID), s.Best.Number)
 }
 
 // summaryFoot is how well it was packed.

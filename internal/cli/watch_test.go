@@ -79,6 +79,7 @@ func TestSubmitAndWait(t *testing.T) {
 	require.Contains(t, result.stdout, "best: trial 3, val_accuracy 0.95: lr=0.01 width=64\n")
 	require.Contains(t, result.stdout, "\nwaves: 2, 2 expected (2 attempts, 1 at once at most, 1.0 on average)\n")
 	require.Contains(t, result.stdout, "\nout-of-memory retries: 1\n")
+	require.Regexp(t, `\nnext: berth sweep best [0-9a-f]{8} --download   \(the files of trial 3\)\n$`, result.stdout)
 }
 
 // The end of a sweep is seen at once; what its trials do, a moment later, once

@@ -31,7 +31,7 @@ func (d *Docker) ResolveImage(ctx context.Context, ref string) (berth.Image, err
 	switch {
 	case cerrdefs.IsNotFound(err):
 		return berth.Image{}, imageProblem("E_IMAGE_MISSING", "image "+strconv.Quote(ref)+
-			" is not on this host; build or pull it there first")
+			" is not on this host; type there `docker build -t "+ref+" .` or `docker pull "+ref+"`")
 	case err != nil:
 		return berth.Image{}, d.translate(ctx, err, "inspecting image %q", ref)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/distribution/reference"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
@@ -70,5 +71,22 @@ func TestPullReason(t *testing.T) {
 		"filesystem layer verification failed for digest sha256:1": berth.PullFailed,
 	} {
 		require.Equal(t, want, pullReason(text), text)
+	}
+}
+
+// An image without a registry in its name is often one that is not built yet.
+func TestPullError_SaysHowToBuild(t *testing.T) {
+	t.Parallel()
+
+	for name, want := range map[string]bool{"mnist-train:1": true, "team/mnist:1": true, "registry.example/mnist:1": false} {
+		image, err := reference.ParseNormalizedNamed(name)
+		require.NoError(t, err)
+
+		for _, reason := range []berth.PullReason{berth.PullUnknown, berth.PullUnauthorized, berth.PullUnreachable} {
+			fix := pullErrorOf(image, reason, "it said so").Fix
+			require.Equal(t, want, strings.Contains(fix, "docker build -t "+name+" ."), fix)
+		}
+
+		require.NotContains(t, pullErrorOf(image, berth.PullDiskFull, "full").Fix, "docker build")
 	}
 }

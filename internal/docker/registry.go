@@ -239,7 +239,13 @@ func pullErrorOf(image reference.Named, reason berth.PullReason, detail string) 
 		berth.PullDiskFull:    "free space on Docker's disk: docker image prune, docker system df",
 	}[reason]
 
-	return &berth.PullError{
-		Image: ref, Registry: where, Reason: reason, Detail: detail, Fix: cmp.Or(fix, "try on that machine: docker pull "+ref),
+	fix = cmp.Or(fix, "try on that machine: docker pull "+ref)
+
+	// A name without a registry may be of an image that is not built yet.
+	local := reference.FamiliarName(image) != image.Name()
+	if local && (reason == berth.PullUnknown || reason == berth.PullUnauthorized || reason == berth.PullUnreachable) {
+		fix = "if it is an image of your own, type there: docker build -t " + ref + " . (in the directory of its Dockerfile); else " + fix
 	}
+
+	return &berth.PullError{Image: ref, Registry: where, Reason: reason, Detail: detail, Fix: fix}
 }

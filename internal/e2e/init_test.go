@@ -285,7 +285,7 @@ func TestInit_WrongTurns(t *testing.T) {
 		{[]string{"writes.py", "--image", with}, 1, "writes.py:3: OSError: [Errno 30] Read-only file system: '/srv/runs'. Trials have no network, and write to /trial/out, /tmp and their working directory alone"},
 		{[]string{"slow.py", "--image", with, "--timeout", "3s"}, 124, "did not ask for its flags within 3s"},
 		{[]string{"lacks.py", "--image", "berth-test/busy:1"}, 1, "has no python3 and no python"},
-		{[]string{"lacks.py", "--imgae", with}, 2, "unknown flag: --imgae; see `berth init --help`"},
+		{[]string{"lacks.py", "--imgae", with}, 2, "unknown flag: --imgae; did you mean --image?; see `berth init --help`"},
 	} {
 		got := berthIn(t, dir, nil, append([]string{"init"}, test.args...)...)
 		require.Equal(t, test.code, got.code, got.err)

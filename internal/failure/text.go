@@ -137,34 +137,6 @@ var (
 	)
 )
 
-// hints say what to do about errors that Berth's own fences cause.
-var hints = []struct {
-	sign *regexp.Regexp
-	hint string
-}{
-	{
-		regexp.MustCompile(readOnly),
-		"; only /trial/out, /trial/checkpoint, /tmp and a working directory of at most 64 MiB can be written",
-	},
-	{
-		regexp.MustCompile(`Temporary failure in name resolution|Network is unreachable|Name or service not known`),
-		"; trials have no network unless the sweep says network: true: bake what is loaded into the image, or mount it as a data set, " +
-			"and name it by KERAS_HOME, HF_HOME or TORCH_HOME",
-	},
-	{
-		regexp.MustCompile(noSpace),
-		"; /tmp holds as much as the trial may have of memory, and counts as memory; /dev/shm holds what resources.shm_size says",
-	},
-	{
-		regexp.MustCompile(`can't start new thread|Resource temporarily unavailable|BlockingIOError: \[Errno 11\]`),
-		"; a trial may have 512 processes and threads",
-	},
-	{
-		regexp.MustCompile(`out of shared memory|killed by signal: Bus error`),
-		"; raise resources.shm_size or leave it out, or use fewer data loader processes",
-	},
-}
-
 func compile(patterns ...string) []*regexp.Regexp {
 	compiled := make([]*regexp.Regexp, 0, len(patterns))
 	for _, p := range patterns {
@@ -205,17 +177,6 @@ func (e Evidence) findWithout(signs, others []*regexp.Regexp) string {
 
 func has(line string, signs []*regexp.Regexp) bool {
 	return slices.ContainsFunc(signs, func(sign *regexp.Regexp) bool { return sign.MatchString(line) })
-}
-
-func (e Evidence) hint() string {
-	words := e.lastWords()
-	for _, h := range hints {
-		if h.sign.MatchString(words) {
-			return h.hint
-		}
-	}
-
-	return ""
 }
 
 // askedSize is the amount in an allocation's error, such as "Unable to allocate

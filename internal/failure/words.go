@@ -34,6 +34,12 @@ var (
 	verdictLine = regexp.MustCompile(`^(?:ERROR|FATAL|CRITICAL|Error|Fatal)\b`)
 	// chatter follows the reason: metrics, and what libraries say at their end.
 	chatter = regexp.MustCompile(`[=:]\s*[-+]?\d*\.?\d+\b|^wandb: |HYDRA_FULL_ERROR|^(?:traceback : |\s)`)
+	// advice is what a library adds to the reason (absl).
+	advice = regexp.MustCompile(`^Pass --helpshort or --help`)
+	// badSyntax is the exception of a script that Python cannot read: it has no head of a
+	// traceback, and placeInFile is lines above.
+	badSyntax   = regexp.MustCompile(`^(?:SyntaxError|IndentationError|TabError)\b`)
+	placeInFile = regexp.MustCompile(`^\s*File "([^"]+)", line (\d+)`)
 	// wordy is a line with a word in it.
 	wordy = regexp.MustCompile(`[[:alpha:]]`)
 	// bar is a progress bar of Keras, tqdm or pip.
@@ -57,12 +63,12 @@ func (e Evidence) lastWords() string {
 	case last == "":
 		return "it printed nothing"
 	case t == nil:
-		return quote(last)
+		return quote(last) + placeOf(last, lines[:lastAt])
 	case lastAt > t.end && verdictLine.MatchString(last): // the program got over the exception, and says why it gave up
 		return quote(last)
 	}
 
-	words := t.words(lines)
+	words := t.words(lines) + placeOf(t.exception, lines[:t.at])
 	if cause := t.cause; cause != "" && quote(cause) != words {
 		words += " (raised from " + quote(cause) + ")"
 	}
@@ -74,11 +80,27 @@ func (e Evidence) lastWords() string {
 	return words
 }
 
+// placeOf is where Python could not read a script, such as " (/app/train.py, line 3)";
+// empty for other exceptions. before are the lines above the exception.
+func placeOf(exception string, before []string) string {
+	if !badSyntax.MatchString(exception) {
+		return ""
+	}
+
+	for _, line := range slices.Backward(before) {
+		if match := placeInFile.FindStringSubmatch(line); match != nil {
+			return " (" + quote(match[1]) + ", line " + match[2] + ")"
+		}
+	}
+
+	return ""
+}
+
 // lastLine is the last line that is neither a progress bar nor a mere rule, and its place;
 // a bar when there is no other.
 func lastLine(lines []string) (line string, at int) {
 	for i, l := range slices.Backward(lines) {
-		if !bar.MatchString(l) && wordy.MatchString(l) {
+		if !bar.MatchString(l) && wordy.MatchString(l) && !advice.MatchString(l) {
 			return l, i
 		}
 

@@ -69,8 +69,8 @@ func (r Recipe) Dockerfile() string {
 	line("# Trials have no rights: everybody must be able to read the files.")
 	line("RUN chmod -R a+rX /app && (%s /app || true)", compile)
 
-	switch {
-	case !r.AddsOnly, r.User == "", r.User == "root", r.User == "0":
+	switch name, _, _ := strings.Cut(r.User, ":"); {
+	case !r.AddsOnly, name == "", name == "root", name == "0":
 		line("USER 65532:65532")
 	default:
 		line("USER %s", r.User)

@@ -30,6 +30,7 @@ var rules = []rule{
 	{regexp.MustCompile(`(^|_)(prefetch|interval|freq|frequency|every|patience|warmup\w*)$`), keep("it is seldom worth a search")},
 	{regexp.MustCompile(`(^|_)(in|out|input|output)_(channels?|chans|ch|dims?|features?|size|shape|units?|width)$|(^|_)(n|num)_?(channels|features|classes|inputs|outputs|labels|tokens)$|vocab_size$`), keep("the data decides it")},
 	{regexp.MustCompile(`(^|_)(splits?|loss|loss_(fn|function|type|name)|criterion)$|^(train|test|val|valid|validation|data|split|holdout)_(ratio|frac|fraction|size|pct|percent)$|^target_`), keep("trials that differ in it do not compare")},
+	{regexp.MustCompile(`(^|_)(dir|path|file|folder|root)$`), scratch},
 	{regexp.MustCompile(`(^|_)(dir|path|file|folder|root|data|dataset|csv|input|inputs|train|test|valid)(_(dir|path|file|folder|root))?$`), data},
 	{regexp.MustCompile(`(^|_)(epochs?|max_epochs|n_epochs|max_steps|total_steps|num_steps|train_steps|n_iters?|iterations?|max_iters?|steps_per_epoch|num_train_epochs)$`), length},
 	{regexp.MustCompile(`(^|_)(lr|learning_rate|learningrate|step_size|eta|lr0|base_lr|init_lr|alpha_lr)$|^(lr|learning_rate)_(head|backbone|init|initial|base|max)$`), learningRate},
@@ -116,6 +117,19 @@ func output(g Guess, f Flag) (Guess, bool) {
 	}
 
 	return g.fixed(berth.StringValue(target), "files of a trial are kept from /trial/out"), true
+}
+
+// ofData matches what a script reads, wherever it lies.
+var ofData = regexp.MustCompile(`data|csv|input|train|test|valid|cache|resume|pretrained|load|restore`)
+
+// scratch is where a script writes by default when that is below /tmp, which a new
+// container has empty: its author's model_dir=/tmp/model.
+func scratch(g Guess, f Flag) (Guess, bool) {
+	if f.Default == nil || !strings.HasPrefix(f.Default.String(), "/tmp/") || ofData.MatchString(strings.ToLower(f.Dest)) {
+		return g, false
+	}
+
+	return output(g, f)
 }
 
 func looksLikePath(f Flag) bool {

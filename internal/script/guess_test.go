@@ -133,6 +133,10 @@ func TestGuess(t *testing.T) {
 		{named("export", TypeString, "onnx"), "{name: export, type: fixed, value: onnx}"},
 		{named("log-dir", TypeString, "logs"), "{name: log_dir, type: fixed, value: /trial/out}"},
 		{named("tensorboard-dir", TypeString, "tb"), "{name: tensorboard_dir, type: fixed, value: /trial/out}"},
+		{named("model_dir", TypeString, "/tmp/waves"), "{name: model_dir, type: fixed, value: /trial/out}"}, // a new container's /tmp is empty
+		{named("params_file", TypeString, "/tmp/params.npz"), "{name: params_file, type: fixed, value: /trial/out/params.npz}"},
+		{named("model_dir", TypeString, "models/base"), "{name: model_dir, type: fixed, value: models/base}"},
+		{named("data_dir", TypeString, "/tmp/mnist"), "{name: data_dir, type: fixed, value: /tmp/mnist}"},
 		{named("log", TypeString, "info"), "{name: log, type: fixed, value: info}"},
 
 		// What the data decides, and what makes trials differ in what they measure.

@@ -134,6 +134,11 @@ func TestDockerfile(t *testing.T) {
 	require.NotContains(t, added, "pip install")
 	require.True(t, strings.HasSuffix(added, "USER me\nENTRYPOINT []\n"))
 
+	for _, root := range []string{"", "root", "0", "0:0", "root:root"} {
+		added = Recipe{From: "mine:1", Script: "train.py", AddsOnly: true, User: root}.Dockerfile()
+		require.True(t, strings.HasSuffix(added, "USER 65532:65532\nENTRYPOINT []\n"), root)
+	}
+
 	// What a person added is kept, and nothing else.
 	for _, r := range []Recipe{
 		{From: "x:1", Image: "x:1", Script: "my träin.py", Files: []string{"nets"}, Packages: []string{"numpy"}, Unknown: []string{"odd"}},

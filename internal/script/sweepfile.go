@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +24,11 @@ type Plan struct {
 	Guesses    []Guess
 	Objective  Objective
 	FromHelp   bool // flags were read from the text of --help
+	Trials     int  // of the search; 0 = UsualTrials
 }
+
+// UsualTrials are enough for a first look.
+const UsualTrials = 20
 
 // Choose splits flags by subcommand: those of the script itself, those of the
 // subcommand that trains, and the names of the others.
@@ -73,8 +78,6 @@ func Choose(flags []Flag) (own, of []Flag, chosen string, others []string) {
 // trains are the words for training, of subcommands and choices, best first.
 var trains = []string{"train", "fit", "run", "main", "training"}
 
-const usualTrials = 20
-
 // SweepFile writes the plan as a commented sweep file.
 func (p Plan) SweepFile() string {
 	var b strings.Builder
@@ -101,7 +104,7 @@ func (p Plan) SweepFile() string {
 	}
 
 	line("objective: {metric: %s, goal: %s}   # %s%s", yaml(berth.StringValue(p.Objective.Metric)), p.Objective.Goal, why, p.Objective.Why)
-	line("limits: {max_trials: %d, max_failed_trials: 3, max_trial_duration: 1h}   # guess: enough for a first look", usualTrials)
+	line("limits: {max_trials: %d, max_failed_trials: 3, max_trial_duration: 1h}   # guess: enough for a first look", cmp.Or(p.Trials, UsualTrials))
 	line("# Metrics are what the script prints, such as val_loss=0.4 or {\"val_loss\": 0.4}, or writes as TensorBoard event files; Keras reports its epochs by itself.")
 
 	return b.String()

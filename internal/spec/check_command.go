@@ -98,7 +98,7 @@ func (c *checker) suggestName(wrong string) string {
 		names = append(names, p.Name)
 	}
 
-	if near := nearest(wrong, names); near != "" {
+	if near := Nearest(wrong, names); near != "" {
 		return "; did you mean " + strconv.Quote(near) + "?"
 	}
 

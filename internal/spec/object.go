@@ -308,7 +308,7 @@ func (o *object) finish() {
 		}
 
 		hint := "there are: " + strings.Join(o.known, ", ")
-		if near := nearest(f.Name, o.known); near != "" {
+		if near := Nearest(f.Name, o.known); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 

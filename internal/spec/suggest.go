@@ -1,7 +1,7 @@
 package spec
 
-// nearest is the known name within two edits of a wrong one, or "".
-func nearest(wrong string, known []string) string {
+// Nearest is the known name within two edits of a wrong one, or "".
+func Nearest(wrong string, known []string) string {
 	const reach = 2
 
 	best, distance := "", reach+1

@@ -1,0 +1,217 @@
+//go:build integration
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/client"
+)
+
+// newcomer is a script of testdata/newcomer that nobody prepared, and what a person
+// who knows Berth would have written for it.
+type newcomer struct {
+	name, image string
+	learned     string   // what init says of the flags
+	parameters  []string // of the sweep file
+	objective   berth.Objective
+	model       string // that the best trial leaves, below the downloaded directory
+	// loads is a Python program that loads /best/<model> in the image that was built,
+	// and prints the objective's value of what it loaded.
+	loads string
+	// keepsBest: the model is of the script's best epoch, by an objective to minimize.
+	keepsBest bool
+}
+
+var newcomers = []newcomer{
+	{
+		name: "digits", image: "berth-examples/tensorflow:1",
+		learned: "9 flags of argparse; searched: learning_rate, batch_size, filters, dropout, optimizer, augment; fixed: epochs, seed, output",
+		parameters: []string{
+			`{"name":"learning_rate","type":"float","min":0.00003,"max":0.03,"log":true,"default":0.001}`,
+			`{"name":"batch_size","type":"categorical","values":[32,64,128],"default":64,"memory":true}`,
+			`{"name":"epochs","type":"fixed","value":3}`,
+			`{"name":"filters","type":"categorical","values":[8,16,32],"default":16,"memory":true}`,
+			`{"name":"dropout","type":"float","min":0,"max":0.5,"default":0.25}`,
+			`{"name":"optimizer","type":"categorical","values":["adam","rmsprop","sgd"],"default":"adam","memory":true}`,
+			`{"name":"augment","type":"categorical","values":[false,true],"default":false}`,
+			`{"name":"augment_is_on","type":"fixed","value":"","when":{"augment":[true]}}`,
+			`{"name":"seed","type":"fixed","value":42}`,
+			`{"name":"output","type":"fixed","value":"/trial/out/model.keras"}`,
+		},
+		objective: berth.Objective{Metric: "val_accuracy", Goal: berth.GoalMaximize, Strategy: "last"},
+		model:     "model.keras",
+		loads: "import keras, train; _, x, _, y = train.load_data(42); m = keras.models.load_model('/best/model.keras'); " +
+			"print('value', m.evaluate(x, y, verbose=0)[1])",
+	},
+	{
+		name: "spirals", image: "berth-examples/torch:1",
+		learned: "11 flags of click; searched: lr, batch_size, hidden, depth, dropout, weight_decay, opt; fixed: epochs, seed; left out: num_workers, cpu",
+		parameters: []string{
+			`{"name":"lr","type":"float","min":0.0001,"max":0.09,"log":true,"default":0.003}`,
+			`{"name":"batch_size","type":"categorical","values":[32,64,128],"default":64,"memory":true}`,
+			`{"name":"hidden","type":"categorical","values":[32,64,128],"default":64,"memory":true}`,
+			`{"name":"depth","type":"int","min":1,"max":3,"default":2,"memory":true}`,
+			`{"name":"dropout","type":"float","min":0,"max":0.5,"default":0.0}`,
+			`{"name":"weight_decay","type":"float","min":0.000001,"max":0.01,"log":true}`,
+			`{"name":"opt","type":"categorical","values":["adam","sgd"],"default":"adam","memory":true}`,
+			`{"name":"epochs","type":"fixed","value":8}`,
+			`{"name":"seed","type":"fixed","value":0}`,
+		},
+		objective: berth.Objective{Metric: "val_loss", Goal: berth.GoalMinimize, Strategy: "last"},
+		model:     "work/checkpoints/best.pt", // a relative path of the script's: its working directory is kept
+		keepsBest: true,
+		loads: "import torch, train; from torch.utils.data import DataLoader, TensorDataset, random_split; c = torch.load('/best/work/checkpoints/best.pt'); " +
+			"w = c['model']; depth = len([k for k in w if k.startswith('body') and k.endswith('weight')]); net = train.Net(w['head.weight'].shape[1], depth, 0.0); " +
+			"net.load_state_dict(w); torch.manual_seed(0); _, v = random_split(TensorDataset(*train.make_spirals(600, 0.3, 0)), [1400, 400]); " +
+			"train.evaluate(net, DataLoader(v, batch_size=256), torch.nn.CrossEntropyLoss(), 'cpu'); print('value', c['val_loss'])",
+	},
+	{
+		name: "waves", image: "berth-examples/jax:1",
+		learned: "9 flags of absl; searched: learning_rate, momentum, batch_size, width, num_layers, activation; fixed: num_epochs, seed, model_dir",
+		parameters: []string{
+			`{"name":"learning_rate","type":"float","min":0.0003,"max":0.3,"log":true,"default":0.01}`,
+			`{"name":"momentum","type":"float","min":0.5,"max":0.99,"default":0.9}`,
+			`{"name":"batch_size","type":"categorical","values":[32,64,128],"default":64,"memory":true}`,
+			`{"name":"width","type":"categorical","values":[32,64,128],"default":64,"memory":true}`,
+			`{"name":"num_layers","type":"int","min":1,"max":3,"default":2,"memory":true}`,
+			`{"name":"activation","type":"categorical","values":["tanh","relu"],"default":"tanh","memory":true}`,
+			`{"name":"num_epochs","type":"fixed","value":30}`,
+			`{"name":"seed","type":"fixed","value":0}`,
+			`{"name":"model_dir","type":"fixed","value":"/trial/out"}`,
+		},
+		objective: berth.Objective{Metric: "validation_loss", Goal: berth.GoalMinimize, Strategy: "last"},
+		model:     "params.npz",
+		loads: "import sys, numpy as np, train; f = np.load('/best/params.npz'); n = len(f.files) // 2; " +
+			"params = [(f['w%d' % i], f['b%d' % i]) for i in range(n)]; _, (x, y) = train.make_data(0); " +
+			"print('value', float(((train.predict(params, x, sys.argv[1]) - y) ** 2).mean()))",
+	},
+}
+
+// Three scripts whose authors have never heard of Berth get to their best model on disk
+// with four commands each, and no change of the sweep file or the Dockerfile.
+func TestNewcomer_FourCommandsToTheBestModel(t *testing.T) { //nolint:tparallel // what runs at once is the trials
+	t.Parallel()
+
+	// As `berth dev` does, it stores what trials write. Of what nothing is known: two trials of 4 GiB.
+	s := startOn(t, []string{"BERTH_ARTIFACTS=" + filepath.Join(t.TempDir(), "store")}, "--memory", "9GiB")
+
+	for _, n := range newcomers { //nolint:paralleltest // the times are a person's who is alone
+		t.Run(n.name, func(t *testing.T) { n.walk(t, s) })
+	}
+
+	s.requireQuiet()
+}
+
+// walk types what a person types, and nothing else.
+func (n newcomer) walk(t *testing.T, s *stack) {
+	t.Helper()
+
+	dir := filepath.Join(t.TempDir(), n.name)
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/newcomer/"+n.name)))
+
+	env := []string{"BERTH_SERVER=" + s.url, "DOCKER_BUILDKIT=0"}
+	image := n.name + "-train:1"
+	commands := 0
+	types := func(words ...string) typed {
+		t.Helper()
+
+		commands++
+		began := time.Now()
+		got := typeIn(t, dir, env, words...)
+		t.Logf("command %d took %5.1f s: %s", commands, time.Since(began).Seconds(), strings.Join(words, " "))
+		require.Equal(t, 0, got.code, "%s\n%s", got.out, got.err)
+
+		return got
+	}
+
+	got := types("berth", "init", "train.py", "--image", n.image, "--trials", "3")
+	require.Contains(t, got.out, n.learned)
+	require.Contains(t, got.out, "objective: "+string(n.objective.Goal)+" "+n.objective.Metric+" (")
+
+	// What it says to type next is what is typed next.
+	build, submit := "docker build -t "+image+" .", "berth sweep submit -f sweep.yaml --wait"
+	require.Contains(t, got.out, "then type:\n  "+build+"\n  "+submit+"\n")
+
+	file := decoded(t, filepath.Join(dir, "sweep.yaml"))
+	require.Equal(t, n.parameters, written(t, file))
+	require.Equal(t, &n.objective, file.Objective)
+
+	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "docker", "rmi", image).Run() })
+	types(strings.Fields(build)...)
+
+	got = types(strings.Fields(submit)...)
+	next := regexp.MustCompile(`(?m)^next: (berth sweep best (\w+) --download)   `).FindStringSubmatch(got.out)
+	require.NotNil(t, next, "it says how to get the best model: %s", got.out)
+
+	got = types(strings.Fields(next[1])...)
+	require.Equal(t, 4, commands)
+
+	sweep := s.sweep(next[2])
+	require.Equal(t, client.SweepStateSucceeded, sweep.State, sweep.Reason)
+	require.Equal(t, 3, sweep.Counts.Succeeded, "%+v", s.attempts(sweep.ID))
+	require.Equal(t, 3, sweep.Counts.Total)
+	require.NotNil(t, sweep.Best)
+
+	best := filepath.Join(dir, "sweep-"+next[2]+"-trial-"+strconv.Itoa(sweep.Best.Trial))
+	require.Contains(t, got.out, filepath.Base(best))
+	require.FileExists(t, filepath.Join(best, n.model))
+
+	value := n.load(t, image, best, s.trials(sweep.ID)[sweep.Best.Trial-1])
+
+	if n.keepsBest { // and the last epoch counted
+		require.LessOrEqual(t, value, sweep.Best.Value+0.001)
+	} else {
+		require.InDelta(t, sweep.Best.Value, value, 0.002, "the model is that trial's")
+	}
+}
+
+// load returns what the model is worth, by the image's own words.
+func (n newcomer) load(t *testing.T, image, dir string, trial client.Trial) float64 {
+	t.Helper()
+
+	activation := ""
+	if v, ok := trial.Params["activation"]; ok {
+		activation = v.String()
+	}
+
+	run := exec.CommandContext(t.Context(), "docker", "run", "--rm", "--network", "none", "--user", "0:0", "--workdir", "/app",
+		"--volume", dir+":/best:ro", image, "python3", "-c", n.loads, activation)
+	out, err := run.CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	found := regexp.MustCompile(`(?m)^value ([-+.\de]+)$`).FindStringSubmatch(string(out))
+	require.NotNil(t, found, string(out))
+
+	value, err := strconv.ParseFloat(found[1], 64)
+	require.NoError(t, err)
+
+	return value
+}
+
+// typeIn runs a command in a directory, as a person types it; berth is the one of the tests.
+func typeIn(t *testing.T, dir string, env []string, words ...string) typed {
+	t.Helper()
+
+	if words[0] == "berth" {
+		return berthIn(t, dir, env, words[1:]...)
+	}
+
+	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	return typed{out: string(out)}
+}
