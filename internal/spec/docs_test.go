@@ -94,3 +94,33 @@ func TestDocs_Limits(t *testing.T) {
 	_, err := spec.Decode([]byte(file), "application/yaml")
 	require.NoError(t, err, "nothing else was wrong")
 }
+
+// Each example's sweep file is accepted, and names the image that the script builds of its
+// directory.
+func TestDocs_Examples(t *testing.T) {
+	t.Parallel()
+
+	root := filepath.Join("..", "..")
+	files, err := filepath.Glob(filepath.Join(root, "examples", "*", "sweep.yaml"))
+	require.NoError(t, err)
+	require.Len(t, files, 8)
+
+	script, err := os.ReadFile(filepath.Join(root, "scripts", "example-images"))
+	require.NoError(t, err)
+
+	list, err := os.ReadFile(filepath.Join(root, "examples", "README.md"))
+	require.NoError(t, err)
+
+	for _, file := range files {
+		name := filepath.Base(filepath.Dir(file))
+
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+
+		s, err := spec.Decode(text, "application/yaml")
+		require.NoError(t, err, name)
+		require.Equal(t, "berth-examples/"+name+":1", s.Image)
+		require.Regexp(t, `(?m)^(for example in .*|example )\b`+name+`\b`, string(script))
+		require.Contains(t, string(list), "]("+name+"/", name)
+	}
+}

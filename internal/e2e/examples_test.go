@@ -1,0 +1,229 @@
+//go:build integration
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// example is a directory of examples/ with a sweep that this test runs as it is.
+type example struct {
+	name   string
+	trials int
+	better float64  // than this, the best trial's objective: above what guessing gives
+	worse  float64  // than this, the worst trial's; 0 = it need not be
+	series []string // metrics of every trial
+	file   string   // that the best trial leaves; empty = none
+	check  func(t *testing.T, s *stack, sweep client.Sweep)
+}
+
+var examples = []example{
+	{name: "applications", trials: 2, better: 0.3, series: []string{"accuracy", "val_accuracy", "val_loss"}, file: "model.keras"},
+	{name: "sklearn", trials: 4, better: 0.95, worse: 0.9, series: []string{"accuracy", "spread"}, file: "model.joblib", check: sklearnIsConditional},
+	{name: "torch-spirals", trials: 3, better: 0.9, series: []string{"val_accuracy", "val_loss"}, file: "model.pt"},
+	{name: "jax-digits", trials: 2, better: 0.8, worse: 0.75, series: []string{"val_accuracy", "val_loss"}, file: "params.npz"},
+	{name: "loader", trials: 2, better: 0.9, series: []string{"accuracy", "shared_mib"}, check: loaderShares},
+}
+
+// TestExamples runs the sweep of each example, and looks at what it learned. Those of
+// out-of-memory, of digits and of resume have tests of their own.
+func TestExamples(t *testing.T) { //nolint:tparallel // what runs at once is the trials
+	t.Parallel()
+
+	s := startOn(t, []string{"BERTH_ARTIFACTS=" + filepath.Join(t.TempDir(), "store")}, "--memory", "9GiB")
+
+	for _, e := range examples { //nolint:paralleltest // they share two cores
+		t.Run(e.name, func(t *testing.T) { e.run(t, s) })
+	}
+
+	s.requireQuiet()
+}
+
+func (e example) run(t *testing.T, s *stack) {
+	t.Helper()
+
+	file, err := os.ReadFile("../../examples/" + e.name + "/sweep.yaml")
+	require.NoError(t, err)
+
+	id := s.submit(string(file))
+	sweep := s.until(id, 10*time.Minute, ended)
+	require.Equal(t, client.SweepStateSucceeded, sweep.State, sweep.Reason)
+	require.Equal(t, e.trials, sweep.Counts.Succeeded, "%+v", s.attempts(id))
+	require.Equal(t, e.trials, sweep.Counts.Total)
+	require.NotNil(t, sweep.Best)
+	require.Greater(t, sweep.Best.Value, e.better)
+
+	worst := sweep.Best.Value
+	for _, trial := range s.trials(id) {
+		worst = min(worst, *trial.Value)
+	}
+
+	if e.worse > 0 {
+		require.Less(t, worst, e.worse, "the search has something to find")
+	}
+
+	for _, a := range s.attempts(id) {
+		require.Equal(t, "ok", a.FailureKind, a.Message)
+		require.Subset(t, metricNames(s.points(t, a.ID)), e.series)
+	}
+
+	if e.file != "" {
+		dir := t.TempDir()
+		out, err := exec.CommandContext(t.Context(), binary, "sweep", "best", id, "--server", s.url, "--download", dir).CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.FileExists(t, filepath.Join(dir, e.file))
+	}
+
+	if e.check != nil {
+		e.check(t, s, sweep)
+	}
+}
+
+// points are the values of an attempt's metrics, by step.
+func (s *stack) points(t *testing.T, attempt string) []client.Metric {
+	t.Helper()
+
+	response, err := s.api.ListMetricsWithResponse(t.Context(), attempt, nil)
+	require.NoError(t, err)
+	require.NotNil(t, response.JSON200, string(response.Body))
+
+	return response.JSON200.Data
+}
+
+func metricNames(points []client.Metric) []string {
+	names := make([]string, 0, len(points))
+	for _, p := range points {
+		names = append(names, p.Name)
+	}
+
+	return names
+}
+
+// sklearnIsConditional: each model has its own parameter, and not the other's.
+func sklearnIsConditional(t *testing.T, s *stack, sweep client.Sweep) {
+	t.Helper()
+
+	for _, trial := range s.trials(sweep.ID) {
+		_, depth := trial.Params["depth"]
+		_, c := trial.Params["c"]
+
+		model := trial.Params["model"]
+		require.Equal(t, model.String() == "forest", depth, "%v", trial.Params)
+		require.Equal(t, model.String() == "svc", c, "%v", trial.Params)
+	}
+}
+
+// loaderShares: worker processes hand over batches in /dev/shm, which counts as memory.
+func loaderShares(t *testing.T, s *stack, sweep client.Sweep) {
+	t.Helper()
+
+	shared, peak := map[string]float64{}, map[string]int64{}
+
+	for _, trial := range s.trials(sweep.ID) {
+		workers := trial.Params["workers"]
+
+		for _, a := range s.attempts(sweep.ID) {
+			if a.TrialNumber != trial.Number {
+				continue
+			}
+
+			peak[workers.String()] = a.Usage.MemoryPeakBytes
+
+			for _, p := range s.points(t, a.ID) {
+				if p.Name == "shared_mib" {
+					shared[workers.String()] = max(shared[workers.String()], *p.Value)
+				}
+			}
+		}
+	}
+
+	// A batch of 64 images of 128 x 128 x 3 floats is 12 MiB.
+	require.Zero(t, shared["0"])
+	require.Greater(t, shared["2"], 12.0)
+	require.Greater(t, peak["2"], peak["0"]+int64(shared["2"]*0.8)<<20, "what is in /dev/shm is measured as memory")
+}
+
+// A trial whose container is killed goes on after its last checkpoint.
+func TestExample_Resume(t *testing.T) {
+	t.Parallel()
+
+	file, err := os.ReadFile("../../examples/resume/sweep.yaml")
+	require.NoError(t, err)
+
+	s := start(t, "--memory", "9GiB")
+	id := s.submit(string(file))
+
+	// One of the two has saved some epochs.
+	var killed client.Attempt
+
+	require.Eventually(t, func() bool {
+		for _, a := range s.attempts(id) {
+			if a.StartedAt != nil && a.FailureKind == "" && lastEpoch(s.points(t, a.ID)) >= 4 {
+				killed = a
+
+				return true
+			}
+		}
+
+		return false
+	}, 2*time.Minute, tick)
+
+	require.NoError(t, s.docker("kill", "berth-"+s.instance+"-"+killed.ID).Run())
+
+	sweep := s.until(id, 10*time.Minute, ended)
+	require.Equal(t, client.SweepStateSucceeded, sweep.State, sweep.Reason)
+	require.Equal(t, 2, sweep.Counts.Succeeded, "%+v", s.attempts(id))
+	require.Greater(t, sweep.Best.Value, 0.9)
+
+	of := []client.Attempt{}
+
+	for _, a := range s.attempts(id) {
+		if a.TrialNumber == killed.TrialNumber {
+			of = append(of, a)
+		}
+	}
+
+	require.Len(t, of, 2)
+	require.Equal(t, killed.ID, of[0].ID)
+	require.Equal(t, "killed", of[0].FailureKind, of[0].Message)
+	require.Equal(t, "ok", of[1].FailureKind, of[1].Message)
+
+	before, after := s.points(t, of[0].ID), s.points(t, of[1].ID)
+	require.InDelta(t, lastEpoch(before), firstEpoch(after)-1, 1, "it begins after the checkpoint: of the killed epoch it may have saved, and not said so")
+	require.Greater(t, firstEpoch(after), 4.0)
+	require.InDelta(t, 40, lastEpoch(after), 0)
+	s.requireQuiet()
+}
+
+// lastEpoch is the highest of an attempt's steps with a value of accuracy; 0 = none.
+func lastEpoch(points []client.Metric) float64 {
+	last := 0.0
+
+	for _, p := range points {
+		if p.Name == "accuracy" {
+			last = max(last, float64(p.Step))
+		}
+	}
+
+	return last
+}
+
+func firstEpoch(points []client.Metric) float64 {
+	first := lastEpoch(points)
+
+	for _, p := range points {
+		if p.Name == "accuracy" {
+			first = min(first, float64(p.Step))
+		}
+	}
+
+	return first
+}
