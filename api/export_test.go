@@ -21,3 +21,14 @@ func Routes(s *Server) (gin.RoutesInfo, error) {
 
 	return engine.Routes(), nil
 }
+
+// SetLook says how often a server's certificate is read again.
+func SetLook(c *Certificate, every time.Duration) { c.every = every }
+
+// SetNow gives a certificate another clock.
+func SetNow(c *Certificate, now func() time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.now = now
+}

@@ -54,6 +54,10 @@ func (s *Server) health(c *gin.Context) {
 		findings = append(findings, finding)
 	}
 
+	if s.config.Certificate != nil {
+		findings = append(findings, s.config.Certificate.finding())
+	}
+
 	if ctx := c.Request.Context(); caller(ctx).name != "" {
 		if health, err := s.deps.Store.Health(ctx); err != nil {
 			findings = append(findings, berth.Finding{

@@ -48,6 +48,8 @@ type Config struct {
 
 	BasePath string // under which browsers see it, behind a proxy that strips it; default /
 
+	Certificate *Certificate // the server's own; nil = it speaks plain HTTP
+
 	TemporalUI        string // URL of Temporal's web UI, for links; empty = no links
 	TemporalNamespace string // where the workflows are; default "default"
 }
@@ -137,6 +139,15 @@ func (s *Server) Addr() string {
 	return s.listener.Addr().String()
 }
 
+// URL is where clients on this machine find the server; it needs Listen first.
+func (s *Server) URL() string {
+	if s.config.Certificate != nil {
+		return "https://" + s.Addr()
+	}
+
+	return "http://" + s.Addr()
+}
+
 // Listen opens the address, so that Addr is known before Run. Errors: invalid
 // for an address that others can reach before a token was ever made.
 func (s *Server) Listen(ctx context.Context) error {
@@ -197,13 +208,28 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	server.RegisterOnShutdown(s.endStreams)
 
-	s.log.Info("API listens", "address", s.Addr())
+	serve := server.Serve
+	if s.config.Certificate != nil {
+		server.TLSConfig = s.config.Certificate.config()
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+	}
+
+	s.log.Info("API listens", "address", s.Addr(), "tls", s.config.Certificate != nil)
 
 	group, groupCtx := errgroup.WithContext(ctx)
 
 	group.Go(func() error { return s.feed.run(groupCtx) })
+
+	if s.config.Certificate != nil {
+		group.Go(func() error {
+			s.config.Certificate.run(groupCtx)
+
+			return nil
+		})
+	}
+
 	group.Go(func() error {
-		err := server.Serve(s.listener)
+		err := serve(s.listener)
 		if errors.Is(err, http.ErrServerClosed) {
 			return nil
 		}

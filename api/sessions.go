@@ -160,6 +160,6 @@ func (s *Server) setSession(c *gin.Context, text string, seconds int) {
 	http.SetCookie(c.Writer, &http.Cookie{ //nolint:gosec // over plain HTTP a browser would never send a Secure cookie back
 		Name: s.cookieName(), Value: text, Path: "/", MaxAge: seconds,
 		HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: c.Request.TLS != nil || strings.HasPrefix(c.GetHeader("Origin"), "https://"),
+		Secure: s.secure(c.Request) || strings.HasPrefix(c.GetHeader("Origin"), "https://"),
 	})
 }

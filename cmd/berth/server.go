@@ -37,6 +37,8 @@ type serving struct {
 	artifacts  string // where files of trials are stored; empty = they are not
 	empty      bool   // an --artifacts store that has lost its mark is a new one
 	grace      time.Duration
+
+	tlsCert, tlsKey string // files of the server's own certificate; empty = plain HTTP
 }
 
 func (s *serving) bind(flags *pflag.FlagSet) {
@@ -53,6 +55,21 @@ func (s *serving) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.empty, "artifacts-empty", false, "take an --artifacts store that has lost its mark for a new, empty one: start once with it")
 	s.grace = 7 * day
 	flags.Var((*age)(&s.grace), "artifacts-grace", "for how long files stay in the store that no trial names any more")
+}
+
+// bindTLS binds what `berth dev` has not, which serves one person on this machine.
+func (s *serving) bindTLS(flags *pflag.FlagSet) {
+	flags.StringVar(&s.tlsCert, "tls-cert", "", "PEM file of the server's certificate and its chain, read again when it changes; with --tls-key: serve HTTPS")
+	flags.StringVar(&s.tlsKey, "tls-key", "", "PEM file of its key")
+}
+
+// certificate is the server's own; nil without one.
+func (s *serving) certificate(log *slog.Logger) (*api.Certificate, error) {
+	if s.tlsCert == "" && s.tlsKey == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+
+	return api.LoadCertificate(s.tlsCert, s.tlsKey, log)
 }
 
 func serverCommand() *cobra.Command {
@@ -79,6 +96,7 @@ func serverCommand() *cobra.Command {
 
 	b.bind(cmd.Flags())
 	s.bind(cmd.Flags())
+	s.bindTLS(cmd.Flags())
 	bindArtifacts(cmd.Flags(), &s.artifacts, "files stay on the machines that wrote them")
 
 	return cmd
@@ -92,6 +110,11 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 	policy := spec.Policy{AllowImages: s.images, DenyNetwork: !s.network}
 	if err := policy.Check(); err != nil {
 		return fmt.Errorf("--allow-images: %w", err)
+	}
+
+	certificate, err := s.certificate(log)
+	if err != nil {
+		return err
 	}
 
 	files, err := openArtifacts(ctx, s.artifacts, c.installation.ID, store, log)
@@ -117,7 +140,7 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 	server, err := api.New(api.Deps{Store: store, Objects: objects, Control: steering, Images: steering, Temporal: steering, Web: frontend.Files(), Disk: localDisk, Log: log},
 		api.Config{
 			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Installation: c.installation.ID, Retention: s.keep,
-			Policy: policy, BasePath: s.basePath, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
+			Certificate: certificate, Policy: policy, BasePath: s.basePath, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
 		})
 	if err != nil {
 		return err
@@ -157,7 +180,7 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 		group.Go(func() error { return cleaner.Run(ctx) })
 	}
 
-	ready("http://" + server.Addr())
+	ready(server.URL())
 
 	return group.Wait()
 }

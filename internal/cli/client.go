@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,11 @@ func (o *options) connect() (*remote, error) {
 		return nil, exitf(ExitUsage, "--server %q is no URL; write such as %s", server, defaultServer)
 	}
 
+	transport, err := o.transport()
+	if err != nil {
+		return nil, err
+	}
+
 	token := first(o.token, o.getenv("BERTH_TOKEN"))
 	authorize := client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 		if token != "" {
@@ -49,12 +55,12 @@ func (o *options) connect() (*remote, error) {
 		return nil
 	})
 
-	calls, err := client.NewClient(server+"/api/v1", authorize, client.WithHTTPClient(&http.Client{Timeout: callTimeout}))
+	calls, err := client.NewClient(server+"/api/v1", authorize, client.WithHTTPClient(&http.Client{Transport: transport, Timeout: callTimeout}))
 	if err != nil {
 		return nil, exitf(ExitUsage, "reading --server %q: %w", server, err)
 	}
 
-	streams, err := client.NewClient(server+"/api/v1", authorize, client.WithHTTPClient(&http.Client{}))
+	streams, err := client.NewClient(server+"/api/v1", authorize, client.WithHTTPClient(&http.Client{Transport: transport}))
 
 	return &remote{Client: calls, streams: streams, server: server}, err
 }
@@ -91,6 +97,10 @@ func problemIn(response *http.Response) error {
 		return unreachable(err)
 	}
 
+	if bytes.Contains(body, []byte(plainOnTLS)) {
+		return exitf(ExitUsage, "the server speaks TLS there: write https:// in --server or BERTH_SERVER")
+	}
+
 	problem := &problemError{}
 	if json.Unmarshal(body, &problem.Problem) != nil || problem.Detail == "" {
 		problem.Status = response.StatusCode
@@ -106,6 +116,10 @@ func problemIn(response *http.Response) error {
 func unreachable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return exitf(ExitInterrupt, "interrupted")
+	}
+
+	if refused := refusedTLS(err); refused != nil {
+		return refused
 	}
 
 	return exitf(ExitUnreachable, "no answer from the server: %w; is `berth dev` or `berth server` running? Type `berth dev` in another terminal, or say with --server where it runs", err)

@@ -12,6 +12,7 @@ const defaultServer = "http://127.0.0.1:8080"
 // options are the flags that every client command has.
 type options struct {
 	server string
+	caFile string // PEM, of authorities beside the machine's
 	token  string
 	output string
 
@@ -33,6 +34,7 @@ func newOptions(docker func() (LocalDocker, error)) *options {
 func (o *options) bind(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&o.server, "server", "", "where Berth is; default: BERTH_SERVER, else "+defaultServer)
+	flags.StringVar(&o.caFile, "ca-file", "", "PEM file of the authority that signed the server's certificate, beside those that this machine trusts; default: BERTH_CA_FILE")
 	flags.StringVar(&o.token, "token", "", "API token; default: BERTH_TOKEN, which other users of the machine cannot see")
 	flags.StringVarP(&o.output, "output", "o", "table", "table, json, yaml or csv")
 

@@ -32,7 +32,7 @@ var rows = [][]string{
 }
 
 // support is for tests: it may know everything, and nothing else knows it.
-var support = []string{"internal/pgtest", "internal/runtimetest", "internal/ledgertest", "internal/fake", "internal/fault", "internal/e2e", "internal/lawtest", "internal/gpu/gputest", "api/apitest"}
+var support = []string{"internal/pgtest", "internal/runtimetest", "internal/ledgertest", "internal/fake", "internal/fault", "internal/e2e", "internal/lawtest", "internal/gpu/gputest", "internal/certtest", "api/apitest"}
 
 // only narrows what the rows allow, by prefix of the importer.
 var only = map[string][]string{

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 Answer = Callable[["Request"], None]
 
@@ -69,15 +70,17 @@ def problem(status: int, code: str = "unavailable", **more: Any) -> dict[str, An
 
 
 @contextmanager
-def fake_server(*answers: Answer) -> Iterator[tuple[str, list[Call]]]:
+def fake_server(*answers: Answer, tls: Optional[ssl.SSLContext] = None) -> Iterator[tuple[str, list[Call]]]:
     """Serves these answers, one for each call, the last for ever; yields the URL and the calls."""
     seen: list[Call] = []
     handler = type("Handler", (Request,), {"answers": list(answers), "seen": seen})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
+        if tls:
+            http.socket = tls.wrap_socket(http.socket, server_side=True, do_handshake_on_connect=False)
         thread = threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{http.server_address[1]}", seen
+            yield f"http{'s' if tls else ''}://127.0.0.1:{http.server_address[1]}", seen
         finally:
             http.shutdown()
             thread.join()

@@ -23,17 +23,26 @@ Spec = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 """A sweep file: its path, its text, or a dict of what is in it."""
 
 
-def connect(server: Optional[str] = None, token: Optional[str] = None, *, timeout: float = CALL_TIMEOUT) -> Client:
+def connect(
+    server: Optional[str] = None,
+    token: Optional[str] = None,
+    *,
+    timeout: float = CALL_TIMEOUT,
+    ca_file: Optional[str] = None,
+) -> Client:
     """Returns a client of a Berth server. Nothing is sent yet.
 
     ``server`` is its URL; default: BERTH_SERVER, else http://127.0.0.1:8080.
     ``token`` is an API token; default: BERTH_TOKEN, else none.
     ``timeout`` bounds each call in seconds. What takes longer by its nature, such as a download or
     wait(), is not bounded by it.
+    ``ca_file`` is a PEM file of the authority that signed the server's certificate, beside those that
+    httpx trusts; default: BERTH_CA_FILE, else none.
     """
     server = server or os.environ.get("BERTH_SERVER") or DEFAULT_SERVER
     token = token or os.environ.get("BERTH_TOKEN") or None
-    return Client(Transport(server, token, timeout))
+    ca_file = ca_file or os.environ.get("BERTH_CA_FILE") or None
+    return Client(Transport(server, token, timeout, ca_file))
 
 
 class Client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -63,7 +64,9 @@ def path(*parts: Union[str, int]) -> str:
 class Transport:
     """Calls one server as one caller."""
 
-    def __init__(self, server: str, token: Optional[str], timeout: float = CALL_TIMEOUT) -> None:
+    def __init__(
+        self, server: str, token: Optional[str], timeout: float = CALL_TIMEOUT, ca_file: Optional[str] = None
+    ) -> None:
         if "://" not in server:
             server = "http://" + server
         self.server = server.rstrip("/")
@@ -80,6 +83,7 @@ class Transport:
             base_url=self.server + "/api/v1",
             headers=headers,
             timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT)),
+            verify=trusted(ca_file),
             # No proxy is between a machine and itself.
             trust_env=url.host not in ("localhost", "127.0.0.1", "::1"),
         )
@@ -195,6 +199,19 @@ class Transport:
             raise unreachable(self.server, lost) from lost
 
 
+def trusted(ca_file: Optional[str]) -> ssl.SSLContext:
+    """Trusts what httpx does, and the authority in the file."""
+    context = httpx.create_ssl_context()
+    if ca_file:
+        try:
+            context.load_verify_locations(cafile=ca_file)
+        except ssl.SSLError as error:
+            raise ValueError(f"ca_file {ca_file!r} holds no certificate in PEM: {error}") from error
+        except OSError as error:
+            raise ValueError(f"ca_file {ca_file!r} cannot be read: {error}") from error
+    return context
+
+
 def given(params: Optional[Params]) -> dict[str, Union[str, int, float]]:
     """Returns the parameters that have a value."""
     return {name: value for name, value in (params or {}).items() if value is not None}
@@ -215,13 +232,16 @@ def problem_in(response: httpx.Response, about: Optional[str]) -> ProblemError:
     try:
         problem = Problem.model_validate(response.json())
     except (ValueError, ValidationError):
+        fix = "is its URL right?"
+        if b"HTTP request to an HTTPS server" in response.content:
+            fix = "it speaks TLS there: write https:// in its URL"
         problem = Problem(
             type="about:blank",
             title=response.reason_phrase,
             status=response.status_code,
             code="unknown",
             detail=f"the server answered {response.status_code} {response.reason_phrase}, and not as Berth does; "
-            "is its URL right?",
+            + fix,
             request_id=response.headers.get("X-Request-ID", ""),
         )
     return problem_error(problem, about=about, retry_after=retry_after(response.headers.get("Retry-After", "")))
@@ -230,6 +250,11 @@ def problem_in(response: httpx.Response, about: Optional[str]) -> ProblemError:
 def unreachable(server: str, lost: Exception) -> UnreachableError:
     """Says that there was no answer."""
     why = str(lost) or type(lost).__name__
+    if "CERTIFICATE_VERIFY_FAILED" in why:
+        return UnreachableError(
+            f"the certificate of {server} is refused: {why}; its name and date must fit, and the authority of your own "
+            "that signed it, if any, is given by ca_file= or BERTH_CA_FILE"
+        )
     return UnreachableError(
         f"no answer from {server}: {why}; is `berth dev` or `berth server` running? "
         "(server= or BERTH_SERVER says where)"
