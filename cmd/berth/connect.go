@@ -21,6 +21,7 @@ type backends struct {
 	postgresURL       string
 	temporalAddress   string
 	temporalNamespace string
+	temporalTLS       temporalTLS
 	durable           func() error // see temporal.Client; nil = of a Temporal that is not ours
 }
 
@@ -28,6 +29,7 @@ func (b *backends) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&b.postgresURL, "postgres-url", "", "database, such as postgres://user:password@host/berth (required)")
 	flags.StringVar(&b.temporalAddress, "temporal-address", "", "host:port of Temporal; default: TEMPORAL_ADDRESS, else 127.0.0.1:7233")
 	flags.StringVar(&b.temporalNamespace, "temporal-namespace", "", "default: TEMPORAL_NAMESPACE, else default")
+	b.temporalTLS.bind(flags)
 }
 
 const (
@@ -172,6 +174,10 @@ func (b *backends) temporal(log *slog.Logger, installation berth.Installation) (
 	options.HostPort = cmp.Or(b.temporalAddress, options.HostPort)
 	options.Namespace = cmp.Or(b.temporalNamespace, options.Namespace, client.DefaultNamespace)
 	options.Logger = newSDKLog(log)
+
+	if err := b.temporalTLS.apply(&options); err != nil {
+		return nil, nil, err
+	}
 
 	raw, err := client.NewLazyClient(options)
 	if err != nil {

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/certtest"
+	"github.com/berthml/berth/internal/devstack"
+)
+
+// ping asks the Temporal that the flags name.
+func ping(t *testing.T, b backends) error {
+	t.Helper()
+
+	raw, wrapped, err := b.temporal(slog.New(slog.DiscardHandler), berth.Installation{ID: "0192d3a0-0000-7000-8000-000000000001"})
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+
+	return wrapped.Ping(ctx)
+}
+
+// A real Temporal stands behind what speaks TLS for it and asks for certificates.
+func TestTemporalTLS(t *testing.T) {
+	t.Parallel()
+
+	server, err := devstack.StartTemporal(devstack.TemporalConfig{Dir: t.TempDir(), InMemory: true, Headless: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+
+	dir := t.TempDir()
+	authority, stranger := certtest.NewAuthority(t, dir), certtest.NewAuthority(t, dir)
+	ours, theirs := authority.Sign("client", time.Hour, "worker"), stranger.Sign("stranger", time.Hour, "worker")
+	cert := authority.Sign("temporal", time.Hour, "temporal.example")
+	mutual := certtest.Terminate(t, cert.Config(t, authority), server.Address)
+	open := certtest.Terminate(t, authority.Sign("open", time.Hour, "127.0.0.1").Config(t, nil), server.Address)
+	empty := filepath.Join(dir, "empty")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+
+	key := filepath.Join(dir, "api-key")
+	require.NoError(t, os.WriteFile(key, []byte("secret\n"), 0o600))
+
+	const name = "temporal.example"
+
+	for title, c := range map[string]struct {
+		address string
+		tls     temporalTLS
+		says    []string // nothing = Temporal answers
+	}{
+		"plain":                {server.Address, temporalTLS{}, nil},
+		"mutual":               {mutual, temporalTLS{ca: authority.File, cert: ours.Cert, key: ours.Key, serverName: name}, nil},
+		"server only":          {open, temporalTLS{ca: authority.File}, nil},
+		"API key":              {open, temporalTLS{ca: authority.File, apiKeyFile: key}, nil},
+		"no authority":         {open, temporalTLS{serverName: "127.0.0.1"}, []string{"unknown authority", "--temporal-tls-ca must name the authority"}},
+		"another authority":    {mutual, temporalTLS{ca: stranger.File, cert: ours.Cert, key: ours.Key, serverName: name}, []string{"unknown authority", "--temporal-tls-ca"}},
+		"another name":         {mutual, temporalTLS{ca: authority.File, cert: ours.Cert, key: ours.Key}, []string{"it is for " + name, "give --temporal-tls-server-name"}},
+		"no certificate":       {mutual, temporalTLS{ca: authority.File, serverName: name}, []string{"--temporal-tls-cert and --temporal-tls-key"}},
+		"a stranger's":         {mutual, temporalTLS{ca: authority.File, cert: theirs.Cert, key: theirs.Key, serverName: name}, []string{"--temporal-tls-cert and --temporal-tls-key must be of an authority that it trusts"}},
+		"TLS to plain":         {server.Address, temporalTLS{ca: authority.File}, []string{"speaks no TLS there: leave out --temporal-tls-"}},
+		"plain to TLS":         {mutual, temporalTLS{}, []string{"when Temporal speaks TLS, give --temporal-tls-ca"}},
+		"no such authority":    {mutual, temporalTLS{ca: filepath.Join(dir, "none")}, []string{"--temporal-tls-ca: open "}},
+		"an empty authority":   {mutual, temporalTLS{ca: empty}, []string{"holds no certificate in PEM"}},
+		"certificate alone":    {mutual, temporalTLS{cert: ours.Cert}, []string{"give both or neither"}},
+		"another's key":        {mutual, temporalTLS{cert: ours.Cert, key: theirs.Key}, []string{"must be PEM files of a certificate and its key"}},
+		"no such API key":      {open, temporalTLS{apiKeyFile: filepath.Join(dir, "none")}, []string{"--temporal-api-key-file: open "}},
+		"an empty API key":     {open, temporalTLS{apiKeyFile: empty}, []string{"must hold one key"}},
+		"API key without TLS":  {server.Address, temporalTLS{apiKeyFile: key}, []string{"speaks no TLS there"}},
+		"API key, plain to us": {open, temporalTLS{apiKeyFile: key}, []string{"--temporal-tls-ca must name the authority"}},
+	} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+
+			err := ping(t, backends{temporalAddress: c.address, temporalNamespace: "default", temporalTLS: c.tls})
+			if c.says == nil {
+				require.NoError(t, err)
+
+				return
+			}
+
+			for _, says := range c.says {
+				require.ErrorContains(t, err, says)
+			}
+		})
+	}
+}
+
+// A renewed certificate is used at the next connection.
+func TestTemporalTLS_RenewedCertificate(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	authority := certtest.NewAuthority(t, dir)
+	first := authority.Sign("client", time.Hour, "worker")
+	settings := temporalTLS{cert: first.Cert, key: first.Key}
+
+	before, err := settings.pair()
+	require.NoError(t, err)
+
+	authority.Sign("client", time.Hour, "worker") // the same files
+
+	after, err := settings.pair()
+	require.NoError(t, err)
+	require.NotEqual(t, before.Leaf.SerialNumber, after.Leaf.SerialNumber)
+}
