@@ -18,6 +18,7 @@ type migration struct {
 	to         int // version; unset = the newest
 	toSet      bool
 	down, sure bool
+	roles      postgres.Roles
 }
 
 func migrateCommand() *cobra.Command {
@@ -43,6 +44,9 @@ func migrateCommand() *cobra.Command {
 	cmd.Flags().IntVar(&m.to, "to", 0, "version to bring the schema to, also back; 0 removes it with everything in it; default: the newest")
 	cmd.Flags().BoolVar(&m.down, "down", false, "the same as --to 0")
 	cmd.Flags().BoolVar(&m.sure, "yes", false, "confirm that going back loses what belongs to the newer steps")
+	cmd.Flags().StringSliceVar(&m.roles.Server, "grant-server", nil,
+		"database roles of servers, with commas between: they get what a server uses and nothing else; default: those that have it, whose grants are renewed")
+	cmd.Flags().StringSliceVar(&m.roles.Worker, "grant-worker", nil, "the same for workers")
 
 	return cmd
 }
@@ -64,7 +68,11 @@ func (m migration) run(ctx context.Context, out io.Writer) error {
 	migrator.Report = func(text string) { fmt.Fprintln(out, text) }
 
 	if m.toSet || m.down {
-		return m.move(ctx, migrator)
+		if err := m.move(ctx, migrator); err != nil || m.to == 0 {
+			return err
+		}
+
+		return m.grant(ctx, migrator, out)
 	}
 
 	version, err := migrator.Up(ctx)
@@ -73,9 +81,30 @@ func (m migration) run(ctx context.Context, out io.Writer) error {
 	}
 
 	if newest := migrator.Newest(); version > newest {
-		fmt.Fprintf(out, "the schema is version %d, newer than the %d of this berth, which can work on it: left as it is\n", version, newest)
-	} else {
-		fmt.Fprintf(out, "the schema is up to date, version %d\n", version)
+		fmt.Fprintf(out, "the schema is version %d, newer than the %d of this berth, which can work on it: left as it is, with its grants\n", version, newest)
+
+		return nil
+	}
+
+	fmt.Fprintf(out, "the schema is up to date, version %d\n", version)
+
+	return m.grant(ctx, migrator, out)
+}
+
+// grant gives the roles what they need of the tables that there are now.
+func (m migration) grant(ctx context.Context, migrator *postgres.Migrator, out io.Writer) error {
+	roles, err := migrator.Grant(ctx, m.roles)
+	if err != nil {
+		return err
+	}
+
+	for _, of := range []struct {
+		what  string
+		names []string
+	}{{"server", roles.Server}, {"worker", roles.Worker}} {
+		for _, name := range of.names {
+			fmt.Fprintf(out, "the role %q may do what a %s does, and nothing else\n", name, of.what)
+		}
 	}
 
 	return nil

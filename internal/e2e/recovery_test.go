@@ -56,7 +56,7 @@ func TestRecovery_KilledWorkerIsReplacedAtOnce(t *testing.T) {
 func (s *stack) startWorkerProcess() {
 	s.t.Helper()
 
-	postgresURL, temporalAddress := s.backends()
+	postgresURL, temporalAddress := s.workerBackends()
 	s.started = time.Now()
 	s.worker = s.run(append([]string{
 		"worker", "--instance", s.instance, "--postgres-url", postgresURL, "--temporal-address", temporalAddress, "--grace", "3s",

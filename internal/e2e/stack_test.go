@@ -137,7 +137,7 @@ func (s *stack) connect() {
 func (s *stack) startWorker() {
 	s.t.Helper()
 
-	postgresURL, temporalAddress := s.backends()
+	postgresURL, temporalAddress := s.workerBackends()
 	s.worker = s.run(append([]string{
 		"worker", "--instance", s.instance, "--postgres-url", postgresURL, "--temporal-address", temporalAddress, "--grace", "3s",
 	}, s.flags...)...)

@@ -190,6 +190,12 @@ func (m *Migrator) session(ctx context.Context, use func(conn *pgx.Conn, version
 	}
 
 	if err := prepare(ctx, conn); err != nil {
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == codeNoPrivilege {
+			return berth.Errorf(berth.KindInvalid, "the role %q may not change the schema: give --postgres-url the role that owns the database, "+
+				"not a server's or a worker's: %w", config.User, err)
+		}
+
 		return translate(err, "preparing to migrate")
 	}
 

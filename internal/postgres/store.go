@@ -132,6 +132,7 @@ const (
 	codeQueryCanceled       = "57014"
 	codeLockNotAvailable    = "55P03"
 	codeProtocolViolation   = "08P01"
+	codeNoPrivilege         = "42501"
 
 	classData      = "22" // a value that cannot be stored
 	classIntegrity = "23" // a row that breaks a constraint
@@ -154,6 +155,9 @@ func translate(err error, doing string) error {
 		return berth.Errorf(berth.KindNotFound, "%s: no such row", doing)
 	case errors.As(err, &pg) && pg.Code == codeDiskFull:
 		return berth.Errorf(berth.KindUnavailable, "%s: the disk of the database is full; free space there, Berth goes on by itself: %w", doing, err)
+	case errors.As(err, &pg) && pg.Code == codeNoPrivilege:
+		return berth.Errorf(berth.KindUnavailable, "%s: the database's role lacks a right that this version needs: run `berth migrate` again "+
+			"as the schema's owner, with --grant-server and --grant-worker, and Berth goes on by itself: %w", doing, err)
 	case errors.As(err, &pg):
 		return berth.Errorf(kindOfCode(pg.Code), "%s: %w", doing, err)
 	default: // refused, reset, timed out: the work may be done or not

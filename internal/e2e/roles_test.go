@@ -1,0 +1,76 @@
+//go:build integration
+
+package e2e
+
+import (
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+const workerRole = "berth_worker"
+
+// workerBackends is backends for a worker: its database role has the grants of a
+// worker and no more, so that each test of this package fails where one is
+// missing. A worker of another version has the owner's.
+func (s *stack) workerBackends() (postgresURL, temporalAddress string) {
+	s.t.Helper()
+
+	owner, temporalAddress := s.backends()
+	if s.program != "" {
+		return owner, temporalAddress
+	}
+
+	path := filepath.Join(s.dir, "worker-url")
+	if data, err := os.ReadFile(path); err == nil {
+		return string(data), temporalAddress
+	}
+
+	worker := makeRole(s.t, owner, workerRole)
+	migrate(s.t, owner, "--grant-worker", workerRole)
+	require.NoError(s.t, os.WriteFile(path, []byte(worker), 0o600))
+
+	return worker, temporalAddress
+}
+
+// makeRole makes a role that may log in, with the password of the role in the
+// URL, and returns its own URL.
+func makeRole(t testing.TB, owner, name string) string {
+	t.Helper()
+
+	u, err := url.Parse(owner)
+	require.NoError(t, err)
+
+	password, _ := u.User.Password()
+	pgtest.Exec(t, owner, "CREATE ROLE "+name+" LOGIN PASSWORD '"+password+"'")
+
+	u.User = url.UserPassword(name, password)
+
+	return u.String()
+}
+
+// migrate runs `berth migrate` and returns what it says.
+func migrate(t testing.TB, url string, flags ...string) string {
+	t.Helper()
+
+	out, err := exec.CommandContext(t.Context(), binary, append([]string{"migrate", "--postgres-url", url}, flags...)...).CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	return string(out)
+}
+
+// requireNoRefusal fails when PostgreSQL refused anything for want of a right.
+func requireNoRefusal(t testing.TB, log string) {
+	t.Helper()
+
+	for line := range strings.Lines(log) {
+		require.NotContains(t, line, "permission denied")
+	}
+}

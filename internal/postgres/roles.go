@@ -1,0 +1,282 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+)
+
+// Roles are those of servers and of workers, beside the role that owns the
+// schema and migrates it.
+type Roles struct {
+	Server, Worker []string // names; nil = those that have the grants already
+}
+
+// Grant gives the roles what this version's processes use, takes all else from
+// them, and takes everything from PUBLIC and from earlier roles, in one
+// transaction. It returns the roles. It does nothing while there are none.
+// Errors: invalid for a role that cannot be held to its grants.
+func (m *Migrator) Grant(ctx context.Context, roles Roles) (Roles, error) {
+	err := m.session(ctx, func(conn *pgx.Conn, at int) error {
+		if at > m.Newest() {
+			return berth.Errorf(berth.KindInvalid, "the database's schema is version %d, and this berth knows the tables up to %d: "+
+				"use the berth that knows version %d to grant them", at, m.Newest(), at)
+		}
+
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			g := granting{tx: tx}
+
+			var err error
+			roles, err = g.run(ctx, roles)
+
+			return translate(err, "granting roles their rights")
+		})
+	})
+
+	return roles, err
+}
+
+// granting is one transaction that grants.
+type granting struct {
+	tx               pgx.Tx
+	database, schema string
+	owner            string
+	present          []string // the tables, views and sequences that are the owner's
+}
+
+func (g *granting) run(ctx context.Context, roles Roles) (Roles, error) {
+	err := g.tx.QueryRow(ctx, "SELECT current_database(), current_schema(), current_user").Scan(&g.database, &g.schema, &g.owner)
+	if err != nil {
+		return roles, err
+	}
+
+	if g.present, err = g.texts(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p', 'v', 'S')
+		AND pg_has_role(relowner, 'USAGE')`,
+		pgx.Identifier{g.schema}.Sanitize()); err != nil || !slices.Contains(g.present, "sweeps") || !slices.Contains(g.present, "shapes") {
+		return roles, err
+	}
+
+	// Only a server makes sweeps, and only a worker shapes.
+	servers, err := g.writers(ctx, "sweeps")
+	if err != nil {
+		return roles, err
+	}
+
+	workers, err := g.writers(ctx, "shapes")
+	if err != nil {
+		return roles, err
+	}
+
+	if roles.Server == nil {
+		roles.Server = without(servers, workers)
+	}
+
+	if roles.Worker == nil {
+		roles.Worker = without(workers, servers)
+	}
+
+	all := slices.Concat(roles.Server, roles.Worker)
+	if len(all) == 0 {
+		return roles, nil
+	}
+
+	for _, role := range all {
+		if err := g.check(ctx, role, roles); err != nil {
+			return roles, err
+		}
+	}
+
+	if err := g.revoke(ctx, slices.Concat(all, servers, workers)); err != nil {
+		return roles, err
+	}
+
+	for _, role := range all {
+		server := slices.Contains(roles.Server, role)
+		if err := g.grant(ctx, role, server); err != nil {
+			return roles, err
+		}
+
+		if err := g.verify(ctx, role, server); err != nil {
+			return roles, err
+		}
+	}
+
+	return roles, nil
+}
+
+// writers are the roles that were granted INSERT on a table, but for its owner.
+func (g *granting) writers(ctx context.Context, table string) ([]string, error) {
+	return g.texts(ctx, `SELECT r.rolname::text FROM pg_class c, aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
+		WHERE c.oid = $1::regclass AND a.privilege_type = 'INSERT' AND a.grantee <> c.relowner ORDER BY 1`, g.name(table))
+}
+
+// check refuses a role that no grant can bound.
+func (g *granting) check(ctx context.Context, role string, roles Roles) error {
+	if slices.Contains(roles.Server, role) && slices.Contains(roles.Worker, role) {
+		return berth.Errorf(berth.KindInvalid, "the role %q cannot be a server's and a worker's: give --grant-server and --grant-worker a role each", role)
+	}
+
+	var known, super, member bool
+
+	err := g.tx.QueryRow(ctx, `SELECT count(*) > 0, coalesce(bool_or(rolsuper), false), coalesce(bool_or(pg_has_role(oid, current_user, 'MEMBER')), false)
+		FROM pg_roles WHERE rolname = $1`, role).Scan(&known, &super, &member)
+
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		return berth.Errorf(berth.KindInvalid, "there is no role %q: as an administrator of PostgreSQL run CREATE ROLE %s LOGIN PASSWORD '…'", role, pgx.Identifier{role}.Sanitize())
+	case super:
+		return berth.Errorf(berth.KindInvalid, "the role %q is a superuser, whom no grant bounds: give another, or ALTER ROLE %s NOSUPERUSER", role, pgx.Identifier{role}.Sanitize())
+	case member:
+		return berth.Errorf(berth.KindInvalid, "the role %q is, or is a member of, %q, which owns the schema and may do everything: give another", role, g.owner)
+	}
+
+	return nil
+}
+
+// revoke takes everything from PUBLIC and the roles. What PUBLIC has of a schema
+// or a database that another role owns stays; verify finds it.
+func (g *granting) revoke(ctx context.Context, roles []string) error {
+	from := []string{"PUBLIC"}
+
+	for _, role := range roles {
+		name := pgx.Identifier{role}.Sanitize()
+		if !slices.Contains(from, name) {
+			from = append(from, name)
+		}
+	}
+
+	schema, names := pgx.Identifier{g.schema}.Sanitize(), strings.Join(from, ", ")
+
+	what, err := g.texts(ctx, `SELECT 'ROUTINE ' || oid::regprocedure FROM pg_proc WHERE pronamespace = $1::regnamespace AND pg_has_role(proowner, 'USAGE')`, schema)
+	if err != nil {
+		return err
+	}
+
+	what = append(what, "SCHEMA "+schema, "DATABASE "+pgx.Identifier{g.database}.Sanitize())
+	for _, relation := range g.present {
+		what = append(what, "TABLE "+g.name(relation)) // which PostgreSQL takes for a view and a sequence, too
+	}
+
+	for _, what := range what {
+		if _, err := g.tx.Exec(ctx, "REVOKE ALL ON "+what+" FROM "+names); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// grant gives a role what its process uses.
+func (g *granting) grant(ctx context.Context, role string, server bool) error {
+	to := " TO " + pgx.Identifier{role}.Sanitize()
+	statements := []string{
+		"GRANT CONNECT ON DATABASE " + pgx.Identifier{g.database}.Sanitize() + to,
+		"GRANT USAGE ON SCHEMA " + pgx.Identifier{g.schema}.Sanitize() + to,
+	}
+
+	for _, one := range grants {
+		if what := one.of(server); what != "" && slices.Contains(g.present, one.name) {
+			kind := "TABLE "
+			if what == nextNumber {
+				kind = "SEQUENCE "
+			}
+
+			statements = append(statements, "GRANT "+what+" ON "+kind+g.name(one.name)+to)
+		}
+	}
+
+	for _, statement := range statements {
+		if _, err := g.tx.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+
+	return nil
+}
+
+// verify finds rights that a role has besides: from a role that it is a member
+// of, or that the owner of the tables cannot take away.
+func (g *granting) verify(ctx context.Context, role string, server bool) error {
+	var extra []string
+
+	for _, what := range []struct{ sql, on, privileges string }{
+		{"has_schema_privilege", g.schema, "CREATE"},
+		{"has_database_privilege", g.database, "CREATE, TEMPORARY"},
+	} {
+		found, err := g.held(ctx, what.sql, role, what.on, strings.Split(what.privileges, ", "))
+		if err != nil {
+			return err
+		}
+
+		extra = append(extra, found...)
+	}
+
+	for _, one := range grants {
+		if !slices.Contains(g.present, one.name) || one.server == nextNumber {
+			continue
+		}
+
+		var unwanted []string
+
+		for _, privilege := range []string{"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE"} {
+			whole := strings.Contains(one.of(server), privilege) && !strings.Contains(one.of(server), privilege+" (")
+			if !whole {
+				unwanted = append(unwanted, privilege)
+			}
+		}
+
+		found, err := g.held(ctx, "has_table_privilege", role, g.name(one.name), unwanted)
+		if err != nil {
+			return err
+		}
+
+		extra = append(extra, found...)
+	}
+
+	if len(extra) == 0 {
+		return nil
+	}
+
+	return berth.Errorf(berth.KindInvalid, "the role %q may do more than its process needs (%s), by a role that it is a member of or by a grant to PUBLIC "+
+		"that %q cannot take back: as an administrator of PostgreSQL REVOKE it, or ALTER DATABASE and ALTER SCHEMA … OWNER TO %s, and run this again",
+		role, strings.Join(extra, ", "), g.owner, pgx.Identifier{g.owner}.Sanitize())
+}
+
+// held are those of the privileges that a role has.
+func (g *granting) held(ctx context.Context, function, role, on string, privileges []string) ([]string, error) {
+	return g.texts(ctx, `SELECT privilege || ' on ' || $2::text FROM unnest($3::text[]) AS privilege WHERE `+function+`($1::name, $2::text, privilege)`,
+		role, on, privileges)
+}
+
+// name is a table's, in this schema.
+func (g *granting) name(table string) string { return pgx.Identifier{g.schema, table}.Sanitize() }
+
+func (g *granting) texts(ctx context.Context, sql string, args ...any) ([]string, error) {
+	rows, err := g.tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// of is what one kind of process may.
+func (g grant) of(server bool) string {
+	if server {
+		return g.server
+	}
+
+	return g.worker
+}
+
+// without is a list less what is in another.
+func without(list, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(one string) bool { return slices.Contains(others, one) })
+}
