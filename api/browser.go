@@ -21,6 +21,10 @@ import (
 // same origin to a browser (CVE-2025-62593 of Ray).
 func (s *Server) protect(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
+	if origin := s.config.origin(); origin != "" {
+		_ = crossOrigin.AddTrustedOrigin(origin) // a proxy may call us by another name; published has read it
+	}
+
 	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &httpError{
 			status: http.StatusForbidden, code: codeCrossOrigin,
@@ -73,8 +77,11 @@ func (s *Server) identify(next http.Handler) http.Handler {
 // subdomains are not ours to decide for.
 const strictTransport = "max-age=31536000"
 
-// secure reports whether the caller came over TLS.
-func (s *Server) secure(r *http.Request) bool { return r.TLS != nil }
+// secure reports whether the caller came over TLS: ours, or that of the proxy that
+// PublicURL speaks of. What a request says of itself would be anybody's word.
+func (s *Server) secure(r *http.Request) bool {
+	return r.TLS != nil || strings.HasPrefix(s.config.PublicURL, "https://")
+}
 
 func requestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey).(string)

@@ -48,6 +48,10 @@ type Config struct {
 
 	BasePath string // under which browsers see it, behind a proxy that strips it; default /
 
+	// PublicURL is where a proxy shows the server, such as https://berth.example/;
+	// empty = there is none, or it is not known. Its path is the default of BasePath.
+	PublicURL string
+
 	Certificate *Certificate // the server's own; nil = it speaks plain HTTP
 
 	TemporalUI        string // URL of Temporal's web UI, for links; empty = no links
@@ -103,6 +107,11 @@ func New(deps Deps, config Config) (*Server, error) {
 	}
 
 	config.Limits = limits
+
+	if config, err = config.published(); err != nil {
+		return nil, err
+	}
+
 	s := &Server{
 		deps: deps, config: config, log: cmp.Or(deps.Log, slog.Default()),
 		feed: newFeed(deps.Store), recheck: recheckCaller, idle: streamIdle, stopping: make(chan struct{}),

@@ -38,6 +38,7 @@ type serving struct {
 	empty      bool   // an --artifacts store that has lost its mark is a new one
 	grace      time.Duration
 
+	publicURL       string // where a proxy shows the server
 	tlsCert, tlsKey string // files of the server's own certificate; empty = plain HTTP
 }
 
@@ -45,7 +46,7 @@ func (s *serving) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address of the API; another than loopback needs a token first")
 	flags.StringSliceVar(&s.hosts, "allowed-hosts", nil, "names by which clients may call the server, beside localhost")
 	flags.BoolVar(&s.firstToken, "first-token", false, "when no token was ever made, make an admin's and print it once on standard error")
-	flags.StringVar(&s.basePath, "base-path", "/", "path under which a proxy shows the web interface, and which it strips")
+	flags.StringVar(&s.basePath, "base-path", "", "path under which a proxy shows the web interface, and which it strips; default: that of --public-url, else /")
 	flags.StringVar(&s.temporalUI, "temporal-ui", "", "URL of Temporal's web UI, for links")
 	flags.StringSliceVar(&s.images, "allow-images", nil,
 		"repositories that images of sweeps may be of, as patterns such as registry.example/team/*, with commas between; default: any (docs/production.md)")
@@ -57,8 +58,9 @@ func (s *serving) bind(flags *pflag.FlagSet) {
 	flags.Var((*age)(&s.grace), "artifacts-grace", "for how long files stay in the store that no trial names any more")
 }
 
-// bindTLS binds what `berth dev` has not, which serves one person on this machine.
-func (s *serving) bindTLS(flags *pflag.FlagSet) {
+// bindTeam binds what `berth dev` has not, which serves one person on this machine.
+func (s *serving) bindTeam(flags *pflag.FlagSet) {
+	flags.StringVar(&s.publicURL, "public-url", "", "URL by which browsers reach the server through a proxy, such as https://berth.example/: allows its name, makes cookies Secure")
 	flags.StringVar(&s.tlsCert, "tls-cert", "", "PEM file of the server's certificate and its chain, read again when it changes; with --tls-key: serve HTTPS")
 	flags.StringVar(&s.tlsKey, "tls-key", "", "PEM file of its key")
 }
@@ -96,7 +98,7 @@ func serverCommand() *cobra.Command {
 
 	b.bind(cmd.Flags())
 	s.bind(cmd.Flags())
-	s.bindTLS(cmd.Flags())
+	s.bindTeam(cmd.Flags())
 	bindArtifacts(cmd.Flags(), &s.artifacts, "files stay on the machines that wrote them")
 
 	return cmd
@@ -140,7 +142,7 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 	server, err := api.New(api.Deps{Store: store, Objects: objects, Control: steering, Images: steering, Temporal: steering, Web: frontend.Files(), Disk: localDisk, Log: log},
 		api.Config{
 			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Installation: c.installation.ID, Retention: s.keep,
-			Certificate: certificate, Policy: policy, BasePath: s.basePath, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
+			PublicURL: s.publicURL, Certificate: certificate, Policy: policy, BasePath: s.basePath, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
 		})
 	if err != nil {
 		return err

@@ -1,0 +1,42 @@
+package api
+
+import (
+	"cmp"
+	"net/url"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/web"
+)
+
+// published is the config with what the public URL says: its name is allowed, and
+// its path is the base path. Errors: invalid.
+func (c Config) published() (Config, error) {
+	if c.PublicURL == "" {
+		return c, nil
+	}
+
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return c, berth.Errorf(berth.KindInvalid, "--public-url %q must be such as https://berth.example/, without user, query and fragment", c.PublicURL)
+	}
+
+	if c.BasePath != "" && web.CleanBase(c.BasePath) != web.CleanBase(u.Path) {
+		return c, berth.Errorf(berth.KindInvalid, "--base-path %q is not the path of --public-url %q: leave out --base-path", c.BasePath, c.PublicURL)
+	}
+
+	c.PublicURL = u.String() // with its scheme in lower case
+	c.BasePath = cmp.Or(u.Path, "/")
+	c.AllowedHosts = append([]string{hostName(u.Host)}, c.AllowedHosts...)
+
+	return c, nil
+}
+
+// origin is that of the public URL, as browsers write it; empty without one.
+func (c Config) origin() string {
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+
+	return u.Scheme + "://" + u.Host
+}
