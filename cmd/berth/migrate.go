@@ -68,7 +68,13 @@ func (m migration) run(ctx context.Context, out io.Writer) error {
 	migrator.Report = func(text string) { fmt.Fprintln(out, text) }
 
 	if m.toSet || m.down {
-		if err := m.move(ctx, migrator); err != nil || m.to == 0 {
+		older := m.to < migrator.Newest()
+		if older && len(m.roles.Server)+len(m.roles.Worker) > 0 {
+			return berth.Errorf(berth.KindInvalid, "--grant-server and --grant-worker are about the newest schema, %d: leave them out with --to %d; "+
+				"what tables stay keep their grants", migrator.Newest(), m.to)
+		}
+
+		if err := m.move(ctx, migrator); err != nil || older {
 			return err
 		}
 

@@ -40,6 +40,9 @@ func TestMigrate_GoesBackOnlyWhenAsked(t *testing.T) {
 	require.ErrorContains(t, err, "going back to version "+before+" loses:\n  "+migrator.Steps[len(migrator.Steps)-1].Name)
 	require.ErrorContains(t, err, "add --yes if you mean it")
 
+	_, err = migrate("--to", before, "--yes", "--grant-worker", "nobody")
+	require.ErrorContains(t, err, "leave them out with --to "+before)
+
 	_, err = migrate("--down")
 	require.ErrorContains(t, err, "001_initial_schema: everything.")
 
