@@ -15,6 +15,17 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
+// renewGrants is what a person's `berth migrate` does before the first worker, and
+// when the schema has moved.
+func (s *stack) renewGrants() {
+	s.t.Helper()
+
+	if owner, _ := s.backends(); s.program == "" {
+		s.workerBackends()
+		migrate(s.t, owner, "--grant-worker", workerRole)
+	}
+}
+
 const workerRole = "berth_worker"
 
 // workerBackends is backends for a worker: its database role has the grants of a
@@ -34,7 +45,6 @@ func (s *stack) workerBackends() (postgresURL, temporalAddress string) {
 	}
 
 	worker := makeRole(s.t, owner, workerRole)
-	migrate(s.t, owner, "--grant-worker", workerRole)
 	require.NoError(s.t, os.WriteFile(path, []byte(worker), 0o600))
 
 	return worker, temporalAddress

@@ -137,6 +137,8 @@ func (s *stack) connect() {
 func (s *stack) startWorker() {
 	s.t.Helper()
 
+	s.renewGrants()
+
 	postgresURL, temporalAddress := s.workerBackends()
 	s.worker = s.run(append([]string{
 		"worker", "--instance", s.instance, "--postgres-url", postgresURL, "--temporal-address", temporalAddress, "--grace", "3s",
