@@ -39,15 +39,28 @@ func (s *stack) workerBackends() (postgresURL, temporalAddress string) {
 		return owner, temporalAddress
 	}
 
-	path := filepath.Join(s.dir, "worker-url")
-	if data, err := os.ReadFile(path); err == nil {
-		return string(data), temporalAddress
+	made := filepath.Join(s.dir, "worker-role") // the database outlives a restart, its port does not
+	if _, err := os.Stat(made); err == nil {
+		return ofRole(s.t, owner, workerRole), temporalAddress
 	}
 
 	worker := makeRole(s.t, owner, workerRole)
-	require.NoError(s.t, os.WriteFile(path, []byte(worker), 0o600))
+	require.NoError(s.t, os.WriteFile(made, nil, 0o600))
 
 	return worker, temporalAddress
+}
+
+// ofRole is the URL with a role that has the same password.
+func ofRole(t testing.TB, owner, name string) string {
+	t.Helper()
+
+	u, err := url.Parse(owner)
+	require.NoError(t, err)
+
+	password, _ := u.User.Password()
+	u.User = url.UserPassword(name, password)
+
+	return u.String()
 }
 
 // makeRole makes a role that may log in, with the password of the role in the
@@ -61,9 +74,7 @@ func makeRole(t testing.TB, owner, name string) string {
 	password, _ := u.User.Password()
 	pgtest.Exec(t, owner, "CREATE ROLE "+name+" LOGIN PASSWORD '"+password+"'")
 
-	u.User = url.UserPassword(name, password)
-
-	return u.String()
+	return ofRole(t, owner, name)
 }
 
 // migrate runs `berth migrate` and returns what it says.
