@@ -31,6 +31,7 @@ var grants = []grant{
 	{"event_sequence", nextNumber, ""},
 	{"events", "SELECT, INSERT, UPDATE, DELETE", "INSERT"},
 	{"footprints", "SELECT, DELETE", "SELECT, INSERT, UPDATE"},
+	{"host_images", "SELECT", "SELECT, INSERT, UPDATE"},
 	{"hosts", "SELECT, UPDATE", "SELECT, INSERT, UPDATE"},
 	{"idempotency_keys", "SELECT, INSERT, DELETE", ""},
 	{"image_digests", "SELECT, INSERT, UPDATE", ""},
