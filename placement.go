@@ -92,6 +92,7 @@ type WaitingRequest struct {
 	Image       string    // of its sweep, by digest or ID
 	Lacking     []string  // hosts that lack it, as their workers told lately, and can pull it
 	Unable      []string  // hosts that lack it, and cannot
+	SecretKeys  []string  // to which the secrets that its sweep mounts are sealed: public parts
 	Last        *LastOOM  // the trial's newest out-of-memory; nil = none
 	Waited      time.Duration
 	Reasons     []Rejection // as stored

@@ -36,7 +36,7 @@ func (s *Server) audit(c *gin.Context) {
 		return
 	}
 
-	object := cmp.Or(c.Param("id"), strings.TrimPrefix(c.Writer.Header().Get("Location"), base+"/sweeps/"))
+	object := cmp.Or(c.Param("id"), c.Param("name"), strings.TrimPrefix(c.Writer.Header().Get("Location"), base+"/sweeps/"))
 
 	ip := remoteIP(c.Request)
 

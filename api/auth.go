@@ -106,7 +106,7 @@ func (s *Server) admit(c *gin.Context, who principal, err error, guess bool) {
 }
 
 // authorize refuses what the caller's role may not do: viewers read, operators
-// also change things, admins also see and make tokens.
+// also change things, admins also see and make tokens, and store secrets.
 func (s *Server) authorize(c *gin.Context) {
 	if caller(c.Request.Context()).role < needed(c.Request.Method, c.FullPath()) {
 		s.fail(c.Writer, c.Request, &httpError{
@@ -120,7 +120,7 @@ func (s *Server) authorize(c *gin.Context) {
 // needed is the role a route asks for.
 func needed(method, path string) role {
 	switch {
-	case strings.HasPrefix(path, base+"/tokens"):
+	case strings.HasPrefix(path, base+"/tokens"), strings.HasPrefix(path, base+"/secrets") && method != http.MethodGet:
 		return roleAdmin
 	case method == http.MethodGet:
 		return roleViewer

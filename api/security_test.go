@@ -74,6 +74,9 @@ var needs = map[string]string{
 	"GET /api/v1/tokens":                             "admin",
 	"POST /api/v1/tokens":                            "admin",
 	"DELETE /api/v1/tokens/:id":                      "admin",
+	"GET /api/v1/secrets":                            "viewer",
+	"PUT /api/v1/secrets/:name":                      "admin",
+	"DELETE /api/v1/secrets/:name":                   "admin",
 }
 
 var parameter = regexp.MustCompile(`[:*][a-z]+`)

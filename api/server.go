@@ -25,6 +25,7 @@ type Deps struct {
 	Images   Images  // says what an image is: temporal.Client
 	Temporal Pinger  // temporal.Client
 	Objects  Objects // what is in files of trials; nil = none are stored
+	Sealer   Sealer  // of secrets; nil = none can be stored
 	Web      fs.FS   // the web interface; nil = none
 	Disk     Disk    // looks at disks of this machine; nil = none is looked at
 	Log      *slog.Logger

@@ -17,6 +17,7 @@ type Store interface {
 	Records
 	Files
 	Hosts
+	Secrets
 	Events
 	Access
 	KnownImages
@@ -110,6 +111,21 @@ type Hosts interface {
 	// RemoveHost frees what a host holds that will not come back. Errors: conflict
 	// without force while its worker answers.
 	RemoveHost(ctx context.Context, hostID string, force bool) error
+}
+
+// Secrets are the sealed secrets in the database.
+type Secrets interface {
+	// PutSecret stores one in the place of that of its name. Errors: conflict when there are too many.
+	PutSecret(ctx context.Context, sealed berth.SealedSecret, person string) (berth.Secret, error)
+	// ListSecrets reads all by name.
+	ListSecrets(ctx context.Context) ([]berth.Secret, error)
+	// DeleteSecret deletes one. Errors: not_found; conflict without force while a sweep that has not ended mounts it.
+	DeleteSecret(ctx context.Context, name string, force bool) error
+}
+
+// Sealer seals a secret under its name: *secrets.Keys.
+type Sealer interface {
+	Seal(name string, value []byte) (berth.SealedSecret, error)
 }
 
 // Events are the published events.

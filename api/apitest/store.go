@@ -57,11 +57,14 @@ type Store struct {
 	ImageErr   error
 	Known      map[string]string // digests by image
 	ControlErr func() error      // asked before every update and cancel; nil = none
-	SessionErr error             // what CreateSession and DeleteSession are answered
-	Down       error             // what Ping, and whoever asks for tokens, is answered
-	Unwell     berth.Health      // what Health answers
-	Unreadable error             // what Health fails with, while all else answers
-	Deaf       <-chan struct{}   // nobody hears of events until it is closed; nil = at once
+	Secrets    []berth.Secret    // by name
+	Sealed     []berth.SealedSecret
+	InUse      []string        // names of secrets that sweeps mount
+	SessionErr error           // what CreateSession and DeleteSession are answered
+	Down       error           // what Ping, and whoever asks for tokens, is answered
+	Unwell     berth.Health    // what Health answers
+	Unreadable error           // what Health fails with, while all else answers
+	Deaf       <-chan struct{} // nobody hears of events until it is closed; nil = at once
 
 	ObjectsRead int // how often
 

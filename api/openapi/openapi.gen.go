@@ -226,6 +226,24 @@ func (e PreviewShapeSizedBy) Valid() bool {
 	}
 }
 
+// Defines values for SecretEncoding.
+const (
+	SecretBase64 SecretEncoding = "base64"
+	SecretText   SecretEncoding = "text"
+)
+
+// Valid indicates whether the value is a known member of the SecretEncoding enum.
+func (e SecretEncoding) Valid() bool {
+	switch e {
+	case SecretBase64:
+		return true
+	case SecretText:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SweepSort.
 const (
 	SweepSortCreatedAt            SweepSort = "created_at"
@@ -1558,6 +1576,42 @@ type ReportTrial struct {
 	Number   int             `json:"number"`
 }
 
+// Secret defines model for Secret.
+type Secret struct {
+	CreatedAt time.Time `json:"created_at"`
+
+	// CreatedBy Name of a token
+	CreatedBy string `json:"created_by"`
+
+	// Key Public part of the key that it is sealed to; workers that have the private part can run trials that mount it
+	Key       string    `json:"key"`
+	Name      string    `json:"name"`
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// UpdatedBy Name of a token
+	UpdatedBy string `json:"updated_by"`
+
+	// Version 1, then one more each time it is stored
+	Version int32 `json:"version"`
+}
+
+// SecretEncoding defines model for SecretEncoding.
+type SecretEncoding string
+
+// SecretList defines model for SecretList.
+type SecretList struct {
+	Data []Secret `json:"data"`
+}
+
+// SecretValue defines model for SecretValue.
+type SecretValue struct {
+	// Encoding base64: for values that are no text
+	Encoding SecretEncoding `json:"encoding,omitempty"`
+
+	// Value Of 1 byte to 64 KiB
+	Value string `json:"value"`
+}
+
 // ServerInfo defines model for ServerInfo.
 type ServerInfo struct {
 	// Limits What a caller may take
@@ -1637,6 +1691,14 @@ type Shape struct {
 
 // SharingMode defines model for SharingMode.
 type SharingMode = string
+
+// StoredSecret defines model for StoredSecret.
+type StoredSecret struct {
+	Secret Secret `json:"secret"`
+
+	// Warnings Such as that the value is too short to be masked in logs
+	Warnings []ProblemItem `json:"warnings,omitempty"`
+}
 
 // Sweep defines model for Sweep.
 type Sweep struct {
@@ -1923,6 +1985,9 @@ type LastEventID = string
 // Limit defines model for Limit.
 type Limit = int
 
+// SecretName defines model for SecretName.
+type SecretName = string
+
 // ShapeKey defines model for ShapeKey.
 type ShapeKey = string
 
@@ -2002,6 +2067,12 @@ type ListQueueParams struct {
 
 	// Limit How many at most
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// DeleteSecretParams defines parameters for DeleteSecret.
+type DeleteSecretParams struct {
+	// Force Delete it all the same: trials of such sweeps that have not started yet fail
+	Force bool `form:"force,omitempty" json:"force,omitempty"`
 }
 
 // ListSweepsParams defines parameters for ListSweeps.
@@ -2106,6 +2177,9 @@ type UpdateDeviceJSONRequestBody = DevicePatch
 // UpdateHostJSONRequestBody defines body for UpdateHost for application/json ContentType.
 type UpdateHostJSONRequestBody = HostPatch
 
+// PutSecretJSONRequestBody defines body for PutSecret for application/json ContentType.
+type PutSecretJSONRequestBody = SecretValue
+
 // UpdateSweepJSONRequestBody defines body for UpdateSweep for application/json ContentType.
 type UpdateSweepJSONRequestBody = SweepPatch
 
@@ -2165,6 +2239,15 @@ type ServerInterface interface {
 	// ListQueue List what waits for a place, in the order in which the placer looks at it
 	// (GET /queue)
 	ListQueue(c *gin.Context, params ListQueueParams)
+	// ListSecrets List the secrets by name, without their values
+	// (GET /secrets)
+	ListSecrets(c *gin.Context)
+	// DeleteSecret Delete a secret
+	// (DELETE /secrets/{name})
+	DeleteSecret(c *gin.Context, name SecretName, params DeleteSecretParams)
+	// PutSecret Store a secret, or another value of it
+	// (PUT /secrets/{name})
+	PutSecret(c *gin.Context, name SecretName)
 	// GetServer Get what a page must know of the server
 	// (GET /server)
 	GetServer(c *gin.Context)
@@ -2670,6 +2753,80 @@ func (siw *ServerInterfaceWrapper) ListQueue(c *gin.Context) {
 	}
 
 	siw.Handler.ListQueue(c, params)
+}
+
+// ListSecrets operation middleware
+func (siw *ServerInterfaceWrapper) ListSecrets(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListSecrets(c)
+}
+
+// DeleteSecret operation middleware
+func (siw *ServerInterfaceWrapper) DeleteSecret(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "name" -------------
+	var name SecretName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteSecretParams
+
+	// ------------- Optional query parameter "force" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "force", c.Request.URL.Query(), &params.Force, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter force: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.DeleteSecret(c, name, params)
+}
+
+// PutSecret operation middleware
+func (siw *ServerInterfaceWrapper) PutSecret(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "name" -------------
+	var name SecretName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutSecret(c, name)
 }
 
 // GetServer operation middleware
@@ -3496,6 +3653,9 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.PATCH(options.BaseURL+"/devices/:id", wrapper.UpdateDevice)
 	router.GET(options.BaseURL+"/leases", wrapper.ListLeases)
 	router.GET(options.BaseURL+"/queue", wrapper.ListQueue)
+	router.GET(options.BaseURL+"/secrets", wrapper.ListSecrets)
+	router.DELETE(options.BaseURL+"/secrets/:name", wrapper.DeleteSecret)
+	router.PUT(options.BaseURL+"/secrets/:name", wrapper.PutSecret)
 	router.GET(options.BaseURL+"/tokens", wrapper.ListTokens)
 	router.POST(options.BaseURL+"/tokens", wrapper.CreateToken)
 	router.DELETE(options.BaseURL+"/tokens/:id", wrapper.RevokeToken)
@@ -4081,6 +4241,118 @@ type ListQueuedefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListQueuedefaultApplicationProblemPlusJSONResponse) VisitListQueueResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListSecretsRequestObject struct {
+}
+
+type ListSecretsResponseObject interface {
+	VisitListSecretsResponse(w http.ResponseWriter) error
+}
+
+type ListSecrets200JSONResponse SecretList
+
+func (response ListSecrets200JSONResponse) VisitListSecretsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListSecretsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListSecretsdefaultApplicationProblemPlusJSONResponse) VisitListSecretsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteSecretRequestObject struct {
+	Name   SecretName `json:"name"`
+	Params DeleteSecretParams
+}
+
+type DeleteSecretResponseObject interface {
+	VisitDeleteSecretResponse(w http.ResponseWriter) error
+}
+
+type DeleteSecret204Response struct {
+}
+
+func (response DeleteSecret204Response) VisitDeleteSecretResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteSecretdefaultApplicationProblemPlusJSONResponse) VisitDeleteSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutSecretRequestObject struct {
+	Name SecretName `json:"name"`
+	Body *PutSecretJSONRequestBody
+}
+
+type PutSecretResponseObject interface {
+	VisitPutSecretResponse(w http.ResponseWriter) error
+}
+
+type PutSecret200JSONResponse StoredSecret
+
+func (response PutSecret200JSONResponse) VisitPutSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutSecretdefaultApplicationProblemPlusJSONResponse) VisitPutSecretResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5025,6 +5297,15 @@ type StrictServerInterface interface {
 	// ListQueue List what waits for a place, in the order in which the placer looks at it
 	// (GET /queue)
 	ListQueue(ctx context.Context, request ListQueueRequestObject) (ListQueueResponseObject, error)
+	// ListSecrets List the secrets by name, without their values
+	// (GET /secrets)
+	ListSecrets(ctx context.Context, request ListSecretsRequestObject) (ListSecretsResponseObject, error)
+	// DeleteSecret Delete a secret
+	// (DELETE /secrets/{name})
+	DeleteSecret(ctx context.Context, request DeleteSecretRequestObject) (DeleteSecretResponseObject, error)
+	// PutSecret Store a secret, or another value of it
+	// (PUT /secrets/{name})
+	PutSecret(ctx context.Context, request PutSecretRequestObject) (PutSecretResponseObject, error)
 	// GetServer Get what a page must know of the server
 	// (GET /server)
 	GetServer(ctx context.Context, request GetServerRequestObject) (GetServerResponseObject, error)
@@ -5568,6 +5849,101 @@ func (sh *strictHandler) ListQueue(ctx *gin.Context, params ListQueueParams) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListQueueResponseObject); ok {
 		if err := validResponse.VisitListQueueResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListSecrets operation middleware
+func (sh *strictHandler) ListSecrets(ctx *gin.Context) {
+	var request ListSecretsRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListSecrets(ctx.Request.Context(), request.(ListSecretsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListSecrets")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListSecretsResponseObject); ok {
+		if err := validResponse.VisitListSecretsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteSecret operation middleware
+func (sh *strictHandler) DeleteSecret(ctx *gin.Context, name SecretName, params DeleteSecretParams) {
+	var request DeleteSecretRequestObject
+
+	request.Name = name
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteSecret(ctx.Request.Context(), request.(DeleteSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(DeleteSecretResponseObject); ok {
+		if err := validResponse.VisitDeleteSecretResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutSecret operation middleware
+func (sh *strictHandler) PutSecret(ctx *gin.Context, name SecretName) {
+	var request PutSecretRequestObject
+
+	request.Name = name
+
+	var body PutSecretJSONRequestBody
+	var err error
+	// A request validator built on kin-openapi's openapi3filter with
+	// KeepValidatedValue leaves the value it validated on the body. Bind
+	// that value, matching member names exactly, so the handler receives
+	// what was validated instead of a second, case-insensitive decode.
+	if vb, ok := ctx.Request.Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+		err = ctx.ShouldBindJSON(&body)
+	} else if binding.Validator != nil {
+		// ShouldBindJSON runs the struct validator after decoding; keep that.
+		err = binding.Validator.ValidateStruct(&body)
+	}
+	if err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutSecret(ctx.Request.Context(), request.(PutSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutSecretResponseObject); ok {
+		if err := validResponse.VisitPutSecretResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

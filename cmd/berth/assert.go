@@ -11,6 +11,7 @@ import (
 	"github.com/berthml/berth/internal/reconcile"
 	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/secrets"
 	"github.com/berthml/berth/internal/temporal"
 )
 
@@ -31,6 +32,7 @@ var (
 	_ artifacts.Ledger       = (*postgres.Store)(nil)
 	_ artifacts.Names        = (*postgres.Store)(nil)
 	_ artifacts.Files        = (*runtrial.Executor)(nil)
+	_ api.Sealer             = (*secrets.Keys)(nil)
 	_ runtrial.Records       = (*postgres.Store)(nil)
 	_ runtrial.Containers    = (*docker.Docker)(nil)
 	_ temporal.Messages      = (*postgres.Store)(nil)

@@ -68,6 +68,7 @@ func devCommand() *cobra.Command {
 	flags.IntVar(&d.temporalPort, "temporal-port", 7233, "preferred port of our own Temporal")
 	flags.IntVar(&d.temporalUIPort, "temporal-ui-port", 8233, "preferred port of its web UI")
 	bindArtifacts(flags, &d.serving.artifacts, "artifacts/ in the data directory")
+	bindSecretsKey(flags, &d.serving.secretsKey, "file with the key of secrets; default: "+devKeyFile+" in the data directory, which is made")
 	flags.BoolVar(&d.noWorker, "no-worker", false, "leave out the worker, to run `berth worker` beside it")
 
 	return cmd
@@ -84,6 +85,14 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 
 	d.serving.artifacts = cmp.Or(d.serving.artifacts, filepath.Join(d.dataDir, "artifacts"))
 	d.machine.artifacts = d.serving.artifacts
+
+	if d.serving.secretsKey == "" {
+		if d.serving.secretsKey, err = ownKey(d.dataDir); err != nil {
+			return err
+		}
+	}
+
+	d.machine.secretsKey = d.serving.secretsKey
 
 	_ = os.Remove(filepath.Join(d.dataDir, "url")) // of an earlier run; it is there again once we serve
 

@@ -67,6 +67,7 @@ func root() *cobra.Command {
 	cmd.AddCommand(serverCommand(), workerCommand(), devCommand(), migrateCommand(), adoptCommand(), doctorCommand())
 	cmd.AddCommand(cli.Commands(localDocker)...)
 	allowRecovery(cmd)
+	allowKeys(cmd)
 
 	return cmd
 }

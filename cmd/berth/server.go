@@ -40,6 +40,7 @@ type serving struct {
 
 	publicURL       string // where a proxy shows the server
 	tlsCert, tlsKey string // files of the server's own certificate; empty = plain HTTP
+	secretsKey      string // file with the key of secrets; empty = none can be stored
 }
 
 func (s *serving) bind(flags *pflag.FlagSet) {
@@ -100,6 +101,8 @@ func serverCommand() *cobra.Command {
 	s.bind(cmd.Flags())
 	s.bindTeam(cmd.Flags())
 	bindArtifacts(cmd.Flags(), &s.artifacts, "files stay on the machines that wrote them")
+	bindSecretsKey(cmd.Flags(), &s.secretsKey,
+		"file with the key that secrets are sealed to, of which the public part is enough; without it none can be stored (docs/production.md)")
 
 	return cmd
 }
@@ -115,6 +118,11 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 	}
 
 	certificate, err := s.certificate(log)
+	if err != nil {
+		return err
+	}
+
+	keys, err := openKeys(s.secretsKey)
 	if err != nil {
 		return err
 	}
@@ -139,7 +147,7 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 		objects = files
 	}
 
-	server, err := api.New(api.Deps{Store: store, Objects: objects, Control: steering, Images: steering, Temporal: steering, Web: frontend.Files(), Disk: localDisk, Log: log},
+	server, err := api.New(api.Deps{Store: store, Objects: objects, Sealer: sealer(keys), Control: steering, Images: steering, Temporal: steering, Web: frontend.Files(), Disk: localDisk, Log: log},
 		api.Config{
 			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Installation: c.installation.ID, Retention: s.keep,
 			PublicURL: s.publicURL, Certificate: certificate, Policy: policy, BasePath: s.basePath, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),

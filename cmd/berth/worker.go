@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ import (
 	"github.com/berthml/berth/internal/reconcile"
 	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/secrets"
 	"github.com/berthml/berth/worker"
 )
 
@@ -46,6 +48,8 @@ type machine struct {
 	gpuSharing  string        // how trials may share them: auto, time_slicing or exclusive
 	datasets    []string      // NAME=PATH
 	sets        *dataset.Sets // made of datasets, by describe
+	secretsKey  string        // file with the keys of secrets; empty = it opens none
+	keys        *secrets.Keys // made of secretsKey, by describe
 	grace       time.Duration
 	bounds      runtrial.Bounds
 	artifacts   string // where files are stored; empty = they are not
@@ -118,6 +122,8 @@ func workerCommand() *cobra.Command {
 	m.bind(cmd.Flags())
 	bindDirectory(cmd.Flags(), &m.dataDir, "data-dir", defaultDataDir(), "for the attempts' directories and this machine's id")
 	bindArtifacts(cmd.Flags(), &m.artifacts, "files stay on this machine only")
+	bindSecretsKey(cmd.Flags(), &m.secretsKey,
+		"file with the private keys that open secrets, which only its owner may read; without it no trials run here that mount secrets (docs/production.md)")
 
 	return cmd
 }
@@ -298,9 +304,13 @@ func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 		return berth.Host{}, err
 	}
 
+	if m.keys, err = openKeys(cmp.Or(m.secretsKey, keyBeside(m.dataDir))); err != nil {
+		return berth.Host{}, err
+	}
+
 	host := berth.Host{
-		Datasets: m.sets.Names(),
-		Name:     m.name, DataDir: dir, BootID: boot, State: berth.HostReady, MaxAttempts: m.maxAttempts,
+		Datasets: m.sets.Names(), SecretKeys: m.keys.Opens(),
+		Name: m.name, DataDir: dir, BootID: boot, State: berth.HostReady, MaxAttempts: m.maxAttempts,
 		CPUMilli: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory.TotalBytes, MemoryFreeBytes: memory.AvailableBytes,
 		DiskHeadroomBytes: m.disk,
 	}

@@ -34,6 +34,8 @@ func (o *options) commands() []*cobra.Command {
 		o.noun("device", "GPUs", o.listDevicesCommand(), o.cordonDeviceCommand(), o.readyDeviceCommand()),
 		o.noun("token", "Who may use the API",
 			o.createTokenCommand(), o.listTokensCommand(), o.revokeTokenCommand()),
+		o.noun("secret", "What trials may read and no one else",
+			o.setSecretCommand(), o.listSecretsCommand(), o.deleteSecretCommand()),
 		o.imageCommand(),
 		o.tryCommand(),
 		o.eventsCommand(),

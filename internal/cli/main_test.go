@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/internal/secrets"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
@@ -28,8 +30,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func serve(t *testing.T, store *apitest.Store) string {
 	t.Helper()
 
+	key := filepath.Join(t.TempDir(), "key")
+	_, err := secrets.Make(key)
+	require.NoError(t, err)
+
+	keys, err := secrets.Read(key)
+	require.NoError(t, err)
+
 	server, err := api.New(api.Deps{
-		Store: store, Objects: store, Control: store, Images: store, Temporal: store, Log: slog.New(slog.DiscardHandler),
+		Store: store, Objects: store, Sealer: keys, Control: store, Images: store, Temporal: store, Log: slog.New(slog.DiscardHandler),
 	}, api.Config{Address: "127.0.0.1:0"})
 	require.NoError(t, err)
 	require.NoError(t, server.Listen(t.Context()))
@@ -81,11 +90,16 @@ func (p *page) String() string {
 
 // executeTo is execute with standard error on a page.
 func executeTo(ctx context.Context, errs *page, server string, args ...string) outcome {
-	return executeWaiting(ctx, errs, 0, server, args...)
+	return executeFed(ctx, apitest.SweepFile, errs, 0, server, args...)
 }
 
 // executeWaiting is executeTo where downloads wait for files that are being stored.
 func executeWaiting(ctx context.Context, errs *page, storing time.Duration, server string, args ...string) outcome {
+	return executeFed(ctx, apitest.SweepFile, errs, storing, server, args...)
+}
+
+// executeFed is executeWaiting with standard input.
+func executeFed(ctx context.Context, in string, errs *page, storing time.Duration, server string, args ...string) outcome {
 	var out bytes.Buffer
 
 	o := &options{
@@ -100,7 +114,7 @@ func executeWaiting(ctx context.Context, errs *page, storing time.Duration, serv
 	root.SetArgs(args)
 	root.SetOut(&out)
 	root.SetErr(errs)
-	root.SetIn(strings.NewReader(apitest.SweepFile))
+	root.SetIn(strings.NewReader(in))
 
 	err := root.ExecuteContext(ctx)
 	if err != nil {

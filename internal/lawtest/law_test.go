@@ -21,7 +21,7 @@ var rows = [][]string{
 	{"internal/search"},
 	{"internal/spec", "internal/packing", "internal/parallelism", "internal/advice", "internal/memory", "internal/failure", "internal/report", "internal/script"},
 	{
-		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/simgpu", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention", "internal/artifacts", "internal/dataset",
+		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/simgpu", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention", "internal/artifacts", "internal/dataset", "internal/secrets",
 		"internal/runtrial", "internal/preview", "internal/devstack", "internal/config",
 		"internal/simulate",
 	},
@@ -54,6 +54,7 @@ var homes = map[string][]string{
 	"github.com/getkin/kin-openapi":          {"api", "api/openapi"},
 	"github.com/expr-lang/expr":              {"internal/expr"},
 	"gocloud.dev":                            {"internal/artifacts"},
+	"filippo.io/age":                         {"internal/secrets"},
 	"github.com/parquet-go/parquet-go":       {"internal/export"},
 	"google.golang.org/protobuf":             {"internal/tfevents"},
 	"github.com/spf13/cobra":                 {"internal/cli", "cmd/"},

@@ -50,6 +50,7 @@ type Request struct {
 	Datasets    []string // names of those that the host must have
 	Lacking     []string // hosts that are known to lack its image, and can pull it
 	Unable      []string // hosts that are known to lack its image, and cannot pull it
+	SecretKeys  []string // public parts of the keys that the host must have
 	CPUsGiven   bool     // the user said how many cores it gets
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 
@@ -120,10 +121,10 @@ type round struct {
 
 // need is what decides whether a request fits somewhere.
 type need struct {
-	size     int
-	datasets string
-	sweep    string // where a host is cordoned for this sweep alone; else empty
-	attempt  string // where it avoids a host; else empty
+	size    int
+	mounts  string // data sets and keys that the host must have
+	sweep   string // where a host is cordoned for this sweep alone; else empty
+	attempt string // where it avoids a host; else empty
 }
 
 func (r *round) decide(request *Request) Decision {
@@ -134,7 +135,7 @@ func (r *round) decide(request *Request) Decision {
 		return d
 	}
 
-	needed := need{size: request.size, datasets: strings.Join(request.Datasets, "/")}
+	needed := need{size: request.size, mounts: strings.Join(request.Datasets, "/") + " " + strings.Join(request.SecretKeys, "/")}
 
 	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 {
 		needed.attempt = request.AttemptID

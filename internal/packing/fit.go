@@ -13,6 +13,7 @@ const (
 	fits rule = iota
 	breaksState
 	breaksDataset
+	breaksSecret
 	breaksCordon
 	breaksKept
 	breaksExclusive
@@ -40,8 +41,8 @@ const (
 func (s *site) check(r *Request, at *spot) rule {
 	d := s.demand(r, at.class)
 
-	if s.lacks(r) != "" {
-		return breaksDataset
+	if broken := s.lacks(r); broken != fits {
+		return broken
 	}
 
 	if broken := s.never(d, at); broken != fits {
@@ -82,8 +83,8 @@ func (s *site) closed(r *Request) rule {
 		return breaksCordon
 	case s.DiskLow():
 		return breaksDisk
-	case s.lacks(r) != "":
-		return breaksDataset
+	case s.lacks(r) != fits:
+		return s.lacks(r)
 	case slices.Contains(r.avoid, s.ID):
 		return breaksCordon
 	case s.kept > 0:
@@ -180,13 +181,26 @@ func activityLimit(dev *berth.Device, d *berth.Demand) int64 {
 
 // takes reports whether the host takes more than test attempts of a request's sweep.
 func (s *site) takes(r *Request) bool {
-	return s.State == berth.HostReady && s.lacks(r) == "" && !s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID)
+	return s.State == berth.HostReady && s.lacks(r) == fits && !s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID)
 }
 
-// lacks is the first data set of the request that the host does not have; empty = none.
-func (s *site) lacks(r *Request) string {
-	for _, name := range r.Datasets {
-		if !slices.Contains(s.Datasets, name) {
+// lacks returns why the host never takes the request: it has no such data set, or no
+// such key of secrets.
+func (s *site) lacks(r *Request) rule {
+	switch {
+	case missing(r.Datasets, s.Datasets) != "":
+		return breaksDataset
+	case missing(r.SecretKeys, s.SecretKeys) != "":
+		return breaksSecret
+	default:
+		return fits
+	}
+}
+
+// missing is the first of the names that the host does not have; empty = it has all.
+func missing(names, has []string) string {
+	for _, name := range names {
+		if !slices.Contains(has, name) {
 			return name
 		}
 	}
@@ -269,7 +283,7 @@ func (s *site) spotsFor(r *Request) func(yield func(*spot) bool) {
 }
 
 // holds reports whether the host would hold the request with nothing else on it.
-func (s *site) holds(r *Request) bool { return s.lacks(r) == "" && s.large(r) }
+func (s *site) holds(r *Request) bool { return s.lacks(r) == fits && s.large(r) }
 
 // large reports whether the host has the size for the request.
 func (s *site) large(r *Request) bool {

@@ -194,9 +194,13 @@ func (s *site) reject(request *Request, at *spot) berth.Rejection {
 	case breaksState:
 		r.Dimension, r.Reason = berth.DimensionState, s.stateReason()
 	case breaksDataset:
-		name := s.lacks(request)
+		name := missing(request.Datasets, s.Datasets)
 		r.Dimension, r.Needed = berth.DimensionDataset, 1
 		r.Reason = fmt.Sprintf("host %s: has no data set %q; start its worker with --dataset %s=PATH", s.Name, name, name)
+	case breaksSecret:
+		r.Dimension, r.Needed = berth.DimensionSecret, 1
+		r.Reason = fmt.Sprintf("host %s: cannot open the sweep's secrets; start its worker with --secrets-key and a file that holds the private key of %s",
+			s.Name, missing(request.SecretKeys, s.SecretKeys))
 	case breaksCordon:
 		r.Dimension, r.Reason = berth.DimensionState, s.cordonReason(request)
 	case breaksKept:

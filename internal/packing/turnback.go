@@ -83,7 +83,7 @@ func (r *round) couldBe(s *site, at *spot, requests []Request) int {
 		limit := r.sweeps[request.SweepID]
 		limit.Running += of[request.SweepID]
 
-		if d := request.on[at.class]; d != nil && s.lacks(request) == "" && s.never(d, at) == fits && sweepRejection(limit, request.Away).Dimension == "" {
+		if d := request.on[at.class]; d != nil && s.lacks(request) == fits && s.never(d, at) == fits && sweepRejection(limit, request.Away).Dimension == "" {
 			n++
 			of[request.SweepID]++
 		}

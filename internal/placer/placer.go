@@ -163,7 +163,7 @@ func (p *Placer) requests(queue berth.Queue) (out []packing.Request, groups []*g
 		}
 
 		out = append(out, packing.Request{
-			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber, ShapeKey: w.ShapeKey, Datasets: w.Datasets, CPUsGiven: w.Resources.CPUs > 0,
+			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber, ShapeKey: w.ShapeKey, Datasets: w.Datasets, SecretKeys: w.SecretKeys, CPUsGiven: w.Resources.CPUs > 0,
 			Demands: sizes.of(w), Expected: queue.Footprints[w.ShapeKey].Expected(),
 			Waited: p.clock(w, queue.Sweeps[w.SweepID]).wait(w.Waited), Asked: w.Waited,
 			Kept: p.kept[w.AttemptID].place, Vain: p.kept[w.AttemptID].vain, FailedHosts: w.FailedHosts, Away: w.Away,

@@ -181,6 +181,7 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		Late:                row.Late,
 		Problem:             row.Problem,
 		Datasets:            row.Datasets,
+		SecretKeys:          row.SecretKeys,
 	}
 
 	host.FailedStarts, host.TestDue = len(row.FailedTrials), row.TestDue

@@ -51,7 +51,7 @@ func TestDatasets(t *testing.T) {
 }
 
 // A worker of an older version registers with this statement, and neither mounts data
-// sets nor stores files.
+// sets and secrets nor stores files.
 func TestRegisterHost_ByAnOlderWorker(t *testing.T) {
 	t.Parallel()
 
@@ -67,14 +67,22 @@ func TestRegisterHost_ByAnOlderWorker(t *testing.T) {
 		return hosts[0].Datasets, stores
 	}
 
+	keys := func() []string {
+		hosts, err := b.store.ListHosts(ctx)
+		require.NoError(t, err)
+
+		return hosts[0].SecretKeys
+	}
+
 	for range 2 {
-		b.host.Datasets = []string{"flowers"}
+		b.host.Datasets, b.host.SecretKeys = []string{"flowers"}, []string{"age1a"}
 		require.NoError(t, b.store.RegisterHost(ctx, b.host, "same"))
 		require.NoError(t, b.store.SetHostStores(ctx, b.host.ID, true))
 		require.NoError(t, b.store.RegisterHost(ctx, b.host, "same"))
 
 		datasets, stores := told()
 		require.Equal(t, b.host.Datasets, datasets)
+		require.Equal(t, b.host.SecretKeys, keys())
 		require.True(t, stores, "until the worker says otherwise")
 
 		_, err := pool.Exec(ctx, `
@@ -86,6 +94,7 @@ func TestRegisterHost_ByAnOlderWorker(t *testing.T) {
 
 		datasets, stores = told()
 		require.Empty(t, datasets)
+		require.Empty(t, keys())
 		require.False(t, stores)
 	}
 }

@@ -49,6 +49,7 @@ var grants = []grant{
 	{"placement_requests", "SELECT, UPDATE", "SELECT, INSERT, UPDATE"},
 	{"schema_compat", "SELECT", "SELECT"},
 	{"schema_migrations", "SELECT", "SELECT"},
+	{"secrets", "SELECT, INSERT, UPDATE, DELETE", "SELECT"},
 	{"sessions", "SELECT, INSERT, DELETE", ""},
 	{"shapes", "SELECT", "SELECT, INSERT"},
 	{"sweeps", "SELECT, INSERT, UPDATE, DELETE", "SELECT, UPDATE (state, reason, run_id, max_parallel, started_at, resumed_at, finished_at)"},

@@ -30,7 +30,7 @@ func (s *Store) RegisterHost(ctx context.Context, h berth.Host, version string) 
 			ID: h.ID, Name: h.Name, BootID: h.BootID, CpuMilli: h.CPUMilli, MemoryBytes: h.MemoryBytes,
 			MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryFreeBytes: h.MemoryFreeBytes,
 			DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes,
-			MaxAttempts: int32Of(h.MaxAttempts), Version: version, MachineID: h.MachineID, DataDir: h.DataDir, Datasets: h.Datasets,
+			MaxAttempts: int32Of(h.MaxAttempts), Version: version, MachineID: h.MachineID, DataDir: h.DataDir, Datasets: h.Datasets, SecretKeys: h.SecretKeys,
 		}); err != nil {
 			return err
 		}

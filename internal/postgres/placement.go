@@ -251,7 +251,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 			request.Blocked = fmt.Sprintf("attempt %d of the trial is still open on host %s", row.OpenNumber, row.OpenHost)
 		}
 
-		request.Datasets = mounted.DatasetNames()
+		request.Datasets, request.SecretKeys = mounted.DatasetNames(), row.SecretKeys
 		waiting = append(waiting, request)
 	}
 

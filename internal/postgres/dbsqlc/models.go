@@ -246,6 +246,7 @@ type Host struct {
 	StoresFiles         bool
 	Datasets            []string
 	Told                int32
+	SecretKeys          []string
 }
 
 type HostImage struct {
@@ -412,6 +413,17 @@ type PlacementRequest struct {
 type SchemaCompat struct {
 	Version    int64
 	MinVersion int64
+}
+
+type Secret struct {
+	Name       string
+	Ciphertext []byte
+	Key        string
+	Version    int32
+	CreatedAt  time.Time
+	CreatedBy  string
+	UpdatedAt  time.Time
+	UpdatedBy  string
 }
 
 type Session struct {

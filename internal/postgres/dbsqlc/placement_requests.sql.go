@@ -299,6 +299,7 @@ WITH faulted AS MATERIALIZED (
             LIMIT $3::integer) clean) < $3::integer
 )
 SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources, coalesce(s.spec -> 'datasets', '[]')::json AS datasets, s.image_digest,
+    ARRAY(SELECT DISTINCT k.key FROM json_array_elements(CASE json_typeof(s.spec -> 'secrets') WHEN 'array' THEN s.spec -> 'secrets' END) m JOIN secrets k ON k.name = m ->> 'name' ORDER BY k.key)::text[] AS secret_keys,
     coalesce(r.last_oom, (
         SELECT json_build_object('demand', json_build_object('memory_bytes', a.memory_bytes, 'cpu_milli', a.cpu_milli),
             'peak_bytes', a.memory_peak_bytes, 'count', least(count(*) OVER (), m.attempts - 1), 'max_attempts', m.attempts)
@@ -358,6 +359,7 @@ type ListWaitingRequestsRow struct {
 	Resources       []byte
 	Datasets        []byte
 	ImageDigest     string
+	SecretKeys      []string
 	Oom             []byte
 	MaxParallel     int32
 	SweepState      string
@@ -416,6 +418,7 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, arg *ListWai
 			&i.Resources,
 			&i.Datasets,
 			&i.ImageDigest,
+			&i.SecretKeys,
 			&i.Oom,
 			&i.MaxParallel,
 			&i.SweepState,

@@ -47,6 +47,7 @@ WITH faulted AS MATERIALIZED (
             LIMIT @clean_runs::integer) clean) < @clean_runs::integer
 )
 SELECT r.*, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources, coalesce(s.spec -> 'datasets', '[]')::json AS datasets, s.image_digest,
+    ARRAY(SELECT DISTINCT k.key FROM json_array_elements(CASE json_typeof(s.spec -> 'secrets') WHEN 'array' THEN s.spec -> 'secrets' END) m JOIN secrets k ON k.name = m ->> 'name' ORDER BY k.key)::text[] AS secret_keys,
     coalesce(r.last_oom, (
         SELECT json_build_object('demand', json_build_object('memory_bytes', a.memory_bytes, 'cpu_milli', a.cpu_milli),
             'peak_bytes', a.memory_peak_bytes, 'count', least(count(*) OVER (), m.attempts - 1), 'max_attempts', m.attempts)

@@ -216,7 +216,7 @@ class Rejection(Model):
     host_id: Optional[str] = None
     host_name: Optional[str] = None
     device_id: Optional[str] = None
-    dimension: Union[Literal['state', 'memory', 'free_memory', 'disk', 'cpu', 'attempts', 'device', 'device_memory', 'contexts', 'device_activity', 'exclusive', 'dataset', 'sweep', 'trial'], str]
+    dimension: Union[Literal['state', 'memory', 'free_memory', 'disk', 'cpu', 'attempts', 'device', 'device_memory', 'contexts', 'device_activity', 'exclusive', 'dataset', 'secret', 'sweep', 'trial'], str]
     """
     What there is not enough of
     """
@@ -869,6 +869,51 @@ class Event(Model):
     Depends on the kind: mostly the new state
     """
     created_at: AwareDatetime
+
+
+class Secret(Model):
+    name: str
+    version: int
+    """
+    1, then one more each time it is stored
+    """
+    key: str
+    """
+    Public part of the key that it is sealed to; workers that have the private part can run trials that mount it
+    """
+    created_at: AwareDatetime
+    created_by: str
+    """
+    Name of a token
+    """
+    updated_at: AwareDatetime
+    updated_by: str
+    """
+    Name of a token
+    """
+
+
+class SecretList(Model):
+    data: list[Secret]
+
+
+class SecretValue(Model):
+    value: str
+    """
+    Of 1 byte to 64 KiB
+    """
+    encoding: Optional[Union[Literal['text', 'base64'], str]] = None
+    """
+    base64: for values that are no text
+    """
+
+
+class StoredSecret(Model):
+    secret: Secret
+    warnings: Optional[list[ProblemItem]] = None
+    """
+    Such as that the value is too short to be masked in logs
+    """
 
 
 class Token(Model):

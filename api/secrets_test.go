@@ -1,0 +1,103 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/internal/secrets"
+)
+
+// A value goes into the sealed text, and is in no answer, no log, no audit entry.
+func TestSecrets_TheValueIsNowhereButSealed(t *testing.T) {
+	t.Parallel()
+
+	path := filepath.Join(t.TempDir(), "key")
+	_, err := secrets.Make(path)
+	require.NoError(t, err)
+
+	keys, err := secrets.Read(path)
+	require.NoError(t, err)
+
+	const value = "hf_0123456789abcdef"
+
+	store, log := apitest.Sample(), &safeLog{}
+	admin := token(t, store, "admin")
+	r := setupDeps(t, api.Deps{Store: store, Control: store, Images: store, Temporal: store, Sealer: keys, Log: slog.New(slog.NewTextHandler(log, nil))})
+
+	var said strings.Builder
+
+	put := func(name, body string) int {
+		status, answer := r.text("PUT", "/api/v1/secrets/"+name, body, admin, asJSON)
+		said.WriteString(answer)
+
+		return status
+	}
+
+	in64 := base64.StdEncoding.EncodeToString([]byte(value))
+	require.Equal(t, http.StatusOK, put("hub", `{"value": "other-`+value+`"}`))
+	require.Equal(t, http.StatusOK, put("hub", `{"value": "`+in64+`", "encoding": "base64"}`))
+
+	for _, body := range []string{
+		`{"value": "` + value, `{"value": ["` + value + `"]}`, `{"value": {"` + value + `": 1}}`, `"` + value + `"`, value, `{"value": "x", "encoding": "` + value + `"}`,
+		`{"value": "` + value + `", "encoding": "base64"}`, `{"value": ""}`, `{}`, `{"value": "` + strings.Repeat(value, 4000) + `"}`,
+		`{"value": "` + base64.StdEncoding.EncodeToString(make([]byte, berth.MaxSecretBytes+1)) + `", "encoding": "base64"}`,
+	} {
+		require.Equal(t, http.StatusBadRequest, put("hub", body), body[:min(len(body), 80)])
+	}
+
+	require.Equal(t, http.StatusRequestEntityTooLarge, put("hub", `{"value": "`+strings.Repeat(value, 100_000)+`"}`))
+	require.Equal(t, http.StatusBadRequest, put("-hub", `{"value": "`+value+`"}`))
+
+	status, answer := r.text("GET", "/api/v1/secrets", "", admin)
+	said.WriteString(answer)
+	require.Equal(t, http.StatusOK, status)
+
+	var list struct {
+		Data []struct{ Name, Key, UpdatedBy string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(answer), &list))
+	require.Len(t, list.Data, 1)
+	require.Equal(t, "hub", list.Data[0].Name)
+	require.Equal(t, keys.Public(), list.Data[0].Key)
+	require.Contains(t, answer, `"version":2`)
+
+	opened, err := keys.Open(store.Sealed[len(store.Sealed)-1])
+	require.NoError(t, err)
+	require.Equal(t, value, string(opened))
+
+	require.Contains(t, fmt.Sprint(store.Audits), "PUT /api/v1/secrets/:name hub")
+
+	for where, text := range map[string]string{
+		"an answer": said.String(), "the log": log.String(), "the audit log": fmt.Sprint(store.Audits), "the store": fmt.Sprint(store.Sealed, store.Secrets, store.Events),
+	} {
+		require.NotContains(t, text, value[3:], where)
+		require.NotContains(t, text, in64[:20], where)
+	}
+}
+
+func TestSecrets_SaysWhatToDo(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Secrets, store.InUse = []berth.Secret{{Name: "hub"}}, []string{"hub"}
+
+	r := setup(t, store)
+	r.requireProblem(http.StatusConflict, "conflict", "berth secret key FILE", "PUT", "/api/v1/secrets/hub", `{"value": "x"}`, asJSON)
+	r.requireProblem(http.StatusConflict, "conflict", "is mounted", "DELETE", "/api/v1/secrets/hub", "")
+	r.requireProblem(http.StatusNotFound, "not_found", "no secret hug", "DELETE", "/api/v1/secrets/hug", "")
+
+	status, _ := r.text("DELETE", "/api/v1/secrets/hub?force=true", "")
+	require.Equal(t, http.StatusNoContent, status)
+	require.Empty(t, store.Secrets)
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/internal/secrets"
+)
+
+// devKeyFile is the key of `berth dev`, in its data directory. A worker with the same
+// directory takes it, too.
+const devKeyFile = "secrets.key"
+
+// bindSecretsKey adds the flag of the key file.
+func bindSecretsKey(flags *pflag.FlagSet, path *string, usage string) {
+	flags.StringVar(path, "secrets-key", "", usage)
+}
+
+// openKeys reads a key file; nil = there is none. Errors: invalid.
+func openKeys(path string) (*secrets.Keys, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // none is no error
+	}
+
+	keys, err := secrets.Read(path)
+	if err != nil {
+		return nil, fmt.Errorf("--secrets-key: %w", err)
+	}
+
+	return keys, nil
+}
+
+// sealer is what seals for the API; nil when nothing does.
+func sealer(keys *secrets.Keys) api.Sealer {
+	if keys == nil {
+		return nil
+	}
+
+	return keys
+}
+
+// keyBeside is the key of the `berth dev` that has the same data directory; empty =
+// there is none.
+func keyBeside(dataDir string) string {
+	path := filepath.Join(dataDir, devKeyFile)
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+
+	return path
+}
+
+// ownKey is the key file of `berth dev`, made when it is missing.
+func ownKey(dataDir string) (string, error) {
+	path := filepath.Join(dataDir, devKeyFile)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return path, err
+	}
+
+	_, err := secrets.Make(path)
+
+	return path, err
+}
+
+// allowKeys adds `secret key`, which makes a key file and asks no server.
+func allowKeys(root *cobra.Command) {
+	noun, _, err := root.Find([]string{"secret"})
+	if err != nil {
+		panic(err) // there is no such command
+	}
+
+	noun.AddCommand(&cobra.Command{
+		Use:   "key FILE",
+		Short: "Make a key for secrets, in a new file that only its owner may read; asks no server",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return berth.Errorf(berth.KindInvalid, "name one file, such as `%s secrets.key`", cmd.CommandPath())
+			}
+
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			public, err := secrets.Make(args[0])
+			if err != nil {
+				return err
+			}
+
+			fmt.Fprintf(cmd.ErrOrStderr(), "made %s; keep a copy where the database's backups are not: without it the secrets cannot be opened.\n"+
+				"Workers need the file (--secrets-key). A server can have it, or a file with its public part only, which is:\n", args[0])
+			fmt.Fprintln(cmd.OutOrStdout(), public)
+
+			return nil
+		},
+	})
+}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/apitest"
+)
+
+func TestSecret_TheValueComesFromStandardInputOrAFile(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	url := serve(t, store)
+
+	set := func(in string, args ...string) outcome {
+		return executeFed(t.Context(), in, &page{}, 0, url, append([]string{"secret", "set"}, args...)...)
+	}
+
+	done := set("hf_0123456789\n", "hub_token")
+	require.Equal(t, ExitOK, done.code, done.stderr)
+	require.Contains(t, done.stdout, "hub_token")
+	require.NotContains(t, done.stdout+done.stderr, "hf_0123")
+	require.Len(t, store.Sealed, 1)
+
+	file := filepath.Join(t.TempDir(), "value")
+	require.NoError(t, os.WriteFile(file, []byte{'\n', 0, 255, '\n'}, 0o600))
+	require.Equal(t, ExitOK, set("", "binary", "--from-file", file).code)
+	require.Equal(t, len("hf_0123456789")-4, ciphertextLength(store, 0)-ciphertextLength(store, 1)-len("hub_token")+len("binary"), "neither more nor less than the value is sealed")
+
+	done = set("ab\r\n", "pin")
+	require.Equal(t, ExitOK, done.code)
+	require.Contains(t, done.stderr, "W_SECRET_SHORT")
+
+	done = set("", "hub_token", "hf_0123456789")
+	require.Equal(t, ExitUsage, done.code)
+	require.Contains(t, done.stderr, "no argument")
+	require.NotContains(t, done.stderr, "hf_0123")
+
+	require.Equal(t, ExitUsage, set("\n", "empty").code)
+	require.Equal(t, ExitOK, set(strings.Repeat("x", berth.MaxSecretBytes)+"\n", "large").code)
+	require.Equal(t, ExitUsage, set(strings.Repeat("x", berth.MaxSecretBytes+1), "larger").code)
+	require.Equal(t, ExitUsage, set("", "missing", "--from-file", file+".none").code)
+
+	listed := execute(t.Context(), url, "secret", "list", "-o", "csv")
+	require.Equal(t, ExitOK, listed.code)
+	require.Contains(t, listed.stdout, "hub_token,1,")
+
+	require.Equal(t, ExitOK, execute(t.Context(), url, "secret", "delete", "hub_token").code)
+	require.Equal(t, ExitNotFound, execute(t.Context(), url, "secret", "delete", "hub_token").code)
+}
+
+func ciphertextLength(store *apitest.Store, i int) int { return len(store.Sealed[i].Ciphertext) }

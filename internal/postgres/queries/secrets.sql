@@ -1,0 +1,23 @@
+-- name: PutSecret :one
+-- A new one is stored only where there are fewer than max_secrets.
+INSERT INTO secrets AS s (name, ciphertext, key, created_by, updated_by)
+SELECT @name, @ciphertext, @key, @person::text, @person::text
+WHERE EXISTS (SELECT 1 FROM secrets o WHERE o.name = @name) OR (SELECT count(*) FROM secrets) < @max_secrets::integer
+ON CONFLICT (name) DO UPDATE SET ciphertext = excluded.ciphertext, key = excluded.key, version = s.version + 1,
+    updated_at = now(), updated_by = excluded.updated_by
+RETURNING version, created_at, created_by, updated_at;
+
+-- name: GetSecret :one
+SELECT name, key, ciphertext FROM secrets WHERE name = @name;
+
+-- name: ListSecrets :many
+SELECT name, key, version, created_at, created_by, updated_at, updated_by FROM secrets ORDER BY name;
+
+-- name: DeleteSecret :execrows
+DELETE FROM secrets WHERE name = @name;
+
+-- name: ListSweepsWithSecret :many
+-- Sweeps that have not ended and mount it.
+SELECT w.id, w.name FROM sweeps w
+WHERE w.finished_at IS NULL AND EXISTS (SELECT 1 FROM json_array_elements(CASE json_typeof(w.spec -> 'secrets') WHEN 'array' THEN w.spec -> 'secrets' END) m WHERE m ->> 'name' = @name::text)
+ORDER BY w.created_at, w.id LIMIT @max_rows::integer;

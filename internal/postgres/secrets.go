@@ -1,0 +1,78 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// sweepsNamed is how many sweeps are named that keep a secret from being deleted.
+const sweepsNamed = 5
+
+// PutSecret stores a sealed secret in the place of the one of its name. Errors:
+// conflict when there are too many.
+func (s *Store) PutSecret(ctx context.Context, sealed berth.SealedSecret, person string) (berth.Secret, error) {
+	row, err := s.q.PutSecret(ctx, s.pool, &dbsqlc.PutSecretParams{
+		Name: sealed.Name, Ciphertext: sealed.Ciphertext, Key: sealed.Key, Person: person, MaxSecrets: berth.MaxSecrets,
+	})
+
+	err = translate(err, "storing secret "+sealed.Name)
+	if berth.KindOf(err) == berth.KindNotFound { // no row was inserted
+		return berth.Secret{}, berth.Errorf(berth.KindConflict, "there are %d secrets already, the most that Berth keeps: delete one with `berth secret delete NAME`", berth.MaxSecrets)
+	}
+
+	return berth.Secret{
+		Name: sealed.Name, Key: sealed.Key, Version: int(row.Version),
+		CreatedAt: row.CreatedAt.UTC(), CreatedBy: row.CreatedBy, UpdatedAt: row.UpdatedAt.UTC(), UpdatedBy: person,
+	}, err
+}
+
+// GetSecret reads a sealed secret. Errors: not_found.
+func (s *Store) GetSecret(ctx context.Context, name string) (berth.SealedSecret, error) {
+	row, err := s.q.GetSecret(ctx, s.pool, name)
+
+	return berth.SealedSecret{Name: row.Name, Key: row.Key, Ciphertext: row.Ciphertext}, translate(err, "reading secret "+name)
+}
+
+// ListSecrets returns all secrets by name, without their values.
+func (s *Store) ListSecrets(ctx context.Context) ([]berth.Secret, error) {
+	rows, err := s.q.ListSecrets(ctx, s.pool)
+	if err != nil {
+		return nil, translate(err, "listing secrets")
+	}
+
+	return convertAll(rows, func(row dbsqlc.ListSecretsRow) (berth.Secret, error) {
+		return berth.Secret{
+			Name: row.Name, Key: row.Key, Version: int(row.Version),
+			CreatedAt: row.CreatedAt.UTC(), CreatedBy: row.CreatedBy, UpdatedAt: row.UpdatedAt.UTC(), UpdatedBy: row.UpdatedBy,
+		}, nil
+	})
+}
+
+// DeleteSecret deletes a secret. Errors: not_found; conflict without force while a
+// sweep that has not ended mounts it.
+func (s *Store) DeleteSecret(ctx context.Context, name string, force bool) error {
+	if !force {
+		sweeps, err := s.q.ListSweepsWithSecret(ctx, s.pool, name, sweepsNamed)
+		if err != nil {
+			return translate(err, "looking for sweeps that mount secret "+name)
+		}
+
+		named := make([]string, len(sweeps))
+		for i, sweep := range sweeps {
+			named[i] = fmt.Sprintf("%s (%s)", sweep.Name, sweep.ID)
+		}
+
+		if len(named) > 0 {
+			return berth.Errorf(berth.KindConflict, "secret %q is mounted by sweeps that have not ended: %s; their trials that did not start yet would fail. "+
+				"Cancel them, or delete it with --force", name, strings.Join(named, ", "))
+		}
+	}
+
+	rows, err := s.q.DeleteSecret(ctx, s.pool, name)
+
+	return must(rows, err, "deleting secret "+name, "no secret "+name)
+}

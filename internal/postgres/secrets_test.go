@@ -1,0 +1,81 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+func sealed(name, key string) berth.SealedSecret {
+	return berth.SealedSecret{Name: name, Key: key, Ciphertext: []byte("age-encryption.org/v1\n-> X25519 …")}
+}
+
+// Secrets are kept sealed, told by name, and not deleted under an open sweep.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	ctx := t.Context()
+
+	first, err := b.store.PutSecret(ctx, sealed("hub", "age1old"), "ann")
+	require.NoError(t, err)
+	require.Equal(t, 1, first.Version)
+
+	second, err := b.store.PutSecret(ctx, sealed("hub", "age1new"), "bob")
+	require.NoError(t, err)
+	require.Equal(t, berth.Secret{
+		Name: "hub", Key: "age1new", Version: 2, CreatedAt: first.CreatedAt, CreatedBy: "ann", UpdatedAt: second.UpdatedAt, UpdatedBy: "bob",
+	}, second)
+	require.True(t, second.UpdatedAt.After(first.UpdatedAt))
+
+	list, err := b.store.ListSecrets(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []berth.Secret{second}, list)
+
+	got, err := b.store.GetSecret(ctx, "hub")
+	require.NoError(t, err)
+	require.Equal(t, sealed("hub", "age1new"), got)
+
+	_, err = b.store.GetSecret(ctx, "hug")
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
+
+	plain := sealed("plain", "age1new")
+	plain.Ciphertext = []byte("hf_0123456789abcdef")
+	_, err = b.store.PutSecret(ctx, plain, "ann")
+	require.ErrorContains(t, err, "secrets_are_sealed", "the database refuses what is not sealed")
+	require.NotContains(t, err.Error(), "0123456789")
+
+	// A waiting sweep that mounts two needs the keys of both, as they are now.
+	_, err = b.store.PutSecret(ctx, sealed("disk", "age1disk"), "ann")
+	require.NoError(t, err)
+	_, err = pool.Exec(ctx, `UPDATE sweeps SET spec = spec::jsonb || '{"secrets": [{"name": "hub", "file": "/a"}, {"name": "disk", "file": "/b"}, {"name": "gone", "file": "/c"}]}'`)
+	require.NoError(t, err)
+	b.request(t, gib)
+
+	queue, err := b.store.Queue(ctx, 10)
+	require.NoError(t, err)
+	require.Equal(t, []string{"age1disk", "age1new"}, queue.Waiting[0].SecretKeys)
+
+	err = b.store.DeleteSecret(ctx, "hub", false)
+	require.Equal(t, berth.KindConflict, berth.KindOf(err))
+	require.ErrorContains(t, err, "s ("+b.sweep+")")
+
+	require.NoError(t, b.store.DeleteSecret(ctx, "hub", true))
+	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.DeleteSecret(ctx, "hub", true)))
+
+	_, err = pool.Exec(ctx, `UPDATE sweeps SET state = 'canceled', finished_at = now()`)
+	require.NoError(t, err)
+	require.NoError(t, b.store.DeleteSecret(ctx, "disk", false), "its sweep has ended")
+
+	_, err = pool.Exec(ctx, `INSERT INTO secrets (name, ciphertext, key, created_by, updated_by)
+		SELECT 's' || n, 'age-encryption.org/v1', 'age1x', 'ann', 'ann' FROM generate_series(1, $1) n`, berth.MaxSecrets)
+	require.NoError(t, err)
+	_, err = b.store.PutSecret(ctx, sealed("more", "age1new"), "ann")
+	require.Equal(t, berth.KindConflict, berth.KindOf(err))
+	_, err = b.store.PutSecret(ctx, sealed("s1", "age1new"), "ann")
+	require.NoError(t, err, "one that is there can be changed")
+}

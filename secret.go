@@ -1,0 +1,34 @@
+package berth
+
+import "time"
+
+// Secret is what Berth tells of a stored secret. Its value is told to nobody but
+// the trials that mount it.
+type Secret struct {
+	Name      string
+	Key       string // public part of the key that it is sealed to, age1…
+	Version   int    // 1, then one more each time it is stored
+	CreatedAt time.Time
+	CreatedBy string // name of a token
+	UpdatedAt time.Time
+	UpdatedBy string
+}
+
+// SealedSecret is a secret as it is stored: only who has the private part of Key
+// can open it.
+type SealedSecret struct {
+	Name       string
+	Key        string
+	Ciphertext []byte
+}
+
+const (
+	// MaxSecretBytes is the longest value of a secret: room for a key of any kind, and
+	// no place for data.
+	MaxSecretBytes = 64 << 10
+	// MaxSecrets is how many secrets an installation has at most.
+	MaxSecrets = 1000
+	// MinMaskedBytes is the shortest value that is masked in logs. A shorter one is part
+	// of too many other words and numbers.
+	MinMaskedBytes = 4
+)
