@@ -11,7 +11,7 @@ const (
 	FailureDeviceBusy     FailureKind = "device_busy"     // the GPU was full before the first step; wait, do not grow
 	FailureTooBig         FailureKind = "too_big"         // does not fit any machine, even alone
 	FailureUserError      FailureKind = "user_error"      // the program ended with an error of its own
-	FailureBadConfig      FailureKind = "bad_config"      // exit 78: these values cannot work; never retried
+	FailureBadConfig      FailureKind = "bad_config"      // exit 78, or a secret that is gone: it cannot work; never retried
 	FailureCrashed        FailureKind = "crashed"         // abort, segmentation fault and the like
 	FailureKilled         FailureKind = "killed"          // SIGKILL that neither we nor the kernel's memory killer sent
 	FailurePreempted      FailureKind = "preempted"       // stopped on our request and resumable

@@ -30,10 +30,11 @@ func (d *directory) Set(text string) error {
 	return nil
 }
 
-// bindDirectory adds the flag of a directory, whose default may be relative too.
+// bindDirectory adds the flag of a directory, whose default may be relative too, or
+// empty.
 func bindDirectory(flags *pflag.FlagSet, path *string, name, fallback, usage string) {
 	*path = fallback
-	if whole, err := filepath.Abs(fallback); err == nil { // fails when the working directory is gone
+	if whole, err := filepath.Abs(fallback); err == nil && fallback != "" { // fails when the working directory is gone
 		*path = whole
 	}
 

@@ -93,6 +93,8 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			Pull:         pull,
 			Entrypoint:   d.Entrypoint,
 			Dataset:      m.sets.Find,
+			Secret:       m.opener(c.store),
+			SecretsDir:   m.secretsDir,
 			Device:       cards.read,
 			MPSPipe:      cards.pipe,
 			DiskHeadroom: host.DiskHeadroomBytes,

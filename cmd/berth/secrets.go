@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/runtrial"
 	"github.com/berthml/berth/internal/secrets"
 )
 
@@ -68,6 +71,22 @@ func ownKey(dataDir string) (string, error) {
 	_, err := secrets.Make(path)
 
 	return path, err
+}
+
+// opener opens the secrets of the database; nil where the worker has no private key.
+func (m *machine) opener(store *postgres.Store) runtrial.OpenSecret {
+	if len(m.keys.Opens()) == 0 {
+		return nil
+	}
+
+	return func(ctx context.Context, name string) ([]byte, error) {
+		sealed, err := store.GetSecret(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+
+		return m.keys.Open(sealed)
+	}
 }
 
 // allowKeys adds `secret key`, which makes a key file and asks no server.

@@ -49,6 +49,7 @@ type machine struct {
 	datasets    []string      // NAME=PATH
 	sets        *dataset.Sets // made of datasets, by describe
 	secretsKey  string        // file with the keys of secrets; empty = it opens none
+	secretsDir  string        // where files of secrets are while trials run; empty = in the data directory
 	keys        *secrets.Keys // made of secretsKey, by describe
 	grace       time.Duration
 	bounds      runtrial.Bounds
@@ -80,6 +81,8 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 		"how trials share a GPU: auto = by NVIDIA's MPS where the machine has it, time_slicing, or exclusive = one at a time")
 	flags.StringArrayVar(&m.datasets, "dataset", nil,
 		"a data set that trials of this machine may mount, as NAME=PATH, such as flowers=/data/flowers; again for each (docs/production.md)")
+	bindDirectory(flags, &m.secretsDir, "secrets-dir", "",
+		"where secrets are files while trials that mount them run, such as a tmpfs; Docker must see it; default: in the data directory")
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")
 	bindBounds(flags, &m.bounds)
 	bindArtifactLimits(flags, &m.stored)

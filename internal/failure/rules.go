@@ -36,6 +36,8 @@ func notStarted(e Evidence) (berth.FailureKind, string) {
 		return berth.FailureInfra, fmt.Sprintf("image %q is not on host %q any more; pull or load it there (docker pull, docker load), "+
 			"and Berth goes on by itself; a sweep keeps to the image that it was submitted with: "+
 			"where that one is gone for good, submit the sweep again: %s", e.Image, e.HostName, e.StartMessage)
+	case berth.FailureBadConfig: // what it mounts is not there any more, which no retry mends
+		return e.StartKind, "the container was not started: " + e.StartMessage
 	case berth.FailureBadCommand:
 		return e.StartKind, "the command cannot be run in this image; check command and workdir: " + e.StartMessage
 	default:

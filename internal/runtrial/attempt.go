@@ -24,6 +24,7 @@ type run struct {
 	askedAt   time.Time // when Berth asked the container to stop, for its intent
 	disk      diskWatch
 	trace     *trace
+	mask      *mask // of the values of its secrets; nil = it has none
 }
 
 // open returns a run of an attempt. A short probe has directories of its own.

@@ -73,16 +73,19 @@ func (e *Executor) Untidy() bool { return e.untidy.Swap(false) }
 
 // Leftovers are the attempts of which there is more on disk than their output.
 func (e *Executor) Leftovers() ([]string, error) {
+	left, err := e.withSecrets()
+	if err != nil {
+		return nil, err
+	}
+
 	entries, err := os.ReadDir(e.attemptsDir())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return left, nil
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("listing attempts on disk: %w", err)
+		return left, fmt.Errorf("listing attempts on disk: %w", err)
 	}
-
-	var left []string
 
 	for _, entry := range entries {
 		dir := filepath.Join(e.attemptsDir(), entry.Name())
@@ -96,7 +99,9 @@ func (e *Executor) Leftovers() ([]string, error) {
 		}
 	}
 
-	return left, nil
+	slices.Sort(left)
+
+	return slices.Compact(left), nil
 }
 
 // Clean removes what an attempt that is over left on disk, but its output. One

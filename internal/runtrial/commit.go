@@ -24,6 +24,7 @@ func (r *run) settle(ctx context.Context, v verdict) (berth.Outcome, error) {
 		return r.commit(ctx, first)
 	}
 
+	v.Outcome.Message = r.mask.text(v.Outcome.Message)
 	v.AttemptID, v.Token, v.Source = r.who.Attempt.ID, r.order.Token, r.source(v.Outcome.Usage)
 
 	err := r.dirs.keepVerdict(v)
@@ -35,6 +36,8 @@ func (r *run) settle(ctx context.Context, v verdict) (berth.Outcome, error) {
 		r.log.Warn("writing verdict down; it is committed from memory", "attempt", v.AttemptID, "error", err)
 
 		v.unwritten = true
+	} else if err := r.dirs.dropSecrets(); err != nil { // else its log may have to be read again
+		r.log.Warn("removing secrets; they go with the attempt's other files", "attempt", v.AttemptID, "error", err)
 	}
 
 	return r.commit(ctx, v)

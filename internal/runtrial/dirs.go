@@ -33,6 +33,7 @@ type dirs struct {
 	in         string // read-only for the job
 	out        string // metrics and artifacts
 	shim       string // the shim's records
+	secrets    string // files of secrets, each mounted by itself
 	checkpoint string // of the trial; survives attempts, but a short probe has its own
 	copied     int64  // bytes of what the image has in the working directory
 }
@@ -45,6 +46,7 @@ func (e *Executor) dirs(who berth.Assignee) dirs {
 		in:         filepath.Join(attempt, "in"),
 		out:        filepath.Join(attempt, "out"),
 		shim:       filepath.Join(attempt, "shim"),
+		secrets:    filepath.Join(e.secretsDir(), who.Attempt.ID),
 		checkpoint: filepath.Join(e.checkpointsDir(), who.Trial.ID),
 	}
 }
@@ -120,6 +122,8 @@ func (d dirs) clean() error {
 			all = errors.Join(all, fmt.Errorf("removing %q of attempt: %w", name, err))
 		}
 	}
+
+	all = errors.Join(all, d.dropSecrets())
 
 	_ = os.Remove(d.attempt) // is empty when the attempt never started or was a short probe; else it stays
 

@@ -87,6 +87,12 @@ type Config struct {
 	// Dataset finds the data sets of this host. Nil = it has none.
 	Dataset FindDataset
 
+	// Secret opens the secrets of sweeps. Nil = this host opens none.
+	Secret OpenSecret
+	// SecretsDir is where files of secrets are while their attempt runs; default: below
+	// DataDir. Docker mounts it.
+	SecretsDir string
+
 	// MPSPipe is the directory in which the clients of a GPU's MPS daemon find it.
 	// Nil = the host has no GPUs. Errors: unavailable when there is no daemon.
 	MPSPipe func(deviceID string) (dir string, err error)

@@ -46,6 +46,10 @@ func (r *run) prepare(ctx context.Context) (berth.Launch, error) {
 		r.dirs.copied = files.Bytes
 	}
 
+	if err := r.placeSecrets(ctx, r.dirs.prepared()); err != nil {
+		return berth.Launch{}, err
+	}
+
 	err := r.dirs.make(r.who.Trial.Params)
 	if err != nil && found && r.dirs.prepared() { // its container has all that it needs
 		r.log.Warn("preparing an attempt that was prepared before; going on", "attempt", r.who.Attempt.ID, "error", err)
@@ -121,6 +125,8 @@ func (r *run) newLaunch() (berth.Launch, error) {
 	if err := r.addDatasets(&launch); err != nil {
 		return berth.Launch{}, err
 	}
+
+	r.addSecrets(&launch)
 
 	if s.WantsShim() {
 		if err := r.addShim(&launch); err != nil {

@@ -83,6 +83,7 @@ func newOutput(r *run) *output {
 		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt)), objective), names: newPrintedNames(objective),
 	}
 
+	o.metrics.mask = r.mask
 	source := r.who.Spec.Metrics.Source
 	o.metrics.auto = source == berth.MetricsAuto
 
@@ -213,7 +214,8 @@ func (o *output) take(c berth.LogChunk) bool {
 
 	o.read.Pass(c)
 
-	o.tail.take(c)
+	shown := o.run.mask.chunk(c)
+	o.tail.take(shown)
 
 	if o.readBefore(&o.earlier, c) {
 		return true
@@ -221,8 +223,8 @@ func (o *output) take(c berth.LogChunk) bool {
 
 	o.taken.Pass(c)
 
-	o.takeLine(c)
-	o.store(c)
+	o.takeLine(c) // as it is: a number may hold what is a short secret
+	o.store(shown)
 
 	return true
 }

@@ -25,6 +25,7 @@ type series struct {
 	auto   bool     // the spec names no source
 	ended  bool     // nothing is held back any more
 	drop   []string // names of which the database must lose the points that it has
+	mask   *mask    // of what no name may hold
 }
 
 // history is what is kept of one metric. Its figures are finite: a sum that is
@@ -58,6 +59,8 @@ func (s *series) add(from tier, points ...berth.MetricPoint) {
 	l := &s.levels[from]
 
 	for _, p := range points {
+		p.Name = s.mask.text(p.Name)
+
 		if l.silent || s.owner(p.Name) > from {
 			continue
 		}

@@ -1,0 +1,136 @@
+package runtrial
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/berthml/berth"
+)
+
+const hub = "hf_Tp0KenValue42"
+
+// masked is what a log shows of chunks of one stream.
+func masked(m *mask, chunks ...string) string {
+	var shown strings.Builder
+
+	for _, c := range chunks {
+		shown.Write(m.chunk(berth.LogChunk{Stream: berth.Stdout, Data: []byte(c)}).Data)
+	}
+
+	return shown.String()
+}
+
+func TestMask(t *testing.T) {
+	t.Parallel()
+
+	const pem = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\n{\nab\n-----END KEY-----\n"
+
+	stars := strings.Repeat("*", len(hub))
+	in64 := base64.StdEncoding.EncodeToString([]byte(hub))
+
+	for name, test := range map[string]struct {
+		values []string
+		chunks []string
+		want   string
+	}{
+		"nothing in it":      {[]string{hub}, []string{"epoch 1 hf_ token\n"}, "epoch 1 hf_ token\n"},
+		"a word":             {[]string{hub}, []string{"token=" + hub + "!\n"}, "token=" + stars + "!\n"},
+		"twice":              {[]string{hub}, []string{hub + hub + "\n"}, stars + stars + "\n"},
+		"with its line end":  {[]string{hub + "\n"}, []string{"a " + hub + " b\n"}, "a " + stars + " b\n"},
+		"cut once":           {[]string{hub}, []string{"a " + hub[:5], hub[5:] + " b\n"}, "a " + stars + " b\n"},
+		"cut twice":          {[]string{hub}, []string{hub[:1], hub[1:9], hub[9:]}, stars},
+		"cut, and not it":    {[]string{hub}, []string{"x" + hub[:2], "zzz\n"}, "x**zzz\n"},
+		"a beginning, whole": {[]string{hub}, []string{hub[:9] + "\n", hub[9:] + "\n"}, hub[:9] + "\n" + hub[9:] + "\n"},
+		"four bytes":         {[]string{"abcd"}, []string{"xabcdx abc\n"}, "x****x abc\n"},
+		"three bytes":        {[]string{"abc"}, []string{"abc\n"}, "abc\n"},
+		"overlaps itself":    {[]string{"abab"}, []string{"ababab\n"}, "******\n"},
+		"base64":             {[]string{hub}, []string{in64 + "\n"}, strings.Repeat("*", len(strings.TrimRight(in64, "="))) + strings.Repeat("=", strings.Count(in64, "=")) + "\n"},
+		"in a URL":           {[]string{"a/b+c=d&e"}, []string{"?t=a%2Fb%2Bc%3Dd%26e\n"}, "?t=*****************\n"},
+		"a line of several":  {[]string{pem}, []string{"x MIIEvQIBADANBgkq y\n", "{\n", "ab\n"}, "x **************** y\n{\nab\n"},
+		"several lines": {
+			[]string{pem}, strings.SplitAfter("k: "+pem+"z\n", "\n"), "k: *******************\n****************\n*\n**\n*****************\nz\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var values [][]byte
+			for _, v := range test.values {
+				values = append(values, []byte(v))
+			}
+
+			require.Equal(t, test.want, masked(newMask(values), test.chunks...))
+		})
+	}
+}
+
+func TestMask_StreamsAreApart(t *testing.T) {
+	t.Parallel()
+
+	m := newMask([][]byte{[]byte(hub)})
+	show := func(stream, text string) string {
+		return string(m.chunk(berth.LogChunk{Stream: stream, Data: []byte(text)}).Data)
+	}
+
+	require.Equal(t, "*****", show(berth.Stdout, hub[:5]))
+	require.Equal(t, "warning\n", show(berth.Stderr, "warning\n"))
+	require.Equal(t, strings.Repeat("*", len(hub)-5)+"\n", show(berth.Stdout, hub[5:]+"\n"))
+}
+
+func TestMask_WithoutValuesHidesNothing(t *testing.T) {
+	t.Parallel()
+
+	require.Nil(t, newMask(nil))
+	require.Equal(t, hub, masked(nil, hub))
+	require.Equal(t, hub, (*mask)(nil).text(hub))
+
+	blind := newMask([][]byte{nil})
+	blind.blind = true
+	require.Equal(t, "*******\n*", masked(blind, "what is", "\nx"), "what the trial has is not known")
+}
+
+// However a log is cut, no value is in what is shown, and every position stays.
+func TestMask_NoCutShowsAValue(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching(`[ab\n]{4,9}`)
+		values := rapid.SliceOfN(word, 1, 3).Draw(t, "values")
+
+		var raw [][]byte
+		for _, v := range values {
+			raw = append(raw, []byte(v))
+		}
+
+		text := strings.Join(rapid.SliceOf(rapid.OneOf(word, rapid.SampledFrom(values))).Draw(t, "text"), "")
+		m := newMask(raw)
+
+		var chunks []string
+
+		for rest := text; rest != ""; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "cut")
+			if end := strings.IndexByte(rest[:n], '\n'); end >= 0 { // Docker ends a chunk there
+				n = end + 1
+			}
+
+			chunks, rest = append(chunks, rest[:n]), rest[n:]
+		}
+
+		shown := masked(m, chunks...)
+		require.Len(t, shown, len(text))
+
+		for i := range text {
+			require.True(t, shown[i] == text[i] || shown[i] == '*')
+		}
+
+		for _, v := range values {
+			if v = strings.TrimSpace(v); len(v) >= berth.MinMaskedBytes && strings.ContainsAny(v, "ab") {
+				require.NotContains(t, shown, v)
+			}
+		}
+	})
+}
