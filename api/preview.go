@@ -98,6 +98,15 @@ func (s *Server) preview(ctx context.Context, want berth.Spec) (openapi.Preview,
 		return openapi.Preview{}, err
 	}
 
+	secrets, err := s.secrets(ctx, want)
+	if err != nil {
+		return openapi.Preview{}, err
+	}
+
+	for _, m := range want.Secrets {
+		sketch.NeedSecretKey(secrets[m.Name])
+	}
+
 	known, err := s.deps.Store.Footprints(ctx, sketch.Keys())
 	if err != nil {
 		return openapi.Preview{}, err

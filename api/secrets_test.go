@@ -101,3 +101,33 @@ func TestSecrets_SaysWhatToDo(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, status)
 	require.Empty(t, store.Secrets)
 }
+
+// A sweep is taken when its secrets are stored and some machine opens them.
+func TestSecrets_OfASweep(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Secrets = []berth.Secret{{Name: "hub", Key: "age1old"}}
+	file := apitest.SweepFile + "\nsecrets: [{name: hub, file: /run/secrets/hub}]\n"
+
+	r := setup(t, store)
+	refused := func(path, file, says string) {
+		t.Helper()
+
+		status, body := r.text("POST", path, file, "Content-Type: application/yaml", "Idempotency-Key: a")
+		require.Equal(t, http.StatusUnprocessableEntity, status, body)
+		require.Contains(t, body, `"code":"E_SECRET"`)
+		require.Contains(t, body, says)
+	}
+
+	for _, path := range []string{"/api/v1/sweeps", "/api/v1/sweep-previews"} {
+		refused(path, strings.Replace(file, "name: hub,", "name: hug,", 1), `there is no secret \"hug\" (there are: hub); this server has no key to store one with`)
+		refused(path, file, `secret \"hub\": no machine opens it; start a worker with --secrets-key and a file that holds the private key of age1old`)
+	}
+
+	store.Change(func() { store.Hosts[0].SecretKeys = []string{"age1new", "age1old"} })
+
+	status, body := r.text("POST", "/api/v1/sweeps", file, "Content-Type: application/yaml", "Idempotency-Key: a")
+	require.Equal(t, http.StatusCreated, status, body)
+	require.Contains(t, body, `"secrets":[{"name":"hub","file":"/run/secrets/hub"}]`)
+}

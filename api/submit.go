@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -123,12 +125,36 @@ func (s *Server) problems(ctx context.Context, want berth.Spec) ([]berth.Problem
 		return nil, nil, err
 	}
 
-	problems := spec.CheckPolicy(want, s.config.Policy)
+	secrets, err := s.secrets(ctx, want)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	problems := append(spec.CheckPolicy(want, s.config.Policy), spec.CheckSecrets(want, slices.Sorted(maps.Keys(secrets)), s.deps.Sealer != nil)...)
 	if len(hosts) > 0 { // before a machine was ever seen nothing is known to be too much
-		problems = append(problems, spec.CheckCapacity(want, capacity(hosts))...)
+		has := capacity(hosts)
+		has.SecretKeys = secrets
+		problems = append(problems, spec.CheckCapacity(want, has)...)
 	}
 
 	return problems, hosts, nil
+}
+
+// secrets are the public parts of the keys that open the stored secrets, by their
+// names; none for a sweep that mounts none.
+func (s *Server) secrets(ctx context.Context, want berth.Spec) (map[string]string, error) {
+	if len(want.Secrets) == 0 {
+		return map[string]string{}, nil
+	}
+
+	list, err := s.deps.Store.ListSecrets(ctx)
+	keys := make(map[string]string, len(list))
+
+	for _, secret := range list {
+		keys[secret.Name] = secret.Key
+	}
+
+	return keys, err
 }
 
 func capacity(hosts []berth.Host) spec.Capacity {
@@ -136,7 +162,7 @@ func capacity(hosts []berth.Host) spec.Capacity {
 
 	for i := range hosts {
 		has.Hosts = append(has.Hosts, spec.HostCapacity{
-			Name: hosts[i].Name, MemoryBytes: hosts[i].CapacityBytes(), CPUMilli: hosts[i].CPUMilli, Datasets: hosts[i].Datasets,
+			Name: hosts[i].Name, MemoryBytes: hosts[i].CapacityBytes(), CPUMilli: hosts[i].CPUMilli, Datasets: hosts[i].Datasets, SecretKeys: hosts[i].SecretKeys,
 		})
 	}
 

@@ -38,14 +38,15 @@ type rest struct{ binds, why string }
 
 // fitAll asks the placer's own decision how many trials, each of one of the shapes, run at
 // once on the hosts when nothing else does. complete = these are all the trials.
-func fitAll(hosts []berth.Host, shapes []Shape, trials []int, datasets []string, maxParallel int, complete bool) fit {
+func fitAll(hosts []berth.Host, shapes []Shape, trials []int, needs packing.Request, maxParallel int, complete bool) fit {
 	idle := emptied(hosts)
 	requests := make([]packing.Request, len(trials))
 	oneOfEach := make([]packing.Request, len(shapes))
 	all := make([]berth.Demand, len(trials))
 
 	for i, shape := range trials {
-		requests[i] = packing.Request{AttemptID: strconv.Itoa(i), Number: i + 1, Demands: shapes[shape].Demands, Datasets: datasets}
+		requests[i] = needs
+		requests[i].AttemptID, requests[i].Number, requests[i].Demands = strconv.Itoa(i), i+1, shapes[shape].Demands
 		oneOfEach[shape] = requests[i]
 		all[i] = shapes[shape].Demands.First()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/memory"
+	"github.com/berthml/berth/internal/packing"
 	"github.com/berthml/berth/internal/search"
 )
 
@@ -66,12 +67,13 @@ type Duration struct {
 
 // Sketch is a sweep's trials by shape, before anything is known of them.
 type Sketch struct {
-	spec     berth.Spec
-	trials   []int // index into shapes, trial by trial
-	shapes   []Shape
-	complete bool
-	planned  int  // trials in all; 0 = not known
-	tight    bool // forbid leaves less than the search can be relied on to find
+	spec       berth.Spec
+	trials     []int // index into shapes, trial by trial
+	shapes     []Shape
+	complete   bool
+	planned    int      // trials in all; 0 = not known
+	secretKeys []string // that hosts must have: public parts
+	tight      bool     // forbid leaves less than the search can be relied on to find
 }
 
 // fewFound is how many trials one call of the search must find for its next
@@ -151,6 +153,9 @@ func (k *Sketch) Keys() []string {
 	return keys
 }
 
+// NeedSecretKey keeps the trials on hosts that have a key, by its public part.
+func (k *Sketch) NeedSecretKey(key string) { k.secretKeys = append(k.secretKeys, key) }
+
 // Preview says what the sweep would do on these hosts, knowing this.
 func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprints) Preview {
 	p := Preview{Trials: k.planned, Enumerated: len(k.trials), Complete: k.complete, Shapes: slices.Clone(k.shapes)}
@@ -167,7 +172,8 @@ func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprints) 
 		}
 	}
 
-	fit := fitAll(hosts, p.Shapes, k.trials, k.spec.DatasetNames(), int(k.spec.Limits.MaxParallel), k.complete)
+	needs := packing.Request{Datasets: k.spec.DatasetNames(), SecretKeys: k.secretKeys}
+	fit := fitAll(hosts, p.Shapes, k.trials, needs, int(k.spec.Limits.MaxParallel), k.complete)
 	p.AtOnce, p.Hosts, p.Why = fit.atOnce, fit.hosts, fit.why
 
 	if p.Trials > 0 && p.AtOnce > 0 {

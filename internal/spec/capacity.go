@@ -14,6 +14,8 @@ type Capacity struct {
 	Hosts       []HostCapacity
 	MaxParallel int // quota of trials at once
 	MaxTrials   int // quota of trials of a sweep
+
+	SecretKeys map[string]string // public part of the key that opens a secret, by its name
 }
 
 // HostCapacity is the most that one host offers to one trial.
@@ -22,6 +24,7 @@ type HostCapacity struct {
 	MemoryBytes int64
 	CPUMilli    int64
 	Datasets    []string // names of the data sets that it has
+	SecretKeys  []string // public parts of the keys of secrets that it has
 }
 
 // CheckCapacity says what a valid spec asks for and no host can ever give: what is
@@ -39,14 +42,14 @@ func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
 		out = append(out, problem(CodeQuota, "/limits/max_parallel", "%d at once are more than the %d you may run", l.MaxParallel, has.MaxParallel))
 	}
 
-	if lacks := lacksOf(s, most(has.Hosts)); len(lacks) > 0 {
+	if lacks := lacksOf(s, has, most(has.Hosts)); len(lacks) > 0 {
 		return append(out, lacks...)
 	}
 
 	var nearest []berth.Problem
 
 	for i, host := range has.Hosts {
-		lacks := lacksOf(s, host)
+		lacks := lacksOf(s, has, host)
 		if i == 0 || len(lacks) < len(nearest) {
 			nearest = lacks
 		}
@@ -63,6 +66,7 @@ func most(hosts []HostCapacity) HostCapacity {
 		all.MemoryBytes = max(all.MemoryBytes, h.MemoryBytes)
 		all.CPUMilli = max(all.CPUMilli, h.CPUMilli)
 		all.Datasets = append(all.Datasets, h.Datasets...)
+		all.SecretKeys = append(all.SecretKeys, h.SecretKeys...)
 	}
 
 	slices.Sort(all.Datasets)
@@ -73,7 +77,7 @@ func most(hosts []HostCapacity) HostCapacity {
 
 // lacksOf is what a trial asks for and a host does not have. One without a name
 // stands for all hosts.
-func lacksOf(s berth.Spec, host HostCapacity) []berth.Problem {
+func lacksOf(s berth.Spec, has Capacity, host HostCapacity) []berth.Problem {
 	var out []berth.Problem
 
 	r, whose := s.Resources, "the largest host has"
@@ -113,6 +117,21 @@ func lacksOf(s berth.Spec, host HostCapacity) []berth.Problem {
 			out = append(out, problem(codeDataset, at, "no machine has a data set %q (there are: %s); start a worker with --dataset %s=PATH",
 				name, strings.Join(host.Datasets, ", "), name))
 		}
+	}
+
+	for i, m := range s.Secrets {
+		key := has.SecretKeys[m.Name]
+		if key == "" || slices.Contains(host.SecretKeys, key) { // one that is not stored, CheckSecrets says
+			continue
+		}
+
+		whose := "no machine opens it"
+		if host.Name != "" {
+			whose = "no host has all: the nearest, " + host.Name + ", does not open it"
+		}
+
+		out = append(out, problem(codeSecret, fmt.Sprintf("/secrets/%d/name", i), "secret %q: %s; start a worker with --secrets-key and a file that holds the private key of %s",
+			m.Name, whose, key))
 	}
 
 	return out

@@ -98,18 +98,35 @@ func (c *checker) checkMounts() {
 			c.add(at+"/name", codeSecret, "%q is no name of a secret; name one that an administrator has stored", shorten(s.Name))
 		}
 
-		c.checkTarget(at+"/file", s.File, used)
-	}
-
-	// Last, so that the author learns of every mistake inside at once.
-	if len(c.spec.Secrets) > 0 {
-		c.add("/secrets", codeUnsupported, "secrets are not mounted yet; leave secrets out")
+		if !c.inTheWay(at+"/file", s.File, used) {
+			c.checkTarget(at+"/file", s.File, used)
+		}
 	}
 }
 
 // reserved are directories of the container that a mount may not hide.
 var reserved = []string{
 	"/proc", "/sys", "/dev", "/trial", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/var/run",
+}
+
+// inTheWay refuses a file where another mount or the working directory is: one below a
+// data set would have to be made there, and nothing can be below a file.
+func (c *checker) inTheWay(at, file string, used map[string]string) bool {
+	for _, other := range slices.Sorted(maps.Keys(used)) {
+		if strings.HasPrefix(file, other+"/") || strings.HasPrefix(other, file+"/") {
+			c.add(at, codeMountDup, "%s and the target of %s, %s, lie in each other; give each mount its own place", shorten(file), used[other], shorten(other))
+
+			return true
+		}
+	}
+
+	if workdir := path.Clean(c.spec.Workdir); workdir == file || strings.HasPrefix(workdir, file+"/") {
+		c.add(at, codeMountDup, "%s is the working directory, or above it; mount the secret at a file such as /run/secrets/hub", shorten(file))
+
+		return true
+	}
+
+	return false
 }
 
 // checkTarget checks a path in the container; used maps the targets so far to

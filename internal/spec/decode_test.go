@@ -334,3 +334,39 @@ func TestPolicy_DenyNetwork(t *testing.T) {
 	problems := spec.CheckPolicy(berth.Spec{Network: true}, spec.Policy{DenyNetwork: true})
 	require.Equal(t, "E_NETWORK_DENIED /network", problems[0].Code+" "+problems[0].Pointer)
 }
+
+// A secret must be stored, and some machine must open it.
+func TestCheckSecrets(t *testing.T) {
+	t.Parallel()
+
+	s := berth.Spec{Secrets: []berth.SecretMount{{Name: "hub", File: "/a"}, {Name: "db", File: "/b"}}}
+
+	require.Empty(t, spec.CheckSecrets(berth.Spec{}, nil, false))
+	require.Empty(t, spec.CheckSecrets(s, []string{"db", "hub"}, false), "another server may have stored them")
+	require.Equal(t, []berth.Problem{{
+		Code: "E_SECRET", Pointer: "/secrets/1/name", Message: "there is no secret \"db\" (there are: hub); an administrator stores it with `berth secret set db`",
+	}}, spec.CheckSecrets(s, []string{"hub"}, true))
+
+	none := spec.CheckSecrets(s, nil, false)
+	require.Len(t, none, 2)
+	require.Equal(t, "there is no secret \"hub\" (none is stored); this server has no key to store one with: start it, and the workers, "+
+		"with --secrets-key FILE, which `berth secret key FILE` makes", none[0].Message)
+
+	check := func(hosts ...spec.HostCapacity) []string {
+		var texts []string
+		for _, p := range spec.CheckCapacity(s, spec.Capacity{Hosts: hosts, SecretKeys: map[string]string{"hub": "age1new", "db": "age1old"}}) {
+			texts = append(texts, p.Code+" "+p.Pointer+" "+p.Message)
+		}
+
+		return texts
+	}
+
+	const start = "; start a worker with --secrets-key and a file that holds the private key of "
+
+	both := spec.HostCapacity{Name: "both", SecretKeys: []string{"age1new", "age1old"}}
+	fresh, former := spec.HostCapacity{Name: "fresh", SecretKeys: []string{"age1new"}}, spec.HostCapacity{Name: "former", SecretKeys: []string{"age1old"}}
+
+	require.Empty(t, check(fresh, both))
+	require.Equal(t, []string{`E_SECRET /secrets/1/name secret "db": no machine opens it` + start + "age1old"}, check(fresh))
+	require.Equal(t, []string{`E_SECRET /secrets/1/name secret "db": no host has all: the nearest, fresh, does not open it` + start + "age1old"}, check(fresh, former))
+}
