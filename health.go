@@ -26,6 +26,8 @@ type Health struct {
 	FullDisks       []string       // names of hosts that answer and whose disk is nearly full
 	Outputs         []string       // files that hosts should remove and do not, such as "a: …"
 	WaitingFiles    []WaitingFiles // files of ended attempts that are not in the store yet, by host
+	Secrets         int            // that are stored
+	Unopened        []string       // those that a host does not open although it should, such as "hub: no machine opens it"
 	Retention       string         // what a server cannot delete although it is over its limit, and why; empty = nothing
 	Disks           []Disk         // of the hosts that answer
 	Database        Storage        // what the database takes
@@ -150,7 +152,7 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, placer, hosts, h.devices(), disks, h.outputs(), h.artifacts(), h.retention(), h.storage(), leases, h.starts(), h.requests(), h.alarm()}
+	return []Finding{outbox, placer, hosts, h.devices(), disks, h.outputs(), h.artifacts(), h.secrets(), h.retention(), h.storage(), leases, h.starts(), h.requests(), h.alarm()}
 }
 
 // LessOutput is what a person does about a disk that fills with outputs.
@@ -222,6 +224,22 @@ func (h Health) artifacts() Finding {
 	if f.Warn {
 		f.Next = "see there with `berth doctor --artifacts` and the worker's log why the store takes them not; trials go on, the files stay on their hosts, " +
 			"and workers try again by themselves. When a host is gone for good, `berth host remove`"
+	}
+
+	return f
+}
+
+// secrets is the finding about secrets that no trial can have.
+func (h Health) secrets() Finding {
+	f := Finding{OK: true, Part: "secrets", What: "no secrets are stored"}
+
+	switch {
+	case len(h.Unopened) > 0:
+		f.Warn, f.What = true, strings.Join(h.Unopened, "; ")
+		f.Next = "start the worker with --secrets-key and a file that holds the private key that `berth secret list` names, " +
+			"or store the secret again with `berth secret set`; trials that mount it wait until then"
+	case h.Secrets > 0:
+		f.What = fmt.Sprintf("machines open all of the %d secrets", h.Secrets)
 	}
 
 	return f

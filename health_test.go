@@ -255,3 +255,20 @@ func TestHealth_SaysWhichFilesWait(t *testing.T) {
 		require.Contains(t, findings[i].What, tt.what, tt.name)
 	}
 }
+
+func TestHealth_WarnsOfSecretsThatNoMachineOpens(t *testing.T) {
+	t.Parallel()
+
+	for want, h := range map[string]berth.Health{
+		"no secrets are stored":              {},
+		"machines open all of the 2 secrets": {Secrets: 2},
+		"hub: no machine opens it":           {Secrets: 2, Unopened: []string{"hub: no machine opens it"}},
+	} {
+		findings := h.Findings()
+		f := findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "secrets" })]
+		require.True(t, f.OK, "what mounts no secret runs")
+		require.Equal(t, want, f.What)
+		require.Equal(t, len(h.Unopened) > 0, f.Warn)
+		require.Equal(t, f.Warn, f.Next != "")
+	}
+}

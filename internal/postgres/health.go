@@ -97,6 +97,13 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 		}
 	}
 
+	secrets, err := s.ListSecrets(ctx)
+	if err != nil {
+		return h, err
+	}
+
+	h.Secrets, h.Unopened = len(secrets), unopened(secrets, hosts)
+
 	silent, err := s.q.SilentRemovals(ctx, s.pool, silentAfter)
 	if err != nil {
 		return h, translate(err, "looking for files that no host removes")

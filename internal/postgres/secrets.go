@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/berthml/berth"
@@ -75,4 +76,37 @@ func (s *Store) DeleteSecret(ctx context.Context, name string, force bool) error
 	rows, err := s.q.DeleteSecret(ctx, s.pool, name)
 
 	return must(rows, err, "deleting secret "+name, "no secret "+name)
+}
+
+// unopened says which secrets no host that answers opens, and which of the others a host
+// does not open that has some key: it may have been left out when the key was changed.
+func unopened(secrets []berth.Secret, hosts []berth.Host) (said []string) {
+	hosts = slices.DeleteFunc(slices.Clone(hosts), func(h berth.Host) bool { return h.State == berth.HostLost })
+	if len(hosts) == 0 { // that says it all
+		return nil
+	}
+
+	for _, secret := range secrets {
+		var without []string
+
+		opens := false
+
+		for _, host := range hosts {
+			switch {
+			case slices.Contains(host.SecretKeys, secret.Key):
+				opens = true
+			case len(host.SecretKeys) > 0:
+				without = append(without, host.Name)
+			}
+		}
+
+		switch {
+		case !opens:
+			said = append(said, secret.Name+": no machine opens it")
+		case len(without) > 0:
+			said = append(said, secret.Name+": not opened by "+strings.Join(without, ", ")+", which has another key")
+		}
+	}
+
+	return said
 }

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
@@ -59,6 +60,24 @@ func TestSecrets(t *testing.T) {
 	queue, err := b.store.Queue(ctx, 10)
 	require.NoError(t, err)
 	require.Equal(t, []string{"age1disk", "age1new"}, queue.Waiting[0].SecretKeys)
+
+	// What its host cannot open is told.
+	health, err := b.store.Health(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"disk: no machine opens it", "hub: no machine opens it"}, health.Unopened)
+
+	b.host.SecretKeys = []string{"age1disk"}
+	require.NoError(t, b.store.RegisterHost(ctx, b.host, "test"))
+	other := b.host
+	other.ID, other.Name, other.SecretKeys = uuid.NewString(), "b", []string{"age1new"}
+	require.NoError(t, b.store.RegisterHost(ctx, other, "test"))
+	keyless := other
+	keyless.ID, keyless.Name, keyless.SecretKeys = uuid.NewString(), "c", nil
+	require.NoError(t, b.store.RegisterHost(ctx, keyless, "test"))
+
+	health, err = b.store.Health(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"disk: not opened by b, which has another key", "hub: not opened by a, which has another key"}, health.Unopened)
 
 	err = b.store.DeleteSecret(ctx, "hub", false)
 	require.Equal(t, berth.KindConflict, berth.KindOf(err))
