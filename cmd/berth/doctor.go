@@ -26,8 +26,9 @@ import (
 
 func doctorCommand() *cobra.Command {
 	var (
-		b     backends
-		where string // the store of artifacts; empty = none
+		b       backends
+		where   string // the store of artifacts; empty = none
+		dataDir string
 	)
 
 	cmd := &cobra.Command{
@@ -38,7 +39,7 @@ func doctorCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 20*time.Second)
 			defer cancel()
 
-			if bad := printFindings(cmd.OutOrStdout(), append(checkMachine(ctx), checkBackends(ctx, b, where)...)); bad > 0 {
+			if bad := printFindings(cmd.OutOrStdout(), append(checkMachine(ctx, dataDir), checkBackends(ctx, b, where)...)); bad > 0 {
 				return berth.Errorf(berth.KindUnavailable, "%d thing(s) to fix", bad)
 			}
 
@@ -47,6 +48,7 @@ func doctorCommand() *cobra.Command {
 	}
 
 	b.bind(cmd.Flags())
+	cmd.Flags().StringVar(&dataDir, "data-dir", defaultDataDir(), "of this machine's worker, whose disk is looked at")
 	bindArtifacts(cmd.Flags(), &where, "none is checked")
 
 	return cmd
@@ -75,7 +77,7 @@ func printFindings(out io.Writer, findings []berth.Finding) (bad int) {
 	return bad
 }
 
-func checkMachine(ctx context.Context) []berth.Finding {
+func checkMachine(ctx context.Context, dataDir string) []berth.Finding {
 	var findings []berth.Finding
 
 	memory, err := cgroup.FS{}.HostMemory()
@@ -108,9 +110,9 @@ func checkMachine(ctx context.Context) []berth.Finding {
 
 	findings = append(findings, checkGPUs(ctx, d)...)
 
-	disk, err := fullest(defaultDataDir(), info.RootDir)
+	disk, err := fullest(nearest(dataDir), info.RootDir)
 
-	return append(findings, checkDisk(disk, err))
+	return append(findings, checkDisk(disk, dataDir, err))
 }
 
 // checkGPUs says which GPUs a worker would hand out, and why not.
@@ -192,8 +194,20 @@ func checkCgroups(kernel cgroup.FS) berth.Finding {
 	return fine("cgroups", "are those of the machine")
 }
 
-// checkDisk is about the disk that a worker with default flags looks at.
-func checkDisk(disk berth.Disk, err error) berth.Finding {
+// nearest is the directory, or the nearest above it that is there: where no
+// worker ran yet, its disk is that of the directory that will be made.
+func nearest(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+
+		dir = filepath.Dir(dir)
+	}
+}
+
+// checkDisk is about the disk that a worker with default headroom looks at.
+func checkDisk(disk berth.Disk, dataDir string, err error) berth.Finding {
 	disk.Of, disk.HeadroomBytes = "this machine", defaultDiskHeadroom
 
 	switch warning := disk.Warning(); {
@@ -201,7 +215,7 @@ func checkDisk(disk berth.Disk, err error) berth.Finding {
 		return broken("disk", "cannot be asked", err.Error())
 	case disk.FreeBytes < defaultDiskHeadroom:
 		return broken("disk", berth.BytesText(disk.FreeBytes)+" free, and a worker keeps "+berth.BytesText(defaultDiskHeadroom),
-			"Docker and "+defaultDataDir()+" are there; "+berth.FreeDisk+"; or give the worker another --disk-headroom")
+			"Docker and "+dataDir+" are there; "+berth.FreeDisk+"; or give the worker another --disk-headroom")
 	case warning != "":
 		return berth.Finding{OK: true, Warn: true, Part: "disk", What: warning, Next: berth.LessOutput}
 	default:

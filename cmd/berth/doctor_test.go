@@ -51,13 +51,27 @@ func TestDoctor_WarnsBeforeADiskIsFull(t *testing.T) {
 	var out strings.Builder
 
 	require.Zero(t, printFindings(&out, []berth.Finding{
-		checkDisk(berth.Disk{TotalBytes: 100 * gib, FreeBytes: 50 * gib}, nil),
-		checkDisk(berth.Disk{TotalBytes: 100 * gib, FreeBytes: 10 * gib}, nil),
+		checkDisk(berth.Disk{TotalBytes: 100 * gib, FreeBytes: 50 * gib}, "/data", nil),
+		checkDisk(berth.Disk{TotalBytes: 100 * gib, FreeBytes: 10 * gib}, "/data", nil),
 	}))
 	require.Contains(t, out.String(), "ok   disk: 51,200 MiB free\n")
 	require.Contains(t, out.String(), "SOON disk: this machine has 8,192 MiB left: 91 % of what it may fill is in use\n     → delete sweeps")
 	require.Contains(t, out.String(), "--keep-outputs-size")
 
-	require.Equal(t, 1, printFindings(&out, []berth.Finding{checkDisk(berth.Disk{TotalBytes: 100 * gib, FreeBytes: gib}, nil)}))
+	require.Equal(t, 1, printFindings(&out, []berth.Finding{checkDisk(berth.Disk{TotalBytes: 100 * gib, FreeBytes: gib}, "/data", nil)}))
 	require.Contains(t, out.String(), "FIX  disk: 1,024 MiB free, and a worker keeps 2,048 MiB\n")
+}
+
+// Before its first worker a machine has no data directory, and in a container
+// Docker's is not to be seen: the disk is the one on which the directory will be.
+func TestDoctor_LooksAtTheDiskWhereTheDataWillBe(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	require.Equal(t, dir, nearest(filepath.Join(dir, "not", "made")))
+
+	disk, err := fullest(nearest(filepath.Join(dir, "not", "made")), filepath.Join(dir, "nor-docker"))
+	require.NoError(t, err)
+	require.Positive(t, disk.TotalBytes)
+	require.Greater(t, disk.TotalBytes, disk.FreeBytes)
 }
