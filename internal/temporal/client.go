@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +42,9 @@ func NewClient(c client.Client, namespace, installationID string) *Client {
 func (c *Client) Namespace() string { return c.namespace }
 
 // RegisterSearchAttributes makes the search attributes known to the namespace.
-// Doing it again is harmless.
+// Doing it again is harmless. Errors: unavailable while Temporal has them and
+// refuses workflows that use them: each of its processes reads anew every few
+// seconds what a namespace has.
 func (c *Client) RegisterSearchAttributes(ctx context.Context) error {
 	operator := c.temporal.OperatorService()
 
@@ -55,7 +59,7 @@ func (c *Client) RegisterSearchAttributes(ctx context.Context) error {
 	}
 
 	if len(missing) == 0 {
-		return nil
+		return c.usable(ctx)
 	}
 
 	_, err = operator.AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
@@ -67,7 +71,22 @@ func (c *Client) RegisterSearchAttributes(ctx context.Context) error {
 		return fmt.Errorf("registering search attributes in namespace %q: %w", c.namespace, err)
 	}
 
-	return nil
+	return c.usable(ctx)
+}
+
+// usable asks for a workflow that never is, by every search attribute: Temporal
+// refuses the question as it would refuse the start of a workflow.
+func (c *Client) usable(ctx context.Context) error {
+	names := slices.Sorted(maps.Keys(workflows.SearchAttributes()))
+	query := "WorkflowId = 'berth-none' AND " + strings.Join(names, " IS NULL AND ") + " IS NULL"
+
+	_, err := c.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: c.namespace, Query: query})
+
+	if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
+		return berth.Errorf(berth.KindUnavailable, "namespace %q does not take Berth's search attributes yet: %w", c.namespace, err)
+	}
+
+	return translate(err, "asking by search attributes")
 }
 
 // StartSweep starts the workflow of a sweep; one that runs or ran is left as it is.

@@ -1,24 +1,62 @@
 package temporal_test
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/mocks"
 	sdk "go.temporal.io/sdk/temporal"
+	"google.golang.org/grpc"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/temporal"
 	"github.com/berthml/berth/workflows"
 )
+
+// operator is a Temporal that has all search attributes in its store.
+type operator struct {
+	operatorservice.OperatorServiceClient
+}
+
+func (operator) ListSearchAttributes(context.Context, *operatorservice.ListSearchAttributesRequest, ...grpc.CallOption) (*operatorservice.ListSearchAttributesResponse, error) {
+	return &operatorservice.ListSearchAttributesResponse{CustomAttributes: workflows.SearchAttributes()}, nil
+}
+
+// The full server takes attributes into use seconds after it has stored them:
+// `berth adopt-temporal` failed in a namespace that was just made.
+func TestRegisterSearchAttributes_WaitsUntilTheyCanBeUsed(t *testing.T) {
+	t.Parallel()
+
+	server := mocks.NewClient(t)
+	server.On("OperatorService").Return(operator{})
+
+	uses := mock.MatchedBy(func(request *workflowservice.CountWorkflowExecutionsRequest) bool {
+		for name := range workflows.SearchAttributes() {
+			if !strings.Contains(request.GetQuery(), name+" IS NULL") {
+				return false
+			}
+		}
+
+		return request.GetNamespace() == "default"
+	})
+	server.On("CountWorkflow", mock.Anything, uses).Return(nil, serviceerror.NewInvalidArgument("no mapping")).Once()
+	server.On("CountWorkflow", mock.Anything, uses).Return(&workflowservice.CountWorkflowExecutionsResponse{}, nil).Once()
+
+	client := temporal.NewClient(server, "default", "i")
+	require.Equal(t, berth.KindUnavailable, berth.KindOf(client.RegisterSearchAttributes(t.Context())), "the caller asks again")
+	require.NoError(t, client.RegisterSearchAttributes(t.Context()))
+}
 
 // A trial whose workflow a person has paused in Temporal has not ended. The
 // development server cannot pause one, so its answers are made up.
