@@ -23,4 +23,6 @@ RUN CGO_ENABLED=1 CGO_LDFLAGS='-O2 -g -Wl,-z,lazy' CGO_CFLAGS='-O2 -g -Wno-depre
 FROM debian:bookworm-slim
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /berth /berth
+# For `docker compose exec server berth …`.
+RUN ln -s /berth /usr/local/bin/berth
 ENTRYPOINT ["/berth"]

@@ -30,6 +30,10 @@ $(BIN)/registry: tools/registry/go.mod tools/registry/go.sum
 	@echo "building the registry that tests pull from (2-3 minutes the first time)"
 	cd tools/registry && $(GO) build -o ../../$(BIN)/registry github.com/distribution/distribution/v3/cmd/registry
 
+$(BIN)/docker-compose: tools/compose/go.mod tools/compose/go.sum
+	@echo "building Docker Compose (2-5 minutes the first time)"
+	cd tools/compose && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X github.com/docker/compose/v2/internal.Version=v2.40.3' -o ../../$(BIN)/docker-compose github.com/docker/compose/v2/cmd
+
 .PHONY: frontend
 frontend: ## Build the web interface where it changed, which the next build of berth embeds
 	@scripts/frontend
@@ -84,6 +88,15 @@ test/exports: build images ## Let pandas, MLflow and TensorBoard read what Berth
 	@scripts/exports-python
 	PATH="$(CURDIR)/$(BIN):$$PATH" BERTH_TEST_NO_SKIP=1 $(GO) test -tags integration -count=1 -run '^TestExports_' ./internal/cli ./internal/tfevents ./internal/e2e
 
+.PHONY: test/compose
+test/compose: build $(BIN)/docker-compose ## Run docker-compose.yml: sweep, second machine, upgrade, backup (root; 8 minutes, half an hour the first time)
+	@scripts/docker-up
+	@scripts/base-image
+	@scripts/example-images
+	@scripts/test-image
+	@scripts/compose-images --previous
+	PATH="$(CURDIR)/$(BIN):$$PATH" BERTH_TEST_NO_SKIP=1 $(GO) test -tags integration,compose -count=1 -timeout 30m -v -run '^TestCompose' ./internal/e2e
+
 .PHONY: test/lost-replies
 test/lost-replies: ## Play 10,000 worlds of killed workers and lost replies (SEEDS=, SEED= plays one again)
 	$(GO) test -run TestLostReplies -count=1 -timeout 30m ./internal/fault -seeds=$(or $(SEEDS),$(if $(SEED),1,10000)) -seed=$(or $(SEED),0)
@@ -110,7 +123,7 @@ lint: frontend ## Run shellcheck, golangci-lint, workflowcheck, eslint and prett
 	@scripts/lint-shell
 	export PATH="$$(scripts/need-node):$$PATH" && cd frontend && npm run --silent lint
 	cd tools/lint && $(GO) build -o ../../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	$(BIN)/golangci-lint run --build-tags integration
+	$(BIN)/golangci-lint run --build-tags integration,compose
 	cd tools && $(GO) build -o ../$(BIN)/workflowcheck go.temporal.io/sdk/contrib/tools/workflowcheck
 	$(BIN)/workflowcheck ./workflows/...
 

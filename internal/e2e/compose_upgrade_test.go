@@ -1,0 +1,59 @@
+//go:build integration && compose
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/api/client"
+)
+
+// previousImage is what `scripts/compose-images --previous` makes.
+const previousImage = "berth-local/berth:previous"
+
+// The version before this one runs a sweep when its image is replaced, by the
+// command of production.md: every trial succeeds, by its first attempt.
+func TestCompose_Upgrade(t *testing.T) { //nolint:paralleltest // it takes the machine
+	blocks := shellBlocks(t, "Upgrades", 2) // the second takes the schema back
+	d := newServer(t, "upgraded")
+	next := d.settings["BERTH_IMAGE"]
+	d.settings["BERTH_IMAGE"] = previousImage
+	d.write()
+	d.sh("docker compose up -d")
+	d.enter()
+	require.Eventually(t, func() bool {
+		hosts, err := d.api.ListHostsWithResponse(t.Context())
+
+		return err == nil && hosts.JSON200 != nil && len(hosts.JSON200.Data) == 1
+	}, startTimeout, tick)
+
+	done := d.submit(busy(2, 200, core))
+	d.requireOnce(done, 2)
+
+	id := d.submit(busy(6, 15_000, core))
+	d.until(id, time.Minute, running(2))
+	before := d.twoRunning()
+
+	d.settings["BERTH_IMAGE"] = next
+	d.write()
+	d.sh(blocks[0])
+	d.untilReady()
+	d.untilHosts(1) // with the token of before
+
+	d.requireOnce(id, 6)
+
+	ran := map[string]bool{}
+	for _, a := range d.attempts(id) {
+		ran[a.ContainerID] = true
+	}
+
+	for _, c := range before {
+		require.True(t, ran[c.id], "container %s was not adopted", c.name)
+	}
+
+	require.Equal(t, 2, d.sweep(done).Counts.Succeeded)
+	require.Equal(t, client.SweepStateSucceeded, d.until(d.submit(busy(2, 200, core)), time.Minute, ended).State)
+}
