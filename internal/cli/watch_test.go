@@ -163,7 +163,7 @@ func TestStreamsEndWhenRefused(t *testing.T) {
 	t.Parallel()
 
 	server := serve(t, apitest.Sample())
-	o := &options{getenv: func(string) string { return server }, token: "wrong", now: time.Now}
+	o := &options{server: server, getenv: func(string) string { return "" }, token: "wrong", now: time.Now}
 	to, err := o.connect()
 	require.NoError(t, err)
 	require.Equal(t, ExitAuth, ExitCode(to.events("").run(t.Context(), func(serverEvent) error { return nil })))

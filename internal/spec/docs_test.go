@@ -73,7 +73,7 @@ func TestDocs_Limits(t *testing.T) {
 
 	row := regexp.MustCompile("(?m)^\\| `([^`]+)`(?: \\(also ([^)]*)\\))? \\| `(E_\\w+)` \\|")
 	rows := row.FindAllStringSubmatch(page(t, "limits.md"), -1)
-	require.Len(t, rows, 5)
+	require.Len(t, rows, 4)
 
 	refused := func(line, code string) {
 		_, err := spec.Decode([]byte(file+line+"\n"), "application/yaml")
