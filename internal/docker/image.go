@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
+	"github.com/distribution/reference"
 	"github.com/docker/docker/api/types/image"
 
 	"github.com/berthml/berth"
@@ -85,14 +86,22 @@ func digest(ref, id string, digests []string) string {
 	}
 
 	sorted := slices.Sorted(slices.Values(digests))
-	for _, candidate := range sorted {
-		repository, _, _ := strings.Cut(candidate, "@")
-		if ref == repository || strings.HasPrefix(ref, repository+":") || strings.HasPrefix(ref, repository+"@") {
-			return candidate
-		}
+	if own := slices.IndexFunc(sorted, func(candidate string) bool { return sameRepository(ref, candidate) }); own >= 0 {
+		return sorted[own]
 	}
 
 	return sorted[0]
+}
+
+// sameRepository reports whether a reference is of the repository of a digest, however
+// they are written. An image's ID is of none.
+func sameRepository(ref, digest string) bool {
+	repository, _, _ := strings.Cut(digest, "@")
+
+	one, errOne := reference.ParseNormalizedNamed(ref)
+	other, errOther := reference.ParseNormalizedNamed(repository)
+
+	return errOne == nil && errOther == nil && one.Name() == other.Name()
 }
 
 // User is who a container runs as. UID and GID are -1 when only the image

@@ -1,0 +1,30 @@
+package docker
+
+import (
+	"testing"
+
+	"github.com/distribution/reference"
+	"github.com/stretchr/testify/require"
+)
+
+// The digest is that of the repository that the sweep names, however it is written:
+// other machines have the login of that one.
+func TestDigest_HoweverItIsWritten(t *testing.T) {
+	t.Parallel()
+
+	short, err := reference.ParseNormalizedNamed("python")
+	require.NoError(t, err)
+
+	hub := reference.Domain(short) // Docker's own registry, which short names leave out
+	have := []string{"aaa.example/mirror/python@sha256:1", "python@sha256:2"}
+
+	for ref, want := range map[string]string{
+		"python": "python@sha256:2", "python:3.11": "python@sha256:2", "library/python:3.11": "python@sha256:2",
+		hub + "/library/python:3.11": "python@sha256:2", hub + "/python:3.11": "python@sha256:2", hub + "/python@" + someDigest: "python@sha256:2",
+		"aaa.example/mirror/python:3": "aaa.example/mirror/python@sha256:1",
+		"python-slim:3":               "aaa.example/mirror/python@sha256:1", // of neither: the first
+		someDigest:                    "aaa.example/mirror/python@sha256:1", // an ID
+	} {
+		require.Equal(t, want, digest(ref, "sha256:0", have), ref)
+	}
+}
