@@ -13,6 +13,7 @@ const (
 	PullPlatform     PullReason = "platform"     // the image is for another kind of processor
 	PullDiskFull     PullReason = "disk_full"    // Docker's disk has no room for it
 	PullStalled      PullReason = "stalled"      // no byte arrived for long
+	PullSlow         PullReason = "slow"         // bytes arrived until the time was over
 	PullFailed       PullReason = "failed"       // anything else
 )
 
@@ -31,10 +32,11 @@ func (e *PullError) Error() string {
 
 // PullProgress is how far a pull is.
 type PullProgress struct {
-	DoneBytes  int64 // downloaded, compressed
-	TotalBytes int64 // to download, compressed, as far as it is known; 0 = not known
-	Unpacking  bool  // all is downloaded
-	Retrying   bool  // the registry broke off, and Docker tries again
+	DoneBytes     int64 // downloaded, compressed
+	TotalBytes    int64 // to download, compressed, as far as it is known; 0 = not known
+	UnpackedBytes int64 // of those downloaded, compressed
+	Unpacking     bool  // all is downloaded
+	Retrying      bool  // the registry broke off, and Docker tries again
 }
 
 // Text is the progress in plain words, such as "420 of 900 MiB".

@@ -11,6 +11,7 @@ import (
 
 	"github.com/distribution/reference"
 	"github.com/docker/docker/api/types/image"
+	"github.com/google/go-containerregistry/pkg/authn"
 
 	"github.com/berthml/berth"
 )
@@ -19,6 +20,10 @@ import (
 // layers that are not there yet: the archive itself, and what it unpacks to, which is
 // about 2.5 times as much for images with Python and its libraries (gzip).
 const pullRoomFactor = 3.5
+
+// sizesTimeout is how long this process asks a registry for the sizes of layers. Where
+// only Docker's mirror reaches it, there may be no answer, and the pull goes on without.
+const sizesTimeout = 30 * time.Second
 
 // The reasons why Berth breaks a pull off.
 var (
@@ -38,31 +43,15 @@ func (d *Docker) pull(ctx context.Context, ref string, config PullConfig, told f
 			"or bring it to this host by docker save and docker load", ref)
 	}
 
-	if _, err := d.inspectRegistry(ctx, named); err != nil {
-		return err
-	}
-
-	total, err := d.missingBytes(ctx, named)
-	if err == nil {
-		told(berth.PullProgress{TotalBytes: total})
-
-		if err := checkRoom(named, total, config.Room); err != nil {
-			return err
-		}
-	} // else the disk is looked at meanwhile
-
-	credentials, err := credentials(ctx, named)
-	if err != nil {
-		return err
-	}
+	began := time.Now()
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 
-	stalled := time.AfterFunc(config.Stall, func() { stop(errPullStalled) })
+	stalled := time.AfterFunc(config.Stall, func() { stop(errPullStalled) }) // a registry may be silent from the start
 	defer stalled.Stop()
 
-	watch := &pullWatch{total: total, layers: make(map[string]layerPull), told: told, moved: func() {
+	watch := &pullWatch{layers: make(map[string]layerPull), told: told, moved: func() {
 		stalled.Reset(config.Stall)
 
 		if config.Room != nil {
@@ -72,48 +61,92 @@ func (d *Docker) pull(ctx context.Context, ref string, config PullConfig, told f
 		}
 	}}
 
-	stream, err := d.long.ImagePull(ctx, named.String(), image.PullOptions{RegistryAuth: credentials})
-	if err == nil {
-		err = errors.Join(watch.read(stream), stream.Close())
-	}
+	err = d.fetch(ctx, named, config, watch)
 
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(context.Cause(ctx), errPullStalled):
-		return pullErrorOf(named, berth.PullStalled, fmt.Sprintf("no byte of it arrived for %s", config.Stall))
+		return pullErrorOf(named, berth.PullStalled, fmt.Sprintf("no byte of it arrived from %s for %s", reference.Domain(named), config.Stall))
 	case errors.Is(context.Cause(ctx), errPullNoRoom):
 		return pullErrorOf(named, berth.PullDiskFull, "Docker's disk has less than its --disk-headroom free")
+	case errors.Is(ctx.Err(), context.DeadlineExceeded): // bytes came, else it had stalled
+		return pullErrorOf(named, berth.PullSlow, fmt.Sprintf("it was not here after %s: %s", time.Since(began).Round(time.Second), watch.progress().Text()))
 	default:
-		return d.pullError(ctx, named, err)
+		return err
 	}
 }
 
+// fetch asks the registry about an image, and has Docker pull it. Errors:
+// *berth.PullError; unavailable when Docker does not answer; ctx's cause.
+func (d *Docker) fetch(ctx context.Context, named reference.Named, config PullConfig, watch *pullWatch) error {
+	have, err := login(ctx, named)
+	if err != nil {
+		return err
+	}
+
+	if _, err := d.inspectRegistry(ctx, named, have); err != nil {
+		return err
+	}
+
+	total, err := d.missingBytes(ctx, named, have)
+	if err == nil {
+		watch.total = total
+		watch.told(watch.progress())
+
+		if err := checkRoom(named, total, config); err != nil {
+			return err
+		}
+	} // else the disk is looked at meanwhile
+
+	watch.moved() // the registry has answered
+
+	credentials, err := encoded(named, have)
+	if err != nil {
+		return err
+	}
+
+	stream, err := d.long.ImagePull(ctx, named.String(), image.PullOptions{RegistryAuth: credentials})
+	if err == nil {
+		err = errors.Join(watch.read(stream), stream.Close())
+	}
+
+	if err != nil {
+		return d.pullError(ctx, named, err)
+	}
+
+	return nil
+}
+
 // checkRoom refuses a pull for which the disk has no room.
-func checkRoom(image reference.Named, missing int64, room func() (int64, error)) error {
-	if room == nil {
+func checkRoom(image reference.Named, missing int64, config PullConfig) error {
+	if config.admit == nil {
 		return nil
 	}
 
-	have, err := room()
 	need := int64(float64(missing) * pullRoomFactor)
 
-	if err != nil || need <= have {
-		return nil //nolint:nilerr // a disk that cannot be asked stops nothing
+	have, ok := config.admit(need)
+	if ok {
+		return nil
 	}
 
-	return pullErrorOf(image, berth.PullDiskFull, fmt.Sprintf("it needs about %s of Docker's disk (%s compressed, times %g), which has %s free beyond --disk-headroom",
+	return pullErrorOf(image, berth.PullDiskFull, fmt.Sprintf(
+		"it needs about %s of Docker's disk (%s compressed, times %g), which has %s free beyond --disk-headroom and what other pulls still need",
 		berth.BytesText(need), berth.BytesText(missing), pullRoomFactor, berth.BytesText(max(have, 0))))
 }
 
 // missingBytes is what the layers of an image that this host lacks have compressed.
-func (d *Docker) missingBytes(ctx context.Context, ref reference.Named) (int64, error) {
+func (d *Docker) missingBytes(ctx context.Context, ref reference.Named, have authn.AuthConfig) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, sizesTimeout)
+	defer cancel()
+
 	host, err := d.short.ServerVersion(ctx)
 	if err != nil {
 		return 0, d.translate(ctx, err, "asking Docker for its version")
 	}
 
-	sizes, unpacked, err := layers(ctx, ref, host.Os, host.Arch)
+	sizes, unpacked, err := layers(ctx, ref, have, host.Os, host.Arch)
 	if err != nil {
 		return 0, err
 	}
@@ -169,6 +202,14 @@ type layerPull struct {
 	retrying      bool // Docker waits, and then downloads it anew
 }
 
+func (l layerPull) unpackedBytes() int64 {
+	if l.there {
+		return l.current
+	}
+
+	return min(l.unpacked, l.current)
+}
+
 // pullLine is a line of Docker's answer.
 type pullLine struct {
 	Status   string `json:"status"`
@@ -180,7 +221,13 @@ type pullLine struct {
 	Error string `json:"error"`
 }
 
-// read reads to the end of the pull. Errors: Docker's own, as it says it.
+// streamError says that Docker's answer broke off, as it does when Docker is restarted.
+type streamError struct{ err error }
+
+func (e *streamError) Error() string { return "reading how the pull goes: " + e.err.Error() }
+func (e *streamError) Unwrap() error { return e.err }
+
+// read reads to the end of the pull. Errors: *streamError; what Docker says of the pull.
 func (w *pullWatch) read(stream io.Reader) error {
 	lines := json.NewDecoder(stream)
 
@@ -193,7 +240,7 @@ func (w *pullWatch) read(stream io.Reader) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("reading how the pull goes: %w", err)
+			return &streamError{err}
 		case line.Error != "":
 			return errors.New(line.Error)
 		}
@@ -243,6 +290,7 @@ func (w *pullWatch) progress() berth.PullProgress {
 	for _, l := range w.layers {
 		p.DoneBytes += l.current
 		known += l.size
+		p.UnpackedBytes += l.unpackedBytes()
 		p.Unpacking = p.Unpacking && l.done
 		p.Retrying = p.Retrying || l.retrying && !l.done
 	}

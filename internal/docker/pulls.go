@@ -32,6 +32,10 @@ type PullConfig struct {
 	// Room returns what Docker's disk has free beyond its headroom, in bytes. Nil = not
 	// known, and not looked at.
 	Room func() (int64, error)
+
+	// admit takes the bytes that a pull will write. It returns what the disk has for it,
+	// and whether that is enough. Nil = not looked at.
+	admit func(need int64) (have int64, ok bool)
 }
 
 // Pulls gets images from registries, one pull of an image at a time: whoever asks
@@ -53,6 +57,14 @@ type flight struct {
 	done     chan struct{} // closed when err is there
 	err      error
 	progress atomic.Pointer[berth.PullProgress]
+	admitted bool // it counts on room on the disk; guarded by Pulls.mu
+}
+
+// left is what a pull will still write, in bytes.
+func (f *flight) left() int64 {
+	p := f.progress.Load()
+
+	return max(int64(float64(p.TotalBytes)*pullRoomFactor-float64(p.UnpackedBytes)*(pullRoomFactor-1))-p.DoneBytes, 0)
 }
 
 // pullFailure is why the last pull of an image failed.
@@ -129,7 +141,12 @@ func (p *Pulls) join(ctx context.Context, image string) (*flight, error) {
 func (p *Pulls) fly(ctx context.Context, image string, f *flight) {
 	defer f.cancel()
 
-	f.err = p.docker.pull(ctx, image, p.config, func(progress berth.PullProgress) { f.progress.Store(&progress) })
+	config := p.config
+	if config.Room != nil {
+		config.admit = func(need int64) (int64, bool) { return p.admit(f, need) }
+	}
+
+	f.err = p.docker.pull(ctx, image, config, func(progress berth.PullProgress) { f.progress.Store(&progress) })
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,6 +163,25 @@ func (p *Pulls) fly(ctx context.Context, image string, f *flight) {
 	}
 
 	close(f.done)
+}
+
+// admit lets a pull begin where the disk has room for it beside what the pulls that go on
+// will still write. A disk that cannot be asked stops none.
+func (p *Pulls) admit(f *flight, need int64) (have int64, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	have, err := p.config.Room()
+
+	for _, other := range p.going {
+		if other != f && other.admitted {
+			have -= other.left()
+		}
+	}
+
+	f.admitted = err != nil || need <= have
+
+	return have, f.admitted
 }
 
 // leave ends a pull for which nobody waits any more.

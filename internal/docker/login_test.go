@@ -1,0 +1,169 @@
+package docker
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+const someDigest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// configured makes a user with a configuration of Docker and with the credential helper
+// "test", a script, and returns the user's directory.
+func configured(t *testing.T, config, helper string) string {
+	t.Helper()
+
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "docker-credential-test"), []byte("#!/bin/sh\ncd "+dir+"\n"+helper), 0o700)) //nolint:gosec // a program
+	t.Setenv("HOME", dir)
+	t.Setenv("DOCKER_CONFIG", dir)
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+
+	return dir
+}
+
+// asked waits until the helper runs: its script writes the file.
+func asked(t *testing.T, dir string) {
+	t.Helper()
+
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(dir, "asked"))
+
+		return err == nil
+	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// What `docker login` wrote, and what helpers answer by their protocol.
+func TestLogin(t *testing.T) { //nolint:paralleltest // it sets the environment
+	configured(t, `{
+		"auths": {"plain.example": {"auth": "`+base64.StdEncoding.EncodeToString([]byte("anna:secret"))+`"}, "token.example": {"identitytoken": "t1"}},
+		"credHelpers": {"helped.example": "test", "cloud.example": "test", "unknown.example": "test", "broken.example": "test", "absent.example": "none"}}`,
+		`case $(cat) in
+			helped.example) echo '{"Username":"bert","Secret":"s2"}' ;;
+			cloud.example) echo '{"Username":"<token>","Secret":"t2"}' ;;
+			unknown.example) echo 'credentials not found in native keychain'; exit 1 ;;
+			*) echo 'the keyring is locked' >&2; exit 1 ;;
+		esac`)
+
+	for registry, want := range map[string]authn.AuthConfig{
+		"plain.example":   {Username: "anna", Password: "secret"},
+		"token.example":   {IdentityToken: "t1"},
+		"helped.example":  {Username: "bert", Password: "s2"},
+		"cloud.example":   {IdentityToken: "t2"},
+		"unknown.example": {},
+		"other.example":   {},
+	} {
+		image, err := named(registry + "/team/a:1")
+		require.NoError(t, err)
+
+		have, err := login(t.Context(), image)
+		require.NoError(t, err, registry)
+		require.Equal(t, want, have, registry)
+	}
+
+	for registry, want := range map[string]string{
+		"broken.example": "the credentials for broken.example cannot be read: error getting credentials - err: exit status 1 (the keyring is locked)",
+		"absent.example": `exec: "docker-credential-none": executable file not found in $PATH`,
+	} {
+		image, err := named(registry + "/team/a:1")
+		require.NoError(t, err)
+
+		_, err = login(t.Context(), image)
+		why, ok := errors.AsType[*berth.PullError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, berth.PullUnauthorized, why.Reason)
+		require.Contains(t, why.Detail, want)
+	}
+}
+
+// A helper that does not answer (a locked keyring, a cloud login) holds no canceled
+// trial, and is killed with its children.
+func TestLogin_HelperThatHangs(t *testing.T) { //nolint:paralleltest // it sets the environment
+	dir := configured(t, `{"credsStore":"test"}`, "sleep 600 &\necho $! > child; touch asked\nwait\n")
+	pulls := NewPulls(setup(t), PullConfig{})
+	canceled := errors.New("canceled by a person")
+	done := make(chan error, 1)
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+
+	go func() { done <- pulls.Pull(ctx, "registry.example/team/a@"+someDigest, func(berth.PullProgress) {}) }()
+
+	asked(t, dir)
+	cancel(canceled)
+
+	select {
+	case err := <-done:
+		require.ErrorIs(t, err, canceled)
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "the pull does not end")
+	}
+
+	child, err := os.ReadFile(filepath.Join(dir, "child"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { // gone, or dead and waiting for its parent
+		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/stat")
+
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// The question may take no longer than whoever asks waits, and says which helper was silent.
+func TestLogin_HelperThatIsSlow(t *testing.T) { //nolint:paralleltest // it sets the environment
+	configured(t, `{"credsStore":"test"}`, "exec sleep 600\n")
+
+	image, err := named("registry.example/team/a:1")
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+
+	_, err = login(ctx, image)
+	why, ok := errors.AsType[*berth.PullError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, berth.PullUnauthorized, why.Reason)
+	require.Equal(t, "the credentials for registry.example cannot be read: docker-credential-test did not answer for 1s", why.Detail)
+	require.Contains(t, why.Fix, "echo registry.example | docker-credential-test get")
+}
+
+// A registry whose helper hangs does not hold the images of all others.
+func TestLogin_HelperThatHangsHoldsNoOtherRegistry(t *testing.T) { //nolint:paralleltest // it sets the environment
+	dir := configured(t, `{"credHelpers":{"slow.example":"test"}}`, "touch asked\nexec sleep 600\n")
+
+	slow, err := named("slow.example/a@" + someDigest)
+	require.NoError(t, err)
+	other, err := named("registry.example/b@" + someDigest)
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+
+	go func() {
+		_, _ = login(ctx, slow)
+		close(done)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+
+	asked(t, dir)
+
+	have, err := login(t.Context(), other)
+	require.NoError(t, err)
+	require.Zero(t, have)
+
+	select {
+	case <-done:
+		require.Fail(t, "the helper was to hang meanwhile")
+	default:
+	}
+}
