@@ -18,8 +18,8 @@ type ImageRef struct {
 // The codes of problems with an image that a machine finds (docs/errors.md).
 const (
 	CodeImageMissing  = "E_IMAGE_MISSING"
+	CodeImageRegistry = "E_IMAGE_REGISTRY"
 	codeImageLogin    = "E_IMAGE_LOGIN"
-	codeImageRegistry = "E_IMAGE_REGISTRY"
 	codeImagePlatform = "E_IMAGE_PLATFORM"
 )
 
@@ -31,9 +31,20 @@ func (a *Activities) ResolveImage(ctx context.Context, in ImageRef) (berth.Image
 	return image, imageError(err)
 }
 
+// registryMargin is what is left of an activity's time when its registry has not
+// answered: Temporal would give up at the same moment, and nobody would hear why.
+const registryMargin = time.Second
+
 // AskRegistry finds the digest of an image that no host has in its registry. A host
 // that pulls nothing refuses.
 func (a *Activities) AskRegistry(ctx context.Context, in ImageRef) (berth.Image, error) {
+	if deadline, bounded := ctx.Deadline(); bounded {
+		var cancel context.CancelFunc
+
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-registryMargin))
+		defer cancel()
+	}
+
 	image, err := a.Images.AskRegistry(ctx, in.Image)
 
 	if pull, ok := errors.AsType[*berth.PullError](err); ok {
@@ -48,7 +59,7 @@ func codeOf(reason berth.PullReason) string {
 	case berth.PullUnauthorized:
 		return codeImageLogin
 	case berth.PullUnreachable:
-		return codeImageRegistry
+		return CodeImageRegistry
 	case berth.PullPlatform:
 		return codeImagePlatform
 	default:
@@ -59,11 +70,16 @@ func codeOf(reason berth.PullReason) string {
 // imageError gives the problems of a *berth.SpecError to Temporal as details.
 func imageError(err error) error {
 	if refused, ok := errors.AsType[*berth.SpecError](err); ok {
-		return temporal.NewApplicationErrorWithOptions(err.Error(), string(berth.KindInvalid),
-			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{refused.Problems}})
+		return ImageProblems(refused)
 	}
 
 	return translate(err)
+}
+
+// ImageProblems is the error by which a machine tells what is wrong with an image.
+func ImageProblems(refused *berth.SpecError) error {
+	return temporal.NewApplicationErrorWithOptions(refused.Error(), string(berth.KindInvalid),
+		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{refused.Problems}})
 }
 
 // hostSilent is how long a host may be silent and still be asked about an image.

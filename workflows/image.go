@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -24,7 +25,7 @@ const (
 	// had open, and never does them; then another one is asked.
 	imageTryTimeout = 2 * time.Second
 
-	// registryTimeout is how long a registry may take: below 2 s for those on the internet.
+	// registryTimeout is how long a registry may take, with a second for the answer: below 2 s for those on the internet.
 	registryTimeout = 6 * time.Second
 
 	// registryHosts is how many machines ask a registry at most: their credentials may differ.
@@ -65,6 +66,8 @@ func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, e
 		}
 	}
 
+	var silent error // neither a machine nor the registry answered
+
 	for i, host := range hosts {
 		if i == registryHosts {
 			break
@@ -78,9 +81,26 @@ func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, e
 		if told(got) && lacksImage(err) { // what a registry said, rather than that a machine pulls nothing
 			err = got
 		}
+
+		if temporal.IsTimeoutError(got) {
+			silent = registrySilent(in.Image)
+		}
+	}
+
+	if silent != nil && lacksImage(err) { // nobody who could know said that the image is missing
+		err = silent
 	}
 
 	return image, err
+}
+
+// registrySilent says that nobody heard of an image's registry in time.
+func registrySilent(image string) error {
+	return activities.ImageProblems(&berth.SpecError{Problems: []berth.Problem{{
+		Code: activities.CodeImageRegistry, Pointer: "/image", Message: fmt.Sprintf(
+			"no machine has image %q, and its registry did not answer the machine that asked it within %s; send the sweep again when `docker pull` works there",
+			image, registryTimeout),
+	}}})
 }
 
 // oneTry returns the options of one question to a machine, or, where host is empty, to any.

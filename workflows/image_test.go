@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
@@ -36,16 +37,19 @@ func TestImage(t *testing.T) {
 		want     string            // digest, or code
 		asked    string            // who asked the registry
 	}{
-		"the first has it":        {local: map[string]string{"": "ok"}, want: "here"},
-		"the first refuses it":    {local: map[string]string{"": "E_IMAGE_ENV", "b": "ok"}, want: "E_IMAGE_ENV"},
-		"another has it":          {local: map[string]string{"": missing, "a": missing, "b": "ok"}, want: "here"},
-		"the registry has it":     {registry: map[string]string{"a": "ok"}, want: "there", asked: "a"},
-		"only some may log in":    {registry: map[string]string{"a": "E_IMAGE_LOGIN", "b": "ok"}, want: "there", asked: "a b"},
-		"none may log in":         {registry: map[string]string{"a": "E_IMAGE_LOGIN", "b": "E_IMAGE_LOGIN", "c": "E_IMAGE_LOGIN"}, want: "E_IMAGE_LOGIN", asked: "a b c"},
-		"some pull nothing":       {registry: map[string]string{"a": missing, "b": "E_IMAGE_REGISTRY", "c": missing}, want: "E_IMAGE_REGISTRY", asked: "a b c"},
-		"some do not answer":      {registry: map[string]string{"b": "ok"}, want: "there", asked: "a b"},
-		"none knows it, and ends": {registry: map[string]string{"a": missing, "b": missing, "c": missing, "d": "ok"}, want: missing, asked: "a b c"},
-		"all but one are silent":  {local: map[string]string{"": missing, "b": "ok"}, want: "here"},
+		"the first has it":         {local: map[string]string{"": "ok"}, want: "here"},
+		"the first refuses it":     {local: map[string]string{"": "E_IMAGE_ENV", "b": "ok"}, want: "E_IMAGE_ENV"},
+		"another has it":           {local: map[string]string{"": missing, "a": missing, "b": "ok"}, want: "here"},
+		"the registry has it":      {registry: map[string]string{"a": "ok"}, want: "there", asked: "a"},
+		"only some may log in":     {registry: map[string]string{"a": "E_IMAGE_LOGIN", "b": "ok"}, want: "there", asked: "a b"},
+		"none may log in":          {registry: map[string]string{"a": "E_IMAGE_LOGIN", "b": "E_IMAGE_LOGIN", "c": "E_IMAGE_LOGIN"}, want: "E_IMAGE_LOGIN", asked: "a b c"},
+		"some pull nothing":        {registry: map[string]string{"a": missing, "b": "E_IMAGE_REGISTRY", "c": missing}, want: "E_IMAGE_REGISTRY", asked: "a b c"},
+		"some do not answer":       {registry: map[string]string{"b": "ok"}, want: "there", asked: "a b"},
+		"none knows it, and ends":  {registry: map[string]string{"a": missing, "b": missing, "c": missing, "d": "ok"}, want: missing, asked: "a b c"},
+		"all are silent":           {registry: map[string]string{"a": "silent", "b": "silent", "c": "silent"}, want: "E_IMAGE_REGISTRY", asked: "a b c"},
+		"one is silent, one lacks": {registry: map[string]string{"a": "silent", "b": missing, "c": missing}, want: "E_IMAGE_REGISTRY", asked: "a b c"},
+		"one is silent, one tells": {registry: map[string]string{"a": "silent", "b": "E_IMAGE_LOGIN", "c": "silent"}, want: "E_IMAGE_LOGIN", asked: "a b c"},
+		"all but one are silent":   {local: map[string]string{"": missing, "b": "ok"}, want: "here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,6 +69,8 @@ func TestImage(t *testing.T) {
 				switch said, found := of[host]; {
 				case said == "ok":
 					return host, berth.Image{Digest: digest}, nil
+				case said == "silent": // for as long as Temporal waits
+					return host, berth.Image{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
 				case found:
 					return host, berth.Image{}, refuses(said)
 				case of == nil:
