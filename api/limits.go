@@ -41,7 +41,6 @@ const (
 	codeTries   = "E_TRIES"
 	codeStreams = "E_STREAMS"
 	codeQuota   = "E_QUOTA"
-	codePage    = "E_PAGE"
 )
 
 // streamRetryAfter is when a person with too many streams may ask again: one
@@ -182,17 +181,11 @@ func (s *Server) checkQuota(ctx context.Context, want submission) error {
 	}
 }
 
-// page is how many rows a list may have: what was asked for, or the default.
-func (s *Server) page(asked int) (int, error) {
-	most := s.config.Limits.PageRows
-	if asked > most {
-		return 0, &httpError{
-			status: http.StatusBadRequest, code: codePage,
-			detail: fmt.Sprintf("A page has at most %d rows here, not %d; follow next_cursor for more.", most, asked),
-		}
-	}
-
-	return cmp.Or(asked, min(defaultLimit, most)), nil
+// page is how many rows a list may have: what was asked for, or the default, and no
+// more than the server allows. Clients ask for the most that there is anywhere, and
+// follow next_cursor.
+func (s *Server) page(asked int) int {
+	return min(cmp.Or(asked, defaultLimit), s.config.Limits.PageRows)
 }
 
 // retryAfter is a time as the header says it: whole seconds, at least one.

@@ -154,16 +154,18 @@ func TestLimit_Page(t *testing.T) {
 	r := limited(t, store, api.Limits{PageRows: 2})
 	sweep := "/api/v1/sweeps/" + apitest.NewID(1)
 
-	for _, path := range []string{"/api/v1/sweeps", "/api/v1/probes", sweep + "/trials", sweep + "/attempts"} {
-		r.requireProblem(400, "E_PAGE", "at most 2 rows here, not 3; follow next_cursor", "GET", path+"?limit=3", "")
+	for _, limit := range []string{"", "?limit=2", "?limit=3", "?limit=500"} {
+		_, body := r.text("GET", sweep+"/trials"+limit, "")
+		require.Len(t, read[openapi.TrialList](t, body).Data, 2, limit)
+		require.NotEmpty(t, read[openapi.TrialList](t, body).NextCursor, limit)
 	}
 
-	_, body := r.text("GET", sweep+"/trials", "")
-	require.Len(t, read[openapi.TrialList](t, body).Data, 2, "less than the default")
-	require.NotEmpty(t, read[openapi.TrialList](t, body).NextCursor)
+	for _, path := range []string{"/api/v1/sweeps", "/api/v1/probes", sweep + "/attempts", sweep + "/report"} {
+		status, body := r.text("GET", path+"?limit=500", "")
+		require.Equal(t, http.StatusOK, status, body)
+	}
 
-	status, _ := r.text("GET", sweep+"/trials?limit=2", "")
-	require.Equal(t, http.StatusOK, status)
+	r.requireProblem(400, "invalid_request", "", "GET", sweep+"/trials?limit=501", "")
 }
 
 func TestLimits_ThatCannotBe(t *testing.T) {

@@ -18,10 +18,7 @@ func (h *handlers) ListLeases(ctx context.Context, r openapi.ListLeasesRequestOb
 		return nil, err
 	}
 
-	limit, err := h.page(given(r.Params.Limit))
-	if err != nil {
-		return nil, err
-	}
+	limit := h.page(given(r.Params.Limit))
 
 	leases, err := h.deps.Store.ListLeases(ctx, after, limit)
 	if err != nil {
@@ -67,10 +64,7 @@ func (h *handlers) ListQueue(ctx context.Context, r openapi.ListQueueRequestObje
 		return nil, err
 	}
 
-	limit, err := h.page(given(r.Params.Limit))
-	if err != nil {
-		return nil, err
-	}
+	limit := h.page(given(r.Params.Limit))
 
 	queue, total, err := h.deps.Store.ListQueue(ctx, after, limit)
 	if err != nil {

@@ -15,10 +15,7 @@ func (h *handlers) GetSweepReport(ctx context.Context, r openapi.GetSweepReportR
 		return nil, err
 	}
 
-	limit, err := h.page(given(r.Params.Limit))
-	if err != nil {
-		return nil, err
-	}
+	limit := h.page(given(r.Params.Limit))
 
 	sweep, err := h.sweep(ctx, r.ID)
 	if err != nil {

@@ -2075,7 +2075,7 @@ type ListLeasesParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2084,7 +2084,7 @@ type ListProbesParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2093,7 +2093,7 @@ type ListQueueParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2114,7 +2114,7 @@ type ListSweepsParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// State Only sweeps in one of these states
@@ -2144,7 +2144,7 @@ type ListSweepAttemptsParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2189,7 +2189,7 @@ type GetSweepReportParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2204,7 +2204,7 @@ type ListTrialsParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// State Only trials in one of these states
@@ -2228,7 +2228,7 @@ type ListFilesParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 

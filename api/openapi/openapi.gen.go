@@ -2047,7 +2047,7 @@ type ListLeasesParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2056,7 +2056,7 @@ type ListProbesParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2065,7 +2065,7 @@ type ListQueueParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2080,7 +2080,7 @@ type ListSweepsParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// State Only sweeps in one of these states
@@ -2101,7 +2101,7 @@ type ListSweepAttemptsParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2128,7 +2128,7 @@ type GetSweepReportParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2143,7 +2143,7 @@ type ListTrialsParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// State Only trials in one of these states
@@ -2167,7 +2167,7 @@ type ListFilesParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most
+	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 

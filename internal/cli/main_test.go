@@ -30,6 +30,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func serve(t *testing.T, store *apitest.Store) string {
 	t.Helper()
 
+	return serveWith(t, store, api.Limits{})
+}
+
+func serveWith(t *testing.T, store *apitest.Store, limits api.Limits) string {
+	t.Helper()
+
 	key := filepath.Join(t.TempDir(), "key")
 	_, err := secrets.Make(key)
 	require.NoError(t, err)
@@ -39,7 +45,7 @@ func serve(t *testing.T, store *apitest.Store) string {
 
 	server, err := api.New(api.Deps{
 		Store: store, Objects: store, Sealer: keys, Control: store, Images: store, Temporal: store, Log: slog.New(slog.DiscardHandler),
-	}, api.Config{Address: "127.0.0.1:0"})
+	}, api.Config{Address: "127.0.0.1:0", Limits: limits})
 	require.NoError(t, err)
 	require.NoError(t, server.Listen(t.Context()))
 

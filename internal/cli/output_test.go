@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
 )
 
@@ -99,4 +100,21 @@ func TestSweepGet_SaysHowLongItTakes(t *testing.T) {
 	result := execute(t.Context(), serve(t, store), "sweep", "get", apitest.NewID(1)[:8])
 	require.Equal(t, ExitOK, result.code, result.stderr)
 	require.Regexp(t, `left +14 s to 36 s +6 to start and 4 that run at once; of the newest 10 that ended, half took 9s to 12s`, result.stdout)
+}
+
+// A server may allow smaller pages than the commands ask for: they follow next_cursor.
+func TestLists_WhereThePageLimitIsLower(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	whole, paged := serve(t, store), serveWith(t, store, api.Limits{PageRows: 1})
+
+	for _, command := range []string{
+		"sweep list --limit 0", "sweep trials " + apitest.NewID(1), "sweep report " + apitest.NewID(1), "probe list", "trial metrics " + apitest.NewID(1) + " 1",
+	} {
+		want, got := execute(t.Context(), whole, strings.Fields(command)...), execute(t.Context(), paged, strings.Fields(command)...)
+		require.Equal(t, ExitOK, got.code, got.stderr)
+		require.NotEmpty(t, got.stdout)
+		require.Equal(t, want.stdout, got.stdout, command)
+	}
 }
