@@ -88,6 +88,20 @@ type NewSweep struct {
 	BodyHash []byte
 }
 
+// SubmissionKey is by whom, by which route, with which key and with which body a sweep
+// was submitted.
+func (n NewSweep) SubmissionKey() SubmissionKey {
+	return SubmissionKey{Person: n.CreatedBy, Route: n.Route, Key: n.Key, BodyHash: n.BodyHash}
+}
+
+// SubmissionKey tells whether two submissions are the same call.
+type SubmissionKey struct {
+	Person   string
+	Route    string
+	Key      string
+	BodyHash []byte // SHA-256 of what the caller sent
+}
+
 // SweepUse is a sweep as the placer sees it.
 type SweepUse struct {
 	MaxParallel int // 0 = no limit

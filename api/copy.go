@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -19,7 +20,7 @@ func (h *handlers) CloneSweep(ctx context.Context, r openapi.CloneSweepRequestOb
 		return nil, err
 	}
 
-	sweep, created, err := h.submitCopy(ctx, old, "clone", given(r.Params.IdempotencyKey), r.Body, old.Spec)
+	sweep, created, err := h.submitCopy(ctx, old, "clone", given(r.Params.IdempotencyKey), r.Body, func() (berth.Spec, error) { return old.Spec, nil })
 	if err != nil {
 		return nil, err
 	}
@@ -38,21 +39,9 @@ func (h *handlers) RerunFailedTrials(ctx context.Context, r openapi.RerunFailedT
 		return nil, err
 	}
 
-	trials, err := h.deps.Store.ListTrials(ctx, old.ID, []string{
-		string(berth.TrialFailed), string(berth.TrialInfeasible), string(berth.TrialCanceled),
-	}, 0, maxRerun+1)
-	if err != nil {
-		return nil, err
-	}
-
-	switch {
-	case len(trials) == 0:
-		return nil, berth.Errorf(berth.KindConflict, "sweep %s has no failed, infeasible or canceled trial to run again", old.ID)
-	case len(trials) > maxRerun:
-		return nil, berth.Errorf(berth.KindConflict, "more than %d trials failed; correct the cause and clone the sweep instead", maxRerun)
-	}
-
-	sweep, created, err := h.submitCopy(ctx, old, "rerun-failed", given(r.Params.IdempotencyKey), r.Body, only(old.Spec, trials))
+	sweep, created, err := h.submitCopy(ctx, old, "rerun-failed", given(r.Params.IdempotencyKey), r.Body, func() (berth.Spec, error) {
+		return h.failedOnly(ctx, old)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +51,25 @@ func (h *handlers) RerunFailedTrials(ctx context.Context, r openapi.RerunFailedT
 	}
 
 	return openapi.RerunFailedTrials201JSONResponse{NewSweepJSONResponse: newSweep(sweep)}, nil
+}
+
+// failedOnly is a sweep's spec for the trials that failed until now. Errors: conflict
+// when there is none, or too many.
+func (h *handlers) failedOnly(ctx context.Context, old berth.Sweep) (berth.Spec, error) {
+	trials, err := h.deps.Store.ListTrials(ctx, old.ID, []string{
+		string(berth.TrialFailed), string(berth.TrialInfeasible), string(berth.TrialCanceled),
+	}, 0, maxRerun+1)
+
+	switch {
+	case err != nil:
+		return berth.Spec{}, err
+	case len(trials) == 0:
+		return berth.Spec{}, berth.Errorf(berth.KindConflict, "sweep %s has no failed, infeasible or canceled trial to run again", old.ID)
+	case len(trials) > maxRerun:
+		return berth.Spec{}, berth.Errorf(berth.KindConflict, "more than %d trials failed; correct the cause and clone the sweep instead", maxRerun)
+	default:
+		return only(old.Spec, trials), nil
+	}
 }
 
 func newSweep(sweep openapi.Sweep) openapi.NewSweepJSONResponse {
@@ -95,32 +103,55 @@ func only(s berth.Spec, trials []berth.Trial) berth.Spec {
 	return s
 }
 
-// submitCopy submits a spec that was made from another sweep's, after reading
-// it like any other: the rules may be stricter than when that was submitted.
+// submitCopy submits a spec that is made from another sweep's. An idempotency key
+// stands for what the caller sent: the same call may make another spec by now.
 func (h *handlers) submitCopy(
-	ctx context.Context, old berth.Sweep, verb, key string, change *openapi.SweepCopy, copied berth.Spec,
+	ctx context.Context, old berth.Sweep, verb, key string, change *openapi.SweepCopy, copied func() (berth.Spec, error),
 ) (openapi.Sweep, bool, error) {
-	if change != nil && change.Name != "" {
-		copied.Name = change.Name
-	}
+	sent := cmp.Or(change, &openapi.SweepCopy{})
 
-	body, err := json.Marshal(copied)
+	body, err := json.Marshal(sent)
 	if err != nil {
-		return openapi.Sweep{}, false, berth.Errorf(berth.KindInternal, "marshaling the spec of sweep %s: %w", old.ID, err)
+		return openapi.Sweep{}, false, berth.Errorf(berth.KindInternal, "marshaling the change of sweep %s: %w", old.ID, err)
 	}
 
-	decoded, err := spec.Decode(body, "application/json")
-	if err != nil {
-		return openapi.Sweep{}, false, err
-	}
+	want := submission{route: "POST " + location(old.ID) + "/" + verb, key: key, body: body}
 
-	done, err := h.submit(ctx, submission{spec: decoded, route: "POST " + location(old.ID) + "/" + verb, key: key, body: body})
+	done, found, err := h.earlier(ctx, want)
 	if err != nil {
 		return openapi.Sweep{}, false, err
+	}
+
+	if !found {
+		if want.spec, err = readCopy(copied, sent.Name); err != nil {
+			return openapi.Sweep{}, false, err
+		}
+
+		if done, err = h.accept(ctx, want); err != nil {
+			return openapi.Sweep{}, false, err
+		}
 	}
 
 	out, err := h.toSweep(done.sweep, true)
 	out.Warnings = toItems(done.warnings)
 
 	return out, done.created, err
+}
+
+// readCopy reads a copied spec like any other: the rules may be stricter than when that
+// was submitted.
+func readCopy(copied func() (berth.Spec, error), name string) (berth.Spec, error) {
+	s, err := copied()
+	if err != nil {
+		return berth.Spec{}, err
+	}
+
+	s.Name = cmp.Or(name, s.Name)
+
+	body, err := json.Marshal(s)
+	if err != nil {
+		return berth.Spec{}, berth.Errorf(berth.KindInternal, "marshaling the spec of %q: %w", s.Name, err)
+	}
+
+	return spec.Decode(body, "application/json")
 }

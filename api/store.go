@@ -28,6 +28,8 @@ type Store interface {
 // Sweeps are the sweeps in the database.
 type Sweeps interface {
 	CreateSweep(ctx context.Context, n berth.NewSweep) (id string, created bool, err error)
+	// SubmittedSweep is the sweep that a call with this key made; empty = none. Errors: conflict when that had another body.
+	SubmittedSweep(ctx context.Context, k berth.SubmissionKey) (id string, err error)
 	GetSweep(ctx context.Context, id string) (berth.Sweep, error)
 	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
 	DeleteSweep(ctx context.Context, id string) error

@@ -23,7 +23,14 @@ type submission struct {
 	spec  berth.Spec
 	route string
 	key   string // idempotency; empty = none
-	body  []byte // what the key stands for
+	body  []byte // what the caller sent, which the key stands for
+}
+
+// by is the submission as its key knows it.
+func (w submission) by(ctx context.Context) berth.SubmissionKey {
+	hash := sha256.Sum256(w.body)
+
+	return berth.SubmissionKey{Person: caller(ctx).name, Route: w.route, Key: w.key, BodyHash: hash[:]}
 }
 
 // submitted is a sweep that was accepted.
@@ -33,9 +40,45 @@ type submitted struct {
 	warnings []berth.Problem
 }
 
-// submit checks what only the machines can tell, resolves the image and stores
+// earlier finds the sweep of the same call, made before. That one needs nothing any
+// more: no machine, no image's registry, no free place in the quota.
+func (s *Server) earlier(ctx context.Context, want submission) (done submitted, found bool, err error) {
+	if want.key == "" {
+		return done, false, nil
+	}
+
+	id, err := s.deps.Store.SubmittedSweep(ctx, want.by(ctx))
+	if err != nil || id == "" {
+		return done, false, keyError(err)
+	}
+
+	done.sweep, err = s.deps.Store.GetSweep(ctx, id)
+
+	return done, true, err
+}
+
+// keyError says that a key was used for another body.
+func keyError(err error) error {
+	if err != nil && berth.KindOf(err) == berth.KindConflict {
+		return &httpError{status: http.StatusConflict, code: codeIdempotency, detail: err.Error()}
+	}
+
+	return err
+}
+
+// submit stores a sweep, or finds that of the same call, made before.
+func (s *Server) submit(ctx context.Context, want submission) (submitted, error) {
+	done, found, err := s.earlier(ctx, want)
+	if found || err != nil {
+		return done, err
+	}
+
+	return s.accept(ctx, want)
+}
+
+// accept checks what only the machines can tell, resolves the image and stores
 // the sweep. Temporal need not answer: its workflow is started from the outbox.
-func (s *Server) submit(ctx context.Context, want submission) (done submitted, err error) {
+func (s *Server) accept(ctx context.Context, want submission) (done submitted, err error) {
 	problems, _, err := s.problems(ctx, want.spec)
 	if err != nil {
 		return done, err
@@ -54,14 +97,14 @@ func (s *Server) submit(ctx context.Context, want submission) (done submitted, e
 		return done, err
 	}
 
-	hash := sha256.Sum256(want.body)
+	by := want.by(ctx)
 
 	id, created, err := s.deps.Store.CreateSweep(ctx, berth.NewSweep{
 		ID: uuid.NewString(), Spec: want.spec, ImageDigest: digest, Planned: preview.Planned(want.spec),
-		CreatedBy: caller(ctx).name, Route: want.route, Key: want.key, BodyHash: hash[:],
+		CreatedBy: by.Person, Route: by.Route, Key: by.Key, BodyHash: by.BodyHash,
 	})
-	if berth.KindOf(err) == berth.KindConflict && want.key != "" {
-		return done, &httpError{status: http.StatusConflict, code: codeIdempotency, detail: err.Error()}
+	if err != nil && want.key != "" {
+		return done, keyError(err)
 	}
 
 	if err != nil {

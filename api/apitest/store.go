@@ -208,26 +208,42 @@ func (s *Store) CreateSweep(_ context.Context, n berth.NewSweep) (string, bool, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	key := n.CreatedBy + " " + n.Route + " " + n.Key
-	if prior, ok := s.keys[key]; ok && n.Key != "" {
-		if prior.hash != string(n.BodyHash) {
-			return "", false, berth.Errorf(berth.KindConflict, "Idempotency-Key %q was used for another body; use a new key for a new sweep", n.Key)
-		}
-
-		return prior.id, false, nil
+	if id, err := s.submitted(n.SubmissionKey()); id != "" || err != nil {
+		return id, false, err
 	}
 
 	if s.keys == nil {
 		s.keys = make(map[string]keyed)
 	}
 
-	s.keys[key] = keyed{id: n.ID, hash: string(n.BodyHash)}
+	s.keys[n.CreatedBy+" "+n.Route+" "+n.Key] = keyed{id: n.ID, hash: string(n.BodyHash)}
 	s.Sweeps = append(s.Sweeps, berth.Sweep{
 		ID: n.ID, Name: n.Spec.Name, Spec: n.Spec, ImageDigest: n.ImageDigest, State: berth.SweepPending,
 		MaxParallel: int(n.Spec.Limits.MaxParallel), CreatedBy: n.CreatedBy, CreatedAt: Start, Counts: berth.Counts{Planned: n.Planned},
 	})
 
 	return n.ID, true, nil
+}
+
+// SubmittedSweep is api.Sweeps.
+func (s *Store) SubmittedSweep(_ context.Context, k berth.SubmissionKey) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.submitted(k)
+}
+
+func (s *Store) submitted(k berth.SubmissionKey) (string, error) {
+	prior, found := s.keys[k.Person+" "+k.Route+" "+k.Key]
+
+	switch {
+	case !found || k.Key == "":
+		return "", nil
+	case prior.hash != string(k.BodyHash):
+		return "", berth.Errorf(berth.KindConflict, "Idempotency-Key %q was used for another body; use a new key for a new sweep", k.Key)
+	default:
+		return prior.id, nil
+	}
 }
 
 // SweepRecord is api.Sweeps.

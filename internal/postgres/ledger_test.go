@@ -335,6 +335,10 @@ func TestCreateSweep_IdempotencyKey(t *testing.T) {
 	b := setup(t)
 	n := berth.NewSweep{ID: uuid.NewString(), Spec: berth.Spec{Name: "s"}, CreatedBy: "me", Route: "POST /sweeps", Key: "k", BodyHash: []byte{1}}
 
+	before, err := b.store.SubmittedSweep(t.Context(), n.SubmissionKey())
+	require.NoError(t, err)
+	require.Empty(t, before)
+
 	id, created, err := b.store.CreateSweep(t.Context(), n)
 	require.NoError(t, err)
 	require.True(t, created)
@@ -345,8 +349,15 @@ func TestCreateSweep_IdempotencyKey(t *testing.T) {
 	require.False(t, created)
 	require.Equal(t, id, again)
 
+	found, err := b.store.SubmittedSweep(t.Context(), n.SubmissionKey())
+	require.NoError(t, err)
+	require.Equal(t, id, found)
+
 	n.BodyHash = []byte{2}
 	_, _, err = b.store.CreateSweep(t.Context(), n)
+	require.Equal(t, berth.KindConflict, berth.KindOf(err))
+
+	_, err = b.store.SubmittedSweep(t.Context(), n.SubmissionKey())
 	require.Equal(t, berth.KindConflict, berth.KindOf(err))
 }
 

@@ -63,14 +63,29 @@ func (s *Store) claimKey(ctx context.Context, tx pgx.Tx, n berth.NewSweep) (prio
 		return "", err
 	}
 
-	row, err := s.q.GetIdempotencyKey(ctx, tx, &dbsqlc.GetIdempotencyKeyParams{Principal: n.CreatedBy, Route: n.Route, Key: n.Key})
+	return s.keyedSweep(ctx, tx, n.SubmissionKey())
+}
+
+// SubmittedSweep is the sweep that a call with this key made; empty = none. Errors:
+// conflict when that call had another body.
+func (s *Store) SubmittedSweep(ctx context.Context, k berth.SubmissionKey) (id string, err error) {
+	id, err = s.keyedSweep(ctx, s.pool, k)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+
+	return id, translate(err, "looking up an idempotency key")
+}
+
+func (s *Store) keyedSweep(ctx context.Context, db dbsqlc.DBTX, k berth.SubmissionKey) (id string, err error) {
+	row, err := s.q.GetIdempotencyKey(ctx, db, &dbsqlc.GetIdempotencyKeyParams{Principal: k.Person, Route: k.Route, Key: k.Key})
 	if err != nil {
 		return "", err
 	}
 
-	if !bytes.Equal(row.BodyHash, n.BodyHash) {
+	if !bytes.Equal(row.BodyHash, k.BodyHash) {
 		return "", berth.Errorf(berth.KindConflict,
-			"Idempotency-Key %q was used for another body; use a new key for a new sweep", n.Key)
+			"Idempotency-Key %q was used for another body; use a new key for a new sweep", k.Key)
 	}
 
 	return row.SweepID, nil

@@ -1,0 +1,77 @@
+package api_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/api/openapi"
+)
+
+// The answer of the first call was lost, and by the time of the second the registry is
+// away, or the tag is gone: the sweep is there all the same, and "Nothing was stored" would
+// have a person submit it again.
+func TestRepeat_NeedsNoImage(t *testing.T) {
+	t.Parallel()
+
+	for name, refusal := range map[string]error{
+		"the registry is away": &berth.SpecError{Problems: []berth.Problem{{Code: "E_IMAGE_REGISTRY", Pointer: "/image", Message: "it does not answer"}}},
+		"the tag is gone":      &berth.SpecError{Problems: []berth.Problem{{Code: "E_IMAGE_MISSING", Pointer: "/image", Message: "not here"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			store := apitest.Sample()
+			r := setup(t, store)
+
+			status, body := r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: nightly-7")
+			require.Equal(t, http.StatusCreated, status, body)
+
+			first := read[openapi.Sweep](t, body)
+
+			store.Change(func() { store.ImageErr = refusal })
+
+			status, body = r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: nightly-7")
+			require.Equal(t, http.StatusOK, status, body)
+			require.Equal(t, first.ID, read[openapi.Sweep](t, body).ID)
+		})
+	}
+}
+
+// The same call of a rerun is the first one, whatever else has failed in the running
+// sweep since. Another body, or another copy, is another call.
+func TestRepeat_OfARerunIsTheFirst(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	r := setup(t, store)
+	at := "/api/v1/sweeps/" + apitest.NewID(1) + "/rerun-failed"
+
+	store.Change(func() { store.Trials[0].State = berth.TrialFailed })
+
+	status, body := r.text("POST", at, "{}", asJSON, "Idempotency-Key: again")
+	require.Equal(t, http.StatusCreated, status, body)
+
+	first := read[openapi.Sweep](t, body)
+
+	store.Change(func() {
+		for i := range store.Trials {
+			if store.Trials[i].SweepID == apitest.NewID(1) {
+				store.Trials[i].State = berth.TrialFailed
+			}
+		}
+	})
+
+	status, body = r.text("POST", at, "{}", asJSON, "Idempotency-Key: again")
+	require.Equal(t, http.StatusOK, status, body)
+	require.Equal(t, first.ID, read[openapi.Sweep](t, body).ID)
+
+	r.requireProblem(409, "E_IDEMPOTENCY", "used for another body", "POST", at, `{"name":"other"}`, asJSON, "Idempotency-Key: again")
+
+	status, body = r.text("POST", "/api/v1/sweeps/"+apitest.NewID(1)+"/clone", "", "Idempotency-Key: again")
+	require.Equal(t, http.StatusCreated, status, body)
+	require.NotEqual(t, first.ID, read[openapi.Sweep](t, body).ID)
+}
