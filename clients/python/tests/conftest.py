@@ -108,6 +108,21 @@ def nothing_runs_on(request: pytest.FixtureRequest) -> Iterator[None]:
             sweep.wait(progress=False, timeout=60)
 
 
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[list[float]]:
+    """How long the client waited between tries; a test waits a hundredth of it."""
+    pauses: list[float] = []
+    real = time.sleep
+    if "real_time" not in request.keywords:
+
+        def sleep(seconds: float) -> None:
+            pauses.append(seconds)
+            real(seconds / 100)
+
+        monkeypatch.setattr("berth._transport.time.sleep", sleep)
+    yield pauses
+
+
 def spec(script: str, **changes: Any) -> dict[str, Any]:
     """Returns a sweep whose trials run a script of Python with the value of n as its argument."""
     result: dict[str, Any] = {

@@ -18,6 +18,8 @@ import berth
 from berth._events import EventStream
 from berth._transport import Pauses, Transport, retry_after
 
+pytestmark = pytest.mark.usefixtures("slept")
+
 HOSTS: dict[str, Any] = {"data": []}
 COUNTS = ("total", "planned", "waiting", "running", "succeeded", "failed", "infeasible", "canceled", "oom_retries")
 A_SWEEP: dict[str, Any] = {
@@ -31,22 +33,18 @@ A_SWEEP: dict[str, Any] = {
     "created_at": "2026-01-01T00:00:00Z",
     "counts": dict.fromkeys(COUNTS, 0),
 }
+A_TRIAL: dict[str, Any] = {
+    "id": "t1",
+    "sweep_id": "s",
+    "number": 1,
+    "state": "succeeded",
+    "params": {"lr": 0.1},
+    "shape_key": "k",
+    "created_at": "2026-01-01T00:00:00Z",
+    "attempts": 1,
+    "failure_kind": "ok",
+}
 SHA = hashlib.sha256(b"0123456789").hexdigest()
-
-
-@pytest.fixture(autouse=True)
-def slept(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[list[float]]:
-    """How long the client waited between tries; a test waits a hundredth of it."""
-    pauses: list[float] = []
-    real = time.sleep
-    if "real_time" not in request.keywords:
-
-        def sleep(seconds: float) -> None:
-            pauses.append(seconds)
-            real(seconds / 100)
-
-        monkeypatch.setattr("berth._transport.time.sleep", sleep)
-    yield pauses
 
 
 def test_too_many_requests_are_sent_again_when_the_server_asks(slept: list[float]) -> None:

@@ -33,16 +33,17 @@ def connect(
     """Returns a client of a Berth server. Nothing is sent yet.
 
     ``server`` is its URL; default: BERTH_SERVER, else http://127.0.0.1:8080.
-    ``token`` is an API token; default: BERTH_TOKEN, else none.
+    ``token`` is an API token; default: BERTH_TOKEN, else none. Space around it, such as the line break of a
+    file, does not matter.
     ``timeout`` bounds each call in seconds. What takes longer by its nature, such as a download or
     wait(), is not bounded by it.
     ``ca_file`` is a PEM file of the authority that signed the server's certificate, beside those that
     httpx trusts; default: BERTH_CA_FILE, else none.
     """
     server = server or os.environ.get("BERTH_SERVER") or DEFAULT_SERVER
-    token = token or os.environ.get("BERTH_TOKEN") or None
+    token = (token or os.environ.get("BERTH_TOKEN") or "").strip()
     ca_file = ca_file or os.environ.get("BERTH_CA_FILE") or None
-    return Client(Transport(server, token, timeout, ca_file))
+    return Client(Transport(server, token or None, timeout, ca_file))
 
 
 class Client:
@@ -79,14 +80,14 @@ class Client:
 
         ``idempotency_key`` makes repeated submissions of the same file one sweep, for 24 hours.
         Errors: InvalidError, which says everything that is wrong with the file.
-        Warnings of the server come as BerthWarning.
+        Warnings of the server come as BerthWarning, and name the sweep, which runs also where they are errors.
         """
         document = _Document(spec)
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4()), "Content-Type": document.kind}
         answer = self._transport.call("POST", "/sweeps", content=document.content, headers=headers, about=document.name)
         sweep = Sweep(self._transport, parsed(models.Sweep, answer))
         for item in sweep.data.warnings or []:
-            warnings.warn(problem_text(item), BerthWarning, stacklevel=2)
+            warnings.warn(f"sweep {sweep.id[:8]}: {problem_text(item)}", BerthWarning, stacklevel=2)
         return sweep
 
     def preview(self, spec: Spec) -> models.Preview:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
+import uuid
 import warnings
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -25,6 +27,10 @@ STORE_PAUSE = 0.5
 # How often a download is tried that gets no further.
 TRIES = 6
 CHUNK = 1 << 18
+
+# Temporary names that a thread of this program writes to.
+_writing: set[Path] = set()
+_writing_lock = threading.Lock()
 
 
 def stored(transport: Transport, trial: Trial, attempt: Optional[int], timeout: float) -> models.FileList:
@@ -114,6 +120,25 @@ class _Download:
         if self.there():
             return
         self.target.parent.mkdir(parents=True, exist_ok=True)
+        shared = self.part
+        with _writing_lock:
+            alone = shared not in _writing
+            _writing.add(shared)
+        if alone:
+            try:
+                self.write()
+            finally:
+                with _writing_lock:
+                    _writing.discard(shared)
+            return
+        # Another thread fetches the same: what this one writes has a name of its own, and is not gone on with.
+        self.part = shared.with_name(f"{shared.stem}-{uuid.uuid4().hex[:8]}.part")
+        try:
+            self.write()
+        finally:
+            self.part.unlink(missing_ok=True)
+
+    def write(self) -> None:
         if self.part.is_symlink() or (self.part.is_file() and self.part.stat().st_size > self.file.bytes):
             self.part.unlink()
         self.part.touch()
@@ -139,16 +164,22 @@ class _Download:
         digest = _sha256(out)
         tries, pauses = 0, Pauses()
         while (at := out.tell()) < self.file.bytes:
+            failed: Optional[BerthError] = None
             try:
                 self.once(out, digest, at)
             except BerthError as error:
-                if out.tell() > at:
-                    tries = 0
-                    pauses.reset()
-                tries += 1
-                if not temporary(error) or tries >= TRIES:
-                    raise
-                time.sleep(pauses.next(error))
+                failed = error
+            if out.tell() > at:
+                tries = 0
+                pauses.reset()
+                if failed is None:
+                    continue
+            again = failed is None or temporary(failed)
+            failed = failed or FilesError(f"the server sends nothing of {self.file.path!r} from byte {at:,} on")
+            tries += 1
+            if not again or tries >= TRIES:
+                raise failed
+            time.sleep(pauses.next(failed))
         return str(digest.hexdigest())
 
     def once(self, out: BinaryIO, digest: hashlib._Hash, at: int) -> None:

@@ -14,9 +14,9 @@ except ImportError as error:
     raise ImportError("this needs pandas: pip install pandas") from error
 
 
-def trial_frame(trials: Sequence[models.Trial]) -> pd.DataFrame:
-    """Returns a row for each trial; the columns are those of Sweep.dataframe."""
-    names = list(dict.fromkeys(name for trial in trials for name in trial.params))
+def trial_frame(trials: Sequence[models.Trial], parameters: Sequence[str]) -> pd.DataFrame:
+    """Returns a row for each trial; the columns are those of Sweep.dataframe, with these parameters first."""
+    names = list(dict.fromkeys([*parameters, *(name for trial in trials for name in trial.params)]))
     newest = [trial.latest_attempt for trial in trials]
     columns: dict[str, Any] = {
         "number": pd.Series([trial.number for trial in trials], dtype="int64"),
@@ -46,6 +46,8 @@ def _bytes(values: Sequence[Any]) -> pd.Series[Any]:
 def _values(values: Sequence[Any]) -> pd.Series[Any]:
     """Returns the values of a parameter; whole numbers stay whole where a trial has none."""
     here = [value for value in values if value is not None]
+    if not here:
+        return pd.Series(values, dtype="object")
     whole = all(isinstance(value, int) and not isinstance(value, bool) for value in here)
     if len(here) < len(values) and whole:
         return pd.Series(values, dtype="Int64")

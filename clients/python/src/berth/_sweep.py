@@ -201,7 +201,8 @@ class Sweep:
         """
         from berth._frames import trial_frame
 
-        return trial_frame([trial.data for trial in self.trials])
+        names = [parameter["name"] for parameter in self.spec.get("parameters") or []]
+        return trial_frame([trial.data for trial in self.trials], names)
 
     def plot_history(self, ax: Optional[Axes] = None) -> Axes:
         """Draws the value of each trial, and the best so far; needs matplotlib."""

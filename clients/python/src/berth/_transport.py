@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping
@@ -35,8 +36,9 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 10.0
 LONGEST_RETRY_AFTER = 60.0
 
-# Rows of a page of a list; the server has no larger ones.
+# Rows of a page of a list; the server has no larger ones, and may have smaller ones only.
 PAGE_ROWS = 500
+CODE_PAGE = "E_PAGE"
 
 
 @dataclass
@@ -78,7 +80,12 @@ class Transport:
             raise ValueError(f"server {server!r} is no URL; write such as http://127.0.0.1:8080")
         headers = {"User-Agent": "berth-python"}
         if token:
+            if not re.fullmatch(r"[!-~]+", token):  # never in the text: an error goes to logs and notebooks
+                raise ValueError(
+                    "the token has a space, a line break or another character that no token has; give it alone"
+                )
             headers["Authorization"] = f"Bearer {token}"
+        self.page_rows: Optional[int] = PAGE_ROWS
         self.http = httpx.Client(
             base_url=self.server + "/api/v1",
             headers=headers,
@@ -118,10 +125,12 @@ class Transport:
                 response = self.http.request(
                     method, at, params=given(params), content=content, headers=headers, timeout=limit
                 )
-                if response.status_code < 400:
+                if response.is_success:  # a redirect did nothing, wherever it leads
                     return response
                 error: BerthError = problem_in(response, about)
                 again = response.status_code in (429, 503) or (twice and response.status_code > 500)
+            except httpx.LocalProtocolError as mistake:
+                raise BerthError(f"the call {method} {at} cannot be sent: {mistake}") from mistake
             except httpx.TransportError as lost:
                 error = unreachable(self.server, lost)
                 error.__cause__ = lost
@@ -163,15 +172,29 @@ class Transport:
         """Reads the pages of a list, until there are no more or they have so many rows."""
         cursor, rows = None, 0
         while True:
-            most = PAGE_ROWS if limit is None else min(PAGE_ROWS, limit - rows)
-            if most <= 0:
+            most = None if limit is None else limit - rows
+            if most is not None and most <= 0:
                 return
-            page: Any = self.read(cls, at, {**(params or {}), "cursor": cursor, "limit": most})
+            page: Any = self._page(cls, at, {**(params or {}), "cursor": cursor}, most)
+            if most is not None:
+                del page.data[most:]
             rows += len(page.data)
             yield page
             cursor = page.next_cursor
             if not cursor:
                 return
+
+    def _page(self, cls: type[M], at: str, params: Params, most: Optional[int]) -> M:
+        """Reads a page. A server that refuses so many rows (--max-page) says how many a page has."""
+        asked = self.page_rows
+        if asked is not None:
+            try:
+                return self.read(cls, at, {**params, "limit": asked if most is None else min(asked, most)})
+            except ProblemError as error:
+                if CODE_PAGE not in (error.code, *(item.code for item in error.errors)):
+                    raise
+                self.page_rows = None
+        return self.read(cls, at, params)
 
     @contextmanager
     def stream(
@@ -191,10 +214,12 @@ class Transport:
                 headers=dict(headers or {}),
                 timeout=httpx.Timeout(CONNECT_TIMEOUT, read=max(silence, 0.1)),
             ) as response:
-                if response.status_code >= 400:
+                if response.status_code not in (200, 206):
                     response.read()
                     raise problem_in(response, None)
                 yield response
+        except httpx.LocalProtocolError as mistake:
+            raise BerthError(f"the call GET {at} cannot be sent: {mistake}") from mistake
         except httpx.TransportError as lost:
             raise unreachable(self.server, lost) from lost
 

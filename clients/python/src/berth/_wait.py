@@ -24,6 +24,9 @@ LOOK_PAUSE = 0.3
 LINE_PAUSE = 2.0
 NOTICE_PAUSE = 60.0
 
+# Of the last look, once the time is over, in seconds.
+LAST_LOOK = 5.0
+
 # What fits in 80 columns: the rate of trials says little, as many run at once.
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 
@@ -56,6 +59,10 @@ def wait(sweep: Sweep, transport: Transport, *, progress: bool, timeout: Optiona
         view.close()
 
 
+class _TimeOverError(Exception):
+    """The time that wait() was given is over."""
+
+
 class _Watch:
     """Looks at a sweep whenever an event says that something changed, and without events now and then."""
 
@@ -68,6 +75,23 @@ class _Watch:
         self.noticed = float("-inf")
 
     def run(self) -> None:
+        try:
+            self.follow()
+        except _TimeOverError:
+            # What ended since the look before did end in time.
+            try:
+                self.sweep._look(timeout=LAST_LOOK)
+            except BerthError as error:
+                if not temporary(error):
+                    raise
+            self.view.show(self.sweep.data)
+            if not self.sweep.ended:
+                raise WaitTimeoutError(
+                    f"sweep {self.sweep.id[:8]} has not ended in time, and goes on: it is {self.sweep.state}, "
+                    f"{counts_text(self.sweep.data)}"
+                ) from None
+
+    def follow(self) -> None:
         pauses = Pauses()
         while not self.look():
             try:
@@ -111,10 +135,7 @@ class _Watch:
 
     def check(self) -> None:
         if self.deadline is not None and time.monotonic() >= self.deadline:
-            raise WaitTimeoutError(
-                f"sweep {self.sweep.id[:8]} has not ended in time, and goes on: it is {self.sweep.state}, "
-                f"{counts_text(self.sweep.data)}"
-            )
+            raise _TimeOverError
 
 
 def finished(counts: models.Counts) -> int:

@@ -1,0 +1,130 @@
+"""What the client makes of answers that are unlike the usual ones."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from fake import Request, fake_server, problem
+from test_trouble import A_SWEEP, A_TRIAL
+
+import berth
+
+
+def test_lists_are_read_where_the_page_limit_is_lower() -> None:
+    """docs/production.md offers `berth server --max-page`; the client must live with what it may be."""
+
+    def answer(r: Request) -> None:
+        # As api.Server.page does with --max-page 100.
+        asked = int(parse_qs(urlsplit(r.path).query).get("limit", ["100"])[0])
+        if asked > 100:
+            detail = f"A page has at most 100 rows here, not {asked}; follow next_cursor for more."
+            r.send(400, problem(400, "E_PAGE", detail=detail))
+        else:
+            r.send(200, {"data": [], "total": 0})
+
+    with fake_server(lambda r: r.send(200, A_SWEEP), answer) as (url, _):
+        assert berth.connect(url).submit({"name": "n"}).trials == []
+
+
+def test_a_delete_that_was_sent_elsewhere_is_no_delete() -> None:
+    """A redirect (to https, to a login page) deletes nothing, and so must not look like it."""
+    with fake_server(
+        lambda r: r.send(200, {**A_SWEEP, "state": "canceled"}),
+        lambda r: r.send(302, b"", Location="https://login.example/"),
+    ) as (url, _):
+        sweep = berth.connect(url).sweep("0")
+        with pytest.raises(berth.BerthError):
+            sweep.delete()
+
+
+def test_a_parameter_that_no_trial_has_is_a_column() -> None:
+    """dataframe(): "params.* (one column for each parameter; empty where a trial has none)"."""
+    spec = {"parameters": [{"name": "lr"}, {"name": "momentum", "when": {"opt": "sgd"}}]}
+    with fake_server(
+        lambda r: r.send(200, {**A_SWEEP, "spec": spec}),
+        lambda r: r.send(200, {"data": [A_TRIAL], "total": 1}),
+    ) as (url, _):
+        frame = berth.connect(url).sweep("0").dataframe()
+    assert [c for c in frame.columns if c.startswith("params.")] == ["params.lr", "params.momentum"]
+
+
+def test_a_warning_that_is_an_error_says_which_sweep_runs() -> None:
+    """With `python -W error` submit() raises, and the sweep runs: who submits it again has two."""
+    warning = {"code": "W_MEMORY_MARKS", "pointer": "", "detail": "no parameter is marked"}
+    answer = {**A_SWEEP, "id": "0d4aa000-0000-4000-8000-000000000001", "warnings": [warning]}
+    with (
+        fake_server(lambda r: r.send(201, answer)) as (url, _),
+        warnings.catch_warnings(),
+        pytest.raises(berth.BerthWarning) as caught,
+    ):
+        warnings.simplefilter("error")
+        berth.connect(url).submit({"name": "n"})
+    assert "0d4aa000" in str(caught.value)
+
+
+def test_a_token_with_a_newline_is_not_shown() -> None:
+    """token=Path("token").read_text(): the secret must not be in an error, which goes to logs and notebooks."""
+    with fake_server(lambda r: r.send(200, {"data": []})) as (url, seen):
+        assert berth.connect(url, "berth_secret\n").hosts() == []
+        assert [call.headers["Authorization"] for call in seen] == ["Bearer berth_secret"]
+        for token in ("berth_se\ncret", "berth_sécret", "Bearer berth_secret"):
+            with pytest.raises(ValueError, match="the token has a space") as caught:
+                berth.connect(url, token)
+            assert "cret" not in str(caught.value)
+
+
+def test_a_call_that_cannot_be_sent_is_no_lost_server() -> None:
+    with fake_server(lambda r: r.send(200, A_SWEEP)) as (url, seen):
+        with pytest.raises(berth.BerthError, match="cannot be sent") as caught:
+            berth.connect(url).submit({"name": "n"}, idempotency_key="a\nb")
+        assert not isinstance(caught.value, berth.UnreachableError)
+        assert seen == []
+
+
+def test_a_limit_holds_where_the_page_limit_is_lower() -> None:
+    """A page that the server chose the size of may have more than was asked for."""
+
+    def answer(r: Request) -> None:
+        query = parse_qs(urlsplit(r.path).query)
+        if "limit" in query:
+            r.send(400, problem(400, "E_PAGE"))
+        else:
+            more = {} if "cursor" in query else {"next_cursor": "c"}
+            r.send(200, {"data": [A_SWEEP, A_SWEEP], "total": 4, **more})
+
+    with fake_server(answer) as (url, seen):
+        assert len(berth.connect(url).sweeps(limit=3)) == 3
+    assert len(seen) == 3, "refused once, and then not asked so again"
+
+
+ENDED: dict[str, Any] = {**A_SWEEP, "state": "succeeded", "finished_at": "2026-01-01T00:01:00Z"}
+
+
+def test_waiting_no_time_for_a_sweep_that_has_ended() -> None:
+    """wait(timeout=0) asks whether it has ended."""
+    with fake_server(lambda r: r.send(200, ENDED)) as (url, _):
+        assert berth.connect(url).sweep("0").wait(progress=False, timeout=0).state == "succeeded"
+
+
+def test_a_sweep_that_ended_in_time_did() -> None:
+    """Where no events come the sweep is looked at now and then, and once more before it is said to go on."""
+    over = threading.Event()
+
+    def answer(r: Request) -> None:
+        if "/events" in r.path:
+            r.send(503, problem(503, "exhausted"))
+        else:
+            r.send(200, ENDED if over.is_set() else A_SWEEP)
+
+    with fake_server(answer) as (url, _):
+        sweep = berth.connect(url).sweep("0")
+        timer = threading.Timer(1.0, over.set)  # looks are at 0, 0.5 and 1.5 s; the next one is at 3.5 s
+        timer.start()
+        try:
+            assert sweep.wait(progress=False, timeout=1.3).state == "succeeded"
+        finally:
+            timer.cancel()
