@@ -31,4 +31,6 @@ type MetricKey struct {
 	Attempt int
 	Name    string
 	Step    int64
+
+	Counting int // number of the attempt of Trial that counts, as the page before had it; 0 = not known
 }

@@ -59,7 +59,8 @@ func toExportedTrial(row dbsqlc.ExportTrialsRow) (berth.ExportedTrial, error) {
 
 // ExportMetrics reads the metric points of a sweep behind a key, in the order of
 // keys: limit at most, and fewer where many attempts have none. next is where to
-// go on; nil = there are no more.
+// go on; nil = there are no more. One attempt of a trial counts, also where the trial
+// runs again between two pages.
 func (s *Store) ExportMetrics(ctx context.Context, sweepID string, after berth.MetricKey, limit int) (points []berth.ExportedMetric, next *berth.MetricKey, err error) {
 	done, err := s.beginExport(ctx)
 	if err != nil {
@@ -75,7 +76,12 @@ func (s *Store) ExportMetrics(ctx context.Context, sweepID string, after berth.M
 			return err
 		}
 
-		for _, a := range attempts {
+		for i, a := range attempts {
+			if a.TrialNumber == int32Of(after.Trial) && after.Counting > 0 {
+				a.Counting = int32Of(after.Counting)
+				attempts[i] = a
+			}
+
 			from := berth.MetricKey{Trial: int(a.TrialNumber), Attempt: int(a.AttemptNumber)}
 			if from.Trial == after.Trial && from.Attempt == after.Attempt {
 				from = after
@@ -94,6 +100,7 @@ func (s *Store) ExportMetrics(ctx context.Context, sweepID string, after berth.M
 
 			if len(points) >= limit {
 				next = new(points[len(points)-1].Key())
+				next.Counting = int(a.Counting)
 
 				return nil
 			}
@@ -101,7 +108,7 @@ func (s *Store) ExportMetrics(ctx context.Context, sweepID string, after berth.M
 
 		if len(attempts) == exportAttempts {
 			last := attempts[len(attempts)-1]
-			next = &berth.MetricKey{Trial: int(last.TrialNumber), Attempt: int(last.AttemptNumber) + 1}
+			next = &berth.MetricKey{Trial: int(last.TrialNumber), Attempt: int(last.AttemptNumber) + 1, Counting: int(last.Counting)}
 		}
 
 		return nil
@@ -112,7 +119,7 @@ func (s *Store) ExportMetrics(ctx context.Context, sweepID string, after berth.M
 
 func toExportedMetric(a dbsqlc.ExportAttemptsRow, row dbsqlc.ExportMetricsRow) berth.ExportedMetric {
 	return berth.ExportedMetric{
-		TrialNumber: int(a.TrialNumber), AttemptNumber: int(a.AttemptNumber), Counts: a.Counts,
+		TrialNumber: int(a.TrialNumber), AttemptNumber: int(a.AttemptNumber), Counts: a.AttemptNumber == a.Counting,
 		MetricPoint: berth.MetricPoint{
 			Name: row.Name, Step: row.Step, Value: row.Value, Status: berth.MetricStatus(row.Status), Final: row.Final, At: row.At.UTC(),
 		},

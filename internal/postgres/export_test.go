@@ -120,6 +120,49 @@ func TestExportMetrics_PassesAttemptsWithout(t *testing.T) {
 	require.Len(t, points, want)
 }
 
+// docs/export.md: "counts marks the one" attempt "that the table of trials shows". A trial that is run again between two
+// pages of an export must not have two: curves.query("counts") would draw both as one.
+func TestExportMetrics_OneAttemptOfATrialCounts(t *testing.T) {
+	t.Parallel()
+
+	b, ctx := setupOn(t, pgtest.URL(t)), t.Context()
+	first := b.request(t, gib)
+	require.NoError(t, b.store.PutMetrics(ctx, first.AttemptID, b.place(t, first).Token, points("loss", 4)))
+
+	page, next, err := b.store.ExportMetrics(ctx, b.sweep, berth.MetricKey{}, 2)
+	require.NoError(t, err)
+	require.NotNil(t, next)
+
+	b.end(t, first) // it ran out of memory
+	second := b.again(t, first, 2)
+	require.NoError(t, b.store.PutMetrics(ctx, second.AttemptID, b.place(t, second).Token, points("loss", 4)))
+
+	for next != nil {
+		var more []berth.ExportedMetric
+
+		more, next, err = b.store.ExportMetrics(ctx, b.sweep, *next, 2)
+		require.NoError(t, err)
+
+		page = append(page, more...)
+	}
+
+	counting := make(map[int]int)
+
+	for _, p := range page {
+		if p.Counts {
+			counting[p.AttemptNumber]++
+		}
+	}
+
+	require.Equal(t, map[int]int{1: 4}, counting, "points that count, by attempt")
+	require.Len(t, page, 8)
+
+	_, points := b.exported(t, 3)
+	for _, p := range points {
+		require.Equal(t, p.AttemptNumber == 2, p.Counts, "the next export shows the next attempt")
+	}
+}
+
 // serveStore runs the API over a store.
 func serveStore(t *testing.T, store *postgres.Store) string {
 	t.Helper()

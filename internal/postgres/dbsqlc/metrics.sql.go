@@ -92,10 +92,10 @@ func (q *Queries) DropMetrics(ctx context.Context, db DBTX, arg *DropMetricsPara
 
 const exportAttempts = `-- name: ExportAttempts :many
 SELECT a.id, t.number AS trial_number, a.number AS attempt_number,
-    (a.number = (
+    coalesce((
         SELECT max(n.number) FROM attempts n
         WHERE n.trial_id = a.trial_id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
-    ))::boolean AS counts
+    ), 0)::integer AS counting
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id JOIN attempts a ON a.trial_id = t.id
 WHERE t.sweep_id = $1 AND s.deleted_at IS NULL
     AND t.number >= $2::integer AND (t.number, a.number) >= ($2::integer, $3::integer)
@@ -114,11 +114,11 @@ type ExportAttemptsRow struct {
 	ID            string
 	TrialNumber   int32
 	AttemptNumber int32
-	Counts        bool
+	Counting      int32
 }
 
-// The attempts of a sweep by trial and number, from the given one on. counts marks each trial's newest that is no short
-// probe.
+// The attempts of a sweep by trial and number, from the given one on. counting is the number of each trial's newest that
+// is no short probe; 0 = it has none.
 func (q *Queries) ExportAttempts(ctx context.Context, db DBTX, arg *ExportAttemptsParams) ([]ExportAttemptsRow, error) {
 	rows, err := db.Query(ctx, exportAttempts,
 		arg.SweepID,
@@ -137,7 +137,7 @@ func (q *Queries) ExportAttempts(ctx context.Context, db DBTX, arg *ExportAttemp
 			&i.ID,
 			&i.TrialNumber,
 			&i.AttemptNumber,
-			&i.Counts,
+			&i.Counting,
 		); err != nil {
 			return nil, err
 		}

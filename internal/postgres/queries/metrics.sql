@@ -60,13 +60,13 @@ GROUP BY n.name ORDER BY n.name
 LIMIT @max_rows;
 
 -- name: ExportAttempts :many
--- The attempts of a sweep by trial and number, from the given one on. counts marks each trial's newest that is no short
--- probe.
+-- The attempts of a sweep by trial and number, from the given one on. counting is the number of each trial's newest that
+-- is no short probe; 0 = it has none.
 SELECT a.id, t.number AS trial_number, a.number AS attempt_number,
-    (a.number = (
+    coalesce((
         SELECT max(n.number) FROM attempts n
         WHERE n.trial_id = a.trial_id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
-    ))::boolean AS counts
+    ), 0)::integer AS counting
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id JOIN attempts a ON a.trial_id = t.id
 WHERE t.sweep_id = @sweep_id AND s.deleted_at IS NULL
     AND t.number >= @from_trial::integer AND (t.number, a.number) >= (@from_trial::integer, @from_attempt::integer)
