@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -40,7 +39,7 @@ func (o *options) exportCommand() *cobra.Command {
 	formats := slices.Concat(exportTables, exportDirs)
 	cmd.Flags().StringVar(&e.format, "format", string(client.ExportCSV), strings.Join(formats, ", ")+"; the last two write a directory")
 	cmd.Flags().StringVar(&e.what, "what", string(client.ExportTrials), "trials, one row each, or metrics, one row for each point")
-	cmd.Flags().StringVarP(&e.to, "output", "o", "", "`FILE` or directory to write, which is replaced once all is there; default: standard output")
+	cmd.Flags().StringVarP(&e.to, "output", "o", "", "`FILE` or directory to write, which is replaced once all is there; a device or pipe is written into; default: standard output")
 	cmd.Flags().BoolVar(&e.files, "files", false, "mlflow: download the files of all trials into the directory, too")
 
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
@@ -78,32 +77,19 @@ func (e exported) run(cmd *cobra.Command, to *remote) error {
 	return to.export(cmd.Context(), e, out)
 }
 
-// toFile writes to a temporary name beside the file, and renames: a file that is
-// there is whole.
+// toFile writes a file that is whole once it is there, or into a device or a pipe.
 func (e exported) toFile(cmd *cobra.Command, to *remote) error {
-	file, err := os.CreateTemp(filepath.Dir(e.to), ".berth-"+filepath.Base(e.to)+"-*.part")
+	file, err := createOut(e.to)
 	if err != nil {
 		return exitf(ExitUsage, "writing %q: %w; is its directory there?", e.to, plainError(err))
 	}
-
-	defer func() { _ = os.Remove(file.Name()) }() // fails once it was renamed
-	defer func() { _ = file.Close() }()
+	defer file.drop()
 
 	if err := to.export(cmd.Context(), e, file); err != nil {
 		return err
 	}
 
-	return e.finish(file)
-}
-
-// finish gives the file its name once the disk has it.
-func (e exported) finish(file *os.File) error {
-	err := errors.Join(file.Chmod(0o644), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), e.to)
-	}
-
-	if err != nil {
+	if err := file.finish(); err != nil {
 		return exitf(ExitError, "writing %q: %w", e.to, plainError(err))
 	}
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -102,13 +102,13 @@ func rawText(raw json.RawMessage) string {
 
 // metricLine is a row of the table of metric points.
 type metricLine struct {
-	Trial  int       `json:"trial"`
-	Counts bool      `json:"counts"`
-	Name   string    `json:"name"`
-	Step   int64     `json:"step"`
-	Value  *float64  `json:"value"` // nil = Status says what it is
-	Status string    `json:"status"`
-	At     time.Time `json:"at"`
+	Trial   int       `json:"trial"`
+	Attempt int       `json:"attempt"`
+	Name    string    `json:"name"`
+	Step    int64     `json:"step"`
+	Value   *float64  `json:"value"` // nil = Status says what it is
+	Status  string    `json:"status"`
+	At      time.Time `json:"at"`
 }
 
 // number is the point's value, which may not be finite.
@@ -126,7 +126,7 @@ func (m metricLine) number() float64 {
 }
 
 // exportDir writes a directory for another tool: all trials by number first, then
-// all points that count, by trial, name and step.
+// all points of the attempt that each trial's row is of, by trial, name and step.
 type exportDir interface {
 	trial(t trialLine) error
 	point(m metricLine) error
@@ -162,7 +162,12 @@ func (e exported) toDir(cmd *cobra.Command, to *remote) error {
 		return exitf(ExitUsage, "making the directory %q: %w", e.to, plainError(err))
 	}
 
-	stage, err := os.MkdirTemp(top, ".berth-*.part")
+	place, err := e.place(sweep, top)
+	if err != nil {
+		return err
+	}
+
+	stage, err := stageDir(place)
 	if err != nil {
 		return exitf(ExitUsage, "writing to %q: %w", e.to, plainError(err))
 	}
@@ -174,8 +179,7 @@ func (e exported) toDir(cmd *cobra.Command, to *remote) error {
 	}
 	defer root.Close() //nolint:errcheck // files were closed
 
-	place, hint, err := e.fill(cmd, to, sweep, top, root)
-	if err != nil {
+	if err := e.fill(cmd, to, sweep, place, root); err != nil {
 		return err
 	}
 
@@ -183,49 +187,82 @@ func (e exported) toDir(cmd *cobra.Command, to *remote) error {
 		return err
 	}
 
-	say(cmd.ErrOrStderr(), "%s\n", hint)
+	look := "tensorboard --logdir"
+	if e.format == formatMLflow {
+		look = "MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri"
+	}
+
+	say(cmd.ErrOrStderr(), "written; look at it with `%s %s`\n", look, top)
 
 	return nil
 }
 
-// fill writes a directory and returns where it belongs, and what to do with it.
-func (e exported) fill(cmd *cobra.Command, to *remote, sweep client.Sweep, top string, root *os.Root) (place, hint string, err error) {
-	var out exportDir
-
+// place is the directory of the sweep's export.
+func (e exported) place(sweep client.Sweep, top string) (string, error) {
 	if e.format == formatMLflow {
-		m, err := newMLflow(sweep, top, root)
-		if err != nil {
-			return "", "", exitf(ExitError, "writing to %q: %w", e.to, plainError(err))
-		}
+		id, err := mlflowID(sweep.ID)
 
-		place, out = m.place, m
-		hint = fmt.Sprintf("written; look at it with `MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri %s`", top)
-
-		if e.files {
-			m.files = e.fetchTo(cmd, to, root)
-		}
-	} else {
-		name := fmt.Sprintf("%s-%s", sweep.Name, short(sweep.ID))
-		if name != filepath.Base(name) { // what was there goes
-			return "", "", exitf(ExitError, "the server names a sweep %q, which is no name of a directory", sweep.Name)
-		}
-
-		place, out = filepath.Join(top, name), newEventDir(root)
-		hint = fmt.Sprintf("written; look at it with `tensorboard --logdir %s`", top)
+		return filepath.Join(top, id), err
 	}
 
-	err = e.lines(cmd.Context(), to, string(client.ExportTrials), func(line []byte) error {
+	// The id, which tells sweeps of one name apart, is there also where the name is cut.
+	end := "-" + short(sweep.ID)
+
+	name := cutText(sweep.Name, longestFileName-len(end)) + end
+	if name != filepath.Base(name) { // what was there goes
+		return "", exitf(ExitError, "the server names a sweep %q, which is no name of a directory", sweep.Name)
+	}
+
+	return filepath.Join(top, name), nil
+}
+
+// longestFileName is what file systems have, in bytes.
+const longestFileName = 255
+
+// cutText is the beginning of a text, in whole characters.
+func cutText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+
+	return text[:most]
+}
+
+// fill writes a directory for its place.
+func (e exported) fill(cmd *cobra.Command, to *remote, sweep client.Sweep, place string, root *os.Root) error {
+	var out exportDir = newEventDir(root)
+
+	if e.format == formatMLflow {
+		m, err := newMLflow(sweep, place, root)
+		if err != nil {
+			return exitf(ExitError, "writing to %q: %w", e.to, plainError(err))
+		}
+
+		if out = m; e.files {
+			m.files = e.fetchTo(cmd, to, root)
+		}
+	}
+
+	counts := make(map[int]int) // the attempt of each trial, which may run again while this is written
+
+	err := e.lines(cmd.Context(), to, string(client.ExportTrials), func(line []byte) error {
 		t, err := readTrialLine(line)
 		if err != nil {
 			return err
 		}
+
+		counts[t.Number] = t.Attempt
 
 		return out.trial(t)
 	})
 	if err == nil {
 		err = e.lines(cmd.Context(), to, string(client.ExportMetrics), func(line []byte) error {
 			var m metricLine
-			if err := json.Unmarshal(line, &m); err != nil || !m.Counts {
+			if err := json.Unmarshal(line, &m); err != nil || m.Attempt != counts[m.Trial] {
 				return err
 			}
 
@@ -237,7 +274,7 @@ func (e exported) fill(cmd *cobra.Command, to *remote, sweep client.Sweep, top s
 		err = closed
 	}
 
-	return place, hint, err
+	return err
 }
 
 // lines calls use for each line of a table.
@@ -267,24 +304,6 @@ func (e exported) lines(ctx context.Context, to *remote, what string, use func([
 
 		return len(data), nil
 	}))
-}
-
-// replace gives a directory its place.
-func replace(stage, place string) error {
-	err := os.Chmod(stage, 0o755) //nolint:gosec // G302: a person's own files
-	if err == nil {
-		err = os.RemoveAll(place)
-	}
-
-	if err == nil {
-		err = os.Rename(stage, place)
-	}
-
-	if err != nil {
-		return exitf(ExitError, "writing %q: %w", place, plainError(err))
-	}
-
-	return nil
 }
 
 // fetchTo downloads the files of trials below a directory that is being made.

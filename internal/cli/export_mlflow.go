@@ -45,25 +45,29 @@ type mlflow struct {
 	runs map[int]string // the directory of each trial's run
 
 	trialNumber int             // whose points are written
-	names       map[string]bool // of its metrics, as MLflow has them
+	names       map[string]bool // of its metrics, as MLflow has them, true; of directories of these, false
 	name        string          // of the open file, as Berth has it
 	file        *os.File
 	out         *bufio.Writer
 }
 
-func newMLflow(sweep client.Sweep, top string, root *os.Root) (*mlflow, error) {
-	// MLflow's own ids of experiments are numbers of 18 digits, too.
+// mlflowID is the id of a sweep's experiment. MLflow's own are numbers of 18 digits, too.
+func mlflowID(sweepID string) (string, error) {
 	const digits, hex, modulus = 15, 16, 1_000_000_000_000_000_000
 
-	plain := strings.ReplaceAll(sweep.ID, "-", "")
+	plain := strings.ReplaceAll(sweepID, "-", "")
 
 	n, err := strconv.ParseUint(plain[:min(digits, len(plain))], hex, 64)
 	if err != nil {
-		return nil, fmt.Errorf("reading the id of the sweep: %w", err)
+		return "", fmt.Errorf("reading the id of the sweep: %w", err)
 	}
 
-	id := fmt.Sprintf("%018d", n%modulus)
-	m := &mlflow{root: root, place: filepath.Join(top, id), experiment: id, runs: make(map[int]string)}
+	return fmt.Sprintf("%018d", n%modulus), nil
+}
+
+func newMLflow(sweep client.Sweep, place string, root *os.Root) (*mlflow, error) {
+	id := filepath.Base(place)
+	m := &mlflow{root: root, place: place, experiment: id, runs: make(map[int]string)}
 
 	files := map[string]string{
 		"meta.yaml": yamlText("artifact_location", fileURL(m.place), "creation_time", sweep.CreatedAt.UnixMilli(), "experiment_id", id,
@@ -228,13 +232,17 @@ func (m *mlflow) fileName(name string) string {
 		}
 	}
 
+	for i := 1; i < len(parts); i++ {
+		m.names[strings.Join(parts[:i], "/")] = false
+	}
+
 	return m.free(strings.Join(parts, "/"))
 }
 
-// free is a name that no other metric of the trial has.
+// free is a name that no other metric of the trial has, and no directory.
 func (m *mlflow) free(name string) string {
 	for free, n := name, 2; ; n++ {
-		if !m.names[free] {
+		if _, taken := m.names[free]; !taken {
 			m.names[free] = true
 
 			return free

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"bufio"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -108,4 +110,72 @@ func TestExport_SaysWhoFailed(t *testing.T) {
 	err = r.export(t.Context(), e, writerFunc(func([]byte) (int, error) { return 0, os.ErrClosed }))
 	require.Equal(t, ExitError, ExitCode(err))
 	require.ErrorContains(t, err, "writing what was exported")
+}
+
+// `-o /dev/null` of root, and `-o` of a named pipe, are written to. A device of the machine is not replaced.
+func TestExport_ReplacesNoDevice(t *testing.T) {
+	t.Parallel()
+
+	server, path := serve(t, apitest.Sample()), filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+
+	reader, err := os.OpenFile(path, os.O_RDWR, 0) // so that no end blocks
+	require.NoError(t, err)
+
+	defer func() { _ = reader.Close() }()
+
+	result := execute(t.Context(), server, "sweep", "export", apitest.NewID(1), "-o", path)
+
+	require.Equal(t, ExitOK, result.code, result.stderr)
+
+	info, err := os.Lstat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.ModeNamedPipe, info.Mode().Type(), "the pipe is now %s", info.Mode())
+
+	line, err := bufio.NewReader(reader).ReadString('\n')
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(line, "number,id,state,"), line)
+}
+
+// What a person keeps to themselves stays so: the mode of a file that is replaced, and the umask of a new one.
+func TestExport_KeepsModes(t *testing.T) { //nolint:paralleltest // the umask is the process's
+	server, dir := serve(t, apitest.Sample()), t.TempDir()
+	old, fresh := filepath.Join(dir, "old.csv"), filepath.Join(dir, "fresh.csv")
+	require.NoError(t, os.WriteFile(old, []byte("mine"), 0o600))
+
+	before := syscall.Umask(0o077)
+	defer syscall.Umask(before)
+
+	for _, path := range []string{old, fresh} {
+		result := execute(t.Context(), server, "sweep", "export", apitest.NewID(1), "-o", path)
+		require.Equal(t, ExitOK, result.code, result.stderr)
+
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+
+		if got := info.Mode().Perm(); got != 0o600 {
+			t.Errorf("%s is %s", filepath.Base(path), got)
+		}
+	}
+}
+
+// A link stays one: what it leads to is replaced.
+func TestExport_FollowsALink(t *testing.T) {
+	t.Parallel()
+
+	server, dir := serve(t, apitest.Sample()), t.TempDir()
+	file, link := filepath.Join(dir, "trials.csv"), filepath.Join(dir, "newest.csv")
+	require.NoError(t, os.WriteFile(file, []byte("an older one"), 0o600))
+	require.NoError(t, os.Symlink("trials.csv", link))
+
+	result := execute(t.Context(), server, "sweep", "export", apitest.NewID(1), "-o", link)
+	require.Equal(t, ExitOK, result.code, result.stderr)
+
+	to, err := os.Readlink(link)
+	require.NoError(t, err, "the link is now a file")
+	require.Equal(t, "trials.csv", to)
+
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(data), "number,"))
 }

@@ -130,9 +130,14 @@ func TestTrialDownload(t *testing.T) {
 	require.Equal(t, content, below(t, dir), "and no temporary file")
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte("[]\n"), 0o600))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "metrics.jsonl"), 0o600))
 	_, d = download("metrics.jsonl", "/trial/out/model/weights.h5")
 	require.Equal(t, 1, d.There, "one has another content")
 	require.Equal(t, content, below(t, dir))
+
+	info, err := os.Stat(filepath.Join(dir, "metrics.jsonl"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "what is replaced keeps its mode")
 
 	result, _ := download("nothing")
 	require.Equal(t, ExitNotFound, result.code)

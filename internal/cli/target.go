@@ -74,6 +74,12 @@ func (t *target) fetch(ctx context.Context, to *remote, f fetch) (there bool, er
 		return false, err
 	}
 
+	if info, err := t.root.Lstat(name); err == nil && info.Mode().IsRegular() { // a file that is replaced keeps its mode
+		if err := t.root.Chmod(part, info.Mode().Perm()); err != nil {
+			return false, t.failed("changing the mode of", f, err)
+		}
+	}
+
 	if err := t.root.Rename(part, name); err != nil {
 		return false, t.failed("renaming", f, err)
 	}
@@ -111,7 +117,7 @@ func (t *target) receive(ctx context.Context, to *remote, f fetch, part string) 
 		_ = t.root.Remove(part) // opening it says what is wrong
 	}
 
-	file, err := t.root.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o644)
+	file, err := t.root.OpenFile(part, os.O_RDWR|os.O_CREATE, anyFile)
 	if err != nil {
 		return t.failed("writing", f, err)
 	}

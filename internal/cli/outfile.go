@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// outFile is a file that a command writes for its user. What is no regular file, such
+// as a device or a named pipe, is written into. A regular file is replaced once all of
+// the new one is on the disk, and keeps its mode; a new one has what the umask allows.
+type outFile struct {
+	*os.File
+
+	to string // the name that the file gets; empty = it has its name
+}
+
+const (
+	anyFile = 0o666 // less the umask
+	anyDir  = 0o777
+)
+
+// createOut begins a file. Its caller closes it in any case.
+func createOut(path string) (*outFile, error) {
+	mode := fs.FileMode(anyFile)
+
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		file, err := os.OpenFile(path, os.O_WRONLY, 0) //nolint:gosec // G304: the user names a file of their own
+		if err != nil {
+			return nil, err
+		}
+
+		return &outFile{File: file}, nil
+	}
+
+	if err == nil {
+		mode = info.Mode().Perm()
+
+		if path, err = filepath.EvalSymlinks(path); err != nil { // what a link leads to is replaced, not the link
+			return nil, err
+		}
+	}
+
+	name := filepath.Join(filepath.Dir(path), ".berth-"+rand.Text()+".part")
+
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode) //nolint:gosec // G304: beside it
+	if err != nil {
+		return nil, err
+	}
+
+	if info != nil { // the umask may have taken some of it
+		if err := file.Chmod(mode); err != nil {
+			return nil, errors.Join(err, file.Close(), os.Remove(name))
+		}
+	}
+
+	return &outFile{File: file, to: path}, nil
+}
+
+// finish gives the file its name once the disk has it.
+func (f *outFile) finish() error {
+	if f.to == "" {
+		return f.Close()
+	}
+
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+
+	if err := os.Rename(f.Name(), f.to); err != nil {
+		return err
+	}
+
+	f.to = ""
+
+	return nil
+}
+
+// drop ends a file that was not finished, and leaves nothing of it.
+func (f *outFile) drop() {
+	_ = f.Close() // fails once it was finished
+
+	if f.to != "" {
+		_ = os.Remove(f.Name())
+	}
+}
+
+// stageDir makes a directory beside the place that it will take, with the mode of what
+// is there, else with what the umask allows.
+func stageDir(place string) (string, error) {
+	mode, there := fs.FileMode(anyDir), false
+
+	if info, err := os.Stat(place); err == nil && info.IsDir() {
+		mode, there = info.Mode().Perm()|0o700, true
+	}
+
+	stage := filepath.Join(filepath.Dir(place), ".berth-"+rand.Text()+".part")
+
+	err := os.Mkdir(stage, mode)
+	if err == nil && there {
+		err = os.Chmod(stage, mode)
+	}
+
+	return stage, err
+}
+
+// replace gives a directory its place. What was there is kept until the new one has it.
+func replace(stage, place string) error {
+	old := filepath.Join(filepath.Dir(place), ".berth-"+rand.Text()+".old")
+
+	err := os.Rename(place, old)
+	if errors.Is(err, fs.ErrNotExist) {
+		old, err = "", nil
+	}
+
+	if err == nil {
+		if err = os.Rename(stage, place); err != nil && old != "" {
+			err = errors.Join(err, os.Rename(old, place))
+		}
+	}
+
+	if err != nil {
+		return exitf(ExitError, "writing %q: %w", place, plainError(err))
+	}
+
+	if old == "" {
+		return nil
+	}
+
+	if err := os.RemoveAll(old); err != nil {
+		return exitf(ExitError, "%q is written; what was there before is now %q, and cannot be removed: %w", place, old, plainError(err))
+	}
+
+	return nil
+}
