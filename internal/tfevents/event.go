@@ -38,8 +38,12 @@ type Scalar struct {
 	Value    float64 // may be NaN or infinite
 }
 
-// mostTags bounds what a Decoder remembers.
-const mostTags = 10_000
+// mostTags bounds what a Decoder remembers. Values of a tag above longestTag bytes, which
+// no metric's name may have, are passed.
+const (
+	mostTags   = 10_000
+	longestTag = 200
+)
 
 // Decoder reads the records of one file, in their order: what a tag's values are
 // stands with its first value only.
@@ -104,13 +108,15 @@ func (d *Decoder) Scalars(record []byte) ([]Scalar, error) {
 func (d *Decoder) value(data []byte) (s Scalar, found bool, err error) {
 	var (
 		tensor, metadata []byte
-		simple           bool
+		simple, long     bool
 	)
 
 	err = fields(data, func(f field) error {
 		switch f.number {
 		case valueTag:
-			s.Tag = string(f.bytes)
+			if long = len(f.bytes) > longestTag; !long {
+				s.Tag = string(f.bytes)
+			}
 		case valueSimple:
 			s.Value, simple = f.float(), true
 		case valueTensor:
@@ -121,7 +127,7 @@ func (d *Decoder) value(data []byte) (s Scalar, found bool, err error) {
 
 		return nil
 	})
-	if err != nil {
+	if err != nil || long {
 		return s, false, err
 	}
 

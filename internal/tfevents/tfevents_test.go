@@ -3,7 +3,9 @@ package tfevents
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -190,4 +192,42 @@ func TestShortest(t *testing.T) {
 		v := rapid.Float32().Draw(t, "v")
 		require.Equal(t, math.Float32bits(v), math.Float32bits(float32(shortest(v))))
 	})
+}
+
+// What a Decoder remembers of a trial's file is bounded (mostTags), so the names must be, too: metrics have 200
+// bytes at most, and a record a megabyte. A worker reads the files of all trials of its machine.
+func TestDecoder_RemembersNoLongTags(t *testing.T) {
+	t.Parallel()
+
+	const tags, long = 100, 500_000 // of 10,000 tags and 256 MiB that a trial may have
+
+	var out bytes.Buffer
+
+	w, err := NewWriter(&out, 1)
+	require.NoError(t, err)
+
+	for i := range tags {
+		require.NoError(t, w.Scalar(Scalar{Tag: fmt.Sprint(i) + strings.Repeat("x", long), Value: 1}))
+	}
+
+	require.NoError(t, w.Flush())
+
+	decoder, data := NewDecoder(), out.Bytes()
+
+	for len(data) > 0 {
+		n, ok := DataBytes(data)
+		require.True(t, ok)
+
+		_, err := decoder.Scalars(data[HeaderBytes : HeaderBytes+n])
+		require.NoError(t, err)
+
+		data = data[HeaderBytes+n+FooterBytes:]
+	}
+
+	kept := 0
+	for tag := range decoder.scalar {
+		kept += len(tag)
+	}
+
+	require.Less(t, kept, tags*1000, "bytes of names that are kept until the trial ends")
 }
