@@ -54,6 +54,7 @@ type eventFiles struct {
 	many   bool                // there were more files, or places to look for them
 	wrong  []string            // what of which files could not be read
 	within map[string]reportedIn
+	newest map[string]newestWriter
 	mixed  string // two directories with one metric; empty = there are none
 }
 
@@ -62,8 +63,10 @@ type eventFile struct {
 	root    string
 	path    string // below root, with slashes
 	at      int64
-	doubts  int  // how often the record there had a wrong checksum
-	given   bool // up: what is behind cannot be read
+	doubts  int     // how often the record there had a wrong checksum
+	given   bool    // up: what is behind cannot be read
+	alone   bool    // its directory begins like the objective's tag, and no sibling does
+	told    history // of the objective
 	decoder *tfevents.Decoder
 }
 
@@ -78,7 +81,7 @@ type reportedIn struct {
 func newEventFiles(r *run, metrics *series) *eventFiles {
 	e := &eventFiles{
 		run: r, metrics: metrics, roots: []string{r.dirs.out, filepath.Join(r.dirs.attempt, workName)},
-		known: make(map[string]bool), left: eventFilesBytes, within: make(map[string]reportedIn),
+		known: make(map[string]bool), left: eventFilesBytes, within: make(map[string]reportedIn), newest: make(map[string]newestWriter),
 	}
 
 	if o := r.who.Spec.Objective; o != nil {
@@ -107,6 +110,8 @@ func (e *eventFiles) look(end bool) {
 		most = e.read(f, most, end)
 	}
 
+	e.recount()
+
 	// A job with very many files is looked at less often, and one that may well write no event files.
 	took := time.Since(began)
 	pause := max(eventsEvery, sizeShare*took)
@@ -131,16 +136,29 @@ func (e *eventFiles) take(f *eventFile, scalars []tfevents.Scalar) {
 		}
 
 		p.Step = s.Step
-		points = append(points, p)
-
 		e.place(name, f.dir(), s.Step)
+
+		if name == e.objective && !e.own {
+			points = slices.DeleteFunc(points, func(p berth.MetricPoint) bool { return p.Name == name })
+
+			e.owns()
+		}
+
+		covered := e.covered(f, name, s.Step)
+		if !covered {
+			points = append(points, p)
+		}
 
 		switch {
 		case name == e.objective:
-			e.own = true
-		case name == e.alias && !e.own:
+			f.told.add(p)
+		case e.standsIn(f, name, s.Tag):
 			p.Name = e.objective
-			points = append(points, p)
+			f.told.add(p)
+
+			if !covered {
+				points = append(points, p)
+			}
 		}
 	}
 

@@ -23,7 +23,7 @@ const (
 
 // find adds the event files that are new. Links are not followed.
 func (e *eventFiles) find() {
-	left := mostEntries
+	left, had := mostEntries, len(e.files)
 
 	for _, at := range e.roots {
 		root, err := os.OpenRoot(at)
@@ -39,7 +39,10 @@ func (e *eventFiles) find() {
 		e.many = true
 	}
 
-	slices.SortStableFunc(e.files, older)
+	if len(e.files) > had {
+		slices.SortStableFunc(e.files, older)
+		e.settleKeys()
+	}
 }
 
 func (e *eventFiles) walk(root *os.Root, at, dir string, depth int, left *int) {
@@ -115,7 +118,7 @@ func (e *eventFiles) read(f *eventFile, most int64, end bool) int64 {
 	}
 
 	if info.Size() < f.at { // the job began it anew
-		*f = eventFile{root: f.root, path: f.path, decoder: tfevents.NewDecoder()}
+		f.restart()
 	}
 
 	return e.records(f, file, info.Size(), most, end)
