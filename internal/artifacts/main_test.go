@@ -88,6 +88,9 @@ func setup(t *testing.T) *bench {
 	b.files = &files{dir: filepath.Join(t.TempDir(), "data"), busy: make(map[string]bool)}
 	require.NoError(t, os.Mkdir(b.files.dir, 0o750))
 	require.NoError(t, os.WriteFile(b.mark(), nil, 0o600))
+
+	hourAgo := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(b.mark(), hourAgo, hourAgo))
 	b.uploader = b.newUploader(b.db)
 
 	return b

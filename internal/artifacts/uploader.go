@@ -51,6 +51,8 @@ const (
 	// lostAfter is how long files wait that were below another data directory: time to
 	// notice that its disk is not mounted.
 	lostAfter = 7 * 24 * time.Hour
+	// clockSlack is how far the clock of a machine's files may be behind the database's.
+	clockSlack = time.Minute
 	// aloneFor is how long one part of one file is sent at a time after an upload got
 	// no further: a slow uplink must not divide itself between many.
 	aloneFor = time.Hour
@@ -227,7 +229,7 @@ func (u *Uploader) missing(ctx context.Context, attempt berth.UnstoredAttempt, w
 		return err
 	}
 
-	if mark, err := os.Stat(u.Mark); err == nil && mark.ModTime().After(attempt.EndedAt) && time.Since(attempt.EndedAt) < lostAfter {
+	if mark, err := os.Stat(u.Mark); err == nil && mark.ModTime().Add(clockSlack).After(attempt.EndedAt) && time.Since(attempt.EndedAt) < lostAfter {
 		return u.Ledger.DeferFiles(ctx, attempt.ID, "its data directory was another one, or was emptied since; mount the disk that was there within 7 days: "+why.Error())
 	}
 

@@ -226,7 +226,7 @@ func TestPull_StandsStill(t *testing.T) {
 	pulls := docker.NewPulls(d, docker.PullConfig{Stall: 2 * time.Second})
 	err := pulls.Pull(t.Context(), digest, unheard)
 	require.Equal(t, berth.PullStalled, reasonOf(t, err))
-	require.ErrorContains(t, err, "no byte of it arrived for 2s")
+	require.ErrorContains(t, err, "no byte of it arrived from "+r.Addr+" for 2s")
 
 	began := time.Now()
 	require.Equal(t, err, pulls.Pull(t.Context(), digest, unheard), "not tried again at once")
