@@ -48,6 +48,9 @@ type Attempt struct {
 
 	MetricSource string `json:"metric_source,omitempty"` // as Outcome.MetricSource
 
+	// Resumed says from which checkpoint it went on, or why from none although an earlier attempt had one.
+	Resumed string `json:"resumed,omitempty"`
+
 	Datasets map[string]string `json:"datasets,omitempty"` // versions of the data sets that it had, by name; "" = not known
 
 	PlacedAt   time.Time  `json:"placed_at"`
@@ -115,4 +118,5 @@ type Result struct {
 	ContainerID  string            // empty = no container of it started
 	Datasets     map[string]string // versions of the data sets that it had, by name; "" = not known
 	ImageMissing bool              // it did not start, as its image was not on the host
+	Checkpoint   bool              // it left files in /trial/checkpoint
 }

@@ -112,7 +112,7 @@ func toAttempt(a berth.Attempt) openapi.Attempt {
 		DeviceClass: string(a.Class),
 		Demand:      toDemand(a.Demand),
 		FailureKind: string(a.Kind), Message: a.Message, ExitCode: a.ExitCode, Value: a.Value,
-		MetricSource: a.MetricSource,
+		MetricSource: a.MetricSource, Resumed: a.Resumed,
 		Usage: openapi.Usage{
 			MemoryPeakBytes: a.Usage.MemoryPeakBytes, DevicePeakBytes: a.Usage.DevicePeakBytes,
 			FrameworkPeakBytes: a.Usage.FrameworkPeakBytes, DevicePhases: toPhases(a.Usage.DevicePhases),

@@ -473,6 +473,9 @@ type Attempt struct {
 	// Purpose probe: it measures its shape, too
 	Purpose Purpose `json:"purpose"`
 
+	// Resumed From which checkpoint the attempt went on, or why from none although an earlier attempt had one, in plain words; absent = there was none
+	Resumed string `json:"resumed,omitempty"`
+
 	// ShapeKey In lists of a sweep and a trial
 	ShapeKey  string       `json:"shape_key,omitempty"`
 	Stage     string       `json:"stage"`

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/artifacts"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/runtrial"
 )
 
 // bindArtifacts adds the flag that says where the files of trials are stored.
@@ -23,6 +26,28 @@ func bindArtifacts(flags *pflag.FlagSet, where *string, fallback string) {
 func bindArtifactLimits(flags *pflag.FlagSet, l *artifacts.Limits) {
 	flags.IntVar(&l.Files, "artifact-files", 0, "files stored per attempt; default 10,000")
 	flags.Var((*size)(&l.Bytes), "artifact-bytes", "bytes of files stored per attempt; default 10GiB")
+}
+
+const (
+	defaultCheckpoints = 5 * time.Minute
+	// leastCheckpoints leaves the store and the disk to others.
+	leastCheckpoints = 5 * time.Second
+)
+
+func bindCheckpoints(flags *pflag.FlagSet, every *time.Duration) {
+	flags.DurationVar(every, "checkpoint-every", defaultCheckpoints,
+		"with --artifacts, checkpoints of running trials are stored so often, when they have changed; 0 = only once an attempt has ended")
+}
+
+// restoreFrom fetches checkpoints from the store; nil = there is none.
+func restoreFrom(store *artifacts.Store, list artifacts.CheckpointList) runtrial.RestoreCheckpoint {
+	if store == nil {
+		return nil
+	}
+
+	return func(ctx context.Context, id string, root *os.Root, told func(bytes int64)) error {
+		return store.Restore(ctx, list, id, root, told)
+	}
 }
 
 // openArtifacts opens the store of artifacts; nil = there is none. One that does

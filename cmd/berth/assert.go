@@ -17,21 +17,26 @@ import (
 
 // The adapters are what their users need, although neither knows the other.
 var (
-	_ activities.Sweeps      = (*postgres.Store)(nil)
-	_ activities.Trials      = (*postgres.Store)(nil)
-	_ activities.Placements  = (*postgres.Store)(nil)
-	_ activities.Workflows   = (*temporal.Client)(nil)
-	_ activities.Images      = (*docker.Docker)(nil)
-	_ activities.Executor    = executorBridge{}
-	_ placer.Ledger          = (*postgres.Store)(nil)
-	_ reconcile.Ledger       = (*postgres.Store)(nil)
-	_ reconcile.Containers   = (*docker.Docker)(nil)
-	_ retention.Ledger       = (*postgres.Store)(nil)
-	_ retention.Removals     = (*postgres.Store)(nil)
-	_ retention.Files        = (*runtrial.Executor)(nil)
-	_ artifacts.Ledger       = (*postgres.Store)(nil)
-	_ artifacts.Names        = (*postgres.Store)(nil)
-	_ artifacts.Files        = (*runtrial.Executor)(nil)
+	_ activities.Sweeps     = (*postgres.Store)(nil)
+	_ activities.Trials     = (*postgres.Store)(nil)
+	_ activities.Placements = (*postgres.Store)(nil)
+	_ activities.Workflows  = (*temporal.Client)(nil)
+	_ activities.Images     = (*docker.Docker)(nil)
+	_ activities.Executor   = executorBridge{}
+	_ placer.Ledger         = (*postgres.Store)(nil)
+	_ reconcile.Ledger      = (*postgres.Store)(nil)
+	_ reconcile.Containers  = (*docker.Docker)(nil)
+	_ retention.Ledger      = (*postgres.Store)(nil)
+	_ retention.Removals    = (*postgres.Store)(nil)
+	_ retention.Files       = (*runtrial.Executor)(nil)
+	_ artifacts.Ledger      = (*postgres.Store)(nil)
+	_ artifacts.Names       = (*postgres.Store)(nil)
+	_ artifacts.Files       = (*runtrial.Executor)(nil)
+
+	_ artifacts.CheckpointLedger = (*postgres.Store)(nil)
+	_ artifacts.CheckpointList   = (*postgres.Store)(nil)
+	_ artifacts.CheckpointFiles  = (*runtrial.Executor)(nil)
+
 	_ api.Sealer             = (*secrets.Keys)(nil)
 	_ runtrial.Records       = (*postgres.Store)(nil)
 	_ runtrial.Containers    = (*docker.Docker)(nil)

@@ -27,7 +27,7 @@ type containerRuntime struct {
 	executor   activities.Executor
 	attempts   reconcile.Attempts         // what the executor is doing; nil when simulated
 	files      retention.Files            // of attempts on this machine; nil when simulated
-	outputs    artifacts.Files            // the same, to be stored; nil when simulated
+	outputs    storable                   // the same, to be stored; nil when simulated
 	waiting    func() []berth.SeenAttempt // attempts that wait for their image; nil when simulated
 	devices    []berth.Device
 	free       func(running []berth.Container) berth.HostFree // what programs outside Berth leave
@@ -36,8 +36,14 @@ type containerRuntime struct {
 	close      func()
 }
 
+// storable is what of this machine's files goes to the store of artifacts.
+type storable interface {
+	artifacts.Files
+	artifacts.CheckpointFiles
+}
+
 // runtime returns Docker, or what stands in for it.
-func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host, c connections, log *slog.Logger) (containerRuntime, error) {
+func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host, c connections, store *artifacts.Store, log *slog.Logger) (containerRuntime, error) {
 	if m.simulate > 0 {
 		log.Warn("simulating: no container runs and every attempt succeeds", "each", m.simulate)
 
@@ -91,6 +97,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			},
 			Workdir:      d.ReadWorkdir,
 			Pull:         pull,
+			Restore:      restoreFrom(store, c.store),
 			Entrypoint:   d.Entrypoint,
 			Dataset:      m.sets.Find,
 			Secret:       m.opener(c.store),

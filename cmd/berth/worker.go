@@ -55,7 +55,8 @@ type machine struct {
 	bounds      runtrial.Bounds
 	artifacts   string // where files are stored; empty = they are not
 	stored      artifacts.Limits
-	pull        string // images that are missing: pullMissing or pullNever
+	checkpoints time.Duration // of running attempts are stored so often; 0 = only once they have ended
+	pull        string        // images that are missing: pullMissing or pullNever
 	patience    activities.Patience
 	every       time.Duration // of the reconciler
 	settle      time.Duration // before the reconciler takes anything away
@@ -86,6 +87,7 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")
 	bindBounds(flags, &m.bounds)
 	bindArtifactLimits(flags, &m.stored)
+	bindCheckpoints(flags, &m.checkpoints)
 	flags.DurationVar(&m.patience.Heartbeat, "heartbeat-timeout", activities.DefaultHeartbeatPatience,
 		"a worker silent for so long is gone: its attempts wait for its successor")
 	flags.DurationVar(&m.patience.Host, "host-patience", activities.DefaultHostPatience,
@@ -184,14 +186,6 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		return err
 	}
 
-	machinery, err := m.runtime(ctx, kernel, host, c, log)
-	if err != nil {
-		return err
-	}
-	defer machinery.close()
-
-	host.Devices = machinery.devices
-
 	store, err := openArtifacts(ctx, m.artifacts, c.installation.ID, c.store, log)
 	if err != nil {
 		return err
@@ -200,6 +194,14 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 	if store != nil {
 		defer store.Close() //nolint:errcheck // only idle connections
 	}
+
+	machinery, err := m.runtime(ctx, kernel, host, c, store, log)
+	if err != nil {
+		return err
+	}
+	defer machinery.close()
+
+	host.Devices = machinery.devices
 
 	serve := &worker.Worker{
 		Client: c.raw, Namespace: c.temporal.Namespace(), InstallationID: c.installation.ID, HostID: host.ID, Log: log,
@@ -233,7 +235,7 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		}
 
 		stores := store != nil && machinery.outputs != nil
-		if err := c.store.SetHostStores(ctx, host.ID, stores); err != nil {
+		if err := errors.Join(c.store.SetHostStores(ctx, host.ID, stores), c.store.SetHostCheckpoints(ctx, host.ID, stores)); err != nil {
 			log.Warn("saying whether this machine stores files", "error", err)
 		}
 
@@ -254,6 +256,12 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 			}
 
 			group.Go(func() error { return uploader.Run(ctx) })
+
+			checkpointer := &artifacts.Checkpointer{
+				Ledger: c.store, Files: machinery.outputs, Store: store, HostID: host.ID, Mark: uploader.Mark, Limits: m.stored, After: m.checkpoints, Log: log,
+			}
+
+			group.Go(func() error { return checkpointer.Run(ctx) })
 		}
 
 		return group.Wait()
@@ -273,6 +281,10 @@ const memoryShare = 0.85
 func (m *machine) check() error {
 	if m.machineID != "" && (m.cpus == 0 || m.memory == "") {
 		return berth.Errorf(berth.KindInvalid, "--machine-id %q names a share of this machine: say by --cpus and --memory how much that is", m.machineID)
+	}
+
+	if m.checkpoints < 0 || m.checkpoints > 0 && m.checkpoints < leastCheckpoints {
+		return berth.Errorf(berth.KindInvalid, "--checkpoint-every %s must be at least %s, or 0 to store a checkpoint only once its attempt has ended", m.checkpoints, leastCheckpoints)
 	}
 
 	if m.pull != "" && m.pull != pullMissing && m.pull != pullNever {

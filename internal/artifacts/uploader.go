@@ -4,13 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"os"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
 )
@@ -46,16 +42,11 @@ const (
 	attemptsAtOnce = 100
 	// filesAtOnce are named, then stored, together.
 	filesAtOnce = 200
-	// sentAtOnce is how many files are sent side by side, each in several parts at once.
-	sentAtOnce = 4
 	// lostAfter is how long files wait that were below another data directory: time to
 	// notice that its disk is not mounted.
 	lostAfter = 7 * 24 * time.Hour
 	// clockSlack is how far the clock of a machine's files may be behind the database's.
 	clockSlack = time.Minute
-	// aloneFor is how long one part of one file is sent at a time after an upload got
-	// no further: a slow uplink must not divide itself between many.
-	aloneFor = time.Hour
 )
 
 // Uploader stores the files of attempts of one host that have ended. What it has
@@ -74,7 +65,7 @@ type Uploader struct {
 	Log    *slog.Logger
 
 	pause time.Duration // until the next look, while the store is down; 0 = it is not
-	alone time.Time     // until then one part of one file is sent at a time
+	sent  sender
 }
 
 // Run stores until ctx ends.
@@ -108,7 +99,7 @@ func (u *Uploader) Look(ctx context.Context) error {
 		return err
 	}
 
-	if err := cmp.Or(u.Store.Ready(ctx), u.away()); err != nil {
+	if err := cmp.Or(u.Store.Ready(ctx), dataDirAway(u.Mark)); err != nil {
 		return u.sayDown(ctx, err)
 	}
 
@@ -208,24 +199,11 @@ func (u *Uploader) store(ctx context.Context, attempt berth.UnstoredAttempt) err
 	return u.Ledger.SettleFiles(ctx, attempt.ID, berth.FileOutcome{State: berth.FilesStored, LeftOut: left.count, Reasons: left.first})
 }
 
-// away says that the disk of the data directory is; nil = it is there.
-func (u *Uploader) away() error {
-	if u.Mark == "" {
-		return nil
-	}
-
-	if _, err := os.Stat(u.Mark); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "the data directory has lost its mark, mount its disk: %w", err)
-	}
-
-	return nil
-}
-
 // missing settles an attempt whose directory is not there. It waits while the
 // directory may be on a disk that is not mounted: the data directory has no mark,
 // or one that is younger than the attempt. Errors: unavailable; of the database.
 func (u *Uploader) missing(ctx context.Context, attempt berth.UnstoredAttempt, why error) error {
-	if err := u.away(); err != nil {
+	if err := dataDirAway(u.Mark); err != nil {
 		return err
 	}
 
@@ -266,7 +244,8 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 		return err
 	}
 
-	sent := u.sendAll(ctx, root, sources, claims)
+	u.sent.store = u.Store
+	sent := u.sent.sendAll(ctx, root, sources, claims)
 	stored := make([]string, 0, len(claims))
 
 	var failed error // of the store
@@ -280,10 +259,6 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 		case failed == nil:
 			failed = one.err
 		}
-
-		if errors.Is(one.err, errStalled) {
-			u.alone = time.Now().Add(aloneFor)
-		}
 	}
 
 	if err := u.Store.Ready(ctx); err != nil { // its disk went meanwhile: they may be below the mount point
@@ -291,75 +266,4 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 	}
 
 	return cmp.Or(failed, u.Ledger.FilesStored(ctx, attemptID, stored))
-}
-
-// sending is what came of sending one file. All are zero when another one failed
-// before its turn.
-type sending struct {
-	stored bool
-	ofFile error // what is wrong with the file itself
-	err    error // of the store
-}
-
-// sendAll sends files side by side. After an error of the store those that are on
-// their way go on, and no other begins.
-func (u *Uploader) sendAll(ctx context.Context, root *os.Root, sources []found, claims []berth.Artifact) []sending {
-	var (
-		sent  = make([]sending, len(claims))
-		group errgroup.Group
-		over  atomic.Bool
-		parts = 0
-	)
-
-	group.SetLimit(sentAtOnce)
-
-	if time.Now().Before(u.alone) {
-		parts = 1
-		group.SetLimit(1)
-	}
-
-	for i := range claims {
-		group.Go(func() error {
-			if over.Load() {
-				return nil
-			}
-
-			ofFile, err := u.send(ctx, root, sources[i], claims[i], parts)
-			sent[i] = sending{stored: ofFile == nil && err == nil, ofFile: ofFile, err: err}
-
-			if err != nil {
-				over.Store(true)
-			}
-
-			return nil
-		})
-	}
-
-	_ = group.Wait() // each has its own error
-
-	return sent
-}
-
-// send sends a file unless the store has it. ofFile is what is wrong with the
-// file itself.
-func (u *Uploader) send(ctx context.Context, root *os.Root, f found, claim berth.Artifact, parts int) (ofFile, err error) {
-	there, err := u.Store.Has(ctx, claim.Digest, claim.Bytes)
-	if err != nil || there {
-		return nil, err
-	}
-
-	file, err := f.open(root)
-	if err != nil {
-		return err, nil
-	}
-	defer file.Close() //nolint:errcheck // only read
-
-	source := &failing{r: patient{ctx, io.LimitReader(file, claim.Bytes+1)}}
-
-	err = u.Store.put(ctx, claim.Digest, claim.Bytes, source, parts)
-	if ctx.Err() == nil && (source.err != nil || errors.Is(err, ErrChanged)) {
-		return err, nil
-	}
-
-	return nil, err
 }

@@ -69,6 +69,10 @@ func trialDetails(trial client.Trial, attempts []client.Attempt) table {
 		t.add("message", trial.Message)
 	}
 
+	if len(attempts) > 0 && attempts[len(attempts)-1].Resumed != "" {
+		t.add("resumed", attempts[len(attempts)-1].Resumed)
+	}
+
 	for _, reason := range trial.Waiting {
 		t.add("waits", reason.Reason)
 	}

@@ -3,6 +3,7 @@ package fake
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/berthml/berth"
@@ -96,6 +97,42 @@ func (l *Ledger) NoteWait(ctx context.Context, attemptID string, token int64, te
 			a, err := l.current(attemptID, token)
 			if err == nil && a.State == berth.AttemptPlaced {
 				a.Message = text
+			}
+
+			return err
+		})
+	})
+}
+
+// EarlierCheckpoints says what the attempts before one left, the newest first. This
+// ledger knows no store.
+func (l *Ledger) EarlierCheckpoints(ctx context.Context, attemptID string) ([]berth.EarlierCheckpoint, error) {
+	return l.hooked().Checkpoints.call(ctx, attemptID, func(ctx context.Context) (list []berth.EarlierCheckpoint, err error) {
+		err = l.do(ctx, "reading checkpoints before attempt "+attemptID, func() error {
+			for id, e := range l.attempts {
+				if a := l.attempts[attemptID]; a != nil && e.TrialID == a.TrialID && e.Number < a.Number {
+					list = append(list, berth.EarlierCheckpoint{
+						Number: e.Number, HostID: e.HostID, Host: l.hosts[e.HostID].Name, Ran: e.ContainerID != "", Left: l.results[id].Checkpoint,
+					})
+				}
+			}
+
+			slices.SortFunc(list, func(a, b berth.EarlierCheckpoint) int { return b.Number - a.Number })
+
+			return nil
+		})
+
+		return list, err
+	})
+}
+
+// NoteResumed stores from which checkpoint an attempt goes on. Errors: fenced.
+func (l *Ledger) NoteResumed(ctx context.Context, attemptID string, token int64, text string) error {
+	return l.hooked().NoteResumed.do(ctx, attemptID, func(ctx context.Context) error {
+		return l.do(ctx, "writing attempt "+attemptID, func() error {
+			a, err := l.current(attemptID, token)
+			if err == nil {
+				a.Resumed = text
 			}
 
 			return err

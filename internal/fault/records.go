@@ -66,6 +66,16 @@ func (r *Records) NoteWait(ctx context.Context, attemptID string, token int64, t
 	return r.tell(ctx, "NoteWait", attemptID, func() error { return r.next.NoteWait(ctx, attemptID, token, text) })
 }
 
+// EarlierCheckpoints is next's, or fails.
+func (r *Records) EarlierCheckpoints(ctx context.Context, attemptID string) ([]berth.EarlierCheckpoint, error) {
+	return ask(ctx, r, "EarlierCheckpoints", attemptID, func() ([]berth.EarlierCheckpoint, error) { return r.next.EarlierCheckpoints(ctx, attemptID) })
+}
+
+// NoteResumed is next's, or fails.
+func (r *Records) NoteResumed(ctx context.Context, attemptID string, token int64, text string) error {
+	return r.tell(ctx, "NoteResumed", attemptID, func() error { return r.next.NoteResumed(ctx, attemptID, token, text) })
+}
+
 // FinishAttempt is next's, or fails.
 func (r *Records) FinishAttempt(ctx context.Context, result berth.Result) error {
 	return r.tell(ctx, "FinishAttempt", result.AttemptID, func() error { return r.next.FinishAttempt(ctx, result) })

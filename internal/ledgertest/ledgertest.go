@@ -93,6 +93,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		"metrics":         testMetrics,
 		"log":             testLog,
 		"note wait":       testNoteWait,
+		"checkpoints":     testCheckpoints,
 		"context":         testContext,
 		"placed at once":  testPlacedAtOnce,
 		"finished twice":  testFinishedAtOnce,

@@ -66,6 +66,47 @@ func testNoteWait(t *testing.T, b *bench) {
 	require.Empty(t, said())
 }
 
+// A later attempt knows what an earlier one left, and says what it goes on from.
+func testCheckpoints(t *testing.T, b *bench) {
+	r, token := b.place(t, 1)
+	ctx := t.Context()
+	earlier, err := b.EarlierCheckpoints(ctx, r.AttemptID)
+	require.NoError(t, err)
+	require.Empty(t, earlier)
+
+	require.NoError(t, b.AttemptRunning(ctx, r.AttemptID, token, "container", noon))
+	require.NoError(t, b.FinishAttempt(ctx, berth.Result{
+		AttemptID: r.AttemptID, TrialID: r.TrialID, SweepID: r.SweepID, ShapeKey: r.ShapeKey, Token: token, Reserved: r.Demand, Source: berth.FootprintFull,
+		Proof: "container exited", Checkpoint: true, Outcome: berth.Outcome{Kind: berth.FailureHostOOM, Message: "oom", StartedAt: noon, FinishedAt: noon},
+	}))
+
+	next := r
+	next.AttemptID, next.Number = uuid.NewString(), r.Number+1
+	_, err = b.RequestPlacement(ctx, next)
+	require.NoError(t, err)
+
+	token = b.put(t, next)
+	earlier, err = b.EarlierCheckpoints(ctx, next.AttemptID)
+	require.NoError(t, err)
+	require.Len(t, earlier, 1)
+
+	got := earlier[0]
+	require.Equal(t, r.Number, got.Number)
+	require.NotEmpty(t, got.HostID)
+	require.NotEmpty(t, got.Host)
+	require.True(t, got.Ran)
+	require.True(t, got.Left)
+	require.False(t, got.Coming, "its host stores nothing")
+	require.Nil(t, got.Stored)
+
+	requireFenced(t, b.NoteResumed(ctx, next.AttemptID, token-1, "from nothing"))
+	require.NoError(t, b.NoteResumed(ctx, next.AttemptID, token, "from attempt 1"))
+
+	a, err := b.GetAttempt(ctx, next.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, "from attempt 1", a.Resumed)
+}
+
 func testLog(t *testing.T, b *bench) {
 	r, token := b.place(t, 1)
 	ctx := t.Context()

@@ -40,3 +40,11 @@ func (s *Session) Int(query string, args ...any) (n int64) {
 
 	return n
 }
+
+// Text runs a query that returns one text.
+func (s *Session) Text(query string, args ...any) (text string) {
+	s.t.Helper()
+	require.NoError(s.t, s.conn.QueryRow(s.t.Context(), query, args...).Scan(&text))
+
+	return text
+}

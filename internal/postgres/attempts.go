@@ -82,7 +82,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			MemoryPeakBytes: o.Usage.MemoryPeakBytes, DevicePeakBytes: o.Usage.DevicePeakBytes,
 			CpuNs: int64(o.Usage.CPU), WallNs: int64(o.Usage.Wall), Samples: int32Of(o.Usage.Samples), OomKills: int32Of(o.Usage.OOMKills),
 			UnseenNs:           int64(o.Usage.Unseen),
-			FrameworkPeakBytes: o.Usage.FrameworkPeakBytes, MetricSource: o.MetricSource,
+			FrameworkPeakBytes: o.Usage.FrameworkPeakBytes, MetricSource: o.MetricSource, CheckpointLeft: r.Checkpoint,
 			CpuPeriods: o.Usage.CPUPeriods, CpuThrottled: min(o.Usage.CPUThrottled, o.Usage.CPUPeriods),
 
 			Steps: o.Usage.Steps, StepNs: int64(o.Usage.StepTime), StartPeakBytes: o.Usage.DevicePhases.StartBytes,

@@ -67,7 +67,7 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 		Message:     row.Message,
 		Value:       row.Value,
 
-		MetricSource: row.MetricSource,
+		MetricSource: row.MetricSource, Resumed: row.Resumed,
 
 		Demand: berth.Demand{
 			MemoryBytes: row.MemoryBytes,

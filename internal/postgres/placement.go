@@ -235,6 +235,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 			Apart:    row.Apart,
 
 			FailedHosts: row.FailedHosts,
+			Checkpoint:  row.CheckpointHost,
 		}
 
 		var mounted berth.Spec

@@ -94,6 +94,7 @@ func (s *Store) Retain(ctx context.Context, keep berth.Retention, failed map[str
 		{"sessions", s.pruneSessions},
 		{"paces", s.prunePaces},
 		{"points of machines", s.pruneMachines},
+		{"checkpoints", s.pruneCheckpoints},
 		{"sweeps", s.expireSweeps},
 		{"outputs", s.expireOutputs},
 		{"logs", s.expireLogs},

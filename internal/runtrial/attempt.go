@@ -63,6 +63,11 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	r.log.Info("attempt runs", "sweep_id", r.who.SweepID, "trial", r.who.Trial.Number, "attempt", r.who.Attempt.ID,
 		"container", berth.ShortKey(r.container.ID), "adopted", r.container.Adopted)
 
+	if !r.short {
+		r.writing.Store(r.who.Attempt.ID, berth.AttemptCheckpoint{AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, Token: r.order.Token})
+		defer r.writing.Delete(r.who.Attempt.ID)
+	}
+
 	seen, err := r.watch(ctx)
 
 	switch berth.KindOf(err) {
@@ -116,7 +121,7 @@ func (r *run) ready(ctx context.Context) (launch berth.Launch, err error) {
 		}
 
 		switch {
-		case err == nil, berth.KindOf(err) == berth.KindInvalid:
+		case err == nil, berth.KindOf(err) == berth.KindInvalid, berth.KindOf(err) == berth.KindFenced:
 			return launch, err
 		case ctx.Err() != nil:
 			return launch, context.Cause(ctx)

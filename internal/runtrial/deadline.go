@@ -38,6 +38,20 @@ func (t timely) NoteWait(ctx context.Context, attemptID string, token int64, tex
 	return t.records.NoteWait(ctx, attemptID, token, text)
 }
 
+func (t timely) EarlierCheckpoints(ctx context.Context, attemptID string) ([]berth.EarlierCheckpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.EarlierCheckpoints(ctx, attemptID)
+}
+
+func (t timely) NoteResumed(ctx context.Context, attemptID string, token int64, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.NoteResumed(ctx, attemptID, token, text)
+}
+
 func (t timely) FinishAttempt(ctx context.Context, r berth.Result) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()

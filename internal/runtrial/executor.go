@@ -40,6 +40,10 @@ type Records interface {
 	// NoteWait stores what an attempt without a container waits for, in plain words;
 	// empty = it does not wait any more.
 	NoteWait(ctx context.Context, attemptID string, token int64, text string) error
+	// EarlierCheckpoints says what is known of the checkpoints of the attempts before one, the newest first.
+	EarlierCheckpoints(ctx context.Context, attemptID string) ([]berth.EarlierCheckpoint, error)
+	// NoteResumed stores from which checkpoint an attempt goes on, in plain words.
+	NoteResumed(ctx context.Context, attemptID string, token int64, text string) error
 	FinishAttempt(ctx context.Context, r berth.Result) error
 	PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error
 	// DropMetrics removes all points of these names.
@@ -76,6 +80,9 @@ type Config struct {
 
 	// Pull gets an image that is missing. Nil = this host pulls none.
 	Pull PullImage
+
+	// Restore fetches a checkpoint from the store. Nil = this host has no store.
+	Restore RestoreCheckpoint
 
 	// Entrypoint reads the ENTRYPOINT of an image. Errors: *berth.StartError when the
 	// image is not there. Nil = no image has one.
@@ -116,7 +123,8 @@ type Executor struct {
 	log        *slog.Logger
 	untidy     atomic.Bool // an attempt's files are left to the reconciler
 	ooms       sync.Map    // attempt id → true: Docker announced an out-of-memory
-	waiting    sync.Map    // attempt id → token: its image is missing
+	waiting    sync.Map    // attempt id → token: its image is missing, or its checkpoint
+	writing    sync.Map    // attempt id → berth.AttemptCheckpoint: its container runs
 
 	outputBytes atomic.Int64 // as measured last
 	activity    apportioner

@@ -159,6 +159,8 @@ func (r *rig) launchOf(t *testing.T, order Order) berth.Launch {
 	who, err := r.books.Assignee(t.Context(), order.AttemptID)
 	require.NoError(t, err)
 
+	order.Token = who.Attempt.Token
+
 	l, err := r.open(order, who).prepare(t.Context())
 	require.NoError(t, err)
 

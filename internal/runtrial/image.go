@@ -184,8 +184,8 @@ func (n *waitNote) say(ctx context.Context, text string) {
 	}
 }
 
-// Waiting returns the attempts that wait for their image. They have no
-// container, and hold their places.
+// Waiting returns the attempts that wait for their image, or their checkpoint. They
+// have no container, and hold their places.
 func (e *Executor) Waiting() (attempts []berth.SeenAttempt) {
 	e.waiting.Range(func(id, token any) bool {
 		attempts = append(attempts, berth.SeenAttempt{AttemptID: id.(string), Token: token.(int64)}) //nolint:forcetypeassert // ensure alone stores

@@ -27,6 +27,11 @@ func (r *run) prepare(ctx context.Context) (berth.Launch, error) {
 
 	if !found {
 		var err error
+
+		if err = r.resume(ctx); err != nil {
+			return berth.Launch{}, err
+		}
+
 		if launch, err = r.newLaunch(); err != nil {
 			return berth.Launch{}, err
 		}

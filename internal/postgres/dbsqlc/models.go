@@ -106,6 +106,10 @@ type Attempt struct {
 	MetricSource        string
 	CpuPeriods          int64
 	CpuThrottled        int64
+	CheckpointLeft      bool
+	CheckpointSettledAt *time.Time
+	CheckpointProblem   string
+	Resumed             string
 }
 
 type AuditLog struct {
@@ -116,6 +120,26 @@ type AuditLog struct {
 	Object string
 	Ip     string
 	Result string
+}
+
+type Checkpoint struct {
+	ID        string
+	AttemptID string
+	TrialID   string
+	Bytes     int64
+	StoredAt  *time.Time
+}
+
+type CheckpointEntry struct {
+	CheckpointID string
+	Path         string
+	Mode         int64
+	Uid          int32
+	Gid          int32
+	ChangedNs    int64
+	Bytes        int64
+	Sha256       []byte
+	Target       string
 }
 
 type ClassFootprint struct {
@@ -247,6 +271,7 @@ type Host struct {
 	Datasets            []string
 	Told                int32
 	SecretKeys          []string
+	StoresCheckpoints   bool
 }
 
 type HostImage struct {

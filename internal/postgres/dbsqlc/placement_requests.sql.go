@@ -314,7 +314,11 @@ SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r
             AND (o.problem <> '' OR now() - o.last_seen_at > $1::interval)
             AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = e.trial_id AND n.number > e.number)))::boolean AS away,
     (r.sweep_id IN (SELECT sweep_id FROM faulty) OR r.number > 1 AND EXISTS (
-        SELECT 1 FROM attempts n WHERE n.trial_id = r.trial_id AND (n.failure_kind = 'neighbour_fault' OR n.device_fault)))::boolean AS apart
+        SELECT 1 FROM attempts n WHERE n.trial_id = r.trial_id AND (n.failure_kind = 'neighbour_fault' OR n.device_fault)))::boolean AS apart,
+    coalesce((SELECT k.host_id::text FROM attempts k
+        WHERE r.number > 1 AND k.trial_id = r.trial_id AND k.stage = r.stage AND k.checkpoint_left AND NOT EXISTS (
+            SELECT 1 FROM checkpoints c WHERE c.attempt_id = k.id AND c.stored_at IS NOT NULL)
+        ORDER BY k.number DESC LIMIT 1), '')::text AS checkpoint_host
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
@@ -369,6 +373,7 @@ type ListWaitingRequestsRow struct {
 	FailedHosts     []string
 	Away            bool
 	Apart           bool
+	CheckpointHost  string
 }
 
 // Those that may be placed now, the ones of sweeps that take trials first: paused ones must not fill the queue. A trial
@@ -428,6 +433,7 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, arg *ListWai
 			&i.FailedHosts,
 			&i.Away,
 			&i.Apart,
+			&i.CheckpointHost,
 		); err != nil {
 			return nil, err
 		}

@@ -1294,6 +1294,10 @@ class Attempt(Model):
     """
     In plain words, with the next step
     """
+    resumed: Optional[str] = None
+    """
+    From which checkpoint the attempt went on, or why from none although an earlier attempt had one, in plain words; absent = there was none
+    """
     exit_code: Optional[int] = None
     value: Optional[float] = None
     metric_source: Optional[Union[Literal['file', 'stdout', 'tensorboard', 'shim'], str]] = None

@@ -1,0 +1,45 @@
+package berth
+
+import "time"
+
+// A checkpoint of a trial is all that lies in /trial/checkpoint. Workers with a store keep
+// the newest of each trial there, so that the next attempt may go on from it on another host.
+
+// CheckpointEntry is a file, directory or link of a checkpoint.
+type CheckpointEntry struct {
+	Path     string // below /trial/checkpoint, with slashes; "." is the directory itself
+	Mode     uint32 // its type and its permissions, as Go's fs.FileMode
+	UID, GID int    // who owns it
+	Changed  time.Time
+	Bytes    int64
+	Digest   Digest // of a file
+	Target   string // of a link
+}
+
+// StoredCheckpoint is a checkpoint that is whole in the store.
+type StoredCheckpoint struct {
+	ID       string
+	Bytes    int64
+	StoredAt time.Time
+}
+
+// EarlierCheckpoint is what is known of the checkpoint that an earlier attempt of a trial left.
+type EarlierCheckpoint struct {
+	Number  int // of the attempt
+	HostID  string
+	Host    string        // its name
+	Ran     bool          // its container was started
+	Took    time.Duration // as long as it ran
+	Left    bool          // it ended with files in /trial/checkpoint
+	GivenUp bool          // it was abandoned: what it left is not known
+	Coming  bool          // its host is about to store what it left
+	Problem string        // why its host does not store it; empty = no reason is known
+	Stored  *StoredCheckpoint
+}
+
+// AttemptCheckpoint is an attempt whose checkpoint is on this host.
+type AttemptCheckpoint struct {
+	AttemptID string
+	TrialID   string
+	Token     int64
+}

@@ -1,0 +1,394 @@
+package artifacts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/berthml/berth"
+)
+
+// CheckpointLedger is what a Checkpointer needs of the database.
+type CheckpointLedger interface {
+	// SetHostCheckpoints notes whether the host stores checkpoints.
+	SetHostCheckpoints(ctx context.Context, hostID string, stores bool) error
+	// CheckpointsToStore are attempts of the host that have ended and whose trial needs what they left.
+	CheckpointsToStore(ctx context.Context, hostID string, limit int) ([]berth.AttemptCheckpoint, error)
+	// SettleCheckpoint says that the checkpoint of an ended attempt is stored, or why not.
+	SettleCheckpoint(ctx context.Context, of berth.AttemptCheckpoint, problem string) error
+	// BeginCheckpoint names objects before they are stored. Errors: fenced when the trial goes on elsewhere, or is over.
+	BeginCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint, entries []berth.CheckpointEntry) (dropped []berth.Digest, err error)
+	// FinishCheckpoint makes it the trial's newest. Both return objects that older ones named.
+	FinishCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint) (dropped []berth.Digest, err error)
+	// RemoveObjects calls remove with those that no row names; until it returns nobody can name one.
+	RemoveObjects(ctx context.Context, digests []berth.Digest, remove func(unnamed []berth.Digest) error) error
+}
+
+// CheckpointFiles are the checkpoints on this host.
+type CheckpointFiles interface {
+	// OpenCheckpoint opens the directory of a trial. Errors: not_found.
+	OpenCheckpoint(trialID string) (*os.Root, error)
+	// RunningCheckpoints are those of attempts whose containers run.
+	RunningCheckpoints() []berth.AttemptCheckpoint
+}
+
+const (
+	// quietFor is how long a checkpoint must not change before it is read while its
+	// trial runs: frameworks write it in many files.
+	quietFor = 5 * time.Second
+	// noisyFor is how long it is looked for a quiet moment. A job that always writes has
+	// its checkpoint read as it is: whole files, as after a kill at that moment.
+	noisyFor = 30 * time.Second
+	// longestCheckpointPause is between two looks while the store is down: an attempt
+	// on another host may wait for it.
+	longestCheckpointPause = time.Minute
+	// checkpointsAtOnce is how many attempts one question to the database returns.
+	checkpointsAtOnce = 100
+)
+
+// Checkpointer stores checkpoints of the trials of one host, one at a time: of a
+// running attempt now and then, and of one that has ended and is to be run again.
+// A checkpoint counts when it is whole. Of each trial the store has the newest one.
+type Checkpointer struct {
+	Ledger CheckpointLedger
+	Files  CheckpointFiles
+	Store  *Store
+	HostID string
+	Mark   string // as Uploader.Mark
+	Limits Limits
+	After  time.Duration // a running attempt's is stored so often; 0 = only that of one that has ended
+	Quiet  time.Duration // for so long it must not change; default 5 s
+	Every  time.Duration // between two looks; default 5 s
+	Log    *slog.Logger
+
+	pause time.Duration
+	known map[string]*storedCheckpoint // by attempt
+	sent  sender
+}
+
+// storedCheckpoint is what is known of an attempt's checkpoint.
+type storedCheckpoint struct {
+	items   []item          // as stored last; nil = not yet
+	read    map[string]item // its files as they were read last, by path
+	next    time.Time       // when it is looked at again while the attempt runs
+	problem string          // why it cannot be stored
+}
+
+// Run stores until ctx ends.
+func (c *Checkpointer) Run(ctx context.Context) error {
+	every := cmp.Or(c.Every, defaultEvery)
+
+	for {
+		if err := c.Look(ctx); err != nil && ctx.Err() == nil {
+			c.pause = min(max(2*c.pause, every), longestCheckpointPause)
+			c.Log.Warn("storing checkpoints", "error", err, "again_in", c.pause)
+		} else {
+			c.pause = 0
+		}
+
+		select {
+		case <-time.After(max(c.pause, every)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Look stores what is to be stored at this moment. Errors: of the store or the
+// database, which may come back.
+func (c *Checkpointer) Look(ctx context.Context) error {
+	if err := c.Ledger.SetHostCheckpoints(ctx, c.HostID, true); err != nil {
+		return err
+	}
+
+	ended, err := c.Ledger.CheckpointsToStore(ctx, c.HostID, checkpointsAtOnce)
+	if err != nil {
+		return err
+	}
+
+	running := c.due(ended)
+	if len(ended)+len(running) == 0 {
+		return nil
+	}
+
+	if err := c.Store.Ready(ctx); err != nil {
+		return err
+	}
+
+	return errors.Join(c.each(ctx, ended, c.end), c.each(ctx, running, c.keep)) // another host may wait for those that have ended
+}
+
+// each does something with each attempt. What is wrong with one keeps no other
+// waiting while the store answers.
+func (c *Checkpointer) each(ctx context.Context, list []berth.AttemptCheckpoint, do func(context.Context, berth.AttemptCheckpoint) error) (all error) {
+	for _, of := range list {
+		err := do(ctx, of)
+		if err == nil {
+			continue
+		}
+
+		all = errors.Join(all, fmt.Errorf("checkpoint of attempt %s: %w", of.AttemptID, err))
+
+		if ctx.Err() != nil || c.Store.Ready(ctx) != nil {
+			break
+		}
+	}
+
+	return all
+}
+
+// due are the running attempts whose checkpoint is to be looked at now. What is
+// known of attempts that are over is forgotten.
+func (c *Checkpointer) due(ended []berth.AttemptCheckpoint) (due []berth.AttemptCheckpoint) {
+	known := make(map[string]*storedCheckpoint)
+
+	for _, of := range ended {
+		if k := c.known[of.AttemptID]; k != nil {
+			known[of.AttemptID] = k
+		}
+	}
+
+	for _, of := range c.Files.RunningCheckpoints() {
+		k := c.known[of.AttemptID]
+		if k == nil {
+			k = &storedCheckpoint{next: time.Now().Add(c.After)}
+		}
+
+		known[of.AttemptID] = k
+
+		if c.After > 0 && !time.Now().Before(k.next) {
+			due = append(due, of)
+		}
+	}
+
+	c.known = known
+
+	return due
+}
+
+func (c *Checkpointer) of(attemptID string) *storedCheckpoint {
+	k := c.known[attemptID]
+	if k == nil {
+		k = &storedCheckpoint{}
+		c.known[attemptID] = k
+	}
+
+	return k
+}
+
+// end stores what an attempt left that has ended.
+func (c *Checkpointer) end(ctx context.Context, of berth.AttemptCheckpoint) error {
+	err := c.store(ctx, of, 0)
+
+	var cannot unstorableError
+
+	switch {
+	case err == nil:
+		return c.Ledger.SettleCheckpoint(ctx, of, "")
+	case errors.As(err, &cannot):
+		c.Log.Warn("a checkpoint cannot be stored", "attempt", of.AttemptID, "trial_id", of.TrialID, "why", cannot.why)
+
+		return c.Ledger.SettleCheckpoint(ctx, of, cannot.why)
+	case berth.KindOf(err) == berth.KindNotFound:
+		if err := dataDirAway(c.Mark); err != nil {
+			return err
+		}
+
+		return c.Ledger.SettleCheckpoint(ctx, of, "its directory is not on its host any more")
+	case berth.KindOf(err) == berth.KindFenced:
+		return c.Ledger.SettleCheckpoint(ctx, of, "the trial was over, or its host was given up, before it was stored")
+	case changing(err):
+		return nil // the next attempt is at it, or the next look has it
+	default:
+		return err
+	}
+}
+
+// keep stores the checkpoint of an attempt that runs, if it has changed.
+func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) error {
+	k, quiet := c.of(of.AttemptID), cmp.Or(c.Quiet, quietFor)
+	if time.Since(k.next) >= min(noisyFor, c.After) {
+		quiet = 0
+	}
+
+	err := c.store(ctx, of, quiet)
+
+	var cannot unstorableError
+
+	switch {
+	case errors.As(err, &cannot):
+		if cannot.why != k.problem {
+			c.Log.Warn("a checkpoint cannot be stored; the trial cannot go on from it on another host", "attempt", of.AttemptID, "trial_id", of.TrialID, "why", cannot.why)
+		}
+
+		k.problem = cannot.why
+	case changing(err): // the next look may find it quiet
+		return nil
+	case err != nil && berth.KindOf(err) != berth.KindNotFound && berth.KindOf(err) != berth.KindFenced:
+		return err
+	}
+
+	k.next = time.Now().Add(c.After)
+
+	return nil
+}
+
+// changing reports whether files changed or went while they were read.
+func changing(err error) bool {
+	return errors.Is(err, ErrChanged) || errors.Is(err, fs.ErrNotExist) && berth.KindOf(err) != berth.KindNotFound
+}
+
+// store stores a checkpoint that has not changed for quiet, unless it is stored as it
+// is. Errors: unstorableError; ErrChanged or fs.ErrNotExist while it changes; not_found
+// when its directory is not there; fenced; of the store or the database.
+func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, quiet time.Duration) error {
+	root, err := c.Files.OpenCheckpoint(of.TrialID)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // only read
+
+	items, err := c.read(ctx, of, root, quiet)
+	if err != nil || items == nil {
+		return err
+	}
+
+	id := uuid.NewString()
+	entries := make([]berth.CheckpointEntry, len(items))
+
+	var (
+		sources []found
+		claims  []berth.Artifact
+		sent    = make(map[berth.Digest]bool)
+	)
+
+	for n, i := range items {
+		entries[n] = i.CheckpointEntry
+
+		if i.mode().IsRegular() && !sent[i.Digest] {
+			sent[i.Digest] = true
+			sources, claims = append(sources, found{path: i.Path, info: i.info}), append(claims, berth.Artifact{Path: i.Path, Bytes: i.Bytes, Digest: i.Digest})
+		}
+	}
+
+	half, err := c.Ledger.BeginCheckpoint(ctx, id, of, entries)
+	if err != nil {
+		return err
+	}
+
+	c.sent.store, c.sent.atOnce = c.Store, 1
+
+	for n, one := range c.sent.sendAll(ctx, root, sources, claims) {
+		if err := cmp.Or(one.err, one.ofFile); err != nil {
+			return err
+		}
+
+		if !one.stored {
+			return berth.Errorf(berth.KindUnavailable, "storing %q: it was not sent", claims[n].Path)
+		}
+	}
+
+	if err := c.Store.Ready(ctx); err != nil { // its disk went meanwhile: they may be below the mount point
+		return err
+	}
+
+	old, err := c.Ledger.FinishCheckpoint(ctx, id, of)
+	if err != nil {
+		return err
+	}
+
+	c.of(of.AttemptID).items = items
+	c.Log.Info("stored a checkpoint", "attempt", of.AttemptID, "trial_id", of.TrialID, "files", len(claims))
+	c.tidy(ctx, append(half, old...))
+
+	return nil
+}
+
+// read lists a checkpoint with what is in its files. Nil = nothing is to be stored:
+// it has no files, or is stored as it is.
+func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, root *os.Root, quiet time.Duration) ([]item, error) {
+	limits := c.Limits.orDefault()
+
+	items, err := snapshot(ctx, root, limits)
+	if err != nil {
+		return nil, unreadable(ctx, err)
+	}
+
+	k := c.of(of.AttemptID)
+
+	switch {
+	case !hasFile(items), k.items != nil && sameItems(items, k.items):
+		return nil, nil
+	case quiet > 0 && time.Since(newestOf(items)) < quiet:
+		return nil, ErrChanged
+	}
+
+	if k.read == nil {
+		k.read = make(map[string]item)
+	}
+
+	if err := sum(ctx, root, items, k.read); err != nil {
+		return nil, unreadable(ctx, err)
+	}
+
+	again, err := snapshot(ctx, root, limits)
+	if err != nil {
+		return nil, unreadable(ctx, err)
+	}
+
+	if !sameItems(items, again) {
+		return nil, ErrChanged
+	}
+
+	there := make(map[string]item, len(items))
+	for _, i := range items {
+		there[i.Path] = i
+	}
+
+	k.read = there // of what is gone nothing is remembered
+
+	return items, nil
+}
+
+// unreadable turns what this user may not read into unstorableError.
+func unreadable(ctx context.Context, err error) error {
+	if errors.Is(err, fs.ErrPermission) && ctx.Err() == nil {
+		return unstorable("it cannot be read: %s", err.Error())
+	}
+
+	return err
+}
+
+// tidy removes objects of older checkpoints at once: one of each period would fill the
+// store before the Cleaner's grace is over. What fails is left to the Cleaner.
+func (c *Checkpointer) tidy(ctx context.Context, digests []berth.Digest) {
+	for len(digests) > 0 {
+		some := digests[:min(removedAtOnce, len(digests))]
+		digests = digests[len(some):]
+
+		err := c.Ledger.RemoveObjects(ctx, some, func(unnamed []berth.Digest) error {
+			ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+			defer cancel()
+
+			for _, d := range unnamed {
+				if err := c.Store.remove(ctx, key(d)); err != nil {
+					return err
+				}
+			}
+
+			return nil
+		})
+		if err != nil && ctx.Err() == nil {
+			c.Log.Warn("removing objects of older checkpoints; the server does it after --artifacts-grace", "error", err)
+
+			return
+		}
+	}
+}

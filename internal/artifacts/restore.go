@@ -1,0 +1,166 @@
+package artifacts
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+
+	"github.com/berthml/berth"
+)
+
+// CheckpointList is what Restore needs of the database.
+type CheckpointList interface {
+	// ListCheckpoint reads what a whole checkpoint has. Errors: not_found.
+	ListCheckpoint(ctx context.Context, id string) ([]berth.CheckpointEntry, error)
+}
+
+// Restore writes a checkpoint from the store below root, each file held to its
+// SHA-256. Files that an earlier call wrote whole are not fetched again. told is
+// called with the bytes that are there. Errors: not_found when the checkpoint, or an
+// object of it, is gone; invalid when an object is not what its name says;
+// unavailable; of the disk.
+func (s *Store) Restore(ctx context.Context, list CheckpointList, id string, root *os.Root, told func(bytes int64)) error {
+	entries, err := list.ListCheckpoint(ctx, id)
+	if err != nil {
+		return err
+	}
+
+	there := int64(0)
+
+	for _, e := range entries {
+		if err := s.restore(ctx, root, e, func(bytes int64) { told(there + bytes) }); err != nil {
+			return fmt.Errorf("fetching %q of a checkpoint: %w", e.Path, err)
+		}
+
+		there += e.Bytes
+		told(there)
+	}
+
+	for _, e := range slices.Backward(entries) { // what is in a directory changes its time
+		if err := dress(root, e); err != nil {
+			return fmt.Errorf("restoring owner and time of %q of a checkpoint: %w", e.Path, err)
+		}
+	}
+
+	return nil
+}
+
+func (s *Store) restore(ctx context.Context, root *os.Root, e berth.CheckpointEntry, told func(bytes int64)) error {
+	mode := fs.FileMode(e.Mode)
+
+	switch {
+	case mode.IsDir():
+		if e.Path == "." {
+			return nil
+		}
+
+		if err := root.MkdirAll(e.Path, 0o700); err != nil {
+			return err
+		}
+
+		return root.Chmod(e.Path, 0o700) // an earlier call may have closed it
+	case mode&fs.ModeSymlink != 0:
+		if err := root.Remove(e.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+
+		return root.Symlink(e.Target, e.Path)
+	default:
+		if whole(ctx, root, e) {
+			return nil
+		}
+
+		return s.fetch(ctx, root, e, told)
+	}
+}
+
+// whole reports whether a file is there and has what it should.
+func whole(ctx context.Context, root *os.Root, e berth.CheckpointEntry) bool {
+	info, err := root.Lstat(e.Path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() != e.Bytes {
+		return false
+	}
+
+	is, err := found{path: e.Path, info: info}.digest(ctx, root)
+
+	return err == nil && is.Digest == e.Digest
+}
+
+func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntry, told func(bytes int64)) (err error) {
+	if err := root.MkdirAll(path.Dir(e.Path), 0o700); err != nil {
+		return err
+	}
+
+	r, err := s.Read(ctx, e.Digest, 0, -1)
+	if err != nil {
+		return err
+	}
+	defer r.Close() //nolint:errcheck // only read
+
+	file, err := root.OpenFile(e.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+
+	sum, source := sha256.New(), &failing{r: patient{ctx, io.LimitReader(r, e.Bytes+1)}}
+
+	n, err := io.Copy(io.MultiWriter(file, sum, &counted{told: told}), source)
+
+	switch {
+	case source.err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case source.err != nil:
+		return s.failed("reading from", source.err)
+	case err != nil:
+		return err
+	case n != e.Bytes || berth.Digest(sum.Sum(nil)) != e.Digest:
+		return berth.Errorf(berth.KindInvalid, "the object %s in the store %q is damaged", e.Digest, s.where)
+	default:
+		return file.Sync()
+	}
+}
+
+// counted tells how much was written to it.
+type counted struct {
+	bytes int64
+	told  func(bytes int64)
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.bytes += int64(len(p))
+	c.told(c.bytes)
+
+	return len(p), nil
+}
+
+// dress gives an entry its permissions, owner and time. Without the right to give
+// files away, all users may read and write them: the directories above are closed.
+func dress(root *os.Root, e berth.CheckpointEntry) error {
+	mode := fs.FileMode(e.Mode)
+	err := root.Lchown(e.Path, e.UID, e.GID)
+	if errors.Is(err, fs.ErrPermission) {
+		err = nil
+		mode |= 0o666
+
+		if mode.IsDir() {
+			mode |= 0o777
+		}
+	}
+
+	if err != nil || mode&fs.ModeSymlink != 0 {
+		return err
+	}
+
+	if err := root.Chmod(e.Path, mode&(fs.ModePerm|fs.ModeSetgid|fs.ModeSticky)); err != nil {
+		return err
+	}
+
+	return root.Chtimes(e.Path, e.Changed, e.Changed)
+}

@@ -1,0 +1,120 @@
+package artifacts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berthml/berth"
+)
+
+const (
+	// sentAtOnce is how many files are sent side by side, each in several parts at once.
+	sentAtOnce = 4
+	// aloneFor is how long one part of one file is sent at a time after an upload got
+	// no further: a slow uplink must not divide itself between many.
+	aloneFor = time.Hour
+)
+
+// sender sends files of this host to the store.
+type sender struct {
+	store  *Store
+	atOnce int       // files side by side; 0 = sentAtOnce
+	alone  time.Time // until then one part of one file is sent at a time
+}
+
+// dataDirAway says that the disk of the data directory is not mounted, by the file
+// that marks it; nil = it is there, or there is no mark to ask.
+func dataDirAway(mark string) error {
+	if mark == "" {
+		return nil
+	}
+
+	if _, err := os.Stat(mark); err != nil {
+		return berth.Errorf(berth.KindUnavailable, "the data directory has lost its mark, mount its disk: %w", err)
+	}
+
+	return nil
+}
+
+// sending is what came of sending one file. All are zero when another one failed
+// before its turn.
+type sending struct {
+	stored bool
+	ofFile error // what is wrong with the file itself
+	err    error // of the store
+}
+
+// sendAll sends files side by side. After an error of the store those that are on
+// their way go on, and no other begins.
+func (s *sender) sendAll(ctx context.Context, root *os.Root, sources []found, claims []berth.Artifact) []sending {
+	var (
+		sent  = make([]sending, len(claims))
+		group errgroup.Group
+		over  atomic.Bool
+		parts = 0
+	)
+
+	group.SetLimit(cmp.Or(s.atOnce, sentAtOnce))
+
+	if time.Now().Before(s.alone) {
+		parts = 1
+		group.SetLimit(1)
+	}
+
+	for i := range claims {
+		group.Go(func() error {
+			if over.Load() {
+				return nil
+			}
+
+			ofFile, err := s.send(ctx, root, sources[i], claims[i], parts)
+			sent[i] = sending{stored: ofFile == nil && err == nil, ofFile: ofFile, err: err}
+
+			if err != nil {
+				over.Store(true)
+			}
+
+			return nil
+		})
+	}
+
+	_ = group.Wait() // each has its own error
+
+	if slices.ContainsFunc(sent, func(one sending) bool { return errors.Is(one.err, errStalled) }) {
+		s.alone = time.Now().Add(aloneFor)
+	}
+
+	return sent
+}
+
+// send sends a file unless the store has it. ofFile is what is wrong with the
+// file itself.
+func (s *sender) send(ctx context.Context, root *os.Root, f found, claim berth.Artifact, parts int) (ofFile, err error) {
+	there, err := s.store.Has(ctx, claim.Digest, claim.Bytes)
+	if err != nil || there {
+		return nil, err
+	}
+
+	file, err := f.open(root)
+	if err != nil {
+		return err, nil
+	}
+	defer file.Close() //nolint:errcheck // only read
+
+	source := &failing{r: patient{ctx, io.LimitReader(file, claim.Bytes+1)}}
+
+	err = s.store.put(ctx, claim.Digest, claim.Bytes, source, parts)
+	if ctx.Err() == nil && (source.err != nil || errors.Is(err, ErrChanged)) {
+		return err, nil
+	}
+
+	return nil, err
+}

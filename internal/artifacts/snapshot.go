@@ -1,0 +1,155 @@
+package artifacts
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/berthml/berth"
+)
+
+// unstorableError is a checkpoint that cannot be stored as it is: half of one helps nobody.
+type unstorableError struct{ why string }
+
+func (e unstorableError) Error() string { return e.why }
+
+func unstorable(format string, args ...any) error {
+	return unstorableError{fmt.Sprintf(format, args...)}
+}
+
+// item is what a walk found at a path of a checkpoint.
+type item struct {
+	berth.CheckpointEntry
+
+	info fs.FileInfo
+}
+
+func (i item) mode() fs.FileMode { return fs.FileMode(i.Mode) }
+
+// same reports whether nothing of the item has changed. Who reads a file changes
+// nothing of it, and a directory's size says nothing.
+func (i item) same(as item) bool {
+	return i.Path == as.Path && i.Mode == as.Mode && i.UID == as.UID && i.GID == as.GID && i.Bytes == as.Bytes && i.Target == as.Target &&
+		i.Changed.Equal(as.Changed) && os.SameFile(i.info, as.info)
+}
+
+func sameItems(a, b []item) bool { return slices.EqualFunc(a, b, item.same) }
+
+// snapshot lists all that is below root, by path. Errors: unstorableError for what
+// must not, or cannot, be stored; of what went away meanwhile.
+func snapshot(ctx context.Context, root *os.Root, limits Limits) (items []item, err error) {
+	files, bytes := 0, int64(0)
+
+	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err = cmp.Or(ctx.Err(), err); err != nil {
+			return err
+		}
+
+		if len(items) >= entriesPerFile*limits.Files {
+			return unstorable("it has more than %d files and directories", entriesPerFile*limits.Files)
+		}
+
+		one, err := itemAt(root, name, entry)
+		if err != nil {
+			return err
+		}
+
+		switch {
+		case one.mode()&(fs.ModeSocket|fs.ModeNamedPipe|fs.ModeDevice|fs.ModeCharDevice|fs.ModeIrregular) != 0:
+			return nil // nothing in it lasts
+		case !utf8.ValidString(name) || !utf8.ValidString(one.Target):
+			return unstorable("the name of %q is no UTF-8", name)
+		case len(name) > pathBytes:
+			return unstorable("the path of %q is longer than %d bytes", name[:64]+"…", pathBytes)
+		}
+
+		if one.mode().IsRegular() {
+			files++
+			bytes += one.Bytes
+		}
+
+		switch {
+		case files > limits.Files:
+			return unstorable("it has more than %d files (--artifact-files)", limits.Files)
+		case bytes > limits.Bytes:
+			return unstorable("it is larger than %s (--artifact-bytes)", berth.BytesText(limits.Bytes))
+		}
+
+		items = append(items, one)
+
+		return nil
+	})
+
+	return items, err
+}
+
+func itemAt(root *os.Root, name string, entry fs.DirEntry) (one item, err error) {
+	if one.info, err = entry.Info(); err != nil {
+		return one, err
+	}
+
+	one.CheckpointEntry = berth.CheckpointEntry{Path: name, Mode: uint32(one.info.Mode()), Changed: one.info.ModTime()}
+
+	if stat, ok := one.info.Sys().(*syscall.Stat_t); ok {
+		one.UID, one.GID = int(stat.Uid), int(stat.Gid)
+	}
+
+	switch {
+	case one.mode().IsRegular():
+		one.Bytes = one.info.Size()
+	case one.mode()&fs.ModeSymlink != 0:
+		one.Target, err = root.Readlink(name)
+	}
+
+	return one, err
+}
+
+// hasFile reports whether there is more than directories.
+func hasFile(items []item) bool {
+	return slices.ContainsFunc(items, func(i item) bool { return !i.mode().IsDir() })
+}
+
+// newestOf is when something of it was last written.
+func newestOf(items []item) (at time.Time) {
+	for _, i := range items {
+		if i.Changed.After(at) {
+			at = i.Changed
+		}
+	}
+
+	return at
+}
+
+// sum fills in what is in the files. Those that are as they were when they were read
+// last, by their path in read, are not read again: beside a large file that stays, a
+// small one may change all the time.
+func sum(ctx context.Context, root *os.Root, items []item, read map[string]item) error {
+	for n := range items {
+		i := &items[n]
+		if !i.mode().IsRegular() {
+			continue
+		}
+
+		if was, found := read[i.Path]; found && was.same(*i) {
+			i.Digest = was.Digest
+
+			continue
+		}
+
+		artifact, err := found{path: i.Path, info: i.info}.digest(ctx, root)
+		if err != nil {
+			return err
+		}
+
+		i.Digest = artifact.Digest
+		read[i.Path] = *i
+	}
+
+	return nil
+}

@@ -1,0 +1,85 @@
+-- name: SetHostCheckpoints :exec
+UPDATE hosts SET stores_checkpoints = @stores WHERE id = @id AND stores_checkpoints <> @stores;
+
+-- name: ListEarlierCheckpoints :many
+-- What the attempts before one left in /trial/checkpoint, the newest first. A short probe has a directory of its own. A host
+-- that was not heard of for so long stores nothing.
+SELECT e.number, e.host_id, h.name AS host_name, e.checkpoint_left, e.checkpoint_problem,
+    (e.started_at IS NOT NULL OR e.container_id <> '')::boolean AS ran,
+    greatest(coalesce(extract(epoch FROM coalesce(e.finished_at, now()) - e.started_at), 0), 0)::float8 AS took_seconds,
+    (e.state = 'finished' AND e.checkpoint_left AND e.checkpoint_settled_at IS NULL AND h.stores_checkpoints AND h.removed_at IS NULL
+        AND now() - h.last_seen_at < @silent::interval)::boolean AS coming,
+    (e.state = 'abandoned')::boolean AS given_up,
+    coalesce(c.id::text, '')::text AS checkpoint_id, coalesce(c.bytes, 0)::bigint AS bytes, coalesce(c.stored_at, 'epoch')::timestamptz AS stored_at
+FROM attempts a JOIN attempts e ON e.trial_id = a.trial_id AND e.stage = a.stage AND e.number < a.number
+JOIN hosts h ON h.id = e.host_id
+LEFT JOIN LATERAL (
+    SELECT k.id, k.bytes, k.stored_at FROM checkpoints k WHERE k.attempt_id = e.id AND k.stored_at IS NOT NULL ORDER BY k.stored_at DESC LIMIT 1
+) c ON true
+WHERE a.id = @id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = e.id AND r.short)
+ORDER BY e.number DESC;
+
+-- name: NoteResumed :execrows
+UPDATE attempts SET resumed = @resumed WHERE id = @id AND token = @token AND state IN ('placed', 'running');
+
+-- name: SettleOverCheckpoints :exec
+-- Of attempts whose trial is over, or goes on in the same directory, nothing is to be stored.
+UPDATE attempts a SET checkpoint_settled_at = now()
+WHERE a.host_id = @host_id AND a.checkpoint_left AND a.checkpoint_settled_at IS NULL AND a.state = 'finished' AND (
+    EXISTS (SELECT 1 FROM trials t WHERE t.id = a.trial_id AND t.finished_at IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number AND n.host_id = a.host_id
+        AND (n.started_at IS NOT NULL OR n.container_id <> '')));
+
+-- name: CheckpointsToStore :many
+-- Attempts of a host that have ended, left a checkpoint and are to be run again. One that ended well is not.
+SELECT a.id, a.trial_id, a.token FROM attempts a
+WHERE a.host_id = @host_id AND a.checkpoint_left AND a.checkpoint_settled_at IS NULL AND a.state = 'finished' AND a.failure_kind <> 'ok'
+ORDER BY a.finished_at, a.id LIMIT @max_rows;
+
+-- name: SettleCheckpoint :exec
+UPDATE attempts SET checkpoint_settled_at = now(), checkpoint_problem = @problem
+WHERE id = @id AND token = @token AND state = 'finished' AND checkpoint_settled_at IS NULL;
+
+-- name: BeginCheckpoint :execrows
+-- No row: the attempt is not its host's any more, or its trial is over.
+INSERT INTO checkpoints (id, attempt_id, trial_id, bytes)
+SELECT @id, a.id, a.trial_id, @bytes
+FROM attempts a JOIN trials t ON t.id = a.trial_id
+WHERE a.id = @attempt_id AND a.token = @token AND a.state IN ('placed', 'running', 'finished') AND t.finished_at IS NULL
+FOR SHARE OF a;
+
+-- name: NameCheckpoint :exec
+INSERT INTO checkpoint_entries (checkpoint_id, path, mode, uid, gid, changed_ns, bytes, sha256, target)
+SELECT @id, unnest(@paths::text[]), unnest(@modes::bigint[]), unnest(@uids::integer[]), unnest(@gids::integer[]), unnest(@changed::bigint[]),
+    unnest(@sizes::bigint[]), nullif(unnest(@digests::bytea[]), ''::bytea), unnest(@targets::text[]);
+
+-- name: HalfCheckpoints :many
+-- Those of an attempt that were begun before and are not whole.
+SELECT id FROM checkpoints WHERE attempt_id = @attempt_id AND stored_at IS NULL AND id <> @id;
+
+-- name: FinishCheckpoint :many
+UPDATE checkpoints c SET stored_at = now() FROM attempts a
+WHERE c.id = @id AND a.id = c.attempt_id AND a.token = @token AND a.state IN ('placed', 'running', 'finished')
+RETURNING c.trial_id;
+
+-- name: SupersededCheckpoints :many
+-- All whole ones of a trial but the newest.
+SELECT c.id FROM checkpoints c JOIN attempts a ON a.id = c.attempt_id
+WHERE c.trial_id = @trial_id AND c.stored_at IS NOT NULL ORDER BY a.number DESC, c.stored_at DESC, c.id OFFSET 1;
+
+-- name: DropCheckpoints :many
+-- Returns the objects that they named.
+WITH dropped AS (
+    DELETE FROM checkpoints WHERE id = ANY (@ids::uuid[]) RETURNING id
+)
+SELECT DISTINCT e.sha256::bytea AS sha256 FROM checkpoint_entries e JOIN dropped d ON d.id = e.checkpoint_id WHERE e.sha256 IS NOT NULL;
+
+-- name: ListCheckpoint :many
+SELECT e.path, e.mode, e.uid, e.gid, e.changed_ns, e.bytes, coalesce(e.sha256, ''::bytea)::bytea AS sha256, e.target
+FROM checkpoint_entries e JOIN checkpoints c ON c.id = e.checkpoint_id
+WHERE e.checkpoint_id = @id AND c.stored_at IS NOT NULL ORDER BY e.path;
+
+-- name: DeleteOverCheckpoints :execrows
+-- Of trials that are over. The Cleaner takes their objects.
+DELETE FROM checkpoints WHERE id IN (
+    SELECT c.id FROM checkpoints c JOIN trials t ON t.id = c.trial_id WHERE t.finished_at IS NOT NULL LIMIT @max_rows);

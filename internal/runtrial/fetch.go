@@ -1,0 +1,165 @@
+package runtrial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/berthml/berth"
+)
+
+// Where a checkpoint is while it is fetched, in the attempt's directory: below
+// its id, then whole, and the older one that it takes the place of.
+const (
+	fetchingName = "fetching"
+	fetchedName  = "fetched"
+	replacedName = "replaced"
+)
+
+// RestoreCheckpoint writes a checkpoint from the store below root and tells how many
+// bytes are there. Called again with the same root, it goes on. Errors: not_found when
+// it is gone; invalid when it is damaged; unavailable; of the disk.
+type RestoreCheckpoint func(ctx context.Context, id string, root *os.Root, told func(bytes int64)) error
+
+// fetch puts a checkpoint from the store in the place of the directory of this host.
+// Errors: exhausted when the disk has no room; those of RestoreCheckpoint.
+func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
+	r := f.run
+
+	if r.config.Restore == nil {
+		f.damaged = damagedTries
+
+		return berth.Errorf(berth.KindInvalid, "this host has no store of artifacts (--artifacts)")
+	}
+
+	part := filepath.Join(r.dirs.attempt, fetchingName, e.Stored.ID)
+
+	if err := r.dirs.dropParts(part); err != nil {
+		return berth.Errorf(berth.KindUnavailable, "%w", err)
+	}
+
+	if err := r.roomFor(e.Stored.Bytes); err != nil {
+		return err
+	}
+
+	if err := os.MkdirAll(part, 0o700); err != nil {
+		return berth.Errorf(berth.KindUnavailable, "making directory: %w", err)
+	}
+
+	root, err := os.OpenRoot(part)
+	if err != nil {
+		return berth.Errorf(berth.KindUnavailable, "opening directory: %w", err)
+	}
+	defer root.Close() //nolint:errcheck // all files are closed
+
+	total := (e.Stored.Bytes + 1<<20 - 1) >> 20
+
+	if err := r.config.Restore(ctx, e.Stored.ID, root, func(bytes int64) {
+		f.note.say(ctx, fmt.Sprintf("fetching its checkpoint: %d of %d MiB", bytes>>20, total))
+	}); err != nil {
+		return err
+	}
+
+	if err := os.Rename(part, filepath.Join(r.dirs.attempt, fetchedName)); err != nil {
+		return berth.Errorf(berth.KindUnavailable, "naming a whole checkpoint: %w", err)
+	}
+
+	if err := r.dirs.settleSwap(); err != nil {
+		return berth.Errorf(berth.KindUnavailable, "putting a checkpoint in its place: %w", err)
+	}
+
+	return nil
+}
+
+// roomFor reports whether the disk has room for a checkpoint above what is kept free.
+// Errors: exhausted.
+func (r *run) roomFor(bytes int64) error {
+	if r.config.DiskFree == nil {
+		return nil
+	}
+
+	free, _, err := r.config.DiskFree()
+	if err != nil {
+		r.log.Warn("reading what is free on the host's disks", "error", err)
+
+		return nil
+	}
+
+	if free-bytes < r.config.DiskHeadroom {
+		return berth.Errorf(berth.KindExhausted, "the checkpoint has %s, and the disk of host %s %s free, of which %s stay free (--disk-headroom)",
+			berth.BytesText(bytes), r.config.HostName, berth.BytesText(free), berth.BytesText(r.config.DiskHeadroom))
+	}
+
+	return nil
+}
+
+// dropParts removes what is there of other checkpoints: the one that is fetched now
+// goes on where it was.
+func (d dirs) dropParts(but string) error {
+	dir := filepath.Join(d.attempt, fetchingName)
+
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("listing parts of checkpoints: %w", err)
+	}
+
+	for _, entry := range entries {
+		if path := filepath.Join(dir, entry.Name()); path != but {
+			if err := os.RemoveAll(path); err != nil {
+				return fmt.Errorf("removing part of a checkpoint: %w", err)
+			}
+		}
+	}
+
+	return nil
+}
+
+// settleSwap puts a checkpoint that is whole in the place of the older one. It goes
+// on wherever it was cut off: without the old one, the new one is not in its place yet.
+func (d dirs) settleSwap() error {
+	fetched, replaced := filepath.Join(d.attempt, fetchedName), filepath.Join(d.attempt, replacedName)
+
+	if _, err := os.Lstat(fetched); err == nil {
+		if err := os.RemoveAll(replaced); err != nil {
+			return err
+		}
+
+		if err := os.Rename(d.checkpoint, replaced); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+
+		if err := os.MkdirAll(filepath.Dir(d.checkpoint), 0o700); err != nil {
+			return err
+		}
+
+		if err := os.Rename(fetched, d.checkpoint); err != nil {
+			return err
+		}
+	}
+
+	return os.RemoveAll(replaced)
+}
+
+// OpenCheckpoint opens the checkpoint directory of a trial. No link leads out of it.
+// Errors: not_found.
+func (e *Executor) OpenCheckpoint(trialID string) (*os.Root, error) {
+	root, err := os.OpenRoot(filepath.Join(e.checkpointsDir(), trialID))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, berth.Errorf(berth.KindNotFound, "opening the checkpoint of trial %s: %w", trialID, err)
+	}
+
+	return root, err
+}
+
+// RunningCheckpoints are the attempts whose containers run here and may write one.
+func (e *Executor) RunningCheckpoints() (list []berth.AttemptCheckpoint) {
+	e.writing.Range(func(_, of any) bool {
+		list = append(list, of.(berth.AttemptCheckpoint)) //nolint:forcetypeassert // attempt alone stores
+		return true
+	})
+
+	return list
+}

@@ -1,0 +1,282 @@
+package runtrial
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+const (
+	// resumeName is the file that keeps from which checkpoint an attempt goes on: from
+	// then on its container may write to the directory.
+	resumeName = "resume.json"
+	// resumePatience is how long an attempt waits at least for its checkpoint while the
+	// store, or the host that is to store it, does not answer.
+	resumePatience = 10 * time.Minute
+	// resumeLongest is how long it waits at most: its place is needed.
+	resumeLongest = time.Hour
+	// resumeLook is how often it asks.
+	resumeLook = 2 * time.Second
+	// damagedTries is how often a checkpoint is fetched that is gone from the store, or
+	// is not what it was.
+	damagedTries = 3
+)
+
+// keptResume is from which checkpoint an attempt goes on.
+type keptResume struct {
+	Token int64  `json:"token"`
+	Text  string `json:"text"` // in plain words; empty = from none
+}
+
+// resumption is where the newest checkpoint of a trial is.
+type resumption struct {
+	here  *berth.EarlierCheckpoint // in the directory of this host; its Number is 0 when nobody knows the attempt
+	fetch *berth.EarlierCheckpoint // in the store
+	await *berth.EarlierCheckpoint // its host is about to store it
+	lost  *berth.EarlierCheckpoint // out of reach, and newer than the others
+}
+
+// resumptionOf finds the newest checkpoint. earlier is what is known of the attempts
+// before, the newest first; local says that the directory of this host has files.
+func resumptionOf(earlier []berth.EarlierCheckpoint, hostID string, local bool) (r resumption) {
+	for n := range earlier {
+		e := &earlier[n]
+
+		switch {
+		case !e.Ran:
+		case e.HostID == hostID && local:
+			r.here = e
+
+			return r
+		case e.Coming && e.HostID != hostID && r.await == nil:
+			r.await = e
+		}
+
+		switch {
+		case !e.Ran:
+		case e.Stored != nil:
+			r.fetch = e
+
+			return r
+		case (e.Left && !e.Coming || e.GivenUp && e.HostID != hostID) && r.lost == nil:
+			r.lost = e
+		}
+	}
+
+	if local {
+		r.here = &berth.EarlierCheckpoint{}
+	}
+
+	return r
+}
+
+// resumeWait is how long an attempt waits for its checkpoint: for as long as the work
+// took that it would lose, which it then can as well do again.
+func resumeWait(earlier []berth.EarlierCheckpoint) time.Duration {
+	took := time.Duration(0)
+	for _, e := range earlier {
+		took += e.Took
+	}
+
+	return min(max(took, resumePatience), resumeLongest)
+}
+
+// resume has the newest checkpoint of the trial in the directory before the attempt's
+// container is started, and notes which one that is. Doing it again changes nothing.
+// Errors: fenced; unavailable; ctx's cause.
+func (r *run) resume(ctx context.Context) error {
+	if r.short || r.who.Attempt.Number == 1 || r.who.Attempt.ContainerID != "" || r.dirs.knowsResume(r.order.Token) {
+		return nil
+	}
+
+	if err := r.dirs.settleSwap(); err != nil {
+		return berth.Errorf(berth.KindUnavailable, "putting a checkpoint in its place: %w", err)
+	}
+
+	text, err := r.newestCheckpoint(ctx)
+	if err != nil {
+		return err
+	}
+
+	if text != "" {
+		r.log.Info("an attempt goes on", "attempt", r.who.Attempt.ID, "trial_id", r.who.Trial.ID, "from", text)
+
+		err := r.records.NoteResumed(ctx, r.who.Attempt.ID, r.order.Token, text)
+
+		switch {
+		case berth.KindOf(err) == berth.KindFenced:
+			return err
+		case err != nil:
+			r.log.Warn("noting from which checkpoint an attempt goes on", "attempt", r.who.Attempt.ID, "error", err)
+		}
+	}
+
+	if err := r.dirs.keepResume(keptResume{Token: r.order.Token, Text: text}); err != nil {
+		return berth.Errorf(berth.KindUnavailable, "noting from which checkpoint attempt %s goes on: %w", r.who.Attempt.ID, err)
+	}
+
+	return nil
+}
+
+// newestCheckpoint waits for the newest checkpoint and fetches it, and says in plain
+// words which one the attempt has.
+func (r *run) newestCheckpoint(ctx context.Context) (text string, err error) {
+	earlier, err := r.records.EarlierCheckpoints(ctx, r.who.Attempt.ID)
+	if err != nil || len(earlier) == 0 {
+		return "", err
+	}
+
+	r.waiting.Store(r.who.Attempt.ID, r.order.Token)
+	defer r.waiting.Delete(r.who.Attempt.ID)
+
+	ctx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+
+	note := &waitNote{run: r, fenced: lose}
+	defer func() { note.say(context.WithoutCancel(ctx), "") }()
+
+	f := fetching{run: r, note: note, giveUp: time.Now().Add(resumeWait(earlier)), given: make(map[string]string)}
+
+	for {
+		done, text, err := f.try(ctx, earlier)
+
+		switch {
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		case err != nil || done:
+			return text, err
+		}
+
+		select {
+		case <-time.After(resumeLook):
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+
+		if earlier, err = r.records.EarlierCheckpoints(ctx, r.who.Attempt.ID); err != nil {
+			return "", err
+		}
+	}
+}
+
+// fetching is the wait of one attempt for its checkpoint.
+type fetching struct {
+	run     *run
+	note    *waitNote
+	giveUp  time.Time
+	damaged int
+	given   map[string]string // checkpoints that are given up, and why
+}
+
+// try takes the newest checkpoint if it is within reach. Not done = try again later.
+func (f *fetching) try(ctx context.Context, earlier []berth.EarlierCheckpoint) (done bool, text string, err error) {
+	late := !time.Now().Before(f.giveUp)
+
+	for n := range earlier {
+		e := &earlier[n]
+		if e.Coming && late {
+			e.Coming, e.Problem = false, "its host had not stored it in time"
+		}
+
+		if e.Stored != nil && f.given[e.Stored.ID] != "" {
+			e.Left, e.Problem, e.Stored = true, f.given[e.Stored.ID], nil
+		}
+	}
+
+	found := resumptionOf(earlier, f.run.who.Attempt.HostID, f.run.dirs.hasCheckpoint())
+
+	switch {
+	case found.await != nil:
+		f.note.say(ctx, fmt.Sprintf("waits until host %s has stored the checkpoint of attempt %d", found.await.Host, found.await.Number))
+
+		return false, "", nil
+	case found.fetch == nil:
+		return true, found.text(), nil
+	}
+
+	why := f.fetch(ctx, *found.fetch)
+	if why == nil {
+		return true, found.text(), nil
+	}
+
+	switch berth.KindOf(why) {
+	case berth.KindExhausted: // the disk: another host may have room
+		return false, "", berth.Errorf(berth.KindUnavailable, "%w", why)
+	case berth.KindNotFound, berth.KindInvalid:
+		f.damaged++
+		late = late || f.damaged >= damagedTries
+	default:
+	}
+
+	f.run.log.Warn("fetching a checkpoint", "attempt", f.run.who.Attempt.ID, "checkpoint", found.fetch.Stored.ID, "error", why, "give_up", late)
+
+	if late {
+		f.given[found.fetch.Stored.ID], f.damaged = why.Error(), 0
+	} else {
+		f.note.say(ctx, "waits for its checkpoint: "+why.Error())
+	}
+
+	return false, "", nil
+}
+
+// text says which checkpoint it is, or why there is none.
+func (r resumption) text() (text string) {
+	switch {
+	case r.here != nil && r.here.Number > 0:
+		text = fmt.Sprintf("from the checkpoint of attempt %d on this host, %s", r.here.Number, r.here.Host)
+	case r.here != nil:
+		text = "from a checkpoint on this host"
+	case r.fetch != nil:
+		text = fmt.Sprintf("from the checkpoint of attempt %d of host %s, stored at %s", r.fetch.Number, r.fetch.Host, r.fetch.Stored.StoredAt.Format(time.RFC3339))
+	}
+
+	if r.lost == nil {
+		return text
+	}
+
+	why := r.lost.Problem
+	if why == "" {
+		why = "it is on that host only, and not stored (--artifacts)"
+	}
+
+	lost := fmt.Sprintf("the checkpoint of attempt %d of host %s is out of reach: %s", r.lost.Number, r.lost.Host, why)
+	if r.lost.GivenUp {
+		lost = fmt.Sprintf("no checkpoint of attempt %d was stored before its host %s was given up", r.lost.Number, r.lost.Host)
+	}
+
+	if text == "" {
+		return "from nothing: " + lost
+	}
+
+	return text + "; " + lost
+}
+
+// knowsResume reports whether it was settled from which checkpoint the attempt goes on.
+func (d dirs) knowsResume(token int64) bool {
+	data, err := os.ReadFile(filepath.Join(d.attempt, resumeName))
+	if err != nil {
+		return false
+	}
+
+	var kept keptResume
+
+	return json.Unmarshal(data, &kept) == nil && kept.Token == token
+}
+
+func (d dirs) keepResume(kept keptResume) error {
+	data, err := json.Marshal(kept)
+	if err != nil {
+		return berth.Errorf(berth.KindInternal, "encoding resumption: %w", err)
+	}
+
+	if err := os.MkdirAll(d.attempt, 0o700); err != nil {
+		return fmt.Errorf("making directory: %w", err)
+	}
+
+	return writeFile(filepath.Join(d.attempt, resumeName), data)
+}
