@@ -51,6 +51,7 @@ type Request struct {
 	Lacking     []string // hosts that are known to lack its image, and can pull it
 	Unable      []string // hosts that are known to lack its image, and cannot pull it
 	SecretKeys  []string // public parts of the keys that the host must have
+	Checkpoint  string   // the host that alone has the checkpoint it would go on from; empty = none
 	CPUsGiven   bool     // the user said how many cores it gets
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 

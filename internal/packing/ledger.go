@@ -216,6 +216,17 @@ func (s *site) pullLoad(r *Request) float64 {
 	return 0
 }
 
+// restartLoad is what a host counts as more loaded where the trial would begin anew,
+// while another one has its checkpoint: a whole host. So it goes to that one when it
+// fits there, and is trusted as much; it waits for none.
+func (s *site) restartLoad(r *Request) float64 {
+	if r.Checkpoint != "" && r.Checkpoint != s.ID {
+		return 1.5 // more than a pull and any load that fits
+	}
+
+	return 0
+}
+
 // place books the request on the best candidate, if there is one.
 func (l *ledger) place(r *Request) (berth.Placement, bool) {
 	var (
@@ -237,7 +248,7 @@ func (l *ledger) place(r *Request) (berth.Placement, bool) {
 
 			c, ok := s.best(r, d, class)
 			c.host, c.trust = i, s.trust(r)
-			c.load += s.pullLoad(r)
+			c.load += s.pullLoad(r) + s.restartLoad(r)
 
 			if ok && (!found || c.better(best)) {
 				best, found = c, true
