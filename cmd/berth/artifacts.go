@@ -5,9 +5,11 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/artifacts"
@@ -37,6 +39,34 @@ const (
 func bindCheckpoints(flags *pflag.FlagSet, every *time.Duration) {
 	flags.DurationVar(every, "checkpoint-every", defaultCheckpoints,
 		"with --artifacts, checkpoints of running trials are stored so often, when they have changed; 0 = only once an attempt has ended")
+}
+
+// checkCheckpoints looks at --checkpoint-every. Errors: invalid.
+func checkCheckpoints(every time.Duration) error {
+	if every < 0 || every > 0 && every < leastCheckpoints {
+		return berth.Errorf(berth.KindInvalid, "--checkpoint-every %s must be at least %s, or 0 to store a checkpoint only once its attempt has ended", every, leastCheckpoints)
+	}
+
+	return nil
+}
+
+// storeFiles stores files and checkpoints of this machine's trials until ctx ends.
+func (m *machine) storeFiles(ctx context.Context, store *artifacts.Store, files storable, ledger *postgres.Store, hostID string, log *slog.Logger) error {
+	mark := filepath.Join(m.dataDir, hostOwnerFile)
+	group, ctx := errgroup.WithContext(ctx)
+
+	group.Go(func() error {
+		u := &artifacts.Uploader{Ledger: ledger, Files: files, Store: store, HostID: hostID, Mark: mark, Limits: m.stored, Log: log}
+
+		return u.Run(ctx)
+	})
+	group.Go(func() error {
+		c := &artifacts.Checkpointer{Ledger: ledger, Files: files, Store: store, HostID: hostID, Mark: mark, Limits: m.stored, After: m.checkpoints, Log: log}
+
+		return c.Run(ctx)
+	})
+
+	return group.Wait()
 }
 
 // restoreFrom fetches checkpoints from the store; nil = there is none.

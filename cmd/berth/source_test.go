@@ -36,6 +36,7 @@ func TestMachineCheck(t *testing.T) {
 		`--fake-gpus "24GiB" and --simulate:`:                        {fakeGPUs: "24GiB", simulate: time.Second},
 		`--machine-id "a" names a share of this machine: say by`:     {machineID: "a", cpus: 2},
 		`--machine-id "b" names a share of this machine: say by`:     {machineID: "b", memory: "1MiB"},
+		`--checkpoint-every 1s must be at least 5s, or 0`:            {checkpoints: time.Second},
 		`--memory "some" must be a size of at most the machine's`:    {memory: "some"},
 		`--memory "4000TiB" must be a size of at most the machine's`: {memory: "4000TiB"},
 	} {

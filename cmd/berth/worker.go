@@ -251,17 +251,7 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		}
 
 		if stores {
-			uploader := &artifacts.Uploader{
-				Ledger: c.store, Files: machinery.outputs, Store: store, HostID: host.ID, Mark: filepath.Join(m.dataDir, hostOwnerFile), Limits: m.stored, Log: log,
-			}
-
-			group.Go(func() error { return uploader.Run(ctx) })
-
-			checkpointer := &artifacts.Checkpointer{
-				Ledger: c.store, Files: machinery.outputs, Store: store, HostID: host.ID, Mark: uploader.Mark, Limits: m.stored, After: m.checkpoints, Log: log,
-			}
-
-			group.Go(func() error { return checkpointer.Run(ctx) })
+			group.Go(func() error { return m.storeFiles(ctx, store, machinery.outputs, c.store, host.ID, log) })
 		}
 
 		return group.Wait()
@@ -283,8 +273,8 @@ func (m *machine) check() error {
 		return berth.Errorf(berth.KindInvalid, "--machine-id %q names a share of this machine: say by --cpus and --memory how much that is", m.machineID)
 	}
 
-	if m.checkpoints < 0 || m.checkpoints > 0 && m.checkpoints < leastCheckpoints {
-		return berth.Errorf(berth.KindInvalid, "--checkpoint-every %s must be at least %s, or 0 to store a checkpoint only once its attempt has ended", m.checkpoints, leastCheckpoints)
+	if err := checkCheckpoints(m.checkpoints); err != nil {
+		return err
 	}
 
 	if m.pull != "" && m.pull != pullMissing && m.pull != pullNever {
