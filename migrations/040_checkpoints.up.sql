@@ -3,6 +3,19 @@
 -- not know these names: it would take objects after its --artifacts-grace, 7 days.
 ALTER TABLE hosts ADD COLUMN IF NOT EXISTS stores_checkpoints boolean NOT NULL DEFAULT false; -- its worker does
 
+-- A worker of an older version stores none (035).
+CREATE OR REPLACE FUNCTION forget_told() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.datasets := '{}';
+    NEW.stores_files := false;
+    NEW.secret_keys := '{}';
+    NEW.stores_checkpoints := false;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER hosts_forget_told BEFORE UPDATE OF version ON hosts FOR EACH ROW
+    WHEN (NEW.told = OLD.told AND (NEW.stores_files OR NEW.datasets <> '{}' OR NEW.secret_keys <> '{}' OR NEW.stores_checkpoints)) EXECUTE FUNCTION forget_told();
+
 ALTER TABLE attempts
     ADD COLUMN IF NOT EXISTS checkpoint_left boolean NOT NULL DEFAULT false, -- it ended with files in /trial/checkpoint
     ADD COLUMN IF NOT EXISTS checkpoint_settled_at timestamptz, -- its host has stored them, or will not

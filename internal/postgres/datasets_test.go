@@ -67,6 +67,12 @@ func TestRegisterHost_ByAnOlderWorker(t *testing.T) {
 		return hosts[0].Datasets, stores
 	}
 
+	checkpoints := func() (stores bool) {
+		require.NoError(t, pool.QueryRow(ctx, "SELECT stores_checkpoints FROM hosts WHERE id = $1", b.host.ID).Scan(&stores))
+
+		return stores
+	}
+
 	keys := func() []string {
 		hosts, err := b.store.ListHosts(ctx)
 		require.NoError(t, err)
@@ -78,12 +84,14 @@ func TestRegisterHost_ByAnOlderWorker(t *testing.T) {
 		b.host.Datasets, b.host.SecretKeys = []string{"flowers"}, []string{"age1a"}
 		require.NoError(t, b.store.RegisterHost(ctx, b.host, "same"))
 		require.NoError(t, b.store.SetHostStores(ctx, b.host.ID, true))
+		require.NoError(t, b.store.SetHostCheckpoints(ctx, b.host.ID, true))
 		require.NoError(t, b.store.RegisterHost(ctx, b.host, "same"))
 
 		datasets, stores := told()
 		require.Equal(t, b.host.Datasets, datasets)
 		require.Equal(t, b.host.SecretKeys, keys())
 		require.True(t, stores, "until the worker says otherwise")
+		require.True(t, checkpoints())
 
 		_, err := pool.Exec(ctx, `
 			INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, max_attempts, version, machine_id, data_dir)
@@ -96,5 +104,6 @@ func TestRegisterHost_ByAnOlderWorker(t *testing.T) {
 		require.Empty(t, datasets)
 		require.Empty(t, keys())
 		require.False(t, stores)
+		require.False(t, checkpoints())
 	}
 }

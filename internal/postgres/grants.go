@@ -25,6 +25,8 @@ var grants = []grant{
 	{"artifacts_unnamed", "SELECT, INSERT, DELETE", "SELECT, DELETE"},
 	{"attempts", "SELECT, INSERT, UPDATE", "SELECT, UPDATE"},
 	{"audit_log", "SELECT, INSERT, DELETE", "INSERT"},
+	{"checkpoint_entries", "SELECT", "SELECT, INSERT"},
+	{"checkpoints", "SELECT, DELETE", "SELECT, INSERT, UPDATE, DELETE"},
 	{"class_footprints", "SELECT", "SELECT"},
 	{"device_footprints", "SELECT, DELETE", "SELECT, INSERT, UPDATE"},
 	{"devices", "SELECT, UPDATE", "SELECT, INSERT, UPDATE"},
