@@ -10,22 +10,37 @@ import (
 // directory is a flag's path. It is made absolute at once: Docker mounts
 // absolute paths only, and programs that Berth starts have another working
 // directory.
-type directory string
+type directory struct {
+	path     *string
+	fallback string // of the empty text
+}
 
 // String is pflag.Value.
-func (d *directory) String() string { return string(*d) }
+func (d *directory) String() string {
+	if d.path == nil { // pflag asks a zero value
+		return ""
+	}
+
+	return *d.path
+}
 
 // Type is pflag.Value.
 func (d *directory) Type() string { return "directory" }
 
-// Set is pflag.Value.
+// Set is pflag.Value. Empty is the default, and never the working directory.
 func (d *directory) Set(text string) error {
+	if text == "" {
+		*d.path = d.fallback
+
+		return nil
+	}
+
 	path, err := filepath.Abs(text)
 	if err != nil {
 		return fmt.Errorf("finding the directory %q: %w", text, err)
 	}
 
-	*d = directory(path)
+	*d.path = path
 
 	return nil
 }
@@ -38,5 +53,5 @@ func bindDirectory(flags *pflag.FlagSet, path *string, name, fallback, usage str
 		*path = whole
 	}
 
-	flags.Var((*directory)(path), name, usage)
+	flags.Var(&directory{path, *path}, name, usage)
 }

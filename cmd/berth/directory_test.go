@@ -37,3 +37,17 @@ func TestDataDir_IsAbsolute(t *testing.T) {
 		require.Equal(t, want, path, "default")
 	}
 }
+
+// `--secrets-dir ""` means the default, as its help says, and never the working directory,
+// of which the worker would remove what is no attempt's.
+func TestSecretsDir_EmptyIsNotTheWorkingDirectory(t *testing.T) {
+	t.Parallel()
+
+	var m machine
+
+	flags := pflag.NewFlagSet("worker", pflag.ContinueOnError)
+	m.bind(flags)
+	require.Empty(t, m.secretsDir)
+	require.NoError(t, flags.Parse([]string{"--secrets-dir", ""}))
+	require.Empty(t, m.secretsDir, "runtrial takes empty for the data directory's own")
+}

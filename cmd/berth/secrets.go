@@ -73,12 +73,10 @@ func ownKey(dataDir string) (string, error) {
 	return path, err
 }
 
-// opener opens the secrets of the database; nil where the worker has no private key.
+// opener opens the secrets of the database. A worker without a private key asks, too:
+// trials of a secret that was deleted need no key, and it is not the machine's fault
+// that they cannot start.
 func (m *machine) opener(store *postgres.Store) runtrial.OpenSecret {
-	if len(m.keys.Opens()) == 0 {
-		return nil
-	}
-
 	return func(ctx context.Context, name string) ([]byte, error) {
 		sealed, err := store.GetSecret(ctx, name)
 		if err != nil {

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/postgres"
+)
+
+// A secret that was deleted by force asks for no key any more, so its trials are placed
+// on workers without one as well. There they must fail as bad_config too (not_found), as
+// docs/production.md says, and not as a fault of the machine, which is tried again
+// elsewhere and cordons the machine after some trials.
+func TestOpener_WithoutAKeyKnowsADeletedSecret(t *testing.T) {
+	t.Parallel()
+
+	store, err := postgres.Open(t.Context(), postgres.Config{URL: pgtest.URL(t)})
+	require.NoError(t, err)
+	t.Cleanup(store.Close)
+
+	m := &machine{}
+	open := m.opener(store)
+	require.NotNil(t, open, "runtrial takes nil for a fault of the host: infra, and another host is tried")
+
+	_, err = open(t.Context(), "deleted")
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
+}
