@@ -102,6 +102,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			Dataset:      m.sets.Find,
 			Secret:       m.opener(c.store),
 			SecretsDir:   m.secretsDir,
+			HostID:       host.ID,
 			Device:       cards.read,
 			MPSPipe:      cards.pipe,
 			DiskHeadroom: host.DiskHeadroomBytes,

@@ -25,6 +25,8 @@ type run struct {
 	disk      diskWatch
 	trace     *trace
 	mask      *mask // of the values of its secrets; nil = it has none
+	secrets   []placed
+	unplaced  error // why secrets of an attempt that was prepared before are not there
 }
 
 // open returns a run of an attempt. A short probe has directories of its own.
@@ -44,6 +46,10 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	launch, err := r.ready(ctx)
 	if err == nil {
 		r.container, err = r.ensure(ctx, launch)
+	}
+
+	if r.unplaced != nil && refusal(err) != nil { // no container was there, and none can start without
+		err = r.unplaced
 	}
 
 	if start := refusal(err); start != nil {

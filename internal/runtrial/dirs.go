@@ -29,26 +29,31 @@ var ours = []string{
 
 // dirs are the host's directories of one attempt.
 type dirs struct {
-	attempt    string // holds in and out, and the verdict, usage and trace, which are ours
-	in         string // read-only for the job
-	out        string // metrics and artifacts
-	shim       string // the shim's records
-	secrets    string // files of secrets, each mounted by itself
-	checkpoint string // of the trial; survives attempts, but a short probe has its own
-	copied     int64  // bytes of what the image has in the working directory
+	attempt    string   // holds in and out, and the verdict, usage and trace, which are ours
+	in         string   // read-only for the job
+	out        string   // metrics and artifacts
+	shim       string   // the shim's records
+	secrets    []string // where files of secrets may be, each mounted by itself; new ones are in the first
+	checkpoint string   // of the trial; survives attempts, but a short probe has its own
+	copied     int64    // bytes of what the image has in the working directory
 }
 
 func (e *Executor) dirs(who berth.Assignee) dirs {
 	attempt := filepath.Join(e.attemptsDir(), who.Attempt.ID)
 
-	return dirs{
+	d := dirs{
 		attempt:    attempt,
 		in:         filepath.Join(attempt, "in"),
 		out:        filepath.Join(attempt, "out"),
 		shim:       filepath.Join(attempt, "shim"),
-		secrets:    filepath.Join(e.secretsDir(), who.Attempt.ID),
 		checkpoint: filepath.Join(e.checkpointsDir(), who.Trial.ID),
 	}
+
+	for _, dir := range e.secretsDirs() {
+		d.secrets = append(d.secrets, filepath.Join(dir, who.Attempt.ID))
+	}
+
+	return d
 }
 
 func (e *Executor) attemptsDir() string { return filepath.Join(e.config.DataDir, "attempts") }
@@ -108,6 +113,8 @@ func (d dirs) clean() error {
 		names = append([]string{"out", workName, probeCheckpoint}, names...)
 	}
 
+	kept := d.dropSecrets() // found by the launch, which goes with the rest
+
 	all := d.gather()
 	if all == nil {
 		all = d.prune()
@@ -123,7 +130,7 @@ func (d dirs) clean() error {
 		}
 	}
 
-	all = errors.Join(all, d.dropSecrets())
+	all = errors.Join(all, kept)
 
 	_ = os.Remove(d.attempt) // is empty when the attempt never started or was a short probe; else it stays
 

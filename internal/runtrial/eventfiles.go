@@ -174,7 +174,8 @@ func (e *eventFiles) place(name, dir string, step int64) {
 	case !known || first.dir == dir:
 		e.within[name] = reportedIn{dir, max(first.step, step)}
 	case step <= first.step && e.mixed == "":
-		e.mixed = fmt.Sprintf("%q and %q both report %s, and of each step the later file counts; give one of them another tag", first.dir, dir, name)
+		e.mixed = fmt.Sprintf("%q and %q both report %s, and of each step the later file counts; give one of them another tag",
+			e.run.mask.quote(first.dir), e.run.mask.quote(dir), e.run.mask.name(name))
 	}
 }
 

@@ -397,3 +397,25 @@ func TestRun_NoEventFile(t *testing.T) {
 	require.Equal(t, berth.FailureNoResult, got.outcome.Kind)
 	require.Contains(t, got.outcome.Message, "it wrote no TensorBoard event file below /trial/out or its working directory")
 }
+
+// Directories and tags of event files are quoted in notes.
+func TestEventFiles_NotesShowNoValue(t *testing.T) {
+	t.Parallel()
+
+	const value = `run"of\today`
+
+	r := setup(t)
+	run := r.newRun(t)
+	run.mask = newMask([][]byte{[]byte(value)})
+	e := newEventFiles(run, newSeries(newThinner(r.config.Bounds, 0), ""))
+
+	e.place("acc", "a/"+value, 1)
+	e.place("acc", "b/"+value, 1)
+	e.say(&eventFile{path: value + "/events.out.tfevents.1"}, "ends at byte %d")
+
+	for _, note := range e.notes() {
+		require.NotContains(t, note, "today")
+	}
+
+	require.Contains(t, strings.Join(e.notes(), "\n"), `"a/************" and "b/************" both report acc`)
+}

@@ -96,9 +96,11 @@ type Config struct {
 
 	// Secret opens the secrets of sweeps. Nil = this host opens none.
 	Secret OpenSecret
-	// SecretsDir is where files of secrets are while their attempt runs; default: below
-	// DataDir. Docker mounts it.
+	// SecretsDir is where files of secrets are while their attempt runs, in a directory of
+	// this host's own; default: below DataDir. Docker mounts them.
 	SecretsDir string
+	// HostID is the id of this host. SecretsDir needs it: hosts of one machine may share it.
+	HostID string
 
 	// MPSPipe is the directory in which the clients of a GPU's MPS daemon find it.
 	// Nil = the host has no GPUs. Errors: unavailable when there is no daemon.

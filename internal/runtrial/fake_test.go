@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
@@ -478,7 +479,7 @@ func setup(t *testing.T) *rig {
 		return gauge{berth.MemorySample{WorkingSetBytes: 300 << 20, CPU: time.Second}}, nil
 	}
 	config := Config{
-		DataDir: r.dir, SampleEvery: time.Millisecond, BootID: "boot", Bounds: Bounds{LogLimit: 1 << 20},
+		DataDir: r.dir, HostID: uuid.NewString(), SampleEvery: time.Millisecond, BootID: "boot", Bounds: Bounds{LogLimit: 1 << 20},
 		CPUIdle: func() (int64, int64, error) { n := time.Now().UnixNano(); return n / 2, n, nil },
 	}
 	r.Executor = New(r.docks, r.books, open, config, slog.New(slog.DiscardHandler))

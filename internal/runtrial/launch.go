@@ -51,7 +51,7 @@ func (r *run) prepare(ctx context.Context) (berth.Launch, error) {
 		r.dirs.copied = files.Bytes
 	}
 
-	if err := r.placeSecrets(ctx, r.dirs.prepared()); err != nil {
+	if err := r.placeSecrets(ctx, launch, r.dirs.prepared()); err != nil {
 		return berth.Launch{}, err
 	}
 
@@ -81,6 +81,7 @@ func (r *run) keepLaunch(l berth.Launch) {
 // which it is known again, and the directories that it has.
 func (r *run) noteContainer(l berth.Launch) {
 	r.dirs = r.dirs.mounted(r.container.Mounts)
+	r.knowSecrets()
 
 	if l.SpecHash == "" && r.container.SpecHash != "" {
 		l.SpecHash = r.container.SpecHash

@@ -2,56 +2,37 @@ package runtrial
 
 import (
 	"bytes"
-	"encoding/base64"
-	"net/url"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/berthml/berth"
 )
 
-// minMaskedLine is the shortest part of a value that is hidden where the value is not
-// there in whole: a line of it. Shorter lines, such as "{", are in too many texts.
-const minMaskedLine = 8
-
 // mask hides the values of an attempt's secrets in what it prints: each byte becomes a
 // star, so that positions stay. Line breaks stay, too. nil hides nothing.
 type mask struct {
-	values [][]byte          // what is hidden
-	blind  bool              // what the trial has is not known: everything is hidden
-	begun  map[string][]byte // by stream: its end, where that begins a value
+	values *automaton
+	public []string         // names of metrics that the sweep file says; never hidden in names and texts
+	blind  bool             // the trial may have another value: all that it says is hidden
+	begun  map[string]int32 // by stream: where values has come to
 }
 
 // newMask hides values, each of their lines, and what programs make of values to send
-// them: base64, and the escapes of a URL. nil when there are none.
-func newMask(values [][]byte) *mask {
+// them. nil when there are none. The names are public: they are in the sweep file, or
+// Berth takes them for one that is.
+func newMask(values [][]byte, public ...string) *mask {
 	if len(values) == 0 {
 		return nil
 	}
 
-	m := &mask{begun: make(map[string][]byte)}
-
+	var forms [][]byte
 	for _, value := range values {
-		whole := bytes.TrimSpace(value) // programs trim what they read
-		m.add(whole, berth.MinMaskedBytes)
-		m.add([]byte(url.QueryEscape(string(whole))), minMaskedLine)
-
-		for line := range bytes.Lines(whole) {
-			m.add(bytes.TrimSpace(line), minMaskedLine)
-		}
-
-		for _, coded := range [][]byte{value, whole} {
-			m.add([]byte(base64.RawStdEncoding.EncodeToString(coded)), minMaskedLine)
-			m.add([]byte(base64.RawURLEncoding.EncodeToString(coded)), minMaskedLine)
-		}
+		forms = append(forms, formsOf(value)...)
 	}
 
-	return m
-}
-
-func (m *mask) add(value []byte, least int) {
-	if len(value) >= least && !slices.ContainsFunc(m.values, func(known []byte) bool { return bytes.Equal(known, value) }) {
-		m.values = append(m.values, value)
-	}
+	return &mask{values: newAutomaton(forms), public: public, begun: make(map[string]int32)}
 }
 
 // chunk hides what is in a chunk of a log, and is told all of them in order. Docker
@@ -62,78 +43,109 @@ func (m *mask) chunk(c berth.LogChunk) berth.LogChunk {
 		return c
 	}
 
-	before := m.begun[c.Stream]
-	text := slices.Concat(before, c.Data)
-	hidden := slices.Clone(text)
-	m.hide(text, hidden)
+	text := c.Data
+	c.Data = slices.Clone(text)
 
-	whole := bytes.HasSuffix(text, []byte("\n"))
+	if m.blind {
+		star(c.Data)
 
-	begun := m.beginning(text, whole)
-	if !whole || begun >= minMaskedLine {
-		star(hidden[len(hidden)-begun:])
+		return c
 	}
 
-	m.begun[c.Stream] = text[len(text)-begun:]
-	c.Data = hidden[len(before):]
+	found, at := m.values.find(m.begun[c.Stream], text)
+	m.begun[c.Stream] = at
+	starSpans(c.Data, found)
+
+	// After the end of a line only a value of several lines goes on, which is hidden line
+	// by line: short ones are not.
+	if begun := m.values.begun(at); !bytes.HasSuffix(text, []byte("\n")) || begun >= minMaskedLine {
+		star(c.Data[max(len(text)-begun, 0):])
+	}
 
 	return c
 }
 
 // text hides what is in a text of Berth's that quotes the trial.
 func (m *mask) text(text string) string {
-	if m == nil || m.blind { // what it quotes is hidden
+	if m == nil {
 		return text
 	}
 
-	hidden := []byte(text)
-	m.hide([]byte(text), hidden)
-
-	return string(hidden)
-}
-
-// hide puts stars into hidden, a copy of text.
-func (m *mask) hide(text, hidden []byte) {
-	if m.blind {
-		star(hidden)
-
-		return
+	found, _ := m.values.find(0, []byte(text))
+	if len(found) == 0 {
+		return text
 	}
 
-	for _, value := range m.values {
-		for from := 0; ; {
-			i := bytes.Index(text[from:], value)
+	open := m.publicIn(text)
+	found = slices.DeleteFunc(found, func(hidden span) bool {
+		return slices.ContainsFunc(open, func(name span) bool { return name.from <= hidden.from && hidden.to <= name.to })
+	})
+
+	shown := []byte(text)
+	starSpans(shown, found)
+
+	return string(shown)
+}
+
+// quote hides what is in a text of the trial's, before it is cut, or is quoted in a text
+// of Berth's: there a value may not be known again.
+func (m *mask) quote(text string) string {
+	if m == nil || !m.blind {
+		return m.text(text)
+	}
+
+	shown := []byte(text)
+	star(shown)
+
+	return string(shown)
+}
+
+// name hides what is in the name of a metric.
+func (m *mask) name(name string) string {
+	if m == nil || slices.Contains(m.public, name) {
+		return name
+	}
+
+	return m.quote(name)
+}
+
+// publicIn is where a text has public names as words of their own.
+func (m *mask) publicIn(text string) []span {
+	var found []span
+
+	for _, name := range m.public {
+		for from := 0; name != ""; {
+			i := strings.Index(text[from:], name)
 			if i < 0 {
 				break
 			}
 
-			star(hidden[from+i : from+i+len(value)])
-			from += i + 1 // values may overlap themselves
-		}
-	}
-}
-
-// beginning is how many bytes at the end of a text begin a value. After the end of a
-// line only a value of several lines goes on.
-func (m *mask) beginning(text []byte, whole bool) int {
-	longest := 0
-
-	for _, value := range m.values {
-		if whole && bytes.IndexByte(value, '\n') < 0 {
-			continue
-		}
-
-		for n := min(len(value)-1, len(text)); n > longest; n-- {
-			if bytes.HasSuffix(text, value[:n]) {
-				longest = n
-
-				break
+			s := span{from + i, from + i + len(name)}
+			if !endsInWord(text[:s.from]) && !beginsInWord(text[s.to:]) {
+				found = append(found, s)
 			}
+
+			from = s.from + 1
 		}
 	}
 
-	return longest
+	return found
 }
+
+func endsInWord(text string) bool {
+	last, _ := utf8.DecodeLastRuneInString(text)
+
+	return inMetric(last)
+}
+
+func beginsInWord(text string) bool {
+	first, _ := utf8.DecodeRuneInString(text)
+
+	return inMetric(first)
+}
+
+// inMetric reports whether a character may go on the name of a metric.
+func inMetric(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
 func star(text []byte) {
 	for i, b := range text {

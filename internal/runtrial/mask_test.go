@@ -1,9 +1,12 @@
 package runtrial
 
 import (
+	"bytes"
 	"encoding/base64"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -133,4 +136,67 @@ func TestMask_NoCutShowsAValue(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The objective's name stands in names and in texts of Berth's, as a word of its own;
+// what else has the value does not, nor does what the trial prints.
+func TestMask_KeepsPublicNames(t *testing.T) {
+	t.Parallel()
+
+	m := newMask([][]byte{[]byte("test")}, "test_acc", "test_epoch_acc")
+
+	require.Equal(t, "test_acc", m.name("test_acc"))
+	require.Equal(t, "test_epoch_acc", m.name("test_epoch_acc"))
+	require.Equal(t, "****_loss", m.name("test_loss"))
+	require.Equal(t, `never reported "test_acc"; it reported ****_acc2, a****_acc and ä****_acc`,
+		m.text(`never reported "test_acc"; it reported test_acc2, atest_acc and ätest_acc`))
+	require.Equal(t, "****_acc=1\n", masked(m, "test_acc=1\n"))
+
+	m.blind = true
+	require.Equal(t, "test_acc", m.name("test_acc"))
+	require.Equal(t, "****", m.name("loss"), "it may be what is not known")
+	require.Equal(t, "****", m.quote("loss"))
+	require.Equal(t, "no **** is left", m.text("no test is left"), "a text of Berth's")
+}
+
+// Values of one repeated byte, and of many lines, are looked for in one pass.
+func TestMask_IsFast(t *testing.T) {
+	t.Parallel()
+
+	const chunk = 16 << 10
+
+	m := newMask([][]byte{bytes.Repeat([]byte("a"), 60_000)})
+	began := time.Now()
+
+	for range 100 { // a search at each position took 50 s
+		m.chunk(berth.LogChunk{Stream: berth.Stdout, Data: bytes.Repeat([]byte("a"), chunk)})
+	}
+
+	require.Less(t, time.Since(began), 10*time.Second)
+}
+
+// production.md: "the value in base64 or escaped for a URL".
+func TestMask_HidesFormsThatProgramsMake(t *testing.T) {
+	t.Parallel()
+
+	const aws = "wJalrXUt/K7MDENG+bPxRfiCYEXAMPLEKEY"
+
+	long := strings.Repeat("0123456789abcdef~", 8) // 136 bytes in one line
+	in64 := base64.StdEncoding.EncodeToString([]byte(long))
+
+	for name, test := range map[string]struct{ value, printed, piece string }{
+		"urllib.parse.quote":      {aws, "https://s3/?k=" + strings.ReplaceAll(aws, "+", "%2B") + "\n", aws[:8]},
+		"lower hex":               {aws, "k=" + strings.NewReplacer("+", "%2b", "/", "%2f").Replace(aws) + "\n", aws[:8]},
+		"a space as %20":          {"correct horse battery", "p=correct%20horse%20battery\n", "battery"},
+		"encodeURIComponent":      {"pass!word(1)+x", "p=pass!word(1)%2Bx\n", "pass!word"},
+		"base64 in lines of 76":   {long, in64[:76] + "\n" + in64[76:152] + "\n" + in64[152:] + "\n", in64[80:100]},
+		"text mode drops the CRs": {"bob\r\nhunter2\r\n", "bob\nhunter2\n", "hunter2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			require.NotEqual(t, url.QueryEscape(test.value), test.printed)
+			require.NotContains(t, masked(newMask([][]byte{[]byte(test.value)}), strings.SplitAfter(test.printed, "\n")...), test.piece)
+		})
+	}
 }

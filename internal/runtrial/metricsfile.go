@@ -53,7 +53,7 @@ type recordFile struct {
 // newMetricsFile reads a job's metrics into a series.
 func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 	parser := newLineParser("", objective)
-	m := &recordFile{dir: r.dirs.out, run: r, name: metricsName, left: metricsFileBytes}
+	m := &recordFile{dir: r.dirs.out, run: r, name: metricsName, left: metricsFileBytes, unread: unreadLines{mask: r.mask}}
 
 	m.take = func(line []byte) {
 		points := parser.parse(berth.Stdout, string(line), time.Now().UTC())
@@ -70,6 +70,7 @@ func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 
 // unreadLines counts the lines of a metrics file that hold nothing that can be read.
 type unreadLines struct {
+	mask  *mask
 	lines int
 	first string
 }
@@ -83,6 +84,7 @@ func (u *unreadLines) add(line []byte) {
 	}
 
 	if u.lines++; u.lines == 1 {
+		text = u.mask.quote(shown(u.mask.quote(string(line)))) // a value may have what is not shown, or be in pieces between
 		u.first = strings.ToValidUTF8(text[:min(len(text), unreadBytes)], "")
 	}
 }

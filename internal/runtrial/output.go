@@ -83,7 +83,7 @@ func newOutput(r *run) *output {
 		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt)), objective), names: newPrintedNames(objective),
 	}
 
-	o.metrics.mask = r.mask
+	o.metrics.mask, o.names.mask = r.mask, r.mask
 	source := r.who.Spec.Metrics.Source
 	o.metrics.auto = source == berth.MetricsAuto
 

@@ -64,6 +64,7 @@ func (o *output) endLine(stream string, line partLine) {
 // error by another name. A trial that reported nothing is told where its metric was seen.
 type printedNames struct {
 	parser *lineParser
+	mask   *mask
 	lines  int
 	seen   map[string]failure.Printed
 }
@@ -78,6 +79,8 @@ func (p *printedNames) take(stream string, line partLine) {
 	}
 
 	for _, point := range p.parser.end(berth.Stdout, line) {
+		point.Name = p.mask.name(point.Name)
+
 		known, found := p.seen[point.Name]
 		if !found && len(p.seen) >= namesAtMost && point.Name != p.parser.objective {
 			continue

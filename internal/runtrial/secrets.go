@@ -3,7 +3,6 @@ package runtrial
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,14 +15,6 @@ import (
 // host has no key that opens it.
 type OpenSecret func(ctx context.Context, name string) ([]byte, error)
 
-func (e *Executor) secretsDir() string {
-	if e.config.SecretsDir != "" {
-		return e.config.SecretsDir
-	}
-
-	return filepath.Join(e.config.DataDir, "secrets")
-}
-
 // addSecrets mounts what the sweep names: each file by itself, so that the directory
 // stays closed to everyone else on the host.
 func (r *run) addSecrets(l *berth.Launch) {
@@ -32,23 +23,36 @@ func (r *run) addSecrets(l *berth.Launch) {
 	}
 }
 
-func (d dirs) secret(name string) string { return filepath.Join(d.secrets, name) }
+func (d dirs) secret(name string) string { return filepath.Join(d.secrets[0], name) }
 
-// placeSecrets writes the files that are not there yet, and learns what the log must
-// not show. Files that are there are what the container has, although the secrets may
-// have changed since. Errors: *berth.StartError when no attempt can have them;
-// unavailable.
-func (r *run) placeSecrets(ctx context.Context, prepared bool) error {
-	var values [][]byte
+// placed is a secret as a run of its attempt found it, or wrote it.
+type placed struct {
+	mount berth.Mount
+	value []byte
+	here  bool // its file was there before: of an earlier run
+	known bool // value is what the file has
+}
 
-	lost := false
+// placeSecrets writes the files that are not there yet. Files that are there are what
+// a container has that was started before, although the secrets may have changed since.
+// Errors: *berth.StartError when no attempt can have them; unavailable. What was
+// prepared before may have its container, and goes on without: r.unplaced is the error then.
+func (r *run) placeSecrets(ctx context.Context, l berth.Launch, prepared bool) error {
+	before := r.secrets
+	r.secrets, r.unplaced = nil, nil
 
-	for _, s := range r.who.Spec.Secrets {
-		value, err := os.ReadFile(r.dirs.secret(s.Name))
-		if errors.Is(err, fs.ErrNotExist) {
-			lost = lost || prepared // its container may have another value
+	for i, s := range r.who.Spec.Secrets {
+		wrote := i < len(before) && before[i].known && !before[i].here // this run did, at its try before
 
-			value, err = r.placeSecret(ctx, s.Name)
+		p := placed{mount: berth.Mount{Source: r.dirs.secret(s.Name), Target: s.File}, here: !wrote}
+		if mount, found := secretMount(l.Mounts, s); found {
+			p.mount = mount
+		}
+
+		var err error
+		if p.value, err = os.ReadFile(p.mount.Source); errors.Is(err, fs.ErrNotExist) {
+			p.here = false
+			p.value, err = r.placeSecret(ctx, s.Name, p.mount.Source)
 		}
 
 		if err != nil && !prepared {
@@ -56,23 +60,75 @@ func (r *run) placeSecrets(ctx context.Context, prepared bool) error {
 		}
 
 		if err != nil {
-			r.log.Warn("a secret of an attempt that was prepared before is not there; its whole log is masked", "attempt", r.who.Attempt.ID, "secret", s.Name, "error", err)
-
-			lost = true
+			r.unplaced = errors.Join(r.unplaced, err)
 		}
 
-		values = append(values, value)
+		p.known = err == nil
+		r.secrets = append(r.secrets, p)
 	}
 
-	if r.mask = newMask(values); r.mask != nil {
-		r.mask.blind = lost
-	}
+	r.mask = r.newMask()
 
 	return nil
 }
 
+// knowSecrets learns what the log must not show, once the container is there. One that
+// was there before has what its files were then: where they are gone, nobody knows.
+func (r *run) knowSecrets() {
+	if !r.container.Adopted {
+		return
+	}
+
+	lost := false
+
+	for i, s := range r.who.Spec.Secrets {
+		p := &r.secrets[i]
+
+		if mount, found := secretMount(r.container.Mounts, s); found && mount.Source != p.mount.Source { // of another launch
+			if value, err := os.ReadFile(mount.Source); err == nil {
+				p.mount, p.value, p.here, p.known = mount, value, true, true
+			}
+		}
+
+		if p.here && p.known {
+			continue
+		}
+
+		lost = true
+
+		r.log.Warn("the file of a secret is gone, and its container may have another value; its whole log is masked",
+			"attempt", r.who.Attempt.ID, "secret", s.Name, "error", r.unplaced)
+
+		if err := os.Remove(p.mount.Source); err != nil && !errors.Is(err, fs.ErrNotExist) { // the next run must not take it for what the container has
+			r.log.Warn("removing the file of a secret", "attempt", r.who.Attempt.ID, "secret", s.Name, "error", err)
+		}
+	}
+
+	if r.mask = r.newMask(); r.mask != nil {
+		r.mask.blind = lost
+	}
+}
+
+// newMask hides the values that are known. The objective's name is in the sweep file.
+func (r *run) newMask() *mask {
+	var (
+		values [][]byte
+		public []string
+	)
+
+	for _, p := range r.secrets {
+		values = append(values, p.value)
+	}
+
+	if o := r.who.Spec.Objective; o != nil {
+		public = []string{o.Metric, epochName(o.Metric)}
+	}
+
+	return newMask(values, public...)
+}
+
 // placeSecret opens a secret into its file.
-func (r *run) placeSecret(ctx context.Context, name string) ([]byte, error) {
+func (r *run) placeSecret(ctx context.Context, name, file string) ([]byte, error) {
 	if r.config.Secret == nil {
 		return nil, &berth.StartError{Kind: berth.FailureInfra, Err: berth.Errorf(berth.KindInvalid,
 			"host %s opens no secrets; start its worker with --secrets-key FILE", r.config.HostName)}
@@ -93,7 +149,7 @@ func (r *run) placeSecret(ctx context.Context, name string) ([]byte, error) {
 		return nil, err
 	}
 
-	if err := r.dirs.keepSecret(name, value); err != nil {
+	if err := keepSecret(file, value); err != nil {
 		return nil, berth.Errorf(berth.KindUnavailable, "writing the file of secret %q: %w", name, err)
 	}
 
@@ -102,13 +158,14 @@ func (r *run) placeSecret(ctx context.Context, name string) ([]byte, error) {
 
 // keepSecret writes a secret's file. All users may read it, as the job's user is the
 // image's business; the directories around it are closed.
-func (d dirs) keepSecret(name string, value []byte) error {
-	if err := os.MkdirAll(d.secrets, 0o700); err != nil {
-		return fmt.Errorf("making directory: %w", err)
+func keepSecret(file string, value []byte) error {
+	dir := filepath.Dir(file)
+	if err := makeSecretsDir(dir); err != nil {
+		return err
 	}
 
 	// Of a name that no secret has: it begins with a dot.
-	temporary := filepath.Join(d.secrets, ".tmp")
+	temporary := filepath.Join(dir, ".tmp")
 	if err := os.WriteFile(temporary, value, 0o600); err != nil {
 		return err
 	}
@@ -117,33 +174,5 @@ func (d dirs) keepSecret(name string, value []byte) error {
 		return err
 	}
 
-	return os.Rename(temporary, d.secret(name))
-}
-
-// dropSecrets removes the files. Doing it again changes nothing.
-func (d dirs) dropSecrets() error {
-	if err := os.RemoveAll(d.secrets); err != nil {
-		return fmt.Errorf("removing the secrets of attempt: %w", err)
-	}
-
-	return nil
-}
-
-// withSecrets are the attempts of which files of secrets are here.
-func (e *Executor) withSecrets() ([]string, error) {
-	entries, err := os.ReadDir(e.secretsDir())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-
-	if err != nil {
-		return nil, fmt.Errorf("listing secrets on disk: %w", err)
-	}
-
-	names := make([]string, len(entries))
-	for i, entry := range entries {
-		names[i] = entry.Name()
-	}
-
-	return names, nil
+	return os.Rename(temporary, file)
 }

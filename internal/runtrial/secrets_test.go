@@ -191,26 +191,238 @@ func TestRun_WithoutItsSecret(t *testing.T) {
 	}
 }
 
-// What a killed worker left of attempts that are over goes.
-func TestLeftovers_OfSecrets(t *testing.T) {
+// The value that a worker writes where it finds the file gone is not what the container
+// has: the run after it must not take it for that.
+func TestRun_LostSecretStaysLost(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	dir := filepath.Join(t.TempDir(), "tmpfs")
-	r.config.SecretsDir = dir
+	r.secret(opens(hub))
 
-	left, err := r.Leftovers()
-	require.NoError(t, err)
-	require.Empty(t, left)
+	ctx, leave := context.WithCancel(t.Context())
+	ended := r.start(ctx, r.order())
+	box := r.docks.started(t)
 
-	d := r.dirs(berth.Assignee{Attempt: berth.Attempt{ID: attemptID}})
-	require.NoError(t, d.keepSecret("hub", []byte(hub)))
-	require.FileExists(t, filepath.Join(dir, attemptID, "hub"))
+	leave()
+	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+	require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "secrets")))
 
-	left, err = r.Leftovers()
-	require.NoError(t, err)
-	require.Equal(t, []string{attemptID}, left)
+	r.config.Secret = opens("another value")
 
-	require.NoError(t, r.Clean(attemptID))
-	require.NoDirExists(t, filepath.Join(dir, attemptID))
+	ctx, leave = context.WithCancel(t.Context())
+	ended = r.start(ctx, r.order())
+	box.Print(berth.Stdout, "first "+hub+"\n")
+	require.Eventually(t, func() bool { return r.books.text(t) != "" }, patience, tick)
+	leave()
+	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+
+	ended = r.start(t.Context(), r.order())
+	box.Print(berth.Stdout, "then "+hub+"\nacc=1\n")
+	box.Exit(0)
+	require.NoError(t, await(t, ended).err)
+
+	require.Equal(t, strings.Repeat("*", len("first "+hub))+"\n"+strings.Repeat("*", len("then "+hub))+"\n*****\n", r.books.text(t))
+	r.requireNoTrace(t, hub)
+}
+
+// Names of metrics may hold what nobody knows any more; the objective's is in the sweep file.
+func TestRun_BlindMaskShowsTheObjectivesNameOnly(t *testing.T) {
+	t.Parallel()
+
+	for _, stream := range []string{berth.Stdout, berth.Stderr} { // reported, and only seen
+		t.Run(stream, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			r.secret(opens(hub))
+
+			ctx, leave := context.WithCancel(t.Context())
+			ended := r.start(ctx, r.order())
+			box := r.docks.started(t)
+
+			leave()
+			require.ErrorIs(t, await(t, ended).err, ErrDetached)
+			require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "secrets")))
+
+			r.config.Secret = func(context.Context, string) ([]byte, error) { return nil, berth.Errorf(berth.KindNotFound, "no row") }
+			ended = r.start(t.Context(), r.order())
+
+			box.Print(stream, "loss_"+hub+"=3\n")
+			box.Exit(0) // without a report of acc, so the message says what was seen
+
+			got := await(t, ended)
+			require.NoError(t, got.err)
+			require.Contains(t, got.outcome.Message, `never reported "acc"`)
+			require.Contains(t, got.outcome.Message, strings.Repeat("*", len("loss_"+hub)))
+			require.NotContains(t, got.outcome.Message, hub)
+
+			for name := range r.books.metrics(t) {
+				require.NotContains(t, name, hub)
+			}
+		})
+	}
+}
+
+// A machine starts anew while the attempt waits for Docker, and meanwhile the secret was
+// deleted: there is no container, and that none can start is the secret's matter.
+func TestRun_ContainerThatNeverWasNeedsItsSecret(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.secret(opens(hub))
+
+	asked := make(chan struct{}, 100)
+	r.docks.before = func(berth.Launch) error {
+		asked <- struct{}{}
+
+		return berth.Errorf(berth.KindUnavailable, "docker is away")
+	}
+
+	ctx, leave := context.WithCancel(t.Context())
+	ended := r.start(ctx, r.order())
+	<-asked
+	leave()
+	await(t, ended)
+	require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "secrets")))
+
+	r.config.Secret = func(context.Context, string) ([]byte, error) { return nil, berth.Errorf(berth.KindNotFound, "no row") }
+	r.docks.before = func(l berth.Launch) error {
+		for _, m := range l.Mounts {
+			if _, err := os.Stat(m.Source); err != nil { // as Docker does
+				return &berth.StartError{Kind: berth.FailureInfra, Err: err}
+			}
+		}
+
+		return nil
+	}
+
+	got := await(t, r.start(t.Context(), r.order()))
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureBadConfig, got.outcome.Kind)
+	require.Contains(t, got.outcome.Message, `secret "hub" was deleted after the sweep was submitted`)
+}
+
+// A short and common value must not cost a trial its result: the objective's name is in
+// the sweep file, for everyone to read.
+func TestRun_ValueInTheObjectivesNameCostsNoResult(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.secret(opens("test"))
+	r.books.says(func(who *berth.Assignee) {
+		who.Spec.Secrets = []berth.SecretMount{{Name: "user", File: "/run/secrets/user"}}
+		who.Spec.Objective = &berth.Objective{Metric: "test_acc", Goal: berth.GoalMaximize}
+	})
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	box.Print(berth.Stdout, "test_acc=0.9\n")
+	box.Exit(0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+	require.Equal(t, berth.FailureOK, got.outcome.Kind, got.outcome.Message)
+	require.NotNil(t, got.outcome.Value)
+	require.InDelta(t, 0.9, *got.outcome.Value, 0)
+}
+
+// A worker that finds one of two files gone still knows the other value, and often this
+// one: names of metrics and the message must hide it.
+func TestRun_BlindMaskHidesWhatIsKnown(t *testing.T) {
+	t.Parallel()
+
+	const kept = "kept_Value_9876543"
+
+	r := setup(t)
+	values := map[string]string{"hub": hub, "kept": kept}
+	r.secret(func(_ context.Context, name string) ([]byte, error) { return []byte(values[name]), nil })
+	r.books.says(func(who *berth.Assignee) {
+		who.Spec.Secrets = []berth.SecretMount{{Name: "hub", File: "/run/secrets/hub"}, {Name: "kept", File: "/run/secrets/kept"}}
+	})
+
+	ctx, leave := context.WithCancel(t.Context())
+	ended := r.start(ctx, r.order())
+	box := r.docks.started(t)
+
+	leave()
+	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+	require.NoError(t, os.Remove(filepath.Join(r.dir, "secrets", attemptID, "hub"))) // a crash amid the removal
+
+	ended = r.start(t.Context(), r.order())
+
+	box.Print(berth.Stdout, kept+"=3\n")
+	box.Print(berth.Stdout, "loss_"+hub+"=3\n")
+	box.Exit(0)
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+
+	for name := range r.books.metrics(t) {
+		require.NotContains(t, name, kept)
+		require.NotContains(t, name, hub)
+	}
+
+	require.NotContains(t, got.outcome.Message, kept)
+	require.NotContains(t, got.outcome.Message, hub)
+}
+
+// A note in the log and in the message quotes the first bytes of a line of the metrics
+// file; a value in it must not show, whether cut or quoted.
+func TestRun_NoteOfAnUnreadLineShowsNoValue(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct{ value, line, piece string }{
+		"cut":    {"hf_0123456789abcdefghijklmnopqrstuv", strings.Repeat("x", unreadBytes-20) + " hf_0123456789abcdefghijklmnopqrstuv", "hf_0123456789"},
+		"quoted": {`hunter2"and\more-of-it`, `password hunter2"and\more-of-it`, "hunter2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			r.secret(opens(test.value))
+			r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
+
+			ended := r.start(t.Context(), r.order())
+			box := r.docks.started(t)
+			require.NoError(t, os.WriteFile(filepath.Join(mountOf(t, box.Launch, mountOut), metricsName), []byte(test.line+"\n{\"acc\": 1}\n"), 0o600))
+			box.Exit(0)
+
+			got := await(t, ended)
+			require.NoError(t, got.err)
+			require.NotContains(t, r.books.text(t), test.piece, "the log")
+			require.NotContains(t, got.outcome.Message, test.piece, "the message")
+		})
+	}
+}
+
+// The machine starts anew while the attempt waits for its image or for Docker: files on
+// a tmpfs are gone, and no container ever was. The one that starts then has the value
+// that Berth writes now, so there is no reason to hide the whole log.
+func TestRun_ContainerThatNeverWasHasWhatIsWrittenNow(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.secret(opens(hub))
+
+	asked := make(chan struct{}, 100)
+	r.docks.before = func(berth.Launch) error {
+		asked <- struct{}{}
+
+		return berth.Errorf(berth.KindUnavailable, "docker is away")
+	}
+
+	ctx, leave := context.WithCancel(t.Context())
+	ended := r.start(ctx, r.order())
+	<-asked
+	leave()
+	await(t, ended)
+	require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "secrets")))
+
+	r.docks.before = nil
+	ended = r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	box.Print(berth.Stdout, "epoch 1 of "+hub+"\nacc=1\n")
+	box.Exit(0)
+	require.NoError(t, await(t, ended).err)
+	require.Equal(t, "epoch 1 of "+strings.Repeat("*", len(hub))+"\nacc=1\n", r.books.text(t))
 }

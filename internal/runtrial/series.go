@@ -59,7 +59,7 @@ func (s *series) add(from tier, points ...berth.MetricPoint) {
 	l := &s.levels[from]
 
 	for _, p := range points {
-		p.Name = s.mask.text(p.Name)
+		p.Name = s.mask.name(p.Name)
 
 		if l.silent || s.owner(p.Name) > from {
 			continue

@@ -1,0 +1,135 @@
+package runtrial
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/google/uuid"
+
+	"github.com/berthml/berth"
+)
+
+const (
+	// secretsName is where files of secrets are below the data directory: of each attempt
+	// in a directory of its own.
+	secretsName = "secrets"
+	// sharedName is the same below Config.SecretsDir, where others have files, too: there
+	// each host has a directory of its own for its attempts.
+	sharedName = "berth-secrets"
+)
+
+// secretsDirs are where this host has files of secrets: new ones in the first. In the
+// last one they were while no other directory was named.
+func (e *Executor) secretsDirs() []string {
+	own := filepath.Join(e.config.DataDir, secretsName)
+	if e.config.SecretsDir == "" {
+		return []string{own}
+	}
+
+	return []string{filepath.Join(e.config.SecretsDir, sharedName, e.config.HostID), own}
+}
+
+// secretMount is the mount of a secret among those of a launch, or of a container.
+func secretMount(mounts []berth.Mount, s berth.SecretMount) (berth.Mount, bool) {
+	i := slices.IndexFunc(mounts, func(m berth.Mount) bool { return m.Target == s.File && filepath.Base(m.Source) == s.Name })
+	if i < 0 {
+		return berth.Mount{}, false
+	}
+
+	return mounts[i], true
+}
+
+// makeSecretsDir makes the directory of an attempt. Where everybody may write, as to
+// /dev/shm, another user could have made the ones above it, and take ours away.
+func makeSecretsDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("making directory: %w", err)
+	}
+
+	host := filepath.Dir(dir)
+	if filepath.Base(filepath.Dir(host)) != sharedName {
+		return nil // below the data directory
+	}
+
+	for _, above := range []string{host, filepath.Dir(host)} {
+		info, err := os.Lstat(above)
+		if err != nil {
+			return err
+		}
+
+		if stat, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || info.Mode().Perm()&0o022 != 0 || !ok || int(stat.Uid) != os.Geteuid() {
+			return fmt.Errorf("%s must be a directory that only the worker's user may write to; remove it, or give another --secrets-dir", above)
+		}
+	}
+
+	return nil
+}
+
+// dropSecrets removes the files of an attempt, also from where they were when it was
+// launched. Doing it again changes nothing.
+func (d dirs) dropSecrets() error {
+	var all error
+
+	for _, dir := range append(d.launchedSecrets(), d.secrets...) {
+		if err := os.RemoveAll(dir); err != nil {
+			all = errors.Join(all, fmt.Errorf("removing the secrets of attempt: %w", err))
+		}
+	}
+
+	return all
+}
+
+// launchedSecrets are directories of secrets of this attempt's that the launch names
+// which was written down: --secrets-dir may have been another then.
+func (d dirs) launchedSecrets() []string {
+	var kept keptLaunch
+
+	data, err := os.ReadFile(filepath.Join(d.attempt, launchName))
+	if err != nil || json.Unmarshal(data, &kept) != nil {
+		return nil
+	}
+
+	var found []string
+
+	for _, m := range kept.Launch.Mounts {
+		if dir := filepath.Dir(m.Source); isSecretsDir(dir, filepath.Base(d.attempt)) && !slices.Contains(found, dir) {
+			found = append(found, dir)
+		}
+	}
+
+	return found
+}
+
+// isSecretsDir reports whether a directory is one in which an attempt's secrets may be,
+// of this host or of one that the data directory belonged to.
+func isSecretsDir(dir, attemptID string) bool {
+	above := filepath.Dir(dir)
+
+	return filepath.Base(dir) == attemptID && (filepath.Base(above) == secretsName || filepath.Base(filepath.Dir(above)) == sharedName)
+}
+
+// withSecrets are the attempts of which files of secrets are here.
+func (e *Executor) withSecrets() ([]string, error) {
+	var found []string
+
+	for _, dir := range e.secretsDirs() {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("listing secrets on disk: %w", err)
+		}
+
+		for _, entry := range entries {
+			if id, err := uuid.Parse(entry.Name()); err == nil && entry.IsDir() && id.String() == entry.Name() {
+				found = append(found, entry.Name())
+			}
+		}
+	}
+
+	return found, nil
+}

@@ -1,0 +1,213 @@
+package runtrial
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// What a killed worker left of attempts that are over goes.
+func TestLeftovers_OfSecrets(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	dir := filepath.Join(t.TempDir(), "tmpfs")
+	r.config.SecretsDir = dir
+
+	left, err := r.Leftovers()
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	d := r.dirs(berth.Assignee{Attempt: berth.Attempt{ID: attemptID}})
+	require.NoError(t, keepSecret(d.secret("hub"), []byte(hub)))
+	require.FileExists(t, filepath.Join(dir, "berth-secrets", r.config.HostID, attemptID, "hub"))
+
+	left, err = r.Leftovers()
+	require.NoError(t, err)
+	require.Equal(t, []string{attemptID}, left)
+
+	require.NoError(t, r.Clean(attemptID))
+	require.NoDirExists(t, filepath.Join(dir, "berth-secrets", r.config.HostID, attemptID))
+}
+
+// Two workers share a machine (--machine-id) and one tmpfs (--secrets-dir). What one
+// removes as left over must not be what the other's trials mount.
+func TestLeftovers_AreNotThoseOfAnotherHost(t *testing.T) {
+	t.Parallel()
+
+	tmpfs := t.TempDir()
+	mine, other := setup(t), setup(t)
+	mine.config.SecretsDir, other.config.SecretsDir = tmpfs, tmpfs
+	mine.secret(opens(hub))
+
+	ended := mine.start(t.Context(), mine.order())
+	box := mine.docks.started(t)
+
+	left, err := other.Leftovers() // what reconcile.sweepDisk does when the other worker starts
+	require.NoError(t, err)
+
+	for _, id := range left { // none of them holds a place at the other host
+		require.NoError(t, other.Clean(id))
+	}
+
+	var found []string
+
+	require.NoError(t, filepath.WalkDir(tmpfs, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			found = append(found, filepath.Base(path))
+		}
+
+		return err
+	}))
+
+	box.Print(berth.Stdout, "acc=1\n")
+	box.Exit(0)
+	await(t, ended)
+
+	require.Equal(t, []string{"hub"}, found, "the other worker removed the secret of a trial that runs")
+}
+
+// An administrator gives a worker --secrets-dir, so that no value stays on a disk, and
+// starts it again while a trial runs.
+func TestRun_MovedSecretsDirKeepsNoValue(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.secret(opens(hub))
+
+	ctx, leave := context.WithCancel(t.Context())
+	ended := r.start(ctx, r.order())
+	box := r.docks.started(t)
+
+	leave()
+	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+
+	r.config.SecretsDir = filepath.Join(t.TempDir(), "tmpfs")
+	ended = r.start(t.Context(), r.order())
+
+	box.Print(berth.Stdout, "acc=1\n")
+	box.Exit(0)
+	require.NoError(t, await(t, ended).err)
+
+	left, err := r.Leftovers()
+	require.NoError(t, err)
+
+	for _, id := range left {
+		require.NoError(t, r.Clean(id))
+	}
+
+	r.requireNoTrace(t, hub)
+}
+
+// An administrator names a tmpfs that others use, too: --secrets-dir /dev/shm, or
+// /run/berth, where the compose files have the key. What is in it and is no attempt's
+// is not Berth's to remove.
+func TestLeftovers_AreNotWhatElseIsInTheSecretsDir(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	shared := t.TempDir()
+	r.config.SecretsDir = shared
+	key, theirs := filepath.Join(shared, "secrets.key"), filepath.Join(shared, "PostgreSQL.1234", "segment")
+	require.NoError(t, os.WriteFile(key, []byte("AGE-SECRET-KEY-1"), 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Dir(theirs), 0o700))
+	require.NoError(t, os.WriteFile(theirs, []byte("of another program"), 0o600))
+
+	left, err := r.Leftovers() // what reconcile does when the worker starts
+	require.NoError(t, err)
+
+	for _, id := range left { // none holds a place in the ledger
+		require.NoError(t, r.Clean(id))
+	}
+
+	require.FileExists(t, key)
+	require.FileExists(t, theirs)
+}
+
+// A worker that was killed is started with another --secrets-dir, and the attempt is not
+// its own any more: the launch that was written down says where the files were.
+func TestClean_FindsSecretsWhereTheLaunchHadThem(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.secret(opens(hub))
+
+	old := t.TempDir()
+	r.config.SecretsDir = old
+
+	ctx, leave := context.WithCancel(t.Context())
+	ended := r.start(ctx, r.order())
+	r.docks.started(t)
+
+	leave()
+	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+
+	file := filepath.Join(old, "berth-secrets", r.config.HostID, attemptID, "hub")
+	require.FileExists(t, file)
+
+	r.config.SecretsDir = t.TempDir()
+
+	left, err := r.Leftovers()
+	require.NoError(t, err)
+	require.Equal(t, []string{attemptID}, left)
+	require.NoError(t, r.Clean(attemptID))
+	require.NoDirExists(t, filepath.Dir(file))
+	require.DirExists(t, old)
+}
+
+// The same when no launch was written down, as on a full disk: the container says it.
+func TestRun_AdoptsSecretsWhereItsContainerHasThem(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.secret(opens(hub))
+
+	old, tmpfs := t.TempDir(), t.TempDir()
+	r.config.SecretsDir = old
+
+	ctx, leave := context.WithCancel(t.Context())
+	ended := r.start(ctx, r.order())
+	box := r.docks.started(t)
+
+	leave()
+	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+	require.NoError(t, os.Remove(filepath.Join(r.dir, "attempts", attemptID, launchName)))
+
+	r.config.SecretsDir, r.config.Secret = tmpfs, opens("another value")
+	ended = r.start(t.Context(), r.order())
+
+	box.Print(berth.Stdout, "a "+hub+"\nacc=1\n")
+	box.Exit(0)
+	require.NoError(t, await(t, ended).err)
+	require.Equal(t, "a "+strings.Repeat("*", len(hub))+"\nacc=1\n", r.books.text(t))
+
+	for _, dir := range []string{old, tmpfs} {
+		require.NoDirExists(t, filepath.Join(dir, "berth-secrets", r.config.HostID, attemptID))
+	}
+}
+
+// On a tmpfs where everybody may write, a user could make our directory first.
+func TestRun_PutsNoSecretBelowADirectoryOfOthers(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	file := filepath.Join(dir, sharedName, "host", attemptID, "hub")
+	require.NoError(t, keepSecret(file, []byte(hub)))
+
+	for _, above := range []string{filepath.Join(dir, sharedName), filepath.Join(dir, sharedName, "host")} {
+		require.NoError(t, os.Chmod(above, 0o777)) //nolint:gosec // G302: that is what is refused
+		require.ErrorContains(t, keepSecret(file, []byte(hub)), above+" must be a directory that only the worker's user may write to")
+		require.NoError(t, os.Chmod(above, 0o700)) //nolint:gosec // G302: a directory
+	}
+
+	moved := filepath.Join(dir, "elsewhere")
+	require.NoError(t, os.Rename(filepath.Join(dir, sharedName), moved))
+	require.NoError(t, os.Symlink(moved, filepath.Join(dir, sharedName)))
+	require.ErrorContains(t, keepSecret(file, []byte(hub)), "must be a directory")
+}
