@@ -12,18 +12,48 @@ import (
 type tier int
 
 // The tiers, the lowest first. In a sweep that names its source the shim stands
-// behind that source; in one that names none all four are read. Printed lines stand
-// above event files, which their writers keep back for two minutes.
+// behind that source; in one that names none all are read. Printed lines stand
+// above event files, which their writers keep back for two minutes. The lowest report the
+// objective by a doubtful name, "Best val_acc" for val_acc: nobody may report val_acc then.
 const (
-	ofShim tier = iota
+	ofDoubtfulPrinted tier = iota
+	ofDoubtfulFile
+	ofShim
 	ofEvents
 	ofPrinted
 	ofFile
 	tiers
 )
 
-// The name of each tier in an outcome.
-var tierNames = [tiers]string{berth.MetricsShim, berth.MetricsTensorBoard, berth.MetricsStdout, berth.MetricsFile}
+// The name of each tier in what is kept for another run.
+var tierNames = [tiers]string{
+	"doubtful " + berth.MetricsStdout, "doubtful " + berth.MetricsFile,
+	berth.MetricsShim, berth.MetricsTensorBoard, berth.MetricsStdout, berth.MetricsFile,
+}
+
+// belowPrinted are the tiers that the log holds beside ofPrinted.
+var belowPrinted = []tier{ofDoubtfulPrinted}
+
+// doubtfully is the tier of what a tier reports by a doubtful name.
+func (t tier) doubtfully() tier {
+	if t == ofFile {
+		return ofDoubtfulFile
+	}
+
+	return ofDoubtfulPrinted
+}
+
+// source is the tier's name in an outcome.
+func (t tier) source() string {
+	switch t {
+	case ofDoubtfulPrinted:
+		return berth.MetricsStdout
+	case ofDoubtfulFile:
+		return berth.MetricsFile
+	default:
+		return tierNames[t]
+	}
+}
 
 // level is what a tier reports. The script's own word wins over the shim's, and what it
 // writes over what it prints, so that no curve has two sources, and so that the end does
@@ -160,7 +190,7 @@ func (s *series) source(name string) string {
 		return ""
 	}
 
-	return tierNames[from]
+	return from.source()
 }
 
 // releaseLate lets what waited for the end go, and final records of metrics without a
@@ -225,20 +255,6 @@ func (s *series) resumeStored(names storedNames) {
 			}
 		}
 	}
-}
-
-// othersReport says whether another tier reports a metric.
-func (s *series) othersReport(than tier, name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	for i := range s.levels {
-		if tier(i) != than && s.levels[i].histories[name] != nil {
-			return true
-		}
-	}
-
-	return false
 }
 
 // putMetrics stores a batch, and takes out of it what it has stored.

@@ -18,9 +18,9 @@ type lineParser struct {
 	objective   string         // the metric by which trials are ranked; empty = there is none
 	records     *recordParser
 
-	likeness likeness // of the names that are taken for the objective's now; 0 = none was seen
-	turned   bool     // what was taken for the objective before is another metric
-	sure     bool     // someone else reports the objective: a doubtful name is none of its
+	likeness likeness            // of the names that are taken for the objective's now; 0 = none was seen
+	turned   bool                // what was taken for the objective before is another metric
+	doubts   []berth.MetricPoint // the objective's if nobody reports it, since they were last taken
 }
 
 // newLineParser uses the spec's pattern, which validation has compiled before
@@ -149,7 +149,8 @@ func (l *lineParser) match(line string) []sighting {
 
 // settle adds what was found in a line, by the names and steps that it has from now on.
 // What is most like the objective takes its name; once something is more like it, that is
-// the objective, and what had its name has its own name.
+// the objective, and what had its name has its own name. A doubtful one keeps its own name
+// beside that.
 func (l *lineParser) settle(points []berth.MetricPoint, found []sighting, at time.Time) []berth.MetricPoint {
 	for i := range found {
 		found[i].likeness = l.likenessOf(found[i])
@@ -158,7 +159,7 @@ func (l *lineParser) settle(points []berth.MetricPoint, found []sighting, at tim
 				l.turned = true
 				delete(l.records.steps, l.objective)
 
-				points = slices.DeleteFunc(points, func(p berth.MetricPoint) bool { return p.Name == l.objective })
+				points, l.doubts = slices.DeleteFunc(points, func(p berth.MetricPoint) bool { return p.Name == l.objective }), nil
 			}
 
 			l.likeness = like
@@ -169,12 +170,18 @@ func (l *lineParser) settle(points []berth.MetricPoint, found []sighting, at tim
 		p := f.point
 		p.Name, p.At = f.name.full, at
 
-		if f.likeness > 0 && f.likeness == l.likeness {
+		taken := f.likeness > 0 && f.likeness == l.likeness
+		if taken && f.likeness < doubtful {
 			p.Name = l.objective
 		}
 
 		p.Step = l.records.steps.of(p.Name, f.step, l.objective) // the last one of a name stands, as it would on the next line
 		points = append(points, p)
+
+		if taken && f.likeness >= doubtful {
+			p.Name, p.Step = l.objective, l.records.steps.of(l.objective, f.step, l.objective)
+			l.doubts = append(l.doubts, p)
+		}
 	}
 
 	return points
@@ -191,10 +198,5 @@ func (l *lineParser) likenessOf(f sighting) likeness {
 		return 0
 	}
 
-	like := f.name.like(l.objective)
-	if l.sure && like >= doubtful {
-		return 0
-	}
-
-	return like
+	return f.name.like(l.objective)
 }

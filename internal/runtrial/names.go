@@ -31,8 +31,8 @@ type metricName struct {
 // likeness is how much a printed name is like the objective's: the lower the more.
 type likeness int
 
-// The likenesses. From doubtful on a name is taken for the objective's only where nobody
-// reports the objective.
+// The likenesses. From doubtful on a metric is the objective, beside its own name, only
+// where nobody reports the objective.
 const (
 	asNamed      likeness = iota + 1
 	sameLetters           // "Val Loss" for val_loss

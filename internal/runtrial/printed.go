@@ -78,7 +78,10 @@ func (p *printedNames) take(stream string, line partLine) {
 		return
 	}
 
-	for _, point := range p.parser.end(berth.Stdout, line) {
+	points := p.parser.end(berth.Stdout, line)
+	p.parser.doubts = nil // they are there by their own names
+
+	for _, point := range points {
 		point.Name = p.mask.name(point.Name)
 
 		known, found := p.seen[point.Name]

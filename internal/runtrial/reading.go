@@ -34,6 +34,7 @@ type reading struct {
 // keptSeries is all that a series and its parser know.
 type keptSeries struct {
 	Histories map[string]history           `json:"histories"`
+	Below     map[string]histories         `json:"below,omitempty"`  // of the log's other tiers, by their names
 	Finals    map[string]berth.MetricPoint `json:"finals,omitempty"` // of metrics without a curve there
 	Steps     steps                        `json:"steps"`
 	Likeness  likeness                     `json:"likeness,omitempty"`  // of the objective's name; 0 = not known
@@ -43,6 +44,9 @@ type keptSeries struct {
 	Lost      int                          `json:"lost,omitempty"`
 	Held      map[string]berth.MetricPoint `json:"held,omitempty"`
 }
+
+// histories are those of metrics, by name.
+type histories map[string]history
 
 // keepReading writes down how far a log was read. Like usage it is not synced: a
 // power cut ends the container as well.

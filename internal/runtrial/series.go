@@ -118,10 +118,12 @@ func (s *series) addFrom(from tier, parser *lineParser, points []berth.MetricPoi
 	if parser.turned {
 		parser.turned = false
 		s.forget(from, parser.objective)
+		s.forget(from.doubtfully(), parser.objective)
 	}
 
 	s.add(from, points...)
-	parser.sure = s.othersReport(from, parser.objective)
+	s.add(from.doubtfully(), parser.doubts...)
+	parser.doubts = nil
 }
 
 // forget drops what a tier reported of a metric.
@@ -158,50 +160,6 @@ func (s *series) names() []string {
 	}
 
 	return slices.Sorted(maps.Keys(names))
-}
-
-// kept is all that is known of what was printed, for another run to go on from: files it
-// reads again.
-func (s *series) kept() keptSeries {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	l := &s.levels[ofPrinted]
-	kept := keptSeries{
-		Histories: make(map[string]history, len(l.histories)), Finals: maps.Clone(l.finals), More: s.more,
-		Kept: l.kept, Lost: s.thin.lost, Held: make(map[string]berth.MetricPoint),
-	}
-
-	for name, h := range l.histories {
-		kept.Histories[name] = *h
-
-		if p, held := s.thin.held[name]; held {
-			kept.Held[name] = p
-		}
-	}
-
-	return kept
-}
-
-// resume goes on from what another run knew of what was printed.
-func (s *series) resume(k keptSeries, thin *thinner) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	l := &s.levels[ofPrinted]
-	s.more, s.thin = k.More, thin
-	thin.kept, thin.lost = k.Kept, k.Lost
-	l.kept = k.Kept
-
-	for name, h := range k.Histories {
-		s.overrule(ofPrinted, name) // the script reported it: what the shim says of it counts no more
-		s.replace(ofPrinted, name)
-		l.histories[name] = &h
-		l.given[name] = true
-	}
-
-	maps.Copy(l.finals, k.Finals)
-	maps.Copy(thin.held, k.Held) // after overrule, which drops what is held of a name: these are the script's own
 }
 
 // end lets everything go that was held back.

@@ -35,7 +35,7 @@ func (s script) reports(name string, final bool, lowest tier) tier {
 // highest tier with a curve, none below the one that reports the objective. A final record
 // is a row where there is no curve.
 func (s script) rows(objective string) table {
-	rows, lowest := make(table), max(s.reports(objective, false, ofShim), 0)
+	rows, lowest := make(table), max(s.reports(objective, false, 0), 0)
 
 	for _, name := range []string{"acc", "loss", "val_loss"} {
 		owner := s.reports(name, false, lowest)
@@ -75,9 +75,10 @@ func TestSeries_AutoDependsOnNothingButWhatWasReported(t *testing.T) {
 			s        = fresh()
 			written  storedNames // sources.json
 			kept     = s.kept()  // log.json
-			keptRead int
+			keptRead [tiers]int
+			all      = []tier{ofDoubtfulPrinted, ofDoubtfulFile, ofShim, ofEvents, ofPrinted, ofFile}
 			names    = rapid.SampledFrom([]string{"acc", "loss", "val_loss"})
-			from     = rapid.SampledFrom([]tier{ofShim, ofEvents, ofPrinted, ofFile})
+			from     = rapid.SampledFrom(all)
 		)
 
 		read := func(from tier) bool {
@@ -103,7 +104,10 @@ func TestSeries_AutoDependsOnNothingButWhatWasReported(t *testing.T) {
 				return false
 			}
 
-			written, kept, keptRead = lower, s.kept(), said.read[ofPrinted]
+			written, kept = lower, s.kept()
+			for _, from := range append(slices.Clone(belowPrinted), ofPrinted) {
+				keptRead[from] = said.read[from]
+			}
 
 			tierOf := make(map[string]float64)
 			for _, p := range stored {
@@ -121,6 +125,10 @@ func TestSeries_AutoDependsOnNothingButWhatWasReported(t *testing.T) {
 				p, at := metric(names.Draw(t, "name"), rapid.Int64Range(1, 4).Draw(t, "step"), rapid.Float64Range(0, 0.5).Draw(t, "value")), from.Draw(t, "from")
 				p.Value += float64(at)
 
+				if at < ofShim { // "Best acc"
+					p.Name = "acc"
+				}
+
 				p.Final = at > ofEvents && rapid.IntRange(0, 5).Draw(t, "final") == 0
 
 				if p.Final {
@@ -137,7 +145,7 @@ func TestSeries_AutoDependsOnNothingButWhatWasReported(t *testing.T) {
 					flush(rapid.SampledFrom([]string{"before", "dropped", "put"}).Draw(t, "fails"))
 				}
 
-				s, said.read = fresh(), [tiers]int{ofPrinted: keptRead}
+				s, said.read = fresh(), keptRead
 				s.resumeStored(written)
 				s.resume(kept, newThinner(Bounds{}.orDefault(), 0))
 			}
@@ -145,7 +153,7 @@ func TestSeries_AutoDependsOnNothingButWhatWasReported(t *testing.T) {
 
 		for left := true; left; {
 			left = false
-			for _, from := range rapid.Permutation([]tier{ofShim, ofEvents, ofPrinted, ofFile}).Draw(t, "order") {
+			for _, from := range rapid.Permutation(all).Draw(t, "order") {
 				left = read(from) || left
 			}
 		}
