@@ -97,9 +97,16 @@ func (l *lineParser) find(line string) (found []sighting, record bool) {
 	}
 
 	found = l.pairs(before)
+	best, until := bestLine(clean)
 
 	for _, object := range objects {
 		recorded := l.records.find(object)
+		if until > len(before) {
+			for i := range recorded {
+				recorded[i].name = recorded[i].name.of(best)
+			}
+		}
+
 		found = append(found, recorded...)
 
 		if slices.ContainsFunc(recorded, l.isObjective) {

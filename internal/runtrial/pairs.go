@@ -36,6 +36,8 @@ func pairs(line, objective string) []sighting {
 		end   int // of the pair before
 	)
 
+	best, until := bestLine(line)
+
 	for at := 0; ; {
 		next := strings.IndexAny(line[at:], "=:")
 		if next < 0 {
@@ -59,6 +61,13 @@ func pairs(line, objective string) []sighting {
 
 		s := sighting{name: words.name(printed, inParentheses)}
 		at += length
+
+		if best != "" && sign < until {
+			s.name = s.name.of(best)
+		} else if only := onlyBest.FindStringSubmatch(line[at:]); only != nil && end == 0 && inFront.MatchString(line[:from]) {
+			s.name = s.name.of(only[1])
+		}
+
 		end = at
 
 		if over != "" && s.name.like(objective) == 0 && !strings.HasSuffix(line[:at], "%)") {

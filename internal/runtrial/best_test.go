@@ -1,0 +1,47 @@
+package runtrial
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// TestOutput_ObjectiveOfWhatIsPrinted knows "Best val_loss: 0.21 (epoch 1)" at the end. People
+// also print the epoch first. All are the best so far, and none is the last epoch's value.
+func TestOutput_BestAtTheEndInOtherWords(t *testing.T) {
+	t.Parallel()
+
+	for _, last := range []string{
+		"Best epoch: 1, val_loss: 0.21", "Best model (epoch 1): val_loss=0.21", "Best result: val_loss=0.21", "Best Epoch: 1 - val_loss: 0.21",
+		"Best checkpoint: epoch=1 val_loss=0.21", "Best metrics: {'val_loss': 0.21}", "Best: {'epoch': 1, 'val_loss': 0.21}", "val_loss: 0.21 (best)",
+		"2026-01-02 03:04:05,678 - INFO - train - Best epoch: 1, val_loss: 0.21", `{"level": "INFO", "message": "Best epoch: 1, val_loss: 0.21"}`,
+	} {
+		t.Run(last, func(t *testing.T) {
+			t.Parallel()
+
+			value := ranked(t, berth.Objective{Metric: "val_loss", Goal: berth.GoalMinimize}, berth.Stdout, "epoch 1 val_loss: 0.21\nepoch 2 val_loss: 0.30\n"+last+"\n")
+			require.NotNil(t, value)
+			require.InDelta(t, 0.30, *value, 0)
+		})
+	}
+}
+
+// What only looks like a word about the best: it is of the newest epoch.
+func TestOutput_NotOfTheBest(t *testing.T) {
+	t.Parallel()
+
+	for _, last := range []string{
+		"epoch 2 val_loss: 0.30 (best)", "best_epoch=1 val_loss=0.30", "{'best_epoch': 1, 'val_loss': 0.30}", `{"best": {"val_loss": 0.21}, "val_loss": 0.30}`,
+		"Best epoch: 1, val_loss: 0.21; current: val_loss: 0.30", "Best val_loss: 0.21, val_acc: 0.9, val_loss: 0.30", "epoch 2 best epoch: 1 val_loss: 0.30",
+	} {
+		t.Run(last, func(t *testing.T) {
+			t.Parallel()
+
+			value := ranked(t, berth.Objective{Metric: "val_loss", Goal: berth.GoalMinimize}, berth.Stdout, "epoch 1 val_loss: 0.21\n"+last+"\n")
+			require.NotNil(t, value)
+			require.InDelta(t, 0.30, *value, 0)
+		})
+	}
+}
