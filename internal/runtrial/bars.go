@@ -12,7 +12,9 @@ var (
 	richBar  = regexp.MustCompile(`[━╸╺]\s+(\d+)/(\d+)\b`)
 	tqdmBar  = regexp.MustCompile(`\d+%\|[^|]*\|\s*(\d+)/(\d+) \[`)
 	// slowBar has steps of a second and more: each may be an epoch.
-	slowBar      = regexp.MustCompile(`\d\.\d+s/\w`)
+	slowBar = regexp.MustCompile(`\d\.\d+s/\w`)
+	// ownLine is what Keras prints of an epoch with verbose=2: "90/90 - 3s - 30ms/step - loss: 0.25".
+	ownLine      = regexp.MustCompile(`^\s*\d+/(?:\d+|Unknown) - \d+(?:\.\d+)?(?:s|ms|us) - `)
 	otherCounter = regexp.MustCompile(`(?:^|[\s\[(:])(\d+)/(\d+)(?:$|[\s\]):,])`)
 	epochCounter = regexp.MustCompile(`(?i)\bep(?:och)?s?\b\W{0,3}\d+(?:/\d+)?`)
 )
@@ -52,6 +54,14 @@ func progressOf(part string) progress {
 	}
 
 	return p
+}
+
+// ownBar reports whether Keras itself printed a part of a line: under the names of fit it
+// prints what evaluate finds, too.
+func ownBar(part string) bool {
+	part = part[:min(len(part), barBytes)]
+
+	return strings.Contains(part, "/") && (kerasBar.MatchString(part) || ownLine.MatchString(part))
 }
 
 func (p progress) String() string { return p.epoch + " " + p.counter }

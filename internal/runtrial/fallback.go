@@ -15,9 +15,11 @@ type tier int
 // behind that source; in one that names none all are read. Printed lines stand
 // above event files, which their writers keep back for two minutes. The lowest report the
 // objective by a doubtful name, "Best val_acc" for val_acc: nobody may report val_acc then.
+// Keras' own bars stand below the shim, which knows fit from evaluate.
 const (
 	ofDoubtfulPrinted tier = iota
 	ofDoubtfulFile
+	ofBars
 	ofShim
 	ofEvents
 	ofPrinted
@@ -27,12 +29,12 @@ const (
 
 // The name of each tier in what is kept for another run.
 var tierNames = [tiers]string{
-	"doubtful " + berth.MetricsStdout, "doubtful " + berth.MetricsFile,
+	"doubtful " + berth.MetricsStdout, "doubtful " + berth.MetricsFile, "bars of Keras",
 	berth.MetricsShim, berth.MetricsTensorBoard, berth.MetricsStdout, berth.MetricsFile,
 }
 
 // belowPrinted are the tiers that the log holds beside ofPrinted.
-var belowPrinted = []tier{ofDoubtfulPrinted}
+var belowPrinted = []tier{ofDoubtfulPrinted, ofBars}
 
 // doubtfully is the tier of what a tier reports by a doubtful name.
 func (t tier) doubtfully() tier {
@@ -46,7 +48,7 @@ func (t tier) doubtfully() tier {
 // source is the tier's name in an outcome.
 func (t tier) source() string {
 	switch t {
-	case ofDoubtfulPrinted:
+	case ofDoubtfulPrinted, ofBars:
 		return berth.MetricsStdout
 	case ofDoubtfulFile:
 		return berth.MetricsFile

@@ -20,6 +20,8 @@ type lineParser struct {
 
 	likeness likeness            // of the names that are taken for the objective's now; 0 = none was seen
 	turned   bool                // what was taken for the objective before is another metric
+	apart    bool                // Keras' own bars are no word of the script's
+	bars     []berth.MetricPoint // of these bars, since they were last taken
 	doubts   []berth.MetricPoint // the objective's if nobody reports it, since they were last taken
 }
 
@@ -74,7 +76,22 @@ func (l *lineParser) read(points []berth.MetricPoint, stream string, parts []str
 			continue
 		}
 
-		points = l.settle(points, found, at)
+		before := l.turned
+		l.turned = false
+		settled := l.settle(found, at)
+
+		if l.turned {
+			other := func(p berth.MetricPoint) bool { return p.Name == l.objective }
+			points, l.bars = slices.DeleteFunc(points, other), slices.DeleteFunc(l.bars, other)
+		}
+
+		l.turned = l.turned || before
+
+		if l.apart && ownBar(part) {
+			l.bars = append(l.bars, settled...)
+		} else {
+			points = append(points, settled...)
+		}
 	}
 
 	return points
@@ -154,19 +171,18 @@ func (l *lineParser) match(line string) []sighting {
 	return found
 }
 
-// settle adds what was found in a line, by the names and steps that it has from now on.
+// settle returns what was found in a line, by the names and steps that it has from now on.
 // What is most like the objective takes its name; once something is more like it, that is
 // the objective, and what had its name has its own name. A doubtful one keeps its own name
 // beside that.
-func (l *lineParser) settle(points []berth.MetricPoint, found []sighting, at time.Time) []berth.MetricPoint {
+func (l *lineParser) settle(found []sighting, at time.Time) (points []berth.MetricPoint) {
 	for i := range found {
 		found[i].likeness = l.likenessOf(found[i])
 		if like := found[i].likeness; like > 0 && (l.likeness == 0 || like < l.likeness) {
 			if l.likeness > 0 {
 				l.turned = true
 				delete(l.records.steps, l.objective)
-
-				points, l.doubts = slices.DeleteFunc(points, func(p berth.MetricPoint) bool { return p.Name == l.objective }), nil
+				l.doubts = nil
 			}
 
 			l.likeness = like

@@ -89,7 +89,11 @@ func newOutput(r *run) *output {
 
 	if o.metrics.auto || source == berth.MetricsStdout {
 		o.printed = newLineParser(r.who.Spec.Metrics.Pattern, objective)
-		o.metrics.levels[ofPrinted].whole = !o.metrics.auto // programs print numbers that are no metrics
+		o.printed.apart = o.metrics.auto
+
+		for _, from := range append(slices.Clone(belowPrinted), ofPrinted) {
+			o.metrics.levels[from].whole = !o.metrics.auto // programs print numbers that are no metrics
+		}
 	}
 
 	if o.metrics.auto || source == berth.MetricsTensorBoard {

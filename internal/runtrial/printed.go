@@ -52,9 +52,10 @@ func (o *output) takeLine(c berth.LogChunk) {
 // endLine reads a line that its stream has ended. What does not count of it is noted.
 func (o *output) endLine(stream string, line partLine) {
 	points := o.printed.end(stream, line)
+	none := len(points)+len(o.printed.bars) == 0
 	o.metrics.addFrom(ofPrinted, o.printed, points)
 
-	if len(points) == 0 && (stream == berth.Stderr || o.printed.pattern != nil) {
+	if none && (stream == berth.Stderr || o.printed.pattern != nil) {
 		o.names.take(stream, line)
 	}
 }

@@ -38,6 +38,7 @@ type keptSeries struct {
 	Finals    map[string]berth.MetricPoint `json:"finals,omitempty"` // of metrics without a curve there
 	Steps     steps                        `json:"steps"`
 	Likeness  likeness                     `json:"likeness,omitempty"`  // of the objective's name; 0 = not known
+	Bars      bool                         `json:"bars,omitempty"`      // those of Keras stand apart
 	Fractions bool                         `json:"fractions,omitempty"` // epochs come in parts
 	More      bool                         `json:"more,omitempty"`
 	Kept      int                          `json:"kept"`
@@ -91,6 +92,7 @@ func (o *output) resume(r reading) {
 
 		o.metrics.resume(*r.Metrics, newThinner(o.run.config.Bounds, time.Since(since)))
 		maps.Copy(o.printed.records.steps, r.Metrics.Steps)
+		o.printed.apart = o.printed.apart && r.Metrics.Bars // a worker of before kept them with what the script prints
 		o.printed.likeness, o.printed.records.fractions = r.Metrics.Likeness, r.Metrics.Fractions
 	}
 }
@@ -123,7 +125,7 @@ func (o *output) reading() *reading {
 	if o.printed != nil {
 		kept := o.metrics.kept()
 		kept.Steps = maps.Clone(o.printed.records.steps)
-		kept.Likeness, kept.Fractions = o.printed.likeness, o.printed.records.fractions
+		kept.Bars, kept.Likeness, kept.Fractions = o.printed.apart, o.printed.likeness, o.printed.records.fractions
 		r.Metrics = &kept
 	}
 

@@ -119,11 +119,13 @@ func (s *series) addFrom(from tier, parser *lineParser, points []berth.MetricPoi
 		parser.turned = false
 		s.forget(from, parser.objective)
 		s.forget(from.doubtfully(), parser.objective)
+		s.forget(ofBars, parser.objective)
 	}
 
 	s.add(from, points...)
+	s.add(ofBars, parser.bars...)
 	s.add(from.doubtfully(), parser.doubts...)
-	parser.doubts = nil
+	parser.bars, parser.doubts = nil, nil
 }
 
 // forget drops what a tier reported of a metric.

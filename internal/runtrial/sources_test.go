@@ -76,7 +76,7 @@ func TestSeries_AutoDependsOnNothingButWhatWasReported(t *testing.T) {
 			written  storedNames // sources.json
 			kept     = s.kept()  // log.json
 			keptRead [tiers]int
-			all      = []tier{ofDoubtfulPrinted, ofDoubtfulFile, ofShim, ofEvents, ofPrinted, ofFile}
+			all      = []tier{ofDoubtfulPrinted, ofDoubtfulFile, ofBars, ofShim, ofEvents, ofPrinted, ofFile}
 			names    = rapid.SampledFrom([]string{"acc", "loss", "val_loss"})
 			from     = rapid.SampledFrom(all)
 		)
@@ -125,7 +125,7 @@ func TestSeries_AutoDependsOnNothingButWhatWasReported(t *testing.T) {
 				p, at := metric(names.Draw(t, "name"), rapid.Int64Range(1, 4).Draw(t, "step"), rapid.Float64Range(0, 0.5).Draw(t, "value")), from.Draw(t, "from")
 				p.Value += float64(at)
 
-				if at < ofShim { // "Best acc"
+				if at < ofBars { // "Best acc"
 					p.Name = "acc"
 				}
 
