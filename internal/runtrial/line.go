@@ -20,6 +20,7 @@ type lineParser struct {
 
 	likeness likeness            // of the names that are taken for the objective's now; 0 = none was seen
 	turned   bool                // what was taken for the objective before is another metric
+	named    bool                // the newest report of the objective named its step
 	apart    bool                // Keras' own bars are no word of the script's
 	bars     []berth.MetricPoint // of these bars, since they were last taken
 	doubts   []berth.MetricPoint // the objective's if nobody reports it, since they were last taken
@@ -200,6 +201,10 @@ func (l *lineParser) settle(found []sighting, at time.Time) (points []berth.Metr
 
 		p.Step = l.records.steps.of(p.Name, f.step, l.objective) // the last one of a name stands, as it would on the next line
 		points = append(points, p)
+
+		if taken {
+			l.named = f.step != nil
+		}
 
 		if taken && f.likeness >= doubtful {
 			p.Name, p.Step = l.objective, l.records.steps.of(l.objective, f.step, l.objective)

@@ -38,6 +38,7 @@ type recordFile struct {
 	name string            // in there
 	take func(line []byte) // one at a time
 	anew func()            // the job began the file anew; nil = that changes nothing
+	done func()            // after a look that read the file, and at the end; nil = nobody asks
 
 	at   int64
 	rest []byte       // unfinished last line
@@ -55,15 +56,26 @@ func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 	parser := newLineParser("", objective)
 	m := &recordFile{dir: r.dirs.out, run: r, name: metricsName, left: metricsFileBytes, unread: unreadLines{mask: r.mask}}
 
+	told := newFileHistory()
+
 	m.take = func(line []byte) {
 		points := parser.parse(berth.Stdout, string(line), time.Now().UTC())
+		told.take(parser, points)
 		metrics.addFrom(ofFile, parser, points)
 
 		if len(points) == 0 {
 			m.unread.add(line)
 		}
 	}
-	m.anew = func() { parser.records = newRecordParser() }
+	m.anew = func() {
+		parser.records = newRecordParser()
+		told.writing++
+	}
+	m.done = func() {
+		if told.writing > 0 && told.last.LastStatus != "" {
+			metrics.recount(ofFile, objective, told.all())
+		}
+	}
 
 	return m
 }
@@ -175,6 +187,10 @@ func (m *recordFile) read(most int64) {
 
 	m.seen = info
 
+	if m.done != nil {
+		defer m.done()
+	}
+
 	buffer := make([]byte, readAtOnce)
 
 	for most > 0 {
@@ -264,5 +280,9 @@ func (m *recordFile) split(data []byte) {
 func (m *recordFile) end() {
 	if m != nil && len(m.rest) > 0 {
 		m.take(m.rest)
+
+		if m.done != nil {
+			m.done()
+		}
 	}
 }
