@@ -38,7 +38,7 @@ type recordFile struct {
 	name string            // in there
 	take func(line []byte) // one at a time
 	anew func()            // the job began the file anew; nil = that changes nothing
-	done func()            // after a look that read the file, and at the end; nil = nobody asks
+	done func(end bool)    // after a look that read the file, and at the end; nil = nobody asks
 
 	at   int64
 	rest []byte       // unfinished last line
@@ -56,9 +56,9 @@ func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 	parser := newLineParser("", objective)
 	m := &recordFile{dir: r.dirs.out, run: r, name: metricsName, left: metricsFileBytes, unread: unreadLines{mask: r.mask}}
 
-	told := newFileHistory()
+	told, several := newFileHistory(), &gatherer{}
 
-	m.take = func(line []byte) {
+	take := func(line []byte) {
 		points := parser.parse(berth.Stdout, string(line), time.Now().UTC())
 		told.take(parser, points)
 		metrics.addFrom(ofFile, parser, points)
@@ -67,11 +67,17 @@ func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 			m.unread.add(line)
 		}
 	}
+	m.take = func(line []byte) { several.add(line, take) }
 	m.anew = func() {
+		*several = gatherer{}
 		parser.records = newRecordParser()
 		told.writing++
 	}
-	m.done = func() {
+	m.done = func(end bool) {
+		if end {
+			several.release(take)
+		}
+
 		if told.writing > 0 && told.last.LastStatus != "" {
 			metrics.recount(ofFile, objective, told.all())
 		}
@@ -188,7 +194,7 @@ func (m *recordFile) read(most int64) {
 	m.seen = info
 
 	if m.done != nil {
-		defer m.done()
+		defer m.done(false)
 	}
 
 	buffer := make([]byte, readAtOnce)
@@ -278,11 +284,15 @@ func (m *recordFile) split(data []byte) {
 
 // end takes in the last line, which may lack its end.
 func (m *recordFile) end() {
-	if m != nil && len(m.rest) > 0 {
-		m.take(m.rest)
+	if m == nil {
+		return
+	}
 
-		if m.done != nil {
-			m.done()
-		}
+	if len(m.rest) > 0 {
+		m.take(m.rest)
+	}
+
+	if m.done != nil {
+		m.done(true)
 	}
 }
