@@ -219,6 +219,27 @@ func TestGrant_RefusesRolesThatNoGrantBounds(t *testing.T) {
 	}
 }
 
+// `berth doctor` asks by the role of its machine's server or worker.
+func TestGrant_EachRoleSeesHealth(t *testing.T) {
+	t.Parallel()
+
+	g := setupRoles(t)
+	_, err := g.grant(g.both())
+	require.NoError(t, err)
+	g.exec(g.ownerURL, "INSERT INTO outbox (kind, workflow_id, payload, last_error) VALUES ('placed', 'trial-1', '{}', 'no answer')")
+
+	for _, url := range []string{g.serverURL, g.workerURL} {
+		store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
+		require.NoError(t, err)
+		t.Cleanup(store.Close)
+
+		health, err := store.Health(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, health.OutboxWaiting)
+		require.Equal(t, "no answer", health.OutboxReason)
+	}
+}
+
 // A server of a newer version says what to do, and goes on once it is done.
 func TestGrant_MissingRightSaysWhatToDo(t *testing.T) {
 	t.Parallel()
