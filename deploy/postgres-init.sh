@@ -1,21 +1,42 @@
 #!/bin/sh
 # Makes one role and its databases each for Berth and Temporal, so that neither
 # can read or starve the other, and a role each for Berth's server and worker when
-# they have passwords. PostgreSQL's image runs it on first start.
+# they have passwords. PostgreSQL's image runs it on first start. Run again, it makes
+# what is missing, and gives each role the password that it has in .env.
 set -eu
-psql --set ON_ERROR_STOP=1 --username postgres \
-	--set berth="$BERTH_DB_PASSWORD" --set temporal="$TEMPORAL_DB_PASSWORD" <<-'SQL'
-	CREATE ROLE berth LOGIN PASSWORD :'berth' CONNECTION LIMIT 60;
-	CREATE DATABASE berth OWNER berth;
-	CREATE ROLE temporal LOGIN PASSWORD :'temporal' CONNECTION LIMIT 60;
-	CREATE DATABASE temporal OWNER temporal;
-	CREATE DATABASE temporal_visibility OWNER temporal;
-SQL
+
+# sql runs standard input as the superuser, with each argument as a variable.
+sql() {
+	for variable in "$@"; do
+		set -- "$@" --set "$variable"
+		shift
+	done
+	psql --quiet --no-psqlrc --set ON_ERROR_STOP=1 --username postgres "$@"
+}
+
+# role <name> <password>
+role() {
+	sql "role=$1" "password=$2" <<-'SQL'
+		SELECT format('CREATE ROLE %I LOGIN CONNECTION LIMIT 60', :'role')
+		WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'role') \gexec
+		ALTER ROLE :"role" PASSWORD :'password';
+	SQL
+}
+
+# database <name> <owner>
+database() {
+	sql "database=$1" "owner=$2" <<-'SQL'
+		SELECT format('CREATE DATABASE %I OWNER %I', :'database', :'owner')
+		WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = :'database') \gexec
+	SQL
+}
+
+role berth "$BERTH_DB_PASSWORD"
+database berth berth
+role temporal "$TEMPORAL_DB_PASSWORD"
+database temporal temporal
+database temporal_visibility temporal
 
 # `berth migrate` grants them what each needs.
-for role in "berth_server ${BERTH_SERVER_DB_PASSWORD:-}" "berth_worker ${BERTH_WORKER_DB_PASSWORD:-}"; do
-	[ -n "${role#* }" ] || continue
-	psql --set ON_ERROR_STOP=1 --username postgres --set role="${role%% *}" --set password="${role#* }" <<-'SQL'
-		CREATE ROLE :"role" LOGIN PASSWORD :'password' CONNECTION LIMIT 60;
-	SQL
-done
+[ -z "${BERTH_SERVER_DB_PASSWORD:-}" ] || role berth_server "$BERTH_SERVER_DB_PASSWORD"
+[ -z "${BERTH_WORKER_DB_PASSWORD:-}" ] || role berth_worker "$BERTH_WORKER_DB_PASSWORD"

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +54,79 @@ func TestCompose_FurtherMachinesHaveTheSameWorker(t *testing.T) {
 	}
 
 	require.Equal(t, first, further)
+}
+
+// Docker makes a directory in the place of a file that is missing, unless it is told
+// not to: `berth secret key` would then refuse the name, and the server the directory.
+func TestCompose_NoFileOfTheAdministratorIsMadeUp(t *testing.T) {
+	t.Parallel()
+
+	found := 0
+
+	for _, file := range []string{"docker-compose.yml", "docker-compose.worker.yml"} {
+		for name, service := range composed(t, file) {
+			volumes, _ := service["volumes"].([]any)
+			for _, volume := range volumes {
+				if text := fmt.Sprint(volume); !strings.Contains(text, "BERTH_SECRETS_KEY") && !strings.Contains(text, "BERTH_TLS") {
+					continue
+				}
+
+				mount, ok := volume.(map[string]any)
+				require.True(t, ok, "%s, %s: %v is not of the long form", file, name, volume)
+				require.Equal(t, map[string]any{"create_host_path": false}, mount["bind"], "%s, %s: %v", file, name, volume)
+				require.Equal(t, true, mount["read_only"])
+
+				found++
+			}
+		}
+	}
+
+	require.Equal(t, 4, found, "server, worker and the further machine's worker have the key; the server has its certificate")
+}
+
+// Whoever copies .env.example and leaves the passwords of the roles out has an
+// installation that works: a role and its password are never apart.
+func TestCompose_ARoleGoesWithItsPassword(t *testing.T) {
+	t.Parallel()
+
+	services := composed(t, "docker-compose.yml")
+	for _, name := range []string{"server", "worker"} {
+		env, ok := services[name]["environment"].(map[string]any)
+		require.True(t, ok)
+
+		password := "BERTH_" + strings.ToUpper(name) + "_DB_PASSWORD"
+		require.Equal(t, "postgres://berth${"+password+":+_"+name+"}:${"+password+":-${BERTH_DB_PASSWORD}}@postgres:5432/berth?sslmode=disable", env["BERTH_POSTGRES_URL"])
+
+		env, ok = services["migrate"]["environment"].(map[string]any)
+		require.True(t, ok)
+		require.Equal(t, "${"+password+":+berth_"+name+"}", env["BERTH_GRANT_"+strings.ToUpper(name)])
+	}
+}
+
+// docs/production.md tells all that .env may say.
+func TestCompose_EachSettingIsDocumented(t *testing.T) {
+	t.Parallel()
+
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "production.md"))
+	require.NoError(t, err)
+
+	files, err := filepath.Glob(filepath.Join("..", "..", "docker-compose*.yml"))
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+
+	var told []string
+	for _, match := range regexp.MustCompile("`([A-Z_]+)`").FindAllStringSubmatch(string(page), -1) {
+		told = append(told, match[1])
+	}
+
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+
+		for _, match := range regexp.MustCompile(`\$\{([A-Z_]+)`).FindAllStringSubmatch(string(text), -1) {
+			require.Subset(t, told, []string{match[1]}, file)
+		}
+	}
 }
 
 // Docker kills what has not ended 10 s after SIGTERM by default, and a worker

@@ -165,9 +165,9 @@ func TestCompose_WorkerSeesTheCgroupsOfTrials(t *testing.T) {
 
 	var file struct {
 		Services map[string]struct {
-			PID     string   `yaml:"pid"`
-			Cgroup  string   `yaml:"cgroup"`
-			Volumes []string `yaml:"volumes"`
+			PID     string `yaml:"pid"`
+			Cgroup  string `yaml:"cgroup"`
+			Volumes []any  `yaml:"volumes"`
 		} `yaml:"services"`
 	}
 

@@ -13,7 +13,7 @@ import (
 )
 
 // shellBlocks are the blocks of commands of a section of production.md that
-// speak of compose, in their order: the tests run them as they stand.
+// speak of Docker, in their order: the tests run them as they stand.
 func shellBlocks(t testing.TB, section string, want int) []string {
 	t.Helper()
 
@@ -26,7 +26,7 @@ func shellBlocks(t testing.TB, section string, want int) []string {
 	var blocks []string
 
 	for _, match := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
-		if strings.Contains(match[1], "docker compose") {
+		if strings.Contains(match[1], "docker ") {
 			blocks = append(blocks, match[1])
 		}
 	}

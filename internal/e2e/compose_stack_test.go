@@ -35,6 +35,7 @@ type deployment struct {
 	berth    map[string]string // berth.env
 	config   string            // DOCKER_CONFIG, with the plug-in compose
 	token    string
+	secret   string // value of hub_token
 }
 
 // newDeployment copies the files. Everything that it starts is gone at the end.
@@ -80,14 +81,20 @@ func newDeployment(t testing.TB, name string) *deployment {
 	return d
 }
 
-// newServer is a deployment of everything, on ports of its own.
+// newServer is a deployment of everything, as .env.example recommends, on ports of its own.
 func newServer(t testing.TB, name string) *deployment {
 	t.Helper()
 
 	d := newDeployment(t, name)
-	for _, password := range []string{"POSTGRES_PASSWORD", "BERTH_DB_PASSWORD", "TEMPORAL_DB_PASSWORD"} {
-		d.settings[password] = rand.Text()
+
+	for line := range strings.Lines(readFile(t, filepath.Join(repository, ".env.example"))) {
+		if name, ok := strings.CutSuffix(strings.TrimSpace(line), "PASSWORD="); ok {
+			d.settings[name+"PASSWORD"] = rand.Text()
+		}
 	}
+
+	require.NotEmpty(t, d.settings[serverPassword])
+	require.NotEmpty(t, d.settings[workerPassword])
 
 	for _, port := range []string{"BERTH_PORT", "TEMPORAL_PORT", "TEMPORAL_UI_PORT", "POSTGRES_PORT"} {
 		d.settings[port] = fmt.Sprint(freePort(t))

@@ -66,15 +66,23 @@ func TestCompose(t *testing.T) { //nolint:paralleltest // it takes the machine
 	other := newElsewhere(t)
 	d := newServer(t, "first")
 	d.storeFiles(other.here)
+	d.makeKey()
 	d.write()
 	d.sh("docker compose up -d")
 	d.enter()
 	d.untilHosts(1)
 	d.requireSound()
+	d.requireRoles()
 
 	finished := []string{d.trainDigits(), d.fetchFiles()}
-	finished = append(finished, d.joinBy(other))
+	d.setSecret()
+	finished = append(finished, d.joinBy(other)...)
+	d.requireNoRefusal()
 	d.backUpAndRestore(finished)
+	d.requireRoles()
+	d.readSecret(2)
+	d.encrypt(other.here)
+	d.requireNoRefusal()
 	d.requireStops()
 }
 
@@ -106,7 +114,7 @@ func (d *deployment) requireSound() {
 	doctor := d.sh("docker compose exec -T worker berth doctor")
 	require.NotContains(d.t, doctor, "FIX")
 	require.NotContains(d.t, d.sh("docker compose logs worker"), "cannot read the kernel's log")
-	require.Regexp(d.t, `disk: [0-9,]+ MiB free`, doctor)
+	require.Regexp(d.t, `disk: .*[0-9,]+ MiB (free|left)`, doctor)
 	require.Contains(d.t, doctor, "1 of 1 hosts answer")
 
 	for _, port := range []string{"BERTH_PORT", "TEMPORAL_UI_PORT"} {
@@ -177,12 +185,12 @@ func (d *deployment) fetchFiles() string {
 	return id
 }
 
-// joinBy lets a further machine join while a trial runs, and runs a sweep on both.
-func (d *deployment) joinBy(other *elsewhere) string {
+// joinBy lets a further machine join while a trial runs, and runs sweeps on both.
+func (d *deployment) joinBy(other *elsewhere) []string {
 	d.t.Helper()
 
 	blocks := shellBlocks(d.t, "More machines", 2)
-	other.start(d.settings["BERTH_IMAGE"], "berth-test/busy:1")
+	other.start(d.settings["BERTH_IMAGE"], "berth-test/busy:1", "berth-examples/python:3.11")
 
 	during := d.submit(busy(2, 12_000, core))
 	d.until(during, time.Minute, running(2))
@@ -195,13 +203,17 @@ func (d *deployment) joinBy(other *elsewhere) string {
 	second.env = []string{"DOCKER_HOST=unix://" + other.socket()}
 	second.settings["COMPOSE_FILE"] = "docker-compose.worker.yml" // what clean goes by
 	second.settings["BERTH_DOCKER_SOCKET"] = other.socket()
-	second.settings["BERTH_POSTGRES_URL"] = fmt.Sprintf("postgres://berth:%s@%s/berth?sslmode=disable",
-		d.settings["BERTH_DB_PASSWORD"], net.JoinHostPort(other.here, d.settings["POSTGRES_PORT"]))
+	second.settings["BERTH_POSTGRES_URL"] = fmt.Sprintf("postgres://berth_worker:%s@%s/berth?sslmode=disable",
+		d.settings[workerPassword], net.JoinHostPort(other.here, d.settings["POSTGRES_PORT"]))
 	second.settings["BERTH_TEMPORAL_ADDRESS"] = net.JoinHostPort(other.here, d.settings["TEMPORAL_PORT"])
 
 	for _, name := range []string{"BERTH_ARTIFACTS", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
 		second.settings[name] = d.settings[name]
 	}
+
+	key := filepath.Join(second.dir, "secrets.key")
+	require.NoError(d.t, os.WriteFile(key, []byte(readFile(d.t, d.settings[secretsKey])), 0o600))
+	second.settings[secretsKey] = key
 
 	second.write()
 	second.sh(blocks[1])
@@ -213,13 +225,11 @@ func (d *deployment) joinBy(other *elsewhere) string {
 	require.Eventually(d.t, func() bool { return len(second.running()) > 0 }, time.Minute, tick, "its containers are on the machine's own Docker")
 	d.requireOnce(id, 8)
 
-	hosts := map[string]int{}
-	for _, a := range d.attempts(id) {
-		hosts[a.HostID]++
-	}
+	d.requireHosts(id, 2)
 
-	require.Len(d.t, hosts, 2, "trials ran on both: %v", hosts)
-	d.t.Logf("trials by host: %v", hosts)
+	secret := d.readSecret(4)
+	d.requireHosts(secret, 2)
+	second.requireNoRefusal()
 
 	// It goes again, as a machine that is taken away.
 	d.cli("host", "drain", "second")
@@ -227,7 +237,20 @@ func (d *deployment) joinBy(other *elsewhere) string {
 	d.cli("host", "remove", "second", "--force") // it answered a moment ago
 	d.untilHosts(1)
 
-	return id
+	return []string{id, secret}
+}
+
+// requireHosts fails unless trials of the sweep ran on so many machines.
+func (d *deployment) requireHosts(sweep string, want int) {
+	d.t.Helper()
+
+	hosts := map[string]int{}
+	for _, a := range d.attempts(sweep) {
+		hosts[a.HostID]++
+	}
+
+	require.Len(d.t, hosts, want, "trials by host: %v", hosts)
+	d.t.Logf("trials by host: %v", hosts)
 }
 
 // backUpAndRestore loses everything but a dump: what had ended is as it was,
@@ -249,6 +272,7 @@ func (d *deployment) backUpAndRestore(finished []string) {
 	before := d.results(finished)
 	require.Greater(d.t, len(before), 10*len(finished))
 
+	d.psql("CREATE ROLE dashboards; GRANT SELECT ON sweeps TO dashboards") // no .env names it
 	d.sh(blocks[0])
 	at := len(d.attempts(paused))
 	d.sh("docker compose down --volumes")

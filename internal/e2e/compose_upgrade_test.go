@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"crypto/rand"
+	"maps"
 	"testing"
 	"time"
 
@@ -14,13 +16,22 @@ import (
 // previousImage is what `scripts/compose-images --previous` makes.
 const previousImage = "berth-local/berth:previous"
 
-// The version before this one runs a sweep when its image is replaced, by the
-// command of production.md: every trial succeeds, by its first attempt.
+// The version before this one runs a sweep when its image is replaced, and this
+// one runs another when server and worker get roles of their own and the owners
+// other passwords, by the commands of production.md: every trial succeeds, by its
+// first attempt.
 func TestCompose_Upgrade(t *testing.T) { //nolint:paralleltest // it takes the machine
 	blocks := shellBlocks(t, "Upgrades", 2) // the second takes the schema back
 	d := newServer(t, "upgraded")
 	next := d.settings["BERTH_IMAGE"]
 	d.settings["BERTH_IMAGE"] = previousImage
+	roles := map[string]string{}
+
+	for _, password := range []string{serverPassword, workerPassword} {
+		roles[password] = d.settings[password]
+		delete(d.settings, password)
+	}
+
 	d.write()
 	d.sh("docker compose up -d")
 	d.enter()
@@ -29,20 +40,46 @@ func TestCompose_Upgrade(t *testing.T) { //nolint:paralleltest // it takes the m
 
 		return err == nil && hosts.JSON200 != nil && len(hosts.JSON200.Data) == 1
 	}, startTimeout, tick)
+	require.Equal(t, []string{"berth"}, d.databaseUsers())
 
 	done := d.submit(busy(2, 200, core))
 	d.requireOnce(done, 2)
+
+	d.adopts(func() {
+		d.settings["BERTH_IMAGE"] = next
+		d.write()
+		d.sh(blocks[0])
+	})
+	require.Equal(t, []string{"berth"}, d.databaseUsers())
+
+	for _, password := range []string{"BERTH_DB_PASSWORD", "TEMPORAL_DB_PASSWORD"} {
+		roles[password] = rand.Text()
+	}
+
+	d.adopts(func() {
+		maps.Copy(d.settings, roles)
+		d.write()
+		d.sh(shellBlocks(t, "Database roles", 1)[0])
+	})
+	d.requireRoles()
+	d.requireNoRefusal()
+
+	require.Equal(t, 2, d.sweep(done).Counts.Succeeded)
+	require.Equal(t, client.SweepStateSucceeded, d.until(d.submit(busy(2, 200, core)), time.Minute, ended).State)
+}
+
+// adopts changes the deployment while two trials of a sweep run: their containers
+// go on, and each of its trials succeeds by its first attempt.
+func (d *deployment) adopts(change func()) {
+	d.t.Helper()
 
 	id := d.submit(busy(6, 15_000, core))
 	d.until(id, time.Minute, running(2))
 	before := d.twoRunning()
 
-	d.settings["BERTH_IMAGE"] = next
-	d.write()
-	d.sh(blocks[0])
+	change()
 	d.untilReady()
 	d.untilHosts(1) // with the token of before
-
 	d.requireOnce(id, 6)
 
 	ran := map[string]bool{}
@@ -51,9 +88,6 @@ func TestCompose_Upgrade(t *testing.T) { //nolint:paralleltest // it takes the m
 	}
 
 	for _, c := range before {
-		require.True(t, ran[c.id], "container %s was not adopted", c.name)
+		require.True(d.t, ran[c.id], "container %s was not adopted", c.name)
 	}
-
-	require.Equal(t, 2, d.sweep(done).Counts.Succeeded)
-	require.Equal(t, client.SweepStateSucceeded, d.until(d.submit(busy(2, 200, core)), time.Minute, ended).State)
 }
