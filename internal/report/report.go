@@ -109,6 +109,9 @@ const CauseShortProbe = "short_probe"
 
 // Make works out a report.
 func Make(in Input) Report {
+	// Sums of floating-point numbers depend on the order in which they are made.
+	in.Attempts = slices.SortedFunc(slices.Values(in.Attempts), func(a, b Attempt) int { return cmp.Compare(a.ID, b.ID) })
+
 	places := placesOf(in)
 	trials := trialsOf(in, places)
 	r := Report{
