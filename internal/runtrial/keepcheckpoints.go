@@ -1,9 +1,10 @@
 package runtrial
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
-	"regexp"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -13,50 +14,34 @@ import (
 // to keep, the one before goes only when there is another.
 const checkpointSettles = 5 * time.Second
 
-var (
-	numbers = regexp.MustCompile(`\d+`)
-	// parts of one checkpoint: model-00001-of-00003.safetensors
-	partsOf = regexp.MustCompile(`\d+-of-\d+`)
-)
-
-// checkpointKind is equal for names that differ in numbers only; empty for a name without
-// numbers, which is of no kind.
-func checkpointKind(name string) string {
-	var kind strings.Builder
-
-	at, numbered := 0, false
-
-	add := func(text string) {
-		numbered = numbered || numbers.MatchString(text)
-		kind.WriteString(numbers.ReplaceAllString(text, "#"))
-	}
-
-	for _, part := range partsOf.FindAllStringIndex(name, -1) {
-		add(name[at:part[0]])
-		kind.WriteString(name[part[0]:part[1]])
-
-		at = part[1]
-	}
-
-	if add(name[at:]); !numbered {
-		return ""
-	}
-
-	return kind.String()
-}
-
 // checkpoint is a file or directory in the checkpoint directory.
 type checkpoint struct {
 	name    string
+	kind    string    // empty = it is no checkpoint, and stays
+	numbers []string  // of its name
+	number  string    // that says of what epoch or step it is; files of one number belong together
 	changed time.Time // of a directory, the newest of all below it
+	leads   []string  // names beside it that it, or a link below it, leads to
 }
 
 // thinCheckpoints keeps the newest checkpoints of each kind, as many as the sweep file
-// says, and all that changed within settles. What cannot be removed stays: the job may
-// have closed it to Berth, and it counts in the attempt's files.
-func (r *run) thinCheckpoints(settles time.Duration) {
-	keep := r.who.Spec.Limits.KeepCheckpoints
-	if keep == 0 {
+// says, and all that changed lately. What an earlier attempt left may be half a
+// checkpoint, cut off by a kill: until this attempt has written a newer one of a kind,
+// nothing of that kind goes. What cannot be removed stays: the job may have closed it to
+// Berth, and it counts in the attempt's files.
+func (r *run) thinCheckpoints() {
+	if r.startedAt.IsZero() {
+		return // nobody knows what this attempt wrote
+	}
+
+	r.thin(thinning{before: time.Now().Add(-checkpointSettles), since: r.startedAt})
+}
+
+// checkpointsEnd keeps exactly the newest checkpoints of a trial that has a result.
+func (r *run) checkpointsEnd() { r.thin(thinning{before: time.Now().Add(time.Hour)}) }
+
+func (r *run) thin(by thinning) {
+	if by.keep = r.who.Spec.Limits.KeepCheckpoints; by.keep == 0 {
 		return
 	}
 
@@ -66,7 +51,7 @@ func (r *run) thinCheckpoints(settles time.Duration) {
 	}
 	defer root.Close() //nolint:errcheck // what it removed, it removed
 
-	for _, name := range surplus(checkpointsIn(root), keep, time.Now().Add(-settles)) {
+	for _, name := range by.surplus(checkpointsIn(root)) {
 		if err := root.RemoveAll(name); err != nil {
 			r.log.Warn("removing an old checkpoint", "attempt", r.who.Attempt.ID, "name", name, "error", err)
 		}
@@ -86,60 +71,148 @@ func checkpointsIn(root *os.Root) []checkpoint {
 
 	for _, name := range names {
 		info, err := root.Lstat(name)
-		if err != nil || checkpointKind(name) == "" {
+		if err != nil {
 			continue
 		}
 
 		c := checkpoint{name: name, changed: info.ModTime()}
+		c.kind, c.numbers = checkpointKind(name)
+		c.look(root, name, info)
+
 		if info.IsDir() {
-			c.changed = newest(root, name, c.changed)
+			c.lookBelow(root)
 		}
 
 		found = append(found, c)
 	}
 
+	setNumbers(found)
+
 	return found
 }
 
-// newest is when something below a directory was written last.
-func newest(root *os.Root, name string, changed time.Time) time.Time {
-	below, err := root.OpenRoot(name)
+// lookBelow finds what lies in a directory.
+func (c *checkpoint) lookBelow(root *os.Root) {
+	below, err := root.OpenRoot(c.name)
 	if err != nil {
-		return changed // gone, or closed to us
+		return // gone, or closed to us
 	}
 	defer below.Close() //nolint:errcheck // only read
 
-	_ = walkRoot(below, "", func(_ string, info fs.FileInfo) error { // what fails counts as it is
-		if info.ModTime().After(changed) {
-			changed = info.ModTime()
-		}
+	_ = walkRoot(below, "", func(file string, info fs.FileInfo) error { // what fails counts as it is
+		c.look(root, path.Join(c.name, file), info)
 
 		return nil
 	})
-
-	return changed
 }
 
-// surplus names the checkpoints that are not among the newest so many of their kind that
-// last changed before a time. Those that changed since stay beside them.
-func surplus(all []checkpoint, keep int, before time.Time) (names []string) {
-	slices.SortFunc(all, func(a, b checkpoint) int { return b.changed.Compare(a.changed) })
+// look takes in when a file was written, and where a link leads to.
+func (c *checkpoint) look(root *os.Root, file string, info fs.FileInfo) {
+	if info.ModTime().After(c.changed) {
+		c.changed = info.ModTime()
+	}
 
-	kept := make(map[string]int)
+	if info.Mode()&fs.ModeSymlink == 0 {
+		return
+	}
+
+	to, err := root.Readlink(file)
+	if err != nil {
+		return // gone
+	}
+
+	if inside, ok := strings.CutPrefix(path.Clean(to), mountCheckpoint+"/"); ok {
+		to = inside
+	} else {
+		to = path.Join(path.Dir(file), to)
+	}
+
+	name, _, _ := strings.Cut(to, "/")
+	c.leads = append(c.leads, name)
+}
+
+// thinning says which checkpoints go.
+type thinning struct {
+	keep   int       // of each kind
+	before time.Time // those that changed since are beside them
+	since  time.Time // what was written earlier may not be whole, however old it is
+}
+
+// surplus names the checkpoints that are not among the newest of their kind. Those of one
+// number go together, and what a link leads to that stays is there, too.
+func (t thinning) surplus(all []checkpoint) []string {
+	slices.SortFunc(all, func(a, b checkpoint) int {
+		return cmp.Or(b.changed.Compare(a.changed), compareNumbers(b.numbers, a.numbers), cmp.Compare(a.name, b.name))
+	})
+
+	settled, own := t.numbers(all)
+	kept, goes := make(map[string]int), make(map[string]bool)
 
 	for _, c := range all {
-		if !c.changed.Before(before) {
+		switch {
+		case c.kind == "" || !settled[c.number]:
+		case kept[c.kind] == 0 && !own[c.number]: // may not be whole: it takes no other's place
+		default:
+			kept[c.kind]++
+			goes[c.name] = kept[c.kind] > t.keep
+		}
+	}
+
+	return together(all, goes)
+}
+
+// numbers tells whose files are all settled, and which of these this attempt wrote.
+func (t thinning) numbers(all []checkpoint) (settled, own map[string]bool) {
+	settled, own = make(map[string]bool), make(map[string]bool)
+
+	for _, c := range all {
+		if c.kind == "" {
 			continue
 		}
 
-		kind := checkpointKind(c.name)
-		if kept[kind]++; kept[kind] > keep {
+		if _, known := settled[c.number]; !known {
+			settled[c.number], own[c.number] = true, true
+		}
+
+		settled[c.number] = settled[c.number] && c.changed.Before(t.before)
+		own[c.number] = own[c.number] && !c.changed.Before(t.since)
+	}
+
+	return settled, own
+}
+
+// together takes back what goes where something of its number, or a link to it, stays.
+func together(all []checkpoint, goes map[string]bool) (names []string) {
+	for again := true; again; {
+		again = false
+		needed, numbers := make(map[string]bool), make(map[string]bool)
+
+		for _, c := range all {
+			if goes[c.name] {
+				continue
+			}
+
+			if c.kind != "" {
+				numbers[c.number] = true
+			}
+
+			for _, name := range c.leads {
+				needed[name] = true
+			}
+		}
+
+		for _, c := range all {
+			if goes[c.name] && (needed[c.name] || numbers[c.number]) {
+				goes[c.name], again = false, true
+			}
+		}
+	}
+
+	for _, c := range all {
+		if goes[c.name] {
 			names = append(names, c.name)
 		}
 	}
 
 	return names
 }
-
-// checkpointsEnd keeps exactly the newest checkpoints of a trial that has a result.
-func (r *run) checkpointsEnd() { r.thinCheckpoints(-time.Hour) }

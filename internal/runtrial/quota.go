@@ -31,7 +31,7 @@ func (r *run) watchSize(ctx context.Context, exited <-chan struct{}, excess chan
 	for last := false; ; {
 		began := time.Now()
 
-		r.thinCheckpoints(checkpointSettles)
+		r.thinCheckpoints()
 
 		if limit, _ := r.outputLimit(); r.dirs.larger(ctx, limit) {
 			excess <- failure.IntentQuota
