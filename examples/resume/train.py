@@ -4,6 +4,8 @@ Berth keeps /trial/checkpoint from one attempt of a trial to the next, and sets
 TRIAL_RESUME=1 when something lies there. A checkpoint is written under another
 name and then renamed: a process that is killed leaves no half of one. Metrics
 are lines of JSON, in which "epoch" is the step: the curve goes on where it was.
+The checkpoint has the last metric, too, and it is said again: an attempt that was
+killed after its last epoch leaves nothing to train, and the trial has its result.
 """
 
 import argparse
@@ -19,6 +21,10 @@ CHECKPOINT = "/trial/checkpoint/last.pt"
 def save(state):
     torch.save(state, CHECKPOINT + ".new")
     os.replace(CHECKPOINT + ".new", CHECKPOINT)
+
+
+def report(epoch, accuracy):
+    print(json.dumps({"epoch": epoch, "accuracy": accuracy}), flush=True)
 
 
 def main():
@@ -41,6 +47,7 @@ def main():
         optimizer.load_state_dict(state["optimizer"])
         done = state["epoch"]
         print(f"going on after epoch {done}", flush=True)
+        report(done, state["accuracy"])
 
     for epoch in range(done + 1, args.epochs + 1):
         for rows in torch.randperm(len(x)).split(64):
@@ -49,9 +56,9 @@ def main():
             loss.backward()
             optimizer.step()
         with torch.no_grad():
-            accuracy = (model(x)[:, 0].sign() == y).float().mean()
-        save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch})
-        print(json.dumps({"epoch": epoch, "accuracy": round(float(accuracy), 4)}), flush=True)
+            accuracy = round(float((model(x)[:, 0].sign() == y).float().mean()), 4)
+        save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch, "accuracy": accuracy})
+        report(epoch, accuracy)
 
 
 if __name__ == "__main__":
