@@ -4,13 +4,15 @@ A cache that is baked into the image, or mounted, is read-only in a trial. Keras
 looks elsewhere, and Hugging Face fails at its lock files. So each such cache gets a
 directory in /tmp whose files are links to those of the cache, and the library's
 variable names that one. What a library adds there is gone when the attempt ends.
+Lock files are not linked: a library opens them to write, and makes them anew.
 """
 
+import itertools
 import os
 
 _ROOT = "/tmp/.berth-caches"
 _HOMES = ("/root", "/home/*")  # of the image's own users; * stands for any
-_MOST = 2000  # entries that are made; what is deeper then is a link to a directory
+_MOST = 2000  # entries that are made; a directory that has more than are left is one link
 
 # Each variable, and where the library looks without it: below a home.
 _CACHES = (
@@ -60,25 +62,45 @@ def _names(directory):
         return []
 
 
+def _few(directory, most):
+    """The names in a directory; None when there are more, or when it is closed to us."""
+    try:
+        with os.scandir(directory) as entries:
+            names = sorted(entry.name for entry in itertools.islice(entries, most + 1))
+    except OSError:
+        return None
+    return names if len(names) <= most else None
+
+
 def _links(variable, cache):
     """Makes the directory of links, unless another process has, and returns its path."""
     made = os.path.join(_ROOT, variable)
     if os.path.isdir(made):
         return made
+    names = _few(cache, _MOST)
+    if names is None:
+        return cache
     part = "%s.%d" % (made, os.getpid())
     os.makedirs(part)
-    left, rest = _MOST, [""]
+    left, rest, seen = _MOST - len(names), [("", names)], {os.path.realpath(cache)}
     while rest:
-        below = rest.pop(0)  # what is near the top comes first
-        for name in _names(os.path.join(cache, below)):
+        below, names = rest.pop(0)  # what is near the top comes first
+        for name in names:
             path = os.path.join(below, name)
             source = os.path.join(cache, path)
-            left -= 1
-            if left > 0 and os.path.isdir(source) and not os.path.islink(source):
-                os.mkdir(os.path.join(part, path))
-                rest.append(path)
-            else:
+            if not os.path.isdir(source):
+                if not name.endswith(".lock"):
+                    os.symlink(source, os.path.join(part, path))
+                continue
+            real = os.path.realpath(source)  # a link to a directory above would have no end
+            inside = None if real in seen else _few(source, left)
+            if inside is None:
                 os.symlink(source, os.path.join(part, path))
+                continue
+            seen.add(real)
+            left -= len(inside)
+            os.mkdir(os.path.join(part, path))
+            rest.append((path, inside))
     try:
         os.rename(part, made)
     except OSError:
