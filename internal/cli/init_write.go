@@ -48,8 +48,8 @@ func (r *initiation) failed(report script.Report, looked berth.Looked, ran bool)
 		pkg := filepath.Base(r.source.dir)
 
 		return exitf(ExitError, "%s: it is a module of the package %s, which `python3 -m %s.%s` runs. Write a script beside that directory, such as run_%s.py with "+
-			"`import runpy; runpy.run_module(\"%s.%s\", run_name=\"__main__\")`, and type `berth init` with it",
-			quoteTrouble(trouble), pkg, pkg, stem, stem, pkg, stem)
+			"`import runpy, %s; runpy.run_module(\"%s.%s\", run_name=\"__main__\")`, and type `berth init` with it",
+			quoteTrouble(trouble), pkg, pkg, stem, stem, pkg, pkg, stem) // the import tells init that the script needs the package
 	case trouble.Type == "PermissionError" && trouble.Place == "":
 		return exitf(ExitError, "%s cannot be read by a user without rights, as trials are (%s); type `chmod a+rX %s` and the same again",
 			r.script, oneLine(trouble.Message), r.source.dir+" "+r.source.path)

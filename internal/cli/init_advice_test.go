@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// A script is a module of a package. The message says what to write, in backquotes; who writes
+// that and types `berth init` with it gets an image with the package.
+func TestInit_WhatAPackageIsToldToWriteWorks(t *testing.T) {
+	t.Parallel()
+
+	relative := driverMark + `{"error": {"type": "ImportError", "message": "attempted relative import with no known parent package", "place": "train.py:2", "module": ""}}` + "\n"
+	f := newInit(t, "", berth.Looked{Stdout: []byte(relative)})
+	f.write(t, "pkg/__init__.py", "")
+	f.write(t, "pkg/train.py", "import argparse\nfrom .model import f\np = argparse.ArgumentParser()\np.add_argument('--lr', type=float, default=0.1)\np.parse_args()\n")
+	f.write(t, "pkg/model.py", "def f(): pass\n")
+
+	out := f.init(t, "pkg/train.py")
+	told := regexp.MustCompile("such as (run_\\w+\\.py) with `([^`]+)`").FindStringSubmatch(out.stderr)
+	require.NotNil(t, told, out.stderr)
+
+	f.write(t, told[1], told[2]+"\n")
+
+	f.looked = func(berth.Look) (berth.Looked, error) { return berth.Looked{Stdout: []byte(foundFlags)}, nil }
+	out = f.init(t, told[1])
+	require.Zero(t, out.code, out.stderr)
+	require.Contains(t, f.read(t, "Dockerfile"), `COPY ["pkg", "/app/pkg/"]`, "or every trial ends with ModuleNotFoundError: No module named 'pkg'")
+	require.True(t, f.toldLast(t).Run, "the script is run until it asks for its flags")
+}
+
+func (f *initFixture) toldLast(t *testing.T) (o struct{ Run bool }) {
+	t.Helper()
+
+	f.looks = f.looks[len(f.looks)-1:]
+	o.Run = f.told(t).Run
+
+	return o
+}
