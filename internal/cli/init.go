@@ -293,6 +293,8 @@ func (r *initiation) learn() (script.Report, error) {
 			report.Framework, report.Flags = helpText, flags
 		} else if looked.TimedOut {
 			return report, exitf(ExitTimeout, "%s printed no flags for --help within %s, and was stopped; read the flags before the work begins", r.script, r.timeout)
+		} else if missing := script.Missing(looked.Stderr); missing != nil && looked.ExitCode != 0 {
+			return report, r.lacks(missing)
 		}
 	}
 

@@ -41,3 +41,22 @@ func (f *initFixture) toldLast(t *testing.T) (o struct{ Run bool }) {
 
 	return o
 }
+
+// The image that was named lacks fire. argparse's and click's scripts are told which module is
+// missing; this one is told that it has no flags, and gets a sweep file of which every trial fails.
+func TestInit_AMissingModuleIsNoLackOfFlags(t *testing.T) {
+	t.Parallel()
+
+	f := newInit(t, "import fire\ndef train(lr=0.1):\n    print('val_loss=', lr)\nif __name__ == '__main__':\n    fire.Fire(train)\n", berth.Looked{})
+	f.looked = func(l berth.Look) (berth.Looked, error) {
+		if len(f.looks) == 1 {
+			return berth.Looked{Stdout: []byte(driverMark + `{"look": {}}` + "\n")}, nil
+		}
+
+		return berth.Looked{ExitCode: 1, Stderr: []byte("Traceback (most recent call last):\n  File \"x.py\", line 1, in <module>\n    import fire\nModuleNotFoundError: No module named 'fire'\n")}, nil
+	}
+
+	out := f.init(t, "x.py")
+	require.Contains(t, out.stdout+out.stderr, "lacks the module fire", out.stdout)
+	require.NotZero(t, out.code)
+}

@@ -54,12 +54,17 @@ func (r *initiation) failed(report script.Report, looked berth.Looked, ran bool)
 		return exitf(ExitError, "%s cannot be read by a user without rights, as trials are (%s); type `chmod a+rX %s` and the same again",
 			r.script, oneLine(trouble.Message), r.source.dir+" "+r.source.path)
 	case trouble.Module != "" && trouble.Type == "ModuleNotFoundError":
-		return exitf(ExitError, "%s: image %q lacks the module %s. Add it to requirements.txt%s, build the image again, and type the same",
-			quoteTrouble(trouble), r.looksIn, oneLine(trouble.Module), orInstall(trouble.Module))
+		return r.lacks(trouble)
 	default:
 		return exitf(ExitError, "%s failed before it asked for its flags: %s. Trials have no network, and write to /trial/out, /tmp and their working directory alone. Read the flags before the work, or mend it, and type the same again",
 			r.script, quoteTrouble(trouble))
 	}
+}
+
+// lacks says which module the image has not.
+func (r *initiation) lacks(trouble *script.Trouble) error {
+	return exitf(ExitError, "%s: image %q lacks the module %s. Add it to requirements.txt%s, build the image again, and type the same",
+		quoteTrouble(trouble), r.looksIn, oneLine(trouble.Module), orInstall(trouble.Module))
 }
 
 // orInstall names the package of a module, where it is known.

@@ -3,6 +3,7 @@ package script
 import (
 	_ "embed"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -98,6 +99,20 @@ type Trouble struct {
 	Message string `json:"message"`
 	Place   string `json:"place"`  // file:line of the script's own
 	Module  string `json:"module"` // that is missing
+}
+
+var missing = regexp.MustCompile(`(?m)^(ModuleNotFoundError): (No module named '([^'.]+)[^']*')\s*$`)
+
+// Missing is the module for want of which Python ended, by what it printed; nil = none.
+func Missing(stderr []byte) *Trouble {
+	found := missing.FindAllSubmatch(stderr, -1)
+	if len(found) == 0 {
+		return nil
+	}
+
+	last := found[len(found)-1]
+
+	return &Trouble{Type: string(last[1]), Message: string(last[2]), Module: string(last[3])}
 }
 
 // Report is all that the driver found.
