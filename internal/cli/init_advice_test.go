@@ -60,3 +60,37 @@ func TestInit_AMissingModuleIsNoLackOfFlags(t *testing.T) {
 	require.Contains(t, out.stdout+out.stderr, "lacks the module fire", out.stdout)
 	require.NotZero(t, out.code)
 }
+
+// The commonest Dockerfile of all copies the script without naming it.
+func TestInit_ADockerfileThatCopiesAllHasTheScript(t *testing.T) {
+	t.Parallel()
+
+	f := newInit(t, argparseScript, berth.Looked{Stdout: []byte(foundFlags)})
+	f.write(t, "Dockerfile", "FROM python:3.11-slim\nWORKDIR /app\nCOPY . .\n")
+
+	out := f.init(t, "x.py")
+	require.Zero(t, out.code, out.stderr)
+	require.NotContains(t, out.stdout, "add `COPY x.py /app/` to it")
+	require.Contains(t, f.read(t, "s.yaml"), "/app/x.py")
+}
+
+// A Dockerfile of one's own has another WORKDIR. The sweep file says where the script is, or
+// init says that it does not know; not that it is at /app.
+func TestInit_TheScriptIsWhereTheDockerfilePutsIt(t *testing.T) {
+	t.Parallel()
+
+	f := newInit(t, argparseScript, berth.Looked{Stdout: []byte(foundFlags)})
+	f.write(t, "Dockerfile", "FROM python:3.11-slim\nWORKDIR /workspace\nCOPY x.py ./\n")
+
+	out := f.init(t, "x.py")
+	require.Zero(t, out.code, out.stderr)
+
+	require.Contains(t, f.read(t, "s.yaml"), "  - /workspace/x.py\n")
+	require.NotContains(t, f.read(t, "s.yaml"), "workdir:", "the image's own")
+
+	f.write(t, "Dockerfile", "FROM python:3.11-slim\nCOPY x.py ./\n")
+
+	out = f.init(t, "x.py", "--force")
+	require.Zero(t, out.code, out.stderr)
+	require.Contains(t, out.stdout, "where it puts x.py cannot be told; the sweep file has /app/x.py")
+}

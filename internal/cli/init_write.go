@@ -128,21 +128,23 @@ func (r *initiation) dockerfile() error {
 		recipe.From, recipe.AddsOnly, recipe.User = r.image, true, r.facts.User
 	}
 
-	file := filepath.Join(r.where(), "Dockerfile")
-	old, err := os.ReadFile(file) //nolint:gosec // G304: beside the user's own script
-
-	if err == nil && (!r.force || !strings.HasPrefix(string(old), script.DockerfileMark)) {
+	file, old, keep := r.present()
+	if keep {
 		say(r.cmd.OutOrStdout(), "kept %s, which is there already\n", file)
 
-		if !strings.Contains(string(old), recipe.Script) {
-			say(r.cmd.OutOrStdout(), "it does not mention %s: add `COPY %s /app/` to it%s\n", recipe.Script, recipe.Script, orForce(string(old)))
+		switch placed, copied := r.placed(); {
+		case !copied:
+			say(r.cmd.OutOrStdout(), "it does not copy %s: add `%s` to it%s\n", recipe.Script, script.CopyLine(recipe.Script), orForce(old))
+		case placed == "":
+			say(r.cmd.OutOrStdout(), "where it puts %s cannot be told; the sweep file has /app/%s: write `WORKDIR /app` above its COPY, or mend the sweep file's command\n",
+				recipe.Script, recipe.Script)
 		}
 
 		return nil
 	}
 
-	if err == nil {
-		recipe.Own = script.OwnLines(string(old), recipe)
+	if old != "" {
+		recipe.Own = script.OwnLines(old, recipe)
 	}
 
 	if err := os.WriteFile(file, []byte(recipe.Dockerfile()), 0o644); err != nil { //nolint:gosec // G306: as a person would write it
@@ -165,6 +167,24 @@ func (r *initiation) dockerfile() error {
 	}
 
 	return nil
+}
+
+// present is the Dockerfile that is there, and whether it stays; no text = there is none.
+func (r *initiation) present() (file, text string, keep bool) {
+	file = filepath.Join(r.where(), "Dockerfile")
+	old, err := os.ReadFile(file) //nolint:gosec // G304: beside the user's own script
+
+	return file, string(old), err == nil && (!r.force || !strings.HasPrefix(string(old), script.DockerfileMark))
+}
+
+// placed is where the Dockerfile that stays puts the script.
+func (r *initiation) placed() (file string, copied bool) {
+	_, text, keep := r.present()
+	if !keep {
+		return "", false
+	}
+
+	return script.Placed(text, filepath.Base(r.source.path), map[string]string{r.looksIn: first(r.facts.Workdir, "/")})
 }
 
 // orForce names the other way, where there is one.
@@ -238,6 +258,14 @@ func (r *initiation) plan(report script.Report) script.Plan {
 		p.Path, p.Workdir, p.Image = "/app/"+filepath.Base(r.source.path), "/app", r.own()
 		if r.image == "" {
 			p.Python = pythons[0]
+		}
+
+		if placed, _ := r.placed(); placed != "" {
+			p.Path = placed
+
+			if path.Dir(placed) != p.Workdir {
+				p.Workdir = "" // the Dockerfile's own
+			}
 		}
 	}
 

@@ -81,6 +81,15 @@ func (r Recipe) Dockerfile() string {
 	return b.String()
 }
 
+// CopyLine is the instruction that puts a script where a sweep file of Berth's has it.
+func CopyLine(name string) string {
+	if strings.ContainsAny(name, " \t\"'\\[$") {
+		return "COPY " + list(name, "/app/")
+	}
+
+	return "COPY " + name + " /app/"
+}
+
 // list writes an instruction's arguments as JSON, which takes any name.
 func list(args ...string) string {
 	text, err := json.Marshal(args)
