@@ -48,7 +48,7 @@ func TestInit_AMissingModuleIsNoLackOfFlags(t *testing.T) {
 	t.Parallel()
 
 	f := newInit(t, "import fire\ndef train(lr=0.1):\n    print('val_loss=', lr)\nif __name__ == '__main__':\n    fire.Fire(train)\n", berth.Looked{})
-	f.looked = func(l berth.Look) (berth.Looked, error) {
+	f.looked = func(berth.Look) (berth.Looked, error) {
 		if len(f.looks) == 1 {
 			return berth.Looked{Stdout: []byte(driverMark + `{"look": {}}` + "\n")}, nil
 		}

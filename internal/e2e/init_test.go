@@ -338,3 +338,30 @@ func TestInit_WrongTurns(t *testing.T) {
 	require.Contains(t, got.err, "Docker does not answer")
 	require.Contains(t, got.err, "sudo systemctl start docker")
 }
+
+// click asks for what a prompt lacks, and a trial has no input: what init writes must pass it.
+func TestInit_APromptIsPassed(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.py"), []byte(`import click
+@click.command()
+@click.option("--experiment", prompt=True)
+@click.option("--seed", default=7, prompt=True)
+@click.option("--note", prompt=True, prompt_required=False)
+@click.option("--lr", default=0.1)
+def main(experiment, seed, note, lr):
+    print("val_acc:", lr)
+if __name__ == "__main__":
+    main()
+`), 0o644)) //nolint:gosec // G306: as a person has it
+
+	got := berthIn(t, dir, nil, "init", "train.py", "--image", "berth-test/flags:1")
+	require.Zero(t, got.code, got.err)
+
+	command := decoded(t, filepath.Join(dir, "sweep.yaml")).Command
+	require.Contains(t, command, "--experiment={{experiment}}", "or each trial ends with Aborted!")
+	require.Contains(t, command, "--seed={{seed}}", "click asks with a default, too")
+	require.NotContains(t, command, "--note={{note}}")
+	require.Contains(t, got.out, "FILL IN")
+}

@@ -209,6 +209,8 @@ def from_click(command, path=""):
         elif getattr(param, "is_flag", False):
             plain = kind == "boolean"
             flag.update(form="pair" if param.secondary_opts else "true" if plain else "const", type="bool", negative=list(param.secondary_opts)[:1])
+        if getattr(param, "prompt", None) and getattr(param, "prompt_required", True) and not getattr(param, "is_flag", False):
+            flag["required"] = True  # what is not passed is asked for, also where there is a default, and a trial has no input
         if hasattr(param.type, "choices"):
             flag["choices"] = choices_of(param.type.choices)
         default_of(flag, param.default)
