@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/script"
 )
 
 // exported is what a person asks an export for.
@@ -71,7 +72,8 @@ func (e exported) run(cmd *cobra.Command, to *remote) error {
 
 	out := cmd.OutOrStdout()
 	if file, is := out.(*os.File); is && e.format == string(client.ExportParquet) && isatty.IsTerminal(file.Fd()) {
-		return exitf(ExitUsage, "Parquet is not for a terminal; write `berth sweep export %s --format parquet -o %s.parquet`", e.sweep, e.what)
+		return exitf(ExitUsage, "Parquet is not for a terminal; write `%s`",
+			script.ShellCommand("berth", "sweep", "export", e.sweep, "--format", "parquet", "-o", e.what+".parquet"))
 	}
 
 	return to.export(cmd.Context(), e, out)

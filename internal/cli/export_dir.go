@@ -17,6 +17,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/script"
 )
 
 // The formats that are a directory for another tool.
@@ -192,7 +193,7 @@ func (e exported) toDir(cmd *cobra.Command, to *remote) error {
 		look = "MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri"
 	}
 
-	say(cmd.ErrOrStderr(), "written; look at it with `%s %s`\n", look, top)
+	say(cmd.ErrOrStderr(), "written; look at it with `%s %s`\n", look, script.ShellCommand(top))
 
 	return nil
 }

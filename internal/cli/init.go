@@ -95,7 +95,7 @@ func (r *initiation) run(o *options) error {
 	}
 
 	if info, err := os.Stat(filepath.Dir(r.output)); err != nil || !info.IsDir() {
-		return exitf(ExitUsage, "there is no directory %s for the sweep file; type `mkdir -p %s` and the same again", filepath.Dir(r.output), filepath.Dir(r.output))
+		return exitf(ExitUsage, "there is no directory %s for the sweep file; type `%s` and the same again", filepath.Dir(r.output), script.ShellCommand("mkdir", "-p", filepath.Dir(r.output)))
 	}
 
 	docker, err := o.openDocker()
@@ -145,7 +145,7 @@ func (r *initiation) again(set ...string) string {
 		args = append(args, "--force")
 	}
 
-	return strings.Join(args, " ")
+	return script.ShellCommand(args...)
 }
 
 // own is the name of the image that the Dockerfile makes.
@@ -224,7 +224,7 @@ func (r *initiation) look(options script.Options, help bool) (berth.Looked, erro
 	}
 
 	if looked.Foreign {
-		return looked, exitf(ExitError, "image %q is for another kind of processor than this machine's; type `berth image check %s`", r.looksIn, r.looksIn)
+		return looked, exitf(ExitError, "image %q is for another kind of processor than this machine's; type `%s`", r.looksIn, script.ShellCommand("berth", "image", "check", r.looksIn))
 	}
 
 	if python == "" {

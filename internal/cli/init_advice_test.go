@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,4 +96,47 @@ func TestInit_TheScriptIsWhereTheDockerfilePutsIt(t *testing.T) {
 	out = f.init(t, "x.py", "--force")
 	require.Zero(t, out.code, out.stderr)
 	require.Contains(t, out.stdout, "where it puts x.py cannot be told; the sweep file has /app/x.py")
+}
+
+// words are what a shell makes of a command.
+func words(t *testing.T, command string) []string {
+	t.Helper()
+
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\n' `+command).Output()
+	require.NoError(t, err, command)
+
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+}
+
+// A script with a space in its name: the command that a message tells to type, typed, names
+// that script. buildCommand quotes; again, and what comes after init, must, too.
+func TestInit_CommandsOfMessagesAreQuoted(t *testing.T) {
+	t.Parallel()
+
+	t.Run("again", func(t *testing.T) {
+		t.Parallel()
+
+		run := initiation{script: "my train.py", base: defaultBase, output: "sweep.yaml", trials: 20, timeout: lookTimeout}
+		require.Equal(t, []string{"berth", "init", "my train.py", "--force"}, words(t, run.again("--force")))
+	})
+
+	t.Run("build", func(t *testing.T) {
+		t.Parallel()
+
+		run := initiation{script: "it's <mine>/train.py", source: &source{path: "/x/train.py", dir: "/x/it's <mine>"}}
+		require.Equal(t, []string{"docker", "build", "-t", "x-train:1", "/x/it's <mine>"}, words(t, run.buildCommand()))
+	})
+
+	t.Run("submit", func(t *testing.T) {
+		t.Parallel()
+
+		f := newInit(t, argparseScript, berth.Looked{Stdout: []byte(foundFlags)})
+		file := filepath.Join(f.dir, "my sweep.yaml")
+		out := f.run(t, "init", filepath.Join(f.dir, "x.py"), "--image", "mine:1", "-o", file)
+		require.Zero(t, out.code, out.stderr)
+
+		submit := regexp.MustCompile(`(?m)^  (berth sweep submit .*)$`).FindStringSubmatch(out.stdout)
+		require.NotNil(t, submit, out.stdout)
+		require.Equal(t, []string{"berth", "sweep", "submit", "-f", file, "--wait"}, words(t, submit[1]))
+	})
 }

@@ -200,8 +200,8 @@ func (r *initiation) readInImage() error {
 
 	report := script.ReadReport(looked.Stdout)
 	if report.Trouble != nil || report.Look.Source == "" {
-		return exitf(ExitUsage, "there is no script %q, neither here nor in image %q; type `docker run --rm --entrypoint ls %s -l %s` to see what is there",
-			r.script, r.looksIn, r.looksIn, filepath.Dir(r.script))
+		return exitf(ExitUsage, "there is no script %q, neither here nor in image %q; type `%s` to see what is there",
+			r.script, r.looksIn, script.ShellCommand("docker", "run", "--rm", "--entrypoint", "ls", r.looksIn, "-l", filepath.Dir(r.script)))
 	}
 
 	r.source.text = []byte(report.Look.Source)

@@ -51,8 +51,8 @@ func (r *initiation) failed(report script.Report, looked berth.Looked, ran bool)
 			"`import runpy, %s; runpy.run_module(\"%s.%s\", run_name=\"__main__\")`, and type `berth init` with it",
 			quoteTrouble(trouble), pkg, pkg, stem, stem, pkg, pkg, stem) // the import tells init that the script needs the package
 	case trouble.Type == "PermissionError" && trouble.Place == "":
-		return exitf(ExitError, "%s cannot be read by a user without rights, as trials are (%s); type `chmod a+rX %s` and the same again",
-			r.script, oneLine(trouble.Message), r.source.dir+" "+r.source.path)
+		return exitf(ExitError, "%s cannot be read by a user without rights, as trials are (%s); type `%s` and the same again",
+			r.script, oneLine(trouble.Message), script.ShellCommand("chmod", "a+rX", r.source.dir, r.source.path))
 	case trouble.Module != "" && trouble.Type == "ModuleNotFoundError":
 		return r.lacks(trouble)
 	default:
@@ -95,12 +95,7 @@ func quoteTrouble(t *script.Trouble) string {
 
 // buildCommand makes the image from where the user is.
 func (r *initiation) buildCommand() string {
-	where := r.where()
-	if strings.ContainsAny(where, " '\"$`\\&;()*?") {
-		where = "'" + strings.ReplaceAll(where, "'", `'\''`) + "'"
-	}
-
-	return "docker build -t " + r.own() + " " + where
+	return script.ShellCommand("docker", "build", "-t", r.own(), r.where())
 }
 
 // where is the script's directory, as the user typed it where that is no link.
@@ -231,7 +226,7 @@ func (r *initiation) write(report script.Report) error {
 		say(out, "not in %s, so made up for this look: %s\n", r.looksIn, strings.Join(report.Stubbed, ", "))
 	}
 
-	r.sayNext(plan, report, append(next, "berth sweep submit -f "+r.output+" --wait"))
+	r.sayNext(plan, report, append(next, script.ShellCommand("berth", "sweep", "submit", "-f", r.output, "--wait")))
 
 	return nil
 }
@@ -359,8 +354,9 @@ func (r *initiation) sayNext(p script.Plan, report script.Report, next []string)
 		say(out, "  %s\n", line)
 	}
 
-	say(out, "It ends with the command that fetches the best trial's files. For a look before it, type `berth image check %s`,\n"+
-		"and `berth try -f %s` for one trial. Where no Berth runs yet, `berth dev` in another terminal starts it.\n", p.Image, r.output)
+	say(out, "It ends with the command that fetches the best trial's files. For a look before it, type `%s`,\n"+
+		"and `%s` for one trial. Where no Berth runs yet, `berth dev` in another terminal starts it.\n",
+		script.ShellCommand("berth", "image", "check", p.Image), script.ShellCommand("berth", "try", "-f", r.output))
 }
 
 // filled are the parameters that the author must write.

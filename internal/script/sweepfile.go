@@ -84,7 +84,7 @@ func (p Plan) SweepFile() string {
 
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 
-	line("# Written by `berth init %s`. Read every line with \"guess:\", and change what is wrong.", comment(p.Script))
+	line("# Written by `berth init %s`. Read every line with \"guess:\", and change what is wrong.", comment(ShellCommand(p.Script)))
 	line("# What is wrong with a change of it, if anything: `berth sweep validate -f FILE`.")
 	line("version: 1")
 	line("name: %s", p.Name)
