@@ -387,12 +387,12 @@ func (g Guess) byDefault(f Flag) Guess {
 	}
 
 	if f.Type == TypeFloat && isNumber && number > 0 {
-		low, high := round(number/3), round(number*3)
-		if number <= 1 {
-			high = min(high, 1)
+		low, high, why := round(number/3), round(number*3), "a third to three times the default"
+		if number <= 1 && high > 1 { // it may be a share
+			high, why = 1, "a third of the default to 1"
 		}
 
-		return g.float(f, low, high, false, "a third to three times the default")
+		return g.float(f, low, high, false, why)
 	}
 
 	return g.unknown(f)

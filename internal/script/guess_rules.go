@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -359,12 +360,9 @@ func (g Guess) float(f Flag, low, high float64, log bool, why string) Guess {
 		return g.unknown(f)
 	}
 
-	if f.Min != nil {
-		low = max(low, *f.Min)
-	}
-
-	if f.Max != nil {
-		high = min(high, *f.Max)
+	if f.Min != nil && *f.Min > low || f.Max != nil && *f.Max < high {
+		low, high = max(low, *cmp.Or(f.Min, &low)), min(high, *cmp.Or(f.Max, &high))
+		why += ", within the script's bounds"
 	}
 
 	if low >= high || log && low <= 0 {

@@ -298,3 +298,26 @@ func TestSweepFile_IsAccepted(t *testing.T) {
 		require.NoError(t, err, taken)
 	})
 }
+
+// The comment beside a range says what the range is.
+func TestGuessFlags_TheReasonSaysWhatTheRangeIs(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct {
+		usual  float64
+		most   *float64
+		ranged string
+		why    string
+	}{
+		{2, nil, "min: 0.7, max: 6,", "a third to three times the default"},
+		{0.25, nil, "min: 0.08, max: 0.8,", "a third to three times the default"},
+		{1, nil, "min: 0.3, max: 1,", "a third of the default to 1"},
+		{0.5, nil, "min: 0.2, max: 1,", "a third of the default to 1"},
+		{2, new(3.0), "min: 0.7, max: 3,", "a third to three times the default, within the script's bounds"},
+		{2, new(8.0), "min: 0.7, max: 6,", "a third to three times the default"},
+	} {
+		g := GuessFlags([]Flag{{Names: []string{"--lam"}, Dest: "lam", Type: TypeFloat, Form: FormValue, Default: new(berth.FloatValue(c.usual)), Max: c.most}})[0]
+		require.Contains(t, g.Parameters[0], c.ranged)
+		require.Equal(t, c.why, g.Why, "%+v", c)
+	}
+}
