@@ -344,7 +344,7 @@ func TestInit_APromptIsPassed(t *testing.T) {
 	t.Parallel()
 
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.py"), []byte(`import click
+	const script = `import click
 @click.command()
 @click.option("--experiment", prompt=True)
 @click.option("--seed", default=7, prompt=True)
@@ -354,7 +354,9 @@ def main(experiment, seed, note, lr):
     print("val_acc:", lr)
 if __name__ == "__main__":
     main()
-`), 0o644)) //nolint:gosec // G306: as a person has it
+`
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.py"), []byte(script), 0o644)) //nolint:gosec // G306: as a person has it
 
 	got := berthIn(t, dir, nil, "init", "train.py", "--image", "berth-test/flags:1")
 	require.Zero(t, got.code, got.err)
