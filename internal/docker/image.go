@@ -68,7 +68,7 @@ func (d *Docker) ListImages(ctx context.Context) ([]string, error) {
 		return nil, d.translate(ctx, err, "listing images")
 	}
 
-	var names []string
+	names := []string{} // none is a list, too
 	for i := range got {
 		names = append(append(names, got[i].ID), got[i].RepoDigests...)
 	}

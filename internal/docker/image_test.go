@@ -1,6 +1,9 @@
 package docker
 
 import (
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/distribution/reference"
@@ -27,4 +30,23 @@ func TestDigest_HoweverItIsWritten(t *testing.T) {
 	} {
 		require.Equal(t, want, digest(ref, "sha256:0", have), ref)
 	}
+}
+
+// A machine that is new has no image: that is a list, too.
+func TestListImages_None(t *testing.T) {
+	t.Parallel()
+
+	d := answering(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/images/json") {
+			return false
+		}
+
+		_, _ = io.WriteString(w, `[]`)
+
+		return true
+	})
+
+	names, err := d.ListImages(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{}, names, "PostgreSQL stores nil as NULL")
 }

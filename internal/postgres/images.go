@@ -23,27 +23,52 @@ func (s *Store) TellHostImages(ctx context.Context, hostID string, images []stri
 	return translate(s.q.TellHostImages(ctx, s.pool, &dbsqlc.TellHostImagesParams{HostID: hostID, Images: images, Pulls: pulls}), "storing which images host "+hostID+" has")
 }
 
+// hostTold is which images a host said it has, as far as somebody asked.
+type hostTold struct {
+	at  time.Time       // when the host said it
+	has map[string]bool // by image that was asked for
+}
+
+// answers reports whether it is known of all images whether the host has them.
+func (t hostTold) answers(images []string) bool {
+	return !slices.ContainsFunc(images, func(image string) bool {
+		_, known := t.has[image]
+
+		return !known
+	})
+}
+
 // addLacking adds to each request the hosts that lack its image.
 func (s *Store) addLacking(ctx context.Context, tx pgx.Tx, waiting []berth.WaitingRequest) error {
-	images := make(map[string]bool)
+	wanted := make(map[string]bool)
 	for _, w := range waiting {
-		images[w.Image] = true
+		wanted[w.Image] = true
 	}
 
-	rows, err := s.q.ListLackingHosts(ctx, tx, slices.Collect(maps.Keys(images)), 3*berth.ImagesToldEvery)
+	hosts, err := s.q.ListTellingHosts(ctx, tx, 3*berth.ImagesToldEvery)
+	if err != nil {
+		return err
+	}
+
+	told, err := s.toldBy(ctx, tx, hosts, slices.Collect(maps.Keys(wanted)))
 	if err != nil {
 		return err
 	}
 
 	lacking, unable := make(map[string][]string), make(map[string][]string)
 
-	for _, row := range rows {
-		hosts := lacking
-		if !row.Pulls || !strings.Contains(row.Image, "@") { // an ID alone is in no registry
-			hosts = unable
-		}
+	for image := range wanted {
+		for _, host := range hosts {
+			said, known := told[host.HostID]
 
-		hosts[row.Image] = append(hosts[row.Image], row.HostID)
+			switch {
+			case !known || said.has[image]:
+			case host.Pulls && strings.Contains(image, "@"):
+				lacking[image] = append(lacking[image], host.HostID)
+			default: // an ID alone is in no registry
+				unable[image] = append(unable[image], host.HostID)
+			}
+		}
 	}
 
 	for i := range waiting {
@@ -52,6 +77,47 @@ func (s *Store) addLacking(ctx context.Context, tx pgx.Tx, waiting []berth.Waiti
 	}
 
 	return nil
+}
+
+// toldBy is which of the images each host has, by host. It reads the lists of those
+// hosts only that said something new since the last call, or were not asked for one
+// of the images: a machine may have thousands, and PostgreSQL unpacks 50 lists of
+// 4,000 in 30 ms (2 cores, 2026-11-26), which each round of the placer would pay.
+func (s *Store) toldBy(ctx context.Context, tx pgx.Tx, hosts []dbsqlc.ListTellingHostsRow, images []string) (map[string]hostTold, error) {
+	var ask []string
+
+	known := s.told.Load()
+	told := make(map[string]hostTold, len(hosts))
+
+	for _, host := range hosts {
+		if before, ok := (*known)[host.HostID]; ok && before.at.Equal(host.ToldAt) && before.answers(images) {
+			told[host.HostID] = before
+		} else {
+			ask = append(ask, host.HostID)
+		}
+	}
+
+	if len(ask) == 0 {
+		return told, nil
+	}
+
+	rows, err := s.q.ListHostImages(ctx, tx, images, ask)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, row := range rows {
+		has := make(map[string]bool, len(images))
+		for _, image := range images {
+			has[image] = slices.Contains(row.Has, image)
+		}
+
+		told[row.HostID] = hostTold{at: row.ToldAt, has: has}
+	}
+
+	s.told.Store(&told)
+
+	return told, nil
 }
 
 // RecallImage returns the digest of an image and when a machine last said so.

@@ -70,3 +70,51 @@ func TestHostImages(t *testing.T) {
 	require.Empty(t, lacks, "that was long ago")
 	require.Empty(t, unable)
 }
+
+// A machine without images lacks each; a worker of an older version tells that by NULL.
+func TestHostImages_NoImageAtAll(t *testing.T) {
+	t.Parallel()
+
+	at := pgtest.URL(t)
+	b, pool := setupOn(t, at), openPool(t, at)
+	b.request(t, gib)
+
+	_, err := pool.Exec(t.Context(), `UPDATE sweeps SET image_digest = 'team/digits@sha256:11'`)
+	require.NoError(t, err)
+	require.NoError(t, b.store.TellHostImages(t.Context(), b.host.ID, nil, true))
+
+	queue, err := b.store.Queue(t.Context(), 10)
+	require.NoError(t, err)
+	require.Equal(t, []string{b.host.ID}, queue.Waiting[0].Lacking)
+}
+
+// A list of images may be long, so a round of the placer reads it only when its host told
+// it anew, or when an image is asked for that was not before.
+func TestHostImages_AreReadOnce(t *testing.T) {
+	t.Parallel()
+
+	at := pgtest.URL(t)
+	b, pool := setupOn(t, at), openPool(t, at)
+	ctx := t.Context()
+	b.request(t, gib)
+	require.NoError(t, b.store.TellHostImages(ctx, b.host.ID, []string{"a@sha256:1"}, true))
+
+	for _, c := range []struct {
+		change, says string
+		lacking      []string
+	}{
+		{`UPDATE sweeps SET image_digest = 'a@sha256:1'`, "it has it", nil},
+		{`UPDATE host_images SET images = '{b@sha256:2}'`, "it told nothing new", nil},
+		{`UPDATE sweeps SET image_digest = 'b@sha256:2'`, "another image", nil},
+		{`UPDATE sweeps SET image_digest = 'a@sha256:1'`, "the first again", []string{b.host.ID}},
+		{`UPDATE host_images SET images = '{a@sha256:1}'`, "it told nothing new", []string{b.host.ID}},
+		{`UPDATE host_images SET told_at = now()`, "it told it anew", nil},
+	} {
+		_, err := pool.Exec(ctx, c.change)
+		require.NoError(t, err)
+
+		queue, err := b.store.Queue(ctx, 10)
+		require.NoError(t, err)
+		require.Equal(t, c.lacking, queue.Waiting[0].Lacking, "%s: %s", c.change, c.says)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,9 +58,10 @@ type Store struct {
 	pool     *pgxpool.Pool
 	q        *dbsqlc.Queries
 	log      *slog.Logger
-	charts   chan struct{} // full while chartsAtOnce are read
-	exports  chan struct{} // full while pages of exportsAtOnce are read
-	troubles sync.Map      // why a lead's lock cannot be asked for: string by the lead's name
+	charts   chan struct{}                       // full while chartsAtOnce are read
+	exports  chan struct{}                       // full while pages of exportsAtOnce are read
+	troubles sync.Map                            // why a lead's lock cannot be asked for: string by the lead's name
+	told     atomic.Pointer[map[string]hostTold] // by host, of the last toldBy; never changed, only replaced
 }
 
 // Open connects, and checks that the database answers and that Berth can run on
@@ -89,7 +91,10 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, translate(explainRefusal(err), "connecting to PostgreSQL")
 	}
 
-	return &Store{pool: pool, q: dbsqlc.New(), charts: make(chan struct{}, chartsAtOnce), exports: make(chan struct{}, exportsAtOnce), log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))}, nil
+	store := &Store{pool: pool, q: dbsqlc.New(), charts: make(chan struct{}, chartsAtOnce), exports: make(chan struct{}, exportsAtOnce), log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))}
+	store.told.Store(&map[string]hostTold{})
+
+	return store, nil
 }
 
 func setTimeouts(c *pgx.ConnConfig, statement time.Duration) {

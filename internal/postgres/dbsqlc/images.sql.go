@@ -10,29 +10,59 @@ import (
 	"time"
 )
 
-const listLackingHosts = `-- name: ListLackingHosts :many
-SELECT h.host_id, h.pulls, i.image::text AS image
-FROM host_images h CROSS JOIN unnest($1::text[]) AS i (image)
-WHERE h.told_at > now() - $2::interval AND NOT i.image = ANY (h.images)
+const listHostImages = `-- name: ListHostImages :many
+SELECT h.host_id, h.told_at, ARRAY(SELECT own FROM unnest(h.images) AS own WHERE own = ANY ($1::text[]))::text[] AS has
+FROM host_images h WHERE h.host_id = ANY ($2::uuid[])
 `
 
-type ListLackingHostsRow struct {
+type ListHostImagesRow struct {
 	HostID string
-	Pulls  bool
-	Image  string
+	ToldAt time.Time
+	Has    []string
 }
 
-// Which hosts lack which of the images, of those that told it lately.
-func (q *Queries) ListLackingHosts(ctx context.Context, db DBTX, images []string, fresh time.Duration) ([]ListLackingHostsRow, error) {
-	rows, err := db.Query(ctx, listLackingHosts, images, fresh)
+// Which of the images hosts have. It unpacks each host's list once, whatever the images are.
+func (q *Queries) ListHostImages(ctx context.Context, db DBTX, images []string, hostIds []string) ([]ListHostImagesRow, error) {
+	rows, err := db.Query(ctx, listHostImages, images, hostIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListLackingHostsRow
+	var items []ListHostImagesRow
 	for rows.Next() {
-		var i ListLackingHostsRow
-		if err := rows.Scan(&i.HostID, &i.Pulls, &i.Image); err != nil {
+		var i ListHostImagesRow
+		if err := rows.Scan(&i.HostID, &i.ToldAt, &i.Has); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listTellingHosts = `-- name: ListTellingHosts :many
+SELECT h.host_id, h.pulls, h.told_at FROM host_images h WHERE h.told_at > now() - $1::interval ORDER BY h.host_id
+`
+
+type ListTellingHostsRow struct {
+	HostID string
+	Pulls  bool
+	ToldAt time.Time
+}
+
+// Hosts that told lately which images they have. It reads no list of images.
+func (q *Queries) ListTellingHosts(ctx context.Context, db DBTX, fresh time.Duration) ([]ListTellingHostsRow, error) {
+	rows, err := db.Query(ctx, listTellingHosts, fresh)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListTellingHostsRow
+	for rows.Next() {
+		var i ListTellingHostsRow
+		if err := rows.Scan(&i.HostID, &i.Pulls, &i.ToldAt); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -70,7 +100,7 @@ func (q *Queries) RememberImage(ctx context.Context, db DBTX, ref string, digest
 }
 
 const tellHostImages = `-- name: TellHostImages :exec
-INSERT INTO host_images AS h (host_id, images, pulls) VALUES ($1, $2, $3)
+INSERT INTO host_images AS h (host_id, images, pulls) VALUES ($1, coalesce($2::text[], '{}'), $3)
 ON CONFLICT (host_id) DO UPDATE SET images = excluded.images, pulls = excluded.pulls, told_at = now()
 `
 

@@ -6,11 +6,14 @@ ON CONFLICT (ref) DO UPDATE SET digest = excluded.digest, resolved_at = now();
 SELECT digest, resolved_at FROM image_digests WHERE ref = @ref;
 
 -- name: TellHostImages :exec
-INSERT INTO host_images AS h (host_id, images, pulls) VALUES (@host_id, @images, @pulls)
+INSERT INTO host_images AS h (host_id, images, pulls) VALUES (@host_id, coalesce(@images::text[], '{}'), @pulls)
 ON CONFLICT (host_id) DO UPDATE SET images = excluded.images, pulls = excluded.pulls, told_at = now();
 
--- name: ListLackingHosts :many
--- Which hosts lack which of the images, of those that told it lately.
-SELECT h.host_id, h.pulls, i.image::text AS image
-FROM host_images h CROSS JOIN unnest(@images::text[]) AS i (image)
-WHERE h.told_at > now() - @fresh::interval AND NOT i.image = ANY (h.images);
+-- name: ListTellingHosts :many
+-- Hosts that told lately which images they have. It reads no list of images.
+SELECT h.host_id, h.pulls, h.told_at FROM host_images h WHERE h.told_at > now() - @fresh::interval ORDER BY h.host_id;
+
+-- name: ListHostImages :many
+-- Which of the images hosts have. It unpacks each host's list once, whatever the images are.
+SELECT h.host_id, h.told_at, ARRAY(SELECT own FROM unnest(h.images) AS own WHERE own = ANY (@images::text[]))::text[] AS has
+FROM host_images h WHERE h.host_id = ANY (@host_ids::uuid[]);
