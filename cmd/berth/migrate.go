@@ -113,6 +113,10 @@ func (m migration) grant(ctx context.Context, migrator *postgres.Migrator, out i
 		}
 	}
 
+	if len(roles.Server)+len(roles.Worker) > 0 {
+		fmt.Fprintln(out, "other roles, such as a dashboard's, need GRANT CONNECT ON DATABASE … TO ROLE to connect; what they were granted on tables stays")
+	}
+
 	return nil
 }
 

@@ -18,8 +18,9 @@ type Roles struct {
 }
 
 // Grant gives the roles what this version's processes use, takes all else from
-// them, and takes everything from PUBLIC and from earlier roles, in one
-// transaction. It returns the roles. It does nothing while there are none.
+// them and from earlier roles, and takes from PUBLIC everything but USAGE of the
+// schema, in one transaction. It returns the roles. It does nothing while there
+// are none.
 // Errors: invalid for a role that cannot be held to its grants.
 func (m *Migrator) Grant(ctx context.Context, roles Roles) (Roles, error) {
 	err := m.session(ctx, func(conn *pgx.Conn, at int) error {
@@ -140,10 +141,13 @@ func (g *granting) check(ctx context.Context, role string, roles Roles) error {
 	return nil
 }
 
-// revoke takes everything from PUBLIC and the roles. What PUBLIC has of a schema
-// or a database that another role owns stays; verify finds it.
+// revoke takes everything from the roles, and from PUBLIC everything but USAGE of
+// the schema: that opens no table, and roles of dashboards live by it. CONNECT goes,
+// because a connection needs no other right to take Berth's advisory locks or to
+// send its notifications. What PUBLIC has of a schema or a database that another
+// role owns stays; verify finds it.
 func (g *granting) revoke(ctx context.Context, roles []string) error {
-	from := []string{"PUBLIC"}
+	var from []string
 
 	for _, role := range roles {
 		name := pgx.Identifier{role}.Sanitize()
@@ -159,13 +163,18 @@ func (g *granting) revoke(ctx context.Context, roles []string) error {
 		return err
 	}
 
-	what = append(what, "SCHEMA "+schema, "DATABASE "+pgx.Identifier{g.database}.Sanitize())
+	what = append(what, "DATABASE "+pgx.Identifier{g.database}.Sanitize())
 	for _, relation := range g.present {
 		what = append(what, "TABLE "+g.name(relation)) // which PostgreSQL takes for a view and a sequence, too
 	}
 
+	statements := []string{"REVOKE CREATE ON SCHEMA " + schema + " FROM PUBLIC", "REVOKE ALL ON SCHEMA " + schema + " FROM " + names}
 	for _, what := range what {
-		if _, err := g.tx.Exec(ctx, "REVOKE ALL ON "+what+" FROM "+names); err != nil {
+		statements = append(statements, "REVOKE ALL ON "+what+" FROM PUBLIC, "+names)
+	}
+
+	for _, statement := range statements {
+		if _, err := g.tx.Exec(ctx, statement); err != nil {
 			return err
 		}
 	}

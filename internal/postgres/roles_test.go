@@ -259,3 +259,42 @@ func TestGrant_MissingRightSaysWhatToDo(t *testing.T) {
 
 	require.ErrorContains(t, postgres.Migrate(t.Context(), g.serverURL), "may not change the schema: give --postgres-url the role that owns the database")
 }
+
+// Other roles, such as a dashboard's, need CONNECT and nothing else anew.
+func TestGrant_LeavesOtherRolesTheirTables(t *testing.T) {
+	t.Parallel()
+
+	g := setupRoles(t)
+	dashboard := "dashboard_" + g.owner
+	u, err := url.Parse(g.workerURL)
+	require.NoError(t, err)
+
+	password, _ := u.User.Password()
+	g.exec(g.superUser, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", dashboard, password))
+	g.exec(g.ownerURL, "GRANT SELECT ON trials, class_footprints TO "+dashboard)
+
+	u.User = url.UserPassword(dashboard, password)
+
+	const looks = "SELECT 1 FROM trials, class_footprints"
+
+	require.NoError(t, try(t.Context(), u.String(), looks))
+
+	_, err = g.grant(g.both())
+	require.NoError(t, err)
+	require.True(t, refused(try(t.Context(), u.String(), "SELECT 1")), "it may not connect")
+
+	g.exec(g.ownerURL, "GRANT CONNECT ON DATABASE "+strings.TrimPrefix(u.Path, "/")+" TO "+dashboard)
+
+	for range 2 {
+		require.NoError(t, try(t.Context(), u.String(), looks))
+
+		for _, statement := range []string{
+			"SELECT 1 FROM sweeps", "SELECT 1 FROM api_tokens", "CREATE TABLE mine (id int)", "CREATE TEMPORARY TABLE mine (id int)", "SELECT nextval('lease_tokens')",
+		} {
+			require.True(t, refused(try(t.Context(), u.String(), statement)), statement)
+		}
+
+		_, err = g.grant(postgres.Roles{}) // renewed, it leaves the role its CONNECT
+		require.NoError(t, err)
+	}
+}
