@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
@@ -56,26 +58,70 @@ func (s *Store) ListSecrets(ctx context.Context) ([]berth.Secret, error) {
 // DeleteSecret deletes a secret. Errors: not_found; conflict without force while a
 // sweep that has not ended mounts it.
 func (s *Store) DeleteSecret(ctx context.Context, name string, force bool) error {
-	if !force {
-		sweeps, err := s.q.ListSweepsWithSecret(ctx, s.pool, name, sweepsNamed)
+	return s.inTx(ctx, "deleting secret "+name, func(tx pgx.Tx) error {
+		// First, so that sweeps are seen which are being stored now.
+		rows, err := s.q.LockSecret(ctx, tx, name)
 		if err != nil {
-			return translate(err, "looking for sweeps that mount secret "+name)
+			return err
 		}
 
-		named := make([]string, len(sweeps))
-		for i, sweep := range sweeps {
-			named[i] = fmt.Sprintf("%s (%s)", sweep.Name, sweep.ID)
+		if rows == 0 {
+			return berth.Errorf(berth.KindNotFound, "no secret %s", name)
 		}
 
-		if len(named) > 0 {
-			return berth.Errorf(berth.KindConflict, "secret %q is mounted by sweeps that have not ended: %s; their trials that did not start yet would fail. "+
-				"Cancel them, or delete it with --force", name, strings.Join(named, ", "))
+		if !force {
+			if err := s.mountedByNone(ctx, tx, name); err != nil {
+				return err
+			}
+		}
+
+		_, err = s.q.DeleteSecret(ctx, tx, name)
+
+		return err
+	})
+}
+
+// mountedByNone is a conflict while a sweep that has not ended mounts the secret.
+func (s *Store) mountedByNone(ctx context.Context, tx pgx.Tx, name string) error {
+	sweeps, err := s.q.ListSweepsWithSecret(ctx, tx, name, sweepsNamed)
+	if err != nil || len(sweeps) == 0 {
+		return err
+	}
+
+	named := make([]string, len(sweeps))
+	for i, sweep := range sweeps {
+		named[i] = fmt.Sprintf("%s (%s)", sweep.Name, sweep.ID)
+	}
+
+	return berth.Errorf(berth.KindConflict, "secret %q is mounted by sweeps that have not ended: %s; their trials that did not start yet would fail. "+
+		"Cancel them, or delete it with --force", name, strings.Join(named, ", "))
+}
+
+// keepSecrets keeps the secrets that a new sweep mounts from being deleted until it
+// is stored, from when on DeleteSecret sees it.
+func (s *Store) keepSecrets(ctx context.Context, tx pgx.Tx, mounts []berth.SecretMount) error {
+	if len(mounts) == 0 {
+		return nil
+	}
+
+	names := make([]string, len(mounts))
+	for i, m := range mounts {
+		names[i] = m.Name
+	}
+
+	kept, err := s.q.KeepSecrets(ctx, tx, names)
+	if err != nil {
+		return err
+	}
+
+	for i, name := range names {
+		if !slices.Contains(kept, name) {
+			return berth.Errorf(berth.KindInvalid, "/secrets/%d/name: secret %q was deleted while the sweep was submitted: "+
+				"an administrator stores it again with `berth secret set %s`", i, name, name)
 		}
 	}
 
-	rows, err := s.q.DeleteSecret(ctx, s.pool, name)
-
-	return must(rows, err, "deleting secret "+name, "no secret "+name)
+	return nil
 }
 
 // unopened says which secrets no host that answers opens, and which of the others a host

@@ -1,13 +1,17 @@
 package postgres_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/postgres"
 )
 
 func sealed(name, key string) berth.SealedSecret {
@@ -97,4 +101,123 @@ func TestSecrets(t *testing.T) {
 	require.Equal(t, berth.KindConflict, berth.KindOf(err))
 	_, err = b.store.PutSecret(ctx, sealed("s1", "age1new"), "ann")
 	require.NoError(t, err, "one that is there can be changed")
+}
+
+// waiting returns once so many sessions of the database wait for a lock.
+func waiting(t *testing.T, pool *pgxpool.Pool, sessions int) {
+	t.Helper()
+
+	require.Eventually(t, func() bool {
+		var n int
+
+		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
+
+		return err == nil && n == sessions
+	}, 30*time.Second, time.Millisecond)
+}
+
+// patient calls again what waited too long for a lock, as on a loaded machine.
+func patient(call func() error) error {
+	for {
+		if err := call(); berth.KindOf(err) != berth.KindUnavailable {
+			return err
+		}
+	}
+}
+
+func mounting(secret string) berth.NewSweep {
+	return berth.NewSweep{
+		ID: uuid.NewString(), ImageDigest: "sha256:x", CreatedBy: "ann",
+		Spec: berth.Spec{Name: "m", Secrets: []berth.SecretMount{{Name: secret, File: "/run/secrets/a"}}},
+	}
+}
+
+// A secret is not deleted under a sweep that is being stored.
+func TestSecrets_DeletedWhileASweepIsStored(t *testing.T) {
+	t.Parallel()
+
+	at := pgtest.URL(t)
+	b, pool := setupOn(t, at), openPool(t, at)
+	ctx := t.Context()
+	_, err := b.store.PutSecret(ctx, sealed("hub", "age1new"), "ann")
+	require.NoError(t, err)
+
+	// The sweep is held up in the middle of its transaction.
+	_, err = pool.Exec(ctx, `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN SET LOCAL lock_timeout = 0; PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$;
+		CREATE TRIGGER hold BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION hold()`)
+	require.NoError(t, err)
+
+	tx, err := pool.Begin(ctx)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }) // else the pool waits for it
+
+	_, err = tx.Exec(ctx, "SELECT pg_advisory_xact_lock(1)")
+	require.NoError(t, err)
+
+	slow, err := postgres.Open(ctx, postgres.Config{URL: at, QueryTimeout: time.Minute})
+	require.NoError(t, err)
+	t.Cleanup(slow.Close)
+
+	sweep := mounting("hub")
+	stored, deleted := make(chan error, 1), make(chan error, 1)
+
+	go func() {
+		_, _, err := slow.CreateSweep(ctx, sweep)
+		stored <- err
+	}()
+
+	waiting(t, pool, 1)
+
+	_, err = b.store.PutSecret(ctx, sealed("hub", "age1new"), "ann")
+	require.NoError(t, err, "a new value waits for no sweep")
+
+	go func() { deleted <- patient(func() error { return b.store.DeleteSecret(ctx, "hub", false) }) }()
+
+	waiting(t, pool, 2)
+	require.NoError(t, tx.Commit(ctx))
+	require.NoError(t, <-stored)
+
+	err = <-deleted
+	require.Equal(t, berth.KindConflict, berth.KindOf(err), "%v", err)
+	require.ErrorContains(t, err, "m ("+sweep.ID+")")
+}
+
+// A sweep is not stored whose secret is being deleted.
+func TestSecrets_ASweepIsStoredWhileOneIsDeleted(t *testing.T) {
+	t.Parallel()
+
+	at := pgtest.URL(t)
+	b, pool := setupOn(t, at), openPool(t, at)
+	ctx := t.Context()
+	_, err := b.store.PutSecret(ctx, sealed("hub", "age1new"), "ann")
+	require.NoError(t, err)
+
+	tx, err := pool.Begin(ctx)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }) // else the pool waits for it
+
+	_, err = tx.Exec(ctx, "DELETE FROM secrets WHERE name = 'hub'")
+	require.NoError(t, err)
+
+	sweep := mounting("hub")
+	stored := make(chan error, 1)
+
+	go func() {
+		stored <- patient(func() error {
+			_, _, err := b.store.CreateSweep(ctx, sweep)
+
+			return err
+		})
+	}()
+
+	waiting(t, pool, 1)
+	require.NoError(t, tx.Commit(ctx))
+
+	err = <-stored
+	require.ErrorContains(t, err, `/secrets/0/name: secret "hub" was deleted while the sweep was submitted`)
+	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+
+	_, err = b.store.GetSweep(ctx, sweep.ID)
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 }

@@ -14,7 +14,8 @@ import (
 
 // CreateSweep stores a sweep and asks for its workflow in one transaction. The
 // returned id is the sweep's own, or that of the sweep an earlier call with
-// the same idempotency key made; created tells which.
+// the same idempotency key made; created tells which. Errors: invalid when a secret
+// that it mounts is not stored any more.
 func (s *Store) CreateSweep(ctx context.Context, n berth.NewSweep) (id string, created bool, err error) {
 	err = s.inTx(ctx, "storing sweep", func(tx pgx.Tx) error {
 		id, created = n.ID, true
@@ -30,6 +31,10 @@ func (s *Store) CreateSweep(ctx context.Context, n berth.NewSweep) (id string, c
 
 				return nil
 			}
+		}
+
+		if err := s.keepSecrets(ctx, tx, n.Spec.Secrets); err != nil {
+			return err
 		}
 
 		if err := s.q.InsertSweep(ctx, tx, &dbsqlc.InsertSweepParams{

@@ -39,6 +39,31 @@ func (q *Queries) GetSecret(ctx context.Context, db DBTX, name string) (GetSecre
 	return i, err
 }
 
+const keepSecrets = `-- name: KeepSecrets :many
+SELECT name FROM secrets WHERE name = ANY ($1::text[]) ORDER BY name FOR KEY SHARE
+`
+
+// Of the names, those that are stored, which nobody deletes before the transaction ends. One that is stored anew meanwhile waits for nothing.
+func (q *Queries) KeepSecrets(ctx context.Context, db DBTX, names []string) ([]string, error) {
+	rows, err := db.Query(ctx, keepSecrets, names)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		items = append(items, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listSecrets = `-- name: ListSecrets :many
 SELECT name, key, version, created_at, created_by, updated_at, updated_by FROM secrets ORDER BY name
 `
@@ -111,6 +136,19 @@ func (q *Queries) ListSweepsWithSecret(ctx context.Context, db DBTX, name string
 		return nil, err
 	}
 	return items, nil
+}
+
+const lockSecret = `-- name: LockSecret :execrows
+SELECT 1 FROM secrets WHERE name = $1 FOR UPDATE
+`
+
+// Waits for sweeps that are being stored and mount it; those that follow wait for the transaction's end.
+func (q *Queries) LockSecret(ctx context.Context, db DBTX, name string) (int64, error) {
+	result, err := db.Exec(ctx, lockSecret, name)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const putSecret = `-- name: PutSecret :one
