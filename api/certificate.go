@@ -42,7 +42,8 @@ type Certificate struct {
 }
 
 // LoadCertificate reads a certificate with its chain, and its key. One that has
-// expired is taken with a warning: the server has more to do than to answer.
+// expired or does not hold yet is taken with a warning: the server has more to do
+// than to answer.
 // Errors: invalid, which names the flag.
 func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
 	if certFile == "" || keyFile == "" {
@@ -134,8 +135,14 @@ func (c *Certificate) changed() (*tls.Certificate, [2][]byte, error) {
 	}
 
 	next, err := c.parse(files)
-	if err == nil && c.now().After(next.Leaf.NotAfter) {
-		err = berth.Errorf(berth.KindInvalid, "--tls-cert %q: the new certificate ended at %s", c.certFile, next.Leaf.NotAfter.Format(time.RFC3339))
+
+	switch now := c.now(); {
+	case err != nil:
+	case now.After(next.Leaf.NotAfter):
+		err = berth.Errorf(berth.KindInvalid, "--tls-cert %q: the new certificate ended at %s", c.certFile, next.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	case now.Before(next.Leaf.NotBefore):
+		err = berth.Errorf(berth.KindInvalid, "--tls-cert %q: the new certificate holds from %s only, when the server takes it over",
+			c.certFile, next.Leaf.NotBefore.UTC().Format(time.RFC3339))
 	}
 
 	return next, files, err

@@ -228,3 +228,39 @@ func TestLoadCertificate_Expired(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, log.String(), "clients refuse it")
 }
+
+func TestLoadCertificate_DoesNotHoldYet(t *testing.T) {
+	t.Parallel()
+
+	var log safeLog
+
+	authority := certtest.NewAuthority(t, t.TempDir())
+	pair := authority.SignFrom("server", time.Now().Add(time.Hour), 2*time.Hour, "localhost")
+
+	_, err := api.LoadCertificate(pair.Cert, pair.Key, slog.New(slog.NewTextHandler(&log, nil)))
+	require.NoError(t, err)
+	require.Contains(t, log.String(), "level=WARN")
+	require.Contains(t, log.String(), "only: clients refuse it")
+}
+
+// A renewal that does not hold yet waits until it does.
+func TestCertificate_ReloadsWhatHoldsLater(t *testing.T) {
+	t.Parallel()
+
+	var log safeLog
+
+	authority := certtest.NewAuthority(t, t.TempDir())
+	pair := authority.Sign("server", 30*24*time.Hour, "127.0.0.1")
+	certificate, err := api.LoadCertificate(pair.Cert, pair.Key, slog.New(slog.NewTextHandler(&log, nil)))
+	require.NoError(t, err)
+	api.SetLook(certificate, certTick)
+
+	setupLogged(t, apitest.Sample(), &log, func(c *api.Config) { c.Certificate = certificate })
+
+	authority.SignFrom("server", time.Now().Add(24*time.Hour), 90*24*time.Hour, "127.0.0.1")
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "the new certificate holds from") }, certPatience, certTick)
+	require.NotContains(t, log.String(), "has a new certificate")
+
+	api.SetNow(certificate, func() time.Time { return time.Now().Add(25 * time.Hour) })
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "has a new certificate") }, certPatience, certTick)
+}

@@ -32,3 +32,10 @@ func SetNow(c *Certificate, now func() time.Time) {
 
 	c.now = now
 }
+
+// Origin is that of the public URL.
+func Origin(c Config) (string, error) {
+	c, err := c.published()
+
+	return c.origin(), err
+}

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"net/url"
+	"strings"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/web"
@@ -24,11 +25,20 @@ func (c Config) published() (Config, error) {
 		return c, berth.Errorf(berth.KindInvalid, "--base-path %q is not the path of --public-url %q: leave out --base-path", c.BasePath, c.PublicURL)
 	}
 
+	u.Host = originHost(u)
 	c.PublicURL = u.String() // with its scheme in lower case
 	c.BasePath = cmp.Or(u.Path, "/")
 	c.AllowedHosts = append([]string{hostName(u.Host)}, c.AllowedHosts...)
 
 	return c, nil
+}
+
+// originHost is the host of a URL as browsers write it in an origin: in lower case,
+// and without the scheme's own port.
+func originHost(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+
+	return strings.TrimSuffix(strings.TrimSuffix(host, map[string]string{"http": ":80", "https": ":443"}[u.Scheme]), ":")
 }
 
 // origin is that of the public URL, as browsers write it; empty without one.

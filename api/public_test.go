@@ -81,6 +81,41 @@ func TestPublicURL_BehindAProxyThatSpeaksTLS(t *testing.T) {
 	}
 }
 
+// Browsers write an origin in lower case and without the scheme's own port.
+func TestPublicURL_AsPeopleWriteIt(t *testing.T) {
+	t.Parallel()
+
+	for _, written := range []string{"https://Example.com/", "https://example.com:443/", "HTTPS://EXAMPLE.COM:/"} {
+		t.Run(written, func(t *testing.T) {
+			t.Parallel()
+
+			store := apitest.Sample()
+			viewer := token(t, store, "viewer")
+			inside := setupDeps(t, api.Deps{Store: store, Control: store, Images: store, Temporal: store}, func(c *api.Config) { c.PublicURL = written })
+			r := behindTLS(t, inside, "/", false)
+
+			response := r.call("POST", sessionPath, login(viewer), asJSON, "Origin: https://example.com")
+			require.Equal(t, http.StatusCreated, response.StatusCode)
+			r.requireProblem(403, "cross_origin", "another origin", "POST", sessionPath, login(viewer), asJSON, "Origin: https://example.com:8443")
+		})
+	}
+}
+
+// A port that is not the scheme's own is a part of the origin.
+func TestPublicURL_OfAnotherPort(t *testing.T) {
+	t.Parallel()
+
+	for written, origin := range map[string]string{
+		"https://Example.com:8443/": "https://example.com:8443", "https://example.com:80/": "https://example.com:80",
+		"http://example.com:443/": "http://example.com:443", "http://example.com:80/": "http://example.com", "https://[2001:DB8::443]:443/": "https://[2001:db8::443]",
+		"https://[2001:db8::443]/": "https://[2001:db8::443]",
+	} {
+		got, err := api.Origin(api.Config{PublicURL: written})
+		require.NoError(t, err)
+		require.Equal(t, origin, got, written)
+	}
+}
+
 // What a call says of itself makes no cookie Secure, and no origin trusted.
 func TestPublicURL_NotSaid(t *testing.T) {
 	t.Parallel()

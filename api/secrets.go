@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -40,9 +41,9 @@ func (h *handlers) PutSecret(ctx context.Context, r openapi.PutSecretRequestObje
 	stored, err := h.deps.Store.PutSecret(ctx, sealed, caller(ctx).name)
 
 	out := openapi.PutSecret200JSONResponse{Secret: toSecret(stored)}
-	if len(value) < berth.MinMaskedBytes {
+	if len(bytes.TrimSpace(value)) < berth.MinMaskedBytes { // as the mask trims it
 		out.Warnings = toItems([]berth.Problem{{Code: codeSecretShort, Pointer: "/value", Message: fmt.Sprintf(
-			"a value of less than %d bytes is not masked in logs, as it is a part of too many words", berth.MinMaskedBytes)}})
+			"a value of less than %d bytes, without the space around it, is not masked in logs, as it is a part of too many words", berth.MinMaskedBytes)}})
 	}
 
 	return out, err

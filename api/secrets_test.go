@@ -131,3 +131,25 @@ func TestSecrets_OfASweep(t *testing.T) {
 	require.Equal(t, http.StatusCreated, status, body)
 	require.Contains(t, body, `"secrets":[{"name":"hub","file":"/run/secrets/hub"}]`)
 }
+
+// The mask leaves out the space around a value, as programs trim what they read: of
+// "123\n", such as a file by --from-file, three bytes are left.
+func TestSecrets_WarnsOfWhatTheMaskDoesNotHide(t *testing.T) {
+	t.Parallel()
+
+	path := filepath.Join(t.TempDir(), "key")
+	_, err := secrets.Make(path)
+	require.NoError(t, err)
+
+	keys, err := secrets.Read(path)
+	require.NoError(t, err)
+
+	store := apitest.Sample()
+	r := setupDeps(t, api.Deps{Store: store, Control: store, Images: store, Temporal: store, Sealer: keys})
+
+	for value, warns := range map[string]bool{`123`: true, `123\n`: true, `\r\n123`: true, `1234`: false, `1234\n`: false} {
+		status, body := r.text("PUT", "/api/v1/secrets/pin", `{"value": "`+value+`"}`, asJSON)
+		require.Equal(t, http.StatusOK, status, body)
+		require.Equal(t, warns, strings.Contains(body, "W_SECRET_SHORT"), "%q: %s", value, body)
+	}
+}

@@ -63,12 +63,19 @@ func NewAuthority(t testing.TB, dir string) *Authority {
 func (a *Authority) Sign(name string, life time.Duration, hosts ...string) Pair {
 	a.t.Helper()
 
+	return a.SignFrom(name, time.Now().Add(min(life, 0)-time.Hour), life, hosts...)
+}
+
+// SignFrom is Sign for a certificate that holds from a time on.
+func (a *Authority) SignFrom(name string, from time.Time, life time.Duration, hosts ...string) Pair {
+	a.t.Helper()
+
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(a.t, err)
 
 	template := &x509.Certificate{
 		SerialNumber: serial(a.t), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(min(life, 0) - time.Hour), NotAfter: time.Now().Add(life),
+		NotBefore: from, NotAfter: time.Now().Add(life),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 

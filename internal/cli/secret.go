@@ -69,7 +69,8 @@ func readSecret(cmd *cobra.Command, name, from string) (value []byte, err error)
 
 		say(cmd.ErrOrStderr(), "\n")
 	default:
-		if value, err = readAll(cmd.Context(), io.LimitReader(in, berth.MaxSecretBytes+2)); err == nil {
+		// One byte more than a value with its line break: what is longer is refused, and never cut.
+		if value, err = readAll(cmd.Context(), io.LimitReader(in, berth.MaxSecretBytes+int64(len("\r\n"))+1)); err == nil {
 			value = bytes.TrimSuffix(bytes.TrimSuffix(value, []byte("\n")), []byte("\r"))
 		}
 	}

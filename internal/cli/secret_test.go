@@ -56,3 +56,24 @@ func TestSecret_TheValueComesFromStandardInputOrAFile(t *testing.T) {
 }
 
 func ciphertextLength(store *apitest.Store, i int) int { return len(store.Sealed[i].Ciphertext) }
+
+// A value that is too long is refused, wherever its line breaks are, and never stored in part.
+func TestSecret_IsStoredInWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+
+	whole := strings.Repeat("x", berth.MaxSecretBytes)
+
+	for after, want := range map[string]int{
+		"": ExitOK, "\n": ExitOK, "\r\n": ExitOK,
+		"\r\nand more lines\r\n": ExitUsage, "\r\n\n": ExitUsage, "\n\n": ExitUsage, "\nx": ExitUsage, "x\r\n": ExitUsage, "\r\r\n": ExitUsage,
+	} {
+		store := apitest.Sample()
+		done := executeFed(t.Context(), whole+after, &page{}, 0, serve(t, store), "secret", "set", "large")
+		require.Equal(t, want, done.code, "%q: %s", after, done.stderr)
+
+		if want != ExitOK {
+			require.Contains(t, done.stderr, "has more than 64 KiB", "%q", after)
+			require.Empty(t, store.Sealed, "%q", after)
+		}
+	}
+}
