@@ -38,6 +38,15 @@ func Read(path string) (*Keys, error) {
 	}
 	defer file.Close() //nolint:errcheck // only read
 
+	info, err := file.Stat()
+	if err != nil {
+		return nil, berth.Errorf(berth.KindInvalid, "looking at the key file: %w", err)
+	}
+
+	if info.IsDir() {
+		return nil, isDirectory(path)
+	}
+
 	text, err := io.ReadAll(io.LimitReader(file, maxFileBytes))
 	if err != nil {
 		return nil, berth.Errorf(berth.KindInvalid, "reading the key file: %w", err)
@@ -48,16 +57,17 @@ func Read(path string) (*Keys, error) {
 		return nil, err
 	}
 
-	info, err := file.Stat()
-	if err != nil {
-		return nil, berth.Errorf(berth.KindInvalid, "looking at the key file: %w", err)
-	}
-
 	if mode := info.Mode().Perm(); len(keys.private) > 0 && mode&openToOthers != 0 {
 		return nil, berth.Errorf(berth.KindInvalid, "other users may read the key file %q (mode %04o): `chmod 600 %s`", path, mode, path)
 	}
 
 	return keys, nil
+}
+
+// isDirectory tells of a directory in the place of a key file.
+func isDirectory(path string) error {
+	return berth.Errorf(berth.KindInvalid, "the key file %q is a directory, such as Docker makes when it mounts a file that is not there: "+
+		"remove it by `rmdir`, then make the key with `berth secret key`, on the machine", path)
 }
 
 // parse reads the text of a key file. No error quotes it.
@@ -107,7 +117,7 @@ func parse(path, text string) (*Keys, error) {
 }
 
 // Make writes a new key into a new file that only its owner may read, and returns
-// its public part. Errors: conflict when the file is there.
+// its public part. Errors: conflict when the file is there; invalid for a directory.
 func Make(path string) (public string, err error) {
 	private, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -120,6 +130,10 @@ func Make(path string) (public string, err error) {
 
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // G304: the administrator names it
 	if errors.Is(err, fs.ErrExist) {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return "", isDirectory(path)
+		}
+
 		return "", berth.Errorf(berth.KindConflict, "the file %q is there already: a key that is overwritten opens nothing any more; name another file", path)
 	}
 

@@ -152,13 +152,16 @@ func TestRead_SaysWhatToType(t *testing.T) {
 		"malformed":       {write(t, 0o600, "# key", private[:30]+"!"+private[31:]), "line 2 of the key file"},
 		"cut":             {write(t, 0o600, public, private[:40]), "line 2 of the key file"},
 		"another format":  {write(t, 0o600, "ssh-ed25519 AAAA"), "line 1 of the key file"},
-		"a directory":     {t.TempDir(), "reading the key file"},
+		"a directory":     {t.TempDir(), "is a directory, such as Docker makes"},
 	} {
 		_, err := secrets.Read(test.path)
 		require.ErrorContains(t, err, test.want, name)
 		require.Equal(t, berth.KindInvalid, berth.KindOf(err), name)
 		require.NotContains(t, err.Error(), private[20:28], name)
 	}
+
+	_, err = secrets.Make(t.TempDir())
+	require.ErrorContains(t, err, "is a directory, such as Docker makes")
 
 	_, err = secrets.Make(path)
 	require.Equal(t, berth.KindConflict, berth.KindOf(err), "a key is never overwritten")
