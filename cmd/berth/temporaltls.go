@@ -30,7 +30,7 @@ type temporalTLS struct {
 }
 
 func (t *temporalTLS) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&t.ca, "temporal-tls-ca", "", "PEM file of the authority that signed Temporal's certificate; default: those that this machine trusts")
+	flags.StringVar(&t.ca, "temporal-tls-ca", "", "PEM file of the authority that signed Temporal's certificate, read at the start; default: those that this machine trusts")
 	flags.StringVar(&t.cert, "temporal-tls-cert", "", "PEM file of the certificate that Temporal asks its clients for, read at each connection; with --temporal-tls-key")
 	flags.StringVar(&t.key, "temporal-tls-key", "", "PEM file of its key")
 	flags.StringVar(&t.serverName, "temporal-tls-server-name", "", "name in Temporal's certificate; default: the host of --temporal-address")
