@@ -532,6 +532,11 @@ func TestRetain_ReadsNoRowsOfOtherSweeps(t *testing.T) {
 	pool := openPool(t, url)
 	others := b.sized(t, gib, 500).sweep
 
+	seed, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+
+	pid := seed.PgConn().PID()
+
 	for _, statement := range []string{
 		`INSERT INTO shapes (key, shape) VALUES ('past', '{}')`,
 		`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, failure_kind, value, started_at, finished_at)
@@ -545,9 +550,16 @@ func TestRetain_ReadsNoRowsOfOtherSweeps(t *testing.T) {
 		`UPDATE sweeps SET state = 'canceled', finished_at = now() - interval '40 days' WHERE id = '%[3]s'`,
 		`ANALYZE`,
 	} {
-		_, err := pool.Exec(t.Context(), fmt.Sprintf(statement+" -- %[1]s %[2]s %[3]s", others, b.host.ID, b.sweep))
+		_, err := seed.Exec(t.Context(), fmt.Sprintf(statement+" -- %[1]s %[2]s %[3]s", others, b.host.ID, b.sweep))
 		require.NoError(t, err)
 	}
+
+	require.NoError(t, seed.Close(t.Context()))
+	require.Eventually(t, func() bool { // what it read is counted then, and not later
+		var there bool
+
+		return pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1)", pid).Scan(&there) == nil && !there
+	}, 30*time.Second, 10*time.Millisecond)
 
 	read := func() map[string]int64 {
 		rows, err := pool.Query(t.Context(), `SELECT relname, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables
@@ -580,7 +592,7 @@ func TestRetain_ReadsNoRowsOfOtherSweeps(t *testing.T) {
 
 		return pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
 			WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&others) == nil && others == 0
-	}, 10*time.Second, 10*time.Millisecond)
+	}, 30*time.Second, 10*time.Millisecond)
 
 	require.Equal(t, 1, (&retained{bundle: b, url: url}).rows(t, "sweeps WHERE metrics_purged_at IS NOT NULL AND logs_purged_at IS NOT NULL"))
 
