@@ -1,9 +1,15 @@
 package berth
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // A checkpoint of a trial is all that lies in /trial/checkpoint. Workers with a store keep
 // the newest of each trial there, so that the next attempt may go on from it on another host.
+
+// ErrDamaged is an object that is not what its name says.
+var ErrDamaged = errors.New("its SHA-256 is not that of its name")
 
 // CheckpointEntry is a file, directory or link of a checkpoint.
 type CheckpointEntry struct {

@@ -486,7 +486,7 @@ func TestRestore_HoldsFilesToTheirChecksum(t *testing.T) {
 
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(object, []byte("secone"), 0o600))
-	require.Equal(t, berth.KindInvalid, berth.KindOf(x.restore(t.Context(), id, dir)))
+	require.ErrorIs(t, x.restore(t.Context(), id, dir), berth.ErrDamaged)
 
 	require.NoError(t, os.Remove(object))
 	require.Equal(t, berth.KindNotFound, berth.KindOf(x.restore(t.Context(), id, dir)))

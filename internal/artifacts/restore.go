@@ -23,8 +23,8 @@ type CheckpointList interface {
 // Restore writes a checkpoint from the store below root, each file held to its
 // SHA-256. Files that an earlier call wrote whole are not fetched again. told is
 // called with the bytes that are there. Errors: not_found when the checkpoint, or an
-// object of it, is gone; invalid when an object is not what its name says;
-// unavailable; of the disk.
+// object of it, is gone; berth.ErrDamaged when an object is not what its name says;
+// unavailable, also while the store refuses the credentials; of the disk.
 func (s *Store) Restore(ctx context.Context, list CheckpointList, id string, root *os.Root, told func(bytes int64)) error {
 	entries, err := list.ListCheckpoint(ctx, id)
 	if err != nil {
@@ -35,7 +35,12 @@ func (s *Store) Restore(ctx context.Context, list CheckpointList, id string, roo
 
 	for _, e := range entries {
 		if err := s.restore(ctx, root, e, func(bytes int64) { told(there + bytes) }); err != nil {
-			return fmt.Errorf("fetching %q of a checkpoint: %w", e.Path, err)
+			err = fmt.Errorf("fetching %q of a checkpoint: %w", e.Path, err)
+			if berth.KindOf(err) == berth.KindInvalid && !errors.Is(err, berth.ErrDamaged) { // a person must change something; the object may be whole
+				err = berth.Errorf(berth.KindUnavailable, "%w", err)
+			}
+
+			return err
 		}
 
 		there += e.Bytes
@@ -121,7 +126,7 @@ func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntr
 	case err != nil:
 		return err
 	case n != e.Bytes || berth.Digest(sum.Sum(nil)) != e.Digest:
-		return berth.Errorf(berth.KindInvalid, "the object %s in the store %q is damaged", e.Digest, s.where)
+		return berth.Errorf(berth.KindInvalid, "the object %s in the store %q is damaged: %w", e.Digest, s.where, berth.ErrDamaged)
 	default:
 		return file.Sync()
 	}

@@ -21,18 +21,18 @@ const (
 
 // RestoreCheckpoint writes a checkpoint from the store below root and tells how many
 // bytes are there. Called again with the same root, it goes on. Errors: not_found when
-// it is gone; invalid when it is damaged; unavailable; of the disk.
+// it is gone; berth.ErrDamaged; unavailable; of the disk.
 type RestoreCheckpoint func(ctx context.Context, id string, root *os.Root, told func(bytes int64)) error
 
+var errNoStore = errors.New("this host has no store of artifacts (--artifacts)")
+
 // fetch puts a checkpoint from the store in the place of the directory of this host.
-// Errors: exhausted when the disk has no room; those of RestoreCheckpoint.
+// Errors: exhausted when the disk has no room; errNoStore; those of RestoreCheckpoint.
 func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 	r := f.run
 
 	if r.config.Restore == nil {
-		f.damaged = damagedTries
-
-		return berth.Errorf(berth.KindInvalid, "this host has no store of artifacts (--artifacts)")
+		return errNoStore
 	}
 
 	part := filepath.Join(r.dirs.attempt, fetchingName, e.Stored.ID)

@@ -3,6 +3,7 @@ package runtrial
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -204,13 +205,14 @@ func (f *fetching) try(ctx context.Context, earlier []berth.EarlierCheckpoint) (
 		return true, found.text(), nil
 	}
 
-	switch berth.KindOf(why) {
-	case berth.KindExhausted: // the disk: another host may have room
+	switch kind := berth.KindOf(why); {
+	case kind == berth.KindExhausted: // the disk: another host may have room
 		return false, "", berth.Errorf(berth.KindUnavailable, "%w", why)
-	case berth.KindNotFound, berth.KindInvalid:
+	case errors.Is(why, errNoStore):
+		late = true
+	case kind == berth.KindNotFound, errors.Is(why, berth.ErrDamaged): // all else says nothing of the checkpoint
 		f.damaged++
 		late = late || f.damaged >= damagedTries
-	default:
 	}
 
 	f.run.log.Warn("fetching a checkpoint", "attempt", f.run.who.Attempt.ID, "checkpoint", found.fetch.Stored.ID, "error", why, "give_up", late)

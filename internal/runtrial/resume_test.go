@@ -376,7 +376,7 @@ func TestRun_UsesNoDamagedCheckpoint(t *testing.T) {
 		x := setupSecond(t, func(root *os.Root) error {
 			require.NoError(t, writes("state", "!")(root))
 
-			return berth.Errorf(berth.KindInvalid, "an object is damaged")
+			return berth.Errorf(berth.KindInvalid, "an object is damaged: %w", berth.ErrDamaged)
 		})
 		x.writes(t, "older", "3")
 		x.knows(
@@ -389,7 +389,7 @@ func TestRun_UsesNoDamagedCheckpoint(t *testing.T) {
 		box := waitedFor(t, x, time.Now(), 4*time.Second)
 		require.EqualValues(t, 3, x.fetched.Load())
 		require.Equal(t, map[string]string{"older": "3"}, x.has(t))
-		require.Equal(t, "from the checkpoint of attempt 1 on this host, a; the checkpoint of attempt 2 of host b is out of reach: an object is damaged", x.resumed(t))
+		require.Equal(t, "from the checkpoint of attempt 1 on this host, a; the checkpoint of attempt 2 of host b is out of reach: an object is damaged: its SHA-256 is not that of its name", x.resumed(t))
 		box.Exit(0)
 		require.NoError(t, (<-ended).err)
 	})

@@ -1,0 +1,44 @@
+package artifacts_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// one is a checkpoint with one entry.
+type one berth.CheckpointEntry
+
+func (o one) ListCheckpoint(context.Context, string) ([]berth.CheckpointEntry, error) {
+	return []berth.CheckpointEntry{berth.CheckpointEntry(o)}, nil
+}
+
+// A store that refuses the credentials says nothing of the object.
+func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) { //nolint:paralleltest // t.Setenv
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`))
+	}))
+	t.Cleanup(server.Close)
+
+	root, err := os.OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = root.Close() })
+
+	entry := one{Path: "state", Mode: uint32(fs.FileMode(0o600)), Bytes: 1, Digest: berth.Digest(sha256.Sum256([]byte("1")))}
+	err = openS3(t, server.URL, "models", "one").Restore(t.Context(), entry, "x", root, func(int64) {})
+	require.ErrorContains(t, err, "it refuses these credentials")
+	require.NotErrorIs(t, err, berth.ErrDamaged)
+	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
+}
