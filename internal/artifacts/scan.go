@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/berthml/berth"
@@ -136,15 +137,16 @@ func scan(ctx context.Context, root *os.Root, limits Limits, left *leftOut) ([]f
 	return files, err
 }
 
-// open opens the file that was found, and no other that took its name since.
+// open opens the file that was found, and no other that took its name since. It waits
+// for nobody to write to a FIFO.
 func (f found) open(root *os.Root) (*os.File, error) {
-	file, err := root.Open(f.path)
+	file, err := root.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 
 	info, err := file.Stat()
-	if err == nil && !os.SameFile(info, f.info) {
+	if err == nil && (!info.Mode().IsRegular() || !os.SameFile(info, f.info)) { // a new file may have the inode of one that went
 		err = ErrChanged
 	}
 

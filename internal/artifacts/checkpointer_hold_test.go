@@ -1,0 +1,44 @@
+package artifacts_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A file gives way to a FIFO between the list and the reading. Nobody else's checkpoint may wait for that.
+func TestCheckpointer_WaitsForNoFIFO(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	pipe := filepath.Join(x.files.dir, x.trial, "pipe")
+	x.writes(map[string]string{"pipe": "1", "state": "2"})
+	x.pointer = x.newPointer(halting{x.db, func() error {
+		return errors.Join(os.Remove(pipe), syscall.Mkfifo(pipe, 0o600))
+	}})
+
+	ended := make(chan error, 1)
+	go func() { ended <- x.pointer.Look(context.WithoutCancel(t.Context())) }()
+
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+	case <-time.After(30 * time.Second):
+		t.Error("the look never ends: it opens the FIFO")
+
+		w, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		<-ended
+	}
+
+	x.pointer = x.newPointer(x.db)
+	x.looks()
+	require.Equal(t, map[string]string{"state": "2"}, x.restored(x.next().Stored.ID))
+}
