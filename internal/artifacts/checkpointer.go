@@ -283,6 +283,7 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 		return err
 	}
 
+	c.tidy(ctx, half) // now: nobody else knows what an upload left that failed, and this one may fail, too
 	c.sent.store, c.sent.atOnce = c.Store, 1
 
 	for n, one := range c.sent.sendAll(ctx, root, sources, claims) {
@@ -306,7 +307,7 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 
 	c.of(of.AttemptID).items = items
 	c.Log.Info("stored a checkpoint", "attempt", of.AttemptID, "trial_id", of.TrialID, "files", len(claims))
-	c.tidy(ctx, append(half, old...))
+	c.tidy(ctx, old)
 
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/internal/pgtest"
 )
 
 // A file gives way to a FIFO between the list and the reading. Nobody else's checkpoint may wait for that.
@@ -41,4 +43,23 @@ func TestCheckpointer_WaitsForNoFIFO(t *testing.T) {
 	x.pointer = x.newPointer(x.db)
 	x.looks()
 	require.Equal(t, map[string]string{"state": "2"}, x.restored(x.next().Stored.ID))
+}
+
+// A job rewrites its files while they are sent, twice.
+func TestCheckpointer_UploadsThatFailedLeaveNothing(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+
+	for _, version := range []string{"one", "two"} {
+		x.writes(map[string]string{"blob": version, "step": "of " + version})
+		x.pointer = x.newPointer(halting{x.db, func() error { x.writes(map[string]string{"step": "after " + version}); return nil }})
+		x.looks() // blob is sent, and step has changed
+	}
+
+	x.writes(map[string]string{"blob": "three", "step": "three"})
+	x.pointer = x.newPointer(x.db)
+	x.looks()
+	require.Equal(t, "1", pgtest.Connect(t, x.url).Text("SELECT count(*)::text FROM checkpoints"))
+	require.Len(t, x.objects(), 1, "blob and step are one object; each other one stays for --artifacts-grace, 7 days")
 }
