@@ -4,3 +4,6 @@ import "time"
 
 // StallAfter has uploads end that get no further for so long.
 func (s *Store) StallAfter(d time.Duration) { s.stall = d }
+
+// ReadsStallAfter has fetches end that get no further for so long.
+func (s *Store) ReadsStallAfter(d time.Duration) { s.readStall = d }

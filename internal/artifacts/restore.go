@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/berthml/berth"
 )
@@ -102,9 +103,19 @@ func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntr
 		return err
 	}
 
+	outer := ctx
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	timer := time.AfterFunc(s.readStall, func() {
+		cancel(berth.Errorf(berth.KindUnavailable, "reading from the store %q: %w for %s", s.where, errReadStalled, s.readStall))
+	})
+	defer timer.Stop()
+
 	r, err := s.Read(ctx, e.Digest, 0, -1)
 	if err != nil {
-		return err
+		return orStalled(ctx, err)
 	}
 	defer r.Close() //nolint:errcheck // only read
 
@@ -114,15 +125,16 @@ func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntr
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 
-	sum, source := sha256.New(), &failing{r: patient{ctx, io.LimitReader(r, e.Bytes+1)}}
+	sum := sha256.New()
+	source := &failing{r: patient{ctx, io.LimitReader(timed{r, timer, s.readStall}, e.Bytes+1)}}
 
 	n, err := io.Copy(io.MultiWriter(file, sum, &counted{told: told}), source)
 
 	switch {
-	case source.err != nil && ctx.Err() != nil:
-		return ctx.Err()
+	case source.err != nil && outer.Err() != nil:
+		return outer.Err()
 	case source.err != nil:
-		return s.failed("reading from", source.err)
+		return orStalled(ctx, s.failed("reading from", source.err))
 	case err != nil:
 		return err
 	case n != e.Bytes || berth.Digest(sum.Sum(nil)) != e.Digest:
@@ -130,6 +142,21 @@ func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntr
 	default:
 		return file.Sync()
 	}
+}
+
+// timed has a timer run while something is read, and not while it is written: each byte
+// starts it anew.
+type timed struct {
+	r     io.Reader
+	timer *time.Timer
+	after time.Duration
+}
+
+func (t timed) Read(p []byte) (int, error) {
+	t.timer.Reset(t.after)
+	defer t.timer.Stop()
+
+	return t.r.Read(p)
 }
 
 // counted tells how much was written to it.

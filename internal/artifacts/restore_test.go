@@ -7,7 +7,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,4 +44,57 @@ func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) { //nolint:par
 	require.ErrorContains(t, err, "it refuses these credentials")
 	require.NotErrorIs(t, err, berth.ErrDamaged)
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
+}
+
+// A store that sends half of an object and then nothing is not waited for for ever; one
+// that sends it little by little is.
+func TestRestore_EndsWhenNothingArrives(t *testing.T) { //nolint:paralleltest // t.Setenv
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+
+	const text = "0123456789"
+
+	var stalls atomic.Bool
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+
+		for n := range len(text) {
+			if stalls.Load() && n == len(text)/2 {
+				<-r.Context().Done()
+
+				return
+			}
+
+			_, _ = w.Write([]byte{text[n]})
+			w.(http.Flusher).Flush() //nolint:forcetypeassert // net/http's is one
+
+			select {
+			case <-time.After(500 * time.Millisecond):
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = root.Close() })
+
+	entry := one{Path: "state", Mode: 0o600, Bytes: int64(len(text)), Digest: berth.Digest(sha256.Sum256([]byte(text)))}
+	store := openS3(t, server.URL, "models", "one")
+	store.ReadsStallAfter(3 * time.Second) // all of it takes 5 s
+
+	stalls.Store(true)
+
+	err = store.Restore(t.Context(), entry, "x", root, func(int64) {})
+	require.ErrorContains(t, err, "it sent nothing for 3s")
+	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
+
+	stalls.Store(false)
+	require.NoError(t, store.Restore(t.Context(), entry, "x", root, func(int64) {}))
+	require.Equal(t, map[string]string{"state": text}, contentOf(t, dir))
 }

@@ -29,6 +29,8 @@ const (
 	// stallTimeout is how long an upload may get no further. It gets on by parts: an
 	// uplink of 10 KiB/s sends one in this time, when it sends nothing else.
 	stallTimeout = 10 * time.Minute
+	// readStallTimeout is how long the store may send no byte of what is fetched.
+	readStallTimeout = 2 * time.Minute
 	// partBytes is a part of an upload to S3, and mostParts how many one may have
 	// (Amazon S3, "multipart upload limits": 10,000).
 	partBytes = 5 << 20
@@ -38,8 +40,12 @@ const (
 // ErrChanged is a file whose content changed while it was sent.
 var ErrChanged = errors.New("it changed while it was read")
 
-// errStalled is an upload that got no further for stallTimeout.
-var errStalled = errors.New("no part was sent")
+var (
+	// errStalled is an upload that got no further for stallTimeout.
+	errStalled = errors.New("no part was sent")
+	// errReadStalled is a fetch that got no further for readStallTimeout.
+	errReadStalled = errors.New("it sent nothing")
+)
 
 // Store is where objects are. Make one with Open.
 type Store struct {
@@ -49,6 +55,7 @@ type Store struct {
 	installation string
 	marks        Marks
 	stall        time.Duration
+	readStall    time.Duration
 	noted        atomic.Bool // the database knows of the mark
 }
 
@@ -60,7 +67,7 @@ func Open(ctx context.Context, where, installation string, marks Marks) (*Store,
 		return nil, err
 	}
 
-	s := &Store{dir: dir, where: where, installation: installation, marks: marks, stall: stallTimeout}
+	s := &Store{dir: dir, where: where, installation: installation, marks: marks, stall: stallTimeout, readStall: readStallTimeout}
 
 	if remote != nil {
 		s.where = remote.Redacted()
@@ -211,9 +218,9 @@ func (s *Store) put(ctx context.Context, d berth.Digest, bytes int64, r io.Reade
 	return nil
 }
 
-// orStalled returns why an upload was ended when it got no further, else its error.
+// orStalled returns why an upload, or a fetch, was ended when it got no further, else its error.
 func orStalled(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
+	if cause := context.Cause(ctx); errors.Is(cause, errStalled) || errors.Is(cause, errReadStalled) {
 		return cause
 	}
 

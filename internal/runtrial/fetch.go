@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/berthml/berth"
 )
@@ -24,10 +25,14 @@ const (
 // it is gone; berth.ErrDamaged; unavailable; of the disk.
 type RestoreCheckpoint func(ctx context.Context, id string, root *os.Root, told func(bytes int64)) error
 
-var errNoStore = errors.New("this host has no store of artifacts (--artifacts)")
+var (
+	errNoStore      = errors.New("this host has no store of artifacts (--artifacts)")
+	errFetchStalled = errors.New("the store sends nothing of it")
+)
 
 // fetch puts a checkpoint from the store in the place of the directory of this host.
-// Errors: exhausted when the disk has no room; errNoStore; those of RestoreCheckpoint.
+// Errors: exhausted when the disk has no room; errNoStore; errFetchStalled when
+// it is time to give up and nothing moves; those of RestoreCheckpoint.
 func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 	r := f.run
 
@@ -57,9 +62,29 @@ func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 
 	total := (e.Stored.Bytes + 1<<20 - 1) >> 20
 
-	if err := r.config.Restore(ctx, e.Stored.ID, root, func(bytes int64) {
+	bound, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	patience := func() time.Duration { return max(time.Until(f.giveUp), fetchStall) }
+
+	timer := time.AfterFunc(patience(), func() { cancel(errFetchStalled) })
+	defer timer.Stop()
+
+	there := int64(0)
+
+	err = r.config.Restore(bound, e.Stored.ID, root, func(bytes int64) {
+		if bytes > there { // nothing is given up while bytes arrive
+			there = bytes
+			timer.Reset(patience())
+		}
+
 		f.note.say(ctx, fmt.Sprintf("fetching its checkpoint: %d of %d MiB", bytes>>20, total))
-	}); err != nil {
+	})
+
+	switch {
+	case err != nil && ctx.Err() == nil && errors.Is(context.Cause(bound), errFetchStalled):
+		return errFetchStalled
+	case err != nil:
 		return err
 	}
 

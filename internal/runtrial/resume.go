@@ -26,6 +26,9 @@ const (
 	// damagedTries is how often a checkpoint is fetched that is gone from the store, or
 	// is not what it was.
 	damagedTries = 3
+	// fetchStall is how long nothing of a checkpoint may arrive once resumePatience is
+	// over: time to hold a large file, which is there, to its SHA-256.
+	fetchStall = 5 * time.Minute
 )
 
 // keptResume is from which checkpoint an attempt goes on.
@@ -208,7 +211,7 @@ func (f *fetching) try(ctx context.Context, earlier []berth.EarlierCheckpoint) (
 	switch kind := berth.KindOf(why); {
 	case kind == berth.KindExhausted: // the disk: another host may have room
 		return false, "", berth.Errorf(berth.KindUnavailable, "%w", why)
-	case errors.Is(why, errNoStore):
+	case errors.Is(why, errNoStore), errors.Is(why, errFetchStalled):
 		late = true
 	case kind == berth.KindNotFound, errors.Is(why, berth.ErrDamaged): // all else says nothing of the checkpoint
 		f.damaged++

@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"context"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -34,5 +35,54 @@ func TestRun_WaitsWhileCredentialsAreRefused(t *testing.T) {
 		x.docks.Process(attemptID).Exit(0)
 		require.NoError(t, (<-ended).err)
 		require.Equal(t, fromB, x.resumed(t), "given up after %s", time.Since(began))
+	})
+}
+
+// A store that accepts and then sends nothing is one that does not answer.
+func TestRun_AStoreThatStallsHoldsNoTrialForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := setupSecond(t, nil)
+		x.config.Restore = func(ctx context.Context, _ string, _ *os.Root, _ func(int64)) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(100 * time.Hour):
+				return berth.Errorf(berth.KindUnavailable, "it was away")
+			}
+		}
+
+		ended := x.start(t.Context(), x.order())
+
+		box := waitedFor(t, x, time.Now(), resumePatience)
+		require.Equal(t, "from nothing: the checkpoint of attempt 1 of host b is out of reach: the store sends nothing of it", x.resumed(t))
+		box.Exit(0)
+		require.NoError(t, (<-ended).err)
+	})
+}
+
+// One that sends little by little is fetched, however long it takes.
+func TestRun_GivesUpNothingThatArrives(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := setupSecond(t, nil)
+		x.config.Restore = func(ctx context.Context, _ string, root *os.Root, told func(int64)) error {
+			for n := range 20 {
+				select {
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				case <-time.After(4 * time.Minute):
+					told(int64(n+1) << 20)
+				}
+			}
+
+			return writes("state", "7")(root)
+		}
+
+		ended := x.start(t.Context(), x.order())
+		box := waitedFor(t, x, time.Now(), 80*time.Minute)
+		require.Equal(t, fromB, x.resumed(t))
+		box.Exit(0)
+		require.NoError(t, (<-ended).err)
 	})
 }
