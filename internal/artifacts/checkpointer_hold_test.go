@@ -37,7 +37,7 @@ func TestCheckpointer_WaitsForNoFIFO(t *testing.T) {
 		w, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0)
 		require.NoError(t, err)
 		require.NoError(t, w.Close())
-		<-ended
+		require.NoError(t, <-ended)
 	}
 
 	x.pointer = x.newPointer(x.db)

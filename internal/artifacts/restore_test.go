@@ -25,7 +25,7 @@ func (o one) ListCheckpoint(context.Context, string) ([]berth.CheckpointEntry, e
 }
 
 // A store that refuses the credentials says nothing of the object.
-func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) { //nolint:paralleltest // t.Setenv
+func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 
@@ -48,7 +48,7 @@ func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) { //nolint:par
 
 // A store that sends half of an object and then nothing is not waited for for ever; one
 // that sends it little by little is.
-func TestRestore_EndsWhenNothingArrives(t *testing.T) { //nolint:paralleltest // t.Setenv
+func TestRestore_EndsWhenNothingArrives(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 
