@@ -43,8 +43,9 @@ const (
 	// quietFor is how long a checkpoint must not change before it is read while its
 	// trial runs: frameworks write it in many files.
 	quietFor = 5 * time.Second
-	// noisyFor is how long it is looked for a quiet moment. A job that always writes has
-	// its checkpoint read as it is: whole files, as after a kill at that moment.
+	// noisyFor is how long it is looked for a quiet moment, from the first look that finds
+	// none. A job that always writes has its checkpoint read as it is: whole files, as
+	// after a kill at that moment.
 	noisyFor = 30 * time.Second
 	// longestCheckpointPause is between two looks while the store is down: an attempt
 	// on another host may wait for it.
@@ -78,6 +79,7 @@ type storedCheckpoint struct {
 	items   []item          // as stored last; nil = not yet
 	read    map[string]item // its files as they were read last, by path
 	next    time.Time       // when it is looked at again while the attempt runs
+	noisy   time.Time       // since when it is looked for a quiet moment; zero = not yet
 	problem string          // why it cannot be stored
 }
 
@@ -119,6 +121,10 @@ func (c *Checkpointer) Look(ctx context.Context) error {
 	}
 
 	if err := c.Store.Ready(ctx); err != nil {
+		for _, k := range c.known { // what was not looked at in this time may have been quiet
+			k.noisy = time.Time{}
+		}
+
 		return err
 	}
 
@@ -214,7 +220,7 @@ func (c *Checkpointer) end(ctx context.Context, of berth.AttemptCheckpoint) erro
 // keep stores the checkpoint of an attempt that runs, if it has changed.
 func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) error {
 	k, quiet := c.of(of.AttemptID), cmp.Or(c.Quiet, quietFor)
-	if time.Since(k.next) >= min(noisyFor, c.After) {
+	if !k.noisy.IsZero() && time.Since(k.noisy) >= min(noisyFor, c.After) {
 		quiet = 0
 	}
 
@@ -230,12 +236,16 @@ func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) err
 
 		k.problem = cannot.why
 	case changing(err): // the next look may find it quiet
+		if k.noisy.IsZero() {
+			k.noisy = time.Now()
+		}
+
 		return nil
 	case err != nil && berth.KindOf(err) != berth.KindNotFound && berth.KindOf(err) != berth.KindFenced:
 		return err
 	}
 
-	k.next = time.Now().Add(c.After)
+	k.next, k.noisy = time.Now().Add(c.After), time.Time{}
 
 	return nil
 }
@@ -356,15 +366,6 @@ func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, roo
 	k.read = there // of what is gone nothing is remembered
 
 	return items, nil
-}
-
-// unreadable turns what this user may not read into unstorableError.
-func unreadable(ctx context.Context, err error) error {
-	if errors.Is(err, fs.ErrPermission) && ctx.Err() == nil {
-		return unstorable("it cannot be read: %s", err.Error())
-	}
-
-	return err
 }
 
 // tidy removes objects of older checkpoints at once: one of each period would fill the

@@ -3,6 +3,7 @@ package artifacts
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -21,6 +22,15 @@ func (e unstorableError) Error() string { return e.why }
 
 func unstorable(format string, args ...any) error {
 	return unstorableError{fmt.Sprintf(format, args...)}
+}
+
+// unreadable turns what this user may not read into unstorableError.
+func unreadable(ctx context.Context, err error) error {
+	if errors.Is(err, fs.ErrPermission) && ctx.Err() == nil {
+		return unstorable("it cannot be read: %s", err.Error())
+	}
+
+	return err
 }
 
 // item is what a walk found at a path of a checkpoint.

@@ -1,0 +1,61 @@
+package artifacts_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+// A store was away for longer than a quiet moment is looked for. When it is back, a
+// checkpoint of several files that is being written just then must get its quiet moment:
+// else a model of one epoch and the optimizer of another take the place of a whole one.
+func TestCheckpointer_LooksForAQuietMomentAfterTheStoreWasAway(t *testing.T) {
+	t.Parallel()
+
+	for name, sought := range map[string]bool{"not looked for before": false, "looked for before": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			x := setupTrials(t)
+			x.pointer.After, x.pointer.Quiet = 500*time.Millisecond, time.Hour // looked for during half a second
+			x.looks()                                                          // knows the attempt
+
+			stored := func() int64 {
+				return pgtest.Connect(t, x.url).Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL")
+			}
+
+			x.writes(map[string]string{"model": "epoch 5", "optimizer": "epoch 5"})
+
+			if sought {
+				time.Sleep(x.pointer.After) // what Look counts, not what it waits for
+				x.looks()
+				require.Zero(t, stored(), "it was just written")
+			}
+
+			away := x.storeDir + "-away"
+			require.NoError(t, os.Rename(x.storeDir, away))
+
+			looked := 0
+
+			for began := time.Now(); time.Since(began) < 3*x.pointer.After; time.Sleep(10 * time.Millisecond) {
+				if x.pointer.Look(t.Context()) != nil {
+					looked++
+				}
+			}
+
+			require.Positive(t, looked, "it was due while the store was away")
+			require.NoError(t, os.Rename(away, x.storeDir))
+			x.writes(map[string]string{"model": "epoch 6"}) // the optimizer comes next
+			x.looks()
+			require.Zero(t, stored(), "at the first look, between two writes")
+
+			for began := time.Now(); stored() == 0; x.looks() {
+				require.Less(t, time.Since(began), 30*time.Second, "one that is always written is read as it is")
+			}
+		})
+	}
+}
