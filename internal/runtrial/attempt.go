@@ -20,6 +20,7 @@ type run struct {
 	dirs      dirs
 	container berth.Container
 	startedAt time.Time
+	waited    time.Duration // for its checkpoint, at the longest of its tries
 	intent    failure.Intent
 	askedAt   time.Time // when Berth asked the container to stop, for its intent
 	disk      diskWatch
@@ -117,11 +118,12 @@ func refusal(err error) *berth.StartError {
 }
 
 // ready clears the way for the attempt's container and prepares its launch. A
-// host that cannot for startPatience fails the start: another one may, and a host
-// that goes on so is cordoned. Errors: invalid; *berth.StartError; unavailable
-// when a container of the attempt may be there; ctx's cause.
+// host that cannot for startPatience, beside the wait for a checkpoint, fails the
+// start: another one may, and a host that goes on so is cordoned. Errors: invalid;
+// *berth.StartError; unavailable when a container of the attempt may be there;
+// ctx's cause.
 func (r *run) ready(ctx context.Context) (launch berth.Launch, err error) {
-	for giveUp := time.Now().Add(startPatience); ; {
+	for began := time.Now(); ; {
 		if err = r.clear(ctx); err == nil {
 			launch, err = r.prepare(ctx)
 		}
@@ -131,7 +133,7 @@ func (r *run) ready(ctx context.Context) (launch berth.Launch, err error) {
 			return launch, err
 		case ctx.Err() != nil:
 			return launch, context.Cause(ctx)
-		case !time.Now().Before(giveUp):
+		case time.Since(began)-r.waited >= startPatience:
 			return launch, r.cannotStart(ctx, err)
 		}
 

@@ -135,6 +135,8 @@ func (r *run) newestCheckpoint(ctx context.Context) (text string, err error) {
 		return "", err
 	}
 
+	defer func(began time.Time) { r.waited = max(r.waited, time.Since(began)) }(time.Now())
+
 	r.waiting.Store(r.who.Attempt.ID, r.order.Token)
 	defer r.waiting.Delete(r.who.Attempt.ID)
 
@@ -162,7 +164,14 @@ func (r *run) newestCheckpoint(ctx context.Context) (text string, err error) {
 			return "", context.Cause(ctx)
 		}
 
-		if earlier, err = r.records.EarlierCheckpoints(ctx, r.who.Attempt.ID); err != nil {
+		again, err := r.records.EarlierCheckpoints(ctx, r.who.Attempt.ID)
+
+		switch {
+		case err == nil:
+			earlier = again
+		case berth.KindOf(err) == berth.KindUnavailable && time.Now().Before(f.giveUp): // what was known before still counts
+			r.log.Warn("asking for checkpoints of earlier attempts", "attempt", r.who.Attempt.ID, "error", err)
+		default:
 			return "", err
 		}
 	}
