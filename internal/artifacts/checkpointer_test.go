@@ -586,6 +586,44 @@ func TestCheckpointer_TellsThePlacerWhoHasIt(t *testing.T) {
 	require.Empty(t, has(), "every host can fetch it")
 }
 
+// The store has a checkpoint of an attempt, and what it left hours later could not be
+// stored: its host alone has the newest, until an attempt elsewhere has one stored.
+func TestCheckpointer_TellsThePlacerThatTheNewestIsNotStored(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	has := func() string {
+		request := berth.PlacementRequest{
+			AttemptID: uuid.NewString(), SweepID: x.sweep, TrialID: x.trial, WorkflowID: "w", Number: x.number + 1, Stage: berth.StageMain,
+			Purpose: berth.PurposeRun, ShapeKey: "s", Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 1000},
+		}
+		_, err := x.db.RequestPlacement(t.Context(), request)
+		require.NoError(t, err)
+
+		queue, err := x.db.Queue(t.Context(), 10)
+		require.NoError(t, err)
+		require.Len(t, queue.Waiting, 1)
+		pgtest.Connect(t, x.url).Exec("DELETE FROM placement_requests WHERE attempt_id = $1", request.AttemptID)
+
+		return queue.Waiting[0].Checkpoint
+	}
+
+	x.pointer.Limits = artifacts.Limits{Bytes: 4}
+	x.writes(map[string]string{"state": "1"})
+	x.looks()
+	x.writes(map[string]string{"state": "100 epochs later"})
+	x.fails()
+	x.looks()
+	require.Contains(t, pgtest.Connect(t, x.url).Text("SELECT checkpoint_problem FROM attempts"), "--artifact-bytes")
+	require.Equal(t, x.host, has())
+
+	x.pointer = x.newPointer(x.db)
+	x.runs(x.host)
+	x.fails()
+	x.looks()
+	require.Empty(t, has(), "that of attempt 2 is newer than what attempt 1 left")
+}
+
 // Many entries are one checkpoint.
 func TestCheckpointer_ManyFiles(t *testing.T) {
 	t.Parallel()

@@ -247,6 +247,9 @@ func (r resumption) text() (text string) {
 		text = "from a checkpoint on this host"
 	case r.fetch != nil:
 		text = fmt.Sprintf("from the checkpoint of attempt %d of host %s, stored at %s", r.fetch.Number, r.fetch.Host, r.fetch.Stored.StoredAt.Format(time.RFC3339))
+		if r.fetch.Problem != "" {
+			text += "; what it left is out of reach: " + r.fetch.Problem
+		}
 	}
 
 	if r.lost == nil {

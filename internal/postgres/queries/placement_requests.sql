@@ -63,9 +63,10 @@ SELECT r.*, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::jso
             AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = e.trial_id AND n.number > e.number)))::boolean AS away,
     (r.sweep_id IN (SELECT sweep_id FROM faulty) OR r.number > 1 AND EXISTS (
         SELECT 1 FROM attempts n WHERE n.trial_id = r.trial_id AND (n.failure_kind = 'neighbour_fault' OR n.device_fault)))::boolean AS apart,
-    coalesce((SELECT k.host_id::text FROM attempts k
-        WHERE r.number > 1 AND k.trial_id = r.trial_id AND k.stage = r.stage AND k.checkpoint_left AND NOT EXISTS (
-            SELECT 1 FROM checkpoints c WHERE c.attempt_id = k.id AND c.stored_at IS NOT NULL)
+    coalesce((SELECT CASE WHEN k.checkpoint_problem <> '' OR NOT EXISTS (
+            SELECT 1 FROM checkpoints c WHERE c.attempt_id = k.id AND c.stored_at IS NOT NULL) THEN k.host_id::text END
+        FROM attempts k
+        WHERE r.number > 1 AND k.trial_id = r.trial_id AND k.stage = r.stage AND k.checkpoint_left
         ORDER BY k.number DESC LIMIT 1), '')::text AS checkpoint_host
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
