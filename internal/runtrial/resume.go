@@ -120,6 +120,10 @@ func (r *run) resume(ctx context.Context) error {
 		}
 	}
 
+	if err := r.dirs.dropParts(""); err != nil { // of one that was given up
+		return berth.Errorf(berth.KindUnavailable, "%w", err)
+	}
+
 	if err := r.dirs.keepResume(keptResume{Token: r.order.Token, Text: text}); err != nil {
 		return berth.Errorf(berth.KindUnavailable, "noting from which checkpoint attempt %s goes on: %w", r.who.Attempt.ID, err)
 	}

@@ -104,3 +104,26 @@ func startsOrEnds(t *testing.T, x *second, ended <-chan answer) *fake.Process {
 		}
 	}
 }
+
+// What was fetched of a checkpoint that is given up must not fill the disk for as long as
+// the attempt runs.
+func TestRun_PartsOfACheckpointThatIsGivenUpGo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := setupSecond(t, func(root *os.Root) error {
+			require.NoError(t, root.WriteFile("blob", make([]byte, 1<<20), 0o600))
+
+			return berth.Errorf(berth.KindInvalid, "an object is damaged")
+		})
+
+		ended := x.start(t.Context(), x.order())
+		box := startsOrEnds(t, x, ended)
+		parts, err := filepath.Glob(filepath.Join(x.dir, "attempts", attemptID, fetchingName, "*"))
+
+		box.Exit(0)
+		require.NoError(t, (<-ended).err)
+		require.NoError(t, err)
+		require.Positive(t, x.fetched.Load())
+		require.Empty(t, parts, "while its container runs")
+	})
+}
