@@ -167,6 +167,8 @@ func (s *summary) addTimes(attempts []client.Attempt) {
 	if len(edges) > 0 {
 		const edgesOfOne = 2
 
+		s.MaxAtOnce = max(s.MaxAtOnce, 1) // those that ended in the moment they began
+
 		ran := len(edges) / edgesOfOne
 		s.Waves = (ran + s.MaxAtOnce - 1) / s.MaxAtOnce
 		s.WallSeconds = edges[len(edges)-1].at.Sub(edges[0].at).Seconds()

@@ -45,6 +45,7 @@ command:
     print("base64", base64.b64encode(v.encode()).decode(), flush=True)
     print(v + "=0.5", "acc=0.5", flush=True)
     sys.stdout.write("halves " + v[:9]); sys.stdout.flush(); time.sleep(0.7); print(v[9:], flush=True)
+    time.sleep(1)  # else Docker may write the line above between both parts of the next
     print("x" * 16380 + v, file=sys.stderr, flush=True)
     wait("/tmp/go")
     print("alone", v, flush=True)

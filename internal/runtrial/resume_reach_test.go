@@ -113,7 +113,7 @@ func TestRun_PartsOfACheckpointThatIsGivenUpGo(t *testing.T) {
 		x := setupSecond(t, func(root *os.Root) error {
 			require.NoError(t, root.WriteFile("blob", make([]byte, 1<<20), 0o600))
 
-			return berth.Errorf(berth.KindInvalid, "an object is damaged")
+			return berth.Errorf(berth.KindInvalid, "an object is damaged: %w", berth.ErrDamaged)
 		})
 
 		ended := x.start(t.Context(), x.order())
