@@ -105,6 +105,16 @@ func writeFile(path string, data []byte) error {
 	return nil
 }
 
+// writeJSON writes a value as writeFile does. Errors name what it is.
+func writeJSON(path, what string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return berth.Errorf(berth.KindInternal, "encoding %s: %w", what, err)
+	}
+
+	return writeFile(path, data)
+}
+
 // clean removes all but the attempt's output, which stays until the sweep is
 // deleted or a limit removes it: it holds the artifacts. Of a short probe nothing stays.
 func (d dirs) clean() error {

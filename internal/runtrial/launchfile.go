@@ -27,16 +27,11 @@ type keptLaunch struct {
 // keepLaunch writes a launch down. The file is not synced: a power cut ends the
 // container as well.
 func (d dirs) keepLaunch(l berth.Launch) error {
-	data, err := json.Marshal(keptLaunch{Token: l.Token, SpecHash: l.SpecHash, Launch: l})
-	if err != nil {
-		return berth.Errorf(berth.KindInternal, "encoding launch: %w", err)
-	}
-
 	if err := os.MkdirAll(d.attempt, 0o700); err != nil {
 		return fmt.Errorf("making directory: %w", err)
 	}
 
-	return writeFile(filepath.Join(d.attempt, launchName), data)
+	return writeJSON(filepath.Join(d.attempt, launchName), "launch", keptLaunch{Token: l.Token, SpecHash: l.SpecHash, Launch: l})
 }
 
 // launch is the launch that was written down for this token. Without a readable

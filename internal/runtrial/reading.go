@@ -52,12 +52,7 @@ type histories map[string]history
 // keepReading writes down how far a log was read. Like usage it is not synced: a
 // power cut ends the container as well.
 func (d dirs) keepReading(r reading) error {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return berth.Errorf(berth.KindInternal, "encoding what was read of the log: %w", err)
-	}
-
-	return writeFile(filepath.Join(d.attempt, readingName), data)
+	return writeJSON(filepath.Join(d.attempt, readingName), "what was read of the log", r)
 }
 
 // reading is how far this container's log was read; found is false when that was

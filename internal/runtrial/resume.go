@@ -290,14 +290,9 @@ func (d dirs) knowsResume(token int64) bool {
 }
 
 func (d dirs) keepResume(kept keptResume) error {
-	data, err := json.Marshal(kept)
-	if err != nil {
-		return berth.Errorf(berth.KindInternal, "encoding resumption: %w", err)
-	}
-
 	if err := os.MkdirAll(d.attempt, 0o700); err != nil {
 		return fmt.Errorf("making directory: %w", err)
 	}
 
-	return writeFile(filepath.Join(d.attempt, resumeName), data)
+	return writeJSON(filepath.Join(d.attempt, resumeName), "resumption", kept)
 }

@@ -1,7 +1,6 @@
 package runtrial
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,15 +80,10 @@ func TestRun_MovedSecretsDirKeepsNoValue(t *testing.T) {
 	r := setup(t)
 	r.secret(opens(hub))
 
-	ctx, leave := context.WithCancel(t.Context())
-	ended := r.start(ctx, r.order())
-	box := r.docks.started(t)
-
-	leave()
-	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+	box := r.leave(t, r.order())
 
 	r.config.SecretsDir = filepath.Join(t.TempDir(), "tmpfs")
-	ended = r.start(t.Context(), r.order())
+	ended := r.start(t.Context(), r.order())
 
 	box.Print(berth.Stdout, "acc=1\n")
 	box.Exit(0)
@@ -141,12 +135,7 @@ func TestClean_FindsSecretsWhereTheLaunchHadThem(t *testing.T) {
 	old := t.TempDir()
 	r.config.SecretsDir = old
 
-	ctx, leave := context.WithCancel(t.Context())
-	ended := r.start(ctx, r.order())
-	r.docks.started(t)
-
-	leave()
-	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+	r.leave(t, r.order())
 
 	file := filepath.Join(old, "berth-secrets", r.config.HostID, attemptID, "hub")
 	require.FileExists(t, file)
@@ -171,16 +160,11 @@ func TestRun_AdoptsSecretsWhereItsContainerHasThem(t *testing.T) {
 	old, tmpfs := t.TempDir(), t.TempDir()
 	r.config.SecretsDir = old
 
-	ctx, leave := context.WithCancel(t.Context())
-	ended := r.start(ctx, r.order())
-	box := r.docks.started(t)
-
-	leave()
-	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+	box := r.leave(t, r.order())
 	require.NoError(t, os.Remove(filepath.Join(r.dir, "attempts", attemptID, launchName)))
 
 	r.config.SecretsDir, r.config.Secret = tmpfs, opens("another value")
-	ended = r.start(t.Context(), r.order())
+	ended := r.start(t.Context(), r.order())
 
 	box.Print(berth.Stdout, "a "+hub+"\nacc=1\n")
 	box.Exit(0)

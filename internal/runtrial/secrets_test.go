@@ -25,6 +25,31 @@ func opens(value string) OpenSecret {
 	return func(context.Context, string) ([]byte, error) { return []byte(value), nil }
 }
 
+// deleted is an OpenSecret of a secret that is gone.
+func deleted(context.Context, string) ([]byte, error) {
+	return nil, berth.Errorf(berth.KindNotFound, "no row")
+}
+
+// leaveBeforeDocker ends a run that has prepared its attempt while Docker is away: there
+// is no container. Its files of secrets go as they do on a tmpfs when the machine starts.
+func (r *rig) leaveBeforeDocker(t *testing.T) {
+	t.Helper()
+
+	asked := make(chan struct{}, 100)
+	r.docks.before = func(berth.Launch) error {
+		asked <- struct{}{}
+
+		return berth.Errorf(berth.KindUnavailable, "docker is away")
+	}
+
+	ctx, leave := context.WithCancel(t.Context())
+	ended := r.start(ctx, r.order())
+	<-asked
+	leave()
+	await(t, ended)
+	require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "secrets")))
+}
+
 // requireNoTrace fails when the value is anywhere in the data directory, or in the ledger.
 func (r *rig) requireNoTrace(t *testing.T, value string) {
 	t.Helper()
@@ -123,7 +148,7 @@ func TestRun_WithoutTheFilesOfItsSecretsMasksAll(t *testing.T) {
 
 	for name, open := range map[string]OpenSecret{
 		"changed": opens("another value"),
-		"deleted": func(context.Context, string) ([]byte, error) { return nil, berth.Errorf(berth.KindNotFound, "no row") },
+		"deleted": deleted,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,16 +156,11 @@ func TestRun_WithoutTheFilesOfItsSecretsMasksAll(t *testing.T) {
 			r := setup(t)
 			r.secret(opens(hub))
 
-			ctx, leave := context.WithCancel(t.Context())
-			ended := r.start(ctx, r.order())
-			box := r.docks.started(t)
-
-			leave()
-			require.ErrorIs(t, await(t, ended).err, ErrDetached)
+			box := r.leave(t, r.order())
 			require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "secrets")))
 
 			r.config.Secret = open
-			ended = r.start(t.Context(), r.order())
+			ended := r.start(t.Context(), r.order())
 
 			box.Print(berth.Stdout, hub+"\nacc=1\n")
 			box.Exit(0)
@@ -164,7 +184,7 @@ func TestRun_WithoutItsSecret(t *testing.T) {
 		says string
 	}{
 		"deleted": {
-			func(context.Context, string) ([]byte, error) { return nil, berth.Errorf(berth.KindNotFound, "no row") },
+			deleted,
 			berth.FailureBadConfig, "the container was not started: secret \"hub\" was deleted after the sweep was submitted; store it again with `berth secret set hub`",
 		},
 		"damaged": {
@@ -199,18 +219,13 @@ func TestRun_LostSecretStaysLost(t *testing.T) {
 	r := setup(t)
 	r.secret(opens(hub))
 
-	ctx, leave := context.WithCancel(t.Context())
-	ended := r.start(ctx, r.order())
-	box := r.docks.started(t)
-
-	leave()
-	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+	box := r.leave(t, r.order())
 	require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "secrets")))
 
 	r.config.Secret = opens("another value")
 
-	ctx, leave = context.WithCancel(t.Context())
-	ended = r.start(ctx, r.order())
+	ctx, leave := context.WithCancel(t.Context())
+	ended := r.start(ctx, r.order())
 	box.Print(berth.Stdout, "first "+hub+"\n")
 	require.Eventually(t, func() bool { return r.books.text(t) != "" }, patience, tick)
 	leave()
@@ -236,16 +251,11 @@ func TestRun_BlindMaskShowsTheObjectivesNameOnly(t *testing.T) {
 			r := setup(t)
 			r.secret(opens(hub))
 
-			ctx, leave := context.WithCancel(t.Context())
-			ended := r.start(ctx, r.order())
-			box := r.docks.started(t)
-
-			leave()
-			require.ErrorIs(t, await(t, ended).err, ErrDetached)
+			box := r.leave(t, r.order())
 			require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "secrets")))
 
-			r.config.Secret = func(context.Context, string) ([]byte, error) { return nil, berth.Errorf(berth.KindNotFound, "no row") }
-			ended = r.start(t.Context(), r.order())
+			r.config.Secret = deleted
+			ended := r.start(t.Context(), r.order())
 
 			box.Print(stream, "loss_"+hub+"=3\n")
 			box.Exit(0) // without a report of acc, so the message says what was seen
@@ -271,21 +281,9 @@ func TestRun_ContainerThatNeverWasNeedsItsSecret(t *testing.T) {
 	r := setup(t)
 	r.secret(opens(hub))
 
-	asked := make(chan struct{}, 100)
-	r.docks.before = func(berth.Launch) error {
-		asked <- struct{}{}
+	r.leaveBeforeDocker(t)
 
-		return berth.Errorf(berth.KindUnavailable, "docker is away")
-	}
-
-	ctx, leave := context.WithCancel(t.Context())
-	ended := r.start(ctx, r.order())
-	<-asked
-	leave()
-	await(t, ended)
-	require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "secrets")))
-
-	r.config.Secret = func(context.Context, string) ([]byte, error) { return nil, berth.Errorf(berth.KindNotFound, "no row") }
+	r.config.Secret = deleted
 	r.docks.before = func(l berth.Launch) error {
 		for _, m := range l.Mounts {
 			if _, err := os.Stat(m.Source); err != nil { // as Docker does
@@ -340,15 +338,10 @@ func TestRun_BlindMaskHidesWhatIsKnown(t *testing.T) {
 		who.Spec.Secrets = []berth.SecretMount{{Name: "hub", File: "/run/secrets/hub"}, {Name: "kept", File: "/run/secrets/kept"}}
 	})
 
-	ctx, leave := context.WithCancel(t.Context())
-	ended := r.start(ctx, r.order())
-	box := r.docks.started(t)
-
-	leave()
-	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+	box := r.leave(t, r.order())
 	require.NoError(t, os.Remove(filepath.Join(r.dir, "secrets", attemptID, "hub"))) // a crash amid the removal
 
-	ended = r.start(t.Context(), r.order())
+	ended := r.start(t.Context(), r.order())
 
 	box.Print(berth.Stdout, kept+"=3\n")
 	box.Print(berth.Stdout, "loss_"+hub+"=3\n")
@@ -404,22 +397,10 @@ func TestRun_ContainerThatNeverWasHasWhatIsWrittenNow(t *testing.T) {
 	r := setup(t)
 	r.secret(opens(hub))
 
-	asked := make(chan struct{}, 100)
-	r.docks.before = func(berth.Launch) error {
-		asked <- struct{}{}
-
-		return berth.Errorf(berth.KindUnavailable, "docker is away")
-	}
-
-	ctx, leave := context.WithCancel(t.Context())
-	ended := r.start(ctx, r.order())
-	<-asked
-	leave()
-	await(t, ended)
-	require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "secrets")))
+	r.leaveBeforeDocker(t)
 
 	r.docks.before = nil
-	ended = r.start(t.Context(), r.order())
+	ended := r.start(t.Context(), r.order())
 	box := r.docks.started(t)
 	box.Print(berth.Stdout, "epoch 1 of "+hub+"\nacc=1\n")
 	box.Exit(0)

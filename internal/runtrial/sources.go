@@ -64,12 +64,7 @@ func (d dirs) keepSources(container string, names storedNames) error {
 		}
 	}
 
-	data, err := json.Marshal(k)
-	if err != nil {
-		return berth.Errorf(berth.KindInternal, "encoding where metrics came from: %w", err)
-	}
-
-	return writeFile(filepath.Join(d.attempt, storedName), data)
+	return writeJSON(filepath.Join(d.attempt, storedName), "where metrics came from", k)
 }
 
 // sources are the names that were written down for this container; none when nothing was.

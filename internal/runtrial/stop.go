@@ -24,12 +24,7 @@ type keptIntent struct {
 }
 
 func (d dirs) keepIntent(k keptIntent) error {
-	data, err := json.Marshal(k)
-	if err != nil {
-		return berth.Errorf(berth.KindInternal, "encoding intent: %w", err)
-	}
-
-	return writeFile(filepath.Join(d.attempt, intentName), data)
+	return writeJSON(filepath.Join(d.attempt, intentName), "intent", k)
 }
 
 // intent is why an earlier Run asked a container to stop, and when; none when

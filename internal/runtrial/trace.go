@@ -132,12 +132,7 @@ func (t *trace) kept(container string) (k keptTrace, changed bool) {
 // keepTrace writes a trace down. Like usage it is not synced: a power cut ends the
 // container as well.
 func (d dirs) keepTrace(k keptTrace) error {
-	data, err := json.Marshal(k)
-	if err != nil {
-		return berth.Errorf(berth.KindInternal, "encoding what the attempt held over time: %w", err)
-	}
-
-	return writeFile(filepath.Join(d.attempt, traceName), data)
+	return writeJSON(filepath.Join(d.attempt, traceName), "what the attempt held over time", k)
 }
 
 // trace is what was written down of a container; zero when nothing was. An empty id

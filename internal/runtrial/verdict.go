@@ -97,12 +97,7 @@ func (d dirs) verdict(token int64) (v verdict, found bool, err error) {
 // keepUsage writes down what was measured. It is not synced: a power cut ends
 // the container as well.
 func (d dirs) keepUsage(token int64, container string, u berth.Usage) error {
-	data, err := json.Marshal(keptUsage{Container: container, Token: token, Usage: u})
-	if err != nil {
-		return berth.Errorf(berth.KindInternal, "encoding usage: %w", err)
-	}
-
-	return writeFile(filepath.Join(d.attempt, usageName), data)
+	return writeJSON(filepath.Join(d.attempt, usageName), "usage", keptUsage{Container: container, Token: token, Usage: u})
 }
 
 // usage is what was written down of a container; zero when nothing was. An

@@ -174,12 +174,7 @@ func (r *run) makeCopy(ctx context.Context, image, dir, archive string) (workCop
 		return kept, err
 	}
 
-	data, err := json.Marshal(kept)
-	if err != nil {
-		return kept, berth.Errorf(berth.KindInternal, "encoding what is kept of a working directory: %w", err)
-	}
-
-	return kept, writeFile(noteOf(archive), data)
+	return kept, writeJSON(noteOf(archive), "what is kept of a working directory", kept)
 }
 
 // covered reports whether a mount hides a directory.

@@ -105,12 +105,7 @@ func (d dirs) unpackWork(archive string, mountPoints map[string]bool) error {
 		return err
 	}
 
-	data, err := json.Marshal(files)
-	if err != nil {
-		return berth.Errorf(berth.KindInternal, "encoding what is in a working directory: %w", err)
-	}
-
-	if err := writeFile(filepath.Join(d.attempt, workManifest), data); err != nil {
+	if err := writeJSON(filepath.Join(d.attempt, workManifest), "what is in a working directory", files); err != nil {
 		return err
 	}
 
