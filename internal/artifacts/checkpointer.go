@@ -27,8 +27,8 @@ type CheckpointLedger interface {
 	BeginCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint, entries []berth.CheckpointEntry) (dropped []berth.Digest, err error)
 	// FinishCheckpoint makes it the trial's newest. Both return objects that older ones named.
 	FinishCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint) (dropped []berth.Digest, err error)
-	// RemoveObjects calls remove with those that no row names; until it returns nobody can name one.
-	RemoveObjects(ctx context.Context, digests []berth.Digest, remove func(unnamed []berth.Digest) error) error
+
+	unnamed
 }
 
 // CheckpointFiles are the checkpoints on this host.
@@ -371,26 +371,7 @@ func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, roo
 // tidy removes objects of older checkpoints at once: one of each period would fill the
 // store before the Cleaner's grace is over. What fails is left to the Cleaner.
 func (c *Checkpointer) tidy(ctx context.Context, digests []berth.Digest) {
-	for len(digests) > 0 {
-		some := digests[:min(removedAtOnce, len(digests))]
-		digests = digests[len(some):]
-
-		err := c.Ledger.RemoveObjects(ctx, some, func(unnamed []berth.Digest) error {
-			ctx, cancel := context.WithTimeout(ctx, removeTimeout)
-			defer cancel()
-
-			for _, d := range unnamed {
-				if err := c.Store.remove(ctx, key(d)); err != nil {
-					return err
-				}
-			}
-
-			return nil
-		})
-		if err != nil && ctx.Err() == nil {
-			c.Log.Warn("removing objects of older checkpoints; the server does it after --artifacts-grace", "error", err)
-
-			return
-		}
+	if _, err := removeUnnamed(ctx, c.Ledger, c.Store, digests); err != nil && ctx.Err() == nil {
+		c.Log.Warn("removing objects of older checkpoints; the server does it after --artifacts-grace", "error", err)
 	}
 }

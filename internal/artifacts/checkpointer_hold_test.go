@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/berthml/berth/internal/pgtest"
 )
 
 // A file gives way to a FIFO between the list and the reading. Nobody else's checkpoint may wait for that.
@@ -60,6 +58,6 @@ func TestCheckpointer_UploadsThatFailedLeaveNothing(t *testing.T) {
 	x.writes(map[string]string{"blob": "three", "step": "three"})
 	x.pointer = x.newPointer(x.db)
 	x.looks()
-	require.Equal(t, "1", pgtest.Connect(t, x.url).Text("SELECT count(*)::text FROM checkpoints"))
+	require.Equal(t, "1", x.sql().Text("SELECT count(*)::text FROM checkpoints"))
 	require.Len(t, x.objects(), 1, "blob and step are one object; each other one stays for --artifacts-grace, 7 days")
 }

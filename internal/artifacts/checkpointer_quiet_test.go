@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/berthml/berth/internal/pgtest"
 )
 
 // A store was away for longer than a quiet moment is looked for. When it is back, a
@@ -25,7 +23,7 @@ func TestCheckpointer_LooksForAQuietMomentAfterTheStoreWasAway(t *testing.T) {
 			x.looks()                                                          // knows the attempt
 
 			stored := func() int64 {
-				return pgtest.Connect(t, x.url).Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL")
+				return x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL")
 			}
 
 			x.writes(map[string]string{"model": "epoch 5", "optimizer": "epoch 5"})

@@ -17,7 +17,6 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/artifacts"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 )
 
@@ -277,14 +276,14 @@ func TestCheckpointer_FollowsARunningAttempt(t *testing.T) {
 	x.looks()
 	require.Len(t, x.objects(), 2, "the object of the older checkpoint is gone")
 
-	before := pgtest.Connect(t, x.url).Text("SELECT id::text FROM checkpoints")
+	before := x.sql().Text("SELECT id::text FROM checkpoints")
 	x.looks()
-	require.Equal(t, before, pgtest.Connect(t, x.url).Text("SELECT id::text FROM checkpoints"), "nothing has changed")
+	require.Equal(t, before, x.sql().Text("SELECT id::text FROM checkpoints"), "nothing has changed")
 
 	x.pointer.After = 0
 	x.writes(map[string]string{"epoch-3": "three"})
 	x.looks()
-	require.Equal(t, before, pgtest.Connect(t, x.url).Text("SELECT id::text FROM checkpoints"), "only what has ended is stored")
+	require.Equal(t, before, x.sql().Text("SELECT id::text FROM checkpoints"), "only what has ended is stored")
 
 	e := x.next()
 	require.Equal(t, map[string]string{"epoch-1": "ONE", "epoch-2": "two"}, x.restored(e.Stored.ID))
@@ -315,18 +314,18 @@ func TestCheckpointer_HalfOfOneIsNone(t *testing.T) {
 
 	x.pointer = x.newPointer(halting{x.db, func() error { return errors.New("killed") }})
 	require.ErrorContains(t, x.pointer.Look(t.Context()), "killed")
-	require.Equal(t, "2", pgtest.Connect(t, x.url).Text("SELECT count(*)::text FROM checkpoints"))
+	require.Equal(t, "2", x.sql().Text("SELECT count(*)::text FROM checkpoints"))
 
-	require.Equal(t, map[string]string{"state": "1"}, x.restored(pgtest.Connect(t, x.url).Text("SELECT id::text FROM checkpoints WHERE stored_at IS NOT NULL")))
+	require.Equal(t, map[string]string{"state": "1"}, x.restored(x.sql().Text("SELECT id::text FROM checkpoints WHERE stored_at IS NOT NULL")))
 
-	half := pgtest.Connect(t, x.url).Text("SELECT id::text FROM checkpoints WHERE stored_at IS NULL")
+	half := x.sql().Text("SELECT id::text FROM checkpoints WHERE stored_at IS NULL")
 	_, err := x.db.ListCheckpoint(t.Context(), half)
 	require.Equal(t, berth.KindNotFound, berth.KindOf(err), "half of one cannot be fetched")
 
 	x.pointer = x.newPointer(x.db)
 	x.looks()
-	require.Equal(t, map[string]string{"state": "2"}, x.restored(pgtest.Connect(t, x.url).Text("SELECT id::text FROM checkpoints")))
-	require.Equal(t, "1", pgtest.Connect(t, x.url).Text("SELECT count(*)::text FROM checkpoints"))
+	require.Equal(t, map[string]string{"state": "2"}, x.restored(x.sql().Text("SELECT id::text FROM checkpoints")))
+	require.Equal(t, "1", x.sql().Text("SELECT count(*)::text FROM checkpoints"))
 	require.Len(t, x.objects(), 1)
 }
 
@@ -350,7 +349,7 @@ func TestCheckpointer_LeavesWhatChangesMeanwhile(t *testing.T) {
 
 			x.pointer = x.newPointer(halting{x.db, func() error { change(x); return nil }}) // it is read by now, and not sent
 			x.looks()
-			require.Equal(t, "0", pgtest.Connect(t, x.url).Text("SELECT count(*)::text FROM checkpoints WHERE stored_at IS NOT NULL"))
+			require.Equal(t, "0", x.sql().Text("SELECT count(*)::text FROM checkpoints WHERE stored_at IS NOT NULL"))
 
 			x.pointer = x.newPointer(x.db)
 			x.looks()
@@ -387,7 +386,7 @@ func TestCheckpointer_GetsOnBesideWhatAlwaysChanges(t *testing.T) {
 
 	began := time.Now()
 
-	for pgtest.Connect(t, x.url).Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL") == 0 {
+	for x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL") == 0 {
 		require.Less(t, time.Since(began), time.Minute)
 		x.looks()
 	}
@@ -508,7 +507,7 @@ func TestCheckpointer_OnlyTheNewestAttemptCounts(t *testing.T) {
 
 	first := x.of
 	require.NoError(t, x.db.AbandonAttempt(t.Context(), x.of.AttemptID, "its host is lost"))
-	pgtest.Connect(t, x.url).Exec("UPDATE attempts SET refused = true") // its host does not get it back
+	x.sql().Exec("UPDATE attempts SET refused = true") // its host does not get it back
 	x.writes(map[string]string{"state": "zombie"})
 	x.files.running = []berth.AttemptCheckpoint{first}
 	x.looks()
@@ -526,7 +525,7 @@ func TestCheckpointer_OnlyTheNewestAttemptCounts(t *testing.T) {
 	e = x.next()
 	require.Equal(t, 2, e.Number)
 	require.Equal(t, map[string]string{"state": "2"}, x.restored(e.Stored.ID))
-	require.Equal(t, "1", pgtest.Connect(t, x.url).Text("SELECT count(*)::text FROM checkpoints"))
+	require.Equal(t, "1", x.sql().Text("SELECT count(*)::text FROM checkpoints"))
 }
 
 // Checkpoints are no files of the trial, their objects have names while the trial
@@ -546,7 +545,7 @@ func TestCheckpointer_GoesWithTheTrial(t *testing.T) {
 	require.Empty(t, list)
 
 	id := x.next().Stored.ID
-	pgtest.Connect(t, x.url).Exec("UPDATE trials SET state = 'failed', finished_at = now() WHERE id = $1", x.trial)
+	x.sql().Exec("UPDATE trials SET state = 'failed', finished_at = now() WHERE id = $1", x.trial)
 
 	for failed := make(map[string]error); x.db.Retain(t.Context(), berth.Retention{}, failed); {
 		require.Empty(t, failed)
@@ -603,7 +602,7 @@ func TestCheckpointer_TellsThePlacerThatTheNewestIsNotStored(t *testing.T) {
 		queue, err := x.db.Queue(t.Context(), 10)
 		require.NoError(t, err)
 		require.Len(t, queue.Waiting, 1)
-		pgtest.Connect(t, x.url).Exec("DELETE FROM placement_requests WHERE attempt_id = $1", request.AttemptID)
+		x.sql().Exec("DELETE FROM placement_requests WHERE attempt_id = $1", request.AttemptID)
 
 		return queue.Waiting[0].Checkpoint
 	}
@@ -614,7 +613,7 @@ func TestCheckpointer_TellsThePlacerThatTheNewestIsNotStored(t *testing.T) {
 	x.writes(map[string]string{"state": "100 epochs later"})
 	x.fails()
 	x.looks()
-	require.Contains(t, pgtest.Connect(t, x.url).Text("SELECT checkpoint_problem FROM attempts"), "--artifact-bytes")
+	require.Contains(t, x.sql().Text("SELECT checkpoint_problem FROM attempts"), "--artifact-bytes")
 	require.Equal(t, x.host, has())
 
 	x.pointer = x.newPointer(x.db)

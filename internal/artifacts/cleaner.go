@@ -2,10 +2,10 @@ package artifacts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/berthml/berth"
@@ -16,8 +16,8 @@ type Names interface {
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
 	// LongUnnamed notes those that no row names, and returns those that are noted for as long as the grace.
 	LongUnnamed(ctx context.Context, digests []berth.Digest, grace time.Duration) ([]berth.Digest, error)
-	// RemoveObjects calls remove with those that no row names; until it returns nobody can name one.
-	RemoveObjects(ctx context.Context, digests []berth.Digest, remove func(unnamed []berth.Digest) error) error
+
+	unnamed
 }
 
 const (
@@ -100,13 +100,38 @@ func (c *Cleaner) Look(ctx context.Context) (removed int, err error) {
 				return err
 			}
 
-			for len(old) > 0 {
-				some := old[:min(removedAtOnce, len(old))]
-				old = old[len(some):]
+			gone, err := removeUnnamed(ctx, c.Names, c.Store, old)
+			removed += gone
 
-				if err := c.removeUnnamed(ctx, some, &removed); err != nil {
-					return err
+			return err
+		})
+		if err != nil {
+			return removed, err
+		}
+	}
+
+	return removed, nil
+}
+
+// unnamed is what removeUnnamed needs of the database.
+type unnamed interface {
+	// RemoveObjects calls remove with those that no row names; until it returns nobody can name one.
+	RemoveObjects(ctx context.Context, digests []berth.Digest, remove func(unnamed []berth.Digest) error) error
+}
+
+// removeUnnamed removes those objects that no row names, and returns how many went.
+func removeUnnamed(ctx context.Context, names unnamed, store *Store, digests []berth.Digest) (removed int, err error) {
+	for some := range slices.Chunk(digests, removedAtOnce) {
+		err := names.RemoveObjects(ctx, some, func(unnamed []berth.Digest) error {
+			ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+			defer cancel()
+
+			for _, d := range unnamed {
+				if err := store.remove(ctx, key(d)); err != nil {
+					return fmt.Errorf("object %s: %w", d, err)
 				}
+
+				removed++
 			}
 
 			return nil
@@ -117,25 +142,4 @@ func (c *Cleaner) Look(ctx context.Context) (removed int, err error) {
 	}
 
 	return removed, nil
-}
-
-func (c *Cleaner) removeUnnamed(ctx context.Context, digests []berth.Digest, removed *int) error {
-	return c.Names.RemoveObjects(ctx, digests, func(unnamed []berth.Digest) error {
-		ctx, cancel := context.WithTimeout(ctx, removeTimeout)
-		defer cancel()
-
-		var all error
-
-		for _, d := range unnamed {
-			if err := c.Store.remove(ctx, key(d)); err != nil {
-				all = errors.Join(all, fmt.Errorf("object %s: %w", d, err))
-
-				break
-			}
-
-			*removed++
-		}
-
-		return all
-	})
 }

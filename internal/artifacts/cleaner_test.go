@@ -14,7 +14,6 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/artifacts"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 )
 
@@ -34,7 +33,7 @@ func (b *bench) age() {
 		require.NoError(b.t, os.Chtimes(filepath.Join(b.storeDir, "sha256", name[:2], name), old, old))
 	}
 
-	pgtest.Connect(b.t, b.url).Exec("UPDATE artifacts_unnamed SET since = since - interval '2 hours'")
+	b.sql().Exec("UPDATE artifacts_unnamed SET since = since - interval '2 hours'")
 }
 
 func (b *bench) clean() int {
@@ -90,7 +89,7 @@ func TestCleaner_LeavesTimeAfterARestore(t *testing.T) {
 	b.look(t.Context())
 	b.age() // it is old, and has a name
 
-	pgtest.Connect(t, b.url).Exec("DELETE FROM artifacts")
+	b.sql().Exec("DELETE FROM artifacts")
 	require.Zero(t, b.clean())
 	require.Len(t, b.objects(), 1)
 
@@ -100,7 +99,7 @@ func TestCleaner_LeavesTimeAfterARestore(t *testing.T) {
 	b.look(t.Context())
 	require.Len(t, b.stored(second), 1)
 
-	pgtest.Connect(t, b.url).Exec("DELETE FROM artifacts")
+	b.sql().Exec("DELETE FROM artifacts")
 	require.Zero(t, b.clean())
 
 	b.age()

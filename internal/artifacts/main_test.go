@@ -62,7 +62,8 @@ type bench struct {
 	storeDir string
 	store    *artifacts.Store
 	files    *files
-	short    bool // what ends is a short probe
+	short    bool            // what ends is a short probe
+	session  *pgtest.Session // of sql
 	uploader *artifacts.Uploader
 }
 
@@ -94,6 +95,17 @@ func setup(t *testing.T) *bench {
 	b.uploader = b.newUploader(b.db)
 
 	return b
+}
+
+// sql is the test's own connection to the database.
+func (b *bench) sql() *pgtest.Session {
+	b.t.Helper()
+
+	if b.session == nil {
+		b.session = pgtest.Connect(b.t, b.url)
+	}
+
+	return b.session
 }
 
 // mark is in the data directory of the uploader's host.
