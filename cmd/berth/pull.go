@@ -46,19 +46,14 @@ func (localImages) AskRegistry(_ context.Context, ref string) (berth.Image, erro
 	}}}
 }
 
-// imageLister lists the images of a machine, by digest and ID.
-type imageLister interface {
-	ListImages(ctx context.Context) ([]string, error)
-}
-
 // tellImages tells which images the host has, and whether it pulls others, until ctx
 // ends. Placing goes on without that, so what goes wrong is a warning.
-func tellImages(ctx context.Context, store *postgres.Store, hostID string, images imageLister, pulls bool, log *slog.Logger) error {
+func tellImages(ctx context.Context, store *postgres.Store, hostID string, d *docker.Docker, pulls bool, log *slog.Logger) error {
 	ticker := time.NewTicker(berth.ImagesToldEvery)
 	defer ticker.Stop()
 
 	for {
-		names, err := images.ListImages(ctx)
+		names, err := d.ListImages(ctx)
 		if err == nil {
 			err = store.TellHostImages(ctx, hostID, names, pulls)
 		}

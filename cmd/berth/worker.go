@@ -9,11 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/docker/go-units"
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
@@ -23,8 +21,6 @@ import (
 	"github.com/berthml/berth/internal/artifacts"
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/dataset"
-	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/reconcile"
 	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/internal/runtrial"
@@ -345,78 +341,4 @@ func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 	}
 
 	return host, nil
-}
-
-// identify gives the host its machine and its id. The id is kept in the data
-// directory. A directory that was emptied gets back the id under which this
-// machine's containers run, as long as the machine was not restarted.
-func (m *machine) identify(ctx context.Context, store *postgres.Store, host *berth.Host, log *slog.Logger) (err error) {
-	if host.MachineID, err = m.machine(ctx, log); err != nil {
-		return err
-	}
-
-	if host.ID, err = readHostID(m.dataDir); err != nil || host.ID != "" {
-		return err
-	}
-
-	if host.ID, err = m.lostID(ctx, store, *host, log); err != nil {
-		return err
-	}
-
-	return writeHostID(m.dataDir, host.ID)
-}
-
-// lostID is the id that this data directory had before it was emptied, or a
-// new one. The lock of a worker that was killed may last a moment longer than
-// the worker.
-func (m *machine) lostID(ctx context.Context, store *postgres.Store, host berth.Host, log *slog.Logger) (string, error) {
-	host.ID = uuid.NewString()
-	if host.MachineID == "" {
-		return host.ID, nil
-	}
-
-	for began := time.Now(); ; {
-		others, err := store.MachineHosts(ctx, host)
-		if err != nil {
-			return "", err
-		}
-
-		i := slices.IndexFunc(others, func(other berth.MachineHost) bool { return other.DataDir == host.DataDir })
-
-		switch {
-		case i < 0:
-			return host.ID, nil
-		case !others[i].Served:
-			log.Warn("the data directory was emptied: taking over the host that it was of", "host_id", others[i].ID, "attempts", others[i].Attempts)
-
-			return others[i].ID, nil
-		case time.Since(began) > ownPatience:
-			return "", berth.Errorf(berth.KindConflict, "host %q (%s) of this machine has a worker already, with a directory of the same name %s; "+
-				"stop that worker first", others[i].Name, others[i].ID, host.DataDir)
-		}
-
-		select {
-		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-// machine is what two workers of one machine have in common: its Docker. It is
-// empty, which is compared with nothing, where no container runs.
-func (m *machine) machine(ctx context.Context, log *slog.Logger) (string, error) {
-	if m.machineID != "" || m.simulate > 0 {
-		return m.machineID, nil
-	}
-
-	d, err := docker.New(docker.Config{Instance: m.instance})
-	if err != nil {
-		return "", err
-	}
-	defer d.Close() //nolint:errcheck // only idle connections
-
-	info, err := askDocker(ctx, d, log)
-
-	return info.ID, err
 }

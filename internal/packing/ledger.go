@@ -163,70 +163,6 @@ func (l *ledger) resolve(requests []Request) {
 	}
 }
 
-// candidate is a spot that fits, with what decides between several.
-type candidate struct {
-	host, spot int
-	trust      trust   // the most wins, whatever the load: a host that fails at once is always the emptiest
-	load       float64 // dominant share in use afterwards; the least wins: spread first, pack when needed
-	slack      int64   // memory left afterwards; the least wins: best fit
-}
-
-func (c candidate) better(than candidate) bool {
-	if c.trust != than.trust {
-		return c.trust > than.trust
-	}
-
-	return c.load < than.load || c.load == than.load && c.slack < than.slack
-}
-
-// trust says how likely a host is to start a container.
-type trust int8
-
-const (
-	late     trust = iota // its worker is silent: what is placed there waits for minutes when it is gone
-	failedIt              // an earlier attempt of the trial failed there
-	failing               // the last containers, or those of the sweep, did not start there
-	healthy
-	tested // a cordoned host whose test attempt is due: a test that never comes never ends the cordon
-)
-
-func (s *site) trust(r *Request) trust {
-	switch {
-	case s.Late:
-		return late
-	case slices.Contains(r.FailedHosts, s.ID):
-		return failedIt
-	case s.CordonedFor(r.SweepID):
-		return tested
-	case s.FailedStarts > 0, s.Missing(r.SweepID) != nil, slices.Contains(r.Unable, s.ID):
-		return failing
-	default:
-		return healthy
-	}
-}
-
-// pullLoad is what a host that has to pull the request's image first counts as more
-// loaded: half of a host. The hosts that have the image are filled to the half before
-// another one pulls it, once for all trials that come after.
-func (s *site) pullLoad(r *Request) float64 {
-	if slices.Contains(r.Lacking, s.ID) {
-		return 0.5
-	}
-
-	return 0
-}
-
-// restartLoad is what a host counts as more loaded where the trial would begin anew,
-// while another one has its checkpoint: a whole host. So it goes to that one when it
-// fits there, and is trusted as much; it waits for none.
-func (s *site) restartLoad(r *Request) float64 {
-	if r.Checkpoint != "" && r.Checkpoint != s.ID {
-		return 1.5 // more than a pull and any load that fits
-	}
-
-	return 0
-}
-
 // place books the request on the best candidate, if there is one.
 func (l *ledger) place(r *Request) (berth.Placement, bool) {
 	var (
@@ -292,23 +228,6 @@ func (s *site) measure() {
 			s.room[at.class] = max(s.room[at.class], usable(dev)-dev.ReservedBytes)
 		}
 	}
-}
-
-// candidate is how the spot looks with the demand on it.
-func (s *site) candidate(d *berth.Demand, at *spot) candidate {
-	if at.device >= 0 {
-		dev := &s.Devices[at.device]
-		reserved, total := dev.ReservedBytes+d.DeviceBytes, dev.CapacityBytes()
-
-		load := max(share(reserved, total), share(dev.ActivityReserved+d.DeviceActivity, berth.FullActivity))
-
-		return candidate{load: load, slack: total - reserved}
-	}
-
-	memory := s.MemoryReservedBytes + d.MemoryBytes
-	load := max(share(memory, s.capacity), share(s.CPUMilliReserved+d.CPUMilli, s.CPUMilli))
-
-	return candidate{load: load, slack: s.capacity - memory}
 }
 
 // book books the request on a candidate. One that is to be alone on its host, or
