@@ -52,15 +52,12 @@ export interface TrialFilter {
   sort?: TrialSort;
 }
 
-/** queryOf is what a page of a list is asked with; without a cursor the first. */
-function queryOf({ states = [], min, max, sort = "number" }: TrialFilter, cursor: string | undefined) {
+/** matching is how lists and exports are asked for the trials of a filter. */
+function matching({ states = [], min, max }: TrialFilter) {
   return {
-    limit: PAGE,
-    sort,
     ...(states.length > 0 && { state: states }),
     ...(min !== undefined && { value_min: min }),
     ...(max !== undefined && { value_max: max }),
-    ...(cursor !== undefined && { cursor }),
   };
 }
 
@@ -68,7 +65,18 @@ export function trialsQuery(sweepId: string, { states = [], min, max, sort = "nu
   return infiniteQueryOptions({
     queryKey: ["sweep", sweepId, "trials", { states, min, max, sort }],
     queryFn: ({ pageParam, signal }) =>
-      answer(listTrials({ path: { id: sweepId }, query: queryOf({ states, min, max, sort }, pageParam), signal })),
+      answer(
+        listTrials({
+          path: { id: sweepId },
+          query: {
+            limit: PAGE,
+            sort,
+            ...matching({ states, min, max }),
+            ...(pageParam !== undefined && { cursor: pageParam }),
+          },
+          signal,
+        }),
+      ),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: keepPreviousData,
@@ -138,11 +146,9 @@ export function fileAddress(trialId: string, path: string, attempt: number): str
 }
 
 /** exportAddress is where the trials that a list shows are downloaded as one table. */
-export function exportAddress(sweepId: string, { states = [], min, max }: TrialFilter, format: ExportFormat): string {
-  const query = new URLSearchParams({ format });
-  if (states.length > 0) query.set("state", states.join(","));
-  if (min !== undefined) query.set("value_min", String(min));
-  if (max !== undefined) query.set("value_max", String(max));
+export function exportAddress(sweepId: string, filter: TrialFilter, format: ExportFormat): string {
+  const asked = Object.entries({ format, ...matching(filter) });
+  const query = new URLSearchParams(asked.map(([name, value]) => [name, String(value)])); // states with commas between
 
   return apiUrl(`/sweeps/${sweepId}/export?${query}`);
 }
