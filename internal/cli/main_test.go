@@ -43,9 +43,17 @@ func serveWith(t *testing.T, store *apitest.Store, limits api.Limits) string {
 	keys, err := secrets.Read(key)
 	require.NoError(t, err)
 
-	server, err := api.New(api.Deps{
-		Store: store, Objects: store, Sealer: keys, Control: store, Images: store, Temporal: store, Log: slog.New(slog.DiscardHandler),
-	}, api.Config{Address: "127.0.0.1:0", Limits: limits})
+	return "http://" + run(t, store, keys, api.Config{Limits: limits})
+}
+
+// run serves the store on a free port until the test ends, and returns its address.
+func run(t *testing.T, store *apitest.Store, sealer api.Sealer, config api.Config) string {
+	t.Helper()
+
+	deps := api.Deps{Store: store, Objects: store, Sealer: sealer, Control: store, Images: store, Temporal: store, Log: slog.New(slog.DiscardHandler)}
+	config.Address = "127.0.0.1:0"
+
+	server, err := api.New(deps, config)
 	require.NoError(t, err)
 	require.NoError(t, server.Listen(t.Context()))
 
@@ -59,7 +67,7 @@ func serveWith(t *testing.T, store *apitest.Store, limits api.Limits) string {
 		require.NoError(t, <-done)
 	})
 
-	return "http://" + server.Addr()
+	return server.Addr()
 }
 
 // outcome is what a command did.

@@ -22,6 +22,11 @@ const (
 	anyDir  = 0o777
 )
 
+// beside is a name that nothing has in the directory of a path.
+func beside(path, end string) string {
+	return filepath.Join(filepath.Dir(path), ".berth-"+rand.Text()+end)
+}
+
 // createOut begins a file. Its caller closes it in any case.
 func createOut(path string) (*outFile, error) {
 	mode := fs.FileMode(anyFile)
@@ -44,7 +49,7 @@ func createOut(path string) (*outFile, error) {
 		}
 	}
 
-	name := filepath.Join(filepath.Dir(path), ".berth-"+rand.Text()+".part")
+	name := beside(path, ".part")
 
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode) //nolint:gosec // G304: beside it
 	if err != nil {
@@ -97,7 +102,7 @@ func stageDir(place string) (string, error) {
 		mode, there = info.Mode().Perm()|0o700, true
 	}
 
-	stage := filepath.Join(filepath.Dir(place), ".berth-"+rand.Text()+".part")
+	stage := beside(place, ".part")
 
 	err := os.Mkdir(stage, mode)
 	if err == nil && there {
@@ -109,7 +114,7 @@ func stageDir(place string) (string, error) {
 
 // replace gives a directory its place. What was there is kept until the new one has it.
 func replace(stage, place string) error {
-	old := filepath.Join(filepath.Dir(place), ".berth-"+rand.Text()+".old")
+	old := beside(place, ".old")
 
 	err := os.Rename(place, old)
 	if errors.Is(err, fs.ErrNotExist) {

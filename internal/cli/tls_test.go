@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -23,24 +22,7 @@ func serveTLS(t *testing.T, pair certtest.Pair) string {
 	certificate, err := api.LoadCertificate(pair.Cert, pair.Key, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 
-	store := apitest.Sample()
-	server, err := api.New(api.Deps{
-		Store: store, Objects: store, Control: store, Images: store, Temporal: store, Log: slog.New(slog.DiscardHandler),
-	}, api.Config{Address: "127.0.0.1:0", Certificate: certificate})
-	require.NoError(t, err)
-	require.NoError(t, server.Listen(t.Context()))
-
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-
-	go func() { done <- server.Run(ctx) }()
-
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, <-done)
-	})
-
-	return server.Addr()
+	return run(t, apitest.Sample(), nil, api.Config{Certificate: certificate})
 }
 
 func TestTLS(t *testing.T) {

@@ -81,9 +81,7 @@ func (e *elsewhere) start(images ...string) {
 		"--containerd-namespace", filepath.Base(e.dir), "--containerd-plugins-namespace", filepath.Base(e.dir)+"-plugins",
 	), filepath.Join(e.dir, "dockerd.log"), os.O_APPEND)
 
-	require.Eventually(e.t, func() bool {
-		return exec.Command("docker", "--host", "unix://"+e.socket(), "version").Run() == nil //nolint:noctx // answers or fails at once
-	}, startTimeout, 4*tick, "dockerd did not start: %s", e.dir)
+	dockerAnswers(e.t, "unix://"+e.socket(), e.dir)
 
 	for _, image := range images {
 		out, err := exec.Command("bash", "-euo", "pipefail", "-c", //nolint:noctx // some 300 MB at most
@@ -99,17 +97,7 @@ func (e *elsewhere) clean() {
 		stop(e.daemon, syscall.SIGTERM)
 	}
 
-	if e.t.Failed() {
-		text, _ := os.ReadFile(filepath.Join(e.dir, "dockerd.log"))
-		e.t.Logf("dockerd:\n%s", text)
-	}
-
-	mounts, _ := os.ReadFile("/proc/mounts")
-	for line := range strings.Lines(string(mounts)) { // such as the namespaces' handles
-		if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[1], e.dir+"/") {
-			_ = syscall.Unmount(fields[1], syscall.MNT_DETACH)
-		}
-	}
+	leaveDockerd(e.t, e.dir)
 
 	_ = exec.Command("ip", "link", "delete", e.name).Run()                                      //nolint:noctx // ours, and its peer with it
 	if out, err := exec.Command("ip", "netns", "delete", e.name).CombinedOutput(); err != nil { //nolint:noctx // ours

@@ -81,9 +81,34 @@ func (d *daemon) start() {
 	cmd := exec.Command("unshare", args...) //nolint:noctx // stopped by clean
 	d.cmd = launch(d.t, cmd, filepath.Join(d.dir, "dockerd.log"), os.O_APPEND)
 
-	require.Eventually(d.t, func() bool {
-		return exec.Command("docker", "--host", d.host(), "version").Run() == nil //nolint:noctx // answers or fails at once
-	}, startTimeout, 4*tick, "dockerd did not start: %s", d.dir)
+	dockerAnswers(d.t, d.host(), d.dir)
+}
+
+// dockerAnswers waits until the daemon in a directory does.
+func dockerAnswers(t testing.TB, host, dir string) {
+	t.Helper()
+
+	require.Eventually(t, func() bool {
+		return exec.Command("docker", "--host", host, "version").Run() == nil //nolint:noctx // answers or fails at once
+	}, startTimeout, 4*tick, "dockerd did not start: %s", dir)
+}
+
+// leaveDockerd says what a daemon that has ended said, if the test failed, and unmounts
+// what it left in its directory.
+func leaveDockerd(t testing.TB, dir string) {
+	t.Helper()
+
+	if t.Failed() {
+		text, _ := os.ReadFile(filepath.Join(dir, "dockerd.log"))
+		t.Logf("dockerd:\n%s", text)
+	}
+
+	mounts, _ := os.ReadFile("/proc/mounts")
+	for line := range strings.Lines(string(mounts)) { // such as the namespaces' handles
+		if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[1], dir+"/") {
+			_ = syscall.Unmount(fields[1], syscall.MNT_DETACH)
+		}
+	}
 }
 
 // stop ends it by a signal.
@@ -97,17 +122,7 @@ func (d *daemon) clean() {
 
 	d.stop(syscall.SIGTERM)
 
-	if d.t.Failed() {
-		text, _ := os.ReadFile(filepath.Join(d.dir, "dockerd.log"))
-		d.t.Logf("dockerd:\n%s", text)
-	}
-
-	mounts, _ := os.ReadFile("/proc/mounts")
-	for line := range strings.Lines(string(mounts)) { // such as the namespaces' handles
-		if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[1], d.dir+"/") {
-			_ = syscall.Unmount(fields[1], syscall.MNT_DETACH)
-		}
-	}
+	leaveDockerd(d.t, d.dir)
 
 	if err := os.RemoveAll(d.dir); err != nil {
 		d.t.Errorf("removing the daemon's directory: %v", err)
