@@ -31,8 +31,8 @@ func (a *Activities) ResolveImage(ctx context.Context, in ImageRef) (berth.Image
 	return image, imageError(err)
 }
 
-// registryMargin is what is left of an activity's time when its registry has not
-// answered: Temporal would give up at the same moment, and nobody would hear why.
+// registryMargin is how long before Temporal the activity itself gives up on a registry
+// that does not answer. So the person hears that from the activity.
 const registryMargin = time.Second
 
 // AskRegistry finds the digest of an image that no host has in its registry. A host

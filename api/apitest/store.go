@@ -61,10 +61,10 @@ type Store struct {
 	Sealed     []berth.SealedSecret
 	InUse      []string        // names of secrets that sweeps mount
 	SessionErr error           // what CreateSession and DeleteSession are answered
-	Down       error           // what Ping, and whoever asks for tokens, is answered
+	Down       error           // the error of Ping, and of a look for tokens
 	Unwell     berth.Health    // what Health answers
 	Unreadable error           // what Health fails with, while all else answers
-	Deaf       <-chan struct{} // nobody hears of events until it is closed; nil = at once
+	Deaf       <-chan struct{} // events are told once it is closed; nil = at once
 
 	ObjectsRead int // how often
 

@@ -84,8 +84,8 @@ func TestCompose_NoFileOfTheAdministratorIsMadeUp(t *testing.T) {
 	require.Equal(t, 4, found, "server, worker and the further machine's worker have the key; the server has its certificate")
 }
 
-// Whoever copies .env.example and leaves the passwords of the roles out has an
-// installation that works: a role and its password are never apart.
+// An .env.example without the passwords of the roles gives an installation that works:
+// a role is used when it has a password.
 func TestCompose_ARoleGoesWithItsPassword(t *testing.T) {
 	t.Parallel()
 

@@ -38,8 +38,8 @@ func TestDataDir_IsAbsolute(t *testing.T) {
 	}
 }
 
-// `--secrets-dir ""` means the default, as its help says, and never the working directory,
-// of which the worker would remove what is no attempt's.
+// `--secrets-dir ""` means the default, as its help says, and never the working directory.
+// There the worker would remove files of others.
 func TestSecretsDir_EmptyIsNotTheWorkingDirectory(t *testing.T) {
 	t.Parallel()
 

@@ -102,7 +102,7 @@ func serverCommand() *cobra.Command {
 	s.bindTeam(cmd.Flags())
 	bindArtifacts(cmd.Flags(), &s.artifacts, "files stay on the machines that wrote them")
 	bindSecretsKey(cmd.Flags(), &s.secretsKey,
-		"file with the key that secrets are sealed to, of which the public part is enough; without it none can be stored (docs/production.md)")
+		"file with the key that seals secrets; its public part is enough. Without it none can be stored (docs/production.md)")
 
 	return cmd
 }
