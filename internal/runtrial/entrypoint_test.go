@@ -36,7 +36,7 @@ func TestRun_Entrypoint(t *testing.T) {
 			r := withEntrypoint(t, wanted)
 			ended := r.start(t.Context(), r.order())
 			box := r.docks.started(t)
-			require.Equal(t, argv, r.docks.asked[0].Command)
+			require.Equal(t, argv, r.docks.launches()[0].Command)
 
 			who, err := r.books.Assignee(t.Context(), attemptID)
 			require.NoError(t, err)

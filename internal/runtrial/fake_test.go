@@ -99,6 +99,11 @@ func (d *docks) aroundEnsure(ctx context.Context, l berth.Launch, call func(cont
 		}
 	}
 
+	// Before the container runs: a test that sees it running reads its launch.
+	d.mu.Lock()
+	d.asked = append(d.asked, l)
+	d.mu.Unlock()
+
 	c, err := call(ctx)
 
 	if d.ensured != nil {
@@ -108,7 +113,6 @@ func (d *docks) aroundEnsure(ctx context.Context, l berth.Launch, call func(cont
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	d.asked = append(d.asked, l)
 	if err == nil && !c.Adopted {
 		d.made++
 	}
