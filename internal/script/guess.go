@@ -26,6 +26,7 @@ type Guess struct {
 	// Searched: the search chooses the value.
 	Searched bool
 
+	sizes  int  // its values, where each is measured apart; 0 = it does not change the memory
 	behind bool // the subcommand, in the command
 	last   bool // in the command, as it would take what comes behind it
 }
@@ -79,7 +80,38 @@ func GuessFlags(flags []Flag) []Guess {
 		}
 	}
 
+	measureFew(shown, out)
+
 	return out
+}
+
+// mostShapes are measured of a first sweep at most: half of its UsualTrials, so
+// that the other half shows what a measurement is good for.
+const mostShapes = UsualTrials / 2
+
+// measureFew leaves out parameters that change the memory where all of their
+// combinations would be more than a first sweep should measure. Those that the
+// command cannot do without are taken first, then the others in their order.
+func measureFew(flags []Flag, guesses []Guess) {
+	shapes := 1
+
+	for _, needed := range []bool{true, false} {
+		for i, g := range guesses {
+			f := flags[i]
+			if !g.Searched || g.sizes == 0 || needed != (f.Required || f.GroupRequired || len(f.Names) == 0) {
+				continue
+			}
+
+			if !needed && shapes*g.sizes > mostShapes {
+				guesses[i].Left, guesses[i].Searched = true, false
+				guesses[i].Why = "each of its values is measured apart, which a first sweep has too few trials for; " + g.Why
+
+				continue
+			}
+
+			shapes *= g.sizes
+		}
+	}
 }
 
 // oneOfGroup sets a flag of a group of which the script requires one.

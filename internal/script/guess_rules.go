@@ -45,7 +45,8 @@ var rules = []rule{
 	{regexp.MustCompile(`(^|_)(batch|batch_size|bs|batchsize|minibatch\w*)$|^batch_size_`), batch},
 	{regexp.MustCompile(`(^|_)(hidden|hidden_size|hidden_dim|hidden_units|units?|width|filters?|channels?|dim|d_model|embedding|embed_dim|embedding_dim|emb_dim|neurons|features|n_hidden|latent_dim|base_channels)$`), width},
 	{regexp.MustCompile(`(^|_)(layers?|depth|blocks?|num_layers|n_layers|stages)$`), depth},
-	{regexp.MustCompile(`(^|_)(optimizer|optim|opt|activation|scheduler|lr_scheduler|lr_schedule|norm|normalization|pooling|init|initializer|arch|architecture|model|backbone|net|network)(_(name|type))?$`), choice},
+	{regexp.MustCompile(`(^|_)(arch|architecture|model|backbone|net|network)(_(name|type))?$`), choice(true, "the script's choices; they change the memory")},
+	{regexp.MustCompile(`(^|_)(optimizer|optim|opt|activation|scheduler|lr_scheduler|lr_schedule|norm|normalization|pooling|init|initializer)(_(name|type))?$`), choice(false, "the script's choices; memory: true, where one needs much more than another")},
 }
 
 func seed(g Guess, f Flag) (Guess, bool) {
@@ -311,19 +312,21 @@ func depth(g Guess, f Flag) (Guess, bool) {
 	}
 
 	g.Parameters = []string{fmt.Sprintf("{name: %s, type: int, min: %.0f, max: %.0f%s, memory: true}", g.Name, low, high, usual)}
-	g.Why, g.Searched = "one less to one more than the default; it changes the memory", true
+	g.Why, g.Searched, g.sizes = "one less to one more than the default; it changes the memory", true, int(high-low)+1
 
 	return g, true
 }
 
 // choice searches what the script lists, where its name says that it matters.
-func choice(g Guess, f Flag) (Guess, bool) {
-	const few = 2
-	if len(f.Choices) < few {
-		return g, false
-	}
+func choice(memory bool, why string) func(Guess, Flag) (Guess, bool) {
+	return func(g Guess, f Flag) (Guess, bool) {
+		const few = 2
+		if len(f.Choices) < few {
+			return g, false
+		}
 
-	return g.choose(f.Choices, f.Default, true, "the script's choices; they may change the memory"), true
+		return g.choose(f.Choices, f.Default, memory, why), true
+	}
 }
 
 // choose is a categorical parameter.
@@ -342,10 +345,10 @@ func (g Guess) choose(values berth.Values, usual *berth.Value, memory bool, why 
 	}
 
 	if memory {
-		line += ", memory: true"
+		g.sizes = len(values)
 	}
 
-	g.Parameters, g.Why, g.Searched = []string{line + "}"}, why, true
+	g.Parameters, g.Why, g.Searched = []string{fmt.Sprintf("%s, memory: %t}", line, memory)}, why, true
 
 	return g
 }
