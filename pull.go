@@ -10,6 +10,7 @@ const (
 	PullUnknown      PullReason = "unknown"      // the registry has no such repository, tag or digest
 	PullUnauthorized PullReason = "unauthorized" // the registry wants a login, or refuses the one it got
 	PullUnreachable  PullReason = "unreachable"  // the registry does not answer, or breaks off
+	PullLimited      PullReason = "limited"      // the registry was asked for too many pulls
 	PullPlatform     PullReason = "platform"     // the image is for another kind of processor
 	PullDiskFull     PullReason = "disk_full"    // Docker's disk has no room for it
 	PullStalled      PullReason = "stalled"      // no byte arrived for long

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -135,6 +136,30 @@ func TestExport_ReplacesNoDevice(t *testing.T) {
 	line, err := bufio.NewReader(reader).ReadString('\n')
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(line, "number,id,state,"), line)
+}
+
+// `-o /dev/stdout >> all.csv` appends, and so does any descriptor that is open.
+func TestExport_WritesToWhatIsOpen(t *testing.T) {
+	t.Parallel()
+
+	path := filepath.Join(t.TempDir(), "all.csv")
+	require.NoError(t, os.WriteFile(path, []byte("earlier\n"), 0o600))
+
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+
+	defer func() { _ = file.Close() }()
+
+	server := serve(t, apitest.Sample())
+	for range 2 {
+		result := execute(t.Context(), server, "sweep", "export", apitest.NewID(1), "-o", fmt.Sprintf("/dev/fd/%d", file.Fd()))
+		require.Equal(t, ExitOK, result.code, result.stderr)
+	}
+
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(text), "earlier\nnumber,id,state,"), string(text))
+	require.Equal(t, 2, strings.Count(string(text), "number,id,state,"))
 }
 
 // What a person keeps to themselves stays so: the mode of a file that is replaced, and the umask of a new one.

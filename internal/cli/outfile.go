@@ -6,6 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 )
 
 // outFile is a file that a command writes for its user. What is no regular file, such
@@ -27,8 +30,38 @@ func beside(path, end string) string {
 	return filepath.Join(filepath.Dir(path), ".berth-"+rand.Text()+end)
 }
 
+// openDescriptor is what the process has open under a path such as /dev/stdout, where
+// it stands: the shell may have opened a file there to append to it. ok is false for
+// the path of no descriptor.
+func openDescriptor(path string) (file *os.File, ok bool, err error) {
+	name := strings.Replace(path, "/proc/self/fd/", "/dev/fd/", 1)
+	name = strings.NewReplacer("/dev/stdout", "/dev/fd/1", "/dev/stderr", "/dev/fd/2").Replace(name)
+
+	text, found := strings.CutPrefix(name, "/dev/fd/")
+	number, err := strconv.Atoi(text)
+
+	if !found || errors.Is(err, strconv.ErrSyntax) {
+		return nil, false, nil
+	}
+
+	if err != nil {
+		return nil, false, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+
+	own, err := syscall.Dup(number) // so that closing it leaves the process its own
+	if err != nil {
+		return nil, false, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+
+	return os.NewFile(uintptr(own), path), true, nil
+}
+
 // createOut begins a file. Its caller closes it in any case.
 func createOut(path string) (*outFile, error) {
+	if file, ok, err := openDescriptor(path); ok || err != nil {
+		return &outFile{File: file}, err
+	}
+
 	mode := fs.FileMode(anyFile)
 
 	info, err := os.Stat(path)

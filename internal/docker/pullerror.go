@@ -25,11 +25,12 @@ var pullWords = []struct {
 }{
 	{berth.PullDiskFull, []string{"no space left on device"}},
 	{berth.PullPlatform, []string{"no matching manifest for", "no match for platform", "does not match the specified platform"}},
+	{berth.PullLimited, []string{"toomanyrequests", "too many requests"}},
 	{berth.PullUnauthorized, []string{"unauthorized", "denied", "authentication required", "no basic auth credentials", "403 forbidden"}},
 	{berth.PullUnknown, []string{"manifest unknown", "name unknown", "not found", "no such image"}},
 	{berth.PullUnreachable, []string{
 		"connection refused", "no such host", "timeout", "timed out", "eof", "connection reset", "broken pipe", "no route to host", "network is unreachable",
-		"certificate", "server gave http response", "tls:", "toomanyrequests", "too many requests", "500 internal", "502 bad", "503 service", "504 gateway",
+		"certificate", "server gave http response", "tls:", "500 internal", "502 bad", "503 service", "504 gateway",
 		"unavailable", "server misbehaving", "deadline exceeded",
 	}},
 }
@@ -60,6 +61,8 @@ func (d *Docker) pullError(ctx context.Context, image reference.Named, err error
 		said = where + " does not have it (" + said + ")"
 	case berth.PullUnauthorized:
 		said = where + " refuses it (" + said + ")"
+	case berth.PullLimited:
+		said = where + " lets this machine pull no more for now (" + said + ")"
 	case berth.PullUnreachable:
 		said = where + " does not answer (" + said + ")"
 	default: // they say it themselves
@@ -106,16 +109,18 @@ func pullErrorOf(image reference.Named, reason berth.PullReason, detail string) 
 		berth.PullUnauthorized: "the registry wants a login, or the image does not exist: run `docker login " + where +
 			"` as the user of `berth worker`, on that machine",
 		berth.PullUnreachable: "Berth tries again; when that does not help, check that this works on that machine: docker pull " + ref,
-		berth.PullSlow:        "Berth tries again; to wait for it yourself, type on that machine: docker pull " + ref,
-		berth.PullPlatform:    "build it for this kind of processor, such as: docker build --platform linux/amd64",
-		berth.PullDiskFull:    "free space on Docker's disk: docker image prune, docker system df",
+		berth.PullLimited: "Berth tries again; a login has a higher limit: `docker login " + where +
+			"` as the user of `berth worker`, on that machine",
+		berth.PullSlow:     "Berth tries again; to wait for it yourself, type on that machine: docker pull " + ref,
+		berth.PullPlatform: "build it for this kind of processor, such as: docker build --platform linux/amd64",
+		berth.PullDiskFull: "free space on Docker's disk: docker image prune, docker system df",
 	}[reason]
 
 	fix = cmp.Or(fix, "try on that machine: docker pull "+ref)
 
 	// A name without a registry may be of an image that is not built yet.
 	local := reference.FamiliarName(image) != image.Name()
-	if local && (reason == berth.PullUnknown || reason == berth.PullUnauthorized || reason == berth.PullUnreachable) {
+	if local && (reason == berth.PullUnknown || reason == berth.PullUnauthorized || reason == berth.PullUnreachable || reason == berth.PullLimited) {
 		fix = "if it is an image of your own, type there: docker build -t " + ref + " . (in the directory of its Dockerfile); else " + fix
 	}
 

@@ -28,7 +28,7 @@ func TestPullReason(t *testing.T) {
 		"Get \"https://registry.example/v2/\": net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)": berth.PullUnreachable,
 		"Get \"https://registry.example/v2/\": x509: certificate signed by unknown authority":                                                            berth.PullUnreachable,
 		"unexpected EOF": berth.PullUnreachable,
-		"toomanyrequests: You have reached your pull rate limit":      berth.PullUnreachable,
+		"toomanyrequests: You have reached your pull rate limit":      berth.PullLimited,
 		"received unexpected HTTP status: 503 Service Unavailable":    berth.PullUnreachable,
 		"error parsing HTTP 401 response body: invalid character '<'": berth.PullUnauthorized,
 		"received unexpected HTTP status: 401 Unauthorized":           berth.PullUnauthorized,
@@ -66,6 +66,18 @@ func TestPullError_Names(t *testing.T) {
 }
 
 // An image without a registry in its name is often one that is not built yet.
+// Docker Hub answers, and a login helps.
+func TestPullError_Limited(t *testing.T) {
+	t.Parallel()
+
+	image, err := reference.ParseNormalizedNamed("team/pytorch:2.1")
+	require.NoError(t, err)
+
+	refused := (&Docker{}).pullError(t.Context(), image, errors.New("Error response from daemon: toomanyrequests: You have reached your unauthenticated pull rate limit"))
+	require.ErrorContains(t, refused, "lets this machine pull no more for now (toomanyrequests: You have reached your unauthenticated pull rate limit)")
+	require.ErrorContains(t, refused, "docker login "+reference.Domain(image))
+}
+
 func TestPullError_SaysHowToBuild(t *testing.T) {
 	t.Parallel()
 
