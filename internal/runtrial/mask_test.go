@@ -200,3 +200,57 @@ func TestMask_HidesFormsThatProgramsMake(t *testing.T) {
 		})
 	}
 }
+
+// Programs read files of secrets, and print what they take out of them.
+func TestMask_HidesMembers(t *testing.T) {
+	t.Parallel()
+
+	for name, value := range map[string]string{
+		"kaggle.json":    `{"username":"bob","key":"` + hub + `"}`,
+		"nested JSON":    `{"hosts":[{"name":"a","token":"` + hub + `"}]}`,
+		"indented JSON":  "{\n  \"username\": \"bob\",\n  \"key\": \"" + hub + "\"\n}\n",
+		".env":           "HF_HOME=/x\nHF_TOKEN=" + hub + "\r\nLEVEL=3\n",
+		"exported":       "export WANDB_API_KEY='" + hub + "'\n",
+		"INI":            "[default]\naws_secret_access_key = " + hub + "\n",
+		"YAML":           "registry:\n  token: \"" + hub + "\"\n",
+		".netrc":         "machine api.wandb.ai login user password " + hub + "\n",
+		".netrc, lines":  "machine api.wandb.ai\n  login user\n  password " + hub + "\n",
+		"URL":            "postgres://user:" + hub + "@db:5432/x",
+		"URL in a field": `{"database":"postgres://user:` + hub + `@db:5432/x"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			m := newMask([][]byte{[]byte(value)})
+			stars := strings.Repeat("*", len(hub))
+			require.Equal(t, "401 for "+stars+" of bob\n", masked(m, "401 for "+hub+" of bob\n"))
+		})
+	}
+}
+
+// In HTTP's Basic, a value is in base64 behind a name of any length.
+func TestMask_HidesBase64InALongerText(t *testing.T) {
+	t.Parallel()
+
+	m := newMask([][]byte{[]byte(hub)})
+
+	for _, text := range []string{"api:" + hub, "x:" + hub, "ab:" + hub, hub + ":", "a:" + hub + ":b", hub} {
+		for _, code := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+			shown := masked(m, "Authorization: Basic "+code.EncodeToString([]byte(text))+"\n")
+			kept := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(shown), "Authorization: Basic "), "=", "")
+			// At most what other bytes share, and those.
+			require.LessOrEqual(t, len(strings.ReplaceAll(kept, "*", "")), (len(text)-len(hub))*8/6+3, shown)
+		}
+	}
+}
+
+func TestMask_HidesQuoted(t *testing.T) {
+	t.Parallel()
+
+	const value = `pa'ss"word\12`
+
+	m := newMask([][]byte{[]byte(value)})
+	for _, quoted := range []string{`pa'ss\"word\\12`, `pa\'ss"word\\12`, `pa'ss"word\\12`, value} {
+		require.Equal(t, `{"x": "`+strings.Repeat("*", len(quoted))+`"}`, masked(m, `{"x": "`+quoted+`"}`))
+	}
+}

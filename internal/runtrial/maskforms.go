@@ -34,13 +34,29 @@ var unescaped = []string{
 // base64(1), and of PEM (RFC 7468).
 var base64Widths = []int{76, 64}
 
-// formsOf are what programs make of a value: they trim it, end its lines by LF, and send
-// it in base64 or in a URL. A value that is too short to be hidden has none.
+// formsOf are what programs make of a value and of its parts. A value that is too short
+// to be hidden has none.
 func formsOf(value []byte) [][]byte {
 	whole := bytes.TrimSpace(value)
 	if len(whole) < berth.MinMaskedBytes {
 		return nil
 	}
+
+	forms := wholeForms(value)
+
+	if len(whole) <= maxEscaped {
+		for _, part := range membersOf(whole) {
+			forms = append(forms, wholeForms(part)...)
+		}
+	}
+
+	return forms
+}
+
+// wholeForms are what programs make of a value: they trim it, end its lines by LF, quote
+// it, and send it in base64 or in a URL.
+func wholeForms(value []byte) [][]byte {
+	whole := bytes.TrimSpace(value)
 
 	lines := bytes.ReplaceAll(bytes.ReplaceAll(value, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
 	forms := [][]byte{whole}
@@ -53,19 +69,55 @@ func formsOf(value []byte) [][]byte {
 		forms = append(forms, v)
 
 		if len(v) <= maxEscaped {
-			forms = append(forms, escapes(v)...)
+			forms = append(append(forms, escapes(v)...), quoted(v)...)
 		}
 	}
 
 	for _, v := range [][]byte{value, whole, lines, bytes.TrimSpace(lines)} {
 		coded := base64.RawStdEncoding.EncodeToString(v)
 		forms = append(forms, []byte(coded), []byte(base64.RawURLEncoding.EncodeToString(v)))
+		forms = append(forms, within(v, base64.RawStdEncoding)...)
+		forms = append(forms, within(v, base64.RawURLEncoding)...)
 
 		for _, width := range base64Widths {
 			for rest := coded; len(coded) > width && rest != ""; rest = rest[min(width, len(rest)):] {
 				forms = appendLong(forms, []byte(rest[:min(width, len(rest))]))
 			}
 		}
+	}
+
+	return forms
+}
+
+// within are what base64 makes of a value in a longer text, such as the password in
+// "user:password": the characters that no other byte has a bit in, by the place where
+// the value begins in three bytes.
+func within(value []byte, code *base64.Encoding) [][]byte {
+	const group, bits = 3, 6 // bytes; of a character
+
+	var forms [][]byte
+
+	for before := range group {
+		text := code.EncodeToString(append(make([]byte, before), value...))
+		first, end := (8*before+bits-1)/bits, 8*(before+len(value))/bits
+		forms = appendLong(forms, []byte(text[first:end]))
+	}
+
+	return forms
+}
+
+// quotes are how JSON, Python and others write characters into a text in quotes.
+var quotes = []*strings.Replacer{
+	strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`),
+	strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`),
+	strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`),
+}
+
+// quoted are a value as programs print it in quotes.
+func quoted(value []byte) [][]byte {
+	forms := make([][]byte, len(quotes))
+	for i, in := range quotes {
+		forms[i] = []byte(in.Replace(string(value)))
 	}
 
 	return forms
