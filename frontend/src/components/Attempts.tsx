@@ -44,6 +44,11 @@ export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
                   {attempt.exit_code !== undefined && `, exit code ${attempt.exit_code}`}
                   {attempt.metric_source !== undefined && `, value from ${sources[attempt.metric_source]}`}
                 </div>
+                {attempt.resumed !== undefined && attempt.resumed !== "" && (
+                  <div className="break" style={{ fontSize: 13 }}>
+                    Resumed {attempt.resumed}
+                  </div>
+                )}
               </div>
               <div style={{ flex: "2 1 260px", display: "grid", gap: 6 }}>
                 <PeakBar
