@@ -8,6 +8,7 @@ import { PageTitle } from "@/components/PageTitle";
 import { Facts } from "@/components/Facts";
 import { When } from "@/components/When";
 import { bytes, duration } from "@/lib/format";
+import { SecretsSection } from "@/routes/settings/SecretsSection";
 import { TokensSection } from "@/routes/settings/TokensSection";
 import { meQuery, serverQuery, type ServerInfo } from "@/services/session";
 
@@ -71,6 +72,7 @@ export function SettingsPage() {
           </section>
         )}
         {me.data?.role === "admin" && <TokensSection firstWouldLockOut={me.data.known_by === "local"} />}
+        {me.data?.role === "admin" && <SecretsSection />}
         {server.data && (
           <section className="card" aria-label="Server">
             <Title order={2} mb="xs">
