@@ -14,12 +14,12 @@ sql() {
 	psql --quiet --no-psqlrc --set ON_ERROR_STOP=1 --username postgres "$@"
 }
 
-# role <name> <password>
+# role <name> <password> <connections>
 role() {
-	sql "role=$1" "password=$2" <<-'SQL'
-		SELECT format('CREATE ROLE %I LOGIN CONNECTION LIMIT 60', :'role')
+	sql "role=$1" "password=$2" "connections=$3" <<-'SQL'
+		SELECT format('CREATE ROLE %I LOGIN', :'role')
 		WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'role') \gexec
-		ALTER ROLE :"role" PASSWORD :'password';
+		ALTER ROLE :"role" PASSWORD :'password' CONNECTION LIMIT :connections;
 	SQL
 }
 
@@ -31,12 +31,14 @@ database() {
 	SQL
 }
 
-role berth "$BERTH_DB_PASSWORD"
+# Of the 300 connections that PostgreSQL has (docker-compose.yml), workers may have 150:
+# each machine's takes 9. Without roles of their own they share the owner's.
+role berth "$BERTH_DB_PASSWORD" 180
 database berth berth
-role temporal "$TEMPORAL_DB_PASSWORD"
+role temporal "$TEMPORAL_DB_PASSWORD" 60
 database temporal temporal
 database temporal_visibility temporal
 
 # `berth migrate` grants them what each needs.
-[ -z "${BERTH_SERVER_DB_PASSWORD:-}" ] || role berth_server "$BERTH_SERVER_DB_PASSWORD"
-[ -z "${BERTH_WORKER_DB_PASSWORD:-}" ] || role berth_worker "$BERTH_WORKER_DB_PASSWORD"
+[ -z "${BERTH_SERVER_DB_PASSWORD:-}" ] || role berth_server "$BERTH_SERVER_DB_PASSWORD" 60
+[ -z "${BERTH_WORKER_DB_PASSWORD:-}" ] || role berth_worker "$BERTH_WORKER_DB_PASSWORD" 150

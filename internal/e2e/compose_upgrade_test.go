@@ -5,6 +5,7 @@ package e2e
 import (
 	"crypto/rand"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,15 @@ func TestCompose_Upgrade(t *testing.T) { //nolint:paralleltest // it takes the m
 	d.adopts(func() {
 		d.settings["BERTH_IMAGE"] = next
 		d.write()
+
+		const migrate = "docker compose run --rm migrate\n"
+		require.True(t, strings.HasPrefix(blocks[0], migrate))
+
+		_, err := d.try(strings.Replace(migrate, "--rm", "--rm --env BERTH_GRANT_SERVER=nobody", 1))
+		require.Error(t, err)
+		require.Subset(t, strings.Fields(d.sh("docker compose ps --status running --services")), []string{"server", "worker"},
+			"a migration that fails changes nothing")
+
 		d.sh(blocks[0])
 	})
 	require.Equal(t, []string{"berth"}, d.databaseUsers())
