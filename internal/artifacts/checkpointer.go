@@ -74,15 +74,6 @@ type Checkpointer struct {
 	sent  sender
 }
 
-// storedCheckpoint is what is known of an attempt's checkpoint.
-type storedCheckpoint struct {
-	items   []item          // as stored last; nil = not yet
-	read    map[string]item // its files as they were read last, by path
-	next    time.Time       // when it is looked at again while the attempt runs
-	noisy   time.Time       // since when it is looked for a quiet moment; zero = not yet
-	problem string          // why it cannot be stored
-}
-
 // Run stores until ctx ends.
 func (c *Checkpointer) Run(ctx context.Context) error {
 	every := cmp.Or(c.Every, defaultEvery)
@@ -150,47 +141,12 @@ func (c *Checkpointer) each(ctx context.Context, list []berth.AttemptCheckpoint,
 	return all
 }
 
-// due are the running attempts whose checkpoint is to be looked at now. What is
-// known of attempts that are over is forgotten.
-func (c *Checkpointer) due(ended []berth.AttemptCheckpoint) (due []berth.AttemptCheckpoint) {
-	known := make(map[string]*storedCheckpoint)
-
-	for _, of := range ended {
-		if k := c.known[of.AttemptID]; k != nil {
-			known[of.AttemptID] = k
-		}
-	}
-
-	for _, of := range c.Files.RunningCheckpoints() {
-		k := c.known[of.AttemptID]
-		if k == nil {
-			k = &storedCheckpoint{next: time.Now().Add(c.After)}
-		}
-
-		known[of.AttemptID] = k
-
-		if c.After > 0 && !time.Now().Before(k.next) {
-			due = append(due, of)
-		}
-	}
-
-	c.known = known
-
-	return due
-}
-
-func (c *Checkpointer) of(attemptID string) *storedCheckpoint {
-	k := c.known[attemptID]
-	if k == nil {
-		k = &storedCheckpoint{}
-		c.known[attemptID] = k
-	}
-
-	return k
-}
-
 // end stores what an attempt left that has ended.
 func (c *Checkpointer) end(ctx context.Context, of berth.AttemptCheckpoint) error {
+	if k := c.of(of.AttemptID); !k.ended { // pages of a file that is mapped may change without its times: the last one is read anew
+		k.ended, k.doubted, k.read = true, true, nil
+	}
+
 	err := c.store(ctx, of, 0)
 
 	var cannot unstorableError
@@ -297,6 +253,10 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 	c.sent.store, c.sent.atOnce = c.Store, 1
 
 	for n, one := range c.sent.sendAll(ctx, root, sources, claims) {
+		if one.ofFile != nil {
+			delete(c.of(of.AttemptID).read, claims[n].Path) // it is not what was read, whatever its times say
+		}
+
 		if err := cmp.Or(one.err, one.ofFile); err != nil {
 			return err
 		}
@@ -315,57 +275,12 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 		return err
 	}
 
-	c.of(of.AttemptID).items = items
+	k := c.of(of.AttemptID)
+	k.items, k.doubted = items, false
 	c.Log.Info("stored a checkpoint", "attempt", of.AttemptID, "trial_id", of.TrialID, "files", len(claims))
 	c.tidy(ctx, old)
 
 	return nil
-}
-
-// read lists a checkpoint with what is in its files. Nil = nothing is to be stored:
-// it has no files, or is stored as it is.
-func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, root *os.Root, quiet time.Duration) ([]item, error) {
-	limits := c.Limits.orDefault()
-
-	items, err := snapshot(ctx, root, limits)
-	if err != nil {
-		return nil, unreadable(ctx, err)
-	}
-
-	k := c.of(of.AttemptID)
-
-	switch {
-	case !hasFile(items), k.items != nil && sameItems(items, k.items):
-		return nil, nil
-	case quiet > 0 && time.Since(newestOf(items)) < quiet:
-		return nil, ErrChanged
-	}
-
-	if k.read == nil {
-		k.read = make(map[string]item)
-	}
-
-	if err := sum(ctx, root, items, k.read); err != nil {
-		return nil, unreadable(ctx, err)
-	}
-
-	again, err := snapshot(ctx, root, limits)
-	if err != nil {
-		return nil, unreadable(ctx, err)
-	}
-
-	if !sameItems(items, again) {
-		return nil, ErrChanged
-	}
-
-	there := make(map[string]item, len(items))
-	for _, i := range items {
-		there[i.Path] = i
-	}
-
-	k.read = there // of what is gone nothing is remembered
-
-	return items, nil
 }
 
 // tidy removes objects of older checkpoints at once: one of each period would fill the

@@ -37,19 +37,31 @@ func unreadable(ctx context.Context, err error) error {
 type item struct {
 	berth.CheckpointEntry
 
-	info fs.FileInfo
+	info    fs.FileInfo
+	touched time.Time
 }
 
 func (i item) mode() fs.FileMode { return fs.FileMode(i.Mode) }
 
 // same reports whether nothing of the item has changed. Who reads a file changes
-// nothing of it, and a directory's size says nothing.
+// nothing of it, and a directory's size says nothing. Copy tools and os.utime put an
+// old time on new content, and the kernel's time tells.
 func (i item) same(as item) bool {
+	return i.looksLike(as) && os.SameFile(i.info, as.info) && (!i.mode().IsRegular() || i.touched.Equal(as.touched))
+}
+
+// looksLike reports whether both are the same to who fetches them, but for content.
+func (i item) looksLike(as item) bool {
 	return i.Path == as.Path && i.Mode == as.Mode && i.UID == as.UID && i.GID == as.GID && i.Bytes == as.Bytes && i.Target == as.Target &&
-		i.Changed.Equal(as.Changed) && os.SameFile(i.info, as.info)
+		i.Changed.Equal(as.Changed)
 }
 
 func sameItems(a, b []item) bool { return slices.EqualFunc(a, b, item.same) }
+
+// sameContent reports whether both were read and bring the same to who fetches them.
+func sameContent(a, b []item) bool {
+	return slices.EqualFunc(a, b, func(a, b item) bool { return a.looksLike(b) && a.Digest == b.Digest })
+}
 
 // snapshot lists all that is below root, by path. Errors: unstorableError for what
 // must not, or cannot, be stored; of what went away meanwhile.
@@ -105,6 +117,7 @@ func itemAt(root *os.Root, name string, entry fs.DirEntry) (one item, err error)
 	}
 
 	one.CheckpointEntry = berth.CheckpointEntry{Path: name, Mode: uint32(one.info.Mode()), Changed: one.info.ModTime()}
+	one.touched = touched(one.info)
 
 	if stat, ok := one.info.Sys().(*syscall.Stat_t); ok {
 		one.UID, one.GID = int(stat.Uid), int(stat.Gid)
@@ -125,11 +138,11 @@ func hasFile(items []item) bool {
 	return slices.ContainsFunc(items, func(i item) bool { return !i.mode().IsDir() })
 }
 
-// newestOf is when something of it was last written.
+// newestOf is when something of it was last written, by the kernel's clock.
 func newestOf(items []item) (at time.Time) {
 	for _, i := range items {
-		if i.Changed.After(at) {
-			at = i.Changed
+		if i.touched.After(at) {
+			at = i.touched
 		}
 	}
 
@@ -151,6 +164,8 @@ func sum(ctx context.Context, root *os.Root, items []item, read map[string]item)
 
 			continue
 		}
+
+		delete(read, i.Path) // of what changes while it is read nothing is known
 
 		artifact, err := found{path: i.Path, info: i.info}.digest(ctx, root)
 		if err != nil {
