@@ -31,16 +31,17 @@ type StoredCheckpoint struct {
 
 // EarlierCheckpoint is what is known of the checkpoint that an earlier attempt of a trial left.
 type EarlierCheckpoint struct {
-	Number  int // of the attempt
-	HostID  string
-	Host    string        // its name
-	Ran     bool          // its container was started
-	Took    time.Duration // as long as it ran
-	Left    bool          // it ended with files in /trial/checkpoint
-	GivenUp bool          // it was abandoned: what it left is not known
-	Coming  bool          // its host is about to store what it left
-	Problem string        // why its host does not store it; empty = no reason is known
-	Stored  *StoredCheckpoint
+	AttemptID string
+	Number    int // of the attempt
+	HostID    string
+	Host      string        // its name
+	Ran       bool          // its container is known to have been started
+	Took      time.Duration // as long as it ran
+	Left      bool          // it ended with files in /trial/checkpoint
+	GivenUp   bool          // it was abandoned: what it left is not known
+	Coming    bool          // its host is about to store what it left
+	Problem   string        // why its host does not store it; empty = no reason is known
+	Stored    *StoredCheckpoint
 }
 
 // AttemptCheckpoint is an attempt whose checkpoint is on this host.

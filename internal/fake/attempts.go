@@ -112,7 +112,7 @@ func (l *Ledger) EarlierCheckpoints(ctx context.Context, attemptID string) ([]be
 			for id, e := range l.attempts {
 				if a := l.attempts[attemptID]; a != nil && e.TrialID == a.TrialID && e.Number < a.Number {
 					list = append(list, berth.EarlierCheckpoint{
-						Number: e.Number, HostID: e.HostID, Host: l.hosts[e.HostID].Name, Ran: e.ContainerID != "", Left: l.results[id].Checkpoint,
+						AttemptID: id, Number: e.Number, HostID: e.HostID, Host: l.hosts[e.HostID].Name, Ran: e.ContainerID != "", GivenUp: e.State == berth.AttemptAbandoned, Left: l.results[id].Checkpoint,
 					})
 				}
 			}

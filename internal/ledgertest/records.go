@@ -91,6 +91,7 @@ func testCheckpoints(t *testing.T, b *bench) {
 	require.Len(t, earlier, 1)
 
 	got := earlier[0]
+	require.Equal(t, r.AttemptID, got.AttemptID)
 	require.Equal(t, r.Number, got.Number)
 	require.NotEmpty(t, got.HostID)
 	require.NotEmpty(t, got.Host)

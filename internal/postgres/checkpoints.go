@@ -30,7 +30,7 @@ func (s *Store) EarlierCheckpoints(ctx context.Context, attemptID string) ([]ber
 
 	return convertAll(rows, func(row dbsqlc.ListEarlierCheckpointsRow) (berth.EarlierCheckpoint, error) {
 		e := berth.EarlierCheckpoint{
-			Number: int(row.Number), HostID: row.HostID, Host: row.HostName, Ran: row.Ran, Took: time.Duration(row.TookSeconds * float64(time.Second)),
+			AttemptID: row.ID, Number: int(row.Number), HostID: row.HostID, Host: row.HostName, Ran: row.Ran, Took: time.Duration(row.TookSeconds * float64(time.Second)),
 			Left: row.CheckpointLeft, Coming: row.Coming, GivenUp: row.GivenUp, Problem: row.CheckpointProblem,
 		}
 		if row.CheckpointID != "" {

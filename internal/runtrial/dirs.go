@@ -35,6 +35,7 @@ type dirs struct {
 	shim       string   // the shim's records
 	secrets    []string // where files of secrets may be, each mounted by itself; new ones are in the first
 	checkpoint string   // of the trial; survives attempts, but a short probe has its own
+	mark       string   // the file that says what lies in checkpoint (keptMark), which no job sees
 	copied     int64    // bytes of what the image has in the working directory
 }
 
@@ -47,6 +48,7 @@ func (e *Executor) dirs(who berth.Assignee) dirs {
 		out:        filepath.Join(attempt, "out"),
 		shim:       filepath.Join(attempt, "shim"),
 		checkpoint: filepath.Join(e.checkpointsDir(), who.Trial.ID),
+		mark:       filepath.Join(e.config.DataDir, marksName, who.Trial.ID+".json"),
 	}
 
 	for _, dir := range e.secretsDirs() {

@@ -96,6 +96,10 @@ func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 		return berth.Errorf(berth.KindUnavailable, "putting a checkpoint in its place: %w", err)
 	}
 
+	if err := r.dirs.keepMark(keptMark{Checkpoint: e.Stored.ID}); err != nil {
+		return berth.Errorf(berth.KindUnavailable, "noting which checkpoint was fetched: %w", err)
+	}
+
 	return nil
 }
 

@@ -56,6 +56,10 @@ func (r *run) prepare(ctx context.Context) (berth.Launch, error) {
 	}
 
 	err := r.dirs.make(r.who.Trial.Params)
+	if err == nil && !r.short {
+		err = r.dirs.markWriter(r.who.Attempt.ID)
+	}
+
 	if err != nil && found && r.dirs.prepared() { // its container has all that it needs
 		r.log.Warn("preparing an attempt that was prepared before; going on", "attempt", r.who.Attempt.ID, "error", err)
 

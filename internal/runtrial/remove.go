@@ -23,7 +23,7 @@ func (e *Executor) RemoveOutputs(r berth.OutputRemoval) error {
 
 	var all error
 
-	for _, dir := range []string{d.attempt, d.checkpoint} {
+	for _, dir := range []string{d.attempt, d.checkpoint, d.mark} {
 		if err := os.RemoveAll(dir); err != nil {
 			all = errors.Join(all, fmt.Errorf("removing files of attempt %s: %w", r.AttemptID, err))
 		}

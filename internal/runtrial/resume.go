@@ -42,17 +42,20 @@ type resumption struct {
 	here  *berth.EarlierCheckpoint // in the directory of this host; its Number is 0 when nobody knows the attempt
 	fetch *berth.EarlierCheckpoint // in the store
 	await *berth.EarlierCheckpoint // its host is about to store it
+	there bool                     // what fetch says lies in the directory of this host
 	lost  *berth.EarlierCheckpoint // out of reach, and newer than the others
 }
 
 // resumptionOf finds the newest checkpoint. earlier is what is known of the attempts
-// before, the newest first; local says that the directory of this host has files.
-func resumptionOf(earlier []berth.EarlierCheckpoint, hostID string, local bool) (r resumption) {
+// before, the newest first; local says that the directory of this host has files, and
+// mark which ones.
+func resumptionOf(earlier []berth.EarlierCheckpoint, hostID string, local bool, mark keptMark) (r resumption) {
 	for n := range earlier {
 		e := &earlier[n]
+		ran := e.Ran || e.HostID == hostID && mark.wrote(*e)
 
 		switch {
-		case !e.Ran:
+		case !ran:
 		case e.HostID == hostID && local:
 			r.here = e
 
@@ -62,9 +65,9 @@ func resumptionOf(earlier []berth.EarlierCheckpoint, hostID string, local bool) 
 		}
 
 		switch {
-		case !e.Ran:
+		case !ran:
 		case e.Stored != nil:
-			r.fetch = e
+			r.fetch, r.there = e, local && mark.is(e.Stored.ID, earlier)
 
 			return r
 		case (e.Left && !e.Coming || e.GivenUp && e.HostID != hostID) && r.lost == nil:
@@ -205,14 +208,14 @@ func (f *fetching) try(ctx context.Context, earlier []berth.EarlierCheckpoint) (
 		}
 	}
 
-	found := resumptionOf(earlier, f.run.who.Attempt.HostID, f.run.dirs.hasCheckpoint())
+	found := resumptionOf(earlier, f.run.who.Attempt.HostID, f.run.dirs.hasCheckpoint(), f.run.dirs.marked())
 
 	switch {
 	case found.await != nil:
 		f.note.say(ctx, fmt.Sprintf("waits until host %s has stored the checkpoint of attempt %d", found.await.Host, found.await.Number))
 
 		return false, "", nil
-	case found.fetch == nil:
+	case found.fetch == nil, found.there:
 		return true, found.text(), nil
 	}
 

@@ -56,8 +56,13 @@ func TestRun_WaitsOnWhenTheDatabaseIsAwayForAMoment(t *testing.T) {
 	})
 }
 
+// blocked is what is in the way of an attempt's resume.json.
+func blocked(x *second) string {
+	return filepath.Join(x.dir, "attempts", attemptID, resumeName+".tmp")
+}
+
 // What fails once after a long wait has the patience of every start: the wait is none
-// of it.
+// of it. What was fetched by then is there, whatever becomes of the store.
 func TestRun_AWaitForACheckpointIsNoFaultOfTheHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,17 +71,20 @@ func TestRun_AWaitForACheckpointIsNoFaultOfTheHost(t *testing.T) {
 		var x *second
 
 		x = setupSecond(t, func(root *os.Root) error {
-			blocked := filepath.Join(x.dir, "attempts", attemptID, resumeName+".tmp")
 			if x.fetched.Load() > 1 {
-				require.NoError(t, os.Remove(blocked))
-			} else {
-				require.NoError(t, os.Mkdir(blocked, 0o700)) // resume.json cannot be written
+				return berth.Errorf(berth.KindUnavailable, "the store is away")
 			}
+
+			require.NoError(t, os.Mkdir(blocked(x), 0o700)) // resume.json cannot be written
 
 			return writes("state", "7")(root)
 		})
 		x.books.Hook(func(h *fake.LedgerHooks) {
 			h.Checkpoints = func(context.Context, string, func(context.Context) ([]berth.EarlierCheckpoint, error)) ([]berth.EarlierCheckpoint, error) {
+				if x.fetched.Load() > 0 {
+					require.NoError(t, os.RemoveAll(blocked(x)))
+				}
+
 				return []berth.EarlierCheckpoint{coming(began)}, nil
 			}
 		})
@@ -85,6 +93,8 @@ func TestRun_AWaitForACheckpointIsNoFaultOfTheHost(t *testing.T) {
 		startsOrEnds(t, x, ended).Exit(0)
 		require.NoError(t, (<-ended).err)
 		require.Equal(t, fromB, x.resumed(t))
+		require.EqualValues(t, 1, x.fetched.Load())
+		require.Less(t, time.Since(began), resumePatience, "it waits for no store that it does not need")
 	})
 }
 

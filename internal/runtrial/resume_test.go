@@ -29,6 +29,8 @@ func TestResumptionOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		earlier []berth.EarlierCheckpoint
 		local   bool
+		mark    keptMark
+		there   bool // it needs no fetch
 		text    string
 		await   int // attempt
 	}{
@@ -46,13 +48,21 @@ func TestResumptionOf(t *testing.T) {
 		"what it left was too large":  {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Left: true, Stored: storedAs("x"), Problem: "it is larger than 10 GiB (--artifact-bytes)"}}, text: "from the checkpoint of attempt 2 of host b, stored at 2026-11-25T12:00:00Z; what it left is out of reach: it is larger than 10 GiB (--artifact-bytes)"},
 		"an older one is here":        {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Left: true}, {Number: 1, HostID: here, Host: "a", Ran: true}}, local: true, text: "from the checkpoint of attempt 1 on this host, a; the checkpoint of attempt 2 of host b is out of reach: it is on that host only, and not stored (--artifacts)"},
 		"its host was lost with it":   {earlier: []berth.EarlierCheckpoint{{Number: 1, HostID: there, Host: "b", Ran: true, GivenUp: true}}, text: "from nothing: no checkpoint of attempt 1 was stored before its host b was given up"},
+		"given up here, and wrote":    {earlier: []berth.EarlierCheckpoint{{AttemptID: "2", Number: 2, HostID: here, Host: "a", GivenUp: true}, {Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, mark: keptMark{Checkpoint: "x", Attempts: []string{"2"}}, text: "from the checkpoint of attempt 2 on this host, a"},
+		"given up before it ran":      {earlier: []berth.EarlierCheckpoint{{AttemptID: "2", Number: 2, HostID: here, Host: "a", GivenUp: true}, {Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
+		"given up elsewhere":          {earlier: []berth.EarlierCheckpoint{{AttemptID: "2", Number: 2, HostID: there, Host: "b", GivenUp: true}, {Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, mark: keptMark{Attempts: []string{"2"}}, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
+		"it was fetched before":       {earlier: []berth.EarlierCheckpoint{{Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, mark: keptMark{Checkpoint: "x"}, there: true, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
+		"fetched, and never started":  {earlier: []berth.EarlierCheckpoint{{AttemptID: "2", Number: 2, HostID: here}, {Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, mark: keptMark{Checkpoint: "x", Attempts: []string{"2"}}, there: true, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
+		"an older one was fetched":    {earlier: []berth.EarlierCheckpoint{{Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, mark: keptMark{Checkpoint: "w"}, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
+		"fetched, and emptied since":  {earlier: []berth.EarlierCheckpoint{{Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, mark: keptMark{Checkpoint: "x"}, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
 		"the earlier ones wrote none": {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Ran: true}, {Number: 1, HostID: here, Ran: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			r := resumptionOf(c.earlier, here, c.local)
+			r := resumptionOf(c.earlier, here, c.local, c.mark)
 			require.Equal(t, c.text, r.text())
+			require.Equal(t, c.there, r.there)
 
 			if c.await == 0 {
 				require.Nil(t, r.await)

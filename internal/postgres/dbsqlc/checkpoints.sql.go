@@ -212,7 +212,7 @@ func (q *Queries) ListCheckpoint(ctx context.Context, db DBTX, id string) ([]Lis
 }
 
 const listEarlierCheckpoints = `-- name: ListEarlierCheckpoints :many
-SELECT e.number, e.host_id, h.name AS host_name, e.checkpoint_left, e.checkpoint_problem,
+SELECT e.id, e.number, e.host_id, h.name AS host_name, e.checkpoint_left, e.checkpoint_problem,
     (e.started_at IS NOT NULL OR e.container_id <> '')::boolean AS ran,
     greatest(coalesce(extract(epoch FROM coalesce(e.finished_at, now()) - e.started_at), 0), 0)::float8 AS took_seconds,
     (e.state = 'finished' AND e.checkpoint_left AND e.checkpoint_settled_at IS NULL AND h.stores_checkpoints AND h.removed_at IS NULL
@@ -229,6 +229,7 @@ ORDER BY e.number DESC
 `
 
 type ListEarlierCheckpointsRow struct {
+	ID                string
 	Number            int32
 	HostID            string
 	HostName          string
@@ -255,6 +256,7 @@ func (q *Queries) ListEarlierCheckpoints(ctx context.Context, db DBTX, silent ti
 	for rows.Next() {
 		var i ListEarlierCheckpointsRow
 		if err := rows.Scan(
+			&i.ID,
 			&i.Number,
 			&i.HostID,
 			&i.HostName,

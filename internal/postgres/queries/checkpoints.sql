@@ -4,7 +4,7 @@ UPDATE hosts SET stores_checkpoints = @stores WHERE id = @id AND stores_checkpoi
 -- name: ListEarlierCheckpoints :many
 -- What the attempts before one left in /trial/checkpoint, the newest first. A short probe has a directory of its own. A host
 -- that was not heard of for so long stores nothing.
-SELECT e.number, e.host_id, h.name AS host_name, e.checkpoint_left, e.checkpoint_problem,
+SELECT e.id, e.number, e.host_id, h.name AS host_name, e.checkpoint_left, e.checkpoint_problem,
     (e.started_at IS NOT NULL OR e.container_id <> '')::boolean AS ran,
     greatest(coalesce(extract(epoch FROM coalesce(e.finished_at, now()) - e.started_at), 0), 0)::float8 AS took_seconds,
     (e.state = 'finished' AND e.checkpoint_left AND e.checkpoint_settled_at IS NULL AND h.stores_checkpoints AND h.removed_at IS NULL

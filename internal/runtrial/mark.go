@@ -1,0 +1,67 @@
+package runtrial
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/berthml/berth"
+)
+
+// marksName is the directory with a keptMark of each trial.
+const marksName = "checkpoint-marks"
+
+// keptMark says what lies in the checkpoint directory of a trial on this host. The
+// database knows less: an attempt that was given up may have run and written, and a
+// fetch may have ended, before either was noted.
+type keptMark struct {
+	Checkpoint string   `json:"checkpoint,omitempty"` // as which it was fetched; empty = it began here
+	Attempts   []string `json:"attempts,omitempty"`   // ids of those whose container may have written to it since
+}
+
+// wrote reports whether an attempt that was given up may have written what lies there. One
+// that ended without a container did not.
+func (m keptMark) wrote(e berth.EarlierCheckpoint) bool {
+	return e.GivenUp && slices.Contains(m.Attempts, e.AttemptID)
+}
+
+// is reports whether what lies there is as it was fetched.
+func (m keptMark) is(checkpointID string, earlier []berth.EarlierCheckpoint) bool {
+	return m.Checkpoint == checkpointID && !slices.ContainsFunc(m.Attempts, func(id string) bool {
+		n := slices.IndexFunc(earlier, func(e berth.EarlierCheckpoint) bool { return e.AttemptID == id })
+
+		return n < 0 || earlier[n].Ran || earlier[n].GivenUp
+	})
+}
+
+// marked reads the mark; without one, as of an earlier version, nothing is known.
+func (d dirs) marked() (m keptMark) {
+	data, err := os.ReadFile(d.mark)
+	if err != nil || json.Unmarshal(data, &m) != nil {
+		return keptMark{}
+	}
+
+	return m
+}
+
+func (d dirs) keepMark(m keptMark) error {
+	if err := os.MkdirAll(filepath.Dir(d.mark), 0o700); err != nil {
+		return fmt.Errorf("making directory: %w", err)
+	}
+
+	return writeJSON(d.mark, "the mark of a checkpoint", m)
+}
+
+// markWriter notes an attempt before its container may write to the directory.
+func (d dirs) markWriter(attemptID string) error {
+	m := d.marked()
+	if slices.Contains(m.Attempts, attemptID) {
+		return nil
+	}
+
+	m.Attempts = append(m.Attempts, attemptID)
+
+	return d.keepMark(m)
+}
