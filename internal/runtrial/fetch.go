@@ -46,7 +46,7 @@ func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 		return berth.Errorf(berth.KindUnavailable, "%w", err)
 	}
 
-	if err := r.roomFor(e.Stored.Bytes); err != nil {
+	if err := r.roomFor(e.Stored.Bytes, fetchedBytes(part)); err != nil {
 		return err
 	}
 
@@ -103,9 +103,22 @@ func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 	return nil
 }
 
-// roomFor reports whether the disk has room for a checkpoint above what is kept free.
-// Errors: exhausted.
-func (r *run) roomFor(bytes int64) error {
+// fetchedBytes is what the files of a part take on the disk.
+func fetchedBytes(part string) (bytes int64) {
+	_ = walkBelow(part, func(_ string, info fs.FileInfo) error { // what cannot be read counts as not there
+		if info.Mode().IsRegular() {
+			bytes += diskBytes(info)
+		}
+
+		return nil
+	})
+
+	return bytes
+}
+
+// roomFor reports whether the disk has room for a checkpoint, some of which is there,
+// above what is kept free. Errors: exhausted.
+func (r *run) roomFor(bytes, there int64) error {
 	if r.config.DiskFree == nil {
 		return nil
 	}
@@ -117,9 +130,9 @@ func (r *run) roomFor(bytes int64) error {
 		return nil
 	}
 
-	if free-bytes < r.config.DiskHeadroom {
-		return berth.Errorf(berth.KindExhausted, "the checkpoint has %s, and the disk of host %s %s free, of which %s stay free (--disk-headroom)",
-			berth.BytesText(bytes), r.config.HostName, berth.BytesText(free), berth.BytesText(r.config.DiskHeadroom))
+	if free-max(bytes-there, 0) < r.config.DiskHeadroom {
+		return berth.Errorf(berth.KindExhausted, "the checkpoint has %s, of which %s are there, and the disk of host %s has %s free, of which %s stay free (--disk-headroom)",
+			berth.BytesText(bytes), berth.BytesText(there), r.config.HostName, berth.BytesText(free), berth.BytesText(r.config.DiskHeadroom))
 	}
 
 	return nil

@@ -423,6 +423,39 @@ func TestRun_NeedsRoomForItsCheckpoint(t *testing.T) {
 	})
 }
 
+// A fetch that was cut off goes on where the rest has room: what is there takes none.
+func TestRun_NeedsRoomForTheRestOfItsCheckpoint(t *testing.T) {
+	t.Parallel()
+
+	const mib = 1 << 20
+
+	var calls atomic.Int32
+
+	x := setupSecond(t, func(root *os.Root) error {
+		if calls.Add(1) == 1 { // 2 of 3 MiB, of the 5 that are free
+			require.NoError(t, root.WriteFile("state", make([]byte, 2*mib), 0o600))
+
+			return berth.Errorf(berth.KindUnavailable, "cut off")
+		}
+
+		return writes("state", "7")(root)
+	})
+	x.config.DiskHeadroom = 2 * mib
+	x.config.DiskFree = func() (int64, int64, error) {
+		if calls.Load() > 0 {
+			return 3 * mib, 1 << 40, nil
+		}
+
+		return 5 * mib, 1 << 40, nil
+	}
+
+	ended := x.start(t.Context(), x.order())
+	x.starts(t, true).Exit(0)
+	require.NoError(t, await(t, ended).err)
+	require.EqualValues(t, 2, calls.Load())
+	require.Equal(t, fromB, x.resumed(t))
+}
+
 func TestRun_WithoutAStoreStartsAtOnce(t *testing.T) {
 	t.Parallel()
 
