@@ -37,7 +37,10 @@ func (d dirs) thrownAway() bool {
 	return err == nil
 }
 
-// hasCheckpoint reports whether a file lies in the checkpoint directory. A
+// passing are files in which nothing lasts.
+const passing = fs.ModeSocket | fs.ModeNamedPipe | fs.ModeDevice | fs.ModeCharDevice | fs.ModeIrregular
+
+// hasCheckpoint reports whether a file or a link lies in the checkpoint directory. A
 // directory that is closed to Berth counts as one: the job made it.
 func (d dirs) hasCheckpoint() bool {
 	found := false
@@ -46,7 +49,7 @@ func (d dirs) hasCheckpoint() bool {
 		switch {
 		case err != nil:
 			found = path != d.checkpoint
-		case !entry.IsDir():
+		case !entry.IsDir() && entry.Type()&passing == 0:
 			found = true
 		default:
 			return nil

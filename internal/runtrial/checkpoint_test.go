@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -87,6 +88,12 @@ func TestLaunch_Resumes(t *testing.T) {
 			require.NoError(t, os.MkdirAll(filepath.Join(r.checkpoints(), "a"), 0o750))
 			r.writeCheckpoint(t, "a/model")
 		}, want: true},
+		"only what does not last": {files: func(t *testing.T, r *rig) {
+			t.Helper()
+			require.NoError(t, os.MkdirAll(r.checkpoints(), 0o750))
+			require.NoError(t, syscall.Mkfifo(filepath.Join(r.checkpoints(), "pipe"), 0o600))
+			require.NoError(t, syscall.Mknod(filepath.Join(r.checkpoints(), "socket"), syscall.S_IFSOCK|0o600, 0))
+		}},
 		"a probe, after a run": {short: true, files: func(t *testing.T, r *rig) { t.Helper(); r.writeCheckpoint(t, "model") }},
 	} {
 		t.Run(name, func(t *testing.T) {
