@@ -249,6 +249,34 @@ func TestCheckpointer_StoresWhatAnAttemptLeft(t *testing.T) {
 	require.Equal(t, content, contentOf(t, to))
 }
 
+// The clock of the host that stored it was ahead. Where it is fetched nothing is newer than
+// what is written there next, and what was written later is the later one.
+func TestRestore_BringsNoTimesThatAreToCome(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	x.writes(map[string]string{"epoch-1": "one", "epoch-2": "two"})
+
+	ahead := time.Now().Add(2 * time.Hour)
+	for name, at := range map[string]time.Time{"epoch-1": ahead.Add(-30 * time.Minute), "epoch-2": ahead} {
+		require.NoError(t, os.Chtimes(filepath.Join(x.files.dir, x.trial, name), at, at))
+	}
+
+	x.fails()
+	x.looks()
+
+	dir := t.TempDir()
+	require.NoError(t, x.restore(t.Context(), x.next().Stored.ID, dir))
+
+	first, err := os.Stat(filepath.Join(dir, "epoch-1"))
+	require.NoError(t, err)
+
+	second, err := os.Stat(filepath.Join(dir, "epoch-2"))
+	require.NoError(t, err)
+	require.False(t, second.ModTime().After(time.Now()), second.ModTime())
+	require.Equal(t, 30*time.Minute, second.ModTime().Sub(first.ModTime()))
+}
+
 // A running attempt's is stored when it has changed and is quiet, and the older one
 // goes at once, with its objects.
 func TestCheckpointer_FollowsARunningAttempt(t *testing.T) {

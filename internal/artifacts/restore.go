@@ -48,7 +48,11 @@ func (s *Store) Restore(ctx context.Context, list CheckpointList, id string, roo
 		told(there)
 	}
 
+	ahead := aheadOf(time.Now(), entries)
+
 	for _, e := range slices.Backward(entries) { // what is in a directory changes its time
+		e.Changed = e.Changed.Add(-ahead)
+
 		if err := dress(root, e); err != nil {
 			return fmt.Errorf("restoring owner and time of %q of a checkpoint: %w", e.Path, err)
 		}
@@ -142,6 +146,16 @@ func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntr
 	default:
 		return file.Sync()
 	}
+}
+
+// aheadOf is by how much the newest entry is later than now: the clock of the host that
+// wrote them is ahead, and here none may look as if it was written yet to come. 0 = none is.
+func aheadOf(now time.Time, entries []berth.CheckpointEntry) (ahead time.Duration) {
+	for _, e := range entries {
+		ahead = max(ahead, e.Changed.Sub(now))
+	}
+
+	return ahead
 }
 
 // timed has a timer run while something is read, and not while it is written: each byte

@@ -20,7 +20,7 @@ type checkpoint struct {
 	kind    string    // empty = it is no checkpoint, and stays
 	numbers []string  // of its name
 	number  string    // that says of what epoch or step it is; files of one number belong together
-	changed time.Time // of a directory, the newest of all below it
+	changed time.Time // of a directory, the newest of all below it; never later than it came to this host
 	leads   []string  // names beside it that it, or a link below it, leads to
 }
 
@@ -75,7 +75,7 @@ func checkpointsIn(root *os.Root) []checkpoint {
 			continue
 		}
 
-		c := checkpoint{name: name, changed: info.ModTime()}
+		c := checkpoint{name: name, changed: changedAt(info)}
 		c.kind, c.numbers = checkpointKind(name)
 		c.look(root, name, info)
 
@@ -106,10 +106,20 @@ func (c *checkpoint) lookBelow(root *os.Root) {
 	})
 }
 
+// changedAt is when a file was written. A program, or a host whose clock is ahead, may
+// have put a later time on it than that at which this host got it.
+func changedAt(info fs.FileInfo) time.Time {
+	if got := touched(info); got.Before(info.ModTime()) {
+		return got
+	}
+
+	return info.ModTime()
+}
+
 // look takes in when a file was written, and where a link leads to.
 func (c *checkpoint) look(root *os.Root, file string, info fs.FileInfo) {
-	if info.ModTime().After(c.changed) {
-		c.changed = info.ModTime()
+	if at := changedAt(info); at.After(c.changed) {
+		c.changed = at
 	}
 
 	if info.Mode()&fs.ModeSymlink == 0 {

@@ -55,6 +55,22 @@ func TestKeepCheckpoints_AHalfWrittenCheckpointOfAKilledAttemptTakesNoOthersPlac
 	require.FileExists(t, at("ckpt-10.pt"))
 }
 
+// The clock of the host where attempt 1 was killed is two hours ahead, and the files have
+// its times here: the half of ckpt-10 is none that this attempt wrote, also when the clock
+// here has come that far.
+func TestKeepCheckpoints_AClockThatIsAheadMakesNoHalfOfOneWhole(t *testing.T) {
+	t.Parallel()
+
+	run, at, write := keeping(t, 1)
+	write("ckpt-9.pt", -110*time.Minute)
+	write("ckpt-10.pt", -2*time.Hour) // cut off by SIGKILL
+
+	run.startedAt = time.Now().Add(time.Minute) // they were fetched before
+	run.thin(thinning{before: time.Now().Add(3 * time.Hour), since: run.startedAt})
+	require.FileExists(t, at("ckpt-9.pt"), "the only whole one")
+	require.FileExists(t, at("ckpt-10.pt"))
+}
+
 // The link best.pt leads to the checkpoint that was best. docs: "Names without numbers stay".
 func TestKeepCheckpoints_WhatABestLinkLeadsToStays(t *testing.T) {
 	t.Parallel()
