@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
 )
 
 // storedState is what is in the file state of the newest checkpoint in the store.
@@ -92,6 +94,23 @@ func TestCheckpointer_ReadsAllAnewAtTheEnd(t *testing.T) {
 	x.looks()
 	require.Equal(t, "epoch 7", x.storedState())
 	require.False(t, x.next().Coming, "it is settled")
+}
+
+// An attempt that could not be started wrote nothing: what the one before left on the same
+// host is stored all the same.
+func TestCheckpointer_StoresWhatWasLeftBeforeAFailedStart(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	x.writes(map[string]string{"state": "1"})
+	x.fails()
+	x.places(x.host)
+	require.NoError(t, x.db.FinishAttempt(t.Context(), berth.Result{
+		AttemptID: x.of.AttemptID, TrialID: x.trial, SweepID: x.sweep, ShapeKey: "s", Token: x.of.Token, Source: berth.FootprintFull, Proof: "never started",
+		Outcome: berth.Outcome{Kind: berth.FailureInfra, Message: "no room", StartedAt: time.Now(), FinishedAt: time.Now()},
+	}))
+	x.looks()
+	require.Equal(t, "1", x.storedState())
 }
 
 // An attempt that ends as it was stored last is read, and stored no second time.

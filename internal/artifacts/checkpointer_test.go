@@ -81,6 +81,17 @@ func (x *trials) newPointer(ledger artifacts.CheckpointLedger) *artifacts.Checkp
 // runs has a new attempt of the trial run on a host.
 func (x *trials) runs(host string) {
 	x.t.Helper()
+	x.places(host)
+	require.NoError(x.t, x.db.AttemptRunning(x.t.Context(), x.of.AttemptID, x.of.Token, "c", time.Now()))
+
+	if host == x.host {
+		x.files.running = []berth.AttemptCheckpoint{x.of}
+	}
+}
+
+// places has a new attempt of the trial placed on a host.
+func (x *trials) places(host string) {
+	x.t.Helper()
 
 	ctx := x.t.Context()
 	x.number++
@@ -99,13 +110,7 @@ func (x *trials) runs(host string) {
 	status, err := x.db.PlacementStatus(ctx, x.of.AttemptID)
 	require.NoError(x.t, err)
 
-	x.of.Token = status.Token
-	require.NoError(x.t, x.db.AttemptRunning(ctx, x.of.AttemptID, x.of.Token, "c", time.Now()))
-
-	x.files.running = nil
-	if host == x.host {
-		x.files.running = []berth.AttemptCheckpoint{x.of}
-	}
+	x.of.Token, x.files.running = status.Token, nil
 }
 
 // fails ends the attempt, which leaves a checkpoint.

@@ -106,6 +106,24 @@ func testCheckpoints(t *testing.T, b *bench) {
 	a, err := b.GetAttempt(ctx, next.AttemptID)
 	require.NoError(t, err)
 	require.Equal(t, "from attempt 1", a.Resumed)
+
+	// The next one does not start: what lies on its host is still what the first one left.
+	require.NoError(t, b.FinishAttempt(ctx, berth.Result{
+		AttemptID: next.AttemptID, TrialID: next.TrialID, SweepID: next.SweepID, ShapeKey: next.ShapeKey, Token: token, Reserved: next.Demand, Source: berth.FootprintFull,
+		Proof: "never started", Outcome: berth.Outcome{Kind: berth.FailureInfra, Message: "no room", StartedAt: noon, FinishedAt: noon},
+	}))
+
+	third := next
+	third.AttemptID, third.Number = uuid.NewString(), next.Number+1
+	_, err = b.RequestPlacement(ctx, third)
+	require.NoError(t, err)
+	b.put(t, third)
+
+	earlier, err = b.EarlierCheckpoints(ctx, third.AttemptID)
+	require.NoError(t, err)
+	require.Len(t, earlier, 2)
+	require.False(t, earlier[0].Ran)
+	require.True(t, earlier[1].Ran)
 }
 
 func testLog(t *testing.T, b *bench) {

@@ -3,9 +3,9 @@ UPDATE hosts SET stores_checkpoints = @stores WHERE id = @id AND stores_checkpoi
 
 -- name: ListEarlierCheckpoints :many
 -- What the attempts before one left in /trial/checkpoint, the newest first. A short probe has a directory of its own. A host
--- that was not heard of for so long stores nothing.
+-- that was not heard of for so long stores nothing. One that could not be started has no container, but a time.
 SELECT e.id, e.number, e.host_id, h.name AS host_name, e.checkpoint_left, e.checkpoint_problem,
-    (e.started_at IS NOT NULL OR e.container_id <> '')::boolean AS ran,
+    (e.container_id <> '')::boolean AS ran,
     greatest(coalesce(extract(epoch FROM coalesce(e.finished_at, now()) - e.started_at), 0), 0)::float8 AS took_seconds,
     (e.state = 'finished' AND e.checkpoint_left AND e.checkpoint_settled_at IS NULL AND h.stores_checkpoints AND h.removed_at IS NULL
         AND now() - h.last_seen_at < @silent::interval)::boolean AS coming,
@@ -27,8 +27,7 @@ UPDATE attempts SET resumed = @resumed WHERE id = @id AND token = @token AND sta
 UPDATE attempts a SET checkpoint_settled_at = now()
 WHERE a.host_id = @host_id AND a.checkpoint_left AND a.checkpoint_settled_at IS NULL AND a.state = 'finished' AND (
     EXISTS (SELECT 1 FROM trials t WHERE t.id = a.trial_id AND t.finished_at IS NOT NULL)
-    OR EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number AND n.host_id = a.host_id
-        AND (n.started_at IS NOT NULL OR n.container_id <> '')));
+    OR EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number AND n.host_id = a.host_id AND n.container_id <> ''));
 
 -- name: CheckpointsToStore :many
 -- Attempts of a host that have ended, left a checkpoint and are to be run again. One that ended well is not.
