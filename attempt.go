@@ -118,5 +118,6 @@ type Result struct {
 	ContainerID  string            // empty = no container of it started
 	Datasets     map[string]string // versions of the data sets that it had, by name; "" = not known
 	ImageMissing bool              // it did not start, as its image was not on the host
+	NoRoom       bool              // it did not start, as the host's disk has no room for its checkpoint
 	Checkpoint   bool              // it left files in /trial/checkpoint
 }

@@ -150,7 +150,7 @@ func (s *Store) noteStart(ctx context.Context, tx pgx.Tx, r berth.Result, began 
 	switch {
 	case began:
 		return s.q.NoteStart(ctx, tx, r.AttemptID)
-	case r.Outcome.Kind != berth.FailureInfra:
+	case r.Outcome.Kind != berth.FailureInfra, r.NoRoom: // the placer sees the disk
 		return nil
 	}
 

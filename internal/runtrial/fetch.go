@@ -28,6 +28,7 @@ type RestoreCheckpoint func(ctx context.Context, id string, root *os.Root, told 
 var (
 	errNoStore      = errors.New("this host has no store of artifacts (--artifacts)")
 	errFetchStalled = errors.New("the store sends nothing of it")
+	errNoRoom       = errors.New("there is no room for it")
 )
 
 // fetch puts a checkpoint from the store in the place of the directory of this host.
@@ -131,8 +132,8 @@ func (r *run) roomFor(bytes, there int64) error {
 	}
 
 	if free-max(bytes-there, 0) < r.config.DiskHeadroom {
-		return berth.Errorf(berth.KindExhausted, "the checkpoint has %s, of which %s are there, and the disk of host %s has %s free, of which %s stay free (--disk-headroom)",
-			berth.BytesText(bytes), berth.BytesText(there), r.config.HostName, berth.BytesText(free), berth.BytesText(r.config.DiskHeadroom))
+		return berth.Errorf(berth.KindExhausted, "the checkpoint has %s, of which %s are there, and the disk of host %s has %s free, of which %s stay free (--disk-headroom): %w",
+			berth.BytesText(bytes), berth.BytesText(there), r.config.HostName, berth.BytesText(free), berth.BytesText(r.config.DiskHeadroom), errNoRoom)
 	}
 
 	return nil

@@ -420,6 +420,7 @@ func TestRun_NeedsRoomForItsCheckpoint(t *testing.T) {
 		require.Contains(t, got.outcome.Message, "the checkpoint has 3 MiB")
 		require.Zero(t, x.fetched.Load())
 		require.False(t, x.books.result(t).Checkpoint, "it never ran")
+		require.True(t, x.books.result(t).NoRoom, "so it is no failed start of the host")
 	})
 }
 

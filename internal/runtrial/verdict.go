@@ -35,6 +35,7 @@ type verdict struct {
 
 	ContainerID  string `json:"container_id,omitempty"`  // empty = no container of it started
 	ImageMissing bool   `json:"image_missing,omitempty"` // it did not start for want of its image
+	NoRoom       bool   `json:"no_room,omitempty"`       // the same for want of disk for its checkpoint
 
 	unwritten bool // it is in memory only
 }
