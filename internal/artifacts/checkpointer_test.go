@@ -618,6 +618,34 @@ func TestCheckpointer_TellsThePlacerWhoHasIt(t *testing.T) {
 	require.Empty(t, has(), "every host can fetch it")
 }
 
+// The placer knows how large the stored checkpoint is, and where none is fetched.
+func TestCheckpointer_TellsThePlacerWhatIsFetched(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	x.writes(map[string]string{"state": "seven b"})
+	x.fails()
+
+	_, err := x.db.RequestPlacement(t.Context(), berth.PlacementRequest{
+		AttemptID: uuid.NewString(), SweepID: x.sweep, TrialID: x.trial, WorkflowID: "w", Number: 2, Stage: berth.StageMain,
+		Purpose: berth.PurposeRun, ShapeKey: "s", Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 1000},
+	})
+	require.NoError(t, err)
+
+	waits := func() berth.WaitingRequest {
+		queue, err := x.db.Queue(t.Context(), 10)
+		require.NoError(t, err)
+		require.Len(t, queue.Waiting, 1)
+
+		return queue.Waiting[0]
+	}
+
+	require.Zero(t, waits().Fetch)
+	x.looks()
+	require.EqualValues(t, 7, waits().Fetch)
+	require.Equal(t, x.host, waits().Fetched)
+}
+
 // The store has a checkpoint of an attempt, and what it left hours later could not be
 // stored: its host alone has the newest, until an attempt elsewhere has one stored.
 func TestCheckpointer_TellsThePlacerThatTheNewestIsNotStored(t *testing.T) {

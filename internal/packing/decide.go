@@ -52,6 +52,8 @@ type Request struct {
 	Unable      []string // hosts that are known to lack its image, and cannot pull it
 	SecretKeys  []string // public parts of the keys that the host must have
 	Checkpoint  string   // the host that alone has the checkpoint it would go on from; empty = none
+	Fetch       int64    // bytes that its host must have room for beside what it keeps free: its checkpoint in the store; 0 = none
+	Fetched     string   // the host that has its checkpoint and fetches nothing; empty = none
 	CPUsGiven   bool     // the user said how many cores it gets
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 
@@ -125,7 +127,7 @@ type need struct {
 	size    int
 	mounts  string // data sets and keys that the host must have
 	sweep   string // where a host is cordoned for this sweep alone; else empty
-	attempt string // where it avoids a host; else empty
+	attempt string // where it avoids a host, or fetches a checkpoint; else empty
 }
 
 func (r *round) decide(request *Request) Decision {
@@ -138,7 +140,7 @@ func (r *round) decide(request *Request) Decision {
 
 	needed := need{size: request.size, mounts: strings.Join(request.Datasets, "/") + " " + strings.Join(request.SecretKeys, "/")}
 
-	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 {
+	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 || request.Fetch > 0 {
 		needed.attempt = request.AttemptID
 	}
 

@@ -173,6 +173,41 @@ func TestDecide_KeepsAQuarterOfTheHostsAtMost(t *testing.T) {
 	require.Len(t, where(packing.Decide(hosts, nil, requests)), 6)
 }
 
+// A host whose disk has no room for a trial's checkpoint takes other trials. The one that
+// has it needs none.
+func TestDecide_NeedsRoomForACheckpoint(t *testing.T) {
+	t.Parallel()
+
+	short, wide := host("a", 4, 8), host("b", 4, 8)
+	short.DiskHeadroomBytes, short.DiskFreeBytes = 2*gib, 5*gib
+	wide.DiskHeadroomBytes, wide.DiskFreeBytes = 2*gib, 6*gib
+
+	fetching := ask("1", 1, 1)
+	fetching.Fetch = 4 * gib
+
+	d := packing.Decide([]berth.Host{short}, nil, []packing.Request{fetching, ask("2", 1, 1)})
+	require.Equal(t, map[string]string{"2": "a"}, where(d))
+
+	for _, one := range d {
+		if one.AttemptID != "1" {
+			continue
+		}
+
+		require.False(t, one.Impossible)
+
+		why := one.Rejections(0)
+		require.Len(t, why, 1)
+		require.Equal(t, berth.DimensionDisk, why[0].Dimension)
+		require.EqualValues(t, 6*gib, why[0].Needed)
+		require.Equal(t, "host host-a: the trial's checkpoint has 4,096 MiB, and of 5,120 MiB of disk that are free it keeps 2,048 MiB: free space there", packing.Explain(why[0]))
+	}
+
+	require.Equal(t, map[string]string{"1": "b"}, where(packing.Decide([]berth.Host{short, wide}, nil, []packing.Request{fetching})))
+
+	fetching.Fetched = "a"
+	require.Equal(t, map[string]string{"1": "a"}, where(packing.Decide([]berth.Host{short}, nil, []packing.Request{fetching})))
+}
+
 func TestDecide_Impossible(t *testing.T) {
 	t.Parallel()
 

@@ -81,7 +81,7 @@ func (s *site) closed(r *Request) rule {
 		return breaksState
 	case s.CordonedFor(r.SweepID) && !s.testDue(r.SweepID):
 		return breaksCordon
-	case s.DiskLow():
+	case s.diskShort(r):
 		return breaksDisk
 	case s.lacks(r) != fits:
 		return s.lacks(r)
@@ -92,6 +92,19 @@ func (s *site) closed(r *Request) rule {
 	default:
 		return fits
 	}
+}
+
+// diskShort reports whether the host has no room for files: for any, or for the
+// checkpoint that it would fetch for the request.
+func (s *site) diskShort(r *Request) bool { return s.DiskFreeBytes-s.fetches(r) < s.DiskHeadroomBytes }
+
+// fetches is how much of a checkpoint the host would fetch for the request.
+func (s *site) fetches(r *Request) int64 {
+	if r.Fetched == s.ID {
+		return 0
+	}
+
+	return r.Fetch
 }
 
 // never returns the constraint that the demand would break at the spot with
@@ -302,7 +315,7 @@ func (s *site) large(r *Request) bool {
 // the host.
 func (s *site) holdsWhenDone(r *Request, at *spot) bool {
 	d := s.demand(r, at.class)
-	if !s.takes(r) || s.DiskLow() || s.never(d, at) != fits || d.MemoryBytes > s.MemoryFreeBytes {
+	if !s.takes(r) || s.diskShort(r) || s.never(d, at) != fits || d.MemoryBytes > s.MemoryFreeBytes {
 		return false
 	}
 

@@ -206,7 +206,11 @@ func (s *site) reject(request *Request, at *spot) berth.Rejection {
 	case breaksKept:
 		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+": "+keptReason(s.kept)
 	case breaksDisk:
-		r.Dimension, r.Needed, r.Free = berth.DimensionDisk, s.DiskHeadroomBytes, s.DiskFreeBytes
+		r.Dimension, r.Needed, r.Free = berth.DimensionDisk, s.DiskHeadroomBytes+s.fetches(request), s.DiskFreeBytes
+		if !s.DiskLow() {
+			r.Reason = fmt.Sprintf("host %s: the trial's checkpoint has %s, and of %s of disk that are free it keeps %s: free space there",
+				s.Name, needed(request.Fetch), free(s.DiskFreeBytes), needed(s.DiskHeadroomBytes))
+		}
 	case breaksExclusive:
 		r.Dimension, r.Needed = berth.DimensionExclusive, 1
 	case breaksMemory:

@@ -236,6 +236,8 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 
 			FailedHosts: row.FailedHosts,
 			Checkpoint:  row.CheckpointHost,
+			Fetch:       row.FetchBytes,
+			Fetched:     row.FetchedHost,
 		}
 
 		var mounted berth.Spec

@@ -67,7 +67,14 @@ SELECT r.*, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::jso
             SELECT 1 FROM checkpoints c WHERE c.attempt_id = k.id AND c.stored_at IS NOT NULL) THEN k.host_id::text END
         FROM attempts k
         WHERE r.number > 1 AND k.trial_id = r.trial_id AND k.stage = r.stage AND k.checkpoint_left
-        ORDER BY k.number DESC LIMIT 1), '')::text AS checkpoint_host
+        ORDER BY k.number DESC LIMIT 1), '')::text AS checkpoint_host,
+    coalesce((SELECT c.bytes FROM checkpoints c JOIN attempts k ON k.id = c.attempt_id
+        WHERE r.number > 1 AND c.trial_id = r.trial_id AND k.stage = r.stage AND c.stored_at IS NOT NULL
+        ORDER BY k.number DESC, c.stored_at DESC LIMIT 1), 0)::bigint AS fetch_bytes,
+    coalesce((SELECT k.host_id::text FROM attempts k
+        WHERE r.number > 1 AND k.trial_id = r.trial_id AND k.stage = r.stage AND k.container_id <> ''
+            AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
+        ORDER BY k.number DESC LIMIT 1), '')::text AS fetched_host
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
