@@ -47,6 +47,9 @@ const (
 	// none. A job that always writes has its checkpoint read as it is: whole files, as
 	// after a kill at that moment.
 	noisyFor = 30 * time.Second
+	// noisyLooks is how many looks must have found none: while another checkpoint is sent
+	// nobody looks, however long that takes.
+	noisyLooks = 3
 	// longestCheckpointPause is between two looks while the store is down: an attempt
 	// on another host may wait for it.
 	longestCheckpointPause = time.Minute
@@ -113,7 +116,7 @@ func (c *Checkpointer) Look(ctx context.Context) error {
 
 	if err := c.Store.Ready(ctx); err != nil {
 		for _, k := range c.known { // what was not looked at in this time may have been quiet
-			k.noisy = time.Time{}
+			k.noisy, k.looks = time.Time{}, 0
 		}
 
 		return err
@@ -176,7 +179,7 @@ func (c *Checkpointer) end(ctx context.Context, of berth.AttemptCheckpoint) erro
 // keep stores the checkpoint of an attempt that runs, if it has changed.
 func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) error {
 	k, quiet := c.of(of.AttemptID), cmp.Or(c.Quiet, quietFor)
-	if !k.noisy.IsZero() && time.Since(k.noisy) >= min(noisyFor, c.After) {
+	if k.looks >= noisyLooks && time.Since(k.noisy) >= min(noisyFor, c.After) {
 		quiet = 0
 	}
 
@@ -192,7 +195,7 @@ func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) err
 
 		k.problem = cannot.why
 	case changing(err): // the next look may find it quiet
-		if k.noisy.IsZero() {
+		if k.looks++; k.looks == 1 {
 			k.noisy = time.Now()
 		}
 
@@ -201,7 +204,7 @@ func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) err
 		return err
 	}
 
-	k.next, k.noisy = time.Now().Add(c.After), time.Time{}
+	k.next, k.noisy, k.looks = time.Now().Add(c.After), time.Time{}, 0
 
 	return nil
 }

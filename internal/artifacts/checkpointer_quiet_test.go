@@ -8,6 +8,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Between two looks another trial's checkpoint was sent, which took longer than a quiet
+// moment is looked for. That the second look finds a write, too, says nothing of the time
+// between them.
+func TestCheckpointer_LooksOftenForAQuietMoment(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	x.pointer.After, x.pointer.Quiet = 200*time.Millisecond, time.Hour // looked for during as long
+	x.looks()                                                          // knows the attempt
+	x.writes(map[string]string{"model": "epoch 5", "optimizer": "epoch 5"})
+
+	stored := func() int64 {
+		return x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL")
+	}
+
+	time.Sleep(x.pointer.After) // what Look counts, not what it waits for
+	x.looks()
+	require.Zero(t, stored(), "it was just written")
+
+	time.Sleep(2 * x.pointer.After)
+	x.writes(map[string]string{"model": "epoch 6"}) // the optimizer comes next
+	x.looks()
+	require.Zero(t, stored(), "at the second look, between two writes")
+
+	for began := time.Now(); stored() == 0; x.looks() {
+		require.Less(t, time.Since(began), 30*time.Second, "one that is always written is read as it is")
+	}
+}
+
 // A store was away for longer than a quiet moment is looked for. When it is back, a
 // checkpoint of several files that is being written just then must get its quiet moment:
 // else a model of one epoch and the optimizer of another take the place of a whole one.

@@ -14,6 +14,7 @@ type storedCheckpoint struct {
 	read    map[string]item // its files as they were read last, by path
 	next    time.Time       // when it is looked at again while the attempt runs
 	noisy   time.Time       // since when it is looked for a quiet moment; zero = not yet
+	looks   int             // that found none
 	problem string          // why it cannot be stored
 	ended   bool            // what was read while it ran counts no more
 	doubted bool            // items may not be what is there, whatever the times say
