@@ -122,7 +122,33 @@ func (c *Checkpointer) Look(ctx context.Context) error {
 		return err
 	}
 
-	return errors.Join(c.each(ctx, ended, c.end), c.each(ctx, running, c.keep)) // another host may wait for those that have ended
+	// Another host may wait for those that have ended: none waits for more than one that runs.
+	tried := make(map[string]bool)
+	all := c.ends(ctx, ended, tried)
+
+	for n := range running {
+		if all != nil && (ctx.Err() != nil || c.Store.Ready(ctx) != nil) {
+			break
+		}
+
+		late, err := c.Ledger.CheckpointsToStore(ctx, c.HostID, checkpointsAtOnce)
+		all = errors.Join(all, err, c.ends(ctx, late, tried), c.each(ctx, running[n:n+1], c.keep))
+	}
+
+	return all
+}
+
+// ends stores what attempts left that have ended, each once in a look.
+func (c *Checkpointer) ends(ctx context.Context, list []berth.AttemptCheckpoint, tried map[string]bool) error {
+	return c.each(ctx, list, func(ctx context.Context, of berth.AttemptCheckpoint) error {
+		if tried[of.AttemptID] {
+			return nil
+		}
+
+		tried[of.AttemptID] = true
+
+		return c.end(ctx, of)
+	})
 }
 
 // each does something with each attempt. What is wrong with one keeps no other

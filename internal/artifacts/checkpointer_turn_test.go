@@ -1,0 +1,72 @@
+package artifacts_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres"
+)
+
+// noting tells of which trial a checkpoint begins.
+type noting struct {
+	*postgres.Store
+
+	begun func(trial string)
+}
+
+func (n noting) BeginCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint, entries []berth.CheckpointEntry) ([]berth.Digest, error) {
+	n.begun(of.TrialID)
+
+	return n.Store.BeginCheckpoint(ctx, id, of, entries)
+}
+
+// another is a further trial of the bench, whose attempt runs on its host.
+func (x *trials) another(number int) *trials {
+	x.t.Helper()
+
+	y := &trials{bench: x.bench, files: &checkpoints{dir: x.files.dir}, pointer: x.pointer, trial: uuid.NewString(), second: x.second}
+	_, _, err := x.db.Suggest(x.t.Context(), x.sweep, number, 1, false, func(int, []berth.Assignment) ([]berth.NewTrial, bool, error) {
+		return []berth.NewTrial{{ID: y.trial, Params: berth.Assignment{}, Shape: berth.Shape{ImageDigest: "sha256:x", Command: []string{"run"}}}}, false, nil
+	})
+	require.NoError(x.t, err)
+	y.runs(x.host)
+
+	return y
+}
+
+// An attempt ends while the checkpoint of a running one is sent. Its turn comes before that
+// of all others that run: another host waits for it.
+func TestCheckpointer_AnAttemptThatEndsComesNext(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	y, z := x.another(2), x.another(3)
+
+	var order []string
+
+	x.pointer = x.newPointer(noting{x.db, func(trial string) {
+		order = append(order, trial)
+		if len(order) == 1 {
+			z.fails()
+		}
+	}})
+	x.files.running = []berth.AttemptCheckpoint{x.of, y.of, z.of}
+
+	for _, one := range []*trials{x, y, z} {
+		one.writes(map[string]string{"state": one.trial})
+	}
+
+	for began := 0; len(order) == 0; began++ {
+		require.Less(t, began, 10, "the first look knows them, the next finds them due")
+		x.looks()
+	}
+
+	require.Equal(t, []string{x.trial, z.trial, y.trial}, slices.Compact(order))
+	require.Len(t, order, 3, "none is stored twice")
+	require.False(t, z.next().Coming)
+}
