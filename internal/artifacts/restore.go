@@ -1,6 +1,7 @@
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -132,7 +133,8 @@ func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntr
 	sum := sha256.New()
 	source := &failing{r: patient{ctx, io.LimitReader(timed{r, timer, s.readStall}, e.Bytes+1)}}
 
-	n, err := io.Copy(io.MultiWriter(file, sum, &counted{told: told}), source)
+	content := &sparse{file: file}
+	n, err := io.Copy(io.MultiWriter(content, sum, &counted{told: told}), source)
 
 	switch {
 	case source.err != nil && outer.Err() != nil:
@@ -144,7 +146,7 @@ func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntr
 	case n != e.Bytes || berth.Digest(sum.Sum(nil)) != e.Digest:
 		return berth.Errorf(berth.KindInvalid, "the object %s in the store %q is damaged: %w", e.Digest, s.where, berth.ErrDamaged)
 	default:
-		return file.Sync()
+		return cmp.Or(content.end(), file.Sync())
 	}
 }
 

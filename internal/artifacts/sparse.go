@@ -1,0 +1,37 @@
+package artifacts
+
+import (
+	"bytes"
+	"os"
+)
+
+// holeBytes is how much of a file that has only zeroes is left out as a hole.
+const holeBytes = 16 << 10
+
+var zeroes [holeBytes]byte
+
+// sparse writes a new file and leaves out what is only zeroes: it reads the same. Call
+// end when all is written: a hole at the end has no bytes that set the size.
+type sparse struct {
+	file *os.File
+	at   int64
+}
+
+func (s *sparse) Write(p []byte) (n int, err error) {
+	for n < len(p) {
+		block := p[n:min(len(p), n+holeBytes-int(s.at%holeBytes))]
+
+		if !bytes.Equal(block, zeroes[:len(block)]) {
+			if _, err := s.file.WriteAt(block, s.at); err != nil {
+				return n, err
+			}
+		}
+
+		n += len(block)
+		s.at += int64(len(block))
+	}
+
+	return n, nil
+}
+
+func (s *sparse) end() error { return s.file.Truncate(s.at) }
