@@ -55,11 +55,11 @@ func (r *run) prepare(ctx context.Context) (berth.Launch, error) {
 		return berth.Launch{}, err
 	}
 
-	err := r.dirs.make(r.who.Trial.Params)
-	if err == nil && !r.short {
-		err = r.dirs.markWriter(r.who.Attempt.ID)
+	if err := r.mark(); err != nil {
+		return berth.Launch{}, err
 	}
 
+	err := r.dirs.make(r.who.Trial.Params)
 	if err != nil && found && r.dirs.prepared() { // its container has all that it needs
 		r.log.Warn("preparing an attempt that was prepared before; going on", "attempt", r.who.Attempt.ID, "error", err)
 

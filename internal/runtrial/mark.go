@@ -54,6 +54,28 @@ func (d dirs) keepMark(m keptMark) error {
 	return writeJSON(d.mark, "the mark of a checkpoint", m)
 }
 
+// mark notes the attempt in the mark. One that was prepared before, by a version that
+// made no marks, goes on without: its container may run, and the disk may be full.
+// Errors: unavailable.
+func (r *run) mark() error {
+	if r.short {
+		return nil
+	}
+
+	err := r.dirs.markWriter(r.who.Attempt.ID)
+	if err != nil && r.dirs.prepared() {
+		r.log.Warn("noting that an attempt may write to its trial's checkpoint; going on", "attempt", r.who.Attempt.ID, "error", err)
+
+		return nil
+	}
+
+	if err != nil {
+		return berth.Errorf(berth.KindUnavailable, "preparing attempt %s: %w", r.who.Attempt.ID, err)
+	}
+
+	return nil
+}
+
 // markWriter notes an attempt before its container may write to the directory.
 func (d dirs) markWriter(attemptID string) error {
 	m := d.marked()

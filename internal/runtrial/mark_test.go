@@ -80,3 +80,30 @@ func TestMark_OutlivesAPowerCut(t *testing.T) {
 	require.NoError(t, d.markWriter("2"))
 	require.Equal(t, keptMark{Attempts: []string{"2"}}, d.marked())
 }
+
+// A full disk takes no mark. Nothing starts without, and an attempt that was prepared
+// before, when there were no marks, goes on.
+func TestMark_AFullDiskStopsNothingThatRuns(t *testing.T) {
+	t.Parallel()
+
+	for name, before := range map[string]bool{"prepared before": true, "not prepared": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			run := r.newRun(t)
+
+			if before {
+				require.NoError(t, run.dirs.make(nil))
+			}
+
+			require.NoError(t, os.WriteFile(filepath.Join(r.dir, marksName), nil, 0o600)) // no directory can be there
+
+			if err := run.mark(); before {
+				require.NoError(t, err)
+			} else {
+				require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
+			}
+		})
+	}
+}
