@@ -62,6 +62,7 @@ type Host struct {
 	Devices             []Device  `json:"devices"`
 	Datasets            []string  `json:"datasets,omitempty"`    // names of the data sets that its worker mounts, sorted
 	SecretKeys          []string  `json:"secret_keys,omitempty"` // public parts of the keys with which its worker opens secrets, sorted
+	StoresCheckpoints   bool      `json:"-"`                     // its worker has a store: it also fetches checkpoints from there
 	LastSeenAt          time.Time `json:"last_seen_at"`
 	Late                bool      `json:"-"`                         // not heard of for HostLateAfter: it may be gone
 	OutputsProblem      string    `json:"outputs_problem,omitempty"` // files that cannot be removed, or a limit that cannot be kept, in plain words

@@ -644,6 +644,13 @@ func TestCheckpointer_TellsThePlacerWhatIsFetched(t *testing.T) {
 	x.looks()
 	require.EqualValues(t, 7, waits().Fetch)
 	require.Equal(t, x.host, waits().Fetched)
+
+	hosts, err := x.db.ListHosts(t.Context())
+	require.NoError(t, err)
+
+	for _, h := range hosts {
+		require.Equal(t, h.ID == x.host, h.StoresCheckpoints, h.Name)
+	}
 }
 
 // The store has a checkpoint of an attempt, and what it left hours later could not be

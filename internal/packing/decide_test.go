@@ -179,8 +179,8 @@ func TestDecide_NeedsRoomForACheckpoint(t *testing.T) {
 	t.Parallel()
 
 	short, wide := host("a", 4, 8), host("b", 4, 8)
-	short.DiskHeadroomBytes, short.DiskFreeBytes = 2*gib, 5*gib
-	wide.DiskHeadroomBytes, wide.DiskFreeBytes = 2*gib, 6*gib
+	short.DiskHeadroomBytes, short.DiskFreeBytes, short.StoresCheckpoints = 2*gib, 5*gib, true
+	wide.DiskHeadroomBytes, wide.DiskFreeBytes, wide.StoresCheckpoints = 2*gib, 6*gib, true
 
 	fetching := ask("1", 1, 1)
 	fetching.Fetch = 4 * gib
@@ -203,6 +203,10 @@ func TestDecide_NeedsRoomForACheckpoint(t *testing.T) {
 	}
 
 	require.Equal(t, map[string]string{"1": "b"}, where(packing.Decide([]berth.Host{short, wide}, nil, []packing.Request{fetching})))
+
+	without := short
+	without.StoresCheckpoints = false
+	require.Equal(t, map[string]string{"1": "a"}, where(packing.Decide([]berth.Host{without}, nil, []packing.Request{fetching})), "it has no store to fetch from")
 
 	fetching.Fetched = "a"
 	require.Equal(t, map[string]string{"1": "a"}, where(packing.Decide([]berth.Host{short}, nil, []packing.Request{fetching})))

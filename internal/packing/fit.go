@@ -98,9 +98,10 @@ func (s *site) closed(r *Request) rule {
 // checkpoint that it would fetch for the request.
 func (s *site) diskShort(r *Request) bool { return s.DiskFreeBytes-s.fetches(r) < s.DiskHeadroomBytes }
 
-// fetches is how much of a checkpoint the host would fetch for the request.
+// fetches is how much of a checkpoint the host would fetch for the request: one without a
+// store starts it without.
 func (s *site) fetches(r *Request) int64 {
-	if r.Fetched == s.ID {
+	if r.Fetched == s.ID || !s.StoresCheckpoints {
 		return 0
 	}
 

@@ -182,6 +182,7 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		Problem:             row.Problem,
 		Datasets:            row.Datasets,
 		SecretKeys:          row.SecretKeys,
+		StoresCheckpoints:   row.StoresCheckpoints,
 	}
 
 	host.FailedStarts, host.TestDue = len(row.FailedTrials), row.TestDue
