@@ -21,11 +21,13 @@ type checkpoint struct {
 	numbers []string  // of its name
 	number  string    // that says of what epoch or step it is; files of one number belong together
 	changed time.Time // of a directory, the newest of all below it; never later than it came to this host
+	dir     bool      // it may be written in parts, with pauses between
 	leads   []string  // names beside it that it, or a link below it, leads to
 }
 
 // thinCheckpoints keeps the newest checkpoints of each kind, as many as the sweep file
-// says, and all that changed lately. What an earlier attempt left may be half a
+// says, and all that changed lately; of directories one more, as the newest may still
+// lack a part. What an earlier attempt left may be half a
 // checkpoint, cut off by a kill: until this attempt has written a newer one of a kind,
 // nothing of that kind goes. What cannot be removed stays: the job may have closed it to
 // Berth, and it counts in the attempt's files.
@@ -38,7 +40,7 @@ func (r *run) thinCheckpoints() {
 }
 
 // checkpointsEnd keeps exactly the newest checkpoints of a trial that has a result.
-func (r *run) checkpointsEnd() { r.thin(thinning{before: time.Now().Add(time.Hour)}) }
+func (r *run) checkpointsEnd() { r.thin(thinning{before: time.Now().Add(time.Hour), ended: true}) }
 
 func (r *run) thin(by thinning) {
 	if by.keep = r.who.Spec.Limits.KeepCheckpoints; by.keep == 0 {
@@ -79,7 +81,7 @@ func checkpointsIn(root *os.Root) []checkpoint {
 		c.kind, c.numbers = checkpointKind(name)
 		c.look(root, name, info)
 
-		if info.IsDir() {
+		if c.dir = info.IsDir(); c.dir {
 			c.lookBelow(root)
 		}
 
@@ -146,6 +148,7 @@ type thinning struct {
 	keep   int       // of each kind
 	before time.Time // those that changed since are beside them
 	since  time.Time // what was written earlier may not be whole, however old it is
+	ended  bool      // nothing is written any more
 }
 
 // surplus names the checkpoints that are not among the newest of their kind. Those of one
@@ -157,10 +160,15 @@ func (t thinning) surplus(all []checkpoint) []string {
 
 	settled, own := t.numbers(all)
 	kept, goes := make(map[string]int), make(map[string]bool)
+	seen := make(map[string]bool) // kinds
 
 	for _, c := range all {
+		newest := !seen[c.kind]
+		seen[c.kind] = true
+
 		switch {
 		case c.kind == "" || !settled[c.number]:
+		case c.dir && newest && !t.ended: // more may come into it until the next one is begun
 		case kept[c.kind] == 0 && !own[c.number]: // may not be whole: it takes no other's place
 		default:
 			kept[c.kind]++

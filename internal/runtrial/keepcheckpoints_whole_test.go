@@ -154,3 +154,36 @@ func TestKeepCheckpoints_EventFilesAreNoCheckpoints(t *testing.T) {
 	run.checkpointsEnd()
 	require.FileExists(t, at("events.out.tfevents.1790000000.host.17.0.v2"))
 }
+
+// keep_checkpoints: 1. The script writes ckpt-5/model.pt, validates for 20 s, and writes
+// ckpt-5/optimizer.pt, without which it cannot go on.
+func TestKeepCheckpoints_ADirectoryWithoutItsLastPartTakesNoOthersPlace(t *testing.T) {
+	t.Parallel()
+
+	run, at, write := keeping(t, 1)
+	directory := func(name string, ago time.Duration, files ...string) {
+		require.NoError(t, os.MkdirAll(at(name), 0o700))
+
+		for _, file := range files {
+			write(filepath.Join(name, file), ago)
+		}
+
+		require.NoError(t, os.Chtimes(at(name), time.Time{}, time.Now().Add(-ago)))
+	}
+
+	directory("ckpt-3", 90*time.Second, "model.pt", "optimizer.pt")
+	directory("ckpt-4", time.Minute, "model.pt", "optimizer.pt")
+	directory("ckpt-5", 20*time.Second, "model.pt")
+	run.thinCheckpoints()
+	require.NoFileExists(t, at("ckpt-3/model.pt"))
+	require.FileExists(t, at("ckpt-4/optimizer.pt"), "the only one from which the script can go on")
+
+	directory("ckpt-5", 10*time.Second, "optimizer.pt")
+	directory("ckpt-6", 0, "model.pt")
+	run.thinCheckpoints()
+	require.NoFileExists(t, at("ckpt-4/model.pt"), "ckpt-5 is whole: the next one is begun")
+
+	run.checkpointsEnd()
+	require.NoFileExists(t, at("ckpt-5/model.pt"))
+	require.FileExists(t, at("ckpt-6/model.pt"))
+}
