@@ -2,11 +2,18 @@ package runtrial
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 )
 
-// gatheredBytes of lines are gathered into one record.
-const gatheredBytes = 256 << 10
+const (
+	gatheredBytes = 256 << 10 // of lines are gathered into one record
+	printedBytes  = 64 << 10  // of what is printed, whose points wait meanwhile
+)
+
+// inRecord is a line in a record of several: a field or a text, a number, a word of JSON or
+// of Python, or brackets only.
+var inRecord = regexp.MustCompile(`^(?:["'].*|[+-]?[\d.][\d.eE+-]*,?|(?:null|true|false|NaN|-?Infinity|None|True|False|nan|-?inf),?|[^\pL\d]*)$`)
 
 // gatherer makes one line of a record that goes over several, as json.dump writes it with
 // indent. Lines that turn out to be none are taken one by one.
@@ -25,14 +32,13 @@ func (g *gatherer) add(line []byte, take func([]byte)) {
 		g.release(take)
 	}
 
-	begins := depth > 0 && strings.HasPrefix(text, "{") && strings.ContainsAny(text[len(text)-1:], ",{[(")
-	if len(g.lines) == 0 && !begins {
+	if len(g.lines) == 0 && !beginsRecord(text, depth) {
 		take(line)
 
 		return
 	}
 
-	g.lines = append(g.lines, bytes.Clone(line))
+	g.lines = append(g.lines, bytes.TrimRight(bytes.Clone(line), "\r"))
 	g.bytes += len(line)
 	g.depth += depth
 
@@ -50,6 +56,27 @@ func (g *gatherer) add(line []byte, take func([]byte)) {
 	*g = gatherer{}
 
 	take(record)
+}
+
+// beginsRecord reports whether a line is the first of a record of several.
+func beginsRecord(text string, depth int) bool {
+	return depth > 0 && strings.HasPrefix(text, "{") && strings.ContainsAny(text[len(text)-1:], ",{[(")
+}
+
+// open reports whether what a stream printed, up to the end of a line, is the beginning of
+// a record that goes over several lines.
+func (p *partLine) open() bool {
+	whole := bytes.TrimSuffix(p.Data, []byte("\n"))
+	text := shown(string(whole[bytes.LastIndexByte(whole, '\n')+1:]))
+	depth := nesting(text)
+
+	if p.Depth == 0 && !beginsRecord(text, depth) || p.Depth > 0 && !inRecord.MatchString(text) {
+		return false
+	}
+
+	p.Depth += depth
+
+	return p.Depth > 0 && len(p.Data) <= printedBytes
 }
 
 // release passes on what was gathered, line by line.

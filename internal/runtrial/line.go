@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,23 +46,41 @@ func (l *lineParser) parse(stream, text string, at time.Time) []berth.MetricPoin
 	return l.end(stream, partLine{Data: []byte(text), At: at})
 }
 
-// end reads a line that has ended, of which a part may have been read (begin).
+// end reads a line that has ended, of which a part may have been read (begin), or the lines
+// of a record.
 func (l *lineParser) end(stream string, line partLine) []berth.MetricPoint {
-	var points []berth.MetricPoint
+	var (
+		points  []berth.MetricPoint
+		several gatherer
+	)
 
 	bar := line.Bar
 
-	for text := range strings.SplitSeq(string(line.Data), "\n") {
-		parts, _, _ := rewritten(text, bar, true)
+	take := func(text []byte) {
+		parts, _, _ := rewritten(string(text), bar, true)
 		points = l.read(points, stream, parts, line.At)
 		bar = ""
 	}
+
+	for text := range bytes.SplitSeq(line.Data, []byte("\n")) {
+		if l.pattern != nil {
+			take(text)
+		} else {
+			several.add(text, take)
+		}
+	}
+
+	several.release(take)
 
 	return points
 }
 
 // begin reads what is certain of a line that has not ended, and returns the rest of it.
 func (l *lineParser) begin(stream string, line partLine) ([]berth.MetricPoint, partLine) {
+	if line.Depth > 0 { // the rest of a record is to come
+		return nil, line
+	}
+
 	parts, rest, bar := rewritten(string(line.Data), line.Bar, false)
 
 	return l.read(nil, stream, parts, line.At), partLine{Data: []byte(rest), At: line.At, Bar: bar}
@@ -111,18 +130,24 @@ func (l *lineParser) find(line string) (found []sighting, record bool) {
 
 	objects, before, after, record := objectsOf(clean)
 	if !record {
-		return append(l.match(line), l.pairs(clean)...), false
+		return append(l.match(line), l.pairs(clean).found...), false
 	}
 
-	found = l.pairs(before)
+	in := l.pairs(before)
+	found = in.found
 	best, until := bestLine(clean)
 
 	for _, object := range objects {
 		recorded := l.records.find(object)
-		if until > len(before) {
-			for i := range recorded {
-				recorded[i].name = recorded[i].name.of(best)
+		for i := range recorded {
+			name := recorded[i].name.in(in.words.split, in.words.weak)
+			if until > len(before) {
+				name = name.of(best)
+			} else if len(in.words.qualities) > 0 {
+				name = name.of(strings.Join(in.words.qualities, " "))
 			}
+
+			recorded[i].name = name
 		}
 
 		found = append(found, recorded...)
@@ -132,20 +157,20 @@ func (l *lineParser) find(line string) (found []sighting, record bool) {
 		}
 
 		for _, text := range messages(object) {
-			found = append(append(found, l.match(text)...), l.pairs(plain(text))...)
+			found = append(append(found, l.match(text)...), l.pairs(plain(text)).found...)
 		}
 	}
 
-	return append(found, l.pairs(after)...), true
+	return append(found, l.pairs(after).found...), true
 }
 
 // pairs finds pairs in a line, unless the spec has a pattern of its own.
-func (l *lineParser) pairs(line string) []sighting {
+func (l *lineParser) pairs(line string) pairs {
 	if l.pattern != nil {
-		return nil
+		return pairs{}
 	}
 
-	return pairs(line, l.objective)
+	return pairsOf(line, l.objective)
 }
 
 // match finds what the spec's own pattern finds. Its names stand as they are.

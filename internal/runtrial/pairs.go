@@ -27,21 +27,24 @@ var (
 // numberBytes is the longest number that is read, with what is before it.
 const numberBytes = 80
 
-// pairs finds name=value and name: value in a line, also of JSON and of Python's dict
-// that are broken. Time is linear in the line.
-func pairs(line, objective string) []sighting {
-	var (
-		found []sighting
-		words lineWords
-		end   int // of the pair before
-	)
+// pairs are the pairs of a name and a number in a line.
+type pairs struct {
+	found []sighting
+	words lineWords // that hold behind the line
+}
 
+// pairsOf finds name=value and name: value in a line, also of JSON and of Python's dict
+// that are broken. Time is linear in the line.
+func pairsOf(line, objective string) (p pairs) {
 	best, until := bestLine(line)
+	end := 0 // of the pair before
 
 	for at := 0; ; {
 		next := strings.IndexAny(line[at:], "=:")
 		if next < 0 {
-			return found
+			p.words.pass(line[end:])
+
+			return p
 		}
 
 		sign := at + next
@@ -57,9 +60,13 @@ func pairs(line, objective string) []sighting {
 			continue
 		}
 
-		words.pass(line[end : end+from])
+		p.words.pass(line[end : end+from])
 
-		s := sighting{name: words.name(printed, inParentheses)}
+		if quote := line[end+from]; quote == '"' || quote == '\'' {
+			p.words.others = nil
+		}
+
+		s := sighting{name: p.words.name(printed, inParentheses)}
 		at += length
 
 		if best != "" && sign < until {
@@ -87,7 +94,7 @@ func pairs(line, objective string) []sighting {
 			s.point.Value /= whole
 		}
 
-		found = append(found, s)
+		p.found = append(p.found, s)
 	}
 }
 

@@ -19,6 +19,8 @@ type partLine struct {
 	Data []byte    `json:"data"`          // of what was not read yet
 	At   time.Time `json:"at"`            // of its newest part
 	Bar  string    `json:"bar,omitempty"` // where a progress bar was in what was read
+
+	Depth int `json:"depth,omitempty"` // of braces and brackets that are open: it is a record of several lines
 }
 
 // takeLine parses the line that a chunk ends, if metrics come from there: programs
@@ -36,6 +38,12 @@ func (o *output) takeLine(c berth.LogChunk) {
 	line.Data, line.At = slices.Concat(line.Data, c.Data), c.At
 
 	if bytes.HasSuffix(c.Data, []byte("\n")) {
+		if o.printed.pattern == nil && line.open() {
+			o.lines[c.Stream] = line
+
+			return
+		}
+
 		delete(o.lines, c.Stream)
 		o.endLine(c.Stream, line)
 

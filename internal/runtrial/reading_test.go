@@ -132,7 +132,7 @@ func TestRun_KeepsWhatItReadWhileItReads(t *testing.T) {
 		box.Print(berth.Stdout, "half a li")
 		time.Sleep(2 * keepUsageEvery)
 		require.FileExists(t, r.file(readingName))
-		box.Print(berth.Stdout, "ne acc=0.95\n")
+		box.Print(berth.Stdout, "ne, acc=0.95\n")
 		box.Exit(0)
 
 		got := await(t, ended)

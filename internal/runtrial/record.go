@@ -75,10 +75,13 @@ func (p *recordParser) parse(line []byte, at time.Time) []berth.MetricPoint {
 // {"acc": 0.9}} is val/acc.
 func (p *recordParser) find(object map[string]any) []sighting {
 	step := p.stepOf(object)
+	split := splitOf(object)
 	kind, metrics := metricsOf(object)
 	found := make([]sighting, 0, len(metrics))
 
 	add := func(name metricName, raw any) {
+		name = name.in(split, false)
+
 		if point, ok := newPoint(name.full, raw, time.Time{}); ok {
 			point.Final = kind == typeFinal
 			found = append(found, sighting{point: point, name: name, step: step})
@@ -104,6 +107,18 @@ func (p *recordParser) find(object map[string]any) []sighting {
 	}
 
 	return found
+}
+
+// splitOf is the word by which a record says of which data its metrics are; empty = it
+// says nothing.
+func splitOf(object map[string]any) string {
+	for _, name := range []string{"split", "phase", "mode", "subset"} {
+		if word, ok := object[name].(string); ok && splitWord.MatchString(word) {
+			return word
+		}
+	}
+
+	return ""
 }
 
 // metricsOf returns a record's type, and its metrics by name: what "metrics"
