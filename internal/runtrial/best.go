@@ -11,8 +11,8 @@ var (
 	// bestOver is a word behind which the best is over.
 	bestOver = regexp.MustCompile(`(?i)\b(?:current|now|last|latest|final)\b`)
 	// onlyBest is what surrounds the only metric of a line that is the best: "val_loss: 0.21 (best)".
-	// Behind an epoch the word says that this epoch's value is the best so far.
-	onlyBest = regexp.MustCompile(`(?i)^\s*[\[(](best(?: so far)?)[\])][\s.!*]*$`)
+	// Behind an epoch, or directly behind the number (0.21(best)), the word says that this value is the best so far.
+	onlyBest = regexp.MustCompile(`(?i)^\s+[\[(](best(?: so far)?)[\])][\s.!*]*$`)
 	inFront  = regexp.MustCompile(`^[^\pL\d]*$`)
 )
 

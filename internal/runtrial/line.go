@@ -24,6 +24,7 @@ type lineParser struct {
 	named    bool                // the newest report of the objective named its step
 	apart    bool                // Keras' own bars are no word of the script's
 	bars     []berth.MetricPoint // of these bars, since they were last taken
+	unread   unreadValues
 	doubts   []berth.MetricPoint // the objective's if nobody reports it, since they were last taken
 }
 
@@ -139,6 +140,8 @@ func (l *lineParser) find(line string) (found []sighting, record bool) {
 
 	for _, object := range objects {
 		recorded := l.records.find(object)
+		l.noteUnread(l.records.unread)
+
 		for i := range recorded {
 			name := recorded[i].name.in(in.words.split, in.words.weak)
 			if until > len(before) {
@@ -170,7 +173,19 @@ func (l *lineParser) pairs(line string) pairs {
 		return pairs{}
 	}
 
-	return pairsOf(line, l.objective)
+	p := pairsOf(line, l.objective)
+	l.noteUnread(p.unread)
+
+	return p
+}
+
+// noteUnread counts what cannot be read of what is taken for the objective.
+func (l *lineParser) noteUnread(unread []unreadPair) {
+	for _, u := range unread {
+		if like := u.name.like(l.objective); l.objective != "" && like > 0 && like < averaged && (l.likeness == 0 || like <= l.likeness) {
+			l.unread.add(u.name.full, u.value)
+		}
+	}
 }
 
 // match finds what the spec's own pattern finds. Its names stand as they are.
@@ -208,7 +223,7 @@ func (l *lineParser) settle(found []sighting, at time.Time) (points []berth.Metr
 			if l.likeness > 0 {
 				l.turned = true
 				delete(l.records.steps, l.objective)
-				l.doubts = nil
+				l.doubts, l.unread = nil, unreadValues{}
 			}
 
 			l.likeness = like

@@ -47,7 +47,7 @@ func TestLineParser(t *testing.T) {
 		"words before":      {"", "Epoch 3 Train Loss: 0.1 | Val Loss: 0.4", []berth.MetricPoint{metric("Train Loss", 1, 0.1), metric("Val Loss", 1, 0.4)}},
 		"words with it":     {"", "training loss: 0.1", []berth.MetricPoint{metric("training loss", 1, 0.1)}},
 		"no split":          {"", "interval loss: 0.1", []berth.MetricPoint{metric("interval loss", 1, 0.1)}},
-		"thousands":         {"", "perplexity: 1,234.56 loss=1,2", []berth.MetricPoint{metric("loss", 1, 1)}},
+		"thousands":         {"", "perplexity: 1,234.56 loss=1,2", []berth.MetricPoint{metric("perplexity", 1, 1234.56)}},
 		"two lines in one":  {"", "loss=2\nloss=1", []berth.MetricPoint{metric("loss", 1, 2), metric("loss", 2, 1)}},
 		"object":            {"", `{"step": 4, "loss": 0.5, "acc": NaN, "note": "x"}`, []berth.MetricPoint{odd("acc", 4, berth.MetricNaN), metric("loss", 4, 0.5)}},
 		"object's epoch":    {"", `  {"epoch": 2, "loss": 0.5}`, []berth.MetricPoint{metric("loss", 2, 0.5)}},

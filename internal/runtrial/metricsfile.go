@@ -49,6 +49,7 @@ type recordFile struct {
 	seen os.FileInfo  // at the look before; nil = there was none
 
 	unread unreadLines
+	values *unreadValues // nil = nobody asks
 }
 
 // newMetricsFile reads a job's metrics into a series.
@@ -56,6 +57,7 @@ func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 	parser := newLineParser("", objective)
 	m := &recordFile{dir: r.dirs.out, run: r, name: metricsName, left: metricsFileBytes, unread: unreadLines{mask: r.mask}}
 
+	m.values = &parser.unread
 	told, several := newFileHistory(), &gatherer{}
 
 	take := func(line []byte) {
@@ -70,7 +72,7 @@ func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 	m.take = func(line []byte) { several.add(line, take) }
 	m.anew = func() {
 		*several = gatherer{}
-		parser.records = newRecordParser()
+		parser.records, parser.unread = newRecordParser(), unreadValues{}
 		told.writing++
 	}
 	m.done = func(end bool) {

@@ -301,9 +301,11 @@ func (o *output) notes() []string {
 	}
 
 	if o.file != nil {
-		if note := o.file.unread.note(); note != "" {
-			notes = append(notes, note)
-		}
+		notes = appendNote(appendNote(notes, o.file.unread.note()), o.file.values.note(o.run.mask))
+	}
+
+	if o.printed != nil && o.fromLog() {
+		notes = appendNote(notes, o.printed.unread.note(o.run.mask))
 	}
 
 	notes = append(notes, o.events.notes()...)
@@ -317,6 +319,14 @@ func (o *output) notes() []string {
 	}
 
 	return notes
+}
+
+func appendNote(notes []string, note string) []string {
+	if note == "" {
+		return notes
+	}
+
+	return append(notes, note)
 }
 
 // write stores what waits: one at a time, so that pieces arrive in order.

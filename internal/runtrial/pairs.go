@@ -10,27 +10,20 @@ import (
 	"github.com/berthml/berth"
 )
 
-var (
-	// number is what a metric's value may be, in quotes or brackets too.
-	number = regexp.MustCompile(`^["'` + "`" + `]?(\[\s*)?([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?i:nan|inf(?:inity)?))`)
-	// behindNumber may follow a value. A full stop may end the sentence.
-	behindNumber = regexp.MustCompile(`^(?:$|[\s,;|)\]}%"'` + "`" + `!<>±…，；。）％]|\.{3}|\.+(?:$|\s)|\+(?:/?-|$|\s)|\*+(?:$|[\s|,;)]))`)
-	// noValue follows digits that are no metric's value: the first of 1,234.56, and how
-	// far a progress bar is ("train: 100%|███", "0%|   | 0/3").
-	noValue = regexp.MustCompile(`^(?:,\d{3}(?:\D|$)|%\|(?:[█▏▎▍▌▋▊▉#]|\d*#| *(?:\||$)))`)
-	// fraction follows the first number of 9913/10000, which (99%) may follow.
-	fraction = regexp.MustCompile(`^/(\d+(?:\.\d+)?)\b(?:\s?(\(\d+(?:\.\d+)?%\)))?`)
-	// sourceFile is where a logger was called: train.py:12.
-	sourceFile = regexp.MustCompile(`\.(?:py|ipynb|cc|cpp|cu|c|h|go|rs)$`)
-)
-
-// numberBytes is the longest number that is read, with what is before it.
-const numberBytes = 80
+// sourceFile is where a logger was called: train.py:12.
+var sourceFile = regexp.MustCompile(`\.(?:py|ipynb|cc|cpp|cu|c|h|go|rs)$`)
 
 // pairs are the pairs of a name and a number in a line.
 type pairs struct {
-	found []sighting
-	words lineWords // that hold behind the line
+	found  []sighting
+	unread []unreadPair
+	words  lineWords // that hold behind the line
+}
+
+// unreadPair is a name behind which are digits that are no number.
+type unreadPair struct {
+	name  metricName
+	value string
 }
 
 // pairsOf finds name=value and name: value in a line, also of JSON and of Python's dict
@@ -55,8 +48,8 @@ func pairsOf(line, objective string) (p pairs) {
 			continue
 		}
 
-		value, length, over := valueAtStart(line[at:])
-		if length == 0 {
+		value := valueAtStart(line[at:])
+		if value.number == "" && !value.digits {
 			continue
 		}
 
@@ -67,7 +60,13 @@ func pairsOf(line, objective string) (p pairs) {
 		}
 
 		s := sighting{name: p.words.name(printed, inParentheses)}
-		at += length
+		if value.number == "" {
+			p.unread, end = append(p.unread, unreadPair{s.name, line[at:min(len(line), at+firstBytes)]}), at
+
+			continue
+		}
+
+		at += value.length
 
 		if best != "" && sign < until {
 			s.name = s.name.of(best)
@@ -77,16 +76,16 @@ func pairsOf(line, objective string) (p pairs) {
 
 		end = at
 
-		if over != "" && s.name.like(objective) == 0 && !strings.HasSuffix(line[:at], "%)") {
+		if value.over != "" && s.name.like(objective) == 0 && !strings.HasSuffix(line[:at], "%)") {
 			continue // Epoch: 3/10
 		}
 
-		if s.point, ok = newPoint(s.name.full, value, time.Time{}); !ok {
+		if s.point, ok = newPoint(s.name.full, value.number, time.Time{}); !ok {
 			continue
 		}
 
-		if over != "" {
-			whole, _, _ := numberOf(over)
+		if value.over != "" {
+			whole, _, _ := numberOf(value.over)
 			if s.point.Status != berth.MetricFinite || whole < s.point.Value || whole == 0 {
 				continue
 			}
@@ -180,36 +179,4 @@ func startsName(r rune) bool { return r == '_' || unicode.IsLetter(r) && r != ut
 
 func inName(r rune) bool {
 	return startsName(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("./|@-", r)
-}
-
-// valueAtStart is the number at the start of a text, and how long that is with what is
-// around the number; 0 = there is none. over is the second number of a fraction.
-func valueAtStart(text string) (value string, length int, over string) {
-	rest := strings.TrimLeft(text, " \t*")
-
-	match := number.FindStringSubmatchIndex(rest[:min(len(rest), numberBytes)])
-	if match == nil {
-		return "", 0, ""
-	}
-
-	value, rest = rest[match[4]:match[5]], rest[match[1]:]
-
-	if match[2] >= 0 { // an array of one
-		rest = strings.TrimLeft(rest, " ")
-		if !strings.HasPrefix(rest, "]") {
-			return "", 0, ""
-		}
-
-		rest = rest[1:]
-	}
-
-	if parts := fraction.FindStringSubmatch(rest[:min(len(rest), numberBytes)]); parts != nil {
-		over, rest = parts[1], rest[len(parts[0]):]
-	}
-
-	if noValue.MatchString(rest) || !behindNumber.MatchString(rest) {
-		return "", 0, ""
-	}
-
-	return value, len(text) - len(rest), over
 }

@@ -49,7 +49,8 @@ var reserved = []string{typeHello, typeMemory, typeError}
 // {"epoch":3,"loss":0.2}.
 type recordParser struct {
 	steps     steps
-	fractions bool // epochs come in parts: they name no steps
+	fractions bool         // epochs come in parts: they name no steps
+	unread    []unreadPair // of the newest object
 }
 
 func newRecordParser() *recordParser { return &recordParser{steps: make(steps)} }
@@ -75,6 +76,7 @@ func (p *recordParser) parse(line []byte, at time.Time) []berth.MetricPoint {
 // {"acc": 0.9}} is val/acc.
 func (p *recordParser) find(object map[string]any) []sighting {
 	step := p.stepOf(object)
+	p.unread = nil
 	split := splitOf(object)
 	kind, metrics := metricsOf(object)
 	found := make([]sighting, 0, len(metrics))
@@ -85,6 +87,8 @@ func (p *recordParser) find(object map[string]any) []sighting {
 		if point, ok := newPoint(name.full, raw, time.Time{}); ok {
 			point.Final = kind == typeFinal
 			found = append(found, sighting{point: point, name: name, step: step})
+		} else if text, is := raw.(string); is && digit.MatchString(text) {
+			p.unread = append(p.unread, unreadPair{name, text})
 		}
 	}
 
@@ -198,7 +202,9 @@ func newPoint(name string, raw any, at time.Time) (berth.MetricPoint, bool) {
 	case json.Number:
 		text = v.String()
 	case string: // many programs write numbers of NumPy as texts
-		text = v
+		if read, rest, found := readNumber(v); found && (rest == "" || rest == "%") {
+			text = read
+		}
 	default:
 		return p, false
 	}

@@ -1,0 +1,138 @@
+package runtrial
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var (
+	plainNumber = regexp.MustCompile(`^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:nan|inf(?:inity)?))`)
+	// commas and digits may be directly behind a number: thousands, decimals or a list.
+	commas    = regexp.MustCompile(`^(?:,\d+)+(?:\.\d+)?(?:[eE][+-]?\d+)?`)
+	thousands = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?(?:[eE][+-]?\d+)?$`)
+	// decimal is no list of whole numbers: nobody writes 0,05 or 0,2512 for two of them.
+	decimal = regexp.MustCompile(`^[+-]?(?:0,\d{2,}|\d+,\d{4,}|\d+,\d+[eE][+-]?\d+)$`)
+	points  = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}(?:\.\d{3})+$`) // 1.234, maybe of 1.234,56
+
+	// before may be a quote and a bracket.
+	before = regexp.MustCompile("^[\"'`]?(?:\\[\\s*)?")
+	// behindNumber may follow a value: the end, a space or a sign, but nothing by which the
+	// digits are a part of something else: 3s, 1.2.3, 12:30, 2026-01-01.
+	behindNumber = regexp.MustCompile(`^(?:$|[^\pL\pN\pM_.:/\\=@#&^~+*-]|\.{3}|\.+(?:$|\s)|:+(?:$|\s)|-+>|\+(?:/?-|$|\s)|\*+(?:$|[\s|,;)]))`)
+	// howFar a progress bar is follows its description: "train: 100%|███", "0%|   | 0/3".
+	howFar = regexp.MustCompile(`^%\|(?:[█▏▎▍▌▋▊▉#]|\d*#| *(?:\||$))`)
+	// fraction follows the first number of 9913/10000, which (99%) may follow.
+	fraction = regexp.MustCompile(`^/(\d+(?:,\d{3})*(?:\.\d+)?)\b(?:\s?(\(\d+(?:\.\d+)?%\)))?`)
+	// arrow stands between the value of before and the newest.
+	arrow = regexp.MustCompile(`^\s*(?:-+>|=+>|[→⟶➜➔⇒])\s*`)
+	digit = regexp.MustCompile(`^[+-]?\.?\d`)
+)
+
+// numberBytes is the longest number that is read, with what is around it.
+const numberBytes = 80
+
+// readNumber reads a number at the start of a text, in the form that numberOf takes. ok is
+// false where there is none, or where its comma may be of a list: 1,2.
+func readNumber(text string) (number, rest string, ok bool) {
+	number = plainNumber.FindString(text[:min(len(text), numberBytes)])
+	rest = text[len(number):]
+	behind := commas.FindString(rest[:min(len(rest), numberBytes)])
+	whole := number + behind
+
+	switch {
+	case number == "", behind == "":
+		return number, rest, number != ""
+	case thousands.MatchString(whole):
+		return strings.ReplaceAll(whole, ",", ""), rest[len(behind):], true
+	case decimal.MatchString(whole):
+		return strings.Replace(whole, ",", ".", 1), rest[len(behind):], true
+	default: // a list of numbers with points
+		return number, rest, strings.Contains(number, ".") && !points.MatchString(number)
+	}
+}
+
+// value is what is behind the sign of a pair.
+type value struct {
+	number string // as numberOf takes it; empty = there is none that can be read
+	over   string // the second number of a fraction
+	length int    // with what is around it
+	digits bool   // there are digits, which may be what cannot be read
+}
+
+// valueAtStart reads the value at the start of a text.
+func valueAtStart(text string) (v value) {
+	rest := strings.TrimLeft(text, " \t*")
+	opened := before.FindString(rest)
+	rest = rest[len(opened):]
+	v.digits = digit.MatchString(rest)
+
+	number, rest, ok := readNumber(rest)
+	if !ok {
+		return v
+	}
+
+	if strings.Contains(opened, "[") { // an array of one
+		if rest, ok = strings.CutPrefix(strings.TrimLeft(rest, " "), "]"); !ok {
+			return v
+		}
+	}
+
+	if to := arrow.FindString(rest); to != "" {
+		if newest, behind, ok := readNumber(rest[len(to):]); ok {
+			number, rest = newest, behind
+		}
+	}
+
+	if parts := fraction.FindStringSubmatch(rest[:min(len(rest), numberBytes)]); parts != nil {
+		v.over, rest = strings.ReplaceAll(parts[1], ",", ""), rest[len(parts[0]):]
+	}
+
+	if howFar.MatchString(rest) {
+		v.digits = false
+
+		return v
+	}
+
+	if behindNumber.MatchString(rest) {
+		v.number, v.length = number, len(text)-len(rest)
+	}
+
+	return v
+}
+
+// unreadValues counts values of the objective that are there and cannot be read: an older
+// one would be the result without a word.
+type unreadValues struct {
+	Times int    `json:"times"`
+	First string `json:"first"` // its name with the value
+}
+
+const (
+	firstBytes = 4 << 10 // of the first are kept: a secret in it is hidden only where it is whole
+	shownBytes = 60      // are shown
+)
+
+func (u *unreadValues) add(name, value string) {
+	if u.Times++; u.Times == 1 {
+		u.First = name + ": " + strings.Join(strings.Fields(value)[:1], "")
+	}
+}
+
+// note says what could not be read; empty when all was.
+func (u *unreadValues) note(m *mask) string {
+	if u == nil || u.Times == 0 {
+		return ""
+	}
+
+	first := m.quote(u.First)
+	first = strings.ToValidUTF8(first[:min(len(first), shownBytes)], "")
+
+	const what = "of its objective could not be read and did not count"
+
+	if u.Times == 1 {
+		return fmt.Sprintf("a value %s: %q; write numbers such as 0.91", what, first)
+	}
+
+	return fmt.Sprintf("%d values %s, such as %q; write numbers such as 0.91", u.Times, what, first)
+}

@@ -1,0 +1,96 @@
+package runtrial
+
+import (
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// A value that is not read would leave an older one as the result, without a word.
+func TestValues_Forms(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"thousands":       {"val_loss", theLast, "val_loss: 980.10\nval_loss: 1,234.56\n", 1234.56},
+		"millions":        {"throughput", theBest, "throughput: 998.2\nthroughput: 1,234,567\n", 1234567},
+		"of a fraction":   {"accuracy", theLast, "accuracy: 9,913/10,000 (99%)\n", 0.9913},
+		"as a text":       {"throughput", theLast, `{"throughput": "1,012.4"}` + "\n", 1012.4},
+		"as a percentage": {"acc", theLast, `{"acc": "91.2%"}` + "\n", 91.2},
+		"a colon behind":  {"val_acc", theLast, "Epoch 2 val_acc: 0.95\nEpoch 3 val_acc: 0.93: no improvement\n", 0.93},
+		"change behind":   {"val_acc", theLast, "val_acc: 0.90\nval_acc: 0.91(+0.01)\n", 0.91},
+		"(best)":          {"val_acc", theBest, "val_acc: 0.90\nval_acc: 0.91(best)\nval_acc: 0.89\n", 0.91},
+		"tick":            {"val_acc", theBest, "val_acc: 0.90\nval_acc: 0.91✓\nval_acc: 0.89\n", 0.91},
+		"down":            {"val_loss", theLast, "val_loss: 0.40\nval_loss: 0.35↓\n", 0.35},
+		"from … to":       {"val_loss", theLast, "val_loss: 0.40 → 0.35\n", 0.35},
+		"from -> to":      {"val_loss", theLast, "val_loss: 0.40->0.35\n", 0.35},
+		"a decimal comma": {"val_loss", theLast, "val_loss: 0,2512\n", 0.2512},
+		"of one and more": {"val_loss", theLast, "val_loss: 1,2512\n", 1.2512},
+		"an exponent":     {"val_loss", theLast, "val_loss: 2,5e-05\n", 2.5e-05},
+		"a list behind":   {"loss", theLast, "loss: 0.5,0.6\n", 0.5},
+		"tqdm":            {"loss", theLast, "\rLoss: 0.9000:  50%|█████     | 4/9 [00:01<00:00, 9.1it/s]\rLoss: 0.5000: 100%|██████████| 9/9 [00:01<00:00, 9.1it/s]\n", 0.5},
+		"tqdm, an epoch":  {"acc", theLast, "Epoch 3 | loss=0.4 | acc: 0.93: 100%|##########| 100/100 [00:10<00:00, 9.5it/s]\n", 0.93},
+	})
+}
+
+// Digits that may be a list, a time or a version are no value, and that is said. A bar, a
+// word and what is another metric are not meant.
+func TestValues_ThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+
+	o := berth.Objective{Metric: "val_loss", Goal: berth.GoalMinimize}
+
+	for text, want := range map[string]string{
+		"val_loss: 0,2\n":                         `a value of its objective could not be read and did not count: "val_loss: 0,2"; write numbers such as 0.91`,
+		"val_loss: 1.234,56 (EUR)\n":              `"val_loss: 1.234,56"`,
+		"val_loss: 12:30\nval_loss: 0.5.1\n":      `2 values of its objective could not be read and did not count, such as "val_loss: 12:30"`,
+		"val_loss: [0.5, 0.7]\n":                  `"val_loss: [0.5,"`,
+		`{"val_loss": "0.5 and 0.7"}` + "\n":      `"val_loss: 0.5"`,
+		"val_loss: 0.3x\nrunning val_loss: 1,2\n": `a value of its objective`,
+	} {
+		out, _ := printedAs(t, &o, berth.Stdout, "val_loss: 0.75\n"+text)
+		value, _ := out.metrics.objective(o)
+		require.NotNil(t, value, text)
+		require.InDelta(t, 0.75, *value, 0, text)
+		require.Contains(t, strings.Join(out.notes(), "\n"), want, text)
+	}
+
+	out, _ := printedAs(t, &o, berth.Stdout, "val_loss: 0.75\nval_loss:  50%|███  | 1/2\nval_loss: improved\nval_loss: None\nloss: 1,2\n")
+	require.Empty(t, out.notes())
+
+	file, _ := autoOutput(t, o)
+	require.NoError(t, os.WriteFile(file.run.dirs.out+"/"+metricsName, []byte("val_loss: 0.75\nval_loss: 1,2\n"), 0o600))
+	file.file.read(math.MaxInt64)
+	file.finish()
+	require.Contains(t, strings.Join(file.notes(), "\n"), `"val_loss: 1,2"`)
+}
+
+// A worker is killed: the next one knows what could not be read.
+func TestValues_ThatCannotBeReadAfterAKilledWorker(t *testing.T) {
+	t.Parallel()
+
+	objective := berth.Objective{Metric: "val_loss"}
+	killed, adopt := autoOutput(t, objective)
+	killed.take(chunk(berth.Stdout, "val_loss: 1,2\n", 1))
+	require.NoError(t, killed.write(t.Context()))
+	killed.keep()
+
+	next := adopt()
+	next.take(chunk(berth.Stdout, "val_loss: 1,2\n", 1))
+	next.take(chunk(berth.Stdout, "val_loss: 1,3\n", 2))
+	next.finish()
+	require.Contains(t, strings.Join(next.notes(), "\n"), `2 values of its objective could not be read and did not count, such as "val_loss: 1,2"`)
+}
+
+// What is secret is hidden where a value is shown that could not be read.
+func TestValues_ThatCannotBeReadAreMasked(t *testing.T) {
+	t.Parallel()
+
+	u := unreadValues{}
+	u.add("val_loss", " 1"+hub+" and more")
+	require.Equal(t, 1, u.Times)
+	require.NotContains(t, u.note(newMask([][]byte{[]byte(hub)})), hub[2:8])
+}
