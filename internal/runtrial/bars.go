@@ -11,12 +11,13 @@ var (
 	kerasBar = regexp.MustCompile(`(\d+)/(\d+|Unknown)\s+(?:[━╸╺─]|\[[=>.]+\])`)
 	richBar  = regexp.MustCompile(`[━╸╺]\s+(\d+)/(\d+)\b`)
 	tqdmBar  = regexp.MustCompile(`\d+%\|[^|]*\|\s*(\d+)/(\d+) \[`)
-	// slowBar has steps of a second and more: each may be an epoch.
-	slowBar = regexp.MustCompile(`\d\.\d+s/\w`)
+	// epochsBar says that its steps are epochs: by its unit, or by its description.
+	epochsBar = regexp.MustCompile(`(?i)\d\s?ep(?:och)?s?/s|s/ep(?:och)?s?\b|\bepochs?\b\W{0,6}\d+%\|`)
 	// ownLine is what Keras prints of an epoch with verbose=2: "90/90 - 3s - 30ms/step - loss: 0.25".
 	ownLine      = regexp.MustCompile(`^\s*\d+/(?:\d+|Unknown) - \d+(?:\.\d+)?(?:s|ms|us) - `)
 	otherCounter = regexp.MustCompile(`(?:^|[\s\[(:])(\d+)/(\d+)(?:$|[\s\]):,])`)
-	epochCounter = regexp.MustCompile(`(?i)\bep(?:och)?s?\b\W{0,3}\d+(?:/\d+)?`)
+	// epochCounter names an epoch, and no "Epochs:  33%".
+	epochCounter = regexp.MustCompile(`(?i)(\bep(?:och)?s?\b\W{0,3}\d+(?:/\d+)?)(?:$|[^\d%/])`)
 )
 
 // barBytes of a line are searched for a bar.
@@ -28,32 +29,57 @@ type progress struct {
 	counter string // of the bar: "31/60"; empty = there is none
 	whole   bool   // the bar is at its end
 	keras   bool   // drawn anew for each batch, so it counts at its end only
-	slow    bool   // each step takes a second and more
+	tqdm    bool
+	epochs  bool // it says that its steps are epochs
+	of      bool // its description says of which data it is: "Validation:  33%|"
 }
 
 func progressOf(part string) progress {
 	part = part[:min(len(part), barBytes)]
 	if !strings.Contains(part, "/") {
-		return progress{epoch: epochCounter.FindString(part)}
+		return progress{epoch: epochOf(part)}
 	}
 
-	p := progress{epoch: epochCounter.FindString(part)}
+	p := progress{epoch: epochOf(part)}
 
 	for _, bar := range []*regexp.Regexp{richBar, kerasBar, tqdmBar, otherCounter} {
 		if bar == otherCounter {
 			part = strings.Replace(part, p.epoch, "", 1)
 		}
 
-		if match := bar.FindStringSubmatch(part); match != nil {
-			p.counter, p.whole = match[1]+"/"+match[2], match[1] == match[2]
-			p.keras = bar == richBar || bar == kerasBar
-			p.slow = bar == tqdmBar && slowBar.MatchString(part)
+		if match := bar.FindStringSubmatchIndex(part); match != nil {
+			count, all := part[match[2]:match[3]], part[match[4]:match[5]]
+			p.counter, p.whole = count+"/"+all, count == all
+			p.keras, p.tqdm = bar == richBar || bar == kerasBar, bar == tqdmBar
+			p.epochs = p.tqdm && p.epoch == "" && epochsBar.MatchString(part)
+			p.of = p.tqdm && ofSplit(part[:match[0]])
 
 			break
 		}
 	}
 
 	return p
+}
+
+func epochOf(part string) string {
+	match := epochCounter.FindStringSubmatch(part)
+	if match == nil {
+		return ""
+	}
+
+	return match[1]
+}
+
+// ofSplit reports whether a bar's description says that it is over data of validation or
+// test. One that says training may be over epochs, too.
+func ofSplit(description string) bool {
+	for word := range strings.FieldsFuncSeq(description, func(r rune) bool { return !inWord(r) }) {
+		if splitWord.MatchString(word) && !strings.HasPrefix(strings.ToLower(word), "train") {
+			return true
+		}
+	}
+
+	return false
 }
 
 // ownBar reports whether Keras itself printed a part of a line: under the names of fit it
@@ -66,11 +92,68 @@ func ownBar(part string) bool {
 
 func (p progress) String() string { return p.epoch + " " + p.counter }
 
+// barState is what is known of the bars on a stream.
+type barState struct {
+	at    string // where the newest part was
+	drawn string // the newest end of an epoch's bar behind which another bar began, as it was drawn
+	again bool   // it was drawn again, and that counted
+	ended bool   // a bar was at its end
+}
+
+// over ends what is known of the end of an epoch's bar. Where it was not drawn again, its
+// metrics of validation are no older ones.
+func (b *barState) over(count []shownPart) []shownPart {
+	if b.drawn != "" && !b.again {
+		count = append(count, shownPart{text: b.drawn, which: validated})
+	}
+
+	b.drawn, b.again = "", false
+
+	return count
+}
+
+// shownPart is a part of a line that counts, of those that a program wrote over each other.
+type shownPart struct {
+	text  string
+	which whichNames
+	drawn string // that was drawn of it before: what was there counts once
+}
+
+// whichNames are the metrics of a part that count.
+type whichNames int
+
+const (
+	allNames  whichNames = iota
+	validated            // those of validation or test only
+	trained              // all but these
+)
+
+// counts reports whether a metric of the part counts.
+func (p shownPart) counts(f sighting, drawn []sighting) bool {
+	ofValidation := f.name.validates()
+
+	switch {
+	case p.which == validated:
+		return ofValidation
+	case p.which == trained && ofValidation:
+		return false
+	case ofValidation:
+		return true
+	}
+
+	for _, d := range drawn {
+		if d.name == f.name && d.point.Value == f.point.Value {
+			return false
+		}
+	}
+
+	return true
+}
+
 // rewritten returns the parts of a line that count, of those that a program wrote over
-// each other by carriage returns, and the part before the last of them. Of a line that has
-// not ended it returns the rest, too: the newest parts, of which it cannot tell yet. bar
-// is where the newest part was that it looked at, before and after.
-func rewritten(line, bar string, ended bool) (count []string, rest, newBar string) {
+// each other by carriage returns. Of a line that has not ended it returns the rest, too: the
+// newest parts, of which it cannot tell yet.
+func rewritten(line string, bars barState, ended bool) (count []shownPart, rest string, after barState) {
 	texts := strings.Split(line, "\r")
 	parts := make([]int, 0, len(texts)) // those that are not empty
 
@@ -90,37 +173,67 @@ func rewritten(line, bar string, ended bool) (count []string, rest, newBar strin
 		rest = texts[parts[len(parts)-1]] + "\r" + rest
 	}
 
-	for i, part := range parts {
-		part := shown(texts[part])
-		p := progressOf(part)
+	for i, at := range parts {
+		text := shown(texts[at])
+		p, again := progressOf(text), "" // again: an earlier drawing of this end
 
-		if i == len(parts)-1 {
-			if ended && (!p.keras || p.whole) {
-				count = append(count, part)
-			}
+		switch drawn := progressOf(bars.drawn); {
+		case bars.drawn != "" && p.whole && p.String() == drawn.String():
+			again = bars.drawn
+		case p.epoch != "" && p.String() != drawn.String():
+			count = bars.over(count)
+		}
 
+		last := i == len(parts)-1
+		if last && !ended {
 			break
 		}
 
-		if p.counts(bar, progressOf(shown(texts[parts[i+1]]))) {
-			count = append(count, part)
+		which, counts := allNames, !p.keras || p.whole
+		if !last {
+			which, counts = p.counts(bars, progressOf(shown(texts[parts[i+1]])))
 		}
 
-		bar = p.String()
+		if counts {
+			count = append(count, shownPart{text, which, again})
+			bars.again = bars.again || again != "" && which == allNames
+		}
+
+		if which == trained && again == "" {
+			bars.drawn, bars.again = text, false
+		}
+
+		bars.at, bars.ended = p.String(), bars.ended || p.tqdm && p.whole
 	}
 
-	return count, rest, bar
+	if ended {
+		count = bars.over(count)
+	}
+
+	return count, rest, bars
 }
 
-// counts reports whether a part counts over which the next one was written. A fast bar
-// shows each batch; it counts at its end, and when the next epoch begins.
-func (p progress) counts(before string, next progress) bool {
+// counts reports whether a part counts over which the next one was written, and which of
+// its metrics. How fast it is decides nothing:
+//
+//   - A bar counts at its end, and where the next epoch begins.
+//   - One whose steps are epochs counts at each. So do the metrics of validation in the first
+//     bar that says nothing: a program has such metrics once in an epoch.
+//   - Behind the end of an epoch's bar, Lightning draws one of the validation. The first one
+//     has the metrics of the validation before.
+func (p progress) counts(bars barState, next progress) (which whichNames, counts bool) {
 	switch {
+	case p.whole && p.tqdm && p.epoch != "" && next.tqdm && next.epoch == "":
+		return trained, true
 	case p.counter == "", next.epoch != p.epoch:
-		return !p.keras || p.whole
+		return allNames, !p.keras || p.whole
 	case p.whole:
-		return next.counter != p.counter
+		return allNames, next.counter != p.counter
+	case p.String() == bars.at, strings.HasPrefix(p.counter, "0/"):
+		return allNames, false
+	case p.tqdm && p.epoch == "" && !p.of && !bars.ended && !p.epochs:
+		return validated, true
 	default:
-		return p.slow && p.String() != before && !strings.HasPrefix(p.counter, "0/")
+		return allNames, p.epochs
 	}
 }

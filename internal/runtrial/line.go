@@ -24,6 +24,7 @@ type lineParser struct {
 	named    bool                // the newest report of the objective named its step
 	apart    bool                // Keras' own bars are no word of the script's
 	bars     []berth.MetricPoint // of these bars, since they were last taken
+	ended    map[string]bool     // streams on which a bar was at its end
 	unread   unreadValues
 	doubts   []berth.MetricPoint // the objective's if nobody reports it, since they were last taken
 }
@@ -31,7 +32,7 @@ type lineParser struct {
 // newLineParser uses the spec's pattern, which validation has compiled before
 // and found to have the groups name and value.
 func newLineParser(pattern, objective string) *lineParser {
-	l := &lineParser{objective: objective, records: newRecordParser()}
+	l := &lineParser{objective: objective, records: newRecordParser(), ended: make(map[string]bool)}
 	if pattern != "" {
 		if own, err := regexp.Compile(pattern); err == nil {
 			l.pattern, l.name, l.value = own, own.SubexpIndex("name"), own.SubexpIndex("value")
@@ -55,12 +56,12 @@ func (l *lineParser) end(stream string, line partLine) []berth.MetricPoint {
 		several gatherer
 	)
 
-	bar := line.Bar
+	bars := barState{at: line.Bar, drawn: line.Drawn, again: line.Again, ended: l.ended[stream]}
 
 	take := func(text []byte) {
-		parts, _, _ := rewritten(string(text), bar, true)
+		parts, _, after := rewritten(string(text), bars, true)
 		points = l.read(points, stream, parts, line.At)
-		bar = ""
+		l.ended[stream], bars = after.ended, barState{ended: after.ended}
 	}
 
 	for text := range bytes.SplitSeq(line.Data, []byte("\n")) {
@@ -82,17 +83,24 @@ func (l *lineParser) begin(stream string, line partLine) ([]berth.MetricPoint, p
 		return nil, line
 	}
 
-	parts, rest, bar := rewritten(string(line.Data), line.Bar, false)
+	parts, rest, bars := rewritten(string(line.Data), barState{at: line.Bar, drawn: line.Drawn, again: line.Again, ended: l.ended[stream]}, false)
+	l.ended[stream] = bars.ended
 
-	return l.read(nil, stream, parts, line.At), partLine{Data: []byte(rest), At: line.At, Bar: bar}
+	return l.read(nil, stream, parts, line.At), partLine{Data: []byte(rest), At: line.At, Bar: bars.at, Drawn: bars.drawn, Again: bars.again}
 }
 
 // read adds what the parts of a line hold. On standard error frameworks print, too, what
 // looks like metrics ("/device:GPU:0"): there a part counts that holds the objective or a
 // record, or what the spec's own pattern finds.
-func (l *lineParser) read(points []berth.MetricPoint, stream string, parts []string, at time.Time) []berth.MetricPoint {
+func (l *lineParser) read(points []berth.MetricPoint, stream string, parts []shownPart, at time.Time) []berth.MetricPoint {
 	for _, part := range parts {
-		found, record := l.find(part)
+		found, record := l.find(part.text)
+
+		if part.which != allNames || part.drawn != "" {
+			drawn := pairsOf(plain(part.drawn), l.objective).found
+			found = slices.DeleteFunc(found, func(f sighting) bool { return !part.counts(f, drawn) })
+		}
+
 		if stream == berth.Stderr && l.pattern == nil && !record && !slices.ContainsFunc(found, l.isObjective) {
 			continue
 		}
@@ -108,7 +116,7 @@ func (l *lineParser) read(points []berth.MetricPoint, stream string, parts []str
 
 		l.turned = l.turned || before
 
-		if l.apart && ownBar(part) {
+		if l.apart && ownBar(part.text) {
 			l.bars = append(l.bars, settled...)
 		} else {
 			points = append(points, settled...)

@@ -262,7 +262,7 @@ func TestOutput_NotTheObjective(t *testing.T) {
 func TestOutput_BarInPieces(t *testing.T) {
 	t.Parallel()
 
-	bar := "\r 33%|█    | 1/3 [00:01<00:02,  1.00s/it, acc=0.91]\r 67%|███  | 2/3 [00:02<00:01,  1.00s/it, acc=0.95]\r 67%|███  | 2/3 [00:02<00:01,  1.00s/it, acc=0.9]\r\r"
+	bar := "\r 33%|█    | 1/3 [00:01<00:02,  1.00s/epoch, acc=0.91]\r 67%|███  | 2/3 [00:02<00:01,  1.00s/epoch, acc=0.95]\r 67%|███  | 2/3 [00:02<00:01,  1.00s/epoch, acc=0.9]\r\r"
 
 	for cut := range len(bar) {
 		o := newOutput(setup(t).newRun(t))
@@ -290,8 +290,8 @@ func TestOutput_ResumesWhatItTakesForTheObjective(t *testing.T) {
 	}
 	chunks := []string{
 		"Acc: 0.99\n", "acc: 0.5\n", "{'f1': 1, 'epoch': 0.5}\n",
-		"\r 1%|  | 1/9 [00:01<00:02,  1.00s/it, acc=0.6]\r 1%|  | 1/9 [00:01<00:02,  1.00s/it, acc=0.6]\r",
-		"\r 2%|  | 2/9 [00:01<00:02,  1.00s/it, acc=0.7]\n", "Acc: 0.98\n", "{'f1': 1, 'epoch': 1.0}\n",
+		"\r 1%|  | 1/9 [00:01<00:02,  1.00s/epoch, acc=0.6]\r 1%|  | 1/9 [00:01<00:02,  1.00s/epoch, acc=0.6]\r",
+		"\r 2%|  | 2/9 [00:01<00:02,  1.00s/epoch, acc=0.7]\n", "Acc: 0.98\n", "{'f1': 1, 'epoch': 1.0}\n",
 	}
 
 	for cut := range chunks {

@@ -112,3 +112,13 @@ func (n metricName) in(split string, weak bool) metricName {
 
 	return n
 }
+
+// validates reports whether the name says that it is of validation or test data.
+func (n metricName) validates() bool {
+	split := n.split
+	if split == "" {
+		split = ownSplit.FindString(n.full)
+	}
+
+	return split != "" && !strings.Contains(strings.ToLower(split), "train")
+}
