@@ -37,7 +37,7 @@ func (f *fileHistory) take(parser *lineParser, points []berth.MetricPoint) {
 		*f = fileHistory{writing: f.writing, steps: make(map[int64]*stepHistory)}
 	}
 
-	for _, p := range points {
+	for _, p := range slices.Concat(points, parser.doubts) {
 		if p.Name == parser.objective {
 			f.add(p, parser.named)
 		}

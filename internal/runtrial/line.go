@@ -20,6 +20,7 @@ type lineParser struct {
 	records     *recordParser
 
 	likeness likeness            // of the names that are taken for the objective's now; 0 = none was seen
+	doubtful likeness            // from here on a name is doubtful
 	turned   bool                // what was taken for the objective before is another metric
 	named    bool                // the newest report of the objective named its step
 	apart    bool                // Keras' own bars are no word of the script's
@@ -32,7 +33,7 @@ type lineParser struct {
 // newLineParser uses the spec's pattern, which validation has compiled before
 // and found to have the groups name and value.
 func newLineParser(pattern, objective string) *lineParser {
-	l := &lineParser{objective: objective, records: newRecordParser(), ended: make(map[string]bool)}
+	l := &lineParser{objective: objective, records: newRecordParser(), doubtful: doubtfulFrom(false), ended: make(map[string]bool)}
 	if pattern != "" {
 		if own, err := regexp.Compile(pattern); err == nil {
 			l.pattern, l.name, l.value = own, own.SubexpIndex("name"), own.SubexpIndex("value")
@@ -223,7 +224,7 @@ func (l *lineParser) match(line string) []sighting {
 // settle returns what was found in a line, by the names and steps that it has from now on.
 // What is most like the objective takes its name; once something is more like it, that is
 // the objective, and what had its name has its own name. A doubtful one keeps its own name
-// beside that.
+// beside that, unless it is the same name in another form.
 func (l *lineParser) settle(found []sighting, at time.Time) (points []berth.MetricPoint) {
 	for i := range found {
 		found[i].likeness = l.likenessOf(found[i])
@@ -243,18 +244,22 @@ func (l *lineParser) settle(found []sighting, at time.Time) (points []berth.Metr
 		p.Name, p.At = f.name.full, at
 
 		taken := f.likeness > 0 && f.likeness == l.likeness
-		if taken && f.likeness < doubtful {
+		doubted := taken && f.likeness >= l.doubtful
+
+		if taken && !doubted {
 			p.Name = l.objective
 		}
 
-		p.Step = l.records.steps.of(p.Name, f.step, l.objective) // the last one of a name stands, as it would on the next line
-		points = append(points, p)
+		if !doubted || f.likeness > sameLetters {
+			p.Step = l.records.steps.of(p.Name, f.step, l.objective) // the last one of a name stands, as it would on the next line
+			points = append(points, p)
+		}
 
 		if taken {
 			l.named = f.step != nil
 		}
 
-		if taken && f.likeness >= doubtful {
+		if doubted {
 			p.Name, p.Step = l.objective, l.records.steps.of(l.objective, f.step, l.objective)
 			l.doubts = append(l.doubts, p)
 		}

@@ -55,6 +55,7 @@ type recordFile struct {
 // newMetricsFile reads a job's metrics into a series.
 func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 	parser := newLineParser("", objective)
+	parser.doubtful = doubtfulFrom(metrics.auto)
 	m := &recordFile{dir: r.dirs.out, run: r, name: metricsName, left: metricsFileBytes, unread: unreadLines{mask: r.mask}}
 
 	m.values = &parser.unread
@@ -62,10 +63,11 @@ func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 
 	take := func(line []byte) {
 		points := parser.parse(berth.Stdout, string(line), time.Now().UTC())
+		none := len(points)+len(parser.doubts) == 0
 		told.take(parser, points)
 		metrics.addFrom(ofFile, parser, points)
 
-		if len(points) == 0 {
+		if none {
 			m.unread.add(line)
 		}
 	}
@@ -81,7 +83,12 @@ func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 		}
 
 		if told.writing > 0 && told.last.LastStatus != "" {
-			metrics.recount(ofFile, objective, told.all())
+			from := ofFile
+			if parser.likeness >= parser.doubtful {
+				from = from.doubtfully()
+			}
+
+			metrics.recount(from, objective, told.all())
 		}
 	}
 

@@ -30,8 +30,7 @@ type metricName struct {
 // likeness is how much a printed name is like the objective's: the lower the more.
 type likeness int
 
-// The likenesses. From doubtful on a metric is the objective, beside its own name, only
-// where nobody reports the objective.
+// The likenesses.
 const (
 	asNamed      likeness = iota + 1
 	sameLetters           // "Val Loss" for val_loss
@@ -40,9 +39,18 @@ const (
 	averaged              // "avg loss" for loss
 	inTraining            // "Training: 100%|██| 9/9 [acc=0.5]" for acc, never "train acc"
 	bestSoFar             // "Best val_acc" for val_acc
-
-	doubtful = averaged
 )
+
+// doubtfulFrom is the likeness from which on a metric is the objective only where nobody
+// else reports it. In a sweep that names no source a name in another form is doubtful, too:
+// the exact one may be in a lower source, with all its curves.
+func doubtfulFrom(auto bool) likeness {
+	if auto {
+		return sameLetters
+	}
+
+	return averaged
+}
 
 var (
 	// splitWord is a word that says of which data a metric is: LightGBM's valid_1, too.

@@ -89,7 +89,7 @@ func newOutput(r *run) *output {
 
 	if o.metrics.auto || source == berth.MetricsStdout {
 		o.printed = newLineParser(r.who.Spec.Metrics.Pattern, objective)
-		o.printed.apart = o.metrics.auto
+		o.printed.apart, o.printed.doubtful = o.metrics.auto, doubtfulFrom(o.metrics.auto)
 
 		for _, from := range append(slices.Clone(belowPrinted), ofPrinted) {
 			o.metrics.levels[from].whole = !o.metrics.auto // programs print numbers that are no metrics

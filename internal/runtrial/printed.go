@@ -63,7 +63,7 @@ func (o *output) takeLine(c berth.LogChunk) {
 // endLine reads a line that its stream has ended. What does not count of it is noted.
 func (o *output) endLine(stream string, line partLine) {
 	points := o.printed.end(stream, line)
-	none := len(points)+len(o.printed.bars) == 0
+	none := len(points)+len(o.printed.bars)+len(o.printed.doubts) == 0
 	o.metrics.addFrom(ofPrinted, o.printed, points)
 
 	if none && (stream == berth.Stderr || o.printed.pattern != nil) {

@@ -59,8 +59,9 @@ func (s *series) resume(k keptSeries, thin *thinner) {
 	}
 
 	own := maps.Clone(k.Histories)
-	if h, found := own[s.needed]; found && k.Likeness >= doubtful { // by a worker that kept both in one
+	if h, found := own[s.needed]; found && k.Likeness >= doubtfulFrom(s.auto) { // by a worker that kept both in one
 		delete(own, s.needed)
+		delete(s.levels[ofPrinted].given, s.needed) // its rows are what that tier has
 		s.goOn(ofDoubtfulPrinted, histories{s.needed: h})
 	}
 

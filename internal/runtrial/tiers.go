@@ -14,7 +14,8 @@ type tier int
 // The tiers, the lowest first. In a sweep that names its source the shim stands
 // behind that source; in one that names none all are read. Printed lines stand
 // above event files, which their writers keep back for two minutes. The lowest report the
-// objective by a doubtful name, "Best val_acc" for val_acc: nobody may report val_acc then.
+// objective by a name that is only like it, "Best val_acc" for val_acc, and in a
+// sweep that names no source "Val Acc", too: nobody may report val_acc then.
 // Keras' own bars stand below the shim, which knows fit from evaluate.
 const (
 	ofDoubtfulPrinted tier = iota
