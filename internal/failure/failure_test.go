@@ -823,7 +823,7 @@ func TestClassify_NoResult(t *testing.T) {
 		},
 		"printed to standard error": {
 			failure.Evidence{Objective: "val_acc", FromLog: true, Printed: map[string]failure.Printed{"val_accuracy": {Stream: "stderr", Times: 1}}},
-			"it printed \"val_accuracy\" on standard error, where only lines with the objective count; did you mean `objective: {metric: val_accuracy}`?",
+			"it printed \"val_accuracy\" on standard error, where only a logger's lines and those with the objective count; did you mean `objective: {metric: val_accuracy}`?",
 		},
 		"a pattern of its own that finds nothing": {
 			failure.Evidence{Objective: "val_acc", FromLog: true, OwnPattern: true, Printed: map[string]failure.Printed{"val_acc": {Stream: "stdout", Times: 1}}},

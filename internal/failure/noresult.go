@@ -41,7 +41,7 @@ func missing(e Evidence) string {
 	case len(e.Reported) > 0:
 		return missing + "it reported " + nameList(e.Reported) + similar(e.Objective, e.Reported)
 	case len(printed) > 0 && e.FromLog:
-		return missing + "it printed " + nameList(printed) + " on standard error, where only lines with the objective count" + similar(e.Objective, printed)
+		return missing + "it printed " + nameList(printed) + " on standard error, where only a logger's lines and those with the objective count" + similar(e.Objective, printed)
 	case len(printed) > 0:
 		return missing + "it wrote nothing to its metrics file, and printed " + nameList(printed) +
 			": with `metrics: {source: stdout}` these are its metrics" + similar(e.Objective, printed)

@@ -18,7 +18,9 @@ var (
 	// pythonText is one text of a Python dict as repr writes it, without escapes.
 	pythonText = regexp.MustCompile(`'([^'"\\]*)'`)
 	pythonWord = regexp.MustCompile(`\b(?:True|False|None|nan|inf)\b`)
-	fullWidth  = strings.NewReplacer("：", ":", "＝", "=")
+	// place is where a logger was called, as loguru writes it: "| train:main:42 - ".
+	place     = regexp.MustCompile(`^(.{0,100}\|\s*)[\w.]+:[\w.<>]+:\d+( - )`)
+	fullWidth = strings.NewReplacer("：", ":", "＝", "=")
 )
 
 var pythonWords = map[string]string{"True": "true", "False": "false", "None": "null", "nan": "NaN", "inf": "Infinity"}
@@ -36,10 +38,15 @@ func shown(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// plain is a line with its numbers and signs as most programs write them.
+// plain is a line with its numbers and signs as most programs write them, and without the
+// place where it was logged.
 func plain(line string) string {
 	if strings.Contains(line, "(") && slices.ContainsFunc(wrappers, func(w string) bool { return strings.Contains(line, w) }) {
 		line = wrapped.ReplaceAllString(line, "$1$2")
+	}
+
+	if strings.Contains(line, "|") {
+		line = place.ReplaceAllString(line, "$1$2")
 	}
 
 	return fullWidth.Replace(line)

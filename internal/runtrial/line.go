@@ -30,6 +30,11 @@ type lineParser struct {
 	doubts   []berth.MetricPoint // the objective's if nobody reports it, since they were last taken
 }
 
+// loggedLine is a line of a Python logger: it begins with a level behind a time or a name, or
+// as absl writes it. Frameworks in C++ have "I" alone.
+var loggedLine = regexp.MustCompile(`^(?:.{0,100}[\s\[|:(-])?(?:DEBUG|INFO|WARN(?:ING)?)\s*[\]:|) \t-]|` +
+	`^.{0,60}\[(?:debug|info|warning)\s*\]|^[DIWE]\d{4} [\d:.]+\s+\d+ \S+\.py:\d+\]`)
+
 // newLineParser uses the spec's pattern, which validation has compiled before
 // and found to have the groups name and value.
 func newLineParser(pattern, objective string) *lineParser {
@@ -91,8 +96,8 @@ func (l *lineParser) begin(stream string, line partLine) ([]berth.MetricPoint, p
 }
 
 // read adds what the parts of a line hold. On standard error frameworks print, too, what
-// looks like metrics ("/device:GPU:0"): there a part counts that holds the objective or a
-// record, or what the spec's own pattern finds.
+// looks like metrics ("/device:GPU:0"): there a part counts that a Python logger wrote, that
+// holds the objective or a record, or what the spec's own pattern finds.
 func (l *lineParser) read(points []berth.MetricPoint, stream string, parts []shownPart, at time.Time) []berth.MetricPoint {
 	for _, part := range parts {
 		found, record := l.find(part.text)
@@ -102,7 +107,7 @@ func (l *lineParser) read(points []berth.MetricPoint, stream string, parts []sho
 			found = slices.DeleteFunc(found, func(f sighting) bool { return !part.counts(f, drawn) })
 		}
 
-		if stream == berth.Stderr && l.pattern == nil && !record && !slices.ContainsFunc(found, l.isObjective) {
+		if stream == berth.Stderr && l.pattern == nil && !record && !logged(part.text) && !slices.ContainsFunc(found, l.isObjective) {
 			continue
 		}
 
@@ -125,6 +130,13 @@ func (l *lineParser) read(points []berth.MetricPoint, stream string, parts []sho
 	}
 
 	return points
+}
+
+// logged reports whether a Python logger wrote a line.
+func logged(line string) bool {
+	line = line[:min(len(line), barBytes)]
+
+	return loggedLine.MatchString(line) && !strings.Contains(line, "NCCL")
 }
 
 // find returns what a line holds, in order. record says that some of it is of a record,

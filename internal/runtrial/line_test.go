@@ -104,6 +104,31 @@ func TestLineParser_Stderr(t *testing.T) {
 	require.NotEmpty(t, newLineParser("", "").parse(berth.Stdout, oom, noon), "or this test shows nothing")
 }
 
+// Python's logging writes to standard error: what it has is metrics without an objective, too,
+// and beside one. Frameworks that log from C++ write no metrics.
+func TestOutput_LoggingToStandardError(t *testing.T) {
+	t.Parallel()
+
+	for _, prefix := range []string{
+		"INFO:root:", "WARNING:root:", "2026-01-01 12:00:00,123 - train - INFO - ", "2026-01-01 12:00:00,123 INFO ", "[12:00:00] [INFO] ",
+		"2026-01-01 12:00:00.123 | INFO     | train:main:42 - ", "2026-01-01T12:00:00Z [info     ] ", "I1125 16:00:01.123456 140 train.py:12] ",
+	} {
+		_, rest := printedAs(t, nil, berth.Stderr, prefix+"epoch 1 loss=0.5\n"+prefix+"epoch 2 loss=0.4\n")
+		require.Len(t, rest.points, 2, prefix)
+
+		_, rest = printedAs(t, &berth.Objective{Metric: "val_loss"}, berth.Stderr, prefix+"epoch 1 train_loss=0.5\n"+prefix+"epoch 1 val_loss=0.4\n")
+		require.Equal(t, map[string]int{"train_loss": 1, "val_loss": 1}, stepsOf(rest), prefix)
+	}
+
+	for _, line := range []string{
+		"I0000 00:00:1764060000.1 140 gpu_device.cc:2020] Created device /job:localhost/device:GPU:0 with memory: 35\n", "loss=0.5\n",
+		"2026-01-01 12:00:00.123456: I tensorflow/core/platform/x.cc:182] rebuild with flags: 1\n", "box:1:2 [0] NCCL INFO comm rank: 0\n",
+	} {
+		_, rest := printedAs(t, nil, berth.Stderr, line)
+		require.Empty(t, rest.points, line)
+	}
+}
+
 func TestLineParser_CountsByName(t *testing.T) {
 	t.Parallel()
 
