@@ -3,6 +3,7 @@ package failure
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,9 +100,15 @@ var (
 	shorter = strings.NewReplacer("accuracy", "acc")
 )
 
+// splitBehind is a name with the word for the data that it is of behind it: Loss/val.
+var splitBehind = regexp.MustCompile(`^(.+)[ _./|-]((?:train|val|valid|validation|training|dev|test|testing|eval|evaluation)\d*)$`)
+
 // PlainName is a metric's name in lower case, without what is between its words, and with
-// the short words for the data that it is of: val_loss and Validation Loss are alike.
-func PlainName(name string) string { return splits.Replace(between.Replace(strings.ToLower(name))) }
+// the short words for the data that it is of, in front: val_loss, Validation Loss and Loss/val
+// are alike.
+func PlainName(name string) string {
+	return splits.Replace(between.Replace(splitBehind.ReplaceAllString(strings.ToLower(name), "$2$1")))
+}
 
 // letters is a name in the form in which two that mean the same are alike.
 func letters(name string) string { return shorter.Replace(PlainName(name)) }

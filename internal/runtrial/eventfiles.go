@@ -41,9 +41,9 @@ type eventFiles struct {
 	metrics *series
 	roots   []string // of the host, which the job writes to
 
-	objective string // the metric by which trials are ranked; empty = there is none
-	alias     string // Keras' name of it
-	own       bool   // it was reported by its own name
+	objective string      // the metric by which trials are ranked; empty = there is none
+	alias     string      // Keras' name of it
+	likeness  tagLikeness // of the tags that are taken for it; 0 = none was seen
 
 	files  []*eventFile // the oldest first
 	known  map[string]bool
@@ -127,6 +127,8 @@ func (e *eventFiles) look(end bool) {
 func (e *eventFiles) take(f *eventFile, scalars []tfevents.Scalar) {
 	points := make([]berth.MetricPoint, 0, len(scalars))
 
+	var own []berth.MetricPoint // of the objective
+
 	for _, s := range scalars {
 		name := eventName(f.dir(), s.Tag)
 
@@ -138,31 +140,30 @@ func (e *eventFiles) take(f *eventFile, scalars []tfevents.Scalar) {
 		p.Step = s.Step
 		e.place(name, f.dir(), s.Step)
 
-		if name == e.objective && !e.own {
-			points = slices.DeleteFunc(points, func(p berth.MetricPoint) bool { return p.Name == name })
+		like := e.likenessOf(f, name, s.Tag)
+		if like > 0 && (e.likeness == 0 || like < e.likeness) {
+			own = nil // what was taken for it before
 
-			e.owns()
+			e.turn(like)
 		}
 
 		covered := e.covered(f, name, s.Step)
-		if !covered {
+		if !covered && name != e.objective {
 			points = append(points, p)
 		}
 
-		switch {
-		case name == e.objective:
-			f.told.add(p)
-		case e.standsIn(f, name, s.Tag):
+		if like > 0 && like == e.likeness {
 			p.Name = e.objective
 			f.told.add(p)
 
 			if !covered {
-				points = append(points, p)
+				own = append(own, p)
 			}
 		}
 	}
 
 	e.metrics.add(ofEvents, points...)
+	e.metrics.add(e.tier(), own...)
 }
 
 // place notes when two directories report the same steps of one metric.

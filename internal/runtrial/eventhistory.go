@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/berthml/berth/internal/failure"
 	"github.com/berthml/berth/internal/tfevents"
 )
 
@@ -35,25 +36,43 @@ func (e *eventFiles) covered(f *eventFile, name string, step int64) bool {
 	return false
 }
 
-// owns takes back what was taken for the objective under another name, once it is reported
-// by its own.
-func (e *eventFiles) owns() {
-	if e.own {
-		return
+// turn takes back what was taken for the objective under another name, once a tag is there
+// that is more like it.
+func (e *eventFiles) turn(like tagLikeness) {
+	if e.likeness > 0 || like == ownTag { // or by an earlier run
+		e.metrics.retract(e.tier(), e.objective)
+
+		for _, f := range e.files {
+			f.told = history{}
+		}
 	}
 
-	e.own = true
-	e.metrics.retract(ofEvents, e.objective)
+	e.likeness = like
+}
 
-	for _, f := range e.files {
-		f.told = history{}
+// likenessOf says how much a metric of a file is like the objective; 0 = it is another.
+func (e *eventFiles) likenessOf(f *eventFile, name, tag string) tagLikeness {
+	switch {
+	case e.objective == "":
+		return 0
+	case name == e.objective:
+		return ownTag
+	case name == e.alias || tag == e.objective && f.alone:
+		return keysTag
+	case failure.PlainName(name) == failure.PlainName(e.objective):
+		return likeTag
+	default:
+		return 0
 	}
 }
 
-// standsIn reports whether a metric is the objective by another name: Keras' of an epoch,
-// or that of a directory which only looks like a key of add_scalars.
-func (e *eventFiles) standsIn(f *eventFile, name, tag string) bool {
-	return !e.own && (name == e.alias || tag == e.objective && f.alone)
+// tier is where what is taken for the objective goes.
+func (e *eventFiles) tier() tier {
+	if e.likeness == likeTag && e.metrics.auto {
+		return ofEvents.doubtfully()
+	}
+
+	return ofEvents
 }
 
 // recount says what all files have of the objective.
@@ -65,7 +84,7 @@ func (e *eventFiles) recount() {
 	}
 
 	if all.LastStatus != "" {
-		e.metrics.recount(ofEvents, e.objective, all)
+		e.metrics.recount(e.tier(), e.objective, all)
 	}
 }
 
@@ -106,8 +125,9 @@ func (e *eventFiles) settleKeys() {
 		again = again || was && !f.alone && f.told.LastStatus != ""
 	}
 
-	if again && !e.own {
+	if again && e.likeness == keysTag {
 		e.metrics.retract(ofEvents, e.objective)
+		e.likeness = 0
 
 		for _, f := range e.files {
 			f.restart()

@@ -159,3 +159,51 @@ func TestOutput_LikeNameOfAWorkerOfBefore(t *testing.T) {
 		})
 	}
 }
+
+// writer.add_scalar("Loss/val", …), as PyTorch's own pages write it, is what the same name is in print.
+func TestEventFiles_TagsAreAsLikeAsPrintedNames(t *testing.T) {
+	t.Parallel()
+
+	objective := berth.Objective{Metric: "val_loss", Goal: berth.GoalMinimize}
+	at := float64(time.Now().Unix())
+	take := func(o *output, tag string, values ...float64) {
+		for i, value := range values {
+			o.events.take(&eventFile{path: "runs/x/events.out.tfevents.1.host"}, []tfevents.Scalar{{Tag: tag, Step: int64(i + 1), Value: value, WallTime: at}})
+		}
+	}
+
+	for _, tag := range []string{"val/loss", "Loss/val", "Val Loss", "validation_loss", "loss_validation"} {
+		printed, _ := printedAs(t, &objective, berth.Stdout, tag+": 0.5\n")
+		value, _ := printed.metrics.objective(objective)
+		require.NotNil(t, value, "in print, "+tag)
+
+		o, _ := autoOutput(t, objective)
+		take(o, tag, 0.75, 0.5)
+
+		rest, _ := o.finish()
+		value, _ = o.metrics.objective(objective)
+		require.NotNil(t, value, "as a tag, "+tag)
+		require.InDelta(t, 0.5, *value, 0)
+		require.Equal(t, berth.MetricsTensorBoard, o.metrics.source("val_loss"))
+		require.Equal(t, map[string]int{"val_loss": 2, tag: 2}, stepsOf(rest))
+	}
+
+	for name, c := range map[string]struct {
+		first, then string // a shim reports 0.25
+		want        float64
+	}{
+		"its own name later": {"Loss/val", "val_loss", 0.625}, "its own name first": {"val_loss", "Loss/val", 0.75},
+		"Keras' name later": {"Loss/val", "val_epoch_loss", 0.625}, "Keras' name first": {"val_epoch_loss", "Loss/val", 0.75},
+		"another split": {"Loss/train", "Loss/test", 0.25}, "the shim's own name": {"Loss/val", "Loss/val", 0.25},
+	} {
+		o, _ := autoOutput(t, objective)
+		o.shim.take([]byte(`{"type": "metric", "step": 1, "metrics": {"val_loss": 0.25}}`))
+		take(o, c.first, 0.5, 0.75)
+		take(o, c.then, 0.375, 0.625)
+		o.finish()
+
+		value, _ := o.metrics.objective(objective)
+		require.NotNil(t, value, name)
+		require.InDelta(t, c.want, *value, 0, name)
+	}
+}

@@ -76,7 +76,7 @@ func TestSeries_AutoDependsOnNothingButWhatWasReported(t *testing.T) {
 			written  storedNames // sources.json
 			kept     = s.kept()  // log.json
 			keptRead [tiers]int
-			all      = []tier{ofDoubtfulPrinted, ofDoubtfulFile, ofBars, ofShim, ofEvents, ofPrinted, ofFile}
+			all      = []tier{ofDoubtfulEvents, ofDoubtfulPrinted, ofDoubtfulFile, ofBars, ofShim, ofEvents, ofPrinted, ofFile}
 			names    = rapid.SampledFrom([]string{"acc", "loss", "val_loss"})
 			from     = rapid.SampledFrom(all)
 		)

@@ -18,7 +18,8 @@ type tier int
 // sweep that names no source "Val Acc", too: nobody may report val_acc then.
 // Keras' own bars stand below the shim, which knows fit from evaluate.
 const (
-	ofDoubtfulPrinted tier = iota
+	ofDoubtfulEvents tier = iota
+	ofDoubtfulPrinted
 	ofDoubtfulFile
 	ofBars
 	ofShim
@@ -30,7 +31,7 @@ const (
 
 // The name of each tier in what is kept for another run.
 var tierNames = [tiers]string{
-	"doubtful " + berth.MetricsStdout, "doubtful " + berth.MetricsFile, "bars of Keras",
+	"doubtful " + berth.MetricsTensorBoard, "doubtful " + berth.MetricsStdout, "doubtful " + berth.MetricsFile, "bars of Keras",
 	berth.MetricsShim, berth.MetricsTensorBoard, berth.MetricsStdout, berth.MetricsFile,
 }
 
@@ -39,11 +40,14 @@ var belowPrinted = []tier{ofDoubtfulPrinted, ofBars}
 
 // doubtfully is the tier of what a tier reports by a doubtful name.
 func (t tier) doubtfully() tier {
-	if t == ofFile {
+	switch t {
+	case ofFile:
 		return ofDoubtfulFile
+	case ofEvents:
+		return ofDoubtfulEvents
+	default:
+		return ofDoubtfulPrinted
 	}
-
-	return ofDoubtfulPrinted
 }
 
 // source is the tier's name in an outcome.
@@ -53,6 +57,8 @@ func (t tier) source() string {
 		return berth.MetricsStdout
 	case ofDoubtfulFile:
 		return berth.MetricsFile
+	case ofDoubtfulEvents:
+		return berth.MetricsTensorBoard
 	default:
 		return tierNames[t]
 	}
