@@ -262,18 +262,21 @@ func (l *lineParser) settle(found []sighting, at time.Time) (points []berth.Metr
 			p.Name = l.objective
 		}
 
+		var named bool
+
 		if !doubted || f.likeness > sameLetters {
-			p.Step = l.records.steps.of(p.Name, f.step, l.objective) // the last one of a name stands, as it would on the next line
+			p.Step, named = l.records.settle(p.Name, f, l.objective) // the last one of a name stands, as it would on the next line
 			points = append(points, p)
 		}
 
-		if taken {
-			l.named = f.step != nil
+		if doubted {
+			p.Name = l.objective
+			p.Step, named = l.records.settle(p.Name, f, l.objective)
+			l.doubts = append(l.doubts, p)
 		}
 
-		if doubted {
-			p.Name, p.Step = l.objective, l.records.steps.of(l.objective, f.step, l.objective)
-			l.doubts = append(l.doubts, p)
+		if taken {
+			l.named = named
 		}
 	}
 

@@ -13,6 +13,7 @@ type sighting struct {
 	point    berth.MetricPoint // without name, step and time
 	name     metricName
 	step     *int64 // that the line names; nil = it names none
+	rounded  bool   // that is an epoch which may be rounded
 	own      bool   // found by the spec's own pattern
 	likeness likeness
 }

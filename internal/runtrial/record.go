@@ -64,7 +64,8 @@ func (p *recordParser) parse(line []byte, at time.Time) []berth.MetricPoint {
 
 	for _, object := range objects {
 		for _, f := range p.find(object) {
-			f.point.Name, f.point.At, f.point.Step = f.name.full, at, p.steps.of(f.name.full, f.step, "")
+			f.point.Name, f.point.At = f.name.full, at
+			f.point.Step, _ = p.settle(f.name.full, f, "")
 			points = append(points, f.point)
 		}
 	}
@@ -75,7 +76,7 @@ func (p *recordParser) parse(line []byte, at time.Time) []berth.MetricPoint {
 // find returns the metrics of an object, by name. Of an object in it, too: {"val":
 // {"acc": 0.9}} is val/acc.
 func (p *recordParser) find(object map[string]any) []sighting {
-	step := p.stepOf(object)
+	step, rounded := p.stepOf(object)
 	p.unread = nil
 	split := splitOf(object)
 	kind, metrics := metricsOf(object)
@@ -86,7 +87,7 @@ func (p *recordParser) find(object map[string]any) []sighting {
 
 		if point, ok := newPoint(name.full, raw, time.Time{}); ok {
 			point.Final = kind == typeFinal
-			found = append(found, sighting{point: point, name: name, step: step})
+			found = append(found, sighting{point: point, name: name, step: step, rounded: rounded})
 		} else if text, is := raw.(string); is && digit.MatchString(text) {
 			p.unread = append(p.unread, unreadPair{name, text})
 		}
@@ -151,18 +152,32 @@ func metricsOf(object map[string]any) (kind string, metrics map[string]any) {
 }
 
 // stepOf is the step that a record names, else its epoch; nil when it names none. Of a
-// job that has reported a part of an epoch no epoch is a step: others are between.
-func (p *recordParser) stepOf(object map[string]any) *int64 {
-	if step, _ := whole(object["step"]); step != nil {
-		return step
+// job that has reported a part of an epoch no epoch is a step: others are between. rounded
+// says that the epoch was printed with a point, 1.0: it may be rounded.
+func (p *recordParser) stepOf(object map[string]any) (step *int64, rounded bool) {
+	if step, _ = whole(object["step"]); step != nil {
+		return step, false
 	}
 
 	epoch, fraction := whole(object["epoch"])
 	if p.fractions = p.fractions || fraction; p.fractions {
-		return nil
+		return nil, false
 	}
 
-	return epoch
+	text, _ := object["epoch"].(json.Number)
+
+	return epoch, strings.Contains(text.String(), ".")
+}
+
+// settle gives a metric its step. Hugging Face rounds epochs: where one comes again, as
+// 0.0 in each of the first logs, the epochs are no steps.
+func (p *recordParser) settle(name string, f sighting, needed string) (step int64, named bool) {
+	newest, known := p.steps[name]
+	if f.rounded && known && *f.step <= newest {
+		p.fractions, f.step = true, nil
+	}
+
+	return p.steps.of(name, f.step, needed), f.step != nil
 }
 
 // whole is a step as jobs write it; nil when it is none. fraction says that it is a

@@ -150,6 +150,58 @@ func TestRecordParser_EpochsInParts(t *testing.T) {
 	}
 }
 
+// transformers rounds epochs to two decimals: the first logs of a large data set are all of epoch
+// 0.0. They are numbered in order, and what names its epochs or steps as whole numbers is not.
+func TestOutput_EpochsThatAreRounded(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]map[string]float64{
+		"{'loss': 0.9, 'epoch': 0.0}\n{'loss': 0.8, 'epoch': 0.0}\n{'loss': 0.7, 'epoch': 0.0}\n{'loss': 0.6, 'epoch': 0.01}\n": {
+			"loss/0": 0.9, "loss/1": 0.8, "loss/2": 0.7, "loss/3": 0.6,
+		},
+		"{'loss': 0.9, 'epoch': 1.0}\n{'eval_loss': 0.8, 'epoch': 1.0}\n{'loss': 0.7, 'epoch': 2.0}\n{'eval_loss': 0.6, 'epoch': 2.0}\n": {
+			"loss/1": 0.9, "eval_loss/1": 0.8, "loss/2": 0.7, "eval_loss/2": 0.6,
+		},
+		`{"loss": 0.9, "epoch": 0}` + "\n" + `{"loss": 0.8, "epoch": 0}` + "\n":                           {"loss/0": 0.8},
+		`{"loss": 0.9, "step": 3, "epoch": 0.0}` + "\n" + `{"loss": 0.8, "step": 3, "epoch": 0.0}` + "\n": {"loss/3": 0.8},
+		"{'val_loss': 0.9, 'epoch': 0.0}\n{'val_loss': 0.8, 'epoch': 0.0}\n":                              {"val_loss/0": 0.9, "val_loss/1": 0.8},
+	} {
+		_, rest := printedAs(t, &berth.Objective{Metric: "loss"}, berth.Stdout, text)
+		got := make(map[string]float64)
+
+		for _, p := range rest.points {
+			got[key(p)] = p.Value
+		}
+
+		require.Equal(t, want, got, text)
+	}
+}
+
+// The next worker numbers them on.
+func TestOutput_EpochsThatAreRoundedAfterAKilledWorker(t *testing.T) {
+	t.Parallel()
+
+	killed, adopt := autoOutput(t, berth.Objective{Metric: "loss"})
+	lines := []string{"{'loss': 0.9, 'epoch': 0.0}\n", "{'loss': 0.8, 'epoch': 0.0}\n", "{'loss': 0.7, 'epoch': 0.0}\n", "{'loss': 0.6, 'epoch': 1.0}\n"}
+
+	for i, line := range lines[:2] {
+		killed.take(chunk(berth.Stdout, line, i))
+	}
+
+	require.NoError(t, killed.write(t.Context()))
+	killed.keep()
+
+	next := adopt()
+	for i, line := range lines {
+		next.take(chunk(berth.Stdout, line, i))
+	}
+
+	rest, _ := next.finish()
+	require.Len(t, rest.points, 2)
+	require.Equal(t, int64(2), rest.points[0].Step)
+	require.Equal(t, int64(3), rest.points[1].Step)
+}
+
 // Names that no series takes are not remembered for ever; the objective's always is.
 func TestSteps_AreBounded(t *testing.T) {
 	t.Parallel()
