@@ -842,6 +842,37 @@ func TestClassify_NoResult(t *testing.T) {
 		"another word for the data": {
 			failure.Evidence{Objective: "train_acc", Reported: []string{"training_accuracy"}}, "did you mean `objective: {metric: training_accuracy}`?",
 		},
+		"of the same data": {
+			failure.Evidence{Objective: "val_accuracy", Reported: []string{"accuracy", "loss", "valid_acc"}}, "did you mean `objective: {metric: valid_acc}`?",
+		},
+		"of other data only": {
+			failure.Evidence{Objective: "val_accuracy", Reported: []string{"accuracy", "test_accuracy", "train_accuracy"}}, "set objective.metric to one of these",
+		},
+		"of no training": {
+			failure.Evidence{Objective: "accuracy", Reported: []string{"train_acc", "training accuracy", "test_acc", "val_acc"}}, "did you mean `objective: {metric: val_acc}`?",
+		},
+		"evaluation is validation": {
+			failure.Evidence{Objective: "val_loss", Reported: []string{"eval_loss", "loss"}}, "did you mean `objective: {metric: eval_loss}`?",
+		},
+		"a part of the name": {
+			failure.Evidence{Objective: "f1_score", Reported: []string{"Score"}}, "set objective.metric to one of these",
+		},
+		"more words": {
+			failure.Evidence{Objective: "loss", Reported: []string{"KL loss", "total recon loss", "val kl_loss"}}, "did you mean `objective: {metric: KL loss}`?",
+		},
+		"a letter is wrong, and it is none of the first names": {
+			failure.Evidence{
+				Objective: "val_axcuracy", FromAny: true, FromLog: true,
+				Reported: []string{"batch_size", "dropout", "epoch", "epochs", "hidden", "loss", "lr", "seed", "val_accuracy", "val_loss"},
+			},
+			`"seed" and 2 more; did you mean ` + "`objective: {metric: val_accuracy}`?",
+		},
+		"another number": {
+			failure.Evidence{Objective: "top1_accuracy", Reported: []string{"top5_accuracy"}}, "set objective.metric to one of these",
+		},
+		"a name that YAML reads as more": {
+			failure.Evidence{Objective: "acc", Reported: []string{"acc [mean]"}}, "did you mean `objective: {metric: \"acc [mean]\"}`?",
+		},
 		"nothing printed": {failure.Evidence{Objective: "f1", FromLog: true}, `it printed nothing that reads as a metric: print such as "f1=0.5"`},
 	} {
 		t.Run(name, func(t *testing.T) {

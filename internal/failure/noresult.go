@@ -75,15 +75,13 @@ func nameList(names []string) string {
 	return text
 }
 
-// similar asks for the name that a person most likely meant: the shortest that has
-// the letters of the objective, or whose letters the objective has.
+// similar asks for the name that a person most likely meant: the nearest of all.
 func similar(objective string, names []string) string {
-	near := ""
+	near, least := "", 0
 
 	for _, name := range names {
-		a, b := letters(objective), letters(name)
-		if (strings.Contains(a, b) || strings.Contains(b, a)) && b != "" && (near == "" || len(name) < len(near)) {
-			near = name
+		if far, ok := farness(objective, name); ok && (near == "" || far < least) {
+			near, least = name, far
 		}
 	}
 
@@ -91,7 +89,106 @@ func similar(objective string, names []string) string {
 		return "; set objective.metric to one of these"
 	}
 
+	if strings.ContainsAny(near, `,:#{}[]"'`) {
+		near = strconv.Quote(near)
+	}
+
 	return fmt.Sprintf("; did you mean `objective: {metric: %s}`?", near)
+}
+
+// dataOf are the words of a name for the data that it is of, by what they mean.
+var dataOf = map[string]string{
+	"train": "train", "training": "train", "test": "test", "testing": "test", "val": "val", "valid": "val", "validation": "val", "dev": "val",
+	"eval": "val", "evaluation": "val",
+}
+
+// shortest names have other letters where one is wrong: mse and rmse.
+const shortest = 5
+
+// farness is how far a name is from the objective's; ok is false when nobody meant it. It
+// is of the same data, or for an objective that names none not of training. It has the
+// same letters but for one in five, or more words.
+func farness(objective, name string) (far int, ok bool) {
+	want, of := dataWords(objective)
+	words, is := dataWords(name)
+
+	switch {
+	case of == is:
+	case of != "" || is == "train":
+		return 0, false
+	case is == "val":
+		far = 1
+	default:
+		far = 2
+	}
+
+	a, b := strings.Join(want, ""), strings.Join(words, "")
+	if shorter.Replace(a) == shorter.Replace(b) {
+		return far, true
+	}
+
+	if wrong := edits(a, b); len(a) >= shortest && wrong <= len(a)/shortest && digitsOf(a) == digitsOf(b) {
+		return far + 10*wrong, true
+	}
+
+	const further = 1000
+
+	for _, word := range want {
+		if !slices.ContainsFunc(words, func(w string) bool { return shorter.Replace(w) == shorter.Replace(word) }) {
+			return 0, false
+		}
+	}
+
+	return far + further + 10*len(b), len(want) > 0
+}
+
+// dataWords are the words of a name in lower case, without those for the data that it is
+// of, which it returns by their meaning; empty = it names none.
+func dataWords(name string) (words []string, of string) {
+	for word := range strings.FieldsFuncSeq(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune(" _-./|", r) }) {
+		if data := dataOf[strings.TrimRight(word, "0123456789")]; data != "" && of == "" {
+			of = data
+		} else {
+			words = append(words, word)
+		}
+	}
+
+	return words, of
+}
+
+func digitsOf(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return r
+		}
+
+		return -1
+	}, text)
+}
+
+// edits is how many letters are to be added, taken away or changed to make b of a.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for i := range row {
+		row[i] = i
+	}
+
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost++
+			}
+
+			before = row[j+1]
+			row[j+1] = min(cost, row[j]+1, before+1)
+		}
+	}
+
+	return row[len(b)]
 }
 
 var (
@@ -109,6 +206,3 @@ var splitBehind = regexp.MustCompile(`^(.+)[ _./|-]((?:train|val|valid|validatio
 func PlainName(name string) string {
 	return splits.Replace(between.Replace(splitBehind.ReplaceAllString(strings.ToLower(name), "$2$1")))
 }
-
-// letters is a name in the form in which two that mean the same are alike.
-func letters(name string) string { return shorter.Replace(PlainName(name)) }
