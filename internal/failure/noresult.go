@@ -3,7 +3,6 @@ package failure
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,6 +95,9 @@ func similar(objective string, names []string) string {
 	return fmt.Sprintf("; did you mean `objective: {metric: %s}`?", near)
 }
 
+// betweenWords are the signs between the words of a name.
+const betweenWords = " _-./|"
+
 // dataOf are the words of a name for the data that it is of, by what they mean.
 var dataOf = map[string]string{
 	"train": "train", "training": "train", "test": "test", "testing": "test", "val": "val", "valid": "val", "validation": "val", "dev": "val",
@@ -145,7 +147,7 @@ func farness(objective, name string) (far int, ok bool) {
 // dataWords are the words of a name in lower case, without those for the data that it is
 // of, which it returns by their meaning; empty = it names none.
 func dataWords(name string) (words []string, of string) {
-	for word := range strings.FieldsFuncSeq(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune(" _-./|", r) }) {
+	for word := range strings.FieldsFuncSeq(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune(betweenWords, r) }) {
 		if data := dataOf[strings.TrimRight(word, "0123456789")]; data != "" && of == "" {
 			of = data
 		} else {
@@ -197,12 +199,14 @@ var (
 	shorter = strings.NewReplacer("accuracy", "acc")
 )
 
-// splitBehind is a name with the word for the data that it is of behind it: Loss/val.
-var splitBehind = regexp.MustCompile(`^(.+)[ _./|-]((?:train|val|valid|validation|training|dev|test|testing|eval|evaluation)\d*)$`)
-
 // PlainName is a metric's name in lower case, without what is between its words, and with
 // the short words for the data that it is of, in front: val_loss, Validation Loss and Loss/val
 // are alike.
 func PlainName(name string) string {
-	return splits.Replace(between.Replace(splitBehind.ReplaceAllString(strings.ToLower(name), "$2$1")))
+	name = strings.ToLower(name)
+	if at := strings.LastIndexAny(name, betweenWords); at > 0 && dataOf[strings.TrimRight(name[at+1:], "0123456789")] != "" {
+		name = name[at+1:] + name[:at]
+	}
+
+	return splits.Replace(between.Replace(name))
 }

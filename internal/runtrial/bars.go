@@ -177,11 +177,13 @@ func rewritten(line string, bars barState, ended bool) (count []shownPart, rest 
 		text := shown(texts[at])
 		p, again := progressOf(text), "" // again: an earlier drawing of this end
 
-		switch drawn := progressOf(bars.drawn); {
-		case bars.drawn != "" && p.whole && p.String() == drawn.String():
-			again = bars.drawn
-		case p.epoch != "" && p.String() != drawn.String():
-			count = bars.over(count)
+		if bars.drawn != "" {
+			switch drawn := progressOf(bars.drawn); {
+			case p.String() == drawn.String():
+				again = bars.drawn
+			case p.epoch != "":
+				count = bars.over(count)
+			}
 		}
 
 		last := i == len(parts)-1

@@ -37,12 +37,17 @@ const numberBytes = 80
 func readNumber(text string) (number, rest string, ok bool) {
 	number = plainNumber.FindString(text[:min(len(text), numberBytes)])
 	rest = text[len(number):]
+
+	if number == "" || !strings.HasPrefix(rest, ",") {
+		return number, rest, number != ""
+	}
+
 	behind := commas.FindString(rest[:min(len(rest), numberBytes)])
 	whole := number + behind
 
 	switch {
-	case number == "", behind == "":
-		return number, rest, number != ""
+	case behind == "":
+		return number, rest, true
 	case thousands.MatchString(whole):
 		return strings.ReplaceAll(whole, ",", ""), rest[len(behind):], true
 	case decimal.MatchString(whole):
@@ -84,7 +89,7 @@ func valueAtStart(text string) (v value) {
 		}
 	}
 
-	if parts := fraction.FindStringSubmatch(rest[:min(len(rest), numberBytes)]); parts != nil {
+	if parts := fractionAt(rest); parts != nil {
 		v.over, rest = strings.ReplaceAll(parts[1], ",", ""), rest[len(parts[0]):]
 	}
 
@@ -99,6 +104,14 @@ func valueAtStart(text string) (v value) {
 	}
 
 	return v
+}
+
+func fractionAt(rest string) []string {
+	if !strings.HasPrefix(rest, "/") {
+		return nil
+	}
+
+	return fraction.FindStringSubmatch(rest[:min(len(rest), numberBytes)])
 }
 
 // unreadValues counts values of the objective that are there and cannot be read: an older
