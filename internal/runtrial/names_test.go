@@ -99,6 +99,10 @@ func TestNames_AnotherWordIsAnotherMetric(t *testing.T) {
 		"a quoted field before": {"val_acc", theLast, `level=info msg="epoch ended" val_acc=0.85` + "\n", 0.85},
 		"a level before":        {"val_acc", theLast, "2026-01-01 12:00:00,123 INFO val_acc=0.85\n", 0.85},
 		"a time before":         {"val_acc", theLast, "took 3.2s val_acc=0.85\n", 0.85},
+		"a unit before":         {"loss", theLast, "GPU memory: 1,024 MiB loss: 0.3, time: 3.2 sec loss: 0.2\n", 0.2},
+		"a verb behind":         {"accuracy", theLast, "The accuracy is: 0.93\n", 0.93},
+		"a value":               {"val_loss", theLast, "Trial finished with value val_loss: 0.3\n", 0.3},
+		"a logger's name":       {"loss", theLast, "2026-01-01 12:00:00,123 INFO my_model loss: 0.3\n", 0.3},
 		"a sum":                 {"loss", theLast, "total loss: 1.2, recon loss: 1.0, kl loss: 0.2\n", 1.2},
 		"a sum beside it":       {"loss", theLast, "loss: 0.4\ntotal loss: 1.2\n", 0.4},
 	})

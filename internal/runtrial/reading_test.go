@@ -3,7 +3,10 @@ package runtrial
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -244,5 +247,88 @@ func TestRun_ReadsOnAfterTheClockWasSetBack(t *testing.T) {
 				require.InDelta(t, float64(sum)/float64(values), *got.outcome.Value, 1e-9)
 			})
 		})
+	}
+}
+
+// Wherever a worker is killed, and whether the next one goes on or reads from the start: of
+// what programs print the result and all rows are the same.
+func TestOutput_ReadOnOrAgainIsTheSame(t *testing.T) {
+	t.Parallel()
+
+	type printed struct{ stream, text string }
+
+	objective := berth.Objective{Metric: "val_acc", Strategy: berth.StrategyMean, Goal: berth.GoalMaximize}
+	log := []printed{
+		{berth.Stdout, "Val Acc: 0.5, KL loss: 0.25\n"},
+		{berth.Stdout, "{\n"}, {berth.Stdout, "  \"val\": {\"acc\": 0.75},\n"}, {berth.Stderr, "INFO:train:loss=0.5\n"}, {berth.Stdout, "}\n"},
+		{berth.Stderr, "\r 50%|█| 1/2 [00:01<00:01, 2.0it/s, val_acc=0.25]\r100%|█"}, {berth.Stderr, "| 2/2 [00:01<00:01, 2.0it/s, val_acc=0.75]\r"}, {berth.Stderr, "\n"},
+		{berth.Stderr, "\r 50%|█| 1/2 [00:01<00:01, 2.0it/s, val_acc=0]\r100%|█| 2/2 [00:01<00:01, 2.0it/s, val_acc=0.5]\n"},
+		{berth.Stdout, "{'f1': 0.5, 'epoch': 0.0}\n"}, {berth.Stdout, "{'f1': 0.25, 'epoch': 0.0}\n"}, {berth.Stdout, "val_acc: 1,2\n"}, {berth.Stdout, "{'f1': 0.75, 'epoch': 0.0}\n"},
+		{berth.Stderr, "\rEpoch 1: 100%|█| 9/9 [00:01<00:00, val_acc=0.5]\rValidation: 100%|█| 3/3 [00:01<00:00]"}, {berth.Stderr, "\rEpoch 1: 100%|█| 9/9 [00:01<00:00, val_acc=1]\r"},
+		{berth.Stderr, "\rEpoch 2: 100%|█| 9/9 [00:01<00:00, val_acc=0.25]\n"}, {berth.Stdout, "Best val_acc: 1\n"},
+	}
+
+	// came is what an attempt came to whose first worker was killed behind so many chunks.
+	came := func(cut int, forgets bool) (string, float64, table) {
+		r := setup(t)
+		r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source, who.Spec.Objective = berth.MetricsAuto, &objective })
+
+		adopt := func() *output {
+			run := r.newRun(t)
+			run.container.ID = "c"
+			require.NoError(t, run.dirs.make(nil))
+
+			return newOutput(run)
+		}
+		read := func(o *output, log []printed) {
+			for i, p := range log {
+				o.take(chunk(p.stream, p.text, i))
+			}
+		}
+
+		o := adopt()
+		read(o, log[:cut])
+		require.NoError(t, o.write(t.Context()))
+		o.keep()
+
+		if forgets {
+			require.NoError(t, os.RemoveAll(filepath.Join(o.run.dirs.attempt, readingName)))
+		}
+
+		o = adopt()
+		read(o, log)
+
+		rest, _ := o.finish()
+		stored := table{}
+
+		for _, p := range r.books.metrics(t) {
+			stored[key(p)] = p
+		}
+
+		stored.store(&rest, "")
+
+		for k, p := range stored {
+			p.At = time.Time{}
+			stored[k] = p
+		}
+
+		value, _ := o.metrics.objective(objective)
+		require.NotNil(t, value)
+
+		return strings.Join(o.notes(), "\n"), *value, stored
+	}
+
+	notes, value, rows := came(0, false)
+	require.Contains(t, notes, "a value of its objective could not be read")
+	require.InDelta(t, (0.25+0.75+0.5+1+0.25)/5, value, 1e-9, "of the exact name")
+	require.Len(t, rows, 5+3+3, "val_acc, f1, and one each of three others")
+
+	for cut := range log {
+		for _, forgets := range []bool{false, true} {
+			gotNotes, gotValue, gotRows := came(cut, forgets)
+			require.Equal(t, notes, gotNotes, "cut at %d", cut)
+			require.InDelta(t, value, gotValue, 1e-9, "cut at %d", cut)
+			require.Equal(t, rows, gotRows, "cut at %d, %v", cut, forgets)
+		}
 	}
 }

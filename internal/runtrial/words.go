@@ -16,13 +16,18 @@ var qualities = map[string]likeness{
 }
 
 // fillers are words of a name that change nothing: they say when it was.
-var fillers = words(`final finally current currently new newest now latest last end epoch epochs model top1 top-1`)
+var fillers = words(`final finally current currently new newest now latest last end epoch epochs model value values top1 top-1`)
 
 // dataWords are fillers that leave the split before them what it is: "Test set: loss 0.1".
 var dataWords = words(`set data split metrics so far`)
 
-// joints are words behind which a name begins: what is before them tells something else.
-var joints = words(`and or with at to is are the a an has had have got reached achieved then but here result results done finished root`)
+// joints are words behind which a name begins: what is before them tells something else, as
+// the unit of the value before does.
+var joints = words(`and or with at to is are the a an has had have got reached achieved then but here result results done finished root
+	s sec secs second seconds ms us h mins minutes hours kb mb gb kib mib gib percent samples images steps`)
+
+// verbs may stand between a name and its sign.
+var verbs = words(`is are was`)
 
 // levels are a logger's, behind which its name may be.
 var levels = words(`DEBUG INFO WARN WARNING ERROR CRITICAL FATAL`)
@@ -149,7 +154,7 @@ func (w *lineWords) word(word string) {
 		if len(w.others) > 0 {
 			w.forget()
 		}
-	case joints[lower], w.level, stop, strings.ContainsAny(strings.Trim(word, "._/"), "./"), strings.HasPrefix(word, "__"):
+	case behindLevel && strings.Contains(word, "_"), joints[lower], w.level, stop, strings.ContainsAny(strings.Trim(word, "._/"), "./"), strings.HasPrefix(word, "__"):
 		w.others = append(w.others, word)
 		w.forget()
 	case counted.MatchString(word) && !twoD.MatchString(word):
@@ -174,6 +179,10 @@ func inWord(r rune) bool {
 // name is a name with the words that are before it. Behind it, in parentheses, may be
 // another, as in "Accuracy (val)".
 func (w *lineWords) name(printed, inParentheses string) metricName {
+	if last := len(w.others) - 1; last >= 0 && verbs[strings.ToLower(printed)] { // "The accuracy is: 0.9"
+		printed, w.others = w.others[last], w.others[:last]
+	}
+
 	others := slices.DeleteFunc(w.others, func(word string) bool { return fillers[strings.ToLower(word)] || dataWords[strings.ToLower(word)] })
 	n := metricName{bare: strings.Join(append(others, printed), " "), quality: strings.Join(w.qualities, " ")}
 	key := strings.ToLower(n.bare)
