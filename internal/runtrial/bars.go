@@ -3,6 +3,7 @@ package runtrial
 import (
 	"regexp"
 	"strings"
+	"time"
 )
 
 var (
@@ -94,23 +95,27 @@ func (p progress) String() string { return p.epoch + " " + p.counter }
 
 // barState is what is known of the bars on a stream.
 type barState struct {
-	at    string // where the newest part was
-	drawn string // the newest end of an epoch's bar behind which another bar began, as it was drawn
-	again bool   // it was drawn again, and that counted
-	ended bool   // a bar was at its end
+	At    string    `json:"-"`               // where the newest part of the line was (partLine)
+	Drawn string    `json:"drawn,omitempty"` // the newest end of an epoch's bar, as it was drawn: it may be drawn again
+	Time  time.Time `json:"time,omitzero"`   // when it was
+	Again bool      `json:"again,omitempty"` // it was drawn again
+	Ended bool      `json:"ended,omitempty"` // a bar was at its end
 }
 
 // over ends what is known of the end of an epoch's bar. Where it was not drawn again, its
 // metrics of validation are no older ones.
 func (b *barState) over(count []shownPart) []shownPart {
-	if b.drawn != "" && !b.again {
-		count = append(count, shownPart{text: b.drawn, which: validated})
+	if b.Drawn != "" && !b.Again {
+		count = append(count, shownPart{text: b.Drawn, which: validated})
 	}
 
-	b.drawn, b.again = "", false
+	b.Drawn, b.Again = "", false
 
 	return count
 }
+
+// endsEpoch reports whether a bar of an epoch is at its end.
+func (p progress) endsEpoch() bool { return p.whole && p.tqdm && p.epoch != "" }
 
 // shownPart is a part of a line that counts, of those that a program wrote over each other.
 type shownPart struct {
@@ -177,11 +182,11 @@ func rewritten(line string, bars barState, ended bool) (count []shownPart, rest 
 		text := shown(texts[at])
 		p, again := progressOf(text), "" // again: an earlier drawing of this end
 
-		if bars.drawn != "" {
-			switch drawn := progressOf(bars.drawn); {
-			case p.String() == drawn.String():
-				again = bars.drawn
-			case p.epoch != "":
+		if bars.Drawn != "" {
+			switch {
+			case p.String() == progressOf(bars.Drawn).String():
+				again = bars.Drawn
+			case !p.tqdm || p.epoch != "":
 				count = bars.over(count)
 			}
 		}
@@ -194,22 +199,20 @@ func rewritten(line string, bars barState, ended bool) (count []shownPart, rest 
 		which, counts := allNames, !p.keras || p.whole
 		if !last {
 			which, counts = p.counts(bars, progressOf(shown(texts[parts[i+1]])))
+		} else if p.endsEpoch() && again == "" { // the bar of the validation may be on the next line
+			which = trained
 		}
 
 		if counts {
 			count = append(count, shownPart{text, which, again})
-			bars.again = bars.again || again != "" && which == allNames
+			bars.Again = bars.Again || again != "" && which == allNames
 		}
 
 		if which == trained && again == "" {
-			bars.drawn, bars.again = text, false
+			bars.Drawn, bars.Again = text, false
 		}
 
-		bars.at, bars.ended = p.String(), bars.ended || p.tqdm && p.whole
-	}
-
-	if ended {
-		count = bars.over(count)
+		bars.At, bars.Ended = p.String(), bars.Ended || p.tqdm && p.whole
 	}
 
 	return count, rest, bars
@@ -225,15 +228,15 @@ func rewritten(line string, bars barState, ended bool) (count []shownPart, rest 
 //     has the metrics of the validation before.
 func (p progress) counts(bars barState, next progress) (which whichNames, counts bool) {
 	switch {
-	case p.whole && p.tqdm && p.epoch != "" && next.tqdm && next.epoch == "":
+	case p.endsEpoch() && next.tqdm && next.epoch == "":
 		return trained, true
 	case p.counter == "", next.epoch != p.epoch:
 		return allNames, !p.keras || p.whole
 	case p.whole:
 		return allNames, next.counter != p.counter
-	case p.String() == bars.at, strings.HasPrefix(p.counter, "0/"):
+	case p.String() == bars.At, strings.HasPrefix(p.counter, "0/"):
 		return allNames, false
-	case p.tqdm && p.epoch == "" && !p.of && !bars.ended && !p.epochs:
+	case p.tqdm && p.epoch == "" && !p.of && !bars.Ended && !p.epochs:
 		return validated, true
 	default:
 		return allNames, p.epochs

@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,11 +46,14 @@ func TestBars_WhatCounts(t *testing.T) {
 		"over data of validation":     {"val_acc", theBest, epochs("Validation:", "2.00s/it", "val_acc"), 0.85},
 		"one of several":              {"val_acc", theBest, "\r100%|█████| 3/3 [00:01<00:00, 2.00s/it, loss=0.5]\n" + epochs("", "2.00s/it", "val_acc"), 0.85},
 
-		"Lightning":                  {"val_loss", theMean, lightning + "\n", 0.3},
-		"Lightning's training":       {"train_loss", theMean, lightning + "\n", 0.8},
-		"another epoch behind":       {"val_loss", theMean, lightning + "\rEpoch 2:  11%|█ | 1/9 [00:01<00:00, 9.1it/s, v_num=0, val_loss=0.2]\rEpoch 2: 100%|██| 9/9 [00:01<00:00, 9.1it/s, v_num=0, val_loss=0.6]\n", 0.4},
-		"the same value again":       {"val_loss", theMean, lightning + "\rEpoch 2: 100%|██| 9/9 [00:01<00:00, 9.1it/s, val_loss=0.2]\rValidation: 100%|██| 3/3 [00:00<00:00, 90.1it/s]\rEpoch 2: 100%|██| 9/9 [00:01<00:00, 9.1it/s, val_loss=0.2]\n", 0.8 / 3},
-		"a bar that is not repeated": {"val_loss", theMean, "\rEpoch 1: 100%|██| 9/9 [00:01<00:00, 9.1it/s, val_loss=0.4]\rother: 100%|██| 3/3 [00:00<00:00, 90.1it/s]\rEpoch 2: 100%|██| 9/9 [00:01<00:00, 9.1it/s, val_loss=0.2]\rother: 100%|██| 3/3 [00:00<00:00, 90.1it/s]\n", 0.3},
+		"Lightning":                     {"val_loss", theMean, lightning + "\n", 0.3},
+		"Lightning's training":          {"train_loss", theMean, lightning + "\n", 0.8},
+		"another epoch behind":          {"val_loss", theMean, lightning + "\rEpoch 2:  11%|█ | 1/9 [00:01<00:00, 9.1it/s, v_num=0, val_loss=0.2]\rEpoch 2: 100%|██| 9/9 [00:01<00:00, 9.1it/s, v_num=0, val_loss=0.6]\n", 0.4},
+		"the same value again":          {"val_loss", theMean, lightning + "\rEpoch 2: 100%|██| 9/9 [00:01<00:00, 9.1it/s, val_loss=0.2]\rValidation: 100%|██| 3/3 [00:00<00:00, 90.1it/s]\rEpoch 2: 100%|██| 9/9 [00:01<00:00, 9.1it/s, val_loss=0.2]\n", 0.8 / 3},
+		"Lightning's bars on two lines": {"val_loss", theMean, strings.ReplaceAll(strings.ReplaceAll(lightning, "\rValidation", "\n\rValidation"), "90.1it/s]", "90.1it/s]\x1b[A"), 0.3},
+		"a line behind":                 {"val_loss", theLast, "\rEpoch 1: 100%|██| 9/9 [00:01<00:00, 9.1it/s, val_loss=0.4]\nval_loss=0.5\n", 0.5},
+		"the end of each epoch":         {"val_loss", theMean, "\rEpoch 1: 100%|██| 9/9 [00:01<00:00, 9.1it/s, val_loss=0.4]\n\rEpoch 2: 100%|██| 9/9 [00:01<00:00, 9.1it/s, val_loss=0.2]\n", 0.3},
+		"a bar that is not repeated":    {"val_loss", theMean, "\rEpoch 1: 100%|██| 9/9 [00:01<00:00, 9.1it/s, val_loss=0.4]\rother: 100%|██| 3/3 [00:00<00:00, 90.1it/s]\rEpoch 2: 100%|██| 9/9 [00:01<00:00, 9.1it/s, val_loss=0.2]\rother: 100%|██| 3/3 [00:00<00:00, 90.1it/s]\n", 0.3},
 	})
 }
 
@@ -59,7 +63,7 @@ func TestBars_InPieces(t *testing.T) {
 	t.Parallel()
 
 	for name, text := range map[string]string{
-		"Lightning": lightning, "epochs": "\r 33%|█| 1/3 [00:01<00:01, 2.0it/s, val_loss=0.2]\r 67%|█| 2/3 [00:01<00:01, 2.0it/s, val_loss=0.4]\r100%|█| 3/3 [00:01<00:01, 2.0it/s, val_loss=0.3]\r",
+		"Lightning": lightning, "Lightning on two lines": strings.ReplaceAll(lightning, "\rValidation", "\n\rValidation"), "epochs": "\r 33%|█| 1/3 [00:01<00:01, 2.0it/s, val_loss=0.2]\r 67%|█| 2/3 [00:01<00:01, 2.0it/s, val_loss=0.4]\r100%|█| 3/3 [00:01<00:01, 2.0it/s, val_loss=0.3]\r",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,4 +89,19 @@ func TestBars_InPieces(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The end of an epoch's bar waits for one drawing more on its own stream only.
+func TestBars_ALineOnTheOtherStream(t *testing.T) {
+	t.Parallel()
+
+	objective := berth.Objective{Metric: "val_loss", Goal: berth.GoalMinimize}
+	o, _ := autoOutput(t, objective)
+	o.take(chunk(berth.Stderr, "\rEpoch 1: 100%|██| 9/9 [00:01<00:00, 9.1it/s, val_loss=0.4]\n", 1))
+	o.take(chunk(berth.Stdout, "val_loss=0.5\n", 2))
+	o.finish()
+
+	value, _ := o.metrics.objective(objective)
+	require.NotNil(t, value)
+	require.InDelta(t, 0.5, *value, 0)
 }

@@ -2,6 +2,7 @@ package runtrial
 
 import (
 	"bytes"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ type lineParser struct {
 	named    bool                // the newest report of the objective named its step
 	apart    bool                // Keras' own bars are no word of the script's
 	bars     []berth.MetricPoint // of these bars, since they were last taken
-	ended    map[string]bool     // streams on which a bar was at its end
+	drawn    map[string]barState // by stream
 	unread   unreadValues
 	doubts   []berth.MetricPoint // the objective's if nobody reports it, since they were last taken
 }
@@ -38,7 +39,7 @@ var loggedLine = regexp.MustCompile(`^(?:.{0,100}[\s\[|:(-])?(?:DEBUG|INFO|WARN(
 // newLineParser uses the spec's pattern, which validation has compiled before
 // and found to have the groups name and value.
 func newLineParser(pattern, objective string) *lineParser {
-	l := &lineParser{objective: objective, records: newRecordParser(), doubtful: doubtfulFrom(false), ended: make(map[string]bool)}
+	l := &lineParser{objective: objective, records: newRecordParser(), doubtful: doubtfulFrom(false), drawn: make(map[string]barState)}
 	if pattern != "" {
 		if own, err := regexp.Compile(pattern); err == nil {
 			l.pattern, l.name, l.value = own, own.SubexpIndex("name"), own.SubexpIndex("value")
@@ -48,10 +49,26 @@ func newLineParser(pattern, objective string) *lineParser {
 	return l
 }
 
-// parse reads what a job printed on a stream up to the end of a line. That may be
+// parse reads what a job printed on a stream up to the end of a line, behind which nothing
+// comes that could change it. That may be
 // several lines: Docker loses the end of one that is longer than its buffer.
 func (l *lineParser) parse(stream, text string, at time.Time) []berth.MetricPoint {
-	return l.end(stream, partLine{Data: []byte(text), At: at})
+	points := l.end(stream, partLine{Data: []byte(text), At: at})
+
+	return append(points, l.over("")...)
+}
+
+// over reads what waited of the bars on all streams but one: no more of these comes, or
+// something else comes first.
+func (l *lineParser) over(but string) (points []berth.MetricPoint) {
+	for _, stream := range slices.Sorted(maps.Keys(l.drawn)) {
+		if state := l.drawn[stream]; stream != but && state.Drawn != "" {
+			points = l.read(points, stream, state.over(nil), state.Time)
+			l.drawn[stream] = state
+		}
+	}
+
+	return points
 }
 
 // end reads a line that has ended, of which a part may have been read (begin), or the lines
@@ -62,12 +79,18 @@ func (l *lineParser) end(stream string, line partLine) []berth.MetricPoint {
 		several gatherer
 	)
 
-	bars := barState{at: line.Bar, drawn: line.Drawn, again: line.Again, ended: l.ended[stream]}
+	bar := line.Bar
+
+	if shown(string(line.Data)) != "" {
+		points = l.over(stream)
+	}
 
 	take := func(text []byte) {
+		bars := l.drawn[stream]
+		bars.At, bar = bar, ""
 		parts, _, after := rewritten(string(text), bars, true)
 		points = l.read(points, stream, parts, line.At)
-		l.ended[stream], bars = after.ended, barState{ended: after.ended}
+		l.note(stream, after, line.At)
 	}
 
 	for text := range bytes.SplitSeq(line.Data, []byte("\n")) {
@@ -89,10 +112,26 @@ func (l *lineParser) begin(stream string, line partLine) ([]berth.MetricPoint, p
 		return nil, line
 	}
 
-	parts, rest, bars := rewritten(string(line.Data), barState{at: line.Bar, drawn: line.Drawn, again: line.Again, ended: l.ended[stream]}, false)
-	l.ended[stream] = bars.ended
+	bars := l.drawn[stream]
+	bars.At = line.Bar
+	parts, rest, after := rewritten(string(line.Data), bars, false)
+	l.note(stream, after, line.At)
 
-	return l.read(nil, stream, parts, line.At), partLine{Data: []byte(rest), At: line.At, Bar: bars.at, Drawn: bars.drawn, Again: bars.again}
+	var points []berth.MetricPoint
+	if len(parts) > 0 {
+		points = l.over(stream)
+	}
+
+	return l.read(points, stream, parts, line.At), partLine{Data: []byte(rest), At: line.At, Bar: after.At}
+}
+
+// note keeps what is known of the bars on a stream.
+func (l *lineParser) note(stream string, bars barState, at time.Time) {
+	if bars.Drawn != l.drawn[stream].Drawn {
+		bars.Time = at
+	}
+
+	l.drawn[stream] = bars
 }
 
 // read adds what the parts of a line hold. On standard error frameworks print, too, what

@@ -273,6 +273,10 @@ func (o *output) finish() (batch, []berth.LogPiece) {
 		o.endLine(stream, o.lines[stream])
 	}
 
+	if o.printed != nil {
+		o.metrics.addFrom(ofPrinted, o.printed, o.printed.over(""))
+	}
+
 	o.metrics.end()
 
 	o.mu.Lock()

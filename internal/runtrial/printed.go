@@ -20,9 +20,6 @@ type partLine struct {
 	At   time.Time `json:"at"`            // of its newest part
 	Bar  string    `json:"bar,omitempty"` // where a progress bar was in what was read
 
-	Drawn string `json:"drawn,omitempty"` // of the end of an epoch's bar, which may be drawn again (barState)
-	Again bool   `json:"again,omitempty"` // it was
-
 	Depth int `json:"depth,omitempty"` // of braces and brackets that are open: it is a record of several lines
 }
 
@@ -90,7 +87,7 @@ func (p *printedNames) take(stream string, line partLine) {
 		return
 	}
 
-	points := p.parser.end(berth.Stdout, line)
+	points := p.parser.parse(berth.Stdout, string(line.Data), line.At)
 	p.parser.doubts = nil // they are there by their own names
 
 	for _, point := range points {

@@ -40,7 +40,7 @@ type keptSeries struct {
 	Likeness  likeness                     `json:"likeness,omitempty"`  // of the objective's name; 0 = not known
 	Bars      bool                         `json:"bars,omitempty"`      // those of Keras stand apart
 	Fractions bool                         `json:"fractions,omitempty"` // epochs come in parts
-	Ended     map[string]bool              `json:"ended,omitempty"`     // streams on which a bar was at its end
+	Drawn     map[string]barState          `json:"drawn,omitempty"`     // by stream
 	Unread    unreadValues                 `json:"unread,omitzero"`     // of the objective
 	More      bool                         `json:"more,omitempty"`
 	Kept      int                          `json:"kept"`
@@ -91,7 +91,7 @@ func (o *output) resume(r reading) {
 		maps.Copy(o.printed.records.steps, r.Metrics.Steps)
 		o.printed.apart = o.printed.apart && r.Metrics.Bars // a worker of before kept them with what the script prints
 		o.printed.unread = r.Metrics.Unread
-		maps.Copy(o.printed.ended, r.Metrics.Ended)
+		maps.Copy(o.printed.drawn, r.Metrics.Drawn)
 		o.printed.likeness, o.printed.records.fractions = r.Metrics.Likeness, r.Metrics.Fractions
 	}
 }
@@ -125,7 +125,7 @@ func (o *output) reading() *reading {
 		kept := o.metrics.kept()
 		kept.Steps = maps.Clone(o.printed.records.steps)
 		kept.Bars, kept.Likeness, kept.Fractions = o.printed.apart, o.printed.likeness, o.printed.records.fractions
-		kept.Unread, kept.Ended = o.printed.unread, maps.Clone(o.printed.ended)
+		kept.Unread, kept.Drawn = o.printed.unread, maps.Clone(o.printed.drawn)
 		r.Metrics = &kept
 	}
 

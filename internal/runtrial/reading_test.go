@@ -260,12 +260,22 @@ func TestOutput_ReadOnOrAgainIsTheSame(t *testing.T) {
 	objective := berth.Objective{Metric: "val_acc", Strategy: berth.StrategyMean, Goal: berth.GoalMaximize}
 	log := []printed{
 		{berth.Stdout, "Val Acc: 0.5, KL loss: 0.25\n"},
-		{berth.Stdout, "{\n"}, {berth.Stdout, "  \"val\": {\"acc\": 0.75},\n"}, {berth.Stderr, "INFO:train:loss=0.5\n"}, {berth.Stdout, "}\n"},
-		{berth.Stderr, "\r 50%|█| 1/2 [00:01<00:01, 2.0it/s, val_acc=0.25]\r100%|█"}, {berth.Stderr, "| 2/2 [00:01<00:01, 2.0it/s, val_acc=0.75]\r"}, {berth.Stderr, "\n"},
+		{berth.Stdout, "{\n"},
+		{berth.Stdout, "  \"val\": {\"acc\": 0.75},\n"},
+		{berth.Stderr, "INFO:train:loss=0.5\n"},
+		{berth.Stdout, "}\n"},
+		{berth.Stderr, "\r 50%|█| 1/2 [00:01<00:01, 2.0it/s, val_acc=0.25]\r100%|█"},
+		{berth.Stderr, "| 2/2 [00:01<00:01, 2.0it/s, val_acc=0.75]\r"},
+		{berth.Stderr, "\n"},
 		{berth.Stderr, "\r 50%|█| 1/2 [00:01<00:01, 2.0it/s, val_acc=0]\r100%|█| 2/2 [00:01<00:01, 2.0it/s, val_acc=0.5]\n"},
-		{berth.Stdout, "{'f1': 0.5, 'epoch': 0.0}\n"}, {berth.Stdout, "{'f1': 0.25, 'epoch': 0.0}\n"}, {berth.Stdout, "val_acc: 1,2\n"}, {berth.Stdout, "{'f1': 0.75, 'epoch': 0.0}\n"},
-		{berth.Stderr, "\rEpoch 1: 100%|█| 9/9 [00:01<00:00, val_acc=0.5]\rValidation: 100%|█| 3/3 [00:01<00:00]"}, {berth.Stderr, "\rEpoch 1: 100%|█| 9/9 [00:01<00:00, val_acc=1]\r"},
-		{berth.Stderr, "\rEpoch 2: 100%|█| 9/9 [00:01<00:00, val_acc=0.25]\n"}, {berth.Stdout, "Best val_acc: 1\n"},
+		{berth.Stdout, "{'f1': 0.5, 'epoch': 0.0}\n"},
+		{berth.Stdout, "{'f1': 0.25, 'epoch': 0.0}\n"},
+		{berth.Stdout, "val_acc: 1,2\n"},
+		{berth.Stdout, "{'f1': 0.75, 'epoch': 0.0}\n"},
+		{berth.Stderr, "\rEpoch 1: 100%|█| 9/9 [00:01<00:00, val_acc=0.5]\rValidation: 100%|█| 3/3 [00:01<00:00]"},
+		{berth.Stderr, "\rEpoch 1: 100%|█| 9/9 [00:01<00:00, val_acc=1]\r"},
+		{berth.Stderr, "\rEpoch 2: 100%|█| 9/9 [00:01<00:00, val_acc=0.25]\n"},
+		{berth.Stdout, "Best val_acc: 1\n"},
 	}
 
 	// came is what an attempt came to whose first worker was killed behind so many chunks.
