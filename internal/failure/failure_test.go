@@ -867,6 +867,12 @@ func TestClassify_NoResult(t *testing.T) {
 			},
 			`"seed" and 2 more; did you mean ` + "`objective: {metric: val_accuracy}`?",
 		},
+		"the last letter is missing": {
+			failure.Evidence{Objective: "val_los", Reported: []string{"acc", "val_loss"}}, "did you mean `objective: {metric: val_loss}`?",
+		},
+		"another first letter": {
+			failure.Evidence{Objective: "val_mse", Reported: []string{"val_rmse"}}, "set objective.metric to one of these",
+		},
 		"another number": {
 			failure.Evidence{Objective: "top1_accuracy", Reported: []string{"top5_accuracy"}}, "set objective.metric to one of these",
 		},

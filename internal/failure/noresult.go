@@ -104,12 +104,13 @@ var dataOf = map[string]string{
 	"eval": "val", "evaluation": "val",
 }
 
-// shortest names have other letters where one is wrong: mse and rmse.
+// shortest names have other letters where one is wrong, but at their end: mse and rmse
+// are two metrics, los and loss are one.
 const shortest = 5
 
 // farness is how far a name is from the objective's; ok is false when nobody meant it. It
 // is of the same data, or for an objective that names none not of training. It has the
-// same letters but for one in five, or more words.
+// same letters but for one in five or the last one, or more words.
 func farness(objective, name string) (far int, ok bool) {
 	want, of := dataWords(objective)
 	words, is := dataWords(name)
@@ -129,7 +130,10 @@ func farness(objective, name string) (far int, ok bool) {
 		return far, true
 	}
 
-	if wrong := edits(a, b); len(a) >= shortest && wrong <= len(a)/shortest && digitsOf(a) == digitsOf(b) {
+	wrong := edits(a, b)
+	typo := len(a) >= shortest && wrong <= len(a)/shortest || wrong == 1 && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
+
+	if len(a) > 0 && len(b) > 0 && typo && digitsOf(a) == digitsOf(b) {
 		return far + 10*wrong, true
 	}
 
