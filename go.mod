@@ -9,6 +9,7 @@ require (
 	filippo.io/age v1.2.1
 	github.com/NVIDIA/go-nvml v0.13.4-0
 	github.com/Shopify/toxiproxy/v2 v2.5.0
+	github.com/agext/levenshtein v1.2.3
 	github.com/containerd/errdefs v1.0.0
 	github.com/distribution/reference v0.6.0
 	github.com/docker/cli v29.7.2+incompatible

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/agext/levenshtein"
 )
 
 // namesShown are the metrics that a message names at most.
@@ -130,7 +132,7 @@ func farness(objective, name string) (far int, ok bool) {
 		return far, true
 	}
 
-	wrong := edits(a, b)
+	wrong := levenshtein.Distance(a, b, nil)
 	typo := len(a) >= shortest && wrong <= len(a)/shortest || wrong == 1 && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
 
 	if len(a) > 0 && len(b) > 0 && typo && digitsOf(a) == digitsOf(b) {
@@ -170,31 +172,6 @@ func digitsOf(text string) string {
 
 		return -1
 	}, text)
-}
-
-// edits is how many letters are to be added, taken away or changed to make b of a.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for i := range row {
-		row[i] = i
-	}
-
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-
-			before = row[j+1]
-			row[j+1] = min(cost, row[j]+1, before+1)
-		}
-	}
-
-	return row[len(b)]
 }
 
 var (
