@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
 )
 
 // Two processes on one data directory refuse each other, each kind its own.
@@ -115,4 +116,28 @@ func TestClaimDir(t *testing.T) {
 		require.ErrorContains(t, err, `"i-1 main"`)
 		require.ErrorContains(t, err, "give another --data-dir")
 	}
+}
+
+func TestDoctor_SaysWhenTheDataDirectoryIsOfAnotherInstallation(t *testing.T) {
+	t.Parallel()
+
+	store, dir := pgtest.Store(t), t.TempDir()
+	require.Empty(t, checkOwner(t.Context(), store, dir), "no worker has used it")
+
+	installation, err := store.Installation(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, claimDir(dir, installation.ID, "main"))
+
+	found := checkOwner(t.Context(), store, dir)
+	require.Len(t, found, 1)
+	require.True(t, found[0].OK)
+
+	require.NoError(t, os.Remove(filepath.Join(dir, hostOwnerFile)))
+	require.NoError(t, claimDir(dir, "another", "main"))
+
+	found = checkOwner(t.Context(), store, dir)
+	require.Len(t, found, 1)
+	require.False(t, found[0].OK)
+	require.Contains(t, found[0].What, "of installation another")
+	require.Contains(t, found[0].Next, "restore the database")
 }

@@ -39,7 +39,7 @@ func doctorCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 20*time.Second)
 			defer cancel()
 
-			if bad := printFindings(cmd.OutOrStdout(), append(checkMachine(ctx, dataDir), checkBackends(ctx, b, where)...)); bad > 0 {
+			if bad := printFindings(cmd.OutOrStdout(), append(checkMachine(ctx, dataDir), checkBackends(ctx, b, where, dataDir)...)); bad > 0 {
 				return berth.Errorf(berth.KindUnavailable, "%d thing(s) to fix", bad)
 			}
 
@@ -229,7 +229,7 @@ func broken(part, what, next string) berth.Finding {
 	return berth.Finding{Part: part, What: what, Next: next}
 }
 
-func checkBackends(ctx context.Context, b backends, where string) []berth.Finding {
+func checkBackends(ctx context.Context, b backends, where, dataDir string) []berth.Finding {
 	if b.postgresURL == "" {
 		return []berth.Finding{installed("PostgreSQL", func() (string, error) { return findPostgres(ctx) }), installed("Temporal", devstack.FindTemporal)}
 	}
@@ -251,6 +251,7 @@ func checkBackends(ctx context.Context, b backends, where string) []berth.Findin
 	}
 
 	findings = append(findings, checkTemporal(ctx, b, store), checkArtifacts(ctx, where, store))
+	findings = append(findings, checkOwner(ctx, store, dataDir)...)
 
 	health, err := store.Health(ctx)
 	if err != nil {

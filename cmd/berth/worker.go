@@ -173,6 +173,8 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		return err
 	}
 
+	c.store.Bind(c.installation.ID) // as the directory, for as long as the process runs
+
 	host, err := m.describe(kernel)
 	if err != nil {
 		return err

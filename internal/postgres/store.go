@@ -62,6 +62,7 @@ type Store struct {
 	exports  chan struct{}                       // full while pages of exportsAtOnce are read
 	troubles sync.Map                            // why a lead's lock cannot be asked for: string by the lead's name
 	told     atomic.Pointer[map[string]hostTold] // by host, of the last toldBy; never changed, only replaced
+	bond     bond
 }
 
 // Open connects, and checks that the database answers and that Berth can run on
@@ -79,10 +80,17 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { return checkServer(conn.PgConn()) }
 	setTimeouts(pc.ConnConfig, cmp.Or(config.QueryTimeout, 5*time.Second))
 
+	store := &Store{q: dbsqlc.New(), charts: make(chan struct{}, chartsAtOnce), exports: make(chan struct{}, exportsAtOnce), log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))}
+	store.told.Store(&map[string]hostTold{})
+
+	pc.PrepareConn = store.prepare
+
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, translate(err, "connecting to PostgreSQL")
 	}
+
+	store.pool = pool
 
 	err = pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return checkDirect(ctx, conn.Conn()) })
 	if err != nil {
@@ -90,9 +98,6 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 
 		return nil, translate(explainRefusal(err), "connecting to PostgreSQL")
 	}
-
-	store := &Store{pool: pool, q: dbsqlc.New(), charts: make(chan struct{}, chartsAtOnce), exports: make(chan struct{}, exportsAtOnce), log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))}
-	store.told.Store(&map[string]hostTold{})
 
 	return store, nil
 }

@@ -1,0 +1,179 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/reconcile"
+)
+
+// runningOne is a Docker with one container, which has run for an hour.
+type runningOne struct {
+	c       berth.Container
+	mu      sync.Mutex
+	removed bool
+}
+
+func (r *runningOne) List(context.Context) ([]berth.Container, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if r.removed {
+		return nil, nil
+	}
+
+	return []berth.Container{r.c}, nil
+}
+
+func (r *runningOne) Stop(context.Context, string, time.Duration) error { return nil }
+
+func (r *runningOne) Remove(context.Context, string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.removed = true
+
+	return nil
+}
+
+// tidy is an executor that has left files of one attempt.
+type tidy struct {
+	attempt string
+	cleaned bool
+}
+
+func (*tidy) Busy(string) bool               { return false }
+func (*tidy) Untidy() bool                   { return true }
+func (d *tidy) Leftovers() ([]string, error) { return []string{d.attempt}, nil }
+func (d *tidy) Clean(string) error           { d.cleaned = true; return nil }
+
+// lines are a log.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return l.text.String()
+}
+
+// serving is the reconciler of a worker on a database, whose container runs and has its lease.
+func serving(t *testing.T, url string) (worker *reconcile.Reconciler, docker *runningOne, files *tidy, said *lines) {
+	t.Helper()
+
+	b := setupOn(t, url)
+	r := b.request(t, gib)
+	placed := b.place(t, r)
+	said = &lines{}
+
+	store, err := postgres.Open(t.Context(), postgres.Config{URL: url, Log: slog.New(slog.NewTextHandler(said, nil))})
+	require.NoError(t, err)
+	t.Cleanup(store.Close)
+
+	installation, err := store.Installation(t.Context())
+	require.NoError(t, err)
+	store.Bind(installation.ID)
+
+	docker = &runningOne{c: berth.Container{
+		ID: "c", Name: "berth-main-x", AttemptID: r.AttemptID, Token: placed.Token, HostID: b.host.ID,
+		State: berth.ContainerRunning, CreatedAt: time.Now().Add(-time.Hour),
+	}}
+	files = &tidy{attempt: r.AttemptID}
+	worker = reconcile.New(docker, store, reconcile.Config{
+		Host: b.host, Version: "test", Grace: time.Nanosecond, Attempts: files,
+		Free: func([]berth.Container) berth.HostFree { return berth.HostFree{MemoryBytes: 8 * gib} },
+	}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+
+	require.NoError(t, worker.Round(t.Context()))
+	require.False(t, docker.removed, "its lease holds it")
+	require.False(t, files.cleaned, "its lease holds them")
+
+	return worker, docker, files, said
+}
+
+// `docker compose down --volumes` and `up` on the first machine, before the dump is back, while
+// the worker of a further machine runs on: the database at its --postgres-url is another's.
+func TestBind_AWorkerMeetsAnotherInstallationAndGoesOn(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	worker, docker, files, said := serving(t, url)
+
+	pgtest.Exec(t, url, "ALTER SCHEMA public RENAME TO kept", "CREATE SCHEMA public")
+	require.ErrorContains(t, worker.Round(t.Context()), "is empty or is being restored")
+
+	require.NoError(t, postgres.Migrate(t.Context(), url))
+
+	for range 3 {
+		err := worker.Round(t.Context())
+		require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "restore it, or correct --postgres-url")
+	}
+
+	require.Equal(t, berth.KindUnavailable, berth.KindOf(worker.Register(t.Context())))
+
+	hosts, err := open(t, url).ListHosts(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, hosts, "it registers nowhere else")
+	require.False(t, docker.removed, "the container of the first installation")
+	require.False(t, files.cleaned, "the files of the first installation")
+	require.Contains(t, said.String(), "level=ERROR")
+	require.NotContains(t, said.String(), "level=INFO")
+
+	pgtest.Exec(t, url, "DROP SCHEMA public CASCADE", "ALTER SCHEMA kept RENAME TO public")
+	require.NoError(t, worker.Round(t.Context()))
+	require.False(t, docker.removed, "it goes on")
+	require.False(t, files.cleaned)
+	require.Contains(t, said.String(), "level=INFO")
+}
+
+// pg_restore fills a table after the other, "installation" before "leases" and "trials", and makes
+// foreign keys last.
+func TestBind_ADatabaseThatIsBeingRestored(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	worker, docker, files, _ := serving(t, url)
+
+	pgtest.Exec(t, url, "ALTER TABLE leases RENAME TO kept", "CREATE TABLE leases (LIKE kept INCLUDING ALL)")
+	require.ErrorContains(t, worker.Round(t.Context()), "is being restored")
+	require.False(t, docker.removed)
+	require.False(t, files.cleaned)
+
+	pgtest.Exec(t, url, "DROP TABLE leases", "ALTER TABLE kept RENAME TO leases")
+	require.NoError(t, worker.Round(t.Context()))
+	require.False(t, docker.removed)
+}
+
+// A pool that lends no dead connection serves again at once.
+func TestBind_ConnectionsThatDied(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	worker, docker, _, _ := serving(t, url)
+
+	for range 3 {
+		pgtest.Exec(t, url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+		require.NoError(t, worker.Round(t.Context()))
+		require.False(t, docker.removed)
+	}
+}
