@@ -2,7 +2,10 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/artifacts"
 )
 
 // backendsFile says where `berth dev` has its database and its Temporal.
@@ -19,6 +23,8 @@ func adoptCommand() *cobra.Command {
 	var (
 		b       backends
 		dataDir string
+		where   string // the store of artifacts; empty = none
+		take    bool
 	)
 
 	cmd := &cobra.Command{
@@ -28,7 +34,9 @@ func adoptCommand() *cobra.Command {
 			"command makes the namespace this installation's again and starts the workflows of all open sweeps from\n" +
 			"what the database knows: containers that run are adopted, trials that have ended are not repeated. Their\n" +
 			"limits.max_duration counts anew, as the database does not know how long they were paused.\n" +
-			"A database that was restored from a backup needs it, too, before it replaces the original.",
+			"A database that was restored from a backup needs it, too, before it replaces the original. The store of\n" +
+			"--artifacts is made this database's only with --take-artifacts: leave that out in a restore drill, or files\n" +
+			"that the original has stored since the backup are removed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := logger(cmd.Flags())
@@ -40,6 +48,12 @@ func adoptCommand() *cobra.Command {
 				if err := b.ofDev(dataDir); err != nil {
 					return err
 				}
+
+				where = cmp.Or(where, devArtifacts(dataDir))
+			}
+
+			if take && where == "" {
+				return berth.Errorf(berth.KindInvalid, "--take-artifacts: which store? give --artifacts, as the server and the workers have it")
 			}
 
 			return b.open(cmd.Context(), log, func(c connections) error {
@@ -55,13 +69,16 @@ func adoptCommand() *cobra.Command {
 				fmt.Fprintf(cmd.OutOrStdout(), "Namespace %q of Temporal belongs to installation %s. Started again: %d sweeps with %d open trials.\n",
 					c.temporal.Namespace(), c.installation.ID, done.Sweeps, done.Trials)
 
-				return nil
+				return adoptArtifacts(cmd.Context(), cmd.OutOrStdout(), where, take, c, log)
 			})
 		},
 	}
 
 	b.bind(cmd.Flags())
 	cmd.Flags().StringVar(&dataDir, "data-dir", defaultDataDir(), "of the `berth dev` that runs, when no --postgres-url is given")
+	bindArtifacts(cmd.Flags(), &where, "none is looked at")
+	cmd.Flags().BoolVar(&take, "take-artifacts", false,
+		"this database replaces the one that the --artifacts store was of: the server removes files that it does not name, after --artifacts-grace")
 
 	return cmd
 }
@@ -81,6 +98,41 @@ func (b *backends) ofDev(dataDir string) error {
 	}
 
 	b.postgresURL, b.temporalAddress = lines[0], cmp.Or(b.temporalAddress, lines[1])
+
+	return nil
+}
+
+// adoptArtifacts makes the store of artifacts this database's if a person says so,
+// else it tells whether that remains to be said.
+func adoptArtifacts(ctx context.Context, out io.Writer, where string, take bool, c connections, log *slog.Logger) error {
+	if where == "" {
+		return nil
+	}
+
+	store, err := artifacts.Open(ctx, where, c.installation.ID, c.store)
+	if err != nil {
+		return err
+	}
+	defer store.Close() //nolint:errcheck // only idle connections
+
+	if take {
+		if err := store.Take(ctx); err != nil {
+			return err
+		}
+
+		fmt.Fprintf(out, "The store %s belongs to this database: files that it does not name are removed after --artifacts-grace.\n", store.Where())
+
+		return nil
+	}
+
+	err = store.Ready(ctx)
+	if err == nil {
+		err = store.Removable(ctx)
+	}
+
+	if err != nil {
+		log.Warn("looking at the store of artifacts", "error", err)
+	}
 
 	return nil
 }

@@ -30,6 +30,9 @@ func bindArtifactLimits(flags *pflag.FlagSet, l *artifacts.Limits) {
 	flags.Var((*size)(&l.Bytes), "artifact-bytes", "bytes of files stored per attempt; default 10GiB")
 }
 
+// devArtifacts is where `berth dev` stores files.
+func devArtifacts(dataDir string) string { return filepath.Join(dataDir, "artifacts") }
+
 const (
 	defaultCheckpoints = 5 * time.Minute
 	// leastCheckpoints leaves the store and the disk to others.
@@ -124,6 +127,15 @@ func checkArtifacts(ctx context.Context, where string, ledger *postgres.Store) b
 	defer store.Close() //nolint:errcheck // only asked
 
 	if err := store.Ready(ctx); err != nil {
+		return broken(part, "cannot be used", err.Error())
+	}
+
+	err = store.Removable(ctx)
+	if berth.KindOf(err) == berth.KindConflict {
+		return berth.Finding{OK: true, Warn: true, Part: part, What: err.Error()}
+	}
+
+	if err != nil {
 		return broken(part, "cannot be used", err.Error())
 	}
 

@@ -17,6 +17,10 @@ type noMarks struct{}
 func (noMarks) StoreMarked(context.Context, string) (bool, error) { return false, nil }
 func (noMarks) NoteStoreMark(context.Context, string) error       { return nil }
 
+func (noMarks) Installation(context.Context) (berth.Installation, error) {
+	return berth.Installation{ID: "one"}, nil
+}
+
 func TestOpenArtifacts(t *testing.T) {
 	// What Berth asks S3 with; nobody is asked for them.
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")

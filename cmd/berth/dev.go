@@ -83,7 +83,7 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 	}
 	defer unlock()
 
-	d.serving.artifacts = cmp.Or(d.serving.artifacts, filepath.Join(d.dataDir, "artifacts"))
+	d.serving.artifacts = cmp.Or(d.serving.artifacts, devArtifacts(d.dataDir))
 	d.machine.artifacts = d.serving.artifacts
 
 	if d.serving.secretsKey == "" {

@@ -15,8 +15,9 @@ import (
 const (
 	// markKey is the object that says whose store it is.
 	markKey = "installation"
-	// markLimit bounds what is read of it: an id has 36 bytes.
-	markLimit = 64
+	// markLimit bounds what is read of it: an id has 36 bytes, and the identity of a
+	// database two numbers more.
+	markLimit = 128
 )
 
 // Marks is what a Store needs of the database.
@@ -25,6 +26,8 @@ type Marks interface {
 	StoreMarked(ctx context.Context, store string) (bool, error)
 	// NoteStoreMark notes that the store has the mark of this installation.
 	NoteStoreMark(ctx context.Context, store string) error
+	// Installation is which installation the database is of, and which copy of it.
+	Installation(ctx context.Context) (berth.Installation, error)
 }
 
 // Ready asks whether the store answers and belongs to this installation; the
@@ -62,6 +65,15 @@ func (s *Store) Ready(ctx context.Context) error {
 
 	if s.noted.Load() {
 		return nil
+	}
+
+	ours, err := s.marks.Installation(ctx)
+	if err != nil {
+		return err
+	}
+
+	if _, err := s.database(ctx, ours); err != nil { // so that no copy comes first
+		return err
 	}
 
 	if err := s.marks.NoteStoreMark(ctx, s.name()); err != nil {
@@ -122,8 +134,11 @@ func (s *Store) mark(ctx context.Context) (owner string, err error) {
 	return s.owner(ctx)
 }
 
-func (s *Store) owner(ctx context.Context) (string, error) {
-	r, err := s.bucket.NewReader(ctx, markKey, nil)
+func (s *Store) owner(ctx context.Context) (string, error) { return s.read(ctx, markKey) }
+
+// read reads a mark.
+func (s *Store) read(ctx context.Context, key string) (string, error) {
+	r, err := s.bucket.NewReader(ctx, key, nil)
 	if err != nil {
 		return "", err
 	}

@@ -337,9 +337,10 @@ func TestLoss_TemporalsStore(t *testing.T) {
 	require.Equal(t, before, ids(c.containers()), "containers go on")
 
 	out, err := exec.CommandContext(t.Context(), binary, "adopt-temporal",
-		"--postgres-url", c.postgres.URL, "--temporal-address", c.temporal.Address).CombinedOutput()
+		"--postgres-url", c.postgres.URL, "--temporal-address", c.temporal.Address, "--artifacts", filepath.Join(c.dir, "store"), "--take-artifacts").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "Started again: 1 sweeps with")
+	require.Contains(t, string(out), "store belongs to this database")
 
 	c.requireOnce(id, 6)
 	c.requireTidy()
