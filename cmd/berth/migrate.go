@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/config"
 	"github.com/berthml/berth/internal/postgres"
 )
 
@@ -19,6 +20,7 @@ type migration struct {
 	toSet      bool
 	down, sure bool
 	roles      postgres.Roles
+	typed      bool // roles are on the command line, not in the environment or the configuration file
 }
 
 func migrateCommand() *cobra.Command {
@@ -35,6 +37,7 @@ func migrateCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m.toSet = cmd.Flags().Changed("to")
+			m.typed = config.Typed(cmd.Flags(), "grant-server") || config.Typed(cmd.Flags(), "grant-worker")
 
 			return m.run(cmd.Context(), cmd.ErrOrStderr())
 		},
@@ -69,9 +72,14 @@ func (m migration) run(ctx context.Context, out io.Writer) error {
 
 	if m.toSet || m.down {
 		older := m.to < migrator.Newest()
-		if older && len(m.roles.Server)+len(m.roles.Worker) > 0 {
+		if older && m.typed {
 			return berth.Errorf(berth.KindInvalid, "--grant-server and --grant-worker are about the newest schema, %d: leave them out with --to %d; "+
 				"what tables stay keep their grants", migrator.Newest(), m.to)
+		}
+
+		if older && len(m.roles.Server)+len(m.roles.Worker) > 0 {
+			fmt.Fprintf(out, "BERTH_GRANT_SERVER and BERTH_GRANT_WORKER are about the newest schema, %d: not used with --to %d; what tables stay keep their grants\n",
+				migrator.Newest(), m.to)
 		}
 
 		if err := m.move(ctx, migrator); err != nil || older {

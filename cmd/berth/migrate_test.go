@@ -59,3 +59,31 @@ func TestMigrate_GoesBackOnlyWhenAsked(t *testing.T) {
 	_, err = migrate("--down", "--yes")
 	require.NoError(t, err)
 }
+
+// `docker compose run --rm migrate migrate --to N --yes` with database roles: the compose
+// file gives the service BERTH_GRANT_SERVER and BERTH_GRANT_WORKER.
+func TestMigrate_GoesBackWithRolesOfTheEnvironment(t *testing.T) {
+	url := pgtest.URL(t)
+	t.Setenv("BERTH_POSTGRES_URL", url)
+	t.Setenv("BERTH_GRANT_SERVER", "berth_server")
+	t.Setenv("BERTH_GRANT_WORKER", "berth_worker")
+
+	migrator, err := postgres.NewMigrator(url)
+	require.NoError(t, err)
+
+	var out bytes.Buffer
+
+	before := strconv.Itoa(migrator.Steps[len(migrator.Steps)-2].Number)
+	migrate := func(args ...string) error {
+		cmd := root()
+		cmd.SetArgs(append([]string{"migrate", "--to", before, "--yes"}, args...))
+		cmd.SetErr(&out)
+
+		return cmd.ExecuteContext(t.Context())
+	}
+
+	require.ErrorContains(t, migrate("--grant-worker", "berth_worker"), "leave them out with --to "+before)
+	require.NoError(t, migrate(), out.String())
+	require.Contains(t, out.String(), "not used with --to "+before)
+	require.Contains(t, out.String(), "now version "+before)
+}

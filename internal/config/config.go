@@ -46,12 +46,22 @@ func Apply(flags *pflag.FlagSet, getenv func(string) string) error {
 	return first
 }
 
+// sourceAnnotation is where a flag's value comes from that was not on the command line.
+const sourceAnnotation = "berth_source"
+
 func set(flags *pflag.FlagSet, name, value, source string) error {
 	if err := flags.Set(name, value); err != nil {
 		return berth.Errorf(berth.KindInvalid, "%s: %w", source, err)
 	}
 
-	return nil
+	return flags.SetAnnotation(name, sourceAnnotation, []string{source})
+}
+
+// Typed reports whether a flag was given on the command line itself.
+func Typed(flags *pflag.FlagSet, name string) bool {
+	f := flags.Lookup(name)
+
+	return f != nil && f.Changed && f.Annotations[sourceAnnotation] == nil
 }
 
 // text is a value as it stands in the file, or a list's with commas between, as

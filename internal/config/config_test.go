@@ -71,6 +71,18 @@ func TestApply_FlagOverEnvironmentOverFileOverDefault(t *testing.T) {
 	require.Equal(t, &settings{url: "from-flag", port: 3, lease: 2 * time.Minute, share: 0.5}, s)
 }
 
+func TestTyped(t *testing.T) {
+	t.Parallel()
+
+	flags, _ := setup()
+	require.NoError(t, flags.Parse([]string{"--postgres-url", "from-flag"}))
+	require.NoError(t, config.Apply(flags, env(t, "lease: 2m\n", map[string]string{"BERTH_PORT": "3"})))
+
+	for name, typed := range map[string]bool{"postgres-url": true, "port": false, "lease": false, "share": false, "nothing": false} {
+		require.Equal(t, typed, config.Typed(flags, name), name)
+	}
+}
+
 func TestApply_ReadsTheFileAsItIsWritten(t *testing.T) {
 	t.Parallel()
 
