@@ -77,7 +77,7 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&m.gpuSharing, "gpu-sharing", sharingAuto,
 		"how trials share a GPU: auto = by NVIDIA's MPS where the machine has it, time_slicing, or exclusive = one at a time")
 	flags.StringArrayVar(&m.datasets, "dataset", nil,
-		"a data set that trials of this machine may mount, as NAME=PATH, such as flowers=/data/flowers; again for each (docs/production.md)")
+		"a data set that trials of this machine may mount, as NAME=PATH, such as flowers=/data/flowers; again for each, and in BERTH_DATASET one a line or with commas between (docs/production.md)")
 	bindDirectory(flags, &m.secretsDir, "secrets-dir", "",
 		"where secrets are files while trials that mount them run, such as a tmpfs; Docker must see it; default: in the data directory")
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")

@@ -4,6 +4,7 @@ package config
 
 import (
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -37,9 +38,9 @@ func Apply(flags *pflag.FlagSet, getenv func(string) string) error {
 		}
 
 		if value := getenv(Variable(f.Name)); value != "" {
-			first = set(flags, f.Name, value, "environment variable "+Variable(f.Name))
+			first = set(f, value, items(value), "environment variable "+Variable(f.Name))
 		} else if node, ok := file[f.Name]; ok && node.Tag != "!!null" {
-			first = set(flags, f.Name, text(node), "key "+f.Name+" of "+getenv(FileVariable))
+			first = set(f, text(node), list(node), "key "+f.Name+" of "+getenv(FileVariable))
 		}
 	})
 
@@ -49,12 +50,64 @@ func Apply(flags *pflag.FlagSet, getenv func(string) string) error {
 // sourceAnnotation is where a flag's value comes from that was not on the command line.
 const sourceAnnotation = "berth_source"
 
-func set(flags *pflag.FlagSet, name, value, source string) error {
-	if err := flags.Set(name, value); err != nil {
+// set gives a flag a value. A flag that is given again for each item, as --dataset
+// is, gets them all at once.
+func set(f *pflag.Flag, value string, items []string, source string) error {
+	err := f.Value.Set(value)
+
+	if repeated, ok := f.Value.(pflag.SliceValue); ok && f.Value.Type() == "stringArray" {
+		err = repeated.Replace(items)
+	}
+
+	if err != nil {
 		return berth.Errorf(berth.KindInvalid, "%s: %w", source, err)
 	}
 
-	return flags.SetAnnotation(name, sourceAnnotation, []string{source})
+	f.Changed = true
+
+	if f.Annotations == nil {
+		f.Annotations = make(map[string][]string)
+	}
+
+	f.Annotations[sourceAnnotation] = []string{source}
+
+	return nil
+}
+
+// nextPath is where in a variable another NAME=/PATH begins. A comma before all
+// else belongs to the path that it is in.
+var nextPath = regexp.MustCompile(`,\s*[A-Za-z0-9][A-Za-z0-9._-]*=/`)
+
+// items are those of a variable for a flag that may be repeated: one a line, or
+// NAME=/PATH with commas between.
+func items(value string) (all []string) {
+	if !strings.Contains(strings.TrimSpace(value), "\n") {
+		for at := nextPath.FindStringIndex(value); at != nil; at = nextPath.FindStringIndex(value) {
+			all, value = append(all, strings.TrimSpace(value[:at[0]])), value[at[0]+1:]
+		}
+	}
+
+	for line := range strings.Lines(value) {
+		if line = strings.TrimSpace(line); line != "" {
+			all = append(all, line)
+		}
+	}
+
+	return all
+}
+
+// list are the items of a list in the file, or its only value.
+func list(node yaml.Node) []string {
+	if node.Kind != yaml.SequenceNode {
+		return []string{node.Value}
+	}
+
+	items := make([]string, len(node.Content))
+	for i, item := range node.Content {
+		items[i] = item.Value
+	}
+
+	return items
 }
 
 // Typed reports whether a flag was given on the command line itself.
@@ -66,18 +119,7 @@ func Typed(flags *pflag.FlagSet, name string) bool {
 
 // text is a value as it stands in the file, or a list's with commas between, as
 // a person would give it to the flag.
-func text(node yaml.Node) string {
-	if node.Kind != yaml.SequenceNode {
-		return node.Value
-	}
-
-	items := make([]string, len(node.Content))
-	for i, item := range node.Content {
-		items[i] = item.Value
-	}
-
-	return strings.Join(items, ",")
-}
+func text(node yaml.Node) string { return strings.Join(list(node), ",") }
 
 func read(path string) (map[string]yaml.Node, error) {
 	if path == "" {

@@ -109,6 +109,38 @@ func TestApply_ListsByCommas(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, s.hosts)
 }
 
+func TestApply_FlagsThatAreGivenAgain(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		file, variable string
+		want           []string
+	}{
+		"a list":                    {file: "dataset: [a=/data/a, \"b=/data/b,c\"]", want: []string{"a=/data/a", "b=/data/b,c"}},
+		"a list by lines":           {file: "dataset:\n- a=/data/a\n- b=/data/b\n", want: []string{"a=/data/a", "b=/data/b"}},
+		"one":                       {file: "dataset: a=/data/a", want: []string{"a=/data/a"}},
+		"a variable of one":         {variable: "a=/data/a", want: []string{"a=/data/a"}},
+		"commas":                    {variable: "a=/data/a,b-2=/data/b, c=/c", want: []string{"a=/data/a", "b-2=/data/b", "c=/c"}},
+		"a comma in a path":         {variable: "a=/data/a,1,b=/data/b=c,d=e", want: []string{"a=/data/a,1", "b=/data/b=c,d=e"}},
+		"lines":                     {variable: "a=/data/a\n  b=/data/b,c=/c\n\n", want: []string{"a=/data/a", "b=/data/b,c=/c"}},
+		"one, with a line's end":    {variable: "a=/data/a\n", want: []string{"a=/data/a"}},
+		"values that are no paths":  {variable: "units=64,32", want: []string{"units=64,32"}},
+		"a variable, over the file": {file: "dataset: [x=/x]", variable: "a=/data/a", want: []string{"a=/data/a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var got []string
+
+			flags := pflag.NewFlagSet("berth", pflag.ContinueOnError)
+			flags.StringArrayVar(&got, "dataset", []string{"default=/x"}, "")
+			require.NoError(t, config.Apply(flags, env(t, c.file, map[string]string{"BERTH_DATASET": c.variable})))
+			require.Equal(t, c.want, got)
+			require.True(t, flags.Changed("dataset"))
+		})
+	}
+}
+
 func TestApply_Errors(t *testing.T) {
 	t.Parallel()
 
