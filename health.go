@@ -8,35 +8,36 @@ import (
 
 // Health is what the ledger says of Berth's parts at one moment.
 type Health struct {
-	OutboxWaiting   int            // messages that Temporal was not told yet
-	OutboxOldest    time.Duration  // how long the oldest waits
-	OutboxReason    string         // why one of them was not delivered at its last try; empty when none has failed
-	NoPlacer        bool           // no process holds the placer's lock: nothing new starts
-	PlacerReason    string         // why the asked process cannot hold it; empty when it does not try
-	Hosts           int            // all that ever were
-	Answering       int            // of them, those heard of within HostLostAfter
-	SilentHosts     []string       // names of the others that hold leases; one that was retired holds none
-	Simulated       []string       // names of hosts that answer and have simulated GPUs
-	Unready         []string       // hosts that answer and take no attempts, such as "a: Docker does not answer"
-	SickDevices     []string       // GPUs of hosts that answer that take no trials, such as "a, GPU-1: XID 79: …"
-	Sliced          []string       // the same of GPUs that take no clients of MPS, though they should
-	NotHandedOut    []string       // the same of GPUs that their worker does not hand out since it started
-	StartingMPS     []string       // the same of GPUs whose MPS daemon is started again
-	CordonedDevices []string       // the same of GPUs that a person has cordoned
-	FullDisks       []string       // names of hosts that answer and whose disk is nearly full
-	Outputs         []string       // files that hosts should remove and do not, such as "a: …"
-	WaitingFiles    []WaitingFiles // files of ended attempts that are not in the store yet, by host
-	Secrets         int            // that are stored
-	Unopened        []string       // those that a host does not open although it should, such as "hub: no machine opens it"
-	Retention       string         // what a server cannot delete although it is over its limit, and why; empty = nothing
-	Disks           []Disk         // of the hosts that answer
-	Database        Storage        // what the database takes
-	DatabaseDisk    Disk           // where it is on this machine; zero = elsewhere, or not known
-	SuspectLeases   int            // not renewed in time; they keep what they hold (rule R3)
-	Cordoned        []string       // hosts that fail to start containers: name and last failure of each
-	Stuck           []StuckTrial   // trials whose request for a place is set aside, longest first; the first few
-	StuckTrials     int            // all of them
-	Alarm           string         // what only a person can decide, see Installation; empty = nothing
+	OutboxWaiting   int             // messages that Temporal was not told yet
+	OutboxOldest    time.Duration   // how long the oldest waits
+	OutboxReason    string          // why one of them was not delivered at its last try; empty when none has failed
+	NoPlacer        bool            // no process holds the placer's lock: nothing new starts
+	PlacerReason    string          // why the asked process cannot hold it; empty when it does not try
+	Hosts           int             // all that ever were
+	Answering       int             // of them, those heard of within HostLostAfter
+	SilentHosts     []string        // names of the others that hold leases; one that was retired holds none
+	Simulated       []string        // names of hosts that answer and have simulated GPUs
+	Unready         []string        // hosts that answer and take no attempts, such as "a: Docker does not answer"
+	SickDevices     []string        // GPUs of hosts that answer that take no trials, such as "a, GPU-1: XID 79: …"
+	Sliced          []string        // the same of GPUs that take no clients of MPS, though they should
+	NotHandedOut    []string        // the same of GPUs that their worker does not hand out since it started
+	StartingMPS     []string        // the same of GPUs whose MPS daemon is started again
+	CordonedDevices []string        // the same of GPUs that a person has cordoned
+	FullDisks       []string        // names of hosts that answer and whose disk is nearly full
+	Outputs         []string        // files that hosts should remove and do not, such as "a: …"
+	WaitingFiles    []WaitingFiles  // files of ended attempts that are not in the store yet, by host
+	Secrets         int             // that are stored
+	Unopened        []string        // those that a host does not open although it should, such as "hub: no machine opens it"
+	Retention       string          // what a server cannot delete although it is over its limit, and why; empty = nothing
+	Disks           []Disk          // of the hosts that answer
+	Database        Storage         // what the database takes
+	DatabaseDisk    Disk            // where it is on this machine; zero = elsewhere, or not known
+	Connections     []ConnectionUse // of the database, by limit; empty = not known
+	SuspectLeases   int             // not renewed in time; they keep what they hold (rule R3)
+	Cordoned        []string        // hosts that fail to start containers: name and last failure of each
+	Stuck           []StuckTrial    // trials whose request for a place is set aside, longest first; the first few
+	StuckTrials     int             // all of them
+	Alarm           string          // what only a person can decide, see Installation; empty = nothing
 }
 
 // DatabaseDisk is what the disk of the database is called.
@@ -152,7 +153,7 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, placer, hosts, h.devices(), disks, h.outputs(), h.artifacts(), h.secrets(), h.retention(), h.storage(), leases, h.starts(), h.requests(), h.alarm()}
+	return []Finding{outbox, placer, hosts, h.devices(), disks, h.outputs(), h.artifacts(), h.secrets(), h.retention(), h.storage(), h.connections(), leases, h.starts(), h.requests(), h.alarm()}
 }
 
 // LessOutput is what a person does about a disk that fills with outputs.

@@ -23,6 +23,7 @@ type backends struct {
 	temporalNamespace string
 	temporalTLS       temporalTLS
 	durable           func() error // see temporal.Client; nil = of a Temporal that is not ours
+	connections       int          // to the database at once, beside one for its lock; 0 = postgres.Config's default
 }
 
 func (b *backends) bind(flags *pflag.FlagSet) {
@@ -147,7 +148,7 @@ func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store
 	var store *postgres.Store
 
 	err := retry(ctx, log, "PostgreSQL", connectPatience, func() (err error) {
-		if store, err = postgres.Open(ctx, postgres.Config{URL: b.postgresURL, Log: log}); err != nil {
+		if store, err = postgres.Open(ctx, postgres.Config{URL: b.postgresURL, Log: log, MaxConns: b.connections}); err != nil {
 			return err
 		}
 

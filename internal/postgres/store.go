@@ -84,6 +84,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	store.told.Store(&map[string]hostTold{})
 
 	pc.PrepareConn = store.prepare
+	pc.ConnConfig.Tracer = &connectLog{log: store.log}
 
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
@@ -142,6 +143,7 @@ const (
 	codeQueryCanceled       = "57014"
 	codeLockNotAvailable    = "55P03"
 	codeProtocolViolation   = "08P01"
+	codeTooManyConnections  = "53300"
 	codeNoPrivilege         = "42501"
 
 	classData      = "22" // a value that cannot be stored
@@ -165,6 +167,8 @@ func translate(err error, doing string) error {
 		return berth.Errorf(berth.KindNotFound, "%s: no such row", doing)
 	case errors.As(err, &pg) && pg.Code == codeDiskFull:
 		return berth.Errorf(berth.KindUnavailable, "%s: the disk of the database is full; free space there, Berth goes on by itself: %w", doing, err)
+	case refusedConnection(err):
+		return berth.Errorf(berth.KindUnavailable, "%s: "+tooMany+": %w", doing, err)
 	case errors.As(err, &pg) && pg.Code == codeNoPrivilege:
 		return berth.Errorf(berth.KindUnavailable, "%s: the database's role lacks a right that this version needs: run `berth migrate` again "+
 			"as the schema's owner, with --grant-server and --grant-worker, and Berth goes on by itself: %w", doing, err)

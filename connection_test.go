@@ -1,0 +1,35 @@
+package berth_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+func TestHealth_WarnsBeforeConnectionsRunOut(t *testing.T) {
+	t.Parallel()
+
+	finding := func(use ...berth.ConnectionUse) berth.Finding {
+		all := berth.Health{Connections: use}.Findings()
+
+		return all[slices.IndexFunc(all, func(f berth.Finding) bool { return f.Part == "connections" })]
+	}
+
+	require.True(t, finding().OK)
+
+	f := finding(berth.ConnectionUse{Used: 77, Limit: 97}, berth.ConnectionUse{Role: "w", Used: 3, Limit: 4})
+	require.True(t, f.OK && !f.Warn, "%+v", f)
+	require.Equal(t, `77 of the 97 connections that PostgreSQL takes are in use; 3 of the 4 connections of the role "w" are in use`, f.What)
+
+	f = finding(berth.ConnectionUse{Used: 78, Limit: 97}, berth.ConnectionUse{Role: `w"x`, Used: 3, Limit: 40})
+	require.True(t, f.OK && f.Warn)
+	require.Equal(t, "78 of the 97 connections that PostgreSQL takes are in use", f.What)
+	require.Contains(t, f.Next, "ALTER SYSTEM SET max_connections = 200")
+	require.NotContains(t, f.Next, "ALTER ROLE")
+
+	f = finding(berth.ConnectionUse{Role: `w"x`, Used: 40, Limit: 40})
+	require.Contains(t, f.Next, `ALTER ROLE "w""x" CONNECTION LIMIT 80`)
+}
