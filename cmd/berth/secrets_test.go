@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,4 +28,20 @@ func TestOpener_WithoutAKeyKnowsADeletedSecret(t *testing.T) {
 
 	_, err = open(t.Context(), "deleted")
 	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
+}
+
+// A name that is misspelt must not turn secrets off in silence: a program does not start
+// without the file, and says how it would.
+func TestOpenKeys_SaysHowToStartWithoutAFile(t *testing.T) {
+	t.Parallel()
+
+	path := filepath.Join(t.TempDir(), "secrets.key")
+	_, err := openKeys(path)
+	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+	require.ErrorContains(t, err, "--secrets-key: there is no key file \""+path+"\": restore it from its backup")
+	require.ErrorContains(t, err, "or start without --secrets-key (BERTH_SECRETS_KEY): no secret can be stored then, and trials that mount one wait, while others run")
+
+	keys, err := openKeys("")
+	require.NoError(t, err)
+	require.Nil(t, keys)
 }

@@ -131,7 +131,9 @@ func (g *granting) check(ctx context.Context, role string, roles Roles) error {
 	case err != nil:
 		return err
 	case !known:
-		return berth.Errorf(berth.KindInvalid, "there is no role %q: as an administrator of PostgreSQL run CREATE ROLE %s LOGIN PASSWORD '…'", role, pgx.Identifier{role}.Sanitize())
+		return berth.Errorf(berth.KindInvalid, "there is no role %q: as an administrator of PostgreSQL run CREATE ROLE %s LOGIN PASSWORD '…'; "+
+			"with docker-compose.yml put BERTH_SERVER_DB_PASSWORD and BERTH_WORKER_DB_PASSWORD into .env and run `docker compose up -d --wait postgres`, then "+
+			"`docker compose exec -T postgres sh /docker-entrypoint-initdb.d/berth.sh`, which makes the roles with these passwords", role, pgx.Identifier{role}.Sanitize())
 	case super:
 		return berth.Errorf(berth.KindInvalid, "the role %q is a superuser, whom no grant bounds: give another, or ALTER ROLE %s NOSUPERUSER", role, pgx.Identifier{role}.Sanitize())
 	case member:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -217,6 +218,16 @@ func TestGrant_RefusesRolesThatNoGrantBounds(t *testing.T) {
 		require.Equal(t, berth.KindInvalid, berth.KindOf(err))
 		require.True(t, refused(try(t.Context(), g.serverURL, "SELECT 1 FROM sweeps")), "nothing was granted")
 	}
+
+	// Under the compose file its own script makes the roles, with the passwords of .env.
+	const script = "/docker-entrypoint-initdb.d/berth.sh"
+
+	_, err := g.grant(postgres.Roles{Server: []string{"nobody_" + g.owner}})
+	require.ErrorContains(t, err, "docker compose exec -T postgres sh "+script)
+
+	compose, err := os.ReadFile("../../docker-compose.yml")
+	require.NoError(t, err)
+	require.Contains(t, string(compose), script)
 }
 
 // `berth doctor` asks by the role of its machine's server or worker.

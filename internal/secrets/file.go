@@ -30,7 +30,9 @@ const (
 func Read(path string) (*Keys, error) {
 	file, err := os.Open(path) //nolint:gosec // G304: the administrator names it
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, berth.Errorf(berth.KindInvalid, "there is no key file %q: make one with `berth secret key %s`", path, path)
+		return nil, berth.Errorf(berth.KindInvalid, "there is no key file %q: restore it from its backup; or start without --secrets-key "+
+			"(BERTH_SECRETS_KEY): no secret can be stored then, and trials that mount one wait, while others run. For a first key run `berth secret key %s`; "+
+			"a new one opens nothing that is stored", path, path)
 	}
 
 	if err != nil {

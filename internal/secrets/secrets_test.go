@@ -145,7 +145,7 @@ func TestRead_SaysWhatToType(t *testing.T) {
 	require.True(t, strings.HasPrefix(private, "AGE-SECRET-KEY-1"))
 
 	for name, test := range map[string]struct{ path, want string }{
-		"missing":         {filepath.Join(t.TempDir(), "none"), "make one with `berth secret key "},
+		"missing":         {filepath.Join(t.TempDir(), "none"), "restore it from its backup; or start without --secrets-key"},
 		"readable":        {write(t, 0o644, string(text)), "`chmod 600 "},
 		"readable, group": {write(t, 0o640, public, string(text)), "(mode 0640)"},
 		"empty":           {write(t, 0o600, "", "# nothing"), "has no key"},
