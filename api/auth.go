@@ -106,7 +106,8 @@ func (s *Server) admit(c *gin.Context, who principal, err error, guess bool) {
 }
 
 // authorize refuses what the caller's role may not do: viewers read, operators
-// also change things, admins also see and make tokens, and store secrets.
+// also change things, admins also remove machines, see and make tokens, and store
+// secrets.
 func (s *Server) authorize(c *gin.Context) {
 	if caller(c.Request.Context()).role < needed(c.Request.Method, c.FullPath()) {
 		s.fail(c.Writer, c.Request, &httpError{
@@ -117,10 +118,12 @@ func (s *Server) authorize(c *gin.Context) {
 	}
 }
 
-// needed is the role a route asks for.
+// needed is the role a route asks for. To remove a machine is an admin's: what it
+// holds is freed on a person's word alone (rule R3), also of other persons' sweeps.
 func needed(method, path string) role {
 	switch {
-	case strings.HasPrefix(path, base+"/tokens"), strings.HasPrefix(path, base+"/secrets") && method != http.MethodGet:
+	case strings.HasPrefix(path, base+"/tokens"), strings.HasPrefix(path, base+"/secrets") && method != http.MethodGet,
+		strings.HasPrefix(path, base+"/hosts") && method == http.MethodDelete:
 		return roleAdmin
 	case method == http.MethodGet:
 		return roleViewer

@@ -2404,7 +2404,7 @@ type ClientInterface interface {
 
 	// RemoveHost Remove a machine that will not come back
 	//
-	// Frees everything that it holds and repeats its attempts elsewhere. A machine whose worker answers is removed only by force (409). A removed machine that comes back registers again; its old attempts stay fenced.
+	// Frees everything that it holds and repeats its attempts elsewhere. A machine whose worker answers is removed only by force (409). A removed machine that comes back registers again; its old attempts stay fenced. Needs the role admin.
 	//
 	// Corresponds with DELETE /hosts/{id} (the `RemoveHost` operationId).
 	RemoveHost(ctx context.Context, id HostID, params *RemoveHostParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2893,7 +2893,7 @@ func (c *Client) ListHosts(ctx context.Context, reqEditors ...RequestEditorFn) (
 
 // RemoveHost Remove a machine that will not come back
 //
-// Frees everything that it holds and repeats its attempts elsewhere. A machine whose worker answers is removed only by force (409). A removed machine that comes back registers again; its old attempts stay fenced.
+// Frees everything that it holds and repeats its attempts elsewhere. A machine whose worker answers is removed only by force (409). A removed machine that comes back registers again; its old attempts stay fenced. Needs the role admin.
 //
 // Corresponds with DELETE /hosts/{id} (the `RemoveHost` operationId).
 func (c *Client) RemoveHost(ctx context.Context, id HostID, params *RemoveHostParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6529,7 +6529,7 @@ type ClientWithResponsesInterface interface {
 
 	// RemoveHostWithResponse Remove a machine that will not come back
 	//
-	// Frees everything that it holds and repeats its attempts elsewhere. A machine whose worker answers is removed only by force (409). A removed machine that comes back registers again; its old attempts stay fenced.
+	// Frees everything that it holds and repeats its attempts elsewhere. A machine whose worker answers is removed only by force (409). A removed machine that comes back registers again; its old attempts stay fenced. Needs the role admin.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9530,7 +9530,7 @@ func (c *ClientWithResponses) ListHostsWithResponse(ctx context.Context, reqEdit
 
 // RemoveHostWithResponse Remove a machine that will not come back
 //
-// Frees everything that it holds and repeats its attempts elsewhere. A machine whose worker answers is removed only by force (409). A removed machine that comes back registers again; its old attempts stay fenced.
+// Frees everything that it holds and repeats its attempts elsewhere. A machine whose worker answers is removed only by force (409). A removed machine that comes back registers again; its old attempts stay fenced. Needs the role admin.
 //
 // Returns a wrapper object for the known response body format(s).
 //

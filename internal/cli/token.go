@@ -28,7 +28,7 @@ func (o *options) createTokenCommand() *cobra.Command {
 
 			return o.print(cmd.OutOrStdout(), created, func() table { return table{rows: [][]string{{created.Secret}}} })
 		})
-	cmd.Flags().StringVar(&role, "role", "operator", "viewer (reads), operator (also runs sweeps) or admin (also makes tokens)")
+	cmd.Flags().StringVar(&role, "role", "operator", "viewer (reads), operator (also runs sweeps) or admin (also removes machines and makes tokens)")
 	cmd.Flags().DurationVar(&expires, "expires-in", 0, "such as 720h; default: never")
 
 	return cmd

@@ -21,6 +21,8 @@ interface Props {
   now: number;
   /** readOnly: the caller may change nothing here. */
   readOnly?: boolean;
+  /** canRemove: the caller may remove the machine, which only an admin may. */
+  canRemove?: boolean;
   onHost: (action: HostAction, host: Host) => void;
   onDevice: (action: DeviceAction, device: Device) => void;
   /** children stand below all else. */
@@ -37,7 +39,16 @@ const looks: Record<string, { text: string; icon: IconName; color: string }> = {
 };
 
 /** A machine: how full it is, whether it takes trials, and its GPUs. */
-export function HostCard({ host, leases, now, readOnly = false, onHost, onDevice, children }: Props) {
+export function HostCard({
+  host,
+  leases,
+  now,
+  readOnly = false,
+  canRemove = false,
+  onHost,
+  onDevice,
+  children,
+}: Props) {
   const cordoned = host.cordoned_at !== undefined;
   const kept = host.cordon_sweep !== undefined;
   const state = cordoned && host.state === "ready" ? (kept ? "kept" : "cordoned") : host.state;
@@ -69,7 +80,7 @@ export function HostCard({ host, leases, now, readOnly = false, onHost, onDevice
               Drain…
             </Button>
           )}
-          {host.state === "lost" && (
+          {host.state === "lost" && canRemove && (
             <Button
               size="xs"
               variant="default"

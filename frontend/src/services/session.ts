@@ -22,6 +22,11 @@ export function useCanSteer(): boolean {
   return useQuery(meQuery).data?.role !== "viewer";
 }
 
+/** useIsAdmin says that the caller may also do what only admins may; the server decides again. */
+export function useIsAdmin(): boolean {
+  return useQuery(meQuery).data?.role === "admin";
+}
+
 export const serverQuery = queryOptions({
   queryKey: ["server"],
   queryFn: ({ signal }) => answer(getServer({ signal })),

@@ -39,3 +39,17 @@ it("keeps the reason that is typed when an earlier action is answered", async ()
   await waitFor(() => expect(reads()).toBeGreaterThan(before)); // the answer was taken in
   expect(screen.queryByLabelText<HTMLInputElement>("Reason")?.value).toBe("ECC errors");
 });
+
+it.each([
+  ["admin", true],
+  ["operator", false],
+])("offers the role %s to remove a lost machine: %s", async (role, offered) => {
+  const lost = { data: [host({ state: "lost" }), host({ id: "h2", name: "crate" })] };
+  await drawApp("/machines", {
+    ...machines(),
+    "GET /hosts": [200, lost],
+    "GET /me": [200, { name: "ada", role, known_by: "session" }],
+  });
+  await screen.findByRole("button", { name: "Drain crate" });
+  await waitFor(() => expect(screen.queryByRole("button", { name: /^Remove/ }) !== null).toBe(offered));
+});

@@ -22,7 +22,7 @@ import {
   removeMachine,
   uncordon,
 } from "@/services/hosts";
-import { useCanSteer } from "@/services/session";
+import { useCanSteer, useIsAdmin } from "@/services/session";
 
 interface Ask {
   action: HostAction | DeviceAction;
@@ -55,6 +55,7 @@ export function MachinesPage() {
   const queue = useQuery(queueQuery(!paused));
   const queries = useQueryClient();
   const canSteer = useCanSteer();
+  const isAdmin = useIsAdmin();
   const now = useNow();
   const [ask, setAsk] = useState<Ask | null>(null);
   const [reason, setReason] = useState("");
@@ -109,6 +110,7 @@ export function MachinesPage() {
             leases={leases.data ?? []}
             now={now}
             readOnly={!canSteer}
+            canRemove={isAdmin}
             onHost={(action) => start({ action, id: host.id, name: host.name })}
             onDevice={(action, device) =>
               start({ action, id: device.id, name: `${device.model} ${device.id} of ${host.name}` })

@@ -101,7 +101,7 @@ export function TokensSection({ firstWouldLockOut }: { firstWouldLockOut: boolea
             data={[
               { value: "viewer", label: "viewer: reads" },
               { value: "operator", label: "operator: also runs sweeps" },
-              { value: "admin", label: "admin: also makes tokens" },
+              { value: "admin", label: "admin: also removes machines, makes tokens" },
             ]}
             onChange={(event) => setRole(event.currentTarget.value as TokenRole)}
           />
