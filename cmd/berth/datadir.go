@@ -180,7 +180,7 @@ func claimDir(dir, installationID, instance string) error {
 
 	if last := strings.TrimSpace(string(data)); last != owner {
 		return berth.Errorf(berth.KindConflict, "%s holds attempts of installation and instance %q, and this worker is of %q: "+
-			"give another --data-dir; if the other is gone for good, remove %s", dir, last, owner, path)
+			"restore the database of that installation, or correct --postgres-url; or give another --data-dir; if the other is gone for good, remove %s", dir, last, owner, path)
 	}
 
 	return nil

@@ -18,13 +18,13 @@ import (
 // connections there are. What it cannot learn stays unknown.
 func (s *Store) connectionUse(ctx context.Context) []berth.ConnectionUse {
 	rows, err := s.pool.Query(ctx, `WITH sessions AS (
-			SELECT usesysid FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
+			SELECT usesysid, datname FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
 		)
 		SELECT '' AS role, (SELECT count(*) FROM sessions)::int AS used, (current_setting('max_connections')::int
 			- current_setting('superuser_reserved_connections')::int - coalesce(current_setting('reserved_connections', true)::int, 0)) AS "limit"
 		UNION ALL
 		SELECT r.rolname::text, count(*)::int, r.rolconnlimit FROM sessions s JOIN pg_roles r ON r.oid = s.usesysid
-		WHERE r.rolconnlimit > 0 AND NOT r.rolsuper GROUP BY r.rolname, r.rolconnlimit
+		WHERE r.rolconnlimit > 0 AND NOT r.rolsuper GROUP BY r.rolname, r.rolconnlimit HAVING bool_or(s.datname = current_database())
 		ORDER BY role`)
 	if err != nil {
 		return nil

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,19 @@ func TestConnections_OfARoleRunOut(t *testing.T) {
 	require.True(t, f.OK && !f.Warn)
 
 	pgtest.Connect(t, g.workerURL)
+
+	elsewhere := "elsewhere_" + g.worker // a role of another program, such as Temporal's
+	g.exec(g.superUser, "CREATE ROLE "+elsewhere+" LOGIN CONNECTION LIMIT 1 PASSWORD 'x'")
+
+	u, err := url.Parse(g.superUser)
+	require.NoError(t, err)
+
+	u.User = url.UserPassword(elsewhere, "x")
+	pgtest.Connect(t, u.String())
+
+	h, err := store.Health(t.Context())
+	require.NoError(t, err)
+	require.False(t, slices.ContainsFunc(h.Connections, func(u berth.ConnectionUse) bool { return u.Role == elsewhere }))
 
 	_, f = used()
 	require.True(t, f.OK && f.Warn)
