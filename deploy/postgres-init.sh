@@ -32,7 +32,7 @@ database() {
 }
 
 # Of the 300 connections that PostgreSQL has (docker-compose.yml), workers may have 150:
-# each machine's takes 9. Without roles of their own they share the owner's.
+# each machine's takes 6. Without roles of their own they share the owner's.
 role berth "$BERTH_DB_PASSWORD" 180
 database berth berth
 role temporal "$TEMPORAL_DB_PASSWORD" 60
