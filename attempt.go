@@ -99,6 +99,9 @@ type Outcome struct {
 	// By MPS such a fault ends all clients of the GPU.
 	DeviceFault bool `json:"device_fault,omitempty"`
 
+	// NoRoom: it did not start, as its host's disk had no room for the checkpoint to go on from.
+	NoRoom bool `json:"no_room,omitempty"`
+
 	StartedAt  time.Time `json:"started_at"`
 	FinishedAt time.Time `json:"finished_at"`
 }

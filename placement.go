@@ -99,7 +99,7 @@ type WaitingRequest struct {
 	FailedHosts []string    // where earlier attempts of the trial failed through no fault of its own
 	Checkpoint  string      // id of the host that alone has the trial's newest checkpoint; empty = there is none, or it is in the store
 	Fetch       int64       // bytes of its newest checkpoint in the store; 0 = none is there
-	Fetched     string      // id of the host where the trial ran last, which has what it wrote and fetches nothing; empty = it never ran
+	Fetched     []string    // ids of the hosts that may have that one, or a newer one, and fetch nothing
 	Apart       bool        // on a GPU it is no client of MPS beside others: a fault took it down there, or its sweep's program has faulted by itself of late
 	Away        bool        // an earlier attempt of the trial is one of SweepUse's Away
 	Blocked     string      // why it cannot be placed wherever there is room; empty = it can

@@ -56,6 +56,7 @@ type trial struct {
 
 	attempts int // made so far
 	charged  int // of those, the ones that were the trial's own fault
+	noRoom   int // of those, the ones whose host had no room for their checkpoint
 	ooms     int
 	last     *berth.LastOOM
 	carries  bool   // this trial's run measures its shape
@@ -174,6 +175,8 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 
 	if policy.Charges {
 		t.charged++
+	} else if outcome.NoRoom {
+		t.noRoom++
 	}
 
 	if policy.Next == berth.NextDone {
@@ -232,7 +235,7 @@ func (t *trial) judge(o berth.Outcome, policy berth.FailurePolicy) (berth.TrialU
 		end.Message = fmt.Sprintf("gave up after %d attempts; the last one: %s", t.made(), o.Message)
 
 		return end, true
-	case t.made()-t.charged >= berth.MaxFreeRetries:
+	case t.made()-t.charged-t.noRoom >= berth.MaxFreeRetries, t.noRoom >= berth.MaxNoRoom:
 		end.Message = fmt.Sprintf("gave up after %d attempts that failed through no fault of the trial; the last one: %s", t.made(), o.Message)
 
 		return end, true

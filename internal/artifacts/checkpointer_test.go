@@ -643,7 +643,7 @@ func TestCheckpointer_TellsThePlacerWhatIsFetched(t *testing.T) {
 	require.Zero(t, waits().Fetch)
 	x.looks()
 	require.EqualValues(t, 7, waits().Fetch)
-	require.Equal(t, x.host, waits().Fetched)
+	require.Equal(t, []string{x.host}, waits().Fetched)
 
 	hosts, err := x.db.ListHosts(t.Context())
 	require.NoError(t, err)

@@ -53,7 +53,7 @@ type Request struct {
 	SecretKeys  []string // public parts of the keys that the host must have
 	Checkpoint  string   // the host that alone has the checkpoint it would go on from; empty = none
 	Fetch       int64    // bytes that its host must have room for beside what it keeps free: its checkpoint in the store; 0 = none
-	Fetched     string   // the host that has its checkpoint and fetches nothing; empty = none
+	Fetched     []string // hosts that may have its checkpoint, and fetch nothing then
 	CPUsGiven   bool     // the user said how many cores it gets
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 

@@ -208,7 +208,7 @@ func TestDecide_NeedsRoomForACheckpoint(t *testing.T) {
 	without.StoresCheckpoints = false
 	require.Equal(t, map[string]string{"1": "a"}, where(packing.Decide([]berth.Host{without}, nil, []packing.Request{fetching})), "it has no store to fetch from")
 
-	fetching.Fetched = "a"
+	fetching.Fetched = []string{"z", "a"}
 	require.Equal(t, map[string]string{"1": "a"}, where(packing.Decide([]berth.Host{short}, nil, []packing.Request{fetching})))
 }
 

@@ -101,7 +101,7 @@ func (s *site) diskShort(r *Request) bool { return s.DiskFreeBytes-s.fetches(r) 
 // fetches is how much of a checkpoint the host would fetch for the request: one without a
 // store starts it without.
 func (s *site) fetches(r *Request) int64 {
-	if r.Fetched == s.ID || !s.StoresCheckpoints {
+	if !s.StoresCheckpoints || slices.Contains(r.Fetched, s.ID) {
 		return 0
 	}
 

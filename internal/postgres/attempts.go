@@ -98,6 +98,10 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			FinishedAt: &o.FinishedAt, Datasets: r.Datasets,
 		}
 
+		if r.NoRoom {
+			params.CheckpointProblem = "its host had no room for the one to go on from" // the placer asks that host for room from now on
+		}
+
 		if r.Datasets == nil {
 			params.Datasets = map[string]string{}
 		}

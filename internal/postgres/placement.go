@@ -237,7 +237,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 			FailedHosts: row.FailedHosts,
 			Checkpoint:  row.CheckpointHost,
 			Fetch:       row.FetchBytes,
-			Fetched:     row.FetchedHost,
+			Fetched:     row.FetchedHosts,
 		}
 
 		var mounted berth.Spec

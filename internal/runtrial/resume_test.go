@@ -421,6 +421,7 @@ func TestRun_NeedsRoomForItsCheckpoint(t *testing.T) {
 		require.Zero(t, x.fetched.Load())
 		require.False(t, x.books.result(t).Checkpoint, "it never ran")
 		require.True(t, x.books.result(t).NoRoom, "so it is no failed start of the host")
+		require.True(t, got.outcome.NoRoom, "nor one of the trial's free retries")
 	})
 }
 

@@ -32,6 +32,9 @@ SELECT * FROM placement_requests WHERE attempt_id = @attempt_id;
 -- apart: a fault on a GPU that is shared by MPS ends all of its clients, and nobody can tell whose it was. Each of them runs
 -- again without neighbours there. A sweep shares none, either, whose program has faulted by itself (device_fault), until so
 -- many of its trials have had clean runs on GPUs that were placed since: times of the database (R9).
+-- fetched_hosts may have the stored checkpoint, or a newer one: the newest attempt there is none before it, and left files,
+-- or was given up, or did not start but may have fetched it. It had no room for it when it says so (FinishAttempt). Asked for
+-- room without need, such a host would keep the trial waiting for ever; asked for none, it says once that it has none.
 WITH faulted AS MATERIALIZED (
     SELECT t.sweep_id, max(c.placed_at) AS at
     FROM attempts c JOIN trials t ON t.id = c.trial_id
@@ -68,16 +71,21 @@ SELECT r.*, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::jso
         FROM attempts k
         WHERE r.number > 1 AND k.trial_id = r.trial_id AND k.stage = r.stage AND k.checkpoint_left
         ORDER BY k.number DESC LIMIT 1), '')::text AS checkpoint_host,
-    coalesce((SELECT c.bytes FROM checkpoints c JOIN attempts k ON k.id = c.attempt_id
-        WHERE r.number > 1 AND c.trial_id = r.trial_id AND k.stage = r.stage AND c.stored_at IS NOT NULL
-        ORDER BY k.number DESC, c.stored_at DESC LIMIT 1), 0)::bigint AS fetch_bytes,
-    coalesce((SELECT k.host_id::text FROM attempts k
-        WHERE r.number > 1 AND k.trial_id = r.trial_id AND k.stage = r.stage AND k.container_id <> ''
-            AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
-        ORDER BY k.number DESC LIMIT 1), '')::text AS fetched_host
+    coalesce(stored.bytes, 0)::bigint AS fetch_bytes,
+    ARRAY(SELECT n.host_id FROM (
+            SELECT DISTINCT ON (k.host_id) k.host_id, k.container_id, k.state, k.checkpoint_left, k.checkpoint_problem FROM attempts k
+            WHERE k.trial_id = r.trial_id AND k.stage = r.stage AND k.number >= stored.number
+                AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
+            ORDER BY k.host_id, k.number DESC) n
+        WHERE CASE WHEN n.container_id = '' THEN n.checkpoint_problem = '' ELSE n.state <> 'finished' OR n.checkpoint_left END)::uuid[] AS fetched_hosts
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
+LEFT JOIN LATERAL (
+    SELECT c.bytes, k.number FROM checkpoints c JOIN attempts k ON k.id = c.attempt_id
+    WHERE r.number > 1 AND c.trial_id = r.trial_id AND k.stage = r.stage AND c.stored_at IS NOT NULL
+    ORDER BY k.number DESC, c.stored_at DESC LIMIT 1
+) stored ON true
 WHERE r.state = 'waiting' AND r.not_before <= now()
 ORDER BY s.state IN ('pending', 'running') DESC, greatest(r.requested_at, s.resumed_at), r.attempt_id
 LIMIT @max_rows;

@@ -1,0 +1,130 @@
+package artifacts_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// asks is what the placer knows of a request for the trial's next attempt.
+func (x *trials) asks() berth.WaitingRequest {
+	x.t.Helper()
+
+	request := berth.PlacementRequest{
+		AttemptID: uuid.NewString(), SweepID: x.sweep, TrialID: x.trial, WorkflowID: "w", Number: x.number + 1, Stage: berth.StageMain,
+		Purpose: berth.PurposeRun, ShapeKey: "s", Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 1000},
+	}
+	_, err := x.db.RequestPlacement(x.t.Context(), request)
+	require.NoError(x.t, err)
+	x.sql().Exec("UPDATE placement_requests SET not_before = now() WHERE attempt_id = $1", request.AttemptID)
+
+	queue, err := x.db.Queue(x.t.Context(), 10)
+	require.NoError(x.t, err)
+	require.Len(x.t, queue.Waiting, 1)
+	x.sql().Exec("DELETE FROM placement_requests WHERE attempt_id = $1", request.AttemptID)
+
+	return queue.Waiting[0]
+}
+
+// ends ends the attempt with a result that says what became of its container and checkpoint.
+func (x *trials) ends(kind berth.FailureKind, result berth.Result) {
+	x.t.Helper()
+
+	x.files.running = nil
+	result.AttemptID, result.TrialID, result.SweepID, result.ShapeKey, result.Token = x.of.AttemptID, x.trial, x.sweep, "s", x.of.Token
+	result.Source, result.Proof = berth.FootprintFull, "a test's"
+	result.Outcome = berth.Outcome{Kind: kind, Message: "ended", FinishedAt: time.Now()}
+	require.NoError(x.t, x.db.FinishAttempt(x.t.Context(), result))
+}
+
+// A host that may have the stored checkpoint, or a newer one, is asked for no room: nothing would
+// ever free what is there already. One that is known to have none is.
+func TestCheckpointer_TellsThePlacerWhoNeedsRoom(t *testing.T) {
+	t.Parallel()
+
+	// Attempt 1 leaves one on the first host, which is stored; then this happens on the second.
+	for name, tt := range map[string]struct {
+		happens func(x *trials)
+		has     bool // the second host may have it
+		lost    bool // what the first host has is older than what is stored
+	}{
+		"nothing": {happens: func(*trials) {}},
+		"it is fetched, and its container cannot start": {has: true, happens: func(x *trials) {
+			x.places(x.second)
+			x.ends(berth.FailureInfra, berth.Result{})
+		}},
+		"it is fetched, and the host is given up": {has: true, happens: func(x *trials) {
+			x.places(x.second)
+			require.NoError(x.t, x.db.RefuseAttempt(x.t.Context(), x.of.AttemptID, "its host was lost"))
+		}},
+		"there is no room": {happens: func(x *trials) {
+			x.places(x.second)
+			x.ends(berth.FailureInfra, berth.Result{NoRoom: true})
+		}},
+		"there is none after what it had fetched was lost": {happens: func(x *trials) {
+			x.places(x.second)
+			x.ends(berth.FailureInfra, berth.Result{})
+			x.places(x.second)
+			x.ends(berth.FailureInfra, berth.Result{NoRoom: true})
+		}},
+		"it runs and leaves files": {has: true, happens: func(x *trials) {
+			x.runs(x.second)
+			x.ends(berth.FailureHostOOM, berth.Result{ContainerID: "c", Checkpoint: true})
+		}},
+		"it runs and leaves nothing": {happens: func(x *trials) {
+			x.runs(x.second)
+			x.ends(berth.FailureHostOOM, berth.Result{ContainerID: "c"})
+		}},
+		"it runs, and what it left is stored": {has: true, lost: true, happens: func(x *trials) {
+			x.runs(x.second)
+			x.ends(berth.FailureHostOOM, berth.Result{ContainerID: "c", Checkpoint: true})
+			x.sql().Exec("INSERT INTO checkpoints (id, attempt_id, trial_id, bytes, stored_at) VALUES ($1, $2, $3, 7, now())", uuid.NewString(), x.of.AttemptID, x.trial)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			x := setupTrials(t)
+			x.writes(map[string]string{"state": "seven b"})
+			x.fails()
+			x.looks()
+			tt.happens(x)
+
+			var want []string
+			if tt.has {
+				want = append(want, x.second)
+			}
+
+			if !tt.lost {
+				want = append(want, x.host)
+			}
+
+			w := x.asks()
+			require.EqualValues(t, 7, w.Fetch)
+			require.ElementsMatch(t, want, w.Fetched)
+		})
+	}
+}
+
+// The trial ran last on this host, and its job had removed all at its end, as Keras'
+// BackupAndRestore does. The next attempt fetches the stored one there, and needs room for it.
+func TestCheckpointer_AHostThatHasNothingLeftNeedsRoom(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	x.writes(map[string]string{"backup/state": "seven b"})
+	x.looks()
+	require.NoError(t, os.RemoveAll(filepath.Join(x.files.dir, x.trial, "backup")))
+	x.ends(berth.FailureHostOOM, berth.Result{ContainerID: "c"})
+	x.looks()
+
+	w := x.asks()
+	require.EqualValues(t, 7, w.Fetch)
+	require.Empty(t, w.Fetched)
+}
