@@ -56,6 +56,7 @@ type Host struct {
 	DiskBytes           int64     `json:"disk_bytes,omitempty"`        // of that disk in all; 0 = not known
 	DiskGrowthBytes     int64     `json:"disk_growth_bytes,omitempty"` // how much more of it is in use than a day before; 0 = not known
 	OutputBytes         int64     `json:"output_bytes,omitempty"`      // what files of attempts take
+	FetchBytes          int64     `json:"-"`                           // of checkpoints that its attempts have still to fetch, as the placer sees it
 	MaxAttempts         int       `json:"max_attempts"`                // 0 = no limit
 	Attempts            int       `json:"attempts"`                    // unreleased leases
 	Exclusive           bool      `json:"exclusive"`                   // one of them wants the host for itself

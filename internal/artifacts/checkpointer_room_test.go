@@ -112,6 +112,58 @@ func TestCheckpointer_TellsThePlacerWhoNeedsRoom(t *testing.T) {
 	}
 }
 
+// Until it runs, what an attempt fetches is not in what its host's disk has free. One that has its
+// checkpoint there fetches nothing.
+func TestCheckpointer_TellsThePlacerWhatIsStillToBeFetched(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	x.writes(map[string]string{"state": "seven b"})
+	x.fails()
+	x.looks()
+	require.NoError(t, x.db.SetHostCheckpoints(t.Context(), x.second, true))
+
+	fetches := func() map[string]int64 {
+		request := berth.PlacementRequest{
+			AttemptID: uuid.NewString(), SweepID: x.sweep, TrialID: x.trial, WorkflowID: "w", Number: x.number + 1, Stage: "bench",
+			Purpose: berth.PurposeRun, ShapeKey: "s", Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 1000},
+		}
+		_, err := x.db.RequestPlacement(t.Context(), request) // the placer reads hosts when something waits
+		require.NoError(t, err)
+		x.sql().Exec("UPDATE placement_requests SET not_before = now() WHERE attempt_id = $1", request.AttemptID)
+
+		queue, err := x.db.Queue(t.Context(), 10)
+		require.NoError(t, err)
+		x.sql().Exec("DELETE FROM placement_requests WHERE attempt_id = $1", request.AttemptID)
+
+		bytes := make(map[string]int64)
+
+		for _, h := range queue.Hosts {
+			if h.FetchBytes > 0 {
+				bytes[h.ID] = h.FetchBytes
+			}
+		}
+
+		return bytes
+	}
+
+	x.places(x.host)
+	require.Empty(t, fetches(), "it is there")
+	x.ends(berth.FailureInfra, berth.Result{})
+
+	x.places(x.second)
+	require.Equal(t, map[string]int64{x.second: 7}, fetches())
+	require.NoError(t, x.db.AttemptRunning(t.Context(), x.of.AttemptID, x.of.Token, "c", time.Now()))
+	require.Empty(t, fetches(), "it has fetched it")
+	x.ends(berth.FailureHostOOM, berth.Result{ContainerID: "c", Checkpoint: true})
+
+	x.places(x.second)
+	require.Empty(t, fetches(), "it is there")
+	x.ends(berth.FailureInfra, berth.Result{NoRoom: true})
+	x.places(x.second)
+	require.Equal(t, map[string]int64{x.second: 7}, fetches(), "it was not")
+}
+
 // The trial ran last on this host, and its job had removed all at its end, as Keras'
 // BackupAndRestore does. The next attempt fetches the stored one there, and needs room for it.
 func TestCheckpointer_AHostThatHasNothingLeftNeedsRoom(t *testing.T) {

@@ -212,6 +212,34 @@ func TestDecide_NeedsRoomForACheckpoint(t *testing.T) {
 	require.Equal(t, map[string]string{"1": "a"}, where(packing.Decide([]berth.Host{short}, nil, []packing.Request{fetching})))
 }
 
+// Two trials of a lost machine have a checkpoint of 4 GiB each. The machine that is left has
+// room for one of them beside its headroom. What fetches nothing waits for none of them.
+func TestDecide_BooksTheRoomForACheckpointOnce(t *testing.T) {
+	t.Parallel()
+
+	h := host("a", 4, 8)
+	h.StoresCheckpoints, h.DiskHeadroomBytes, h.DiskFreeBytes = true, 2*gib, 7*gib
+
+	one, two := ask("1", 1, 1), ask("2", 1, 1)
+	one.Fetch, two.Fetch = 4*gib, 4*gib
+
+	d := packing.Decide([]berth.Host{h}, nil, []packing.Request{one, two, ask("3", 1, 1)})
+	require.Equal(t, map[string]string{"1": "a", "3": "a"}, where(d))
+
+	for _, d := range d {
+		if d.AttemptID == "2" {
+			require.Equal(t, "host host-a: the trial's checkpoint has 4,096 MiB beside 4,096 MiB that other attempts fetch there now, "+
+				"and of 7,168 MiB of disk that are free it keeps 2,048 MiB: the trial waits for them, or free space there", packing.Explain(d.Rejections(0)[0]))
+		}
+	}
+
+	h.FetchBytes = 4 * gib // of an attempt that was placed before
+	require.Equal(t, map[string]string{"3": "a"}, where(packing.Decide([]berth.Host{h}, nil, []packing.Request{one, ask("3", 1, 1)})))
+
+	one.Fetched = []string{"a"}
+	require.Equal(t, map[string]string{"1": "a"}, where(packing.Decide([]berth.Host{h}, nil, []packing.Request{one})))
+}
+
 func TestDecide_Impossible(t *testing.T) {
 	t.Parallel()
 

@@ -95,8 +95,20 @@ func (s *site) closed(r *Request) rule {
 }
 
 // diskShort reports whether the host has no room for files: for any, or for the
-// checkpoint that it would fetch for the request.
-func (s *site) diskShort(r *Request) bool { return s.DiskFreeBytes-s.fetches(r) < s.DiskHeadroomBytes }
+// checkpoint that it would fetch for the request beside those that others fetch.
+func (s *site) diskShort(r *Request) bool {
+	return s.DiskFreeBytes-s.diskFor(r) < s.DiskHeadroomBytes
+}
+
+// diskFor is how much of the disk is for the request's checkpoint and those of others. What
+// fetches none waits for none: a fetch that is under way counts in what is free, too.
+func (s *site) diskFor(r *Request) int64 {
+	if fetches := s.fetches(r); fetches > 0 {
+		return s.FetchBytes + fetches
+	}
+
+	return 0
+}
 
 // fetches is how much of a checkpoint the host would fetch for the request: one without a
 // store starts it without.

@@ -255,6 +255,7 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 	}
 
 	s.reserve(&d)
+	s.FetchBytes += s.fetches(r)
 
 	if at.device >= 0 {
 		dev := &s.Devices[at.device]

@@ -206,10 +206,9 @@ func (s *site) reject(request *Request, at *spot) berth.Rejection {
 	case breaksKept:
 		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+": "+keptReason(s.kept)
 	case breaksDisk:
-		r.Dimension, r.Needed, r.Free = berth.DimensionDisk, s.DiskHeadroomBytes+s.fetches(request), s.DiskFreeBytes
+		r.Dimension, r.Needed, r.Free = berth.DimensionDisk, s.DiskHeadroomBytes+s.diskFor(request), s.DiskFreeBytes
 		if !s.DiskLow() {
-			r.Reason = fmt.Sprintf("host %s: the trial's checkpoint has %s, and of %s of disk that are free it keeps %s: free space there",
-				s.Name, needed(request.Fetch), free(s.DiskFreeBytes), needed(s.DiskHeadroomBytes))
+			r.Reason = s.noRoomReason(request)
 		}
 	case breaksExclusive:
 		r.Dimension, r.Needed = berth.DimensionExclusive, 1
@@ -230,6 +229,17 @@ func (s *site) reject(request *Request, at *spot) berth.Rejection {
 	r.Free = max(r.Free, 0)
 
 	return r
+}
+
+// noRoomReason says why the disk, which has its headroom, has no room for the checkpoint.
+func (s *site) noRoomReason(r *Request) string {
+	others, next := "", "free space there"
+	if s.FetchBytes > 0 {
+		others, next = fmt.Sprintf(" beside %s that other attempts fetch there now", needed(s.FetchBytes)), "the trial waits for them, or free space there"
+	}
+
+	return fmt.Sprintf("host %s: the trial's checkpoint has %s%s, and of %s of disk that are free it keeps %s: %s",
+		s.Name, needed(r.Fetch), others, free(s.DiskFreeBytes), needed(s.DiskHeadroomBytes), next)
 }
 
 // rejectDevice says which constraint of a GPU is broken, and by how much.

@@ -185,6 +185,10 @@ func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err er
 			return err
 		}
 
+		if err := s.addFetches(ctx, tx, queue.Hosts); err != nil {
+			return err
+		}
+
 		running, err := s.q.CountRunningBySweep(ctx, tx, berth.HostLostAfter)
 		if err != nil {
 			return err
@@ -217,6 +221,24 @@ func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err er
 	})
 
 	return queue, err
+}
+
+// addFetches says how much of checkpoints each host has still to fetch.
+func (s *Store) addFetches(ctx context.Context, tx pgx.Tx, hosts []berth.Host) error {
+	rows, err := s.q.SumFetches(ctx, tx)
+	if err != nil {
+		return err
+	}
+
+	for _, row := range rows {
+		for i := range hosts {
+			if hosts[i].ID == row.HostID {
+				hosts[i].FetchBytes = row.Bytes
+			}
+		}
+	}
+
+	return nil
 }
 
 func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunningBySweepRow) ([]berth.WaitingRequest, map[string]berth.SweepUse) {

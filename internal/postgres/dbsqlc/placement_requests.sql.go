@@ -703,6 +703,51 @@ func (q *Queries) StoreReasons(ctx context.Context, db DBTX, attemptIds []string
 	return err
 }
 
+const sumFetches = `-- name: SumFetches :many
+SELECT a.host_id, sum(stored.bytes)::bigint AS bytes
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN hosts h ON h.id = a.host_id
+CROSS JOIN LATERAL (
+    SELECT c.bytes, k.number FROM checkpoints c JOIN attempts k ON k.id = c.attempt_id
+    WHERE c.trial_id = a.trial_id AND k.stage = a.stage AND k.number < a.number AND c.stored_at IS NOT NULL
+    ORDER BY k.number DESC, c.stored_at DESC LIMIT 1
+) stored
+WHERE l.state <> 'released' AND a.state = 'placed' AND a.container_id = '' AND a.number > 1 AND h.stores_checkpoints
+    AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = a.id AND p.short)
+    AND NOT coalesce((
+        SELECT CASE WHEN k.container_id = '' THEN k.checkpoint_problem = '' ELSE k.state <> 'finished' OR k.checkpoint_left END FROM attempts k
+        WHERE k.trial_id = a.trial_id AND k.stage = a.stage AND k.host_id = a.host_id AND k.number >= stored.number AND k.number < a.number
+            AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
+        ORDER BY k.number DESC LIMIT 1), false)
+GROUP BY a.host_id
+`
+
+type SumFetchesRow struct {
+	HostID string
+	Bytes  int64
+}
+
+// Bytes of the stored checkpoints that attempts of a host have still to fetch, or fetch now: those that are not known to run.
+// As ListWaitingRequests: one that may be there is not fetched.
+func (q *Queries) SumFetches(ctx context.Context, db DBTX) ([]SumFetchesRow, error) {
+	rows, err := db.Query(ctx, sumFetches)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SumFetchesRow
+	for rows.Next() {
+		var i SumFetchesRow
+		if err := rows.Scan(&i.HostID, &i.Bytes); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const withdrawEarlierRequests = `-- name: WithdrawEarlierRequests :exec
 UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons = '[]'
 WHERE trial_id = $1 AND stage = $2 AND number < $3 AND state = 'waiting'

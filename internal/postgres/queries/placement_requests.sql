@@ -90,6 +90,25 @@ WHERE r.state = 'waiting' AND r.not_before <= now()
 ORDER BY s.state IN ('pending', 'running') DESC, greatest(r.requested_at, s.resumed_at), r.attempt_id
 LIMIT @max_rows;
 
+-- name: SumFetches :many
+-- Bytes of the stored checkpoints that attempts of a host have still to fetch, or fetch now: those that are not known to run.
+-- As ListWaitingRequests: one that may be there is not fetched.
+SELECT a.host_id, sum(stored.bytes)::bigint AS bytes
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN hosts h ON h.id = a.host_id
+CROSS JOIN LATERAL (
+    SELECT c.bytes, k.number FROM checkpoints c JOIN attempts k ON k.id = c.attempt_id
+    WHERE c.trial_id = a.trial_id AND k.stage = a.stage AND k.number < a.number AND c.stored_at IS NOT NULL
+    ORDER BY k.number DESC, c.stored_at DESC LIMIT 1
+) stored
+WHERE l.state <> 'released' AND a.state = 'placed' AND a.container_id = '' AND a.number > 1 AND h.stores_checkpoints
+    AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = a.id AND p.short)
+    AND NOT coalesce((
+        SELECT CASE WHEN k.container_id = '' THEN k.checkpoint_problem = '' ELSE k.state <> 'finished' OR k.checkpoint_left END FROM attempts k
+        WHERE k.trial_id = a.trial_id AND k.stage = a.stage AND k.host_id = a.host_id AND k.number >= stored.number AND k.number < a.number
+            AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
+        ORDER BY k.number DESC LIMIT 1), false)
+GROUP BY a.host_id;
+
 -- name: CountRunningBySweep :many
 -- What counts for max_parallel: leases, but not those of attempts that go on elsewhere because their host is lost or its
 -- worker reports a problem. These only keep their host's memory booked, for as long as the host is like that: its worker
