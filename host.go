@@ -37,7 +37,7 @@ const HostGrace = 15 * time.Minute
 // Host is a machine with a worker. Totals are what Berth may hand out at most;
 // headroom is kept free on purpose; reserved is what leases hold, which is more
 // than the totals for a while when the worker came back with smaller ones. Of its disk
-// nothing is reserved: while less is free than the headroom, nothing new starts.
+// only room for checkpoints is reserved: while less is free than the headroom, nothing new starts.
 type Host struct {
 	ID                  string    `json:"id"`   // UUID, kept in the worker's data directory
 	Name                string    `json:"name"` // of the machine

@@ -96,7 +96,7 @@ type WaitingRequest struct {
 	Last        *LastOOM  // the trial's newest out-of-memory; nil = none
 	Waited      time.Duration
 	Reasons     []Rejection // as stored
-	FailedHosts []string    // where earlier attempts of the trial failed through no fault of its own
+	FailedHosts []string    // where earlier attempts of the trial failed through no fault of its own, once for each
 	Checkpoint  string      // id of the host that alone has the trial's newest checkpoint; empty = there is none, or it is in the store
 	Fetch       int64       // bytes of its newest checkpoint in the store; 0 = none is there
 	Fetched     []string    // ids of the hosts that may have that one, or a newer one, and fetch nothing

@@ -53,9 +53,14 @@ func TestCheckpointer_TellsThePlacerWhoNeedsRoom(t *testing.T) {
 		happens func(x *trials)
 		has     bool // the second host may have it
 		lost    bool // what the first host has is older than what is stored
+		without bool // the second host has no store
 	}{
 		"nothing": {happens: func(*trials) {}},
 		"it is fetched, and its container cannot start": {has: true, happens: func(x *trials) {
+			x.places(x.second)
+			x.ends(berth.FailureInfra, berth.Result{})
+		}},
+		"without a store it is not fetched": {without: true, happens: func(x *trials) {
 			x.places(x.second)
 			x.ends(berth.FailureInfra, berth.Result{})
 		}},
@@ -94,6 +99,7 @@ func TestCheckpointer_TellsThePlacerWhoNeedsRoom(t *testing.T) {
 			x.writes(map[string]string{"state": "seven b"})
 			x.fails()
 			x.looks()
+			require.NoError(t, x.db.SetHostCheckpoints(t.Context(), x.second, !tt.without))
 			tt.happens(x)
 
 			var want []string
@@ -162,6 +168,8 @@ func TestCheckpointer_TellsThePlacerWhatIsStillToBeFetched(t *testing.T) {
 	x.ends(berth.FailureInfra, berth.Result{NoRoom: true})
 	x.places(x.second)
 	require.Equal(t, map[string]int64{x.second: 7}, fetches(), "it was not")
+	x.ends(berth.FailureInfra, berth.Result{NoRoom: true})
+	require.Equal(t, []string{x.host}, x.asks().FailedHosts, "want of room is no fault of the host")
 }
 
 // The trial ran last on this host, and its job had removed all at its end, as Keras'

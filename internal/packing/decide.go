@@ -45,7 +45,7 @@ type Request struct {
 	Kept      Place         // what the last Decide kept free for it; zero = none
 
 	Vain        []Place  // as the last Decide said
-	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own: the last choice
+	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own, once for each: the last choice
 	ShapeKey    string   // which Decide does not look at
 	Datasets    []string // names of those that the host must have
 	Lacking     []string // hosts that are known to lack its image, and can pull it
@@ -58,6 +58,7 @@ type Request struct {
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 
 	avoid []string        // of FailedHosts, those that lack the image while another host may hold it
+	saved bool            // a host can hold it that goes on from its checkpoint: those that would begin anew take it not
 	on    []*berth.Demand // Demands, by index in ledger.classes; nil = it cannot use the class
 	size  int             // requests that need the same on all classes have one number
 }
@@ -143,6 +144,8 @@ func (r *round) decide(request *Request) Decision {
 	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 || request.Fetch > 0 {
 		needed.attempt = request.AttemptID
 	}
+
+	request.saved = r.ledger.saves(request)
 
 	if r.ledger.cordoned[request.SweepID] {
 		needed.sweep = request.SweepID

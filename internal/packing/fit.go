@@ -15,6 +15,7 @@ const (
 	breaksDataset
 	breaksSecret
 	breaksCordon
+	breaksStore
 	breaksKept
 	breaksExclusive
 	breaksMemory
@@ -87,6 +88,8 @@ func (s *site) closed(r *Request) rule {
 		return s.lacks(r)
 	case slices.Contains(r.avoid, s.ID):
 		return breaksCordon
+	case r.saved && s.loses(r):
+		return breaksStore
 	case s.kept > 0:
 		return breaksKept
 	default:
@@ -98,26 +101,6 @@ func (s *site) closed(r *Request) rule {
 // checkpoint that it would fetch for the request beside those that others fetch.
 func (s *site) diskShort(r *Request) bool {
 	return s.DiskFreeBytes-s.diskFor(r) < s.DiskHeadroomBytes
-}
-
-// diskFor is how much of the disk is for the request's checkpoint and those of others. What
-// fetches none waits for none: a fetch that is under way counts in what is free, too.
-func (s *site) diskFor(r *Request) int64 {
-	if fetches := s.fetches(r); fetches > 0 {
-		return s.FetchBytes + fetches
-	}
-
-	return 0
-}
-
-// fetches is how much of a checkpoint the host would fetch for the request: one without a
-// store starts it without.
-func (s *site) fetches(r *Request) int64 {
-	if !s.StoresCheckpoints || slices.Contains(r.Fetched, s.ID) {
-		return 0
-	}
-
-	return r.Fetch
 }
 
 // never returns the constraint that the demand would break at the spot with
@@ -207,7 +190,7 @@ func activityLimit(dev *berth.Device, d *berth.Demand) int64 {
 
 // takes reports whether the host takes more than test attempts of a request's sweep.
 func (s *site) takes(r *Request) bool {
-	return s.State == berth.HostReady && s.lacks(r) == fits && !s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID)
+	return s.State == berth.HostReady && s.lacks(r) == fits && !s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID) && (!r.saved || !s.loses(r))
 }
 
 // lacks returns why the host never takes the request: it has no such data set, or no

@@ -61,9 +61,10 @@ func (s *site) pullLoad(r *Request) float64 {
 
 // restartLoad is what a host counts as more loaded where the trial would begin anew,
 // while another one has its checkpoint: a whole host. So it goes to that one when it
-// fits there, and is trusted as much; it waits for none.
+// fits there, and is trusted as much. It waits for none, but for one that can go on from
+// a checkpoint in the store (saves).
 func (s *site) restartLoad(r *Request) float64 {
-	if r.Checkpoint != "" && r.Checkpoint != s.ID {
+	if r.Checkpoint != "" && r.Checkpoint != s.ID || s.loses(r) {
 		return 1.5 // more than a pull and any load that fits
 	}
 

@@ -307,7 +307,8 @@ SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r
         WHERE r.number > 1 AND a.trial_id = r.trial_id AND a.failure_kind = 'host_oom' ORDER BY a.number DESC LIMIT 1), 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
     extract(epoch FROM now() - greatest(r.requested_at, s.resumed_at))::double precision AS waited_seconds,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
-    ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts,
+    ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra'
+        AND NOT (f.container_id = '' AND f.checkpoint_problem <> ''))::uuid[] AS failed_hosts,
     (r.number > 1 AND EXISTS (
         SELECT 1 FROM attempts e JOIN leases l ON l.attempt_id = e.id JOIN hosts o ON o.id = l.host_id
         WHERE e.trial_id = r.trial_id AND e.number < r.number AND e.state = 'abandoned' AND NOT e.refused AND l.state <> 'released'
@@ -326,7 +327,7 @@ SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r
             WHERE k.trial_id = r.trial_id AND k.stage = r.stage AND k.number >= stored.number
                 AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
             ORDER BY k.host_id, k.number DESC) n
-        WHERE CASE WHEN n.container_id = '' THEN n.checkpoint_problem = '' ELSE n.state <> 'finished' OR n.checkpoint_left END)::uuid[] AS fetched_hosts
+        WHERE CASE WHEN n.container_id = '' THEN n.checkpoint_problem = '' AND EXISTS (SELECT 1 FROM hosts o WHERE o.id = n.host_id AND o.stores_checkpoints) ELSE n.state <> 'finished' OR n.checkpoint_left END)::uuid[] AS fetched_hosts
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
@@ -399,9 +400,10 @@ type ListWaitingRequestsRow struct {
 // apart: a fault on a GPU that is shared by MPS ends all of its clients, and nobody can tell whose it was. Each of them runs
 // again without neighbours there. A sweep shares none, either, whose program has faulted by itself (device_fault), until so
 // many of its trials have had clean runs on GPUs that were placed since: times of the database (R9).
-// fetched_hosts may have the stored checkpoint, or a newer one: the newest attempt there is none before it, and left files,
-// or was given up, or did not start but may have fetched it. It had no room for it when it says so (FinishAttempt). Asked for
-// room without need, such a host would keep the trial waiting for ever; asked for none, it says once that it has none.
+// fetched_hosts may have the stored checkpoint, or a newer one. The newest attempt there is not older than that checkpoint,
+// and left files, was given up, or did not start but may have fetched it: its result does not say that there was no room
+// (FinishAttempt), and the host has a store. A host that is asked for room without need keeps the trial waiting for ever; one
+// that is asked for none without right says so once.
 func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, arg *ListWaitingRequestsParams) ([]ListWaitingRequestsRow, error) {
 	rows, err := db.Query(ctx, listWaitingRequests, arg.LostAfter, arg.MaxRows, arg.CleanRuns)
 	if err != nil {

@@ -1,0 +1,78 @@
+package packing_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/packing"
+)
+
+// A trial with a checkpoint in the store goes to a host without one, where it begins anew, only
+// when no other can hold it: not because that one is empty, nor while the others are full.
+func TestDecide_AHostWithoutAStoreIsTheLastChoice(t *testing.T) {
+	t.Parallel()
+
+	with, without := host("with", 4, 8), host("without", 8, 16)
+	with.StoresCheckpoints, with.DiskHeadroomBytes, with.DiskFreeBytes, with.DiskBytes = true, 2*gib, 100*gib, 200*gib
+	without.DiskHeadroomBytes, without.DiskFreeBytes = 2*gib, 100*gib
+	with.MemoryReservedBytes, with.CPUMilliReserved, with.Attempts = 2*gib, 1000, 1
+
+	request := ask("1", 1, 1)
+	request.Fetch = 4 * gib
+
+	for name, tt := range map[string]struct {
+		change func(h *berth.Host, r *packing.Request)
+		want   string // the host; empty = it waits
+	}{
+		"the other has room":                   {func(*berth.Host, *packing.Request) {}, "with"},
+		"it is full":                           {func(h *berth.Host, _ *packing.Request) { h.CPUMilliReserved = 4000 }, ""},
+		"its disk is full":                     {func(h *berth.Host, _ *packing.Request) { h.DiskFreeBytes = 5 * gib }, ""},
+		"its disk can never hold it":           {func(h *berth.Host, _ *packing.Request) { h.DiskFreeBytes, h.DiskBytes = 5*gib, 5*gib }, "without"},
+		"its worker starts":                    {func(h *berth.Host, _ *packing.Request) { h.State, h.Problem = berth.HostUnready, berth.WorkerStarts }, ""},
+		"it is lost":                           {func(h *berth.Host, _ *packing.Request) { h.State = berth.HostLost }, "without"},
+		"it is drained":                        {func(h *berth.Host, _ *packing.Request) { h.State = berth.HostDraining }, "without"},
+		"it is too small":                      {func(h *berth.Host, _ *packing.Request) { h.CPUMilli, h.CPUMilliReserved = 500, 0 }, "without"},
+		"the trial failed there once":          {func(_ *berth.Host, r *packing.Request) { r.FailedHosts = []string{"with"} }, "with"},
+		"the trial failed there again, always": {func(_ *berth.Host, r *packing.Request) { r.FailedHosts = []string{"with", "with", "with"} }, "without"},
+		"it may be where it ran last":          {func(_ *berth.Host, r *packing.Request) { r.Fetched = []string{"without"} }, "without"},
+		"nothing is in the store":              {func(_ *berth.Host, r *packing.Request) { r.Fetch = 0 }, "without"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			h, r := with, request
+			tt.change(&h, &r)
+
+			want := map[string]string{"1": tt.want}
+			if tt.want == "" {
+				want = map[string]string{}
+			}
+
+			decisions := packing.Decide([]berth.Host{h, without}, nil, []packing.Request{r})
+			require.Equal(t, want, where(decisions))
+
+			if tt.want == "" {
+				rejections := decisions[0].Rejections(0)
+				require.Equal(t, "host host-without: has no store to fetch the trial's checkpoint from (--artifacts), and another host can go on from it; here it would begin anew",
+					packing.Explain(rejections[len(rejections)-1]))
+			}
+		})
+	}
+}
+
+// A request that is overdue keeps the host free that goes on from its checkpoint, not one that it may not have.
+func TestDecide_KeepsAHostThatHasAStore(t *testing.T) {
+	t.Parallel()
+
+	with, without := host("with", 4, 8), host("without", 4, 8)
+	with.StoresCheckpoints, with.CPUMilliReserved, with.MemoryReservedBytes, with.Attempts = true, 4000, 4*gib, 4
+	without.CPUMilliReserved, without.MemoryReservedBytes, without.Attempts = 3000, gib, 1
+
+	r := ask("1", 2, 1)
+	r.Fetch, r.Waited, r.Asked = 1, packing.DrainAfter, packing.DrainAfter
+	with.DiskFreeBytes = gib
+
+	require.Equal(t, "with", packing.Decide([]berth.Host{with, without}, nil, []packing.Request{r})[0].Kept.HostID)
+}
