@@ -360,10 +360,11 @@ const settleOverCheckpoints = `-- name: SettleOverCheckpoints :exec
 UPDATE attempts a SET checkpoint_settled_at = now()
 WHERE a.host_id = $1 AND a.checkpoint_left AND a.checkpoint_settled_at IS NULL AND a.state = 'finished' AND (
     EXISTS (SELECT 1 FROM trials t WHERE t.id = a.trial_id AND t.finished_at IS NOT NULL)
-    OR EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number AND n.host_id = a.host_id AND n.container_id <> ''))
+    OR EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number AND n.host_id = a.host_id AND n.container_id <> ''
+        AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)))
 `
 
-// Of attempts whose trial is over, or goes on in the same directory, nothing is to be stored.
+// Of attempts whose trial is over, or goes on in the same directory, nothing is to be stored. A short probe has another one.
 func (q *Queries) SettleOverCheckpoints(ctx context.Context, db DBTX, hostID string) error {
 	_, err := db.Exec(ctx, settleOverCheckpoints, hostID)
 	return err

@@ -23,11 +23,12 @@ ORDER BY e.number DESC;
 UPDATE attempts SET resumed = @resumed WHERE id = @id AND token = @token AND state IN ('placed', 'running');
 
 -- name: SettleOverCheckpoints :exec
--- Of attempts whose trial is over, or goes on in the same directory, nothing is to be stored.
+-- Of attempts whose trial is over, or goes on in the same directory, nothing is to be stored. A short probe has another one.
 UPDATE attempts a SET checkpoint_settled_at = now()
 WHERE a.host_id = @host_id AND a.checkpoint_left AND a.checkpoint_settled_at IS NULL AND a.state = 'finished' AND (
     EXISTS (SELECT 1 FROM trials t WHERE t.id = a.trial_id AND t.finished_at IS NOT NULL)
-    OR EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number AND n.host_id = a.host_id AND n.container_id <> ''));
+    OR EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number AND n.host_id = a.host_id AND n.container_id <> ''
+        AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)));
 
 -- name: CheckpointsToStore :many
 -- Attempts of a host that have ended, left a checkpoint and are to be run again. One that ended well is not.
