@@ -1,6 +1,7 @@
 package artifacts_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -38,4 +39,69 @@ func TestCheckpointer_AShortProbeSettlesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.Equal(t, first, list[0].AttemptID)
+}
+
+// Attempts end while their checkpoint is sent, and others begin on the same host: what was sent of
+// the first is of no use to anybody, and does not stay in the store for as long as the trial goes on.
+func TestCheckpointer_HalfOfAnEarlierAttemptGoes(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	changes := func() error { // the next attempt writes while the first file was sent
+		x.writes(map[string]string{"b": "changed"})
+
+		return nil
+	}
+
+	for n := range 3 {
+		x.writes(map[string]string{"a": "first of " + strconv.Itoa(n), "b": "second of " + strconv.Itoa(n)})
+		x.fails()
+		x.pointer = x.newPointer(halting{x.db, changes})
+		x.looks()
+		x.runs(x.host)
+		x.looks() // settles what ended, and begins one
+		require.LessOrEqual(t, x.sql().Int("SELECT count(*) FROM checkpoints"), int64(1), "halves of attempts that are over")
+	}
+
+	x.pointer = x.newPointer(x.db)
+	x.writes(map[string]string{"a": "whole", "b": "whole too"})
+	x.looks()
+	require.EqualValues(t, 1, x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL"))
+	require.Zero(t, x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NULL"))
+	require.Len(t, x.objects(), 2)
+}
+
+// The host that sent one went away in the middle, and may come back. Once a later attempt has one
+// stored, that half counts for nothing. What a later attempt has begun stays.
+func TestCheckpointer_HalfThatIsOlderThanTheNewestGoes(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	begin := func() string {
+		id := uuid.NewString()
+		_, err := x.db.BeginCheckpoint(t.Context(), id, x.of, []berth.CheckpointEntry{{Path: "state", Mode: 0o644, Bytes: 1, Digest: berth.Digest{byte(x.number)}}})
+		require.NoError(t, err)
+
+		return id
+	}
+
+	first := begin()
+	x.fails() // and its checkpoint is coming
+
+	of := x.of
+	x.runs(x.second)
+	second, newer := begin(), x.of
+	require.EqualValues(t, 2, x.sql().Int("SELECT count(*) FROM checkpoints"), "the first may still be finished")
+
+	dropped, err := x.db.FinishCheckpoint(t.Context(), second, newer)
+	require.NoError(t, err)
+	require.Equal(t, []berth.Digest{{1}}, dropped)
+	require.Equal(t, second, x.sql().Text("SELECT id::text FROM checkpoints"))
+
+	_, err = x.db.FinishCheckpoint(t.Context(), first, of)
+	require.Equal(t, berth.KindFenced, berth.KindOf(err))
+
+	third := begin()
+	require.NotEqual(t, second, third)
+	require.EqualValues(t, 2, x.sql().Int("SELECT count(*) FROM checkpoints"), "the newest whole one stays beside what was begun")
 }

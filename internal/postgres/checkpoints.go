@@ -73,7 +73,7 @@ func (s *Store) SettleCheckpoint(ctx context.Context, of berth.AttemptCheckpoint
 }
 
 // BeginCheckpoint names what a checkpoint has before it is stored, and drops what
-// the attempt began before and did not finish. It returns the objects that this
+// the attempt, or one before it that is over, began and did not finish. It returns the objects that this
 // named. Errors: fenced when the attempt is not its host's any more, or its trial is over.
 func (s *Store) BeginCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint, entries []berth.CheckpointEntry) (dropped []berth.Digest, err error) {
 	params := &dbsqlc.NameCheckpointParams{ID: id}
@@ -122,8 +122,9 @@ func (s *Store) BeginCheckpoint(ctx context.Context, id string, of berth.Attempt
 	return dropped, err
 }
 
-// FinishCheckpoint notes that a checkpoint is whole in the store. Of its trial the
-// newest one stays: it returns the objects that the others named. Errors: fenced.
+// FinishCheckpoint notes that a checkpoint is whole in the store. Of its trial the newest
+// one stays, and what attempts after its own have begun: it returns the objects that
+// the others named. Errors: fenced.
 func (s *Store) FinishCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint) (dropped []berth.Digest, err error) {
 	err = s.inTx(ctx, "finishing a checkpoint of attempt "+of.AttemptID, func(tx pgx.Tx) error {
 		trials, err := s.q.FinishCheckpoint(ctx, tx, id, of.Token)

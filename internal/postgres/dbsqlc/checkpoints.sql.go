@@ -141,10 +141,12 @@ func (q *Queries) FinishCheckpoint(ctx context.Context, db DBTX, iD string, toke
 }
 
 const halfCheckpoints = `-- name: HalfCheckpoints :many
-SELECT id FROM checkpoints WHERE attempt_id = $1 AND stored_at IS NULL AND id <> $2
+SELECT c.id FROM attempts own JOIN attempts a ON a.trial_id = own.trial_id JOIN checkpoints c ON c.attempt_id = a.id
+WHERE own.id = $1 AND c.stored_at IS NULL AND c.id <> $2 AND (a.id = own.id OR a.number < own.number
+    AND (a.state = 'abandoned' OR a.state = 'finished' AND (NOT a.checkpoint_left OR a.checkpoint_settled_at IS NOT NULL)))
 `
 
-// Those of an attempt that were begun before and are not whole.
+// Those that were begun before and are not whole: of the attempt itself, and of earlier ones of its trial that nobody sends any more.
 func (q *Queries) HalfCheckpoints(ctx context.Context, db DBTX, attemptID string, iD string) ([]string, error) {
 	rows, err := db.Query(ctx, halfCheckpoints, attemptID, iD)
 	if err != nil {
@@ -371,11 +373,18 @@ func (q *Queries) SettleOverCheckpoints(ctx context.Context, db DBTX, hostID str
 }
 
 const supersededCheckpoints = `-- name: SupersededCheckpoints :many
-SELECT c.id FROM checkpoints c JOIN attempts a ON a.id = c.attempt_id
-WHERE c.trial_id = $1 AND c.stored_at IS NOT NULL ORDER BY a.number DESC, c.stored_at DESC, c.id OFFSET 1
+WITH whole AS (
+    SELECT c.id, a.number, row_number() OVER (ORDER BY a.number DESC, c.stored_at DESC, c.id) AS nth
+    FROM checkpoints c JOIN attempts a ON a.id = c.attempt_id
+    WHERE c.trial_id = $1 AND c.stored_at IS NOT NULL
+)
+SELECT w.id FROM whole w WHERE w.nth > 1
+UNION ALL
+SELECT c.id FROM checkpoints c JOIN attempts a ON a.id = c.attempt_id JOIN whole w ON w.nth = 1 AND a.number < w.number
+WHERE c.trial_id = $1 AND c.stored_at IS NULL
 `
 
-// All whole ones of a trial but the newest.
+// All whole ones of a trial but the newest, and halves of attempts before that one's.
 func (q *Queries) SupersededCheckpoints(ctx context.Context, db DBTX, trialID string) ([]string, error) {
 	rows, err := db.Query(ctx, supersededCheckpoints, trialID)
 	if err != nil {

@@ -54,8 +54,10 @@ SELECT @id, unnest(@paths::text[]), unnest(@modes::bigint[]), unnest(@uids::inte
     unnest(@sizes::bigint[]), nullif(unnest(@digests::bytea[]), ''::bytea), unnest(@targets::text[]);
 
 -- name: HalfCheckpoints :many
--- Those of an attempt that were begun before and are not whole.
-SELECT id FROM checkpoints WHERE attempt_id = @attempt_id AND stored_at IS NULL AND id <> @id;
+-- Those that were begun before and are not whole: of the attempt itself, and of earlier ones of its trial that nobody sends any more.
+SELECT c.id FROM attempts own JOIN attempts a ON a.trial_id = own.trial_id JOIN checkpoints c ON c.attempt_id = a.id
+WHERE own.id = @attempt_id AND c.stored_at IS NULL AND c.id <> @id AND (a.id = own.id OR a.number < own.number
+    AND (a.state = 'abandoned' OR a.state = 'finished' AND (NOT a.checkpoint_left OR a.checkpoint_settled_at IS NOT NULL)));
 
 -- name: FinishCheckpoint :many
 UPDATE checkpoints c SET stored_at = now() FROM attempts a
@@ -63,9 +65,16 @@ WHERE c.id = @id AND a.id = c.attempt_id AND a.token = @token AND a.state IN ('p
 RETURNING c.trial_id;
 
 -- name: SupersededCheckpoints :many
--- All whole ones of a trial but the newest.
-SELECT c.id FROM checkpoints c JOIN attempts a ON a.id = c.attempt_id
-WHERE c.trial_id = @trial_id AND c.stored_at IS NOT NULL ORDER BY a.number DESC, c.stored_at DESC, c.id OFFSET 1;
+-- All whole ones of a trial but the newest, and halves of attempts before that one's.
+WITH whole AS (
+    SELECT c.id, a.number, row_number() OVER (ORDER BY a.number DESC, c.stored_at DESC, c.id) AS nth
+    FROM checkpoints c JOIN attempts a ON a.id = c.attempt_id
+    WHERE c.trial_id = @trial_id AND c.stored_at IS NOT NULL
+)
+SELECT w.id FROM whole w WHERE w.nth > 1
+UNION ALL
+SELECT c.id FROM checkpoints c JOIN attempts a ON a.id = c.attempt_id JOIN whole w ON w.nth = 1 AND a.number < w.number
+WHERE c.trial_id = @trial_id AND c.stored_at IS NULL;
 
 -- name: DropCheckpoints :many
 -- Returns the objects that they named.
