@@ -2,6 +2,7 @@ package artifacts_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,7 +80,7 @@ func TestCheckpointer_HalfThatIsOlderThanTheNewestGoes(t *testing.T) {
 	x := setupTrials(t)
 	begin := func() string {
 		id := uuid.NewString()
-		_, err := x.db.BeginCheckpoint(t.Context(), id, x.of, []berth.CheckpointEntry{{Path: "state", Mode: 0o644, Bytes: 1, Digest: berth.Digest{byte(x.number)}}})
+		_, err := x.db.BeginCheckpoint(t.Context(), id, x.of, []berth.CheckpointEntry{{Path: "state", Mode: 0o644, Bytes: 1, Digest: berth.Digest([]byte(strings.Repeat(strconv.Itoa(x.number), 32)))}})
 		require.NoError(t, err)
 
 		return id
@@ -95,7 +96,7 @@ func TestCheckpointer_HalfThatIsOlderThanTheNewestGoes(t *testing.T) {
 
 	dropped, err := x.db.FinishCheckpoint(t.Context(), second, newer)
 	require.NoError(t, err)
-	require.Equal(t, []berth.Digest{{1}}, dropped)
+	require.Equal(t, []berth.Digest{berth.Digest([]byte(strings.Repeat("1", 32)))}, dropped)
 	require.Equal(t, second, x.sql().Text("SELECT id::text FROM checkpoints"))
 
 	_, err = x.db.FinishCheckpoint(t.Context(), first, of)
