@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/berthml/berth"
@@ -29,10 +30,27 @@ var (
 	errNoStore      = errors.New("this host has no store of artifacts (--artifacts)")
 	errFetchStalled = errors.New("the store sends nothing of it")
 	errNoRoom       = errors.New("there is no room for it")
+	errDisk         = errors.New("the disk of this host does not take it")
 )
 
+// ofDisk marks an error of this host's disk, of which a fetch says nothing of the checkpoint:
+// another host may take it. Errors of the store have a kind, which one of a disk has not.
+func ofDisk(err error) error {
+	if berth.KindOf(err) != berth.KindInternal {
+		return err
+	}
+
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
+		if errors.Is(err, errno) {
+			return fmt.Errorf("%w: %w", errDisk, err)
+		}
+	}
+
+	return err
+}
+
 // fetch puts a checkpoint from the store in the place of the directory of this host.
-// Errors: exhausted when the disk has no room; errNoStore; errFetchStalled when
+// Errors: exhausted when the disk has no room; errDisk; errNoStore; errFetchStalled when
 // it is time to give up and nothing moves; those of RestoreCheckpoint.
 func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 	r := f.run
@@ -44,7 +62,7 @@ func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 	part := filepath.Join(r.dirs.attempt, fetchingName, e.Stored.ID)
 
 	if err := r.dirs.dropParts(part); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "%w", err)
+		return berth.Errorf(berth.KindUnavailable, "%w", ofDisk(err))
 	}
 
 	if err := r.roomFor(e.Stored.Bytes, fetchedBytes(part)); err != nil {
@@ -52,12 +70,12 @@ func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 	}
 
 	if err := os.MkdirAll(part, 0o700); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "making directory: %w", err)
+		return berth.Errorf(berth.KindUnavailable, "making directory: %w", ofDisk(err))
 	}
 
 	root, err := os.OpenRoot(part)
 	if err != nil {
-		return berth.Errorf(berth.KindUnavailable, "opening directory: %w", err)
+		return berth.Errorf(berth.KindUnavailable, "opening directory: %w", ofDisk(err))
 	}
 	defer root.Close() //nolint:errcheck // all files are closed
 
@@ -86,19 +104,19 @@ func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 	case err != nil && ctx.Err() == nil && errors.Is(context.Cause(bound), errFetchStalled):
 		return errFetchStalled
 	case err != nil:
-		return err
+		return ofDisk(err)
 	}
 
 	if err := os.Rename(part, filepath.Join(r.dirs.attempt, fetchedName)); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "naming a whole checkpoint: %w", err)
+		return berth.Errorf(berth.KindUnavailable, "naming a whole checkpoint: %w", ofDisk(err))
 	}
 
-	if err := r.dirs.settleSwap(); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "putting a checkpoint in its place: %w", err)
+	if err := r.settleSwap(); err != nil {
+		return err
 	}
 
 	if err := r.dirs.keepMark(keptMark{Checkpoint: e.Stored.ID}); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "noting which checkpoint was fetched: %w", err)
+		return berth.Errorf(berth.KindUnavailable, "noting which checkpoint was fetched: %w", ofDisk(err))
 	}
 
 	return nil
@@ -160,30 +178,52 @@ func (d dirs) dropParts(but string) error {
 	return nil
 }
 
-// settleSwap puts a checkpoint that is whole in the place of the older one. It goes
-// on wherever it was cut off: without the old one, the new one is not in its place yet.
-func (d dirs) settleSwap() error {
+// settleSwap puts a checkpoint that is whole in the place of the older one. What cannot
+// be removed of that one goes with the attempt's files. Errors: unavailable.
+func (r *run) settleSwap() error {
+	left, err := r.dirs.settleSwap()
+	if left != nil {
+		r.log.Warn("removing a checkpoint that was replaced; it stays until the attempt's files are removed, if the worker may", "attempt", r.who.Attempt.ID, "error", left)
+	}
+
+	if err != nil {
+		return berth.Errorf(berth.KindUnavailable, "putting a checkpoint in its place: %w", ofDisk(err))
+	}
+
+	return nil
+}
+
+// settleSwap goes on wherever it was cut off: without the old one, the new one is not in
+// its place yet. left says why the old one is still there: a worker without root cannot
+// empty a directory that a job made.
+func (d dirs) settleSwap() (left, err error) {
 	fetched, replaced := filepath.Join(d.attempt, fetchedName), filepath.Join(d.attempt, replacedName)
 
 	if _, err := os.Lstat(fetched); err == nil {
-		if err := os.RemoveAll(replaced); err != nil {
-			return err
+		old := replaced
+		if os.RemoveAll(replaced) != nil { // one of an earlier swap is still there
+			dir, err := os.MkdirTemp(replaced, "later-")
+			if err != nil {
+				return nil, err
+			}
+
+			old = filepath.Join(dir, "checkpoint")
 		}
 
-		if err := os.Rename(d.checkpoint, replaced); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if err := os.Rename(d.checkpoint, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
 		}
 
 		if err := os.MkdirAll(filepath.Dir(d.checkpoint), 0o700); err != nil {
-			return err
+			return nil, err
 		}
 
 		if err := os.Rename(fetched, d.checkpoint); err != nil {
-			return err
+			return nil, err
 		}
 	}
 
-	return os.RemoveAll(replaced)
+	return os.RemoveAll(replaced), nil
 }
 
 // OpenCheckpoint opens the checkpoint directory of a trial. No link leads out of it.

@@ -101,8 +101,8 @@ func (r *run) resume(ctx context.Context) error {
 		return nil
 	}
 
-	if err := r.dirs.settleSwap(); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "putting a checkpoint in its place: %w", err)
+	if err := r.settleSwap(); err != nil {
+		return err
 	}
 
 	text, err := r.newestCheckpoint(ctx)
@@ -124,11 +124,11 @@ func (r *run) resume(ctx context.Context) error {
 	}
 
 	if err := r.dirs.dropParts(""); err != nil { // of one that was given up
-		return berth.Errorf(berth.KindUnavailable, "%w", err)
+		return berth.Errorf(berth.KindUnavailable, "%w", ofDisk(err))
 	}
 
 	if err := r.dirs.keepResume(keptResume{Token: r.order.Token, Text: text}); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "noting from which checkpoint attempt %s goes on: %w", r.who.Attempt.ID, err)
+		return berth.Errorf(berth.KindUnavailable, "noting from which checkpoint attempt %s goes on: %w", r.who.Attempt.ID, ofDisk(err))
 	}
 
 	return nil
@@ -225,7 +225,7 @@ func (f *fetching) try(ctx context.Context, earlier []berth.EarlierCheckpoint) (
 	}
 
 	switch kind := berth.KindOf(why); {
-	case kind == berth.KindExhausted: // the disk: another host may have room
+	case kind == berth.KindExhausted, errors.Is(why, errDisk): // another host may take it
 		return false, "", berth.Errorf(berth.KindUnavailable, "%w", why)
 	case errors.Is(why, errNoStore), errors.Is(why, errFetchStalled):
 		late = true

@@ -293,7 +293,9 @@ func TestSettleSwap(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(d.attempt, fetchedName, "state"), []byte("7"), 0o600))
 
 	for range 2 {
-		require.NoError(t, d.settleSwap())
+		left, err := d.settleSwap()
+		require.NoError(t, err)
+		require.NoError(t, left)
 		require.FileExists(t, filepath.Join(d.checkpoint, "state"))
 		require.NoDirExists(t, filepath.Join(d.attempt, fetchedName))
 		require.NoDirExists(t, filepath.Join(d.attempt, replacedName))
