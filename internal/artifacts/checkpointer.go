@@ -187,12 +187,19 @@ func (c *Checkpointer) end(ctx context.Context, of berth.AttemptCheckpoint) erro
 		c.Log.Warn("a checkpoint cannot be stored", "attempt", of.AttemptID, "trial_id", of.TrialID, "why", cannot.why)
 
 		return c.Ledger.SettleCheckpoint(ctx, of, cannot.why)
-	case berth.KindOf(err) == berth.KindNotFound:
+	case berth.KindOf(err) == berth.KindNotFound, errors.Is(err, errNothing):
 		if err := dataDirAway(c.Mark); err != nil {
 			return err
 		}
 
-		return c.Ledger.SettleCheckpoint(ctx, of, "its directory is not on its host any more")
+		why := "its directory is not on its host any more"
+		if errors.Is(err, errNothing) {
+			why = "its files are not in the data directory of its host any more"
+		}
+
+		c.Log.Warn("a checkpoint that an attempt left is not there", "attempt", of.AttemptID, "trial_id", of.TrialID, "why", why)
+
+		return c.Ledger.SettleCheckpoint(ctx, of, why)
 	case berth.KindOf(err) == berth.KindFenced:
 		return c.Ledger.SettleCheckpoint(ctx, of, "the trial was over, or its host was given up, before it was stored")
 	case changing(err):
@@ -220,6 +227,7 @@ func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) err
 		}
 
 		k.problem = cannot.why
+	case errors.Is(err, errNothing): // it may write one later
 	case changing(err): // the next look may find it quiet
 		if k.looks++; k.looks == 1 {
 			k.noisy = time.Now()
@@ -241,7 +249,7 @@ func changing(err error) bool {
 }
 
 // store stores a checkpoint that has not changed for quiet, unless it is stored as it
-// is. Errors: unstorableError; ErrChanged or fs.ErrNotExist while it changes; not_found
+// is. Errors: unstorableError; errNothing; ErrChanged or fs.ErrNotExist while it changes; not_found
 // when its directory is not there; fenced; of the store or the database.
 func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, quiet time.Duration) error {
 	root, err := c.Files.OpenCheckpoint(of.TrialID)

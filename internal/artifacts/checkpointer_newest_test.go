@@ -122,3 +122,16 @@ func TestCheckpointer_BringsNothingBackThatTheJobRemoved(t *testing.T) {
 	x.looks()
 	require.Equal(t, three, x.restored(x.next().Stored.ID), "at its end")
 }
+
+// The worker has another data directory than the container that ran: the directory that is opened is empty. Or the
+// job's files went between its end and the look. It must not be settled as if it were stored.
+func TestCheckpointer_NothingThereIsNotStored(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(x.files.dir, x.trial), 0o755)) //nolint:gosec // G301: as jobs do
+	x.fails() // it left one, says its result
+	x.looks()
+	require.Equal(t, "its files are not in the data directory of its host any more",
+		x.sql().Text("SELECT checkpoint_problem FROM attempts WHERE checkpoint_settled_at IS NOT NULL"))
+}

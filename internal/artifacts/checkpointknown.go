@@ -2,11 +2,15 @@ package artifacts
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
 	"github.com/berthml/berth"
 )
+
+// errNothing says that a checkpoint has no files.
+var errNothing = errors.New("there are no files")
 
 // storedCheckpoint is what is known of an attempt's checkpoint.
 type storedCheckpoint struct {
@@ -59,8 +63,8 @@ func (c *Checkpointer) of(attemptID string) *storedCheckpoint {
 	return k
 }
 
-// read lists a checkpoint with what is in its files. Nil = nothing is to be stored:
-// it has no files, or is stored as it is.
+// read lists a checkpoint with what is in its files. Nil = it is
+// stored as it is. Errors: as of store.
 func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, root *os.Root, quiet time.Duration) ([]item, error) {
 	limits := c.Limits.orDefault()
 
@@ -72,7 +76,9 @@ func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, roo
 	k := c.of(of.AttemptID)
 
 	switch {
-	case !hasFile(items), k.items != nil && !k.doubted && sameItems(items, k.items):
+	case !hasFile(items):
+		return nil, errNothing
+	case k.items != nil && !k.doubted && sameItems(items, k.items):
 		return nil, nil
 	case quiet > 0 && time.Since(newestOf(items)) < quiet:
 		return nil, ErrChanged

@@ -226,10 +226,15 @@ func (d dirs) settleSwap() (left, err error) {
 	return os.RemoveAll(replaced), nil
 }
 
-// OpenCheckpoint opens the checkpoint directory of a trial. No link leads out of it.
-// Errors: not_found.
+// OpenCheckpoint opens the checkpoint directory that the newest container of a trial here
+// has. No link leads out of it. Errors: not_found.
 func (e *Executor) OpenCheckpoint(trialID string) (*os.Root, error) {
-	root, err := os.OpenRoot(filepath.Join(e.checkpointsDir(), trialID))
+	dir := filepath.Join(e.checkpointsDir(), trialID)
+	if other, found := e.elsewhere.Load(trialID); found {
+		dir = other.(string) //nolint:forcetypeassert // noteContainer alone stores
+	}
+
+	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, berth.Errorf(berth.KindNotFound, "opening the checkpoint of trial %s: %w", trialID, err)
 	}

@@ -27,13 +27,23 @@ func (m keptMark) wrote(e berth.EarlierCheckpoint) bool {
 	return e.GivenUp && slices.Contains(m.Attempts, e.AttemptID)
 }
 
-// is reports whether what lies there is as it was fetched.
-func (m keptMark) is(checkpointID string, earlier []berth.EarlierCheckpoint) bool {
-	return m.Checkpoint == checkpointID && !slices.ContainsFunc(m.Attempts, func(id string) bool {
+// written reports whether what lies there may have changed since it was fetched. An
+// attempt that the database does not know, for it was restored from a dump, may have run.
+func (m keptMark) written(earlier []berth.EarlierCheckpoint) bool {
+	return slices.ContainsFunc(m.Attempts, func(id string) bool {
 		n := slices.IndexFunc(earlier, func(e berth.EarlierCheckpoint) bool { return e.AttemptID == id })
 
 		return n < 0 || earlier[n].Ran || earlier[n].GivenUp
 	})
+}
+
+// older reports whether an attempt that ran on this host did not write what lies there,
+// and the store has all that it left: the data directory is a copy of before. Workers of
+// an earlier version make no marks, so without the store nothing follows from a mark.
+func (m keptMark) older(than berth.EarlierCheckpoint) bool {
+	whole := than.Stored != nil && than.Left && !than.Coming && !than.GivenUp && than.Problem == ""
+
+	return whole && (m.Checkpoint != "" || len(m.Attempts) > 0) && !slices.Contains(m.Attempts, than.AttemptID)
 }
 
 // marked reads the mark; without one, as of an earlier version, nothing is known.

@@ -21,6 +21,8 @@ func (e *Executor) RemoveOutputs(r berth.OutputRemoval) error {
 
 	d := e.dirs(berth.Assignee{Attempt: berth.Attempt{ID: r.AttemptID}, Trial: berth.Trial{ID: r.TrialID}})
 
+	e.elsewhere.Delete(r.TrialID)
+
 	var all error
 
 	for _, dir := range []string{d.attempt, d.checkpoint, d.mark} {

@@ -56,7 +56,7 @@ func resumptionOf(earlier []berth.EarlierCheckpoint, hostID string, local bool, 
 
 		switch {
 		case !ran:
-		case e.HostID == hostID && local:
+		case e.HostID == hostID && local && !mark.older(*e):
 			r.here = e
 
 			return r
@@ -66,8 +66,12 @@ func resumptionOf(earlier []berth.EarlierCheckpoint, hostID string, local bool, 
 
 		switch {
 		case !ran:
+		case e.Stored != nil && local && mark.Checkpoint == e.Stored.ID && mark.written(earlier): // it and more
+			r.here = &berth.EarlierCheckpoint{}
+
+			return r
 		case e.Stored != nil:
-			r.fetch, r.there = e, local && mark.is(e.Stored.ID, earlier)
+			r.fetch, r.there = e, local && mark.Checkpoint == e.Stored.ID
 
 			return r
 		case (e.Left && !e.Coming || e.GivenUp && e.HostID != hostID) && r.lost == nil:
