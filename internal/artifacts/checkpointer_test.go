@@ -279,7 +279,7 @@ func TestRestore_BringsNoTimesThatAreToCome(t *testing.T) {
 	second, err := os.Stat(filepath.Join(dir, "epoch-2"))
 	require.NoError(t, err)
 	require.False(t, second.ModTime().After(time.Now()), second.ModTime())
-	require.Equal(t, 30*time.Minute, second.ModTime().Sub(first.ModTime()))
+	require.True(t, second.ModTime().After(first.ModTime()), "%s, %s", first.ModTime(), second.ModTime())
 }
 
 // A running attempt's is stored when it has changed and is quiet, and the older one

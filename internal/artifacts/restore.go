@@ -49,10 +49,10 @@ func (s *Store) Restore(ctx context.Context, list CheckpointList, id string, roo
 		told(there)
 	}
 
-	ahead := aheadOf(time.Now(), entries)
+	put := comeAlready(time.Now(), entries)
 
 	for _, e := range slices.Backward(entries) { // what is in a directory changes its time
-		e.Changed = e.Changed.Add(-ahead)
+		e.Changed = cmp.Or(put[e.Changed.UnixNano()], e.Changed)
 
 		if err := dress(root, e); err != nil {
 			return fmt.Errorf("restoring owner and time of %q of a checkpoint: %w", e.Path, err)
@@ -150,14 +150,33 @@ func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntr
 	}
 }
 
-// aheadOf is by how much the newest entry is later than now: the clock of the host that
-// wrote them is ahead, and here none may look as if it was written yet to come. 0 = none is.
-func aheadOf(now time.Time, entries []berth.CheckpointEntry) (ahead time.Duration) {
+// comeAlready has for each time that is to come one that has come, by its nanoseconds: the
+// clock of the host that wrote it is ahead, or a program dated it, and here none may look as
+// if it was written yet to come. They keep their order, behind all that have come.
+func comeAlready(now time.Time, entries []berth.CheckpointEntry) map[int64]time.Time {
+	var (
+		ahead  []int64
+		newest = now.Add(-time.Hour) // of what has come; at least so much room
+	)
+
 	for _, e := range entries {
-		ahead = max(ahead, e.Changed.Sub(now))
+		switch {
+		case e.Changed.After(now):
+			ahead = append(ahead, e.Changed.UnixNano())
+		case e.Changed.After(newest):
+			newest = e.Changed
+		}
 	}
 
-	return ahead
+	slices.Sort(ahead)
+	ahead = slices.Compact(ahead)
+	put := make(map[int64]time.Time, len(ahead))
+
+	for n, at := range ahead {
+		put[at] = newest.Add(time.Duration(float64(now.Sub(newest)) * float64(n+1) / float64(len(ahead))))
+	}
+
+	return put
 }
 
 // timed has a timer run while something is read, and not while it is written: each byte
