@@ -40,8 +40,8 @@ type CheckpointFiles interface {
 }
 
 const (
-	// quietFor is how long a checkpoint must not change before it is read while its
-	// trial runs: frameworks write it in many files.
+	// quietFor is how far two looks are apart between which nothing of a checkpoint has
+	// changed before it is read while its trial runs: frameworks write it in many files.
 	quietFor = 5 * time.Second
 	// noisyFor is how long it is looked for a quiet moment, from the first look that finds
 	// none. A job that always writes has its checkpoint read as it is: whole files, as
@@ -50,6 +50,9 @@ const (
 	// noisyLooks is how many looks must have found none: while another checkpoint is sent
 	// nobody looks, however long that takes.
 	noisyLooks = 3
+	// vainTries is after how many reads and uploads in a row that came to nothing the log
+	// says so.
+	vainTries = 3
 	// longestCheckpointPause is between two looks while the store is down: an attempt
 	// on another host may wait for it.
 	longestCheckpointPause = time.Minute
@@ -74,6 +77,7 @@ type Checkpointer struct {
 
 	pause time.Duration
 	known map[string]*storedCheckpoint // by attempt
+	turns map[string]time.Time         // by trial: when a running attempt's is looked at again
 	sent  sender
 }
 
@@ -182,6 +186,8 @@ func (c *Checkpointer) end(ctx context.Context, of berth.AttemptCheckpoint) erro
 
 	switch {
 	case err == nil:
+		c.turn(of.TrialID)
+
 		return c.Ledger.SettleCheckpoint(ctx, of, "")
 	case errors.As(err, &cannot):
 		c.Log.Warn("a checkpoint cannot be stored", "attempt", of.AttemptID, "trial_id", of.TrialID, "why", cannot.why)
@@ -233,14 +239,30 @@ func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) err
 			k.noisy = time.Now()
 		}
 
+		c.tellVain(of, k, err)
+
 		return nil
 	case err != nil && berth.KindOf(err) != berth.KindNotFound && berth.KindOf(err) != berth.KindFenced:
 		return err
 	}
 
-	k.next, k.noisy, k.looks = time.Now().Add(c.After), time.Time{}, 0
+	k.noisy, k.looks = time.Time{}, 0
+	c.turn(of.TrialID)
 
 	return nil
+}
+
+// tellVain tells once of a checkpoint whose files are never the same for as long as it
+// takes to read and send them.
+func (c *Checkpointer) tellVain(of berth.AttemptCheckpoint, k *storedCheckpoint, err error) {
+	if errors.Is(err, errNotQuiet) {
+		return
+	}
+
+	if k.vain++; k.vain == vainTries {
+		c.Log.Warn("a checkpoint changes faster than it is read and sent, so none of the running trial is stored; have the job write it to a new file and rename that, or write it less often",
+			"attempt", of.AttemptID, "trial_id", of.TrialID, "tries", k.vain, "why", err)
+	}
 }
 
 // changing reports whether files changed or went while they were read.
@@ -281,6 +303,12 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 		}
 	}
 
+	release, err := hold(root, sources, heldFiles())
+	if err != nil {
+		return unreadable(ctx, err)
+	}
+	defer release()
+
 	half, err := c.Ledger.BeginCheckpoint(ctx, id, of, entries)
 	if err != nil {
 		return err
@@ -313,7 +341,7 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 	}
 
 	k := c.of(of.AttemptID)
-	k.items, k.doubted = items, false
+	k.items, k.doubted, k.vain = items, false, 0
 	c.Log.Info("stored a checkpoint", "attempt", of.AttemptID, "trial_id", of.TrialID, "files", len(claims))
 	c.tidy(ctx, old)
 

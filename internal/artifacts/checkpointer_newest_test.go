@@ -130,7 +130,7 @@ func TestCheckpointer_NothingThereIsNotStored(t *testing.T) {
 
 	x := setupTrials(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(x.files.dir, x.trial), 0o755)) //nolint:gosec // G301: as jobs do
-	x.fails() // it left one, says its result
+	x.fails()                                                                   // it left one, says its result
 	x.looks()
 	require.Equal(t, "its files are not in the data directory of its host any more",
 		x.sql().Text("SELECT checkpoint_problem FROM attempts WHERE checkpoint_settled_at IS NOT NULL"))

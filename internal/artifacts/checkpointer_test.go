@@ -362,16 +362,20 @@ func TestCheckpointer_HalfOfOneIsNone(t *testing.T) {
 	require.Len(t, x.objects(), 1)
 }
 
-// What changes while it is read is left for the next time.
+// What changes while it is sent is left for the next time. A file that is replaced or removed
+// is sent as it was.
 func TestCheckpointer_LeavesWhatChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 
-	for name, change := range map[string]func(x *trials){
-		"a file is written":  func(x *trials) { x.writes(map[string]string{"state": "22"}) },
-		"a file is replaced": func(x *trials) { x.writes(map[string]string{"new": "2"}); x.rename("new", "state") },
-		"a file goes": func(x *trials) {
+	for name, c := range map[string]struct {
+		change func(x *trials)
+		stored int64
+	}{
+		"a file is written":  {change: func(x *trials) { x.writes(map[string]string{"state": "22"}) }},
+		"a file is replaced": {change: func(x *trials) { x.writes(map[string]string{"new": "2"}); x.rename("new", "state") }, stored: 1},
+		"a file goes": {change: func(x *trials) {
 			require.NoError(x.t, os.Remove(filepath.Join(x.files.dir, x.trial, "state")))
-		},
+		}, stored: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -380,9 +384,13 @@ func TestCheckpointer_LeavesWhatChangesMeanwhile(t *testing.T) {
 			x.t = t
 			x.writes(map[string]string{"state": "1", "other": "o"})
 
-			x.pointer = x.newPointer(halting{x.db, func() error { change(x); return nil }}) // it is read by now, and not sent
+			x.pointer = x.newPointer(halting{x.db, func() error { c.change(x); return nil }}) // it is read by now, and not sent
 			x.looks()
-			require.Equal(t, "0", x.sql().Text("SELECT count(*)::text FROM checkpoints WHERE stored_at IS NOT NULL"))
+			require.Equal(t, c.stored, x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL"))
+
+			if c.stored > 0 {
+				require.Equal(t, map[string]string{"state": "1", "other": "o"}, x.restored(x.sql().Text("SELECT id::text FROM checkpoints WHERE stored_at IS NOT NULL")))
+			}
 
 			x.pointer = x.newPointer(x.db)
 			x.looks()

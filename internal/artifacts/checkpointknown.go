@@ -3,11 +3,20 @@ package artifacts
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"time"
 
 	"github.com/berthml/berth"
 )
+
+// turnsKept is how long a trial whose turn has come may have no running attempt here before
+// its turn is forgotten.
+const turnsKept = time.Hour
+
+// errNotQuiet says that a checkpoint was not seen to be at rest.
+var errNotQuiet = fmt.Errorf("it is not known to be at rest: %w", ErrChanged)
 
 // errNothing says that a checkpoint has no files.
 var errNothing = errors.New("there are no files")
@@ -16,16 +25,19 @@ var errNothing = errors.New("there are no files")
 type storedCheckpoint struct {
 	items   []item          // as stored last; nil = not yet
 	read    map[string]item // its files as they were read last, by path
-	next    time.Time       // when it is looked at again while the attempt runs
+	seen    []item          // as the last look found it, unread
+	since   time.Time       // when a look found it so first
 	noisy   time.Time       // since when it is looked for a quiet moment; zero = not yet
 	looks   int             // that found none
+	vain    int             // reads and uploads since the last that was stored, of which it changed
 	problem string          // why it cannot be stored
 	ended   bool            // what was read while it ran counts no more
 	doubted bool            // items may not be what is there, whatever the times say
 }
 
 // due are the running attempts whose checkpoint is to be looked at now. What is
-// known of attempts that are over is forgotten.
+// known of attempts that are over is forgotten. The turn is the trial's: attempts that are
+// shorter than After and follow each other are stored as often as one that is long.
 func (c *Checkpointer) due(ended []berth.AttemptCheckpoint) (due []berth.AttemptCheckpoint) {
 	known := make(map[string]*storedCheckpoint)
 
@@ -35,32 +47,60 @@ func (c *Checkpointer) due(ended []berth.AttemptCheckpoint) (due []berth.Attempt
 		}
 	}
 
+	running := make(map[string]bool) // trials
+
 	for _, of := range c.Files.RunningCheckpoints() {
-		k := c.known[of.AttemptID]
-		if k == nil {
-			k = &storedCheckpoint{next: time.Now().Add(c.After)}
+		known[of.AttemptID], running[of.TrialID] = c.of(of.AttemptID), true
+
+		if _, found := c.turns[of.TrialID]; !found {
+			c.turn(of.TrialID)
 		}
 
-		known[of.AttemptID] = k
-
-		if c.After > 0 && !time.Now().Before(k.next) {
+		if c.After > 0 && !time.Now().Before(c.turns[of.TrialID]) {
 			due = append(due, of)
 		}
 	}
 
 	c.known = known
 
+	maps.DeleteFunc(c.turns, func(trial string, at time.Time) bool { return !running[trial] && time.Since(at) > turnsKept })
+
 	return due
+}
+
+// turn has the trial's turn come when After is over.
+func (c *Checkpointer) turn(trialID string) {
+	if c.turns == nil {
+		c.turns = make(map[string]time.Time)
+	}
+
+	c.turns[trialID] = time.Now().Add(c.After)
 }
 
 func (c *Checkpointer) of(attemptID string) *storedCheckpoint {
 	k := c.known[attemptID]
 	if k == nil {
 		k = &storedCheckpoint{}
+
+		if c.known == nil {
+			c.known = make(map[string]*storedCheckpoint)
+		}
+
 		c.known[attemptID] = k
 	}
 
 	return k
+}
+
+// quiet takes in what a look found, and reports whether looks have found the same for so
+// long. Times of files are of another clock than this process's: of a file server, or from
+// before the clock was put right.
+func (k *storedCheckpoint) quiet(items []item, long time.Duration) bool {
+	if k.seen == nil || !sameItems(items, k.seen) {
+		k.seen, k.since = items, time.Now()
+	}
+
+	return time.Since(k.since) >= long
 }
 
 // read lists a checkpoint with what is in its files. Nil = it is
@@ -80,8 +120,8 @@ func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, roo
 		return nil, errNothing
 	case k.items != nil && !k.doubted && sameItems(items, k.items):
 		return nil, nil
-	case quiet > 0 && time.Since(newestOf(items)) < quiet:
-		return nil, ErrChanged
+	case quiet > 0 && !k.quiet(items, quiet):
+		return nil, errNotQuiet
 	}
 
 	if k.read == nil {

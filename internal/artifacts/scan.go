@@ -50,6 +50,7 @@ func (l Limits) orDefault() Limits {
 type found struct {
 	path string
 	info fs.FileInfo
+	held *os.File // open, for whoever gave it closes it; nil = it is opened by its path
 }
 
 // leftOut counts the files that are not stored, and keeps why of the first.

@@ -103,11 +103,13 @@ func (s *sender) send(ctx context.Context, root *os.Root, f found, claim berth.A
 		return nil, err
 	}
 
-	file, err := f.open(root)
-	if err != nil {
-		return err, nil
+	file := f.held
+	if file == nil {
+		if file, err = f.open(root); err != nil {
+			return err, nil
+		}
+		defer file.Close() //nolint:errcheck // only read
 	}
-	defer file.Close() //nolint:errcheck // only read
 
 	source := &failing{r: patient{ctx, io.LimitReader(file, claim.Bytes+1)}}
 

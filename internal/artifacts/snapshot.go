@@ -138,17 +138,6 @@ func hasFile(items []item) bool {
 	return slices.ContainsFunc(items, func(i item) bool { return !i.mode().IsDir() })
 }
 
-// newestOf is when something of it was last written, by the kernel's clock.
-func newestOf(items []item) (at time.Time) {
-	for _, i := range items {
-		if i.touched.After(at) {
-			at = i.touched
-		}
-	}
-
-	return at
-}
-
 // sum fills in what is in the files. Those that are as they were when they were read
 // last, by their path in read, are not read again: beside a large file that stays, a
 // small one may change all the time.

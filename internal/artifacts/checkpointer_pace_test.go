@@ -1,0 +1,103 @@
+package artifacts_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Orbax with max_to_keep=1: a new directory is renamed into place each epoch, and the one before goes. To send
+// one takes longer than an epoch. A machine that is lost must cost no more than --checkpoint-every.
+func TestCheckpointer_StoresThoughEpochsAreShorterThanTheUpload(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	dir := filepath.Join(x.files.dir, x.trial)
+	epoch := 0
+	saves := func() error {
+		epoch++
+		tmp := filepath.Join(dir, "tmp")
+
+		for _, name := range []string{"model", "optimizer"} {
+			if err := os.MkdirAll(tmp, 0o750); err != nil {
+				return err
+			}
+
+			if err := os.WriteFile(filepath.Join(tmp, name), []byte(name+strconv.Itoa(epoch)), 0o600); err != nil {
+				return err
+			}
+		}
+
+		if err := os.Rename(tmp, filepath.Join(dir, strconv.Itoa(epoch))); err != nil {
+			return err
+		}
+
+		return os.RemoveAll(filepath.Join(dir, strconv.Itoa(epoch-1)))
+	}
+	require.NoError(t, os.MkdirAll(dir, 0o750))
+	require.NoError(t, saves())
+
+	x.pointer = x.newPointer(halting{x.db, saves}) // an epoch ends while it is sent
+
+	x.looks()
+	x.looks()
+	require.EqualValues(t, 1, x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL"))
+
+	at := strconv.Itoa(epoch - 1) // as it was when it was read
+	require.Equal(t, map[string]string{at + "/model": "model" + at, at + "/optimizer": "optimizer" + at},
+		x.restored(x.sql().Text("SELECT id::text FROM checkpoints WHERE stored_at IS NOT NULL")))
+}
+
+// Files that are rewritten in place while they are sent are never stored. The log says so once,
+// and what to do.
+func TestCheckpointer_TellsOfWhatIsNeverStored(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	n := 0
+	writes := func() error { n++; x.writes(map[string]string{"state": strconv.Itoa(n)}); return nil }
+	require.NoError(t, writes())
+
+	var log strings.Builder
+
+	x.pointer = x.newPointer(halting{x.db, writes})
+	x.pointer.Log = slog.New(slog.NewTextHandler(&log, nil))
+
+	for range 10 {
+		x.looks()
+	}
+
+	require.Zero(t, x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL"))
+	require.Equal(t, 1, strings.Count(log.String(), "changes faster than it is read and sent"), log.String())
+}
+
+// A trial whose attempts are shorter than --checkpoint-every and follow each other on one machine (exit code 75,
+// out of memory, a device that is busy) is stored no less often: a machine that is lost costs --checkpoint-every at most.
+func TestCheckpointer_ShortAttemptsAreStoredAsOften(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	x.pointer.After = time.Second
+
+	began := time.Now()
+
+	for n := range 8 {
+		x.writes(map[string]string{"state": strconv.Itoa(n)})
+
+		for since := time.Now(); time.Since(since) < 600*time.Millisecond; time.Sleep(50 * time.Millisecond) {
+			x.looks()
+		}
+
+		x.fails()
+		x.runs(x.host) // its container is there before the next look
+	}
+
+	require.NotZero(t, x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL"),
+		"nothing is stored in %s, with --checkpoint-every 1 s", time.Since(began).Round(time.Second))
+}
