@@ -67,7 +67,7 @@ func TestThinCheckpoints(t *testing.T) {
 	write("best/epoch-3", 70*time.Second)
 	require.NoError(t, os.Symlink(outside, at("epoch-0.keras")))
 
-	for dir, ago := range map[string]time.Duration{"checkpoint-5": time.Minute, "checkpoint-10": time.Minute, "checkpoint-20": time.Minute, "checkpoint-30": time.Minute / 2} {
+	for dir, ago := range map[string]time.Duration{"checkpoint-5": 90 * time.Second, "checkpoint-10": time.Minute, "checkpoint-20": time.Minute, "checkpoint-30": time.Minute / 2} {
 		require.NoError(t, os.Chtimes(at(dir), time.Time{}, time.Now().Add(-ago)))
 	}
 
