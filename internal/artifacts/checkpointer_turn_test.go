@@ -12,7 +12,7 @@ import (
 	"github.com/berthml/berth/internal/postgres"
 )
 
-// noting tells of which trial a checkpoint begins.
+// noting is a ledger that notes the trials whose checkpoints are begun.
 type noting struct {
 	*postgres.Store
 

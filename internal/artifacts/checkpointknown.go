@@ -29,7 +29,7 @@ type storedCheckpoint struct {
 	since   time.Time       // when a look found it so first
 	noisy   time.Time       // since when it is looked for a quiet moment; zero = not yet
 	looks   int             // that found none
-	vain    int             // reads and uploads since the last that was stored, of which it changed
+	vain    int             // reads and uploads in which it changed, since it was stored last
 	problem string          // why it cannot be stored
 	ended   bool            // what was read while it ran counts no more
 	doubted bool            // items may not be what is there, whatever the times say

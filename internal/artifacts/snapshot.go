@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/filetime"
 )
 
 // unstorableError is a checkpoint that cannot be stored as it is: half of one helps nobody.
@@ -117,7 +118,7 @@ func itemAt(root *os.Root, name string, entry fs.DirEntry) (one item, err error)
 	}
 
 	one.CheckpointEntry = berth.CheckpointEntry{Path: name, Mode: uint32(one.info.Mode()), Changed: one.info.ModTime()}
-	one.touched = touched(one.info)
+	one.touched = filetime.Changed(one.info)
 
 	if stat, ok := one.info.Sys().(*syscall.Stat_t); ok {
 		one.UID, one.GID = int(stat.Uid), int(stat.Gid)

@@ -17,7 +17,7 @@ const module = "github.com/berthml/berth"
 // it accepts can run.
 var rows = [][]string{
 	{""},
-	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "frontend", "internal/web", "internal/gpu", "internal/simgpu/wire", "internal/export", "internal/tfevents"},
+	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "frontend", "internal/web", "internal/gpu", "internal/simgpu/wire", "internal/export", "internal/tfevents", "internal/filetime"},
 	{"internal/search"},
 	{"internal/spec", "internal/packing", "internal/parallelism", "internal/advice", "internal/memory", "internal/failure", "internal/report", "internal/script"},
 	{

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/berthml/berth/internal/filetime"
 )
 
 // checkpointSettles is how long a checkpoint must not change to count as whole: with one
@@ -111,7 +113,7 @@ func (c *checkpoint) lookBelow(root *os.Root) {
 // changedAt is when a file was written. A program, or a host whose clock is ahead, may
 // have put a later time on it than that at which this host got it.
 func changedAt(info fs.FileInfo) time.Time {
-	if got := touched(info); got.Before(info.ModTime()) {
+	if got := filetime.Changed(info); got.Before(info.ModTime()) {
 		return got
 	}
 

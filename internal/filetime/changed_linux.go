@@ -1,4 +1,4 @@
-package artifacts
+package filetime
 
 import (
 	"io/fs"
@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// touched is when the kernel last noted a change of a file or of what is said of it
+// Changed is when the kernel last noted a change of a file or of what is said of it
 // (ctime). No program can set it, as it can the time of its content.
-func touched(info fs.FileInfo) time.Time {
+func Changed(info fs.FileInfo) time.Time {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(stat.Ctim.Unix())
 	}

@@ -1,0 +1,2 @@
+// Package filetime reads the time of a file that no program can set.
+package filetime
