@@ -1,0 +1,142 @@
+package postgres
+
+// What a round of the placer decides on.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/postgres/dbsqlc"
+)
+
+// cleanRuns of a sweep's trials on GPUs end what a fault of its own program started: it
+// shares GPUs by MPS again. A fault costs an attempt of each client of its GPU, about
+// as many as that (24 small trials do most on one H200, 2026-11-21), and the runs by
+// time slices cost it about half of its speed: so one fault in that many runs costs
+// others no more than sharing gains.
+const cleanRuns = 20
+
+// Queue returns what a round of the placer decides on: of the requests that wait
+// the oldest, at most limit. Nothing but these when there are none.
+func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err error) {
+	err = s.inTx(ctx, "reading the queue", func(tx pgx.Tx) error {
+		rows, err := s.q.ListWaitingRequests(ctx, tx, &dbsqlc.ListWaitingRequestsParams{CleanRuns: cleanRuns, LostAfter: berth.HostLostAfter, MaxRows: int32Of(limit)})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+
+		if queue.Hosts, err = s.recentHosts(ctx, tx); err != nil {
+			return err
+		}
+
+		if err := s.addFetches(ctx, tx, queue.Hosts); err != nil {
+			return err
+		}
+
+		running, err := s.q.CountRunningBySweep(ctx, tx, berth.HostLostAfter)
+		if err != nil {
+			return err
+		}
+
+		queue.Waiting, queue.Sweeps = toQueue(rows, running)
+
+		if err := s.addLacking(ctx, tx, queue.Waiting); err != nil {
+			return err
+		}
+
+		if err := s.addPaces(ctx, tx, &queue); err != nil {
+			return err
+		}
+
+		keys := make(map[string]bool)
+		for _, r := range queue.Waiting {
+			keys[r.ShapeKey] = true
+		}
+
+		for _, there := range queue.OnDevices {
+			for _, l := range there {
+				keys[l.ShapeKey] = true
+			}
+		}
+
+		queue.Footprints, err = s.footprintsOf(ctx, tx, slices.Collect(maps.Keys(keys)))
+
+		return err
+	})
+
+	return queue, err
+}
+
+// addFetches says how much of checkpoints each host has still to fetch.
+func (s *Store) addFetches(ctx context.Context, tx pgx.Tx, hosts []berth.Host) error {
+	rows, err := s.q.SumFetches(ctx, tx)
+	if err != nil {
+		return err
+	}
+
+	for _, row := range rows {
+		for i := range hosts {
+			if hosts[i].ID == row.HostID {
+				hosts[i].FetchBytes = row.Bytes
+			}
+		}
+	}
+
+	return nil
+}
+
+func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunningBySweepRow) ([]berth.WaitingRequest, map[string]berth.SweepUse) {
+	use := make(map[string]berth.SweepUse)
+	waiting := make([]berth.WaitingRequest, 0, len(rows))
+
+	for _, row := range rows {
+		use[row.SweepID] = berth.SweepUse{MaxParallel: int(row.MaxParallel), State: berth.SweepState(row.SweepState)}
+		request := berth.WaitingRequest{
+			AttemptID: row.AttemptID, SweepID: row.SweepID, WorkflowID: row.WorkflowID, TrialNumber: int(row.TrialNumber),
+			ShapeKey: row.ShapeKey,
+			Image:    row.ImageDigest,
+			Waited:   time.Duration(row.WaitedSeconds * float64(time.Second)),
+			Reasons:  toReasons(row.Reasons),
+			Away:     row.Away,
+			Apart:    row.Apart,
+
+			FailedHosts: row.FailedHosts,
+			Checkpoint:  row.CheckpointHost,
+			Fetch:       row.FetchBytes,
+			Fetched:     row.FetchedHosts,
+		}
+
+		var mounted berth.Spec
+
+		if err := errors.Join(
+			decode(row.Resources, &request.Resources, "resources of sweep "+row.SweepID),
+			decode(row.Datasets, &mounted.Datasets, "data sets of sweep "+row.SweepID),
+			decode(row.Oom, &request.Last, "out-of-memory of the trial"),
+		); err != nil {
+			request.Blocked = err.Error()
+		}
+
+		if row.OpenNumber > 0 {
+			request.Blocked = fmt.Sprintf("attempt %d of the trial is still open on host %s", row.OpenNumber, row.OpenHost)
+		}
+
+		request.Datasets, request.SecretKeys = mounted.DatasetNames(), row.SecretKeys
+		waiting = append(waiting, request)
+	}
+
+	for _, row := range running {
+		if u, ok := use[row.SweepID]; ok {
+			u.Running, u.Away = int(row.Attempts), int(row.Away)
+			use[row.SweepID] = u
+		}
+	}
+
+	return waiting, use
+}
