@@ -8,6 +8,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/failure"
+	"github.com/berthml/berth/internal/masking"
 )
 
 // run is one Run of one attempt.
@@ -25,7 +26,7 @@ type run struct {
 	askedAt   time.Time // when Berth asked the container to stop, for its intent
 	disk      diskWatch
 	trace     *trace
-	mask      *mask // of the values of its secrets; nil = it has none
+	mask      *masking.Mask // of the values of its secrets; nil = it has none
 	secrets   []placed
 	unplaced  error // why secrets of an attempt that was prepared before are not there
 }

@@ -24,7 +24,7 @@ func (r *run) settle(ctx context.Context, v verdict) (berth.Outcome, error) {
 		return r.commit(ctx, first)
 	}
 
-	v.Outcome.Message = r.mask.text(v.Outcome.Message)
+	v.Outcome.Message = r.mask.Text(v.Outcome.Message)
 	v.AttemptID, v.Token, v.Source = r.who.Attempt.ID, r.order.Token, r.source(v.Outcome.Usage)
 
 	err := r.dirs.keepVerdict(v)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/metrictext"
 	"github.com/berthml/berth/internal/tfevents"
 )
 
@@ -132,7 +133,7 @@ func (e *eventFiles) take(f *eventFile, scalars []tfevents.Scalar) {
 	for _, s := range scalars {
 		name := eventName(f.dir(), s.Tag)
 
-		p, ok := newPoint(name, strconv.FormatFloat(s.Value, 'g', -1, 64), wallTime(s.WallTime, time.Now()))
+		p, ok := metrictext.NewPoint(name, strconv.FormatFloat(s.Value, 'g', -1, 64), wallTime(s.WallTime, time.Now()))
 		if !ok {
 			continue
 		}
@@ -171,12 +172,12 @@ func (e *eventFiles) place(name, dir string, step int64) {
 	first, known := e.within[name]
 
 	switch {
-	case !known && len(e.within) >= maxNames:
+	case !known && len(e.within) >= metrictext.MaxNames:
 	case !known || first.dir == dir:
 		e.within[name] = reportedIn{dir, max(first.step, step)}
 	case step <= first.step && e.mixed == "":
 		e.mixed = fmt.Sprintf("%q and %q both report %s, and of each step the later file counts; give one of them another tag",
-			e.run.mask.quote(first.dir), e.run.mask.quote(dir), e.run.mask.name(name))
+			e.run.mask.Quote(first.dir), e.run.mask.Quote(dir), e.run.mask.Name(name))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/berthml/berth/internal/failure"
+	"github.com/berthml/berth/internal/metrictext"
 	"github.com/berthml/berth/internal/tfevents"
 )
 
@@ -24,7 +25,7 @@ func (e *eventFiles) covered(f *eventFile, name string, step int64) bool {
 	newest, known := e.newest[name]
 
 	switch {
-	case !known && len(e.newest) >= maxNames:
+	case !known && len(e.newest) >= metrictext.MaxNames:
 	case !known || newest.file != f && older(newest.file, f) < 0:
 		e.newest[name] = newestWriter{f, step, step}
 	case newest.file == f:

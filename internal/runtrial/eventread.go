@@ -219,7 +219,7 @@ func (*eventFiles) doubted(f *eventFile, end bool) bool {
 func (e *eventFiles) say(f *eventFile, what string) {
 	switch {
 	case len(e.wrong) < mostWrong:
-		e.wrong = append(e.wrong, fmt.Sprintf("its event file %q "+what, e.run.mask.quote(f.path), f.at))
+		e.wrong = append(e.wrong, fmt.Sprintf("its event file %q "+what, e.run.mask.Quote(f.path), f.at))
 	case len(e.wrong) == mostWrong:
 		e.wrong = append(e.wrong, "so have others of its event files")
 	}

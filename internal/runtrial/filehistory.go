@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/metrictext"
 )
 
 // stepsAtMost are told apart in a metrics file that is written again; what has a further
@@ -32,14 +33,14 @@ func newFileHistory() *fileHistory { return &fileHistory{steps: make(map[int64]*
 
 // take takes in what a line has of the objective. What had its name before is forgotten
 // where the line has something that is more like it.
-func (f *fileHistory) take(parser *lineParser, points []berth.MetricPoint) {
-	if parser.turned {
+func (f *fileHistory) take(parser *metrictext.LineParser, points []berth.MetricPoint) {
+	if parser.Turned {
 		*f = fileHistory{writing: f.writing, steps: make(map[int64]*stepHistory)}
 	}
 
-	for _, p := range slices.Concat(points, parser.doubts) {
-		if p.Name == parser.objective {
-			f.add(p, parser.named)
+	for _, p := range slices.Concat(points, parser.Doubts) {
+		if p.Name == parser.Objective {
+			f.add(p, parser.Named)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (o *output) push() {
 // mark says something in the log, at its end. Marks there are one piece: an
 // offset is stored once.
 func (o *output) mark(text string) {
-	data := []byte("\n[berth: " + o.run.mask.text(text) + "]\n")
+	data := []byte("\n[berth: " + o.run.mask.Text(text) + "]\n")
 
 	if last := len(o.pieces) - 1; last >= 0 && o.pieces[last].Stream == streamBerth && o.pieces[last].Offset == o.offset {
 		o.pieces[last].Data = append(o.pieces[last].Data, data...)

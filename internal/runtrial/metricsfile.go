@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/masking"
+	"github.com/berthml/berth/internal/metrictext"
 )
 
 const (
@@ -49,21 +51,21 @@ type recordFile struct {
 	seen os.FileInfo  // at the look before; nil = there was none
 
 	unread unreadLines
-	values *unreadValues // nil = nobody asks
+	values *metrictext.UnreadValues // nil = nobody asks
 }
 
 // newMetricsFile reads a job's metrics into a series.
 func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
-	parser := newLineParser("", objective)
-	parser.doubtful = doubtfulFrom(metrics.auto)
+	parser := metrictext.NewLineParser("", objective)
+	parser.Doubtful = metrictext.DoubtfulFrom(metrics.auto)
 	m := &recordFile{dir: r.dirs.out, run: r, name: metricsName, left: metricsFileBytes, unread: unreadLines{mask: r.mask}}
 
-	m.values = &parser.unread
-	told, several := newFileHistory(), &gatherer{}
+	m.values = &parser.Unread
+	told, several := newFileHistory(), &metrictext.Gatherer{}
 
 	take := func(line []byte) {
-		points := parser.parse(berth.Stdout, string(line), time.Now().UTC())
-		none := len(points)+len(parser.doubts) == 0
+		points := parser.Parse(berth.Stdout, string(line), time.Now().UTC())
+		none := len(points)+len(parser.Doubts) == 0
 		told.take(parser, points)
 		metrics.addFrom(ofFile, parser, points)
 
@@ -71,20 +73,20 @@ func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 			m.unread.add(line)
 		}
 	}
-	m.take = func(line []byte) { several.add(line, take) }
+	m.take = func(line []byte) { several.Add(line, take) }
 	m.anew = func() {
-		*several = gatherer{}
-		parser.records, parser.unread = newRecordParser(), unreadValues{}
+		*several = metrictext.Gatherer{}
+		parser.Records, parser.Unread = metrictext.NewRecordParser(), metrictext.UnreadValues{}
 		told.writing++
 	}
 	m.done = func(end bool) {
 		if end {
-			several.release(take)
+			several.Release(take)
 		}
 
 		if told.writing > 0 && told.last.LastStatus != "" {
 			from := ofFile
-			if parser.likeness >= parser.doubtful {
+			if parser.Likeness >= parser.Doubtful {
 				from = from.doubtfully()
 			}
 
@@ -97,7 +99,7 @@ func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 
 // unreadLines counts the lines of a metrics file that hold nothing that can be read.
 type unreadLines struct {
-	mask  *mask
+	mask  *masking.Mask
 	lines int
 	first string
 }
@@ -105,13 +107,13 @@ type unreadLines struct {
 // add counts a line that holds no metric, but not what may well be there: a record without
 // metrics, and the lines of one that goes over several.
 func (u *unreadLines) add(line []byte) {
-	text := shown(string(line))
+	text := metrictext.Shown(string(line))
 	if json.Valid([]byte(text)) || partOfRecord.MatchString(text) {
 		return
 	}
 
 	if u.lines++; u.lines == 1 {
-		text = u.mask.quote(shown(u.mask.quote(string(line)))) // a value may have what is not shown, or be in pieces between
+		text = u.mask.Quote(metrictext.Shown(u.mask.Quote(string(line)))) // a value may have what is not shown, or be in pieces between
 		u.first = strings.ToValidUTF8(text[:min(len(text), unreadBytes)], "")
 	}
 }

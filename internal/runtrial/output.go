@@ -12,6 +12,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/failure"
+	"github.com/berthml/berth/internal/metrictext"
 )
 
 const (
@@ -37,7 +38,7 @@ type output struct {
 	run     *run
 	writing chan struct{} // holds one token: who has it writes
 	metrics *series
-	printed *lineParser // nil unless metrics come from what it prints
+	printed *metrictext.LineParser // nil unless metrics come from what it prints
 	names   *printedNames
 	file    *recordFile // nil unless they come from the metrics file
 	events  *eventFiles // nil unless they come from event files
@@ -69,7 +70,7 @@ type output struct {
 	readAt atomic.Int64          // when the last chunk was, Unix time in ns
 	flood  chan<- failure.Intent // told once when the log is a flood; nil = nobody asks
 
-	lines map[string]partLine // unfinished last ones, by stream
+	lines map[string]metrictext.PartLine // unfinished last ones, by stream
 }
 
 func newOutput(r *run) *output {
@@ -79,7 +80,7 @@ func newOutput(r *run) *output {
 	}
 
 	o := &output{
-		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds), lines: make(map[string]partLine),
+		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds), lines: make(map[string]metrictext.PartLine),
 		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt)), objective), names: newPrintedNames(objective),
 	}
 
@@ -88,8 +89,8 @@ func newOutput(r *run) *output {
 	o.metrics.auto = source == berth.MetricsAuto
 
 	if o.metrics.auto || source == berth.MetricsStdout {
-		o.printed = newLineParser(r.who.Spec.Metrics.Pattern, objective)
-		o.printed.apart, o.printed.doubtful = o.metrics.auto, doubtfulFrom(o.metrics.auto)
+		o.printed = metrictext.NewLineParser(r.who.Spec.Metrics.Pattern, objective)
+		o.printed.Apart, o.printed.Doubtful = o.metrics.auto, metrictext.DoubtfulFrom(o.metrics.auto)
 
 		for _, from := range append(slices.Clone(belowPrinted), ofPrinted) {
 			o.metrics.levels[from].whole = !o.metrics.auto // programs print numbers that are no metrics
@@ -218,7 +219,7 @@ func (o *output) take(c berth.LogChunk) bool {
 
 	o.read.Pass(c)
 
-	shown := o.run.mask.chunk(c)
+	shown := o.run.mask.Chunk(c)
 	o.tail.take(shown)
 
 	if o.readBefore(&o.earlier, c) {
@@ -274,7 +275,7 @@ func (o *output) finish() (batch, []berth.LogPiece) {
 	}
 
 	if o.printed != nil {
-		o.metrics.addFrom(ofPrinted, o.printed, o.printed.over(""))
+		o.metrics.addFrom(ofPrinted, o.printed, o.printed.Over(""))
 	}
 
 	o.metrics.end()
@@ -305,11 +306,11 @@ func (o *output) notes() []string {
 	}
 
 	if o.file != nil {
-		notes = appendNote(appendNote(notes, o.file.unread.note()), o.file.values.note(o.run.mask))
+		notes = appendNote(appendNote(notes, o.file.unread.note()), o.file.values.Note(o.run.mask.Quote))
 	}
 
 	if o.printed != nil && o.fromLog() {
-		notes = appendNote(notes, o.printed.unread.note(o.run.mask))
+		notes = appendNote(notes, o.printed.Unread.Note(o.run.mask.Quote))
 	}
 
 	notes = append(notes, o.events.notes()...)

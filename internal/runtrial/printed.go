@@ -3,10 +3,11 @@ package runtrial
 import (
 	"bytes"
 	"slices"
-	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/failure"
+	"github.com/berthml/berth/internal/masking"
+	"github.com/berthml/berth/internal/metrictext"
 )
 
 const (
@@ -14,22 +15,13 @@ const (
 	linesForNames = 20_000 // in which they are looked for: they come with each epoch
 )
 
-// partLine is the beginning of a line that its stream has not ended.
-type partLine struct {
-	Data []byte    `json:"data"`          // of what was not read yet
-	At   time.Time `json:"at"`            // of its newest part
-	Bar  string    `json:"bar,omitempty"` // where a progress bar was in what was read
-
-	Depth int `json:"depth,omitempty"` // of braces and brackets that are open: it is a record of several lines
-}
-
 // takeLine parses the line that a chunk ends, if metrics come from there: programs
 // print them to standard output, loggers and progress bars to standard error. A
 // progress bar rewrites its line by carriage returns, for longer than Docker
 // keeps a line in one piece: what counts of it is read as it comes.
 func (o *output) takeLine(c berth.LogChunk) {
 	if o.printed == nil {
-		o.names.take(c.Stream, partLine{Data: c.Data})
+		o.names.take(c.Stream, metrictext.PartLine{Data: c.Data})
 
 		return
 	}
@@ -38,7 +30,7 @@ func (o *output) takeLine(c berth.LogChunk) {
 	line.Data, line.At = slices.Concat(line.Data, c.Data), c.At
 
 	if bytes.HasSuffix(c.Data, []byte("\n")) {
-		if o.printed.pattern == nil && line.open() {
+		if o.printed.Pattern == nil && line.Open() {
 			o.lines[c.Stream] = line
 
 			return
@@ -50,7 +42,7 @@ func (o *output) takeLine(c berth.LogChunk) {
 		return
 	}
 
-	points, rest := o.printed.begin(c.Stream, line)
+	points, rest := o.printed.Begin(c.Stream, line)
 	o.metrics.addFrom(ofPrinted, o.printed, points)
 
 	rest.Data = rest.Data[max(len(rest.Data)-longestLine, 0):]
@@ -58,12 +50,12 @@ func (o *output) takeLine(c berth.LogChunk) {
 }
 
 // endLine reads a line that its stream has ended. What does not count of it is noted.
-func (o *output) endLine(stream string, line partLine) {
-	points := o.printed.end(stream, line)
-	none := len(points)+len(o.printed.bars)+len(o.printed.doubts) == 0
+func (o *output) endLine(stream string, line metrictext.PartLine) {
+	points := o.printed.End(stream, line)
+	none := len(points)+len(o.printed.Bars)+len(o.printed.Doubts) == 0
 	o.metrics.addFrom(ofPrinted, o.printed, points)
 
-	if none && (stream == berth.Stderr || o.printed.pattern != nil) {
+	if none && (stream == berth.Stderr || o.printed.Pattern != nil) {
 		o.names.take(stream, line)
 	}
 }
@@ -72,29 +64,29 @@ func (o *output) endLine(stream string, line partLine) {
 // come from a file, the spec's own pattern leaves it out, or it printed them to standard
 // error by another name. A trial that reported nothing is told where its metric was seen.
 type printedNames struct {
-	parser *lineParser
-	mask   *mask
+	parser *metrictext.LineParser
+	mask   *masking.Mask
 	lines  int
 	seen   map[string]failure.Printed
 }
 
 func newPrintedNames(objective string) *printedNames {
-	return &printedNames{parser: newLineParser("", objective), seen: make(map[string]failure.Printed)}
+	return &printedNames{parser: metrictext.NewLineParser("", objective), seen: make(map[string]failure.Printed)}
 }
 
-func (p *printedNames) take(stream string, line partLine) {
+func (p *printedNames) take(stream string, line metrictext.PartLine) {
 	if p.lines++; p.lines > linesForNames {
 		return
 	}
 
-	points := p.parser.parse(berth.Stdout, string(line.Data), line.At)
-	p.parser.doubts = nil // they are there by their own names
+	points := p.parser.Parse(berth.Stdout, string(line.Data), line.At)
+	p.parser.Doubts = nil // they are there by their own names
 
 	for _, point := range points {
-		point.Name = p.mask.name(point.Name)
+		point.Name = p.mask.Name(point.Name)
 
 		known, found := p.seen[point.Name]
-		if !found && len(p.seen) >= namesAtMost && point.Name != p.parser.objective {
+		if !found && len(p.seen) >= namesAtMost && point.Name != p.parser.Objective {
 			continue
 		}
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/metrictext"
 )
 
 // readingName is the file that keeps how far an attempt's log was read.
@@ -27,25 +28,25 @@ type reading struct {
 	Line      []byte            `json:"line,omitempty"`   // unfinished last line of stdout, by a worker that read no other stream
 	LineAt    time.Time         `json:"line_at,omitzero"` // its time
 
-	Lines   map[string]partLine `json:"lines,omitempty"`   // unfinished last ones, by stream
-	Metrics *keptSeries         `json:"metrics,omitempty"` // nil when the log has none
+	Lines   map[string]metrictext.PartLine `json:"lines,omitempty"`   // unfinished last ones, by stream
+	Metrics *keptSeries                    `json:"metrics,omitempty"` // nil when the log has none
 }
 
 // keptSeries is all that a series and its parser know.
 type keptSeries struct {
-	Histories map[string]history           `json:"histories"`
-	Below     map[string]histories         `json:"below,omitempty"`  // of the log's other tiers, by their names
-	Finals    map[string]berth.MetricPoint `json:"finals,omitempty"` // of metrics without a curve there
-	Steps     steps                        `json:"steps"`
-	Likeness  likeness                     `json:"likeness,omitempty"`  // of the objective's name; 0 = not known
-	Bars      bool                         `json:"bars,omitempty"`      // those of Keras stand apart
-	Fractions bool                         `json:"fractions,omitempty"` // epochs come in parts
-	Drawn     map[string]barState          `json:"drawn,omitempty"`     // by stream
-	Unread    unreadValues                 `json:"unread,omitzero"`     // of the objective
-	More      bool                         `json:"more,omitempty"`
-	Kept      int                          `json:"kept"`
-	Lost      int                          `json:"lost,omitempty"`
-	Held      map[string]berth.MetricPoint `json:"held,omitempty"`
+	Histories map[string]history             `json:"histories"`
+	Below     map[string]histories           `json:"below,omitempty"`  // of the log's other tiers, by their names
+	Finals    map[string]berth.MetricPoint   `json:"finals,omitempty"` // of metrics without a curve there
+	Steps     metrictext.Steps               `json:"steps"`
+	Likeness  metrictext.Likeness            `json:"likeness,omitempty"`  // of the objective's name; 0 = not known
+	Bars      bool                           `json:"bars,omitempty"`      // those of Keras stand apart
+	Fractions bool                           `json:"fractions,omitempty"` // epochs come in parts
+	Drawn     map[string]metrictext.BarState `json:"drawn,omitempty"`     // by stream
+	Unread    metrictext.UnreadValues        `json:"unread,omitzero"`     // of the objective
+	More      bool                           `json:"more,omitempty"`
+	Kept      int                            `json:"kept"`
+	Lost      int                            `json:"lost,omitempty"`
+	Held      map[string]berth.MetricPoint   `json:"held,omitempty"`
 }
 
 // histories are those of metrics, by name.
@@ -78,7 +79,7 @@ func (o *output) resume(r reading) {
 	maps.Copy(o.lines, r.Lines)
 
 	if len(r.Line) > 0 {
-		o.lines[berth.Stdout] = partLine{Data: r.Line, At: r.LineAt}
+		o.lines[berth.Stdout] = metrictext.PartLine{Data: r.Line, At: r.LineAt}
 	}
 
 	if o.printed != nil && r.Metrics != nil {
@@ -88,11 +89,11 @@ func (o *output) resume(r reading) {
 		}
 
 		o.metrics.resume(*r.Metrics, newThinner(o.run.config.Bounds, time.Since(since)))
-		maps.Copy(o.printed.records.steps, r.Metrics.Steps)
-		o.printed.apart = o.printed.apart && r.Metrics.Bars // a worker of before kept them with what the script prints
-		o.printed.unread = r.Metrics.Unread
-		maps.Copy(o.printed.drawn, r.Metrics.Drawn)
-		o.printed.likeness, o.printed.records.fractions = r.Metrics.Likeness, r.Metrics.Fractions
+		maps.Copy(o.printed.Records.Steps, r.Metrics.Steps)
+		o.printed.Apart = o.printed.Apart && r.Metrics.Bars // a worker of before kept them with what the script prints
+		o.printed.Unread = r.Metrics.Unread
+		maps.Copy(o.printed.Drawn, r.Metrics.Drawn)
+		o.printed.Likeness, o.printed.Records.Fractions = r.Metrics.Likeness, r.Metrics.Fractions
 	}
 }
 
@@ -123,9 +124,9 @@ func (o *output) reading() *reading {
 
 	if o.printed != nil {
 		kept := o.metrics.kept()
-		kept.Steps = maps.Clone(o.printed.records.steps)
-		kept.Bars, kept.Likeness, kept.Fractions = o.printed.apart, o.printed.likeness, o.printed.records.fractions
-		kept.Unread, kept.Drawn = o.printed.unread, maps.Clone(o.printed.drawn)
+		kept.Steps = maps.Clone(o.printed.Records.Steps)
+		kept.Bars, kept.Likeness, kept.Fractions = o.printed.Apart, o.printed.Likeness, o.printed.Records.Fractions
+		kept.Unread, kept.Drawn = o.printed.Unread, maps.Clone(o.printed.Drawn)
 		r.Metrics = &kept
 	}
 

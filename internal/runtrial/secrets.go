@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/masking"
 )
 
 // OpenSecret returns the value of a secret. Errors: not_found when it was deleted;
@@ -105,12 +106,12 @@ func (r *run) knowSecrets() {
 	}
 
 	if r.mask = r.newMask(); r.mask != nil {
-		r.mask.blind = lost
+		r.mask.Blind = lost
 	}
 }
 
 // newMask hides the values that are known. The objective's name is in the sweep file.
-func (r *run) newMask() *mask {
+func (r *run) newMask() *masking.Mask {
 	var (
 		values [][]byte
 		public []string
@@ -124,7 +125,7 @@ func (r *run) newMask() *mask {
 		public = []string{o.Metric, epochName(o.Metric)}
 	}
 
-	return newMask(values, public...)
+	return masking.New(values, public...)
 }
 
 // placeSecret opens a secret into its file.

@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/masking"
+	"github.com/berthml/berth/internal/metrictext"
 )
-
-// maxNames bounds how many metrics an attempt may have (reliability.md,
-// failure 30); further names are dropped, but for the objective's.
-const maxNames = 1000
 
 // series is all an attempt reported, as far as its objective needs it.
 type series struct {
@@ -20,12 +18,12 @@ type series struct {
 	levels [tiers]level
 	queue  []berth.MetricPoint // not in the database yet
 	thin   *thinner
-	more   bool     // there were more names than maxNames
-	needed string   // the metric by which trials are ranked; empty = there is none
-	auto   bool     // the spec names no source
-	ended  bool     // nothing is held back any more
-	drop   []string // names of which the database must lose the points that it has
-	mask   *mask    // of what no name may hold
+	more   bool          // there were more names than maxNames
+	needed string        // the metric by which trials are ranked; empty = there is none
+	auto   bool          // the spec names no source
+	ended  bool          // nothing is held back any more
+	drop   []string      // names of which the database must lose the points that it has
+	mask   *masking.Mask // of what no name may hold
 }
 
 // history is what is kept of one metric. Its figures are finite: a sum that is
@@ -59,7 +57,7 @@ func (s *series) add(from tier, points ...berth.MetricPoint) {
 	l := &s.levels[from]
 
 	for _, p := range points {
-		p.Name = s.mask.name(p.Name)
+		p.Name = s.mask.Name(p.Name)
 
 		if l.silent || s.owner(p.Name) > from {
 			continue
@@ -67,7 +65,7 @@ func (s *series) add(from tier, points ...berth.MetricPoint) {
 
 		h := l.histories[p.Name]
 		if h == nil {
-			if s.known(from) >= maxNames && p.Name != s.needed {
+			if s.known(from) >= metrictext.MaxNames && p.Name != s.needed {
 				s.more = true
 
 				continue
@@ -114,18 +112,18 @@ func (s *series) send(l *level, p berth.MetricPoint) {
 
 // addFrom adds what a tier's parser found. Where it found what is more like the objective
 // than what it took for it before, that is forgotten first.
-func (s *series) addFrom(from tier, parser *lineParser, points []berth.MetricPoint) {
-	if parser.turned {
-		parser.turned = false
-		s.forget(from, parser.objective)
-		s.forget(from.doubtfully(), parser.objective)
-		s.forget(ofBars, parser.objective)
+func (s *series) addFrom(from tier, parser *metrictext.LineParser, points []berth.MetricPoint) {
+	if parser.Turned {
+		parser.Turned = false
+		s.forget(from, parser.Objective)
+		s.forget(from.doubtfully(), parser.Objective)
+		s.forget(ofBars, parser.Objective)
 	}
 
 	s.add(from, points...)
-	s.add(ofBars, parser.bars...)
-	s.add(from.doubtfully(), parser.doubts...)
-	parser.bars, parser.doubts = nil, nil
+	s.add(ofBars, parser.Bars...)
+	s.add(from.doubtfully(), parser.Doubts...)
+	parser.Bars, parser.Doubts = nil, nil
 }
 
 // forget drops what a tier reported of a metric.
@@ -181,7 +179,7 @@ func (s *series) notes(b Bounds) []string {
 	var notes []string
 
 	if s.more {
-		notes = append(notes, fmt.Sprintf("it reported more than %d metrics by name; the others were left out", maxNames))
+		notes = append(notes, fmt.Sprintf("it reported more than %d metrics by name; the others were left out", metrictext.MaxNames))
 	}
 
 	if note := s.thin.note(b); note != "" {

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/metrictext"
 )
 
 // kept is all that is known of what was printed, for another run to go on from: files it
@@ -59,7 +60,7 @@ func (s *series) resume(k keptSeries, thin *thinner) {
 	}
 
 	own := maps.Clone(k.Histories)
-	if h, found := own[s.needed]; found && k.Likeness >= doubtfulFrom(s.auto) { // by a worker that kept both in one
+	if h, found := own[s.needed]; found && k.Likeness >= metrictext.DoubtfulFrom(s.auto) { // by a worker that kept both in one
 		delete(own, s.needed)
 		delete(s.levels[ofPrinted].given, s.needed) // its rows are what that tier has
 		s.goOn(ofDoubtfulPrinted, histories{s.needed: h})

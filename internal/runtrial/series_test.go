@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/metrictext"
 )
 
 func TestSeries_Objective(t *testing.T) {
@@ -78,14 +79,14 @@ func TestSeries_BoundsTheNames(t *testing.T) {
 	t.Parallel()
 
 	s := newSeries(newThinner(Bounds{}.orDefault(), 0), "")
-	for i := range maxNames + 10 {
+	for i := range metrictext.MaxNames + 10 {
 		s.add(ofFile, metric(fmt.Sprint("m", i), 1, 1))
 	}
 
 	s.add(ofFile, metric("m0", 2, 5))
-	require.Len(t, s.pending().points, maxNames+1, "known names go on")
+	require.Len(t, s.pending().points, metrictext.MaxNames+1, "known names go on")
 
-	_, status := s.objective(berth.Objective{Metric: fmt.Sprint("m", maxNames+1)})
+	_, status := s.objective(berth.Objective{Metric: fmt.Sprint("m", metrictext.MaxNames+1)})
 	require.Empty(t, status)
 
 	s.needed = "val"

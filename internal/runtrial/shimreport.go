@@ -6,22 +6,20 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/metrictext"
 )
 
-// The types of the shim's records beside metrics (docs/shim.md).
+// The types of the shim's records beside those that metrictext knows (docs/shim.md).
 const (
-	typeHello  = "hello"  // a main process began
-	typeError  = "error"  // an out-of-memory ended it
-	typeMemory = "memory" // its framework's peak
-	typePhase  = "phase"  // it trains, validates, or does something else
-	typeSteps  = "steps"  // how long steps of an epoch took
+	typePhase = "phase" // it trains, validates, or does something else
+	typeSteps = "steps" // how long steps of an epoch took
 )
 
 // shimReport is what the shim said of the attempt. Zero = it said nothing, and
 // what Berth measures and the script reports is all there is.
 type shimReport struct {
 	metrics *series
-	parser  *recordParser
+	parser  *metrictext.RecordParser
 
 	mu        sync.Mutex
 	kind      berth.FailureKind // of the exception that ended the newest main process
@@ -36,7 +34,7 @@ type shimReport struct {
 // hearShim has the shim's records read. What it reports in place of a script that
 // prints its metrics counts at the end, when all that the script printed is known.
 func (o *output) hearShim() {
-	o.shim = &shimReport{metrics: o.metrics, parser: newRecordParser()}
+	o.shim = &shimReport{metrics: o.metrics, parser: metrictext.NewRecordParser()}
 	o.shimFile = &recordFile{run: o.run, dir: o.run.dirs.shim, name: shimRecords, take: o.shim.take, left: shimFileBytes}
 }
 
@@ -52,7 +50,7 @@ func (s *shimReport) take(line []byte) {
 		Seconds   float64           `json:"seconds"`
 	}
 
-	if json.Unmarshal(quoteNonFinite(line), &record) != nil {
+	if json.Unmarshal(metrictext.QuoteNonFinite(line), &record) != nil {
 		return
 	}
 
@@ -60,14 +58,14 @@ func (s *shimReport) take(line []byte) {
 	defer s.mu.Unlock()
 
 	switch record.Type {
-	case typeHello: // a script may run several programs, one after the other: the last one's end counts
+	case metrictext.TypeHello: // a script may run several programs, one after the other: the last one's end counts
 		s.kind = ""
-	case typeError:
+	case metrictext.TypeError:
 		if record.Kind == berth.FailureDeviceOOM || record.Kind == berth.FailureHostOOM {
 			s.kind = record.Kind
 			s.hostOOM = s.hostOOM || record.Kind == berth.FailureHostOOM
 		}
-	case typeMemory:
+	case metrictext.TypeMemory:
 		s.peakBytes = max(s.peakBytes, record.PeakBytes)
 	case typePhase:
 		if s.told++; s.told < mostPhases {
@@ -80,8 +78,8 @@ func (s *shimReport) take(line []byte) {
 			s.steps += record.Count
 			s.stepTime += time.Duration(record.Seconds * float64(time.Second))
 		}
-	case typeMetric:
-		s.metrics.add(ofShim, s.parser.parse(line, time.Now().UTC())...)
+	case metrictext.TypeMetric:
+		s.metrics.add(ofShim, s.parser.Parse(line, time.Now().UTC())...)
 	}
 }
 

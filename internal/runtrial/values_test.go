@@ -9,7 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/masking"
+	"github.com/berthml/berth/internal/metrictext"
 )
+
+const hub = "hf_Tp0KenValue42"
 
 // A value that is not read would leave an older one as the result, without a word.
 func TestValues_Forms(t *testing.T) {
@@ -89,8 +93,8 @@ func TestValues_ThatCannotBeReadAfterAKilledWorker(t *testing.T) {
 func TestValues_ThatCannotBeReadAreMasked(t *testing.T) {
 	t.Parallel()
 
-	u := unreadValues{}
-	u.add("val_loss", " 1"+hub+" and more")
+	u := metrictext.UnreadValues{}
+	u.Add("val_loss", " 1"+hub+" and more")
 	require.Equal(t, 1, u.Times)
-	require.NotContains(t, u.note(newMask([][]byte{[]byte(hub)})), hub[2:8])
+	require.NotContains(t, u.Note(masking.New([][]byte{[]byte(hub)}).Quote), hub[2:8])
 }

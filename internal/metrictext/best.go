@@ -1,4 +1,4 @@
-package runtrial
+package metrictext
 
 import "regexp"
 

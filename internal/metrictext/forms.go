@@ -1,4 +1,4 @@
-package runtrial
+package metrictext
 
 import (
 	"encoding/json"
@@ -28,8 +28,8 @@ var pythonWords = map[string]string{"True": "true", "False": "false", "None": "n
 // byteOrderMark begins a file of some editors and of PowerShell.
 const byteOrderMark = "\uFEFF"
 
-// shown is what a terminal shows of a text without line ends: no colours.
-func shown(text string) string {
+// Shown is what a terminal shows of a text without line ends: no colours.
+func Shown(text string) string {
 	text = strings.TrimPrefix(text, byteOrderMark)
 	if strings.Contains(text, "\x1b") {
 		text = failure.WithoutColours(text)
@@ -81,7 +81,7 @@ func objectsOf(line string) (objects []map[string]any, before, after string, fou
 
 // decode reads objects with commas between them.
 func decode(text []byte) (objects []map[string]any, ok bool) {
-	decoder := json.NewDecoder(strings.NewReader("[" + string(quoteNonFinite(text)) + "]"))
+	decoder := json.NewDecoder(strings.NewReader("[" + string(QuoteNonFinite(text)) + "]"))
 	decoder.UseNumber()
 
 	return objects, decoder.Decode(&objects) == nil && !decoder.More()

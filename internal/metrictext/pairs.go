@@ -1,4 +1,4 @@
-package runtrial
+package metrictext
 
 import (
 	"regexp"
@@ -80,7 +80,7 @@ func pairsOf(line, objective string) (p pairs) {
 			continue // Epoch: 3/10
 		}
 
-		if s.point, ok = newPoint(s.name.full, value.number, time.Time{}); !ok {
+		if s.point, ok = NewPoint(s.name.full, value.number, time.Time{}); !ok {
 			continue
 		}
 
@@ -107,7 +107,7 @@ func nameAtEnd(text, objective string) (name, inParentheses string, from int, ok
 	}
 
 	if last := len(text) - 1; last > 0 && (text[last] == '"' || text[last] == '\'') {
-		inside := text[max(last-nameBytes, 0):last]
+		inside := text[max(last-NameBytes, 0):last]
 		if open := strings.LastIndexByte(inside, text[last]); open >= 0 {
 			name = inside[open+1:]
 			first, _ := utf8.DecodeRuneInString(name)
@@ -120,7 +120,7 @@ func nameAtEnd(text, objective string) (name, inParentheses string, from int, ok
 
 	from = len(text)
 
-	for from > 0 && len(text)-from <= nameBytes {
+	for from > 0 && len(text)-from <= NameBytes {
 		r, size := utf8.DecodeLastRuneInString(text[:from])
 		if !inName(r) {
 			break

@@ -1,4 +1,4 @@
-package runtrial
+package metrictext
 
 import (
 	"fmt"
@@ -114,9 +114,9 @@ func fractionAt(rest string) []string {
 	return fraction.FindStringSubmatch(rest[:min(len(rest), numberBytes)])
 }
 
-// unreadValues counts values of the objective that are there and cannot be read: an older
+// UnreadValues counts values of the objective that are there and cannot be read: an older
 // one would be the result without a word.
-type unreadValues struct {
+type UnreadValues struct {
 	Times int    `json:"times"`
 	First string `json:"first"` // its name with the value
 }
@@ -126,19 +126,21 @@ const (
 	shownBytes = 60      // are shown
 )
 
-func (u *unreadValues) add(name, value string) {
+// Add counts a value; what it is of, and the value as it was printed.
+func (u *UnreadValues) Add(name, value string) {
 	if u.Times++; u.Times == 1 {
 		u.First = name + ": " + strings.Join(strings.Fields(value)[:1], "")
 	}
 }
 
-// note says what could not be read; empty when all was.
-func (u *unreadValues) note(m *mask) string {
+// Note says what could not be read; empty when all was. What it quotes of the program
+// goes through hide first.
+func (u *UnreadValues) Note(hide func(string) string) string {
 	if u == nil || u.Times == 0 {
 		return ""
 	}
 
-	first := m.quote(u.First)
+	first := hide(u.First)
 	first = strings.ToValidUTF8(first[:min(len(first), shownBytes)], "")
 
 	const what = "of its objective could not be read and did not count"

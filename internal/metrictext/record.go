@@ -1,4 +1,4 @@
-package runtrial
+package metrictext
 
 import (
 	"bytes"
@@ -15,20 +15,24 @@ import (
 	"github.com/berthml/berth"
 )
 
-// steps gives a metric its next step where the job names none. A run that adopts
+// MaxNames bounds how many metrics an attempt may have (reliability.md,
+// failure 30); further names are dropped, but for the objective's.
+const MaxNames = 1000
+
+// Steps gives a metric its next step where the job names none. A run that adopts
 // the container goes on from those of the run before, so a line gets the same
 // step again.
-type steps map[string]int64
+type Steps map[string]int64
 
-// of is the step of a metric, which the job may have named. Of more names than a series
-// keeps (maxNames) it forgets the rest, but for the one that is needed.
-func (s steps) of(name string, named *int64, needed string) int64 {
+// of is the step of a metric, which the job may have named. Of more names than
+// MaxNames it forgets the rest, but for the one that is needed.
+func (s Steps) of(name string, named *int64, needed string) int64 {
 	step := s[name] + 1
 	if named != nil {
 		step = *named
 	}
 
-	if _, known := s[name]; known || len(s) <= maxNames || name == needed {
+	if _, known := s[name]; known || len(s) <= MaxNames || name == needed {
 		s[name] = max(s[name], step)
 	}
 
@@ -37,27 +41,35 @@ func (s steps) of(name string, named *int64, needed string) int64 {
 
 // The types of a record that holds metrics. One without a type does, too.
 const (
-	typeMetric = "metric"
+	TypeMetric = "metric"
 	typeFinal  = "final"
 )
 
-// reserved are the types of records that hold something else: the shim's.
-var reserved = []string{typeHello, typeMemory, typeError}
+// The types of the shim's records that hold no metrics (docs/shim.md).
+const (
+	TypeHello  = "hello"  // a main process began
+	TypeError  = "error"  // an out-of-memory ended it
+	TypeMemory = "memory" // its framework's peak
+)
 
-// recordParser reads JSON objects, from the metrics file and from standard
+// reserved are the types of records that hold something else.
+var reserved = []string{TypeHello, TypeMemory, TypeError}
+
+// RecordParser reads JSON objects, from the metrics file and from standard
 // output alike: nested ones, {"step":3,"metrics":{"loss":0.2}}, and flat ones,
 // {"epoch":3,"loss":0.2}.
-type recordParser struct {
-	steps     steps
-	fractions bool         // epochs come in parts: they name no steps
+type RecordParser struct {
+	Steps     Steps
+	Fractions bool         // epochs come in parts: they name no steps
 	unread    []unreadPair // of the newest object
 }
 
-func newRecordParser() *recordParser { return &recordParser{steps: make(steps)} }
+// NewRecordParser has seen no step yet.
+func NewRecordParser() *RecordParser { return &RecordParser{Steps: make(Steps)} }
 
-// parse reads one line. A line that is no object, or holds no metrics, gives
+// Parse reads one line. A line that is no object, or holds no metrics, gives
 // nothing.
-func (p *recordParser) parse(line []byte, at time.Time) []berth.MetricPoint {
+func (p *RecordParser) Parse(line []byte, at time.Time) []berth.MetricPoint {
 	objects, _ := decode(line)
 
 	var points []berth.MetricPoint
@@ -75,7 +87,7 @@ func (p *recordParser) parse(line []byte, at time.Time) []berth.MetricPoint {
 
 // find returns the metrics of an object, by name. Of an object in it, too: {"val":
 // {"acc": 0.9}} is val/acc.
-func (p *recordParser) find(object map[string]any) []sighting {
+func (p *RecordParser) find(object map[string]any) []sighting {
 	step, rounded := p.stepOf(object)
 	p.unread = nil
 	split := splitOf(object)
@@ -85,7 +97,7 @@ func (p *recordParser) find(object map[string]any) []sighting {
 	add := func(name metricName, raw any) {
 		name = name.in(split, false)
 
-		if point, ok := newPoint(name.full, raw, time.Time{}); ok {
+		if point, ok := NewPoint(name.full, raw, time.Time{}); ok {
 			point.Final = kind == typeFinal
 			found = append(found, sighting{point: point, name: name, step: step, rounded: rounded})
 		} else if text, is := raw.(string); is && digit.MatchString(text) {
@@ -133,7 +145,7 @@ func metricsOf(object map[string]any) (kind string, metrics map[string]any) {
 	kind, _ = object["type"].(string)
 
 	if nested, ok := object["metrics"].(map[string]any); ok {
-		if kind == "" || kind == typeMetric || kind == typeFinal {
+		if kind == "" || kind == TypeMetric || kind == typeFinal {
 			return kind, nested
 		}
 
@@ -154,13 +166,13 @@ func metricsOf(object map[string]any) (kind string, metrics map[string]any) {
 // stepOf is the step that a record names, else its epoch; nil when it names none. Of a
 // job that has reported a part of an epoch no epoch is a step: others are between. rounded
 // says that the epoch was printed with a point, 1.0: it may be rounded.
-func (p *recordParser) stepOf(object map[string]any) (step *int64, rounded bool) {
+func (p *RecordParser) stepOf(object map[string]any) (step *int64, rounded bool) {
 	if step, _ = whole(object["step"]); step != nil {
 		return step, false
 	}
 
 	epoch, fraction := whole(object["epoch"])
-	if p.fractions = p.fractions || fraction; p.fractions {
+	if p.Fractions = p.Fractions || fraction; p.Fractions {
 		return nil, false
 	}
 
@@ -171,13 +183,13 @@ func (p *recordParser) stepOf(object map[string]any) (step *int64, rounded bool)
 
 // settle gives a metric its step. Hugging Face rounds epochs: where one comes again, as
 // 0.0 in each of the first logs, the epochs are no steps.
-func (p *recordParser) settle(name string, f sighting, needed string) (step int64, named bool) {
-	newest, known := p.steps[name]
+func (p *RecordParser) settle(name string, f sighting, needed string) (step int64, named bool) {
+	newest, known := p.Steps[name]
 	if f.rounded && known && *f.step <= newest {
-		p.fractions, f.step = true, nil
+		p.Fractions, f.step = true, nil
 	}
 
-	return p.steps.of(name, f.step, needed), f.step != nil
+	return p.Steps.of(name, f.step, needed), f.step != nil
 }
 
 // whole is a step as jobs write it; nil when it is none. fraction says that it is a
@@ -200,14 +212,14 @@ func whole(raw any) (step *int64, fraction bool) {
 	return new(int64(number)), false
 }
 
-// nameBytes is the longest metric name that is kept.
-const nameBytes = 200
+// NameBytes is the longest metric name that is kept.
+const NameBytes = 200
 
-// newPoint makes a metric point of a decoded JSON value: a json.Number, or a text that
-// is one, as quoteNonFinite makes of NaN and the infinities. Its step is zero.
-func newPoint(name string, raw any, at time.Time) (berth.MetricPoint, bool) {
+// NewPoint makes a metric point of a decoded JSON value: a json.Number, or a text that
+// is one, as QuoteNonFinite makes of NaN and the infinities. Its step is zero.
+func NewPoint(name string, raw any, at time.Time) (berth.MetricPoint, bool) {
 	p := berth.MetricPoint{Name: name, At: at, Status: berth.MetricFinite}
-	if name == "" || len(name) > nameBytes || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+	if name == "" || len(name) > NameBytes || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
 		return p, false
 	}
 
@@ -254,9 +266,9 @@ var (
 	quotedText    = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
-// quoteNonFinite makes JSON of what Python writes for NaN and infinities, which
+// QuoteNonFinite makes JSON of what Python writes for NaN and infinities, which
 // encoding/json refuses. Text inside quotes is left alone.
-func quoteNonFinite(line []byte) []byte {
+func QuoteNonFinite(line []byte) []byte {
 	if !bytes.Contains(line, []byte("NaN")) && !bytes.Contains(line, []byte("Infinity")) {
 		return line
 	}

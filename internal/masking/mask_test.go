@@ -1,4 +1,4 @@
-package runtrial
+package masking
 
 import (
 	"bytes"
@@ -17,11 +17,11 @@ import (
 const hub = "hf_Tp0KenValue42"
 
 // masked is what a log shows of chunks of one stream.
-func masked(m *mask, chunks ...string) string {
+func masked(m *Mask, chunks ...string) string {
 	var shown strings.Builder
 
 	for _, c := range chunks {
-		shown.Write(m.chunk(berth.LogChunk{Stream: berth.Stdout, Data: []byte(c)}).Data)
+		shown.Write(m.Chunk(berth.LogChunk{Stream: berth.Stdout, Data: []byte(c)}).Data)
 	}
 
 	return shown.String()
@@ -66,7 +66,7 @@ func TestMask(t *testing.T) {
 				values = append(values, []byte(v))
 			}
 
-			require.Equal(t, test.want, masked(newMask(values), test.chunks...))
+			require.Equal(t, test.want, masked(New(values), test.chunks...))
 		})
 	}
 }
@@ -74,9 +74,9 @@ func TestMask(t *testing.T) {
 func TestMask_StreamsAreApart(t *testing.T) {
 	t.Parallel()
 
-	m := newMask([][]byte{[]byte(hub)})
+	m := New([][]byte{[]byte(hub)})
 	show := func(stream, text string) string {
-		return string(m.chunk(berth.LogChunk{Stream: stream, Data: []byte(text)}).Data)
+		return string(m.Chunk(berth.LogChunk{Stream: stream, Data: []byte(text)}).Data)
 	}
 
 	require.Equal(t, "*****", show(berth.Stdout, hub[:5]))
@@ -87,12 +87,12 @@ func TestMask_StreamsAreApart(t *testing.T) {
 func TestMask_WithoutValuesHidesNothing(t *testing.T) {
 	t.Parallel()
 
-	require.Nil(t, newMask(nil))
+	require.Nil(t, New(nil))
 	require.Equal(t, hub, masked(nil, hub))
-	require.Equal(t, hub, (*mask)(nil).text(hub))
+	require.Equal(t, hub, (*Mask)(nil).Text(hub))
 
-	blind := newMask([][]byte{nil})
-	blind.blind = true
+	blind := New([][]byte{nil})
+	blind.Blind = true
 	require.Equal(t, "*******\n*", masked(blind, "what is", "\nx"), "what the trial has is not known")
 }
 
@@ -110,7 +110,7 @@ func TestMask_NoCutShowsAValue(t *testing.T) {
 		}
 
 		text := strings.Join(rapid.SliceOf(rapid.OneOf(word, rapid.SampledFrom(values))).Draw(t, "text"), "")
-		m := newMask(raw)
+		m := New(raw)
 
 		var chunks []string
 
@@ -143,20 +143,20 @@ func TestMask_NoCutShowsAValue(t *testing.T) {
 func TestMask_KeepsPublicNames(t *testing.T) {
 	t.Parallel()
 
-	m := newMask([][]byte{[]byte("test")}, "test_acc", "test_epoch_acc")
+	m := New([][]byte{[]byte("test")}, "test_acc", "test_epoch_acc")
 
-	require.Equal(t, "test_acc", m.name("test_acc"))
-	require.Equal(t, "test_epoch_acc", m.name("test_epoch_acc"))
-	require.Equal(t, "****_loss", m.name("test_loss"))
+	require.Equal(t, "test_acc", m.Name("test_acc"))
+	require.Equal(t, "test_epoch_acc", m.Name("test_epoch_acc"))
+	require.Equal(t, "****_loss", m.Name("test_loss"))
 	require.Equal(t, `never reported "test_acc"; it reported ****_acc2, a****_acc and ä****_acc`,
-		m.text(`never reported "test_acc"; it reported test_acc2, atest_acc and ätest_acc`))
+		m.Text(`never reported "test_acc"; it reported test_acc2, atest_acc and ätest_acc`))
 	require.Equal(t, "****_acc=1\n", masked(m, "test_acc=1\n"))
 
-	m.blind = true
-	require.Equal(t, "test_acc", m.name("test_acc"))
-	require.Equal(t, "****", m.name("loss"), "it may be what is not known")
-	require.Equal(t, "****", m.quote("loss"))
-	require.Equal(t, "no **** is left", m.text("no test is left"), "a text of Berth's")
+	m.Blind = true
+	require.Equal(t, "test_acc", m.Name("test_acc"))
+	require.Equal(t, "****", m.Name("loss"), "it may be what is not known")
+	require.Equal(t, "****", m.Quote("loss"))
+	require.Equal(t, "no **** is left", m.Text("no test is left"), "a text of Berth's")
 }
 
 // Values of one repeated byte, and of many lines, are looked for in one pass.
@@ -165,11 +165,11 @@ func TestMask_IsFast(t *testing.T) {
 
 	const chunk = 16 << 10
 
-	m := newMask([][]byte{bytes.Repeat([]byte("a"), 60_000)})
+	m := New([][]byte{bytes.Repeat([]byte("a"), 60_000)})
 	began := time.Now()
 
 	for range 100 { // a search at each position took 50 s
-		m.chunk(berth.LogChunk{Stream: berth.Stdout, Data: bytes.Repeat([]byte("a"), chunk)})
+		m.Chunk(berth.LogChunk{Stream: berth.Stdout, Data: bytes.Repeat([]byte("a"), chunk)})
 	}
 
 	require.Less(t, time.Since(began), 10*time.Second)
@@ -196,7 +196,7 @@ func TestMask_HidesFormsThatProgramsMake(t *testing.T) {
 			t.Parallel()
 
 			require.NotEqual(t, url.QueryEscape(test.value), test.printed)
-			require.NotContains(t, masked(newMask([][]byte{[]byte(test.value)}), strings.SplitAfter(test.printed, "\n")...), test.piece)
+			require.NotContains(t, masked(New([][]byte{[]byte(test.value)}), strings.SplitAfter(test.printed, "\n")...), test.piece)
 		})
 	}
 }
@@ -221,7 +221,7 @@ func TestMask_HidesMembers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			m := newMask([][]byte{[]byte(value)})
+			m := New([][]byte{[]byte(value)})
 			stars := strings.Repeat("*", len(hub))
 			require.Equal(t, "401 for "+stars+" of bob\n", masked(m, "401 for "+hub+" of bob\n"))
 		})
@@ -232,7 +232,7 @@ func TestMask_HidesMembers(t *testing.T) {
 func TestMask_HidesBase64InALongerText(t *testing.T) {
 	t.Parallel()
 
-	m := newMask([][]byte{[]byte(hub)})
+	m := New([][]byte{[]byte(hub)})
 
 	for _, text := range []string{"api:" + hub, "x:" + hub, "ab:" + hub, hub + ":", "a:" + hub + ":b", hub} {
 		for _, code := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
@@ -249,7 +249,7 @@ func TestMask_HidesQuoted(t *testing.T) {
 
 	const value = `pa'ss"word\12`
 
-	m := newMask([][]byte{[]byte(value)})
+	m := New([][]byte{[]byte(value)})
 	for _, quoted := range []string{`pa'ss\"word\\12`, `pa\'ss"word\\12`, `pa'ss"word\\12`, value} {
 		require.Equal(t, `{"x": "`+strings.Repeat("*", len(quoted))+`"}`, masked(m, `{"x": "`+quoted+`"}`))
 	}

@@ -1,4 +1,4 @@
-package runtrial
+package masking
 
 import "slices"
 

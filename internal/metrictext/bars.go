@@ -1,4 +1,4 @@
-package runtrial
+package metrictext
 
 import (
 	"regexp"
@@ -93,8 +93,8 @@ func ownBar(part string) bool {
 
 func (p progress) String() string { return p.epoch + " " + p.counter }
 
-// barState is what is known of the bars on a stream.
-type barState struct {
+// BarState is what is known of the bars on a stream.
+type BarState struct {
 	At    string    `json:"-"`               // where the newest part of the line was (partLine)
 	Drawn string    `json:"drawn,omitempty"` // the newest end of an epoch's bar, as it was drawn: it may be drawn again
 	Time  time.Time `json:"time,omitzero"`   // when it was
@@ -104,7 +104,7 @@ type barState struct {
 
 // over ends what is known of the end of an epoch's bar. Where it was not drawn again, its
 // metrics of validation are no older ones.
-func (b *barState) over(count []shownPart) []shownPart {
+func (b *BarState) over(count []shownPart) []shownPart {
 	if b.Drawn != "" && !b.Again {
 		count = append(count, shownPart{text: b.Drawn, which: validated})
 	}
@@ -158,7 +158,7 @@ func (p shownPart) counts(f sighting, drawn []sighting) bool {
 // rewritten returns the parts of a line that count, of those that a program wrote over
 // each other by carriage returns. Of a line that has not ended it returns the rest, too: the
 // newest parts, of which it cannot tell yet.
-func rewritten(line string, bars barState, ended bool) (count []shownPart, rest string, after barState) {
+func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest string, after BarState) {
 	texts := strings.Split(line, "\r")
 	parts := make([]int, 0, len(texts)) // those that are not empty
 
@@ -169,7 +169,7 @@ func rewritten(line string, bars barState, ended bool) (count []shownPart, rest 
 			break
 		}
 
-		if shown(texts[i]) != "" {
+		if Shown(texts[i]) != "" {
 			parts = append(parts, i)
 		}
 	}
@@ -179,7 +179,7 @@ func rewritten(line string, bars barState, ended bool) (count []shownPart, rest 
 	}
 
 	for i, at := range parts {
-		text := shown(texts[at])
+		text := Shown(texts[at])
 		p, again := progressOf(text), "" // again: an earlier drawing of this end
 
 		if bars.Drawn != "" {
@@ -198,7 +198,7 @@ func rewritten(line string, bars barState, ended bool) (count []shownPart, rest 
 
 		which, counts := allNames, !p.keras || p.whole
 		if !last {
-			which, counts = p.counts(bars, progressOf(shown(texts[parts[i+1]])))
+			which, counts = p.counts(bars, progressOf(Shown(texts[parts[i+1]])))
 		} else if p.endsEpoch() && again == "" { // the bar of the validation may be on the next line
 			which = trained
 		}
@@ -226,7 +226,7 @@ func rewritten(line string, bars barState, ended bool) (count []shownPart, rest 
 //     bar that says nothing: a program has such metrics once in an epoch.
 //   - Behind the end of an epoch's bar, Lightning draws one of the validation. The first one
 //     has the metrics of the validation before.
-func (p progress) counts(bars barState, next progress) (which whichNames, counts bool) {
+func (p progress) counts(bars BarState, next progress) (which whichNames, counts bool) {
 	switch {
 	case p.endsEpoch() && next.tqdm && next.epoch == "":
 		return trained, true

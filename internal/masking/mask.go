@@ -1,4 +1,5 @@
-package runtrial
+// Package masking hides the values of secrets in what a program prints.
+package masking
 
 import (
 	"bytes"
@@ -10,19 +11,20 @@ import (
 	"github.com/berthml/berth"
 )
 
-// mask hides the values of an attempt's secrets in what it prints: each byte becomes a
+// Mask hides the values of an attempt's secrets in what it prints: each byte becomes a
 // star, so that positions stay. Line breaks stay, too. nil hides nothing.
-type mask struct {
+type Mask struct {
+	Blind bool // the trial may have another value: all that it says is hidden
+
 	values *automaton
 	public []string         // names of metrics that the sweep file says; never hidden in names and texts
-	blind  bool             // the trial may have another value: all that it says is hidden
 	begun  map[string]int32 // by stream: where values has come to
 }
 
-// newMask hides values, each of their lines, and what programs make of values to send
+// New hides values, each of their lines, and what programs make of values to send
 // them. nil when there are none. The names are public: they are in the sweep file, or
 // Berth takes them for one that is.
-func newMask(values [][]byte, public ...string) *mask {
+func New(values [][]byte, public ...string) *Mask {
 	if len(values) == 0 {
 		return nil
 	}
@@ -32,13 +34,13 @@ func newMask(values [][]byte, public ...string) *mask {
 		forms = append(forms, formsOf(value)...)
 	}
 
-	return &mask{values: newAutomaton(forms), public: public, begun: make(map[string]int32)}
+	return &Mask{values: newAutomaton(forms), public: public, begun: make(map[string]int32)}
 }
 
-// chunk hides what is in a chunk of a log, and is told all of them in order. Docker
+// Chunk hides what is in a chunk of a log, and is told all of them in order. Docker
 // cuts a line after 16 KiB: where a chunk ends in what begins a value, that is hidden
 // at once, and the rest of the value in the next chunk.
-func (m *mask) chunk(c berth.LogChunk) berth.LogChunk {
+func (m *Mask) Chunk(c berth.LogChunk) berth.LogChunk {
 	if m == nil {
 		return c
 	}
@@ -46,7 +48,7 @@ func (m *mask) chunk(c berth.LogChunk) berth.LogChunk {
 	text := c.Data
 	c.Data = slices.Clone(text)
 
-	if m.blind {
+	if m.Blind {
 		star(c.Data)
 
 		return c
@@ -65,8 +67,8 @@ func (m *mask) chunk(c berth.LogChunk) berth.LogChunk {
 	return c
 }
 
-// text hides what is in a text of Berth's that quotes the trial.
-func (m *mask) text(text string) string {
+// Text hides what is in a text of Berth's that quotes the trial.
+func (m *Mask) Text(text string) string {
 	if m == nil {
 		return text
 	}
@@ -87,11 +89,11 @@ func (m *mask) text(text string) string {
 	return string(shown)
 }
 
-// quote hides what is in a text of the trial's, before it is cut, or is quoted in a text
+// Quote hides what is in a text of the trial's, before it is cut, or is quoted in a text
 // of Berth's: there a value may not be known again.
-func (m *mask) quote(text string) string {
-	if m == nil || !m.blind {
-		return m.text(text)
+func (m *Mask) Quote(text string) string {
+	if m == nil || !m.Blind {
+		return m.Text(text)
 	}
 
 	shown := []byte(text)
@@ -100,17 +102,17 @@ func (m *mask) quote(text string) string {
 	return string(shown)
 }
 
-// name hides what is in the name of a metric.
-func (m *mask) name(name string) string {
+// Name hides what is in the name of a metric.
+func (m *Mask) Name(name string) string {
 	if m == nil || slices.Contains(m.public, name) {
 		return name
 	}
 
-	return m.quote(name)
+	return m.Quote(name)
 }
 
 // publicIn is where a text has public names as words of their own.
-func (m *mask) publicIn(text string) []span {
+func (m *Mask) publicIn(text string) []span {
 	var found []span
 
 	for _, name := range m.public {

@@ -1,9 +1,10 @@
-package runtrial
+package metrictext
 
 import (
 	"bytes"
 	"regexp"
 	"strings"
+	"time"
 )
 
 const (
@@ -15,21 +16,30 @@ const (
 // of Python, or brackets only.
 var inRecord = regexp.MustCompile(`^(?:["'].*|[+-]?[\d.][\d.eE+-]*,?|(?:null|true|false|NaN|-?Infinity|None|True|False|nan|-?inf),?|[^\pL\d]*)$`)
 
-// gatherer makes one line of a record that goes over several, as json.dump writes it with
+// PartLine is the beginning of a line that its stream has not ended.
+type PartLine struct {
+	Data []byte    `json:"data"`          // of what was not read yet
+	At   time.Time `json:"at"`            // of its newest part
+	Bar  string    `json:"bar,omitempty"` // where a progress bar was in what was read
+
+	Depth int `json:"depth,omitempty"` // of braces and brackets that are open: it is a record of several lines
+}
+
+// Gatherer makes one line of a record that goes over several, as json.dump writes it with
 // indent. Lines that turn out to be none are taken one by one.
-type gatherer struct {
+type Gatherer struct {
 	lines [][]byte
 	bytes int
 	depth int // of braces and brackets that are open
 }
 
-// add takes in a line, and passes on what is whole.
-func (g *gatherer) add(line []byte, take func([]byte)) {
-	text := shown(string(line))
+// Add takes in a line, and passes on what is whole.
+func (g *Gatherer) Add(line []byte, take func([]byte)) {
+	text := Shown(string(line))
 	depth := nesting(text)
 
 	if len(g.lines) > 0 && strings.HasPrefix(text, "{") && strings.HasSuffix(text, "}") && depth == 0 { // a record of its own
-		g.release(take)
+		g.Release(take)
 	}
 
 	if len(g.lines) == 0 && !beginsRecord(text, depth) {
@@ -47,13 +57,13 @@ func (g *gatherer) add(line []byte, take func([]byte)) {
 	}
 
 	record := bytes.Join(g.lines, []byte(" "))
-	if _, _, _, found := objectsOf(plain(shown(string(record)))); g.depth != 0 || !found {
-		g.release(take)
+	if _, _, _, found := objectsOf(plain(Shown(string(record)))); g.depth != 0 || !found {
+		g.Release(take)
 
 		return
 	}
 
-	*g = gatherer{}
+	*g = Gatherer{}
 
 	take(record)
 }
@@ -63,11 +73,11 @@ func beginsRecord(text string, depth int) bool {
 	return depth > 0 && strings.HasPrefix(text, "{") && strings.ContainsAny(text[len(text)-1:], ",{[(")
 }
 
-// open reports whether what a stream printed, up to the end of a line, is the beginning of
+// Open reports whether what a stream printed, up to the end of a line, is the beginning of
 // a record that goes over several lines.
-func (p *partLine) open() bool {
+func (p *PartLine) Open() bool {
 	whole := bytes.TrimSuffix(p.Data, []byte("\n"))
-	text := shown(string(whole[bytes.LastIndexByte(whole, '\n')+1:]))
+	text := Shown(string(whole[bytes.LastIndexByte(whole, '\n')+1:]))
 	depth := nesting(text)
 
 	if p.Depth == 0 && !beginsRecord(text, depth) || p.Depth > 0 && !inRecord.MatchString(text) {
@@ -79,10 +89,10 @@ func (p *partLine) open() bool {
 	return p.Depth > 0 && len(p.Data) <= printedBytes
 }
 
-// release passes on what was gathered, line by line.
-func (g *gatherer) release(take func([]byte)) {
+// Release passes on what was gathered, line by line.
+func (g *Gatherer) Release(take func([]byte)) {
 	lines := g.lines
-	*g = gatherer{}
+	*g = Gatherer{}
 
 	for _, line := range lines {
 		take(line)

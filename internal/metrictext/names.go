@@ -1,4 +1,4 @@
-package runtrial
+package metrictext
 
 import (
 	"regexp"
@@ -15,7 +15,7 @@ type sighting struct {
 	step     *int64 // that the line names; nil = it names none
 	rounded  bool   // that is an epoch which may be rounded
 	own      bool   // found by the spec's own pattern
-	likeness likeness
+	likeness Likeness
 }
 
 // metricName is a metric's name as a program prints it: "Best val KL Loss" is the best of
@@ -28,12 +28,12 @@ type metricName struct {
 	quality string // the words that say which of its values it is: "Best"; empty = the newest
 }
 
-// likeness is how much a printed name is like the objective's: the lower the more.
-type likeness int
+// Likeness is how much a printed name is like the objective's: the lower the more.
+type Likeness int
 
 // The likenesses.
 const (
-	asNamed      likeness = iota + 1
+	asNamed      Likeness = iota + 1
 	sameLetters           // "Val Loss" for val_loss
 	ofValidation          // "val acc" for acc
 	ofTest                // "Test accuracy" for accuracy
@@ -42,10 +42,10 @@ const (
 	bestSoFar             // "Best val_acc" for val_acc
 )
 
-// doubtfulFrom is the likeness from which on a metric is the objective only where nobody
+// DoubtfulFrom is the likeness from which on a metric is the objective only where nobody
 // else reports it. In a sweep that names no source a name in another form is doubtful, too:
 // the exact one may be in a lower source, with all its curves.
-func doubtfulFrom(auto bool) likeness {
+func DoubtfulFrom(auto bool) Likeness {
 	if auto {
 		return sameLetters
 	}
@@ -61,7 +61,7 @@ var (
 )
 
 // like says how much the name is like the objective's; 0 = it is that of another metric.
-func (n metricName) like(objective string) likeness {
+func (n metricName) like(objective string) Likeness {
 	if n.full == objective {
 		return asNamed
 	}

@@ -1,4 +1,4 @@
-package runtrial
+package metrictext
 
 import (
 	"regexp"
@@ -9,7 +9,7 @@ import (
 
 // qualities are words before a name that make another metric of it; 0 = one that is
 // never the objective.
-var qualities = map[string]likeness{
+var qualities = map[string]Likeness{
 	"best": bestSoFar, "mean": averaged, "avg": averaged, "average": averaged, "running": averaged, "total": averaged, "overall": averaged,
 	"min": 0, "max": 0, "minimum": 0, "maximum": 0, "lowest": 0, "highest": 0, "delta": 0, "δ": 0, "target": 0,
 	"prev": 0, "previous": 0, "initial": 0, "was": 0, "from": 0,

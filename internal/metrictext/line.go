@@ -1,0 +1,337 @@
+package metrictext
+
+import (
+	"bytes"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// LineParser finds metrics in what a job prints, or writes to its metrics file. A line
+// has records (forms.go), pairs of a name and a number (pairs.go), or what the spec's own
+// pattern finds. Programs write the name of one metric in several ways (names.go).
+type LineParser struct {
+	Pattern     *regexp.Regexp // the spec's own; nil = pairs are looked for
+	name, value int            // groups of the pattern
+	Objective   string         // the metric by which trials are ranked; empty = there is none
+	Records     *RecordParser
+
+	Likeness Likeness            // of the names that are taken for the objective's now; 0 = none was seen
+	Doubtful Likeness            // from here on a name is doubtful
+	Turned   bool                // what was taken for the objective before is another metric
+	Named    bool                // the newest report of the objective named its step
+	Apart    bool                // Keras' own bars are no word of the script's
+	Bars     []berth.MetricPoint // of these bars, since they were last taken
+	Drawn    map[string]BarState // by stream
+	Unread   UnreadValues
+	Doubts   []berth.MetricPoint // the objective's if nobody reports it, since they were last taken
+}
+
+// loggedLine is a line of a Python logger: it begins with a level behind a time or a name, or
+// as absl writes it. Frameworks in C++ have "I" alone.
+var loggedLine = regexp.MustCompile(`^(?:.{0,100}[\s\[|:(-])?(?:DEBUG|INFO|WARN(?:ING)?)\s*[\]:|) \t-]|` +
+	`^.{0,60}\[(?:debug|info|warning)\s*\]|^[DIWE]\d{4} [\d:.]+\s+\d+ \S+\.py:\d+\]`)
+
+// NewLineParser uses the spec's pattern, which validation has compiled before
+// and found to have the groups name and value.
+func NewLineParser(pattern, objective string) *LineParser {
+	l := &LineParser{Objective: objective, Records: NewRecordParser(), Doubtful: DoubtfulFrom(false), Drawn: make(map[string]BarState)}
+	if pattern != "" {
+		if own, err := regexp.Compile(pattern); err == nil {
+			l.Pattern, l.name, l.value = own, own.SubexpIndex("name"), own.SubexpIndex("value")
+		}
+	}
+
+	return l
+}
+
+// Parse reads what a job printed on a stream up to the end of a line, behind which nothing
+// comes that could change it. That may be several lines: Docker loses the end of one that
+// is longer than its buffer.
+func (l *LineParser) Parse(stream, text string, at time.Time) []berth.MetricPoint {
+	points := l.End(stream, PartLine{Data: []byte(text), At: at})
+
+	return append(points, l.Over("")...)
+}
+
+// Over reads what waited of the bars on all streams but one: no more of these comes, or
+// something else comes first.
+func (l *LineParser) Over(but string) (points []berth.MetricPoint) {
+	for _, stream := range slices.Sorted(maps.Keys(l.Drawn)) {
+		if state := l.Drawn[stream]; stream != but && state.Drawn != "" {
+			points = l.read(points, stream, state.over(nil), state.Time)
+			l.Drawn[stream] = state
+		}
+	}
+
+	return points
+}
+
+// End reads a line that has ended, of which a part may have been read (Begin), or the lines
+// of a record.
+func (l *LineParser) End(stream string, line PartLine) []berth.MetricPoint {
+	var (
+		points  []berth.MetricPoint
+		several Gatherer
+	)
+
+	bar := line.Bar
+
+	if Shown(string(line.Data)) != "" {
+		points = l.Over(stream)
+	}
+
+	take := func(text []byte) {
+		bars := l.Drawn[stream]
+		bars.At, bar = bar, ""
+		parts, _, after := rewritten(string(text), bars, true)
+		points = l.read(points, stream, parts, line.At)
+		l.note(stream, after, line.At)
+	}
+
+	for text := range bytes.SplitSeq(line.Data, []byte("\n")) {
+		if l.Pattern != nil {
+			take(text)
+		} else {
+			several.Add(text, take)
+		}
+	}
+
+	several.Release(take)
+
+	return points
+}
+
+// Begin reads what is certain of a line that has not ended, and returns the rest of it.
+func (l *LineParser) Begin(stream string, line PartLine) ([]berth.MetricPoint, PartLine) {
+	if line.Depth > 0 { // the rest of a record is to come
+		return nil, line
+	}
+
+	bars := l.Drawn[stream]
+	bars.At = line.Bar
+	parts, rest, after := rewritten(string(line.Data), bars, false)
+	l.note(stream, after, line.At)
+
+	var points []berth.MetricPoint
+	if len(parts) > 0 {
+		points = l.Over(stream)
+	}
+
+	return l.read(points, stream, parts, line.At), PartLine{Data: []byte(rest), At: line.At, Bar: after.At}
+}
+
+// note keeps what is known of the bars on a stream.
+func (l *LineParser) note(stream string, bars BarState, at time.Time) {
+	if bars.Drawn != l.Drawn[stream].Drawn {
+		bars.Time = at
+	}
+
+	l.Drawn[stream] = bars
+}
+
+// read adds what the parts of a line hold. On standard error frameworks print, too, what
+// looks like metrics ("/device:GPU:0"): there a part counts that a Python logger wrote, that
+// holds the objective or a record, or what the spec's own pattern finds.
+func (l *LineParser) read(points []berth.MetricPoint, stream string, parts []shownPart, at time.Time) []berth.MetricPoint {
+	for _, part := range parts {
+		found, record := l.find(part.text)
+
+		if part.which != allNames || part.drawn != "" {
+			drawn := pairsOf(plain(part.drawn), l.Objective).found
+			found = slices.DeleteFunc(found, func(f sighting) bool { return !part.counts(f, drawn) })
+		}
+
+		if stream == berth.Stderr && l.Pattern == nil && !record && !logged(part.text) && !slices.ContainsFunc(found, l.isObjective) {
+			continue
+		}
+
+		before := l.Turned
+		l.Turned = false
+		settled := l.settle(found, at)
+
+		if l.Turned {
+			other := func(p berth.MetricPoint) bool { return p.Name == l.Objective }
+			points, l.Bars = slices.DeleteFunc(points, other), slices.DeleteFunc(l.Bars, other)
+		}
+
+		l.Turned = l.Turned || before
+
+		if l.Apart && ownBar(part.text) {
+			l.Bars = append(l.Bars, settled...)
+		} else {
+			points = append(points, settled...)
+		}
+	}
+
+	return points
+}
+
+// logged reports whether a Python logger wrote a line.
+func logged(line string) bool {
+	line = line[:min(len(line), barBytes)]
+
+	return loggedLine.MatchString(line) && !strings.Contains(line, "NCCL")
+}
+
+// find returns what a line holds, in order. record says that some of it is of a record,
+// or that the line is one, maybe without metrics.
+func (l *LineParser) find(line string) (found []sighting, record bool) {
+	if !strings.HasPrefix(line, "{") {
+		if found = l.match(line); len(found) > 0 {
+			return found, false
+		}
+	}
+
+	clean := plain(line)
+
+	objects, before, after, record := objectsOf(clean)
+	if !record {
+		return append(l.match(line), l.pairs(clean).found...), false
+	}
+
+	in := l.pairs(before)
+	found = in.found
+	best, until := bestLine(clean)
+
+	for _, object := range objects {
+		recorded := l.Records.find(object)
+		l.noteUnread(l.Records.unread)
+
+		for i := range recorded {
+			name := recorded[i].name.in(in.words.split, in.words.weak)
+			if until > len(before) {
+				name = name.of(best)
+			} else if len(in.words.qualities) > 0 {
+				name = name.of(strings.Join(in.words.qualities, " "))
+			}
+
+			recorded[i].name = name
+		}
+
+		found = append(found, recorded...)
+
+		if slices.ContainsFunc(recorded, l.isObjective) {
+			continue
+		}
+
+		for _, text := range messages(object) {
+			found = append(append(found, l.match(text)...), l.pairs(plain(text)).found...)
+		}
+	}
+
+	return append(found, l.pairs(after).found...), true
+}
+
+// pairs finds pairs in a line, unless the spec has a pattern of its own.
+func (l *LineParser) pairs(line string) pairs {
+	if l.Pattern != nil {
+		return pairs{}
+	}
+
+	p := pairsOf(line, l.Objective)
+	l.noteUnread(p.unread)
+
+	return p
+}
+
+// noteUnread counts what cannot be read of what is taken for the objective.
+func (l *LineParser) noteUnread(unread []unreadPair) {
+	for _, u := range unread {
+		if like := u.name.like(l.Objective); l.Objective != "" && like > 0 && like < averaged && (l.Likeness == 0 || like <= l.Likeness) {
+			l.Unread.Add(u.name.full, u.value)
+		}
+	}
+}
+
+// match finds what the spec's own pattern finds. Its names stand as they are.
+func (l *LineParser) match(line string) []sighting {
+	if l.Pattern == nil || l.name < 0 || l.value < 0 {
+		return nil
+	}
+
+	var found []sighting
+
+	for _, match := range l.Pattern.FindAllStringSubmatchIndex(line, -1) {
+		from, to := match[2*l.name], match[2*l.name+1]
+		valueFrom, valueTo := match[2*l.value], match[2*l.value+1]
+
+		if from < 0 || valueFrom < 0 {
+			continue
+		}
+
+		if p, ok := NewPoint(line[from:to], line[valueFrom:valueTo], time.Time{}); ok {
+			found = append(found, sighting{point: p, name: metricName{full: p.Name}, own: true})
+		}
+	}
+
+	return found
+}
+
+// settle returns what was found in a line, by the names and steps that it has from now on.
+// What is most like the objective takes its name; once something is more like it, that is
+// the objective, and what had its name has its own name. A doubtful one keeps its own name
+// beside that, unless it is the same name in another form.
+func (l *LineParser) settle(found []sighting, at time.Time) (points []berth.MetricPoint) {
+	for i := range found {
+		found[i].likeness = l.likenessOf(found[i])
+		if like := found[i].likeness; like > 0 && (l.Likeness == 0 || like < l.Likeness) {
+			if l.Likeness > 0 {
+				l.Turned = true
+				delete(l.Records.Steps, l.Objective)
+				l.Doubts, l.Unread = nil, UnreadValues{}
+			}
+
+			l.Likeness = like
+		}
+	}
+
+	for _, f := range found {
+		p := f.point
+		p.Name, p.At = f.name.full, at
+
+		taken := f.likeness > 0 && f.likeness == l.Likeness
+		doubted := taken && f.likeness >= l.Doubtful
+
+		if taken && !doubted {
+			p.Name = l.Objective
+		}
+
+		var named bool
+
+		if !doubted || f.likeness > sameLetters {
+			p.Step, named = l.Records.settle(p.Name, f, l.Objective) // the last one of a name stands, as it would on the next line
+			points = append(points, p)
+		}
+
+		if doubted {
+			p.Name = l.Objective
+			p.Step, named = l.Records.settle(p.Name, f, l.Objective)
+			l.Doubts = append(l.Doubts, p)
+		}
+
+		if taken {
+			l.Named = named
+		}
+	}
+
+	return points
+}
+
+func (l *LineParser) isObjective(f sighting) bool { return l.likenessOf(f) > 0 }
+
+// likenessOf says how much a metric's name is like the objective's; 0 = it is another.
+func (l *LineParser) likenessOf(f sighting) Likeness {
+	switch {
+	case l.Objective == "":
+		return 0
+	case f.own && f.name.full != l.Objective:
+		return 0
+	}
+
+	return f.name.like(l.Objective)
+}

@@ -1,0 +1,137 @@
+package metrictext
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+func TestLineParser(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		pattern, line string
+		want          []berth.MetricPoint
+	}{
+		"equals":            {"", "loss=0.25 acc=0.5\n", []berth.MetricPoint{metric("acc", 1, 0.5), metric("loss", 1, 0.25)}},
+		"colon":             {"", "epoch done, val_loss: 3\n", []berth.MetricPoint{metric("val_loss", 1, 3)}},
+		"exponents":         {"", "lr=1e-05, loss=-2.5E+3", []berth.MetricPoint{metric("loss", 1, -2500), metric("lr", 1, 1e-05)}},
+		"short forms":       {"", "a=.5 b=5.", []berth.MetricPoint{metric("a", 1, 0.5), metric("b", 1, 5)}},
+		"percent":           {"", "acc: 91%", []berth.MetricPoint{metric("acc", 1, 91)}},
+		"not finite":        {"", "loss=nan x=Inf y=-inf", []berth.MetricPoint{odd("loss", 1, berth.MetricNaN), odd("x", 1, berth.MetricPosInfinity), odd("y", 1, berth.MetricNegInfinity)}},
+		"too large":         {"", "loss=1e999", []berth.MetricPoint{odd("loss", 1, berth.MetricPosInfinity)}},
+		"Keras":             {"", "5/5 ━━━━ 0s 12ms/step - accuracy: 0.9123 - loss: 3.1e-01\n", []berth.MetricPoint{metric("accuracy", 1, 0.9123), metric("loss", 1, 0.31)}},
+		"Keras' bar":        {"", "1/5 loss: 9\r2/5 loss: 8\r5/5 loss: 7\r\n", []berth.MetricPoint{metric("loss", 1, 7)}},
+		"slash in the name": {"", "val/loss=1", []berth.MetricPoint{metric("val/loss", 1, 1)}},
+		"no number":         {"", "state=running version=1.2.3 time: 12:30 took=3.2s", nil},
+		"logging":           {"", "INFO:root:val_acc=0.91", []berth.MetricPoint{metric("val_acc", 1, 0.91)}},
+		"logged record":     {"", `INFO:root:{"epoch": 2, "val_acc": 0.91}`, []berth.MetricPoint{metric("val_acc", 2, 0.91)}},
+		"absl":              {"", "I1125 16:00:01.123456 140 train.py:12] epoch 3, loss: 0.5", []berth.MetricPoint{metric("loss", 1, 0.5)}},
+		"tqdm":              {"", "train: 100%|██████████| 938/938 [00:12<00:00, 75.1it/s, loss=0.25, acc=0.91]", []berth.MetricPoint{metric("train acc", 1, 0.91), metric("train loss", 1, 0.25)}},
+		"Hugging Face":      {"", `{'eval_loss': 0.3, 'eval_runtime': 1.5, 'epoch': 1.0}`, []berth.MetricPoint{metric("eval_loss", 1, 0.3), metric("eval_runtime", 1, 1.5)}},
+		"Python's words":    {"", `{'loss': nan, 'best': True, 'note': None, 'top': inf}`, []berth.MetricPoint{odd("loss", 1, berth.MetricNaN), odd("top", 1, berth.MetricPosInfinity)}},
+		"indented JSON":     {"", "{\n  \"loss\": 0.25,\n  \"acc\": 0.5\n}\n", []berth.MetricPoint{metric("acc", 1, 0.5), metric("loss", 1, 0.25)}},
+		"numbers as texts":  {"", `{"loss": "0.25", "note": "x", "hex": "0x10"}`, []berth.MetricPoint{metric("loss", 1, 0.25)}},
+		"record of words":   {"", `{loss: 0.25}`, []berth.MetricPoint{metric("loss", 1, 0.25)}},
+		"bar and record":    {"", "5/5 ━━━━ 0s\r5/5 ━━━━ 1s 12ms/step {\"loss\": 0.5}", []berth.MetricPoint{metric("loss", 1, 0.5)}},
+		"colours":           {"", "\x1b[32mloss\x1b[0m=\x1b[1;31m0.25\x1b[0m", []berth.MetricPoint{metric("loss", 1, 0.25)}},
+		"end of a sentence": {"", "The val_acc is done: acc=0.5. Next", []berth.MetricPoint{metric("acc", 1, 0.5)}},
+		"bars between":      {"", "loss=0.25|acc: 0.5|", []berth.MetricPoint{metric("acc", 1, 0.5), metric("loss", 1, 0.25)}},
+		"words before":      {"", "Epoch 3 Train Loss: 0.1 | Val Loss: 0.4", []berth.MetricPoint{metric("Train Loss", 1, 0.1), metric("Val Loss", 1, 0.4)}},
+		"words with it":     {"", "training loss: 0.1", []berth.MetricPoint{metric("training loss", 1, 0.1)}},
+		"no split":          {"", "interval loss: 0.1", []berth.MetricPoint{metric("interval loss", 1, 0.1)}},
+		"thousands":         {"", "perplexity: 1,234.56 loss=1,2", []berth.MetricPoint{metric("perplexity", 1, 1234.56)}},
+		"two lines in one":  {"", "loss=2\nloss=1", []berth.MetricPoint{metric("loss", 1, 2), metric("loss", 2, 1)}},
+		"object":            {"", `{"step": 4, "loss": 0.5, "acc": NaN, "note": "x"}`, []berth.MetricPoint{odd("acc", 4, berth.MetricNaN), metric("loss", 4, 0.5)}},
+		"object's epoch":    {"", `  {"epoch": 2, "loss": 0.5}`, []berth.MetricPoint{metric("loss", 2, 0.5)}},
+		"object, no step":   {"", `{"loss": 0.5}`, []berth.MetricPoint{metric("loss", 1, 0.5)}},
+		"object, odd step":  {"", `{"step": 1e300, "loss": 0.5}`, []berth.MetricPoint{metric("loss", 1, 0.5)}},
+		"broken object":     {"", `{"loss": 0.5`, nil},
+		"own pattern":       {`(?P<name>\w+) is (?P<value>\S+)`, "loss is 0.5 acc=1", []berth.MetricPoint{metric("loss", 1, 0.5)}},
+		"own, no number":    {`(?P<name>\w+) is (?P<value>\S+)`, "loss is low", nil},
+		"own, and a dict":   {`(?P<name>\w+) is (?P<value>\S+)`, "loss is 0.5 {'lr': 0.1}", []berth.MetricPoint{metric("loss", 1, 0.5)}},
+		"groups turned":     {`(?P<value>[\d.]+) (?P<name>\w+)`, "0.5 loss", []berth.MetricPoint{metric("loss", 1, 0.5)}},
+		"own, no groups":    {`\w+=\d`, "loss=1", nil},
+		"garbage":           {"", "\xff\xfe loss=1 \x00", []berth.MetricPoint{metric("loss", 1, 1)}},
+		"empty":             {"", "\r\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			require.Equal(t, c.want, byName(NewLineParser(c.pattern, "").Parse(berth.Stdout, c.line, noon)))
+		})
+	}
+}
+
+// The objective is found however its words are written, and nothing else takes its name.
+func TestLineParser_KnowsTheObjective(t *testing.T) {
+	t.Parallel()
+
+	for line, want := range map[string]string{
+		"Val Loss: 0.4": "val_loss", "val-loss: 0.4": "val_loss", "VAL/LOSS=0.4": "val_loss", "val_loss 0.4, val_loss=0.4": "val_loss",
+		"Train Loss: 0.4": "Train Loss", "loss: 0.4": "loss",
+	} {
+		require.Equal(t, []berth.MetricPoint{metric(want, 1, 0.4)}, NewLineParser("", "val_loss").Parse(berth.Stdout, line, noon), line)
+	}
+
+	own := NewLineParser(`(?P<name>\w+ \w+): (?P<value>\S+)`, "val_loss").Parse(berth.Stdout, "Val Loss: 0.4", noon)
+	require.Equal(t, "Val Loss", own[0].Name, "a pattern's own names stand")
+}
+
+// Frameworks print to standard error what looks like metrics.
+func TestLineParser_Stderr(t *testing.T) {
+	t.Parallel()
+
+	oom := "OOM when allocating tensor with shape[256] on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"
+
+	for line, want := range map[string][]berth.MetricPoint{
+		oom: nil, "loss=0.25": nil, `{"loss": 0.25}`: {metric("loss", 1, 0.25)},
+		"loss=0.25, val_acc=0.5": {metric("loss", 1, 0.25), metric("val_acc", 1, 0.5)},
+	} {
+		require.Equal(t, want, byName(NewLineParser("", "val_acc").Parse(berth.Stderr, line, noon)), line)
+	}
+
+	own := NewLineParser(`(?P<name>\w+)=(?P<value>\S+)`, "val_acc")
+	require.Equal(t, []berth.MetricPoint{metric("loss", 1, 0.25)}, own.Parse(berth.Stderr, "loss=0.25", noon))
+
+	require.NotEmpty(t, NewLineParser("", "").Parse(berth.Stdout, oom, noon), "or this test shows nothing")
+}
+
+func TestLineParser_CountsByName(t *testing.T) {
+	t.Parallel()
+
+	p := NewLineParser("", "")
+	require.Equal(t, []berth.MetricPoint{metric("a", 1, 1)}, p.Parse(berth.Stdout, "a=1", noon))
+	require.Equal(t, []berth.MetricPoint{metric("a", 2, 2), metric("b", 1, 3)}, p.Parse(berth.Stdout, "a=2 b=3", noon))
+}
+
+func FuzzLineParser(f *testing.F) {
+	f.Add("loss=1e-3 {\"a\":NaN}\r\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, p := range append(NewLineParser("", "").Parse(berth.Stdout, text, noon), NewRecordParser().Parse([]byte(text), noon)...) {
+			require.NotEmpty(t, p.Name)
+			require.False(t, math.IsNaN(p.Value) || math.IsInf(p.Value, 0))
+			require.NotContains(t, p.Name, "\x00")
+		}
+	})
+}
+
+// A long line takes no more than its length.
+func TestLineParser_IsLinear(t *testing.T) {
+	t.Parallel()
+
+	for name, line := range map[string]string{
+		"pairs": strings.Repeat("a=1 ", 1<<16), "vocabulary": "{" + strings.Repeat("'a': 1, ", 1<<15) + "'b': x}", "quotes": strings.Repeat(`":`, 1<<17),
+		"parentheses": strings.Repeat("(:", 1<<17), "words": strings.Repeat("val ", 1<<16) + "a=1", "parts": strings.Repeat("1/3 a=1\r", 1<<15),
+	} {
+		began := time.Now()
+
+		NewLineParser("", "val_acc").Parse(berth.Stdout, line, noon)
+		require.Less(t, time.Since(began), time.Minute, "%s took minutes while it was quadratic", name)
+	}
+}
