@@ -47,9 +47,11 @@ print(json.dumps({"share": throttled / periods, "val": 1}))
 
 // A trial with more workers than cores says that they were held back, and by how much the kernel
 // does; one that has the cores that it wants says nothing.
+//
+// It runs alone: where others take the machine, no trial comes to its limit.
+//
+//nolint:paralleltest // see above
 func TestThrottle_ToldAtTheTrial(t *testing.T) {
-	t.Parallel()
-
 	s := start(t, "--cpus", "8", "--memory", "3GiB")
 	command, err := json.Marshal([]string{"python3", "-c", crowded, "{{how}}"})
 	require.NoError(t, err)
