@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -65,6 +66,10 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		config.KernelKilled = kills.Cause
 	}
 
+	var guard *metadataGuard
+
+	config.Network = func(ctx context.Context) (string, error) { return guard.network(ctx) }
+
 	d, err := docker.New(config)
 	if err != nil {
 		return containerRuntime{}, err
@@ -77,6 +82,10 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 
 	for _, warning := range info.Warnings {
 		log.Warn(warning)
+	}
+
+	if guard, err = m.guardMetadata(ctx, d, log); err != nil {
+		return containerRuntime{}, err
 	}
 
 	cards, err := openGPUs(ctx, m, host.ID, d, log)
@@ -135,6 +144,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) }) })
 			group.Go(func() error { return cards.watch(ctx) })
+			group.Go(func() error { return guard.watch(ctx, max(m.every, time.Second)) })
 			group.Go(func() error { return m.sets.Watch(ctx, log) })
 			group.Go(func() error { return tellImages(ctx, c.store, host.ID, d, pull != nil, log) })
 

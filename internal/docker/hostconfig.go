@@ -134,7 +134,7 @@ func hostConfig(l berth.Launch) *container.HostConfig {
 	}
 
 	if l.Network {
-		host.NetworkMode = "bridge"
+		host.NetworkMode = DefaultNetwork // until Ensure asks the host
 	}
 
 	if l.CPUMilli > 0 {

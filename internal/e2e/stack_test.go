@@ -27,6 +27,10 @@ var binary string
 // TestMain builds it, or takes the one that BERTH_TEST_BINARY names, on a
 // machine without Go.
 func TestMain(m *testing.M) {
+	if os.Getenv(cloudVariable) != "" {
+		serveCloud()
+	}
+
 	if binary = os.Getenv("BERTH_TEST_BINARY"); binary != "" {
 		os.Exit(m.Run())
 	}
