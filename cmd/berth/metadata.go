@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"sync"
 	"time"
 
@@ -215,5 +216,21 @@ func checkMetadata(ctx context.Context, w wall, inCloud func(context.Context) bo
 			What: "trials with a network reach the cloud's metadata service, which may hand out this machine's credentials; a worker of this user cannot block it: " + err.Error(),
 			Next: "run the worker as root on the machine itself, or type: " + blockByHand,
 		}
+	}
+}
+
+// checkProxy looks at --trial-proxy. Errors: invalid.
+func checkProxy(proxy string) error {
+	if proxy == "" {
+		return nil
+	}
+
+	switch u, err := url.Parse(proxy); {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+		return berth.Errorf(berth.KindInvalid, "--trial-proxy must be a URL such as http://10.0.0.1:3128")
+	case u.User != nil:
+		return berth.Errorf(berth.KindInvalid, "--trial-proxy must have no name and password: every trial could read them; let the proxy know this machine by its address")
+	default:
+		return nil
 	}
 }

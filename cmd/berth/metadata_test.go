@@ -177,3 +177,21 @@ func TestWorker_RefusesAnotherWayToBlock(t *testing.T) {
 
 	require.ErrorContains(t, (&machine{blockMetadata: "yes"}).check(), `--block-metadata "yes" must be auto, require or off`)
 }
+
+func TestWorker_ChecksTheProxy(t *testing.T) {
+	t.Parallel()
+
+	for proxy, says := range map[string]string{
+		"": "", "http://10.0.0.1:3128": "", "https://proxy.example": "",
+		"10.0.0.1:3128": "must be a URL", "socks5://10.0.0.1": "must be a URL", "http://": "must be a URL",
+		"http://ada:secret@10.0.0.1:3128": "no name and password",
+	} {
+		err := checkProxy(proxy)
+		if says == "" {
+			require.NoError(t, err, proxy)
+		} else {
+			require.ErrorContains(t, err, says, proxy)
+			require.NotContains(t, err.Error(), "secret")
+		}
+	}
+}

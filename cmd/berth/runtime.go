@@ -108,6 +108,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			Pull:         pull,
 			Restore:      restoreFrom(store, c.store),
 			Entrypoint:   d.Entrypoint,
+			Proxy:        m.trialProxy,
 			Dataset:      m.sets.Find,
 			Secret:       m.opener(c.store),
 			SecretsDir:   m.secretsDir,

@@ -55,6 +55,7 @@ type machine struct {
 	checkpoints   time.Duration // of running attempts are stored so often; 0 = only once they have ended
 	pull          string        // images that are missing: pullMissing or pullNever
 	blockMetadata string        // of a cloud, from trials with a network: auto, require or off
+	trialProxy    string        // URL that trials with a network are told of; empty = none
 	patience      activities.Patience
 	every         time.Duration // of the reconciler
 	settle        time.Duration // before the reconciler takes anything away
@@ -73,6 +74,8 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&m.pull, "pull", pullMissing, "images that this machine lacks: missing = pull them by digest from their registry, or never")
 	flags.StringVar(&m.blockMetadata, "block-metadata", blockAuto,
 		"keep trials with a network from a cloud's metadata service: auto = where this worker may change the firewall, require = or it does not start, or off (docs/production.md)")
+	flags.StringVar(&m.trialProxy, "trial-proxy", "",
+		"URL of the proxy that trials with a network are told of (HTTP_PROXY, HTTPS_PROXY), such as http://10.0.0.1:3128; it keeps no trial from going past it")
 	flags.Float64Var(&m.cpus, "cpus", 0, "cores to hand out; default: all of the machine's")
 	flags.IntVar(&m.maxAttempts, "max-attempts", 0, "attempts at once; 0 = as many as fit")
 	flags.StringVar(&m.gpus, "gpus", "", "GPUs to hand out: all, none, or some by UUID or number, with commas between; default: all, and none with --machine-id")
@@ -290,6 +293,10 @@ func (m *machine) check() error {
 
 	if !slices.Contains([]string{"", blockAuto, blockRequire, blockOff}, m.blockMetadata) {
 		return berth.Errorf(berth.KindInvalid, "--block-metadata %q must be %s, %s or %s", m.blockMetadata, blockAuto, blockRequire, blockOff)
+	}
+
+	if err := checkProxy(m.trialProxy); err != nil {
+		return err
 	}
 
 	if _, err := m.describe(cgroup.FS{}); err != nil {

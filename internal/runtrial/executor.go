@@ -91,6 +91,9 @@ type Config struct {
 	// Workdir reads the working directory of an image. Nil = it stays read-only.
 	Workdir ReadWorkdir
 
+	// Proxy is the URL of the proxy that trials with a network are told of. Empty = none.
+	Proxy string
+
 	// Dataset finds the data sets of this host. Nil = it has none.
 	Dataset FindDataset
 

@@ -254,6 +254,8 @@ func (r *run) defaults() map[string]string {
 			"TRANSFORMERS_OFFLINE": "1",
 			"HF_DATASETS_OFFLINE":  "1",
 		})
+	} else if r.config.Proxy != "" {
+		maps.Copy(env, proxyDefaults(r.config.Proxy, r.who.Spec.EnvironmentVariables))
 	}
 
 	return env

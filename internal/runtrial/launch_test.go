@@ -73,6 +73,34 @@ func TestLaunch_Defaults(t *testing.T) {
 	}
 }
 
+// A trial with a network is told of the host's proxy; what its sweep says of one wins,
+// however it writes the name.
+func TestLaunch_Proxy(t *testing.T) {
+	t.Parallel()
+
+	const proxy = "http://proxy:3128"
+
+	r := setup(t)
+	r.config.Proxy = proxy
+	require.NotContains(t, r.launch(t).Defaults, "HTTP_PROXY", "it has no network")
+
+	r = setup(t)
+	r.config.Proxy = proxy
+	r.books.says(func(who *berth.Assignee) {
+		who.Spec.Network, who.Spec.EnvironmentVariables = true, map[string]string{"https_proxy": "http://mine:1"}
+	})
+
+	got := r.launch(t)
+	for name, want := range map[string]string{
+		"HTTP_PROXY": proxy, "http_proxy": proxy, "HTTPS_PROXY": "", "https_proxy": "",
+		"NO_PROXY": "localhost,127.0.0.1,::1,169.254.169.254", "no_proxy": "localhost,127.0.0.1,::1,169.254.169.254",
+	} {
+		require.Equal(t, want, got.Defaults[name], name)
+	}
+
+	require.Equal(t, "http://mine:1", got.Environment["https_proxy"])
+}
+
 func TestLaunch_EnvironmentOfOtherAttempts(t *testing.T) {
 	t.Parallel()
 
