@@ -43,13 +43,20 @@ const (
 func fakeCloud(t *testing.T) {
 	t.Helper()
 
-	for _, tool := range []string{"ip", "iptables", "ip6tables"} {
+	for _, tool := range []string{"ip", "iptables", "ip6tables", "setpriv"} {
 		if _, err := exec.LookPath(tool); err != nil || os.Geteuid() != 0 {
-			runtimetest.Skip(t, "needs root, ip and iptables: %v", err)
+			runtimetest.Skip(t, "needs root, ip, iptables and setpriv: %v", err)
 		}
 	}
 
 	runtimetest.Alone(t, "network")
+
+	// Docker turns it on for a network with IPv6, and leaves it on.
+	const forwarding = "/proc/sys/net/ipv6/conf/all/forwarding"
+
+	before, err := os.ReadFile(forwarding)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.WriteFile(forwarding, before, 0o600)) })
 
 	remove := func() { // also what a test that was killed left
 		quietly("ip", "netns", "del", cloudSpace)

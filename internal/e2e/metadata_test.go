@@ -4,7 +4,9 @@ package e2e
 
 import (
 	"context"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -124,6 +126,21 @@ func TestMetadata(t *testing.T) { //nolint:paralleltest // see above
 	require.Contains(t, log, ecsAddress+" said "+credentials)
 	require.Error(t, exec.CommandContext(t.Context(), "docker", "network", "inspect", "berth-trials").Run(), "off makes no network")
 
+	// A worker without the right to change the firewall says so, or does not start.
+	s.program = filepath.Join(t.TempDir(), "berth")
+	require.NoError(t, os.WriteFile(s.program, []byte("#!/bin/sh\nexec setpriv --bounding-set=-net_admin "+binary+" \"$@\"\n"), 0o700)) //nolint:gosec // G306: a program
+	s.again()
+	require.Contains(t, s.look(), metadataAddress+" said "+credentials)
+	require.Contains(t, s.output("worker"), "this worker cannot block it")
+
+	stop(s.worker, syscall.SIGTERM)
+	s.flags = []string{"--block-metadata", "require"}
+	s.startWorkerProcess()
+	require.Eventually(t, func() bool { return !lives(s.worker) }, startTimeout, tick)
+	require.Contains(t, s.output("worker"), "run the worker as root on the machine itself")
+	require.Error(t, exec.CommandContext(t.Context(), "docker", "network", "inspect", "berth-trials").Run(), "nothing was made in vain")
+
+	s.program = ""
 	s.again()
 	s.requireBlocked(false)
 	require.Contains(t, s.output("worker"), "rejects what trials with a network send")
