@@ -188,3 +188,22 @@ func TestCheckpointer_AHostThatHasNothingLeftNeedsRoom(t *testing.T) {
 	require.EqualValues(t, 7, w.Fetch)
 	require.Empty(t, w.Fetched)
 }
+
+// The disk failed, and has room: the ledger says what it answered.
+func TestCheckpointer_SaysWhyADiskDidNotTakeIt(t *testing.T) {
+	t.Parallel()
+
+	for told, said := range map[string]string{
+		"the disk of its host did not take the one to go on from: input/output error": "the disk of its host did not take the one to go on from: input/output error",
+		"": "its host had no room for the one to go on from",
+	} {
+		t.Run(said, func(t *testing.T) {
+			t.Parallel()
+
+			x := setupTrials(t)
+			x.t = t
+			x.ends(berth.FailureInfra, berth.Result{NoRoom: true, NotTaken: told})
+			require.Equal(t, said, x.next().Problem)
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -99,7 +100,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 		}
 
 		if r.NoRoom {
-			params.CheckpointProblem = "its host had no room for the one to go on from" // the placer asks that host for room from now on
+			params.CheckpointProblem = cmp.Or(r.NotTaken, "its host had no room for the one to go on from") // the placer asks that host for room from now on
 		}
 
 		if r.Datasets == nil {

@@ -55,7 +55,8 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	}
 
 	if start := refusal(err); start != nil {
-		v := verdict{Outcome: r.concludeStart(start), ImageMissing: start.Kind == berth.FailureImageMissing, NoRoom: errors.Is(start, errNoRoom) || errors.Is(start, errDisk)}
+		v := verdict{Outcome: r.concludeStart(start), ImageMissing: start.Kind == berth.FailureImageMissing, NotTaken: notTaken(start)}
+		v.NoRoom = v.NotTaken != ""
 		r.noteEntrypoint(ctx, &v.Outcome)
 
 		return r.settle(ctx, v)

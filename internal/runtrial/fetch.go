@@ -33,20 +33,28 @@ var (
 	errDisk         = errors.New("the disk of this host does not take it")
 )
 
-// ofDisk marks an error of this host's disk, of which a fetch says nothing of the checkpoint:
-// another host may take it. Errors of the store have a kind, which one of a disk has not.
+// ofDisk marks an error of this host's disk: whatever the system answers to a fetch says
+// nothing of the checkpoint, and another host may take it. Errors of the store have a kind,
+// which one of a disk has not. What is gone may be there at the next try.
 func ofDisk(err error) error {
-	if berth.KindOf(err) != berth.KindInternal {
+	if _, ofSystem := errors.AsType[syscall.Errno](err); !ofSystem || berth.KindOf(err) != berth.KindInternal || errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 
-	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
-		if errors.Is(err, errno) {
-			return fmt.Errorf("%w: %w", errDisk, err)
-		}
-	}
+	return fmt.Errorf("%w: %w", errDisk, err)
+}
 
-	return err
+// notTaken says in plain words why this host's disk did not take a checkpoint; empty = that is
+// not why the attempt did not start.
+func notTaken(start *berth.StartError) string {
+	switch {
+	case errors.Is(start, errNoRoom):
+		return "its host had no room for the one to go on from"
+	case errors.Is(start, errDisk):
+		return "the disk of its host did not take the one to go on from: " + start.Error()
+	default:
+		return ""
+	}
 }
 
 // fetch puts a checkpoint from the store in the place of the directory of this host.

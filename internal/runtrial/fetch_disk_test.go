@@ -113,12 +113,17 @@ func TestRun_FetchesOnceWhatReplacesTheUnremovable(t *testing.T) {
 	})
 }
 
-// The disk of this host takes no more files, and has bytes free. That says nothing of the
-// checkpoint: another host may take it.
+// The disk of this host takes no more files, and has bytes free, or fails in another way. That
+// says nothing of the checkpoint: another host may take it, and neither a retry of the trial nor
+// its work is lost. What the disk said is told as it is.
 func TestRun_ADiskThatTakesNoFilesLosesNoCheckpoint(t *testing.T) {
 	t.Parallel()
 
-	for name, errno := range map[string]error{"no inodes": syscall.ENOSPC, "quota": syscall.EDQUOT, "read-only": syscall.EROFS, "broken": syscall.EIO} {
+	for name, errno := range map[string]error{
+		"no inodes": syscall.ENOSPC, "quota": syscall.EDQUOT, "read-only": syscall.EROFS, "broken": syscall.EIO,
+		"a file server that was mounted anew": syscall.ESTALE, "a soft mount whose server is away": syscall.ETIMEDOUT, "SELinux refuses": syscall.EACCES,
+		"a file larger than it takes": syscall.EFBIG, "a user that it does not know": syscall.EINVAL,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -141,7 +146,12 @@ func TestRun_ADiskThatTakesNoFilesLosesNoCheckpoint(t *testing.T) {
 						require.NoError(t, got.err)
 						require.Equal(t, berth.FailureInfra, got.outcome.Kind)
 						require.Contains(t, got.outcome.Message, errDisk.Error())
-						require.True(t, x.books.result(t).NoRoom, "another host takes it")
+						require.True(t, got.outcome.NoRoom, "after ten of them the trial has failed")
+
+						result := x.books.result(t)
+						require.True(t, result.NoRoom, "another host takes it")
+						require.Contains(t, result.NotTaken, errno.Error())
+						require.NotContains(t, result.NotTaken, "no room")
 						require.Less(t, time.Since(began), resumePatience)
 
 						return
@@ -160,5 +170,6 @@ func TestOfDisk_KnowsTheStoresErrors(t *testing.T) {
 	full := &fs.PathError{Op: "write", Path: "state", Err: syscall.ENOSPC}
 	require.ErrorIs(t, ofDisk(full), errDisk)
 	require.NotErrorIs(t, ofDisk(berth.Errorf(berth.KindUnavailable, "reading from the store: %w", full)), errDisk)
-	require.NotErrorIs(t, ofDisk(fs.ErrNotExist), errDisk)
+	require.NotErrorIs(t, ofDisk(&fs.PathError{Op: "open", Path: "state", Err: syscall.ENOENT}), errDisk, "it may be there at the next try")
+	require.NotErrorIs(t, ofDisk(context.Canceled), errDisk)
 }
