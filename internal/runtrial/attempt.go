@@ -57,6 +57,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	if start := refusal(err); start != nil {
 		v := verdict{Outcome: r.concludeStart(start), ImageMissing: start.Kind == berth.FailureImageMissing, NotTaken: notTaken(start)}
 		v.NoRoom = v.NotTaken != ""
+		v.ContainerID = r.who.Attempt.ContainerID // of one that ran, and was removed: what it left is there
 		r.noteEntrypoint(ctx, &v.Outcome)
 
 		return r.settle(ctx, v)

@@ -2,8 +2,11 @@ package runtrial
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+
+	"github.com/berthml/berth"
 )
 
 // probeCheckpoint is the checkpoint directory of a short probe, inside the
@@ -61,7 +64,27 @@ func (d dirs) hasCheckpoint() bool {
 	return found
 }
 
-// resumes reports whether the container finds files of an earlier attempt of its
+// again is the launch for another container of the attempt, whose first one was removed: it finds
+// what that one wrote, and is told so. A default changes nothing of what identifies the launch.
+func (r *run) again(l berth.Launch) berth.Launch {
+	if l.Environment[resumeVariable] != "" || !r.resumes() {
+		return l
+	}
+
+	l.Defaults = maps.Clone(l.Defaults)
+	if l.Defaults == nil {
+		l.Defaults = make(map[string]string)
+	}
+
+	l.Defaults[resumeVariable] = "1"
+
+	return l
+}
+
+// resumeVariable tells a job that it finds files in its checkpoint directory.
+const resumeVariable = "TRIAL_RESUME"
+
+// resumes reports whether a container finds files of an earlier container of its
 // trial. Short probes write elsewhere, so what lies there is of an attempt that
 // counts, also when a restored database does not know that attempt any more.
 func (r *run) resumes() bool {

@@ -59,7 +59,7 @@ func notTaken(start *berth.StartError) string {
 
 // fetch puts a checkpoint from the store in the place of the directory of this host.
 // Errors: exhausted when the disk has no room; errDisk; errNoStore; errFetchStalled when
-// it is time to give up and nothing moves; those of RestoreCheckpoint.
+// it is time to give up and nothing moves; fenced; those of RestoreCheckpoint.
 func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 	r := f.run
 
@@ -115,6 +115,10 @@ func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 		return ofDisk(err)
 	}
 
+	if err := f.stillOurs(ctx); err != nil {
+		return err
+	}
+
 	if err := os.Rename(part, filepath.Join(r.dirs.attempt, fetchedName)); err != nil {
 		return berth.Errorf(berth.KindUnavailable, "naming a whole checkpoint: %w", ofDisk(err))
 	}
@@ -125,6 +129,28 @@ func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 
 	if err := r.dirs.keepMark(keptMark{Checkpoint: e.Stored.ID}); err != nil {
 		return berth.Errorf(berth.KindUnavailable, "noting which checkpoint was fetched: %w", ofDisk(err))
+	}
+
+	return nil
+}
+
+// stillOurs asks whether the attempt may replace the directory of its trial: one that was given
+// up while it fetched may not, for the container of another one may have it mounted.
+// It asks until the database answers. Errors: fenced; unavailable when ctx ends.
+func (f *fetching) stillOurs(ctx context.Context) error {
+	r := f.run
+	f.note.text, f.note.at = "puts its checkpoint in its place", time.Now()
+
+	if err := patiently(ctx, func() error {
+		return r.records.NoteWait(ctx, r.who.Attempt.ID, r.order.Token, f.note.text)
+	}); err != nil {
+		return err
+	}
+
+	for _, other := range r.RunningCheckpoints() { // its placing may be newer than the answer
+		if other.TrialID == r.who.Trial.ID && other.Token > r.order.Token {
+			return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: attempt %s of its trial runs here", r.who.Attempt.ID, other.AttemptID)
+		}
 	}
 
 	return nil

@@ -42,6 +42,7 @@ func imageWait(number int) time.Duration {
 
 // ensure starts the attempt's container, or adopts it.
 func (r *run) ensure(ctx context.Context, l berth.Launch) (c berth.Container, err error) {
+	l = r.again(l)
 	err = r.withImage(ctx, l.Image, func() error {
 		c, err = r.containers.Ensure(ctx, l)
 

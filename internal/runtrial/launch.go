@@ -194,7 +194,7 @@ func (r *run) environment() map[string]string {
 	}
 
 	if r.resumes() {
-		env["TRIAL_RESUME"] = "1"
+		env[resumeVariable] = "1"
 	}
 
 	for name, value := range trial.Params {

@@ -44,6 +44,8 @@ type resumption struct {
 	await *berth.EarlierCheckpoint // its host is about to store it
 	there bool                     // what fetch says lies in the directory of this host
 	lost  *berth.EarlierCheckpoint // out of reach, and newer than the others
+
+	emptied bool // lost was in the directory of this host, which has no files any more
 }
 
 // resumptionOf finds the newest checkpoint. earlier is what is known of the attempts
@@ -74,8 +76,8 @@ func resumptionOf(earlier []berth.EarlierCheckpoint, hostID string, local bool, 
 			r.fetch, r.there = e, local && mark.Checkpoint == e.Stored.ID
 
 			return r
-		case (e.Left && !e.Coming || e.GivenUp && e.HostID != hostID) && r.lost == nil:
-			r.lost = e
+		case (e.Left && (!e.Coming || e.HostID == hostID) || e.GivenUp) && r.lost == nil:
+			r.lost, r.emptied = e, e.HostID == hostID
 		}
 	}
 
@@ -229,6 +231,8 @@ func (f *fetching) try(ctx context.Context, earlier []berth.EarlierCheckpoint) (
 	}
 
 	switch kind := berth.KindOf(why); {
+	case kind == berth.KindFenced:
+		return false, "", why
 	case kind == berth.KindExhausted, errors.Is(why, errDisk): // another host may take it
 		return false, "", berth.Errorf(berth.KindUnavailable, "%w", why)
 	case errors.Is(why, errNoStore), errors.Is(why, errFetchStalled):
@@ -273,7 +277,11 @@ func (r resumption) text() (text string) {
 	}
 
 	lost := fmt.Sprintf("the checkpoint of attempt %d of host %s is out of reach: %s", r.lost.Number, r.lost.Host, why)
-	if r.lost.GivenUp {
+
+	switch {
+	case r.emptied:
+		lost = fmt.Sprintf("this host, %s, has no files of attempt %d any more", r.lost.Host, r.lost.Number)
+	case r.lost.GivenUp:
 		lost = fmt.Sprintf("no checkpoint of attempt %d was stored before its host %s was given up", r.lost.Number, r.lost.Host)
 	}
 

@@ -58,6 +58,9 @@ func TestResumptionOf(t *testing.T) {
 		"not marked, and not all stored": {earlier: []berth.EarlierCheckpoint{{AttemptID: "3", Number: 3, HostID: here, Host: "a", Ran: true, Left: true, Stored: storedAs("z"), Problem: "it is too large"}}, local: true, mark: keptMark{Attempts: []string{"1"}}, text: "from the checkpoint of attempt 3 on this host, a"},
 		"an older one was fetched":       {earlier: []berth.EarlierCheckpoint{{Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, mark: keptMark{Checkpoint: "w"}, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
 		"fetched, and emptied since":     {earlier: []berth.EarlierCheckpoint{{Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, mark: keptMark{Checkpoint: "x"}, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
+		"emptied before it was stored":   {earlier: []berth.EarlierCheckpoint{{AttemptID: "1", Number: 1, HostID: here, Host: "a", Ran: true, Left: true, Coming: true}}, text: "from nothing: this host, a, has no files of attempt 1 any more"},
+		"emptied, and not stored":        {earlier: []berth.EarlierCheckpoint{{AttemptID: "1", Number: 1, HostID: here, Host: "a", Ran: true, Left: true}}, text: "from nothing: this host, a, has no files of attempt 1 any more"},
+		"emptied since it was given up":  {earlier: []berth.EarlierCheckpoint{{AttemptID: "1", Number: 1, HostID: here, Host: "a", Ran: true, GivenUp: true}}, text: "from nothing: this host, a, has no files of attempt 1 any more"},
 		"the earlier ones wrote none":    {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Ran: true}, {Number: 1, HostID: here, Ran: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +192,7 @@ func TestRun_FetchesTheNewestCheckpoint(t *testing.T) {
 	box := x.starts(t, true)
 	require.Equal(t, map[string]string{"state": "7"}, x.has(t), "the older one is gone")
 	require.Equal(t, fromB, x.resumed(t))
-	require.Equal(t, []string{"fetching its checkpoint: 1 of 3 MiB", ""}, x.said)
+	require.Equal(t, []string{"fetching its checkpoint: 1 of 3 MiB", "puts its checkpoint in its place", ""}, x.said)
 	require.EqualValues(t, 1, x.fetched.Load())
 	require.Eventually(t, func() bool { return len(x.RunningCheckpoints()) == 1 }, patience, tick)
 
