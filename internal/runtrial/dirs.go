@@ -47,8 +47,12 @@ func (e *Executor) dirs(who berth.Assignee) dirs {
 		in:         filepath.Join(attempt, "in"),
 		out:        filepath.Join(attempt, "out"),
 		shim:       filepath.Join(attempt, "shim"),
-		checkpoint: filepath.Join(e.checkpointsDir(), who.Trial.ID),
+		checkpoint: e.usualCheckpoint(who.Trial.ID),
 		mark:       filepath.Join(e.config.DataDir, marksName, who.Trial.ID+".json"),
+	}
+
+	if dir := e.elsewhereOf(who.Trial.ID, d.marked().Dir); dir != "" {
+		d.checkpoint = dir
 	}
 
 	for _, dir := range e.secretsDirs() {
@@ -61,6 +65,48 @@ func (e *Executor) dirs(who berth.Assignee) dirs {
 func (e *Executor) attemptsDir() string { return filepath.Join(e.config.DataDir, "attempts") }
 
 func (e *Executor) checkpointsDir() string { return filepath.Join(e.config.DataDir, "checkpoints") }
+
+func (e *Executor) usualCheckpoint(trialID string) string {
+	return filepath.Join(e.checkpointsDir(), trialID)
+}
+
+// elsewhereOf is the checkpoint directory of a trial's newest container here, which was started
+// with another data directory: what this one has is a copy of before. It is known of this
+// process, or by the trial's mark. Empty = there is none, or it is not there any more.
+func (e *Executor) elsewhereOf(trialID, marked string) string {
+	dir := marked
+	if other, found := e.elsewhere.Load(trialID); found {
+		dir = other.(string) //nolint:forcetypeassert // noteElsewhere alone stores
+	}
+
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return ""
+	}
+
+	return dir
+}
+
+// noteElsewhere keeps where the container has its checkpoint directory.
+func (r *run) noteElsewhere() {
+	dir, trial := r.dirs.checkpoint, r.who.Trial.ID
+	if dir == r.usualCheckpoint(trial) {
+		dir = ""
+
+		r.elsewhere.Delete(trial)
+	} else {
+		r.elsewhere.Store(trial, dir)
+	}
+
+	m := r.dirs.marked()
+	if m.Dir == dir {
+		return
+	}
+
+	m.Dir = dir
+	if err := r.dirs.keepMark(m); err != nil {
+		r.log.Warn("noting where a container has its checkpoint", "attempt", r.who.Attempt.ID, "directory", dir, "error", err)
+	}
+}
 
 // make creates the directories and the parameters file. Doing it again, as
 // after a crash, changes nothing the job may have written. The job's user is

@@ -215,7 +215,18 @@ func (d dirs) dropParts(but string) error {
 // settleSwap puts a checkpoint that is whole in the place of the older one. What cannot
 // be removed of that one goes with the attempt's files. Errors: unavailable.
 func (r *run) settleSwap() error {
+	_, err := os.Lstat(filepath.Join(r.dirs.attempt, fetchedName))
+
+	fetched := err == nil
+	if fetched { // it comes to this data directory
+		r.dirs.checkpoint = r.usualCheckpoint(r.who.Trial.ID)
+	}
+
 	left, err := r.dirs.settleSwap()
+	if fetched && err == nil {
+		r.noteElsewhere()
+	}
+
 	if left != nil {
 		r.log.Warn("removing a checkpoint that was replaced; it stays until the attempt's files are removed, if the worker may", "attempt", r.who.Attempt.ID, "error", left)
 	}
@@ -263,12 +274,7 @@ func (d dirs) settleSwap() (left, err error) {
 // OpenCheckpoint opens the checkpoint directory that the newest container of a trial here
 // has. No link leads out of it. Errors: not_found.
 func (e *Executor) OpenCheckpoint(trialID string) (*os.Root, error) {
-	dir := filepath.Join(e.checkpointsDir(), trialID)
-	if other, found := e.elsewhere.Load(trialID); found {
-		dir = other.(string) //nolint:forcetypeassert // noteContainer alone stores
-	}
-
-	root, err := os.OpenRoot(dir)
+	root, err := os.OpenRoot(e.dirs(berth.Assignee{Trial: berth.Trial{ID: trialID}}).checkpoint)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, berth.Errorf(berth.KindNotFound, "opening the checkpoint of trial %s: %w", trialID, err)
 	}

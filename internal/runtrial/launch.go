@@ -84,15 +84,10 @@ func (r *run) keepLaunch(l berth.Launch) {
 // noteContainer keeps what the launch made, or found: the hash on its label, by
 // which it is known again, and the directories that it has.
 func (r *run) noteContainer(l berth.Launch) {
-	usual := r.dirs.checkpoint
 	r.dirs = r.dirs.mounted(r.container.Mounts)
 
-	switch {
-	case r.short: // has one of its own
-	case r.dirs.checkpoint == usual:
-		r.elsewhere.Delete(r.who.Trial.ID)
-	default:
-		r.elsewhere.Store(r.who.Trial.ID, r.dirs.checkpoint)
+	if !r.short { // which has one of its own
+		r.noteElsewhere()
 	}
 
 	r.knowSecrets()

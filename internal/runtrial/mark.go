@@ -19,6 +19,7 @@ const marksName = "checkpoint-marks"
 type keptMark struct {
 	Checkpoint string   `json:"checkpoint,omitempty"` // as which it was fetched; empty = it began here
 	Attempts   []string `json:"attempts,omitempty"`   // ids of those whose container may have written to it since
+	Dir        string   `json:"dir,omitempty"`        // the directory, when its newest container was started with another data directory
 }
 
 // wrote reports whether an attempt that was given up may have written what lies there. One

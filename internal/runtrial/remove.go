@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/berthml/berth"
@@ -25,7 +26,12 @@ func (e *Executor) RemoveOutputs(r berth.OutputRemoval) error {
 
 	var all error
 
-	for _, dir := range []string{d.attempt, d.checkpoint, d.mark} {
+	dirs := []string{d.attempt, e.usualCheckpoint(r.TrialID), d.mark}
+	if filepath.Base(d.checkpoint) == r.TrialID { // elsewhere, too, only what Berth made
+		dirs = append(dirs, d.checkpoint)
+	}
+
+	for _, dir := range dirs {
 		if err := os.RemoveAll(dir); err != nil {
 			all = errors.Join(all, fmt.Errorf("removing files of attempt %s: %w", r.AttemptID, err))
 		}
