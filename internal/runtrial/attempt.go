@@ -136,6 +136,8 @@ func (r *run) ready(ctx context.Context) (launch berth.Launch, err error) {
 			return launch, err
 		case ctx.Err() != nil:
 			return launch, context.Cause(ctx)
+		case errors.Is(err, errTooLarge): // it is so at each try
+			return launch, r.cannotStart(ctx, err)
 		case time.Since(began)-r.waited >= startPatience:
 			return launch, r.cannotStart(ctx, err)
 		}

@@ -1,13 +1,13 @@
 package runtrial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/berthml/berth"
@@ -30,35 +30,12 @@ var (
 	errNoStore      = errors.New("this host has no store of artifacts (--artifacts)")
 	errFetchStalled = errors.New("the store sends nothing of it")
 	errNoRoom       = errors.New("there is no room for it")
+	errTooLarge     = errors.New("it is too large for this host")
 	errDisk         = errors.New("the disk of this host does not take it")
 )
 
-// ofDisk marks an error of this host's disk: whatever the system answers to a fetch says
-// nothing of the checkpoint, and another host may take it. Errors of the store have a kind,
-// which one of a disk has not. What is gone may be there at the next try.
-func ofDisk(err error) error {
-	if _, ofSystem := errors.AsType[syscall.Errno](err); !ofSystem || berth.KindOf(err) != berth.KindInternal || errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-
-	return fmt.Errorf("%w: %w", errDisk, err)
-}
-
-// notTaken says in plain words why this host's disk did not take a checkpoint; empty = that is
-// not why the attempt did not start.
-func notTaken(start *berth.StartError) string {
-	switch {
-	case errors.Is(start, errNoRoom):
-		return "its host had no room for the one to go on from"
-	case errors.Is(start, errDisk):
-		return "the disk of its host did not take the one to go on from: " + start.Error()
-	default:
-		return ""
-	}
-}
-
 // fetch puts a checkpoint from the store in the place of the directory of this host.
-// Errors: exhausted when the disk has no room; errDisk; errNoStore; errFetchStalled when
+// Errors: exhausted when the disk has no room, or an attempt may not keep as much here; errDisk; errNoStore; errFetchStalled when
 // it is time to give up and nothing moves; fenced; those of RestoreCheckpoint.
 func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 	r := f.run
@@ -97,7 +74,7 @@ func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 	timer := time.AfterFunc(patience(), func() { cancel(errFetchStalled) })
 	defer timer.Stop()
 
-	there := int64(0)
+	there, guard := int64(0), fetchGuard{run: r, part: part}
 
 	err = r.config.Restore(bound, e.Stored.ID, root, func(bytes int64) {
 		if bytes > there { // nothing is given up while bytes arrive
@@ -105,12 +82,22 @@ func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 			timer.Reset(patience())
 		}
 
+		if err := guard.look(bound); err != nil {
+			cancel(err)
+		}
+
 		f.note.say(ctx, fmt.Sprintf("fetching its checkpoint: %d of %d MiB", bytes>>20, total))
 	})
 
-	switch {
-	case err != nil && ctx.Err() == nil && errors.Is(context.Cause(bound), errFetchStalled):
+	if err == nil {
+		err = guard.kept(ctx)
+	}
+
+	switch cause := context.Cause(bound); {
+	case err != nil && ctx.Err() == nil && errors.Is(cause, errFetchStalled):
 		return errFetchStalled
+	case err != nil && ctx.Err() == nil && berth.KindOf(cmp.Or(cause, err)) == berth.KindExhausted: // its room is that of others
+		return errors.Join(cmp.Or(cause, err), r.dirs.dropParts(""))
 	case err != nil:
 		return ofDisk(err)
 	}
@@ -151,41 +138,6 @@ func (f *fetching) stillOurs(ctx context.Context) error {
 		if other.TrialID == r.who.Trial.ID && other.Token > r.order.Token {
 			return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: attempt %s of its trial runs here", r.who.Attempt.ID, other.AttemptID)
 		}
-	}
-
-	return nil
-}
-
-// fetchedBytes is what the files of a part take on the disk.
-func fetchedBytes(part string) (bytes int64) {
-	_ = walkBelow(part, func(_ string, info fs.FileInfo) error { // what cannot be read counts as not there
-		if info.Mode().IsRegular() {
-			bytes += diskBytes(info)
-		}
-
-		return nil
-	})
-
-	return bytes
-}
-
-// roomFor reports whether the disk has room for a checkpoint, some of which is there,
-// above what is kept free. Errors: exhausted.
-func (r *run) roomFor(bytes, there int64) error {
-	if r.config.DiskFree == nil {
-		return nil
-	}
-
-	free, _, err := r.config.DiskFree()
-	if err != nil {
-		r.log.Warn("reading what is free on the host's disks", "error", err)
-
-		return nil
-	}
-
-	if free-max(bytes-there, 0) < r.config.DiskHeadroom {
-		return berth.Errorf(berth.KindExhausted, "the checkpoint has %s, of which %s are there, and the disk of host %s has %s free, of which %s stay free (--disk-headroom): %w",
-			berth.BytesText(bytes), berth.BytesText(there), r.config.HostName, berth.BytesText(free), berth.BytesText(r.config.DiskHeadroom), errNoRoom)
 	}
 
 	return nil

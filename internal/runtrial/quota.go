@@ -72,10 +72,13 @@ func (d dirs) larger(ctx context.Context, limit int64) bool { return d.size(ctx,
 // size is what the job's files take on the disk. It stops to count above enough.
 // Holes of sparse files take nothing. Links are not followed, and what cannot
 // be read counts as empty.
-func (d dirs) size(ctx context.Context, enough int64) (total int64) {
-	total = -d.copied
+func (d dirs) size(ctx context.Context, enough int64) int64 {
+	return sizeBelow(ctx, enough+d.copied, d.out, filepath.Join(d.attempt, workName), d.shim, d.checkpoint) - d.copied
+}
 
-	for _, dir := range []string{d.out, filepath.Join(d.attempt, workName), d.shim, d.checkpoint} {
+// sizeBelow is what all below some directories takes, as size counts it.
+func sizeBelow(ctx context.Context, enough int64, in ...string) (total int64) {
+	for _, dir := range in {
 		if walkBelow(dir, func(_ string, info fs.FileInfo) error {
 			total += max(diskBytes(info), entryBytes)
 
