@@ -23,7 +23,7 @@ type CheckpointList interface {
 }
 
 // Restore writes a checkpoint from the store below root, each file held to its
-// SHA-256. Files that an earlier call wrote whole are not fetched again. told is
+// SHA-256. What an earlier call wrote is not fetched again. told is
 // called with the bytes that are there. Errors: not_found when the checkpoint, or an
 // object of it, is gone; berth.ErrDamaged when an object is not what its name says;
 // unavailable, also while the store refuses the credentials; of the disk.
@@ -103,9 +103,53 @@ func whole(ctx context.Context, root *os.Root, e berth.CheckpointEntry) bool {
 	return err == nil && is.Digest == e.Digest
 }
 
-func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntry, told func(bytes int64)) (err error) {
+// fetch goes on where an earlier call was in the file. A power cut may have left something
+// else there, or the store may send all of it again: then it begins anew.
+func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntry, told func(bytes int64)) error {
 	if err := root.MkdirAll(path.Dir(e.Path), 0o700); err != nil {
 		return err
+	}
+
+	from := begun(root, e)
+
+	err := s.fetchFrom(ctx, root, e, from, told)
+	if from > 0 && errors.Is(err, berth.ErrDamaged) {
+		return s.fetchFrom(ctx, root, e, 0, told)
+	}
+
+	return err
+}
+
+// begun is how many bytes of a file an earlier call wrote. It ends where it wrote last.
+func begun(root *os.Root, e berth.CheckpointEntry) int64 {
+	info, err := root.Lstat(e.Path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() >= e.Bytes {
+		return 0
+	}
+
+	return info.Size() / holeBytes * holeBytes
+}
+
+// fetchFrom writes a file from so many bytes on, and holds all of it to its SHA-256.
+func (s *Store) fetchFrom(ctx context.Context, root *os.Root, e berth.CheckpointEntry, from int64, told func(bytes int64)) (err error) {
+	file, err := root.OpenFile(e.Path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+
+	sum := sha256.New()
+
+	if _, err := io.Copy(sum, patient{ctx, io.NewSectionReader(file, 0, from)}); err != nil {
+		return err
+	}
+
+	if err := file.Truncate(from); err != nil { // what lies behind must not show through a hole
+		return err
+	}
+
+	if from > 0 {
+		told(from)
 	}
 
 	outer := ctx
@@ -118,23 +162,16 @@ func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntr
 	})
 	defer timer.Stop()
 
-	r, err := s.Read(ctx, e.Digest, 0, -1)
+	r, err := s.Read(ctx, e.Digest, from, -1)
 	if err != nil {
 		return orStalled(ctx, err)
 	}
 	defer r.Close() //nolint:errcheck // only read
 
-	file, err := root.OpenFile(e.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	source := &failing{r: patient{ctx, io.LimitReader(timed{r, timer, s.readStall}, e.Bytes-from+1)}}
 
-	sum := sha256.New()
-	source := &failing{r: patient{ctx, io.LimitReader(timed{r, timer, s.readStall}, e.Bytes+1)}}
-
-	content := &sparse{file: file}
-	n, err := io.Copy(io.MultiWriter(content, sum, &counted{told: told}), source)
+	content := &sparse{file: file, at: from}
+	n, err := io.Copy(io.MultiWriter(content, sum, &counted{bytes: from, told: told}), source)
 
 	switch {
 	case source.err != nil && outer.Err() != nil:
@@ -143,7 +180,7 @@ func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntr
 		return orStalled(ctx, s.failed("reading from", source.err))
 	case err != nil:
 		return err
-	case n != e.Bytes || berth.Digest(sum.Sum(nil)) != e.Digest:
+	case from+n != e.Bytes || berth.Digest(sum.Sum(nil)) != e.Digest:
 		return berth.Errorf(berth.KindInvalid, "the object %s in the store %q is damaged: %w", e.Digest, s.where, berth.ErrDamaged)
 	default:
 		return cmp.Or(content.end(), file.Sync())

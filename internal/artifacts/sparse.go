@@ -10,11 +10,11 @@ const holeBytes = 16 << 10
 
 var zeroes [holeBytes]byte
 
-// sparse writes a new file and leaves out what is only zeroes: it reads the same. Call
+// sparse writes a file that ends at its start and leaves out what is only zeroes: it reads the same. Call
 // end when all is written: a hole at the end has no bytes that set the size.
 type sparse struct {
 	file *os.File
-	at   int64
+	at   int64 // where it begins, then where it is
 }
 
 func (s *sparse) Write(p []byte) (n int, err error) {
