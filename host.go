@@ -34,6 +34,11 @@ const HostLateAfter = LeaseRenewEvery + 5*time.Second
 // with the right flags. Then the request is refused.
 const HostGrace = 15 * time.Minute
 
+// CheckpointSilence is how long a host may be silent that is to store a checkpoint until
+// nobody counts on that: as long as an attempt waits for it at most. For a restart, or
+// while the database is away, hours of work are not given up.
+const CheckpointSilence = time.Hour
+
 // Host is a machine with a worker. Totals are what Berth may hand out at most;
 // headroom is kept free on purpose; reserved is what leases hold, which is more
 // than the totals for a while when the worker came back with smaller ones. Of its disk

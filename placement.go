@@ -98,7 +98,8 @@ type WaitingRequest struct {
 	Reasons     []Rejection // as stored
 	FailedHosts []string    // where earlier attempts of the trial failed through no fault of its own, once for each
 	Checkpoint  string      // id of the host that alone has the trial's newest checkpoint; empty = there is none, or it is in the store
-	Fetch       int64       // bytes of its newest checkpoint in the store; 0 = none is there
+	Fetch       int64       // bytes of its newest checkpoint, which is in the store or comes; 0 = there is none, or nobody knows yet
+	Coming      bool        // a host is about to store its newest checkpoint
 	Fetched     []string    // ids of the hosts that may have that one, or a newer one, and fetch nothing
 	Apart       bool        // on a GPU it is no client of MPS beside others: a fault took it down there, or its sweep's program has faulted by itself of late
 	Away        bool        // an earlier attempt of the trial is one of SweepUse's Away

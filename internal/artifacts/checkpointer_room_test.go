@@ -52,7 +52,7 @@ func TestCheckpointer_TellsThePlacerWhoNeedsRoom(t *testing.T) {
 	for name, tt := range map[string]struct {
 		happens func(x *trials)
 		has     bool // the second host may have it
-		lost    bool // what the first host has is older than what is stored
+		lost    bool // what the first host has is older than what is stored, or comes
 		without bool // the second host has no store
 	}{
 		"nothing": {happens: func(*trials) {}},
@@ -78,7 +78,11 @@ func TestCheckpointer_TellsThePlacerWhoNeedsRoom(t *testing.T) {
 			x.places(x.second)
 			x.ends(berth.FailureInfra, berth.Result{NoRoom: true})
 		}},
-		"it runs and leaves files": {has: true, happens: func(x *trials) {
+		"it runs and leaves files, which are to be stored": {has: true, lost: true, happens: func(x *trials) {
+			x.runs(x.second)
+			x.ends(berth.FailureHostOOM, berth.Result{ContainerID: "c", Checkpoint: true})
+		}},
+		"it runs and leaves files, which stay there": {has: true, without: true, happens: func(x *trials) {
 			x.runs(x.second)
 			x.ends(berth.FailureHostOOM, berth.Result{ContainerID: "c", Checkpoint: true})
 		}},

@@ -31,10 +31,13 @@ func (s *site) fetches(r *Request) int64 {
 	return r.Fetch
 }
 
+// stored reports whether the trial has a checkpoint in the store, or will have it in a while.
+func (r *Request) stored() bool { return r.Fetch > 0 || r.Coming }
+
 // loses reports whether the trial, which has a checkpoint in the store, would begin anew on
 // the host: it has no store, and nothing of the trial.
 func (s *site) loses(r *Request) bool {
-	return r.Fetch > 0 && !s.StoresCheckpoints && !slices.Contains(r.Fetched, s.ID)
+	return r.stored() && !s.StoresCheckpoints && !slices.Contains(r.Fetched, s.ID)
 }
 
 // saves reports whether a host could hold the request, once others have ended and its disk has
@@ -42,7 +45,7 @@ func (s *site) loses(r *Request) bool {
 // wait. It is not worth one that may have no end: a host that is lost, drained, cordoned or has a
 // problem is waited for only while its worker starts, and none on which the trial fails.
 func (l *ledger) saves(r *Request) bool {
-	return r.Fetch > 0 && slices.ContainsFunc(l.hosts, func(s site) bool {
+	return r.stored() && slices.ContainsFunc(l.hosts, func(s site) bool {
 		return !s.loses(r) && (s.State == berth.HostReady || s.Passing()) && s.holds(r) && s.diskHolds(r) &&
 			!s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID) && s.failures(r) < savesAfter
 	})

@@ -53,12 +53,13 @@ type Request struct {
 	SecretKeys  []string // public parts of the keys that the host must have
 	Checkpoint  string   // the host that alone has the checkpoint it would go on from; empty = none
 	Fetch       int64    // bytes that its host must have room for beside what it keeps free: its checkpoint in the store; 0 = none
+	Coming      bool     // a host is about to store its checkpoint, which counts as if it were there
 	Fetched     []string // hosts that may have its checkpoint, and fetch nothing then
 	CPUsGiven   bool     // the user said how many cores it gets
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 
 	avoid []string        // of FailedHosts, those that lack the image while another host may hold it
-	saved bool            // a host can hold it that goes on from its checkpoint: those that would begin anew take it not
+	saved bool            // a host can hold it that goes on from its checkpoint: it does not begin anew on another one
 	on    []*berth.Demand // Demands, by index in ledger.classes; nil = it cannot use the class
 	size  int             // requests that need the same on all classes have one number
 }
@@ -141,7 +142,7 @@ func (r *round) decide(request *Request) Decision {
 
 	needed := need{size: request.size, mounts: strings.Join(request.Datasets, "/") + " " + strings.Join(request.SecretKeys, "/")}
 
-	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 || request.Fetch > 0 {
+	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 || request.stored() {
 		needed.attempt = request.AttemptID
 	}
 

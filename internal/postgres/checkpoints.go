@@ -23,7 +23,7 @@ func (s *Store) SetHostCheckpoints(ctx context.Context, hostID string, stores bo
 // EarlierCheckpoints says what is known of the checkpoints of the attempts before
 // one, the newest first. Short probes are left out.
 func (s *Store) EarlierCheckpoints(ctx context.Context, attemptID string) ([]berth.EarlierCheckpoint, error) {
-	rows, err := s.q.ListEarlierCheckpoints(ctx, s.pool, berth.LeaseTerm, attemptID)
+	rows, err := s.q.ListEarlierCheckpoints(ctx, s.pool, berth.CheckpointSilence, attemptID)
 	if err != nil {
 		return nil, translate(err, "looking for checkpoints before attempt "+attemptID)
 	}

@@ -36,16 +36,16 @@ func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err er
 			return err
 		}
 
-		if err := s.addFetches(ctx, tx, queue.Hosts); err != nil {
-			return err
-		}
-
 		running, err := s.q.CountRunningBySweep(ctx, tx, berth.HostLostAfter)
 		if err != nil {
 			return err
 		}
 
 		queue.Waiting, queue.Sweeps = toQueue(rows, running)
+
+		if err := s.addCheckpoints(ctx, tx, &queue); err != nil {
+			return err
+		}
 
 		if err := s.addLacking(ctx, tx, queue.Waiting); err != nil {
 			return err
@@ -74,19 +74,34 @@ func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err er
 	return queue, err
 }
 
-// addFetches says how much of checkpoints each host has still to fetch.
-func (s *Store) addFetches(ctx context.Context, tx pgx.Tx, hosts []berth.Host) error {
-	rows, err := s.q.SumFetches(ctx, tx)
+// addCheckpoints says of requests from which checkpoint they go on, and of hosts how
+// much of such their attempts have still to fetch.
+func (s *Store) addCheckpoints(ctx context.Context, tx pgx.Tx, queue *berth.Queue) error {
+	rows, err := s.q.ListNewestCheckpoints(ctx, tx, berth.CheckpointSilence)
 	if err != nil {
 		return err
 	}
 
+	of, fetches := make(map[string]dbsqlc.ListNewestCheckpointsRow), make(map[string]int64)
+
 	for _, row := range rows {
-		for i := range hosts {
-			if hosts[i].ID == row.HostID {
-				hosts[i].FetchBytes = row.Bytes
-			}
+		switch {
+		case row.HostID == "":
+			of[row.AttemptID] = row
+		case !slices.Contains(row.Hosts, row.HostID):
+			fetches[row.HostID] += row.Bytes
 		}
+	}
+
+	for i := range queue.Waiting {
+		w := &queue.Waiting[i]
+		if row, ok := of[w.AttemptID]; ok {
+			w.Fetch, w.Coming, w.Fetched = row.Bytes, row.Coming, row.Hosts
+		}
+	}
+
+	for i := range queue.Hosts {
+		queue.Hosts[i].FetchBytes = fetches[queue.Hosts[i].ID]
 	}
 
 	return nil
@@ -109,8 +124,6 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 
 			FailedHosts: row.FailedHosts,
 			Checkpoint:  row.CheckpointHost,
-			Fetch:       row.FetchBytes,
-			Fetched:     row.FetchedHosts,
 		}
 
 		var mounted berth.Spec

@@ -246,8 +246,9 @@ type ListEarlierCheckpointsRow struct {
 	StoredAt          time.Time
 }
 
-// What the attempts before one left in /trial/checkpoint, the newest first. A short probe has a directory of its own. A host
-// that was not heard of for so long stores nothing. One that could not be started has no container, but a time.
+// What the attempts before one left in /trial/checkpoint, the newest first. A short probe has a directory of its own. One that
+// could not be started has no container, but a time. coming: its host is to store it. One that is silent for a moment, as all
+// are when the database was away, still does: who waits gives up by itself. One that was not heard of for so long does not.
 func (q *Queries) ListEarlierCheckpoints(ctx context.Context, db DBTX, silent time.Duration, iD string) ([]ListEarlierCheckpointsRow, error) {
 	rows, err := db.Query(ctx, listEarlierCheckpoints, silent, iD)
 	if err != nil {
@@ -271,6 +272,85 @@ func (q *Queries) ListEarlierCheckpoints(ctx context.Context, db DBTX, silent ti
 			&i.CheckpointID,
 			&i.Bytes,
 			&i.StoredAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listNewestCheckpoints = `-- name: ListNewestCheckpoints :many
+WITH sought AS (
+    SELECT r.attempt_id, r.trial_id, r.stage, r.number, ''::text AS host_id
+    FROM placement_requests r WHERE r.state = 'waiting' AND r.not_before <= now() AND r.number > 1 AND NOT r.short
+    UNION ALL
+    SELECT a.id, a.trial_id, a.stage, a.number, a.host_id::text
+    FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN hosts h ON h.id = a.host_id
+    WHERE l.state <> 'released' AND a.state = 'placed' AND a.container_id = '' AND a.number > 1 AND h.stores_checkpoints
+        AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = a.id AND p.short)
+)
+SELECT s.attempt_id, s.host_id::text AS host_id, greatest(stored.bytes, coming.bytes)::bigint AS bytes, (coming.number IS NOT NULL)::boolean AS coming,
+    ARRAY(SELECT n.host_id FROM (
+        SELECT DISTINCT ON (k.host_id) k.host_id,
+            CASE WHEN k.container_id = '' THEN k.checkpoint_problem = '' ELSE k.state <> 'finished' OR k.checkpoint_left END AS has
+        FROM attempts k JOIN hosts h ON h.id = k.host_id
+        WHERE k.trial_id = s.trial_id AND k.stage = s.stage AND k.number < s.number AND k.number >= coalesce(coming.number, stored.number)
+            AND (k.container_id <> '' OR k.checkpoint_problem <> '' OR h.stores_checkpoints)
+            AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
+        ORDER BY k.host_id, k.number DESC
+    ) n WHERE n.has)::uuid[] AS hosts
+FROM sought s
+LEFT JOIN LATERAL (
+    SELECT k.number, c.bytes FROM checkpoints c JOIN attempts k ON k.id = c.attempt_id
+    WHERE c.trial_id = s.trial_id AND k.stage = s.stage AND k.number < s.number AND c.stored_at IS NOT NULL
+    ORDER BY k.number DESC, c.stored_at DESC LIMIT 1
+) stored ON true
+LEFT JOIN LATERAL (
+    SELECT k.number, coalesce((SELECT max(c.bytes) FROM checkpoints c WHERE c.attempt_id = k.id), 0) AS bytes
+    FROM attempts k JOIN hosts h ON h.id = k.host_id
+    WHERE k.trial_id = s.trial_id AND k.stage = s.stage AND k.number < s.number AND k.number >= coalesce(stored.number, 0)
+        AND k.state = 'finished' AND k.checkpoint_left AND k.checkpoint_settled_at IS NULL
+        AND h.stores_checkpoints AND h.removed_at IS NULL AND now() - h.last_seen_at < $1::interval
+        AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
+    ORDER BY k.number DESC LIMIT 1
+) coming ON true
+WHERE stored.number IS NOT NULL OR coming.number IS NOT NULL
+`
+
+type ListNewestCheckpointsRow struct {
+	AttemptID string
+	HostID    string
+	Bytes     int64
+	Coming    bool
+	Hosts     []string
+}
+
+// The newest checkpoint of each trial that waits for a place, or has one on a host (host_id) and may still fetch it there. It
+// is in the store, or comes, as ListEarlierCheckpoints says: then its size is known once its host has named it. A short
+// probe goes on from none.
+// hosts may have it, or a newer one: the newest attempt there that says something is not older than it, and left files, was
+// given up, or did not start but may have fetched it. That one's result does not say that there was no room (FinishAttempt),
+// and the host has a store: without, it says nothing. A host that is asked for room without need keeps the trial waiting for
+// ever; one that is asked for none without right says so once.
+func (q *Queries) ListNewestCheckpoints(ctx context.Context, db DBTX, silent time.Duration) ([]ListNewestCheckpointsRow, error) {
+	rows, err := db.Query(ctx, listNewestCheckpoints, silent)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListNewestCheckpointsRow
+	for rows.Next() {
+		var i ListNewestCheckpointsRow
+		if err := rows.Scan(
+			&i.AttemptID,
+			&i.HostID,
+			&i.Bytes,
+			&i.Coming,
+			&i.Hosts,
 		); err != nil {
 			return nil, err
 		}

@@ -32,10 +32,7 @@ SELECT * FROM placement_requests WHERE attempt_id = @attempt_id;
 -- apart: a fault on a GPU that is shared by MPS ends all of its clients, and nobody can tell whose it was. Each of them runs
 -- again without neighbours there. A sweep shares none, either, whose program has faulted by itself (device_fault), until so
 -- many of its trials have had clean runs on GPUs that were placed since: times of the database (R9).
--- fetched_hosts may have the stored checkpoint, or a newer one. The newest attempt there is not older than that checkpoint,
--- and left files, was given up, or did not start but may have fetched it: its result does not say that there was no room
--- (FinishAttempt), and the host has a store. A host that is asked for room without need keeps the trial waiting for ever; one
--- that is asked for none without right says so once.
+-- checkpoint_host alone has the newest checkpoint: it is not stored, or not all of it. A short probe goes on from none.
 WITH faulted AS MATERIALIZED (
     SELECT t.sweep_id, max(c.placed_at) AS at
     FROM attempts c JOIN trials t ON t.id = c.trial_id
@@ -71,45 +68,14 @@ SELECT r.*, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::jso
     coalesce((SELECT CASE WHEN k.checkpoint_problem <> '' OR NOT EXISTS (
             SELECT 1 FROM checkpoints c WHERE c.attempt_id = k.id AND c.stored_at IS NOT NULL) THEN k.host_id::text END
         FROM attempts k
-        WHERE r.number > 1 AND k.trial_id = r.trial_id AND k.stage = r.stage AND k.checkpoint_left
-        ORDER BY k.number DESC LIMIT 1), '')::text AS checkpoint_host,
-    coalesce(stored.bytes, 0)::bigint AS fetch_bytes,
-    ARRAY(SELECT n.host_id FROM (
-            SELECT DISTINCT ON (k.host_id) k.host_id, k.container_id, k.state, k.checkpoint_left, k.checkpoint_problem FROM attempts k
-            WHERE k.trial_id = r.trial_id AND k.stage = r.stage AND k.number >= stored.number
-                AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
-            ORDER BY k.host_id, k.number DESC) n
-        WHERE CASE WHEN n.container_id = '' THEN n.checkpoint_problem = '' AND EXISTS (SELECT 1 FROM hosts o WHERE o.id = n.host_id AND o.stores_checkpoints) ELSE n.state <> 'finished' OR n.checkpoint_left END)::uuid[] AS fetched_hosts
+        WHERE r.number > 1 AND NOT r.short AND k.trial_id = r.trial_id AND k.stage = r.stage AND k.checkpoint_left
+        ORDER BY k.number DESC LIMIT 1), '')::text AS checkpoint_host
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
-LEFT JOIN LATERAL (
-    SELECT c.bytes, k.number FROM checkpoints c JOIN attempts k ON k.id = c.attempt_id
-    WHERE r.number > 1 AND c.trial_id = r.trial_id AND k.stage = r.stage AND c.stored_at IS NOT NULL
-    ORDER BY k.number DESC, c.stored_at DESC LIMIT 1
-) stored ON true
 WHERE r.state = 'waiting' AND r.not_before <= now()
 ORDER BY s.state IN ('pending', 'running') DESC, greatest(r.requested_at, s.resumed_at), r.attempt_id
 LIMIT @max_rows;
-
--- name: SumFetches :many
--- Bytes of the stored checkpoints that attempts of a host have still to fetch, or fetch now: those that are not known to run.
--- As ListWaitingRequests: one that may be there is not fetched.
-SELECT a.host_id, sum(stored.bytes)::bigint AS bytes
-FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN hosts h ON h.id = a.host_id
-CROSS JOIN LATERAL (
-    SELECT c.bytes, k.number FROM checkpoints c JOIN attempts k ON k.id = c.attempt_id
-    WHERE c.trial_id = a.trial_id AND k.stage = a.stage AND k.number < a.number AND c.stored_at IS NOT NULL
-    ORDER BY k.number DESC, c.stored_at DESC LIMIT 1
-) stored
-WHERE l.state <> 'released' AND a.state = 'placed' AND a.container_id = '' AND a.number > 1 AND h.stores_checkpoints
-    AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = a.id AND p.short)
-    AND NOT coalesce((
-        SELECT CASE WHEN k.container_id = '' THEN k.checkpoint_problem = '' ELSE k.state <> 'finished' OR k.checkpoint_left END FROM attempts k
-        WHERE k.trial_id = a.trial_id AND k.stage = a.stage AND k.host_id = a.host_id AND k.number >= stored.number AND k.number < a.number
-            AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
-        ORDER BY k.number DESC LIMIT 1), false)
-GROUP BY a.host_id;
 
 -- name: CountRunningBySweep :many
 -- What counts for max_parallel: leases, but not those of attempts that go on elsewhere because their host is lost or its
