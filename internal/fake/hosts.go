@@ -99,7 +99,7 @@ func (l *Ledger) ListHosts(ctx context.Context) (hosts []berth.Host, err error) 
 			host.CPUMilli, host.MemoryBytes, host.MaxAttempts = target.CPUMilli, target.MemoryBytes, target.MaxAttempts
 
 			host.Devices = l.devicesOf(host.ID)
-			host.Late = l.now().Sub(host.LastSeenAt) > berth.HostLateAfter
+			host.Late, host.Drained = l.now().Sub(host.LastSeenAt) > berth.HostLateAfter, h.State == berth.HostDraining
 
 			switch {
 			case l.now().Sub(host.LastSeenAt) > berth.HostLostAfter:

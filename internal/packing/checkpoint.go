@@ -42,13 +42,60 @@ func (s *site) loses(r *Request) bool {
 
 // saves reports whether a host could hold the request, once others have ended and its disk has
 // room, that goes on from the trial's checkpoint. What was computed for hours is worth that
-// wait. It is not worth one that may have no end: a host that is lost, drained, cordoned or has a
-// problem is waited for only while its worker starts, and none on which the trial fails.
+// wait. It is not worth one that may have no end.
 func (l *ledger) saves(r *Request) bool {
-	return r.stored() && slices.ContainsFunc(l.hosts, func(s site) bool {
-		return !s.loses(r) && (s.State == berth.HostReady || s.Passing()) && s.holds(r) && s.diskHolds(r) &&
-			!s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID) && s.failures(r) < savesAfter
-	})
+	return r.stored() && slices.ContainsFunc(l.hosts, func(s site) bool { return s.saves(r) })
+}
+
+// saves reports whether the host is worth the wait: not one that a person drained, that is
+// cordoned, that is gone, on which the trial fails, or whose GPUs take nothing.
+func (s *site) saves(r *Request) bool {
+	if s.loses(r) || !s.returns() || s.lacks(r) != fits || !s.diskHolds(r) || s.CordonedFor(r.SweepID) || slices.Contains(r.avoid, s.ID) || s.failures(r) >= savesAfter {
+		return false
+	}
+
+	for at := range s.spotsFor(r) {
+		if s.opens(s.demand(r, at.class), at) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// returns reports whether the host takes attempts, or may do so again in a while: it restarts,
+// its Docker does, or all hosts were silent as the database was away.
+func (s *site) returns() bool {
+	switch s.State {
+	case berth.HostReady:
+		return true
+	case berth.HostLost, berth.HostUnready:
+		return !s.Drained && s.AbsentFor < berth.HostGrace
+	default:
+		return false
+	}
+}
+
+// opens reports whether the spot takes the demand once the attempts of the host have ended, as
+// far as is known: of a host or GPU with a problem it is not what programs outside Berth hold.
+func (s *site) opens(d *berth.Demand, at *spot) bool {
+	switch {
+	case s.never(d, at) != fits:
+		return false
+	case s.Problem != "":
+		return true
+	case at.device < 0:
+		return d.MemoryBytes <= s.MemoryFreeBytes
+	}
+
+	switch dev := &s.Devices[at.device]; {
+	case d.MemoryBytes > s.MemoryFreeBytes, dev.CordonedAt != nil:
+		return false
+	case dev.Problem != "":
+		return dev.Passing() || dev.Problem == berth.NotHandedOut // which has an end
+	default:
+		return dev.ProblemBy(at.mode) == "" && d.DeviceBytes <= dev.FreeBytes
+	}
 }
 
 // diskHolds reports whether the disk, when empty, has room for the checkpoint.

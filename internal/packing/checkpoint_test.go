@@ -2,6 +2,7 @@ package packing_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,18 +27,35 @@ func TestDecide_AHostWithoutAStoreIsTheLastChoice(t *testing.T) {
 		change func(h *berth.Host, r *packing.Request)
 		want   string // the host; empty = it waits
 	}{
-		"the other has room":                   {func(*berth.Host, *packing.Request) {}, "with"},
-		"it is full":                           {func(h *berth.Host, _ *packing.Request) { h.CPUMilliReserved = 4000 }, ""},
-		"its disk is full":                     {func(h *berth.Host, _ *packing.Request) { h.DiskFreeBytes = 5 * gib }, ""},
-		"its disk can never hold it":           {func(h *berth.Host, _ *packing.Request) { h.DiskFreeBytes, h.DiskBytes = 5*gib, 5*gib }, "without"},
-		"its worker starts":                    {func(h *berth.Host, _ *packing.Request) { h.State, h.Problem = berth.HostUnready, berth.WorkerStarts }, ""},
-		"it is lost":                           {func(h *berth.Host, _ *packing.Request) { h.State = berth.HostLost }, "without"},
+		"the other has room":         {func(*berth.Host, *packing.Request) {}, "with"},
+		"it is full":                 {func(h *berth.Host, _ *packing.Request) { h.CPUMilliReserved = 4000 }, ""},
+		"its disk is full":           {func(h *berth.Host, _ *packing.Request) { h.DiskFreeBytes = 5 * gib }, ""},
+		"its disk can never hold it": {func(h *berth.Host, _ *packing.Request) { h.DiskFreeBytes, h.DiskBytes = 5*gib, 5*gib }, "without"},
+		"its worker starts":          {func(h *berth.Host, _ *packing.Request) { h.State, h.Problem = berth.HostUnready, berth.WorkerStarts }, ""},
+		"its worker starts, and never comes": {func(h *berth.Host, _ *packing.Request) {
+			h.State, h.Problem, h.AbsentFor = berth.HostUnready, berth.WorkerStarts, berth.HostGrace
+		}, "without"},
+		"its Docker restarts": {func(h *berth.Host, _ *packing.Request) {
+			h.State, h.Problem = berth.HostUnready, "Docker does not answer: connection refused"
+		}, ""},
+		"its Docker is broken": {func(h *berth.Host, _ *packing.Request) {
+			h.State, h.Problem, h.AbsentFor = berth.HostUnready, "Docker does not answer", berth.HostGrace
+		}, "without"},
+		"it restarts": {func(h *berth.Host, _ *packing.Request) {
+			h.State, h.AbsentFor = berth.HostLost, berth.HostGrace-time.Second
+		}, ""},
+		"it is lost":                           {func(h *berth.Host, _ *packing.Request) { h.State, h.AbsentFor = berth.HostLost, berth.HostGrace }, "without"},
 		"it is drained":                        {func(h *berth.Host, _ *packing.Request) { h.State = berth.HostDraining }, "without"},
+		"it was drained, and is switched off":  {func(h *berth.Host, _ *packing.Request) { h.State, h.Drained = berth.HostLost, true }, "without"},
+		"it is cordoned":                       {func(h *berth.Host, _ *packing.Request) { h.CordonedAt = new(time.Now()) }, "without"},
 		"it is too small":                      {func(h *berth.Host, _ *packing.Request) { h.CPUMilli, h.CPUMilliReserved = 500, 0 }, "without"},
 		"the trial failed there once":          {func(_ *berth.Host, r *packing.Request) { r.FailedHosts = []string{"with"} }, "with"},
 		"the trial failed there again, always": {func(_ *berth.Host, r *packing.Request) { r.FailedHosts = []string{"with", "with", "with"} }, "without"},
 		"it may be where it ran last":          {func(_ *berth.Host, r *packing.Request) { r.Fetched = []string{"without"} }, "without"},
 		"nothing is in the store":              {func(_ *berth.Host, r *packing.Request) { r.Fetch = 0 }, "without"},
+		"it is about to store it, and full": {func(h *berth.Host, r *packing.Request) {
+			h.CPUMilliReserved, r.Fetch, r.Coming, r.Fetched = 4000, 0, true, []string{"with"}
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,4 +93,50 @@ func TestDecide_KeepsAHostThatHasAStore(t *testing.T) {
 	with.DiskFreeBytes = gib
 
 	require.Equal(t, "with", packing.Decide([]berth.Host{with, without}, nil, []packing.Request{r})[0].Kept.HostID)
+}
+
+// A trial whose checkpoint is in the store waits for a host that can go on from it, but for none
+// that will not take it again: its only GPU fell off the bus, or a person cordoned it, or a program
+// outside Berth holds its memory. Such a wait has no end, while another host stands idle.
+func TestDecide_WaitsForNoGPUThatTakesNothing(t *testing.T) {
+	t.Parallel()
+
+	with, without := withDevices(host("with", 8, 64), 1, 16), withDevices(host("without", 8, 64), 1, 16)
+	for _, h := range []*berth.Host{&with, &without} {
+		h.DiskHeadroomBytes, h.DiskFreeBytes, h.DiskBytes = 2*gib, 100*gib, 200*gib
+	}
+
+	with.StoresCheckpoints = true
+
+	request := onGPU("1", 1)
+	request.Fetch = 4 * gib
+
+	for name, tt := range map[string]struct {
+		change func(h *berth.Host)
+		want   string // empty = it waits
+	}{
+		"a person cordoned its GPU":                  {func(h *berth.Host) { h.Devices[0].CordonedAt = new(time.Now()) }, "GPU-without-0"},
+		"its GPU is broken":                          {func(h *berth.Host) { h.Devices[0].Problem = "it fell off the bus; restart the machine" }, "GPU-without-0"},
+		"another program holds its GPU":              {func(h *berth.Host) { h.Devices[0].FreeBytes = gib / 2 }, "GPU-without-0"},
+		"another program holds the machine's memory": {func(h *berth.Host) { h.MemoryFreeBytes = gib / 2 }, "GPU-without-0"},
+		"its MPS daemon is started again":            {func(h *berth.Host) { h.Devices[0].Problem, h.Devices[0].FreeBytes = berth.MPSStarts, 0 }, ""},
+		"its driver is not there yet":                {func(h *berth.Host) { h.Devices[0].Problem = berth.NotHandedOut }, ""},
+		"a trial holds its GPU": {func(h *berth.Host) {
+			h.Devices[0].ReservedBytes, h.Devices[0].Attempts, h.Devices[0].ContextsReserved = 16*gib, 1, 1
+		}, ""},
+		"Docker restarts, and who holds memory is not known": {func(h *berth.Host) {
+			h.State, h.Problem, h.MemoryFreeBytes, h.Devices[0].FreeBytes = berth.HostUnready, "Docker does not answer", 0, 0
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			h := with
+			h.Devices = []berth.Device{with.Devices[0]}
+			tt.change(&h)
+
+			d := packing.Decide([]berth.Host{h, without}, nil, []packing.Request{request})
+			require.Equal(t, tt.want, d[0].Placement.DeviceID, "%q", explained(d[0]))
+		})
+	}
 }

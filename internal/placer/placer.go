@@ -65,6 +65,7 @@ type Placer struct {
 	clocks    map[string]clock // by attempt
 	sliced    sliced
 	drains    drains
+	absences  absences
 	advised   time.Time // when advice was told last
 	idle      bool      // nothing waited in the last round, and no GPU has an advice
 }
@@ -86,7 +87,7 @@ func (p *Placer) Run(ctx context.Context) error {
 	return p.ledger.Lead(ctx, "placer", func(ctx context.Context) error {
 		p.log.Info("placer leads")
 
-		p.kept, p.clocks, p.sliced, p.drains, p.idle = nil, nil, sliced{}, drains{}, false // of an earlier lead: another may have led since
+		p.kept, p.clocks, p.sliced, p.drains, p.absences, p.idle = nil, nil, sliced{}, drains{}, absences{}, false // of an earlier lead: another may have led since
 
 		return p.ledger.ListenPlacer(ctx, poll, func() {
 			if err := p.Round(ctx); err != nil && ctx.Err() == nil {
@@ -121,6 +122,7 @@ func (p *Placer) Round(ctx context.Context) error {
 	told := p.tellAdvice(ctx, advice.advise())
 
 	p.sliced.begin(queue.Hosts, time.Now())
+	p.absences.begin(queue.Hosts, time.Now())
 
 	decisions := packing.Decide(queue.Hosts, limits(queue.Sweeps), requests)
 	advice.fill(decisions, requests)
