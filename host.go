@@ -85,6 +85,9 @@ type Host struct {
 
 	MissingImages []MissingImage `json:"-"` // sweeps whose trials lately did not start there for want of their image
 
+	FilesFreeBytes int64 `json:"-"` // as DiskFreeBytes, of the disk with the files of attempts alone
+	FilesDiskBytes int64 `json:"-"` // of that disk in all; 0 = not known
+
 	Drained   bool          `json:"-"` // a person asked for no new attempts, also when its State says something else
 	AbsentFor time.Duration `json:"-"` // for how long it has been lost or unready, as the placer counts it
 }
@@ -144,6 +147,8 @@ type HostFree struct {
 	MemoryBytes int64 // total less what processes outside Berth use
 	DiskBytes   int64 // on the fuller of the disks that trials write to
 	DiskTotal   int64 // of that disk in bytes; 0 = not known
+	FilesBytes  int64 // on the disk with the files of attempts, where checkpoints are fetched to
+	FilesTotal  int64 // of that disk in bytes; 0 = not known
 	OutputBytes int64 // what files of attempts take; 0 = not known
 	Problem     string
 

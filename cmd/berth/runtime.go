@@ -129,12 +129,14 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		waiting:    executor.Waiting,
 		devices:    cards.devices,
 		free: func(running []berth.Container) berth.HostFree {
-			disk := fullestDisk(log, host, m.dataDir, info.RootDir)
+			disk, files := fullestDisk(log, host, m.dataDir, info.RootDir), localDisk("", m.dataDir)
 
 			return berth.HostFree{
 				MemoryBytes: memory.read(ctx, host, running),
 				DiskBytes:   disk.FreeBytes,
 				DiskTotal:   disk.TotalBytes,
+				FilesBytes:  files.FreeBytes,
+				FilesTotal:  files.TotalBytes,
 				OutputBytes: executor.OutputBytes(),
 				Problem:     executor.DiskProblem(),
 				Devices:     cards.free(ctx, running),

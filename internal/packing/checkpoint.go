@@ -1,6 +1,7 @@
 package packing
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/berthml/berth"
@@ -98,9 +99,21 @@ func (s *site) opens(d *berth.Demand, at *spot) bool {
 	}
 }
 
+// filesDisk is what is free of the disk that checkpoints are fetched to, and that disk in all;
+// 0 = not known. Of an older worker it is the host's fuller disk.
+func (s *site) filesDisk() (free, total int64) {
+	if s.FilesDiskBytes > 0 {
+		return s.FilesFreeBytes, s.FilesDiskBytes
+	}
+
+	return s.DiskFreeBytes, s.DiskBytes
+}
+
 // diskHolds reports whether the disk, when empty, has room for the checkpoint.
 func (s *site) diskHolds(r *Request) bool {
-	return s.DiskBytes == 0 || s.DiskBytes-s.DiskHeadroomBytes >= s.fetches(r)
+	_, total := s.filesDisk()
+
+	return total == 0 || total-s.DiskHeadroomBytes >= s.fetches(r)
 }
 
 // failures is how often the trial failed on the host through no fault of its own.
@@ -112,4 +125,25 @@ func (s *site) failures(r *Request) (n int) {
 	}
 
 	return n
+}
+
+// noRoomReason says why the disk, which has its headroom, has no room for the checkpoint.
+func (s *site) noRoomReason(r *Request) string {
+	others, next := "", "free space there"
+	if s.FetchBytes > 0 {
+		others, next = fmt.Sprintf(" beside %s that other attempts fetch there now", needed(s.FetchBytes)), "the trial waits for them, or free space there"
+	}
+
+	there, _ := s.filesDisk()
+
+	return fmt.Sprintf("host %s: the trial's checkpoint has %s%s, and of %s of disk that are free it keeps %s: %s",
+		s.Name, needed(r.Fetch), others, free(there), needed(s.DiskHeadroomBytes), next)
+}
+
+// neverRoomReason says why the disk has no room for the checkpoint even when it is empty.
+func (s *site) neverRoomReason(r *Request) string {
+	_, total := s.filesDisk()
+
+	return fmt.Sprintf("host %s: the trial's checkpoint has %s, and of the %s of its disk it keeps %s (--disk-headroom): it takes a host with a larger disk, "+
+		"or one without a store (--artifacts), where the trial begins anew", s.Name, needed(r.Fetch), free(total), needed(s.DiskHeadroomBytes))
 }

@@ -80,6 +80,40 @@ func TestDecide_AHostWithoutAStoreIsTheLastChoice(t *testing.T) {
 	}
 }
 
+// A checkpoint is fetched to the disk with the files of attempts. That Docker has another one, with
+// less free, is nothing to it, as long as that has its headroom.
+func TestDecide_ACheckpointNeedsRoomOnTheDiskForFiles(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		docker, files int64 // GiB that are free
+		want          string
+	}{
+		"Docker's is small":   {docker: 3, files: 50, want: "a"},
+		"Docker's is full":    {docker: 1, files: 50},
+		"that for files is":   {docker: 50, files: 5},
+		"both have the room":  {docker: 50, files: 6, want: "a"},
+		"an older worker":     {docker: 6, want: "a"},
+		"an older one, full":  {docker: 5},
+		"an older one, small": {docker: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			h := host("a", 4, 8)
+			h.StoresCheckpoints, h.DiskHeadroomBytes, h.DiskFreeBytes, h.DiskBytes, h.FilesFreeBytes = true, 2*gib, tt.docker*gib, 51*gib, tt.files*gib
+
+			if tt.files > 0 {
+				h.FilesDiskBytes = 200 * gib
+			}
+
+			r := ask("1", 1, 1)
+			r.Fetch = 4 * gib
+			require.Equal(t, tt.want, packing.Decide([]berth.Host{h}, nil, []packing.Request{r})[0].Placement.HostID)
+		})
+	}
+}
+
 // A request that is overdue keeps the host free that goes on from its checkpoint, not one that it may not have.
 func TestDecide_KeepsAHostThatHasAStore(t *testing.T) {
 	t.Parallel()
@@ -93,6 +127,46 @@ func TestDecide_KeepsAHostThatHasAStore(t *testing.T) {
 	with.DiskFreeBytes = gib
 
 	require.Equal(t, "with", packing.Decide([]berth.Host{with, without}, nil, []packing.Request{r})[0].Kept.HostID)
+}
+
+// The machine with a large disk was removed. No disk of those that are left could ever hold the
+// checkpoint, even when it is empty: the trial ends with the reason once it has waited for another
+// host. It does not wait for ever, and its sweep with it.
+func TestDecide_WhatNoDiskCanHoldIsImpossible(t *testing.T) {
+	t.Parallel()
+
+	small, large := host("small", 8, 64), host("large", 8, 64)
+	small.StoresCheckpoints, small.DiskHeadroomBytes, small.DiskFreeBytes, small.DiskBytes = true, 2*gib, 5*gib, 5*gib
+	large.StoresCheckpoints, large.DiskHeadroomBytes, large.DiskFreeBytes, large.DiskBytes = true, 2*gib, 3*gib, 50*gib
+
+	request := ask("1", 1, 1)
+	request.Fetch = 4 * gib
+
+	why := func(d packing.Decision) string { return packing.Explain(d.Rejections(0)[0]) }
+
+	d := packing.Decide([]berth.Host{small}, nil, []packing.Request{request})[0]
+	require.False(t, d.Placed || d.Impossible, "a host with a larger disk may come")
+	require.Equal(t, "host host-small: the trial's checkpoint has 4,096 MiB, and of the 5,120 MiB of its disk it keeps 2,048 MiB (--disk-headroom): "+
+		"it takes a host with a larger disk, or one without a store (--artifacts), where the trial begins anew", why(d))
+
+	request.Asked = berth.HostGrace
+	d = packing.Decide([]berth.Host{small}, nil, []packing.Request{request})[0]
+	require.True(t, d.Impossible)
+	require.True(t, d.Rejections(0)[0].Never)
+	require.Contains(t, why(d), "it takes a host with a larger disk")
+
+	d = packing.Decide([]berth.Host{small, large}, nil, []packing.Request{request})[0]
+	require.False(t, d.Placed || d.Impossible, "files may be removed there")
+	require.Equal(t, "host host-large: the trial's checkpoint has 4,096 MiB, and of 3,072 MiB of disk that are free it keeps 2,048 MiB: free space there", why(d))
+
+	without := host("without", 8, 64)
+	without.State = berth.HostLost
+	d = packing.Decide([]berth.Host{small, without}, nil, []packing.Request{request})[0]
+	require.False(t, d.Impossible, "it begins anew there, once the host is back")
+
+	request.Fetched = []string{"small"}
+	d = packing.Decide([]berth.Host{small}, nil, []packing.Request{request})[0]
+	require.True(t, d.Placed, "it has it: nothing is fetched")
 }
 
 // A trial whose checkpoint is in the store waits for a host that can go on from it, but for none

@@ -50,6 +50,10 @@ func (s *site) check(r *Request, at *spot) rule {
 		return broken
 	}
 
+	if !s.diskHolds(r) {
+		return breaksDisk
+	}
+
 	if broken := s.closed(r); broken != fits {
 		return broken
 	}
@@ -100,7 +104,10 @@ func (s *site) closed(r *Request) rule {
 // diskShort reports whether the host has no room for files: for any, or for the
 // checkpoint that it would fetch for the request beside those that others fetch.
 func (s *site) diskShort(r *Request) bool {
-	return s.DiskFreeBytes-s.diskFor(r) < s.DiskHeadroomBytes
+	files, _ := s.filesDisk()
+	fetched := s.diskFor(r)
+
+	return s.DiskLow() || fetched > 0 && files-fetched < s.DiskHeadroomBytes
 }
 
 // never returns the constraint that the demand would break at the spot with

@@ -284,10 +284,12 @@ func (s *site) reserve(d *berth.Demand) {
 // is empty. A lost host counts: it may come back, until it is removed. So does a
 // former host, which is returned when no other one could hold the request, the
 // one that counts longest. A host without the request's data set counts, too: its worker
-// may be told of it. Without hosts nothing is known to be impossible.
+// may be told of it. Of disks that are too small for the checkpoint none counts once the
+// request has waited for HostGrace: one may be mounted again, or a larger host come.
+// Without hosts nothing is known to be impossible.
 func (l *ledger) impossible(r *Request) (former *site, impossible bool) {
 	for i := range l.hosts {
-		if l.hosts[i].large(r) {
+		if s := &l.hosts[i]; s.large(r) && (s.diskHolds(r) || r.Asked < berth.HostGrace) {
 			return nil, false
 		}
 	}

@@ -209,8 +209,17 @@ func (s *site) reject(request *Request, at *spot) berth.Rejection {
 	case breaksKept:
 		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+": "+keptReason(s.kept)
 	case breaksDisk:
-		r.Dimension, r.Needed, r.Free = berth.DimensionDisk, s.DiskHeadroomBytes+s.diskFor(request), s.DiskFreeBytes
+		r.Dimension, r.Needed, r.Free = berth.DimensionDisk, s.DiskHeadroomBytes, s.DiskFreeBytes
+
 		if !s.DiskLow() {
+			r.Needed += s.diskFor(request)
+			r.Free, _ = s.filesDisk()
+		}
+
+		switch {
+		case !s.diskHolds(request):
+			r.Never, r.Reason = true, s.neverRoomReason(request)
+		case !s.DiskLow():
 			r.Reason = s.noRoomReason(request)
 		}
 	case breaksExclusive:
@@ -232,17 +241,6 @@ func (s *site) reject(request *Request, at *spot) berth.Rejection {
 	r.Free = max(r.Free, 0)
 
 	return r
-}
-
-// noRoomReason says why the disk, which has its headroom, has no room for the checkpoint.
-func (s *site) noRoomReason(r *Request) string {
-	others, next := "", "free space there"
-	if s.FetchBytes > 0 {
-		others, next = fmt.Sprintf(" beside %s that other attempts fetch there now", needed(s.FetchBytes)), "the trial waits for them, or free space there"
-	}
-
-	return fmt.Sprintf("host %s: the trial's checkpoint has %s%s, and of %s of disk that are free it keeps %s: %s",
-		s.Name, needed(r.Fetch), others, free(s.DiskFreeBytes), needed(s.DiskHeadroomBytes), next)
 }
 
 // rejectDevice says which constraint of a GPU is broken, and by how much.

@@ -80,11 +80,19 @@ func TestRegisterHost_ByAnOlderWorker(t *testing.T) {
 		return hosts[0].SecretKeys
 	}
 
+	files := func() int64 {
+		hosts, err := b.store.ListHosts(ctx)
+		require.NoError(t, err)
+
+		return hosts[0].FilesDiskBytes
+	}
+
 	for range 2 {
 		b.host.Datasets, b.host.SecretKeys = []string{"flowers"}, []string{"age1a"}
 		require.NoError(t, b.store.RegisterHost(ctx, b.host, "same"))
 		require.NoError(t, b.store.SetHostStores(ctx, b.host.ID, true))
 		require.NoError(t, b.store.SetHostCheckpoints(ctx, b.host.ID, true))
+		require.NoError(t, b.store.TouchHost(ctx, b.host.ID, berth.HostFree{FilesBytes: gib, FilesTotal: 2 * gib}, nil))
 		require.NoError(t, b.store.RegisterHost(ctx, b.host, "same"))
 
 		datasets, stores := told()
@@ -92,6 +100,7 @@ func TestRegisterHost_ByAnOlderWorker(t *testing.T) {
 		require.Equal(t, b.host.SecretKeys, keys())
 		require.True(t, stores, "until the worker says otherwise")
 		require.True(t, checkpoints())
+		require.EqualValues(t, 2*gib, files())
 
 		_, err := pool.Exec(ctx, `
 			INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, max_attempts, version, machine_id, data_dir)
@@ -105,5 +114,6 @@ func TestRegisterHost_ByAnOlderWorker(t *testing.T) {
 		require.Empty(t, keys())
 		require.False(t, stores)
 		require.False(t, checkpoints())
+		require.Zero(t, files(), "it does not tell of that disk")
 	}
 }

@@ -272,6 +272,8 @@ type Host struct {
 	Told                int32
 	SecretKeys          []string
 	StoresCheckpoints   bool
+	FilesFreeBytes      int64
+	FilesDiskBytes      int64
 }
 
 type HostImage struct {
