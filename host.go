@@ -39,6 +39,10 @@ const HostGrace = 15 * time.Minute
 // while the database is away, hours of work are not given up.
 const CheckpointSilence = time.Hour
 
+// CheckpointRefused is for how long it counts that a host's disk did not take the checkpoint
+// of a trial, for want of room or inodes, for its quota or an error: a person may mend it.
+const CheckpointRefused = 24 * time.Hour
+
 // Host is a machine with a worker. Totals are what Berth may hand out at most;
 // headroom is kept free on purpose; reserved is what leases hold, which is more
 // than the totals for a while when the worker came back with smaller ones. Of its disk

@@ -101,6 +101,8 @@ type WaitingRequest struct {
 	Fetch       int64       // bytes of its newest checkpoint, which is in the store or comes; 0 = there is none, or nobody knows yet
 	Coming      bool        // a host is about to store its newest checkpoint
 	Fetched     []string    // ids of the hosts that may have that one, or a newer one, and fetch nothing
+	Refused     []string    // ids of the hosts whose disks did not take it within CheckpointRefused, once for each attempt
+	Shunned     []string    // those of them that did not within HostCordonWindow
 	Apart       bool        // on a GPU it is no client of MPS beside others: a fault took it down there, or its sweep's program has faulted by itself of late
 	Away        bool        // an earlier attempt of the trial is one of SweepUse's Away
 	Blocked     string      // why it cannot be placed wherever there is room; empty = it can

@@ -52,6 +52,46 @@ func (x *trials) full(host string) {
 	x.sql().Exec("UPDATE hosts SET cpu_milli_reserved = cpu_milli WHERE id = $1", host)
 }
 
+// The disk of a host refuses the checkpoint though it has bytes free: a quota, no inodes, an I/O
+// error. Another host has room for it. The trial must not come to the same host again and again.
+func TestCheckpointer_ADiskThatRefusesIsNotTriedForEver(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	third := uuid.NewString()
+	require.NoError(t, x.db.RegisterHost(t.Context(), berth.Host{
+		ID: third, Name: "c", BootID: "boot", CPUMilli: 16_000, MemoryBytes: 16 * gib, MemoryFreeBytes: 16 * gib, // a little smaller: b is the emptier one
+	}, "test"))
+	x.writes(map[string]string{"state": "seven b"})
+	x.ends(berth.FailureCrashed, berth.Result{ContainerID: "c", Checkpoint: true})
+	x.looks()
+
+	for _, host := range []string{x.second, third} {
+		require.NoError(t, x.db.SetHostCheckpoints(t.Context(), host, true))
+		x.disk(host, 1<<40)
+	}
+
+	x.full(x.host)
+
+	host, why := x.decides(false)
+	require.Equal(t, x.second, host, "%v", why)
+	x.ends(berth.FailureInfra, berth.Result{NoRoom: true}) // as the worker says it of such a disk
+
+	w := x.asks()
+	require.Equal(t, []string{x.second}, w.Refused)
+	require.Equal(t, []string{x.second}, w.Shunned)
+
+	host, why = x.decides(false)
+	require.Equal(t, third, host, "%v", why)
+	x.ends(berth.FailureInfra, berth.Result{})
+
+	x.sql().Exec("UPDATE leases SET released_at = released_at - interval '11 minutes'")
+	require.Empty(t, x.asks().Shunned, "it may have been mended")
+	require.Equal(t, []string{x.second}, x.asks().Refused)
+	x.sql().Exec("UPDATE leases SET released_at = released_at - interval '1 day'")
+	require.Empty(t, x.asks().Refused)
+}
+
 // An attempt has just ended on a host that stores its checkpoint in the next seconds, or hours. That
 // host is full. The trial does not begin anew on a host without a store, as it would not once it is stored.
 func TestCheckpointer_WhatComesIsNotGivenAway(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// savesAfter is how often a trial may have failed on a host, through the host's fault, before
-// it begins anew elsewhere instead of waiting for it: of its free retries some are left
-// (berth.MaxFreeRetries).
+// savesAfter is how often a trial may have failed on a host, through the host's fault, or
+// the host's disk not taken its checkpoint, before it begins anew elsewhere instead of waiting
+// for it: of its free retries some are left (berth.MaxFreeRetries).
 const savesAfter = 3
 
 // diskFor is how much of the disk is for the request's checkpoint and those of others. What
@@ -51,7 +51,7 @@ func (l *ledger) saves(r *Request) bool {
 // saves reports whether the host is worth the wait: not one that a person drained, that is
 // cordoned, that is gone, on which the trial fails, or whose GPUs take nothing.
 func (s *site) saves(r *Request) bool {
-	if s.loses(r) || !s.returns() || s.lacks(r) != fits || !s.diskHolds(r) || s.CordonedFor(r.SweepID) || slices.Contains(r.avoid, s.ID) || s.failures(r) >= savesAfter {
+	if s.loses(r) || !s.returns() || s.lacks(r) != fits || !s.diskHolds(r) || s.CordonedFor(r.SweepID) || s.avoided(r) || s.failures(r) >= savesAfter {
 		return false
 	}
 
@@ -62,6 +62,27 @@ func (s *site) saves(r *Request) bool {
 	}
 
 	return false
+}
+
+// shun returns the hosts whose disks lately did not take the checkpoint, though bytes may be free
+// there, as long as another host takes attempts and could hold the request and its checkpoint.
+func (l *ledger) shun(r *Request) []string {
+	if len(r.Shunned) == 0 {
+		return nil
+	}
+
+	for i := range l.hosts {
+		if s := &l.hosts[i]; !slices.Contains(r.Shunned, s.ID) && s.State == berth.HostReady && s.saves(r) {
+			return r.Shunned
+		}
+	}
+
+	return nil
+}
+
+// avoided reports whether the request does not go to the host for a while.
+func (s *site) avoided(r *Request) bool {
+	return slices.Contains(r.avoid, s.ID) || slices.Contains(r.shun, s.ID)
 }
 
 // returns reports whether the host takes attempts, or may do so again in a while: it restarts,
@@ -116,11 +137,14 @@ func (s *site) diskHolds(r *Request) bool {
 	return total == 0 || total-s.DiskHeadroomBytes >= s.fetches(r)
 }
 
-// failures is how often the trial failed on the host through no fault of its own.
+// failures is how often the trial failed on the host through no fault of its own, or did not
+// start, as the disk did not take its checkpoint.
 func (s *site) failures(r *Request) (n int) {
-	for _, id := range r.FailedHosts {
-		if id == s.ID {
-			n++
+	for _, hosts := range [][]string{r.FailedHosts, r.Refused} {
+		for _, id := range hosts {
+			if id == s.ID {
+				n++
+			}
 		}
 	}
 

@@ -1,6 +1,7 @@
 package packing_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -110,6 +111,59 @@ func TestDecide_ACheckpointNeedsRoomOnTheDiskForFiles(t *testing.T) {
 			r := ask("1", 1, 1)
 			r.Fetch = 4 * gib
 			require.Equal(t, tt.want, packing.Decide([]berth.Host{h}, nil, []packing.Request{r})[0].Placement.HostID)
+		})
+	}
+}
+
+// The disk of a host did not take the checkpoint, though bytes are free: a quota, no inodes. Another
+// host is tried, and waited for for a moment; the only one is tried again, three times before the trial begins
+// anew where there is no store.
+func TestDecide_ADiskThatRefusesACheckpoint(t *testing.T) {
+	t.Parallel()
+
+	const b, c, anew = "b", "c", "without"
+
+	many := func(n int) []string { return slices.Repeat([]string{b}, n) }
+
+	for name, tt := range map[string]struct {
+		refused, shunned []string
+		change           func(hosts []berth.Host) []berth.Host
+		want             string // empty = it waits
+	}{
+		"it never did":                   {want: b},
+		"the other has room":             {refused: many(1), shunned: many(1), want: c},
+		"the other is full":              {refused: many(1), shunned: many(1), change: func(h []berth.Host) []berth.Host { h[1].CPUMilliReserved = 4000; return h }},
+		"a moment ago, it is full":       {refused: many(1), change: func(h []berth.Host) []berth.Host { h[1].CPUMilliReserved = 4000; return h }, want: b},
+		"a moment ago, it has room":      {refused: many(1), want: c},
+		"the other did neither":          {refused: []string{b, c}, shunned: []string{b, c}, want: b},
+		"the other takes nothing":        {refused: many(1), shunned: many(1), change: func(h []berth.Host) []berth.Host { h[1].State = berth.HostLost; return h }, want: b},
+		"it is the only one":             {refused: many(2), shunned: many(1), change: func(h []berth.Host) []berth.Host { return h[:1] }, want: b},
+		"always, and it is the only one": {refused: many(9), shunned: many(1), change: func(h []berth.Host) []berth.Host { return h[:1] }, want: b},
+		"twice, and one has no store":    {refused: many(2), shunned: many(1), change: func(h []berth.Host) []berth.Host { return []berth.Host{h[0], h[2]} }, want: b},
+		"always, and one has no store":   {refused: many(3), shunned: many(1), change: func(h []berth.Host) []berth.Host { return []berth.Host{h[0], h[2]} }, want: anew},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			hosts := []berth.Host{host(b, 8, 16), host(c, 4, 8), host(anew, 16, 32)}
+			for i := range hosts {
+				hosts[i].StoresCheckpoints = hosts[i].ID != anew
+				hosts[i].DiskHeadroomBytes, hosts[i].DiskFreeBytes, hosts[i].DiskBytes = 2*gib, 100*gib, 200*gib
+			}
+
+			if tt.change != nil {
+				hosts = tt.change(hosts)
+			}
+
+			r := ask("1", 1, 1)
+			r.Fetch, r.Refused, r.Shunned = 4*gib, tt.refused, tt.shunned
+
+			d := packing.Decide(hosts, nil, []packing.Request{r})[0]
+			require.Equal(t, tt.want, d.Placement.HostID, "%q", explained(d))
+
+			if tt.want == "" {
+				require.Equal(t, "host host-b: its disk did not take the trial's checkpoint; another host may, and Berth tries this one again later", explained(d)[0])
+			}
 		})
 	}
 }

@@ -55,10 +55,13 @@ type Request struct {
 	Fetch       int64    // bytes that its host must have room for beside what it keeps free: its checkpoint in the store; 0 = none
 	Coming      bool     // a host is about to store its checkpoint, which counts as if it were there
 	Fetched     []string // hosts that may have its checkpoint, and fetch nothing then
+	Refused     []string // hosts whose disks lately did not take its checkpoint, once for each attempt: the last choice, too
+	Shunned     []string // those of them where it does not go at once while another host may take it
 	CPUsGiven   bool     // the user said how many cores it gets
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 
 	avoid []string        // of FailedHosts, those that lack the image while another host may hold it
+	shun  []string        // Shunned while another host may hold it, and its checkpoint
 	saved bool            // a host can hold it that goes on from its checkpoint: it does not begin anew on another one
 	on    []*berth.Demand // Demands, by index in ledger.classes; nil = it cannot use the class
 	size  int             // requests that need the same on all classes have one number
@@ -146,6 +149,7 @@ func (r *round) decide(request *Request) Decision {
 		needed.attempt = request.AttemptID
 	}
 
+	request.shun = r.ledger.shun(request)
 	request.saved = r.ledger.saves(request)
 
 	if r.ledger.cordoned[request.SweepID] {

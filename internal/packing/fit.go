@@ -16,6 +16,7 @@ const (
 	breaksSecret
 	breaksCordon
 	breaksStore
+	breaksShun
 	breaksKept
 	breaksExclusive
 	breaksMemory
@@ -92,6 +93,8 @@ func (s *site) closed(r *Request) rule {
 		return s.lacks(r)
 	case slices.Contains(r.avoid, s.ID):
 		return breaksCordon
+	case slices.Contains(r.shun, s.ID):
+		return breaksShun
 	case r.saved && s.loses(r):
 		return breaksStore
 	case s.kept > 0:
@@ -197,7 +200,7 @@ func activityLimit(dev *berth.Device, d *berth.Demand) int64 {
 
 // takes reports whether the host takes more than test attempts of a request's sweep.
 func (s *site) takes(r *Request) bool {
-	return s.State == berth.HostReady && s.lacks(r) == fits && !s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID) && (!r.saved || !s.loses(r))
+	return s.State == berth.HostReady && s.lacks(r) == fits && !s.CordonedFor(r.SweepID) && !s.avoided(r) && (!r.saved || !s.loses(r))
 }
 
 // lacks returns why the host never takes the request: it has no such data set, or no

@@ -27,7 +27,7 @@ type trust int8
 
 const (
 	late     trust = iota // its worker is silent: what is placed there waits for minutes when it is gone
-	failedIt              // an earlier attempt of the trial failed there
+	failedIt              // an earlier attempt of the trial failed there, or its disk did not take the checkpoint
 	failing               // the last containers, or those of the sweep, did not start there
 	healthy
 	tested // a cordoned host whose test attempt is due: a test that never comes never ends the cordon
@@ -37,7 +37,7 @@ func (s *site) trust(r *Request) trust {
 	switch {
 	case s.Late:
 		return late
-	case slices.Contains(r.FailedHosts, s.ID):
+	case s.failures(r) > 0:
 		return failedIt
 	case s.CordonedFor(r.SweepID):
 		return tested

@@ -206,6 +206,9 @@ func (s *site) reject(request *Request, at *spot) berth.Rejection {
 	case breaksStore:
 		r.Dimension = berth.DimensionState
 		r.Reason = "host " + s.Name + ": has no store to fetch the trial's checkpoint from (--artifacts), and another host can go on from it; here it would begin anew"
+	case breaksShun:
+		r.Dimension = berth.DimensionState
+		r.Reason = "host " + s.Name + ": its disk did not take the trial's checkpoint; another host may, and Berth tries this one again later"
 	case breaksKept:
 		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+": "+keptReason(s.kept)
 	case breaksDisk:

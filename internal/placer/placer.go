@@ -169,7 +169,7 @@ func (p *Placer) requests(queue berth.Queue) (out []packing.Request, groups []*g
 			Demands: sizes.of(w), Expected: queue.Footprints[w.ShapeKey].Expected(),
 			Waited: p.clock(w, queue.Sweeps[w.SweepID]).wait(w.Waited), Asked: w.Waited,
 			Kept: p.kept[w.AttemptID].place, Vain: p.kept[w.AttemptID].vain, FailedHosts: w.FailedHosts, Away: w.Away,
-			Lacking: w.Lacking, Unable: w.Unable, Checkpoint: w.Checkpoint, Fetch: w.Fetch, Coming: w.Coming, Fetched: w.Fetched,
+			Lacking: w.Lacking, Unable: w.Unable, Checkpoint: w.Checkpoint, Fetch: w.Fetch, Coming: w.Coming, Fetched: w.Fetched, Refused: w.Refused, Shunned: w.Shunned,
 		})
 	}
 

@@ -77,7 +77,9 @@ func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err er
 // addCheckpoints says of requests from which checkpoint they go on, and of hosts how
 // much of such their attempts have still to fetch.
 func (s *Store) addCheckpoints(ctx context.Context, tx pgx.Tx, queue *berth.Queue) error {
-	rows, err := s.q.ListNewestCheckpoints(ctx, tx, berth.CheckpointSilence)
+	rows, err := s.q.ListNewestCheckpoints(ctx, tx, &dbsqlc.ListNewestCheckpointsParams{
+		Silent: berth.CheckpointSilence, RefusedWithin: berth.CheckpointRefused, ShunnedWithin: berth.HostCordonWindow,
+	})
 	if err != nil {
 		return err
 	}
@@ -97,6 +99,7 @@ func (s *Store) addCheckpoints(ctx context.Context, tx pgx.Tx, queue *berth.Queu
 		w := &queue.Waiting[i]
 		if row, ok := of[w.AttemptID]; ok {
 			w.Fetch, w.Coming, w.Fetched = row.Bytes, row.Coming, row.Hosts
+			w.Refused, w.Shunned = row.Refused, row.Shunned
 		}
 	}
 

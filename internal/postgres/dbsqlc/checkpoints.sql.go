@@ -302,7 +302,13 @@ SELECT s.attempt_id, s.host_id::text AS host_id, greatest(stored.bytes, coming.b
             AND (k.container_id <> '' OR k.checkpoint_problem <> '' OR h.stores_checkpoints)
             AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
         ORDER BY k.host_id, k.number DESC
-    ) n WHERE n.has)::uuid[] AS hosts
+    ) n WHERE n.has)::uuid[] AS hosts,
+    ARRAY(SELECT f.host_id FROM attempts f JOIN leases l ON l.attempt_id = f.id
+        WHERE s.host_id = '' AND f.trial_id = s.trial_id AND f.stage = s.stage AND f.number < s.number AND f.failure_kind = 'infra'
+            AND f.container_id = '' AND f.checkpoint_problem <> '' AND l.released_at > now() - $1::interval)::uuid[] AS refused,
+    ARRAY(SELECT DISTINCT f.host_id FROM attempts f JOIN leases l ON l.attempt_id = f.id
+        WHERE s.host_id = '' AND f.trial_id = s.trial_id AND f.stage = s.stage AND f.number < s.number AND f.failure_kind = 'infra'
+            AND f.container_id = '' AND f.checkpoint_problem <> '' AND l.released_at > now() - $2::interval)::uuid[] AS shunned
 FROM sought s
 LEFT JOIN LATERAL (
     SELECT k.number, c.bytes FROM checkpoints c JOIN attempts k ON k.id = c.attempt_id
@@ -314,12 +320,18 @@ LEFT JOIN LATERAL (
     FROM attempts k JOIN hosts h ON h.id = k.host_id
     WHERE k.trial_id = s.trial_id AND k.stage = s.stage AND k.number < s.number AND k.number >= coalesce(stored.number, 0)
         AND k.state = 'finished' AND k.checkpoint_left AND k.checkpoint_settled_at IS NULL
-        AND h.stores_checkpoints AND h.removed_at IS NULL AND now() - h.last_seen_at < $1::interval
+        AND h.stores_checkpoints AND h.removed_at IS NULL AND now() - h.last_seen_at < $3::interval
         AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
     ORDER BY k.number DESC LIMIT 1
 ) coming ON true
 WHERE stored.number IS NOT NULL OR coming.number IS NOT NULL
 `
+
+type ListNewestCheckpointsParams struct {
+	RefusedWithin time.Duration
+	ShunnedWithin time.Duration
+	Silent        time.Duration
+}
 
 type ListNewestCheckpointsRow struct {
 	AttemptID string
@@ -327,6 +339,8 @@ type ListNewestCheckpointsRow struct {
 	Bytes     int64
 	Coming    bool
 	Hosts     []string
+	Refused   []string
+	Shunned   []string
 }
 
 // The newest checkpoint of each trial that waits for a place, or has one on a host (host_id) and may still fetch it there. It
@@ -336,8 +350,10 @@ type ListNewestCheckpointsRow struct {
 // given up, or did not start but may have fetched it. That one's result does not say that there was no room (FinishAttempt),
 // and the host has a store: without, it says nothing. A host that is asked for room without need keeps the trial waiting for
 // ever; one that is asked for none without right says so once.
-func (q *Queries) ListNewestCheckpoints(ctx context.Context, db DBTX, silent time.Duration) ([]ListNewestCheckpointsRow, error) {
-	rows, err := db.Query(ctx, listNewestCheckpoints, silent)
+// refused: hosts whose disks, in the time that it says, did not take the checkpoint of the trial, once for each attempt;
+// shunned: those of a moment ago.
+func (q *Queries) ListNewestCheckpoints(ctx context.Context, db DBTX, arg *ListNewestCheckpointsParams) ([]ListNewestCheckpointsRow, error) {
+	rows, err := db.Query(ctx, listNewestCheckpoints, arg.RefusedWithin, arg.ShunnedWithin, arg.Silent)
 	if err != nil {
 		return nil, err
 	}
@@ -351,6 +367,8 @@ func (q *Queries) ListNewestCheckpoints(ctx context.Context, db DBTX, silent tim
 			&i.Bytes,
 			&i.Coming,
 			&i.Hosts,
+			&i.Refused,
+			&i.Shunned,
 		); err != nil {
 			return nil, err
 		}

@@ -28,6 +28,8 @@ ORDER BY e.number DESC;
 -- given up, or did not start but may have fetched it. That one's result does not say that there was no room (FinishAttempt),
 -- and the host has a store: without, it says nothing. A host that is asked for room without need keeps the trial waiting for
 -- ever; one that is asked for none without right says so once.
+-- refused: hosts whose disks, in the time that it says, did not take the checkpoint of the trial, once for each attempt;
+-- shunned: those of a moment ago.
 WITH sought AS (
     SELECT r.attempt_id, r.trial_id, r.stage, r.number, ''::text AS host_id
     FROM placement_requests r WHERE r.state = 'waiting' AND r.not_before <= now() AND r.number > 1 AND NOT r.short
@@ -46,7 +48,13 @@ SELECT s.attempt_id, s.host_id::text AS host_id, greatest(stored.bytes, coming.b
             AND (k.container_id <> '' OR k.checkpoint_problem <> '' OR h.stores_checkpoints)
             AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
         ORDER BY k.host_id, k.number DESC
-    ) n WHERE n.has)::uuid[] AS hosts
+    ) n WHERE n.has)::uuid[] AS hosts,
+    ARRAY(SELECT f.host_id FROM attempts f JOIN leases l ON l.attempt_id = f.id
+        WHERE s.host_id = '' AND f.trial_id = s.trial_id AND f.stage = s.stage AND f.number < s.number AND f.failure_kind = 'infra'
+            AND f.container_id = '' AND f.checkpoint_problem <> '' AND l.released_at > now() - @refused_within::interval)::uuid[] AS refused,
+    ARRAY(SELECT DISTINCT f.host_id FROM attempts f JOIN leases l ON l.attempt_id = f.id
+        WHERE s.host_id = '' AND f.trial_id = s.trial_id AND f.stage = s.stage AND f.number < s.number AND f.failure_kind = 'infra'
+            AND f.container_id = '' AND f.checkpoint_problem <> '' AND l.released_at > now() - @shunned_within::interval)::uuid[] AS shunned
 FROM sought s
 LEFT JOIN LATERAL (
     SELECT k.number, c.bytes FROM checkpoints c JOIN attempts k ON k.id = c.attempt_id
