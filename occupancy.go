@@ -56,6 +56,7 @@ type QueuedRequest struct {
 	Since       time.Time  // the sweep's resumption, when that is later than the request
 	NotBefore   *time.Time // until then it is put off, after a failure that was not the trial's; nil = it is not
 	Reasons     []Rejection
+	Kept        *KeptHost // what is kept free for it; nil = nothing
 }
 
 // QueueKey is a request's place in the queue.

@@ -24,6 +24,27 @@ type Rejection struct {
 	Reason    string    `json:"reason"`          // in plain words, such as "host a: needs 1,310 MiB, 1,120 free"
 }
 
+// KeptPlace is a host, or one of its GPUs, that takes nothing younger until a request
+// that has waited too long fits there. Zero = none is kept.
+type KeptPlace struct {
+	HostID   string
+	DeviceID string // empty = the whole host
+}
+
+// KeptHost is what is kept free for a request now.
+type KeptHost struct {
+	HostID   string    `json:"host_id"`
+	HostName string    `json:"host_name"`
+	DeviceID string    `json:"device_id,omitempty"` // empty = the whole host
+	Since    time.Time `json:"since"`
+}
+
+// Wait is what a round of the placer says of a request that stays waiting.
+type Wait struct {
+	Reasons []Rejection
+	Kept    KeptPlace
+}
+
 // RequestState is where a placement request stands.
 type RequestState string
 
@@ -96,6 +117,7 @@ type WaitingRequest struct {
 	Last        *LastOOM  // the trial's newest out-of-memory; nil = none
 	Waited      time.Duration
 	Reasons     []Rejection // as stored
+	Kept        KeptPlace   // as stored
 	FailedHosts []string    // where earlier attempts of the trial failed through no fault of its own, once for each
 	Checkpoint  string      // id of the host that alone has the trial's newest checkpoint; empty = there is none, or it is in the store
 	Fetch       int64       // bytes of its newest checkpoint, which is in the store or comes; 0 = there is none, or nobody knows yet

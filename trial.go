@@ -49,6 +49,7 @@ type Trial struct {
 	StartedAt  *time.Time  `json:"started_at,omitempty"`
 	FinishedAt *time.Time  `json:"finished_at,omitempty"`
 	Waiting    []Rejection `json:"waiting,omitempty"` // why it is not running, candidate by candidate
+	Kept       *KeptHost   `json:"kept,omitempty"`    // what is kept free for it; nil = nothing
 
 	OutputsRemoved string `json:"outputs_removed,omitempty"` // why the files of its last attempt were removed, in plain words; empty = they were not
 	LogsRemoved    string `json:"logs_removed,omitempty"`    // why a limit removed its logs, in plain words; empty = it did not

@@ -84,5 +84,14 @@ func toQueued(q berth.QueuedRequest) openapi.QueuedAttempt {
 		Position: q.Position, AttemptID: q.AttemptID, Number: q.Number, Stage: q.Stage, Purpose: string(q.Purpose),
 		SweepID: q.SweepID, SweepName: q.SweepName, SweepState: openapi.SweepState(q.SweepState), Trial: q.TrialNumber,
 		Since: q.Since, NotBefore: q.NotBefore, Waiting: all(q.Reasons, toRejection),
+		KeptHost: toKeptHost(q.Kept),
 	}
+}
+
+func toKeptHost(k *berth.KeptHost) *openapi.KeptHost {
+	if k == nil {
+		return nil
+	}
+
+	return &openapi.KeptHost{ID: k.HostID, Name: k.HostName, DeviceID: k.DeviceID, Since: k.Since}
 }

@@ -28,6 +28,7 @@ func TestLeasesAndQueue(t *testing.T) {
 		})
 	}
 
+	store.Queued[1].Kept = &berth.KeptHost{HostID: apitest.NewID(100), HostName: "laptop", DeviceID: "GPU-1", Since: apitest.Start}
 	store.Leases[0].MeasuredBytes, store.Leases[0].MeasuredAt = new(int64(9)), &apitest.Start
 	r := setup(t, store)
 
@@ -48,6 +49,8 @@ func TestLeasesAndQueue(t *testing.T) {
 	require.Len(t, queue.Data, 2)
 	require.Equal(t, 3, queue.Total)
 	require.Equal(t, "full", queue.Data[1].Waiting[0].Reason)
+	require.Nil(t, queue.Data[0].KeptHost)
+	require.Equal(t, &openapi.KeptHost{ID: apitest.NewID(100), Name: "laptop", DeviceID: "GPU-1", Since: apitest.Start}, queue.Data[1].KeptHost)
 
 	_, body = r.text("GET", "/api/v1/queue?limit=2&cursor="+queue.NextCursor, "")
 	require.Equal(t, 9, read[openapi.QueueList](t, body).Data[0].Trial)

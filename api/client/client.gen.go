@@ -962,6 +962,15 @@ type HostUsage struct {
 	Points []UsagePoint `json:"points"`
 }
 
+// KeptHost The host that takes nothing younger until the attempt fits there, as it has waited for too long; absent = none is kept for it
+type KeptHost struct {
+	// DeviceID The GPU that alone is kept; absent = the whole host
+	DeviceID string    `json:"device_id,omitempty"`
+	ID       string    `json:"id"`
+	Name     string    `json:"name"`
+	Since    time.Time `json:"since"`
+}
+
 // KnownBy local: the owner of the machine, while no token was ever made; token: an Authorization header; session: the cookie
 type KnownBy string
 
@@ -1378,7 +1387,8 @@ type QueueList struct {
 // QueuedAttempt An attempt that waits for a place
 type QueuedAttempt struct {
 	// AttemptID Of the attempt that it becomes
-	AttemptID string `json:"attempt_id"`
+	AttemptID string    `json:"attempt_id"`
+	KeptHost  *KeptHost `json:"kept_host,omitempty"`
 
 	// NotBefore It is put off until then; absent = it is not
 	NotBefore *time.Time `json:"not_before,omitempty"`
@@ -1840,6 +1850,7 @@ type Trial struct {
 	FailureKind   string         `json:"failure_kind,omitempty"`
 	FinishedAt    *time.Time     `json:"finished_at,omitempty"`
 	ID            string         `json:"id"`
+	KeptHost      *KeptHost      `json:"kept_host,omitempty"`
 	LatestAttempt *LatestAttempt `json:"latest_attempt,omitempty"`
 
 	// LogsRemoved Why a limit removed the logs of its attempts, in plain words; absent = it did not

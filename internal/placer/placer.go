@@ -27,7 +27,7 @@ type Ledger interface {
 	Place(ctx context.Context, decisions map[string]berth.Placement) ([]string, error)
 	// RefuseRequest and StoreReasons fail with a conflict for the same reason.
 	RefuseRequest(ctx context.Context, attemptID string, reasons []berth.Rejection) error
-	StoreReasons(ctx context.Context, reasons map[string][]berth.Rejection) error
+	StoreReasons(ctx context.Context, waits map[string]berth.Wait) error
 	// SetAside keeps a request out of the queue for a while and stores why.
 	SetAside(ctx context.Context, attemptID, why string) error
 	// StoreAdvice keeps what GPUs are advised to take, by device; ClearAdvice forgets it.
@@ -287,7 +287,7 @@ func apart[T any](items []T, do func([]T) error, refused func(T, error) error) e
 	return apart(items[half:], do, refused)
 }
 
-// explain stores why requests still wait, where that has changed, from time to time.
+// explain stores why requests still wait and what is kept free for them, where that has changed, from time to time.
 func (p *Placer) explain(ctx context.Context, waiting []berth.WaitingRequest, decisions []packing.Decision) error {
 	if time.Since(p.explained) < reasonsEvery*time.Duration(1+len(waiting)/1000) {
 		return nil
@@ -295,24 +295,24 @@ func (p *Placer) explain(ctx context.Context, waiting []berth.WaitingRequest, de
 
 	p.explained = time.Now()
 
-	reasons := make(map[string][]berth.Rejection, len(decisions))
+	waits := make(map[string]berth.Wait, len(decisions))
 
 	for _, d := range decisions {
 		if !d.Placed && !d.Impossible {
-			reasons[d.AttemptID] = readable(d)
+			waits[d.AttemptID] = berth.Wait{Reasons: readable(d), Kept: berth.KeptPlace(d.Kept)}
 		}
 	}
 
 	var changed []berth.WaitingRequest
 
 	for _, w := range waiting {
-		now, still := reasons[w.AttemptID]
+		now, still := waits[w.AttemptID]
 		if w.Blocked != "" {
-			now, still = []berth.Rejection{{Dimension: berth.DimensionTrial, Reason: w.Blocked}}, true
+			now, still = berth.Wait{Reasons: []berth.Rejection{{Dimension: berth.DimensionTrial, Reason: w.Blocked}}}, true
 		}
 
-		if still && !slices.Equal(now, w.Reasons) {
-			w.Reasons = now
+		if still && (now.Kept != w.Kept || !slices.Equal(now.Reasons, w.Reasons)) {
+			w.Reasons, w.Kept = now.Reasons, now.Kept
 			changed = append(changed, w)
 		}
 	}
@@ -330,12 +330,12 @@ func (p *Placer) explain(ctx context.Context, waiting []berth.WaitingRequest, de
 
 func (p *Placer) store(ctx context.Context) func([]berth.WaitingRequest) error {
 	return func(waiting []berth.WaitingRequest) error {
-		reasons := make(map[string][]berth.Rejection, len(waiting))
+		waits := make(map[string]berth.Wait, len(waiting))
 		for _, w := range waiting {
-			reasons[w.AttemptID] = w.Reasons
+			waits[w.AttemptID] = berth.Wait{Reasons: w.Reasons, Kept: w.Kept}
 		}
 
-		return p.ledger.StoreReasons(ctx, reasons)
+		return p.ledger.StoreReasons(ctx, waits)
 	}
 }
 

@@ -38,6 +38,7 @@ type queue struct {
 	placed  []map[string]berth.Placement
 	refused map[string][]berth.Rejection
 	reasons []map[string][]berth.Rejection
+	kept    []map[string]berth.KeptPlace // with reasons
 	aside   map[string]string
 	errs    map[string]error // of what fails
 	bad     map[string]error // of requests that are refused, wherever they are
@@ -98,12 +99,17 @@ func (f *queue) RefuseRequest(_ context.Context, attemptID string, reasons []ber
 	return f.errs["refuse"]
 }
 
-func (f *queue) StoreReasons(_ context.Context, reasons map[string][]berth.Rejection) error {
-	if err := refuses(f, reasons); err != nil {
+func (f *queue) StoreReasons(_ context.Context, waits map[string]berth.Wait) error {
+	if err := refuses(f, waits); err != nil {
 		return err
 	}
 
-	f.reasons = append(f.reasons, reasons)
+	reasons, kept := make(map[string][]berth.Rejection, len(waits)), make(map[string]berth.KeptPlace, len(waits))
+	for id, w := range waits {
+		reasons[id], kept[id] = w.Reasons, w.Kept
+	}
+
+	f.reasons, f.kept = append(f.reasons, reasons), append(f.kept, kept)
 
 	return f.errs["reasons"]
 }
@@ -358,6 +364,34 @@ func TestRound_StoresReasonsOnlyWhenTheyChanged(t *testing.T) {
 	f.hosts[0].MemoryReservedBytes = 3 * gib
 	require.NoError(t, p.Round(t.Context()))
 	require.Len(t, f.reasons, 2)
+}
+
+// What is kept free for a request is stored with its reasons: once, and again when it is another host or none.
+func TestRound_StoresWhatIsKept(t *testing.T) {
+	t.Parallel()
+
+	overdue := request("c", 7*gib)
+	overdue.Waited = packing.DrainAfter
+	p, f := setup(t, overdue)
+	f.hosts[0].MemoryReservedBytes = 2 * gib
+
+	require.NoError(t, p.Round(t.Context()))
+	require.Equal(t, []map[string]berth.KeptPlace{{"c": {HostID: f.hosts[0].ID}}}, f.kept)
+
+	p.explained = time.Time{}
+	f.waiting[0].Reasons = f.reasons[0]["c"]
+	require.NoError(t, p.Round(t.Context()))
+	require.Len(t, f.kept, 2, "the ledger does not say that it is kept")
+
+	p.explained = time.Time{}
+	f.waiting[0].Kept = f.kept[1]["c"]
+	require.NoError(t, p.Round(t.Context()))
+	require.Len(t, f.kept, 2, "nothing new")
+
+	p.explained = time.Time{}
+	f.use["s"] = berth.SweepUse{State: berth.SweepPaused}
+	require.NoError(t, p.Round(t.Context()))
+	require.Equal(t, berth.KeptPlace{}, f.kept[2]["c"])
 }
 
 func TestRound_StoresTheFirstFewReasons(t *testing.T) {

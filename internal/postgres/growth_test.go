@@ -65,7 +65,7 @@ func (b *bundle) round(t *testing.T) {
 	waiting := q.Waiting
 	must(err)
 	require.Len(t, waiting, 1)
-	must(b.store.StoreReasons(ctx, map[string][]berth.Rejection{r.AttemptID: {{HostName: "a", Reason: "full"}}}))
+	must(b.store.StoreReasons(ctx, map[string]berth.Wait{r.AttemptID: {Reasons: []berth.Rejection{{HostName: "a", Reason: "full"}}}}))
 
 	token := b.place(t, r).Token
 	_, err = b.store.Assignee(ctx, r.AttemptID)

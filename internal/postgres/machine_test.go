@@ -382,15 +382,20 @@ func (l *ledger) renew(ctx context.Context) (bool, error) {
 
 // explain stores why several wait.
 func (l *ledger) explain(ctx context.Context) (bool, error) {
-	reasons := map[string][]berth.Rejection{}
+	waits := map[string]berth.Wait{}
 
 	for range 3 {
 		if r, ok := l.pick(l.requests); ok {
-			reasons[r.AttemptID] = []berth.Rejection{{Dimension: berth.DimensionMemory, Reason: "full"}}
+			wait := berth.Wait{Reasons: []berth.Rejection{{Dimension: berth.DimensionMemory, Reason: "full"}}}
+			if host := l.hosts[l.rand.IntN(len(l.hosts))]; l.rand.IntN(2) == 0 {
+				wait.Kept.HostID = host
+			}
+
+			waits[r.AttemptID] = wait
 		}
 	}
 
-	return len(reasons) > 0, l.store.StoreReasons(ctx, reasons)
+	return len(waits) > 0, l.store.StoreReasons(ctx, waits)
 }
 
 func machine(id string, r *rand.Rand) berth.Host {

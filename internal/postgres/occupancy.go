@@ -58,6 +58,7 @@ func (s *Store) ListQueue(ctx context.Context, after berth.QueueKey, limit int) 
 			Position: int(row.Position), AttemptID: row.AttemptID, Number: int(row.Number), Stage: row.Stage, Purpose: berth.Purpose(row.Purpose),
 			SweepID: row.SweepID, SweepName: row.SweepName, SweepState: berth.SweepState(row.SweepState), TrialNumber: int(row.TrialNumber),
 			Since: row.Since.UTC(), NotBefore: putOff(row.PutOff, row.NotBefore), Reasons: toReasons(row.Reasons),
+			Kept: keptHost(row.KeptHostID, row.KeptHost, row.KeptDeviceID, row.KeptSince),
 		}, nil
 	})
 
@@ -70,4 +71,13 @@ func putOff(is bool, until time.Time) *time.Time {
 	}
 
 	return new(until.UTC())
+}
+
+// keptHost is what is kept free for a request; nil = nothing, or its host is gone.
+func keptHost(hostID, name, deviceID string, since time.Time) *berth.KeptHost {
+	if hostID == "" {
+		return nil
+	}
+
+	return &berth.KeptHost{HostID: hostID, HostName: name, DeviceID: deviceID, Since: since.UTC()}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
@@ -107,7 +108,7 @@ func TestListQueue_InThePlacersOrder(t *testing.T) {
 
 	_, err := b.store.SetSweepState(t.Context(), paused.sweep, berth.SweepPaused, "")
 	require.NoError(t, err)
-	require.NoError(t, b.store.StoreReasons(t.Context(), map[string][]berth.Rejection{explained.AttemptID: {{HostName: "a", Reason: "full"}}}))
+	require.NoError(t, b.store.StoreReasons(t.Context(), map[string]berth.Wait{explained.AttemptID: {Reasons: []berth.Rejection{{HostName: "a", Reason: "full"}}}}))
 	require.NoError(t, b.store.SetAside(t.Context(), off.AttemptID, "the ledger refuses it"))
 	_, err = pool.Exec(t.Context(), `UPDATE placement_requests SET not_before = now() + interval '1 hour' WHERE attempt_id = $1`, off.AttemptID)
 	require.NoError(t, err)
@@ -152,4 +153,66 @@ func TestListQueue_InThePlacersOrder(t *testing.T) {
 
 	require.Equal(t, want, got)
 	require.Equal(t, explained.AttemptID, got[0], "the oldest")
+}
+
+// What is kept free for a request is told from when on it was, until it is another host or none, or the request is put off.
+func TestStoreReasons_WhatIsKept(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	r := b.request(t, gib)
+
+	store := func(kept berth.KeptPlace) {
+		t.Helper()
+		require.NoError(t, b.store.StoreReasons(t.Context(), map[string]berth.Wait{r.AttemptID: {Kept: kept}}))
+	}
+	told := func() *berth.KeptHost {
+		t.Helper()
+
+		queue, _, err := b.store.ListQueue(t.Context(), berth.QueueKey{}, 1)
+		require.NoError(t, err)
+
+		trial, err := b.store.GetTrial(t.Context(), b.sweep, 1)
+		require.NoError(t, err)
+		require.Equal(t, queue[0].Kept, trial.Kept)
+
+		page, err := b.store.PageTrials(t.Context(), b.sweep, berth.TrialQuery{Sort: berth.Sort{By: berth.SortNumber}, Limit: 1})
+		require.NoError(t, err)
+		require.Equal(t, queue[0].Kept, page.Rows[0].Kept)
+
+		return queue[0].Kept
+	}
+
+	require.Nil(t, told())
+
+	store(berth.KeptPlace{HostID: b.host.ID})
+
+	first := told()
+	require.Equal(t, &berth.KeptHost{HostID: b.host.ID, HostName: b.host.Name, Since: first.Since}, first)
+	require.WithinDuration(t, time.Now(), first.Since, time.Minute)
+
+	waiting, err := b.store.Queue(t.Context(), 1)
+	require.NoError(t, err)
+	require.Equal(t, berth.KeptPlace{HostID: b.host.ID}, waiting.Waiting[0].Kept, "a round sees what the last one stored")
+
+	_, err = pool.Exec(t.Context(), "UPDATE placement_requests SET kept_since = kept_since - interval '1 hour'")
+	require.NoError(t, err)
+	store(berth.KeptPlace{HostID: b.host.ID})
+	require.Equal(t, first.Since.Add(-time.Hour), told().Since, "the same host")
+
+	store(berth.KeptPlace{HostID: b.host.ID, DeviceID: "GPU-1"})
+	require.Equal(t, "GPU-1", told().DeviceID)
+	require.True(t, told().Since.After(first.Since), "a GPU of it is another place")
+
+	store(berth.KeptPlace{HostID: uuid.NewString()})
+	require.Nil(t, told(), "that host is gone")
+
+	store(berth.KeptPlace{HostID: b.host.ID})
+	require.NoError(t, b.store.SetAside(t.Context(), r.AttemptID, "the ledger refuses it"))
+	require.Nil(t, told())
+
+	store(berth.KeptPlace{HostID: b.host.ID})
+	store(berth.KeptPlace{})
+	require.Nil(t, told())
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -267,16 +266,17 @@ func (s *Store) tellPlaced(ctx context.Context, tx pgx.Tx, r dbsqlc.PlacementReq
 	return s.notify(ctx, tx, berth.Event{Kind: "trial.state", SweepID: r.SweepID, Subject: r.TrialID, Data: state}, channelOutbox)
 }
 
-// StoreReasons writes why requests still wait, by attempt, all or nothing.
-// Errors: conflict when one of them cannot be stored.
-func (s *Store) StoreReasons(ctx context.Context, reasons map[string][]berth.Rejection) error {
-	ids := make([]string, 0, len(reasons))
-	all := make([]json.RawMessage, 0, len(reasons))
+// StoreReasons writes why requests still wait and what is kept free for them, by
+// attempt, all or nothing. Errors: conflict when one of them cannot be stored.
+func (s *Store) StoreReasons(ctx context.Context, waits map[string]berth.Wait) error {
+	params := &dbsqlc.StoreReasonsParams{}
 
-	for id, list := range reasons {
-		ids = append(ids, id)
-		all = append(all, encode(list))
+	for id, w := range waits {
+		params.AttemptIds = append(params.AttemptIds, id)
+		params.AllReasons = append(params.AllReasons, encode(w.Reasons))
+		params.KeptHosts = append(params.KeptHosts, w.Kept.HostID)
+		params.KeptDevices = append(params.KeptDevices, w.Kept.DeviceID)
 	}
 
-	return refusal(translate(s.q.StoreReasons(ctx, s.pool, ids, all), "storing reasons"), "storing reasons")
+	return refusal(translate(s.q.StoreReasons(ctx, s.pool, params), "storing reasons"), "storing reasons")
 }

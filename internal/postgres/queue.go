@@ -122,6 +122,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 			Image:    row.ImageDigest,
 			Waited:   time.Duration(row.WaitedSeconds * float64(time.Second)),
 			Reasons:  toReasons(row.Reasons),
+			Kept:     berth.KeptPlace{HostID: deref(row.KeptHostID), DeviceID: deref(row.KeptDeviceID)},
 			Away:     row.Away,
 			Apart:    row.Apart,
 

@@ -1,5 +1,6 @@
 import { Title } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
+import { Kept } from "@/components/Kept";
 import { num, Table } from "@/components/Table";
 import { between, count, moment } from "@/lib/format";
 import type { QueuedAttempt } from "@/services/hosts";
@@ -69,6 +70,11 @@ function Reasons({ row, now }: { row: QueuedAttempt; now: number }) {
     <ul className="plain">
       {!active && <li>Its sweep is {row.sweep_state}.</li>}
       {late !== undefined && <li>It is put off for {between(new Date(now).toISOString(), late, now)}.</li>}
+      {row.kept_host && (
+        <li>
+          <Kept host={row.kept_host} />
+        </li>
+      )}
       {reasons.slice(0, 3).map((reason) => (
         <li key={reason}>{reason}</li>
       ))}

@@ -1,6 +1,9 @@
 import { Title } from "@mantine/core";
+import { Kept } from "@/components/Kept";
+import { Note } from "@/components/Note";
 import { right, Table } from "@/components/Table";
 import { bytes, cores, grouped } from "@/lib/format";
+import type { KeptHost } from "@/services/hosts";
 import type { Rejection } from "@/services/trials";
 
 /** amount writes what a rejection is about in its own unit. */
@@ -11,13 +14,23 @@ export function amount(dimension: string, n: number): string {
   return grouped(n);
 }
 
-/** Why a trial does not run, candidate by candidate. */
-export function Waiting({ rejections }: { rejections: Rejection[] }) {
+interface Props {
+  rejections: Rejection[];
+  kept?: KeptHost | undefined;
+}
+
+/** Why a trial does not run, candidate by candidate, and what is kept free for it. */
+export function Waiting({ rejections, kept }: Props) {
   return (
     <section aria-label="Why it waits">
       <Title order={2} mb="xs">
         Why it waits
       </Title>
+      {kept && (
+        <Note kind="plain">
+          <Kept host={kept} />
+        </Note>
+      )}
       <Table
         label="Why it waits"
         heads={["Candidate", "Reason", right("Needed"), right("Free")]}

@@ -5,7 +5,7 @@ import { QueueTable } from "@/components/QueueTable";
 import { deviceBlocks, hostBlocks } from "@/lib/packing";
 import { PackingMap } from "@/plots/PackingMap";
 import { draw } from "@/test/draw";
-import { cordonedDevice, device, host, lease, queued, suspectLease } from "@/test/factories/host";
+import { cordonedDevice, device, host, keptHost, lease, queued, suspectLease } from "@/test/factories/host";
 import { rejection } from "@/test/factories/trial";
 
 const now = Date.parse("2026-01-01T00:02:00Z");
@@ -83,6 +83,22 @@ describe("QueueTable", () => {
     expect(screen.queryByText("Its sweep is pending.")).toBeNull(); // it has trials placed
     expect(screen.getAllByText("The placer has not looked at it yet.")).toHaveLength(2);
     expect(screen.getByText(/40 attempts wait, the first 5 are shown/)).toBeTruthy();
+  });
+
+  it("says which host or GPU is kept free for one, and since when", async () => {
+    const rows = [
+      queued({ kept_host: keptHost() }),
+      queued({ attempt_id: "q2", position: 2, kept_host: keptHost({ name: "lab", device_id: "GPU-1" }) }),
+      queued({ attempt_id: "q3", position: 3 }),
+    ];
+    await draw(<QueueTable rows={rows} total={3} now={now} />);
+    const kept = screen.getAllByText(/is kept free for it/).map((item) => item.textContent);
+    expect(kept).toHaveLength(2);
+    expect(kept[0]).toMatch(
+      /^Host box is kept free for it since .*2026.*: nothing younger starts there until it fits\.$/,
+    );
+    expect(kept[1]).toMatch(/^GPU GPU-1 of host lab is kept free for it since /);
+    expect(document.querySelector("time[datetime='2026-01-01T00:01:00Z']")).toBeTruthy();
   });
 
   it("says when nothing waits", async () => {

@@ -11,7 +11,7 @@ import { deviceParts, hostParts, packingText, parts } from "@/lib/packing";
 import { bestFirst, matching, ordered, parameterNames, trialNote, turned } from "@/lib/trials";
 import type { LogPiece } from "@/services/log";
 import { draw } from "@/test/draw";
-import { advisedDevice, cordonedDevice, host, sickDevice, simulatedDevice } from "@/test/factories/host";
+import { advisedDevice, cordonedDevice, host, keptHost, sickDevice, simulatedDevice } from "@/test/factories/host";
 import {
   attempt,
   failedTrial,
@@ -130,6 +130,12 @@ describe("Waiting", () => {
     expect(screen.getByText("1.5 cores")).toBeTruthy();
     expect(screen.getByText(/even when the candidate is empty/)).toBeTruthy();
     expect(amount("contexts", 3)).toBe("3");
+    expect(screen.queryByText(/is kept free/)).toBeNull();
+  });
+
+  it("says which host is kept free for it", async () => {
+    await draw(<Waiting rejections={[rejection()]} kept={keptHost()} />);
+    expect(screen.getByRole("status").textContent).toMatch(/^Host box is kept free for it since /);
   });
 });
 

@@ -435,6 +435,9 @@ type PlacementRequest struct {
 	Short           bool
 	LastOom         []byte
 	ExclusiveDevice bool
+	KeptHostID      *string
+	KeptDeviceID    *string
+	KeptSince       *time.Time
 }
 
 type SchemaCompat struct {

@@ -52,7 +52,7 @@ func (q *Queries) CountRunningBySweep(ctx context.Context, db DBTX, lostAfter ti
 }
 
 const getPlacementRequest = `-- name: GetPlacementRequest :one
-SELECT attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, state, reasons, requested_at, decided_at, tries, refusal, not_before, revives, short, last_oom, exclusive_device FROM placement_requests WHERE attempt_id = $1
+SELECT attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, expected_ns, state, reasons, requested_at, decided_at, tries, refusal, not_before, revives, short, last_oom, exclusive_device, kept_host_id, kept_device_id, kept_since FROM placement_requests WHERE attempt_id = $1
 `
 
 func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID string) (PlacementRequest, error) {
@@ -84,6 +84,9 @@ func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID st
 		&i.Short,
 		&i.LastOom,
 		&i.ExclusiveDevice,
+		&i.KeptHostID,
+		&i.KeptDeviceID,
+		&i.KeptSince,
 	)
 	return i, err
 }
@@ -152,13 +155,15 @@ func (q *Queries) InsertPlacementRequest(ctx context.Context, db DBTX, arg *Inse
 }
 
 const listQueue = `-- name: ListQueue :many
-SELECT q.attempt_id, q.number, q.stage, q.purpose, q.sweep_id, q.reasons, q.not_before, q.trial_number, q.sweep_name, q.sweep_state, q.put_off, q.inactive, q.since, q.position, q.total FROM (
+SELECT q.attempt_id, q.number, q.stage, q.purpose, q.sweep_id, q.reasons, q.not_before, q.trial_number, q.sweep_name, q.sweep_state, q.put_off, q.inactive, q.since, q.kept_host_id, q.kept_host, q.kept_device_id, q.kept_since, q.position, q.total FROM (
     SELECT r.attempt_id, r.number, r.stage, r.purpose, r.sweep_id, r.reasons, r.not_before, t.number AS trial_number, s.name AS sweep_name,
         s.state AS sweep_state, (r.not_before > now())::boolean AS put_off, (s.state NOT IN ('pending', 'running'))::boolean AS inactive,
         greatest(r.requested_at, s.resumed_at)::timestamptz AS since,
+        coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
+        coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
         row_number() OVER (ORDER BY r.not_before > now(), s.state NOT IN ('pending', 'running'), greatest(r.requested_at, s.resumed_at), r.attempt_id)::integer AS position,
         count(*) OVER ()::integer AS total
-    FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
+    FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id LEFT JOIN hosts k ON k.id = r.kept_host_id
     WHERE r.state = 'waiting'
 ) q
 WHERE (q.put_off, q.inactive, q.since, q.attempt_id) > ($1::boolean, $2::boolean, $3::timestamptz, $4::uuid)
@@ -175,21 +180,25 @@ type ListQueueParams struct {
 }
 
 type ListQueueRow struct {
-	AttemptID   string
-	Number      int32
-	Stage       string
-	Purpose     string
-	SweepID     string
-	Reasons     json.RawMessage
-	NotBefore   time.Time
-	TrialNumber int32
-	SweepName   string
-	SweepState  string
-	PutOff      bool
-	Inactive    bool
-	Since       time.Time
-	Position    int32
-	Total       int32
+	AttemptID    string
+	Number       int32
+	Stage        string
+	Purpose      string
+	SweepID      string
+	Reasons      json.RawMessage
+	NotBefore    time.Time
+	TrialNumber  int32
+	SweepName    string
+	SweepState   string
+	PutOff       bool
+	Inactive     bool
+	Since        time.Time
+	KeptHostID   string
+	KeptHost     string
+	KeptDeviceID string
+	KeptSince    time.Time
+	Position     int32
+	Total        int32
 }
 
 // What waits, in the order of ListWaitingRequests, and behind it what is put off. All of it is counted to know positions:
@@ -223,6 +232,10 @@ func (q *Queries) ListQueue(ctx context.Context, db DBTX, arg *ListQueueParams) 
 			&i.PutOff,
 			&i.Inactive,
 			&i.Since,
+			&i.KeptHostID,
+			&i.KeptHost,
+			&i.KeptDeviceID,
+			&i.KeptSince,
 			&i.Position,
 			&i.Total,
 		); err != nil {
@@ -298,7 +311,7 @@ WITH faulted AS MATERIALIZED (
                 AND EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok' AND a.device_id IS NOT NULL AND a.placed_at > f.at)
             LIMIT $3::integer) clean) < $3::integer
 )
-SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources, coalesce(s.spec -> 'datasets', '[]')::json AS datasets, s.image_digest,
+SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, r.kept_host_id, r.kept_device_id, r.kept_since, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources, coalesce(s.spec -> 'datasets', '[]')::json AS datasets, s.image_digest,
     ARRAY(SELECT DISTINCT k.key FROM json_array_elements(CASE json_typeof(s.spec -> 'secrets') WHEN 'array' THEN s.spec -> 'secrets' END) m JOIN secrets k ON k.name = m ->> 'name' ORDER BY k.key)::text[] AS secret_keys,
     coalesce(r.last_oom, (
         SELECT json_build_object('demand', json_build_object('memory_bytes', a.memory_bytes, 'cpu_milli', a.cpu_milli),
@@ -361,6 +374,9 @@ type ListWaitingRequestsRow struct {
 	Short           bool
 	LastOom         []byte
 	ExclusiveDevice bool
+	KeptHostID      *string
+	KeptDeviceID    *string
+	KeptSince       *time.Time
 	TrialNumber     int32
 	Resources       []byte
 	Datasets        []byte
@@ -422,6 +438,9 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, arg *ListWai
 			&i.Short,
 			&i.LastOom,
 			&i.ExclusiveDevice,
+			&i.KeptHostID,
+			&i.KeptDeviceID,
+			&i.KeptSince,
 			&i.TrialNumber,
 			&i.Resources,
 			&i.Datasets,
@@ -497,7 +516,7 @@ WITH decided AS (
         cpu_milli = d.cpu_milli, device_bytes = d.device_bytes, contexts = d.contexts, exclusive = d.exclusive, exclusive_device = d.exclusive_device
     FROM locked_requests d JOIN locked_hosts h ON h.id = d.host_id LEFT JOIN locked_devices v ON v.id = d.device_id
     WHERE r.attempt_id = d.attempt_id AND (d.device_id = '' OR v.id IS NOT NULL)
-    RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, d.device_activity, d.mix, d.mix_own, d.spill_bytes, d.host_id, nullif(d.device_id, '') AS device_id, d.device_class, d.mode, nextval('lease_tokens') AS token
+    RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, r.kept_host_id, r.kept_device_id, r.kept_since, d.device_activity, d.mix, d.mix_own, d.spill_bytes, d.host_id, nullif(d.device_id, '') AS device_id, d.device_class, d.mode, nextval('lease_tokens') AS token
 ), new_attempts AS (
     INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
         memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own, spill_bytes)
@@ -654,7 +673,7 @@ func (q *Queries) ResizeRequest(ctx context.Context, db DBTX, arg *ResizeRequest
 
 const setRequestAside = `-- name: SetRequestAside :exec
 UPDATE placement_requests
-SET tries = tries + 1, refusal = $1, reasons = $2, not_before = now() + least(300, 2 ^ least(tries, 9)) * interval '1 second'
+SET tries = tries + 1, refusal = $1, reasons = $2, kept_host_id = NULL, kept_device_id = NULL, kept_since = NULL, not_before = now() + least(300, 2 ^ least(tries, 9)) * interval '1 second'
 WHERE attempt_id = $3 AND state = 'waiting'
 `
 
@@ -664,7 +683,7 @@ type SetRequestAsideParams struct {
 	AttemptID string
 }
 
-// The pauses grow from a second to five minutes.
+// The pauses grow from a second to five minutes. Nothing is kept free for it meanwhile.
 func (q *Queries) SetRequestAside(ctx context.Context, db DBTX, arg *SetRequestAsideParams) error {
 	_, err := db.Exec(ctx, setRequestAside, arg.Refusal, arg.Reasons, arg.AttemptID)
 	return err
@@ -672,17 +691,34 @@ func (q *Queries) SetRequestAside(ctx context.Context, db DBTX, arg *SetRequestA
 
 const storeReasons = `-- name: StoreReasons :exec
 WITH locked AS (
-    SELECT r.attempt_id, u.reasons
-    FROM placement_requests r JOIN (SELECT unnest($1::uuid[]) AS attempt_id, unnest($2::jsonb[]) AS reasons) u USING (attempt_id)
+    SELECT r.attempt_id, u.reasons, nullif(u.host_id, '')::uuid AS host_id, nullif(u.device_id, '') AS device_id
+    FROM placement_requests r JOIN (SELECT unnest($1::uuid[]) AS attempt_id, unnest($2::jsonb[]) AS reasons,
+        unnest($3::text[]) AS host_id, unnest($4::text[]) AS device_id) u USING (attempt_id)
     WHERE r.state = 'waiting'
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
 )
-UPDATE placement_requests r SET reasons = l.reasons, refusal = '' FROM locked l WHERE r.attempt_id = l.attempt_id
+UPDATE placement_requests r SET reasons = l.reasons, refusal = '', kept_host_id = l.host_id, kept_device_id = l.device_id,
+    kept_since = CASE WHEN l.host_id IS NULL THEN NULL
+        WHEN r.kept_host_id = l.host_id AND r.kept_device_id IS NOT DISTINCT FROM l.device_id THEN r.kept_since ELSE now() END
+FROM locked l WHERE r.attempt_id = l.attempt_id
 `
 
-// What merely waits is not refused any more. Its pauses go on to grow when it is refused again.
-func (q *Queries) StoreReasons(ctx context.Context, db DBTX, attemptIds []string, allReasons []json.RawMessage) error {
-	_, err := db.Exec(ctx, storeReasons, attemptIds, allReasons)
+type StoreReasonsParams struct {
+	AttemptIds  []string
+	AllReasons  []json.RawMessage
+	KeptHosts   []string
+	KeptDevices []string
+}
+
+// What merely waits is not refused any more. Its pauses go on to grow when it is refused again. kept_since is when the host, or
+// the GPU, that is kept became another one.
+func (q *Queries) StoreReasons(ctx context.Context, db DBTX, arg *StoreReasonsParams) error {
+	_, err := db.Exec(ctx, storeReasons,
+		arg.AttemptIds,
+		arg.AllReasons,
+		arg.KeptHosts,
+		arg.KeptDevices,
+	)
 	return err
 }
 

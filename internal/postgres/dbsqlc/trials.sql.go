@@ -312,12 +312,16 @@ func (q *Queries) ListTrialParams(ctx context.Context, db DBTX, sweepID string) 
 
 const listTrials = `-- name: ListTrials :many
 SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
-    coalesce((SELECT r.reasons FROM placement_requests r WHERE r.trial_id = t.id AND r.state = 'waiting'
-        ORDER BY r.requested_at DESC LIMIT 1), '[]')::jsonb AS reasons,
+    coalesce(r.reasons, '[]')::jsonb AS reasons, coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host,
+    coalesce(r.kept_device_id, '')::text AS kept_device_id, coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id
         ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed,
     s.logs_removed_why, s.metrics_removed_why
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+LEFT JOIN LATERAL (
+    SELECT w.attempt_id, w.sweep_id, w.trial_id, w.workflow_id, w.number, w.stage, w.purpose, w.shape_key, w.memory_bytes, w.cpu_milli, w.device_bytes, w.contexts, w.exclusive, w.expected_ns, w.state, w.reasons, w.requested_at, w.decided_at, w.tries, w.refusal, w.not_before, w.revives, w.short, w.last_oom, w.exclusive_device, w.kept_host_id, w.kept_device_id, w.kept_since FROM placement_requests w WHERE w.trial_id = t.id AND w.state = 'waiting' ORDER BY w.requested_at DESC LIMIT 1
+) r ON true
+LEFT JOIN hosts k ON k.id = r.kept_host_id
 WHERE t.sweep_id = $1 AND s.deleted_at IS NULL AND t.number > $2
   AND (cardinality($3::text[]) = 0 OR t.state = ANY ($3::text[]))
 ORDER BY t.number
@@ -346,6 +350,10 @@ type ListTrialsRow struct {
 	FinishedAt        *time.Time
 	Attempts          int32
 	Reasons           json.RawMessage
+	KeptHostID        string
+	KeptHost          string
+	KeptDeviceID      string
+	KeptSince         time.Time
 	OutputsRemoved    string
 	LogsRemovedWhy    string
 	MetricsRemovedWhy string
@@ -381,6 +389,10 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 			&i.FinishedAt,
 			&i.Attempts,
 			&i.Reasons,
+			&i.KeptHostID,
+			&i.KeptHost,
+			&i.KeptDeviceID,
+			&i.KeptSince,
 			&i.OutputsRemoved,
 			&i.LogsRemovedWhy,
 			&i.MetricsRemovedWhy,
@@ -398,6 +410,8 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 const listedTrials = `-- name: ListedTrials :many
 SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
     coalesce(r.reasons, '[]')::jsonb AS reasons, (r.requested_at IS NOT NULL)::boolean AS waits,
+    coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
+    coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce(r.requested_at, 'epoch')::timestamptz AS waiting_since, coalesce(a.outputs_removed_why, '')::text AS outputs_removed,
     s.logs_removed_why, s.metrics_removed_why,
     coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.state, '')::text AS attempt_state,
@@ -409,8 +423,9 @@ SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kin
     coalesce(m.status, '')::text AS metric_status, coalesce(m.final, false)::boolean AS metric_final, coalesce(m.at, 'epoch')::timestamptz AS metric_at
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 LEFT JOIN LATERAL (
-    SELECT reasons, requested_at FROM placement_requests w WHERE w.trial_id = t.id AND w.state = 'waiting' ORDER BY w.requested_at DESC LIMIT 1
+    SELECT w.attempt_id, w.sweep_id, w.trial_id, w.workflow_id, w.number, w.stage, w.purpose, w.shape_key, w.memory_bytes, w.cpu_milli, w.device_bytes, w.contexts, w.exclusive, w.expected_ns, w.state, w.reasons, w.requested_at, w.decided_at, w.tries, w.refusal, w.not_before, w.revives, w.short, w.last_oom, w.exclusive_device, w.kept_host_id, w.kept_device_id, w.kept_since FROM placement_requests w WHERE w.trial_id = t.id AND w.state = 'waiting' ORDER BY w.requested_at DESC LIMIT 1
 ) r ON true
+LEFT JOIN hosts k ON k.id = r.kept_host_id
 LEFT JOIN LATERAL (SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts l WHERE l.trial_id = t.id ORDER BY l.number DESC LIMIT 1) a ON true
 LEFT JOIN hosts h ON h.id = a.host_id
 LEFT JOIN LATERAL (
@@ -427,6 +442,10 @@ type ListedTrialsRow struct {
 	Attempts          int32
 	Reasons           json.RawMessage
 	Waits             bool
+	KeptHostID        string
+	KeptHost          string
+	KeptDeviceID      string
+	KeptSince         time.Time
 	WaitingSince      time.Time
 	OutputsRemoved    string
 	LogsRemovedWhy    string
@@ -478,6 +497,10 @@ func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, ids 
 			&i.Attempts,
 			&i.Reasons,
 			&i.Waits,
+			&i.KeptHostID,
+			&i.KeptHost,
+			&i.KeptDeviceID,
+			&i.KeptSince,
 			&i.WaitingSince,
 			&i.OutputsRemoved,
 			&i.LogsRemovedWhy,

@@ -187,19 +187,24 @@ UPDATE placement_requests SET state = 'impossible', decided_at = now(), reasons 
 WHERE attempt_id = @attempt_id AND state = 'waiting';
 
 -- name: StoreReasons :exec
--- What merely waits is not refused any more. Its pauses go on to grow when it is refused again.
+-- What merely waits is not refused any more. Its pauses go on to grow when it is refused again. kept_since is when the host, or
+-- the GPU, that is kept became another one.
 WITH locked AS (
-    SELECT r.attempt_id, u.reasons
-    FROM placement_requests r JOIN (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@all_reasons::jsonb[]) AS reasons) u USING (attempt_id)
+    SELECT r.attempt_id, u.reasons, nullif(u.host_id, '')::uuid AS host_id, nullif(u.device_id, '') AS device_id
+    FROM placement_requests r JOIN (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@all_reasons::jsonb[]) AS reasons,
+        unnest(@kept_hosts::text[]) AS host_id, unnest(@kept_devices::text[]) AS device_id) u USING (attempt_id)
     WHERE r.state = 'waiting'
     ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
 )
-UPDATE placement_requests r SET reasons = l.reasons, refusal = '' FROM locked l WHERE r.attempt_id = l.attempt_id;
+UPDATE placement_requests r SET reasons = l.reasons, refusal = '', kept_host_id = l.host_id, kept_device_id = l.device_id,
+    kept_since = CASE WHEN l.host_id IS NULL THEN NULL
+        WHEN r.kept_host_id = l.host_id AND r.kept_device_id IS NOT DISTINCT FROM l.device_id THEN r.kept_since ELSE now() END
+FROM locked l WHERE r.attempt_id = l.attempt_id;
 
 -- name: SetRequestAside :exec
--- The pauses grow from a second to five minutes.
+-- The pauses grow from a second to five minutes. Nothing is kept free for it meanwhile.
 UPDATE placement_requests
-SET tries = tries + 1, refusal = @refusal, reasons = @reasons, not_before = now() + least(300, 2 ^ least(tries, 9)) * interval '1 second'
+SET tries = tries + 1, refusal = @refusal, reasons = @reasons, kept_host_id = NULL, kept_device_id = NULL, kept_since = NULL, not_before = now() + least(300, 2 ^ least(tries, 9)) * interval '1 second'
 WHERE attempt_id = @attempt_id AND state = 'waiting';
 
 -- name: ListStuckRequests :many
@@ -230,9 +235,11 @@ SELECT q.* FROM (
     SELECT r.attempt_id, r.number, r.stage, r.purpose, r.sweep_id, r.reasons, r.not_before, t.number AS trial_number, s.name AS sweep_name,
         s.state AS sweep_state, (r.not_before > now())::boolean AS put_off, (s.state NOT IN ('pending', 'running'))::boolean AS inactive,
         greatest(r.requested_at, s.resumed_at)::timestamptz AS since,
+        coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
+        coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
         row_number() OVER (ORDER BY r.not_before > now(), s.state NOT IN ('pending', 'running'), greatest(r.requested_at, s.resumed_at), r.attempt_id)::integer AS position,
         count(*) OVER ()::integer AS total
-    FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
+    FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id LEFT JOIN hosts k ON k.id = r.kept_host_id
     WHERE r.state = 'waiting'
 ) q
 WHERE (q.put_off, q.inactive, q.since, q.attempt_id) > (@after_put_off::boolean, @after_inactive::boolean, @after_since::timestamptz, @after_attempt::uuid)

@@ -19,12 +19,16 @@ ORDER BY number;
 -- name: ListTrials :many
 -- The files of a trial are those of its last attempt: an earlier one failed, and may have been on another host.
 SELECT t.*, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
-    coalesce((SELECT r.reasons FROM placement_requests r WHERE r.trial_id = t.id AND r.state = 'waiting'
-        ORDER BY r.requested_at DESC LIMIT 1), '[]')::jsonb AS reasons,
+    coalesce(r.reasons, '[]')::jsonb AS reasons, coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host,
+    coalesce(r.kept_device_id, '')::text AS kept_device_id, coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id
         ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed,
     s.logs_removed_why, s.metrics_removed_why
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
+LEFT JOIN LATERAL (
+    SELECT w.* FROM placement_requests w WHERE w.trial_id = t.id AND w.state = 'waiting' ORDER BY w.requested_at DESC LIMIT 1
+) r ON true
+LEFT JOIN hosts k ON k.id = r.kept_host_id
 WHERE t.sweep_id = @sweep_id AND s.deleted_at IS NULL AND t.number > @after_number
   AND (cardinality(@states::text[]) = 0 OR t.state = ANY (@states::text[]))
 ORDER BY t.number
@@ -36,6 +40,8 @@ LIMIT @max_rows;
 -- array that is made here the planner expects few rows and looks each up by its id; of @ids itself it reads all trials.
 SELECT sqlc.embed(t), (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
     coalesce(r.reasons, '[]')::jsonb AS reasons, (r.requested_at IS NOT NULL)::boolean AS waits,
+    coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
+    coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce(r.requested_at, 'epoch')::timestamptz AS waiting_since, coalesce(a.outputs_removed_why, '')::text AS outputs_removed,
     s.logs_removed_why, s.metrics_removed_why,
     coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.state, '')::text AS attempt_state,
@@ -47,8 +53,9 @@ SELECT sqlc.embed(t), (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id):
     coalesce(m.status, '')::text AS metric_status, coalesce(m.final, false)::boolean AS metric_final, coalesce(m.at, 'epoch')::timestamptz AS metric_at
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 LEFT JOIN LATERAL (
-    SELECT reasons, requested_at FROM placement_requests w WHERE w.trial_id = t.id AND w.state = 'waiting' ORDER BY w.requested_at DESC LIMIT 1
+    SELECT w.* FROM placement_requests w WHERE w.trial_id = t.id AND w.state = 'waiting' ORDER BY w.requested_at DESC LIMIT 1
 ) r ON true
+LEFT JOIN hosts k ON k.id = r.kept_host_id
 LEFT JOIN LATERAL (SELECT * FROM attempts l WHERE l.trial_id = t.id ORDER BY l.number DESC LIMIT 1) a ON true
 LEFT JOIN hosts h ON h.id = a.host_id
 LEFT JOIN LATERAL (

@@ -797,56 +797,18 @@ class LeaseList(Model):
     next_cursor: Optional[str] = None
 
 
-class QueuedAttempt(Model):
+class KeptHost(Model):
     """
-    An attempt that waits for a place
+    The host that takes nothing younger until the attempt fits there, as it has waited for too long; absent = none is kept for it
     """
 
-    position: int
+    id: str
+    name: str
+    device_id: Optional[str] = None
     """
-    From 1, when the page was read
-    """
-    attempt_id: str
-    """
-    Of the attempt that it becomes
-    """
-    number: int
-    """
-    Of the attempt in its trial
-    """
-    stage: str
-    purpose: Union[Literal['run', 'probe'], str]
-    """
-    probe: it measures its shape, too
-    """
-    sweep_id: str
-    sweep_name: str
-    sweep_state: Union[Literal['pending', 'running', 'paused', 'stopping', 'canceling', 'succeeded', 'failed', 'stopped', 'canceled'], str]
-    trial: int
-    """
-    Its number
+    The GPU that alone is kept; absent = the whole host
     """
     since: AwareDatetime
-    """
-    When it asked, or its sweep was resumed
-    """
-    not_before: Optional[AwareDatetime] = None
-    """
-    It is put off until then; absent = it is not
-    """
-    waiting: list[Rejection]
-    """
-    Why it has no place, candidate by candidate; empty = the placer has not looked at it yet
-    """
-
-
-class QueueList(Model):
-    data: list[QueuedAttempt]
-    next_cursor: Optional[str] = None
-    total: int
-    """
-    What waits in all; 0 on a page without rows
-    """
 
 
 class Event(Model):
@@ -1535,6 +1497,59 @@ class Device(Model):
     advice: Optional[Advice] = None
 
 
+class QueuedAttempt(Model):
+    """
+    An attempt that waits for a place
+    """
+
+    position: int
+    """
+    From 1, when the page was read
+    """
+    attempt_id: str
+    """
+    Of the attempt that it becomes
+    """
+    number: int
+    """
+    Of the attempt in its trial
+    """
+    stage: str
+    purpose: Union[Literal['run', 'probe'], str]
+    """
+    probe: it measures its shape, too
+    """
+    sweep_id: str
+    sweep_name: str
+    sweep_state: Union[Literal['pending', 'running', 'paused', 'stopping', 'canceling', 'succeeded', 'failed', 'stopped', 'canceled'], str]
+    trial: int
+    """
+    Its number
+    """
+    since: AwareDatetime
+    """
+    When it asked, or its sweep was resumed
+    """
+    not_before: Optional[AwareDatetime] = None
+    """
+    It is put off until then; absent = it is not
+    """
+    waiting: list[Rejection]
+    """
+    Why it has no place, candidate by candidate; empty = the placer has not looked at it yet
+    """
+    kept_host: Optional[KeptHost] = None
+
+
+class QueueList(Model):
+    data: list[QueuedAttempt]
+    next_cursor: Optional[str] = None
+    total: int
+    """
+    What waits in all; 0 on a page without rows
+    """
+
+
 class ServerInfo(Model):
     version: str
     """
@@ -1620,6 +1635,7 @@ class Trial(Model):
     """
     Why it does not run, candidate by candidate
     """
+    kept_host: Optional[KeptHost] = None
     waiting_since: Optional[AwareDatetime] = None
     """
     When it asked for the place that it waits for; in lists of a sweep

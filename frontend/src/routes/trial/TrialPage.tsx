@@ -61,7 +61,9 @@ export function TrialPage() {
       <StaleNote query={trial} doing="Reading the trial again" />
       <div style={{ display: "grid", gap: 16 }}>
         <TrialHeader trial={trial.data} metric={sweep.data?.objective?.metric} />
-        {trial.data.waiting && trial.data.waiting.length > 0 && <Waiting rejections={trial.data.waiting} />}
+        {trial.data.waiting && trial.data.waiting.length > 0 && (
+          <Waiting rejections={trial.data.waiting} kept={trial.data.kept_host} />
+        )}
         {attempts.isError && (
           <ErrorNote error={attempts.error} doing="Reading attempts" onRetry={() => void attempts.refetch()} />
         )}

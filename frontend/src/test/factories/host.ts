@@ -1,4 +1,4 @@
-import type { Device, Host, Lease, QueuedAttempt } from "@/services/hosts";
+import type { Device, Host, KeptHost, Lease, QueuedAttempt } from "@/services/hosts";
 
 const GiB = 1024 ** 3;
 
@@ -106,4 +106,8 @@ export function queued(change: Partial<QueuedAttempt> = {}): QueuedAttempt {
     waiting: [],
     ...change,
   };
+}
+
+export function keptHost(change: Partial<KeptHost> = {}): KeptHost {
+  return { id: "h1", name: "box", since: "2026-01-01T00:01:00Z", ...change };
 }
