@@ -183,6 +183,7 @@ bench/web: build ## Time the web interface with 50,000 trials, and watch its mem
 .PHONY: bench/placement
 bench/placement: ## Time placement decisions and leases through PostgreSQL
 	$(GO) test -run '^$$' -bench 'BenchmarkDecide' -benchtime 10x ./internal/packing
+	$(GO) test -run '^$$' -bench 'BenchmarkStarts' -benchtime 30x ./internal/forecast
 	$(GO) test -run '^$$' -bench 'BenchmarkPlace' -benchtime 5x ./internal/postgres
 
 .PHONY: clean

@@ -21,6 +21,40 @@ type TrialTimes struct {
 	Oldest time.Duration // since the oldest attempt that runs got its place; 0 = none runs
 }
 
+// Each is how long one trial takes: at least the smaller of lower quartile and mean, at
+// most the larger of upper quartile and mean. It is not known before 3 have ended.
+func (t TrialTimes) Each() RunTime {
+	if t.Ended < leastEnded {
+		return RunTime{}
+	}
+
+	return RunTime{Known: true, Min: min(t.Lower, t.Mean), Max: max(t.Upper, t.Mean)}
+}
+
+// RunTime is how long an attempt takes from its start to its end.
+type RunTime struct {
+	Known    bool // else nothing is known of it
+	Min, Max time.Duration
+}
+
+// Left is what is left of it after an attempt has run for some time. One that has run for
+// longer than such take may take as long again.
+func (r RunTime) Left(ran time.Duration) RunTime {
+	if !r.Known {
+		return r
+	}
+
+	r.Min = max(r.Min-ran, 0)
+
+	if ran > r.Max {
+		r.Max = ran
+	} else {
+		r.Max -= ran
+	}
+
+	return r
+}
+
 // RecentTrials is how many trials TrialTimes looks at: the newest, as what runs beside a
 // trial decides how long it takes, and that changes while a sweep runs.
 const RecentTrials = 200
@@ -40,12 +74,13 @@ type ETA struct {
 // runs, or the number of trials is not known.
 func EstimateEnd(s Sweep, t TrialTimes, now time.Time) (eta ETA, ok bool) {
 	c := s.Counts
-	if c.Planned == 0 || c.Running == 0 || t.Ended < leastEnded {
+	if c.Planned == 0 || c.Running == 0 || !t.Each().Known {
 		return ETA{}, false
 	}
 
 	left := max(c.Planned-c.Finished()-c.Running, 0)
-	each := max(t.Upper, t.Mean)
+	one := t.Each()
+	each := one.Max
 	k, atOnce := c.Running, fmt.Sprintf("%d that run at once", c.Running)
 
 	if s.MaxParallel > 0 && s.MaxParallel < k { // it was lowered: the next ones begin as others end
@@ -54,7 +89,7 @@ func EstimateEnd(s Sweep, t TrialTimes, now time.Time) (eta ETA, ok bool) {
 
 	waves := float64(left) / float64(k)
 	eta = ETA{
-		Min: DurationOf(waves * float64(min(t.Lower, t.Mean))),
+		Min: DurationOf(waves * float64(one.Min)),
 		Max: DurationOf((math.Ceil(waves) + 1) * float64(each)),
 		Why: fmt.Sprintf("%d to start and %s; of the newest %d that ended, half took %s to %s, the mean is %s",
 			left, atOnce, t.Ended, secondsText(t.Lower), secondsText(t.Upper), secondsText(t.Mean)),

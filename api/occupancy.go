@@ -72,6 +72,10 @@ func (h *handlers) ListQueue(ctx context.Context, r openapi.ListQueueRequestObje
 	}
 
 	out := openapi.ListQueue200JSONResponse{Data: all(queue, toQueued), Total: total}
+	if err := h.addStarts(ctx, queue, out.Data); err != nil {
+		return nil, err
+	}
+
 	if len(queue) == limit {
 		out.NextCursor = writeCursor(queue[limit-1].Key())
 	}

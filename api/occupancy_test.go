@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"net/http"
 	"testing"
 	"time"
@@ -59,4 +60,49 @@ func TestLeasesAndQueue(t *testing.T) {
 		status, body := r.text("GET", path, "")
 		require.Equal(t, http.StatusBadRequest, status, body)
 	}
+}
+
+// When what waits is expected to start, or why nobody knows.
+func TestQueue_ExpectedStart(t *testing.T) {
+	t.Parallel()
+
+	store, states := apitest.Sample(), map[int]berth.SweepState{1: berth.SweepPaused}
+	minute := berth.ShapeTimes{"": {Ended: 3, Mean: time.Minute, Lower: time.Minute, Upper: 2 * time.Minute}}
+	host := berth.Host{ID: "h", Name: "h", State: berth.HostReady, CPUMilli: 1000, MemoryBytes: 1 << 30, MemoryFreeBytes: 1 << 30}
+
+	for i := range 5 {
+		state := cmp.Or(states[i], berth.SweepRunning)
+		q := berth.QueuedRequest{Position: i + 1, AttemptID: apitest.NewID(800 + i), TrialNumber: i + 1, Since: apitest.Start, SweepState: state}
+		store.Queued = append(store.Queued, q)
+	}
+
+	store.Queued[2].NotBefore = &apitest.Start
+	store.Foreseen = berth.Foresight{
+		Complete: true, Times: map[string]berth.ShapeTimes{"s": minute},
+		Queue: berth.Queue{Hosts: []berth.Host{host}, Sweeps: map[string]berth.SweepUse{"s": {State: berth.SweepRunning}}},
+	}
+
+	for i := range 4 { // the fifth asked after that was read
+		store.Foreseen.Queue.Waiting = append(store.Foreseen.Queue.Waiting, berth.WaitingRequest{
+			AttemptID: apitest.NewID(800 + i), SweepID: "s", TrialNumber: i + 1, Resources: berth.Resources{Memory: 1 << 30, CPUs: 1000},
+		})
+	}
+
+	r := setup(t, store)
+	_, body := r.text("GET", "/api/v1/queue", "")
+	rows := read[openapi.QueueList](t, body).Data
+
+	require.Equal(t, openapi.ExpectedStart{MinSeconds: new(0.0), MaxSeconds: new(0.0)}, rows[0].ExpectedStart)
+	require.Equal(t, openapi.ExpectedStart{Unknown: openapi.SweepInactive}, rows[1].ExpectedStart, "it was paused since")
+	require.Equal(t, openapi.ExpectedStart{Unknown: openapi.PutOff}, rows[2].ExpectedStart)
+	require.InDelta(t, 180, *rows[3].ExpectedStart.MinSeconds, 5)
+	require.InDelta(t, 360, *rows[3].ExpectedStart.MaxSeconds, 5)
+	require.Equal(t, openapi.ExpectedStart{Unknown: openapi.JustAsked}, rows[4].ExpectedStart)
+
+	_, body = r.text("GET", "/api/v1/queue", "")
+	require.Less(t, *read[openapi.QueueList](t, body).Data[3].ExpectedStart.MaxSeconds, *rows[3].ExpectedStart.MaxSeconds, "from now on, not from when it was found out")
+
+	store.Foreseen.Complete = false
+	_, body = setup(t, store).text("GET", "/api/v1/queue", "")
+	require.Equal(t, openapi.FarBack, read[openapi.QueueList](t, body).Data[4].ExpectedStart.Unknown)
 }

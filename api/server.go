@@ -85,6 +85,7 @@ type Server struct {
 	feed     *feed
 	usage    usage
 	refusals refusals
+	outlook  outlook
 	recheck  time.Duration // how long a stream outlives its caller's token
 	idle     time.Duration // after how long a stream of events says that it lives
 	stopping chan struct{} // closed when streams must end

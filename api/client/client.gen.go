@@ -245,6 +245,48 @@ func (e SecretEncoding) Valid() bool {
 	}
 }
 
+// Defines values for StartUnknown.
+const (
+	Blocked         StartUnknown = "blocked"
+	DurationUnknown StartUnknown = "duration_unknown"
+	FarAhead        StartUnknown = "far_ahead"
+	FarBack         StartUnknown = "far_back"
+	HostAway        StartUnknown = "host_away"
+	JustAsked       StartUnknown = "just_asked"
+	NoEndHelps      StartUnknown = "no_end_helps"
+	NothingFits     StartUnknown = "nothing_fits"
+	PutOff          StartUnknown = "put_off"
+	SweepInactive   StartUnknown = "sweep_inactive"
+)
+
+// Valid indicates whether the value is a known member of the StartUnknown enum.
+func (e StartUnknown) Valid() bool {
+	switch e {
+	case Blocked:
+		return true
+	case DurationUnknown:
+		return true
+	case FarAhead:
+		return true
+	case FarBack:
+		return true
+	case HostAway:
+		return true
+	case JustAsked:
+		return true
+	case NoEndHelps:
+		return true
+	case NothingFits:
+		return true
+	case PutOff:
+		return true
+	case SweepInactive:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SweepSort.
 const (
 	SweepSortCreatedAt            SweepSort = "created_at"
@@ -770,6 +812,15 @@ type Event struct {
 
 	// Trial Number of the trial that it is about, or whose attempt; absent = it is about neither
 	Trial int `json:"trial,omitempty"`
+}
+
+// ExpectedStart When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile. Either both figures, or why nobody knows
+type ExpectedStart struct {
+	MaxSeconds *float64 `json:"max_seconds,omitempty"`
+	MinSeconds *float64 `json:"min_seconds,omitempty"`
+
+	// Unknown sweep_inactive: its sweep takes no trials now. put_off: the placer looks at it later (not_before). blocked: no room is in its way but something else, such as an earlier attempt of its trial. nothing_fits: no machine could hold it, even an empty one. host_away: only machines or GPUs could hold it that take no attempts now or do not answer. no_end_helps: what it waits for is no end of an attempt, such as memory that programs outside Berth hold. duration_unknown: fewer than 3 trials have ended of something that runs, or comes before it. far_back: too many come before it (200 get an answer). far_ahead: it is more than a week, or too many ends, until then. just_asked: it is new, and the next look at the queue tells
+	Unknown StartUnknown `json:"unknown,omitempty"`
 }
 
 // ExportFormat defines model for ExportFormat.
@@ -1387,8 +1438,11 @@ type QueueList struct {
 // QueuedAttempt An attempt that waits for a place
 type QueuedAttempt struct {
 	// AttemptID Of the attempt that it becomes
-	AttemptID string    `json:"attempt_id"`
-	KeptHost  *KeptHost `json:"kept_host,omitempty"`
+	AttemptID string `json:"attempt_id"`
+
+	// ExpectedStart When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile. Either both figures, or why nobody knows
+	ExpectedStart ExpectedStart `json:"expected_start"`
+	KeptHost      *KeptHost     `json:"kept_host,omitempty"`
 
 	// NotBefore It is put off until then; absent = it is not
 	NotBefore *time.Time `json:"not_before,omitempty"`
@@ -1705,6 +1759,9 @@ type Shape struct {
 
 // SharingMode defines model for SharingMode.
 type SharingMode = string
+
+// StartUnknown sweep_inactive: its sweep takes no trials now. put_off: the placer looks at it later (not_before). blocked: no room is in its way but something else, such as an earlier attempt of its trial. nothing_fits: no machine could hold it, even an empty one. host_away: only machines or GPUs could hold it that take no attempts now or do not answer. no_end_helps: what it waits for is no end of an attempt, such as memory that programs outside Berth hold. duration_unknown: fewer than 3 trials have ended of something that runs, or comes before it. far_back: too many come before it (200 get an answer). far_ahead: it is more than a week, or too many ends, until then. just_asked: it is new, and the next look at the queue tells
+type StartUnknown string
 
 // StoredSecret defines model for StoredSecret.
 type StoredSecret struct {

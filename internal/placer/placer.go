@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/memory"
 	"github.com/berthml/berth/internal/packing"
 )
 
@@ -156,24 +155,9 @@ func limits(use map[string]berth.SweepUse) map[string]packing.SweepLimit {
 
 // requests are what may be placed, and the same by the group.
 func (p *Placer) requests(queue berth.Queue) (out []packing.Request, groups []*group) {
-	out = make([]packing.Request, 0, len(queue.Waiting))
-	sizes := sizer{queue: queue, fleet: memory.NewFleet(queue.Hosts), known: make(map[sizeKey]*group)}
-
-	for _, w := range queue.Waiting {
-		if w.Blocked != "" {
-			continue
-		}
-
-		out = append(out, packing.Request{
-			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber, ShapeKey: w.ShapeKey, Datasets: w.Datasets, SecretKeys: w.SecretKeys, CPUsGiven: w.Resources.CPUs > 0,
-			Demands: sizes.of(w), Expected: queue.Footprints[w.ShapeKey].Expected(),
-			Waited: p.clock(w, queue.Sweeps[w.SweepID]).wait(w.Waited), Asked: w.Waited,
-			Kept: p.kept[w.AttemptID].place, Vain: p.kept[w.AttemptID].vain, FailedHosts: w.FailedHosts, Away: w.Away,
-			Lacking: w.Lacking, Unable: w.Unable, Checkpoint: w.Checkpoint, Fetch: w.Fetch, Coming: w.Coming, Fetched: w.Fetched, Refused: w.Refused, Shunned: w.Shunned,
-		})
-	}
-
-	return out, sizes.groups
+	return requests(queue, func(w berth.WaitingRequest) standing {
+		return standing{p.clock(w, queue.Sweeps[w.SweepID]).wait(w.Waited), p.kept[w.AttemptID]}
+	})
 }
 
 // keep remembers what is kept free, for the next round. A new leader

@@ -1,9 +1,41 @@
 package placer
 
 import (
+	"time"
+
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/memory"
+	"github.com/berthml/berth/internal/packing"
 )
+
+// standing is what of a request the queue does not say: how long it has waited for room,
+// and what is kept free for it.
+type standing struct {
+	waited time.Duration
+	kept   kept
+}
+
+// requests are what of a queue may be placed, and the same by the group.
+func requests(queue berth.Queue, of func(w berth.WaitingRequest) standing) (out []packing.Request, groups []*group) {
+	out = make([]packing.Request, 0, len(queue.Waiting))
+	sizes := sizer{queue: queue, fleet: memory.NewFleet(queue.Hosts), known: make(map[sizeKey]*group)}
+
+	for _, w := range queue.Waiting {
+		if w.Blocked != "" {
+			continue
+		}
+
+		s := of(w)
+		out = append(out, packing.Request{
+			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber, ShapeKey: w.ShapeKey, Datasets: w.Datasets, SecretKeys: w.SecretKeys, CPUsGiven: w.Resources.CPUs > 0,
+			Demands: sizes.of(w), Expected: queue.Footprints[w.ShapeKey].Expected(),
+			Waited: s.waited, Asked: w.Waited, Kept: s.kept.place, Vain: s.kept.vain, FailedHosts: w.FailedHosts, Away: w.Away,
+			Lacking: w.Lacking, Unable: w.Unable, Checkpoint: w.Checkpoint, Fetch: w.Fetch, Coming: w.Coming, Fetched: w.Fetched, Refused: w.Refused, Shunned: w.Shunned,
+		})
+	}
+
+	return out, sizes.groups
+}
 
 // sizer says what the requests of a round need: by what is known of their shapes
 // and by the hosts that are there now, so that nothing a request was made with

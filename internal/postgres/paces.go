@@ -24,21 +24,14 @@ func (s *Store) addPaces(ctx context.Context, db dbsqlc.DBTX, queue *berth.Queue
 		keys[w.ShapeKey] = true
 	}
 
-	ahead, err := s.q.SweepsAhead(ctx, db, slices.Collect(maps.Keys(queue.Sweeps)))
-	if err != nil {
+	if err := s.addAhead(ctx, db, queue.Sweeps); err != nil {
 		return err
 	}
 
-	for _, row := range ahead {
-		use := queue.Sweeps[row.ID]
-		use.Left, use.Template = int(row.TrialsLeft), row.Template
-
-		if err := decode(row.TrialLimit, &use.TrialLimit, "limits.max_trial_duration of sweep "+row.ID); err != nil {
-			return err
+	for _, use := range queue.Sweeps {
+		if use.Template != "" { // else the sweep is gone
+			keys[use.Template], keys[berth.HeavyTemplate(use.Template)] = true, true
 		}
-
-		queue.Sweeps[row.ID] = use
-		keys[row.Template], keys[berth.HeavyTemplate(row.Template)] = true, true
 	}
 
 	loaded, err := s.q.LoadDevices(ctx, db)
@@ -56,6 +49,27 @@ func (s *Store) addPaces(ctx context.Context, db dbsqlc.DBTX, queue *berth.Queue
 	queue.Paces, err = s.paces(ctx, db, slices.Collect(maps.Keys(keys)))
 
 	return err
+}
+
+// addAhead says what is still to come of sweeps, and what they are like.
+func (s *Store) addAhead(ctx context.Context, db dbsqlc.DBTX, sweeps map[string]berth.SweepUse) error {
+	ahead, err := s.q.SweepsAhead(ctx, db, slices.Collect(maps.Keys(sweeps)))
+	if err != nil {
+		return err
+	}
+
+	for _, row := range ahead {
+		use := sweeps[row.ID]
+		use.Left, use.Template = int(row.TrialsLeft), row.Template
+
+		if err := decode(row.TrialLimit, &use.TrialLimit, "limits.max_trial_duration of sweep "+row.ID); err != nil {
+			return err
+		}
+
+		sweeps[row.ID] = use
+	}
+
+	return nil
 }
 
 func (s *Store) paces(ctx context.Context, db dbsqlc.DBTX, keys []string) ([]berth.MixPace, error) {

@@ -27,27 +27,7 @@ const cleanRuns = 20
 // the oldest, at most limit. Nothing but these when there are none.
 func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err error) {
 	err = s.inTx(ctx, "reading the queue", func(tx pgx.Tx) error {
-		rows, err := s.q.ListWaitingRequests(ctx, tx, &dbsqlc.ListWaitingRequestsParams{CleanRuns: cleanRuns, LostAfter: berth.HostLostAfter, MaxRows: int32Of(limit)})
-		if err != nil || len(rows) == 0 {
-			return err
-		}
-
-		if queue.Hosts, err = s.recentHosts(ctx, tx); err != nil {
-			return err
-		}
-
-		running, err := s.q.CountRunningBySweep(ctx, tx, berth.HostLostAfter)
-		if err != nil {
-			return err
-		}
-
-		queue.Waiting, queue.Sweeps = toQueue(rows, running)
-
-		if err := s.addCheckpoints(ctx, tx, &queue); err != nil {
-			return err
-		}
-
-		if err := s.addLacking(ctx, tx, queue.Waiting); err != nil {
+		if err := s.readQueue(ctx, tx, limit, &queue); err != nil || len(queue.Waiting) == 0 {
 			return err
 		}
 
@@ -55,23 +35,53 @@ func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err er
 			return err
 		}
 
-		keys := make(map[string]bool)
-		for _, r := range queue.Waiting {
-			keys[r.ShapeKey] = true
-		}
-
-		for _, there := range queue.OnDevices {
-			for _, l := range there {
-				keys[l.ShapeKey] = true
-			}
-		}
-
-		queue.Footprints, err = s.footprintsOf(ctx, tx, slices.Collect(maps.Keys(keys)))
-
-		return err
+		return s.addFootprints(ctx, tx, &queue)
 	})
 
 	return queue, err
+}
+
+// readQueue reads what waits, where it could be and what its sweeps use.
+func (s *Store) readQueue(ctx context.Context, tx pgx.Tx, limit int, queue *berth.Queue) error {
+	rows, err := s.q.ListWaitingRequests(ctx, tx, &dbsqlc.ListWaitingRequestsParams{CleanRuns: cleanRuns, LostAfter: berth.HostLostAfter, MaxRows: int32Of(limit)})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+
+	if queue.Hosts, err = s.recentHosts(ctx, tx); err != nil {
+		return err
+	}
+
+	running, err := s.q.CountRunningBySweep(ctx, tx, berth.HostLostAfter)
+	if err != nil {
+		return err
+	}
+
+	queue.Waiting, queue.Sweeps = toQueue(rows, running)
+
+	if err := s.addCheckpoints(ctx, tx, queue); err != nil {
+		return err
+	}
+
+	return s.addLacking(ctx, tx, queue.Waiting)
+}
+
+// addFootprints adds what is known of what waits and of what holds a GPU.
+func (s *Store) addFootprints(ctx context.Context, tx pgx.Tx, queue *berth.Queue) (err error) {
+	keys := make(map[string]bool)
+	for _, r := range queue.Waiting {
+		keys[r.ShapeKey] = true
+	}
+
+	for _, there := range queue.OnDevices {
+		for _, l := range there {
+			keys[l.ShapeKey] = true
+		}
+	}
+
+	queue.Footprints, err = s.footprintsOf(ctx, tx, slices.Collect(maps.Keys(keys)))
+
+	return err
 }
 
 // addCheckpoints says of requests from which checkpoint they go on, and of hosts how

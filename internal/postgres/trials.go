@@ -251,10 +251,31 @@ func (s *Store) tellSweep(ctx context.Context, tx pgx.Tx, u berth.TrialUpdate) (
 
 // TrialTimes returns how long the newest trials of a sweep took that ended, and for how long the oldest attempt has run.
 func (s *Store) TrialTimes(ctx context.Context, sweepID string) (berth.TrialTimes, error) {
-	row, err := s.q.TrialTimes(ctx, s.pool, sweepID, berth.RecentTrials)
-	seconds := func(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+	times, err := s.shapeTimes(ctx, s.pool, []string{sweepID})
 
-	return berth.TrialTimes{
-		Ended: int(row.Ended), Mean: seconds(row.Mean), Lower: seconds(row.Lower), Upper: seconds(row.Upper), Oldest: seconds(row.Oldest),
-	}, translate(err, "reading how long trials of sweep "+sweepID+" took")
+	return times[sweepID][""], translate(err, "reading how long trials of sweep "+sweepID+" took")
 }
+
+// shapeTimes is how long the newest trials of sweeps took, by sweep.
+func (s *Store) shapeTimes(ctx context.Context, db dbsqlc.DBTX, sweepIDs []string) (map[string]berth.ShapeTimes, error) {
+	rows, err := s.q.TrialTimes(ctx, db, sweepIDs, berth.RecentTrials)
+	if err != nil {
+		return nil, err
+	}
+
+	times := make(map[string]berth.ShapeTimes, len(sweepIDs))
+
+	for _, row := range rows {
+		if times[row.SweepID] == nil {
+			times[row.SweepID] = make(berth.ShapeTimes)
+		}
+
+		times[row.SweepID][row.ShapeKey] = berth.TrialTimes{
+			Ended: int(row.Ended), Mean: secondsOf(row.Mean), Lower: secondsOf(row.Lower), Upper: secondsOf(row.Upper), Oldest: secondsOf(row.Oldest),
+		}
+	}
+
+	return times, nil
+}
+
+func secondsOf(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { Kept } from "@/components/Kept";
 import { num, Table } from "@/components/Table";
 import { between, count, moment } from "@/lib/format";
+import { startText } from "@/lib/start";
 import type { QueuedAttempt } from "@/services/hosts";
 
 interface Props {
@@ -24,17 +25,19 @@ export function QueueTable({ rows, total, now }: Props) {
           <p className="chartnote">
             {count(total, "attempt waits", "attempts wait")}
             {rows.length < total && `, the first ${rows.length} are shown`}. The placer looks at them in this order; it
-            may place a later one that fits first.
+            may place a later one that fits first. When one starts is expected from how long such trials took so far, if
+            it goes on as now.
           </p>
           <Table
             label="What waits"
-            heads={[num("Position"), "Trial", num("Waits for"), "Why"]}
+            heads={[num("Position"), "Trial", num("Waits for"), "Expected start", "Why"]}
             rows={rows.map((row) => ({
               key: row.attempt_id,
               cells: [
                 row.position,
                 <Waiter row={row} />,
                 <time title={moment(row.since)}>{between(row.since, undefined, now)}</time>,
+                startText(row.expected_start),
                 <Reasons row={row} now={now} />,
               ],
             }))}

@@ -1,4 +1,4 @@
-import { screen } from "@testing-library/react";
+import { screen, within } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
 import { HostCard } from "@/components/HostCard";
 import { QueueTable } from "@/components/QueueTable";
@@ -99,6 +99,24 @@ describe("QueueTable", () => {
     );
     expect(kept[1]).toMatch(/^GPU GPU-1 of host lab is kept free for it since /);
     expect(document.querySelector("time[datetime='2026-01-01T00:01:00Z']")).toBeTruthy();
+  });
+
+  it("says when each is expected to start, or why nobody knows", async () => {
+    const rows = [
+      queued(),
+      queued({ attempt_id: "q2", position: 2, expected_start: { unknown: "sweep_inactive" }, sweep_state: "paused" }),
+      queued({
+        attempt_id: "q3",
+        position: 3,
+        expected_start: { min_seconds: 0, max_seconds: 0 },
+        kept_host: keptHost(),
+      }),
+    ];
+    await draw(<QueueTable rows={rows} total={3} now={now} />);
+    const [, ...lines] = screen.getAllByRole("row");
+    const cells = lines.map((line) => within(line).getAllByRole("cell")[3]?.textContent);
+    expect(screen.getAllByRole("columnheader")[3]?.textContent).toBe("Expected start");
+    expect(cells).toEqual(["In 1 min to 3 min", "Not known: its sweep takes no trials now", "Now"]);
   });
 
   it("says when nothing waits", async () => {

@@ -11,7 +11,7 @@ import {
   type Lease,
 } from "@/api/generated";
 
-export type { Device, Host, KeptHost, Lease, QueuedAttempt, UsagePoint } from "@/api/generated";
+export type { Device, ExpectedStart, Host, KeptHost, Lease, QueuedAttempt, UsagePoint } from "@/api/generated";
 
 /** That a host falls silent is no event, and what others use of its memory is none: hosts are asked again slowly. */
 const SLOWLY = 30_000; // ms

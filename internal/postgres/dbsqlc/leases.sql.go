@@ -21,6 +21,69 @@ func (q *Queries) CountSuspectLeases(ctx context.Context, db DBTX) (int32, error
 	return column_1, err
 }
 
+const listHolding = `-- name: ListHolding :many
+SELECT l.sweep_id, t.shape_key, l.host_id, coalesce(l.device_id, '')::text AS device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts,
+    l.exclusive, l.exclusive_device, l.device_activity, extract(epoch FROM now() - a.placed_at)::double precision AS ran,
+    (l.state <> 'held' OR a.state = 'abandoned')::boolean AS silent, (a.state = 'finished')::boolean AS ended
+FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
+WHERE l.state <> 'released'
+ORDER BY l.created_at, l.attempt_id
+`
+
+type ListHoldingRow struct {
+	SweepID         string
+	ShapeKey        string
+	HostID          string
+	DeviceID        string
+	MemoryBytes     int64
+	CpuMilli        int64
+	DeviceBytes     int64
+	Contexts        int32
+	Exclusive       bool
+	ExclusiveDevice bool
+	DeviceActivity  int32
+	Ran             float64
+	Silent          bool
+	Ended           bool
+}
+
+// What holds a part of a host now, and for how long it has: silent = its host does not answer for it, ended = the proof that it is
+// gone comes in a moment.
+func (q *Queries) ListHolding(ctx context.Context, db DBTX) ([]ListHoldingRow, error) {
+	rows, err := db.Query(ctx, listHolding)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListHoldingRow
+	for rows.Next() {
+		var i ListHoldingRow
+		if err := rows.Scan(
+			&i.SweepID,
+			&i.ShapeKey,
+			&i.HostID,
+			&i.DeviceID,
+			&i.MemoryBytes,
+			&i.CpuMilli,
+			&i.DeviceBytes,
+			&i.Contexts,
+			&i.Exclusive,
+			&i.ExclusiveDevice,
+			&i.DeviceActivity,
+			&i.Ran,
+			&i.Silent,
+			&i.Ended,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listHostLeases = `-- name: ListHostLeases :many
 SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,

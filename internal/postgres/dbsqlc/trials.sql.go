@@ -587,44 +587,64 @@ func (q *Queries) SetTrialState(ctx context.Context, db DBTX, arg *SetTrialState
 	return count, err
 }
 
-const trialTimes = `-- name: TrialTimes :one
-SELECT count(*)::integer AS ended, coalesce(avg(d.seconds), 0)::double precision AS mean,
+const trialTimes = `-- name: TrialTimes :many
+SELECT s.id::uuid AS sweep_id, coalesce(d.shape_key, '')::text AS shape_key, count(d.seconds)::integer AS ended, coalesce(avg(d.seconds), 0)::double precision AS mean,
     coalesce(percentile_cont(0.25) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS lower,
     coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS upper,
-    coalesce(extract(epoch FROM now() - (
+    CASE WHEN GROUPING(d.shape_key) = 0 THEN 0 ELSE coalesce(extract(epoch FROM now() - (
         SELECT min(a.placed_at) FROM trials r JOIN attempts a ON a.trial_id = r.id AND a.state IN ('placed', 'running')
-        WHERE r.sweep_id = $1 AND r.state = 'running'
-    )), 0)::double precision AS oldest
-FROM (
-    SELECT extract(epoch FROM greatest(interval '0', t.finished_at - t.started_at - coalesce((
+        WHERE r.sweep_id = s.id AND r.state = 'running'
+    )), 0) END::double precision AS oldest
+FROM unnest($1::uuid[]) AS s (id) LEFT JOIN LATERAL (
+    SELECT t.shape_key, extract(epoch FROM greatest(interval '0', t.finished_at - t.started_at - coalesce((
         SELECT sum(greatest(interval '0', w.placed_at - w.ended_before)) FROM (
             SELECT a.placed_at, lag(a.finished_at) OVER (ORDER BY a.placed_at) AS ended_before FROM attempts a WHERE a.trial_id = t.id
         ) w
     ), interval '0')))::double precision AS seconds FROM trials t
-    WHERE t.sweep_id = $1 AND t.finished_at IS NOT NULL AND t.started_at IS NOT NULL AND t.state <> 'canceled'
+    WHERE t.sweep_id = s.id AND t.finished_at IS NOT NULL AND t.started_at IS NOT NULL AND t.state <> 'canceled'
     ORDER BY t.number DESC LIMIT $2
-) d
+) d ON true
+GROUP BY GROUPING SETS ((s.id), (s.id, d.shape_key))
+HAVING GROUPING(d.shape_key) = 1 OR d.shape_key IS NOT NULL
 `
 
 type TrialTimesRow struct {
-	Ended  int32
-	Mean   float64
-	Lower  float64
-	Upper  float64
-	Oldest float64
+	SweepID  string
+	ShapeKey string
+	Ended    int32
+	Mean     float64
+	Lower    float64
+	Upper    float64
+	Oldest   float64
 }
 
-// Reads trials by number from the newest on until enough have ended: of a sweep that runs it skips those that are open,
-// a few hundred at most, and those that were canceled. From each goes what it waited between its attempts.
-func (q *Queries) TrialTimes(ctx context.Context, db DBTX, sweepID string, maxTrials int32) (TrialTimesRow, error) {
-	row := db.QueryRow(ctx, trialTimes, sweepID, maxTrials)
-	var i TrialTimesRow
-	err := row.Scan(
-		&i.Ended,
-		&i.Mean,
-		&i.Lower,
-		&i.Upper,
-		&i.Oldest,
-	)
-	return i, err
+// Of each sweep, and of each shape in it; the empty one is all of them. Reads trials by number from the newest on until enough
+// have ended: of a sweep that runs it skips those that are open, a few hundred at most, and those that were canceled. From each
+// goes what it waited between its attempts.
+func (q *Queries) TrialTimes(ctx context.Context, db DBTX, sweepIds []string, maxTrials int32) ([]TrialTimesRow, error) {
+	rows, err := db.Query(ctx, trialTimes, sweepIds, maxTrials)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TrialTimesRow
+	for rows.Next() {
+		var i TrialTimesRow
+		if err := rows.Scan(
+			&i.SweepID,
+			&i.ShapeKey,
+			&i.Ended,
+			&i.Mean,
+			&i.Lower,
+			&i.Upper,
+			&i.Oldest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -1,0 +1,171 @@
+package forecast
+
+import (
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/packing"
+)
+
+// Most is how many requests get an answer: those that are decided first.
+const Most = 200
+
+// Running is what holds a part of a host now.
+type Running struct {
+	SweepID  string
+	HostID   string
+	DeviceID string // empty = it holds no GPU
+	Demand   berth.Demand
+	Activity int64         // of the GPU, booked
+	Left     berth.RunTime // until its end
+	Silent   bool          // its host does not answer for it: when it ends nobody knows
+}
+
+// Request is an attempt that waits, and how long it takes once it runs.
+type Request struct {
+	packing.Request
+
+	Takes berth.RunTime
+}
+
+// World is what a replay begins with.
+type World struct {
+	Hosts    []berth.Host
+	Sweeps   map[string]packing.SweepLimit
+	More     map[string]int // trials by sweep that have not asked for a place yet
+	Requests []Request
+	Running  []Running
+}
+
+// Starts says of each request, by attempt, when it is expected to start. Where the two
+// replays disagree the range holds both. It does not change the world.
+func Starts(w World) map[string]berth.ExpectedStart {
+	starts := make(map[string]berth.ExpectedStart, len(w.Requests))
+
+	first := w.first(starts)
+	if len(first) == 0 {
+		return starts
+	}
+
+	w.Hosts = quiet(w.Hosts)
+	first = w.possible(first, starts)
+	short, long := newReplay(w, first, false), newReplay(w, first, true)
+	short.run()
+	long.run()
+
+	for i := range first {
+		id := first[i].AttemptID
+
+		last, known := long.starts[id]
+		if !known {
+			starts[id] = berth.ExpectedStart{Unknown: long.unknown(id)}
+
+			continue
+		}
+
+		soon := short.starts[id] // zero where that replay came to no end: at any time
+		starts[id] = berth.ExpectedStart{Min: min(soon, last), Max: max(soon, last)}
+	}
+
+	return starts
+}
+
+// first are the requests that are decided first. The others are too far back.
+func (w World) first(starts map[string]berth.ExpectedStart) []Request {
+	if len(w.Requests) <= Most {
+		return w.Requests
+	}
+
+	asked := make([]packing.Request, len(w.Requests))
+	for i, r := range w.Requests {
+		asked[i] = r.Request
+	}
+
+	order := packing.Order(w.Hosts, asked)
+	first := make([]Request, Most)
+
+	for n, i := range order {
+		if n < Most {
+			first[n] = w.Requests[i]
+		} else {
+			starts[w.Requests[i].AttemptID] = berth.ExpectedStart{Unknown: berth.StartFarBack}
+		}
+	}
+
+	return first
+}
+
+// emptyRounds bounds how often possible asks. What no round placed that had no room for
+// all of them is taken for possible: the replay finds out.
+const emptyRounds = 8
+
+// possible leaves out the requests that would not fit if all that runs had ended.
+func (w World) possible(requests []Request, starts map[string]berth.ExpectedStart) []Request {
+	idle := emptied(w.Hosts)
+	asked := make([]packing.Request, len(requests))
+
+	for i, r := range requests {
+		asked[i] = r.Request
+		asked[i].Kept, asked[i].Vain, asked[i].Waited = packing.Place{}, nil, 0
+	}
+
+	placed := true
+
+	for range emptyRounds {
+		if len(asked) == 0 || !placed {
+			break
+		}
+
+		var rest []packing.Request
+
+		decisions := make(map[string]packing.Decision, len(asked))
+		for _, d := range packing.Decide(idle, nil, asked) {
+			decisions[d.AttemptID] = d
+		}
+
+		placed = false
+
+		for _, r := range asked {
+			d := decisions[r.AttemptID]
+			placed = placed || d.Placed
+
+			if !d.Placed {
+				rest = append(rest, r)
+				starts[r.AttemptID] = berth.ExpectedStart{Unknown: whyNever(d)}
+			} else {
+				delete(starts, r.AttemptID)
+			}
+		}
+
+		asked = rest
+	}
+
+	if placed { // there was no round in which nothing was placed
+		for _, r := range asked {
+			delete(starts, r.AttemptID)
+		}
+	}
+
+	possible := make([]Request, 0, len(requests))
+
+	for _, r := range requests {
+		if _, never := starts[r.AttemptID]; !never {
+			possible = append(possible, r)
+		}
+	}
+
+	return possible
+}
+
+// whyNever says why a request does not fit hosts on which nothing runs.
+func whyNever(d packing.Decision) berth.StartUnknown {
+	if d.Impossible {
+		return berth.StartNothingFits
+	}
+
+	for _, r := range d.Rejections(0) {
+		if r.Dimension == berth.DimensionState && !r.Never {
+			return berth.StartHostAway
+		}
+	}
+
+	return berth.StartNoEndHelps
+}

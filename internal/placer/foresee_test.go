@@ -1,0 +1,64 @@
+package placer
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/packing"
+)
+
+// minutes is how long each trial of a sweep takes.
+func minutes(n int) berth.ShapeTimes {
+	d := time.Duration(n) * time.Minute
+
+	return berth.ShapeTimes{"": {Ended: 3, Mean: d, Lower: d, Upper: d}}
+}
+
+func TestForesee(t *testing.T) {
+	t.Parallel()
+
+	_, f := setup(t)
+	h := f.hosts[0]
+	h.MemoryReservedBytes, h.CPUMilliReserved, h.Attempts = 7*gib, 1000, 1
+
+	paused, blocked, wide := request("paused", gib), request("blocked", gib), request("wide", 6*gib)
+	paused.SweepID, blocked.Blocked, wide.SweepID = "p", "attempt 1 of the trial is still open on host a", "w"
+	wide.Waited = packing.DrainAfter
+	foresight := berth.Foresight{
+		Queue: berth.Queue{
+			Hosts: []berth.Host{h}, Waiting: []berth.WaitingRequest{paused, blocked, wide, request("a", gib), request("huge", 9*gib)},
+			Sweeps: map[string]berth.SweepUse{"p": {State: berth.SweepPaused}, "s": {State: berth.SweepRunning}, "w": {State: berth.SweepRunning}},
+		},
+		Running: []berth.RunningAttempt{{SweepID: "s", HostID: "h", Demand: berth.Demand{MemoryBytes: 7 * gib, CPUMilli: 1000}, Ran: 4 * time.Minute}},
+		Times:   map[string]berth.ShapeTimes{"s": minutes(10), "w": minutes(30)},
+	}
+	before := foresight.Queue.Waiting[0]
+
+	in := func(m int) berth.ExpectedStart {
+		return berth.ExpectedStart{Min: time.Duration(m) * time.Minute, Max: time.Duration(m) * time.Minute}
+	}
+
+	require.Equal(t, map[string]berth.ExpectedStart{
+		"paused":  {Unknown: berth.StartSweepInactive},
+		"blocked": {Unknown: berth.StartBlocked},
+		"wide":    in(6),
+		"a":       in(6), // beside it: the host is kept free for the wide one until then
+		"huge":    {Unknown: berth.StartNothingFits},
+	}, Foresee(foresight))
+	require.Equal(t, before, foresight.Queue.Waiting[0])
+
+	foresight.Queue.Sweeps["w"] = berth.SweepUse{State: berth.SweepRunning, MaxParallel: 1}
+	require.Equal(t, in(0), Foresee(foresight)["a"], "what may have been behind its sweep's limit is not overdue")
+
+	foresight.Queue.Waiting[2].Kept = berth.KeptPlace{HostID: "h"}
+	require.Equal(t, in(6), Foresee(foresight)["a"], "the ledger says that the host is kept")
+
+	foresight.Times["s"] = nil
+	require.Equal(t, berth.ExpectedStart{Unknown: berth.StartTimeUnknown}, Foresee(foresight)["wide"])
+
+	foresight.Running[0].Ended = true
+	require.Equal(t, in(0), Foresee(foresight)["wide"], "its host is about to say that it has ended")
+}
