@@ -49,9 +49,9 @@ func newDocs(doc *openapi3.T) (*docs, error) {
 		for _, path := range doc.Paths.InMatchingOrder() {
 			item := doc.Paths.Value(path)
 
-			for _, method := range []string{"GET", "POST", "PATCH", "DELETE"} {
+			for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 				if o := item.GetOperation(method); o != nil && slices.Contains(o.Tags, tag.Name) {
-					groups[i].Operations = append(groups[i].Operations, describe(method, base+path, item, o))
+					groups[i].Operations = append(groups[i].Operations, describe(method, fullPath(item, path), item, o))
 				}
 			}
 		}
@@ -69,6 +69,16 @@ func newDocs(doc *openapi3.T) (*docs, error) {
 	err = page.Execute(&out, map[string]any{"Title": doc.Info.Title, "Description": doc.Info.Description, "Groups": groups})
 
 	return &docs{page: out.Bytes()}, err
+}
+
+// fullPath is where a path of the description is on the server: below base, or below
+// where its own servers are.
+func fullPath(item *openapi3.PathItem, path string) string {
+	if len(item.Servers) > 0 {
+		return strings.TrimSuffix(item.Servers[0].URL, "/") + path
+	}
+
+	return base + path
 }
 
 func describe(method, path string, item *openapi3.PathItem, o *openapi3.Operation) docsOperation {

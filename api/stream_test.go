@@ -340,6 +340,9 @@ func TestDocsPageAsksNobody(t *testing.T) {
 	status, body := r.text("GET", "/api/docs", "")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "/api/v1/sweeps/{id}/rerun-failed")
+	require.Contains(t, body, "/healthz")
+	require.NotContains(t, body, "/api/v1/healthz", "it is above the path of the API")
+	require.Contains(t, body, "putSecret")
 	require.NotContains(t, body, "<script")
 	require.NotContains(t, body, "https://")
 

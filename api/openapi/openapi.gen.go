@@ -875,6 +875,22 @@ type FileList struct {
 // FileState What became of an attempt's files: pending = they are stored when it has ended, or at the next try; stored; lost = they were not stored and never will be; removed = a limit removed them; off = no store is set up
 type FileState string
 
+// Finding What is seen of one part
+type Finding struct {
+	// Next What to do about it; absent = nothing
+	Next string `json:"next,omitempty"`
+	Ok   bool   `json:"ok"`
+
+	// Part Such as database, hosts or outbox
+	Part string `json:"part"`
+
+	// Warn Not wrong yet, and will be before long; absent = no
+	Warn bool `json:"warn,omitempty"`
+
+	// What In plain words
+	What string `json:"what"`
+}
+
 // Footprint What was measured of a shape on one class of device
 type Footprint struct {
 	// CPUMilli Mean cores used, in thousandths; 0 = not known, because the machine was crowded
@@ -920,6 +936,12 @@ type FootprintSource = string
 
 // Goal defines model for Goal.
 type Goal = string
+
+// Health defines model for Health.
+type Health struct {
+	Findings []Finding `json:"findings"`
+	Ok       bool      `json:"ok"`
+}
 
 // Host defines model for Host.
 type Host struct {
@@ -1469,6 +1491,13 @@ type QueuedAttempt struct {
 	Waiting []Rejection `json:"waiting"`
 }
 
+// Readiness defines model for Readiness.
+type Readiness struct {
+	// Parts Of database and temporal: ok, or why it does not answer
+	Parts map[string]string `json:"parts"`
+	Ready bool              `json:"ready"`
+}
+
 // Rejection Why a trial does not go to one host
 type Rejection struct {
 	DeviceID string `json:"device_id,omitempty"`
@@ -1860,7 +1889,7 @@ type SweepReport struct {
 	State   SweepState    `json:"state"`
 	SweepID string        `json:"sweep_id"`
 
-	// Trials A page of the trials that had an attempt
+	// Trials A page of the trials that had an attempt, by number
 	Trials []ReportTrial `json:"trials"`
 }
 

@@ -1,21 +1,9 @@
 import { queryOptions } from "@tanstack/react-query";
 import { readConfig } from "@/api/config";
 import { toApiError } from "@/api/errors";
+import type { Health } from "@/api/generated";
 
-/** What is seen of one part, and what to do about it. */
-export interface Finding {
-  part: string;
-  ok: boolean;
-  /** warn: not wrong yet, and will be before long. */
-  warn?: boolean;
-  what: string;
-  next?: string;
-}
-
-export interface Health {
-  ok: boolean;
-  findings: Finding[];
-}
+export type { Finding } from "@/api/generated";
 
 /** /healthz is outside the API's path, and its 503 has the findings too. Some of it is measured at each call: it is asked slowly. */
 export function healthQuery(live: boolean) {

@@ -811,6 +811,38 @@ class KeptHost(Model):
     since: AwareDatetime
 
 
+class Readiness(Model):
+    ready: bool
+    parts: dict[str, str]
+    """
+    Of database and temporal: ok, or why it does not answer
+    """
+
+
+class Finding(Model):
+    """
+    What is seen of one part
+    """
+
+    ok: bool
+    warn: Optional[bool] = None
+    """
+    Not wrong yet, and will be before long; absent = no
+    """
+    part: str
+    """
+    Such as database, hosts or outbox
+    """
+    what: str
+    """
+    In plain words
+    """
+    next: Optional[str] = None
+    """
+    What to do about it; absent = nothing
+    """
+
+
 class Event(Model):
     sequence: int
     kind: str
@@ -1512,6 +1544,11 @@ class ExpectedStart(Model):
     """
 
 
+class Health(Model):
+    ok: bool
+    findings: list[Finding]
+
+
 class ServerInfo(Model):
     version: str
     """
@@ -1665,7 +1702,7 @@ class SweepReport(Model):
     """
     trials: list[ReportTrial]
     """
-    A page of the trials that had an attempt
+    A page of the trials that had an attempt, by number
     """
     next_cursor: Optional[str] = None
     """
