@@ -18,6 +18,8 @@ type TrialTimes struct {
 	Mean   time.Duration // of them
 	Lower  time.Duration // quartile: a quarter of them took at most so long
 	Upper  time.Duration // the same of three quarters
+	Low    time.Duration // one of ten took at most so long
+	High   time.Duration // the same of nine of ten
 	Oldest time.Duration // since the oldest attempt that runs got its place; 0 = none runs
 }
 
@@ -31,28 +33,27 @@ func (t TrialTimes) Each() RunTime {
 	return RunTime{Known: true, Min: min(t.Lower, t.Mean), Max: max(t.Upper, t.Mean)}
 }
 
-// RunTime is how long an attempt takes from its start to its end.
+// Left is what is left of one that has run for some time. How long one trial takes varies
+// by more than how long several take one after the other, so this is from one to nine of
+// ten. One that has run for longer may take as long again.
+func (t TrialTimes) Left(ran time.Duration) RunTime {
+	each := t.Each()
+	if !each.Known {
+		return each
+	}
+
+	left := RunTime{Known: true, Min: max(min(t.Low, each.Min)-ran, 0), Max: ran}
+	if most := max(t.High, each.Max); ran <= most {
+		left.Max = most - ran
+	}
+
+	return left
+}
+
+// RunTime is how long an attempt takes from its start, or from now, to its end.
 type RunTime struct {
 	Known    bool // else nothing is known of it
 	Min, Max time.Duration
-}
-
-// Left is what is left of it after an attempt has run for some time. One that has run for
-// longer than such take may take as long again.
-func (r RunTime) Left(ran time.Duration) RunTime {
-	if !r.Known {
-		return r
-	}
-
-	r.Min = max(r.Min-ran, 0)
-
-	if ran > r.Max {
-		r.Max = ran
-	} else {
-		r.Max -= ran
-	}
-
-	return r
 }
 
 // RecentTrials is how many trials TrialTimes looks at: the newest, as what runs beside a

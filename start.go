@@ -47,25 +47,25 @@ type RunningAttempt struct {
 	Ended    bool // and its host is about to say so
 }
 
-// Left is how long the attempt still runs, if it takes as long as such attempts do.
-func (a RunningAttempt) Left(takes RunTime) RunTime {
+// Left is how long the attempt still runs, if it takes as long as such trials did.
+func (a RunningAttempt) Left(times TrialTimes) RunTime {
 	if a.Ended {
 		return RunTime{Known: true}
 	}
 
-	return takes.Left(a.Ran)
+	return times.Left(a.Ran)
 }
 
 // ShapeTimes is how long trials of a sweep take: of each shape, by key, and of all by
 // the empty one.
 type ShapeTimes map[string]TrialTimes
 
-// Of is how long a trial of a shape takes: as others of the shape do, or else as all of
-// the sweep.
-func (s ShapeTimes) Of(shapeKey string) RunTime {
-	if each := s[shapeKey].Each(); each.Known {
-		return each
+// Of is how long trials of a shape take: as those of the shape did, where enough have
+// ended, or else as all of the sweep.
+func (s ShapeTimes) Of(shapeKey string) TrialTimes {
+	if times := s[shapeKey]; times.Each().Known {
+		return times
 	}
 
-	return s[""].Each()
+	return s[""]
 }

@@ -67,7 +67,7 @@ func TestQueue_ExpectedStart(t *testing.T) {
 	t.Parallel()
 
 	store, states := apitest.Sample(), map[int]berth.SweepState{1: berth.SweepPaused}
-	minute := berth.ShapeTimes{"": {Ended: 3, Mean: time.Minute, Lower: time.Minute, Upper: 2 * time.Minute}}
+	minute := berth.ShapeTimes{"": {Ended: 3, Mean: time.Minute, Lower: time.Minute, Upper: 2 * time.Minute, Low: time.Minute, High: 2 * time.Minute}}
 	host := berth.Host{ID: "h", Name: "h", State: berth.HostReady, CPUMilli: 1000, MemoryBytes: 1 << 30, MemoryFreeBytes: 1 << 30}
 
 	for i := range 5 {

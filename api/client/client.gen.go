@@ -814,7 +814,7 @@ type Event struct {
 	Trial int `json:"trial,omitempty"`
 }
 
-// ExpectedStart When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile. Either both figures, or why nobody knows
+// ExpectedStart When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile (of what runs already, from one to nine of ten). Either both figures, or why nobody knows
 type ExpectedStart struct {
 	MaxSeconds *float64 `json:"max_seconds,omitempty"`
 	MinSeconds *float64 `json:"min_seconds,omitempty"`
@@ -1462,7 +1462,7 @@ type QueuedAttempt struct {
 	// AttemptID Of the attempt that it becomes
 	AttemptID string `json:"attempt_id"`
 
-	// ExpectedStart When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile. Either both figures, or why nobody knows
+	// ExpectedStart When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile (of what runs already, from one to nine of ten). Either both figures, or why nobody knows
 	ExpectedStart ExpectedStart `json:"expected_start"`
 	KeptHost      *KeptHost     `json:"kept_host,omitempty"`
 

@@ -46,7 +46,8 @@ func BenchmarkStarts(b *testing.B) {
 
 			each := berth.RunTime{Known: true, Min: 5 * time.Minute, Max: 15 * time.Minute}
 			for i := range 1000 {
-				hold(&w, i%64, fmt.Sprint("s", i%20), 1, each.Left(time.Duration(i)*time.Second/2))
+				ran := time.Duration(i) * time.Second / 2
+				hold(&w, i%64, fmt.Sprint("s", i%20), 1, berth.RunTime{Known: true, Min: max(each.Min-ran, 0), Max: each.Max - ran})
 
 				if bench.gpus && i < 512 {
 					a := &w.Running[i]

@@ -6,7 +6,8 @@
 //	booking.go   what placements and ends change of hosts
 //
 // One replay takes each attempt for as short as such attempts are, the other for as
-// long; they are apart by what quartiles of measured times are (berth.TrialTimes.Each).
+// long; they are apart by what quartiles of measured times are (berth.TrialTimes.Each and
+// Left).
 // The long one also knows that sweeps ask for more trials as theirs end. It is pure: the
 // caller brings the ledger and the times.
 package forecast

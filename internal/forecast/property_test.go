@@ -187,7 +187,7 @@ func TestStarts_HoldForTrialsBetweenTheQuartiles(t *testing.T) {
 
 		for i := range places {
 			ran := time.Duration(rapid.Int64Range(0, int64(each.Min)).Draw(t, "ran"))
-			hold(&w, 0, "s", 1, each.Left(ran))
+			hold(&w, 0, "s", 1, berth.RunTime{Known: true, Min: each.Min - ran, Max: each.Max - ran})
 			places[i] = time.Duration(took.Draw(t, "took")) - ran
 		}
 

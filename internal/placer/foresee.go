@@ -43,7 +43,7 @@ func Foresee(f berth.Foresight) map[string]berth.ExpectedStart {
 	}
 
 	for _, r := range asked {
-		w.Requests = append(w.Requests, forecast.Request{Request: r, Takes: f.Times[r.SweepID].Of(r.ShapeKey)})
+		w.Requests = append(w.Requests, forecast.Request{Request: r, Takes: f.Times[r.SweepID].Of(r.ShapeKey).Each()})
 	}
 
 	for _, a := range f.Running {

@@ -14,7 +14,7 @@ import (
 func minutes(n int) berth.ShapeTimes {
 	d := time.Duration(n) * time.Minute
 
-	return berth.ShapeTimes{"": {Ended: 3, Mean: d, Lower: d, Upper: d}}
+	return berth.ShapeTimes{"": {Ended: 3, Mean: d, Lower: d, Upper: d, Low: d, High: d}}
 }
 
 func TestForesee(t *testing.T) {

@@ -68,8 +68,8 @@ func TestForesight(t *testing.T) {
 	require.InDelta(t, 120, times[""].Mean.Seconds(), 1)
 	require.Equal(t, 2, times["one"].Ended)
 	require.InDelta(t, 90, times["one"].Mean.Seconds(), 1)
-	require.Equal(t, times[""].Each(), times.Of("one"), "too few of the shape have ended")
-	require.False(t, f.Times[b.sweep].Of("one").Known, "none of the sweep has ended")
+	require.Equal(t, times[""], times.Of("one"), "too few of the shape have ended")
+	require.False(t, f.Times[b.sweep].Of("one").Each().Known, "none of the sweep has ended")
 
 	// 2 GiB and 1 GiB of 8 are held until nobody knows when; 1 GiB is free in a moment, and 5 GiB fit then.
 	require.Equal(t, berth.ExpectedStart{}, placer.Foresee(f)[waits.AttemptID])
@@ -101,7 +101,7 @@ func TestForesight_TimesByShape(t *testing.T) {
 	require.NoError(t, err)
 
 	times := f.Times[b.sweep]
-	require.Equal(t, berth.RunTime{Known: true, Min: time.Minute, Max: time.Minute}, times.Of("short"))
-	require.Equal(t, berth.RunTime{Known: true, Min: time.Hour, Max: time.Hour}, times.Of("long"))
+	require.Equal(t, berth.RunTime{Known: true, Min: time.Minute, Max: time.Minute}, times.Of("short").Each())
+	require.Equal(t, berth.RunTime{Known: true, Min: time.Hour, Max: time.Hour}, times.Of("long").Each())
 	require.Equal(t, 9, times[""].Ended)
 }

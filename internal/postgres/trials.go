@@ -272,6 +272,7 @@ func (s *Store) shapeTimes(ctx context.Context, db dbsqlc.DBTX, sweepIDs []strin
 
 		times[row.SweepID][row.ShapeKey] = berth.TrialTimes{
 			Ended: int(row.Ended), Mean: secondsOf(row.Mean), Lower: secondsOf(row.Lower), Upper: secondsOf(row.Upper), Oldest: secondsOf(row.Oldest),
+			Low: secondsOf(row.Low), High: secondsOf(row.High),
 		}
 	}
 

@@ -591,6 +591,8 @@ const trialTimes = `-- name: TrialTimes :many
 SELECT s.id::uuid AS sweep_id, coalesce(d.shape_key, '')::text AS shape_key, count(d.seconds)::integer AS ended, coalesce(avg(d.seconds), 0)::double precision AS mean,
     coalesce(percentile_cont(0.25) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS lower,
     coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS upper,
+    coalesce(percentile_cont(0.1) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS low,
+    coalesce(percentile_cont(0.9) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS high,
     CASE WHEN GROUPING(d.shape_key) = 0 THEN 0 ELSE coalesce(extract(epoch FROM now() - (
         SELECT min(a.placed_at) FROM trials r JOIN attempts a ON a.trial_id = r.id AND a.state IN ('placed', 'running')
         WHERE r.sweep_id = s.id AND r.state = 'running'
@@ -615,6 +617,8 @@ type TrialTimesRow struct {
 	Mean     float64
 	Lower    float64
 	Upper    float64
+	Low      float64
+	High     float64
 	Oldest   float64
 }
 
@@ -637,6 +641,8 @@ func (q *Queries) TrialTimes(ctx context.Context, db DBTX, sweepIds []string, ma
 			&i.Mean,
 			&i.Lower,
 			&i.Upper,
+			&i.Low,
+			&i.High,
 			&i.Oldest,
 		); err != nil {
 			return nil, err

@@ -117,6 +117,8 @@ LIMIT @max_rows;
 SELECT s.id::uuid AS sweep_id, coalesce(d.shape_key, '')::text AS shape_key, count(d.seconds)::integer AS ended, coalesce(avg(d.seconds), 0)::double precision AS mean,
     coalesce(percentile_cont(0.25) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS lower,
     coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS upper,
+    coalesce(percentile_cont(0.1) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS low,
+    coalesce(percentile_cont(0.9) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS high,
     CASE WHEN GROUPING(d.shape_key) = 0 THEN 0 ELSE coalesce(extract(epoch FROM now() - (
         SELECT min(a.placed_at) FROM trials r JOIN attempts a ON a.trial_id = r.id AND a.state IN ('placed', 'running')
         WHERE r.sweep_id = s.id AND r.state = 'running'

@@ -1531,7 +1531,7 @@ class Device(Model):
 
 class ExpectedStart(Model):
     """
-    When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile. Either both figures, or why nobody knows
+    When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile (of what runs already, from one to nine of ten). Either both figures, or why nobody knows
     """
 
     min_seconds: Optional[float] = None
