@@ -62,6 +62,20 @@ func TestStarts_ManySlots(t *testing.T) {
 	}
 }
 
+// A host that runs one at a time is full with one, whatever room it has.
+func TestStarts_MaxAttempts(t *testing.T) {
+	t.Parallel()
+
+	w := forecast.World{Hosts: []berth.Host{host("a", 8)}}
+	w.Hosts[0].MaxAttempts = 1
+
+	for i := range 3 {
+		w.Requests = append(w.Requests, request("s", i, 1, takes(time.Minute)))
+	}
+
+	require.Equal(t, 2*time.Minute, forecast.Starts(w)["s-002"].Max)
+}
+
 // A start that cannot be known has its reason, and no figures.
 func TestStarts_Unknown(t *testing.T) {
 	t.Parallel()
