@@ -49,13 +49,25 @@ func (s *Server) streamEvents(c *gin.Context) {
 		after = last
 	}
 
+	e := eventStream{request: c.Request, era: era, after: after, sweepIDs: sweepIDs}
+
+	if c.Query("live") == "true" {
+		var unwatch func()
+
+		e.live = true
+		e.batch, unwatch = s.hints.watch(sweepIDs)
+
+		defer unwatch()
+	}
+
 	out, err := newStream(c.Writer, strconv.FormatInt(after, 10))
 	if err == nil && missed {
 		err = out.event("reset", strconv.FormatInt(after, 10), []byte(`{"reason":"events were missed that are not kept any more; read everything anew"}`))
 	}
 
 	if err == nil {
-		err = s.sendEvents(ctx, out, c.Request, era, after, sweepIDs)
+		e.out = out
+		err = s.sendEvents(ctx, &e)
 	}
 
 	if err != nil {
@@ -104,9 +116,21 @@ func (s *Server) watchedSweeps(ctx context.Context, ids []string) ([]string, err
 	return watched, nil
 }
 
+// eventStream is one caller's stream of events, and how far it has come.
+type eventStream struct {
+	out      *stream
+	request  *http.Request
+	era      int
+	after    int64    // all events up to this one were sent
+	sweepIDs []string // empty = of all sweeps
+	live     bool     // hints are sent, too
+	batch    int      // hints up to this batch were taken
+	hints    []encodedHint
+}
+
 // sendEvents writes what follows until the caller goes, the server stops or the
 // era ends. A token that is not valid any more ends the stream within recheck.
-func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, era int, after int64, sweepIDs []string) error {
+func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
 	idle := time.NewTicker(s.idle)
 	defer idle.Stop()
 
@@ -115,39 +139,26 @@ func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, e
 
 	checked := time.Now()
 
-	for era == s.feed.era() {
+	for e.era == s.feed.era() {
 		if time.Since(checked) >= s.recheck {
 			checked = time.Now()
 
-			if _, err := s.principal(r); err != nil {
+			if _, err := s.principal(e.request); err != nil {
 				return err
 			}
 		}
 
-		fresh, err := s.feed.after(ctx, after, sweepIDs)
+		hints, hinted, err := s.sendHints(e)
 		if err != nil {
 			return err
 		}
 
-		for _, e := range fresh.events {
-			event, err := toEvent(e)
-			if err != nil {
-				return err
-			}
-
-			data, err := json.Marshal(event)
-			if err != nil {
-				return err
-			}
-
-			if err := out.event("change", strconv.FormatInt(e.Sequence, 10), data); err != nil {
-				return err
-			}
+		changes, grown, err := s.sendChanges(ctx, e)
+		if err != nil {
+			return err
 		}
 
-		after = fresh.seen
-
-		if len(fresh.events) > 0 {
+		if changes > 0 || hints > 0 {
 			continue // there may be more than a batch
 		}
 
@@ -156,11 +167,12 @@ func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, e
 			return nil
 		case <-s.stopping:
 			return nil
-		case <-fresh.grown:
+		case <-grown:
+		case <-hinted:
 		case <-recheck.C:
 			checked = time.Time{} // it is due, however little is missing from the period
 		case <-idle.C:
-			if err := out.alive(strconv.FormatInt(after, 10)); err != nil {
+			if err := e.out.alive(strconv.FormatInt(e.after, 10)); err != nil {
 				return err
 			}
 		}
@@ -168,6 +180,64 @@ func (s *Server) sendEvents(ctx context.Context, out *stream, r *http.Request, e
 
 	return nil
 }
+
+// sendChanges writes the events that have come, a batch at most, and says how many they
+// were. grown is closed when there are more.
+func (s *Server) sendChanges(ctx context.Context, e *eventStream) (sent int, grown <-chan struct{}, err error) {
+	fresh, err := s.feed.after(ctx, e.after, e.sweepIDs)
+	if err != nil {
+		return 0, nil, err
+	}
+
+	for _, change := range fresh.events {
+		event, err := toEvent(change)
+		if err != nil {
+			return 0, nil, err
+		}
+
+		data, err := json.Marshal(event)
+		if err != nil {
+			return 0, nil, err
+		}
+
+		if err := e.out.event("change", strconv.FormatInt(change.Sequence, 10), data); err != nil {
+			return 0, nil, err
+		}
+	}
+
+	e.after = fresh.seen
+
+	return len(fresh.events), fresh.grown, nil
+}
+
+// sendHints writes a part of the hints that have come, and says how many they were: what
+// else the stream has to do comes in between. They have no id, so a browser that comes back
+// sends that of the last event. grown is closed when there are more; nil = none are asked for.
+func (s *Server) sendHints(e *eventStream) (sent int, grown <-chan struct{}, err error) {
+	if !e.live {
+		return 0, nil, nil
+	}
+
+	if len(e.hints) == 0 {
+		e.hints, e.batch, grown = s.hints.after(e.batch, e.sweepIDs)
+	}
+
+	var text []byte
+
+	for sent < len(e.hints) && len(text) < hintsWrite {
+		text = append(text, e.hints[sent].text...)
+		sent++
+	}
+
+	if e.hints = e.hints[sent:]; sent == 0 {
+		return 0, grown, nil
+	}
+
+	return sent, grown, e.out.write(text)
+}
+
+// hintsWrite is after how many bytes of hints a write ends.
+const hintsWrite = 32 << 10
 
 // recheckCaller is how long a stream outlives its token.
 const recheckCaller = time.Minute

@@ -83,6 +83,7 @@ type Server struct {
 	handler  http.Handler
 	web      *web.Site // nil = none
 	feed     *feed
+	hints    *hints
 	usage    usage
 	refusals refusals
 	outlook  outlook
@@ -118,6 +119,8 @@ func New(deps Deps, config Config) (*Server, error) {
 		deps: deps, config: config, log: cmp.Or(deps.Log, slog.Default()),
 		feed: newFeed(deps.Store), recheck: recheckCaller, idle: streamIdle, stopping: make(chan struct{}),
 	}
+
+	s.hints = newHints(deps.Store, s.log)
 
 	if deps.Web != nil {
 		if s.web, err = web.New(deps.Web, config.BasePath); err != nil {
@@ -230,6 +233,11 @@ func (s *Server) Run(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 
 	group.Go(func() error { return s.feed.run(groupCtx) })
+	group.Go(func() error {
+		s.hints.run(groupCtx)
+
+		return nil
+	})
 
 	if s.config.Certificate != nil {
 		group.Go(func() error {

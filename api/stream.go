@@ -47,6 +47,10 @@ func newStream(w http.ResponseWriter, id string) (*stream, error) {
 
 // event writes one event; data must not hold a line end, as JSON does not.
 func (s *stream) event(kind, id string, data []byte) error {
+	return s.write(eventText(kind, id, data))
+}
+
+func eventText(kind, id string, data []byte) []byte {
 	var b bytes.Buffer
 
 	fmt.Fprintf(&b, "event: %s\n", kind)
@@ -57,7 +61,7 @@ func (s *stream) event(kind, id string, data []byte) error {
 
 	fmt.Fprintf(&b, "data: %s\n\n", data)
 
-	return s.write(b.Bytes())
+	return b.Bytes()
 }
 
 // comment shows that the stream lives.

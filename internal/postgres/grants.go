@@ -38,6 +38,7 @@ var grants = []grant{
 	{"idempotency_keys", "SELECT, INSERT, DELETE", ""},
 	{"image_digests", "SELECT, INSERT, UPDATE", ""},
 	{"installation", "SELECT, UPDATE", "SELECT, UPDATE (temporal_bound_at, alarm, alarm_at)"},
+	{"last_points", "SELECT", "SELECT, INSERT, UPDATE"},
 	{"lease_tokens", nextNumber, nextNumber},
 	{"leases", "SELECT, INSERT, UPDATE", "SELECT, UPDATE"},
 	{"log_chunks", "SELECT, DELETE", "SELECT, INSERT, UPDATE"},

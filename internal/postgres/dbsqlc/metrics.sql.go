@@ -71,6 +71,9 @@ WITH ours AS (
     SELECT a.id FROM attempts a WHERE a.id = $1 AND a.token = $2 FOR SHARE
 ), dropped AS (
     DELETE FROM metrics m USING ours o WHERE m.attempt_id = o.id AND m.name = ANY($3::text[])
+), marked AS (
+    INSERT INTO last_points (attempt_id, metrics_at) SELECT id, now() FROM ours
+    ON CONFLICT (attempt_id) DO UPDATE SET metrics_at = excluded.metrics_at
 )
 SELECT id FROM ours
 `
@@ -310,10 +313,16 @@ func (q *Queries) MetricNames(ctx context.Context, db DBTX, arg *MetricNamesPara
 }
 
 const upsertMetrics = `-- name: UpsertMetrics :execrows
+WITH ours AS (
+    SELECT a.id FROM attempts a WHERE a.id = $7 AND a.token = $8
+), marked AS (
+    INSERT INTO last_points (attempt_id, metrics_at) SELECT id, now() FROM ours
+    ON CONFLICT (attempt_id) DO UPDATE SET metrics_at = excluded.metrics_at
+)
 INSERT INTO metrics (attempt_id, name, step, value, status, final, at)
-SELECT a.id, unnest($1::text[]), unnest($2::bigint[]), unnest($3::double precision[]),
+SELECT o.id, unnest($1::text[]), unnest($2::bigint[]), unnest($3::double precision[]),
     unnest($4::text[]), unnest($5::boolean[]), unnest($6::timestamptz[])
-FROM attempts a WHERE a.id = $7 AND a.token = $8
+FROM ours o
 ON CONFLICT (attempt_id, name, step) DO UPDATE SET
     value = excluded.value, status = excluded.status, final = excluded.final, at = excluded.at
 `

@@ -308,6 +308,12 @@ type Installation struct {
 	RetentionProblem string
 }
 
+type LastPoint struct {
+	AttemptID string
+	MetricsAt *time.Time
+	MemoryAt  *time.Time
+}
+
 type Lease struct {
 	ID              string
 	AttemptID       string
