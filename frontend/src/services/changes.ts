@@ -1,4 +1,5 @@
 import type { InfiniteData, Query, QueryClient, QueryKey } from "@tanstack/react-query";
+import { Fresh, rest, type Hint } from "@/services/fresh";
 import type { Change } from "@/services/stream";
 
 const AT_MOST_EVERY = 250; // ms: four times a second
@@ -14,14 +15,18 @@ const REPORT = 5000; // ms
 export type Changed = Map<string, Set<number | undefined>>;
 
 /**
- * Invalidator collects what changed and marks it as stale at most four times a
- * second. A query that is being read may have seen the state before the change,
- * so it is marked once it has been read, and one that takes much to read after a rest.
+ * Invalidator collects what changed, and what hints name, and marks it as stale at most
+ * four times a second. A query that is being read may have seen the state before the change,
+ * so it is marked once it has been read, and one that takes much to read after a rest. What
+ * a hint alone names always rests.
  */
 export class Invalidator {
   private changed: Changed = new Map();
   private machines = false;
+  private fresh = new Fresh();
+  private hinted = false;
   private readonly again = new Set<string>(); // hashes of queries that were being read, or rest
+  private readonly hintedAgain = new Set<string>(); // the same of those that hints alone named
   private all = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private last = 0;
@@ -37,14 +42,52 @@ export class Invalidator {
     this.schedule();
   }
 
+  hint(hint: Hint): void {
+    this.fresh.add(hint);
+    this.hinted = true;
+    this.schedule();
+  }
+
+  /** missed says that hints may have been lost. */
+  missed(): void {
+    this.fresh.missed();
+    this.hinted = true;
+    this.schedule();
+  }
+
   reset(): void {
     this.all = true;
     this.schedule();
   }
 
+  /** stop forgets what changed: whoever goes on resets. */
   stop(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
+    this.take();
+  }
+
+  /** take returns what was collected, and empties it. */
+  private take() {
+    const { all, machines, changed, fresh, hinted } = this;
+    const taken = {
+      all,
+      machines,
+      changed,
+      fresh,
+      hinted,
+      again: new Set(this.again),
+      rested: new Set(this.hintedAgain),
+    };
+    this.all = false;
+    this.machines = false;
+    this.hinted = false;
+    this.changed = new Map();
+    this.fresh = new Fresh();
+    this.again.clear();
+    this.hintedAgain.clear();
+
+    return taken;
   }
 
   private schedule(): void {
@@ -54,25 +97,22 @@ export class Invalidator {
   private flush(): void {
     this.timer = undefined;
     this.last = Date.now();
-    const { all, machines, changed } = this;
-    const again = new Set(this.again);
-    this.all = false;
-    this.machines = false;
-    this.changed = new Map();
-    this.again.clear();
+    const { all, machines, changed, fresh, hinted, again, rested } = this.take();
 
     const due = new Set<Query>();
     for (const query of this.queries.getQueryCache().getAll()) {
-      const stale = all || (machines && ofMachines(query.queryKey)) || touched(query.queryKey, changed);
-      if (!stale && !again.has(query.queryHash)) continue;
-      const rests = this.last < query.state.dataUpdatedAt + least(query);
-      if (query.state.fetchStatus === "idle" && !rests) due.add(query);
-      else this.again.add(query.queryHash);
+      const { queryKey, queryHash, state } = query;
+      const stale = all || (machines && ofMachines(queryKey)) || touched(queryKey, changed) || again.has(queryHash);
+      if (!stale && !rested.has(queryHash) && !(hinted && fresh.names(query))) continue;
+      const read = Math.max(state.dataUpdatedAt, stale ? 0 : state.errorUpdatedAt);
+      const rests = this.last < read + (stale ? least(query) : Math.max(least(query), rest(query)));
+      if (state.fetchStatus === "idle" && !rests) due.add(query);
+      else (stale ? this.again : this.hintedAgain).add(queryHash);
     }
     if (due.size > 0) {
       void this.queries.invalidateQueries({ predicate: (query) => due.has(query) }, { cancelRefetch: false });
     }
-    if (this.again.size > 0) this.schedule();
+    if (this.again.size + this.hintedAgain.size > 0) this.schedule();
   }
 }
 

@@ -10,10 +10,11 @@ import {
   updateHost,
   type Lease,
 } from "@/api/generated";
+import { NOW_AND_THEN } from "@/services/fresh";
 
 export type { Device, ExpectedStart, Host, KeptHost, Lease, QueuedAttempt, UsagePoint } from "@/api/generated";
 
-/** That a host falls silent is no event, and what others use of its memory is none: hosts are asked again slowly. */
+/** What others use of a host's memory, and what is measured of attempts there, is neither an event nor worth reading at each hint. */
 const SLOWLY = 30_000; // ms
 
 export function hostsQuery(live: boolean) {
@@ -54,7 +55,7 @@ export function queueQuery(live: boolean) {
   return queryOptions({
     queryKey: ["queue"],
     queryFn: ({ signal }) => answer(listQueue({ query: { limit: 100 }, signal })),
-    refetchInterval: live ? SLOWLY : false,
+    refetchInterval: live ? NOW_AND_THEN : false,
   });
 }
 

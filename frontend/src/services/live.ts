@@ -17,8 +17,9 @@ export class Live {
     this.invalidator = new Invalidator(queries);
     const readMe = () => void queries.query({ ...meQuery, staleTime: 0 }).catch(() => undefined);
     this.stream = new ChangeStream({
-      open: () => new EventSource(apiUrl("/events")),
+      open: () => new EventSource(apiUrl("/events?live=true")),
       onChange: (change) => this.invalidator.change(change),
+      onHint: (hint) => this.invalidator.hint(hint),
       onReset: () => this.invalidator.reset(),
       onState: (state) => {
         this.state = state;
@@ -27,8 +28,10 @@ export class Live {
       },
       // An EventSource does not say why it was refused. A 401 here shows the log-in page.
       onRefused: readMe,
-      // Another tab may have logged in as someone else.
-      onOpen: readMe,
+      onOpen: () => {
+        readMe(); // another tab may have logged in as someone else
+        this.invalidator.missed(); // unlike changes, hints are not sent again
+      },
     });
   }
 
@@ -71,8 +74,10 @@ export class Live {
 
   setPaused(paused: boolean): void {
     localStorage.setItem(PAUSED, paused ? "yes" : "no");
-    if (paused) this.stream.pause();
-    else this.stream.start();
+    if (paused) {
+      this.stream.pause();
+      this.invalidator.stop();
+    } else this.stream.start();
   }
 }
 

@@ -13,6 +13,7 @@ import {
   type TrialSort,
   type TrialState,
 } from "@/api/generated";
+import { NOW_AND_THEN } from "@/services/fresh";
 
 export type {
   Attempt,
@@ -29,12 +30,6 @@ export type {
 } from "@/api/generated";
 
 const PAGE = 500;
-
-/** No event says that the reason why a trial waits has changed, so one that waits is asked again. */
-const WAITING = 5000; // ms
-
-/** How often what an attempt reports is read while it runs. */
-const RUNNING = 5000; // ms
 
 /** live says that an attempt still reports: it has a place, and has not ended. */
 export function live(attempt: Attempt): boolean {
@@ -80,12 +75,12 @@ export function trialsQuery(sweepId: string, { states = [], min, max, sort = "nu
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: keepPreviousData,
-    // Every page is read again, so a list of many is left to events.
+    // A hint says why trials wait. Every page is read again, so a list of many is left to events.
     refetchInterval: ({ state }) => {
       const pages = state.data?.pages ?? [];
       const waits = pages.some((page) => page.data.some((trial) => trial.state === "waiting"));
 
-      return live && waits && pages.length <= 2 ? WAITING : false;
+      return live && waits && pages.length <= 2 ? NOW_AND_THEN : false;
     },
   });
 }
@@ -94,7 +89,7 @@ export function trialQuery(sweepId: string, number: number, live = true) {
   return queryOptions({
     queryKey: ["sweep", sweepId, "trial", number],
     queryFn: ({ signal }) => answer(getTrial({ path: { id: sweepId, number }, signal })),
-    refetchInterval: ({ state }) => (live && state.data?.state === "waiting" ? WAITING : false),
+    refetchInterval: ({ state }) => (live && state.data?.state === "waiting" ? NOW_AND_THEN : false),
   });
 }
 
@@ -108,12 +103,12 @@ export function attemptsQuery(sweepId: string, number: number) {
 /** One answer has at most this many points, the first by name and step. */
 export const MOST_POINTS = 20_000;
 
-/** Events tell when an attempt starts and ends, not each value that it reports: one that runs is asked again. */
+/** Events tell when an attempt starts and ends; of the values that it reports hints tell. */
 export function metricsQuery(sweepId: string, number: number, attemptId: string, live: boolean) {
   return queryOptions({
     queryKey: ["sweep", sweepId, "metrics", number, attemptId],
     queryFn: ({ signal }) => answer(listMetrics({ path: { id: attemptId }, query: { limit: MOST_POINTS }, signal })),
-    refetchInterval: live ? RUNNING : false,
+    refetchInterval: live ? NOW_AND_THEN : false,
   });
 }
 
@@ -122,7 +117,7 @@ export function memoryQuery(sweepId: string, number: number, attemptId: string, 
   return queryOptions({
     queryKey: ["sweep", sweepId, "memory", number, attemptId],
     queryFn: ({ signal }) => answer(getAttemptMemory({ path: { id: attemptId }, signal })),
-    refetchInterval: live ? RUNNING : false,
+    refetchInterval: live ? NOW_AND_THEN : false,
   });
 }
 

@@ -123,7 +123,7 @@ it.each([
   ["runs", runningAttempt(), "no", 2],
   ["runs, while live updates are paused", runningAttempt(), "yes", 1],
   ["has ended", attempt(), "no", 1],
-])("of an attempt that %s it is read so often in 6 s", async (_, one, paused, times) => {
+])("of an attempt that %s it is read so often in a minute without a hint", async (_, one, paused, times) => {
   localStorage.setItem("berth-live-paused", paused);
   vi.useFakeTimers({ shouldAdvanceTime: true });
   const { asked } = await drawApp(
@@ -136,7 +136,7 @@ it.each([
   );
   const reads = () => asked.filter(({ call }) => call === "GET /attempts/a1/memory").length;
   await waitFor(() => expect(reads()).toBe(1));
-  await vi.advanceTimersByTimeAsync(6000);
+  await vi.advanceTimersByTimeAsync(61_000);
   expect(reads()).toBe(times);
 });
 

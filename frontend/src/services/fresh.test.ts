@@ -1,0 +1,219 @@
+import { QueryClient, QueryObserver, type QueryKey } from "@tanstack/react-query";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Invalidator } from "@/services/changes";
+import type { Hint } from "@/services/fresh";
+import { Live } from "@/services/live";
+
+beforeEach(() => vi.useFakeTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+  localStorage.clear();
+});
+
+const hint = (change: Partial<Hint>): Hint => ({
+  kind: "metrics",
+  subject: "a1",
+  sweep_id: "0190aaaa-1",
+  trial: 1,
+  at: "2026-01-01T00:00:00Z",
+  ...change,
+});
+
+/** shown is pages that show queries, and how often each was read since the last look. */
+async function shown(...keys: QueryKey[]) {
+  const queries = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity } } });
+  const answers = new Map<string, unknown>();
+  const reads = keys.map((queryKey) => {
+    const queryFn = vi.fn(() => Promise.resolve(answers.get(JSON.stringify(queryKey)) ?? {}));
+    new QueryObserver(queries, { queryKey, queryFn }).subscribe(() => undefined);
+
+    return queryFn;
+  });
+  await vi.advanceTimersByTimeAsync(10_000);
+  const counts = () =>
+    reads.map((read) => {
+      const times = read.mock.calls.length;
+      read.mockClear();
+
+      return times;
+    });
+  counts();
+
+  return { queries, invalidator: new Invalidator(queries), answers, counts };
+}
+
+const trialOf = (sweep: string, number: number) => ["sweep", sweep, "trial", number];
+const metricsOf = (number: number, attempt: string) => ["sweep", "0190aaaa-1", "metrics", number, attempt];
+const memoryOf = (number: number, attempt: string) => ["sweep", "0190aaaa-1", "memory", number, attempt];
+const listOf = (sweep: string) => ["sweep", sweep, "trials", {}];
+const pages = (n: number) => ({ pages: Array.from({ length: n }, () => ({ data: [] })), pageParams: [] });
+
+describe("hints", () => {
+  it("read a page at most once in 2 s, whatever comes of 5,000 running attempts", async () => {
+    const keys = [metricsOf(1, "a1"), memoryOf(1, "a1"), listOf("0190aaaa-1"), trialOf("0190aaaa-1", 1), ["queue"]];
+    const { invalidator, counts } = await shown(...keys);
+    for (let ms = 0; ms < 20_000; ms += 500) {
+      for (let i = 1; i <= 5000; i++) {
+        for (const kind of ["metrics", "memory", "waiting"] as const)
+          invalidator.hint(hint({ kind, subject: `a${i}`, trial: i }));
+      }
+      await vi.advanceTimersByTimeAsync(500);
+    }
+    for (const times of counts()) {
+      expect(times).toBeLessThanOrEqual(11);
+      expect(times).toBeGreaterThanOrEqual(8);
+    }
+    invalidator.stop();
+  });
+
+  it("lose none that comes while its query rests", async () => {
+    const { invalidator, counts } = await shown(metricsOf(1, "a1"));
+    invalidator.hint(hint({}));
+    await vi.advanceTimersByTimeAsync(500);
+    expect(counts()).toEqual([1]);
+    invalidator.hint(hint({}));
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(counts()).toEqual([0]);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(counts()).toEqual([1]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(counts()).toEqual([0]);
+  });
+
+  it("read again what they name, and nothing else", async () => {
+    const keys = [
+      metricsOf(1, "a1"),
+      metricsOf(1, "a2"),
+      memoryOf(1, "a1"),
+      trialOf("0190aaaa-1", 1),
+      trialOf("0190aaaa-1", 2),
+      [...trialOf("0190aaaa-1", 1), "attempts"],
+      listOf("0190aaaa"),
+      listOf("0190bbbb"),
+      ["sweep", "0190aaaa-1"],
+      ["sweeps", {}],
+      ["queue"],
+      ["hosts"],
+      ["health"],
+    ];
+    const { invalidator, counts } = await shown(...keys);
+    const after = async (named: Partial<Hint>) => {
+      invalidator.hint(hint(named));
+      await vi.advanceTimersByTimeAsync(3000);
+
+      return counts();
+    };
+    expect(await after({})).toEqual([1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    expect(await after({ kind: "memory" })).toEqual([0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    expect(await after({ kind: "waiting" })).toEqual([0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0]);
+    const ofHost = { subject: "h1", sweep_id: undefined, trial: undefined } as unknown as Partial<Hint>;
+    expect(await after({ kind: "host.silent", ...ofHost })).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1]);
+    expect(await after({ kind: "host.back", ...ofHost })).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1]);
+    expect(await after({ kind: "of a newer server" as Hint["kind"], ...ofHost })).toEqual(keys.map(() => 0));
+    invalidator.missed();
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(counts()).toEqual([1, 1, 1, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0]);
+  });
+
+  it("leave a list of many pages to events", async () => {
+    const { queries, invalidator, counts } = await shown(listOf("0190aaaa-1"));
+    queries.setQueryData(listOf("0190aaaa-1"), pages(3));
+    await vi.advanceTimersByTimeAsync(10_000);
+    invalidator.hint(hint({ kind: "waiting" }));
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(counts()).toEqual([0]);
+    queries.setQueryData(listOf("0190aaaa-1"), pages(2));
+    invalidator.hint(hint({ kind: "waiting" }));
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(counts()).toEqual([1]);
+  });
+
+  it("read many points more slowly", async () => {
+    const { invalidator, answers, counts } = await shown(metricsOf(1, "a1"), metricsOf(2, "a2"));
+    answers.set(JSON.stringify(metricsOf(1, "a1")), { data: Array.from({ length: 20_000 }) });
+    for (let ms = 0; ms < 30_000; ms += 500) {
+      invalidator.hint(hint({}));
+      invalidator.hint(hint({ subject: "a2", trial: 2 }));
+      await vi.advanceTimersByTimeAsync(500);
+    }
+    const [many, few] = counts();
+    expect(many).toBeGreaterThanOrEqual(5);
+    expect(many).toBeLessThanOrEqual(7);
+    expect(few).toBeGreaterThanOrEqual(12);
+    invalidator.stop();
+  });
+
+  it("do not make a change wait", async () => {
+    const { invalidator, counts } = await shown(metricsOf(1, "a1"));
+    invalidator.hint(hint({}));
+    await vi.advanceTimersByTimeAsync(500);
+    invalidator.hint(hint({}));
+    await vi.advanceTimersByTimeAsync(300);
+    expect(counts()).toEqual([1]);
+    invalidator.change({ kind: "attempt.finished", sweep_id: "0190aaaa-1", subject: "a1", trial: 1 });
+    await vi.advanceTimersByTimeAsync(300);
+    expect(counts()).toEqual([1]);
+  });
+});
+
+describe("Live", () => {
+  class Source {
+    static opened: Source[] = [];
+    readyState = 0;
+    readonly listeners = new Map<string, (event: MessageEvent<string>) => void>();
+    constructor(readonly url: string) {
+      Source.opened.push(this);
+    }
+    addEventListener(kind: string, listener: (event: MessageEvent<string>) => void) {
+      this.listeners.set(kind, listener);
+    }
+    close() {}
+    send(kind: string, data: unknown = {}) {
+      this.listeners.get(kind)?.(new MessageEvent(kind, { data: JSON.stringify(data) }));
+    }
+  }
+
+  async function open() {
+    Source.opened = [];
+    vi.stubGlobal("EventSource", Source);
+    vi.stubGlobal("fetch", () => Promise.resolve(Response.json({ name: "local", role: "admin" })));
+    const { queries, counts } = await shown(metricsOf(1, "a1"));
+    const live = new Live(queries);
+    const end = live.start();
+    const source = Source.opened[0];
+    if (!source) throw new Error("no stream");
+    source.send("open");
+    await vi.advanceTimersByTimeAsync(10_000);
+    counts();
+
+    return { live, end, source, counts };
+  }
+
+  it("asks for hints, and reads again what they may have named while the stream was cut", async () => {
+    const { end, source, counts } = await open();
+    expect(source.url).toMatch(/\/api\/v1\/events\?live=true$/);
+    source.send("fresh", hint({}));
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(counts()).toEqual([1]);
+    source.send("error");
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(counts()).toEqual([0]);
+    source.send("open");
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(counts()).toEqual([1]);
+    end();
+  });
+
+  it("reads nothing while a person paused it, also of hints that came before", async () => {
+    const { live, end, source, counts } = await open();
+    source.send("fresh", hint({}));
+    await vi.advanceTimersByTimeAsync(500);
+    expect(counts()).toEqual([1]);
+    source.send("fresh", hint({}));
+    live.setPaused(true);
+    await vi.advanceTimersByTimeAsync(120_000);
+    expect(counts()).toEqual([0]);
+    end();
+  });
+});
