@@ -70,9 +70,9 @@ const dropMetrics = `-- name: DropMetrics :execrows
 WITH ours AS (
     SELECT a.id FROM attempts a WHERE a.id = $1 AND a.token = $2 FOR SHARE
 ), dropped AS (
-    DELETE FROM metrics m USING ours o WHERE m.attempt_id = o.id AND m.name = ANY($3::text[])
+    DELETE FROM metrics m USING ours o WHERE m.attempt_id = o.id AND m.name = ANY($3::text[]) RETURNING m.step
 ), marked AS (
-    INSERT INTO last_points (attempt_id, metrics_at) SELECT id, now() FROM ours
+    INSERT INTO last_points (attempt_id, metrics_at) SELECT id, now() FROM ours WHERE (SELECT count(*) FROM dropped) >= 0
     ON CONFLICT (attempt_id) DO UPDATE SET metrics_at = excluded.metrics_at
 )
 SELECT id FROM ours
@@ -84,7 +84,7 @@ type DropMetricsParams struct {
 	Names     []string
 }
 
-// No row: the attempt is fenced.
+// No row: the attempt is fenced. The points are locked before the mark, as in UpsertMetrics.
 func (q *Queries) DropMetrics(ctx context.Context, db DBTX, arg *DropMetricsParams) (int64, error) {
 	result, err := db.Exec(ctx, dropMetrics, arg.AttemptID, arg.Token, arg.Names)
 	if err != nil {

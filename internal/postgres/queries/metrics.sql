@@ -14,13 +14,13 @@ ON CONFLICT (attempt_id, name, step) DO UPDATE SET
     value = excluded.value, status = excluded.status, final = excluded.final, at = excluded.at;
 
 -- name: DropMetrics :execrows
--- No row: the attempt is fenced.
+-- No row: the attempt is fenced. The points are locked before the mark, as in UpsertMetrics.
 WITH ours AS (
     SELECT a.id FROM attempts a WHERE a.id = @attempt_id AND a.token = @token FOR SHARE
 ), dropped AS (
-    DELETE FROM metrics m USING ours o WHERE m.attempt_id = o.id AND m.name = ANY(@names::text[])
+    DELETE FROM metrics m USING ours o WHERE m.attempt_id = o.id AND m.name = ANY(@names::text[]) RETURNING m.step
 ), marked AS (
-    INSERT INTO last_points (attempt_id, metrics_at) SELECT id, now() FROM ours
+    INSERT INTO last_points (attempt_id, metrics_at) SELECT id, now() FROM ours WHERE (SELECT count(*) FROM dropped) >= 0
     ON CONFLICT (attempt_id) DO UPDATE SET metrics_at = excluded.metrics_at
 )
 SELECT id FROM ours;
