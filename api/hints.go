@@ -274,6 +274,10 @@ func (h *hints) after(number int, sweepIDs []string) (found []encodedHint, last 
 		newer = newer[1:]
 	}
 
+	if len(newer) == 0 {
+		return nil, h.last(), h.grown
+	}
+
 	seen := make(map[hintKey]bool)
 
 	for i, b := range slices.Backward(newer) {
