@@ -135,11 +135,16 @@ func TestMarks_WhyAttemptsWait(t *testing.T) {
 
 	b := setup(t)
 	r, quiet := b.request(t, gib), b.request(t, gib)
+	keep := func(reason, host string) {
+		t.Helper()
+		require.NoError(t, b.store.StoreReasons(t.Context(), map[string]berth.Wait{r.AttemptID: {
+			Reasons: []berth.Rejection{{HostName: "a", Dimension: berth.DimensionMemory, Needed: 3, Free: 2, Reason: reason}},
+			Kept:    berth.KeptPlace{HostID: host},
+		}}))
+	}
 	store := func(reason string) {
 		t.Helper()
-		require.NoError(t, b.store.StoreReasons(t.Context(), map[string][]berth.Rejection{
-			r.AttemptID: {{HostName: "a", Dimension: berth.DimensionMemory, Needed: 3, Free: 2, Reason: reason}},
-		}))
+		keep(reason, "")
 	}
 
 	store("full")
@@ -157,6 +162,9 @@ func TestMarks_WhyAttemptsWait(t *testing.T) {
 		Kind: berth.HintWaiting, Subject: r.AttemptID, SweepID: b.sweep, TrialNumber: 1,
 		Waiting: []berth.Rejection{{HostName: "a", Dimension: berth.DimensionMemory, Needed: 3, Free: 2, Reason: "fuller"}},
 	}, b.hint(t, after[r.AttemptID]))
+
+	keep("fuller", uuid.NewString())
+	require.NotEqual(t, after[r.AttemptID].Value, b.marks(t)[berth.HintWaiting][r.AttemptID].Value, "a host is kept for it")
 
 	b.place(t, r)
 	require.NotContains(t, b.marks(t)[berth.HintWaiting], r.AttemptID)

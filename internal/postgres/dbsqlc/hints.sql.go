@@ -17,14 +17,14 @@ WITH held AS (
     UNION ALL
     SELECT l.attempt_id, l.sweep_id FROM leases l WHERE l.state <> 'released' AND l.sweep_id = ANY ($1::uuid[])
 ), waiting AS (
-    SELECT r.attempt_id, r.sweep_id, r.reasons FROM placement_requests r WHERE r.state = 'waiting'
+    SELECT r.attempt_id, r.sweep_id, r.reasons, r.kept_host_id, r.kept_device_id FROM placement_requests r WHERE r.state = 'waiting'
         AND (cardinality($1::uuid[]) = 0 OR r.sweep_id = ANY ($1::uuid[]))
 )
 SELECT 'points'::text AS kind, h.attempt_id::text AS subject, h.sweep_id::text AS sweep_id,
     coalesce(extract(epoch FROM p.metrics_at) * 1000000, 0)::bigint AS value, coalesce(extract(epoch FROM p.memory_at) * 1000000, 0)::bigint AS memory, now()::timestamptz AS at
 FROM held h CROSS JOIN LATERAL (SELECT n.metrics_at, n.memory_at FROM last_points n WHERE n.attempt_id = h.attempt_id OFFSET 0) p
 UNION ALL
-SELECT 'waiting', w.attempt_id::text, w.sweep_id::text, hashtextextended(w.reasons::text, 0), 0, now() FROM waiting w
+SELECT 'waiting', w.attempt_id::text, w.sweep_id::text, hashtextextended(concat_ws(' ', w.reasons, w.kept_host_id, w.kept_device_id), 0), 0, now() FROM waiting w
 UNION ALL
 SELECT 'host', o.id::text, '', (now() - o.last_seen_at > $2::interval)::integer, 0, now()
 FROM hosts o WHERE o.removed_at IS NULL OR o.removed_at < o.last_seen_at
@@ -40,7 +40,7 @@ type ListMarksRow struct {
 }
 
 // How everything stands that hints tell of: when attempts with a lease stored points (microseconds; 0 = never), why requests
-// wait (a hash), which hosts are silent. Of two parts that differ in their sweeps alone one is run: one part with OR would be
+// wait and what is kept for them (a hash), which hosts are silent. Of two parts that differ in their sweeps alone one is run: one part with OR would be
 // planned to read the leases of all sweeps. The points of a lease are looked up one by one (OFFSET 0): their table has a row
 // of every attempt, and most have ended.
 func (q *Queries) ListMarks(ctx context.Context, db DBTX, sweepIds []string, lostAfter time.Duration) ([]ListMarksRow, error) {
