@@ -53,6 +53,16 @@ func TestOpen_RefusesServersItCannotRunOn(t *testing.T) {
 	}
 }
 
+// The statements of a round are long and their rows are few: a server that compiles them takes
+// several times as long as one that does not, and with a long queue longer than a statement may.
+func TestOpen_CompilesNoStatements(t *testing.T) {
+	t.Parallel()
+
+	value, err := open(t, pgtest.URL(t)).Setting(t.Context(), "jit")
+	require.NoError(t, err)
+	require.Equal(t, "off", value)
+}
+
 // safeLog keeps what is logged.
 type safeLog struct {
 	mu sync.Mutex
