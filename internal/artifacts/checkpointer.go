@@ -53,6 +53,9 @@ const (
 	// vainTries is after how many reads and uploads in a row that came to nothing the log
 	// says so.
 	vainTries = 3
+	// brokenTries is how often what an attempt left is read that a disk does not give, with up
+	// to longestCheckpointPause between: after some seven minutes it is said that it is lost.
+	brokenTries = 10
 	// longestCheckpointPause is between two looks while the store is down: an attempt
 	// on another host may wait for it.
 	longestCheckpointPause = time.Minute
@@ -181,6 +184,13 @@ func (c *Checkpointer) end(ctx context.Context, of berth.AttemptCheckpoint) erro
 	}
 
 	err := c.store(ctx, of, 0)
+	if errors.Is(err, errBroken) {
+		if away := dataDirAway(c.Mark); away != nil {
+			return away
+		}
+
+		err = c.broken(of, err)
+	}
 
 	var cannot unstorableError
 
@@ -215,6 +225,16 @@ func (c *Checkpointer) end(ctx context.Context, of berth.AttemptCheckpoint) erro
 	}
 }
 
+// broken is unstorableError once what an attempt left could not be read brokenTries times.
+func (c *Checkpointer) broken(of berth.AttemptCheckpoint, err error) error {
+	k := c.of(of.AttemptID)
+	if k.broken++; k.broken < brokenTries {
+		return err
+	}
+
+	return unstorableError{err.Error()}
+}
+
 // keep stores the checkpoint of an attempt that runs, if it has changed.
 func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) error {
 	k, quiet := c.of(of.AttemptID), cmp.Or(c.Quiet, quietFor)
@@ -223,6 +243,13 @@ func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) err
 	}
 
 	err := c.store(ctx, of, quiet)
+	if errors.Is(err, errBroken) { // the next turn asks again
+		if away := dataDirAway(c.Mark); away != nil {
+			return away
+		}
+
+		err = unstorableError{err.Error()}
+	}
 
 	var cannot unstorableError
 
@@ -239,7 +266,7 @@ func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) err
 			k.noisy = time.Now()
 		}
 
-		c.tellVain(of, k, err)
+		c.inVain(of, k, err)
 
 		return nil
 	case err != nil && berth.KindOf(err) != berth.KindNotFound && berth.KindOf(err) != berth.KindFenced:
@@ -252,14 +279,18 @@ func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) err
 	return nil
 }
 
-// tellVain tells once of a checkpoint whose files are never the same for as long as it
-// takes to read and send them.
-func (c *Checkpointer) tellVain(of berth.AttemptCheckpoint, k *storedCheckpoint, err error) {
+// inVain has a checkpoint whose files are never the same for as long as it takes to read and
+// send them wait for its next turn: each try takes the disk, a core and the uplink. It tells once.
+func (c *Checkpointer) inVain(of berth.AttemptCheckpoint, k *storedCheckpoint, err error) {
 	if errors.Is(err, errNotQuiet) {
 		return
 	}
 
-	if k.vain++; k.vain == vainTries {
+	if k.vain++; k.vain > 1 { // the first may have been bad luck
+		c.turn(of.TrialID)
+	}
+
+	if k.vain == vainTries {
 		c.Log.Warn("a checkpoint changes faster than it is read and sent, so none of the running trial is stored; have the job write it to a new file and rename that, or write it less often",
 			"attempt", of.AttemptID, "trial_id", of.TrialID, "tries", k.vain, "why", err)
 	}
@@ -276,7 +307,7 @@ func changing(err error) bool {
 func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, quiet time.Duration) error {
 	root, err := c.Files.OpenCheckpoint(of.TrialID)
 	if err != nil {
-		return err
+		return unreadable(ctx, err)
 	}
 	defer root.Close() //nolint:errcheck // only read
 
@@ -322,7 +353,7 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 			delete(c.of(of.AttemptID).read, claims[n].Path) // it is not what was read, whatever its times say
 		}
 
-		if err := cmp.Or(one.err, one.ofFile); err != nil {
+		if err := cmp.Or(one.err, unreadable(ctx, one.ofFile)); err != nil {
 			return err
 		}
 

@@ -101,3 +101,25 @@ func TestCheckpointer_ShortAttemptsAreStoredAsOften(t *testing.T) {
 	require.NotZero(t, x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL"),
 		"nothing is stored in %s, with --checkpoint-every 1 s", time.Since(began).Round(time.Second))
 }
+
+// A job writes into one large file all the time (np.memmap, a replay buffer): it changes while it is
+// sent. Each try reads and sends all of it. Tries in vain come no more often than
+// --checkpoint-every, or the machine's disk, a core and its uplink are used up for nothing.
+func TestCheckpointer_TriesInVainAreNoMoreOftenThanThePeriod(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	tries := 0
+	writes := func() error { tries++; x.writes(map[string]string{"state": string(rune('a' + tries%26))}); return nil }
+	x.writes(map[string]string{"state": "0"})
+	x.pointer = x.newPointer(halting{x.db, writes})
+	x.pointer.After = time.Second
+
+	began := time.Now()
+	for time.Since(began) < 6*time.Second {
+		x.looks()
+		time.Sleep(20 * time.Millisecond)
+	}
+
+	require.Less(t, tries, 12, "in 6 s with --checkpoint-every 1s")
+}

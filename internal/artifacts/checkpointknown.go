@@ -15,6 +15,10 @@ import (
 // its turn is forgotten.
 const turnsKept = time.Hour
 
+// askedOfRunning is for how many files of a running attempt that are unchanged the store is
+// asked at each turn: 10,000 of them would cost a dollar a day on S3.
+const askedOfRunning = 10
+
 // errNotQuiet says that a checkpoint was not seen to be at rest.
 var errNotQuiet = fmt.Errorf("it is not known to be at rest: %w", ErrChanged)
 
@@ -30,6 +34,7 @@ type storedCheckpoint struct {
 	noisy   time.Time       // since when it is looked for a quiet moment; zero = not yet
 	looks   int             // that found none
 	vain    int             // reads and uploads in which it changed, since it was stored last
+	broken  int             // looks in which the disk did not give it, since the attempt ended
 	problem string          // why it cannot be stored
 	ended   bool            // what was read while it ran counts no more
 	doubted bool            // items may not be what is there, whatever the times say
@@ -119,7 +124,7 @@ func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, roo
 	case !hasFile(items):
 		return nil, errNothing
 	case k.items != nil && !k.doubted && sameItems(items, k.items):
-		return nil, nil
+		return c.unlessStored(ctx, k)
 	case quiet > 0 && !k.quiet(items, quiet):
 		return nil, errNotQuiet
 	}
@@ -151,8 +156,38 @@ func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, roo
 	if k.items != nil && sameContent(items, k.items) {
 		k.items, k.doubted = items, false
 
-		return nil, nil
+		return c.unlessStored(ctx, k)
 	}
 
 	return items, nil
+}
+
+// unlessStored returns what was stored and is not in the store any more: its disk was lost, and
+// a server began with an empty one. All of it is looked for once the attempt has ended, before
+// that a few files.
+func (c *Checkpointer) unlessStored(ctx context.Context, k *storedCheckpoint) ([]item, error) {
+	asked := make(map[berth.Digest]bool)
+
+	for _, i := range k.items {
+		if !i.mode().IsRegular() || asked[i.Digest] {
+			continue
+		}
+
+		if !k.ended && len(asked) == askedOfRunning {
+			break
+		}
+
+		asked[i.Digest] = true
+
+		there, err := c.Store.Has(ctx, i.Digest, i.Bytes)
+		if err != nil {
+			return nil, err
+		}
+
+		if !there {
+			return k.items, nil
+		}
+	}
+
+	return nil, nil
 }

@@ -25,13 +25,33 @@ func unstorable(format string, args ...any) error {
 	return unstorableError{fmt.Sprintf(format, args...)}
 }
 
-// unreadable turns what this user may not read into unstorableError.
+// unreadable turns what this user may not read into unstorableError, and marks what the disk
+// does not give with errBroken.
 func unreadable(ctx context.Context, err error) error {
-	if errors.Is(err, fs.ErrPermission) && ctx.Err() == nil {
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case errors.Is(err, fs.ErrPermission):
 		return unstorable("it cannot be read: %s", err.Error())
+	case ofBlock(err):
+		return fmt.Errorf("%w: %w", errBroken, err)
+	default:
+		return err
+	}
+}
+
+// errBroken says that the disk of this host does not give what lies there.
+var errBroken = errors.New("it cannot be read")
+
+// ofBlock reports whether a disk said so of a file. What is gone, and that this process has too
+// many files open, or no memory, passes.
+func ofBlock(err error) bool {
+	errno, ofSystem := errors.AsType[syscall.Errno](err)
+	if !ofSystem || berth.KindOf(err) != berth.KindInternal {
+		return false
 	}
 
-	return err
+	return !slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR, syscall.EAGAIN}, errno)
 }
 
 // item is what a walk found at a path of a checkpoint.
