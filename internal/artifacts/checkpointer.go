@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -63,8 +63,8 @@ const (
 	checkpointsAtOnce = 100
 )
 
-// Checkpointer stores checkpoints of the trials of one host, one at a time: of a
-// running attempt now and then, and of one that has ended and is to be run again.
+// Checkpointer stores checkpoints of the trials of one host: of running attempts now and then,
+// one at a time, and of those that have ended and are to be run again, one at a time beside it.
 // A checkpoint counts when it is whole. Of each trial the store has the newest one.
 type Checkpointer struct {
 	Ledger CheckpointLedger
@@ -79,102 +79,10 @@ type Checkpointer struct {
 	Log    *slog.Logger
 
 	pause time.Duration
+	mu    sync.Mutex                   // held while known and turns are looked up
 	known map[string]*storedCheckpoint // by attempt
 	turns map[string]time.Time         // by trial: when a running attempt's is looked at again
 	sent  sender
-}
-
-// Run stores until ctx ends.
-func (c *Checkpointer) Run(ctx context.Context) error {
-	every := cmp.Or(c.Every, defaultEvery)
-
-	for {
-		if err := c.Look(ctx); err != nil && ctx.Err() == nil {
-			c.pause = min(max(2*c.pause, every), longestCheckpointPause)
-			c.Log.Warn("storing checkpoints", "error", err, "again_in", c.pause)
-		} else {
-			c.pause = 0
-		}
-
-		select {
-		case <-time.After(max(c.pause, every)):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// Look stores what is to be stored at this moment. Errors: of the store or the
-// database, which may come back.
-func (c *Checkpointer) Look(ctx context.Context) error {
-	if err := c.Ledger.SetHostCheckpoints(ctx, c.HostID, true); err != nil {
-		return err
-	}
-
-	ended, err := c.Ledger.CheckpointsToStore(ctx, c.HostID, checkpointsAtOnce)
-	if err != nil {
-		return err
-	}
-
-	running := c.due(ended)
-	if len(ended)+len(running) == 0 {
-		return nil
-	}
-
-	if err := c.Store.Ready(ctx); err != nil {
-		for _, k := range c.known { // what was not looked at in this time may have been quiet
-			k.noisy, k.looks = time.Time{}, 0
-		}
-
-		return err
-	}
-
-	// Another host may wait for those that have ended: none waits for more than one that runs.
-	tried := make(map[string]bool)
-	all := c.ends(ctx, ended, tried)
-
-	for n := range running {
-		if all != nil && (ctx.Err() != nil || c.Store.Ready(ctx) != nil) {
-			break
-		}
-
-		late, err := c.Ledger.CheckpointsToStore(ctx, c.HostID, checkpointsAtOnce)
-		all = errors.Join(all, err, c.ends(ctx, late, tried), c.each(ctx, running[n:n+1], c.keep))
-	}
-
-	return all
-}
-
-// ends stores what attempts left that have ended, each once in a look.
-func (c *Checkpointer) ends(ctx context.Context, list []berth.AttemptCheckpoint, tried map[string]bool) error {
-	return c.each(ctx, list, func(ctx context.Context, of berth.AttemptCheckpoint) error {
-		if tried[of.AttemptID] {
-			return nil
-		}
-
-		tried[of.AttemptID] = true
-
-		return c.end(ctx, of)
-	})
-}
-
-// each does something with each attempt. What is wrong with one keeps no other
-// waiting while the store answers.
-func (c *Checkpointer) each(ctx context.Context, list []berth.AttemptCheckpoint, do func(context.Context, berth.AttemptCheckpoint) error) (all error) {
-	for _, of := range list {
-		err := do(ctx, of)
-		if err == nil {
-			continue
-		}
-
-		all = errors.Join(all, fmt.Errorf("checkpoint of attempt %s: %w", of.AttemptID, err))
-
-		if ctx.Err() != nil || c.Store.Ready(ctx) != nil {
-			break
-		}
-	}
-
-	return all
 }
 
 // end stores what an attempt left that has ended.
@@ -346,7 +254,6 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 	}
 
 	c.tidy(ctx, half) // now: nobody else knows what an upload left that failed, and this one may fail, too
-	c.sent.store, c.sent.atOnce = c.Store, 1
 
 	for n, one := range c.sent.sendAll(ctx, root, sources, claims) {
 		if one.ofFile != nil {

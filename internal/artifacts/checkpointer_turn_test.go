@@ -3,7 +3,9 @@ package artifacts_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -69,4 +71,79 @@ func TestCheckpointer_AnAttemptThatEndsComesNext(t *testing.T) {
 	require.Equal(t, []string{x.trial, z.trial, y.trial}, slices.Compact(order))
 	require.Len(t, order, 3, "none is stored twice")
 	require.False(t, z.next().Coming)
+}
+
+// sending stands for an upload of a trial's checkpoint that takes hours.
+type sending struct {
+	*postgres.Store
+
+	trial   string
+	once    *sync.Once
+	began   chan struct{}
+	release chan struct{}
+}
+
+func (s sending) BeginCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint, entries []berth.CheckpointEntry) ([]berth.Digest, error) {
+	if of.TrialID == s.trial {
+		s.once.Do(func() { close(s.began) })
+
+		select {
+		case <-s.release:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+
+	return s.Store.BeginCheckpoint(ctx, id, of, entries)
+}
+
+// The checkpoint of a running attempt is large and the uplink slow: ten GiB at 2 MiB/s take 85
+// minutes. An attempt of another sweep ends on the machine meanwhile. Its next one, elsewhere,
+// waits an hour at most and begins anew then: what has ended must not wait for what runs.
+func TestCheckpointer_ALongUploadOfOneTrialCostsNoOtherItsCheckpoint(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	y := x.another(2)
+	ledger := sending{x.db, x.trial, new(sync.Once), make(chan struct{}), make(chan struct{})}
+	x.pointer = x.newPointer(ledger)
+	x.pointer.Every = 10 * time.Millisecond
+	x.files.running = []berth.AttemptCheckpoint{x.of}
+	x.writes(map[string]string{"large": "of a trial that goes on"})
+	y.writes(map[string]string{"state": "ten hours"})
+
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- x.pointer.Run(ctx) }()
+
+	stored := func(of *trials) bool {
+		for began := time.Now(); time.Since(began) < 30*time.Second; {
+			if x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL AND trial_id = '"+of.trial+"'") == 1 {
+				return true
+			}
+
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case err := <-ended:
+				require.NoError(t, err)
+			}
+		}
+
+		return false
+	}
+
+	<-ledger.began
+	y.fails()
+
+	other := stored(y)
+
+	close(ledger.release)
+
+	own := stored(x)
+
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.True(t, other, "it waits for as long as the other is sent")
+	require.True(t, own)
+	require.False(t, y.next().Coming)
 }

@@ -75,6 +75,9 @@ func (c *Checkpointer) due(ended []berth.AttemptCheckpoint) (due []berth.Attempt
 
 // turn has the trial's turn come when After is over.
 func (c *Checkpointer) turn(trialID string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
 	if c.turns == nil {
 		c.turns = make(map[string]time.Time)
 	}
@@ -82,7 +85,11 @@ func (c *Checkpointer) turn(trialID string) {
 	c.turns[trialID] = time.Now().Add(c.After)
 }
 
+// of is what is known of an attempt's checkpoint, which one call at a time is at.
 func (c *Checkpointer) of(attemptID string) *storedCheckpoint {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
 	k := c.known[attemptID]
 	if k == nil {
 		k = &storedCheckpoint{}

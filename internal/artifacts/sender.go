@@ -26,8 +26,8 @@ const (
 // sender sends files of this host to the store.
 type sender struct {
 	store  *Store
-	atOnce int       // files side by side; 0 = sentAtOnce
-	alone  time.Time // until then one part of one file is sent at a time
+	atOnce int          // files side by side; 0 = sentAtOnce
+	alone  atomic.Int64 // Unix time until which one part of one file is sent at a time
 }
 
 // dataDirAway says that the disk of the data directory is not mounted, by the file
@@ -64,7 +64,7 @@ func (s *sender) sendAll(ctx context.Context, root *os.Root, sources []found, cl
 
 	group.SetLimit(cmp.Or(s.atOnce, sentAtOnce))
 
-	if time.Now().Before(s.alone) {
+	if time.Now().Unix() < s.alone.Load() {
 		parts = 1
 		group.SetLimit(1)
 	}
@@ -89,7 +89,7 @@ func (s *sender) sendAll(ctx context.Context, root *os.Root, sources []found, cl
 	_ = group.Wait() // each has its own error
 
 	if slices.ContainsFunc(sent, func(one sending) bool { return errors.Is(one.err, errStalled) }) {
-		s.alone = time.Now().Add(aloneFor)
+		s.alone.Store(time.Now().Add(aloneFor).Unix())
 	}
 
 	return sent

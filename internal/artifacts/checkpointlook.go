@@ -1,0 +1,151 @@
+package artifacts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berthml/berth"
+)
+
+// Run stores until ctx ends.
+func (c *Checkpointer) Run(ctx context.Context) error {
+	every := cmp.Or(c.Every, defaultEvery)
+
+	for {
+		if err := c.Look(ctx); err != nil && ctx.Err() == nil {
+			c.pause = min(max(2*c.pause, every), longestCheckpointPause)
+			c.Log.Warn("storing checkpoints", "error", err, "again_in", c.pause)
+		} else {
+			c.pause = 0
+		}
+
+		select {
+		case <-time.After(max(c.pause, every)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Look stores what is to be stored at this moment. Errors: of the store or the
+// database, which may come back.
+func (c *Checkpointer) Look(ctx context.Context) error {
+	if err := c.Ledger.SetHostCheckpoints(ctx, c.HostID, true); err != nil {
+		return err
+	}
+
+	ended, err := c.Ledger.CheckpointsToStore(ctx, c.HostID, checkpointsAtOnce)
+	if err != nil {
+		return err
+	}
+
+	running := c.due(ended)
+	if len(ended)+len(running) == 0 {
+		return nil
+	}
+
+	if err := c.Store.Ready(ctx); err != nil {
+		for _, k := range c.known { // what was not looked at in this time may have been quiet
+			k.noisy, k.looks = time.Time{}, 0
+		}
+
+		return err
+	}
+
+	c.sent.store, c.sent.atOnce = c.Store, 1
+
+	// Another host may wait for those that have ended: they come before those that run, or beside them.
+	tried := make(map[string]time.Time)
+	all := c.ends(ctx, ended, tried)
+
+	for _, of := range running {
+		if all != nil && (ctx.Err() != nil || c.Store.Ready(ctx) != nil) {
+			break
+		}
+
+		all = errors.Join(all, c.late(ctx, tried, ""), c.beside(ctx, of, tried))
+	}
+
+	return all
+}
+
+// ends stores what attempts left that have ended, each once in longestCheckpointPause: a look
+// may take hours.
+func (c *Checkpointer) ends(ctx context.Context, list []berth.AttemptCheckpoint, tried map[string]time.Time) error {
+	return c.each(ctx, list, func(ctx context.Context, of berth.AttemptCheckpoint) error {
+		if at, found := tried[of.AttemptID]; found && time.Since(at) < longestCheckpointPause {
+			return nil
+		}
+
+		tried[of.AttemptID] = time.Now()
+
+		return c.end(ctx, of)
+	})
+}
+
+// late stores what attempts left that have ended since the look began, but for those of a
+// trial whose checkpoint is sent now.
+func (c *Checkpointer) late(ctx context.Context, tried map[string]time.Time, but string) error {
+	list, err := c.Ledger.CheckpointsToStore(ctx, c.HostID, checkpointsAtOnce)
+	if err != nil {
+		return err
+	}
+
+	return c.ends(ctx, slices.DeleteFunc(list, func(of berth.AttemptCheckpoint) bool { return of.TrialID == but }), tried)
+}
+
+// beside stores the checkpoint of a running attempt, which may take hours, and shares the way to
+// the store with what attempts left that end meanwhile.
+func (c *Checkpointer) beside(ctx context.Context, of berth.AttemptCheckpoint, tried map[string]time.Time) error {
+	var group errgroup.Group
+
+	sent := make(chan struct{})
+
+	group.Go(func() error {
+		defer close(sent)
+
+		return c.each(ctx, []berth.AttemptCheckpoint{of}, c.keep)
+	})
+
+	every := cmp.Or(c.Every, defaultEvery)
+
+	for pause := every; ; {
+		select {
+		case <-sent:
+			return group.Wait()
+		case <-time.After(pause):
+		}
+
+		pause = every
+
+		if err := c.late(ctx, tried, of.TrialID); err != nil && ctx.Err() == nil {
+			pause = longestCheckpointPause
+			c.Log.Warn("storing checkpoints beside that of a running attempt", "error", err, "again_in", pause)
+		}
+	}
+}
+
+// each does something with each attempt. What is wrong with one keeps no other
+// waiting while the store answers.
+func (c *Checkpointer) each(ctx context.Context, list []berth.AttemptCheckpoint, do func(context.Context, berth.AttemptCheckpoint) error) (all error) {
+	for _, of := range list {
+		err := do(ctx, of)
+		if err == nil {
+			continue
+		}
+
+		all = errors.Join(all, fmt.Errorf("checkpoint of attempt %s: %w", of.AttemptID, err))
+
+		if ctx.Err() != nil || c.Store.Ready(ctx) != nil {
+			break
+		}
+	}
+
+	return all
+}
