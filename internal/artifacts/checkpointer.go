@@ -273,6 +273,10 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 		return err
 	}
 
+	if err := c.Store.settle(claims); err != nil {
+		return err
+	}
+
 	old, err := c.Ledger.FinishCheckpoint(ctx, id, of)
 	if err != nil {
 		return err

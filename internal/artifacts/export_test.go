@@ -7,3 +7,8 @@ func (s *Store) StallAfter(d time.Duration) { s.stall = d }
 
 // ReadsStallAfter has fetches end that get no further for so long.
 func (s *Store) ReadsStallAfter(d time.Duration) { s.readStall = d }
+
+// OnSync is called before a directory of the store is synced.
+func (s *Store) OnSync(on func(dir string)) {
+	s.sync = func(dir string) error { on(dir); return syncDir(dir) }
+}

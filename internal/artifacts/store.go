@@ -56,6 +56,7 @@ type Store struct {
 	marks        Marks
 	stall        time.Duration
 	readStall    time.Duration
+	sync         func(dir string) error
 	noted        atomic.Bool // the database knows of the mark
 }
 
@@ -67,7 +68,7 @@ func Open(ctx context.Context, where, installation string, marks Marks) (*Store,
 		return nil, err
 	}
 
-	s := &Store{dir: dir, where: where, installation: installation, marks: marks, stall: stallTimeout, readStall: readStallTimeout}
+	s := &Store{dir: dir, where: where, installation: installation, marks: marks, stall: stallTimeout, readStall: readStallTimeout, sync: syncDir}
 
 	if remote != nil {
 		s.where = remote.Redacted()

@@ -246,7 +246,7 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 
 	u.sent.store = u.Store
 	sent := u.sent.sendAll(ctx, root, sources, claims)
-	stored := make([]string, 0, len(claims))
+	stored, objects := make([]string, 0, len(claims)), make([]berth.Artifact, 0, len(claims))
 
 	var failed error // of the store
 
@@ -255,13 +255,17 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 		case one.ofFile != nil:
 			left.add(claims[i].Path, "it cannot be read: %s", plain(one.ofFile))
 		case one.stored:
-			stored = append(stored, claims[i].Path)
+			stored, objects = append(stored, claims[i].Path), append(objects, claims[i])
 		case failed == nil:
 			failed = one.err
 		}
 	}
 
 	if err := u.Store.Ready(ctx); err != nil { // its disk went meanwhile: they may be below the mount point
+		return cmp.Or(failed, err)
+	}
+
+	if err := u.Store.settle(objects); err != nil {
 		return cmp.Or(failed, err)
 	}
 

@@ -1,0 +1,51 @@
+package artifacts
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/berthml/berth"
+)
+
+// settle has the names of objects survive a power cut before the database says that they are
+// stored: of a store in a directory their content was synced, and the directories were not.
+// Errors: unavailable.
+func (s *Store) settle(objects []berth.Artifact) error {
+	if s.dir == "" {
+		return nil
+	}
+
+	dirs := make(map[string]bool)
+
+	for _, o := range objects {
+		for dir := filepath.Dir(filepath.Join(s.dir, key(o.Digest))); !dirs[dir]; dir = filepath.Dir(dir) {
+			if dirs[dir] = true; dir == s.dir {
+				break
+			}
+		}
+	}
+
+	for dir := range dirs {
+		if err := s.sync(dir); err != nil {
+			return s.failed("writing to", err)
+		}
+	}
+
+	return nil
+}
+
+// syncDir syncs a directory, where the file system knows how.
+func syncDir(path string) error {
+	dir, err := os.Open(path) //nolint:gosec // G304: below the store
+	if err != nil {
+		return err
+	}
+
+	if err = dir.Sync(); errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
+		err = nil
+	}
+
+	return errors.Join(err, dir.Close())
+}
