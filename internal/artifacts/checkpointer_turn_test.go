@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,17 +82,24 @@ type sending struct {
 	once    *sync.Once
 	began   chan struct{}
 	release chan struct{}
+	going   *atomic.Int32 // uploads of that trial
+	alone   bool          // an upload that goes on beside another one fails
 }
 
 func (s sending) BeginCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint, entries []berth.CheckpointEntry) ([]berth.Digest, error) {
 	if of.TrialID == s.trial {
 		s.once.Do(func() { close(s.began) })
+		s.going.Add(1)
+
+		defer s.going.Add(-1)
 
 		select {
 		case <-s.release:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+	} else if s.alone && s.going.Load() > 0 {
+		return nil, berth.Errorf(berth.KindUnavailable, "both stall")
 	}
 
 	return s.Store.BeginCheckpoint(ctx, id, of, entries)
@@ -103,10 +111,26 @@ func (s sending) BeginCheckpoint(ctx context.Context, id string, of berth.Attemp
 func TestCheckpointer_ALongUploadOfOneTrialCostsNoOtherItsCheckpoint(t *testing.T) {
 	t.Parallel()
 
+	for name, slow := range map[string]bool{"on a link that both share": false, "on a slow one": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			aLongUpload(t, slow)
+		})
+	}
+}
+
+func aLongUpload(t *testing.T, slow bool) {
+	t.Helper()
+
 	x := setupTrials(t)
 	y := x.another(2)
-	ledger := sending{x.db, x.trial, new(sync.Once), make(chan struct{}), make(chan struct{})}
+	ledger := sending{x.db, x.trial, new(sync.Once), make(chan struct{}), make(chan struct{}), new(atomic.Int32), slow}
 	x.pointer = x.newPointer(ledger)
+
+	if slow {
+		x.pointer.FindsItSlow()
+	}
+
 	x.pointer.Every = 10 * time.Millisecond
 	x.files.running = []berth.AttemptCheckpoint{x.of}
 	x.writes(map[string]string{"large": "of a trial that goes on"})

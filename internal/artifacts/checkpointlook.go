@@ -69,7 +69,8 @@ func (c *Checkpointer) Look(ctx context.Context) error {
 			break
 		}
 
-		all = errors.Join(all, c.late(ctx, tried, ""), c.beside(ctx, of, tried))
+		late, err := c.late(ctx, "")
+		all = errors.Join(all, err, c.ends(ctx, late, tried), c.beside(ctx, of, tried))
 	}
 
 	return all
@@ -89,28 +90,29 @@ func (c *Checkpointer) ends(ctx context.Context, list []berth.AttemptCheckpoint,
 	})
 }
 
-// late stores what attempts left that have ended since the look began, but for those of a
-// trial whose checkpoint is sent now.
-func (c *Checkpointer) late(ctx context.Context, tried map[string]time.Time, but string) error {
+// late are attempts that have ended since the look began, but for those of a trial whose
+// checkpoint is sent now.
+func (c *Checkpointer) late(ctx context.Context, but string) ([]berth.AttemptCheckpoint, error) {
 	list, err := c.Ledger.CheckpointsToStore(ctx, c.HostID, checkpointsAtOnce)
-	if err != nil {
-		return err
-	}
 
-	return c.ends(ctx, slices.DeleteFunc(list, func(of berth.AttemptCheckpoint) bool { return of.TrialID == but }), tried)
+	return slices.DeleteFunc(list, func(of berth.AttemptCheckpoint) bool { return of.TrialID == but }), err
 }
 
 // beside stores the checkpoint of a running attempt, which may take hours, and shares the way to
-// the store with what attempts left that end meanwhile.
+// the store with what attempts left that end meanwhile. A slow uplink is not shared: there the
+// running attempt's begins again when theirs are stored.
 func (c *Checkpointer) beside(ctx context.Context, of berth.AttemptCheckpoint, tried map[string]time.Time) error {
 	var group errgroup.Group
+
+	own, yield := context.WithCancel(ctx)
+	defer yield()
 
 	sent := make(chan struct{})
 
 	group.Go(func() error {
 		defer close(sent)
 
-		return c.each(ctx, []berth.AttemptCheckpoint{of}, c.keep)
+		return c.each(own, []berth.AttemptCheckpoint{of}, c.keep)
 	})
 
 	every := cmp.Or(c.Every, defaultEvery)
@@ -124,7 +126,15 @@ func (c *Checkpointer) beside(ctx context.Context, of berth.AttemptCheckpoint, t
 
 		pause = every
 
-		if err := c.late(ctx, tried, of.TrialID); err != nil && ctx.Err() == nil {
+		list, err := c.late(ctx, of.TrialID)
+		if len(list) > 0 && c.sent.slow() {
+			yield()
+			_ = group.Wait() // it was ended
+
+			return c.ends(ctx, list, tried)
+		}
+
+		if err = errors.Join(err, c.ends(ctx, list, tried)); err != nil && ctx.Err() == nil {
 			pause = longestCheckpointPause
 			c.Log.Warn("storing checkpoints beside that of a running attempt", "error", err, "again_in", pause)
 		}

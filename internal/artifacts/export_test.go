@@ -12,3 +12,6 @@ func (s *Store) ReadsStallAfter(d time.Duration) { s.readStall = d }
 func (s *Store) OnSync(on func(dir string)) {
 	s.sync = func(dir string) error { on(dir); return syncDir(dir) }
 }
+
+// FindsItSlow has the uplink be one that is not to be divided.
+func (c *Checkpointer) FindsItSlow() { c.sent.alone.Store(time.Now().Add(aloneFor).Unix()) }

@@ -52,6 +52,9 @@ type sending struct {
 	err    error // of the store
 }
 
+// slow reports whether an upload got no further within aloneFor.
+func (s *sender) slow() bool { return time.Now().Unix() < s.alone.Load() }
+
 // sendAll sends files side by side. After an error of the store those that are on
 // their way go on, and no other begins.
 func (s *sender) sendAll(ctx context.Context, root *os.Root, sources []found, claims []berth.Artifact) []sending {
@@ -64,7 +67,7 @@ func (s *sender) sendAll(ctx context.Context, root *os.Root, sources []found, cl
 
 	group.SetLimit(cmp.Or(s.atOnce, sentAtOnce))
 
-	if time.Now().Unix() < s.alone.Load() {
+	if s.slow() {
 		parts = 1
 		group.SetLimit(1)
 	}
