@@ -74,7 +74,7 @@ it("says why a trial waits now, on its page and in the queue", { timeout: long }
   now("box is cordoned");
   expect(await screen.findByText("box is cordoned", {}, patience)).toBeTruthy();
   await router.navigate({ to: "/machines" });
-  expect(await screen.findByText("box is cordoned")).toBeTruthy();
+  expect(await screen.findByText("box is cordoned", {}, patience)).toBeTruthy();
   now("box has no GPU");
   expect(await screen.findByText("box has no GPU", {}, patience)).toBeTruthy();
 });
